@@ -1,0 +1,138 @@
+// Package drivers is the border between the agent, which knows what the
+// cluster wants, and a driver, which knows how to make a switch do it.
+//
+// The border is declarative. The agent hands over objects (networks,
+// endpoints, rules) and takes them away again; it never says how. The driver
+// keeps the whole set, computes the flows each object needs, and makes the
+// switch equal to them: now, after the switch restarted, and when somebody
+// changed it behind our back. Everything here is a value and may be compared.
+package drivers
+
+import (
+	"context"
+	"net/netip"
+)
+
+// Key names an object of the wanted datapath: its kind and its id in the store.
+type Key struct {
+	Kind Kind
+	ID   string
+}
+
+// Kind is the kind of a wanted object.
+type Kind string
+
+// Kinds of objects, in the order in which they are programmed.
+const (
+	KindNetwork  Kind = "network"
+	KindEndpoint Kind = "endpoint"
+	KindRule     Kind = "rule"
+)
+
+// Object is anything the datapath can be asked to serve.
+type Object interface{ Key() Key }
+
+// Network is a segment with its gateway.
+type Network struct {
+	ID       string // N.T
+	Tenant   string
+	VRF      uint16       // the tenant's routing domain, 1..65535
+	VNI      uint32       // 1..65535
+	VLAN     uint16       // local tag, 1..4094; the network's number inside a switch
+	Subnet   netip.Prefix // IPv4, masked
+	Gateway  netip.Addr   // IPv4; invalid: none
+	Subnet6  netip.Prefix
+	Gateway6 netip.Addr
+}
+
+// Endpoint is an attachment to a network, on this node or on another.
+type Endpoint struct {
+	ID      string // N.T-C
+	Network string // N.T
+	Tenant  string
+	VRF     uint16
+	VNI     uint32
+	VLAN    uint16
+	IPv4    netip.Addr // invalid: none
+	IPv6    netip.Addr
+	MAC     [6]byte
+	Group   uint16     // endpoint group id; 0: none
+	Local   bool       // on this node: the driver finds its port by ID
+	VTEP    netip.Addr // remote: where it lives
+}
+
+// Rule is one directional rule.
+type Rule struct {
+	ID       string
+	Priority int    // 1..100, higher wins
+	SrcGroup uint16 // 0: any
+	DstGroup uint16
+	Src      netip.Prefix // invalid: any
+	Dst      netip.Prefix
+	Protocol uint8 // 0: any
+	SrcPort  uint16
+	DstPort  uint16
+	TCPFlags string // "", syn, ack, "syn,ack", "syn,!ack", "!syn,ack"
+	Allow    bool
+}
+
+// Key identifies the network.
+func (n Network) Key() Key { return Key{KindNetwork, n.ID} }
+
+// Key identifies the endpoint.
+func (e Endpoint) Key() Key { return Key{KindEndpoint, e.ID} }
+
+// Key identifies the rule.
+func (r Rule) Key() Key { return Key{KindRule, r.ID} }
+
+// Change is a step of the wanted datapath. Removals are applied first. A change
+// is programmed as one atomic bundle, so that no packet sees half of it.
+type Change struct {
+	Replace bool // forget everything else: the change is the whole wanted state
+	Remove  []Key
+	Set     []Object
+}
+
+// Port is a local endpoint's attachment to the switch.
+type Port struct {
+	EndpointID string
+	HostLink   string // stays in the switch: vvportN
+	PodLink    string // goes to the pod: vportN; absent once it has been moved
+	OFPort     uint32 // OpenFlow number; 0: the switch has not given one yet
+	MTU        int    // bytes, for both ends of the link
+}
+
+// Status is what a driver says of itself.
+type Status struct {
+	Connected bool   // the switch answers
+	InSync    bool   // every wanted object is in the switch
+	Bridge    string // name of the bridge
+	Datapath  string // "system" (kernel) or "netdev" (userspace)
+	Round     uint16 // generation of our flows
+	Flows     int    // flows we want in the switch
+	Ports     int
+	LastError string
+}
+
+// NetworkDriver programs a switch.
+type NetworkDriver interface {
+	// Run connects to the switch and keeps it equal to the wanted objects
+	// until ctx is done. It leaves flows and ports in place when it returns:
+	// traffic goes on without us. Nothing is removed from the switch before
+	// the first Change with Replace has been given.
+	Run(ctx context.Context) error
+	// Update changes the wanted objects and returns at once.
+	Update(c Change)
+	// Sync waits until every change given before the call is in the switch.
+	Sync(ctx context.Context) error
+	// AddPort makes the link and the switch port of an endpoint and waits for
+	// its OpenFlow number. It is idempotent: an endpoint's port is found again
+	// by its id, also after a restart.
+	AddPort(ctx context.Context, endpointID string) (Port, error)
+	// RemovePort removes port and link; an unknown endpoint is no error.
+	RemovePort(ctx context.Context, endpointID string) error
+	// Ports lists the endpoint ports in the switch, by endpoint id.
+	Ports() []Port
+	// Status never blocks.
+	Status() Status
+}

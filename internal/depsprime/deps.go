@@ -1,0 +1,33 @@
+// Package depsprime keeps the module graph complete while the rooms are being built.
+package depsprime
+
+import (
+	_ "github.com/bits-and-blooms/bitset"
+	_ "github.com/containernetworking/cni/libcni"
+	_ "github.com/containernetworking/cni/pkg/invoke"
+	_ "github.com/containernetworking/cni/pkg/skel"
+	_ "github.com/containernetworking/cni/pkg/types/100"
+	_ "github.com/coreos/go-systemd/v22/daemon"
+	_ "github.com/google/btree"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/gorilla/mux"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/safchain/ethtool"
+	_ "github.com/sirupsen/logrus"
+	_ "github.com/sirupsen/logrus/hooks/syslog"
+	_ "github.com/urfave/cli/v3"
+	_ "github.com/vishvananda/netlink"
+	_ "github.com/vishvananda/netns"
+	_ "go.etcd.io/etcd/client/v3"
+	_ "go.etcd.io/etcd/client/v3/concurrency"
+	_ "go.etcd.io/etcd/server/v3/embed"
+	_ "golang.org/x/net/bpf"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sys/unix"
+	_ "k8s.io/client-go/kubernetes"
+	_ "k8s.io/client-go/kubernetes/fake"
+	_ "k8s.io/client-go/rest"
+	_ "pgregory.net/rapid"
+	_ "sigs.k8s.io/yaml"
+)

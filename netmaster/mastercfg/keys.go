@@ -1,0 +1,81 @@
+// Package mastercfg holds the state records that netmaster derives from the
+// user's intent and netplugin turns into a datapath, with the keys they live
+// under. Names, JSON and keys are those of the original controller, so that
+// tools reading the store keep working; docs/architecture.md lists the few
+// additions.
+//
+// A record is a plain struct; where its key depends on its content the package
+// has one function per kind of key. Nothing outside this package composes keys.
+package mastercfg
+
+// Roots of the key space. Every root ends in a slash, so that a listing of one
+// kind never matches another whose name it begins.
+const (
+	Root       = "/contiv.io/"
+	StateRoot  = Root + "state/"         // derived configuration, read by agents
+	OperRoot   = Root + "oper/"          // run-time state
+	GlobalRoot = Root + "master/config/" // run-time configuration pushed to agents
+	ModelRoot  = Root + "obj/modeldb/"   // the user's intent
+)
+
+// Prefixes of the record kinds.
+const (
+	NetworkPrefix       = StateRoot + "nets/"
+	EndpointPrefix      = StateRoot + "eps/"
+	EndpointGroupPrefix = StateRoot + "endpointGroups/"
+	PolicyPrefix        = StateRoot + "policy/"
+	PolicyRulePrefix    = StateRoot + "policyRule/"
+	ServiceLBPrefix     = StateRoot + "serviceLB/"
+	ProviderPrefix      = StateRoot + "provider/"
+	BgpPrefix           = StateRoot + "bgp/"
+	VRFPrefix           = StateRoot + "vrfs/"
+
+	OperEndpointPrefix = OperRoot + "eps/"
+	OvsDriverPrefix    = OperRoot + "ovs-driver/"
+	NodeGCPrefix       = OperRoot + "gc/"
+)
+
+// Keys of the single records.
+const (
+	GlobalConfigKey  = GlobalRoot + "global"
+	GlobalStateKey   = StateRoot + "global/global"
+	GlobalOperKey    = OperRoot + "global/global"
+	VLANConfigKey    = StateRoot + "auto-vlan/global"
+	VLANOperKey      = OperRoot + "auto-vlan/global"
+	VXLANConfigKey   = StateRoot + "auto-vxlan/global"
+	VXLANOperKey     = OperRoot + "auto-vxlan/global"
+	GroupIDPoolKey   = OperRoot + "auto-epg/global"
+	LeaderLock       = "netmaster/leader" // lock name, below /contiv.io/lock/
+	MasterService    = "netmaster"        // service names, below /contiv.io/service/
+	AgentService     = "netplugin"
+	AgentVTEPService = "netplugin.vtep"
+)
+
+// NetworkID is the state id of a network, "N.T".
+//
+// Names may contain dots, so different pairs can give the same id; creation
+// compares for absence on the composed key, and nobody takes an id apart.
+func NetworkID(tenant, network string) string { return network + "." + tenant }
+
+// EndpointID is the state id of an endpoint, "N.T-C".
+func EndpointID(networkID, container string) string { return networkID + "-" + container }
+
+// NativeEndpointID is the id of an endpoint that was asked for without a container.
+func NativeEndpointID(host string) string { return host + "-native-intf" }
+
+// EndpointGroupID is the state id of a group, "G:T": the reverse of the model key.
+func EndpointGroupID(tenant, group string) string { return group + ":" + tenant }
+
+// PolicyID is the id of a policy's attachment to a group, "T:G:T:P".
+func PolicyID(groupKey, policyKey string) string { return groupKey + ":" + policyKey }
+
+// RuleID is the id of one directional rule, "T:G:T:P:T:P:R:inRx".
+func RuleID(policyID, ruleKey, direction string) string {
+	return policyID + ":" + ruleKey + ":" + direction
+}
+
+// ServiceID is the state id of a service, "S:T".
+func ServiceID(tenant, service string) string { return service + ":" + tenant }
+
+// ModelKey is the store key of a model object of a type.
+func ModelKey(objType, key string) string { return ModelRoot + objType + "/" + key }

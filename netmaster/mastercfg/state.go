@@ -1,0 +1,194 @@
+package mastercfg
+
+// CfgNetworkState is the derived record of a network.
+type CfgNetworkState struct {
+	ID            string          `json:"id"` // N.T
+	Tenant        string          `json:"tenant"`
+	NetworkName   string          `json:"networkName"`
+	NwType        string          `json:"nwType"`     // data or infra
+	PktTagType    string          `json:"pktTagType"` // vlan or vxlan
+	PktTag        int             `json:"pktTag"`     // VLAN inside a host
+	ExtPktTag     int             `json:"extPktTag"`  // VNI; 0 for vlan
+	SubnetIP      string          `json:"subnetIP"`
+	SubnetLen     uint            `json:"subnetLen"`
+	Gateway       string          `json:"gateway"`
+	IPAddrRange   string          `json:"ipAddrRange"`
+	EpAddrCount   int             `json:"epAddrCount"`
+	EpCount       int             `json:"epCount"`
+	IPAllocMap    Bitmap          `json:"ipAllocMap"` // bit set: address taken
+	IPv6Subnet    string          `json:"ipv6SubnetIP"`
+	IPv6SubnetLen uint            `json:"ipv6SubnetLen"`
+	IPv6Gateway   string          `json:"ipv6Gateway"`
+	IPv6AllocMap  map[string]bool `json:"ipv6AllocMap"` // host ids such as "::5"
+	IPv6LastHost  string          `json:"ipv6LastHost"`
+	NetworkTag    string          `json:"networkTag"`
+}
+
+// CfgEndpointState is the derived record of an endpoint, and the answer of createEndpoint.
+type CfgEndpointState struct {
+	ID               string            `json:"id"` // N.T-C
+	NetID            string            `json:"netID"`
+	EndpointID       string            `json:"endpointID"`
+	ServiceName      string            `json:"serviceName"` // group name
+	EndpointGroupID  int               `json:"endpointGroupId"`
+	EndpointGroupKey string            `json:"endpointGroupKey"` // G:T
+	IPAddress        string            `json:"ipAddress"`
+	IPv6Address      string            `json:"ipv6Address"`
+	MacAddress       string            `json:"macAddress"`
+	HomingHost       string            `json:"homingHost"`
+	IntfName         string            `json:"intfName"`
+	VtepIP           string            `json:"vtepIP"`
+	Labels           map[string]string `json:"labels"`
+	ContainerID      string            `json:"containerId"`
+	EPCommonName     string            `json:"epCommonName"`
+}
+
+// EndpointGroupState is the derived record of an endpoint group.
+type EndpointGroupState struct {
+	ID              string `json:"id"` // G:T
+	GroupName       string `json:"groupName"`
+	TenantName      string `json:"tenantName"`
+	NetworkName     string `json:"networkName"`
+	EndpointGroupID int    `json:"endpointGroupId"` // 1..32767
+	PktTagType      string `json:"pktTagType"`
+	PktTag          int    `json:"pktTag"`
+	ExtPktTag       int    `json:"extPktTag"`
+	EpCount         int    `json:"epCount"`
+	DSCP            int    `json:"DSCP"`
+	Bandwidth       string `json:"Bandwidth"`
+	Burst           int    `json:"Burst"`
+	IPPool          string `json:"IPPool"` // first-last
+	EPGIPAllocMap   Bitmap `json:"epgIpAllocMap"`
+	GroupTag        string `json:"groupTag"`
+}
+
+// CfgPolicyRule is one directional rule, as the datapath enforces it.
+type CfgPolicyRule struct {
+	ID               string `json:"id"` // empty in the store; RuleID identifies
+	RuleID           string `json:"RuleId"`
+	Priority         int    `json:"Priority"` // 1..100, higher wins
+	SrcEndpointGroup int    `json:"SrcEndpointGroup"`
+	DstEndpointGroup int    `json:"DstEndpointGroup"`
+	SrcIPAddr        string `json:"SrcIpAddr"` // address or CIDR; empty: any
+	DstIPAddr        string `json:"DstIpAddr"`
+	IPProtocol       uint8  `json:"IpProtocol"` // 0: any
+	SrcPort          uint16 `json:"SrcPort"`
+	DstPort          uint16 `json:"DstPort"`
+	TCPFlags         string `json:"TcpFlags"` // "", syn, ack, "syn,ack", "syn,!ack", "!syn,ack"
+	Action           string `json:"Action"`   // allow or deny
+}
+
+// VRFState gives a tenant its routing domain: one number for the whole cluster,
+// so that flow dumps of different nodes can be compared. It lives from the
+// creation of the tenant to its deletion.
+type VRFState struct {
+	ID  string `json:"id"`  // tenant
+	VRF uint16 `json:"vrf"` // 1..65535
+}
+
+// GlobConfig is the run-time configuration every agent follows.
+type GlobConfig struct {
+	ID          string `json:"id"`
+	NwInfraType string `json:"nw-infra-type"`
+	FwdMode     string `json:"fwd-mode"`
+	ArpMode     string `json:"arp-mode"`
+	PvtSubnet   string `json:"pvt-subnet"`
+}
+
+// GlobalState records the tag ranges in force.
+type GlobalState struct {
+	ID   string     `json:"id"`
+	Auto AutoRanges `json:"auto"`
+}
+
+// AutoRanges are the configured tag ranges, "min-max".
+type AutoRanges struct {
+	VLANs  string `json:"VLANs"`
+	VXLANs string `json:"VXLANs"`
+}
+
+// GlobalOper is the run-time part of the global record.
+type GlobalOper struct {
+	ID              string `json:"id"`
+	DefaultNetwork  string `json:"defaultNetwork,omitempty"`
+	FreeVXLANsStart uint   `json:"freeVXLANsStart"` // range minimum - 1
+}
+
+// VLANConfig is the configured VLAN pool; VLANOper what is free of it.
+type VLANConfig struct {
+	ID    string `json:"id"`
+	VLANs Bitmap `json:"vlans"` // 4096 bits; bit set: in the pool
+}
+
+// VLANOper holds the free VLANs.
+type VLANOper struct {
+	ID        string `json:"id"`
+	FreeVLANs Bitmap `json:"freeVLANs"`
+}
+
+// VXLANConfig is the configured VNI pool with its local VLANs.
+type VXLANConfig struct {
+	ID              string `json:"id"`
+	VXLANs          Bitmap `json:"vxlans"` // index = VNI - FreeVXLANsStart
+	LocalVLANs      Bitmap `json:"LocalVLANs"`
+	FreeVXLANsStart uint   `json:"FreeVXLANsStart"`
+}
+
+// VXLANOper holds the free VNIs and local VLANs.
+type VXLANOper struct {
+	ID             string `json:"id"`
+	FreeVXLANs     Bitmap `json:"freeVXLANs"`
+	FreeLocalVLANs Bitmap `json:"freeLocalVLANs"`
+}
+
+// GroupIDPool holds the free endpoint group ids.
+type GroupIDPool struct {
+	ID       string `json:"id"`
+	FreeEPGs Bitmap `json:"freeEPGs"` // 1..32767
+}
+
+// OperEndpointState is what an agent reports of an endpoint it serves.
+type OperEndpointState struct {
+	ID          string `json:"id"`
+	NetID       string `json:"netID"`
+	EndpointID  string `json:"endpointID"`
+	ServiceName string `json:"serviceName"`
+	ContUUID    string `json:"contUUID"`
+	IPAddress   string `json:"ipAddress"`
+	IPv6Address string `json:"ipv6Address"`
+	MacAddress  string `json:"macAddress"`
+	HomingHost  string `json:"homingHost"`
+	IntfName    string `json:"intfName"`
+	PortName    string `json:"portName"` // vportN
+	VtepIP      string `json:"vtepIP"`
+}
+
+// OvsDriverOperState is what an agent reports of its switch ports.
+type OvsDriverOperState struct {
+	ID          string                 `json:"id"`
+	CurrPortNum int                    `json:"currPortNum"`
+	LocalEpInfo map[string]LocalEpInfo `json:"LocalEpInfo"`
+}
+
+// LocalEpInfo is the port of one local endpoint.
+type LocalEpInfo struct {
+	OvsPortName string `json:"Ovsportname"`
+	EpgKey      string `json:"EpgKey"`
+	BridgeType  string `json:"BridgeType"`
+}
+
+// EpgPolicy binds a policy to a group. The expanded rules are not repeated
+// here: they are the keys below policyRule/ that begin with the binding's id.
+type EpgPolicy struct {
+	ID              string `json:"id"`
+	EpgPolicyKey    string `json:"EpgPolicyKey"`
+	EndpointGroupID int    `json:"EndpointGroupID"`
+}
+
+// NodeGC is the deadline after which the endpoints of a vanished node are freed.
+type NodeGC struct {
+	ID        string `json:"id"` // host label
+	HostAddr  string `json:"hostAddr"`
+	DownSince string `json:"downSince"` // RFC 3339
+	Deadline  string `json:"deadline"`  // RFC 3339
+}

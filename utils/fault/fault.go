@@ -1,0 +1,123 @@
+// Package fault gives every error of the project a kind.
+//
+// A kind says what the caller can do about an error; it is decided once, where
+// the error is made, and mapped once per boundary: to an HTTP status by
+// netmaster, to a CNI code by the CNI server, to an exit code by netctl.
+// Messages name the object, the value and the cause, in that order.
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind classifies an error by what its receiver can do about it.
+type Kind int
+
+const (
+	// Internal is everything that has no better kind: a bug or a broken peer.
+	Internal Kind = iota
+	// Malformed: the request could not be decoded.
+	Malformed
+	// Invalid: a field of the request breaks a rule of the model.
+	Invalid
+	// NotFound: the object the request is about does not exist.
+	NotFound
+	// MissingReference: an object the request refers to does not exist.
+	MissingReference
+	// Immutable: the object or field cannot change after creation.
+	Immutable
+	// InUse: something still refers to the object.
+	InUse
+	// Conflict: the request clashes with what is there (name, address, tag, version).
+	Conflict
+	// Exhausted: a pool has nothing left.
+	Exhausted
+	// Mode: not possible in the present mode of the cluster.
+	Mode
+	// Unsupported: the type or method has no implementation.
+	Unsupported
+	// NotLeader: this process does not lead, or ceased to while it worked.
+	NotLeader
+	// Unavailable: the store, the switch or the leader cannot be reached; retry helps.
+	Unavailable
+	// Denied: the caller may not do this.
+	Denied
+	// TooLarge: the request exceeds a documented limit.
+	TooLarge
+)
+
+// names are the wire forms of kinds, as in the "reason" member of a problem document.
+var names = [...]string{
+	Internal: "internal", Malformed: "malformed", Invalid: "invalid", NotFound: "not-found",
+	MissingReference: "missing-reference", Immutable: "immutable", InUse: "in-use",
+	Conflict: "conflict", Exhausted: "exhausted", Mode: "mode", Unsupported: "unsupported",
+	NotLeader: "not-leader", Unavailable: "unavailable", Denied: "denied", TooLarge: "too-large",
+}
+
+// String returns the wire form, for example "in-use".
+func (k Kind) String() string {
+	if k < 0 || int(k) >= len(names) {
+		return names[Internal]
+	}
+	return names[k]
+}
+
+// ParseKind is the inverse of String; an unknown name is Internal.
+func ParseKind(name string) Kind {
+	for k, n := range names {
+		if n == name {
+			return Kind(k)
+		}
+	}
+	return Internal
+}
+
+// Error is an error with a kind.
+type Error struct {
+	Kind    Kind
+	Message string
+	Field   string   // JSON name of the offending field, if there is one
+	Details []string // referrers and the like, one per item: "endpointGroup blue:front"
+	cause   error
+}
+
+// New makes an error of a kind; arguments as for fmt.Errorf, %w included.
+func New(kind Kind, format string, args ...any) *Error {
+	wrapped := fmt.Errorf(format, args...)
+	return &Error{Kind: kind, Message: wrapped.Error(), cause: errors.Unwrap(wrapped)}
+}
+
+// WithField names the field that broke the rule.
+func (e *Error) WithField(name string) *Error { e.Field = name; return e }
+
+// WithDetails adds items that explain the refusal.
+func (e *Error) WithDetails(details ...string) *Error {
+	e.Details = append(e.Details, details...)
+	return e
+}
+
+func (e *Error) Error() string { return e.Message }
+func (e *Error) Unwrap() error { return e.cause }
+
+// KindOf finds the kind of the outermost Error in the chain; Internal without one.
+func KindOf(err error) Kind {
+	if e := As(err); e != nil {
+		return e.Kind
+	}
+	return Internal
+}
+
+// As returns the outermost Error in the chain of err, or nil.
+func As(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
+// Is tells whether err is of the kind.
+func Is(err error, kind Kind) bool {
+	return err != nil && KindOf(err) == kind
+}
