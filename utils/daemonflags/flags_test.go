@@ -1,0 +1,127 @@
+package daemonflags
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/urfave/cli/v3"
+)
+
+// parse runs a command that only has the shared flags.
+func parse(t *testing.T, args ...string) (*Common, error) {
+	t.Helper()
+	var c Common
+	cmd := &cli.Command{
+		Name: "netmaster", Flags: Flags("netmaster", &c), Writer: io.Discard, ErrWriter: io.Discard,
+		Action: func(context.Context, *cli.Command) error { return nil },
+	}
+	return &c, cmd.Run(context.Background(), append([]string{"netmaster"}, args...))
+}
+
+func violations(c *Common) []string {
+	var texts []string
+	for _, err := range c.Validate() {
+		texts = append(texts, err.Error())
+	}
+	return texts
+}
+
+func TestMinimalFlagsAreValidAndGetTheDefaults(t *testing.T) {
+	c, err := parse(t, "--mode", "CNI", "--netmode", "vxlan", "--fwdmode", "routing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := violations(c); got != nil {
+		t.Fatalf("violations %q", got)
+	}
+	if c.Mode != "cni" || c.Logging.Level != "INFO" || c.Logging.SyslogURL != "udp://127.0.0.1:514" {
+		t.Errorf("got %+v", c)
+	}
+	if diff := cmp.Diff([]string{"http://127.0.0.1:2379"}, c.Store.Endpoints); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEveryAliasSetsItsFlag(t *testing.T) {
+	c, err := parse(t, "--cluster-mode=docker", "--network-mode=vlan", "--forward-mode=bridge", "--etcd=http://a:1,,https://b:2",
+		"--json-log", "--syslog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := violations(c); got != nil {
+		t.Fatalf("violations %q", got)
+	}
+	if c.Mode != "docker" || c.NetMode != "vlan" || c.FwdMode != "bridge" || !c.Logging.JSON || !c.Logging.Syslog {
+		t.Errorf("got %+v", c)
+	}
+	if diff := cmp.Diff([]string{"http://a:1", "https://b:2"}, c.Store.Endpoints); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTwoAliasesOfOneFlagAreRefused(t *testing.T) {
+	if _, err := parse(t, "--mode=cni", "--cluster-mode=docker"); err == nil {
+		t.Fatal("accepted")
+	}
+}
+
+func TestFlagBeatsEnvironmentBeatsDefault(t *testing.T) {
+	t.Setenv("CONTIV_NETMASTER_MODE", "docker")
+	t.Setenv("CONTIV_NETMASTER_LOG_LEVEL", "debug")
+	t.Setenv("CONTIV_NETMASTER_USE_JSON_LOG", "true")
+	c, err := parse(t, "--mode", "cni")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Mode != "cni" || c.Logging.Level != "debug" || !c.Logging.JSON {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestEmptyEnvironmentVariableIsUnset(t *testing.T) {
+	t.Setenv("CONTIV_NETMASTER_LOG_LEVEL", "")
+	t.Setenv("CONTIV_NETMASTER_USE_SYSLOG", "")
+	c, err := parse(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Logging.Level != "INFO" || c.Logging.Syslog {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestAllViolationsAreReportedAtOnce(t *testing.T) {
+	c, err := parse(t, "--mode=mesos", "--netmode=gre", "--log-level=loud", "--etcd=ftp://x:1,http://y", "--etcd-cert=c.pem",
+		"--consul=http://z:8500", "--syslog-url=514", "--etcd-user=root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`--log-level "loud": want DEBUG, INFO, WARN or ERROR`,
+		`--syslog-url: "514": scheme must be udp, tcp or unix`,
+		`--mode "mesos": want docker, kubernetes, swarm-mode or cni`,
+		`--netmode "gre": want vlan or vxlan`,
+		`--fwdmode is required: bridge or routing`,
+		`--consul-endpoints "http://z:8500": consul is not supported, use --etcd-endpoints`,
+		`--etcd-endpoints: "ftp://x:1": scheme must be http or https`,
+		`--etcd-endpoints: "http://y": "y": want address:port`,
+		`--etcd-cert and --etcd-key: give both or none`,
+		`--etcd-user: want name:password`,
+	}
+	if diff := cmp.Diff(want, violations(c)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestVxlanRefusesBridge(t *testing.T) {
+	c, err := parse(t, "--mode=cni", "--netmode=vxlan", "--fwdmode=bridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := violations(c); len(got) != 1 || !strings.Contains(got[0], "vxlan needs routing") {
+		t.Errorf("violations %q", got)
+	}
+}

@@ -1,0 +1,106 @@
+package daemonflags
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The values modes may have; "test" works and is not advertised.
+var (
+	modes    = []string{"docker", "kubernetes", "swarm-mode", "cni", "test"}
+	netModes = []string{"vlan", "vxlan"}
+	fwdModes = []string{"bridge", "routing"}
+)
+
+// Validate brings the values into their canonical form and reports every
+// violation, each naming its flag and value.
+func (c *Common) Validate() []error {
+	found := c.Logging.Validate()
+	found = append(found, choice("--mode", &c.Mode, modes, "docker, kubernetes, swarm-mode or cni")...)
+	found = append(found, choice("--netmode", &c.NetMode, netModes, "vlan or vxlan")...)
+	found = append(found, choice("--fwdmode", &c.FwdMode, fwdModes, "bridge or routing")...)
+	if c.NetMode == "vxlan" && c.FwdMode == "bridge" {
+		found = append(found, fmt.Errorf("--netmode vxlan with --fwdmode bridge: vxlan needs routing"))
+	}
+	return append(found, c.validateStore()...)
+}
+
+func (c *Common) validateStore() []error {
+	var found []error
+	if c.consul != "" {
+		found = append(found, fmt.Errorf("--consul-endpoints %q: consul is not supported, use --etcd-endpoints", c.consul))
+	}
+	if c.etcd == "" {
+		c.etcd = DefaultEtcdEndpoint
+	}
+	c.Store.Endpoints = List(c.etcd)
+	if len(c.Store.Endpoints) == 0 {
+		found = append(found, fmt.Errorf("--etcd-endpoints %q: no URL in it", c.etcd))
+	}
+	for _, endpoint := range c.Store.Endpoints {
+		if err := CheckURL(endpoint); err != nil {
+			found = append(found, fmt.Errorf("--etcd-endpoints: %w", err))
+		}
+	}
+	if (c.Store.CertFile == "") != (c.Store.KeyFile == "") {
+		found = append(found, fmt.Errorf("--etcd-cert and --etcd-key: give both or none"))
+	}
+	if c.Store.User != "" && !strings.Contains(c.Store.User, ":") {
+		found = append(found, fmt.Errorf("--etcd-user: want name:password"))
+	}
+	return found
+}
+
+// choice lower-cases a value and checks that it is one of a set.
+func choice(flag string, value *string, allowed []string, advice string) []error {
+	*value = strings.ToLower(*value)
+	switch {
+	case *value == "":
+		return []error{fmt.Errorf("%s is required: %s", flag, advice)}
+	case !slices.Contains(allowed, *value):
+		return []error{fmt.Errorf("%s %q: want %s", flag, *value, advice)}
+	}
+	return nil
+}
+
+// List splits a comma-separated value and drops blanks.
+func List(text string) []string {
+	var items []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// CheckURL accepts http and https URLs of a host and port.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a URL", text)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("%q: scheme must be http or https", text)
+	}
+	if err := CheckAddress(u.Host); err != nil {
+		return fmt.Errorf("%q: %w", text, err)
+	}
+	return nil
+}
+
+// CheckAddress accepts address:port with a port of 1 to 65535; an IPv6 address stands in brackets.
+func CheckAddress(text string) error {
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return fmt.Errorf("%q: want address:port", text)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return fmt.Errorf("%q: port must be 1 to 65535", text)
+	}
+	return nil
+}
