@@ -1,0 +1,53 @@
+# The commands of the project. Everything is run as root on Debian 12 with Go
+# installed; `make deps` brings the rest.
+
+BIN      := bin
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+TIME     ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
+INFO     := github.com/contiv/netplugin/utils/buildinfo
+LDFLAGS  := -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).GitCommit=$(COMMIT) -X $(INFO).BuildTime=$(TIME)
+GOBUILD  := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+
+PROGRAMS := netmaster netplugin netctl contivk8s
+PACKAGES := openvswitch-switch etcd-server containernetworking-plugins iproute2 iputils-ping \
+            ethtool iperf3 procps util-linux gcc libc6-dev git ca-certificates
+
+# A test that hangs is a failure well before the suite's 15 minutes are over.
+TESTFLAGS ?= -race -timeout 12m
+
+.PHONY: help deps build build-test test lint demo bench clean
+
+help: ## show the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
+
+deps: ## install the Debian packages and Go modules that building and testing need
+	@scripts/deps.sh $(PACKAGES)
+
+build: ## build the static binaries into bin/
+	@mkdir -p $(BIN)
+	@for p in $(PROGRAMS); do $(GOBUILD) -o $(BIN)/$$p ./cmd/$$p || exit 1; done
+
+build-test: build ## build the programs the test bed needs
+	@CGO_ENABLED=0 go build -o $(BIN)/testbed ./test/testbed/cmd
+	@CGO_ENABLED=0 go build -o $(BIN)/probe ./test/probe
+	@CGO_ENABLED=0 go build -o $(BIN)/demo ./test/demo
+	@CGO_ENABLED=0 go build -o $(BIN)/bench ./test/bench
+	@CGO_ENABLED=0 go build -o $(BIN)/cnitool github.com/containernetworking/cni/cnitool
+
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not gofmt-ed:" $$unformatted; exit 1; }
+	@go vet ./...
+	@go tool staticcheck ./...
+
+test: deps build-test lint ## install what is needed and run every test
+	@go test $(TESTFLAGS) ./...
+
+demo: deps build-test ## a cluster of 3 nodes on this machine does the main job and shows it
+	@$(BIN)/demo
+
+bench: deps build-test ## measure, with the references in the same run
+	@$(BIN)/bench
+
+clean: ## remove what was built
+	@rm -rf $(BIN)

@@ -1,0 +1,37 @@
+// Probe is what the tests run inside pods and nodes: small servers and the
+// questions asked of them. Every subcommand is bounded in count and time,
+// prints one JSON document or line, and exits 0 only if the answer was yes.
+//
+//	probe http URL                     GET, print the body, succeed on 200
+//	probe serve -tcp 80,8080 -udp 7    answer on ports until killed
+//	probe reach -ping A,B -tcp A:80,.. which of these answer, as JSON
+//	probe stream -to A:7 -count 5000   one datagram per interval, count losses
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+var commands = map[string]func(ctx context.Context, args []string) error{
+	"http":   get,
+	"serve":  serve,
+	"reach":  reach,
+	"stream": stream,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: probe http|serve|reach|stream ...; see the head of its source")
+		os.Exit(2)
+	}
+	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "probe:", err)
+		os.Exit(1)
+	}
+}

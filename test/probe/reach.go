@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// reach asks many targets at once and prints a JSON object: target -> answered.
+// A ping is one echo request of ping(8); a TCP target must accept and speak.
+func reach(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("reach", flag.ContinueOnError)
+	pings := flags.String("ping", "", "addresses, comma separated")
+	tcp := flags.String("tcp", "", "address:port, comma separated")
+	wait := flags.Duration("wait", time.Second, "how long to wait for each answer")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, *wait)
+	defer cancel()
+	var (
+		mu      sync.Mutex
+		wg      sync.WaitGroup
+		answers = map[string]bool{}
+	)
+	ask := func(targets string, question func(context.Context, string) bool) {
+		for target := range strings.SplitSeq(targets, ",") {
+			if target == "" {
+				continue
+			}
+			wg.Go(func() {
+				ok := question(ctx, target)
+				mu.Lock()
+				defer mu.Unlock()
+				answers[target] = ok
+			})
+		}
+	}
+	ask(*pings, ping)
+	ask(*tcp, connect)
+	wg.Wait()
+	return json.NewEncoder(os.Stdout).Encode(answers)
+}
+
+func ping(ctx context.Context, address string) bool {
+	return exec.CommandContext(ctx, "ping", "-c1", "-n", "-q", address).Run() == nil
+}
+
+func connect(ctx context.Context, target string) bool {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", target)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if conn.SetReadDeadline(deadline) != nil {
+		return false
+	}
+	data, err := io.ReadAll(io.LimitReader(conn, 16))
+	return err == nil && string(data) == "ok\n"
+}

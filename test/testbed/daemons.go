@@ -1,0 +1,71 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// The daemons' command lines: real flags, real addresses, nothing for tests only.
+
+// StartNetmaster starts the node's netmaster with its embedded etcd member.
+func (n *Node) StartNetmaster(extra ...string) (err error) {
+	var peers []string
+	for _, peer := range n.bed.Nodes {
+		peers = append(peers, fmt.Sprintf("%s=http://%s:2380", peer.Name, peer.MgmtIP))
+	}
+	args := []string{
+		filepath.Join(n.bed.Bin, "netmaster"),
+		"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
+		"--external-address", "0.0.0.0:9999",
+		"--internal-address", n.MgmtIP + ":9999",
+		"--embedded-etcd", "/var/lib/contiv/etcd",
+		"--embedded-etcd-name", n.Name,
+		"--embedded-etcd-client-url", "http://" + n.MgmtIP + ":2379",
+		"--embedded-etcd-peer-url", "http://" + n.MgmtIP + ":2380",
+		"--embedded-etcd-peers", strings.Join(peers, ","),
+	}
+	n.netmaster, err = n.Start("netmaster", append(args, extra...)...)
+	return err
+}
+
+// StartNetplugin starts the node's agent.
+func (n *Node) StartNetplugin(extra ...string) (err error) {
+	args := []string{
+		filepath.Join(n.bed.Bin, "netplugin"),
+		"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
+		"--host", n.Name, "--ctrl-ip", n.MgmtIP, "--vtep-ip", n.VTEPIP,
+		"--etcd-endpoints", strings.Join(n.bed.EtcdEndpoints(), ","),
+	}
+	n.netplugin, err = n.Start("netplugin", append(args, extra...)...)
+	return err
+}
+
+// Netmaster is the node's netmaster, nil before its start.
+func (n *Node) Netmaster() *Process { return n.netmaster }
+
+// Netplugin is the node's agent, nil before its start.
+func (n *Node) Netplugin() *Process { return n.netplugin }
+
+// WaitReady waits until the node's netplugin says that it can serve pods.
+func (n *Node) WaitReady(ctx context.Context) error {
+	if _, err := n.retry(ctx, filepath.Join(n.bed.Bin, "probe"), "http", "http://127.0.0.1:9090/readyz"); err != nil {
+		return fmt.Errorf("%s: netplugin is not ready, see %s: %w", n.Name, n.LogFile("netplugin"), err)
+	}
+	return nil
+}
+
+// Leader finds the node whose netmaster leads.
+func (b *Bed) Leader(ctx context.Context) (*Node, error) {
+	info, err := b.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range b.Nodes {
+		if info.LeaderIP == n.MgmtIP+":9999" {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("no node has the leader's address %q", info.LeaderIP)
+}

@@ -1,0 +1,33 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+)
+
+// ClusterInfo is netmaster's answer on /info, as far as the testbed needs it.
+type ClusterInfo struct {
+	LeaderIP  string   `json:"leader-ip"` // host:port of the lock holder
+	Netplugin []string `json:"netplugin-nodes"`
+	Netmaster []string `json:"netmaster-nodes"`
+}
+
+// Info asks the first netmaster that answers, or gives the last one's error.
+func (b *Bed) Info(ctx context.Context) (ClusterInfo, error) {
+	var last error
+	for _, n := range b.Nodes {
+		out, err := n.Run(ctx, filepath.Join(b.Bin, "probe"), "http", "http://"+n.MgmtIP+":9999/info")
+		if err != nil {
+			last = err
+			continue
+		}
+		var info ClusterInfo
+		if err := json.Unmarshal([]byte(out), &info); err != nil {
+			return info, fmt.Errorf("%s: /info: %w", n.Name, err)
+		}
+		return info, nil
+	}
+	return ClusterInfo{}, last
+}

@@ -1,0 +1,179 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// machine is a set of namespaces held by one process, which is process 1 in them.
+type machine struct {
+	name string
+	dir  string // its private files, and logs
+	pid  int    // of process 1, seen from outside
+
+	holder *exec.Cmd      // nil in a bed that was opened
+	stdin  io.WriteCloser // closing it ends process 1; nil when detached
+}
+
+// The first process of a machine reaps orphans and ends with its input, so
+// that a machine dies with the process that made it.
+const (
+	initAttached = `while read _; do :; done`
+	initDetached = `while :; do sleep 86400 & wait $!; done`
+)
+
+// mountScript gives a machine private system directories: an empty /run, and
+// copies of /etc and /var that it may write to without the host noticing.
+const mountScript = `
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/netns /run/lock /run/openvswitch
+for d in etc var; do
+  mkdir -p "$1/$d/upper" "$1/$d/work"
+  mount -t overlay overlay -o "lowerdir=/$d,upperdir=$1/$d/upper,workdir=$1/$d/work" "/$d"
+done
+mount -t sysfs sysfs /sys
+hostname "$2"
+ip link set lo up`
+
+func startMachine(ctx context.Context, name, dir string, detach bool) (_ *machine, err error) {
+	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
+		return nil, err
+	}
+	m := &machine{name: name, dir: dir}
+	script := initAttached
+	if detach {
+		script = initDetached
+	}
+	m.holder = exec.Command("unshare", "--mount", "--net", "--uts", "--pid", "--ipc", "--fork", "--kill-child",
+		"--mount-proc", "--propagation", "private", "sh", "-c", script)
+	m.holder.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if !detach {
+		if m.stdin, err = m.holder.StdinPipe(); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.holder.Start(); err != nil {
+		return nil, fmt.Errorf("machine %s: %w", name, err)
+	}
+	if m.pid, err = onlyChild(ctx, m.holder.Process.Pid); err != nil {
+		return nil, errors.Join(fmt.Errorf("machine %s: %w", name, err), m.stop())
+	}
+	if _, err := m.Run(ctx, "sh", "-ec", mountScript, "sh", dir, name); err != nil {
+		return nil, errors.Join(err, m.stop())
+	}
+	return m, nil
+}
+
+// Command prepares a command to run on the machine. A done context kills it.
+func (m *machine) Command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "nsenter", append(m.enter(), args...)...)
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+func (m *machine) enter() []string {
+	return []string{"--target", strconv.Itoa(m.pid), "--mount", "--net", "--uts", "--pid", "--ipc", "--"}
+}
+
+// Run runs a command on the machine and returns its standard output; an error
+// carries what it said on standard error.
+func (m *machine) Run(ctx context.Context, args ...string) (string, error) {
+	return output(m.Command(ctx, args...), m.name, args)
+}
+
+func output(cmd *exec.Cmd, where string, args []string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s: %s: %w: %s%s", where, strings.Join(args, " "), err,
+			strings.TrimSpace(stderr.String()), strings.TrimSpace(stdout.String()))
+	}
+	return stdout.String(), nil
+}
+
+// stop ends process 1; the kernel ends the rest.
+func (m *machine) stop() error {
+	if m.stdin != nil {
+		m.stdin.Close()
+	}
+	if m.pid != 0 {
+		if err := syscall.Kill(m.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("machine %s: %w", m.name, err)
+		}
+	}
+	if m.holder != nil {
+		m.holder.Wait() // ends with the signal that process 1 got
+		return nil
+	}
+	return waitGone(m.pid)
+}
+
+// remove stops the machine and deletes its files.
+func (m *machine) remove() error {
+	return errors.Join(m.stop(), os.RemoveAll(m.dir))
+}
+
+// onlyChild waits until the process has a child and returns it. The commands
+// that enter a process namespace (unshare, nsenter) fork; the child is what we
+// want to signal.
+func onlyChild(ctx context.Context, pid int) (int, error) {
+	path := fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)
+	var child int
+	err := poll(ctx, 10*time.Second, func() (bool, error) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return false, err
+		}
+		fields := strings.Fields(string(data))
+		if len(fields) == 0 {
+			return false, nil
+		}
+		child, err = strconv.Atoi(fields[0])
+		return true, err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("child of process %d: %w", pid, err)
+	}
+	return child, nil
+}
+
+func waitGone(pid int) error {
+	return poll(context.Background(), 10*time.Second, func() (bool, error) {
+		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH), nil
+	})
+}
+
+// poll tries until the condition holds, fails, or the time is over.
+func poll(ctx context.Context, limit time.Duration, condition func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if ok, err := condition(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

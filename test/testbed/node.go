@@ -1,0 +1,140 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Node is a machine with Open vSwitch and the daemons of a cluster node.
+type Node struct {
+	*machine
+	Name   string // node1, node2, ...
+	MgmtIP string
+	VTEPIP string
+
+	bed       *Bed
+	ovsdb     *Process
+	vswitchd  *Process
+	netmaster *Process
+	netplugin *Process
+}
+
+// linkScript joins a node to the fabric; it runs in the fabric's network.
+const linkScript = `
+ip link add "$1-mgmt" type veth peer name eth0 netns "$2"
+ip link add "$1-vtep" type veth peer name uplink netns "$2"
+ip link set "$1-mgmt" master mgmt up
+ip link set "$1-vtep" master vtep up`
+
+// bridgeScript puts the tunnel address where the userspace datapath finds it.
+const bridgeScript = `
+ip addr add "$1/24" dev eth0
+ip link set eth0 up
+ip link set uplink up
+mac=$(cat /sys/class/net/uplink/address)
+ovs-vsctl --timeout=20 add-br br-phy -- set bridge br-phy datapath_type=netdev other-config:hwaddr="$mac" -- add-port br-phy uplink
+ip addr add "$2/24" dev br-phy
+ip link set br-phy up`
+
+func (b *Bed) newNode(number int) *Node {
+	return &Node{
+		Name:   "node" + strconv.Itoa(number),
+		MgmtIP: mgmtNet + strconv.Itoa(number),
+		VTEPIP: vtepNet + strconv.Itoa(number),
+		bed:    b,
+	}
+}
+
+func (b *Bed) startNode(ctx context.Context, number int, detach bool) (_ *Node, err error) {
+	n := b.newNode(number)
+	if n.machine, err = startMachine(ctx, n.Name, filepath.Join(b.Dir, n.Name), detach); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.stop())
+		}
+	}()
+	// The peer's namespace is named by the process id outside, so this command
+	// enters only the fabric's network.
+	link := hostCommand(ctx, "nsenter", "--target", strconv.Itoa(b.fabric.pid), "--net", "--",
+		"sh", "-ec", linkScript, "sh", n.Name, strconv.Itoa(n.pid))
+	if _, err = output(link, "fabric", link.Args); err != nil {
+		return nil, err
+	}
+	if err = n.StartOVS(ctx); err != nil {
+		return nil, err
+	}
+	if _, err = n.Run(ctx, "sh", "-ec", bridgeScript, "sh", n.MgmtIP, n.VTEPIP); err != nil {
+		return nil, err
+	}
+	return n, n.writeCNIConfig(ctx)
+}
+
+// writeCNIConfig installs the network configuration a CNI runtime reads.
+func (n *Node) writeCNIConfig(ctx context.Context) error {
+	_, err := n.Run(ctx, "sh", "-ec", `mkdir -p /etc/cni/net.d && printf %s "$1" > /etc/cni/net.d/10-contiv.conflist`, "sh",
+		`{"cniVersion":"1.0.0","name":"`+networkName+`","plugins":[{"type":"contivk8s"}]}`)
+	return err
+}
+
+// StartOVS starts the node's database and switch and waits until they answer.
+// It works on a node whose switch was stopped or killed as well.
+func (n *Node) StartOVS(ctx context.Context) (err error) {
+	if n.ovsdb == nil || n.ovsdb.Exited() {
+		if n.ovsdb, err = n.Start("ovsdb-server", "sh", "-ec", `
+[ -e /etc/openvswitch/conf.db ] || { mkdir -p /etc/openvswitch; ovsdb-tool create /etc/openvswitch/conf.db /usr/share/openvswitch/vswitch.ovsschema; }
+rm -f /etc/openvswitch/.conf.db.~lock~
+exec ovsdb-server /etc/openvswitch/conf.db --remote=punix:/run/openvswitch/db.sock --pidfile=/run/openvswitch/ovsdb-server.pid`); err != nil {
+			return err
+		}
+		if _, err := n.retry(ctx, "ovs-vsctl", "--timeout=5", "--no-wait", "init"); err != nil {
+			return err
+		}
+	}
+	if n.vswitchd == nil || n.vswitchd.Exited() {
+		if n.vswitchd, err = n.Start("ovs-vswitchd", "ovs-vswitchd", "unix:/run/openvswitch/db.sock",
+			"--pidfile=/run/openvswitch/ovs-vswitchd.pid"); err != nil {
+			return err
+		}
+	}
+	_, err = n.retry(ctx, "ovs-appctl", "--timeout=5", "version")
+	return err
+}
+
+// KillVSwitchd ends the switch with SIGKILL; KillOVSDB its database server.
+func (n *Node) KillVSwitchd() error { return n.vswitchd.Kill() }
+
+// KillOVSDB ends the database server with SIGKILL.
+func (n *Node) KillOVSDB() error { return n.ovsdb.Kill() }
+
+// retry repeats a command until it succeeds; its last error tells why it never did.
+func (n *Node) retry(ctx context.Context, args ...string) (out string, err error) {
+	var last error
+	err = poll(ctx, startLimit, func() (bool, error) {
+		out, last = n.Run(ctx, args...)
+		return last == nil, nil
+	})
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", err, last)
+	}
+	return out, nil
+}
+
+// Flows lists the flows of our bridge without counters, one per line.
+func (n *Node) Flows(ctx context.Context) (string, error) {
+	return n.Run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", "contivVxlanBridge")
+}
+
+// LogFile is where a program of the node writes its standard error.
+func (n *Node) LogFile(program string) string {
+	return filepath.Join(n.dir, "log", program+".log")
+}
+
+func (n *Node) openLog(program string) (*os.File, error) {
+	return os.OpenFile(n.LogFile(program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+}

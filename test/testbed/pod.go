@@ -1,0 +1,120 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// networkName is the CNI network's name, as in the configuration on each node.
+const networkName = "contiv-net"
+
+// Pod is a network namespace on a node, attached through the CNI.
+type Pod struct {
+	Name    string
+	Node    *Node
+	Tenant  string
+	Network string
+	Group   string // endpoint group; empty: none
+	IP      netip.Addr
+	Gateway netip.Addr
+	Took    time.Duration // of the ADD, as the CNI runtime saw it
+
+	servers []*Process
+}
+
+// AddPod makes the namespace and attaches it with a CNI runtime. A failed pod
+// leaves no namespace.
+func (n *Node) AddPod(ctx context.Context, name, tenant, network, group string) (*Pod, error) {
+	p := &Pod{Name: name, Node: n, Tenant: tenant, Network: network, Group: group}
+	if _, err := n.Run(ctx, "ip", "netns", "add", name); err != nil {
+		return nil, err
+	}
+	if err := p.Attach(ctx); err != nil {
+		if _, delErr := n.Run(context.WithoutCancel(ctx), "ip", "netns", "delete", name); delErr != nil {
+			err = fmt.Errorf("%w; and %w", err, delErr)
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+// Attach runs the CNI's ADD; on a pod that is attached it changes nothing.
+func (p *Pod) Attach(ctx context.Context) error {
+	started := time.Now()
+	out, err := p.CNI(ctx, "add")
+	if err != nil {
+		return err
+	}
+	p.Took = time.Since(started)
+	var result struct {
+		IPs []struct {
+			Address netip.Prefix `json:"address"`
+			Gateway netip.Addr   `json:"gateway"`
+		} `json:"ips"`
+	}
+	if err := json.Unmarshal([]byte(out), &result); err != nil {
+		return fmt.Errorf("pod %s: result of ADD %q: %w", p.Name, out, err)
+	}
+	if len(result.IPs) == 0 {
+		return fmt.Errorf("pod %s: ADD gave no address: %s", p.Name, out)
+	}
+	p.IP, p.Gateway = result.IPs[0].Address.Addr(), result.IPs[0].Gateway
+	return nil
+}
+
+// CNI runs a verb of the CNI runtime (add, del, check, gc, status) for the pod.
+func (p *Pod) CNI(ctx context.Context, verb string) (string, error) {
+	args := []string{"IO_CONTIV_TENANT=" + p.Tenant, "IO_CONTIV_NETWORK=" + p.Network}
+	if p.Group != "" {
+		args = append(args, "IO_CONTIV_NET_GROUP="+p.Group)
+	}
+	return p.Node.Run(ctx, "env", "CNI_PATH="+p.Node.bed.Bin, "CNI_ARGS="+strings.Join(args, ";"),
+		filepath.Join(p.Node.bed.Bin, "cnitool"), verb, networkName, "/run/netns/"+p.Name)
+}
+
+// Delete detaches the pod and removes its namespace.
+func (p *Pod) Delete(ctx context.Context) error {
+	for _, s := range p.servers {
+		if err := s.Kill(); err != nil {
+			return err
+		}
+	}
+	if _, err := p.CNI(ctx, "del"); err != nil {
+		return err
+	}
+	_, err := p.Node.Run(ctx, "ip", "netns", "delete", p.Name)
+	return err
+}
+
+// Command prepares a command to run in the pod.
+func (p *Pod) Command(ctx context.Context, args ...string) *exec.Cmd {
+	return p.Node.Command(ctx, p.inside(args)...)
+}
+
+// Run runs a command in the pod and returns its standard output.
+func (p *Pod) Run(ctx context.Context, args ...string) (string, error) {
+	return p.Node.Run(ctx, p.inside(args)...)
+}
+
+func (p *Pod) inside(args []string) []string {
+	return append([]string{"ip", "netns", "exec", p.Name}, args...)
+}
+
+// Serve starts a server program in the pod; it ends with the pod.
+func (p *Pod) Serve(args ...string) error {
+	s, err := p.Node.Start(p.Name, p.inside(args)...)
+	if err != nil {
+		return err
+	}
+	p.servers = append(p.servers, s)
+	return nil
+}
+
+// Probe is the path of the probe program, for Run and Serve.
+func (p *Pod) Probe() string { return filepath.Join(p.Node.bed.Bin, "probe") }

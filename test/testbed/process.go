@@ -1,0 +1,82 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// startLimit bounds how long a daemon may take until it answers.
+const startLimit = 60 * time.Second
+
+// Process is a daemon running on a node, its output going to a log of its name.
+type Process struct {
+	Name string
+	PID  int // seen from outside the node
+
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended and was waited for
+}
+
+// Start runs a program on the node until it ends or is killed.
+func (n *Node) Start(name string, args ...string) (*Process, error) {
+	log, err := n.openLog(name)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the child has its own copy
+	cmd := exec.Command("nsenter", append(n.enter(), args...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", n.Name, name, err)
+	}
+	p := &Process{Name: name, cmd: cmd, done: make(chan struct{})}
+	child, childErr := onlyChild(context.Background(), cmd.Process.Pid)
+	go func() {
+		defer close(p.done)
+		cmd.Wait() // how it ended is in the log
+	}()
+	if childErr != nil {
+		return nil, fmt.Errorf("%s: %s ended at once, see %s: %w", n.Name, name, n.LogFile(name), childErr)
+	}
+	p.PID = child
+	return p, nil
+}
+
+// Exited tells whether the process has ended.
+func (p *Process) Exited() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Kill ends the process with SIGKILL and waits for its end.
+func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
+
+// Terminate asks the process to end with SIGTERM and waits for its end.
+func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
+
+func (p *Process) end(sig syscall.Signal) error {
+	if p.Exited() {
+		return nil
+	}
+	if err := syscall.Kill(p.PID, sig); err != nil && err != syscall.ESRCH {
+		return fmt.Errorf("%s: %w", p.Name, err)
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(startLimit):
+		return fmt.Errorf("%s: still running %s after signal %v", p.Name, startLimit, sig)
+	}
+}
+
+func hostCommand(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, args[0], args[1:]...)
+}

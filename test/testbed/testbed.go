@@ -1,0 +1,200 @@
+// Package testbed builds a cluster on one machine out of real parts.
+//
+// A node is a set of namespaces held by one process: its own network, mounts,
+// host name and process ids, hence its own /run, /etc, /var, Open vSwitch and
+// daemons. Two Linux bridges in a namespace of their own join the nodes: one
+// carries management traffic (etcd, REST), the other the tunnels.
+//
+//	        fabric: mgmt bridge            vtep bridge
+//	                 |      |                |      |
+//	 node1: eth0 192.0.2.1  |   uplink--br-phy 198.51.100.1
+//	                        |                       |
+//	 node2: eth0 192.0.2.2--+   uplink--br-phy 198.51.100.2
+//
+// The tunnel address sits on the local port of an OVS bridge, br-phy, because
+// the userspace datapath sends tunnelled packets only through OVS ports.
+//
+// A pod is a network namespace inside a node, attached by a real CNI runtime
+// (cnitool) that executes the CNI binary; the testbed never calls our code.
+// When the process that holds a node ends, the kernel ends everything on it:
+// a bed leaves nothing behind, however its user died.
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Addresses of the two underlay networks; node N has host number N in each.
+const (
+	mgmtNet = "192.0.2."    // TEST-NET-1, RFC 5737
+	vtepNet = "198.51.100." // TEST-NET-2, RFC 5737
+)
+
+// maxNodes is what the host part of the underlay networks leaves room for.
+const maxNodes = 200
+
+// Config describes a bed.
+type Config struct {
+	Nodes  int       // 1..200
+	Dir    string    // state and logs; empty: a new directory, removed by Close
+	Bin    string    // directory of the built binaries; empty: bin/ of the module
+	Detach bool      // the nodes outlive this process, until Close or Open(...).Close
+	Log    io.Writer // progress, one line per step; nil: none
+}
+
+// Bed is a running cluster of nodes.
+type Bed struct {
+	Dir   string
+	Bin   string
+	Nodes []*Node
+
+	fabric    *machine
+	log       io.Writer
+	removeDir bool
+}
+
+// New starts nodes with their Open vSwitch, joined by the fabric. No daemon of
+// ours runs yet. On error nothing is left.
+func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
+	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
+		return nil, fmt.Errorf("testbed: %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
+	}
+	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, log: cfg.Log}
+	if b.log == nil {
+		b.log = io.Discard
+	}
+	if b.Bin == "" {
+		if b.Bin, err = findBin(); err != nil {
+			return nil, err
+		}
+	}
+	if b.Dir == "" {
+		if b.Dir, err = os.MkdirTemp("", "contiv-testbed-"); err != nil {
+			return nil, err
+		}
+		b.removeDir = true
+	} else if b.Dir, err = filepath.Abs(b.Dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	if b.fabric, err = startMachine(ctx, "fabric", filepath.Join(b.Dir, "fabric"), cfg.Detach); err != nil {
+		return nil, err
+	}
+	if _, err = b.fabric.Run(ctx, "sh", "-ec", fabricScript); err != nil {
+		return nil, err
+	}
+	if err = b.addNodes(ctx, cfg); err != nil {
+		return nil, err
+	}
+	return b, b.save()
+}
+
+const fabricScript = `
+ip link set lo up
+for bridge in mgmt vtep; do ip link add $bridge type bridge; ip link set $bridge up; done`
+
+// addNodes starts all nodes at once: a node spends most of its start waiting.
+func (b *Bed) addNodes(ctx context.Context, cfg Config) error {
+	b.Nodes = make([]*Node, cfg.Nodes)
+	errs := make([]error, cfg.Nodes)
+	var wg sync.WaitGroup
+	for i := range b.Nodes {
+		wg.Go(func() {
+			b.Nodes[i], errs[i] = b.startNode(ctx, i+1, cfg.Detach)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	fmt.Fprintf(b.log, "%d nodes up, each with its own Open vSwitch; state in %s\n", cfg.Nodes, b.Dir)
+	return nil
+}
+
+// Close ends every node with all that runs on it, and removes their files.
+func (b *Bed) Close() error {
+	var errs []error
+	for _, n := range b.Nodes {
+		if n != nil {
+			errs = append(errs, n.remove())
+		}
+	}
+	if b.fabric != nil {
+		errs = append(errs, b.fabric.remove())
+	}
+	errs = append(errs, removeIfThere(b.stateFile()))
+	if b.removeDir {
+		errs = append(errs, removeIfThere(b.Dir))
+	}
+	return errors.Join(errs...)
+}
+
+// EtcdEndpoints lists the client URLs of the etcd members that netmasters embed.
+func (b *Bed) EtcdEndpoints() []string { return b.each("http://%s:2379") }
+
+// MasterURLs lists the REST URLs of all netmasters.
+func (b *Bed) MasterURLs() []string { return b.each("http://%s:9999") }
+
+func (b *Bed) each(format string) []string {
+	var all []string
+	for _, n := range b.Nodes {
+		all = append(all, fmt.Sprintf(format, n.MgmtIP))
+	}
+	return all
+}
+
+// StartDaemons starts a netmaster with an embedded etcd member and a netplugin
+// on every node and waits until all nodes are ready for pods.
+func (b *Bed) StartDaemons(ctx context.Context) error {
+	for _, n := range b.Nodes {
+		if err := n.StartNetmaster(); err != nil {
+			return err
+		}
+		if err := n.StartNetplugin(); err != nil {
+			return err
+		}
+	}
+	for _, n := range b.Nodes {
+		if err := n.WaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(b.log, "netmaster and netplugin run on %d nodes\n", len(b.Nodes))
+	return nil
+}
+
+// Netctl runs netctl on the first node that still has a netmaster, against all of them.
+func (b *Bed) Netctl(ctx context.Context, args ...string) (string, error) {
+	global := []string{filepath.Join(b.Bin, "netctl"), "--netmaster", strings.Join(b.MasterURLs(), ",")}
+	return b.Nodes[0].Run(ctx, append(global, args...)...)
+}
+
+// findBin looks for bin/ beside the go.mod above the working directory.
+func findBin() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+			continue
+		}
+		bin := filepath.Join(dir, "bin")
+		if _, err := os.Stat(filepath.Join(bin, "netplugin")); err != nil {
+			return "", fmt.Errorf("testbed: the daemons are not built, run make build: %w", err)
+		}
+		return bin, nil
+	}
+	return "", errors.New("testbed: no go.mod above the working directory")
+}
