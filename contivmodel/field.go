@@ -1,0 +1,80 @@
+package contivmodel
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Field is one field of a kind, as read from its tags.
+type Field struct {
+	Name       string   // JSON name
+	Doc        string   // meaning, one line
+	Rule       string   // name of the pattern; empty: none
+	OneOf      []string // values allowed; empty: any
+	Min, Max   int      // range of a number; Max is the length limit of a text; Max 0: none
+	Default    string   // what an absent value means
+	Required   bool
+	Changeable bool
+	KeyPart    int    // position in the key, from 1; 0: not part of it
+	Column     int    // position in a listing, from 1; 0: not shown
+	Heading    string // heading of that column
+
+	index  int
+	goType reflect.Type
+}
+
+// Kind returns the Go kind of the field: String, Int or Slice (of strings).
+func (f Field) Kind() reflect.Kind { return f.goType.Kind() }
+
+// Value returns the field's value: a string, an int or a []string.
+func (f Field) Value(o Object) any { return f.of(o).Interface() }
+
+// Set stores a string, an int or a []string, whichever the field holds.
+func (f Field) Set(o Object, value any) error {
+	v := reflect.ValueOf(value)
+	if !v.IsValid() || v.Type() != f.goType {
+		return fmt.Errorf("%s %s: a %T given, a %s wanted", o.ModelType(), f.Name, value, f.goType)
+	}
+	f.of(o).Set(v)
+	return nil
+}
+
+// Empty tells whether the field is at its zero value.
+func (f Field) Empty(o Object) bool { return f.of(o).IsZero() }
+
+func (f Field) of(o Object) reflect.Value { return reflect.ValueOf(o).Elem().Field(f.index) }
+
+// readField reads the tags of a struct field. The tests of the declarations
+// hold every tag to what is understood here.
+func readField(name string, index int, sf reflect.StructField) Field {
+	f := Field{Name: name, Doc: sf.Tag.Get("doc"), index: index, goType: sf.Type}
+	for item := range strings.FieldsSeq(sf.Tag.Get("model")) {
+		what, value, _ := strings.Cut(item, "=")
+		number, _ := strconv.Atoi(value)
+		switch what {
+		case "key":
+			f.KeyPart = number
+		case "required":
+			f.Required = true
+		case "changeable":
+			f.Changeable = true
+		case "max":
+			f.Max = number
+		case "min":
+			f.Min = number
+		case "default":
+			f.Default = value
+		case "oneof":
+			f.OneOf = strings.Split(value, "|")
+		case "rule":
+			f.Rule = value
+		}
+	}
+	if position, heading, ok := strings.Cut(sf.Tag.Get("column"), " "); ok {
+		f.Heading = heading
+		f.Column, _ = strconv.Atoi(position)
+	}
+	return f
+}

@@ -1,0 +1,47 @@
+package contivmodel
+
+import "strings"
+
+// Object is a configuration object; every *T of the package with a kind is one.
+type Object interface {
+	ModelType() string // type string, as in links: "endpointGroup"
+	ModelKey() string  // key computed from the fields that make it
+	SetKey(key string) // stores the key that came with the URL; Validate compares
+}
+
+// Link points at one object.
+type Link struct {
+	Type string `json:"type,omitempty"`
+	Key  string `json:"key,omitempty"`
+}
+
+// LinkTo makes the link to an object.
+func LinkTo(o Object) Link { return Link{Type: o.ModelType(), Key: o.ModelKey()} }
+
+// LinkSet points at any number of objects of one type, by key.
+type LinkSet map[string]Link
+
+// Add links to an object.
+func (s *LinkSet) Add(o Object) {
+	if *s == nil {
+		*s = LinkSet{}
+	}
+	(*s)[o.ModelKey()] = LinkTo(o)
+}
+
+// Remove drops the link to an object; nothing happens if there was none.
+func (s LinkSet) Remove(o Object) { delete(s, o.ModelKey()) }
+
+// Inspect is the answer of an inspect request: what was asked for, and what is.
+type Inspect[Config, Oper any] struct {
+	Config Config
+	Oper   Oper
+}
+
+// ConfigInspect is the answer of an inspect request for types without run-time data.
+type ConfigInspect[Config any] struct {
+	Config Config
+}
+
+// joinKey composes a key from the names that identify an object.
+func joinKey(names ...string) string { return strings.Join(names, ":") }

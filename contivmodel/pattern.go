@@ -1,0 +1,75 @@
+package contivmodel
+
+import (
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Building blocks of the patterns.
+const (
+	octet  = `(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`
+	ip4    = octet + `(\.` + octet + `){3}`
+	length = `(3[0-1]|2[0-9]|1[0-9]|[1-9])` // 1..31
+	label  = `([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]*[a-zA-Z0-9])`
+	name   = `(` + label + `\.)*` + label
+	hex    = `[0-9a-fA-F]{1,4}`
+	ip6    = `((` + hex + `(:` + hex + `){7})|((` + hex + `:){0,6}|:)((:` + hex + `){0,6}|:))`
+	len6   = `(12[0-7]|1[01][0-9]|[1-9][0-9]|[1-9])` // 1..127
+	path   = `topology/pod-[0-9]{1,4}/paths-[0-9]{1,4}/pathep-\[eth[0-9]{1,2}/[0-9]{1,2}\]`
+	node   = `topology/pod-[0-9]{1,4}/node-[0-9]{1,4}`
+)
+
+// pattern is a rule a text must obey: an expression, and where an expression
+// lets nonsense pass, a real parse as well.
+type pattern struct {
+	expr  *regexp.Regexp
+	parse func(string) bool // nil: the expression says it all
+	doc   string
+}
+
+func (p pattern) match(text string) bool {
+	return p.expr.MatchString(text) && (p.parse == nil || p.parse(text))
+}
+
+// patterns are the rules by the name that declarations use. An empty text is
+// judged by the pattern too, so those of optional fields accept it.
+var patterns = map[string]pattern{
+	"NAME":     {expr: regexp.MustCompile(`^` + name + `$`), doc: "labels of letters, digits and inner hyphens, joined by dots"},
+	"NAME0":    {expr: regexp.MustCompile(`^(` + label + `\.)*(` + label + `)?$`), doc: "empty, or labels joined by dots"},
+	"TAG0":     {expr: regexp.MustCompile(`^(` + name + `)?$`), doc: "empty, or labels joined by dots"},
+	"IPOPT":    {expr: regexp.MustCompile(`^(` + ip4 + `)?$`), doc: "empty, or an IPv4 address"},
+	"SUBNET":   {expr: regexp.MustCompile(`^` + ip4 + `(\-` + ip4 + `)?/` + length + `$`), doc: "address/length or first-last/length"},
+	"POOL":     {expr: regexp.MustCompile(`^$|^` + ip4 + `(\-` + ip4 + `)?$`), doc: "empty, an IPv4 address, or first-last"},
+	"RULEIP":   {expr: regexp.MustCompile(`^(` + ip4 + `(/` + length + `)?)?$`), doc: "empty, an IPv4 address, or address/length"},
+	"RTRIP":    {expr: regexp.MustCompile(`^` + ip4 + `(\-` + octet + `)?/` + length + `$`), doc: "IPv4 address/length"},
+	"PVT16":    {expr: regexp.MustCompile(`^` + ip4 + `/16$`), doc: "IPv4 address/16"},
+	"V6GW":     {expr: regexp.MustCompile(`^(` + ip6 + `)?$`), parse: optional(isIPv6), doc: "empty, or an IPv6 address"},
+	"V6NET":    {expr: regexp.MustCompile(`^(` + ip6 + `/` + len6 + `)?$`), parse: optional(isIPv6Prefix), doc: "empty, or IPv6 address/length"},
+	"RATE":     {expr: regexp.MustCompile(`^([1-9][0-9]* ?[kmgKMG](b|bps)?)?$`), doc: "empty, or a number and k, m or g, as such or with b or bps"},
+	"PROTOCOL": {expr: regexp.MustCompile(`^(tcp|udp|icmp|[0-9]{1,3})?$`), parse: isProtocol, doc: "empty, tcp, udp, icmp, or 0 to 255"},
+	"VLANS":    {expr: regexp.MustCompile(`^[0-9]{1,4}-[0-9]{1,4}$`), doc: "min-max"},
+	"VXLANS":   {expr: regexp.MustCompile(`^[0-9]{1,8}-[0-9]{1,8}$`), doc: "min-max"},
+	"PATHBIND": {expr: regexp.MustCompile(`^(` + path + `(,` + path + `)*)?$`), doc: "empty, or fabric ports joined by commas"},
+	"NODEBIND": {expr: regexp.MustCompile(`^(` + node + `(,` + node + `)*)?$`), doc: "empty, or fabric nodes joined by commas"},
+}
+
+func optional(parse func(string) bool) func(string) bool {
+	return func(text string) bool { return text == "" || parse(text) }
+}
+
+func isIPv6(text string) bool {
+	addr, err := netip.ParseAddr(text)
+	return err == nil && addr.Is6()
+}
+
+func isIPv6Prefix(text string) bool {
+	addr, _, _ := strings.Cut(text, "/")
+	return isIPv6(addr)
+}
+
+func isProtocol(text string) bool {
+	number, err := strconv.Atoi(text)
+	return err != nil || number <= 255 // the expression admits no other text than names
+}

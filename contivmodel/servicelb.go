@@ -1,0 +1,33 @@
+package contivmodel
+
+// ServiceLB is a virtual address in front of the endpoints its selectors match.
+type ServiceLB struct {
+	Key         string         `json:"key"`
+	IPAddress   string         `json:"ipAddress,omitempty" model:"max=15 rule=IPOPT changeable" doc:"virtual address asked for; empty is automatic"`
+	NetworkName string         `json:"networkName,omitempty" model:"required max=64 rule=NAME changeable" doc:"network that supplies the virtual address" column:"3 Network"`
+	Ports       []string       `json:"ports,omitempty" model:"required changeable" doc:"ports, each servicePort:providerPort:protocol"`
+	Selectors   []string       `json:"selectors,omitempty" model:"required changeable" doc:"labels of providers, each key=value" column:"4 Selectors"`
+	ServiceName string         `json:"serviceName,omitempty" model:"key=2 required max=256 rule=NAME" doc:"name of the service" column:"1 ServiceName"`
+	TenantName  string         `json:"tenantName,omitempty" model:"key=1 required max=64 rule=NAME" doc:"tenant of the service" column:"2 Tenant"`
+	Links       ServiceLBLinks `json:"links"`
+}
+
+// ServiceLBLinks are the single objects a service refers to.
+type ServiceLBLinks struct {
+	Network Link `json:"Network"`
+	Tenant  Link `json:"Tenant"`
+}
+
+// ServiceLBOper is the run-time view of a service.
+type ServiceLBOper struct {
+	NumProviders int            `json:"numProviders,omitempty"`
+	Providers    []EndpointOper `json:"providers,omitempty"`
+	ServiceVip   string         `json:"serviceVip,omitempty"`
+}
+
+// ServiceLBInspect answers inspection of a service.
+type ServiceLBInspect = Inspect[ServiceLB, ServiceLBOper]
+
+func (s *ServiceLB) ModelType() string { return "serviceLB" }
+func (s *ServiceLB) ModelKey() string  { return joinKey(s.TenantName, s.ServiceName) }
+func (s *ServiceLB) SetKey(key string) { s.Key = key }

@@ -1,0 +1,93 @@
+package contivmodel
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Validate checks what can be said of an object without looking at others: the
+// stored key against the one its fields make, then every field in alphabetical
+// order, its length before its form. The first failure is returned, a
+// fault.Invalid that names the field. An absent value that has a default is
+// valid. Lists are not checked: what they may hold depends on other objects.
+func Validate(o Object) error {
+	k := KindOf(o)
+	key := reflect.ValueOf(o).Elem().Field(k.key).String()
+	if key == "" || key != o.ModelKey() {
+		return fault.New(fault.Invalid, "Invalid Key").WithField("key")
+	}
+	for _, f := range k.Fields {
+		if err := f.validate(f.of(o)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Validate checks an object of the kind; see the function Validate.
+func (k Kind) Validate(o Object) error { return Validate(o) }
+
+func (f Field) validate(v reflect.Value) error {
+	if f.Default != "" && v.IsZero() {
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return f.validateText(v.String())
+	case reflect.Int:
+		if n := v.Int(); n < int64(f.Min) || f.Max > 0 && n > int64(f.Max) {
+			return fault.New(fault.Invalid, "%s Value Out of bound", f.Name).WithField(f.Name)
+		}
+	}
+	return nil
+}
+
+func (f Field) validateText(text string) error {
+	if f.Max > 0 && len(text) > f.Max {
+		return fault.New(fault.Invalid, "%s string too long", f.Name).WithField(f.Name)
+	}
+	if !f.wellFormed(text) {
+		return fault.New(fault.Invalid, "%s string invalid format", f.Name).WithField(f.Name)
+	}
+	return nil
+}
+
+func (f Field) wellFormed(text string) bool {
+	switch {
+	case text == "" && f.Required:
+		return false
+	case f.Rule != "":
+		return patterns[f.Rule].match(text)
+	case len(f.OneOf) > 0:
+		return text == "" || slices.Contains(f.OneOf, text)
+	}
+	return true
+}
+
+// ApplyDefaults fills in what the object leaves out.
+func ApplyDefaults(o Object) {
+	for _, f := range KindOf(o).Fields {
+		v := f.of(o)
+		if f.Default == "" || !v.IsZero() {
+			continue
+		}
+		if v.Kind() == reflect.Int {
+			n, _ := strconv.Atoi(f.Default) // checked by the tests of the declarations
+			v.SetInt(int64(n))
+		} else {
+			v.SetString(f.Default)
+		}
+	}
+}
+
+// ClearLinks empties the links of an object. They are the server's to write,
+// whatever a client sends.
+func ClearLinks(o Object) {
+	v := reflect.ValueOf(o).Elem()
+	for _, i := range KindOf(o).links {
+		v.Field(i).SetZero()
+	}
+}
