@@ -1,0 +1,129 @@
+// Package client talks to netmaster's REST interface.
+//
+// The package has no code per object: the kinds of contivmodel say under which
+// path an object lives and how it is decoded, and generic functions give the
+// caller its own type back:
+//
+//	c, err := client.New(client.Config{URLs: []string{"http://10.0.0.1:9999", "http://10.0.0.2:9999"}})
+//	networks, err := client.List[contivmodel.Network](ctx, c)
+//
+// A client knows several netmasters. Any of them will do, since followers pass
+// requests on to the leader; a request goes to the one that answered last and,
+// if it cannot be reached, to the others in turn. What may have been received
+// is only repeated if it changes nothing.
+//
+// Every error is a *fault.Error. The client asks for problem documents, which
+// carry the kind, and still understands the plain text of older servers.
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// DefaultTimeout is how long one attempt at one server may take.
+const DefaultTimeout = 30 * time.Second
+
+// connectTimeout bounds the wait for a server that does not even answer the
+// phone, so that its neighbours are tried soon.
+const connectTimeout = 5 * time.Second
+
+// Config says whom to talk to, and how.
+type Config struct {
+	URLs     []string      // base URLs, http or https, tried in turn
+	Timeout  time.Duration // of one attempt at one server; 0 is DefaultTimeout
+	Token    string        // sent as X-Auth-Token, over https only
+	Insecure bool          // accept any server certificate
+
+	CAFile            string // certificates to trust instead of the system's
+	CertFile, KeyFile string // client certificate
+	ServerName        string // name expected in the server's certificate
+}
+
+// Client is safe for concurrent use.
+type Client struct {
+	bases   []*url.URL
+	http    *http.Client
+	timeout time.Duration
+	token   string
+	current atomic.Int32 // index of the base that answered last
+}
+
+// New makes a client. Nothing is sent yet; a URL or certificate that cannot be
+// used is a fault.Invalid.
+func New(cfg Config) (*Client, error) {
+	c := &Client{timeout: cfg.Timeout, token: cfg.Token}
+	if c.timeout <= 0 {
+		c.timeout = DefaultTimeout
+	}
+	for _, text := range cfg.URLs {
+		base, err := parseBase(text)
+		if err != nil {
+			return nil, err
+		}
+		c.bases = append(c.bases, base)
+	}
+	if len(c.bases) == 0 {
+		return nil, fault.New(fault.Invalid, "no netmaster URL given")
+	}
+	tlsConfig, err := cfg.tls()
+	if err != nil {
+		return nil, err
+	}
+	c.http = &http.Client{Transport: &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: min(connectTimeout, c.timeout)}).DialContext,
+		TLSHandshakeTimeout: min(connectTimeout, c.timeout),
+		TLSClientConfig:     tlsConfig,
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     30 * time.Second,
+	}}
+	return c, nil
+}
+
+// Close drops the idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+func parseBase(text string) (*url.URL, error) {
+	base, err := url.Parse(strings.TrimSuffix(strings.TrimSpace(text), "/"))
+	switch {
+	case err != nil:
+		return nil, fault.New(fault.Invalid, "netmaster URL %q: %w", text, err)
+	case base.Scheme != "http" && base.Scheme != "https":
+		return nil, fault.New(fault.Invalid, "netmaster URL %q: must begin with http:// or https://", text)
+	case base.Host == "":
+		return nil, fault.New(fault.Invalid, "netmaster URL %q: no host", text)
+	}
+	return base, nil
+}
+
+func (cfg Config) tls() (*tls.Config, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
+	if cfg.CAFile != "" {
+		pem, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "CA certificates: %w", err)
+		}
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fault.New(fault.Invalid, "CA certificates: %s holds none", cfg.CAFile)
+		}
+	}
+	if cfg.CertFile != "" || cfg.KeyFile != "" {
+		cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "client certificate: %w", err)
+		}
+		conf.Certificates = []tls.Certificate{cert}
+	}
+	return conf, nil
+}

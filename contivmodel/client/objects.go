@@ -1,0 +1,126 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// pointer lets a caller name the type T while the methods are those of *T.
+type pointer[T any] interface {
+	*T
+	contivmodel.Object
+}
+
+// List returns all objects of a type, sorted by key.
+func List[T any, P pointer[T]](ctx context.Context, c *Client) ([]T, error) {
+	var all []T
+	err := c.do(ctx, http.MethodGet, pathOf(kindOf[T, P]().Segment), nil, &all)
+	slices.SortFunc(all, func(a, b T) int { return strings.Compare(P(&a).ModelKey(), P(&b).ModelKey()) })
+	return all, err
+}
+
+// Get returns one object; fault.NotFound if there is none of that key.
+func Get[T any, P pointer[T]](ctx context.Context, c *Client, key string) (T, error) {
+	var o T
+	err := c.object(ctx, http.MethodGet, kindOf[T, P](), key, nil, &o)
+	return o, err
+}
+
+// Inspect returns an object with its run-time data:
+//
+//	answer, err := client.Inspect[contivmodel.Network, contivmodel.NetworkOper](ctx, c, "blue:web")
+//
+// For types without run-time data the second type may be struct{}.
+func Inspect[T, Oper any, P pointer[T]](ctx context.Context, c *Client, key string) (contivmodel.Inspect[T, Oper], error) {
+	var answer contivmodel.Inspect[T, Oper]
+	raw, err := c.InspectRaw(ctx, kindOf[T, P]().Segment, key)
+	if err == nil {
+		err = decode(c.bases[0], pathOf("inspect", kindOf[T, P]().Segment, key), raw, &answer)
+	}
+	return answer, err
+}
+
+// Endpoint returns the run-time data of the endpoint that an id, container id
+// or name leads to.
+func Endpoint(ctx context.Context, c *Client, id string) (contivmodel.EndpointOper, error) {
+	var answer contivmodel.EndpointInspect
+	raw, err := c.InspectRaw(ctx, contivmodel.EndpointSegment, id)
+	if err == nil {
+		err = decode(c.bases[0], pathOf("inspect", contivmodel.EndpointSegment, id), raw, &answer)
+	}
+	return answer.Oper, err
+}
+
+// Post creates an object, or replaces it where the server lets it. The object's
+// key is set to what its fields make; links are not sent.
+func Post(ctx context.Context, c *Client, o contivmodel.Object) error {
+	o.SetKey(o.ModelKey())
+	contivmodel.ClearLinks(o)
+	body, err := json.Marshal(o)
+	if err != nil {
+		return fault.New(fault.Internal, "%s %s: %w", o.ModelType(), o.ModelKey(), err)
+	}
+	return c.object(ctx, http.MethodPost, contivmodel.KindOf(o), o.ModelKey(), body, nil)
+}
+
+// Delete removes an object by type and key; a missing one is a fault.NotFound.
+func Delete[T any, P pointer[T]](ctx context.Context, c *Client, key string) error {
+	return c.Delete(ctx, kindOf[T, P](), key)
+}
+
+// List returns all objects of a kind, sorted by key, for callers that are told
+// the kind by data.
+func (c *Client) List(ctx context.Context, kind contivmodel.Kind) ([]contivmodel.Object, error) {
+	var raw []json.RawMessage
+	path := pathOf(kind.Segment)
+	if err := c.do(ctx, http.MethodGet, path, nil, &raw); err != nil {
+		return nil, err
+	}
+	objects := make([]contivmodel.Object, len(raw))
+	for i, text := range raw {
+		objects[i] = kind.New()
+		if err := decode(c.bases[0], path, text, objects[i]); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(objects, func(a, b contivmodel.Object) int {
+		return strings.Compare(a.ModelKey(), b.ModelKey())
+	})
+	return objects, nil
+}
+
+// Get returns one object of a kind.
+func (c *Client) Get(ctx context.Context, kind contivmodel.Kind, key string) (contivmodel.Object, error) {
+	o := kind.New()
+	return o, c.object(ctx, http.MethodGet, kind, key, nil, o)
+}
+
+// Delete removes one object of a kind; a missing one is a fault.NotFound.
+func (c *Client) Delete(ctx context.Context, kind contivmodel.Kind, key string) error {
+	return c.object(ctx, http.MethodDelete, kind, key, nil, nil)
+}
+
+// InspectRaw returns the JSON of an inspect answer as the server wrote it.
+func (c *Client) InspectRaw(ctx context.Context, segment, key string) (json.RawMessage, error) {
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	var raw json.RawMessage
+	err := c.do(ctx, http.MethodGet, pathOf("inspect", segment, key), nil, &raw)
+	return raw, err
+}
+
+func (c *Client) object(ctx context.Context, method string, kind contivmodel.Kind, key string, body []byte, result any) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	return c.do(ctx, method, pathOf(kind.Segment, key), body, result)
+}
+
+func kindOf[T any, P pointer[T]]() contivmodel.Kind { return contivmodel.KindOf(P(new(T))) }

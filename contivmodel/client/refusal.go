@@ -1,0 +1,85 @@
+package client
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// problem is the document of an error, for clients that ask for it.
+type problem struct {
+	Code    int      `json:"code"`
+	Reason  string   `json:"reason"` // a fault.Kind
+	Message string   `json:"message"`
+	Field   string   `json:"field"`
+	Details []string `json:"details"`
+}
+
+// kindOfStatus is the meaning of a status without a problem document.
+var kindOfStatus = map[int]fault.Kind{
+	http.StatusBadRequest:            fault.Malformed,
+	http.StatusUnauthorized:          fault.Denied,
+	http.StatusForbidden:             fault.Denied,
+	http.StatusNotFound:              fault.NotFound,
+	http.StatusConflict:              fault.Conflict,
+	http.StatusRequestEntityTooLarge: fault.TooLarge,
+	http.StatusUnprocessableEntity:   fault.MissingReference,
+	http.StatusNotImplemented:        fault.Unsupported,
+	http.StatusBadGateway:            fault.Unavailable,
+	http.StatusServiceUnavailable:    fault.Unavailable,
+	http.StatusGatewayTimeout:        fault.Unavailable,
+}
+
+// refusal turns an answer that is no success into an error.
+func refusal(resp *http.Response, body []byte) error {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if media == "application/problem+json" {
+		var p problem
+		if err := json.Unmarshal(body, &p); err == nil && p.Message != "" {
+			return p.fault(resp.StatusCode)
+		}
+	}
+	return plainRefusal(resp, body)
+}
+
+func (p problem) fault(status int) error {
+	kind := fault.ParseKind(p.Reason)
+	if kind == fault.Internal && p.Reason != fault.Internal.String() {
+		kind = kindOfStatus[status] // a reason newer than this client
+	}
+	return fault.New(kind, "%s", p.Message).WithField(p.Field).WithDetails(p.Details...)
+}
+
+// plainRefusal understands servers that answer every error with status 500 and
+// a text. Only the first line is for users; old servers append a stack listing.
+func plainRefusal(resp *http.Response, body []byte) error {
+	kind := kindOfStatus[resp.StatusCode]
+	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	switch {
+	case resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusUnauthorized:
+		text = "access denied"
+	case resp.StatusCode == http.StatusNotFound:
+		text = "page not found: " + resp.Request.URL.Path
+	case resp.StatusCode == http.StatusInternalServerError && saysNotFound(text):
+		kind = fault.NotFound
+	case text == "" || resp.StatusCode != http.StatusInternalServerError:
+		text = strings.TrimSuffix(resp.Status+": "+text, ": ")
+	}
+	return fault.New(kind, "%s", text)
+}
+
+// saysNotFound recognises the two texts with which a server says that the
+// object of the URL does not exist. Other texts that end alike are about
+// objects that the request refers to.
+func saysNotFound(text string) bool {
+	typ, found := strings.CutSuffix(text, " not found")
+	if !found {
+		return false
+	}
+	_, known := contivmodel.KindByType(typ)
+	return known || typ == "endpoint"
+}
