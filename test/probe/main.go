@@ -6,6 +6,8 @@
 //	probe serve -tcp 80,8080 -udp 7    answer on ports until killed
 //	probe reach -ping A,B -tcp A:80,.. which of these answer, as JSON
 //	probe stream -to A:7 -count 5000   one datagram per interval, count losses
+//	probe watch -to A:7                a line whenever answers cease or return
+//	probe keys URL                     the keys of an etcd and a digest of each value
 package main
 
 import (
@@ -21,13 +23,15 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"serve":  serve,
 	"reach":  reach,
 	"stream": stream,
+	"watch":  watch,
+	"keys":   keys,
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: probe http|serve|reach|stream ...; see the head of its source")
+		fmt.Fprintln(os.Stderr, "usage: probe http|serve|reach|stream|watch|keys ...; see the head of its source")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {

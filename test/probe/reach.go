@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// reach asks many targets at once and prints a JSON object: target -> answered.
-// A ping is one echo request of ping(8); a TCP target must accept and speak.
+// reach asks many targets at once and prints a JSON object: target -> answer,
+// empty when there was none. A ping is one echo request of ping(8), its answer
+// "pong"; a TCP target answers with the name it says.
 func reach(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("reach", flag.ContinueOnError)
 	pings := flags.String("ping", "", "addresses, comma separated")
@@ -28,18 +29,18 @@ func reach(ctx context.Context, args []string) error {
 	var (
 		mu      sync.Mutex
 		wg      sync.WaitGroup
-		answers = map[string]bool{}
+		answers = map[string]string{}
 	)
-	ask := func(targets string, question func(context.Context, string) bool) {
+	ask := func(targets string, question func(context.Context, string) string) {
 		for target := range strings.SplitSeq(targets, ",") {
 			if target == "" {
 				continue
 			}
 			wg.Go(func() {
-				ok := question(ctx, target)
+				answer := question(ctx, target)
 				mu.Lock()
 				defer mu.Unlock()
-				answers[target] = ok
+				answers[target] = answer
 			})
 		}
 	}
@@ -49,21 +50,27 @@ func reach(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(answers)
 }
 
-func ping(ctx context.Context, address string) bool {
-	return exec.CommandContext(ctx, "ping", "-c1", "-n", "-q", address).Run() == nil
+func ping(ctx context.Context, address string) string {
+	if exec.CommandContext(ctx, "ping", "-c1", "-n", "-q", address).Run() != nil {
+		return ""
+	}
+	return "pong"
 }
 
-func connect(ctx context.Context, target string) bool {
+func connect(ctx context.Context, target string) string {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", target)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer conn.Close()
 	deadline, _ := ctx.Deadline()
 	if conn.SetReadDeadline(deadline) != nil {
-		return false
+		return ""
 	}
-	data, err := io.ReadAll(io.LimitReader(conn, 16))
-	return err == nil && string(data) == "ok\n"
+	name, err := io.ReadAll(io.LimitReader(conn, 64))
+	if err != nil {
+		return ""
+	}
+	return string(name)
 }

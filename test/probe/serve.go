@@ -10,9 +10,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// serve accepts and closes TCP connections, and echoes datagrams, on any address.
+// serve says its name to whoever connects, and echoes datagrams, on any address.
+// The name tells which of several pods with the same address has answered.
 func serve(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	name := flags.String("name", "ok", "what to say")
 	tcp := flags.String("tcp", "", "ports, comma separated")
 	udp := flags.String("udp", "", "ports, comma separated")
 	if err := flags.Parse(args); err != nil {
@@ -21,7 +23,7 @@ func serve(ctx context.Context, args []string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for port := range strings.SplitSeq(*tcp, ",") {
 		if port != "" {
-			g.Go(func() error { return serveTCP(ctx, port) })
+			g.Go(func() error { return serveTCP(ctx, port, *name) })
 		}
 	}
 	for port := range strings.SplitSeq(*udp, ",") {
@@ -32,7 +34,7 @@ func serve(ctx context.Context, args []string) error {
 	return g.Wait()
 }
 
-func serveTCP(ctx context.Context, port string) error {
+func serveTCP(ctx context.Context, port, name string) error {
 	l, err := net.Listen("tcp", ":"+port)
 	if err != nil {
 		return err
@@ -43,7 +45,7 @@ func serveTCP(ctx context.Context, port string) error {
 		if err != nil {
 			return err
 		}
-		io.WriteString(conn, "ok\n")
+		io.WriteString(conn, name) // a client that has gone is its own problem
 		conn.Close()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -137,4 +138,25 @@ func (n *Node) LogFile(program string) string {
 
 func (n *Node) openLog(program string) (*os.File, error) {
 	return os.OpenFile(n.LogFile(program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+}
+
+// Tool is the path of one of the built programs.
+func (n *Node) Tool(name string) string { return filepath.Join(n.bed.Bin, name) }
+
+// logTail is how much of a log is worth showing, in bytes.
+const logTail = 4000
+
+// DumpLogs shows the end of every log of the bed, to find out why a run failed.
+func (b *Bed) DumpLogs(out io.Writer) {
+	logs, _ := filepath.Glob(filepath.Join(b.Dir, "*", "log", "*.log")) // the pattern is valid
+	for _, path := range logs {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			fmt.Fprintln(out, err)
+			continue
+		}
+		if len(data) > 0 {
+			fmt.Fprintf(out, "--- %s\n%s\n", path, data[max(0, len(data)-logTail):])
+		}
+	}
 }

@@ -5,11 +5,11 @@
 // daemons. Two Linux bridges in a namespace of their own join the nodes: one
 // carries management traffic (etcd, REST), the other the tunnels.
 //
-//	        fabric: mgmt bridge            vtep bridge
-//	                 |      |                |      |
-//	 node1: eth0 192.0.2.1  |   uplink--br-phy 198.51.100.1
-//	                        |                       |
-//	 node2: eth0 192.0.2.2--+   uplink--br-phy 198.51.100.2
+//	       fabric: mgmt bridge            vtep bridge
+//	                |      |                |      |
+//	node1: eth0 192.0.2.1  |   uplink--br-phy 198.51.100.1
+//	                       |                       |
+//	node2: eth0 192.0.2.2--+   uplink--br-phy 198.51.100.2
 //
 // The tunnel address sits on the local port of an OVS bridge, br-phy, because
 // the userspace datapath sends tunnelled packets only through OVS ports.

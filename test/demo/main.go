@@ -1,0 +1,54 @@
+// Demo brings up a cluster of three nodes and three netmasters on this machine,
+// does the main job on it with real pods and real packets, and cleans up.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/contiv/netplugin/test/scenario"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// limit ends a demo that hangs.
+const limit = 5 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if err := demo(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func demo(ctx context.Context) (err error) {
+	bed, err := testbed.New(ctx, testbed.Config{Nodes: 3, Log: os.Stdout})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			bed.DumpLogs(os.Stderr)
+		}
+		err = errors.Join(err, bed.Close())
+	}()
+	if err := bed.StartDaemons(ctx); err != nil {
+		return err
+	}
+	report, err := scenario.Run(ctx, bed, os.Stdout)
+	if _, writeErr := report.WriteTo(os.Stdout); writeErr != nil {
+		return writeErr
+	}
+	if err == nil && len(report.Failed) > 0 {
+		err = fmt.Errorf("%d checks failed", len(report.Failed))
+	}
+	return err
+}

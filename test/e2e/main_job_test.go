@@ -1,0 +1,53 @@
+// Package e2e plays whole stories on the test bed: real binaries, real Open
+// vSwitch, real etcd, real CNI runtime, real packets.
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/scenario"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// newBed starts a cluster whose daemons are ready, and shows their logs if the
+// test fails.
+func newBed(t *testing.T, nodes int) (context.Context, *testbed.Bed) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	bed, err := testbed.New(ctx, testbed.Config{Nodes: nodes, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			bed.DumpLogs(t.Output())
+		}
+		if err := bed.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := bed.StartDaemons(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx, bed
+}
+
+func TestTheMainJobIsDoneOnThreeNodes(t *testing.T) {
+	ctx, bed := newBed(t, 3)
+	report, err := scenario.Run(ctx, bed, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, failed := range report.Failed {
+		t.Error(failed)
+	}
+	if report.Passed == 0 {
+		t.Error("nothing was checked")
+	}
+	if _, err := report.WriteTo(t.Output()); err != nil {
+		t.Error(err)
+	}
+}

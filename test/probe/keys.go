@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/objdb"
+)
+
+// keys prints every key below a prefix with a digest of its value, one per
+// line: two equal outputs mean equal content.
+func keys(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return errors.New("keys: want etcd URLs, comma separated, and a prefix")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	db, err := objdb.Open(objdb.Config{Endpoints: strings.Split(args[0], ",")})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	kvs, _, err := db.List(ctx, args[1])
+	if err != nil {
+		return err
+	}
+	for _, kv := range kvs {
+		fmt.Printf("%s %x\n", kv.Key, sha256.Sum256(kv.Value))
+	}
+	return nil
+}

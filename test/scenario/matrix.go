@@ -1,0 +1,184 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// question is one way of reaching a pod; its letter is what the matrix prints.
+type question struct {
+	letter string
+	port   string // empty: ping
+}
+
+var questions = []question{{"p", ""}, {"o", otherPort}, {"a", allowedPort}}
+
+// target is how a pod is addressed by a question.
+func (q question) target(ip netip.Addr) string {
+	if q.port == "" {
+		return ip.String()
+	}
+	return netip.AddrPortFrom(ip, 0).Addr().String() + ":" + q.port
+}
+
+func (s *Scenario) matrixOpen(ctx context.Context) error {
+	if err := s.gatewaysAnswer(ctx); err != nil {
+		return err
+	}
+	return s.matrix(ctx, openRules)
+}
+
+func (s *Scenario) matrixOpenAgain(ctx context.Context) error {
+	if err := s.netctl(ctx, "group", "create", "-t", "blue", "back", "db"); err != nil {
+		return err
+	}
+	return s.matrix(ctx, openRules)
+}
+
+// matrixGuarded attaches a policy to db: nothing new comes in, pings neither,
+// except the allowed port from web. Rules are stateless: forbidding tcp without
+// a port forbids only new connections, forbidding icmp every icmp packet to db,
+// answers to pings of db's own included.
+func (s *Scenario) matrixGuarded(ctx context.Context) error {
+	err := s.netctlAll(ctx,
+		[]string{"policy", "create", "-t", "blue", "guard"},
+		[]string{"policy", "rule-add", "-t", "blue", "-d", "in", "-l", "tcp", "-p", "1", "-j", "deny", "guard", "no-tcp"},
+		[]string{"policy", "rule-add", "-t", "blue", "-d", "in", "-l", "icmp", "-p", "1", "-j", "deny", "guard", "no-icmp"},
+		[]string{"policy", "rule-add", "-t", "blue", "-d", "in", "-l", "tcp", "-P", allowedPort, "-g", "web", "-p", "10", "guard", "web-only"},
+		[]string{"group", "create", "-t", "blue", "-p", "guard", "back", "db"},
+	)
+	if err != nil {
+		return err
+	}
+	return s.matrix(ctx, guardedRules)
+}
+
+// openRules: pods reach each other within their tenant and never beyond it.
+func openRules(from, to podSpec, _ question) bool { return from.tenant == to.tenant }
+
+// guardedRules adds what the policy on db forbids.
+func guardedRules(from, to podSpec, q question) bool {
+	switch {
+	case !openRules(from, to, q):
+		return false
+	case to.group == "db" && q.port == allowedPort:
+		return from.group == "web"
+	case to.group == "db":
+		return false
+	case q.port == "" && from.group == "db":
+		return false // the answer would be icmp to db
+	}
+	return true
+}
+
+// matrix asks every pod for every other in every way and checks each answer
+// against the rules. Rows are sources; a cell shows the letters that got through.
+func (s *Scenario) matrix(ctx context.Context, rules func(from, to podSpec, q question) bool) error {
+	var (
+		mu      sync.Mutex
+		answers = map[string]map[string]string{} // source -> target -> answer
+	)
+	err := s.eachPod(func(spec podSpec, pod *testbed.Pod) error {
+		got, err := s.ask(ctx, pod)
+		mu.Lock()
+		defer mu.Unlock()
+		answers[spec.name] = got
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.printMatrix(answers)
+	for _, from := range podSpecs {
+		var wrong []string
+		for _, to := range podSpecs {
+			if from == to {
+				continue
+			}
+			for _, q := range questions {
+				if reached(answers[from.name], s.pods[from.name], to, s.pods[to.name], q) != rules(from, to, q) {
+					wrong = append(wrong, fmt.Sprintf("%s/%s want %v", to.name, q.letter, rules(from, to, q)))
+				}
+			}
+		}
+		s.check(len(wrong) == 0, "%s reaches exactly what it should %s", from.name, strings.Join(wrong, ", "))
+	}
+	return nil
+}
+
+// reached tells whether the question got to that very pod. Where tenants share
+// an address the name in the answer decides; a ping has no name, so between
+// tenants it counts only if the address is not one the asker's tenant has too.
+func reached(answers map[string]string, from *testbed.Pod, to podSpec, pod *testbed.Pod, q question) bool {
+	answer := answers[q.target(pod.IP)]
+	if q.port != "" {
+		return answer == to.name
+	}
+	return answer == "pong" && (from.Tenant == to.tenant || to.network == "back")
+}
+
+// ask sends all questions of one pod at once.
+func (s *Scenario) ask(ctx context.Context, from *testbed.Pod) (map[string]string, error) {
+	var pings, tcp []string
+	for _, spec := range podSpecs {
+		ip := s.pods[spec.name].IP
+		if ip == from.IP {
+			continue // itself, or its twin in the other tenant
+		}
+		for _, q := range questions {
+			if q.port == "" {
+				pings = append(pings, q.target(ip))
+			} else {
+				tcp = append(tcp, q.target(ip))
+			}
+		}
+	}
+	out, err := from.Run(ctx, from.Probe(), "reach", "-ping", strings.Join(pings, ","), "-tcp", strings.Join(tcp, ","))
+	if err != nil {
+		return nil, err
+	}
+	var answers map[string]string
+	if err := json.Unmarshal([]byte(out), &answers); err != nil {
+		return nil, fmt.Errorf("%s: reach: %w", from.Name, err)
+	}
+	return answers, nil
+}
+
+func (s *Scenario) printMatrix(answers map[string]map[string]string) {
+	fmt.Fprintf(s.out, "   %-6s", "")
+	for _, to := range podSpecs {
+		fmt.Fprintf(s.out, "%-6s", to.name)
+	}
+	fmt.Fprintf(s.out, "   p ping, o tcp/%s, a tcp/%s\n", otherPort, allowedPort)
+	for _, from := range podSpecs {
+		fmt.Fprintf(s.out, "   %-6s", from.name)
+		for _, to := range podSpecs {
+			cell := ""
+			for _, q := range questions {
+				if from != to && reached(answers[from.name], s.pods[from.name], to, s.pods[to.name], q) {
+					cell += q.letter
+				} else {
+					cell += "."
+				}
+			}
+			fmt.Fprintf(s.out, "%-6s", cell)
+		}
+		fmt.Fprintln(s.out)
+	}
+}
+
+// gatewaysAnswer pings each pod's gateway from the pod.
+func (s *Scenario) gatewaysAnswer(ctx context.Context) error {
+	return s.eachPod(func(spec podSpec, pod *testbed.Pod) error {
+		if _, err := pod.Run(ctx, "ping", "-c1", "-W2", "-n", "-q", pod.Gateway.String()); err != nil {
+			return fmt.Errorf("gateway of %s does not answer: %w", spec.name, err)
+		}
+		return nil
+	})
+}

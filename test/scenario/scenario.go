@@ -1,0 +1,83 @@
+// Package scenario is the main job of the project, told as a list of steps on
+// a test bed: what `make demo` shows and the end-to-end test asserts.
+//
+// Two tenants use the same subnet; one of them has two networks with a group
+// each. Six pods on three nodes find each other exactly as the model says,
+// before, during and after a policy; the leader dies in the middle of work, an
+// agent restarts under traffic, and in the end nothing is left.
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// Scenario carries what the steps share.
+type Scenario struct {
+	bed    *testbed.Bed
+	out    io.Writer
+	report Report
+
+	pods   map[string]*testbed.Pod
+	before snapshot // of the cluster, before the first object
+}
+
+// step is one chapter: a title and what happens in it.
+type step struct {
+	title string
+	run   func(*Scenario, context.Context) error
+}
+
+var steps = []step{
+	{"objects: two tenants, three networks, two groups", (*Scenario).createObjects},
+	{"pods: six over three nodes, through the CNI", (*Scenario).createPods},
+	{"reachability without a policy", (*Scenario).matrixOpen},
+	{"reachability with a policy on group db", (*Scenario).matrixGuarded},
+	{"reachability after the policy is gone", (*Scenario).matrixOpenAgain},
+	{"a rule takes effect", (*Scenario).measureRule},
+	{"an agent restarts under traffic", (*Scenario).restartAgent},
+	{"the leader is killed while pods are made", (*Scenario).killLeader},
+	{"everything is deleted", (*Scenario).deleteAll},
+}
+
+// Run plays all steps on a bed of at least three nodes whose daemons are
+// ready. A check that fails is counted and the story goes on; a step that
+// cannot go on ends it with an error, and counts as a failed check too.
+func Run(ctx context.Context, bed *testbed.Bed, out io.Writer) (*Report, error) {
+	s := &Scenario{bed: bed, out: out, pods: map[string]*testbed.Pod{}}
+	var err error
+	if s.before, err = s.takeSnapshot(ctx); err != nil {
+		return &s.report, err
+	}
+	for i, step := range steps {
+		fmt.Fprintf(out, "\n== %d. %s\n", i+1, step.title)
+		started := time.Now()
+		if err := step.run(s, ctx); err != nil {
+			s.check(false, "%s: %v", step.title, err)
+			return &s.report, fmt.Errorf("step %d, %s: %w", i+1, step.title, err)
+		}
+		fmt.Fprintf(out, "   (%.1f s)\n", time.Since(started).Seconds())
+	}
+	return &s.report, nil
+}
+
+// netctl runs netctl and shows the command.
+func (s *Scenario) netctl(ctx context.Context, args ...string) error {
+	fmt.Fprintf(s.out, "   netctl %s\n", join(args))
+	_, err := s.bed.Netctl(ctx, args...)
+	return err
+}
+
+// netctlAll runs commands in order and stops at the first that fails.
+func (s *Scenario) netctlAll(ctx context.Context, commands ...[]string) error {
+	for _, c := range commands {
+		if err := s.netctl(ctx, c...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
