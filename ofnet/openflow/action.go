@@ -1,0 +1,191 @@
+package openflow
+
+import "net/netip"
+
+// Action is something done with a packet. Actions are values: compare them
+// with reflect.DeepEqual, or as text.
+type Action interface {
+	// String prints the action as ovs-ofctl does.
+	String() string
+	// encode appends the action's wire form, with its own padding.
+	encode(e *encoder)
+}
+
+// Reserved ports.
+const (
+	PortMax        uint32 = 0xffffff00
+	PortInPort     uint32 = 0xfffffff8 // where it came from
+	PortTable      uint32 = 0xfffffff9 // through the tables, in packet-out only
+	PortNormal     uint32 = 0xfffffffa
+	PortFlood      uint32 = 0xfffffffb
+	PortAll        uint32 = 0xfffffffc
+	PortController uint32 = 0xfffffffd
+	PortLocal      uint32 = 0xfffffffe
+	PortAny        uint32 = 0xffffffff // none, or any, in requests
+)
+
+// NoBuffer asks for whole packets rather than for a reference to a buffer.
+const NoBuffer uint16 = 0xffff
+
+// Output sends the packet out of a port.
+type Output struct {
+	Port   uint32
+	MaxLen uint16 // for PortController: bytes to send, NoBuffer for all
+}
+
+// ToController sends the whole packet to the controller.
+func ToController() Output { return Output{Port: PortController, MaxLen: NoBuffer} }
+
+// OutputReg sends the packet out of the port whose number is in a field.
+type OutputReg struct {
+	Src    Subfield
+	MaxLen uint16
+}
+
+// OutputGroup hands the packet to a group.
+type OutputGroup struct{ ID uint32 }
+
+// SetField writes all of a field. A match with a mask is refused: this
+// version of the protocol has Load for parts of fields.
+type SetField struct{ FieldMatch }
+
+// Load writes a number into a run of bits of a field.
+type Load struct {
+	Field Field
+	Ofs   uint16 // lowest bit
+	Bits  uint16 // 1..64
+	Value uint64
+}
+
+// LoadReg loads a run of bits of a register.
+func LoadReg(n int, ofs, bits uint16, value uint32) Load {
+	return Load{Field: FieldReg(n), Ofs: ofs, Bits: bits, Value: uint64(value)}
+}
+
+// Move copies a run of bits from field to field.
+type Move struct {
+	Src    Field
+	SrcOfs uint16
+	Dst    Field
+	DstOfs uint16
+	Bits   uint16
+}
+
+// MoveAll copies a whole field to the low bits of another of at least its width.
+func MoveAll(src, dst Field) Move { return Move{Src: src, Dst: dst, Bits: uint16(src.Bits())} }
+
+// PushVLAN adds an empty tag; TPID 0 means 0x8100.
+type PushVLAN struct{ TPID uint16 }
+
+// PopVLAN removes the outer tag.
+type PopVLAN struct{}
+
+// SetQueue chooses the queue for later outputs.
+type SetQueue struct{ ID uint32 }
+
+// SetTTL sets the time to live of an IP packet.
+type SetTTL struct{ TTL uint8 }
+
+// DecTTL counts the time to live down. At zero the rest of the actions is not
+// done, and the packet goes to the controllers with Controllers, if any.
+type DecTTL struct{ Controllers []uint16 }
+
+// Resubmit looks the packet up again in a table, and goes on here after it.
+type Resubmit struct {
+	Port  uint16 // input port to pretend; 0: the present one
+	Table uint8
+	CT    bool // match on the original direction of the tracked connection
+}
+
+// Conjunction makes a flow one of the alternatives of clause Clause (from 1)
+// of Clauses. A packet that fits at least one alternative of each clause goes
+// to the flow that matches ConjID(ID).
+type Conjunction struct {
+	ID      uint32
+	Clause  uint8
+	Clauses uint8
+}
+
+// CT sends the packet through the connection tracker.
+type CT struct {
+	Commit      bool     // keep the connection
+	Force       bool     // with Commit: in this direction, even if it was known the other way round
+	Zone        uint16   // if ZoneField is not given
+	ZoneField   Subfield // 16 bits that hold the zone
+	Recirculate bool     // go on in Table with ct_state known
+	Table       uint8
+	ALG         uint16   // helper's port number: 21 for ftp; 0: none
+	Actions     []Action // NAT, and set_field of ct_mark and ct_label
+}
+
+// NAT translates addresses of a connection, inside CT. Without Kind it
+// applies what the connection was committed with.
+type NAT struct {
+	Kind             NATKind
+	MinIP, MaxIP     netip.Addr // MaxIP invalid: one address
+	MinPort, MaxPort uint16     // 0: keep if possible; MaxPort 0: one port
+	Persistent       bool
+	Hash, Random     bool
+}
+
+// NATKind says what is translated.
+type NATKind uint8
+
+// Kinds of address translation.
+const (
+	NATExisting NATKind = iota
+	NATSource
+	NATDestination
+)
+
+// CTClear forgets what the connection tracker said.
+type CTClear struct{}
+
+// Controller sends the packet to the controller, with things Output can't say.
+type Controller struct {
+	MaxLen       uint16
+	ControllerID uint16
+	Reason       PacketInReason
+	UserData     []byte
+	Pause        bool
+	Meter        uint32 // 0: the one of the controller
+}
+
+// Clone does actions on a copy of the packet.
+type Clone struct{ Actions []Action }
+
+// Multipath hashes the packet's headers to a number below Links and writes it
+// to Dst.
+type Multipath struct {
+	Fields    HashFields
+	Basis     uint16
+	Algorithm MultipathAlgorithm
+	Links     uint32 // 1..65536
+	Arg       uint32
+	Dst       Subfield
+}
+
+// HashFields are the headers that Multipath hashes.
+type HashFields uint16
+
+// Sets of headers.
+const (
+	HashEthSrc HashFields = iota
+	HashSymmetricL4
+	HashSymmetricL3L4
+	HashSymmetricL3L4UDP
+	HashIPv4Src
+	HashIPv4Dst
+	HashSymmetricL3
+)
+
+// MultipathAlgorithm maps a hash to a link.
+type MultipathAlgorithm uint16
+
+// Algorithms.
+const (
+	ModuloN MultipathAlgorithm = iota
+	HashThreshold
+	HighestRandomWeight
+	IterHash
+)

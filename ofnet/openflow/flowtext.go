@@ -1,0 +1,116 @@
+package openflow
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String prints the flow exactly as
+//
+//	ovs-ofctl -O OpenFlow13 --no-stats --no-names dump-flows BRIDGE
+//
+// does: whatever has its default is left out.
+func (f Flow) String() string {
+	var b strings.Builder
+	attribute := func(given bool, format string, args ...any) {
+		if given {
+			fmt.Fprintf(&b, format+", ", args...)
+		}
+	}
+	attribute(f.Cookie != 0, "cookie=%#x", f.Cookie)
+	attribute(f.Table != 0, "table=%d", f.Table)
+	attribute(f.IdleTimeout != 0, "idle_timeout=%d", f.IdleTimeout)
+	attribute(f.HardTimeout != 0, "hard_timeout=%d", f.HardTimeout)
+	for i, text := range flowFlagNames {
+		if f.Flags&(1<<i) != 0 {
+			b.WriteString(text + " ")
+		}
+	}
+	var terms []string
+	if f.Priority != DefaultPriority {
+		terms = append(terms, fmt.Sprintf("priority=%d", f.Priority))
+	}
+	terms = append(terms, f.Match.Canonical().terms()...)
+	if len(terms) > 0 {
+		b.WriteString(strings.Join(terms, ",") + " ")
+	}
+	return b.String() + "actions=" + f.instructions()
+}
+
+var flowFlagNames = []string{"send_flow_rem", "check_overlap", "reset_counts", "no_packet_counts", "no_byte_counts"}
+
+// instructions prints what the flow does, in the order in which it is done.
+func (f Flow) instructions() string {
+	var parts []string
+	if f.Meter != 0 {
+		parts = append(parts, fmt.Sprintf("meter:%d", f.Meter))
+	}
+	if len(f.Actions) > 0 {
+		parts = append(parts, joinActions(f.Actions))
+	}
+	if f.ClearActions {
+		parts = append(parts, "clear_actions")
+	}
+	if len(f.WriteActions) > 0 {
+		parts = append(parts, "write_actions("+joinActions(f.WriteActions)+")")
+	}
+	if f.MetadataMask != 0 {
+		parts = append(parts, "write_metadata:"+hexadecimal(number(f.Metadata), number(f.MetadataMask), 64))
+	}
+	if f.Goto != 0 {
+		parts = append(parts, fmt.Sprintf("goto_table:%d", f.Goto))
+	}
+	if len(parts) == 0 {
+		return "drop"
+	}
+	return strings.Join(parts, ",")
+}
+
+// groupTypes are the names of the types of groups.
+var groupTypes = []string{"all", "select", "indirect", "ff"}
+
+// String prints the group as ovs-ofctl dump-groups does.
+func (g Group) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "group_id=%d,type=%s", g.ID, name(g.Type, groupTypes))
+	for _, bucket := range g.Buckets {
+		b.WriteString(",bucket=" + bucket.text(g.Type))
+	}
+	return b.String()
+}
+
+func (k Bucket) text(t GroupType) string {
+	args := []string{
+		option(t == GroupSelect && k.Weight != 1, "weight:%d", k.Weight),
+		option(k.WatchPort != 0, "watch_port:%s", portName(k.WatchPort)),
+		option(k.WatchGroup != 0, "watch_group:%d", k.WatchGroup),
+		"actions=" + actionList(k.Actions),
+	}
+	text := call("", args...)
+	return text[1 : len(text)-1]
+}
+
+// meterFlagNames are printed in this order.
+var meterFlagNames = []struct {
+	flag MeterFlags
+	text string
+}{{MeterKbps, "kbps"}, {MeterPktps, "pktps"}, {MeterBurst, "burst"}, {MeterStatistics, "stats"}}
+
+// String prints the meter as ovs-ofctl dump-meters does.
+func (m Meter) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "meter=%d", m.ID)
+	for _, f := range meterFlagNames {
+		if m.Flags&f.flag != 0 {
+			b.WriteString(" " + f.text)
+		}
+	}
+	b.WriteString(" bands=")
+	for _, band := range m.Bands {
+		fmt.Fprintf(&b, "\ntype=drop rate=%d", band.Rate)
+		if m.Flags&MeterBurst != 0 {
+			fmt.Fprintf(&b, " burst_size=%d", band.Burst)
+		}
+	}
+	return b.String()
+}
