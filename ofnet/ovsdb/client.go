@@ -1,0 +1,236 @@
+package ovsdb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Pauses between attempts to connect: the server is on the same machine, and
+// comes back soon if it was restarted.
+const (
+	firstPause  = 50 * time.Millisecond
+	longestWait = 2 * time.Second
+	handshake   = 10 * time.Second // for schema and snapshot
+)
+
+// Config of a Client.
+type Config struct {
+	Target   string // unix:PATH or tcp:HOST:PORT
+	Database string // default Open_vSwitch
+	Options  Options
+	Log      *logrus.Entry
+	// OnUpdate, which may be nil, is called after every change of the copy or
+	// of the connection, once per transaction. It must return soon.
+	OnUpdate func()
+}
+
+// Client keeps a connection and a copy of the watched tables.
+type Client struct {
+	config Config
+	tables []Watched
+
+	mu      sync.RWMutex // the copy, conn and changed
+	conn    *Conn        // nil: not connected
+	changed chan struct{}
+}
+
+// New makes a client of the tables; Run connects it.
+func New(config Config, tables ...Watched) (*Client, error) {
+	if config.Database == "" {
+		config.Database = "Open_vSwitch"
+	}
+	if config.Log == nil {
+		config.Log = logrus.WithField("component", "ovsdb")
+	}
+	c := &Client{config: config, tables: tables, changed: make(chan struct{})}
+	for _, table := range tables {
+		if err := table.bind(&c.mu); err != nil {
+			return nil, fmt.Errorf("table %s: %w", table.tableName(), err)
+		}
+	}
+	return c, nil
+}
+
+// Run keeps the connection until ctx is done.
+func (c *Client) Run(ctx context.Context) error {
+	pause := firstPause
+	for {
+		synced, err := c.session(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if synced {
+			pause = firstPause
+		}
+		c.config.Log.WithError(err).WithField("pause", pause).Warn("database connection lost")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, longestWait)
+	}
+}
+
+// session lives as long as one connection; synced tells whether it got as far
+// as a snapshot.
+func (c *Client) session(ctx context.Context) (synced bool, err error) {
+	options := c.config.Options
+	options.Notify = c.notified
+	conn, err := Dial(ctx, c.config.Target, options)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	if err := c.subscribe(ctx, conn); err != nil {
+		return false, err
+	}
+	c.connected(conn)
+	defer c.connected(nil)
+	select {
+	case <-ctx.Done():
+		return true, ctx.Err()
+	case <-conn.Done():
+		return true, conn.Err()
+	}
+}
+
+// subscribe checks the schema, asks for the tables and takes the snapshot.
+func (c *Client) subscribe(ctx context.Context, conn *Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, handshake)
+	defer cancel()
+	var schema databaseSchema
+	if err := conn.Call(ctx, "get_schema", []any{c.config.Database}, &schema); err != nil {
+		return fmt.Errorf("schema of %s: %w", c.config.Database, err)
+	}
+	requests := map[string]any{}
+	for _, table := range c.tables {
+		if err := table.check(schema); err != nil {
+			return err
+		}
+		requests[table.tableName()] = map[string]any{"columns": table.columns()}
+	}
+	err := conn.call(ctx, "monitor", []any{c.config.Database, nil, requests}, func(raw json.RawMessage) error {
+		return c.apply(raw, true)
+	})
+	if err != nil {
+		return fmt.Errorf("monitor of %s: %w", c.config.Database, err)
+	}
+	return nil
+}
+
+// notified takes [monitor, table-updates]; other notifications are not ours.
+func (c *Client) notified(method string, params json.RawMessage) error {
+	if method != "update" {
+		return nil
+	}
+	var pair []json.RawMessage
+	if err := json.Unmarshal(params, &pair); err != nil {
+		return err
+	}
+	if len(pair) != 2 {
+		return fmt.Errorf("%d parameters instead of 2", len(pair))
+	}
+	return c.apply(pair[1], false)
+}
+
+// apply brings what one transaction changed into the copy, then tells.
+func (c *Client) apply(raw json.RawMessage, snapshot bool) error {
+	var updates map[string]map[UUID]rowUpdate
+	if err := json.Unmarshal(raw, &updates); err != nil {
+		return err
+	}
+	events, err := c.applyTables(updates, snapshot)
+	if err != nil {
+		return err
+	}
+	for _, deliver := range events {
+		deliver()
+	}
+	c.tell()
+	return nil
+}
+
+// applyTables changes all tables or, if one of them makes no sense, none.
+func (c *Client) applyTables(updates map[string]map[UUID]rowUpdate, snapshot bool) (events []func(), err error) {
+	var commits []func() []func()
+	for _, table := range c.tables {
+		of, ok := updates[table.tableName()]
+		if !ok && !snapshot {
+			continue
+		}
+		commit, err := table.decode(of, snapshot)
+		if err != nil {
+			return nil, err
+		}
+		commits = append(commits, commit)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, commit := range commits {
+		events = append(events, commit()...)
+	}
+	return events, nil
+}
+
+func (c *Client) connected(conn *Conn) {
+	c.mu.Lock()
+	c.conn = conn
+	c.mu.Unlock()
+	c.tell()
+}
+
+// tell wakes those in Wait and calls OnUpdate.
+func (c *Client) tell() {
+	c.mu.Lock()
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.mu.Unlock()
+	if c.config.OnUpdate != nil {
+		c.config.OnUpdate()
+	}
+}
+
+// Connected tells whether the copy follows the server at this moment.
+func (c *Client) Connected() bool { return c.current() != nil }
+
+func (c *Client) current() *Conn {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.conn
+}
+
+// Transact runs a transaction, see Conn.Transact. It does not wait for a
+// connection.
+func (c *Client) Transact(ctx context.Context, ops ...Operation) ([]Result, error) {
+	conn := c.current()
+	if conn == nil {
+		return nil, fault.New(fault.Unavailable, "ovsdb %s: not connected", c.config.Target)
+	}
+	return conn.Transact(ctx, c.config.Database, ops...)
+}
+
+// Wait blocks until the condition holds or fails. It is tried at once and
+// after every change of the copy or of the connection.
+func (c *Client) Wait(ctx context.Context, condition func() (bool, error)) error {
+	for {
+		c.mu.RLock()
+		changed := c.changed
+		c.mu.RUnlock()
+		if ok, err := condition(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+// Package ovsdb is a client of the Open vSwitch database (RFC 7047).
+//
+// The database is a set of tables that ovs-vswitchd turns into bridges and
+// ports. A program writes what it wants in one transaction and watches the
+// rows to learn what became of it: a port's OpenFlow number, for example,
+// appears in the row of its interface.
+//
+// The package has three layers, one on top of the other:
+//
+//   - values: Go values to and from the atoms, sets, maps and row names of the
+//     protocol (value.go), and structs with `ovsdb:"column"` tags to and from
+//     rows (row.go);
+//   - Conn: one connection, JSON-RPC 1.0 without framing (conn.go), with the
+//     operations of a transaction (operation.go, transact.go);
+//   - Client: a connection that comes back, with a typed copy of the tables
+//     asked for and nothing else (client.go, table.go, schema.go).
+//
+// The copy is kept by the plain "monitor" of the RFC. Its successors save
+// bytes by sending differences; the tables watched here are small, and a full
+// row per change needs no state to be understood. After a reconnect the new
+// snapshot is compared with the copy and only the differences are reported, so
+// that a user of the copy does not see the interruption.
+//
+// The server sends the changes of a transaction before the answer to it: once
+// Transact has returned, the copy contains what was written.
+//
+// Whatever the peer sends is either understood or an error that ends the
+// connection; messages are bounded in size.
+package ovsdb
