@@ -1,0 +1,72 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// arp answers ARP requests in the asker's own switch.
+//
+// Whoever can be asked for is in the store, so no request ever leaves the
+// node. There is one flow per target, which puts the target's MAC where the
+// answer comes from, and one flow for all, in the next table, which turns the
+// request round. An endpoint is answered with its own MAC, wherever it runs;
+// a gateway with the anycast MAC. Targets are those of the asker's network:
+// not of another tenant with the same subnet, and not of another network,
+// which is reached through the gateway.
+//
+// An endpoint that asks for its own address either announces itself
+// (gratuitous ARP) or probes whether the address is free. Silence is the right
+// answer to both. A probe for somebody else's address is answered: it is taken.
+type arp struct {
+	silent
+	gateway [6]byte
+}
+
+func isARP() openflow.FieldMatch { return openflow.EthType(openflow.EthTypeARP) }
+
+func (arp) base() []openflow.Flow {
+	const reply = 2
+	turn := at(tableARPReply, priorityExact, isARP(), openflow.ARPOp(1)).do(
+		set(openflow.ARPOp(reply)),
+		openflow.MoveAll(openflow.FieldARPSha, openflow.FieldARPTha),
+		openflow.MoveAll(openflow.FieldEthSrc, openflow.FieldARPSha),
+	).do(swap(openflow.FieldARPSpa, openflow.FieldARPTpa)...)
+	return []openflow.Flow{turn.output(openflow.PortInPort)}
+}
+
+func (a arp) network(n drivers.Network) []openflow.Flow {
+	if !n.Gateway.IsValid() {
+		return nil
+	}
+	return []openflow.Flow{answerARP(n.VLAN, n.Gateway, a.gateway)}
+}
+
+func (arp) endpoint(e placed) []openflow.Flow {
+	if !e.IPv4.IsValid() {
+		return nil
+	}
+	flows := []openflow.Flow{answerARP(e.VLAN, e.IPv4, e.MAC)}
+	if e.local() {
+		flows = append(flows, at(tableARP, priorityExcept, openflow.InPort(e.port),
+			isARP(), openflow.ARPTpa(openflow.Host(e.IPv4))).drop())
+	}
+	return flows
+}
+
+// answerARP lets the owner of an address answer requests for it in a network.
+func answerARP(network uint16, owner netip.Addr, mac [6]byte) openflow.Flow {
+	return at(tableARP, priorityExact, regNetwork.is(uint32(network)),
+		isARP(), openflow.ARPOp(1), openflow.ARPTpa(openflow.Host(owner))).
+		do(replyFrom(mac)...).goTo(tableARPReply)
+}
+
+// replyFrom addresses a frame back to its sender, from another MAC.
+func replyFrom(mac [6]byte) []openflow.Action {
+	return []openflow.Action{
+		openflow.MoveAll(openflow.FieldEthSrc, openflow.FieldEthDst),
+		set(openflow.EthSrc(mac)),
+	}
+}

@@ -1,0 +1,82 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// family is what differs between the two versions of IP in a flow, so that
+// every other file speaks of both at once.
+type family struct {
+	ethType  uint16
+	icmp     uint8 // protocol number of its ICMP
+	echo     openflow.FieldMatch
+	echoed   openflow.FieldMatch
+	srcField openflow.Field
+	dstField openflow.Field
+}
+
+func ipv4() family {
+	return family{
+		ethType:  openflow.EthTypeIPv4,
+		icmp:     openflow.ProtoICMP,
+		echo:     openflow.ICMPType(8),
+		echoed:   openflow.ICMPType(0),
+		srcField: openflow.FieldIPv4Src,
+		dstField: openflow.FieldIPv4Dst,
+	}
+}
+
+func ipv6() family {
+	return family{
+		ethType:  openflow.EthTypeIPv6,
+		icmp:     openflow.ProtoICMPv6,
+		echo:     openflow.ICMPv6Type(128),
+		echoed:   openflow.ICMPv6Type(129),
+		srcField: openflow.FieldIPv6Src,
+		dstField: openflow.FieldIPv6Dst,
+	}
+}
+
+func familyOf(a netip.Addr) family {
+	if a.Is4() {
+		return ipv4()
+	}
+	return ipv6()
+}
+
+// is matches packets of the family.
+func (f family) is() openflow.FieldMatch { return openflow.EthType(f.ethType) }
+
+// isICMP matches packets of the family's ICMP; is must stand beside it.
+func (f family) isICMP() openflow.FieldMatch { return openflow.IPProto(f.icmp) }
+
+// src matches the sender's address or network.
+func (f family) src(p netip.Prefix) openflow.FieldMatch {
+	if f.ethType == openflow.EthTypeIPv4 {
+		return openflow.IPv4Src(p)
+	}
+	return openflow.IPv6Src(p)
+}
+
+// dst matches the receiver's address or network.
+func (f family) dst(p netip.Prefix) openflow.FieldMatch {
+	if f.ethType == openflow.EthTypeIPv4 {
+		return openflow.IPv4Dst(p)
+	}
+	return openflow.IPv6Dst(p)
+}
+
+// addresses returns those of the given ones that there are.
+func addresses(all ...netip.Addr) []netip.Addr {
+	valid := make([]netip.Addr, 0, len(all))
+	for _, a := range all {
+		if a.IsValid() {
+			valid = append(valid, a)
+		}
+	}
+	return valid
+}
+
+func (e placed) addresses() []netip.Addr { return addresses(e.IPv4, e.IPv6) }

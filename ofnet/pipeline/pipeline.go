@@ -1,0 +1,153 @@
+// Package pipeline says what the switch does with a packet.
+//
+// It is pure: an object of the wanted datapath (a network, an endpoint, a
+// rule) goes in, the flows it needs come out. Nothing is remembered from call
+// to call and nothing is sent. The flows of an object depend on that object
+// alone, so a change of one object never touches the flows of another, and a
+// driver may compute, compare and replace them object by object, in any order.
+//
+// The mode is VXLAN with routing. A node is one bridge: a port per local
+// endpoint and one tunnel port for all other nodes.
+//
+//	  local port                                       tunnel port
+//	      |                                                 |
+//	   0 INPUT ......... nobody may send this ............  |
+//	   1 PORT .......... who sends? (spoof guard) ....... VNI -> network
+//	      |   \                                             |
+//	      |    \-- ARP --> 10 ARP -> 11 ARP_REPLY --> back  |
+//	      |     \-- ND --> 12 ND  -> 13 ND_REPLY ---> back  |
+//	      |                                               2 SRC_GRP
+//	   3 SRV_PROXY_DNAT                                     |
+//	      +------------------------+------------------------+
+//	                            4 DST_GRP -- ping for a gateway --> 14 ECHO_REPLY --> back
+//	                            5 POLICY
+//	                            6 SRV_PROXY_SNAT
+//	                            7 IP ........ to the gateway's MAC: route, else switch
+//	                            9 MAC_DEST .. local port, or tunnel
+//
+// Four decisions carry the rest:
+//
+//   - Nothing is flooded and nothing is learned. Every receiver is known from
+//     the store; a packet for an unknown one is dropped. What floods elsewhere,
+//     ARP and neighbour discovery, is answered in the sender's own switch.
+//   - The sending node routes (asymmetric routing): the packet travels in the
+//     receiver's network, with the receiver's MAC, and the receiving node only
+//     switches it. One lookup, one TTL step, the same on one node and on two.
+//   - Policy is judged on both nodes. The receiver need not trust the sender
+//     to have had the newest rules.
+//   - A packet can only be what its port is: MAC and address are compared on
+//     the way in, and on the way out they must name the same receiver.
+//
+// The package is read in this order: tables.go and registers.go (the nouns),
+// feature.go (the shape every feature has), then one file per feature in the
+// order of the drawing: input, tunnel, arp, nd, group, policy, route, deliver,
+// and gateway, which is nobody's port but answers pings.
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
+)
+
+// AnycastMAC is the address all gateways have on all nodes, so that an
+// endpoint finds the gateway wherever it runs.
+var AnycastMAC = [6]byte{0x00, 0x00, 0x11, 0x11, 0x11, 0x11}
+
+// Config is what the pipeline must know of its node.
+type Config struct {
+	TunnelPort uint32     // OpenFlow number of the one VXLAN port
+	LocalVTEP  netip.Addr // our own tunnel address: nothing is tunnelled to it
+	GatewayMAC [6]byte    // zero: AnycastMAC
+}
+
+// Pipeline computes flows. It is immutable and may be used concurrently.
+type Pipeline struct {
+	config   Config
+	features []feature
+}
+
+// New makes the pipeline of a node.
+func New(c Config) *Pipeline {
+	if c.GatewayMAC == ([6]byte{}) {
+		c.GatewayMAC = AnycastMAC
+	}
+	return &Pipeline{config: c, features: []feature{
+		misses{},
+		input{},
+		tunnel{port: c.TunnelPort},
+		arp{gateway: c.GatewayMAC},
+		nd{gateway: c.GatewayMAC},
+		group{},
+		policy{},
+		route{gateway: c.GatewayMAC},
+		deliver{tunnelPort: c.TunnelPort},
+		gateway{mac: c.GatewayMAC},
+	}}
+}
+
+// Base returns the flows that are there before any object is: misses, guards
+// and the answers all objects share.
+func (p *Pipeline) Base() []openflow.Flow {
+	var flows []openflow.Flow
+	for _, f := range p.features {
+		flows = append(flows, f.base()...)
+	}
+	return stamp(flows, cookie.New(cookie.Base, ""))
+}
+
+// Flows returns the flows of an object. Port is the OpenFlow number of a local
+// endpoint's port; 0 says that there is none, and then a local endpoint has no
+// flows, as nothing could be delivered to it. Other objects ignore it.
+//
+// An object that Check refuses, and a remote endpoint whose node is not known,
+// has no flows. Cookies are those of Cookie; their round is zero.
+func (p *Pipeline) Flows(o drivers.Object, port uint32) []openflow.Flow {
+	if Check(o) != nil {
+		return nil
+	}
+	var flows []openflow.Flow
+	for _, f := range p.features {
+		switch o := o.(type) {
+		case drivers.Network:
+			flows = append(flows, f.network(o)...)
+		case drivers.Endpoint:
+			if here, ok := p.place(o, port); ok {
+				flows = append(flows, f.endpoint(here)...)
+			}
+		case drivers.Rule:
+			flows = append(flows, f.rule(o)...)
+		}
+	}
+	return stamp(flows, Cookie(o))
+}
+
+// place says where an endpoint can be reached, if it can.
+func (p *Pipeline) place(e drivers.Endpoint, port uint32) (placed, bool) {
+	if e.Local {
+		return placed{Endpoint: e, port: port}, port != 0
+	}
+	return placed{Endpoint: e}, e.VTEP.IsValid() && e.VTEP != p.config.LocalVTEP
+}
+
+// Cookie returns the cookie of all flows of an object, of round zero.
+func Cookie(o drivers.Object) uint64 {
+	key := o.Key()
+	return cookie.New(classes[key.Kind], key.ID)
+}
+
+// classes maps kinds of objects to classes of cookies.
+var classes = map[drivers.Kind]cookie.Class{
+	drivers.KindNetwork:  cookie.Network,
+	drivers.KindEndpoint: cookie.Endpoint,
+	drivers.KindRule:     cookie.Policy,
+}
+
+func stamp(flows []openflow.Flow, c uint64) []openflow.Flow {
+	for i := range flows {
+		flows[i].Cookie = c
+	}
+	return flows
+}

@@ -1,0 +1,117 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// policy applies the rules.
+//
+// A rule becomes one flow per version of IP it can mean. A rule with an IPv4
+// address means IPv4, one with an IPv6 address means IPv6, one without
+// addresses means both; its protocol 1, ICMP, is protocol 58 in IPv6. A packet
+// between two endpoints is judged where it is sent and again where it is
+// received, also inside one group and inside one network.
+//
+// Group ids are unique in the cluster, so a rule with a group needs no VRF. A
+// rule without groups applies to every tenant.
+//
+// The flow's priority is 10 + the rule's, so the higher rule wins, and what no
+// rule mentions falls to the table's miss: allowed. Between rules of equal
+// priority:
+//
+//   - with equal matches, the switch has room for one flow only. Preferred says
+//     which one that is: a denial before a permission. A driver that holds
+//     several flows with one MatchKey asks it, and so gets the same answer
+//     whatever came first.
+//   - with matches that merely overlap, OpenFlow leaves the choice to the
+//     switch. Give such rules different priorities.
+type policy struct{ silent }
+
+func (policy) rule(r drivers.Rule) []openflow.Flow {
+	var flows []openflow.Flow
+	for _, f := range []family{ipv4(), ipv6()} {
+		if !f.admits(r.Src) || !f.admits(r.Dst) {
+			continue
+		}
+		d := at(tablePolicy, priorityOther+uint16(r.Priority), ruleMatch(r, f)...)
+		if r.Allow {
+			flows = append(flows, d.goTo(tableSNAT))
+		} else {
+			flows = append(flows, d.drop())
+		}
+	}
+	return flows
+}
+
+// admits tells whether packets of the family can fit a rule's prefix.
+func (f family) admits(p netip.Prefix) bool {
+	return !p.IsValid() || familyOf(p.Addr()).ethType == f.ethType
+}
+
+func ruleMatch(r drivers.Rule, f family) openflow.Match {
+	m := openflow.Match{f.is()}
+	if r.SrcGroup != 0 {
+		m = append(m, regSrcGroup.is(uint32(r.SrcGroup)))
+	}
+	if r.DstGroup != 0 {
+		m = append(m, regDstGroup.is(uint32(r.DstGroup)))
+	}
+	if r.Src.IsValid() && r.Src.Bits() > 0 {
+		m = append(m, f.src(r.Src.Masked()))
+	}
+	if r.Dst.IsValid() && r.Dst.Bits() > 0 {
+		m = append(m, f.dst(r.Dst.Masked()))
+	}
+	switch r.Protocol {
+	case 0:
+		return m
+	case openflow.ProtoICMP:
+		return append(m, f.isICMP())
+	case openflow.ProtoTCP:
+		return append(m, transport(r, openflow.TCPSrc, openflow.TCPDst)...)
+	case openflow.ProtoUDP:
+		return append(m, transport(r, openflow.UDPSrc, openflow.UDPDst)...)
+	default:
+		return append(m, openflow.IPProto(r.Protocol))
+	}
+}
+
+// transport matches a protocol that has ports.
+func transport(r drivers.Rule, src, dst func(uint16) openflow.FieldMatch) openflow.Match {
+	m := openflow.Match{openflow.IPProto(r.Protocol)}
+	if r.SrcPort != 0 {
+		m = append(m, src(r.SrcPort))
+	}
+	if r.DstPort != 0 {
+		m = append(m, dst(r.DstPort))
+	}
+	if flags, ok := tcpFlags[r.TCPFlags]; ok && r.Protocol == openflow.ProtoTCP {
+		m = append(m, openflow.TCPFlags(flags.value, flags.mask))
+	}
+	return m
+}
+
+// tcpFlags are the flag expressions a rule may have. "syn,!ack" is the first
+// packet of a connection and nothing else: the only state a rule knows.
+var tcpFlags = map[string]struct{ value, mask uint16 }{
+	"syn":      {openflow.TCPSyn, openflow.TCPSyn},
+	"ack":      {openflow.TCPAck, openflow.TCPAck},
+	"syn,ack":  {openflow.TCPSyn | openflow.TCPAck, openflow.TCPSyn | openflow.TCPAck},
+	"syn,!ack": {openflow.TCPSyn, openflow.TCPSyn | openflow.TCPAck},
+	"!syn,ack": {openflow.TCPAck, openflow.TCPSyn | openflow.TCPAck},
+}
+
+// Preferred tells whether a is to be in the switch rather than b, where both
+// have the same MatchKey. A flow that drops comes first; between two that do
+// the same, the smaller cookie, so that the counter stays with one object.
+func Preferred(a, b openflow.Flow) bool {
+	if aDrops, bDrops := isDrop(a), isDrop(b); aDrops != bDrops {
+		return aDrops
+	}
+	return a.Cookie < b.Cookie
+}
+
+func isDrop(f openflow.Flow) bool { return len(f.Actions) == 0 && f.Goto == 0 }
