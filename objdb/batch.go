@@ -1,0 +1,159 @@
+package objdb
+
+import (
+	"bytes"
+	"maps"
+	"runtime/debug"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Limits of one transaction. A store with default settings takes 128 compares,
+// 128 operations and 1.5 MiB; one compare is the fence.
+const (
+	maxOps   = 119
+	maxBytes = 1 << 20
+)
+
+// batch is a group of plans that are committed together.
+type batch struct {
+	base    *tree // committed state
+	tree    *tree // base with the writes of the plans so far
+	owned   prefixes
+	corrupt *corruption
+
+	keys   map[string]struct{} // read or written
+	spans  map[span]int64      // ranges read and the newest revision in each
+	writes map[string]int      // key -> place of its last write
+	places int
+	bytes  int
+}
+
+func newBatch(base *tree, owned prefixes, corrupt *corruption) *batch {
+	return &batch{
+		base: base, tree: base.Clone(), owned: owned, corrupt: corrupt,
+		keys: map[string]struct{}{}, spans: map[span]int64{}, writes: map[string]int{},
+	}
+}
+
+// add runs a plan on top of those before it and takes its writes if it
+// succeeds. fits is false, and nothing has changed, when the batch would become
+// too large; a plan that comes first is always taken.
+func (b *batch) add(plan func(*Tx) error) (err error, fits bool) {
+	tx := newTx(b)
+	switch err = tx.run(plan); {
+	case err != nil:
+		tx.rollback()
+	case len(tx.wrote) == 0: // needs no guard: it saw a state between two plans
+	case len(b.writes) > 0 && !b.fits(tx):
+		tx.rollback()
+		return nil, false
+	default:
+		b.take(tx)
+	}
+	return err, true
+}
+
+// run calls the plan; a panic in it is an error of this plan only.
+func (tx *Tx) run(plan func(*Tx) error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			tx.batch.corrupt.log.WithField("stack", string(debug.Stack())).Errorf("plan panicked: %v", cause)
+			err = fault.New(fault.Internal, "plan failed: %v", cause)
+		}
+	}()
+	if err := plan(tx); err != nil {
+		return err
+	}
+	return tx.fail
+}
+
+// fits tells whether the batch together with a plan stays within the limits.
+func (b *batch) fits(tx *Tx) bool {
+	compares := len(b.keys) + len(b.spans) + len(tx.spans)
+	for key := range tx.touched() {
+		if _, ok := b.keys[key]; !ok {
+			compares++
+		}
+	}
+	return compares <= maxOps && b.bytes+tx.size() <= maxBytes
+}
+
+// touched are the keys the plan read or wrote.
+func (tx *Tx) touched() map[string]struct{} {
+	keys := maps.Clone(tx.reads)
+	for key := range tx.wrote {
+		keys[key] = struct{}{}
+	}
+	return keys
+}
+
+// size is an upper bound of what the transaction's writes take.
+func (tx *Tx) size() int {
+	size := 0
+	for key := range tx.wrote {
+		r, _ := tx.batch.tree.Get(record{key: key})
+		size += 2*len(key) + len(r.value) + 64
+	}
+	return size
+}
+
+// take makes a plan's reads and writes those of the batch.
+func (b *batch) take(tx *Tx) {
+	b.bytes += tx.size()
+	maps.Copy(b.keys, tx.touched())
+	for s, newest := range tx.spans {
+		b.spans[s] = max(b.spans[s], newest)
+	}
+	for key, place := range tx.wrote {
+		b.writes[key] = b.places + place
+	}
+	b.places += len(tx.undo)
+}
+
+// change is what a batch does to one key in the end.
+type change struct {
+	key    string
+	value  []byte
+	delete bool
+	base   int64 // revision before
+}
+
+// changes are the batch's net effects, in the order of the last write of each key.
+func (b *batch) changes() []change {
+	keys := slices.SortedFunc(maps.Keys(b.writes), func(x, y string) int { return b.writes[x] - b.writes[y] })
+	list := make([]change, 0, len(keys))
+	for _, key := range keys {
+		before, had := b.base.Get(record{key: key})
+		after, has := b.tree.Get(record{key: key})
+		if had == has && bytes.Equal(before.value, after.value) {
+			continue // put back as it was
+		}
+		list = append(list, change{key: key, value: after.value, delete: !has, base: before.rev})
+	}
+	return list
+}
+
+// guards are the conditions that do not belong to a changed key.
+func (b *batch) guards(changed []change) []Guard {
+	written := make(map[string]struct{}, len(changed))
+	for _, c := range changed {
+		written[c.key] = struct{}{}
+	}
+	var list []Guard
+	for key := range b.keys {
+		if _, ok := written[key]; !ok {
+			before, _ := b.base.Get(record{key: key})
+			list = append(list, atRevision(key, before.rev))
+		}
+	}
+	for s, newest := range b.spans {
+		list = append(list, rangeNotAfter(s.from, s.end, newest))
+	}
+	return list
+}
+
+func prefixEnd(prefix string) string { return clientv3.GetPrefixRangeEnd(prefix) }

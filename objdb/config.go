@@ -1,0 +1,116 @@
+package objdb
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const (
+	defaultDialTimeout    = 5 * time.Second
+	defaultRequestTimeout = 5 * time.Second
+)
+
+// Config says where the store is and how to reach it.
+type Config struct {
+	Endpoints []string // URLs; all members of the cluster
+
+	CAFile     string // trusted CA; empty: the system's
+	CertFile   string // client certificate, with KeyFile
+	KeyFile    string
+	ServerName string // expected name in the server's certificate; empty: the endpoint's host
+
+	User, Password string
+
+	DialTimeout    time.Duration // limit of authentication; default 5 s
+	RequestTimeout time.Duration // limit of each single request; default 5 s
+
+	Log      *logrus.Entry
+	Observer Observer         // told about each commit of a ledger; may be nil
+	Now      func() time.Time // clock that decides when a term has lasted too long; default time.Now
+}
+
+// withDefaults returns the configuration with every optional field set.
+func (c Config) withDefaults() Config {
+	if c.DialTimeout <= 0 {
+		c.DialTimeout = defaultDialTimeout
+	}
+	if c.RequestTimeout <= 0 {
+		c.RequestTimeout = defaultRequestTimeout
+	}
+	if c.Log == nil {
+		c.Log = logrus.WithField("component", "objdb")
+	}
+	if c.Observer == nil {
+		c.Observer = unobserved{}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// check finds what can be found wrong without a connection.
+func (c Config) check() error {
+	if len(c.Endpoints) == 0 {
+		return fault.New(fault.Invalid, "etcd endpoints: none given")
+	}
+	for _, e := range c.Endpoints {
+		u, err := url.Parse(e)
+		switch {
+		case err != nil:
+			return fault.New(fault.Invalid, "etcd endpoint %q: %w", e, err)
+		case u.Scheme != "http" && u.Scheme != "https":
+			return fault.New(fault.Invalid, "etcd endpoint %q: not an http or https URL", e)
+		case u.Hostname() == "" || u.Port() == "":
+			return fault.New(fault.Invalid, "etcd endpoint %q: host and port are required", e)
+		case u.Path != "" && u.Path != "/":
+			return fault.New(fault.Invalid, "etcd endpoint %q: has a path", e)
+		}
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return fault.New(fault.Invalid, "etcd client certificate %q, key %q: both or none are required", c.CertFile, c.KeyFile)
+	}
+	if c.User != "" && c.Password == "" {
+		return fault.New(fault.Invalid, "etcd user %q: has no password", c.User)
+	}
+	return nil
+}
+
+// tls builds the TLS configuration; nil when no endpoint wants TLS.
+func (c Config) tls() (*tls.Config, error) {
+	secure := false
+	for _, e := range c.Endpoints {
+		if u, err := url.Parse(e); err == nil && u.Scheme == "https" {
+			secure = true
+		}
+	}
+	if !secure {
+		return nil, nil
+	}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "etcd CA file: %w", err)
+		}
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fault.New(fault.Invalid, "etcd CA file %q: holds no certificate", c.CAFile)
+		}
+	}
+	if c.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "etcd client certificate %q: %w", c.CertFile, err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}

@@ -1,0 +1,184 @@
+package objdb
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Dead connections are noticed by pings; gRPC sends them no faster than every
+// ten seconds. What has to notice sooner (Mirror.Connected, a Term) has its own
+// means.
+const (
+	pingAfter   = 10 * time.Second
+	pingTimeout = 3 * time.Second
+)
+
+// pageSize bounds the entries of one answer to a listing.
+const pageSize = 1000
+
+// DB is a connection to the store. It is safe for concurrent use.
+type DB struct {
+	cfg  Config
+	log  *logrus.Entry
+	dial func() (*clientv3.Client, error)
+
+	mu     sync.Mutex
+	client *clientv3.Client // nil until the first use that succeeded
+	closed bool
+}
+
+// KV is one key with its value and the revisions that created and last changed it.
+type KV struct {
+	Key            string
+	Value          []byte
+	CreateRevision int64
+	ModRevision    int64
+}
+
+// Open checks the configuration and prepares the connection. It succeeds while
+// the store is away; a bad URL or certificate is an error.
+func Open(cfg Config) (*DB, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	tlsConfig, err := cfg.tls()
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{cfg: cfg, log: cfg.Log}
+	db.dial = func() (*clientv3.Client, error) {
+		return clientv3.New(clientv3.Config{
+			Endpoints:            cfg.Endpoints,
+			TLS:                  tlsConfig,
+			Username:             cfg.User,
+			Password:             cfg.Password,
+			DialTimeout:          cfg.DialTimeout,
+			DialKeepAliveTime:    pingAfter,
+			DialKeepAliveTimeout: pingTimeout,
+			Logger:               zap.NewNop(), // errors are returned and logged by us
+		})
+	}
+	// A client with a password authenticates while it is made, which needs the
+	// store; without one nothing is sent before the first request.
+	if cfg.User == "" {
+		if _, err := db.connect(); err != nil {
+			return nil, err
+		}
+	}
+	return db, nil
+}
+
+// connect returns the client, made at the first use.
+func (db *DB) connect() (*clientv3.Client, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return nil, fault.New(fault.Unavailable, "etcd at %s: connection is closed", db.endpoints())
+	}
+	if db.client == nil {
+		client, err := db.dial()
+		if err != nil {
+			return nil, db.explain("connect", err)
+		}
+		db.client = client
+	}
+	return db.client, nil
+}
+
+// Close ends the connection; every call in progress fails.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.closed = true
+	if db.client == nil {
+		return nil
+	}
+	client := db.client
+	db.client = nil
+	if err := client.Close(); err != nil && err != context.Canceled {
+		return db.explain("close", err)
+	}
+	return nil
+}
+
+func (db *DB) endpoints() string { return strings.Join(db.cfg.Endpoints, ", ") }
+
+// request makes one call to the store within the request timeout and explains its error.
+func request[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	var none T
+	client, err := db.connect()
+	if err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, db.cfg.RequestTimeout)
+	defer cancel()
+	answer, err := call(ctx, client)
+	if err != nil {
+		return none, db.explain(what, err)
+	}
+	return answer, nil
+}
+
+// Ping succeeds when a quorum of the store answers.
+func (db *DB) Ping(ctx context.Context) error {
+	_, err := request(ctx, db, "ping", func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, lockRoot, clientv3.WithCountOnly())
+	})
+	return err
+}
+
+// Get reads one key, linearizably.
+func (db *DB) Get(ctx context.Context, key string) (KV, error) {
+	resp, err := request(ctx, db, "get "+key, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, key)
+	})
+	if err != nil {
+		return KV{}, err
+	}
+	if len(resp.Kvs) == 0 {
+		return KV{}, keyNotFound(key)
+	}
+	return kvOf(resp.Kvs[0]), nil
+}
+
+// List reads all keys below a prefix that ends in a slash, sorted, at one
+// revision, which it returns. Nothing there is an empty list.
+func (db *DB) List(ctx context.Context, prefix string) ([]KV, int64, error) {
+	return db.listAt(ctx, prefix, 0)
+}
+
+// listAt lists at a revision; 0 is the present one.
+func (db *DB) listAt(ctx context.Context, prefix string, rev int64) ([]KV, int64, error) {
+	if !strings.HasSuffix(prefix, "/") {
+		return nil, 0, fault.New(fault.Internal, "list %q: prefix does not end in a slash", prefix)
+	}
+	var kvs []KV
+	end := clientv3.GetPrefixRangeEnd(prefix)
+	for from := prefix; ; {
+		resp, err := request(ctx, db, "list "+prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+			return c.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(rev))
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		if rev == 0 {
+			rev = resp.Header.Revision
+		}
+		for _, kv := range resp.Kvs {
+			kvs = append(kvs, kvOf(kv))
+		}
+		if !resp.More || len(resp.Kvs) == 0 {
+			return kvs, rev, nil
+		}
+		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	}
+}

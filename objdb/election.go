@@ -1,0 +1,165 @@
+package objdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const lockRoot = "/contiv.io/lock/"
+
+// CampaignConfig describes a candidacy.
+type CampaignConfig struct {
+	Lock  string        // name of the lock, "netmaster/leader"
+	Value string        // what others read as the holder, "10.1.1.1:9999"
+	TTL   time.Duration // a successor leads at most this and a second after the holder's death
+}
+
+// leaseTTL is how long the lease behind a term of TTL is asked for.
+//
+// When the leader of the store dies together with the holder, the store first
+// elects a new leader, which then extends every lease to its full length plus
+// an election timeout, as it cannot know when the last renewal was. The lease
+// is therefore shorter than the promise by up to two seconds, but always longer
+// than the two thirds after which the holder gives up by its own clock.
+func leaseTTL(ttl time.Duration) time.Duration {
+	ttl = (ttl + time.Second - 1).Truncate(time.Second)
+	return max(ttl-2*time.Second, (ttl*2/3).Truncate(time.Second)+time.Second)
+}
+
+// ownLimit is how long a holder goes on without an answer to its renewals.
+func ownLimit(ttl time.Duration) time.Duration { return ttl * 2 / 3 }
+
+// Campaign blocks until this process holds the lock, and returns the term that
+// begins. It goes on through outages of the store and lost leases; it fails
+// only when ctx ends.
+//
+// Candidates queue by the revision of their keys, <lock>/<lease>, the layout of
+// etcd's own elections; each waits for the one before it to disappear.
+func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
+	if cfg.Lock == "" || cfg.Value == "" || cfg.TTL < time.Second {
+		return nil, fault.New(fault.Invalid, "campaign for lock %q as %q with TTL %s: name, value and at least 1s are required", cfg.Lock, cfg.Value, cfg.TTL)
+	}
+	log := db.log.WithField("lock", cfg.Lock)
+	wait := newBackoff(retryFirst, retryMost)
+	for {
+		term, err := db.stand(ctx, cfg)
+		switch {
+		case err == nil:
+			log.WithField("epoch", term.Epoch()).Info("holding the lock")
+			return term, nil
+		case ctx.Err() != nil:
+			return nil, fault.New(fault.Unavailable, "campaign for lock %q: %w", cfg.Lock, ctx.Err())
+		}
+		log.WithError(err).Warn("campaign interrupted, standing again")
+		wait.sleep(ctx)
+	}
+}
+
+// stand is one candidacy with one lease.
+func (db *DB) stand(ctx context.Context, cfg CampaignConfig) (*Term, error) {
+	held, err := db.grant(ctx, leaseTTL(cfg.TTL))
+	if err != nil {
+		return nil, err
+	}
+	term := newTerm(db, held, cfg)
+	if err := term.win(ctx); err != nil {
+		term.end(err)
+		<-term.kept
+		return nil, errors.Join(err, term.release())
+	}
+	return term, nil
+}
+
+// win enters the candidate's key, waits for its turn and confirms that the
+// lease survived the wait.
+func (t *Term) win(ctx context.Context) error {
+	// The wait is over when the caller gives up or the lease is lost.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)()
+
+	rev, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	t.epoch = rev
+	if err := t.queue(ctx); err != nil {
+		return errors.Join(context.Cause(t.ctx), err)
+	}
+	confirm := Txn{If: []Guard{t.Fence()}, Puts: []KV{{Key: t.lock, Value: []byte(t.value)}}}
+	resp, err := request(ctx, t.db, "confirm lock", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).If(confirm.compares()...).Then(confirm.ops(clientv3.WithLease(t.lease.id))...).Commit()
+	})
+	if err != nil {
+		return err
+	}
+	if !resp.Succeeded {
+		return fault.New(fault.NotLeader, "lock %s: candidate key %s is gone", t.lock, t.fence)
+	}
+	return nil
+}
+
+// enter writes the candidate's key and returns the revision that is its place in the queue.
+func (t *Term) enter(ctx context.Context) (int64, error) {
+	resp, err := request(ctx, t.db, "enter election", func(ctx context.Context, c *clientv3.Client) (*clientv3.PutResponse, error) {
+		return c.Put(ctx, t.fence, t.value, clientv3.WithLease(t.lease.id))
+	})
+	if err != nil {
+		return 0, err
+	}
+	return resp.Header.Revision, nil
+}
+
+// queue returns when no older candidate is left.
+func (t *Term) queue(ctx context.Context) error {
+	for {
+		resp, err := request(ctx, t.db, "read election", func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+			return c.Get(ctx, t.lock+"/", append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(t.epoch-1))...)
+		})
+		if err != nil {
+			return err
+		}
+		if len(resp.Kvs) == 0 {
+			return nil
+		}
+		if err := t.db.awaitDelete(ctx, string(resp.Kvs[0].Key), resp.Header.Revision+1); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitDelete returns when the key, present before rev, is deleted.
+func (db *DB) awaitDelete(ctx context.Context, key string, rev int64) error {
+	client, err := db.connect()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	for resp := range client.Watch(ctx, key, clientv3.WithRev(rev), clientv3.WithFilterPut()) {
+		if err := resp.Err(); err != nil {
+			return db.explain("watch "+key, err)
+		}
+		for _, ev := range resp.Events {
+			if ev.Type == clientv3.EventTypeDelete {
+				return nil
+			}
+		}
+	}
+	return db.explain("watch "+key, fmt.Errorf("watch ended: %w", context.Cause(ctx)))
+}
+
+// Holder reads who holds a lock, linearizably; NotFound when nobody does.
+func (db *DB) Holder(ctx context.Context, lock string) (string, error) {
+	kv, err := db.Get(ctx, lockRoot+lock)
+	if err != nil {
+		return "", err
+	}
+	return string(kv.Value), nil
+}

@@ -1,0 +1,65 @@
+package objdb
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// keyNotFound is the one error for an absent key; tools look for its text.
+func keyNotFound(key string) error {
+	return fault.New(fault.NotFound, "key not found: %s", key)
+}
+
+// explain gives an error of the store a kind and says what was tried where.
+func (db *DB) explain(what string, err error) error {
+	if fault.As(err) != nil {
+		return err
+	}
+	return fault.New(kindOf(err), "etcd at %s: %s: %w", db.endpoints(), what, err)
+}
+
+// kinds maps the status codes that etcd uses. Everything else is Internal.
+var kinds = map[codes.Code]fault.Kind{
+	codes.Unavailable:       fault.Unavailable,
+	codes.DeadlineExceeded:  fault.Unavailable,
+	codes.Canceled:          fault.Unavailable,
+	codes.Aborted:           fault.Unavailable,
+	codes.ResourceExhausted: fault.Unavailable, // too many requests, or out of space until an operator acts
+	codes.Unauthenticated:   fault.Denied,
+	codes.PermissionDenied:  fault.Denied,
+}
+
+func kindOf(err error) fault.Kind {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fault.Unavailable
+	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps):
+		return fault.TooLarge
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrPermissionDenied):
+		return fault.Denied
+	}
+	var e rpctypes.EtcdError
+	if errors.As(err, &e) {
+		return kinds[e.Code()]
+	}
+	return kinds[status.Code(err)]
+}
+
+func kvOf(kv *mvccpb.KeyValue) KV {
+	return KV{Key: string(kv.Key), Value: nonNil(kv.Value), CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
+}
+
+// nonNil keeps an empty value apart from none.
+func nonNil(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}

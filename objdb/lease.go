@@ -1,0 +1,93 @@
+package objdb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// lease is a lease in the store and what this process may believe about it.
+//
+// Renewals are single requests rather than the client's stream of keep-alives,
+// because the time that counts is that of sending: the store extends the lease
+// at some moment after it, never before.
+type lease struct {
+	db      *DB
+	id      clientv3.LeaseID
+	ttl     time.Duration // as granted; the store rounds up to what it can promise
+	renewed time.Time     // own clock: sending of the last renewal that was answered
+}
+
+// grant obtains a lease of at least ttl, in whole seconds.
+func (db *DB) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
+	sent := db.cfg.Now()
+	resp, err := request(ctx, db, "grant lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
+		return c.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &lease{db: db, id: resp.ID, ttl: time.Duration(resp.TTL) * time.Second, renewed: sent}, nil
+}
+
+// keep renews the lease until ctx ends, which gives nil, or until the lease is
+// lost: the store says so, or no renewal was answered for limit.
+func (l *lease) keep(ctx context.Context, limit time.Duration) error {
+	interval := limit / 4
+	for {
+		pause(ctx, min(interval, l.left(limit)))
+		if ctx.Err() != nil {
+			return nil
+		}
+		left := l.left(limit)
+		if left <= 0 {
+			return fault.New(fault.Unavailable, "etcd at %s: lease %x: not renewed for %s", l.db.endpoints(), l.id, limit)
+		}
+		err := l.renew(ctx, left)
+		switch {
+		case err == nil:
+			interval = limit / 4
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			return fault.New(fault.Unavailable, "etcd at %s: lease %x has expired: %w", l.db.endpoints(), l.id, err)
+		case ctx.Err() != nil:
+			return nil
+		default:
+			interval = limit / 20 // soon again
+			l.db.log.WithError(err).Debug("renewing a lease failed")
+		}
+	}
+}
+
+// left is how long the own clock still trusts the lease.
+func (l *lease) left(limit time.Duration) time.Duration {
+	return limit - l.db.cfg.Now().Sub(l.renewed)
+}
+
+func (l *lease) renew(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	sent := l.db.cfg.Now()
+	_, err := request(ctx, l.db, "renew lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
+		return c.KeepAliveOnce(ctx, l.id)
+	})
+	if err == nil {
+		l.renewed = sent
+	}
+	return err
+}
+
+// revoke ends the lease; its keys go with it, all at one revision.
+func (l *lease) revoke(ctx context.Context) error {
+	_, err := request(ctx, l.db, "revoke lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {
+		return c.Revoke(ctx, l.id)
+	})
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return nil // expired before: the same result
+	}
+	return err
+}

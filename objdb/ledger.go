@@ -1,0 +1,112 @@
+package objdb
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Ledger is the only way a term writes: a cache of the prefixes it owns, and a
+// committer that runs plans against it and commits them in groups.
+//
+// The cache follows the store: what this ledger commits is in it at once, what
+// others write (an agent's run-time state, an operator's repair) arrives by
+// watch. Until it has arrived, the guards of a transaction find it out.
+type Ledger struct {
+	term    *Term
+	db      *DB
+	log     *logrus.Entry
+	owned   prefixes
+	corrupt *corruption
+	mirrors []*Mirror
+
+	state   atomic.Pointer[tree] // committed; never changed once stored
+	foreign chan Batch           // from the mirrors to the committer
+
+	mu      sync.Mutex
+	waiting []*submission
+	closed  bool // nothing is taken any more
+	wake    chan struct{}
+
+	// The rest belongs to the committer.
+	revision int64            // of the key space, as far as known
+	loaded   int64            // revision of the last listing: older events are in it
+	deleted  map[string]int64 // own deletions whose event has not come back yet
+	stale    bool             // the outcome of a transaction is unknown
+}
+
+// OpenLedger reads the prefixes, each ending in a slash, at one revision and
+// starts the committer, which ends with the term.
+func (t *Term) OpenLedger(ctx context.Context, owned ...string) (*Ledger, error) {
+	for _, p := range owned {
+		if !strings.HasSuffix(p, "/") {
+			return nil, fault.New(fault.Internal, "ledger: prefix %q does not end in a slash", p)
+		}
+	}
+	log := t.db.log.WithField("ledger", strings.Join(owned, " "))
+	l := &Ledger{
+		term: t, db: t.db, log: log, owned: owned, corrupt: newCorruption(log),
+		foreign: make(chan Batch), wake: make(chan struct{}, 1), deleted: map[string]int64{},
+	}
+	kvs, err := l.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range owned {
+		m := t.db.Mirror(p, l.deliver)
+		m.seed(below(kvs, p), l.loaded)
+		l.mirrors = append(l.mirrors, m)
+	}
+	t.users.Go(l.run)
+	return l, nil
+}
+
+// View calls read with the committed state. It neither waits nor makes anybody wait.
+func (l *Ledger) View(read func(r Reader) error) error {
+	if l.term.ctx.Err() != nil {
+		return l.ended()
+	}
+	v := &view{tree: l.state.Load(), owned: l.owned, corrupt: l.corrupt}
+	if err := read(v); err != nil {
+		return err
+	}
+	return v.fail
+}
+
+// Update runs a plan and commits what it wrote. It returns the revision of the
+// commit, or, when the plan changed nothing, a revision at which that was so.
+//
+// A plan must be a function of what it reads from tx and of its arguments: it
+// runs more than once when others write in between. If it returns an error,
+// nothing of it is written and Update returns that error. When ctx ends before
+// the plan ran it never runs; from then on Update waits for the outcome, which
+// the request timeout bounds. An error of kind Unavailable after the commit was
+// sent leaves open whether it happened; the message says so.
+//
+// Everything is one transaction, except for a plan of more than 119 writes or
+// 1 MiB, which is committed in several, in the order of its writes.
+func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
+	s := &submission{plan: plan, done: make(chan struct{})}
+	if !l.enqueue(s) {
+		return 0, l.ended()
+	}
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		if s.abandon() {
+			return 0, fault.New(fault.Unavailable, "update not started: %w", ctx.Err())
+		}
+		<-s.done
+	}
+	return s.rev, s.err
+}
+
+// ended is the error of everything after the end of the term.
+func (l *Ledger) ended() error {
+	return fault.New(fault.NotLeader, "not the leader: %w", context.Cause(l.term.ctx))
+}

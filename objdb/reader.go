@@ -1,0 +1,188 @@
+package objdb
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/btree"
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Reader reads one consistent state. Values must not be modified.
+type Reader interface {
+	Get(key string) ([]byte, bool)
+	// Range visits the keys below a prefix in order, until visit returns false.
+	Range(prefix string, visit func(key string, value []byte) bool)
+	// Revision is that of the key's last committed write; 0 for an absent key.
+	Revision(key string) int64
+}
+
+// record is one key in a ledger's cache. A record written by a plan keeps the
+// revision of what it replaces until the commit gives it a new one.
+type record struct {
+	key   string
+	value []byte
+	rev   int64
+}
+
+// tree is an ordered map with cheap copies: a clone shares all nodes and copies
+// those that are changed later. It is what lets readers keep a state while the
+// committer builds the next one.
+type tree = btree.BTreeG[record]
+
+const treeDegree = 32
+
+func newTree() *tree {
+	return btree.NewG(treeDegree, func(a, b record) bool { return a.key < b.key })
+}
+
+func buildTree(kvs []KV) *tree {
+	t := newTree()
+	for _, kv := range kvs {
+		t.ReplaceOrInsert(record{kv.Key, kv.Value, kv.ModRevision})
+	}
+	return t
+}
+
+// ascend visits the records below a prefix.
+func ascend(t *tree, prefix string, visit func(record) bool) {
+	t.AscendGreaterOrEqual(record{key: prefix}, func(r record) bool {
+		return strings.HasPrefix(r.key, prefix) && visit(r)
+	})
+}
+
+// prefixes are those a ledger owns.
+type prefixes []string
+
+// contain tells whether a key or a narrower prefix lies below one of them.
+func (p prefixes) contain(key string) bool {
+	return slices.ContainsFunc(p, func(owned string) bool { return strings.HasPrefix(key, owned) })
+}
+
+func notOwned(key string) error {
+	return fault.New(fault.Internal, "key %s: not below a prefix of this ledger", key)
+}
+
+// view is a Reader of a committed state.
+type view struct {
+	tree    *tree
+	owned   prefixes
+	corrupt *corruption
+	fail    error // misuse, which fails the View
+}
+
+func (v *view) owns(key string) bool {
+	if !v.owned.contain(key) {
+		v.fail = notOwned(key)
+		return false
+	}
+	return true
+}
+
+func (v *view) Get(key string) ([]byte, bool) {
+	if !v.owns(key) {
+		return nil, false
+	}
+	r, ok := v.tree.Get(record{key: key})
+	return r.value, ok
+}
+
+func (v *view) Range(prefix string, visit func(key string, value []byte) bool) {
+	if v.owns(prefix) {
+		ascend(v.tree, prefix, func(r record) bool { return visit(r.key, r.value) })
+	}
+}
+
+func (v *view) Revision(key string) int64 {
+	if !v.owns(key) {
+		return 0
+	}
+	r, _ := v.tree.Get(record{key: key})
+	return r.rev
+}
+
+func (v *view) reportCorrupt(key string, err error) { v.corrupt.report(key, v.Revision(key), err) }
+
+// corruption remembers which corrupt values were reported, so that one that is
+// read in every plan is reported once per revision.
+type corruption struct {
+	log      *logrus.Entry
+	mu       sync.Mutex
+	reported map[string]int64
+}
+
+func newCorruption(log *logrus.Entry) *corruption {
+	return &corruption{log: log, reported: map[string]int64{}}
+}
+
+func (c *corruption) report(key string, rev int64, err error) {
+	c.mu.Lock()
+	known, seen := c.reported[key]
+	c.reported[key] = rev
+	c.mu.Unlock()
+	if !seen || known != rev {
+		c.log.WithFields(logrus.Fields{"key": key, "revision": rev}).WithError(err).Error("corrupt value skipped")
+	}
+}
+
+// reporter is a Reader that takes reports of corrupt values.
+type reporter interface{ reportCorrupt(key string, err error) }
+
+// Read decodes the JSON value of one key.
+func Read[T any](r Reader, key string) (T, error) {
+	var v T
+	value, ok := r.Get(key)
+	if !ok {
+		return v, keyNotFound(key)
+	}
+	if err := json.Unmarshal(value, &v); err != nil {
+		var none T
+		return none, corruptValue(key, err)
+	}
+	return v, nil
+}
+
+// ReadAll decodes the values of all keys below a prefix, in the order of keys.
+// Corrupt values are skipped and reported once to the log with their key.
+func ReadAll[T any](r Reader, prefix string) ([]T, error) {
+	if !strings.HasSuffix(prefix, "/") {
+		return nil, fault.New(fault.Internal, "read all below %q: prefix does not end in a slash", prefix)
+	}
+	all := []T{}
+	r.Range(prefix, func(key string, value []byte) bool {
+		var v T
+		if err := json.Unmarshal(value, &v); err != nil {
+			report(r, key, corruptValue(key, err))
+			return true
+		}
+		all = append(all, v)
+		return true
+	})
+	return all, nil
+}
+
+// Write puts a value as JSON.
+func Write(tx *Tx, key string, v any) error {
+	value, err := json.Marshal(v)
+	if err != nil {
+		return fault.New(fault.Internal, "key %s: encode: %w", key, err)
+	}
+	tx.Put(key, value)
+	return nil
+}
+
+func report(r Reader, key string, err error) {
+	if to, ok := r.(reporter); ok {
+		to.reportCorrupt(key, err)
+		return
+	}
+	logrus.WithField("component", "objdb").WithField("key", key).WithError(err).Error("corrupt value skipped")
+}
+
+func corruptValue(key string, err error) error {
+	return fault.New(fault.Internal, "key %s: corrupt value: %w", key, err)
+}

@@ -1,0 +1,128 @@
+package objdb
+
+import "bytes"
+
+// Tx is what a plan works on: a Reader that sees the plan's own writes and
+// those of the plans before it. Nothing of it reaches the store before the
+// commit. It is valid only while the plan runs.
+type Tx struct {
+	batch *batch
+	reads map[string]struct{} // keys looked at
+	spans map[span]int64      // ranges looked at and the newest revision seen there
+	wrote map[string]int      // keys written and the place of the last write to each
+	undo  []undo
+	fail  error // misuse, which fails the plan
+}
+
+// span is a range of keys, end excluded.
+type span struct{ from, end string }
+
+// undo is what a write replaced.
+type undo struct {
+	key  string
+	had  record
+	held bool
+}
+
+func newTx(b *batch) *Tx {
+	return &Tx{batch: b, reads: map[string]struct{}{}, spans: map[span]int64{}, wrote: map[string]int{}}
+}
+
+// Get implements Reader.
+func (tx *Tx) Get(key string) ([]byte, bool) {
+	if !tx.owns(key) {
+		return nil, false
+	}
+	tx.reads[key] = struct{}{}
+	r, ok := tx.batch.tree.Get(record{key: key})
+	return r.value, ok
+}
+
+// Revision implements Reader.
+func (tx *Tx) Revision(key string) int64 {
+	if !tx.owns(key) {
+		return 0
+	}
+	tx.reads[key] = struct{}{}
+	r, _ := tx.batch.base.Get(record{key: key})
+	return r.rev
+}
+
+// Range implements Reader. The visit may write; it goes on visiting what was
+// there when it began.
+func (tx *Tx) Range(prefix string, visit func(key string, value []byte) bool) {
+	if !tx.owns(prefix) {
+		return
+	}
+	seen := span{prefix, prefixEnd(prefix)}
+	newest := int64(0)
+	ascend(tx.batch.tree.Clone(), prefix, func(r record) bool {
+		newest = max(newest, r.rev)
+		if !visit(r.key, r.value) {
+			seen.end = r.key + "\x00"
+			return false
+		}
+		return true
+	})
+	tx.spans[seen] = newest
+}
+
+// Put stores a value; putting what is there already changes nothing. The
+// value belongs to the ledger from here on. Plans too large for one
+// transaction are committed in the order of their puts and deletes.
+func (tx *Tx) Put(key string, value []byte) {
+	if !tx.owns(key) {
+		return
+	}
+	had, held := tx.batch.tree.Get(record{key: key})
+	if held && bytes.Equal(had.value, value) {
+		tx.reads[key] = struct{}{} // the plan relies on it
+		return
+	}
+	tx.batch.tree.ReplaceOrInsert(record{key, nonNil(value), had.rev})
+	tx.replaced(undo{key, had, held})
+}
+
+// Delete removes a key; an absent one is left alone.
+func (tx *Tx) Delete(key string) {
+	if !tx.owns(key) {
+		return
+	}
+	had, held := tx.batch.tree.Delete(record{key: key})
+	if !held {
+		tx.reads[key] = struct{}{}
+		return
+	}
+	tx.replaced(undo{key, had, held})
+}
+
+// owns refuses keys and prefixes outside the ledger, whose state it does not know.
+func (tx *Tx) owns(key string) bool {
+	if !tx.batch.owned.contain(key) {
+		tx.fail = notOwned(key)
+		return false
+	}
+	return true
+}
+
+func (tx *Tx) replaced(u undo) {
+	tx.undo = append(tx.undo, u)
+	tx.wrote[u.key] = len(tx.undo)
+}
+
+// rollback undoes the plan's writes, the last one first.
+func (tx *Tx) rollback() {
+	for i := len(tx.undo) - 1; i >= 0; i-- {
+		u := tx.undo[i]
+		if u.held {
+			tx.batch.tree.ReplaceOrInsert(u.had)
+		} else {
+			tx.batch.tree.Delete(record{key: u.key})
+		}
+	}
+}
+
+func (tx *Tx) reportCorrupt(key string, err error) {
+	r, _ := tx.batch.tree.Get(record{key: key})
+	tx.batch.corrupt.report(key, r.rev, err)
+}

@@ -1,0 +1,82 @@
+package objdb
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Guard is a condition of a transaction.
+type Guard struct{ cmp clientv3.Cmp }
+
+// Absent holds while nothing is stored under the key.
+func Absent(key string) Guard {
+	return Guard{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
+}
+
+// Present holds while something is stored under the key.
+func Present(key string) Guard {
+	return Guard{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)}
+}
+
+// Unchanged holds while the key is as it was read.
+func Unchanged(kv KV) Guard { return atRevision(kv.Key, kv.ModRevision) }
+
+// atRevision holds while the key was last written at rev; 0 stands for an absent key.
+func atRevision(key string, rev int64) Guard {
+	return Guard{clientv3.Compare(clientv3.ModRevision(key), "=", rev)}
+}
+
+// sameIncarnation holds while the key is the one created at rev, however often written.
+func sameIncarnation(key string, rev int64) Guard {
+	return Guard{clientv3.Compare(clientv3.CreateRevision(key), "=", rev)}
+}
+
+// rangeNotAfter holds while no key in [from, end) is newer than rev. It sees
+// changed and added keys; a removed one it cannot see.
+func rangeNotAfter(from, end string, rev int64) Guard {
+	return Guard{clientv3.Compare(clientv3.ModRevision(from), "<", rev+1).WithRange(end)}
+}
+
+// Txn is a transaction: if all guards hold, everything is written at one
+// revision, else nothing is. Of Puts only key and value matter. One key may
+// occur only once in Puts and Deletes.
+type Txn struct {
+	If      []Guard
+	Puts    []KV
+	Deletes []string
+}
+
+func (t Txn) compares() []clientv3.Cmp {
+	cmps := make([]clientv3.Cmp, len(t.If))
+	for i, g := range t.If {
+		cmps[i] = g.cmp
+	}
+	return cmps
+}
+
+func (t Txn) ops(opts ...clientv3.OpOption) []clientv3.Op {
+	ops := make([]clientv3.Op, 0, len(t.Puts)+len(t.Deletes))
+	for _, kv := range t.Puts {
+		ops = append(ops, clientv3.OpPut(kv.Key, string(kv.Value), opts...))
+	}
+	for _, key := range t.Deletes {
+		ops = append(ops, clientv3.OpDelete(key))
+	}
+	return ops
+}
+
+// Txn commits a transaction and returns its revision; ok is false if a guard
+// did not hold. It carries no leader fence: it is for keys that have no other
+// writer, such as an agent's own.
+//
+// An error of kind Unavailable leaves open whether the transaction happened.
+func (db *DB) Txn(ctx context.Context, t Txn) (rev int64, ok bool, err error) {
+	resp, err := request(ctx, db, "transaction", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).If(t.compares()...).Then(t.ops()...).Commit()
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	return resp.Header.Revision, resp.Succeeded, nil
+}
