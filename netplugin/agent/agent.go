@@ -1,0 +1,266 @@
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// servedMode is the forwarding mode the datapath implements.
+const servedMode = "routing"
+
+// Config is what an agent is made of. HostLabel, Driver and DB are required.
+type Config struct {
+	HostLabel string     // identity of this node in the store
+	VTEP      netip.Addr // this node's VTEP, for the operational records
+	FwdMode   string     // what the node was started with; the store's word counts
+	Driver    drivers.NetworkDriver
+	DB        *objdb.DB
+	Metrics   prometheus.Registerer // nil: no metrics
+	Log       *logrus.Entry
+
+	ReapInterval time.Duration // between two looks for orphaned ports; default 5 min
+	ReapGrace    time.Duration // how long a port may be without an endpoint; default 1 min
+}
+
+// Agent keeps the driver's wanted objects equal to what the store says.
+type Agent struct {
+	cfg     Config
+	log     *logrus.Entry
+	mirrors []*mirror
+	metrics metrics
+
+	mu      sync.Mutex // guards all below
+	cache   *cache
+	planner planner
+	started bool          // the driver has been given the first complete state
+	news    chan struct{} // closed and replaced whenever the cache has changed
+
+	changed signal // there may be something to plan
+	given   signal // the driver was given a change
+	report  signal // ports or local endpoints changed
+	inSync  flag   // the switch has once had all that was wanted
+	serving flag   // the first state was given
+
+	orphans orphans
+	gate    sync.RWMutex // held for writing while an orphaned port is removed
+}
+
+// mirror is one followed prefix.
+type mirror struct {
+	*objdb.Mirror
+	prefix   string
+	complete bool // the first snapshot is in the cache
+}
+
+// followed are the prefixes an agent needs; the state comes first.
+var followed = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, peerPrefix}
+
+// New makes an agent; nothing happens before Run.
+func New(cfg Config) *Agent {
+	if cfg.Log == nil {
+		cfg.Log = logrus.WithField("component", "agent")
+	}
+	if cfg.ReapInterval <= 0 {
+		cfg.ReapInterval = 5 * time.Minute
+	}
+	if cfg.ReapGrace <= 0 {
+		cfg.ReapGrace = time.Minute
+	}
+	a := &Agent{
+		cfg: cfg, log: cfg.Log,
+		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
+		changed: newSignal(), given: newSignal(), report: newSignal(), inSync: newFlag(), serving: newFlag(),
+		orphans: newOrphans(cfg.ReapGrace),
+	}
+	for _, prefix := range followed {
+		m := &mirror{prefix: prefix}
+		m.Mirror = cfg.DB.Mirror(prefix, func(b objdb.Batch) { a.takeIn(m, b) })
+		a.mirrors = append(a.mirrors, m)
+	}
+	a.metrics = newMetrics(a)
+	return a
+}
+
+// Run follows the store until ctx is done. It does not run the driver.
+func (a *Agent) Run(ctx context.Context) error {
+	if err := a.metrics.register(a.cfg.Metrics); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range a.mirrors {
+		group.Go(func() error { return m.Run(ctx) })
+	}
+	for _, loop := range []func(context.Context) error{a.program, a.confirm, a.reap, a.reportLoop} {
+		group.Go(func() error { return loop(ctx) })
+	}
+	if err := group.Wait(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// takeIn applies one batch of a mirror to the cache.
+func (a *Agent) takeIn(m *mirror, b objdb.Batch) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.cache.global
+	for _, event := range b.Events {
+		a.cache.apply(event.Key, event.Value, event.ModRevision)
+	}
+	m.complete = m.complete || b.Snapshot
+	if after := a.cache.global; after != before {
+		a.noteGlobal(after)
+	}
+	close(a.news)
+	a.news = make(chan struct{})
+	a.changed.raise()
+}
+
+func (a *Agent) noteGlobal(global mastercfg.GlobConfig) {
+	log := a.log.WithFields(logrus.Fields{"fwd-mode": global.FwdMode, "pvt-subnet": global.PvtSubnet, "arp-mode": global.ArpMode})
+	if a.cfg.FwdMode != "" && global.FwdMode != "" && global.FwdMode != a.cfg.FwdMode {
+		log.WithField("flag", a.cfg.FwdMode).Warn("forwarding mode differs from the flag; the cluster's counts")
+		return
+	}
+	log.Info("global configuration")
+}
+
+// missing says what the first complete state still lacks; nil if nothing. An
+// empty store that no netmaster has ever configured is not a state: taking it
+// for one would empty the switch.
+func (a *Agent) missing() error {
+	for _, m := range a.mirrors {
+		if !m.complete {
+			return fault.New(fault.Unavailable, "%s has not been read from the store yet", m.prefix)
+		}
+	}
+	if !a.cache.globalKnown() {
+		return fault.New(fault.Unavailable, "global configuration %s is not in the store yet", mastercfg.GlobalConfigKey)
+	}
+	return nil
+}
+
+// program gives the driver the first complete state and then every change.
+func (a *Agent) program(ctx context.Context) error {
+	if err := a.awaitFirstState(ctx); err != nil {
+		return err
+	}
+	a.recallPeers(ctx)
+	a.mu.Lock()
+	a.started = true
+	change, _ := a.planner.plan(a.cache)
+	change.Replace = true
+	a.cfg.Driver.Update(change)
+	a.mu.Unlock()
+	a.log.WithField("objects", len(change.Set)).Info("first state complete")
+	a.given.raise()
+	a.report.raise()
+	a.serving.raise()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.changed:
+			a.handOver()
+		}
+	}
+}
+
+// awaitFirstState waits without limit, telling now and then what for.
+func (a *Agent) awaitFirstState(ctx context.Context) error {
+	wait := newBackoff(time.Second, time.Minute)
+	timer := time.NewTimer(wait.next())
+	defer timer.Stop()
+	for {
+		a.mu.Lock()
+		err := a.missing()
+		a.mu.Unlock()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.changed:
+		case <-timer.C:
+			a.log.WithError(err).Info("waiting for the first complete state; the switch keeps what it has")
+			timer.Reset(wait.next())
+		}
+	}
+}
+
+// handOver plans what is dirty and gives it to the driver. Attach calls it too,
+// so that an endpoint does not wait for the loop's turn.
+func (a *Agent) handOver() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.started {
+		return
+	}
+	change, ok := a.planner.plan(a.cache)
+	if ok {
+		a.cfg.Driver.Update(change)
+		a.given.raise()
+	}
+	if a.cache.localsDirty {
+		a.cache.localsDirty = false
+		a.report.raise()
+	}
+}
+
+// confirm waits after each change until the switch has it: the first time makes
+// the agent ready, and all of them feed the latency metric.
+func (a *Agent) confirm(ctx context.Context) error {
+	wait := newBackoff(100*time.Millisecond, 10*time.Second)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.given:
+		}
+		start := time.Now()
+		if err := a.cfg.Driver.Sync(ctx); err != nil {
+			a.log.WithError(err).Warn("switch is not in sync yet")
+			a.given.raise()
+			if err := pause(ctx, wait.next()); err != nil {
+				return err
+			}
+			continue
+		}
+		wait.reset()
+		a.metrics.sync.Observe(time.Since(start).Seconds())
+		if !a.inSync.raised() {
+			a.log.Info("switch is in sync")
+			a.inSync.raise()
+			a.report.raise()
+		}
+	}
+}
+
+// Ready is nil once the global configuration is known and the switch has once
+// had everything that was wanted.
+func (a *Agent) Ready() error {
+	a.mu.Lock()
+	err, mode := a.missing(), a.cache.global.FwdMode
+	a.mu.Unlock()
+	switch {
+	case err != nil && !a.serving.raised():
+		return err
+	case mode != "" && mode != servedMode:
+		return fault.New(fault.Mode, "forwarding mode %q of the cluster is not served by this agent", mode)
+	case !a.inSync.raised():
+		return fault.New(fault.Unavailable, "switch has not been brought in line with the store yet")
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Attachment is an endpoint that forwards: its port and what to configure in
+// the pod. The network's record comes without its address maps.
+type Attachment struct {
+	Port     drivers.Port
+	Endpoint mastercfg.CfgEndpointState
+	Network  mastercfg.CfgNetworkState
+}
+
+// PreparePort makes the link and switch port of an endpoint. It does not need
+// the endpoint's record, so that a caller can do it while netmaster works.
+func (a *Agent) PreparePort(ctx context.Context, epID string) (drivers.Port, error) {
+	if err := a.Ready(); err != nil {
+		return drivers.Port{}, err
+	}
+	a.gate.RLock()
+	defer a.gate.RUnlock()
+	a.orphans.forgive(epID)
+	port, err := a.cfg.Driver.AddPort(ctx, epID)
+	if err != nil {
+		return drivers.Port{}, explain(err, "port of endpoint %s", epID)
+	}
+	return port, nil
+}
+
+// Attach waits until this node has seen the store at a revision, which should
+// be the one netmaster answered with (0: not known), and forwards for the
+// endpoint. It is idempotent.
+func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attachment, error) {
+	if err := a.Ready(); err != nil {
+		return Attachment{}, err
+	}
+	if err := a.mirrors[0].WaitRevision(ctx, revision); err != nil {
+		return Attachment{}, explain(err, "endpoint %s: store revision %d has not arrived", epID, revision)
+	}
+	at, err := a.awaitEndpoint(ctx, epID, revision > 0)
+	if err != nil {
+		return Attachment{}, err
+	}
+	if at.Port, err = a.PreparePort(ctx, epID); err != nil {
+		return Attachment{}, err
+	}
+	a.handOver()
+	if err := a.cfg.Driver.Sync(ctx); err != nil {
+		return Attachment{}, explain(err, "flows of endpoint %s", epID)
+	}
+	a.report.raise()
+	return at, nil
+}
+
+// Detach removes an endpoint's port and link. Its flows go with its record.
+func (a *Agent) Detach(ctx context.Context, epID string) error {
+	a.gate.RLock()
+	defer a.gate.RUnlock()
+	if err := a.cfg.Driver.RemovePort(ctx, epID); err != nil {
+		return explain(err, "port of endpoint %s", epID)
+	}
+	a.orphans.forgive(epID)
+	a.report.raise()
+	return nil
+}
+
+// awaitEndpoint waits until the endpoint is wanted on this node. If the cache
+// is known to be recent enough, what is missing now will not come.
+func (a *Agent) awaitEndpoint(ctx context.Context, epID string, recent bool) (Attachment, error) {
+	for {
+		a.mu.Lock()
+		at, err := a.servedLocally(epID)
+		news := a.news
+		a.mu.Unlock()
+		if err == nil || recent {
+			return at, err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return Attachment{}, explain(ctx.Err(), "%v", err)
+		}
+	}
+}
+
+// servedLocally finds a local endpoint that has all it needs; it is called with the lock.
+func (a *Agent) servedLocally(epID string) (Attachment, error) {
+	if _, err := a.cache.wantedEndpoint(epID); err != nil {
+		return Attachment{}, err
+	}
+	e := a.cache.endpoints[epID]
+	if e.host != a.cfg.HostLabel {
+		return Attachment{}, fault.New(fault.Conflict, "endpoint %s belongs to host %q, this is %q", epID, e.host, a.cfg.HostLabel)
+	}
+	return Attachment{Endpoint: e.record, Network: a.cache.networks[e.record.NetID].record}, nil
+}
+
+// explain says what an error was about. Running out of time is Unavailable: the
+// store or the switch was too slow, and trying again helps.
+func explain(err error, format string, args ...any) error {
+	kind := fault.KindOf(err)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		kind = fault.Unavailable
+	}
+	return fault.New(kind, format+": %w", append(args, err)...)
+}

@@ -1,0 +1,289 @@
+package agent
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// peerPrefix is where agents register their VTEP.
+const peerPrefix = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
+
+// cache is the store as this node needs it: decoded records, indexes between
+// them, and the keys of the datapath objects whose wanted form may have changed.
+// It has no lock; its owner has.
+type cache struct {
+	host string // the label of this node
+	log  *logrus.Entry
+
+	networks  map[string]network
+	endpoints map[string]endpoint
+	rules     map[string]rule
+	vrfs      map[string]uint16 // by tenant
+	peers     peers
+	global    mastercfg.GlobConfig // zero: not known
+
+	networksOf  index          // tenant -> networks
+	rulesOf     index          // tenant -> rules
+	endpointsIn index          // network -> endpoints, the network known or not
+	endpointsOn index          // host -> endpoints
+	localsIn    map[string]int // network -> endpoints on this node
+	localsOf    map[string]int // tenant -> endpoints on this node
+
+	dirty       map[drivers.Key]struct{}
+	localsDirty bool // an endpoint record of this node changed
+}
+
+func newCache(host string, log *logrus.Entry) *cache {
+	return &cache{
+		host: host, log: log,
+		networks: make(map[string]network), endpoints: make(map[string]endpoint), rules: make(map[string]rule),
+		vrfs: make(map[string]uint16), peers: newPeers(),
+		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
+		localsIn: make(map[string]int), localsOf: make(map[string]int),
+		dirty: make(map[drivers.Key]struct{}),
+	}
+}
+
+// kinds are the records the agent reads. put decodes a value and stores it; an
+// error means that the value cannot be used, and then the record counts as
+// absent, as it will after a restart.
+var kinds = []struct {
+	prefix string
+	put    func(c *cache, id string, value []byte, revision int64) error
+	remove func(c *cache, id string)
+}{
+	{mastercfg.NetworkPrefix, (*cache).putNetwork, func(c *cache, id string) { c.setNetwork(id, network{}, false) }},
+	{mastercfg.EndpointPrefix, (*cache).putEndpoint, func(c *cache, id string) { c.setEndpoint(id, endpoint{}, false) }},
+	{mastercfg.PolicyRulePrefix, (*cache).putRule, func(c *cache, id string) { c.setRule(id, rule{}, false) }},
+	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0) }},
+	{peerPrefix, (*cache).putPeer, func(c *cache, id string) { c.settle(c.peers.unset(id)...) }},
+	{mastercfg.GlobalConfigKey, (*cache).putGlobal, func(c *cache, _ string) { c.global = mastercfg.GlobConfig{} }},
+}
+
+// apply takes in one key of the store; a nil value is a deletion.
+func (c *cache) apply(key string, value []byte, revision int64) {
+	for _, kind := range kinds {
+		id, ours := strings.CutPrefix(key, kind.prefix)
+		if !ours {
+			continue
+		}
+		if value == nil {
+			kind.remove(c, id)
+		} else if err := kind.put(c, id, value, revision); err != nil {
+			c.log.WithError(err).WithField("key", key).Error("value in the store cannot be used, skipped")
+			kind.remove(c, id)
+		}
+		return
+	}
+}
+
+func (c *cache) putNetwork(id string, value []byte, _ int64) error {
+	n, err := decodeNetwork(id, value)
+	if err != nil {
+		return err
+	}
+	if n.problem != "" && c.networks[id].problem != n.problem {
+		c.log.WithFields(logrus.Fields{"network": id, "cause": n.problem}).Warn("network not served")
+	}
+	c.setNetwork(id, n, true)
+	return nil
+}
+
+func (c *cache) setNetwork(id string, n network, exists bool) {
+	old, existed := c.networks[id]
+	if exists {
+		c.networks[id] = n
+	} else {
+		delete(c.networks, id)
+	}
+	if existed == exists && old.part == n.part && old.problem == n.problem && old.record.Tenant == n.record.Tenant {
+		return
+	}
+	if existed {
+		c.networksOf.remove(old.record.Tenant, id)
+		c.countLocals(old.record.Tenant, -c.localsIn[id])
+	}
+	if exists {
+		c.networksOf.add(n.record.Tenant, id)
+		c.countLocals(n.record.Tenant, c.localsIn[id])
+	}
+	c.markNetwork(id)
+}
+
+func (c *cache) putEndpoint(id string, value []byte, _ int64) error {
+	e, err := decodeEndpoint(id, value)
+	if err != nil {
+		return err
+	}
+	if e.problem != "" && c.endpoints[id].problem != e.problem {
+		c.log.WithFields(logrus.Fields{"endpoint": id, "cause": e.problem}).Warn("endpoint not served")
+	}
+	c.setEndpoint(id, e, true)
+	return nil
+}
+
+func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
+	old, existed := c.endpoints[id]
+	moved := existed != exists || old.host != e.host || old.record.NetID != e.record.NetID
+	if existed && moved {
+		c.endpointsIn.remove(old.record.NetID, id)
+		c.endpointsOn.remove(old.host, id)
+		c.countLocal(old, -1)
+	}
+	delete(c.endpoints, id)
+	if exists {
+		c.endpoints[id] = e
+	}
+	if exists && moved {
+		c.endpointsIn.add(e.record.NetID, id)
+		c.endpointsOn.add(e.host, id)
+		c.countLocal(e, 1)
+	}
+	if existed && moved {
+		c.settle(old.host) // the last endpoint of a host takes its held VTEP along
+	}
+	if c.host == old.host || c.host == e.host {
+		c.localsDirty = true
+	}
+	c.mark(drivers.KindEndpoint, id)
+}
+
+func (c *cache) putRule(id string, value []byte, _ int64) error {
+	r, err := decodeRule(id, value)
+	if err != nil {
+		return err
+	}
+	c.setRule(id, r, true)
+	return nil
+}
+
+func (c *cache) setRule(id string, r rule, exists bool) {
+	old, existed := c.rules[id]
+	if existed {
+		delete(c.rules, id)
+		c.rulesOf.remove(old.tenant, id)
+	}
+	if exists {
+		c.rules[id] = r
+		c.rulesOf.add(r.tenant, id)
+	}
+	c.mark(drivers.KindRule, id)
+}
+
+func (c *cache) putVRF(tenant string, value []byte, _ int64) error {
+	vrf, err := decodeVRF(value)
+	if err != nil {
+		return err
+	}
+	c.setVRF(tenant, vrf)
+	return nil
+}
+
+func (c *cache) setVRF(tenant string, vrf uint16) {
+	if c.vrfs[tenant] == vrf {
+		return
+	}
+	if vrf == 0 {
+		delete(c.vrfs, tenant)
+	} else {
+		c.vrfs[tenant] = vrf
+	}
+	c.markTenant(tenant)
+}
+
+func (c *cache) putPeer(key string, value []byte, revision int64) error {
+	host, vtep, err := decodePeer(value)
+	if err != nil {
+		return err
+	}
+	c.settle(c.peers.set(key, peer{host, vtep, revision})...)
+	return nil
+}
+
+// recallPeer supplies a VTEP remembered from before this agent started.
+func (c *cache) recallPeer(host string, vtep netip.Addr) {
+	if len(c.endpointsOn[host]) > 0 && c.peers.recall(host, vtep) {
+		c.markHost(host)
+	}
+}
+
+func (c *cache) settle(hosts ...string) {
+	for _, host := range hosts {
+		if c.peers.settle(host, len(c.endpointsOn[host]) > 0) {
+			c.markHost(host)
+		}
+	}
+}
+
+func (c *cache) putGlobal(_ string, value []byte, _ int64) error {
+	var g mastercfg.GlobConfig
+	if err := json.Unmarshal(value, &g); err != nil {
+		return err
+	}
+	c.global = g
+	return nil
+}
+
+// globalKnown tells whether netmaster has ever configured this cluster.
+func (c *cache) globalKnown() bool { return c.global.FwdMode != "" && c.global.PvtSubnet != "" }
+
+func (c *cache) countLocal(e endpoint, step int) {
+	if e.host != c.host {
+		return
+	}
+	id := e.record.NetID
+	if c.localsIn[id] += step; c.localsIn[id] == 0 {
+		delete(c.localsIn, id)
+	}
+	if n, known := c.networks[id]; known {
+		c.countLocals(n.record.Tenant, step)
+	}
+}
+
+// countLocals keeps count of a tenant's endpoints on this node: the first one
+// makes all of the tenant wanted here, the last one takes all of it along.
+func (c *cache) countLocals(tenant string, step int) {
+	before := c.localsOf[tenant]
+	after := before + step
+	if after == 0 {
+		delete(c.localsOf, tenant)
+	} else {
+		c.localsOf[tenant] = after
+	}
+	if (before == 0) != (after == 0) {
+		c.markTenant(tenant)
+	}
+}
+
+func (c *cache) mark(kind drivers.Kind, id string) {
+	c.dirty[drivers.Key{Kind: kind, ID: id}] = struct{}{}
+}
+
+func (c *cache) markTenant(tenant string) {
+	for id := range c.networksOf[tenant] {
+		c.markNetwork(id)
+	}
+	for id := range c.rulesOf[tenant] {
+		c.mark(drivers.KindRule, id)
+	}
+}
+
+func (c *cache) markNetwork(id string) {
+	c.mark(drivers.KindNetwork, id)
+	for endpoint := range c.endpointsIn[id] {
+		c.mark(drivers.KindEndpoint, endpoint)
+	}
+}
+
+func (c *cache) markHost(host string) {
+	for id := range c.endpointsOn[host] {
+		c.mark(drivers.KindEndpoint, id)
+	}
+}

@@ -1,0 +1,41 @@
+package agent
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/drivers"
+)
+
+// Inspection is what the agent thinks, for people who look for a fault.
+type Inspection struct {
+	HostLabel string
+	VTEP      netip.Addr
+	FwdMode   string
+	ArpMode   string
+	Peers     map[string]netip.Addr // host -> VTEP in force
+	VRFs      map[string]uint16     // tenant -> routing domain
+	Objects   []drivers.Object      // given to the driver, in order
+	Pending   map[string]string     // "kind id" -> what it waits for
+	Status    drivers.Status
+}
+
+// Inspect returns a copy of the agent's present view.
+func (a *Agent) Inspect() Inspection {
+	status := a.cfg.Driver.Status()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	view := Inspection{
+		HostLabel: a.cfg.HostLabel, VTEP: a.cfg.VTEP,
+		FwdMode: a.cache.global.FwdMode, ArpMode: a.cache.global.ArpMode,
+		Peers: maps.Clone(a.cache.peers.vtep), VRFs: maps.Clone(a.cache.vrfs),
+		Objects: slices.Collect(maps.Values(a.planner.given)),
+		Pending: make(map[string]string, len(a.planner.pending)), Status: status,
+	}
+	slices.SortFunc(view.Objects, func(x, y drivers.Object) int { return byKindAndID(x.Key(), y.Key()) })
+	for key, err := range a.planner.pending {
+		view.Pending[string(key.Kind)+" "+key.ID] = err.Error()
+	}
+	return view
+}

@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/contiv/netplugin/drivers"
+)
+
+// metrics are the agent's numbers. Those that something else keeps anyway are
+// read when they are asked for.
+type metrics struct {
+	sync   prometheus.Histogram
+	reaped prometheus.Counter
+	polled []prometheus.Collector
+}
+
+func newMetrics(a *Agent) metrics {
+	m := metrics{
+		sync: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "contiv_datapath_sync_seconds", Help: "Time from a change of the wanted datapath to the switch having it.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
+		}),
+		reaped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "contiv_ports_reaped_total", Help: "Switch ports removed because their endpoint was gone from the store.",
+		}),
+	}
+	status := func(read func(drivers.Status) float64) func() float64 {
+		return func() float64 { return read(a.cfg.Driver.Status()) }
+	}
+	for _, gauge := range []struct {
+		name, help string
+		read       func() float64
+	}{
+		{"contiv_switch_connected", "1 while the switch answers.", status(func(s drivers.Status) float64 { return truth(s.Connected) })},
+		{"contiv_switch_in_sync", "1 while the switch has everything that is wanted.", status(func(s drivers.Status) float64 { return truth(s.InSync) })},
+		{"contiv_flows", "Flows wanted in the switch.", status(func(s drivers.Status) float64 { return float64(s.Flows) })},
+		{"contiv_ports", "Endpoint ports in the switch.", status(func(s drivers.Status) float64 { return float64(s.Ports) })},
+		{"contiv_objects_pending", "Objects that wait for a missing part.", func() float64 {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return float64(len(a.planner.pending))
+		}},
+	} {
+		m.polled = append(m.polled, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: gauge.name, Help: gauge.help}, gauge.read))
+	}
+	for _, mirror := range a.mirrors {
+		labels := prometheus.Labels{"prefix": mirror.prefix}
+		m.polled = append(m.polled,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "contiv_watch_revision", ConstLabels: labels,
+				Help: "Store revision up to which a prefix has been seen."},
+				func() float64 { return float64(mirror.Revision()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "contiv_watch_connected", ConstLabels: labels,
+				Help: "1 while the store can be reached."},
+				func() float64 { return truth(mirror.Connected()) }))
+	}
+	return m
+}
+
+func (m metrics) register(registry prometheus.Registerer) error {
+	if registry == nil {
+		return nil
+	}
+	for _, collector := range append([]prometheus.Collector{m.sync, m.reaped}, m.polled...) {
+		if err := registry.Register(collector); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,221 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	"pgregory.net/rapid"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// The test here compares the incremental machinery with a plain reading of the
+// rules: whatever the order in which records come, change and go, the driver
+// ends up with what naive() computes from the records that are there.
+
+const me = "node1"
+
+var (
+	tenants = []string{"blue", "red"}
+	hosts   = []string{me, "node2", "node3"}
+	quiet   = func() *logrus.Entry { l := logrus.New(); l.SetOutput(io.Discard); return logrus.NewEntry(l) }()
+)
+
+// model is the store as text and what a node remembers of its peers.
+type model struct {
+	keys     map[string]string
+	revision int64
+	written  map[string]int64 // revision of a key
+	recalled map[string]string
+}
+
+func (m *model) hostsInUse() map[string]bool {
+	inUse := make(map[string]bool)
+	for key, value := range m.keys {
+		if !strings.HasPrefix(key, mastercfg.EndpointPrefix) {
+			continue
+		}
+		var e mastercfg.CfgEndpointState
+		if json.Unmarshal([]byte(value), &e) == nil {
+			inUse[e.HomingHost] = true
+		}
+	}
+	return inUse
+}
+
+// remember updates the VTEPs in force: the youngest live entry, else the last
+// one as long as the host is in use.
+func (m *model) remember() {
+	youngest := make(map[string]int64)
+	for key, value := range m.keys {
+		if !strings.HasPrefix(key, peerPrefix) {
+			continue
+		}
+		host, vtep, err := decodePeer([]byte(value))
+		if err == nil && m.written[key] > youngest[host] {
+			youngest[host], m.recalled[host] = m.written[key], vtep.String()
+		}
+	}
+	inUse := m.hostsInUse()
+	for host := range m.recalled {
+		if youngest[host] == 0 && !inUse[host] {
+			delete(m.recalled, host)
+		}
+	}
+}
+
+// naive is the specification: every object wanted, from the records alone.
+func (m *model) naive() map[drivers.Key]drivers.Object {
+	networks, vrfs, present := map[string]network{}, map[string]uint16{}, map[string]bool{}
+	endpoints := map[string]endpoint{}
+	for key, value := range m.keys {
+		if id, ok := strings.CutPrefix(key, mastercfg.NetworkPrefix); ok {
+			if n, err := decodeNetwork(id, []byte(value)); err == nil {
+				networks[id] = n
+			}
+		} else if id, ok := strings.CutPrefix(key, mastercfg.EndpointPrefix); ok {
+			if e, err := decodeEndpoint(id, []byte(value)); err == nil {
+				endpoints[id] = e
+			}
+		} else if id, ok := strings.CutPrefix(key, mastercfg.VRFPrefix); ok {
+			if vrf, err := decodeVRF([]byte(value)); err == nil {
+				vrfs[id] = vrf
+			}
+		}
+	}
+	for _, e := range endpoints {
+		if n, known := networks[e.record.NetID]; known && e.host == me {
+			present[n.record.Tenant] = true
+		}
+	}
+	want := make(map[drivers.Key]drivers.Object)
+	add := func(o drivers.Object) { want[o.Key()] = o }
+	for id, n := range networks {
+		if vrf := vrfs[n.record.Tenant]; present[n.record.Tenant] && n.problem == "" && vrf != 0 {
+			n.part.VRF = vrf
+			networks[id] = n
+			add(n.part)
+		}
+	}
+	for _, e := range endpoints {
+		n := networks[e.record.NetID]
+		if e.problem != "" || n.part.VRF == 0 {
+			continue
+		}
+		o := e.part
+		o.Tenant, o.VRF, o.VNI, o.VLAN, o.Local = n.part.Tenant, n.part.VRF, n.part.VNI, n.part.VLAN, e.host == me
+		if !o.Local {
+			vtep, known := m.recalled[e.host]
+			if !known {
+				continue
+			}
+			o.VTEP = netip.MustParseAddr(vtep)
+		}
+		add(o)
+	}
+	for key, value := range m.keys {
+		if id, ok := strings.CutPrefix(key, mastercfg.PolicyRulePrefix); ok {
+			if r, err := decodeRule(id, []byte(value)); err == nil && present[r.tenant] {
+				add(r.part)
+			}
+		}
+	}
+	return want
+}
+
+// drawChange makes one key and its value; an empty value deletes.
+func drawChange(t *rapid.T) (key, value string) {
+	tenant := rapid.SampledFrom(tenants).Draw(t, "tenant")
+	netID := mastercfg.NetworkID(tenant, rapid.SampledFrom([]string{"web", "db"}).Draw(t, "network"))
+	number := rapid.IntRange(1, 3)
+	switch rapid.SampledFrom([]string{"network", "endpoint", "rule", "vrf", "peer"}).Draw(t, "kind") {
+	case "network":
+		key = mastercfg.NetworkPrefix + netID
+		value = text(mastercfg.CfgNetworkState{
+			ID: netID, Tenant: rapid.SampledFrom(tenants).Draw(t, "owner"), PktTagType: rapid.SampledFrom([]string{"vxlan", "vxlan", "vlan"}).Draw(t, "encap"),
+			PktTag: number.Draw(t, "vlan"), ExtPktTag: number.Draw(t, "vni"), SubnetIP: "10.1.0.0", SubnetLen: 16,
+			Gateway: rapid.SampledFrom([]string{"10.1.0.1", "", "nonsense"}).Draw(t, "gateway"), EpCount: number.Draw(t, "count"),
+		})
+	case "endpoint":
+		c := number.Draw(t, "container")
+		id := mastercfg.EndpointID(netID, fmt.Sprint(c))
+		key = mastercfg.EndpointPrefix + id
+		value = text(mastercfg.CfgEndpointState{
+			ID: id, NetID: netID, IPAddress: fmt.Sprintf("10.1.0.%d", 10+c), MacAddress: fmt.Sprintf("02:02:0a:01:00:%02x", 10+c),
+			HomingHost:      rapid.SampledFrom(hosts).Draw(t, "host"),
+			EndpointGroupID: rapid.SampledFrom([]int{0, 1, -1}).Draw(t, "group"),
+		})
+	case "rule":
+		id := fmt.Sprintf("%s:front:%s:p:%s:p:%d:inRx", tenant, tenant, tenant, number.Draw(t, "rule"))
+		key = mastercfg.PolicyRulePrefix + id
+		value = text(mastercfg.CfgPolicyRule{RuleID: id, Priority: number.Draw(t, "priority"), Action: rapid.SampledFrom([]string{"allow", "deny", "?"}).Draw(t, "action")})
+	case "vrf":
+		key = mastercfg.VRFPrefix + tenant
+		value = text(mastercfg.VRFState{ID: tenant, VRF: uint16(rapid.IntRange(0, 2).Draw(t, "vrf"))})
+	case "peer":
+		n := number.Draw(t, "address")
+		key = fmt.Sprintf("%s192.0.2.%d:4789", peerPrefix, n)
+		value = fmt.Sprintf(`{"Hostname":%q,"HostAddr":"192.0.2.%d","Port":4789}`, rapid.SampledFrom(hosts).Draw(t, "host"), n)
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "fate") {
+	case 0, 1, 2:
+		value = ""
+	case 3:
+		value = "{corrupt"
+	}
+	return key, value
+}
+
+func text(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &model{keys: map[string]string{}, written: map[string]int64{}, recalled: map[string]string{}}
+		c, p := newCache(me, quiet), newPlanner()
+		inSwitch := make(map[drivers.Key]drivers.Object)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			for range rapid.IntRange(1, 3).Draw(t, "batch") {
+				key, value := drawChange(t)
+				m.revision++
+				m.written[key] = m.revision
+				if value == "" {
+					delete(m.keys, key)
+					c.apply(key, nil, m.revision)
+				} else {
+					m.keys[key] = value
+					c.apply(key, []byte(value), m.revision)
+				}
+				m.remember()
+			}
+			change, _ := p.plan(c)
+			for _, key := range change.Remove {
+				if _, there := inSwitch[key]; !there {
+					t.Fatalf("removed %v, which the driver does not have", key)
+				}
+				delete(inSwitch, key)
+			}
+			for _, object := range change.Set {
+				if inSwitch[object.Key()] == object {
+					t.Fatalf("set %v again, unchanged", object.Key())
+				}
+				inSwitch[object.Key()] = object
+			}
+			if diff := cmp.Diff(m.naive(), inSwitch, cmp.Comparer(func(a, b drivers.Object) bool { return a == b })); diff != "" {
+				t.Fatalf("wanted (-) and given (+) differ:\n%s", diff)
+			}
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// planner turns dirty keys into changes, remembering what the driver was given.
+type planner struct {
+	given   map[drivers.Key]drivers.Object
+	pending map[drivers.Key]error // wanted, but something is missing
+}
+
+func newPlanner() planner {
+	return planner{given: make(map[drivers.Key]drivers.Object), pending: make(map[drivers.Key]error)}
+}
+
+// plan recomputes the cache's dirty objects and returns the step from what the
+// driver has to what it should have; ok is false if there is none.
+func (p *planner) plan(c *cache) (change drivers.Change, ok bool) {
+	for key := range c.dirty {
+		object, err := c.wanted(key)
+		delete(p.pending, key)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			p.pending[key] = err
+		}
+		switch before, had := p.given[key]; {
+		case err != nil && had:
+			change.Remove = append(change.Remove, key)
+			delete(p.given, key)
+		case err == nil && before != object:
+			change.Set = append(change.Set, object)
+			p.given[key] = object
+		}
+	}
+	clear(c.dirty)
+	slices.SortFunc(change.Set, func(a, b drivers.Object) int { return byKindAndID(a.Key(), b.Key()) })
+	slices.SortFunc(change.Remove, func(a, b drivers.Key) int { return byKindAndID(b, a) })
+	return change, len(change.Set)+len(change.Remove) > 0
+}
+
+// order in which kinds are programmed; removals go the other way.
+var order = map[drivers.Kind]int{drivers.KindNetwork: 0, drivers.KindEndpoint: 1, drivers.KindRule: 2}
+
+func byKindAndID(a, b drivers.Key) int {
+	return cmp.Or(cmp.Compare(order[a.Kind], order[b.Kind]), cmp.Compare(a.ID, b.ID))
+}

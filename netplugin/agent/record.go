@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// A record is decoded and checked once, when it arrives. What the datapath
+// needs of it is kept as a comparable value, so that a rewrite which changes
+// only bookkeeping (a network's record is rewritten for every address it hands
+// out) is recognised as no change.
+
+// network is a decoded network; problem says why it cannot be served.
+type network struct {
+	record  mastercfg.CfgNetworkState // without the address maps
+	part    drivers.Network           // all but the VRF
+	problem string
+}
+
+// endpoint is a decoded endpoint.
+type endpoint struct {
+	record  mastercfg.CfgEndpointState
+	part    drivers.Endpoint // own fields; the network's and the place are joined later
+	host    string
+	problem string
+}
+
+// rule is a decoded rule; an invalid one is not kept.
+type rule struct {
+	tenant string
+	part   drivers.Rule
+}
+
+// ignored takes the place of a member that is expensive to decode and not needed.
+type ignored struct{}
+
+// UnmarshalJSON accepts anything.
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
+
+func decodeNetwork(id string, value []byte) (network, error) {
+	var wire struct {
+		mastercfg.CfgNetworkState
+		IPAllocMap   ignored `json:"ipAllocMap"`
+		IPv6AllocMap ignored `json:"ipv6AllocMap"`
+	}
+	if err := json.Unmarshal(value, &wire); err != nil {
+		return network{}, err
+	}
+	n := network{record: wire.CfgNetworkState}
+	part, err := networkPart(id, n.record)
+	if err != nil {
+		n.problem = err.Error()
+		return n, nil
+	}
+	n.part = part
+	return n, nil
+}
+
+func networkPart(id string, r mastercfg.CfgNetworkState) (drivers.Network, error) {
+	n := drivers.Network{ID: id, Tenant: r.Tenant}
+	if r.PktTagType != "vxlan" {
+		return n, fmt.Errorf("encapsulation %q is not served on this node", r.PktTagType)
+	}
+	if r.ExtPktTag < 1 || r.ExtPktTag > 65535 {
+		return n, fmt.Errorf("VNI %d is not in 1..65535", r.ExtPktTag)
+	}
+	if r.PktTag < 1 || r.PktTag > 4094 {
+		return n, fmt.Errorf("local VLAN %d is not in 1..4094", r.PktTag)
+	}
+	n.VNI, n.VLAN = uint32(r.ExtPktTag), uint16(r.PktTag)
+	var err error
+	if n.Subnet, err = parseSubnet(r.SubnetIP, r.SubnetLen, v4); err != nil {
+		return n, fmt.Errorf("subnet: %w", err)
+	}
+	if n.Gateway, err = parseAddr(r.Gateway, v4); err != nil {
+		return n, fmt.Errorf("gateway: %w", err)
+	}
+	if n.Subnet6, err = parseSubnet(r.IPv6Subnet, r.IPv6SubnetLen, v6); err != nil {
+		return n, fmt.Errorf("IPv6 subnet: %w", err)
+	}
+	if n.Gateway6, err = parseAddr(r.IPv6Gateway, v6); err != nil {
+		return n, fmt.Errorf("IPv6 gateway: %w", err)
+	}
+	return n, nil
+}
+
+func decodeEndpoint(id string, value []byte) (endpoint, error) {
+	var e endpoint
+	if err := json.Unmarshal(value, &e.record); err != nil {
+		return endpoint{}, err
+	}
+	e.host = e.record.HomingHost
+	part, err := endpointPart(id, e.record)
+	if err != nil {
+		e.problem = err.Error()
+		return e, nil
+	}
+	e.part = part
+	return e, nil
+}
+
+func endpointPart(id string, r mastercfg.CfgEndpointState) (drivers.Endpoint, error) {
+	e := drivers.Endpoint{ID: id, Network: r.NetID}
+	if r.EndpointGroupID < 0 || r.EndpointGroupID > 32767 {
+		return e, fmt.Errorf("group id %d is not in 0..32767", r.EndpointGroupID)
+	}
+	e.Group = uint16(r.EndpointGroupID)
+	mac, err := net.ParseMAC(r.MacAddress)
+	if err != nil || len(mac) != len(e.MAC) || mac[0]&1 != 0 {
+		return e, fmt.Errorf("MAC address %q is not a unicast Ethernet address", r.MacAddress)
+	}
+	copy(e.MAC[:], mac)
+	if e.IPv4, err = parseAddr(r.IPAddress, v4); err != nil {
+		return e, fmt.Errorf("address: %w", err)
+	}
+	if e.IPv6, err = parseAddr(r.IPv6Address, v6); err != nil {
+		return e, fmt.Errorf("IPv6 address: %w", err)
+	}
+	return e, nil
+}
+
+// tcpFlags are the values a rule may have.
+var tcpFlags = []string{"", "syn", "ack", "syn,ack", "syn,!ack", "!syn,ack"}
+
+func decodeRule(id string, value []byte) (rule, error) {
+	var r mastercfg.CfgPolicyRule
+	if err := json.Unmarshal(value, &r); err != nil {
+		return rule{}, err
+	}
+	tenant, _, _ := strings.Cut(id, ":")
+	part, err := rulePart(id, r)
+	return rule{tenant, part}, err
+}
+
+func rulePart(id string, r mastercfg.CfgPolicyRule) (drivers.Rule, error) {
+	rule := drivers.Rule{
+		ID: id, Priority: r.Priority, Protocol: r.IPProtocol,
+		SrcPort: r.SrcPort, DstPort: r.DstPort, TCPFlags: r.TCPFlags, Allow: r.Action == "allow",
+	}
+	switch {
+	case r.RuleID != id:
+		return rule, fmt.Errorf("RuleId %q differs from the key", r.RuleID)
+	case r.Priority < 1 || r.Priority > 100:
+		return rule, fmt.Errorf("priority %d is not in 1..100", r.Priority)
+	case r.Action != "allow" && r.Action != "deny":
+		return rule, fmt.Errorf("action %q is neither allow nor deny", r.Action)
+	case !slices.Contains(tcpFlags, r.TCPFlags):
+		return rule, fmt.Errorf("TCP flags %q are unknown", r.TCPFlags)
+	}
+	for _, group := range []struct {
+		name string
+		id   int
+		dst  *uint16
+	}{{"source", r.SrcEndpointGroup, &rule.SrcGroup}, {"destination", r.DstEndpointGroup, &rule.DstGroup}} {
+		if group.id < 0 || group.id > 32767 {
+			return rule, fmt.Errorf("%s group id %d is not in 0..32767", group.name, group.id)
+		}
+		*group.dst = uint16(group.id)
+	}
+	var err error
+	if rule.Src, err = parsePrefix(r.SrcIPAddr); err != nil {
+		return rule, fmt.Errorf("source: %w", err)
+	}
+	if rule.Dst, err = parsePrefix(r.DstIPAddr); err != nil {
+		return rule, fmt.Errorf("destination: %w", err)
+	}
+	return rule, nil
+}
+
+func decodeVRF(value []byte) (uint16, error) {
+	var r mastercfg.VRFState
+	if err := json.Unmarshal(value, &r); err != nil {
+		return 0, err
+	}
+	if r.VRF == 0 {
+		return 0, fmt.Errorf("VRF 0 is not in 1..65535")
+	}
+	return r.VRF, nil
+}
+
+// decodePeer reads a registry entry of the VTEP service.
+func decodePeer(value []byte) (host string, vtep netip.Addr, err error) {
+	var r struct{ Hostname, HostAddr string }
+	if err := json.Unmarshal(value, &r); err != nil {
+		return "", netip.Addr{}, err
+	}
+	if r.Hostname == "" {
+		return "", netip.Addr{}, fmt.Errorf("entry names no host")
+	}
+	if vtep, err = netip.ParseAddr(r.HostAddr); err != nil {
+		return "", netip.Addr{}, fmt.Errorf("address %q of host %s: %w", r.HostAddr, r.Hostname, err)
+	}
+	return r.Hostname, vtep, nil
+}

@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 1 << 20
+
+const problemType = "application/problem+json"
+
+// try makes one request to one netmaster. Its error is Unavailable or NotLeader
+// if another try can help.
+func (m *Master) try(ctx context.Context, address, path string, request, answer any) (int64, error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return 0, fmt.Errorf("request %s: %w", path, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.limits.Try)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, fault.New(fault.Unavailable, "address %q: %w", address, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", problemType+", application/json")
+	resp, err := m.http.Do(req)
+	if err != nil {
+		return 0, fault.New(fault.Unavailable, "%w", err)
+	}
+	defer resp.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return 0, fault.New(fault.Unavailable, "answer to %s: %w", path, err)
+	case len(content) > maxAnswer:
+		return 0, fault.New(fault.Internal, "answer to %s: longer than %d bytes", path, maxAnswer)
+	case resp.StatusCode != http.StatusOK:
+		return 0, refusal(resp, content)
+	}
+	if err := json.Unmarshal(content, answer); err != nil {
+		return 0, fault.New(fault.Internal, "answer to %s: %w", path, err)
+	}
+	revision, err := parseRevision(resp.Header.Get(mastercfg.RevisionHeader))
+	if err != nil {
+		return 0, fault.New(fault.Internal, "answer to %s: %w", path, err)
+	}
+	return revision, nil
+}
+
+func parseRevision(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	revision, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || revision < 0 {
+		return 0, errors.New("header " + mastercfg.RevisionHeader + ": \"" + text + "\" is not a revision")
+	}
+	return revision, nil
+}
+
+// refusal turns an answer that is not a success into an error: a problem
+// document with its kind, anything else by its status.
+func refusal(resp *http.Response, content []byte) error {
+	var problem struct {
+		Reason  string   `json:"reason"`
+		Message string   `json:"message"`
+		Field   string   `json:"field"`
+		Details []string `json:"details"`
+	}
+	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err == nil && strings.HasSuffix(mediaType, "json") && json.Unmarshal(content, &problem) == nil && problem.Message != "" {
+		refused := fault.New(fault.ParseKind(problem.Reason), "%s", problem.Message)
+		refused.Field, refused.Details = problem.Field, problem.Details
+		return refused
+	}
+	text := strings.TrimSpace(string(content))
+	kind := fault.Internal
+	switch resp.StatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		kind = fault.Unavailable
+	}
+	if strings.Contains(text, "Leader not found") {
+		kind = fault.NotLeader
+	}
+	return fault.New(kind, "%s: %s", resp.Status, text)
+}

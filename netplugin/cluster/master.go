@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Directory says where the netmasters are; *objdb.DB is one.
+type Directory interface {
+	Holder(ctx context.Context, lock string) (string, error)
+	Services(ctx context.Context, name string) ([]objdb.Service, error)
+}
+
+// Limits of a request to netmaster; zero means the default.
+type Limits struct {
+	Total  time.Duration // for all tries together; default 20 s
+	Try    time.Duration // for one try; default 5 s
+	Lookup time.Duration // for asking the store who leads; default 1.5 s
+	Store  time.Duration // how long the store may be away; default 4 s
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, limit := range []struct {
+		value *time.Duration
+		or    time.Duration
+	}{{&l.Total, 20 * time.Second}, {&l.Try, 5 * time.Second}, {&l.Lookup, 1500 * time.Millisecond}, {&l.Store, 4 * time.Second}} {
+		if *limit.value <= 0 {
+			*limit.value = limit.or
+		}
+	}
+	return l
+}
+
+// Master asks the leading netmaster, whoever that is.
+//
+// The leader is looked up before each try, because the usual reason for a try
+// to fail is that it has changed. If the one in the store does not answer, the
+// other registered netmasters are asked: they forward to the leader, and may
+// know better. Every request is idempotent at netmaster, so a try whose outcome
+// is unknown is simply made again.
+type Master struct {
+	directory Directory
+	limits    Limits
+	http      *http.Client
+	log       *logrus.Entry
+}
+
+// NewMaster makes a client; it holds connections to netmasters open.
+func NewMaster(directory Directory, limits Limits, log *logrus.Entry) *Master {
+	if log == nil {
+		log = logrus.WithField("component", "master-client")
+	}
+	limits = limits.withDefaults()
+	return &Master{
+		directory: directory, limits: limits, log: log,
+		http: &http.Client{
+			Transport: &http.Transport{
+				DialContext:         (&net.Dialer{Timeout: limits.Try, KeepAlive: 10 * time.Second}).DialContext,
+				MaxIdleConnsPerHost: 64, // as many pods may start at once
+				IdleConnTimeout:     90 * time.Second,
+			},
+			// Masters forward by themselves; a redirect would turn a POST into a GET.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// Close lets go of idle connections.
+func (m *Master) Close() { m.http.CloseIdleConnections() }
+
+// CreateEndpoint asks for an endpoint and returns its record with the store
+// revision at which it is visible (0 if netmaster did not say).
+func (m *Master) CreateEndpoint(ctx context.Context, req mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, int64, error) {
+	var answer mastercfg.CreateEndpointResponse
+	revision, err := m.post(ctx, mastercfg.CreateEndpointPath, req, &answer)
+	return answer.EndpointConfig, revision, err
+}
+
+// DeleteEndpoint gives an endpoint back.
+func (m *Master) DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error {
+	_, err := m.post(ctx, mastercfg.DeleteEndpointPath, req, new(mastercfg.DeleteEndpointResponse))
+	return err
+}
+
+// post tries until a netmaster has decided, the time is over or the store has
+// been away for too long.
+func (m *Master) post(ctx context.Context, path string, request, answer any) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.limits.Total)
+	defer cancel()
+	var (
+		search = search{directory: m.directory, limits: m.limits}
+		last   error
+	)
+	for {
+		address, err := search.next(ctx)
+		if err == nil {
+			var revision int64
+			if revision, err = m.try(ctx, address, path, request, answer); err == nil || !mayPass(err) {
+				return revision, err
+			}
+			err = fmt.Errorf("netmaster at %s: %w", address, err)
+			search.rejected(address)
+			m.log.WithError(err).WithField("path", path).Debug("try failed")
+		} else if search.hopeless() {
+			return 0, err
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err // the last error that is not just our own deadline
+		}
+		if err := search.rest(ctx); err != nil {
+			return 0, fault.New(fault.Unavailable, "no netmaster has answered %s in time: %w", path, last)
+		}
+	}
+}
+
+// mayPass tells whether asking again, or asking another netmaster, can help.
+func mayPass(err error) bool {
+	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.NotLeader)
+}
+
+// address joins what the registry says of a netmaster.
+func address(s objdb.Service) string { return net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port)) }

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Pauses between two rounds in which every netmaster was asked.
+const (
+	firstPause = 50 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// search is the state of one request's way to the leader.
+type search struct {
+	directory Directory
+	limits    Limits
+	failed    map[string]bool // asked in this round, in vain
+	wait      time.Duration
+	awaySince time.Time // the store has not answered since; zero: it does
+	exhausted bool      // nobody is left to ask in this round
+}
+
+// next is whom to ask: the lock's holder, or a registered netmaster that was
+// not asked in this round.
+func (s *search) next(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Lookup)
+	defer cancel()
+	holder, err := s.directory.Holder(ctx, mastercfg.LeaderLock)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return "", s.storeAway(err)
+	}
+	if err == nil && !s.failed[holder] {
+		s.awaySince = time.Time{}
+		return holder, nil
+	}
+	masters, err := s.directory.Services(ctx, mastercfg.MasterService)
+	if err != nil {
+		return "", s.storeAway(err)
+	}
+	s.awaySince = time.Time{}
+	for _, master := range masters {
+		if candidate := address(master); !s.failed[candidate] {
+			return candidate, nil
+		}
+	}
+	s.exhausted = true
+	return "", fault.New(fault.Unavailable, "no netmaster leads and none of %d registered ones answers", len(masters))
+}
+
+// rejected takes a netmaster out of this round.
+func (s *search) rejected(address string) {
+	if s.failed == nil {
+		s.failed = make(map[string]bool)
+	}
+	s.failed[address] = true
+}
+
+func (s *search) storeAway(err error) error {
+	if s.awaySince.IsZero() {
+		s.awaySince = time.Now()
+	}
+	s.exhausted = true
+	return fault.New(fault.Unavailable, "leading netmaster is not known: %w", err)
+}
+
+// hopeless tells whether the store has been away for so long that netmaster
+// cannot have it either.
+func (s *search) hopeless() bool {
+	return !s.awaySince.IsZero() && time.Since(s.awaySince) >= s.limits.Store
+}
+
+// rest ends a round in which everybody was asked, after a pause; within a round
+// the next one is asked at once.
+func (s *search) rest(ctx context.Context) error {
+	if !s.exhausted {
+		return ctx.Err()
+	}
+	s.exhausted = false
+	clear(s.failed)
+	s.wait = min(max(firstPause, 2*s.wait), mostPause)
+	timer := time.NewTimer(s.wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

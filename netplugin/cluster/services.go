@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// RegistrationTTL is how long the others go on believing in a silent node.
+const RegistrationTTL = 10 * time.Second
+
+// Ports under which the original agents served RPC. Nothing listens there any
+// more, but tools count a node by its two registrations.
+const (
+	vxlanAgentPort = 9002
+	vlanAgentPort  = 9003
+)
+
+// Node is what a node tells of itself.
+type Node struct {
+	HostLabel string
+	CtrlIP    netip.Addr // where its REST server is reached
+	VTEP      netip.Addr
+	VXLANPort uint16
+}
+
+// Services are the registrations of a node.
+func (n Node) Services() []objdb.Service {
+	entry := func(name string, addr netip.Addr, port int) objdb.Service {
+		return objdb.Service{
+			ServiceName: name, TTL: int(RegistrationTTL / time.Second),
+			HostAddr: addr.String(), Port: port, Hostname: n.HostLabel,
+		}
+	}
+	return []objdb.Service{
+		entry(mastercfg.AgentService, n.CtrlIP, vxlanAgentPort),
+		entry(mastercfg.AgentService, n.CtrlIP, vlanAgentPort),
+		entry(mastercfg.AgentVTEPService, n.VTEP, int(n.VXLANPort)),
+	}
+}

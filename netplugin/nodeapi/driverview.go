@@ -1,0 +1,160 @@
+package nodeapi
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/agent"
+)
+
+// agentPort is what the original agent's RPC server listened on; readers of
+// MyPort expect it.
+const agentPort = 9002
+
+// bridges is the answer of /inspect/driver. The vlan bridge is not served yet.
+type bridges struct {
+	VLAN  *bridge `json:"vlan"`
+	VXLAN *bridge `json:"vxlan"`
+}
+
+// bridge is the view of one bridge, with the member names of the original agent.
+type bridge struct {
+	LocalIP      string `json:"LocalIp"`
+	MyPort       int
+	MyAddr       string
+	IsConnected  bool
+	DpName       string
+	Protopath    int
+	MasterDb     struct{}
+	VtepTable    map[string]string       // host -> VTEP
+	EndpointDb   map[string]endpointView // "ip:tenant", or the endpoint's id without an address
+	VrfNameIDMap map[string]uint16       `json:"VrfNameIdMap"` // tenant -> number
+	VrfDb        map[string]vrfView
+	FwdMode      string
+	ArpMode      string
+	Stats        map[string]int
+	ErrStats     map[string]string
+	Datapath     datapathView
+}
+
+type endpointView struct {
+	EndpointID    string
+	EndpointGroup uint16
+	IPAddr        string `json:"IpAddr"`
+	IPv6Addr      string `json:"Ipv6Addr"`
+	Vrf           string
+	MacAddrStr    string
+	Vlan          uint16
+	Vni           uint32
+	OriginatorIP  string `json:"OriginatorIp"`
+	Local         bool
+}
+
+// vrfView is a tenant's networks by id.
+type vrfView map[string]networkView
+
+type networkView struct {
+	Vni      uint32
+	Vlan     uint16
+	Subnet   string
+	Gateway  string
+	Subnet6  string `json:",omitempty"`
+	Gateway6 string `json:",omitempty"`
+}
+
+type datapathView struct {
+	Type        string // system or netdev
+	Round       uint16
+	InSync      bool
+	PolicyAgent map[string]ruleView // by rule id
+	Pending     map[string]string   // what is wanted but lacks a part, and which
+}
+
+type ruleView struct {
+	Priority           int
+	SrcGroup, DstGroup uint16
+	Src, Dst           string
+	Protocol           uint8
+	SrcPort, DstPort   uint16
+	TCPFlags           string `json:"TcpFlags"`
+	Action             string
+}
+
+// driverView arranges an inspection in the shape of /inspect/driver.
+func driverView(ctrlIP string, in agent.Inspection) bridges {
+	b := bridge{
+		LocalIP: text(in.VTEP), MyPort: agentPort, MyAddr: ctrlIP,
+		IsConnected: in.Status.Connected, DpName: in.Status.Bridge,
+		VtepTable: make(map[string]string), EndpointDb: make(map[string]endpointView),
+		VrfNameIDMap: in.VRFs, VrfDb: make(map[string]vrfView),
+		FwdMode: in.FwdMode, ArpMode: in.ArpMode,
+		Stats:    map[string]int{"Flows": in.Status.Flows, "Ports": in.Status.Ports, "Objects": len(in.Objects)},
+		ErrStats: make(map[string]string),
+		Datapath: datapathView{
+			Type: in.Status.Datapath, Round: in.Status.Round, InSync: in.Status.InSync,
+			PolicyAgent: make(map[string]ruleView), Pending: in.Pending,
+		},
+	}
+	if in.Status.LastError != "" {
+		b.ErrStats["LastError"] = in.Status.LastError
+	}
+	for host, vtep := range in.Peers {
+		b.VtepTable[host] = vtep.String()
+	}
+	for _, object := range in.Objects {
+		b.add(object, in)
+	}
+	return bridges{VXLAN: &b}
+}
+
+func (b *bridge) add(object drivers.Object, in agent.Inspection) {
+	switch o := object.(type) {
+	case drivers.Network:
+		if b.VrfDb[o.Tenant] == nil {
+			b.VrfDb[o.Tenant] = make(vrfView)
+		}
+		b.VrfDb[o.Tenant][o.ID] = networkView{
+			Vni: o.VNI, Vlan: o.VLAN, Subnet: prefixText(o.Subnet), Gateway: text(o.Gateway),
+			Subnet6: prefixText(o.Subnet6), Gateway6: text(o.Gateway6),
+		}
+	case drivers.Endpoint:
+		view := endpointView{
+			EndpointID: o.ID, EndpointGroup: o.Group, IPAddr: text(o.IPv4), IPv6Addr: text(o.IPv6), Vrf: o.Tenant,
+			MacAddrStr: net.HardwareAddr(o.MAC[:]).String(), Vlan: o.VLAN, Vni: o.VNI, OriginatorIP: text(o.VTEP), Local: o.Local,
+		}
+		if o.Local {
+			view.OriginatorIP = text(in.VTEP)
+		}
+		key := o.ID
+		if o.IPv4.IsValid() {
+			key = fmt.Sprintf("%s:%s", o.IPv4, o.Tenant)
+		}
+		b.EndpointDb[key] = view
+	case drivers.Rule:
+		view := ruleView{
+			Priority: o.Priority, SrcGroup: o.SrcGroup, DstGroup: o.DstGroup, Src: prefixText(o.Src), Dst: prefixText(o.Dst),
+			Protocol: o.Protocol, SrcPort: o.SrcPort, DstPort: o.DstPort, TCPFlags: o.TCPFlags, Action: "deny",
+		}
+		if o.Allow {
+			view.Action = "allow"
+		}
+		b.Datapath.PolicyAgent[o.ID] = view
+	}
+}
+
+// text is empty for the invalid address.
+func text(addr netip.Addr) string {
+	if !addr.IsValid() {
+		return ""
+	}
+	return addr.String()
+}
+
+func prefixText(prefix netip.Prefix) string {
+	if !prefix.IsValid() {
+		return ""
+	}
+	return prefix.String()
+}

@@ -1,0 +1,95 @@
+package nodeapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+type handlers struct{ cfg Config }
+
+// statuses maps the kinds of error a route here can meet; others are 500.
+var statuses = map[fault.Kind]int{
+	fault.NotFound:    http.StatusNotFound,
+	fault.Invalid:     http.StatusBadRequest,
+	fault.Unavailable: http.StatusServiceUnavailable,
+}
+
+func (h handlers) alive(w http.ResponseWriter, _ *http.Request) {
+	h.text(w, http.StatusOK, "ok")
+}
+
+func (h handlers) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := h.cfg.Agent.Ready(); err != nil {
+		h.text(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	h.text(w, http.StatusOK, "ok")
+}
+
+// serviceStats is a map by endpoint address; services are not balanced by this agent yet.
+func (h handlers) serviceStats(w http.ResponseWriter, _ *http.Request) {
+	h.json(w, struct{}{})
+}
+
+func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
+	h.json(w, driverView(h.cfg.CtrlIP, h.cfg.Agent.Inspect()))
+}
+
+// inspectBGP is null as long as there is no BGP server.
+func (h handlers) inspectBGP(w http.ResponseWriter, _ *http.Request) {
+	h.json(w, nil)
+}
+
+func (h handlers) inspectNameserver(w http.ResponseWriter, _ *http.Request) {
+	h.json(w, map[string]any{
+		"serviceQueue": []any{}, "endpointQueue": []any{},
+		"dnsRecords": struct{}{}, "stats": struct{}{},
+	})
+}
+
+// reclaimEndpoint removes the port of an endpoint whose owner is gone.
+func (h handlers) reclaimEndpoint(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), reclaimTimeout)
+	defer cancel()
+	epID := mux.Vars(r)["epID"]
+	log := h.cfg.Log.WithField("endpoint", epID).WithField("client", r.RemoteAddr)
+	if err := h.cfg.Agent.Detach(ctx, epID); err != nil {
+		log.WithError(err).Warn("reclaim of an endpoint failed")
+		status, known := statuses[fault.KindOf(err)]
+		if !known {
+			status = http.StatusInternalServerError
+		}
+		h.text(w, status, err.Error())
+		return
+	}
+	log.Info("endpoint reclaimed")
+	h.json(w, nil)
+}
+
+func (h handlers) json(w http.ResponseWriter, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		h.cfg.Log.WithError(err).Error("answer cannot be encoded")
+		h.text(w, http.StatusInternalServerError, "answer cannot be encoded: "+err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	h.write(w, append(body, '\n'))
+}
+
+func (h handlers) text(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	h.write(w, []byte(text+"\n"))
+}
+
+func (h handlers) write(w http.ResponseWriter, body []byte) {
+	if _, err := w.Write(body); err != nil {
+		h.cfg.Log.WithError(err).Debug("client left before the answer was written")
+	}
+}

@@ -1,0 +1,111 @@
+package nodeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/gorilla/mux"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/net/netutil"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+)
+
+// Limits of a connection. All requests are small and without a body.
+const (
+	readTimeout     = 5 * time.Second
+	writeTimeout    = 30 * time.Second
+	idleTimeout     = time.Minute
+	reclaimTimeout  = 20 * time.Second
+	shutdownTimeout = 3 * time.Second
+	maxHeader       = 16 << 10
+	maxConns        = 256
+)
+
+// Agent is what the routes show and act on.
+type Agent interface {
+	Ready() error
+	Inspect() agent.Inspection
+	Detach(ctx context.Context, epID string) error
+}
+
+// Config of a server.
+type Config struct {
+	Address string // host:port to listen on
+	CtrlIP  string // shown as the node's address
+	Agent   Agent
+	Metrics prometheus.Gatherer
+	Log     *logrus.Entry
+}
+
+// Server is a listening socket with the routes behind it.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+}
+
+// Listen takes the address; a second server on it fails here, not later.
+func Listen(ctx context.Context, cfg Config) (*Server, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("node REST server: %w", err)
+	}
+	return &Server{
+		listener: netutil.LimitListener(listener, maxConns),
+		http: &http.Server{
+			Handler: Handler(cfg), ReadTimeout: readTimeout, ReadHeaderTimeout: readTimeout,
+			WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		},
+	}, nil
+}
+
+// Addr is the address taken.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Serve answers until ctx is done; requests in progress may finish.
+func (s *Server) Serve(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("node REST server: %w", err)
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	err := s.http.Shutdown(stopping)
+	if err != nil {
+		err = s.http.Close() // a client that does not let go is cut off
+	}
+	if served := <-done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// Handler returns the routes.
+func Handler(cfg Config) http.Handler {
+	if cfg.Log == nil {
+		cfg.Log = logrus.WithField("component", "node-api")
+	}
+	h := handlers{cfg}
+	r := mux.NewRouter()
+	get := func(path string, serve http.HandlerFunc) {
+		r.HandleFunc(path, serve).Methods(http.MethodGet, http.MethodHead)
+	}
+	get("/svcstats", h.serviceStats)
+	get("/inspect/driver", h.inspectDriver)
+	get("/inspect/bgp", h.inspectBGP)
+	get("/inspect/nameserver", h.inspectNameserver)
+	get("/healthz", h.alive)
+	get("/readyz", h.ready)
+	r.Handle("/metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})).Methods(http.MethodGet)
+	r.HandleFunc("/debug/reclaimEndpoint/{epID}", h.reclaimEndpoint).Methods(http.MethodDelete)
+	return http.MaxBytesHandler(r, 0)
+}
