@@ -1,0 +1,203 @@
+// Package ovstest gives a test its own Open vSwitch: ovsdb-server and
+// ovs-vswitchd with their own database and run directory, in a network
+// namespace of their own, all of it gone when the test ends.
+//
+// Bridges use the userspace datapath, so the kernel needs no module. A machine
+// without Open vSwitch fails the test; nothing is skipped.
+package ovstest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long OVS may take for anything.
+const patience = 20 * time.Second
+
+// Switch is a running Open vSwitch.
+type Switch struct {
+	RunDir string // sockets, pid files, logs and the database
+	Socket string // of ovsdb-server
+	Netns  string // name of the network namespace
+
+	t        testing.TB
+	server   *process
+	vswitchd *process
+}
+
+// Start starts Open vSwitch for a test.
+func Start(t testing.TB) *Switch {
+	t.Helper()
+	// Not t.TempDir: the path of a unix socket may have no more than 107 bytes.
+	dir, err := os.MkdirTemp("", "ovs")
+	if err != nil {
+		t.Fatalf("run directory of the switch: %v", err)
+	}
+	s := &Switch{t: t, RunDir: dir, Socket: filepath.Join(dir, "db.sock"), Netns: filepath.Base(dir)}
+	t.Cleanup(s.stop)
+
+	s.host("ip", "netns", "add", s.Netns)
+	s.Exec("ip", "link", "set", "lo", "up")
+	s.host("ovsdb-tool", "create", s.path("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema")
+	s.server = s.spawn("ovsdb-server", s.path("conf.db"), "--remote=punix:"+s.Socket,
+		"--pidfile="+s.path("ovsdb-server.pid"), "--unixctl="+s.path("ovsdb-server.ctl"),
+		"--log-file="+s.path("ovsdb-server.log"))
+	s.eventually("ovsdb-server answers", func() error {
+		_, err := s.Try("ovs-vsctl", "--db=unix:"+s.Socket, "--no-wait", "--timeout=5", "init")
+		return err
+	})
+	s.StartVswitchd()
+	return s
+}
+
+// StartVswitchd starts the switching daemon and waits until it answers.
+func (s *Switch) StartVswitchd() {
+	s.t.Helper()
+	s.vswitchd = s.spawn("ovs-vswitchd", "unix:"+s.Socket,
+		"--pidfile="+s.path("ovs-vswitchd.pid"), "--unixctl="+s.path("ovs-vswitchd.ctl"),
+		"--log-file="+s.path("ovs-vswitchd.log"))
+	s.eventually("ovs-vswitchd answers", func() error {
+		_, err := s.Try("ovs-appctl", "-t", s.path("ovs-vswitchd.ctl"), "version")
+		return err
+	})
+}
+
+// KillVswitchd kills the switching daemon with SIGKILL and waits for its end.
+// The database server goes on. What the daemon leaves of its sockets is
+// removed, as an init script would.
+func (s *Switch) KillVswitchd() {
+	s.t.Helper()
+	s.vswitchd.kill()
+	for _, leftover := range []string{"ovs-vswitchd.ctl", "ovs-vswitchd.pid"} {
+		if err := os.Remove(s.path(leftover)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.t.Fatalf("after the death of ovs-vswitchd: %v", err)
+		}
+	}
+}
+
+// Bridge is a bridge's OpenFlow socket, as a target to dial.
+func (s *Switch) Bridge(name string) string { return "unix:" + s.path(name+".mgmt") }
+
+// AddBridge adds a bridge that forwards nothing but what flows say. Settings
+// such as "other_config:hwaddr=\"02:00:00:00:00:01\"" are of its row.
+func (s *Switch) AddBridge(name string, settings ...string) {
+	s.t.Helper()
+	row := append([]string{"datapath_type=netdev", "fail_mode=secure",
+		"protocols=OpenFlow10,OpenFlow11,OpenFlow12,OpenFlow13,OpenFlow15"}, settings...)
+	s.Vsctl(append([]string{"add-br", name, "--", "set", "bridge", name}, row...)...)
+}
+
+// Vsctl runs ovs-vsctl on this switch.
+func (s *Switch) Vsctl(args ...string) string {
+	s.t.Helper()
+	return s.Exec("ovs-vsctl", append([]string{"--db=unix:" + s.Socket, "--timeout=20"}, args...)...)
+}
+
+// Ofctl runs ovs-ofctl on this switch, with OpenFlow 1.3: Ofctl("dump-flows", "br0").
+func (s *Switch) Ofctl(args ...string) string {
+	s.t.Helper()
+	return s.Exec("ovs-ofctl", append([]string{"-O", "OpenFlow13", "--timeout=20"}, args...)...)
+}
+
+// Appctl runs ovs-appctl on the switching daemon.
+func (s *Switch) Appctl(args ...string) string {
+	s.t.Helper()
+	return s.Exec("ovs-appctl", append([]string{"-t", s.path("ovs-vswitchd.ctl")}, args...)...)
+}
+
+// Exec runs a command in the switch's namespace and returns what it prints; a
+// failure ends the test.
+func (s *Switch) Exec(name string, args ...string) string {
+	s.t.Helper()
+	out, err := s.Try(name, args...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// Try is Exec for commands that may fail.
+func (s *Switch) Try(name string, args ...string) (string, error) {
+	return run(s.Command(name, args...))
+}
+
+// Command prepares a command in the switch's namespace.
+func (s *Switch) Command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command("ip", append([]string{"netns", "exec", s.Netns, name}, args...)...)
+	cmd.Env = append(os.Environ(), s.Env()...)
+	return cmd
+}
+
+// Env is the environment in which the tools of OVS find this switch.
+func (s *Switch) Env() []string {
+	return []string{"OVS_RUNDIR=" + s.RunDir, "OVS_DBDIR=" + s.RunDir, "OVS_LOGDIR=" + s.RunDir, "OVS_SYSCONFDIR=" + s.RunDir}
+}
+
+func (s *Switch) path(name string) string { return filepath.Join(s.RunDir, name) }
+
+// host runs a command outside the namespace.
+func (s *Switch) host(name string, args ...string) {
+	s.t.Helper()
+	if _, err := run(exec.Command(name, args...)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func run(cmd *exec.Cmd) (string, error) {
+	var out, problem strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &problem
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(problem.String()))
+	}
+	return out.String(), nil
+}
+
+func (s *Switch) eventually(what string, try func() error) {
+	s.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s: not within %v: %v", what, patience, err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// stop ends everything that Start and the test have started.
+func (s *Switch) stop() {
+	if s.t.Failed() {
+		s.showLog("ovs-vswitchd.log")
+	}
+	for _, p := range []*process{s.vswitchd, s.server} {
+		if p != nil {
+			p.kill()
+		}
+	}
+	if _, err := run(exec.Command("ip", "netns", "del", s.Netns)); err != nil {
+		s.t.Errorf("clean up: %v", err)
+	}
+	if err := os.RemoveAll(s.RunDir); err != nil {
+		s.t.Errorf("clean up: %v", err)
+	}
+}
+
+// showLog puts the end of a daemon's log into the test's.
+func (s *Switch) showLog(name string) {
+	const most = 4000
+	log, err := os.ReadFile(s.path(name))
+	if err != nil {
+		s.t.Logf("no log of the switch: %v", err)
+		return
+	}
+	s.t.Logf("end of %s:\n%s", name, log[max(0, len(log)-most):])
+}
