@@ -1,0 +1,190 @@
+package master
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// space is where an endpoint's addresses come from: a network, and within it
+// the range of its group if that has reserved one.
+type space struct {
+	tx    *objdb.Tx
+	net   mastercfg.CfgNetworkState
+	group *mastercfg.EndpointGroupState // nil: none
+	v4    resources.IPv4Pool
+}
+
+// openSpace reads the records; groupID is the state id of a group, or empty.
+// Infra networks have one port per host, which are in no group.
+func openSpace(tx *objdb.Tx, networkID, groupID string) (*space, error) {
+	s := &space{tx: tx}
+	var err error
+	if s.net, err = GetNetwork(tx, networkID); err != nil {
+		return nil, err
+	}
+	if groupID != "" && s.net.NwType != "infra" {
+		group, err := GetGroup(tx, groupID)
+		if err != nil {
+			return nil, err
+		}
+		s.group = &group
+	}
+	if s.group != nil && s.group.IPPool != "" {
+		s.v4, err = resources.GroupPool(&s.net, s.group)
+	} else {
+		s.v4, err = resources.NetworkPool(&s.net)
+	}
+	return s, err
+}
+
+// put stores the records.
+func (s *space) put() error {
+	if s.group != nil {
+		if err := PutGroup(s.tx, s.group); err != nil {
+			return err
+		}
+	}
+	return putNetwork(s.tx, &s.net)
+}
+
+// takeIPv4 takes an address: the one asked for, or the lowest free.
+func (s *space) takeIPv4(requested string) (netip.Addr, error) {
+	if requested == "" {
+		addr, err := s.v4.Allocate()
+		if err == nil {
+			s.net.EpAddrCount++
+		}
+		return addr, err
+	}
+	addr, err := parseRequested(requested)
+	if err != nil {
+		return addr, err
+	}
+	// An address may be marked because allocAddress handed it out to the very
+	// caller who now names it. What matters is whether somebody uses it.
+	marked := s.v4.Contains(addr) && s.v4.Taken(addr)
+	if marked {
+		if err := s.unused(addr); err != nil {
+			return addr, err
+		}
+	}
+	if err := s.v4.Take(addr); err != nil {
+		return addr, err
+	}
+	if !marked {
+		s.net.EpAddrCount++
+	}
+	return addr, nil
+}
+
+// unused refuses an address that an endpoint has or another group has reserved.
+func (s *space) unused(addr netip.Addr) error {
+	if owner, err := addressOwner(s.tx, s.net.ID, addr); err != nil || owner != "" {
+		return firstError(err, fault.New(fault.Conflict, "requested address %s is used by endpoint %s", addr, owner).
+			WithDetails("endpoint "+owner))
+	}
+	if s.group != nil && s.group.IPPool != "" {
+		return nil
+	}
+	reserved, err := reservingGroup(s.tx, &s.net, addr)
+	if err != nil || reserved != "" {
+		return firstError(err, fault.New(fault.Conflict, "requested address %s is reserved by endpoint group %s", addr, reserved).
+			WithDetails("endpointGroup "+reserved))
+	}
+	return nil
+}
+
+// takeIPv6 takes an address if the network has IPv6 or one was asked for.
+func (s *space) takeIPv6(requested string) (string, error) {
+	if requested == "" && s.net.IPv6SubnetLen == 0 {
+		return "", nil
+	}
+	pool, err := resources.NetworkPoolIPv6(&s.net)
+	if err != nil {
+		return "", err
+	}
+	var addr netip.Addr
+	if requested == "" {
+		addr, err = pool.Allocate()
+	} else if addr, err = parseRequested(requested); err == nil {
+		err = pool.Take(addr)
+	}
+	if err != nil {
+		return "", err
+	}
+	s.net.EpAddrCount++
+	return addr.String(), nil
+}
+
+// release gives an address of either family back; a free one stays free.
+func (s *space) release(text string) {
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return // an endpoint without an address of this family
+	}
+	released := false
+	if addr.Is4() {
+		released = s.v4.Release(addr)
+	} else if pool, err := resources.NetworkPoolIPv6(&s.net); err == nil {
+		released = pool.Release(addr)
+	}
+	if released {
+		s.net.EpAddrCount = max(0, s.net.EpAddrCount-1)
+	}
+}
+
+func parseRequested(text string) (netip.Addr, error) {
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return addr, fault.New(fault.Invalid, "requested address %s is not an IP address", text)
+	}
+	return addr, nil
+}
+
+// addressOwner finds the endpoint of a network that has an address, "" if none.
+func addressOwner(r objdb.Reader, networkID string, addr netip.Addr) (owner string, err error) {
+	// Only records in which the text occurs at all are worth decoding.
+	quoted := fmt.Appendf(nil, "%q", addr.String())
+	r.Range(mastercfg.EndpointPrefix, func(key string, value []byte) bool {
+		if !bytes.Contains(value, quoted) {
+			return true
+		}
+		var ep mastercfg.CfgEndpointState
+		if ep, err = objdb.Read[mastercfg.CfgEndpointState](r, key); err != nil {
+			return false
+		}
+		if ep.NetID == networkID && (ep.IPAddress == addr.String() || ep.IPv6Address == addr.String()) {
+			owner = ep.ID
+		}
+		return owner == ""
+	})
+	return owner, err
+}
+
+// reservingGroup finds the group whose range holds an address, "" if none.
+func reservingGroup(r objdb.Reader, net *mastercfg.CfgNetworkState, addr netip.Addr) (string, error) {
+	groups, err := objdb.ReadAll[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix)
+	if err != nil {
+		return "", err
+	}
+	for i := range groups {
+		g := &groups[i]
+		if g.TenantName == net.Tenant && g.NetworkName == net.NetworkName && resources.InGroupPool(g, addr) {
+			return g.ID, nil
+		}
+	}
+	return "", nil
+}
+
+func firstError(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}

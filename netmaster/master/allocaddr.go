@@ -1,0 +1,169 @@
+package master
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// AllocAddress hands out an address before there is an endpoint, which is how
+// libnetwork works: it allocates, and names the address when it creates the
+// endpoint. In swarm mode the network may come even later; its first address
+// is then told but not reserved.
+func AllocAddress(tx *objdb.Tx, req *mastercfg.AllocAddressRequest, swarm bool) (string, error) {
+	pool, tenant, err := parsePool(req.AddressPool)
+	if err != nil {
+		return "", err
+	}
+	s, err := findSpace(tx, req.NetworkID, pool, tenant)
+	if fault.Is(err, fault.NotFound) && swarm && req.NetworkID == "" && pool.IsValid() {
+		return netip.PrefixFrom(pool.Masked().Addr().Next(), pool.Bits()).String(), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var text string
+	length := s.net.SubnetLen
+	if pool.IsValid() && pool.Addr().Is6() {
+		length = s.net.IPv6SubnetLen
+		if length == 0 {
+			return "", fault.New(fault.Invalid, "subnet length 0 is invalid: network %s has no ipv6 subnet", s.net.ID)
+		}
+		text, err = s.takeIPv6("")
+	} else {
+		text, err = s.reserveIPv4(req.PreferredIPv4Address)
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s/%d", text, length), s.put()
+}
+
+// reserveIPv4 takes an address that must be free.
+func (s *space) reserveIPv4(preferred string) (string, error) {
+	if addr, err := netip.ParseAddr(preferred); err == nil && s.v4.Contains(addr) && s.v4.Taken(addr) {
+		return "", fault.New(fault.Conflict, "requested address %s is not available in network %s", addr, s.net.ID)
+	}
+	addr, err := s.takeIPv4(preferred)
+	return addr.String(), err
+}
+
+// ReleaseAddress gives an address back unless an endpoint has it: runtimes
+// release after they delete the endpoint, when another may already have got it.
+func ReleaseAddress(tx *objdb.Tx, req *mastercfg.ReleaseAddressRequest) error {
+	s, err := findSpace(tx, req.NetworkID, netip.Prefix{}, "")
+	if err != nil {
+		return err
+	}
+	text, _, _ := strings.Cut(req.IPv4Address, "/")
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return fault.New(fault.Invalid, "address %q is not an IP address", req.IPv4Address)
+	}
+	if !s.v4.Contains(addr) && addr.Is4() {
+		return nil
+	}
+	if err := s.unused(addr); fault.Is(err, fault.Conflict) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	s.release(text)
+	return s.put()
+}
+
+// findSpace finds the network of an id ("N.T", or "N:G.T" for the range of a
+// group; whatever follows a bar is ignored), or without an id the one that has
+// the pool. Ids are compared, never taken apart: names may hold dots.
+func findSpace(tx *objdb.Tx, id string, pool netip.Prefix, tenant string) (*space, error) {
+	id, _, _ = strings.Cut(id, "|")
+	switch {
+	case id == "":
+		networkID, err := networkByPool(tx, pool, tenant)
+		if err != nil {
+			return nil, err
+		}
+		return openSpace(tx, networkID, "")
+	case strings.Contains(id, ":"):
+		group, err := groupByPoolID(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		return openSpace(tx, mastercfg.NetworkID(group.TenantName, group.NetworkName), group.ID)
+	}
+	return openSpace(tx, id, "")
+}
+
+func groupByPoolID(r objdb.Reader, id string) (*mastercfg.EndpointGroupState, error) {
+	groups, err := objdb.ReadAll[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var found *mastercfg.EndpointGroupState
+	for i := range groups {
+		g := &groups[i]
+		if g.NetworkName+":"+g.GroupName+"."+g.TenantName != id {
+			continue
+		}
+		if found != nil {
+			return nil, fault.New(fault.Conflict, "group %s is ambiguous: %s and %s", id, found.ID, g.ID)
+		}
+		found = g
+	}
+	if found == nil {
+		return nil, fault.New(fault.NotFound, "key not found: group %s", id)
+	}
+	return found, nil
+}
+
+func networkByPool(r objdb.Reader, pool netip.Prefix, tenant string) (string, error) {
+	networks, err := objdb.ReadAll[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix)
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	for i := range networks {
+		n := &networks[i]
+		if tenant != "" && n.Tenant != tenant || !hasSubnet(n, pool) {
+			continue
+		}
+		if found != "" {
+			return "", fault.New(fault.Conflict, "address pool %s is ambiguous: networks %s and %s", pool, found, n.ID)
+		}
+		found = n.ID
+	}
+	if found == "" {
+		return "", fault.New(fault.NotFound, "network not found")
+	}
+	return found, nil
+}
+
+func hasSubnet(n *mastercfg.CfgNetworkState, pool netip.Prefix) bool {
+	if !pool.IsValid() {
+		return false
+	}
+	base, length := pool.Masked().Addr().String(), uint(pool.Bits())
+	return base == n.SubnetIP && length == n.SubnetLen || base == n.IPv6Subnet && length == n.IPv6SubnetLen
+}
+
+// parsePool reads "subnet/len" or "subnet/len:T"; empty gives an invalid prefix.
+func parsePool(text string) (pool netip.Prefix, tenant string, err error) {
+	if text == "" {
+		return pool, "", nil
+	}
+	addr, rest, _ := strings.Cut(text, "/")
+	length, tenant, _ := strings.Cut(rest, ":")
+	pool, err = netip.ParsePrefix(addr + "/" + length)
+	if err != nil {
+		// A range pool of a group, "first-last", says nothing about the network.
+		if strings.Contains(addr, "-") {
+			return netip.Prefix{}, "", nil
+		}
+		return pool, "", fault.New(fault.Invalid, "address pool %q: want subnet/length", text).WithField("AddressPool")
+	}
+	return pool, tenant, nil
+}

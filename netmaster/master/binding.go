@@ -1,0 +1,197 @@
+package master
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Attach makes a policy apply to a group: a binding, and the expansion of each
+// of its rules. The caller links the two objects and stores both.
+func Attach(tx *objdb.Tx, group *contivmodel.EndpointGroup, groupID int, policy *contivmodel.Policy) error {
+	id := mastercfg.PolicyID(group.ModelKey(), policy.ModelKey())
+	if _, exists := tx.Get(mastercfg.PolicyPrefix + id); exists {
+		return fault.New(fault.Conflict, "Epg policy exists").WithDetails("policy " + policy.ModelKey())
+	}
+	binding := mastercfg.EpgPolicy{ID: id, EpgPolicyKey: id, EndpointGroupID: groupID}
+	for _, rule := range rulesOf(tx, policy) {
+		if err := expandOn(tx, binding, rule); err != nil {
+			return err
+		}
+	}
+	return objdb.Write(tx, mastercfg.PolicyPrefix+id, binding)
+}
+
+// Detach removes the binding of a policy to a group with all expanded rules.
+func Detach(tx *objdb.Tx, groupKey, policyKey string) error {
+	id := mastercfg.PolicyID(groupKey, policyKey)
+	if _, exists := tx.Get(mastercfg.PolicyPrefix + id); !exists {
+		return fault.New(fault.NotFound, "epg policy does not exist").WithDetails("policy " + policyKey)
+	}
+	tx.Delete(mastercfg.PolicyPrefix + id)
+	dropRules(tx, id)
+	return nil
+}
+
+// dropRules removes every expanded rule of a binding.
+func dropRules(tx *objdb.Tx, bindingID string) {
+	tx.Range(mastercfg.PolicyRulePrefix+bindingID+":", func(key string, _ []byte) bool {
+		tx.Delete(key)
+		return true
+	})
+}
+
+// ApplyRule brings the expansions of a rule up to date on every group its
+// policy is attached to. A rule whose peer does not exist has none: it can
+// match nothing, and must not match everything.
+func ApplyRule(tx *objdb.Tx, policy *contivmodel.Policy, rule *contivmodel.Rule) error {
+	return onBindings(tx, policy, func(binding mastercfg.EpgPolicy) error { return expandOn(tx, binding, rule) })
+}
+
+// RetractRule removes the expansions of a rule everywhere.
+func RetractRule(tx *objdb.Tx, policy *contivmodel.Policy, rule *contivmodel.Rule) error {
+	return onBindings(tx, policy, func(binding mastercfg.EpgPolicy) error {
+		return writeExpansion(tx, binding.ID, rule, nil)
+	})
+}
+
+func onBindings(tx *objdb.Tx, policy *contivmodel.Policy, do func(mastercfg.EpgPolicy) error) error {
+	for _, groupKey := range slices.Sorted(maps.Keys(policy.LinkSets.EndpointGroups)) {
+		id := mastercfg.PolicyID(groupKey, policy.ModelKey())
+		binding, err := objdb.Read[mastercfg.EpgPolicy](tx, mastercfg.PolicyPrefix+id)
+		if fault.Is(err, fault.NotFound) {
+			continue // the reconciler makes it
+		}
+		if err != nil {
+			return err
+		}
+		if err := do(binding); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expandOn brings the expansions of a rule up to date on one group.
+func expandOn(tx *objdb.Tx, binding mastercfg.EpgPolicy, rule *contivmodel.Rule) error {
+	wanted, err := expansion(tx, binding, rule)
+	if err != nil {
+		return err
+	}
+	return writeExpansion(tx, binding.ID, rule, wanted)
+}
+
+func expansion(r objdb.Reader, binding mastercfg.EpgPolicy, rule *contivmodel.Rule) ([]mastercfg.CfgPolicyRule, error) {
+	peer, err := ResolvePeer(r, rule)
+	if fault.Is(err, fault.MissingReference) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Expand(rule, binding.ID, binding.EndpointGroupID, peer)
+}
+
+func writeExpansion(tx *objdb.Tx, bindingID string, rule *contivmodel.Rule, wanted []mastercfg.CfgPolicyRule) error {
+	keep := map[string]bool{}
+	for _, w := range wanted {
+		keep[w.RuleID] = true
+		if err := objdb.Write(tx, mastercfg.PolicyRulePrefix+w.RuleID, w); err != nil {
+			return err
+		}
+	}
+	for _, direction := range directions {
+		if id := mastercfg.RuleID(bindingID, rule.ModelKey(), direction); !keep[id] {
+			tx.Delete(mastercfg.PolicyRulePrefix + id)
+		}
+	}
+	return nil
+}
+
+// rulesOf are the readable rules of a policy.
+func rulesOf(r objdb.Reader, policy *contivmodel.Policy) []*contivmodel.Rule {
+	var rules []*contivmodel.Rule
+	for _, key := range slices.Sorted(maps.Keys(policy.LinkSets.Rules)) {
+		if rule, err := Get[contivmodel.Rule](r, key, errGone); err == nil {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+var errGone = fault.New(fault.NotFound, "object is gone")
+
+// PeerGroup is the name of the group a rule names, if it names one.
+func PeerGroup(rule *contivmodel.Rule) string {
+	if rule.FromEndpointGroup != "" {
+		return rule.FromEndpointGroup
+	}
+	return rule.ToEndpointGroup
+}
+
+// ResolvePeer looks up the group and networks a rule names, in its own tenant.
+func ResolvePeer(r objdb.Reader, rule *contivmodel.Rule) (Peer, error) {
+	peer := Peer{From: rule.FromIPAddress, To: rule.ToIPAddress}
+	if name := PeerGroup(rule); name != "" {
+		key := mastercfg.EndpointGroupPrefix + mastercfg.EndpointGroupID(rule.TenantName, name)
+		group, err := objdb.Read[mastercfg.EndpointGroupState](r, key)
+		if fault.Is(err, fault.NotFound) {
+			return peer, fault.New(fault.MissingReference, "endpoint group not found").WithDetails("endpointGroup " + rule.TenantName + ":" + name)
+		}
+		if err != nil {
+			return peer, err
+		}
+		peer.Group = group.EndpointGroupID
+	}
+	if err := resolveNetwork(r, rule.TenantName, rule.FromNetwork, "from", &peer.From); err != nil {
+		return peer, err
+	}
+	return peer, resolveNetwork(r, rule.TenantName, rule.ToNetwork, "to", &peer.To)
+}
+
+func resolveNetwork(r objdb.Reader, tenant, name, side string, cidr *string) error {
+	if name == "" {
+		return nil
+	}
+	missing := fault.New(fault.MissingReference, "%s Network not found", side).WithDetails("network " + tenant + ":" + name)
+	network, err := Get[contivmodel.Network](r, tenant+":"+name, missing)
+	if err != nil {
+		return err
+	}
+	subnet, err := resources.ParseSubnet(network.Subnet)
+	if err != nil {
+		return err
+	}
+	*cidr = subnet.CIDR().String()
+	return nil
+}
+
+// PeerChanged re-expands the rules of a tenant that name a group or network
+// which came or went. Rules outlive their peers: while the peer is away they
+// match nothing, so that a successor with the same name, or with the same id,
+// is never mistaken for it.
+func PeerChanged(tx *objdb.Tx, tenant string, names func(*contivmodel.Rule) bool, change func(*contivmodel.Rule)) error {
+	prefix := mastercfg.ModelKey("rule", tenant+":")
+	return each(tx, prefix, func(_ string, rule contivmodel.Rule) error {
+		if !names(&rule) {
+			return nil
+		}
+		change(&rule)
+		if err := Put(tx, &rule); err != nil {
+			return err
+		}
+		policy, err := Get[contivmodel.Policy](tx, tenant+":"+rule.PolicyName, errGone)
+		if err == errGone {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return ApplyRule(tx, policy, &rule)
+	})
+}

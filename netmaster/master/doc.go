@@ -1,0 +1,18 @@
+// Package master turns intent into state: it decides who gets which address,
+// tag and id, what a policy rule means for each group it applies to, and what
+// must be repaired or given back when state and intent no longer agree.
+//
+// Its functions work inside a transaction of the ledger. They read records,
+// let the allocators of package resources change them, and put them back; a
+// function that returns an error leaves the transaction to be thrown away, so
+// none of them ever undoes anything. They know no HTTP and no clock.
+//
+//	model.go      reading and writing model objects
+//	network.go    a network's record: addresses, tags
+//	group.go      a group's record: id, address range, QoS
+//	endpoint.go   endpoints; address.go the addresses they hold
+//	expand.go     one rule -> directional rules (pure)
+//	binding.go    policies attached to groups
+//	reconcile.go  repairs at the start of a term and from time to time
+//	nodegc.go     endpoints of nodes that went away for good
+package master

@@ -1,0 +1,137 @@
+package master
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// maxEndpointID bounds the caller's name of an endpoint.
+const maxEndpointID = 256
+
+// CreateEndpoint gives a container a place in a network: addresses of both
+// families, a MAC, the id of its group. It is idempotent by container: the
+// record of an existing endpoint is returned as it is, whatever else differs.
+func CreateEndpoint(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
+	var none mastercfg.CfgEndpointState
+	ep := mastercfg.CfgEndpointState{
+		NetID: mastercfg.NetworkID(req.TenantName, req.NetworkName), EndpointID: req.ConfigEP.Container,
+		ServiceName: req.ConfigEP.ServiceName, HomingHost: req.ConfigEP.Host, EPCommonName: req.EPCommonName,
+	}
+	if err := identify(&ep); err != nil {
+		return none, err
+	}
+	if known, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+ep.ID); !fault.Is(err, fault.NotFound) {
+		return known, err
+	}
+	s, err := openFor(tx, req)
+	if err != nil {
+		return none, err
+	}
+	addr, err := s.takeIPv4(req.ConfigEP.IPAddress)
+	if err != nil {
+		return none, err
+	}
+	ep.IPAddress, ep.MacAddress = addr.String(), MAC(addr)
+	if ep.IPv6Address, err = s.takeIPv6(req.ConfigEP.IPv6Address); err != nil {
+		return none, err
+	}
+	if s.group != nil {
+		ep.EndpointGroupKey, ep.EndpointGroupID = s.group.ID, s.group.EndpointGroupID
+		s.group.EpCount++
+	}
+	s.net.EpCount++
+	if err := s.put(); err != nil {
+		return none, err
+	}
+	return ep, putEndpoint(tx, &ep)
+}
+
+// identify sets the endpoint's id.
+func identify(ep *mastercfg.CfgEndpointState) error {
+	name := ep.EndpointID
+	if name == "" {
+		name = ep.HomingHost
+	}
+	if name == "" || len(name) > maxEndpointID || strings.ContainsAny(name, "/\x00") {
+		return fault.New(fault.Invalid, "endpoint %q: want a container or host name of 1 to %d bytes without a slash", name, maxEndpointID)
+	}
+	ep.ID = mastercfg.EndpointID(ep.NetID, ep.EndpointID)
+	if ep.EndpointID == "" {
+		ep.ID = mastercfg.NativeEndpointID(ep.HomingHost)
+	}
+	return nil
+}
+
+// openFor opens the address space of a new endpoint.
+func openFor(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (*space, error) {
+	networkID := mastercfg.NetworkID(req.TenantName, req.NetworkName)
+	groupID := ""
+	if req.ConfigEP.ServiceName != "" {
+		groupID = mastercfg.EndpointGroupID(req.TenantName, req.ConfigEP.ServiceName)
+	}
+	s, err := openSpace(tx, networkID, groupID)
+	if fault.Is(err, fault.NotFound) {
+		return nil, fault.New(fault.MissingReference, "endpoint %s: %w", req.ConfigEP.Container, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.group != nil && s.group.NetworkName != req.NetworkName {
+		return nil, fault.New(fault.Invalid, "endpoint group %s belongs to network %s, not to %s",
+			s.group.ID, s.group.NetworkName, req.NetworkName)
+	}
+	return s, nil
+}
+
+// DeleteEndpoint takes an endpoint away and returns its record as it was. It
+// works when the network or group is already gone.
+func DeleteEndpoint(tx *objdb.Tx, id string) (mastercfg.CfgEndpointState, error) {
+	ep, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+id)
+	if err != nil {
+		return ep, err
+	}
+	tx.Delete(mastercfg.EndpointPrefix + id)
+	groupID := ep.EndpointGroupKey
+	if _, err := GetGroup(tx, groupID); fault.Is(err, fault.NotFound) {
+		groupID = ""
+	}
+	s, err := openSpace(tx, ep.NetID, groupID)
+	if fault.Is(err, fault.NotFound) {
+		return ep, nil // an infra network may go before its endpoints
+	}
+	if err != nil {
+		return ep, err
+	}
+	s.release(ep.IPAddress)
+	s.release(ep.IPv6Address)
+	if s.group != nil {
+		s.group.EpCount = max(0, s.group.EpCount-1)
+	}
+	s.net.EpCount = max(0, s.net.EpCount-1)
+	return ep, s.put()
+}
+
+// LabelEndpoint records what a container runtime told about a started container.
+func LabelEndpoint(tx *objdb.Tx, id string, req *mastercfg.UpdateEndpointRequest) error {
+	ep, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+id)
+	if err != nil {
+		return err
+	}
+	ep.Labels, ep.ContainerID, ep.EPCommonName = req.Labels, req.ContainerID, req.EPCommonName
+	return putEndpoint(tx, &ep)
+}
+
+// MAC is the address of an endpoint's interface: 02:02 and the four IPv4 octets.
+func MAC(addr netip.Addr) string {
+	b := addr.As4()
+	return fmt.Sprintf("02:02:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
+}
+
+func putEndpoint(tx *objdb.Tx, ep *mastercfg.CfgEndpointState) error {
+	return objdb.Write(tx, mastercfg.EndpointPrefix+ep.ID, ep)
+}

@@ -1,0 +1,145 @@
+package master
+
+import (
+	"net/netip"
+	"strconv"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Directions of a directional rule: the side of the model rule (in, out) and
+// whether the packets it matches go to the group (Rx) or come from it (Tx).
+const (
+	inRx  = "inRx"
+	inTx  = "inTx"
+	outRx = "outRx"
+	outTx = "outTx"
+)
+
+var directions = []string{inRx, inTx, outRx, outTx}
+
+// IP protocol numbers.
+const (
+	protoICMP = 1
+	protoTCP  = 6
+	protoUDP  = 17
+)
+
+// connectionSetup is the match on packets that open a TCP connection.
+const connectionSetup = "syn,!ack"
+
+// Peer is the far side of a rule, as the datapath knows it.
+type Peer struct {
+	Group    int    // id of the from- or to-group; 0: any
+	From, To string // addresses or CIDRs; empty: any
+}
+
+// Expand says what a rule means for one group its policy is attached to.
+//
+// Packets of the direction the rule names are matched by the service port as
+// their destination; where there is a service port at all, the replies get a
+// rule of their own, which matches it as their source.
+//
+//	            source       destination   addresses        port
+//	in   inRx   peer group   own group     from -> to       destination
+//	     inTx   own group    peer group    to   -> from     source
+//	out  outTx  own group    peer group    any  -> to       destination
+//	     outRx  peer group   own group     to   -> any      source
+func Expand(rule *contivmodel.Rule, bindingID string, own int, peer Peer) ([]mastercfg.CfgPolicyRule, error) {
+	protocol, err := protocolNumber(rule.Protocol)
+	if err != nil {
+		return nil, err
+	}
+	base := mastercfg.CfgPolicyRule{Priority: rule.Priority, Action: rule.Action, IPProtocol: protocol}
+	toGroup, fromGroup := base, base
+	toGroup.SrcEndpointGroup, toGroup.DstEndpointGroup = peer.Group, own
+	fromGroup.SrcEndpointGroup, fromGroup.DstEndpointGroup = own, peer.Group
+
+	request, reply := &toGroup, &fromGroup
+	names := [2]string{inRx, inTx}
+	remote, local := peer.From, peer.To
+	if rule.Direction == "out" {
+		request, reply = &fromGroup, &toGroup
+		names = [2]string{outTx, outRx}
+		remote, local = peer.To, ""
+	}
+	toGroup.SrcIPAddr, toGroup.DstIPAddr = remote, local
+	fromGroup.SrcIPAddr, fromGroup.DstIPAddr = local, remote
+	request.DstPort, reply.SrcPort = uint16(rule.Port), uint16(rule.Port)
+	if protocol == protoTCP && rule.Port == 0 {
+		request.TCPFlags = connectionSetup
+	}
+	request.RuleID = mastercfg.RuleID(bindingID, rule.ModelKey(), names[0])
+	reply.RuleID = mastercfg.RuleID(bindingID, rule.ModelKey(), names[1])
+	if rule.Port != 0 && (protocol == protoTCP || protocol == protoUDP) {
+		return []mastercfg.CfgPolicyRule{*request, *reply}, nil
+	}
+	return []mastercfg.CfgPolicyRule{*request}, nil
+}
+
+// protocolNumber reads a name or number; empty is 0, any.
+func protocolNumber(text string) (uint8, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case "icmp":
+		return protoICMP, nil
+	case "tcp":
+		return protoTCP, nil
+	case "udp":
+		return protoUDP, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil {
+		return 0, fault.New(fault.Invalid, "protocol %s: want tcp, udp, icmp or a number up to 255", text).WithField("protocol")
+	}
+	return uint8(n), nil
+}
+
+// CheckRule refuses combinations of fields that have no meaning.
+func CheckRule(rule *contivmodel.Rule) error {
+	for _, c := range []struct {
+		refused bool
+		text    string
+	}{
+		{rule.Direction == "in" && (rule.ToNetwork != "" || rule.ToEndpointGroup != ""),
+			"can not specify 'to' parameters in incoming rule"},
+		{rule.Direction == "in" && rule.FromNetwork != "" && rule.FromIPAddress != "",
+			"can not specify both from network and from ip address"},
+		{rule.Direction == "in" && rule.FromNetwork != "" && rule.FromEndpointGroup != "",
+			"can not specify both from network and from EndpointGroup"},
+		{rule.Direction == "out" && (rule.FromNetwork != "" || rule.FromEndpointGroup != "" || rule.FromIPAddress != ""),
+			"can not specify 'from' parameters in outgoing rule"},
+		{rule.Direction == "out" && rule.ToNetwork != "" && rule.ToIPAddress != "",
+			"can not specify both to-network and to-ip address"},
+		{rule.Direction == "out" && rule.ToNetwork != "" && rule.ToEndpointGroup != "",
+			"can not specify both to-network and to-EndpointGroup"},
+	} {
+		if c.refused {
+			return fault.New(fault.Invalid, "%s", c.text)
+		}
+	}
+	if _, err := protocolNumber(rule.Protocol); err != nil {
+		return err
+	}
+	if err := checkAddress("fromIpAddress", rule.FromIPAddress); err != nil {
+		return err
+	}
+	return checkAddress("toIpAddress", rule.ToIPAddress)
+}
+
+// checkAddress accepts what agents can match: an address or a CIDR.
+func checkAddress(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(text); err == nil {
+		return nil
+	}
+	if _, err := netip.ParsePrefix(text); err == nil {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%s %s: want an address or address/length", field, text).WithField(field)
+}

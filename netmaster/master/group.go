@@ -1,0 +1,108 @@
+package master
+
+import (
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// DeriveGroup writes the record of a new group: its id, the tags of its
+// network, and its address range if it reserves one.
+func DeriveGroup(tx *objdb.Tx, g *contivmodel.EndpointGroup) (*mastercfg.EndpointGroupState, error) {
+	network, err := GetNetwork(tx, mastercfg.NetworkID(g.TenantName, g.NetworkName))
+	if err != nil {
+		return nil, err
+	}
+	id := mastercfg.EndpointGroupID(g.TenantName, g.GroupName)
+	rec := &mastercfg.EndpointGroupState{
+		ID: id, GroupName: g.GroupName, TenantName: g.TenantName, NetworkName: g.NetworkName,
+		PktTagType: network.PktTagType, PktTag: network.PktTag, ExtPktTag: network.ExtPktTag, GroupTag: g.CfgdTag,
+	}
+	if rec.GroupTag == "" {
+		rec.GroupTag = g.GroupName + "." + g.TenantName
+	}
+	if g.IPPool != "" {
+		if err := resources.ReserveGroupPool(&network, rec, g.IPPool); err != nil {
+			return nil, err
+		}
+		if err := putNetwork(tx, &network); err != nil {
+			return nil, err
+		}
+	}
+	ids, err := groupIDs(tx)
+	if err != nil {
+		return nil, err
+	}
+	if rec.EndpointGroupID, err = ids.Allocate(); err != nil {
+		return nil, err
+	}
+	if err := objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool); err != nil {
+		return nil, err
+	}
+	return rec, PutGroup(tx, rec)
+}
+
+// RemoveGroup deletes a group's record and gives its id and address range back.
+func RemoveGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
+	if rec.IPPool != "" {
+		network, err := GetNetwork(tx, mastercfg.NetworkID(rec.TenantName, rec.NetworkName))
+		if err == nil {
+			if err := resources.ReturnGroupPool(&network, rec); err != nil {
+				return err
+			}
+			err = putNetwork(tx, &network)
+		}
+		if err := ignoreNotFound(err); err != nil {
+			return err
+		}
+	}
+	ids, err := groupIDs(tx)
+	if err != nil {
+		return err
+	}
+	ids.Free(rec.EndpointGroupID)
+	tx.Delete(mastercfg.EndpointGroupPrefix + rec.ID)
+	return objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
+}
+
+// ApplyNetProfile copies the limits of a profile into a group's record; nil clears them.
+func ApplyNetProfile(rec *mastercfg.EndpointGroupState, profile *contivmodel.Netprofile) {
+	if profile == nil {
+		profile = &contivmodel.Netprofile{}
+	}
+	rec.Bandwidth, rec.DSCP, rec.Burst = profile.Bandwidth, profile.DSCP, profile.Burst
+}
+
+// GetGroup reads a group's record by its state id, G:T.
+func GetGroup(r objdb.Reader, id string) (mastercfg.EndpointGroupState, error) {
+	return objdb.Read[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix+id)
+}
+
+// PutGroup stores a group's record.
+func PutGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
+	return objdb.Write(tx, mastercfg.EndpointGroupPrefix+rec.ID, rec)
+}
+
+// groupIDs reads the pool of group ids; where there is none yet it is made
+// from the groups that exist.
+func groupIDs(r objdb.Reader) (resources.GroupIDs, error) {
+	pool, err := objdb.Read[mastercfg.GroupIDPool](r, mastercfg.GroupIDPoolKey)
+	if !fault.Is(err, fault.NotFound) {
+		return resources.GroupIDs{Pool: &pool}, err
+	}
+	ids := resources.NewGroupIDs()
+	used, err := usedGroupIDs(r)
+	ids.Rebuild(used)
+	return ids, err
+}
+
+func usedGroupIDs(r objdb.Reader) (map[int]bool, error) {
+	groups, err := objdb.ReadAll[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix)
+	used := map[int]bool{}
+	for _, group := range groups {
+		used[group.EndpointGroupID] = true
+	}
+	return used, err
+}

@@ -1,0 +1,60 @@
+package master
+
+import (
+	"encoding/json"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// object is a pointer to T that is a model object.
+type object[T any] interface {
+	*T
+	contivmodel.Object
+}
+
+// Get reads a model object; missing is the error if there is none.
+func Get[T any, P object[T]](r objdb.Reader, key string, missing error) (P, error) {
+	v, err := objdb.Read[T](r, mastercfg.ModelKey(P(new(T)).ModelType(), key))
+	if fault.Is(err, fault.NotFound) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &v, nil
+}
+
+// Exists tells whether a model object is stored, readable or not.
+func Exists(r objdb.Reader, objType, key string) bool {
+	_, ok := r.Get(mastercfg.ModelKey(objType, key))
+	return ok
+}
+
+// Put stores a model object under the key its fields make.
+func Put(tx *objdb.Tx, o contivmodel.Object) error {
+	o.SetKey(o.ModelKey())
+	return objdb.Write(tx, mastercfg.ModelKey(o.ModelType(), o.ModelKey()), o)
+}
+
+// Drop removes a model object.
+func Drop(tx *objdb.Tx, o contivmodel.Object) {
+	tx.Delete(mastercfg.ModelKey(o.ModelType(), o.ModelKey()))
+}
+
+// each visits the readable values below a prefix that need not end in a slash,
+// in the order of keys. Unreadable ones are left to the reconciler to report.
+func each[T any](r objdb.Reader, prefix string, visit func(key string, v T) error) error {
+	var failed error
+	r.Range(prefix, func(key string, value []byte) bool {
+		var v T
+		if json.Unmarshal(value, &v) != nil {
+			return true
+		}
+		failed = visit(key, v)
+		return failed == nil
+	})
+	return failed
+}

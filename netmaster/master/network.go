@@ -1,0 +1,77 @@
+package master
+
+import (
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// DeriveNetwork writes the record of a new network: its address maps and its
+// tags, taken from the pools.
+func DeriveNetwork(tx *objdb.Tx, n *contivmodel.Network) error {
+	id := mastercfg.NetworkID(n.TenantName, n.NetworkName)
+	rec := mastercfg.CfgNetworkState{
+		ID: id, Tenant: n.TenantName, NetworkName: n.NetworkName, NwType: n.NwType,
+		PktTagType: n.Encap, NetworkTag: n.CfgdTag,
+	}
+	if rec.NetworkTag == "" {
+		rec.NetworkTag = id
+	}
+	if err := composedIDFree(tx, id); err != nil {
+		return err
+	}
+	subnet, err := resources.ParseSubnet(n.Subnet)
+	if err != nil {
+		return err
+	}
+	if err := resources.InitNetwork(&rec, subnet, n.Gateway); err != nil {
+		return err
+	}
+	if err := resources.InitNetworkIPv6(&rec, n.Ipv6Subnet, n.Ipv6Gateway); err != nil {
+		return err
+	}
+	if rec.PktTag, rec.ExtPktTag, err = takeTags(tx, n.Encap, n.PktTag); err != nil {
+		return err
+	}
+	return putNetwork(tx, &rec)
+}
+
+// composedIDFree refuses a network whose id another one has: names may contain
+// dots, so that a.b of tenant c and a of tenant b.c have the same.
+func composedIDFree(r objdb.Reader, id string) error {
+	other, err := objdb.Read[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.Conflict, "network id %s is taken by network %s of tenant %s", id, other.NetworkName, other.Tenant)
+}
+
+// RemoveNetwork deletes a network's record and gives its tags back.
+func RemoveNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
+	if err := returnTags(tx, rec.PktTagType, rec.PktTag, rec.ExtPktTag); err != nil {
+		return err
+	}
+	oper, err := objdb.Read[mastercfg.GlobalOper](tx, mastercfg.GlobalOperKey)
+	if err == nil && oper.DefaultNetwork == rec.NetworkName {
+		oper.DefaultNetwork = ""
+		if err := objdb.Write(tx, mastercfg.GlobalOperKey, oper); err != nil {
+			return err
+		}
+	}
+	tx.Delete(mastercfg.NetworkPrefix + rec.ID)
+	return nil
+}
+
+// GetNetwork reads a network's record.
+func GetNetwork(r objdb.Reader, id string) (mastercfg.CfgNetworkState, error) {
+	return objdb.Read[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
+}
+
+func putNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
+	return objdb.Write(tx, mastercfg.NetworkPrefix+rec.ID, rec)
+}
