@@ -3,6 +3,7 @@ package objdb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"strconv"
 	"sync"
@@ -37,7 +38,7 @@ func (s Service) Key() string {
 type Registration struct {
 	db     *DB
 	ttl    time.Duration
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{}
 	change chan struct{} // wanted has changed
 
@@ -45,13 +46,18 @@ type Registration struct {
 	wanted []Service
 }
 
-// Register announces services until Close or the end of ctx, after which they
-// expire. It works in the background and starts while the store is away.
+// errWithdrawn ends a registration whose services are to go at once.
+var errWithdrawn = errors.New("services withdrawn")
+
+// Register announces services until Close, which withdraws them, or the end of
+// ctx, after which they expire with their lease: a process that is restarted
+// registers again before anybody notices. It works in the background and starts
+// while the store is away.
 func (db *DB) Register(ctx context.Context, ttl time.Duration, services ...Service) (*Registration, error) {
 	if ttl < time.Second {
 		return nil, fault.New(fault.Invalid, "service registration: TTL %s is below 1s", ttl)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	r := &Registration{
 		db: db, ttl: ttl, cancel: cancel,
 		done: make(chan struct{}), change: make(chan struct{}, 1),
@@ -78,7 +84,7 @@ func (r *Registration) Update(services ...Service) {
 
 // Close withdraws the services at once.
 func (r *Registration) Close(ctx context.Context) error {
-	r.cancel()
+	r.cancel(errWithdrawn)
 	select {
 	case <-r.done:
 	case <-ctx.Done():
@@ -113,6 +119,9 @@ func (r *Registration) hold(ctx context.Context, held *lease) error {
 	err := r.publish(alive, held)
 	stop(err)
 	renewing.Wait()
+	if ctx.Err() != nil && context.Cause(ctx) != errWithdrawn {
+		return err
+	}
 	// The keys go at once instead of when the lease expires.
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.db.cfg.RequestTimeout)
 	defer cancel()
