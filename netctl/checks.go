@@ -1,0 +1,76 @@
+package netctl
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// checkNetwork asks for a subnet and for gateways that are addresses; the rest
+// is the server's to judge.
+func checkNetwork(c *call, o contivmodel.Object) error {
+	network := o.(*contivmodel.Network)
+	if network.Subnet == "" {
+		return usageError{"--subnet required", c.cmd}
+	}
+	if err := checkAddress("gateway", network.Gateway); err != nil {
+		return err
+	}
+	return checkAddress("gatewayv6", network.Ipv6Gateway)
+}
+
+// checkBgp asks for everything, in the right form.
+func checkBgp(c *call, o contivmodel.Object) error {
+	for _, f := range c.verb.flags {
+		if c.cmd.String(f.name()) == "" {
+			return usageError{fmt.Sprintf("--%s required", f.name()), c.cmd}
+		}
+	}
+	bgp := o.(*contivmodel.Bgp)
+	if _, err := netip.ParsePrefix(bgp.Routerip); err != nil {
+		return usageError{message: fmt.Sprintf("--router-ip %q: not an address with a length", bgp.Routerip)}
+	}
+	return checkAddress("neighbor", bgp.Neighbor)
+}
+
+// checkContracts makes the type of two flags, one of which must be given.
+func checkContracts(c *call, o contivmodel.Object) error {
+	contracts := o.(*contivmodel.ExtContractsGroup)
+	switch consumed, provided := c.cmd.Bool("consumed"), c.cmd.Bool("provided"); {
+	case consumed == provided:
+		return usageError{"either --consumed or --provided required", c.cmd}
+	case consumed:
+		contracts.ContractsType = "consumed"
+	default:
+		contracts.ContractsType = "provided"
+	}
+	if len(contracts.Contracts) == 0 {
+		return usageError{"--contract required", c.cmd}
+	}
+	return nil
+}
+
+func checkAddress(flag, text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(text); err != nil {
+		return usageError{message: fmt.Sprintf("--%s %q: not an IP address", flag, text)}
+	}
+	return nil
+}
+
+var rate = regexp.MustCompile(`^([0-9]+) *([kmgKMG])`)
+
+// normalRate shows a bandwidth as number and unit, such as 10Mbps; what is no
+// bandwidth is shown as it is.
+func normalRate(value any) string {
+	parts := rate.FindStringSubmatch(value.(string))
+	if parts == nil {
+		return value.(string)
+	}
+	return parts[1] + strings.ToUpper(parts[2]) + "bps"
+}

@@ -1,0 +1,255 @@
+package netctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
+)
+
+// object is a command: one type of the model, and what can be done with it.
+type object struct {
+	name    string
+	aliases []string
+	typ     string // type in the model; empty: the endpoint, which has no kind
+	usage   string
+	verbs   []verb
+	cells   map[string]func(any) string // how a column shows a value, by field; default: as it is
+}
+
+// verb is a subcommand.
+type verb struct {
+	name  string
+	typ   string // type in the model where it is not the object's
+	usage string
+	args  []arg
+	flags []flag
+	run   action
+	check func(*call, contivmodel.Object) error // completes and checks what create has put together
+	done  string                                // result line; {key}, {name}, {tenant} are replaced
+}
+
+// arg is a positional argument; all are required.
+type arg struct {
+	label string // in messages
+	field string // of the model, by JSON name
+}
+
+// flag is a flag that fills a field.
+type flag struct {
+	names string // "subnetv6,s6"
+	field string // of the model, by JSON name; empty: the verb's check looks at it
+	value any    // default; nil: none. A flag without field is a bool unless this says otherwise
+	usage string // where the field's own text does not do
+	comma bool   // a list is given as one text with commas, not by repetition
+}
+
+func (f flag) name() string {
+	name, _, _ := strings.Cut(f.names, ",")
+	return name
+}
+
+// verbAliases are the second names of verbs.
+var verbAliases = map[string][]string{"rm": {"delete"}, "ls": {"list"}, "group-ls": {"group-list"}}
+
+// call is one invocation of a verb.
+type call struct {
+	ctx    context.Context
+	cmd    *cli.Command
+	object *object
+	verb   *verb
+	kind   contivmodel.Kind
+	client *client.Client
+	out    io.Writer
+}
+
+// scoped tells whether the kind's objects belong to a tenant.
+func scoped(kind contivmodel.Kind) bool { return len(kind.KeyFields()) > 1 }
+
+// tenant returns the tenant the call is about.
+func (c *call) tenant() string { return c.cmd.String("tenant") }
+
+func objectCommand(o *object) *cli.Command {
+	cmd := &cli.Command{
+		Name: o.name, Aliases: o.aliases, Usage: o.usage,
+		Action: unknownCommand, OnUsageError: onUsageError,
+	}
+	for i := range o.verbs {
+		cmd.Commands = append(cmd.Commands, verbCommand(o, &o.verbs[i]))
+	}
+	return cmd
+}
+
+func verbCommand(o *object, v *verb) *cli.Command {
+	typ := o.typ
+	if v.typ != "" {
+		typ = v.typ
+	}
+	kind, _ := contivmodel.KindByType(typ)
+	cmd := &cli.Command{
+		Name: v.name, Aliases: verbAliases[v.name], Usage: v.usage,
+		OnUsageError:              onUsageError,
+		HideHelpCommand:           true, // an object may be named "help"
+		DisableSliceFlagSeparator: true,
+		Flags:                     verbFlags(v, kind),
+	}
+	for _, a := range v.args {
+		cmd.ArgsUsage += fmt.Sprintf("<%s> ", a.label)
+	}
+	cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
+		c := &call{ctx: ctx, cmd: cmd, object: o, verb: v, kind: kind, out: cmd.Root().Writer}
+		if err := c.checkArgs(); err != nil {
+			return err
+		}
+		var err error
+		if c.client, err = connect(cmd); err != nil {
+			return err
+		}
+		defer c.client.Close()
+		return v.run.do(c)
+	}
+	return cmd
+}
+
+// verbFlags are the flags of the table, and those that every such verb has.
+func verbFlags(v *verb, kind contivmodel.Kind) []cli.Flag {
+	var flags []cli.Flag
+	for _, f := range v.flags {
+		flags = append(flags, f.build(kind))
+	}
+	if scoped(kind) {
+		flags = append(flags, &cli.StringFlag{Name: "tenant", Aliases: []string{"t"}, Value: "default", OnlyOnce: true, Usage: "tenant"})
+	}
+	if v.run.flags != nil {
+		flags = append(flags, v.run.flags(kind)...)
+	}
+	return flags
+}
+
+// build makes the flag that the parser knows.
+func (f flag) build(kind contivmodel.Kind) cli.Flag {
+	names := strings.Split(f.names, ",")
+	name, aliases := names[0], names[1:]
+	field, ok := kind.Field(f.field)
+	if !ok {
+		return &cli.BoolFlag{Name: name, Aliases: aliases, Usage: f.usage}
+	}
+	usage := f.describe(field)
+	switch {
+	case field.Kind() == reflect.Int:
+		value, _ := f.value.(int)
+		return &cli.IntFlag{Name: name, Aliases: aliases, Usage: usage, Value: value, OnlyOnce: true}
+	case field.Kind() == reflect.Slice && !f.comma:
+		return &cli.StringSliceFlag{Name: name, Aliases: aliases, Usage: usage + "; may be repeated"}
+	}
+	value, _ := f.value.(string)
+	return &cli.StringFlag{Name: name, Aliases: aliases, Usage: usage, Value: value, OnlyOnce: true}
+}
+
+// describe is the help text of a flag: the field's meaning and its values.
+func (f flag) describe(field contivmodel.Field) string {
+	usage := f.usage
+	if usage == "" {
+		usage = field.Doc
+	}
+	if len(field.OneOf) > 0 {
+		usage += fmt.Sprintf(" (%s)", strings.Join(field.OneOf, ", "))
+	}
+	return usage
+}
+
+// checkArgs refuses a wrong number of arguments, and names no object can have.
+func (c *call) checkArgs() error {
+	given := c.cmd.Args().Slice()
+	if len(given) > len(c.verb.args) {
+		return usageError{"more arguments than required: " + strings.Join(given[len(c.verb.args):], " "), c.cmd}
+	}
+	if len(given) < len(c.verb.args) {
+		var missing []string
+		for _, a := range c.verb.args[len(given):] {
+			missing = append(missing, a.label+" name required")
+		}
+		return usageError{strings.Join(missing, ", "), c.cmd}
+	}
+	for i, a := range c.verb.args {
+		if err := checkName(a.label, given[i], c.kind.Type == ""); err != nil {
+			return err
+		}
+	}
+	if scoped(c.kind) {
+		return checkName("tenant", c.tenant(), false)
+	}
+	return nil
+}
+
+// checkName refuses what would address another object, or none. The id of an
+// endpoint may hold a colon, since it is no part of a longer key.
+func checkName(label, name string, isID bool) error {
+	refused := "/:"
+	if isID {
+		refused = "/"
+	}
+	if name == "" {
+		return usageError{message: label + " name required"}
+	}
+	if i := strings.IndexAny(name, refused); i >= 0 {
+		return usageError{message: fmt.Sprintf("%s name %q: may not contain %q", label, name, name[i])}
+	}
+	return nil
+}
+
+// fill puts arguments and flags into an object. Flags with a default count as given.
+func (c *call) fill(o contivmodel.Object, defaults bool) error {
+	if f, ok := c.kind.Field("tenantName"); ok && scoped(c.kind) {
+		if err := f.Set(o, c.tenant()); err != nil {
+			return err
+		}
+	}
+	for i, a := range c.verb.args {
+		f, _ := c.kind.Field(a.field)
+		if err := f.Set(o, c.cmd.Args().Get(i)); err != nil {
+			return err
+		}
+	}
+	for _, f := range c.verb.flags {
+		field, ok := c.kind.Field(f.field)
+		if !ok || !c.cmd.IsSet(f.name()) && (!defaults || f.value == nil) {
+			continue
+		}
+		if err := field.Set(o, c.value(f, field)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value reads a flag as what its field holds.
+func (c *call) value(f flag, field contivmodel.Field) any {
+	if field.Kind() != reflect.Slice {
+		return c.cmd.Value(f.name())
+	}
+	items := c.cmd.StringSlice(f.name())
+	if f.comma {
+		items = strings.Split(c.cmd.String(f.name()), ",")
+	}
+	return slices.DeleteFunc(items, func(item string) bool { return item == "" })
+}
+
+// result prints the line that says what has been done.
+func (c *call) result(o contivmodel.Object) error {
+	if c.verb.done == "" || c.cmd.Bool("quiet") {
+		return nil
+	}
+	keys := c.kind.KeyFields()
+	name := fmt.Sprint(keys[len(keys)-1].Value(o))
+	line := strings.NewReplacer("{key}", o.ModelKey(), "{name}", name, "{tenant}", c.cmd.String("tenant"))
+	_, err := fmt.Fprintln(c.out, line.Replace(c.verb.done))
+	return err
+}

@@ -1,0 +1,88 @@
+package netctl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Exit codes. Scripts depend on them.
+const (
+	exitUsage       = 1 // wrong arguments or flags, unusable netmaster URL
+	exitUnreachable = 2 // no server answered
+	exitRefused     = 3 // the server refused: invalid request, or anything without a finer code
+	exitIO          = 4 // local files or output
+	exitNotFound    = 5
+	exitConflict    = 6 // the request is sound, the state of the cluster stands against it
+	exitDenied      = 7
+)
+
+// exitCodes maps kinds of errors; those left out are exitRefused.
+var exitCodes = map[fault.Kind]int{
+	fault.Unavailable: exitUnreachable,
+	fault.NotLeader:   exitUnreachable,
+	fault.NotFound:    exitNotFound,
+	fault.Conflict:    exitConflict,
+	fault.InUse:       exitConflict,
+	fault.Immutable:   exitConflict,
+	fault.Exhausted:   exitConflict,
+	fault.Mode:        exitConflict,
+	fault.Denied:      exitDenied,
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct {
+	message string
+	help    *cli.Command // whose help to show; nil: none
+}
+
+func (e usageError) Error() string { return e.message }
+
+// outputError is a result that could not be written.
+type outputError struct{ cause error }
+
+func (e outputError) Error() string { return fmt.Sprintf("cannot write the result: %v", e.cause) }
+func (e outputError) Unwrap() error { return e.cause }
+
+func exitCode(err error) int {
+	var (
+		usage  usageError
+		output outputError
+	)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &output):
+		return exitIO
+	}
+	if code, ok := exitCodes[fault.KindOf(err)]; ok {
+		return code
+	}
+	return exitRefused
+}
+
+// report prints an error for people: what is wrong, what stands in the way,
+// and, where it was a matter of usage, how it is meant.
+func report(stderr io.Writer, err error) {
+	if err == nil {
+		return
+	}
+	fmt.Fprintf(stderr, "error: %s\n", strings.TrimSpace(err.Error()))
+	if refused := fault.As(err); refused != nil {
+		for _, detail := range refused.Details {
+			fmt.Fprintf(stderr, "  %s\n", detail)
+		}
+	}
+	var usage usageError
+	if errors.As(err, &usage) && usage.help != nil {
+		fmt.Fprintln(stderr)
+		cli.HelpPrinter(stderr, cli.CommandHelpTemplate, usage.help)
+	}
+}

@@ -1,0 +1,84 @@
+// Package netctl is the command line of the controller.
+//
+// What a user can type is one table, objects.go: for every object its verbs,
+// their arguments and flags, and the field of the model each of them fills.
+// commands.go turns the table into commands; verbs.go holds the few things a
+// verb can do (create, remove, list, inspect, info, set), written once for all
+// objects. Columns, types and help texts come from the declarations of
+// contivmodel.
+//
+// Results go to stdout, everything else to stderr; the exit code says what kind
+// of failure it was (exit.go).
+package netctl
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/utils/buildinfo"
+)
+
+// Run executes one command line, args[0] being the program's name, and returns
+// the exit code.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	out := bufio.NewWriter(stdout)
+	err := rootCommand(out, stderr).Run(ctx, args)
+	if flushErr := out.Flush(); flushErr != nil && err == nil {
+		err = outputError{flushErr}
+	}
+	report(stderr, err)
+	return exitCode(err)
+}
+
+func rootCommand(stdout, stderr io.Writer) *cli.Command {
+	root := &cli.Command{
+		Name:    "netctl",
+		Usage:   "look at and change the networks, groups and policies of a cluster",
+		Version: "\n" + buildinfo.Get().String(),
+		Flags:   connectionFlags(),
+		// without the section that would repeat the version
+		CustomRootCommandHelpTemplate: cli.SubcommandHelpTemplate,
+		Writer:                        stdout,
+		ErrWriter:                     stderr,
+		Action:                        unknownCommand,
+		OnUsageError:                  onUsageError,
+		ExitErrHandler:                func(context.Context, *cli.Command, error) {}, // Run decides
+	}
+	for i := range objects {
+		root.Commands = append(root.Commands, objectCommand(&objects[i]))
+	}
+	root.Commands = append(root.Commands, versionCommand())
+	return root
+}
+
+// unknownCommand is the action of a command that only groups others: help on
+// request, an error with a hint for a name it does not know.
+func unknownCommand(_ context.Context, cmd *cli.Command) error {
+	if !cmd.Args().Present() {
+		return cli.ShowSubcommandHelp(cmd)
+	}
+	typed := cmd.Args().First()
+	message := fmt.Sprintf("unknown command %q of %s", typed, cmd.FullName())
+	var names []string
+	for _, sub := range cmd.Commands {
+		names = append(names, sub.Names()...)
+	}
+	return usageError{message: message + didYouMean(typed, names)}
+}
+
+// onUsageError handles what the flag parser refuses.
+func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
+	message := err.Error()
+	if typed, unknown := unknownFlag(err); unknown {
+		var names []string
+		for _, flag := range cmd.Flags {
+			names = append(names, flag.Names()...)
+		}
+		message = fmt.Sprintf("unknown flag --%s of %s", typed, cmd.FullName()) + didYouMean(typed, names)
+	}
+	return usageError{message: message, help: cmd}
+}

@@ -1,0 +1,94 @@
+package netctl
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
+)
+
+// directions are the two tables of rule-ls: what each leaves out, since rules
+// of that direction cannot have it.
+var directions = []struct {
+	name, heading string
+	without       []string
+}{
+	{"in", "Incoming Rules:", []string{"toEndpointGroup", "toNetwork"}},
+	{"out", "Outgoing Rules:", []string{"fromEndpointGroup", "fromNetwork", "fromIpAddress"}},
+}
+
+// doListRules prints the rules of one policy, by priority.
+func doListRules(c *call) error {
+	policy := contivmodel.Policy{TenantName: c.tenant(), PolicyName: c.cmd.Args().First()}
+	if err := c.requireTenant(); err != nil {
+		return err
+	}
+	if _, err := client.Get[contivmodel.Policy](c.ctx, c.client, policy.ModelKey()); err != nil {
+		return err
+	}
+	rules, err := c.client.List(c.ctx, c.kind)
+	if err != nil {
+		return err
+	}
+	rules = c.having(rules, "tenantName", policy.TenantName)
+	rules = c.having(rules, "policyName", policy.PolicyName)
+	slices.SortStableFunc(rules, func(a, b contivmodel.Object) int {
+		return cmp.Compare(a.(*contivmodel.Rule).Priority, b.(*contivmodel.Rule).Priority)
+	})
+	format, err := c.format()
+	if err != nil {
+		return err
+	}
+	if format != formatTable {
+		return c.print(rules, c.columns(c.kind.Columns()))
+	}
+	for _, d := range directions {
+		fields := slices.DeleteFunc(c.kind.Columns(), func(f contivmodel.Field) bool {
+			return slices.Contains(d.without, f.Name)
+		})
+		if _, err := fmt.Fprintln(c.out, d.heading); err != nil {
+			return err
+		}
+		if err := c.print(c.having(rules, "direction", d.name), c.columns(fields)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exclusive are the combinations of fields that no rule of a direction can have.
+var exclusive = map[string]struct {
+	never [][2]string // flag, field
+	both  [][2]string // pairs of flags of which one may be given
+}{
+	"in": {
+		never: [][2]string{{"to-group", "toEndpointGroup"}, {"to-network", "toNetwork"}},
+		both:  [][2]string{{"from-group", "from-network"}},
+	},
+	"out": {
+		never: [][2]string{{"from-group", "fromEndpointGroup"}, {"from-network", "fromNetwork"}, {"from-ip-address", "fromIpAddress"}},
+		both:  [][2]string{{"to-group", "to-network"}},
+	},
+}
+
+// checkRule refuses flags that contradict the direction or each other.
+func checkRule(c *call, o contivmodel.Object) error {
+	rule := o.(*contivmodel.Rule)
+	limits, known := exclusive[rule.Direction]
+	if !known {
+		return usageError{message: fmt.Sprintf("--direction %q: must be in or out", rule.Direction)}
+	}
+	for _, pair := range limits.never {
+		if f, _ := c.kind.Field(pair[1]); !f.Empty(o) {
+			return usageError{message: fmt.Sprintf("--%s cannot be given for a rule of direction %s", pair[0], rule.Direction)}
+		}
+	}
+	for _, pair := range limits.both {
+		if c.cmd.String(pair[0]) != "" && c.cmd.String(pair[1]) != "" {
+			return usageError{message: fmt.Sprintf("--%s and --%s cannot be given together", pair[0], pair[1])}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package netctl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// action is what a verb does, and the flags that every such verb has.
+type action struct {
+	do    func(*call) error
+	flags func(contivmodel.Kind) []cli.Flag
+}
+
+// The actions of the table.
+var (
+	create      = action{doCreate, quietFlags}
+	set         = action{doSet, quietFlags}
+	remove      = action{doRemove, removeFlags}
+	list        = action{doList, listFlags}
+	listRules   = action{doListRules, outputFlags}
+	listMembers = action{doListMembers, listFlags}
+	info        = action{doInfo, infoFlags}
+	inspect     = action{doInspect, inspectFlags}
+)
+
+// doCreate posts an object made of arguments and flags.
+func doCreate(c *call) error {
+	o := c.kind.New()
+	if err := c.fill(o, true); err != nil {
+		return err
+	}
+	if c.verb.check != nil {
+		if err := c.verb.check(c, o); err != nil {
+			return err
+		}
+	}
+	if err := client.Post(c.ctx, c.client, o); err != nil {
+		return err
+	}
+	return c.result(o)
+}
+
+// doSet changes the given fields of the one object of a kind, and makes it if
+// it is not there yet.
+func doSet(c *call) error {
+	o, err := c.client.Get(c.ctx, c.kind, c.singleton())
+	absent := fault.Is(err, fault.NotFound)
+	if absent {
+		o = c.kind.New()
+	} else if err != nil {
+		return err
+	}
+	if err := c.kind.KeyFields()[0].Set(o, c.singleton()); err != nil {
+		return err
+	}
+	if err := c.fill(o, absent); err != nil {
+		return err
+	}
+	if err := client.Post(c.ctx, c.client, o); err != nil {
+		return err
+	}
+	return c.result(o)
+}
+
+// singleton is the key of the one object of a kind: the only value its name may have.
+func (c *call) singleton() string { return c.kind.KeyFields()[0].OneOf[0] }
+
+// key is the key of the object that the arguments name.
+func (c *call) key() (string, error) {
+	switch {
+	case c.kind.Type == "":
+		return c.cmd.Args().First(), nil
+	case len(c.verb.args) == 0:
+		return c.singleton(), nil
+	}
+	o := c.kind.New()
+	err := c.fill(o, false)
+	return o.ModelKey(), err
+}
+
+func doRemove(c *call) error {
+	o := c.kind.New()
+	if err := c.fill(o, false); err != nil {
+		return err
+	}
+	err := c.client.Delete(c.ctx, c.kind, o.ModelKey())
+	if fault.Is(err, fault.NotFound) && c.cmd.Bool("ignore-not-found") {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.result(o)
+}
+
+func doList(c *call) error {
+	all := !scoped(c.kind) || c.cmd.Bool("all")
+	if !all {
+		if err := c.requireTenant(); err != nil {
+			return err
+		}
+	}
+	objects, err := c.client.List(c.ctx, c.kind)
+	if err != nil {
+		return err
+	}
+	if !all {
+		objects = c.having(objects, "tenantName", c.tenant())
+	}
+	return c.print(objects, c.columns(c.kind.Columns()))
+}
+
+// requireTenant fails if the tenant of the call does not exist, so that a
+// misspelt name does not look like an empty list.
+func (c *call) requireTenant() error {
+	_, err := client.Get[contivmodel.Tenant](c.ctx, c.client, c.tenant())
+	return err
+}
+
+// having selects the objects with a value in a field.
+func (c *call) having(objects []contivmodel.Object, name, value string) []contivmodel.Object {
+	f, _ := c.kind.Field(name)
+	selected := []contivmodel.Object{}
+	for _, o := range objects {
+		if f.Value(o) == value {
+			selected = append(selected, o)
+		}
+	}
+	return selected
+}
+
+// doInfo prints the one object of a kind as lines of heading and value.
+func doInfo(c *call) error {
+	objects, err := c.client.List(c.ctx, c.kind)
+	if err != nil {
+		return err
+	}
+	format, err := c.format()
+	if err != nil {
+		return err
+	}
+	if format != formatTable {
+		return c.print(objects, c.columns(c.kind.Columns()))
+	}
+	for _, o := range objects {
+		for _, col := range c.columns(c.kind.Columns()) {
+			if _, err := fmt.Fprintf(c.out, "%s: %s\n", col.heading, col.cell(o)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func doInspect(c *call) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	segment := c.kind.Segment
+	if c.kind.Type == "" {
+		segment = contivmodel.EndpointSegment
+	}
+	raw, err := c.client.InspectRaw(c.ctx, segment, key)
+	if err != nil {
+		return err
+	}
+	return c.printDocument(raw)
+}
+
+// doListMembers prints the groups of an application profile.
+func doListMembers(c *call) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	profile, err := client.Get[contivmodel.AppProfile](c.ctx, c.client, key)
+	if err != nil {
+		return err
+	}
+	if c.cmd.Bool("json") {
+		return c.printDocument(profile)
+	}
+	_, err = fmt.Fprintln(c.out, strings.Join(profile.EndpointGroups, ","))
+	return err
+}
+
+func quietFlags(contivmodel.Kind) []cli.Flag {
+	return []cli.Flag{&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing on success"}}
+}
+
+func removeFlags(kind contivmodel.Kind) []cli.Flag {
+	return append(quietFlags(kind),
+		&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if there is nothing to delete"})
+}
+
+func listFlags(kind contivmodel.Kind) []cli.Flag {
+	flags := outputFlags(kind)
+	if scoped(kind) {
+		flags = append(flags, &cli.BoolFlag{Name: "all", Aliases: []string{"a", "all-tenants", "A"}, Usage: "objects of all tenants"})
+	}
+	return flags
+}
+
+func outputFlags(contivmodel.Kind) []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print names only"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "format: " + strings.Join(formats, ", ")},
+		&cli.BoolFlag{Name: "no-headers", Usage: "leave out the headings of a table"},
+	}
+}
+
+func inspectFlags(contivmodel.Kind) []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Hidden: true, Usage: "print JSON, which is the default"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatJSON, Usage: "format: json, yaml"},
+	}
+}
+
+// infoFlags accepts, for old scripts, two flags that mean nothing here.
+func infoFlags(kind contivmodel.Kind) []cli.Flag {
+	return append(outputFlags(kind),
+		&cli.StringFlag{Name: "tenant", Aliases: []string{"t"}, Hidden: true},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Hidden: true})
+}
