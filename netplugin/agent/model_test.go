@@ -186,19 +186,26 @@ func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 		m := &model{keys: map[string]string{}, written: map[string]int64{}, recalled: map[string]string{}}
 		c, p := newCache(me, quiet), newPlanner()
 		inSwitch := make(map[drivers.Key]drivers.Object)
+		apply := func(key, value string) {
+			m.revision++
+			m.written[key] = m.revision
+			if value == "" {
+				delete(m.keys, key)
+				c.apply(key, nil, m.revision)
+			} else {
+				m.keys[key] = value
+				c.apply(key, []byte(value), m.revision)
+			}
+			m.remember()
+		}
+		for _, tenant := range tenants { // most histories have something to show
+			apply(vrfKey(tenant), `{"vrf":1}`)
+			apply(netKey("web."+tenant), netValue(tenant, ""))
+			apply(epKey("web."+tenant+"-0"), epValue("web."+tenant, me, "10.1.0.9"))
+		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			for range rapid.IntRange(1, 3).Draw(t, "batch") {
-				key, value := drawChange(t)
-				m.revision++
-				m.written[key] = m.revision
-				if value == "" {
-					delete(m.keys, key)
-					c.apply(key, nil, m.revision)
-				} else {
-					m.keys[key] = value
-					c.apply(key, []byte(value), m.revision)
-				}
-				m.remember()
+				apply(drawChange(t))
 			}
 			change, _ := p.plan(c)
 			for _, key := range change.Remove {
