@@ -1,0 +1,71 @@
+package embedded
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/sirupsen/logrus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// logger gives etcd a logger that writes to ours. etcd is talkative: what it
+// calls a warning (a slow disk, an unreachable peer, again and again) is
+// interesting only to who looks for it.
+//
+// A fatal error of etcd must not end the process from within a library: it is
+// reported, the goroutine ends, and the owner of the server decides.
+func logger(to *logrus.Entry, fatal func(error)) *zap.Logger {
+	return zap.New(&bridge{to: to}, zap.WithFatalHook(fatalHook(fatal)))
+}
+
+// levels maps etcd's levels to ours; others are dropped.
+var levels = map[zapcore.Level]logrus.Level{
+	zapcore.WarnLevel:   logrus.DebugLevel,
+	zapcore.ErrorLevel:  logrus.WarnLevel,
+	zapcore.DPanicLevel: logrus.ErrorLevel,
+	zapcore.PanicLevel:  logrus.ErrorLevel,
+	zapcore.FatalLevel:  logrus.ErrorLevel,
+}
+
+// bridge is a zap core that writes to logrus.
+type bridge struct{ to *logrus.Entry }
+
+func (b *bridge) Enabled(l zapcore.Level) bool {
+	level, ok := levels[l]
+	return ok && b.to.Logger.IsLevelEnabled(level)
+}
+
+func (b *bridge) With(fields []zapcore.Field) zapcore.Core {
+	return &bridge{to: b.to.WithFields(plain(fields))}
+}
+
+func (b *bridge) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if b.Enabled(e.Level) {
+		return ce.AddCore(e, b)
+	}
+	return ce
+}
+
+func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	b.to.WithFields(plain(fields)).Log(levels[e.Level], e.Message)
+	return nil
+}
+
+func (b *bridge) Sync() error { return nil }
+
+// plain turns zap's fields into ours.
+func plain(fields []zapcore.Field) logrus.Fields {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(enc)
+	}
+	return enc.Fields
+}
+
+type fatalHook func(error)
+
+func (report fatalHook) OnWrite(ce *zapcore.CheckedEntry, _ []zapcore.Field) {
+	report(errors.New(ce.Message))
+	runtime.Goexit()
+}

@@ -1,0 +1,197 @@
+// Package embedded runs an etcd member inside the process, alone on one machine
+// or as one of several, so that netmasters need no separate store.
+//
+// Nothing outside this package knows that the store is in the same process:
+// netmaster talks to its own member through objdb and the client URL, like
+// everybody else. That keeps one code path, and other processes (agents, an
+// operator's etcdctl) can use the same URL.
+//
+// The data directory decides. A member that has data is started from it; the
+// peers map is used once, when the cluster is founded, and must afterwards be
+// the one it was founded with, which is checked.
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const (
+	heartbeatMs = 100
+	electionMs  = 500 // also what a takeover of leadership may take longer when etcd's leader dies with the holder
+
+	// History is for watches to resume; who was away longer lists again.
+	compactionMode      = "periodic"
+	compactionRetention = "5m"
+
+	quotaBytes = 4 << 30
+	maxTxnOps  = 1024
+)
+
+// Config describes the member.
+type Config struct {
+	Dir       string // data directory; created, reused at restart
+	Name      string
+	ClientURL string            // listened on and advertised to clients
+	PeerURL   string            // listened on and advertised to peers
+	Peers     map[string]string // name -> peer URL of all members, this one included; empty: alone
+
+	// For https URLs. With a CAFile clients and peers must present a certificate of it.
+	CertFile, KeyFile, CAFile string
+
+	Log *logrus.Entry
+}
+
+// Server is a running member.
+type Server struct {
+	etcd   *embed.Etcd
+	errs   chan error
+	client string
+
+	stop    sync.Once
+	stopped chan struct{} // closed when etcd has been closed
+	relayed chan struct{} // closed when no more errors are relayed
+}
+
+// Start starts the member and returns when it is ready to serve, or when ctx
+// ends: a member of several has to wait for a quorum, which may come later.
+// Ready tells when.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.Log == nil {
+		cfg.Log = logrus.WithField("component", "etcd")
+	}
+	peers, err := cfg.peers()
+	if err != nil {
+		return nil, err
+	}
+	if err := claim(cfg.Dir, cfg.Name, peers); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		errs:    make(chan error, 1),
+		client:  cfg.ClientURL,
+		stopped: make(chan struct{}),
+		relayed: make(chan struct{}),
+	}
+	settings, err := cfg.settings(peers, s.fail)
+	if err != nil {
+		return nil, err
+	}
+	s.etcd, err = embed.StartEtcd(settings)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "embedded etcd %q in %s: %w", cfg.Name, cfg.Dir, err)
+	}
+	go s.relay()
+	select {
+	case <-s.Ready():
+	case <-ctx.Done():
+		cfg.Log.WithField("member", cfg.Name).Info("started, waiting for a quorum")
+	}
+	return s, nil
+}
+
+// Ready is closed when the member has joined its cluster and serves.
+func (s *Server) Ready() <-chan struct{} { return s.etcd.Server.ReadyNotify() }
+
+// ClientURLs are where this member is reached.
+func (s *Server) ClientURLs() []string { return []string{s.client} }
+
+// Err carries the error that ended the member, if one does before Stop.
+func (s *Server) Err() <-chan error { return s.errs }
+
+// Stop hands leadership to another member, if it has it, and stops. When ctx
+// ends first, stopping goes on in the background.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stop.Do(func() {
+		go func() {
+			defer close(s.stopped)
+			s.etcd.Server.Stop() // before the listeners go: it tells a peer to take over
+			s.etcd.Close()
+			<-s.relayed
+		}()
+	})
+	select {
+	case <-s.stopped:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "stop embedded etcd: %w", ctx.Err())
+	}
+}
+
+// relay passes on what etcd reports until it is closed.
+func (s *Server) relay() {
+	defer close(s.relayed)
+	for err := range s.etcd.Err() {
+		s.fail(err)
+	}
+}
+
+// fail reports an error; the first one is enough.
+func (s *Server) fail(err error) {
+	select {
+	case s.errs <- fault.New(fault.Unavailable, "embedded etcd: %w", err):
+	default:
+	}
+}
+
+// settings translates the configuration for etcd.
+func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Config, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fault.New(fault.Invalid, "etcd data directory: %w", err)
+	}
+	client, err := parseURL("client", c.ClientURL)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := parseURL("peer", c.PeerURL)
+	if err != nil {
+		return nil, err
+	}
+	s := embed.NewConfig()
+	s.Name, s.Dir = c.Name, c.Dir
+	s.ListenClientUrls, s.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
+	s.ListenPeerUrls, s.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
+	s.InitialCluster = initialCluster(peers)
+	s.InitialClusterToken = "contiv"
+	s.ClientTLSInfo, s.PeerTLSInfo = c.tls(), c.tls()
+
+	s.TickMs, s.ElectionMs = heartbeatMs, electionMs
+	s.AutoCompactionMode, s.AutoCompactionRetention = compactionMode, compactionRetention
+	s.QuotaBackendBytes, s.MaxTxnOps = quotaBytes, maxTxnOps
+	s.EnableGRPCGateway = false
+
+	s.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(c.Log, fatal))
+	s.LogLevel = zapcore.WarnLevel.String() // gRPC's own logger follows this one
+	return s, nil
+}
+
+func (c Config) tls() transport.TLSInfo {
+	return transport.TLSInfo{
+		CertFile: c.CertFile, KeyFile: c.KeyFile,
+		TrustedCAFile: c.CAFile, ClientCertAuth: c.CAFile != "",
+	}
+}
+
+func parseURL(what, raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "etcd %s URL %q: %w", what, raw, err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.Path != "" {
+		return nil, fault.New(fault.Invalid, "etcd %s URL %q: must be http(s)://host:port", what, raw)
+	}
+	return u, nil
+}
+
+// String is for logs.
+func (s *Server) String() string { return fmt.Sprintf("embedded etcd at %s", s.client) }
