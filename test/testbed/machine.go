@@ -115,6 +115,9 @@ func (m *machine) stop() error {
 		m.holder.Wait() // ends with the signal that process 1 got
 		return nil
 	}
+	if m.pid == 0 {
+		return nil
+	}
 	return waitGone(m.pid)
 }
 

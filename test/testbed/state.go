@@ -1,28 +1,73 @@
 package testbed
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
 // state is what a later process needs to find a detached bed again.
 type state struct {
-	Bin    string `json:"bin"`
-	Fabric int    `json:"fabric"` // process ids
-	Nodes  []int  `json:"nodes"`
+	Bin    string   `json:"bin"`
+	Fabric holder   `json:"fabric"`
+	Nodes  []holder `json:"nodes"`
+}
+
+// holder identifies a machine's first process. A process id alone may belong to
+// somebody else by the time it is read; together with the start time it does not.
+type holder struct {
+	PID     int    `json:"pid"`
+	Started string `json:"started"` // clock ticks since boot
+}
+
+func (m *machine) holderOf() (holder, error) {
+	started, err := startTime(m.pid)
+	return holder{m.pid, started}, err
+}
+
+// machine gives back the machine, without a process if it is gone.
+func (h holder) machine(name, dir string) *machine {
+	m := &machine{name: name, dir: dir}
+	if started, err := startTime(h.PID); err == nil && started == h.Started {
+		m.pid = h.PID
+	}
+	return m
+}
+
+// startTime reads field 22 of a process's stat, see proc(5).
+func startTime(pid int) (string, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", err
+	}
+	// The second field is a name in parentheses and may contain blanks.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 20 {
+		return "", fmt.Errorf("/proc/%d/stat: %d fields after the name", pid, len(fields))
+	}
+	return fields[19], nil
 }
 
 func (b *Bed) stateFile() string { return filepath.Join(b.Dir, "bed.json") }
 
 func (b *Bed) save() error {
-	s := state{Bin: b.Bin, Fabric: b.fabric.pid}
+	s := state{Bin: b.Bin}
+	var err error
+	if s.Fabric, err = b.fabric.holderOf(); err != nil {
+		return err
+	}
 	for _, n := range b.Nodes {
-		s.Nodes = append(s.Nodes, n.pid)
+		h, err := n.holderOf()
+		if err != nil {
+			return err
+		}
+		s.Nodes = append(s.Nodes, h)
 	}
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -50,14 +95,14 @@ func Open(dir string) (*Bed, error) {
 		return nil, fmt.Errorf("%s: %w", b.stateFile(), err)
 	}
 	b.Bin = s.Bin
-	b.fabric = &machine{name: "fabric", dir: filepath.Join(dir, "fabric"), pid: s.Fabric}
-	for i, pid := range s.Nodes {
+	b.fabric = s.Fabric.machine("fabric", filepath.Join(dir, "fabric"))
+	for i, h := range s.Nodes {
 		n := b.newNode(i + 1)
-		n.machine = &machine{name: n.Name, dir: filepath.Join(dir, n.Name), pid: pid}
+		n.machine = h.machine(n.Name, filepath.Join(dir, n.Name))
 		b.Nodes = append(b.Nodes, n)
 	}
 	return b, nil
 }
 
 // Alive tells whether the node still runs.
-func (n *Node) Alive() bool { return syscall.Kill(n.pid, 0) == nil }
+func (n *Node) Alive() bool { return n.pid != 0 && syscall.Kill(n.pid, 0) == nil }
