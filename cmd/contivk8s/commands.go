@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
+)
+
+const (
+	// How long an ADD waits for a server that is being restarted, and how
+	// often it looks.
+	patience = 15 * time.Second
+	interval = 50 * time.Millisecond
+	// Limit for commands other than ADD.
+	otherTimeout = 60 * time.Second
+)
+
+// carryOut has the server do a command and returns what is to be printed.
+func (s settings) carryOut(r cniwire.Request) ([]byte, error) {
+	limit := otherTimeout
+	if r.Command == cniwire.Add {
+		limit = s.timeout()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("encode request: %v", err), "")
+	}
+	answer, err := s.insist(ctx, r.Command, body)
+	var refusal *types.Error
+	if err == nil || errors.As(err, &refusal) {
+		return answer, err
+	}
+	return nil, s.withoutServer(r, err)
+}
+
+// insist posts a request. An ADD is posted again while there is nobody to
+// answer: it is idempotent, so it does no harm if the server died with the
+// first one half done.
+func (s settings) insist(ctx context.Context, command string, body []byte) ([]byte, error) {
+	answer, err := post(ctx, s.Socket, cniwire.PathV2, body)
+	if command != cniwire.Add {
+		return answer, err
+	}
+	giveUp := time.NewTimer(patience)
+	defer giveUp.Stop()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for isUnanswered(err) {
+		select {
+		case <-tick.C:
+			answer, err = post(ctx, s.Socket, cniwire.PathV2, body)
+		case <-giveUp.C:
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+	return answer, err
+}
+
+func isUnanswered(err error) bool {
+	var refusal *types.Error
+	return err != nil && !errors.As(err, &refusal)
+}
+
+// withoutServer decides what a command comes to that nobody answered.
+func (s settings) withoutServer(r cniwire.Request, cause error) error {
+	switch r.Command {
+	case cniwire.Del:
+		if err := pending.Open(s.StateDir).Put(r); err != nil {
+			return types.NewError(types.ErrIOFailure, fmt.Sprintf("CNI server: %v; %v", cause, err), "")
+		}
+		return nil
+	case cniwire.Status:
+		return types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("CNI server: %v", cause), "")
+	}
+	return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("CNI server: %v", cause), "")
+}

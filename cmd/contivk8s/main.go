@@ -1,0 +1,96 @@
+// Command contivk8s is the CNI plugin that container runtimes run.
+//
+// It lives for one command: it reads the CNI environment and the network
+// configuration, passes both to the CNI server in netplugin over a unix socket
+// and prints the answer. VERSION needs no server, DEL succeeds without one (the
+// deletion is queued on disk), ADD waits a while for one that is restarting.
+//
+// A runtime runs it several times per pod, so it starts fast: it imports
+// neither an HTTP library nor anything that sets itself up at start.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/containernetworking/cni/pkg/version"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
+	"github.com/contiv/netplugin/utils/buildinfo"
+)
+
+func main() {
+	if slices.ContainsFunc(os.Args[1:], isVersionFlag) {
+		fmt.Println(buildinfo.Get())
+		return
+	}
+	var run invocation
+	err := skel.PluginMainFuncsWithError(skel.CNIFuncs{
+		Add:    run.command(cniwire.Add),
+		Del:    run.command(cniwire.Del),
+		Check:  run.command(cniwire.Check),
+		GC:     run.command(cniwire.GC),
+		Status: run.command(cniwire.Status),
+	}, version.PluginSupports(netconf.Versions()...), "contivk8s connects containers to contiv networks; container runtimes run it")
+	if err != nil {
+		os.Exit(run.fail(err))
+	}
+}
+
+func isVersionFlag(arg string) bool {
+	return slices.Contains([]string{"-version", "--version", "-v"}, arg)
+}
+
+// invocation is the one command this process carries out.
+type invocation struct {
+	settings settings
+}
+
+// command makes the function that skel calls for a command.
+func (i *invocation) command(name string) func(*skel.CmdArgs) error {
+	return func(args *skel.CmdArgs) error {
+		i.settings = readSettings(args.StdinData)
+		log, err := openLog(i.settings)
+		if err != nil {
+			return types.NewError(types.ErrIOFailure, err.Error(), "")
+		}
+		result, err := i.settings.carryOut(cniwire.Request{
+			Command:     name,
+			ContainerID: args.ContainerID,
+			Netns:       args.Netns,
+			IfName:      args.IfName,
+			Args:        args.Args,
+			Path:        args.Path,
+			Stdin:       args.StdinData,
+		})
+		log.outcome(name, args, err)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stdout.Write(result); err != nil {
+			return types.NewError(types.ErrIOFailure, fmt.Sprintf("print result: %v", err), "")
+		}
+		return nil
+	}
+}
+
+// fail prints an error as the CNI specification wants it and returns the exit code.
+func (i *invocation) fail(e *types.Error) int {
+	document := struct {
+		CNIVersion string `json:"cniVersion,omitempty"`
+		*types.Error
+	}{i.settings.CNIVersion, e}
+	data, err := json.MarshalIndent(document, "", "    ")
+	if err == nil {
+		_, err = os.Stdout.Write(data)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "contivk8s:", e, err)
+	}
+	return 1
+}

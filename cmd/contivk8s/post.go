@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"strconv"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+)
+
+// post sends one request over the unix socket and returns the body of the
+// answer. An answer that is a refusal is an error of type *types.Error, any
+// other error means that there was no answer.
+//
+// This is HTTP/1.0 as far as the two need it. The standard library's client
+// would add half a millisecond to the start of every invocation.
+func post(ctx context.Context, socket, path string, body []byte) (answer []byte, err error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return nil, err
+		}
+	}
+	head := fmt.Sprintf("POST %s HTTP/1.0\r\nHost: contiv\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, len(body))
+	if _, err := conn.Write(append([]byte(head), body...)); err != nil {
+		return nil, fmt.Errorf("send request to %s: %w", socket, err)
+	}
+	status, answer, err := readAnswer(conn)
+	if err != nil {
+		return nil, fmt.Errorf("read answer from %s: %w", socket, err)
+	}
+	if status == statusOK {
+		return answer, nil
+	}
+	return nil, refusal(status, answer)
+}
+
+const statusOK = 200
+
+// readAnswer reads status and body; a body that breaks off is an error.
+func readAnswer(from io.Reader) (status int, body []byte, err error) {
+	reader := textproto.NewReader(bufio.NewReader(from))
+	line, err := reader.ReadLine()
+	if err != nil {
+		return 0, nil, err
+	}
+	protocol, rest, _ := strings.Cut(line, " ")
+	code, _, _ := strings.Cut(rest, " ")
+	if status, err = strconv.Atoi(code); err != nil || !strings.HasPrefix(protocol, "HTTP/1.") {
+		return 0, nil, fmt.Errorf("%.60q is no HTTP status", line)
+	}
+	header, err := reader.ReadMIMEHeader()
+	if err != nil {
+		return 0, nil, err
+	}
+	length, err := strconv.Atoi(header.Get("Content-Length"))
+	if err != nil || length < 0 || length > cniwire.MaxBody {
+		return 0, nil, fmt.Errorf("content length %q", header.Get("Content-Length"))
+	}
+	body = make([]byte, length)
+	if _, err := io.ReadFull(reader.R, body); err != nil {
+		return 0, nil, err
+	}
+	return status, body, nil
+}
+
+// refusal is the CNI error in an answer, or one made from the status if
+// something else than our server answered.
+func refusal(status int, body []byte) error {
+	var e types.Error
+	if err := json.Unmarshal(body, &e); err != nil || e.Msg == "" {
+		return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("CNI server answered with status %d: %.200q", status, body), "")
+	}
+	return &e
+}

@@ -1,0 +1,223 @@
+package k8splugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniresult"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// add gives a container its interface, or the answer it was given before.
+func (s *Server) add(ctx context.Context, c *call) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Add)
+	defer cancel()
+	netns, err := openForeign(c.Netns)
+	if err != nil {
+		return nil, err
+	}
+	defer netns.Close()
+	unlock, err := s.locks.lock(ctx, c.id)
+	if err != nil {
+		return nil, failed(stepState, err)
+	}
+	defer unlock()
+
+	wanted, err := c.digest(netns.ID())
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.settle(ctx, c, netns, wanted)
+	if err != nil || stored != nil {
+		return stored, err
+	}
+	r, err := s.newRecord(ctx, c, netns, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.attach(ctx, c, netns, &r); err != nil {
+		if left := s.release(ctx, r); left != nil {
+			s.Log.WithField("attachment", c.id.String()).WithError(left).Warn("failed ADD is not undone yet, going on in the background")
+		}
+		return nil, err
+	}
+	return cniresult.Answer(r.Result, c.conf.PrevResult, c.conf.CNIVersion)
+}
+
+// openForeign opens the container's namespace and refuses our own: moving a
+// link there would make the host the container.
+func openForeign(path string) (*podlink.Namespace, error) {
+	netns, err := podlink.Open(path)
+	if err != nil {
+		return nil, failed(stepNetns, err)
+	}
+	own, err := netns.IsOwn()
+	if err == nil && own {
+		err = types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf("CNI_NETNS %s is the host's network namespace", path), "")
+	}
+	if err != nil {
+		return nil, failed(stepNetns, errors.Join(err, netns.Close()))
+	}
+	return netns, nil
+}
+
+// settle deals with what is there under the attachment or in its way: it
+// returns the stored answer if this ADD has been carried out before, and
+// otherwise leaves a clean slate.
+func (s *Server) settle(ctx context.Context, c *call, netns *podlink.Namespace, wanted string) ([]byte, error) {
+	queued := s.pending.Has(c.id) // a deletion the server was not there for comes first
+	if r, ok := s.store.Get(c.id); ok {
+		if !queued && r.State == attachment.Ready && r.Digest == wanted && netns.Check(r.Link) == nil {
+			return cniresult.Answer(r.Result, c.conf.PrevResult, c.conf.CNIVersion)
+		}
+		if err := s.release(ctx, r); err != nil {
+			return nil, fmt.Errorf("replace what an earlier ADD left: %w", err)
+		}
+	}
+	if queued {
+		if err := s.pending.Done(c.id); err != nil {
+			return nil, failed(stepState, err)
+		}
+	}
+	return nil, s.clearWay(ctx, c, netns)
+}
+
+// clearWay undoes attachments of other containers to the same interface of the
+// same namespace: those containers are gone, or the path or the namespace's
+// identity would not have been given to this one.
+func (s *Server) clearWay(ctx context.Context, c *call, netns *podlink.Namespace) error {
+	for _, r := range s.store.Select(func(r *attachment.Record) bool {
+		return r.IfName == c.IfName && r.ContainerID != c.ContainerID &&
+			(r.NetnsID == netns.ID() || r.Netns == c.Netns)
+	}) {
+		unlock, busy := s.locks.try(r.Attachment())
+		if busy != nil {
+			return failed(stepState, fault.New(fault.Conflict, "%s uses %s of %s, too, and is being worked on", r.Attachment(), c.IfName, c.Netns))
+		}
+		err := s.release(ctx, r)
+		unlock()
+		if err != nil {
+			return fmt.Errorf("replace %s, which used %s of %s before: %w", r.Attachment(), c.IfName, c.Netns, err)
+		}
+	}
+	return nil
+}
+
+// newRecord waits for the datapath, finds out where the container belongs and
+// writes the first checkpoint.
+func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespace, digest string) (attachment.Record, error) {
+	if err := s.awaitReady(ctx); err != nil {
+		return attachment.Record{}, err
+	}
+	where, err := s.Labels.Identify(ctx, c.args, c.conf)
+	if err != nil {
+		return attachment.Record{}, failed(stepLabels, err)
+	}
+	endpoint, err := c.endpoint(s.Mode)
+	if err != nil {
+		return attachment.Record{}, err
+	}
+	r := attachment.Record{
+		ContainerID:  c.ContainerID,
+		IfName:       c.IfName,
+		Network:      c.conf.Name,
+		Netns:        c.Netns,
+		NetnsID:      netns.ID(),
+		Digest:       digest,
+		PodNamespace: c.args[netconf.PodNamespace],
+		PodName:      c.args[netconf.PodName],
+		PodUID:       c.args[netconf.PodUID],
+		Tenant:       where.Tenant,
+		NetworkName:  where.Network,
+		Group:        where.Group,
+		Endpoint:     endpoint,
+	}
+	if err := s.store.Save(&r, attachment.Adding, time.Now()); err != nil {
+		return attachment.Record{}, failed(stepState, err)
+	}
+	return r, nil
+}
+
+// attach carries out the steps of an ADD behind the first checkpoint. When it
+// fails the caller undoes them, however far they have come.
+func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
+	log := s.Log.WithField("attachment", c.id.String())
+	log.Debug("add: port and endpoint")
+	port, endpoint, revision, err := s.create(ctx, c, r)
+	if err != nil {
+		return err
+	}
+	if endpoint.HomingHost != "" && endpoint.HomingHost != s.HostLabel {
+		r.KeepEndpoint = true
+		return failed(stepMaster, fault.New(fault.Conflict, "endpoint %s lives on host %s", r.EndpointID(), endpoint.HomingHost))
+	}
+	log.Debug("add: flows")
+	attached, err := s.Datapath.Attach(ctx, r.EndpointID(), revision)
+	if err != nil {
+		return failed(stepDatapath, err)
+	}
+	plan, err := planInterface(c, port, endpoint, attached.Network, s.Netdev())
+	if err != nil {
+		return failed(stepPod, err)
+	}
+	log.Debug("add: interface")
+	if err := netns.Move(port.PodLink, plan.link.Name, plan.mac, plan.link.MTU); err != nil {
+		return failed(stepPod, err)
+	}
+	if plan.link.Gateways, err = netns.Configure(plan.link); err != nil {
+		return failed(stepPod, err)
+	}
+	if plan.hostMAC, err = podlink.HardwareAddress(port.HostLink); err != nil {
+		return failed(stepPod, err)
+	}
+	r.HostLink, r.Link = port.HostLink, plan.link
+	if r.Result, err = plan.result(c, port); err != nil {
+		return failed(stepPod, err)
+	}
+	log.Debug("add: ready")
+	return failed(stepState, s.store.Save(r, attachment.Ready, time.Now()))
+}
+
+// create makes the switch port while the master allocates the address.
+func (s *Server) create(ctx context.Context, c *call, r *attachment.Record) (port drivers.Port, endpoint mastercfg.CfgEndpointState, revision int64, err error) {
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		port, err = s.Datapath.PreparePort(ctx, r.EndpointID())
+		return failed(stepDatapath, err)
+	})
+	both.Go(func() (err error) {
+		endpoint, revision, err = s.Master.CreateEndpoint(ctx, createRequest(c, r, s.HostLabel))
+		return failed(stepMaster, err)
+	})
+	err = both.Wait()
+	return port, endpoint, revision, err
+}
+
+func createRequest(c *call, r *attachment.Record, host string) mastercfg.CreateEndpointRequest {
+	request := mastercfg.CreateEndpointRequest{
+		TenantName:   r.Tenant,
+		NetworkName:  r.NetworkName,
+		ServiceName:  r.Group,
+		EndpointID:   r.Endpoint,
+		EPCommonName: r.PodName,
+		ConfigEP:     mastercfg.ConfigEP{Container: r.Endpoint, Host: host, ServiceName: r.Group},
+	}
+	v4, v6, _ := c.conf.Preferred() // checked when the configuration was read
+	if v4.IsValid() {
+		request.ConfigEP.IPAddress = v4.String()
+	}
+	if v6.IsValid() {
+		request.ConfigEP.IPv6Address = v6.String()
+	}
+	return request
+}

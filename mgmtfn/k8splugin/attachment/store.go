@@ -1,0 +1,142 @@
+package attachment
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/durable"
+)
+
+const suffix = ".json"
+
+// Store is the directory of checkpoints with a copy in memory. Callers see to
+// it that one attachment is written by one of them at a time.
+type Store struct {
+	dir string
+
+	mu      sync.Mutex
+	records map[cniwire.Attachment]Record
+}
+
+// Open reads all checkpoints. Files that are none are set aside and reported
+// in problems; they do not keep the server from starting.
+func Open(dir string) (store *Store, problems []error, err error) {
+	if err := durable.MakeDir(dir); err != nil {
+		return nil, nil, err
+	}
+	if err := durable.Sweep(dir); err != nil {
+		return nil, nil, err
+	}
+	names, err := durable.List(dir, suffix)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &Store{dir: dir, records: map[cniwire.Attachment]Record{}}
+	for _, name := range names {
+		r, err := read(filepath.Join(dir, name))
+		if err == nil && r.Attachment().String()+suffix != name {
+			err = fmt.Errorf("checkpoint %s is about %s", name, r.Attachment())
+		}
+		if err != nil {
+			path := filepath.Join(dir, name)
+			problems = append(problems, errors.Join(err, os.Rename(path, path+".corrupt")))
+			continue
+		}
+		s.records[r.Attachment()] = r
+	}
+	return s, problems, nil
+}
+
+func read(path string) (Record, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Record{}, fmt.Errorf("read checkpoint: %w", err)
+	}
+	r, err := decode(data)
+	if err != nil {
+		return Record{}, fmt.Errorf("checkpoint %s is corrupt: %w", path, err)
+	}
+	return r, nil
+}
+
+func decode(data []byte) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return Record{}, err
+	}
+	if err := r.Attachment().Validate(); err != nil {
+		return Record{}, err
+	}
+	if !slices.Contains([]State{Adding, Ready, Deleting}, r.State) {
+		return Record{}, fmt.Errorf("unknown state %q", r.State)
+	}
+	if r.Tenant == "" || r.NetworkName == "" || r.Endpoint == "" {
+		return Record{}, fmt.Errorf("tenant %q, network %q, endpoint %q: one is missing", r.Tenant, r.NetworkName, r.Endpoint)
+	}
+	return r, nil
+}
+
+// Save makes a record durable in a state.
+func (s *Store) Save(r *Record, state State, now time.Time) error {
+	next := *r
+	next.State, next.Since = state, now
+	data, err := json.MarshalIndent(next, "", "  ")
+	if err != nil {
+		return fmt.Errorf("checkpoint of %s: %w", r.Attachment(), err)
+	}
+	if err := durable.Write(s.path(r.Attachment()), data); err != nil {
+		return fmt.Errorf("checkpoint of %s: %w", r.Attachment(), err)
+	}
+	*r = next
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[r.Attachment()] = next
+	return nil
+}
+
+// Remove forgets an attachment.
+func (s *Store) Remove(a cniwire.Attachment) error {
+	if err := durable.Remove(s.path(a)); err != nil {
+		return fmt.Errorf("checkpoint of %s: %w", a, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.records, a)
+	return nil
+}
+
+// Get returns the record of an attachment, if there is one.
+func (s *Store) Get(a cniwire.Attachment) (Record, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.records[a]
+	return r, ok
+}
+
+// Select returns the records that match, in the order of their names.
+func (s *Store) Select(match func(*Record) bool) []Record {
+	s.mu.Lock()
+	var found []Record
+	for _, r := range s.records {
+		if match(&r) {
+			found = append(found, r)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(found, func(a, b Record) int {
+		return strings.Compare(a.Attachment().String(), b.Attachment().String())
+	})
+	return found
+}
+
+func (s *Store) path(a cniwire.Attachment) string {
+	return filepath.Join(s.dir, a.String()+suffix)
+}

@@ -1,0 +1,100 @@
+package k8splugin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/containernetworking/cni/pkg/utils"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
+)
+
+// call is a request, read and checked.
+type call struct {
+	cniwire.Request
+	id   cniwire.Attachment
+	args netconf.Args
+	conf *netconf.Conf
+}
+
+// needs says which parts of a request a command uses.
+type needs struct {
+	attachment bool
+	netns      bool
+	conf       bool
+}
+
+var commandNeeds = map[string]needs{
+	cniwire.Add:    {attachment: true, netns: true, conf: true},
+	cniwire.Check:  {attachment: true, netns: true, conf: true},
+	cniwire.Del:    {attachment: true},
+	cniwire.GC:     {conf: true},
+	cniwire.Status: {},
+}
+
+// newCall checks a request as far as its command needs it.
+func newCall(r cniwire.Request) (*call, error) {
+	need, ok := commandNeeds[r.Command]
+	if !ok {
+		return nil, types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf("unknown CNI_COMMAND: %q", r.Command), "")
+	}
+	c := &call{Request: r, id: r.Attachment(), args: netconf.ParseArgs(r.Args)}
+	if need.attachment {
+		if err := c.id.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	if need.netns && r.Netns == "" {
+		return nil, types.NewError(types.ErrInvalidEnvironmentVariables, "CNI_NETNS is missing", "")
+	}
+	if need.conf {
+		conf, err := netconf.Parse(r.Stdin)
+		if err != nil {
+			return nil, err
+		}
+		c.conf = conf
+	}
+	return c, nil
+}
+
+// endpoint is the identity of the call's endpoint within its network.
+func (c *call) endpoint(mode Mode) (string, error) {
+	id := c.ContainerID
+	if infra := c.args[netconf.InfraContainerID]; mode == Kubernetes && infra != "" {
+		if err := utils.ValidateContainerID(infra); err != nil {
+			return "", types.NewError(types.ErrInvalidEnvironmentVariables,
+				fmt.Sprintf("CNI_ARGS: %s %q is no container id", netconf.InfraContainerID, infra), "")
+		}
+		id = infra
+	}
+	if c.IfName != firstInterface {
+		id += "@" + c.IfName
+	}
+	return id, nil
+}
+
+// firstInterface is what container runtimes call the interface every container has.
+const firstInterface = "eth0"
+
+// digest is equal for two ADDs that ask for the same: everything the outcome
+// depends on, apart from the attachment itself. The previous result is left
+// out; it is joined to each answer anew.
+func (c *call) digest(namespaceID string) (string, error) {
+	conf := *c.conf
+	conf.CNIVersion, conf.PrevResult = "", nil
+	conf.ValidAttachments, conf.ValidAttachmentsOld = nil, nil
+	data, err := json.Marshal(struct {
+		Netns, ID string
+		Args      netconf.Args
+		Conf      netconf.Conf
+	}{c.Netns, namespaceID, c.args, conf})
+	if err != nil {
+		return "", fmt.Errorf("digest of %s: %w", c.id, err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,81 @@
+package k8splugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// check compares an attachment with what ADD promised: the interface in the
+// container, the link and port on the host, the flows, and the reservation of
+// the address. Everything that is missing is named. What plugins behind us
+// added is not looked at.
+func (s *Server) check(ctx context.Context, c *call) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
+	defer cancel()
+	unlock, err := s.locks.lock(ctx, c.id)
+	if err != nil {
+		return failed(stepState, err)
+	}
+	defer unlock()
+	r, ok := s.store.Get(c.id)
+	if !ok || r.State != attachment.Ready {
+		return failed(stepState, fault.New(fault.NotFound, "attachment %s is unknown", c.id))
+	}
+	netns, err := openForeign(c.Netns)
+	if err != nil {
+		return err
+	}
+	defer netns.Close()
+	missing := errors.Join(
+		netns.Check(r.Link),
+		podlink.CheckHostLink(r.HostLink),
+		s.checkPort(r),
+	)
+	if missing == nil {
+		// Only now: for an endpoint without a port this waits in vain.
+		missing = s.checkEndpoint(ctx, r)
+	}
+	return failed(stepCheck, missing)
+}
+
+func (s *Server) checkPort(r attachment.Record) error {
+	if s.Ports == nil {
+		return nil
+	}
+	for _, port := range s.Ports() {
+		if port.EndpointID == r.EndpointID() {
+			return comparePort(r, port)
+		}
+	}
+	return fmt.Errorf("switch port of endpoint %s is missing", r.EndpointID())
+}
+
+func comparePort(r attachment.Record, port drivers.Port) error {
+	if port.HostLink != r.HostLink {
+		return fmt.Errorf("switch port of endpoint %s is %s, not %s", r.EndpointID(), port.HostLink, r.HostLink)
+	}
+	return nil
+}
+
+// checkEndpoint asks for the flows of the endpoint as the store has it now and
+// compares its addresses with those the container uses.
+func (s *Server) checkEndpoint(ctx context.Context, r attachment.Record) error {
+	attached, err := s.Datapath.Attach(ctx, r.EndpointID(), 0)
+	if err != nil {
+		return fmt.Errorf("flows of endpoint %s: %w", r.EndpointID(), err)
+	}
+	var errs []error
+	for _, address := range r.Link.Addresses {
+		bare := address.Addr().String()
+		if attached.Endpoint.IPAddress != bare && attached.Endpoint.IPv6Address != bare {
+			errs = append(errs, fmt.Errorf("address %s is no longer reserved for endpoint %s", bare, r.EndpointID()))
+		}
+	}
+	return errors.Join(errs...)
+}

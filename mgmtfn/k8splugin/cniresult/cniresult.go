@@ -1,0 +1,153 @@
+// Package cniresult writes what ADD answers, in any version of the CNI
+// specification.
+//
+// Our own part is built once, in the newest form, and kept with the attachment.
+// Each answer joins it to the result of the plugins that ran before (what they
+// reported stays, and stays first) and converts the whole to the version the
+// network configuration speaks.
+package cniresult
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/version"
+)
+
+// Facts are what an attachment has to report.
+type Facts struct {
+	HostLink, HostMAC string // switch side
+	Name, MAC         string // container side
+	Netns             string
+	MTU               int
+	Addresses         []netip.Prefix
+	NetworkGateways   []netip.Addr // of the networks, for the addresses
+	DefaultRoutes     []netip.Addr // gateways of the default routes made
+	DNS               types.DNS
+}
+
+// newest is the version our part is kept in.
+const newest = types100.ImplementedSpecVersion
+
+// firstWithMTU is the version that added "mtu" to interfaces.
+const firstWithMTU = "1.1.0"
+
+// Indices of our interfaces within our part.
+const (
+	hostSide = iota
+	containerSide
+)
+
+// Build makes our part of the result.
+func Build(f Facts) *types100.Result {
+	r := &types100.Result{
+		CNIVersion: newest,
+		Interfaces: []*types100.Interface{
+			hostSide:      {Name: f.HostLink, Mac: f.HostMAC},
+			containerSide: {Name: f.Name, Mac: f.MAC, Mtu: f.MTU, Sandbox: f.Netns},
+		},
+		DNS: f.DNS,
+	}
+	for _, a := range f.Addresses {
+		r.IPs = append(r.IPs, &types100.IPConfig{
+			Interface: types100.Int(containerSide),
+			Address:   net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())},
+			Gateway:   sameFamily(f.NetworkGateways, a.Addr()),
+		})
+	}
+	for _, gateway := range f.DefaultRoutes {
+		r.Routes = append(r.Routes, &types.Route{Dst: defaultDestination(gateway), GW: gateway.AsSlice()})
+	}
+	return r
+}
+
+func sameFamily(gateways []netip.Addr, a netip.Addr) net.IP {
+	for _, g := range gateways {
+		if g.Is4() == a.Is4() {
+			return g.AsSlice()
+		}
+	}
+	return nil
+}
+
+func defaultDestination(gateway netip.Addr) net.IPNet {
+	bits := gateway.BitLen()
+	return net.IPNet{IP: make(net.IP, bits/8), Mask: net.CIDRMask(0, bits)}
+}
+
+// Answer joins our part to the previous result (raw, of the same version;
+// empty: none) and writes it in a version.
+func Answer(own, previous json.RawMessage, cniVersion string) ([]byte, error) {
+	ours, err := parse(own, newest)
+	if err != nil {
+		return nil, fmt.Errorf("stored result: %w", err)
+	}
+	whole := &types100.Result{CNIVersion: newest}
+	if len(previous) > 0 && string(previous) != "null" {
+		if whole, err = parse(previous, cniVersion); err != nil {
+			return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("prevResult: %v", err), "")
+		}
+	}
+	merge(whole, ours)
+	if older, err := version.GreaterThan(firstWithMTU, cniVersion); err == nil && older {
+		for _, i := range whole.Interfaces {
+			i.Mtu = 0
+		}
+	}
+	converted, err := whole.GetAsVersion(cniVersion)
+	if err != nil {
+		return nil, types.NewError(types.ErrIncompatibleCNIVersion, fmt.Sprintf("result: %v", err), "")
+	}
+	data, err := json.MarshalIndent(converted, "", "    ")
+	if err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return data, nil
+}
+
+// parse reads a result and lifts it to the newest version. Results before
+// 1.0.0 need not say their version: it is that of the configuration.
+func parse(raw json.RawMessage, cniVersion string) (*types100.Result, error) {
+	conf := &types.PluginConf{CNIVersion: cniVersion}
+	if err := json.Unmarshal(raw, &conf.RawPrevResult); err != nil {
+		return nil, err
+	}
+	for name, value := range conf.RawPrevResult {
+		// The conversions take every element for granted.
+		if list, ok := value.([]any); ok && slices.Contains(list, nil) {
+			return nil, fmt.Errorf("%s: null is no element", name)
+		}
+	}
+	if err := version.ParsePrevResult(conf); err != nil {
+		return nil, err
+	}
+	if conf.PrevResult == nil {
+		return nil, fmt.Errorf("no result")
+	}
+	return types100.NewResultFromResult(conf.PrevResult)
+}
+
+// merge appends ours to whole; interface numbers move up behind those that
+// are there, and the resolver counts only if nobody has named one before.
+func merge(whole, ours *types100.Result) {
+	offset := len(whole.Interfaces)
+	for _, i := range ours.Interfaces {
+		whole.Interfaces = append(whole.Interfaces, i.Copy())
+	}
+	for _, ip := range ours.IPs {
+		ip = ip.Copy()
+		if ip.Interface != nil {
+			*ip.Interface += offset
+		}
+		whole.IPs = append(whole.IPs, ip)
+	}
+	whole.Routes = append(whole.Routes, ours.Routes...)
+	if whole.DNS.IsEmpty() {
+		whole.DNS = ours.DNS
+	}
+}

@@ -1,0 +1,121 @@
+package k8splugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Our own CNI error codes; the specification leaves 100 and above to plugins.
+const (
+	codeInternal          uint = 100
+	codePoolExhausted     uint = 101
+	codeNoNetwork         uint = 102 // network, group or tenant not found
+	codeDatapath          uint = 103
+	codeMasterUnreachable uint = 104
+)
+
+// step is the part of a command that failed.
+type step string
+
+const (
+	stepRequest  step = "request"
+	stepNetns    step = "network namespace"
+	stepLabels   step = "labels"
+	stepState    step = "checkpoint"
+	stepMaster   step = "master"
+	stepDatapath step = "datapath"
+	stepPod      step = "pod interface"
+	stepCheck    step = "check"
+)
+
+// anyKind stands for the kinds a step has no row for.
+const anyKind fault.Kind = -1
+
+// codes maps every failure to what the runtime is told. It is the only place
+// that does.
+var codes = map[step]map[fault.Kind]uint{
+	stepRequest: {
+		fault.Malformed: types.ErrDecodingFailure,
+		fault.TooLarge:  types.ErrDecodingFailure,
+		anyKind:         types.ErrInvalidEnvironmentVariables,
+	},
+	stepNetns: {
+		fault.NotFound: types.ErrUnknownContainer, // gone, with all that was in it
+		anyKind:        types.ErrInvalidEnvironmentVariables,
+	},
+	stepLabels: {
+		fault.NotFound: types.ErrUnknownContainer,
+		fault.Invalid:  types.ErrInvalidEnvironmentVariables,
+		anyKind:        types.ErrTryAgainLater,
+	},
+	stepState: {
+		fault.NotFound: types.ErrUnknownContainer,
+		fault.Conflict: types.ErrTryAgainLater,
+		anyKind:        types.ErrIOFailure,
+	},
+	stepMaster: {
+		fault.Exhausted:        codePoolExhausted,
+		fault.NotFound:         codeNoNetwork,
+		fault.MissingReference: codeNoNetwork,
+		fault.Invalid:          types.ErrInvalidNetworkConfig,
+		fault.Conflict:         types.ErrInvalidNetworkConfig,
+		fault.InUse:            types.ErrInvalidNetworkConfig,
+		fault.Unavailable:      codeMasterUnreachable,
+		fault.NotLeader:        codeMasterUnreachable,
+		anyKind:                codeInternal,
+	},
+	stepDatapath: {anyKind: codeDatapath},
+	stepPod: {
+		fault.Invalid: types.ErrInvalidNetworkConfig,
+		anyKind:       codeDatapath,
+	},
+	stepCheck: {anyKind: codeDatapath},
+}
+
+// failure is an error with the step it happened in.
+type failure struct {
+	step  step
+	cause error
+}
+
+// failed marks an error with its step; nil stays nil.
+func failed(s step, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{step: s, cause: err}
+}
+
+func (f *failure) Error() string { return fmt.Sprintf("%s: %v", f.step, f.cause) }
+func (f *failure) Unwrap() error { return f.cause }
+
+// cniError turns any error into the one the runtime sees. Errors that are CNI
+// errors already pass; running out of time is worth another try, unless a
+// fault says what the time was spent on.
+func cniError(err error) *types.Error {
+	var ready *types.Error
+	if errors.As(err, &ready) {
+		return ready
+	}
+	var f *failure
+	if !errors.As(err, &f) {
+		f = &failure{step: stepRequest, cause: err}
+	}
+	if fault.As(err) == nil && isTimeout(err) {
+		return types.NewError(types.ErrTryAgainLater, err.Error(), string(f.step))
+	}
+	code, ok := codes[f.step][fault.KindOf(f.cause)]
+	if !ok {
+		code = codes[f.step][anyKind]
+	}
+	return types.NewError(code, err.Error(), string(f.step)+": "+fault.KindOf(f.cause).String())
+}
+
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}

@@ -1,0 +1,90 @@
+// Package durable writes small files that survive a crash whole or not at all.
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// tempPrefix marks files whose writer did not get to the rename.
+const tempPrefix = ".tmp-"
+
+// MakeDir creates a directory that only root can look into.
+func MakeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make directory %s: %w", dir, err)
+	}
+	return nil
+}
+
+// Write replaces a file: when it returns, either the whole new content is on
+// disk under the name, or an error says why the old one still is.
+func Write(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, tempPrefix)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(f.Name()))
+	}
+	return syncDir(dir)
+}
+
+// Remove deletes a file; one that is not there is no error.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}
+
+// List names the files of a directory that end in suffix. A directory that is
+// not there is empty.
+func List(dir, suffix string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", dir, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), suffix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// Sweep removes what interrupted writers left. Only for a directory that
+// nobody writes to at the moment.
+func Sweep(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, tempPrefix+"*"))
+	for _, path := range left {
+		err = errors.Join(err, Remove(path))
+	}
+	return err
+}
+
+// syncDir makes a rename in the directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}

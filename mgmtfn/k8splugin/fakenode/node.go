@@ -1,0 +1,227 @@
+package fakenode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+)
+
+// HostLabel is the name of the node.
+const HostLabel = "node1"
+
+// Node is a node's cluster, switch and directories; servers come and go on it.
+type Node struct {
+	Cluster *Cluster
+	Switch  *Switch
+	Dir     string
+}
+
+// NewNode makes a node with two networks of tenant default: default-net, dual
+// stack, and six, IPv6 only; and one of tenant blue: web, with group front.
+func NewNode(t testing.TB) *Node {
+	t.Helper()
+	node, err := OpenNode(t.TempDir())
+	if err == nil {
+		err = errors.Join(
+			node.Cluster.AddNetwork("default", "default-net", netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/64")),
+			node.Cluster.AddNetwork("default", "six", netip.Prefix{}, netip.MustParsePrefix("fd06::/64")),
+			node.Cluster.AddNetwork("blue", "web", netip.MustParsePrefix("10.2.0.0/29"), netip.Prefix{}),
+			node.Cluster.AddGroup("blue", "front"),
+		)
+	}
+	if err == nil {
+		node.Switch, err = NewSwitch(node.Cluster)
+	}
+	if err != nil {
+		t.Fatalf("make node: %v", err)
+	}
+	return node
+}
+
+// OpenNode continues a node of another process by its directory.
+func OpenNode(dir string) (*Node, error) {
+	cluster := OpenCluster(filepath.Join(dir, "cluster.json"))
+	sw, err := NewSwitch(cluster)
+	return &Node{Cluster: cluster, Switch: sw, Dir: dir}, err
+}
+
+// Socket is where the node's server listens.
+func (n *Node) Socket() string { return filepath.Join(n.Dir, "run", "cni.sock") }
+
+// StateDir is where the node's server keeps its checkpoints.
+func (n *Node) StateDir() string { return filepath.Join(n.Dir, "cni") }
+
+// Config is the configuration of a server on this node, with short times.
+func (n *Node) Config() k8splugin.Config {
+	return k8splugin.Config{
+		SocketPath: n.Socket(),
+		StateDir:   n.StateDir(),
+		Mode:       k8splugin.CNI,
+		HostLabel:  HostLabel,
+		Master:     n.Cluster,
+		Datapath:   n.Switch,
+		Ports:      n.Switch.Ports,
+		Log:        quiet(),
+		Limits: k8splugin.Limits{
+			Add:         10 * time.Second,
+			Ready:       200 * time.Millisecond,
+			RetryMin:    5 * time.Millisecond,
+			RetryMax:    50 * time.Millisecond,
+			PendingScan: 20 * time.Millisecond,
+		},
+	}
+}
+
+// quiet keeps the many refusals that tests provoke out of their output.
+func quiet() *logrus.Entry {
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	return logger.WithField("component", "cni")
+}
+
+// Start runs a server until stop is called or the test ends.
+func (n *Node) Start(t testing.TB, change ...func(*k8splugin.Config)) (stop func()) {
+	t.Helper()
+	config := n.Config()
+	for _, c := range change {
+		c(&config)
+	}
+	server, err := k8splugin.New(config)
+	if err != nil {
+		t.Fatalf("new server: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("server: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	n.AwaitServer(t)
+	return stop
+}
+
+// AwaitServer waits until a server answers.
+func (n *Node) AwaitServer(t testing.TB) {
+	t.Helper()
+	Eventually(t, "the server listens", func() bool {
+		conn, err := net.Dial("unix", n.Socket())
+		return err == nil && conn.Close() == nil
+	})
+}
+
+// Do sends a request as contivk8s does. A refusal is a *types.Error.
+func (n *Node) Do(r cniwire.Request) ([]byte, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return n.Post(cniwire.PathV2, body)
+}
+
+// Post sends any body to any path.
+func (n *Node) Post(path string, body []byte) ([]byte, error) {
+	var dialer net.Dialer
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", n.Socket())
+		},
+	}}
+	response, err := client.Post("http://contiv"+path, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode == http.StatusOK {
+		return answer, err
+	}
+	refusal := &types.Error{}
+	if err := json.Unmarshal(answer, refusal); err != nil || refusal.Msg == "" {
+		return nil, errors.New(strings.TrimSpace(response.Status + " " + string(answer)))
+	}
+	return nil, refusal
+}
+
+// Leftovers names everything an attachment leaves while it exists: ports,
+// endpoints and files. None is what a node without containers has.
+func (n *Node) Leftovers(t testing.TB) []string {
+	t.Helper()
+	var left []string
+	for _, p := range n.Switch.Ports() {
+		left = append(left, "port "+p.HostLink+" of "+p.EndpointID)
+	}
+	endpoints, err := n.Cluster.Endpoints()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range endpoints {
+		left = append(left, "endpoint "+id)
+	}
+	err = filepath.WalkDir(n.StateDir(), func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			left = append(left, "file "+path)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// NothingLeft waits until the node is as it was without containers.
+func (n *Node) NothingLeft(t testing.TB) {
+	t.Helper()
+	var left []string
+	if !poll(func() bool { left = n.Leftovers(t); return len(left) == 0 }) {
+		t.Errorf("left behind:\n\t%s", strings.Join(left, "\n\t"))
+	}
+}
+
+// Eventually waits for a condition and fails the test if it does not come true.
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	if !poll(condition) {
+		t.Fatalf("waited in vain until %s", what)
+	}
+}
+
+func poll(condition func() bool) bool {
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return condition()
+		}
+	}
+	return true
+}

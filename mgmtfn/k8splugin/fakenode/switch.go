@@ -1,0 +1,194 @@
+package fakenode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+)
+
+// Switch is a datapath of veth pairs and one Linux bridge, in the network
+// namespace of the process. A port is known by the alias of its host side; it
+// forwards once it is enslaved to the bridge.
+type Switch struct {
+	Faults
+	cluster *Cluster
+	mu      sync.Mutex // one change of links at a time
+}
+
+const (
+	bridgeName  = "br-fake"
+	aliasPrefix = "endpoint:"
+	// PortMTU is what the fake datapath carries.
+	PortMTU = 1450
+)
+
+// NewSwitch makes the bridge, if it is not there, and gives it the gateway
+// addresses of the networks.
+func NewSwitch(cluster *Cluster) (*Switch, error) {
+	err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridgeName, MTU: PortMTU}})
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("add bridge: %w", err)
+	}
+	bridge, err := netlink.LinkByName(bridgeName)
+	if err != nil {
+		return nil, err
+	}
+	s, err := cluster.read()
+	if err != nil {
+		return nil, err
+	}
+	for _, nw := range s.Networks {
+		for _, gateway := range []struct {
+			address string
+			bits    uint
+		}{{nw.Gateway, nw.SubnetLen}, {nw.IPv6Gateway, nw.IPv6SubnetLen}} {
+			if gateway.address == "" {
+				continue
+			}
+			addr, err := netlink.ParseAddr(netip.PrefixFrom(netip.MustParseAddr(gateway.address), int(gateway.bits)).String())
+			if err != nil {
+				return nil, err
+			}
+			if err := netlink.AddrReplace(bridge, addr); err != nil {
+				return nil, fmt.Errorf("add gateway %s: %w", gateway.address, err)
+			}
+		}
+	}
+	return &Switch{cluster: cluster}, netlink.LinkSetUp(bridge)
+}
+
+// Ready fails on demand only.
+func (s *Switch) Ready() error { return s.enter(Ready) }
+
+// PreparePort makes the veth pair of an endpoint, or finds it.
+func (s *Switch) PreparePort(_ context.Context, endpointID string) (drivers.Port, error) {
+	if err := s.enter(PreparePort); err != nil {
+		return drivers.Port{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	port, err := find(endpointID)
+	if err != nil || port != nil {
+		return toPort(endpointID, port), err
+	}
+	for n := 1; ; n++ {
+		veth := &netlink.Veth{
+			LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("vvport%d", n), MTU: PortMTU},
+			PeerName:  fmt.Sprintf("vport%d", n),
+		}
+		err := netlink.LinkAdd(veth)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil {
+			err = netlink.LinkSetAlias(veth, aliasPrefix+endpointID)
+		}
+		if err == nil {
+			err = netlink.LinkSetUp(veth)
+		}
+		if err != nil {
+			return drivers.Port{}, fmt.Errorf("add port of %s: %w", endpointID, err)
+		}
+		s.done(PreparePort)
+		return toPort(endpointID, veth), nil
+	}
+}
+
+// Attach has the bridge forward for the endpoint.
+func (s *Switch) Attach(_ context.Context, endpointID string, _ int64) (k8splugin.Attachment, error) {
+	if err := s.enter(Attach); err != nil {
+		return k8splugin.Attachment{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	endpoint, network, err := s.cluster.lookup(endpointID)
+	if err != nil {
+		return k8splugin.Attachment{}, err
+	}
+	port, err := find(endpointID)
+	if err != nil {
+		return k8splugin.Attachment{}, err
+	}
+	if port == nil {
+		return k8splugin.Attachment{}, fmt.Errorf("endpoint %s has no port", endpointID)
+	}
+	bridge, err := netlink.LinkByName(bridgeName)
+	if err != nil {
+		return k8splugin.Attachment{}, err
+	}
+	if err := netlink.LinkSetMaster(port, bridge); err != nil {
+		return k8splugin.Attachment{}, fmt.Errorf("forward for %s: %w", endpointID, err)
+	}
+	s.done(Attach)
+	return k8splugin.Attachment{Port: toPort(endpointID, port), Endpoint: endpoint, Network: network}, nil
+}
+
+// Detach removes the veth pair.
+func (s *Switch) Detach(_ context.Context, endpointID string) error {
+	if err := s.enter(Detach); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	port, err := find(endpointID)
+	if err != nil || port == nil {
+		return err
+	}
+	if err := netlink.LinkDel(port); err != nil {
+		return fmt.Errorf("remove port of %s: %w", endpointID, err)
+	}
+	s.done(Detach)
+	return nil
+}
+
+// Ports lists the ports; errors of the kernel show as ports missing.
+func (s *Switch) Ports() []drivers.Port {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil
+	}
+	var ports []drivers.Port
+	for _, l := range links {
+		if id, ok := strings.CutPrefix(l.Attrs().Alias, aliasPrefix); ok {
+			ports = append(ports, toPort(id, l))
+		}
+	}
+	return ports
+}
+
+// find returns the host side of an endpoint's port, nil if there is none.
+func find(endpointID string) (netlink.Link, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	for _, l := range links {
+		if l.Attrs().Alias == aliasPrefix+endpointID {
+			return l, nil
+		}
+	}
+	return nil, nil
+}
+
+func toPort(endpointID string, l netlink.Link) drivers.Port {
+	if l == nil {
+		return drivers.Port{}
+	}
+	name := l.Attrs().Name
+	return drivers.Port{
+		EndpointID: endpointID,
+		HostLink:   name,
+		PodLink:    strings.TrimPrefix(name, "v"),
+		OFPort:     uint32(l.Attrs().Index),
+		MTU:        PortMTU,
+	}
+}

@@ -1,0 +1,56 @@
+package netconf
+
+import "strings"
+
+// Keys of CNI_ARGS that kubelet sets.
+const (
+	PodNamespace     = "K8S_POD_NAMESPACE"
+	PodName          = "K8S_POD_NAME"
+	PodUID           = "K8S_POD_UID"
+	InfraContainerID = "K8S_POD_INFRA_CONTAINER_ID"
+)
+
+// Args are the key-value pairs of CNI_ARGS.
+type Args map[string]string
+
+// ParseArgs splits "k=v;k=v". A value may contain "="; the last of two equal
+// keys wins; parts without "=" are nobody's and are left out, as are keys that
+// other plugins understand and we do not.
+func ParseArgs(text string) Args {
+	args := Args{}
+	for part := range strings.SplitSeq(text, ";") {
+		key, value, found := strings.Cut(part, "=")
+		if key = strings.TrimSpace(key); found && key != "" {
+			args[key] = value
+		}
+	}
+	return args
+}
+
+// Label returns the value of a label passed as an argument: names are upper
+// case there, with "_" for every other character ("io.contiv.net-group" is
+// IO_CONTIV_NET_GROUP).
+func (a Args) Label(name string) string { return a[ArgName(name)] }
+
+// ArgName is the CNI_ARGS key of a label.
+func ArgName(label string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, label)
+}
+
+// Label returns the value of a label in args.cni.labels.
+func (c *Conf) Label(name string) string {
+	for _, l := range c.Args.CNI.Labels {
+		if l.Key == name {
+			return l.Value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,184 @@
+// Package netconf reads what a container runtime hands to a CNI plugin: the
+// network configuration on standard input and the CNI_ARGS variable.
+//
+// Both come from outside, so every parser here answers with a CNI error that
+// says what is wrong, and is fuzzed. Unknown fields are ignored, as the CNI
+// specification asks.
+package netconf
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+)
+
+// PluginType is the name of our program, and the only IPAM type we accept:
+// addresses come from the network's own pool.
+const PluginType = "contivk8s"
+
+// Versions of the CNI specification that we speak, oldest first.
+func Versions() []string { return []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"} }
+
+// Conf is the network configuration of one plugin.
+type Conf struct {
+	CNIVersion string          `json:"cniVersion"`
+	Name       string          `json:"name"`
+	Type       string          `json:"type"`
+	MTU        int             `json:"mtu"` // 0: the network's
+	Tenant     string          `json:"tenant"`
+	Network    string          `json:"network"`
+	Group      string          `json:"group"`
+	Socket     string          `json:"socket"`   // of the server
+	StateDir   string          `json:"stateDir"` // where deletions are queued
+	LogFile    string          `json:"logFile"`  // empty: standard error
+	LogLevel   string          `json:"logLevel"` // debug: log what succeeds, too
+	Timeout    int             `json:"timeout"`  // seconds for an ADD, 0: 120
+	IPAM       types.IPAM      `json:"ipam"`
+	DNS        types.DNS       `json:"dns"`
+	Args       Conventions     `json:"args"`
+	Runtime    RuntimeConfig   `json:"runtimeConfig"`
+	PrevResult json.RawMessage `json:"prevResult"`
+
+	// Attachments that still exist, for GC. The second is the name that early
+	// drafts of the specification used.
+	ValidAttachments    *[]types.GCAttachment `json:"cni.dev/valid-attachments"`
+	ValidAttachmentsOld *[]types.GCAttachment `json:"cni.dev/attachments"`
+}
+
+// Conventions is the "args" member as the CNI conventions describe it.
+type Conventions struct {
+	CNI struct {
+		Labels []Label `json:"labels"`
+	} `json:"cni"`
+}
+
+// Label is one label of the container.
+type Label struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// RuntimeConfig holds the dynamic capabilities we use. Port mappings and
+// bandwidth belong to chained plugins and to endpoint groups.
+type RuntimeConfig struct {
+	IPs []string `json:"ips"` // preferred addresses, with or without prefix length
+	Mac string   `json:"mac"`
+	DNS struct {
+		Servers  []string `json:"servers"`
+		Searches []string `json:"searches"`
+		Options  []string `json:"options"`
+	} `json:"dns"`
+}
+
+// Parse reads and checks a network configuration. Errors are of type
+// *types.Error with the CNI code the runtime should see.
+func Parse(data []byte) (*Conf, error) {
+	c := &Conf{}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("network configuration: %v", err), "")
+	}
+	if c.CNIVersion == "" {
+		c.CNIVersion = "0.1.0" // what the specification says of a configuration without version
+	}
+	if !slices.Contains(Versions(), c.CNIVersion) {
+		return nil, types.NewError(types.ErrIncompatibleCNIVersion,
+			fmt.Sprintf("network configuration %q: cniVersion %q is not supported", c.Name, c.CNIVersion),
+			"supported: "+strings.Join(Versions(), ", "))
+	}
+	return c, c.check()
+}
+
+// check refuses what ADD could not honour.
+func (c *Conf) check() error {
+	invalid := func(format string, args ...any) error {
+		return types.NewError(types.ErrInvalidNetworkConfig,
+			fmt.Sprintf("network configuration %q: ", c.Name)+fmt.Sprintf(format, args...), "")
+	}
+	switch {
+	case c.Name == "":
+		return invalid("name is missing")
+	case c.IPAM.Type != "" && c.IPAM.Type != PluginType:
+		return invalid("ipam.type %q: addresses come from the contiv network, leave ipam out", c.IPAM.Type)
+	case c.MTU != 0 && (c.MTU < minMTU || c.MTU > maxMTU):
+		return invalid("mtu %d: want %d to %d", c.MTU, minMTU, maxMTU)
+	case c.Timeout < 0 || c.Timeout > maxTimeout:
+		return invalid("timeout %d: want 1 to %d seconds", c.Timeout, maxTimeout)
+	case c.Runtime.Mac != "":
+		return types.NewError(types.ErrUnsupportedField,
+			fmt.Sprintf("network configuration %q: runtimeConfig.mac %q: hardware addresses follow from IP addresses", c.Name, c.Runtime.Mac), "")
+	}
+	if _, _, err := c.Preferred(); err != nil {
+		return invalid("runtimeConfig.ips: %v", err)
+	}
+	return nil
+}
+
+// Bounds of configured numbers: the smallest MTU of IPv4, the largest of a
+// link, and an hour.
+const (
+	minMTU     = 68
+	maxMTU     = 65535
+	maxTimeout = 3600
+)
+
+// Preferred returns the addresses the runtime asks for, at most one of each family.
+func (c *Conf) Preferred() (v4, v6 netip.Addr, err error) {
+	for _, text := range c.Runtime.IPs {
+		bare, _, _ := strings.Cut(text, "/")
+		addr, err := netip.ParseAddr(bare)
+		if err != nil {
+			return v4, v6, fmt.Errorf("%q is no IP address", text)
+		}
+		family := &v6
+		if addr.Is4() {
+			family = &v4
+		}
+		if family.IsValid() {
+			return v4, v6, fmt.Errorf("%s and %s: one address of each family can be asked for", *family, addr)
+		}
+		*family = addr
+	}
+	return v4, v6, nil
+}
+
+// Valid returns the attachments that GC must keep. A configuration that lists
+// none at all is refused: taken literally it would remove every attachment.
+func (c *Conf) Valid() (map[cniwire.Attachment]bool, error) {
+	lists := []*[]types.GCAttachment{c.ValidAttachments, c.ValidAttachmentsOld}
+	if lists[0] == nil && lists[1] == nil {
+		return nil, types.NewError(types.ErrInvalidNetworkConfig,
+			fmt.Sprintf("network configuration %q: cni.dev/valid-attachments is missing", c.Name), "")
+	}
+	valid := map[cniwire.Attachment]bool{}
+	for _, list := range lists {
+		if list == nil {
+			continue
+		}
+		for _, a := range *list {
+			valid[cniwire.Attachment{ContainerID: a.ContainerID, IfName: a.IfName}] = true
+		}
+	}
+	return valid, nil
+}
+
+// Resolver is the DNS configuration for the result: the runtime's word counts
+// more than the configuration's.
+func (c *Conf) Resolver() types.DNS {
+	dns := *c.DNS.Copy()
+	if len(c.Runtime.DNS.Servers) > 0 {
+		dns.Nameservers = c.Runtime.DNS.Servers
+	}
+	if len(c.Runtime.DNS.Searches) > 0 {
+		dns.Search = c.Runtime.DNS.Searches
+	}
+	if len(c.Runtime.DNS.Options) > 0 {
+		dns.Options = c.Runtime.DNS.Options
+	}
+	return dns
+}

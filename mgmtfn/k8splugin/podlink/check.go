@@ -1,0 +1,106 @@
+package podlink
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Check compares the container's interface with what it is to be and names
+// everything that is missing or different. What others added is none of our
+// business.
+func (n *Namespace) Check(spec Spec) error {
+	return n.do(func(nl *netlink.Handle) error {
+		link, err := nl.LinkByName(spec.Name)
+		if err != nil {
+			return fmt.Errorf("interface %s is missing in %s: %w", spec.Name, n.path, err)
+		}
+		if link.Type() != "veth" {
+			return fmt.Errorf("interface %s in %s is a %s, not our veth", spec.Name, n.path, link.Type())
+		}
+		return errors.Join(
+			checkLink(link.Attrs(), spec),
+			checkAddresses(nl, link, spec),
+			checkRoutes(nl, link, spec),
+		)
+	})
+}
+
+func checkLink(have *netlink.LinkAttrs, want Spec) error {
+	var errs []error
+	if have.HardwareAddr.String() != want.MAC {
+		errs = append(errs, fmt.Errorf("interface %s: hardware address is %s, not %s", want.Name, have.HardwareAddr, want.MAC))
+	}
+	if want.MTU != 0 && have.MTU != want.MTU {
+		errs = append(errs, fmt.Errorf("interface %s: MTU is %d, not %d", want.Name, have.MTU, want.MTU))
+	}
+	if have.Flags&net.FlagUp == 0 {
+		errs = append(errs, fmt.Errorf("interface %s is down", want.Name))
+	}
+	return errors.Join(errs...)
+}
+
+func checkAddresses(nl *netlink.Handle, link netlink.Link, spec Spec) error {
+	list, err := nl.AddrList(link, unix.AF_UNSPEC)
+	if err != nil {
+		return fmt.Errorf("list addresses of %s: %w", spec.Name, err)
+	}
+	have := map[netip.Prefix]bool{}
+	for _, a := range list {
+		if addr, ok := netip.AddrFromSlice(a.IP); ok {
+			ones, _ := a.Mask.Size()
+			have[netip.PrefixFrom(addr.Unmap(), ones)] = true
+		}
+	}
+	var errs []error
+	for _, want := range spec.Addresses {
+		if !have[want] {
+			errs = append(errs, fmt.Errorf("interface %s: address %s is missing", spec.Name, want))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkRoutes(nl *netlink.Handle, link netlink.Link, spec Spec) error {
+	list, err := nl.RouteList(link, unix.AF_UNSPEC)
+	if err != nil {
+		return fmt.Errorf("list routes of %s: %w", spec.Name, err)
+	}
+	have := map[netip.Addr]bool{}
+	for _, r := range list {
+		if gateway, ok := netip.AddrFromSlice(r.Gw); ok && isDefault(r.Dst) {
+			have[gateway.Unmap()] = true
+		}
+	}
+	var errs []error
+	for _, want := range spec.Gateways {
+		if !have[want] {
+			errs = append(errs, fmt.Errorf("interface %s: default route via %s is missing", spec.Name, want))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func isDefault(dst *net.IPNet) bool {
+	if dst == nil {
+		return true
+	}
+	ones, _ := dst.Mask.Size()
+	return ones == 0
+}
+
+// CheckHostLink tells whether the switch side of a link is still there and up.
+func CheckHostLink(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("link %s is missing on the host: %w", name, err)
+	}
+	if link.Attrs().Flags&net.FlagUp == 0 {
+		return fmt.Errorf("link %s on the host is down", name)
+	}
+	return nil
+}

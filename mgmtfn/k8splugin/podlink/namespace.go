@@ -1,0 +1,133 @@
+package podlink
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Namespace is an open network namespace of a container.
+type Namespace struct {
+	path string
+	fd   int
+	id   string
+}
+
+// threadNamespace is the namespace of the calling thread.
+const threadNamespace = "/proc/thread-self/ns/net"
+
+// Open opens a namespace by its path. A path that does not exist is
+// fault.NotFound, anything that is no network namespace fault.Invalid.
+func Open(path string) (*Namespace, error) {
+	// A fifo in place of the namespace must not hold us up.
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.NotFound, "network namespace %s does not exist", path)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "network namespace %s: %w", path, err)
+	}
+	n := &Namespace{path: path, fd: fd}
+	if n.id, err = identify(fd); err != nil {
+		return nil, errors.Join(fault.New(fault.Invalid, "%s: %w", path, err), n.Close())
+	}
+	return n, nil
+}
+
+// identify returns the identity of the namespace behind a descriptor: the
+// kernel gives each an inode of its own while it lives.
+func identify(fd int) (string, error) {
+	var mount unix.Statfs_t
+	if err := unix.Fstatfs(fd, &mount); err != nil {
+		return "", fmt.Errorf("stat file system: %w", err)
+	}
+	if mount.Type != unix.NSFS_MAGIC {
+		return "", errors.New("not a namespace")
+	}
+	if kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE); err != nil || kind != unix.CLONE_NEWNET {
+		return "", errors.New("not a network namespace")
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return "", fmt.Errorf("stat: %w", err)
+	}
+	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino), nil
+}
+
+// ID tells namespaces apart whatever paths lead to them. The id of a namespace
+// that is gone may be given to a new one.
+func (n *Namespace) ID() string { return n.id }
+
+// IsOwn tells whether this is the namespace we run in ourselves.
+func (n *Namespace) IsOwn() (bool, error) {
+	own, err := Open(threadNamespace)
+	if err != nil {
+		return false, err
+	}
+	return own.id == n.id, own.Close()
+}
+
+// Close releases the namespace; it does not end it.
+func (n *Namespace) Close() error { return unix.Close(n.fd) }
+
+// do runs work on a thread that has entered the namespace. Sockets opened
+// there stay in the namespace.
+//
+// The work gets a goroutine of its own, locked to its thread. Should the
+// thread not find back, the goroutine ends without unlocking it and the Go
+// runtime throws the thread away; no other goroutine ever runs on a thread
+// that is in the wrong namespace.
+func (n *Namespace) do(work func(nl *netlink.Handle) error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		back, err := n.enter()
+		if err != nil {
+			runtime.UnlockOSThread()
+			result <- err
+			return
+		}
+		err = n.withHandle(work)
+		if lost := back(); lost != nil {
+			result <- errors.Join(err, lost)
+			return
+		}
+		runtime.UnlockOSThread()
+		result <- err
+	}()
+	return <-result
+}
+
+// enter moves the calling thread into the namespace; back undoes it.
+func (n *Namespace) enter() (back func() error, err error) {
+	home, err := unix.Open(threadNamespace, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open own network namespace: %w", err)
+	}
+	if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
+		return nil, errors.Join(fmt.Errorf("enter network namespace %s: %w", n.path, err), unix.Close(home))
+	}
+	return func() error {
+		defer unix.Close(home)
+		if err := unix.Setns(home, unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("leave network namespace %s: %w", n.path, err)
+		}
+		return nil
+	}, nil
+}
+
+// withHandle gives work one netlink socket of the thread's namespace.
+func (n *Namespace) withHandle(work func(nl *netlink.Handle) error) error {
+	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("open netlink socket in %s: %w", n.path, err)
+	}
+	defer nl.Close()
+	return work(nl)
+}

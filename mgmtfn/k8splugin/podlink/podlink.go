@@ -1,0 +1,176 @@
+// Package podlink makes a link of the host the interface of a container.
+//
+// The switch side of the link is made elsewhere; here the other end is moved
+// into the container's network namespace, renamed, given its hardware address,
+// MTU, IP addresses and default routes, and brought up. All of it is netlink
+// from a thread inside the namespace: no child processes, no process id of the
+// container, and an error of any step is an error of the whole.
+//
+// No gratuitous ARP or neighbour advertisement is sent: the fabric learns
+// addresses from the store, and a hardware address follows from its IP address,
+// so nobody can remember an old one.
+package podlink
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Spec says what the container's interface is to be.
+type Spec struct {
+	Name      string         `json:"name"`
+	MAC       string         `json:"mac"`
+	MTU       int            `json:"mtu,omitempty"` // 0: leave it
+	Addresses []netip.Prefix `json:"addresses"`
+	Gateways  []netip.Addr   `json:"gateways,omitempty"` // default routes, at most one of each family
+	// ChecksumInSoftware has the kernel finish checksums before packets leave
+	// the container. A userspace datapath takes them off the veth as they are
+	// and would forward TCP and UDP with checksums nobody has filled in.
+	ChecksumInSoftware bool `json:"checksumInSoftware,omitempty"`
+}
+
+// txChecksum is the kernel's name of the feature that leaves checksums to the
+// device; segmentation offload depends on it and goes with it.
+const txChecksum = "tx-checksum-ip-generic"
+
+// Move brings a link of our own namespace into the container's, under its
+// final name. The name must be free there.
+func (n *Namespace) Move(link, name string, mac net.HardwareAddr, mtu int) error {
+	l, err := netlink.LinkByName(link)
+	if err != nil {
+		return fmt.Errorf("find link %s: %w", link, err)
+	}
+	if err := netlink.LinkSetNsFd(l, n.fd); err != nil {
+		return fmt.Errorf("move link %s to network namespace %s: %w", link, n.path, err)
+	}
+	return n.do(func(nl *netlink.Handle) error {
+		moved, err := nl.LinkByName(link)
+		if err != nil {
+			return fmt.Errorf("find link %s in %s: %w", link, n.path, err)
+		}
+		if err := nl.LinkSetName(moved, name); err != nil {
+			return fmt.Errorf("rename link %s to %s in %s: %w", link, name, n.path, err)
+		}
+		if err := nl.LinkSetHardwareAddr(moved, mac); err != nil {
+			return fmt.Errorf("set hardware address %s of %s: %w", mac, name, err)
+		}
+		if mtu == 0 {
+			return nil
+		}
+		if err := nl.LinkSetMTU(moved, mtu); err != nil {
+			return fmt.Errorf("set MTU %d of %s: %w", mtu, name, err)
+		}
+		return nil
+	})
+}
+
+// Configure gives a moved link its addresses and routes and brings it up. It
+// returns the gateways in use: where the container already has a default route
+// of the family, through another interface, that one stays.
+func (n *Namespace) Configure(spec Spec) (gateways []netip.Addr, err error) {
+	err = n.do(func(nl *netlink.Handle) error {
+		link, err := nl.LinkByName(spec.Name)
+		if err != nil {
+			return fmt.Errorf("find link %s in %s: %w", spec.Name, n.path, err)
+		}
+		if spec.ChecksumInSoftware {
+			if err := checksumInSoftware(spec.Name); err != nil {
+				return err
+			}
+		}
+		for _, address := range spec.Addresses {
+			if err := addAddress(nl, link, address); err != nil {
+				return err
+			}
+		}
+		if err := nl.LinkSetUp(link); err != nil {
+			return fmt.Errorf("bring up %s: %w", spec.Name, err)
+		}
+		for _, gateway := range spec.Gateways {
+			switch err := nl.RouteAdd(defaultRoute(link, gateway, spec.Addresses)); {
+			case errors.Is(err, fs.ErrExist):
+			case err != nil:
+				return fmt.Errorf("add default route via %s to %s: %w", gateway, spec.Name, err)
+			default:
+				gateways = append(gateways, gateway)
+			}
+		}
+		return nil
+	})
+	return gateways, err
+}
+
+func addAddress(nl *netlink.Handle, link netlink.Link, address netip.Prefix) error {
+	a := &netlink.Addr{IPNet: ipNet(address)}
+	if address.Addr().Is6() {
+		if err := enableIPv6(link.Attrs().Name); err != nil {
+			return err
+		}
+		// The pool gives an address to one endpoint only; without the test
+		// for duplicates it is usable at once.
+		a.Flags = unix.IFA_F_NODAD
+	}
+	if err := nl.AddrAdd(link, a); err != nil {
+		return fmt.Errorf("add address %s to %s: %w", address, link.Attrs().Name, err)
+	}
+	return nil
+}
+
+// enableIPv6 undoes what some runtimes do to every new namespace. The file
+// shown is that of the calling thread's namespace.
+func enableIPv6(name string) error {
+	path := "/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6"
+	value, err := os.ReadFile(path)
+	if err == nil && len(value) > 0 && value[0] == '1' {
+		err = os.WriteFile(path, []byte("0"), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("enable IPv6 on %s: %w", name, err)
+	}
+	return nil
+}
+
+// defaultRoute leads through the gateway, which counts as a neighbour even if
+// it lies outside of every subnet of the interface.
+func defaultRoute(link netlink.Link, gateway netip.Addr, addresses []netip.Prefix) *netlink.Route {
+	route := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
+	for _, a := range addresses {
+		if a.Contains(gateway) {
+			route.Flags = 0
+		}
+	}
+	return route
+}
+
+func checksumInSoftware(name string) error {
+	tool, err := ethtool.NewEthtool()
+	if err != nil {
+		return fmt.Errorf("open ethtool socket: %w", err)
+	}
+	defer tool.Close()
+	if err := tool.Change(name, map[string]bool{txChecksum: false}); err != nil {
+		return fmt.Errorf("turn off %s of %s: %w", txChecksum, name, err)
+	}
+	return nil
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// HardwareAddress returns the address of a link of our own namespace.
+func HardwareAddress(link string) (string, error) {
+	l, err := netlink.LinkByName(link)
+	if err != nil {
+		return "", fmt.Errorf("find link %s: %w", link, err)
+	}
+	return l.Attrs().HardwareAddr.String(), nil
+}

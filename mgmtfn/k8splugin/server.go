@@ -1,0 +1,134 @@
+package k8splugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+)
+
+const (
+	maxHeader = 16 << 10
+	// How long commands being carried out may go on after the server was told
+	// to stop. What takes longer is cancelled and undone.
+	stopGrace = 10 * time.Second
+	// Time to write an answer, beyond the command itself.
+	answerTime = 10 * time.Second
+)
+
+// Run serves until ctx ends. Commands being carried out are finished first;
+// nothing is detached: containers keep their interfaces while the server is
+// away.
+func (s *Server) Run(ctx context.Context) error {
+	listener, err := listen(s.SocketPath, s.Limits.Connections, s.Log)
+	if err != nil {
+		return fmt.Errorf("CNI server: %w", err)
+	}
+	s.resume()
+
+	// Commands outlive ctx by the grace period.
+	commands, cancelCommands := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelCommands()
+	server := s.httpServer(commands)
+
+	working, stopWork := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { s.work(working) })
+	stopped := make(chan error, 1)
+	running.Go(func() { stopped <- server.Serve(listener) })
+	s.Log.WithField("socket", s.SocketPath).Info("CNI server is listening")
+
+	select {
+	case err = <-stopped:
+		err = fmt.Errorf("CNI server: %w", err)
+	case <-ctx.Done():
+	}
+	err = errors.Join(err, shutdown(server, cancelCommands))
+	stopWork()
+	running.Wait()
+	return err
+}
+
+func (s *Server) httpServer(commands context.Context) *http.Server {
+	return &http.Server{
+		Handler:           s.routes(),
+		ReadHeaderTimeout: s.Limits.Request,
+		ReadTimeout:       s.Limits.Request,
+		WriteTimeout:      s.Limits.Request + s.Limits.Add + s.Limits.Undo + answerTime,
+		IdleTimeout:       s.Limits.Request,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return commands },
+		ErrorLog:          log.New(debugWriter{s.Log}, "", 0),
+	}
+}
+
+// shutdown lets commands finish, then cancels them and waits for the undoing.
+func shutdown(server *http.Server, cancelCommands func()) error {
+	for _, end := range []func(){func() {}, cancelCommands} {
+		end()
+		grace, cancel := context.WithTimeout(context.Background(), stopGrace)
+		err := server.Shutdown(grace)
+		cancel()
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("CNI server: stop: %w", server.Close())
+}
+
+// routes are the paths of the server.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+cniwire.PathV2, s.serveV2)
+	mux.HandleFunc("POST "+cniwire.PathAddPod, s.serveLegacy(cniwire.Add))
+	mux.HandleFunc("POST "+cniwire.PathDelPod, s.serveLegacy(cniwire.Del))
+	return mux
+}
+
+// execute carries out a command when there is a slot for it.
+func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error) {
+	c, err := newCall(r)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return nil, failed(stepRequest, fmt.Errorf("%s of %s: too many commands at a time: %w", r.Command, c.id, ctx.Err()))
+	}
+	switch r.Command {
+	case cniwire.Add:
+		return s.add(ctx, c)
+	case cniwire.Del:
+		return nil, s.del(ctx, c.id)
+	case cniwire.Check:
+		return nil, s.check(ctx, c)
+	case cniwire.GC:
+		return nil, s.gc(ctx, c.conf)
+	default: // newCall knows no other
+		return nil, s.status(ctx)
+	}
+}
+
+// debugWriter takes what net/http has to say about misbehaving clients.
+type debugWriter struct{ log *logrus.Entry }
+
+func (w debugWriter) Write(p []byte) (int, error) {
+	w.log.Debugf("%s", p)
+	return len(p), nil
+}
+
+// isTooLarge tells whether reading stopped at the limit for a body.
+func isTooLarge(err error) bool {
+	var tooLarge *http.MaxBytesError
+	return errors.As(err, &tooLarge)
+}

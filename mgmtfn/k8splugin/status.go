@@ -1,0 +1,57 @@
+package k8splugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/types"
+)
+
+// readyPoll is how often a waiting ADD asks the datapath again.
+const readyPoll = 20 * time.Millisecond
+
+// status tells whether an ADD could be served.
+func (s *Server) status(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
+	defer cancel()
+	if err := s.Datapath.Ready(); err != nil {
+		var affected interface{ PodsAffected() bool }
+		if errors.As(err, &affected) && affected.PodsAffected() {
+			return types.NewError(types.ErrLimitedConnectivity, fmt.Sprintf("datapath: %v", err), "attached containers are affected, too")
+		}
+		return types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("datapath is not ready: %v", err), "")
+	}
+	if s.Reachable != nil {
+		if err := s.Reachable(ctx); err != nil {
+			return types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("master: %v", err), "")
+		}
+	}
+	return nil
+}
+
+// awaitReady waits a while for a datapath that is starting or reconnecting;
+// the runtime's own retry takes longer.
+func (s *Server) awaitReady(ctx context.Context) error {
+	err := s.Datapath.Ready()
+	if err == nil {
+		return nil
+	}
+	limit := time.NewTimer(s.Limits.Ready)
+	defer limit.Stop()
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err = s.Datapath.Ready(); err == nil {
+				return nil
+			}
+		case <-limit.C:
+			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("datapath is not ready: %v", err), "")
+		case <-ctx.Done():
+			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("datapath is not ready: %v", err), ctx.Err().Error())
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package k8splugin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// release undoes an attachment whose lock the caller holds. The intention is
+// on disk before the first effect, so whatever is left when it returns an
+// error, the worker goes on with. It is not stopped by the end of the command
+// it serves, only by its own time limit.
+func (s *Server) release(ctx context.Context, r attachment.Record) error {
+	if r.State != attachment.Deleting {
+		if err := s.store.Save(&r, attachment.Deleting, time.Now()); err != nil {
+			return failed(stepState, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Limits.Undo)
+	defer cancel()
+	err := s.undo(ctx, r)
+	if err != nil {
+		s.poke()
+	}
+	return err
+}
+
+// undo removes everything an attachment may have: port, link and flows here,
+// address and record at the master, and when all that is gone the checkpoint.
+// A part that fails does not keep the others.
+func (s *Server) undo(ctx context.Context, r attachment.Record) error {
+	log := s.Log.WithField("attachment", r.Attachment().String())
+	log.Debug("undo: datapath")
+	detached := failed(stepDatapath, s.Datapath.Detach(ctx, r.EndpointID()))
+	log.Debug("undo: master")
+	deleted := failed(stepMaster, s.deleteEndpoint(ctx, r))
+	if err := errors.Join(detached, deleted); err != nil {
+		return err
+	}
+	log.Debug("undo: checkpoint")
+	return failed(stepState, s.store.Remove(r.Attachment()))
+}
+
+func (s *Server) deleteEndpoint(ctx context.Context, r attachment.Record) error {
+	if r.KeepEndpoint {
+		return nil
+	}
+	err := s.Master.DeleteEndpoint(ctx, mastercfg.DeleteEndpointRequest{
+		TenantName:  r.Tenant,
+		NetworkName: r.NetworkName,
+		ServiceName: r.Group,
+		EndpointID:  r.Endpoint,
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// poke wakes the worker.
+func (s *Server) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is about to look anyway
+	}
+}

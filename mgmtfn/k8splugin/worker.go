@@ -1,0 +1,122 @@
+package k8splugin
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+)
+
+// undoAtOnce bounds the attachments the worker undoes at a time.
+const undoAtOnce = 4
+
+// resume turns what a server that died left half done into work: an ADD that
+// was never answered is undone, a DEL goes on, and deletions that found no
+// server are accepted. It runs before the first request is served.
+func (s *Server) resume() {
+	for _, r := range s.store.Select(func(r *attachment.Record) bool { return r.State == attachment.Adding }) {
+		if err := s.store.Save(&r, attachment.Deleting, time.Now()); err != nil {
+			s.Log.WithField("attachment", r.Attachment().String()).WithError(err).Error("interrupted ADD cannot be marked for undoing")
+		}
+	}
+	s.drain()
+	s.poke()
+}
+
+// work undoes, until ctx ends, what could not be undone when it should have
+// been. It backs off while attempts fail and starts over at once when there is
+// something new.
+func (s *Server) work(ctx context.Context) {
+	scan := time.NewTicker(s.Limits.PendingScan)
+	defer scan.Stop()
+	pause := s.Limits.RetryMin
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-scan.C:
+			s.drain()
+			continue
+		case <-s.wake:
+			pause = s.Limits.RetryMin
+		case <-retry.C:
+		}
+		if s.undoAll(ctx) {
+			pause = s.Limits.RetryMin
+			retry.Stop()
+			continue
+		}
+		retry.Reset(pause)
+		pause = min(2*pause, s.Limits.RetryMax)
+	}
+}
+
+// undoAll tries every attachment in state deleting once and tells whether
+// nothing is left.
+func (s *Server) undoAll(ctx context.Context) (done bool) {
+	todo := s.store.Select(func(r *attachment.Record) bool { return r.State == attachment.Deleting })
+	var group errgroup.Group
+	group.SetLimit(undoAtOnce)
+	for _, r := range todo {
+		group.Go(func() error { return s.undoLeftover(ctx, r.Attachment()) })
+	}
+	return group.Wait() == nil
+}
+
+// undoLeftover tries one attachment, unless a command works on it.
+func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
+	unlock, busy := s.locks.try(a)
+	if busy != nil {
+		return nil // the command pokes us if it leaves something
+	}
+	defer unlock()
+	r, ok := s.store.Get(a)
+	if !ok || r.State != attachment.Deleting {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Undo)
+	defer cancel()
+	err := s.undo(ctx, r)
+	log := s.Log.WithField("attachment", a.String())
+	if err != nil {
+		log.WithError(err).Debug("cannot be undone yet")
+		return err
+	}
+	log.WithField("after", time.Since(r.Since).Round(time.Millisecond)).Info("leftover undone")
+	return nil
+}
+
+// drain accepts the deletions queued on disk; the undoing follows.
+func (s *Server) drain() {
+	requests, err := s.pending.List()
+	if err != nil {
+		s.Log.WithError(err).Error("queued deletions")
+	}
+	for _, r := range requests {
+		if err := s.acceptDeletion(r.Attachment()); err != nil {
+			s.Log.WithField("attachment", r.Attachment().String()).WithError(err).Warn("queued deletion waits")
+		}
+	}
+}
+
+// acceptDeletion turns a queued deletion into a checkpoint in state deleting.
+// While a command works on the attachment it waits for the next scan.
+func (s *Server) acceptDeletion(a cniwire.Attachment) error {
+	unlock, busy := s.locks.try(a)
+	if busy != nil {
+		return nil
+	}
+	defer unlock()
+	if r, ok := s.store.Get(a); ok && r.State != attachment.Deleting {
+		if err := s.store.Save(&r, attachment.Deleting, time.Now()); err != nil {
+			return err
+		}
+	}
+	s.poke()
+	return s.pending.Done(a)
+}

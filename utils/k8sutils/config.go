@@ -1,0 +1,82 @@
+// Package k8sutils connects the daemons to the Kubernetes API server that
+// contiv.json names.
+package k8sutils
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"net/url"
+	"os"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// DefaultPath is where both daemons look for the file.
+const DefaultPath = "/var/contiv/config/contiv.json"
+
+const (
+	defaultServiceSubnet = "10.254.0.0/16"
+	serviceAccountToken  = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+)
+
+// Config is the content of contiv.json.
+type Config struct {
+	APIServer     string `json:"K8S_API_SERVER"` // base URL
+	CAFile        string `json:"K8S_CA"`
+	CertFile      string `json:"K8S_CERT"`
+	KeyFile       string `json:"K8S_KEY"`
+	Token         string `json:"K8S_TOKEN"`
+	ServiceSubnet string `json:"SVC_SUBNET"`
+	// TokenFile is used without a token and without a certificate. It is read
+	// again as it is rotated.
+	TokenFile string `json:"K8S_TOKEN_FILE"`
+}
+
+// Load reads the file. Without a file the error is fault.NotFound: the node
+// has no Kubernetes.
+func Load(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, fault.New(fault.NotFound, "kubernetes configuration %s does not exist", path)
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("kubernetes configuration: %w", err)
+	}
+	c, err := Parse(data)
+	if err != nil {
+		return Config{}, fmt.Errorf("kubernetes configuration %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Parse reads the content of the file, fills in defaults and reports every
+// violation.
+func Parse(data []byte) (Config, error) {
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Config{}, fault.New(fault.Malformed, "%w", err)
+	}
+	if c.ServiceSubnet == "" {
+		c.ServiceSubnet = defaultServiceSubnet
+	}
+	if c.TokenFile == "" {
+		c.TokenFile = serviceAccountToken
+	}
+	var errs []error
+	server, err := url.Parse(c.APIServer)
+	if err != nil || server.Host == "" || (server.Scheme != "https" && server.Scheme != "http") {
+		errs = append(errs, fault.New(fault.Invalid, "K8S_API_SERVER %q: want http(s)://host:port", c.APIServer))
+	} else if server.Scheme == "https" && c.CAFile == "" {
+		errs = append(errs, fault.New(fault.Invalid, "K8S_CA is missing: it is needed to trust %s", c.APIServer))
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		errs = append(errs, fault.New(fault.Invalid, "K8S_CERT %q, K8S_KEY %q: one without the other", c.CertFile, c.KeyFile))
+	}
+	if _, err := netip.ParsePrefix(c.ServiceSubnet); err != nil {
+		errs = append(errs, fault.New(fault.Invalid, "SVC_SUBNET %q: %w", c.ServiceSubnet, err))
+	}
+	return c, errors.Join(errs...)
+}
