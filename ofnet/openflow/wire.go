@@ -1,8 +1,10 @@
 package openflow
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"time"
 )
 
 // encoder appends to a message. The first error sticks.
@@ -132,4 +134,22 @@ func (d *decoder) element(at int) *decoder {
 		return &decoder{err: d.err}
 	}
 	return d.sub(n)
+}
+
+// duration appends seconds and nanoseconds.
+func (e *encoder) duration(t time.Duration) {
+	e.u32(uint32(t / time.Second))
+	e.u32(uint32(t % time.Second))
+}
+
+// duration reads seconds and nanoseconds.
+func (d *decoder) duration() time.Duration {
+	seconds, nanos := d.u32(), d.u32()
+	return time.Duration(seconds)*time.Second + time.Duration(nanos)
+}
+
+// text reads a string of n bytes that ends at the first zero.
+func (d *decoder) text(n int) string {
+	text, _, _ := bytes.Cut(d.take(n), []byte{0})
+	return string(text)
 }

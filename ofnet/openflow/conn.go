@@ -1,0 +1,190 @@
+package openflow
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const (
+	sendQueue  = 64   // writes waiting for the switch to take them
+	eventQueue = 1024 // events waiting for OnEvent
+)
+
+// errClosed is the end of connections that we end.
+var errClosed = errors.New("closed")
+
+// Conn is a connection to a switch. Its methods may be called from many
+// goroutines at once.
+//
+// It has one goroutine each to read, to write, to probe the switch and to
+// deliver events. The first of them to fail ends the connection, and with it
+// every call that waits for an answer.
+type Conn struct {
+	target   string
+	options  Options
+	features Features
+	nc       net.Conn
+	out      chan []byte
+	echoes   chan []byte // replies to the switch's probes overtake what waits in out
+	events   chan Message
+	dropped  atomic.Uint64
+	lastRead atomic.Int64 // nanoseconds since start
+	started  time.Time
+	bundles  atomic.Uint32
+
+	life    context.Context // ends with the connection
+	end     context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	err     error // why it ended
+	xid     uint32
+	waiting map[uint32]*exchange
+}
+
+func newConn(nc net.Conn, target string, options Options) *Conn {
+	life, end := context.WithCancel(context.Background())
+	c := &Conn{
+		target: target, options: options, nc: nc, started: time.Now(),
+		out: make(chan []byte, sendQueue), echoes: make(chan []byte, sendQueue),
+		events: make(chan Message, eventQueue),
+		life:   life, end: end, waiting: make(map[uint32]*exchange), xid: 1,
+	}
+	for _, work := range []func() error{c.read, c.write, c.probe, c.deliver} {
+		c.running.Add(1)
+		go func() {
+			defer c.running.Done()
+			c.fail(work())
+		}()
+	}
+	return c
+}
+
+// fail ends the connection, the first time it is called.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil || err == nil {
+		return
+	}
+	c.err = fault.New(fault.Unavailable, "connection to switch %s: %w", c.target, err)
+	for _, x := range c.waiting {
+		x.finish(nil, c.err)
+	}
+	c.waiting = nil
+	c.end()
+	// Ends the reader and the writer; there is nobody to tell of a failure.
+	_ = c.nc.Close()
+}
+
+// Close ends the connection and waits until nothing of it runs any more. It
+// must not be called by OnEvent.
+func (c *Conn) Close() {
+	c.fail(errClosed)
+	c.running.Wait()
+}
+
+// Done is closed when the connection has ended.
+func (c *Conn) Done() <-chan struct{} { return c.life.Done() }
+
+// Err says why the connection has ended; nil while it lives.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Features are what the switch said of itself.
+func (c *Conn) Features() Features { return c.features }
+
+// Dropped counts events that came faster than OnEvent could take them.
+func (c *Conn) Dropped() uint64 { return c.dropped.Load() }
+
+// write sends what others queue.
+func (c *Conn) write() error {
+	for {
+		var b []byte
+		select {
+		case <-c.life.Done():
+			return nil
+		case b = <-c.echoes:
+		case b = <-c.out:
+		}
+		if err := c.nc.SetWriteDeadline(time.Now().Add(c.options.WriteTimeout)); err != nil {
+			return err
+		}
+		if _, err := c.nc.Write(b); err != nil {
+			return err
+		}
+	}
+}
+
+// queue hands bytes to the writer.
+func (c *Conn) queue(ctx context.Context, b []byte) error {
+	select {
+	case c.out <- b:
+		return nil
+	case <-c.life.Done():
+		return c.Err()
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "switch %s: %w", c.target, ctx.Err())
+	}
+}
+
+// probe asks the switch whether it is there, unless it has just said something.
+func (c *Conn) probe() error {
+	ticker := time.NewTicker(c.options.EchoInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.life.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if c.silence() < c.options.EchoInterval {
+			continue
+		}
+		if err := c.echo(); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Conn) silence() time.Duration {
+	return time.Since(c.started) - time.Duration(c.lastRead.Load())
+}
+
+func (c *Conn) echo() error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.options.EchoTimeout)
+	defer cancel()
+	reply, err := c.call(ctx, EchoRequest{Data: []byte("alive?")})
+	if err != nil {
+		// What it said meanwhile is as good as an answer: it may be busy.
+		if ctx.Err() != nil && c.silence() < c.options.EchoTimeout {
+			return nil
+		}
+		return err
+	}
+	if _, ok := reply.(EchoReply); !ok {
+		return unexpected(reply, EchoRequest{})
+	}
+	return nil
+}
+
+// deliver hands events to the user.
+func (c *Conn) deliver() error {
+	for {
+		select {
+		case <-c.life.Done():
+			return nil
+		case m := <-c.events:
+			c.options.OnEvent(m)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package openflow
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Options of a connection. The zero value is good.
+type Options struct {
+	// OnEvent gets packet-ins, port status changes and flow removals, one at a
+	// time and in order. Without it the switch is not asked to send any.
+	OnEvent func(Message)
+	// EchoInterval is how often the switch is asked whether it is there (5 s),
+	// EchoTimeout how long it may take to answer (5 s), WriteTimeout how long
+	// to accept a message (10 s). If it takes longer the connection ends.
+	EchoInterval, EchoTimeout, WriteTimeout time.Duration
+	// MaxReply bounds the bytes of one reply of many parts (256 MiB).
+	MaxReply int
+	// Log gets what has no caller to be returned to.
+	Log *logrus.Entry
+}
+
+func (o Options) withDefaults() Options {
+	orDefault := func(d *time.Duration, otherwise time.Duration) {
+		if *d <= 0 {
+			*d = otherwise
+		}
+	}
+	orDefault(&o.EchoInterval, 5*time.Second)
+	orDefault(&o.EchoTimeout, 5*time.Second)
+	orDefault(&o.WriteTimeout, 10*time.Second)
+	if o.MaxReply <= 0 {
+		o.MaxReply = 256 << 20
+	}
+	if o.Log == nil {
+		o.Log = logrus.WithField("component", "openflow")
+	}
+	return o
+}
+
+// Dial connects to a switch: "unix:/run/openvswitch/br0.mgmt" or
+// "tcp:127.0.0.1:6653". It returns when the switch has said hello and what it
+// is. The context bounds this only; the connection lives until Close.
+func Dial(ctx context.Context, target string, options Options) (*Conn, error) {
+	network, address, ok := strings.Cut(target, ":")
+	if !ok || network != "unix" && network != "tcp" || address == "" {
+		return nil, fault.New(fault.Invalid, "switch %q: not unix:PATH or tcp:HOST:PORT", target)
+	}
+	nc, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "switch %s: %w", target, err)
+	}
+	c, err := start(ctx, nc, target, options.withDefaults())
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "switch %s: %w", target, err)
+	}
+	return c, nil
+}
+
+// start makes a connection of a stream; it closes the stream if it fails.
+func start(ctx context.Context, nc net.Conn, target string, options Options) (*Conn, error) {
+	if err := greet(ctx, nc); err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	c := newConn(nc, target, options)
+	if err := c.introduce(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// greet exchanges hellos and agrees on the version.
+func greet(ctx context.Context, nc net.Conn) error {
+	// A context that ends interrupts what is being read or written.
+	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	hello, err := Encode(1, Hello{Versions: 1 << Version})
+	if err != nil {
+		return err
+	}
+	if _, err := nc.Write(hello); err != nil {
+		return greetError(ctx, err)
+	}
+	frame, err := readFrame(nc)
+	if err != nil {
+		return greetError(ctx, err)
+	}
+	if err := agree(frame); err != nil {
+		return err
+	}
+	if !stop() {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// greetError prefers the reason to its symptom.
+func greetError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("no hello: %w", ctx.Err())
+	}
+	return fmt.Errorf("no hello: %w", err)
+}
+
+// agree checks the switch's hello. Its header has the highest version it
+// speaks; its bitmap, if there is one, all of them.
+func agree(frame []byte) error {
+	h, d, err := open(frame)
+	if err != nil {
+		return err
+	}
+	m, err := d.body(h)
+	if err != nil {
+		return err
+	}
+	hello, ok := m.(Hello)
+	if !ok {
+		return fmt.Errorf("%s instead of a hello", m)
+	}
+	if hello.Versions != 0 && hello.Versions&(1<<Version) == 0 || hello.Versions == 0 && h.version < Version {
+		return fmt.Errorf("it speaks versions %#x up to %d, but not OpenFlow 1.3 (4)", hello.Versions, h.version)
+	}
+	return nil
+}
+
+// introduce learns what the switch is and asks for events.
+func (c *Conn) introduce(ctx context.Context) error {
+	reply, err := c.call(ctx, FeaturesRequest{})
+	if err != nil {
+		return err
+	}
+	features, ok := reply.(Features)
+	if !ok {
+		return unexpected(reply, FeaturesRequest{})
+	}
+	c.features = features
+	if c.options.OnEvent == nil {
+		return nil
+	}
+	return c.Send(ctx, SetConfig{MissSendLen: NoBuffer})
+}

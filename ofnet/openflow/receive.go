@@ -1,0 +1,137 @@
+package openflow
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// read takes in what the switch sends, until the stream ends or is no
+// OpenFlow any more: after a frame that makes no sense, no other can.
+func (c *Conn) read() error {
+	stream := bufio.NewReaderSize(c.nc, 1<<16)
+	for {
+		frame, err := readFrame(stream)
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("the switch hung up: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+		c.lastRead.Store(int64(time.Since(c.started)))
+		if err := c.receive(frame); err != nil {
+			return err
+		}
+	}
+}
+
+// receive handles one message. A body that can't be understood is the error of
+// the request it answers; if it answers none it is reported and ignored. Only
+// a broken header is an error here.
+func (c *Conn) receive(frame []byte) error {
+	h, d, err := open(frame)
+	if err != nil {
+		return err
+	}
+	m, err := d.body(h)
+	if err != nil {
+		if !c.settle(h.xid, nil, err) {
+			c.options.Log.WithError(err).Warnf("switch %s: message ignored", c.target)
+		}
+		return nil
+	}
+	switch m := m.(type) {
+	case EchoRequest:
+		return c.answerEcho(h.xid, m)
+	case PacketIn, PortStatus, FlowRemoved:
+		c.event(m)
+	case *Error:
+		if !c.settle(h.xid, nil, m) {
+			c.options.Log.WithError(m).Warnf("switch %s: error that answers nothing", c.target)
+		}
+	default:
+		if !c.settle(h.xid, m, nil) {
+			c.options.Log.Debugf("switch %s: %s answers nothing", c.target, m)
+		}
+	}
+	return nil
+}
+
+// settle gives an answer to whom it belongs, and tells whether there is one.
+func (c *Conn) settle(xid uint32, reply Message, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x, ok := c.waiting[xid]
+	if !ok {
+		return false
+	}
+	if part, isPart := reply.(multipartReply); isPart && err == nil {
+		var complete bool
+		if complete, err = x.part(part); !complete {
+			return true
+		}
+	}
+	var refusal *Error
+	if errors.As(err, &refusal) {
+		refusal.Request = x.request.String()
+	} else if err != nil {
+		err = fmt.Errorf("switch %s: %s: %w", c.target, x.request, err)
+	}
+	delete(c.waiting, xid)
+	x.finish(reply, err)
+	return true
+}
+
+func (c *Conn) answerEcho(xid uint32, request EchoRequest) error {
+	reply, err := Encode(xid, EchoReply(request))
+	if err != nil {
+		return err
+	}
+	select {
+	case c.echoes <- reply:
+		return nil
+	default:
+		return fmt.Errorf("more than %d echo requests whose replies it does not take", sendQueue)
+	}
+}
+
+// event queues an event for OnEvent. One that finds the queue full is dropped:
+// the switch must not be able to stop us from reading.
+func (c *Conn) event(m Message) {
+	if c.options.OnEvent == nil {
+		return
+	}
+	select {
+	case c.events <- m:
+	default:
+		c.dropped.Add(1)
+	}
+}
+
+// list asks for a list of things and reads the answer.
+func list[T any](ctx context.Context, c *Conn, request multipartRequest, read func(d *decoder) []T) ([]T, error) {
+	exchanges, xids, b, err := c.prepare(request)
+	if err != nil {
+		return nil, err
+	}
+	defer c.forget(xids)
+	if err := c.queue(ctx, b); err != nil {
+		return nil, err
+	}
+	reply, err := c.await(ctx, exchanges[0])
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := reply.(multipartReply); !ok {
+		return nil, unexpected(reply, request)
+	}
+	d := &decoder{b: exchanges[0].parts}
+	things := read(d)
+	if d.err != nil {
+		return nil, fmt.Errorf("switch %s: answer to %s: %w", c.target, request, d.err)
+	}
+	return things, nil
+}
