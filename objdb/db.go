@@ -9,6 +9,8 @@ import (
 	"github.com/sirupsen/logrus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -20,6 +22,14 @@ const (
 	pingAfter   = 10 * time.Second
 	pingTimeout = 3 * time.Second
 )
+
+// reconnect tries an endpoint about once a second for as long as it takes.
+// gRPC's own default grows to two minutes, which a store that comes back after
+// a long outage would have to wait for.
+var reconnect = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+	MinConnectTimeout: 3 * time.Second,
+}
 
 // pageSize bounds the entries of one answer to a listing.
 const pageSize = 1000
@@ -64,6 +74,7 @@ func Open(cfg Config) (*DB, error) {
 			DialTimeout:          cfg.DialTimeout,
 			DialKeepAliveTime:    pingAfter,
 			DialKeepAliveTimeout: pingTimeout,
+			DialOptions:          []grpc.DialOption{grpc.WithConnectParams(reconnect)},
 			Logger:               zap.NewNop(), // errors are returned and logged by us
 		})
 	}

@@ -46,7 +46,7 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 		return nil, fault.New(fault.Invalid, "campaign for lock %q as %q with TTL %s: name, value and at least 1s are required", cfg.Lock, cfg.Value, cfg.TTL)
 	}
 	log := db.log.WithField("lock", cfg.Lock)
-	wait := newBackoff(retryFirst, retryMost)
+	wait := newPacer(retryFirst, retryMost)
 	for {
 		term, err := db.stand(ctx, cfg)
 		switch {

@@ -154,7 +154,7 @@ func (m *Mirror) reached(rev int64) {
 // follow keeps the receiver up to date: list once, watch from there, and list
 // again whenever the store no longer has the revisions in between.
 func (m *Mirror) follow(ctx context.Context) {
-	wait := newBackoff(retryFirst, retryMost)
+	wait := newPacer(retryFirst, retryMost)
 	for ctx.Err() == nil {
 		err := m.catchUp(ctx)
 		if err == nil {

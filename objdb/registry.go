@@ -95,7 +95,7 @@ func (r *Registration) Close(ctx context.Context) error {
 
 // run holds one lease after the other.
 func (r *Registration) run(ctx context.Context) {
-	wait := newBackoff(retryFirst, retryMost)
+	wait := newPacer(retryFirst, retryMost)
 	log := r.db.log.WithField("ttl", r.ttl)
 	for ctx.Err() == nil {
 		held, err := r.db.grant(ctx, r.ttl)

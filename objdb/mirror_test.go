@@ -1,0 +1,272 @@
+package objdb
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// replica is a receiver that rebuilds the prefix from batches and checks each
+// of them against what it had.
+type replica struct {
+	t         *testing.T
+	mu        sync.Mutex
+	state     map[string]string
+	batches   []Batch
+	snapshots int
+}
+
+func (r *replica) deliver(b Batch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b.Snapshot {
+		r.snapshots++
+		if len(r.batches) > 0 {
+			r.t.Error("a snapshot that is not the first batch")
+		}
+	}
+	for _, e := range b.Events {
+		had, ok := r.state[e.Key]
+		if ok != (e.Prev != nil) || ok && had != string(e.Prev) {
+			r.t.Errorf("event %+v: previous value should be %q (%v)", e, had, ok)
+		}
+		if e.Value == nil {
+			delete(r.state, e.Key)
+		} else {
+			r.state[e.Key] = string(e.Value)
+		}
+	}
+	r.batches = append(r.batches, b)
+}
+
+func (r *replica) get(key string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state[key]
+}
+
+func (r *replica) contents() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]string{}
+	for k, v := range r.state {
+		all[k] = v
+	}
+	return all
+}
+
+// follow runs a mirror of /m/ for the time of the test.
+func follow(t *testing.T, db *DB) (*Mirror, *replica) {
+	t.Helper()
+	r := &replica{t: t, state: map[string]string{}}
+	m := db.Mirror("/m/", r.deliver)
+	run(t, func(ctx context.Context) {
+		if err := m.Run(ctx); err != ctx.Err() {
+			t.Errorf("mirror ended with %v", err)
+		}
+	})
+	eventually(t, 10*time.Second, "mirror is in step", func() bool { return m.Synced() && m.Connected() })
+	return m, r
+}
+
+func waitRevision(t *testing.T, m *Mirror, rev int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := m.WaitRevision(ctx, rev); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func compactAt(t *testing.T, db *DB, rev int64) {
+	t.Helper()
+	client, err := db.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Compact(context.Background(), rev, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAMirrorStartsWithASnapshotAndGoesOnWithEachRevision(t *testing.T) {
+	db := newDB(t)
+	put(t, db, "/m/a", "1")
+	put(t, db, "/mm/other", "not below the prefix")
+	m, r := follow(t, db)
+	rev, _, err := db.Txn(context.Background(), Txn{
+		Puts:    []KV{{Key: "/m/b", Value: []byte("2")}, {Key: "/m/c", Value: []byte{}}},
+		Deletes: []string{"/m/a"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitRevision(t, m, rev)
+
+	if want := map[string]string{"/m/b": "2", "/m/c": ""}; !cmp.Equal(r.contents(), want) {
+		t.Error(cmp.Diff(want, r.contents()))
+	}
+	if len(r.batches) != 2 || !r.batches[0].Snapshot || r.batches[1].Snapshot || r.batches[1].Revision != rev || len(r.batches[1].Events) != 3 {
+		t.Errorf("batches are %+v", r.batches)
+	}
+}
+
+func TestAnEmptyPrefixGivesAnEmptySnapshot(t *testing.T) {
+	_, r := follow(t, newDB(t))
+	if len(r.batches) != 1 || !r.batches[0].Snapshot || len(r.batches[0].Events) != 0 {
+		t.Errorf("batches are %+v", r.batches)
+	}
+}
+
+func TestWaitingForARevisionThatDidNotTouchThePrefixEnds(t *testing.T) {
+	db := newDB(t)
+	put(t, db, "/m/a", "1")
+	m, _ := follow(t, db)
+	for i := range 3 {
+		rev := put(t, db, "/elsewhere", fmt.Sprint(i))
+		began := time.Now()
+		waitRevision(t, m, rev)
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	if err := m.WaitRevision(ctx, m.Revision()+1000); err == nil {
+		t.Error("a future revision was reached")
+	}
+}
+
+func TestAMirrorSurvivesARestartOfTheStore(t *testing.T) {
+	p := newProcess(t)
+	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: time.Second})
+	put(t, db, "/m/a", "1")
+	m, r := follow(t, db)
+
+	p.kill()
+	eventually(t, 5*time.Second, "mirror notices the outage", func() bool { return !m.Connected() })
+	if !m.Synced() || r.get("/m/a") != "1" {
+		t.Error("the outage cost the mirror its state")
+	}
+	p.start()
+	waitRevision(t, m, put(t, db, "/m/a", "2"))
+	if r.get("/m/a") != "2" || r.snapshots != 1 {
+		t.Errorf("a is %q after %d snapshots", r.get("/m/a"), r.snapshots)
+	}
+	eventually(t, 10*time.Second, "connected again", m.Connected)
+}
+
+func TestAMirrorMakesUpForCompactedRevisions(t *testing.T) {
+	p := newProcess(t)
+	way := newProxy(t, p.URL)
+	db := open(t, Config{Endpoints: []string{p.URL}})
+	put(t, db, "/m/changed", "1")
+	put(t, db, "/m/deleted", "1")
+	put(t, db, "/m/same", "1")
+	m, r := follow(t, open(t, Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second}))
+
+	way.cut()
+	eventually(t, 5*time.Second, "mirror is cut off", func() bool { return !m.Connected() })
+	put(t, db, "/m/changed", "2")
+	put(t, db, "/m/added", "2")
+	put(t, db, "/m/passing", "2")
+	del(t, db, "/m/passing")
+	compactAt(t, db, del(t, db, "/m/deleted"))
+	last := put(t, db, "/m/after", "3")
+	way.mend()
+
+	waitRevision(t, m, last)
+	want := map[string]string{"/m/changed": "2", "/m/same": "1", "/m/added": "2", "/m/after": "3"}
+	if !cmp.Equal(r.contents(), want) {
+		t.Error(cmp.Diff(want, r.contents()))
+	}
+	for _, b := range r.batches[1:] {
+		for _, e := range b.Events {
+			if e.Key == "/m/same" || e.Key == "/m/passing" {
+				t.Errorf("needless event %+v", e)
+			}
+		}
+	}
+}
+
+func TestAFrozenStoreIsNoticedWithinSeconds(t *testing.T) {
+	p := newProcess(t)
+	db := open(t, Config{Endpoints: []string{p.URL}})
+	m, r := follow(t, db)
+	p.signal(syscall.SIGSTOP)
+	eventually(t, 5*time.Second, "mirror notices", func() bool { return !m.Connected() })
+	p.signal(syscall.SIGCONT)
+	eventually(t, 20*time.Second, "mirror is connected again", m.Connected)
+	waitRevision(t, m, put(t, db, "/m/a", "1"))
+	if r.get("/m/a") != "1" {
+		t.Error("the put is missing")
+	}
+}
+
+// A random history with compactions and broken connections: whatever happens,
+// the mirror ends with what a direct listing gives, and every event's previous
+// value was the receiver's (checked by replica).
+func TestAMirrorEqualsADirectListingAfterARandomHistory(t *testing.T) {
+	const seed = 1
+	random := rand.New(rand.NewPCG(seed, seed))
+	url := newStore(t)
+	way := newProxy(t, url)
+	db := open(t, Config{Endpoints: []string{url}})
+	m, r := follow(t, open(t, Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second}))
+
+	key := func() string { return fmt.Sprintf("/m/%02d", random.IntN(30)) }
+	last, compacted := put(t, db, "/m/00", "start"), int64(0)
+	for step := range 2500 {
+		switch random.IntN(40) {
+		case 0:
+			if last > compacted {
+				compactAt(t, db, last)
+				compacted = last
+			}
+		case 1:
+			way.cut()
+		case 2:
+			way.mend()
+			if random.IntN(3) == 0 {
+				waitRevision(t, m, last)
+			}
+		case 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
+			last = del(t, db, key())
+		case 13, 14, 15, 16:
+			put(t, db, "/elsewhere", "x")
+		default:
+			txn, used := Txn{}, map[string]bool{}
+			for range 1 + random.IntN(4) {
+				if k := key(); !used[k] {
+					used[k] = true
+					txn.Puts = append(txn.Puts, KV{Key: k, Value: []byte(fmt.Sprint(step))})
+				}
+			}
+			rev, _, err := db.Txn(context.Background(), txn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = rev
+		}
+	}
+	way.mend()
+	waitRevision(t, m, last)
+	kvs, _, err := db.List(context.Background(), "/m/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, kv := range kvs {
+		want[kv.Key] = string(kv.Value)
+	}
+	if !cmp.Equal(r.contents(), want) {
+		t.Errorf("seed %d: %s", seed, cmp.Diff(want, r.contents()))
+	}
+}
