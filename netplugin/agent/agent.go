@@ -264,3 +264,6 @@ func (a *Agent) Ready() error {
 	}
 	return nil
 }
+
+// AwaitSync blocks until the switch has once had everything that was wanted.
+func (a *Agent) AwaitSync(ctx context.Context) error { return a.inSync.await(ctx) }

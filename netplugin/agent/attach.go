@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -40,6 +41,7 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	if err := a.Ready(); err != nil {
 		return Attachment{}, err
 	}
+	start := time.Now()
 	if err := a.mirrors[0].WaitRevision(ctx, revision); err != nil {
 		return Attachment{}, explain(err, "endpoint %s: store revision %d has not arrived", epID, revision)
 	}
@@ -54,6 +56,7 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	if err := a.cfg.Driver.Sync(ctx); err != nil {
 		return Attachment{}, explain(err, "flows of endpoint %s", epID)
 	}
+	a.metrics.attach.Observe(time.Since(start).Seconds())
 	a.report.raise()
 	return at, nil
 }

@@ -10,16 +10,18 @@ import (
 // read when they are asked for.
 type metrics struct {
 	sync   prometheus.Histogram
+	attach prometheus.Histogram
 	reaped prometheus.Counter
 	polled []prometheus.Collector
 }
 
 func newMetrics(a *Agent) metrics {
+	duration := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15)})
+	}
 	m := metrics{
-		sync: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "contiv_datapath_sync_seconds", Help: "Time from a change of the wanted datapath to the switch having it.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
-		}),
+		sync:   duration("contiv_datapath_sync_seconds", "Time from a change of the wanted datapath to the switch having it."),
+		attach: duration("contiv_attach_seconds", "Time from netmaster's answer to an endpoint that forwards."),
 		reaped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "contiv_ports_reaped_total", Help: "Switch ports removed because their endpoint was gone from the store.",
 		}),
@@ -60,7 +62,7 @@ func (m metrics) register(registry prometheus.Registerer) error {
 	if registry == nil {
 		return nil
 	}
-	for _, collector := range append([]prometheus.Collector{m.sync, m.reaped}, m.polled...) {
+	for _, collector := range append([]prometheus.Collector{m.sync, m.attach, m.reaped}, m.polled...) {
 		if err := registry.Register(collector); err != nil {
 			return err
 		}

@@ -60,6 +60,25 @@ func (m *Master) try(ctx context.Context, address, path string, request, answer 
 	return revision, nil
 }
 
+// probe asks a netmaster, and the leader behind it, for something harmless.
+func (m *Master) probe(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, m.limits.Try)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/version", nil)
+	if err != nil {
+		return fault.New(fault.Unavailable, "address %q: %w", address, err)
+	}
+	resp, err := m.http.Do(req)
+	if err != nil {
+		return fault.New(fault.Unavailable, "netmaster: %w", err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)); err != nil || resp.StatusCode != http.StatusOK {
+		return fault.New(fault.Unavailable, "netmaster at %s answers %s", address, resp.Status)
+	}
+	return nil
+}
+
 func parseRevision(text string) (int64, error) {
 	if text == "" {
 		return 0, nil

@@ -92,6 +92,16 @@ func (m *Master) DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpoin
 	return err
 }
 
+// Reachable tells whether a request could find a netmaster that answers.
+func (m *Master) Reachable(ctx context.Context) error {
+	search := search{directory: m.directory, limits: m.limits}
+	address, err := search.next(ctx)
+	if err != nil {
+		return err
+	}
+	return m.probe(ctx, address)
+}
+
 // post tries until a netmaster has decided, the time is over or the store has
 // been away for too long.
 func (m *Master) post(ctx context.Context, path string, request, answer any) (int64, error) {
@@ -108,14 +118,16 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 			if revision, err = m.try(ctx, address, path, request, answer); err == nil || !mayPass(err) {
 				return revision, err
 			}
-			err = fmt.Errorf("netmaster at %s: %w", address, err)
 			search.rejected(address)
-			m.log.WithError(err).WithField("path", path).Debug("try failed")
+			m.log.WithError(err).WithFields(logrus.Fields{"path": path, "netmaster": address}).Debug("try failed")
+			if ctx.Err() == nil { // else it only says that the time is over
+				last = fmt.Errorf("netmaster at %s: %w", address, err)
+			}
 		} else if search.hopeless() {
 			return 0, err
 		}
-		if ctx.Err() == nil || last == nil {
-			last = err // the last error that is not just our own deadline
+		if last == nil {
+			last = err
 		}
 		if err := search.rest(ctx); err != nil {
 			return 0, fault.New(fault.Unavailable, "no netmaster has answered %s in time: %w", path, last)

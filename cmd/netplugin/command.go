@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/daemonflags"
+)
+
+const (
+	categoryNode = "Node"
+	versionFlag  = "version"
+)
+
+// command is the command line; start is called with options that hold.
+func command(start func(context.Context, *options) error) *cli.Command {
+	var o options
+	return &cli.Command{
+		Name:                   "netplugin",
+		Usage:                  "agent of a node: programs Open vSwitch and attaches containers",
+		Flags:                  append(daemonflags.Flags("netplugin", &o.Common), nodeFlags(&o)...),
+		UseShortOptionHandling: true,
+		HideHelpCommand:        true,
+		OnUsageError: func(_ context.Context, _ *cli.Command, err error, _ bool) error {
+			return &configError{[]error{err}}
+		},
+		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main decides
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			if cmd.Bool(versionFlag) {
+				_, err := fmt.Fprintln(cmd.Root().Writer, buildinfo.Get())
+				return err
+			}
+			if err := o.complete(cmd.Args().Slice()); err != nil {
+				return err
+			}
+			if err := o.Logging.Apply(logrus.StandardLogger()); err != nil {
+				return &configError{[]error{err}}
+			}
+			return start(ctx, &o)
+		},
+	}
+}
+
+// nodeFlags are the flags only this daemon has.
+func nodeFlags(o *options) []cli.Flag {
+	set := daemonflags.Set{Daemon: "netplugin"}
+	return []cli.Flag{
+		&cli.BoolFlag{Name: versionFlag, Aliases: []string{"v"}, Usage: "print version, commit and build time"},
+		set.String(&o.hostLabel, "host", "HOST", "", categoryNode, "identity of the node in the cluster (default: the host's name)", "host-label"),
+		set.String(&o.ctrlIP, "ctrl-ip", "CONTROL_IP", "", categoryNode, "address others reach this node's REST server at (default: the host's address)"),
+		set.String(&o.vtepIP, "vtep-ip", "VTEP_IP", "", categoryNode, "this node's end of the tunnels (default: the host's address)"),
+		set.String(&o.vlanUplinks, "vlan-uplinks", "VLAN_UPLINKS", "", categoryNode, "comma-separated uplinks of the vlan bridge", "vlan-if"),
+		&cli.IntFlag{Name: "vxlan-port", Sources: set.Env("VXLAN_PORT"), Value: ovsd.DefaultVXLANPort, Destination: &o.vxlanPort,
+			Category: categoryNode, Usage: "UDP port of the tunnels", OnlyOnce: true},
+		&cli.StringFlag{Name: "ovs-rundir", Sources: cli.EnvVars("OVS_RUNDIR"), Value: ovsd.DefaultRunDir, Destination: &o.runDir,
+			Category: categoryNode, Usage: "directory of Open vSwitch's sockets", OnlyOnce: true},
+		set.String(&o.datapath, "datapath", "DATAPATH", ovsd.DatapathAuto, categoryNode, "system (kernel), netdev (userspace) or auto"),
+		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ":9090", categoryNode, "address:port of the node's REST server"),
+	}
+}

@@ -1,0 +1,34 @@
+// Command netplugin is the agent of a node: it makes Open vSwitch serve what
+// netmaster has written into the store, and attaches containers.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/contiv/netplugin/utils/daemonflags"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(run).Run(ctx, os.Args)
+	stop()
+	os.Exit(exitCode(err))
+}
+
+// exitCode reports an error on stderr and says how the process ends.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "netplugin: %v\n", err)
+	var wrong *configError
+	if errors.As(err, &wrong) {
+		return daemonflags.ExitInvalid
+	}
+	return 1
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/netplugin/cluster"
+	"github.com/contiv/netplugin/utils/daemonflags"
+	"github.com/contiv/netplugin/utils/hostaddr"
+)
+
+// options are the command line, and what complete makes of it.
+type options struct {
+	daemonflags.Common
+	node     cluster.Node
+	runDir   string
+	datapath string
+
+	hostLabel, ctrlIP, vtepIP string
+	vlanUplinks               string
+	vxlanPort                 int
+	httpAddress               string
+}
+
+// configError is everything that is wrong with the command line.
+type configError struct{ violations []error }
+
+func (e *configError) Error() string {
+	texts := make([]string, len(e.violations))
+	for i, violation := range e.violations {
+		texts[i] = violation.Error()
+	}
+	return strings.Join(texts, "\nnetplugin: ")
+}
+
+// Parts of the model this agent has no datapath or server for yet. They are
+// refused: half of them would be worse.
+var (
+	servedModes    = []string{"kubernetes", "cni", "test"}
+	servedNetModes = []string{"vxlan"}
+	servedFwdModes = []string{"routing"}
+)
+
+// complete checks the options and fills in what the host knows.
+func (o *options) complete(positional []string) error {
+	found := o.Validate()
+	if len(found) == 0 {
+		found = o.refuseUnserved()
+	}
+	if len(positional) > 0 {
+		found = append(found, fmt.Errorf("unexpected argument %q", positional[0]))
+	}
+	found = append(found, o.completeNode()...)
+	if o.runDir == "" {
+		o.runDir = ovsd.DefaultRunDir
+	}
+	o.datapath = strings.ToLower(o.datapath)
+	if !slices.Contains([]string{ovsd.DatapathAuto, ovsd.DatapathSystem, ovsd.DatapathNetdev}, o.datapath) {
+		found = append(found, fmt.Errorf("--datapath %q: want auto, system or netdev", o.datapath))
+	}
+	if err := daemonflags.CheckAddress(o.httpAddress); err != nil {
+		found = append(found, fmt.Errorf("--http-address: %w", err))
+	}
+	if len(found) > 0 {
+		return &configError{found}
+	}
+	return nil
+}
+
+func (o *options) refuseUnserved() []error {
+	var found []error
+	for _, choice := range []struct {
+		flag, value string
+		served      []string
+	}{
+		{"--mode", o.Mode, servedModes}, {"--netmode", o.NetMode, servedNetModes}, {"--fwdmode", o.FwdMode, servedFwdModes},
+	} {
+		if !slices.Contains(choice.served, choice.value) {
+			found = append(found, fmt.Errorf("%s %q: not supported yet, only %s", choice.flag, choice.value, strings.Join(choice.served, ", ")))
+		}
+	}
+	return found
+}
+
+// completeNode fills in the node's identity.
+func (o *options) completeNode() []error {
+	var found []error
+	if o.hostLabel == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			found = append(found, fmt.Errorf("--host: the host has no name: %w", err))
+		}
+		o.hostLabel = name
+	}
+	if strings.ContainsAny(o.hostLabel, "/ ") {
+		found = append(found, fmt.Errorf("--host %q: must not contain slashes or blanks", o.hostLabel))
+	}
+	o.node.HostLabel = o.hostLabel
+	for _, ip := range []struct {
+		flag, text string
+		dst        *netip.Addr
+	}{{"--ctrl-ip", o.ctrlIP, &o.node.CtrlIP}, {"--vtep-ip", o.vtepIP, &o.node.VTEP}} {
+		addr, err := address(ip.text)
+		if err != nil {
+			found = append(found, fmt.Errorf("%s: %w", ip.flag, err))
+		}
+		*ip.dst = addr
+	}
+	if o.vxlanPort < 1 || o.vxlanPort > 65535 {
+		found = append(found, fmt.Errorf("--vxlan-port %d: must be 1 to 65535", o.vxlanPort))
+	}
+	o.node.VXLANPort = uint16(o.vxlanPort)
+	return found
+}
+
+// address reads an IPv4 address; without one it is the host's.
+func address(text string) (netip.Addr, error) {
+	if text == "" {
+		return hostaddr.Default()
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil || !addr.Is4() || addr.IsUnspecified() || addr.IsMulticast() {
+		return netip.Addr{}, fmt.Errorf("%q is not an IPv4 address of a host", text)
+	}
+	return addr, nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/cluster"
+	"github.com/contiv/netplugin/netplugin/nodeapi"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/buildinfo"
+)
+
+// run puts the parts together and runs them until ctx is done. Flows and ports
+// stay when it returns: the node goes on forwarding.
+func run(ctx context.Context, o *options) error {
+	log := logrus.WithField("component", "netplugin")
+	log.WithFields(logrus.Fields{
+		"version": buildinfo.Get().Version, "host": o.node.HostLabel, "ctrl-ip": o.node.CtrlIP, "vtep-ip": o.node.VTEP,
+	}).Info("starting")
+	db, err := openStore(o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			log.WithError(err).Debug("closing the store")
+		}
+	}()
+	driver, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath})
+	if err != nil {
+		return err
+	}
+	metrics, err := newRegistry()
+	if err != nil {
+		return err
+	}
+	node := agent.New(agent.Config{
+		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, DB: db, Metrics: metrics,
+	})
+	master := cluster.NewMaster(db, cluster.Limits{}, nil)
+	defer master.Close()
+	api, err := nodeapi.Listen(ctx, nodeapi.Config{Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Metrics: metrics})
+	if err != nil {
+		return err
+	}
+	front := []task{api.Serve, notifySystemd(node)}
+	cni, err := newCNIServer(o, master, node, driver)
+	if err != nil {
+		return err
+	}
+	if cni != nil {
+		front = append(front, cni.Run)
+	}
+	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node)}, front)
+	log.Info("stopped; the switch goes on forwarding")
+	return err
+}
+
+func openStore(o *options) (*objdb.DB, error) {
+	user, password := o.Store.Credentials()
+	db, err := objdb.Open(objdb.Config{
+		Endpoints: o.Store.Endpoints, CAFile: o.Store.CAFile, CertFile: o.Store.CertFile, KeyFile: o.Store.KeyFile,
+		ServerName: o.Store.ServerName, User: user, Password: password,
+	})
+	if err != nil {
+		return nil, &configError{[]error{err}}
+	}
+	return db, nil
+}
+
+// newRegistry holds the numbers of all parts, and those of the process.
+func newRegistry() (*prometheus.Registry, error) {
+	registry := prometheus.NewRegistry()
+	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
+	return registry, errors.Join(registry.Register(collectors.NewGoCollector()), registry.Register(process))
+}
+
+// announce keeps the node registered. It does not withdraw the node at the end:
+// the switch forwards on, and the next agent is usually here before the lease
+// runs out.
+func announce(db *objdb.DB, node cluster.Node) task {
+	return func(ctx context.Context) error {
+		registration, err := db.Register(ctx, cluster.RegistrationTTL, node.Services()...)
+		if err != nil {
+			return err
+		}
+		<-ctx.Done()
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return registration.Close(ending) // after ctx it only waits
+	}
+}

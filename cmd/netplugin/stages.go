@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// task runs until its context is done; any other end is a failure.
+type task func(context.Context) error
+
+// serve runs tasks in two stages. The front takes requests from outside, which
+// the core carries out; at the end the front stops first, so that requests
+// being carried out find the core at work. A failure on either side ends both.
+func serve(ctx context.Context, core, front []task) error {
+	coreCtx, stopCore := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCore()
+	back, coreCtx := errgroup.WithContext(coreCtx)
+	for _, t := range core {
+		back.Go(func() error { return unlessDone(coreCtx, t) })
+	}
+	gate, frontCtx := errgroup.WithContext(ctx)
+	for _, t := range front {
+		gate.Go(func() error { return unlessDone(frontCtx, t) })
+	}
+	gate.Go(func() error {
+		select {
+		case <-coreCtx.Done():
+			return errCoreEnded // its own error follows
+		case <-frontCtx.Done():
+			return nil
+		}
+	})
+	err := gate.Wait()
+	stopCore()
+	if coreErr := back.Wait(); errors.Is(err, errCoreEnded) || err == nil {
+		err = coreErr
+	}
+	return err
+}
+
+var errCoreEnded = errors.New("a part of the agent ended")
+
+// unlessDone drops the error a task ends with because it was told to.
+func unlessDone(ctx context.Context, t task) error {
+	err := t(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err == nil {
+		return errCoreEnded
+	}
+	return err
+}

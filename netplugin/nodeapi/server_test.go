@@ -1,0 +1,205 @@
+package nodeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// node is an agent that says what the test wants.
+type node struct {
+	ready, detach error
+	detached      []string
+}
+
+func (n *node) Ready() error { return n.ready }
+
+func (n *node) Detach(_ context.Context, epID string) error {
+	n.detached = append(n.detached, epID)
+	return n.detach
+}
+
+func (n *node) Inspect() agent.Inspection {
+	vtep := netip.MustParseAddr("192.0.2.1")
+	return agent.Inspection{
+		HostLabel: "node1", VTEP: vtep, FwdMode: "routing", ArpMode: "proxy",
+		Peers: map[string]netip.Addr{"node2": netip.MustParseAddr("192.0.2.2")}, VRFs: map[string]uint16{"blue": 7},
+		Objects: []drivers.Object{
+			drivers.Network{ID: "web.blue", Tenant: "blue", VNI: 11, VLAN: 1, Subnet: netip.MustParsePrefix("10.1.0.0/16")},
+			drivers.Endpoint{ID: "web.blue-1", Tenant: "blue", IPv4: netip.MustParseAddr("10.1.0.2"), MAC: [6]byte{2, 2, 10, 1, 0, 2}, Local: true},
+			drivers.Endpoint{ID: "web.blue-2", Tenant: "blue", VTEP: netip.MustParseAddr("192.0.2.2")},
+			drivers.Rule{ID: "blue:r", Priority: 1, Allow: true},
+		},
+		Pending: map[string]string{"endpoint x": "host has no known VTEP"},
+		Status:  drivers.Status{Connected: true, Bridge: "contivVxlanBridge", Datapath: "netdev", Flows: 12},
+	}
+}
+
+// start serves a node and returns the server's URL.
+func start(t *testing.T, n *node) string {
+	t.Helper()
+	metrics := prometheus.NewRegistry()
+	if err := metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "contiv_flows", Help: "Flows."}, func() float64 { return 12 })); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	server, err := Listen(ctx, Config{Address: "127.0.0.1:0", CtrlIP: "198.51.100.1", Agent: n, Metrics: metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + server.Addr().String()
+}
+
+func call(t *testing.T, method, url string) (status int, contentType, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	content, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header.Get("Content-Type"), string(content)
+}
+
+func TestRoutesAnswerInTheirShape(t *testing.T) {
+	url := start(t, &node{})
+	const jsonType, textType = "application/json", "text/plain; charset=utf-8"
+	for _, c := range []struct {
+		method, path string
+		status       int
+		contentType  string
+		body         string
+	}{
+		{"GET", "/svcstats", 200, jsonType, "{}\n"},
+		{"GET", "/inspect/bgp", 200, jsonType, "null\n"},
+		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{},"endpointQueue":[],"serviceQueue":[],"stats":{}}` + "\n"},
+		{"GET", "/healthz", 200, textType, "ok\n"},
+		{"GET", "/readyz", 200, textType, "ok\n"},
+		{"DELETE", "/debug/reclaimEndpoint/web.blue-1", 200, jsonType, "null\n"},
+		{"GET", "/debug/reclaimEndpoint/web.blue-1", 405, "", ""},
+		{"POST", "/healthz", 405, "", ""},
+		{"GET", "/nowhere", 404, textType, "404 page not found\n"},
+	} {
+		status, contentType, body := call(t, c.method, url+c.path)
+		if status != c.status || contentType != c.contentType || body != c.body {
+			t.Errorf("%s %s: got %d %q %q", c.method, c.path, status, contentType, body)
+		}
+	}
+}
+
+func TestInspectDriverShowsWhatTheAgentThinks(t *testing.T) {
+	_, _, body := call(t, "GET", start(t, &node{})+"/inspect/driver")
+	var got map[string]map[string]any
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	if bridge, there := got["vlan"]; !there || bridge != nil {
+		t.Errorf("vlan bridge: %v", bridge)
+	}
+	vxlan := got["vxlan"]
+	for _, member := range strings.Fields("LocalIp MyPort MyAddr IsConnected DpName Protopath MasterDb VtepTable EndpointDb VrfNameIdMap VrfDb FwdMode ArpMode Stats ErrStats Datapath") {
+		if _, there := vxlan[member]; !there {
+			t.Errorf("member %s is missing", member)
+		}
+	}
+	if diff := cmp.Diff(map[string]any{"node2": "192.0.2.2"}, vxlan["VtepTable"]); diff != "" {
+		t.Error(diff)
+	}
+	endpoints, ok := vxlan["EndpointDb"].(map[string]any)
+	if !ok || len(endpoints) != 2 || endpoints["10.1.0.2:blue"] == nil || endpoints["web.blue-2"] == nil {
+		t.Errorf("endpoints: %v", vxlan["EndpointDb"])
+	}
+	if !strings.Contains(body, "host has no known VTEP") {
+		t.Error("what is pending is not shown")
+	}
+}
+
+func TestNodeIsAliveBeforeItIsReady(t *testing.T) {
+	url := start(t, &node{ready: fault.New(fault.Unavailable, "waiting for the store")})
+	if status, _, _ := call(t, "GET", url+"/healthz"); status != 200 {
+		t.Errorf("healthz: %d", status)
+	}
+	if status, _, body := call(t, "GET", url+"/readyz"); status != 503 || body != "waiting for the store\n" {
+		t.Errorf("readyz: %d %q", status, body)
+	}
+}
+
+func TestReclaimReportsItsFailure(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status int
+	}{{fault.New(fault.Unavailable, "switch is away"), 503}, {errors.New("boom"), 500}} {
+		n := &node{detach: c.err}
+		status, _, body := call(t, "DELETE", start(t, n)+"/debug/reclaimEndpoint/web.blue-1")
+		if status != c.status || !strings.Contains(body, c.err.Error()) {
+			t.Errorf("%v: %d %q", c.err, status, body)
+		}
+		if diff := cmp.Diff([]string{"web.blue-1"}, n.detached); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestMetricsAreThoseRegistered(t *testing.T) {
+	if _, _, body := call(t, "GET", start(t, &node{})+"/metrics"); !strings.Contains(body, "contiv_flows 12") {
+		t.Errorf("got %s", body)
+	}
+}
+
+func TestAddressInUseIsAnErrorAtStart(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if _, err := Listen(t.Context(), Config{Address: listener.Addr().String()}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBigBodiesAndHeadersAreNotRead(t *testing.T) {
+	url := start(t, &node{})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Big: "+strings.Repeat("x", 2*maxHeader)+"\r\n\r\n")
+	answer := make([]byte, 64)
+	n, err := conn.Read(answer)
+	if err != nil || !strings.Contains(string(answer[:n]), "431") {
+		t.Errorf("got %q, %v", answer[:n], err)
+	}
+}
