@@ -76,9 +76,11 @@ func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error 
 	if typed, unknown := unknownFlag(err); unknown {
 		var names []string
 		for _, flag := range cmd.Flags {
-			names = append(names, flag.Names()...)
+			for _, name := range flag.Names() {
+				names = append(names, "--"+name)
+			}
 		}
-		message = fmt.Sprintf("unknown flag --%s of %s", typed, cmd.FullName()) + didYouMean(typed, names)
+		message = fmt.Sprintf("unknown flag --%s of %s", typed, cmd.FullName()) + didYouMean("--"+typed, names)
 	}
 	return usageError{message: message, help: cmd}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/urfave/cli/v3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -27,21 +29,35 @@ const (
 	formatQuiet = "quiet" // of --quiet: bare names
 )
 
-var formats = []string{formatTable, formatJSON, formatYAML, formatName, formatCSV}
+// Formats of lists, and of single documents.
+var (
+	listFormats     = []string{formatTable, formatJSON, formatYAML, formatName, formatCSV}
+	documentFormats = []string{formatJSON, formatYAML}
+)
+
+// outputFlag is --output for a choice of formats.
+func outputFlag(formats []string) cli.Flag {
+	choice := "one of " + strings.Join(formats, ", ")
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "format, " + choice,
+		Validator: func(chosen string) error {
+			if !slices.Contains(formats, chosen) {
+				return errors.New("must be " + choice)
+			}
+			return nil
+		}}
+}
 
 // format is what the flags ask for: --output, else --json, else --quiet.
-func (c *call) format() (string, error) {
+func (c *call) format() string {
 	switch chosen := c.cmd.String("output"); {
-	case chosen != "" && !slices.Contains(formats, chosen):
-		return "", usageError{message: fmt.Sprintf("output format %q: must be one of %s", chosen, strings.Join(formats, ", "))}
 	case chosen != "":
-		return chosen, nil
+		return chosen
 	case c.cmd.Bool("json"):
-		return formatJSON, nil
+		return formatJSON
 	case c.cmd.Bool("quiet"):
-		return formatQuiet, nil
+		return formatQuiet
 	}
-	return formatTable, nil
+	return formatTable
 }
 
 // column is one column of a listing.
@@ -86,11 +102,7 @@ func printable(text string) string {
 
 // print writes objects in the format the flags ask for.
 func (c *call) print(objects []contivmodel.Object, columns []column) error {
-	format, err := c.format()
-	if err != nil {
-		return err
-	}
-	switch format {
+	switch format := c.format(); format {
 	case formatJSON, formatYAML:
 		return c.printDocument(objects)
 	case formatQuiet, formatName:

@@ -37,11 +37,7 @@ func doListRules(c *call) error {
 	slices.SortStableFunc(rules, func(a, b contivmodel.Object) int {
 		return cmp.Compare(a.(*contivmodel.Rule).Priority, b.(*contivmodel.Rule).Priority)
 	})
-	format, err := c.format()
-	if err != nil {
-		return err
-	}
-	if format != formatTable {
+	if c.format() != formatTable {
 		return c.print(rules, c.columns(c.kind.Columns()))
 	}
 	for _, d := range directions {

@@ -15,9 +15,9 @@ func unknownFlag(err error) (name string, is bool) {
 
 // didYouMean names the known word nearest to what was typed, if one is near.
 func didYouMean(typed string, known []string) string {
-	nearest, least := "", len(typed)/2+1
+	nearest, least := "", len(strings.TrimLeft(typed, "-"))/2+1
 	for _, word := range known {
-		if d := distance(typed, word); len(word) > 1 && d < least {
+		if d := distance(typed, word); d < least && d < len(strings.TrimLeft(word, "-")) {
 			nearest, least = word, d
 		}
 	}

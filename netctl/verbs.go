@@ -141,11 +141,7 @@ func doInfo(c *call) error {
 	if err != nil {
 		return err
 	}
-	format, err := c.format()
-	if err != nil {
-		return err
-	}
-	if format != formatTable {
+	if c.format() != formatTable {
 		return c.print(objects, c.columns(c.kind.Columns()))
 	}
 	for _, o := range objects {
@@ -212,7 +208,7 @@ func outputFlags(contivmodel.Kind) []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print names only"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "format: " + strings.Join(formats, ", ")},
+		outputFlag(listFormats),
 		&cli.BoolFlag{Name: "no-headers", Usage: "leave out the headings of a table"},
 	}
 }
@@ -220,7 +216,7 @@ func outputFlags(contivmodel.Kind) []cli.Flag {
 func inspectFlags(contivmodel.Kind) []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Hidden: true, Usage: "print JSON, which is the default"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatJSON, Usage: "format: json, yaml"},
+		outputFlag(documentFormats),
 	}
 }
 

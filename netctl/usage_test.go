@@ -1,0 +1,60 @@
+package netctl
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMisuseIsExplained(t *testing.T) {
+	_, url := startFake(t)
+	for line, want := range map[string]string{
+		"netwrk ls":                            `unknown command "netwrk" of netctl; did you mean "network"?`,
+		"network lst":                          `unknown command "lst" of netctl network; did you mean "ls"?`,
+		"zzzzzz":                               `unknown command "zzzzzz" of netctl`,
+		"network create":                       "network name required",
+		"group create":                         "network name required, group name required",
+		"group create web":                     "group name required",
+		"policy rule-add p1":                   "rule name required",
+		"tenant create a b c":                  "more arguments than required: b c",
+		"tenant ls x":                          "more arguments than required: x",
+		"version x":                            "more arguments than required: x",
+		"network create web":                   "--subnet required",
+		"network create web --subnt x":         `unknown flag --subnt of netctl network create; did you mean "--subnet"?`,
+		"network create web -s x -g y":         `--gateway "y": not an IP address`,
+		"network create web -s x -g6 y":        `--gatewayv6 "y": not an IP address`,
+		"network create web -p many":           `invalid value "many" for flag -p: strconv.ParseInt: parsing "many": invalid syntax`,
+		"network create web -s x -t a -t b":    `invalid value "b" for flag -t: can't duplicate this flag`,
+		"network create web --subnet":          "flag needs an argument: --subnet",
+		"network create a/b -s x":              `network name "a/b": may not contain '/'`,
+		"network create a:b -s x":              `network name "a:b": may not contain ':'`,
+		"network create web -s x -t a:b":       `tenant name "a:b": may not contain ':'`,
+		"network create web -s x -t ''":        "tenant name required",
+		"network ls -o xml":                    `invalid value "xml" for flag -o: must be one of table, json, yaml, name, csv`,
+		"network inspect web -o table":         `invalid value "table" for flag -o: must be one of json, yaml`,
+		"policy rule-add p 1 -d both":          `--direction "both": must be in or out`,
+		"policy rule-add p 1 -e g":             "--to-group cannot be given for a rule of direction in",
+		"policy rule-add p 1 -o n":             "--to-network cannot be given for a rule of direction in",
+		"policy rule-add p 1 -g g -n n":        "--from-group and --from-network cannot be given together",
+		"policy rule-add p 1 -d out -g g":      "--from-group cannot be given for a rule of direction out",
+		"policy rule-add p 1 -d out -n n":      "--from-network cannot be given for a rule of direction out",
+		"policy rule-add p 1 -d out -i a":      "--from-ip-address cannot be given for a rule of direction out",
+		"policy rule-add p 1 -d out -e g -o n": "--to-group and --to-network cannot be given together",
+		"bgp create n1 --as 1":                 "--router-ip required",
+		"bgp create n1 --as 1 --neighbor-as 2 --neighbor x --router-ip 1":      `--router-ip "1": not an address with a length`,
+		"bgp create n1 --as 1 --neighbor-as 2 --neighbor x --router-ip ::1/64": `--neighbor "x": not an IP address`,
+		"external-contracts create c -c -p -a x":                               "either --consumed or --provided required",
+		"external-contracts create c -a x":                                     "either --consumed or --provided required",
+		"external-contracts create c -c":                                       "--contract required",
+	} {
+		got := run(t, url, line)
+		first, _, _ := strings.Cut(got.stderr, "\n")
+		if got.code != 1 || got.stdout != "" {
+			t.Errorf("netctl %s: exit %d, stdout %q", line, got.code, got.stdout)
+		}
+		if diff := cmp.Diff("error: "+want, first); diff != "" {
+			t.Errorf("netctl %s:\n%s", line, diff)
+		}
+	}
+}
