@@ -1,0 +1,71 @@
+// Package api is what netmaster serves while it leads: the REST routes of the
+// model, the plugin routes agents call, /version and /info.
+//
+// A request to change something becomes an intent, which passes through a
+// chain of small steps:
+//
+//	decode      body -> object (request.go)
+//	validate    what can be said of the object alone
+//	commit      one plan, one transaction of the ledger (crud.go)
+//
+// A plan is the function of the object's kind (tenant.go, network.go, ...): it
+// reads what it needs, refuses in the documented order with the documented
+// text, and puts what changes. Nothing happens outside the transaction, so a
+// refused or interrupted request leaves no trace.
+//
+// Requests to read are answered from the ledger's snapshot and never wait for
+// writers. Errors of any kind are written in one place (problem.go).
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// Ledger is the leader's way to the state.
+type Ledger interface {
+	Update(ctx context.Context, plan func(tx *objdb.Tx) error) (rev int64, err error)
+	View(read func(r objdb.Reader) error) error
+}
+
+// Store reads what others write: the run-time records of agents, the registry, the lock.
+type Store interface {
+	Get(ctx context.Context, key string) (objdb.KV, error)
+	Services(ctx context.Context, name string) ([]objdb.Service, error)
+	Holder(ctx context.Context, lock string) (string, error)
+}
+
+// Config is what the API needs to know of the daemon.
+type Config struct {
+	ClusterMode string             // docker, kubernetes, swarm-mode, cni, test
+	Defaults    contivmodel.Global // what the global object gets where a request leaves a mode open
+	Self        string             // control address of this netmaster, ip:port
+	Log         *logrus.Entry
+}
+
+// API serves the routes. Make one per term: it holds the term's ledger.
+type API struct {
+	ledger     Ledger
+	store      Store
+	config     Config
+	operations map[string]operations // by type of object
+	router     http.Handler
+}
+
+// New makes the API of a term.
+func New(ledger Ledger, store Store, config Config) *API {
+	if config.Log == nil {
+		config.Log = logrus.WithField("component", "api")
+	}
+	a := &API{ledger: ledger, store: store, config: config, operations: allOperations()}
+	a.router = a.routes()
+	return a
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.router.ServeHTTP(w, r) }

@@ -1,0 +1,145 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// intent is a request to change an object, understood but not yet checked.
+type intent struct {
+	kind   contivmodel.Kind
+	key    string
+	object contivmodel.Object // as sent; nil to delete
+}
+
+// step handles intents; the chain is made of them.
+type step func(context.Context, intent) (reply, error)
+
+// upsert creates an object, or updates the one that has the key.
+func (a *API) upsert(r *http.Request) (reply, error) {
+	kind, err := kindOf(r)
+	if err != nil {
+		return reply{}, err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return reply{}, err
+	}
+	object, err := kind.Decode(body)
+	if err != nil {
+		return reply{}, err
+	}
+	key := mux.Vars(r)["key"]
+	object.SetKey(key)
+	return validated(a.commit)(r.Context(), intent{kind, key, object})
+}
+
+// remove deletes an object and answers with its key.
+func (a *API) remove(r *http.Request) (reply, error) {
+	kind, err := kindOf(r)
+	if err != nil {
+		return reply{}, err
+	}
+	return a.commit(r.Context(), intent{kind: kind, key: mux.Vars(r)["key"]})
+}
+
+// validated refuses objects that break a rule of the model.
+func validated(next step) step {
+	return func(ctx context.Context, in intent) (reply, error) {
+		if err := contivmodel.Validate(in.object); err != nil {
+			return reply{}, err
+		}
+		return next(ctx, in)
+	}
+}
+
+// commit runs the plan for an intent in one transaction.
+func (a *API) commit(ctx context.Context, in intent) (reply, error) {
+	ops, ok := a.operations[in.kind.Type]
+	switch {
+	case !ok && in.object == nil:
+		return reply{}, notFound(in.kind.Type)
+	case !ok:
+		return reply{}, fault.New(fault.Unsupported, "Invalid object type")
+	}
+	var answer any
+	rev, err := a.ledger.Update(ctx, func(tx *objdb.Tx) (err error) {
+		answer, err = ops.apply(&change{tx, &a.config}, in)
+		return err
+	})
+	return reply{body: answer, revision: rev}, err
+}
+
+// apply decides what an intent means for the object as it is stored.
+func (ops operations) apply(c *change, in intent) (any, error) {
+	stored, err := ops.get(c, in.key)
+	switch {
+	case in.object == nil && err == nil:
+		return in.key, ops.remove(c, stored)
+	case in.object != nil && err == nil:
+		return stored, ops.update(c, stored, in.object)
+	case in.object != nil && fault.Is(err, fault.NotFound):
+		return ops.create(c, in.object)
+	}
+	return nil, err
+}
+
+// list answers with all objects of a kind, sorted by key.
+func (a *API) list(r *http.Request) (reply, error) {
+	kind, err := kindOf(r)
+	if err != nil {
+		return reply{}, err
+	}
+	ops, ok := a.operations[kind.Type]
+	if !ok {
+		return reply{body: []any{}}, nil
+	}
+	var all any
+	err = a.ledger.View(func(r objdb.Reader) (err error) {
+		all, err = ops.list(r)
+		return err
+	})
+	return reply{body: all}, err
+}
+
+// get answers with one object.
+func (a *API) get(r *http.Request) (reply, error) {
+	return a.read(r, func(_ operations, _ objdb.Reader, stored contivmodel.Object) (any, error) { return stored, nil })
+}
+
+// inspect answers with one object and what is known of it at run time.
+func (a *API) inspect(r *http.Request) (reply, error) {
+	if mux.Vars(r)["segment"] == contivmodel.EndpointSegment {
+		return a.inspectEndpoint(r)
+	}
+	return a.read(r, func(ops operations, reader objdb.Reader, stored contivmodel.Object) (any, error) {
+		return ops.inspect(a, reader, stored)
+	})
+}
+
+func (a *API) read(r *http.Request, show func(operations, objdb.Reader, contivmodel.Object) (any, error)) (reply, error) {
+	kind, err := kindOf(r)
+	if err != nil {
+		return reply{}, err
+	}
+	ops, ok := a.operations[kind.Type]
+	if !ok {
+		return reply{}, notFound(kind.Type)
+	}
+	var shown any
+	err = a.ledger.View(func(reader objdb.Reader) error {
+		stored, err := ops.get(reader, mux.Vars(r)["key"])
+		if err != nil {
+			return err
+		}
+		shown, err = show(ops, reader, stored)
+		return err
+	})
+	return reply{body: shown}, err
+}

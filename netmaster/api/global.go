@@ -1,0 +1,207 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// createGlobal defines the pools and the modes. Modes left open are those of the daemon's flags.
+func createGlobal(c *change, g *contivmodel.Global) error {
+	defaults := &c.config.Defaults
+	g.ArpMode = or(g.ArpMode, defaults.ArpMode)
+	g.FwdMode = or(g.FwdMode, defaults.FwdMode)
+	g.NetworkInfraType = or(g.NetworkInfraType, defaults.NetworkInfraType)
+	if err := checkFabric(g.NetworkInfraType); err != nil {
+		return err
+	}
+	vlans, err := resources.ParseVLANRange(g.Vlans)
+	if err != nil {
+		return err
+	}
+	vxlans, err := resources.ParseVXLANRange(g.Vxlans)
+	if err != nil {
+		return err
+	}
+	if err := master.PutVLANs(c.Tx, resources.DefineVLANs(vlans)); err != nil {
+		return err
+	}
+	pool := resources.DefineVXLANs(vxlans)
+	if err := master.PutVXLANs(c.Tx, pool); err != nil {
+		return err
+	}
+	return putGlobal(c, g, pool.Config.FreeVXLANsStart)
+}
+
+func checkFabric(infra string) error {
+	switch infra {
+	case "", "aci", "aci-opflex", "default":
+		return nil
+	}
+	return fault.New(fault.Invalid, "invalid fabric mode %s", infra).WithField("networkInfraType")
+}
+
+// putGlobal stores the object and the records that repeat it for agents.
+func putGlobal(c *change, g *contivmodel.Global, freeVXLANsStart uint) error {
+	oper := mastercfg.GlobalOper{ID: "global"}
+	if stored, err := objdb.Read[mastercfg.GlobalOper](c, mastercfg.GlobalOperKey); err == nil {
+		oper = stored
+	}
+	oper.FreeVXLANsStart = freeVXLANsStart
+	for key, record := range map[string]any{
+		mastercfg.GlobalConfigKey: mastercfg.GlobConfig{NwInfraType: g.NetworkInfraType, FwdMode: g.FwdMode, ArpMode: g.ArpMode, PvtSubnet: g.PvtSubnet},
+		mastercfg.GlobalStateKey:  mastercfg.GlobalState{Auto: mastercfg.AutoRanges{VLANs: g.Vlans, VXLANs: g.Vxlans}},
+		mastercfg.GlobalOperKey:   oper,
+	} {
+		if err := objdb.Write(c.Tx, key, record); err != nil {
+			return err
+		}
+	}
+	return master.Put(c.Tx, g)
+}
+
+// updateGlobal changes what the request changes; an empty mode keeps the stored one.
+func updateGlobal(c *change, stored, wanted *contivmodel.Global) error {
+	if err := checkFabric(wanted.NetworkInfraType); err != nil {
+		return err
+	}
+	vlans, err := master.VLANs(c)
+	if err != nil {
+		return err
+	}
+	vxlans, err := master.VXLANs(c)
+	if err != nil {
+		return err
+	}
+	inUse := existing(vlans.Count(), vxlans.Count())
+	if mode := or(wanted.FwdMode, stored.FwdMode); mode != stored.FwdMode {
+		if inUse != "" {
+			return fault.New(fault.InUse, "Unable to update forwarding mode due to %s", inUse).WithField("fwdMode")
+		}
+		if stored.FwdMode == "routing" && holdsAny(c, mastercfg.ModelKey("Bgp", "")) {
+			return fault.New(fault.InUse, "please delete existing Bgp configs").WithField("fwdMode")
+		}
+		stored.FwdMode = mode
+	}
+	if wanted.PvtSubnet != stored.PvtSubnet {
+		first := stored.PvtSubnet == "" && wanted.PvtSubnet == DefaultPvtSubnet
+		if inUse != "" && !first {
+			return fault.New(fault.InUse, "Unable to update private subnet due to %s", inUse).WithField("pvtSubnet")
+		}
+		stored.PvtSubnet = wanted.PvtSubnet
+	}
+	if err := resize(c, stored, wanted, vlans, vxlans); err != nil {
+		return err
+	}
+	stored.ArpMode = or(wanted.ArpMode, stored.ArpMode)
+	stored.NetworkInfraType = or(wanted.NetworkInfraType, stored.NetworkInfraType)
+	return putGlobal(c, stored, vxlans.Config.FreeVXLANsStart)
+}
+
+// resize changes the pools whose range the request changes.
+func resize(c *change, stored, wanted *contivmodel.Global, vlans resources.VLANPool, vxlans resources.VXLANPool) error {
+	if wanted.Vlans != stored.Vlans {
+		r, err := resources.ParseVLANRange(wanted.Vlans)
+		if err != nil {
+			return err
+		}
+		if err := vlans.Resize(r); err != nil {
+			return err
+		}
+		stored.Vlans = wanted.Vlans
+		if err := master.PutVLANs(c.Tx, vlans); err != nil {
+			return err
+		}
+	}
+	if wanted.Vxlans != stored.Vxlans {
+		r, err := resources.ParseVXLANRange(wanted.Vxlans)
+		if err != nil {
+			return err
+		}
+		if err := vxlans.Resize(r); err != nil {
+			return err
+		}
+		stored.Vxlans = wanted.Vxlans
+		return master.PutVXLANs(c.Tx, vxlans)
+	}
+	return nil
+}
+
+// removeGlobal takes modes and pools away; networks would be left without.
+func removeGlobal(c *change, g *contivmodel.Global) error {
+	vlans, err := master.VLANs(c)
+	if err != nil {
+		return err
+	}
+	vxlans, err := master.VXLANs(c)
+	if err != nil {
+		return err
+	}
+	if inUse := existing(vlans.Count(), vxlans.Count()); inUse != "" {
+		return fault.New(fault.InUse, "cannot delete global due to %s", inUse)
+	}
+	for _, key := range []string{
+		mastercfg.GlobalConfigKey, mastercfg.GlobalStateKey, mastercfg.GlobalOperKey,
+		mastercfg.VLANConfigKey, mastercfg.VLANOperKey, mastercfg.VXLANConfigKey, mastercfg.VXLANOperKey,
+	} {
+		c.Delete(key)
+	}
+	master.Drop(c.Tx, g)
+	return nil
+}
+
+func inspectGlobal(a *API, r objdb.Reader, g *contivmodel.Global) (any, error) {
+	vlans, err := master.VLANs(r)
+	if err != nil {
+		return nil, err
+	}
+	vxlans, err := master.VXLANs(r)
+	if err != nil {
+		return nil, err
+	}
+	oper, err := objdb.Read[mastercfg.GlobalOper](r, mastercfg.GlobalOperKey)
+	if err != nil {
+		return nil, err
+	}
+	return contivmodel.GlobalInspect{Config: *g, Oper: contivmodel.GlobalOper{
+		NumNetworks: vlans.Count() + vxlans.Count(), VlansInUse: vlans.InUse(), VxlansInUse: vxlans.InUse(),
+		DefaultNetwork: oper.DefaultNetwork, FreeVXLANsStart: int(oper.FreeVXLANsStart), ClusterMode: a.config.ClusterMode,
+	}}, nil
+}
+
+// existing says what stands in the way of a change: "existing 2 vlans and 1 vxlans", or nothing.
+func existing(vlans, vxlans int) string {
+	var parts []string
+	if vlans > 0 {
+		parts = append(parts, fmt.Sprintf("%d vlans", vlans))
+	}
+	if vxlans > 0 {
+		parts = append(parts, fmt.Sprintf("%d vxlans", vxlans))
+	}
+	if parts == nil {
+		return ""
+	}
+	return "existing " + strings.Join(parts, " and ")
+}
+
+func holdsAny(r objdb.Reader, prefix string) bool {
+	any := false
+	r.Range(prefix, func(string, []byte) bool {
+		any = true
+		return false
+	})
+	return any
+}
+
+func or(value, otherwise string) string {
+	if value != "" {
+		return value
+	}
+	return otherwise
+}

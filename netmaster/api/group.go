@@ -1,0 +1,250 @@
+package api
+
+import (
+	"slices"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func createGroup(c *change, g *contivmodel.EndpointGroup) error {
+	tenant, err := tenantOf(c, g.TenantName)
+	if err != nil {
+		return err
+	}
+	network, err := networkOf(c, g)
+	if err != nil {
+		return err
+	}
+	if master.Exists(c, "network", g.ModelKey()) {
+		return fault.New(fault.Conflict, "Network %s conflicts with the endpointGroup name", g.GroupName).
+			WithDetails("network " + g.ModelKey())
+	}
+	rec, err := master.DeriveGroup(c.Tx, g)
+	if err != nil {
+		return err
+	}
+	if err := attachPolicies(c, g, rec.EndpointGroupID, g.Policies); err != nil {
+		return err
+	}
+	if err := setNetProfile(c, g, rec, g.NetProfile); err != nil {
+		return err
+	}
+	if err := linkContracts(c, g, g.ExtContractsGrps); err != nil {
+		return err
+	}
+	g.Links.Tenant, g.Links.Network = contivmodel.LinkTo(tenant), contivmodel.LinkTo(network)
+	tenant.LinkSets.EndpointGroups.Add(g)
+	network.LinkSets.EndpointGroups.Add(g)
+	for _, o := range []contivmodel.Object{tenant, network, g} {
+		if err := master.Put(c.Tx, o); err != nil {
+			return err
+		}
+	}
+	return groupCame(c, g)
+}
+
+func networkOf(r objdb.Reader, g *contivmodel.EndpointGroup) (*contivmodel.Network, error) {
+	key := g.TenantName + ":" + g.NetworkName
+	return master.Get[contivmodel.Network](r, key, missing("Network %s not found", g.NetworkName))
+}
+
+// attachPolicies makes policies apply to a group and links both sides; the
+// caller stores the group.
+func attachPolicies(c *change, g *contivmodel.EndpointGroup, groupID int, policies []string) error {
+	for _, name := range policies {
+		policy, err := master.Get[contivmodel.Policy](c, g.TenantName+":"+name, missing("Policy not found"))
+		if err != nil {
+			return err
+		}
+		if err := master.Attach(c.Tx, g, groupID, policy); err != nil {
+			return err
+		}
+		policy.LinkSets.EndpointGroups.Add(g)
+		g.LinkSets.Policies.Add(policy)
+		if err := master.Put(c.Tx, policy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// detachPolicies is the inverse of attachPolicies.
+func detachPolicies(c *change, g *contivmodel.EndpointGroup, policies []string) error {
+	for _, name := range policies {
+		key := g.TenantName + ":" + name
+		if err := master.Detach(c.Tx, g.ModelKey(), key); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		delete(g.LinkSets.Policies, key)
+		policy, err := master.Get[contivmodel.Policy](c, key, nil)
+		if err != nil {
+			return err
+		}
+		if policy == nil {
+			continue
+		}
+		policy.LinkSets.EndpointGroups.Remove(g)
+		if err := master.Put(c.Tx, policy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func updateGroup(c *change, stored, wanted *contivmodel.EndpointGroup) error {
+	if wanted.NetworkName != stored.NetworkName {
+		return fault.New(fault.Immutable, "Cannot change network association after epg is created.").WithField("networkName")
+	}
+	if wanted.IPPool != stored.IPPool {
+		return fault.New(fault.Immutable, "Cannot change IP pool after epg is created.").WithField("ipPool")
+	}
+	rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(stored.TenantName, stored.GroupName))
+	if err != nil {
+		return err
+	}
+	added := slices.DeleteFunc(slices.Clone(wanted.Policies), func(p string) bool { return slices.Contains(stored.Policies, p) })
+	gone := slices.DeleteFunc(slices.Clone(stored.Policies), func(p string) bool { return slices.Contains(wanted.Policies, p) })
+	if err := attachPolicies(c, stored, rec.EndpointGroupID, unique(added)); err != nil {
+		return err
+	}
+	if err := setNetProfile(c, stored, &rec, wanted.NetProfile); err != nil {
+		return err
+	}
+	if err := detachPolicies(c, stored, gone); err != nil {
+		return err
+	}
+	if err := unlinkContracts(c, stored); err != nil {
+		return err
+	}
+	if err := linkContracts(c, stored, wanted.ExtContractsGrps); err != nil {
+		return err
+	}
+	stored.Policies = unique(wanted.Policies)
+	return master.Put(c.Tx, stored)
+}
+
+// unique drops repeated names and keeps the order.
+func unique(names []string) []string {
+	var once []string
+	for _, name := range names {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	return once
+}
+
+func removeGroup(c *change, g *contivmodel.EndpointGroup) error {
+	if profile := g.Links.AppProfile.Key; profile != "" {
+		return fault.New(fault.InUse, "Cannot delete %s, associated to appProfile %s", g.GroupName, profile).WithDetails("appProfile " + profile)
+	}
+	rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(g.TenantName, g.GroupName))
+	if err == nil {
+		if rec.EpCount > 0 {
+			return fault.New(fault.InUse, "Error: EPG %s has active endpoints", g.GroupName)
+		}
+		err = master.RemoveGroup(c.Tx, &rec)
+	}
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if err := detachPolicies(c, g, g.Policies); err != nil {
+		return err
+	}
+	if err := setNetProfile(c, g, nil, ""); err != nil {
+		return err
+	}
+	if err := unlinkContracts(c, g); err != nil {
+		return err
+	}
+	if err := unlinkGroup(c, g); err != nil {
+		return err
+	}
+	master.Drop(c.Tx, g)
+	return groupWent(c, g)
+}
+
+// unlinkGroup takes a group out of its tenant and network.
+func unlinkGroup(c *change, g *contivmodel.EndpointGroup) error {
+	tenant, err := tenantOf(c, g.TenantName)
+	if err != nil {
+		return err
+	}
+	network, err := networkOf(c, g)
+	if err != nil {
+		return err
+	}
+	tenant.LinkSets.EndpointGroups.Remove(g)
+	network.LinkSets.EndpointGroups.Remove(g)
+	if err := master.Put(c.Tx, tenant); err != nil {
+		return err
+	}
+	return master.Put(c.Tx, network)
+}
+
+// groupCame links and expands the rules that name a group which is new.
+func groupCame(c *change, g *contivmodel.EndpointGroup) error {
+	err := master.PeerChanged(c.Tx, g.TenantName, namesGroup(g), func(r *contivmodel.Rule) {
+		r.Links.MatchEndpointGroup = contivmodel.LinkTo(g)
+		g.LinkSets.MatchRules.Add(r)
+	})
+	if err != nil || len(g.LinkSets.MatchRules) == 0 {
+		return err
+	}
+	return master.Put(c.Tx, g)
+}
+
+// groupWent does the inverse.
+func groupWent(c *change, g *contivmodel.EndpointGroup) error {
+	return master.PeerChanged(c.Tx, g.TenantName, namesGroup(g), func(r *contivmodel.Rule) {
+		r.Links.MatchEndpointGroup = contivmodel.Link{}
+	})
+}
+
+func namesGroup(g *contivmodel.EndpointGroup) func(*contivmodel.Rule) bool {
+	return func(r *contivmodel.Rule) bool { return master.PeerGroup(r) == g.GroupName }
+}
+
+func inspectGroup(_ *API, r objdb.Reader, g *contivmodel.EndpointGroup) (any, error) {
+	_, byGroup, err := endpointIndex(r)
+	if err != nil {
+		return nil, err
+	}
+	oper, err := groupOper(r, g.ModelKey(), byGroup)
+	return contivmodel.EndpointGroupInspect{Config: *g, Oper: oper}, err
+}
+
+// groupOper is the run-time view of a group, given by its model key.
+func groupOper(r objdb.Reader, key string, byGroup endpointsBy) (contivmodel.EndpointGroupOper, error) {
+	var none contivmodel.EndpointGroupOper
+	g, err := master.Get[contivmodel.EndpointGroup](r, key, notFound("endpointGroup"))
+	if err != nil {
+		return none, err
+	}
+	rec, err := master.GetGroup(r, mastercfg.EndpointGroupID(g.TenantName, g.GroupName))
+	if err != nil {
+		return none, err
+	}
+	oper := contivmodel.EndpointGroupOper{
+		PktTag: rec.PktTag, ExternalPktTag: rec.ExtPktTag, GroupTag: rec.GroupTag,
+		NumEndpoints: rec.EpCount, Endpoints: byGroup[rec.ID],
+	}
+	if rec.IPPool == "" {
+		return oper, nil
+	}
+	net, err := master.GetNetwork(r, mastercfg.NetworkID(rec.TenantName, rec.NetworkName))
+	if err != nil {
+		return none, err
+	}
+	pool, err := resources.GroupPool(&net, &rec)
+	if err != nil {
+		return none, err
+	}
+	oper.AllocatedIPAddresses, oper.AvailableIPAddresses = pool.Allocated(), pool.Available()
+	return oper, nil
+}

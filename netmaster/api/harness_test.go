@@ -1,0 +1,172 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+// bench is an API on a real, empty store.
+type bench struct {
+	testing.TB
+	db     *objdb.DB
+	ledger *objdb.Ledger
+	url    string
+}
+
+// start begins with an empty store: no global object, no tenant.
+func start(t testing.TB) *bench {
+	t.Helper()
+	db := storetest.Open(t)
+	ledger := storetest.Lead(t, db)
+	config := Config{ClusterMode: "cni", Self: "127.0.0.1:1", Log: storetest.Quiet(),
+		Defaults: WithDefaults(contivmodel.Global{FwdMode: "routing"})}
+	a := New(ledger, db, config)
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	return &bench{t, db, ledger, server.URL}
+}
+
+// ready begins with the global object and the tenant blue.
+func ready(t testing.TB) *bench {
+	b := start(t)
+	b.ok("POST", "globals/global", `{"name":"global","fwdMode":"routing","vlans":"1-4094","vxlans":"1-10000","pvtSubnet":"172.19.0.0/16"}`)
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
+	return b
+}
+
+// do sends a request; a path that is not absolute is below the model's root.
+func (b *bench) do(method, path, body string, headers ...string) (int, string, http.Header) {
+	b.Helper()
+	if !strings.HasPrefix(path, "/") {
+		path = "/api/v1/" + path + "/"
+	}
+	req, err := http.NewRequest(method, b.url+path, strings.NewReader(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return resp.StatusCode, strings.TrimSuffix(string(answer), "\n"), resp.Header
+}
+
+// ok sends a request that must succeed.
+func (b *bench) ok(method, path, body string) string {
+	b.Helper()
+	code, answer, _ := b.do(method, path, body)
+	if code != http.StatusOK {
+		b.Fatalf("%s %s %s: %d %s", method, path, body, code, answer)
+	}
+	return answer
+}
+
+// refused sends a request that must be refused with a text and, for clients
+// that ask, a code and reason; it must leave no trace in the store.
+func (b *bench) refused(method, path, body, text string, code int, reason string) {
+	b.Helper()
+	before := storetest.Dump(b, b.db)
+	status, answer, header := b.do(method, path, body)
+	if wantPlain := map[string]int{"too-large": 413}[reason]; status != 500 && status != wantPlain || answer != text {
+		b.Errorf("%s %s %s:\n got %d %q\nwant 500 %q", method, path, body, status, answer, text)
+	}
+	if header.Get("Content-Type") != "text/plain; charset=utf-8" || header.Get("X-Content-Type-Options") != "nosniff" {
+		b.Errorf("headers of a refusal: %v", header)
+	}
+	status, answer, _ = b.do(method, path, body, "Accept", "application/problem+json")
+	var p problem
+	if err := json.Unmarshal([]byte(answer), &p); err != nil {
+		b.Fatalf("%s %s: %q: %v", method, path, answer, err)
+	}
+	if status != code || p.Code != code || p.Reason != reason || p.Message != text {
+		b.Errorf("%s %s %s:\n got %d %+v\nwant %d %s %q", method, path, body, status, p, code, reason, text)
+	}
+	if diff := cmp.Diff(before, storetest.Dump(b, b.db)); diff != "" {
+		b.Errorf("%s %s left a trace: %s", method, path, diff)
+	}
+}
+
+// plugin posts to a plugin route and decodes the answer.
+func plug[T any](b *bench, path string, request any) T {
+	b.Helper()
+	answer, err := tryPlug[T](b, path, request)
+	if err != "" {
+		b.Fatalf("%s %+v: %s", path, request, err)
+	}
+	return answer
+}
+
+func tryPlug[T any](b *bench, path string, request any) (answer T, failure string) {
+	b.Helper()
+	body, err := json.Marshal(request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	code, text, header := b.do("POST", path, string(body), "Content-Type", "application/json")
+	if code != http.StatusOK {
+		return answer, text
+	}
+	if header.Get(mastercfg.RevisionHeader) == "" {
+		b.Errorf("%s: no revision", path)
+	}
+	if err := json.NewDecoder(bytes.NewReader([]byte(text))).Decode(&answer); err != nil {
+		b.Fatalf("%s: %q: %v", path, text, err)
+	}
+	return answer, ""
+}
+
+// endpoint creates an endpoint and returns its record.
+func (b *bench) endpoint(tenant, network, group, container string) mastercfg.CfgEndpointState {
+	b.Helper()
+	return plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+		TenantName: tenant, NetworkName: network,
+		ConfigEP: mastercfg.ConfigEP{Container: container, Host: "h1", ServiceName: group},
+	}).EndpointConfig
+}
+
+// noEndpoint deletes an endpoint.
+func (b *bench) noEndpoint(tenant, network, container string) {
+	b.Helper()
+	plug[mastercfg.DeleteEndpointResponse](b, mastercfg.DeleteEndpointPath, mastercfg.DeleteEndpointRequest{
+		TenantName: tenant, NetworkName: network, EndpointID: container})
+}
+
+// record reads a record of the store.
+func record[T any](b *bench, key string) T {
+	b.Helper()
+	var v T
+	kv, err := b.db.Get(b.Context(), key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := json.Unmarshal(kv.Value, &v); err != nil {
+		b.Fatal(err)
+	}
+	return v
+}
+
+// web is the network most tests use.
+const web = `{"tenantName":"blue","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24","gateway":"10.7.0.254"}`

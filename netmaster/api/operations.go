@@ -1,0 +1,82 @@
+package api
+
+import (
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// change is one plan in progress: its transaction and what it may want to know
+// of the daemon.
+type change struct {
+	*objdb.Tx
+	config *Config
+}
+
+// operations are what can be done with objects of one type.
+type operations struct {
+	list    func(objdb.Reader) (any, error)
+	get     func(objdb.Reader, string) (contivmodel.Object, error)
+	create  func(*change, contivmodel.Object) (contivmodel.Object, error)
+	update  func(c *change, stored, wanted contivmodel.Object) error
+	remove  func(*change, contivmodel.Object) error
+	inspect func(*API, objdb.Reader, contivmodel.Object) (any, error)
+}
+
+// plans are the functions of one type, as its file has them.
+//
+// create gets the object as it was sent, validated and without links; it stores
+// the object and everything that follows from it. update changes the stored
+// object towards the wanted one and stores it. remove takes the stored object
+// and everything that followed from it away.
+type plans[T any, P object[T]] struct {
+	create  func(*change, P) error
+	update  func(c *change, stored, wanted P) error
+	remove  func(*change, P) error
+	inspect func(*API, objdb.Reader, P) (any, error)
+}
+
+type object[T any] interface {
+	*T
+	contivmodel.Object
+}
+
+// allOperations has a line for each type that can be worked with. The other
+// types of the model can be listed, and hold nothing.
+func allOperations() map[string]operations {
+	return map[string]operations{
+		"global":        untyped(plans[contivmodel.Global, *contivmodel.Global]{createGlobal, updateGlobal, removeGlobal, inspectGlobal}),
+		"tenant":        untyped(plans[contivmodel.Tenant, *contivmodel.Tenant]{createTenant, updateTenant, removeTenant, inspectTenant}),
+		"network":       untyped(plans[contivmodel.Network, *contivmodel.Network]{createNetwork, updateNetwork, removeNetwork, inspectNetwork}),
+		"endpointGroup": untyped(plans[contivmodel.EndpointGroup, *contivmodel.EndpointGroup]{createGroup, updateGroup, removeGroup, inspectGroup}),
+		"policy":        untyped(plans[contivmodel.Policy, *contivmodel.Policy]{createPolicy, updatePolicy, removePolicy, inspectPolicy}),
+		"rule":          untyped(plans[contivmodel.Rule, *contivmodel.Rule]{createRule, updateRule, removeRule, inspectRule}),
+	}
+}
+
+// untyped makes plans usable for objects whose type is known at run time only.
+func untyped[T any, P object[T]](p plans[T, P]) operations {
+	objType := P(new(T)).ModelType()
+	return operations{
+		list: func(r objdb.Reader) (any, error) {
+			return objdb.ReadAll[T](r, mastercfg.ModelKey(objType, ""))
+		},
+		get: func(r objdb.Reader, key string) (contivmodel.Object, error) {
+			return master.Get[T, P](r, key, notFound(objType))
+		},
+		create: func(c *change, o contivmodel.Object) (contivmodel.Object, error) {
+			// A plan may run again; each run begins with the object as it was sent.
+			fresh := *o.(P)
+			return P(&fresh), p.create(c, &fresh)
+		},
+		update: func(c *change, stored, wanted contivmodel.Object) error {
+			return p.update(c, stored.(P), wanted.(P))
+		},
+		remove:  func(c *change, o contivmodel.Object) error { return p.remove(c, o.(P)) },
+		inspect: func(a *API, r objdb.Reader, o contivmodel.Object) (any, error) { return p.inspect(a, r, o.(P)) },
+	}
+}
+
+func notFound(objType string) error { return fault.New(fault.NotFound, "%s not found", objType) }

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// The answers of these routes carry the revision of the commit, so that an
+// agent can wait until its cache has seen the change.
+
+func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) (reply, error) {
+	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
+	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) (err error) {
+		answer.IPv4Address, err = master.AllocAddress(tx, req, a.config.ClusterMode == "swarm-mode")
+		return err
+	})
+	return reply{answer, rev}, err
+}
+
+func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (reply, error) {
+	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) error { return master.ReleaseAddress(tx, req) })
+	return reply{mastercfg.ReleaseAddressResponse{Status: "success"}, rev}, err
+}
+
+func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (reply, error) {
+	var answer mastercfg.CreateEndpointResponse
+	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) (err error) {
+		answer.EndpointConfig, err = master.CreateEndpoint(tx, req)
+		return err
+	})
+	return reply{answer, rev}, err
+}
+
+func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointRequest) (reply, error) {
+	var answer mastercfg.DeleteEndpointResponse
+	id := mastercfg.EndpointID(mastercfg.NetworkID(req.TenantName, req.NetworkName), req.EndpointID)
+	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) (err error) {
+		answer.EndpointConfig, err = master.DeleteEndpoint(tx, id)
+		return err
+	})
+	return reply{answer, rev}, err
+}
+
+// updateEndpoint takes note of a container that started. Events other than
+// start have no effect until there are services to tell about them.
+func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointRequest) (reply, error) {
+	if (req.Event == "start" || req.Event == "die") && req.ContainerID == "" {
+		return reply{}, fault.New(fault.Invalid, "invalid ProviderID %q: event %s names no container", req.ContainerID, req.Event).
+			WithField("ContainerID")
+	}
+	switch req.Event {
+	case "start":
+	case "die":
+		return reply{}, nil // a provider nobody knows: null
+	default:
+		return reply{body: mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}}, nil
+	}
+	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) error {
+		network, err := networkNamed(tx, req.Tenant, req.Network)
+		if err != nil {
+			return err
+		}
+		return master.LabelEndpoint(tx, mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID), req)
+	})
+	return reply{mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}, rev}, err
+}
+
+// networkNamed is the network of a name, or of the group that has the name.
+func networkNamed(r objdb.Reader, tenant, name string) (string, error) {
+	key := tenant + ":" + name
+	if master.Exists(r, "network", key) {
+		return name, nil
+	}
+	group, err := master.Get[contivmodel.EndpointGroup](r, key, fault.New(fault.MissingReference, "key not found: network or group %s", key))
+	if err != nil {
+		return "", err
+	}
+	return group.NetworkName, nil
+}

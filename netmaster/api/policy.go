@@ -1,0 +1,69 @@
+package api
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func createPolicy(c *change, p *contivmodel.Policy) error {
+	tenant, err := tenantOf(c, p.TenantName)
+	if err != nil {
+		return err
+	}
+	p.Links.Tenant = contivmodel.LinkTo(tenant)
+	tenant.LinkSets.Policies.Add(p)
+	if err := master.Put(c.Tx, tenant); err != nil {
+		return err
+	}
+	return master.Put(c.Tx, p)
+}
+
+// updatePolicy accepts everything and changes nothing: a policy is only a name.
+func updatePolicy(_ *change, _, _ *contivmodel.Policy) error { return nil }
+
+func removePolicy(c *change, p *contivmodel.Policy) error {
+	if links := p.LinkSets.EndpointGroups; len(links) > 0 {
+		return fault.New(fault.InUse, "Policy is being used").WithDetails(names(links)...)
+	}
+	tenant, err := tenantOf(c, p.TenantName)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys(p.LinkSets.Rules) {
+		rule, err := master.Get[contivmodel.Rule](c, key, nil)
+		if err != nil {
+			return err
+		}
+		if rule == nil {
+			continue
+		}
+		if err := unlinkPeer(c, rule); err != nil {
+			return err
+		}
+		master.Drop(c.Tx, rule)
+	}
+	tenant.LinkSets.Policies.Remove(p)
+	master.Drop(c.Tx, p)
+	return master.Put(c.Tx, tenant)
+}
+
+func inspectPolicy(_ *API, r objdb.Reader, p *contivmodel.Policy) (any, error) {
+	_, byGroup, err := endpointIndex(r)
+	if err != nil {
+		return nil, err
+	}
+	var oper contivmodel.PolicyOper
+	for _, key := range keys(p.LinkSets.EndpointGroups) {
+		tenant, group, _ := strings.Cut(key, ":")
+		oper.Endpoints = append(oper.Endpoints, byGroup[mastercfg.EndpointGroupID(tenant, group)]...)
+	}
+	slices.SortFunc(oper.Endpoints, func(a, b contivmodel.EndpointOper) int { return strings.Compare(a.EndpointID, b.EndpointID) })
+	oper.NumEndpoints = len(oper.Endpoints)
+	return contivmodel.PolicyInspect{Config: *p, Oper: oper}, nil
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// problemType is the media type by which a client asks for proper status codes.
+const problemType = "application/problem+json"
+
+// codes are the status codes of kinds for clients that asked for them. The
+// others get 500 and the text, which is all that older clients understand.
+var codes = map[fault.Kind]int{
+	fault.Malformed:        http.StatusBadRequest,
+	fault.Invalid:          http.StatusBadRequest,
+	fault.NotFound:         http.StatusNotFound,
+	fault.MissingReference: http.StatusUnprocessableEntity,
+	fault.Immutable:        http.StatusConflict,
+	fault.InUse:            http.StatusConflict,
+	fault.Conflict:         http.StatusConflict,
+	fault.Exhausted:        http.StatusConflict,
+	fault.Mode:             http.StatusConflict,
+	fault.Unsupported:      http.StatusNotImplemented,
+	fault.NotLeader:        http.StatusServiceUnavailable,
+	fault.Unavailable:      http.StatusServiceUnavailable,
+	fault.Denied:           http.StatusForbidden,
+	fault.TooLarge:         http.StatusRequestEntityTooLarge,
+}
+
+// plainCodes are the exceptions to 500 for clients that did not ask: cases the
+// original controller did not have, and where a retry helps.
+var plainCodes = map[fault.Kind]int{
+	fault.NotLeader:   http.StatusServiceUnavailable,
+	fault.Unavailable: http.StatusServiceUnavailable,
+	fault.Denied:      http.StatusForbidden,
+	fault.TooLarge:    http.StatusRequestEntityTooLarge,
+}
+
+// problem is the body for clients that asked for it.
+type problem struct {
+	Code    int      `json:"code"`
+	Reason  string   `json:"reason"`
+	Message string   `json:"message"`
+	Field   string   `json:"field"`
+	Details []string `json:"details"`
+}
+
+// WriteError answers a request with an error.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	kind := fault.KindOf(err)
+	message, _, _ := strings.Cut(err.Error(), "\n")
+	if kind == fault.NotLeader || kind == fault.Unavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	if !strings.Contains(r.Header.Get("Accept"), problemType) {
+		http.Error(w, message, codeOr500(plainCodes, kind))
+		return
+	}
+	p := problem{Code: codeOr500(codes, kind), Reason: kind.String(), Message: message, Details: []string{}}
+	if e := fault.As(err); e != nil {
+		p.Field = e.Field
+		p.Details = append(p.Details, e.Details...)
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		http.Error(w, message, p.Code)
+		return
+	}
+	w.Header().Set("Content-Type", problemType)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(p.Code)
+	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
+}
+
+func codeOr500(table map[fault.Kind]int, kind fault.Kind) int {
+	if code, ok := table[kind]; ok {
+		return code
+	}
+	return http.StatusInternalServerError
+}

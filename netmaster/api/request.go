@@ -1,0 +1,72 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// MaxBody is the largest request body that is read.
+const MaxBody = 1 << 20
+
+// limitBody makes reading fail beyond MaxBody, and the connection close then.
+func limitBody(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+}
+
+// readBody reads the whole body.
+func readBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, fault.New(fault.TooLarge, "request body too large: the limit is %d bytes", tooLarge.Limit)
+	case err != nil:
+		return nil, fault.New(fault.Malformed, "request body: %w", err)
+	}
+	return body, nil
+}
+
+// plugin turns a function of a decoded body into an answer.
+func plugin[Request any](serve func(*http.Request, *Request) (reply, error)) answer {
+	return func(r *http.Request) (reply, error) {
+		body, err := readBody(r)
+		if err != nil {
+			return reply{}, err
+		}
+		var request Request
+		if err := json.Unmarshal(body, &request); err != nil {
+			return reply{}, malformed(err)
+		}
+		return serve(r, &request)
+	}
+}
+
+// malformed says what is wrong with a body in terms of JSON instead of Go.
+func malformed(err error) error {
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		return fault.New(fault.Malformed, "field %q takes no %s", wrongType.Field, wrongType.Value).WithField(wrongType.Field)
+	}
+	return fault.New(fault.Malformed, "request body is not JSON: %w", err)
+}
+
+func writeReply(w http.ResponseWriter, r reply) {
+	body, err := json.Marshal(r.body)
+	if err != nil {
+		http.Error(w, "encode answer: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if r.revision > 0 {
+		w.Header().Set(mastercfg.RevisionHeader, strconv.FormatInt(r.revision, 10))
+	}
+	body = append(body, '\n')
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // an error means that the client is gone
+}

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// answer is a handler that returns what to write instead of writing it.
+type answer func(r *http.Request) (reply, error)
+
+// reply is the body of a 200, as JSON; a revision above 0 goes into the header.
+type reply struct {
+	body     any
+	revision int64
+}
+
+// methods are the answers of one path.
+type methods map[string]answer
+
+// routes builds the table of paths. Each is served with and without a trailing slash.
+func (a *API) routes() http.Handler {
+	router := mux.NewRouter()
+	for path, served := range map[string]methods{
+		"/api/v1/{segment}":               {http.MethodGet: a.list},
+		"/api/v1/{segment}/{key}":         {http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove},
+		"/api/v1/inspect/{segment}/{key}": {http.MethodGet: a.inspect},
+
+		mastercfg.AllocAddressPath:   {http.MethodPost: plugin(a.allocAddress)},
+		mastercfg.ReleaseAddressPath: {http.MethodPost: plugin(a.releaseAddress)},
+		mastercfg.CreateEndpointPath: {http.MethodPost: plugin(a.createEndpoint)},
+		mastercfg.DeleteEndpointPath: {http.MethodPost: plugin(a.deleteEndpoint)},
+		mastercfg.UpdateEndpointPath: {http.MethodPost: plugin(a.updateEndpoint)},
+
+		"/version": {http.MethodGet: version},
+		"/info":    {http.MethodGet: a.info},
+	} {
+		router.Handle(path+"{slash:/?}", served).MatcherFunc(knownSegment)
+	}
+	return router
+}
+
+// knownSegment lets a path whose segment is no collection be not found.
+func knownSegment(r *http.Request, match *mux.RouteMatch) bool {
+	rest, isModel := strings.CutPrefix(r.URL.Path, "/api/v1/")
+	if !isModel {
+		return true
+	}
+	rest, inspect := strings.CutPrefix(rest, "inspect/")
+	segment, _, _ := strings.Cut(rest, "/")
+	_, known := contivmodel.KindBySegment(segment)
+	return known || inspect && segment == contivmodel.EndpointSegment
+}
+
+// ServeHTTP implements http.Handler.
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // the server drops the body
+	}
+	handler, ok := m[method]
+	if !ok {
+		w.Header().Set("Allow", m.allow())
+		http.Error(w, "method "+r.Method+" not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	limitBody(w, r)
+	reply, err := handler(r)
+	if err != nil {
+		WriteError(w, r, err)
+		return
+	}
+	writeReply(w, reply)
+}
+
+// allow lists the methods served.
+func (m methods) allow() string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	if slices.Contains(names, http.MethodGet) {
+		names = append(names, http.MethodHead)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// kindOf is the kind a request is about; knownSegment has checked that there is one.
+func kindOf(r *http.Request) (contivmodel.Kind, error) {
+	segment := mux.Vars(r)["segment"]
+	kind, ok := contivmodel.KindBySegment(segment)
+	if !ok {
+		return kind, fault.New(fault.NotFound, "%s: no such collection", segment)
+	}
+	return kind, nil
+}

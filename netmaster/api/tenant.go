@@ -1,0 +1,86 @@
+package api
+
+import (
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func createTenant(c *change, t *contivmodel.Tenant) error {
+	if t.TenantName == "" {
+		return fault.New(fault.Invalid, "Invalid tenant name").WithField("tenantName")
+	}
+	if err := master.DeriveVRF(c.Tx, t.TenantName); err != nil {
+		return err
+	}
+	return master.Put(c.Tx, t)
+}
+
+func updateTenant(_ *change, _, _ *contivmodel.Tenant) error {
+	return fault.New(fault.Immutable, "Cant change tenant parameters after its created")
+}
+
+func removeTenant(c *change, t *contivmodel.Tenant) error {
+	contracts := belowTenant(c, "extContractsGroup", t.TenantName)
+	for _, held := range []struct {
+		links contivmodel.LinkSet
+		text  string
+	}{
+		{t.LinkSets.AppProfiles, "cannot delete %s, has %d app profiles"},
+		{t.LinkSets.EndpointGroups, "cannot delete %s has %d endpoint groups"},
+		{t.LinkSets.Policies, "cannot delete %s has %d policies"},
+		{t.LinkSets.NetProfiles, "Cannot delete %s has %d netprofiles"},
+		{t.LinkSets.Networks, "cannot delete %s has %d networks"},
+		{t.LinkSets.Servicelbs, "cannot delete %s has %d services"},
+		{contracts, "cannot delete %s has %d external contract groups"},
+	} {
+		if n := len(held.links); n > 0 {
+			return fault.New(fault.InUse, held.text, t.TenantName, n).WithDetails(names(held.links)...)
+		}
+	}
+	c.Delete(mastercfg.VRFPrefix + t.TenantName)
+	master.Drop(c.Tx, t)
+	return nil
+}
+
+// belowTenant finds the objects of a type that belong to a tenant but are not linked to it.
+func belowTenant(r objdb.Reader, objType, tenant string) contivmodel.LinkSet {
+	found := contivmodel.LinkSet{}
+	prefix := mastercfg.ModelKey(objType, "")
+	r.Range(prefix+tenant+":", func(key string, _ []byte) bool {
+		found[key[len(prefix):]] = contivmodel.Link{Type: objType, Key: key[len(prefix):]}
+		return true
+	})
+	return found
+}
+
+func inspectTenant(_ *API, r objdb.Reader, t *contivmodel.Tenant) (any, error) {
+	oper := contivmodel.TenantOper{
+		TotalNetworks: len(t.LinkSets.Networks), TotalEPGs: len(t.LinkSets.EndpointGroups),
+		TotalNetprofiles: len(t.LinkSets.NetProfiles), TotalPolicies: len(t.LinkSets.Policies),
+		TotalAppProfiles: len(t.LinkSets.AppProfiles), TotalServicelbs: len(t.LinkSets.Servicelbs),
+	}
+	byNetwork, byGroup, err := endpointIndex(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys(t.LinkSets.Networks) {
+		n, err := networkOper(r, key, byNetwork)
+		if err != nil {
+			return nil, err
+		}
+		oper.Networks = append(oper.Networks, n)
+		oper.TotalEndpoints += n.NumEndpoints
+	}
+	for _, key := range keys(t.LinkSets.EndpointGroups) {
+		g, err := groupOper(r, key, byGroup)
+		if err != nil {
+			return nil, err
+		}
+		g.AllocatedIPAddresses, g.AvailableIPAddresses, g.GroupTag = "", "", ""
+		oper.EndpointGroups = append(oper.EndpointGroups, g)
+	}
+	return contivmodel.TenantInspect{Config: *t, Oper: oper}, nil
+}

@@ -1,0 +1,170 @@
+// Package storetest gives netmaster's tests a real etcd, started once per test
+// program and emptied for every test, and a term with its ledger on it.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/embedded"
+)
+
+// Prefixes are what a leading netmaster owns; the daemon has the same.
+var Prefixes = []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot,
+	mastercfg.OperRoot + "global/", mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/",
+	mastercfg.OperRoot + "auto-epg/", mastercfg.NodeGCPrefix}
+
+const root = "/contiv.io/"
+
+// endpoint is the URL of the etcd of this test program.
+var endpoint string
+
+// Main runs the tests of a package with an etcd; call it from TestMain.
+func Main(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "storetest")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Name: "test", ClientURL: FreeURL(), PeerURL: FreeURL(), Log: Quiet()})
+	if err != nil {
+		return fail(err)
+	}
+	endpoint = server.ClientURLs()[0]
+	code := m.Run()
+	stopping, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := server.Stop(stopping); err != nil {
+		return fail(err)
+	}
+	return code
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// Endpoint is the URL of the etcd.
+func Endpoint() string { return endpoint }
+
+// Open connects to the emptied store.
+func Open(t testing.TB) *objdb.DB {
+	t.Helper()
+	db := Connect(t)
+	for {
+		kvs, _, err := db.List(t.Context(), root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(kvs) == 0 {
+			return db
+		}
+		txn := objdb.Txn{}
+		for _, kv := range kvs[:min(100, len(kvs))] {
+			txn.Deletes = append(txn.Deletes, kv.Key)
+		}
+		if _, _, err := db.Txn(t.Context(), txn); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Connect opens another connection to the store as it is.
+func Connect(t testing.TB) *objdb.DB {
+	t.Helper()
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{endpoint}, Log: Quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// Lead begins a term and opens its ledger; both end with the test.
+func Lead(t testing.TB, db *objdb.DB) *objdb.Ledger {
+	t.Helper()
+	term, err := db.Campaign(t.Context(), objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: "127.0.0.1:1", TTL: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := term.Resign(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	ledger, err := term.OpenLedger(t.Context(), Prefixes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ledger
+}
+
+// Dump is what the store holds, without locks and registry: key -> value.
+func Dump(t testing.TB, db *objdb.DB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, prefix := range []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot, mastercfg.OperRoot} {
+		kvs, _, err := db.List(t.Context(), prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kv := range kvs {
+			all[kv.Key] = string(kv.Value)
+		}
+	}
+	return all
+}
+
+// FreeURL is a URL of the loopback nobody listens on yet.
+func FreeURL() string { return "http://" + FreeAddress() }
+
+// FreeAddress is an address of the loopback nobody listens on yet.
+func FreeAddress() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "127.0.0.1:0" // the test that uses it fails
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Quiet is a log entry for the expected complaints of tests about failures.
+func Quiet() *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	return logrus.NewEntry(l)
+}
+
+// Eventually polls until ok or the deadline.
+func Eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(within)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", within, what)
+		}
+	}
+}
