@@ -1,0 +1,307 @@
+package objdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const lock = "netmaster/leader"
+
+func campaign(t testing.TB, db *DB, who string, ttl time.Duration) *Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	term, err := db.Campaign(ctx, CampaignConfig{Lock: lock, Value: who, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}
+
+func resign(t testing.TB, term *Term) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := term.Resign(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASuccessorLeadsAtOnceAfterAResignation(t *testing.T) {
+	url := newStore(t)
+	a, b := open(t, Config{Endpoints: []string{url}}), open(t, Config{Endpoints: []string{url}})
+	ctx := context.Background()
+
+	if _, err := a.Holder(ctx, lock); !fault.Is(err, fault.NotFound) {
+		t.Errorf("holder of a free lock: %v", err)
+	}
+	first := campaign(t, a, "a:1", 10*time.Second)
+	elected := make(chan *Term)
+	go func() { elected <- campaign(t, b, "b:1", 10*time.Second) }()
+	eventually(t, 5*time.Second, "second candidate queues", func() bool {
+		kvs, _, err := a.List(ctx, lockRoot+lock+"/")
+		return err == nil && len(kvs) == 2
+	})
+	if holder, err := b.Holder(ctx, lock); err != nil || holder != "a:1" {
+		t.Errorf("holder is %q, %v", holder, err)
+	}
+
+	began := time.Now()
+	resign(t, first)
+	second := <-elected
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %s", took)
+	}
+	if first.Context().Err() == nil || !fault.Is(context.Cause(first.Context()), fault.NotLeader) {
+		t.Errorf("first term: %v", context.Cause(first.Context()))
+	}
+	if second.Epoch() <= first.Epoch() {
+		t.Errorf("epoch went from %d to %d", first.Epoch(), second.Epoch())
+	}
+	if holder, err := a.Holder(ctx, lock); err != nil || holder != "b:1" {
+		t.Errorf("holder is %q, %v", holder, err)
+	}
+	resign(t, second)
+	if kvs, _, err := a.List(ctx, lockRoot); err != nil || len(kvs) != 0 {
+		t.Errorf("left behind: %v, %v", kvs, err)
+	}
+}
+
+func TestThereIsNeverMoreThanOneLeader(t *testing.T) {
+	url := newStore(t)
+	var leading, terms atomic.Int32
+	var all sync.WaitGroup
+	for i := range 5 {
+		db := open(t, Config{Endpoints: []string{url}})
+		all.Go(func() {
+			for range 4 {
+				term := campaign(t, db, fmt.Sprint(i), 10*time.Second)
+				if n := leading.Add(1); n != 1 {
+					t.Errorf("%d leaders", n)
+				}
+				terms.Add(1)
+				leading.Add(-1)
+				resign(t, term)
+			}
+		})
+	}
+	all.Wait()
+	if terms.Load() != 20 {
+		t.Errorf("%d terms", terms.Load())
+	}
+}
+
+func TestACandidateWhoGivesUpLeavesNothingBehind(t *testing.T) {
+	db := newDB(t)
+	term := campaign(t, db, "a:1", 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	_, err := db.Campaign(ctx, CampaignConfig{Lock: lock, Value: "b:1", TTL: 10 * time.Second})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if kvs, _, err := db.List(context.Background(), lockRoot+lock+"/"); err != nil || len(kvs) != 1 {
+		t.Errorf("candidates: %v, %v", kvs, err)
+	}
+	resign(t, term)
+}
+
+func TestBadCampaignsAreRefused(t *testing.T) {
+	db := open(t, Config{Endpoints: []string{freeURL(t)}})
+	for _, cfg := range []CampaignConfig{{}, {Lock: "a", Value: "b"}, {Lock: "a", TTL: time.Minute}, {Value: "b", TTL: time.Minute}} {
+		if _, err := db.Campaign(context.Background(), cfg); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+func TestALeaseOutlivesTheHoldersOwnLimit(t *testing.T) {
+	for ttl := time.Second; ttl <= 60*time.Second; ttl += 250 * time.Millisecond {
+		if leaseTTL(ttl) <= ownLimit(ttl) {
+			t.Errorf("TTL %s: lease %s, own limit %s", ttl, leaseTTL(ttl), ownLimit(ttl))
+		}
+		if ttl >= 4*time.Second && leaseTTL(ttl) > ttl-time.Second && ttl%time.Second == 0 {
+			t.Errorf("TTL %s: lease %s leaves no room for an election in the store", ttl, leaseTTL(ttl))
+		}
+	}
+}
+
+func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
+	const ttl = 4 * time.Second
+	p := newProcess(t)
+	holder := startChild(t, "campaign", p.URL, ttl.String())
+	holder.expect(t, "leading")
+
+	db := open(t, Config{Endpoints: []string{p.URL}})
+	elected := make(chan *Term)
+	go func() { elected <- campaign(t, db, "successor", ttl) }()
+	eventually(t, 5*time.Second, "successor queues", func() bool {
+		kvs, _, err := db.List(context.Background(), lockRoot+lock+"/")
+		return err == nil && len(kvs) == 2
+	})
+	began := time.Now()
+	holder.kill()
+	term := <-elected
+	took := time.Since(began)
+	t.Logf("takeover after %s", took)
+	if took > ttl+time.Second {
+		t.Errorf("took %s with a TTL of %s", took, ttl)
+	}
+	resign(t, term)
+}
+
+// Each of three processes is a candidate and a member of the store. The one
+// killed holds the lock, and most often leads the store as well.
+func TestASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing.T) {
+	const ttl = 6 * time.Second
+	urls, peers := [3]string{}, []string{}
+	for i := range urls {
+		urls[i] = freeURL(t)
+		peers = append(peers, fmt.Sprintf("m%d=%s", i, freeURL(t)))
+	}
+	var children [3]*child
+	for i := range children {
+		children[i] = startChild(t, "member", urls[i], ttl.String(), fmt.Sprintf("m%d", i), t.TempDir(), strings.Join(peers, ","))
+		if i == 1 { // a quorum; the process started first most often leads both
+			children[0].expect(t, "ready")
+			children[1].expect(t, "ready")
+		}
+	}
+	children[2].expect(t, "ready")
+
+	// The members move the store's leadership to the holder of the lock.
+	first := holderOf(t, urls[:])
+	children[first].say("lead store")
+	children[first].expect(t, "leads store")
+
+	rest := []string{urls[(first+1)%3], urls[(first+2)%3]}
+	db := open(t, Config{Endpoints: rest, RequestTimeout: time.Second})
+	old := fmt.Sprintf("m%d", first)
+	began := time.Now()
+	children[first].kill()
+	eventually(t, 2*ttl, "another holder", func() bool {
+		holder, err := db.Holder(context.Background(), lock)
+		return err == nil && holder != old
+	})
+	took := time.Since(began)
+	t.Logf("takeover after %s", took)
+	if took > ttl+time.Second {
+		t.Errorf("took %s with a TTL of %s", took, ttl)
+	}
+}
+
+func holderOf(t *testing.T, urls []string) int {
+	db := open(t, Config{Endpoints: urls, RequestTimeout: time.Second})
+	number := -1
+	eventually(t, 20*time.Second, "somebody holds the lock", func() bool {
+		holder, err := db.Holder(context.Background(), lock)
+		if err != nil {
+			return false
+		}
+		_, err = fmt.Sscanf(holder, "m%d", &number)
+		return err == nil
+	})
+	return number
+}
+
+func TestAPartitionedLeaderStepsDownByItsOwnClockAndItsWritesAreRefused(t *testing.T) {
+	const ttl = 6 * time.Second
+	url := newStore(t)
+	way := newProxy(t, url)
+	far := open(t, Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second})
+	near := open(t, Config{Endpoints: []string{url}})
+
+	term := campaign(t, far, "far", ttl)
+	ledger := openLedger(t, term)
+	mustUpdate(t, ledger, increment(state+"n"))
+
+	began := time.Now()
+	way.silence()
+	<-term.Context().Done()
+	took := time.Since(began)
+	if took > ownLimit(ttl)+500*time.Millisecond {
+		t.Errorf("stepped down after %s", took)
+	}
+	if holder, err := near.Holder(context.Background(), lock); err != nil || holder != "far" {
+		t.Errorf("the lock went to %q, %v, before its holder stepped down", holder, err)
+	}
+	if _, err := ledger.Update(context.Background(), increment(state+"n")); !fault.Is(err, fault.NotLeader) {
+		t.Errorf("write after the step-down: %v", err)
+	}
+
+	successor := campaign(t, near, "near", ttl)
+	way.mend()
+	guarded := Txn{If: []Guard{term.Fence()}, Puts: []KV{{Key: state + "n", Value: []byte("stale")}}}
+	eventually(t, 10*time.Second, "old leader reaches the store", func() bool {
+		_, ok, err := far.Txn(context.Background(), guarded)
+		if err == nil && ok {
+			t.Fatal("a write of the ended term was taken")
+		}
+		return err == nil
+	})
+	if got := valueOf(t, near, state+"n"); got != "1" {
+		t.Errorf("n is %s", got)
+	}
+	resign(t, term) // gives back what is left
+	resign(t, successor)
+}
+
+func TestATermEndsWhenTheClockSaysSo(t *testing.T) {
+	var ahead atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	db := open(t, Config{Endpoints: []string{newStore(t)}, Now: now})
+	term := campaign(t, db, "a", 3*time.Second)
+	ahead.Store(int64(time.Hour)) // as after a suspension of the machine
+	select {
+	case <-term.Context().Done():
+	case <-time.After(2 * time.Second):
+		t.Error("the term goes on")
+	}
+	resign(t, term)
+}
+
+func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
+	const ttl = 2 * time.Second
+	url := newStore(t)
+	way := newProxy(t, url)
+	near := open(t, Config{Endpoints: []string{url}})
+	far := open(t, Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second})
+	term := campaign(t, near, "near", ttl)
+
+	elected := make(chan *Term)
+	go func() { elected <- campaign(t, far, "far", ttl) }()
+	candidates := func(n int) func() bool {
+		return func() bool {
+			kvs, _, err := near.List(context.Background(), lockRoot+lock+"/")
+			return err == nil && len(kvs) == n
+		}
+	}
+	eventually(t, 5*time.Second, "far queues", candidates(2))
+	way.silence()
+	eventually(t, 10*time.Second, "far's lease lapses", candidates(1))
+	way.mend()
+	eventually(t, 15*time.Second, "far queues again", candidates(2))
+	if term.Context().Err() != nil {
+		t.Fatal("near lost the lock")
+	}
+	resign(t, term)
+	resign(t, <-elected)
+}
+
+func TestACampaignWaitsForTheStore(t *testing.T) {
+	p := newProcess(t)
+	p.kill()
+	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: 300 * time.Millisecond})
+	elected := make(chan *Term)
+	go func() { elected <- campaign(t, db, "patient", 3*time.Second) }()
+	p.start()
+	resign(t, <-elected)
+}
