@@ -1,0 +1,192 @@
+package ovsd
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// book is what the switch should have, what it has, and where the two may
+// differ. It does no I/O.
+//
+// A switch holds one flow per table, priority and match: a place. Several
+// objects may claim a place; the last to come is in force, the others stay in
+// the book, so that taking that one away does not leave a hole.
+type book struct {
+	claims map[string][]claim       // by place; the last is in force
+	places map[drivers.Key][]string // by owner
+	known  map[string]openflow.Flow // by place: what is in the switch
+	dirty  map[string]struct{}      // places where claims and known may differ
+}
+
+type claim struct {
+	owner drivers.Key
+	flow  openflow.Flow
+}
+
+// conflict is a place that was claimed by two objects for different flows.
+type conflict struct {
+	winner, loser drivers.Key
+	flow          openflow.Flow
+}
+
+func newBook() *book {
+	return &book{
+		claims: map[string][]claim{},
+		places: map[drivers.Key][]string{},
+		known:  map[string]openflow.Flow{},
+		dirty:  map[string]struct{}{},
+	}
+}
+
+// set replaces the flows of an object; none: the object is gone.
+func (b *book) set(owner drivers.Key, flows []openflow.Flow) []conflict {
+	wanted := make(map[string]openflow.Flow, len(flows))
+	for _, flow := range flows {
+		wanted[flow.MatchKey()] = flow
+	}
+	for _, place := range b.places[owner] {
+		if _, ok := wanted[place]; !ok {
+			b.withdraw(place, owner)
+		}
+	}
+	var conflicts []conflict
+	for place, flow := range wanted {
+		if loser, ok := b.claim(place, claim{owner, flow}); ok {
+			conflicts = append(conflicts, conflict{winner: owner, loser: loser, flow: flow})
+		}
+	}
+	if len(wanted) == 0 {
+		delete(b.places, owner)
+	} else {
+		b.places[owner] = slices.Collect(maps.Keys(wanted))
+	}
+	return conflicts
+}
+
+// claim enters a flow. An owner that has claimed the place before keeps its
+// turn: computing an object anew must not change who is in force.
+func (b *book) claim(place string, c claim) (loser drivers.Key, conflicts bool) {
+	b.dirty[place] = struct{}{}
+	list := b.claims[place]
+	for i := range list {
+		if list[i].owner == c.owner {
+			list[i] = c
+			return drivers.Key{}, false
+		}
+	}
+	b.claims[place] = append(list, c)
+	if len(list) == 0 {
+		return drivers.Key{}, false
+	}
+	before := list[len(list)-1]
+	return before.owner, !sameDeed(before.flow, c.flow)
+}
+
+// sameDeed compares flows of one place but for their cookies.
+func sameDeed(a, b openflow.Flow) bool {
+	a.Cookie = b.Cookie
+	return a.SameEffect(b)
+}
+
+func (b *book) withdraw(place string, owner drivers.Key) {
+	b.dirty[place] = struct{}{}
+	list := slices.DeleteFunc(b.claims[place], func(c claim) bool { return c.owner == owner })
+	if len(list) == 0 {
+		delete(b.claims, place)
+		return
+	}
+	b.claims[place] = list
+}
+
+// inForce returns the claim that the switch should have.
+func (b *book) inForce(place string) (claim, bool) {
+	list := b.claims[place]
+	if len(list) == 0 {
+		return claim{}, false
+	}
+	return list[len(list)-1], true
+}
+
+// seen replaces what is known of the switch and returns how many places differ
+// from what was known before.
+func (b *book) seen(flows map[string]openflow.Flow) (drifted []openflow.Flow) {
+	for place, flow := range b.known {
+		if found, ok := flows[place]; !ok || !found.SameEffect(flow) {
+			drifted = append(drifted, flow)
+		}
+		b.dirty[place] = struct{}{}
+	}
+	for place, flow := range flows {
+		if _, ok := b.known[place]; !ok {
+			drifted = append(drifted, flow)
+		}
+		b.dirty[place] = struct{}{}
+	}
+	for place := range b.claims {
+		b.dirty[place] = struct{}{}
+	}
+	b.known = flows
+	return drifted
+}
+
+// step is a difference to write: a flow to add, replacing what is in its
+// place, or a place to clear.
+type step struct {
+	owner  drivers.Key // zero when clearing: nobody claims the place
+	place  string
+	flow   openflow.Flow
+	remove bool
+}
+
+func (s step) message() openflow.Message {
+	if s.remove {
+		return openflow.FlowMod{Command: openflow.FlowDeleteStrict, Flow: s.flow}
+	}
+	return openflow.FlowMod{Command: openflow.FlowAdd, Flow: s.flow}
+}
+
+// steps returns the differences, in the order of the tables from the last to
+// the first: if the switch ever applies them one by one, no packet is sent to
+// a table that does not have its flows yet. Places found equal are not dirty
+// any more.
+func (b *book) steps() []step {
+	var list []step
+	for place := range b.dirty {
+		want, wanted := b.inForce(place)
+		have, there := b.known[place]
+		switch {
+		case wanted && (!there || !have.SameEffect(want.flow)):
+			list = append(list, step{owner: want.owner, place: place, flow: want.flow})
+		case !wanted && there:
+			list = append(list, step{place: place, flow: have, remove: true})
+		default:
+			delete(b.dirty, place)
+		}
+	}
+	slices.SortFunc(list, func(a, b step) int {
+		return cmp.Or(cmp.Compare(b.flow.Table, a.flow.Table), cmp.Compare(a.place, b.place))
+	})
+	return list
+}
+
+// done notes steps that the switch has taken.
+func (b *book) done(steps []step) {
+	for _, s := range steps {
+		if s.remove {
+			delete(b.known, s.place)
+		} else {
+			b.known[s.place] = s.flow
+		}
+		delete(b.dirty, s.place)
+	}
+}
+
+// wanted is the number of flows the switch should have.
+func (b *book) wanted() int { return len(b.claims) }
+
+// clean tells whether the switch has what it should have.
+func (b *book) clean() bool { return len(b.dirty) == 0 }

@@ -1,0 +1,97 @@
+package ovsd_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func TestBridgeAndTunnelHaveTheRowsOfTheDesign(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true})
+	for _, c := range []struct{ table, record, column, want string }{
+		{"Bridge", bridge, "fail_mode", "secure"},
+		{"Bridge", bridge, "datapath_type", "netdev"},
+		{"Bridge", bridge, "protocols", "[OpenFlow10, OpenFlow11, OpenFlow12, OpenFlow13]"},
+		{"Bridge", bridge, "external_ids:contiv-round", `"1"`},
+		{"Bridge", bridge, "controller", "[]"},
+		{"Interface", bridge, "type", "internal"},
+		{"Interface", "vxif0", "type", "vxlan"},
+		{"Interface", "vxif0", "ofport", "1"},
+		{"Interface", "vxif0", "options", `{df_default="false", dst_port="4789", key=flow, local_ip="192.0.2.1", remote_ip=flow, tos=inherit}`},
+	} {
+		if got := n.column(c.table, c.record, c.column); got != c.want {
+			t.Errorf("%s %s %s: %s, want %s", c.table, c.record, c.column, got, c.want)
+		}
+	}
+	s := r.Status()
+	if !s.Connected || !s.InSync || s.Bridge != bridge || s.Datapath != "netdev" || s.Round != 1 || s.LastError != "" {
+		t.Errorf("status: %+v", s)
+	}
+	if s.Flows == 0 || s.Flows != len(n.flows()) {
+		t.Errorf("status says %d flows, the switch has %d", s.Flows, len(n.flows()))
+	}
+}
+
+func TestABridgeThatWasChangedIsSetRight(t *testing.T) {
+	n := newNode(t)
+	n.AddBridge(bridge, "fail_mode=standalone", "external_ids:theirs=kept", "external_ids:contiv-round=41")
+	r := n.start()
+	r.give(drivers.Change{Replace: true})
+	if got := n.column("Bridge", bridge, "external_ids"); got != `{contiv-round="42", theirs=kept}` {
+		t.Errorf("external_ids: %s", got)
+	}
+	if got := n.column("Bridge", bridge, "fail_mode"); got != "secure" {
+		t.Errorf("fail_mode: %s", got)
+	}
+	n.Vsctl("set", "Bridge", bridge, "fail_mode=standalone", "--", "del-port", "vxif0")
+	eventually(t, "fail mode and tunnel are back", func() bool {
+		return n.column("Bridge", bridge, "fail_mode") == "secure" && strings.Contains(n.Vsctl("list-ports", bridge), "vxif0")
+	})
+	n.Vsctl("del-br", bridge)
+	eventually(t, "the bridge is back with its flows", func() bool {
+		return strings.Contains(n.Vsctl("list-br"), bridge) && r.Status().InSync && len(n.flows()) == r.Status().Flows
+	})
+}
+
+func TestOtherBridgesAreNotTouched(t *testing.T) {
+	n := newNode(t)
+	n.AddBridge("br-phy")
+	n.Vsctl("add-port", "br-phy", "under1")
+	n.Ofctl("add-flow", "br-phy", "priority=7,actions=NORMAL")
+	before := n.Vsctl("--columns=name,fail_mode,protocols,ports,external_ids,other_config", "list", "Bridge", "br-phy")
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network, remote(9, 0)}})
+	r.add("web.blue-1")
+	if after := n.Vsctl("--columns=name,fail_mode,protocols,ports,external_ids,other_config", "list", "Bridge", "br-phy"); after != before {
+		t.Errorf("row of another bridge changed:\n%s\n%s", before, after)
+	}
+	if got := n.Ofctl("--no-stats", "dump-flows", "br-phy"); !strings.Contains(got, "priority=7 actions=NORMAL") {
+		t.Errorf("flows of another bridge: %s", got)
+	}
+}
+
+func TestRoundsNeverBecomeZero(t *testing.T) {
+	n := newNode(t)
+	n.AddBridge(bridge, "external_ids:contiv-round=65535")
+	r := n.start()
+	r.give(drivers.Change{Replace: true})
+	if got := r.Status().Round; got != 1 {
+		t.Errorf("round %d follows 65535", got)
+	}
+}
+
+func TestAnImpossibleConfigurationIsRefused(t *testing.T) {
+	if _, err := ovsd.New(ovsd.Config{}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("without a tunnel address: %v", err)
+	}
+	n := newNode(t)
+	n.config.Datapath = "dpdk"
+	if _, err := ovsd.New(n.config); !fault.Is(err, fault.Invalid) {
+		t.Errorf("datapath dpdk: %v", err)
+	}
+}

@@ -1,0 +1,269 @@
+// Package ovsd drives Open vSwitch: it makes one bridge equal to the objects
+// the agent wants, and keeps it so.
+//
+// Two things of the switch are kept, each by one goroutine that looks at what
+// there is, compares it with what should be, and writes the difference:
+//
+//	             OVSDB (db.sock)                      OpenFlow (<bridge>.mgmt)
+//	+-------------------------------------+   +-------------------------------------+
+//	| keeper: bridge, tunnel port, round  |   | programmer: flows                   |
+//	| AddPort, RemovePort: endpoint ports |   |   objects + port numbers -> book    |
+//	+------------------+------------------+   |   book - switch -> one bundle       |
+//	                   |  port numbers        +------------------^------------------+
+//	                   +-----------------------------------------+
+//
+// Nothing is done because of an event. An event (a change given by the agent,
+// a row that changed, a connection that came back, the clock of the audit)
+// only wakes the goroutine, which then looks at everything that may differ.
+// Starting, restarting and repairing are therefore the same code:
+//
+//   - The agent restarts: its flows carry a new round in their cookies. The
+//     first complete set of objects replaces all flows of the old round in one
+//     atomic bundle. Until then, nothing is removed. No packet sees a switch
+//     without flows.
+//   - ovs-vswitchd restarts: the switch comes back empty, a dump shows it, and
+//     the difference is everything. Ports ask for the numbers they had.
+//   - Somebody changes a flow: the audit, a dump from time to time, finds the
+//     difference. The bridge is ours alone, so flows of others are removed as
+//     well; only those that will go by themselves (with a timeout, as an
+//     operator's experiment should have) are left to do so. Other bridges are
+//     never touched.
+//
+// Two objects may ask for a flow with the same match, an address that moved
+// from one endpoint to another, for example. The last one is in force, and
+// taking it away brings the other back (book.go).
+//
+// A flow the switch refuses must not keep others out: a refused bundle is
+// halved until the refused object is alone (install.go). It is reported and
+// tried again later.
+//
+// Endpoint ports are veth pairs made here, because number, names, link and row
+// belong together: ports.go.
+package ovsd
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Defaults of Config.
+const (
+	DefaultRunDir        = "/var/run/openvswitch"
+	DefaultBridge        = "contivVxlanBridge"
+	DefaultVXLANPort     = 4789
+	DefaultAuditInterval = 45 * time.Second
+)
+
+// Values of Config.Datapath.
+const (
+	DatapathAuto   = "auto"   // the kernel's, where it has one
+	DatapathSystem = "system" // in the kernel
+	DatapathNetdev = "netdev" // in ovs-vswitchd
+)
+
+// Config says which switch to drive.
+type Config struct {
+	RunDir        string     // where ovs-vswitchd and ovsdb-server have their sockets
+	Bridge        string     // the bridge to make and to own
+	VTEP          netip.Addr // our end of the tunnels
+	VXLANPort     uint16
+	Datapath      string
+	AuditInterval time.Duration   // how often the switch is compared with the book
+	NetNS         *netns.NsHandle // where the switch and its links are; nil: here
+	Log           *logrus.Entry
+}
+
+// Driver implements drivers.NetworkDriver.
+type Driver struct {
+	config   Config
+	log      *logrus.Entry
+	datapath string // resolved
+	links    *links
+	db       *database
+	inbox    *inbox
+	numbers  numbers
+	busy     keyed
+	gate     gate
+	ready    chan struct{} // closed when bridge and sockets are there for the first time
+	round    uint16        // set before ready is closed
+
+	connections chan flowSwitch // to the programmer
+
+	mu         sync.Mutex
+	status     drivers.Status // as the programmer last saw it
+	tunnelFail string         // error of the tunnel port
+	keeperFail string         // last failure to keep the bridge
+}
+
+var _ drivers.NetworkDriver = (*Driver)(nil)
+
+// New makes a driver; Run starts it.
+func New(config Config) (*Driver, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}), connections: make(chan flowSwitch)}
+	var err error
+	if d.links, err = newLinks(config.NetNS); err != nil {
+		return nil, err
+	}
+	if d.datapath, err = d.links.datapath(config.Datapath); err != nil {
+		d.links.close()
+		return nil, err
+	}
+	if d.db, err = newDatabase(config, d.inbox.wake); err != nil {
+		d.links.close()
+		return nil, err
+	}
+	d.status = drivers.Status{Bridge: config.Bridge, Datapath: d.datapath}
+	return d, nil
+}
+
+func (c *Config) complete() error {
+	if c.RunDir == "" {
+		c.RunDir = DefaultRunDir
+	}
+	if c.Bridge == "" {
+		c.Bridge = DefaultBridge
+	}
+	if c.VXLANPort == 0 {
+		c.VXLANPort = DefaultVXLANPort
+	}
+	if c.Datapath == "" {
+		c.Datapath = DatapathAuto
+	}
+	if c.AuditInterval <= 0 {
+		c.AuditInterval = DefaultAuditInterval
+	}
+	if c.Log == nil {
+		c.Log = logrus.WithField("component", "ovsd")
+	}
+	if !c.VTEP.IsValid() {
+		return fault.New(fault.Invalid, "ovs driver of bridge %s: tunnel address is missing", c.Bridge)
+	}
+	return nil
+}
+
+// Run keeps the switch until ctx is done. Flows and ports stay. A driver runs
+// once.
+func (d *Driver) Run(ctx context.Context) error {
+	defer d.links.close()
+	// Calls under way need the database to undo what they have begun.
+	databaseCtx, stopDatabase := context.WithCancel(context.WithoutCancel(ctx))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.db.client.Run(databaseCtx) })
+	group.Go(func() error {
+		defer stopDatabase()
+		<-ctx.Done()
+		d.gate.close()
+		return ctx.Err()
+	})
+	group.Go(func() error { return d.keepBridge(ctx) })
+	// Before there is a bridge, there is no socket to dial.
+	group.Go(func() error { return d.whenReady(ctx, d.connect) })
+	group.Go(func() error {
+		return d.whenReady(ctx, func(ctx context.Context) error { return newProgrammer(d).run(ctx) })
+	})
+	return group.Wait()
+}
+
+func (d *Driver) whenReady(ctx context.Context, work func(context.Context) error) error {
+	if err := d.waitReady(ctx); err != nil {
+		return err
+	}
+	return work(ctx)
+}
+
+func (d *Driver) waitReady(ctx context.Context) error {
+	select {
+	case <-d.ready:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "bridge %s: not ready: %w", d.config.Bridge, context.Cause(ctx))
+	}
+}
+
+// Update changes the wanted objects.
+func (d *Driver) Update(c drivers.Change) { d.inbox.put(c) }
+
+// Sync waits until what was given before is in the switch. The error names
+// objects that were refused while it waited; an object refused earlier is in
+// Status and no concern of this caller.
+func (d *Driver) Sync(ctx context.Context) error {
+	ticket := d.inbox.ticket()
+	select {
+	case err := <-ticket:
+		return err
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "bridge %s: flows are not in the switch yet: %w", d.config.Bridge, context.Cause(ctx))
+	}
+}
+
+// Status says how the driver is. It never blocks.
+func (d *Driver) Status() drivers.Status {
+	ports := len(d.db.endpointPorts())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.status
+	s.Ports = ports
+	s.Connected = s.Connected && d.db.client.Connected()
+	s.InSync = s.InSync && s.Connected && d.inbox.empty()
+	for _, text := range []string{d.tunnelFail, d.keeperFail} {
+		if s.LastError == "" {
+			s.LastError = text
+		}
+	}
+	return s
+}
+
+// noteProgress keeps what the programmer says of itself.
+func (d *Driver) noteProgress(p progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.status.Connected, d.status.InSync = p.connected, p.inSync
+	d.status.Flows, d.status.Round = p.flows, d.round
+	d.status.LastError = ""
+	if p.err != nil {
+		d.status.LastError = p.err.Error()
+	}
+}
+
+// target of the database's socket.
+func (c Config) ovsdbTarget() string { return "unix:" + filepath.Join(c.RunDir, "db.sock") }
+
+// target of the bridge's management socket, on which ovs-vswitchd listens
+// whatever its controllers are.
+func (c Config) openflowTarget() string {
+	return "unix:" + filepath.Join(c.RunDir, fmt.Sprintf("%s.mgmt", c.Bridge))
+}
+
+// newDatabase makes the copy of the rows we look at; changed is called after
+// every change of it.
+func newDatabase(config Config, changed func()) (*database, error) {
+	db := &database{
+		bridge:     config.Bridge,
+		root:       ovsdb.NewTable[rootRow]("Open_vSwitch", nil),
+		bridges:    ovsdb.NewTable[bridgeRow]("Bridge", nil),
+		ports:      ovsdb.NewTable[portRow]("Port", nil),
+		interfaces: ovsdb.NewTable[interfaceRow]("Interface", nil),
+	}
+	var err error
+	db.client, err = ovsdb.New(ovsdb.Config{
+		Target:   config.ovsdbTarget(),
+		Log:      config.Log,
+		OnUpdate: changed,
+	}, db.root, db.bridges, db.ports, db.interfaces)
+	return db, err
+}

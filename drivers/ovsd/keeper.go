@@ -1,0 +1,123 @@
+package ovsd
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// keeperPause is how long the keeper waits after a refused transaction.
+const keeperPause = 5 * time.Second
+
+// keepBridge makes the rows of our bridge right whenever they are not. The
+// first time it also chooses the round, removes the links of a run that was
+// killed between making a link and its port, and opens the driver for use.
+func (d *Driver) keepBridge(ctx context.Context) error {
+	for first := true; ; {
+		err := d.makeBridge(ctx, &first)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			d.log.WithError(err).WithField("bridge", d.config.Bridge).Warn("bridge is not as it should be")
+		}
+		d.noteKeeper(err)
+		if err := d.waitForChange(ctx, err != nil); err != nil {
+			return err
+		}
+	}
+}
+
+// waitForChange returns when the rows want correcting, after a failure also
+// when some time has passed.
+func (d *Driver) waitForChange(ctx context.Context, failed bool) error {
+	wait := ctx
+	if failed {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, keeperPause)
+		defer cancel()
+	}
+	err := d.db.client.Wait(wait, func() (bool, error) {
+		d.noteTunnel()
+		return !failed && d.db.client.Connected() && len(d.wanted().operations(d.db)) > 0, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return nil // time to try again
+	}
+	return err
+}
+
+func (d *Driver) makeBridge(ctx context.Context, first *bool) error {
+	if err := d.db.client.Wait(ctx, func() (bool, error) { return d.db.client.Connected(), nil }); err != nil {
+		return err
+	}
+	if *first {
+		d.round = nextRound(d.db)
+		d.numbers.startAfter(d.db)
+	}
+	if ops := d.wanted().operations(d.db); len(ops) > 0 {
+		if _, err := d.db.client.Transact(ctx, ops...); err != nil {
+			return err
+		}
+		d.log.WithField("bridge", d.config.Bridge).WithField("round", d.round).Info("bridge set right")
+	}
+	if !*first {
+		return nil
+	}
+	if err := d.sweepLinks(); err != nil {
+		return err
+	}
+	*first = false
+	close(d.ready)
+	return nil
+}
+
+func (d *Driver) wanted() wantedBridge {
+	return wantedBridge{
+		name:      d.config.Bridge,
+		datapath:  d.datapath,
+		vtep:      d.config.VTEP,
+		vxlanPort: d.config.VXLANPort,
+		round:     d.round,
+	}
+}
+
+// nextRound follows the round of the run before. It is never zero, which is
+// the round of flows that the pipeline has made and nobody has stamped.
+func nextRound(db *database) uint16 {
+	bridge, _ := db.ourBridge()
+	last, err := strconv.ParseUint(bridge.ExternalIDs[idRound], 10, 16)
+	if err != nil {
+		last = 0 // a new bridge, or somebody wrote nonsense
+	}
+	if round := uint16(last) + 1; round != 0 {
+		return round
+	}
+	return 1
+}
+
+func (d *Driver) noteKeeper(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.keeperFail = ""
+	if err != nil {
+		d.keeperFail = fault.New(fault.KindOf(err), "bridge %s: %w", d.config.Bridge, err).Error()
+	}
+}
+
+// noteTunnel keeps the tunnel port's error for Status: without a tunnel the
+// node works, but alone.
+func (d *Driver) noteTunnel() {
+	text := ""
+	if tunnel, ok := d.db.tunnel(); ok && tunnel.link.Error != nil {
+		text = "tunnel port " + tunnelName + ": " + *tunnel.link.Error
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if text != "" && text != d.tunnelFail {
+		d.log.Warn(text)
+	}
+	d.tunnelFail = text
+}

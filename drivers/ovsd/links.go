@@ -1,0 +1,187 @@
+package ovsd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Names of the two ends of an endpoint's link: the host's end stays in the
+// switch, the other goes to the pod and loses its name there.
+const (
+	hostLinkPrefix = "vvport"
+	podLinkPrefix  = "vport"
+)
+
+func hostLinkName(n uint32) string { return hostLinkPrefix + strconv.FormatUint(uint64(n), 10) }
+
+func podLinkOf(hostLink string) string {
+	return podLinkPrefix + strings.TrimPrefix(hostLink, hostLinkPrefix)
+}
+
+// hostLinkNumber is the inverse of hostLinkName.
+func hostLinkNumber(name string) (uint32, bool) {
+	digits, ok := strings.CutPrefix(name, hostLinkPrefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 32)
+	return uint32(n), err == nil && hostLinkName(uint32(n)) == name
+}
+
+// linkGroup is a mark that the kernel keeps with a link and that is set in the
+// same request that makes it: this is how we know our links again.
+const linkGroup = 0xc0
+
+// Bytes that VXLAN puts around a frame, and the largest frame worth its buffers.
+const (
+	overheadIPv4 = 14 + 20 + 8 + 8
+	overheadIPv6 = 14 + 40 + 8 + 8
+	maxLinkMTU   = 9000
+	defaultMTU   = 1500
+)
+
+// links makes and removes links in the namespace of the switch.
+type links struct{ handle *netlink.Handle }
+
+func newLinks(ns *netns.NsHandle) (*links, error) {
+	at := netns.None()
+	if ns != nil {
+		at = *ns
+	}
+	handle, err := netlink.NewHandleAt(at, syscall.NETLINK_ROUTE, syscall.NETLINK_GENERIC)
+	if err != nil {
+		return nil, fmt.Errorf("netlink of the switch's namespace: %w", err)
+	}
+	return &links{handle: handle}, nil
+}
+
+func (l *links) close() { l.handle.Close() }
+
+// datapath resolves "auto": the kernel's datapath where the kernel has one.
+func (l *links) datapath(wish string) (string, error) {
+	switch wish {
+	case DatapathSystem, DatapathNetdev:
+		return wish, nil
+	case DatapathAuto:
+	default:
+		return "", fault.New(fault.Invalid, "datapath %q: %s, %s or %s expected", wish, DatapathAuto, DatapathSystem, DatapathNetdev)
+	}
+	_, err := l.handle.GenlFamilyGet("ovs_datapath")
+	switch {
+	case err == nil:
+		return DatapathSystem, nil
+	case errors.Is(err, syscall.ENOENT):
+		return DatapathNetdev, nil
+	}
+	return "", fmt.Errorf("kernel datapath: %w", err)
+}
+
+// errTaken says that one of the two names is in use.
+var errTaken = errors.New("link name is taken")
+
+// create makes a pair, both ends up or, the pod's, as the pod will want it.
+func (l *links) create(hostLink string, mtu int) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = hostLink
+	attrs.MTU = mtu
+	attrs.Group = linkGroup
+	attrs.Flags = net.FlagUp
+	err := l.handle.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: podLinkOf(hostLink), PeerMTU: uint32(mtu)})
+	if errors.Is(err, syscall.EEXIST) {
+		return errTaken
+	}
+	if err != nil {
+		return fmt.Errorf("link %s: %w", hostLink, err)
+	}
+	return nil
+}
+
+// mtu returns the MTU of a link, and whether there is such a link.
+func (l *links) mtu(name string) (mtu int, ok bool, err error) {
+	link, err := l.handle.LinkByName(name)
+	switch {
+	case err == nil:
+		return link.Attrs().MTU, true, nil
+	case isNotFound(err):
+		return 0, false, nil
+	}
+	return 0, false, fmt.Errorf("link %s: %w", name, err)
+}
+
+// remove removes a link, and with it its peer, wherever that is. It is no
+// error if it has gone already, with the pod's namespace for example.
+func (l *links) remove(name string) error {
+	link, err := l.handle.LinkByName(name)
+	if err == nil {
+		err = l.handle.LinkDel(link)
+	}
+	if err == nil || isNotFound(err) || errors.Is(err, syscall.ENODEV) {
+		return nil
+	}
+	return fmt.Errorf("link %s: %w", name, err)
+}
+
+// ours lists the host ends that we made, in this run or an earlier one.
+func (l *links) ours() ([]string, error) {
+	list, err := l.handle.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("links: %w", err)
+	}
+	var names []string
+	for _, link := range list {
+		attrs := link.Attrs()
+		if _, ok := hostLinkNumber(attrs.Name); ok && attrs.Group == linkGroup && link.Type() == "veth" {
+			names = append(names, attrs.Name)
+		}
+	}
+	return names, nil
+}
+
+// endpointMTU is what fits into a tunnel that starts at the address.
+func (l *links) endpointMTU(vtep netip.Addr) (int, error) {
+	base, err := l.mtuAt(vtep)
+	if err != nil {
+		return 0, err
+	}
+	overhead := overheadIPv4
+	if vtep.Is6() {
+		overhead = overheadIPv6
+	}
+	return min(base, maxLinkMTU) - overhead, nil
+}
+
+// mtuAt is the MTU of the link that has the address. A node may get its tunnel
+// address late; until then it is taken to be on an Ethernet.
+func (l *links) mtuAt(address netip.Addr) (int, error) {
+	addresses, err := l.handle.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return 0, fmt.Errorf("addresses: %w", err)
+	}
+	for _, a := range addresses {
+		ip, ok := netip.AddrFromSlice(a.IP)
+		if !ok || ip.Unmap() != address.Unmap() {
+			continue
+		}
+		link, err := l.handle.LinkByIndex(a.LinkIndex)
+		if err != nil {
+			return 0, fmt.Errorf("link of address %s: %w", address, err)
+		}
+		return link.Attrs().MTU, nil
+	}
+	return defaultMTU, nil
+}
+
+func isNotFound(err error) bool {
+	var notFound netlink.LinkNotFoundError
+	return errors.As(err, &notFound)
+}

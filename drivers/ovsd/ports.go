@@ -1,0 +1,279 @@
+package ovsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// cleanupTime bounds the undoing of an AddPort whose caller has gone.
+const cleanupTime = 5 * time.Second
+
+// AddPort makes an endpoint's link and port, or finds the ones it has.
+func (d *Driver) AddPort(ctx context.Context, endpointID string) (drivers.Port, error) {
+	port, err := d.addPort(ctx, endpointID)
+	if err != nil {
+		return drivers.Port{}, fault.New(kindOf(err), "port of endpoint %q: %w", endpointID, err)
+	}
+	return port, nil
+}
+
+// kindOf is the kind of an error; giving up waiting is worth another try.
+func kindOf(err error) fault.Kind {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fault.Unavailable
+	}
+	return fault.KindOf(err)
+}
+
+func (d *Driver) addPort(ctx context.Context, endpointID string) (drivers.Port, error) {
+	if endpointID == "" {
+		return drivers.Port{}, fault.New(fault.Invalid, "an id is needed")
+	}
+	ctx, done, err := d.gate.enter(ctx)
+	if err != nil {
+		return drivers.Port{}, err
+	}
+	defer done()
+	unlock, err := d.busy.lock(ctx, endpointID)
+	if err != nil {
+		return drivers.Port{}, err
+	}
+	defer unlock()
+	if err := d.waitReady(ctx); err != nil {
+		return drivers.Port{}, err
+	}
+	port, found, err := d.findPort(ctx, endpointID)
+	if found || err != nil {
+		return port, err
+	}
+	return d.makePort(ctx, endpointID)
+}
+
+// findPort returns the port an endpoint has. A port whose link is gone, with
+// the namespace of its pod, is removed: it cannot be brought back to life.
+func (d *Driver) findPort(ctx context.Context, endpointID string) (port drivers.Port, found bool, err error) {
+	have, ok := d.db.portOf(endpointID)
+	if !ok {
+		return drivers.Port{}, false, nil
+	}
+	mtu, ok, err := d.links.mtu(have.link.Name)
+	if err != nil {
+		return drivers.Port{}, false, err
+	}
+	if !ok {
+		return drivers.Port{}, false, d.deletePort(ctx, have)
+	}
+	row, err := d.waitNumber(ctx, have.link.UUID, 0)
+	if err != nil {
+		return drivers.Port{}, false, err
+	}
+	return attached{port: have.port, link: row}.describe(mtu), true, nil
+}
+
+// makePort makes link, rows and number, or nothing.
+func (d *Driver) makePort(ctx context.Context, endpointID string) (port drivers.Port, err error) {
+	mtu, err := d.links.endpointMTU(d.config.VTEP)
+	if err != nil {
+		return drivers.Port{}, err
+	}
+	number, hostLink, err := d.makeLink(mtu)
+	if err != nil {
+		return drivers.Port{}, err
+	}
+	defer d.numbers.release(number)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.undoPort(ctx, endpointID, hostLink))
+		}
+	}()
+	row, config, err := d.insertPort(ctx, endpointID, hostLink, number)
+	if err != nil {
+		return drivers.Port{}, err
+	}
+	link, err := d.waitNumber(ctx, row, config)
+	if err != nil {
+		return drivers.Port{}, err
+	}
+	return attached{link: link}.describe(mtu), nil
+}
+
+// makeLink makes a link under the next number whose names are free.
+func (d *Driver) makeLink(mtu int) (number uint32, name string, err error) {
+	for {
+		if number, err = d.numbers.take(d.db); err != nil {
+			return 0, "", err
+		}
+		name = hostLinkName(number)
+		if err = d.links.create(name, mtu); err == nil {
+			return number, name, nil
+		}
+		d.numbers.release(number)
+		if !errors.Is(err, errTaken) {
+			return 0, "", err
+		}
+	}
+}
+
+// insertPort writes the rows of a port. It returns the interface and the
+// configuration number that ovs-vswitchd will report when it has seen it.
+func (d *Driver) insertPort(ctx context.Context, endpointID, link string, number uint32) (ovsdb.UUID, int64, error) {
+	bridge, ok := d.db.ourBridge()
+	if !ok {
+		return "", 0, fault.New(fault.Unavailable, "bridge %s is not there", d.config.Bridge)
+	}
+	owner := map[string]string{idEndpoint: endpointID}
+	here := ovsdb.Where("_uuid", bridge.UUID)
+	results, err := d.db.client.Transact(ctx,
+		// Without a bridge to hold it, the port would vanish without an error.
+		ovsdb.WaitEqual(0, "Bridge", here, []string{"name"}, ovsdb.Row{"name": bridge.Name}),
+		ovsdb.Insert("Interface", "interface", ovsdb.Row{"name": link, "ofport_request": number + endpointOffset, "external_ids": owner}),
+		ovsdb.Insert("Port", "port", ovsdb.Row{"name": link, "interfaces": ovsdb.UUID("interface"), "external_ids": owner}),
+		ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("port")}),
+		bumpConfig(),
+		ovsdb.Select("Open_vSwitch", ovsdb.All(), "next_cfg"),
+	)
+	if err != nil {
+		return "", 0, err
+	}
+	var root struct {
+		NextCfg int64 `ovsdb:"next_cfg"`
+	}
+	if rows := results[5].Rows; len(rows) > 0 {
+		if err := ovsdb.DecodeRow(rows[0], &root); err != nil {
+			return "", 0, err
+		}
+	}
+	return results[1].UUID, root.NextCfg, nil
+}
+
+// waitNumber waits until ovs-vswitchd has given the port a number or said why
+// not. config, unless 0, is a configuration that includes the port: once that
+// has been seen, no number will come any more.
+func (d *Driver) waitNumber(ctx context.Context, id ovsdb.UUID, config int64) (row interfaceRow, err error) {
+	err = d.db.client.Wait(ctx, func() (bool, error) {
+		var ok bool
+		if row, ok = d.db.interfaces.Get(id); !ok {
+			return false, fault.New(fault.Conflict, "somebody removed it from the switch")
+		}
+		switch {
+		case row.number() != 0:
+			return true, nil
+		case row.Error != nil:
+			return false, fault.New(fault.Internal, "switch refuses link %s: %s", row.Name, *row.Error)
+		case row.OFPort != nil:
+			return false, fault.New(fault.Internal, "switch refuses link %s", row.Name)
+		case config != 0 && d.seenConfig(config):
+			return false, fault.New(fault.Internal, "switch ignores link %s", row.Name)
+		}
+		return false, nil
+	})
+	if err != nil && fault.As(err) == nil {
+		err = fmt.Errorf("no OpenFlow number: %w", err)
+	}
+	return row, err
+}
+
+func (d *Driver) seenConfig(config int64) bool {
+	root, ok := d.db.root.Find(func(rootRow) bool { return true })
+	return ok && root.CurCfg >= config
+}
+
+// undoPort takes back whatever was made for a port, also if the caller has
+// given up, and also if nobody can tell whether the rows were written.
+func (d *Driver) undoPort(ctx context.Context, endpointID, hostLink string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	err := d.db.client.Wait(ctx, func() (bool, error) { return d.db.client.Connected(), nil })
+	if have, ok := d.db.portOf(endpointID); ok && err == nil {
+		err = d.deletePort(ctx, have)
+	}
+	return errors.Join(err, d.links.remove(hostLink))
+}
+
+// RemovePort removes an endpoint's port and link.
+func (d *Driver) RemovePort(ctx context.Context, endpointID string) error {
+	if err := d.removePort(ctx, endpointID); err != nil {
+		return fault.New(kindOf(err), "port of endpoint %q: %w", endpointID, err)
+	}
+	return nil
+}
+
+func (d *Driver) removePort(ctx context.Context, endpointID string) error {
+	ctx, done, err := d.gate.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	unlock, err := d.busy.lock(ctx, endpointID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := d.waitReady(ctx); err != nil {
+		return err
+	}
+	if !d.db.client.Connected() {
+		return fault.New(fault.Unavailable, "database of the switch cannot be reached")
+	}
+	have, ok := d.db.portOf(endpointID)
+	if !ok {
+		return nil
+	}
+	return errors.Join(d.deletePort(ctx, have), d.links.remove(have.link.Name))
+}
+
+// deletePort removes the rows of a port: what no bridge refers to is collected
+// by the server.
+func (d *Driver) deletePort(ctx context.Context, a attached) error {
+	bridge, ok := d.db.ourBridge()
+	if !ok {
+		return nil
+	}
+	_, err := d.db.client.Transact(ctx,
+		ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID),
+			ovsdb.Mutation{Column: "ports", Mutator: "delete", Value: a.port.UUID}),
+		bumpConfig())
+	return err
+}
+
+// Ports lists the endpoint ports in the switch, those without a link included.
+func (d *Driver) Ports() []drivers.Port {
+	var list []drivers.Port
+	for _, a := range d.db.endpointPorts() {
+		mtu, _, err := d.links.mtu(a.link.Name)
+		if err != nil {
+			d.log.WithError(err).Debug("mtu of an endpoint's link")
+		}
+		list = append(list, a.describe(mtu))
+	}
+	slices.SortFunc(list, func(a, b drivers.Port) int { return strings.Compare(a.EndpointID, b.EndpointID) })
+	return list
+}
+
+// sweepLinks removes links of ours that are in no bridge: a run was killed
+// after it made the link and before it wrote the port.
+func (d *Driver) sweepLinks() error {
+	names, err := d.links.ours()
+	if err != nil {
+		return err
+	}
+	used := usedNumbers(d.db)
+	for _, name := range names {
+		if number, _ := hostLinkNumber(name); used[number] {
+			continue
+		}
+		d.log.WithField("link", name).Info("link without a port removed")
+		if err := d.links.remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package ovsd_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func TestAPortIsALinkARowAndANumber(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	port := r.add("web.blue-1")
+	want := drivers.Port{EndpointID: "web.blue-1", HostLink: "vvport1", PodLink: "vport1", OFPort: 2, MTU: 1550}
+	if port != want {
+		t.Errorf("port %+v, want %+v", port, want)
+	}
+	if got := n.links(); len(got) != 2 {
+		t.Errorf("links: %v", got)
+	}
+	for _, link := range []string{"vport1", "vvport1"} {
+		if got := n.Exec("ip", "link", "show", link); !strings.Contains(got, "mtu 1550") {
+			t.Errorf("MTU is not on both ends: %s", got)
+		}
+	}
+	if got := n.column("Interface", "vvport1", "external_ids:endpoint-id"); got != "web.blue-1" {
+		t.Errorf("endpoint-id %s", got)
+	}
+	if got := n.column("Port", "vvport1", "external_ids:endpoint-id"); got != "web.blue-1" {
+		t.Errorf("endpoint-id %s", got)
+	}
+	if ports := r.Ports(); len(ports) != 1 || ports[0] != want {
+		t.Errorf("ports: %+v", ports)
+	}
+	if again := r.add("web.blue-1"); again != want {
+		t.Errorf("a second AddPort returns %+v", again)
+	}
+	if err := r.RemovePort(patience(t), "web.blue-1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.links(); len(got) != 0 {
+		t.Errorf("links left: %v", got)
+	}
+	if got := n.Vsctl("list-ports", bridge); strings.Contains(got, "vvport") {
+		t.Errorf("ports left: %s", got)
+	}
+	if len(r.Ports()) != 0 {
+		t.Errorf("ports: %+v", r.Ports())
+	}
+	if err := r.RemovePort(patience(t), "web.blue-1"); err != nil {
+		t.Errorf("removing an unknown port: %v", err)
+	}
+	if port := r.add("web.blue-1"); port.HostLink == "vvport1" {
+		t.Error("a number just given back was used again")
+	}
+}
+
+func TestAPortWhosePodIsGoneIsRemovedOrMadeAnew(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	first := r.add("web.blue-1")
+	second := r.add("web.blue-2")
+	n.Exec("ip", "link", "del", first.HostLink)
+	n.Exec("ip", "link", "del", second.HostLink)
+	if ports := r.Ports(); len(ports) != 2 {
+		t.Errorf("orphans are not listed: %+v", ports)
+	}
+	again := r.add("web.blue-1")
+	if again.HostLink == first.HostLink || again.OFPort == 0 {
+		t.Errorf("made anew: %+v", again)
+	}
+	if err := r.RemovePort(patience(t), "web.blue-2"); err != nil {
+		t.Error(err)
+	}
+	if ports := r.Ports(); len(ports) != 1 || ports[0] != again {
+		t.Errorf("ports: %+v", ports)
+	}
+}
+
+func TestFiftyConcurrentAddsGetFiftyPorts(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	const count = 50
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	numbers := map[uint32]bool{}
+	atOnce(count, func(i int) {
+		// Two callers for each endpoint.
+		port, err := r.AddPort(patience(t), fmt.Sprint("web.blue-", i/2))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen[port.HostLink], numbers[port.OFPort] = true, true
+	})
+	if len(seen) != count/2 || len(numbers) != count/2 || len(r.Ports()) != count/2 {
+		t.Errorf("%d links, %d numbers, %d ports for %d endpoints", len(seen), len(numbers), len(r.Ports()), count/2)
+	}
+	atOnce(count/2, func(i int) {
+		if err := r.RemovePort(patience(t), fmt.Sprint("web.blue-", i)); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := n.links(); len(got) != 0 {
+		t.Errorf("links left: %v", got)
+	}
+}
+
+func atOnce(count int, work func(i int)) {
+	var all sync.WaitGroup
+	for i := range count {
+		all.Go(func() { work(i) })
+	}
+	all.Wait()
+}
+
+func TestNamesInUseAreSkipped(t *testing.T) {
+	n := newNode(t)
+	n.Exec("ip", "link", "add", "vvport1", "type", "veth", "peer", "name", "other")
+	n.Exec("ip", "link", "add", "vport2", "type", "veth", "peer", "name", "other2")
+	n.AddBridge("br-other")
+	n.Vsctl("add-port", "br-other", "vvport3", "--", "set", "Interface", "vvport3", "type=internal")
+	r := n.start()
+	n.Vsctl("set", "Interface", "vxif0", "external_ids:x=y") // a change that is nobody's concern
+	if port := r.add("web.blue-1"); port.HostLink != "vvport4" {
+		t.Errorf("port %+v", port)
+	}
+}
+
+func TestAFailedAddLeavesNothing(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true})
+	n.KillVswitchd() // nobody gives numbers now
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := r.AddPort(ctx, "web.blue-1"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("error %v", err)
+	}
+	if got := n.links(); len(got) != 0 {
+		t.Errorf("links left: %v", got)
+	}
+	if got := n.Vsctl("--no-wait", "list-ports", bridge); strings.Contains(got, "vvport") {
+		t.Errorf("ports left: %s", got)
+	}
+	if _, err := r.AddPort(patience(t), ""); !fault.Is(err, fault.Invalid) {
+		t.Errorf("an endpoint without id: %v", err)
+	}
+}
+
+func TestADriverThatStopsUndoesWhatItHasBegun(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true})
+	n.KillVswitchd()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := r.AddPort(context.Background(), "web.blue-1")
+		failed <- err
+	}()
+	eventually(t, "the link is there", func() bool { return len(n.links()) == 2 })
+	r.stop()
+	if err := <-failed; !fault.Is(err, fault.Unavailable) {
+		t.Errorf("error %v", err)
+	}
+	if got := n.links(); len(got) != 0 {
+		t.Errorf("links left: %v", got)
+	}
+	if _, err := r.AddPort(patience(t), "web.blue-2"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestPortsSurviveTheDriverAndLinksWithoutPortsDoNot(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	port := r.add("web.blue-1")
+	lost := r.add("web.blue-2")
+	r.stop()
+	// As if the driver had been killed between making a link and its row.
+	n.Vsctl("del-port", lost.HostLink)
+	n.Exec("ip", "link", "add", "vvport77", "type", "veth", "peer", "name", "theirs")
+	r = n.start()
+	if again := r.add("web.blue-1"); again != port {
+		t.Errorf("port %+v, was %+v", again, port)
+	}
+	got := n.links()
+	slices.Sort(got)
+	if fmt.Sprint(got) != "[vport1 vvport1 vvport77]" {
+		t.Errorf("links: %v", got)
+	}
+}

@@ -1,0 +1,315 @@
+package ovsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// compiler turns objects into flows; the pipeline does.
+type compiler interface {
+	Base() []openflow.Flow
+	Flows(o drivers.Object, port uint32) []openflow.Flow
+}
+
+// baseKey owns the flows that are there whatever objects are.
+var baseKey = drivers.Key{Kind: "base"}
+
+// programmer makes the flows of the switch equal to the objects. It is one
+// goroutine; nothing here is shared.
+type programmer struct {
+	log         *logrus.Entry
+	round       uint16
+	audit       time.Duration
+	inbox       *inbox
+	connections <-chan flowSwitch
+	portNumbers func() (endpoints map[string]uint32, tunnel uint32)
+	newCompiler func(tunnel uint32) compiler
+	check       func(drivers.Object) error
+	report      func(progress)
+
+	compiler compiler
+	objects  map[drivers.Key]drivers.Object
+	book     *book
+	ports    map[string]uint32 // by endpoint
+	tunnel   uint32
+
+	sw       flowSwitch // nil: not connected
+	looked   bool       // the book knows what is in sw
+	replaced bool       // the agent has said what it wants as a whole
+	refused  refusals
+	invalid  map[drivers.Key]error
+	fresh    []error // problems found since the last tickets were answered
+	tickets  []chan error
+	lastErr  error // of the connection
+}
+
+// progress is what the programmer says of itself.
+type progress struct {
+	connected, inSync bool
+	flows             int
+	err               error
+}
+
+func newProgrammer(d *Driver) *programmer {
+	return &programmer{
+		log:         d.log,
+		round:       d.round,
+		audit:       d.config.AuditInterval,
+		inbox:       d.inbox,
+		connections: d.connections,
+		portNumbers: d.db.portNumbers,
+		newCompiler: func(tunnel uint32) compiler {
+			return pipeline.New(pipeline.Config{TunnelPort: tunnel, LocalVTEP: d.config.VTEP})
+		},
+		check:   pipeline.Check,
+		report:  d.noteProgress,
+		objects: map[drivers.Key]drivers.Object{},
+		book:    newBook(),
+		refused: refusals{},
+		invalid: map[drivers.Key]error{},
+	}
+}
+
+// run works until ctx is done.
+func (p *programmer) run(ctx context.Context) error {
+	audit := time.NewTicker(p.audit)
+	defer audit.Stop()
+	for {
+		p.work(ctx)
+		p.report(p.progress())
+		if err := p.sleep(ctx, audit.C); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep returns when there may be something to do.
+func (p *programmer) sleep(ctx context.Context, audit <-chan time.Time) error {
+	var lost <-chan struct{}
+	if p.sw != nil {
+		lost = p.sw.Done()
+	}
+	var retry <-chan time.Time
+	if when, ok := p.refused.nextTry(); ok {
+		timer := time.NewTimer(time.Until(when))
+		defer timer.Stop()
+		retry = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.inbox.news:
+	case <-retry:
+	case p.sw = <-p.connections:
+		p.looked = false
+	case <-lost:
+		p.log.Warn("switch connection lost")
+		p.sw = nil
+	case <-audit:
+		if p.sw != nil && p.looked {
+			p.look(ctx, true)
+		}
+	}
+	return nil
+}
+
+// work brings the switch up to date with everything that is known by now.
+func (p *programmer) work(ctx context.Context) {
+	changes, tickets := p.inbox.take()
+	p.tickets = append(p.tickets, tickets...)
+	p.renumber()
+	for _, c := range changes {
+		p.accept(c)
+	}
+	if p.sw == nil || (!p.looked && !p.look(ctx, false)) {
+		return
+	}
+	now := time.Now()
+	result, err := install(ctx, p.sw, p.ready(now))
+	p.book.done(result.done)
+	for owner, err := range p.refused.note(result, now) {
+		p.problem(owner, err)
+	}
+	if err != nil {
+		p.giveUp(err)
+		return
+	}
+	p.answer()
+}
+
+// answer tells those who wait in Sync.
+func (p *programmer) answer() {
+	p.lastErr = nil
+	err := errors.Join(p.fresh...)
+	p.fresh = nil
+	for _, t := range p.tickets {
+		t <- err
+	}
+	p.tickets = nil
+}
+
+// giveUp ends a connection on which the switch does not answer; the client
+// makes a new one, and what is in the switch is looked up again.
+func (p *programmer) giveUp(err error) {
+	p.lastErr = err
+	p.log.WithError(err).Warn("switch does not answer")
+	p.sw.Close()
+	p.sw = nil
+}
+
+// problem reports an object that is not in the switch, once.
+func (p *programmer) problem(owner drivers.Key, err error) {
+	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": owner.ID}).Error("object is not in the switch")
+	p.fresh = append(p.fresh, fault.New(fault.KindOf(err), "%s %s: %w", owner.Kind, owner.ID, err))
+}
+
+// accept takes a change of the wanted objects.
+func (p *programmer) accept(c drivers.Change) {
+	remove := c.Remove
+	if c.Replace {
+		p.replaced = true
+		keep := map[drivers.Key]bool{}
+		for _, o := range c.Set {
+			keep[o.Key()] = true
+		}
+		for key := range p.objects {
+			if !keep[key] {
+				remove = append(remove, key)
+			}
+		}
+	}
+	for _, key := range remove {
+		delete(p.objects, key)
+		delete(p.invalid, key)
+		delete(p.refused, key)
+		p.book.set(key, nil)
+	}
+	for _, o := range c.Set {
+		key := o.Key()
+		if p.objects[key] == o {
+			continue
+		}
+		p.objects[key] = o
+		p.compile(key)
+	}
+}
+
+// compile computes the flows of an object anew.
+func (p *programmer) compile(key drivers.Key) {
+	o := p.objects[key]
+	delete(p.refused, key)
+	delete(p.invalid, key)
+	if err := p.check(o); err != nil {
+		p.invalid[key] = err
+		p.problem(key, err)
+	}
+	var port uint32
+	if e, ok := o.(drivers.Endpoint); ok && e.Local {
+		port = p.ports[e.ID]
+	}
+	p.enter(key, p.compiler.Flows(o, port))
+}
+
+// enter stamps flows with our round and writes them into the book.
+func (p *programmer) enter(key drivers.Key, flows []openflow.Flow) {
+	for i := range flows {
+		flows[i].Cookie = cookie.WithRound(flows[i].Cookie, p.round)
+	}
+	for _, c := range p.book.set(key, flows) {
+		p.log.WithFields(logrus.Fields{
+			"flow": c.flow.String(), "winner": fmt.Sprint(c.winner), "loser": fmt.Sprint(c.loser),
+		}).Warn("two objects want different flows for the same packets")
+	}
+}
+
+// renumber takes over the numbers of the ports. The tunnel's is part of most
+// flows, an endpoint's only of its own.
+func (p *programmer) renumber() {
+	ports, tunnel := p.portNumbers()
+	old := p.ports
+	p.ports = ports
+	if p.compiler == nil || tunnel != p.tunnel {
+		p.tunnel = tunnel
+		p.compiler = p.newCompiler(tunnel)
+		p.enter(baseKey, p.compiler.Base())
+		for key := range p.objects {
+			p.compile(key)
+		}
+		return
+	}
+	changed := map[string]bool{}
+	for id, port := range ports {
+		changed[id] = old[id] != port
+	}
+	for id := range old {
+		changed[id] = changed[id] || ports[id] == 0
+	}
+	for id, yes := range changed {
+		key := drivers.Key{Kind: drivers.KindEndpoint, ID: id}
+		if _, wanted := p.objects[key]; yes && wanted {
+			p.compile(key)
+		}
+	}
+}
+
+// look reads what is in the switch. As an audit it expects to find what the
+// book knows.
+func (p *programmer) look(ctx context.Context, audit bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, switchTime)
+	defer cancel()
+	stats, err := p.sw.Flows(ctx, openflow.FlowFilter{})
+	if err != nil {
+		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
+		return false
+	}
+	found := make(map[string]openflow.Flow, len(stats))
+	for _, s := range stats {
+		temporary := s.IdleTimeout != 0 || s.HardTimeout != 0
+		if cookie.Ours(s.Cookie) || !temporary {
+			found[s.MatchKey()] = s.Flow
+		}
+	}
+	drifted := p.book.seen(found)
+	p.looked = true
+	if audit && len(drifted) > 0 {
+		p.log.WithFields(logrus.Fields{"flows": len(drifted), "first": drifted[0].String()}).
+			Warn("flows were changed by somebody else, repairing")
+	}
+	return true
+}
+
+// ready returns what is to be written now.
+func (p *programmer) ready(now time.Time) []step {
+	var list []step
+	for _, s := range p.book.steps() {
+		// A switch full of flows of the round before serves its endpoints until
+		// we know which of them are still wanted.
+		if s.remove && !p.replaced || p.refused.blocked(s.owner, now) {
+			continue
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func (p *programmer) progress() progress {
+	s := progress{connected: p.sw != nil, flows: p.book.wanted(), err: p.lastErr}
+	for key, r := range p.refused {
+		s.err = fmt.Errorf("%s %s: %w", key.Kind, key.ID, r.err)
+	}
+	for key, err := range p.invalid {
+		s.err = fmt.Errorf("%s %s: %w", key.Kind, key.ID, err)
+	}
+	s.inSync = p.sw != nil && p.looked && p.replaced && s.err == nil && p.book.clean()
+	return s
+}
