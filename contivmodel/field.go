@@ -41,6 +41,16 @@ func (f Field) Set(o Object, value any) error {
 	return nil
 }
 
+// Pattern returns the expression that a text must match, and the same in
+// words; both are empty if the field has no pattern.
+func (f Field) Pattern() (expression, meaning string) {
+	if f.Rule == "" {
+		return "", ""
+	}
+	p := patterns[f.Rule]
+	return p.expr.String(), p.doc
+}
+
 // Empty tells whether the field is at its zero value.
 func (f Field) Empty(o Object) bool { return f.of(o).IsZero() }
 

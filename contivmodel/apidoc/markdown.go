@@ -1,0 +1,81 @@
+package apidoc
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+const preface = `# Configuration objects
+
+Written by ` + "`go test ./contivmodel/apidoc -update`" + ` from the declarations in
+` + "`contivmodel`" + `; change those instead. The same for programs: [openapi.json](openapi.json).
+
+For every object with path segment S:
+
+| Operation | Request |
+|---|---|
+| list | ` + "`GET /api/v1/S/`" + ` |
+| get | ` + "`GET /api/v1/S/KEY/`" + ` |
+| create, or replace what may change | ` + "`POST /api/v1/S/KEY/`" + ` (PUT is the same) |
+| delete | ` + "`DELETE /api/v1/S/KEY/`" + ` |
+| get with run-time data | ` + "`GET /api/v1/inspect/S/KEY/`" + ` |
+
+Success is always status 200. Errors are status 500 with a text, as clients of the original
+controller expect; with ` + "`Accept: application/problem+json`" + ` they are a proper status with
+` + "`{code, reason, message, field, details}`" + `.
+
+An absent text, number or list is the same as an empty one. *Req* marks what may not be
+empty, *Chg* what an update may change; links are the server's to write.
+`
+
+// Markdown returns the reference page of the objects.
+func Markdown() string {
+	var page strings.Builder
+	page.WriteString(preface)
+	for _, k := range contivmodel.Kinds() {
+		fmt.Fprintf(&page, "\n## %s\n\n%s Segment `%s`, key `%s`.\n\n", k.Type, k.Doc, k.Segment, KeyForm(k))
+		page.WriteString("| Field | Type | Req | Chg | Rule | Meaning |\n|---|---|---|---|---|---|\n")
+		for _, f := range k.Fields {
+			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s | %s |\n", f.Name, typeName(f), mark(f.Required), mark(f.Changeable), rules(f), f.Doc)
+		}
+	}
+	return page.String()
+}
+
+func typeName(f contivmodel.Field) string {
+	if f.Kind() == reflect.Slice {
+		return "[string]"
+	}
+	return f.Kind().String()
+}
+
+func mark(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return ""
+}
+
+// rules puts the rules of a field in words.
+func rules(f contivmodel.Field) string {
+	var parts []string
+	switch {
+	case f.Kind() == reflect.Int && f.Max > 0:
+		parts = append(parts, fmt.Sprintf("%d to %d", f.Min, f.Max))
+	case f.Max > 0:
+		parts = append(parts, fmt.Sprintf("at most %d bytes", f.Max))
+	}
+	if _, meaning := f.Pattern(); meaning != "" {
+		parts = append(parts, meaning)
+	}
+	if len(f.OneOf) > 0 {
+		parts = append(parts, "`"+strings.Join(f.OneOf, "`, `")+"`")
+	}
+	if f.Default != "" {
+		parts = append(parts, "default `"+f.Default+"`")
+	}
+	return strings.Join(parts, "; ")
+}
