@@ -9,21 +9,23 @@
 // The mode is VXLAN with routing. A node is one bridge: a port per local
 // endpoint and one tunnel port for all other nodes.
 //
-//	  local port                                       tunnel port
-//	      |                                                 |
-//	   0 INPUT ......... nobody may send this ............  |
-//	   1 PORT .......... who sends? (spoof guard) ....... VNI -> network
-//	      |   \                                             |
-//	      |    \-- ARP --> 10 ARP -> 11 ARP_REPLY --> back  |
-//	      |     \-- ND --> 12 ND  -> 13 ND_REPLY ---> back  |
-//	      |                                               2 SRC_GRP
-//	   3 SRV_PROXY_DNAT                                     |
-//	      +------------------------+------------------------+
-//	                            4 DST_GRP -- ping for a gateway --> 14 ECHO_REPLY --> back
-//	                            5 POLICY
-//	                            6 SRV_PROXY_SNAT
-//	                            7 IP ........ to the gateway's MAC: route, else switch
-//	                            9 MAC_DEST .. local port, or tunnel
+//	local port                          tunnel port
+//	    |                                    |
+//	 0 INPUT             nobody may send this
+//	 1 PORT              who sends? (spoof guard, VNI)
+//	    |  \__ ARP __ 10 ARP __ 11 ARP_REPLY __ back
+//	    |   \_ ND ___ 12 ND ___ 13 ND_REPLY ___ back
+//	    |                                    |
+//	    |                                2 SRC_GRP
+//	 3 SRV_PROXY_DNAT                        |
+//	    |____________________________________|
+//	    |
+//	 4 DST_GRP           who receives? __ gateway pinged __ 14 ECHO_REPLY __ back
+//	 5 POLICY            may they talk?
+//	 6 SRV_PROXY_SNAT
+//	 7 IP                to the gateway's MAC: route; else switch
+//	    |  \__ no such endpoint __ 8 HOST_SNAT
+//	 9 MAC_DEST          to a local port, or into the tunnel
 //
 // Four decisions carry the rest:
 //

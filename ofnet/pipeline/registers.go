@@ -2,9 +2,9 @@ package pipeline
 
 import "github.com/contiv/netplugin/ofnet/openflow"
 
-// register is what a packet remembers from table to table: a run of bits of
+// Register is what a packet remembers from table to table: a run of bits of
 // one of the switch's sixteen registers. All are zero when a packet comes in.
-type register struct {
+type Register struct {
 	Name  string
 	Index int // reg0..reg15
 	Ofs   uint16
@@ -15,29 +15,29 @@ type register struct {
 // The registers. Groups, VRFs and networks are numbered for the whole cluster,
 // so that dumps of different nodes can be compared.
 var (
-	regFromTunnel = register{"FROM_TUNNEL", 0, 0, 1, "The packet came out of the tunnel and must not go back into it."}
-	regIsRouter   = register{"IS_ROUTER", 0, 1, 1, "The neighbour that answers a solicitation is the gateway."}
-	regSrcGroup   = register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender, 16 bits; 0: none, or unknown."}
-	regDstGroup   = register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver, 16 bits; 0: none, or unknown."}
-	regVRF        = register{"VRF", 3, 0, 32, "Routing domain, one per tenant, 16 bits."}
-	regNetwork    = register{"NETWORK", 4, 0, 32, "Network the packet is in, by its VLAN number: the sender's, after routing the receiver's."}
-	regCTZone     = register{"CT_ZONE", 5, 0, 32, "Zone of the connection tracker (reserved for services)."}
-	regScratch    = register{"SCRATCH", 12, 0, 128, "Registers 12 to 15 hold an address while two are swapped."}
+	regFromTunnel = Register{"FROM_TUNNEL", 0, 0, 1, "The packet came out of the tunnel and must not go back into it."}
+	regIsRouter   = Register{"IS_ROUTER", 0, 1, 1, "The neighbour that answers a solicitation is the gateway."}
+	regSrcGroup   = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender, 16 bits; 0: none, or unknown."}
+	regDstGroup   = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver, 16 bits; 0: none, or unknown."}
+	regVRF        = Register{"VRF", 3, 0, 32, "Routing domain, one per tenant, 16 bits."}
+	regNetwork    = Register{"NETWORK", 4, 0, 32, "Network the packet is in, by its VLAN number: the sender's, after routing the receiver's."}
+	regCTZone     = Register{"CT_ZONE", 5, 0, 32, "Zone of the connection tracker (reserved for services)."}
+	regScratch    = Register{"SCRATCH", 12, 0, 128, "Registers 12 to 15 hold an address while two are swapped."}
 )
 
-// registers lists them for the documentation.
-func registers() []register {
-	return []register{regFromTunnel, regIsRouter, regSrcGroup, regDstGroup, regVRF, regNetwork, regCTZone, regScratch}
+// Registers lists them for dumps and documentation.
+func Registers() []Register {
+	return []Register{regFromTunnel, regIsRouter, regSrcGroup, regDstGroup, regVRF, regNetwork, regCTZone, regScratch}
 }
 
 // is matches a value of the register.
-func (r register) is(v uint32) openflow.FieldMatch {
+func (r Register) is(v uint32) openflow.FieldMatch {
 	mask := uint32(1<<r.Bits - 1)
 	return openflow.Reg(r.Index, v<<r.Ofs, mask<<r.Ofs)
 }
 
 // set writes a value to the register.
-func (r register) set(v uint32) openflow.Action {
+func (r Register) set(v uint32) openflow.Action {
 	if r.Bits == 32 {
 		return set(r.is(v))
 	}

@@ -1,0 +1,165 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/test/ovstest"
+)
+
+// cluster is one or two nodes, each a real Open vSwitch, joined by VXLAN, and
+// pods on them. Its switches have the flows of the pipeline and nothing else.
+type cluster struct {
+	t     *testing.T
+	nodes []*node
+	pods  map[string]*pod // by endpoint id
+}
+
+type node struct {
+	*ovstest.Switch
+	vtep     netip.Addr
+	pipeline *Pipeline
+}
+
+const bridge = "br-int"
+
+// startCluster starts the nodes the endpoints live on and a pod for each, and
+// programs the networks and endpoints of the example.
+func startCluster(t *testing.T, endpoints ...drivers.Endpoint) *cluster {
+	t.Helper()
+	c := &cluster{t: t, pods: map[string]*pod{}}
+	for _, e := range endpoints {
+		n := c.nodeOf(e.VTEP)
+		p := &pod{Endpoint: e, t: t, node: n, port: uint32(10 + len(c.pods)), netns: fmt.Sprintf("%s-%d", n.Netns, len(c.pods))}
+		c.pods[e.ID] = p
+		p.start()
+	}
+	c.program()
+	return c
+}
+
+// nodeOf returns the node with a tunnel address, and starts it if need be.
+func (c *cluster) nodeOf(vtep netip.Addr) *node {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		if n.vtep == vtep {
+			return n
+		}
+	}
+	n := &node{
+		Switch:   ovstest.Start(c.t),
+		vtep:     vtep,
+		pipeline: New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep}),
+	}
+	c.nodes = append(c.nodes, n)
+	n.AddBridge(bridge)
+	n.Vsctl("add-port", bridge, "vxlan", "--", "set", "interface", "vxlan", "type=vxlan",
+		"options:remote_ip=flow", "options:key=flow", fmt.Sprintf("ofport_request=%d", exampleTunnelPort))
+	if len(c.nodes) == 2 {
+		c.join(c.nodes[0], c.nodes[1])
+	}
+	return n
+}
+
+// join connects two nodes by a cable. The tunnel address must be on the local
+// port of a bridge: only there does the userspace datapath look for it.
+func (c *cluster) join(a, b *node) {
+	c.t.Helper()
+	a.Exec("ip", "link", "add", "uplink", "type", "veth", "peer", "name", "uplink", "netns", b.Netns)
+	macs := map[*node]string{}
+	for _, n := range []*node{a, b} {
+		macs[n] = strings.Fields(n.Exec("ip", "-br", "link", "show", "dev", "uplink"))[2]
+		n.Exec("ip", "link", "set", "uplink", "up")
+		n.AddBridge("br-phy", fmt.Sprintf("other-config:hwaddr=%q", macs[n]), "fail_mode=standalone")
+		n.Vsctl("add-port", "br-phy", "uplink")
+		n.Exec("ip", "addr", "add", n.vtep.String()+"/24", "dev", "br-phy")
+		n.Exec("ip", "link", "set", "br-phy", "up")
+	}
+	// The switch drops what it has to tunnel to a node whose MAC it does not
+	// know yet. Told in advance, it loses no frame of a test.
+	for n, peer := range map[*node]*node{a: b, b: a} {
+		n.Appctl("tnl/neigh/set", "br-phy", peer.vtep.String(), macs[peer])
+		if eventually(func() string { return n.routeTo(peer) }) == "" {
+			c.t.Fatalf("node %s knows no way to node %s", n.vtep, peer.vtep)
+		}
+	}
+}
+
+// routeTo is the switch's own route to another node; empty until it has read
+// the kernel's.
+func (n *node) routeTo(peer *node) string {
+	route, err := n.Try("ovs-appctl", "-t", filepath.Join(n.RunDir, "ovs-vswitchd.ctl"), "ovs/route/lookup", peer.vtep.String())
+	if err != nil || !strings.Contains(route, "dev br-phy") {
+		return ""
+	}
+	return route
+}
+
+// program makes the flows of all switches those of the example's networks, the
+// cluster's endpoints and more objects, such as rules.
+func (c *cluster) program(more ...drivers.Object) {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		c.programNode(n, more...)
+	}
+}
+
+func (c *cluster) programNode(n *node, more ...drivers.Object) {
+	c.t.Helper()
+	flows := n.pipeline.Base()
+	for _, o := range append([]drivers.Object{webBlue, dbBlue, webRed}, more...) {
+		flows = append(flows, n.pipeline.Flows(o, 0)...)
+	}
+	for _, p := range c.pods {
+		e := p.Endpoint
+		if p.node == n {
+			e = here(e)
+		}
+		flows = append(flows, n.pipeline.Flows(e, p.port)...)
+	}
+	n.replaceFlows(c.t, flows)
+}
+
+// replaceFlows makes the switch have exactly these flows, in one step, and
+// waits until no packet is treated by older ones.
+func (n *node) replaceFlows(t *testing.T, flows []openflow.Flow) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	conn, err := openflow.Dial(ctx, n.Bridge(bridge), openflow.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	messages := []openflow.Message{openflow.FlowMod{Command: openflow.FlowDelete, Flow: openflow.Flow{Table: openflow.TableAll}}}
+	for _, f := range flows {
+		messages = append(messages, openflow.FlowMod{Command: openflow.FlowAdd, Flow: f})
+	}
+	if err := conn.Bundle(ctx, messages...); err != nil {
+		t.Fatal(err)
+	}
+	// The datapath keeps verdicts of the old flows until they are looked over.
+	n.Appctl("revalidator/wait")
+}
+
+func (c *cluster) pod(e drivers.Endpoint) *pod { return c.pods[e.ID] }
+
+// soon is how long anything may take that must happen.
+const soon = 5 * time.Second
+
+// eventually asks until there is an answer, and gives up with none.
+func eventually(answer func() string) string {
+	for deadline := time.Now().Add(soon); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
+		if got := answer(); got != "" {
+			return got
+		}
+	}
+	return ""
+}

@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/drivers"
+)
+
+// The world of the tests: two tenants that use the same subnet, two networks
+// in the first of them, two nodes.
+//
+//	              node 1              node 2
+//	web.blue      web1 10.1.1.1       web2 10.1.1.2      group front
+//	db.blue       db1  10.1.2.1       db2  10.1.2.2      group store
+//	web.red       red1 10.1.1.1       red2 10.1.1.2      no group
+var (
+	addr   = netip.MustParseAddr
+	prefix = netip.MustParsePrefix
+
+	vtep1, vtep2 = addr("192.168.2.1"), addr("192.168.2.2")
+)
+
+const (
+	front uint16 = 7
+	store uint16 = 8
+
+	blueVRF uint16 = 1
+	redVRF  uint16 = 2
+
+	exampleTunnelPort = 1
+	examplePort       = 3 // of the local endpoint in golden files
+)
+
+func network(id, tenant string, vrf, vlan uint16, octet string) drivers.Network {
+	return drivers.Network{
+		ID: id, Tenant: tenant, VRF: vrf, VNI: 10000 + uint32(vlan), VLAN: vlan,
+		Subnet: prefix("10.1." + octet + ".0/24"), Gateway: addr("10.1." + octet + ".254"),
+		Subnet6: prefix("fd00:" + octet + "::/64"), Gateway6: addr("fd00:" + octet + "::ffff"),
+	}
+}
+
+var (
+	webBlue = network("web.blue", "blue", blueVRF, 1, "1")
+	dbBlue  = network("db.blue", "blue", blueVRF, 2, "2")
+	webRed  = network("web.red", "red", redVRF, 3, "1")
+)
+
+// endpoint makes the nth endpoint of a network; it lives on node n.
+func endpoint(name string, in drivers.Network, n byte, group uint16) drivers.Endpoint {
+	four, six := in.Subnet.Addr().As4(), in.Subnet6.Addr().As16()
+	four[3], six[15] = n, n
+	return drivers.Endpoint{
+		ID: in.ID + "-" + name, Network: in.ID, Tenant: in.Tenant, VRF: in.VRF, VNI: in.VNI, VLAN: in.VLAN,
+		IPv4: netip.AddrFrom4(four), IPv6: netip.AddrFrom16(six),
+		MAC:   [6]byte{2, 2, four[0], four[1], four[2], four[3]},
+		Group: group, VTEP: []netip.Addr{vtep1, vtep2}[n-1],
+	}
+}
+
+var (
+	web1 = endpoint("web1", webBlue, 1, front)
+	web2 = endpoint("web2", webBlue, 2, front)
+	db1  = endpoint("db1", dbBlue, 1, store)
+	db2  = endpoint("db2", dbBlue, 2, store)
+	red1 = endpoint("red1", webRed, 1, 0)
+	red2 = endpoint("red2", webRed, 2, 0)
+)
+
+// here returns an endpoint as its own node sees it.
+func here(e drivers.Endpoint) drivers.Endpoint {
+	e.Local, e.VTEP = true, netip.Addr{}
+	return e
+}
+
+func rule(id string, priority int, change func(*drivers.Rule)) drivers.Rule {
+	r := drivers.Rule{ID: id, Priority: priority}
+	change(&r)
+	return r
+}
+
+func node1() *Pipeline {
+	return New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep1})
+}

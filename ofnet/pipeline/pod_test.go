@@ -1,0 +1,98 @@
+package pipeline
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netns"
+
+	"github.com/contiv/netplugin/drivers"
+)
+
+// pod is an endpoint with a network namespace.
+type pod struct {
+	drivers.Endpoint
+	t     *testing.T
+	node  *node
+	netns string
+	port  uint32
+}
+
+// podScript makes a pod's interface; it runs in the switch's namespace.
+const podScript = `
+ip link add "v$2" type veth peer name eth0 netns "$1"
+ip link set "v$2" up
+ip -n "$1" link set lo up
+ip -n "$1" link set eth0 address "$3" mtu 1450
+ip netns exec "$1" ethtool -K eth0 tx off >/dev/null
+ip -n "$1" link set eth0 up
+ip -n "$1" addr add "$4/24" dev eth0
+ip -n "$1" addr add "$5/64" dev eth0 nodad
+ip -n "$1" route add default via "$6"
+ip -n "$1" route add default via "$7"
+ovs-vsctl --db="unix:$8" --timeout=20 add-port br-int "v$2" -- set interface "v$2" ofport_request="$2"`
+
+func (p *pod) start() {
+	p.t.Helper()
+	// Not in the switch's namespace: what is mounted there is not seen outside.
+	p.netnsCommand("add")
+	p.t.Cleanup(func() { p.netnsCommand("del") })
+	in := map[string]drivers.Network{webBlue.ID: webBlue, dbBlue.ID: dbBlue, webRed.ID: webRed}[p.Network]
+	p.node.Exec("sh", "-ec", podScript, "sh", p.netns, strconv.Itoa(int(p.port)), net.HardwareAddr(p.MAC[:]).String(),
+		p.IPv4.String(), p.IPv6.String(), in.Gateway.String(), in.Gateway6.String(), p.node.Socket)
+}
+
+func (p *pod) netnsCommand(verb string) {
+	p.t.Helper()
+	if out, err := exec.Command("ip", "netns", verb, p.netns).CombinedOutput(); err != nil {
+		p.t.Fatalf("ip netns %s %s: %v: %s", verb, p.netns, err, out)
+	}
+}
+
+// exec runs a command in the pod.
+func (p *pod) exec(args ...string) (string, error) {
+	return p.node.Try("ip", append([]string{"netns", "exec", p.netns}, args...)...)
+}
+
+// inside calls a function on a thread that is in the pod's network. Sockets
+// made there stay there.
+func (p *pod) inside(do func() error) error {
+	result := make(chan error)
+	go func() {
+		// The thread is never unlocked, so it ends with the goroutine and
+		// nobody else gets to run in the pod's network.
+		runtime.LockOSThread()
+		handle, err := netns.GetFromName(p.netns)
+		if err != nil {
+			result <- fmt.Errorf("network namespace %s: %w", p.netns, err)
+			return
+		}
+		defer handle.Close()
+		if err := netns.Set(handle); err != nil {
+			result <- fmt.Errorf("enter network namespace %s: %w", p.netns, err)
+			return
+		}
+		result <- do()
+	}()
+	return <-result
+}
+
+// ping returns the hop limit of the answer, 0 if there is none.
+func (p *pod) ping(to netip.Addr) int {
+	out, err := p.exec("ping", "-n", "-c", "2", "-i", "0.2", "-W", "1", to.String())
+	var ttl int
+	_, after, found := strings.Cut(out, "ttl=")
+	if err != nil || !found {
+		return 0
+	}
+	if _, err := fmt.Sscanf(after, "%d", &ttl); err != nil {
+		p.t.Errorf("ping %s: no TTL in %q", to, out)
+	}
+	return ttl
+}

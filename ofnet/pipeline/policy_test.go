@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// serve greets everybody who connects to a TCP port of the pod.
+func (p *pod) serve(port uint16) {
+	p.t.Helper()
+	var listener net.Listener
+	err := p.inside(func() (err error) {
+		listener, err = net.Listen("tcp", fmt.Sprintf(":%d", port))
+		return err
+	})
+	if err != nil {
+		p.t.Fatalf("%s listens at %d: %v", p.ID, port, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			fmt.Fprintln(conn, p.ID)
+			_ = conn.Close()
+		}
+	}()
+	p.t.Cleanup(func() { _ = listener.Close(); <-done })
+}
+
+// never is how long nothing may come from where nothing must come. It is short
+// of a second, after which the kernel tries a lost handshake again.
+const never = 400 * time.Millisecond
+
+// connects tells whether a TCP connection to the port gets its greeting; it
+// waits as long as what is expected deserves.
+func (p *pod) connects(to netip.Addr, port uint16, expected bool) bool {
+	patience := never
+	if expected {
+		patience = soon
+	}
+	err := p.inside(func() error {
+		conn, err := net.DialTimeout("tcp", netip.AddrPortFrom(to, port).String(), patience)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if err := conn.SetReadDeadline(time.Now().Add(soon)); err != nil {
+			return err
+		}
+		_, err = bufio.NewReader(conn).ReadString('\n')
+		return err
+	})
+	return err == nil
+}
+
+// tcpRule is a rule from group front to group store.
+func tcpRule(id string, priority int, port uint16, flags string, allow bool) drivers.Rule {
+	return rule(id, priority, func(r *drivers.Rule) {
+		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.TCPFlags, r.Allow = front, store, 6, port, flags, allow
+	})
+}
+
+func TestRulesDecideWhoMayConnectWhere(t *testing.T) {
+	c := startCluster(t, web1, web2, db1, db2)
+	const sql, ssh = 5432, 22
+	for _, server := range []drivers.Endpoint{web1, db1, db2} {
+		c.pod(server).serve(sql)
+		c.pod(server).serve(ssh)
+	}
+	denyNew := tcpRule("deny-new", 1, 0, "syn,!ack", false)
+	allowSQL := tcpRule("allow-sql", 10, sql, "", true)
+	toDB2 := rule("deny-host", 20, func(r *drivers.Rule) { r.Dst, r.Protocol = openflow.Host(db2.IPv4), 6 })
+
+	type attempt struct {
+		from, to drivers.Endpoint
+		port     uint16
+		want     bool // over both versions of IP
+	}
+	for _, scene := range []struct {
+		name  string
+		rules []drivers.Object
+		tries []attempt
+	}{
+		{"without rules everybody may", nil, []attempt{
+			{web1, db2, sql, true}, {web1, db2, ssh, true}, {web2, db2, ssh, true}}},
+		{"only the allowed port, on the same node and on another", []drivers.Object{denyNew, allowSQL}, []attempt{
+			{web1, db2, sql, true}, {web1, db2, ssh, false},
+			{web1, db1, sql, true}, {web1, db1, ssh, false},
+			{web2, db2, sql, true}, {web2, db2, ssh, false}}},
+		{"a rule is directional: store may still connect to front", []drivers.Object{denyNew}, []attempt{
+			{db2, web1, ssh, true}, {web1, db2, ssh, false}}},
+		{"a rule is between groups: inside store nothing changes", []drivers.Object{denyNew}, []attempt{
+			{db1, db2, ssh, true}}},
+		{"a group may be cut off from itself, though its network switches", []drivers.Object{
+			rule("inside", 1, func(r *drivers.Rule) { r.SrcGroup, r.DstGroup, r.Protocol, r.TCPFlags = front, front, 6, "syn,!ack" }),
+		}, []attempt{{web2, web1, ssh, false}, {web1, db2, ssh, true}}},
+		{"the higher priority wins", []drivers.Object{
+			tcpRule("allow-low", 1, ssh, "", true), tcpRule("deny-high", 2, ssh, "", false)}, []attempt{
+			{web1, db2, ssh, false}, {web1, db2, sql, true}}},
+		{"removed rules leave no trace", nil, []attempt{{web1, db2, ssh, true}}},
+	} {
+		t.Run(scene.name, func(t *testing.T) {
+			c.program(scene.rules...)
+			var all sync.WaitGroup
+			for _, try := range scene.tries {
+				for _, a := range []netip.Addr{try.to.IPv4, try.to.IPv6} {
+					all.Go(func() {
+						if got := c.pod(try.from).connects(a, try.port, try.want); got != try.want {
+							t.Errorf("%s connects to %s at %s: %v, want %v", try.from.ID, try.to.ID, netip.AddrPortFrom(a, try.port), got, try.want)
+						}
+					})
+				}
+			}
+			all.Wait()
+		})
+	}
+
+	t.Run("a rule with an IPv4 address leaves IPv6 alone", func(t *testing.T) {
+		c.program(toDB2)
+		if c.pod(web1).connects(db2.IPv4, ssh, false) {
+			t.Error("IPv4 is not denied")
+		}
+		if !c.pod(web1).connects(db2.IPv6, ssh, true) {
+			t.Error("IPv6 is denied")
+		}
+	})
+	for i, where := range []string{"sending", "receiving"} {
+		t.Run("the "+where+" node alone enforces", func(t *testing.T) {
+			c.program()
+			c.programNode(c.nodes[i], denyNew) // web1's node is the first, db2's the second
+			for _, a := range []netip.Addr{db2.IPv4, db2.IPv6} {
+				if c.pod(web1).connects(a, ssh, false) {
+					t.Errorf("web1 connects to %s", a)
+				}
+			}
+		})
+	}
+}
+
+func TestOfTwoRulesWithEqualMatchTheDenialIsPreferred(t *testing.T) {
+	p := node1()
+	allow := p.Flows(tcpRule("a", 5, 80, "", true), 0)
+	deny := p.Flows(tcpRule("b", 5, 80, "", false), 0)
+	twin := p.Flows(tcpRule("c", 5, 80, "", false), 0)
+	for i := range allow {
+		if allow[i].MatchKey() != deny[i].MatchKey() {
+			t.Fatalf("the flows do not compete:\n%s\n%s", allow[i], deny[i])
+		}
+		if !Preferred(deny[i], allow[i]) || Preferred(allow[i], deny[i]) {
+			t.Errorf("allow is preferred to deny:\n%s\n%s", allow[i], deny[i])
+		}
+		if Preferred(deny[i], twin[i]) == Preferred(twin[i], deny[i]) {
+			t.Errorf("no order between\n%s\n%s", deny[i], twin[i])
+		}
+	}
+}
