@@ -1,0 +1,338 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const globalValue = `{"fwd-mode":"routing","pvt-subnet":"172.19.0.0/16","arp-mode":"proxy"}`
+
+// blueState is what netmaster writes for a tenant with one endpoint here and one elsewhere.
+var blueState = []string{
+	mastercfg.GlobalConfigKey, globalValue,
+	vrfKey("blue"), `{"vrf":1}`,
+	netKey("web.blue"), netValue("blue", ""),
+	epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2"),
+	epKey("web.blue-2"), epValue("web.blue", "node2", "10.1.0.3"),
+	vtepKey("192.0.2.2"), vtepValue("node2", "192.0.2.2"),
+	ruleKey(blueRule), ruleValue(blueRule, "allow"),
+}
+
+var blueObjects = []string{"network web.blue", "endpoint web.blue-1", "endpoint web.blue-2", "rule " + blueRule}
+
+// running is an agent at work and the means to stop it.
+type running struct {
+	*Agent
+	stop func()
+}
+
+func startAgent(t *testing.T, db *objdb.DB, driver drivers.NetworkDriver, adjust ...func(*Config)) *running {
+	t.Helper()
+	config := Config{
+		HostLabel: me, VTEP: netip.MustParseAddr("192.0.2.1"), FwdMode: "routing", Driver: driver, DB: db,
+		Metrics: prometheus.NewRegistry(), Log: quiet, ReapInterval: 20 * time.Millisecond, ReapGrace: 50 * time.Millisecond,
+	}
+	for _, change := range adjust {
+		change(&config)
+	}
+	a := New(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	r := &running{Agent: a}
+	r.stop = func() {
+		cancel()
+		if err, first := <-done; first && err != nil {
+			t.Error(err)
+		}
+		r.stop = func() {}
+	}
+	t.Cleanup(func() { r.stop() })
+	return r
+}
+
+func (r *running) awaitReady(t *testing.T) {
+	t.Helper()
+	eventually(t, "agent is ready", r.Ready)
+}
+
+func expectObjects(t *testing.T, driver *recorder, why string, want ...string) {
+	t.Helper()
+	eventually(t, why, func() error {
+		if got := driver.has(); !slices.Equal(got, want) {
+			return fmt.Errorf("switch has %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+func TestAgentWaitsForTheStoreAndKeepsWhatTheSwitchHas(t *testing.T) {
+	store, driver := newEtcd(t), newRecorder()
+	driver.Update(drivers.Change{Set: []drivers.Object{drivers.Network{ID: "old"}}})
+	a := startAgent(t, store.db, driver)
+	if err := a.Ready(); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("ready without a store: %v", err)
+	}
+	if _, err := a.PreparePort(t.Context(), "web.blue-1"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("port without a store: %v", err)
+	}
+	store.start()
+	store.put(vrfKey("blue"), `{"vrf":1}`)
+	eventually(t, "the state arrives", func() error { return a.mirrors[0].WaitRevision(t.Context(), 2) })
+	eventually(t, "agent waits for the global configuration", func() error {
+		if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "global configuration") {
+			return fmt.Errorf("ready says %w", err)
+		}
+		return nil
+	})
+	if driver.replacements() != 0 {
+		t.Error("the switch was given a state that no netmaster has made")
+	}
+	store.put(blueState...)
+	a.awaitReady(t)
+	expectObjects(t, driver, "first state", blueObjects...)
+	if driver.replacements() != 1 {
+		t.Errorf("%d replacements, want 1", driver.replacements())
+	}
+}
+
+func TestChangesArriveAndAStoppedAgentLeavesThem(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	store.put(epKey("web.blue-3"), epValue("web.blue", "node2", "10.1.0.4"))
+	expectObjects(t, driver, "one more", "network web.blue", "endpoint web.blue-1", "endpoint web.blue-2", "endpoint web.blue-3", "rule "+blueRule)
+	a.stop()
+	expectObjects(t, driver, "after the stop", "network web.blue", "endpoint web.blue-1", "endpoint web.blue-2", "endpoint web.blue-3", "rule "+blueRule)
+	store.del(epKey("web.blue-3"))
+	startAgent(t, store.db, driver).awaitReady(t)
+	expectObjects(t, driver, "the next agent replaces the state", blueObjects...)
+}
+
+func TestStoreKilledAndBackAndCompactedMeanwhile(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	wire := newWire(t, store.url)
+	store.put(blueState...)
+	a := startAgent(t, openDB(t, wire.url), driver)
+	a.awaitReady(t)
+	expectObjects(t, driver, "first state", blueObjects...)
+
+	wire.set(true)
+	store.del(epKey("web.blue-2"), ruleKey(blueRule))
+	revision := store.put(epKey("web.blue-5"), epValue("web.blue", me, "10.1.0.6"))
+	store.compact(revision)
+	store.stop()
+	if err := a.Ready(); err != nil {
+		t.Errorf("an agent that works is not ready without its store: %v", err)
+	}
+	expectObjects(t, driver, "store away", blueObjects...)
+
+	store.start()
+	wire.set(false)
+	expectObjects(t, driver, "store back", "network web.blue", "endpoint web.blue-1", "endpoint web.blue-5")
+	if driver.replacements() != 1 {
+		t.Errorf("%d replacements, want 1", driver.replacements())
+	}
+}
+
+func TestAttachWaitsForTheRevisionAndReportsTheEndpoint(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	const id = "web.blue-7"
+	if _, err := a.PreparePort(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	revision := store.put(epKey(id), epValue("web.blue", me, "10.1.0.8"))
+	at, err := a.Attach(t.Context(), id, revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at.Endpoint.IPAddress != "10.1.0.8" || at.Network.Gateway != "10.1.0.1" || at.Network.SubnetLen != 16 || at.Port.EndpointID != id {
+		t.Errorf("got %+v", at)
+	}
+	if !slices.Contains(driver.has(), "endpoint "+id) {
+		t.Error("attached before the switch had the endpoint")
+	}
+	eventually(t, "report", func() error {
+		kv, err := store.db.Get(t.Context(), mastercfg.OperEndpointPrefix+id)
+		if err != nil {
+			return err
+		}
+		var record mastercfg.OperEndpointState
+		if err := json.Unmarshal(kv.Value, &record); err != nil {
+			return err
+		}
+		if record.PortName != "vport1" || record.HomingHost != me || record.VtepIP != "192.0.2.1" || record.IPAddress != "10.1.0.8" {
+			t.Fatalf("reported %+v", record)
+		}
+		kv, err = store.db.Get(t.Context(), mastercfg.OvsDriverPrefix+me)
+		if err != nil || !strings.Contains(string(kv.Value), `"web.blue-7":{"Ovsportname":"vvport1"`) {
+			return fmt.Errorf("summary %s, %w", kv.Value, err)
+		}
+		return nil
+	})
+	store.del(epKey(id))
+	if err := a.Detach(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is left", func() error {
+		if left := append(store.keys(mastercfg.OperRoot), portIDs(driver)...); len(left) > 0 {
+			return fmt.Errorf("left: %q", left)
+		}
+		return nil
+	})
+}
+
+func portIDs(driver *recorder) []string {
+	var ids []string
+	for _, port := range driver.Ports() {
+		ids = append(ids, port.EndpointID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func TestAttachRefusesWithTheCause(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	revision := store.put(
+		epKey("app.blue-1"), epValue("app.blue", me, "10.1.0.9"),
+		epKey("web.blue-8"), epValue("web.blue", me, "not an address"))
+	for _, c := range []struct {
+		name, id string
+		revision int64
+		kind     fault.Kind
+		text     string
+	}{
+		{"never created", "web.blue-9", revision, fault.NotFound, "web.blue-9"},
+		{"network unknown", "app.blue-1", revision, fault.MissingReference, "app.blue"},
+		{"address invalid", "web.blue-8", revision, fault.Invalid, "not an address"},
+		{"lives elsewhere", "web.blue-2", revision, fault.Conflict, "node2"},
+		{"revision in the future", "web.blue-1", revision + 1000, fault.Unavailable, fmt.Sprint(revision + 1000)},
+		{"not yet created, revision unknown", "web.blue-9", 0, fault.Unavailable, "web.blue-9"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			_, err := a.Attach(ctx, c.id, c.revision)
+			if !fault.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("got %v (%v), want %v naming %s", err, fault.KindOf(err), c.kind, c.text)
+			}
+		})
+	}
+	driver.setAway(true)
+	if _, err := a.Attach(t.Context(), "web.blue-1", revision); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("switch away: %v", err)
+	}
+}
+
+func TestAttachWithoutARevisionWaitsForTheEndpoint(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Attach(t.Context(), "web.blue-7", 0)
+		done <- err
+	}()
+	store.put(epKey("web.blue-7"), epValue("web.blue", me, "10.1.0.8"))
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPortsWithoutAnEndpointAreRemovedAfterAGraceAndOthersStay(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	for _, id := range []string{"web.blue-1", "web.blue-2", "gone.blue-1"} {
+		if _, err := driver.AddPort(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	startAgent(t, store.db, driver)
+	eventually(t, "only the port of the local endpoint stays", func() error {
+		if got := portIDs(driver); !slices.Equal(got, []string{"web.blue-1"}) {
+			return fmt.Errorf("ports: %q", got)
+		}
+		return nil
+	})
+}
+
+func TestRecordsOfAnEarlierLifeAreCorrectedAtStart(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	if _, err := driver.AddPort(t.Context(), "web.blue-1"); err != nil {
+		t.Fatal(err)
+	}
+	store.put(
+		mastercfg.OperEndpointPrefix+"gone.blue-1", `{"homingHost":"`+me+`"}`,
+		mastercfg.OperEndpointPrefix+"other.blue-1", `{"homingHost":"node2"}`,
+		mastercfg.OperEndpointPrefix+"broken", `{`,
+		mastercfg.OvsDriverPrefix+me, `{"LocalEpInfo":{"gone.blue-1":{}}}`)
+	startAgent(t, store.db, driver)
+	eventually(t, "reports are those of today", func() error {
+		if got := store.keys(mastercfg.OperEndpointPrefix); !slices.Equal(got, []string{"broken", "other.blue-1", "web.blue-1"}) {
+			return fmt.Errorf("records %q", got)
+		}
+		kv, err := store.db.Get(t.Context(), mastercfg.OvsDriverPrefix+me)
+		if err != nil || strings.Contains(string(kv.Value), "gone") {
+			return fmt.Errorf("summary %s: %w", kv.Value, err)
+		}
+		return nil
+	})
+}
+
+func TestPeerWhoseAgentIsDownIsRememberedAcrossARestart(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	store.del(vtepKey("192.0.2.2"))
+	store.put(mastercfg.OperEndpointPrefix+"web.blue-2", `{"homingHost":"node2","vtepIP":"192.0.2.2"}`)
+	startAgent(t, store.db, driver).awaitReady(t)
+	expectObjects(t, driver, "node2 is reached at its last VTEP", blueObjects...)
+}
+
+func TestStoredForwardingModeCounts(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver, func(c *Config) { c.FwdMode = "bridge" })
+	a.awaitReady(t)
+	store.put(mastercfg.GlobalConfigKey, strings.Replace(globalValue, "routing", "bridge", 1))
+	eventually(t, "a mode without a datapath", func() error {
+		if err := a.Ready(); !fault.Is(err, fault.Mode) {
+			return fmt.Errorf("ready says %w", err)
+		}
+		return nil
+	})
+}
+
+func TestAgentIsReadyOnlyWhenTheSwitchHasTheState(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	driver.setAway(true)
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver)
+	expectObjects(t, driver, "given", blueObjects...)
+	if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "switch") {
+		t.Errorf("ready says %v", err)
+	}
+	driver.setAway(false)
+	a.awaitReady(t)
+}

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// recorder is a driver that keeps what it is given, like a switch would.
+type recorder struct {
+	mu       sync.Mutex
+	objects  map[drivers.Key]drivers.Object
+	replaced int // changes with Replace
+	ports    map[string]drivers.Port
+	number   int
+	away     bool // the switch does not answer
+}
+
+func newRecorder() *recorder {
+	return &recorder{objects: make(map[drivers.Key]drivers.Object), ports: make(map[string]drivers.Port)}
+}
+
+func (r *recorder) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (r *recorder) Update(c drivers.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.Replace {
+		r.replaced++
+		clear(r.objects)
+	}
+	for _, key := range c.Remove {
+		delete(r.objects, key)
+	}
+	for _, object := range c.Set {
+		r.objects[object.Key()] = object
+	}
+}
+
+func (r *recorder) Sync(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.away {
+		return fault.New(fault.Unavailable, "switch is away")
+	}
+	return nil
+}
+
+func (r *recorder) AddPort(_ context.Context, epID string) (drivers.Port, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.away {
+		return drivers.Port{}, fault.New(fault.Unavailable, "switch is away")
+	}
+	port, there := r.ports[epID]
+	if !there {
+		r.number++
+		port = drivers.Port{EndpointID: epID, HostLink: fmt.Sprintf("vvport%d", r.number), PodLink: fmt.Sprintf("vport%d", r.number), OFPort: uint32(r.number)}
+		r.ports[epID] = port
+	}
+	return port, nil
+}
+
+func (r *recorder) RemovePort(_ context.Context, epID string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.ports, epID)
+	return nil
+}
+
+func (r *recorder) Ports() []drivers.Port {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.ports))
+}
+
+func (r *recorder) Status() drivers.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return drivers.Status{Connected: !r.away, InSync: !r.away, Ports: len(r.ports), Flows: len(r.objects)}
+}
+
+func (r *recorder) setAway(away bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = away
+}
+
+// has lists what the switch has, "kind id", in order.
+func (r *recorder) has() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(r.objects), byKindAndID)
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = string(key.Kind) + " " + key.ID
+	}
+	return texts
+}
+
+func (r *recorder) replacements() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.replaced
+}

@@ -1,0 +1,248 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/objdb"
+)
+
+// etcd is Debian's etcd as a process of its own, so that it can be killed.
+type etcd struct {
+	t         *testing.T
+	dir       string
+	url, peer string
+	kill      func() // nil: not running
+	db        *objdb.DB
+}
+
+func newEtcd(t *testing.T) *etcd {
+	t.Helper()
+	e := &etcd{t: t, dir: t.TempDir(), url: freeURL(t), peer: freeURL(t)}
+	e.db = openDB(t, e.url)
+	t.Cleanup(e.stop)
+	return e
+}
+
+func openDB(t *testing.T, url string) *objdb.DB {
+	t.Helper()
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{url}, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func freeURL(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return "http://" + listener.Addr().String()
+}
+
+// start starts the store and waits until it answers.
+func (e *etcd) start() *etcd {
+	e.t.Helper()
+	cmd := exec.Command("etcd", "--name=a", "--data-dir="+e.dir, "--log-level=error",
+		"--listen-client-urls="+e.url, "--advertise-client-urls="+e.url,
+		"--listen-peer-urls="+e.peer, "--initial-advertise-peer-urls="+e.peer, "--initial-cluster=a="+e.peer,
+		"--heartbeat-interval=100", "--election-timeout=500")
+	// The process dies with the thread that started it, so that nothing is left
+	// of a test that crashed; the goroutine keeps the thread.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	started, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // it is always killed
+		}
+	}()
+	if err := <-started; err != nil {
+		e.t.Fatal(err)
+	}
+	e.kill = func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	eventually(e.t, "etcd answers", func() error {
+		ctx, cancel := context.WithTimeout(e.t.Context(), time.Second)
+		defer cancel()
+		return e.db.Ping(ctx)
+	})
+	return e
+}
+
+// stop kills the store as kill -9 does; its data stays.
+func (e *etcd) stop() {
+	if e.kill != nil {
+		e.kill()
+		e.kill = nil
+	}
+}
+
+// put writes pairs of keys and values in one transaction and returns its revision.
+func (e *etcd) put(pairs ...string) int64 {
+	e.t.Helper()
+	var txn objdb.Txn
+	for i := 0; i < len(pairs); i += 2 {
+		txn.Puts = append(txn.Puts, objdb.KV{Key: pairs[i], Value: []byte(pairs[i+1])})
+	}
+	return e.commit(txn)
+}
+
+func (e *etcd) del(keys ...string) int64 {
+	e.t.Helper()
+	return e.commit(objdb.Txn{Deletes: keys})
+}
+
+func (e *etcd) commit(txn objdb.Txn) int64 {
+	e.t.Helper()
+	revision, _, err := e.db.Txn(e.t.Context(), txn)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return revision
+}
+
+// keys lists the keys below a prefix.
+func (e *etcd) keys(prefix string) []string {
+	e.t.Helper()
+	kvs, _, err := e.db.List(e.t.Context(), prefix)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	var keys []string
+	for _, kv := range kvs {
+		keys = append(keys, strings.TrimPrefix(kv.Key, prefix))
+	}
+	return keys
+}
+
+// compact makes the store forget everything before a revision.
+func (e *etcd) compact(revision int64) {
+	e.t.Helper()
+	resp, err := http.Post(e.url+"/v3/kv/compaction", "application/json", strings.NewReader(fmt.Sprintf(`{"revision":%d,"physical":true}`, revision)))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		e.t.Fatalf("compaction: %s: %s", resp.Status, body)
+	}
+}
+
+// wire is a connection to the store that a test can cut.
+type wire struct {
+	url    string
+	target string
+	mu     sync.Mutex
+	cut    bool
+	conns  map[net.Conn]struct{}
+	all    sync.WaitGroup
+}
+
+func newWire(t *testing.T, target string) *wire {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{url: "http://" + listener.Addr().String(), target: strings.TrimPrefix(target, "http://"), conns: make(map[net.Conn]struct{})}
+	w.all.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			w.all.Go(func() { w.join(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		w.set(true)
+		w.all.Wait()
+	})
+	return w
+}
+
+// set cuts or mends the wire.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	if cut {
+		for conn := range w.conns {
+			conn.Close()
+		}
+	}
+}
+
+func (w *wire) keep(conn net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conns[conn] = struct{}{}
+	return !w.cut
+}
+
+func (w *wire) join(near net.Conn) {
+	defer near.Close()
+	far, err := net.Dial("tcp", w.target)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	if !w.keep(near) || !w.keep(far) {
+		return
+	}
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
+		both.Go(func() {
+			_, _ = io.Copy(pair[0], pair[1]) // ends when either side closes
+			pair[0].Close()
+			pair[1].Close()
+		})
+	}
+	both.Wait()
+}
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		<-tick.C
+	}
+}
