@@ -72,7 +72,7 @@ type Move struct {
 }
 
 // MoveAll copies a whole field to the low bits of another of at least its width.
-func MoveAll(src, dst Field) Move { return Move{Src: src, Dst: dst, Bits: uint16(src.Bits())} }
+func MoveAll(src, dst Field) Move { return Move{Src: src, Dst: dst, Bits: Whole(src).Bits} }
 
 // PushVLAN adds an empty tag; TPID 0 means 0x8100.
 type PushVLAN struct{ TPID uint16 }

@@ -45,7 +45,7 @@ func option(given bool, format string, args ...any) string {
 func (s Subfield) String() string {
 	label := s.Field.info().nxm
 	switch {
-	case s.Ofs == 0 && int(s.Bits) == s.Field.Bits():
+	case s == Whole(s.Field):
 		return label + "[]"
 	case s.Bits == 1:
 		return fmt.Sprintf("%s[%d]", label, s.Ofs)
@@ -74,7 +74,7 @@ func (a SetField) String() string {
 func settingText(fm FieldMatch) string {
 	width := fm.Field.Bits()
 	switch fm.Field {
-	case FieldCTState, FieldTCPFlags:
+	case FieldCTState, FieldTCPFlags, FieldIPv6Label:
 		return hexadecimal(fm.Value, fm.Mask, width)
 	case FieldCTZone:
 		return masked(fm.Value, fm.Mask, width, func(v Value) string { return fmt.Sprintf("%#x", v.Lo) })

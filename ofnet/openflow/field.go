@@ -130,9 +130,18 @@ type Subfield struct {
 }
 
 // Whole is all of a field.
-func Whole(f Field) Subfield { return Subfield{Field: f, Bits: uint16(f.Bits())} }
+func Whole(f Field) Subfield { return Subfield{Field: f, Bits: uint16(f.movable())} }
+
+// movable is the number of bits that can be loaded and moved. The bit of
+// vlan_vid that says whether there is a tag is not one of them.
+func (f Field) movable() int {
+	if f == FieldVLANVID {
+		return 12
+	}
+	return f.Bits()
+}
 
 // valid tells whether the run lies within the field.
 func (s Subfield) valid() bool {
-	return s.Field.known() && s.Bits > 0 && int(s.Ofs)+int(s.Bits) <= s.Field.Bits()
+	return s.Field.known() && s.Bits > 0 && int(s.Ofs)+int(s.Bits) <= s.Field.movable()
 }

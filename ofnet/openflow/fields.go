@@ -85,6 +85,7 @@ const (
 	FieldSCTPSrc
 	FieldSCTPDst
 	FieldTCPFlags
+	FieldInPort16 // the port as OpenFlow 1.0 has it: to load and move, not to match
 	fieldCount
 )
 
@@ -112,8 +113,7 @@ func pktReg(n uint32) uint32 { return header(classReg, n) }
 // onf is the experimenter class with the ONF's id, the only one we know.
 func onf(n uint32) uint32 { return header(classExp, n) }
 
-// fields is the table of all fields. A header whose alias is 0 has none: the
-// one alias that would be 0, NXM_OF_IN_PORT, is a number of 16 bits, not ours.
+// fields is the table of all fields. An alias of 0 is none.
 var fields = [fieldCount]fieldInfo{
 	FieldPktMark:   {"pkt_mark", "", "NXM_NX_PKT_MARK", nxm1(33), 0, 32, anyPacket, hexadecimal},
 	FieldConjID:    {"conj_id", "", "NXM_NX_CONJ_ID", nxm1(37), 0, 32, anyPacket, decimal},
@@ -121,13 +121,13 @@ var fields = [fieldCount]fieldInfo{
 	FieldCTZone:    {"ct_zone", "", "NXM_NX_CT_ZONE", nxm1(106), 0, 16, anyPacket, masked16},
 	FieldCTMark:    {"ct_mark", "", "NXM_NX_CT_MARK", nxm1(107), 0, 32, anyPacket, hexadecimal},
 	FieldCTLabel:   {"ct_label", "", "NXM_NX_CT_LABEL", nxm1(108), 0, 128, anyPacket, hexadecimal},
-	FieldCTNwSrc:   {"ct_nw_src", "", "NXM_NX_CT_NW_SRC", nxm1(120), 0, 32, anyPacket, ipAddress},
-	FieldCTIPv6Src: {"ct_ipv6_src", "", "NXM_NX_CT_IPV6_SRC", nxm1(122), 0, 128, anyPacket, ipAddress},
-	FieldCTNwDst:   {"ct_nw_dst", "", "NXM_NX_CT_NW_DST", nxm1(121), 0, 32, anyPacket, ipAddress},
-	FieldCTIPv6Dst: {"ct_ipv6_dst", "", "NXM_NX_CT_IPV6_DST", nxm1(123), 0, 128, anyPacket, ipAddress},
-	FieldCTNwProto: {"ct_nw_proto", "", "NXM_NX_CT_NW_PROTO", nxm1(119), 0, 8, anyPacket, decimal},
-	FieldCTTpSrc:   {"ct_tp_src", "", "NXM_NX_CT_TP_SRC", nxm1(124), 0, 16, anyPacket, masked16},
-	FieldCTTpDst:   {"ct_tp_dst", "", "NXM_NX_CT_TP_DST", nxm1(125), 0, 16, anyPacket, masked16},
+	FieldCTNwSrc:   {"ct_nw_src", "", "NXM_NX_CT_NW_SRC", nxm1(120), 0, 32, tracked, ipAddress},
+	FieldCTIPv6Src: {"ct_ipv6_src", "", "NXM_NX_CT_IPV6_SRC", nxm1(122), 0, 128, tracked, ipAddress},
+	FieldCTNwDst:   {"ct_nw_dst", "", "NXM_NX_CT_NW_DST", nxm1(121), 0, 32, tracked, ipAddress},
+	FieldCTIPv6Dst: {"ct_ipv6_dst", "", "NXM_NX_CT_IPV6_DST", nxm1(123), 0, 128, tracked, ipAddress},
+	FieldCTNwProto: {"ct_nw_proto", "", "NXM_NX_CT_NW_PROTO", nxm1(119), 0, 8, tracked, decimal},
+	FieldCTTpSrc:   {"ct_tp_src", "", "NXM_NX_CT_TP_SRC", nxm1(124), 0, 16, tracked, masked16},
+	FieldCTTpDst:   {"ct_tp_dst", "", "NXM_NX_CT_TP_DST", nxm1(125), 0, 16, tracked, masked16},
 	FieldEthType:   {"eth_type", "dl_type", "NXM_OF_ETH_TYPE", basic(5), nxm0(3), 16, anyPacket, hex16},
 
 	FieldReg0:  {"reg0", "", "NXM_NX_REG0", nxm1(0), 0, 32, anyPacket, hexadecimal},
@@ -201,6 +201,7 @@ var fields = [fieldCount]fieldInfo{
 	FieldSCTPSrc:  {"sctp_src", "tp_src", "OXM_OF_SCTP_SRC", basic(17), 0, 16, sctp, masked16},
 	FieldSCTPDst:  {"sctp_dst", "tp_dst", "OXM_OF_SCTP_DST", basic(18), 0, 16, sctp, masked16},
 	FieldTCPFlags: {"tcp_flags", "", "NXM_NX_TCP_FLAGS", onf(42), nxm1(34), 12, tcp, tcpFlagNames},
+	FieldInPort16: {"in_port", "", "NXM_OF_IN_PORT", nxm0(0), 0, 16, anyPacket, portNumber},
 }
 
 // fieldOf finds a field by its header without mask bit and length.

@@ -187,6 +187,11 @@ func (m Match) Get(f Field) (FieldMatch, bool) {
 	return FieldMatch{}, false
 }
 
+func (m Match) has(f Field) bool {
+	_, ok := m.Get(f)
+	return ok
+}
+
 // exact returns the low 64 bits of a field that is matched exactly.
 func (m Match) exact(f Field) (uint64, bool) {
 	fm, ok := m.Get(f)

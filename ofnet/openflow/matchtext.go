@@ -45,6 +45,8 @@ func (m Match) terms() []string {
 		case fm.Field == FieldEthType:
 			late = term(fm)
 		case fm.Field == FieldIPProto && hidesProto:
+		case fm.Field == FieldVLANVID && fm.isTag() && m.has(FieldVLANPCP):
+			// That there is a tag goes without saying if its priority is given.
 		case fm.Field == FieldVLANVID:
 			terms = append(terms, vlanTerm(fm))
 		case fm.Field == FieldIPDSCP:
@@ -84,6 +86,9 @@ func (m Match) abbreviation() (short string, hidesProto, ok bool) {
 	short, ok = abbreviations[[2]uint64{ethType, noProto}]
 	return short, false, ok
 }
+
+// isTag tells whether a match on vlan_vid asks for any tag and no more.
+func (fm FieldMatch) isTag() bool { return fm.Value.Lo == VLANPresent && fm.Mask.Lo == VLANPresent }
 
 // vlanTerm prints the tag: as a VLAN if there must be one of that number, else
 // as bits of the tag control information.

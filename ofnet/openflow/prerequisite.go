@@ -10,6 +10,7 @@ type prerequisite struct {
 	ipProtos  []uint8
 	icmpTypes []uint8 // ICMPv6
 	vlan      bool
+	tracked   bool
 }
 
 // Values of eth_type and ip_proto that fields and abbreviations refer to.
@@ -34,6 +35,7 @@ const (
 var (
 	anyPacket = prerequisite{}
 	tagged    = prerequisite{vlan: true}
+	tracked   = prerequisite{tracked: true}
 	arp       = prerequisite{ethTypes: []uint16{EthTypeARP, EthTypeRARP}}
 	ipv4      = prerequisite{ethTypes: []uint16{EthTypeIPv4}}
 	ipv6      = prerequisite{ethTypes: []uint16{EthTypeIPv6}}
@@ -60,6 +62,8 @@ func (p prerequisite) missing(m Match) Field {
 		return FieldICMPv6Type
 	case p.vlan && !hasTag(m):
 		return FieldVLANVID
+	case p.tracked && !isTracked(m):
+		return FieldCTState
 	}
 	return 0
 }
@@ -72,4 +76,13 @@ func hasOneOf[N uint8 | uint16](m Match, f Field, wanted []N) bool {
 func hasTag(m Match) bool {
 	fm, ok := m.Get(FieldVLANVID)
 	return ok && fm.Value.Lo&fm.Mask.Lo&VLANPresent != 0
+}
+
+// isTracked tells whether only packets of known connections fit: of some state
+// that only those have, or tracked and not found invalid.
+func isTracked(m Match) bool {
+	const known = CTNew | CTEst | CTRel | CTRpl | CTSNAT | CTDNAT
+	fm, _ := m.Get(FieldCTState)
+	state, mask := uint32(fm.Value.Lo), uint32(fm.Mask.Lo)
+	return state&known != 0 || state&CTTrk != 0 && mask&CTInv != 0 && state&CTInv == 0
 }

@@ -191,13 +191,16 @@ func (s *Switch) stop() {
 	}
 }
 
-// showLog puts the end of a daemon's log into the test's.
+// showLog puts the complaints of a daemon into the test's log.
 func (s *Switch) showLog(name string) {
-	const most = 4000
 	log, err := os.ReadFile(s.path(name))
 	if err != nil {
 		s.t.Logf("no log of the switch: %v", err)
 		return
 	}
-	s.t.Logf("end of %s:\n%s", name, log[max(0, len(log)-most):])
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "|WARN|") || strings.Contains(line, "|ERR|") || strings.Contains(line, "|EMER|") {
+			s.t.Logf("%s: %s", name, strings.TrimSpace(line))
+		}
+	}
 }
