@@ -87,12 +87,17 @@ func objectCommand(o *object) *cli.Command {
 	return cmd
 }
 
-func verbCommand(o *object, v *verb) *cli.Command {
-	typ := o.typ
-	if v.typ != "" {
-		typ = v.typ
+// kindFor is the kind of object a verb is about; the zero kind for endpoints.
+func kindFor(o *object, v *verb) contivmodel.Kind {
+	kind, ok := contivmodel.KindByType(v.typ)
+	if !ok {
+		kind, _ = contivmodel.KindByType(o.typ)
 	}
-	kind, _ := contivmodel.KindByType(typ)
+	return kind
+}
+
+func verbCommand(o *object, v *verb) *cli.Command {
+	kind := kindFor(o, v)
 	cmd := &cli.Command{
 		Name: v.name, Aliases: verbAliases[v.name], Usage: v.usage,
 		OnUsageError:              onUsageError,

@@ -1,0 +1,114 @@
+package netctl
+
+import (
+	stdflag "flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v3"
+)
+
+var update = stdflag.Bool("update", false, "write docs/netctl.md anew")
+
+const referencePreface = `# netctl
+
+Written by ` + "`go test ./netctl -update`" + ` from the table of commands in ` + "`netctl/objects.go`" + `.
+
+Flags and arguments may be mixed; one dash and two mean the same; short flags are not
+bundled. The same short flag can mean different things in different commands. ` + "`rm`" + ` is
+also ` + "`delete`" + `, ` + "`ls`" + ` is also ` + "`list`" + `. Results go to stdout, messages to stderr.
+
+| Exit code | Meaning |
+|---|---|
+| 0 | done, or nothing to do |
+| 1 | wrong arguments or flags, unusable netmaster URL |
+| 2 | no netmaster could be reached, or it did not answer in time |
+| 3 | the server refused the request |
+| 4 | the result could not be written |
+| 5 | not found |
+| 6 | conflict: exists, in use, cannot change, exhausted; the message names what stands in the way |
+| 7 | not allowed |
+`
+
+// reference is the page of all commands.
+func reference() string {
+	var page strings.Builder
+	page.WriteString(referencePreface)
+	root := rootCommand(io.Discard, io.Discard)
+	fmt.Fprint(&page, "\n## Flags of every command\n\n", flagTable(root.Flags))
+	for _, object := range root.Commands {
+		fmt.Fprintf(&page, "\n## %s\n\n%s.\n", strings.Join(object.Names(), ", "), object.Usage)
+		for _, verb := range object.Commands {
+			fmt.Fprintf(&page, "\n### `%s`\n\n%s.\n\n%s", strings.TrimSpace("netctl "+object.Name+" "+verb.Name+" "+verb.ArgsUsage), verb.Usage, flagTable(verb.Flags))
+		}
+	}
+	return page.String()
+}
+
+func flagTable(flags []cli.Flag) string {
+	table := "| Flag | Default | Meaning |\n|---|---|---|\n"
+	rows := 0
+	for _, f := range flags {
+		shown, ok := f.(cli.DocGenerationFlag)
+		if hidden, can := f.(cli.VisibleFlag); !ok || can && !hidden.IsVisible() {
+			continue
+		}
+		value := strings.Trim(shown.GetValue(), `"`)
+		if value == "false" || value == "0" || value == "[]" {
+			value = ""
+		}
+		usage := shown.GetUsage()
+		if env := shown.GetEnvVars(); len(env) > 0 {
+			usage += "; environment " + strings.Join(env, ", ")
+		}
+		rows++
+		table += fmt.Sprintf("| `--%s` | %s | %s |\n", strings.Join(f.Names(), "`, `-"), value, usage)
+	}
+	if rows == 0 {
+		return ""
+	}
+	return table
+}
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	path := filepath.Join("..", "docs", "netctl.md")
+	if *update {
+		if err := os.WriteFile(path, []byte(reference()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page, err := os.ReadFile(path); err != nil || string(page) != reference() {
+		t.Errorf("%s is out of date (%v); write it anew with -update", path, err)
+	}
+}
+
+// Every field and argument of the table must be one of the model.
+func TestTheTableFitsTheModel(t *testing.T) {
+	for i := range objects {
+		o := &objects[i]
+		for j := range o.verbs {
+			v := &o.verbs[j]
+			kind := kindFor(o, v)
+			if o.typ != "" && kind.Type == "" {
+				t.Errorf("%s: no such type", o.name)
+			}
+			for _, f := range v.flags {
+				if _, ok := kind.Field(f.field); !ok && f.field != "" {
+					t.Errorf("%s %s --%s: %s has no field %s", o.name, v.name, f.names, kind.Type, f.field)
+				}
+			}
+			for _, a := range v.args {
+				if _, ok := kind.Field(a.field); !ok && kind.Type != "" {
+					t.Errorf("%s %s: %s has no field %s", o.name, v.name, kind.Type, a.field)
+				}
+			}
+			if (v.run.do == nil) || (v.done == "") != (v.name == "ls" || strings.HasSuffix(v.name, "-ls") || strings.HasSuffix(v.name, "inspect") || v.name == "info") {
+				t.Errorf("%s %s: a verb that changes something says what it has done, others do not", o.name, v.name)
+			}
+		}
+	}
+}
