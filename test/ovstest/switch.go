@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,14 @@ func Start(t testing.TB) *Switch {
 	s.host("ip", "netns", "add", s.Netns)
 	s.Exec("ip", "link", "set", "lo", "up")
 	s.host("ovsdb-tool", "create", s.path("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema")
+	s.StartServer()
+	s.StartVswitchd()
+	return s
+}
+
+// StartServer starts the database server and waits until it answers.
+func (s *Switch) StartServer() {
+	s.t.Helper()
 	s.server = s.spawn("ovsdb-server", s.path("conf.db"), "--remote=punix:"+s.Socket,
 		"--pidfile="+s.path("ovsdb-server.pid"), "--unixctl="+s.path("ovsdb-server.ctl"),
 		"--log-file="+s.path("ovsdb-server.log"))
@@ -52,20 +61,41 @@ func Start(t testing.TB) *Switch {
 		_, err := s.Try("ovs-vsctl", "--db=unix:"+s.Socket, "--no-wait", "--timeout=5", "init")
 		return err
 	})
-	s.StartVswitchd()
-	return s
 }
 
-// StartVswitchd starts the switching daemon and waits until it answers.
+// KillServer kills the database server with SIGKILL and waits for its end. The
+// switching daemon goes on.
+func (s *Switch) KillServer() {
+	s.t.Helper()
+	s.server.kill()
+	s.removeLeftovers("ovsdb-server.ctl", "ovsdb-server.pid")
+}
+
+// StartVswitchd starts the switching daemon and waits until it has made the
+// bridges of the database.
 func (s *Switch) StartVswitchd() {
 	s.t.Helper()
 	s.vswitchd = s.spawn("ovs-vswitchd", "unix:"+s.Socket,
 		"--pidfile="+s.path("ovs-vswitchd.pid"), "--unixctl="+s.path("ovs-vswitchd.ctl"),
 		"--log-file="+s.path("ovs-vswitchd.log"))
-	s.eventually("ovs-vswitchd answers", func() error {
-		_, err := s.Try("ovs-appctl", "-t", s.path("ovs-vswitchd.ctl"), "version")
+	s.eventually("ovs-vswitchd has its bridges", s.hasBridges)
+}
+
+func (s *Switch) hasBridges() error {
+	wanted, err := s.Try("ovs-vsctl", "--db=unix:"+s.Socket, "--timeout=5", "list-br")
+	if err != nil {
 		return err
-	})
+	}
+	have, err := s.Try("ovs-appctl", "-t", s.path("ovs-vswitchd.ctl"), "ofproto/list")
+	if err != nil {
+		return err
+	}
+	for _, bridge := range strings.Fields(wanted) {
+		if !slices.Contains(strings.Fields(have), bridge) {
+			return fmt.Errorf("bridge %s is not there", bridge)
+		}
+	}
+	return nil
 }
 
 // KillVswitchd kills the switching daemon with SIGKILL and waits for its end.
@@ -74,9 +104,14 @@ func (s *Switch) StartVswitchd() {
 func (s *Switch) KillVswitchd() {
 	s.t.Helper()
 	s.vswitchd.kill()
-	for _, leftover := range []string{"ovs-vswitchd.ctl", "ovs-vswitchd.pid"} {
-		if err := os.Remove(s.path(leftover)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			s.t.Fatalf("after the death of ovs-vswitchd: %v", err)
+	s.removeLeftovers("ovs-vswitchd.ctl", "ovs-vswitchd.pid")
+}
+
+func (s *Switch) removeLeftovers(names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		if err := os.Remove(s.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.t.Fatalf("after the death of its daemon: %v", err)
 		}
 	}
 }
