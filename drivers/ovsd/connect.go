@@ -16,6 +16,15 @@ const (
 
 // connect keeps an OpenFlow connection and hands each one to the programmer.
 func (d *Driver) connect(ctx context.Context) error {
+	// The socket is there once ovs-vswitchd has seen the bridge, and then it
+	// has an opinion of the tunnel port.
+	err := d.db.client.Wait(ctx, func() (bool, error) {
+		tunnel, ok := d.db.tunnel()
+		return ok && (tunnel.link.OFPort != nil || tunnel.link.Error != nil), nil
+	})
+	if err != nil {
+		return err
+	}
 	client := openflow.Client{
 		Target:  d.config.openflowTarget(),
 		Options: openflow.Options{Log: d.log},

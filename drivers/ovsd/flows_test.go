@@ -1,0 +1,315 @@
+package ovsd_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// everything is a complete wanted state with some local endpoints.
+func everything(pods ...*pod) drivers.Change {
+	c := drivers.Change{Replace: true, Set: []drivers.Object{network}}
+	for _, p := range pods {
+		c.Set = append(c.Set, p.endpoint)
+	}
+	return c
+}
+
+func TestPodsReachEachOtherByPingAndTCP(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	a.exec("ping", "-c", "2", "-i", "0.01", "-W", "5", b.endpoint.IPv4.String())
+	server := b.command("iperf3", "-s", "-1", "-p", "5201")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server listens", func() bool { return strings.Contains(b.exec("ss", "-ltn"), ":5201") })
+	a.exec("iperf3", "-c", b.endpoint.IPv4.String(), "-p", "5201", "-n", "4M", "--connect-timeout", "5000")
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestObjectsComeAndGo(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network}})
+	empty := len(n.flows())
+	r.give(drivers.Change{Set: []drivers.Object{remote(9, 0)}})
+	if got := len(n.flows()); got <= empty {
+		t.Errorf("%d flows with an endpoint, %d without", got, empty)
+	}
+	if n.flowsWith("02:02:0a:01:00:09") == 0 {
+		t.Error("no flow mentions the endpoint's MAC")
+	}
+	r.give(drivers.Change{Remove: []drivers.Key{remote(9, 0).Key()}})
+	if got := len(n.flows()); got != empty {
+		t.Errorf("%d flows, %d before", got, empty)
+	}
+	r.give(drivers.Change{Set: []drivers.Object{remote(8, 0), remote(9, 0)}})
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network, remote(9, 0)}})
+	if n.flowsWith("02:02:0a:01:00:08") != 0 {
+		t.Error("what a replacing change does not mention is still there")
+	}
+	if s := r.Status(); !s.InSync || s.Flows != len(n.flows()) {
+		t.Errorf("status %+v with %d flows", s, len(n.flows()))
+	}
+}
+
+func TestALocalEndpointHasFlowsOnceItHasAPort(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network, endpoint(1, 0)}})
+	if n.flowsWith("02:02:0a:01:00:01") != 0 {
+		t.Error("flows without a port")
+	}
+	r.add("web.blue-1")
+	r.sync()
+	if n.flowsWith("in_port=2") == 0 {
+		t.Errorf("no flows for the port:\n%s", strings.Join(n.flows(), "\n"))
+	}
+	// The switch gives it another number.
+	n.Vsctl("set", "Interface", "vvport1", "ofport_request=99")
+	eventually(t, "the flows have followed", func() bool {
+		return n.flowsWith("in_port=99") > 0 && n.flowsWith("in_port=2,") == 0
+	})
+	if err := r.RemovePort(patience(t), "web.blue-1"); err != nil {
+		t.Fatal(err)
+	}
+	r.sync()
+	if n.flowsWith("in_port=99") != 0 {
+		t.Error("flows of a port that is gone")
+	}
+}
+
+func TestANewNumberOfTheTunnelIsInAllFlows(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network, remote(9, 0)}})
+	if n.flowsWith("in_port=1 ") == 0 {
+		t.Errorf("no flow from the tunnel:\n%s", strings.Join(n.flows(), "\n"))
+	}
+	n.Vsctl("set", "Interface", "vxif0", "ofport_request=77")
+	eventually(t, "the flows have followed", func() bool {
+		return n.flowsWith("in_port=77 ") > 0 && n.flowsWith("in_port=1 ") == 0 && r.Status().InSync
+	})
+}
+
+// probe pings from a to b every millisecond until the returned function is
+// called, which says what was lost.
+func probe(t *testing.T, a, b *pod) (lost func() (transmitted, received int)) {
+	t.Helper()
+	cmd := a.command("ping", "-q", "-i", "0.001", "-W", "2", b.endpoint.IPv4.String())
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() (transmitted, received int) {
+		t.Helper()
+		// ping ends with a summary when it is interrupted; ip netns exec has
+		// become ping, so the signal reaches it.
+		if err := interrupt(cmd); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(out.String(), "\n") {
+			if _, err := fmt.Sscanf(line, "%d packets transmitted, %d received", &transmitted, &received); err == nil {
+				return transmitted, received
+			}
+		}
+		t.Fatalf("no summary: %s", out.String())
+		return 0, 0
+	}
+}
+
+func TestARestartedDriverLosesNoPacket(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	a.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
+	lost := probe(t, a, b)
+	for range 40 {
+		r.stop()
+		r = n.start()
+		r.give(everything(a, b))
+	}
+	if transmitted, received := lost(); transmitted != received || transmitted < 100 {
+		t.Errorf("%d packets sent, %d received", transmitted, received)
+	}
+	if n.flowsWith("cookie=0xc00029") != len(n.flows()) || !r.Status().InSync {
+		t.Errorf("round 41: status %+v, flows:\n%s", r.Status(), strings.Join(n.flows(), "\n"))
+	}
+}
+
+func TestNothingIsRemovedBeforeTheWholeIsKnown(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network, remote(8, 0), remote(9, 0)}})
+	before := len(n.flows())
+	r.stop()
+	r = n.start()
+	r.give(drivers.Change{Set: []drivers.Object{remote(9, 0)}})
+	r.give(drivers.Change{Remove: []drivers.Key{remote(9, 0).Key()}})
+	if got := len(n.flows()); got != before {
+		t.Errorf("%d flows, %d before the restart", got, before)
+	}
+	if r.Status().InSync {
+		t.Error("a driver that does not know the whole says it is in sync")
+	}
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network}})
+	if n.flowsWith("02:02:0a:01:00:08") != 0 || n.flowsWith("02:02:0a:01:00:09") != 0 {
+		t.Errorf("stale flows:\n%s", strings.Join(n.flows(), "\n"))
+	}
+	if n.flowsWith("cookie=0xc00002") != len(n.flows()) {
+		t.Errorf("flows of the round before:\n%s", strings.Join(n.flows(), "\n"))
+	}
+}
+
+func TestAKilledDatabaseServerIsSurvived(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	n.KillServer()
+	eventually(t, "the driver has noticed", func() bool { return !r.Status().Connected })
+	if err := r.RemovePort(patience(t), a.endpoint.ID); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("RemovePort without a database: %v", err)
+	}
+	// Without its database ovs-vswitchd answers nobody, and on the userspace
+	// datapath it forwards nothing either: only what comes after can be tested.
+	r.Update(drivers.Change{Set: []drivers.Object{remote(9, 0)}})
+	n.StartServer()
+	r.sync()
+	eventually(t, "the driver is back", func() bool { return r.Status().InSync })
+	if again := r.add(a.endpoint.ID); again != a.port {
+		t.Errorf("port %+v, was %+v", again, a.port)
+	}
+	c := n.newPod(r, 3)
+	r.give(drivers.Change{Set: []drivers.Object{c.endpoint}})
+	c.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
+}
+
+func TestAKilledVswitchdGetsEverythingBack(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	before := n.flows()
+	n.KillVswitchd()
+	eventually(t, "the driver has noticed", func() bool { return !r.Status().Connected })
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := r.Sync(ctx); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("Sync without a switch: %v", err)
+	}
+	n.StartVswitchd()
+	r.sync()
+	if after := n.flows(); strings.Join(after, "\n") != strings.Join(before, "\n") {
+		t.Errorf("flows after:\n%s\nbefore:\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+	a.exec("ping", "-c", "3", "-i", "0.2", "-W", "5", b.endpoint.IPv4.String())
+	if n.newPod(r, 3).port.OFPort == 0 {
+		t.Error("no number for a new port")
+	}
+}
+
+func TestAnAuditRepairsWhatSomebodyElseDid(t *testing.T) {
+	n := newNode(t)
+	n.config.AuditInterval = 100 * time.Millisecond
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network, remote(9, 0)}})
+	before := strings.Join(n.flows(), "\n")
+	back := func() bool { return strings.Join(n.flows(), "\n") == before }
+	for _, c := range []struct{ what, command, flow string }{
+		{"a deleted flow", "del-flows", "table=9"},
+		{"all flows deleted", "del-flows", ""},
+		{"a changed flow", "mod-flows", "table=9,actions=drop"},
+		{"a foreign flow", "add-flow", "table=0,priority=9999,actions=drop"},
+		{"a flow of another round", "add-flow", "cookie=0xc000070000000000,table=3,priority=9999,actions=drop"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			args := []string{c.command, bridge}
+			if c.flow != "" {
+				args = append(args, c.flow)
+			}
+			n.Ofctl(args...)
+			eventually(t, "the flows are back", back)
+		})
+	}
+	n.Ofctl("add-flow", bridge, "table=0,priority=9999,idle_timeout=600,actions=drop")
+	eventually(t, "in sync", func() bool { return r.Status().InSync })
+	r.sync()
+	if n.flowsWith("idle_timeout=600") != 1 {
+		t.Error("an experiment that ends by itself was removed")
+	}
+}
+
+func TestAChangeOfAGroupIsSeenInTheFlows(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network, remote(9, 5)}})
+	five := n.flowsWith("0x5")
+	r.give(drivers.Change{Set: []drivers.Object{remote(9, 6)}})
+	if five == 0 || n.flowsWith("0x6") == 0 {
+		t.Errorf("flows:\n%s", strings.Join(n.flows(), "\n"))
+	}
+}
+
+func TestAnObjectThatCannotBeAFlowIsReportedAndHoldsUpNobody(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	bad := remote(8, 0)
+	bad.VRF = 0
+	r.Update(drivers.Change{Replace: true, Set: []drivers.Object{network, bad, remote(9, 0)}})
+	if err := r.Sync(patience(t)); err == nil || !strings.Contains(err.Error(), "web.blue-8") {
+		t.Errorf("error %v", err)
+	}
+	if n.flowsWith("02:02:0a:01:00:09") == 0 {
+		t.Error("the good endpoint has no flows")
+	}
+	r.sync() // what was said once is not said again
+	if s := r.Status(); s.InSync || !strings.Contains(s.LastError, "web.blue-8") {
+		t.Errorf("status %+v", s)
+	}
+	r.give(drivers.Change{Remove: []drivers.Key{bad.Key()}})
+	if s := r.Status(); !s.InSync || s.LastError != "" {
+		t.Errorf("status %+v", s)
+	}
+}
+
+func TestAnAuditOfAQuietSwitchFindsNothing(t *testing.T) {
+	n := newNode(t)
+	n.config.AuditInterval = 20 * time.Millisecond
+	logger, messages := logtest.NewNullLogger()
+	n.config.Log = logger.WithField("component", "ovsd")
+	r := n.start()
+	r.add("web.blue-1")
+	local, far := endpoint(1, 5), remote(9, 6)
+	local.IPv6, far.IPv6 = netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::9")
+	six := network
+	six.Subnet6, six.Gateway6 = netip.MustParsePrefix("fd00::/64"), netip.MustParseAddr("fd00::fe")
+	r.give(drivers.Change{Replace: true, Set: []drivers.Object{six, local, far,
+		drivers.Rule{ID: "r1", Priority: 3, SrcGroup: 5, DstGroup: 6, Protocol: 6, DstPort: 80, TCPFlags: "syn,!ack", Allow: true},
+		drivers.Rule{ID: "r2", Priority: 1, Src: netip.MustParsePrefix("10.1.0.0/16"), Protocol: 17},
+	}})
+	// The audit that repairs this has compared everything else as well.
+	n.Ofctl("add-flow", bridge, "table=0,priority=9999,actions=drop")
+	eventually(t, "the flow is removed", func() bool { return n.flowsWith("priority=9999") == 0 })
+	for _, entry := range messages.AllEntries() {
+		if entry.Level <= logrus.WarnLevel && entry.Data["first"] != "priority=9999 actions=drop" {
+			t.Errorf("%s %v", entry.Message, entry.Data)
+		}
+	}
+}
