@@ -44,7 +44,7 @@ func (l *Ledger) run() {
 func (l *Ledger) serve(list []*submission) {
 	for len(list) > 0 {
 		if l.term.ctx.Err() != nil {
-			refuse(list, l.ended())
+			refuse(list, l.term.ended())
 			return
 		}
 		list = list[l.group(list):]
@@ -138,6 +138,9 @@ func (l *Ledger) fenced(ctx context.Context, t Txn) (int64, error) {
 	resp, err := request(ctx, l.db, "commit", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).If(t.compares()...).Then(t.ops()...).Else(clientv3.OpGet(l.term.fence)).Commit()
 	})
+	if fault.Is(err, fault.Unavailable) {
+		return 0, fault.New(fault.Unavailable, "commit with unknown outcome: %w", err)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -147,7 +150,7 @@ func (l *Ledger) fenced(ctx context.Context, t Txn) (int64, error) {
 	candidate := resp.Responses[0].GetResponseRange()
 	if len(candidate.Kvs) == 0 || candidate.Kvs[0].CreateRevision != l.term.epoch {
 		l.term.end(fault.New(fault.NotLeader, "lock %s: candidate key is gone", l.term.lock))
-		return 0, l.ended()
+		return 0, l.term.ended()
 	}
 	return 0, errConflict
 }

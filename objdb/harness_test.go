@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // eventually polls until ok or the deadline.
@@ -135,7 +136,8 @@ func (p *process) start() {
 	eventually(p.t, 20*time.Second, "etcd process answers", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		return db.Ping(ctx) == nil
+		err := db.Ping(ctx)
+		return err == nil || fault.Is(err, fault.Denied)
 	})
 }
 

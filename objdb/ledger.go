@@ -62,14 +62,16 @@ func (t *Term) OpenLedger(ctx context.Context, owned ...string) (*Ledger, error)
 		m.seed(below(kvs, p), l.loaded)
 		l.mirrors = append(l.mirrors, m)
 	}
-	t.users.Go(l.run)
+	if !t.use(l.run) {
+		return nil, t.ended()
+	}
 	return l, nil
 }
 
 // View calls read with the committed state. It neither waits nor makes anybody wait.
 func (l *Ledger) View(read func(r Reader) error) error {
 	if l.term.ctx.Err() != nil {
-		return l.ended()
+		return l.term.ended()
 	}
 	v := &view{tree: l.state.Load(), owned: l.owned, corrupt: l.corrupt}
 	if err := read(v); err != nil {
@@ -93,7 +95,7 @@ func (l *Ledger) View(read func(r Reader) error) error {
 func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
 	s := &submission{plan: plan, done: make(chan struct{})}
 	if !l.enqueue(s) {
-		return 0, l.ended()
+		return 0, l.term.ended()
 	}
 	select {
 	case <-s.done:
@@ -104,9 +106,4 @@ func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64
 		<-s.done
 	}
 	return s.rev, s.err
-}
-
-// ended is the error of everything after the end of the term.
-func (l *Ledger) ended() error {
-	return fault.New(fault.NotLeader, "not the leader: %w", context.Cause(l.term.ctx))
 }

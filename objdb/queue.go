@@ -62,7 +62,7 @@ func (l *Ledger) drain() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	refuse(l.next(), l.ended())
+	refuse(l.next(), l.term.ended())
 }
 
 func refuse(list []*submission, err error) {

@@ -3,7 +3,6 @@ package objdb
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net"
 	"strconv"
 	"sync"
@@ -38,16 +37,14 @@ func (s Service) Key() string {
 type Registration struct {
 	db     *DB
 	ttl    time.Duration
-	cancel context.CancelCauseFunc
+	cancel context.CancelFunc
 	done   chan struct{}
+	held   *lease        // the last one; set before done is closed
 	change chan struct{} // wanted has changed
 
 	mu     sync.Mutex
 	wanted []Service
 }
-
-// errWithdrawn ends a registration whose services are to go at once.
-var errWithdrawn = errors.New("services withdrawn")
 
 // Register announces services until Close, which withdraws them, or the end of
 // ctx, after which they expire with their lease: a process that is restarted
@@ -57,7 +54,7 @@ func (db *DB) Register(ctx context.Context, ttl time.Duration, services ...Servi
 	if ttl < time.Second {
 		return nil, fault.New(fault.Invalid, "service registration: TTL %s is below 1s", ttl)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	r := &Registration{
 		db: db, ttl: ttl, cancel: cancel,
 		done: make(chan struct{}), change: make(chan struct{}, 1),
@@ -84,29 +81,32 @@ func (r *Registration) Update(services ...Service) {
 
 // Close withdraws the services at once.
 func (r *Registration) Close(ctx context.Context) error {
-	r.cancel(errWithdrawn)
+	r.cancel()
 	select {
 	case <-r.done:
 	case <-ctx.Done():
 		return fault.New(fault.Unavailable, "withdraw services: %w", ctx.Err())
 	}
-	return nil
+	if r.held == nil {
+		return nil
+	}
+	return r.held.revoke(ctx)
 }
 
-// run holds one lease after the other.
+// run holds one lease after the other until ctx ends.
 func (r *Registration) run(ctx context.Context) {
 	wait := newPacer(retryFirst, retryMost)
-	log := r.db.log.WithField("ttl", r.ttl)
-	for ctx.Err() == nil {
+	for {
 		held, err := r.db.grant(ctx, r.ttl)
 		if err == nil {
 			wait.reset()
+			r.held = held
 			err = r.hold(ctx, held)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		log.WithError(err).Warn("services are not registered, registering again")
+		r.db.log.WithError(err).Warn("services are not registered, registering again")
 		wait.sleep(ctx)
 	}
 }
@@ -114,71 +114,64 @@ func (r *Registration) run(ctx context.Context) {
 // hold keeps the services on a lease until the lease is lost or ctx ends.
 func (r *Registration) hold(ctx context.Context, held *lease) error {
 	alive, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var renewing sync.WaitGroup
 	renewing.Go(func() { stop(held.keep(alive, held.ttl)) })
-	err := r.publish(alive, held)
-	stop(err)
-	renewing.Wait()
-	if ctx.Err() != nil && context.Cause(ctx) != errWithdrawn {
-		return err
-	}
-	// The keys go at once instead of when the lease expires.
-	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.db.cfg.RequestTimeout)
-	defer cancel()
-	if gone := held.revoke(bye); err == nil {
-		err = gone
-	}
-	return err
-}
+	defer renewing.Wait()
 
-// publish puts the wanted services, again after each change, and deletes those
-// no longer wanted.
-func (r *Registration) publish(ctx context.Context, held *lease) error {
-	var published []string
+	wait := newPacer(retryFirst, retryMost)
+	published := map[string]string{}
 	for {
-		r.mu.Lock()
-		wanted := r.wanted
-		r.mu.Unlock()
-		keys, err := r.put(ctx, held, wanted, published)
-		if err != nil {
-			return err
+		wanted := r.entries()
+		if err := r.publish(alive, held, published, wanted); err != nil {
+			if alive.Err() != nil {
+				return context.Cause(alive)
+			}
+			r.db.log.WithError(err).Debug("putting services failed, trying again")
+			wait.sleep(alive)
+			continue
 		}
-		published = keys
+		published = wanted
 		select {
 		case <-r.change:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		case <-alive.Done():
+			return context.Cause(alive)
 		}
 	}
 }
 
-func (r *Registration) put(ctx context.Context, held *lease, wanted []Service, published []string) ([]string, error) {
-	keys := map[string]bool{}
-	var ops []clientv3.Op
-	for _, s := range wanted {
-		value, err := json.Marshal(s)
-		if err != nil {
-			return nil, fault.New(fault.Internal, "service %s: encode: %w", s.Key(), err)
+// entries are the wanted keys and values; of two services with one key the
+// later counts.
+func (r *Registration) entries() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entries := make(map[string]string, len(r.wanted))
+	for _, s := range r.wanted {
+		if s.TTL == 0 {
+			s.TTL = int(r.ttl / time.Second)
 		}
-		keys[s.Key()] = true
-		ops = append(ops, clientv3.OpPut(s.Key(), string(value), clientv3.WithLease(held.id)))
+		// A struct of strings and numbers always has a JSON form.
+		value, _ := json.Marshal(s)
+		entries[s.Key()] = string(value)
 	}
-	for _, key := range published {
-		if !keys[key] {
+	return entries
+}
+
+// publish puts the wanted entries and deletes what was published besides.
+func (r *Registration) publish(ctx context.Context, held *lease, published, wanted map[string]string) error {
+	var ops []clientv3.Op
+	for key, value := range wanted {
+		ops = append(ops, clientv3.OpPut(key, value, clientv3.WithLease(held.id)))
+	}
+	for key := range published {
+		if _, ok := wanted[key]; !ok {
 			ops = append(ops, clientv3.OpDelete(key))
 		}
 	}
 	_, err := request(ctx, r.db, "register services", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).Then(ops...).Commit()
 	})
-	if err != nil {
-		return nil, err
-	}
-	published = published[:0:0]
-	for key := range keys {
-		published = append(published, key)
-	}
-	return published, nil
+	return err
 }
 
 // Services lists the registered instances of a service. Corrupt entries are

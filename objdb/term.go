@@ -22,8 +22,10 @@ type Term struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	kept   chan struct{}  // closed when renewing has stopped
-	users  sync.WaitGroup // ledgers
+	kept   chan struct{} // closed when renewing has stopped
+
+	mu    sync.Mutex     // orders adding a user with the end
+	users sync.WaitGroup // ledgers
 }
 
 // newTerm starts to renew the lease; the term is not yet won.
@@ -55,10 +57,28 @@ func (t *Term) Fence() Guard { return sameIncarnation(t.fence, t.epoch) }
 
 // end ends the term; only the first cause counts.
 func (t *Term) end(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.ctx.Err() == nil {
 		t.db.log.WithField("lock", t.lock).WithError(cause).Info("term ends")
 	}
 	t.cancel(cause)
+}
+
+// use runs a ledger for which Resign waits; false when the term has ended.
+func (t *Term) use(run func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return false
+	}
+	t.users.Go(run)
+	return true
+}
+
+// ended is the error of everything after the end.
+func (t *Term) ended() error {
+	return fault.New(fault.NotLeader, "not the leader: %w", context.Cause(t.ctx))
 }
 
 // Resign ends the term and lets the successor in at once. Ledgers finish the

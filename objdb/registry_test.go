@@ -1,0 +1,126 @@
+package objdb
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func master(role string) Service {
+	return Service{ServiceName: "netmaster", Role: role, TTL: 10, HostAddr: "10.1.1.1", Port: 9999}
+}
+
+func vtep(port int) Service {
+	return Service{ServiceName: "netplugin.vtep", TTL: 10, HostAddr: "10.1.1.1", Port: port, Hostname: "node1"}
+}
+
+func register(t *testing.T, db *DB, ttl time.Duration, services ...Service) *Registration {
+	t.Helper()
+	r, err := db.Register(context.Background(), ttl, services...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { withdraw(t, r) })
+	return r
+}
+
+func withdraw(t *testing.T, r *Registration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := r.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// announced waits until exactly these services of a name are registered.
+func announced(t *testing.T, db *DB, name string, want ...Service) {
+	t.Helper()
+	eventually(t, 20*time.Second, "registry holds what it should", func() bool {
+		got, err := db.Services(context.Background(), name)
+		return err == nil && len(got) == len(want) && (len(want) == 0 || cmp.Equal(got, want))
+	})
+}
+
+func TestServicesAreAnnouncedChangedAndWithdrawn(t *testing.T) {
+	db := newDB(t)
+	r := register(t, db, 10*time.Second, master("follower"), vtep(4789))
+	announced(t, db, "netmaster", master("follower"))
+	announced(t, db, "netplugin.vtep", vtep(4789))
+	if got, want := valueOf(t, db, "/contiv.io/service/netmaster/10.1.1.1:9999"),
+		`{"ServiceName":"netmaster","Role":"follower","Version":"","TTL":10,"HostAddr":"10.1.1.1","Port":9999,"Hostname":""}`; got != want {
+		t.Errorf("stored as %s, want %s", got, want)
+	}
+
+	r.Update(master("leader"))
+	announced(t, db, "netmaster", master("leader"))
+	announced(t, db, "netplugin.vtep")
+
+	withdraw(t, r)
+	if kvs, _, err := db.List(context.Background(), ServicePrefix); err != nil || len(kvs) != 0 {
+		t.Errorf("left after Close: %v, %v", kvs, err)
+	}
+}
+
+func TestServicesComeBackAfterTheirLeaseWasLost(t *testing.T) {
+	db := newDB(t)
+	register(t, db, 2*time.Second, master("follower"))
+	announced(t, db, "netmaster", master("follower"))
+	client, err := db.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leases, err := client.Leases(context.Background())
+	if err != nil || len(leases.Leases) != 1 {
+		t.Fatalf("%+v, %v", leases, err)
+	}
+	if _, err := client.Revoke(context.Background(), leases.Leases[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	announced(t, db, "netmaster", master("follower"))
+}
+
+func TestRegistrationStartsWithTheStoreAwayAndSurvivesAnOutage(t *testing.T) {
+	p := newProcess(t)
+	p.kill()
+	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: 500 * time.Millisecond})
+	r := register(t, db, 3*time.Second, master("follower"))
+	p.start()
+	announced(t, db, "netmaster", master("follower"))
+
+	p.kill()
+	r.Update(master("leader"))
+	p.start()
+	announced(t, db, "netmaster", master("leader"))
+}
+
+func TestServicesOfAProcessThatEndsWithoutCloseExpire(t *testing.T) {
+	db := newDB(t)
+	ctx, end := context.WithCancel(context.Background())
+	r, err := db.Register(ctx, 2*time.Second, master("follower"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	announced(t, db, "netmaster", master("follower"))
+	end()
+	<-r.done
+	if got, err := db.Services(context.Background(), "netmaster"); err != nil || len(got) != 1 {
+		t.Errorf("gone at once: %v, %v", got, err)
+	}
+	announced(t, db, "netmaster")
+}
+
+func TestCorruptEntriesAreLeftOut(t *testing.T) {
+	db := newDB(t)
+	put(t, db, ServicePrefix+"netmaster/bad:1", "{")
+	put(t, db, ServicePrefix+"netmaster.rpc/10.1.1.1:1", `{"ServiceName":"netmaster.rpc"}`)
+	register(t, db, 10*time.Second, master("leader"))
+	announced(t, db, "netmaster", master("leader"))
+	if _, err := db.Register(context.Background(), time.Millisecond); !fault.Is(err, fault.Invalid) {
+		t.Errorf("TTL of a millisecond: %v", err)
+	}
+}

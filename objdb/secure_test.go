@@ -1,0 +1,143 @@
+package objdb
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// authority is a CA that signs certificates for 127.0.0.1.
+type authority struct {
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{dir: t.TempDir()}
+	a.cert, a.key = a.issue(t, "ca", nil)
+	return a
+}
+
+func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
+
+// issue writes name.pem and name.key; without a signer the certificate signs itself.
+func (a *authority) issue(t *testing.T, name string, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	parent := a.cert
+	if signer == nil {
+		cert.IsCA, cert.BasicConstraintsValid, cert.KeyUsage = true, true, x509.KeyUsageCertSign
+		parent, signer = cert, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{
+		name + ".pem": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "EC PRIVATE KEY", Bytes: keyDER},
+	} {
+		if err := os.WriteFile(a.file(file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+func TestAStoreWithTLSTakesOnlyClientsOfItsAuthority(t *testing.T) {
+	ca := newAuthority(t)
+	ca.issue(t, "node", ca.key)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	url := "https" + freeURL(t)[len("http"):]
+	s, err := embedded.Start(ctx, embedded.Config{
+		Dir: t.TempDir(), Name: "a", ClientURL: url, PeerURL: freeURL(t), Log: quiet(),
+		CertFile: ca.file("node.pem"), KeyFile: ca.file("node.key"), CAFile: ca.file("ca.pem"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	good := open(t, Config{Endpoints: []string{url}, CAFile: ca.file("ca.pem"), CertFile: ca.file("node.pem"), KeyFile: ca.file("node.key")})
+	if err := good.Ping(ctx); err != nil {
+		t.Errorf("client of the authority: %v", err)
+	}
+	for name, cfg := range map[string]Config{
+		"no certificate": {CAFile: ca.file("ca.pem")},
+		"unknown server": {CertFile: ca.file("node.pem"), KeyFile: ca.file("node.key")},
+	} {
+		cfg.Endpoints, cfg.RequestTimeout = []string{url}, time.Second
+		if err := open(t, cfg).Ping(ctx); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAStoreWithUsersTakesOnlyTheRightPassword(t *testing.T) {
+	p := newProcess(t)
+	admin, ctx := open(t, Config{Endpoints: []string{p.URL}}), context.Background()
+	client, err := admin.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.UserAdd(ctx, "root", "secret"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.RoleAdd(ctx, "root"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.UserGrantRole(ctx, "root", "root"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.AuthEnable(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	p.kill() // a user and a password must not make Open wait for the store
+	db := open(t, Config{Endpoints: []string{p.URL}, User: "root", Password: "secret", DialTimeout: time.Second})
+	wrong := open(t, Config{Endpoints: []string{p.URL}, User: "root", Password: "guess"})
+	p.start()
+	eventually(t, 10*time.Second, "user gets in", func() bool { return db.Ping(ctx) == nil })
+	m, r := follow(t, db)
+	waitRevision(t, m, put(t, db, "/m/a", "1"))
+	if r.get("/m/a") != "1" {
+		t.Error("mirror of a user misses the put")
+	}
+	if err := wrong.Ping(ctx); !fault.Is(err, fault.Denied) {
+		t.Errorf("wrong password: %v", err)
+	}
+	if err := admin.Ping(ctx); !fault.Is(err, fault.Denied) {
+		t.Errorf("no user: %v", err)
+	}
+}
