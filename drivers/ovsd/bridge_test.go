@@ -95,3 +95,17 @@ func TestAnImpossibleConfigurationIsRefused(t *testing.T) {
 		t.Errorf("datapath dpdk: %v", err)
 	}
 }
+
+func TestATunnelThatCannotBeMadeIsReportedAndPodsWorkWithout(t *testing.T) {
+	n := newNode(t)
+	n.AddBridge("br-other")
+	n.Vsctl("add-port", "br-other", "vx", "--", "set", "Interface", "vx", "type=vxlan",
+		"options:key=flow", "options:remote_ip=flow", "options:local_ip=192.0.2.1")
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	a.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
+	if s := r.Status(); !strings.Contains(s.LastError, "vxif0") {
+		t.Errorf("status %+v", s)
+	}
+}

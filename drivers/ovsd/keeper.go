@@ -12,8 +12,7 @@ import (
 const keeperPause = 5 * time.Second
 
 // keepBridge makes the rows of our bridge right whenever they are not. The
-// first time it also chooses the round, removes the links of a run that was
-// killed between making a link and its port, and opens the driver for use.
+// first time it also chooses the round and opens the driver for use.
 func (d *Driver) keepBridge(ctx context.Context) error {
 	for first := true; ; {
 		err := d.makeBridge(ctx, &first)
@@ -63,14 +62,13 @@ func (d *Driver) makeBridge(ctx context.Context, first *bool) error {
 		}
 		d.log.WithField("bridge", d.config.Bridge).WithField("round", d.round).Info("bridge set right")
 	}
-	if !*first {
-		return nil
-	}
-	if err := d.sweepLinks(); err != nil {
+	if err := d.adoptLinks(ctx); err != nil {
 		return err
 	}
-	*first = false
-	close(d.ready)
+	if *first {
+		*first = false
+		close(d.ready)
+	}
 	return nil
 }
 

@@ -39,7 +39,8 @@ func hostLinkNumber(name string) (uint32, bool) {
 }
 
 // linkGroup is a mark that the kernel keeps with a link and that is set in the
-// same request that makes it: this is how we know our links again.
+// same request that makes it: this is how we know our links again. The alias,
+// which cannot be, says whose the link is.
 const linkGroup = 0xc0
 
 // Bytes that VXLAN puts around a frame, and the largest frame worth its buffers.
@@ -89,19 +90,22 @@ func (l *links) datapath(wish string) (string, error) {
 // errTaken says that one of the two names is in use.
 var errTaken = errors.New("link name is taken")
 
-// create makes a pair, both ends up or, the pod's, as the pod will want it.
-func (l *links) create(hostLink string, mtu int) error {
+// create makes a pair for an endpoint; the host's end is up.
+func (l *links) create(hostLink, endpointID string, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = hostLink
 	attrs.MTU = mtu
 	attrs.Group = linkGroup
 	attrs.Flags = net.FlagUp
-	err := l.handle.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: podLinkOf(hostLink), PeerMTU: uint32(mtu)})
-	if errors.Is(err, syscall.EEXIST) {
-		return errTaken
-	}
-	if err != nil {
+	link := &netlink.Veth{LinkAttrs: attrs, PeerName: podLinkOf(hostLink), PeerMTU: uint32(mtu)}
+	if err := l.handle.LinkAdd(link); err != nil {
+		if errors.Is(err, syscall.EEXIST) {
+			return errTaken
+		}
 		return fmt.Errorf("link %s: %w", hostLink, err)
+	}
+	if err := l.handle.LinkSetAlias(link, endpointID); err != nil {
+		return errors.Join(fmt.Errorf("link %s: alias %q: %w", hostLink, endpointID, err), l.remove(hostLink))
 	}
 	return nil
 }
@@ -131,20 +135,27 @@ func (l *links) remove(name string) error {
 	return fmt.Errorf("link %s: %w", name, err)
 }
 
-// ours lists the host ends that we made, in this run or an earlier one.
-func (l *links) ours() ([]string, error) {
+// owned is the host's end of a link that we made.
+type owned struct {
+	name       string
+	number     uint32
+	endpointID string // empty if we were killed while we made it
+}
+
+// ours lists the host's ends that we made, in this run or an earlier one.
+func (l *links) ours() ([]owned, error) {
 	list, err := l.handle.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)
 	}
-	var names []string
+	var ends []owned
 	for _, link := range list {
 		attrs := link.Attrs()
-		if _, ok := hostLinkNumber(attrs.Name); ok && attrs.Group == linkGroup && link.Type() == "veth" {
-			names = append(names, attrs.Name)
+		if number, ok := hostLinkNumber(attrs.Name); ok && attrs.Group == linkGroup && link.Type() == "veth" {
+			ends = append(ends, owned{name: attrs.Name, number: number, endpointID: attrs.Alias})
 		}
 	}
-	return names, nil
+	return ends, nil
 }
 
 // endpointMTU is what fits into a tunnel that starts at the address.

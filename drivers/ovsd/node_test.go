@@ -23,11 +23,11 @@ const bridge = "contivVxlanBridge"
 // node is a switch with an underlay address, and the driver on it.
 type node struct {
 	*ovstest.Switch
-	t      *testing.T
+	t      testing.TB
 	config ovsd.Config
 }
 
-func newNode(t *testing.T) *node {
+func newNode(t testing.TB) *node {
 	t.Helper()
 	n := &node{Switch: ovstest.Start(t), t: t}
 	n.Exec("ip", "link", "add", "under0", "type", "veth", "peer", "name", "under1")
@@ -50,7 +50,7 @@ func newNode(t *testing.T) *node {
 // running is a driver until stop.
 type running struct {
 	*ovsd.Driver
-	t    *testing.T
+	t    testing.TB
 	stop func()
 }
 
@@ -103,7 +103,7 @@ func (r *running) add(id string) drivers.Port {
 
 // pod is a namespace with an endpoint's interface.
 type pod struct {
-	t        *testing.T
+	t        testing.TB
 	netns    string
 	endpoint drivers.Endpoint
 	port     drivers.Port
@@ -207,7 +207,7 @@ func (n *node) links() []string {
 	return list
 }
 
-func run(t *testing.T, name string, args ...string) string {
+func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
@@ -216,14 +216,14 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-func patience(t *testing.T) context.Context {
+func patience(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)

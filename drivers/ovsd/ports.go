@@ -84,7 +84,7 @@ func (d *Driver) makePort(ctx context.Context, endpointID string) (port drivers.
 	if err != nil {
 		return drivers.Port{}, err
 	}
-	number, hostLink, err := d.makeLink(mtu)
+	number, hostLink, err := d.makeLink(endpointID, mtu)
 	if err != nil {
 		return drivers.Port{}, err
 	}
@@ -106,13 +106,13 @@ func (d *Driver) makePort(ctx context.Context, endpointID string) (port drivers.
 }
 
 // makeLink makes a link under the next number whose names are free.
-func (d *Driver) makeLink(mtu int) (number uint32, name string, err error) {
+func (d *Driver) makeLink(endpointID string, mtu int) (number uint32, name string, err error) {
 	for {
 		if number, err = d.numbers.take(d.db); err != nil {
 			return 0, "", err
 		}
 		name = hostLinkName(number)
-		if err = d.links.create(name, mtu); err == nil {
+		if err = d.links.create(name, endpointID, mtu); err == nil {
 			return number, name, nil
 		}
 		d.numbers.release(number)
@@ -225,9 +225,28 @@ func (d *Driver) removePort(ctx context.Context, endpointID string) error {
 	}
 	have, ok := d.db.portOf(endpointID)
 	if !ok {
-		return nil
+		return d.removeLinksOf(endpointID)
+	}
+	if number, ok := hostLinkNumber(have.link.Name); ok {
+		// A link without a port must not be taken for one that lost it.
+		d.numbers.hold(number)
+		defer d.numbers.release(number)
 	}
 	return errors.Join(d.deletePort(ctx, have), d.links.remove(have.link.Name))
+}
+
+// removeLinksOf removes what an endpoint without a port may have left.
+func (d *Driver) removeLinksOf(endpointID string) error {
+	ends, err := d.links.ours()
+	if err != nil {
+		return err
+	}
+	for _, end := range ends {
+		if end.endpointID == endpointID {
+			err = errors.Join(err, d.links.remove(end.name))
+		}
+	}
+	return err
 }
 
 // deletePort removes the rows of a port: what no bridge refers to is collected
@@ -256,24 +275,4 @@ func (d *Driver) Ports() []drivers.Port {
 	}
 	slices.SortFunc(list, func(a, b drivers.Port) int { return strings.Compare(a.EndpointID, b.EndpointID) })
 	return list
-}
-
-// sweepLinks removes links of ours that are in no bridge: a run was killed
-// after it made the link and before it wrote the port.
-func (d *Driver) sweepLinks() error {
-	names, err := d.links.ours()
-	if err != nil {
-		return err
-	}
-	used := usedNumbers(d.db)
-	for _, name := range names {
-		if number, _ := hostLinkNumber(name); used[number] {
-			continue
-		}
-		d.log.WithField("link", name).Info("link without a port removed")
-		if err := d.links.remove(name); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -179,14 +179,28 @@ func TestADriverThatStopsUndoesWhatItHasBegun(t *testing.T) {
 	}
 }
 
-func TestPortsSurviveTheDriverAndLinksWithoutPortsDoNot(t *testing.T) {
+func TestPortsSurviveTheDriver(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
 	port := r.add("web.blue-1")
-	lost := r.add("web.blue-2")
 	r.stop()
-	// As if the driver had been killed between making a link and its row.
-	n.Vsctl("del-port", lost.HostLink)
+	r = n.start()
+	if again := r.add("web.blue-1"); again != port {
+		t.Errorf("port %+v, was %+v", again, port)
+	}
+	if next := r.add("web.blue-2"); next.HostLink != "vvport2" {
+		t.Errorf("next port %+v", next)
+	}
+}
+
+func TestALinkWithoutAPortIsAdoptedIfItsEndpointIsKnown(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	port := r.add("web.blue-1")
+	r.stop()
+	n.Vsctl("del-port", port.HostLink)
+	const ours = "192" // the group of our links
+	n.Exec("ip", "link", "add", "vvport76", "group", ours, "type", "veth", "peer", "name", "half-made")
 	n.Exec("ip", "link", "add", "vvport77", "type", "veth", "peer", "name", "theirs")
 	r = n.start()
 	if again := r.add("web.blue-1"); again != port {
@@ -196,5 +210,30 @@ func TestPortsSurviveTheDriverAndLinksWithoutPortsDoNot(t *testing.T) {
 	slices.Sort(got)
 	if fmt.Sprint(got) != "[vport1 vvport1 vvport77]" {
 		t.Errorf("links: %v", got)
+	}
+}
+
+func TestRunningPodsGetTheirPortsBackWhenTheBridgeWasLost(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	n.Vsctl("del-br", bridge)
+	eventually(t, "the ports are back", func() bool {
+		return len(r.Ports()) == 2 && r.Ports()[0] == a.port && r.Ports()[1] == b.port && r.Status().InSync
+	})
+	a.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
+}
+
+func TestRemovePortFindsALinkThatLostItsPort(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	port := r.add("web.blue-1")
+	n.Vsctl("del-port", port.HostLink)
+	if err := r.RemovePort(patience(t), "web.blue-1"); err != nil {
+		t.Error(err)
+	}
+	if got := n.links(); len(got) != 0 {
+		t.Errorf("links left: %v", got)
 	}
 }

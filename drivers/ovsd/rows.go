@@ -95,12 +95,12 @@ func (db *database) attachedPorts() []attached {
 	return list
 }
 
-// endpointPorts lists those that belong to an endpoint.
+// endpointPorts lists those that we made for an endpoint.
 func (db *database) endpointPorts() []attached {
 	all := db.attachedPorts()
 	list := make([]attached, 0, len(all))
 	for _, a := range all {
-		if a.link.ExternalIDs[idEndpoint] != "" {
+		if _, ok := hostLinkNumber(a.link.Name); ok && a.link.ExternalIDs[idEndpoint] != "" {
 			list = append(list, a)
 		}
 	}

@@ -1,0 +1,41 @@
+package ovsd
+
+import (
+	"context"
+)
+
+// adoptLinks looks for links of ours that have no port in any bridge.
+//
+// There are two ways to get there. The driver was killed between making a link
+// and writing its port: then the pod was never started, and will be asked for
+// again or not at all. Or the database was lost, as happens where it lives in
+// a container that is started anew: then the other end of the link is in a pod
+// that is running.
+//
+// One cannot be told from the other, so every link that is known to be of an
+// endpoint gets a port. If the endpoint is not wanted any more, the agent will
+// find it among Ports and remove it.
+func (d *Driver) adoptLinks(ctx context.Context) error {
+	ends, err := d.links.ours()
+	if err != nil {
+		return err
+	}
+	used := usedNumbers(d.db)
+	for _, end := range ends {
+		if used[end.number] || d.numbers.busy(end.number) {
+			continue
+		}
+		log := d.log.WithField("link", end.name).WithField("endpoint", end.endpointID)
+		if _, taken := d.db.portOf(end.endpointID); taken || end.endpointID == "" {
+			log.Info("unused link removed")
+			err = d.links.remove(end.name)
+		} else {
+			log.Info("link without a port: port made anew")
+			_, _, err = d.insertPort(ctx, end.endpointID, end.name, end.number)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
