@@ -128,7 +128,7 @@ func (c *cluster) programNode(n *node, more ...drivers.Object) {
 }
 
 // replaceFlows makes the switch have exactly these flows, in one step, and
-// waits until no packet is treated by older ones.
+// makes the datapath forget what older ones said.
 func (n *node) replaceFlows(t *testing.T, flows []openflow.Flow) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -145,8 +145,18 @@ func (n *node) replaceFlows(t *testing.T, flows []openflow.Flow) {
 	if err := conn.Bundle(ctx, messages...); err != nil {
 		t.Fatal(err)
 	}
-	// The datapath keeps verdicts of the old flows until they are looked over.
-	n.Appctl("revalidator/wait")
+	// The datapath still remembers what the old flows said.
+	n.Appctl("revalidator/purge")
+}
+
+// know adds endpoints of another node that has not been started. Whatever
+// answers for them, they do not do it themselves.
+func (c *cluster) know(absent ...drivers.Endpoint) {
+	c.t.Helper()
+	for _, e := range absent {
+		c.pods[e.ID] = &pod{Endpoint: e}
+	}
+	c.program()
 }
 
 func (c *cluster) pod(e drivers.Endpoint) *pod { return c.pods[e.ID] }

@@ -36,9 +36,7 @@ func ask(t *testing.T, w *wire, questions []question, isAnswer func([]byte) bool
 
 func TestARPIsAnsweredWithTheOwnersMAC(t *testing.T) {
 	c := startCluster(t, web1, db1, red1)
-	known := c.pod(web1).node
-	c.pods[web2.ID] = &pod{Endpoint: web2} // known, and never started: flows answer, not pods
-	c.programNode(known)
+	c.know(web2)
 	none := netip.IPv4Unspecified()
 
 	asks := func(spa, tpa netip.Addr) []byte { return arpFrame(web1.MAC, spa, tpa) }
@@ -77,8 +75,7 @@ func TestARPIsAnsweredWithTheOwnersMAC(t *testing.T) {
 
 func TestNeighbourSolicitationsAreAnsweredWithTheOwnersMAC(t *testing.T) {
 	c := startCluster(t, web1, db1)
-	c.pods[web2.ID] = &pod{Endpoint: web2}
-	c.programNode(c.pod(web1).node)
+	c.know(web2)
 	none, local := netip.IPv6Unspecified(), addr("fe80::2:aff:fe01:101")
 
 	asks := func(from, target netip.Addr) []byte { return solicitationFrame(web1.MAC, from, target, from != none) }
@@ -123,8 +120,7 @@ func advertisementFrame(q question) []byte {
 // Linux itself must believe what the switch says.
 func TestTheKernelFindsATakenIPv6AddressTaken(t *testing.T) {
 	c := startCluster(t, web1)
-	c.pods[web2.ID] = &pod{Endpoint: web2}
-	c.programNode(c.pod(web1).node)
+	c.know(web2)
 
 	probes := map[netip.Addr]string{web2.IPv6: "dadfailed", addr("fd00:1::77"): "is free"}
 	for a := range probes {

@@ -15,6 +15,10 @@ import (
 // A receiver in the sender's own network is routed just the same: a host may
 // have no route but the default one.
 //
+// A packet that cannot live another hop is dropped by a flow of its own.
+// Counting the TTL down to zero would raise a packet-in for each, and nobody
+// listens.
+//
 // A packet out of the tunnel was routed by its sender.
 type route struct {
 	silent
@@ -22,10 +26,17 @@ type route struct {
 }
 
 func (r route) base() []openflow.Flow {
-	return []openflow.Flow{
+	flows := []openflow.Flow{
 		at(tableRoute, priorityGuard, regFromTunnel.is(1)).goTo(tableDeliver),
 		at(tableRoute, priorityOther, openflow.EthDst(r.gateway)).goTo(tableHostSNAT),
 	}
+	for _, f := range []family{ipv4(), ipv6()} {
+		for ttl := range uint8(2) {
+			flows = append(flows, at(tableRoute, priorityExcept,
+				openflow.EthDst(r.gateway), f.is(), openflow.IPTTL(ttl)).drop())
+		}
+	}
+	return flows
 }
 
 func (r route) endpoint(e placed) []openflow.Flow {
