@@ -48,6 +48,11 @@ type problem struct {
 	Details []string `json:"details"`
 }
 
+// WantsProblem tells whether the client asked for proper status codes.
+func WantsProblem(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), problemType)
+}
+
 // WriteError answers a request with an error.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	kind := fault.KindOf(err)
@@ -55,7 +60,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if kind == fault.NotLeader || kind == fault.Unavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	if !strings.Contains(r.Header.Get("Accept"), problemType) {
+	if !WantsProblem(r) {
 		http.Error(w, message, codeOr500(plainCodes, kind))
 		return
 	}

@@ -215,3 +215,14 @@ func offsetChecked(prefix netip.Prefix, addr netip.Addr) (uint, *fault.Error) {
 	}
 	return offset, nil
 }
+
+// Addresses are all the pool may hand out, in order.
+func (p IPv4Pool) Addresses() []netip.Addr {
+	var all []netip.Addr
+	for offset := p.first; offset <= p.last; offset++ {
+		if p.assignable(offset) {
+			all = append(all, p.address(offset))
+		}
+	}
+	return all
+}

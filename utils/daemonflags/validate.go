@@ -29,15 +29,19 @@ func (c *Common) Validate() []error {
 	return append(found, c.validateStore()...)
 }
 
+// EtcdGiven tells whether the user named a store.
+func (c *Common) EtcdGiven() bool { return c.etcd != "" }
+
 func (c *Common) validateStore() []error {
 	var found []error
 	if c.consul != "" {
 		found = append(found, fmt.Errorf("--consul-endpoints %q: consul is not supported, use --etcd-endpoints", c.consul))
 	}
-	if c.etcd == "" {
-		c.etcd = DefaultEtcdEndpoint
+	given := c.etcd
+	if given == "" {
+		given = DefaultEtcdEndpoint
 	}
-	c.Store.Endpoints = List(c.etcd)
+	c.Store.Endpoints = List(given)
 	if len(c.Store.Endpoints) == 0 {
 		found = append(found, fmt.Errorf("--etcd-endpoints %q: no URL in it", c.etcd))
 	}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/daemon"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/daemonflags"
+	"github.com/contiv/netplugin/utils/hostaddr"
+)
+
+// options is the command line.
+type options struct {
+	common     daemonflags.Common
+	infra      string
+	pluginName string
+	external   string
+	internal   string
+
+	embeddedDir       string
+	embeddedName      string
+	embeddedClientURL string
+	embeddedPeerURL   string
+	embeddedPeers     string
+
+	leaderTTL time.Duration
+	nodeGrace time.Duration
+}
+
+const (
+	categoryMaster   = "Netmaster"
+	categoryEmbedded = "Embedded etcd"
+)
+
+const description = `Netmaster needs to know three things: who asks for ports (--mode), how packets
+travel between hosts (--netmode) and how they are forwarded (--fwdmode).
+
+One machine, nothing else installed:
+   netmaster --mode cni --netmode vxlan --fwdmode routing --embedded-etcd /var/lib/contiv/etcd
+
+One of three, each with a member of the store (here the first):
+   netmaster --mode kubernetes --netmode vxlan --fwdmode routing \
+     --internal-address 10.1.1.1:9999 --embedded-etcd /var/lib/contiv/etcd --embedded-etcd-name m1 \
+     --embedded-etcd-client-url http://10.1.1.1:2379 --embedded-etcd-peer-url http://10.1.1.1:2380 \
+     --embedded-etcd-peers m1=http://10.1.1.1:2380,m2=http://10.1.1.2:2380,m3=http://10.1.1.3:2380
+
+With an etcd cluster that is there already:
+   netmaster --mode kubernetes --netmode vxlan --fwdmode routing --etcd-endpoints http://e1:2379,http://e2:2379
+
+Every flag can be given in the environment, by the name shown in brackets; an
+empty variable counts as unset. A configuration that breaks a rule is reported
+completely, with exit status 22.`
+
+// command is the command line as --help shows it.
+func command(o *options) *cli.Command {
+	set := daemonflags.Set{Daemon: "netmaster"}
+	flags := append(daemonflags.Flags("netmaster", &o.common),
+		set.String(&o.external, "external-address", "EXTERNAL_ADDRESS", "0.0.0.0:9999", categoryMaster,
+			"address:port users and agents reach", "listen-url"),
+		set.String(&o.internal, "internal-address", "INTERNAL_ADDRESS", "", categoryMaster,
+			"address:port the other netmasters and agents are told (default: this host's address, port of --external-address)", "control-url"),
+		set.String(&o.infra, "infra", "INFRA", "default", categoryMaster,
+			"fabric: default or aci", "infra-type"),
+		set.String(&o.pluginName, "name", "PLUGIN_NAME", "netplugin", categoryMaster,
+			"driver name of docker networks; docker and swarm-mode only", "plugin-name"),
+		duration(set, &o.leaderTTL, "leader-ttl", "LEADER_TTL", 10*time.Second,
+			"longest time until another netmaster takes over from one that died; at least 2s"),
+		duration(set, &o.nodeGrace, "node-grace", "NODE_GRACE", 24*time.Hour,
+			"how long a node may be away before its endpoints are freed"),
+
+		set.String(&o.embeddedDir, "embedded-etcd", "EMBEDDED_ETCD", "", categoryEmbedded,
+			"run a member of the store in this process, with its data in this directory"),
+		set.String(&o.embeddedName, "embedded-etcd-name", "EMBEDDED_ETCD_NAME", "netmaster", categoryEmbedded,
+			"name of the member, unique in its cluster"),
+		set.String(&o.embeddedClientURL, "embedded-etcd-client-url", "EMBEDDED_ETCD_CLIENT_URL", daemonflags.DefaultEtcdEndpoint, categoryEmbedded,
+			"URL the member serves clients on; agents use it as their --etcd-endpoints"),
+		set.String(&o.embeddedPeerURL, "embedded-etcd-peer-url", "EMBEDDED_ETCD_PEER_URL", "http://127.0.0.1:2380", categoryEmbedded,
+			"URL the member talks to the others on"),
+		set.String(&o.embeddedPeers, "embedded-etcd-peers", "EMBEDDED_ETCD_PEERS", "", categoryEmbedded,
+			"all members, name=peer URL,...; none: alone"),
+	)
+	return &cli.Command{
+		Name: "netmaster", Usage: "controller of Contiv networks", UsageText: "netmaster [options]",
+		Description: description, Version: buildinfo.Get().Version, Flags: flags, HideHelpCommand: true,
+		OnUsageError:   func(_ context.Context, _ *cli.Command, err error, _ bool) error { return invalid{err} },
+		ExitErrHandler: func(context.Context, *cli.Command, error) {},
+	}
+}
+
+func duration(set daemonflags.Set, dst *time.Duration, name, env string, value time.Duration, usage string) cli.Flag {
+	return &cli.DurationFlag{Name: name, Sources: set.Env(env), Value: value, Destination: dst,
+		Category: categoryMaster, Usage: usage, OnlyOnce: true}
+}
+
+// config checks all flags and turns them into the daemon's configuration.
+// Every violation is reported; arguments beside flags are one.
+func (o *options) config(arguments []string) (daemon.Config, error) {
+	found := append(o.common.Validate(), o.resolveAddresses()...)
+	for _, argument := range arguments {
+		found = append(found, fmt.Errorf("%q: netmaster takes no arguments beside flags", argument))
+	}
+	if o.infra = strings.ToLower(o.infra); o.infra != "default" && o.infra != "aci" {
+		found = append(found, fmt.Errorf("--infra %q: want default or aci", o.infra))
+	}
+	if o.leaderTTL < 2*time.Second {
+		found = append(found, fmt.Errorf("--leader-ttl %s: must be at least 2s", o.leaderTTL))
+	}
+	if o.nodeGrace < time.Minute {
+		found = append(found, fmt.Errorf("--node-grace %s: must be at least 1m", o.nodeGrace))
+	}
+	member, violations := o.member()
+	if found = append(found, violations...); len(found) > 0 {
+		return daemon.Config{}, errors.Join(found...)
+	}
+	return daemon.Config{
+		Listen: o.external, Control: o.internal,
+		Store: o.store(), Embedded: member,
+		API: api.Config{
+			ClusterMode: o.common.Mode,
+			Defaults:    api.WithDefaults(contivmodel.Global{FwdMode: o.common.FwdMode, NetworkInfraType: o.infra}),
+			Log:         logrus.WithField("component", "api"),
+		},
+		LeaderTTL: o.leaderTTL, NodeGrace: o.nodeGrace,
+		Log: logrus.WithField("component", "netmaster"),
+	}, nil
+}
+
+// resolveAddresses checks the addresses and finds the internal one if none was given.
+func (o *options) resolveAddresses() []error {
+	var found []error
+	if err := daemonflags.CheckAddress(o.external); err != nil {
+		return append(found, fmt.Errorf("--external-address: %w", err))
+	}
+	if o.internal == "" {
+		own, err := hostaddr.Default()
+		if err != nil {
+			return append(found, fmt.Errorf("--internal-address: not given, and %w", err))
+		}
+		_, port, _ := net.SplitHostPort(o.external)
+		o.internal = net.JoinHostPort(own.String(), port)
+	}
+	if err := daemonflags.CheckAddress(o.internal); err != nil {
+		return append(found, fmt.Errorf("--internal-address: %w", err))
+	}
+	host, _, _ := net.SplitHostPort(o.internal)
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		found = append(found, fmt.Errorf("--internal-address %q: want an IP address others can reach", o.internal))
+	}
+	return found
+}
+
+// member is the embedded store, nil without.
+func (o *options) member() (*embedded.Config, []error) {
+	if o.embeddedDir == "" {
+		return nil, nil
+	}
+	var found []error
+	for flag, url := range map[string]string{"client": o.embeddedClientURL, "peer": o.embeddedPeerURL} {
+		if err := daemonflags.CheckURL(url); err != nil {
+			found = append(found, fmt.Errorf("--embedded-etcd-%s-url: %w", flag, err))
+		}
+	}
+	peers := map[string]string{}
+	for _, item := range daemonflags.List(o.embeddedPeers) {
+		name, url, ok := strings.Cut(item, "=")
+		if !ok || name == "" {
+			found = append(found, fmt.Errorf("--embedded-etcd-peers %q: want name=URL", item))
+			continue
+		}
+		if err := daemonflags.CheckURL(url); err != nil {
+			found = append(found, fmt.Errorf("--embedded-etcd-peers: %w", err))
+		}
+		peers[name] = url
+	}
+	if _, named := peers[o.embeddedName]; len(peers) > 0 && !named {
+		found = append(found, fmt.Errorf("--embedded-etcd-peers: has no member %q, which --embedded-etcd-name says this is", o.embeddedName))
+	}
+	return &embedded.Config{
+		Dir: o.embeddedDir, Name: o.embeddedName, ClientURL: o.embeddedClientURL, PeerURL: o.embeddedPeerURL, Peers: peers,
+		Log: logrus.WithField("component", "etcd"),
+	}, found
+}
+
+// store is how etcd is reached: the own member first, if there is one.
+func (o *options) store() objdb.Config {
+	name, password := o.common.Store.Credentials()
+	s := o.common.Store
+	endpoints := s.Endpoints
+	if o.embeddedDir != "" && !o.common.EtcdGiven() {
+		endpoints = []string{o.embeddedClientURL}
+	}
+	return objdb.Config{Endpoints: endpoints, CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile,
+		ServerName: s.ServerName, User: name, Password: password, Log: logrus.WithField("component", "objdb")}
+}

@@ -1,0 +1,71 @@
+// Command netmaster is the controller: it takes what users want over REST and
+// keeps the cluster's state in etcd. One of any number of netmasters leads; the
+// others forward to it and stand by.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/netmaster/daemon"
+	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/daemonflags"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	code := run(ctx, os.Args, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program: parse, validate, serve.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	var opts options
+	cli.VersionPrinter = func(*cli.Command) { fmt.Fprintln(out, buildinfo.Get()) }
+	cmd := command(&opts)
+	cmd.Writer, cmd.ErrWriter = out, errOut
+	cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
+		config, err := opts.config(cmd.Args().Slice())
+		if err != nil {
+			return invalid{err}
+		}
+		return serve(ctx, &opts, config)
+	}
+	err := cmd.Run(ctx, args)
+	var wrong invalid
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &wrong):
+		fmt.Fprintf(errOut, "netmaster: invalid configuration:\n%s\n", wrong)
+		return daemonflags.ExitInvalid
+	}
+	fmt.Fprintf(errOut, "netmaster: %s\n", err)
+	return 1
+}
+
+// serve runs the daemon until a signal comes.
+func serve(ctx context.Context, opts *options, config daemon.Config) error {
+	if err := opts.common.Logging.Apply(logrus.StandardLogger()); err != nil {
+		return invalid{err}
+	}
+	d, err := daemon.New(config)
+	if err != nil {
+		return invalid{err}
+	}
+	return d.Run(ctx)
+}
+
+// invalid marks errors that are the user's to correct.
+type invalid struct{ error }
+
+func (i invalid) Unwrap() error { return i.error }

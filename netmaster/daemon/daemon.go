@@ -1,0 +1,185 @@
+// Package daemon is the life of a netmaster.
+//
+// All netmasters of a cluster run the same loop: stand for election, lead until
+// the term ends, stand again. One listener stays open all the time; what
+// answers on it changes with the role.
+//
+//	            campaign won             ledger open, reconciled
+//	follower ------------------> moving in ------------------> leader
+//	    ^     forwards requests    requests wait a moment         |  serves the API
+//	    +---------------------------------------------------------+
+//	                    term ends (for whatever reason)
+//
+// A term has its own ledger and its own API; nothing of it outlives the term,
+// so that a deposed leader has nothing to write with. Its requests in flight
+// get 503 and are repeated by their clients with the successor.
+//
+//	term.go      one term: ledger, repairs, API
+//	front.go     which role answers; proxy.go forwards to the leader
+//	server.go    HTTP limits; shedder.go keeps silent connections cheap
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/utils/buildinfo"
+)
+
+// Config is what a netmaster is told.
+type Config struct {
+	Listen  string // external address, address:port
+	Control string // control address: value of the leader lock, registered address
+
+	Store    objdb.Config
+	Embedded *embedded.Config // nil: etcd runs elsewhere
+
+	API       api.Config    // Self is filled in
+	LeaderTTL time.Duration // longest takeover after the death of a leader
+	NodeGrace time.Duration // how long a node may be away before its endpoints are freed
+
+	ReconcileEvery time.Duration // 0: 10 minutes
+	SweepEvery     time.Duration // 0: 30 seconds; check for nodes that went away
+	Log            *logrus.Entry
+}
+
+const (
+	serviceTTL = 10 * time.Second
+	// drainTime is what requests in flight get at the end. A successor can
+	// only begin after it.
+	drainTime = 300 * time.Millisecond
+	// partingTime bounds giving back what the store holds for this process.
+	partingTime = 3 * time.Second
+	// memberStopTime bounds stopping the embedded store.
+	memberStopTime = 10 * time.Second
+)
+
+// Daemon is a netmaster.
+type Daemon struct {
+	cfg     Config
+	log     *logrus.Entry
+	db      *objdb.DB
+	front   *front
+	metrics *metrics
+	service *objdb.Registration
+}
+
+// New checks the configuration and prepares a netmaster; nothing runs yet.
+func New(cfg Config) (*Daemon, error) {
+	if cfg.Log == nil {
+		cfg.Log = logrus.WithField("component", "netmaster")
+	}
+	if cfg.ReconcileEvery == 0 {
+		cfg.ReconcileEvery = 10 * time.Minute
+	}
+	if cfg.SweepEvery == 0 {
+		cfg.SweepEvery = 30 * time.Second
+	}
+	cfg.API.Self = cfg.Control
+	db, err := objdb.Open(cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics()}
+	d.front = newFront(newProxy(db, cfg.Control), d.metrics)
+	return d, nil
+}
+
+// Run serves until ctx ends, then hands over: it stops accepting, lets
+// requests in flight finish, resigns, withdraws its registration and stops the
+// embedded store, in this order. It returns early only if it cannot serve.
+func (d *Daemon) Run(ctx context.Context) error {
+	defer func() {
+		if err := d.db.Close(); err != nil {
+			d.log.WithError(err).Warn("closing the store")
+		}
+	}()
+	listeners, err := listen(d.cfg.Listen, d.cfg.Control)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 2)
+	server := newServer(d.front, d.log)
+	d.metrics.gauge("netmaster_http_connections", "Open connections.", func() float64 { return float64(server.conn.count()) })
+	var serving sync.WaitGroup
+	for _, l := range listeners {
+		serving.Go(func() { failed <- server.serve(l) })
+	}
+	member, err := d.startMember(ctx)
+	if err != nil {
+		return errors.Join(err, server.stop(0))
+	}
+
+	// What leads and is registered goes on while requests drain.
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	d.service, err = d.db.Register(working, serviceTTL, d.registered("follower")...)
+	if err != nil {
+		return errors.Join(err, server.stop(0))
+	}
+	var leading sync.WaitGroup
+	leading.Go(func() { d.loop(working) })
+	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
+	d.notify(daemon.SdNotifyReady)
+
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	case err = <-member.Err():
+	}
+	d.notify(daemon.SdNotifyStopping)
+	err = errors.Join(err, server.stop(drainTime))
+	stop()
+	leading.Wait()
+	serving.Wait()
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+	defer cancel()
+	err = errors.Join(err, d.service.Close(parting), member.Stop())
+	d.log.Info("netmaster stopped")
+	return err
+}
+
+// loop stands for election again and again.
+func (d *Daemon) loop(ctx context.Context) {
+	campaign := objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: d.cfg.Control, TTL: d.cfg.LeaderTTL}
+	for ctx.Err() == nil {
+		term, err := d.db.Campaign(ctx, campaign)
+		if err != nil {
+			if ctx.Err() == nil {
+				d.log.WithError(err).Error("campaign failed, this netmaster will not lead")
+			}
+			return
+		}
+		if err := d.lead(ctx, term); err != nil {
+			d.log.WithError(err).Warn("term ended")
+		}
+	}
+}
+
+// registered is what other parties find this netmaster by.
+func (d *Daemon) registered(role string) []objdb.Service {
+	host, portText, _ := net.SplitHostPort(d.cfg.Control)
+	port, _ := strconv.Atoi(portText)
+	return []objdb.Service{{
+		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
+		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port,
+	}}
+}
+
+// notify tells systemd, where there is one.
+func (d *Daemon) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		d.log.WithError(err).Warn("systemd notification")
+	}
+}

@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"net/http"
+	"sync/atomic"
+)
+
+// front answers every request: health and metrics itself, the rest by role.
+type front struct {
+	own    map[string]http.Handler // by path
+	rest   http.Handler
+	proxy  *proxy
+	leader atomic.Pointer[http.Handler] // nil while following
+}
+
+func newFront(p *proxy, m *metrics) *front {
+	f := &front{proxy: p}
+	p.became = f.leading
+	f.own = map[string]http.Handler{"/healthz": http.HandlerFunc(healthz), "/readyz": http.HandlerFunc(f.readyz), "/metrics": m.handler()}
+	f.rest = m.counted(http.HandlerFunc(f.byRole))
+	m.gauge("netmaster_leader", "1 while this netmaster leads.", func() float64 {
+		if f.leading() != nil {
+			return 1
+		}
+		return 0
+	})
+	return f
+}
+
+// ServeHTTP implements http.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if own, ok := f.own[r.URL.Path]; ok {
+		own.ServeHTTP(w, r)
+		return
+	}
+	f.rest.ServeHTTP(w, r)
+}
+
+// healthz succeeds while the process answers at all.
+func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
+
+// lead makes this netmaster answer for itself.
+func (f *front) lead(served http.Handler) { f.leader.Store(&served) }
+
+// follow makes it forward.
+func (f *front) follow() { f.leader.Store(nil) }
+
+// leading is the handler of the present term; nil while following.
+func (f *front) leading() http.Handler {
+	if h := f.leader.Load(); h != nil {
+		return *h
+	}
+	return nil
+}
+
+func (f *front) byRole(w http.ResponseWriter, r *http.Request) {
+	if h := f.leading(); h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
+	f.proxy.ServeHTTP(w, r)
+}
+
+// readyz succeeds when requests are answered, by this netmaster or through it.
+func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
+	if f.leading() != nil {
+		_, _ = w.Write([]byte("leader\n"))
+		return
+	}
+	holder, err := f.proxy.holder(r.Context())
+	if err != nil {
+		http.Error(w, "follower, leader unknown: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte("follower of " + holder + "\n"))
+}

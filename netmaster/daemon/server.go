@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Limits of the HTTP server.
+const (
+	maxConnections = 2048
+	maxHeader      = 32 << 10
+	headerTime     = 5 * time.Second  // from the connection, or the last answer's end, to the end of the header
+	requestTime    = 30 * time.Second // to the end of the body
+	answerLimit    = 60 * time.Second
+	idleTime       = 60 * time.Second
+)
+
+// server is the HTTP server of a netmaster.
+type server struct {
+	http *http.Server
+	conn *shedder
+}
+
+func newServer(handler http.Handler, entry *logrus.Entry) *server {
+	conn := newShedder(maxConnections)
+	return &server{conn: conn, http: &http.Server{
+		Handler:           conn.guard(handler),
+		ConnState:         conn.track,
+		ConnContext:       conn.remember,
+		MaxHeaderBytes:    maxHeader,
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       requestTime,
+		WriteTimeout:      answerLimit,
+		IdleTimeout:       idleTime,
+		ErrorLog:          log.New(debugWriter{entry}, "", 0),
+	}}
+}
+
+// serve accepts connections until stop; only other ends are errors.
+func (s *server) serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// stop closes the listeners, waits for requests in flight and then closes what is left.
+func (s *server) stop(drain time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return s.http.Close()
+}
+
+// listen opens the external address, and the control address unless that is the same socket.
+func listen(external, control string) ([]net.Listener, error) {
+	first, err := net.Listen("tcp", external)
+	if err != nil {
+		return nil, err
+	}
+	if covers(external, control) {
+		return []net.Listener{first}, nil
+	}
+	second, err := net.Listen("tcp", control)
+	if err != nil {
+		return nil, errors.Join(err, first.Close())
+	}
+	return []net.Listener{first, second}, nil
+}
+
+// covers tells whether who listens on external is reached at control.
+func covers(external, control string) bool {
+	host, port, err := net.SplitHostPort(external)
+	if err != nil {
+		return false
+	}
+	_, controlPort, err := net.SplitHostPort(control)
+	if err != nil || port != controlPort {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return external == control || host == "" || ip != nil && ip.IsUnspecified()
+}
+
+// debugWriter takes what net/http logs about misbehaving clients.
+type debugWriter struct{ entry *logrus.Entry }
+
+func (d debugWriter) Write(p []byte) (int, error) {
+	d.entry.Debug(string(p))
+	return len(p), nil
+}
+
+var _ io.Writer = debugWriter{}

@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// owned are the prefixes only the leader writes. What agents report about
+// themselves (oper/eps, oper/ovs-driver) is not among them.
+var owned = []string{
+	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot,
+	mastercfg.OperRoot + "global/", mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/",
+	mastercfg.OperRoot + "auto-epg/", mastercfg.NodeGCPrefix,
+}
+
+// lead serves one term, until it ends or ctx does.
+func (d *Daemon) lead(ctx context.Context, term *objdb.Term) error {
+	working, stop := context.WithCancel(term.Context())
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+
+	var tasks sync.WaitGroup
+	err := d.moveIn(working, term, &tasks)
+	if err == nil {
+		<-working.Done()
+		err = context.Cause(working)
+	}
+	d.front.follow()
+	d.service.Update(d.registered("follower")...)
+	stop()
+	tasks.Wait()
+	if ctx.Err() != nil {
+		err = nil
+	}
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+	defer cancel()
+	return errors.Join(err, term.Resign(parting))
+}
+
+// moveIn opens the ledger, repairs what is damaged, makes what a cluster needs
+// and begins to serve and to watch over the state.
+func (d *Daemon) moveIn(ctx context.Context, term *objdb.Term, tasks *sync.WaitGroup) error {
+	began := time.Now()
+	ledger, err := term.OpenLedger(ctx, owned...)
+	if err != nil {
+		return err
+	}
+	log := d.log.WithField("epoch", term.Epoch())
+	served := api.New(ledger, d.db, d.cfg.API)
+	if err := served.Bootstrap(ctx); err != nil {
+		return err
+	}
+	reconciler := master.NewReconciler(ledger, log)
+	if err := reconciler.Run(ctx); err != nil {
+		return err
+	}
+	d.front.lead(served)
+	d.service.Update(d.registered("leader")...)
+	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")
+
+	collector := master.NewNodeCollector(ledger, d.db, d.cfg.NodeGrace, log)
+	tasks.Go(func() {
+		every(ctx, d.cfg.ReconcileEvery, func() error { return reconciler.Run(ctx) }, func(err error) {
+			log.WithError(err).Warn("reconciling")
+		})
+	})
+	tasks.Go(func() {
+		every(ctx, d.cfg.SweepEvery, func() error { return collector.Sweep(ctx, time.Now()) }, func(err error) {
+			log.WithError(err).Warn("looking after nodes")
+		})
+	})
+	return nil
+}
+
+// every repeats a task until ctx ends; a failure is reported and the task repeated all the same.
+func every(ctx context.Context, period time.Duration, task func() error, report func(error)) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := task(); err != nil && ctx.Err() == nil {
+				report(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package master
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// repairVRFs gives every tenant a routing domain of its own, and only tenants.
+func repairVRFs(tx *objdb.Tx) (findings, error) {
+	var found findings
+	taken := map[uint16]string{}
+	err := each(tx, mastercfg.VRFPrefix, func(key string, vrf mastercfg.VRFState) error {
+		tenant := key[len(mastercfg.VRFPrefix):]
+		other := taken[vrf.VRF]
+		switch {
+		case !Exists(tx, "tenant", tenant):
+			found = append(found, fmt.Sprintf("routing domain of tenant %s, which is gone, deleted", tenant))
+			tx.Delete(key)
+		case other != "" || vrf.VRF == 0:
+			found = append(found, fmt.Sprintf("routing domain %d of tenant %s, which tenant %q has, replaced", vrf.VRF, tenant, other))
+			tx.Delete(key)
+			return DeriveVRF(tx, tenant)
+		default:
+			taken[vrf.VRF] = tenant
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = each(tx, mastercfg.ModelKey("tenant", ""), func(_ string, t contivmodel.Tenant) error {
+		if _, has := tx.Get(mastercfg.VRFPrefix + t.TenantName); has {
+			return nil
+		}
+		found = append(found, "routing domain of tenant "+t.TenantName+" made")
+		return DeriveVRF(tx, t.TenantName)
+	})
+	return found, err
+}
+
+// repairPools makes the tags in use exactly those that networks have. A pool
+// that is missing or unreadable is made anew from the global object's range.
+func repairPools(tx *objdb.Tx) (findings, error) {
+	global, err := Get[contivmodel.Global](tx, contivmodel.GlobalName, nil)
+	if err != nil || global == nil {
+		return nil, err
+	}
+	vlans, vnis := map[uint]bool{}, map[uint]uint{}
+	err = each(tx, mastercfg.NetworkPrefix, func(_ string, n mastercfg.CfgNetworkState) error {
+		if n.PktTagType == "vlan" {
+			vlans[uint(n.PktTag)] = true
+		} else {
+			vnis[uint(n.ExtPktTag)] = uint(n.PktTag)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found findings
+	vlanPool, err := VLANs(tx)
+	if err != nil {
+		r, err := resources.ParseVLANRange(global.Vlans)
+		if err != nil {
+			return nil, err
+		}
+		vlanPool = resources.DefineVLANs(r)
+	}
+	if changed := vlanPool.Rebuild(vlans); changed || err != nil {
+		found = append(found, "vlan pool rebuilt from the networks")
+		if err := PutVLANs(tx, vlanPool); err != nil {
+			return nil, err
+		}
+	}
+	vxlanPool, err := VXLANs(tx)
+	if err != nil {
+		r, err := resources.ParseVXLANRange(global.Vxlans)
+		if err != nil {
+			return nil, err
+		}
+		vxlanPool = resources.DefineVXLANs(r)
+	}
+	if changed := vxlanPool.Rebuild(vnis); changed || err != nil {
+		found = append(found, "vxlan pool rebuilt from the networks")
+		if err := PutVXLANs(tx, vxlanPool); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// repairNetworks gives every network of the model a record, and only those.
+func repairNetworks(tx *objdb.Tx) (findings, error) {
+	var found findings
+	known := map[string]bool{}
+	err := each(tx, mastercfg.ModelKey("network", ""), func(_ string, n contivmodel.Network) error {
+		id := mastercfg.NetworkID(n.TenantName, n.NetworkName)
+		known[id] = true
+		if _, has := tx.Get(mastercfg.NetworkPrefix + id); has {
+			return nil
+		}
+		found = append(found, "record of network "+id+" made")
+		return DeriveNetwork(tx, &n)
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = each(tx, mastercfg.NetworkPrefix, func(_ string, rec mastercfg.CfgNetworkState) error {
+		if known[rec.ID] || Exists(tx, "network", rec.Tenant+":"+rec.NetworkName) {
+			return nil
+		}
+		found = append(found, "record of network "+rec.ID+", which is gone, deleted")
+		return RemoveNetwork(tx, &rec)
+	})
+	return found, err
+}
+
+// repairGroups gives every group of the model a record, and only those.
+func repairGroups(tx *objdb.Tx) (findings, error) {
+	var found findings
+	err := each(tx, mastercfg.ModelKey("endpointGroup", ""), func(_ string, g contivmodel.EndpointGroup) error {
+		id := mastercfg.EndpointGroupID(g.TenantName, g.GroupName)
+		if _, has := tx.Get(mastercfg.EndpointGroupPrefix + id); has {
+			return nil
+		}
+		rec, err := DeriveGroup(tx, &g)
+		if err != nil {
+			return err
+		}
+		profile, err := Get[contivmodel.Netprofile](tx, g.Links.NetProfile.Key, nil)
+		if err != nil {
+			return err
+		}
+		ApplyNetProfile(rec, profile)
+		found = append(found, "record of endpoint group "+id+" made")
+		return PutGroup(tx, rec)
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = each(tx, mastercfg.EndpointGroupPrefix, func(_ string, rec mastercfg.EndpointGroupState) error {
+		if Exists(tx, "endpointGroup", rec.TenantName+":"+rec.GroupName) {
+			return nil
+		}
+		found = append(found, "record of endpoint group "+rec.ID+", which is gone, deleted")
+		return RemoveGroup(tx, &rec)
+	})
+	return found, err
+}
+
+// repairGroupIDs makes ids unique and the pool agree with them. Of two groups
+// with one id the one written longer ago keeps it.
+func repairGroupIDs(tx *objdb.Tx) (findings, error) {
+	var found findings
+	groups, err := objdb.ReadAll[mastercfg.EndpointGroupState](tx, mastercfg.EndpointGroupPrefix)
+	if err != nil {
+		return nil, err
+	}
+	age := func(g mastercfg.EndpointGroupState) int64 { return tx.Revision(mastercfg.EndpointGroupPrefix + g.ID) }
+	slices.SortStableFunc(groups, func(a, b mastercfg.EndpointGroupState) int { return int(age(a) - age(b)) })
+
+	ids := resources.NewGroupIDs()
+	used := map[int]bool{}
+	for _, g := range groups {
+		used[g.EndpointGroupID] = true
+	}
+	ids.Rebuild(used)
+	holder := map[int]string{}
+	for _, g := range groups {
+		other, duplicate := holder[g.EndpointGroupID]
+		if !duplicate && g.EndpointGroupID > 0 {
+			holder[g.EndpointGroupID] = g.ID
+			continue
+		}
+		old := g.EndpointGroupID
+		if g.EndpointGroupID, err = ids.Allocate(); err != nil {
+			return nil, err
+		}
+		holder[g.EndpointGroupID] = g.ID
+		found = append(found, fmt.Sprintf("endpoint group %s had id %d, like %q, and got %d", g.ID, old, other, g.EndpointGroupID))
+		if err := renumber(tx, &g); err != nil {
+			return nil, err
+		}
+	}
+	stored, err := objdb.Read[mastercfg.GroupIDPool](tx, mastercfg.GroupIDPoolKey)
+	switch {
+	case fault.Is(err, fault.NotFound) && len(groups) == 0:
+		return found, nil
+	case err != nil || !stored.FreeEPGs.Equal(&ids.Pool.FreeEPGs.BitSet):
+		found = append(found, "pool of group ids rebuilt from the groups")
+		return found, objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
+	}
+	return found, nil
+}
+
+// renumber stores a group with its new id and tells its endpoints and bindings;
+// rules are rewritten by their own check, which comes later.
+func renumber(tx *objdb.Tx, g *mastercfg.EndpointGroupState) error {
+	if err := PutGroup(tx, g); err != nil {
+		return err
+	}
+	err := each(tx, mastercfg.EndpointPrefix, func(_ string, ep mastercfg.CfgEndpointState) error {
+		if ep.EndpointGroupKey != g.ID {
+			return nil
+		}
+		ep.EndpointGroupID = g.EndpointGroupID
+		return putEndpoint(tx, &ep)
+	})
+	if err != nil {
+		return err
+	}
+	prefix := mastercfg.PolicyPrefix + g.TenantName + ":" + g.GroupName + ":"
+	return each(tx, prefix, func(key string, b mastercfg.EpgPolicy) error {
+		b.EndpointGroupID = g.EndpointGroupID
+		return objdb.Write(tx, key, b)
+	})
+}
