@@ -43,7 +43,7 @@ func startAgent(t *testing.T, db *objdb.DB, driver drivers.NetworkDriver, adjust
 	t.Helper()
 	config := Config{
 		HostLabel: me, VTEP: netip.MustParseAddr("192.0.2.1"), FwdMode: "routing", Driver: driver, DB: db,
-		Metrics: prometheus.NewRegistry(), Log: quiet, ReapInterval: 20 * time.Millisecond, ReapGrace: 50 * time.Millisecond,
+		Metrics: prometheus.NewRegistry(), Log: quiet,
 	}
 	for _, change := range adjust {
 		change(&config)
@@ -268,7 +268,7 @@ func TestPortsWithoutAnEndpointAreRemovedAfterAGraceAndOthersStay(t *testing.T) 
 			t.Fatal(err)
 		}
 	}
-	startAgent(t, store.db, driver)
+	startAgent(t, store.db, driver, func(c *Config) { c.ReapInterval, c.ReapGrace = 20*time.Millisecond, 50*time.Millisecond })
 	eventually(t, "only the port of the local endpoint stays", func() error {
 		if got := portIDs(driver); !slices.Equal(got, []string{"web.blue-1"}) {
 			return fmt.Errorf("ports: %q", got)
