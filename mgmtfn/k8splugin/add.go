@@ -7,14 +7,11 @@ import (
 	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniresult"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -146,78 +143,4 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		return attachment.Record{}, failed(stepState, err)
 	}
 	return r, nil
-}
-
-// attach carries out the steps of an ADD behind the first checkpoint. When it
-// fails the caller undoes them, however far they have come.
-func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
-	log := s.Log.WithField("attachment", c.id.String())
-	log.Debug("add: port and endpoint")
-	port, endpoint, revision, err := s.create(ctx, c, r)
-	if err != nil {
-		return err
-	}
-	if endpoint.HomingHost != "" && endpoint.HomingHost != s.HostLabel {
-		r.KeepEndpoint = true
-		return failed(stepMaster, fault.New(fault.Conflict, "endpoint %s lives on host %s", r.EndpointID(), endpoint.HomingHost))
-	}
-	log.Debug("add: flows")
-	attached, err := s.Datapath.Attach(ctx, r.EndpointID(), revision)
-	if err != nil {
-		return failed(stepDatapath, err)
-	}
-	plan, err := planInterface(c, port, endpoint, attached.Network, s.Netdev())
-	if err != nil {
-		return failed(stepPod, err)
-	}
-	log.Debug("add: interface")
-	if err := netns.Move(port.PodLink, plan.link.Name, plan.mac, plan.link.MTU); err != nil {
-		return failed(stepPod, err)
-	}
-	if plan.link.Gateways, err = netns.Configure(plan.link); err != nil {
-		return failed(stepPod, err)
-	}
-	if plan.hostMAC, err = podlink.HardwareAddress(port.HostLink); err != nil {
-		return failed(stepPod, err)
-	}
-	r.HostLink, r.Link = port.HostLink, plan.link
-	if r.Result, err = plan.result(c, port); err != nil {
-		return failed(stepPod, err)
-	}
-	log.Debug("add: ready")
-	return failed(stepState, s.store.Save(r, attachment.Ready, time.Now()))
-}
-
-// create makes the switch port while the master allocates the address.
-func (s *Server) create(ctx context.Context, c *call, r *attachment.Record) (port drivers.Port, endpoint mastercfg.CfgEndpointState, revision int64, err error) {
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		port, err = s.Datapath.PreparePort(ctx, r.EndpointID())
-		return failed(stepDatapath, err)
-	})
-	both.Go(func() (err error) {
-		endpoint, revision, err = s.Master.CreateEndpoint(ctx, createRequest(c, r, s.HostLabel))
-		return failed(stepMaster, err)
-	})
-	err = both.Wait()
-	return port, endpoint, revision, err
-}
-
-func createRequest(c *call, r *attachment.Record, host string) mastercfg.CreateEndpointRequest {
-	request := mastercfg.CreateEndpointRequest{
-		TenantName:   r.Tenant,
-		NetworkName:  r.NetworkName,
-		ServiceName:  r.Group,
-		EndpointID:   r.Endpoint,
-		EPCommonName: r.PodName,
-		ConfigEP:     mastercfg.ConfigEP{Container: r.Endpoint, Host: host, ServiceName: r.Group},
-	}
-	v4, v6, _ := c.conf.Preferred() // checked when the configuration was read
-	if v4.IsValid() {
-		request.ConfigEP.IPAddress = v4.String()
-	}
-	if v6.IsValid() {
-		request.ConfigEP.IPv6Address = v6.String()
-	}
-	return request
 }

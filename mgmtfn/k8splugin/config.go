@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
 )
 
 // Master allocates addresses and keeps the endpoint records of the cluster.
@@ -39,12 +40,8 @@ type Datapath interface {
 	Detach(ctx context.Context, endpointID string) error
 }
 
-// Attachment is a programmed endpoint.
-type Attachment struct {
-	Port     drivers.Port
-	Endpoint mastercfg.CfgEndpointState
-	Network  mastercfg.CfgNetworkState
-}
+// Attachment is a programmed endpoint, with its port, record and network.
+type Attachment = agent.Attachment
 
 // Mode is who runs the containers.
 type Mode string

@@ -16,7 +16,6 @@ import (
 // interfacePlan is what an endpoint record means for the container's interface.
 type interfacePlan struct {
 	link     podlink.Spec
-	mac      net.HardwareAddr
 	hostMAC  string
 	gateways []netip.Addr // of the networks, whether or not a route leads there
 }
@@ -29,7 +28,7 @@ func planInterface(c *call, port drivers.Port, ep mastercfg.CfgEndpointState, nw
 	if err != nil {
 		return nil, fault.New(fault.Internal, "endpoint %s: hardware address %q: %w", ep.ID, ep.MacAddress, err)
 	}
-	p := &interfacePlan{mac: mac}
+	p := &interfacePlan{}
 	for _, family := range []struct {
 		address, gateway string
 		bits             uint

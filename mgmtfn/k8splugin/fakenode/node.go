@@ -51,6 +51,11 @@ func NewNode(t testing.TB) *Node {
 	if err != nil {
 		t.Fatalf("make node: %v", err)
 	}
+	t.Cleanup(func() {
+		if err := node.Switch.Remove(); err != nil {
+			t.Errorf("remove switch: %v", err)
+		}
+	})
 	return node
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
@@ -58,6 +59,7 @@ func NewSwitch(cluster *Cluster) (*Switch, error) {
 			if err != nil {
 				return nil, err
 			}
+			addr.Flags = unix.IFA_F_NODAD
 			if err := netlink.AddrReplace(bridge, addr); err != nil {
 				return nil, fmt.Errorf("add gateway %s: %w", gateway.address, err)
 			}
@@ -152,7 +154,7 @@ func (s *Switch) Detach(_ context.Context, endpointID string) error {
 
 // Ports lists the ports; errors of the kernel show as ports missing.
 func (s *Switch) Ports() []drivers.Port {
-	links, err := netlink.LinkList()
+	links, err := list()
 	if err != nil {
 		return nil
 	}
@@ -167,7 +169,7 @@ func (s *Switch) Ports() []drivers.Port {
 
 // find returns the host side of an endpoint's port, nil if there is none.
 func find(endpointID string) (netlink.Link, error) {
-	links, err := netlink.LinkList()
+	links, err := list()
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
@@ -177,6 +179,29 @@ func find(endpointID string) (netlink.Link, error) {
 		}
 	}
 	return nil, nil
+}
+
+// list names all links; a listing that others' changes interrupted is repeated.
+func list() (links []netlink.Link, err error) {
+	for range 100 {
+		if links, err = netlink.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return links, err
+		}
+	}
+	return links, err
+}
+
+// Remove takes the bridge and all ports away.
+func (s *Switch) Remove() error {
+	links, err := list()
+	for _, l := range links {
+		if l.Attrs().Name == bridgeName || strings.HasPrefix(l.Attrs().Alias, aliasPrefix) {
+			if gone := netlink.LinkDel(l); !errors.Is(gone, unix.ENODEV) { // with its container
+				err = errors.Join(err, gone)
+			}
+		}
+	}
+	return err
 }
 
 func toPort(endpointID string, l netlink.Link) drivers.Port {

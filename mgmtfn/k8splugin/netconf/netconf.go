@@ -7,6 +7,7 @@
 package netconf
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -80,6 +81,9 @@ type RuntimeConfig struct {
 // *types.Error with the CNI code the runtime should see.
 func Parse(data []byte) (*Conf, error) {
 	c := &Conf{}
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return nil, types.NewError(types.ErrDecodingFailure, "network configuration is no JSON object", "")
+	}
 	if err := json.Unmarshal(data, c); err != nil {
 		return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("network configuration: %v", err), "")
 	}

@@ -45,7 +45,7 @@ func checkLink(have *netlink.LinkAttrs, want Spec) error {
 }
 
 func checkAddresses(nl *netlink.Handle, link netlink.Link, spec Spec) error {
-	list, err := nl.AddrList(link, unix.AF_UNSPEC)
+	list, err := dump(func() ([]netlink.Addr, error) { return nl.AddrList(link, unix.AF_UNSPEC) })
 	if err != nil {
 		return fmt.Errorf("list addresses of %s: %w", spec.Name, err)
 	}
@@ -66,7 +66,7 @@ func checkAddresses(nl *netlink.Handle, link netlink.Link, spec Spec) error {
 }
 
 func checkRoutes(nl *netlink.Handle, link netlink.Link, spec Spec) error {
-	list, err := nl.RouteList(link, unix.AF_UNSPEC)
+	list, err := dump(func() ([]netlink.Route, error) { return nl.RouteList(link, unix.AF_UNSPEC) })
 	if err != nil {
 		return fmt.Errorf("list routes of %s: %w", spec.Name, err)
 	}
@@ -84,6 +84,19 @@ func checkRoutes(nl *netlink.Handle, link netlink.Link, spec Spec) error {
 	}
 	return errors.Join(errs...)
 }
+
+// dump repeats a listing that the kernel says it was interrupted in, as it may
+// lack entries.
+func dump[T any](list func() ([]T, error)) (entries []T, err error) {
+	for range dumpAttempts {
+		if entries, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return entries, err
+		}
+	}
+	return entries, err
+}
+
+const dumpAttempts = 5
 
 func isDefault(dst *net.IPNet) bool {
 	if dst == nil {

@@ -42,8 +42,12 @@ type Spec struct {
 const txChecksum = "tx-checksum-ip-generic"
 
 // Move brings a link of our own namespace into the container's, under its
-// final name. The name must be free there.
-func (n *Namespace) Move(link, name string, mac net.HardwareAddr, mtu int) error {
+// final name, which must be free there. The link stays down.
+//
+// Nearly all the time an interface takes to set up is spent here: the kernel
+// waits until no processor can still be sending through the link. So this is a
+// step of its own, which needs no address yet.
+func (n *Namespace) Move(link, name string) error {
 	l, err := netlink.LinkByName(link)
 	if err != nil {
 		return fmt.Errorf("find link %s: %w", link, err)
@@ -59,20 +63,11 @@ func (n *Namespace) Move(link, name string, mac net.HardwareAddr, mtu int) error
 		if err := nl.LinkSetName(moved, name); err != nil {
 			return fmt.Errorf("rename link %s to %s in %s: %w", link, name, n.path, err)
 		}
-		if err := nl.LinkSetHardwareAddr(moved, mac); err != nil {
-			return fmt.Errorf("set hardware address %s of %s: %w", mac, name, err)
-		}
-		if mtu == 0 {
-			return nil
-		}
-		if err := nl.LinkSetMTU(moved, mtu); err != nil {
-			return fmt.Errorf("set MTU %d of %s: %w", mtu, name, err)
-		}
 		return nil
 	})
 }
 
-// Configure gives a moved link its addresses and routes and brings it up. It
+// Configure gives a moved link all that the spec says and brings it up. It
 // returns the gateways in use: where the container already has a default route
 // of the family, through another interface, that one stays.
 func (n *Namespace) Configure(spec Spec) (gateways []netip.Addr, err error) {
@@ -80,6 +75,9 @@ func (n *Namespace) Configure(spec Spec) (gateways []netip.Addr, err error) {
 		link, err := nl.LinkByName(spec.Name)
 		if err != nil {
 			return fmt.Errorf("find link %s in %s: %w", spec.Name, n.path, err)
+		}
+		if err := setHardware(nl, link, spec); err != nil {
+			return err
 		}
 		if spec.ChecksumInSoftware {
 			if err := checksumInSoftware(spec.Name); err != nil {
@@ -106,6 +104,23 @@ func (n *Namespace) Configure(spec Spec) (gateways []netip.Addr, err error) {
 		return nil
 	})
 	return gateways, err
+}
+
+func setHardware(nl *netlink.Handle, link netlink.Link, spec Spec) error {
+	mac, err := net.ParseMAC(spec.MAC)
+	if err == nil {
+		err = nl.LinkSetHardwareAddr(link, mac)
+	}
+	if err != nil {
+		return fmt.Errorf("set hardware address %s of %s: %w", spec.MAC, spec.Name, err)
+	}
+	if spec.MTU == 0 {
+		return nil
+	}
+	if err := nl.LinkSetMTU(link, spec.MTU); err != nil {
+		return fmt.Errorf("set MTU %d of %s: %w", spec.MTU, spec.Name, err)
+	}
+	return nil
 }
 
 func addAddress(nl *netlink.Handle, link netlink.Link, address netip.Prefix) error {
@@ -164,6 +179,12 @@ func checksumInSoftware(name string) error {
 
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// Exists tells whether our own namespace has a link.
+func Exists(link string) bool {
+	_, err := netlink.LinkByName(link)
+	return err == nil
 }
 
 // HardwareAddress returns the address of a link of our own namespace.

@@ -1,0 +1,301 @@
+package k8splugin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func TestAnAddThatFailsAnywhereLeavesNothing(t *testing.T) {
+	for _, c := range []struct {
+		call string
+		err  error
+		code uint
+	}{
+		{fakenode.Ready, errors.New("first sync is pending"), 11},
+		{fakenode.PreparePort, fault.New(fault.Unavailable, "no switch"), 103},
+		{fakenode.CreateEndpoint, fault.New(fault.Exhausted, "address pool of network web is exhausted"), 101},
+		{fakenode.CreateEndpoint, fault.New(fault.NotFound, "key not found: web.blue"), 102},
+		{fakenode.CreateEndpoint, fault.New(fault.MissingReference, "group gone"), 102},
+		{fakenode.CreateEndpoint, fault.New(fault.Unavailable, "no leader"), 104},
+		{fakenode.CreateEndpoint, errors.New("a bug"), 100},
+		{fakenode.Attach, fault.New(fault.Unavailable, "flows refused"), 103},
+	} {
+		t.Run(fmt.Sprintf("%s/%d", c.call, c.code), func(t *testing.T) {
+			node := fakenode.NewNode(t)
+			node.Start(t)
+			node.Switch.Fail(c.call, c.err)
+			node.Cluster.Fail(c.call, c.err)
+			add := request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")
+			e := refused(t, node, add, c.code)
+			if !strings.Contains(e.Msg, c.err.Error()) {
+				t.Errorf("message %q does not give the cause %q", e.Msg, c.err)
+			}
+			if left := node.Leftovers(t); left != nil {
+				t.Errorf("left behind: %v", left)
+			}
+			node.Switch.Fail(c.call, nil)
+			node.Cluster.Fail(c.call, nil)
+			do(t, node, add)
+		})
+	}
+}
+
+func TestAnInterfaceThatCannotBeConfiguredFailsTheAdd(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	fakenode.InNamespace(t, netns, "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "other")
+	e := refused(t, node, request(cniwire.Add, "pod", netns, ""), 103)
+	if !strings.Contains(e.Msg, "eth0") || !strings.Contains(e.Msg, "file exists") {
+		t.Errorf("message %q does not say that eth0 exists", e.Msg)
+	}
+	if left := node.Leftovers(t); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+
+	tooBig := request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")
+	tooBig.Stdin = json.RawMessage(`{"cniVersion": "1.1.0", "name": "contiv-net", "mtu": 9000}`)
+	refused(t, node, tooBig, 7)
+	if left := node.Leftovers(t); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestABadRequestIsRefusedBeforeAnythingHappens(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	for name, c := range map[string]struct {
+		change func(r *cniwire.Request)
+		code   uint
+	}{
+		"unknown command":          {func(r *cniwire.Request) { r.Command = "UPDATE" }, 4},
+		"no container":             {func(r *cniwire.Request) { r.ContainerID = "" }, 3},
+		"container with slash":     {func(r *cniwire.Request) { r.ContainerID = "../../etc/passwd" }, 4},
+		"container of 300 letters": {func(r *cniwire.Request) { r.ContainerID = strings.Repeat("a", 300) }, 4},
+		"interface with slash":     {func(r *cniwire.Request) { r.IfName = "a/b" }, 4},
+		"no namespace":             {func(r *cniwire.Request) { r.Netns = "" }, 4},
+		"namespace that is gone":   {func(r *cniwire.Request) { r.Netns += "-gone" }, 3},
+		"a file as namespace":      {func(r *cniwire.Request) { r.Netns = "/etc/passwd" }, 4},
+		"another kind of namespace": {func(r *cniwire.Request) {
+			r.Netns = "/proc/self/ns/uts"
+		}, 4},
+		"the host's namespace": {func(r *cniwire.Request) { r.Netns = "/proc/thread-self/ns/net" }, 4},
+		"no configuration":     {func(r *cniwire.Request) { r.Stdin = nil }, 6},
+		"unknown version":      {func(r *cniwire.Request) { r.Stdin = []byte(`{"cniVersion": "9.0.0", "name": "n"}`) }, 1},
+		"somebody else's ipam": {func(r *cniwire.Request) {
+			r.Stdin = []byte(`{"cniVersion": "1.0.0", "name": "n", "ipam": {"type": "host-local"}}`)
+		}, 7},
+		"a hardware address": {func(r *cniwire.Request) {
+			r.Stdin = []byte(`{"cniVersion": "1.0.0", "name": "n", "runtimeConfig": {"mac": "02:00:00:00:00:01"}}`)
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request(cniwire.Add, "pod", netns, "")
+			c.change(&r)
+			refused(t, node, r, c.code)
+			if left := node.Leftovers(t); left != nil {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestAnAddWithOtherArgumentsReplacesTheFirst(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	if got := addressOf(t, do(t, node, request(cniwire.Add, "pod", netns, ""))); got != "10.1.0.2" {
+		t.Fatalf("address %s", got)
+	}
+	blue := "IO_CONTIV_TENANT=blue;IO_CONTIV_NETWORK=web;IO_CONTIV_NET_GROUP=front"
+	if got := addressOf(t, do(t, node, request(cniwire.Add, "pod", netns, blue))); got != "10.2.0.2" {
+		t.Fatalf("address %s after the move to tenant blue", got)
+	}
+	endpoints, err := node.Cluster.Endpoints()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"web.blue-pod"}, endpoints); diff != "" {
+		t.Errorf("endpoints: %s", diff)
+	}
+	do(t, node, request(cniwire.Del, "pod", "", ""))
+	node.NothingLeft(t)
+}
+
+func TestAContainersLeftoverInTheSameNamespaceMakesWay(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "old", netns, ""))
+	do(t, node, request(cniwire.Add, "new", netns, ""))
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+	do(t, node, request(cniwire.Del, "old", netns, ""))
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+	do(t, node, request(cniwire.Del, "new", netns, ""))
+	node.NothingLeft(t)
+}
+
+func TestARepeatedAddDoesNotPromiseAnInterfaceThatIsGone(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	add := request(cniwire.Add, "pod", netns, "")
+	first := do(t, node, add)
+	fakenode.InNamespace(t, netns, "ip", "link", "del", "eth0")
+	second := do(t, node, add)
+	if addressOf(t, first) != addressOf(t, second) {
+		t.Errorf("first %s, second %s", first, second)
+	}
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+}
+
+func TestAContainerMayHaveTwoInterfaces(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "pod", netns, ""))
+	second := request(cniwire.Add, "pod", netns, "IO_CONTIV_TENANT=blue;IO_CONTIV_NETWORK=web")
+	second.IfName = "net1"
+	result := do(t, node, second)
+	if strings.Contains(string(result), "routes") {
+		t.Errorf("the result names a default route, but eth0 has it: %s", result)
+	}
+	routes := fakenode.InNamespace(t, netns, "ip", "route", "show", "default")
+	if strings.TrimSpace(routes) != "default via 10.1.0.1 dev eth0" {
+		t.Errorf("default routes: %s", routes)
+	}
+	endpoints, err := node.Cluster.Endpoints()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"default-net.default-pod", "web.blue-pod@net1"}, endpoints); diff != "" {
+		t.Errorf("endpoints: %s", diff)
+	}
+	first := request(cniwire.Del, "pod", netns, "")
+	do(t, node, first)
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.2.0.1")
+	second.Command = cniwire.Del
+	do(t, node, second)
+	node.NothingLeft(t)
+}
+
+func TestAnIPv6OnlyNetworkNeedsNoIPv4(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	// What some runtimes do to a container that is to have no IPv6 of its own.
+	fakenode.InNamespace(t, netns, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
+	result := do(t, node, request(cniwire.Add, "pod", netns, "IO_CONTIV_NETWORK=six"))
+	if got := addressOf(t, result); got != "fd06::2" {
+		t.Errorf("address %s", got)
+	}
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "fd06::1")
+}
+
+func TestTheRuntimeMayAskForAnAddress(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	ask := request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")
+	ask.Stdin = []byte(`{"cniVersion": "1.1.0", "name": "contiv-net", "runtimeConfig": {"ips": ["10.1.7.7/16"]}}`)
+	if got := addressOf(t, do(t, node, ask)); got != "10.1.7.7" {
+		t.Errorf("address %s", got)
+	}
+	ask.ContainerID, ask.Netns = "other", fakenode.NewNamespace(t)
+	refused(t, node, ask, 7)
+}
+
+func TestAnEndpointOfAnotherNodeIsNeitherUsedNorDeleted(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	theirs := mastercfg.CfgEndpointState{ID: "default-net.default-pod", NetID: "default-net.default", IPAddress: "10.1.0.9", HomingHost: "node2"}
+	if err := node.Cluster.Place(theirs); err != nil {
+		t.Fatal(err)
+	}
+	e := refused(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""), 7)
+	if !strings.Contains(e.Msg, "node2") {
+		t.Errorf("message %q does not say where the endpoint lives", e.Msg)
+	}
+	if diff := cmp.Diff([]string{"endpoint " + theirs.ID}, node.Leftovers(t)); diff != "" {
+		t.Errorf("after the refused ADD: %s", diff)
+	}
+}
+
+func TestFiftyContainersAtATimeGetFiftyAddresses(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	const containers = 50
+	var (
+		group sync.WaitGroup
+		mu    sync.Mutex
+		given = map[string]int{}
+	)
+	for i := range containers {
+		netns := fakenode.NewNamespace(t)
+		group.Go(func() {
+			result, err := node.Do(request(cniwire.Add, fmt.Sprintf("pod%d", i), netns, ""))
+			if err != nil {
+				t.Errorf("ADD pod%d: %v", i, err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			given[addressOf(t, result)]++
+		})
+	}
+	group.Wait()
+	if len(given) != containers {
+		t.Errorf("%d addresses for %d containers", len(given), containers)
+	}
+	for i := range containers {
+		group.Go(func() {
+			if _, err := node.Do(request(cniwire.Del, fmt.Sprintf("pod%d", i), "", "")); err != nil {
+				t.Errorf("DEL pod%d: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
+	node.NothingLeft(t)
+}
+
+func TestAnAddWaitsForADatapathThatIsStarting(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t, func(c *k8splugin.Config) {
+		c.Limits.Ready = 10 * time.Second
+		c.Limits.Request = 50 * time.Millisecond // which an ADD may exceed
+	})
+	node.Switch.Fail(fakenode.Ready, errors.New("first sync is pending"))
+	asked := make(chan struct{}, 100)
+	node.Switch.Watch(func(call string) {
+		if call == fakenode.Ready {
+			asked <- struct{}{}
+		}
+	})
+	done := make(chan error, 1)
+	add := request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")
+	go func() {
+		_, err := node.Do(add)
+		done <- err
+	}()
+	for range 6 { // a poll every 20 ms: longer than the limit for a request
+		<-asked
+	}
+	node.Switch.Watch(nil)
+	node.Switch.Fail(fakenode.Ready, nil)
+	if err := <-done; err != nil {
+		t.Errorf("ADD: %v", err)
+	}
+}

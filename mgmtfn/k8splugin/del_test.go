@@ -1,0 +1,140 @@
+package k8splugin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+var away = fault.New(fault.Unavailable, "connection refused")
+
+func TestADelIsFinishedWhenWhatItNeedsIsBack(t *testing.T) {
+	for _, call := range []string{fakenode.DeleteEndpoint, fakenode.Detach} {
+		t.Run(call, func(t *testing.T) {
+			node := fakenode.NewNode(t)
+			node.Start(t)
+			do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))
+			node.Cluster.Fail(call, away)
+			node.Switch.Fail(call, away)
+			do(t, node, request(cniwire.Del, "pod", "", ""))
+			do(t, node, request(cniwire.Del, "pod", "", ""))
+			if left := node.Leftovers(t); left == nil {
+				t.Fatal("the part that could not be removed is not remembered")
+			}
+			node.Cluster.Fail(call, nil)
+			node.Switch.Fail(call, nil)
+			node.NothingLeft(t)
+		})
+	}
+}
+
+func TestAFailedAddIsUndoneWhenTheMasterIsBack(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	node.Switch.Fail(fakenode.Attach, errors.New("flows refused"))
+	node.Cluster.Fail(fakenode.DeleteEndpoint, away)
+	add := request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")
+	refused(t, node, add, 103)
+	node.Switch.Fail(fakenode.Attach, nil)
+	refused(t, node, add, 104) // the leftover comes first
+	node.Cluster.Fail(fakenode.DeleteEndpoint, nil)
+	node.NothingLeft(t)
+	do(t, node, add)
+}
+
+func TestADelNeedsNothingButTheAttachment(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Del, "unknown", netns, ""))
+	do(t, node, request(cniwire.Add, "pod", netns, "IO_CONTIV_TENANT=blue;IO_CONTIV_NETWORK=web"))
+	bare := cniwire.Request{Command: cniwire.Del, ContainerID: "pod", IfName: "eth0", Netns: "/run/netns/gone", Stdin: []byte(`"rubbish"`)}
+	do(t, node, bare)
+	do(t, node, bare)
+	node.NothingLeft(t)
+}
+
+func TestDeletionsQueuedOnDiskAreCarriedOut(t *testing.T) {
+	node := fakenode.NewNode(t)
+	stop := node.Start(t)
+	for _, pod := range []string{"first", "second"} {
+		do(t, node, request(cniwire.Add, pod, fakenode.NewNamespace(t), ""))
+	}
+	stop()
+	queue := pending.Open(node.StateDir())
+	put := func(container string) {
+		t.Helper()
+		if err := queue.Put(request(cniwire.Del, container, "", "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("first")
+	put("unknown")
+	node.Start(t)
+	fakenode.Eventually(t, "the deletion queued while no server ran is carried out", func() bool {
+		left := strings.Join(node.Leftovers(t), " ")
+		return !strings.Contains(left, "first") && !strings.Contains(left, "unknown")
+	})
+	put("second")
+	node.NothingLeft(t)
+}
+
+func TestAnAddComesAfterTheDeletionQueuedBeforeIt(t *testing.T) {
+	node := fakenode.NewNode(t)
+	stop := node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	add := request(cniwire.Add, "pod", netns, "")
+	do(t, node, add)
+	stop()
+	if err := pending.Open(node.StateDir()).Put(request(cniwire.Del, "pod", netns, "")); err != nil {
+		t.Fatal(err)
+	}
+	stop = node.Start(t)
+	do(t, node, add)
+	stop()
+	node.Start(t)
+	do(t, node, request(cniwire.Check, "pod", netns, ""))
+}
+
+func TestGarbageCollectionDropsWhatTheRuntimeDoesNotList(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	kept := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "kept", kept, ""))
+	do(t, node, request(cniwire.Add, "stale", fakenode.NewNamespace(t), ""))
+	foreign := request(cniwire.Add, "foreign", fakenode.NewNamespace(t), "")
+	foreign.Stdin = []byte(`{"cniVersion": "1.1.0", "name": "other-net", "type": "contivk8s"}`)
+	do(t, node, foreign)
+
+	gc := cniwire.Request{Command: cniwire.GC, Stdin: []byte(conf)}
+	refused(t, node, gc, 7) // without a list it would drop everything
+	for _, key := range []string{"cni.dev/valid-attachments", "cni.dev/attachments"} {
+		gc.Stdin = json.RawMessage(`{"cniVersion": "1.1.0", "name": "contiv-net", "` + key + `": [{"containerID": "kept", "ifname": "eth0"}]}`)
+		do(t, node, gc)
+		endpoints, err := node.Cluster.Endpoints()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"default-net.default-foreign", "default-net.default-kept"}, endpoints); diff != "" {
+			t.Errorf("endpoints after GC with %s: %s", key, diff)
+		}
+	}
+	do(t, node, request(cniwire.Check, "kept", kept, ""))
+
+	node.Cluster.Fail(fakenode.DeleteEndpoint, away)
+	gc.Stdin = []byte(`{"cniVersion": "1.1.0", "name": "contiv-net", "cni.dev/valid-attachments": []}`)
+	if e := refused(t, node, gc, 104); !strings.Contains(e.Msg, "kept@eth0") {
+		t.Errorf("message %q does not name the attachment", e.Msg)
+	}
+	node.Cluster.Fail(fakenode.DeleteEndpoint, nil)
+	do(t, node, request(cniwire.Del, "foreign", "", ""))
+	node.NothingLeft(t)
+}
