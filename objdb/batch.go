@@ -65,10 +65,11 @@ func (tx *Tx) run(plan func(*Tx) error) (err error) {
 			err = fault.New(fault.Internal, "plan failed: %v", cause)
 		}
 	}()
-	if err := plan(tx); err != nil {
-		return err
+	err = plan(tx)
+	if tx.fail != nil {
+		return tx.fail // the plan cannot have known what it was doing
 	}
-	return tx.fail
+	return err
 }
 
 // fits tells whether the batch together with a plan stays within the limits.

@@ -21,10 +21,7 @@ var errConflict = errors.New("the store has changed")
 func (l *Ledger) run() {
 	var following sync.WaitGroup
 	for _, m := range l.mirrors {
-		following.Go(func() {
-			// It ends with the term, and that is its only error.
-			_ = m.Run(l.term.ctx)
-		})
+		following.Go(func() { m.follow(l.term.ctx) })
 	}
 	defer following.Wait()
 	defer l.drain()
@@ -57,6 +54,7 @@ func (l *Ledger) group(list []*submission) int {
 	for try := 1; ; try++ {
 		if l.stale {
 			if err := l.reload(l.term.ctx); err != nil {
+				refuse(l.next(), err) // they have waited as long as this took
 				refuse(list, err)
 				return len(list)
 			}

@@ -169,8 +169,8 @@ func (db *DB) List(ctx context.Context, prefix string) ([]KV, int64, error) {
 
 // listAt lists at a revision; 0 is the present one.
 func (db *DB) listAt(ctx context.Context, prefix string, rev int64) ([]KV, int64, error) {
-	if !strings.HasSuffix(prefix, "/") {
-		return nil, 0, fault.New(fault.Internal, "list %q: prefix does not end in a slash", prefix)
+	if err := checkPrefix(prefix); err != nil {
+		return nil, 0, err
 	}
 	var kvs []KV
 	end := clientv3.GetPrefixRangeEnd(prefix)
@@ -192,4 +192,13 @@ func (db *DB) listAt(ctx context.Context, prefix string, rev int64) ([]KV, int64
 		}
 		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
 	}
+}
+
+// checkPrefix refuses a prefix without a slash at its end: it would match the
+// keys of other kinds whose name it begins.
+func checkPrefix(prefix string) error {
+	if !strings.HasSuffix(prefix, "/") {
+		return fault.New(fault.Internal, "prefix %q: does not end in a slash", prefix)
+	}
+	return nil
 }

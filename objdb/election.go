@@ -51,7 +51,9 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 		term, err := db.stand(ctx, cfg)
 		switch {
 		case err == nil:
-			log.WithField("epoch", term.Epoch()).Info("holding the lock")
+			log := log.WithField("epoch", term.Epoch())
+			log.Info("term begins")
+			context.AfterFunc(term.ctx, func() { log.WithError(context.Cause(term.ctx)).Info("term ends") })
 			return term, nil
 		case ctx.Err() != nil:
 			return nil, fault.New(fault.Unavailable, "campaign for lock %q: %w", cfg.Lock, ctx.Err())
@@ -155,9 +157,12 @@ func (db *DB) awaitDelete(ctx context.Context, key string, rev int64) error {
 	return db.explain("watch "+key, fmt.Errorf("watch ended: %w", context.Cause(ctx)))
 }
 
+// LockKey is where the holder of a lock is stored. Its directory can be mirrored.
+func LockKey(lock string) string { return lockRoot + lock }
+
 // Holder reads who holds a lock, linearizably; NotFound when nobody does.
 func (db *DB) Holder(ctx context.Context, lock string) (string, error) {
-	kv, err := db.Get(ctx, lockRoot+lock)
+	kv, err := db.Get(ctx, LockKey(lock))
 	if err != nil {
 		return "", err
 	}

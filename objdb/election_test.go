@@ -305,3 +305,18 @@ func TestACampaignWaitsForTheStore(t *testing.T) {
 	p.start()
 	resign(t, <-elected)
 }
+
+func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) {
+	const ttl = 4 * time.Second
+	url := newStore(t)
+	way := newProxy(t, url)
+	db := open(t, Config{Endpoints: []string{way.URL, url}})
+	term := campaign(t, db, "a", ttl)
+	way.silence()
+	select {
+	case <-term.Context().Done():
+		t.Errorf("ended: %v", context.Cause(term.Context()))
+	case <-time.After(2 * ttl):
+	}
+	resign(t, term)
+}

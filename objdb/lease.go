@@ -11,6 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
+const revokeTries = 5
+
 // lease is a lease in the store and what this process may believe about it.
 //
 // Renewals are single requests rather than the client's stream of keep-alives,
@@ -38,6 +40,8 @@ func (db *DB) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
 // keep renews the lease until ctx ends, which gives nil, or until the lease is
 // lost: the store says so, or no renewal was answered for limit.
 func (l *lease) keep(ctx context.Context, limit time.Duration) error {
+	// Several attempts fit into the limit, so that one that got stuck on an
+	// endpoint which does not answer leaves time for another.
 	interval := limit / 4
 	for {
 		pause(ctx, min(interval, l.left(limit)))
@@ -48,7 +52,7 @@ func (l *lease) keep(ctx context.Context, limit time.Duration) error {
 		if left <= 0 {
 			return fault.New(fault.Unavailable, "etcd at %s: lease %x: not renewed for %s", l.db.endpoints(), l.id, limit)
 		}
-		err := l.renew(ctx, left)
+		err := l.renew(ctx, min(left, limit/4))
 		switch {
 		case err == nil:
 			interval = limit / 4
@@ -81,13 +85,23 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	return err
 }
 
-// revoke ends the lease; its keys go with it, all at one revision.
+// revoke ends the lease; its keys go with it, all at one revision. Somebody
+// waits for that, so an endpoint that does not answer at once is left for the
+// next one; revoking twice does no harm.
 func (l *lease) revoke(ctx context.Context) error {
-	_, err := request(ctx, l.db, "revoke lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {
-		return c.Revoke(ctx, l.id)
-	})
-	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return nil // expired before: the same result
+	var err error
+	for range revokeTries {
+		trying, cancel := context.WithTimeout(ctx, l.db.cfg.RequestTimeout/revokeTries)
+		_, err = request(trying, l.db, "revoke lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {
+			return c.Revoke(ctx, l.id)
+		})
+		cancel()
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return nil // expired before: the same result
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
 	}
 	return err
 }

@@ -44,8 +44,8 @@ type Ledger struct {
 // starts the committer, which ends with the term.
 func (t *Term) OpenLedger(ctx context.Context, owned ...string) (*Ledger, error) {
 	for _, p := range owned {
-		if !strings.HasSuffix(p, "/") {
-			return nil, fault.New(fault.Internal, "ledger: prefix %q does not end in a slash", p)
+		if err := checkPrefix(p); err != nil {
+			return nil, err
 		}
 	}
 	log := t.db.log.WithField("ledger", strings.Join(owned, " "))
@@ -93,6 +93,9 @@ func (l *Ledger) View(read func(r Reader) error) error {
 // Everything is one transaction, except for a plan of more than 119 writes or
 // 1 MiB, which is committed in several, in the order of its writes.
 func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
+	if ctx.Err() != nil {
+		return 0, notStarted(ctx)
+	}
 	s := &submission{plan: plan, done: make(chan struct{})}
 	if !l.enqueue(s) {
 		return 0, l.term.ended()
@@ -101,9 +104,13 @@ func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64
 	case <-s.done:
 	case <-ctx.Done():
 		if s.abandon() {
-			return 0, fault.New(fault.Unavailable, "update not started: %w", ctx.Err())
+			return 0, notStarted(ctx)
 		}
 		<-s.done
 	}
 	return s.rev, s.err
+}
+
+func notStarted(ctx context.Context) error {
+	return fault.New(fault.Unavailable, "update not started: %w", ctx.Err())
 }

@@ -81,6 +81,9 @@ func (m *Mirror) seed(kvs []KV, rev int64) {
 
 // Run follows the prefix until ctx ends and returns its error.
 func (m *Mirror) Run(ctx context.Context) error {
+	if err := checkPrefix(m.prefix); err != nil {
+		return err
+	}
 	probing := make(chan struct{})
 	go func() {
 		defer close(probing)

@@ -149,8 +149,8 @@ func Read[T any](r Reader, key string) (T, error) {
 // ReadAll decodes the values of all keys below a prefix, in the order of keys.
 // Corrupt values are skipped and reported once to the log with their key.
 func ReadAll[T any](r Reader, prefix string) ([]T, error) {
-	if !strings.HasSuffix(prefix, "/") {
-		return nil, fault.New(fault.Internal, "read all below %q: prefix does not end in a slash", prefix)
+	if err := checkPrefix(prefix); err != nil {
+		return nil, err
 	}
 	all := []T{}
 	r.Range(prefix, func(key string, value []byte) bool {

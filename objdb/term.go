@@ -30,7 +30,7 @@ type Term struct {
 
 // newTerm starts to renew the lease; the term is not yet won.
 func newTerm(db *DB, held *lease, cfg CampaignConfig) *Term {
-	lock := lockRoot + cfg.Lock
+	lock := LockKey(cfg.Lock)
 	t := &Term{
 		db: db, lease: held, lock: lock, value: cfg.Value,
 		fence: fmt.Sprintf("%s/%x", lock, held.id),
@@ -59,9 +59,6 @@ func (t *Term) Fence() Guard { return sameIncarnation(t.fence, t.epoch) }
 func (t *Term) end(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ctx.Err() == nil {
-		t.db.log.WithField("lock", t.lock).WithError(cause).Info("term ends")
-	}
 	t.cancel(cause)
 }
 

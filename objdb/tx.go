@@ -50,6 +50,10 @@ func (tx *Tx) Revision(key string) int64 {
 
 // Range implements Reader. The visit may write; it goes on visiting what was
 // there when it began.
+//
+// The guard of a range is one compare, for which the store walks the range: a
+// plan that runs often should not visit thousands of keys. It notices keys that
+// others changed or added, not those they removed.
 func (tx *Tx) Range(prefix string, visit func(key string, value []byte) bool) {
 	if !tx.owns(prefix) {
 		return
