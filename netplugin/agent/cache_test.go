@@ -2,6 +2,8 @@ package agent
 
 import (
 	"maps"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -77,8 +79,13 @@ func netValue(tenant, more string) string {
 	return `{"tenant":"` + tenant + `","pktTagType":"vxlan","pktTag":1,"extPktTag":11,"subnetIP":"10.1.0.0","subnetLen":16,"gateway":"10.1.0.1"` + more + `}`
 }
 
+// epValue has the MAC address that netmaster gives an IPv4 address.
 func epValue(network, host, ip string) string {
-	return `{"netID":"` + network + `","homingHost":"` + host + `","ipAddress":"` + ip + `","macAddress":"02:02:0a:01:00:05"}`
+	mac := "02:02:00:00:00:00"
+	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is4() {
+		mac = net.HardwareAddr(append([]byte{2, 2}, addr.AsSlice()...)).String()
+	}
+	return `{"netID":"` + network + `","homingHost":"` + host + `","ipAddress":"` + ip + `","macAddress":"` + mac + `"}`
 }
 
 func ruleValue(id, action string) string {
@@ -199,7 +206,7 @@ func TestTagOfANetworkChangesAllItsEndpoints(t *testing.T) {
 
 func TestUnusableRecordsAreLoggedWithTheirNameAndLeftOut(t *testing.T) {
 	mac := func(v string) string {
-		return strings.Replace(epValue("web.blue", me, "10.1.0.9"), "02:02:0a:01:00:05", v, 1)
+		return strings.Replace(epValue("web.blue", me, "10.1.0.9"), "02:02:0a:01:00:09", v, 1)
 	}
 	for _, c := range []struct{ name, key, value string }{
 		{"garbage", epKey("web.blue-x"), "{"},
@@ -266,7 +273,7 @@ func TestTranslatedObjectsCarryWhatTheRecordsSay(t *testing.T) {
 	}
 	want := []string{
 		`{"ID":"web.blue","Tenant":"blue","VRF":7,"VNI":11,"VLAN":1,"Subnet":"10.1.0.0/16","Gateway":"10.1.0.1","Subnet6":"2001:db8::/64","Gateway6":"2001:db8::1"}`,
-		`{"ID":"web.blue-1","Network":"web.blue","Tenant":"blue","VRF":7,"VNI":11,"VLAN":1,"IPv4":"10.1.0.2","IPv6":"","MAC":[2,2,10,1,0,5],"Group":0,"Local":true,"VTEP":""}`,
+		`{"ID":"web.blue-1","Network":"web.blue","Tenant":"blue","VRF":7,"VNI":11,"VLAN":1,"IPv4":"10.1.0.2","IPv6":"","MAC":[2,2,10,1,0,2],"Group":0,"Local":true,"VTEP":""}`,
 		`{"ID":"blue:r","Priority":9,"SrcGroup":3,"DstGroup":0,"Src":"","Dst":"10.1.2.0/24","Protocol":6,"SrcPort":0,"DstPort":80,"TCPFlags":"syn,!ack","Allow":true}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
