@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/netplugin/cluster"
+	"github.com/contiv/netplugin/utils/daemonflags"
+)
+
+// minimal are the flags that must be given.
+var minimal = []string{"--mode=cni", "--netmode=vxlan", "--fwdmode=routing", "--ctrl-ip=192.0.2.1", "--vtep-ip=198.51.100.1"}
+
+// parse runs the command line and returns the options it starts with.
+func parse(args ...string) (started *options, err error) {
+	cmd := command(func(_ context.Context, o *options) error {
+		started = o
+		return nil
+	})
+	cmd.Writer, cmd.ErrWriter = io.Discard, io.Discard
+	err = cmd.Run(context.Background(), append([]string{"netplugin"}, args...))
+	return started, err
+}
+
+func TestMinimalFlagsAndDefaults(t *testing.T) {
+	o, err := parse(minimal...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := cluster.Node{HostLabel: host, CtrlIP: netip.MustParseAddr("192.0.2.1"), VTEP: netip.MustParseAddr("198.51.100.1"), VXLANPort: 4789}
+	if diff := cmp.Diff(want, o.node, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+	if o.runDir != "/var/run/openvswitch" || o.datapath != "auto" || o.httpAddress != ":9090" {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestEnvironmentAndAliasesSetTheNode(t *testing.T) {
+	for name, value := range map[string]string{
+		"CONTIV_NETPLUGIN_MODE": "test", "CONTIV_NETPLUGIN_NET_MODE": "VXLAN", "CONTIV_NETPLUGIN_FORWARD_MODE": "routing",
+		"CONTIV_NETPLUGIN_CONTROL_IP": "192.0.2.1", "CONTIV_NETPLUGIN_VTEP_IP": "192.0.2.1",
+		"CONTIV_NETPLUGIN_VXLAN_PORT": "4790", "OVS_RUNDIR": "/run/ovs", "CONTIV_NETPLUGIN_HTTP_ADDRESS": "",
+	} {
+		t.Setenv(name, value)
+	}
+	o, err := parse("--host-label=n7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Mode != "test" || o.node.HostLabel != "n7" || o.node.VXLANPort != 4790 || o.runDir != "/run/ovs" || o.httpAddress != ":9090" {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--mode is required":              {"--netmode=vxlan", "--fwdmode=routing"},
+		`--mode "docker": not supported`:  {"--mode=docker"},
+		`--netmode "vlan": not supported`: {"--netmode=vlan"},
+		`vxlan needs routing`:             {"--fwdmode=bridge"},
+		`--vtep-ip: "10.1.1"`:             {"--vtep-ip=10.1.1"},
+		`--ctrl-ip: "2001:db8::1"`:        {"--ctrl-ip=2001:db8::1"},
+		`--host "a/b"`:                    {"--host=a/b"},
+		`--vxlan-port 65536`:              {"--vxlan-port=65536"},
+		`invalid value "many"`:            {"--vxlan-port=many"},
+		`--datapath "dpdk"`:               {"--datapath=dpdk"},
+		`--http-address: "9090"`:          {"--http-address=9090"},
+		`unexpected argument "start"`:     {"start"},
+		`not defined: -bogus`:             {"--bogus"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			all := args
+			for _, flag := range minimal {
+				name, _, _ := strings.Cut(flag, "=")
+				given := strings.Contains(strings.Join(args, " "), name+"=") || want == "--mode is required"
+				if !given {
+					all = append([]string{flag}, all...)
+				}
+			}
+			started, err := parse(all...)
+			var wrong *configError
+			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) || started != nil {
+				t.Errorf("got %v", err)
+			}
+			if code := exitCode(err); code != daemonflags.ExitInvalid {
+				t.Errorf("exit status %d", code)
+			}
+		})
+	}
+}
+
+func TestVersionNeedsNothingElse(t *testing.T) {
+	var out strings.Builder
+	cmd := command(func(context.Context, *options) error { return errors.New("started") })
+	cmd.Writer = &out
+	if err := cmd.Run(context.Background(), []string{"netplugin", "-v"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"Version:", "GitCommit:", "BuildTime:"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("%s is missing in %q", line, out.String())
+		}
+	}
+}
