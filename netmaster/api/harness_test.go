@@ -26,6 +26,7 @@ type bench struct {
 	db     *objdb.DB
 	ledger *objdb.Ledger
 	url    string
+	client *http.Transport
 }
 
 // start begins with an empty store: no global object, no tenant.
@@ -38,7 +39,9 @@ func start(t testing.TB) *bench {
 	a := New(ledger, db, config)
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	return &bench{t, db, ledger, server.URL}
+	client := &http.Transport{MaxIdleConnsPerHost: clients}
+	t.Cleanup(client.CloseIdleConnections)
+	return &bench{t, db, ledger, server.URL, client}
 }
 
 // ready begins with the global object and the tenant blue.
@@ -62,7 +65,7 @@ func (b *bench) do(method, path, body string, headers ...string) (int, string, h
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := b.client.RoundTrip(req)
 	if err != nil {
 		b.Fatal(err)
 	}

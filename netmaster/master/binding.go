@@ -138,8 +138,7 @@ func PeerGroup(rule *contivmodel.Rule) string {
 func ResolvePeer(r objdb.Reader, rule *contivmodel.Rule) (Peer, error) {
 	peer := Peer{From: rule.FromIPAddress, To: rule.ToIPAddress}
 	if name := PeerGroup(rule); name != "" {
-		key := mastercfg.EndpointGroupPrefix + mastercfg.EndpointGroupID(rule.TenantName, name)
-		group, err := objdb.Read[mastercfg.EndpointGroupState](r, key)
+		group, err := GetGroup(r, mastercfg.EndpointGroupID(rule.TenantName, name))
 		if fault.Is(err, fault.NotFound) {
 			return peer, fault.New(fault.MissingReference, "endpoint group not found").WithDetails("endpointGroup " + rule.TenantName + ":" + name)
 		}

@@ -41,7 +41,7 @@ func DeriveNetwork(tx *objdb.Tx, n *contivmodel.Network) error {
 // composedIDFree refuses a network whose id another one has: names may contain
 // dots, so that a.b of tenant c and a of tenant b.c have the same.
 func composedIDFree(r objdb.Reader, id string) error {
-	other, err := objdb.Read[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
+	other, err := GetNetwork(r, id)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
@@ -69,9 +69,9 @@ func RemoveNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
 
 // GetNetwork reads a network's record.
 func GetNetwork(r objdb.Reader, id string) (mastercfg.CfgNetworkState, error) {
-	return objdb.Read[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
+	return readCoded[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
 }
 
 func putNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
-	return objdb.Write(tx, mastercfg.NetworkPrefix+rec.ID, rec)
+	return writeCoded(tx, mastercfg.NetworkPrefix+rec.ID, rec)
 }

@@ -20,22 +20,41 @@ func NewBitmap(n uint) Bitmap { return Bitmap{*bitset.New(n)} }
 // maxBitmapBits bounds what a decoder will accept: the addresses of a /8 subnet.
 const maxBitmapBits = 1 << 24
 
-// MarshalJSON writes the store's encoding.
-func (b Bitmap) MarshalJSON() ([]byte, error) { return b.BitSet.MarshalJSON() }
+// MarshalText writes the store's encoding; encoding/json puts it into quotes.
+func (b Bitmap) MarshalText() ([]byte, error) { return b.appendText(nil), nil }
 
-// UnmarshalJSON reads the store's encoding. The length in the value is checked
-// against its content before anything is allocated for it; an empty string is
-// an empty map.
+// MarshalJSON hides that of the embedded set, which would take precedence.
+func (b Bitmap) MarshalJSON() ([]byte, error) {
+	return append(b.appendText([]byte{'"'}), '"'), nil
+}
+
+func (b Bitmap) appendText(to []byte) []byte {
+	words := b.Words()
+	raw := make([]byte, 8, 8+8*len(words))
+	binary.BigEndian.PutUint64(raw, uint64(b.Len()))
+	for _, word := range words {
+		raw = binary.BigEndian.AppendUint64(raw, word)
+	}
+	return base64.URLEncoding.AppendEncode(to, raw)
+}
+
+// UnmarshalJSON reads the store's encoding. An empty string is an empty map.
 func (b *Bitmap) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
 		return fmt.Errorf("bitmap: %w", err)
 	}
-	if text == "" {
+	return b.UnmarshalText([]byte(text))
+}
+
+// UnmarshalText reads the store's encoding. The length in the value is checked
+// against its content before anything is allocated for it.
+func (b *Bitmap) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
 		*b = Bitmap{}
 		return nil
 	}
-	raw, err := base64.URLEncoding.DecodeString(text)
+	raw, err := base64.URLEncoding.AppendDecode(nil, text)
 	if err != nil {
 		return fmt.Errorf("bitmap: %w", err)
 	}
@@ -46,10 +65,13 @@ func (b *Bitmap) UnmarshalJSON(data []byte) error {
 	if bits > maxBitmapBits || uint64(len(raw)-8) != (bits+63)/64*8 {
 		return fmt.Errorf("bitmap: length %d does not fit %d bytes of content", bits, len(raw)-8)
 	}
-	var set bitset.BitSet
-	if err := set.UnmarshalBinary(raw); err != nil {
-		return fmt.Errorf("bitmap: %w", err)
+	words := make([]uint64, 0, (len(raw)-8)/8)
+	for content := raw[8:]; len(content) > 0; content = content[8:] {
+		words = append(words, binary.BigEndian.Uint64(content))
 	}
-	b.BitSet = set
+	if spare := bits % 64; spare != 0 { // bits beyond the length would be counted
+		words[len(words)-1] &= 1<<spare - 1
+	}
+	b.BitSet = *bitset.FromWithLength(uint(bits), words)
 	return nil
 }
