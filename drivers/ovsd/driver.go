@@ -199,8 +199,8 @@ func (d *Driver) waitReady(ctx context.Context) error {
 func (d *Driver) Update(c drivers.Change) { d.inbox.put(c) }
 
 // Sync waits until what was given before is in the switch. The error names
-// objects that were refused while it waited; an object refused earlier is in
-// Status and no concern of this caller.
+// objects that were refused since the last Sync; an object refused earlier is
+// in Status and no concern of this caller.
 func (d *Driver) Sync(ctx context.Context) error {
 	ticket := d.inbox.ticket()
 	select {

@@ -106,31 +106,24 @@ func TestANewNumberOfTheTunnelIsInAllFlows(t *testing.T) {
 	})
 }
 
-// probe pings from a to b every millisecond until the returned function is
-// called, which says what was lost.
-func probe(t *testing.T, a, b *pod) (lost func() (transmitted, received int)) {
+// probe sends a number of pings from a to b, one each millisecond. What it
+// returns is closed when the last answer has come or will not come any more;
+// then the summary can be read.
+func probe(t *testing.T, a, b *pod, count int) (done <-chan struct{}, summary *strings.Builder) {
 	t.Helper()
-	cmd := a.command("ping", "-q", "-i", "0.001", "-W", "2", b.endpoint.IPv4.String())
-	var out strings.Builder
-	cmd.Stdout = &out
+	cmd := a.command("ping", "-q", "-i", "0.001", "-W", "2", "-c", fmt.Sprint(count), b.endpoint.IPv4.String())
+	summary = &strings.Builder{}
+	cmd.Stdout = summary
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return func() (transmitted, received int) {
-		t.Helper()
-		// ping ends with a summary when it is interrupted; ip netns exec has
-		// become ping, so the signal reaches it.
-		if err := interrupt(cmd); err != nil {
-			t.Fatal(err)
-		}
-		for _, line := range strings.Split(out.String(), "\n") {
-			if _, err := fmt.Sscanf(line, "%d packets transmitted, %d received", &transmitted, &received); err == nil {
-				return transmitted, received
-			}
-		}
-		t.Fatalf("no summary: %s", out.String())
-		return 0, 0
-	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // the summary tells
+	}()
+	t.Cleanup(func() { <-ended })
+	return ended, summary
 }
 
 func TestARestartedDriverLosesNoPacket(t *testing.T) {
@@ -139,17 +132,28 @@ func TestARestartedDriverLosesNoPacket(t *testing.T) {
 	a, b := n.newPod(r, 1), n.newPod(r, 2)
 	r.give(everything(a, b))
 	a.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
-	lost := probe(t, a, b)
-	for range 40 {
+	const packets = 500
+	done, summary := probe(t, a, b, packets)
+	restarts := 0
+	for running := true; running; restarts++ {
 		r.stop()
 		r = n.start()
 		r.give(everything(a, b))
+		select {
+		case <-done:
+			running = false
+		default:
+		}
 	}
-	if transmitted, received := lost(); transmitted != received || transmitted < 100 {
-		t.Errorf("%d packets sent, %d received", transmitted, received)
+	if want := fmt.Sprintf("%d packets transmitted, %d received", packets, packets); !strings.Contains(summary.String(), want) {
+		t.Errorf("%d restarts: %s", restarts, summary)
 	}
-	if n.flowsWith("cookie=0xc00029") != len(n.flows()) || !r.Status().InSync {
-		t.Errorf("round 41: status %+v, flows:\n%s", r.Status(), strings.Join(n.flows(), "\n"))
+	if restarts < 3 {
+		t.Errorf("only %d restarts while %d packets were sent", restarts, packets)
+	}
+	current := fmt.Sprintf("cookie=0xc0%04x", restarts+1)
+	if n.flowsWith(current) != len(n.flows()) || !r.Status().InSync {
+		t.Errorf("status %+v, flows:\n%s", r.Status(), strings.Join(n.flows(), "\n"))
 	}
 }
 

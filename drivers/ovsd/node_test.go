@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -235,12 +234,4 @@ func eventually(t testing.TB, what string, condition func() bool) {
 		case <-tick.C:
 		}
 	}
-}
-
-// interrupt ends a command as Ctrl-C does and waits for it.
-func interrupt(cmd *exec.Cmd) error {
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		return err
-	}
-	return cmd.Wait()
 }

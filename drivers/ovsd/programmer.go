@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -48,7 +50,7 @@ type programmer struct {
 	replaced bool       // the agent has said what it wants as a whole
 	refused  refusals
 	invalid  map[drivers.Key]error
-	fresh    []error // problems found since the last tickets were answered
+	fresh    map[drivers.Key]error // problems nobody has been told of
 	tickets  []chan error
 	lastErr  error // of the connection
 }
@@ -76,6 +78,7 @@ func newProgrammer(d *Driver) *programmer {
 		objects: map[drivers.Key]drivers.Object{},
 		book:    newBook(),
 		refused: refusals{},
+		fresh:   map[drivers.Key]error{},
 		invalid: map[drivers.Key]error{},
 	}
 }
@@ -100,7 +103,7 @@ func (p *programmer) sleep(ctx context.Context, audit <-chan time.Time) error {
 		lost = p.sw.Done()
 	}
 	var retry <-chan time.Time
-	if when, ok := p.refused.nextTry(); ok {
+	if when, ok := p.refused.nextTry(); ok && p.sw != nil {
 		timer := time.NewTimer(time.Until(when))
 		defer timer.Stop()
 		retry = timer.C
@@ -147,15 +150,26 @@ func (p *programmer) work(ctx context.Context) {
 	p.answer()
 }
 
-// answer tells those who wait in Sync.
+// answer tells those who wait in Sync. They hear of whatever has gone wrong
+// since somebody last waited, as it is not known here whose object it was.
 func (p *programmer) answer() {
 	p.lastErr = nil
-	err := errors.Join(p.fresh...)
-	p.fresh = nil
+	if len(p.tickets) == 0 {
+		return
+	}
+	err := errors.Join(slices.Collect(maps.Values(p.fresh))...)
+	clear(p.fresh)
 	for _, t := range p.tickets {
 		t <- err
 	}
 	p.tickets = nil
+}
+
+// forget drops what was wrong with an object that is gone or has changed.
+func (p *programmer) forget(key drivers.Key) {
+	delete(p.invalid, key)
+	delete(p.refused, key)
+	delete(p.fresh, key)
 }
 
 // giveUp ends a connection on which the switch does not answer; the client
@@ -170,7 +184,7 @@ func (p *programmer) giveUp(err error) {
 // problem reports an object that is not in the switch, once.
 func (p *programmer) problem(owner drivers.Key, err error) {
 	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": owner.ID}).Error("object is not in the switch")
-	p.fresh = append(p.fresh, fault.New(fault.KindOf(err), "%s %s: %w", owner.Kind, owner.ID, err))
+	p.fresh[owner] = fault.New(fault.KindOf(err), "%s %s: %w", owner.Kind, owner.ID, err)
 }
 
 // accept takes a change of the wanted objects.
@@ -190,8 +204,7 @@ func (p *programmer) accept(c drivers.Change) {
 	}
 	for _, key := range remove {
 		delete(p.objects, key)
-		delete(p.invalid, key)
-		delete(p.refused, key)
+		p.forget(key)
 		p.book.set(key, nil)
 	}
 	for _, o := range c.Set {
@@ -207,8 +220,7 @@ func (p *programmer) accept(c drivers.Change) {
 // compile computes the flows of an object anew.
 func (p *programmer) compile(key drivers.Key) {
 	o := p.objects[key]
-	delete(p.refused, key)
-	delete(p.invalid, key)
+	p.forget(key)
 	if err := p.check(o); err != nil {
 		p.invalid[key] = err
 		p.problem(key, err)
@@ -291,7 +303,9 @@ func (p *programmer) look(ctx context.Context, audit bool) bool {
 // ready returns what is to be written now.
 func (p *programmer) ready(now time.Time) []step {
 	var list []step
+	pending := map[drivers.Key]bool{}
 	for _, s := range p.book.steps() {
+		pending[s.owner] = true
 		// A switch full of flows of the round before serves its endpoints until
 		// we know which of them are still wanted.
 		if s.remove && !p.replaced || p.refused.blocked(s.owner, now) {
@@ -299,6 +313,8 @@ func (p *programmer) ready(now time.Time) []step {
 		}
 		list = append(list, s)
 	}
+	// What was refused may be settled by now, by another object in its place.
+	maps.DeleteFunc(p.refused, func(owner drivers.Key, _ *refusal) bool { return !pending[owner] })
 	return list
 }
 

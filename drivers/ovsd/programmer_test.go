@@ -1,0 +1,288 @@
+package ovsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
+	"github.com/contiv/netplugin/test/ovstest"
+)
+
+// ruleCompiler gives a rule one flow: its priority is the rule's destination
+// port, its match the source port.
+type ruleCompiler struct{}
+
+func (ruleCompiler) Base() []openflow.Flow {
+	return []openflow.Flow{{Priority: 1, Cookie: cookie.New(cookie.Base, "")}}
+}
+
+func (ruleCompiler) Flows(o drivers.Object, _ uint32) []openflow.Flow {
+	r, ok := o.(drivers.Rule)
+	if !ok {
+		return nil
+	}
+	return []openflow.Flow{{
+		Priority: r.DstPort, Cookie: cookie.New(cookie.Policy, r.ID),
+		Match: openflow.Match{openflow.InPort(uint32(r.SrcPort))},
+	}}
+}
+
+func rule(n int, priority uint16) drivers.Rule {
+	return drivers.Rule{ID: fmt.Sprint("r", n), SrcPort: uint16(n + 1), DstPort: priority}
+}
+
+// bench is a programmer on a fake switch.
+type bench struct {
+	t           *testing.T
+	inbox       *inbox
+	connections chan flowSwitch
+
+	mu    sync.Mutex
+	state progress
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, inbox: newInbox(), connections: make(chan flowSwitch)}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	p := &programmer{
+		log: log.WithField("component", "ovsd"), round: 3, audit: time.Hour, inbox: b.inbox, connections: b.connections,
+		portNumbers: func() (map[string]uint32, uint32) { return nil, 1 },
+		newCompiler: func(uint32) compiler { return ruleCompiler{} },
+		check:       func(drivers.Object) error { return nil },
+		report: func(s progress) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.state = s
+		},
+		objects: map[drivers.Key]drivers.Object{}, book: newBook(),
+		refused: refusals{}, fresh: map[drivers.Key]error{}, invalid: map[drivers.Key]error{},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = p.run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return b
+}
+
+func (b *bench) connect(sw *fakeSwitch) { b.connections <- sw }
+
+func (b *bench) progress() progress {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state
+}
+
+func (b *bench) sync() error {
+	b.t.Helper()
+	select {
+	case err := <-b.inbox.ticket():
+		return err
+	case <-time.After(20 * time.Second):
+		b.t.Fatal("not in sync within 20 s")
+		return nil
+	}
+}
+
+func (b *bench) eventually(what string, condition func() bool) {
+	b.t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-deadline:
+			b.t.Fatalf("not within 20 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func manyRules(count int) []drivers.Object {
+	var list []drivers.Object
+	for i := range count {
+		list = append(list, rule(i, 50))
+	}
+	return list
+}
+
+func TestChangesThatComeTogetherAreOneBundle(t *testing.T) {
+	b, sw := newBench(t), newFakeSwitch()
+	for _, o := range manyRules(100) {
+		b.inbox.put(drivers.Change{Set: []drivers.Object{o}})
+	}
+	b.connect(sw)
+	if err := b.sync(); err != nil {
+		t.Fatal(err)
+	}
+	if flows, bundles := sw.count(); flows != 101 || bundles != 1 {
+		t.Errorf("%d flows in %d bundles", flows, bundles)
+	}
+	if err := b.sync(); err != nil {
+		t.Fatal(err)
+	}
+	if _, bundles := sw.count(); bundles != 1 {
+		t.Errorf("nothing to do took %d bundles", bundles-1)
+	}
+}
+
+func TestARefusedObjectHoldsUpNoOtherAndIsTriedAgain(t *testing.T) {
+	b, sw := newBench(t), newFakeSwitch()
+	all := append(manyRules(100), rule(200, refusedPriority), rule(201, refusedPriority))
+	b.inbox.put(drivers.Change{Replace: true, Set: all})
+	b.connect(sw)
+	err := b.sync()
+	if err == nil || !strings.Contains(err.Error(), "rule r200") || !strings.Contains(err.Error(), "rule r201") {
+		t.Errorf("error %v", err)
+	}
+	flows, bundles := sw.count()
+	if flows != 101 || bundles > 40 {
+		t.Errorf("%d flows in %d bundles", flows, bundles)
+	}
+	if s := b.progress(); s.inSync || s.err == nil || !strings.Contains(s.err.Error(), "switch refuses") {
+		t.Errorf("progress %+v", s)
+	}
+	// What others do is not held up, and not told of old problems.
+	b.inbox.put(drivers.Change{Set: []drivers.Object{rule(300, 60)}})
+	if err := b.sync(); err != nil || !sw.has(60) {
+		t.Errorf("error %v", err)
+	}
+	sw.set(func() { sw.tolerant = true })
+	b.eventually("the refused objects are in the switch", func() bool {
+		flows, _ := sw.count()
+		return flows == 104 && b.progress().inSync
+	})
+}
+
+func TestARefusedObjectIsForgottenWhenItIsTakenAway(t *testing.T) {
+	b, sw := newBench(t), newFakeSwitch()
+	b.inbox.put(drivers.Change{Replace: true, Set: []drivers.Object{rule(1, refusedPriority)}})
+	b.connect(sw)
+	if err := b.sync(); err == nil {
+		t.Error("no error")
+	}
+	b.inbox.put(drivers.Change{Remove: []drivers.Key{rule(1, 0).Key()}})
+	if err := b.sync(); err != nil {
+		t.Error(err)
+	}
+	b.eventually("all is well", func() bool { return b.progress().inSync })
+}
+
+func TestARefusedObjectIsForgottenWhenAnotherTakesItsPlace(t *testing.T) {
+	b, sw := newBench(t), newFakeSwitch()
+	b.inbox.put(drivers.Change{Replace: true, Set: []drivers.Object{rule(1, refusedPriority)}})
+	b.connect(sw)
+	if err := b.sync(); err == nil {
+		t.Error("no error")
+	}
+	stranger := openflow.Flow{Priority: refusedPriority, Match: openflow.Match{openflow.InPort(2)}}
+	stranger.Cookie = cookie.WithRound(cookie.New(cookie.Policy, rule(1, 0).ID), 3)
+	again := newFakeSwitch()
+	again.flows[stranger.MatchKey()] = stranger // this switch has it already
+	sw.Close()
+	b.connect(again)
+	b.eventually("all is well", func() bool { return b.progress().inSync })
+}
+
+func TestAnotherConnectionIsLookedAtBeforeItIsWritten(t *testing.T) {
+	b, first, second := newBench(t), newFakeSwitch(), newFakeSwitch()
+	b.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
+	b.connect(first)
+	if err := b.sync(); err != nil {
+		t.Fatal(err)
+	}
+	// The second switch has some of the flows, and one of a round before.
+	for place, f := range first.flows {
+		if f.Priority == 50 {
+			second.flows[place] = f
+			break
+		}
+	}
+	stale := openflow.Flow{Priority: 70, Cookie: cookie.WithRound(cookie.New(cookie.Policy, "old"), 2)}
+	second.flows[stale.MatchKey()] = stale
+	first.Close()
+	b.eventually("the loss is noticed", func() bool { return !b.progress().connected })
+	b.connect(second)
+	if err := b.sync(); err != nil {
+		t.Fatal(err)
+	}
+	if flows, bundles := second.count(); flows != 4 || bundles != 1 || second.has(70) {
+		t.Errorf("%d flows in %d bundles", flows, bundles)
+	}
+}
+
+func TestAConnectionThatEndsDuringABundleIsNobodysFault(t *testing.T) {
+	b, first, second := newBench(t), newFakeSwitch(), newFakeSwitch()
+	b.connect(first)
+	if err := b.sync(); err != nil {
+		t.Fatal(err)
+	}
+	first.set(func() { first.mute = true })
+	b.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
+	synced := b.inbox.ticket()
+	first.Close()
+	b.connect(second)
+	if err := <-synced; err != nil {
+		t.Errorf("Sync: %v", err)
+	}
+	if flows, _ := second.count(); flows != 4 {
+		t.Errorf("%d flows", flows)
+	}
+	b.eventually("all is well", func() bool { return b.progress().inSync })
+}
+
+// The real switch refuses some flows while a bundle is filled, others when it
+// is committed.
+func TestTheRealSwitchRefusesOneObjectAndTakesTheOthers(t *testing.T) {
+	s := ovstest.Start(t)
+	s.AddBridge("br0")
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	conn, err := openflow.Dial(ctx, s.Bridge("br0"), openflow.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	book := newBook()
+	for i := range 10 {
+		f := openflow.Flow{Priority: uint16(100 + i), Actions: []openflow.Action{openflow.Output{Port: 1}}}
+		switch i {
+		case 3: // no such group
+			f.Actions = []openflow.Action{openflow.OutputGroup{ID: 77}}
+		case 7: // transport port without a protocol
+			f.Match = openflow.Match{openflow.TCPSrc(80)}
+		}
+		book.set(ruleKey(i), []openflow.Flow{f})
+	}
+	result, err := install(ctx, conn, book.steps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.done) != 8 || len(result.refused) != 2 {
+		t.Errorf("%d flows taken, refused: %v", len(result.done), result.refused)
+	}
+	var refusal *openflow.Error
+	if !errors.As(result.refused[ruleKey(3)], &refusal) {
+		t.Errorf("the group: %v", result.refused[ruleKey(3)])
+	}
+	if got := strings.Count(s.Ofctl("dump-flows", "br0"), "priority="); got != 8 {
+		t.Errorf("%d flows in the switch", got)
+	}
+}
