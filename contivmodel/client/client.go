@@ -39,10 +39,11 @@ const connectTimeout = 5 * time.Second
 
 // Config says whom to talk to, and how.
 type Config struct {
-	URLs     []string      // base URLs, http or https, tried in turn
-	Timeout  time.Duration // of one attempt at one server; 0 is DefaultTimeout
-	Token    string        // sent as X-Auth-Token, over https only
-	Insecure bool          // accept any server certificate
+	URLs     []string          // base URLs, http or https, tried in turn
+	Timeout  time.Duration     // of one attempt at one server; 0 is DefaultTimeout
+	Token    string            // sent as X-Auth-Token, over https only
+	Tokens   map[string]string // by URL; before Token
+	Insecure bool              // accept any server certificate
 
 	CAFile            string // certificates to trust instead of the system's
 	CertFile, KeyFile string // client certificate
@@ -55,13 +56,14 @@ type Client struct {
 	http    *http.Client
 	timeout time.Duration
 	token   string
-	current atomic.Int32 // index of the base that answered last
+	tokens  map[string]string // by URL
+	current atomic.Int32      // index of the base that answered last
 }
 
 // New makes a client. Nothing is sent yet; a URL or certificate that cannot be
 // used is a fault.Invalid.
 func New(cfg Config) (*Client, error) {
-	c := &Client{timeout: cfg.Timeout, token: cfg.Token}
+	c := &Client{timeout: cfg.Timeout, token: cfg.Token, tokens: map[string]string{}}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}
@@ -71,6 +73,9 @@ func New(cfg Config) (*Client, error) {
 			return nil, err
 		}
 		c.bases = append(c.bases, base)
+		if token := cfg.Tokens[text]; token != "" {
+			c.tokens[base.String()] = token
+		}
 	}
 	if len(c.bases) == 0 {
 		return nil, fault.New(fault.Invalid, "no netmaster URL given")
@@ -92,6 +97,14 @@ func New(cfg Config) (*Client, error) {
 
 // Close drops the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// tokenFor is the token that one of the servers wants.
+func (c *Client) tokenFor(base *url.URL) string {
+	if token, ok := c.tokens[base.String()]; ok {
+		return token
+	}
+	return c.token
+}
 
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimSuffix(strings.TrimSpace(text), "/"))

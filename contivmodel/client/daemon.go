@@ -16,6 +16,45 @@ type MasterInfo struct {
 	NetmasterNodes []string `json:"netmaster-nodes"`
 }
 
+// Status is how the cluster is doing.
+type Status struct {
+	Leader   string         `json:"leader"` // host:port; empty: nobody leads
+	Epoch    int64          `json:"epoch"`
+	Revision int64          `json:"revision"`
+	Version  buildinfo.Info `json:"version"`
+	Masters  []Master       `json:"masters"`
+	Nodes    []Node         `json:"nodes"`
+	Store    Store          `json:"store"`
+}
+
+// Master is a registered netmaster.
+type Master struct {
+	Address string `json:"address"`
+	Role    string `json:"role"`
+}
+
+// Node is a machine that runs, or has run, an agent.
+type Node struct {
+	Host       string `json:"host"`
+	Address    string `json:"address"`
+	VTEP       string `json:"vtep"`
+	Endpoints  int    `json:"endpoints"`
+	Registered bool   `json:"registered"` // the agent is alive
+}
+
+// Store is the database of the cluster.
+type Store struct {
+	Endpoints []string `json:"endpoints"`
+	Healthy   bool     `json:"healthy"`
+}
+
+// Status returns how the cluster is doing.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var status Status
+	err := c.do(ctx, http.MethodGet, "/api/v1/status", nil, &status)
+	return status, err
+}
+
 // Version returns which build the server is.
 func (c *Client) Version(ctx context.Context) (buildinfo.Info, error) {
 	var info buildinfo.Info

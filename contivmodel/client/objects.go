@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ func List[T any, P pointer[T]](ctx context.Context, c *Client) ([]T, error) {
 // Get returns one object; fault.NotFound if there is none of that key.
 func Get[T any, P pointer[T]](ctx context.Context, c *Client, key string) (T, error) {
 	var o T
-	err := c.object(ctx, http.MethodGet, kindOf[T, P](), key, nil, &o)
+	err := c.object(ctx, http.MethodGet, kindOf[T, P](), key, &o)
 	return o, err
 }
 
@@ -60,13 +61,23 @@ func Endpoint(ctx context.Context, c *Client, id string) (contivmodel.EndpointOp
 // Post creates an object, or replaces it where the server lets it. The object's
 // key is set to what its fields make; links are not sent.
 func Post(ctx context.Context, c *Client, o contivmodel.Object) error {
-	o.SetKey(o.ModelKey())
+	return c.post(ctx, o, nil)
+}
+
+func (c *Client) post(ctx context.Context, o contivmodel.Object, header map[string]string) error {
+	key := o.ModelKey()
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	o.SetKey(key)
 	contivmodel.ClearLinks(o)
 	body, err := json.Marshal(o)
 	if err != nil {
-		return fault.New(fault.Internal, "%s %s: %w", o.ModelType(), o.ModelKey(), err)
+		return fault.New(fault.Internal, "%s %s: %w", o.ModelType(), key, err)
 	}
-	return c.object(ctx, http.MethodPost, contivmodel.KindOf(o), o.ModelKey(), body, nil)
+	path := pathOf(contivmodel.KindOf(o).Segment, key)
+	_, err = c.send(ctx, request{method: http.MethodPost, path: path, body: body, header: header}, nil)
+	return err
 }
 
 // Delete removes an object by type and key; a missing one is a fault.NotFound.
@@ -77,8 +88,17 @@ func Delete[T any, P pointer[T]](ctx context.Context, c *Client, key string) err
 // List returns all objects of a kind, sorted by key, for callers that are told
 // the kind by data.
 func (c *Client) List(ctx context.Context, kind contivmodel.Kind) ([]contivmodel.Object, error) {
+	return c.list(ctx, kind, pathOf(kind.Segment))
+}
+
+// ListTenant returns the objects of a kind that belong to a tenant, sorted by
+// key. Kinds that belong to none, and servers that cannot select, return all.
+func (c *Client) ListTenant(ctx context.Context, kind contivmodel.Kind, tenant string) ([]contivmodel.Object, error) {
+	return c.list(ctx, kind, pathOf(kind.Segment)+"?"+url.Values{"tenant": {tenant}}.Encode())
+}
+
+func (c *Client) list(ctx context.Context, kind contivmodel.Kind, path string) ([]contivmodel.Object, error) {
 	var raw []json.RawMessage
-	path := pathOf(kind.Segment)
 	if err := c.do(ctx, http.MethodGet, path, nil, &raw); err != nil {
 		return nil, err
 	}
@@ -98,12 +118,12 @@ func (c *Client) List(ctx context.Context, kind contivmodel.Kind) ([]contivmodel
 // Get returns one object of a kind.
 func (c *Client) Get(ctx context.Context, kind contivmodel.Kind, key string) (contivmodel.Object, error) {
 	o := kind.New()
-	return o, c.object(ctx, http.MethodGet, kind, key, nil, o)
+	return o, c.object(ctx, http.MethodGet, kind, key, o)
 }
 
 // Delete removes one object of a kind; a missing one is a fault.NotFound.
 func (c *Client) Delete(ctx context.Context, kind contivmodel.Kind, key string) error {
-	return c.object(ctx, http.MethodDelete, kind, key, nil, nil)
+	return c.object(ctx, http.MethodDelete, kind, key, nil)
 }
 
 // InspectRaw returns the JSON of an inspect answer as the server wrote it.
@@ -116,11 +136,11 @@ func (c *Client) InspectRaw(ctx context.Context, segment, key string) (json.RawM
 	return raw, err
 }
 
-func (c *Client) object(ctx context.Context, method string, kind contivmodel.Kind, key string, body []byte, result any) error {
+func (c *Client) object(ctx context.Context, method string, kind contivmodel.Kind, key string, result any) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	return c.do(ctx, method, pathOf(kind.Segment, key), body, result)
+	return c.do(ctx, method, pathOf(kind.Segment, key), nil, result)
 }
 
 func kindOf[T any, P pointer[T]]() contivmodel.Kind { return contivmodel.KindOf(P(new(T))) }

@@ -26,6 +26,8 @@ var kindOfStatus = map[int]fault.Kind{
 	http.StatusForbidden:             fault.Denied,
 	http.StatusNotFound:              fault.NotFound,
 	http.StatusConflict:              fault.Conflict,
+	http.StatusGone:                  fault.Conflict,
+	http.StatusPreconditionFailed:    fault.Conflict,
 	http.StatusRequestEntityTooLarge: fault.TooLarge,
 	http.StatusUnprocessableEntity:   fault.MissingReference,
 	http.StatusNotImplemented:        fault.Unsupported,
@@ -34,8 +36,22 @@ var kindOfStatus = map[int]fault.Kind{
 	http.StatusGatewayTimeout:        fault.Unavailable,
 }
 
+// outdated is the text of a refusal because the object has changed since the
+// revision that the request named.
+type outdated string
+
+func (o outdated) Error() string { return string(o) }
+
 // refusal turns an answer that is no success into an error.
 func refusal(resp *http.Response, body []byte) error {
+	err := explained(resp, body)
+	if resp.StatusCode == http.StatusPreconditionFailed {
+		return fault.New(fault.Conflict, "%w", outdated(err.Error()))
+	}
+	return err
+}
+
+func explained(resp *http.Response, body []byte) error {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if media == "application/problem+json" {
 		var p problem

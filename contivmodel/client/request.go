@@ -22,17 +22,46 @@ const maxAnswer = 64 << 20
 // accept asks for errors with a kind; servers that know none ignore it.
 const accept = "application/json, application/problem+json"
 
-// do sends a request to the servers in turn, until one has dealt with it, and
-// decodes the answer into result unless that is nil.
+// request is what is sent; path may end in a query.
+type request struct {
+	method, path string
+	body         []byte
+	header       map[string]string // beside those that every request has
+}
+
+// do sends a request without special headers and decodes the answer into
+// result unless that is nil.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, result any) error {
+	_, err := c.send(ctx, request{method: method, path: path, body: body}, result)
+	return err
+}
+
+// send sends a request to the servers in turn, until one has dealt with it,
+// decodes the answer into result unless that is nil, and returns its header.
+func (c *Client) send(ctx context.Context, req request, result any) (http.Header, error) {
+	var header http.Header
+	err := c.inTurn(ctx, func(base *url.URL) (again bool, err error) {
+		var answer []byte
+		answer, header, again, err = c.attempt(ctx, base, req)
+		if err == nil {
+			err = decode(base, req.path, answer, result)
+		}
+		return again, err
+	})
+	return header, err
+}
+
+// inTurn tries the servers, beginning with the one that answered last, until
+// one succeeds or its failure is final.
+func (c *Client) inTurn(ctx context.Context, try func(base *url.URL) (again bool, err error)) error {
 	first := int(c.current.Load())
 	var failed error
 	for i := range c.bases {
 		at := (first + i) % len(c.bases)
-		answer, again, err := c.attempt(ctx, c.bases[at], method, path, body)
+		again, err := try(c.bases[at])
 		if err == nil {
 			c.current.Store(int32(at))
-			return decode(c.bases[at], path, answer, result)
+			return nil
 		}
 		failed = either(failed, err)
 		if !again || ctx.Err() != nil {
@@ -45,48 +74,65 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, resul
 // attempt sends a request to one server. It tells whether the request may go
 // to another server: always if this one cannot have received it, else only if
 // it changes nothing and the failure is the server's.
-func (c *Client) attempt(ctx context.Context, base *url.URL, method, path string, body []byte) (answer []byte, again bool, err error) {
+func (c *Client) attempt(ctx context.Context, base *url.URL, req request) (answer []byte, header http.Header, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
-	answer, err = c.exchange(ctx, base, method, path, body)
+	answer, header, err = c.exchange(ctx, base, req)
+	again = elsewhere(err) && (req.method == http.MethodGet || !connected.Load())
+	return answer, header, again, err
+}
+
+// elsewhere tells whether another server may do better.
+func elsewhere(err error) bool {
 	kind := fault.KindOf(err)
-	again = kind == fault.Unavailable || kind == fault.NotLeader
-	return answer, again && (method == http.MethodGet || !connected.Load()), err
+	return kind == fault.Unavailable || kind == fault.NotLeader
 }
 
 // exchange sends one request over one connection and reads the whole answer.
-func (c *Client) exchange(ctx context.Context, base *url.URL, method, path string, body []byte) ([]byte, error) {
-	target := base.String() + path
-	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+func (c *Client) exchange(ctx context.Context, base *url.URL, req request) ([]byte, http.Header, error) {
+	resp, err := c.open(ctx, base, req)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%s %s: %w", method, target, err)
-	}
-	req.Header.Set("Accept", accept)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if c.token != "" && base.Scheme == "https" {
-		req.Header.Set("X-Auth-Token", c.token)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, unreachable(base, err)
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, unreachable(base, err)
+		return nil, nil, unreachable(base, err)
 	case len(answer) > maxAnswer:
-		return nil, fault.New(fault.TooLarge, "%s: answer exceeds %d MiB", target, maxAnswer>>20)
+		return nil, nil, fault.New(fault.TooLarge, "%s%s: answer exceeds %d MiB", base, req.path, maxAnswer>>20)
 	case resp.StatusCode != http.StatusOK:
-		return nil, refusal(resp, answer)
+		return nil, nil, refusal(resp, answer)
 	}
-	return answer, nil
+	return answer, resp.Header, nil
+}
+
+// open sends one request and returns the beginning of the answer, whatever its status.
+func (c *Client) open(ctx context.Context, base *url.URL, req request) (*http.Response, error) {
+	target := base.String() + req.path
+	r, err := http.NewRequestWithContext(ctx, req.method, target, bytes.NewReader(req.body))
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%s %s: %w", req.method, target, err)
+	}
+	r.Header.Set("Accept", accept)
+	if req.body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if token := c.tokenFor(base); token != "" && base.Scheme == "https" {
+		r.Header.Set("X-Auth-Token", token)
+	}
+	for name, value := range req.header {
+		r.Header.Set(name, value)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, unreachable(base, err)
+	}
+	return resp, nil
 }
 
 // unreachable says which server cannot be talked to, and why in plain words.

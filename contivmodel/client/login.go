@@ -1,0 +1,29 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Login asks the authenticating proxy for a token. Wrong credentials are a
+// fault.Denied.
+func (c *Client) Login(ctx context.Context, username, password string) (token string, err error) {
+	body, err := json.Marshal(map[string]string{"username": username, "password": password})
+	if err != nil {
+		return "", fault.New(fault.Internal, "login: %w", err)
+	}
+	var answer struct {
+		Token string `json:"token"`
+	}
+	err = c.do(ctx, http.MethodPost, "/api/v1/auth_proxy/login/", body, &answer)
+	switch {
+	case fault.Is(err, fault.Denied):
+		return "", fault.New(fault.Denied, "bad username or password")
+	case err == nil && answer.Token == "":
+		return "", fault.New(fault.Internal, "login: the server sent no token")
+	}
+	return answer.Token, err
+}
