@@ -31,6 +31,7 @@ const (
 	stepDatapath step = "datapath"
 	stepPod      step = "pod interface"
 	stepCheck    step = "check"
+	stepUnknown  step = "internal" // an error nobody marked
 )
 
 // anyKind stands for the kinds a step has no row for.
@@ -74,7 +75,8 @@ var codes = map[step]map[fault.Kind]uint{
 		fault.Invalid: types.ErrInvalidNetworkConfig,
 		anyKind:       codeDatapath,
 	},
-	stepCheck: {anyKind: codeDatapath},
+	stepCheck:   {anyKind: codeDatapath},
+	stepUnknown: {anyKind: codeInternal},
 }
 
 // failure is an error with the step it happened in.
@@ -104,7 +106,7 @@ func cniError(err error) *types.Error {
 	}
 	var f *failure
 	if !errors.As(err, &f) {
-		f = &failure{step: stepRequest, cause: err}
+		f = &failure{step: stepUnknown, cause: err}
 	}
 	if fault.As(err) == nil && isTimeout(err) {
 		return types.NewError(types.ErrTryAgainLater, err.Error(), string(f.step))

@@ -67,7 +67,7 @@ type Attachment struct {
 }
 
 // Attachment is what the request is about.
-func (r *Request) Attachment() Attachment {
+func (r Request) Attachment() Attachment {
 	return Attachment{ContainerID: r.ContainerID, IfName: r.IfName}
 }
 

@@ -37,9 +37,12 @@ type Spec struct {
 	ChecksumInSoftware bool `json:"checksumInSoftware,omitempty"`
 }
 
-// txChecksum is the kernel's name of the feature that leaves checksums to the
-// device; segmentation offload depends on it and goes with it.
-const txChecksum = "tx-checksum-ip-generic"
+// Names the kernel has for the features that leave checksums to the device.
+// Segmentation offload depends on them and goes with them.
+const (
+	txChecksum     = "tx-checksum-ip-generic"
+	txChecksumSCTP = "tx-checksum-sctp"
+)
 
 // Move brings a link of our own namespace into the container's, under its
 // final name, which must be free there. The link stays down.
@@ -171,8 +174,8 @@ func checksumInSoftware(name string) error {
 		return fmt.Errorf("open ethtool socket: %w", err)
 	}
 	defer tool.Close()
-	if err := tool.Change(name, map[string]bool{txChecksum: false}); err != nil {
-		return fmt.Errorf("turn off %s of %s: %w", txChecksum, name, err)
+	if err := tool.Change(name, map[string]bool{txChecksum: false, txChecksumSCTP: false}); err != nil {
+		return fmt.Errorf("turn off checksum offload of %s: %w", name, err)
 	}
 	return nil
 }

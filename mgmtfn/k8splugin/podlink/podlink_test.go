@@ -1,0 +1,158 @@
+package podlink_test
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func TestMain(m *testing.M) { os.Exit(fakenode.Isolate(m)) }
+
+func host(t *testing.T, command ...string) {
+	t.Helper()
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", command, err, out)
+	}
+}
+
+// connect makes a veth pair and moves one end into a new namespace.
+func connect(t *testing.T, name string) (*podlink.Namespace, string) {
+	t.Helper()
+	path := fakenode.NewNamespace(t)
+	n, err := podlink.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	host(t, "ip", "link", "add", "v"+name, "type", "veth", "peer", "name", name)
+	host(t, "ip", "link", "set", "v"+name, "up")
+	if err := n.Move(name, "eth0"); err != nil {
+		t.Fatal(err)
+	}
+	return n, path
+}
+
+func TestTheInterfaceIsAsSpecified(t *testing.T) {
+	n, path := connect(t, "p1")
+	spec := podlink.Spec{
+		Name: "eth0", MAC: "02:02:0a:00:00:02", MTU: 1400,
+		Addresses:          []netip.Prefix{netip.MustParsePrefix("10.0.0.2/24"), netip.MustParsePrefix("fd00::2/64")},
+		Gateways:           []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("fd99::1")}, // off the subnets
+		ChecksumInSoftware: true,
+	}
+	gateways, err := n.Configure(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(gateways) != 2 {
+		t.Errorf("gateways %v", gateways)
+	}
+	if err := n.Check(spec); err != nil {
+		t.Errorf("Check finds: %v", err)
+	}
+	for _, look := range []struct {
+		command string
+		want    string
+	}{
+		{"ip link show eth0", "mtu 1400"},
+		{"ip link show eth0", "link/ether 02:02:0a:00:00:02"},
+		{"ip -4 addr show eth0", "inet 10.0.0.2/24 brd"},
+		{"ip -6 addr show eth0", "inet6 fd00::2/64 scope global nodad"},
+		{"ip -4 route", "default via 192.0.2.1 dev eth0 onlink"},
+		{"ip -6 route", "default via fd99::1 dev eth0"},
+		{"ethtool -k eth0", "tx-checksum-ip-generic: off"},
+		{"ethtool -k eth0", "tx-checksum-sctp: off"},
+		{"ethtool -k eth0", "tx-tcp-segmentation: off"},
+	} {
+		if got := fakenode.InNamespace(t, path, strings.Fields(look.command)...); !strings.Contains(got, look.want) {
+			t.Errorf("%s: %q is missing in\n%s", look.command, look.want, got)
+		}
+	}
+	if got := fakenode.InNamespace(t, path, "ip", "-6", "addr", "show", "dev", "eth0", "tentative"); strings.Contains(got, "fd00::2") {
+		t.Errorf("the address waits for the test for duplicates:\n%s", got)
+	}
+}
+
+func TestOffloadsStayWithoutUserspaceDatapath(t *testing.T) {
+	n, path := connect(t, "p2")
+	_, err := n.Configure(podlink.Spec{Name: "eth0", MAC: "02:02:0a:00:00:03", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fakenode.InNamespace(t, path, "ethtool", "-k", "eth0"); !strings.Contains(got, "tx-checksum-ip-generic: on") {
+		t.Error(got)
+	}
+}
+
+func TestWhatCannotBeDoneIsNamed(t *testing.T) {
+	n, path := connect(t, "p3")
+	if err := n.Move("nolink", "eth1"); err == nil || !strings.Contains(err.Error(), "nolink") {
+		t.Errorf("a link that is not there: %v", err)
+	}
+	if err := n.Check(podlink.Spec{Name: "eth7"}); err == nil || !strings.Contains(err.Error(), "eth7 is missing in "+path) {
+		t.Errorf("an interface that is not there: %v", err)
+	}
+	for what, spec := range map[string]podlink.Spec{
+		"eth7":  {Name: "eth7"},
+		"MTU":   {Name: "eth0", MAC: "02:02:0a:00:00:03", MTU: 1 << 20},
+		"02:xx": {Name: "eth0", MAC: "02:xx"},
+		"route": {Name: "eth0", MAC: "02:02:0a:00:00:03", Gateways: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
+	} {
+		if _, err := n.Configure(spec); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%+v: %v, want %q in it", spec, err, what)
+		}
+	}
+	for path, kind := range map[string]fault.Kind{
+		"/nowhere": fault.NotFound, "/etc/passwd": fault.Invalid, "/proc/thread-self/ns/mnt": fault.Invalid, "": fault.NotFound,
+	} {
+		if _, err := podlink.Open(path); !fault.Is(err, kind) {
+			t.Errorf("open %q: %v, want %v", path, err, kind)
+		}
+	}
+}
+
+func TestNoGoroutineEndsUpInAContainersNamespace(t *testing.T) {
+	n, _ := connect(t, "p4")
+	own, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			if err := n.Check(podlink.Spec{Name: "eth7"}); err == nil {
+				t.Error("eth7 was found")
+			}
+			if at, err := os.Readlink("/proc/thread-self/ns/net"); err != nil || at != own {
+				t.Errorf("goroutine in namespace %s (%v), process in %s", at, err, own)
+			}
+		})
+	}
+	group.Wait()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	strays := 0
+	for _, task := range tasks {
+		if at, err := os.Readlink("/proc/self/task/" + task.Name() + "/ns/net"); err == nil && at != own {
+			strays++
+		}
+	}
+	// The thread the test made the namespace on may be the first of the
+	// process, which the Go runtime cannot end.
+	if strays > 1 {
+		t.Errorf("%d threads are in another namespace", strays)
+	}
+}

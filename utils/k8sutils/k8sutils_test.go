@@ -1,0 +1,91 @@
+package k8sutils
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func TestTheFileIsReadWithItsDefaults(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "contiv.json")
+	if _, err := Load(path); !fault.Is(err, fault.NotFound) {
+		t.Errorf("without a file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(`{"K8S_API_SERVER": "https://10.0.0.1:6443", "K8S_CA": "/ca", "K8S_TOKEN": "x", "OTHER": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	want := Config{APIServer: "https://10.0.0.1:6443", CAFile: "/ca", Token: "x", ServiceSubnet: "10.254.0.0/16", TokenFile: serviceAccountToken}
+	if err != nil || c != want {
+		t.Errorf("%+v, %v; want %+v", c, err, want)
+	}
+}
+
+func TestEveryViolationIsReported(t *testing.T) {
+	for text, fields := range map[string][]string{
+		`{`:                                   {"unexpected end"},
+		`{}`:                                  {"K8S_API_SERVER"},
+		`{"K8S_API_SERVER": "10.0.0.1:6443"}`: {"K8S_API_SERVER"},
+		`{"K8S_API_SERVER": "https://a"}`:     {"K8S_CA"},
+		`{"K8S_API_SERVER": "ftp://a", "K8S_CERT": "c", "SVC_SUBNET": "x"}`: {"K8S_API_SERVER", "K8S_KEY", "SVC_SUBNET"},
+	} {
+		_, err := Parse([]byte(text))
+		for _, field := range fields {
+			if err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("%s: %v, want %s in it", text, err, field)
+			}
+		}
+	}
+}
+
+func TestAMissingCAIsAnError(t *testing.T) {
+	_, err := Config{APIServer: "https://10.0.0.1", CAFile: "/nowhere", Token: "x"}.Client()
+	if err == nil || !strings.Contains(err.Error(), "K8S_CA") {
+		t.Errorf("client: %v", err)
+	}
+}
+
+func TestTheTokenComesFromTheFileUnlessThereIsOne(t *testing.T) {
+	seen := make(chan string, 1)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte(`{"kind": "Pod", "apiVersion": "v1"}`))
+	}))
+	t.Cleanup(api.Close)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string]Config{
+		"Bearer from-file":   {APIServer: api.URL, TokenFile: file},
+		"Bearer from-config": {APIServer: api.URL, TokenFile: file, Token: "from-config"},
+	} {
+		client, err := c.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.CoreV1().Pods("shop").Get(t.Context(), "web-0", metav1.GetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-seen; got != want {
+			t.Errorf("authorization %q, want %q", got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"K8S_API_SERVER": "https://[::1]:6443", "K8S_CA": "/ca", "SVC_SUBNET": "10.0.0.0/8"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if c, err := Parse(data); err == nil && (c.APIServer == "" || c.ServiceSubnet == "") {
+			t.Errorf("accepted %+v", c)
+		}
+	})
+}
