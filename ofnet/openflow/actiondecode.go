@@ -35,7 +35,6 @@ func niciraAction(subtype uint16, d *decoder, depth int) (Action, error) {
 		s := d.subfield()
 		return Load{s.Field, s.Ofs, s.Bits, d.u64()}, nil
 	case nxRegLoadMasked:
-		d.skip(6)
 		return SetField{d.field()}, nil
 	case nxMultipath:
 		return d.multipath(), nil

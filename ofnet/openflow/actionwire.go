@@ -142,10 +142,7 @@ func (a SetField) encode(e *encoder) {
 		e.action(actSetField, func() { e.field(a.FieldMatch) })
 		return
 	}
-	e.nicira(nxRegLoadMasked, func() {
-		e.zeros(6)
-		e.field(a.FieldMatch)
-	})
+	e.nicira(nxRegLoadMasked, func() { e.field(a.FieldMatch) })
 }
 
 func (a Load) encode(e *encoder) {

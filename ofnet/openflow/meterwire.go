@@ -43,11 +43,18 @@ func (d *decoder) meterMod() Message {
 	return m
 }
 
-// meter reads one entry of a meter configuration, which is all there is.
+// meter reads one entry of a meter configuration, which is all there is. Where
+// no burst was asked for the switch reports one of its own making; it is left
+// out, so that what was written is what is read.
 func (d *decoder) meter() Meter {
 	d.skip(2)
 	m := Meter{Flags: MeterFlags(d.u16()), ID: d.u32()}
 	m.Bands = d.bands()
+	if m.Flags&MeterBurst == 0 {
+		for i := range m.Bands {
+			m.Bands[i].Burst = 0
+		}
+	}
 	return m
 }
 

@@ -84,7 +84,7 @@ const portNameSize = 16
 
 func (e *encoder) port(p Port) {
 	var text [portNameSize]byte
-	copy(text[:portNameSize-1], p.Name)
+	copy(text[:], p.Name)
 	e.u32(p.No)
 	e.zeros(4)
 	e.raw(p.MAC[:])
