@@ -320,3 +320,27 @@ func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) {
 	}
 	resign(t, term)
 }
+
+func TestACandidateWhoseKeyWasRemovedStandsAgain(t *testing.T) {
+	db := newDB(t)
+	ctx := context.Background()
+	first := campaign(t, db, "a", 10*time.Second)
+	elected := make(chan *Term)
+	go func() { elected <- campaign(t, db, "b", 10*time.Second) }()
+	eventually(t, 5*time.Second, "b queues", func() bool {
+		kvs, _, err := db.List(ctx, LockKey(lock)+"/")
+		for _, kv := range kvs {
+			if string(kv.Value) == "b" {
+				del(t, db, kv.Key)
+				return true
+			}
+		}
+		return err != nil
+	})
+	resign(t, first)
+	second := <-elected
+	if _, ok, err := db.Txn(ctx, Txn{If: []Guard{second.Fence()}}); err != nil || !ok {
+		t.Errorf("leads without its candidate key: %v", err)
+	}
+	resign(t, second)
+}
