@@ -1,0 +1,159 @@
+// Package manifest reads and writes objects as documents for people:
+//
+//	kind: rule
+//	metadata:
+//	  tenant: blue
+//	  policy: shop
+//	  name: web-in
+//	spec:
+//	  direction: in
+//	  protocol: tcp
+//	  port: 80
+//	  action: allow
+//
+// Metadata holds the fields that make the key: the last one is the name, the
+// others are called by what they name. Spec holds the rest, with the names of
+// the REST interface. Nothing here knows an object: the declarations of
+// contivmodel say which fields there are.
+//
+// Read also takes what the REST interface and "netctl ... -o json" write:
+// objects without kind, whose fields tell what they are, lists of objects, and
+// answers of inspect.
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// document is the written form of an object.
+type document struct {
+	Kind     string            `json:"kind"`
+	Metadata map[string]string `json:"metadata"`
+	Spec     map[string]any    `json:"spec,omitempty"`
+}
+
+// FromObject returns the document of an object, ready to be encoded. Links and
+// empty fields are left out.
+func FromObject(o contivmodel.Object) any {
+	kind := contivmodel.KindOf(o)
+	doc := document{Kind: kind.Type, Metadata: map[string]string{}, Spec: map[string]any{}}
+	for _, f := range kind.Fields {
+		switch {
+		case f.KeyPart > 0:
+			doc.Metadata[metadataName(kind, f)] = fmt.Sprint(f.Value(o))
+		case !f.Empty(o):
+			doc.Spec[f.Name] = f.Value(o)
+		}
+	}
+	return doc
+}
+
+// YAML returns the document of an object as text.
+func YAML(o contivmodel.Object) ([]byte, error) { return yaml.Marshal(FromObject(o)) }
+
+// metadataName is what a field of the key is called in metadata.
+func metadataName(kind contivmodel.Kind, f contivmodel.Field) string {
+	if f.KeyPart == len(kind.KeyFields()) {
+		return "name"
+	}
+	return strings.TrimSuffix(f.Name, "Name")
+}
+
+// ignored are members that say something to other readers.
+var ignored = map[string]bool{
+	"apiVersion": true, "labels": true, "annotations": true, // as other tools write documents
+	"key": true, "links": true, "link-sets": true, // the server's to make
+}
+
+// fields collects the members of a document as fields of its kind.
+type fields struct {
+	kind   contivmodel.Kind
+	values map[string]any // by name of the field
+}
+
+// metadata takes the members that make the key.
+func (f *fields) metadata(members map[string]any) error {
+	var known []string
+	for _, field := range f.kind.KeyFields() {
+		name := metadataName(f.kind, field)
+		known = append(known, name)
+		if value, ok := members[name]; ok {
+			f.values[field.Name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(known, name) && !ignored[name] {
+			return unknown(f.kind, "metadata", name, known)
+		}
+	}
+	return nil
+}
+
+// spec takes the members that are fields by their own name.
+func (f *fields) spec(members map[string]any) error {
+	var known []string
+	for _, field := range f.kind.Fields {
+		known = append(known, field.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		switch {
+		case slices.Contains(known, name):
+			f.values[name] = members[name]
+		case !ignored[name]:
+			return unknown(f.kind, "spec", name, known)
+		}
+	}
+	return nil
+}
+
+// object makes the object of the fields. YAML takes 1 and yes for what they
+// look like; where the field is a text, they are taken as texts.
+func (f *fields) object(tenant string) (contivmodel.Object, error) {
+	if owner := f.kind.KeyFields()[0]; owner.Name == "tenantName" && metadataName(f.kind, owner) != "name" && f.values[owner.Name] == nil {
+		f.values[owner.Name] = tenant
+	}
+	for _, field := range f.kind.Fields {
+		if value, ok := f.values[field.Name]; ok && value != nil {
+			f.values[field.Name] = asText(field, value)
+		}
+	}
+	body, err := json.Marshal(f.values)
+	if err != nil {
+		return nil, err
+	}
+	o, err := f.kind.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	for _, field := range f.kind.KeyFields() {
+		if field.Empty(o) {
+			return nil, fmt.Errorf("%s without metadata.%s", f.kind.Type, metadataName(f.kind, field))
+		}
+	}
+	o.SetKey(o.ModelKey())
+	return o, nil
+}
+
+// decodeAll decodes JSON values that follow each other, keeping numbers as they are written.
+func decodeAll(text []byte) ([]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var values []any
+	for decoder.More() {
+		var value any
+		if err := decoder.Decode(&value); err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
