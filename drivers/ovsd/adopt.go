@@ -20,22 +20,33 @@ func (d *Driver) adoptLinks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	used := usedNumbers(d.db)
 	for _, end := range ends {
-		if used[end.number] || d.numbers.busy(end.number) {
-			continue
-		}
-		log := d.log.WithField("link", end.name).WithField("endpoint", end.endpointID)
-		if _, taken := d.db.portOf(end.endpointID); taken || end.endpointID == "" {
-			log.Info("unused link removed")
-			err = d.links.remove(end.name)
-		} else {
-			log.Info("link without a port: port made anew")
-			_, _, err = d.insertPort(ctx, end.endpointID, end.name, end.number)
-		}
-		if err != nil {
+		if err := d.adopt(ctx, end); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (d *Driver) adopt(ctx context.Context, end owned) error {
+	unlock, free := d.busy.tryLock(end.endpointID)
+	if !free {
+		return nil // AddPort or RemovePort is at it
+	}
+	defer unlock()
+	if d.numbers.busy(end.number) || d.db.hasInterface(end.name) {
+		return nil // being made, or complete
+	}
+	// The list of links is older than the lock.
+	if _, there, err := d.links.mtu(end.name); err != nil || !there {
+		return err
+	}
+	log := d.log.WithField("link", end.name).WithField("endpoint", end.endpointID)
+	if _, other := d.db.portOf(end.endpointID); other || end.endpointID == "" {
+		log.Info("unused link removed")
+		return d.links.remove(end.name)
+	}
+	log.Info("link without a port: port made anew")
+	_, _, err := d.insertPort(ctx, end.endpointID, end.name, end.number)
+	return err
 }

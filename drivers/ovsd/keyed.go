@@ -15,27 +15,40 @@ type keyed struct {
 // lock waits for the key; unlock gives it back.
 func (k *keyed) lock(ctx context.Context, key string) (unlock func(), err error) {
 	for {
-		k.mu.Lock()
-		if k.held == nil {
-			k.held = map[string]chan struct{}{}
+		unlock, holder := k.take(key)
+		if holder == nil {
+			return unlock, nil
 		}
-		other, busy := k.held[key]
-		if !busy {
-			mine := make(chan struct{})
-			k.held[key] = mine
-			k.mu.Unlock()
-			return func() {
-				k.mu.Lock()
-				defer k.mu.Unlock()
-				delete(k.held, key)
-				close(mine)
-			}, nil
-		}
-		k.mu.Unlock()
 		select {
-		case <-other:
+		case <-holder:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// tryLock takes the key if it is free.
+func (k *keyed) tryLock(key string) (unlock func(), free bool) {
+	unlock, holder := k.take(key)
+	return unlock, holder == nil
+}
+
+// take takes the key, or returns what its holder will close.
+func (k *keyed) take(key string) (unlock func(), holder <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if other, held := k.held[key]; held {
+		return nil, other
+	}
+	if k.held == nil {
+		k.held = map[string]chan struct{}{}
+	}
+	mine := make(chan struct{})
+	k.held[key] = mine
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.held, key)
+		close(mine)
+	}, nil
 }

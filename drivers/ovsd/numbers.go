@@ -36,35 +36,24 @@ func (n *numbers) take(db *database) (uint32, error) {
 	used := usedNumbers(db)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.taken == nil {
+		n.taken = map[uint32]bool{}
+	}
 	for range lastNumber {
 		n.last = n.last%lastNumber + 1
 		if !used[n.last] && !n.taken[n.last] {
-			n.reserve(n.last)
+			n.taken[n.last] = true
 			return n.last, nil
 		}
 	}
 	return 0, fault.New(fault.Exhausted, "port numbers 1 to %d: all in use", lastNumber)
 }
 
-// hold reserves the number of a link that is about to go.
-func (n *numbers) hold(number uint32) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.reserve(number)
-}
-
-// busy tells whether somebody is making or removing the link of a number.
+// busy tells whether somebody is making the link of a number.
 func (n *numbers) busy(number uint32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.taken[number]
-}
-
-func (n *numbers) reserve(number uint32) {
-	if n.taken == nil {
-		n.taken = map[uint32]bool{}
-	}
-	n.taken[number] = true
 }
 
 // release ends a reservation.

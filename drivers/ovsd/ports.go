@@ -42,14 +42,14 @@ func (d *Driver) addPort(ctx context.Context, endpointID string) (drivers.Port, 
 		return drivers.Port{}, err
 	}
 	defer done()
+	if err := d.waitReady(ctx); err != nil {
+		return drivers.Port{}, err
+	}
 	unlock, err := d.busy.lock(ctx, endpointID)
 	if err != nil {
 		return drivers.Port{}, err
 	}
 	defer unlock()
-	if err := d.waitReady(ctx); err != nil {
-		return drivers.Port{}, err
-	}
 	port, found, err := d.findPort(ctx, endpointID)
 	if found || err != nil {
 		return port, err
@@ -212,25 +212,20 @@ func (d *Driver) removePort(ctx context.Context, endpointID string) error {
 		return err
 	}
 	defer done()
+	if err := d.waitReady(ctx); err != nil {
+		return err
+	}
 	unlock, err := d.busy.lock(ctx, endpointID)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := d.waitReady(ctx); err != nil {
-		return err
-	}
 	if !d.db.client.Connected() {
 		return fault.New(fault.Unavailable, "database of the switch cannot be reached")
 	}
 	have, ok := d.db.portOf(endpointID)
 	if !ok {
 		return d.removeLinksOf(endpointID)
-	}
-	if number, ok := hostLinkNumber(have.link.Name); ok {
-		// A link without a port must not be taken for one that lost it.
-		d.numbers.hold(number)
-		defer d.numbers.release(number)
 	}
 	return errors.Join(d.deletePort(ctx, have), d.links.remove(have.link.Name))
 }

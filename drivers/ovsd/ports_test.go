@@ -114,6 +114,34 @@ func TestFiftyConcurrentAddsGetFiftyPorts(t *testing.T) {
 	}
 }
 
+func TestPortsBeingMadeAreNotTakenForLostOnes(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true})
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
+		atOnce(40, func(i int) {
+			id := fmt.Sprint("web.blue-", i)
+			if _, err := r.AddPort(patience(t), id); err != nil {
+				t.Error(err)
+			}
+			if err := r.RemovePort(patience(t), id); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	// Each correction of the bridge looks for links without a port.
+	for range 10 {
+		n.Vsctl("--no-wait", "set", "Bridge", bridge, "fail_mode=standalone")
+		eventually(t, "fail mode is back", func() bool { return n.column("Bridge", bridge, "fail_mode") == "secure" })
+	}
+	all.Wait()
+	if got := n.links(); len(got) != 0 || len(r.Ports()) != 0 {
+		t.Errorf("left: %v, %v", got, r.Ports())
+	}
+}
+
 func atOnce(count int, work func(i int)) {
 	var all sync.WaitGroup
 	for i := range count {
@@ -129,7 +157,6 @@ func TestNamesInUseAreSkipped(t *testing.T) {
 	n.AddBridge("br-other")
 	n.Vsctl("add-port", "br-other", "vvport3", "--", "set", "Interface", "vvport3", "type=internal")
 	r := n.start()
-	n.Vsctl("set", "Interface", "vxif0", "external_ids:x=y") // a change that is nobody's concern
 	if port := r.add("web.blue-1"); port.HostLink != "vvport4" {
 		t.Errorf("port %+v", port)
 	}

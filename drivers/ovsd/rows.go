@@ -117,6 +117,12 @@ func (db *database) portOf(endpointID string) (attached, bool) {
 	return attached{}, false
 }
 
+// hasInterface tells whether a link is in any bridge.
+func (db *database) hasInterface(name string) bool {
+	_, ok := db.interfaces.Find(func(i interfaceRow) bool { return i.Name == name })
+	return ok
+}
+
 // tunnel finds our tunnel port.
 func (db *database) tunnel() (attached, bool) {
 	for _, a := range db.attachedPorts() {
