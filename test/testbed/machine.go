@@ -74,9 +74,12 @@ func startMachine(ctx context.Context, name, dir string, detach bool) (_ *machin
 	return m, nil
 }
 
-// Command prepares a command to run on the machine. A done context kills it.
+// Command prepares a command to run on the machine. A done context kills it
+// and what it started: nsenter forks, so the signal goes to the whole group.
 func (m *machine) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "nsenter", append(m.enter(), args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }

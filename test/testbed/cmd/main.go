@@ -119,6 +119,7 @@ func shell(ctx context.Context, c *cli.Command) error {
 		}
 		cmd := n.Command(ctx, append([]string{"env", "PATH=" + bed.Bin + ":" + os.Getenv("PATH")}, run...)...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.SysProcAttr = nil // a shell must stay in the terminal's foreground group
 		err := cmd.Run()
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
