@@ -1,0 +1,106 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+func putTxn(key, value string) objdb.Txn {
+	return objdb.Txn{Puts: []objdb.KV{{Key: key, Value: []byte(value)}}}
+}
+
+func TestBadBodiesAreRefusedWithTheirCause(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", web)
+	huge := `{"tenantName":"` + strings.Repeat("x", 10<<20) + `"}`
+	b.refuseAll([]refusal{
+		{"POST", "tenants/x", huge, "request body too large: the limit is 1048576 bytes", 413, "too-large"},
+		{"POST", mastercfg.CreateEndpointPath, huge, "request body too large: the limit is 1048576 bytes", 413, "too-large"},
+		{"POST", mastercfg.CreateEndpointPath, `{"TenantName":7}`, `field "TenantName" takes no number`, 400, "malformed"},
+		{"POST", mastercfg.CreateEndpointPath, `{"ConfigEP":{"Container":["x"]}}`, `field "ConfigEP.Container" takes no array`, 400, "malformed"},
+		{"POST", mastercfg.CreateEndpointPath, ``, "request body is not JSON: unexpected end of JSON input", 400, "malformed"},
+		{"POST", "tenants/x", `{"tenantName":7}`, "tenant: field tenantName takes no number", 400, "malformed"},
+		{"POST", "tenants/x", `[]`, "tenant: a JSON object wanted, array given", 400, "malformed"},
+		{"POST", "networks/blue:n", `{"pktTag":"7"}`, "network: field pktTag takes no string", 400, "malformed"},
+	})
+	for _, body := range []string{"", "{", "nonsense", "\x00\xff"} {
+		if code, answer, _ := b.do("POST", "tenants/x", body); code != 500 || !strings.Contains(answer, "not JSON") {
+			t.Errorf("%q: %d %s", body, code, answer)
+		}
+	}
+}
+
+func TestUnknownPathsAndMethodsAreToldApart(t *testing.T) {
+	b := ready(t)
+	for _, path := range []string{"/", "/nope", "/api/v1/", "/api/v1/nopes/", "/api/v1/nopes/x/", "/api/v1/inspect/nopes/x/", "/api/v1/endpoints/",
+		"/api/v1/tenants/a/b/", "/api/v1/tenants/a%2Fb/", "/plugin/nope"} {
+		if code, answer, _ := b.do("GET", path, ""); code != 404 || answer != "404 page not found" {
+			t.Errorf("%s: %d %s", path, code, answer)
+		}
+	}
+	for path, allow := range map[string]string{
+		"/api/v1/tenants/":              "GET, HEAD",
+		"/api/v1/tenants/blue/":         "DELETE, GET, HEAD, POST, PUT",
+		"/api/v1/inspect/tenants/blue/": "GET, HEAD",
+		"/plugin/createEndpoint":        "POST",
+		"/version":                      "GET, HEAD",
+	} {
+		code, _, header := b.do("PATCH", path, "")
+		if code != http.StatusMethodNotAllowed || header.Get("Allow") != allow {
+			t.Errorf("%s: %d, Allow %q, want %q", path, code, header.Get("Allow"), allow)
+		}
+	}
+	if code, _, header := b.do("GET", "/api/v1//tenants/", ""); code != 301 || header.Get("Location") != "/api/v1/tenants/" {
+		t.Errorf("unclean path: %d to %s", code, header.Get("Location"))
+	}
+	for _, path := range []string{"/api/v1/tenants", "/api/v1/tenants/", "/api/v1/tenants/blue", "/api/v1/tenants/blue/", "/version", "/version/"} {
+		if code, answer, _ := b.do("GET", path, ""); code != 200 {
+			t.Errorf("%s: %d %s", path, code, answer)
+		}
+	}
+	if code, answer, _ := b.do("HEAD", "/api/v1/tenants/", ""); code != 200 || answer != "" {
+		t.Errorf("HEAD: %d %q", code, answer)
+	}
+}
+
+func TestPluginRoutesTakeAnyContentType(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", web)
+	for i, contentType := range []string{"", "application/json", "application/json; charset=utf-8", "application/x-www-form-urlencoded"} {
+		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath,
+			`{"tenantname":"blue","NETWORKNAME":"web","configEP":{"container":"c`+string(rune('0'+i))+`"}}`, "Content-Type", contentType)
+		if code != 200 {
+			t.Errorf("%q: %d %s", contentType, code, answer)
+		}
+	}
+}
+
+func TestCorruptValuesAreReportedAndTheRestGoesOn(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", web)
+	b.ok("POST", "networks/blue:bad", `{"tenantName":"blue","networkName":"bad","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	b.store(mastercfg.NetworkPrefix+"bad.blue", `{"id":7`)
+	b.store(mastercfg.EndpointPrefix+"junk", `[]`)
+	before := storetest.Dump(t, b.db)
+	code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"bad","ConfigEP":{"Container":"x"}}`)
+	if code != 500 || !strings.Contains(answer, "key /contiv.io/state/nets/bad.blue: corrupt value") {
+		t.Errorf("%d %s", code, answer)
+	}
+	if diff := cmp.Diff(before, storetest.Dump(t, b.db)); diff != "" {
+		t.Error(diff)
+	}
+	b.endpoint("blue", "web", "", "c1")
+	b.ok("GET", "inspect/networks/blue:web", "")
+	b.ok("GET", "inspect/endpoints/c1", "")
+	b.store(mastercfg.ModelKey("tenant", "junk"), `"`)
+	if got := b.ok("GET", "tenants", ""); strings.Contains(got, "junk") {
+		t.Errorf("list %s", got)
+	}
+}

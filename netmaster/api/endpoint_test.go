@@ -1,0 +1,315 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// request is a createEndpoint for a container of the network blue:web.
+func request(container string, ep mastercfg.ConfigEP) mastercfg.CreateEndpointRequest {
+	ep.Container, ep.Host = container, "h1"
+	return mastercfg.CreateEndpointRequest{TenantName: "blue", NetworkName: "web", ConfigEP: ep}
+}
+
+func create(b *bench, container string, ep mastercfg.ConfigEP) (mastercfg.CfgEndpointState, string) {
+	b.Helper()
+	answer, failure := tryPlug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, request(container, ep))
+	return answer.EndpointConfig, failure
+}
+
+// counts are the counters of the network web.blue and its group front:blue.
+func counts(b *bench) [3]int {
+	n := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue")
+	g := record[mastercfg.EndpointGroupState](b, mastercfg.EndpointGroupPrefix+"front:blue")
+	return [3]int{n.EpCount, n.EpAddrCount, g.EpCount}
+}
+
+func withGroup(t testing.TB) *bench {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", `{"tenantName":"blue","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24","gateway":"10.7.0.254",`+
+		`"ipv6Subnet":"2001:db8::/64","ipv6Gateway":"2001:db8::1"}`)
+	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web"}`)
+	return b
+}
+
+func TestEndpointGetsAddressesOfBothFamiliesAndItsGroup(t *testing.T) {
+	b := withGroup(t)
+	got := b.endpoint("blue", "web", "front", "c1")
+	want := mastercfg.CfgEndpointState{ID: "web.blue-c1", NetID: "web.blue", EndpointID: "c1", ServiceName: "front", EndpointGroupID: 1,
+		EndpointGroupKey: "front:blue", IPAddress: "10.7.0.1", IPv6Address: "2001:db8::2", MacAddress: "02:02:0a:07:00:01", HomingHost: "h1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, record[mastercfg.CfgEndpointState](b, mastercfg.EndpointPrefix+"web.blue-c1")); diff != "" {
+		t.Error(diff)
+	}
+	if got := counts(b); got != [3]int{1, 2, 1} {
+		t.Errorf("counters %v", got)
+	}
+	b.noEndpoint("blue", "web", "c1")
+	if got := counts(b); got != [3]int{0, 0, 0} {
+		t.Errorf("counters %v", got)
+	}
+	n := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue")
+	if diff := cmp.Diff(map[string]bool{"::1": true}, n.IPv6AllocMap); diff != "" {
+		t.Errorf("IPv6 addresses taken: %s", diff)
+	}
+}
+
+func TestCreateEndpointIsIdempotentByContainer(t *testing.T) {
+	b := withGroup(t)
+	first := b.endpoint("blue", "web", "front", "c1")
+	before := storetest.Dump(t, b.db)
+	again, failure := create(b, "c1", mastercfg.ConfigEP{IPAddress: "10.7.0.99", ServiceName: "none"})
+	if diff := cmp.Diff(first, again); failure != "" || diff != "" {
+		t.Errorf("%s %s", failure, diff)
+	}
+	if diff := cmp.Diff(before, storetest.Dump(t, b.db)); diff != "" {
+		t.Errorf("the second create left a trace: %s", diff)
+	}
+}
+
+func TestEndpointWithoutAContainerIsNamedAfterItsHost(t *testing.T) {
+	b := withGroup(t)
+	if ep, failure := create(b, "", mastercfg.ConfigEP{}); failure != "" || ep.ID != "h1-native-intf" {
+		t.Errorf("%+v %s", ep, failure)
+	}
+}
+
+func TestEndpointRefusals(t *testing.T) {
+	b := withGroup(t)
+	b.ok("POST", "networks/blue:other", `{"tenantName":"blue","networkName":"other","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	b.ok("POST", "endpointGroups/blue:back", `{"tenantName":"blue","groupName":"back","networkName":"other"}`)
+	b.ok("POST", "endpointGroups/blue:pool", `{"tenantName":"blue","groupName":"pool","networkName":"web","ipPool":"10.7.0.50-10.7.0.51"}`)
+	b.endpoint("blue", "web", "", "c1")
+	create := func(members string) string {
+		return `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h1",` + members + `"Y":0}}`
+	}
+	path := mastercfg.CreateEndpointPath
+	b.refuseAll([]refusal{
+		{"POST", path, strings.Replace(create(""), "web", "none", 1),
+			"endpoint x: key not found: /contiv.io/state/nets/none.blue", 422, "missing-reference"},
+		{"POST", path, create(`"ServiceName":"none",`), "endpoint x: key not found: /contiv.io/state/endpointGroups/none:blue", 422, "missing-reference"},
+		{"POST", path, create(`"ServiceName":"back",`), "endpoint group back:blue belongs to network other, not to web", 400, "invalid"},
+		{"POST", path, create(`"IPAddress":"10.7.0.1",`), "requested address 10.7.0.1 is used by endpoint web.blue-c1", 409, "conflict"},
+		{"POST", path, create(`"IPAddress":"10.7.0.254",`), "requested address 10.7.0.254 is reserved or out of range in subnet 10.7.0.0/24", 409, "conflict"},
+		{"POST", path, create(`"IPAddress":"10.7.0.50",`), "requested address 10.7.0.50 is reserved by endpoint group pool:blue", 409, "conflict"},
+		{"POST", path, create(`"IPAddress":"10.7.0.60","ServiceName":"pool",`), "requested address 10.7.0.60 is reserved or out of range in pool 10.7.0.50-10.7.0.51", 409, "conflict"},
+		{"POST", path, create(`"IPAddress":"10.9.0.1",`), "hostIP 10.9.0.1 is exceeding beyond subnet 10.7.0.0/24, hostID 131073", 400, "invalid"},
+		{"POST", path, create(`"IPAddress":"ten",`), "requested address ten is not an IP address", 400, "invalid"},
+		{"POST", path, create(`"IPv6Address":"2001:db8::1",`), "requested ipv6 address 2001:db8::1 is not available in subnet 2001:db8::/64", 409, "conflict"},
+		{"POST", path, create(`"IPv6Address":"2001:db9::1",`), "ipv6 address 2001:db9::1 is not in subnet 2001:db8::/64", 400, "invalid"},
+		{"POST", path, strings.Replace(create(`"IPv6Address":"2001:db8::9",`), "web", "other", 1), "subnet length 0 is invalid: network other.blue has no ipv6 subnet", 400, "invalid"},
+		{"POST", path, strings.Replace(create(""), `"x"`, `"a/b"`, 1), `endpoint "a/b": want a container or host name of 1 to 256 bytes without a slash`, 400, "invalid"},
+		{"POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"x"}`,
+			"key not found: /contiv.io/state/eps/web.blue-x", 404, "not-found"},
+	})
+	for _, c := range []string{"p1", "p2"} {
+		b.endpoint("blue", "web", "pool", c)
+	}
+	b.refused("POST", path, create(`"ServiceName":"pool",`), "auto allocation failed - address exhaustion in pool 10.7.0.50-10.7.0.51", 409, "exhausted")
+}
+
+func TestManyClientsNeverGetTheSameAddressAndAFullNetworkSaysSo(t *testing.T) {
+	b := withGroup(t)
+	var mu sync.Mutex
+	seen, failures := map[string]string{}, map[string]int{}
+	var running sync.WaitGroup
+	for client := range 64 {
+		running.Go(func() {
+			for i := range 5 {
+				container := fmt.Sprintf("c%d-%d", client, i)
+				ep, failure := create(b, container, mastercfg.ConfigEP{ServiceName: "front"})
+				mu.Lock()
+				switch other := seen[ep.IPAddress]; {
+				case failure != "":
+					failures[failure]++
+				case other != "":
+					t.Errorf("%s went to %s and %s", ep.IPAddress, other, container)
+				default:
+					seen[ep.IPAddress] = container
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	// 256 addresses without the first, the last and the gateway.
+	const room = 253
+	want := map[string]int{"auto allocation failed - address exhaustion in subnet 10.7.0.0/24": 64*5 - room}
+	if diff := cmp.Diff(want, failures); diff != "" || len(seen) != room {
+		t.Errorf("%d addresses, failures: %s", len(seen), diff)
+	}
+	if got := counts(b); got != [3]int{room, 2 * room, room} {
+		t.Errorf("counters %v", got)
+	}
+}
+
+func TestDockerAllocatesFirstAndNamesTheAddressThen(t *testing.T) {
+	b := withGroup(t)
+	alloc := func(req mastercfg.AllocAddressRequest) (string, string) {
+		answer, failure := tryPlug[mastercfg.AllocAddressResponse](b, mastercfg.AllocAddressPath, req)
+		return answer.IPv4Address, failure
+	}
+	addr, failure := alloc(mastercfg.AllocAddressRequest{NetworkID: "web.blue"})
+	if failure != "" || addr != "10.7.0.1/24" {
+		t.Fatal(addr, failure)
+	}
+	ep, failure := create(b, "c1", mastercfg.ConfigEP{IPAddress: "10.7.0.1"})
+	if failure != "" || ep.IPAddress != "10.7.0.1" {
+		t.Fatal(ep, failure)
+	}
+	release := func(id, addr string) {
+		t.Helper()
+		if got := plug[mastercfg.ReleaseAddressResponse](b, mastercfg.ReleaseAddressPath,
+			mastercfg.ReleaseAddressRequest{NetworkID: id, IPv4Address: addr}); got.Status != "success" {
+			t.Errorf("release %s: %+v", addr, got)
+		}
+	}
+	release("web.blue|10.7.0.0/24", "10.7.0.1") // the endpoint keeps it
+	if _, failure := create(b, "c2", mastercfg.ConfigEP{IPAddress: "10.7.0.1"}); failure == "" {
+		t.Error("an address in use was given again")
+	}
+	b.noEndpoint("blue", "web", "c1")
+	release("web.blue|10.7.0.0/24", "10.7.0.1")
+	if got := counts(b); got != [3]int{0, 0, 0} {
+		t.Errorf("counters %v", got)
+	}
+	for _, c := range []struct {
+		req           mastercfg.AllocAddressRequest
+		want, failure string
+	}{
+		{mastercfg.AllocAddressRequest{AddressPool: "10.7.0.0/24"}, "10.7.0.1/24", ""},
+		{mastercfg.AllocAddressRequest{AddressPool: "10.7.0.0/24:blue"}, "10.7.0.2/24", ""},
+		{mastercfg.AllocAddressRequest{NetworkID: "web:front.blue"}, "10.7.0.3/24", ""},
+		{mastercfg.AllocAddressRequest{NetworkID: "web.blue|10.7.0.0/24", PreferredIPv4Address: "10.7.0.77"}, "10.7.0.77/24", ""},
+		{mastercfg.AllocAddressRequest{NetworkID: "web.blue", AddressPool: "2001:db8::/64"}, "2001:db8::3/64", ""},
+		{mastercfg.AllocAddressRequest{NetworkID: "web.blue", PreferredIPv4Address: "10.7.0.77"}, "", "requested address 10.7.0.77 is not available in network web.blue"},
+		{mastercfg.AllocAddressRequest{NetworkID: "none.blue"}, "", "key not found: /contiv.io/state/nets/none.blue"},
+		{mastercfg.AllocAddressRequest{NetworkID: "web:none.blue"}, "", "key not found: group web:none.blue"},
+		{mastercfg.AllocAddressRequest{AddressPool: "10.9.0.0/24"}, "", "network not found"},
+		{mastercfg.AllocAddressRequest{AddressPool: "10.9.0.0"}, "", `address pool "10.9.0.0": want subnet/length`},
+	} {
+		if got, failure := alloc(c.req); got != c.want || failure != c.failure {
+			t.Errorf("%+v: %q %q", c.req, got, failure)
+		}
+	}
+	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
+	b.ok("POST", "networks/red:web", `{"tenantName":"red","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24"}`)
+	if _, failure := alloc(mastercfg.AllocAddressRequest{AddressPool: "10.7.0.0/24"}); failure != "address pool 10.7.0.0/24 is ambiguous: networks web.blue and web.red" {
+		t.Error(failure)
+	}
+}
+
+func TestContainerEventsLabelTheEndpoint(t *testing.T) {
+	b := withGroup(t)
+	b.endpoint("blue", "web", "front", "c1")
+	update := func(body string) string {
+		return b.ok("POST", mastercfg.UpdateEndpointPath, body)
+	}
+	// The network is named by one of its groups here.
+	got := update(`{"IPAddress":"10.7.0.1","ContainerID":"abc","Labels":{"app":"web"},"Tenant":"blue","Network":"front","Event":"start","EndpointID":"c1","EPCommonName":"web-1"}`)
+	if got != `{"IPAddress":"10.7.0.1"}` {
+		t.Errorf("start answered %s", got)
+	}
+	ep := record[mastercfg.CfgEndpointState](b, mastercfg.EndpointPrefix+"web.blue-c1")
+	if ep.ContainerID != "abc" || ep.Labels["app"] != "web" || ep.EPCommonName != "web-1" {
+		t.Errorf("record %+v", ep)
+	}
+	if got := update(`{"ContainerID":"nobody","Event":"die"}`); got != "null" {
+		t.Errorf("die answered %s", got)
+	}
+	if got := update(`{"IPAddress":"10.7.0.1"}`); got != `{"IPAddress":"10.7.0.1"}` {
+		t.Errorf("no event answered %s", got)
+	}
+	b.refuseAll([]refusal{
+		{"POST", mastercfg.UpdateEndpointPath, `{"Event":"die"}`, `invalid ProviderID "": event die names no container`, 400, "invalid"},
+		{"POST", mastercfg.UpdateEndpointPath, `{"Event":"start","ContainerID":"x","Tenant":"blue","Network":"web","EndpointID":"none"}`,
+			"key not found: /contiv.io/state/eps/web.blue-none", 404, "not-found"},
+	})
+}
+
+func TestEndpointsAreFoundByNameThenPrefixThenPart(t *testing.T) {
+	b := withGroup(t)
+	for _, c := range []string{"abc", "abcd", "xbcz"} {
+		b.endpoint("blue", "web", "front", c)
+	}
+	if _, _, err := b.db.Txn(t.Context(), putTxn(mastercfg.OperEndpointPrefix+"web.blue-abc", `{"portName":"vport3"}`)); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"abc": "abc", "abcd": "abcd", "xb": "xbcz", "cz": "xbcz", "web.blue-abcd": "abcd"} {
+		var got contivmodel.EndpointInspect
+		if err := json.Unmarshal([]byte(b.ok("GET", "inspect/endpoints/"+text, "")), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Oper.EndpointID != want || got.Oper.Key != text {
+			t.Errorf("%s: %+v", text, got.Oper)
+		}
+		if want == "abc" && got.Oper.VirtualPort != "vvport3" {
+			t.Errorf("virtual port %q", got.Oper.VirtualPort)
+		}
+	}
+	b.refused("GET", "inspect/endpoints/bc", "", "endpoint bc is ambiguous, 3 endpoints match", 409, "conflict")
+	b.refused("GET", "inspect/endpoints/none", "", "endpoint not found", 404, "not-found")
+}
+
+func TestInspectShowsWhatIs(t *testing.T) {
+	b := withGroup(t)
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.ok("POST", "endpointGroups/blue:pool", `{"tenantName":"blue","groupName":"pool","networkName":"web","ipPool":"10.7.0.50-10.7.0.52","policies":["p"]}`)
+	b.endpoint("blue", "web", "pool", "c1")
+	b.endpoint("blue", "web", "", "c2")
+	for path, want := range map[string]string{
+		"networks/blue:web": `{"allocatedAddressesCount":4,"allocatedIPAddresses":"10.7.0.1, 10.7.0.50-10.7.0.52, 10.7.0.254",` +
+			`"availableIPAddresses":"10.7.0.2-10.7.0.49, 10.7.0.53-10.7.0.253","externalPktTag":1,"networkTag":"web.blue","numEndpoints":2,"pktTag":1}`,
+		"endpointGroups/blue:pool": `{"allocatedIPAddresses":"10.7.0.50","availableIPAddresses":"10.7.0.51-10.7.0.52","externalPktTag":1,` +
+			`"groupTag":"pool.blue","numEndpoints":1,"pktTag":1}`,
+		"policys/blue:p": `{"numEndpoints":1}`,
+		"tenants/blue":   `{"totalEPGs":2,"totalEndpoints":2,"totalNetworks":1,"totalPolicies":1}`,
+		"globals/global": `{"clusterMode":"cni","numNetworks":1,"vxlansInUse":"1"}`,
+	} {
+		var got struct {
+			Config map[string]any
+			Oper   map[string]any
+		}
+		if err := json.Unmarshal([]byte(b.ok("GET", "inspect/"+path, "")), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range []string{"endpoints", "networks", "endpointGroups"} {
+			delete(got.Oper, list)
+		}
+		oper, err := json.Marshal(got.Oper)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(oper)); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}
+
+// Two networks with one subnet in different tenants give equal addresses.
+func TestTenantsDoNotShareAddresses(t *testing.T) {
+	b := withGroup(t)
+	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
+	b.ok("POST", "networks/red:web", `{"tenantName":"red","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24"}`)
+	for _, tenant := range []string{"blue", "red"} {
+		if ep := b.endpoint(tenant, "web", "", "c"); netip.MustParseAddr(ep.IPAddress) != netip.MustParseAddr("10.7.0.1") {
+			t.Errorf("%s got %s", tenant, ep.IPAddress)
+		}
+	}
+	blue, red := record[mastercfg.VRFState](b, mastercfg.VRFPrefix+"blue"), record[mastercfg.VRFState](b, mastercfg.VRFPrefix+"red")
+	if blue.VRF == red.VRF || blue.VRF == 0 || red.VRF == 0 {
+		t.Errorf("routing domains %+v and %+v", blue, red)
+	}
+}

@@ -1,0 +1,236 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// refusal is a request that must be refused, and how.
+type refusal struct {
+	method, path, body string
+	text               string
+	code               int
+	reason             string
+}
+
+func (b *bench) refuseAll(all []refusal) {
+	b.Helper()
+	for _, r := range all {
+		b.refused(r.method, r.path, r.body, r.text, r.code, r.reason)
+	}
+}
+
+func TestTenantRefusals(t *testing.T) {
+	b := ready(t)
+	b.refuseAll([]refusal{
+		{"POST", "tenants/green", `{"tenantName":"red"}`, "Invalid Key", 400, "invalid"},
+		{"POST", "tenants/a_b", `{"tenantName":"a_b"}`, "tenantName string invalid format", 400, "invalid"},
+		{"POST", "tenants/blue", `{"tenantName":"blue"}`, "Cant change tenant parameters after its created", 409, "immutable"},
+		{"GET", "tenants/green", "", "tenant not found", 404, "not-found"},
+		{"GET", "inspect/tenants/green", "", "tenant not found", 404, "not-found"},
+		{"DELETE", "tenants/green", "", "tenant not found", 404, "not-found"},
+	})
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.refused("DELETE", "tenants/blue", "", "cannot delete blue has 1 policies", 409, "in-use")
+	b.ok("POST", "networks/blue:web", web)
+	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web"}`)
+	b.refused("DELETE", "tenants/blue", "", "cannot delete blue has 1 endpoint groups", 409, "in-use")
+	b.ok("DELETE", "endpointGroups/blue:front", "")
+	b.ok("DELETE", "policys/blue:p", "")
+	b.refused("DELETE", "tenants/blue", "", "cannot delete blue has 1 networks", 409, "in-use")
+}
+
+func TestTenantIsHeldByObjectsOfOtherKinds(t *testing.T) {
+	for _, c := range []struct{ set, text string }{
+		{"AppProfiles", "cannot delete blue, has 1 app profiles"},
+		{"NetProfiles", "Cannot delete blue has 1 netprofiles"},
+		{"Servicelbs", "cannot delete blue has 1 services"},
+	} {
+		b := ready(t)
+		b.store(mastercfg.ModelKey("tenant", "blue"),
+			`{"key":"blue","tenantName":"blue","link-sets":{"`+c.set+`":{"blue:x":{"type":"x","key":"blue:x"}}}}`)
+		b.refused("DELETE", "tenants/blue", "", c.text, 409, "in-use")
+	}
+	b := ready(t)
+	b.store(mastercfg.ModelKey("extContractsGroup", "blue:c"), `{"key":"blue:c"}`)
+	b.refused("DELETE", "tenants/blue", "", "cannot delete blue has 1 external contract groups", 409, "in-use")
+}
+
+func TestNetworkRefusals(t *testing.T) {
+	b := ready(t)
+	net := func(members string) string {
+		return `{"tenantName":"blue","networkName":"n","encap":"vxlan","subnet":"10.8.0.0/24",` + members + `"x":0}`
+	}
+	b.ok("POST", "networks/blue:web", web)
+	b.ok("POST", "networks/blue:six", `{"tenantName":"blue","networkName":"six","encap":"vlan","subnet":"10.6.0.0/24","ipv6Subnet":"2001:db8::/64","pktTag":77}`)
+	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web"}`)
+	b.refuseAll([]refusal{
+		{"POST", "networks/blue:n", net(`"encap":"gre",`), "encap string invalid format", 400, "invalid"},
+		{"POST", "networks/blue:n", net(`"pktTag":-1,`), "pktTag Value Out of bound", 400, "invalid"},
+		{"POST", "networks/green:n", strings.Replace(net(""), "blue", "green", 1), "Tenant not found", 422, "missing-reference"},
+		{"POST", "networks/blue:n", net(`"subnet":"10.7.0.128/25",`), "network web conflicts with subnet 10.7.0.0/24", 409, "conflict"},
+		{"POST", "networks/blue:n", net(`"ipv6Subnet":"2001:db8::/48",`), "network six conflicts with subnetv6  2001:db8::/64", 409, "conflict"},
+		{"POST", "networks/blue:front", strings.Replace(net(""), `"n"`, `"front"`, 1), "EndpointGroup front conflicts with the network name", 409, "conflict"},
+		{"POST", "networks/blue:n", net(`"subnet":"10.8.0.9-10.8.0.3/24",`), "Network subnet format not valid", 400, "invalid"},
+		{"POST", "networks/blue:n", net(`"subnet":"10.0.0.0/7",`), "subnet length 7 not supported", 400, "invalid"},
+		{"POST", "networks/blue:n", net(`"gateway":"10.9.0.1",`), "hostIP 10.9.0.1 is exceeding beyond subnet 10.8.0.0/24, hostID 65537", 400, "invalid"},
+		{"POST", "networks/blue:n", net(`"ipv6Subnet":"2001:db9::/64","ipv6Gateway":"2001:dba::1",`), "ipv6 gateway 2001:dba::1 is not in subnet 2001:db9::/64", 400, "invalid"},
+		{"POST", "networks/blue:n", net(`"pktTag":1,`), "requested vxlan not available", 409, "conflict"},
+		{"POST", "networks/blue:n", net(`"pktTag":10001,`), "requested vxlan not available", 409, "conflict"},
+		{"POST", "networks/blue:n", net(`"encap":"vlan","pktTag":77,`), "requested vlan not available - vlan:77", 409, "conflict"},
+		{"POST", "networks/blue:web", web, "Cant change network parameters after its created", 409, "immutable"},
+		{"DELETE", "networks/blue:web", "", "cannot delete web has 1 endpoint groups", 409, "in-use"},
+		{"DELETE", "networks/blue:none", "", "network not found", 404, "not-found"},
+	})
+	b.ok("DELETE", "endpointGroups/blue:front", "")
+	b.endpoint("blue", "web", "", "c1")
+	b.refused("DELETE", "networks/blue:web", "", "Error: Network has active endpoints", 409, "in-use")
+	b.noEndpoint("blue", "web", "c1")
+	b.ok("DELETE", "networks/blue:web", "")
+}
+
+func TestNetworksWaitForTheGlobalObject(t *testing.T) {
+	b := start(t)
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
+	b.refused("POST", "networks/blue:web", web, "Global configuration is not ready: there is no global object", 409, "mode")
+}
+
+func TestNetworksWhoseDottedNamesGiveOneIDAreToldApart(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "tenants/b.blue", `{"tenantName":"b.blue"}`)
+	b.ok("POST", "networks/blue:a.b", `{"tenantName":"blue","networkName":"a.b","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	b.refused("POST", "networks/b.blue:a", `{"tenantName":"b.blue","networkName":"a","encap":"vxlan","subnet":"10.8.0.0/24"}`,
+		"network id a.b.blue is taken by network a.b of tenant blue", 409, "conflict")
+}
+
+func TestInfraNetworkGoesBeforeItsEndpoints(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:contivh1", `{"tenantName":"blue","networkName":"contivh1","nwType":"infra","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	b.endpoint("blue", "contivh1", "", "h1")
+	b.ok("DELETE", "networks/blue:contivh1", "")
+	b.noEndpoint("blue", "contivh1", "h1")
+}
+
+func TestGroupRefusals(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", web)
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	group := func(name, members string) string {
+		return `{"tenantName":"blue","groupName":"` + name + `","networkName":"web",` + members + `"x":0}`
+	}
+	b.refuseAll([]refusal{
+		{"POST", "endpointGroups/green:g", `{"tenantName":"green","groupName":"g","networkName":"web"}`, "Tenant not found", 422, "missing-reference"},
+		{"POST", "endpointGroups/blue:g", group("g", `"networkName":"none",`), "Network none not found", 422, "missing-reference"},
+		{"POST", "endpointGroups/blue:web", group("web", ""), "Network web conflicts with the endpointGroup name", 409, "conflict"},
+		{"POST", "endpointGroups/blue:g", group("g", `"ipPool":"10.7.0.9-10.7.0.8",`), "invalid ip-pool 10.7.0.9-10.7.0.8", 400, "invalid"},
+		{"POST", "endpointGroups/blue:g", group("g", `"ipPool":"10.8.0.1-10.8.0.9",`), "bad ip-pool 10.8.0.1-10.8.0.9, EPG ip-pool must be a subset of network 10.7.0.0/24", 400, "invalid"},
+		{"POST", "endpointGroups/blue:g", group("g", `"ipPool":"10.7.0.250-10.7.0.254",`), "ip address 10.7.0.254 is not available", 409, "conflict"},
+		{"POST", "endpointGroups/blue:g", group("g", `"policies":["p","none"],`), "Policy not found", 422, "missing-reference"},
+		{"POST", "endpointGroups/blue:g", group("g", `"policies":["p","p"],`), "Epg policy exists", 409, "conflict"},
+		{"POST", "endpointGroups/blue:g", group("g", `"policies":["p"],"netProfile":"none",`), "netprofile not found", 422, "missing-reference"},
+		{"POST", "endpointGroups/blue:g", group("g", `"extContractsGrps":["none"],`), "External contracts group none not found", 422, "missing-reference"},
+	})
+	b.ok("POST", "endpointGroups/blue:g", group("g", `"ipPool":"10.7.0.10-10.7.0.20",`))
+	b.ok("POST", "networks/blue:other", `{"tenantName":"blue","networkName":"other","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	b.refuseAll([]refusal{
+		{"POST", "endpointGroups/blue:g", group("g", `"networkName":"other",`), "Cannot change network association after epg is created.", 409, "immutable"},
+		{"POST", "endpointGroups/blue:g", group("g", `"ipPool":"10.7.0.10-10.7.0.21",`), "Cannot change IP pool after epg is created.", 409, "immutable"},
+		{"POST", "endpointGroups/blue:g", group("g", ""), "Cannot change IP pool after epg is created.", 409, "immutable"},
+		{"POST", "endpointGroups/blue:g", group("g", `"ipPool":"10.7.0.10-10.7.0.20","policies":["none"],`), "Policy not found", 422, "missing-reference"},
+	})
+	b.endpoint("blue", "web", "g", "c1")
+	b.refused("DELETE", "endpointGroups/blue:g", "", "Error: EPG g has active endpoints", 409, "in-use")
+	b.noEndpoint("blue", "web", "c1")
+	stored := record[contivmodel.EndpointGroup](b, mastercfg.ModelKey("endpointGroup", "blue:g"))
+	stored.Links.AppProfile = contivmodel.Link{Type: "appProfile", Key: "blue:a"}
+	if _, err := b.ledger.Update(t.Context(), func(tx *objdb.Tx) error { return master.Put(tx, &stored) }); err != nil {
+		t.Fatal(err)
+	}
+	b.refused("DELETE", "endpointGroups/blue:g", "", "Cannot delete g, associated to appProfile blue:a", 409, "in-use")
+}
+
+func TestPolicyAndRuleRefusals(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", web)
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","policies":["p"]}`)
+	rule := func(members string) string {
+		return `{"tenantName":"blue","policyName":"p","ruleId":"1","direction":"in","action":"allow",` + members + `"x":0}`
+	}
+	b.refuseAll([]refusal{
+		{"POST", "policys/green:p", `{"tenantName":"green","policyName":"p"}`, "Tenant not found", 422, "missing-reference"},
+		{"DELETE", "policys/blue:p", "", "Policy is being used", 409, "in-use"},
+		{"POST", "rules/blue:p:1", rule(`"priority":101,`), "priority Value Out of bound", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"port":70000,`), "port Value Out of bound", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"port":-1,`), "port Value Out of bound", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"protocol":"256",`), "protocol string invalid format", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"direction":"both",`), "direction string invalid format", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"fromIpAddress":"10.0.0.1-9",`), "fromIpAddress string invalid format", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"toNetwork":"web",`), "can not specify 'to' parameters in incoming rule", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"fromEndpointGroup":"none",`), "endpoint group not found", 422, "missing-reference"},
+		{"POST", "rules/blue:p:1", rule(`"fromNetwork":"none",`), "from Network not found", 422, "missing-reference"},
+		{"POST", "rules/blue:p:1", rule(`"direction":"out","toNetwork":"none",`), "to Network not found", 422, "missing-reference"},
+		{"POST", "rules/blue:none:1", rule(`"policyName":"none",`), "Policy not found", 422, "missing-reference"},
+		{"POST", "rules/blue:p:1", rule(`"toIpAddress":"10.7.0.77",`), "failed to configure 10.7.0.77, ip address is not in epg front:blue", 400, "invalid"},
+	})
+	b.ok("POST", "rules/blue:p:1", rule(""))
+	b.refused("POST", "rules/blue:p:1", rule(""), "can not update a rule after its created", 409, "immutable")
+	b.ok("POST", "policys/blue:free", `{"tenantName":"blue","policyName":"free"}`)
+	b.refused("POST", "rules/blue:free:1", rule(`"policyName":"free","toIpAddress":"10.7.0.77",`),
+		"failed to configure 10.7.0.77, 0 endpoint groups linked to policy free ", 400, "invalid")
+	ep := b.endpoint("blue", "web", "front", "c1")
+	b.ok("POST", "rules/blue:p:2", strings.Replace(rule(`"toIpAddress":"`+ep.IPAddress+`",`), `"1"`, `"2"`, 1))
+}
+
+func TestGlobalRefusals(t *testing.T) {
+	b := ready(t)
+	global := func(members string) string {
+		return `{"name":"global","vlans":"1-4094","vxlans":"1-10000","pvtSubnet":"172.19.0.0/16",` + members + `"x":0}`
+	}
+	b.refuseAll([]refusal{
+		{"POST", "globals/other", `{"name":"other"}`, "name string invalid format", 400, "invalid"},
+		{"POST", "globals/global", global(`"vlans":"1-5000",`), "invalid range 1-5000, vlan values exceed 4095 max allowed", 400, "invalid"},
+		{"POST", "globals/global", global(`"vlans":"9-2",`), "invalid range 9-2, min is greater than max", 400, "invalid"},
+		{"POST", "globals/global", global(`"vxlans":"1-20000",`), "does not allow vxlan range to exceed 16000 range 1-20000", 400, "invalid"},
+		{"POST", "globals/global", global(`"pvtSubnet":"172.19.0.0/24",`), "pvtSubnet string invalid format", 400, "invalid"},
+	})
+	b.ok("POST", "networks/blue:one", `{"tenantName":"blue","networkName":"one","encap":"vlan","subnet":"10.1.0.0/24","pktTag":10}`)
+	b.ok("POST", "networks/blue:two", `{"tenantName":"blue","networkName":"two","encap":"vxlan","subnet":"10.2.0.0/24","pktTag":20}`)
+	b.ok("POST", "networks/blue:three", `{"tenantName":"blue","networkName":"three","encap":"vxlan","subnet":"10.3.0.0/24","pktTag":21}`)
+	b.refuseAll([]refusal{
+		{"POST", "globals/global", global(`"fwdMode":"bridge",`), "Unable to update forwarding mode due to existing 1 vlans and 2 vxlans", 409, "in-use"},
+		{"POST", "globals/global", global(`"pvtSubnet":"172.20.0.0/16",`), "Unable to update private subnet due to existing 1 vlans and 2 vxlans", 409, "in-use"},
+		{"POST", "globals/global", global(`"vlans":"11-100",`), "cannot update the vlan range due to existing vlans 10", 409, "in-use"},
+		{"POST", "globals/global", global(`"vxlans":"1-20",`), "cannot update the vxlan range due to existing vxlans 20-21", 409, "in-use"},
+		{"DELETE", "globals/global", "", "cannot delete global due to existing 1 vlans and 2 vxlans", 409, "in-use"},
+	})
+	b.ok("DELETE", "networks/blue:one", "")
+	b.refused("POST", "globals/global", global(`"fwdMode":"bridge",`), "Unable to update forwarding mode due to existing 2 vxlans", 409, "in-use")
+	b.ok("DELETE", "networks/blue:two", "")
+	b.ok("DELETE", "networks/blue:three", "")
+	b.store(mastercfg.ModelKey("Bgp", "h1"), `{"key":"h1"}`)
+	b.refused("POST", "globals/global", global(`"fwdMode":"bridge",`), "please delete existing Bgp configs", 409, "in-use")
+}
+
+func TestKindsWithoutAHandlerListNothingAndTakeNothing(t *testing.T) {
+	b := ready(t)
+	if got := b.ok("GET", "volumes", ""); got != "[]" {
+		t.Errorf("volumes: %s", got)
+	}
+	b.refused("POST", "volumes/blue:v", `{"tenantName":"blue","volumeName":"v"}`, "Invalid object type", 501, "unsupported")
+	b.refused("GET", "volumes/blue:v", "", "volume not found", 404, "not-found")
+	b.refused("DELETE", "volumes/blue:v", "", "volume not found", 404, "not-found")
+}
+
+// store puts a value where no request would.
+func (b *bench) store(key, value string) {
+	b.Helper()
+	if _, err := b.ledger.Update(b.Context(), func(tx *objdb.Tx) error { tx.Put(key, []byte(value)); return nil }); err != nil {
+		b.Fatal(err)
+	}
+}

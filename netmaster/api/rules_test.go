@@ -1,0 +1,149 @@
+package api
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// expanded lists the ids of all expanded rules, with their peer group.
+func expanded(b *bench) []string {
+	b.Helper()
+	var ids []string
+	err := b.ledger.View(func(r objdb.Reader) error {
+		rules, err := objdb.ReadAll[mastercfg.CfgPolicyRule](r, mastercfg.PolicyRulePrefix)
+		for _, rule := range rules {
+			ids = append(ids, rule.RuleID)
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func withPolicy(t testing.TB) *bench {
+	b := withGroup(t)
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.ok("POST", "endpointGroups/blue:back", `{"tenantName":"blue","groupName":"back","networkName":"web"}`)
+	return b
+}
+
+const (
+	frontWithP = `{"tenantName":"blue","groupName":"front","networkName":"web","policies":["p"]}`
+	front      = `{"tenantName":"blue","groupName":"front","networkName":"web"}`
+	ruleTCP    = `{"tenantName":"blue","policyName":"p","ruleId":"1","direction":"in","action":"allow","protocol":"tcp","port":80,"fromEndpointGroup":"back"}`
+)
+
+func TestRulesFollowAttachAndDetach(t *testing.T) {
+	b := withPolicy(t)
+	b.ok("POST", "rules/blue:p:1", ruleTCP)
+	if got := expanded(b); got != nil {
+		t.Fatalf("without a group: %v", got)
+	}
+	b.ok("POST", "endpointGroups/blue:front", frontWithP)
+	want := []string{"blue:front:blue:p:blue:p:1:inRx", "blue:front:blue:p:blue:p:1:inTx"}
+	if diff := cmp.Diff(want, expanded(b)); diff != "" {
+		t.Error(diff)
+	}
+	rule := record[mastercfg.CfgPolicyRule](b, mastercfg.PolicyRulePrefix+want[0])
+	wantRule := mastercfg.CfgPolicyRule{RuleID: want[0], Priority: 1, SrcEndpointGroup: 2, DstEndpointGroup: 1, IPProtocol: 6, DstPort: 80, Action: "allow"}
+	if diff := cmp.Diff(wantRule, rule); diff != "" {
+		t.Error(diff)
+	}
+	binding := record[mastercfg.EpgPolicy](b, mastercfg.PolicyPrefix+"blue:front:blue:p")
+	if diff := cmp.Diff(mastercfg.EpgPolicy{ID: "blue:front:blue:p", EpgPolicyKey: "blue:front:blue:p", EndpointGroupID: 1}, binding); diff != "" {
+		t.Error(diff)
+	}
+	b.ok("POST", "rules/blue:p:2", `{"tenantName":"blue","policyName":"p","ruleId":"2","direction":"out","action":"deny","toNetwork":"web"}`)
+	if got := record[mastercfg.CfgPolicyRule](b, mastercfg.PolicyRulePrefix+"blue:front:blue:p:blue:p:2:outTx"); got.DstIPAddr != "10.7.0.0/24" {
+		t.Errorf("rule to a network: %+v", got)
+	}
+	b.ok("DELETE", "rules/blue:p:2", "")
+	if diff := cmp.Diff(want, expanded(b)); diff != "" {
+		t.Error(diff)
+	}
+	b.ok("POST", "endpointGroups/blue:front", front)
+	if got := expanded(b); got != nil {
+		t.Errorf("after detaching: %v", got)
+	}
+}
+
+func TestARuleWhosePeerIsGoneMatchesNothingUntilItReturns(t *testing.T) {
+	b := withPolicy(t)
+	b.ok("POST", "endpointGroups/blue:front", frontWithP)
+	b.ok("POST", "rules/blue:p:1", ruleTCP)
+	b.ok("DELETE", "endpointGroups/blue:back", "")
+	if got := expanded(b); got != nil {
+		t.Fatalf("with the peer gone: %v", got)
+	}
+	// Another group gets the peer's old id; it is not the peer.
+	b.ok("POST", "endpointGroups/blue:stranger", `{"tenantName":"blue","groupName":"stranger","networkName":"web"}`)
+	if got := expanded(b); got != nil {
+		t.Fatalf("a stranger with the peer's id is matched: %v", got)
+	}
+	b.ok("POST", "endpointGroups/blue:back", `{"tenantName":"blue","groupName":"back","networkName":"web"}`)
+	got := record[mastercfg.CfgPolicyRule](b, mastercfg.PolicyRulePrefix+"blue:front:blue:p:blue:p:1:inRx")
+	if got.SrcEndpointGroup != 3 {
+		t.Errorf("the peer that returned is matched as %+v", got)
+	}
+	if back := b.ok("GET", "endpointGroups/blue:back", ""); !strings.Contains(back, `"MatchRules":{"blue:p:1"`) {
+		t.Errorf("the peer that returned is not linked: %s", back)
+	}
+}
+
+func TestAGroupMayNameItselfAsPeer(t *testing.T) {
+	b := withPolicy(t)
+	b.ok("POST", "endpointGroups/blue:front", frontWithP)
+	b.ok("POST", "rules/blue:p:1", strings.Replace(ruleTCP, "back", "front", 1))
+	got := record[mastercfg.CfgPolicyRule](b, mastercfg.PolicyRulePrefix+"blue:front:blue:p:blue:p:1:inRx")
+	if got.SrcEndpointGroup != 1 || got.DstEndpointGroup != 1 {
+		t.Errorf("%+v", got)
+	}
+	b.ok("DELETE", "endpointGroups/blue:front", "")
+	if got := expanded(b); got != nil {
+		t.Errorf("left behind: %v", got)
+	}
+}
+
+func TestUpdateOfAGroupReturnsTheStoredObjectAndKeepsItsTag(t *testing.T) {
+	b := withPolicy(t)
+	got := b.ok("POST", "endpointGroups/blue:front", strings.Replace(frontWithP, `"policies"`, `"cfgdTag":"new","policies"`, 1))
+	const want = `{"key":"blue:front","groupName":"front","networkName":"web","policies":["p"],"tenantName":"blue",` +
+		`"link-sets":{"Policies":{"blue:p":{"type":"policy","key":"blue:p"}}},` +
+		`"links":{"AppProfile":{},"NetProfile":{},"Network":{"type":"network","key":"blue:web"},"Tenant":{"type":"tenant","key":"blue"}}}`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if stored := b.ok("GET", "endpointGroups/blue:front", ""); stored != got {
+		t.Errorf("stored %s", stored)
+	}
+}
+
+func TestLinksSentByClientsAreIgnored(t *testing.T) {
+	b := ready(t)
+	got := b.ok("POST", "tenants/red", `{"tenantName":"red","link-sets":{"Networks":{"red:x":{"type":"network","key":"red:x"}}}}`)
+	if got != `{"key":"red","tenantName":"red","link-sets":{}}` {
+		t.Errorf("stored %s", got)
+	}
+	b.ok("DELETE", "tenants/red", "")
+}
+
+func TestListsAreSorted(t *testing.T) {
+	b := ready(t)
+	for _, name := range []string{"zoe", "amy", "kim"} {
+		b.ok("PUT", "tenants/"+name, `{"tenantName":"`+name+`"}`)
+	}
+	const want = `[{"key":"amy","tenantName":"amy","link-sets":{}},{"key":"blue","tenantName":"blue","link-sets":{}},` +
+		`{"key":"kim","tenantName":"kim","link-sets":{}},{"key":"zoe","tenantName":"zoe","link-sets":{}}]`
+	if got := b.ok("GET", "tenants", ""); got != want {
+		t.Errorf("got %s", got)
+	}
+}
