@@ -16,9 +16,6 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// servedMode is the forwarding mode the datapath implements.
-const servedMode = "routing"
-
 // Config is what an agent is made of. HostLabel, Driver and DB are required.
 type Config struct {
 	HostLabel string     // identity of this node in the store
@@ -246,23 +243,6 @@ func (a *Agent) confirm(ctx context.Context) error {
 			a.report.raise()
 		}
 	}
-}
-
-// Ready is nil once the global configuration is known and the switch has once
-// had everything that was wanted.
-func (a *Agent) Ready() error {
-	a.mu.Lock()
-	err, mode := a.missing(), a.cache.global.FwdMode
-	a.mu.Unlock()
-	switch {
-	case err != nil && !a.serving.raised():
-		return err
-	case mode != "" && mode != servedMode:
-		return fault.New(fault.Mode, "forwarding mode %q of the cluster is not served by this agent", mode)
-	case !a.inSync.raised():
-		return fault.New(fault.Unavailable, "switch has not been brought in line with the store yet")
-	}
-	return nil
 }
 
 // AwaitSync blocks until the switch has once had everything that was wanted.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -335,4 +336,9 @@ func TestAgentIsReadyOnlyWhenTheSwitchHasTheState(t *testing.T) {
 	}
 	driver.setAway(false)
 	a.awaitReady(t)
+	driver.setAway(true)
+	var felt interface{ PodsAffected() bool }
+	if err := a.Ready(); !fault.Is(err, fault.Unavailable) || !errors.As(err, &felt) || !felt.PodsAffected() {
+		t.Errorf("switch gone: %v", err)
+	}
 }

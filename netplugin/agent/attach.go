@@ -27,11 +27,7 @@ func (a *Agent) PreparePort(ctx context.Context, epID string) (drivers.Port, err
 	a.gate.RLock()
 	defer a.gate.RUnlock()
 	a.orphans.forgive(epID)
-	port, err := a.cfg.Driver.AddPort(ctx, epID)
-	if err != nil {
-		return drivers.Port{}, explain(err, "port of endpoint %s", epID)
-	}
-	return port, nil
+	return a.cfg.Driver.AddPort(ctx, epID)
 }
 
 // Attach waits until this node has seen the store at a revision, which should
@@ -66,7 +62,7 @@ func (a *Agent) Detach(ctx context.Context, epID string) error {
 	a.gate.RLock()
 	defer a.gate.RUnlock()
 	if err := a.cfg.Driver.RemovePort(ctx, epID); err != nil {
-		return explain(err, "port of endpoint %s", epID)
+		return err
 	}
 	a.orphans.forgive(epID)
 	a.report.raise()

@@ -226,3 +226,23 @@ func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 		}
 	})
 }
+
+func FuzzRecordsOfAnyContentAreTakenOrLeft(f *testing.F) {
+	f.Add(netValue("blue", ""))
+	f.Add(epValue("web.blue", me, "10.1.0.2"))
+	f.Add(ruleValue("blue:r", "deny"))
+	f.Add(vtepValue("node2", "192.0.2.2"))
+	f.Add(`{"vrf":65536}`)
+	f.Add(globalValue)
+	f.Fuzz(func(t *testing.T, value string) {
+		c, p := newCache(me, quiet), newPlanner()
+		for _, key := range []string{netKey("web.blue"), epKey("web.blue-1"), ruleKey("blue:r"), vrfKey("blue"), vtepKey("192.0.2.2"), mastercfg.GlobalConfigKey} {
+			c.apply(key, []byte(value), 1)
+			p.plan(c)
+			c.apply(key, nil, 2)
+		}
+		if change, _ := p.plan(c); len(change.Set) > 0 || len(c.endpoints)+len(c.localsOf)+len(c.endpointsIn)+len(c.peers.vtep) > 0 {
+			t.Fatalf("something is left of %q", value)
+		}
+	})
+}

@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// servedMode is the forwarding mode the datapath implements.
+const servedMode = "routing"
+
+// Ready tells why endpoints cannot be attached at the moment: the first
+// complete state is not known, the switch has never had all of it, or the
+// switch does not answer. The store may be away: what is attached is served,
+// and a new endpoint fails at netmaster.
+func (a *Agent) Ready() error {
+	a.mu.Lock()
+	err, mode := a.missing(), a.cache.global.FwdMode
+	a.mu.Unlock()
+	switch {
+	case err != nil && !a.serving.raised():
+		return err
+	case mode != "" && mode != servedMode:
+		return fault.New(fault.Mode, "forwarding mode %q of the cluster is not served by this agent", mode)
+	case !a.inSync.raised():
+		return fault.New(fault.Unavailable, "switch has not been brought in line with the store yet")
+	}
+	if status := a.cfg.Driver.Status(); !status.Connected {
+		return &outage{fault.New(fault.Unavailable, "switch with bridge %s does not answer: %s", status.Bridge, status.LastError)}
+	}
+	return nil
+}
+
+// outage is a failure that attached endpoints feel, too.
+type outage struct{ cause *fault.Error }
+
+func (o *outage) Error() string { return o.cause.Error() }
+func (o *outage) Unwrap() error { return o.cause }
+
+// PodsAffected marks the error for the CNI STATUS command.
+func (o *outage) PodsAffected() bool { return true }
