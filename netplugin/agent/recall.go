@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// recallPeers asks the operational records for the VTEPs of hosts that have
+// endpoints but are not registered. Their agents are down; their switches may
+// forward, and taking their endpoints away at our own start would cut them off.
+func (a *Agent) recallPeers(ctx context.Context) {
+	a.mu.Lock()
+	unknown := a.cache.hostsWithoutVTEP()
+	a.mu.Unlock()
+	if len(unknown) == 0 {
+		return
+	}
+	kvs, _, err := a.cfg.DB.List(ctx, mastercfg.OperEndpointPrefix)
+	if err != nil {
+		a.log.WithError(err).WithField("hosts", slices.Sorted(maps.Keys(unknown))).
+			Warn("hosts without a registered VTEP stay unreachable: operational records cannot be read")
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, kv := range kvs {
+		var record mastercfg.OperEndpointState
+		if json.Unmarshal(kv.Value, &record) != nil || !unknown[record.HomingHost] {
+			continue
+		}
+		if vtep, err := netip.ParseAddr(record.VtepIP); err == nil {
+			a.cache.recallPeer(record.HomingHost, vtep)
+		}
+	}
+}
+
+// hostsWithoutVTEP are other hosts with endpoints that cannot be reached.
+func (c *cache) hostsWithoutVTEP() map[string]bool {
+	hosts := make(map[string]bool)
+	for host := range c.endpointsOn {
+		if host != c.host && !c.peers.vtep[host].IsValid() {
+			hosts[host] = true
+		}
+	}
+	return hosts
+}
