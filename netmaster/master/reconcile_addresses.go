@@ -108,6 +108,7 @@ func (a *audit) run() error {
 	if err != nil {
 		return err
 	}
+	pool.Seal()
 	total := 0
 	// The range of a group is marked as a whole in the network's map, and has a map of its own.
 	for _, g := range a.people.pools {
@@ -115,6 +116,7 @@ func (a *audit) run() error {
 		if err != nil {
 			return err
 		}
+		groupPool.Seal()
 		total += a.compare(groupPool, func(addr netip.Addr) bool { return groupPool.Contains(addr) })
 		if err := a.reserveRange(pool, groupPool, g); err != nil {
 			return err

@@ -23,22 +23,20 @@ func ReserveGroupPool(net *mastercfg.CfgNetworkState, group *mastercfg.EndpointG
 		return fault.New(fault.Invalid, "bad ip-pool %s, EPG ip-pool must be a subset of network %s/%d",
 			text, net.SubnetIP, net.SubnetLen).WithField("ipPool")
 	}
-	from, to := offsetIn(pool.prefix, first), offsetIn(pool.prefix, last)
-	for offset := from; offset <= to; offset++ {
-		if addr := pool.address(offset); pool.Taken(addr) {
+	for addr := first; !last.Less(addr); addr = addr.Next() {
+		if pool.Taken(addr) {
 			return fault.New(fault.Conflict, "ip address %s is not available", addr).WithField("ipPool")
 		}
 	}
-	group.IPPool = first.String() + "-" + last.String()
-	group.EPGIPAllocMap = mastercfg.NewBitmap(net.IPAllocMap.Len())
-	for offset := range max(net.IPAllocMap.Len(), to+1) {
-		if offset >= from && offset <= to {
-			pool.used.Set(offset)
-		} else {
-			group.EPGIPAllocMap.Set(offset)
-		}
+	for addr := first; !last.Less(addr); addr = addr.Next() {
+		pool.used.Set(offsetIn(pool.prefix, addr))
 	}
-	return nil
+	group.IPPool = first.String() + "-" + last.String()
+	own, err := GroupPool(net, group)
+	if err == nil {
+		own.Seal()
+	}
+	return err
 }
 
 // ReturnGroupPool gives the range of a group back to its network.

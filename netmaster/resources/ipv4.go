@@ -36,41 +36,41 @@ type IPv4Pool struct {
 func InitNetwork(rec *mastercfg.CfgNetworkState, subnet Subnet, gateway string) error {
 	rec.SubnetIP, rec.SubnetLen = subnet.Prefix.Addr().String(), uint(subnet.Prefix.Bits())
 	rec.IPAddrRange = subnet.Range()
-	size := sizeOf(subnet.Prefix)
 	if subnet.Ranged && offsetIn(subnet.Prefix, subnet.First) >= maxMapBits {
 		return fault.New(fault.Invalid, "range %s begins beyond the first %d addresses of subnet %s",
 			subnet.Range(), maxMapBits, subnet.Prefix).WithField("subnet")
 	}
-	rec.IPAllocMap = mastercfg.NewBitmap(min(size, wholeMapBits))
-	mark := func(offset uint) {
-		if offset < rec.IPAllocMap.Len() {
-			rec.IPAllocMap.Set(offset)
+	if gateway != "" {
+		addr, err := parseIPv4(gateway)
+		if err != nil {
+			return fault.New(fault.Invalid, "gateway %s: %w", gateway, err).WithField("gateway")
+		}
+		if _, outside := offsetChecked(subnet.Prefix, addr); outside != nil {
+			return outside.WithField("gateway")
+		}
+		rec.Gateway = addr.String()
+	}
+	pool, err := NetworkPool(rec)
+	if err == nil {
+		pool.Seal()
+	}
+	return err
+}
+
+// Seal marks what the pool never hands out, as far as its map reaches: it is
+// how a map begins, and it does nothing to one that is sound.
+func (p IPv4Pool) Seal() {
+	size := sizeOf(p.prefix)
+	if reach := min(size, wholeMapBits); p.used.Len() < reach {
+		grown := mastercfg.NewBitmap(reach)
+		grown.InPlaceUnion(&p.used.BitSet)
+		*p.used = grown
+	}
+	for offset := range p.used.Len() {
+		if !p.assignable(offset) {
+			p.used.Set(offset)
 		}
 	}
-	mark(0)
-	mark(size - 1)
-	if subnet.Ranged {
-		for offset := range offsetIn(subnet.Prefix, subnet.First) {
-			mark(offset)
-		}
-		for offset := offsetIn(subnet.Prefix, subnet.Last) + 1; offset < rec.IPAllocMap.Len(); offset++ {
-			mark(offset)
-		}
-	}
-	if gateway == "" {
-		return nil
-	}
-	addr, err := parseIPv4(gateway)
-	if err != nil {
-		return fault.New(fault.Invalid, "gateway %s: %w", gateway, err).WithField("gateway")
-	}
-	offset, outside := offsetChecked(subnet.Prefix, addr)
-	if outside != nil {
-		return outside.WithField("gateway")
-	}
-	rec.Gateway = addr.String()
-	mark(offset)
-	return nil
 }
 
 // NetworkPool is the pool of a network's record. Changes go to the record.

@@ -1,0 +1,231 @@
+package master_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// post sends a request that must succeed.
+func (w *world) post(path, body string) {
+	w.Helper()
+	if !strings.HasPrefix(path, "/") {
+		path = "/api/v1/" + path + "/"
+	}
+	answer := httptest.NewRecorder()
+	w.api.ServeHTTP(answer, httptest.NewRequest("POST", path, strings.NewReader(body)))
+	if answer.Code != http.StatusOK {
+		w.Fatalf("%s %s: %d %s", path, body, answer.Code, answer.Body)
+	}
+}
+
+func (w *world) endpoint(group, container string) {
+	w.Helper()
+	w.post(mastercfg.CreateEndpointPath,
+		`{"TenantName":"default","NetworkName":"web","ConfigEP":{"Host":"h1","Container":"`+container+`","ServiceName":"`+group+`"}}`)
+}
+
+// populated has a bit of everything.
+func populated(t testing.TB) *world {
+	w := newWorld(t)
+	w.post("networks/default:web", `{"tenantName":"default","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24","gateway":"10.7.0.254","ipv6Subnet":"2001:db8::/64"}`)
+	w.post("networks/default:lan", `{"tenantName":"default","networkName":"lan","encap":"vlan","subnet":"10.8.0.0/24"}`)
+	w.post("policys/default:p", `{"tenantName":"default","policyName":"p"}`)
+	w.post("endpointGroups/default:front", `{"tenantName":"default","groupName":"front","networkName":"web","policies":["p"],"ipPool":"10.7.0.50-10.7.0.59"}`)
+	w.post("endpointGroups/default:back", `{"tenantName":"default","groupName":"back","networkName":"web"}`)
+	w.post("rules/default:p:1", `{"tenantName":"default","policyName":"p","ruleId":"1","direction":"in","action":"allow","protocol":"tcp","port":80,"fromEndpointGroup":"back"}`)
+	w.endpoint("front", "c1")
+	w.endpoint("back", "c2")
+	w.endpoint("", "c3")
+	return w
+}
+
+func TestASoundStateIsLeftAlone(t *testing.T) {
+	w := populated(t)
+	before := storetest.Dump(t, w.db)
+	rc := master.NewReconciler(w.ledger, w.entry)
+	for range 2 {
+		if got := w.reconcile(rc); got != nil {
+			t.Errorf("repaired %q", got)
+		}
+	}
+	if diff := cmp.Diff(before, storetest.Dump(t, w.db)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// edit changes one member of a stored record.
+func (w *world) edit(key, member string, value any) {
+	w.Helper()
+	kv, err := w.db.Get(w.Context(), key)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var record map[string]any
+	if err := json.Unmarshal(kv.Value, &record); err != nil {
+		w.Fatal(err)
+	}
+	record[member] = value
+	text, err := json.Marshal(record)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.damage(key, string(text))
+}
+
+func TestDamageIsRepairedToWhatItWas(t *testing.T) {
+	const net, epg = mastercfg.NetworkPrefix + "web.default", mastercfg.EndpointGroupPrefix + "front:default"
+	empty := func(bits uint) string {
+		b := mastercfg.NewBitmap(bits)
+		text, _ := b.MarshalText()
+		return string(text)
+	}
+	for name, damage := range map[string]func(*world){
+		"counters of a network": func(w *world) { w.edit(net, "epCount", 7); w.edit(net, "epAddrCount", -3) },
+		"counter of a group":    func(w *world) { w.edit(epg, "epCount", 0) },
+		"addresses of a group":  func(w *world) { w.edit(epg, "epgIpAllocMap", empty(256)) },
+		"IPv6 addresses":        func(w *world) { w.edit(net, "ipv6AllocMap", map[string]bool{}) },
+		"vlan pool":             func(w *world) { w.edit(mastercfg.VLANOperKey, "freeVLANs", empty(4096)) },
+		"vxlan pool":            func(w *world) { w.damage(mastercfg.VXLANOperKey, "") },
+		"corrupt vxlan pool":    func(w *world) { w.damage(mastercfg.VXLANOperKey, "{") },
+		"group ids":             func(w *world) { w.damage(mastercfg.GroupIDPoolKey, "") },
+		"routing domain":        func(w *world) { w.damage(mastercfg.VRFPrefix+"default", "") },
+		"binding":               func(w *world) { w.damage(mastercfg.PolicyPrefix+"default:front:default:p", "") },
+		"missing rule":          func(w *world) { w.damage(mastercfg.PolicyRulePrefix+"default:front:default:p:default:p:1:inRx", "") },
+		"changed rule": func(w *world) {
+			w.edit(mastercfg.PolicyRulePrefix+"default:front:default:p:default:p:1:inRx", "DstPort", 81)
+		},
+		"rule of nobody": func(w *world) {
+			w.damage(mastercfg.PolicyRulePrefix+"default:x:default:p:default:p:1:inRx", `{"RuleId":"x"}`)
+		},
+		"corrupt rule of nobody": func(w *world) { w.damage(mastercfg.PolicyRulePrefix+"x", `{`) },
+		"binding of nobody": func(w *world) {
+			w.damage(mastercfg.PolicyPrefix+"default:x:default:p", `{"EpgPolicyKey":"default:x:default:p"}`)
+		},
+		"network of nobody": func(w *world) {
+			w.damage(mastercfg.NetworkPrefix+"x.default", `{"id":"x.default","tenant":"default","networkName":"x","pktTagType":"vlan"}`)
+		},
+		"group of nobody": func(w *world) {
+			w.damage(mastercfg.EndpointGroupPrefix+"x:default", `{"id":"x:default","tenantName":"default","groupName":"x"}`)
+		},
+		"domain of nobody": func(w *world) { w.damage(mastercfg.VRFPrefix+"x", `{"id":"x","vrf":9}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := populated(t)
+			before := storetest.Dump(t, w.db)
+			damage(w)
+			if cmp.Equal(before, storetest.Dump(t, w.db)) {
+				t.Fatal("nothing was damaged")
+			}
+			rc := master.NewReconciler(w.ledger, w.entry)
+			if got := w.reconcile(rc); len(got) == 0 {
+				t.Error("a repair was not reported")
+			}
+			if diff := cmp.Diff(before, storetest.Dump(t, w.db)); diff != "" {
+				t.Error(diff)
+			}
+			if got := w.reconcile(rc); got != nil {
+				t.Errorf("second run repaired %q", got)
+			}
+		})
+	}
+}
+
+func TestMissingRecordsAreMadeFromIntent(t *testing.T) {
+	w := populated(t)
+	w.damage(mastercfg.NetworkPrefix+"web.default", "")
+	w.damage(mastercfg.EndpointGroupPrefix+"back:default", "")
+	w.reconcile(master.NewReconciler(w.ledger, w.entry))
+	var net mastercfg.CfgNetworkState
+	var group mastercfg.EndpointGroupState
+	w.update(func(tx *objdb.Tx) (err error) {
+		if net, err = master.GetNetwork(tx, "web.default"); err == nil {
+			group, err = master.GetGroup(tx, "back:default")
+		}
+		return err
+	})
+	// The endpoints are in it again, so that their addresses cannot be given twice.
+	if net.EpCount != 3 || net.EpAddrCount != 6 || group.EpCount != 1 {
+		t.Errorf("counters %d %d %d", net.EpCount, net.EpAddrCount, group.EpCount)
+	}
+	w.endpoint("", "c4")
+	kv, err := w.db.Get(t.Context(), mastercfg.EndpointPrefix+"web.default-c4")
+	if err != nil || !strings.Contains(string(kv.Value), `"ipAddress":"10.7.0.3"`) {
+		t.Errorf("the next endpoint is %s, %v", kv.Value, err)
+	}
+}
+
+func TestTwoGroupsWithOneIDAreToldApart(t *testing.T) {
+	w := populated(t)
+	w.edit(mastercfg.EndpointGroupPrefix+"back:default", "endpointGroupId", 1)
+	w.reconcile(master.NewReconciler(w.ledger, w.entry))
+	ids := map[int]string{}
+	for _, group := range []string{"front", "back"} {
+		rec := read[mastercfg.EndpointGroupState](w, mastercfg.EndpointGroupPrefix+group+":default")
+		if ids[rec.EndpointGroupID] != "" {
+			t.Errorf("%s and %s have id %d", group, ids[rec.EndpointGroupID], rec.EndpointGroupID)
+		}
+		ids[rec.EndpointGroupID] = group
+		if group != "back" {
+			continue
+		}
+		if ep := read[mastercfg.CfgEndpointState](w, mastercfg.EndpointPrefix+"web.default-c2"); ep.EndpointGroupID != rec.EndpointGroupID {
+			t.Errorf("endpoint has id %d, its group %d", ep.EndpointGroupID, rec.EndpointGroupID)
+		}
+		rule := read[mastercfg.CfgPolicyRule](w, mastercfg.PolicyRulePrefix+"default:front:default:p:default:p:1:inRx")
+		if rule.SrcEndpointGroup != rec.EndpointGroupID {
+			t.Errorf("rule names id %d, its peer has %d", rule.SrcEndpointGroup, rec.EndpointGroupID)
+		}
+	}
+}
+
+func read[T any](w *world, key string) T {
+	w.Helper()
+	var v T
+	w.update(func(tx *objdb.Tx) (err error) {
+		v, err = objdb.Read[T](tx, key)
+		return err
+	})
+	return v
+}
+
+func TestAnAddressWithoutAnOwnerIsFreedInTheSecondRun(t *testing.T) {
+	w := populated(t)
+	before := storetest.Dump(t, w.db)
+	w.post(mastercfg.AllocAddressPath, `{"NetworkID":"web.default"}`)
+	rc := master.NewReconciler(w.ledger, w.entry)
+	if got := w.reconcile(rc); got != nil {
+		t.Errorf("first run repaired %q", got)
+	}
+	if diff := cmp.Diff([]string{"repaired: network web.default: address 10.7.0.3 had no owner", "repaired: network web.default: counted 7 addresses and has 6"},
+		w.reconcile(rc)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(before, storetest.Dump(t, w.db)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestValuesNobodyCanReadAreLeftAlone(t *testing.T) {
+	w := populated(t)
+	w.damage(mastercfg.NetworkPrefix+"lan.default", `{"id":`)
+	w.damage(mastercfg.EndpointPrefix+"x", `[1]`)
+	w.damage(mastercfg.ModelKey("rule", "default:p:9"), `"`)
+	before := storetest.Dump(t, w.db)
+	w.reconcile(master.NewReconciler(w.ledger, w.entry))
+	after := storetest.Dump(t, w.db)
+	delete(before, mastercfg.VLANOperKey) // the VLAN of the unreadable network cannot be known
+	delete(after, mastercfg.VLANOperKey)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Error(diff)
+	}
+}
