@@ -7,16 +7,19 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // book is what the switch should have, what it has, and where the two may
 // differ. It does no I/O.
 //
 // A switch holds one flow per table, priority and match: a place. Several
-// objects may claim a place; the last to come is in force, the others stay in
-// the book, so that taking that one away does not leave a hole.
+// objects may claim a place; one is in force, the others stay in the book, so
+// that taking that one away does not leave a hole. Between rules the pipeline
+// decides, so that the outcome does not depend on who came first; otherwise the
+// last to come is in force, as with an address that has moved.
 type book struct {
-	claims map[string][]claim       // by place; the last is in force
+	claims map[string][]claim       // by place, in the order they came
 	places map[drivers.Key][]string // by owner
 	known  map[string]openflow.Flow // by place: what is in the switch
 	dirty  map[string]struct{}      // places where claims and known may differ
@@ -29,8 +32,8 @@ type claim struct {
 
 // conflict is a place that was claimed by two objects for different flows.
 type conflict struct {
-	winner, loser drivers.Key
-	flow          openflow.Flow
+	newcomer, present drivers.Key
+	flow              openflow.Flow // of the newcomer
 }
 
 func newBook() *book {
@@ -55,8 +58,8 @@ func (b *book) set(owner drivers.Key, flows []openflow.Flow) []conflict {
 	}
 	var conflicts []conflict
 	for place, flow := range wanted {
-		if loser, ok := b.claim(place, claim{owner, flow}); ok {
-			conflicts = append(conflicts, conflict{winner: owner, loser: loser, flow: flow})
+		if present, ok := b.claim(place, claim{owner, flow}); ok {
+			conflicts = append(conflicts, conflict{newcomer: owner, present: present, flow: flow})
 		}
 	}
 	if len(wanted) == 0 {
@@ -69,7 +72,7 @@ func (b *book) set(owner drivers.Key, flows []openflow.Flow) []conflict {
 
 // claim enters a flow. An owner that has claimed the place before keeps its
 // turn: computing an object anew must not change who is in force.
-func (b *book) claim(place string, c claim) (loser drivers.Key, conflicts bool) {
+func (b *book) claim(place string, c claim) (present drivers.Key, conflicts bool) {
 	b.dirty[place] = struct{}{}
 	list := b.claims[place]
 	for i := range list {
@@ -78,12 +81,9 @@ func (b *book) claim(place string, c claim) (loser drivers.Key, conflicts bool) 
 			return drivers.Key{}, false
 		}
 	}
+	before, occupied := b.inForce(place)
 	b.claims[place] = append(list, c)
-	if len(list) == 0 {
-		return drivers.Key{}, false
-	}
-	before := list[len(list)-1]
-	return before.owner, !sameDeed(before.flow, c.flow)
+	return before.owner, occupied && !sameDeed(before.flow, c.flow)
 }
 
 // sameDeed compares flows of one place but for their cookies.
@@ -108,7 +108,15 @@ func (b *book) inForce(place string) (claim, bool) {
 	if len(list) == 0 {
 		return claim{}, false
 	}
-	return list[len(list)-1], true
+	best := list[len(list)-1]
+	if best.owner.Kind == drivers.KindRule {
+		for _, c := range list {
+			if pipeline.Preferred(c.flow, best.flow) {
+				best = c
+			}
+		}
+	}
+	return best, true
 }
 
 // seen replaces what is known of the switch and returns how many places differ

@@ -2,6 +2,7 @@ package ovsd
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,7 +11,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-func ruleKey(n int) drivers.Key { return drivers.Key{Kind: drivers.KindRule, ID: fmt.Sprint(n)} }
+func endpointKey(n int) drivers.Key {
+	return drivers.Key{Kind: drivers.KindEndpoint, ID: fmt.Sprint(n)}
+}
 
 // flowAt is a flow in one of a few places, with one of a few deeds.
 func flowAt(place, deed int) openflow.Flow {
@@ -48,7 +51,7 @@ func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 		have := map[string]openflow.Flow{}
 		model := map[string][]claim{} // by place, in the order of the first claim
 		for range rapid.IntRange(1, 30).Draw(t, "moves") {
-			owner := ruleKey(rapid.IntRange(0, 3).Draw(t, "owner"))
+			owner := endpointKey(rapid.IntRange(0, 3).Draw(t, "owner"))
 			wanted := map[string]openflow.Flow{}
 			var flows []openflow.Flow
 			for _, place := range rapid.SliceOfDistinct(rapid.IntRange(1, 4), rapid.ID).Draw(t, "places") {
@@ -114,12 +117,12 @@ func modelSet(model map[string][]claim, owner drivers.Key, wanted map[string]ope
 
 func TestTheLastClaimIsInForceAndItsEndBringsTheOtherBack(t *testing.T) {
 	b := newBook()
-	b.set(ruleKey(1), []openflow.Flow{flowAt(7, 1)})
-	conflicts := b.set(ruleKey(2), []openflow.Flow{flowAt(7, 2)})
-	if len(conflicts) != 1 || conflicts[0].winner != ruleKey(2) || conflicts[0].loser != ruleKey(1) {
+	b.set(endpointKey(1), []openflow.Flow{flowAt(7, 1)})
+	conflicts := b.set(endpointKey(2), []openflow.Flow{flowAt(7, 2)})
+	if len(conflicts) != 1 || conflicts[0].newcomer != endpointKey(2) || conflicts[0].present != endpointKey(1) {
 		t.Errorf("conflicts: %+v", conflicts)
 	}
-	if again := b.set(ruleKey(1), []openflow.Flow{flowAt(7, 3)}); len(again) != 0 {
+	if again := b.set(endpointKey(1), []openflow.Flow{flowAt(7, 3)}); len(again) != 0 {
 		t.Errorf("a change of the one behind is reported: %+v", again)
 	}
 	expect := func(port uint32) {
@@ -131,9 +134,9 @@ func TestTheLastClaimIsInForceAndItsEndBringsTheOtherBack(t *testing.T) {
 		}
 	}
 	expect(2)
-	b.set(ruleKey(2), nil)
+	b.set(endpointKey(2), nil)
 	expect(3)
-	b.set(ruleKey(1), nil)
+	b.set(endpointKey(1), nil)
 	if steps := b.steps(); len(steps) != 1 || !steps[0].remove {
 		t.Errorf("steps: %+v", steps)
 	}
@@ -143,15 +146,15 @@ func TestTwoObjectsThatWantTheSameAreNoConflict(t *testing.T) {
 	b := newBook()
 	first, second := flowAt(7, 1), flowAt(7, 1)
 	first.Cookie, second.Cookie = 1, 2
-	b.set(ruleKey(1), []openflow.Flow{first})
-	if conflicts := b.set(ruleKey(2), []openflow.Flow{second}); len(conflicts) != 0 {
+	b.set(endpointKey(1), []openflow.Flow{first})
+	if conflicts := b.set(endpointKey(2), []openflow.Flow{second}); len(conflicts) != 0 {
 		t.Errorf("conflicts: %+v", conflicts)
 	}
 }
 
 func TestDriftIsWhatDiffersFromWhatWasKnown(t *testing.T) {
 	b := newBook()
-	b.set(ruleKey(1), []openflow.Flow{flowAt(1, 1), flowAt(2, 1), flowAt(3, 1)})
+	b.set(endpointKey(1), []openflow.Flow{flowAt(1, 1), flowAt(2, 1), flowAt(3, 1)})
 	b.done(b.steps())
 	found := map[string]openflow.Flow{}
 	for _, f := range []openflow.Flow{flowAt(1, 1), flowAt(2, 9), flowAt(4, 1)} {
@@ -162,5 +165,46 @@ func TestDriftIsWhatDiffersFromWhatWasKnown(t *testing.T) {
 	}
 	if steps := b.steps(); len(steps) != 3 {
 		t.Errorf("steps: %v", steps)
+	}
+}
+
+func TestBetweenRulesTheOneThatDropsIsInForceWhoeverCameFirst(t *testing.T) {
+	drop := flowAt(7, 1)
+	drop.Actions = nil
+	for _, first := range []openflow.Flow{drop, flowAt(7, 1)} {
+		second := flowAt(7, 1)
+		if len(first.Actions) > 0 {
+			second = drop
+		}
+		b := newBook()
+		b.set(drivers.Key{Kind: drivers.KindRule, ID: "first"}, []openflow.Flow{first})
+		b.set(drivers.Key{Kind: drivers.KindRule, ID: "second"}, []openflow.Flow{second})
+		if steps := b.steps(); len(steps) != 1 || len(steps[0].flow.Actions) != 0 {
+			t.Errorf("first %v: steps %+v", first, steps)
+		}
+	}
+}
+
+func TestAPeerIsMetWithItsFirstEndpointAndForgottenWithItsLast(t *testing.T) {
+	a, b := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2")
+	at := func(vtep netip.Addr) drivers.Object { return drivers.Endpoint{ID: "x", VTEP: vtep} }
+	known := peers{}
+	for _, step := range []struct {
+		old, now drivers.Object
+		met      netip.Addr
+		count    int
+	}{
+		{nil, at(a), a, 1},
+		{nil, at(a), netip.Addr{}, 1},
+		{at(a), at(b), b, 2},
+		{at(a), nil, netip.Addr{}, 1},
+		{at(b), at(b), netip.Addr{}, 1},
+		{nil, drivers.Rule{}, netip.Addr{}, 1},
+		{nil, drivers.Endpoint{Local: true, VTEP: a}, netip.Addr{}, 1},
+		{at(b), nil, netip.Addr{}, 0},
+	} {
+		if met := known.replace(step.old, step.now); met != step.met || len(known) != step.count {
+			t.Errorf("%v -> %v: met %v, know %v", step.old, step.now, met, known)
+		}
 	}
 }

@@ -30,7 +30,7 @@
 //     never touched.
 //
 // Two objects may ask for a flow with the same match, an address that moved
-// from one endpoint to another, for example. The last one is in force, and
+// from one endpoint to another, for example. One of them is in force, and
 // taking it away brings the other back (book.go).
 //
 // A flow the switch refuses must not keep others out: a refused bundle is

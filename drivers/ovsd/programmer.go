@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -37,10 +38,12 @@ type programmer struct {
 	portNumbers func() (endpoints map[string]uint32, tunnel uint32)
 	newCompiler func(tunnel uint32) compiler
 	check       func(drivers.Object) error
+	solicit     func(peer netip.Addr) error // nil: the datapath finds its peers itself
 	report      func(progress)
 
 	compiler compiler
 	objects  map[drivers.Key]drivers.Object
+	peers    peers
 	book     *book
 	ports    map[string]uint32 // by endpoint
 	tunnel   uint32
@@ -63,7 +66,7 @@ type progress struct {
 }
 
 func newProgrammer(d *Driver) *programmer {
-	return &programmer{
+	p := &programmer{
 		log:         d.log,
 		round:       d.round,
 		audit:       d.config.AuditInterval,
@@ -80,7 +83,12 @@ func newProgrammer(d *Driver) *programmer {
 		refused: refusals{},
 		fresh:   map[drivers.Key]error{},
 		invalid: map[drivers.Key]error{},
+		peers:   peers{},
 	}
+	if d.datapath == DatapathNetdev {
+		p.solicit = d.links.solicit
+	}
+	return p
 }
 
 // run works until ctx is done.
@@ -115,10 +123,12 @@ func (p *programmer) sleep(ctx context.Context, audit <-chan time.Time) error {
 	case <-retry:
 	case p.sw = <-p.connections:
 		p.looked = false
+		p.meetAll()
 	case <-lost:
 		p.log.Warn("switch connection lost")
 		p.sw = nil
 	case <-audit:
+		p.meetAll()
 		if p.sw != nil && p.looked {
 			p.look(ctx, true)
 		}
@@ -203,6 +213,7 @@ func (p *programmer) accept(c drivers.Change) {
 		}
 	}
 	for _, key := range remove {
+		p.peers.replace(p.objects[key], nil)
 		delete(p.objects, key)
 		p.forget(key)
 		p.book.set(key, nil)
@@ -212,8 +223,27 @@ func (p *programmer) accept(c drivers.Change) {
 		if p.objects[key] == o {
 			continue
 		}
+		if met := p.peers.replace(p.objects[key], o); met.IsValid() {
+			p.meet(met)
+		}
 		p.objects[key] = o
 		p.compile(key)
+	}
+}
+
+// meet makes the switch find a peer before the first packet is for it.
+func (p *programmer) meet(peer netip.Addr) {
+	if p.solicit == nil {
+		return
+	}
+	if err := p.solicit(peer); err != nil {
+		p.log.WithError(err).Warn("the first packet to a peer may be lost")
+	}
+}
+
+func (p *programmer) meetAll() {
+	for peer := range p.peers {
+		p.meet(peer)
 	}
 }
 
@@ -239,7 +269,7 @@ func (p *programmer) enter(key drivers.Key, flows []openflow.Flow) {
 	}
 	for _, c := range p.book.set(key, flows) {
 		p.log.WithFields(logrus.Fields{
-			"flow": c.flow.String(), "winner": fmt.Sprint(c.winner), "loser": fmt.Sprint(c.loser),
+			"flow": c.flow.String(), "newcomer": fmt.Sprint(c.newcomer), "present": fmt.Sprint(c.present),
 		}).Warn("two objects want different flows for the same packets")
 	}
 }

@@ -66,7 +66,7 @@ func newBench(t *testing.T) *bench {
 			defer b.mu.Unlock()
 			b.state = s
 		},
-		objects: map[drivers.Key]drivers.Object{}, book: newBook(),
+		objects: map[drivers.Key]drivers.Object{}, book: newBook(), peers: peers{},
 		refused: refusals{}, fresh: map[drivers.Key]error{}, invalid: map[drivers.Key]error{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -269,7 +269,7 @@ func TestTheRealSwitchRefusesOneObjectAndTakesTheOthers(t *testing.T) {
 		case 7: // transport port without a protocol
 			f.Match = openflow.Match{openflow.TCPSrc(80)}
 		}
-		book.set(ruleKey(i), []openflow.Flow{f})
+		book.set(endpointKey(i), []openflow.Flow{f})
 	}
 	result, err := install(ctx, conn, book.steps())
 	if err != nil {
@@ -279,8 +279,8 @@ func TestTheRealSwitchRefusesOneObjectAndTakesTheOthers(t *testing.T) {
 		t.Errorf("%d flows taken, refused: %v", len(result.done), result.refused)
 	}
 	var refusal *openflow.Error
-	if !errors.As(result.refused[ruleKey(3)], &refusal) {
-		t.Errorf("the group: %v", result.refused[ruleKey(3)])
+	if !errors.As(result.refused[endpointKey(3)], &refusal) {
+		t.Errorf("the group: %v", result.refused[endpointKey(3)])
 	}
 	if got := strings.Count(s.Ofctl("dump-flows", "br0"), "priority="); got != 8 {
 		t.Errorf("%d flows in the switch", got)

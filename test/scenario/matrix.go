@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -24,7 +26,7 @@ func (q question) target(ip netip.Addr) string {
 	if q.port == "" {
 		return ip.String()
 	}
-	return netip.AddrPortFrom(ip, 0).Addr().String() + ":" + q.port
+	return net.JoinHostPort(ip.String(), q.port)
 }
 
 func (s *Scenario) matrixOpen(ctx context.Context) error {
@@ -77,39 +79,62 @@ func guardedRules(from, to podSpec, q question) bool {
 	return true
 }
 
+// convergence is how long after a change the matrix may still show the state
+// before it. Enforcement has its own, stricter figure; this only keeps the
+// matrix from racing with it.
+const convergence = time.Second
+
 // matrix asks every pod for every other in every way and checks each answer
 // against the rules. Rows are sources; a cell shows the letters that got through.
 func (s *Scenario) matrix(ctx context.Context, rules func(from, to podSpec, q question) bool) error {
-	var (
-		mu      sync.Mutex
-		answers = map[string]map[string]string{} // source -> target -> answer
-	)
-	err := s.eachPod(func(spec podSpec, pod *testbed.Pod) error {
+	started := time.Now()
+	for {
+		asked := time.Since(started)
+		answers, err := s.askAll(ctx)
+		if err != nil {
+			return err
+		}
+		wrong := s.wrongAnswers(answers, rules)
+		if len(wrong) > 0 && asked < convergence {
+			continue
+		}
+		s.printMatrix(answers)
+		for _, from := range podSpecs {
+			s.check(len(wrong[from.name]) == 0, "%s reaches exactly what it should %s", from.name, strings.Join(wrong[from.name], ", "))
+		}
+		return nil
+	}
+}
+
+// askAll collects the answers that all pods get: source -> target -> answer.
+func (s *Scenario) askAll(ctx context.Context) (map[string]map[string]string, error) {
+	var mu sync.Mutex
+	answers := map[string]map[string]string{}
+	return answers, s.eachPod(func(spec podSpec, pod *testbed.Pod) error {
 		got, err := s.ask(ctx, pod)
 		mu.Lock()
 		defer mu.Unlock()
 		answers[spec.name] = got
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	s.printMatrix(answers)
+}
+
+// wrongAnswers lists by source what differs from the rules.
+func (s *Scenario) wrongAnswers(answers map[string]map[string]string, rules func(from, to podSpec, q question) bool) map[string][]string {
+	wrong := map[string][]string{}
 	for _, from := range podSpecs {
-		var wrong []string
 		for _, to := range podSpecs {
 			if from == to {
 				continue
 			}
 			for _, q := range questions {
 				if reached(answers[from.name], s.pods[from.name], to, s.pods[to.name], q) != rules(from, to, q) {
-					wrong = append(wrong, fmt.Sprintf("%s/%s want %v", to.name, q.letter, rules(from, to, q)))
+					wrong[from.name] = append(wrong[from.name], fmt.Sprintf("%s/%s want %v", to.name, q.letter, rules(from, to, q)))
 				}
 			}
 		}
-		s.check(len(wrong) == 0, "%s reaches exactly what it should %s", from.name, strings.Join(wrong, ", "))
 	}
-	return nil
+	return wrong
 }
 
 // reached tells whether the question got to that very pod. Where tenants share
