@@ -36,10 +36,7 @@ func (s *Server) del(ctx context.Context, a cniwire.Attachment) error {
 // list was made. Errors do not stop it; they are reported at the end, and the
 // worker goes on with what they are about.
 func (s *Server) gc(ctx context.Context, conf *netconf.Conf) error {
-	valid, err := conf.Valid()
-	if err != nil {
-		return err
-	}
+	valid := conf.Valid()
 	var errs []error
 	for _, r := range s.store.Select(func(r *attachment.Record) bool {
 		return r.Network == conf.Name && !valid[r.Attachment()]

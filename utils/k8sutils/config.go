@@ -35,8 +35,8 @@ type Config struct {
 	TokenFile string `json:"K8S_TOKEN_FILE"`
 }
 
-// Load reads the file. Without a file the error is fault.NotFound: the node
-// has no Kubernetes.
+// Load reads the file. Without a file, or with one that names no API server,
+// the error is fault.NotFound: the node has no Kubernetes.
 func Load(path string) (Config, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,6 +64,9 @@ func Parse(data []byte) (Config, error) {
 	}
 	if c.TokenFile == "" {
 		c.TokenFile = serviceAccountToken
+	}
+	if c.APIServer == "" {
+		return Config{}, fault.New(fault.NotFound, "K8S_API_SERVER is missing")
 	}
 	var errs []error
 	server, err := url.Parse(c.APIServer)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/k8sutils"
 )
 
 // Pods is the source under Kubernetes: the labels of the pod, then the fields
@@ -19,6 +20,23 @@ import (
 // UID and kept fresh; one read per pod start costs less than a pod on the
 // wrong network.
 type Pods struct{ Client corev1client.PodsGetter }
+
+// FromFile is the source that contiv.json calls for: the API server it names,
+// or the CNI call itself if it names none.
+func FromFile(path string) (Source, error) {
+	config, err := k8sutils.Load(path)
+	if fault.Is(err, fault.NotFound) {
+		return Call{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	client, err := config.Client()
+	if err != nil {
+		return nil, err
+	}
+	return Pods{Client: client.CoreV1()}, nil
+}
 
 // Annotations by which the API server's copy of a static pod names the UID
 // that kubelet knows it by.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 	"github.com/contiv/netplugin/utils/fault"
-	"github.com/contiv/netplugin/utils/k8sutils"
 )
 
 // apiServer answers for the pods of namespace shop and counts what it is asked.
@@ -57,21 +56,34 @@ func (a *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // source connects to the API server the way the agent does: by contiv.json.
-func source(t *testing.T, api *apiServer) Pods {
+func source(t *testing.T, api *apiServer) Source {
+	t.Helper()
+	return fromFile(t, `{"K8S_API_SERVER": "`+api.URL+`", "K8S_TOKEN": "`+token+`"}`)
+}
+
+func fromFile(t *testing.T, content string) Source {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "contiv.json")
-	if err := os.WriteFile(path, []byte(`{"K8S_API_SERVER": "`+api.URL+`", "K8S_TOKEN": "`+token+`"}`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := k8sutils.Load(path)
+	s, err := FromFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := config.Client()
+	return s
+}
+
+func TestWithoutAnAPIServerTheCallSaysWhereAContainerBelongs(t *testing.T) {
+	without, err := FromFile(filepath.Join(t.TempDir(), "contiv.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Pods{Client: client.CoreV1()}
+	for _, s := range []Source{without, fromFile(t, `{"SVC_SUBNET": "10.0.0.0/16"}`)} {
+		if _, ok := s.(Call); !ok {
+			t.Errorf("source %T", s)
+		}
+	}
 }
 
 func TestAPodsLabelsAreReadEachTime(t *testing.T) {

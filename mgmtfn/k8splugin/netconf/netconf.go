@@ -48,8 +48,8 @@ type Conf struct {
 
 	// Attachments that still exist, for GC. The second is the name that early
 	// drafts of the specification used.
-	ValidAttachments    *[]types.GCAttachment `json:"cni.dev/valid-attachments"`
-	ValidAttachmentsOld *[]types.GCAttachment `json:"cni.dev/attachments"`
+	ValidAttachments    []types.GCAttachment `json:"cni.dev/valid-attachments"`
+	ValidAttachmentsOld []types.GCAttachment `json:"cni.dev/attachments"`
 }
 
 // Conventions is the "args" member as the CNI conventions describe it.
@@ -151,24 +151,14 @@ func (c *Conf) Preferred() (v4, v6 netip.Addr, err error) {
 	return v4, v6, nil
 }
 
-// Valid returns the attachments that GC must keep. A configuration that lists
-// none at all is refused: taken literally it would remove every attachment.
-func (c *Conf) Valid() (map[cniwire.Attachment]bool, error) {
-	lists := []*[]types.GCAttachment{c.ValidAttachments, c.ValidAttachmentsOld}
-	if lists[0] == nil && lists[1] == nil {
-		return nil, types.NewError(types.ErrInvalidNetworkConfig,
-			fmt.Sprintf("network configuration %q: cni.dev/valid-attachments is missing", c.Name), "")
-	}
+// Valid returns the attachments that GC must keep. A configuration without a
+// list keeps none: that is how the CNI library passes on an empty one.
+func (c *Conf) Valid() map[cniwire.Attachment]bool {
 	valid := map[cniwire.Attachment]bool{}
-	for _, list := range lists {
-		if list == nil {
-			continue
-		}
-		for _, a := range *list {
-			valid[cniwire.Attachment{ContainerID: a.ContainerID, IfName: a.IfName}] = true
-		}
+	for _, a := range slices.Concat(c.ValidAttachments, c.ValidAttachmentsOld) {
+		valid[cniwire.Attachment{ContainerID: a.ContainerID, IfName: a.IfName}] = true
 	}
-	return valid, nil
+	return valid
 }
 
 // Resolver is the DNS configuration for the result: the runtime's word counts
