@@ -74,6 +74,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := discardUnborn(cfg.Dir); err != nil {
+		return nil, err
+	}
 	if err := claim(cfg.Dir, cfg.Name, peers); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
@@ -184,6 +186,23 @@ func TestAMemberSurvivesBeingKilledAtAnyMoment(t *testing.T) {
 		mustPut(t, db, "/x/n", fmt.Sprint(i))
 		c.kill()
 	}
+}
+
+// The moment between creating the log and writing the first entry to it.
+func TestAMemberKilledWhileItIsFoundedIsFoundedAgain(t *testing.T) {
+	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: freeURL(t), PeerURL: freeURL(t)}
+	log := filepath.Join(cfg.Dir, "member", "wal")
+	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := wal.Create(zap.NewNop(), log, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, start(t, within(20*time.Second), cfg))
 }
 
 func TestThreeMembersServeWhileOneIsDead(t *testing.T) {

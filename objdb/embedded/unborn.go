@@ -1,0 +1,50 @@
+package embedded
+
+import (
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.uber.org/zap"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// firstSegment is the name of the file that a write-ahead log begins with.
+const firstSegment = "0000000000000000-0000000000000000.wal"
+
+// discardUnborn removes the data of a member that was killed while it was
+// founded: its write-ahead log exists, but holds neither an entry nor a vote.
+// etcd would take the log for that of a founded member, find no members in it,
+// itself included, and wait for a leader for ever.
+//
+// Removing it is safe because such a member has promised nothing to anybody.
+// One entry or one vote is enough to keep the data.
+func discardUnborn(dir string) error {
+	log := filepath.Join(dir, "member", "wal")
+	segments, err := filepath.Glob(filepath.Join(log, "*.wal"))
+	if err != nil {
+		return fault.New(fault.Internal, "etcd data directory %s: %w", dir, err)
+	}
+	if len(segments) != 1 || filepath.Base(segments[0]) != firstSegment {
+		return nil
+	}
+	w, err := wal.OpenForRead(zap.NewNop(), log, &walpb.Snapshot{})
+	if err != nil {
+		return fault.New(fault.Unavailable, "etcd write-ahead log %s: %w", log, err)
+	}
+	// The error is that of a directory handle that a reader does not have.
+	defer func() { _ = w.Close() }()
+	_, vote, entries, err := w.ReadAll()
+	if err != nil {
+		return fault.New(fault.Unavailable, "etcd write-ahead log %s: %w", log, err)
+	}
+	if len(entries) > 0 || vote.GetTerm() > 0 {
+		return nil
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "member")); err != nil {
+		return fault.New(fault.Unavailable, "etcd data directory: %w", err)
+	}
+	return nil
+}
