@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test program be the netmaster of its own tests.
+func TestMain(m *testing.M) {
+	if os.Getenv("BE_NETMASTER") == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, append([]string{"netmaster"}, os.Args[1:]...), os.Stdout, os.Stderr))
+}
+
+func TestInvalidConfigurationIsReportedCompletely(t *testing.T) {
+	t.Setenv("CONTIV_NETMASTER_LEADER_TTL", "1s")
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"netmaster", "--mode", "mesos", "--netmode", "vxlan", "--fwdmode", "bridge", "--infra", "x",
+		"--external-address", "0.0.0.0:9999", "--internal-address", "0.0.0.0:9999", "--embedded-etcd", "/nonexistent", "--embedded-etcd-peers", "m1",
+		"--node-grace", "1s", "extra"}, &out, &errOut)
+	const want = `netmaster: invalid configuration:
+--mode "mesos": want docker, kubernetes, swarm-mode or cni
+--netmode vxlan with --fwdmode bridge: vxlan needs routing
+--internal-address "0.0.0.0:9999": want an IP address others can reach
+"extra": netmaster takes no arguments beside flags
+--infra "x": want default or aci
+--leader-ttl 1s: must be at least 2s
+--node-grace 1s: must be at least 1m
+--embedded-etcd-peers "m1": want name=URL
+`
+	if code != 22 || errOut.String() != want {
+		t.Errorf("exit %d:\n%s", code, errOut.String())
+	}
+}
+
+func TestUnknownFlagsAreInvalidConfiguration(t *testing.T) {
+	var out, errOut bytes.Buffer
+	if code := run(t.Context(), []string{"netmaster", "--frobnicate"}, &out, &errOut); code != 22 || !strings.Contains(errOut.String(), "frobnicate") {
+		t.Errorf("exit %d: %s", code, errOut.String())
+	}
+}
+
+func TestVersionIsThreeLines(t *testing.T) {
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"netmaster", "--version"}, &out, &errOut)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if code != 0 || len(lines) != 3 || !strings.HasPrefix(lines[0], "Version: ") {
+		t.Errorf("exit %d: %q", code, out.String())
+	}
+}
+
+// process is a netmaster that runs as one.
+type process struct {
+	*testing.T
+	cmd  *exec.Cmd
+	addr string
+	log  bytes.Buffer
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// cluster starts netmasters, each with a member of one embedded store.
+func cluster(t *testing.T, n int, flags ...string) []*process {
+	t.Helper()
+	var peers, peerURLs []string
+	for i := range n {
+		peerURLs = append(peerURLs, "http://"+freeAddress(t))
+		peers = append(peers, fmt.Sprintf("m%d=%s", i, peerURLs[i]))
+	}
+	var all []*process
+	for i := range n {
+		p := &process{T: t, addr: freeAddress(t)}
+		p.cmd = exec.Command(os.Args[0], append([]string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
+			"--external-address", p.addr, "--internal-address", p.addr,
+			"--embedded-etcd", t.TempDir(), "--embedded-etcd-name", fmt.Sprintf("m%d", i), "--embedded-etcd-client-url", "http://" + freeAddress(t),
+			"--embedded-etcd-peer-url", peerURLs[i], "--embedded-etcd-peers", strings.Join(peers, ",")}, flags...)...)
+		p.cmd.Env = append(os.Environ(), "BE_NETMASTER=1")
+		p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if p.cmd.ProcessState == nil {
+				_ = p.cmd.Process.Kill()
+				_ = p.cmd.Wait()
+			}
+			if t.Failed() {
+				t.Logf("log of %s:\n%s", p.addr, p.log.String())
+			}
+		})
+		all = append(all, p)
+	}
+	return all
+}
+
+func (p *process) get(path string) (int, string) {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + p.addr + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, strings.TrimSpace(string(body))
+}
+
+// leader waits until one of the processes says that it leads.
+func leader(t *testing.T, within time.Duration, all []*process) int {
+	t.Helper()
+	deadline := time.NewTimer(within)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for i, p := range all {
+			if code, answer := p.get("/readyz"); code == http.StatusOK && answer == "leader" {
+				return i
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("no leader within %s", within)
+		}
+	}
+}
+
+func TestSIGTERMHandsOverWithinASecondAndExitsZero(t *testing.T) {
+	all := cluster(t, 3)
+	first := leader(t, 30*time.Second, all)
+	rest := append(append([]*process{}, all[:first]...), all[first+1:]...)
+	began := time.Now()
+	if err := all[first].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	leader(t, time.Second, rest)
+	t.Logf("a successor leads after %s", time.Since(began).Round(time.Millisecond))
+	if err := all[first].cmd.Wait(); err != nil {
+		t.Errorf("netmaster ended with %v", err)
+	}
+	for _, p := range rest {
+		if code, answer := p.get("/api/v1/tenants/default/"); code != http.StatusOK {
+			t.Errorf("%d %s", code, answer)
+		}
+	}
+}
+
+func TestKilledLeaderIsReplacedWithinItsTTLAndASecond(t *testing.T) {
+	const ttl = 8 * time.Second
+	all := cluster(t, 3, "--leader-ttl", ttl.String())
+	first := leader(t, 30*time.Second, all)
+	rest := append(append([]*process{}, all[:first]...), all[first+1:]...)
+	began := time.Now()
+	if err := all[first].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = all[first].cmd.Wait() // killed, as it says
+	leader(t, ttl+time.Second, rest)
+	t.Logf("a successor leads after %s", time.Since(began).Round(time.Millisecond))
+	if code, answer := rest[0].get("/api/v1/tenants/default/"); code != http.StatusOK {
+		t.Errorf("%d %s", code, answer)
+	}
+}

@@ -1,0 +1,160 @@
+package daemon
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+)
+
+// serving runs a server with a bound on connections; its handler waits for
+// release where the path is /wait.
+func serving(t *testing.T, limit int, release <-chan struct{}) (*server, string) {
+	t.Helper()
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			<-release
+		}
+		_, _ = io.WriteString(w, "hello")
+	})
+	s := newServer(handler, storetest.Quiet())
+	s.conn.limit = limit
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.serve(l) }()
+	t.Cleanup(func() {
+		if err := s.stop(time.Second); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, l.Addr().String()
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// ask sends a request on an open connection and returns the answer's body.
+func ask(conn net.Conn, path string) (string, error) {
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path); err != nil {
+		return "", err
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+func TestConnectionsThatSayNothingKeepNobodyOut(t *testing.T) {
+	s, addr := serving(t, 20, nil)
+	for i := range 2000 {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if i%100 != 0 {
+			continue
+		}
+		if got, err := ask(dial(t, addr), "/"); err != nil || got != "hello" {
+			t.Fatalf("after %d silent connections: %q %v", i, got, err)
+		}
+	}
+	storetest.Eventually(t, 5*time.Second, "the bound holds", func() bool { return s.conn.count() <= 20 })
+}
+
+func TestAConnectionInTheMiddleOfARequestIsNotShed(t *testing.T) {
+	release := make(chan struct{})
+	s, addr := serving(t, 5, release)
+	busy := dial(t, addr)
+	answered := make(chan error, 1)
+	go func() {
+		got, err := ask(busy, "/wait")
+		if err == nil && got != "hello" {
+			err = fmt.Errorf("answer %q", got)
+		}
+		answered <- err
+	}()
+	storetest.Eventually(t, 5*time.Second, "the request is being answered", func() bool {
+		s.conn.mu.Lock()
+		defer s.conn.mu.Unlock()
+		return len(s.conn.open) == 1 && s.conn.silent.Len() == 0
+	})
+	for range 50 {
+		dial(t, addr)
+	}
+	close(release)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	// Its connection can be used again.
+	storetest.Eventually(t, 5*time.Second, "the answer's connection is silent again", func() bool { return s.conn.count() <= 5 })
+}
+
+func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
+	storetest.Open(t)
+	n := run(t)
+	leader(t, n)
+	for range 200 {
+		dial(t, n.addr)
+	}
+	began := time.Now()
+	n.shut()
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the end took %s", took)
+	}
+}
+
+func TestHugeHeadersAreRefused(t *testing.T) {
+	storetest.Open(t)
+	n := run(t)
+	code, _, err := n.try("GET", "/version", "", "X-Filler", strings.Repeat("x", 1<<20))
+	if err == nil && code != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("answered %d", code)
+	}
+	if code, _, err := n.try("GET", "/healthz", ""); err != nil || code != http.StatusOK {
+		t.Errorf("after that: %d %v", code, err)
+	}
+}
+
+func TestTheControlAddressGetsAListenerOfItsOwnOnlyWhereNeeded(t *testing.T) {
+	for _, c := range []struct {
+		external, control string
+		covered           bool
+	}{
+		{"0.0.0.0:9999", "10.1.1.1:9999", true},
+		{"[::]:9999", "10.1.1.1:9999", true},
+		{":9999", "10.1.1.1:9999", true},
+		{"0.0.0.0:9999", "10.1.1.1:9998", false},
+		{"10.1.1.2:9999", "10.1.1.1:9999", false},
+		{"10.1.1.1:9999", "10.1.1.1:9999", true},
+	} {
+		if got := covers(c.external, c.control); got != c.covered {
+			t.Errorf("%s covers %s: %v", c.external, c.control, got)
+		}
+	}
+}
