@@ -3,7 +3,6 @@ package netctl
 import (
 	"context"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/contivmodel/client"
 )
 
 // object is a command: one type of the model, and what can be done with it.
@@ -59,22 +57,16 @@ func (f flag) name() string {
 // verbAliases are the second names of verbs.
 var verbAliases = map[string][]string{"rm": {"delete"}, "ls": {"list"}, "group-ls": {"group-list"}}
 
-// call is one invocation of a verb.
+// call is one invocation that is about objects of one kind.
 type call struct {
-	ctx    context.Context
-	cmd    *cli.Command
+	*session
 	object *object
-	verb   *verb
+	verb   *verb // nil for tools
 	kind   contivmodel.Kind
-	client *client.Client
-	out    io.Writer
 }
 
 // scoped tells whether the kind's objects belong to a tenant.
 func scoped(kind contivmodel.Kind) bool { return len(kind.KeyFields()) > 1 }
-
-// tenant returns the tenant the call is about.
-func (c *call) tenant() string { return c.cmd.String("tenant") }
 
 func objectCommand(o *object) *cli.Command {
 	cmd := &cli.Command{
@@ -109,16 +101,11 @@ func verbCommand(o *object, v *verb) *cli.Command {
 		cmd.ArgsUsage += fmt.Sprintf("<%s> ", a.label)
 	}
 	cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
-		c := &call{ctx: ctx, cmd: cmd, object: o, verb: v, kind: kind, out: cmd.Root().Writer}
+		c := &call{session: newSession(ctx, cmd), object: o, verb: v, kind: kind}
 		if err := c.checkArgs(); err != nil {
 			return err
 		}
-		var err error
-		if c.client, err = connect(cmd); err != nil {
-			return err
-		}
-		defer c.client.Close()
-		return v.run.do(c)
+		return c.connected(func() error { return v.run.do(c) })
 	}
 	return cmd
 }
@@ -130,7 +117,7 @@ func verbFlags(v *verb, kind contivmodel.Kind) []cli.Flag {
 		flags = append(flags, f.build(kind))
 	}
 	if scoped(kind) {
-		flags = append(flags, &cli.StringFlag{Name: "tenant", Aliases: []string{"t"}, Value: "default", OnlyOnce: true, Usage: "tenant"})
+		flags = append(flags, tenantFlag())
 	}
 	if v.run.flags != nil {
 		flags = append(flags, v.run.flags(kind)...)
@@ -252,9 +239,7 @@ func (c *call) result(o contivmodel.Object) error {
 	if c.verb.done == "" || c.cmd.Bool("quiet") {
 		return nil
 	}
-	keys := c.kind.KeyFields()
-	name := fmt.Sprint(keys[len(keys)-1].Value(o))
-	line := strings.NewReplacer("{key}", o.ModelKey(), "{name}", name, "{tenant}", c.cmd.String("tenant"))
+	line := strings.NewReplacer("{key}", o.ModelKey(), "{name}", nameOf(o), "{tenant}", c.cmd.String("tenant"))
 	_, err := fmt.Fprintln(c.out, line.Replace(c.verb.done))
 	return err
 }

@@ -2,6 +2,7 @@ package netctl
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/netctl/credentials"
 )
 
 const defaultNetmaster = "http://netmaster:9999"
@@ -27,20 +29,62 @@ func connectionFlags() []cli.Flag {
 	}
 }
 
-// connect makes the client that the flags describe.
-func connect(cmd *cli.Command) (*client.Client, error) {
-	c, err := client.New(client.Config{
-		URLs:     strings.Split(cmd.String("netmaster"), ","),
+// servers are the URLs that the flags name.
+func servers(cmd *cli.Command) []string {
+	urls := strings.Split(cmd.String("netmaster"), ",")
+	for i := range urls {
+		urls[i] = strings.TrimSuffix(strings.TrimSpace(urls[i]), "/")
+	}
+	return urls
+}
+
+// settings are the client's, as the flags describe it, without credentials.
+func settings(cmd *cli.Command) client.Config {
+	return client.Config{
+		URLs:     servers(cmd),
 		Insecure: cmd.Bool("insecure"),
 		CAFile:   cmd.String("cacert"),
 		CertFile: cmd.String("cert"),
 		KeyFile:  cmd.String("key"),
 		Timeout:  cmd.Duration("request-timeout"),
-	})
+	}
+}
+
+// connect makes the client that the flags describe, with the tokens of login.
+func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
+	cfg := settings(cmd)
+	var err error
+	if cfg.Tokens, err = tokens(cfg.URLs, errOut); err != nil {
+		return nil, err
+	}
+	c, err := client.New(cfg)
 	if err != nil {
 		return nil, usageError{message: fmt.Sprintf("cannot connect: %v", err)}
 	}
 	return c, nil
+}
+
+// tokens are those of login for the servers. They are secrets: a server
+// without encryption gets none, which is worth a warning. It does without the
+// file even if that is damaged.
+func tokens(urls []string, errOut io.Writer) (map[string]string, error) {
+	stored, damaged := credentials.Load(credentials.File())
+	found := map[string]string{}
+	for _, url := range urls {
+		encrypted := strings.HasPrefix(url, "https://")
+		token := stored.For(url)
+		switch {
+		case encrypted && damaged != nil:
+			return nil, damaged
+		case encrypted && token != "":
+			found[url] = token
+		case token != "":
+			fmt.Fprintf(errOut, "warning: not logged in at %s: tokens are sent over https only\n", url)
+		case damaged != nil:
+			fmt.Fprintf(errOut, "warning: %v\n", damaged)
+		}
+	}
+	return found, nil
 }
 
 // env reads a flag's value from the environment. An empty or unusable value

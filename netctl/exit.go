@@ -20,6 +20,8 @@ const (
 	exitNotFound    = 5
 	exitConflict    = 6 // the request is sound, the state of the cluster stands against it
 	exitDenied      = 7
+	exitPartial     = 9  // some of several parts failed
+	exitDiffers     = 10 // of diff: there are differences
 )
 
 // exitCodes maps kinds of errors; those left out are exitRefused.
@@ -49,18 +51,33 @@ type outputError struct{ cause error }
 func (e outputError) Error() string { return fmt.Sprintf("cannot write the result: %v", e.cause) }
 func (e outputError) Unwrap() error { return e.cause }
 
+// fileError is a local file or terminal that cannot be used.
+type fileError struct{ cause error }
+
+func (e fileError) Error() string { return e.cause.Error() }
+func (e fileError) Unwrap() error { return e.cause }
+
+// outcomeCode ends a command that has said on stdout why it ends with a code.
+type outcomeCode int
+
+func (c outcomeCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
 func exitCode(err error) int {
 	var (
-		usage  usageError
-		output outputError
+		usage   usageError
+		output  outputError
+		file    fileError
+		outcome outcomeCode
 	)
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &output):
+	case errors.As(err, &output), errors.As(err, &file):
 		return exitIO
+	case errors.As(err, &outcome):
+		return int(outcome)
 	}
 	if code, ok := exitCodes[fault.KindOf(err)]; ok {
 		return code
@@ -71,7 +88,7 @@ func exitCode(err error) int {
 // report prints an error for people: what is wrong, what stands in the way,
 // and, where it was a matter of usage, how it is meant.
 func report(stderr io.Writer, err error) {
-	if err == nil {
+	if err == nil || errors.As(err, new(outcomeCode)) {
 		return
 	}
 	fmt.Fprintf(stderr, "error: %s\n", strings.TrimSpace(err.Error()))

@@ -158,7 +158,7 @@ func run(t *testing.T, url, line string) outcome {
 		args = append(args, word)
 	}
 	var stdout, stderr strings.Builder
-	code := Run(t.Context(), args, &stdout, &stderr)
+	code := Run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
 	return outcome{code, stdout.String(), stderr.String()}
 }
 

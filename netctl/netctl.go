@@ -1,11 +1,12 @@
 // Package netctl is the command line of the controller.
 //
-// What a user can type is one table, objects.go: for every object its verbs,
-// their arguments and flags, and the field of the model each of them fills.
-// commands.go turns the table into commands; verbs.go holds the few things a
-// verb can do (create, remove, list, inspect, info, set), written once for all
-// objects. Columns, types and help texts come from the declarations of
-// contivmodel.
+// What a user can type is two tables. objects.go has for every object its
+// verbs, their arguments and flags, and the field of the model each of them
+// fills; commands.go turns it into commands, and verbs.go holds the few things
+// a verb can do (create, remove, list, inspect, info, set), written once for
+// all objects. tools.go has the commands that are about any object or the
+// cluster as a whole: get, describe, apply, status and so on. Columns, types
+// and help texts come from the declarations of contivmodel.
 //
 // Results go to stdout, everything else to stderr; the exit code says what kind
 // of failure it was (exit.go).
@@ -16,6 +17,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -24,9 +27,9 @@ import (
 
 // Run executes one command line, args[0] being the program's name, and returns
 // the exit code.
-func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := bufio.NewWriter(stdout)
-	err := rootCommand(out, stderr).Run(ctx, args)
+	err := rootCommand(stdin, out, stderr).Run(ctx, args)
 	if flushErr := out.Flush(); flushErr != nil && err == nil {
 		err = outputError{flushErr}
 	}
@@ -34,7 +37,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
-func rootCommand(stdout, stderr io.Writer) *cli.Command {
+func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 	root := &cli.Command{
 		Name:    "netctl",
 		Usage:   "look at and change the networks, groups and policies of a cluster",
@@ -42,6 +45,7 @@ func rootCommand(stdout, stderr io.Writer) *cli.Command {
 		Flags:   connectionFlags(),
 		// without the section that would repeat the version
 		CustomRootCommandHelpTemplate: cli.SubcommandHelpTemplate,
+		Reader:                        stdin,
 		Writer:                        stdout,
 		ErrWriter:                     stderr,
 		Action:                        unknownCommand,
@@ -51,7 +55,10 @@ func rootCommand(stdout, stderr io.Writer) *cli.Command {
 	for i := range objects {
 		root.Commands = append(root.Commands, objectCommand(&objects[i]))
 	}
-	root.Commands = append(root.Commands, versionCommand())
+	for _, t := range tools() {
+		root.Commands = append(root.Commands, t.command())
+	}
+	slices.SortFunc(root.Commands, func(a, b *cli.Command) int { return strings.Compare(a.Name, b.Name) })
 	return root
 }
 

@@ -201,7 +201,7 @@ func TestTheEnvironmentNamesTheServer(t *testing.T) {
 	t.Setenv("NETMASTER", url)
 	t.Setenv("INSECURE", "perhaps") // unusable values count as unset
 	var stdout, stderr strings.Builder
-	if code := Run(t.Context(), []string{"netctl", "tenant", "ls", "-q"}, &stdout, &stderr); code != 0 || stdout.String() != "blue\n" {
+	if code := Run(t.Context(), []string{"netctl", "tenant", "ls", "-q"}, nil, &stdout, &stderr); code != 0 || stdout.String() != "blue\n" {
 		t.Errorf("exit %d: %s%s", code, stdout.String(), stderr.String())
 	}
 	t.Setenv("NETMASTER", "ftp://wrong")
@@ -241,7 +241,7 @@ func TestResultsThatCannotBeWrittenAreErrors(t *testing.T) {
 	f, url := startFake(t)
 	populate(f)
 	var stderr strings.Builder
-	code := Run(context.Background(), []string{"netctl", "--netmaster", url, "tenant", "ls"}, fullDisk{}, &stderr)
+	code := Run(context.Background(), []string{"netctl", "--netmaster", url, "tenant", "ls"}, nil, fullDisk{}, &stderr)
 	if code != 4 || stderr.String() != "error: cannot write the result: no space left on device\n" {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}

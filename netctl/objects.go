@@ -86,6 +86,12 @@ var objects = []object{
 				{names: "ip-pool,r", field: "ipPool"},
 				{names: "epg-tag,tag", field: "cfgdTag"},
 			}},
+		{name: "update", usage: "Change the policies, profile or contracts of an endpoint group, and keep the others",
+			args: []arg{groupArg}, run: update, done: "Updating EndpointGroup {key}", flags: []flag{
+				{names: "policy,p", field: "policies", usage: "policy; the list replaces the present one, an empty text empties it"},
+				{names: "networkprofile,n", field: "netProfile"},
+				{names: "external-contract,e", field: "extContractsGrps", usage: "external contract group; the list replaces the present one, an empty text empties it"},
+			}},
 		{name: "rm", usage: "Delete an endpoint group", args: []arg{groupArg}, run: remove, done: "Deleting EndpointGroup {key}"},
 		{name: "ls", usage: "List endpoint groups", run: list},
 		{name: "inspect", usage: "Show an endpoint group with its run-time data", args: []arg{groupArg}, run: inspect},
@@ -155,7 +161,8 @@ var objects = []object{
 			{name: "inspect", usage: "Show a service with its run-time data", args: []arg{serviceArg}, run: inspect},
 		}},
 	{name: "tenant", typ: "tenant", usage: "Tenants", verbs: []verb{
-		{name: "create", usage: "Create a tenant", args: []arg{tenantArg}, run: create, done: "Creating tenant: {key}"},
+		{name: "create", usage: "Create a tenant", args: []arg{tenantArg}, run: create, done: "Creating tenant: {key}",
+			flags: []flag{{names: "default-network", field: "defaultNetwork"}}},
 		{name: "rm", usage: "Delete a tenant", args: []arg{tenantArg}, run: remove, done: "Deleting tenant {key}"},
 		{name: "ls", usage: "List tenants", run: list},
 		{name: "inspect", usage: "Show a tenant with its run-time data", args: []arg{tenantArg}, run: inspect},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -21,6 +20,7 @@ import (
 // Formats of --output.
 const (
 	formatTable = "table"
+	formatWide  = "wide"
 	formatJSON  = "json"
 	formatYAML  = "yaml"
 	formatName  = "name"
@@ -31,7 +31,7 @@ const (
 
 // Formats of lists, and of single documents.
 var (
-	listFormats     = []string{formatTable, formatJSON, formatYAML, formatName, formatCSV}
+	listFormats     = []string{formatTable, formatWide, formatJSON, formatYAML, formatName, formatCSV}
 	documentFormats = []string{formatJSON, formatYAML}
 )
 
@@ -48,13 +48,13 @@ func outputFlag(formats []string) cli.Flag {
 }
 
 // format is what the flags ask for: --output, else --json, else --quiet.
-func (c *call) format() string {
-	switch chosen := c.cmd.String("output"); {
+func (s *session) format() string {
+	switch chosen := s.cmd.String("output"); {
 	case chosen != "":
 		return chosen
-	case c.cmd.Bool("json"):
+	case s.cmd.Bool("json"):
 		return formatJSON
-	case c.cmd.Bool("quiet"):
+	case s.cmd.Bool("quiet"):
 		return formatQuiet
 	}
 	return formatTable
@@ -102,45 +102,56 @@ func printable(text string) string {
 
 // print writes objects in the format the flags ask for.
 func (c *call) print(objects []contivmodel.Object, columns []column) error {
-	switch format := c.format(); format {
+	format := c.format()
+	switch format {
 	case formatJSON, formatYAML:
 		return c.printDocument(objects)
 	case formatQuiet, formatName:
 		return c.printNames(objects, format == formatName)
-	case formatCSV:
-		return c.printCSV(objects, columns)
+	case formatWide:
+		wide, err := c.wideColumns(objects)
+		if err != nil {
+			return err
+		}
+		columns = append(slices.Clone(columns), wide...)
 	}
-	return printTable(c.out, objects, columns, !c.cmd.Bool("no-headers"))
+	rows := make([][]string, len(objects))
+	for i, o := range objects {
+		rows[i] = cells(o, columns)
+	}
+	if format == formatCSV {
+		return csv.NewWriter(c.out).WriteAll(c.headed(headings(columns), rows))
+	}
+	return c.printTable(headings(columns), rows)
 }
 
 // printDocument writes one JSON value, or the same as YAML.
-func (c *call) printDocument(value any) error {
+func (s *session) printDocument(value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return fault.New(fault.Internal, "answer of the server: %w", err)
 	}
-	if c.cmd.String("output") == formatYAML {
+	if s.format() == formatYAML {
 		if text, err = yaml.JSONToYAML(text); err != nil {
 			return fault.New(fault.Internal, "answer of the server: %w", err)
 		}
-		_, err = c.out.Write(text)
+		_, err = s.out.Write(text)
 		return err
 	}
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, text, "", "  "); err != nil {
 		return fault.New(fault.Internal, "answer of the server: %w", err)
 	}
-	_, err = fmt.Fprintln(c.out, indented.String())
+	_, err = fmt.Fprintln(s.out, indented.String())
 	return err
 }
 
 // printNames writes one name a line: bare, or as type/key.
 func (c *call) printNames(objects []contivmodel.Object, full bool) error {
-	keys := c.kind.KeyFields()
 	for _, o := range objects {
-		name := fmt.Sprint(keys[len(keys)-1].Value(o))
+		name := nameOf(o)
 		if full {
-			name = c.kind.Type + "/" + o.ModelKey()
+			name = fullName(o.ModelType(), o.ModelKey())
 		}
 		if _, err := fmt.Fprintln(c.out, printable(name)); err != nil {
 			return err
@@ -149,40 +160,43 @@ func (c *call) printNames(objects []contivmodel.Object, full bool) error {
 	return nil
 }
 
-func (c *call) printCSV(objects []contivmodel.Object, columns []column) error {
-	w := csv.NewWriter(c.out)
-	if !c.cmd.Bool("no-headers") {
-		if err := w.Write(headings(columns)); err != nil {
-			return err
-		}
-	}
-	for _, o := range objects {
-		if err := w.Write(cells(o, columns)); err != nil {
-			return err
-		}
-	}
-	w.Flush()
-	return w.Error()
+// nameOf is the last part of an object's key.
+func nameOf(o contivmodel.Object) string {
+	keys := contivmodel.KindOf(o).KeyFields()
+	return fmt.Sprint(keys[len(keys)-1].Value(o))
 }
 
-// printTable writes space-padded columns, at least two blanks apart, under
-// their headings and a row of dashes.
-func printTable(out io.Writer, objects []contivmodel.Object, columns []column, withHeadings bool) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(cells []string) { fmt.Fprintln(w, strings.Join(cells, "\t")) } // errors stay with w until Flush
-	if withHeadings {
-		names := headings(columns)
-		dashes := make([]string, len(names))
-		for i, name := range names {
-			dashes[i] = strings.Repeat("-", len(name))
-		}
-		row(names)
-		row(dashes)
-	}
-	for _, o := range objects {
-		row(cells(o, columns))
+// fullName names one object of all: network/blue:web.
+func fullName(typ, key string) string { return typ + "/" + key }
+
+// printTable writes space-padded columns, at least two blanks apart.
+func (s *session) printTable(headings []string, rows [][]string) error {
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	for _, row := range s.headed(headings, rows) {
+		fmt.Fprintln(w, strings.Join(row, "\t")) // errors stay with w until Flush
 	}
 	return w.Flush()
+}
+
+// headed puts the headings above rows, unless the flags are against it, and in
+// tables a line of dashes below them.
+func (s *session) headed(headings []string, rows [][]string) [][]string {
+	switch {
+	case s.cmd.Bool("no-headers"):
+		return rows
+	case s.format() == formatCSV:
+		return append([][]string{headings}, rows...)
+	}
+	return append([][]string{headings, underlines(headings)}, rows...)
+}
+
+// underlines is the row of dashes below headings.
+func underlines(headings []string) []string {
+	dashes := make([]string, len(headings))
+	for i, heading := range headings {
+		dashes[i] = strings.Repeat("-", len(heading))
+	}
+	return dashes
 }
 
 func headings(columns []column) []string {

@@ -12,11 +12,12 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-var update = stdflag.Bool("update", false, "write docs/netctl.md anew")
+var updateFiles = stdflag.Bool("update", false, "write docs/netctl.md and the transcripts in testdata anew")
 
 const referencePreface = `# netctl
 
-Written by ` + "`go test ./netctl -update`" + ` from the table of commands in ` + "`netctl/objects.go`" + `.
+Written by ` + "`go test ./netctl -update`" + ` from the tables of commands in ` + "`netctl/objects.go`" + ` and ` + "`netctl/tools.go`" + `.
+What commands print is recorded in ` + "`netctl/testdata`" + `.
 
 Flags and arguments may be mixed; one dash and two mean the same; short flags are not
 bundled. The same short flag can mean different things in different commands. ` + "`rm`" + ` is
@@ -32,21 +33,42 @@ also ` + "`delete`" + `, ` + "`ls`" + ` is also ` + "`list`" + `. Results go to 
 | 5 | not found |
 | 6 | conflict: exists, in use, cannot change, exhausted; the message names what stands in the way |
 | 7 | not allowed |
+| 9 | check: some checks failed |
+| 10 | diff: there are differences |
 `
 
 // reference is the page of all commands.
 func reference() string {
 	var page strings.Builder
 	page.WriteString(referencePreface)
-	root := rootCommand(io.Discard, io.Discard)
+	root := rootCommand(nil, io.Discard, io.Discard)
 	fmt.Fprint(&page, "\n## Flags of every command\n\n", flagTable(root.Flags))
-	for _, object := range root.Commands {
-		fmt.Fprintf(&page, "\n## %s\n\n%s.\n", strings.Join(object.Names(), ", "), object.Usage)
-		for _, verb := range object.Commands {
-			fmt.Fprintf(&page, "\n### `%s`\n\n%s.\n\n%s", strings.TrimSpace("netctl "+object.Name+" "+verb.Name+" "+verb.ArgsUsage), verb.Usage, flagTable(verb.Flags))
+	for _, cmd := range root.Commands {
+		if cmd.Hidden {
+			continue
+		}
+		if len(cmd.Commands) == 0 {
+			page.WriteString(section("##", "netctl "+cmd.Name, cmd))
+			continue
+		}
+		fmt.Fprintf(&page, "\n## %s\n\n%s.\n", strings.Join(cmd.Names(), ", "), cmd.Usage)
+		for _, verb := range cmd.Commands {
+			page.WriteString(section("###", "netctl "+cmd.Name+" "+verb.Name, verb))
 		}
 	}
 	return page.String()
+}
+
+// section is what the page says of one command.
+func section(mark, name string, cmd *cli.Command) string {
+	text := fmt.Sprintf("\n%s `%s`\n\n%s.\n", mark, strings.TrimSpace(name+" "+cmd.ArgsUsage), cmd.Usage)
+	if cmd.Description != "" {
+		text += "\n" + cmd.Description + "\n"
+	}
+	if flags := flagTable(cmd.Flags); flags != "" {
+		text += "\n" + flags
+	}
+	return text
 }
 
 func flagTable(flags []cli.Flag) string {
@@ -76,7 +98,7 @@ func flagTable(flags []cli.Flag) string {
 
 func TestReferenceIsUpToDate(t *testing.T) {
 	path := filepath.Join("..", "docs", "netctl.md")
-	if *update {
+	if *updateFiles {
 		if err := os.WriteFile(path, []byte(reference()), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -28,18 +28,27 @@ func doListRules(c *call) error {
 	if _, err := client.Get[contivmodel.Policy](c.ctx, c.client, policy.ModelKey()); err != nil {
 		return err
 	}
-	rules, err := c.client.List(c.ctx, c.kind)
+	rules, err := c.client.ListTenant(c.ctx, c.kind, policy.TenantName)
 	if err != nil {
 		return err
 	}
 	rules = c.having(rules, "tenantName", policy.TenantName)
 	rules = c.having(rules, "policyName", policy.PolicyName)
-	slices.SortStableFunc(rules, func(a, b contivmodel.Object) int {
-		return cmp.Compare(a.(*contivmodel.Rule).Priority, b.(*contivmodel.Rule).Priority)
-	})
+	sortRules(rules)
 	if c.format() != formatTable {
 		return c.print(rules, c.columns(c.kind.Columns()))
 	}
+	return c.printRules(rules)
+}
+
+func sortRules(rules []contivmodel.Object) {
+	slices.SortStableFunc(rules, func(a, b contivmodel.Object) int {
+		return cmp.Compare(a.(*contivmodel.Rule).Priority, b.(*contivmodel.Rule).Priority)
+	})
+}
+
+// printRules prints a table for each direction.
+func (c *call) printRules(rules []contivmodel.Object) error {
 	for _, d := range directions {
 		fields := slices.DeleteFunc(c.kind.Columns(), func(f contivmodel.Field) bool {
 			return slices.Contains(d.without, f.Name)

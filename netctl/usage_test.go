@@ -31,7 +31,7 @@ func TestMisuseIsExplained(t *testing.T) {
 		"network create a:b -s x":              `network name "a:b": may not contain ':'`,
 		"network create web -s x -t a:b":       `tenant name "a:b": may not contain ':'`,
 		"network create web -s x -t ''":        "tenant name required",
-		"network ls -o xml":                    `invalid value "xml" for flag -o: must be one of table, json, yaml, name, csv`,
+		"network ls -o xml":                    `invalid value "xml" for flag -o: must be one of table, wide, json, yaml, name, csv`,
 		"network inspect web -o table":         `invalid value "table" for flag -o: must be one of json, yaml`,
 		"policy rule-add p 1 -d both":          `--direction "both": must be in or out`,
 		"policy rule-add p 1 -e g":             "--to-group cannot be given for a rule of direction in",

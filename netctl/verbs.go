@@ -21,10 +21,11 @@ type action struct {
 var (
 	create      = action{doCreate, quietFlags}
 	set         = action{doSet, quietFlags}
+	update      = action{doUpdate, quietFlags}
 	remove      = action{doRemove, removeFlags}
 	list        = action{doList, listFlags}
 	listRules   = action{doListRules, outputFlags}
-	listMembers = action{doListMembers, listFlags}
+	listMembers = action{doListMembers, memberFlags}
 	info        = action{doInfo, infoFlags}
 	inspect     = action{doInspect, inspectFlags}
 )
@@ -49,23 +50,39 @@ func doCreate(c *call) error {
 // doSet changes the given fields of the one object of a kind, and makes it if
 // it is not there yet.
 func doSet(c *call) error {
-	o, err := c.client.Get(c.ctx, c.kind, c.singleton())
-	absent := fault.Is(err, fault.NotFound)
-	if absent {
-		o = c.kind.New()
-	} else if err != nil {
+	return c.change(c.singleton(), func(o contivmodel.Object, absent error) error {
+		if err := c.kind.KeyFields()[0].Set(o, c.singleton()); err != nil {
+			return err
+		}
+		return c.fill(o, absent != nil)
+	})
+}
+
+// doUpdate changes the given fields of an object that exists.
+func doUpdate(c *call) error {
+	key, err := c.key()
+	if err != nil {
 		return err
 	}
-	if err := c.kind.KeyFields()[0].Set(o, c.singleton()); err != nil {
+	return c.change(key, func(o contivmodel.Object, absent error) error {
+		if absent != nil {
+			return absent
+		}
+		return c.fill(o, false)
+	})
+}
+
+// change stores an object changed, and says so.
+func (c *call) change(key string, how func(o contivmodel.Object, absent error) error) error {
+	var changed contivmodel.Object
+	err := c.client.Change(c.ctx, c.kind, key, func(o contivmodel.Object, absent error) error {
+		changed = o
+		return how(o, absent)
+	})
+	if err != nil {
 		return err
 	}
-	if err := c.fill(o, absent); err != nil {
-		return err
-	}
-	if err := client.Post(c.ctx, c.client, o); err != nil {
-		return err
-	}
-	return c.result(o)
+	return c.result(changed)
 }
 
 // singleton is the key of the one object of a kind: the only value its name may have.
@@ -100,20 +117,23 @@ func doRemove(c *call) error {
 }
 
 func doList(c *call) error {
-	all := !scoped(c.kind) || c.cmd.Bool("all")
-	if !all {
-		if err := c.requireTenant(); err != nil {
-			return err
-		}
-	}
-	objects, err := c.client.List(c.ctx, c.kind)
+	objects, err := c.list()
 	if err != nil {
 		return err
 	}
-	if !all {
-		objects = c.having(objects, "tenantName", c.tenant())
-	}
 	return c.print(objects, c.columns(c.kind.Columns()))
+}
+
+// list returns the objects that the flags select: of one tenant, or of all.
+func (c *call) list() ([]contivmodel.Object, error) {
+	if !scoped(c.kind) || c.cmd.Bool("all") {
+		return c.client.List(c.ctx, c.kind)
+	}
+	if err := c.requireTenant(); err != nil {
+		return nil, err
+	}
+	objects, err := c.client.ListTenant(c.ctx, c.kind, c.tenant())
+	return c.having(objects, "tenantName", c.tenant()), err
 }
 
 // requireTenant fails if the tenant of the call does not exist, so that a
@@ -180,7 +200,8 @@ func doListMembers(c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.cmd.Bool("json") {
+	switch c.format() {
+	case formatJSON, formatYAML:
 		return c.printDocument(profile)
 	}
 	_, err = fmt.Fprintln(c.out, strings.Join(profile.EndpointGroups, ","))
@@ -199,9 +220,19 @@ func removeFlags(kind contivmodel.Kind) []cli.Flag {
 func listFlags(kind contivmodel.Kind) []cli.Flag {
 	flags := outputFlags(kind)
 	if scoped(kind) {
-		flags = append(flags, &cli.BoolFlag{Name: "all", Aliases: []string{"a", "all-tenants", "A"}, Usage: "objects of all tenants"})
+		flags = append(flags, allTenantsFlag())
 	}
 	return flags
+}
+
+// memberFlags accepts, for old scripts, two flags that mean nothing here.
+func memberFlags(contivmodel.Kind) []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"},
+		outputFlag(documentFormats),
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Hidden: true},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Hidden: true},
+	}
 }
 
 func outputFlags(contivmodel.Kind) []cli.Flag {

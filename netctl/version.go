@@ -1,7 +1,6 @@
 package netctl
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v3"
@@ -9,26 +8,20 @@ import (
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
-// versionCommand shows which builds the client and the server are.
-func versionCommand() *cli.Command {
-	return &cli.Command{
-		Name: "version", Usage: "Show the versions of client and server",
-		HideHelpCommand: true, OnUsageError: onUsageError,
-		Action: func(ctx context.Context, cmd *cli.Command) error {
-			if cmd.Args().Present() {
-				return usageError{"more arguments than required: " + cmd.Args().First(), cmd}
-			}
-			c, err := connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			server, err := c.Version(ctx)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.Root().Writer, "Client Version:\n%s\nServer Version:\n%s\n", buildinfo.Get(), server)
-			return err
-		},
+// versionTool shows which builds the client and the server are.
+var versionTool = tool{
+	name: "version", usage: "Show the versions of client and server", run: doVersion,
+	flags: func() []cli.Flag { return []cli.Flag{outputFlag(documentFormats)} },
+}
+
+func doVersion(s *session) error {
+	server, err := s.client.Version(s.ctx)
+	if err != nil {
+		return err
 	}
+	if s.format() != formatTable {
+		return s.printDocument(map[string]buildinfo.Info{"client": buildinfo.Get(), "server": server})
+	}
+	_, err = fmt.Fprintf(s.out, "Client Version:\n%s\nServer Version:\n%s\n", buildinfo.Get(), server)
+	return err
 }

@@ -1,0 +1,75 @@
+package netctl
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/netctl/checkup"
+)
+
+var checkTool = tool{
+	name: "check", usage: "Find out whether the cluster, or this machine, is in order", run: doCheck, local: true,
+	flags: func() []cli.Flag {
+		return []cli.Flag{
+			&cli.BoolFlag{Name: "preflight", Usage: "check this machine before the daemons are installed, ask no server"},
+			&cli.BoolFlag{Name: "probe", Usage: "also attach two namespaces of this node through the CNI plugin and ping from one to the other"},
+			&cli.StringFlag{Name: "cni-conf", Value: "/etc/cni/net.d", Usage: "folder of network configurations, for --probe"},
+			&cli.StringFlag{Name: "cni-bin", Value: "/opt/cni/bin", Usage: "folder of CNI plugins, for --probe"},
+			&cli.IntFlag{Name: "agent-port", Value: checkup.DefaultAgentPort, Usage: "port of the agents' REST servers"},
+		}
+	},
+	more: fmt.Sprintf("Each check is one line, `ok` or `FAIL`, a failure followed by a hint; the exit code is %d if one failed. "+
+		"Without flags: netmaster, store, leader, and of every node that it is registered, that its agent is ready, that its "+
+		"switch is in sync and that it has a tunnel to every other node.", exitPartial),
+}
+
+func doCheck(s *session) error {
+	p := &checklist{session: s}
+	switch {
+	case s.cmd.Bool("preflight") && s.cmd.Bool("probe"):
+		return usageError{message: "either --preflight or --probe: before the daemons are installed there is nothing to probe"}
+	case s.cmd.Bool("preflight"):
+		checkup.Host(s.ctx, p.report)
+		return p.outcome()
+	}
+	err := s.connected(func() error {
+		checkup.Cluster(s.ctx, s.client, s.cmd.Int("agent-port"), p.report)
+		return nil
+	})
+	if err == nil && s.cmd.Bool("probe") {
+		checkup.Probe{ConfDir: s.cmd.String("cni-conf"), BinDir: s.cmd.String("cni-bin")}.Run(s.ctx, p.report)
+	}
+	if err != nil {
+		return err
+	}
+	return p.outcome()
+}
+
+// checklist prints results as they come.
+type checklist struct {
+	*session
+	failed int
+	err    error
+}
+
+func (c *checklist) report(r checkup.Result) {
+	state, hint := "ok", ""
+	if !r.OK() {
+		state, hint = "FAIL", "; "+r.Hint
+		c.failed++
+	}
+	if c.err == nil {
+		_, c.err = fmt.Fprintf(c.out, "%-4s  %s: %s%s\n", state, printable(r.Name), printable(r.Detail), printable(hint))
+	}
+	if c.err == nil {
+		c.err = c.flush()
+	}
+}
+
+func (c *checklist) outcome() error {
+	if c.err == nil && c.failed > 0 {
+		return outcomeCode(exitPartial)
+	}
+	return c.err
+}

@@ -1,0 +1,190 @@
+package checkup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/utils/buildinfo"
+)
+
+// DefaultAgentPort is where an agent's REST server listens.
+const DefaultAgentPort = 9090
+
+// agentTime bounds one request to an agent.
+const agentTime = 5 * time.Second
+
+// maxAgentAnswer bounds what is read of an agent's answer.
+const maxAgentAnswer = 64 << 20
+
+// Master answers for the cluster.
+type Master interface {
+	Version(context.Context) (buildinfo.Info, error)
+	Status(context.Context) (client.Status, error)
+}
+
+// Cluster checks the netmasters, the store and every node.
+func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
+	version, err := m.Version(ctx)
+	if !report.check("netmaster", "is netmaster running, and is --netmaster right?", "version "+version.Version, err) {
+		return
+	}
+	status, err := m.Status(ctx)
+	if err != nil {
+		report.check("status", "see the log of netmaster", "", err)
+		return
+	}
+	report.check("store", "is etcd running at these addresses, with a majority of its members?",
+		strings.Join(status.Store.Endpoints, ", "), unless(status.Store.Healthy, "not healthy: %v", status.Store.Endpoints))
+	report.check("leader", "see the logs of all netmasters; with an unhealthy store there can be no leader",
+		fmt.Sprintf("%s, epoch %d", status.Leader, status.Epoch), unless(status.Leader != "", "nobody leads"))
+	report.check("netmasters", "start netmaster on a second machine, to survive the loss of the first",
+		fmt.Sprintf("%d registered", len(status.Masters)), unless(len(status.Masters) > 0, "none registered"))
+	report.check("nodes", "is netplugin running, and does it use the same store?",
+		fmt.Sprintf("%d registered", registered(status.Nodes)), unless(registered(status.Nodes) > 0, "none registered"))
+	checkNodes(ctx, status.Nodes, agentPort, report)
+}
+
+func unless(well bool, format string, args ...any) error {
+	if well {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+func registered(nodes []client.Node) int {
+	count := 0
+	for _, n := range nodes {
+		if n.Registered {
+			count++
+		}
+	}
+	return count
+}
+
+// checkNodes asks all nodes at the same time and reports them in order.
+func checkNodes(ctx context.Context, nodes []client.Node, port int, report Report) {
+	results := make([][]Result, len(nodes))
+	var asking sync.WaitGroup
+	for i, n := range nodes {
+		asking.Go(func() {
+			checkNode(ctx, n, nodes, port, func(r Result) { results[i] = append(results[i], r) })
+		})
+	}
+	asking.Wait()
+	for _, r := range slices.Concat(results...) {
+		report(r)
+	}
+}
+
+// switchView is what matters of an agent's view of its switch.
+type switchView struct {
+	VXLAN struct {
+		IsConnected bool
+		VtepTable   map[string]string
+		ErrStats    map[string]string
+		Datapath    struct {
+			Type    string
+			InSync  bool
+			Pending map[string]string
+		}
+	} `json:"vxlan"`
+}
+
+func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, report Report) {
+	if !n.Registered {
+		report.check("node "+n.Host, "start netplugin there, or, if it is gone for good, wait until its endpoints are freed",
+			"", fmt.Errorf("not registered, %d endpoints", n.Endpoints))
+		return
+	}
+	url := "http://" + net.JoinHostPort(hostOf(n.Address), strconv.Itoa(port))
+	_, err := get(ctx, url+"/readyz")
+	if !report.check("agent "+n.Host, "see the log of netplugin on "+n.Host, url, err) {
+		return
+	}
+	var view switchView
+	answer, err := get(ctx, url+"/inspect/driver")
+	if err == nil {
+		err = json.Unmarshal(answer, &view)
+	}
+	if err == nil {
+		err = view.trouble()
+	}
+	detail := fmt.Sprintf("%s datapath, in sync", view.VXLAN.Datapath.Type)
+	report.check("switch "+n.Host, "is Open vSwitch running on "+n.Host+"? see also the log of netplugin", detail, err)
+	report.check("tunnels "+n.Host, "is netplugin of the missing nodes registered, with its --vtep-ip?",
+		fmt.Sprintf("to %d nodes", registered(all)-1), view.missing(n, all))
+}
+
+// trouble says what is wrong with a switch.
+func (v switchView) trouble() error {
+	var reasons []string
+	for _, text := range v.VXLAN.ErrStats {
+		reasons = append(reasons, text)
+	}
+	for what, lack := range v.VXLAN.Datapath.Pending {
+		reasons = append(reasons, what+" waits for "+lack)
+	}
+	slices.Sort(reasons)
+	why := strings.Join(append([]string{""}, reasons...), "; ")
+	switch {
+	case !v.VXLAN.IsConnected:
+		return errors.New("not connected to the switch" + why)
+	case !v.VXLAN.Datapath.InSync:
+		return errors.New("flows are not in sync" + why)
+	}
+	return nil
+}
+
+// missing says to which registered nodes there is no tunnel.
+func (v switchView) missing(n client.Node, all []client.Node) error {
+	var missing []string
+	for _, peer := range all {
+		if peer.Registered && peer.Host != n.Host && peer.VTEP != "" && v.VXLAN.VtepTable[peer.Host] != peer.VTEP {
+			missing = append(missing, fmt.Sprintf("%s (%s)", peer.Host, peer.VTEP))
+		}
+	}
+	return unless(len(missing) == 0, "no tunnel to %s", strings.Join(missing, ", "))
+}
+
+// hostOf drops the port, if an address has one.
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
+
+// get returns the body of a successful answer.
+func get(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, agentTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAgentAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", url, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+		return nil, fmt.Errorf("%s: %s: %s", url, resp.Status, text)
+	}
+	return body, nil
+}

@@ -1,0 +1,103 @@
+package checkup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Host checks whether this machine can run the daemons. It is meant for a
+// machine on which they do not run yet: their ports must be free.
+func Host(ctx context.Context, report Report) {
+	report.check("root", "run as root", "yes", unless(os.Geteuid() == 0, "user id is %d", os.Geteuid()))
+	tool, err := exec.LookPath("ovs-vsctl")
+	report.check("ovs installed", "install openvswitch-switch", tool, err)
+	runDir := openvswitchRunDir()
+	report.check("ovsdb-server", "start openvswitch-switch, or set OVS_RUNDIR", runDir, dials(ctx, filepath.Join(runDir, "db.sock")))
+	report.check("ovs-vswitchd", "start openvswitch-switch, or set OVS_RUNDIR", runDir, runs(filepath.Join(runDir, "ovs-vswitchd.pid")))
+	datapath, err := datapathType()
+	report.check("datapath", "load the module openvswitch or tun", datapath, err)
+	for _, p := range ports {
+		err := p.free(ctx)
+		report.check(fmt.Sprintf("port %s/%d", p.network, p.number), "see what listens there with ss -lnp; "+p.use, "free, "+p.use, err)
+	}
+}
+
+// port is one the daemons listen on.
+type port struct {
+	network string
+	number  int
+	use     string
+}
+
+var ports = []port{
+	{"tcp", 9999, "used by netmaster"},
+	{"tcp", DefaultAgentPort, "used by netplugin"},
+	{"tcp", 2379, "used by the embedded etcd for its clients"},
+	{"tcp", 2380, "used by the embedded etcd for its peers"},
+	{"udp", 4789, "used by vxlan"},
+}
+
+// free fails if something else has the port.
+func (p port) free(ctx context.Context) error {
+	var config net.ListenConfig
+	address := ":" + strconv.Itoa(p.number)
+	if p.network == "udp" {
+		c, err := config.ListenPacket(ctx, p.network, address)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+	l, err := config.Listen(ctx, p.network, address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// openvswitchRunDir is where Open vSwitch has its sockets.
+func openvswitchRunDir() string {
+	if dir := os.Getenv("OVS_RUNDIR"); dir != "" {
+		return dir
+	}
+	return "/var/run/openvswitch"
+}
+
+func dials(ctx context.Context, socket string) error {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// runs fails unless the process of a pid file does.
+func runs(pidFile string) error {
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat("/proc/" + strings.TrimSpace(string(text))); err != nil {
+		return fmt.Errorf("%s: no such process: %w", pidFile, err)
+	}
+	return nil
+}
+
+// datapathType is the datapath that Open vSwitch can have here.
+func datapathType() (string, error) {
+	if _, err := os.Stat("/sys/module/openvswitch"); err == nil {
+		return "kernel", nil
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		return "", errors.New("neither the kernel's datapath nor /dev/net/tun, which the one in user space needs")
+	}
+	return "user space (the kernel has no module openvswitch loaded)", nil
+}

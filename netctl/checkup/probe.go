@@ -1,0 +1,178 @@
+package checkup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+)
+
+// pluginType is the CNI plugin that the probe goes through.
+const pluginType = "contivk8s"
+
+// removalTime bounds what is left of the probe's removal once it is interrupted.
+const removalTime = 30 * time.Second
+
+// Probe says where a container runtime finds its networks.
+type Probe struct {
+	ConfDir string // /etc/cni/net.d
+	BinDir  string // /opt/cni/bin
+}
+
+// Run attaches two namespaces to the network that the runtime's configuration
+// names, as a runtime would do it for two containers, pings from one to the
+// other and removes both.
+func (p Probe) Run(ctx context.Context, report Report) {
+	conf, err := p.network()
+	if !report.check("probe configuration", "put a network configuration of type "+pluginType+" into "+p.ConfDir, nameOf(conf), err) {
+		return
+	}
+	cache, err := os.MkdirTemp("", "netctl-probe")
+	if !report.check("probe folder", "make room in the temporary folder", cache, err) {
+		return
+	}
+	cni := libcni.NewCNIConfigWithCacheDir([]string{p.BinDir}, cache, nil)
+	pods := []*pod{newPod("a"), newPod("b")}
+	if p.attach(ctx, cni, conf, pods, report) {
+		out, err := command(ctx, "ip", "netns", "exec", pods[0].name, "ping", "-c", "3", "-i", "0.2", "-W", "2", pods[1].address)
+		report.check("probe traffic", "see the flows of the bridge and the policies of the group", lastLine(out), err)
+	}
+	removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTime)
+	defer cancel()
+	err = os.RemoveAll(cache)
+	for _, pod := range pods {
+		err = errors.Join(err, pod.remove(removing, cni, conf))
+	}
+	report.check("probe removed", "see the log of netplugin", "both namespaces and their endpoints", err)
+}
+
+func (p Probe) attach(ctx context.Context, cni libcni.CNI, conf *libcni.NetworkConfigList, pods []*pod, report Report) bool {
+	for _, pod := range pods {
+		err := pod.add(ctx, cni, conf)
+		if !report.check("probe "+pod.name, "see the log of netplugin, and of the plugin if it has one", pod.address, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// network finds the configuration that a runtime would use: the first by name.
+func (p Probe) network() (*libcni.NetworkConfigList, error) {
+	files, err := libcni.ConfFiles(p.ConfDir, []string{".conflist", ".conf", ".json"})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(files)
+	for _, file := range files {
+		list, err := readNetwork(file)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(list.Plugins, func(c *libcni.PluginConfig) bool { return c.Network.Type == pluginType }) {
+			return list, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: none of %d files is for %s", p.ConfDir, len(files), pluginType)
+}
+
+func readNetwork(file string) (*libcni.NetworkConfigList, error) {
+	if filepath.Ext(file) == ".conflist" {
+		return libcni.ConfListFromFile(file)
+	}
+	conf, err := libcni.ConfFromFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return libcni.ConfListFromConf(conf)
+}
+
+func nameOf(conf *libcni.NetworkConfigList) string {
+	if conf == nil {
+		return ""
+	}
+	return conf.Name
+}
+
+// pod is one namespace of the probe.
+type pod struct {
+	name    string // of the namespace, and id of the container
+	address string
+	made    bool
+}
+
+func newPod(suffix string) *pod {
+	return &pod{name: fmt.Sprintf("netctl-probe-%d-%s", os.Getpid(), suffix)}
+}
+
+func (p *pod) runtime() *libcni.RuntimeConf {
+	return &libcni.RuntimeConf{ContainerID: p.name, NetNS: "/var/run/netns/" + p.name, IfName: "eth0"}
+}
+
+// add makes the namespace and attaches it.
+func (p *pod) add(ctx context.Context, cni libcni.CNI, conf *libcni.NetworkConfigList) error {
+	if _, err := command(ctx, "ip", "netns", "add", p.name); err != nil {
+		return err
+	}
+	p.made = true
+	answer, err := cni.AddNetworkList(ctx, conf, p.runtime())
+	if err != nil {
+		return err
+	}
+	p.address, err = addressOf(answer)
+	return err
+}
+
+// remove detaches and removes the namespace, as far as it was made.
+func (p *pod) remove(ctx context.Context, cni libcni.CNI, conf *libcni.NetworkConfigList) error {
+	if !p.made {
+		return nil
+	}
+	err := cni.DelNetworkList(ctx, conf, p.runtime())
+	_, removed := command(ctx, "ip", "netns", "delete", p.name)
+	return errors.Join(err, removed)
+}
+
+// addressOf is the first IPv4 address of a result, else the first.
+func addressOf(answer types.Result) (string, error) {
+	result, err := types100.NewResultFromResult(answer)
+	if err != nil {
+		return "", err
+	}
+	var first net.IP
+	for _, ip := range result.IPs {
+		if ip.Address.IP.To4() != nil {
+			return ip.Address.IP.String(), nil
+		}
+		if first == nil {
+			first = ip.Address.IP
+		}
+	}
+	if first == nil {
+		return "", errors.New("the plugin gave no address")
+	}
+	return first.String(), nil
+}
+
+// command runs a program; its error holds the last line it printed.
+func command(ctx context.Context, name string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, lastLine(string(out)))
+	}
+	return string(out), nil
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}

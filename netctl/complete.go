@@ -1,0 +1,288 @@
+package netctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// completionTime is how long the shell waits for names.
+const completionTime = 2 * time.Second
+
+// doComplete prints the words that can stand where the last of the arguments
+// stands, one a line, with a description behind a tab. What cannot be found
+// out is left out: completion never complains.
+func doComplete(s *session) error {
+	words := s.cmd.Args().Slice()
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	p := readLine(s.cmd.Root(), words[:len(words)-1])
+	current := words[len(words)-1]
+	for _, candidate := range p.candidates(s.ctx, current) {
+		if value, _, _ := strings.Cut(candidate, "\t"); !strings.HasPrefix(value, current) {
+			continue
+		}
+		if _, err := fmt.Fprintln(s.out, candidate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typed is a command line that is not complete yet.
+type typed struct {
+	command    *cli.Command
+	path       []string // names of the command and those above it
+	args       []string // positional arguments so far
+	connection []string // flags that say how to reach the server
+	tenant     string
+	pending    string // name of the flag whose value comes next; empty: none
+	flagsEnded bool   // after "--"
+}
+
+// readLine understands the words before the one to complete.
+func readLine(root *cli.Command, words []string) *typed {
+	p := &typed{command: root, tenant: "default"}
+	for _, word := range words {
+		switch {
+		case p.pending != "":
+			p.value(p.pending, word)
+			p.pending = ""
+		case word == "--":
+			p.flagsEnded = true
+		case strings.HasPrefix(word, "-") && !p.flagsEnded:
+			p.flag(word)
+		default:
+			p.word(word)
+		}
+	}
+	return p
+}
+
+// flag reads a word that begins with a dash.
+func (p *typed) flag(word string) {
+	name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	f := p.find(name)
+	switch {
+	case f == nil:
+	case hasValue:
+		p.value(name, value)
+	case isSwitch(f):
+		p.value(name, "true")
+	default:
+		p.pending = name
+	}
+}
+
+// value notes what a flag says that matters for completion.
+func (p *typed) value(name, value string) {
+	f := p.find(name)
+	switch {
+	case slices.ContainsFunc(connectionFlags(), func(c cli.Flag) bool { return c.Names()[0] == f.Names()[0] }):
+		p.connection = append(p.connection, "--"+name+"="+value)
+	case f.Names()[0] == "tenant":
+		p.tenant = value
+	}
+}
+
+// word is a subcommand or an argument.
+func (p *typed) word(word string) {
+	for _, sub := range p.command.Commands {
+		if slices.Contains(sub.Names(), word) {
+			p.command, p.path = sub, append(p.path, sub.Name)
+			return
+		}
+	}
+	p.args = append(p.args, word)
+}
+
+// find finds a flag of the command line as far as it is known.
+func (p *typed) find(name string) cli.Flag {
+	for _, f := range append(slices.Clone(p.command.Flags), connectionFlags()...) {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	return nil
+}
+
+func isSwitch(f cli.Flag) bool {
+	_, is := f.(*cli.BoolFlag)
+	return is
+}
+
+// candidates are the words that may come next, whatever they begin with.
+func (p *typed) candidates(ctx context.Context, current string) []string {
+	name, _, inFlag := strings.Cut(strings.TrimLeft(current, "-"), "=")
+	isFlag := strings.HasPrefix(current, "-") && !p.flagsEnded
+	switch {
+	case p.pending != "":
+		return p.values(ctx, p.pending)
+	case isFlag && inFlag && p.find(name) != nil:
+		values := p.values(ctx, name)
+		prefix, _, _ := strings.Cut(current, "=")
+		for i := range values {
+			values[i] = prefix + "=" + values[i]
+		}
+		return values
+	case isFlag:
+		return p.flagNames()
+	case len(p.command.Commands) > 0:
+		return subcommands(p.command)
+	}
+	return p.arguments(ctx)
+}
+
+func subcommands(cmd *cli.Command) []string {
+	var names []string
+	for _, sub := range cmd.Commands {
+		if !sub.Hidden {
+			names = append(names, sub.Name+"\t"+sub.Usage)
+		}
+	}
+	return names
+}
+
+func (p *typed) flagNames() []string {
+	var names []string
+	for _, f := range append(slices.Clone(p.command.Flags), connectionFlags()...) {
+		usage := ""
+		if described, ok := f.(cli.DocGenerationFlag); ok {
+			usage = described.GetUsage()
+		}
+		if visible, ok := f.(cli.VisibleFlag); !ok || visible.IsVisible() {
+			names = append(names, "--"+f.Names()[0]+"\t"+usage)
+		}
+	}
+	return names
+}
+
+// verb finds the line of the table that the command comes from.
+func (p *typed) verb() (*object, *verb) {
+	if len(p.path) != 2 {
+		return nil, nil
+	}
+	for i := range objects {
+		for j := range objects[i].verbs {
+			if objects[i].name == p.path[0] && objects[i].verbs[j].name == p.path[1] {
+				return &objects[i], &objects[i].verbs[j]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// references are the fields that hold names of other objects, and their type.
+var references = map[string]string{
+	"tenantName": "tenant", "networkName": "network", "defaultNetwork": "network", "fromNetwork": "network", "toNetwork": "network",
+	"groupName": "endpointGroup", "endpointGroups": "endpointGroup", "fromEndpointGroup": "endpointGroup", "toEndpointGroup": "endpointGroup",
+	"policyName": "policy", "policies": "policy", "netProfile": "netprofile", "profileName": "netprofile",
+	"extContractsGrps": "extContractsGroup", "contractsGroupName": "extContractsGroup", "appProfileName": "appProfile",
+	"serviceName": "serviceLB", "hostname": "Bgp", "ruleId": "rule",
+}
+
+// values are what the flag of a name can have.
+func (p *typed) values(ctx context.Context, name string) []string {
+	long := p.find(name).Names()[0]
+	switch long {
+	case "tenant":
+		return p.names(ctx, "tenant")
+	case "output":
+		return listFormats
+	}
+	o, v := p.verb()
+	if v == nil {
+		return nil
+	}
+	for _, f := range v.flags {
+		field, ok := kindFor(o, v).Field(f.field)
+		switch {
+		case f.name() != long || !ok:
+		case len(field.OneOf) > 0:
+			return field.OneOf
+		case field.Rule == "PROTOCOL":
+			return []string{"tcp", "udp", "icmp"}
+		default:
+			return p.names(ctx, references[f.field])
+		}
+	}
+	return nil
+}
+
+// arguments are what the next positional argument can be.
+func (p *typed) arguments(ctx context.Context) []string {
+	if o, v := p.verb(); v != nil {
+		if len(p.args) >= len(v.args) {
+			return nil
+		}
+		isNew := v.name == "create" || v.name == "rule-add"
+		if isNew && len(p.args) == len(v.args)-1 && o.typ != "Bgp" {
+			return nil // a name nobody has yet
+		}
+		return p.names(ctx, references[v.args[len(p.args)].field])
+	}
+	switch name := strings.Join(p.path, " "); {
+	case name == "completion" && len(p.args) == 0:
+		return shells
+	case name == "get" && len(p.args) == 0:
+		return append(commandKinds(), "all")
+	case (name == "describe" || name == "explain" || name == "delete") && len(p.args) == 0:
+		return commandKinds()
+	case (name == "get" || name == "describe" || name == "delete") && len(p.args) == 1:
+		if kind, err := findKind(p.args[0]); err == nil {
+			return p.names(ctx, kind.Type)
+		}
+	}
+	return nil
+}
+
+// commandKinds are the kinds by the names of their commands.
+func commandKinds() []string {
+	var names []string
+	for _, o := range objects {
+		if o.typ != "" {
+			names = append(names, o.name)
+		}
+	}
+	return append(names, "rule")
+}
+
+// names asks the server for the names of a type's objects, as the user would
+// with netctl get; rules are those of the policy typed before.
+func (p *typed) names(ctx context.Context, typ string) []string {
+	kind, ok := contivmodel.KindByType(typ)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	args := append([]string{"netctl"}, p.connection...)
+	args = append(args, "get", kind.Type, "--tenant", p.tenant, "--output", formatName)
+	var out strings.Builder
+	if Run(ctx, args, strings.NewReader(""), &out, io.Discard) != 0 {
+		return nil
+	}
+	var names []string
+	for key := range strings.Lines(out.String()) {
+		key = strings.TrimPrefix(strings.TrimSpace(key), kind.Type+"/")
+		if scoped(kind) {
+			key = strings.TrimPrefix(key, p.tenant+":")
+		}
+		if policy, rule, isRule := strings.Cut(key, ":"); isRule && len(p.args) > 0 && p.path[0] == "policy" {
+			if policy != p.args[0] {
+				continue
+			}
+			key = rule
+		}
+		names = append(names, key)
+	}
+	return names
+}

@@ -1,0 +1,110 @@
+// Package credentials keeps the tokens of netctl login.
+//
+// The file holds one token per server; a token of the original netctl, which
+// knew one server only, stands beside them and counts for every other server:
+//
+//	{"token": "...", "servers": {"https://10.0.0.1:10000": {"token": "..."}}}
+//
+// Only the owner can read it, and it is replaced as a whole.
+package credentials
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is the path of the credentials: $NETCTL_CONFIG, or config.json in the
+// folder .netctl of the home directory. Without a home there is none.
+func File() string {
+	if path := os.Getenv("NETCTL_CONFIG"); path != "" {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".netctl", "config.json")
+}
+
+// Store is what a file holds.
+type Store struct {
+	Token   string            `json:"token,omitempty"` // of the original netctl
+	Servers map[string]Server `json:"servers,omitempty"`
+}
+
+// Server is what is known for one server.
+type Server struct {
+	Token string `json:"token"`
+}
+
+// Load reads a file; one that does not exist is an empty store.
+func Load(path string) (Store, error) {
+	var s Store
+	text, err := os.ReadFile(path)
+	if path == "" || errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		return Store{}, fmt.Errorf("credentials %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// For returns the token for a server; empty: there is none.
+func (s Store) For(server string) string {
+	if known, ok := s.Servers[server]; ok {
+		return known.Token
+	}
+	return s.Token
+}
+
+// Set keeps the token of a server; an empty one forgets it.
+func (s *Store) Set(server, token string) {
+	if token == "" {
+		delete(s.Servers, server)
+		return
+	}
+	if s.Servers == nil {
+		s.Servers = map[string]Server{}
+	}
+	s.Servers[server] = Server{token}
+}
+
+// Save replaces the file.
+func (s Store) Save(path string) (err error) {
+	if path == "" {
+		return errors.New("no place for credentials: neither HOME nor NETCTL_CONFIG is set")
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("credentials %s: %w", path, err)
+		}
+	}()
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(dir, ".config") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(text, '\n'))
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(file.Name()))
+	}
+	return err
+}

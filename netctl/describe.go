@@ -1,0 +1,222 @@
+package netctl
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+var describeTool = tool{
+	name: "describe", usage: "Show all there is to know of an object, for reading", args: "KIND NAME", run: doDescribe,
+	flags: func() []cli.Flag { return []cli.Flag{tenantFlag()} },
+	more: "Shows what was configured, what is at run time, what the object refers to and what refers to it. " +
+		"KIND may also be endpoint; NAME is then an endpoint's id, or the id or name of its container.",
+}
+
+func doDescribe(s *session) error {
+	d := &description{session: s}
+	args := s.cmd.Args()
+	if word, id, joined := strings.Cut(args.Get(0), "/"); word == "endpoint" || word == "ep" {
+		if !joined {
+			id = args.Get(1)
+		}
+		return d.endpoint(id)
+	}
+	t, err := s.targetOf(args)
+	if err == nil && t.key == "" && len(t.kind.KeyFields()[0].OneOf) == 1 {
+		t.key = t.kind.KeyFields()[0].OneOf[0]
+	}
+	switch {
+	case err != nil:
+		return err
+	case t.key == "":
+		return usageError{"NAME required", s.cmd}
+	}
+	return d.object(t)
+}
+
+// description is a page under construction; the first error stays.
+type description struct {
+	*session
+	err error
+}
+
+func (d *description) printf(format string, args ...any) {
+	if d.err == nil {
+		_, d.err = fmt.Fprintf(d.out, format, args...)
+	}
+}
+
+// answer is what inspect says of an object.
+type answer struct {
+	Config json.RawMessage
+	Oper   map[string]any
+}
+
+func (d *description) inspect(segment, key string) (answer, error) {
+	var a answer
+	raw, err := d.client.InspectRaw(d.ctx, segment, key)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return a, fault.New(fault.Internal, "inspect %s/%s: answer cannot be understood: %w", segment, key, err)
+	}
+	return a, nil
+}
+
+func (d *description) object(t target) error {
+	a, err := d.inspect(t.kind.Segment, t.key)
+	if err != nil {
+		return named(err, t)
+	}
+	o := t.kind.New()
+	if err := json.Unmarshal(a.Config, o); err != nil {
+		return fault.New(fault.Internal, "%s: answer cannot be understood: %w", fullName(t.kind.Type, t.key), err)
+	}
+	d.printf("%s\n%s\n", fullName(t.kind.Type, t.key), t.kind.Doc)
+	d.config(t.kind, o)
+	d.oper(a.Oper)
+	d.relations(o)
+	if t.kind.Type == "policy" {
+		d.rules(o.(*contivmodel.Policy))
+	}
+	d.endpoints(a.Oper)
+	return d.err
+}
+
+// config shows the fields that are set.
+func (d *description) config(kind contivmodel.Kind, o contivmodel.Object) {
+	var lines [][2]string
+	for _, f := range kind.Fields {
+		if !f.Empty(o) {
+			lines = append(lines, [2]string{f.Name, plain(f.Value(o))})
+		}
+	}
+	d.section("Configuration", lines)
+}
+
+// oper shows the run-time values; lists of endpoints have a section of their
+// own, other lists of objects are counted.
+func (d *description) oper(members map[string]any) {
+	var lines [][2]string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if list, ok := members[name].([]any); ok && len(list) > 0 {
+			if _, ofObjects := list[0].(map[string]any); ofObjects {
+				if !slices.Contains(endpointLists, name) {
+					lines = append(lines, [2]string{name, fmt.Sprint(len(list))})
+				}
+				continue
+			}
+		}
+		lines = append(lines, [2]string{name, wideColumn{path: []string{name}}.cell(members)})
+	}
+	d.section("State", lines)
+}
+
+// relations shows the links, by direction.
+func (d *description) relations(o contivmodel.Object) {
+	var there, here [][2]string
+	for _, r := range contivmodel.Relations(o) {
+		lines := &here
+		if r.Forward {
+			lines = &there
+		}
+		for _, link := range r.Links {
+			*lines = append(*lines, [2]string{r.Name, fullName(link.Type, link.Key)})
+		}
+	}
+	d.section("Refers to", there)
+	d.section("Referred to by", here)
+}
+
+func (d *description) section(title string, lines [][2]string) {
+	if len(lines) == 0 || d.err != nil {
+		return
+	}
+	d.printf("\n%s:\n", title)
+	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	for _, line := range lines {
+		fmt.Fprintf(w, "  %s:\t%s\n", line[0], printable(line[1])) // errors stay with w until Flush
+	}
+	if err := w.Flush(); d.err == nil {
+		d.err = err
+	}
+}
+
+// rules shows the rules of a policy as rule-ls does.
+func (d *description) rules(p *contivmodel.Policy) {
+	kind, _ := contivmodel.KindByType("rule")
+	c := d.about(kind)
+	rules, err := d.client.ListTenant(d.ctx, kind, p.TenantName)
+	if d.err == nil {
+		d.err = err
+	}
+	rules = c.having(c.having(rules, "tenantName", p.TenantName), "policyName", p.PolicyName)
+	if d.err != nil || len(rules) == 0 {
+		return
+	}
+	sortRules(rules)
+	d.printf("\n")
+	if d.err == nil {
+		d.err = c.printRules(rules)
+	}
+}
+
+// endpointLists are the members of run-time data that hold endpoints.
+var endpointLists = []string{"endpoints", "providers"}
+
+// endpointColumns are what a table of endpoints shows.
+var endpointColumns = []wideColumn{
+	{"Endpoint", []string{"endpointID"}}, {"Container", []string{"containerName"}}, {"Group", []string{"endpointGroupKey"}},
+	{"Host", []string{"homingHost"}}, {"Addresses", []string{"ipAddress"}}, {"MAC", []string{"macAddress"}},
+}
+
+// endpoints shows the endpoints of an object.
+func (d *description) endpoints(oper map[string]any) {
+	for _, name := range endpointLists {
+		list, _ := oper[name].([]any)
+		if len(list) == 0 {
+			continue
+		}
+		var names []string
+		for _, col := range endpointColumns {
+			names = append(names, col.heading)
+		}
+		var rows [][]string
+		for _, item := range list {
+			members, _ := item.(map[string]any)
+			var row []string
+			for _, col := range endpointColumns {
+				row = append(row, printable(strings.TrimSuffix(col.cell(members), ",")))
+			}
+			rows = append(rows, row)
+		}
+		d.printf("\n%s:\n", strings.ToUpper(name[:1])+name[1:])
+		if d.err == nil {
+			d.err = d.printTable(names, rows)
+		}
+	}
+}
+
+// endpoint describes an endpoint, which is all state.
+func (d *description) endpoint(id string) error {
+	if err := checkName("endpoint", id, true); err != nil {
+		return err
+	}
+	a, err := d.inspect(contivmodel.EndpointSegment, id)
+	if err != nil {
+		return err
+	}
+	d.printf("endpoint/%v\n", a.Oper["endpointID"])
+	d.oper(a.Oper)
+	return d.err
+}

@@ -1,0 +1,118 @@
+package netctl
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// getTool lists objects of any kind.
+var getTool = tool{
+	name: "get", usage: "List objects of a kind, one object, or all", args: "KIND [NAME]", run: doGet,
+	flags: func() []cli.Flag {
+		return append([]cli.Flag{
+			tenantFlag(), allTenantsFlag(),
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on and show changes as they happen"},
+			&cli.BoolFlag{Name: "watch-only", Usage: "show changes as they happen, not what is there"},
+		}, outputFlags(contivmodel.Kind{})...)
+	},
+	more: "KIND is the name of a command, or a type or segment of the REST interface, singular or plural: " +
+		"network, networks, net, endpointGroup, group, policies, rules. NAME is an object's name, for rules POLICY:RULE; " +
+		"KIND/TENANT:NAME, as -o name prints it, is understood too. `netctl get all` lists the objects of a tenant, " +
+		"with -A those of all tenants and those that belong to none.",
+}
+
+func doGet(s *session) error {
+	watch := s.cmd.Bool("watch") || s.cmd.Bool("watch-only")
+	if s.cmd.Args().First() == "all" {
+		if watch || s.cmd.Args().Len() > 1 {
+			return usageError{message: "get all: one kind at a time can be watched or selected by name"}
+		}
+		return getAll(s)
+	}
+	t, err := s.targetOf(s.cmd.Args())
+	if err != nil {
+		return err
+	}
+	c := s.about(t.kind)
+	switch {
+	case watch:
+		return c.watch(t.key)
+	case t.key == "":
+		objects, err := c.list()
+		if err != nil {
+			return err
+		}
+		return c.print(objects, c.fullColumns())
+	}
+	o, err := s.client.Get(s.ctx, t.kind, t.key)
+	if err != nil {
+		return named(err, t)
+	}
+	if format := s.format(); format == formatJSON || format == formatYAML {
+		return s.printDocument(o)
+	}
+	return c.print([]contivmodel.Object{o}, c.fullColumns())
+}
+
+// named says which object does not exist; the server says the type only.
+func named(err error, t target) error {
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.NotFound, "%s not found", fullName(t.kind.Type, t.key))
+	}
+	return err
+}
+
+// getAll lists every kind that has objects.
+func getAll(s *session) error {
+	all := []contivmodel.Object{}
+	format := s.format()
+	for _, kind := range orderedKinds() {
+		if !scoped(kind) && !s.cmd.Bool("all") {
+			continue
+		}
+		c := s.about(kind)
+		objects, err := c.list()
+		if err != nil {
+			return err
+		}
+		switch {
+		case format == formatJSON || format == formatYAML:
+			all = append(all, objects...)
+			continue
+		case len(objects) == 0:
+			continue
+		case format == formatTable || format == formatWide:
+			if _, err := fmt.Fprintf(s.out, "%s:\n", kind.Segment); err != nil {
+				return err
+			}
+		}
+		if err := c.print(objects, c.fullColumns()); err != nil {
+			return err
+		}
+	}
+	if format == formatJSON || format == formatYAML {
+		return s.printDocument(all)
+	}
+	return nil
+}
+
+// fullColumns are the columns of a listing that may hold objects of several
+// tenants and policies. For rules, the usual columns leave out what rule-ls
+// has in its arguments and headings.
+func (c *call) fullColumns() []column {
+	columns := c.columns(c.kind.Columns())
+	if c.kind.Type != "rule" {
+		return columns
+	}
+	var leading []contivmodel.Field
+	for _, heading := range []struct{ name, text string }{{"tenantName", "Tenant"}, {"policyName", "Policy"}, {"direction", "Direction"}} {
+		f, _ := c.kind.Field(heading.name)
+		f.Heading = heading.text
+		leading = append(leading, f)
+	}
+	return append(c.columns(leading), columns...)
+}

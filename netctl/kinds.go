@@ -1,0 +1,104 @@
+package netctl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// dependencyOrder lists the types so that each comes after those its objects
+// refer to.
+var dependencyOrder = []string{"global", "tenant", "netprofile", "network", "extContractsGroup", "policy",
+	"endpointGroup", "rule", "appProfile", "serviceLB", "Bgp", "aciGw"}
+
+// orderedKinds are the kinds in that order.
+func orderedKinds() []contivmodel.Kind {
+	kinds := make([]contivmodel.Kind, 0, len(dependencyOrder))
+	for _, typ := range dependencyOrder {
+		kind, _ := contivmodel.KindByType(typ)
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+// kindNames is everything a kind can be called: its type and segment, the
+// command for it, its aliases, and the plural of each.
+func kindNames(kind contivmodel.Kind) []string {
+	names := []string{kind.Type, kind.Type + "s", kind.Segment}
+	for _, o := range objects {
+		if o.typ != kind.Type {
+			continue
+		}
+		for _, name := range append([]string{o.name}, o.aliases...) {
+			names = append(names, name, name+"s")
+		}
+	}
+	if plural, ok := strings.CutSuffix(kind.Type, "y"); ok {
+		names = append(names, plural+"ies")
+	}
+	return names
+}
+
+// findKind finds the kind that a word means, whatever its case.
+func findKind(word string) (contivmodel.Kind, error) {
+	var known []string
+	for _, kind := range orderedKinds() {
+		names := kindNames(kind)
+		for _, name := range names {
+			if strings.EqualFold(name, word) {
+				return kind, nil
+			}
+		}
+		known = append(known, names...)
+	}
+	if strings.HasPrefix(strings.ToLower(word), "endpoint") || strings.EqualFold(word, "ep") {
+		return contivmodel.Kind{}, usageError{message: "endpoints are not configured, and cannot be listed; netctl endpoint inspect shows one"}
+	}
+	return contivmodel.Kind{}, usageError{message: fmt.Sprintf("unknown kind %q", word) + didYouMean(word, known)}
+}
+
+// target is what the arguments KIND [NAME] mean.
+type target struct {
+	kind contivmodel.Kind
+	key  string // empty: all objects of the kind
+}
+
+// targetOf understands KIND NAME, KIND KEY and, as -o name prints it, KIND/KEY.
+// A name without the tenant is one of the tenant that the flags name.
+func (s *session) targetOf(args cli.Args) (target, error) {
+	word, name, joined := strings.Cut(args.Get(0), "/")
+	if !joined {
+		name = args.Get(1)
+	} else if args.Get(1) != "" {
+		return target{}, usageError{message: "more arguments than required: " + args.Get(1)}
+	}
+	kind, err := findKind(word)
+	if err != nil {
+		return target{}, err
+	}
+	keys := kind.KeyFields()
+	switch {
+	case name == "" && len(keys[0].OneOf) == 1 && joined:
+		name = keys[0].OneOf[0]
+	case name != "" && scoped(kind) && strings.Count(name, ":") == len(keys)-2:
+		name = s.tenant() + ":" + name
+	}
+	if name != "" && strings.Count(name, ":") != len(keys)-1 {
+		return target{}, usageError{message: fmt.Sprintf("%s %q: a name such as %s wanted", kind.Type, name, keyForm(kind))}
+	}
+	return target{kind, name}, nil
+}
+
+// keyForm is how the names that make a key are written: policy:rule.
+func keyForm(kind contivmodel.Kind) string {
+	var parts []string
+	for _, f := range kind.KeyFields() {
+		if f.Name != "tenantName" || !scoped(kind) {
+			parts = append(parts, strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(f.Name, "Name"), "Id")))
+		}
+	}
+	return strings.Join(parts, ":")
+}

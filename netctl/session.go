@@ -1,0 +1,67 @@
+package netctl
+
+import (
+	"context"
+	"io"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
+)
+
+// session is one invocation: what was typed, whom it talks to and where
+// results go.
+type session struct {
+	ctx    context.Context
+	cmd    *cli.Command
+	client *client.Client // nil before connected
+	in     io.Reader
+	out    io.Writer // buffered; see flush
+	errOut io.Writer
+}
+
+func newSession(ctx context.Context, cmd *cli.Command) *session {
+	root := cmd.Root()
+	return &session{ctx: ctx, cmd: cmd, in: root.Reader, out: root.Writer, errOut: root.ErrWriter}
+}
+
+// connected does something with the client that the flags describe.
+func (s *session) connected(do func() error) error {
+	var err error
+	if s.client, err = connect(s.cmd, s.errOut); err != nil {
+		return err
+	}
+	defer s.client.Close()
+	return do()
+}
+
+// tenant returns the tenant the invocation is about.
+func (s *session) tenant() string { return s.cmd.String("tenant") }
+
+// about makes the call for a kind that was typed as an argument.
+func (s *session) about(kind contivmodel.Kind) *call {
+	c := &call{session: s, object: &object{}, kind: kind}
+	for i := range objects {
+		if objects[i].typ == kind.Type {
+			c.object = &objects[i]
+		}
+	}
+	return c
+}
+
+// flush shows what has been printed so far.
+func (s *session) flush() error {
+	if buffered, ok := s.out.(interface{ Flush() error }); ok {
+		return buffered.Flush()
+	}
+	return nil
+}
+
+func tenantFlag() cli.Flag {
+	return &cli.StringFlag{Name: "tenant", Aliases: []string{"t"}, Value: "default", OnlyOnce: true, Usage: "tenant"}
+}
+
+func allTenantsFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "all", Aliases: []string{"a", "all-tenants", "A"}, Usage: "objects of all tenants"}
+}

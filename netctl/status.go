@@ -1,0 +1,68 @@
+package netctl
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel/client"
+)
+
+var statusTool = tool{
+	name: "status", usage: "Show leader, netmasters, nodes, versions and the state of the store", run: doStatus,
+	flags: func() []cli.Flag {
+		return []cli.Flag{outputFlag(documentFormats), &cli.BoolFlag{Name: "no-headers", Usage: "leave out the headings of tables"}}
+	},
+}
+
+func doStatus(s *session) error {
+	status, err := s.client.Status(s.ctx)
+	if err != nil {
+		return err
+	}
+	if s.format() != formatTable {
+		return s.printDocument(status)
+	}
+	d := &description{session: s}
+	d.summary(status)
+	var masters, nodes [][]string
+	for _, m := range status.Masters {
+		masters = append(masters, []string{printable(m.Address), printable(m.Role)})
+	}
+	for _, n := range status.Nodes {
+		state := "registered"
+		if !n.Registered {
+			state = "gone"
+		}
+		nodes = append(nodes, []string{printable(n.Host), printable(n.Address), printable(n.VTEP), fmt.Sprint(n.Endpoints), state})
+	}
+	d.table("Netmasters", []string{"Address", "Role"}, masters)
+	d.table("Nodes", []string{"Host", "Address", "VTEP", "Endpoints", "Agent"}, nodes)
+	return d.err
+}
+
+func (d *description) summary(status client.Status) {
+	health := "healthy"
+	if !status.Store.Healthy {
+		health = "UNHEALTHY"
+	}
+	lines := [][2]string{
+		{"Leader", cmp.Or(status.Leader, "none")},
+		{"Epoch", fmt.Sprint(status.Epoch)},
+		{"Revision", fmt.Sprint(status.Revision)},
+		{"Version", fmt.Sprintf("%s (%s)", status.Version.Version, status.Version.GitCommit)},
+		{"Store", fmt.Sprintf("%s at %s", health, strings.Join(status.Store.Endpoints, ", "))},
+	}
+	for _, line := range lines {
+		d.printf("%-10s %s\n", line[0]+":", printable(line[1]))
+	}
+}
+
+func (d *description) table(title string, headings []string, rows [][]string) {
+	d.printf("\n%s:\n", title)
+	if d.err == nil {
+		d.err = d.printTable(headings, rows)
+	}
+}
