@@ -62,7 +62,8 @@ func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 		return w.create(db)
 	}
 	ops := w.correct(bridge)
-	if tunnel, ok := db.tunnel(); !ok {
+	tunnel, ok := db.tunnel()
+	if !ok {
 		ops = append(ops, w.insertTunnel("tunnel")...)
 		ops = append(ops, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID),
 			ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("tunnel")}))
@@ -70,7 +71,10 @@ func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 		ops = append(ops, ovsdb.Update("Interface", ovsdb.Where("_uuid", tunnel.link.UUID),
 			ovsdb.Row{"type": "vxlan", "options": w.tunnelOptions()}))
 	}
-	if len(ops) > 0 {
+	// ovs-vswitchd tries a port that failed again only when something changes:
+	// a bridge that was made in place of a deleted one finds the name taken.
+	failed := ok && tunnel.link.Error != nil
+	if len(ops) > 0 || failed {
 		ops = append(ops, bumpConfig())
 	}
 	return ops

@@ -103,7 +103,6 @@ type Driver struct {
 
 	mu         sync.Mutex
 	status     drivers.Status // as the programmer last saw it
-	tunnelFail string         // error of the tunnel port
 	keeperFail string         // last failure to keep the bridge
 }
 
@@ -220,10 +219,8 @@ func (d *Driver) Status() drivers.Status {
 	s.Ports = ports
 	s.Connected = s.Connected && d.db.client.Connected()
 	s.InSync = s.InSync && s.Connected && d.inbox.empty()
-	for _, text := range []string{d.tunnelFail, d.keeperFail} {
-		if s.LastError == "" {
-			s.LastError = text
-		}
+	if s.LastError == "" {
+		s.LastError = d.keeperFail
 	}
 	return s
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// keeperPause is how long the keeper waits after a refused transaction.
-const keeperPause = 5 * time.Second
+// keeperPause is how long the keeper waits before it tries again what failed.
+const keeperPause = 2 * time.Second
 
 // keepBridge makes the rows of our bridge right whenever they are not. The
 // first time it also chooses the round and opens the driver for use.
@@ -39,7 +39,6 @@ func (d *Driver) waitForChange(ctx context.Context, failed bool) error {
 		defer cancel()
 	}
 	err := d.db.client.Wait(wait, func() (bool, error) {
-		d.noteTunnel()
 		return !failed && d.db.client.Connected() && len(d.wanted().operations(d.db)) > 0, nil
 	})
 	if err != nil && ctx.Err() == nil {
@@ -68,6 +67,10 @@ func (d *Driver) makeBridge(ctx context.Context, first *bool) error {
 	if *first {
 		*first = false
 		close(d.ready)
+	}
+	// Without a tunnel the node works, but alone.
+	if tunnel, ok := d.db.tunnel(); ok && tunnel.link.Error != nil {
+		return fault.New(fault.Unavailable, "tunnel port %s: %s", tunnelName, *tunnel.link.Error)
 	}
 	return nil
 }
@@ -103,19 +106,4 @@ func (d *Driver) noteKeeper(err error) {
 	if err != nil {
 		d.keeperFail = fault.New(fault.KindOf(err), "bridge %s: %w", d.config.Bridge, err).Error()
 	}
-}
-
-// noteTunnel keeps the tunnel port's error for Status: without a tunnel the
-// node works, but alone.
-func (d *Driver) noteTunnel() {
-	text := ""
-	if tunnel, ok := d.db.tunnel(); ok && tunnel.link.Error != nil {
-		text = "tunnel port " + tunnelName + ": " + *tunnel.link.Error
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if text != "" && text != d.tunnelFail {
-		d.log.Warn(text)
-	}
-	d.tunnelFail = text
 }

@@ -144,7 +144,7 @@ type owned struct {
 
 // ours lists the host's ends that we made, in this run or an earlier one.
 func (l *links) ours() ([]owned, error) {
-	list, err := l.handle.LinkList()
+	list, err := l.list()
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)
 	}
@@ -156,6 +156,19 @@ func (l *links) ours() ([]owned, error) {
 		}
 	}
 	return ends, nil
+}
+
+// listTries bounds how often a listing is begun anew because links came and
+// went meanwhile.
+const listTries = 10
+
+func (l *links) list() (links []netlink.Link, err error) {
+	for range listTries {
+		if links, err = l.handle.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return links, err
 }
 
 // endpointMTU is what fits into a tunnel that starts at the address.

@@ -46,6 +46,10 @@ hostname "$2"
 ip link set lo up`
 
 func startMachine(ctx context.Context, name, dir string, detach bool) (_ *machine, err error) {
+	// What a machine of that name left here when its host was switched off.
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
 		return nil, err
 	}
