@@ -135,6 +135,7 @@ func TestALeaseOutlivesTheHoldersOwnLimit(t *testing.T) {
 }
 
 func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const ttl = 4 * time.Second
 	p := newProcess(t)
 	holder := startChild(t, "campaign", p.URL, ttl.String())
@@ -161,6 +162,7 @@ func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
 // Each of three processes is a candidate and a member of the store. The one
 // killed holds the lock, and most often leads the store as well.
 func TestASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const ttl = 6 * time.Second
 	urls, peers := [3]string{}, []string{}
 	for i := range urls {
@@ -213,6 +215,7 @@ func holderOf(t *testing.T, urls []string) int {
 }
 
 func TestAPartitionedLeaderStepsDownByItsOwnClockAndItsWritesAreRefused(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const ttl = 6 * time.Second
 	url := newStore(t)
 	way := newProxy(t, url)
@@ -269,6 +272,7 @@ func TestATermEndsWhenTheClockSaysSo(t *testing.T) {
 }
 
 func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const ttl = 2 * time.Second
 	url := newStore(t)
 	way := newProxy(t, url)
@@ -307,6 +311,7 @@ func TestACampaignWaitsForTheStore(t *testing.T) {
 }
 
 func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const ttl = 4 * time.Second
 	url := newStore(t)
 	way := newProxy(t, url)

@@ -43,6 +43,7 @@ func TestAnUnknownOutcomeIsSaidAndTheLedgerGoesOnFromTheTruth(t *testing.T) {
 // Counting through kill -9 of the store: nothing that was confirmed is lost,
 // and nothing is counted that was neither confirmed nor left open.
 func TestConfirmedUpdatesSurviveCrashesOfTheStore(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newProcess(t)
 	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: time.Second})
 	l := openLedger(t, campaign(t, db, "a", 30*time.Second))

@@ -145,6 +145,7 @@ func TestWaitingForARevisionThatDidNotTouchThePrefixEnds(t *testing.T) {
 }
 
 func TestAMirrorSurvivesARestartOfTheStore(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newProcess(t)
 	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: time.Second})
 	put(t, db, "/m/a", "1")
@@ -164,6 +165,7 @@ func TestAMirrorSurvivesARestartOfTheStore(t *testing.T) {
 }
 
 func TestAMirrorMakesUpForCompactedRevisions(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newProcess(t)
 	way := newProxy(t, p.URL)
 	db := open(t, Config{Endpoints: []string{p.URL}})
@@ -197,6 +199,7 @@ func TestAMirrorMakesUpForCompactedRevisions(t *testing.T) {
 }
 
 func TestAFrozenStoreIsNoticedWithinSeconds(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newProcess(t)
 	db := open(t, Config{Endpoints: []string{p.URL}})
 	m, r := follow(t, db)
@@ -214,6 +217,7 @@ func TestAFrozenStoreIsNoticedWithinSeconds(t *testing.T) {
 // the mirror ends with what a direct listing gives, and every event's previous
 // value was the receiver's (checked by replica).
 func TestAMirrorEqualsADirectListingAfterARandomHistory(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const seed = 1
 	random := rand.New(rand.NewPCG(seed, seed))
 	url := newStore(t)

@@ -99,6 +99,7 @@ func TestRegistrationStartsWithTheStoreAwayAndSurvivesAnOutage(t *testing.T) {
 }
 
 func TestServicesOfAProcessThatEndsWithoutCloseExpire(t *testing.T) {
+	t.Parallel() // it mostly waits
 	db := newDB(t)
 	ctx, end := context.WithCancel(context.Background())
 	r, err := db.Register(ctx, 2*time.Second, master("follower"))

@@ -72,6 +72,7 @@ func (a *authority) issue(t *testing.T, name string, signer *ecdsa.PrivateKey) (
 }
 
 func TestAStoreWithTLSTakesOnlyClientsOfItsAuthority(t *testing.T) {
+	t.Parallel() // it mostly waits
 	ca := newAuthority(t)
 	ca.issue(t, "node", ca.key)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -13,7 +13,6 @@ package embedded
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"sync"
@@ -195,6 +194,3 @@ func parseURL(what, raw string) (*url.URL, error) {
 	}
 	return u, nil
 }
-
-// String is for logs.
-func (s *Server) String() string { return fmt.Sprintf("embedded etcd at %s", s.client) }
