@@ -84,6 +84,13 @@ func TestEndpointWithoutAContainerIsNamedAfterItsHost(t *testing.T) {
 	if ep, failure := create(b, "", mastercfg.ConfigEP{}); failure != "" || ep.ID != "h1-native-intf" {
 		t.Errorf("%+v %s", ep, failure)
 	}
+	b.ok("POST", "networks/blue:other", `{"tenantName":"blue","networkName":"other","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	b.refused("POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"other","ConfigEP":{"Host":"h1"}}`,
+		"endpoint id h1-native-intf is taken by an endpoint of network web.blue", 409, "conflict")
+	b.noEndpoint("blue", "web", "h1")
+	if got := counts(b); got != [3]int{} {
+		t.Errorf("counters %v", got)
+	}
 }
 
 func TestEndpointRefusals(t *testing.T) {

@@ -38,12 +38,27 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 
 func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointRequest) (reply, error) {
 	var answer mastercfg.DeleteEndpointResponse
-	id := mastercfg.EndpointID(mastercfg.NetworkID(req.TenantName, req.NetworkName), req.EndpointID)
 	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) (err error) {
-		answer.EndpointConfig, err = master.DeleteEndpoint(tx, id)
+		answer.EndpointConfig, err = master.DeleteEndpoint(tx, endpointNamed(tx, req))
 		return err
 	})
 	return reply{answer, rev}, err
+}
+
+// endpointNamed is the id of the endpoint a request names: by its container, or
+// by its host if it was made without one.
+func endpointNamed(r objdb.Reader, req *mastercfg.DeleteEndpointRequest) string {
+	networkID := mastercfg.NetworkID(req.TenantName, req.NetworkName)
+	id := mastercfg.EndpointID(networkID, req.EndpointID)
+	if _, known := r.Get(mastercfg.EndpointPrefix + id); known {
+		return id
+	}
+	native := mastercfg.NativeEndpointID(req.EndpointID)
+	ep, err := objdb.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+native)
+	if err == nil && ep.NetID == networkID {
+		return native
+	}
+	return id
 }
 
 // updateEndpoint takes note of a container that started. Events other than

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -40,7 +41,8 @@ func plugin[Request any](serve func(*http.Request, *Request) (reply, error)) ans
 			return reply{}, err
 		}
 		var request Request
-		if err := json.Unmarshal(body, &request); err != nil {
+		// Like for the model's objects, what follows the first value is ignored.
+		if err := json.NewDecoder(bytes.NewReader(body)).Decode(&request); err != nil {
 			return reply{}, malformed(err)
 		}
 		return serve(r, &request)

@@ -163,7 +163,20 @@ func (d *Daemon) loop(ctx context.Context) {
 		}
 		if err := d.lead(ctx, term); err != nil {
 			d.log.WithError(err).Warn("term ended")
+			pause(ctx, standBack)
 		}
+	}
+}
+
+// standBack is what a netmaster whose term failed leaves to the others.
+const standBack = time.Second
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 

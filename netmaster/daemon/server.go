@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -14,7 +15,7 @@ import (
 
 // Limits of the HTTP server.
 const (
-	maxConnections = 2048
+	maxConnections = 2048 // fewer where the process may not open twice as many files
 	maxHeader      = 32 << 10
 	headerTime     = 5 * time.Second  // from the connection, or the last answer's end, to the end of the header
 	requestTime    = 30 * time.Second // to the end of the body
@@ -29,7 +30,7 @@ type server struct {
 }
 
 func newServer(handler http.Handler, entry *logrus.Entry) *server {
-	conn := newShedder(maxConnections)
+	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
 		Handler:           conn.guard(handler),
 		ConnState:         conn.track,
@@ -41,6 +42,15 @@ func newServer(handler http.Handler, entry *logrus.Entry) *server {
 		IdleTimeout:       idleTime,
 		ErrorLog:          log.New(debugWriter{entry}, "", 0),
 	}}
+}
+
+// connectionLimit leaves half of the files a process may open to everything else.
+func connectionLimit() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return maxConnections
+	}
+	return int(min(maxConnections, files.Cur/2))
 }
 
 // serve accepts connections until stop; only other ends are errors.

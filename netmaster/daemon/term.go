@@ -53,12 +53,12 @@ func (d *Daemon) moveIn(ctx context.Context, term *objdb.Term, tasks *sync.WaitG
 		return err
 	}
 	log := d.log.WithField("epoch", term.Epoch())
-	served := api.New(ledger, d.db, d.cfg.API)
-	if err := served.Bootstrap(ctx); err != nil {
-		return err
-	}
 	reconciler := master.NewReconciler(ledger, log)
 	if err := reconciler.Run(ctx); err != nil {
+		return err
+	}
+	served := api.New(ledger, d.db, d.cfg.API)
+	if err := served.Bootstrap(ctx); err != nil {
 		return err
 	}
 	d.front.lead(served)

@@ -25,7 +25,12 @@ func CreateEndpoint(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (masterc
 	if err := identify(&ep); err != nil {
 		return none, err
 	}
-	if known, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+ep.ID); !fault.Is(err, fault.NotFound) {
+	known, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+ep.ID)
+	if err == nil && known.NetID != ep.NetID {
+		// Names may hold what joins them; and a host has one endpoint without a container.
+		return none, fault.New(fault.Conflict, "endpoint id %s is taken by an endpoint of network %s", ep.ID, known.NetID)
+	}
+	if !fault.Is(err, fault.NotFound) {
 		return known, err
 	}
 	s, err := openFor(tx, req)
