@@ -45,8 +45,8 @@ type OutputReg struct {
 // OutputGroup hands the packet to a group.
 type OutputGroup struct{ ID uint32 }
 
-// SetField writes all of a field. A match with a mask is refused: this
-// version of the protocol has Load for parts of fields.
+// SetField writes a field, or those of its bits that the mask has. With a mask
+// it is sent as an extension of Nicira's, which OpenFlow 1.3 lacks.
 type SetField struct{ FieldMatch }
 
 // Load writes a number into a run of bits of a field.

@@ -60,8 +60,10 @@ func (c *Client) session(ctx context.Context, options Options, log *logrus.Entry
 	defer cancel()
 	stop := context.AfterFunc(conn.life, cancel)
 	defer stop()
-	if err := c.OnConnect(live, conn); err != nil {
-		return false, err
+	if c.OnConnect != nil {
+		if err := c.OnConnect(live, conn); err != nil {
+			return false, err
+		}
 	}
 	select {
 	case <-conn.Done():

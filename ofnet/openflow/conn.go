@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 const (
 	sendQueue  = 64   // writes waiting for the switch to take them
 	eventQueue = 1024 // events waiting for OnEvent
+	writePiece = 1 << 18
 )
 
 // errClosed is the end of connections that we end.
@@ -37,6 +39,7 @@ type Conn struct {
 	lastRead atomic.Int64 // nanoseconds since start
 	started  time.Time
 	bundles  atomic.Uint32
+	garbled  uint64 // messages ignored; the reader's
 
 	life    context.Context // ends with the connection
 	end     context.CancelFunc
@@ -116,13 +119,24 @@ func (c *Conn) write() error {
 		case b = <-c.echoes:
 		case b = <-c.out:
 		}
-		if err := c.nc.SetWriteDeadline(time.Now().Add(c.options.WriteTimeout)); err != nil {
-			return err
-		}
-		if _, err := c.nc.Write(b); err != nil {
+		if err := c.put(b); err != nil {
 			return err
 		}
 	}
+}
+
+// put writes bytes. A bundle may have millions of them, so what must not take
+// longer than WriteTimeout is a piece of them.
+func (c *Conn) put(b []byte) error {
+	for piece := range slices.Chunk(b, writePiece) {
+		if err := c.nc.SetWriteDeadline(time.Now().Add(c.options.WriteTimeout)); err != nil {
+			return err
+		}
+		if _, err := c.nc.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // queue hands bytes to the writer.

@@ -15,11 +15,13 @@ import (
 // Options of a connection. The zero value is good.
 type Options struct {
 	// OnEvent gets packet-ins, port status changes and flow removals, one at a
-	// time and in order. Without it the switch is not asked to send any.
+	// time and in order. Without it the switch is not asked to send any. Events
+	// that come while 1024 others wait are dropped. Close waits for it to return.
 	OnEvent func(Message)
-	// EchoInterval is how often the switch is asked whether it is there (5 s),
-	// EchoTimeout how long it may take to answer (5 s), WriteTimeout how long
-	// to accept a message (10 s). If it takes longer the connection ends.
+	// EchoInterval is how often a silent switch is asked whether it is there
+	// (5 s), EchoTimeout how long it may take to answer (15 s: while it commits
+	// a large bundle it does nothing else), WriteTimeout how long to take what
+	// we send (10 s). If it takes longer the connection ends.
 	EchoInterval, EchoTimeout, WriteTimeout time.Duration
 	// MaxReply bounds the bytes of one reply of many parts (256 MiB).
 	MaxReply int
@@ -34,7 +36,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	orDefault(&o.EchoInterval, 5*time.Second)
-	orDefault(&o.EchoTimeout, 5*time.Second)
+	orDefault(&o.EchoTimeout, 15*time.Second)
 	orDefault(&o.WriteTimeout, 10*time.Second)
 	if o.MaxReply <= 0 {
 		o.MaxReply = 256 << 20

@@ -33,7 +33,7 @@ const (
 
 // Bucket is an alternative of a group.
 type Bucket struct {
-	Weight     uint16 // select groups
+	Weight     uint16 // select groups; 0: never chosen
 	WatchPort  uint32 // fast failover: alive while this port is; 0: none
 	WatchGroup uint32 // likewise
 	Actions    []Action

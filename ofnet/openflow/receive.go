@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 // read takes in what the switch sends, until the stream ends or is no
@@ -39,7 +41,7 @@ func (c *Conn) receive(frame []byte) error {
 	m, err := d.body(h)
 	if err != nil {
 		if !c.settle(h.xid, nil, err) {
-			c.options.Log.WithError(err).Warnf("switch %s: message ignored", c.target)
+			c.complain(err)
 		}
 		return nil
 	}
@@ -58,6 +60,16 @@ func (c *Conn) receive(frame []byte) error {
 		}
 	}
 	return nil
+}
+
+// complain reports a message that is ignored. A switch that sends garbage sends
+// much of it: the log gets the first one.
+func (c *Conn) complain(err error) {
+	level := logrus.WarnLevel
+	if c.garbled++; c.garbled > 1 {
+		level = logrus.DebugLevel
+	}
+	c.options.Log.WithError(err).Logf(level, "switch %s: message %d that is ignored", c.target, c.garbled)
 }
 
 // settle gives an answer to whom it belongs, and tells whether there is one.
