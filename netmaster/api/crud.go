@@ -27,7 +27,7 @@ func (a *API) upsert(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	body, err := readBody(r)
+	body, err := ReadBody(r)
 	if err != nil {
 		return reply{}, err
 	}

@@ -12,23 +12,27 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// MaxBody is the largest request body that is read.
-const MaxBody = 1 << 20
+const (
+	// MaxBody is the largest request body that is taken.
+	MaxBody = 1 << 20
+	// drained is how much of a larger one is read and dropped: a client that
+	// is cut off while it writes would not see the answer.
+	drained = 32 << 20
+)
 
-// limitBody makes reading fail beyond MaxBody, and the connection close then.
-func limitBody(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
-}
-
-// readBody reads the whole body.
-func readBody(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, fault.New(fault.TooLarge, "request body too large: the limit is %d bytes", tooLarge.Limit)
-	case err != nil:
+// ReadBody reads the whole body of a request.
+func ReadBody(r *http.Request) ([]byte, error) {
+	tooLarge := fault.New(fault.TooLarge, "request body too large: the limit is %d bytes", MaxBody)
+	if r.ContentLength > MaxBody && r.Header.Get("Expect") != "" {
+		return nil, tooLarge // the client waits for a word before it sends
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
+	if err != nil {
 		return nil, fault.New(fault.Malformed, "request body: %w", err)
+	}
+	if len(body) > MaxBody {
+		_, _ = io.CopyN(io.Discard, r.Body, drained) // it is refused however it ends
+		return nil, tooLarge
 	}
 	return body, nil
 }
@@ -36,7 +40,7 @@ func readBody(r *http.Request) ([]byte, error) {
 // plugin turns a function of a decoded body into an answer.
 func plugin[Request any](serve func(*http.Request, *Request) (reply, error)) answer {
 	return func(r *http.Request) (reply, error) {
-		body, err := readBody(r)
+		body, err := ReadBody(r)
 		if err != nil {
 			return reply{}, err
 		}

@@ -70,7 +70,6 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "method "+r.Method+" not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	limitBody(w, r)
 	reply, err := handler(r)
 	if err != nil {
 		WriteError(w, r, err)

@@ -65,14 +65,9 @@ func newProxy(store holderReader, self string) *proxy {
 // ServeHTTP forwards a request. While no leader answers and nothing can have
 // happened yet, it tries again for a moment: a change of leader is short.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		api.WriteError(w, r, fault.New(fault.TooLarge, "request body too large: the limit is %d bytes", tooLarge.Limit))
-		return
-	}
+	body, err := api.ReadBody(r)
 	if err != nil {
-		api.WriteError(w, r, fault.New(fault.Malformed, "request body: %w", err))
+		api.WriteError(w, r, err)
 		return
 	}
 	waiting, cancel := context.WithTimeout(r.Context(), patience)
