@@ -25,11 +25,12 @@ type CampaignConfig struct {
 // When the leader of the store dies together with the holder, the store first
 // elects a new leader, which then extends every lease to its full length plus
 // an election timeout, as it cannot know when the last renewal was. The lease
-// is therefore shorter than the promise by up to two seconds, but always longer
-// than the two thirds after which the holder gives up by its own clock.
+// is therefore shorter than the promise by up to three seconds, but always
+// longer than the two thirds after which the holder gives up by its own clock.
+// A TTL of 9 seconds or more leaves room for all of that.
 func leaseTTL(ttl time.Duration) time.Duration {
 	ttl = (ttl + time.Second - 1).Truncate(time.Second)
-	return max(ttl-2*time.Second, (ttl*2/3).Truncate(time.Second)+time.Second)
+	return max(ttl-3*time.Second, (ttl*2/3).Truncate(time.Second)+time.Second)
 }
 
 // ownLimit is how long a holder goes on without an answer to its renewals.

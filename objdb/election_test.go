@@ -163,7 +163,7 @@ func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
 // killed holds the lock, and most often leads the store as well.
 func TestASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing.T) {
 	t.Parallel() // it mostly waits
-	const ttl = 6 * time.Second
+	const ttl = 10 * time.Second // the default of netmaster
 	urls, peers := [3]string{}, []string{}
 	for i := range urls {
 		urls[i] = freeURL(t)

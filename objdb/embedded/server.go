@@ -26,8 +26,10 @@ import (
 )
 
 const (
+	// etcd's defaults. With less patience, members on a machine that is busy for
+	// half a second depose each other, and each new leader extends all leases.
 	heartbeatMs = 100
-	electionMs  = 500 // also what a takeover of leadership may take longer when etcd's leader dies with the holder
+	electionMs  = 1000
 
 	// History is for watches to resume; who was away longer lists again.
 	compactionMode      = "periodic"
