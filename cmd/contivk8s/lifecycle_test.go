@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
@@ -17,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 )
 
-// runtime plays the container runtime: libcni, which runs the real program.
+// containerRuntime plays the container runtime: libcni, which runs the real program.
 type containerRuntime struct {
 	cni  *libcni.CNIConfig
 	list *libcni.NetworkConfigList
@@ -32,7 +34,14 @@ func newRuntime(t *testing.T, node *fakenode.Node, version, fields string) *cont
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &containerRuntime{cni: libcni.NewCNIConfigWithCacheDir([]string{pluginDir}, t.TempDir(), nil), list: list, node: node}
+	return &containerRuntime{cni: newCNI(t), list: list, node: node}
+}
+
+// newCNI is the CNI library with our program and the reference plugins. What
+// executes them is given, as the library would make it on first use, without a lock.
+func newCNI(t *testing.T) *libcni.CNIConfig {
+	exec := &invoke.DefaultExec{RawExec: &invoke.RawExec{Stderr: io.Discard}}
+	return libcni.NewCNIConfigWithCacheDir([]string{pluginDir, "/usr/lib/cni"}, t.TempDir(), exec)
 }
 
 func container(id, netns, args string) *libcni.RuntimeConf {

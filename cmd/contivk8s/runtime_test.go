@@ -141,10 +141,7 @@ func TestTheProgramTakesItsPlaceInAChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runtime := &containerRuntime{
-		cni:  libcni.NewCNIConfigWithCacheDir([]string{pluginDir, "/usr/lib/cni"}, t.TempDir(), nil),
-		list: list, node: node,
-	}
+	runtime := &containerRuntime{cni: newCNI(t), list: list, node: node}
 	pod := container("pod", fakenode.NewNamespace(t), "")
 	result := runtime.add(t, pod)
 	var names []string

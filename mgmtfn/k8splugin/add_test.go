@@ -291,7 +291,11 @@ func TestAnAddWaitsForADatapathThatIsStarting(t *testing.T) {
 		done <- err
 	}()
 	for range 6 { // a poll every 20 ms: longer than the limit for a request
-		<-asked
+		select {
+		case <-asked:
+		case err := <-done:
+			t.Fatalf("ADD did not wait: %v", err)
+		}
 	}
 	node.Switch.Watch(nil)
 	node.Switch.Fail(fakenode.Ready, nil)

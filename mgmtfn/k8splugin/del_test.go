@@ -5,9 +5,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
@@ -78,29 +80,29 @@ func TestDeletionsQueuedOnDiskAreCarriedOut(t *testing.T) {
 	}
 	put("first")
 	put("unknown")
-	node.Start(t)
+	stop = node.Start(t, func(c *k8splugin.Config) { c.Limits.PendingScan = time.Hour })
 	fakenode.Eventually(t, "the deletion queued while no server ran is carried out", func() bool {
 		left := strings.Join(node.Leftovers(t), " ")
 		return !strings.Contains(left, "first") && !strings.Contains(left, "unknown")
 	})
+	stop()
+	node.Start(t)
 	put("second")
 	node.NothingLeft(t)
 }
 
 func TestAnAddComesAfterTheDeletionQueuedBeforeIt(t *testing.T) {
 	node := fakenode.NewNode(t)
-	stop := node.Start(t)
+	stop := node.Start(t, func(c *k8splugin.Config) { c.Limits.PendingScan = time.Hour })
 	netns := fakenode.NewNamespace(t)
 	add := request(cniwire.Add, "pod", netns, "")
 	do(t, node, add)
-	stop()
 	if err := pending.Open(node.StateDir()).Put(request(cniwire.Del, "pod", netns, "")); err != nil {
 		t.Fatal(err)
 	}
-	stop = node.Start(t)
 	do(t, node, add)
 	stop()
-	node.Start(t)
+	node.Start(t) // which looks into the queue
 	do(t, node, request(cniwire.Check, "pod", netns, ""))
 }
 
