@@ -25,6 +25,11 @@ func doComplete(s *session) error {
 		words = []string{""}
 	}
 	p := readLine(s.cmd.Root(), words[:len(words)-1])
+	for _, f := range connectionFlags() {
+		if name := f.Names()[0]; s.cmd.IsSet(name) { // before __complete, or in the environment
+			p.connection = append([]string{fmt.Sprintf("--%s=%v", name, s.cmd.Value(name))}, p.connection...)
+		}
+	}
 	current := words[len(words)-1]
 	for _, candidate := range p.candidates(s.ctx, current) {
 		if value, _, _ := strings.Cut(candidate, "\t"); !strings.HasPrefix(value, current) {
@@ -127,12 +132,12 @@ func (p *typed) candidates(ctx context.Context, current string) []string {
 	case p.pending != "":
 		return p.values(ctx, p.pending)
 	case isFlag && inFlag && p.find(name) != nil:
-		values := p.values(ctx, name)
 		prefix, _, _ := strings.Cut(current, "=")
-		for i := range values {
-			values[i] = prefix + "=" + values[i]
+		var whole []string
+		for _, value := range p.values(ctx, name) {
+			whole = append(whole, prefix+"="+value)
 		}
-		return values
+		return whole
 	case isFlag:
 		return p.flagNames()
 	case len(p.command.Commands) > 0:
@@ -262,12 +267,14 @@ func (p *typed) names(ctx context.Context, typ string) []string {
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	// The context of a command holds the command; the one below is not part of it.
+	asking, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
 	args := append([]string{"netctl"}, p.connection...)
 	args = append(args, "get", kind.Type, "--tenant", p.tenant, "--output", formatName)
 	var out strings.Builder
-	if Run(ctx, args, strings.NewReader(""), &out, io.Discard) != 0 {
+	if Run(asking, args, strings.NewReader(""), &out, io.Discard) != 0 {
 		return nil
 	}
 	var names []string

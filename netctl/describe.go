@@ -15,7 +15,7 @@ import (
 )
 
 var describeTool = tool{
-	name: "describe", usage: "Show all there is to know of an object, for reading", args: "KIND NAME", run: doDescribe,
+	name: "describe", usage: "Show all there is to know of an object, for reading", args: "KIND [NAME]", run: doDescribe,
 	flags: func() []cli.Flag { return []cli.Flag{tenantFlag()} },
 	more: "Shows what was configured, what is at run time, what the object refers to and what refers to it. " +
 		"KIND may also be endpoint; NAME is then an endpoint's id, or the id or name of its container.",
@@ -117,7 +117,7 @@ func (d *description) oper(members map[string]any) {
 				continue
 			}
 		}
-		lines = append(lines, [2]string{name, wideColumn{path: []string{name}}.cell(members)})
+		lines = append(lines, [2]string{name, text(name, []string{name}).cell(members)})
 	}
 	d.section("State", lines)
 }
@@ -176,8 +176,8 @@ var endpointLists = []string{"endpoints", "providers"}
 
 // endpointColumns are what a table of endpoints shows.
 var endpointColumns = []wideColumn{
-	{"Endpoint", []string{"endpointID"}}, {"Container", []string{"containerName"}}, {"Group", []string{"endpointGroupKey"}},
-	{"Host", []string{"homingHost"}}, {"Addresses", []string{"ipAddress"}}, {"MAC", []string{"macAddress"}},
+	text("Endpoint", []string{"endpointID"}), text("Container", []string{"containerName"}), text("Group", []string{"endpointGroupKey"}),
+	text("Host", []string{"homingHost"}), text("Addresses", []string{"ipAddress"}), text("MAC", []string{"macAddress"}),
 }
 
 // endpoints shows the endpoints of an object.
@@ -196,7 +196,7 @@ func (d *description) endpoints(oper map[string]any) {
 			members, _ := item.(map[string]any)
 			var row []string
 			for _, col := range endpointColumns {
-				row = append(row, printable(strings.TrimSuffix(col.cell(members), ",")))
+				row = append(row, printable(col.cell(members)))
 			}
 			rows = append(rows, row)
 		}

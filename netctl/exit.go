@@ -85,6 +85,14 @@ func exitCode(err error) int {
 	return exitRefused
 }
 
+// usageTemplate is the help that follows an error: without the flags that
+// every command has.
+const usageTemplate = `
+Usage: {{template "usageTemplate" .}}{{if .VisibleFlags}}
+
+Options:{{template "visibleFlagTemplate" .}}{{end}}
+`
+
 // report prints an error for people: what is wrong, what stands in the way,
 // and, where it was a matter of usage, how it is meant.
 func report(stderr io.Writer, err error) {
@@ -99,7 +107,6 @@ func report(stderr io.Writer, err error) {
 	}
 	var usage usageError
 	if errors.As(err, &usage) && usage.help != nil {
-		fmt.Fprintln(stderr)
-		cli.HelpPrinter(stderr, cli.CommandHelpTemplate, usage.help)
+		cli.HelpPrinter(stderr, usageTemplate, usage.help)
 	}
 }

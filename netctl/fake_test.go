@@ -147,18 +147,16 @@ type outcome struct {
 }
 
 // run executes a command line against a server; words are split at blanks,
-// a word of two quotes is the empty text.
+// quoted ones are not.
 func run(t *testing.T, url, line string) outcome {
 	t.Helper()
-	args := []string{"netctl", "--netmaster", url}
-	for word := range strings.FieldsSeq(line) {
-		if word == `''` {
-			word = ""
-		}
-		args = append(args, word)
-	}
+	return runWords(t, url, words(line))
+}
+
+func runWords(t *testing.T, url string, words []string) outcome {
+	t.Helper()
 	var stdout, stderr strings.Builder
-	code := Run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+	code := Run(t.Context(), append([]string{"netctl", "--netmaster", url}, words...), strings.NewReader(""), &stdout, &stderr)
 	return outcome{code, stdout.String(), stderr.String()}
 }
 

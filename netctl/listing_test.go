@@ -1,7 +1,6 @@
 package netctl
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -94,18 +93,9 @@ x,y
 `,
 	} {
 		got := run(t, url, line)
-		got.stdout = "\n" + trimLines(got.stdout)
+		got.stdout = "\n" + got.stdout
 		wantOutcome(t, line, got, outcome{stdout: want})
 	}
-}
-
-// trimLines drops the blanks that pad the last cells of a table.
-func trimLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n")
 }
 
 func TestListingsHaveOtherFormats(t *testing.T) {

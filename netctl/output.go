@@ -171,11 +171,18 @@ func fullName(typ, key string) string { return typ + "/" + key }
 
 // printTable writes space-padded columns, at least two blanks apart.
 func (s *session) printTable(headings []string, rows [][]string) error {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	var padded bytes.Buffer
+	w := tabwriter.NewWriter(&padded, 0, 0, 2, ' ', 0)
 	for _, row := range s.headed(headings, rows) {
-		fmt.Fprintln(w, strings.Join(row, "\t")) // errors stay with w until Flush
+		fmt.Fprintln(w, strings.Join(row, "\t")) // memory does not fail
 	}
-	return w.Flush()
+	w.Flush()
+	for line := range strings.Lines(padded.String()) {
+		if _, err := fmt.Fprintln(s.out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // headed puts the headings above rows, unless the flags are against it, and in

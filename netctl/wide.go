@@ -14,31 +14,34 @@ import (
 // wideColumn is a column of -o wide: a value in the answer of inspect.
 type wideColumn struct {
 	heading string
-	path    []string // members, from the outermost; an object or list at the end is counted
+	path    []string // members, from the outermost; an object at the end is counted
+	absent  string   // what is shown where there is no value: numbers of zero are left out of answers
 }
 
 // wideColumns are the columns that -o wide adds, by type of object.
 var wideColumns = map[string][]wideColumn{
-	"aciGw":      {{"App profiles", oper("numAppProfiles")}},
-	"appProfile": {{"Linked groups", linked("EndpointGroups")}},
-	"Bgp": {{"Admin status", oper("adminStatus")}, {"Neighbor status", oper("neighborStatus")},
-		{"Routes", oper("numRoutes")}},
-	"endpointGroup": {{"Effective tag", oper("pktTag")}, {"VNI", oper("externalPktTag")}, {"Endpoints", oper("numEndpoints")},
-		{"Addresses used", oper("allocatedIPAddresses")}, {"Group tag", oper("groupTag")}},
-	"extContractsGroup": {{"Groups", linked("EndpointGroups")}},
-	"global": {{"Networks", oper("numNetworks")}, {"Vlans in use", oper("vlansInUse")},
-		{"Vxlans in use", oper("vxlansInUse")}, {"Cluster mode", oper("clusterMode")}},
-	"netprofile": {{"Groups", linked("EndpointGroups")}},
-	"network": {{"Effective tag", oper("pktTag")}, {"VNI", oper("externalPktTag")}, {"Groups", linked("EndpointGroups")},
-		{"Endpoints", oper("numEndpoints")}, {"Addresses", oper("allocatedAddressesCount")},
-		{"Addresses used", oper("allocatedIPAddresses")}, {"Network tag", oper("networkTag")}},
-	"policy": {{"Rules", linked("Rules")}, {"Groups", linked("EndpointGroups")}, {"Endpoints", oper("numEndpoints")}},
-	"rule":   {{"Linked group", []string{"Config", "links", "MatchEndpointGroup", "key"}}},
-	"serviceLB": {{"VIP", oper("serviceVip")}, {"Ports", []string{"Config", "ports"}},
-		{"Providers", oper("numProviders")}},
-	"tenant": {{"Networks", oper("totalNetworks")}, {"Groups", oper("totalEPGs")}, {"Policies", oper("totalPolicies")},
-		{"Services", oper("totalServicelbs")}, {"Endpoints", oper("totalEndpoints")}},
+	"aciGw":      {number("App profiles", oper("numAppProfiles"))},
+	"appProfile": {number("Linked groups", linked("EndpointGroups"))},
+	"Bgp": {text("Admin status", oper("adminStatus")), text("Neighbor status", oper("neighborStatus")),
+		number("Routes", oper("numRoutes"))},
+	"endpointGroup": {number("Effective tag", oper("pktTag")), number("VNI", oper("externalPktTag")),
+		number("Endpoints", oper("numEndpoints")), text("Addresses used", oper("allocatedIPAddresses")), text("Group tag", oper("groupTag"))},
+	"extContractsGroup": {number("Groups", linked("EndpointGroups"))},
+	"global": {number("Networks", oper("numNetworks")), text("Vlans in use", oper("vlansInUse")),
+		text("Vxlans in use", oper("vxlansInUse")), text("Cluster mode", oper("clusterMode"))},
+	"netprofile": {number("Groups", linked("EndpointGroups"))},
+	"network": {number("Effective tag", oper("pktTag")), number("VNI", oper("externalPktTag")), number("Groups", linked("EndpointGroups")),
+		number("Endpoints", oper("numEndpoints")), number("Addresses", oper("allocatedAddressesCount")),
+		text("Addresses used", oper("allocatedIPAddresses")), text("Network tag", oper("networkTag"))},
+	"policy":    {number("Rules", linked("Rules")), number("Groups", linked("EndpointGroups")), number("Endpoints", oper("numEndpoints"))},
+	"rule":      {text("Linked group", []string{"Config", "links", "MatchEndpointGroup", "key"})},
+	"serviceLB": {text("VIP", oper("serviceVip")), text("Ports", []string{"Config", "ports"}), number("Providers", oper("numProviders"))},
+	"tenant": {number("Networks", oper("totalNetworks")), number("Groups", oper("totalEPGs")), number("Policies", oper("totalPolicies")),
+		number("Services", oper("totalServicelbs")), number("Endpoints", oper("totalEndpoints"))},
 }
+
+func text(heading string, path []string) wideColumn   { return wideColumn{heading, path, ""} }
+func number(heading string, path []string) wideColumn { return wideColumn{heading, path, "0"} }
 
 func oper(member string) []string   { return []string{"Oper", member} }
 func linked(member string) []string { return []string{"Config", "link-sets", member} }
@@ -80,8 +83,7 @@ func (c *call) wideColumns(objects []contivmodel.Object) ([]column, error) {
 	return columns, nil
 }
 
-// cell shows the value; what is absent is zero or empty, so a count of nothing
-// and an empty text look alike.
+// cell shows the value.
 func (w wideColumn) cell(answer map[string]any) string {
 	var value any = answer
 	for _, member := range w.path {
@@ -90,13 +92,15 @@ func (w wideColumn) cell(answer map[string]any) string {
 	}
 	switch v := value.(type) {
 	case nil:
-		return ""
+		return w.absent
 	case map[string]any:
 		return fmt.Sprint(len(v))
 	case []any:
-		items := make([]string, len(v))
-		for i := range v {
-			items[i] = fmt.Sprint(v[i])
+		var items []string
+		for _, item := range v {
+			if text := fmt.Sprint(item); text != "" {
+				items = append(items, text)
+			}
 		}
 		return strings.Join(items, ",")
 	}

@@ -2,6 +2,7 @@ package checkup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -85,15 +86,28 @@ func (p Probe) network() (*libcni.NetworkConfigList, error) {
 	return nil, fmt.Errorf("%s: none of %d files is for %s", p.ConfDir, len(files), pluginType)
 }
 
+// readNetwork reads a list of plugins, or, in the older form of such files, the
+// configuration of a single one.
 func readNetwork(file string) (*libcni.NetworkConfigList, error) {
-	if filepath.Ext(file) == ".conflist" {
-		return libcni.ConfListFromFile(file)
-	}
-	conf, err := libcni.ConfFromFile(file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	return libcni.ConfListFromConf(conf)
+	if filepath.Ext(file) != ".conflist" {
+		var single struct{ CNIVersion, Name string }
+		if err := json.Unmarshal(text, &single); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		list := map[string]any{"cniVersion": single.CNIVersion, "name": single.Name, "plugins": []json.RawMessage{text}}
+		if text, err = json.Marshal(list); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	conf, err := libcni.NetworkConfFromBytes(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return conf, nil
 }
 
 func nameOf(conf *libcni.NetworkConfigList) string {

@@ -1,0 +1,162 @@
+package netctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/daemon"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/embedded"
+)
+
+// TestMain keeps what the user of the machine has set from the tests.
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "netctl")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		os.Setenv("NETCTL_CONFIG", filepath.Join(dir, "config.json"))
+		os.Unsetenv("NETMASTER")
+		os.Unsetenv("INSECURE")
+		return m.Run()
+	}())
+}
+
+// store is an etcd for netmasters to work on.
+type store struct{ url string }
+
+func startStore(t *testing.T) store {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	server, err := embedded.Start(ctx, embedded.Config{Dir: t.TempDir(), Name: "test",
+		ClientURL: "http://" + freeAddress(t), PeerURL: "http://" + freeAddress(t), Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := server.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return store{server.ClientURLs()[0]}
+}
+
+// startMaster empties the store and runs a netmaster on it, as a cluster that
+// has just been installed; it ends with the test. It returns the URL.
+func (s store) startMaster(t *testing.T) string {
+	t.Helper()
+	s.empty(t)
+	address := freeAddress(t)
+	d, err := daemon.New(daemon.Config{
+		Listen: address, Control: address, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: quiet(),
+		Store: objdb.Config{Endpoints: []string{s.url}, Log: quiet()},
+		API: api.Config{ClusterMode: "cni", Log: quiet(),
+			Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	url := "http://" + address
+	eventually(t, "a leader", func() bool {
+		return run(t, url, "tenant inspect default").code == 0
+	})
+	return url
+}
+
+// empty deletes everything in the store.
+func (s store) empty(t *testing.T) {
+	t.Helper()
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{s.url}, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for {
+		kvs, _, err := db.List(t.Context(), "/contiv.io/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(kvs) == 0 {
+			return
+		}
+		var txn objdb.Txn
+		for _, kv := range kvs[:min(100, len(kvs))] {
+			txn.Deletes = append(txn.Deletes, kv.Key)
+		}
+		if _, _, err := db.Txn(t.Context(), txn); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// post sends what agents send.
+func post(t *testing.T, url, path, body string) {
+	t.Helper()
+	resp, err := http.Post(url+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("POST %s %s: %s %s %v", path, body, resp.Status, answer, err)
+	}
+}
+
+// eventually polls a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func quiet() *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	return logrus.NewEntry(l)
+}

@@ -1,0 +1,150 @@
+package netctl
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/urfave/cli/v3"
+)
+
+// The files testdata/*.session are sessions of a user with a cluster that has
+// just been installed: a real netmaster on a real store. A session consists of
+//
+//	# remarks, and empty lines
+//	$ netctl ...         a command
+//	& PATH BODY          what an agent posts
+//	  text               what the command wrote to stdout
+//	! text               what it wrote to stderr
+//	= 5                  its exit code, unless 0
+//
+// "go test ./netctl -update" writes all but the first three anew.
+
+func TestSessionsWithALiveNetmaster(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.session")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sessions: %v", err)
+	}
+	store := startStore(t)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".session"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := conversation{t, store.startMaster(t)}.replay(string(want))
+			if *updateFiles {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("%s (write it anew with -update, if it is right):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// conversation is a user's session with one netmaster.
+type conversation struct {
+	t   *testing.T
+	url string
+}
+
+// replay carries out the commands of a session and returns it with what they wrote.
+func (c conversation) replay(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		command, isCommand := strings.CutPrefix(line, "$ netctl")
+		request, isPost := strings.CutPrefix(line, "& ")
+		switch {
+		case isCommand:
+			out.WriteString(line)
+			out.WriteString(c.written(runWords(c.t, c.url, words(command))))
+		case isPost:
+			out.WriteString(line)
+			path, body, _ := strings.Cut(strings.TrimSpace(request), " ")
+			post(c.t, c.url, path, body)
+		case strings.HasPrefix(line, "#") || line == "\n":
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// written shows an outcome as a session has it.
+func (c conversation) written(o outcome) string {
+	var out strings.Builder
+	for _, part := range []struct{ mark, text string }{{"  ", o.stdout}, {"! ", o.stderr}} {
+		for line := range strings.Lines(c.masked(part.text)) {
+			out.WriteString(part.mark + strings.TrimSuffix(line, "\n") + "\n")
+		}
+	}
+	if o.code != 0 {
+		out.WriteString("= " + strings.TrimSpace(strings.SplitN(o.String(), "\n", 2)[0][len("exit "):]) + "\n")
+	}
+	return out.String()
+}
+
+// masks replace what differs from run to run.
+var masks = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{regexp.MustCompile(`(?m)^(Version|GitCommit|BuildTime): .*$`), "$1: ..."},
+	{regexp.MustCompile(`(?m)( version ).*$`), "${1}..."},
+	{regexp.MustCompile(`127\.0\.0\.1:[0-9]+`), "SERVER"},
+	{regexp.MustCompile(`((?i:epoch|revision)"?:? +)[0-9]+`), "${1}N"},
+	{regexp.MustCompile(`\(unknown\)|"(GitCommit|BuildTime|Version)": "[^"]*"`), "BUILD"},
+}
+
+func (c conversation) masked(text string) string {
+	for _, m := range masks {
+		text = m.pattern.ReplaceAllString(text, m.by)
+	}
+	return text
+}
+
+// words splits a command line at blanks outside of single quotes.
+func words(line string) []string {
+	var all []string
+	for i, part := range strings.Split(strings.TrimSpace(line), "'") {
+		if i%2 == 1 {
+			all = append(all, part)
+			continue
+		}
+		all = append(all, strings.Fields(part)...)
+	}
+	return all
+}
+
+// Every command, and every verb of every object, is used in a session.
+func TestEveryCommandIsInASession(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.session")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sessions strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions.Write(text)
+	}
+	var check func(name string, cmd *cli.Command)
+	check = func(name string, cmd *cli.Command) {
+		for _, sub := range cmd.Commands {
+			check(name+" "+sub.Name, sub)
+		}
+		if len(cmd.Commands) == 0 && !strings.Contains(sessions.String()+" ", "$ "+name+" ") && !strings.Contains(sessions.String(), "$ "+name+"\n") {
+			t.Errorf("no session uses %s", name)
+		}
+	}
+	check("netctl", rootCommand(nil, io.Discard, io.Discard))
+}
