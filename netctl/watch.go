@@ -130,7 +130,7 @@ func (w *watcher) printRows(events []client.Event) error {
 	lines := rows
 	if names := append([]string{"Event"}, headings(columns)...); w.widths == nil {
 		lines = w.headed(names, rows)
-		w.widths = widths(append(rows, names))
+		w.widths = widths(append([][]string{names, {client.Modified}}, rows...))
 	}
 	if w.format() == formatCSV {
 		return csv.NewWriter(w.out).WriteAll(lines)
@@ -153,7 +153,7 @@ func (w *watcher) printLine(cells []string) error {
 	return err
 }
 
-// widths are those of the widest cells.
+// widths are those of the widest cells; the first row has all columns.
 func widths(rows [][]string) []int {
 	widest := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -1,0 +1,156 @@
+package netctl
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/contivmodel/client"
+)
+
+// startCluster is a netmaster that says how a cluster is doing, and an agent
+// of its nodes that answers by path.
+func startCluster(t *testing.T, status client.Status, agent map[string]string) (url, agentPort string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"Version":"1.2.3","GitCommit":"abc","BuildTime":"today"}`)
+	})
+	mux.HandleFunc("/api/v1/status", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(status) })
+	master := httptest.NewServer(mux)
+	t.Cleanup(master.Close)
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, ok := agent[r.URL.Path]
+		if !ok {
+			http.Error(w, "waiting for the store\nand more", http.StatusServiceUnavailable)
+			return
+		}
+		io.WriteString(w, body)
+	}))
+	t.Cleanup(node.Close)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(node.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master.URL, port
+}
+
+func healthy() client.Status {
+	status := client.Status{Leader: "10.0.0.1:9999", Epoch: 7, Revision: 120, Masters: []client.Master{{Address: "10.0.0.1:9999", Role: "leader"}},
+		Nodes: []client.Node{
+			{Host: "n1", Address: "127.0.0.1", VTEP: "10.1.0.1", Endpoints: 3, Registered: true},
+			{Host: "n2", Address: "127.0.0.1:9002", VTEP: "10.1.0.2", Registered: true},
+		},
+		Store: client.Store{Endpoints: []string{"http://10.0.0.1:2379"}, Healthy: true}}
+	status.Version.Version, status.Version.GitCommit = "1.2.3", "abc"
+	return status
+}
+
+const driverInSync = `{"vlan":null,"vxlan":{"IsConnected":true,"VtepTable":{"n1":"10.1.0.1","n2":"10.1.0.2"},"ErrStats":{},"Datapath":{"Type":"netdev","InSync":true}}}`
+
+func TestACheckIsALineEach(t *testing.T) {
+	url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync})
+	wantOutcome(t, "all is well", run(t, url, "check --agent-port "+port), outcome{stdout: strings.ReplaceAll(`ok    netmaster: version 1.2.3
+ok    store: http://10.0.0.1:2379
+ok    leader: 10.0.0.1:9999, epoch 7
+ok    netmasters: 1 registered
+ok    nodes: 2 registered
+ok    agent n1: http://127.0.0.1:PORT
+ok    switch n1: netdev datapath, in sync
+ok    tunnels n1: to 1 nodes
+ok    agent n2: http://127.0.0.1:PORT
+ok    switch n2: netdev datapath, in sync
+ok    tunnels n2: to 1 nodes
+`, "PORT", port)})
+}
+
+func TestFailedChecksHaveAHint(t *testing.T) {
+	status := healthy()
+	status.Leader, status.Store.Healthy, status.Nodes[0].Registered = "", false, false
+	url, port := startCluster(t, status, nil)
+	wantOutcome(t, "much is wrong", run(t, url, "check --agent-port "+port), outcome{code: exitPartial, stdout: strings.ReplaceAll(`ok    netmaster: version 1.2.3
+FAIL  store: not healthy: [http://10.0.0.1:2379]; is etcd running at these addresses, with a majority of its members?
+FAIL  leader: nobody leads; see the logs of all netmasters; with an unhealthy store there can be no leader
+ok    netmasters: 1 registered
+ok    nodes: 1 registered
+FAIL  node n1: not registered, 3 endpoints; start netplugin there, or, if it is gone for good, wait until its endpoints are freed
+FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting for the store; see the log of netplugin on n2
+`, "PORT", port)})
+
+	outOfSync := strings.NewReplacer(`"InSync":true`, `"InSync":false,"Pending":{"endpoint e1":"its network"}`, `"n2":"10.1.0.2"`, `"n2":"10.1.0.9"`).Replace(driverInSync)
+	status = healthy()
+	status.Nodes = status.Nodes[:1]
+	status.Nodes = append(status.Nodes, client.Node{Host: "n3", Address: "127.0.0.1", VTEP: "10.1.0.3"})
+	url, port = startCluster(t, status, map[string]string{"/readyz": "ok\n", "/inspect/driver": outOfSync})
+	got := run(t, url, "check --agent-port "+port)
+	if !strings.Contains(got.stdout, "FAIL  switch n1: flows are not in sync; endpoint e1 waits for its network; is Open vSwitch running on n1?") {
+		t.Errorf("out of sync: %v", got)
+	}
+	url, port = startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": strings.Replace(driverInSync, `"n2":"10.1.0.2"`, `"n2":"10.1.0.9"`, 1)})
+	got = run(t, url, "check --agent-port "+port)
+	if !strings.Contains(got.stdout, "FAIL  tunnels n1: no tunnel to n2 (10.1.0.2);") || got.code != exitPartial {
+		t.Errorf("wrong tunnel: %v", got)
+	}
+}
+
+func TestPreflightLooksAtThisMachineOnly(t *testing.T) {
+	t.Setenv("OVS_RUNDIR", t.TempDir())
+	l, err := net.Listen("tcp", ":9090")
+	if err == nil {
+		defer l.Close()
+	} // else it is taken already, which is as good
+	got := run(t, "http://127.0.0.1:1", "check --preflight")
+	for _, want := range []string{"ovsdb-server: dial unix", "ovs-vswitchd: open", "port tcp/9090: listen tcp :9090: bind: address already in use"} {
+		if !strings.Contains(got.stdout, "FAIL  "+want) {
+			t.Errorf("no %q in %v", want, got)
+		}
+	}
+	if got.code != exitPartial || got.stderr != "" {
+		t.Errorf("exit %d: %s", got.code, got.stderr)
+	}
+}
+
+func TestAnUnreachableNetmasterIsAFailedCheck(t *testing.T) {
+	got := run(t, "http://127.0.0.1:1", "check")
+	if got.code != exitPartial || !strings.HasPrefix(got.stdout, "FAIL  netmaster: cannot reach netmaster at http://127.0.0.1:1") || strings.Count(got.stdout, "\n") != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAProbeNeedsAConfiguration(t *testing.T) {
+	url, port := startCluster(t, client.Status{}, nil)
+	got := run(t, url, "check --probe --agent-port "+port+" --cni-conf "+t.TempDir())
+	if got.code != exitPartial || !strings.Contains(got.stdout, "FAIL  probe configuration: ") {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestStatusIsOnePage(t *testing.T) {
+	status := healthy()
+	status.Nodes[1].Registered = false
+	url, _ := startCluster(t, status, nil)
+	wantOutcome(t, "status", run(t, url, "status"), outcome{stdout: `Leader:    10.0.0.1:9999
+Epoch:     7
+Revision:  120
+Version:   1.2.3 (abc)
+Store:     healthy at http://10.0.0.1:2379
+
+Netmasters:
+Address        Role
+-------        ----
+10.0.0.1:9999  leader
+
+Nodes:
+Host  Address         VTEP      Endpoints  Agent
+----  -------         ----      ---------  -----
+n1    127.0.0.1       10.1.0.1  3          registered
+n2    127.0.0.1:9002  10.1.0.2  0          gone
+`})
+	if got := run(t, url, "status -o json"); got.code != 0 || !strings.Contains(got.stdout, `"leader": "10.0.0.1:9999"`) {
+		t.Errorf("json: %v", got)
+	}
+}
