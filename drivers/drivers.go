@@ -97,7 +97,7 @@ type Change struct {
 type Port struct {
 	EndpointID string
 	HostLink   string // stays in the switch: vvportN
-	PodLink    string // goes to the pod: vportN; absent once it has been moved
+	PodLink    string // the pod's end as it was made: vportN
 	OFPort     uint32 // OpenFlow number; 0: the switch has not given one yet
 	MTU        int    // bytes, for both ends of the link
 }
@@ -126,9 +126,12 @@ type NetworkDriver interface {
 	// Sync waits until every change given before the call is in the switch.
 	Sync(ctx context.Context) error
 	// AddPort makes the link and the switch port of an endpoint and waits for
-	// its OpenFlow number. It is idempotent: an endpoint's port is found again
-	// by its id, also after a restart.
-	AddPort(ctx context.Context, endpointID string) (Port, error)
+	// its OpenFlow number. The pod's end is made in the network namespace
+	// behind the descriptor podNetNS, because moving it there later would cost
+	// more than all the rest; with 0 it is made beside the host's end.
+	// AddPort is idempotent: an endpoint's port is found again by its id, also
+	// after a restart, and is then left where it is.
+	AddPort(ctx context.Context, endpointID string, podNetNS int) (Port, error)
 	// RemovePort removes port and link; an unknown endpoint is no error.
 	RemovePort(ctx context.Context, endpointID string) error
 	// Ports lists the endpoint ports in the switch, by endpoint id.

@@ -90,14 +90,19 @@ func (l *links) datapath(wish string) (string, error) {
 // errTaken says that one of the two names is in use.
 var errTaken = errors.New("link name is taken")
 
-// create makes a pair for an endpoint; the host's end is up.
-func (l *links) create(hostLink, endpointID string, mtu int) error {
+// create makes a pair for an endpoint; the host's end is up. The pod's end is
+// made where it belongs: moving a link makes the kernel wait until no processor
+// can still be using it, some 20 ms.
+func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = hostLink
 	attrs.MTU = mtu
 	attrs.Group = linkGroup
 	attrs.Flags = net.FlagUp
 	link := &netlink.Veth{LinkAttrs: attrs, PeerName: podLinkOf(hostLink), PeerMTU: uint32(mtu)}
+	if podNetNS > 0 {
+		link.PeerNamespace = netlink.NsFd(podNetNS)
+	}
 	if err := l.handle.LinkAdd(link); err != nil {
 		if errors.Is(err, syscall.EEXIST) {
 			return errTaken

@@ -93,7 +93,7 @@ func (r *running) sync() {
 
 func (r *running) add(id string) drivers.Port {
 	r.t.Helper()
-	port, err := r.AddPort(patience(r.t), id)
+	port, err := r.AddPort(patience(r.t), id, 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 const cleanupTime = 5 * time.Second
 
 // AddPort makes an endpoint's link and port, or finds the ones it has.
-func (d *Driver) AddPort(ctx context.Context, endpointID string) (drivers.Port, error) {
-	port, err := d.addPort(ctx, endpointID)
+func (d *Driver) AddPort(ctx context.Context, endpointID string, podNetNS int) (drivers.Port, error) {
+	port, err := d.addPort(ctx, endpointID, podNetNS)
 	if err != nil {
 		return drivers.Port{}, fault.New(kindOf(err), "port of endpoint %q: %w", endpointID, err)
 	}
@@ -33,7 +33,7 @@ func kindOf(err error) fault.Kind {
 	return fault.KindOf(err)
 }
 
-func (d *Driver) addPort(ctx context.Context, endpointID string) (drivers.Port, error) {
+func (d *Driver) addPort(ctx context.Context, endpointID string, podNetNS int) (drivers.Port, error) {
 	if endpointID == "" {
 		return drivers.Port{}, fault.New(fault.Invalid, "an id is needed")
 	}
@@ -54,7 +54,7 @@ func (d *Driver) addPort(ctx context.Context, endpointID string) (drivers.Port, 
 	if found || err != nil {
 		return port, err
 	}
-	return d.makePort(ctx, endpointID)
+	return d.makePort(ctx, endpointID, podNetNS)
 }
 
 // findPort returns the port an endpoint has. A port whose link is gone, with
@@ -79,12 +79,12 @@ func (d *Driver) findPort(ctx context.Context, endpointID string) (port drivers.
 }
 
 // makePort makes link, rows and number, or nothing.
-func (d *Driver) makePort(ctx context.Context, endpointID string) (port drivers.Port, err error) {
+func (d *Driver) makePort(ctx context.Context, endpointID string, podNetNS int) (port drivers.Port, err error) {
 	mtu, err := d.links.endpointMTU(d.config.VTEP)
 	if err != nil {
 		return drivers.Port{}, err
 	}
-	number, hostLink, err := d.makeLink(endpointID, mtu)
+	number, hostLink, err := d.makeLink(endpointID, mtu, podNetNS)
 	if err != nil {
 		return drivers.Port{}, err
 	}
@@ -106,13 +106,13 @@ func (d *Driver) makePort(ctx context.Context, endpointID string) (port drivers.
 }
 
 // makeLink makes a link under the next number whose names are free.
-func (d *Driver) makeLink(endpointID string, mtu int) (number uint32, name string, err error) {
+func (d *Driver) makeLink(endpointID string, mtu, podNetNS int) (number uint32, name string, err error) {
 	for {
 		if number, err = d.numbers.take(d.db); err != nil {
 			return 0, "", err
 		}
 		name = hostLinkName(number)
-		if err = d.links.create(name, endpointID, mtu); err == nil {
+		if err = d.links.create(name, endpointID, mtu, podNetNS); err == nil {
 			return number, name, nil
 		}
 		d.numbers.release(number)

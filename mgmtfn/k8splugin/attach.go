@@ -20,7 +20,7 @@ import (
 // Two tracks run side by side, as each waits most of its time: for the kernel
 // and the switch, or for the master and the store.
 //
-//	PreparePort ----+--> move the link ------+
+//	PreparePort ----+--> name the link ------+
 //	                |                        +--> configure, bring up --> ready
 //	CreateEndpoint -+--> Attach (flows) -----+
 func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
@@ -34,12 +34,11 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 	log.Debug("add: begin")
 	tracks, trackCtx := errgroup.WithContext(ctx)
 	tracks.Go(func() (err error) {
-		if port, err = s.preparePort(trackCtx, r.EndpointID()); err != nil {
+		if port, err = s.preparePort(trackCtx, r.EndpointID(), netns); err != nil {
 			return failed(stepDatapath, err)
 		}
 		close(prepared)
-		log.Debug("add: move")
-		return failed(stepPod, netns.Move(port.PodLink, c.IfName))
+		return failed(stepPod, netns.Rename(port.PodLink, c.IfName))
 	})
 	tracks.Go(func() (err error) {
 		var revision int64
@@ -70,18 +69,21 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 	return nil
 }
 
-// preparePort makes a port with a link that can go to the container. A port
-// whose link has gone to one already is a leftover that no checkpoint knows of,
-// such as after the loss of the state directory.
-func (s *Server) preparePort(ctx context.Context, endpointID string) (drivers.Port, error) {
-	port, err := s.Datapath.PreparePort(ctx, endpointID)
-	if err != nil || podlink.Exists(port.PodLink) {
+// preparePort makes a port with a fresh link in the container. A port whose
+// link is not there, or has got its name already, is a leftover that no
+// checkpoint knows of, such as after the loss of the state directory.
+func (s *Server) preparePort(ctx context.Context, endpointID string, netns *podlink.Namespace) (drivers.Port, error) {
+	port, err := s.Datapath.PreparePort(ctx, endpointID, netns.FD())
+	if err != nil {
+		return port, err
+	}
+	if fresh, err := netns.Has(port.PodLink); fresh || err != nil {
 		return port, err
 	}
 	if err := s.Datapath.Detach(ctx, endpointID); err != nil {
 		return port, fmt.Errorf("replace port %s, whose link %s is gone: %w", port.HostLink, port.PodLink, err)
 	}
-	return s.Datapath.PreparePort(ctx, endpointID)
+	return s.Datapath.PreparePort(ctx, endpointID, netns.FD())
 }
 
 // configure sets up the interface in the container and completes the record.

@@ -31,8 +31,9 @@ type Datapath interface {
 	// with a method PodsAffected() bool says whether attached ones suffer, too.
 	Ready() error
 	// PreparePort makes the link and switch port of an endpoint the store
-	// need not know yet. It is idempotent.
-	PreparePort(ctx context.Context, endpointID string) (drivers.Port, error)
+	// need not know yet, the container's end in the network namespace behind
+	// the descriptor. It is idempotent.
+	PreparePort(ctx context.Context, endpointID string, netns int) (drivers.Port, error)
 	// Attach returns when the endpoint, as it is in the store at revision or
 	// later, is programmed.
 	Attach(ctx context.Context, endpointID string, revision int64) (Attachment, error)

@@ -87,7 +87,7 @@ func TestAgentWaitsForTheStoreAndKeepsWhatTheSwitchHas(t *testing.T) {
 	if err := a.Ready(); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("ready without a store: %v", err)
 	}
-	if _, err := a.PreparePort(t.Context(), "web.blue-1"); !fault.Is(err, fault.Unavailable) {
+	if _, err := a.PreparePort(t.Context(), "web.blue-1", 0); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("port without a store: %v", err)
 	}
 	store.start()
@@ -156,7 +156,7 @@ func TestAttachWaitsForTheRevisionAndReportsTheEndpoint(t *testing.T) {
 	a := startAgent(t, store.db, driver)
 	a.awaitReady(t)
 	const id = "web.blue-7"
-	if _, err := a.PreparePort(t.Context(), id); err != nil {
+	if _, err := a.PreparePort(t.Context(), id, 0); err != nil {
 		t.Fatal(err)
 	}
 	revision := store.put(epKey(id), epValue("web.blue", me, "10.1.0.8"))
@@ -265,7 +265,7 @@ func TestPortsWithoutAnEndpointAreRemovedAfterAGraceAndOthersStay(t *testing.T) 
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
 	for _, id := range []string{"web.blue-1", "web.blue-2", "gone.blue-1"} {
-		if _, err := driver.AddPort(t.Context(), id); err != nil {
+		if _, err := driver.AddPort(t.Context(), id, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -281,7 +281,7 @@ func TestPortsWithoutAnEndpointAreRemovedAfterAGraceAndOthersStay(t *testing.T) 
 func TestRecordsOfAnEarlierLifeAreCorrectedAtStart(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
-	if _, err := driver.AddPort(t.Context(), "web.blue-1"); err != nil {
+	if _, err := driver.AddPort(t.Context(), "web.blue-1", 0); err != nil {
 		t.Fatal(err)
 	}
 	store.put(

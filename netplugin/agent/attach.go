@@ -18,16 +18,17 @@ type Attachment struct {
 	Network  mastercfg.CfgNetworkState
 }
 
-// PreparePort makes the link and switch port of an endpoint. It does not need
-// the endpoint's record, so that a caller can do it while netmaster works.
-func (a *Agent) PreparePort(ctx context.Context, epID string) (drivers.Port, error) {
+// PreparePort makes the link and switch port of an endpoint, the pod's end in
+// the network namespace behind a descriptor (0: in ours). It does not need the
+// endpoint's record, so that a caller can do it while netmaster works.
+func (a *Agent) PreparePort(ctx context.Context, epID string, podNetNS int) (drivers.Port, error) {
 	if err := a.Ready(); err != nil {
 		return drivers.Port{}, err
 	}
 	a.gate.RLock()
 	defer a.gate.RUnlock()
 	a.orphans.forgive(epID)
-	return a.cfg.Driver.AddPort(ctx, epID)
+	return a.cfg.Driver.AddPort(ctx, epID, podNetNS)
 }
 
 // Attach waits until this node has seen the store at a revision, which should
@@ -45,7 +46,7 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	if err != nil {
 		return Attachment{}, err
 	}
-	if at.Port, err = a.PreparePort(ctx, epID); err != nil {
+	if at.Port, err = a.PreparePort(ctx, epID, 0); err != nil {
 		return Attachment{}, err
 	}
 	a.handOver()

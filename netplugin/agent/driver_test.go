@@ -54,7 +54,7 @@ func (r *recorder) Sync(context.Context) error {
 	return nil
 }
 
-func (r *recorder) AddPort(_ context.Context, epID string) (drivers.Port, error) {
+func (r *recorder) AddPort(_ context.Context, epID string, _ int) (drivers.Port, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.away {

@@ -72,7 +72,7 @@ func NewSwitch(cluster *Cluster) (*Switch, error) {
 func (s *Switch) Ready() error { return s.enter(Ready) }
 
 // PreparePort makes the veth pair of an endpoint, or finds it.
-func (s *Switch) PreparePort(_ context.Context, endpointID string) (drivers.Port, error) {
+func (s *Switch) PreparePort(_ context.Context, endpointID string, netns int) (drivers.Port, error) {
 	if err := s.enter(PreparePort); err != nil {
 		return drivers.Port{}, err
 	}
@@ -84,8 +84,9 @@ func (s *Switch) PreparePort(_ context.Context, endpointID string) (drivers.Port
 	}
 	for n := 1; ; n++ {
 		veth := &netlink.Veth{
-			LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("vvport%d", n), MTU: PortMTU},
-			PeerName:  fmt.Sprintf("vport%d", n),
+			LinkAttrs:     netlink.LinkAttrs{Name: fmt.Sprintf("vvport%d", n), MTU: PortMTU},
+			PeerName:      fmt.Sprintf("vport%d", n),
+			PeerNamespace: netlink.NsFd(netns),
 		}
 		err := netlink.LinkAdd(veth)
 		if errors.Is(err, fs.ErrExist) {

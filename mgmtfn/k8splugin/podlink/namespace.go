@@ -73,6 +73,9 @@ func (n *Namespace) IsOwn() (bool, error) {
 	return own.id == n.id, own.Close()
 }
 
+// FD is the open descriptor of the namespace, for the kernel to find it by.
+func (n *Namespace) FD() int { return n.fd }
+
 // Close releases the namespace; it does not end it.
 func (n *Namespace) Close() error { return unix.Close(n.fd) }
 

@@ -1,8 +1,8 @@
 // Package podlink makes a link of the host the interface of a container.
 //
-// The switch side of the link is made elsewhere; here the other end is moved
-// into the container's network namespace, renamed, given its hardware address,
-// MTU, IP addresses and default routes, and brought up. All of it is netlink
+// The link is made elsewhere, with its other end in the container's network
+// namespace; here that end is renamed, given its hardware address, MTU, IP
+// addresses and default routes, and brought up. All of it is netlink
 // from a thread inside the namespace: no child processes, no process id of the
 // container, and an error of any step is an error of the whole.
 //
@@ -44,33 +44,36 @@ const (
 	txChecksumSCTP = "tx-checksum-sctp"
 )
 
-// Move brings a link of our own namespace into the container's, under its
-// final name, which must be free there. The link stays down.
-//
-// Nearly all the time an interface takes to set up is spent here: the kernel
-// waits until no processor can still be sending through the link. So this is a
-// step of its own, which needs no address yet.
-func (n *Namespace) Move(link, name string) error {
-	l, err := netlink.LinkByName(link)
-	if err != nil {
-		return fmt.Errorf("find link %s: %w", link, err)
-	}
-	if err := netlink.LinkSetNsFd(l, n.fd); err != nil {
-		return fmt.Errorf("move link %s to network namespace %s: %w", link, n.path, err)
-	}
+// Has tells whether the container has a link of that name.
+func (n *Namespace) Has(link string) (has bool, err error) {
+	err = n.do(func(nl *netlink.Handle) error {
+		_, err := nl.LinkByName(link)
+		var missing netlink.LinkNotFoundError
+		if errors.As(err, &missing) {
+			return nil
+		}
+		has = err == nil
+		return err
+	})
+	return has, err
+}
+
+// Rename gives a link of the container its final name, which must be free
+// there. The link stays down.
+func (n *Namespace) Rename(link, name string) error {
 	return n.do(func(nl *netlink.Handle) error {
-		moved, err := nl.LinkByName(link)
+		made, err := nl.LinkByName(link)
 		if err != nil {
 			return fmt.Errorf("find link %s in %s: %w", link, n.path, err)
 		}
-		if err := nl.LinkSetName(moved, name); err != nil {
+		if err := nl.LinkSetName(made, name); err != nil {
 			return fmt.Errorf("rename link %s to %s in %s: %w", link, name, n.path, err)
 		}
 		return nil
 	})
 }
 
-// Configure gives a moved link all that the spec says and brings it up. It
+// Configure gives a link all that the spec says and brings it up. It
 // returns the gateways in use: where the container already has a default route
 // of the family, through another interface, that one stays.
 func (n *Namespace) Configure(spec Spec) (gateways []netip.Addr, err error) {
@@ -182,12 +185,6 @@ func checksumInSoftware(name string) error {
 
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
-}
-
-// Exists tells whether our own namespace has a link.
-func Exists(link string) bool {
-	_, err := netlink.LinkByName(link)
-	return err == nil
 }
 
 // HardwareAddress returns the address of a link of our own namespace.

@@ -22,7 +22,7 @@ func host(t *testing.T, command ...string) {
 	}
 }
 
-// connect makes a veth pair and moves one end into a new namespace.
+// connect makes a veth pair with one end in a new namespace.
 func connect(t *testing.T, name string) (*podlink.Namespace, string) {
 	t.Helper()
 	path := fakenode.NewNamespace(t)
@@ -35,9 +35,9 @@ func connect(t *testing.T, name string) (*podlink.Namespace, string) {
 			t.Error(err)
 		}
 	})
-	host(t, "ip", "link", "add", "v"+name, "type", "veth", "peer", "name", name)
+	host(t, "ip", "link", "add", "v"+name, "type", "veth", "peer", "name", name, "netns", path)
 	host(t, "ip", "link", "set", "v"+name, "up")
-	if err := n.Move(name, "eth0"); err != nil {
+	if err := n.Rename(name, "eth0"); err != nil {
 		t.Fatal(err)
 	}
 	return n, path
@@ -97,7 +97,7 @@ func TestOffloadsStayWithoutUserspaceDatapath(t *testing.T) {
 
 func TestWhatCannotBeDoneIsNamed(t *testing.T) {
 	n, path := connect(t, "p3")
-	if err := n.Move("nolink", "eth1"); err == nil || !strings.Contains(err.Error(), "nolink") {
+	if err := n.Rename("nolink", "eth1"); err == nil || !strings.Contains(err.Error(), "nolink") {
 		t.Errorf("a link that is not there: %v", err)
 	}
 	if err := n.Check(podlink.Spec{Name: "eth7"}); err == nil || !strings.Contains(err.Error(), "eth7 is missing in "+path) {
