@@ -38,6 +38,7 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 			return failed(stepDatapath, err)
 		}
 		close(prepared)
+		log.Debug("add: name")
 		return failed(stepPod, netns.Rename(port.PodLink, c.IfName))
 	})
 	tracks.Go(func() (err error) {

@@ -89,7 +89,7 @@ func TestAnAddWhoseServerIsKilledIsUndoneByTheNext(t *testing.T) {
 		"add: begin",
 		fakenode.PreparePort, fakenode.PreparePort + " done",
 		fakenode.CreateEndpoint, fakenode.CreateEndpoint + " done",
-		"add: move", "add: flows",
+		"add: name", "add: flows",
 		fakenode.Attach, fakenode.Attach + " done",
 		"add: configure", "add: checkpoint", lastPointOfAdd,
 	} {
