@@ -14,6 +14,9 @@ var checkTool = tool{
 		return []cli.Flag{
 			&cli.BoolFlag{Name: "preflight", Usage: "check this machine before the daemons are installed, ask no server"},
 			&cli.BoolFlag{Name: "probe", Usage: "also attach two namespaces of this node through the CNI plugin and ping from one to the other"},
+			&cli.StringFlag{Name: "tenant", Aliases: []string{"t"}, Usage: "tenant for --probe; default as the network configuration says"},
+			&cli.StringFlag{Name: "network", Usage: "network for --probe; default as the network configuration says"},
+			&cli.StringFlag{Name: "group", Usage: "endpoint group for --probe"},
 			&cli.StringFlag{Name: "cni-conf", Value: "/etc/cni/net.d", Usage: "folder of network configurations, for --probe"},
 			&cli.StringFlag{Name: "cni-bin", Value: "/opt/cni/bin", Usage: "folder of CNI plugins, for --probe"},
 			&cli.IntFlag{Name: "agent-port", Value: checkup.DefaultAgentPort, Usage: "port of the agents' REST servers"},
@@ -38,7 +41,10 @@ func doCheck(s *session) error {
 		return nil
 	})
 	if err == nil && s.cmd.Bool("probe") {
-		checkup.Probe{ConfDir: s.cmd.String("cni-conf"), BinDir: s.cmd.String("cni-bin")}.Run(s.ctx, p.report)
+		checkup.Probe{
+			ConfDir: s.cmd.String("cni-conf"), BinDir: s.cmd.String("cni-bin"),
+			Tenant: s.tenant(), Network: s.cmd.String("network"), Group: s.cmd.String("group"),
+		}.Run(s.ctx, p.report)
 	}
 	if err != nil {
 		return err

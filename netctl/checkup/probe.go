@@ -24,10 +24,12 @@ const pluginType = "contivk8s"
 // removalTime bounds what is left of the probe's removal once it is interrupted.
 const removalTime = 30 * time.Second
 
-// Probe says where a container runtime finds its networks.
+// Probe says where a container runtime finds its networks, and where to attach.
 type Probe struct {
 	ConfDir string // /etc/cni/net.d
 	BinDir  string // /opt/cni/bin
+
+	Tenant, Network, Group string // empty: as the configuration says
 }
 
 // Run attaches two namespaces to the network that the runtime's configuration
@@ -39,21 +41,23 @@ func (p Probe) Run(ctx context.Context, report Report) {
 		return
 	}
 	cache, err := os.MkdirTemp("", "netctl-probe")
-	if !report.check("probe folder", "make room in the temporary folder", cache, err) {
+	if err != nil {
+		report.check("probe folder", "make room in the temporary folder", "", err)
 		return
 	}
 	cni := libcni.NewCNIConfigWithCacheDir([]string{p.BinDir}, cache, nil)
-	pods := []*pod{newPod("a"), newPod("b")}
+	pods := []*pod{p.pod("a"), p.pod("b")}
 	if p.attach(ctx, cni, conf, pods, report) {
 		out, err := command(ctx, "ip", "netns", "exec", pods[0].name, "ping", "-c", "3", "-i", "0.2", "-W", "2", pods[1].address)
 		report.check("probe traffic", "see the flows of the bridge and the policies of the group", lastLine(out), err)
 	}
 	removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTime)
 	defer cancel()
-	err = os.RemoveAll(cache)
+	err = nil
 	for _, pod := range pods {
 		err = errors.Join(err, pod.remove(removing, cni, conf))
 	}
+	err = errors.Join(err, os.RemoveAll(cache))
 	report.check("probe removed", "see the log of netplugin", "both namespaces and their endpoints", err)
 }
 
@@ -120,16 +124,23 @@ func nameOf(conf *libcni.NetworkConfigList) string {
 // pod is one namespace of the probe.
 type pod struct {
 	name    string // of the namespace, and id of the container
+	labels  [][2]string
 	address string
 	made    bool
 }
 
-func newPod(suffix string) *pod {
-	return &pod{name: fmt.Sprintf("netctl-probe-%d-%s", os.Getpid(), suffix)}
+func (p Probe) pod(suffix string) *pod {
+	pod := &pod{name: fmt.Sprintf("netctl-probe-%d-%s", os.Getpid(), suffix)}
+	for _, label := range [][2]string{{"IO_CONTIV_TENANT", p.Tenant}, {"IO_CONTIV_NETWORK", p.Network}, {"IO_CONTIV_NET_GROUP", p.Group}} {
+		if label[1] != "" {
+			pod.labels = append(pod.labels, label)
+		}
+	}
+	return pod
 }
 
 func (p *pod) runtime() *libcni.RuntimeConf {
-	return &libcni.RuntimeConf{ContainerID: p.name, NetNS: "/var/run/netns/" + p.name, IfName: "eth0"}
+	return &libcni.RuntimeConf{ContainerID: p.name, NetNS: "/var/run/netns/" + p.name, IfName: "eth0", Args: p.labels}
 }
 
 // add makes the namespace and attaches it.
