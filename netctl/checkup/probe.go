@@ -131,6 +131,7 @@ type pod struct {
 
 func (p Probe) pod(suffix string) *pod {
 	pod := &pod{name: fmt.Sprintf("netctl-probe-%d-%s", os.Getpid(), suffix)}
+	pod.labels = append(pod.labels, [2]string{"IgnoreUnknown", "1"}) // for other plugins of the list
 	for _, label := range [][2]string{{"IO_CONTIV_TENANT", p.Tenant}, {"IO_CONTIV_NETWORK", p.Network}, {"IO_CONTIV_NET_GROUP", p.Group}} {
 		if label[1] != "" {
 			pod.labels = append(pod.labels, label)
