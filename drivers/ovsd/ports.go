@@ -54,8 +54,22 @@ func (d *Driver) addPort(ctx context.Context, endpointID string, podNetNS int) (
 	if found || err != nil {
 		return port, err
 	}
-	return d.makePort(ctx, endpointID, podNetNS)
+	for range ignoredTries {
+		if port, err = d.makePort(ctx, endpointID, podNetNS); !errors.Is(err, errIgnored) {
+			break
+		}
+		d.log.WithError(err).WithField("endpoint", endpointID).Warn("making the port anew")
+	}
+	return port, err
 }
+
+// errIgnored says that ovs-vswitchd has seen a port but given it neither a
+// number nor an error. It writes numbers without looking whether the write
+// succeeded, and does not write one again; only a new port gets another.
+var errIgnored = errors.New("switch gives it no number")
+
+// ignoredTries bounds how often such a port is made again.
+const ignoredTries = 3
 
 // findPort returns the port an endpoint has. A port whose link is gone, with
 // the namespace of its pod, is removed: it cannot be brought back to life.
@@ -171,7 +185,7 @@ func (d *Driver) waitNumber(ctx context.Context, id ovsdb.UUID, config int64) (r
 		case row.OFPort != nil:
 			return false, fault.New(fault.Internal, "switch refuses link %s", row.Name)
 		case config != 0 && d.seenConfig(config):
-			return false, fault.New(fault.Internal, "switch ignores link %s", row.Name)
+			return false, fault.New(fault.Unavailable, "link %s: %w", row.Name, errIgnored)
 		}
 		return false, nil
 	})
