@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
@@ -22,7 +20,7 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 	}
 	return k8splugin.New(k8splugin.Config{
 		Mode: k8splugin.Mode(o.Mode), HostLabel: o.node.HostLabel, Labels: source,
-		Master: master, Datapath: datapath{node},
+		Master: master, Datapath: node,
 		Netdev:    func() bool { return driver.Status().Datapath != ovsd.DatapathSystem },
 		Ports:     driver.Ports,
 		Reachable: master.Reachable,
@@ -34,21 +32,5 @@ func labelSource(mode string) (labels.Source, error) {
 	if mode != string(k8splugin.Kubernetes) {
 		return labels.Call{}, nil
 	}
-	config, err := k8sutils.Load(k8sutils.DefaultPath)
-	if err != nil {
-		return nil, err
-	}
-	client, err := config.Client()
-	if err != nil {
-		return nil, err
-	}
-	return labels.Pods{Client: client.CoreV1()}, nil
-}
-
-// datapath shows the agent to the CNI server in the server's words.
-type datapath struct{ *agent.Agent }
-
-func (d datapath) Attach(ctx context.Context, epID string, revision int64) (k8splugin.Attachment, error) {
-	at, err := d.Agent.Attach(ctx, epID, revision)
-	return k8splugin.Attachment(at), err
+	return labels.FromFile(k8sutils.DefaultPath)
 }
