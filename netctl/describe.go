@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
@@ -22,7 +21,7 @@ var describeTool = tool{
 }
 
 func doDescribe(s *session) error {
-	d := &description{session: s}
+	d := &description{&page{session: s}}
 	args := s.cmd.Args()
 	if word, id, joined := strings.Cut(args.Get(0), "/"); word == "endpoint" || word == "ep" {
 		if !joined {
@@ -43,17 +42,8 @@ func doDescribe(s *session) error {
 	return d.object(t)
 }
 
-// description is a page under construction; the first error stays.
-type description struct {
-	*session
-	err error
-}
-
-func (d *description) printf(format string, args ...any) {
-	if d.err == nil {
-		_, d.err = fmt.Fprintf(d.out, format, args...)
-	}
-}
+// description is the page of describe.
+type description struct{ *page }
 
 // answer is what inspect says of an object.
 type answer struct {
@@ -138,20 +128,6 @@ func (d *description) relations(o contivmodel.Object) {
 	d.section("Referred to by", here)
 }
 
-func (d *description) section(title string, lines [][2]string) {
-	if len(lines) == 0 || d.err != nil {
-		return
-	}
-	d.printf("\n%s:\n", title)
-	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	for _, line := range lines {
-		fmt.Fprintf(w, "  %s:\t%s\n", line[0], printable(line[1])) // errors stay with w until Flush
-	}
-	if err := w.Flush(); d.err == nil {
-		d.err = err
-	}
-}
-
 // rules shows the rules of a policy as rule-ls does.
 func (d *description) rules(p *contivmodel.Policy) {
 	kind, _ := contivmodel.KindByType("rule")
@@ -200,10 +176,7 @@ func (d *description) endpoints(oper map[string]any) {
 			}
 			rows = append(rows, row)
 		}
-		d.printf("\n%s:\n", strings.ToUpper(name[:1])+name[1:])
-		if d.err == nil {
-			d.err = d.printTable(names, rows)
-		}
+		d.table(strings.ToUpper(name[:1])+name[1:], names, rows)
 	}
 }
 

@@ -25,8 +25,8 @@ func doStatus(s *session) error {
 	if s.format() != formatTable {
 		return s.printDocument(status)
 	}
-	d := &description{session: s}
-	d.summary(status)
+	p := &page{session: s}
+	p.summary(status)
 	var masters, nodes [][]string
 	for _, m := range status.Masters {
 		masters = append(masters, []string{printable(m.Address), printable(m.Role)})
@@ -38,12 +38,12 @@ func doStatus(s *session) error {
 		}
 		nodes = append(nodes, []string{printable(n.Host), printable(n.Address), printable(n.VTEP), fmt.Sprint(n.Endpoints), state})
 	}
-	d.table("Netmasters", []string{"Address", "Role"}, masters)
-	d.table("Nodes", []string{"Host", "Address", "VTEP", "Endpoints", "Agent"}, nodes)
-	return d.err
+	p.table("Netmasters", []string{"Address", "Role"}, masters)
+	p.table("Nodes", []string{"Host", "Address", "VTEP", "Endpoints", "Agent"}, nodes)
+	return p.err
 }
 
-func (d *description) summary(status client.Status) {
+func (p *page) summary(status client.Status) {
 	health := "healthy"
 	if !status.Store.Healthy {
 		health = "UNHEALTHY"
@@ -56,13 +56,6 @@ func (d *description) summary(status client.Status) {
 		{"Store", fmt.Sprintf("%s at %s", health, strings.Join(status.Store.Endpoints, ", "))},
 	}
 	for _, line := range lines {
-		d.printf("%-10s %s\n", line[0]+":", printable(line[1]))
-	}
-}
-
-func (d *description) table(title string, headings []string, rows [][]string) {
-	d.printf("\n%s:\n", title)
-	if d.err == nil {
-		d.err = d.printTable(headings, rows)
+		p.printf("%-10s %s\n", line[0]+":", printable(line[1]))
 	}
 }

@@ -1,0 +1,68 @@
+package netctl
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/netctl/manifest"
+)
+
+// An export has everything, in an order in which it can be created: another
+// cluster that gets its objects one by one exports the same.
+func TestAnExportMakesTheSameClusterElsewhere(t *testing.T) {
+	store := startStore(t)
+	url := store.startMaster(t)
+	for _, line := range []string{
+		"tenant create blue --default-network web",
+		"global set --vlan-range 10-200 --arp-mode flood",
+		"network create web -t blue -s 10.7.0.0/24 -g 10.7.0.254 --nw-tag web.tag",
+		"network create lan -t blue -s 10.8.0.10-10.8.0.99/24 -e vlan -p 100 --subnetv6 2001:db8::/64",
+		"network create web -s 10.7.0.0/24",
+		"policy create shop -t blue", "policy create data -t blue",
+		"group create web front -t blue -p shop -p data -r 10.7.0.10-10.7.0.20",
+		"group create lan back -t blue",
+		"policy rule-add shop 1 -t blue -d in -l tcp -P 80 -g back -p 10 -j deny",
+		"policy rule-add shop 2 -t blue -d out -s 10.0.0.0/8",
+	} {
+		if got := run(t, url, line); got.code != 0 {
+			t.Fatalf("netctl %s: %v", line, got)
+		}
+	}
+	exported := run(t, url, "export")
+	if exported.code != 0 || strings.Count(exported.stdout, "---\n") != 12 {
+		t.Fatalf("export: %v", exported)
+	}
+	documents, err := manifest.Reader{Kind: findKind, Stdin: strings.NewReader(exported.stdout)}.Read("-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := startStore(t).startMaster(t)
+	c, err := client.New(client.Config{URLs: []string{elsewhere}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, d := range documents {
+		if tenantOf(d.Object) == d.Object.ModelKey() && d.Object.ModelKey() == "default" {
+			continue // every cluster has it, and tenants do not change
+		}
+		if err := client.Post(t.Context(), c, d.Object); err != nil {
+			t.Errorf("%s: %v", d.Source, err)
+		}
+	}
+	if diff := cmp.Diff(exported.String(), run(t, elsewhere, "export").String()); diff != "" {
+		t.Error(diff)
+	}
+	blue := run(t, url, "export -t blue")
+	if strings.Contains(blue.stdout, "tenant: default") || strings.Count(blue.stdout, "---\n") != 9 {
+		t.Errorf("export of one tenant: %v", blue)
+	}
+	asJSON := run(t, url, "export -o json")
+	again, err := manifest.Reader{Kind: findKind, Stdin: strings.NewReader(asJSON.stdout)}.Read("-")
+	if err != nil || len(again) != len(documents) {
+		t.Errorf("%d documents as JSON, %v", len(again), err)
+	}
+}
