@@ -36,7 +36,7 @@ build-test: build ## build the programs the test bed needs
 	@CGO_ENABLED=0 go build -o $(BIN)/cnitool github.com/containernetworking/cni/cnitool
 
 lint: ## gofmt, go vet, staticcheck
-	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not gofmt-ed:" $$unformatted; exit 1; }
+	@unformatted=$$(git ls-files "*.go" | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt-ed:" $$unformatted; exit 1; }
 	@go vet ./...
 	@go tool staticcheck ./...
 

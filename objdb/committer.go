@@ -114,14 +114,14 @@ func (l *Ledger) commit(b *batch, plans int) (int64, error) {
 		}
 		l.record(b.tree, t, rev)
 	}
-	l.state.Store(b.tree)
+	l.publish(b.tree)
 	return l.revision, nil
 }
 
 // record notes the revision of a transaction that was committed.
 func (l *Ledger) record(t *tree, txn Txn, rev int64) {
 	for _, kv := range txn.Puts {
-		t.ReplaceOrInsert(record{kv.Key, kv.Value, rev})
+		t.ReplaceOrInsert(record{key: kv.Key, value: kv.Value, rev: rev})
 		delete(l.deleted, kv.Key)
 	}
 	for _, key := range txn.Deletes {

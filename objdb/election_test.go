@@ -162,7 +162,7 @@ func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
 // Each of three processes is a candidate and a member of the store. The one
 // killed holds the lock, and most often leads the store as well.
 func TestASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()                 // it mostly waits
 	const ttl = 10 * time.Second // the default of netmaster
 	urls, peers := [3]string{}, []string{}
 	for i := range urls {

@@ -20,9 +20,15 @@ func (l *Ledger) load(ctx context.Context) ([]KV, error) {
 		}
 		all, rev = append(all, kvs...), at
 	}
-	l.state.Store(buildTree(all))
 	l.loaded, l.revision = rev, max(l.revision, rev)
+	l.publish(buildTree(all, l.indexes...))
 	return all, nil
+}
+
+// publish makes a tree the state that is read from now on.
+func (l *Ledger) publish(t *tree) {
+	t.revision = l.revision
+	l.state.Store(t)
 }
 
 // reload replaces the cache by what the store has.
@@ -59,12 +65,14 @@ func (l *Ledger) absorb(b Batch) {
 		if e.Value == nil {
 			next.Delete(record{key: e.Key})
 		} else {
-			next.ReplaceOrInsert(record{e.Key, e.Value, e.ModRevision})
+			next.ReplaceOrInsert(record{key: e.Key, value: e.Value, rev: e.ModRevision})
 		}
 	}
-	if next != nil {
-		l.state.Store(next)
+	if next == nil {
+		same := *current
+		next = &same
 	}
+	l.publish(next)
 	l.forget()
 }
 

@@ -22,6 +22,7 @@ type Ledger struct {
 	db      *DB
 	log     *logrus.Entry
 	owned   prefixes
+	indexes []Index
 	corrupt *corruption
 	mirrors []*Mirror
 
@@ -43,6 +44,11 @@ type Ledger struct {
 // OpenLedger reads the prefixes, each ending in a slash, at one revision and
 // starts the committer, which ends with the term.
 func (t *Term) OpenLedger(ctx context.Context, owned ...string) (*Ledger, error) {
+	return t.OpenIndexed(ctx, nil, owned...)
+}
+
+// OpenIndexed is OpenLedger with indexes for Reader.Search.
+func (t *Term) OpenIndexed(ctx context.Context, indexes []Index, owned ...string) (*Ledger, error) {
 	for _, p := range owned {
 		if err := checkPrefix(p); err != nil {
 			return nil, err
@@ -50,7 +56,7 @@ func (t *Term) OpenLedger(ctx context.Context, owned ...string) (*Ledger, error)
 	}
 	log := t.db.log.WithField("ledger", strings.Join(owned, " "))
 	l := &Ledger{
-		term: t, db: t.db, log: log, owned: owned, corrupt: newCorruption(log),
+		term: t, db: t.db, log: log, owned: owned, indexes: indexes, corrupt: newCorruption(log),
 		foreign: make(chan Batch), wake: make(chan struct{}, 1), deleted: map[string]int64{},
 	}
 	kvs, err := l.load(ctx)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/btree"
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -17,42 +16,13 @@ type Reader interface {
 	Get(key string) ([]byte, bool)
 	// Range visits the keys below a prefix in order, until visit returns false.
 	Range(prefix string, visit func(key string, value []byte) bool)
+	// Search visits the entries of the ledger's indexes whose term begins with
+	// prefix, in order, beginning at the term from, until visit returns false.
+	Search(prefix, from string, visit func(term, key string) bool)
 	// Revision is that of the key's last committed write; 0 for an absent key.
 	Revision(key string) int64
-}
-
-// record is one key in a ledger's cache. A record written by a plan keeps the
-// revision of what it replaces until the commit gives it a new one.
-type record struct {
-	key   string
-	value []byte
-	rev   int64
-}
-
-// tree is an ordered map with cheap copies: a clone shares all nodes and copies
-// those that are changed later. It is what lets readers keep a state while the
-// committer builds the next one.
-type tree = btree.BTreeG[record]
-
-const treeDegree = 32
-
-func newTree() *tree {
-	return btree.NewG(treeDegree, func(a, b record) bool { return a.key < b.key })
-}
-
-func buildTree(kvs []KV) *tree {
-	t := newTree()
-	for _, kv := range kvs {
-		t.ReplaceOrInsert(record{kv.Key, kv.Value, kv.ModRevision})
-	}
-	return t
-}
-
-// ascend visits the records below a prefix.
-func ascend(t *tree, prefix string, visit func(record) bool) {
-	t.AscendGreaterOrEqual(record{key: prefix}, func(r record) bool {
-		return strings.HasPrefix(r.key, prefix) && visit(r)
-	})
+	// Snapshot is a revision of the store at which this was the state.
+	Snapshot() int64
 }
 
 // prefixes are those a ledger owns.
@@ -104,6 +74,8 @@ func (v *view) Revision(key string) int64 {
 	r, _ := v.tree.Get(record{key: key})
 	return r.rev
 }
+
+func (v *view) Snapshot() int64 { return v.tree.revision }
 
 func (v *view) reportCorrupt(key string, err error) { v.corrupt.report(key, v.Revision(key), err) }
 

@@ -48,6 +48,9 @@ func (tx *Tx) Revision(key string) int64 {
 	return r.rev
 }
 
+// Snapshot implements Reader: the revision before the plans of this batch.
+func (tx *Tx) Snapshot() int64 { return tx.batch.base.revision }
+
 // Range implements Reader. The visit may write; it goes on visiting what was
 // there when it began.
 //
@@ -83,7 +86,7 @@ func (tx *Tx) Put(key string, value []byte) {
 		tx.reads[key] = struct{}{} // the plan relies on it
 		return
 	}
-	tx.batch.tree.ReplaceOrInsert(record{key, nonNil(value), had.rev})
+	tx.batch.tree.ReplaceOrInsert(record{key: key, value: nonNil(value), rev: had.rev})
 	tx.replaced(undo{key, had, held})
 }
 
