@@ -119,7 +119,7 @@ func (a *API) inspect(r *http.Request) (reply, error) {
 		return a.inspectEndpoint(r)
 	}
 	return a.read(r, func(ops operations, reader objdb.Reader, stored contivmodel.Object) (any, error) {
-		return ops.inspect(a, reader, stored)
+		return ops.inspect(&view{reader, r.Context(), a}, stored)
 	})
 }
 

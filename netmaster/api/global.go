@@ -156,7 +156,7 @@ func removeGlobal(c *change, g *contivmodel.Global) error {
 	return nil
 }
 
-func inspectGlobal(a *API, r objdb.Reader, g *contivmodel.Global) (any, error) {
+func inspectGlobal(r *view, g *contivmodel.Global) (any, error) {
 	vlans, err := master.VLANs(r)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func inspectGlobal(a *API, r objdb.Reader, g *contivmodel.Global) (any, error) {
 	}
 	return contivmodel.GlobalInspect{Config: *g, Oper: contivmodel.GlobalOper{
 		NumNetworks: vlans.Count() + vxlans.Count(), VlansInUse: vlans.InUse(), VxlansInUse: vxlans.InUse(),
-		DefaultNetwork: oper.DefaultNetwork, FreeVXLANsStart: int(oper.FreeVXLANsStart), ClusterMode: a.config.ClusterMode,
+		DefaultNetwork: oper.DefaultNetwork, FreeVXLANsStart: int(oper.FreeVXLANsStart), ClusterMode: r.api.config.ClusterMode,
 	}}, nil
 }
 

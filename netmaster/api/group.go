@@ -210,7 +210,7 @@ func namesGroup(g *contivmodel.EndpointGroup) func(*contivmodel.Rule) bool {
 	return func(r *contivmodel.Rule) bool { return master.PeerGroup(r) == g.GroupName }
 }
 
-func inspectGroup(_ *API, r objdb.Reader, g *contivmodel.EndpointGroup) (any, error) {
+func inspectGroup(r *view, g *contivmodel.EndpointGroup) (any, error) {
 	_, byGroup, err := endpointIndex(r)
 	if err != nil {
 		return nil, err

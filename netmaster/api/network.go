@@ -136,7 +136,7 @@ func removeNetwork(c *change, n *contivmodel.Network) error {
 	return networkChanged(c, n)
 }
 
-func inspectNetwork(_ *API, r objdb.Reader, n *contivmodel.Network) (any, error) {
+func inspectNetwork(r *view, n *contivmodel.Network) (any, error) {
 	byNetwork, _, err := endpointIndex(r)
 	if err != nil {
 		return nil, err

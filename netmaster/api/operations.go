@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -15,6 +17,23 @@ type change struct {
 	config *Config
 }
 
+// put stores model objects.
+func (c *change) put(objects ...contivmodel.Object) error {
+	for _, o := range objects {
+		if err := master.Put(c.Tx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// view is one look at the state: a snapshot, and what an answer needs besides it.
+type view struct {
+	objdb.Reader
+	ctx context.Context // of the request
+	api *API
+}
+
 // operations are what can be done with objects of one type.
 type operations struct {
 	list    func(objdb.Reader) (any, error)
@@ -22,7 +41,7 @@ type operations struct {
 	create  func(*change, contivmodel.Object) (contivmodel.Object, error)
 	update  func(c *change, stored, wanted contivmodel.Object) error
 	remove  func(*change, contivmodel.Object) error
-	inspect func(*API, objdb.Reader, contivmodel.Object) (any, error)
+	inspect func(*view, contivmodel.Object) (any, error)
 }
 
 // plans are the functions of one type, as its file has them.
@@ -35,7 +54,7 @@ type plans[T any, P object[T]] struct {
 	create  func(*change, P) error
 	update  func(c *change, stored, wanted P) error
 	remove  func(*change, P) error
-	inspect func(*API, objdb.Reader, P) (any, error)
+	inspect func(*view, P) (any, error)
 }
 
 type object[T any] interface {
@@ -52,7 +71,7 @@ func allOperations() map[string]operations {
 		"network":       untyped(plans[contivmodel.Network, *contivmodel.Network]{createNetwork, updateNetwork, removeNetwork, inspectNetwork}),
 		"endpointGroup": untyped(plans[contivmodel.EndpointGroup, *contivmodel.EndpointGroup]{createGroup, updateGroup, removeGroup, inspectGroup}),
 		"policy":        untyped(plans[contivmodel.Policy, *contivmodel.Policy]{createPolicy, updatePolicy, removePolicy, inspectPolicy}),
-		"rule":          untyped(plans[contivmodel.Rule, *contivmodel.Rule]{createRule, updateRule, removeRule, inspectRule}),
+		"rule":          untyped(plans[contivmodel.Rule, *contivmodel.Rule]{createRule, updateRule, removeRule, configOnly[contivmodel.Rule]}),
 	}
 }
 
@@ -75,8 +94,13 @@ func untyped[T any, P object[T]](p plans[T, P]) operations {
 			return p.update(c, stored.(P), wanted.(P))
 		},
 		remove:  func(c *change, o contivmodel.Object) error { return p.remove(c, o.(P)) },
-		inspect: func(a *API, r objdb.Reader, o contivmodel.Object) (any, error) { return p.inspect(a, r, o.(P)) },
+		inspect: func(v *view, o contivmodel.Object) (any, error) { return p.inspect(v, o.(P)) },
 	}
+}
+
+// configOnly answers inspection of types without run-time data.
+func configOnly[T any, P object[T]](_ *view, o P) (any, error) {
+	return contivmodel.ConfigInspect[T]{Config: *o}, nil
 }
 
 func notFound(objType string) error { return fault.New(fault.NotFound, "%s not found", objType) }

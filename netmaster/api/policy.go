@@ -7,7 +7,6 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -53,7 +52,7 @@ func removePolicy(c *change, p *contivmodel.Policy) error {
 	return master.Put(c.Tx, tenant)
 }
 
-func inspectPolicy(_ *API, r objdb.Reader, p *contivmodel.Policy) (any, error) {
+func inspectPolicy(r *view, p *contivmodel.Policy) (any, error) {
 	_, byGroup, err := endpointIndex(r)
 	if err != nil {
 		return nil, err

@@ -115,7 +115,3 @@ func removeRule(c *change, r *contivmodel.Rule) error {
 	master.Drop(c.Tx, r)
 	return master.Put(c.Tx, policy)
 }
-
-func inspectRule(_ *API, _ objdb.Reader, r *contivmodel.Rule) (any, error) {
-	return contivmodel.RuleInspect{Config: *r}, nil
-}

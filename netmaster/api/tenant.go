@@ -56,7 +56,7 @@ func belowTenant(r objdb.Reader, objType, tenant string) contivmodel.LinkSet {
 	return found
 }
 
-func inspectTenant(_ *API, r objdb.Reader, t *contivmodel.Tenant) (any, error) {
+func inspectTenant(r *view, t *contivmodel.Tenant) (any, error) {
 	oper := contivmodel.TenantOper{
 		TotalNetworks: len(t.LinkSets.Networks), TotalEPGs: len(t.LinkSets.EndpointGroups),
 		TotalNetprofiles: len(t.LinkSets.NetProfiles), TotalPolicies: len(t.LinkSets.Policies),
