@@ -68,11 +68,12 @@ func (s *Server) undoAll(ctx context.Context) (done bool) {
 	return group.Wait() == nil
 }
 
-// undoLeftover tries one attachment, unless a command works on it.
+// undoLeftover tries one attachment. One that a command works on counts as a
+// failure: the command may leave something, and has poked us before it let go.
 func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
 	unlock, busy := s.locks.try(a)
 	if busy != nil {
-		return nil // the command pokes us if it leaves something
+		return busy
 	}
 	defer unlock()
 	r, ok := s.store.Get(a)
