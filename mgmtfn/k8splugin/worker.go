@@ -2,6 +2,7 @@ package k8splugin
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -56,6 +57,9 @@ func (s *Server) work(ctx context.Context) {
 	}
 }
 
+// errBusy says that a command works on an attachment.
+var errBusy = errors.New("a command works on the attachment")
+
 // undoAll tries every attachment in state deleting once and tells whether
 // nothing is left.
 func (s *Server) undoAll(ctx context.Context) (done bool) {
@@ -73,7 +77,7 @@ func (s *Server) undoAll(ctx context.Context) (done bool) {
 func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
 	unlock, busy := s.locks.try(a)
 	if busy != nil {
-		return busy
+		return errBusy
 	}
 	defer unlock()
 	r, ok := s.store.Get(a)
