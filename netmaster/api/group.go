@@ -38,12 +38,8 @@ func createGroup(c *change, g *contivmodel.EndpointGroup) error {
 		return err
 	}
 	g.Links.Tenant, g.Links.Network = contivmodel.LinkTo(tenant), contivmodel.LinkTo(network)
-	tenant.LinkSets.EndpointGroups.Add(g)
-	network.LinkSets.EndpointGroups.Add(g)
-	for _, o := range []contivmodel.Object{tenant, network, g} {
-		if err := master.Put(c.Tx, o); err != nil {
-			return err
-		}
+	if err := c.put(g); err != nil {
+		return err
 	}
 	return groupCame(c, g)
 }
@@ -53,7 +49,7 @@ func networkOf(r objdb.Reader, g *contivmodel.EndpointGroup) (*contivmodel.Netwo
 	return master.Get[contivmodel.Network](r, key, missing("Network %s not found", g.NetworkName))
 }
 
-// attachPolicies makes policies apply to a group and links both sides; the
+// attachPolicies makes policies apply to a group and links it with them; the
 // caller stores the group.
 func attachPolicies(c *change, g *contivmodel.EndpointGroup, groupID int, policies []string) error {
 	for _, name := range policies {
@@ -64,11 +60,7 @@ func attachPolicies(c *change, g *contivmodel.EndpointGroup, groupID int, polici
 		if err := master.Attach(c.Tx, g, groupID, policy); err != nil {
 			return err
 		}
-		policy.LinkSets.EndpointGroups.Add(g)
 		g.LinkSets.Policies.Add(policy)
-		if err := master.Put(c.Tx, policy); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -81,17 +73,6 @@ func detachPolicies(c *change, g *contivmodel.EndpointGroup, policies []string) 
 			return err
 		}
 		delete(g.LinkSets.Policies, key)
-		policy, err := master.Get[contivmodel.Policy](c, key, nil)
-		if err != nil {
-			return err
-		}
-		if policy == nil {
-			continue
-		}
-		policy.LinkSets.EndpointGroups.Remove(g)
-		if err := master.Put(c.Tx, policy); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -116,9 +97,6 @@ func updateGroup(c *change, stored, wanted *contivmodel.EndpointGroup) error {
 		return err
 	}
 	if err := detachPolicies(c, stored, gone); err != nil {
-		return err
-	}
-	if err := unlinkContracts(c, stored); err != nil {
 		return err
 	}
 	if err := linkContracts(c, stored, wanted.ExtContractsGrps); err != nil {
@@ -156,58 +134,22 @@ func removeGroup(c *change, g *contivmodel.EndpointGroup) error {
 	if err := detachPolicies(c, g, g.Policies); err != nil {
 		return err
 	}
-	if err := setNetProfile(c, g, nil, ""); err != nil {
-		return err
-	}
-	if err := unlinkContracts(c, g); err != nil {
-		return err
-	}
-	if err := unlinkGroup(c, g); err != nil {
-		return err
-	}
 	master.Drop(c.Tx, g)
 	return groupWent(c, g)
 }
 
-// unlinkGroup takes a group out of its tenant and network.
-func unlinkGroup(c *change, g *contivmodel.EndpointGroup) error {
-	tenant, err := tenantOf(c, g.TenantName)
-	if err != nil {
-		return err
-	}
-	network, err := networkOf(c, g)
-	if err != nil {
-		return err
-	}
-	tenant.LinkSets.EndpointGroups.Remove(g)
-	network.LinkSets.EndpointGroups.Remove(g)
-	if err := master.Put(c.Tx, tenant); err != nil {
-		return err
-	}
-	return master.Put(c.Tx, network)
-}
-
 // groupCame links and expands the rules that name a group which is new.
 func groupCame(c *change, g *contivmodel.EndpointGroup) error {
-	err := master.PeerChanged(c.Tx, g.TenantName, namesGroup(g), func(r *contivmodel.Rule) {
+	return master.GroupChanged(c.Tx, g.TenantName, g.GroupName, func(r *contivmodel.Rule) {
 		r.Links.MatchEndpointGroup = contivmodel.LinkTo(g)
-		g.LinkSets.MatchRules.Add(r)
 	})
-	if err != nil || len(g.LinkSets.MatchRules) == 0 {
-		return err
-	}
-	return master.Put(c.Tx, g)
 }
 
 // groupWent does the inverse.
 func groupWent(c *change, g *contivmodel.EndpointGroup) error {
-	return master.PeerChanged(c.Tx, g.TenantName, namesGroup(g), func(r *contivmodel.Rule) {
+	return master.GroupChanged(c.Tx, g.TenantName, g.GroupName, func(r *contivmodel.Rule) {
 		r.Links.MatchEndpointGroup = contivmodel.Link{}
 	})
-}
-
-func namesGroup(g *contivmodel.EndpointGroup) func(*contivmodel.Rule) bool {
-	return func(r *contivmodel.Rule) bool { return master.PeerGroup(r) == g.GroupName }
 }
 
 func inspectGroup(r *view, g *contivmodel.EndpointGroup) (any, error) {

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/netip"
-
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -22,7 +20,7 @@ func createNetwork(c *change, n *contivmodel.Network) error {
 	if err != nil {
 		return err
 	}
-	if err := noOverlap(c, tenant, n); err != nil {
+	if err := noOverlap(c, n); err != nil {
 		return err
 	}
 	if master.Exists(c, "endpointGroup", n.ModelKey()) {
@@ -33,14 +31,10 @@ func createNetwork(c *change, n *contivmodel.Network) error {
 		return err
 	}
 	n.Links.Tenant = contivmodel.LinkTo(tenant)
-	tenant.LinkSets.Networks.Add(n)
 	if err := master.Put(c.Tx, n); err != nil {
 		return err
 	}
-	if err := master.Put(c.Tx, tenant); err != nil {
-		return err
-	}
-	return networkChanged(c, n)
+	return master.NetworkChanged(c.Tx, n.TenantName, n.NetworkName)
 }
 
 // globalReady refuses networks before the global object says how they are to work.
@@ -61,46 +55,27 @@ func globalReady(r objdb.Reader, encap string) error {
 }
 
 // noOverlap compares a network with the others of its tenant; tenants may overlap each other.
-func noOverlap(r objdb.Reader, tenant *contivmodel.Tenant, n *contivmodel.Network) error {
+func noOverlap(r objdb.Reader, n *contivmodel.Network) error {
+	if prefix, err := resources.ParseIPv6Subnet(n.Ipv6Subnet); err == nil { // else empty, or refused later
+		other, err := master.OverlapIPv6(r, n.TenantName, prefix)
+		if err != nil {
+			return err
+		}
+		if other != nil {
+			return fault.New(fault.Conflict, "network %s conflicts with subnetv6  %s", other.NetworkName, other.Ipv6Subnet).
+				WithField("ipv6Subnet").WithDetails("network " + other.Key)
+		}
+	}
 	subnet, err := resources.ParseSubnet(n.Subnet)
 	if err != nil {
 		return err
 	}
-	for _, key := range keys(tenant.LinkSets.Networks) {
-		other, err := master.Get[contivmodel.Network](r, key, nil)
-		if err != nil {
-			return err
-		}
-		if other == nil {
-			continue
-		}
-		if overlapIPv6(n.Ipv6Subnet, other.Ipv6Subnet) {
-			return fault.New(fault.Conflict, "network %s conflicts with subnetv6  %s", other.NetworkName, other.Ipv6Subnet).
-				WithField("ipv6Subnet").WithDetails("network " + key)
-		}
-		if theirs, err := resources.ParseSubnet(other.Subnet); err == nil && subnet.Overlaps(theirs) {
-			return fault.New(fault.Conflict, "network %s conflicts with subnet %s", other.NetworkName, other.Subnet).
-				WithField("subnet").WithDetails("network " + key)
-		}
+	other, err := master.OverlapIPv4(r, n.TenantName, subnet)
+	if err != nil || other == nil {
+		return err
 	}
-	return nil
-}
-
-func overlapIPv6(a, b string) bool {
-	first, err := netip.ParsePrefix(a)
-	if err != nil {
-		return false // empty; what is malformed is refused later
-	}
-	second, err := netip.ParsePrefix(b)
-	return err == nil && first.Overlaps(second)
-}
-
-// networkChanged re-expands the rules that name a network which came or went.
-func networkChanged(c *change, n *contivmodel.Network) error {
-	names := func(r *contivmodel.Rule) bool {
-		return r.FromNetwork == n.NetworkName || r.ToNetwork == n.NetworkName
-	}
-	return master.PeerChanged(c.Tx, n.TenantName, names, func(*contivmodel.Rule) {})
+	return fault.New(fault.Conflict, "network %s conflicts with subnet %s", other.NetworkName, other.Subnet).
+		WithField("subnet").WithDetails("network " + other.Key)
 }
 
 func updateNetwork(_ *change, _, _ *contivmodel.Network) error {
@@ -108,8 +83,7 @@ func updateNetwork(_ *change, _, _ *contivmodel.Network) error {
 }
 
 func removeNetwork(c *change, n *contivmodel.Network) error {
-	tenant, err := tenantOf(c, n.TenantName)
-	if err != nil {
+	if _, err := tenantOf(c, n.TenantName); err != nil {
 		return err
 	}
 	if links := n.LinkSets.EndpointGroups; len(links) > 0 {
@@ -128,12 +102,8 @@ func removeNetwork(c *change, n *contivmodel.Network) error {
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	tenant.LinkSets.Networks.Remove(n)
-	if err := master.Put(c.Tx, tenant); err != nil {
-		return err
-	}
 	master.Drop(c.Tx, n)
-	return networkChanged(c, n)
+	return master.NetworkChanged(c.Tx, n.TenantName, n.NetworkName)
 }
 
 func inspectNetwork(r *view, n *contivmodel.Network) (any, error) {

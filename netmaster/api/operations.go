@@ -49,7 +49,9 @@ type operations struct {
 // create gets the object as it was sent, validated and without links; it stores
 // the object and everything that follows from it. update changes the stored
 // object towards the wanted one and stores it. remove takes the stored object
-// and everything that followed from it away.
+// and everything that followed from it away. Link-sets that list other objects
+// need no care: they are not stored, and complete in a stored object that
+// update, remove and inspect get (master/links.go).
 type plans[T any, P object[T]] struct {
 	create  func(*change, P) error
 	update  func(c *change, stored, wanted P) error
@@ -80,10 +82,19 @@ func untyped[T any, P object[T]](p plans[T, P]) operations {
 	objType := P(new(T)).ModelType()
 	return operations{
 		list: func(r objdb.Reader) (any, error) {
-			return objdb.ReadAll[T](r, mastercfg.ModelKey(objType, ""))
+			all, err := objdb.ReadAll[T](r, mastercfg.ModelKey(objType, ""))
+			for i := range all {
+				master.Complete(r, P(&all[i]))
+			}
+			return all, err
 		},
 		get: func(r objdb.Reader, key string) (contivmodel.Object, error) {
-			return master.Get[T, P](r, key, notFound(objType))
+			stored, err := master.Get[T, P](r, key, notFound(objType))
+			if err != nil {
+				return nil, err
+			}
+			master.Complete(r, stored)
+			return stored, nil
 		},
 		create: func(c *change, o contivmodel.Object) (contivmodel.Object, error) {
 			// A plan may run again; each run begins with the object as it was sent.

@@ -16,10 +16,6 @@ func createPolicy(c *change, p *contivmodel.Policy) error {
 		return err
 	}
 	p.Links.Tenant = contivmodel.LinkTo(tenant)
-	tenant.LinkSets.Policies.Add(p)
-	if err := master.Put(c.Tx, tenant); err != nil {
-		return err
-	}
 	return master.Put(c.Tx, p)
 }
 
@@ -30,10 +26,6 @@ func removePolicy(c *change, p *contivmodel.Policy) error {
 	if links := p.LinkSets.EndpointGroups; len(links) > 0 {
 		return fault.New(fault.InUse, "Policy is being used").WithDetails(names(links)...)
 	}
-	tenant, err := tenantOf(c, p.TenantName)
-	if err != nil {
-		return err
-	}
 	for _, key := range keys(p.LinkSets.Rules) {
 		rule, err := master.Get[contivmodel.Rule](c, key, nil)
 		if err != nil {
@@ -42,14 +34,10 @@ func removePolicy(c *change, p *contivmodel.Policy) error {
 		if rule == nil {
 			continue
 		}
-		if err := unlinkPeer(c, rule); err != nil {
-			return err
-		}
 		master.Drop(c.Tx, rule)
 	}
-	tenant.LinkSets.Policies.Remove(p)
 	master.Drop(c.Tx, p)
-	return master.Put(c.Tx, tenant)
+	return nil
 }
 
 func inspectPolicy(r *view, p *contivmodel.Policy) (any, error) {

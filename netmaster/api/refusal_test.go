@@ -46,19 +46,16 @@ func TestTenantRefusals(t *testing.T) {
 }
 
 func TestTenantIsHeldByObjectsOfOtherKinds(t *testing.T) {
-	for _, c := range []struct{ set, text string }{
-		{"AppProfiles", "cannot delete blue, has 1 app profiles"},
-		{"NetProfiles", "Cannot delete blue has 1 netprofiles"},
-		{"Servicelbs", "cannot delete blue has 1 services"},
+	for _, c := range []struct{ objType, text string }{
+		{"appProfile", "cannot delete blue, has 1 app profiles"},
+		{"netprofile", "Cannot delete blue has 1 netprofiles"},
+		{"serviceLB", "cannot delete blue has 1 services"},
+		{"extContractsGroup", "cannot delete blue has 1 external contract groups"},
 	} {
 		b := ready(t)
-		b.store(mastercfg.ModelKey("tenant", "blue"),
-			`{"key":"blue","tenantName":"blue","link-sets":{"`+c.set+`":{"blue:x":{"type":"x","key":"blue:x"}}}}`)
+		b.store(mastercfg.ModelKey(c.objType, "blue:x"), `{"key":"blue:x"}`)
 		b.refused("DELETE", "tenants/blue", "", c.text, 409, "in-use")
 	}
-	b := ready(t)
-	b.store(mastercfg.ModelKey("extContractsGroup", "blue:c"), `{"key":"blue:c"}`)
-	b.refused("DELETE", "tenants/blue", "", "cannot delete blue has 1 external contract groups", 409, "in-use")
 }
 
 func TestNetworkRefusals(t *testing.T) {

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"strings"
+	"net/netip"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -26,14 +26,14 @@ func createRule(c *change, r *contivmodel.Rule) error {
 			return err
 		}
 	}
-	if err := linkPeer(c, r); err != nil {
+	peer, err := peerOf(c, r)
+	if err != nil {
 		return err
+	}
+	if peer != nil {
+		r.Links.MatchEndpointGroup = contivmodel.LinkTo(peer)
 	}
 	r.LinkSets.Policies.Add(policy)
-	policy.LinkSets.Rules.Add(r)
-	if err := master.Put(c.Tx, policy); err != nil {
-		return err
-	}
 	if err := master.Put(c.Tx, r); err != nil {
 		return err
 	}
@@ -47,44 +47,26 @@ func policyOf(reader objdb.Reader, r *contivmodel.Rule) (*contivmodel.Policy, er
 // ownAddress checks an incoming rule that is for one endpoint of the group: the
 // policy has one group, and that has an endpoint with the address.
 func ownAddress(r objdb.Reader, policy *contivmodel.Policy, address string) error {
-	groups := keys(policy.LinkSets.EndpointGroups)
+	groups := master.GroupsOf(r, policy)
 	if len(groups) != 1 {
 		return fault.New(fault.Invalid, "failed to configure %s, %d endpoint groups linked to policy %s ",
 			address, len(groups), policy.PolicyName).WithField("toIpAddress")
 	}
-	_, byGroup, err := endpointIndex(r)
+	group, err := master.Get[contivmodel.EndpointGroup](r, groups[0], notFound("endpointGroup"))
 	if err != nil {
 		return err
 	}
-	tenant, group, _ := strings.Cut(groups[0], ":")
-	id := mastercfg.EndpointGroupID(tenant, group)
-	for _, ep := range byGroup[id] {
-		if ep.IPAddress[0] == address {
+	id := mastercfg.EndpointGroupID(group.TenantName, group.GroupName)
+	if addr, err := netip.ParseAddr(address); err == nil {
+		ep, there, err := master.EndpointAt(r, mastercfg.NetworkID(group.TenantName, group.NetworkName), addr)
+		if err != nil {
+			return err
+		}
+		if there && ep.EndpointGroupKey == id {
 			return nil
 		}
 	}
 	return fault.New(fault.Invalid, "failed to configure %s, ip address is not in epg %s", address, id).WithField("toIpAddress")
-}
-
-// linkPeer links a rule with the group it names; the caller stores the rule.
-func linkPeer(c *change, r *contivmodel.Rule) error {
-	group, err := peerOf(c, r)
-	if err != nil || group == nil {
-		return err
-	}
-	r.Links.MatchEndpointGroup = contivmodel.LinkTo(group)
-	group.LinkSets.MatchRules.Add(r)
-	return master.Put(c.Tx, group)
-}
-
-// unlinkPeer takes a rule out of the group it names.
-func unlinkPeer(c *change, r *contivmodel.Rule) error {
-	group, err := peerOf(c, r)
-	if err != nil || group == nil {
-		return err
-	}
-	group.LinkSets.MatchRules.Remove(r)
-	return master.Put(c.Tx, group)
 }
 
 // peerOf reads the group a rule names; nil if it names none, or one that is gone.
@@ -108,10 +90,6 @@ func removeRule(c *change, r *contivmodel.Rule) error {
 	if err := master.RetractRule(c.Tx, policy, r); err != nil {
 		return err
 	}
-	if err := unlinkPeer(c, r); err != nil {
-		return err
-	}
-	policy.LinkSets.Rules.Remove(r)
 	master.Drop(c.Tx, r)
-	return master.Put(c.Tx, policy)
+	return nil
 }

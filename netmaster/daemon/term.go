@@ -8,17 +8,8 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/master"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 )
-
-// owned are the prefixes only the leader writes. What agents report about
-// themselves (oper/eps, oper/ovs-driver) is not among them.
-var owned = []string{
-	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot,
-	mastercfg.OperRoot + "global/", mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/",
-	mastercfg.OperRoot + "auto-epg/", mastercfg.NodeGCPrefix,
-}
 
 // lead serves one term, until it ends or ctx does.
 func (d *Daemon) lead(ctx context.Context, term *objdb.Term) error {
@@ -48,7 +39,7 @@ func (d *Daemon) lead(ctx context.Context, term *objdb.Term) error {
 // and begins to serve and to watch over the state.
 func (d *Daemon) moveIn(ctx context.Context, term *objdb.Term, tasks *sync.WaitGroup) error {
 	began := time.Now()
-	ledger, err := term.OpenLedger(ctx, owned...)
+	ledger, err := master.Open(ctx, term)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package master
 
 import (
-	"bytes"
-	"fmt"
 	"net/netip"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -147,39 +145,27 @@ func parseRequested(text string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// addressOwner finds the endpoint of a network that has an address, "" if none.
-func addressOwner(r objdb.Reader, networkID string, addr netip.Addr) (owner string, err error) {
-	// Only records in which the text occurs at all are worth decoding.
-	quoted := fmt.Appendf(nil, "%q", addr.String())
-	r.Range(mastercfg.EndpointPrefix, func(key string, value []byte) bool {
-		if !bytes.Contains(value, quoted) {
-			return true
-		}
-		var ep mastercfg.CfgEndpointState
-		if ep, err = objdb.Read[mastercfg.CfgEndpointState](r, key); err != nil {
-			return false
-		}
-		if ep.NetID == networkID && (ep.IPAddress == addr.String() || ep.IPv6Address == addr.String()) {
-			owner = ep.ID
-		}
-		return owner == ""
+// EndpointAt reads the endpoint of a network that has an address; ok is false
+// if there is none.
+func EndpointAt(r objdb.Reader, networkID string, addr netip.Addr) (ep mastercfg.CfgEndpointState, ok bool, err error) {
+	found(r, addressTerm+networkID+"/"+addr.String(), func(key string) bool {
+		ep, err = objdb.Read[mastercfg.CfgEndpointState](r, key)
+		ok = err == nil
+		return false
 	})
-	return owner, err
+	return ep, ok, err
 }
 
 // reservingGroup finds the group whose range holds an address, "" if none.
-func reservingGroup(r objdb.Reader, net *mastercfg.CfgNetworkState, addr netip.Addr) (string, error) {
-	groups, err := objdb.ReadAll[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix)
-	if err != nil {
-		return "", err
-	}
-	for i := range groups {
-		g := &groups[i]
-		if g.TenantName == net.Tenant && g.NetworkName == net.NetworkName && resources.InGroupPool(g, addr) {
-			return g.ID, nil
+func reservingGroup(r objdb.Reader, net *mastercfg.CfgNetworkState, addr netip.Addr) (id string, err error) {
+	found(r, rangeTerm+net.Tenant+"/"+net.NetworkName, func(key string) bool {
+		var g mastercfg.EndpointGroupState
+		if g, err = readCoded[mastercfg.EndpointGroupState](r, key); err == nil && resources.InGroupPool(&g, addr) {
+			id = g.ID
 		}
-	}
-	return "", nil
+		return err == nil && id == ""
+	})
+	return id, err
 }
 
 func firstError(first, second error) error {

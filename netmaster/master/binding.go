@@ -1,9 +1,6 @@
 package master
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
@@ -61,20 +58,15 @@ func RetractRule(tx *objdb.Tx, policy *contivmodel.Policy, rule *contivmodel.Rul
 }
 
 func onBindings(tx *objdb.Tx, policy *contivmodel.Policy, do func(mastercfg.EpgPolicy) error) error {
-	for _, groupKey := range slices.Sorted(maps.Keys(policy.LinkSets.EndpointGroups)) {
-		id := mastercfg.PolicyID(groupKey, policy.ModelKey())
-		binding, err := objdb.Read[mastercfg.EpgPolicy](tx, mastercfg.PolicyPrefix+id)
-		if fault.Is(err, fault.NotFound) {
-			continue // the reconciler makes it
+	var failed error
+	found(tx, bindingTerm+policy.ModelKey(), func(key string) bool {
+		var binding mastercfg.EpgPolicy
+		if binding, failed = objdb.Read[mastercfg.EpgPolicy](tx, key); failed == nil {
+			failed = do(binding)
 		}
-		if err != nil {
-			return err
-		}
-		if err := do(binding); err != nil {
-			return err
-		}
-	}
-	return nil
+		return failed == nil
+	})
+	return failed
 }
 
 // expandOn brings the expansions of a rule up to date on one group.
@@ -116,12 +108,16 @@ func writeExpansion(tx *objdb.Tx, bindingID string, rule *contivmodel.Rule, want
 // rulesOf are the readable rules of a policy.
 func rulesOf(r objdb.Reader, policy *contivmodel.Policy) []*contivmodel.Rule {
 	var rules []*contivmodel.Rule
-	for _, key := range slices.Sorted(maps.Keys(policy.LinkSets.Rules)) {
-		if rule, err := Get[contivmodel.Rule](r, key, errGone); err == nil {
-			rules = append(rules, rule)
-		}
-	}
+	_ = each(r, mastercfg.ModelKey("rule", policy.ModelKey()+":"), func(_ string, rule contivmodel.Rule) error {
+		rules = append(rules, &rule)
+		return nil
+	})
 	return rules
+}
+
+// GroupsOf are the keys of the groups that name a policy.
+func GroupsOf(r objdb.Reader, policy *contivmodel.Policy) []string {
+	return keysOf(r, link("policy", policy.ModelKey(), "EndpointGroups"), "endpointGroup")
 }
 
 var errGone = fault.New(fault.NotFound, "object is gone")
@@ -170,27 +166,39 @@ func resolveNetwork(r objdb.Reader, tenant, name, side string, cidr *string) err
 	return nil
 }
 
-// PeerChanged re-expands the rules of a tenant that name a group or network
-// which came or went. Rules outlive their peers: while the peer is away they
-// match nothing, so that a successor with the same name, or with the same id,
-// is never mistaken for it.
-func PeerChanged(tx *objdb.Tx, tenant string, names func(*contivmodel.Rule) bool, change func(*contivmodel.Rule)) error {
-	prefix := mastercfg.ModelKey("rule", tenant+":")
-	return each(tx, prefix, func(_ string, rule contivmodel.Rule) error {
-		if !names(&rule) {
-			return nil
-		}
-		change(&rule)
-		if err := Put(tx, &rule); err != nil {
-			return err
-		}
-		policy, err := Get[contivmodel.Policy](tx, tenant+":"+rule.PolicyName, errGone)
-		if err == errGone {
-			return nil
-		}
+// GroupChanged re-expands the rules of a tenant that name a group which came
+// or went; change brings their link up to date. Rules outlive their peers:
+// while the peer is away they match nothing, so that a successor with the same
+// name, or with the same id, is never mistaken for it.
+func GroupChanged(tx *objdb.Tx, tenant, group string, change func(*contivmodel.Rule)) error {
+	return peerChanged(tx, link("endpointGroup", tenant+":"+group, "MatchRules"), change)
+}
+
+// NetworkChanged does the same for the rules that name a network.
+func NetworkChanged(tx *objdb.Tx, tenant, network string) error {
+	return peerChanged(tx, namesTerm+tenant+"/"+network, func(*contivmodel.Rule) {})
+}
+
+func peerChanged(tx *objdb.Tx, term string, change func(*contivmodel.Rule)) error {
+	for _, key := range keysOf(tx, term, "rule") {
+		rule, err := Get[contivmodel.Rule](tx, key, errGone)
 		if err != nil {
 			return err
 		}
-		return ApplyRule(tx, policy, &rule)
-	})
+		change(rule)
+		if err := Put(tx, rule); err != nil {
+			return err
+		}
+		policy, err := Get[contivmodel.Policy](tx, rule.TenantName+":"+rule.PolicyName, nil)
+		if err != nil {
+			return err
+		}
+		if policy == nil {
+			continue
+		}
+		if err := ApplyRule(tx, policy, rule); err != nil {
+			return err
+		}
+	}
+	return nil
 }

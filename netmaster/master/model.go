@@ -15,7 +15,7 @@ type object[T any] interface {
 	contivmodel.Object
 }
 
-// Get reads a model object; missing is the error if there is none.
+// Get reads a model object as it is stored; missing is the error if there is none.
 func Get[T any, P object[T]](r objdb.Reader, key string, missing error) (P, error) {
 	v, err := objdb.Read[T](r, mastercfg.ModelKey(P(new(T)).ModelType(), key))
 	if fault.Is(err, fault.NotFound) {
@@ -36,7 +36,9 @@ func Exists(r objdb.Reader, objType, key string) bool {
 // Put stores a model object under the key its fields make.
 func Put(tx *objdb.Tx, o contivmodel.Object) error {
 	o.SetKey(o.ModelKey())
-	return objdb.Write(tx, mastercfg.ModelKey(o.ModelType(), o.ModelKey()), o)
+	return withoutLinkSets(o, func() error {
+		return objdb.Write(tx, mastercfg.ModelKey(o.ModelType(), o.ModelKey()), o)
+	})
 }
 
 // Drop removes a model object.

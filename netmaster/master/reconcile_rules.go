@@ -53,10 +53,6 @@ func reattach(tx *objdb.Tx, g *contivmodel.EndpointGroup, name string) (bool, er
 	if err != nil {
 		return false, err
 	}
-	policy.LinkSets.EndpointGroups.Add(g)
-	if err := Put(tx, policy); err != nil {
-		return false, err
-	}
 	return true, Attach(tx, g, rec.EndpointGroupID, policy)
 }
 

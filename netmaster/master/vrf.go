@@ -1,19 +1,22 @@
 package master
 
 import (
+	"strconv"
+
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb"
 )
 
 // DeriveVRF gives a tenant its routing domain: the lowest number no other has.
-// There are few tenants, so the others' records serve as the pool.
+// The numbers in use are in an index, so the first gap there is it.
 func DeriveVRF(tx *objdb.Tx, tenant string) error {
-	others, err := objdb.ReadAll[mastercfg.VRFState](tx, mastercfg.VRFPrefix)
-	if err != nil {
-		return err
-	}
-	number, err := resources.LowestFreeVRF(others)
+	number, err := resources.LowestFreeVRF(func(taken func(uint16) bool) {
+		tx.Search(vrfTerm, "", func(term, _ string) bool {
+			n, err := strconv.ParseUint(term[len(vrfTerm):], 10, 16)
+			return err == nil && taken(uint16(n))
+		})
+	})
 	if err != nil {
 		return err
 	}

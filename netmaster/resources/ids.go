@@ -49,17 +49,18 @@ func (g GroupIDs) Rebuild(used map[int]bool) bool {
 	return !same
 }
 
-// LowestFreeVRF picks the number of a new tenant's routing domain, given the
-// records of the others.
-func LowestFreeVRF(others []mastercfg.VRFState) (uint16, error) {
-	taken := make(map[uint16]bool, len(others))
-	for _, other := range others {
-		taken[other.VRF] = true
-	}
-	for n := uint16(1); n < math.MaxUint16; n++ {
-		if !taken[n] {
-			return n, nil
+// LowestFreeVRF picks the number of a new tenant's routing domain. visit calls
+// taken with the numbers in use, in ascending order, until that returns false.
+func LowestFreeVRF(visit func(taken func(uint16) bool)) (uint16, error) {
+	free := uint16(1)
+	visit(func(n uint16) bool {
+		if n == free {
+			free++
 		}
+		return n < free && free < math.MaxUint16
+	})
+	if free == math.MaxUint16 {
+		return 0, fault.New(fault.Exhausted, "no routing domain numbers available")
 	}
-	return 0, fault.New(fault.Exhausted, "no routing domain numbers available")
+	return free, nil
 }

@@ -62,6 +62,12 @@ func ParseIPv6Subnet(text string) (netip.Prefix, error) {
 	return prefix.Masked(), nil
 }
 
+// LastIPv6 is the last address of a subnet.
+func LastIPv6(prefix netip.Prefix) netip.Addr {
+	base, host := fromIPv6(prefix.Addr()), hostMask(prefix)
+	return uint128{base.hi | host.hi, base.lo | host.lo}.addr()
+}
+
 // NetworkPoolIPv6 is the IPv6 pool of a network's record. Changes go to the record.
 func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState) (IPv6Pool, error) {
 	if rec.IPv6SubnetLen == 0 {

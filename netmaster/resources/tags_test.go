@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
 func TestTagRangesAreChecked(t *testing.T) {
@@ -166,12 +164,15 @@ func TestRoutingDomainsAreNumberedFromTheLowestFree(t *testing.T) {
 	for _, c := range []struct {
 		taken []uint16
 		want  uint16
-	}{{nil, 1}, {[]uint16{1, 2}, 3}, {[]uint16{2, 3}, 1}, {[]uint16{3, 1}, 2}} {
-		var others []mastercfg.VRFState
-		for _, n := range c.taken {
-			others = append(others, mastercfg.VRFState{VRF: n})
-		}
-		if got, err := LowestFreeVRF(others); err != nil || got != c.want {
+	}{{nil, 1}, {[]uint16{1, 2}, 3}, {[]uint16{2, 3}, 1}, {[]uint16{1, 3}, 2}, {[]uint16{1, 1, 2, 4, 5}, 3}} {
+		got, err := LowestFreeVRF(func(taken func(uint16) bool) {
+			for _, n := range c.taken {
+				if !taken(n) {
+					return
+				}
+			}
+		})
+		if err != nil || got != c.want {
 			t.Errorf("%v: got %d, %v", c.taken, got, err)
 		}
 	}

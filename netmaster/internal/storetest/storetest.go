@@ -13,15 +13,11 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
 )
-
-// Prefixes are what a leading netmaster owns; the daemon has the same.
-var Prefixes = []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot,
-	mastercfg.OperRoot + "global/", mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/",
-	mastercfg.OperRoot + "auto-epg/", mastercfg.NodeGCPrefix}
 
 const root = "/contiv.io/"
 
@@ -110,7 +106,7 @@ func Lead(t testing.TB, db *objdb.DB) *objdb.Ledger {
 			t.Error(err)
 		}
 	})
-	ledger, err := term.OpenLedger(t.Context(), Prefixes...)
+	ledger, err := master.Open(t.Context(), term)
 	if err != nil {
 		t.Fatal(err)
 	}

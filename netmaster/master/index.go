@@ -1,0 +1,158 @@
+package master
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// Owned are the prefixes only the leader writes. What agents report about
+// themselves (oper/eps, oper/ovs-driver) is not among them.
+var Owned = []string{
+	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot,
+	mastercfg.OperRoot + "global/", mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/",
+	mastercfg.OperRoot + "auto-epg/", mastercfg.NodeGCPrefix,
+}
+
+// Open opens the ledger of a term with the indexes that plans search.
+func Open(ctx context.Context, term *objdb.Term) (*objdb.Ledger, error) {
+	return term.OpenIndexed(ctx, indexes(), Owned...)
+}
+
+// Terms that values are found under. What follows a name in a term is joined by
+// slashes, which no name contains.
+const (
+	linkTerm     = "link/"    // <type>/<key>/<link-set>: objects in a link-set of an object
+	namesTerm    = "names/"   // <T>/<N>: rules that name a network
+	ipv4Term     = "ipv4/"    // <T>/<last address>: networks by the end of their range
+	ipv6Term     = "ipv6/"    // <T>/<last address>
+	addressTerm  = "address/" // <N.T>/<address>: endpoints by address
+	rangeTerm    = "range/"   // <T>/<N>: groups with a range of a network
+	bindingTerm  = "binding/" // <T:P>: bindings of a policy
+	vrfTerm      = "vrf/"     // <number>: routing domains
+	decimalWidth = "%05d"     // makes numbers sort
+)
+
+func indexes() []objdb.Index {
+	return []objdb.Index{
+		indexed(mastercfg.ModelKey("endpointGroup", ""), groupTerms),
+		indexed(mastercfg.ModelKey("rule", ""), ruleTerms),
+		indexed(mastercfg.ModelKey("serviceLB", ""), serviceTerms),
+		indexed(mastercfg.ModelKey("network", ""), networkTerms),
+		indexed(mastercfg.EndpointPrefix, endpointTerms),
+		indexed(mastercfg.EndpointGroupPrefix, rangeTerms),
+		indexed(mastercfg.VRFPrefix, func(v *mastercfg.VRFState) []string { return []string{vrfNumber(v.VRF)} }),
+		{Prefix: mastercfg.PolicyPrefix, Terms: bindingTerms},
+	}
+}
+
+// indexed indexes the decoded values below a prefix.
+func indexed[T any](prefix string, terms func(*T) []string) objdb.Index {
+	return objdb.Index{Prefix: prefix, Terms: func(_ string, value []byte) []string {
+		var v T
+		if json.Unmarshal(value, &v) != nil {
+			return nil
+		}
+		return terms(&v)
+	}}
+}
+
+func link(objType, key, set string) string { return linkTerm + objType + "/" + key + "/" + set }
+
+func groupTerms(g *contivmodel.EndpointGroup) []string {
+	terms := []string{link("network", g.TenantName+":"+g.NetworkName, "EndpointGroups")}
+	for _, name := range g.Policies {
+		terms = append(terms, link("policy", g.TenantName+":"+name, "EndpointGroups"))
+	}
+	for _, name := range g.ExtContractsGrps {
+		terms = append(terms, link("extContractsGroup", g.TenantName+":"+name, "EndpointGroups"))
+	}
+	if g.NetProfile != "" {
+		terms = append(terms, link("netprofile", g.TenantName+":"+g.NetProfile, "EndpointGroups"))
+	}
+	return terms
+}
+
+func ruleTerms(r *contivmodel.Rule) []string {
+	var terms []string
+	if name := PeerGroup(r); name != "" {
+		terms = append(terms, link("endpointGroup", r.TenantName+":"+name, "MatchRules"))
+	}
+	for _, name := range []string{r.FromNetwork, r.ToNetwork} {
+		if name != "" {
+			terms = append(terms, namesTerm+r.TenantName+"/"+name)
+		}
+	}
+	return terms
+}
+
+func serviceTerms(s *contivmodel.ServiceLB) []string {
+	return []string{link("network", s.TenantName+":"+s.NetworkName, "Servicelbs")}
+}
+
+// networkTerms order the networks of a tenant by the last address of their
+// range: networks of a tenant do not overlap, so the first one that ends at or
+// after an address is the only one that can hold it.
+func networkTerms(n *contivmodel.Network) []string {
+	var terms []string
+	if subnet, err := resources.ParseSubnet(n.Subnet); err == nil {
+		terms = append(terms, ipv4Term+n.TenantName+"/"+sortable(subnet.Last))
+	}
+	if prefix, err := resources.ParseIPv6Subnet(n.Ipv6Subnet); err == nil {
+		terms = append(terms, ipv6Term+n.TenantName+"/"+sortable(resources.LastIPv6(prefix)))
+	}
+	return terms
+}
+
+// sortable writes an address so that texts sort as addresses do.
+func sortable(addr netip.Addr) string { return fmt.Sprintf("%x", addr.AsSlice()) }
+
+func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address string }) []string {
+	var terms []string
+	for _, addr := range []string{ep.IPAddress, ep.IPv6Address} {
+		if addr != "" {
+			terms = append(terms, addressTerm+ep.NetID+"/"+addr)
+		}
+	}
+	return terms
+}
+
+func rangeTerms(g *struct{ TenantName, NetworkName, IPPool string }) []string {
+	if g.IPPool == "" {
+		return nil
+	}
+	return []string{rangeTerm + g.TenantName + "/" + g.NetworkName}
+}
+
+func bindingTerms(key string, _ []byte) []string {
+	policy, ok := policyOfBinding(key[len(mastercfg.PolicyPrefix):])
+	if !ok {
+		return nil
+	}
+	return []string{bindingTerm + policy}
+}
+
+func vrfNumber(n uint16) string { return fmt.Sprintf(vrfTerm+decimalWidth, n) }
+
+// found visits the keys that are indexed under exactly one term.
+func found(r objdb.Reader, term string, visit func(key string) bool) {
+	r.Search(term, "", func(at, key string) bool { return at == term && visit(key) })
+}
+
+// keysOf are the model keys of the objects of a type that are indexed under a term.
+func keysOf(r objdb.Reader, term, objType string) []string {
+	var keys []string
+	prefix := mastercfg.ModelKey(objType, "")
+	found(r, term, func(key string) bool {
+		keys = append(keys, strings.TrimPrefix(key, prefix))
+		return true
+	})
+	return keys
+}

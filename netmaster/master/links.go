@@ -1,0 +1,99 @@
+package master
+
+import (
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// A link-set lists the objects that refer to an object, or belong to it. It is
+// not stored: the record of a tenant with ten thousand networks would be a
+// megabyte, to be read and written with each of them. What is in it follows
+// from the other objects, by their keys (a rule's begins with that of its
+// policy) or by an index (a group names its policies). Complete fills it in
+// when somebody asks; links are symmetric because there is only one of each.
+//
+// Link-sets that repeat a field of the object itself (the policies of a group)
+// do not grow with others and are stored.
+
+// linkSet is one link-set that is not stored.
+type linkSet struct {
+	of   func(contivmodel.Object) *contivmodel.LinkSet
+	from string // type of the objects in it
+	name string // of the set, for those found by index; empty: found by key
+}
+
+// linkSets are the link-sets that are not stored, by type.
+var linkSets = map[string][]linkSet{
+	"tenant": {
+		byKey("appProfile", func(t *contivmodel.Tenant) *contivmodel.LinkSet { return &t.LinkSets.AppProfiles }),
+		byKey("endpointGroup", func(t *contivmodel.Tenant) *contivmodel.LinkSet { return &t.LinkSets.EndpointGroups }),
+		byKey("netprofile", func(t *contivmodel.Tenant) *contivmodel.LinkSet { return &t.LinkSets.NetProfiles }),
+		byKey("network", func(t *contivmodel.Tenant) *contivmodel.LinkSet { return &t.LinkSets.Networks }),
+		byKey("policy", func(t *contivmodel.Tenant) *contivmodel.LinkSet { return &t.LinkSets.Policies }),
+		byKey("serviceLB", func(t *contivmodel.Tenant) *contivmodel.LinkSet { return &t.LinkSets.Servicelbs }),
+	},
+	"policy": {
+		byKey("rule", func(p *contivmodel.Policy) *contivmodel.LinkSet { return &p.LinkSets.Rules }),
+		byIndex("endpointGroup", "EndpointGroups", func(p *contivmodel.Policy) *contivmodel.LinkSet { return &p.LinkSets.EndpointGroups }),
+	},
+	"network": {
+		byIndex("endpointGroup", "EndpointGroups", func(n *contivmodel.Network) *contivmodel.LinkSet { return &n.LinkSets.EndpointGroups }),
+		byIndex("serviceLB", "Servicelbs", func(n *contivmodel.Network) *contivmodel.LinkSet { return &n.LinkSets.Servicelbs }),
+	},
+	"endpointGroup": {
+		byIndex("rule", "MatchRules", func(g *contivmodel.EndpointGroup) *contivmodel.LinkSet { return &g.LinkSets.MatchRules }),
+	},
+	"netprofile": {
+		byIndex("endpointGroup", "EndpointGroups", func(n *contivmodel.Netprofile) *contivmodel.LinkSet { return &n.LinkSets.EndpointGroups }),
+	},
+	"extContractsGroup": {
+		byIndex("endpointGroup", "EndpointGroups", func(e *contivmodel.ExtContractsGroup) *contivmodel.LinkSet { return &e.LinkSets.EndpointGroups }),
+	},
+}
+
+func byKey[T any, P object[T]](from string, of func(P) *contivmodel.LinkSet) linkSet {
+	return byIndex(from, "", of)
+}
+
+func byIndex[T any, P object[T]](from, name string, of func(P) *contivmodel.LinkSet) linkSet {
+	return linkSet{func(o contivmodel.Object) *contivmodel.LinkSet { return of(o.(P)) }, from, name}
+}
+
+// Complete fills in the link-sets of an object that are not stored.
+func Complete(r objdb.Reader, o contivmodel.Object) {
+	for _, set := range linkSets[o.ModelType()] {
+		*set.of(o) = set.members(r, o)
+	}
+}
+
+// members are the links that belong into the set of an object.
+func (s linkSet) members(r objdb.Reader, o contivmodel.Object) contivmodel.LinkSet {
+	var links contivmodel.LinkSet
+	prefix := mastercfg.ModelKey(s.from, "")
+	add := func(key string) bool {
+		if links == nil {
+			links = contivmodel.LinkSet{}
+		}
+		key = key[len(prefix):]
+		links[key] = contivmodel.Link{Type: s.from, Key: key}
+		return true
+	}
+	if s.name == "" {
+		r.Range(prefix+o.ModelKey()+":", func(key string, _ []byte) bool { return add(key) })
+	} else {
+		found(r, link(o.ModelType(), o.ModelKey(), s.name), add)
+	}
+	return links
+}
+
+// withoutLinkSets calls store while the link-sets that are not stored are empty.
+func withoutLinkSets(o contivmodel.Object, store func() error) error {
+	for _, set := range linkSets[o.ModelType()] {
+		links := set.of(o)
+		full := *links
+		*links = nil
+		defer func() { *links = full }()
+	}
+	return store()
+}
