@@ -45,6 +45,7 @@ type Config struct {
 	ClusterMode string             // docker, kubernetes, swarm-mode, cni, test
 	Defaults    contivmodel.Global // what the global object gets where a request leaves a mode open
 	Self        string             // control address of this netmaster, ip:port
+	NodePort    int                // where agents answer questions; 0: DefaultNodePort
 	Log         *logrus.Entry
 }
 
@@ -53,6 +54,7 @@ type API struct {
 	ledger     Ledger
 	store      Store
 	config     Config
+	nodes      nodes
 	operations map[string]operations // by type of object
 	router     http.Handler
 }
@@ -62,7 +64,7 @@ func New(ledger Ledger, store Store, config Config) *API {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "api")
 	}
-	a := &API{ledger: ledger, store: store, config: config, operations: allOperations()}
+	a := &API{ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), operations: allOperations()}
 	a.router = a.routes()
 	return a
 }

@@ -19,7 +19,7 @@ const (
 )
 
 // Bootstrap makes what a cluster cannot be without, if it is absent: the
-// global object and the tenant "default". Where the global object exists, the
+// global object, the pool of group ids and the tenant "default". Where the global object exists, the
 // modes of the flags go through the checks of any update; a refusal leaves the
 // stored ones in force and is only reported.
 func (a *API) Bootstrap(ctx context.Context) error {
@@ -53,6 +53,9 @@ func (a *API) Bootstrap(ctx context.Context) error {
 		config.Log.WithError(err).Warn("the modes of the flags are not applied, the stored ones stay in force")
 	}
 	_, err = a.ledger.Update(ctx, func(tx *objdb.Tx) error {
+		if err := master.DefineGroupIDs(tx); err != nil {
+			return err
+		}
 		if master.Exists(tx, "tenant", DefaultTenant) {
 			return nil
 		}

@@ -100,8 +100,12 @@ func updateGlobal(c *change, stored, wanted *contivmodel.Global) error {
 		return err
 	}
 	stored.ArpMode = or(wanted.ArpMode, stored.ArpMode)
-	stored.NetworkInfraType = or(wanted.NetworkInfraType, stored.NetworkInfraType)
-	return putGlobal(c, stored, vxlans.Config.FreeVXLANsStart)
+	infra := stored.NetworkInfraType
+	stored.NetworkInfraType = or(wanted.NetworkInfraType, infra)
+	if err := putGlobal(c, stored, vxlans.Config.FreeVXLANsStart); err != nil || infra == stored.NetworkInfraType {
+		return err
+	}
+	return master.RewriteRules(c.Tx) // a fabric enforces them itself
 }
 
 // resize changes the pools whose range the request changes.

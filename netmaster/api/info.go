@@ -31,10 +31,10 @@ func (a *API) info(r *http.Request) (reply, error) {
 	}
 	answer := clusterInfo{LocalIP: host, CurrentState: "leader"}
 	if answer.LeaderIP, err = a.store.Holder(r.Context(), mastercfg.LeaderLock); err == nil {
-		answer.NetpluginNodes, err = a.nodes(r, mastercfg.AgentService)
+		answer.NetpluginNodes, err = a.registered(r, mastercfg.AgentService)
 	}
 	if err == nil {
-		answer.NetmasterNodes, err = a.nodes(r, mastercfg.MasterService)
+		answer.NetmasterNodes, err = a.registered(r, mastercfg.MasterService)
 	}
 	if err != nil {
 		a.config.Log.WithError(err).Warn("info: cannot read the cluster's state")
@@ -43,8 +43,8 @@ func (a *API) info(r *http.Request) (reply, error) {
 	return reply{body: answer}, nil
 }
 
-// nodes are the addresses a service is registered at, each once.
-func (a *API) nodes(r *http.Request, service string) ([]string, error) {
+// registered are the addresses a service is registered at, each once.
+func (a *API) registered(r *http.Request, service string) ([]string, error) {
 	services, err := a.store.Services(r.Context(), service)
 	addresses := []string{}
 	for _, s := range services {

@@ -68,12 +68,18 @@ type object[T any] interface {
 // types of the model can be listed, and hold nothing.
 func allOperations() map[string]operations {
 	return map[string]operations{
-		"global":        untyped(plans[contivmodel.Global, *contivmodel.Global]{createGlobal, updateGlobal, removeGlobal, inspectGlobal}),
-		"tenant":        untyped(plans[contivmodel.Tenant, *contivmodel.Tenant]{createTenant, updateTenant, removeTenant, inspectTenant}),
-		"network":       untyped(plans[contivmodel.Network, *contivmodel.Network]{createNetwork, updateNetwork, removeNetwork, inspectNetwork}),
-		"endpointGroup": untyped(plans[contivmodel.EndpointGroup, *contivmodel.EndpointGroup]{createGroup, updateGroup, removeGroup, inspectGroup}),
-		"policy":        untyped(plans[contivmodel.Policy, *contivmodel.Policy]{createPolicy, updatePolicy, removePolicy, inspectPolicy}),
-		"rule":          untyped(plans[contivmodel.Rule, *contivmodel.Rule]{createRule, updateRule, removeRule, configOnly[contivmodel.Rule]}),
+		"global":            untyped(plans[contivmodel.Global, *contivmodel.Global]{createGlobal, updateGlobal, removeGlobal, inspectGlobal}),
+		"tenant":            untyped(plans[contivmodel.Tenant, *contivmodel.Tenant]{createTenant, updateTenant, removeTenant, inspectTenant}),
+		"network":           untyped(plans[contivmodel.Network, *contivmodel.Network]{createNetwork, updateNetwork, removeNetwork, inspectNetwork}),
+		"endpointGroup":     untyped(plans[contivmodel.EndpointGroup, *contivmodel.EndpointGroup]{createGroup, updateGroup, removeGroup, inspectGroup}),
+		"policy":            untyped(plans[contivmodel.Policy, *contivmodel.Policy]{createPolicy, updatePolicy, removePolicy, inspectPolicy}),
+		"rule":              untyped(plans[contivmodel.Rule, *contivmodel.Rule]{createRule, updateRule, removeRule, configOnly[contivmodel.Rule]}),
+		"netprofile":        untyped(plans[contivmodel.Netprofile, *contivmodel.Netprofile]{createNetprofile, updateNetprofile, removeNetprofile, configOnly[contivmodel.Netprofile]}),
+		"extContractsGroup": untyped(plans[contivmodel.ExtContractsGroup, *contivmodel.ExtContractsGroup]{createContracts, updateContracts, removeContracts, configOnly[contivmodel.ExtContractsGroup]}),
+		"appProfile":        untyped(plans[contivmodel.AppProfile, *contivmodel.AppProfile]{createAppProfile, updateAppProfile, removeAppProfile, configOnly[contivmodel.AppProfile]}),
+		"aciGw":             untyped(plans[contivmodel.AciGw, *contivmodel.AciGw]{createAciGw, updateAciGw, removeAciGw, inspectAciGw}),
+		"serviceLB":         untyped(plans[contivmodel.ServiceLB, *contivmodel.ServiceLB]{createServiceLB, updateServiceLB, removeServiceLB, inspectServiceLB}),
+		"Bgp":               untyped(plans[contivmodel.Bgp, *contivmodel.Bgp]{createBgp, updateBgp, removeBgp, inspectBgp}),
 	}
 }
 

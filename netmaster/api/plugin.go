@@ -61,27 +61,34 @@ func endpointNamed(r objdb.Reader, req *mastercfg.DeleteEndpointRequest) string 
 	return id
 }
 
-// updateEndpoint takes note of a container that started. Events other than
-// start have no effect until there are services to tell about them.
+// updateEndpoint takes note of a container that started or ended, which makes
+// it a provider of services or ends that. Other events have no effect.
 func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointRequest) (reply, error) {
 	if (req.Event == "start" || req.Event == "die") && req.ContainerID == "" {
 		return reply{}, fault.New(fault.Invalid, "invalid ProviderID %q: event %s names no container", req.ContainerID, req.Event).
 			WithField("ContainerID")
 	}
+	known := true
+	var rev int64
+	var err error
 	switch req.Event {
 	case "start":
+		rev, err = a.ledger.Update(r.Context(), func(tx *objdb.Tx) error {
+			network, err := networkNamed(tx, req.Tenant, req.Network)
+			if err != nil {
+				return err
+			}
+			return master.StartContainer(tx, mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID), req)
+		})
 	case "die":
-		return reply{}, nil // a provider nobody knows: null
-	default:
-		return reply{body: mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}}, nil
-	}
-	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) error {
-		network, err := networkNamed(tx, req.Tenant, req.Network)
-		if err != nil {
+		rev, err = a.ledger.Update(r.Context(), func(tx *objdb.Tx) (err error) {
+			known, err = master.StopContainer(tx, req.ContainerID)
 			return err
-		}
-		return master.LabelEndpoint(tx, mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID), req)
-	})
+		})
+	}
+	if !known {
+		return reply{revision: rev}, err // null
+	}
 	return reply{mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}, rev}, err
 }
 

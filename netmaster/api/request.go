@@ -62,7 +62,15 @@ func malformed(err error) error {
 	return fault.New(fault.Malformed, "request body is not JSON: %w", err)
 }
 
+// plainText is an answer that is no JSON.
+type plainText string
+
 func writeReply(w http.ResponseWriter, r reply) {
+	if text, ok := r.body.(plainText); ok {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, string(text)+"\n") // an error means that the client is gone
+		return
+	}
 	body, err := json.Marshal(r.body)
 	if err != nil {
 		http.Error(w, "encode answer: "+err.Error(), http.StatusInternalServerError)

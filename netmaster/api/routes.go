@@ -38,8 +38,13 @@ func (a *API) routes() http.Handler {
 		mastercfg.DeleteEndpointPath: {http.MethodPost: plugin(a.deleteEndpoint)},
 		mastercfg.UpdateEndpointPath: {http.MethodPost: plugin(a.updateEndpoint)},
 
-		"/version": {http.MethodGet: version},
-		"/info":    {http.MethodGet: a.info},
+		"/version":      {http.MethodGet: version},
+		"/info":         {http.MethodGet: a.info},
+		"/services":     {http.MethodGet: a.services},
+		"/service/{id}": {http.MethodGet: a.service},
+		"/debug/ofnet":  {http.MethodGet: a.ofnet},
+
+		"/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}": {http.MethodDelete: a.cleanUp},
 	} {
 		router.Handle(path+"{slash:/?}", served).MatcherFunc(knownSegment)
 	}

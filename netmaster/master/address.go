@@ -81,11 +81,15 @@ func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// unused refuses an address that an endpoint has or another group has reserved.
+// unused refuses an address that an endpoint or a service has or another group has reserved.
 func (s *space) unused(addr netip.Addr) error {
-	if owner, err := addressOwner(s.tx, s.net.ID, addr); err != nil || owner != "" {
-		return firstError(err, fault.New(fault.Conflict, "requested address %s is used by endpoint %s", addr, owner).
-			WithDetails("endpoint "+owner))
+	if owner, used, err := EndpointAt(s.tx, s.net.ID, addr); err != nil || used {
+		return firstError(err, fault.New(fault.Conflict, "requested address %s is used by endpoint %s", addr, owner.ID).
+			WithDetails("endpoint "+owner.ID))
+	}
+	if service, err := serviceAt(s.tx, &s.net, addr); err != nil || service != "" {
+		return firstError(err, fault.New(fault.Conflict, "requested address %s is used by service %s", addr, service).
+			WithDetails("serviceLB "+service))
 	}
 	if s.group != nil && s.group.IPPool != "" {
 		return nil

@@ -78,7 +78,11 @@ func expandOn(tx *objdb.Tx, binding mastercfg.EpgPolicy, rule *contivmodel.Rule)
 	return writeExpansion(tx, binding.ID, rule, wanted)
 }
 
+// expansion is what a rule means for one binding; nothing where a fabric enforces it.
 func expansion(r objdb.Reader, binding mastercfg.EpgPolicy, rule *contivmodel.Rule) ([]mastercfg.CfgPolicyRule, error) {
+	if inFabric, err := InFabric(r); inFabric || err != nil {
+		return nil, err
+	}
 	peer, err := ResolvePeer(r, rule)
 	if fault.Is(err, fault.MissingReference) {
 		return nil, nil

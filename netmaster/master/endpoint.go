@@ -18,6 +18,10 @@ const maxEndpointID = 256
 // record of an existing endpoint is returned as it is, whatever else differs.
 func CreateEndpoint(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
+	req, err := inDefaultGroup(tx, req)
+	if err != nil {
+		return none, err
+	}
 	ep := mastercfg.CfgEndpointState{
 		NetID: mastercfg.NetworkID(req.TenantName, req.NetworkName), EndpointID: req.ConfigEP.Container,
 		ServiceName: req.ConfigEP.ServiceName, HomingHost: req.ConfigEP.Host, EPCommonName: req.EPCommonName,
@@ -54,6 +58,20 @@ func CreateEndpoint(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (masterc
 		return none, err
 	}
 	return ep, putEndpoint(tx, &ep)
+}
+
+// inDefaultGroup puts an endpoint without a group into the one of the fabric.
+func inDefaultGroup(r objdb.Reader, req *mastercfg.CreateEndpointRequest) (*mastercfg.CreateEndpointRequest, error) {
+	if req.ConfigEP.ServiceName != "" {
+		return req, nil
+	}
+	inFabric, err := InFabric(r)
+	if !inFabric || err != nil {
+		return req, err
+	}
+	grouped := *req
+	grouped.ConfigEP.ServiceName = DefaultGroup
+	return &grouped, nil
 }
 
 // identify sets the endpoint's id.
@@ -101,6 +119,9 @@ func DeleteEndpoint(tx *objdb.Tx, id string) (mastercfg.CfgEndpointState, error)
 		return ep, err
 	}
 	tx.Delete(mastercfg.EndpointPrefix + id)
+	if err := moveProvider(tx, &ep, nil); err != nil {
+		return ep, err
+	}
 	groupID := ep.EndpointGroupKey
 	if _, err := GetGroup(tx, groupID); fault.Is(err, fault.NotFound) {
 		groupID = ""
@@ -119,16 +140,6 @@ func DeleteEndpoint(tx *objdb.Tx, id string) (mastercfg.CfgEndpointState, error)
 	}
 	s.net.EpCount = max(0, s.net.EpCount-1)
 	return ep, s.put()
-}
-
-// LabelEndpoint records what a container runtime told about a started container.
-func LabelEndpoint(tx *objdb.Tx, id string, req *mastercfg.UpdateEndpointRequest) error {
-	ep, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+id)
-	if err != nil {
-		return err
-	}
-	ep.Labels, ep.ContainerID, ep.EPCommonName = req.Labels, req.ContainerID, req.EPCommonName
-	return putEndpoint(tx, &ep)
 }
 
 // MAC is the address of an endpoint's interface: 02:02 and the four IPv4 octets.

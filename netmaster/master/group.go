@@ -38,6 +38,9 @@ func DeriveGroup(tx *objdb.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoin
 	if rec.EndpointGroupID, err = ids.Allocate(); err != nil {
 		return nil, err
 	}
+	if err := takeGroupVLAN(tx, rec); err != nil {
+		return nil, err
+	}
 	if err := objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool); err != nil {
 		return nil, err
 	}
@@ -57,6 +60,9 @@ func RemoveGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
 		if err := ignoreNotFound(err); err != nil {
 			return err
 		}
+	}
+	if err := returnGroupVLAN(tx, rec); err != nil {
+		return err
 	}
 	ids, err := groupIDs(tx)
 	if err != nil {
@@ -83,6 +89,15 @@ func GetGroup(r objdb.Reader, id string) (mastercfg.EndpointGroupState, error) {
 // PutGroup stores a group's record.
 func PutGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
 	return writeCoded(tx, mastercfg.EndpointGroupPrefix+rec.ID, rec)
+}
+
+// DefineGroupIDs makes the pool of group ids where there is none yet.
+func DefineGroupIDs(tx *objdb.Tx) error {
+	ids, err := groupIDs(tx)
+	if err != nil {
+		return err
+	}
+	return objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
 }
 
 // groupIDs reads the pool of group ids; where there is none yet it is made

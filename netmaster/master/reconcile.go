@@ -58,10 +58,13 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 		{"networks", repairNetworks},
 		{"groups", repairGroups},
 		{"group ids", repairGroupIDs},
+		{"network profiles", repairProfiles},
 		{"addresses", func(tx *objdb.Tx) (findings, error) {
 			clear(suspects)
 			return repairAddresses(tx, rc.suspects, suspects)
 		}},
+		{"services", repairServices},
+		{"bgp", repairBgps},
 		{"bindings", repairBindings},
 		{"rules", repairRules},
 	} {
@@ -93,11 +96,20 @@ func reportCorrupt(r objdb.Reader) error {
 		readable[contivmodel.EndpointGroup](mastercfg.ModelKey("endpointGroup", "")),
 		readable[contivmodel.Policy](mastercfg.ModelKey("policy", "")),
 		readable[contivmodel.Rule](mastercfg.ModelKey("rule", "")),
+		readable[contivmodel.Netprofile](mastercfg.ModelKey("netprofile", "")),
+		readable[contivmodel.Bgp](mastercfg.ModelKey("Bgp", "")),
+		readable[contivmodel.ServiceLB](mastercfg.ModelKey("serviceLB", "")),
+		readable[contivmodel.ExtContractsGroup](mastercfg.ModelKey("extContractsGroup", "")),
+		readable[contivmodel.AppProfile](mastercfg.ModelKey("appProfile", "")),
+		readable[contivmodel.AciGw](mastercfg.ModelKey("aciGw", "")),
 		readable[mastercfg.CfgNetworkState](mastercfg.NetworkPrefix),
 		readable[mastercfg.EndpointGroupState](mastercfg.EndpointGroupPrefix),
 		readable[mastercfg.CfgEndpointState](mastercfg.EndpointPrefix),
 		readable[mastercfg.EpgPolicy](mastercfg.PolicyPrefix),
 		readable[mastercfg.CfgPolicyRule](mastercfg.PolicyRulePrefix),
+		readable[mastercfg.CfgServiceLBState](mastercfg.ServiceLBPrefix),
+		readable[mastercfg.SvcProvider](mastercfg.ProviderPrefix),
+		readable[mastercfg.CfgBgpState](mastercfg.BgpPrefix),
 		readable[mastercfg.VRFState](mastercfg.VRFPrefix),
 	} {
 		if err := read(r); err != nil {

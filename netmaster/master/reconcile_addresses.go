@@ -21,7 +21,7 @@ type population struct {
 	pools     []*mastercfg.EndpointGroupState
 }
 
-// takeCensus counts the endpoints and lists the addresses they have.
+// takeCensus counts the endpoints and lists the addresses they and services have.
 func takeCensus(r objdb.Reader, groups []mastercfg.EndpointGroupState) (census, error) {
 	c := census{map[string]*population{}, map[string]int{}}
 	err := each(r, mastercfg.EndpointPrefix, func(_ string, ep mastercfg.CfgEndpointState) error {
@@ -29,12 +29,20 @@ func takeCensus(r objdb.Reader, groups []mastercfg.EndpointGroupState) (census, 
 		p.count++
 		for _, text := range []string{ep.IPAddress, ep.IPv6Address} {
 			if addr, err := netip.ParseAddr(text); err == nil {
-				p.addresses[addr] = ep.ID
+				p.addresses[addr] = "endpoint " + ep.ID
 			}
 		}
 		c.groups[ep.EndpointGroupKey]++
 		return nil
 	})
+	if err == nil {
+		err = each(r, mastercfg.ServiceLBPrefix, func(_ string, s mastercfg.CfgServiceLBState) error {
+			if addr, err := netip.ParseAddr(s.IPAddress); err == nil {
+				c.of(mastercfg.NetworkID(s.Tenant, s.Network)).addresses[addr] = "service " + s.ID
+			}
+			return nil
+		})
+	}
 	for i := range groups {
 		if g := &groups[i]; g.IPPool != "" {
 			p := c.of(mastercfg.NetworkID(g.TenantName, g.NetworkName))
@@ -155,7 +163,7 @@ func (a *audit) compare(pool addressPool, within func(netip.Addr) bool) int {
 			continue
 		}
 		if pool.Take(addr) == nil {
-			a.report("address %s of endpoint %s was free", addr, owner)
+			a.report("address %s of %s was free", addr, owner)
 			marked[addr] = true
 		}
 	}

@@ -56,6 +56,12 @@ func reattach(tx *objdb.Tx, g *contivmodel.EndpointGroup, name string) (bool, er
 	return true, Attach(tx, g, rec.EndpointGroupID, policy)
 }
 
+// RewriteRules expands all rules anew, after a change that concerns every one.
+func RewriteRules(tx *objdb.Tx) error {
+	_, err := repairRules(tx)
+	return err
+}
+
 // repairRules expands every rule anew on every group its policy is attached to
 // and removes what no rule explains.
 func repairRules(tx *objdb.Tx) (findings, error) {

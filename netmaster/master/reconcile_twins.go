@@ -44,7 +44,7 @@ func repairVRFs(tx *objdb.Tx) (findings, error) {
 	return found, err
 }
 
-// repairPools makes the tags in use exactly those that networks have. A pool
+// repairPools makes the tags in use exactly those that networks and groups have. A pool
 // that is missing or unreadable is made anew from the global object's range.
 func repairPools(tx *objdb.Tx) (findings, error) {
 	global, err := Get[contivmodel.Global](tx, contivmodel.GlobalName, nil)
@@ -57,6 +57,15 @@ func repairPools(tx *objdb.Tx) (findings, error) {
 			vlans[uint(n.PktTag)] = true
 		} else {
 			vnis[uint(n.ExtPktTag)] = uint(n.PktTag)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = each(tx, mastercfg.EndpointGroupPrefix, func(_ string, g mastercfg.EndpointGroupState) error {
+		if g.PktTagType == "vlan" { // that of its network, or in a fabric one of its own
+			vlans[uint(g.PktTag)] = true
 		}
 		return nil
 	})

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func createBgp(c *change, b *contivmodel.Bgp) error {
+	inFabric, err := master.InFabric(c)
+	if err != nil {
+		return err
+	}
+	if inFabric {
+		return fault.New(fault.Mode, "not supported in ACI fabric mode")
+	}
+	if err := master.DeriveBgp(c.Tx, b); err != nil {
+		return err
+	}
+	return c.put(b)
+}
+
+// updateBgp replaces everything but the key.
+func updateBgp(c *change, stored, wanted *contivmodel.Bgp) error {
+	*stored = *wanted
+	return createBgp(c, stored)
+}
+
+func removeBgp(c *change, b *contivmodel.Bgp) error {
+	master.RemoveBgp(c.Tx, b.Hostname)
+	master.Drop(c.Tx, b)
+	return nil
+}
+
+func inspectBgp(v *view, b *contivmodel.Bgp) (any, error) {
+	oper, err := v.api.bgpOper(v.ctx, b.Hostname)
+	return contivmodel.BgpInspect{Config: *b, Oper: oper}, err
+}
+
+// bgpOper asks the node how its BGP fares. A node that is not registered, or
+// is no speaker yet, has nothing to tell.
+func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, error) {
+	var oper contivmodel.BgpOper
+	address, registered, err := a.addressOf(ctx, mastercfg.AgentService, host)
+	if err != nil || !registered {
+		return oper, err
+	}
+	body, err := a.nodes.call(ctx, "GET", address, "/inspect/bgp")
+	if err != nil {
+		return oper, fault.New(fault.Internal, "bgp of host %s: %w", host, err)
+	}
+	var told *mastercfg.NodeBgp // null
+	if err := json.Unmarshal(body, &told); err != nil {
+		return oper, fault.New(fault.Internal, "bgp of host %s: answer of node %s: %w", host, address, err)
+	}
+	if told == nil {
+		return oper, nil
+	}
+	if len(told.Peers) > 0 {
+		oper.AdminStatus, oper.NeighborStatus = told.Peers[0].State.AdminState, told.Peers[0].State.SessionState
+	}
+	oper.NumRoutes, oper.Routes = len(told.Dsts), told.Dsts
+	return oper, nil
+}

@@ -1,0 +1,126 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Cleaning up takes away endpoints that nobody will ever delete, because their
+// container is gone and its runtime forgot to say so. An operator names them,
+// by their network, by their group, or one of them, with its whole id.
+//
+// The node of an endpoint is asked first to let go of it. Only when it has, or
+// is no longer registered, is the endpoint deleted from the state: its address
+// goes to the next who asks, and must not be in use twice. A node that does not
+// answer does not keep the rest from being cleaned up; the answer is then an
+// error that names what is left.
+func (a *API) cleanUp(r *http.Request) (reply, error) {
+	vars := mux.Vars(r)
+	tenant, category, id := vars["tenant"], vars["category"], vars["id"]
+	var stuck []mastercfg.CfgEndpointState
+	err := a.ledger.View(func(reader objdb.Reader) (err error) {
+		stuck, err = stuckEndpoints(reader, tenant, category, id)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	var failed []string
+	silent := map[string]error{} // hosts that did not answer are not asked again
+	for _, ep := range stuck {
+		err := silent[ep.HomingHost]
+		if err == nil {
+			err = a.reclaim(r.Context(), &ep)
+		}
+		if fault.Is(err, fault.Unavailable) {
+			silent[ep.HomingHost] = err
+		}
+		if err != nil {
+			failed = append(failed, fmt.Sprintf("endpoint %s: %v", ep.ID, err))
+		}
+	}
+	if failed != nil {
+		a.config.Log.WithField("failed", failed).Warn("endpoints could not be cleaned up")
+		return reply{}, fault.New(fault.Internal, "%d of %d endpoints not cleaned up: %s", len(failed), len(stuck), strings.Join(failed, "; ")).
+			WithDetails(failed...)
+	}
+	return reply{body: plainText(fmt.Sprintf("Received request to cleanup %s %s of tenant %s: %d endpoints deleted",
+		category, id, tenant, len(stuck)))}, nil
+}
+
+// stuckEndpoints finds the endpoints an operator names; fault.NotFound if there
+// is nothing of the name at all.
+func stuckEndpoints(r objdb.Reader, tenant, category, id string) ([]mastercfg.CfgEndpointState, error) {
+	var matches func(*mastercfg.CfgEndpointState) bool
+	known := false
+	switch category {
+	case "net":
+		networkID := mastercfg.NetworkID(tenant, id)
+		matches = func(ep *mastercfg.CfgEndpointState) bool { return ep.NetID == networkID }
+		known = master.Exists(r, "network", tenant+":"+id)
+	case "group":
+		groupID := mastercfg.EndpointGroupID(tenant, id)
+		matches = func(ep *mastercfg.CfgEndpointState) bool { return ep.EndpointGroupKey == groupID }
+		known = master.Exists(r, "endpointGroup", tenant+":"+id)
+	default:
+		matches = func(ep *mastercfg.CfgEndpointState) bool {
+			return (ep.ID == id || ep.EndpointID == id || ep.ContainerID == id) && inTenant(r, ep, tenant)
+		}
+	}
+	all, err := objdb.ReadAll[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var found []mastercfg.CfgEndpointState
+	for i := range all {
+		if matches(&all[i]) {
+			found = append(found, all[i])
+		}
+	}
+	if len(found) == 0 && !known {
+		return nil, notFound(map[string]string{"net": "network", "group": "endpointGroup", "ep": "endpoint"}[category])
+	}
+	return found, nil
+}
+
+// inTenant tells whether an endpoint is of a tenant; that of a network which is
+// gone has only the network's id to go by.
+func inTenant(r objdb.Reader, ep *mastercfg.CfgEndpointState, tenant string) bool {
+	net, err := master.GetNetwork(r, ep.NetID)
+	if err != nil {
+		return strings.HasSuffix(ep.NetID, mastercfg.NetworkID(tenant, ""))
+	}
+	return net.Tenant == tenant
+}
+
+// reclaim takes one endpoint away, on its node and in the state.
+func (a *API) reclaim(ctx context.Context, ep *mastercfg.CfgEndpointState) error {
+	address, registered, err := a.addressOf(ctx, mastercfg.AgentVTEPService, ep.HomingHost)
+	if err != nil {
+		return err
+	}
+	if registered {
+		_, err := a.nodes.call(ctx, http.MethodDelete, address, "/debug/reclaimEndpoint/"+url.PathEscape(ep.ID))
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return fmt.Errorf("host %s: %w", ep.HomingHost, err)
+		}
+	}
+	_, err = a.ledger.Update(ctx, func(tx *objdb.Tx) error {
+		_, err := master.DeleteEndpoint(tx, ep.ID)
+		if fault.Is(err, fault.NotFound) {
+			return nil // deleted meanwhile
+		}
+		return err
+	})
+	return err
+}

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func createNetprofile(c *change, p *contivmodel.Netprofile) error {
+	tenant, err := tenantOf(c, p.TenantName)
+	if err != nil {
+		return err
+	}
+	if err := checkBurst(p); err != nil {
+		return err
+	}
+	p.Links.Tenant = contivmodel.LinkTo(tenant)
+	tenant.LinkSets.NetProfiles.Add(p)
+	return c.put(tenant, p)
+}
+
+// checkBurst refuses a burst that is smaller than one packet.
+func checkBurst(p *contivmodel.Netprofile) error {
+	if p.Burst == 1 {
+		return fault.New(fault.Invalid, "Invalid Burst size. burst size must be > 1500 bytes").WithField("burst")
+	}
+	return nil
+}
+
+// updateNetprofile changes the limits, here and in the groups that have the profile.
+func updateNetprofile(c *change, stored, wanted *contivmodel.Netprofile) error {
+	if err := checkBurst(wanted); err != nil {
+		return err
+	}
+	stored.Bandwidth, stored.DSCP, stored.Burst = wanted.Bandwidth, wanted.DSCP, wanted.Burst
+	for _, key := range keys(stored.LinkSets.EndpointGroups) {
+		group, err := master.Get[contivmodel.EndpointGroup](c, key, nil)
+		if err != nil {
+			return err
+		}
+		if group == nil {
+			continue
+		}
+		rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(group.TenantName, group.GroupName))
+		if fault.Is(err, fault.NotFound) {
+			continue // the reconciler makes it
+		}
+		if err != nil {
+			return err
+		}
+		master.ApplyNetProfile(&rec, stored)
+		if err := master.PutGroup(c.Tx, &rec); err != nil {
+			return err
+		}
+	}
+	return c.put(stored)
+}
+
+func removeNetprofile(c *change, p *contivmodel.Netprofile) error {
+	if links := p.LinkSets.EndpointGroups; len(links) > 0 {
+		return fault.New(fault.InUse, "NetProfile is being used").WithDetails(names(links)...)
+	}
+	tenant, err := tenantOf(c, p.TenantName)
+	if err != nil {
+		return err
+	}
+	tenant.LinkSets.NetProfiles.Remove(p)
+	master.Drop(c.Tx, p)
+	return c.put(tenant)
+}

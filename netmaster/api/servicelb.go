@@ -1,0 +1,98 @@
+package api
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func createServiceLB(c *change, s *contivmodel.ServiceLB) error {
+	tenant, network, err := placeOf(c, s)
+	if err != nil {
+		return err
+	}
+	if err := master.DeriveService(c.Tx, s); err != nil {
+		return err
+	}
+	s.Links.Tenant, s.Links.Network = contivmodel.LinkTo(tenant), contivmodel.LinkTo(network)
+	tenant.LinkSets.Servicelbs.Add(s)
+	network.LinkSets.Servicelbs.Add(s)
+	return c.put(tenant, network, s)
+}
+
+// placeOf checks what a service says, in the documented order, and finds where it belongs.
+func placeOf(c *change, s *contivmodel.ServiceLB) (*contivmodel.Tenant, *contivmodel.Network, error) {
+	if err := master.CheckSelectors(s.Selectors); err != nil {
+		return nil, nil, err
+	}
+	if err := master.CheckPorts(s.Ports); err != nil {
+		return nil, nil, err
+	}
+	tenant, err := tenantOf(c, s.TenantName)
+	if err != nil {
+		return nil, nil, err
+	}
+	network, err := master.Get[contivmodel.Network](c, s.TenantName+":"+s.NetworkName, missing("Network %s not found", s.NetworkName))
+	return tenant, network, err
+}
+
+// updateServiceLB replaces everything but the key. The virtual address stays
+// unless the network, or the address asked for, becomes another.
+func updateServiceLB(c *change, stored, wanted *contivmodel.ServiceLB) error {
+	if err := leaveNetwork(c, stored); err != nil {
+		return err
+	}
+	*stored = *wanted
+	return createServiceLB(c, stored)
+}
+
+func removeServiceLB(c *change, s *contivmodel.ServiceLB) error {
+	tenant, err := tenantOf(c, s.TenantName)
+	if err != nil {
+		return err
+	}
+	err = master.RemoveService(c.Tx, mastercfg.ServiceID(s.TenantName, s.ServiceName))
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	tenant.LinkSets.Servicelbs.Remove(s)
+	master.Drop(c.Tx, s)
+	if err := c.put(tenant); err != nil {
+		return err
+	}
+	return leaveNetwork(c, s)
+}
+
+// leaveNetwork takes a service out of the network it is linked with.
+func leaveNetwork(c *change, s *contivmodel.ServiceLB) error {
+	network, err := master.Get[contivmodel.Network](c, s.TenantName+":"+s.NetworkName, nil)
+	if err != nil || network == nil {
+		return err
+	}
+	network.LinkSets.Servicelbs.Remove(s)
+	return c.put(network)
+}
+
+func inspectServiceLB(v *view, s *contivmodel.ServiceLB) (any, error) {
+	rec, err := master.GetService(v, mastercfg.ServiceID(s.TenantName, s.ServiceName))
+	if err != nil {
+		return nil, err
+	}
+	all, err := master.Containers(v, s.TenantName)
+	if err != nil {
+		return nil, err
+	}
+	oper := contivmodel.ServiceLBOper{ServiceVip: rec.IPAddress}
+	for _, ep := range master.Selected(&rec, all) {
+		provider := endpointOper(&ep)
+		provider.ServiceName = s.ServiceName
+		oper.Providers = append(oper.Providers, provider)
+	}
+	slices.SortFunc(oper.Providers, func(a, b contivmodel.EndpointOper) int { return strings.Compare(a.EndpointID, b.EndpointID) })
+	oper.NumProviders = len(oper.Providers)
+	return contivmodel.ServiceLBInspect{Config: *s, Oper: oper}, nil
+}

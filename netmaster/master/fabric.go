@@ -1,0 +1,46 @@
+package master
+
+import (
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// DefaultGroup is the group of endpoints that name none, where a fabric needs one.
+const DefaultGroup = "default-group"
+
+// InFabric tells whether an ACI fabric does the forwarding: it enforces
+// policies itself, and tells groups apart by their VLANs.
+func InFabric(r objdb.Reader) (bool, error) {
+	config, err := objdb.Read[mastercfg.GlobConfig](r, mastercfg.GlobalConfigKey)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return config.NwInfraType == "aci", err
+}
+
+// takeGroupVLAN gives a new group the VLAN by which a fabric tells it apart.
+func takeGroupVLAN(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
+	inFabric, err := InFabric(tx)
+	if !inFabric || err != nil {
+		return err
+	}
+	if rec.PktTagType != "vlan" {
+		return fault.New(fault.Mode, "network type must be VLAN for ACI mode").WithField("networkName")
+	}
+	rec.PktTag, _, err = takeTags(tx, "vlan", 0)
+	return err
+}
+
+// returnGroupVLAN gives the VLAN of a group back, if it has one of its own: a
+// group may be older than the present mode.
+func returnGroupVLAN(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
+	network, err := GetNetwork(tx, mastercfg.NetworkID(rec.TenantName, rec.NetworkName))
+	if err != nil {
+		return ignoreNotFound(err) // the reconciler finds what nobody has
+	}
+	if rec.PktTagType != "vlan" || rec.PktTag == network.PktTag {
+		return nil
+	}
+	return returnTags(tx, "vlan", rec.PktTag, 0)
+}

@@ -1,0 +1,149 @@
+package master
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// A provider is an endpoint whose container runs: its record has the container
+// and its labels from the event that told of the start until the one that tells
+// of the end, or until it is deleted. Nothing else is remembered, so that the
+// list of a service can be made anew from the endpoints at any time.
+
+// StartContainer records what a container runtime told about the container of
+// an endpoint.
+func StartContainer(tx *objdb.Tx, endpointID string, req *mastercfg.UpdateEndpointRequest) error {
+	ep, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+endpointID)
+	if err != nil {
+		return err
+	}
+	before := ep
+	ep.Labels, ep.ContainerID, ep.EPCommonName = req.Labels, req.ContainerID, req.EPCommonName
+	if err := putEndpoint(tx, &ep); err != nil {
+		return err
+	}
+	return moveProvider(tx, &before, &ep)
+}
+
+// StopContainer forgets what was recorded of a container, in all endpoints it
+// has, and tells whether it was known.
+func StopContainer(tx *objdb.Tx, containerID string) (known bool, err error) {
+	quoted, err := json.Marshal(containerID)
+	if err != nil {
+		return false, err
+	}
+	var stopped []mastercfg.CfgEndpointState
+	tx.Range(mastercfg.EndpointPrefix, func(_ string, value []byte) bool {
+		var ep mastercfg.CfgEndpointState
+		if bytes.Contains(value, quoted) && json.Unmarshal(value, &ep) == nil && ep.ContainerID == containerID {
+			stopped = append(stopped, ep)
+		}
+		return true
+	})
+	for _, before := range stopped {
+		ep := before
+		ep.Labels, ep.ContainerID = nil, ""
+		if err := putEndpoint(tx, &ep); err != nil {
+			return true, err
+		}
+		if err := moveProvider(tx, &before, &ep); err != nil {
+			return true, err
+		}
+	}
+	return len(stopped) > 0, nil
+}
+
+// moveProvider takes an endpoint out of the services that selected it as it
+// was and adds it to those that select it as it is; after is nil once it is gone.
+func moveProvider(tx *objdb.Tx, before, after *mastercfg.CfgEndpointState) error {
+	if !provides(before) && !provides(after) {
+		return nil
+	}
+	net, err := GetNetwork(tx, before.NetID)
+	if err != nil {
+		return ignoreNotFound(err) // the reconciler takes it out
+	}
+	return each(tx, mastercfg.ModelKey("serviceLB", net.Tenant+":"), func(_ string, s contivmodel.ServiceLB) error {
+		selectors, err := parseSelectors(s.Selectors)
+		if err != nil {
+			return nil // no such service can be made
+		}
+		was, is := selectedBy(selectors, before), selectedBy(selectors, after)
+		if was == is {
+			return nil
+		}
+		return listProvider(tx, mastercfg.ServiceID(s.TenantName, s.ServiceName), before.IPAddress, is)
+	})
+}
+
+// listProvider adds an address to the list of a service, or takes it out.
+func listProvider(tx *objdb.Tx, serviceID, address string, present bool) error {
+	list, err := objdb.Read[mastercfg.SvcProvider](tx, mastercfg.ProviderPrefix+serviceID)
+	if err != nil {
+		return ignoreNotFound(err) // the reconciler makes it
+	}
+	at, listed := slices.BinarySearch(list.Providers, address)
+	switch {
+	case present && !listed:
+		list.Providers = slices.Insert(list.Providers, at, address)
+	case !present && listed:
+		list.Providers = slices.Delete(list.Providers, at, at+1)
+	}
+	return objdb.Write(tx, mastercfg.ProviderPrefix+serviceID, list)
+}
+
+// deriveProviders makes the list of a service anew.
+func deriveProviders(tx *objdb.Tx, rec *mastercfg.CfgServiceLBState) error {
+	all, err := Containers(tx, rec.Tenant)
+	if err != nil {
+		return err
+	}
+	list := mastercfg.SvcProvider{ID: rec.ID, ServiceName: rec.ID, Providers: []string{}}
+	for _, ep := range Selected(rec, all) {
+		list.Providers = append(list.Providers, ep.IPAddress)
+	}
+	slices.Sort(list.Providers)
+	return objdb.Write(tx, mastercfg.ProviderPrefix+rec.ID, list)
+}
+
+// Containers are the endpoints of a tenant whose container runs and has labels.
+func Containers(r objdb.Reader, tenant string) ([]mastercfg.CfgEndpointState, error) {
+	unlabelled := []byte(`"labels":null`) // most endpoints; they are not worth decoding
+	var all []mastercfg.CfgEndpointState
+	err := each(r, mastercfg.ModelKey("network", tenant+":"), func(_ string, n contivmodel.Network) error {
+		networkID := mastercfg.NetworkID(n.TenantName, n.NetworkName)
+		r.Range(mastercfg.EndpointPrefix+mastercfg.EndpointID(networkID, ""), func(key string, value []byte) bool {
+			var ep mastercfg.CfgEndpointState
+			if !bytes.Contains(value, unlabelled) && json.Unmarshal(value, &ep) == nil && ep.NetID == networkID && provides(&ep) {
+				all = append(all, ep)
+			}
+			return true
+		})
+		return nil
+	})
+	return all, err
+}
+
+// Selected are those of the endpoints that a service selects.
+func Selected(rec *mastercfg.CfgServiceLBState, all []mastercfg.CfgEndpointState) []mastercfg.CfgEndpointState {
+	var selected []mastercfg.CfgEndpointState
+	for i := range all {
+		if selectedBy(rec.Selectors, &all[i]) {
+			selected = append(selected, all[i])
+		}
+	}
+	return selected
+}
+
+func selectedBy(selectors map[string]string, ep *mastercfg.CfgEndpointState) bool {
+	return provides(ep) && selects(selectors, ep.Labels)
+}
+
+func provides(ep *mastercfg.CfgEndpointState) bool {
+	return ep != nil && ep.ContainerID != "" && len(ep.Labels) > 0 && ep.IPAddress != ""
+}

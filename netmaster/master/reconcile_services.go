@@ -1,0 +1,80 @@
+package master
+
+import (
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// repairServices gives every service of the model its records, with the
+// providers its selectors match, and only those. Records that cannot be read
+// are left alone, together with the address they may hold.
+func repairServices(tx *objdb.Tx) (findings, error) {
+	var found findings
+	known := map[string]bool{}
+	err := each(tx, mastercfg.ModelKey("serviceLB", ""), func(_ string, s contivmodel.ServiceLB) error {
+		id := mastercfg.ServiceID(s.TenantName, s.ServiceName)
+		known[id] = true
+		if _, err := GetService(tx, id); ignoreNotFound(err) != nil {
+			return nil
+		}
+		changed, err := changes(tx, func() error { return restoreService(tx, &s) },
+			mastercfg.ServiceLBPrefix+id, mastercfg.ProviderPrefix+id)
+		if changed {
+			found = append(found, "records of service "+id+" made anew")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	tx.Range(mastercfg.ServiceLBPrefix, func(key string, _ []byte) bool {
+		id := key[len(mastercfg.ServiceLBPrefix):]
+		if known[id] {
+			return true
+		}
+		if err = RemoveService(tx, id); err == nil {
+			found = append(found, "records of service "+id+", which is gone, deleted")
+		}
+		err = ignoreCorrupt(err)
+		return err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	tx.Range(mastercfg.ProviderPrefix, func(key string, _ []byte) bool {
+		if id := key[len(mastercfg.ProviderPrefix):]; !known[id] {
+			found = append(found, "providers of service "+id+", which is gone, deleted")
+			tx.Delete(key)
+		}
+		return true
+	})
+	return found, nil
+}
+
+// changes tells whether a repair changes any of the keys.
+func changes(tx *objdb.Tx, repair func() error, keys ...string) (bool, error) {
+	before := make([]string, len(keys))
+	for i, key := range keys {
+		value, _ := tx.Get(key)
+		before[i] = string(value)
+	}
+	if err := repair(); err != nil {
+		return false, err
+	}
+	for i, key := range keys {
+		if value, _ := tx.Get(key); string(value) != before[i] {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// ignoreCorrupt lets values that cannot be read be left alone.
+func ignoreCorrupt(err error) error {
+	if fault.Is(err, fault.Internal) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,34 @@
+package mastercfg
+
+// CfgServiceLBState is the derived record of a service.
+type CfgServiceLBState struct {
+	ID          string            `json:"id"` // S:T
+	ServiceName string            `json:"servicename"`
+	Tenant      string            `json:"tenantname"`
+	Network     string            `json:"subnet"` // name of the network that supplies the address
+	Ports       []string          `json:"ports"`  // servicePort:providerPort:protocol
+	Selectors   map[string]string `json:"selectors"`
+	IPAddress   string            `json:"ipaddress"` // the virtual address
+	// Providers by "address:tenant" are in answers of netmaster only. The store
+	// has their addresses in SvcProvider, and who they are in the endpoints.
+	Providers map[string]Provider `json:"providers,omitempty"`
+}
+
+// Provider is a running container whose labels a service selects.
+type Provider struct {
+	IPAddress   string
+	ContainerID string
+	Labels      map[string]string
+	Tenant      string
+	Network     string
+	Services    []string // S:T; here the service it stands in
+	Container   string   // unused
+	EpIDKey     string   // id of the endpoint
+}
+
+// SvcProvider lists the addresses behind a service.
+type SvcProvider struct {
+	ID          string   `json:"id"`          // S:T
+	ServiceName string   `json:"ServiceName"` // S:T again
+	Providers   []string `json:"Providers"`   // sorted
+}
