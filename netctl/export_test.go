@@ -22,17 +22,23 @@ func TestAnExportMakesTheSameClusterElsewhere(t *testing.T) {
 		"network create lan -t blue -s 10.8.0.10-10.8.0.99/24 -e vlan -p 100 --subnetv6 2001:db8::/64",
 		"network create web -s 10.7.0.0/24",
 		"policy create shop -t blue", "policy create data -t blue",
-		"group create web front -t blue -p shop -p data -r 10.7.0.10-10.7.0.20",
+		"netprofile create slow -t blue -b '10 mbps' -d 7",
+		"external-contracts create ext -t blue -c -a uni/tn-common/brc-web",
+		"group create web front -t blue -p shop -p data -r 10.7.0.10-10.7.0.20 -n slow -e ext",
 		"group create lan back -t blue",
 		"policy rule-add shop 1 -t blue -d in -l tcp -P 80 -g back -p 10 -j deny",
 		"policy rule-add shop 2 -t blue -d out -s 10.0.0.0/8",
+		"app-profile create app -t blue -g front,back",
+		"service create vip -t blue -s web -l app=shop -p 80:8080:TCP --ip 10.7.0.9",
+		"bgp create n1 --router-ip 10.1.1.1/24 --as 65001 --neighbor-as 65002 --neighbor 10.1.1.2",
+		"aci-gw set --phys-dom dom",
 	} {
 		if got := run(t, url, line); got.code != 0 {
 			t.Fatalf("netctl %s: %v", line, got)
 		}
 	}
 	exported := run(t, url, "export")
-	if exported.code != 0 || strings.Count(exported.stdout, "---\n") != 12 {
+	if exported.code != 0 || strings.Count(exported.stdout, "---\n") != 18 {
 		t.Fatalf("export: %v", exported)
 	}
 	documents, err := manifest.Reader{Kind: findKind, Stdin: strings.NewReader(exported.stdout)}.Read("-")
@@ -57,7 +63,7 @@ func TestAnExportMakesTheSameClusterElsewhere(t *testing.T) {
 		t.Error(diff)
 	}
 	blue := run(t, url, "export -t blue")
-	if strings.Contains(blue.stdout, "tenant: default") || strings.Count(blue.stdout, "---\n") != 9 {
+	if strings.Contains(blue.stdout, "tenant: default") || strings.Count(blue.stdout, "---\n") != 13 {
 		t.Errorf("export of one tenant: %v", blue)
 	}
 	asJSON := run(t, url, "export -o json")
