@@ -11,19 +11,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Limits of one transaction. A store with default settings takes 128 compares,
-// 128 operations and 1.5 MiB; one compare is the fence.
-const (
-	maxOps   = 119
-	maxBytes = 1 << 20
-)
-
 // batch is a group of plans that are committed together.
 type batch struct {
 	base    *tree // committed state
 	tree    *tree // base with the writes of the plans so far
 	owned   prefixes
 	corrupt *corruption
+	maxOps  int
 
 	keys   map[string]struct{} // read or written
 	spans  map[span]int64      // ranges read and the newest revision in each
@@ -34,7 +28,7 @@ type batch struct {
 
 func newBatch(base *tree, owned prefixes, corrupt *corruption) *batch {
 	return &batch{
-		base: base, tree: base.Clone(), owned: owned, corrupt: corrupt,
+		base: base, tree: base.Clone(), owned: owned, corrupt: corrupt, maxOps: fewOps,
 		keys: map[string]struct{}{}, spans: map[span]int64{}, writes: map[string]int{},
 	}
 }
@@ -46,10 +40,10 @@ func (b *batch) add(plan func(*Tx) error) (err error, fits bool) {
 	tx := newTx(b)
 	switch err = tx.run(plan); {
 	case err != nil:
-		tx.rollback()
+		tx.rollback(0)
 	case len(tx.wrote) == 0: // needs no guard: it saw a state between two plans
 	case len(b.writes) > 0 && !b.fits(tx):
-		tx.rollback()
+		tx.rollback(0)
 		return nil, false
 	default:
 		b.take(tx)
@@ -80,7 +74,7 @@ func (b *batch) fits(tx *Tx) bool {
 			compares++
 		}
 	}
-	return compares <= maxOps && b.bytes+tx.size() <= maxBytes
+	return compares <= b.maxOps && b.bytes+tx.size() <= maxBytes
 }
 
 // touched are the keys the plan read or wrote.
@@ -122,6 +116,9 @@ type change struct {
 	delete bool
 	base   int64 // revision before
 }
+
+// size is an upper bound of what the change takes in a transaction.
+func (c change) size() int { return 2*len(c.key) + len(c.value) + 64 }
 
 // changes are the batch's net effects, in the order of the last write of each key.
 func (b *batch) changes() []change {

@@ -51,6 +51,9 @@ func play(role string, args []string) error {
 	if err != nil {
 		return err
 	}
+	if role == "writer" {
+		return writeMany(db, ttl)
+	}
 	go func() {
 		if _, err := db.Campaign(context.Background(), CampaignConfig{Lock: lock, Value: value, TTL: ttl}); err == nil {
 			fmt.Println("leading")

@@ -85,6 +85,7 @@ func (l *Ledger) group(list []*submission) int {
 // as good as their commit.
 func (l *Ledger) assemble(list []*submission) (*batch, []*submission, []error) {
 	b := newBatch(l.state.Load(), l.owned, l.corrupt)
+	b.maxOps = l.maxOps
 	var errs []error
 	for _, s := range list {
 		err, fits := b.add(s.plan)
@@ -98,17 +99,19 @@ func (l *Ledger) assemble(list []*submission) (*batch, []*submission, []error) {
 
 // commit writes a batch and makes it the ledger's state.
 func (l *Ledger) commit(b *batch, plans int) (int64, error) {
-	txns := b.txns()
-	if len(txns) == 0 {
+	t, fits := b.txn()
+	if fits && len(t.Puts)+len(t.Deletes) == 0 {
 		return l.revision, nil
 	}
 	// A transaction that was sent is waited for even when the term ends:
 	// whoever asked for it wants to know, and the fence keeps it harmless.
 	ctx := context.WithoutCancel(l.term.ctx)
-	for _, t := range txns {
-		began := time.Now()
-		rev, err := l.fenced(ctx, t)
-		l.db.cfg.Observer.Committed(plans, len(t.Puts)+len(t.Deletes), time.Since(began), err)
+	if !fits {
+		if err := l.journaledCommit(ctx, b, plans); err != nil {
+			return 0, err
+		}
+	} else {
+		rev, err := l.send(ctx, t, plans)
 		if err != nil {
 			return 0, err
 		}
@@ -116,6 +119,14 @@ func (l *Ledger) commit(b *batch, plans int) (int64, error) {
 	}
 	l.publish(b.tree)
 	return l.revision, nil
+}
+
+// send commits one transaction and tells the observer.
+func (l *Ledger) send(ctx context.Context, t Txn, plans int) (int64, error) {
+	began := time.Now()
+	rev, err := l.fenced(ctx, t)
+	l.db.cfg.Observer.Committed(plans, len(t.Puts)+len(t.Deletes), time.Since(began), err)
+	return rev, err
 }
 
 // record notes the revision of a transaction that was committed.

@@ -33,6 +33,9 @@ func (l *Ledger) publish(t *tree) {
 
 // reload replaces the cache by what the store has.
 func (l *Ledger) reload(ctx context.Context) error {
+	if err := l.finishJournal(ctx); err != nil {
+		return err
+	}
 	if _, err := l.load(ctx); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 // watch. Until it has arrived, the guards of a transaction find it out.
 type Ledger struct {
 	term    *Term
+	maxOps  int // in one transaction
 	db      *DB
 	log     *logrus.Entry
 	owned   prefixes
@@ -59,6 +60,12 @@ func (t *Term) OpenIndexed(ctx context.Context, indexes []Index, owned ...string
 		term: t, db: t.db, log: log, owned: owned, indexes: indexes, corrupt: newCorruption(log),
 		foreign: make(chan Batch), wake: make(chan struct{}, 1), deleted: map[string]int64{},
 	}
+	if err := l.measure(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.finishJournal(ctx); err != nil {
+		return nil, err
+	}
 	kvs, err := l.load(ctx)
 	if err != nil {
 		return nil, err
@@ -96,8 +103,11 @@ func (l *Ledger) View(read func(r Reader) error) error {
 // the request timeout bounds. An error of kind Unavailable after the commit was
 // sent leaves open whether it happened; the message says so.
 //
-// Everything is one transaction, except for a plan of more than 119 writes or
-// 1 MiB, which is committed in several, in the order of its writes.
+// Everything is one transaction, except for a plan that reads and writes more
+// than the store takes in one (some hundred keys, 1 MiB). Such a plan is
+// committed by way of a journal: it is carried out as a whole even if this
+// process ends in the middle, but those who follow the store see its writes
+// arrive one transaction after the other, in the order of the plan.
 func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
 	if ctx.Err() != nil {
 		return 0, notStarted(ctx)

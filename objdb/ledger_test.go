@@ -260,11 +260,11 @@ func TestViewsAreConsistentAndDoNotWait(t *testing.T) {
 
 func TestALargePlanIsCommittedInTheOrderOfItsWrites(t *testing.T) {
 	l, db, seen := newLedger(t)
-	const many = 500
+	const many = 2500
 	rev := mustUpdate(t, l, func(tx *Tx) error {
 		tx.Put(model+"policy", []byte("first, then moved to the end"))
 		for i := range many {
-			tx.Put(fmt.Sprintf("%srule/%03d", state, i), []byte("r"))
+			tx.Put(fmt.Sprintf("%srule/%04d", state, i), []byte("r"))
 		}
 		tx.Put(model+"policy", []byte("last"))
 		return nil
@@ -282,7 +282,7 @@ func TestALargePlanIsCommittedInTheOrderOfItsWrites(t *testing.T) {
 	if err != nil || policy.ModRevision != rev || policy.ModRevision < kvs[many-1].ModRevision {
 		t.Errorf("policy %+v, %v; Update returned %d", policy, err, rev)
 	}
-	if n := seen.batches.Load(); n != 5 {
+	if n := seen.batches.Load(); n != 7 {
 		t.Errorf("%d transactions", n)
 	}
 	big := make([]byte, 600<<10)

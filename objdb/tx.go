@@ -1,6 +1,9 @@
 package objdb
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // Tx is what a plan works on: a Reader that sees the plan's own writes and
 // those of the plans before it. Nothing of it reaches the store before the
@@ -13,6 +16,9 @@ type Tx struct {
 	undo  []undo
 	fail  error // misuse, which fails the plan
 }
+
+// pendingRevision stands for that of a commit that is being assembled.
+const pendingRevision = math.MaxInt64
 
 // span is a range of keys, end excluded.
 type span struct{ from, end string }
@@ -38,12 +44,16 @@ func (tx *Tx) Get(key string) ([]byte, bool) {
 	return r.value, ok
 }
 
-// Revision implements Reader.
+// Revision implements Reader. For a key that a plan before this one in the same
+// batch has written, whose revision is not known yet, it is one that no key has.
 func (tx *Tx) Revision(key string) int64 {
 	if !tx.owns(key) {
 		return 0
 	}
 	tx.reads[key] = struct{}{}
+	if _, pending := tx.batch.writes[key]; pending {
+		return pendingRevision
+	}
 	r, _ := tx.batch.base.Get(record{key: key})
 	return r.rev
 }
@@ -117,9 +127,25 @@ func (tx *Tx) replaced(u undo) {
 	tx.wrote[u.key] = len(tx.undo)
 }
 
-// rollback undoes the plan's writes, the last one first.
-func (tx *Tx) rollback() {
-	for i := len(tx.undo) - 1; i >= 0; i-- {
+// Try runs a part of a plan and undoes what it wrote if it fails.
+func (tx *Tx) Try(part func() error) error {
+	begun := len(tx.undo)
+	err := part()
+	if err == nil {
+		return nil
+	}
+	tx.rollback(begun)
+	tx.undo = tx.undo[:begun]
+	clear(tx.wrote)
+	for i, u := range tx.undo {
+		tx.wrote[u.key] = i + 1
+	}
+	return err
+}
+
+// rollback undoes the plan's writes from one on, the last one first.
+func (tx *Tx) rollback(from int) {
+	for i := len(tx.undo) - 1; i >= from; i-- {
 		u := tx.undo[i]
 		if u.held {
 			tx.batch.tree.ReplaceOrInsert(u.had)
