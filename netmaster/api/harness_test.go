@@ -25,30 +25,43 @@ type bench struct {
 	testing.TB
 	db     *objdb.DB
 	ledger *objdb.Ledger
+	api    *API
 	url    string
 	client *http.Transport
 }
 
 // start begins with an empty store: no global object, no tenant.
-func start(t testing.TB) *bench {
+func start(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
 	db := storetest.Open(t)
 	ledger := storetest.Lead(t, db)
 	config := Config{ClusterMode: "cni", Self: "127.0.0.1:1", Log: storetest.Quiet(),
 		Defaults: WithDefaults(contivmodel.Global{FwdMode: "routing"})}
+	for _, c := range change {
+		c(&config)
+	}
 	a := New(ledger, db, config)
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	client := &http.Transport{MaxIdleConnsPerHost: clients}
 	t.Cleanup(client.CloseIdleConnections)
-	return &bench{t, db, ledger, server.URL, client}
+	return &bench{t, db, ledger, a, server.URL, client}
 }
 
 // ready begins with the global object and the tenant blue.
-func ready(t testing.TB) *bench {
-	b := start(t)
+func ready(t testing.TB, change ...func(*Config)) *bench {
+	b := start(t, change...)
 	b.ok("POST", "globals/global", `{"name":"global","fwdMode":"routing","vlans":"1-4094","vxlans":"1-10000","pvtSubnet":"172.19.0.0/16"}`)
 	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
+	return b
+}
+
+// booted begins like a new cluster: with what a leader makes at its start.
+func booted(t testing.TB, change ...func(*Config)) *bench {
+	b := start(t, change...)
+	if err := b.api.Bootstrap(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return b
 }
 

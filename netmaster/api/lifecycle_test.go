@@ -12,12 +12,10 @@ import (
 )
 
 func TestEverythingThatIsMadeAndDeletedLeavesTheStoreAsItWas(t *testing.T) {
-	b := ready(t)
-	b.ok("POST", "networks/blue:warm-up", `{"tenantName":"blue","networkName":"warm-up","encap":"vxlan","subnet":"10.9.0.0/24"}`)
-	b.ok("POST", "endpointGroups/blue:warm", `{"tenantName":"blue","groupName":"warm","networkName":"warm-up"}`)
-	b.ok("DELETE", "endpointGroups/blue:warm", "")
+	b := booted(t)
 	before := storetest.Dump(t, b.db)
 
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
 	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
 	b.ok("POST", "networks/blue:web", web)
 	b.ok("POST", "networks/red:lan", `{"tenantName":"red","networkName":"lan","encap":"vlan","subnet":"10.7.0.0/24","ipv6Subnet":"2001:db8::/64"}`)
@@ -41,6 +39,7 @@ func TestEverythingThatIsMadeAndDeletedLeavesTheStoreAsItWas(t *testing.T) {
 	b.ok("DELETE", "networks/blue:web", "")
 	b.ok("DELETE", "networks/red:lan", "")
 	b.ok("DELETE", "tenants/red", "")
+	b.ok("DELETE", "tenants/blue", "")
 	if diff := cmp.Diff(before, storetest.Dump(t, b.db)); diff != "" {
 		t.Error(diff)
 	}
