@@ -46,6 +46,11 @@ func populated(t testing.TB) *world {
 	w.endpoint("front", "c1")
 	w.endpoint("back", "c2")
 	w.endpoint("", "c3")
+	w.post("netprofiles/default:gold", `{"tenantName":"default","profileName":"gold","bandwidth":"10 Mbps","DSCP":10,"burst":100}`)
+	w.post("endpointGroups/default:back", `{"tenantName":"default","groupName":"back","networkName":"web","netProfile":"gold"}`)
+	w.post("Bgps/h1", `{"hostname":"h1","routerip":"50.1.1.1/24","as":"65002"}`)
+	w.post(mastercfg.UpdateEndpointPath, `{"Event":"start","Tenant":"default","Network":"web","EndpointID":"c3","ContainerID":"k3","Labels":{"app":"web"}}`)
+	w.post("serviceLBs/default:lb", `{"tenantName":"default","serviceName":"lb","networkName":"web","selectors":["app=web"],"ports":["80:8080:TCP"],"ipAddress":"10.7.0.9"}`)
 	return w
 }
 
@@ -117,6 +122,28 @@ func TestDamageIsRepairedToWhatItWas(t *testing.T) {
 		"group of nobody": func(w *world) {
 			w.damage(mastercfg.EndpointGroupPrefix+"x:default", `{"id":"x:default","tenantName":"default","groupName":"x"}`)
 		},
+		"limits of a group":         func(w *world) { w.edit(mastercfg.EndpointGroupPrefix+"back:default", "Bandwidth", "1g") },
+		"limits of a group without": func(w *world) { w.edit(epg, "Burst", 7) },
+		"bgp":                       func(w *world) { w.damage(mastercfg.BgpPrefix+"h1", "") },
+		"changed bgp":               func(w *world) { w.edit(mastercfg.BgpPrefix+"h1", "as", "1") },
+		"bgp of nobody":             func(w *world) { w.damage(mastercfg.BgpPrefix+"h2", `{"id":"h2"}`) },
+		"service":                   func(w *world) { w.damage(mastercfg.ServiceLBPrefix+"lb:default", "") },
+		"changed service":           func(w *world) { w.edit(mastercfg.ServiceLBPrefix+"lb:default", "ports", []string{}) },
+		"selectors of a service":    func(w *world) { w.edit(mastercfg.ServiceLBPrefix+"lb:default", "selectors", nil) },
+		"service and its address": func(w *world) {
+			w.damage(mastercfg.ServiceLBPrefix+"lb:default", "")
+			w.edit(net, "ipAllocMap", empty(256))
+		},
+		"address of a service": func(w *world) { w.edit(net, "ipAllocMap", empty(256)) },
+		"providers":            func(w *world) { w.damage(mastercfg.ProviderPrefix+"lb:default", "") },
+		"provider too few":     func(w *world) { w.edit(mastercfg.ProviderPrefix+"lb:default", "Providers", nil) },
+		"provider too many": func(w *world) {
+			w.edit(mastercfg.ProviderPrefix+"lb:default", "Providers", []string{"10.7.0.1", "10.7.0.2"})
+		},
+		"providers of nobody": func(w *world) { w.damage(mastercfg.ProviderPrefix+"x:default", `{"id":"x:default"}`) },
+		"service of nobody": func(w *world) {
+			w.damage(mastercfg.ServiceLBPrefix+"x:default", `{"id":"x:default","tenantname":"default","subnet":"web"}`)
+		},
 		"domain of nobody": func(w *world) { w.damage(mastercfg.VRFPrefix+"x", `{"id":"x","vrf":9}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +180,8 @@ func TestMissingRecordsAreMadeFromIntent(t *testing.T) {
 		}
 		return err
 	})
-	// The endpoints are in it again, so that their addresses cannot be given twice.
-	if net.EpCount != 3 || net.EpAddrCount != 6 || group.EpCount != 1 {
+	// The endpoints and the service are in it again, so that their addresses cannot be given twice.
+	if net.EpCount != 3 || net.EpAddrCount != 7 || group.EpCount != 1 {
 		t.Errorf("counters %d %d %d", net.EpCount, net.EpAddrCount, group.EpCount)
 	}
 	w.endpoint("", "c4")
@@ -206,7 +233,7 @@ func TestAnAddressWithoutAnOwnerIsFreedInTheSecondRun(t *testing.T) {
 	if got := w.reconcile(rc); got != nil {
 		t.Errorf("first run repaired %q", got)
 	}
-	if diff := cmp.Diff([]string{"repaired: network web.default: address 10.7.0.3 had no owner", "repaired: network web.default: counted 7 addresses and has 6"},
+	if diff := cmp.Diff([]string{"repaired: network web.default: address 10.7.0.3 had no owner", "repaired: network web.default: counted 8 addresses and has 7"},
 		w.reconcile(rc)); diff != "" {
 		t.Error(diff)
 	}

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+)
+
+func TestPoolOfThreeAddressesIsSharedByEndpointsAndServices(t *testing.T) {
+	b := booted(t)
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
+	b.ok("POST", "networks/blue:web", `{"tenantName":"blue","networkName":"web","encap":"vxlan","subnet":"10.7.0.4-10.7.0.6/24"}`)
+	const none = "auto allocation failed - address exhaustion in subnet 10.7.0.0/24"
+	before := storetest.Dump(t, b.db)
+	b.endpoint("blue", "web", "", "c1")
+	b.endpoint("blue", "web", "", "c2")
+	b.ok("POST", "serviceLBs/blue:lb", lb)
+	if got := b.vip("lb"); got != "10.7.0.6" {
+		t.Errorf("virtual address %s", got)
+	}
+	b.refuseAll([]refusal{
+		{"POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"c3"}}`, none, 409, "exhausted"},
+		{"POST", mastercfg.AllocAddressPath, `{"NetworkID":"web.blue"}`, none, 409, "exhausted"},
+		{"POST", "serviceLBs/blue:other", with(lb)(`,"serviceName":"other"`), none, 409, "exhausted"},
+	})
+	b.noEndpoint("blue", "web", "c1")
+	b.ok("POST", "serviceLBs/blue:other", with(lb)(`,"serviceName":"other"`))
+	if got := b.vip("other"); got != "10.7.0.4" {
+		t.Errorf("virtual address %s, want the freed one", got)
+	}
+	b.ok("DELETE", "serviceLBs/blue:lb", "")
+	if ep := b.endpoint("blue", "web", "", "c4"); ep.IPAddress != "10.7.0.6" {
+		t.Errorf("address %s, want that of the deleted service", ep.IPAddress)
+	}
+	b.ok("DELETE", "serviceLBs/blue:other", "")
+	b.noEndpoint("blue", "web", "c2")
+	b.noEndpoint("blue", "web", "c4")
+	if diff := cmp.Diff(before, storetest.Dump(t, b.db)); diff != "" {
+		t.Errorf("left behind: %s", diff)
+	}
+}
+
+func TestGroupPoolOfThreeAddresses(t *testing.T) {
+	b := booted(t)
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
+	b.ok("POST", "networks/blue:web", web)
+	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","ipPool":"10.7.0.10-10.7.0.12"}`)
+	for _, container := range []string{"c1", "c2", "c3"} {
+		b.endpoint("blue", "web", "front", container)
+	}
+	b.refused("POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"c4","ServiceName":"front"}}`,
+		"auto allocation failed - address exhaustion in pool 10.7.0.10-10.7.0.12", 409, "exhausted")
+	b.noEndpoint("blue", "web", "c2")
+	if ep := b.endpoint("blue", "web", "front", "c4"); ep.IPAddress != "10.7.0.11" {
+		t.Errorf("address %s, want the freed one", ep.IPAddress)
+	}
+}
+
+func TestTagRangesOfTwo(t *testing.T) {
+	for _, c := range []struct{ encap, none string }{{"vlan", "no vlans available"}, {"vxlan", "no vxlans available"}} {
+		t.Run(c.encap, func(t *testing.T) {
+			b := start(t)
+			b.ok("POST", "globals/global", `{"name":"global","fwdMode":"routing","vlans":"10-11","vxlans":"20-21","pvtSubnet":"172.19.0.0/16"}`)
+			b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
+			before := storetest.Dump(t, b.db)
+			network := func(name, subnet string) string {
+				body, _ := json.Marshal(map[string]string{"tenantName": "blue", "networkName": name, "encap": c.encap, "subnet": subnet})
+				return string(body)
+			}
+			b.ok("POST", "networks/blue:a", network("a", "10.1.0.0/24"))
+			b.ok("POST", "networks/blue:b", network("b", "10.2.0.0/24"))
+			b.refused("POST", "networks/blue:c", network("c", "10.3.0.0/24"), c.none, 409, "exhausted")
+			tag := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"a.blue")
+			b.ok("DELETE", "networks/blue:a", "")
+			b.ok("POST", "networks/blue:c", network("c", "10.3.0.0/24"))
+			if got := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"c.blue"); got.PktTag != tag.PktTag || got.ExtPktTag != tag.ExtPktTag {
+				t.Errorf("tags %d %d, want the freed ones, %d %d", got.PktTag, got.ExtPktTag, tag.PktTag, tag.ExtPktTag)
+			}
+			b.ok("DELETE", "networks/blue:b", "")
+			b.ok("DELETE", "networks/blue:c", "")
+			if diff := cmp.Diff(before, storetest.Dump(t, b.db)); diff != "" {
+				t.Errorf("left behind: %s", diff)
+			}
+		})
+	}
+}
+
+func TestGroupIDsAtTheLimit(t *testing.T) {
+	b := booted(t)
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
+	b.ok("POST", "networks/blue:web", web)
+	pool := resources.NewGroupIDs()
+	for range 32766 {
+		if _, err := pool.Allocate(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full, err := json.Marshal(pool.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.store(mastercfg.GroupIDPoolKey, string(full))
+	group := func(name string) string { return `{"tenantName":"blue","groupName":"` + name + `","networkName":"web"}` }
+	b.ok("POST", "endpointGroups/blue:last", group("last"))
+	if got := record[mastercfg.EndpointGroupState](b, mastercfg.EndpointGroupPrefix+"last:blue").EndpointGroupID; got != 32767 {
+		t.Errorf("id %d", got)
+	}
+	b.refused("POST", "endpointGroups/blue:more", group("more"), "no endpoint group ids available", 409, "exhausted")
+	b.ok("DELETE", "endpointGroups/blue:last", "")
+	b.ok("POST", "endpointGroups/blue:more", group("more"))
+	if got := record[mastercfg.EndpointGroupState](b, mastercfg.EndpointGroupPrefix+"more:blue").EndpointGroupID; got != 32767 {
+		t.Errorf("id %d, want the freed one", got)
+	}
+}

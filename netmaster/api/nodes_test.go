@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// nodeREST is the REST server of a node, on an address of its own.
+type nodeREST struct {
+	mu        sync.Mutex
+	bgp       string // answer of /inspect/bgp
+	failing   bool   // cannot reclaim
+	reclaimed []string
+}
+
+func (n *nodeREST) set(change func(*nodeREST)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(n)
+}
+
+func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id, reclaim := strings.CutPrefix(r.URL.Path, "/debug/reclaimEndpoint/")
+	switch {
+	case r.Method == http.MethodGet && r.URL.Path == "/inspect/bgp":
+		_, _ = w.Write([]byte(n.bgp))
+	case r.Method == http.MethodDelete && reclaim && n.failing:
+		http.Error(w, "port is busy", http.StatusInternalServerError)
+	case r.Method == http.MethodDelete && reclaim && strings.HasSuffix(id, "-unknown"):
+		http.Error(w, "no such endpoint", http.StatusNotFound)
+	case r.Method == http.MethodDelete && reclaim:
+		n.reclaimed = append(n.reclaimed, id)
+		_, _ = w.Write([]byte("null\n"))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// withNodes begins with the nodes h1 at 127.0.0.1 and h2 at 127.0.0.2, which
+// answer, and h3 at 127.0.0.3, which is registered and does not.
+func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
+	t.Helper()
+	port := 0
+	servers := []*nodeREST{{}, {}}
+	for i, address := range []string{"127.0.0.1", "127.0.0.2"} {
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.ParseIP(address), Port: port})
+		if err != nil {
+			t.Fatal(err)
+		}
+		port = l.Addr().(*net.TCPAddr).Port
+		server := &httptest.Server{Listener: l, Config: &http.Server{Handler: servers[i]}}
+		server.Start()
+		t.Cleanup(server.Close)
+	}
+	b = furnished(t, func(c *Config) { c.NodePort = port })
+	var services []objdb.Service
+	for host, address := range map[string]string{"h1": "127.0.0.1", "h2": "127.0.0.2", "h3": "127.0.0.3"} {
+		for name, port := range map[string]int{mastercfg.AgentService: 9002, mastercfg.AgentVTEPService: 4789} {
+			services = append(services, objdb.Service{ServiceName: name, HostAddr: address, Port: port, Hostname: host})
+		}
+	}
+	registration, err := b.db.Register(t.Context(), 10*time.Second, services...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := registration.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	storetest.Eventually(t, 5*time.Second, "nodes are registered", func() bool {
+		all, err := b.db.Services(t.Context(), mastercfg.AgentVTEPService)
+		return err == nil && len(all) == 3
+	})
+	return b, servers[0], servers[1]
+}
+
+func TestBgpStateComesFromTheNode(t *testing.T) {
+	b, h1, _ := withNodes(t)
+	for _, host := range []string{"h1", "h2", "h3", "h9"} {
+		b.ok("POST", "Bgps/"+host, `{"hostname":"`+host+`","routerip":"50.1.1.1/24"}`)
+	}
+	oper := func(host string) string {
+		t.Helper()
+		var answer struct{ Oper json.RawMessage }
+		if err := json.Unmarshal([]byte(b.ok("GET", "inspect/Bgps/"+host, "")), &answer); err != nil {
+			t.Fatal(err)
+		}
+		return string(answer.Oper)
+	}
+	h1.set(func(n *nodeREST) { n.bgp = `{"Peers":[{"state":{"admin-state":"up","session-state":"established","peer-as":500}}],"Dsts":["10.1.0.0/24","10.2.0.0/24"]}` })
+	if diff := cmp.Diff(`{"adminStatus":"up","neighborStatus":"established","numRoutes":2,"routes":["10.1.0.0/24","10.2.0.0/24"]}`, oper("h1")); diff != "" {
+		t.Error(diff)
+	}
+	h1.set(func(n *nodeREST) { n.bgp = "null\n" })
+	if got := oper("h1"); got != "{}" {
+		t.Errorf("a node that is no speaker: %s", got)
+	}
+	if got := oper("h9"); got != "{}" {
+		t.Errorf("a node that is not registered: %s", got)
+	}
+	h1.set(func(n *nodeREST) { n.bgp = "nonsense" })
+	code, text, _ := b.do("GET", "inspect/Bgps/h1", "")
+	if code != 500 || !strings.HasPrefix(text, "bgp of host h1: answer of node 127.0.0.1: ") {
+		t.Errorf("a node that talks nonsense: %d %s", code, text)
+	}
+	code, text, _ = b.do("GET", "inspect/Bgps/h3", "")
+	if code != 500 || !strings.HasPrefix(text, "bgp of host h3: node 127.0.0.3:") || !strings.Contains(text, "does not answer") {
+		t.Errorf("a node that does not answer: %d %s", code, text)
+	}
+}
+
+// at creates an endpoint of blue:web on a host.
+func (b *bench) at(host, container, group string) {
+	b.Helper()
+	plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+		TenantName: "blue", NetworkName: "web", ConfigEP: mastercfg.ConfigEP{Container: container, Host: host, ServiceName: group}})
+}
+
+// left are the endpoints in the state.
+func (b *bench) left() []string {
+	b.Helper()
+	kvs, _, err := b.db.List(b.Context(), mastercfg.EndpointPrefix)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ids := []string{}
+	for _, kv := range kvs {
+		ids = append(ids, strings.TrimPrefix(kv.Key, mastercfg.EndpointPrefix))
+	}
+	return ids
+}
+
+func TestCleanUpTakesExactlyWhatIsNamed(t *testing.T) {
+	b, h1, h2 := withNodes(t)
+	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
+	b.ok("POST", "networks/red:web", strings.Replace(web, "blue", "red", 1))
+	b.endpoint("red", "web", "", "c1")
+	b.at("h1", "c1", "front")
+	b.at("h2", "c10", "front")
+	b.at("h2", "unknown", "back")
+	b.at("h9", "away", "") // a node that is no more
+	for _, step := range []struct {
+		path, text string
+		left       []string
+	}{
+		{"ep/c1", "ep c1 of tenant blue: 1 endpoints deleted", []string{"web.blue-away", "web.blue-c10", "web.blue-unknown", "web.red-c1"}},
+		{"group/front", "group front of tenant blue: 1 endpoints deleted", []string{"web.blue-away", "web.blue-unknown", "web.red-c1"}},
+		{"group/front", "group front of tenant blue: 0 endpoints deleted", []string{"web.blue-away", "web.blue-unknown", "web.red-c1"}},
+		{"net/web", "net web of tenant blue: 2 endpoints deleted", []string{"web.red-c1"}},
+	} {
+		if got := b.ok("DELETE", "/debug/epcleanup/tenant/blue/"+step.path, ""); got != "Received request to cleanup "+step.text {
+			t.Errorf("%s: %s", step.path, got)
+		}
+		if diff := cmp.Diff(step.left, b.left()); diff != "" {
+			t.Errorf("%s: %s", step.path, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"web.blue-c1"}, h1.reclaimed); diff != "" {
+		t.Errorf("h1: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"web.blue-c10"}, h2.reclaimed); diff != "" {
+		t.Errorf("h2: %s", diff)
+	}
+	if n := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue"); n.EpCount != 0 || n.EpAddrCount != 0 {
+		t.Errorf("counters %d %d", n.EpCount, n.EpAddrCount)
+	}
+	b.refuseAll([]refusal{
+		{"DELETE", "/debug/epcleanup/tenant/blue/ep/c1", "", "endpoint not found", 404, "not-found"},
+		{"DELETE", "/debug/epcleanup/tenant/blue/ep/web.red-c1", "", "endpoint not found", 404, "not-found"},
+		{"DELETE", "/debug/epcleanup/tenant/blue/net/we", "", "network not found", 404, "not-found"},
+		{"DELETE", "/debug/epcleanup/tenant/green/group/front", "", "endpointGroup not found", 404, "not-found"},
+	})
+	if code, _, _ := b.do("DELETE", "/debug/epcleanup/tenant/blue/pod/c1", ""); code != 404 {
+		t.Errorf("an unknown category: %d", code)
+	}
+}
+
+func TestCleanUpGoesOnPastNodesThatFailAndSaysSo(t *testing.T) {
+	b, h1, h2 := withNodes(t)
+	h1.set(func(n *nodeREST) { n.failing = true })
+	b.at("h1", "c1", "")
+	b.at("h2", "c2", "")
+	b.at("h3", "c3", "")
+	b.at("h3", "c4", "")
+	code, text, _ := b.do("DELETE", "/debug/epcleanup/tenant/blue/net/web", "")
+	if code != 500 || !strings.HasPrefix(text, "3 of 4 endpoints not cleaned up: endpoint web.blue-c1: host h1: node 127.0.0.1:") ||
+		!strings.Contains(text, "500 Internal Server Error: port is busy") || strings.Count(text, "does not answer") != 2 {
+		t.Errorf("%d %s", code, text)
+	}
+	if diff := cmp.Diff([]string{"web.blue-c1", "web.blue-c3", "web.blue-c4"}, b.left()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"web.blue-c2"}, h2.reclaimed); diff != "" {
+		t.Error(diff)
+	}
+	h1.set(func(n *nodeREST) { n.failing = false })
+	b.ok("DELETE", "/debug/epcleanup/tenant/blue/ep/c1", "")
+}
+
+func TestDebugShowsWhatAgentsActOn(t *testing.T) {
+	b, _, _ := withNodes(t)
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.ok("POST", "rules/blue:p:1", `{"tenantName":"blue","policyName":"p","ruleId":"1","direction":"in","action":"deny"}`)
+	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","policies":["p"]}`)
+	b.at("h1", "c1", "front")
+	var got ofnetState
+	if err := json.Unmarshal([]byte(b.ok("GET", "/debug/ofnet", "")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.MyAddr != "127.0.0.1" || got.MyPort != 1 || len(got.AgentDb) != 3 || got.AgentDb["127.0.0.2:9002"].Hostname != "h2" {
+		t.Errorf("nodes %+v", got)
+	}
+	if got.EndpointDb["web.blue-c1"].IPAddress != "10.7.0.1" || got.PolicyDb["blue:front:blue:p:blue:p:1:inRx"].Action != "deny" {
+		t.Errorf("state %+v", got)
+	}
+}
