@@ -26,6 +26,9 @@
 // revision of each key that was read or written). No lock protects what these
 // compares protect.
 //
+// Those who are told of changes by the leader read a [Feed]: the recent past of
+// a prefix, kept once for all of them.
+//
 // Both daemons announce themselves with [DB.Register], a lease with keys that
 // disappear when the process does. Single reads and small transactions of
 // agents use [DB.Get], [DB.List] and [DB.Txn].

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -34,6 +35,10 @@ const (
 	// History is for watches to resume; who was away longer lists again.
 	compactionMode      = "periodic"
 	compactionRetention = "5m"
+
+	// Watches of what seldom changes learn how far they are, and so resume within
+	// the history that is kept.
+	progressInterval = 20 * time.Second
 
 	quotaBytes = 4 << 30
 	maxTxnOps  = 1024
@@ -171,6 +176,7 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 
 	s.TickMs, s.ElectionMs = heartbeatMs, electionMs
 	s.AutoCompactionMode, s.AutoCompactionRetention = compactionMode, compactionRetention
+	s.WatchProgressNotifyInterval = progressInterval
 	s.QuotaBackendBytes, s.MaxTxnOps = quotaBytes, maxTxnOps
 	s.EnableGRPCGateway = false
 

@@ -1,0 +1,150 @@
+package objdb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func newFeed(t *testing.T, db *DB) *Feed {
+	t.Helper()
+	f := db.Feed(state)
+	run(t, func(ctx context.Context) { _ = f.Run(ctx) })
+	eventually(t, 5*time.Second, "the feed begins", f.Begun)
+	return f
+}
+
+// told are the changes after a revision up to another, as text.
+func told(t *testing.T, f *Feed, after, upTo int64) string {
+	t.Helper()
+	var texts []string
+	deadline := time.After(10 * time.Second)
+	for after < upTo {
+		changes, rev, more, err := f.After(after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range changes {
+			texts = append(texts, fmt.Sprintf("%s:%s>%s", c.Key[len(state):], c.Prev, c.Value))
+		}
+		if after = rev; len(changes) > 0 {
+			continue
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			t.Fatalf("told %v up to %d, not to %d", texts, after, upTo)
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+func compact(t *testing.T, db *DB, rev int64) {
+	t.Helper()
+	c, err := db.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(context.Background(), rev, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAFeedTellsEveryChangeAfterARevisionInOrder(t *testing.T) {
+	db := newDB(t)
+	before := put(t, db, state+"a", "1") // the past is known too
+	put(t, db, state+"a", "2")
+	f := newFeed(t, db)
+	put(t, db, model+"elsewhere", "x")
+	put(t, db, state+"b", "1")
+	last := del(t, db, state+"a")
+	if got, want := told(t, f, before, last), "a:1>2 b:>1 a:2>"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+	rev, _, err := db.Txn(context.Background(), Txn{Puts: []KV{{Key: state + "c"}, {Key: state + "d"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := told(t, f, last, rev), "c:> d:>"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+}
+
+func TestAFeedSaysWhenItDoesNotReachBackFarEnough(t *testing.T) {
+	url := newStore(t)
+	db := open(t, Config{Endpoints: []string{url}})
+	first := put(t, db, state+"n", "1")
+	second := put(t, db, state+"n", "2")
+	compact(t, db, second)
+	f := newFeed(t, db)
+	third := put(t, db, state+"n", "3")
+	if got, want := told(t, f, second, third), "n:2>3"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+	if _, _, _, err := f.After(first - 1); !fault.Is(err, fault.Conflict) {
+		t.Errorf("before the compaction: %v", err)
+	}
+}
+
+func TestAFeedThatMissedCompactedRevisionsGoesOnBehindTheGap(t *testing.T) {
+	url := newStore(t)
+	near := open(t, Config{Endpoints: []string{url}})
+	way := newProxy(t, url)
+	f := newFeed(t, open(t, Config{Endpoints: []string{way.URL}}))
+	first := put(t, near, state+"n", "1")
+	if got := told(t, f, first-1, first); got != "n:>1" {
+		t.Fatalf("told %s", got)
+	}
+	way.cut()
+	for i := range 5 {
+		put(t, near, state+"n", fmt.Sprint(i))
+	}
+	last := put(t, near, state+"n", "end")
+	compact(t, near, last)
+	way.mend()
+	eventually(t, 15*time.Second, "readers of before have to start over", func() bool {
+		_, _, _, err := f.After(first)
+		return fault.Is(err, fault.Conflict)
+	})
+	next := put(t, near, state+"n", "on")
+	if got := told(t, f, last, next); got != "n:end>on" {
+		t.Errorf("told %s", got)
+	}
+}
+
+func TestAFeedKeepsABoundedPast(t *testing.T) {
+	for name, c := range map[string]struct {
+		value []byte
+		most  int // changes kept
+	}{
+		"many changes":  {nil, feedChanges},
+		"large changes": {make([]byte, 1<<20), feedBytes >> 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := (&DB{log: quiet()}).Feed(state)
+			f.begun = true
+			last := int64(3*c.most + 1)
+			for rev := int64(1); rev <= last; rev++ {
+				e := &clientv3.Event{Kv: &mvccpb.KeyValue{Key: []byte(state + "k"), Value: c.value, ModRevision: rev}}
+				f.add([]*clientv3.Event{e}, rev, false)
+			}
+			changes, upTo, _, err := f.After(last - int64(c.most)/2)
+			if err != nil || len(changes) != c.most/2 || upTo != last {
+				t.Errorf("%d changes up to %d, %v", len(changes), upTo, err)
+			}
+			if _, _, _, err := f.After(last - int64(c.most) - 1); !fault.Is(err, fault.Conflict) {
+				t.Errorf("what was forgotten: %v", err)
+			}
+			if len(f.changes) > c.most || f.bytes > feedBytes {
+				t.Errorf("%d changes of %d bytes are kept", len(f.changes), f.bytes)
+			}
+		})
+	}
+}
