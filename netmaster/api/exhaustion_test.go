@@ -105,7 +105,9 @@ func TestGroupIDsAtTheLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.store(mastercfg.GroupIDPoolKey, string(full))
-	group := func(name string) string { return `{"tenantName":"blue","groupName":"` + name + `","networkName":"web"}` }
+	group := func(name string) string {
+		return `{"tenantName":"blue","groupName":"` + name + `","networkName":"web"}`
+	}
 	b.ok("POST", "endpointGroups/blue:last", group("last"))
 	if got := record[mastercfg.EndpointGroupState](b, mastercfg.EndpointGroupPrefix+"last:blue").EndpointGroupID; got != 32767 {
 		t.Errorf("id %d", got)

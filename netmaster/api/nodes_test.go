@@ -105,7 +105,9 @@ func TestBgpStateComesFromTheNode(t *testing.T) {
 		}
 		return string(answer.Oper)
 	}
-	h1.set(func(n *nodeREST) { n.bgp = `{"Peers":[{"state":{"admin-state":"up","session-state":"established","peer-as":500}}],"Dsts":["10.1.0.0/24","10.2.0.0/24"]}` })
+	h1.set(func(n *nodeREST) {
+		n.bgp = `{"Peers":[{"state":{"admin-state":"up","session-state":"established","peer-as":500}}],"Dsts":["10.1.0.0/24","10.2.0.0/24"]}`
+	})
 	if diff := cmp.Diff(`{"adminStatus":"up","neighborStatus":"established","numRoutes":2,"routes":["10.1.0.0/24","10.2.0.0/24"]}`, oper("h1")); diff != "" {
 		t.Error(diff)
 	}

@@ -231,3 +231,11 @@ func (b *bench) store(key, value string) {
 		b.Fatal(err)
 	}
 }
+
+// drop deletes a key behind everybody's back.
+func (b *bench) drop(key string) {
+	b.Helper()
+	if _, err := b.ledger.Update(b.Context(), func(tx *objdb.Tx) error { tx.Delete(key); return nil }); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -97,20 +97,6 @@ func listProvider(tx *objdb.Tx, serviceID, address string, present bool) error {
 	return objdb.Write(tx, mastercfg.ProviderPrefix+serviceID, list)
 }
 
-// deriveProviders makes the list of a service anew.
-func deriveProviders(tx *objdb.Tx, rec *mastercfg.CfgServiceLBState) error {
-	all, err := Containers(tx, rec.Tenant)
-	if err != nil {
-		return err
-	}
-	list := mastercfg.SvcProvider{ID: rec.ID, ServiceName: rec.ID, Providers: []string{}}
-	for _, ep := range Selected(rec, all) {
-		list.Providers = append(list.Providers, ep.IPAddress)
-	}
-	slices.Sort(list.Providers)
-	return objdb.Write(tx, mastercfg.ProviderPrefix+rec.ID, list)
-}
-
 // Containers are the endpoints of a tenant whose container runs and has labels.
 func Containers(r objdb.Reader, tenant string) ([]mastercfg.CfgEndpointState, error) {
 	unlabelled := []byte(`"labels":null`) // most endpoints; they are not worth decoding

@@ -13,13 +13,18 @@ import (
 func repairServices(tx *objdb.Tx) (findings, error) {
 	var found findings
 	known := map[string]bool{}
+	// Of a record that was lost the address may still be marked as taken.
+	restoring := newServing(tx, func(from *space, preferred string) (string, error) {
+		addr, err := from.takeIPv4(preferred)
+		return addr.String(), err
+	})
 	err := each(tx, mastercfg.ModelKey("serviceLB", ""), func(_ string, s contivmodel.ServiceLB) error {
 		id := mastercfg.ServiceID(s.TenantName, s.ServiceName)
 		known[id] = true
 		if _, err := GetService(tx, id); ignoreNotFound(err) != nil {
 			return nil
 		}
-		changed, err := changes(tx, func() error { return restoreService(tx, &s) },
+		changed, err := changes(tx, func() error { return restoring.derive(&s) },
 			mastercfg.ServiceLBPrefix+id, mastercfg.ProviderPrefix+id)
 		if changed {
 			found = append(found, "records of service "+id+" made anew")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -15,22 +16,21 @@ import (
 // virtual address, and the providers its selectors match. A service that has
 // an address keeps it unless its network or the address asked for is another.
 func DeriveService(tx *objdb.Tx, s *contivmodel.ServiceLB) error {
-	return deriveService(tx, s, (*space).reserveIPv4)
+	return newServing(tx, (*space).reserveIPv4).derive(s)
 }
 
-// restoreService is DeriveService for a record that was lost: the address asked
-// for may still be marked for it.
-func restoreService(tx *objdb.Tx, s *contivmodel.ServiceLB) error {
-	return deriveService(tx, s, func(from *space, preferred string) (string, error) {
-		addr, err := from.takeIPv4(preferred)
-		return addr.String(), err
-	})
+// serving makes the records of one or many services.
+type serving struct {
+	tx         *objdb.Tx
+	take       func(from *space, preferred string) (string, error) // gets an address out of a network
+	containers map[string][]mastercfg.CfgEndpointState             // by tenant, each read once
 }
 
-// take gets a virtual address out of a network: the preferred one, or any.
-type take func(from *space, preferred string) (string, error)
+func newServing(tx *objdb.Tx, take func(*space, string) (string, error)) *serving {
+	return &serving{tx, take, map[string][]mastercfg.CfgEndpointState{}}
+}
 
-func deriveService(tx *objdb.Tx, s *contivmodel.ServiceLB, take take) error {
+func (d *serving) derive(s *contivmodel.ServiceLB) error {
 	selectors, err := parseSelectors(s.Selectors)
 	if err != nil {
 		return err
@@ -39,24 +39,58 @@ func deriveService(tx *objdb.Tx, s *contivmodel.ServiceLB, take take) error {
 		ID: mastercfg.ServiceID(s.TenantName, s.ServiceName), ServiceName: s.ServiceName, Tenant: s.TenantName,
 		Network: s.NetworkName, Ports: s.Ports, Selectors: selectors,
 	}
-	old, err := GetService(tx, rec.ID)
+	old, err := GetService(d.tx, rec.ID)
 	if ignoreNotFound(err) != nil {
 		return err
 	}
 	if old.IPAddress != "" && old.Network == s.NetworkName && (s.IPAddress == "" || s.IPAddress == old.IPAddress) {
 		rec.IPAddress = old.IPAddress
 	} else {
-		if err := releaseVIP(tx, &old); err != nil {
+		if err := releaseVIP(d.tx, &old); err != nil {
 			return err
 		}
-		if rec.IPAddress, err = takeVIP(tx, s, take); err != nil {
+		if rec.IPAddress, err = d.takeVIP(s); err != nil {
 			return err
 		}
 	}
-	if err := objdb.Write(tx, mastercfg.ServiceLBPrefix+rec.ID, rec); err != nil {
+	if err := objdb.Write(d.tx, mastercfg.ServiceLBPrefix+rec.ID, rec); err != nil {
 		return err
 	}
-	return deriveProviders(tx, &rec)
+	return d.deriveProviders(&rec)
+}
+
+// takeVIP takes a virtual address; it never comes from the range of a group.
+func (d *serving) takeVIP(s *contivmodel.ServiceLB) (string, error) {
+	from, err := openSpace(d.tx, mastercfg.NetworkID(s.TenantName, s.NetworkName), "")
+	if err != nil {
+		return "", err
+	}
+	vip, err := d.take(from, s.IPAddress)
+	if e := fault.As(err); e != nil && s.IPAddress != "" {
+		return "", e.WithField("ipAddress")
+	}
+	if err != nil {
+		return "", err
+	}
+	return vip, from.put()
+}
+
+// deriveProviders makes the list of a service anew.
+func (d *serving) deriveProviders(rec *mastercfg.CfgServiceLBState) error {
+	all, read := d.containers[rec.Tenant]
+	if !read {
+		var err error
+		if all, err = Containers(d.tx, rec.Tenant); err != nil {
+			return err
+		}
+		d.containers[rec.Tenant] = all
+	}
+	list := mastercfg.SvcProvider{ID: rec.ID, ServiceName: rec.ID, Providers: []string{}}
+	for _, ep := range Selected(rec, all) {
+		list.Providers = append(list.Providers, ep.IPAddress)
+	}
+	slices.Sort(list.Providers)
+	return objdb.Write(d.tx, mastercfg.ProviderPrefix+rec.ID, list)
 }
 
 // RemoveService deletes the records of a service and gives its address back.
@@ -73,22 +107,6 @@ func RemoveService(tx *objdb.Tx, id string) error {
 // GetService reads the record of a service by its id, S:T.
 func GetService(r objdb.Reader, id string) (mastercfg.CfgServiceLBState, error) {
 	return objdb.Read[mastercfg.CfgServiceLBState](r, mastercfg.ServiceLBPrefix+id)
-}
-
-// takeVIP takes a virtual address; it never comes from the range of a group.
-func takeVIP(tx *objdb.Tx, s *contivmodel.ServiceLB, take take) (string, error) {
-	from, err := openSpace(tx, mastercfg.NetworkID(s.TenantName, s.NetworkName), "")
-	if err != nil {
-		return "", err
-	}
-	vip, err := take(from, s.IPAddress)
-	if err != nil {
-		if e := fault.As(err); e != nil && s.IPAddress != "" {
-			err = e.WithField("ipAddress")
-		}
-		return "", err
-	}
-	return vip, from.put()
 }
 
 // releaseVIP gives the address of a service back; one without has nothing to give.
