@@ -76,7 +76,7 @@ func command(o *options) *cli.Command {
 		set.String(&o.pluginName, "name", "PLUGIN_NAME", "netplugin", categoryMaster,
 			"driver name of docker networks; docker and swarm-mode only", "plugin-name"),
 		duration(set, &o.leaderTTL, "leader-ttl", "LEADER_TTL", 10*time.Second,
-			"longest time until another netmaster takes over from one that died; at least 2s"),
+			"longest time until another netmaster takes over from one that died; below 9s etcd itself may need longer"),
 		duration(set, &o.nodeGrace, "node-grace", "NODE_GRACE", 24*time.Hour,
 			"how long a node may be away before its endpoints are freed"),
 

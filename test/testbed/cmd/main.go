@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -61,7 +62,7 @@ func up(ctx context.Context, c *cli.Command) error {
 	if err := bed.StartDaemons(ctx); err != nil {
 		return errors.Join(err, bed.Close())
 	}
-	fmt.Printf("try: testbed shell node1 netctl --netmaster %s network ls\n", bed.MasterURLs()[0])
+	fmt.Println("try: testbed shell node1 netctl tenant ls")
 	return nil
 }
 
@@ -117,7 +118,8 @@ func shell(ctx context.Context, c *cli.Command) error {
 		if len(run) == 0 {
 			run = []string{"bash"}
 		}
-		cmd := n.Command(ctx, append([]string{"env", "PATH=" + bed.Bin + ":" + os.Getenv("PATH")}, run...)...)
+		cmd := n.Command(ctx, append([]string{"env", "PATH=" + bed.Bin + ":" + os.Getenv("PATH"), "CNI_PATH=" + bed.Bin,
+			"NETMASTER=" + strings.Join(bed.MasterURLs(), ",")}, run...)...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		cmd.SysProcAttr = nil // a shell must stay in the terminal's foreground group
 		err := cmd.Run()
