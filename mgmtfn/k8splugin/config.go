@@ -79,7 +79,7 @@ type Config struct {
 // Limits are times and sizes; zero values get the defaults.
 type Limits struct {
 	Add         time.Duration // one ADD, undoing not included: 100 s, so that the program's 120 s are not exceeded
-	Ready       time.Duration // how long an ADD waits for a datapath that is not ready: 15 s
+	Ready       time.Duration // how long an ADD waits for a datapath that is not ready: 4 s, so that it fails within 5
 	Undo        time.Duration // how long a command tries to undo before it leaves that to the worker: 5 s
 	Other       time.Duration // one CHECK or STATUS: 10 s
 	RetryMin    time.Duration // between attempts of the worker: 500 ms, doubling
@@ -96,7 +96,7 @@ func (l *Limits) setDefaults() {
 		standard time.Duration
 	}{
 		{&l.Add, 100 * time.Second},
-		{&l.Ready, 15 * time.Second},
+		{&l.Ready, 4 * time.Second},
 		{&l.Undo, 5 * time.Second},
 		{&l.Other, 10 * time.Second},
 		{&l.RetryMin, 500 * time.Millisecond},
