@@ -2,6 +2,7 @@ package objdb
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -120,6 +121,9 @@ func (db *DB) Close() error {
 	}
 	return nil
 }
+
+// Endpoints are the URLs of the store, as configured.
+func (db *DB) Endpoints() []string { return slices.Clone(db.cfg.Endpoints) }
 
 func (db *DB) endpoints() string { return strings.Join(db.cfg.Endpoints, ", ") }
 

@@ -18,6 +18,7 @@ type Change struct {
 	Key      string
 	Value    []byte // nil: deleted
 	Prev     []byte // before; nil: nothing, or the store has forgotten it
+	Created  bool   // there was nothing before
 	Revision int64
 }
 
@@ -108,11 +109,12 @@ func (f *Feed) After(rev int64) (changes []Change, upTo int64, more <-chan struc
 	return f.changes[first:len(f.changes):len(f.changes)], f.revision, f.more, nil
 }
 
-// Begun tells whether After knows how far back the feed reaches.
-func (f *Feed) Begun() bool {
+// Revision is how far the feed has come; begun is false while it does not know
+// yet how far back it reaches.
+func (f *Feed) Revision() (rev int64, begun bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.begun
+	return f.revision, f.begun
 }
 
 // watch appends what happens until the watch breaks.
@@ -159,7 +161,7 @@ func (f *Feed) add(events []*clientv3.Event, rev int64, progress bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range events {
-		c := Change{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision}
+		c := Change{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision, Created: e.IsCreate()}
 		if e.Type != clientv3.EventTypeDelete {
 			c.Value = nonNil(e.Kv.Value)
 		}

@@ -17,7 +17,7 @@ func newFeed(t *testing.T, db *DB) *Feed {
 	t.Helper()
 	f := db.Feed(state)
 	run(t, func(ctx context.Context) { _ = f.Run(ctx) })
-	eventually(t, 5*time.Second, "the feed begins", f.Begun)
+	eventually(t, 5*time.Second, "the feed begins", func() bool { _, begun := f.Revision(); return begun })
 	return f
 }
 
@@ -32,7 +32,7 @@ func told(t *testing.T, f *Feed, after, upTo int64) string {
 			t.Fatal(err)
 		}
 		for _, c := range changes {
-			texts = append(texts, fmt.Sprintf("%s:%s>%s", c.Key[len(state):], c.Prev, c.Value))
+			texts = append(texts, fmt.Sprintf("%s:%s>%s", map[bool]string{true: "+"}[c.Created]+c.Key[len(state):], c.Prev, c.Value))
 		}
 		if after = rev; len(changes) > 0 {
 			continue
@@ -65,14 +65,14 @@ func TestAFeedTellsEveryChangeAfterARevisionInOrder(t *testing.T) {
 	put(t, db, model+"elsewhere", "x")
 	put(t, db, state+"b", "1")
 	last := del(t, db, state+"a")
-	if got, want := told(t, f, before, last), "a:1>2 b:>1 a:2>"; got != want {
+	if got, want := told(t, f, before, last), "a:1>2 +b:>1 a:2>"; got != want {
 		t.Errorf("told %s, want %s", got, want)
 	}
 	rev, _, err := db.Txn(context.Background(), Txn{Puts: []KV{{Key: state + "c"}, {Key: state + "d"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := told(t, f, last, rev), "c:> d:>"; got != want {
+	if got, want := told(t, f, last, rev), "+c:> +d:>"; got != want {
 		t.Errorf("told %s, want %s", got, want)
 	}
 }
@@ -99,7 +99,7 @@ func TestAFeedThatMissedCompactedRevisionsGoesOnBehindTheGap(t *testing.T) {
 	way := newProxy(t, url)
 	f := newFeed(t, open(t, Config{Endpoints: []string{way.URL}}))
 	first := put(t, near, state+"n", "1")
-	if got := told(t, f, first-1, first); got != "n:>1" {
+	if got := told(t, f, first-1, first); got != "+n:>1" {
 		t.Fatalf("told %s", got)
 	}
 	way.cut()

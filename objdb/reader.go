@@ -119,10 +119,12 @@ func Read[T any](r Reader, key string) (T, error) {
 }
 
 // ReadAll decodes the values of all keys below a prefix, in the order of keys.
-// Corrupt values are skipped and reported once to the log with their key.
+// The prefix ends in a slash, or in a colon where the keys are composed. Corrupt values are skipped and reported once to the log with their key.
 func ReadAll[T any](r Reader, prefix string) ([]T, error) {
-	if err := checkPrefix(prefix); err != nil {
-		return nil, err
+	if !strings.HasSuffix(prefix, ":") {
+		if err := checkPrefix(prefix); err != nil {
+			return nil, err
+		}
 	}
 	all := []T{}
 	r.Range(prefix, func(key string, value []byte) bool {

@@ -14,16 +14,21 @@
 // refused or interrupted request leaves no trace.
 //
 // Requests to read are answered from the ledger's snapshot and never wait for
-// writers. Errors of any kind are written in one place (problem.go).
+// writers. Several changes at once are one plan (apply.go), whoever wants to
+// hear of changes reads a stream of them (watch.go), and who changes what it
+// has read names the revision (revision.go). Errors of any kind are written in
+// one place (problem.go).
 package api
 
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 )
 
@@ -38,6 +43,9 @@ type Store interface {
 	Get(ctx context.Context, key string) (objdb.KV, error)
 	Services(ctx context.Context, name string) ([]objdb.Service, error)
 	Holder(ctx context.Context, lock string) (string, error)
+	Ping(ctx context.Context) error
+	Endpoints() []string
+	Feed(prefix string) *objdb.Feed
 }
 
 // Config is what the API needs to know of the daemon.
@@ -45,6 +53,7 @@ type Config struct {
 	ClusterMode string             // docker, kubernetes, swarm-mode, cni, test
 	Defaults    contivmodel.Global // what the global object gets where a request leaves a mode open
 	Self        string             // control address of this netmaster, ip:port
+	Epoch       int64              // of the term
 	NodePort    int                // where agents answer questions; 0: DefaultNodePort
 	Log         *logrus.Entry
 }
@@ -57,14 +66,21 @@ type API struct {
 	nodes      nodes
 	operations map[string]operations // by type of object
 	router     http.Handler
+
+	feed     Feed          // of the model's objects
+	ended    chan struct{} // closed when watches have to end
+	watching atomic.Int64  // how many there are
 }
 
-// New makes the API of a term.
+// New makes the API of a term. It answers at once; watches need Run.
 func New(ledger Ledger, store Store, config Config) *API {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "api")
 	}
-	a := &API{ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), operations: allOperations()}
+	a := &API{
+		ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), operations: allOperations(),
+		feed: store.Feed(mastercfg.ModelRoot), ended: make(chan struct{}),
+	}
 	a.router = a.routes()
 	return a
 }

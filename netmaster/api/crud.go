@@ -7,6 +7,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -16,6 +17,7 @@ type intent struct {
 	kind   contivmodel.Kind
 	key    string
 	object contivmodel.Object // as sent; nil to delete
+	only   condition
 }
 
 // step handles intents; the chain is made of them.
@@ -37,7 +39,7 @@ func (a *API) upsert(r *http.Request) (reply, error) {
 	}
 	key := mux.Vars(r)["key"]
 	object.SetKey(key)
-	return validated(a.commit)(r.Context(), intent{kind, key, object})
+	return validated(a.commit)(r.Context(), intent{kind, key, object, conditionOf(r.Header)})
 }
 
 // remove deletes an object and answers with its key.
@@ -46,7 +48,7 @@ func (a *API) remove(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return a.commit(r.Context(), intent{kind: kind, key: mux.Vars(r)["key"]})
+	return a.commit(r.Context(), intent{kind: kind, key: mux.Vars(r)["key"], only: conditionOf(r.Header)})
 }
 
 // validated refuses objects that break a rule of the model.
@@ -68,49 +70,68 @@ func (a *API) commit(ctx context.Context, in intent) (reply, error) {
 	case !ok:
 		return reply{}, fault.New(fault.Unsupported, "Invalid object type")
 	}
-	var answer any
+	var object contivmodel.Object
+	var written []byte
 	rev, err := a.ledger.Update(ctx, func(tx *objdb.Tx) (err error) {
-		answer, err = ops.apply(&change{tx, &a.config}, in)
+		object, err = ops.apply(&change{tx, &a.config}, in)
+		written, _ = tx.Get(mastercfg.ModelKey(in.kind.Type, in.key))
 		return err
 	})
-	return reply{body: answer, revision: rev}, err
+	if err != nil || object == nil {
+		return reply{body: in.key, revision: rev}, err
+	}
+	tag, err := a.settle(object, written)
+	return reply{body: object, revision: rev, tag: tag}, err
 }
 
-// apply decides what an intent means for the object as it is stored.
-func (ops operations) apply(c *change, in intent) (any, error) {
+// apply decides what an intent means for the object as it is stored, and
+// returns what is stored then; nil if it was deleted.
+func (ops operations) apply(c *change, in intent) (contivmodel.Object, error) {
 	stored, err := ops.get(c, in.key)
+	if err != nil && (in.object == nil || !fault.Is(err, fault.NotFound)) {
+		return nil, err
+	}
+	if err := in.only.check(in.kind, in.key, c.Revision(mastercfg.ModelKey(in.kind.Type, in.key))); err != nil {
+		return nil, err
+	}
 	switch {
-	case in.object == nil && err == nil:
-		return in.key, ops.remove(c, stored)
-	case in.object != nil && err == nil:
-		return stored, ops.update(c, stored, in.object)
-	case in.object != nil && fault.Is(err, fault.NotFound):
+	case in.object == nil:
+		return nil, ops.remove(c, stored)
+	case err != nil:
 		return ops.create(c, in.object)
 	}
-	return nil, err
+	return stored, ops.update(c, stored, in.object)
 }
 
-// list answers with all objects of a kind, sorted by key.
+// list answers with all objects of a kind, sorted by key, or with a stream of their changes.
 func (a *API) list(r *http.Request) (reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
 		return reply{}, err
 	}
-	ops, ok := a.operations[kind.Type]
-	if !ok {
-		return reply{body: []any{}}, nil
+	if wantsWatch(r) {
+		return a.watch(r, kind)
 	}
-	var all any
-	err = a.ledger.View(func(r objdb.Reader) (err error) {
-		all, err = ops.list(r)
+	answer := reply{body: []any{}}
+	err = a.ledger.View(func(reader objdb.Reader) (err error) {
+		answer.revision = reader.Snapshot()
+		if ops, ok := a.operations[kind.Type]; ok {
+			answer.body, err = ops.list(reader, scopeOf(kind, r))
+		}
 		return err
 	})
-	return reply{body: all}, err
+	return answer, err
 }
 
 // get answers with one object.
 func (a *API) get(r *http.Request) (reply, error) {
-	return a.read(r, func(_ operations, _ objdb.Reader, stored contivmodel.Object) (any, error) { return stored, nil })
+	var tag int64
+	answer, err := a.read(r, func(_ operations, reader objdb.Reader, stored contivmodel.Object) (any, error) {
+		tag = reader.Revision(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))
+		return stored, nil
+	})
+	answer.tag = tag
+	return answer, err
 }
 
 // inspect answers with one object and what is known of it at run time.

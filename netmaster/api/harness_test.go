@@ -2,12 +2,14 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +43,10 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 		c(&config)
 	}
 	a := New(ledger, db, config)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = a.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	client := &http.Transport{MaxIdleConnsPerHost: clients}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -36,7 +37,7 @@ type view struct {
 
 // operations are what can be done with objects of one type.
 type operations struct {
-	list    func(objdb.Reader) (any, error)
+	list    func(objdb.Reader, scope) (any, error)
 	get     func(objdb.Reader, string) (contivmodel.Object, error)
 	create  func(*change, contivmodel.Object) (contivmodel.Object, error)
 	update  func(c *change, stored, wanted contivmodel.Object) error
@@ -87,8 +88,9 @@ func allOperations() map[string]operations {
 func untyped[T any, P object[T]](p plans[T, P]) operations {
 	objType := P(new(T)).ModelType()
 	return operations{
-		list: func(r objdb.Reader) (any, error) {
-			all, err := objdb.ReadAll[T](r, mastercfg.ModelKey(objType, ""))
+		list: func(r objdb.Reader, s scope) (any, error) {
+			all, err := objdb.ReadAll[T](r, s.prefix)
+			all = slices.DeleteFunc(all, func(o T) bool { return !s.holds(mastercfg.ModelKey(objType, P(&o).ModelKey())) })
 			for i := range all {
 				master.Complete(r, P(&all[i]))
 			}

@@ -19,12 +19,12 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 		answer.IPv4Address, err = master.AllocAddress(tx, req, a.config.ClusterMode == "swarm-mode")
 		return err
 	})
-	return reply{answer, rev}, err
+	return reply{body: answer, revision: rev}, err
 }
 
 func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (reply, error) {
 	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) error { return master.ReleaseAddress(tx, req) })
-	return reply{mastercfg.ReleaseAddressResponse{Status: "success"}, rev}, err
+	return reply{body: mastercfg.ReleaseAddressResponse{Status: "success"}, revision: rev}, err
 }
 
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (reply, error) {
@@ -33,7 +33,7 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 		answer.EndpointConfig, err = master.CreateEndpoint(tx, req)
 		return err
 	})
-	return reply{answer, rev}, err
+	return reply{body: answer, revision: rev}, err
 }
 
 func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointRequest) (reply, error) {
@@ -42,7 +42,7 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 		answer.EndpointConfig, err = master.DeleteEndpoint(tx, endpointNamed(tx, req))
 		return err
 	})
-	return reply{answer, rev}, err
+	return reply{body: answer, revision: rev}, err
 }
 
 // endpointNamed is the id of the endpoint a request names: by its container, or
@@ -89,7 +89,7 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 	if !known {
 		return reply{revision: rev}, err // null
 	}
-	return reply{mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}, rev}, err
+	return reply{body: mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}, revision: rev}, err
 }
 
 // networkNamed is the network of a name, or of the group that has the name.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -39,6 +40,24 @@ var plainCodes = map[fault.Kind]int{
 	fault.TooLarge:    http.StatusRequestEntityTooLarge,
 }
 
+// statusError is an error whose status, for clients that ask for proper ones,
+// is not that of its kind.
+type statusError struct {
+	error
+	code int
+}
+
+func (e statusError) Unwrap() error { return e.error }
+
+// codeOf is the status of an error for clients that ask for proper ones.
+func codeOf(err error) int {
+	var special statusError
+	if errors.As(err, &special) {
+		return special.code
+	}
+	return codeOr500(codes, fault.KindOf(err))
+}
+
 // problem is the body for clients that asked for it.
 type problem struct {
 	Code    int      `json:"code"`
@@ -64,7 +83,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, message, codeOr500(plainCodes, kind))
 		return
 	}
-	p := problem{Code: codeOr500(codes, kind), Reason: kind.String(), Message: message, Details: []string{}}
+	p := problem{Code: codeOf(err), Reason: kind.String(), Message: message, Details: []string{}}
 	if e := fault.As(err); e != nil {
 		p.Field = e.Field
 		p.Details = append(p.Details, e.Details...)

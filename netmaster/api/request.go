@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
@@ -15,6 +16,8 @@ import (
 const (
 	// MaxBody is the largest request body that is taken.
 	MaxBody = 1 << 20
+	// MaxApply is the same for many changes at once.
+	MaxApply = 16 << 20
 	// drained is how much of a larger one is read and dropped: a client that
 	// is cut off while it writes would not see the answer.
 	drained = 32 << 20
@@ -22,15 +25,19 @@ const (
 
 // ReadBody reads the whole body of a request.
 func ReadBody(r *http.Request) ([]byte, error) {
-	tooLarge := fault.New(fault.TooLarge, "request body too large: the limit is %d bytes", MaxBody)
-	if r.ContentLength > MaxBody && r.Header.Get("Expect") != "" {
+	limit := int64(MaxBody)
+	if strings.TrimSuffix(r.URL.Path, "/") == ApplyPath {
+		limit = MaxApply
+	}
+	tooLarge := fault.New(fault.TooLarge, "request body too large: the limit is %d bytes", limit)
+	if r.ContentLength > limit && r.Header.Get("Expect") != "" {
 		return nil, tooLarge // the client waits for a word before it sends
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 	if err != nil {
 		return nil, fault.New(fault.Malformed, "request body: %w", err)
 	}
-	if len(body) > MaxBody {
+	if int64(len(body)) > limit {
 		_, _ = io.CopyN(io.Discard, r.Body, drained) // it is refused however it ends
 		return nil, tooLarge
 	}
@@ -71,6 +78,10 @@ func writeReply(w http.ResponseWriter, r reply) {
 		_, _ = io.WriteString(w, string(text)+"\n") // an error means that the client is gone
 		return
 	}
+	if r.stream != nil {
+		r.stream(w)
+		return
+	}
 	body, err := json.Marshal(r.body)
 	if err != nil {
 		http.Error(w, "encode answer: "+err.Error(), http.StatusInternalServerError)
@@ -79,6 +90,9 @@ func writeReply(w http.ResponseWriter, r reply) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.revision > 0 {
 		w.Header().Set(mastercfg.RevisionHeader, strconv.FormatInt(r.revision, 10))
+	}
+	if r.tag > 0 {
+		w.Header().Set("ETag", `"`+strconv.FormatInt(r.tag, 10)+`"`)
 	}
 	body = append(body, '\n')
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -15,10 +15,13 @@ import (
 // answer is a handler that returns what to write instead of writing it.
 type answer func(r *http.Request) (reply, error)
 
-// reply is the body of a 200, as JSON; a revision above 0 goes into the header.
+// reply is the body of a 200, as JSON. A revision and an entity tag above 0 go
+// into the header.
 type reply struct {
 	body     any
 	revision int64
+	tag      int64
+	stream   func(http.ResponseWriter) // writes the answer instead
 }
 
 // methods are the answers of one path.
@@ -31,6 +34,10 @@ func (a *API) routes() http.Handler {
 		"/api/v1/{segment}":               {http.MethodGet: a.list},
 		"/api/v1/{segment}/{key}":         {http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove},
 		"/api/v1/inspect/{segment}/{key}": {http.MethodGet: a.inspect},
+
+		ApplyPath:              {http.MethodPost: a.applyAll},
+		"/api/v1/status":       {http.MethodGet: a.status},
+		"/api/v1/openapi.json": {http.MethodGet: openapi},
 
 		mastercfg.AllocAddressPath:   {http.MethodPost: plugin(a.allocAddress)},
 		mastercfg.ReleaseAddressPath: {http.MethodPost: plugin(a.releaseAddress)},
@@ -46,17 +53,17 @@ func (a *API) routes() http.Handler {
 
 		"/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}": {http.MethodDelete: a.cleanUp},
 	} {
-		router.Handle(path+"{slash:/?}", served).MatcherFunc(knownSegment)
+		route := router.Handle(path+"{slash:/?}", served)
+		if strings.Contains(path, "{segment}") {
+			route.MatcherFunc(knownSegment)
+		}
 	}
 	return router
 }
 
 // knownSegment lets a path whose segment is no collection be not found.
-func knownSegment(r *http.Request, match *mux.RouteMatch) bool {
-	rest, isModel := strings.CutPrefix(r.URL.Path, "/api/v1/")
-	if !isModel {
-		return true
-	}
+func knownSegment(r *http.Request, _ *mux.RouteMatch) bool {
+	rest := strings.TrimPrefix(r.URL.Path, "/api/v1/")
 	rest, inspect := strings.CutPrefix(rest, "inspect/")
 	segment, _, _ := strings.Cut(rest, "/")
 	_, known := contivmodel.KindBySegment(segment)

@@ -129,7 +129,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return errors.Join(err, server.stop(0))
 	}
 	var leading sync.WaitGroup
-	leading.Go(func() { d.loop(working) })
+	leading.Go(func() { d.loop(working, ctx) })
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
 	d.notify(daemon.SdNotifyReady)
 
@@ -150,8 +150,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// loop stands for election again and again.
-func (d *Daemon) loop(ctx context.Context) {
+// loop stands for election again and again until ctx ends; streams end with
+// serving, so that nobody waits for them while the rest drains.
+func (d *Daemon) loop(ctx, serving context.Context) {
 	campaign := objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: d.cfg.Control, TTL: d.cfg.LeaderTTL}
 	for ctx.Err() == nil {
 		term, err := d.db.Campaign(ctx, campaign)
@@ -161,7 +162,7 @@ func (d *Daemon) loop(ctx context.Context) {
 			}
 			return
 		}
-		if err := d.lead(ctx, term); err != nil {
+		if err := d.lead(ctx, serving, term); err != nil {
 			d.log.WithError(err).Warn("term ended")
 			pause(ctx, standBack)
 		}

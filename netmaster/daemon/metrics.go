@@ -62,6 +62,9 @@ type statusWriter struct {
 	status int
 }
 
+// Unwrap lets http.ResponseController find what it controls.
+func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
 func (s *statusWriter) WriteHeader(status int) {
 	s.status = status
 	s.ResponseWriter.WriteHeader(status)

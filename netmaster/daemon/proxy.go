@@ -146,7 +146,25 @@ func copyResponse(w http.ResponseWriter, resp *http.Response) {
 		}
 	}
 	w.WriteHeader(resp.StatusCode)
-	_, _ = io.Copy(w, resp.Body) // an error means that one side is gone
+	if resp.Header.Get("Content-Type") != api.StreamType {
+		_, _ = io.Copy(w, resp.Body) // an error means that one side is gone
+		return
+	}
+	passOn(w, resp.Body)
+}
+
+// passOn copies a stream piece by piece as it comes, until one side ends it or
+// the client does not take a piece in time.
+func passOn(w http.ResponseWriter, from io.Reader) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // a stream outlives the limit for requests
+	piece := make([]byte, 32<<10)
+	for n, err := 0, error(nil); ; n, err = from.Read(piece) {
+		_ = control.SetWriteDeadline(time.Now().Add(api.StreamWrite))
+		if _, failed := w.Write(piece[:n]); failed != nil || control.Flush() != nil || err != nil {
+			return
+		}
+	}
 }
 
 // giveUp answers that there is no leader, or that it does not answer.

@@ -12,13 +12,13 @@ import (
 )
 
 // lead serves one term, until it ends or ctx does.
-func (d *Daemon) lead(ctx context.Context, term *objdb.Term) error {
+func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term) error {
 	working, stop := context.WithCancel(term.Context())
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
 
 	var tasks sync.WaitGroup
-	err := d.moveIn(working, term, &tasks)
+	err := d.moveIn(working, serving, term, &tasks)
 	if err == nil {
 		<-working.Done()
 		err = context.Cause(working)
@@ -37,7 +37,7 @@ func (d *Daemon) lead(ctx context.Context, term *objdb.Term) error {
 
 // moveIn opens the ledger, repairs what is damaged, makes what a cluster needs
 // and begins to serve and to watch over the state.
-func (d *Daemon) moveIn(ctx context.Context, term *objdb.Term, tasks *sync.WaitGroup) error {
+func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, tasks *sync.WaitGroup) error {
 	began := time.Now()
 	ledger, err := master.Open(ctx, term)
 	if err != nil {
@@ -48,10 +48,18 @@ func (d *Daemon) moveIn(ctx context.Context, term *objdb.Term, tasks *sync.WaitG
 	if err := reconciler.Run(ctx); err != nil {
 		return err
 	}
-	served := api.New(ledger, d.db, d.cfg.API)
+	config := d.cfg.API
+	config.Epoch = term.Epoch()
+	served := api.New(ledger, d.db, config)
 	if err := served.Bootstrap(ctx); err != nil {
 		return err
 	}
+	tasks.Go(func() {
+		streaming, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(serving, stop)()
+		_ = served.Run(streaming) // says that it was told to end
+	})
 	d.front.lead(served)
 	d.service.Update(d.registered("leader")...)
 	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")

@@ -105,6 +105,18 @@ func endpointsByHost(r objdb.Reader) (map[string][]string, error) {
 	return byHost, err
 }
 
+// EndpointsPerHost counts the endpoints of each host.
+func EndpointsPerHost(r objdb.Reader) (map[string]int, error) {
+	count := map[string]int{}
+	err := each(r, mastercfg.EndpointPrefix, func(_ string, ep struct{ HomingHost string }) error {
+		if ep.HomingHost != "" {
+			count[ep.HomingHost]++
+		}
+		return nil
+	})
+	return count, err
+}
+
 // note begins the time of a node.
 func (c *NodeCollector) note(ctx context.Context, host string, now time.Time) error {
 	record := mastercfg.NodeGC{ID: host, DownSince: now.UTC().Format(time.RFC3339), Deadline: now.Add(c.grace).UTC().Format(time.RFC3339)}

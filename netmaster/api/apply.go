@@ -1,0 +1,123 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// ApplyPath takes many changes at once. They are one plan: either all of them
+// are made or, if one is refused, none.
+const ApplyPath = "/api/v1/apply"
+
+// operation is one change of an apply, as sent.
+type operation struct {
+	Op             string          `json:"op"`
+	Type           string          `json:"type"`
+	Key            string          `json:"key"`
+	Object         json.RawMessage `json:"object"`
+	IfRevision     int64           `json:"ifRevision"`
+	IgnoreNotFound bool            `json:"ignoreNotFound"`
+}
+
+// The values of op.
+const (
+	opApply  = "apply"  // create, update, or leave alone what is as wanted
+	opCreate = "create" // create, or leave an identical object alone
+	opDelete = "delete"
+)
+
+// applied is the answer to an apply.
+type applied struct {
+	DryRun   bool     `json:"dryRun"`
+	Revision int64    `json:"revision"`
+	Results  []result `json:"results"` // in the order of the operations
+}
+
+// result is what has become of one operation.
+type result struct {
+	Op     string `json:"op"`
+	Type   string `json:"type"`
+	Key    string `json:"key"`
+	Result string `json:"result"` // created, configured, unchanged, deleted
+}
+
+// applyAll carries out a list of operations, or says what it would do.
+func (a *API) applyAll(r *http.Request) (reply, error) {
+	dryRun, err := strconv.ParseBool(or(r.URL.Query().Get("dryRun"), "false"))
+	if err != nil {
+		return reply{}, fault.New(fault.Invalid, "dryRun %s is neither true nor false", r.URL.Query().Get("dryRun")).WithField("dryRun")
+	}
+	body, err := ReadBody(r)
+	if err != nil {
+		return reply{}, err
+	}
+	var request struct {
+		Operations []operation `json:"operations"`
+	}
+	if err := json.Unmarshal(body, &request); err != nil {
+		return reply{}, malformed(err)
+	}
+	p, err := a.understand(request.Operations)
+	if err != nil {
+		return reply{}, err
+	}
+	rev, err := p.commit(r.Context(), a, dryRun)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: applied{dryRun, rev, p.results()}, revision: rev}, nil
+}
+
+// understand decodes and checks what can be checked of each operation alone.
+func (a *API) understand(operations []operation) (*program, error) {
+	p := &program{}
+	seen := map[string]bool{}
+	for _, o := range operations {
+		t := &task{result: result{Op: o.Op, Type: o.Type, Key: o.Key}, ignoreAbsent: o.IgnoreNotFound}
+		p.tasks = append(p.tasks, t)
+		if t.err = t.understand(a, o); t.err != nil {
+			continue
+		}
+		identity := t.Type + " " + t.Key + map[bool]string{true: " deleted"}[t.object == nil]
+		if seen[identity] {
+			t.err = fault.New(fault.Invalid, "given twice").WithField("operations")
+		}
+		seen[identity] = true
+	}
+	return p, p.refusal()
+}
+
+// understand makes the intent of an operation.
+func (t *task) understand(a *API, o operation) error {
+	kind, known := contivmodel.KindByType(o.Type)
+	if !known {
+		return fault.New(fault.Invalid, "there is no type %q", o.Type).WithField("type")
+	}
+	t.ops, known = a.operations[o.Type]
+	if !known {
+		return fault.New(fault.Unsupported, "Invalid object type").WithField("type")
+	}
+	t.intent = intent{kind: kind, key: o.Key, only: ifRevision(o.IfRevision)}
+	switch o.Op {
+	case opDelete:
+		if o.Key == "" {
+			return fault.New(fault.Invalid, "Invalid Key").WithField("key")
+		}
+		return nil
+	case opApply, opCreate:
+	default:
+		return fault.New(fault.Invalid, "op %q is none of apply, create, delete", o.Op).WithField("op")
+	}
+	object, err := kind.Decode(o.Object)
+	if err != nil {
+		return err
+	}
+	t.Key = or(o.Key, object.ModelKey())
+	object.SetKey(t.Key)
+	t.key, t.object = t.Key, object
+	return contivmodel.Validate(object)
+}

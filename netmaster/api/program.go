@@ -1,0 +1,182 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// program is the operations of an apply in the order that works:
+//
+//  1. deletions, objects before what they refer to
+//  2. the others, objects after what they refer to
+//  3. deletions that were refused in 1 because something was in use, which
+//     something in 2 has let go of
+//
+// Deletions come first because what they free (addresses, tags, names) may be
+// wanted by what is created.
+type program struct{ tasks []*task } // as in the request
+
+// task is one operation with what has become of it.
+type task struct {
+	result
+	intent
+	ops          operations
+	ignoreAbsent bool
+	err          error
+}
+
+// dependencies lists the types, each after those it refers to.
+var dependencies = []string{
+	"global", "aciGw", "tenant", "netprofile", "network", "extContractsGroup", "policy",
+	"endpointGroup", "rule", "appProfile", "serviceLB", "Bgp",
+}
+
+func rank(t *task) int { return slices.Index(dependencies, t.Type) }
+
+// errDryRun ends a plan that was only tried.
+var errDryRun = errors.New("dry run")
+
+// commit carries out the program, or only tries it.
+func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, err error) {
+	rev, err = a.ledger.Update(ctx, func(tx *objdb.Tx) error {
+		p.run(&change{tx, &a.config})
+		if err := p.refusal(); err != nil {
+			return err
+		}
+		if dryRun {
+			return errDryRun
+		}
+		return nil
+	})
+	if errors.Is(err, errDryRun) {
+		err = a.ledger.View(func(r objdb.Reader) error {
+			rev = r.Snapshot()
+			return nil
+		})
+	}
+	return rev, err
+}
+
+// run carries out all tasks and notes what has become of each.
+func (p *program) run(c *change) {
+	var deletions, others []*task
+	for _, t := range p.tasks {
+		if t.object == nil {
+			deletions = append(deletions, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	slices.SortStableFunc(deletions, func(a, b *task) int { return rank(b) - rank(a) })
+	slices.SortStableFunc(others, func(a, b *task) int { return rank(a) - rank(b) })
+	var held []*task
+	for _, t := range deletions {
+		if t.run(c); fault.Is(t.err, fault.InUse) {
+			held = append(held, t)
+		}
+	}
+	for _, t := range others {
+		t.run(c)
+	}
+	for _, t := range held {
+		t.run(c)
+	}
+}
+
+// run carries out one task; if it is refused, nothing of it remains.
+func (t *task) run(c *change) {
+	t.err = c.Try(func() (err error) {
+		t.Result, err = t.carryOut(c)
+		return err
+	})
+}
+
+func (t *task) carryOut(c *change) (string, error) {
+	key := mastercfg.ModelKey(t.Type, t.Key)
+	before, exists := c.Get(key)
+	switch {
+	case !exists && t.object == nil && t.ignoreAbsent:
+		return "unchanged", nil
+	case exists && t.object != nil:
+		if err := t.only.check(t.kind, t.Key, c.Revision(key)); err != nil {
+			return "", err
+		}
+		if t.isAsWanted(before) {
+			return "unchanged", nil
+		}
+		if t.Op == opCreate {
+			return "", fault.New(fault.Conflict, "exists and differs")
+		}
+	}
+	if _, err := t.ops.apply(c, t.intent); err != nil {
+		return "", err
+	}
+	after, still := c.Get(key)
+	switch {
+	case !exists:
+		return "created", nil
+	case !still:
+		return "deleted", nil
+	case bytes.Equal(before, after):
+		return "unchanged", nil
+	}
+	return "configured", nil
+}
+
+// isAsWanted tells whether a stored object says what the wanted one does.
+func (t *task) isAsWanted(stored []byte) bool {
+	there, err := t.kind.Decode(stored) // drops the links
+	if err != nil {
+		return false
+	}
+	there.SetKey(t.Key)
+	is, err := json.Marshal(there)
+	if err != nil {
+		return false
+	}
+	wanted, err := json.Marshal(t.object)
+	return err == nil && bytes.Equal(is, wanted)
+}
+
+// refusal is the error of all tasks that were refused: that of the first one,
+// with all of them as details.
+func (p *program) refusal() error {
+	var first *task
+	var all []string
+	for _, t := range p.tasks {
+		if t.err == nil {
+			continue
+		}
+		if first == nil {
+			first = t
+		}
+		text, _, _ := strings.Cut(t.err.Error(), "\n")
+		all = append(all, t.name()+": "+text)
+	}
+	if first == nil {
+		return nil
+	}
+	e := fault.New(fault.KindOf(first.err), "%s: %w", first.name(), first.err).WithDetails(all...)
+	if cause := fault.As(first.err); cause != nil {
+		e.Field = cause.Field
+	}
+	return e
+}
+
+func (t *task) name() string { return strings.TrimSpace(t.Type + " " + t.Key) }
+
+func (p *program) results() []result {
+	all := make([]result, len(p.tasks))
+	for i, t := range p.tasks {
+		all[i] = t.result
+	}
+	return all
+}

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/contiv/netplugin/contivmodel/apidoc"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/buildinfo"
+)
+
+// status is how the cluster is doing, as its leader sees it.
+type status struct {
+	Leader   string         `json:"leader"`
+	Epoch    int64          `json:"epoch"`
+	Revision int64          `json:"revision"`
+	Version  buildinfo.Info `json:"version"`
+	Masters  []masterStatus `json:"masters"`
+	Nodes    []*nodeStatus  `json:"nodes"`
+	Store    storeStatus    `json:"store"`
+}
+
+type masterStatus struct {
+	Address string `json:"address"`
+	Role    string `json:"role"`
+}
+
+// nodeStatus is a host that has an agent or endpoints.
+type nodeStatus struct {
+	Host       string `json:"host"`
+	Address    string `json:"address"`
+	VTEP       string `json:"vtep"`
+	Endpoints  int    `json:"endpoints"`
+	Registered bool   `json:"registered"` // its agent is alive
+}
+
+type storeStatus struct {
+	Endpoints []string `json:"endpoints"`
+	Healthy   bool     `json:"healthy"` // a quorum answers
+}
+
+// storePatience is how long the store may take to show that it is healthy.
+const storePatience = 2 * time.Second
+
+// status answers even while the store does not: then without what only the
+// store knows.
+func (a *API) status(r *http.Request) (reply, error) {
+	s := status{
+		Leader: a.config.Self, Epoch: a.config.Epoch, Version: buildinfo.Get(), Masters: []masterStatus{},
+		Store: storeStatus{Endpoints: a.store.Endpoints()},
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), storePatience)
+	defer cancel()
+	s.Store.Healthy = a.store.Ping(ctx) == nil
+	registered := map[string][]objdb.Service{}
+	for _, name := range []string{mastercfg.MasterService, mastercfg.AgentService, mastercfg.AgentVTEPService} {
+		services, err := a.store.Services(ctx, name)
+		if err != nil {
+			s.Store.Healthy = false
+			break
+		}
+		registered[name] = services
+	}
+	for _, m := range registered[mastercfg.MasterService] {
+		s.Masters = append(s.Masters, masterStatus{net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), m.Role})
+	}
+	slices.SortFunc(s.Masters, func(a, b masterStatus) int { return cmp.Compare(a.Address, b.Address) })
+	err := a.ledger.View(func(reader objdb.Reader) (err error) {
+		s.Revision = reader.Snapshot()
+		endpoints, err := master.EndpointsPerHost(reader)
+		s.Nodes = nodeStates(registered, endpoints)
+		return err
+	})
+	return reply{body: s}, err
+}
+
+// nodeStates puts together what is known of each host, sorted by name.
+func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int) []*nodeStatus {
+	byHost := map[string]*nodeStatus{}
+	of := func(host string) *nodeStatus {
+		if byHost[host] == nil {
+			byHost[host] = &nodeStatus{Host: host}
+		}
+		return byHost[host]
+	}
+	for host, n := range endpoints {
+		of(host).Endpoints = n
+	}
+	for _, s := range registered[mastercfg.AgentService] {
+		of(s.Hostname).Address, of(s.Hostname).Registered = s.HostAddr, true
+	}
+	for _, s := range registered[mastercfg.AgentVTEPService] {
+		of(s.Hostname).VTEP, of(s.Hostname).Registered = s.HostAddr, true
+	}
+	all := make([]*nodeStatus, 0, len(byHost))
+	for _, n := range byHost {
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b *nodeStatus) int { return cmp.Compare(a.Host, b.Host) })
+	return all
+}
+
+var openAPI = sync.OnceValues(apidoc.OpenAPI)
+
+// openapi answers with the description of these routes.
+func openapi(*http.Request) (reply, error) {
+	document, err := openAPI()
+	return reply{body: json.RawMessage(document)}, err
+}

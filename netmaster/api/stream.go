@@ -1,0 +1,63 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+const (
+	// StreamWrite is how long a client may take to accept a piece of a stream.
+	StreamWrite = 10 * time.Second
+	// streamPiece is so much that it is sent before the rest is known.
+	streamPiece = 64 << 10
+	// StreamType is the media type of streams: a JSON value per line.
+	StreamType = "application/x-ndjson"
+)
+
+// stream writes lines of JSON to a client as they come. It holds at most one
+// piece, and each has to be accepted in time: a client that does not read is
+// let go.
+type stream struct {
+	out     http.ResponseWriter
+	control *http.ResponseController
+	pending bytes.Buffer
+	lines   *json.Encoder
+}
+
+// newStream begins the answer. It takes the limits for a whole request off the connection.
+func newStream(out http.ResponseWriter) *stream {
+	s := &stream{out: out, control: http.NewResponseController(out)}
+	s.lines = json.NewEncoder(&s.pending)
+	s.lines.SetEscapeHTML(false)
+	_ = s.control.SetReadDeadline(time.Time{}) // else the connection counts as dead when it passes
+	out.Header().Set("Content-Type", StreamType)
+	return s
+}
+
+// end leaves time for the last words of the connection.
+func (s *stream) end() { _ = s.control.SetWriteDeadline(time.Now().Add(StreamWrite)) }
+
+// line adds a value.
+func (s *stream) line(v any) error {
+	if err := s.lines.Encode(v); err != nil {
+		return err
+	}
+	if s.pending.Len() < streamPiece {
+		return nil
+	}
+	return s.flush()
+}
+
+// flush sends what there is.
+func (s *stream) flush() error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(StreamWrite)); err != nil {
+		return err
+	}
+	if _, err := s.out.Write(s.pending.Bytes()); err != nil {
+		return err
+	}
+	s.pending.Reset()
+	return s.control.Flush()
+}

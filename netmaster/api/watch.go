@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// A watch is a stream of changes of a collection. All watches read one feed of
+// the term; each is a revision and a connection, so that neither many nor slow
+// ones hold anything up. A watch ends with the term: the client goes on after
+// the last revision it was told, with whoever leads then.
+
+const (
+	// bookmarkEvery is the longest silence of a watch.
+	bookmarkEvery = 30 * time.Second
+	// maxWatches is how many there may be: each keeps a connection.
+	maxWatches = 512
+)
+
+// Feed tells what has changed after a revision.
+type Feed interface {
+	Run(ctx context.Context) error
+	Revision() (rev int64, begun bool)
+	After(rev int64) (changes []objdb.Change, upTo int64, more <-chan struct{}, err error)
+}
+
+// event is a line of a watch.
+type event struct {
+	Type     string `json:"type"` // ADDED, MODIFIED, DELETED, BOOKMARK
+	Revision int64  `json:"revision"`
+	Object   any    `json:"object,omitempty"`
+}
+
+// Run serves watches until ctx ends, and ends them.
+func (a *API) Run(ctx context.Context) error {
+	defer close(a.ended)
+	return a.feed.Run(ctx)
+}
+
+// wantsWatch tells whether a request to list is one to watch.
+func wantsWatch(r *http.Request) bool {
+	watch, err := strconv.ParseBool(r.URL.Query().Get("watch"))
+	return err == nil && watch && r.Method == http.MethodGet
+}
+
+// watch is one watch in progress.
+type watch struct {
+	api      *API
+	kind     contivmodel.Kind
+	scope    scope
+	revision int64 // everything up to here has been told; 0: nothing
+}
+
+// watch answers with a stream of events.
+func (a *API) watch(r *http.Request, kind contivmodel.Kind) (reply, error) {
+	w := &watch{api: a, kind: kind, scope: scopeOf(kind, r)}
+	if text := r.URL.Query().Get("revision"); text != "" {
+		rev, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || rev < 0 {
+			return reply{}, fault.New(fault.Invalid, "revision %s is not a number", text).WithField("revision")
+		}
+		w.revision = rev
+	}
+	if err := w.known(r.Context()); err != nil {
+		return reply{}, err
+	}
+	if a.watching.Add(1) > maxWatches {
+		a.watching.Add(-1)
+		return reply{}, fault.New(fault.Unavailable, "too many watches: there are %d", maxWatches)
+	}
+	return reply{stream: func(out http.ResponseWriter) {
+		defer a.watching.Add(-1)
+		w.run(r.Context(), newStream(out))
+	}}, nil
+}
+
+// known refuses a revision from which the feed cannot go on.
+func (w *watch) known(ctx context.Context) error {
+	_, _, more, _ := w.api.feed.After(w.revision)
+	reached, begun := w.api.feed.Revision()
+	for ; !begun; reached, begun = w.api.feed.Revision() {
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return fault.New(fault.Unavailable, "watch: %w", ctx.Err())
+		case <-w.api.ended:
+			return fault.New(fault.NotLeader, "not the leader any more")
+		}
+	}
+	if w.revision == 0 {
+		return nil
+	}
+	if _, _, _, err := w.api.feed.After(w.revision); err != nil {
+		return gone(err)
+	}
+	return w.api.ledger.View(func(r objdb.Reader) error {
+		if present := max(reached, r.Snapshot()); w.revision > present {
+			return gone(fault.New(fault.Conflict, "revision %d is not known, the present one is %d", w.revision, present))
+		}
+		return nil
+	})
+}
+
+// gone is the refusal of a revision from which a client cannot go on.
+func gone(err error) error { return statusError{err, http.StatusGone} }
+
+// run tells events until the client, the term or the feed does not go on.
+func (w *watch) run(ctx context.Context, out *stream) {
+	defer out.end()
+	if w.revision == 0 && w.present(out) != nil {
+		return
+	}
+	bookmark := time.NewTicker(bookmarkEvery)
+	defer bookmark.Stop()
+	for {
+		changes, upTo, more, err := w.api.feed.After(w.revision)
+		if err != nil || w.tell(out, changes, upTo) != nil {
+			return
+		}
+		if len(changes) > 0 {
+			continue
+		}
+		if out.flush() != nil {
+			return
+		}
+		select {
+		case <-more:
+		case <-bookmark.C:
+			if out.line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		case <-w.api.ended:
+			return
+		}
+	}
+}
+
+// present tells what is there, then that this was all.
+func (w *watch) present(out *stream) error {
+	return w.api.ledger.View(func(r objdb.Reader) (err error) {
+		w.revision = r.Snapshot()
+		r.Range(w.scope.prefix, func(key string, value []byte) bool {
+			if o := w.object(r, value); o != nil && w.scope.holds(key) {
+				err = out.line(event{"ADDED", r.Revision(key), o})
+			}
+			return err == nil
+		})
+		if err != nil {
+			return err
+		}
+		return out.line(event{Type: "BOOKMARK", Revision: w.revision})
+	})
+}
+
+// tell writes the changes that are in the scope.
+func (w *watch) tell(out *stream, changes []objdb.Change, upTo int64) error {
+	err := w.api.ledger.View(func(r objdb.Reader) error {
+		for _, c := range changes {
+			if !w.scope.holds(c.Key) {
+				continue
+			}
+			if e, ok := w.event(r, c); ok {
+				if err := out.line(e); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	w.revision = upTo
+	return err
+}
+
+// event says what a change means; ok is false for values nobody can read.
+func (w *watch) event(r objdb.Reader, c objdb.Change) (e event, ok bool) {
+	if c.Value == nil {
+		if o := w.decode(c.Prev); o != nil {
+			return event{"DELETED", c.Revision, o}, true
+		}
+		key := strings.TrimPrefix(c.Key, mastercfg.ModelKey(w.kind.Type, ""))
+		return event{"DELETED", c.Revision, map[string]string{"key": key}}, true
+	}
+	what := "MODIFIED"
+	if c.Created {
+		what = "ADDED"
+	}
+	o := w.object(r, c.Value)
+	return event{what, c.Revision, o}, o != nil
+}
+
+// object is a stored object with its links as they are now; nil if it cannot be read.
+func (w *watch) object(r objdb.Reader, value []byte) contivmodel.Object {
+	o := w.decode(value)
+	if o != nil {
+		master.Complete(r, o)
+	}
+	return o
+}
+
+func (w *watch) decode(value []byte) contivmodel.Object {
+	o := w.kind.New()
+	if json.Unmarshal(value, o) != nil {
+		return nil // the reconciler reports it
+	}
+	return o
+}
