@@ -16,8 +16,7 @@ func createNetprofile(c *change, p *contivmodel.Netprofile) error {
 		return err
 	}
 	p.Links.Tenant = contivmodel.LinkTo(tenant)
-	tenant.LinkSets.NetProfiles.Add(p)
-	return c.put(tenant, p)
+	return c.put(p)
 }
 
 // checkBurst refuses a burst that is smaller than one packet.
@@ -61,11 +60,6 @@ func removeNetprofile(c *change, p *contivmodel.Netprofile) error {
 	if links := p.LinkSets.EndpointGroups; len(links) > 0 {
 		return fault.New(fault.InUse, "NetProfile is being used").WithDetails(names(links)...)
 	}
-	tenant, err := tenantOf(c, p.TenantName)
-	if err != nil {
-		return err
-	}
-	tenant.LinkSets.NetProfiles.Remove(p)
 	master.Drop(c.Tx, p)
-	return c.put(tenant)
+	return nil
 }

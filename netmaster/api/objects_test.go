@@ -190,13 +190,13 @@ func TestAppProfileHoldsItsGroups(t *testing.T) {
 		t.Helper()
 		b.refused("DELETE", "endpointGroups/blue:front", "", "Cannot delete front, associated to appProfile "+profile, 409, "in-use")
 	}
-	held("blue:two")
+	held("blue:one")
 	b.refused("DELETE", "tenants/blue", "", "cannot delete blue, has 2 app profiles", 409, "in-use")
 	b.ok("POST", "appProfiles/blue:two", `{"tenantName":"blue","appProfileName":"two"}`)
-	held("blue:one") // which lists it still
+	held("blue:one")
 	b.ok("POST", "appProfiles/blue:two", `{"tenantName":"blue","appProfileName":"two","endpointGroups":["front"]}`)
 	b.ok("DELETE", "appProfiles/blue:one", "")
-	held("blue:two")
+	held("blue:two") // which lists it too
 	if got := b.ok("GET", "endpointGroups/blue:back", ""); !strings.Contains(got, `"AppProfile":{}`) {
 		t.Errorf("a group of no profile: %s", got)
 	}

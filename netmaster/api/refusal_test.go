@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 )
@@ -143,11 +141,7 @@ func TestGroupRefusals(t *testing.T) {
 	b.endpoint("blue", "web", "g", "c1")
 	b.refused("DELETE", "endpointGroups/blue:g", "", "Error: EPG g has active endpoints", 409, "in-use")
 	b.noEndpoint("blue", "web", "c1")
-	stored := record[contivmodel.EndpointGroup](b, mastercfg.ModelKey("endpointGroup", "blue:g"))
-	stored.Links.AppProfile = contivmodel.Link{Type: "appProfile", Key: "blue:a"}
-	if _, err := b.ledger.Update(t.Context(), func(tx *objdb.Tx) error { return master.Put(tx, &stored) }); err != nil {
-		t.Fatal(err)
-	}
+	b.ok("POST", "appProfiles/blue:a", `{"tenantName":"blue","appProfileName":"a","endpointGroups":["g"]}`)
 	b.refused("DELETE", "endpointGroups/blue:g", "", "Cannot delete g, associated to appProfile blue:a", 409, "in-use")
 }
 
@@ -216,12 +210,16 @@ func TestGlobalRefusals(t *testing.T) {
 
 func TestKindsWithoutAHandlerListNothingAndTakeNothing(t *testing.T) {
 	b := ready(t)
-	if got := b.ok("GET", "volumes", ""); got != "[]" {
-		t.Errorf("volumes: %s", got)
+	for segment, c := range map[string]struct{ objType, body string }{
+		"volumes":        {"volume", `{"tenantName":"blue","volumeName":"v"}`},
+		"volumeProfiles": {"volumeProfile", `{"tenantName":"blue","volumeProfileName":"v"}`},
+	} {
+		if got := b.ok("GET", segment, ""); got != "[]" {
+			t.Errorf("%s: %s", segment, got)
+		}
+		b.absent(segment, c.objType, "blue:v")
+		b.refused("POST", segment+"/blue:v", c.body, "Invalid object type", 501, "unsupported")
 	}
-	b.refused("POST", "volumes/blue:v", `{"tenantName":"blue","volumeName":"v"}`, "Invalid object type", 501, "unsupported")
-	b.refused("GET", "volumes/blue:v", "", "volume not found", 404, "not-found")
-	b.refused("DELETE", "volumes/blue:v", "", "volume not found", 404, "not-found")
 }
 
 // store puts a value where no request would.

@@ -19,9 +19,7 @@ func createServiceLB(c *change, s *contivmodel.ServiceLB) error {
 		return err
 	}
 	s.Links.Tenant, s.Links.Network = contivmodel.LinkTo(tenant), contivmodel.LinkTo(network)
-	tenant.LinkSets.Servicelbs.Add(s)
-	network.LinkSets.Servicelbs.Add(s)
-	return c.put(tenant, network, s)
+	return c.put(s)
 }
 
 // placeOf checks what a service says, in the documented order, and finds where it belongs.
@@ -43,38 +41,17 @@ func placeOf(c *change, s *contivmodel.ServiceLB) (*contivmodel.Tenant, *contivm
 // updateServiceLB replaces everything but the key. The virtual address stays
 // unless the network, or the address asked for, becomes another.
 func updateServiceLB(c *change, stored, wanted *contivmodel.ServiceLB) error {
-	if err := leaveNetwork(c, stored); err != nil {
-		return err
-	}
 	*stored = *wanted
 	return createServiceLB(c, stored)
 }
 
 func removeServiceLB(c *change, s *contivmodel.ServiceLB) error {
-	tenant, err := tenantOf(c, s.TenantName)
-	if err != nil {
-		return err
-	}
-	err = master.RemoveService(c.Tx, mastercfg.ServiceID(s.TenantName, s.ServiceName))
+	err := master.RemoveService(c.Tx, mastercfg.ServiceID(s.TenantName, s.ServiceName))
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	tenant.LinkSets.Servicelbs.Remove(s)
 	master.Drop(c.Tx, s)
-	if err := c.put(tenant); err != nil {
-		return err
-	}
-	return leaveNetwork(c, s)
-}
-
-// leaveNetwork takes a service out of the network it is linked with.
-func leaveNetwork(c *change, s *contivmodel.ServiceLB) error {
-	network, err := master.Get[contivmodel.Network](c, s.TenantName+":"+s.NetworkName, nil)
-	if err != nil || network == nil {
-		return err
-	}
-	network.LinkSets.Servicelbs.Remove(s)
-	return c.put(network)
+	return nil
 }
 
 func inspectServiceLB(v *view, s *contivmodel.ServiceLB) (any, error) {

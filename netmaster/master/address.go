@@ -87,9 +87,8 @@ func (s *space) unused(addr netip.Addr) error {
 		return firstError(err, fault.New(fault.Conflict, "requested address %s is used by endpoint %s", addr, owner.ID).
 			WithDetails("endpoint "+owner.ID))
 	}
-	if service, err := serviceAt(s.tx, &s.net, addr); err != nil || service != "" {
-		return firstError(err, fault.New(fault.Conflict, "requested address %s is used by service %s", addr, service).
-			WithDetails("serviceLB "+service))
+	if service := serviceAt(s.tx, s.net.ID, addr); service != "" {
+		return fault.New(fault.Conflict, "requested address %s is used by service %s", addr, service).WithDetails("serviceLB " + service)
 	}
 	if s.group != nil && s.group.IPPool != "" {
 		return nil

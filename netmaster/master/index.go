@@ -34,6 +34,9 @@ const (
 	ipv4Term     = "ipv4/"    // <T>/<last address>: networks by the end of their range
 	ipv6Term     = "ipv6/"    // <T>/<last address>
 	addressTerm  = "address/" // <N.T>/<address>: endpoints by address
+	vipTerm      = "vip/"     // <N.T>/<address>: services by address
+	runningTerm  = "running/" // <N.T>: endpoints whose container runs
+	cidTerm      = "cid/"     // <container id>: the same
 	rangeTerm    = "range/"   // <T>/<N>: groups with a range of a network
 	bindingTerm  = "binding/" // <T:P>: bindings of a policy
 	vrfTerm      = "vrf/"     // <number>: routing domains
@@ -45,9 +48,11 @@ func indexes() []objdb.Index {
 		indexed(mastercfg.ModelKey("endpointGroup", ""), groupTerms),
 		indexed(mastercfg.ModelKey("rule", ""), ruleTerms),
 		indexed(mastercfg.ModelKey("serviceLB", ""), serviceTerms),
+		indexed(mastercfg.ModelKey("appProfile", ""), profileTerms),
 		indexed(mastercfg.ModelKey("network", ""), networkTerms),
 		indexed(mastercfg.EndpointPrefix, endpointTerms),
 		indexed(mastercfg.EndpointGroupPrefix, rangeTerms),
+		indexed(mastercfg.ServiceLBPrefix, vipTerms),
 		indexed(mastercfg.VRFPrefix, func(v *mastercfg.VRFState) []string { return []string{vrfNumber(v.VRF)} }),
 		{Prefix: mastercfg.PolicyPrefix, Terms: bindingTerms},
 	}
@@ -114,8 +119,23 @@ func networkTerms(n *contivmodel.Network) []string {
 // sortable writes an address so that texts sort as addresses do.
 func sortable(addr netip.Addr) string { return fmt.Sprintf("%x", addr.AsSlice()) }
 
-func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address string }) []string {
+func profileTerms(p *contivmodel.AppProfile) []string {
 	var terms []string
+	for _, name := range p.EndpointGroups {
+		terms = append(terms, link("endpointGroup", p.TenantName+":"+name, "AppProfile"))
+	}
+	return terms
+}
+
+func vipTerms(s *struct{ TenantName, Subnet, IPAddress string }) []string {
+	return []string{vipTerm + mastercfg.NetworkID(s.TenantName, s.Subnet) + "/" + s.IPAddress}
+}
+
+func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID string }) []string {
+	var terms []string
+	if ep.ContainerID != "" {
+		terms = append(terms, runningTerm+ep.NetID, cidTerm+ep.ContainerID)
+	}
 	for _, addr := range []string{ep.IPAddress, ep.IPv6Address} {
 		if addr != "" {
 			terms = append(terms, addressTerm+ep.NetID+"/"+addr)

@@ -13,6 +13,9 @@ import (
 // policy) or by an index (a group names its policies). Complete fills it in
 // when somebody asks; links are symmetric because there is only one of each.
 //
+// The link of a group to an application profile is found in the same way: it is
+// the first of those that list the group.
+//
 // Link-sets that repeat a field of the object itself (the policies of a group)
 // do not grow with others and are stored.
 
@@ -65,6 +68,12 @@ func Complete(r objdb.Reader, o contivmodel.Object) {
 	for _, set := range linkSets[o.ModelType()] {
 		*set.of(o) = set.members(r, o)
 	}
+	if group, ok := o.(*contivmodel.EndpointGroup); ok {
+		group.Links.AppProfile = contivmodel.Link{}
+		if profiles := keysOf(r, link("endpointGroup", o.ModelKey(), "AppProfile"), "appProfile"); len(profiles) > 0 {
+			group.Links.AppProfile = contivmodel.Link{Type: "appProfile", Key: profiles[0]}
+		}
+	}
 }
 
 // members are the links that belong into the set of an object.
@@ -94,6 +103,11 @@ func withoutLinkSets(o contivmodel.Object, store func() error) error {
 		full := *links
 		*links = nil
 		defer func() { *links = full }()
+	}
+	if group, ok := o.(*contivmodel.EndpointGroup); ok {
+		profile := group.Links.AppProfile
+		group.Links.AppProfile = contivmodel.Link{}
+		defer func() { group.Links.AppProfile = profile }()
 	}
 	return store()
 }

@@ -1,8 +1,6 @@
 package master
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -33,18 +31,7 @@ func StartContainer(tx *objdb.Tx, endpointID string, req *mastercfg.UpdateEndpoi
 // StopContainer forgets what was recorded of a container, in all endpoints it
 // has, and tells whether it was known.
 func StopContainer(tx *objdb.Tx, containerID string) (known bool, err error) {
-	quoted, err := json.Marshal(containerID)
-	if err != nil {
-		return false, err
-	}
-	var stopped []mastercfg.CfgEndpointState
-	tx.Range(mastercfg.EndpointPrefix, func(_ string, value []byte) bool {
-		var ep mastercfg.CfgEndpointState
-		if bytes.Contains(value, quoted) && json.Unmarshal(value, &ep) == nil && ep.ContainerID == containerID {
-			stopped = append(stopped, ep)
-		}
-		return true
-	})
+	stopped := readFound(tx, cidTerm+containerID)
 	for _, before := range stopped {
 		ep := before
 		ep.Labels, ep.ContainerID = nil, ""
@@ -85,7 +72,7 @@ func moveProvider(tx *objdb.Tx, before, after *mastercfg.CfgEndpointState) error
 func listProvider(tx *objdb.Tx, serviceID, address string, present bool) error {
 	list, err := objdb.Read[mastercfg.SvcProvider](tx, mastercfg.ProviderPrefix+serviceID)
 	if err != nil {
-		return ignoreNotFound(err) // the reconciler makes it
+		return ignoreCorrupt(ignoreNotFound(err)) // the reconciler makes it
 	}
 	at, listed := slices.BinarySearch(list.Providers, address)
 	switch {
@@ -99,20 +86,28 @@ func listProvider(tx *objdb.Tx, serviceID, address string, present bool) error {
 
 // Containers are the endpoints of a tenant whose container runs and has labels.
 func Containers(r objdb.Reader, tenant string) ([]mastercfg.CfgEndpointState, error) {
-	unlabelled := []byte(`"labels":null`) // most endpoints; they are not worth decoding
 	var all []mastercfg.CfgEndpointState
 	err := each(r, mastercfg.ModelKey("network", tenant+":"), func(_ string, n contivmodel.Network) error {
-		networkID := mastercfg.NetworkID(n.TenantName, n.NetworkName)
-		r.Range(mastercfg.EndpointPrefix+mastercfg.EndpointID(networkID, ""), func(key string, value []byte) bool {
-			var ep mastercfg.CfgEndpointState
-			if !bytes.Contains(value, unlabelled) && json.Unmarshal(value, &ep) == nil && ep.NetID == networkID && provides(&ep) {
+		for _, ep := range readFound(r, runningTerm+mastercfg.NetworkID(n.TenantName, n.NetworkName)) {
+			if provides(&ep) {
 				all = append(all, ep)
 			}
-			return true
-		})
+		}
 		return nil
 	})
 	return all, err
+}
+
+// readFound reads the endpoints that are indexed under a term; only readable ones are.
+func readFound(r objdb.Reader, term string) []mastercfg.CfgEndpointState {
+	var all []mastercfg.CfgEndpointState
+	found(r, term, func(key string) bool {
+		if ep, err := objdb.Read[mastercfg.CfgEndpointState](r, key); err == nil {
+			all = append(all, ep)
+		}
+		return true
+	})
+	return all
 }
 
 // Selected are those of the endpoints that a service selects.

@@ -1,8 +1,6 @@
 package master
 
 import (
-	"bytes"
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -123,20 +121,10 @@ func releaseVIP(tx *objdb.Tx, rec *mastercfg.CfgServiceLBState) error {
 }
 
 // serviceAt finds the service of a network that has an address, "" if none.
-func serviceAt(r objdb.Reader, net *mastercfg.CfgNetworkState, addr netip.Addr) (id string, err error) {
-	quoted := fmt.Appendf(nil, "%q", addr.String())
-	r.Range(mastercfg.ServiceLBPrefix, func(key string, value []byte) bool {
-		if !bytes.Contains(value, quoted) {
-			return true
-		}
-		var rec mastercfg.CfgServiceLBState
-		if rec, err = objdb.Read[mastercfg.CfgServiceLBState](r, key); err != nil {
-			return false
-		}
-		if rec.Tenant == net.Tenant && rec.Network == net.NetworkName && rec.IPAddress == addr.String() {
-			id = rec.ID
-		}
-		return id == ""
+func serviceAt(r objdb.Reader, networkID string, addr netip.Addr) (id string) {
+	found(r, vipTerm+networkID+"/"+addr.String(), func(key string) bool {
+		id = key[len(mastercfg.ServiceLBPrefix):]
+		return false
 	})
-	return id, err
+	return id
 }
