@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -43,16 +44,18 @@ func (l Limits) withDefaults() Limits {
 
 // Master asks the leading netmaster, whoever that is.
 //
-// The leader is looked up before each try, because the usual reason for a try
-// to fail is that it has changed. If the one in the store does not answer, the
-// other registered netmasters are asked: they forward to the leader, and may
-// know better. Every request is idempotent at netmaster, so a try whose outcome
-// is unknown is simply made again.
+// Who has answered the last request is asked first: a netmaster that does not
+// lead any more forwards. When that fails, the leader is looked up before each
+// try, because the usual reason for a try to fail is that it has changed. If the
+// one in the store does not answer, the other registered netmasters are asked:
+// they forward to the leader, and may know better. Every request is idempotent
+// at netmaster, so a try whose outcome is unknown is simply made again.
 type Master struct {
 	directory Directory
 	limits    Limits
 	http      *http.Client
 	log       *logrus.Entry
+	known     atomic.Pointer[string] // who has answered last; nil: nobody yet
 }
 
 // NewMaster makes a client; it holds connections to netmasters open.
@@ -111,13 +114,18 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 		search = search{directory: m.directory, limits: m.limits}
 		last   error
 	)
+	if known := m.known.Load(); known != nil {
+		search.known = *known
+	}
 	for {
 		address, err := search.next(ctx)
 		if err == nil {
 			var revision int64
 			if revision, err = m.try(ctx, address, path, request, answer); err == nil || !mayPass(err) {
+				m.known.Store(&address)
 				return revision, err
 			}
+			m.known.Store(nil)
 			search.rejected(address)
 			m.log.WithError(err).WithFields(logrus.Fields{"path": path, "netmaster": address}).Debug("try failed")
 			if ctx.Err() == nil { // else it only says that the time is over

@@ -328,3 +328,28 @@ func TestReachableNeedsALeaderThatAnswers(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestWhoAnsweredLastIsAskedFirstUntilThatFails(t *testing.T) {
+	answering := httptest.NewServer(http.HandlerFunc(granting))
+	first := strings.TrimPrefix(answering.URL, "http://")
+	b := &book{holder: first}
+	m := NewMaster(b, short, nil)
+	defer m.Close()
+	ask := func() {
+		t.Helper()
+		if _, _, err := m.CreateEndpoint(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask()
+	ask()
+	if b.lookups != 1 {
+		t.Errorf("two requests cost %d lookups", b.lookups)
+	}
+	answering.Close()
+	b.set(serve(t, granting))
+	ask()
+	if b.lookups != 2 {
+		t.Errorf("the leader was looked up %d times after the first had gone", b.lookups-1)
+	}
+}

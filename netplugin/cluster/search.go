@@ -18,15 +18,20 @@ const (
 type search struct {
 	directory Directory
 	limits    Limits
+	known     string          // who answered the request before this; asked first
 	failed    map[string]bool // asked in this round, in vain
 	wait      time.Duration
 	awaySince time.Time // the store has not answered since; zero: it does
 	exhausted bool      // nobody is left to ask in this round
 }
 
-// next is whom to ask: the lock's holder, or a registered netmaster that was
-// not asked in this round.
+// next is whom to ask: who answered last time, the lock's holder, or a
+// registered netmaster that was not asked in this round.
 func (s *search) next(ctx context.Context) (string, error) {
+	if known := s.known; known != "" {
+		s.known = ""
+		return known, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Lookup)
 	defer cancel()
 	holder, err := s.directory.Holder(ctx, mastercfg.LeaderLock)
