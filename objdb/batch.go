@@ -20,7 +20,7 @@ type batch struct {
 	maxOps  int
 
 	keys   map[string]struct{} // read or written
-	spans  map[span]int64      // ranges read and the newest revision in each
+	spans  map[span]struct{}   // ranges read
 	writes map[string]int      // key -> place of its last write
 	places int
 	bytes  int
@@ -29,7 +29,7 @@ type batch struct {
 func newBatch(base *tree, owned prefixes, corrupt *corruption) *batch {
 	return &batch{
 		base: base, tree: base.Clone(), owned: owned, corrupt: corrupt, maxOps: fewOps,
-		keys: map[string]struct{}{}, spans: map[span]int64{}, writes: map[string]int{},
+		keys: map[string]struct{}{}, spans: map[span]struct{}{}, writes: map[string]int{},
 	}
 }
 
@@ -100,9 +100,7 @@ func (tx *Tx) size() int {
 func (b *batch) take(tx *Tx) {
 	b.bytes += tx.size()
 	maps.Copy(b.keys, tx.touched())
-	for s, newest := range tx.spans {
-		b.spans[s] = max(b.spans[s], newest)
-	}
+	maps.Copy(b.spans, tx.spans)
 	for key, place := range tx.wrote {
 		b.writes[key] = b.places + place
 	}
@@ -148,10 +146,20 @@ func (b *batch) guards(changed []change) []Guard {
 			list = append(list, atRevision(key, before.rev))
 		}
 	}
-	for s, newest := range b.spans {
-		list = append(list, rangeNotAfter(s.from, s.end, newest))
+	for s := range b.spans {
+		list = append(list, rangeNotAfter(s.from, s.end, b.newest(s)))
 	}
 	return list
+}
+
+// newest is the revision of the newest key of a range before the batch, those
+// that the batch deletes included: the store still has them when it compares.
+func (b *batch) newest(s span) (rev int64) {
+	b.base.records.AscendRange(record{key: s.from}, record{key: s.end}, func(r record) bool {
+		rev = max(rev, r.rev)
+		return true
+	})
+	return rev
 }
 
 func prefixEnd(prefix string) string { return clientv3.GetPrefixRangeEnd(prefix) }

@@ -58,6 +58,22 @@ func TestKeysAddedToARangeThatAPlanReadAreFound(t *testing.T) {
 	}
 }
 
+func TestARangeThatLostItsNewestKeyInTheSameBatchIsNoConflict(t *testing.T) {
+	l, db, seen := newLedger(t)
+	put(t, db, state+"many/old", "x")
+	mustUpdate(t, l, func(tx *Tx) error { tx.Put(state+"many/new", []byte("x")); return nil })
+	mustUpdate(t, l, func(tx *Tx) error {
+		tx.Delete(state + "many/new")
+		n := 0
+		tx.Range(state+"many/", func(string, []byte) bool { n++; return true })
+		tx.Put(state+"count", []byte(strconv.Itoa(n)))
+		return nil
+	})
+	if got := valueOf(t, db, state+"count"); got != "1" || seen.conflicts.Load() != 0 {
+		t.Errorf("counted %s with %d conflicts", got, seen.conflicts.Load())
+	}
+}
+
 func TestEndlessConflictsAreAnError(t *testing.T) {
 	l, db, _ := newLedger(t)
 	runs := 0

@@ -11,7 +11,7 @@ import (
 type Tx struct {
 	batch *batch
 	reads map[string]struct{} // keys looked at
-	spans map[span]int64      // ranges looked at and the newest revision seen there
+	spans map[span]struct{}   // ranges looked at
 	wrote map[string]int      // keys written and the place of the last write to each
 	undo  []undo
 	fail  error // misuse, which fails the plan
@@ -31,7 +31,7 @@ type undo struct {
 }
 
 func newTx(b *batch) *Tx {
-	return &Tx{batch: b, reads: map[string]struct{}{}, spans: map[span]int64{}, wrote: map[string]int{}}
+	return &Tx{batch: b, reads: map[string]struct{}{}, spans: map[span]struct{}{}, wrote: map[string]int{}}
 }
 
 // Get implements Reader.
@@ -72,16 +72,14 @@ func (tx *Tx) Range(prefix string, visit func(key string, value []byte) bool) {
 		return
 	}
 	seen := span{prefix, prefixEnd(prefix)}
-	newest := int64(0)
 	ascend(tx.batch.tree.Clone(), prefix, func(r record) bool {
-		newest = max(newest, r.rev)
 		if !visit(r.key, r.value) {
 			seen.end = r.key + "\x00"
 			return false
 		}
 		return true
 	})
-	tx.spans[seen] = newest
+	tx.spans[seen] = struct{}{}
 }
 
 // Put stores a value; putting what is there already changes nothing. The
