@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/sirupsen/logrus"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -73,23 +74,33 @@ func (f *Feed) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// begin decides how far back the feed reaches.
+// begin decides how far back the feed reaches. If the store has forgotten some
+// of that, the watch will tell how much.
 func (f *Feed) begin(ctx context.Context) error {
-	if f.begun { // read by this goroutine only, except under the lock
+	if _, begun := f.Revision(); begun {
 		return nil
 	}
-	resp, err := request(ctx, f.db, "present revision", func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
-		return c.Get(ctx, f.prefix, clientv3.WithCountOnly())
-	})
+	present, err := f.count(ctx, 0)
 	if err != nil {
+		return err
+	}
+	floor := max(1, present.Header.Revision-feedBacklog)
+	_, err = f.count(ctx, floor)
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.floor = max(0, resp.Header.Revision-feedBacklog)
-	f.revision, f.begun = f.floor, true
+	f.floor, f.revision, f.begun = floor, floor, err == nil
 	f.advanced()
 	return nil
+}
+
+// count asks for the number of keys at a revision; 0 is the present one.
+func (f *Feed) count(ctx context.Context, rev int64) (*clientv3.GetResponse, error) {
+	return request(ctx, f.db, "count "+f.prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly(), clientv3.WithRev(rev))
+	})
 }
 
 // After returns the changes after a revision, those of one revision together,
@@ -152,7 +163,7 @@ func (f *Feed) skip(rev int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changes, f.bytes = nil, 0
-	f.floor, f.revision = rev-1, rev-1
+	f.floor, f.revision, f.begun = rev-1, rev-1, true
 	f.advanced()
 }
 

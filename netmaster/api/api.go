@@ -24,6 +24,7 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -55,6 +56,7 @@ type Config struct {
 	Self        string             // control address of this netmaster, ip:port
 	Epoch       int64              // of the term
 	NodePort    int                // where agents answer questions; 0: DefaultNodePort
+	Bookmarks   time.Duration      // longest silence of a watch; 0: 30 s
 	Log         *logrus.Entry
 }
 
@@ -76,6 +78,9 @@ type API struct {
 func New(ledger Ledger, store Store, config Config) *API {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "api")
+	}
+	if config.Bookmarks == 0 {
+		config.Bookmarks = bookmarkEvery
 	}
 	a := &API{
 		ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), operations: allOperations(),

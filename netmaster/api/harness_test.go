@@ -43,15 +43,23 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 		c(&config)
 	}
 	a := New(ledger, db, config)
-	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = a.Run(ctx) })
-	t.Cleanup(func() { stop(); running.Wait() })
+	run(t, a)
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	client := &http.Transport{MaxIdleConnsPerHost: clients}
 	t.Cleanup(client.CloseIdleConnections)
 	return &bench{t, db, ledger, a, server.URL, client}
+}
+
+// run serves watches until stop, which the end of the test calls at the latest.
+func run(t testing.TB, a *API) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = a.Run(ctx) })
+	stop = func() { cancel(); running.Wait() }
+	t.Cleanup(stop)
+	return stop
 }
 
 // ready begins with the global object and the tenant blue.

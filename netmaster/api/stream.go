@@ -22,13 +22,14 @@ const (
 type stream struct {
 	out     http.ResponseWriter
 	control *http.ResponseController
+	limit   time.Duration // for a piece to be accepted
 	pending bytes.Buffer
 	lines   *json.Encoder
 }
 
 // newStream begins the answer. It takes the limits for a whole request off the connection.
 func newStream(out http.ResponseWriter) *stream {
-	s := &stream{out: out, control: http.NewResponseController(out)}
+	s := &stream{out: out, control: http.NewResponseController(out), limit: StreamWrite}
 	s.lines = json.NewEncoder(&s.pending)
 	s.lines.SetEscapeHTML(false)
 	_ = s.control.SetReadDeadline(time.Time{}) // else the connection counts as dead when it passes
@@ -37,7 +38,7 @@ func newStream(out http.ResponseWriter) *stream {
 }
 
 // end leaves time for the last words of the connection.
-func (s *stream) end() { _ = s.control.SetWriteDeadline(time.Now().Add(StreamWrite)) }
+func (s *stream) end() { _ = s.control.SetWriteDeadline(time.Now().Add(s.limit)) }
 
 // line adds a value.
 func (s *stream) line(v any) error {
@@ -52,7 +53,7 @@ func (s *stream) line(v any) error {
 
 // flush sends what there is.
 func (s *stream) flush() error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(StreamWrite)); err != nil {
+	if err := s.control.SetWriteDeadline(time.Now().Add(s.limit)); err != nil {
 		return err
 	}
 	if _, err := s.out.Write(s.pending.Bytes()); err != nil {

@@ -21,7 +21,7 @@ import (
 // the last revision it was told, with whoever leads then.
 
 const (
-	// bookmarkEvery is the longest silence of a watch.
+	// bookmarkEvery is the longest silence of a watch, if nothing else is configured.
 	bookmarkEvery = 30 * time.Second
 	// maxWatches is how many there may be: each keeps a connection.
 	maxWatches = 512
@@ -120,7 +120,7 @@ func (w *watch) run(ctx context.Context, out *stream) {
 	if w.revision == 0 && w.present(out) != nil {
 		return
 	}
-	bookmark := time.NewTicker(bookmarkEvery)
+	bookmark := time.NewTicker(w.api.config.Bookmarks)
 	defer bookmark.Stop()
 	for {
 		changes, upTo, more, err := w.api.feed.After(w.revision)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -111,6 +112,24 @@ func Lead(t testing.TB, db *objdb.DB) *objdb.Ledger {
 		t.Fatal(err)
 	}
 	return ledger
+}
+
+// Compact makes the store forget what was before its present revision, which it
+// does by itself from time to time.
+func Compact(t testing.TB) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Context: t.Context()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	present, err := client.Get(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Compact(t.Context(), present.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Dump is what the store holds, without locks and registry: key -> value.

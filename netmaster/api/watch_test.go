@@ -1,0 +1,350 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+)
+
+// watching is a watch as a client sees it.
+type watching struct {
+	testing.TB
+	lines  chan string // closed at the end
+	ended  error       // of the stream, once lines is closed
+	cancel context.CancelFunc
+}
+
+// watchAt begins a watch that must succeed.
+func (b *bench) watchAt(query string) *watching {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	req, err := http.NewRequestWithContext(ctx, "GET", b.url+"/api/v1/"+query, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != StreamType {
+		b.Fatalf("%s: %s %v", query, resp.Status, resp.Header)
+	}
+	w := &watching{TB: b, lines: make(chan string, 10000), cancel: cancel}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(w.lines)
+		defer resp.Body.Close()
+		for in := bufio.NewReader(resp.Body); ; {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				w.ended = err
+				return
+			}
+			w.lines <- line
+		}
+	})
+	b.Cleanup(func() { cancel(); reading.Wait() })
+	return w
+}
+
+// told is one event.
+type told struct {
+	Type     string
+	Revision int64
+	Object   struct{ Key, TenantName string }
+	text     string
+}
+
+// next is the next event; ok is false at the end of the stream.
+func (w *watching) next() (e told, ok bool) {
+	w.Helper()
+	select {
+	case line, open := <-w.lines:
+		if !open {
+			return e, false
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			w.Fatalf("%q: %v", line, err)
+		}
+		e.text = line
+		return e, true
+	case <-time.After(10 * time.Second):
+		w.Fatal("nothing is told")
+		return e, false
+	}
+}
+
+// expect requires the next events, given as "TYPE key".
+func (w *watching) expect(want ...string) (last told) {
+	w.Helper()
+	for _, text := range want {
+		var ok bool
+		last, ok = w.next()
+		if got := strings.TrimSuffix(last.Type+" "+last.Object.Key, " "); !ok || got != text {
+			w.Fatalf("told %q (%s), want %q", got, last.text, text)
+		}
+	}
+	return last
+}
+
+func profile(name string, dscp int) string {
+	return fmt.Sprintf(`{"tenantName":"blue","profileName":"%s","DSCP":%d}`, name, dscp)
+}
+
+func TestAWatchTellsWhatIsThereThenEveryChange(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "netprofiles/blue:a", profile("a", 1))
+	b.ok("POST", "netprofiles/blue:b", profile("b", 1))
+	w := b.watchAt("netprofiles/?watch=true")
+	w.expect("ADDED blue:a", "ADDED blue:b")
+	present := w.expect("BOOKMARK")
+
+	b.ok("POST", "networks/blue:web", web) // is not in the collection
+	b.ok("POST", "netprofiles/blue:a", profile("a", 2))
+	changed := w.expect("MODIFIED blue:a")
+	if want := fmt.Sprintf("%q", fmt.Sprint(changed.Revision)); b.tagged("GET", "netprofiles/blue:a", "") != want {
+		t.Errorf("told revision %s", want)
+	}
+	if !strings.Contains(changed.text, `"DSCP":2`) || changed.Revision <= present.Revision {
+		t.Errorf("told %s", changed.text)
+	}
+	b.ok("DELETE", "netprofiles/blue:a", "")
+	if gone := w.expect("DELETED blue:a"); !strings.Contains(gone.text, `"DSCP":2`) {
+		t.Errorf("what was deleted is told as %s", gone.text)
+	}
+
+	again := b.watchAt(fmt.Sprintf("netprofiles?watch=true&revision=%d", present.Revision))
+	again.expect("MODIFIED blue:a", "DELETED blue:a")
+	b.ok("POST", "netprofiles/blue:c", profile("c", 1))
+	w.expect("ADDED blue:c")
+	again.expect("ADDED blue:c")
+}
+
+func TestAWatchOfATenantTellsOfNoOther(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
+	w := b.watchAt("netprofiles/?watch=true&tenant=red")
+	tenants := b.watchAt("tenants/?watch=true&tenant=red")
+	w.expect("BOOKMARK")
+	tenants.expect("ADDED red", "BOOKMARK")
+	b.ok("POST", "netprofiles/blue:a", profile("a", 1))
+	b.ok("POST", "netprofiles/red:a", strings.Replace(profile("a", 1), "blue", "red", 1))
+	b.ok("DELETE", "netprofiles/blue:a", "")
+	b.ok("DELETE", "netprofiles/red:a", "")
+	w.expect("ADDED red:a", "DELETED red:a")
+	b.ok("DELETE", "tenants/red", "")
+	tenants.expect("DELETED red")
+}
+
+func TestEventsCarryTheLinksOfAnObject(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", web)
+	w := b.watchAt("tenants/?watch=true&tenant=blue")
+	if e := w.expect("ADDED blue"); !strings.Contains(e.text, `"Networks":{"blue:web"`) {
+		t.Errorf("told %s", e.text)
+	}
+}
+
+func TestAQuietWatchIsToldThatItIsAlive(t *testing.T) {
+	b := ready(t, func(c *Config) { c.Bookmarks = 50 * time.Millisecond })
+	w := b.watchAt("rules/?watch=true")
+	first := w.expect("BOOKMARK")
+	if next := w.expect("BOOKMARK", "BOOKMARK"); next.Revision < first.Revision {
+		t.Errorf("revision %d after %d", next.Revision, first.Revision)
+	}
+}
+
+// A client that is interrupted again and again, and goes on after the last
+// revision it was told, has seen everything once.
+func TestNothingIsLostOrToldTwiceBetweenWatches(t *testing.T) {
+	b := ready(t)
+	const writers, each = 4, 60
+	begin := b.watchAt("netprofiles/?watch=true").expect("BOOKMARK").Revision
+	var writing sync.WaitGroup
+	for i := range writers {
+		writing.Go(func() {
+			for j := range each {
+				name := fmt.Sprintf("p%d-%d", i, j)
+				for _, request := range [][3]string{
+					{"POST", profile(name, 1)}, {"POST", profile(name, 2)}, {"DELETE", ""},
+				} {
+					if code, answer, _ := b.do(request[0], "netprofiles/blue:"+name, request[1]); code != 200 {
+						t.Errorf("%s: %d %s", name, code, answer)
+					}
+				}
+			}
+		})
+	}
+	seen := map[string][]string{}
+	for events, last := 0, begin; events < 3*writers*each; {
+		w := b.watchAt(fmt.Sprintf("netprofiles/?watch=true&revision=%d", last))
+		for range 17 {
+			if events == 3*writers*each {
+				break
+			}
+			e, ok := w.next()
+			if !ok {
+				t.Fatalf("the stream ended: %v", w.ended)
+			}
+			seen[e.Object.Key] = append(seen[e.Object.Key], e.Type)
+			last = e.Revision
+			events++
+		}
+		// Several objects may have changed at the last revision: all of it was told at once.
+		for len(w.lines) > 0 && events < 3*writers*each {
+			e, _ := w.next()
+			seen[e.Object.Key] = append(seen[e.Object.Key], e.Type)
+			last = e.Revision
+			events++
+		}
+		w.cancel()
+	}
+	writing.Wait()
+	for key, events := range seen {
+		if !slices.Equal(events, []string{"ADDED", "MODIFIED", "DELETED"}) {
+			t.Errorf("%s: %v", key, events)
+		}
+	}
+	if len(seen) != writers*each {
+		t.Errorf("%d objects were seen", len(seen))
+	}
+}
+
+func TestRevisionsThatCannotBeContinuedAreGone(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "netprofiles/blue:a", profile("a", 1))
+	b.ok("POST", "netprofiles/blue:a", profile("a", 2))
+	storetest.Compact(t)
+	successor := b.successor()
+	for _, query := range []string{"revision=1", "revision=99999999"} {
+		code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", problemType)
+		if code != http.StatusGone || !strings.Contains(answer, `"reason":"conflict"`) {
+			t.Errorf("%s: %d %s", query, code, answer)
+		}
+	}
+	for query, want := range map[string]int{"revision=x": 400, "revision=-1": 400} {
+		if code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", problemType); code != want {
+			t.Errorf("%s: %d %s", query, code, answer)
+		}
+	}
+	if code, _, _ := successor.do("HEAD", "/api/v1/netprofiles/?watch=true", ""); code != http.StatusOK {
+		t.Errorf("HEAD: %d", code)
+	}
+}
+
+// successor is the API of another leader on the same state.
+func (b *bench) successor() *bench {
+	b.Helper()
+	a := New(b.ledger, b.db, b.api.config)
+	run(b, a)
+	server := httptest.NewServer(a)
+	b.Cleanup(server.Close)
+	return &bench{b.TB, b.db, b.ledger, a, server.URL, b.client}
+}
+
+func TestAWatchGoesOnWithTheNextLeader(t *testing.T) {
+	b := ready(t)
+	last := b.watchAt("netprofiles/?watch=true").expect("BOOKMARK").Revision
+	b.ok("POST", "netprofiles/blue:a", profile("a", 1))
+	w := b.successor().watchAt(fmt.Sprintf("netprofiles/?watch=true&revision=%d", last))
+	w.expect("ADDED blue:a")
+	b.ok("DELETE", "netprofiles/blue:a", "")
+	w.expect("DELETED blue:a")
+}
+
+func TestWatchesEndCleanlyWithTheTerm(t *testing.T) {
+	b := ready(t)
+	a := New(b.ledger, b.db, b.api.config)
+	stop := run(b, a)
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	term := &bench{b.TB, b.db, b.ledger, a, server.URL, b.client}
+	var all []*watching
+	for range 10 {
+		w := term.watchAt("rules/?watch=true")
+		w.expect("BOOKMARK")
+		all = append(all, w)
+	}
+	stop()
+	for _, w := range all {
+		if e, ok := w.next(); ok || w.ended != io.EOF {
+			t.Errorf("told %s, ended with %v", e.text, w.ended)
+		}
+	}
+	if code, answer, _ := term.do("GET", "/api/v1/rules/?watch=true", ""); code != 200 || answer == "" {
+		// The feed is known still; the stream ends at once, and the client asks who leads.
+		t.Errorf("after the end: %d %s", code, answer)
+	}
+	storetest.Eventually(t, 5*time.Second, "no watch is left", func() bool { return a.watching.Load() == 0 })
+}
+
+func TestClientsThatDoNotReadAreLetGoAndHoldNobodyUp(t *testing.T) {
+	written := make(chan error, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s := newStream(w)
+		s.limit = 200 * time.Millisecond
+		var err error
+		for line := strings.Repeat("x", 1000); err == nil; {
+			if err = s.line(line); s.pending.Len() > 2*streamPiece {
+				t.Errorf("%d bytes are held for a client that does not read", s.pending.Len())
+			}
+		}
+		written <- err
+	}))
+	t.Cleanup(server.Close)
+	resp, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	select {
+	case err := <-written:
+		if !strings.Contains(err.Error(), "timeout") {
+			t.Errorf("let go because of %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the server still writes")
+	}
+
+	b := ready(t)
+	for range 50 { // clients that begin a watch and go to sleep
+		resp, err := http.Get(b.url + "/api/v1/netprofiles/?watch=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+	}
+	w := b.watchAt("netprofiles/?watch=true")
+	w.expect("BOOKMARK")
+	began := time.Now()
+	for i := range 200 {
+		b.ok("POST", "netprofiles/blue:a", profile("a", i%60+1))
+		w.next()
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("200 changes took %s", took)
+	}
+}
+
+func TestThereIsALimitOfWatches(t *testing.T) {
+	b := ready(t)
+	b.api.watching.Store(maxWatches - 1)
+	w := b.watchAt("rules/?watch=true")
+	w.expect("BOOKMARK")
+	if code, answer, _ := b.do("GET", "/api/v1/rules/?watch=true", ""); code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", code, answer)
+	}
+	w.cancel()
+	storetest.Eventually(t, 5*time.Second, "the place is free again", func() bool { return b.api.watching.Load() == maxWatches-1 })
+}
