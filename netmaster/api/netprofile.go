@@ -22,7 +22,7 @@ func createNetprofile(c *change, p *contivmodel.Netprofile) error {
 // checkBurst refuses a burst that is smaller than one packet.
 func checkBurst(p *contivmodel.Netprofile) error {
 	if p.Burst == 1 {
-		return fault.New(fault.Invalid, "Invalid Burst size. burst size must be > 1500 bytes").WithField("burst")
+		return fault.New(fault.Invalid, "Invalid Burst size: 1 is too small, want 0 or 2 to 10486 kilobytes").WithField("burst")
 	}
 	return nil
 }

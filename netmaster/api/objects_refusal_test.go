@@ -43,13 +43,13 @@ func TestNetprofileRefusals(t *testing.T) {
 		{"POST", "netprofiles/blue:f", profile(`,"DSCP":64`), "DSCP Value Out of bound", 400, "invalid"},
 		{"POST", "netprofiles/blue:f", profile(`,"DSCP":-1`), "DSCP Value Out of bound", 400, "invalid"},
 		{"POST", "netprofiles/blue:f", profile(`,"burst":10487`), "burst Value Out of bound", 400, "invalid"},
-		{"POST", "netprofiles/blue:f", profile(`,"burst":1`), "Invalid Burst size. burst size must be > 1500 bytes", 400, "invalid"},
+		{"POST", "netprofiles/blue:f", profile(`,"burst":1`), "Invalid Burst size: 1 is too small, want 0 or 2 to 10486 kilobytes", 400, "invalid"},
 		{"POST", "netprofiles/blue:f", profile(`,"bandwidth":"10 x"`), "bandwidth string invalid format", 400, "invalid"},
 		{"POST", "netprofiles/blue:f", profile(`,"bandwidth":"` + strings.Repeat("1", 65) + `"`), "bandwidth string too long", 400, "invalid"},
 		{"POST", "netprofiles/green:f", profile(`,"tenantName":"green","burst":1`), "Tenant not found", 422, "missing-reference"},
 	})
 	b.ok("POST", "netprofiles/blue:f", profile(""))
-	b.refused("POST", "netprofiles/blue:f", profile(`,"burst":1`), "Invalid Burst size. burst size must be > 1500 bytes", 400, "invalid")
+	b.refused("POST", "netprofiles/blue:f", profile(`,"burst":1`), "Invalid Burst size: 1 is too small, want 0 or 2 to 10486 kilobytes", 400, "invalid")
 	b.refused("DELETE", "tenants/blue", "", "cannot delete blue has 2 endpoint groups", 409, "in-use")
 }
 
