@@ -96,7 +96,7 @@ func TestEndpointWithoutAContainerIsNamedAfterItsHost(t *testing.T) {
 func TestEndpointRefusals(t *testing.T) {
 	b := withGroup(t)
 	b.ok("POST", "networks/blue:other", `{"tenantName":"blue","networkName":"other","encap":"vxlan","subnet":"10.8.0.0/24"}`)
-	b.ok("POST", "endpointGroups/blue:back", `{"tenantName":"blue","groupName":"back","networkName":"other"}`)
+	b.ok("POST", "endpointGroups/blue:back", `{"tenantName":"blue","groupName":"back","networkName":"other","ipPool":"10.8.0.9"}`)
 	b.ok("POST", "endpointGroups/blue:pool", `{"tenantName":"blue","groupName":"pool","networkName":"web","ipPool":"10.7.0.50-10.7.0.51"}`)
 	b.endpoint("blue", "web", "", "c1")
 	create := func(members string) string {

@@ -27,6 +27,9 @@ func createNetwork(c *change, n *contivmodel.Network) error {
 		return fault.New(fault.Conflict, "EndpointGroup %s conflicts with the network name", n.NetworkName).
 			WithDetails("endpointGroup " + n.ModelKey())
 	}
+	if err := master.NetworkVacated(c, mastercfg.NetworkID(n.TenantName, n.NetworkName)); err != nil {
+		return err
+	}
 	if err := master.DeriveNetwork(c.Tx, n); err != nil {
 		return err
 	}

@@ -108,7 +108,11 @@ func TestInfraNetworkGoesBeforeItsEndpoints(t *testing.T) {
 	b.ok("POST", "networks/blue:contivh1", `{"tenantName":"blue","networkName":"contivh1","nwType":"infra","encap":"vxlan","subnet":"10.8.0.0/24"}`)
 	b.endpoint("blue", "contivh1", "", "h1")
 	b.ok("DELETE", "networks/blue:contivh1", "")
+	again := `{"tenantName":"blue","networkName":"contivh1","encap":"vxlan","subnet":"10.9.0.0/24"}`
+	b.refused("POST", "networks/blue:contivh1", again,
+		"network id contivh1.blue is in use by 1 endpoints of a deleted network", 409, "in-use")
 	b.noEndpoint("blue", "contivh1", "h1")
+	b.ok("POST", "networks/blue:contivh1", again)
 }
 
 func TestGroupRefusals(t *testing.T) {

@@ -19,6 +19,7 @@ type space struct {
 }
 
 // openSpace reads the records; groupID is the state id of a group, or empty.
+// The range of a group is one of its own network.
 // Infra networks have one port per host, which are in no group.
 func openSpace(tx *objdb.Tx, networkID, groupID string) (*space, error) {
 	s := &space{tx: tx}
@@ -33,7 +34,7 @@ func openSpace(tx *objdb.Tx, networkID, groupID string) (*space, error) {
 		}
 		s.group = &group
 	}
-	if s.group != nil && s.group.IPPool != "" {
+	if s.group != nil && s.group.IPPool != "" && s.group.NetworkName == s.net.NetworkName {
 		s.v4, err = resources.GroupPool(&s.net, s.group)
 	} else {
 		s.v4, err = resources.NetworkPool(&s.net)
