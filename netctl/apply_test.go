@@ -72,7 +72,7 @@ func TestApplySendsAllObjectsAtOnce(t *testing.T) {
 		}
 	}
 	write("kind: tenant\nmetadata: {name: red}\n")
-	wantOutcome(t, "a refusal", run(t, url, "apply -f "+file), outcome{6, "", "error: tenant red: in use\n  tenant red: in use\n  network red:x: no\n"})
+	wantOutcome(t, "a refusal", run(t, url, "apply -f "+file), outcome{6, "", "error: tenant red: in use\n  network red:x: no\n"})
 	write("kind: tenant\nmetadata: {name: red}\n---\nkind: tenant\nmetadata: {name: red}\n")
 	wantOutcome(t, "twice", run(t, url, "apply -f "+file), outcome{1, "", "error: " + file + ", document 2: tenant/red is in " + file + ", document 1 already\n"})
 	write("# nothing\n")

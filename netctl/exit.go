@@ -102,7 +102,9 @@ func report(stderr io.Writer, err error) {
 	fmt.Fprintf(stderr, "error: %s\n", strings.TrimSpace(err.Error()))
 	if refused := fault.As(err); refused != nil {
 		for _, detail := range refused.Details {
-			fmt.Fprintf(stderr, "  %s\n", detail)
+			if detail != refused.Message { // of an apply with one failure
+				fmt.Fprintf(stderr, "  %s\n", detail)
+			}
 		}
 	}
 	var usage usageError

@@ -96,7 +96,7 @@ var masks = []struct {
 	pattern *regexp.Regexp
 	by      string
 }{
-	{regexp.MustCompile(`(?m)^(Version|GitCommit|BuildTime): .*$`), "$1: ..."},
+	{regexp.MustCompile(`(?m)^(\s*)(Version|GitCommit|BuildTime):( +).*$`), "$1$2:$3..."},
 	{regexp.MustCompile(`(?m)( version ).*$`), "${1}..."},
 	{regexp.MustCompile(`127\.0\.0\.1:[0-9]+`), "SERVER"},
 	{regexp.MustCompile(`((?i:epoch|revision)"?:? +)[0-9]+`), "${1}N"},

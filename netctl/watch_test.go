@@ -20,7 +20,7 @@ func startWatched(t *testing.T) string {
 			http.Error(w, "not what a watch asks", http.StatusBadRequest)
 			return
 		}
-		for _, e := range []struct {
+		for i, e := range []struct {
 			typ  string
 			name string
 		}{{"ADDED", "a-long-name"}, {"BOOKMARK", ""}, {"ADDED", "web"}, {"MODIFIED", "web"}, {"BOOKMARK", ""}, {"DELETED", "web"}} {
@@ -28,7 +28,7 @@ func startWatched(t *testing.T) string {
 			if e.name != "" {
 				object = fmt.Sprintf(`,"object":{"key":"blue:%s","tenantName":"blue","networkName":%q,"subnet":"10.7.0.0/24"}`, e.name, e.name)
 			}
-			fmt.Fprintf(w, `{"type":%q,"revision":5%s}`+"\n", e.typ, object)
+			fmt.Fprintf(w, `{"type":%q,"revision":%d%s}`+"\n", e.typ, i+1, object)
 		}
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
@@ -82,7 +82,7 @@ DELETED   blue    web                           0           10.7.0.0/24
 `},
 		{"get networks -t blue -w -o name", "network/blue:a-long-name\nnetwork/blue:web\nnetwork/blue:web\nnetwork/blue:web\n"},
 		{"get network web -t blue -w -o json", strings.Repeat(
-			`{"object":{"key":"blue:web","networkName":"web","subnet":"10.7.0.0/24","tenantName":"blue","link-sets":{},"links":{"Tenant":{}}},"revision":5,"type":"X"}`+"\n", 3)},
+			`{"object":{"key":"blue:web","networkName":"web","subnet":"10.7.0.0/24","tenantName":"blue","link-sets":{},"links":{"Tenant":{}}},"revision":N,"type":"X"}`+"\n", 3)},
 		{"get network a-long-name -t blue -w -o yaml", `---
 object:
   key: blue:a-long-name
@@ -92,7 +92,7 @@ object:
   networkName: a-long-name
   subnet: 10.7.0.0/24
   tenantName: blue
-revision: 5
+revision: 1
 type: ADDED
 `},
 		{"get networks -t blue -w -o csv", `Event,Tenant,Network,Nw Type,Encap type,Packet tag,Subnet,Gateway,IPv6Subnet,IPv6Gateway,Cfgd Tag
@@ -102,8 +102,8 @@ MODIFIED,blue,web,,,0,10.7.0.0/24,,,,
 DELETED,blue,web,,,0,10.7.0.0/24,,,,
 `},
 	} {
-		for _, event := range []string{"ADDED", "MODIFIED", "DELETED"} {
-			c.want = strings.Replace(c.want, `"type":"X"`, `"type":"`+event+`"`, 1)
+		for _, event := range []string{`3,"type":"ADDED"`, `4,"type":"MODIFIED"`, `6,"type":"DELETED"`} {
+			c.want = strings.Replace(c.want, `N,"type":"X"`, event, 1)
 		}
 		wantOutcome(t, c.line, watched(t, c.line, strings.Count(c.want, "\n")), outcome{stdout: c.want})
 	}

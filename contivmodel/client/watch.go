@@ -29,6 +29,8 @@ const (
 	watchSilence = 90 * time.Second
 	// watchPatience is how long a watch that broke waits for a server.
 	watchPatience = time.Minute
+	// watchPause is the first pause before another attempt; it doubles up to the longest.
+	watchPause, watchPauseLongest = 100 * time.Millisecond, 5 * time.Second
 	// maxEvent bounds one line of a watch.
 	maxEvent = 4 << 20
 )
@@ -46,49 +48,49 @@ type Event struct {
 // the last revision, with any server; it fails if none is back within a minute.
 func (c *Client) Watch(ctx context.Context, kind contivmodel.Kind, tenant string, deliver func(Event) error) error {
 	w := &watch{client: c, kind: kind, tenant: tenant, deliver: deliver}
-	if err := w.follow(ctx); !w.broke(ctx, err) {
-		return err
-	}
+	pause, lost := watchPause, time.Now()
 	for {
-		began := w.revision
-		if err := w.reconnect(ctx); !w.broke(ctx, err) || w.revision == began {
-			return err
-		}
-	}
-}
-
-type watch struct {
-	client   *Client
-	kind     contivmodel.Kind
-	tenant   string
-	deliver  func(Event) error
-	revision int64 // everything up to here has been delivered; 0 before the first bookmark
-	stopped  error // what deliver returned
-}
-
-// broke tells whether an end is one to go on after.
-func (w *watch) broke(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && w.stopped == nil && w.revision > 0 && elsewhere(err)
-}
-
-// reconnect follows again as soon as a server is there.
-func (w *watch) reconnect(ctx context.Context) error {
-	patience, cancel := context.WithTimeout(ctx, watchPatience)
-	defer cancel()
-	began := w.revision
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		w.opened, w.heard = false, false
 		err := w.follow(ctx)
-		if w.revision > began || !w.broke(ctx, err) {
+		if w.opened {
+			lost = time.Now()
+		}
+		if w.heard {
+			pause = watchPause
+		}
+		if !w.broke(ctx, err) || time.Since(lost) > watchPatience {
 			return err
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-patience.Done():
+		case <-ctx.Done():
 			timer.Stop()
 			return err
 		}
+		pause = min(2*pause, watchPauseLongest)
 	}
+}
+
+type watch struct {
+	client  *Client
+	kind    contivmodel.Kind
+	tenant  string
+	deliver func(Event) error
+	stopped error // what deliver returned
+
+	opened, heard bool // the present connection was accepted, has said something
+
+	// Everything up to complete has been delivered; it is 0 before the first
+	// bookmark. Of the revision after it, which may have changed several
+	// objects, those in latest have been delivered.
+	complete int64
+	latest   map[string]bool
+}
+
+// broke tells whether an end is one to go on after.
+func (w *watch) broke(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && w.stopped == nil && w.complete > 0 && elsewhere(err)
 }
 
 // follow delivers the events of one connection, and says why it ended.
@@ -108,9 +110,11 @@ func (w *watch) follow(ctx context.Context) error {
 		return err
 	}
 	defer stream.Body.Close()
+	w.opened = true
 	lines := bufio.NewScanner(stream.Body)
 	lines.Buffer(nil, maxEvent)
 	for lines.Scan() {
+		w.heard = true
 		alive.Reset(watchSilence)
 		if err := w.event(server, lines.Bytes()); err != nil {
 			return err
@@ -132,8 +136,8 @@ func (w *watch) open(ctx context.Context, base *url.URL) (*http.Response, error)
 	if w.tenant != "" {
 		query.Set("tenant", w.tenant)
 	}
-	if w.revision > 0 {
-		query.Set("revision", strconv.FormatInt(w.revision, 10))
+	if w.complete > 0 {
+		query.Set("revision", strconv.FormatInt(w.complete, 10))
 	}
 	resp, err := w.client.open(ctx, base, request{method: http.MethodGet, path: pathOf(w.kind.Segment) + "?" + query.Encode()})
 	if err != nil || resp.StatusCode == http.StatusOK {
@@ -165,11 +169,32 @@ func (w *watch) event(server *url.URL, line []byte) error {
 			return err
 		}
 	}
-	if w.stopped = w.deliver(event); w.stopped != nil {
-		return w.stopped
+	if w.known(event) {
+		return nil
 	}
-	if read.Type == Bookmark || w.revision > 0 {
-		w.revision = max(w.revision, read.Revision)
+	w.stopped = w.deliver(event)
+	return w.stopped
+}
+
+// known notes how far the watch has come, and tells whether an event has been
+// delivered before the connection broke.
+func (w *watch) known(e Event) bool {
+	switch {
+	case e.Type == Bookmark:
+		w.complete, w.latest = max(w.complete, e.Revision), nil
+	case w.complete == 0 || e.Revision <= w.complete:
+		// Of what is there at the beginning, the bookmark tells the revision.
+	case e.Revision > w.complete+1:
+		w.complete, w.latest = e.Revision-1, map[string]bool{e.Object.ModelKey(): true}
+	default:
+		key := e.Object.ModelKey()
+		if w.latest[key] {
+			return true
+		}
+		if w.latest == nil {
+			w.latest = map[string]bool{}
+		}
+		w.latest[key] = true
 	}
-	return nil
+	return false
 }
