@@ -17,7 +17,8 @@ For every object with path segment S:
 
 | Operation | Request |
 |---|---|
-| list | ` + "`GET /api/v1/S/`" + ` |
+| list | ` + "`GET /api/v1/S/`" + `, of one tenant with ` + "`?tenant=T`" + ` |
+| watch | ` + "`GET /api/v1/S/?watch=true`" + ` |
 | get | ` + "`GET /api/v1/S/KEY/`" + ` |
 | create, or replace what may change | ` + "`POST /api/v1/S/KEY/`" + ` (PUT is the same) |
 | delete | ` + "`DELETE /api/v1/S/KEY/`" + ` |
@@ -26,6 +27,31 @@ For every object with path segment S:
 Success is always status 200. Errors are status 500 with a text, as clients of the original
 controller expect; with ` + "`Accept: application/problem+json`" + ` they are a proper status with
 ` + "`{code, reason, message, field, details}`" + `.
+
+**Revisions.** The answer with an object carries its revision, that of the store at its last
+change, as ` + "`ETag`" + `; one with a list carries the store's as ` + "`Contiv-Revision`" + `. With
+` + "`If-Match: \"REVISION\"`" + ` a POST, PUT or DELETE is refused (412, reason conflict) if the object
+has another one, so that of two editors the slower is told; ` + "`If-None-Match: *`" + ` only creates.
+
+**Watches.** A watch is answered with lines of JSON,
+` + "`{\"type\":\"ADDED\",\"revision\":N,\"object\":{...}}`" + `: first every object that is there as ADDED and
+one BOOKMARK, then each change as ADDED, MODIFIED or DELETED. With ` + "`&revision=N`" + ` only the
+changes after N are told; 410 says that they are not known any more, and that the client has to
+begin anew. When nothing happens a BOOKMARK comes every 30 seconds. The stream ends when
+another netmaster takes the lead or the client does not read; it can be taken up after the last
+revision, with any netmaster. Link-sets in an event are those of the moment it is sent.
+
+**Many changes at once.** ` + "`POST /api/v1/apply`" + ` with
+` + "`{\"operations\":[{\"op\":\"apply\",\"type\":\"network\",\"object\":{...}}]}`" + ` makes all changes or, if one is
+refused, none; the refusal lists every operation that was, as details. ` + "`apply`" + ` creates, updates
+or leaves alone what is as wanted, ` + "`create`" + ` does not update, ` + "`delete`" + ` takes a ` + "`key`" + ` and may be
+told to ` + "`ignoreNotFound`" + `; ` + "`ifRevision`" + ` is what If-Match is for one object. The operations may come
+in any order. Deletions are made first, objects before those they refer to; then the others,
+the other way round; then deletions of what was in use until then. ` + "`?dryRun=true`" + ` only says
+what would happen.
+
+` + "`GET /api/v1/status`" + ` tells how the cluster is doing, ` + "`GET /api/v1/openapi.json`" + ` is the
+description of all this for programs.
 
 An absent text, number or list is the same as an empty one. *Req* marks what may not be
 empty, *Chg* what an update may change; links are the server's to write.

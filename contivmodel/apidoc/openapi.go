@@ -29,6 +29,7 @@ func OpenAPI() ([]byte, error) {
 	for _, k := range contivmodel.Kinds() {
 		addKind(k, paths, schemas)
 	}
+	addCluster(paths, schemas)
 	endpoint := reflect.TypeFor[contivmodel.EndpointInspect]()
 	paths["/api/v1/inspect/"+contivmodel.EndpointSegment+"/{key}/"] = object{
 		"parameters": []any{keyParameter("id, container id or name of an endpoint")},
@@ -40,7 +41,7 @@ func OpenAPI() ([]byte, error) {
 			"description": "Configuration objects of the cluster. Success is always 200. Errors are 500 with a text, " +
 				"or, for requests that accept " + mediaProblem + ", a proper status with a problem document."},
 		"paths":      paths,
-		"components": object{"schemas": schemas},
+		"components": object{"schemas": schemas, "parameters": parameters, "headers": headers, "responses": responses},
 	}, "", "  ")
 }
 
@@ -55,14 +56,14 @@ func addKind(k contivmodel.Kind, paths, schemas object) {
 	name := strings.ToUpper(k.Type[:1]) + k.Type[1:]
 	key := []any{keyParameter(KeyForm(k))}
 	paths["/api/v1/"+k.Segment+"/"] = object{
-		"get": operation("list"+name, "List, sorted by key", nil, object{"type": "array", "items": config}),
+		"get": watchable(operation("list"+name, "List, sorted by key", nil, object{"type": "array", "items": config})),
 	}
 	paths["/api/v1/"+k.Segment+"/{key}/"] = object{
 		"parameters": key,
-		"get":        operation("get"+name, "Get one", nil, config),
-		"post":       operation("set"+name, "Create, or replace what may change", config, config),
-		"put":        operation("put"+name, "Same as POST", config, config),
-		"delete":     operation("delete"+name, "Delete", nil, object{"type": "string", "description": "the key"}),
+		"get":        tagged(operation("get"+name, "Get one", nil, config)),
+		"post":       guarded(tagged(operation("set"+name, "Create, or replace what may change", config, config))),
+		"put":        guarded(tagged(operation("put"+name, "Same as POST", config, config))),
+		"delete":     guarded(operation("delete"+name, "Delete", nil, object{"type": "string", "description": "the key"})),
 	}
 	paths["/api/v1/inspect/"+k.Segment+"/{key}/"] = object{
 		"parameters": key,
@@ -88,7 +89,7 @@ func operation(id, summary string, body, answer object) object {
 		"operationId": id, "summary": summary,
 		"responses": object{
 			"200":     object{"description": "done", "content": object{mediaJSON: object{"schema": answer}}},
-			"default": object{"description": "refused", "content": object{mediaProblem: object{"schema": ref("Problem")}}},
+			"default": component("responses", "refused")[0],
 		},
 	}
 	if body != nil {

@@ -83,7 +83,11 @@ func schemaOf(t reflect.Type, schemas object) object {
 		return ref("LinkSet")
 	case t.Kind() == reflect.String:
 		return object{"type": "string"}
-	case t.Kind() == reflect.Int:
+	case t.Kind() == reflect.Bool:
+		return object{"type": "boolean"}
+	case t.Kind() == reflect.Interface:
+		return object{"type": "object"}
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
 		return object{"type": "integer"}
 	case t.Kind() == reflect.Slice:
 		return object{"type": "array", "items": schemaOf(t.Elem(), schemas)}

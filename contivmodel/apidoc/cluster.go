@@ -1,0 +1,90 @@
+package apidoc
+
+import (
+	"reflect"
+
+	"github.com/contiv/netplugin/contivmodel/client"
+)
+
+// mediaStream is the media type of a watch: one JSON value per line.
+const mediaStream = "application/x-ndjson"
+
+// addCluster adds the routes that are about no single object.
+func addCluster(paths, schemas object) {
+	schemas["Applied"] = schemaOf(reflect.TypeFor[client.Applied](), schemas)
+	schemas["Status"] = schemaOf(reflect.TypeFor[client.Status](), schemas)
+	one := schemaOf(reflect.TypeFor[client.Operation](), schemas)
+	one["required"] = []string{"op", "type"}
+	one["properties"].(object)["op"] = object{"type": "string", "enum": []string{client.OpApply, client.OpCreate, client.OpDelete}}
+	schemas["Operation"] = one
+	schemas["Event"] = object{"type": "object", "required": []string{"type", "revision"}, "properties": object{
+		"type":     object{"type": "string", "enum": []string{client.Added, client.Modified, client.Deleted, client.Bookmark}},
+		"revision": object{"type": "integer", "description": "of the store; a watch can go on after it"},
+		"object":   object{"type": "object", "description": "as it is, or before it was deleted; none in a BOOKMARK"},
+	}}
+	body := object{"type": "object", "required": []string{"operations"}, "properties": object{
+		"operations": object{"type": "array", "items": ref("Operation")}}}
+	all := operation("apply", "Carry out all operations, or none if one is refused", body, ref("Applied"))
+	all["parameters"] = []any{queryParameter("dryRun", "boolean", "only say what would happen")}
+	paths["/api/v1/apply"] = object{"post": all}
+	paths["/api/v1/status"] = object{"get": operation("status", "How the cluster is doing", nil, ref("Status"))}
+	paths["/api/v1/openapi.json"] = object{"get": operation("openapi", "This document", nil, object{"type": "object"})}
+}
+
+// parameters and headers that many operations have.
+var (
+	parameters = object{
+		"tenant":   queryParameter("tenant", "string", "only what belongs to this tenant"),
+		"watch":    queryParameter("watch", "boolean", "tell changes, as lines of JSON: what is there as ADDED, a BOOKMARK, then every change"),
+		"revision": queryParameter("revision", "integer", "with watch: only changes after this revision; 410 if they are not known any more"),
+		"ifMatch":  headerParameter("If-Match", "refuse with 412 unless the object has this ETag"),
+		"ifNone":   headerParameter("If-None-Match", "* on POST and PUT: refuse with 412 if the object exists"),
+	}
+	headers = object{
+		"etag":     object{"description": "revision of the object's last change, in quotes", "schema": object{"type": "string"}},
+		"revision": object{"description": "revision of the store at which this was so", "schema": object{"type": "string"}},
+	}
+)
+
+// responses that all operations have.
+var responses = object{
+	"refused": object{"description": "refused", "content": object{mediaProblem: object{"schema": ref("Problem")}}},
+}
+
+// component refers to parts of the document.
+func component(kind string, names ...string) []any {
+	var refs []any
+	for _, name := range names {
+		refs = append(refs, object{"$ref": "#/components/" + kind + "/" + name})
+	}
+	return refs
+}
+
+// watchable adds the stream to the answers of a listing.
+func watchable(list object) object {
+	list["parameters"] = component("parameters", "tenant", "watch", "revision")
+	done := list["responses"].(object)["200"].(object)
+	done["content"].(object)[mediaStream] = object{"schema": ref("Event")}
+	done["headers"] = object{"Contiv-Revision": component("headers", "revision")[0]}
+	return list
+}
+
+// guarded adds the condition on the revision of an object to an operation on it.
+func guarded(op object) object {
+	op["parameters"] = component("parameters", "ifMatch", "ifNone")
+	return op
+}
+
+// tagged says that the answer carries the revision of the object.
+func tagged(op object) object {
+	op["responses"].(object)["200"].(object)["headers"] = object{"ETag": component("headers", "etag")[0]}
+	return op
+}
+
+func queryParameter(name, typ, description string) object {
+	return object{"name": name, "in": "query", "description": description, "schema": object{"type": typ}}
+}
+
+func headerParameter(name, description string) object {
+	return object{"name": name, "in": "header", "description": description, "schema": object{"type": "string"}}
+}

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
+	b := ready(t, func(c *Config) { c.Epoch = 42 })
+	b.ok("POST", "networks/blue:web", web)
+	b.endpoint("blue", "web", "", "c1")
+	b.endpoint("blue", "web", "", "c2")
+	_, err := b.db.Register(t.Context(), 10*time.Second,
+		objdb.Service{ServiceName: mastercfg.MasterService, Role: "leader", HostAddr: "127.0.0.1", Port: 1},
+		objdb.Service{ServiceName: mastercfg.MasterService, Role: "follower", HostAddr: "127.0.0.1", Port: 2},
+		objdb.Service{ServiceName: mastercfg.AgentService, HostAddr: "192.0.2.2", Port: 9002, Hostname: "h2"},
+		objdb.Service{ServiceName: mastercfg.AgentVTEPService, HostAddr: "198.51.100.2", Port: 4789, Hostname: "h2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s status
+	storetest.Eventually(t, 5*time.Second, "all are registered", func() bool {
+		s = status{}
+		if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/status", "")), &s); err != nil {
+			t.Fatal(err)
+		}
+		return len(s.Masters) == 2 && len(s.Nodes) == 2
+	})
+	if s.Leader != "127.0.0.1:1" || s.Epoch != 42 || s.Revision == 0 || s.Version.Version == "" {
+		t.Errorf("status %+v", s)
+	}
+	b.same("masters", s.Masters, []masterStatus{{"127.0.0.1:1", "leader"}, {"127.0.0.1:2", "follower"}})
+	b.same("nodes", s.Nodes, []*nodeStatus{
+		{Host: "h1", Endpoints: 2},
+		{Host: "h2", Address: "192.0.2.2", VTEP: "198.51.100.2", Registered: true},
+	})
+	b.same("store", s.Store, storeStatus{Endpoints: []string{storetest.Endpoint()}, Healthy: true})
+
+	away := storetest.Connect(t)
+	if err := away.Close(); err != nil {
+		t.Fatal(err)
+	}
+	recorder := httptest.NewRecorder()
+	New(b.ledger, away, b.api.config).ServeHTTP(recorder, httptest.NewRequest("GET", "/api/v1/status/", nil))
+	if got := recorder.Body.String(); !strings.Contains(got, `"healthy":false`) || !strings.Contains(got, `"endpoints":2`) {
+		t.Errorf("without the store: %s", got)
+	}
+}
+
+// Every route of the document is served, with every method it names and no other.
+func TestTheDocumentTellsWhatIsServed(t *testing.T) {
+	b := ready(t)
+	document, err := openapi3.NewLoader().LoadFromData([]byte(b.ok("GET", "/api/v1/openapi.json", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := document.Validate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for path, item := range document.Paths.Map() {
+		real := strings.ReplaceAll(path, "{key}", "nothing")
+		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH"} {
+			status, answer, header := b.do(method, real, "")
+			if served := status != http.StatusMethodNotAllowed && status != http.StatusNotFound; served != (item.GetOperation(method) != nil) {
+				t.Errorf("%s %s: %d %s", method, real, status, answer)
+			} else if !served && header.Get("Allow") == "" {
+				t.Errorf("%s %s: does not tell what is allowed", method, real)
+			}
+		}
+	}
+	for _, path := range []string{ApplyPath, "/api/v1/status", "/api/v1/openapi.json"} {
+		if document.Paths.Find(path) == nil {
+			t.Errorf("%s is not in the document", path)
+		}
+		if status, _, _ := b.do("OPTIONS", path+"/", ""); status != http.StatusMethodNotAllowed {
+			t.Errorf("%s/ is not served with a slash: %d", path, status)
+		}
+	}
+	for _, path := range []string{"/api/v1/status/x", "/api/v1/apply/x", "/api/v1/inspect/status/x", "/api/v1/", "/api/v1"} {
+		if status, answer, _ := b.do("GET", path, ""); status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+}
