@@ -1,0 +1,111 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Outcome is how a call ended for its client.
+type Outcome string
+
+// The outcomes.
+const (
+	Done    Outcome = "done"
+	Refused Outcome = "refused"
+	Unknown Outcome = "unknown" // it may have happened, or happen later
+)
+
+// Call is an operation with what a client saw of it.
+type Call struct {
+	Operation
+	Client     int
+	Start, End time.Duration // since the beginning of the run
+	// From and To are revisions of the store: what was answered to anybody
+	// before the call began is in From, what the answer may rest on is in To.
+	From, To int64
+
+	Outcome  Outcome
+	Kind     fault.Kind // of a refusal
+	Message  string
+	Revision int64 // of a success
+	Body     []byte
+}
+
+func (c *Call) String() string {
+	text := fmt.Sprintf("client %d, %s to %s, revisions %d to %d: %s: %s", c.Client,
+		c.Start.Round(time.Millisecond), c.End.Round(time.Millisecond), c.From, c.To, c.Operation, c.Outcome)
+	switch c.Outcome {
+	case Done:
+		return fmt.Sprintf("%s at %d", text, c.Revision)
+	case Refused:
+		return fmt.Sprintf("%s: %s: %s", text, c.Kind, c.Message)
+	}
+	return text + ": " + c.Message
+}
+
+// uncertain are the kinds of refusals that do not say whether something happened.
+var uncertain = map[fault.Kind]bool{fault.Unavailable: true, fault.NotLeader: true}
+
+// answer sends an operation to one netmaster and notes what comes back. It
+// returns false if nothing can have been sent.
+func (c *Call) answer(ctx context.Context, client *http.Client, base string) (sent bool) {
+	method, path, body := c.request()
+	var content []byte
+	if body != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			c.Outcome, c.Message = Unknown, err.Error()
+			return true
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(content))
+	if err != nil {
+		c.Outcome, c.Message = Unknown, err.Error()
+		return true
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/problem+json")
+	resp, err := client.Do(req)
+	if err != nil {
+		c.Outcome, c.Message = Unknown, err.Error()
+		var dial *net.OpError
+		return !errors.As(err, &dial) || dial.Op != "dial"
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.Outcome, c.Message = Unknown, err.Error()
+		return true
+	}
+	c.read(resp, answer)
+	return true
+}
+
+func (c *Call) read(resp *http.Response, answer []byte) {
+	if resp.StatusCode == http.StatusOK {
+		c.Outcome, c.Body = Done, answer
+		c.Revision, _ = strconv.ParseInt(resp.Header.Get(mastercfg.RevisionHeader), 10, 64) // reads have none
+		return
+	}
+	var problem struct{ Reason, Message string }
+	if !strings.Contains(resp.Header.Get("Content-Type"), "problem+json") || json.Unmarshal(answer, &problem) != nil {
+		c.Outcome, c.Message = Unknown, resp.Status+": "+strings.TrimSpace(string(answer))
+		return
+	}
+	c.Outcome, c.Kind, c.Message = Refused, fault.ParseKind(problem.Reason), problem.Message
+	if uncertain[c.Kind] {
+		c.Outcome = Unknown
+	}
+}

@@ -1,0 +1,118 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// document is a JSON object as it is in the store.
+type document = map[string]any
+
+// Derive says what the derived part of the store must be, given the objects of
+// the model and the endpoints. What the specification leaves to the controller
+// (which free tag, id or address somebody gets) is taken from the store; that
+// these choices are sound is the business of unique.go.
+//
+// held are the addresses that were handed out without an endpoint, by network.
+func Derive(w *World, held Held) map[string]document {
+	d := derivation{world: w, held: held, out: map[string]document{}}
+	d.global()
+	for _, t := range all[contivmodel.Tenant](w) {
+		key := statePrefix + "vrfs/" + t.TenantName
+		d.put(key, document{"id": t.TenantName, "vrf": w.record(key)["vrf"]})
+	}
+	for _, n := range all[contivmodel.Network](w) {
+		d.network(n)
+	}
+	for _, g := range all[contivmodel.EndpointGroup](w) {
+		d.group(g)
+	}
+	for _, s := range all[contivmodel.ServiceLB](w) {
+		d.service(s)
+	}
+	for _, b := range all[contivmodel.Bgp](w) {
+		d.put(statePrefix+"bgp/"+b.Hostname, document{"id": b.Hostname, "hostname": b.Hostname, "router-ip": b.Routerip,
+			"as": b.As, "neighbor-as": b.NeighborAs, "neighbor": b.Neighbor})
+	}
+	return d.out
+}
+
+type derivation struct {
+	world *World
+	held  Held
+	out   map[string]document
+}
+
+// put normalises numbers and lists the way reading JSON does.
+func (d *derivation) put(key string, v document) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // documents hold nothing else
+	}
+	var normal document
+	if err := json.Unmarshal(text, &normal); err != nil {
+		panic(err)
+	}
+	d.out[key] = normal
+}
+
+// derived tells whether a key is one that Derive accounts for. Endpoints are
+// what it starts from.
+func derived(key string) bool {
+	return strings.HasPrefix(key, statePrefix) && !strings.HasPrefix(key, endpointPrefix) ||
+		strings.HasPrefix(key, operPrefix) || strings.HasPrefix(key, root+"master/config/")
+}
+
+// Compare lists the differences between what the store must hold and what it holds.
+func Compare(w *World, wanted map[string]document) []string {
+	var found []string
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		stored := w.record(key)
+		if stored == nil {
+			found = append(found, "missing: "+key)
+			continue
+		}
+		for _, member := range union(wanted[key], stored) {
+			if !reflect.DeepEqual(wanted[key][member], stored[member]) {
+				found = append(found, fmt.Sprintf("%s: %s is %v, must be %v", key, member, show(stored[member]), show(wanted[key][member])))
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.Raw)) {
+		if _, ok := wanted[key]; !ok && derived(key) {
+			found = append(found, "nothing implies: "+key)
+		}
+	}
+	for _, key := range w.broken {
+		found = append(found, "cannot be decoded: "+key)
+	}
+	return found
+}
+
+func union(a, b document) []string {
+	members := maps.Clone(a)
+	maps.Copy(members, b)
+	return slices.Sorted(maps.Keys(members))
+}
+
+// show writes a value; of a bit set, the positions of its bits.
+func show(v any) string {
+	if b := parseBits(v); b != nil {
+		text := fmt.Sprintf("%d bits", len(b))
+		for i, listed := 0, 0; i < len(b) && listed < 24; i++ {
+			if b[i] {
+				text += fmt.Sprintf(" %d", i)
+				listed++
+			}
+		}
+		return text
+	}
+	text, _ := json.Marshal(v)
+	return string(text)
+}

@@ -1,0 +1,114 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// Sizes of the pools, from the specification.
+const (
+	vlanBits  = 4096
+	vxlanBits = 16384
+	lastVLAN  = 4094
+	lastGroup = 32767
+)
+
+// tagRange reads "10-17".
+func tagRange(text string) (low, high int) {
+	_, _ = fmt.Sscanf(text, "%d-%d", &low, &high) // validated by netmaster; else nothing agrees
+	return low, high
+}
+
+// global derives what follows from the global object, and the pools: what is
+// configured, less what networks and groups have.
+func (d *derivation) global() {
+	g := one[contivmodel.Global](d.world, "global")
+	if g == nil {
+		return
+	}
+	low, high := tagRange(g.Vlans)
+	vlans := bitsUpTo(vlanBits, low, min(high, lastVLAN))
+	freeVLANs := append(bits(nil), vlans...)
+	base, top := tagRange(g.Vxlans)
+	base--
+	vnis := bitsUpTo(vxlanBits, 1, top-base)
+	freeVNIs := append(bits(nil), vnis...)
+	local := bitsUpTo(vlanBits, 1, lastVLAN)
+	freeLocal := append(bits(nil), local...)
+	for _, n := range all[contivmodel.Network](d.world) {
+		tag, external := d.tags(n)
+		switch {
+		case n.Encap == "vlan" && vlans.has(tag):
+			freeVLANs[tag] = false
+		case n.Encap == "vxlan" && vnis.has(external-base) && local.has(tag):
+			freeVNIs[external-base], freeLocal[tag] = false, false
+		}
+	}
+	d.put(root+"master/config/global", document{"id": "", "nw-infra-type": g.NetworkInfraType, "fwd-mode": g.FwdMode,
+		"arp-mode": g.ArpMode, "pvt-subnet": g.PvtSubnet})
+	d.put(statePrefix+"global/global", document{"id": "", "auto": document{"VLANs": g.Vlans, "VXLANs": g.Vxlans}})
+	d.put(operPrefix+"global/global", document{"id": "global", "freeVXLANsStart": base})
+	d.put(statePrefix+"auto-vlan/global", document{"id": "global", "vlans": vlans.text()})
+	d.put(operPrefix+"auto-vlan/global", document{"id": "global", "freeVLANs": freeVLANs.text()})
+	d.put(statePrefix+"auto-vxlan/global", document{"id": "global", "vxlans": vnis.text(), "LocalVLANs": local.text(), "FreeVXLANsStart": base})
+	d.put(operPrefix+"auto-vxlan/global", document{"id": "global", "freeVXLANs": freeVNIs.text(), "freeLocalVLANs": freeLocal.text()})
+	d.groupIDs()
+}
+
+// groupIDs derives the pool of group ids, which is made with the first group.
+func (d *derivation) groupIDs() {
+	const key = operPrefix + "auto-epg/global"
+	groups := all[contivmodel.EndpointGroup](d.world)
+	if len(groups) == 0 && d.world.record(key) == nil {
+		return
+	}
+	free := bitsUpTo(lastGroup+1, 1, lastGroup)
+	for _, g := range groups {
+		if id := d.groupID(g.TenantName, g.GroupName); id >= 1 && id <= lastGroup {
+			free[id] = false
+		}
+	}
+	d.put(key, document{"id": "global", "freeEPGs": free.text()})
+}
+
+// tags are the tags a network has: VLAN or local VLAN, and VNI.
+func (d *derivation) tags(n *contivmodel.Network) (tag, external int) {
+	rec := d.world.record(networkPrefix + n.NetworkName + "." + n.TenantName)
+	return number(rec["pktTag"]), number(rec["extPktTag"])
+}
+
+// groupID is the id a group has, 0 if there is no such group.
+func (d *derivation) groupID(tenant, group string) int {
+	return number(d.world.record(groupPrefix + group + ":" + tenant)["endpointGroupId"])
+}
+
+func number(v any) int {
+	f, _ := v.(float64)
+	return int(f)
+}
+
+// orText is the first text that is not empty.
+func orText(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// providers of a service are the addresses of the running containers of its
+// tenant that have all its labels.
+func (d *derivation) service(s *contivmodel.ServiceLB) {
+	id := s.ServiceName + ":" + s.TenantName
+	selectors := document{}
+	for _, item := range s.Selectors {
+		key, value, _ := strings.Cut(item, "=")
+		selectors[key] = value
+	}
+	d.put(servicePrefix+id, document{"id": id, "servicename": s.ServiceName, "tenantname": s.TenantName, "subnet": s.NetworkName,
+		"ports": s.Ports, "selectors": selectors, "ipaddress": d.world.record(servicePrefix + id)["ipaddress"]})
+	d.put(statePrefix+"provider/"+id, document{"id": id, "ServiceName": id, "Providers": d.providers(s.TenantName, selectors)})
+}

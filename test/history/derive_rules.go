@@ -1,0 +1,128 @@
+package history
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// binding derives the attachment of a policy to a group, with its rules.
+func (d *derivation) binding(g *contivmodel.EndpointGroup, own int, policy string) {
+	id := g.TenantName + ":" + g.GroupName + ":" + policy
+	d.put(statePrefix+"policy/"+id, document{"id": id, "EpgPolicyKey": id, "EndpointGroupID": own})
+	for _, r := range all[contivmodel.Rule](d.world) {
+		if r.TenantName+":"+r.PolicyName == policy {
+			d.rule(id, own, r)
+		}
+	}
+}
+
+var protocols = map[string]int{"": 0, "icmp": 1, "tcp": 6, "udp": 17}
+
+// row is a line of the table of directional rules; the letters are PEER and
+// OWN group, FROM and TO address, and the service port.
+type row struct {
+	name                   string
+	src, dst               rune   // P or O
+	srcIP, dstIP           string // F, T or empty
+	srcPort, dstPort, open bool
+}
+
+var table = map[string]row{
+	"inRx":  {"inRx", 'P', 'O', "F", "T", false, true, true},
+	"inTx":  {"inTx", 'O', 'P', "T", "F", true, false, false},
+	"outRx": {"outRx", 'P', 'O', "T", "", true, false, false},
+	"outTx": {"outTx", 'O', 'P', "", "T", false, true, true},
+}
+
+// rule derives the directional rules of a rule on one group. A rule whose peer
+// is gone has none.
+func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
+	from, to := r.FromIPAddress, r.ToIPAddress
+	group := map[rune]int{'O': own}
+	if name := orText(r.FromEndpointGroup, r.ToEndpointGroup); name != "" {
+		if group['P'] = d.groupID(r.TenantName, name); group['P'] == 0 {
+			return
+		}
+	}
+	for name, address := range map[string]*string{r.FromNetwork: &from, r.ToNetwork: &to} {
+		if name == "" {
+			continue
+		}
+		n := one[contivmodel.Network](d.world, r.TenantName+":"+name)
+		if n == nil {
+			return
+		}
+		*address = covering(parseSubnet(n.Subnet, "")).String()
+	}
+	protocol, named := protocols[r.Protocol]
+	if !named {
+		protocol, _ = strconv.Atoi(r.Protocol)
+	}
+	wanted := map[string][]string{"in": {"inRx"}, "out": {"outTx"}}[r.Direction]
+	if r.Port != 0 && (protocol == 6 || protocol == 17) {
+		wanted = map[string][]string{"in": {"inRx", "inTx"}, "out": {"outRx", "outTx"}}[r.Direction]
+	}
+	address := map[string]string{"F": from, "T": to}
+	for _, name := range wanted {
+		row := table[name]
+		id := binding + ":" + r.Key + ":" + name
+		doc := document{"id": "", "RuleId": id, "Priority": r.Priority, "Action": r.Action, "IpProtocol": protocol,
+			"SrcEndpointGroup": group[row.src], "DstEndpointGroup": group[row.dst],
+			"SrcIpAddr": address[row.srcIP], "DstIpAddr": address[row.dstIP], "SrcPort": 0, "DstPort": 0, "TcpFlags": ""}
+		if row.srcPort {
+			doc["SrcPort"] = r.Port
+		}
+		if row.dstPort {
+			doc["DstPort"] = r.Port
+		}
+		if row.open && protocol == 6 && r.Port == 0 {
+			doc["TcpFlags"] = "syn,!ack"
+		}
+		d.put(statePrefix+"policyRule/"+id, doc)
+	}
+}
+
+// covering is the smallest prefix with the whole range of a network; a network
+// without a range is its subnet.
+func covering(s subnet) netip.Prefix {
+	if s.first == s.prefix.Addr() && s.last == s.at(s.size()-1) {
+		return s.prefix
+	}
+	cover := netip.PrefixFrom(s.first, 32)
+	for !cover.Contains(s.last) {
+		cover = netip.PrefixFrom(s.first, cover.Bits()-1).Masked()
+	}
+	return cover
+}
+
+// providers are the addresses of a tenant's running containers that have all
+// the labels of a service.
+func (d *derivation) providers(tenant string, selectors document) []string {
+	found := []string{}
+	for _, ep := range d.world.endpoints(func(ep *mastercfg.CfgEndpointState) bool {
+		return ep.ContainerID != "" && len(ep.Labels) > 0 && d.tenantOfNetwork(ep.NetID) == tenant
+	}) {
+		if !slices.ContainsFunc(keysOf(selectors), func(key string) bool { return ep.Labels[key] != selectors[key] }) {
+			found = append(found, ep.IPAddress)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func (d *derivation) tenantOfNetwork(id string) string {
+	tenant, _ := d.world.record(networkPrefix + id)["tenant"].(string)
+	return tenant
+}
+
+func keysOf(d document) []string {
+	var keys []string
+	for key := range d {
+		keys = append(keys, key)
+	}
+	return keys
+}

@@ -1,0 +1,150 @@
+package history
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// Evidence is both records, indexed for questions about what may have been.
+//
+// Requests that come together are committed at one revision. What a request
+// saw in between is not in the log then, but the other requests of the same
+// revision tell: hence every question looks at the log and at the successes
+// within the window of the call.
+type Evidence struct {
+	log   *Log
+	calls []*Call
+	byKey map[string][]*Call // successes, by the key they are about
+	lost  []*Call            // calls whose outcome is unknown
+}
+
+// NewEvidence indexes both records.
+func NewEvidence(log *Log, calls []*Call) *Evidence {
+	e := &Evidence{log: log, calls: calls, byKey: map[string][]*Call{}}
+	for _, c := range calls {
+		switch c.Outcome {
+		case Done:
+			e.byKey[c.storeKey()] = append(e.byKey[c.storeKey()], c)
+		case Unknown:
+			e.lost = append(e.lost, c)
+		}
+	}
+	return e
+}
+
+// during are the successes about a key within a window.
+func (e *Evidence) during(key string, from, to int64, verbs ...Verb) []*Call {
+	var found []*Call
+	for _, c := range e.byKey[key] {
+		for _, verb := range verbs {
+			if c.Verb == verb && c.Revision >= from && c.Revision <= to {
+				found = append(found, c)
+			}
+		}
+	}
+	return found
+}
+
+// present tells whether a key may have existed during a call.
+func (e *Evidence) present(c *Call, key string) bool {
+	return len(e.log.Alive(key, c.From, c.To)) > 0 || len(e.during(key, c.From, c.To, Post, CreateEndpoint)) > 0
+}
+
+// away tells whether a key may have been absent during a call.
+func (e *Evidence) away(c *Call, key string) bool {
+	return e.log.Away(key, c.From, c.To) || e.deleted(key, c.From, c.To)
+}
+
+// deleted tells whether somebody deleted a key within a window. A rule goes
+// with its policy.
+func (e *Evidence) deleted(key string, from, to int64) bool {
+	if rule, ok := strings.CutPrefix(key, modelPrefix+"rule/"); ok &&
+		e.deleted(modelKey("policy", rule[:strings.LastIndex(rule, ":")]), from, to) {
+		return true
+	}
+	return len(e.during(key, from, to, Delete, DeleteEndpoint)) > 0
+}
+
+func modelKey(typ, key string) string { return modelPrefix + typ + "/" + key }
+
+// some tells whether there may have been an object below a prefix of the
+// model, during a call, that a predicate is true of.
+func some[T any, P interface {
+	*T
+	contivmodel.Object
+}](e *Evidence, c *Call, tenant string, is func(P) bool) bool {
+	typ := P(new(T)).ModelType()
+	prefix := modelKey(typ, "")
+	if tenant != "" {
+		prefix = modelKey(typ, tenant+":")
+	}
+	for _, key := range e.log.Keys(prefix) {
+		for _, v := range e.log.Alive(key, c.From, c.To) {
+			if o, ok := decodeObject(typ, v.Value).(P); ok && is(o) {
+				return true
+			}
+		}
+		for _, made := range e.during(key, c.From, c.To, Post) {
+			if o, ok := made.Object.(P); ok && is(o) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// someEndpoint is the same for endpoints.
+func someEndpoint(e *Evidence, c *Call, networkID string, is func(*mastercfg.CfgEndpointState) bool) bool {
+	for _, key := range e.log.Keys(endpointPrefix + networkID + "-") {
+		for _, v := range e.log.Alive(key, c.From, c.To) {
+			var ep mastercfg.CfgEndpointState
+			if json.Unmarshal(v.Value, &ep) == nil && is(&ep) {
+				return true
+			}
+		}
+		for _, made := range e.during(key, c.From, c.To, CreateEndpoint) {
+			if ep := made.endpoint(); ep != nil && is(ep) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// endpoint is the record that the routes of endpoints answer with.
+func (c *Call) endpoint() *mastercfg.CfgEndpointState {
+	var answer mastercfg.CreateEndpointResponse
+	if json.Unmarshal(c.Body, &answer) != nil || answer.EndpointConfig.ID == "" {
+		return nil
+	}
+	return &answer.EndpointConfig
+}
+
+// address is what an allocation was answered.
+func (c *Call) address() netip.Addr {
+	var answer mastercfg.AllocAddressResponse
+	if json.Unmarshal(c.Body, &answer) != nil {
+		return netip.Addr{}
+	}
+	prefix, _ := netip.ParsePrefix(answer.IPv4Address)
+	return prefix.Addr()
+}
+
+// allocated tells whether an address was handed out by itself at a revision.
+func (e *Evidence) allocated(networkID string, a netip.Addr, revision int64) bool {
+	for _, c := range e.byKey[""] {
+		if c.Verb == AllocAddress && c.Key == networkID && c.Revision == revision && c.address() == a {
+			return true
+		}
+	}
+	for _, c := range e.lost {
+		if c.Verb == AllocAddress && c.Key == networkID && c.From <= revision {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,174 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// Fate is what became of a call whose answer was lost.
+type Fate struct {
+	Revision int64
+	Endpoint *mastercfg.CfgEndpointState // made or taken away
+}
+
+// Explain holds the two records against each other: every object and endpoint
+// that came or went did so because of exactly one call, and every success is in
+// the store at the revision it was answered with. It tells the fate of the lost
+// calls whose effect the store shows.
+func Explain(e *Evidence) (fates map[*Call]Fate, found []string) {
+	x := explanation{Evidence: e, fates: map[*Call]Fate{}}
+	for _, key := range append(e.log.Keys(modelPrefix), e.log.Keys(endpointPrefix)...) {
+		x.key(key)
+	}
+	for _, c := range e.calls {
+		if c.Outcome == Done {
+			x.success(c)
+		}
+	}
+	return x.fates, x.found
+}
+
+type explanation struct {
+	*Evidence
+	fates map[*Call]Fate
+	found []string
+}
+
+func (x *explanation) report(format string, args ...any) {
+	x.found = append(x.found, fmt.Sprintf(format, args...))
+}
+
+// key explains every coming and going of one key.
+func (x *explanation) key(key string) {
+	if key == modelKey("global", "global") || key == modelKey("tenant", "default") {
+		return // made by the first leader
+	}
+	versions := x.log.versions[key]
+	for i, v := range versions {
+		if i == 0 || versions[i-1].To != v.From {
+			x.change(key, v.From, v.Value, Post, CreateEndpoint)
+		}
+		if v.To != forever && (i+1 == len(versions) || versions[i+1].From != v.To) {
+			x.change(key, v.To, v.Value, Delete, DeleteEndpoint)
+		}
+	}
+}
+
+// change explains that a key came or went at a revision.
+func (x *explanation) change(key string, revision int64, value []byte, verbs ...Verb) {
+	if len(x.during(key, revision, revision, verbs...)) > 0 || verbs[0] == Delete && x.deleted(key, revision, revision) {
+		return
+	}
+	keys := []string{key}
+	if rule, ok := strings.CutPrefix(key, modelPrefix+"rule/"); ok && verbs[0] == Delete {
+		keys = append(keys, modelKey("policy", rule[:strings.LastIndex(rule, ":")]))
+	}
+	var ep *mastercfg.CfgEndpointState
+	if strings.HasPrefix(key, endpointPrefix) {
+		ep = new(mastercfg.CfgEndpointState)
+		if json.Unmarshal(value, ep) != nil {
+			ep = nil
+		}
+	}
+	for _, c := range x.lost {
+		fate, used := x.fates[c]
+		// What takes a policy away takes several rules away, at one revision.
+		if slices.Contains(keys, c.storeKey()) && slices.Contains(verbs, c.Verb) && c.From < revision && (!used || fate.Revision == revision) {
+			x.fates[c] = Fate{revision, ep}
+			return
+		}
+	}
+	x.report("revision %d: nobody asked for %s %s", revision, verbs[0], key)
+}
+
+// success checks that what was answered is in the store.
+func (x *explanation) success(c *Call) {
+	if c.Wrong != "" {
+		x.report("accepted although it has a wrong %s: %s", c.Wrong, c)
+	}
+	if c.Verb != Get && c.Revision < c.From {
+		x.report("answered with a revision older than what others knew before: %s", c)
+	}
+	key := c.storeKey()
+	switch c.Verb {
+	case Post:
+		if x.log.At(key, c.Revision) == nil && !x.deleted(key, c.Revision, c.Revision) && !x.lostDelete(c) {
+			x.report("succeeded, but %s is not in the store: %s", key, c)
+		}
+	case Delete, DeleteEndpoint:
+		if x.log.At(key, c.Revision) != nil && len(x.during(key, c.Revision, c.Revision, Post, CreateEndpoint)) == 0 {
+			x.report("succeeded, but %s is in the store: %s", key, c)
+		}
+	case CreateEndpoint:
+		x.endpointStored(c)
+	}
+	if c.Verb == Post && x.lostUpdate(c) {
+		x.report("succeeded, but the store holds something else: %s", c)
+	}
+}
+
+func (x *explanation) lostDelete(c *Call) bool {
+	return slices.ContainsFunc(x.lost, func(l *Call) bool { return l.storeKey() == c.storeKey() && l.Verb == Delete && l.From <= c.Revision })
+}
+
+// endpointStored checks that the record a client was given is the record of
+// the store, at that revision or (of an endpoint that was there) before.
+func (x *explanation) endpointStored(c *Call) {
+	ep := c.endpoint()
+	if ep == nil {
+		x.report("succeeded without a record: %s", c)
+		return
+	}
+	if len(x.during(c.storeKey(), c.Revision, c.Revision, DeleteEndpoint)) > 0 {
+		return // gone at the same revision
+	}
+	value := x.log.At(c.storeKey(), c.Revision)
+	var stored mastercfg.CfgEndpointState
+	if json.Unmarshal(value, &stored) != nil || stored.IPAddress != ep.IPAddress || stored.IPv6Address != ep.IPv6Address ||
+		stored.EndpointGroupKey != ep.EndpointGroupKey || stored.MacAddress != ep.MacAddress || stored.HomingHost != ep.HomingHost {
+		x.report("the store has %s, but the answer was %s: %s", value, c.Body, c)
+	}
+}
+
+// changeable are the fields that an update replaces, by type. They must be as
+// the last of the calls that were answered with the same revision says.
+var changeable = map[string][]string{
+	"endpointGroup": {"policies", "netProfile", "extContractsGrps"},
+	"netprofile":    {"bandwidth", "DSCP", "burst"},
+	"appProfile":    {"endpointGroups"},
+	"serviceLB":     {"networkName", "ipAddress", "ports", "selectors"},
+	"Bgp":           {"routerip", "as", "neighbor", "neighbor-as"},
+	"network":       {"encap", "subnet", "gateway", "pktTag", "ipv6Subnet", "ipv6Gateway", "nwType", "cfgdTag"},
+	"rule":          {"direction", "protocol", "port", "action", "fromEndpointGroup", "toEndpointGroup", "fromNetwork", "toNetwork", "fromIpAddress", "toIpAddress"},
+}
+
+// lostUpdate tells whether the store lacks what an update said, although no
+// other call about the object can have replaced it at the same revision.
+func (x *explanation) lostUpdate(c *Call) bool {
+	value := x.log.At(c.storeKey(), c.Revision)
+	if value == nil || len(x.during(c.storeKey(), c.Revision, c.Revision, Post, Delete)) > 1 {
+		return false
+	}
+	if slices.ContainsFunc(x.lost, func(l *Call) bool { return l.storeKey() == c.storeKey() }) {
+		return false
+	}
+	return !sameFields(c.Object, value, changeable[c.Type])
+}
+
+func sameFields(sent contivmodel.Object, stored []byte, fields []string) bool {
+	text, err := json.Marshal(sent)
+	if err != nil {
+		return false
+	}
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(text, &a) != nil || json.Unmarshal(stored, &b) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(fields, func(field string) bool { return !bytes.Equal(a[field], b[field]) })
+}

@@ -1,0 +1,123 @@
+package history
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// generator makes the operations of one client. What it makes depends on the
+// seed and the client only, never on answers, so that a seed gives the same
+// operations again.
+type generator struct {
+	*rand.Rand
+	client int
+	made   int
+	total  int // of all weights
+}
+
+func newGenerator(seed uint64, client int) *generator {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(client))), client: client}
+	for _, s := range mix {
+		g.total += s.weight
+	}
+	return g
+}
+
+// next makes an operation.
+func (g *generator) next() Operation {
+	g.made++
+	at := g.IntN(g.total)
+	for _, s := range mix {
+		if at -= s.weight; at < 0 {
+			op := s.make(g)
+			if op.Object != nil {
+				op.Object.SetKey(op.Object.ModelKey())
+				op.Type, op.Key = op.Object.ModelType(), op.Object.ModelKey()
+			}
+			return op
+		}
+	}
+	return Operation{}
+}
+
+func (g *generator) name(letter string, n int) string { return fmt.Sprintf("%s%d", letter, g.IntN(n)) }
+
+func (g *generator) group() string   { return g.name("g", groups) }
+func (g *generator) policy() string  { return g.name("p", policies) }
+func (g *generator) network() string { return g.name("n", networks) }
+
+// tenant picks a tenant for an object.
+func (g *generator) tenant() string {
+	if g.sometimes(20) {
+		return g.name("t", tenants)
+	}
+	return g.name("t", tenants-1)
+}
+
+// home picks a network for a group, a service or an endpoint.
+func (g *generator) home() string {
+	if g.sometimes(8) {
+		return g.network()
+	}
+	return g.name("n", busy)
+}
+
+// sometimes is true once in n times.
+func (g *generator) sometimes(n int) bool { return g.IntN(n) == 0 }
+
+// oneOf picks an item.
+func oneOf[T any](g *generator, items []T) T { return items[g.IntN(len(items))] }
+
+// some picks up to n different names.
+func (g *generator) some(letter string, set, n int) []string {
+	var names []string
+	for _, i := range g.Perm(set)[:g.IntN(n+1)] {
+		names = append(names, fmt.Sprintf("%s%d", letter, i))
+	}
+	return names
+}
+
+// place is the number a network's subnet is made with: usually its own, now
+// and then another's, so that networks overlap.
+func (g *generator) place(network string) int {
+	if g.sometimes(6) {
+		return g.IntN(networks)
+	}
+	var n int
+	if _, err := fmt.Sscanf(network, "n%d", &n); err != nil {
+		return g.IntN(networks)
+	}
+	return n
+}
+
+func fill(format string, place int) string {
+	if format == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, place)
+}
+
+func (g *generator) post(o contivmodel.Object, wrong string) Operation {
+	return Operation{Verb: Post, Object: o, Wrong: wrong}
+}
+
+func (g *generator) delete(typ, key string) Operation {
+	return Operation{Verb: Delete, Type: typ, Key: key}
+}
+
+func (g *generator) get() Operation {
+	tenant := g.tenant()
+	targets := []Operation{
+		{Type: "tenant", Key: tenant},
+		{Type: "network", Key: tenant + ":" + g.network()},
+		{Type: "endpointGroup", Key: tenant + ":" + g.group()},
+		{Type: "policy", Key: tenant + ":" + g.policy()},
+		{Type: "rule", Key: tenant + ":" + g.policy() + ":" + g.name("r", rules)},
+		{Type: "serviceLB", Key: tenant + ":" + g.name("s", services)},
+	}
+	op := oneOf(g, targets)
+	op.Verb = Get
+	return op
+}

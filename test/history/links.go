@@ -1,0 +1,187 @@
+package history
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// relations are the links of one object: types and keys it is tied to, by name.
+type relations map[string]map[contivmodel.Link]bool
+
+func (r relations) add(name, typ, key string) {
+	if r[name] == nil {
+		r[name] = map[contivmodel.Link]bool{}
+	}
+	r[name][contivmodel.Link{Type: typ, Key: key}] = true
+}
+
+// web is all relations, by type and key of the object. Each tie is entered at
+// both ends, so that comparing with it is comparing for symmetry.
+type web map[contivmodel.Link]relations
+
+func (w web) tie(from contivmodel.Object, name string, to contivmodel.Link, back string) {
+	own := contivmodel.LinkTo(from)
+	for _, end := range []struct {
+		at   contivmodel.Link
+		name string
+		to   contivmodel.Link
+	}{{own, name, to}, {to, back, own}} {
+		if w[end.at] == nil {
+			w[end.at] = relations{}
+		}
+		if end.name != "" {
+			w[end.at].add(end.name, end.to.Type, end.to.Key)
+		}
+	}
+}
+
+// weave makes the relations that follow from the fields of all objects.
+func weave(w *World) web {
+	web := web{}
+	to := func(typ, tenant, name string) contivmodel.Link {
+		return contivmodel.Link{Type: typ, Key: tenant + ":" + name}
+	}
+	tenant := func(o contivmodel.Object, name, set string) {
+		web.tie(o, "Tenant", contivmodel.Link{Type: "tenant", Key: name}, set)
+	}
+	for _, n := range all[contivmodel.Network](w) {
+		tenant(n, n.TenantName, "Networks")
+	}
+	for _, g := range all[contivmodel.EndpointGroup](w) {
+		tenant(g, g.TenantName, "EndpointGroups")
+		web.tie(g, "Network", to("network", g.TenantName, g.NetworkName), "EndpointGroups")
+		for _, p := range g.Policies {
+			web.tie(g, "Policies", to("policy", g.TenantName, p), "EndpointGroups")
+		}
+		for _, x := range g.ExtContractsGrps {
+			web.tie(g, "ExtContractsGrps", to("extContractsGroup", g.TenantName, x), "EndpointGroups")
+		}
+		if g.NetProfile != "" {
+			web.tie(g, "NetProfile", to("netprofile", g.TenantName, g.NetProfile), "EndpointGroups")
+		}
+	}
+	for _, p := range all[contivmodel.Policy](w) {
+		tenant(p, p.TenantName, "Policies")
+	}
+	for _, r := range all[contivmodel.Rule](w) {
+		web.tie(r, "Policies", to("policy", r.TenantName, r.PolicyName), "Rules")
+		if peer := to("endpointGroup", r.TenantName, orText(r.FromEndpointGroup, r.ToEndpointGroup)); w.has(peer.Type, peer.Key) {
+			web.tie(r, "MatchEndpointGroup", peer, "MatchRules")
+		}
+	}
+	for _, p := range all[contivmodel.Netprofile](w) {
+		tenant(p, p.TenantName, "NetProfiles")
+	}
+	for _, s := range all[contivmodel.ServiceLB](w) {
+		tenant(s, s.TenantName, "Servicelbs")
+		web.tie(s, "Network", to("network", s.TenantName, s.NetworkName), "Servicelbs")
+	}
+	for _, a := range all[contivmodel.AppProfile](w) {
+		tenant(a, a.TenantName, "AppProfiles")
+		for _, g := range a.EndpointGroups {
+			web.tie(a, "EndpointGroups", to("endpointGroup", a.TenantName, g), "AppProfile")
+		}
+	}
+	return web
+}
+
+// Links compares the links of objects with those that must be. Stored objects
+// may leave out link-sets that lead to objects referring to them; what is
+// answered to clients may leave out nothing.
+func Links(w *World, objects []contivmodel.Object, answered bool) []string {
+	web := weave(w)
+	var found []string
+	for _, o := range objects {
+		wanted, has := web[contivmodel.LinkTo(o)], relations{}
+		for _, r := range contivmodel.Relations(o) {
+			for _, link := range r.Links {
+				has.add(r.Name, link.Type, link.Key)
+				if !wanted[r.Name][link] {
+					found = append(found, fmt.Sprintf("%s %s: %s has %s, which it must not", o.ModelType(), o.ModelKey(), r.Name, link.Key))
+				}
+			}
+		}
+		for name, links := range wanted {
+			for link := range links {
+				if name == "AppProfile" && len(has[name]) == 1 {
+					continue // a group that several list is linked to one of them
+				}
+				if !has[name][link] && (answered || forward[o.ModelType()][name]) {
+					found = append(found, fmt.Sprintf("%s %s: %s lacks %s", o.ModelType(), o.ModelKey(), name, link.Key))
+				}
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// forward are the relations that objects are stored with.
+var forward = map[string]map[string]bool{
+	"network":       {"Tenant": true},
+	"endpointGroup": {"Tenant": true, "Network": true, "NetProfile": true, "Policies": true, "ExtContractsGrps": true},
+	"policy":        {"Tenant": true},
+	"rule":          {"MatchEndpointGroup": true, "Policies": true},
+	"netprofile":    {"Tenant": true},
+	"serviceLB":     {"Tenant": true, "Network": true},
+	"appProfile":    {"Tenant": true, "EndpointGroups": true},
+}
+
+// stored are all objects of the store.
+func (w *World) stored() []contivmodel.Object {
+	var list []contivmodel.Object
+	for _, typ := range slices.Sorted(maps.Keys(w.objects)) {
+		for _, key := range slices.Sorted(maps.Keys(w.objects[typ])) {
+			if o := w.objects[typ][key]; o != nil {
+				list = append(list, o)
+			}
+		}
+	}
+	return list
+}
+
+// References reports what refers to something that is not there, and networks
+// of one tenant that overlap.
+func References(w *World) []string {
+	var found []string
+	for from, relations := range weave(w) {
+		if !w.has(from.Type, from.Key) {
+			for name, links := range relations {
+				for link := range links {
+					found = append(found, fmt.Sprintf("%s %s is gone, but belongs to %s of %s %s", from.Type, from.Key, name, link.Type, link.Key))
+				}
+			}
+		}
+	}
+	for _, ep := range w.endpoints(func(*mastercfg.CfgEndpointState) bool { return true }) {
+		if ep.EndpointGroupKey != "" && w.Raw[groupPrefix+ep.EndpointGroupKey] == nil {
+			found = append(found, fmt.Sprintf("group %s is gone, but has endpoint %s", ep.EndpointGroupKey, ep.ID))
+		}
+	}
+	networks := all[contivmodel.Network](w)
+	for i, a := range networks {
+		for _, b := range networks[:i] {
+			if a.TenantName == b.TenantName && (overlap4(a, b) || overlap6(a, b)) {
+				found = append(found, fmt.Sprintf("networks %s and %s overlap", a.Key, b.Key))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func overlap4(a, b *contivmodel.Network) bool {
+	x, y := parseSubnet(a.Subnet, ""), parseSubnet(b.Subnet, "")
+	return !x.last.Less(y.first) && !y.last.Less(x.first)
+}
+
+func overlap6(a, b *contivmodel.Network) bool {
+	x, err := netip.ParsePrefix(a.Ipv6Subnet)
+	y, err2 := netip.ParsePrefix(b.Ipv6Subnet)
+	return err == nil && err2 == nil && x.Overlaps(y)
+}

@@ -1,0 +1,162 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Where things are in the store, from the specification of the key space.
+const (
+	root           = "/contiv.io/"
+	statePrefix    = root + "state/"
+	operPrefix     = root + "oper/"
+	modelPrefix    = root + "obj/modeldb/"
+	networkPrefix  = statePrefix + "nets/"
+	groupPrefix    = statePrefix + "endpointGroups/"
+	endpointPrefix = statePrefix + "eps/"
+	servicePrefix  = statePrefix + "serviceLB/"
+	lastKey        = root + "end-of-history"
+)
+
+// Change is one change of a key.
+type Change struct {
+	Revision int64
+	Key      string
+	Value    []byte // nil: deleted
+}
+
+// Version is the value of a key from one revision to before another.
+type Version struct {
+	From, To int64 // To is beyond all revisions for the last one
+	Value    []byte
+}
+
+const forever = int64(1) << 62
+
+// Log is everything that happened in the store, in order.
+type Log struct {
+	Changes  []Change
+	versions map[string][]Version
+}
+
+// Recorder follows the store from its first revision on.
+type Recorder struct {
+	store   *clientv3.Client
+	changes []Change
+	err     error
+	done    sync.WaitGroup
+	stop    context.CancelFunc
+}
+
+// Record begins to follow the store.
+func Record(ctx context.Context, store *clientv3.Client) *Recorder {
+	ctx, stop := context.WithCancel(ctx)
+	r := &Recorder{store: store, stop: stop}
+	r.done.Go(func() { r.err = r.follow(ctx) })
+	return r
+}
+
+func (r *Recorder) follow(ctx context.Context) error {
+	for resp := range r.store.Watch(ctx, root, clientv3.WithPrefix(), clientv3.WithRev(1)) {
+		if err := resp.Err(); err != nil {
+			return fmt.Errorf("following the store: %w", err)
+		}
+		for _, event := range resp.Events {
+			key := string(event.Kv.Key)
+			if key == lastKey {
+				return nil
+			}
+			if strings.HasPrefix(key, root+"lock/") || strings.HasPrefix(key, root+"service/") {
+				continue
+			}
+			change := Change{Revision: event.Kv.ModRevision, Key: key}
+			if event.Type == clientv3.EventTypePut {
+				change.Value = event.Kv.Value
+			}
+			r.changes = append(r.changes, change)
+		}
+	}
+	return fmt.Errorf("following the store: %w", ctx.Err())
+}
+
+// Finish marks the end of the history and returns it once all of it has come.
+func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
+	defer r.stop()
+	asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := r.store.Put(asking, lastKey, "end"); err != nil {
+		return nil, err
+	}
+	r.done.Wait()
+	return newLog(r.changes), r.err
+}
+
+// newLog sorts changes by key. A value that is written again is no change.
+func newLog(changes []Change) *Log {
+	l := &Log{versions: map[string][]Version{}}
+	for _, c := range changes {
+		versions := l.versions[c.Key]
+		if n := len(versions); n > 0 && versions[n-1].To == forever {
+			if c.Value != nil && bytes.Equal(versions[n-1].Value, c.Value) {
+				continue
+			}
+			versions[n-1].To = c.Revision
+		}
+		if c.Value != nil {
+			versions = append(versions, Version{From: c.Revision, To: forever, Value: c.Value})
+		}
+		l.versions[c.Key] = versions
+		l.Changes = append(l.Changes, c)
+	}
+	return l
+}
+
+// Alive are the versions of a key that were there at some revision of a window.
+func (l *Log) Alive(key string, from, to int64) []Version {
+	versions := l.versions[key]
+	first := sort.Search(len(versions), func(i int) bool { return versions[i].To > from })
+	last := sort.Search(len(versions), func(i int) bool { return versions[i].From > to })
+	if first >= last {
+		return nil
+	}
+	return versions[first:last]
+}
+
+// Away tells whether a key did not exist at some revision of a window.
+func (l *Log) Away(key string, from, to int64) bool {
+	at := from
+	for _, v := range l.Alive(key, from, to) {
+		if v.From > at {
+			return true
+		}
+		at = v.To
+	}
+	return at <= to
+}
+
+// At is the value of a key at a revision, nil if there was none.
+func (l *Log) At(key string, revision int64) []byte {
+	for _, v := range l.Alive(key, revision, revision) {
+		return v.Value
+	}
+	return nil
+}
+
+// Keys are all keys below a prefix that ever existed, sorted.
+func (l *Log) Keys(prefix string) []string {
+	var keys []string
+	for key := range l.versions {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,368 @@
+package history
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// The causes in this file are about pools: what may have been taken during a
+// call. The pools' own records tell (they are checked against the objects at
+// every turn), and the calls that took and gave back at one revision.
+
+// documents are the values of a key during a call.
+func (e *Evidence) documents(c *Call, key string) []document {
+	var list []document
+	for _, v := range e.log.Alive(key, c.From, c.To) {
+		var d document
+		if json.Unmarshal(v.Value, &d) == nil {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// tagTaken: the tag a network asked for may not have been free.
+func tagTaken(pool, free string) func(*Evidence, *Call) bool {
+	return func(e *Evidence, c *Call) bool {
+		tag := c.Object.(*contivmodel.Network).PktTag
+		if e.fleeting(c, "network") > 0 {
+			return true
+		}
+		bases := []document{{}}
+		if pool == "auto-vxlan" {
+			bases = e.documents(c, statePrefix+pool+"/global")
+		}
+		for _, base := range bases {
+			for _, d := range e.documents(c, operPrefix+pool+"/global") {
+				if !parseBits(d[free]).has(tag - number(base["FreeVXLANsStart"])) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+}
+
+// tagsExhausted: every tag may have been taken at some moment.
+func tagsExhausted(pool, free string) func(*Evidence, *Call) bool {
+	return func(e *Evidence, c *Call) bool {
+		var always bits
+		for _, d := range e.documents(c, operPrefix+pool+"/global") {
+			always = both(always, parseBits(d[free]))
+		}
+		return always.count() <= e.fleeting(c, "network")
+	}
+}
+
+// both are the bits set in both; nil stands for all.
+func both(a, b bits) bits {
+	if a == nil {
+		return slices.Clone(b)
+	}
+	for i := range a {
+		a[i] = a[i] && b.has(i)
+	}
+	return a
+}
+
+func (b bits) count() int {
+	n := 0
+	for _, set := range b {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+// fleeting counts the objects of a type that came and went at one revision
+// during a call, so that the log does not show what they had.
+func (e *Evidence) fleeting(c *Call, typ string) int {
+	n := 0
+	for _, other := range e.calls {
+		if other.Outcome == Done && other.Type == typ && (other.Verb == Post || other.Verb == CreateEndpoint || other.Verb == AllocAddress) &&
+			other.Revision >= c.From && other.Revision <= c.To &&
+			(typ == "address" || e.log.At(other.storeKey(), other.Revision) == nil) {
+			n++
+		}
+	}
+	return n
+}
+
+// tagsOutside: a network may have had a tag outside the range asked for. The
+// networks of the time are the evidence, whatever their tags.
+func tagsOutside(e *Evidence, c *Call) bool {
+	wanted := c.Object.(*contivmodel.Global)
+	encap, text := "vxlan", wanted.Vxlans
+	if strings.Contains(c.Message, "vlan range") {
+		encap, text = "vlan", wanted.Vlans
+	}
+	low, high := tagRange(text)
+	for _, key := range e.log.Keys(networkPrefix) {
+		for _, d := range e.documents(c, key) {
+			tag := number(d["pktTag"])
+			if encap == "vxlan" {
+				tag = number(d["extPktTag"])
+			}
+			if d["pktTagType"] == encap && (tag < low || tag > high) {
+				return true
+			}
+		}
+	}
+	return e.fleeting(c, "network") > 0
+}
+
+// request is what a call about addresses asks for.
+type request struct {
+	networkID string
+	group     string // state id; empty: none
+	address   netip.Addr
+	ipv6      bool
+	named     string // network of the request
+}
+
+func requestOf(c *Call) request {
+	var r request
+	text := ""
+	switch body := c.Request.(type) {
+	case *mastercfg.CreateEndpointRequest:
+		r.networkID, r.named = body.NetworkName+"."+body.TenantName, body.NetworkName
+		if body.ConfigEP.ServiceName != "" {
+			r.group = body.ConfigEP.ServiceName + ":" + body.TenantName
+		}
+		text = body.ConfigEP.IPAddress
+		if strings.Contains(c.Message, "ipv6") {
+			text = body.ConfigEP.IPv6Address
+		}
+	case *mastercfg.UpdateEndpointRequest:
+		r.networkID = body.Network + "." + body.Tenant
+	case *mastercfg.AllocAddressRequest:
+		r.networkID, r.group = c.Key, poolGroup(body.NetworkID)
+		text, r.ipv6 = body.PreferredIPv4Address, strings.Contains(body.AddressPool, ":")
+	case *mastercfg.ReleaseAddressRequest:
+		r.networkID, r.group = c.Key, poolGroup(body.NetworkID)
+	}
+	if s, ok := c.Object.(*contivmodel.ServiceLB); ok {
+		r.networkID, text = s.NetworkName+"."+s.TenantName, s.IPAddress
+	}
+	r.address, _ = netip.ParseAddr(text)
+	return r
+}
+
+// poolGroup is the state id of the group in N:G.T, empty without one. The
+// names of this test have no dots.
+func poolGroup(id string) string {
+	_, group, ok := strings.Cut(id, ":")
+	if !ok {
+		return ""
+	}
+	name, tenant, _ := strings.Cut(group, ".")
+	return name + ":" + tenant
+}
+
+// homes are the networks a request may have found, as objects.
+func (e *Evidence) homes(c *Call) []*contivmodel.Network {
+	name, tenant, _ := strings.Cut(requestOf(c).networkID, ".")
+	var list []*contivmodel.Network
+	some(e, c, tenant, func(n *contivmodel.Network) bool {
+		if n.NetworkName == name {
+			list = append(list, n)
+		}
+		return false
+	})
+	return list
+}
+
+// endpointHomeless: the network or the group may have been absent, or the
+// group may have belonged to another network.
+func endpointHomeless(e *Evidence, c *Call) bool {
+	r := requestOf(c)
+	if e.away(c, networkPrefix+r.networkID) || e.away(c, modelKey("network", reversedID(r.networkID))) {
+		return true
+	}
+	if r.group == "" {
+		return false
+	}
+	name, tenant, _ := strings.Cut(r.group, ":")
+	return e.away(c, modelKey("endpointGroup", tenant+":"+name)) || c.Verb != CreateEndpoint && groupElsewhere(e, c)
+}
+
+func reversedID(id string) string {
+	name, tenant, _ := strings.Cut(id, ".")
+	return tenant + ":" + name
+}
+
+func groupElsewhere(e *Evidence, c *Call) bool {
+	r := requestOf(c)
+	name, tenant, _ := strings.Cut(r.group, ":")
+	return some(e, c, tenant, func(g *contivmodel.EndpointGroup) bool {
+		return g.GroupName == name && g.NetworkName+"."+g.TenantName != r.networkID
+	})
+}
+
+// addressOutside: the address may have been outside the subnet.
+func addressOutside(e *Evidence, c *Call) bool {
+	r := requestOf(c)
+	return slices.ContainsFunc(e.homes(c), func(n *contivmodel.Network) bool {
+		return !parseSubnet(n.Subnet, "").prefix.Contains(r.address)
+	})
+}
+
+// ipv6Outside: the network may have had no IPv6 subnet, or another one.
+func ipv6Outside(e *Evidence, c *Call) bool {
+	r := requestOf(c)
+	return slices.ContainsFunc(e.homes(c), func(n *contivmodel.Network) bool {
+		prefix, err := netip.ParsePrefix(n.Ipv6Subnet)
+		return err != nil || !prefix.Contains(r.address)
+	})
+}
+
+// taken tells whether an address may not have been free for the caller.
+func (e *Evidence) taken(c *Call, r request, n *contivmodel.Network, a netip.Addr) bool {
+	if a.Is6() {
+		return e.taken6(c, r, n, a)
+	}
+	s := parseSubnet(n.Subnet, n.Gateway)
+	if !s.usable(a) {
+		return true
+	}
+	key, member := networkPrefix+r.networkID, "ipAllocMap"
+	for _, d := range e.groupRecords(c, r) {
+		if pool, _ := d["IPPool"].(string); pool != "" {
+			key, member = groupPrefix+r.group, "epgIpAllocMap"
+		}
+	}
+	for _, d := range e.documents(c, key) {
+		if parseBits(d[member]).has(s.offset(a)) {
+			return true
+		}
+	}
+	return e.passing(c, r.networkID, a)
+}
+
+func (e *Evidence) groupRecords(c *Call, r request) []document {
+	if r.group == "" {
+		return nil
+	}
+	return e.documents(c, groupPrefix+r.group)
+}
+
+func (e *Evidence) taken6(c *Call, r request, n *contivmodel.Network, a netip.Addr) bool {
+	prefix, err := netip.ParsePrefix(n.Ipv6Subnet)
+	if err != nil || a == prefix.Masked().Addr() {
+		return true
+	}
+	for _, d := range e.documents(c, networkPrefix+r.networkID) {
+		if hosts, _ := d["ipv6AllocMap"].(document); hosts[hostPart(prefix, a)] == true {
+			return true
+		}
+	}
+	return e.passing(c, r.networkID, a)
+}
+
+// passing tells whether somebody was given an address during a call.
+func (e *Evidence) passing(c *Call, networkID string, a netip.Addr) bool {
+	return slices.ContainsFunc(e.calls, func(other *Call) bool {
+		if other.Outcome != Done || other.Revision < c.From || other.Revision > c.To {
+			return false
+		}
+		switch other.Verb {
+		case AllocAddress:
+			return other.Key == networkID && other.address() == a
+		case CreateEndpoint:
+			ep := other.endpoint()
+			return ep != nil && ep.NetID == networkID && (ep.IPAddress == a.String() || ep.IPv6Address == a.String())
+		}
+		return false
+	})
+}
+
+// addressTaken: the address asked for may have been taken or reserved.
+func addressTaken(e *Evidence, c *Call) bool {
+	r := requestOf(c)
+	return slices.ContainsFunc(e.homes(c), func(n *contivmodel.Network) bool { return e.taken(c, r, n, r.address) })
+}
+
+// addressesExhausted: every address of the pool may have been taken at some
+// moment.
+func addressesExhausted(e *Evidence, c *Call) bool {
+	r := requestOf(c)
+	pools := []string{""}
+	for _, d := range e.groupRecords(c, r) {
+		pool, _ := d["IPPool"].(string)
+		pools = append(pools, pool)
+	}
+	return slices.ContainsFunc(e.homes(c), func(n *contivmodel.Network) bool {
+		return slices.ContainsFunc(pools, func(pool string) bool { return e.full(c, r, n, pool) })
+	})
+}
+
+func (e *Evidence) full(c *Call, r request, n *contivmodel.Network, pool string) bool {
+	s := parseSubnet(n.Subnet, n.Gateway)
+	key, member := networkPrefix+r.networkID, "ipAllocMap"
+	if pool != "" {
+		key, member = groupPrefix+r.group, "epgIpAllocMap"
+	}
+	sometimes := make(bits, s.size())
+	for _, d := range e.documents(c, key) {
+		for offset, set := range parseBits(d[member]) {
+			if set && offset < len(sometimes) {
+				sometimes[offset] = true
+			}
+		}
+	}
+	for offset := range sometimes {
+		if a := s.at(offset); !sometimes[offset] && s.usable(a) && (pool == "" || poolHas(pool, a)) && !e.passing(c, r.networkID, a) {
+			return false
+		}
+	}
+	return true
+}
+
+// ipv6Exhausted: the IPv6 subnet is small, and every host part may have been
+// taken at some moment.
+func ipv6Exhausted(e *Evidence, c *Call) bool {
+	r := requestOf(c)
+	return slices.ContainsFunc(e.homes(c), func(n *contivmodel.Network) bool {
+		prefix, err := netip.ParsePrefix(n.Ipv6Subnet)
+		if err != nil || prefix.Bits() < 120 {
+			return false
+		}
+		for a := prefix.Masked().Addr().Next(); prefix.Contains(a); a = a.Next() {
+			if !e.taken6(c, r, n, a) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// poolTaken: an address of the pool that a group asked for may have been taken.
+func poolTaken(e *Evidence, c *Call) bool {
+	g := c.Object.(*contivmodel.EndpointGroup)
+	r := request{networkID: g.NetworkName + "." + g.TenantName}
+	first, last := parsePool(g.IPPool)
+	return some(e, c, g.TenantName, func(n *contivmodel.Network) bool {
+		for a := first; n.NetworkName == g.NetworkName && !last.Less(a); a = a.Next() {
+			if e.taken(c, r, n, a) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// poolOutside: the pool may have been outside the network.
+func poolOutside(e *Evidence, c *Call) bool {
+	g := c.Object.(*contivmodel.EndpointGroup)
+	first, last := parsePool(g.IPPool)
+	return some(e, c, g.TenantName, func(n *contivmodel.Network) bool {
+		prefix := parseSubnet(n.Subnet, "").prefix
+		return n.NetworkName == g.NetworkName && (!prefix.Contains(first) || !prefix.Contains(last))
+	})
+}

@@ -1,0 +1,115 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// Finding is one thing that is not as it must be, with the check that saw it.
+type Finding struct{ Check, Text string }
+
+// derivedEvery is how many revisions pass between two full derivations. What is
+// unique is looked at in each revision.
+const derivedEvery = 50
+
+// Replay goes through the history of the store, revision by revision, and
+// checks every state it was in. It returns the last one, too.
+func Replay(e *Evidence) (*World, []Finding) {
+	r := replay{world: newWorld(), holding: holding{evidence: e, held: Held{}}, seen: map[Finding]bool{}}
+	changes := e.log.Changes
+	for turn := 0; len(changes) > 0; turn++ {
+		revision := changes[0].Revision
+		n := slices.IndexFunc(changes, func(c Change) bool { return c.Revision != revision })
+		if n < 0 {
+			n = len(changes)
+		}
+		r.advance(changes[:n])
+		changes = changes[n:]
+		r.check(revision, turn%derivedEvery == 0 || len(changes) == 0)
+	}
+	for _, text := range r.holding.found {
+		r.found = append(r.found, Finding{"addresses", text})
+	}
+	return r.world, r.found
+}
+
+type replay struct {
+	world   *World
+	holding holding
+	seen    map[Finding]bool
+	found   []Finding
+}
+
+// advance applies the changes of one revision.
+func (r *replay) advance(changes []Change) {
+	touched := map[string]bool{}
+	for _, c := range changes {
+		r.touch(c, touched)
+		r.world.Apply(c)
+		r.touch(c, touched)
+	}
+	r.holding.update(r.world, touched, changes[0].Revision)
+}
+
+// touch notes the network whose addresses a change may be about; it is asked
+// before and after the change.
+func (r *replay) touch(c Change, touched map[string]bool) {
+	if id, ok := strings.CutPrefix(c.Key, networkPrefix); ok {
+		touched[id] = true
+	}
+	if id, ok := strings.CutPrefix(c.Key, endpointPrefix); ok && r.world.Endpoints[id] != nil {
+		touched[r.world.Endpoints[id].NetID] = true
+	}
+	if key, ok := strings.CutPrefix(c.Key, modelKey("endpointGroup", "")); ok {
+		if g := one[contivmodel.EndpointGroup](r.world, key); g != nil {
+			touched[g.NetworkName+"."+g.TenantName] = true
+		}
+	}
+	if key, ok := strings.CutPrefix(c.Key, modelKey("serviceLB", "")); ok {
+		if s := one[contivmodel.ServiceLB](r.world, key); s != nil {
+			touched[s.NetworkName+"."+s.TenantName] = true
+		}
+	}
+}
+
+// check looks at the state of a revision. What stays wrong is reported once.
+func (r *replay) check(revision int64, full bool) {
+	r.note(revision, "choices", Choices(r.world))
+	r.note(revision, "references", References(r.world))
+	if full {
+		r.note(revision, "derivation", Compare(r.world, Derive(r.world, r.holding.held)))
+		r.note(revision, "links", Links(r.world, r.world.stored(), false))
+	}
+}
+
+func (r *replay) note(revision int64, check string, texts []string) {
+	for _, text := range texts {
+		f := Finding{check, text}
+		if r.seen[f] {
+			continue
+		}
+		r.seen[f] = true
+		r.found = append(r.found, Finding{check, fmt.Sprintf("revision %d: %s", revision, text)})
+	}
+}
+
+// Verify makes all checks that the two records allow, and returns the last
+// state of the store.
+func Verify(log *Log, calls []*Call) (*World, []Finding) {
+	e := NewEvidence(log, calls)
+	world, found := Replay(e)
+	note := func(check string, texts []string) {
+		for _, text := range texts {
+			found = append(found, Finding{check, text})
+		}
+	}
+	fates, unexplained := Explain(e)
+	note("explained", unexplained)
+	note("refusals", Justified(e))
+	note("existence", Existence(calls))
+	note("addresses", Addresses(e, fates))
+	return world, found
+}
