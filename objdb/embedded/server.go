@@ -22,6 +22,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -60,9 +61,10 @@ type Config struct {
 
 // Server is a running member.
 type Server struct {
-	etcd   *embed.Etcd
-	errs   chan error
-	client string
+	etcd    *embed.Etcd
+	errs    chan error
+	client  string
+	streams streams
 
 	stop    sync.Once
 	stopped chan struct{} // closed when etcd has been closed
@@ -89,6 +91,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{
 		errs:    make(chan error, 1),
 		client:  cfg.ClientURL,
+		streams: newStreams(),
 		stopped: make(chan struct{}),
 		relayed: make(chan struct{}),
 	}
@@ -96,8 +99,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	settings.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ChainStreamInterceptor(s.streams.intercept)}
 	s.etcd, err = embed.StartEtcd(settings)
 	if err != nil {
+		s.streams.close()
 		return nil, fault.New(fault.Unavailable, "embedded etcd %q in %s: %w", cfg.Name, cfg.Dir, err)
 	}
 	go s.relay()
@@ -124,6 +129,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.stop.Do(func() {
 		go func() {
 			defer close(s.stopped)
+			s.streams.close()
 			s.etcd.Server.Stop() // before the listeners go: it tells a peer to take over
 			s.etcd.Close()
 			<-s.relayed
