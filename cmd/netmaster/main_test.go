@@ -66,9 +66,11 @@ func TestVersionIsThreeLines(t *testing.T) {
 // process is a netmaster that runs as one.
 type process struct {
 	*testing.T
-	cmd  *exec.Cmd
-	addr string
-	log  bytes.Buffer
+	flags []string
+	cmd   *exec.Cmd
+	addr  string
+	store string // client URL of its member
+	log   bytes.Buffer
 }
 
 func freeAddress(t *testing.T) string {
@@ -91,21 +93,15 @@ func cluster(t *testing.T, n int, flags ...string) []*process {
 	}
 	var all []*process
 	for i := range n {
-		p := &process{T: t, addr: freeAddress(t)}
-		p.cmd = exec.Command(os.Args[0], append([]string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
+		p := &process{T: t, addr: freeAddress(t), store: "http://" + freeAddress(t)}
+		p.flags = append([]string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
 			"--external-address", p.addr, "--internal-address", p.addr,
-			"--embedded-etcd", t.TempDir(), "--embedded-etcd-name", fmt.Sprintf("m%d", i), "--embedded-etcd-client-url", "http://" + freeAddress(t),
-			"--embedded-etcd-peer-url", peerURLs[i], "--embedded-etcd-peers", strings.Join(peers, ",")}, flags...)...)
-		p.cmd.Env = append(os.Environ(), "BE_NETMASTER=1")
-		p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-		p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := p.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+			"--embedded-etcd", t.TempDir(), "--embedded-etcd-name", fmt.Sprintf("m%d", i), "--embedded-etcd-client-url", p.store,
+			"--embedded-etcd-peer-url", peerURLs[i], "--embedded-etcd-peers", strings.Join(peers, ",")}, flags...)
+		p.start()
 		t.Cleanup(func() {
 			if p.cmd.ProcessState == nil {
-				_ = p.cmd.Process.Kill()
-				_ = p.cmd.Wait()
+				p.kill()
 			}
 			if t.Failed() {
 				t.Logf("log of %s:\n%s", p.addr, p.log.String())
@@ -114,6 +110,23 @@ func cluster(t *testing.T, n int, flags ...string) []*process {
 		all = append(all, p)
 	}
 	return all
+}
+
+func (p *process) start() {
+	p.Helper()
+	p.cmd = exec.Command(os.Args[0], p.flags...)
+	p.cmd.Env = append(os.Environ(), "BE_NETMASTER=1")
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// kill ends the process as kill -9 does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait() // says that it was killed
 }
 
 func (p *process) get(path string) (int, string) {

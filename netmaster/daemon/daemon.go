@@ -52,6 +52,8 @@ type Config struct {
 	ReconcileEvery time.Duration // 0: 10 minutes
 	SweepEvery     time.Duration // 0: 30 seconds; check for nodes that went away
 	Log            *logrus.Entry
+
+	requestLimit time.Duration // for reading a request and writing its answer; 0: those of server.go
 }
 
 const (
@@ -111,6 +113,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	failed := make(chan error, 2)
 	server := newServer(d.front, d.log)
+	if limit := d.cfg.requestLimit; limit > 0 {
+		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
+	}
 	d.metrics.gauge("netmaster_http_connections", "Open connections.", func() float64 { return float64(server.conn.count()) })
 	var serving sync.WaitGroup
 	for _, l := range listeners {

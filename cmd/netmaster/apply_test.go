@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// manyNetworks is an apply that takes several transactions.
+func manyNetworks(n int) []byte {
+	var operations []string
+	for i := range n {
+		operations = append(operations, fmt.Sprintf(`{"op":"apply","type":"network","object":{"tenantName":"default","networkName":"n%04d",`+
+			`"encap":"vxlan","subnet":"10.%d.%d.0/28"}}`, i, i>>8, i&255))
+	}
+	return []byte(`{"operations":[` + strings.Join(operations, ",") + `]}`)
+}
+
+// TestAnApplyInterruptedByKillIsWholeAfterTheRestart kills netmaster, store
+// included, in the middle of writing what a large apply has decided.
+func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
+	const networks = 4000
+	p := cluster(t, 1)[0]
+	leader(t, 30*time.Second, []*process{p})
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{p.store}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+
+	following, stop := context.WithCancel(t.Context())
+	decided := make(chan struct{})
+	var once, working sync.WaitGroup
+	var seen sync.Once
+	once.Add(1)
+	m := db.Mirror("/contiv.io/journal/", func(b objdb.Batch) {
+		if b.Snapshot {
+			once.Done() // what comes now is the apply's
+			return
+		}
+		for _, e := range b.Events {
+			if strings.HasSuffix(e.Key, "/committed") && e.Value != nil {
+				seen.Do(func() { close(decided) })
+			}
+		}
+	})
+	working.Go(func() { _ = m.Run(following) })
+	defer working.Wait()
+	defer stop()
+	once.Wait()
+	working.Go(func() {
+		resp, err := http.Post("http://"+p.addr+"/api/v1/apply", "application/json", bytes.NewReader(manyNetworks(networks)))
+		if err == nil { // it was killed too late, which the journal tells below
+			resp.Body.Close()
+		}
+	})
+	select {
+	case <-decided:
+		p.kill()
+	case <-time.After(30 * time.Second):
+		t.Fatal("the apply decides nothing")
+	}
+
+	p.start()
+	leader(t, 30*time.Second, []*process{p})
+	if !strings.Contains(p.log.String(), "finished a commit that was interrupted") {
+		t.Fatal("the kill came too late to interrupt anything")
+	}
+	if strings.Contains(p.log.String(), "repaired:") {
+		t.Error("there was something to repair")
+	}
+	var all []struct{ Key string }
+	_, answer := p.get("/api/v1/networks/")
+	if err := json.Unmarshal([]byte(answer), &all); err != nil {
+		t.Fatal(err)
+	}
+	records, _, err := db.List(t.Context(), mastercfg.NetworkPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != networks || len(records) != networks {
+		t.Errorf("%d networks, %d records, want %d", len(all), len(records), networks)
+	}
+	var global struct{ Oper struct{ NumNetworks int } }
+	_, answer = p.get("/api/v1/inspect/globals/global/")
+	if err := json.Unmarshal([]byte(answer), &global); err != nil || global.Oper.NumNetworks != networks {
+		t.Errorf("%s: %v", answer, err)
+	}
+}
