@@ -11,9 +11,19 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// newBed starts a cluster whose daemons are ready, and shows their logs if the
-// test fails.
+// newBed starts a cluster whose daemons are ready.
 func newBed(t *testing.T, nodes int) (context.Context, *testbed.Bed) {
+	t.Helper()
+	ctx, bed := newBareBed(t, nodes)
+	if err := bed.StartDaemons(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx, bed
+}
+
+// newBareBed starts nodes without daemons, and shows their logs if the test
+// fails.
+func newBareBed(t *testing.T, nodes int) (context.Context, *testbed.Bed) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
@@ -29,9 +39,6 @@ func newBed(t *testing.T, nodes int) (context.Context, *testbed.Bed) {
 			t.Error(err)
 		}
 	})
-	if err := bed.StartDaemons(ctx); err != nil {
-		t.Fatal(err)
-	}
 	return ctx, bed
 }
 

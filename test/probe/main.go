@@ -4,9 +4,10 @@
 //
 //	probe http URL                     GET, print the body, succeed on 200
 //	probe serve -tcp 80,8080 -udp 7    answer on ports until killed
-//	probe reach -ping A,B -tcp A:80,.. which of these answer, as JSON
+//	probe reach -ping A,B -tcp A:80,.. which of these answer, as JSON; -udp, too
 //	probe stream -to A:7 -count 5000   one datagram per interval, count losses
 //	probe watch -to A:7                a line whenever answers cease or return
+//	probe forge -eth-src M -ip-src A   frames with any sender
 //	probe keys URL                     the keys of an etcd and a digest of each value
 package main
 
@@ -24,6 +25,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"reach":  reach,
 	"stream": stream,
 	"watch":  watch,
+	"forge":  forge,
 	"keys":   keys,
 }
 
@@ -31,7 +33,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: probe http|serve|reach|stream|watch|keys ...; see the head of its source")
+		fmt.Fprintln(os.Stderr, "usage: probe http|serve|reach|stream|watch|forge|keys ...; see the head of its source")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {

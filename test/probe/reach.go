@@ -15,11 +15,12 @@ import (
 
 // reach asks many targets at once and prints a JSON object: target -> answer,
 // empty when there was none. A ping is one echo request of ping(8), its answer
-// "pong"; a TCP target answers with the name it says.
+// "pong"; a TCP or UDP target answers with the name it says.
 func reach(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("reach", flag.ContinueOnError)
 	pings := flags.String("ping", "", "addresses, comma separated")
 	tcp := flags.String("tcp", "", "address:port, comma separated")
+	udp := flags.String("udp", "", "address:port, comma separated")
 	wait := flags.Duration("wait", time.Second, "how long to wait for each answer")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -46,6 +47,7 @@ func reach(ctx context.Context, args []string) error {
 	}
 	ask(*pings, ping)
 	ask(*tcp, connect)
+	ask(*udp, datagram)
 	wg.Wait()
 	return json.NewEncoder(os.Stdout).Encode(answers)
 }
@@ -73,4 +75,26 @@ func connect(ctx context.Context, target string) string {
 		return ""
 	}
 	return string(name)
+}
+
+// datagram asks once: a lost question is an answer, too.
+func datagram(ctx context.Context, target string) string {
+	conn, err := net.Dial("udp", target)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if conn.SetDeadline(deadline) != nil {
+		return ""
+	}
+	if _, err := io.WriteString(conn, whoAreYou); err != nil {
+		return ""
+	}
+	var name [64]byte
+	n, err := conn.Read(name[:])
+	if err != nil {
+		return ""
+	}
+	return string(name[:n])
 }

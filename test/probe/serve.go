@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -10,8 +11,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// serve says its name to whoever connects, and echoes datagrams, on any address.
-// The name tells which of several pods with the same address has answered.
+// Datagrams that are not echoed: one is answered with the name, one is noted
+// down for whoever reads our output, and not answered.
+const (
+	whoAreYou = "who?"
+	forged    = "forged"
+)
+
+// serve says its name to whoever connects or asks, and echoes other datagrams,
+// on any address. The name tells which of several pods with the same address
+// has answered.
 func serve(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	name := flags.String("name", "ok", "what to say")
@@ -28,7 +37,7 @@ func serve(ctx context.Context, args []string) error {
 	}
 	for port := range strings.SplitSeq(*udp, ",") {
 		if port != "" {
-			g.Go(func() error { return serveUDP(ctx, port) })
+			g.Go(func() error { return serveUDP(ctx, port, *name) })
 		}
 	}
 	return g.Wait()
@@ -50,7 +59,7 @@ func serveTCP(ctx context.Context, port, name string) error {
 	}
 }
 
-func serveUDP(ctx context.Context, port string) error {
+func serveUDP(ctx context.Context, port, name string) error {
 	conn, err := net.ListenPacket("udp", ":"+port)
 	if err != nil {
 		return err
@@ -62,7 +71,15 @@ func serveUDP(ctx context.Context, port string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := conn.WriteTo(buf[:n], peer); err != nil {
+		answer := buf[:n]
+		switch string(answer) {
+		case whoAreYou:
+			answer = []byte(name)
+		case forged:
+			fmt.Println(forged, "datagram from", peer)
+			continue
+		}
+		if _, err := conn.WriteTo(answer, peer); err != nil {
 			return err
 		}
 	}

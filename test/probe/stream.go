@@ -23,8 +23,9 @@ type streamReport struct {
 // maxDatagrams bounds a stream: ten minutes at one per millisecond.
 const maxDatagrams = 600_000
 
-// stream sends numbered datagrams to an echo server at a steady pace and
-// counts those that never come back. It fails if any is lost.
+// stream sends numbered datagrams to an echo server at a steady pace, until it
+// is told to stop or all are sent, and counts those that never come back. It
+// fails if any is lost.
 func stream(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("stream", flag.ContinueOnError)
 	to := flags.String("to", "", "address:port of a UDP echo server")
@@ -42,7 +43,6 @@ func stream(ctx context.Context, args []string) error {
 		return err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	received := make(chan streamReport, 1)
 	go func() { received <- receive(conn, *count) }()
 
@@ -57,7 +57,7 @@ func stream(ctx context.Context, args []string) error {
 			break // a refused datagram is a lost one
 		}
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(*grace)); err != nil && ctx.Err() == nil {
+	if err := conn.SetReadDeadline(time.Now().Add(*grace)); err != nil {
 		return err
 	}
 	report := <-received
@@ -65,7 +65,7 @@ func stream(ctx context.Context, args []string) error {
 	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {
 		return err
 	}
-	if report.Lost != 0 || sent < *count {
+	if report.Lost != 0 || sent < *count && ctx.Err() == nil {
 		return errors.New("stream: datagrams were lost")
 	}
 	return nil

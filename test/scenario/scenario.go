@@ -23,7 +23,7 @@ type Scenario struct {
 	report Report
 
 	pods   map[string]*testbed.Pod
-	before snapshot // of the cluster, before the first object
+	before testbed.Snapshot // of the cluster, before the first object
 }
 
 // step is one chapter: a title and what happens in it.
@@ -50,7 +50,7 @@ var steps = []step{
 func Run(ctx context.Context, bed *testbed.Bed, out io.Writer) (*Report, error) {
 	s := &Scenario{bed: bed, out: out, pods: map[string]*testbed.Pod{}}
 	var err error
-	if s.before, err = s.takeSnapshot(ctx); err != nil {
+	if s.before, err = bed.Snapshot(ctx); err != nil {
 		return &s.report, err
 	}
 	for i, step := range steps {

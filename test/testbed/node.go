@@ -79,7 +79,7 @@ func (b *Bed) startNode(ctx context.Context, number int, detach bool) (_ *Node, 
 // writeCNIConfig installs the network configuration a CNI runtime reads.
 func (n *Node) writeCNIConfig(ctx context.Context) error {
 	_, err := n.Run(ctx, "sh", "-ec", `mkdir -p /etc/cni/net.d && printf %s "$1" > /etc/cni/net.d/10-contiv.conflist`, "sh",
-		`{"cniVersion":"1.0.0","name":"`+networkName+`","plugins":[{"type":"contivk8s"}]}`)
+		`{"cniVersion":"1.1.0","name":"`+networkName+`","plugins":[{"type":"contivk8s"}]}`)
 	return err
 }
 
@@ -124,11 +124,6 @@ func (n *Node) retry(ctx context.Context, args ...string) (out string, err error
 		return out, fmt.Errorf("%w: %w", err, last)
 	}
 	return out, nil
-}
-
-// Flows lists the flows of our bridge without counters, one per line.
-func (n *Node) Flows(ctx context.Context) (string, error) {
-	return n.Run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", "contivVxlanBridge")
 }
 
 // LogFile is where a program of the node writes its standard error.

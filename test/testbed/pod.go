@@ -106,9 +106,15 @@ func (p *Pod) inside(args []string) []string {
 	return append([]string{"ip", "netns", "exec", p.Name}, args...)
 }
 
+// Start runs a program in the pod until it ends or is killed. Its output goes
+// to the log of that name.
+func (p *Pod) Start(name string, args ...string) (*Process, error) {
+	return p.Node.Start(name, p.inside(args)...)
+}
+
 // Serve starts a server program in the pod; it ends with the pod.
 func (p *Pod) Serve(args ...string) error {
-	s, err := p.Node.Start(p.Name, p.inside(args)...)
+	s, err := p.Start(p.Name, args...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+func TestMastersComeAndGo(t *testing.T) {
+	tell(t, 3, []chapter{
+		{"pods talk on while all netmasters and the store are dead, and what was deleted meanwhile is finished when they return", allMastersDie},
+		{"a request succeeds within a second of the leader being stopped", theLeaderStops},
+		{"another one leads within the lease and a second of the leader being killed", theLeaderIsKilled},
+		{"another one leads as soon when the store's leader dies, too", bothLeadersAreKilled},
+	})
+}
+
+func allMastersDie(s story) {
+	s.tenant("blue")
+	s.network("blue", "front", "10.1.1.0/24")
+	s.network("blue", "back", "10.1.2.0/24")
+	a, b := s.pod(0, "a", "blue", "front", ""), s.pod(1, "b", "blue", "back", "")
+	doomed := s.pod(2, "doomed", "blue", "front", "")
+	s.reachEachOther(time.Second, a, b, doomed)
+
+	s.withoutLoss(a, b, func() {
+		s.killMasters()
+		// The runtime is told that the pod is gone; the master hears of it later.
+		if _, err := doomed.CNI(s.ctx, "del"); err != nil {
+			s.Errorf("DEL without a netmaster: %v", err)
+		}
+		if reaches(s.ctx, a, doomed) == nil {
+			s.Error("a deleted pod is still reached")
+		}
+		s.reachEachOther(time.Second, a, b)
+		s.startMasters()
+	})
+	s.soon(10*time.Second, func() error { return endpoints(s.ctx, s.bed, 2) })
+	s.must(doomed.Attach(s.ctx))
+	s.reachEachOther(2*time.Second, a, b, doomed)
+}
+
+func theLeaderStops(s story) {
+	leader := s.leader()
+	other := s.otherThan(leader)
+	s.afterwards(func(ctx context.Context) error { return startMasters(ctx, s.bed) })
+	var stop errgroup.Group
+	served := time.Now()
+	stop.Go(leader.Netmaster().Terminate)
+	var longest time.Duration
+	for after := 0; after < 10; { // requests after the leader's end
+		if leader.Netmaster().Exited() {
+			after++
+		}
+		s.soon(takeover, func() error { return createTenant(s.ctx, other, "successor") })
+		longest, served = max(longest, time.Since(served)), time.Now()
+		s.must(deleteTenant(s.ctx, other, "successor"))
+	}
+	s.must(stop.Wait())
+	s.Logf("the longest time between two answers was %s", longest)
+	if longest > time.Second {
+		s.Errorf("that is more than a second")
+	}
+}
+
+// takeover is how long nobody may lead: the lease of the dead leader, and a second.
+const takeover = 11 * time.Second
+
+func theLeaderIsKilled(s story) { s.killLeader(s.leader()) }
+
+func bothLeadersAreKilled(s story) {
+	leader := s.leader()
+	s.soon(10*time.Second, func() error { return makeStoreLeader(s.ctx, s.bed, leader) })
+	s.killLeader(leader)
+}
+
+func (s story) killLeader(leader *testbed.Node) {
+	s.Helper()
+	other := s.otherThan(leader)
+	s.afterwards(func(ctx context.Context) error { return startMasters(ctx, s.bed) })
+	killed := time.Now()
+	s.must(syscall.Kill(leader.Netmaster().PID, syscall.SIGKILL))
+	s.soon(2*takeover, func() error { return createTenant(s.ctx, other, "successor") })
+	took := time.Since(killed)
+	s.Logf("the first request succeeded after %s", took)
+	if took > takeover {
+		s.Errorf("that is more than %s", takeover)
+	}
+	s.must(deleteTenant(s.ctx, other, "successor"))
+}
+
+func (s story) leader() *testbed.Node {
+	s.Helper()
+	var leader *testbed.Node
+	s.soon(takeover, func() (err error) {
+		leader, err = s.bed.Leader(s.ctx)
+		return err
+	})
+	return leader
+}
+
+func (s story) otherThan(node *testbed.Node) *testbed.Node {
+	for _, n := range s.bed.Nodes {
+		if n != node {
+			return n
+		}
+	}
+	return nil
+}
+
+// killMasters ends all netmasters, and with them the members of the store.
+func (s story) killMasters() {
+	s.Helper()
+	var g errgroup.Group
+	for _, n := range s.bed.Nodes {
+		g.Go(n.Netmaster().Kill)
+	}
+	s.must(g.Wait())
+}
+
+// startMasters starts the netmasters that do not run and waits for a leader.
+func startMasters(ctx context.Context, bed *testbed.Bed) error {
+	for _, n := range bed.Nodes {
+		if n.Netmaster() == nil || n.Netmaster().Exited() {
+			if err := n.StartNetmaster(); err != nil {
+				return err
+			}
+		}
+	}
+	return eventually(ctx, func() error {
+		_, err := bed.Leader(ctx)
+		return err
+	})
+}
+
+func (s story) startMasters() {
+	s.Helper()
+	s.must(startMasters(s.ctx, s.bed))
+}

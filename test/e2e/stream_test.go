@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// streamReport is what the probe says about a stream.
+type streamReport struct {
+	Sent     int     `json:"sent"`
+	Lost     int     `json:"lost"`
+	MaxGapMS float64 `json:"maxGapMs"` // longest time between two answers
+}
+
+// during sends a datagram per millisecond to another pod, which echoes them,
+// for as long as something happens, and gives how many never came back.
+func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
+	s.Helper()
+	name := "stream-" + from.Name
+	stream, err := from.Start(name, from.Probe(), "stream", "-to", to.IP.String()+":"+echoPort,
+		"-count", fmt.Sprint(2*storyLimit.Milliseconds()), "-grace", "500ms")
+	s.must(err)
+	defer stream.Kill() // of a story that fails meanwhile
+	happens()
+	s.must(stream.Terminate())
+	report, err := lastReport(from.Node.LogFile(name))
+	s.must(err)
+	s.Logf("%s to %s: %d datagrams sent, %d lost, longest gap %.0f ms", from.Name, to.Name, report.Sent, report.Lost, report.MaxGapMS)
+	return report
+}
+
+// withoutLoss expects that no datagram is lost while something happens.
+func (s story) withoutLoss(from, to *testbed.Pod, happens func()) {
+	s.Helper()
+	if r := s.during(from, to, happens); r.Lost != 0 || r.Sent == 0 {
+		s.Errorf("of %d datagrams %d were lost", r.Sent, r.Lost)
+	}
+}
+
+// linkChange is how many datagrams, and so milliseconds, a change of the links
+// of a node may cost: Open vSwitch in user space reads its routes and tunnel
+// addresses anew then, and throws tunnelled packets away meanwhile.
+const linkChange = 100
+
+// withLittleLoss is withoutLoss for what makes or removes links on the nodes
+// of a tunnel.
+func (s story) withLittleLoss(from, to *testbed.Pod, happens func()) {
+	s.Helper()
+	if r := s.during(from, to, happens); r.Lost > linkChange || r.Sent == 0 {
+		s.Errorf("of %d datagrams %d were lost", r.Sent, r.Lost)
+	}
+}
+
+// lastReport finds the report in the log of a stream; complaints are in it, too.
+func lastReport(log string) (r streamReport, err error) {
+	data, err := os.ReadFile(log)
+	if err != nil {
+		return r, err
+	}
+	start := strings.LastIndex(string(data), "{")
+	if start < 0 {
+		return r, fmt.Errorf("stream: no report in %q", data)
+	}
+	return r, json.NewDecoder(strings.NewReader(string(data[start:]))).Decode(&r)
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxForgeries bounds what one run sends.
+const maxForgeries = 1000
+
+// forge writes frames to a link as its owner can: with whatever sender it likes.
+// A frame carries a datagram, or with -arp says who has the source address.
+func forge(_ context.Context, args []string) error {
+	flags := flag.NewFlagSet("forge", flag.ContinueOnError)
+	device := flags.String("dev", "eth0", "link to write to")
+	var f frame
+	flags.Func("eth-src", "MAC address", parseMAC(&f.ethSrc))
+	flags.Func("eth-dst", "MAC address", parseMAC(&f.ethDst))
+	flags.TextVar(&f.ipSrc, "ip-src", netip.Addr{}, "address")
+	flags.TextVar(&f.ipDst, "ip-dst", netip.Addr{}, "address")
+	port := flags.Uint("port", 7, "UDP port, of both sides")
+	arp := flags.Bool("arp", false, "an ARP announcement instead of a datagram")
+	count := flags.Int("count", 1, "frames to send")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *count < 1 || *count > maxForgeries || len(f.ethSrc) != 6 || len(f.ethDst) != 6 || !f.ipSrc.Is4() || !f.ipDst.Is4() {
+		return errors.New("forge: want both MAC addresses, both IPv4 addresses and a count up to 1000")
+	}
+	bytes := f.datagram(uint16(*port))
+	if *arp {
+		bytes = f.announcement()
+	}
+	link, err := net.InterfaceByName(*device)
+	if err != nil {
+		return err
+	}
+	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("packet socket: %w", err)
+	}
+	defer unix.Close(socket)
+	for range *count {
+		if err := unix.Sendto(socket, bytes, 0, &unix.SockaddrLinklayer{Ifindex: link.Index}); err != nil {
+			return fmt.Errorf("write to %s: %w", *device, err)
+		}
+	}
+	return nil
+}
+
+func parseMAC(into *net.HardwareAddr) func(string) error {
+	return func(text string) (err error) {
+		*into, err = net.ParseMAC(text)
+		return err
+	}
+}
+
+// frame is who a frame claims to be from and to.
+type frame struct {
+	ethSrc, ethDst net.HardwareAddr
+	ipSrc, ipDst   netip.Addr
+}
+
+func (f frame) ethernet(etherType uint16) []byte {
+	head := append(append([]byte{}, f.ethDst...), f.ethSrc...)
+	return binary.BigEndian.AppendUint16(head, etherType)
+}
+
+// datagram is Ethernet, IPv4 and UDP without a checksum, which UDP permits.
+func (f frame) datagram(port uint16) []byte {
+	udp := binary.BigEndian.AppendUint16(nil, port)
+	udp = binary.BigEndian.AppendUint16(udp, port)
+	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(forged)))
+	udp = append(append(udp, 0, 0), forged...)
+
+	ip := []byte{0x45, 0, 0, byte(20 + len(udp)), 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
+	src, dst := f.ipSrc.As4(), f.ipDst.As4()
+	ip = append(append(ip, src[:]...), dst[:]...)
+	binary.BigEndian.PutUint16(ip[10:], checksum(ip))
+	return append(append(f.ethernet(unix.ETH_P_IP), ip...), udp...)
+}
+
+// checksum is the one of RFC 1071, over an even number of bytes.
+func checksum(data []byte) uint16 {
+	var sum uint32
+	for i := 0; i < len(data); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(data[i:]))
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
+
+// announcement is an ARP reply for everybody that gives the source address to
+// the source MAC.
+func (f frame) announcement() []byte {
+	arp := []byte{0, 1, 8, 0, 6, 4, 0, 2}
+	src, dst := f.ipSrc.As4(), f.ipDst.As4()
+	arp = append(append(arp, f.ethSrc...), src[:]...)
+	arp = append(append(arp, f.ethDst...), dst[:]...)
+	return append(f.ethernet(unix.ETH_P_ARP), arp...)
+}
