@@ -27,12 +27,11 @@ type stream struct {
 	lines   *json.Encoder
 }
 
-// newStream begins the answer. It takes the limits for a whole request off the connection.
+// newStream begins the answer.
 func newStream(out http.ResponseWriter) *stream {
 	s := &stream{out: out, control: http.NewResponseController(out), limit: StreamWrite}
 	s.lines = json.NewEncoder(&s.pending)
 	s.lines.SetEscapeHTML(false)
-	_ = s.control.SetReadDeadline(time.Time{}) // else the connection counts as dead when it passes
 	out.Header().Set("Content-Type", StreamType)
 	return s
 }

@@ -53,7 +53,7 @@ type Config struct {
 	SweepEvery     time.Duration // 0: 30 seconds; check for nodes that went away
 	Log            *logrus.Entry
 
-	requestLimit time.Duration // for reading a request and writing its answer; 0: those of server.go
+	requestLimit time.Duration // for reading a request and for writing its answer; 0: those of server.go
 }
 
 const (

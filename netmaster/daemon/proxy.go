@@ -157,7 +157,6 @@ func copyResponse(w http.ResponseWriter, resp *http.Response) {
 // the client does not take a piece in time.
 func passOn(w http.ResponseWriter, from io.Reader) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // a stream outlives the limit for requests
 	piece := make([]byte, 32<<10)
 	for n, err := 0, error(nil); ; n, err = from.Read(piece) {
 		_ = control.SetWriteDeadline(time.Now().Add(api.StreamWrite))
