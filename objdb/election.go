@@ -95,9 +95,28 @@ func (t *Term) win(ctx context.Context) error {
 	if err := t.queue(ctx); err != nil {
 		return errors.Join(context.Cause(t.ctx), err)
 	}
-	confirm := Txn{If: []Guard{t.Fence()}, Puts: []KV{{Key: t.lock, Value: []byte(t.value)}}}
+	return t.confirm(ctx)
+}
+
+// confirmTry is how long one try of a confirmation waits. The holder before us
+// often stops together with its member of the store, which then hands its own
+// leadership over and drops what it is sent in that instant; nobody says so.
+const confirmTry = 300 * time.Millisecond
+
+// confirm writes the lock's value if the candidate's key is still there. To
+// write it again does no harm.
+func (t *Term) confirm(ctx context.Context) error {
+	txn := Txn{If: []Guard{t.Fence()}, Puts: []KV{{Key: t.lock, Value: []byte(t.value)}}}
 	resp, err := request(ctx, t.db, "confirm lock", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-		return c.Txn(ctx).If(confirm.compares()...).Then(confirm.ops(clientv3.WithLease(t.lease.id))...).Commit()
+		for {
+			try, cancel := context.WithTimeout(ctx, confirmTry)
+			resp, err := c.Txn(try).If(txn.compares()...).Then(txn.ops(clientv3.WithLease(t.lease.id))...).Commit()
+			lost := try.Err() != nil
+			cancel()
+			if err == nil || ctx.Err() != nil || !lost {
+				return resp, err
+			}
+		}
 	})
 	if err != nil {
 		return err
