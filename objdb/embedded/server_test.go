@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 
@@ -347,4 +348,44 @@ func (c *child) kill() {
 		}
 	}
 	_ = c.cmd.Wait() // says that it was killed
+}
+
+func TestAWatchGoesOnAtAnotherMemberWhenItsOwnStops(t *testing.T) {
+	var urls []string
+	peers := map[string]string{}
+	configs := make([]embedded.Config, 3)
+	for i := range configs {
+		configs[i] = embedded.Config{Dir: t.TempDir(), Name: fmt.Sprint("m", i), ClientURL: freeURL(t), PeerURL: freeURL(t), Peers: peers}
+		peers[configs[i].Name] = configs[i].PeerURL
+		urls = append(urls, configs[i].ClientURL)
+	}
+	members := make([]*embedded.Server, 3)
+	for i := range members {
+		members[i] = start(t, within(time.Millisecond), configs[i])
+	}
+	for _, m := range members {
+		ready(t, m)
+	}
+	// The client begins with the first member, and knows the others.
+	watcher, err := clientv3.New(clientv3.Config{Endpoints: urls[:1], Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close()
+	ctx, cancel := context.WithCancel(within(20 * time.Second))
+	defer cancel()
+	events := watcher.Watch(ctx, "/x/key", clientv3.WithCreatedNotify())
+	<-events
+	watcher.SetEndpoints(urls...)
+	stop(t, members[0])
+	mustPut(t, connect(t, urls[1:]...), "/x/key", "after")
+	for r := range events {
+		if r.Err() != nil {
+			t.Fatalf("the watch has ended: %v", r.Err())
+		}
+		if len(r.Events) > 0 {
+			return
+		}
+	}
+	t.Fatal("the watch has ended without a word")
 }

@@ -23,13 +23,15 @@ func newStreams() streams {
 
 // intercept serves a stream until its client or the member is done.
 func (s streams) intercept(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, serve grpc.StreamHandler) error {
-	if s.closing.Err() != nil {
-		return status.Error(codes.Unavailable, "the member is stopping")
-	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	return serve(server, bounded{stream, ctx})
+	err := serve(server, bounded{stream, ctx})
+	if s.closing.Err() != nil {
+		// Of all codes this one has a client go on at another member.
+		return status.Error(codes.Unavailable, "the member is stopping")
+	}
+	return err
 }
 
 // bounded is a stream with an end of its own.
