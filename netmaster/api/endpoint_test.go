@@ -66,6 +66,37 @@ func TestEndpointGetsAddressesOfBothFamiliesAndItsGroup(t *testing.T) {
 	}
 }
 
+// The network's record does not grow with its endpoints: it lists no address
+// that one of them has.
+func TestAnIPv6AddressIsHeldUntilItsEndpointComes(t *testing.T) {
+	b := withGroup(t)
+	held := func() map[string]bool {
+		return record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue").IPv6AllocMap
+	}
+	alloc := plug[mastercfg.AllocAddressResponse](b, mastercfg.AllocAddressPath, mastercfg.AllocAddressRequest{AddressPool: "2001:db8::/64:blue"})
+	if alloc.IPv4Address != "2001:db8::2/64" || !held()["::2"] {
+		t.Fatalf("got %+v, held %v", alloc, held())
+	}
+	if ep := b.endpoint("blue", "web", "front", "other"); ep.IPv6Address != "2001:db8::3" {
+		t.Errorf("another endpoint got %s", ep.IPv6Address)
+	}
+	ep, failure := create(b, "c1", mastercfg.ConfigEP{IPv6Address: "2001:db8::2"})
+	if failure != "" || ep.IPv6Address != "2001:db8::2" || len(held()) != 1 {
+		t.Errorf("%s: got %s, held %v", failure, ep.IPv6Address, held())
+	}
+	if got := counts(b); got[1] != 4 {
+		t.Errorf("counters %v", got)
+	}
+	if _, failure := create(b, "c2", mastercfg.ConfigEP{IPv6Address: "2001:db8::2"}); failure == "" {
+		t.Error("an address was given twice")
+	}
+	b.noEndpoint("blue", "web", "c1")
+	b.noEndpoint("blue", "web", "other")
+	if got := counts(b); got != [3]int{0, 0, 0} || len(held()) != 1 {
+		t.Errorf("counters %v, held %v", got, held())
+	}
+}
+
 func TestCreateEndpointIsIdempotentByContainer(t *testing.T) {
 	b := withGroup(t)
 	first := b.endpoint("blue", "web", "front", "c1")

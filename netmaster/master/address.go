@@ -107,34 +107,73 @@ func (s *space) takeIPv6(requested string) (string, error) {
 	if requested == "" && s.net.IPv6SubnetLen == 0 {
 		return "", nil
 	}
-	pool, err := resources.NetworkPoolIPv6(&s.net)
+	pool, err := resources.NetworkPoolIPv6(&s.net, s.used)
 	if err != nil {
 		return "", err
 	}
 	var addr netip.Addr
+	held := false
 	if requested == "" {
 		addr, err = pool.Allocate()
 	} else if addr, err = parseRequested(requested); err == nil {
+		held = pool.Held(addr)
 		err = pool.Take(addr)
 	}
 	if err != nil {
 		return "", err
 	}
+	if !held {
+		s.net.EpAddrCount++
+	}
+	return addr.String(), nil
+}
+
+// holdIPv6 takes an address before there is an endpoint.
+func (s *space) holdIPv6() (string, error) {
+	pool, err := resources.NetworkPoolIPv6(&s.net, s.used)
+	if err != nil {
+		return "", err
+	}
+	addr, err := pool.Allocate()
+	if err != nil {
+		return "", err
+	}
+	pool.Hold(addr)
 	s.net.EpAddrCount++
 	return addr.String(), nil
 }
 
-// release gives an address of either family back; a free one stays free.
-func (s *space) release(text string) {
+// used tells whether an endpoint of the network has an address.
+func (s *space) used(addr netip.Addr) (used bool) {
+	found(s.tx, addressTerm+s.net.ID+"/"+addr.String(), func(string) bool {
+		used = true
+		return false
+	})
+	return used
+}
+
+// release gives an address of either family back that was handed out without
+// an endpoint; a free one stays free.
+func (s *space) release(text string) { s.giveBack(text, false) }
+
+// releaseOf gives back what an endpoint had; its record is gone already.
+func (s *space) releaseOf(ep *mastercfg.CfgEndpointState) {
+	s.giveBack(ep.IPAddress, false)
+	s.giveBack(ep.IPv6Address, true)
+}
+
+// giveBack frees an address. That an endpoint had one of IPv6 only its own
+// record tells, and is recorded nowhere else.
+func (s *space) giveBack(text string, recorded bool) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
 		return // an endpoint without an address of this family
 	}
-	released := false
+	released := recorded
 	if addr.Is4() {
 		released = s.v4.Release(addr)
-	} else if pool, err := resources.NetworkPoolIPv6(&s.net); err == nil {
-		released = pool.Release(addr)
+	} else if pool, err := resources.NetworkPoolIPv6(&s.net, s.used); err == nil {
+		released = pool.Release(addr) || recorded
 	}
 	if released {
 		s.net.EpAddrCount = max(0, s.net.EpAddrCount-1)

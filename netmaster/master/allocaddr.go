@@ -33,7 +33,7 @@ func AllocAddress(tx *objdb.Tx, req *mastercfg.AllocAddressRequest, swarm bool) 
 		if length == 0 {
 			return "", fault.New(fault.Invalid, "subnet length 0 is invalid: network %s has no ipv6 subnet", s.net.ID)
 		}
-		text, err = s.takeIPv6("")
+		text, err = s.holdIPv6()
 	} else {
 		text, err = s.reserveIPv4(req.PreferredIPv4Address)
 	}

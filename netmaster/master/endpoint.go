@@ -133,8 +133,7 @@ func DeleteEndpoint(tx *objdb.Tx, id string) (mastercfg.CfgEndpointState, error)
 	if err != nil {
 		return ep, err
 	}
-	s.release(ep.IPAddress)
-	s.release(ep.IPv6Address)
+	s.releaseOf(&ep)
 	if s.group != nil {
 		s.group.EpCount = max(0, s.group.EpCount-1)
 	}

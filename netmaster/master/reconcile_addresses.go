@@ -132,11 +132,11 @@ func (a *audit) run() error {
 	}
 	total += a.compare(pool, func(addr netip.Addr) bool { return pool.Contains(addr) && !a.reserved(addr) })
 	if a.net.IPv6SubnetLen > 0 {
-		pool, err := resources.NetworkPoolIPv6(a.net)
+		n, err := a.compareIPv6()
 		if err != nil {
 			return err
 		}
-		total += a.compare(pool, func(addr netip.Addr) bool { return addr.Is6() })
+		total += n
 	}
 	if a.net.EpCount != a.people.count {
 		a.report("counted %d endpoints and has %d", a.net.EpCount, a.people.count)
@@ -182,6 +182,27 @@ func (a *audit) compare(pool addressPool, within func(netip.Addr) bool) int {
 		}
 	}
 	return len(marked)
+}
+
+// compareIPv6 does the same for the addresses of IPv6: the pool answers for
+// those that are held, the endpoints for their own.
+func (a *audit) compareIPv6() (int, error) {
+	owned := func(addr netip.Addr) bool { return a.people.addresses[addr] != "" }
+	pool, err := resources.NetworkPoolIPv6(a.net, owned)
+	if err != nil {
+		return 0, err
+	}
+	total := 0
+	for addr, owner := range a.people.addresses {
+		if !addr.Is6() {
+			continue
+		}
+		total++
+		if pool.Release(addr) {
+			a.report("address %s of %s was held for another", addr, owner)
+		}
+	}
+	return total + a.compare(pool, func(addr netip.Addr) bool { return addr.Is6() && !owned(addr) }), nil
 }
 
 // reserveRange marks the range of a group in the network's map.

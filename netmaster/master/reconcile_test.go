@@ -98,7 +98,7 @@ func TestDamageIsRepairedToWhatItWas(t *testing.T) {
 		"counters of a network": func(w *world) { w.edit(net, "epCount", 7); w.edit(net, "epAddrCount", -3) },
 		"counter of a group":    func(w *world) { w.edit(epg, "epCount", 0) },
 		"addresses of a group":  func(w *world) { w.edit(epg, "epgIpAllocMap", empty(256)) },
-		"IPv6 addresses":        func(w *world) { w.edit(net, "ipv6AllocMap", map[string]bool{}) },
+		"IPv6 addresses":        func(w *world) { w.edit(net, "ipv6AllocMap", map[string]bool{"::1": true}) },
 		"vlan pool":             func(w *world) { w.edit(mastercfg.VLANOperKey, "freeVLANs", empty(4096)) },
 		"vxlan pool":            func(w *world) { w.damage(mastercfg.VXLANOperKey, "") },
 		"corrupt vxlan pool":    func(w *world) { w.damage(mastercfg.VXLANOperKey, "{") },

@@ -16,12 +16,15 @@ const (
 )
 
 // IPv6Pool hands out the IPv6 addresses of a network. A subnet is far too
-// large for a map of bits, so the record lists the host parts that are taken,
-// and an allocation counts on from the last one handed out, round the end of
-// the subnet to its beginning. Host part 0 is never handed out.
+// large for a map of bits, and a list in the record would grow with the
+// endpoints. So the endpoints' own records tell which addresses they have; the
+// network's lists the gateway and those that are held for an endpoint to come.
+// An allocation counts on from the last one, round the end of the subnet to its
+// beginning. Host part 0 is never handed out.
 type IPv6Pool struct {
 	rec    *mastercfg.CfgNetworkState
 	prefix netip.Prefix
+	used   func(netip.Addr) bool
 }
 
 // InitNetworkIPv6 fills the IPv6 fields of a new network's record.
@@ -68,8 +71,9 @@ func LastIPv6(prefix netip.Prefix) netip.Addr {
 	return uint128{base.hi | host.hi, base.lo | host.lo}.addr()
 }
 
-// NetworkPoolIPv6 is the IPv6 pool of a network's record. Changes go to the record.
-func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState) (IPv6Pool, error) {
+// NetworkPoolIPv6 is the IPv6 pool of a network's record, to which changes go;
+// used tells whether an endpoint has an address.
+func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState, used func(netip.Addr) bool) (IPv6Pool, error) {
 	if rec.IPv6SubnetLen == 0 {
 		return IPv6Pool{}, fault.New(fault.Invalid, "subnet length 0 is invalid: network %s has no ipv6 subnet", rec.ID)
 	}
@@ -80,56 +84,67 @@ func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState) (IPv6Pool, error) {
 	if rec.IPv6AllocMap == nil {
 		rec.IPv6AllocMap = map[string]bool{}
 	}
-	return IPv6Pool{rec: rec, prefix: netip.PrefixFrom(addr, int(rec.IPv6SubnetLen)).Masked()}, nil
+	return IPv6Pool{rec: rec, prefix: netip.PrefixFrom(addr, int(rec.IPv6SubnetLen)).Masked(), used: used}, nil
 }
 
-// Allocate takes the next free address after the last one handed out.
+// Allocate finds the next free address after the last one. It is the caller's
+// to give to an endpoint, or to Hold.
 func (p IPv6Pool) Allocate() (netip.Addr, error) {
 	most := p.maxHost()
-	if most.hi == 0 && uint64(len(p.rec.IPv6AllocMap)) >= most.lo {
-		return netip.Addr{}, fault.New(fault.Exhausted, "Reached MaxHosts (%d), no address left in ipv6 subnet %s", most.lo, p.prefix)
+	last := uint128{}
+	if addr, err := netip.ParseAddr(p.rec.IPv6LastHost); err == nil {
+		last = hostPart(p.prefix, addr)
 	}
-	host := uint128{}
-	if last, err := netip.ParseAddr(p.rec.IPv6LastHost); err == nil {
-		host = hostPart(p.prefix, last)
-	}
-	for {
-		if host == most {
-			host = uint128{}
+	for host := p.after(last); ; host = p.after(host) {
+		if addr := p.compose(host); host != (uint128{}) && !p.rec.IPv6AllocMap[host.key()] && !p.used(addr) {
+			p.rec.IPv6LastHost = host.key()
+			return addr, nil
 		}
-		host = host.next()
-		if key := host.key(); !p.rec.IPv6AllocMap[key] {
-			p.rec.IPv6AllocMap[key], p.rec.IPv6LastHost = true, key
-			return p.compose(host), nil
+		if host == last || most == (uint128{}) {
+			return netip.Addr{}, fault.New(fault.Exhausted, "Reached MaxHosts (%d), no address left in ipv6 subnet %s", most.lo, p.prefix)
 		}
 	}
 }
 
-// Take marks an address that was asked for by name; it must be free.
+// after is the host part that follows another, round the end.
+func (p IPv6Pool) after(host uint128) uint128 {
+	if host == p.maxHost() {
+		return uint128{}
+	}
+	return host.next()
+}
+
+// Hold keeps an address for an endpoint to come.
+func (p IPv6Pool) Hold(addr netip.Addr) { p.rec.IPv6AllocMap[hostPart(p.prefix, addr).key()] = true }
+
+// Held tells whether an address is kept for an endpoint to come.
+func (p IPv6Pool) Held(addr netip.Addr) bool {
+	return addr.String() != p.rec.IPv6Gateway && p.rec.IPv6AllocMap[hostPart(p.prefix, addr).key()]
+}
+
+// Take lets an endpoint have the address it asks for by name: one that is free,
+// or held, which may be for this very endpoint.
 func (p IPv6Pool) Take(addr netip.Addr) error {
 	if !addr.Is6() || !p.prefix.Contains(addr) {
 		return fault.New(fault.Invalid, "ipv6 address %s is not in subnet %s", addr, p.prefix)
 	}
-	host := hostPart(p.prefix, addr)
-	if host == (uint128{}) || p.rec.IPv6AllocMap[host.key()] {
+	if hostPart(p.prefix, addr) == (uint128{}) || addr.String() == p.rec.IPv6Gateway || p.used(addr) {
 		return fault.New(fault.Conflict, "requested ipv6 address %s is not available in subnet %s", addr, p.prefix)
 	}
-	p.rec.IPv6AllocMap[host.key()] = true
+	p.Release(addr)
 	return nil
 }
 
-// Release gives an address back and tells whether it was taken. The gateway stays.
+// Release ends holding an address and tells whether it was held. The gateway stays.
 func (p IPv6Pool) Release(addr netip.Addr) bool {
-	if !p.prefix.Contains(addr) || addr.String() == p.rec.IPv6Gateway {
+	if !p.prefix.Contains(addr) || !p.Held(addr) {
 		return false
 	}
-	key := hostPart(p.prefix, addr).key()
-	taken := p.rec.IPv6AllocMap[key]
-	delete(p.rec.IPv6AllocMap, key)
-	return taken
+	delete(p.rec.IPv6AllocMap, hostPart(p.prefix, addr).key())
+	return true
 }
 
-// Marked visits the addresses that are taken, without the gateway.
+// Marked visits the addresses that are held.
 func (p IPv6Pool) Marked(visit func(netip.Addr)) {
 	for key := range p.rec.IPv6AllocMap {
 		host, err := netip.ParseAddr(key)
