@@ -2,6 +2,7 @@ package master
 
 import (
 	"net/netip"
+	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
@@ -200,15 +201,27 @@ func EndpointAt(r objdb.Reader, networkID string, addr netip.Addr) (ep mastercfg
 }
 
 // reservingGroup finds the group whose range holds an address, "" if none.
-func reservingGroup(r objdb.Reader, net *mastercfg.CfgNetworkState, addr netip.Addr) (id string, err error) {
-	found(r, rangeTerm+net.Tenant+"/"+net.NetworkName, func(key string) bool {
-		var g mastercfg.EndpointGroupState
-		if g, err = readCoded[mastercfg.EndpointGroupState](r, key); err == nil && resources.InGroupPool(&g, addr) {
-			id = g.ID
+func reservingGroup(r objdb.Reader, net *mastercfg.CfgNetworkState, addr netip.Addr) (string, error) {
+	for _, key := range keysOf(r, rangeTerm+net.Tenant+"/"+net.NetworkName, "endpointGroup") {
+		g, err := groupRecord(r, key)
+		if err != nil {
+			return "", err
 		}
-		return err == nil && id == ""
-	})
-	return id, err
+		if g != nil && resources.InGroupPool(g, addr) {
+			return g.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// groupRecord reads the record of a group given by its model key; nil if it has none yet.
+func groupRecord(r objdb.Reader, key string) (*mastercfg.EndpointGroupState, error) {
+	tenant, group, _ := strings.Cut(key, ":")
+	rec, err := GetGroup(r, mastercfg.EndpointGroupID(tenant, group))
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	return &rec, err
 }
 
 func firstError(first, second error) error {

@@ -99,14 +99,13 @@ func findSpace(tx *objdb.Tx, id string, pool netip.Prefix, tenant string) (*spac
 }
 
 func groupByPoolID(r objdb.Reader, id string) (*mastercfg.EndpointGroupState, error) {
-	groups, err := objdb.ReadAll[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix)
-	if err != nil {
-		return nil, err
-	}
 	var found *mastercfg.EndpointGroupState
-	for i := range groups {
-		g := &groups[i]
-		if g.NetworkName+":"+g.GroupName+"."+g.TenantName != id {
+	for _, key := range keysOf(r, poolTerm+id, "endpointGroup") {
+		g, err := groupRecord(r, key)
+		if err != nil {
+			return nil, err
+		}
+		if g == nil {
 			continue
 		}
 		if found != nil {
@@ -121,33 +120,22 @@ func groupByPoolID(r objdb.Reader, id string) (*mastercfg.EndpointGroupState, er
 }
 
 func networkByPool(r objdb.Reader, pool netip.Prefix, tenant string) (string, error) {
-	networks, err := objdb.ReadAll[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix)
-	if err != nil {
-		return "", err
-	}
 	found := ""
-	for i := range networks {
-		n := &networks[i]
-		if tenant != "" && n.Tenant != tenant || !hasSubnet(n, pool) {
+	for _, key := range keysOf(r, subnetTerm+pool.Masked().String(), "network") {
+		owner, name, _ := strings.Cut(key, ":")
+		if tenant != "" && owner != tenant {
 			continue
 		}
+		id := mastercfg.NetworkID(owner, name)
 		if found != "" {
-			return "", fault.New(fault.Conflict, "address pool %s is ambiguous: networks %s and %s", pool, found, n.ID)
+			return "", fault.New(fault.Conflict, "address pool %s is ambiguous: networks %s and %s", pool, found, id)
 		}
-		found = n.ID
+		found = id
 	}
 	if found == "" {
 		return "", fault.New(fault.NotFound, "network not found")
 	}
 	return found, nil
-}
-
-func hasSubnet(n *mastercfg.CfgNetworkState, pool netip.Prefix) bool {
-	if !pool.IsValid() {
-		return false
-	}
-	base, length := pool.Masked().Addr().String(), uint(pool.Bits())
-	return base == n.SubnetIP && length == n.SubnetLen || base == n.IPv6Subnet && length == n.IPv6SubnetLen
 }
 
 // parsePool reads "subnet/len" or "subnet/len:T"; empty gives an invalid prefix.

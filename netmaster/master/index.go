@@ -38,6 +38,8 @@ const (
 	runningTerm  = "running/" // <N.T>: endpoints whose container runs
 	cidTerm      = "cid/"     // <container id>: the same
 	rangeTerm    = "range/"   // <T>/<N>: groups with a range of a network
+	poolTerm     = "pool/"    // N:G.T: groups, as container runtimes name their range
+	subnetTerm   = "subnet/"  // <subnet>: networks of any tenant
 	bindingTerm  = "binding/" // <T:P>: bindings of a policy
 	vrfTerm      = "vrf/"     // <number>: routing domains
 	decimalWidth = "%05d"     // makes numbers sort
@@ -51,7 +53,6 @@ func indexes() []objdb.Index {
 		indexed(mastercfg.ModelKey("appProfile", ""), profileTerms),
 		indexed(mastercfg.ModelKey("network", ""), networkTerms),
 		indexed(mastercfg.EndpointPrefix, endpointTerms),
-		indexed(mastercfg.EndpointGroupPrefix, rangeTerms),
 		indexed(mastercfg.ServiceLBPrefix, vipTerms),
 		indexed(mastercfg.VRFPrefix, func(v *mastercfg.VRFState) []string { return []string{vrfNumber(v.VRF)} }),
 		{Prefix: mastercfg.PolicyPrefix, Terms: bindingTerms},
@@ -72,7 +73,13 @@ func indexed[T any](prefix string, terms func(*T) []string) objdb.Index {
 func link(objType, key, set string) string { return linkTerm + objType + "/" + key + "/" + set }
 
 func groupTerms(g *contivmodel.EndpointGroup) []string {
-	terms := []string{link("network", g.TenantName+":"+g.NetworkName, "EndpointGroups")}
+	terms := []string{
+		link("network", g.TenantName+":"+g.NetworkName, "EndpointGroups"),
+		poolTerm + g.NetworkName + ":" + g.GroupName + "." + g.TenantName,
+	}
+	if g.IPPool != "" {
+		terms = append(terms, rangeTerm+g.TenantName+"/"+g.NetworkName)
+	}
 	for _, name := range g.Policies {
 		terms = append(terms, link("policy", g.TenantName+":"+name, "EndpointGroups"))
 	}
@@ -108,10 +115,10 @@ func serviceTerms(s *contivmodel.ServiceLB) []string {
 func networkTerms(n *contivmodel.Network) []string {
 	var terms []string
 	if subnet, err := resources.ParseSubnet(n.Subnet); err == nil {
-		terms = append(terms, ipv4Term+n.TenantName+"/"+sortable(subnet.Last))
+		terms = append(terms, ipv4Term+n.TenantName+"/"+sortable(subnet.Last), subnetTerm+subnet.Prefix.String())
 	}
 	if prefix, err := resources.ParseIPv6Subnet(n.Ipv6Subnet); err == nil {
-		terms = append(terms, ipv6Term+n.TenantName+"/"+sortable(resources.LastIPv6(prefix)))
+		terms = append(terms, ipv6Term+n.TenantName+"/"+sortable(resources.LastIPv6(prefix)), subnetTerm+prefix.String())
 	}
 	return terms
 }
@@ -142,13 +149,6 @@ func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID string
 		}
 	}
 	return terms
-}
-
-func rangeTerms(g *struct{ TenantName, NetworkName, IPPool string }) []string {
-	if g.IPPool == "" {
-		return nil
-	}
-	return []string{rangeTerm + g.TenantName + "/" + g.NetworkName}
 }
 
 func bindingTerms(key string, _ []byte) []string {
