@@ -74,7 +74,7 @@ func openForeign(path string) (*podlink.Namespace, error) {
 func (s *Server) settle(ctx context.Context, c *call, netns *podlink.Namespace, wanted string) ([]byte, error) {
 	queued := s.pending.Has(c.id) // a deletion the server was not there for comes first
 	if r, ok := s.store.Get(c.id); ok {
-		if !queued && r.State == attachment.Ready && r.Digest == wanted && netns.Check(r.Link) == nil {
+		if !queued && r.State == attachment.Ready && r.Digest == wanted && s.checkInterface(netns, r) == nil {
 			return cniresult.Answer(r.Result, c.conf.PrevResult, c.conf.CNIVersion)
 		}
 		if err := s.release(ctx, r); err != nil {

@@ -155,12 +155,20 @@ func TestARepeatedAddDoesNotPromiseAnInterfaceThatIsGone(t *testing.T) {
 	netns := fakenode.NewNamespace(t)
 	add := request(cniwire.Add, "pod", netns, "")
 	first := do(t, node, add)
-	fakenode.InNamespace(t, netns, "ip", "link", "del", "eth0")
-	second := do(t, node, add)
-	if addressOf(t, first) != addressOf(t, second) {
-		t.Errorf("first %s, second %s", first, second)
+	for _, damage := range []struct {
+		netns   string
+		command []string
+	}{
+		{netns, []string{"ip", "link", "del", "eth0"}},
+		{"/proc/self/ns/net", []string{"ip", "link", "set", "vvport1", "down"}},
+	} {
+		fakenode.InNamespace(t, damage.netns, damage.command...)
+		again := do(t, node, add)
+		if addressOf(t, first) != addressOf(t, again) {
+			t.Errorf("%v: first %s, then %s", damage.command, first, again)
+		}
+		fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
 	}
-	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
 }
 
 func TestAContainerMayHaveTwoInterfaces(t *testing.T) {

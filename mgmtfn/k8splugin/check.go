@@ -32,16 +32,21 @@ func (s *Server) check(ctx context.Context, c *call) error {
 		return err
 	}
 	defer netns.Close()
-	missing := errors.Join(
-		netns.Check(r.Link),
-		podlink.CheckHostLink(r.HostLink),
-		s.checkPort(r),
-	)
+	missing := s.checkInterface(netns, r)
 	if missing == nil {
 		// Only now: for an endpoint without a port this waits in vain.
 		missing = s.checkEndpoint(ctx, r)
 	}
 	return failed(stepCheck, missing)
+}
+
+// checkInterface looks at the interface from the container to the switch.
+func (s *Server) checkInterface(netns *podlink.Namespace, r attachment.Record) error {
+	return errors.Join(
+		netns.Check(r.Link),
+		podlink.CheckHostLink(r.HostLink),
+		s.checkPort(r),
+	)
 }
 
 func (s *Server) checkPort(r attachment.Record) error {
