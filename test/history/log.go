@@ -63,27 +63,47 @@ func Record(ctx context.Context, store *clientv3.Client) *Recorder {
 	return r
 }
 
+// follow watches until the mark of the end. A member that stops ends its
+// watches; they go on elsewhere after the last revision that has come.
 func (r *Recorder) follow(ctx context.Context) error {
-	for resp := range r.store.Watch(ctx, root, clientv3.WithPrefix(), clientv3.WithRev(1)) {
-		if err := resp.Err(); err != nil {
-			return fmt.Errorf("following the store: %w", err)
-		}
-		for _, event := range resp.Events {
-			key := string(event.Kv.Key)
-			if key == lastKey {
+	next := int64(1)
+	for ctx.Err() == nil {
+		watching, stop := context.WithCancel(ctx)
+		for resp := range r.store.Watch(watching, root, clientv3.WithPrefix(), clientv3.WithRev(next)) {
+			if resp.CompactRevision != 0 {
+				stop()
+				return fmt.Errorf("following the store: revision %d is compacted", next)
+			}
+			if r.take(resp.Events) {
+				stop()
 				return nil
 			}
-			if strings.HasPrefix(key, root+"lock/") || strings.HasPrefix(key, root+"service/") {
-				continue
+			if n := len(resp.Events); n > 0 {
+				next = resp.Events[n-1].Kv.ModRevision + 1
 			}
-			change := Change{Revision: event.Kv.ModRevision, Key: key}
-			if event.Type == clientv3.EventTypePut {
-				change.Value = event.Kv.Value
-			}
-			r.changes = append(r.changes, change)
 		}
+		stop()
 	}
 	return fmt.Errorf("following the store: %w", ctx.Err())
+}
+
+// take notes events; it tells whether the mark of the end is among them.
+func (r *Recorder) take(events []*clientv3.Event) (ended bool) {
+	for _, event := range events {
+		key := string(event.Kv.Key)
+		if key == lastKey {
+			return true
+		}
+		if strings.HasPrefix(key, root+"lock/") || strings.HasPrefix(key, root+"service/") {
+			continue
+		}
+		change := Change{Revision: event.Kv.ModRevision, Key: key}
+		if event.Type == clientv3.EventTypePut {
+			change.Value = event.Kv.Value
+		}
+		r.changes = append(r.changes, change)
+	}
+	return false
 }
 
 // Finish marks the end of the history and returns it once all of it has come.

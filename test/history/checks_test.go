@@ -1,0 +1,197 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// story is a short history that is as it must be, to be spoiled.
+type story struct {
+	*testing.T
+	changes  []Change
+	calls    []*Call
+	revision int64
+}
+
+// newStory has a tenant with one network and one endpoint in it.
+func newStory(t *testing.T) *story {
+	s := &story{T: t, revision: 1}
+	s.put(modelKey("global", "global"), &contivmodel.Global{Key: "global", Name: "global", FwdMode: "routing", Vlans: "10-17", Vxlans: "100-107"})
+	tenant := &contivmodel.Tenant{Key: "t0", TenantName: "t0"}
+	s.put(statePrefix+"vrfs/t0", document{"id": "t0", "vrf": 1})
+	s.post(tenant)
+	network := &contivmodel.Network{Key: "t0:n0", TenantName: "t0", NetworkName: "n0", NwType: "data", Encap: "vxlan", Subnet: "10.0.0.0/29"}
+	network.Links.Tenant = contivmodel.LinkTo(tenant)
+	s.put(networkPrefix+"n0.t0", document{"tenant": "t0", "networkName": "n0", "pktTag": 1, "extPktTag": 100, "ipv6LastHost": ""})
+	s.post(network)
+	s.endpoint("c0", "10.0.0.1")
+	return s
+}
+
+func (s *story) put(key string, v any) {
+	value, err := json.Marshal(v)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.changes = append(s.changes, Change{s.revision, key, value})
+}
+
+// call notes a call that took one second, one after the other.
+func (s *story) call(op Operation, outcome Outcome) *Call {
+	begun := time.Duration(len(s.calls)) * 2 * time.Second
+	c := &Call{Operation: op, Start: begun, End: begun + time.Second, From: s.revision, To: s.revision, Outcome: outcome, Revision: s.revision}
+	s.calls = append(s.calls, c)
+	return c
+}
+
+func (s *story) post(o contivmodel.Object) {
+	s.revision++
+	s.put(modelKey(o.ModelType(), o.ModelKey()), o)
+	s.call(Operation{Verb: Post, Type: o.ModelType(), Key: o.ModelKey(), Object: o}, Done)
+}
+
+func (s *story) endpoint(container, address string) {
+	s.revision++
+	var last int
+	if _, err := fmt.Sscanf(address, "10.0.0.%d", &last); err != nil {
+		s.Fatal(err)
+	}
+	ep := mastercfg.CfgEndpointState{ID: "n0.t0-" + container, NetID: "n0.t0", EndpointID: container, IPAddress: address,
+		MacAddress: fmt.Sprintf("02:02:0a:00:00:%02x", last)}
+	s.put(endpointPrefix+ep.ID, ep)
+	req := &mastercfg.CreateEndpointRequest{TenantName: "t0", NetworkName: "n0", ConfigEP: mastercfg.ConfigEP{Container: container}}
+	c := s.call(Operation{Verb: CreateEndpoint, Type: "endpoint", Key: ep.ID, Request: req}, Done)
+	c.Body, _ = json.Marshal(mastercfg.CreateEndpointResponse{EndpointConfig: ep})
+}
+
+func (s *story) refused(verb Verb, typ, key string, kind fault.Kind, message string) {
+	c := s.call(Operation{Verb: verb, Type: typ, Key: key}, Refused)
+	c.Kind, c.Message = kind, message
+}
+
+// derive completes the state at the end with what the objects imply.
+func (s *story) derive() {
+	w := newWorld()
+	for _, c := range s.changes {
+		w.Apply(c)
+	}
+	for key, doc := range Derive(w, Held{}) {
+		s.put(key, doc)
+	}
+}
+
+// last finds the change that a check is to miss or to see changed.
+func (s *story) last(key string) *Change {
+	for i := len(s.changes) - 1; i >= 0; i-- {
+		if s.changes[i].Key == key {
+			return &s.changes[i]
+		}
+	}
+	s.Fatalf("no change of %s", key)
+	return nil
+}
+
+func (s *story) replace(key, old, with string) {
+	c := s.last(key)
+	if !strings.Contains(string(c.Value), old) {
+		s.Fatalf("%s holds %s", key, c.Value)
+	}
+	c.Value = []byte(strings.Replace(string(c.Value), old, with, 1))
+}
+
+// findings verifies the story. Only its end is complete, so that what is said
+// of the derivation at earlier revisions does not count.
+func (s *story) findings() []Finding {
+	_, found := Verify(newLog(s.changes), s.calls)
+	var kept []Finding
+	for _, f := range found {
+		if f.Check != "derivation" || strings.HasPrefix(f.Text, fmt.Sprintf("revision %d:", s.revision)) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func TestNothingIsFoundInASoundHistory(t *testing.T) {
+	s := newStory(t)
+	s.endpoint("c1", "10.0.0.2")
+	s.refused(Get, "network", "t0:n9", fault.NotFound, "network not found")
+	s.derive()
+	for _, f := range s.findings() {
+		t.Errorf("%s: %s", f.Check, f.Text)
+	}
+}
+
+func TestEveryCheckSeesWhatItIsFor(t *testing.T) {
+	for what, c := range map[string]struct {
+		spoil       func(*story)
+		check, text string
+	}{
+		"an address given twice": {func(s *story) { s.endpoint("c1", "10.0.0.1") },
+			"choices", "given twice: address 10.0.0.1 of network t0:n0"},
+		"an address given twice, to clients": {func(s *story) { s.endpoint("c1", "10.0.0.1") },
+			"addresses", "fit no order"},
+		"an address outside the network": {func(s *story) { s.endpoint("c1", "10.0.0.7") },
+			"choices", "must not hand out"},
+		"a counter that is wrong": {func(s *story) { s.derive(); s.replace(networkPrefix+"n0.t0", `"epCount":1`, `"epCount":2`) },
+			"derivation", "epCount is 2, must be 1"},
+		"a tag that leaked": {func(s *story) {
+			s.derive()
+			s.put(operPrefix+"auto-vxlan/global", document{"id": "global",
+				"freeVXLANs": bitsUpTo(vxlanBits, 3, 8).text(), "freeLocalVLANs": bitsUpTo(vlanBits, 2, lastVLAN).text()})
+		}, "derivation", "freeVXLANs is"},
+		"an address that leaked": {func(s *story) {
+			s.derive()
+			s.replace(networkPrefix+"n0.t0", bits{true, true, false, false, false, false, false, true}.text(), bits{true, true, true, false, false, false, false, true}.text())
+		}, "addresses", "10.0.0.2 of network n0.t0 is taken, and nobody has it"},
+		"a record that nothing implies": {func(s *story) { s.derive(); s.put(groupPrefix+"g:t0", document{"id": "g:t0"}) },
+			"derivation", "nothing implies: " + groupPrefix + "g:t0"},
+		"an object whose tenant is gone": {func(s *story) {
+			s.revision++
+			s.changes = append(s.changes, Change{s.revision, modelKey("tenant", "t0"), nil})
+			s.call(Operation{Verb: Delete, Type: "tenant", Key: "t0"}, Done)
+		}, "references", "tenant t0 is gone"},
+		"a link to a stranger": {func(s *story) { s.replace(modelKey("network", "t0:n0"), `"key":"t0"}`, `"key":"t1"}`) },
+			"links", "which it must not"},
+		"a change nobody asked for": {func(s *story) { s.calls = s.calls[:2] },
+			"explained", "nobody asked for post " + endpointPrefix},
+		"a success that is not in the store": {func(s *story) { s.changes = s.changes[:len(s.changes)-1] },
+			"explained", "but the answer was"},
+		"something wrong that was accepted": {func(s *story) { s.calls[1].Wrong = "subnet" },
+			"explained", "although it has a wrong subnet"},
+		"a refusal without cause": {func(s *story) { s.refused(Delete, "network", "t0:n0", fault.InUse, "cannot delete n0 has 1 services ") },
+			"refusals", "without cause"},
+		"a refusal that is not documented": {func(s *story) { s.refused(Get, "network", "t0:n9", fault.Internal, "oops") },
+			"refusals", "not documented"},
+		"a read that is behind": {func(s *story) { s.refused(Get, "network", "t0:n0", fault.NotFound, "network not found") },
+			"existence", "fit no order"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newStory(t)
+			c.spoil(s)
+			found := s.findings()
+			for _, f := range found {
+				if f.Check == c.check && strings.Contains(f.Text, c.text) {
+					return
+				}
+			}
+			t.Errorf("%s does not see it; findings: %v", c.check, found)
+		})
+	}
+}
+
+func TestASeedGivesTheSameOperationsAgain(t *testing.T) {
+	a, b := newGenerator(7, 3), newGenerator(7, 3)
+	for i := range 500 {
+		if x, y := a.next().String(), b.next().String(); x != y {
+			t.Fatalf("operation %d: %s and %s", i, x, y)
+		}
+	}
+}
