@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -63,6 +64,24 @@ func TestVersionIsThreeLines(t *testing.T) {
 	}
 }
 
+// output is what a process has written, readable while it writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // process is a netmaster that runs as one.
 type process struct {
 	*testing.T
@@ -70,7 +89,7 @@ type process struct {
 	cmd   *exec.Cmd
 	addr  string
 	store string // client URL of its member
-	log   bytes.Buffer
+	log   output
 }
 
 func freeAddress(t *testing.T) string {
