@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -21,13 +23,24 @@ type streamReport struct {
 func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 	s.Helper()
 	name := "stream-" + from.Name
+	log := from.Node.LogFile(name)
+	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.Fatal(err) // an earlier stream's
+	}
 	stream, err := from.Start(name, from.Probe(), "stream", "-to", to.IP.String()+":"+echoPort,
 		"-count", fmt.Sprint(2*storyLimit.Milliseconds()), "-grace", "500ms")
 	s.must(err)
 	defer stream.Kill() // of a story that fails meanwhile
+	s.soon(5*time.Second, func() error {
+		data, err := os.ReadFile(log)
+		if err == nil && !strings.Contains(string(data), "sending") {
+			err = fmt.Errorf("the stream has not begun: %q", data)
+		}
+		return err
+	})
 	happens()
 	s.must(stream.Terminate())
-	report, err := lastReport(from.Node.LogFile(name))
+	report, err := reportIn(log)
 	s.must(err)
 	s.Logf("%s to %s: %d datagrams sent, %d lost, longest gap %.0f ms", from.Name, to.Name, report.Sent, report.Lost, report.MaxGapMS)
 	return report
@@ -55,13 +68,13 @@ func (s story) withLittleLoss(from, to *testbed.Pod, happens func()) {
 	}
 }
 
-// lastReport finds the report in the log of a stream; complaints are in it, too.
-func lastReport(log string) (r streamReport, err error) {
+// reportIn finds the report in the log of a stream; other lines are in it, too.
+func reportIn(log string) (r streamReport, err error) {
 	data, err := os.ReadFile(log)
 	if err != nil {
 		return r, err
 	}
-	start := strings.LastIndex(string(data), "{")
+	start := strings.IndexByte(string(data), '{')
 	if start < 0 {
 		return r, fmt.Errorf("stream: no report in %q", data)
 	}

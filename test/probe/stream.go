@@ -43,6 +43,7 @@ func stream(ctx context.Context, args []string) error {
 		return err
 	}
 	defer conn.Close()
+	fmt.Fprintln(os.Stderr, "stream: sending to", *to)
 	received := make(chan streamReport, 1)
 	go func() { received <- receive(conn, *count) }()
 
