@@ -115,9 +115,10 @@ func (d *derivation) network(n *contivmodel.Network) {
 		"networkTag": orText(n.CfgdTag, id),
 	}
 	if prefix, err := netip.ParsePrefix(n.Ipv6Subnet); err == nil {
+		// Those of endpoints are in the records of the endpoints only.
 		taken := document{}
 		gateway, _ := netip.ParseAddr(n.Ipv6Gateway)
-		for a := range addresses {
+		for a := range d.held[id] {
 			if a.Is6() {
 				taken[hostPart(prefix, a)] = true
 			}

@@ -262,7 +262,9 @@ func (e *Evidence) taken6(c *Call, r request, n *contivmodel.Network, a netip.Ad
 			return true
 		}
 	}
-	return e.passing(c, r.networkID, a)
+	return e.passing(c, r.networkID, a) || someEndpoint(e, c, r.networkID, func(ep *mastercfg.CfgEndpointState) bool {
+		return ep.IPv6Address == a.String()
+	})
 }
 
 // passing tells whether somebody was given an address during a call.

@@ -57,11 +57,16 @@ func (a addressBook) endpoint(c *Call, ep *mastercfg.CfgEndpointState, revision 
 			continue
 		}
 		from := []string{free, ep.ID} // the endpoint may have been there
-		if req := c.Request.(*mastercfg.CreateEndpointRequest); req.ConfigEP.IPAddress == text {
+		if ep := c.Request.(*mastercfg.CreateEndpointRequest).ConfigEP; names(ep.IPAddress, addr) || names(ep.IPv6Address, addr) {
 			from = append(from, reserved) // for whom names it
 		}
 		a.add(c, ep.NetID, addr, revision, becomes(ep.ID, from...))
 	}
+}
+
+func names(text string, addr netip.Addr) bool {
+	named, err := netip.ParseAddr(text)
+	return err == nil && named == addr
 }
 
 // release gives back what was allocated and leaves alone what an endpoint has.
