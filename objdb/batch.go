@@ -91,7 +91,7 @@ func (tx *Tx) size() int {
 	size := 0
 	for key := range tx.wrote {
 		r, _ := tx.batch.tree.Get(record{key: key})
-		size += 2*len(key) + len(r.value) + 64
+		size += 2*len(key) + max(len(r.value), r.size) + 64
 	}
 	return size
 }
@@ -119,18 +119,25 @@ type change struct {
 func (c change) size() int { return 2*len(c.key) + len(c.value) + 64 }
 
 // changes are the batch's net effects, in the order of the last write of each key.
-func (b *batch) changes() []change {
+func (b *batch) changes() ([]change, error) {
 	keys := slices.SortedFunc(maps.Keys(b.writes), func(x, y string) int { return b.writes[x] - b.writes[y] })
 	list := make([]change, 0, len(keys))
 	for _, key := range keys {
 		before, had := b.base.Get(record{key: key})
 		after, has := b.tree.Get(record{key: key})
+		if after.decoded != nil {
+			var err error
+			if after, err = after.encoded(); err != nil {
+				return nil, err
+			}
+			b.tree.ReplaceOrInsert(after)
+		}
 		if had == has && bytes.Equal(before.value, after.value) {
 			continue // put back as it was
 		}
 		list = append(list, change{key: key, value: after.value, delete: !has, base: before.rev})
 	}
-	return list
+	return list, nil
 }
 
 // guards are the conditions that do not belong to a changed key.

@@ -99,7 +99,10 @@ func (l *Ledger) assemble(list []*submission) (*batch, []*submission, []error) {
 
 // commit writes a batch and makes it the ledger's state.
 func (l *Ledger) commit(b *batch, plans int) (int64, error) {
-	t, fits := b.txn()
+	t, fits, err := b.txn()
+	if err != nil {
+		return 0, err
+	}
 	if fits && len(t.Puts)+len(t.Deletes) == 0 {
 		return l.revision, nil
 	}

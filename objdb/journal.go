@@ -41,7 +41,10 @@ func (l *Ledger) markKey() string { return l.journalPrefix() + "committed" }
 
 // journaledCommit commits a batch that does not fit into one transaction.
 func (l *Ledger) journaledCommit(ctx context.Context, b *batch, plans int) error {
-	changed := b.changes()
+	changed, err := b.changes()
+	if err != nil {
+		return err
+	}
 	parts, err := l.parts(changed)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (tx *Tx) Get(key string) ([]byte, bool) {
 	}
 	tx.reads[key] = struct{}{}
 	r, ok := tx.batch.tree.Get(record{key: key})
-	return r.value, ok
+	return tx.valueOf(r), ok
 }
 
 // Revision implements Reader. For a key that a plan before this one in the same
@@ -56,6 +56,15 @@ func (tx *Tx) Revision(key string) int64 {
 	}
 	r, _ := tx.batch.base.Get(record{key: key})
 	return r.rev
+}
+
+// valueOf is the value of a record, whether it is encoded yet or not.
+func (tx *Tx) valueOf(r record) []byte {
+	r, err := r.encoded()
+	if err != nil {
+		tx.fail = err
+	}
+	return r.value
 }
 
 // Snapshot implements Reader: the revision before the plans of this batch.
@@ -73,7 +82,7 @@ func (tx *Tx) Range(prefix string, visit func(key string, value []byte) bool) {
 	}
 	seen := span{prefix, prefixEnd(prefix)}
 	ascend(tx.batch.tree.Clone(), prefix, func(r record) bool {
-		if !visit(r.key, r.value) {
+		if !visit(r.key, tx.valueOf(r)) {
 			seen.end = r.key + "\x00"
 			return false
 		}

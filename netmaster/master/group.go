@@ -83,12 +83,12 @@ func ApplyNetProfile(rec *mastercfg.EndpointGroupState, profile *contivmodel.Net
 
 // GetGroup reads a group's record by its state id, G:T.
 func GetGroup(r objdb.Reader, id string) (mastercfg.EndpointGroupState, error) {
-	return readCoded[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix+id)
+	return objdb.ReadCoded[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix+id)
 }
 
 // PutGroup stores a group's record.
 func PutGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
-	return writeCoded(tx, mastercfg.EndpointGroupPrefix+rec.ID, rec)
+	return objdb.WriteCoded(tx, mastercfg.EndpointGroupPrefix+rec.ID, rec)
 }
 
 // DefineGroupIDs makes the pool of group ids where there is none yet.

@@ -60,27 +60,3 @@ func each[T any](r objdb.Reader, prefix string, visit func(key string, v T) erro
 	})
 	return failed
 }
-
-// coded is a record with a faster coding of its own, see mastercfg/codec.go.
-type coded[T any] interface {
-	*T
-	Decode([]byte) error
-	Encode() ([]byte, error)
-}
-
-func readCoded[T any, P coded[T]](r objdb.Reader, key string) (T, error) {
-	var v T
-	if value, ok := r.Get(key); ok && P(&v).Decode(value) == nil {
-		return v, nil
-	}
-	return objdb.Read[T](r, key) // which says what is wrong
-}
-
-func writeCoded[T any, P coded[T]](tx *objdb.Tx, key string, v P) error {
-	value, err := v.Encode()
-	if err != nil {
-		return fault.New(fault.Internal, "key %s: encode: %w", key, err)
-	}
-	tx.Put(key, value)
-	return nil
-}

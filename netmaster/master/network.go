@@ -88,9 +88,9 @@ func RemoveNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
 
 // GetNetwork reads a network's record.
 func GetNetwork(r objdb.Reader, id string) (mastercfg.CfgNetworkState, error) {
-	return readCoded[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
+	return objdb.ReadCoded[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
 }
 
 func putNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
-	return writeCoded(tx, mastercfg.NetworkPrefix+rec.ID, rec)
+	return objdb.WriteCoded(tx, mastercfg.NetworkPrefix+rec.ID, rec)
 }

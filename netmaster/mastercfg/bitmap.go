@@ -17,6 +17,9 @@ type Bitmap struct{ bitset.BitSet }
 // NewBitmap returns a map of n clear bits.
 func NewBitmap(n uint) Bitmap { return Bitmap{*bitset.New(n)} }
 
+// copied returns a copy.
+func (b Bitmap) copied() Bitmap { return Bitmap{*b.Clone()} }
+
 // maxBitmapBits bounds what a decoder will accept: the addresses of a /8 subnet.
 const maxBitmapBits = 1 << 24
 

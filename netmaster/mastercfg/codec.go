@@ -3,6 +3,7 @@ package mastercfg
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 )
 
 // The address map of a /16 is 11 KiB of text in a record that is otherwise half
@@ -34,6 +35,20 @@ func (g *EndpointGroupState) Encode() ([]byte, error) {
 	rest := *g
 	rest.EPGIPAllocMap = Bitmap{}
 	return encode(rest, `"epgIpAllocMap":"`, g.EPGIPAllocMap)
+}
+
+// Clone returns a copy that shares no map.
+func (n *CfgNetworkState) Clone() CfgNetworkState {
+	c := *n
+	c.IPAllocMap, c.IPv6AllocMap = n.IPAllocMap.copied(), maps.Clone(n.IPv6AllocMap)
+	return c
+}
+
+// Clone returns a copy that shares no map.
+func (g *EndpointGroupState) Clone() EndpointGroupState {
+	c := *g
+	c.EPGIPAllocMap = g.EPGIPAllocMap.copied()
+	return c
 }
 
 // placeholder stands for the map that was cut out: one bit, which no subnet has.
