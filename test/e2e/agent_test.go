@@ -17,7 +17,7 @@ import (
 func TestAgentsComeAndGo(t *testing.T) {
 	tell(t, 3, []chapter{
 		{"an agent that starts without netmasters and store waits, says so, keeps the flows, and converges when they come", anAgentStartsAlone},
-		{"an agent killed at any moment of an ADD leaves nothing once the pod is deleted", anAgentIsKilledInAnADD},
+		{"an agent killed at any moment of an ADD, with the runtime or without it, leaves nothing once the pod is deleted", anAgentIsKilledInAnADD},
 		{"a node that misses changes which the store forgets converges when it is back", aNodeFallsBehind},
 	})
 }
@@ -105,14 +105,19 @@ func anAgentIsKilledInAnADD(s story) {
 	finished := 0
 	for i := range cutADDs {
 		pod := s.sandbox(1, fmt.Sprintf("cut%d", i), "blue", "front", "")
+		runtime, killRuntime := context.WithCancel(s.ctx)
 		var add errgroup.Group
-		add.Go(func() error { return pod.Attach(s.ctx) })
+		add.Go(func() error { return pod.Attach(runtime) })
 		<-time.After(rand.N(addTakes)) // the moment is what is tried out
 		s.must(pod.Node.Netplugin().Kill())
+		if i%3 == 0 { // else it asks the next agent
+			killRuntime()
+		}
 		s.must(pod.Node.StartNetplugin())
 		if add.Wait() == nil {
 			finished++
 		}
+		killRuntime()
 		s.must(pod.Node.WaitReady(s.ctx))
 		if i%2 == 0 { // the runtime tries once more, or gives the pod up
 			s.must(pod.Attach(s.ctx))
