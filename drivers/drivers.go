@@ -38,7 +38,7 @@ type Network struct {
 	Tenant   string
 	VRF      uint16       // the tenant's routing domain, 1..65535
 	VNI      uint32       // 1..65535
-	VLAN     uint16       // local tag, 1..4094; the network's number inside a switch
+	Tag      uint16       // 1..16383: the network's number inside every switch
 	Subnet   netip.Prefix // IPv4, masked
 	Gateway  netip.Addr   // IPv4; invalid: none
 	Subnet6  netip.Prefix
@@ -52,7 +52,7 @@ type Endpoint struct {
 	Tenant  string
 	VRF     uint16
 	VNI     uint32
-	VLAN    uint16
+	Tag     uint16
 	IPv4    netip.Addr // invalid: none
 	IPv6    netip.Addr
 	MAC     [6]byte

@@ -136,7 +136,7 @@ func (p *pod) command(command ...string) *exec.Cmd {
 
 // network is the one network of these tests.
 var network = drivers.Network{
-	ID: "web.blue", Tenant: "blue", VRF: 1, VNI: 5001, VLAN: 1,
+	ID: "web.blue", Tenant: "blue", VRF: 1, VNI: 5001, Tag: 1,
 	Subnet: netip.MustParsePrefix("10.1.0.0/24"), Gateway: netip.MustParseAddr("10.1.0.254"),
 }
 
@@ -144,7 +144,7 @@ var network = drivers.Network{
 func endpoint(number byte, group uint16) drivers.Endpoint {
 	return drivers.Endpoint{
 		ID: fmt.Sprintf("web.blue-%d", number), Network: network.ID, Tenant: network.Tenant,
-		VRF: network.VRF, VNI: network.VNI, VLAN: network.VLAN, Group: group,
+		VRF: network.VRF, VNI: network.VNI, Tag: network.Tag, Group: group,
 		IPv4: netip.AddrFrom4([4]byte{10, 1, 0, number}), MAC: [6]byte{2, 2, 10, 1, 0, number}, Local: true,
 	}
 }

@@ -70,7 +70,7 @@ func TestVLANPoolOfTheWholeRangeLeavesOutTheEnds(t *testing.T) {
 	}
 }
 
-func TestVNIsComeWithALocalVLAN(t *testing.T) {
+func TestVNIsComeWithALocalTag(t *testing.T) {
 	p := DefineVXLANs(TagRange{5000, 5002})
 	for _, want := range [][2]uint{{5000, 1}, {5001, 2}} {
 		if vni, vlan, err := p.Allocate(0); err != nil || vni != want[0] || vlan != want[1] {
@@ -100,15 +100,26 @@ func TestVNIsComeWithALocalVLAN(t *testing.T) {
 	}
 }
 
-func TestLocalVLANsLimitTheNumberOfVXLANNetworks(t *testing.T) {
-	p := DefineVXLANs(TagRange{1, 10000})
-	for range 4094 {
-		if _, _, err := p.Allocate(0); err != nil {
-			t.Fatal(err)
+func TestTheRangeOfVNIsIsTheOnlyLimitOfVXLANNetworks(t *testing.T) {
+	p := DefineVXLANs(TagRange{20000, 20000 + maxVXLANSpan})
+	for i := uint(1); i <= maxVXLANSpan+1; i++ {
+		if vni, tag, err := p.Allocate(0); err != nil || vni != 19999+i || tag != i {
+			t.Fatal(i, vni, tag, err)
 		}
 	}
-	if _, _, err := p.Allocate(0); text(err) != "no local vlans available" {
+	if _, _, err := p.Allocate(0); text(err) != "no vxlans available" {
 		t.Error(err)
+	}
+}
+
+func TestAPoolOfLocalVLANsBecomesOneOfLocalTags(t *testing.T) {
+	p := DefineVXLANs(TagRange{1, 10000})
+	p.Config.LocalVLANs, p.Oper.FreeLocalVLANs = filled(vlanBits, 1, 4094), filled(vlanBits, 3, 4094)
+	if !p.Rebuild(map[uint]uint{1: 1, 2: 2}) || p.Rebuild(map[uint]uint{1: 1, 2: 2}) {
+		t.Error("the first rebuild changes the pool, the second nothing")
+	}
+	if n := p.Oper.FreeLocalVLANs.Count(); n != maxLocalTag-2 || !p.Config.LocalVLANs.Test(maxLocalTag) {
+		t.Errorf("%d local tags are free", n)
 	}
 }
 

@@ -7,10 +7,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// maxLocalVLAN is the highest VLAN a vxlan network can have inside a host.
-const maxLocalVLAN = 4094
+// maxLocalTag is the highest tag a vxlan network can have inside a host. The
+// first 4094 are VLANs; the tag is a register there, no header, and goes on, so
+// that the range of VNIs alone says how many networks there can be.
+const maxLocalTag = vxlanBits - 1
 
-// VXLANPool hands out VNIs, each with a VLAN that stands for it inside a host.
+// VXLANPool hands out VNIs, each with a tag that stands for it inside a host.
 // VNIs are stored relative to FreeVXLANsStart, the range's minimum less one.
 type VXLANPool struct {
 	Config *mastercfg.VXLANConfig
@@ -21,26 +23,28 @@ type VXLANPool struct {
 func DefineVXLANs(r TagRange) VXLANPool {
 	return VXLANPool{
 		&mastercfg.VXLANConfig{ID: "global", VXLANs: filled(vxlanBits, 1, r.Max-r.Min+1),
-			LocalVLANs: filled(vlanBits, 1, maxLocalVLAN), FreeVXLANsStart: r.Min - 1},
+			LocalVLANs: localTags(), FreeVXLANsStart: r.Min - 1},
 		&mastercfg.VXLANOper{ID: "global", FreeVXLANs: filled(vxlanBits, 1, r.Max-r.Min+1),
-			FreeLocalVLANs: filled(vlanBits, 1, maxLocalVLAN)},
+			FreeLocalVLANs: localTags()},
 	}
 }
 
+func localTags() mastercfg.Bitmap { return filled(vxlanBits, 1, maxLocalTag) }
+
 // Allocate takes a VNI, the requested one or the lowest free for 0, and the
-// lowest free local VLAN.
-func (p VXLANPool) Allocate(requested uint) (vni, localVLAN uint, err error) {
+// lowest free local tag.
+func (p VXLANPool) Allocate(requested uint) (vni, localTag uint, err error) {
 	index, err := p.pick(requested)
 	if err != nil {
 		return 0, 0, err
 	}
-	localVLAN, ok := p.Oper.FreeLocalVLANs.NextSet(0)
+	localTag, ok := p.Oper.FreeLocalVLANs.NextSet(0)
 	if !ok {
 		return 0, 0, fault.New(fault.Exhausted, "no local vlans available")
 	}
 	p.Oper.FreeVXLANs.Clear(index)
-	p.Oper.FreeLocalVLANs.Clear(localVLAN)
-	return index + p.Config.FreeVXLANsStart, localVLAN, nil
+	p.Oper.FreeLocalVLANs.Clear(localTag)
+	return index + p.Config.FreeVXLANsStart, localTag, nil
 }
 
 func (p VXLANPool) pick(requested uint) (index uint, err error) {
@@ -61,13 +65,13 @@ func (p VXLANPool) pick(requested uint) (index uint, err error) {
 	return index, nil
 }
 
-// Free gives a VNI and its local VLAN back; what is free stays free.
-func (p VXLANPool) Free(vni, localVLAN uint) {
+// Free gives a VNI and its local tag back; what is free stays free.
+func (p VXLANPool) Free(vni, localTag uint) {
 	if index := vni - p.Config.FreeVXLANsStart; vni > p.Config.FreeVXLANsStart && p.Config.VXLANs.Test(index) {
 		p.Oper.FreeVXLANs.Set(index)
 	}
-	if p.Config.LocalVLANs.Test(localVLAN) {
-		p.Oper.FreeLocalVLANs.Set(localVLAN)
+	if p.Config.LocalVLANs.Test(localTag) {
+		p.Oper.FreeLocalVLANs.Set(localTag)
 	}
 }
 
@@ -97,17 +101,18 @@ func (p VXLANPool) Count() int { return int(p.inUse().Count()) }
 // InUse lists the VNIs in use as "1-3, 10".
 func (p VXLANPool) InUse() string { return listTags(p.inUse(), p.Config.FreeVXLANsStart) }
 
-// Rebuild makes exactly the given VNIs (with their local VLANs) the ones in
+// Rebuild makes exactly the given VNIs (with their local tags) the ones in
 // use and tells whether that changed anything.
 func (p VXLANPool) Rebuild(used map[uint]uint) bool {
-	free, local := p.Config.VXLANs.Clone(), p.Config.LocalVLANs.Clone()
-	for vni, localVLAN := range used {
+	free, local := p.Config.VXLANs.Clone(), localTags()
+	for vni, localTag := range used {
 		if vni > p.Config.FreeVXLANsStart {
 			free.Clear(vni - p.Config.FreeVXLANsStart)
 		}
-		local.Clear(localVLAN)
+		local.Clear(localTag)
 	}
 	same := free.Equal(&p.Oper.FreeVXLANs.BitSet) && local.Equal(&p.Oper.FreeLocalVLANs.BitSet)
-	p.Oper.FreeVXLANs, p.Oper.FreeLocalVLANs = mastercfg.Bitmap{BitSet: *free}, mastercfg.Bitmap{BitSet: *local}
+	p.Config.LocalVLANs = localTags()
+	p.Oper.FreeVXLANs, p.Oper.FreeLocalVLANs = mastercfg.Bitmap{BitSet: *free}, local
 	return !same
 }

@@ -110,7 +110,7 @@ func (m *model) naive() map[drivers.Key]drivers.Object {
 			continue
 		}
 		o := e.part
-		o.Tenant, o.VRF, o.VNI, o.VLAN, o.Local = n.part.Tenant, n.part.VRF, n.part.VNI, n.part.VLAN, e.host == me
+		o.Tenant, o.VRF, o.VNI, o.Tag, o.Local = n.part.Tenant, n.part.VRF, n.part.VNI, n.part.Tag, e.host == me
 		if !o.Local {
 			vtep, known := m.recalled[e.host]
 			if !known {

@@ -71,10 +71,10 @@ func networkPart(id string, r mastercfg.CfgNetworkState) (drivers.Network, error
 	if r.ExtPktTag < 1 || r.ExtPktTag > 65535 {
 		return n, fmt.Errorf("VNI %d is not in 1..65535", r.ExtPktTag)
 	}
-	if r.PktTag < 1 || r.PktTag > 4094 {
-		return n, fmt.Errorf("local VLAN %d is not in 1..4094", r.PktTag)
+	if r.PktTag < 1 || r.PktTag > 16383 {
+		return n, fmt.Errorf("local tag %d is not in 1..16383", r.PktTag)
 	}
-	n.VNI, n.VLAN = uint32(r.ExtPktTag), uint16(r.PktTag)
+	n.VNI, n.Tag = uint32(r.ExtPktTag), uint16(r.PktTag)
 	var err error
 	if n.Subnet, err = parseSubnet(r.SubnetIP, r.SubnetLen, v4); err != nil {
 		return n, fmt.Errorf("subnet: %w", err)

@@ -60,7 +60,7 @@ func (c *cache) wantedEndpoint(id string) (drivers.Object, error) {
 		return nil, fault.New(fault.Invalid, "endpoint %s: %s", id, record.problem)
 	}
 	e := record.part
-	e.Tenant, e.VRF, e.VNI, e.VLAN = n.Tenant, n.VRF, n.VNI, n.VLAN
+	e.Tenant, e.VRF, e.VNI, e.Tag = n.Tenant, n.VRF, n.VNI, n.Tag
 	if e.Local = record.host == c.host; e.Local {
 		return e, nil
 	}

@@ -116,13 +116,13 @@ func (b *bridge) add(object drivers.Object, in agent.Inspection) {
 			b.VrfDb[o.Tenant] = make(vrfView)
 		}
 		b.VrfDb[o.Tenant][o.ID] = networkView{
-			Vni: o.VNI, Vlan: o.VLAN, Subnet: prefixText(o.Subnet), Gateway: text(o.Gateway),
+			Vni: o.VNI, Vlan: o.Tag, Subnet: prefixText(o.Subnet), Gateway: text(o.Gateway),
 			Subnet6: prefixText(o.Subnet6), Gateway6: text(o.Gateway6),
 		}
 	case drivers.Endpoint:
 		view := endpointView{
 			EndpointID: o.ID, EndpointGroup: o.Group, IPAddr: text(o.IPv4), IPv6Addr: text(o.IPv6), Vrf: o.Tenant,
-			MacAddrStr: net.HardwareAddr(o.MAC[:]).String(), Vlan: o.VLAN, Vni: o.VNI, OriginatorIP: text(o.VTEP), Local: o.Local,
+			MacAddrStr: net.HardwareAddr(o.MAC[:]).String(), Vlan: o.Tag, Vni: o.VNI, OriginatorIP: text(o.VTEP), Local: o.Local,
 		}
 		if o.Local {
 			view.OriginatorIP = text(in.VTEP)

@@ -39,7 +39,7 @@ func (n *node) Inspect() agent.Inspection {
 		HostLabel: "node1", VTEP: vtep, FwdMode: "routing", ArpMode: "proxy",
 		Peers: map[string]netip.Addr{"node2": netip.MustParseAddr("192.0.2.2")}, VRFs: map[string]uint16{"blue": 7},
 		Objects: []drivers.Object{
-			drivers.Network{ID: "web.blue", Tenant: "blue", VNI: 11, VLAN: 1, Subnet: netip.MustParsePrefix("10.1.0.0/16")},
+			drivers.Network{ID: "web.blue", Tenant: "blue", VNI: 11, Tag: 1, Subnet: netip.MustParsePrefix("10.1.0.0/16")},
 			drivers.Endpoint{ID: "web.blue-1", Tenant: "blue", IPv4: netip.MustParseAddr("10.1.0.2"), MAC: [6]byte{2, 2, 10, 1, 0, 2}, Local: true},
 			drivers.Endpoint{ID: "web.blue-2", Tenant: "blue", VTEP: netip.MustParseAddr("192.0.2.2")},
 			drivers.Rule{ID: "blue:r", Priority: 1, Allow: true},

@@ -41,14 +41,14 @@ func (a arp) network(n drivers.Network) []openflow.Flow {
 	if !n.Gateway.IsValid() {
 		return nil
 	}
-	return []openflow.Flow{answerARP(n.VLAN, n.Gateway, a.gateway)}
+	return []openflow.Flow{answerARP(n.Tag, n.Gateway, a.gateway)}
 }
 
 func (arp) endpoint(e placed) []openflow.Flow {
 	if !e.IPv4.IsValid() {
 		return nil
 	}
-	flows := []openflow.Flow{answerARP(e.VLAN, e.IPv4, e.MAC)}
+	flows := []openflow.Flow{answerARP(e.Tag, e.IPv4, e.MAC)}
 	if e.local() {
 		flows = append(flows, at(tableARP, priorityExcept, openflow.InPort(e.port),
 			isARP(), openflow.ARPTpa(openflow.Host(e.IPv4))).drop())

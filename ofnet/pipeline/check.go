@@ -25,20 +25,20 @@ func Check(o drivers.Object) error {
 
 // Limits of the identifiers that end up in registers and tunnel headers.
 const (
-	maxVLAN     = 4094
+	maxLocalTag = 1<<14 - 1 // as many as networks can have VNIs
 	maxVNI      = 1<<24 - 1
 	maxPriority = 100
 )
 
 func checkNetwork(n drivers.Network) error {
-	if err := checkSegment("network", n.ID, n.VRF, n.VLAN, n.VNI); err != nil {
+	if err := checkSegment("network", n.ID, n.VRF, n.Tag, n.VNI); err != nil {
 		return err
 	}
 	return checkAddresses("network", n.ID, n.Gateway, n.Gateway6)
 }
 
 func checkEndpoint(e drivers.Endpoint) error {
-	if err := checkSegment("endpoint", e.ID, e.VRF, e.VLAN, e.VNI); err != nil {
+	if err := checkSegment("endpoint", e.ID, e.VRF, e.Tag, e.VNI); err != nil {
 		return err
 	}
 	if e.MAC == ([6]byte{}) || e.MAC[0]&1 != 0 {
@@ -51,8 +51,8 @@ func checkSegment(kind, id string, vrf, vlan uint16, vni uint32) error {
 	switch {
 	case vrf == 0:
 		return fault.New(fault.Invalid, "%s %s: VRF is missing", kind, id)
-	case vlan == 0 || vlan > maxVLAN:
-		return fault.New(fault.Invalid, "%s %s: VLAN %d is not in 1..%d", kind, id, vlan, maxVLAN)
+	case vlan == 0 || vlan > maxLocalTag:
+		return fault.New(fault.Invalid, "%s %s: local tag %d is not in 1..%d", kind, id, vlan, maxLocalTag)
 	case vni == 0 || vni > maxVNI:
 		return fault.New(fault.Invalid, "%s %s: VNI %d is not in 1..%d", kind, id, vni, maxVNI)
 	}

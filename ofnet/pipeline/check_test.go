@@ -19,7 +19,7 @@ func TestAnObjectThatCannotBeExpressedHasNoFlowsAndAReason(t *testing.T) {
 	for reason, o := range map[string]drivers.Object{
 		"network web.blue: VNI 0 is not in":                      lost,
 		"endpoint web.blue-web1: VRF is missing":                 broken(func(e *drivers.Endpoint) { e.VRF = 0 }),
-		"endpoint web.blue-web1: VLAN 4095 is not in":            broken(func(e *drivers.Endpoint) { e.VLAN = 4095 }),
+		"endpoint web.blue-web1: local tag 16384 is not in":      broken(func(e *drivers.Endpoint) { e.Tag = 16384 }),
 		"endpoint web.blue-web1: MAC 010000000001 is not":        broken(func(e *drivers.Endpoint) { e.MAC = mac{1, 0, 0, 0, 0, 1} }),
 		"endpoint web.blue-web1: fd00:1::1 is not an IPv4":       broken(func(e *drivers.Endpoint) { e.IPv4 = web1.IPv6 }),
 		"endpoint web.blue-web1: ::ffff:10.1.1.1 is not a plain": broken(func(e *drivers.Endpoint) { e.IPv6 = addr("::ffff:10.1.1.1") }),

@@ -29,7 +29,7 @@ func (d deliver) endpoint(e placed) []openflow.Flow {
 	for _, a := range e.addresses() {
 		f := familyOf(a)
 		receiver := openflow.Match{
-			regNetwork.is(uint32(e.VLAN)), openflow.EthDst(e.MAC), f.is(), f.dst(openflow.Host(a)),
+			regNetwork.is(uint32(e.Tag)), openflow.EthDst(e.MAC), f.is(), f.dst(openflow.Host(a)),
 		}
 		if e.local() {
 			flows = append(flows, at(tableDeliver, priorityExact, receiver...).output(e.port))

@@ -33,7 +33,7 @@ const (
 
 func network(id, tenant string, vrf, vlan uint16, octet string) drivers.Network {
 	return drivers.Network{
-		ID: id, Tenant: tenant, VRF: vrf, VNI: 10000 + uint32(vlan), VLAN: vlan,
+		ID: id, Tenant: tenant, VRF: vrf, VNI: 10000 + uint32(vlan), Tag: vlan,
 		Subnet: prefix("10.1." + octet + ".0/24"), Gateway: addr("10.1." + octet + ".254"),
 		Subnet6: prefix("fd00:" + octet + "::/64"), Gateway6: addr("fd00:" + octet + "::ffff"),
 	}
@@ -50,7 +50,7 @@ func endpoint(name string, in drivers.Network, n byte, group uint16) drivers.End
 	four, six := in.Subnet.Addr().As4(), in.Subnet6.Addr().As16()
 	four[3], six[15] = n, n
 	return drivers.Endpoint{
-		ID: in.ID + "-" + name, Network: in.ID, Tenant: in.Tenant, VRF: in.VRF, VNI: in.VNI, VLAN: in.VLAN,
+		ID: in.ID + "-" + name, Network: in.ID, Tenant: in.Tenant, VRF: in.VRF, VNI: in.VNI, Tag: in.Tag,
 		IPv4: netip.AddrFrom4(four), IPv6: netip.AddrFrom16(six),
 		MAC:   [6]byte{2, 2, four[0], four[1], four[2], four[3]},
 		Group: group, VTEP: []netip.Addr{vtep1, vtep2}[n-1],

@@ -65,7 +65,7 @@ var linkLocal = netip.MustParsePrefix("fe80::/64")
 func (e placed) from(priority uint16, match ...openflow.FieldMatch) draft {
 	own := []openflow.FieldMatch{openflow.InPort(e.port), openflow.EthSrc(e.MAC)}
 	d := at(tablePort, priority, append(own, match...)...).
-		do(regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.VLAN)))
+		do(regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)))
 	if e.Group != 0 {
 		d = d.do(regSrcGroup.set(uint32(e.Group)))
 	}

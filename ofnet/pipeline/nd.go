@@ -87,14 +87,14 @@ func (f nd) network(n drivers.Network) []openflow.Flow {
 	if !n.Gateway6.IsValid() {
 		return nil
 	}
-	return []openflow.Flow{answerND(n.VLAN, n.Gateway6, f.gateway, regIsRouter.set(1))}
+	return []openflow.Flow{answerND(n.Tag, n.Gateway6, f.gateway, regIsRouter.set(1))}
 }
 
 func (nd) endpoint(e placed) []openflow.Flow {
 	if !e.IPv6.IsValid() {
 		return nil
 	}
-	flows := []openflow.Flow{answerND(e.VLAN, e.IPv6, e.MAC)}
+	flows := []openflow.Flow{answerND(e.Tag, e.IPv6, e.MAC)}
 	if e.local() {
 		own := append(solicitation(), openflow.InPort(e.port), openflow.NDTarget(e.IPv6))
 		flows = append(flows, at(tableND, priorityExcept, own...).drop())

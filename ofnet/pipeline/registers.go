@@ -20,7 +20,7 @@ var (
 	regSrcGroup   = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender, 16 bits; 0: none, or unknown."}
 	regDstGroup   = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver, 16 bits; 0: none, or unknown."}
 	regVRF        = Register{"VRF", 3, 0, 32, "Routing domain, one per tenant, 16 bits."}
-	regNetwork    = Register{"NETWORK", 4, 0, 32, "Network the packet is in, by its VLAN number: the sender's, after routing the receiver's."}
+	regNetwork    = Register{"NETWORK", 4, 0, 32, "Network the packet is in, by its tag: the sender's, after routing the receiver's."}
 	regCTZone     = Register{"CT_ZONE", 5, 0, 32, "Zone of the connection tracker (reserved for services)."}
 	regScratch    = Register{"SCRATCH", 12, 0, 128, "Registers 12 to 15 hold an address while two are swapped."}
 )

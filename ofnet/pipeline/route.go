@@ -49,7 +49,7 @@ func (r route) endpoint(e placed) []openflow.Flow {
 				openflow.DecTTL{},
 				set(openflow.EthSrc(r.gateway)),
 				set(openflow.EthDst(e.MAC)),
-				regNetwork.set(uint32(e.VLAN)),
+				regNetwork.set(uint32(e.Tag)),
 			).goTo(tableDeliver))
 	}
 	return flows

@@ -22,7 +22,7 @@ type tunnel struct {
 func (t tunnel) network(n drivers.Network) []openflow.Flow {
 	return []openflow.Flow{
 		at(tablePort, priorityExact, openflow.InPort(t.port), openflow.TunnelID(uint64(n.VNI))).
-			do(regFromTunnel.set(1), regVRF.set(uint32(n.VRF)), regNetwork.set(uint32(n.VLAN))).
+			do(regFromTunnel.set(1), regVRF.set(uint32(n.VRF)), regNetwork.set(uint32(n.Tag))).
 			goTo(tableSrcGroup),
 	}
 }

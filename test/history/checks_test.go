@@ -145,7 +145,7 @@ func TestEveryCheckSeesWhatItIsFor(t *testing.T) {
 		"a tag that leaked": {func(s *story) {
 			s.derive()
 			s.put(operPrefix+"auto-vxlan/global", document{"id": "global",
-				"freeVXLANs": bitsUpTo(vxlanBits, 3, 8).text(), "freeLocalVLANs": bitsUpTo(vlanBits, 2, lastVLAN).text()})
+				"freeVXLANs": bitsUpTo(vxlanBits, 3, 8).text(), "freeLocalVLANs": bitsUpTo(vxlanBits, 2, lastLocalTag).text()})
 		}, "derivation", "freeVXLANs is"},
 		"an address that leaked": {func(s *story) {
 			s.derive()

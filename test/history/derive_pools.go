@@ -9,10 +9,11 @@ import (
 
 // Sizes of the pools, from the specification.
 const (
-	vlanBits  = 4096
-	vxlanBits = 16384
-	lastVLAN  = 4094
-	lastGroup = 32767
+	vlanBits     = 4096
+	vxlanBits    = 16384
+	lastVLAN     = 4094
+	lastLocalTag = 16383
+	lastGroup    = 32767
 )
 
 // tagRange reads "10-17".
@@ -35,7 +36,7 @@ func (d *derivation) global() {
 	base--
 	vnis := bitsUpTo(vxlanBits, 1, top-base)
 	freeVNIs := append(bits(nil), vnis...)
-	local := bitsUpTo(vlanBits, 1, lastVLAN)
+	local := bitsUpTo(vxlanBits, 1, lastLocalTag)
 	freeLocal := append(bits(nil), local...)
 	for _, n := range all[contivmodel.Network](d.world) {
 		tag, external := d.tags(n)

@@ -67,7 +67,7 @@ func (c *choices) tags() {
 			c.number("vlan", tag, lowVLAN, min(highVLAN, lastVLAN), "network "+n.Key)
 		} else {
 			wire = external
-			c.number("local vlan", tag, 1, lastVLAN, "network "+n.Key)
+			c.number("local tag", tag, 1, lastLocalTag, "network "+n.Key)
 			c.number("vni", external, lowVNI, highVNI, "network "+n.Key)
 		}
 		if n.PktTag != 0 && wire != n.PktTag {
