@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/utils/fault"
@@ -47,9 +46,9 @@ type result struct {
 
 // applyAll carries out a list of operations, or says what it would do.
 func (a *API) applyAll(r *http.Request) (reply, error) {
-	dryRun, err := strconv.ParseBool(or(r.URL.Query().Get("dryRun"), "false"))
+	dryRun, err := flag(r, "dryRun")
 	if err != nil {
-		return reply{}, fault.New(fault.Invalid, "dryRun %s is neither true nor false", r.URL.Query().Get("dryRun")).WithField("dryRun")
+		return reply{}, err
 	}
 	body, err := ReadBody(r)
 	if err != nil {
@@ -61,10 +60,7 @@ func (a *API) applyAll(r *http.Request) (reply, error) {
 	if err := json.Unmarshal(body, &request); err != nil {
 		return reply{}, malformed(err)
 	}
-	p, err := a.understand(request.Operations)
-	if err != nil {
-		return reply{}, err
-	}
+	p := a.understand(request.Operations)
 	rev, err := p.commit(r.Context(), a, dryRun)
 	if err != nil {
 		return reply{}, err
@@ -73,22 +69,22 @@ func (a *API) applyAll(r *http.Request) (reply, error) {
 }
 
 // understand decodes and checks what can be checked of each operation alone.
-func (a *API) understand(operations []operation) (*program, error) {
+func (a *API) understand(operations []operation) *program {
 	p := &program{}
 	seen := map[string]bool{}
-	for _, o := range operations {
-		t := &task{result: result{Op: o.Op, Type: o.Type, Key: o.Key}, ignoreAbsent: o.IgnoreNotFound}
+	for i, o := range operations {
+		t := &task{number: i + 1, result: result{Op: o.Op, Type: o.Type, Key: o.Key}, ignoreAbsent: o.IgnoreNotFound}
 		p.tasks = append(p.tasks, t)
-		if t.err = t.understand(a, o); t.err != nil {
+		if t.flaw = t.understand(a, o); t.flaw != nil {
 			continue
 		}
 		identity := t.Type + " " + t.Key + map[bool]string{true: " deleted"}[t.object == nil]
 		if seen[identity] {
-			t.err = fault.New(fault.Invalid, "given twice").WithField("operations")
+			t.flaw = fault.New(fault.Invalid, "given twice").WithField("operations")
 		}
 		seen[identity] = true
 	}
-	return p, p.refusal()
+	return p
 }
 
 // understand makes the intent of an operation.

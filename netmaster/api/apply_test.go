@@ -160,12 +160,16 @@ func TestOneRefusalRefusesAllAndAllAreNamed(t *testing.T) {
 		apply("network", strings.Replace(web, `"web"`, `"b"`, 1)), drop("tenant", "none"))
 	b.refusedApply(400, "invalid", []string{"network blue:x: encap string invalid format", `fruit apple: there is no type "fruit"`},
 		good, apply("network", `{"tenantName":"blue","networkName":"x","subnet":"10.8.0.0/24"}`), `{"op":"apply","type":"fruit","key":"apple"}`)
+	// What is wrong by itself does not hide what is wrong in this cluster.
+	b.refusedApply(422, "missing-reference", []string{"endpointGroup blue:g: Policy not found", "policy blue:p: given twice", "network blue:x: encap string invalid format"},
+		apply("endpointGroup", `{"tenantName":"blue","groupName":"g","networkName":"web","policies":["missing"]}`), good, good,
+		apply("network", `{"tenantName":"blue","networkName":"x","subnet":"10.8.0.0/24"}`))
 	b.refusedApply(400, "invalid", []string{"network blue:other: Invalid Key"},
 		`{"op":"apply","type":"network","key":"blue:other","object":`+web+`}`)
 	b.refusedApply(400, "invalid", []string{`policy blue:p: op "patch" is none of apply, create, delete`}, `{"op":"patch","type":"policy","key":"blue:p"}`)
 	b.refusedApply(400, "invalid", []string{"policy blue:p: given twice"}, good, good)
-	b.refusedApply(400, "malformed", []string{"policy: policy: field policyName takes no number"}, apply("policy", `{"policyName":1}`))
-	b.refusedApply(501, "unsupported", []string{"volume: Invalid object type"}, apply("volume", `{}`))
+	b.refusedApply(400, "malformed", []string{"operation 1 policy: policy: field policyName takes no number"}, apply("policy", `{"policyName":1}`))
+	b.refusedApply(501, "unsupported", []string{"operation 1 volume: Invalid object type"}, apply("volume", `{}`))
 	b.refusedApply(409, "conflict", []string{"netprofile blue:gold: exists and differs"},
 		`{"op":"create","type":"netprofile","object":`+profile("gold", 2)+`}`, good)
 	b.refusedApply(412, "conflict", []string{"netprofile blue:gold: netprofile blue:gold has changed since revision 1"},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -68,6 +69,33 @@ func TestUnknownPathsAndMethodsAreToldApart(t *testing.T) {
 	if code, answer, _ := b.do("HEAD", "/api/v1/tenants/", ""); code != 200 || answer != "" {
 		t.Errorf("HEAD: %d %q", code, answer)
 	}
+}
+
+func TestClientsThatAskForProblemsGetThemOnEveryPath(t *testing.T) {
+	b := ready(t)
+	for _, c := range []struct {
+		method, path, reason, text string
+		code                       int
+	}{
+		{"PATCH", "/api/v1/tenants/blue/", "unsupported", "method PATCH not allowed", 405},
+		{"GET", "/plugin/createEndpoint", "unsupported", "method GET not allowed", 405},
+		{"GET", "/api/v1/nopes/", "not-found", "404 page not found", 404},
+		{"POST", "/nope", "not-found", "404 page not found", 404},
+	} {
+		code, answer, header := b.do(c.method, c.path, "", "Accept", problemType)
+		want := fmt.Sprintf(`{"code":%d,"reason":%q,"message":%q,"field":"","details":[]}`, c.code, c.reason, c.text)
+		if code != c.code || answer != want || header.Get("Content-Type") != problemType {
+			t.Errorf("%s %s: %d %s", c.method, c.path, code, answer)
+		}
+		if code, answer, _ = b.do(c.method, c.path, ""); code != c.code || answer != c.text {
+			t.Errorf("%s %s, without asking: %d %s", c.method, c.path, code, answer)
+		}
+	}
+	b.refuseAll([]refusal{
+		{"GET", "/api/v1/tenants/?watch=maybe", "", "watch maybe is neither true nor false", 400, "invalid"},
+		{"POST", ApplyPath, "[]", "request body takes no array", 400, "malformed"},
+		{"POST", ApplyPath, `{"operations":[{"op":"delete","type":"tenant","key":"x","ignoreNotFound":true},null]}`, `operation 2: there is no type ""`, 400, "invalid"},
+	})
 }
 
 func TestPluginRoutesTakeAnyContentType(t *testing.T) {

@@ -109,7 +109,10 @@ func (a *API) list(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if wantsWatch(r) {
+	switch watch, err := wantsWatch(r); {
+	case err != nil:
+		return reply{}, err
+	case watch:
 		return a.watch(r, kind)
 	}
 	answer := reply{body: []any{}}

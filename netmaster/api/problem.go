@@ -99,6 +99,16 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
 }
 
+// WriteStatus answers with an error whose status is the same for all clients:
+// one about the request as such, or the way it went, not about objects.
+func WriteStatus(w http.ResponseWriter, r *http.Request, code int, err *fault.Error) {
+	if WantsProblem(r) {
+		WriteError(w, r, statusError{err, code})
+		return
+	}
+	http.Error(w, err.Error(), code)
+}
+
 func codeOr500(table map[fault.Kind]int, kind fault.Kind) int {
 	if code, ok := table[kind]; ok {
 		return code

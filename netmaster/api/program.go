@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -28,9 +29,11 @@ type program struct{ tasks []*task } // as in the request
 type task struct {
 	result
 	intent
+	number       int // in the request, from 1
 	ops          operations
 	ignoreAbsent bool
-	err          error
+	flaw         error // of the operation alone: it is not carried out
+	err          error // why it was refused
 }
 
 // dependencies lists the types, each after those it refers to.
@@ -69,9 +72,12 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 func (p *program) run(c *change) {
 	var deletions, others []*task
 	for _, t := range p.tasks {
-		if t.object == nil {
+		switch {
+		case t.flaw != nil:
+			t.err = t.flaw // the others are tried all the same, to name all that is wrong
+		case t.object == nil:
 			deletions = append(deletions, t)
-		} else {
+		default:
 			others = append(others, t)
 		}
 	}
@@ -171,7 +177,14 @@ func (p *program) refusal() error {
 	return e
 }
 
-func (t *task) name() string { return strings.TrimSpace(t.Type + " " + t.Key) }
+// name is how refusals call a task; those that do not say what they are about
+// are counted.
+func (t *task) name() string {
+	if t.Type == "" || strings.Trim(t.Key, ":") == "" {
+		return strings.TrimSpace(fmt.Sprintf("operation %d %s", t.number, t.Type))
+	}
+	return t.Type + " " + t.Key
+}
 
 func (p *program) results() []result {
 	all := make([]result, len(p.tasks))

@@ -44,6 +44,16 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
+// flag reads a switch of the query; it is off when absent.
+func flag(r *http.Request, name string) (bool, error) {
+	text := r.URL.Query().Get(name)
+	on, err := strconv.ParseBool(or(text, "false"))
+	if err != nil {
+		return false, fault.New(fault.Invalid, "%s %s is neither true nor false", name, text).WithField(name)
+	}
+	return on, nil
+}
+
 // plugin turns a function of a decoded body into an answer.
 func plugin[Request any](serve func(*http.Request, *Request) (reply, error)) answer {
 	return func(r *http.Request) (reply, error) {
@@ -63,7 +73,10 @@ func plugin[Request any](serve func(*http.Request, *Request) (reply, error)) ans
 // malformed says what is wrong with a body in terms of JSON instead of Go.
 func malformed(err error) error {
 	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) {
+	switch {
+	case errors.As(err, &wrongType) && wrongType.Field == "":
+		return fault.New(fault.Malformed, "request body takes no %s", wrongType.Value)
+	case wrongType != nil:
 		return fault.New(fault.Malformed, "field %q takes no %s", wrongType.Field, wrongType.Value).WithField(wrongType.Field)
 	}
 	return fault.New(fault.Malformed, "request body is not JSON: %w", err)

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,23 +21,36 @@ import (
 // condition is what a request demands of the object it is about to change. The
 // zero value demands nothing.
 type condition struct {
-	revisions []string // one of these; nil: any, or none
-	exists    bool     // If-Match: *
-	absent    bool     // If-None-Match: *
+	match tags // it has one of these revisions
+	none  tags // it has none of these
 }
 
+// tags are revisions, or * for any; nil if there is no demand. An empty list is
+// one: whoever sends it has read nothing, and must not write.
+type tags []string
+
 func conditionOf(h http.Header) condition {
-	c := condition{absent: strings.TrimSpace(h.Get("If-None-Match")) == "*"}
-	for tag := range strings.SplitSeq(strings.Join(h.Values("If-Match"), ","), ",") {
-		switch tag = strings.Trim(strings.TrimSpace(tag), `"`); tag {
-		case "":
-		case "*":
-			c.exists = true
-		default:
-			c.revisions = append(c.revisions, tag)
+	return condition{tagsOf(h, "If-Match", ""), tagsOf(h, "If-None-Match", "W/")}
+}
+
+// tagsOf reads a header. Tags are compared without the prefix, and others that
+// are not in quotes match nothing: a weak tag is none to write by.
+func tagsOf(h http.Header, name, prefix string) tags {
+	values, there := h[name]
+	if !there {
+		return nil
+	}
+	list := tags{}
+	for tag := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		if tag = strings.Trim(strings.TrimPrefix(strings.TrimSpace(tag), prefix), `"`); tag != "" {
+			list = append(list, tag)
 		}
 	}
-	return c
+	return list
+}
+
+func (t tags) has(rev int64) bool {
+	return slices.Contains(t, "*") || slices.Contains(t, strconv.FormatInt(rev, 10))
 }
 
 // ifRevision is the condition that an object has a revision; 0 demands nothing.
@@ -44,25 +58,26 @@ func ifRevision(rev int64) condition {
 	if rev == 0 {
 		return condition{}
 	}
-	return condition{revisions: []string{strconv.FormatInt(rev, 10)}}
+	return condition{match: tags{strconv.FormatInt(rev, 10)}}
 }
 
 // check compares the condition with the object's revision, 0 if there is none.
 func (c condition) check(kind contivmodel.Kind, key string, rev int64) error {
 	switch {
-	case c.absent && rev != 0:
-		return outdated("%s %s exists already", kind.Type, key)
-	case (c.exists || c.revisions != nil) && rev == 0:
+	case rev == 0 && c.match != nil:
 		return outdated("%s %s does not exist any more", kind.Type, key)
-	case c.exists || c.revisions == nil:
+	case rev == 0:
 		return nil
+	case slices.Contains(c.none, "*"):
+		return outdated("%s %s exists already", kind.Type, key)
+	case c.none.has(rev):
+		return outdated("%s %s has revision %d still", kind.Type, key, rev)
+	case c.match == nil || c.match.has(rev):
+		return nil
+	case len(c.match) == 0:
+		return outdated("%s %s has a revision, and If-Match names none", kind.Type, key)
 	}
-	for _, wanted := range c.revisions {
-		if wanted == strconv.FormatInt(rev, 10) {
-			return nil
-		}
-	}
-	return outdated("%s %s has changed since revision %s", kind.Type, key, strings.Join(c.revisions, ", "))
+	return outdated("%s %s has changed since revision %s", kind.Type, key, strings.Join(c.match, ", "))
 }
 
 // outdated is the refusal of a request whose condition does not hold.

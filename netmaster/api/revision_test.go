@@ -74,6 +74,23 @@ func TestTheSlowerOfTwoEditorsIsTold(t *testing.T) {
 			t.Errorf("%s %v: %d %s, want %d", c.method, c.headers, code, answer, c.status)
 		}
 	}
+	// A condition that names no revision is no permission to write, and of
+	// weak tags only those that must not be there count.
+	current := b.tagged("GET", "netprofiles/blue:gold", "")
+	for _, headers := range [][]string{
+		{"If-Match", `""`}, {"If-Match", ""}, {"If-Match", ","}, {"If-Match", "W/" + current}, {"If-Match", `"x"`},
+		{"If-None-Match", current}, {"If-None-Match", first + `, W/` + current},
+	} {
+		for _, method := range []string{"POST", "DELETE"} {
+			code, answer, _ := b.do(method, "netprofiles/blue:gold", fmt.Sprintf(gold, 4), append(headers, "Accept", problemType)...)
+			if code != 412 {
+				t.Errorf("%s %q: %d %s", method, headers, code, answer)
+			}
+		}
+	}
+	if code, answer, _ := b.do("POST", "netprofiles/blue:gold", fmt.Sprintf(gold, 3), "If-None-Match", first+", "+second); code != 200 {
+		t.Errorf("%d %s", code, answer)
+	}
 	// Clients that do not ask for proper codes get the text.
 	code, answer, _ := b.do("POST", "netprofiles/blue:gold", fmt.Sprintf(gold, 4), "If-Match", first)
 	if want := "netprofile blue:gold has changed since revision " + strings.Trim(first, `"`); code != 500 || answer != want {

@@ -30,6 +30,7 @@ type methods map[string]answer
 // routes builds the table of paths. Each is served with and without a trailing slash.
 func (a *API) routes() http.Handler {
 	router := mux.NewRouter()
+	router.NotFoundHandler = http.HandlerFunc(noRoute)
 	for path, served := range map[string]methods{
 		"/api/v1/{segment}":               {http.MethodGet: a.list},
 		"/api/v1/{segment}/{key}":         {http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove},
@@ -61,6 +62,10 @@ func (a *API) routes() http.Handler {
 	return router
 }
 
+func noRoute(w http.ResponseWriter, r *http.Request) {
+	WriteStatus(w, r, http.StatusNotFound, fault.New(fault.NotFound, "404 page not found"))
+}
+
 // knownSegment lets a path whose segment is no collection be not found.
 func knownSegment(r *http.Request, _ *mux.RouteMatch) bool {
 	rest := strings.TrimPrefix(r.URL.Path, "/api/v1/")
@@ -79,7 +84,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handler, ok := m[method]
 	if !ok {
 		w.Header().Set("Allow", m.allow())
-		http.Error(w, "method "+r.Method+" not allowed", http.StatusMethodNotAllowed)
+		WriteStatus(w, r, http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "method %s not allowed", r.Method))
 		return
 	}
 	reply, err := handler(r)

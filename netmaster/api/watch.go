@@ -48,9 +48,9 @@ func (a *API) Run(ctx context.Context) error {
 }
 
 // wantsWatch tells whether a request to list is one to watch.
-func wantsWatch(r *http.Request) bool {
-	watch, err := strconv.ParseBool(r.URL.Query().Get("watch"))
-	return err == nil && watch && r.Method == http.MethodGet
+func wantsWatch(r *http.Request) (bool, error) {
+	watch, err := flag(r, "watch")
+	return watch && r.Method == http.MethodGet, err
 }
 
 // watch is one watch in progress.

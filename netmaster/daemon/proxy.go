@@ -107,9 +107,8 @@ func (p *proxy) try(w http.ResponseWriter, r *http.Request, body []byte) (done b
 	resp, err := p.transport.RoundTrip(p.outgoing(r, leader, body))
 	if err != nil {
 		p.forget()
-		var dial *net.OpError
-		if errors.As(err, &dial) && dial.Op == "dial" {
-			return false, err // nothing was sent
+		if neverSent(err) || r.Method == http.MethodGet || r.Method == http.MethodHead {
+			return false, err // a read does no harm twice
 		}
 		p.giveUp(w, r, err)
 		return true, nil
@@ -121,6 +120,12 @@ func (p *proxy) try(w http.ResponseWriter, r *http.Request, body []byte) (done b
 	}
 	copyResponse(w, resp)
 	return true, nil
+}
+
+// neverSent tells whether a failure is one to connect.
+func neverSent(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
 // outgoing is the request to the leader.
@@ -176,10 +181,10 @@ func (p *proxy) giveUp(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, errNoLeader.Error(), http.StatusInternalServerError)
 	case errors.Is(err, errNoLeader):
 		api.WriteError(w, r, err)
-	case fault.Is(err, fault.Unavailable):
-		api.WriteError(w, r, err)
+	case fault.As(err) != nil:
+		api.WriteError(w, r, err) // of the store
 	default:
-		http.Error(w, "leader does not answer: "+err.Error(), http.StatusBadGateway)
+		api.WriteStatus(w, r, http.StatusBadGateway, fault.New(fault.Unavailable, "leader does not answer: %w", err))
 	}
 }
 
