@@ -176,6 +176,27 @@ func TestContainersThatEndAreNoProviders(t *testing.T) {
 	}
 }
 
+// An infra network may be deleted before the endpoints on it.
+func TestContainersOfADeletedNetworkAreNoProviders(t *testing.T) {
+	b := furnished(t)
+	b.ok("POST", "networks/blue:host", `{"tenantName":"blue","networkName":"host","nwType":"infra","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	b.endpoint("blue", "host", "", "e1")
+	b.endpoint("blue", "web", "", "e2")
+	b.ok("POST", "serviceLBs/blue:lb", lb)
+	b.container("start", "host", "e1", "c1", map[string]string{"app": "web"})
+	b.container("start", "web", "e2", "c2", map[string]string{"app": "web"})
+	if got := b.providers("lb"); len(got) != 2 {
+		t.Fatalf("providers: %v", got)
+	}
+	b.ok("DELETE", "networks/blue:host", "")
+	if got := b.providers("lb"); !cmp.Equal(got, []string{"10.7.0.1"}) {
+		t.Errorf("providers: %v", got)
+	}
+	if got := b.ok("GET", "/service/lb:blue", ""); strings.Contains(got, "10.8.0") {
+		t.Errorf("served: %s", got)
+	}
+}
+
 func TestEventsThatNameNothingAreRefused(t *testing.T) {
 	b := furnished(t)
 	b.refuseAll([]refusal{

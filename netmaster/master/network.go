@@ -70,8 +70,14 @@ func NetworkVacated(r objdb.Reader, id string) error {
 	return fault.New(fault.InUse, "network id %s is in use by %d endpoints of a deleted network", id, len(left)).WithDetails(left...)
 }
 
-// RemoveNetwork deletes a network's record and gives its tags back.
+// RemoveNetwork deletes a network's record and gives its tags back. What
+// endpoints are left provide nothing any more.
 func RemoveNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
+	for _, ep := range readFound(tx, runningTerm+rec.ID) {
+		if err := moveProvider(tx, &ep, nil); err != nil {
+			return err
+		}
+	}
 	if err := returnTags(tx, rec.PktTagType, rec.PktTag, rec.ExtPktTag); err != nil {
 		return err
 	}
