@@ -35,12 +35,7 @@ type bench struct {
 // start begins with an empty store: no global object, no tenant.
 func start(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
-	return startOn(t, storetest.Open(t), change...)
-}
-
-// startOn begins with a store.
-func startOn(t testing.TB, db *objdb.DB, change ...func(*Config)) *bench {
-	t.Helper()
+	db := storetest.Open(t)
 	ledger := storetest.Lead(t, db)
 	config := Config{ClusterMode: "cni", Self: "127.0.0.1:1", Log: storetest.Quiet(),
 		Defaults: WithDefaults(contivmodel.Global{FwdMode: "routing"})}
@@ -68,9 +63,8 @@ func run(t testing.TB, a *API) (stop func()) {
 }
 
 // ready begins with the global object and the tenant blue.
-func ready(t testing.TB, change ...func(*Config)) *bench { return start(t, change...).ready() }
-
-func (b *bench) ready() *bench {
+func ready(t testing.TB, change ...func(*Config)) *bench {
+	b := start(t, change...)
 	b.ok("POST", "globals/global", `{"name":"global","fwdMode":"routing","vlans":"1-4094","vxlans":"1-10000","pvtSubnet":"172.19.0.0/16"}`)
 	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
 	return b

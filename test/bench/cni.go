@@ -48,13 +48,13 @@ func benchCNI(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	mine, theirs := scenario.Percentile(ours, 50), scenario.Percentile(reference, 50)
 	ratio := float64(mine) / float64(theirs)
 	return []figure{{
-		name: "CNI ADD p50", value: inMS(mine), reference: "bridge + host-local " + inMS(theirs),
-		ratio: fmt.Sprintf("%.2f", ratio), goal: "at most 1.5", met: ratio <= 1.5,
+		Name: "CNI ADD p50", Value: inMS(mine), Reference: "bridge + host-local " + inMS(theirs),
+		Ratio: fmt.Sprintf("%.2f", ratio), Goal: "at most 1.5", Met: ratio <= 1.5,
 	}, {
-		name: "CNI ADD p99", value: inMS(scenario.Percentile(ours, 99)),
-		reference: "bridge + host-local " + inMS(scenario.Percentile(reference, 99)),
-		ratio:     fmt.Sprintf("%.2f", float64(scenario.Percentile(ours, 99))/float64(scenario.Percentile(reference, 99))),
-		goal:      "none", met: true,
+		Name: "CNI ADD p99", Value: inMS(scenario.Percentile(ours, 99)),
+		Reference: "bridge + host-local " + inMS(scenario.Percentile(reference, 99)),
+		Ratio:     fmt.Sprintf("%.2f", float64(scenario.Percentile(ours, 99))/float64(scenario.Percentile(reference, 99))),
+		Goal:      "none", Met: true,
 	}}, nil
 }
 

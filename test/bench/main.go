@@ -4,8 +4,7 @@
 //	bench             all of them, on a bed of three nodes
 //	bench cni tcp     only those
 //
-// The first word may also be one of the loads that bench starts inside nodes:
-// load-endpoints, load-etcd.
+// What measures netmaster alone runs inside the leader's node, as "bench inside".
 package main
 
 import (
@@ -27,12 +26,12 @@ const limit = 20 * time.Minute
 
 // figure is a line of the table: a measured value, its reference and the goal.
 type figure struct {
-	name      string
-	value     string
-	reference string
-	ratio     string
-	goal      string
-	met       bool
+	Name      string
+	Value     string
+	Reference string
+	Ratio     string
+	Goal      string
+	Met       bool
 }
 
 // benchmark is one measurement on a bed whose daemons are ready.
@@ -42,16 +41,14 @@ type benchmark struct {
 }
 
 var benchmarks = []benchmark{
-	{"endpoints", benchEndpoints},
+	{"endpoints", insideLeader("endpoints")},
 	{"cni", benchCNI},
 	{"tcp", benchTCP},
 	{"rule", benchRule},
-}
-
-// loads run inside a node, started by a benchmark.
-var loads = map[string]func(context.Context, []string) error{
-	"load-endpoints": loadEndpoints,
-	"load-etcd":      loadEtcd,
+	{"apply", insideLeader("apply")},
+	{"list", insideLeader("list")},
+	{"growth", insideLeader("growth")},
+	{"memory", benchMemory},
 }
 
 func main() {
@@ -60,8 +57,8 @@ func main() {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var err error
-	if len(os.Args) > 1 && loads[os.Args[1]] != nil {
-		err = loads[os.Args[1]](ctx, os.Args[2:])
+	if len(os.Args) > 1 && os.Args[1] == "inside" {
+		err = runInside(ctx, os.Args[2:], os.Stdout)
 	} else {
 		err = runAll(ctx, os.Args[1:])
 	}
@@ -106,10 +103,10 @@ func printFigures(figures []figure) error {
 	fmt.Fprintln(w, "\nFIGURE\tMEASURED\tREFERENCE\tRATIO\tGOAL\t")
 	for _, f := range figures {
 		verdict := "met"
-		if !f.met {
+		if !f.Met {
 			verdict = "MISSED"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", f.name, f.value, f.reference, f.ratio, f.goal, verdict)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, f.Value, f.Reference, f.Ratio, f.Goal, verdict)
 	}
 	return w.Flush()
 }

@@ -82,8 +82,8 @@ func benchRule(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	}
 	p50, p99 := scenario.Percentile(took, 50), scenario.Percentile(took, 99)
 	return []figure{{
-		name:  fmt.Sprintf("rule to enforcement p99, %d endpoints, %d nodes", ruleEndpoints, len(bed.Nodes)),
-		value: inMS(p99) + " (p50 " + inMS(p50) + ")", reference: "netctl start included", ratio: "-",
-		goal: "at most " + inMS(ruleGoal), met: p99 <= ruleGoal,
+		Name:  fmt.Sprintf("rule to enforcement p99, %d endpoints, %d nodes", ruleEndpoints, len(bed.Nodes)),
+		Value: inMS(p99) + " (p50 " + inMS(p50) + ")", Reference: "netctl start included", Ratio: "-",
+		Goal: "at most " + inMS(ruleGoal), Met: p99 <= ruleGoal,
 	}}, nil
 }

@@ -13,7 +13,7 @@ const (
 	tcpSeconds = "3"
 )
 
-// bareScript gives a node the reference: two namespaces, veths and a bare
+// bareScript gives a node the Reference: two namespaces, veths and a bare
 // bridge with the least static flows that join them, and a tunnel to the peer.
 const bareScript = `
 peer=$1
@@ -122,8 +122,8 @@ func compareTCP(ctx context.Context, name string, from, to, refFrom, refTo netns
 		ours, reference, ratios = append(ours, mine), append(reference, theirs), append(ratios, mine/theirs)
 	}
 	return figure{
-		name: name, value: gbit(median(ours)), reference: "bare bridge " + gbit(median(reference)),
-		ratio: fmt.Sprintf("%.2f", median(ratios)), goal: "at least 0.9", met: median(ratios) >= 0.9,
+		Name: name, Value: gbit(median(ours)), Reference: "bare bridge " + gbit(median(reference)),
+		Ratio: fmt.Sprintf("%.2f", median(ratios)), Goal: "at least 0.9", Met: median(ratios) >= 0.9,
 	}, nil
 }
 

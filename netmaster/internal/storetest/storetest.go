@@ -78,34 +78,10 @@ func Open(t testing.TB) *objdb.DB {
 	}
 }
 
-// OpenOwn starts an etcd for one test, so that it can compare two stores.
-func OpenOwn(t testing.TB) *objdb.DB {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	server, err := embedded.Start(ctx, embedded.Config{Dir: t.TempDir(), Name: "own", ClientURL: FreeURL(), PeerURL: FreeURL(), Log: Quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stopping, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := server.Stop(stopping); err != nil {
-			t.Error(err)
-		}
-	})
-	return connect(t, server.ClientURLs()[0])
-}
-
 // Connect opens another connection to the store as it is.
 func Connect(t testing.TB) *objdb.DB {
 	t.Helper()
-	return connect(t, endpoint)
-}
-
-func connect(t testing.TB, url string) *objdb.DB {
-	t.Helper()
-	db, err := objdb.Open(objdb.Config{Endpoints: []string{url}, Log: Quiet()})
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{endpoint}, Log: Quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}

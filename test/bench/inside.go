@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// inside are the measurements made by a client on the leader's own node, by
+// the word that starts them there.
+var inside = map[string]func(context.Context, *site) ([]figure, error){
+	"endpoints": measureEndpoints,
+	"apply":     measureApply,
+	"list":      measureList,
+	"growth":    measureGrowth,
+	"fill":      fillMemory,
+}
+
+// insideLeader runs one of them.
+func insideLeader(name string) func(context.Context, *testbed.Bed) ([]figure, error) {
+	return func(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
+		leader, err := bed.Leader(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out, err := leader.Run(ctx, leader.Tool("bench"), "inside", "-netmaster", "http://"+leader.MgmtIP+":9999",
+			"-etcd", "http://"+leader.MgmtIP+":2379", name)
+		if err != nil {
+			return nil, err
+		}
+		var figures []figure
+		if err := json.Unmarshal([]byte(out), &figures); err != nil {
+			return nil, fmt.Errorf("%q: %w", out, err)
+		}
+		return figures, nil
+	}
+}
+
+// site is what a measurement inside has before it: netmaster, and the store beneath it.
+type site struct {
+	*client.Client
+	db   *objdb.DB
+	url  string
+	http *http.Client
+}
+
+// runInside is the other end of insideLeader.
+func runInside(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("inside", flag.ContinueOnError)
+	netmaster := flags.String("netmaster", "", "URL of netmaster")
+	etcd := flags.String("etcd", "", "URL of etcd")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	measure := inside[flags.Arg(0)]
+	if measure == nil {
+		return fmt.Errorf("no measurement %q", flags.Arg(0))
+	}
+	rest, err := client.New(client.Config{URLs: []string{*netmaster}, Timeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	defer rest.Close()
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{*etcd}})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	s := &site{rest, db, *netmaster, &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	figures, err := measure(ctx, s)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(figures)
+}
+
+// post calls a route that is not of the object model.
+func (s *site) post(ctx context.Context, path string, body any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	_, err = s.do(ctx, http.MethodPost, path, bytes.NewReader(data))
+	return err
+}
+
+// do tells how long the answer is.
+func (s *site) do(ctx context.Context, method, path string, body io.Reader) (size int, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", path, resp.Status, answer)
+	}
+	return len(answer), err
+}
+
+// remove undoes an apply.
+func (s *site) remove(ctx context.Context, operations []client.Operation) error {
+	inverse := make([]client.Operation, len(operations))
+	for i, o := range operations {
+		inverse[i] = client.Operation{Op: client.OpDelete, Type: o.Type, Key: o.Key}
+	}
+	_, err := s.Apply(ctx, inverse, false)
+	return err
+}
+
+// prepare applies a few objects that a measurement needs, and returns what removes them.
+func (s *site) prepare(ctx context.Context, objects ...contivmodel.Object) (undo func(context.Context) error, err error) {
+	operations := make([]client.Operation, len(objects))
+	for i, o := range objects {
+		operations[i] = client.ToApply(o)
+	}
+	_, err = s.Apply(ctx, operations, false)
+	return func(ctx context.Context) error { return s.remove(ctx, operations) }, err
+}
+
+// spread does something n times by as many clients, and tells the rate per second.
+func spread(ctx context.Context, clients, n int, operation func(ctx context.Context, i int) error) (float64, error) {
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	started := time.Now()
+	for range clients {
+		g.Go(func() error {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return nil
+				}
+				if err := operation(ctx, i); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	err := g.Wait()
+	return float64(n) / time.Since(started).Seconds(), err
+}
+
+// timed tells how long something takes.
+func timed(work func() error) (time.Duration, error) {
+	started := time.Now()
+	err := work()
+	return time.Since(started), err
+}
+
+func median[T float64 | time.Duration](values []T) T {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
