@@ -45,7 +45,7 @@ func TestKindsAreThoseOfTheWire(t *testing.T) {
 func TestTagsAreUnderstood(t *testing.T) {
 	numeric := []string{"key", "max", "min"}
 	textual := []string{"rule", "oneof", "default"}
-	bare := []string{"required", "changeable"}
+	bare := []string{"required", "changeable", "unchecked"}
 	for _, d := range declarations {
 		typ := reflect.TypeOf(d.zero).Elem()
 		for i := range typ.NumField() {

@@ -13,6 +13,8 @@
 //	          oneof=a|b   the values allowed
 //	          default=V   what an absent value means
 //	          changeable  an update may change it
+//	          unchecked   required and oneof are for readers; the operation checks
+//	                      them itself, where and with the text it has to
 //	doc     meaning, one line
 //	column  position and heading in the listing of netctl
 //

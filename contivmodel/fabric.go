@@ -5,7 +5,7 @@ type ExtContractsGroup struct {
 	Key                string                    `json:"key"`
 	Contracts          []string                  `json:"contracts,omitempty" doc:"names of the contracts in the fabric" column:"4 Contracts"`
 	ContractsGroupName string                    `json:"contractsGroupName,omitempty" model:"key=2 required max=64 rule=NAME" doc:"name of the contracts group" column:"2 Name"`
-	ContractsType      string                    `json:"contractsType,omitempty" model:"required" doc:"provided or consumed" column:"3 Type"`
+	ContractsType      string                    `json:"contractsType,omitempty" model:"required oneof=provided|consumed unchecked" doc:"direction of the contracts" column:"3 Type"`
 	TenantName         string                    `json:"tenantName,omitempty" model:"key=1 required max=64 rule=NAME" doc:"tenant of the contracts group" column:"1 Tenant"`
 	LinkSets           ExtContractsGroupLinkSets `json:"link-sets"`
 }

@@ -17,6 +17,7 @@ type Field struct {
 	Default    string   // what an absent value means
 	Required   bool
 	Changeable bool
+	Unchecked  bool   // Validate leaves the rules to the operation
 	KeyPart    int    // position in the key, from 1; 0: not part of it
 	Column     int    // position in a listing, from 1; 0: not shown
 	Heading    string // heading of that column
@@ -70,6 +71,8 @@ func readField(name string, index int, sf reflect.StructField) Field {
 			f.Required = true
 		case "changeable":
 			f.Changeable = true
+		case "unchecked":
+			f.Unchecked = true
 		case "max":
 			f.Max = number
 		case "min":

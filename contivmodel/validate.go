@@ -31,7 +31,7 @@ func Validate(o Object) error {
 func (k Kind) Validate(o Object) error { return Validate(o) }
 
 func (f Field) validate(v reflect.Value) error {
-	if f.Default != "" && v.IsZero() {
+	if f.Unchecked || f.Default != "" && v.IsZero() {
 		return nil
 	}
 	switch v.Kind() {

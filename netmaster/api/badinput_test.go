@@ -41,9 +41,11 @@ func TestBadBodiesAreRefusedWithTheirCause(t *testing.T) {
 func TestUnknownPathsAndMethodsAreToldApart(t *testing.T) {
 	b := ready(t)
 	for _, path := range []string{"/", "/nope", "/api/v1/", "/api/v1/nopes/", "/api/v1/nopes/x/", "/api/v1/inspect/nopes/x/", "/api/v1/endpoints/",
-		"/api/v1/tenants/a/b/", "/api/v1/tenants/a%2Fb/", "/plugin/nope"} {
-		if code, answer, _ := b.do("GET", path, ""); code != 404 || answer != "404 page not found" {
-			t.Errorf("%s: %d %s", path, code, answer)
+		"/api/v1/tenants/a/b/", "/api/v1/tenants/a%2Fb/", "/plugin/nope", "/api/v1/inspect/", "/api/v1/inspect/tenants/", "/api/v1/inspect/endpoints/"} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			if code, answer, _ := b.do(method, path, ""); code != 404 || answer != "404 page not found" {
+				t.Errorf("%s %s: %d %s", method, path, code, answer)
+			}
 		}
 	}
 	for path, allow := range map[string]string{

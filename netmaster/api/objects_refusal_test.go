@@ -120,12 +120,14 @@ func TestContractsRefusals(t *testing.T) {
 	contracts := with(`{"tenantName":"blue","contractsGroupName":"c","contractsType":"provided"}`)
 	const badType = "Contracts group need to be either 'provided' or 'consumed'"
 	b.refuseAll([]refusal{
-		{"POST", "extContractsGroups/blue:c", contracts(`,"contractsType":""`), "contractsType string invalid format", 400, "invalid"},
+		{"POST", "extContractsGroups/blue:c", contracts(`,"contractsType":""`), badType, 400, "invalid"},
 		{"POST", "extContractsGroups/green:c", contracts(`,"tenantName":"green","contractsType":"both"`), badType, 400, "invalid"},
 		{"POST", "extContractsGroups/green:c", contracts(`,"tenantName":"green"`), "Tenant not found", 422, "missing-reference"},
 	})
 	b.ok("POST", "extContractsGroups/blue:c", contracts(""))
-	b.refused("POST", "extContractsGroups/blue:c", contracts(""), "external contracts update not supported", 409, "immutable")
+	for _, members := range []string{``, `,"contractsType":""`, `,"contractsType":"both"`, `,"contracts":["uni/x"]`} {
+		b.refused("POST", "extContractsGroups/blue:c", contracts(members), "external contracts update not supported", 409, "immutable")
+	}
 	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","extContractsGrps":["c"]}`)
 	b.refused("DELETE", "extContractsGroups/blue:c", "", "External contracts group is in-use", 409, "in-use")
 	b.ok("DELETE", "endpointGroups/blue:front", "")

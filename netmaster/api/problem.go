@@ -13,7 +13,8 @@ import (
 const problemType = "application/problem+json"
 
 // codes are the status codes of kinds for clients that asked for them. The
-// others get 500 and the text, which is all that older clients understand.
+// others get 500 and the text, whatever the kind: the clients of the original
+// controller show the text of a 500 only.
 var codes = map[fault.Kind]int{
 	fault.Malformed:        http.StatusBadRequest,
 	fault.Invalid:          http.StatusBadRequest,
@@ -31,15 +32,6 @@ var codes = map[fault.Kind]int{
 	fault.TooLarge:         http.StatusRequestEntityTooLarge,
 }
 
-// plainCodes are the exceptions to 500 for clients that did not ask: cases the
-// original controller did not have, and where a retry helps.
-var plainCodes = map[fault.Kind]int{
-	fault.NotLeader:   http.StatusServiceUnavailable,
-	fault.Unavailable: http.StatusServiceUnavailable,
-	fault.Denied:      http.StatusForbidden,
-	fault.TooLarge:    http.StatusRequestEntityTooLarge,
-}
-
 // statusError is an error whose status, for clients that ask for proper ones,
 // is not that of its kind.
 type statusError struct {
@@ -55,7 +47,10 @@ func codeOf(err error) int {
 	if errors.As(err, &special) {
 		return special.code
 	}
-	return codeOr500(codes, fault.KindOf(err))
+	if code, ok := codes[fault.KindOf(err)]; ok {
+		return code
+	}
+	return http.StatusInternalServerError
 }
 
 // problem is the body for clients that asked for it.
@@ -80,7 +75,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	if !WantsProblem(r) {
-		http.Error(w, message, codeOr500(plainCodes, kind))
+		http.Error(w, message, http.StatusInternalServerError)
 		return
 	}
 	p := problem{Code: codeOf(err), Reason: kind.String(), Message: message, Details: []string{}}
@@ -107,11 +102,4 @@ func WriteStatus(w http.ResponseWriter, r *http.Request, code int, err *fault.Er
 		return
 	}
 	http.Error(w, err.Error(), code)
-}
-
-func codeOr500(table map[fault.Kind]int, kind fault.Kind) int {
-	if code, ok := table[kind]; ok {
-		return code
-	}
-	return http.StatusInternalServerError
 }

@@ -27,14 +27,17 @@ type reply struct {
 // methods are the answers of one path.
 type methods map[string]answer
 
+// inspectRoot is where objects are found with their run-time view.
+const inspectRoot = "/api/v1/inspect/"
+
 // routes builds the table of paths. Each is served with and without a trailing slash.
 func (a *API) routes() http.Handler {
 	router := mux.NewRouter()
 	router.NotFoundHandler = http.HandlerFunc(noRoute)
 	for path, served := range map[string]methods{
-		"/api/v1/{segment}":               {http.MethodGet: a.list},
-		"/api/v1/{segment}/{key}":         {http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove},
-		"/api/v1/inspect/{segment}/{key}": {http.MethodGet: a.inspect},
+		"/api/v1/{segment}":             {http.MethodGet: a.list},
+		"/api/v1/{segment}/{key}":       {http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove},
+		inspectRoot + "{segment}/{key}": {http.MethodGet: a.inspect},
 
 		ApplyPath:              {http.MethodPost: a.applyAll},
 		"/api/v1/status":       {http.MethodGet: a.status},
@@ -56,7 +59,7 @@ func (a *API) routes() http.Handler {
 	} {
 		route := router.Handle(path+"{slash:/?}", served)
 		if strings.Contains(path, "{segment}") {
-			route.MatcherFunc(knownSegment)
+			route.MatcherFunc(knownSegment(path[:strings.Index(path, "{segment}")]))
 		}
 	}
 	return router
@@ -66,13 +69,13 @@ func noRoute(w http.ResponseWriter, r *http.Request) {
 	WriteStatus(w, r, http.StatusNotFound, fault.New(fault.NotFound, "404 page not found"))
 }
 
-// knownSegment lets a path whose segment is no collection be not found.
-func knownSegment(r *http.Request, _ *mux.RouteMatch) bool {
-	rest := strings.TrimPrefix(r.URL.Path, "/api/v1/")
-	rest, inspect := strings.CutPrefix(rest, "inspect/")
-	segment, _, _ := strings.Cut(rest, "/")
-	_, known := contivmodel.KindBySegment(segment)
-	return known || inspect && segment == contivmodel.EndpointSegment
+// knownSegment lets a path whose segment, below a root, is no collection be not found.
+func knownSegment(root string) mux.MatcherFunc {
+	return func(r *http.Request, _ *mux.RouteMatch) bool {
+		segment, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, root), "/")
+		_, known := contivmodel.KindBySegment(segment)
+		return known || root == inspectRoot && segment == contivmodel.EndpointSegment
+	}
 }
 
 // ServeHTTP implements http.Handler.

@@ -217,6 +217,9 @@ func TestServiceRecordsAreServed(t *testing.T) {
 		t.Errorf("unknown service: %s", got)
 	}
 	b.ok("POST", "serviceLBs/blue:lb", lb)
+	if got := b.ok("GET", "/services", ""); !strings.HasSuffix(got, `"ipaddress":"10.7.0.1","providers":{}}]`) {
+		t.Errorf("without providers: %s", got)
+	}
 	b.endpoint("blue", "web", "", "e1")
 	b.container("start", "web", "e1", "c1", map[string]string{"app": "web"})
 	const want = `[{"id":"lb:blue","servicename":"lb","tenantname":"blue","subnet":"web","ports":["80:8080:TCP"],"selectors":{"app":"web"},` +

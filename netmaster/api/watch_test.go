@@ -342,7 +342,7 @@ func TestThereIsALimitOfWatches(t *testing.T) {
 	b.api.watching.Store(maxWatches - 1)
 	w := b.watchAt("rules/?watch=true")
 	w.expect("BOOKMARK")
-	if code, answer, _ := b.do("GET", "/api/v1/rules/?watch=true", ""); code != http.StatusServiceUnavailable {
+	if code, answer, _ := b.do("GET", "/api/v1/rules/?watch=true", "", "Accept", problemType); code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", code, answer)
 	}
 	w.cancel()

@@ -12,7 +12,7 @@
 //
 // A term has its own ledger and its own API; nothing of it outlives the term,
 // so that a deposed leader has nothing to write with. Its requests in flight
-// get 503 and are repeated by their clients with the successor.
+// are refused as unavailable and are repeated by their clients with the successor.
 //
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader

@@ -129,5 +129,5 @@ const webNetwork = `{"tenantName":"default","networkName":"web","encap":"vxlan",
 
 func (n *node) endpoint(container string) (int, string, error) {
 	return n.try("POST", mastercfg.CreateEndpointPath,
-		`{"TenantName":"default","NetworkName":"web","ConfigEP":{"Host":"h1","Container":"`+container+`"}}`)
+		`{"TenantName":"default","NetworkName":"web","ConfigEP":{"Host":"h1","Container":"`+container+`"}}`, "Accept", "application/problem+json")
 }

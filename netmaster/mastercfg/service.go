@@ -9,9 +9,9 @@ type CfgServiceLBState struct {
 	Ports       []string          `json:"ports"`  // servicePort:providerPort:protocol
 	Selectors   map[string]string `json:"selectors"`
 	IPAddress   string            `json:"ipaddress"` // the virtual address
-	// Providers by "address:tenant" are in answers of netmaster only. The store
+	// Providers by "address:tenant" are in answers of netmaster only, even if empty. The store
 	// has their addresses in SvcProvider, and who they are in the endpoints.
-	Providers map[string]Provider `json:"providers,omitempty"`
+	Providers map[string]Provider `json:"providers,omitzero"`
 }
 
 // Provider is a running container whose labels a service selects.

