@@ -45,6 +45,26 @@ func TestPoolOfThreeAddressesIsSharedByEndpointsAndServices(t *testing.T) {
 	}
 }
 
+func TestIPv6SubnetOfThreeHosts(t *testing.T) {
+	b := booted(t)
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
+	b.ok("POST", "networks/blue:web", with(web)(`,"ipv6Subnet":"2001:db8::10/126"`))
+	for i, container := range []string{"c1", "c2", "c3"} {
+		if ep := b.endpoint("blue", "web", "", container); ep.IPv6Address != []string{"2001:db8::11", "2001:db8::12", "2001:db8::13"}[i] {
+			t.Errorf("%s has %s", container, ep.IPv6Address)
+		}
+	}
+	const none = "Reached MaxHosts (3), no address left in ipv6 subnet 2001:db8::10/126"
+	b.refuseAll([]refusal{ // and the IPv4 address that was free stays so
+		{"POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"c4"}}`, none, 409, "exhausted"},
+		{"POST", mastercfg.AllocAddressPath, `{"NetworkID":"web.blue","AddressPool":"2001:db8::10/126"}`, none, 409, "exhausted"},
+	})
+	b.noEndpoint("blue", "web", "c2")
+	if ep := b.endpoint("blue", "web", "", "c4"); ep.IPv6Address != "2001:db8::12" || ep.IPAddress != "10.7.0.2" {
+		t.Errorf("addresses %s and %s, want the freed ones", ep.IPAddress, ep.IPv6Address)
+	}
+}
+
 func TestGroupPoolOfThreeAddresses(t *testing.T) {
 	b := booted(t)
 	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)

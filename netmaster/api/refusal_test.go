@@ -75,6 +75,8 @@ func TestNetworkRefusals(t *testing.T) {
 		{"POST", "networks/blue:n", net(`"subnet":"10.0.0.0/7",`), "subnet length 7 not supported", 400, "invalid"},
 		{"POST", "networks/blue:n", net(`"gateway":"10.9.0.1",`), "hostIP 10.9.0.1 is exceeding beyond subnet 10.8.0.0/24, hostID 65537", 400, "invalid"},
 		{"POST", "networks/blue:n", net(`"ipv6Subnet":"2001:db9::/64","ipv6Gateway":"2001:dba::1",`), "ipv6 gateway 2001:dba::1 is not in subnet 2001:db9::/64", 400, "invalid"},
+		{"POST", "networks/blue:n", net(`"subnet":"10.8.0.9-10.8.1.3/24",`), "Network subnet format not valid", 400, "invalid"},
+		{"POST", "networks/blue:n", net(`"ipv6Subnet":"2001:db9::/15",`), "subnet length 15 not supported", 400, "invalid"},
 		{"POST", "networks/blue:n", net(`"pktTag":1,`), "requested vxlan not available", 409, "conflict"},
 		{"POST", "networks/blue:n", net(`"pktTag":10001,`), "requested vxlan not available", 409, "conflict"},
 		{"POST", "networks/blue:n", net(`"encap":"vlan","pktTag":77,`), "requested vlan not available - vlan:77", 409, "conflict"},
@@ -93,6 +95,25 @@ func TestNetworksWaitForTheGlobalObject(t *testing.T) {
 	b := start(t)
 	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
 	b.refused("POST", "networks/blue:web", web, "Global configuration is not ready: there is no global object", 409, "mode")
+	lan := with(web)(`,"encap":"vlan"`)
+	for _, c := range []struct{ global, network, lacks string }{
+		{`{"key":"global","name":"global","vlans":"1-9","vxlans":"1-9"}`, web, "forwarding mode"},
+		{`{"key":"global","name":"global","fwdMode":"routing","vlans":"1-9"}`, web, "vxlan range"},
+		{`{"key":"global","name":"global","fwdMode":"routing","vxlans":"1-9"}`, lan, "vlan range"},
+	} {
+		b.store(mastercfg.ModelKey("global", "global"), c.global)
+		b.refused("POST", "networks/blue:web", c.network, "Global configuration is not ready: "+c.lacks+" is not set", 409, "mode")
+	}
+}
+
+func TestVNIsBelowTheRangeAreOutOfIt(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "globals/global", `{"name":"global","vlans":"1-4094","vxlans":"100-200","pvtSubnet":"172.19.0.0/16"}`)
+	for tag, text := range map[string]string{"99": "requested vxlan is out of range", "1": "requested vxlan is out of range",
+		"201": "requested vxlan not available", "16777216": "requested vxlan not available"} {
+		b.refused("POST", "networks/blue:web", with(web)(`,"pktTag":`+tag), text, 409, "conflict")
+	}
+	b.ok("POST", "networks/blue:web", with(web)(`,"pktTag":100`))
 }
 
 func TestNetworksWhoseDottedNamesGiveOneIDAreToldApart(t *testing.T) {
@@ -166,7 +187,17 @@ func TestPolicyAndRuleRefusals(t *testing.T) {
 		{"POST", "rules/blue:p:1", rule(`"protocol":"256",`), "protocol string invalid format", 400, "invalid"},
 		{"POST", "rules/blue:p:1", rule(`"direction":"both",`), "direction string invalid format", 400, "invalid"},
 		{"POST", "rules/blue:p:1", rule(`"fromIpAddress":"10.0.0.1-9",`), "fromIpAddress string invalid format", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"action":"",`), "action string invalid format", 400, "invalid"},
 		{"POST", "rules/blue:p:1", rule(`"toNetwork":"web",`), "can not specify 'to' parameters in incoming rule", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"toEndpointGroup":"front",`), "can not specify 'to' parameters in incoming rule", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"fromNetwork":"web","fromIpAddress":"10.0.0.1",`), "can not specify both from network and from ip address", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"fromNetwork":"web","fromEndpointGroup":"front",`), "can not specify both from network and from EndpointGroup", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"direction":"out","fromNetwork":"web",`), "can not specify 'from' parameters in outgoing rule", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"direction":"out","fromEndpointGroup":"front",`), "can not specify 'from' parameters in outgoing rule", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"direction":"out","fromIpAddress":"10.0.0.1",`), "can not specify 'from' parameters in outgoing rule", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"direction":"out","toNetwork":"web","toIpAddress":"10.0.0.1",`), "can not specify both to-network and to-ip address", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"direction":"out","toNetwork":"web","toEndpointGroup":"front",`), "can not specify both to-network and to-EndpointGroup", 400, "invalid"},
+		{"POST", "rules/blue:p:1", rule(`"direction":"out","toEndpointGroup":"none",`), "endpoint group not found", 422, "missing-reference"},
 		{"POST", "rules/blue:p:1", rule(`"fromEndpointGroup":"none",`), "endpoint group not found", 422, "missing-reference"},
 		{"POST", "rules/blue:p:1", rule(`"fromNetwork":"none",`), "from Network not found", 422, "missing-reference"},
 		{"POST", "rules/blue:p:1", rule(`"direction":"out","toNetwork":"none",`), "to Network not found", 422, "missing-reference"},
@@ -191,6 +222,13 @@ func TestGlobalRefusals(t *testing.T) {
 		{"POST", "globals/other", `{"name":"other"}`, "name string invalid format", 400, "invalid"},
 		{"POST", "globals/global", global(`"vlans":"1-5000",`), "invalid range 1-5000, vlan values exceed 4095 max allowed", 400, "invalid"},
 		{"POST", "globals/global", global(`"vlans":"9-2",`), "invalid range 9-2, min is greater than max", 400, "invalid"},
+		{"POST", "globals/global", global(`"vlans":"0-9",`), "invalid range 0-9, values less than 1", 400, "invalid"},
+		{"POST", "globals/global", global(`"vxlans":"9-2",`), "invalid range 9-2, min is greater than max", 400, "invalid"},
+		{"POST", "globals/global", global(`"vxlans":"0-9",`), "invalid range 0-9, values less than 1", 400, "invalid"},
+		{"POST", "globals/global", global(`"vxlans":"60000-65536",`), "invalid range 60000-65536, vxlan values exceed 65535 max allowed", 400, "invalid"},
+		{"POST", "globals/global", global(`"networkInfraType":"other",`), "networkInfraType string invalid format", 400, "invalid"},
+		{"POST", "globals/global", global(`"fwdMode":"other",`), "fwdMode string invalid format", 400, "invalid"},
+		{"POST", "globals/global", global(`"arpMode":"other",`), "arpMode string invalid format", 400, "invalid"},
 		{"POST", "globals/global", global(`"vxlans":"1-20000",`), "does not allow vxlan range to exceed 16000 range 1-20000", 400, "invalid"},
 		{"POST", "globals/global", global(`"pvtSubnet":"172.19.0.0/24",`), "pvtSubnet string invalid format", 400, "invalid"},
 	})
