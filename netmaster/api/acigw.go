@@ -21,29 +21,30 @@ func updateAciGw(c *change, stored, wanted *contivmodel.AciGw) error {
 
 // warnOfProfiles tells that what profiles were made under other settings.
 func warnOfProfiles(c *change) {
-	if n := appProfiles(c); n > 0 {
+	if n := len(appProfiles(c)); n > 0 {
 		c.config.Log.WithField("appProfiles", n).Warn("aciGw changes while there are application profiles")
 	}
 }
 
 func removeAciGw(c *change, g *contivmodel.AciGw) error {
-	if n := appProfiles(c); n > 0 {
-		return fault.New(fault.InUse, "%d App-Profiles found. Delete them first", n)
+	if profiles := appProfiles(c); len(profiles) > 0 {
+		return fault.New(fault.InUse, "%d App-Profiles found. Delete them first", len(profiles)).WithDetails(profiles...)
 	}
 	master.Drop(c.Tx, g)
 	return nil
 }
 
 func inspectAciGw(v *view, g *contivmodel.AciGw) (any, error) {
-	return contivmodel.AciGwInspect{Config: *g, Oper: contivmodel.AciGwOper{NumAppProfiles: appProfiles(v)}}, nil
+	return contivmodel.AciGwInspect{Config: *g, Oper: contivmodel.AciGwOper{NumAppProfiles: len(appProfiles(v))}}, nil
 }
 
-// appProfiles counts the application profiles of all tenants.
-func appProfiles(r objdb.Reader) int {
-	n := 0
-	r.Range(mastercfg.ModelKey("appProfile", ""), func(string, []byte) bool {
-		n++
+// appProfiles names the application profiles of all tenants.
+func appProfiles(r objdb.Reader) []string {
+	var all []string
+	prefix := mastercfg.ModelKey("appProfile", "")
+	r.Range(prefix, func(key string, _ []byte) bool {
+		all = append(all, "appProfile "+key[len(prefix):])
 		return true
 	})
-	return n
+	return all
 }

@@ -121,10 +121,14 @@ func removeGroup(c *change, g *contivmodel.EndpointGroup) error {
 	if profile := g.Links.AppProfile.Key; profile != "" {
 		return fault.New(fault.InUse, "Cannot delete %s, associated to appProfile %s", g.GroupName, profile).WithDetails("appProfile " + profile)
 	}
+	if err := notDockers(c, g.TenantName, g.NetworkName, g.GroupName); err != nil {
+		return err
+	}
 	rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(g.TenantName, g.GroupName))
 	if err == nil {
 		if rec.EpCount > 0 {
-			return fault.New(fault.InUse, "Error: EPG %s has active endpoints", g.GroupName)
+			return fault.New(fault.InUse, "Error: EPG %s has active endpoints", g.GroupName).
+				WithDetails(master.EndpointsIn(c, mastercfg.NetworkID(g.TenantName, g.NetworkName), rec.ID)...)
 		}
 		err = master.RemoveGroup(c.Tx, &rec)
 	}

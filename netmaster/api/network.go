@@ -95,10 +95,13 @@ func removeNetwork(c *change, n *contivmodel.Network) error {
 	if links := n.LinkSets.Servicelbs; len(links) > 0 {
 		return fault.New(fault.InUse, "cannot delete %s has %d services ", n.NetworkName, len(links)).WithDetails(names(links)...)
 	}
+	if err := notDockers(c, n.TenantName, n.NetworkName, ""); err != nil {
+		return err
+	}
 	rec, err := master.GetNetwork(c, mastercfg.NetworkID(n.TenantName, n.NetworkName))
 	if err == nil {
 		if rec.NwType != "infra" && rec.EpCount > 0 {
-			return fault.New(fault.InUse, "Error: Network has active endpoints")
+			return fault.New(fault.InUse, "Error: Network has active endpoints").WithDetails(master.EndpointsIn(c, rec.ID, "")...)
 		}
 		err = master.RemoveNetwork(c.Tx, &rec)
 	}

@@ -2,6 +2,7 @@ package master
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -198,6 +199,25 @@ func EndpointAt(r objdb.Reader, networkID string, addr netip.Addr) (ep mastercfg
 		return false
 	})
 	return ep, ok, err
+}
+
+// mostNamed is how many endpoints a refusal names.
+const mostNamed = 10
+
+// EndpointsIn names endpoints of a network, or of one of its groups, for the
+// details of a refusal: the first few.
+func EndpointsIn(r objdb.Reader, networkID, groupID string) []string {
+	var names []string
+	r.Search(addressTerm+networkID+"/", "", func(_, key string) bool {
+		name := "endpoint " + key[len(mastercfg.EndpointPrefix):]
+		ep, err := objdb.Read[mastercfg.CfgEndpointState](r, key)
+		if err == nil && (groupID == "" || ep.EndpointGroupKey == groupID) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		return len(names) < mostNamed
+	})
+	slices.Sort(names)
+	return names
 }
 
 // reservingGroup finds the group whose range holds an address, "" if none.

@@ -14,7 +14,8 @@
 //	expand.go     one rule -> directional rules (pure)
 //	binding.go    policies attached to groups
 //	service.go    services: virtual address; provider.go who stands behind them
-//	bgp.go        BGP speakers; fabric.go what differs in an ACI fabric
+//	bgp.go        BGP speakers; fabric.go what differs in an ACI fabric;
+//	docker.go     what docker has in swarm mode
 //	reconcile.go  repairs at the start of a term and from time to time
 //	nodegc.go     endpoints of nodes that went away for good
 package master

@@ -13,12 +13,12 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// Owned are the prefixes only the leader writes. What agents report about
+// Owned are the prefixes plans read and write. What agents report about
 // themselves (oper/eps, oper/ovs-driver) is not among them.
 var Owned = []string{
 	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot,
 	mastercfg.OperRoot + "global/", mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/",
-	mastercfg.OperRoot + "auto-epg/", mastercfg.NodeGCPrefix,
+	mastercfg.OperRoot + "auto-epg/", mastercfg.NodeGCPrefix, mastercfg.DockerPrefix,
 }
 
 // Open opens the ledger of a term with the indexes that plans search.

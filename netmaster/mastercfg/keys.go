@@ -33,6 +33,7 @@ const (
 	OperEndpointPrefix = OperRoot + "eps/"
 	OvsDriverPrefix    = OperRoot + "ovs-driver/"
 	NodeGCPrefix       = OperRoot + "gc/"
+	DockerPrefix       = OperRoot + "docknet/"
 )
 
 // Keys of the single records.
@@ -76,6 +77,12 @@ func RuleID(policyID, ruleKey, direction string) string {
 
 // ServiceID is the state id of a service, "S:T".
 func ServiceID(tenant, service string) string { return service + ":" + tenant }
+
+// DockerNetworkKey is where the docker network of a network, or of a group, is
+// noted: "T.N.G", which ends in a dot where there is no group.
+func DockerNetworkKey(tenant, network, group string) string {
+	return DockerPrefix + tenant + "." + network + "." + group
+}
 
 // ModelKey is the store key of a model object of a type.
 func ModelKey(objType, key string) string { return ModelRoot + objType + "/" + key }

@@ -185,6 +185,16 @@ type EpgPolicy struct {
 	EndpointGroupID int    `json:"EndpointGroupID"`
 }
 
+// DnetOperState says which of docker's networks a network or group is. In swarm
+// mode agents write it.
+type DnetOperState struct {
+	ID          string `json:"id"` // T.N.G
+	TenantName  string `json:"tenantName"`
+	NetworkName string `json:"networkName"`
+	ServiceName string `json:"serviceName"` // group; empty: the network
+	DocknetUUID string `json:"docknetUUID"`
+}
+
 // NodeGC is the deadline after which the endpoints of a vanished node are freed.
 type NodeGC struct {
 	ID        string `json:"id"` // host label
