@@ -41,6 +41,11 @@ const (
 	// the history that is kept.
 	progressInterval = 20 * time.Second
 
+	// The log is kept in memory from the last snapshot on, and for members that
+	// are behind; its entries are whole batches of ours, not single keys.
+	snapshotEntries = 2000
+	catchUpEntries  = 1000
+
 	quotaBytes = 4 << 30
 	maxTxnOps  = 1024
 )
@@ -183,6 +188,7 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 	s.TickMs, s.ElectionMs = heartbeatMs, electionMs
 	s.AutoCompactionMode, s.AutoCompactionRetention = compactionMode, compactionRetention
 	s.WatchProgressNotifyInterval = progressInterval
+	s.SnapshotCount, s.SnapshotCatchUpEntries = snapshotEntries, catchUpEntries
 	s.QuotaBackendBytes, s.MaxTxnOps = quotaBytes, maxTxnOps
 	s.EnableGRPCGateway = false
 
