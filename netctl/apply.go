@@ -36,9 +36,9 @@ var deleteTool = tool{
 }
 
 var diffTool = tool{
-	name: "diff", usage: "Show what apply would change", run: doDiff, flags: documentFlags,
+	name: "diff", usage: "Show what apply would change", run: doDiff, flags: documentFlags, misuse: exitTrouble,
 	more: fmt.Sprintf("Prints the differences between the objects there are and those of the files in the unified format. "+
-		"The exit code is 0 if there are none, %d if there are some, and any other after an error. %s", exitDiffers, documentsText),
+		"The exit code is 0 if there are none, %d if there are some, and a higher one after an error. %s", exitDiffers, documentsText),
 }
 
 var exportTool = tool{
@@ -117,24 +117,24 @@ func doApply(s *session) error {
 }
 
 func doDelete(s *session) error {
-	var operations []client.Operation
+	ignore := s.cmd.Bool("ignore-not-found")
 	if s.cmd.Args().Present() {
 		t, err := s.deleted()
 		if err != nil {
 			return err
 		}
-		operations = []client.Operation{{Op: client.OpDelete, Type: t.kind.Type, Key: t.key}}
-	} else {
-		documents, err := s.documents()
-		if err != nil {
-			return err
-		}
-		for _, d := range documents {
-			operations = append(operations, client.ToDelete(d.Object))
-		}
+		err = s.apply([]client.Operation{{Op: client.OpDelete, Type: t.kind.Type, Key: t.key, IgnoreNotFound: ignore}})
+		return s.absent(err, t.kind, t.key)
 	}
-	for i := range operations {
-		operations[i].IgnoreNotFound = s.cmd.Bool("ignore-not-found")
+	documents, err := s.documents()
+	if err != nil {
+		return err
+	}
+	var operations []client.Operation
+	for _, d := range documents {
+		operation := client.ToDelete(d.Object)
+		operation.IgnoreNotFound = ignore
+		operations = append(operations, operation)
 	}
 	return s.apply(operations)
 }
@@ -221,7 +221,7 @@ func doExport(s *session) error {
 	var all []contivmodel.Object
 	tenant := s.tenant()
 	if tenant != "" {
-		if err := s.about(contivmodel.Kind{}).requireTenant(); err != nil {
+		if err := s.requireTenant(); err != nil {
 			return err
 		}
 	}

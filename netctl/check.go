@@ -17,8 +17,8 @@ var checkTool = tool{
 			&cli.StringFlag{Name: "tenant", Aliases: []string{"t"}, Usage: "tenant for --probe; default as the network configuration says"},
 			&cli.StringFlag{Name: "network", Usage: "network for --probe; default as the network configuration says"},
 			&cli.StringFlag{Name: "group", Usage: "endpoint group for --probe"},
-			&cli.StringFlag{Name: "cni-conf", Value: "/etc/cni/net.d", Usage: "folder of network configurations, for --probe"},
-			&cli.StringFlag{Name: "cni-bin", Value: "/opt/cni/bin", Usage: "folder of CNI plugins, for --probe"},
+			&cli.StringFlag{Name: "cni-conf", Value: "/etc/cni/net.d", TakesFile: true, Usage: "folder of network configurations, for --probe"},
+			&cli.StringFlag{Name: "cni-bin", Value: "/opt/cni/bin", TakesFile: true, Usage: "folder of CNI plugins, for --probe"},
 			&cli.IntFlag{Name: "agent-port", Value: checkup.DefaultAgentPort, Usage: "port of the agents' REST servers"},
 		}
 	},

@@ -28,6 +28,7 @@ type verb struct {
 	typ   string // type in the model where it is not the object's
 	usage string
 	args  []arg
+	spare bool // more arguments are no error, but do nothing: so it has always been
 	flags []flag
 	run   action
 	check func(*call, contivmodel.Object) error // completes and checks what create has put together
@@ -97,15 +98,19 @@ func verbCommand(o *object, v *verb) *cli.Command {
 		DisableSliceFlagSeparator: true,
 		Flags:                     verbFlags(v, kind),
 	}
+	teach(cmd, o.name+" "+v.name, "")
+	var labels []string
 	for _, a := range v.args {
-		cmd.ArgsUsage += fmt.Sprintf("<%s> ", a.label)
+		labels = append(labels, "<"+a.label+">")
 	}
+	cmd.ArgsUsage = strings.Join(labels, " ")
 	cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
 		c := &call{session: newSession(ctx, cmd), object: o, verb: v, kind: kind}
-		if err := c.checkArgs(); err != nil {
-			return err
+		err := c.checkArgs()
+		if err == nil {
+			err = c.connected(func() error { return v.run.do(c) })
 		}
-		return c.connected(func() error { return v.run.do(c) })
+		return c.failed(err)
 	}
 	return cmd
 }
@@ -160,8 +165,11 @@ func (f flag) describe(field contivmodel.Field) string {
 // checkArgs refuses a wrong number of arguments, and names no object can have.
 func (c *call) checkArgs() error {
 	given := c.cmd.Args().Slice()
-	if len(given) > len(c.verb.args) {
-		return usageError{"more arguments than required: " + strings.Join(given[len(c.verb.args):], " "), c.cmd}
+	switch extra := given[min(len(given), len(c.verb.args)):]; {
+	case len(extra) > 0 && c.verb.spare:
+		fmt.Fprintf(c.errOut, "warning: ignored: %s\n", strings.Join(extra, " "))
+	case len(extra) > 0:
+		return usageError{"more arguments than required: " + strings.Join(extra, " "), c.cmd}
 	}
 	if len(given) < len(c.verb.args) {
 		var missing []string

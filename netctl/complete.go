@@ -32,7 +32,7 @@ func doComplete(s *session) error {
 	}
 	current := words[len(words)-1]
 	for _, candidate := range p.candidates(s.ctx, current) {
-		if value, _, _ := strings.Cut(candidate, "\t"); !strings.HasPrefix(value, current) {
+		if value, _, _ := strings.Cut(candidate, "\t"); !strings.HasPrefix(value, current) && value != filesWanted {
 			continue
 		}
 		if _, err := fmt.Fprintln(s.out, candidate); err != nil {
@@ -135,6 +135,9 @@ func (p *typed) candidates(ctx context.Context, current string) []string {
 		prefix, _, _ := strings.Cut(current, "=")
 		var whole []string
 		for _, value := range p.values(ctx, name) {
+			if value == filesWanted {
+				return []string{filesWanted}
+			}
 			whole = append(whole, prefix+"="+value)
 		}
 		return whole
@@ -194,32 +197,62 @@ var references = map[string]string{
 	"serviceName": "serviceLB", "hostname": "Bgp", "ruleId": "rule",
 }
 
+// filesWanted stands for the names of files, which the shell knows best.
+const filesWanted = ":files"
+
 // values are what the flag of a name can have.
 func (p *typed) values(ctx context.Context, name string) []string {
-	long := p.find(name).Names()[0]
-	switch long {
-	case "tenant":
+	f := p.find(name)
+	long := f.Names()[0]
+	switch {
+	case takesFile(f):
+		return []string{filesWanted}
+	case long == "tenant":
 		return p.names(ctx, "tenant")
-	case "output":
-		return listFormats
+	case formatsOf(f) != nil:
+		return formatsOf(f)
 	}
-	o, v := p.verb()
-	if v == nil {
-		return nil
-	}
-	for _, f := range v.flags {
-		field, ok := kindFor(o, v).Field(f.field)
-		switch {
-		case f.name() != long || !ok:
-		case len(field.OneOf) > 0:
-			return field.OneOf
-		case field.Rule == "PROTOCOL":
-			return []string{"tcp", "udp", "icmp"}
-		default:
-			return p.names(ctx, references[f.field])
+	if o, v := p.verb(); v != nil {
+		for _, f := range v.flags {
+			if field, ok := kindFor(o, v).Field(f.field); ok && f.name() == long {
+				return p.fieldValues(ctx, field)
+			}
 		}
 	}
-	return nil
+	return p.names(ctx, selections[long])
+}
+
+// selections are flags that fill no field and hold names, and the type of those.
+var selections = map[string]string{"network": "network", "group": "endpointGroup"}
+
+// fieldValues are what a field can hold.
+func (p *typed) fieldValues(ctx context.Context, field contivmodel.Field) []string {
+	switch {
+	case len(field.OneOf) > 0:
+		return field.OneOf
+	case field.Rule == "PROTOCOL":
+		return []string{"tcp", "udp", "icmp"}
+	}
+	return p.names(ctx, references[field.Name])
+}
+
+func takesFile(f cli.Flag) bool {
+	switch f := f.(type) {
+	case *cli.StringFlag:
+		return f.TakesFile
+	case *cli.StringSliceFlag:
+		return f.TakesFile
+	}
+	return false
+}
+
+// formatsOf are the formats that a flag made by outputFlag takes; nil: it is another.
+func formatsOf(f cli.Flag) []string {
+	text, ok := f.(*cli.StringFlag)
+	if !ok || text.Name != "output" || text.Validator == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(listFormats), func(format string) bool { return text.Validator(format) != nil })
 }
 
 // arguments are what the next positional argument can be.
@@ -232,16 +265,24 @@ func (p *typed) arguments(ctx context.Context) []string {
 		if isNew && len(p.args) == len(v.args)-1 && o.typ != "Bgp" {
 			return nil // a name nobody has yet
 		}
+		if o.typ == "" {
+			return p.names(ctx, "endpoint")
+		}
 		return p.names(ctx, references[v.args[len(p.args)].field])
 	}
 	switch name := strings.Join(p.path, " "); {
 	case name == "completion" && len(p.args) == 0:
 		return shells
 	case name == "get" && len(p.args) == 0:
-		return append(commandKinds(), "all")
-	case (name == "describe" || name == "explain" || name == "delete") && len(p.args) == 0:
+		return append(commandKinds(), "endpoint", "all")
+	case name == "describe" && len(p.args) == 0:
+		return append(commandKinds(), "endpoint")
+	case (name == "explain" || name == "delete") && len(p.args) == 0:
 		return commandKinds()
 	case (name == "get" || name == "describe" || name == "delete") && len(p.args) == 1:
+		if meansEndpoints(p.args[0]) && name != "delete" {
+			return p.names(ctx, "endpoint")
+		}
 		if kind, err := findKind(p.args[0]); err == nil {
 			return p.names(ctx, kind.Type)
 		}
@@ -264,7 +305,7 @@ func commandKinds() []string {
 // with netctl get; rules are those of the policy typed before.
 func (p *typed) names(ctx context.Context, typ string) []string {
 	kind, ok := contivmodel.KindByType(typ)
-	if !ok {
+	if !ok && typ != "endpoint" {
 		return nil
 	}
 	// The context of a command holds the command; the one below is not part of it.
@@ -272,14 +313,17 @@ func (p *typed) names(ctx context.Context, typ string) []string {
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	args := append([]string{"netctl"}, p.connection...)
-	args = append(args, "get", kind.Type, "--tenant", p.tenant, "--output", formatName)
+	args = append(args, "get", typ, "--tenant", p.tenant, "--output", formatName)
+	if typ == "endpoint" { // found by id in any tenant
+		args = append(args, "--all")
+	}
 	var out strings.Builder
 	if Run(asking, args, strings.NewReader(""), &out, io.Discard) != 0 {
 		return nil
 	}
 	var names []string
 	for key := range strings.Lines(out.String()) {
-		key = strings.TrimPrefix(strings.TrimSpace(key), kind.Type+"/")
+		key = strings.TrimPrefix(strings.TrimSpace(key), typ+"/")
 		if scoped(kind) {
 			key = strings.TrimPrefix(key, p.tenant+":")
 		}

@@ -23,7 +23,7 @@ var describeTool = tool{
 func doDescribe(s *session) error {
 	d := &description{&page{session: s}}
 	args := s.cmd.Args()
-	if word, id, joined := strings.Cut(args.Get(0), "/"); word == "endpoint" || word == "ep" {
+	if word, id, joined := strings.Cut(args.Get(0), "/"); meansEndpoints(word) {
 		if !joined {
 			id = args.Get(1)
 		}
@@ -66,7 +66,7 @@ func (d *description) inspect(segment, key string) (answer, error) {
 func (d *description) object(t target) error {
 	a, err := d.inspect(t.kind.Segment, t.key)
 	if err != nil {
-		return named(err, t)
+		return d.absent(err, t.kind, t.key)
 	}
 	o := t.kind.New()
 	if err := json.Unmarshal(a.Config, o); err != nil {
@@ -150,33 +150,22 @@ func (d *description) rules(p *contivmodel.Policy) {
 // endpointLists are the members of run-time data that hold endpoints.
 var endpointLists = []string{"endpoints", "providers"}
 
-// endpointColumns are what a table of endpoints shows.
-var endpointColumns = []wideColumn{
-	text("Endpoint", []string{"endpointID"}), text("Container", []string{"containerName"}), text("Group", []string{"endpointGroupKey"}),
-	text("Host", []string{"homingHost"}), text("Addresses", []string{"ipAddress"}), text("MAC", []string{"macAddress"}),
-}
-
 // endpoints shows the endpoints of an object.
 func (d *description) endpoints(oper map[string]any) {
 	for _, name := range endpointLists {
-		list, _ := oper[name].([]any)
+		var list []contivmodel.EndpointOper
+		text, err := json.Marshal(oper[name])
+		if err == nil {
+			err = json.Unmarshal(text, &list)
+		}
+		if d.err == nil && err != nil {
+			d.err = fault.New(fault.Internal, "%s: answer cannot be understood: %w", name, err)
+		}
 		if len(list) == 0 {
 			continue
 		}
-		var names []string
-		for _, col := range endpointColumns {
-			names = append(names, col.heading)
-		}
-		var rows [][]string
-		for _, item := range list {
-			members, _ := item.(map[string]any)
-			var row []string
-			for _, col := range endpointColumns {
-				row = append(row, printable(col.cell(members)))
-			}
-			rows = append(rows, row)
-		}
-		d.table(strings.ToUpper(name[:1])+name[1:], names, rows)
+		headings, rows := endpointTable(endpointColumns, list)
+		d.table(strings.ToUpper(name[:1])+name[1:], headings, rows)
 	}
 }
 
@@ -187,7 +176,7 @@ func (d *description) endpoint(id string) error {
 	}
 	a, err := d.inspect(contivmodel.EndpointSegment, id)
 	if err != nil {
-		return err
+		return d.absent(err, contivmodel.Kind{}, id)
 	}
 	d.printf("endpoint/%v\n", a.Oper["endpointID"])
 	d.oper(a.Oper)

@@ -1,6 +1,7 @@
 package netctl
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,8 +21,8 @@ const (
 	exitNotFound    = 5
 	exitConflict    = 6 // the request is sound, the state of the cluster stands against it
 	exitDenied      = 7
-	exitPartial     = 9  // some of several parts failed
-	exitDiffers     = 10 // of diff: there are differences
+	exitPartial     = 9   // some of several parts failed
+	exitSignal      = 128 // plus the number of the signal that ended the command
 )
 
 // exitCodes maps kinds of errors; those left out are exitRefused.
@@ -57,6 +58,20 @@ type fileError struct{ cause error }
 func (e fileError) Error() string { return e.cause.Error() }
 func (e fileError) Unwrap() error { return e.cause }
 
+// The exit codes of diff are those of other programs of that name.
+const (
+	exitDiffers = 1 // there are differences
+	exitTrouble = 2 // wrong arguments, flags or documents
+)
+
+// misuse is a usageError with a code of its own.
+type misuse struct {
+	usageError
+	code int
+}
+
+func (m misuse) Unwrap() error { return m.usageError }
+
 // outcomeCode ends a command that has said on stdout why it ends with a code.
 type outcomeCode int
 
@@ -68,10 +83,13 @@ func exitCode(err error) int {
 		output  outputError
 		file    fileError
 		outcome outcomeCode
+		special misuse
 	)
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &special):
+		return special.code
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &output), errors.As(err, &file):
@@ -85,13 +103,24 @@ func exitCode(err error) int {
 	return exitRefused
 }
 
-// usageTemplate is the help that follows an error: without the flags that
-// every command has.
-const usageTemplate = `
-Usage: {{template "usageTemplate" .}}{{if .VisibleFlags}}
+// documented is an error for a program that reads JSON.
+type documented struct{ error }
 
-Options:{{template "visibleFlagTemplate" .}}{{end}}
-`
+func (d documented) Unwrap() error { return d.error }
+
+// document is the JSON of a refusal, as the server sends it.
+func (d documented) document(refused *fault.Error) string {
+	text, err := json.MarshalIndent(struct {
+		Reason  string   `json:"reason"`
+		Message string   `json:"message"`
+		Field   string   `json:"field,omitempty"`
+		Details []string `json:"details,omitempty"`
+	}{refused.Kind.String(), strings.TrimSpace(d.Error()), refused.Field, refused.Details}, "", "  ")
+	if err != nil {
+		return fmt.Sprintf("error: %v", d.error)
+	}
+	return string(text)
+}
 
 // report prints an error for people: what is wrong, what stands in the way,
 // and, where it was a matter of usage, how it is meant.
@@ -99,8 +128,13 @@ func report(stderr io.Writer, err error) {
 	if err == nil || errors.As(err, new(outcomeCode)) {
 		return
 	}
+	refused := fault.As(err)
+	if forProgram := (documented{}); refused != nil && errors.As(err, &forProgram) {
+		fmt.Fprintln(stderr, forProgram.document(refused))
+		return
+	}
 	fmt.Fprintf(stderr, "error: %s\n", strings.TrimSpace(err.Error()))
-	if refused := fault.As(err); refused != nil {
+	if refused != nil {
 		for _, detail := range refused.Details {
 			if detail != refused.Message { // of an apply with one failure
 				fmt.Fprintf(stderr, "  %s\n", detail)

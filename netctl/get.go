@@ -1,12 +1,13 @@
 package netctl
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // getTool lists objects of any kind.
@@ -21,7 +22,7 @@ var getTool = tool{
 	},
 	more: "KIND is the name of a command, or a type or segment of the REST interface, singular or plural: " +
 		"network, networks, net, endpointGroup, group, policies, rules. NAME is an object's name, for rules POLICY:RULE; " +
-		"KIND/TENANT:NAME, as -o name prints it, is understood too. `netctl get all` lists the objects of a tenant, " +
+		"KIND/TENANT:NAME, as -o name prints it, is understood too. KIND may also be endpoint. `netctl get all` lists the objects of a tenant, " +
 		"with -A those of all tenants and those that belong to none.",
 }
 
@@ -32,6 +33,12 @@ func doGet(s *session) error {
 			return usageError{message: "get all: one kind at a time can be watched or selected by name"}
 		}
 		return getAll(s)
+	}
+	if word, id, _ := strings.Cut(s.cmd.Args().First(), "/"); meansEndpoints(word) {
+		if watch {
+			return usageError{message: "get endpoints: they can be listed, not watched"}
+		}
+		return getEndpoints(s, cmp.Or(id, s.cmd.Args().Get(1)))
 	}
 	t, err := s.targetOf(s.cmd.Args())
 	if err != nil {
@@ -50,20 +57,12 @@ func doGet(s *session) error {
 	}
 	o, err := s.client.Get(s.ctx, t.kind, t.key)
 	if err != nil {
-		return named(err, t)
+		return s.absent(err, t.kind, t.key)
 	}
 	if format := s.format(); format == formatJSON || format == formatYAML {
 		return s.printDocument(o)
 	}
 	return c.print([]contivmodel.Object{o}, c.fullColumns())
-}
-
-// named says which object does not exist; the server says the type only.
-func named(err error, t target) error {
-	if fault.Is(err, fault.NotFound) {
-		return fault.New(fault.NotFound, "%s not found", fullName(t.kind.Type, t.key))
-	}
-	return err
 }
 
 // getAll lists every kind that has objects.

@@ -54,8 +54,8 @@ func findKind(word string) (contivmodel.Kind, error) {
 		}
 		known = append(known, names...)
 	}
-	if strings.HasPrefix(strings.ToLower(word), "endpoint") || strings.EqualFold(word, "ep") {
-		return contivmodel.Kind{}, usageError{message: "endpoints are not configured, and cannot be listed; netctl endpoint inspect shows one"}
+	if meansEndpoints(word) {
+		return contivmodel.Kind{}, usageError{message: "endpoints are made by container runtimes and cannot be configured; netctl endpoint ls lists them"}
 	}
 	return contivmodel.Kind{}, usageError{message: fmt.Sprintf("unknown kind %q", word) + didYouMean(word, known)}
 }

@@ -61,7 +61,7 @@ func TestAWatchShowsWhatOthersDo(t *testing.T) {
 		eventually(t, step.event, func() bool { return len(out.String()) >= len(want) })
 	}
 	interrupt()
-	if exit := <-code; exit != 0 {
+	if exit := <-code; exit != 130 {
 		t.Errorf("exit code %d", exit)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {

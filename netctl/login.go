@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -87,7 +86,7 @@ func (s *session) password(in *bufio.Reader) (string, error) {
 	if s.cmd.Bool("password-stdin") {
 		return line(in), nil
 	}
-	terminal, ok := s.in.(*os.File)
+	terminal, ok := s.in.(terminalFile)
 	if !ok {
 		return "", fileError{errors.New("a password is asked for on a terminal only; use --password-stdin")}
 	}

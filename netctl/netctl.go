@@ -29,9 +29,12 @@ import (
 // the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := bufio.NewWriter(stdout)
-	err := rootCommand(stdin, out, stderr).Run(ctx, args)
+	err := rootCommand(interruptible(ctx, stdin), out, stderr).Run(ctx, args)
 	if flushErr := out.Flush(); flushErr != nil && err == nil {
 		err = outputError{flushErr}
+	}
+	if err != nil && ctx.Err() != nil {
+		return interruptedCode(ctx)
 	}
 	report(stderr, err)
 	return exitCode(err)
@@ -75,19 +78,4 @@ func unknownCommand(_ context.Context, cmd *cli.Command) error {
 		names = append(names, sub.Names()...)
 	}
 	return usageError{message: message + didYouMean(typed, names)}
-}
-
-// onUsageError handles what the flag parser refuses.
-func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
-	message := err.Error()
-	if typed, unknown := unknownFlag(err); unknown {
-		var names []string
-		for _, flag := range cmd.Flags {
-			for _, name := range flag.Names() {
-				names = append(names, "--"+name)
-			}
-		}
-		message = fmt.Sprintf("unknown flag --%s of %s", typed, cmd.FullName()) + didYouMean("--"+typed, names)
-	}
-	return usageError{message: message, help: cmd}
 }

@@ -97,7 +97,7 @@ func TestRemoveSaysSoAfterwards(t *testing.T) {
 		{"tenant rm blue", outcome{6, "", "error: cannot delete blue has 1 networks\n  network blue:web\n"}},
 		{"policy rule-rm p1 1 -t blue", outcome{stdout: "Deleting rule blue:p1:1\n"}},
 		{"policy delete -t blue p1", outcome{stdout: "Deleting policy blue:p1\n"}},
-		{"policy rm p1 -t blue", outcome{5, "", "error: policy not found\n"}},
+		{"policy rm p1 -t blue", outcome{5, "", "error: policy not found: blue:p1\n"}},
 		{"policy rm p1 -t blue --ignore-not-found", outcome{}},
 		{"service rm s -t blue", outcome{stdout: "Deleting Service s,blue\n"}},
 		{"external-contracts rm c -t blue", outcome{stdout: "Deleting external contracts group c in tenant blue\n"}},
@@ -128,8 +128,8 @@ func TestInspectShowsTheAnswerAsItIs(t *testing.T) {
 `},
 		"ep inspect e1":         {stdout: "{\n  \"Oper\": {\n    \"key\": \"e1\",\n    \"endpointID\": \"e1\",\n    \"labels\": \"map[a:\\u003cb\\u003e]\"\n  }\n}\n"},
 		"ep inspect e1 -o yaml": {stdout: "Oper:\n  endpointID: e1\n  key: e1\n  labels: map[a:<b>]\n"},
-		"endpoint inspect e2":   {5, "", "error: endpoint not found\n"},
-		"network inspect web":   {5, "", "error: network not found\n"},
+		"endpoint inspect e2":   {5, "", "error: endpoint not found: e2\n"},
+		"network inspect web":   {5, "", "error: network not found: default:web\n"},
 	} {
 		wantOutcome(t, line, run(t, url, line), want)
 	}
@@ -140,8 +140,8 @@ func TestInspectShowsTheAnswerAsItIs(t *testing.T) {
 
 func TestMissingTenantsAreNotEmptyLists(t *testing.T) {
 	_, url := startFake(t)
-	for _, line := range []string{"network ls -t blue", "policy ls", "policy rule-ls p1", "group ls -j"} {
-		wantOutcome(t, line, run(t, url, line), outcome{5, "", "error: tenant not found\n"})
+	for _, line := range []string{"network ls", "policy ls", "policy rule-ls p1", "group ls -j"} {
+		wantOutcome(t, line, run(t, url, line), outcome{5, "", "error: tenant not found: default\n"})
 	}
 	wantOutcome(t, "network ls -a -q", run(t, url, "network ls -a -q -t nobody"), outcome{})
 }
@@ -155,7 +155,7 @@ func TestRefusalsOfTheServerAreShown(t *testing.T) {
 		{"tenant create a_b", outcome{3, "", "error: tenantName string invalid format\n"}},
 		{"network create web -s 10.0.0.0/33", outcome{3, "", "error: subnet string invalid format\n"}},
 		{"network create web -s 10.0.0.0/24", outcome{3, "", "error: Tenant not found\n"}},
-		{"policy rm p1", outcome{5, "", "error: policy not found\n"}},
+		{"policy rm p1", outcome{5, "", "error: policy not found: default:p1; there is no tenant default\n"}},
 	} {
 		wantOutcome(t, c.line, run(t, url, c.line), c.want)
 		f.plain = true

@@ -38,7 +38,7 @@ var objects = []object{
 		{name: "group-ls", usage: "List the groups of an application profile", args: []arg{appArg}, run: listMembers},
 	}},
 	{name: "bgp", typ: "Bgp", usage: "BGP speakers", verbs: []verb{
-		{name: "create", usage: "Make a node a BGP speaker", args: []arg{hostArg}, run: create, check: checkBgp,
+		{name: "create", usage: "Make a node a BGP speaker", args: []arg{hostArg}, spare: true, run: create, check: checkBgp,
 			done: "Creating Bgp router config: {key}", flags: []flag{
 				{names: "router-ip", field: "routerip"},
 				{names: "as", field: "as"},
@@ -50,6 +50,7 @@ var objects = []object{
 		{name: "inspect", usage: "Show a BGP speaker with its run-time data", args: []arg{hostArg}, run: inspect},
 	}},
 	{name: "endpoint", aliases: []string{"ep"}, usage: "Endpoints", verbs: []verb{
+		{name: "ls", usage: "List endpoints", run: listEndpoints},
 		{name: "inspect", usage: "Show an endpoint by id, container id or name", args: []arg{{label: "endpoint"}}, run: inspect},
 	}},
 	{name: "external-contracts", typ: "extContractsGroup", usage: "Contracts that exist in an ACI fabric",
@@ -157,7 +158,7 @@ var objects = []object{
 					{names: "preferred-ip,ip", field: "ipAddress"},
 				}},
 			{name: "rm", usage: "Delete a service", args: []arg{serviceArg}, run: remove, done: "Deleting Service {name},{tenant}"},
-			{name: "ls", usage: "List services", run: list},
+			{name: "ls", usage: "List services", spare: true, run: list},
 			{name: "inspect", usage: "Show a service with its run-time data", args: []arg{serviceArg}, run: inspect},
 		}},
 	{name: "tenant", typ: "tenant", usage: "Tenants", verbs: []verb{

@@ -119,10 +119,15 @@ func (c *call) print(objects []contivmodel.Object, columns []column) error {
 	for i, o := range objects {
 		rows[i] = cells(o, columns)
 	}
-	if format == formatCSV {
-		return csv.NewWriter(c.out).WriteAll(c.headed(headings(columns), rows))
+	return c.printRows(headings(columns), rows)
+}
+
+// printRows writes a table, or the same as comma-separated values.
+func (s *session) printRows(headings []string, rows [][]string) error {
+	if s.format() == formatCSV {
+		return csv.NewWriter(s.out).WriteAll(s.headed(headings, rows))
 	}
-	return c.printTable(headings(columns), rows)
+	return s.printTable(headings, rows)
 }
 
 // printDocument writes one JSON value, or the same as YAML.

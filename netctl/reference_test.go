@@ -34,7 +34,7 @@ also ` + "`delete`" + `, ` + "`ls`" + ` is also ` + "`list`" + `. Results go to 
 | 6 | conflict: exists, in use, cannot change, exhausted; the message names what stands in the way |
 | 7 | not allowed |
 | 9 | check: some checks failed |
-| 10 | diff: there are differences |
+| 130, 143 | ended by Ctrl-C, by SIGTERM |
 `
 
 // reference is the page of all commands.

@@ -26,7 +26,7 @@ func doListRules(c *call) error {
 		return err
 	}
 	if _, err := client.Get[contivmodel.Policy](c.ctx, c.client, policy.ModelKey()); err != nil {
-		return err
+		return c.absent(err, kindOf("policy"), policy.ModelKey())
 	}
 	rules, err := c.client.ListTenant(c.ctx, c.kind, policy.TenantName)
 	if err != nil {

@@ -36,6 +36,14 @@ func (s *session) connected(do func() error) error {
 	return do()
 }
 
+// failed lets an error be reported as JSON to those who asked for JSON.
+func (s *session) failed(err error) error {
+	if err != nil && s.cmd.String("output") == formatJSON {
+		return documented{err}
+	}
+	return err
+}
+
 // tenant returns the tenant the invocation is about.
 func (s *session) tenant() string { return s.cmd.String("tenant") }
 

@@ -5,14 +5,6 @@ import (
 	"strings"
 )
 
-// unknownFlagText is how the parser begins its complaint about a flag.
-const unknownFlagText = "flag provided but not defined: -"
-
-// unknownFlag takes the flag's name out of the parser's complaint.
-func unknownFlag(err error) (name string, is bool) {
-	return strings.CutPrefix(err.Error(), unknownFlagText)
-}
-
 // didYouMean names the known word nearest to what was typed, if one is near.
 func didYouMean(typed string, known []string) string {
 	nearest, least := "", len(strings.TrimLeft(typed, "-"))/2+1
@@ -27,22 +19,28 @@ func didYouMean(typed string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", nearest)
 }
 
-// distance is the number of characters to insert, delete or replace to make b of a.
+// distance is the number of characters to insert, delete or replace, or of
+// neighbours to swap, to make b of a.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
 			cost := 1
-			if a[i] == b[j] {
+			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }

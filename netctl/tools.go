@@ -2,6 +2,7 @@ package netctl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,6 +20,7 @@ type tool struct {
 	hidden   bool
 	verbatim bool   // every word is an argument, flags too
 	more     string // what the reference says beside the usage
+	misuse   int    // exit code after wrong arguments or flags; 0: exitUsage
 }
 
 // tools returns all of them, in alphabetical order.
@@ -32,23 +34,38 @@ func tools() []tool {
 
 func (t tool) command() *cli.Command {
 	cmd := &cli.Command{
-		Name: t.name, Usage: t.usage, ArgsUsage: t.args, Hidden: t.hidden, Description: t.more,
-		HideHelpCommand: true, OnUsageError: onUsageError, SkipFlagParsing: t.verbatim,
+		Name: t.name, Usage: t.usage, ArgsUsage: t.args, Hidden: t.hidden,
+		HideHelpCommand: true, SkipFlagParsing: t.verbatim,
 	}
+	teach(cmd, t.name, t.more)
 	if t.flags != nil {
 		cmd.Flags = t.flags()
 	}
+	cmd.OnUsageError = func(ctx context.Context, cmd *cli.Command, err error, sub bool) error {
+		return t.failed(onUsageError(ctx, cmd, err, sub))
+	}
 	cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
 		s := newSession(ctx, cmd)
-		if err := t.checkArgs(cmd); err != nil {
-			return err
+		err := t.checkArgs(cmd)
+		switch {
+		case err != nil:
+		case t.local:
+			err = t.run(s)
+		default:
+			err = s.connected(func() error { return t.run(s) })
 		}
-		if t.local {
-			return t.run(s)
-		}
-		return s.connected(func() error { return t.run(s) })
+		return s.failed(t.failed(err))
 	}
 	return cmd
+}
+
+// failed gives misuse its code.
+func (t tool) failed(err error) error {
+	var usage usageError
+	if t.misuse != 0 && errors.As(err, &usage) {
+		return misuse{usage, t.misuse}
+	}
+	return err
 }
 
 // checkArgs compares the number of arguments with the labels.

@@ -28,6 +28,8 @@ var (
 	listMembers = action{doListMembers, memberFlags}
 	info        = action{doInfo, infoFlags}
 	inspect     = action{doInspect, inspectFlags}
+
+	listEndpoints = action{doListEndpoints, endpointFlags}
 )
 
 // doCreate posts an object made of arguments and flags.
@@ -66,7 +68,7 @@ func doUpdate(c *call) error {
 	}
 	return c.change(key, func(o contivmodel.Object, absent error) error {
 		if absent != nil {
-			return absent
+			return c.absent(absent, c.kind, key)
 		}
 		return c.fill(o, false)
 	})
@@ -111,7 +113,7 @@ func doRemove(c *call) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return c.absent(err, c.kind, o.ModelKey())
 	}
 	return c.result(o)
 }
@@ -138,9 +140,9 @@ func (c *call) list() ([]contivmodel.Object, error) {
 
 // requireTenant fails if the tenant of the call does not exist, so that a
 // misspelt name does not look like an empty list.
-func (c *call) requireTenant() error {
-	_, err := client.Get[contivmodel.Tenant](c.ctx, c.client, c.tenant())
-	return err
+func (s *session) requireTenant() error {
+	_, err := client.Get[contivmodel.Tenant](s.ctx, s.client, s.tenant())
+	return s.absent(err, kindOf("tenant"), s.tenant())
 }
 
 // having selects the objects with a value in a field.
@@ -185,7 +187,7 @@ func doInspect(c *call) error {
 	}
 	raw, err := c.client.InspectRaw(c.ctx, segment, key)
 	if err != nil {
-		return err
+		return c.absent(err, c.kind, key)
 	}
 	return c.printDocument(raw)
 }
@@ -198,7 +200,7 @@ func doListMembers(c *call) error {
 	}
 	profile, err := client.Get[contivmodel.AppProfile](c.ctx, c.client, key)
 	if err != nil {
-		return err
+		return c.absent(err, c.kind, key)
 	}
 	switch c.format() {
 	case formatJSON, formatYAML:

@@ -24,7 +24,7 @@ func (c *call) watch(key string) error {
 		tenant = c.tenant()
 	}
 	w := &watcher{call: c}
-	err := c.client.Watch(c.ctx, c.kind, tenant, func(e client.Event) error {
+	return c.client.Watch(c.ctx, c.kind, tenant, func(e client.Event) error {
 		switch {
 		case e.Type == client.Bookmark:
 			return w.synced()
@@ -33,10 +33,6 @@ func (c *call) watch(key string) error {
 		}
 		return w.event(e)
 	})
-	if c.ctx.Err() != nil {
-		return nil // interrupted by the user
-	}
-	return err
 }
 
 // watcher prints events. Those of the objects that are there at the beginning

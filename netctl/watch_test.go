@@ -105,6 +105,6 @@ DELETED,blue,web,,,0,10.7.0.0/24,,,,
 		for _, event := range []string{`3,"type":"ADDED"`, `4,"type":"MODIFIED"`, `6,"type":"DELETED"`} {
 			c.want = strings.Replace(c.want, `N,"type":"X"`, event, 1)
 		}
-		wantOutcome(t, c.line, watched(t, c.line, strings.Count(c.want, "\n")), outcome{stdout: c.want})
+		wantOutcome(t, c.line, watched(t, c.line, strings.Count(c.want, "\n")), outcome{code: 130, stdout: c.want})
 	}
 }

@@ -46,13 +46,33 @@ func number(heading string, path []string) wideColumn { return wideColumn{headin
 func oper(member string) []string   { return []string{"Oper", member} }
 func linked(member string) []string { return []string{"Config", "link-sets", member} }
 
-// inspections is how many objects are asked for at a time.
-const inspections = 8
-
 // wideColumns inspects objects and returns what -o wide adds to their columns.
 // An object that has gone meanwhile has empty cells.
 func (c *call) wideColumns(objects []contivmodel.Object) ([]column, error) {
-	answers := make([]map[string]any, len(objects))
+	answers, err := inspectAll[map[string]any](c, objects)
+	if err != nil {
+		return nil, err
+	}
+	byKey := make(map[string]map[string]any, len(objects))
+	for i, o := range objects {
+		byKey[o.ModelKey()] = answers[i]
+	}
+	var columns []column
+	for _, wide := range wideColumns[c.kind.Type] {
+		columns = append(columns, column{wide.heading, func(o contivmodel.Object) string {
+			return printable(wide.cell(byKey[o.ModelKey()]))
+		}})
+	}
+	return columns, nil
+}
+
+// inspections is how many objects are asked for at a time.
+const inspections = 8
+
+// inspectAll returns what inspect says of objects, in their order; of one that
+// has gone meanwhile it is empty.
+func inspectAll[T any](c *call, objects []contivmodel.Object) ([]T, error) {
+	answers := make([]T, len(objects))
 	group, ctx := errgroup.WithContext(c.ctx)
 	group.SetLimit(inspections)
 	for i, o := range objects {
@@ -67,20 +87,7 @@ func (c *call) wideColumns(objects []contivmodel.Object) ([]column, error) {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	byKey := make(map[string]map[string]any, len(objects))
-	for i, o := range objects {
-		byKey[o.ModelKey()] = answers[i]
-	}
-	var columns []column
-	for _, wide := range wideColumns[c.kind.Type] {
-		columns = append(columns, column{wide.heading, func(o contivmodel.Object) string {
-			return printable(wide.cell(byKey[o.ModelKey()]))
-		}})
-	}
-	return columns, nil
+	return answers, group.Wait()
 }
 
 // cell shows the value.

@@ -11,8 +11,13 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := netctl.Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		received := <-signals
+		signal.Stop(signals) // another one ends the program at once
+		cancel(netctl.Interrupted(received.(syscall.Signal)))
+	}()
+	os.Exit(netctl.Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

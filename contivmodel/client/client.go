@@ -37,6 +37,10 @@ const DefaultTimeout = 30 * time.Second
 // phone, so that its neighbours are tried soon.
 const connectTimeout = 5 * time.Second
 
+// wakeTimeout is how long one of several servers may take to show that it
+// answers at all.
+const wakeTimeout = 2 * time.Second
+
 // Config says whom to talk to, and how.
 type Config struct {
 	URLs     []string          // base URLs, http or https, tried in turn
@@ -57,7 +61,7 @@ type Client struct {
 	timeout time.Duration
 	token   string
 	tokens  map[string]string // by URL
-	current atomic.Int32      // index of the base that answered last
+	current atomic.Int32      // number of the base that answered last; 0: none yet, the first is 1
 }
 
 // New makes a client. Nothing is sent yet; a URL or certificate that cannot be
@@ -88,9 +92,11 @@ func New(cfg Config) (*Client, error) {
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: min(connectTimeout, c.timeout)}).DialContext,
 		TLSHandshakeTimeout: min(connectTimeout, c.timeout),
-		TLSClientConfig:     tlsConfig,
-		MaxIdleConnsPerHost: 16,
-		IdleConnTimeout:     30 * time.Second,
+		// Of a watch, which has no end, the beginning must come in time.
+		ResponseHeaderTimeout: c.timeout,
+		TLSClientConfig:       tlsConfig,
+		MaxIdleConnsPerHost:   16,
+		IdleConnTimeout:       30 * time.Second,
 	}}
 	return c, nil
 }

@@ -204,13 +204,18 @@ func TestEndlessAnswersAreCutShort(t *testing.T) {
 
 func TestUnreachableServersAreReplacedByTheNext(t *testing.T) {
 	var requests atomic.Int32
-	good := serve(t, func(w http.ResponseWriter, _ *http.Request) { requests.Add(1); io.WriteString(w, "{}") })
+	good := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			requests.Add(1)
+		}
+		io.WriteString(w, "{}")
+	})
 	c := connectTo(t, Config{URLs: []string{nobody(t), nobody(t), good}})
 	tenant := &contivmodel.Tenant{TenantName: "blue"}
 	if err := Post(t.Context(), c, tenant); err != nil {
 		t.Fatalf("a post that nobody can have received must go on: %v", err)
 	}
-	if c.current.Load() != 2 {
+	if c.current.Load() != 3 {
 		t.Error("the server that answered is not remembered")
 	}
 	if err := Post(t.Context(), c, tenant); err != nil || requests.Load() != 2 {
@@ -265,6 +270,15 @@ func TestSilentServersRunIntoTheTimeout(t *testing.T) {
 	c = connectTo(t, Config{URLs: []string{silent, fresh}, Timeout: 50 * time.Millisecond})
 	if _, err := List[contivmodel.Tenant](t.Context(), c); err != nil {
 		t.Errorf("a read goes on to the next server: %v", err)
+	}
+	c = connectTo(t, Config{URLs: []string{silent, fresh}, Timeout: 50 * time.Millisecond})
+	if err := Post(t.Context(), c, &contivmodel.Tenant{TenantName: "blue"}); err != nil {
+		t.Errorf("a change is asked of a server that answers: %v", err)
+	}
+	c = connectTo(t, Config{URLs: []string{silent}, Timeout: 50 * time.Millisecond})
+	tenants, _ := contivmodel.KindByType("tenant")
+	if err := c.Watch(t.Context(), tenants, "", nil); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "no answer in time") {
+		t.Errorf("a watch that does not begin: %v", err)
 	}
 }
 

@@ -54,13 +54,13 @@ func (c *Client) send(ctx context.Context, req request, result any) (http.Header
 // inTurn tries the servers, beginning with the one that answered last, until
 // one succeeds or its failure is final.
 func (c *Client) inTurn(ctx context.Context, try func(base *url.URL) (again bool, err error)) error {
-	first := int(c.current.Load())
+	first := c.awake(ctx)
 	var failed error
 	for i := range c.bases {
 		at := (first + i) % len(c.bases)
 		again, err := try(c.bases[at])
 		if err == nil {
-			c.current.Store(int32(at))
+			c.current.Store(int32(at + 1))
 			return nil
 		}
 		failed = either(failed, err)
@@ -69,6 +69,29 @@ func (c *Client) inTurn(ctx context.Context, try func(base *url.URL) (again bool
 		}
 	}
 	return failed
+}
+
+// awake is the server to begin with: the one that answered last or, at first,
+// one of several that answers anything. One that takes connections and says
+// nothing would cost the whole timeout, and what it was asked to change could
+// not be asked of another.
+func (c *Client) awake(ctx context.Context) int {
+	if last := int(c.current.Load()); last > 0 || len(c.bases) == 1 {
+		return max(last-1, 0)
+	}
+	for i, base := range c.bases {
+		ctx, cancel := context.WithTimeout(ctx, min(wakeTimeout, c.timeout))
+		resp, err := c.open(ctx, base, request{method: http.MethodGet, path: "/version"})
+		if err == nil {
+			resp.Body.Close()
+			c.current.CompareAndSwap(0, int32(i+1))
+		}
+		cancel()
+		if err == nil {
+			return i
+		}
+	}
+	return 0
 }
 
 // attempt sends a request to one server. It tells whether the request may go

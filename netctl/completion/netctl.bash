@@ -10,7 +10,12 @@ _netctl() {
 	while IFS=$'\t' read -r line _; do
 		COMPREPLY+=("${line#"$joined"}")
 	done < <("${words[0]}" __complete "${words[@]:1}" 2>/dev/null)
-	[[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+	if [[ ${COMPREPLY[0]} == :files ]]; then
+		COMPREPLY=()
+		compopt -o default
+	elif [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then
+		compopt -o nospace
+	fi
 	return 0
 }
-complete -o default -F _netctl netctl
+complete -F _netctl netctl

@@ -6,10 +6,13 @@ _netctl() {
 	while IFS=$'\t' read -r value description; do
 		candidates+=("${value//:/\\:}${description:+:$description}")
 	done < <("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
-	if (( ${#candidates} )); then
+	if [[ $candidates[1] == '\:files' ]]; then
+		compset -P '*='
+		_files
+	elif (( ${#candidates} )); then
 		_describe netctl candidates
 	else
-		_files
+		return 1
 	fi
 }
 if [ "$funcstack[1]" = "_netctl" ]; then

@@ -1,0 +1,59 @@
+package netctl
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// absent completes the error that an object which was asked for does not
+// exist: which one, and what there is of nearly the same name. Other errors
+// stay as they are.
+func (s *session) absent(err error, kind contivmodel.Kind, key string) error {
+	if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if kind.Type == "" {
+		return fault.New(fault.NotFound, "endpoint not found: %s", key)
+	}
+	message := kind.Type + " not found: " + key
+	name := key[strings.LastIndex(key, ":")+1:]
+	tenant, _, _ := strings.Cut(key, ":")
+	switch {
+	case !scoped(kind):
+		objects, _ := s.client.List(s.ctx, kind) // without them there is no hint
+		message += didYouMean(name, namesOf(objects))
+	default:
+		tenants, err := client.List[contivmodel.Tenant](s.ctx, s.client)
+		var known []string
+		for _, t := range tenants {
+			known = append(known, t.TenantName)
+		}
+		if err == nil && !slices.Contains(known, tenant) {
+			message += "; there is no tenant " + tenant + didYouMean(tenant, known)
+			break
+		}
+		objects, _ := s.client.ListTenant(s.ctx, kind, tenant)
+		message += didYouMean(name, namesOf(slices.DeleteFunc(objects, func(o contivmodel.Object) bool {
+			return !strings.HasPrefix(o.ModelKey(), strings.TrimSuffix(key, name))
+		})))
+	}
+	return fault.New(fault.NotFound, "%s", message)
+}
+
+func namesOf(objects []contivmodel.Object) []string {
+	var names []string
+	for _, o := range objects {
+		names = append(names, nameOf(o))
+	}
+	return names
+}
+
+// kindOf is the kind of a type that the model is known to have.
+func kindOf(typ string) contivmodel.Kind {
+	kind, _ := contivmodel.KindByType(typ)
+	return kind
+}

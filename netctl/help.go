@@ -1,0 +1,64 @@
+package netctl
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v3"
+)
+
+// helpTemplate is the help of a command, on request.
+const helpTemplate = `NAME:
+   {{template "helpNameTemplate" .}}
+
+USAGE:
+   {{template "usageTemplate" .}}{{if .Description}}
+
+DESCRIPTION:
+   {{template "descriptionTemplate" .}}{{end}}{{with index .Metadata "examples"}}
+
+EXAMPLES:{{range .}}
+   {{.}}{{end}}{{end}}{{if .VisibleFlags}}
+
+OPTIONS:{{template "visibleFlagTemplate" .}}{{end}}{{if .VisiblePersistentFlags}}
+
+GLOBAL OPTIONS:{{template "visiblePersistentFlagTemplate" .}}{{end}}
+`
+
+// usageTemplate is the help that follows an error: without the flags that
+// every command has.
+const usageTemplate = `
+Usage: {{template "usageTemplate" .}}{{with index .Metadata "examples"}}
+
+Examples:{{range .}}
+   {{.}}{{end}}{{end}}{{if .VisibleFlags}}
+
+Options:{{template "visibleFlagTemplate" .}}{{end}}
+`
+
+// teach gives a command its help; its path is "network create".
+func teach(cmd *cli.Command, path, description string) {
+	cmd.CustomHelpTemplate = helpTemplate
+	cmd.Description = wrap(description)
+	cmd.Metadata = map[string]any{"examples": examples[path]}
+}
+
+// wrap breaks a text into lines that fit a terminal with the indentation of help.
+func wrap(text string) string {
+	const width = 76
+	var out strings.Builder
+	used := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case used+1+len(word) > width:
+			out.WriteByte('\n')
+			used = 0
+		default:
+			out.WriteByte(' ')
+			used++
+		}
+		out.WriteString(word)
+		used += len(word)
+	}
+	return out.String()
+}

@@ -1,0 +1,87 @@
+package netctl
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// inShell runs a script in a shell in which netctl is this program.
+func inShell(t *testing.T, url string, shell ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	program := fmt.Sprintf("#!/bin/sh\nNETCTL_TEST_MAIN=1 exec '%s' \"$@\"\n", os.Args[0])
+	if err := os.WriteFile(filepath.Join(dir, "netctl"), []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "shop.yaml"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, shell[0], shell[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "NETMASTER="+url, "HOME="+dir, "XDG_CONFIG_HOME="+dir, "TERM=dumb")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", shell[0], err, out)
+	}
+	return string(out)
+}
+
+// zshSession types the lines of the user at a zsh on a terminal. Each ends with
+// what must be on the screen before it goes on.
+const zshSession = `
+zmodload zsh/zpty
+zpty -b shell zsh -f -i
+type() { zpty -w -n shell "$1"; zpty -r shell screen "*$2*" || exit 1; print -r -- "$screen" }
+type "autoload -Uz compinit; compinit -u -D; source <(netctl completion zsh); print read''y"$'\n' ready
+type $'netctl network inspect -t blue w\t\n' '"networkName": "web"'
+type $'netctl get rule -t blue shop:\t\n' 'web-in'
+type $'netctl network create --encap=vl\t' 'encap=vlan'
+type $'\x15netctl apply --dry-run -f sh\t\n' 'no documents in ?shop.yaml'
+zpty -d shell
+`
+
+func TestShellsCompleteNamesOfLiveObjectsAndOfFiles(t *testing.T) {
+	url := startStore(t).startMaster(t)
+	for _, line := range []string{"tenant create blue", "network create web -t blue -s 10.7.0.0/24", "network create app -t blue -s 10.8.0.0/24",
+		"policy create shop -t blue", "policy rule-add shop web-in -t blue"} {
+		if got := run(t, url, line); got.code != 0 {
+			t.Fatalf("netctl %s: %v", line, got)
+		}
+	}
+	t.Run("zsh", func(t *testing.T) { inShell(t, url, "zsh", "-f", "-c", zshSession) })
+	for line, want := range map[string]string{
+		"netctl network inspect -t blue w":     "web\n",
+		"netctl network inspect -t blue ":      "app\nweb\n",
+		"netctl get rule -t blue shop:":        "shop:web-in\n",
+		"netctl policy rule-rm shop -t blue ":  "web-in\n",
+		"netctl network create --encap=vl":     "--encap=vlan\n",
+		"netctl network inspect --output ":     "json\nyaml\n",
+		"netctl network create -t blue ":       "",
+		"netctl apply -f sh":                   "shop.yaml\n",
+		"netctl network inspect app -t blue s": "",
+		"netctl net ls --tenant ":              "blue\ndefault\n",
+	} {
+		t.Run("fish/"+line, func(t *testing.T) {
+			script := fmt.Sprintf("netctl completion fish | source; complete -C '%s'", line)
+			if got := inShell(t, url, "fish", "--no-config", "-c", script); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+		t.Run("bash/"+line, func(t *testing.T) {
+			script := fmt.Sprintf(`source <(netctl completion bash); compopt() { COMPREPLY=($(compgen -f -- "${words[-1]}")); }
+COMP_LINE='%s' COMP_POINT=%d; _netctl; for word in "${COMPREPLY[@]}"; do echo "$word"; done`, line, len(line))
+			typed := line[strings.LastIndex(line, " ")+1:]
+			if got := inShell(t, url, "bash", "--norc", "-c", script); got != strings.ReplaceAll(want, typed[:strings.LastIndexAny(typed, ":=")+1], "") {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
