@@ -111,7 +111,7 @@ func (s *Server) clearWay(ctx context.Context, c *call, netns *podlink.Namespace
 }
 
 // newRecord waits for the datapath, finds out where the container belongs and
-// writes the first checkpoint.
+// begins the checkpoint.
 func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespace, digest string) (attachment.Record, error) {
 	if err := s.awaitReady(ctx); err != nil {
 		return attachment.Record{}, err
@@ -139,7 +139,7 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		Group:        where.Group,
 		Endpoint:     endpoint,
 	}
-	if err := s.store.Save(&r, attachment.Adding, time.Now()); err != nil {
+	if err := s.store.Begin(&r, time.Now()); err != nil {
 		return attachment.Record{}, failed(stepState, err)
 	}
 	return r, nil

@@ -18,11 +18,13 @@ import (
 // fails the caller undoes them, however far they have come.
 //
 // Two tracks run side by side, as each waits most of its time: for the kernel
-// and the switch, or for the master and the store.
+// and the switch, or for the disk, the master and the store. The master is
+// asked when the checkpoint is on disk: what it gives outlives a loss of power,
+// and ports do not.
 //
-//	PreparePort ----+--> name the link ------+
-//	                |                        +--> configure, bring up --> ready
-//	CreateEndpoint -+--> Attach (flows) -----+
+//	PreparePort --------------------+--> name the link ------+
+//	                                |                        +--> configure, bring up --> ready
+//	checkpoint --> CreateEndpoint --+--> Attach (flows) -----+
 func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
 	log := s.Log.WithField("attachment", c.id.String())
 	var (
@@ -42,6 +44,9 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 		return failed(stepPod, netns.Rename(port.PodLink, c.IfName))
 	})
 	tracks.Go(func() (err error) {
+		if err := s.store.Sync(r); err != nil {
+			return failed(stepState, err)
+		}
 		var revision int64
 		if endpoint, revision, err = s.createEndpoint(trackCtx, c, r); err != nil {
 			return failed(stepMaster, err)
@@ -63,7 +68,7 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 		return failed(stepPod, err)
 	}
 	log.Debug("add: checkpoint")
-	if err := s.store.Save(r, attachment.Ready, time.Now()); err != nil {
+	if err := s.store.Finish(r, time.Now()); err != nil {
 		return failed(stepState, err)
 	}
 	log.Debug("add: ready")

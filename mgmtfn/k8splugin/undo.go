@@ -16,7 +16,7 @@ import (
 // it serves, only by its own time limit.
 func (s *Server) release(ctx context.Context, r attachment.Record) error {
 	if r.State != attachment.Deleting {
-		if err := s.store.Save(&r, attachment.Deleting, time.Now()); err != nil {
+		if err := s.store.Delete(&r, time.Now()); err != nil {
 			return failed(stepState, err)
 		}
 	}

@@ -19,7 +19,7 @@ const undoAtOnce = 4
 // server are accepted. It runs before the first request is served.
 func (s *Server) resume() {
 	for _, r := range s.store.Select(func(r *attachment.Record) bool { return r.State == attachment.Adding }) {
-		if err := s.store.Save(&r, attachment.Deleting, time.Now()); err != nil {
+		if err := s.store.Delete(&r, time.Now()); err != nil {
 			s.Log.WithField("attachment", r.Attachment().String()).WithError(err).Error("interrupted ADD cannot be marked for undoing")
 		}
 	}
@@ -118,7 +118,7 @@ func (s *Server) acceptDeletion(a cniwire.Attachment) error {
 	}
 	defer unlock()
 	if r, ok := s.store.Get(a); ok && r.State != attachment.Deleting {
-		if err := s.store.Save(&r, attachment.Deleting, time.Now()); err != nil {
+		if err := s.store.Delete(&r, time.Now()); err != nil {
 			return err
 		}
 	}

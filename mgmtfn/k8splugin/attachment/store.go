@@ -84,15 +84,39 @@ func decode(data []byte) (Record, error) {
 	return r, nil
 }
 
-// Save makes a record durable in a state.
-func (s *Store) Save(r *Record, state State, now time.Time) error {
+// Begin writes the checkpoint of an attachment that is being added. It survives
+// the process; for a loss of power it needs Sync.
+func (s *Store) Begin(r *Record, now time.Time) error {
+	return s.write(r, Adding, now, durable.Create)
+}
+
+// Sync makes what Begin wrote durable.
+func (s *Store) Sync(r *Record) error {
+	if err := durable.Sync(s.path(r.Attachment())); err != nil {
+		return fmt.Errorf("checkpoint of %s: %w", r.Attachment(), err)
+	}
+	return nil
+}
+
+// Finish writes the checkpoint of an attachment that is complete. A loss of
+// power may bring the one before back: with it the container is gone, too.
+func (s *Store) Finish(r *Record, now time.Time) error {
+	return s.write(r, Ready, now, durable.Replace)
+}
+
+// Delete makes it durable that an attachment is to be removed.
+func (s *Store) Delete(r *Record, now time.Time) error {
+	return s.write(r, Deleting, now, durable.Write)
+}
+
+func (s *Store) write(r *Record, state State, now time.Time, write func(path string, data []byte) error) error {
 	next := *r
 	next.State, next.Since = state, now
 	data, err := json.MarshalIndent(next, "", "  ")
 	if err != nil {
 		return fmt.Errorf("checkpoint of %s: %w", r.Attachment(), err)
 	}
-	if err := durable.Write(s.path(r.Attachment()), data); err != nil {
+	if err := write(s.path(r.Attachment()), data); err != nil {
 		return fmt.Errorf("checkpoint of %s: %w", r.Attachment(), err)
 	}
 	*r = next

@@ -33,9 +33,9 @@ func TestACheckpointSurvivesTheStore(t *testing.T) {
 	s, _ := open(t, dir)
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	r := sample("a")
-	for _, state := range []State{Adding, Ready, Deleting} {
-		if err := s.Save(&r, state, now); err != nil {
-			t.Fatal(err)
+	for _, step := range []error{s.Begin(&r, now), s.Sync(&r), s.Finish(&r, now), s.Delete(&r, now)} {
+		if step != nil {
+			t.Fatal(step)
 		}
 	}
 	again, problems := open(t, dir)
@@ -66,7 +66,7 @@ func TestCorruptCheckpointsAreReportedOnceAndSkipped(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := open(t, dir)
 	good := sample("good")
-	if err := s.Save(&good, Ready, time.Now()); err != nil {
+	if err := s.Finish(&good, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(filepath.Join(dir, "good@eth0.json"))

@@ -24,20 +24,44 @@ func MakeDir(dir string) error {
 // Write replaces a file: when it returns, either the whole new content is on
 // disk under the name, or an error says why the old one still is.
 func Write(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, tempPrefix)
+	if err := Replace(path, data); err != nil {
+		return err
+	}
+	return flush(filepath.Dir(path))
+}
+
+// Replace does the same, but a loss of power may bring the old content back.
+func Replace(path string, data []byte) error { return write(path, data, (*os.File).Sync) }
+
+// Create writes a file that is not there. A loss of power may take it or its
+// content away, until Sync has returned.
+func Create(path string, data []byte) error {
+	return write(path, data, func(*os.File) error { return nil })
+}
+
+// Sync makes durable what Create wrote.
+func Sync(path string) error {
+	if err := flush(path); err != nil {
+		return err
+	}
+	return flush(filepath.Dir(path))
+}
+
+// write gives a file its content at once, for whoever reads it.
+func write(path string, data []byte, sync func(*os.File) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
+	err = errors.Join(err, sync(f), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(f.Name()))
 	}
-	return syncDir(dir)
+	return nil
 }
 
 // Remove deletes a file; one that is not there is no error.
@@ -77,14 +101,14 @@ func Sweep(dir string) error {
 	return err
 }
 
-// syncDir makes a rename in the directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// flush makes the content of a file durable, or the names in a directory.
+func flush(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
+		return fmt.Errorf("sync %s: %w", path, err)
 	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
 	}
 	return nil
 }
