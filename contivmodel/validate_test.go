@@ -117,7 +117,7 @@ var values = []struct {
 	{"global.vxlans", list("1-10000", "1-99999999"), list("", "1", "1-100000000"), 0},
 	{"global.pvtSubnet", list("172.19.0.0/16"), list("", "172.19.0.0", "172.19.0.0/24", "172.19.0.0/15", "300.0.0.0/16"), 0},
 	{"netprofile.profileName", list("slow"), list("", "a/b"), 65},
-	{"netprofile.tenantName", list("blue"), list("", "a b"), 65},
+	{"netprofile.tenantName", list("blue", "a b"), list(""), 0}, // it must exist, which says more
 	{"netprofile.bandwidth", list("", "10 Mbps", "10Mbps", "1 k", "5g", "20 kb", "3Gb", "7 mbps"), list("10", "0 Mbps", "10 1", "10 {", "10  Mbps", "fast", "-1 k", "10 Tbps"), 65},
 	{"netprofile.DSCP", list(0, 63), list(-1, 64), 0},
 	{"netprofile.burst", list(0, 2, 10486), list(-1, 10487), 0},

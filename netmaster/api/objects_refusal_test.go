@@ -46,6 +46,8 @@ func TestNetprofileRefusals(t *testing.T) {
 		{"POST", "netprofiles/blue:f", profile(`,"burst":1`), "Invalid Burst size: 1 is too small, want 0 or 2 to 10486 kilobytes", 400, "invalid"},
 		{"POST", "netprofiles/blue:f", profile(`,"bandwidth":"10 x"`), "bandwidth string invalid format", 400, "invalid"},
 		{"POST", "netprofiles/blue:f", profile(`,"bandwidth":"` + strings.Repeat("1", 65) + `"`), "bandwidth string too long", 400, "invalid"},
+		{"POST", "netprofiles/a_b:f", profile(`,"tenantName":"a_b"`), "Tenant not found", 422, "missing-reference"},
+		{"POST", "netprofiles/:f", profile(`,"tenantName":""`), "tenantName string invalid format", 400, "invalid"},
 		{"POST", "netprofiles/green:f", profile(`,"tenantName":"green","burst":1`), "Tenant not found", 422, "missing-reference"},
 	})
 	b.ok("POST", "netprofiles/blue:f", profile(""))
