@@ -3,6 +3,7 @@ package master
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
@@ -118,6 +119,7 @@ func (a *audit) run() error {
 	}
 	pool.Seal()
 	total := 0
+	var ranges []resources.IPv4Pool
 	// The range of a group is marked as a whole in the network's map, and has a map of its own.
 	for _, g := range a.people.pools {
 		groupPool, err := resources.GroupPool(a.net, g)
@@ -126,11 +128,15 @@ func (a *audit) run() error {
 		}
 		groupPool.Seal()
 		total += a.compare(groupPool, func(addr netip.Addr) bool { return groupPool.Contains(addr) })
-		if err := a.reserveRange(pool, groupPool, g); err != nil {
-			return err
+		if n := pool.TakeAll(groupPool); n > 0 {
+			a.report("%d addresses of the pool of endpoint group %s were free", n, g.ID)
 		}
+		ranges = append(ranges, groupPool)
 	}
-	total += a.compare(pool, func(addr netip.Addr) bool { return pool.Contains(addr) && !a.reserved(addr) })
+	reserved := func(addr netip.Addr) bool {
+		return slices.ContainsFunc(ranges, func(r resources.IPv4Pool) bool { return r.Contains(addr) })
+	}
+	total += a.compare(pool, func(addr netip.Addr) bool { return pool.Contains(addr) && !reserved(addr) })
 	if a.net.IPv6SubnetLen > 0 {
 		n, err := a.compareIPv6()
 		if err != nil {
@@ -203,33 +209,6 @@ func (a *audit) compareIPv6() (int, error) {
 		}
 	}
 	return total + a.compare(pool, func(addr netip.Addr) bool { return addr.Is6() && !owned(addr) }), nil
-}
-
-// reserveRange marks the range of a group in the network's map.
-func (a *audit) reserveRange(network, group resources.IPv4Pool, g *mastercfg.EndpointGroupState) error {
-	missing := 0
-	for _, addr := range group.Addresses() {
-		if network.Taken(addr) {
-			continue
-		}
-		if err := network.Take(addr); err != nil {
-			return err
-		}
-		missing++
-	}
-	if missing > 0 {
-		a.report("%d addresses of the pool of endpoint group %s were free", missing, g.ID)
-	}
-	return nil
-}
-
-func (a *audit) reserved(addr netip.Addr) bool {
-	for _, g := range a.people.pools {
-		if resources.InGroupPool(g, addr) {
-			return true
-		}
-	}
-	return false
 }
 
 func (a *audit) report(format string, args ...any) {

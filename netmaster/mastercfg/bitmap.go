@@ -1,16 +1,21 @@
 package mastercfg
 
 import (
+	"bytes"
+	"compress/flate"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/bits-and-blooms/bitset"
 )
 
 // Bitmap is a bit set in the store's encoding: a JSON string of URL-safe,
 // padded base64 over the big-endian bit length followed by big-endian words.
+// A map too long to fit into the store like that (the original controller's did
+// not either) is a tilde and the base64 of the same, compressed.
 // The zero value is an empty map of length 0.
 type Bitmap struct{ bitset.BitSet }
 
@@ -22,6 +27,9 @@ func (b Bitmap) copied() Bitmap { return Bitmap{*b.Clone()} }
 
 // maxBitmapBits bounds what a decoder will accept: the addresses of a /8 subnet.
 const maxBitmapBits = 1 << 24
+
+// plainBits is the longest map that is written without compression, 700 KiB of text.
+const plainBits = 1 << 22
 
 // MarshalText writes the store's encoding; encoding/json puts it into quotes.
 func (b Bitmap) MarshalText() ([]byte, error) { return b.appendText(nil), nil }
@@ -38,7 +46,31 @@ func (b Bitmap) appendText(to []byte) []byte {
 	for _, word := range words {
 		raw = binary.BigEndian.AppendUint64(raw, word)
 	}
+	if b.Len() > plainBits {
+		return appendCompressed(to, raw)
+	}
 	return base64.URLEncoding.AppendEncode(to, raw)
+}
+
+// compressed is what the text of a compressed map begins with; base64 has no such letter.
+const compressed = '~'
+
+func appendCompressed(to, raw []byte) []byte {
+	var short bytes.Buffer
+	w, _ := flate.NewWriter(&short, flate.BestSpeed) // an error means that there is no such level
+	_, _ = w.Write(raw)                              // a buffer takes everything
+	_ = w.Close()
+	return base64.URLEncoding.AppendEncode(append(to, compressed), short.Bytes())
+}
+
+// contentOf is the bit length and the words in a text.
+func contentOf(text []byte) ([]byte, error) {
+	short, isShort := bytes.CutPrefix(text, []byte{compressed})
+	raw, err := base64.URLEncoding.AppendDecode(nil, short)
+	if err != nil || !isShort {
+		return raw, err
+	}
+	return io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(raw)), maxBitmapBits/8+8+1))
 }
 
 // UnmarshalJSON reads the store's encoding. An empty string is an empty map.
@@ -57,7 +89,7 @@ func (b *Bitmap) UnmarshalText(text []byte) error {
 		*b = Bitmap{}
 		return nil
 	}
-	raw, err := base64.URLEncoding.AppendDecode(nil, text)
+	raw, err := contentOf(text)
 	if err != nil {
 		return fmt.Errorf("bitmap: %w", err)
 	}

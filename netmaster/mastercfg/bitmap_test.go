@@ -26,10 +26,43 @@ func TestBitmapKeepsItsBitsAcrossTheStore(t *testing.T) {
 	}
 }
 
+func TestLongBitmapsAreCompressed(t *testing.T) {
+	b := NewBitmap(maxBitmapBits)
+	for i := uint(0); i < maxBitmapBits; i += 1 << 10 {
+		b.Set(i)
+	}
+	data, err := json.Marshal(b)
+	if err != nil || len(data) > 256<<10 {
+		t.Fatalf("%d bytes, %v", len(data), err)
+	}
+	var back Bitmap
+	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(&b.BitSet) {
+		t.Errorf("not the same: %v", err)
+	}
+	again, err := json.Marshal(back)
+	if err != nil || string(again) != string(data) {
+		t.Errorf("written in another way: %v", err)
+	}
+}
+
+func TestCompressedBitmapsAreBounded(t *testing.T) {
+	bomb := appendCompressed(nil, make([]byte, 64<<20))
+	var b Bitmap
+	if err := b.UnmarshalText(bomb); err == nil {
+		t.Error("64 MiB out of a few KiB are taken")
+	}
+	for _, damaged := range []string{"~", "~AAAA", "~????"} {
+		if err := b.UnmarshalText([]byte(damaged)); err == nil {
+			t.Errorf("%q is taken", damaged)
+		}
+	}
+}
+
 func FuzzBitmap(f *testing.F) {
 	f.Add(`"AAAAAAAAAEAAAAAAAAAAIQ=="`)
 	f.Add(`"//////////8AAAAAAAAAIQ=="`)
 	f.Add(`""`)
+	f.Add(`"~YmBgYGBgYGBgUAQEAAD__w=="`)
 	f.Add(`7`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var b Bitmap

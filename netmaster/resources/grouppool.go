@@ -23,20 +23,36 @@ func ReserveGroupPool(net *mastercfg.CfgNetworkState, group *mastercfg.EndpointG
 		return fault.New(fault.Invalid, "bad ip-pool %s, EPG ip-pool must be a subset of network %s/%d",
 			text, net.SubnetIP, net.SubnetLen).WithField("ipPool")
 	}
-	for addr := first; !last.Less(addr); addr = addr.Next() {
-		if pool.Taken(addr) {
-			return fault.New(fault.Conflict, "ip address %s is not available", addr).WithField("ipPool")
-		}
-	}
-	for addr := first; !last.Less(addr); addr = addr.Next() {
-		pool.used.Set(offsetIn(pool.prefix, addr))
+	if taken, any := pool.firstTaken(offsetIn(pool.prefix, first), offsetIn(pool.prefix, last)); any {
+		return fault.New(fault.Conflict, "ip address %s is not available", pool.address(taken)).WithField("ipPool")
 	}
 	group.IPPool = first.String() + "-" + last.String()
 	own, err := GroupPool(net, group)
 	if err == nil {
+		pool.TakeAll(own)
 		own.Seal()
 	}
 	return err
+}
+
+// firstTaken finds the first address between two offsets that cannot be handed out.
+func (p IPv4Pool) firstTaken(from, to uint) (uint, bool) {
+	if from < p.first {
+		return from, true
+	}
+	taken := min(p.nextTaken(from), max(from, p.last+1))
+	return taken, taken <= to
+}
+
+// TakeAll marks all addresses that another pool of the same subnet hands out,
+// and tells how many of them were free.
+func (p IPv4Pool) TakeAll(other IPv4Pool) (free int) {
+	last := min(p.last, other.last)
+	for offset := p.nextFree(max(p.first, other.first)); offset <= last; offset = p.nextFree(offset + 1) {
+		p.used.Set(offset)
+		free++
+	}
+	return free
 }
 
 // ReturnGroupPool gives the range of a group back to its network.

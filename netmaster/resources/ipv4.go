@@ -7,17 +7,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-const (
-	// wholeMapBits is the size up to which a map has a bit for every address
-	// of its subnet from the start, which is what the original controller
-	// wrote: a /16. Maps of larger subnets begin at this size and grow with
-	// what is taken; bits they do not have yet are clear.
-	wholeMapBits = 1 << 16
-	// maxMapBits is where growing ends: the record must fit into a request to
-	// the store (1.5 MiB). The first four million addresses of a subnet can be
-	// handed out.
-	maxMapBits = 1 << 22
-)
+// wholeMapBits is the size up to which a map has a bit for every address of its
+// subnet from the start, which is what the original controller wrote: a /16.
+// Maps of larger subnets begin at this size and grow and shrink with what is
+// taken; bits they do not have are clear.
+const wholeMapBits = 1 << 16
 
 // IPv4Pool hands out the addresses of a network, or of the range one of its
 // groups has reserved. Both count addresses as offsets from the subnet's base.
@@ -36,10 +30,6 @@ type IPv4Pool struct {
 func InitNetwork(rec *mastercfg.CfgNetworkState, subnet Subnet, gateway string) error {
 	rec.SubnetIP, rec.SubnetLen = subnet.Prefix.Addr().String(), uint(subnet.Prefix.Bits())
 	rec.IPAddrRange = subnet.Range()
-	if subnet.Ranged && offsetIn(subnet.Prefix, subnet.First) >= maxMapBits {
-		return fault.New(fault.Invalid, "range %s begins beyond the first %d addresses of subnet %s",
-			subnet.Range(), maxMapBits, subnet.Prefix).WithField("subnet")
-	}
 	if gateway != "" {
 		addr, err := parseIPv4(gateway)
 		if err != nil {
@@ -103,7 +93,7 @@ func networkPrefix(rec *mastercfg.CfgNetworkState) (netip.Prefix, error) {
 // bound sets the usable offsets, without the subnet and broadcast address.
 func (p *IPv4Pool) bound(first, last uint) {
 	p.first = max(first, 1)
-	p.last = min(last, sizeOf(p.prefix)-2, maxMapBits-1)
+	p.last = min(last, sizeOf(p.prefix)-2)
 	if sizeOf(p.prefix) < 2 {
 		p.last = 0
 	}
@@ -111,11 +101,9 @@ func (p *IPv4Pool) bound(first, last uint) {
 
 // Allocate takes the lowest free address.
 func (p IPv4Pool) Allocate() (netip.Addr, error) {
-	for offset := p.nextClear(p.first); offset <= p.last; offset = p.nextClear(offset + 1) {
-		if addr := p.address(offset); addr != p.gateway {
-			p.used.Set(offset)
-			return addr, nil
-		}
+	if offset := p.nextFree(p.first); offset <= p.last {
+		p.used.Set(offset)
+		return p.address(offset), nil
 	}
 	return netip.Addr{}, fault.New(fault.Exhausted, "auto allocation failed - address exhaustion in %s", p.exhausted)
 }
@@ -157,7 +145,20 @@ func (p IPv4Pool) Release(addr netip.Addr) bool {
 		return false
 	}
 	p.used.Clear(offset)
+	p.shrink()
 	return true
+}
+
+// shrink ends a map that has grown with its last address that is taken.
+func (p IPv4Pool) shrink() {
+	size := p.used.Len()
+	if size <= wholeMapBits {
+		return
+	}
+	last, _ := p.used.PreviousSet(size - 1) // the first address is always taken
+	if last = max(last, wholeMapBits-1); last+1 < size {
+		p.used.Shrink(last)
+	}
 }
 
 // Contains tells whether the pool may hand out the address.
@@ -172,12 +173,12 @@ func (p IPv4Pool) assignable(offset uint) bool {
 
 // Allocated lists what is taken, as "10.7.0.1-10.7.0.4, 10.7.0.254".
 func (p IPv4Pool) Allocated() string {
-	return ranges(p.first, p.last, p.marked, p.name)
+	return ranges(p.first, p.last, p.nextTaken, p.nextFree, p.name)
 }
 
 // Available lists what is free.
 func (p IPv4Pool) Available() string {
-	return ranges(p.first, p.last, func(offset uint) bool { return !p.marked(offset) }, p.name)
+	return ranges(p.first, p.last, p.nextFree, p.nextTaken, p.name)
 }
 
 // Marked visits the addresses that are taken and may be handed out.
@@ -189,8 +190,33 @@ func (p IPv4Pool) Marked(visit func(netip.Addr)) {
 	}
 }
 
-func (p IPv4Pool) marked(offset uint) bool {
-	return p.used.Test(offset) || p.address(offset) == p.gateway
+// nextTaken finds the first address from an offset on that nobody can get any more.
+func (p IPv4Pool) nextTaken(from uint) uint {
+	next, ok := p.used.NextSet(from)
+	if !ok {
+		next = sizeOf(p.prefix)
+	}
+	if gateway, reserved := p.reserved(); reserved && gateway >= from {
+		next = min(next, gateway)
+	}
+	return next
+}
+
+// nextFree finds the first address from an offset on that can be handed out.
+func (p IPv4Pool) nextFree(from uint) uint {
+	next := p.nextClear(from)
+	if gateway, reserved := p.reserved(); reserved && next == gateway {
+		next = p.nextClear(next + 1)
+	}
+	return next
+}
+
+// reserved is the offset of the gateway, if there is one.
+func (p IPv4Pool) reserved() (uint, bool) {
+	if !p.prefix.Contains(p.gateway) {
+		return 0, false
+	}
+	return offsetIn(p.prefix, p.gateway), true
 }
 
 func (p IPv4Pool) address(offset uint) netip.Addr {
@@ -214,15 +240,4 @@ func offsetChecked(prefix netip.Prefix, addr netip.Addr) (uint, *fault.Error) {
 			addr, prefix.Addr(), prefix.Bits(), offset)
 	}
 	return offset, nil
-}
-
-// Addresses are all the pool may hand out, in order.
-func (p IPv4Pool) Addresses() []netip.Addr {
-	var all []netip.Addr
-	for offset := p.first; offset <= p.last; offset++ {
-		if p.assignable(offset) {
-			all = append(all, p.address(offset))
-		}
-	}
-	return all
 }

@@ -150,8 +150,75 @@ func TestLargeSubnetsStaySmallInTheStore(t *testing.T) {
 	if addr := netip.MustParseAddr("10.255.255.254"); !p.Taken(addr) {
 		t.Error("the gateway is free")
 	}
-	if err := p.Take(netip.MustParseAddr("10.255.0.1")); err == nil {
-		t.Error("took an address whose map would not fit into the store")
+}
+
+func TestTheFarEndOfALargeSubnetIsUsable(t *testing.T) {
+	rec := network(t, "10.0.0.0/8", "10.255.255.253")
+	before, err := rec.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pool(t, rec)
+	last := netip.MustParseAddr("10.255.255.254")
+	if err := p.Take(last); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.Allocated(), "10.255.255.253-10.255.255.254"; got != want {
+		t.Errorf("allocated %s, want %s", got, want)
+	}
+	if got, want := p.Available(), "10.0.0.1-10.255.255.252"; got != want {
+		t.Errorf("available %s, want %s", got, want)
+	}
+	stored, err := rec.Encode()
+	if err != nil || len(stored) > 64<<10 {
+		t.Errorf("the record has %d bytes, %v", len(stored), err)
+	}
+	var back mastercfg.CfgNetworkState
+	if err := back.Decode(stored); err != nil || !pool(t, &back).Taken(last) {
+		t.Errorf("read again: %v", err)
+	}
+	p.Release(last)
+	if after, err := rec.Encode(); err != nil || string(after) != string(before) {
+		t.Errorf("the record is not what it was: %d bytes instead of %d, %v", len(after), len(before), err)
+	}
+}
+
+func TestAGroupMayHaveAllOfALargeSubnet(t *testing.T) {
+	rec := network(t, "10.0.0.0/8", "10.255.255.254")
+	before, err := rec.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := &mastercfg.EndpointGroupState{ID: "front:blue"}
+	if err := ReserveGroupPool(rec, group, "10.0.0.1-10.255.255.254"); text(err) != "ip address 10.255.255.254 is not available" {
+		t.Errorf("with the gateway: %v", err)
+	}
+	if err := ReserveGroupPool(rec, group, "10.0.0.1-10.255.255.253"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool(t, rec).Allocate(); err == nil {
+		t.Error("the network still has an address")
+	}
+	if err := ReturnGroupPool(rec, group); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := rec.Encode(); err != nil || string(after) != string(before) {
+		t.Errorf("the record is not what it was: %d bytes instead of %d, %v", len(after), len(before), err)
+	}
+}
+
+func TestARangeMayLieAnywhereInALargeSubnet(t *testing.T) {
+	p := pool(t, network(t, "10.200.0.1-10.200.0.3/8", ""))
+	for _, want := range []string{"10.200.0.1", "10.200.0.2", "10.200.0.3"} {
+		if got, err := p.Allocate(); err != nil || got.String() != want {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+	}
+	if _, err := p.Allocate(); text(err) != "auto allocation failed - address exhaustion in subnet 10.0.0.0/8" {
+		t.Errorf("full: %v", err)
+	}
+	if p.Allocated() != "10.200.0.1-10.200.0.3" || p.Available() != "" {
+		t.Errorf("lists %q and %q", p.Allocated(), p.Available())
 	}
 }
 

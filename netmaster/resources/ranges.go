@@ -2,25 +2,20 @@ package resources
 
 import "strings"
 
-// ranges writes the members of [first, last] as "1-3, 10".
-func ranges(first, last uint, member func(uint) bool, name func(uint) string) string {
+// ranges writes the members of [first, last] as "1-3, 10". nextIn and nextOut
+// find the first member, or what is none, from a number on.
+func ranges(first, last uint, nextIn, nextOut func(uint) uint, name func(uint) string) string {
 	var out strings.Builder
-	for n := first; n <= last; n++ {
-		if !member(n) {
-			continue
-		}
-		end := n
-		for end < last && member(end+1) {
-			end++
-		}
+	for begin := nextIn(first); begin <= last; {
+		after := min(nextOut(begin), last+1)
 		if out.Len() > 0 {
 			out.WriteString(", ")
 		}
-		out.WriteString(name(n))
-		if end > n {
+		out.WriteString(name(begin))
+		if end := after - 1; end > begin {
 			out.WriteString("-" + name(end))
 		}
-		n = end
+		begin = nextIn(after)
 	}
 	return out.String()
 }

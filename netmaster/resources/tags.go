@@ -152,8 +152,16 @@ func outside(inUse *bitset.BitSet, base uint, r TagRange) bool {
 
 // listTags lists the set bits, each plus a base.
 func listTags(set *bitset.BitSet, base uint) string {
-	if set.Len() == 0 {
+	size := set.Len()
+	orSize := func(n uint, ok bool) uint {
+		if !ok {
+			return size
+		}
+		return n
+	}
+	if size == 0 {
 		return ""
 	}
-	return ranges(0, set.Len()-1, set.Test, func(n uint) string { return strconv.FormatUint(uint64(n+base), 10) })
+	return ranges(0, size-1, func(n uint) uint { return orSize(set.NextSet(n)) }, func(n uint) uint { return orSize(set.NextClear(n)) },
+		func(n uint) string { return strconv.FormatUint(uint64(n+base), 10) })
 }
