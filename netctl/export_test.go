@@ -22,8 +22,8 @@ func TestAnExportMakesTheSameClusterElsewhere(t *testing.T) {
 		"policy create shop -t blue", "policy create data -t blue",
 		"netprofile create slow -t blue -b '10 mbps' -d 7",
 		"external-contracts create ext -t blue -c -a uni/tn-common/brc-web",
+		"group create lan back -t blue", // group ids follow the order of creation, and that of an export is by name
 		"group create web front -t blue -p shop -p data -r 10.7.0.10-10.7.0.20 -n slow -e ext",
-		"group create lan back -t blue",
 		"policy rule-add shop 1 -t blue -d in -l tcp -P 80 -g back -p 10 -j deny",
 		"policy rule-add shop 2 -t blue -d out -s 10.0.0.0/8",
 		"app-profile create app -t blue -g front,back",
@@ -43,7 +43,8 @@ func TestAnExportMakesTheSameClusterElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := startStore(t).startMaster(t)
+	other := startStore(t)
+	elsewhere := other.startMaster(t)
 	applied := typing(t, elsewhere, "apply -f -", exported.stdout)
 	if applied.code != 0 || strings.Count(applied.stdout, "\n") != 18 || strings.Count(applied.stdout, "created") != 16 {
 		t.Errorf("apply of an export: %v", applied) // the global object is changed, the tenant default there
@@ -51,13 +52,22 @@ func TestAnExportMakesTheSameClusterElsewhere(t *testing.T) {
 	if diff := cmp.Diff(exported.String(), run(t, elsewhere, "export").String()); diff != "" {
 		t.Error(diff)
 	}
+	for _, what := range []string{"/contiv.io/obj/", "/contiv.io/state/"} {
+		if diff := cmp.Diff(store.content(t, what), other.content(t, what)); diff != "" {
+			t.Errorf("what the stores hold below %s:\n%s", what, diff)
+		}
+	}
+	again := typing(t, elsewhere, "apply -f -", exported.stdout)
+	if again.code != 0 || strings.Count(again.stdout, "unchanged") != 18 {
+		t.Errorf("apply of the same export again: %v", again)
+	}
 	blue := run(t, url, "export -t blue")
 	if strings.Contains(blue.stdout, "tenant: default") || strings.Count(blue.stdout, "---\n") != 13 {
 		t.Errorf("export of one tenant: %v", blue)
 	}
 	asJSON := run(t, url, "export -o json")
-	again, err := manifest.Reader{Kind: findKind, Stdin: strings.NewReader(asJSON.stdout)}.Read("-")
-	if err != nil || len(again) != len(documents) {
-		t.Errorf("%d documents as JSON, %v", len(again), err)
+	fromJSON, err := manifest.Reader{Kind: findKind, Stdin: strings.NewReader(asJSON.stdout)}.Read("-")
+	if err != nil || len(fromJSON) != len(documents) {
+		t.Errorf("%d documents as JSON, %v", len(fromJSON), err)
 	}
 }

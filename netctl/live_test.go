@@ -93,13 +93,36 @@ func (s store) startMaster(t *testing.T) string {
 	return url
 }
 
-// empty deletes everything in the store.
-func (s store) empty(t *testing.T) {
+// open connects to the store.
+func (s store) open(t *testing.T) *objdb.DB {
 	t.Helper()
 	db, err := objdb.Open(objdb.Config{Endpoints: []string{s.url}, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+// content is what the store holds below a prefix.
+func (s store) content(t *testing.T, prefix string) map[string]string {
+	t.Helper()
+	db := s.open(t)
+	defer db.Close()
+	kvs, _, err := db.List(t.Context(), prefix)
+	if err != nil || len(kvs) == 0 {
+		t.Fatalf("%d keys below %s, %v", len(kvs), prefix, err)
+	}
+	content := map[string]string{}
+	for _, kv := range kvs {
+		content[kv.Key] = string(kv.Value)
+	}
+	return content
+}
+
+// empty deletes everything in the store.
+func (s store) empty(t *testing.T) {
+	t.Helper()
+	db := s.open(t)
 	defer db.Close()
 	for {
 		kvs, _, err := db.List(t.Context(), "/contiv.io/")

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/urfave/cli/v3"
 )
 
 // The files testdata/*.session are sessions of a user with a cluster that has
@@ -123,28 +122,51 @@ func words(line string) []string {
 	return all
 }
 
-// Every command, and every verb of every object, is used in a session.
-func TestEveryCommandIsInASession(t *testing.T) {
+// Every command is used in a session, with every flag: by its long name, and
+// by each of its others.
+func TestEveryCommandAndFlagIsInASession(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.session")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sessions strings.Builder
+	used := map[string]map[string]bool{} // names of flags by command
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sessions.Write(text)
-	}
-	var check func(name string, cmd *cli.Command)
-	check = func(name string, cmd *cli.Command) {
-		for _, sub := range cmd.Commands {
-			check(name+" "+sub.Name, sub)
-		}
-		if len(cmd.Commands) == 0 && !strings.Contains(sessions.String()+" ", "$ "+name+" ") && !strings.Contains(sessions.String(), "$ "+name+"\n") {
-			t.Errorf("no session uses %s", name)
+		for line := range strings.Lines(string(text)) {
+			if command, is := strings.CutPrefix(line, "$ netctl "); is {
+				noteUse(used, words(command))
+			}
 		}
 	}
-	check("netctl", rootCommand(nil, io.Discard, io.Discard))
+	for path, cmd := range leaves() {
+		if used[path] == nil {
+			t.Errorf("no session uses netctl %s", path)
+			continue
+		}
+		for _, f := range cmd.Flags {
+			for _, name := range f.Names() {
+				if !used[path][name] && name != "help" && name != "h" {
+					t.Errorf("no session uses netctl %s -%s", path, name)
+				}
+			}
+		}
+	}
+}
+
+// noteUse notes which command a line is of, and the flags it gives.
+func noteUse(used map[string]map[string]bool, line []string) {
+	known := readLine(rootCommand(nil, io.Discard, io.Discard), line)
+	path := strings.Join(known.path, " ")
+	if used[path] == nil {
+		used[path] = map[string]bool{}
+	}
+	for _, word := range line {
+		if name, isFlag := strings.CutPrefix(word, "-"); isFlag {
+			name, _, _ = strings.Cut(strings.TrimPrefix(name, "-"), "=")
+			used[path][name] = true
+		}
+	}
 }
