@@ -25,6 +25,8 @@ func connectionFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cacert", TakesFile: true, Usage: "trust the certificates of this file instead of the system's"},
 		&cli.StringFlag{Name: "cert", TakesFile: true, Usage: "client certificate"},
 		&cli.StringFlag{Name: "key", TakesFile: true, Usage: "key of the client certificate"},
+		&cli.StringFlag{Name: "token", Sources: cli.NewValueSourceChain(env{name: "NETCTL_TOKEN"}),
+			Usage: "token for the authenticating proxy, instead of that of login"},
 		&cli.DurationFlag{Name: "request-timeout", Value: client.DefaultTimeout, Usage: "how long a server may take to answer"},
 	}
 }
@@ -54,7 +56,7 @@ func settings(cmd *cli.Command) client.Config {
 func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	cfg := settings(cmd)
 	var err error
-	if cfg.Tokens, err = tokens(cfg.URLs, errOut); err != nil {
+	if cfg.Tokens, err = tokens(cfg.URLs, cmd.String("token"), errOut); err != nil {
 		return nil, err
 	}
 	c, err := client.New(cfg)
@@ -64,11 +66,14 @@ func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	return c, nil
 }
 
-// tokens are those of login for the servers. They are secrets: a server
-// without encryption gets none, which is worth a warning. It does without the
-// file even if that is damaged.
-func tokens(urls []string, errOut io.Writer) (map[string]string, error) {
+// tokens are those for the servers: the given one, else those of login. They
+// are secrets: a server without encryption gets none, which is worth a warning.
+// It does without the file even if that is damaged.
+func tokens(urls []string, given string, errOut io.Writer) (map[string]string, error) {
 	stored, damaged := credentials.Load(credentials.File())
+	if given != "" {
+		stored, damaged = credentials.Store{Token: given}, nil
+	}
 	found := map[string]string{}
 	for _, url := range urls {
 		encrypted := strings.HasPrefix(url, "https://")
