@@ -18,10 +18,10 @@ const (
 	DefaultTenant    = "default"
 )
 
-// Bootstrap makes what a cluster cannot be without, if it is absent: the
-// global object, the pool of group ids and the tenant "default". Where the global object exists, the
-// modes of the flags go through the checks of any update; a refusal leaves the
-// stored ones in force and is only reported.
+// Bootstrap makes what a cluster cannot be without, if it is absent: the global
+// object, the pool of group ids and the tenant "default". Where the global object
+// exists, the modes of the flags go through the checks of any update, each by
+// itself; a refusal leaves the stored one in force and is only reported.
 func (a *API) Bootstrap(ctx context.Context) error {
 	config := &a.config
 	wanted := config.Defaults
@@ -36,21 +36,10 @@ func (a *API) Bootstrap(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.ledger.Update(ctx, func(tx *objdb.Tx) error {
-		stored, err := master.Get[contivmodel.Global](tx, contivmodel.GlobalName, notFound("global"))
-		if err != nil {
+	for _, mode := range []contivmodel.Global{{FwdMode: wanted.FwdMode}, {NetworkInfraType: wanted.NetworkInfraType}} {
+		if err := a.applyMode(ctx, mode); err != nil {
 			return err
 		}
-		flags := *stored
-		flags.FwdMode = or(wanted.FwdMode, stored.FwdMode)
-		flags.NetworkInfraType = or(wanted.NetworkInfraType, stored.NetworkInfraType)
-		return updateGlobal(&change{tx, config}, stored, &flags)
-	})
-	if fault.Is(err, fault.NotLeader) || fault.Is(err, fault.Unavailable) {
-		return err
-	}
-	if err != nil {
-		config.Log.WithError(err).Warn("the modes of the flags are not applied, the stored ones stay in force")
 	}
 	_, err = a.ledger.Update(ctx, func(tx *objdb.Tx) error {
 		if err := master.DefineGroupIDs(tx); err != nil {
@@ -62,6 +51,27 @@ func (a *API) Bootstrap(ctx context.Context) error {
 		return createTenant(&change{tx, config}, &contivmodel.Tenant{TenantName: DefaultTenant})
 	})
 	return err
+}
+
+// applyMode updates the global object with a mode of the flags. One that is
+// refused is reported; that the store or the term is lost is an error.
+func (a *API) applyMode(ctx context.Context, mode contivmodel.Global) error {
+	_, err := a.ledger.Update(ctx, func(tx *objdb.Tx) error {
+		stored, err := master.Get[contivmodel.Global](tx, contivmodel.GlobalName, notFound("global"))
+		if err != nil {
+			return err
+		}
+		flags := *stored
+		flags.FwdMode = or(mode.FwdMode, stored.FwdMode)
+		flags.NetworkInfraType = or(mode.NetworkInfraType, stored.NetworkInfraType)
+		return updateGlobal(&change{tx, &a.config}, stored, &flags)
+	})
+	if err == nil || fault.Is(err, fault.NotLeader) || fault.Is(err, fault.Unavailable) {
+		return err
+	}
+	a.config.Log.WithError(err).WithField("flags", mode.FwdMode+mode.NetworkInfraType).
+		Warn("a mode of the flags is not applied, the stored one stays in force")
+	return nil
 }
 
 // WithDefaults fills in what the flags leave open.
