@@ -132,6 +132,7 @@ func TestAProbeNeedsAConfiguration(t *testing.T) {
 func TestStatusIsOnePage(t *testing.T) {
 	status := healthy()
 	status.Nodes[1].Registered = false
+	status.Masters[0].Version, status.Nodes[0].Version = "1.2.3", "1.2.2"
 	url, _ := startCluster(t, status, nil)
 	wantOutcome(t, "status", run(t, url, "status"), outcome{stdout: `Leader:    10.0.0.1:9999
 Epoch:     7
@@ -140,14 +141,14 @@ Version:   1.2.3 (abc)
 Store:     healthy at http://10.0.0.1:2379
 
 Netmasters:
-Address        Role
--------        ----
-10.0.0.1:9999  leader
+Address        Role    Version
+-------        ----    -------
+10.0.0.1:9999  leader  1.2.3
 
 Nodes:
-Host  Address         VTEP      Endpoints  Agent
-----  -------         ----      ---------  -----
-n1    127.0.0.1       10.1.0.1  3          registered
+Host  Address         VTEP      Endpoints  Agent       Version
+----  -------         ----      ---------  -----       -------
+n1    127.0.0.1       10.1.0.1  3          registered  1.2.2
 n2    127.0.0.1:9002  10.1.0.2  0          gone
 `})
 	if got := run(t, url, "status -o json"); got.code != 0 || !strings.Contains(got.stdout, `"leader": "10.0.0.1:9999"`) {

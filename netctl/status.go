@@ -29,17 +29,17 @@ func doStatus(s *session) error {
 	p.summary(status)
 	var masters, nodes [][]string
 	for _, m := range status.Masters {
-		masters = append(masters, []string{printable(m.Address), printable(m.Role)})
+		masters = append(masters, []string{printable(m.Address), printable(m.Role), printable(m.Version)})
 	}
 	for _, n := range status.Nodes {
 		state := "registered"
 		if !n.Registered {
 			state = "gone"
 		}
-		nodes = append(nodes, []string{printable(n.Host), printable(n.Address), printable(n.VTEP), fmt.Sprint(n.Endpoints), state})
+		nodes = append(nodes, []string{printable(n.Host), printable(n.Address), printable(n.VTEP), fmt.Sprint(n.Endpoints), state, printable(n.Version)})
 	}
-	p.table("Netmasters", []string{"Address", "Role"}, masters)
-	p.table("Nodes", []string{"Host", "Address", "VTEP", "Endpoints", "Agent"}, nodes)
+	p.table("Netmasters", []string{"Address", "Role", "Version"}, masters)
+	p.table("Nodes", []string{"Host", "Address", "VTEP", "Endpoints", "Agent", "Version"}, nodes)
 	return p.err
 }
 

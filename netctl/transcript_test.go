@@ -99,7 +99,7 @@ var masks = []struct {
 	{regexp.MustCompile(`(?m)( version ).*$`), "${1}..."},
 	{regexp.MustCompile(`127\.0\.0\.1:[0-9]+`), "SERVER"},
 	{regexp.MustCompile(`((?i:epoch|revision)"?:? +)[0-9]+`), "${1}N"},
-	{regexp.MustCompile(`\(unknown\)|"(GitCommit|BuildTime|Version)": "[^"]*"`), "BUILD"},
+	{regexp.MustCompile(`\((unknown|devel)\)|"(GitCommit|BuildTime|Version)": "[^"]*"`), "BUILD"},
 }
 
 func (c conversation) masked(text string) string {

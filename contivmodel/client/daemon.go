@@ -31,6 +31,7 @@ type Status struct {
 type Master struct {
 	Address string `json:"address"`
 	Role    string `json:"role"`
+	Version string `json:"version"`
 }
 
 // Node is a machine that runs, or has run, an agent.
@@ -38,6 +39,7 @@ type Node struct {
 	Host       string `json:"host"`
 	Address    string `json:"address"`
 	VTEP       string `json:"vtep"`
+	Version    string `json:"version"` // of the agent
 	Endpoints  int    `json:"endpoints"`
 	Registered bool   `json:"registered"` // the agent is alive
 }

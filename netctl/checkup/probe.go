@@ -64,7 +64,7 @@ func (p Probe) Run(ctx context.Context, report Report) {
 func (p Probe) attach(ctx context.Context, cni libcni.CNI, conf *libcni.NetworkConfigList, pods []*pod, report Report) bool {
 	for _, pod := range pods {
 		err := pod.add(ctx, cni, conf)
-		if !report.check("probe "+pod.name, "see the log of netplugin, and of the plugin if it has one", pod.address, err) {
+		if !report.check("probe "+pod.name, "see the log of netplugin, and of the plugin if it has one; --tenant, --network and --group choose where to attach", pod.address, err) {
 			return false
 		}
 	}

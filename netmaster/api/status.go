@@ -32,6 +32,7 @@ type status struct {
 type masterStatus struct {
 	Address string `json:"address"`
 	Role    string `json:"role"`
+	Version string `json:"version"`
 }
 
 // nodeStatus is a host that has an agent or endpoints.
@@ -39,6 +40,7 @@ type nodeStatus struct {
 	Host       string `json:"host"`
 	Address    string `json:"address"`
 	VTEP       string `json:"vtep"`
+	Version    string `json:"version"` // of the agent
 	Endpoints  int    `json:"endpoints"`
 	Registered bool   `json:"registered"` // its agent is alive
 }
@@ -71,7 +73,7 @@ func (a *API) status(r *http.Request) (reply, error) {
 		registered[name] = services
 	}
 	for _, m := range registered[mastercfg.MasterService] {
-		s.Masters = append(s.Masters, masterStatus{net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), m.Role})
+		s.Masters = append(s.Masters, masterStatus{net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), m.Role, m.Version})
 	}
 	slices.SortFunc(s.Masters, func(a, b masterStatus) int { return cmp.Compare(a.Address, b.Address) })
 	err := a.ledger.View(func(reader objdb.Reader) (err error) {
@@ -96,7 +98,8 @@ func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int)
 		of(host).Endpoints = n
 	}
 	for _, s := range registered[mastercfg.AgentService] {
-		of(s.Hostname).Address, of(s.Hostname).Registered = s.HostAddr, true
+		n := of(s.Hostname)
+		n.Address, n.Version, n.Registered = s.HostAddr, s.Version, true
 	}
 	for _, s := range registered[mastercfg.AgentVTEPService] {
 		of(s.Hostname).VTEP, of(s.Hostname).Registered = s.HostAddr, true

@@ -21,9 +21,9 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 	b.endpoint("blue", "web", "", "c1")
 	b.endpoint("blue", "web", "", "c2")
 	_, err := b.db.Register(t.Context(), 10*time.Second,
-		objdb.Service{ServiceName: mastercfg.MasterService, Role: "leader", HostAddr: "127.0.0.1", Port: 1},
+		objdb.Service{ServiceName: mastercfg.MasterService, Role: "leader", Version: "1.2.3", HostAddr: "127.0.0.1", Port: 1},
 		objdb.Service{ServiceName: mastercfg.MasterService, Role: "follower", HostAddr: "127.0.0.1", Port: 2},
-		objdb.Service{ServiceName: mastercfg.AgentService, HostAddr: "192.0.2.2", Port: 9002, Hostname: "h2"},
+		objdb.Service{ServiceName: mastercfg.AgentService, Version: "1.2.2", HostAddr: "192.0.2.2", Port: 9002, Hostname: "h2"},
 		objdb.Service{ServiceName: mastercfg.AgentVTEPService, HostAddr: "198.51.100.2", Port: 4789, Hostname: "h2"})
 	if err != nil {
 		t.Fatal(err)
@@ -39,10 +39,10 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 	if s.Leader != "127.0.0.1:1" || s.Epoch != 42 || s.Revision == 0 || s.Version.Version == "" {
 		t.Errorf("status %+v", s)
 	}
-	b.same("masters", s.Masters, []masterStatus{{"127.0.0.1:1", "leader"}, {"127.0.0.1:2", "follower"}})
+	b.same("masters", s.Masters, []masterStatus{{"127.0.0.1:1", "leader", "1.2.3"}, {"127.0.0.1:2", "follower", ""}})
 	b.same("nodes", s.Nodes, []*nodeStatus{
 		{Host: "h1", Endpoints: 2},
-		{Host: "h2", Address: "192.0.2.2", VTEP: "198.51.100.2", Registered: true},
+		{Host: "h2", Address: "192.0.2.2", VTEP: "198.51.100.2", Version: "1.2.2", Registered: true},
 	})
 	b.same("store", s.Store, storeStatus{Endpoints: []string{storetest.Endpoint()}, Healthy: true})
 

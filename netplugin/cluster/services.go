@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
 // RegistrationTTL is how long the others go on believing in a silent node.
@@ -30,7 +31,7 @@ type Node struct {
 func (n Node) Services() []objdb.Service {
 	entry := func(name string, addr netip.Addr, port int) objdb.Service {
 		return objdb.Service{
-			ServiceName: name, TTL: int(RegistrationTTL / time.Second),
+			ServiceName: name, Version: buildinfo.Get().Version, TTL: int(RegistrationTTL / time.Second),
 			HostAddr: addr.String(), Port: port, Hostname: n.HostLabel,
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
 func TestNodeRegistersUnderItsHostLabel(t *testing.T) {
@@ -18,10 +20,11 @@ func TestNodeRegistersUnderItsHostLabel(t *testing.T) {
 		}
 		got[service.Key()] = string(value)
 	}
+	version := buildinfo.Get().Version
 	want := map[string]string{
-		"/contiv.io/service/netplugin/192.0.2.1:9002":         `{"ServiceName":"netplugin","Role":"","Version":"","TTL":10,"HostAddr":"192.0.2.1","Port":9002,"Hostname":"n1"}`,
-		"/contiv.io/service/netplugin/192.0.2.1:9003":         `{"ServiceName":"netplugin","Role":"","Version":"","TTL":10,"HostAddr":"192.0.2.1","Port":9003,"Hostname":"n1"}`,
-		"/contiv.io/service/netplugin.vtep/198.51.100.1:4789": `{"ServiceName":"netplugin.vtep","Role":"","Version":"","TTL":10,"HostAddr":"198.51.100.1","Port":4789,"Hostname":"n1"}`,
+		"/contiv.io/service/netplugin/192.0.2.1:9002":         `{"ServiceName":"netplugin","Role":"","Version":"` + version + `","TTL":10,"HostAddr":"192.0.2.1","Port":9002,"Hostname":"n1"}`,
+		"/contiv.io/service/netplugin/192.0.2.1:9003":         `{"ServiceName":"netplugin","Role":"","Version":"` + version + `","TTL":10,"HostAddr":"192.0.2.1","Port":9003,"Hostname":"n1"}`,
+		"/contiv.io/service/netplugin.vtep/198.51.100.1:4789": `{"ServiceName":"netplugin.vtep","Role":"","Version":"` + version + `","TTL":10,"HostAddr":"198.51.100.1","Port":4789,"Hostname":"n1"}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
