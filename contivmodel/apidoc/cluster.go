@@ -48,7 +48,10 @@ var (
 
 // responses that all operations have.
 var responses = object{
-	"refused": object{"description": "refused", "content": object{mediaProblem: object{"schema": ref("Problem")}}},
+	"refused": object{"description": "refused", "content": object{
+		mediaProblem: object{"schema": ref("Problem")},
+		mediaText:    object{"schema": object{"type": "string", "description": "for clients that did not ask for a problem"}},
+	}},
 }
 
 // component refers to parts of the document.

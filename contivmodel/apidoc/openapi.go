@@ -16,7 +16,7 @@ import (
 // object is a JSON object under construction.
 type object = map[string]any
 
-const mediaJSON, mediaProblem = "application/json", "application/problem+json"
+const mediaJSON, mediaProblem, mediaText = "application/json", "application/problem+json", "text/plain"
 
 // OpenAPI returns the OpenAPI 3.1 document of the configuration routes.
 func OpenAPI() ([]byte, error) {

@@ -174,6 +174,9 @@ func TestOneRefusalRefusesAllAndAllAreNamed(t *testing.T) {
 		`{"op":"create","type":"netprofile","object":`+profile("gold", 2)+`}`, good)
 	b.refusedApply(412, "conflict", []string{"netprofile blue:gold: netprofile blue:gold has changed since revision 1"},
 		good, `{"op":"apply","type":"netprofile","ifRevision":1,"object":`+profile("gold", 2)+`}`)
+	b.refusedApply(412, "conflict", []string{"netprofile blue:gold: netprofile blue:gold does not exist any more"},
+		drop("netprofile", "blue:gold"), fmt.Sprintf(`{"op":"apply","type":"netprofile","ifRevision":%s,"object":%s}`,
+			strings.Trim(b.tagged("GET", "netprofiles/blue:gold", ""), `"`), profile("gold", 2)))
 	b.refusedApply(409, "in-use", []string{"tenant blue: cannot delete blue has 1 networks"}, drop("tenant", "blue"), drop("netprofile", "blue:gold"))
 	for _, malformed := range []string{"", "[]", `{"operations":{}}`} {
 		if code, answer, _ := b.do("POST", ApplyPath, malformed, "Accept", problemType); code != 400 {

@@ -91,7 +91,11 @@ func (ops operations) apply(c *change, in intent) (contivmodel.Object, error) {
 	if err != nil && (in.object == nil || !fault.Is(err, fault.NotFound)) {
 		return nil, err
 	}
-	if err := in.only.check(in.kind, in.key, c.Revision(mastercfg.ModelKey(in.kind.Type, in.key))); err != nil {
+	revision := c.Revision(mastercfg.ModelKey(in.kind.Type, in.key))
+	if stored == nil {
+		revision = 0 // it is gone, though its deletion may not be committed yet
+	}
+	if err := in.only.check(in.kind, in.key, revision); err != nil {
 		return nil, err
 	}
 	switch {

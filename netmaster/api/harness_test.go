@@ -101,6 +101,7 @@ func (b *bench) do(method, path, body string, headers ...string) (int, string, h
 	if err != nil {
 		b.Fatal(err)
 	}
+	conforms(b, req, resp, string(answer))
 	return resp.StatusCode, strings.TrimSuffix(string(answer), "\n"), resp.Header
 }
 

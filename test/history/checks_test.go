@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -170,6 +171,28 @@ func TestEveryCheckSeesWhatItIsFor(t *testing.T) {
 			"refusals", "without cause"},
 		"a refusal that is not documented": {func(s *story) { s.refused(Get, "network", "t0:n9", fault.Internal, "oops") },
 			"refusals", "not documented"},
+		"a change of what was another object": {func(s *story) { s.calls[1].Tag = 1 },
+			"revisions", "not the object it was for"},
+		"an entity tag of nothing": {func(s *story) { s.calls[1].ETag = 99 },
+			"revisions", "no revision of the object is 99"},
+		"half an apply": {func(s *story) {
+			policy := &contivmodel.Policy{Key: "t0:p0", TenantName: "t0", PolicyName: "p0"}
+			s.post(policy)
+			lost := s.calls[len(s.calls)-1]
+			lost.Outcome, lost.Applied, lost.From = Unknown, true, s.revision-1
+			other := *lost
+			other.Operation = Operation{Verb: Delete, Type: "network", Key: "t0:n0"}
+			s.calls = append(s.calls, &other)
+			lost.mates = []*Call{lost, &other}
+			other.mates = lost.mates
+		}, "applies", "happened without a part of the same apply"},
+		"a refusal in an apply without cause": {func(s *story) {
+			apply := s.call(Operation{Verb: Apply, Members: []Operation{
+				{Verb: Delete, Type: "tenant", Key: "t0"}, {Verb: Delete, Type: "network", Key: "t0:n0"}}}, Refused)
+			apply.tags, apply.Kind = make([]int64, 2), fault.NotFound
+			apply.Details = []string{"tenant t0: tenant not found", "network t0:n0: Error: Network has active endpoints"}
+			s.calls = append(s.calls[:len(s.calls)-1], apply.each()...)
+		}, "refusals", "without cause: client 0, 6s to 7s, revisions 4 to 4: delete tenant t0"},
 		"a read that is behind": {func(s *story) { s.refused(Get, "network", "t0:n0", fault.NotFound, "network not found") },
 			"existence", "fit no order"},
 	} {
@@ -184,6 +207,32 @@ func TestEveryCheckSeesWhatItIsFor(t *testing.T) {
 			}
 			t.Errorf("%s does not see it; findings: %v", c.check, found)
 		})
+	}
+}
+
+func TestEveryFaultOfAWatchIsSeen(t *testing.T) {
+	s := newStory(t)
+	policy := func(name string) *contivmodel.Policy {
+		return &contivmodel.Policy{Key: "t0:" + name, TenantName: "t0", PolicyName: name}
+	}
+	s.post(policy("p0"))
+	s.post(policy("p1"))
+	s.revision++
+	s.changes = append(s.changes, Change{s.revision, modelKey("policy", "t0:p0"), nil})
+	log := newLog(s.changes)
+	first := s.revision - 2
+	for want, told := range map[string][]client.Event{
+		"":              {{Type: client.Added, Revision: first, Object: policy("p0")}, {Type: client.Added, Revision: first + 1, Object: policy("p1")}, {Type: client.Deleted, Revision: first + 2, Object: policy("p0")}},
+		"not told":      {{Type: client.Added, Revision: first, Object: policy("p0")}, {Type: client.Deleted, Revision: first + 2, Object: policy("p0")}},
+		"or twice":      {{Type: client.Added, Revision: first, Object: policy("p0")}, {Type: client.Added, Revision: first, Object: policy("p0")}, {Type: client.Added, Revision: first + 1, Object: policy("p1")}, {Type: client.Deleted, Revision: first + 2, Object: policy("p0")}},
+		"comes after":   {{Type: client.Added, Revision: first + 1, Object: policy("p1")}, {Type: client.Added, Revision: first, Object: policy("p0")}, {Type: client.Deleted, Revision: first + 2, Object: policy("p0")}},
+		"the store had": {{Type: client.Added, Revision: first, Object: policy("p9")}, {Type: client.Added, Revision: first + 1, Object: policy("p1")}, {Type: client.Deleted, Revision: first + 2, Object: policy("p0")}},
+	} {
+		w := &watcher{name: "watch", prefix: modelKey("policy", ""), since: first - 1, told: told}
+		found := strings.Join(w.compare(log), "\n")
+		if want == "" && found != "" || !strings.Contains(found, want) {
+			t.Errorf("want %q, found %q", want, found)
+		}
 	}
 }
 

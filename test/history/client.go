@@ -25,6 +25,7 @@ const (
 	Done    Outcome = "done"
 	Refused Outcome = "refused"
 	Unknown Outcome = "unknown" // it may have happened, or happen later
+	Spared  Outcome = "spared"  // not carried out: only tried, or another operation of its apply was refused
 )
 
 // Call is an operation with what a client saw of it.
@@ -39,16 +40,24 @@ type Call struct {
 	Outcome  Outcome
 	Kind     fault.Kind // of a refusal
 	Message  string
+	Details  []string
 	Revision int64 // of a success
 	Body     []byte
+
+	Tag, ETag int64   // revision of the object that the call is for, that its answer names
+	tags      []int64 // the first, of each member of an apply
+
+	Applied bool    // is a member of an apply
+	Result  string  // what became of it there
+	mates   []*Call // all members of the apply
 }
 
 func (c *Call) String() string {
-	text := fmt.Sprintf("client %d, %s to %s, revisions %d to %d: %s: %s", c.Client,
-		c.Start.Round(time.Millisecond), c.End.Round(time.Millisecond), c.From, c.To, c.Operation, c.Outcome)
+	text := fmt.Sprintf("client %d, %s to %s, revisions %d to %d: %s for %d: %s", c.Client,
+		c.Start.Round(time.Millisecond), c.End.Round(time.Millisecond), c.From, c.To, c.Operation, c.Tag, c.Outcome)
 	switch c.Outcome {
 	case Done:
-		return fmt.Sprintf("%s at %d", text, c.Revision)
+		return fmt.Sprintf("%s at %d %s", text, c.Revision, c.Result)
 	case Refused:
 		return fmt.Sprintf("%s: %s: %s", text, c.Kind, c.Message)
 	}
@@ -62,6 +71,9 @@ var uncertain = map[fault.Kind]bool{fault.Unavailable: true, fault.NotLeader: tr
 // returns false if nothing can have been sent.
 func (c *Call) answer(ctx context.Context, client *http.Client, base string) (sent bool) {
 	method, path, body := c.request()
+	if c.Members != nil {
+		method, path, body = c.applyRequest()
+	}
 	var content []byte
 	if body != nil {
 		var err error
@@ -77,6 +89,7 @@ func (c *Call) answer(ctx context.Context, client *http.Client, base string) (se
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/problem+json")
+	c.guard(req.Header)
 	resp, err := client.Do(req)
 	if err != nil {
 		c.Outcome, c.Message = Unknown, err.Error()
@@ -97,14 +110,19 @@ func (c *Call) read(resp *http.Response, answer []byte) {
 	if resp.StatusCode == http.StatusOK {
 		c.Outcome, c.Body = Done, answer
 		c.Revision, _ = strconv.ParseInt(resp.Header.Get(mastercfg.RevisionHeader), 10, 64) // reads have none
+		c.ETag = etagOf(resp.Header)
 		return
 	}
-	var problem struct{ Reason, Message string }
+	var problem struct {
+		Reason, Message string
+		Details         []string
+	}
 	if !strings.Contains(resp.Header.Get("Content-Type"), "problem+json") || json.Unmarshal(answer, &problem) != nil {
 		c.Outcome, c.Message = Unknown, resp.Status+": "+strings.TrimSpace(string(answer))
 		return
 	}
 	c.Outcome, c.Kind, c.Message = Refused, fault.ParseKind(problem.Reason), problem.Message
+	c.Details = problem.Details
 	if uncertain[c.Kind] {
 		c.Outcome = Unknown
 	}

@@ -15,10 +15,14 @@
 //	        +------------+-------------+
 //	                     v
 //	explained.go    every change was asked for, every success is in the store
+//	apply.go        an apply happened as a whole or not at all
+//	guards.go       a change made for one revision of an object met that one
 //	refusals.go     every refusal was justified at some instant of the call
 //	registers.go    what clients saw is linearizable, object by object
 //	derive*.go      state/ is what obj/ and the endpoints imply
 //	unique.go       nothing was given twice, at no revision
+//	links.go        links are symmetric, stored and as answered
+//	watchers.go     who watched was told every change, once and in order
 //
 // The derivation is written from the specification and shares no code with
 // netmaster. An operation whose answer was lost may have happened or not; the

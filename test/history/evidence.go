@@ -26,10 +26,11 @@ type Evidence struct {
 func NewEvidence(log *Log, calls []*Call) *Evidence {
 	e := &Evidence{log: log, calls: calls, byKey: map[string][]*Call{}}
 	for _, c := range calls {
-		switch c.Outcome {
-		case Done:
+		switch {
+		case c.Outcome == Done && c.Verb == Delete && c.Result == "unchanged": // there was nothing to delete
+		case c.Outcome == Done:
 			e.byKey[c.storeKey()] = append(e.byKey[c.storeKey()], c)
-		case Unknown:
+		case c.Outcome == Unknown:
 			e.lost = append(e.lost, c)
 		}
 	}
@@ -51,22 +52,37 @@ func (e *Evidence) during(key string, from, to int64, verbs ...Verb) []*Call {
 
 // present tells whether a key may have existed during a call.
 func (e *Evidence) present(c *Call, key string) bool {
-	return len(e.log.Alive(key, c.From, c.To)) > 0 || len(e.during(key, c.From, c.To, Post, CreateEndpoint)) > 0
+	return len(e.log.Alive(key, c.From, c.To)) > 0 || len(e.during(key, c.From, c.To, Post, CreateEndpoint)) > 0 ||
+		c.mate(func(m *Call) bool { return m.Verb == Post && m.storeKey() == key })
 }
 
 // away tells whether a key may have been absent during a call.
 func (e *Evidence) away(c *Call, key string) bool {
-	return e.log.Away(key, c.From, c.To) || e.deleted(key, c.From, c.To)
+	return e.log.Away(key, c.From, c.To) || e.deleted(key, c.From, c.To) ||
+		c.mate(func(m *Call) bool { return m.Verb == Delete && (m.storeKey() == key || m.deletesRule(key)) })
 }
 
 // deleted tells whether somebody deleted a key within a window. A rule goes
 // with its policy.
 func (e *Evidence) deleted(key string, from, to int64) bool {
-	if rule, ok := strings.CutPrefix(key, modelPrefix+"rule/"); ok &&
-		e.deleted(modelKey("policy", rule[:strings.LastIndex(rule, ":")]), from, to) {
+	if policy := policyOfRule(key); policy != "" && e.deleted(policy, from, to) {
 		return true
 	}
 	return len(e.during(key, from, to, Delete, DeleteEndpoint)) > 0
+}
+
+// policyOfRule is the key of the policy of a rule, empty for other keys.
+func policyOfRule(key string) string {
+	rule, ok := strings.CutPrefix(key, modelPrefix+"rule/")
+	if !ok {
+		return ""
+	}
+	return modelKey("policy", rule[:strings.LastIndex(rule, ":")])
+}
+
+// deletesRule tells whether a deletion takes a rule away with its policy.
+func (c *Call) deletesRule(key string) bool {
+	return c.Type == "policy" && c.storeKey() == policyOfRule(key)
 }
 
 func modelKey(typ, key string) string { return modelPrefix + typ + "/" + key }
@@ -81,6 +97,11 @@ func some[T any, P interface {
 	prefix := modelKey(typ, "")
 	if tenant != "" {
 		prefix = modelKey(typ, tenant+":")
+	}
+	for _, m := range c.mates {
+		if o, ok := m.Object.(P); ok && m != c && strings.HasPrefix(m.storeKey(), prefix) && is(o) {
+			return true
+		}
 	}
 	for _, key := range e.log.Keys(prefix) {
 		for _, v := range e.log.Alive(key, c.From, c.To) {

@@ -66,8 +66,8 @@ func (x *explanation) change(key string, revision int64, value []byte, verbs ...
 		return
 	}
 	keys := []string{key}
-	if rule, ok := strings.CutPrefix(key, modelPrefix+"rule/"); ok && verbs[0] == Delete {
-		keys = append(keys, modelKey("policy", rule[:strings.LastIndex(rule, ":")]))
+	if policy := policyOfRule(key); policy != "" && verbs[0] == Delete {
+		keys = append(keys, policy)
 	}
 	var ep *mastercfg.CfgEndpointState
 	if strings.HasPrefix(key, endpointPrefix) {

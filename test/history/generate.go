@@ -14,7 +14,8 @@ type generator struct {
 	*rand.Rand
 	client int
 	made   int
-	total  int // of all weights
+	total  int    // of all weights
+	within string // the only tenant, for a while
 }
 
 func newGenerator(seed uint64, client int) *generator {
@@ -31,12 +32,7 @@ func (g *generator) next() Operation {
 	at := g.IntN(g.total)
 	for _, s := range mix {
 		if at -= s.weight; at < 0 {
-			op := s.make(g)
-			if op.Object != nil {
-				op.Object.SetKey(op.Object.ModelKey())
-				op.Type, op.Key = op.Object.ModelType(), op.Object.ModelKey()
-			}
-			return op
+			return s.make(g)
 		}
 	}
 	return Operation{}
@@ -50,6 +46,9 @@ func (g *generator) network() string { return g.name("n", networks) }
 
 // tenant picks a tenant for an object.
 func (g *generator) tenant() string {
+	if g.within != "" {
+		return g.within
+	}
 	if g.sometimes(20) {
 		return g.name("t", tenants)
 	}
@@ -100,11 +99,12 @@ func fill(format string, place int) string {
 }
 
 func (g *generator) post(o contivmodel.Object, wrong string) Operation {
-	return Operation{Verb: Post, Object: o, Wrong: wrong}
+	o.SetKey(o.ModelKey())
+	return Operation{Verb: Post, Type: o.ModelType(), Key: o.ModelKey(), Object: o, Wrong: wrong, Guarded: g.sometimes(6)}
 }
 
 func (g *generator) delete(typ, key string) Operation {
-	return Operation{Verb: Delete, Type: typ, Key: key}
+	return Operation{Verb: Delete, Type: typ, Key: key, Guarded: g.sometimes(6)}
 }
 
 func (g *generator) get() Operation {

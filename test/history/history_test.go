@@ -40,6 +40,10 @@ func TestClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
 
 	began := time.Now()
 	recorder := Record(ctx, store)
+	watchers, err := Watch(ctx, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
 	calls, err := Execute(ctx, plan, cluster, store)
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +59,9 @@ func TestClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
 	world, found := Verify(log, calls)
 	for _, text := range Links(world, answered(ctx, t, cluster), true) {
 		found = append(found, Finding{"links of answers", text})
+	}
+	for _, text := range watchers.Compare(ctx, log) {
+		found = append(found, Finding{"watches", text})
 	}
 	alarms, err := cluster.Alarms()
 	if err != nil {

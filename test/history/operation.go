@@ -18,6 +18,7 @@ const (
 	Post   Verb = "post" // create or update
 	Delete Verb = "delete"
 	Get    Verb = "get"
+	Apply  Verb = "apply" // several of the first two at once
 
 	CreateEndpoint Verb = "createEndpoint"
 	DeleteEndpoint Verb = "deleteEndpoint"
@@ -34,6 +35,11 @@ type Operation struct {
 	Object  contivmodel.Object
 	Request any    // body for the routes of agents
 	Wrong   string // what is invalid on purpose; such an operation must not succeed
+	Guarded bool   // only if the object is as its client has seen it
+
+	Members []Operation // of an apply
+	Trial   bool        // an apply that is only tried
+	Lenient bool        // a deletion, as member, of what may be absent
 }
 
 func (op Operation) String() string {
@@ -43,6 +49,8 @@ func (op Operation) String() string {
 		text += fmt.Sprintf(" %+v", op.Object)
 	case op.Request != nil:
 		text += fmt.Sprintf(" %+v", op.Request)
+	case op.Members != nil:
+		text += fmt.Sprintf(" %v", op.Members)
 	}
 	return text
 }
@@ -74,7 +82,7 @@ func (op Operation) storeKey() string {
 	switch op.Type {
 	case "endpoint":
 		return endpointPrefix + op.Key
-	case "address":
+	case "address", "":
 		return ""
 	}
 	return modelPrefix + op.Type + "/" + op.Key

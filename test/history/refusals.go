@@ -21,11 +21,20 @@ type refusal struct {
 	cause func(*Evidence, *Call) bool
 }
 
+// is tells whether a call was refused in this way.
+func (r refusal) is(c *Call) bool {
+	return r.verb == c.Verb && (r.typ == "" || r.typ == c.Type) && (r.kind == c.Kind || c.Kind == anyKind) && strings.Contains(c.Message, r.says)
+}
+
 var refusals = []refusal{
 	{Get, "", fault.NotFound, " not found", ownAway},
 	{Delete, "", fault.NotFound, " not found", ownAway},
 	{Post, "", fault.Invalid, "", wrong},
 	{Post, "", fault.MissingReference, "Tenant not found", tenantAway},
+	{Post, "", fault.Conflict, "has changed since revision", outdated},
+	{Post, "", fault.Conflict, "does not exist any more", ownAway},
+	{Post, "", fault.Conflict, "exists already", ownPresent},
+	{Delete, "", fault.Conflict, "has changed since revision", outdated},
 
 	{Post, "tenant", fault.Immutable, "Cant change tenant parameters", ownPresent},
 	{Delete, "tenant", fault.InUse, "annot delete", tenantInUse},
@@ -69,6 +78,8 @@ var refusals = []refusal{
 	{Delete, "extContractsGroup", fault.InUse, "in-use", groupNames(func(g *contivmodel.EndpointGroup) []string { return g.ExtContractsGrps })},
 	{Post, "appProfile", fault.MissingReference, "EndpointGroup ", anyAway("endpointGroup", func(a *contivmodel.AppProfile) []string { return a.EndpointGroups })},
 
+	{Delete, "aciGw", fault.InUse, "App-Profiles found", anyProfile},
+
 	{Post, "serviceLB", fault.MissingReference, "Network ", networkAway},
 	{Post, "serviceLB", fault.Exhausted, "exhaustion in subnet", addressesExhausted},
 	{Post, "serviceLB", fault.Conflict, "requested address", addressTaken},
@@ -106,9 +117,7 @@ func Justified(e *Evidence) []string {
 		if c.Outcome != Refused {
 			continue
 		}
-		said := func(r refusal) bool {
-			return r.verb == c.Verb && (r.typ == "" || r.typ == c.Type) && r.kind == c.Kind && strings.Contains(c.Message, r.says)
-		}
+		said := func(r refusal) bool { return r.is(c) }
 		holds := func(r refusal) bool { return said(r) && r.cause(e, c) }
 		switch {
 		case !slices.ContainsFunc(refusals, said):
@@ -130,6 +139,9 @@ func twin(typ string) func(*Evidence, *Call) bool {
 
 // tenantInUse: something of the tenant's may have been there.
 func tenantInUse(e *Evidence, c *Call) bool {
+	if c.mate(func(m *Call) bool { return m.Verb == Post && tenantOf(m.Key) == c.Key }) {
+		return true
+	}
 	for _, typ := range []string{"appProfile", "endpointGroup", "policy", "netprofile", "network", "serviceLB", "extContractsGroup"} {
 		for _, key := range e.log.Keys(modelKey(typ, c.Key+":")) {
 			if e.present(c, key) {
@@ -223,6 +235,10 @@ func groupHasEndpoints(e *Evidence, c *Call) bool {
 			return ep.EndpointGroupKey == reversed(c.Key, ":")
 		})
 	})
+}
+
+func anyProfile(e *Evidence, c *Call) bool {
+	return some(e, c, "", func(*contivmodel.AppProfile) bool { return true })
 }
 
 func anyNetwork(e *Evidence, c *Call) bool {

@@ -91,6 +91,11 @@ func (e *Evidence) fleeting(c *Call, typ string) int {
 			n++
 		}
 	}
+	for _, m := range c.mates {
+		if m != c && m.Verb == Post && m.Type == typ {
+			n++
+		}
+	}
 	return n
 }
 
@@ -267,8 +272,15 @@ func (e *Evidence) taken6(c *Call, r request, n *contivmodel.Network, a netip.Ad
 	})
 }
 
+// takesAddresses tells of a mate whether the address, any of them, may have
+// been its own, or of the pool it reserved.
+func takesAddresses(m *Call) bool { return m.Type == "serviceLB" || m.Type == "endpointGroup" }
+
 // passing tells whether somebody was given an address during a call.
 func (e *Evidence) passing(c *Call, networkID string, a netip.Addr) bool {
+	if c.mate(takesAddresses) {
+		return true
+	}
 	return slices.ContainsFunc(e.calls, func(other *Call) bool {
 		if other.Outcome != Done || other.Revision < c.From || other.Revision > c.To {
 			return false
@@ -305,6 +317,9 @@ func addressesExhausted(e *Evidence, c *Call) bool {
 }
 
 func (e *Evidence) full(c *Call, r request, n *contivmodel.Network, pool string) bool {
+	if c.mate(takesAddresses) {
+		return true
+	}
 	s := parseSubnet(n.Subnet, n.Gateway)
 	key, member := networkPrefix+r.networkID, "ipAllocMap"
 	if pool != "" {

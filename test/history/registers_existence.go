@@ -39,7 +39,7 @@ func Existence(calls []*Call) []string {
 		}
 	}
 	for _, c := range calls {
-		if c.Type == "policy" && c.Verb == Delete && c.Outcome != Refused {
+		if c.Type == "policy" && c.Verb == Delete && (c.Outcome == Done || c.Outcome == Unknown) {
 			for _, rule := range rulesOf[c.storeKey()] {
 				registers[rule] = append(registers[rule], c.operation(becomes(absent)))
 			}
@@ -51,9 +51,18 @@ func Existence(calls []*Call) []string {
 // existence is what a call says and does about the existence of its object,
 // nil if nothing.
 func existence(c *Call) step {
+	if c.Applied {
+		return existenceApplied(c)
+	}
 	switch c.Verb {
 	case Post, CreateEndpoint:
 		switch {
+		case c.Outcome == Done && c.Tag == noObject:
+			return becomes(exists, absent)
+		case c.Outcome == Done && c.Tag > 0, strings.Contains(c.Message, "has changed since revision"), strings.Contains(c.Message, "exists already"):
+			return becomes(exists, exists)
+		case strings.Contains(c.Message, "does not exist any more"):
+			return becomes(absent, absent)
 		case c.Outcome == Done && createsOnce[c.Type]:
 			return becomes(exists, absent)
 		case c.Outcome == Done, c.Outcome == Unknown && c.Wrong == "":
@@ -69,7 +78,7 @@ func existence(c *Call) step {
 			return becomes(absent, exists)
 		case c.Kind == fault.NotFound:
 			return becomes(absent, absent)
-		case c.Kind == fault.InUse:
+		case c.Kind == fault.InUse, c.Kind == fault.Conflict:
 			return becomes(exists, exists)
 		}
 	case Get:
@@ -81,4 +90,24 @@ func existence(c *Call) step {
 		}
 	}
 	return nil
+}
+
+// existenceApplied is the same for a member of an apply. What the members of
+// one that was refused met was never so for anybody else.
+func existenceApplied(c *Call) step {
+	switch {
+	case c.Outcome == Unknown && c.Wrong != "", c.Outcome == Refused, c.Outcome == Spared:
+		return nil
+	case c.Outcome == Unknown && c.Verb == Post:
+		return becomes(exists)
+	case c.Outcome == Unknown:
+		return becomes(absent)
+	case c.Result == "created":
+		return becomes(exists, absent)
+	case c.Result == "deleted":
+		return becomes(absent, exists)
+	case c.Verb == Post:
+		return becomes(exists, exists)
+	}
+	return becomes(absent, absent)
 }

@@ -94,8 +94,13 @@ func (r *run) client(ctx context.Context, number int) ([]*Call, error) {
 	defer transport.CloseIdleConnections()
 	link := &http.Client{Transport: transport, Timeout: requestTime}
 	var record []*Call
+	seen := map[string]int64{} // revisions, by key of the store
 	for at := number; r.next.Add(1) <= int64(r.plan.Operations); {
 		call := &Call{Operation: generator.next(), Client: number, From: r.known.Load(), Start: time.Since(r.began)}
+		call.Tag = tagOf(call.Operation, seen)
+		for _, member := range call.Members {
+			call.tags = append(call.tags, tagOf(member, seen))
+		}
 		for range members {
 			if call.answer(ctx, link, "http://"+r.cluster.nodes[at%members].address) {
 				break
@@ -103,10 +108,11 @@ func (r *run) client(ctx context.Context, number int) ([]*Call, error) {
 			at++ // that one is away
 		}
 		call.End = time.Since(r.began)
-		record = append(record, call)
 		if err := r.learn(ctx, call); err != nil {
 			return record, fmt.Errorf("client %d: %w", number, err)
 		}
+		call.remember(seen)
+		record = append(record, call.each()...)
 		if call.Outcome == Unknown {
 			at++
 		}

@@ -13,7 +13,7 @@ type Finding struct{ Check, Text string }
 
 // derivedEvery is how many revisions pass between two full derivations. What is
 // unique is looked at in each revision.
-const derivedEvery = 50
+const derivedEvery = 10
 
 // Replay goes through the history of the store, revision by revision, and
 // checks every state it was in. It returns the last one, too.
@@ -108,6 +108,8 @@ func Verify(log *Log, calls []*Call) (*World, []Finding) {
 	}
 	fates, unexplained := Explain(e)
 	note("explained", unexplained)
+	note("applies", Whole(e, fates))
+	note("revisions", Tags(e))
 	note("refusals", Justified(e))
 	note("existence", Existence(calls))
 	note("addresses", Addresses(e, fates))

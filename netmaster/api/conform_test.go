@@ -1,0 +1,82 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/contiv/netplugin/contivmodel/apidoc"
+)
+
+// Every answer of every test in this package is held against the document that
+// is served to programs (harness_test.go). An answer may have nothing that the
+// document does not tell of.
+
+var documented = sync.OnceValues(func() (routers.Router, error) {
+	text, err := apidoc.OpenAPI()
+	if err != nil {
+		return nil, err
+	}
+	document, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range document.Components.Schemas {
+		closeSchema(s.Value)
+	}
+	openapi3filter.RegisterBodyDecoder(StreamType, oneLine)
+	return gorillamux.NewRouter(document)
+})
+
+// oneLine decodes a stream that has been cut into lines.
+func oneLine(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3filter.EncodingFn) (any, error) {
+	var line any
+	return line, json.NewDecoder(body).Decode(&line)
+}
+
+// closeSchema lets a schema refuse members that it does not name.
+func closeSchema(s *openapi3.Schema) {
+	if len(s.Properties) == 0 {
+		return
+	}
+	s.AdditionalProperties = openapi3.AdditionalProperties{Has: openapi3.Ptr(false)}
+	for _, member := range s.Properties {
+		if member.Ref == "" {
+			closeSchema(member.Value)
+		}
+	}
+}
+
+// conforms checks an answer to a request; body is what was read of it.
+func conforms(t testing.TB, req *http.Request, resp *http.Response, body string) {
+	t.Helper()
+	router, err := documented()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := req.Clone(t.Context())
+	if !strings.HasSuffix(asked.URL.Path, "/") && asked.URL.Path != ApplyPath && asked.URL.Path != "/api/v1/status" {
+		asked.URL.Path += "/" // served with and without
+	}
+	route, parameters, err := router.FindRoute(asked)
+	if err != nil {
+		return // not in the document: an unknown path or method, or a route of agents
+	}
+	err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: asked, PathParams: parameters, Route: route},
+		Status:                 resp.StatusCode, Header: resp.Header, Body: io.NopCloser(bytes.NewReader([]byte(body))),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	})
+	if err != nil {
+		t.Errorf("%s %s: %d %s: not as the document says: %v", req.Method, req.URL, resp.StatusCode, body, err)
+	}
+}

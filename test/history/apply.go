@@ -1,0 +1,144 @@
+package history
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// An apply is one call to its client, and one for each of its members in the
+// record: the checks know operations on objects, and nothing of applies but
+// that what a member met may be owed to another one (evidence.go), and that
+// they happen together or not at all (Whole).
+
+// applyPath and its forms of an operation.
+const applyPath = "/api/v1/apply"
+
+type applyMember struct {
+	Op             string `json:"op"`
+	Type           string `json:"type"`
+	Key            string `json:"key"`
+	Object         any    `json:"object,omitempty"`
+	IfRevision     int64  `json:"ifRevision,omitempty"`
+	IgnoreNotFound bool   `json:"ignoreNotFound,omitempty"`
+}
+
+// applyRequest is what goes over the wire for an apply.
+func (c *Call) applyRequest() (method, path string, body any) {
+	var list []applyMember
+	for i, op := range c.Members {
+		m := applyMember{Op: "apply", Type: op.Type, Key: op.Key, Object: op.Object, IfRevision: max(0, c.tags[i])}
+		if op.Verb == Delete {
+			m = applyMember{Op: "delete", Type: op.Type, Key: op.Key, IfRevision: max(0, c.tags[i]), IgnoreNotFound: op.Lenient}
+		}
+		list = append(list, m)
+	}
+	path = applyPath
+	if c.Trial {
+		path += "?dryRun=true"
+	}
+	return http.MethodPost, path, map[string]any{"operations": list}
+}
+
+// each are the calls that stand in the record for this one.
+func (c *Call) each() []*Call {
+	if c.Members == nil {
+		return []*Call{c}
+	}
+	var results struct{ Results []struct{ Result string } }
+	_ = json.Unmarshal(c.Body, &results) // else there are none, which is found
+	all := make([]*Call, len(c.Members))
+	for i, op := range c.Members {
+		m := *c
+		m.Operation, m.Tag, m.Applied, m.Members, m.Body = op, max(0, c.tags[i]), true, nil, nil
+		switch {
+		case c.Outcome == Refused, c.Outcome == Done && c.Trial:
+			m.Outcome = Spared
+		case c.Outcome == Done && i < len(results.Results):
+			m.Result = results.Results[i].Result
+		}
+		all[i] = &m
+	}
+	if c.Outcome == Refused {
+		all = append(all, c.blame(all)...)
+	}
+	for _, m := range all {
+		m.mates = all
+	}
+	return all
+}
+
+// blame notes the refusals of members; it returns those that name no member.
+func (c *Call) blame(all []*Call) (strange []*Call) {
+	for i, text := range c.Details {
+		var named []*Call
+		for _, m := range all {
+			if strings.HasPrefix(text, m.Type+" "+m.Key+": ") && m.Outcome == Spared {
+				named = append(named, m)
+			}
+		}
+		if named == nil {
+			m := *c
+			m.Members, m.Message = nil, text
+			strange = append(strange, &m) // no verb is refused like this
+			continue
+		}
+		kind, m := anyKind, named[0]
+		if i == 0 {
+			kind = c.Kind
+		}
+		text = strings.TrimPrefix(text, m.Type+" "+m.Key+": ")
+		if at := slices.IndexFunc(named, func(m *Call) bool { return documented(m, kind, text) }); at > 0 {
+			m = named[at] // an object that is replaced is named twice
+		}
+		m.Outcome, m.Message, m.Kind = Refused, text, kind
+	}
+	return strange
+}
+
+// anyKind is the kind of a refusal that was told as text only.
+const anyKind fault.Kind = -1
+
+// documented tells whether a call may be refused with a text. Only deletions
+// say of their own object that it is not there.
+func documented(c *Call, kind fault.Kind, text string) bool {
+	if strings.HasSuffix(text, " not found") && c.Verb == Delete {
+		return text == c.Type+" not found"
+	}
+	m := Call{Operation: c.Operation, Kind: kind, Message: text}
+	return c.Wrong != "" || slices.ContainsFunc(refusals, func(r refusal) bool { return r.says != "" && r.is(&m) })
+}
+
+// mate tells whether another operation of the same apply is of a kind.
+func (c *Call) mate(is func(*Call) bool) bool {
+	return slices.ContainsFunc(c.mates, func(m *Call) bool { return m != c && is(m) })
+}
+
+// Whole reports applies that happened in part: those whose answer was lost, and
+// of which one operation is in the store. Of keys that other lost calls are
+// about, nobody can tell.
+func Whole(e *Evidence, fates map[*Call]Fate) []string {
+	lost := map[string]int{}
+	for _, c := range e.lost {
+		lost[c.storeKey()]++
+	}
+	var found []string
+	for c, fate := range fates {
+		if !c.Applied || lost[c.storeKey()] > 1 {
+			continue
+		}
+		for _, m := range c.mates {
+			key := m.storeKey()
+			if lost[key] > 1 || len(e.during(key, fate.Revision, fate.Revision, Post, Delete)) > 0 {
+				continue
+			}
+			if there := e.log.At(key, fate.Revision) != nil; there != (m.Verb == Post) {
+				found = append(found, "revision "+itoa(fate.Revision)+": happened without a part of the same apply: "+c.String()+"; the part is "+m.String())
+			}
+		}
+	}
+	return found
+}

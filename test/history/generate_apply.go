@@ -1,0 +1,86 @@
+package history
+
+import "github.com/contiv/netplugin/contivmodel"
+
+// applicable are the operations that applies are made of: those that mostly
+// succeed most often, since one refusal is that of all.
+var applicable = []share{
+	{2, (*generator).createTenant},
+	{3, (*generator).createNetwork},
+	{3, (*generator).deleteNetwork},
+	{8, (*generator).postGroup},
+	{6, (*generator).deleteGroup},
+	{12, (*generator).postPolicy},
+	{6, (*generator).deletePolicy},
+	{4, (*generator).createRule},
+	{8, (*generator).deleteRule},
+	{10, (*generator).postNetprofile},
+	{5, (*generator).deleteNetprofile},
+	{3, (*generator).createContracts},
+	{3, (*generator).deleteContracts},
+	{4, (*generator).postAppProfile},
+	{6, (*generator).deleteAppProfile},
+	{6, (*generator).postService},
+	{5, (*generator).deleteService},
+	{4, (*generator).postBgp},
+	{3, (*generator).deleteBgp},
+	{2, (*generator).postFabric},
+	{1, (*generator).deleteFabric},
+}
+
+// apply makes a few operations on objects of one tenant, or replaces a network
+// with its group and its service.
+func (g *generator) apply() Operation {
+	g.within = g.tenant()
+	defer func() { g.within = "" }()
+	op := Operation{Verb: Apply, Trial: g.sometimes(6)}
+	if g.sometimes(5) {
+		op.Members = g.replacement()
+		return op
+	}
+	total := 0
+	for _, s := range applicable {
+		total += s.weight
+	}
+	given := map[string]bool{}
+	for range 2 + g.IntN(4) {
+		at := g.IntN(total)
+		for _, s := range applicable {
+			if at -= s.weight; at >= 0 {
+				continue
+			}
+			if m := s.make(g); !given[string(m.Verb)+m.storeKey()] {
+				given[string(m.Verb)+m.storeKey()] = true
+				m.Lenient = m.Verb == Delete && !g.sometimes(5)
+				op.Members = append(op.Members, m)
+			}
+			break
+		}
+	}
+	return op
+}
+
+// replacement deletes a network with what refers to it and makes all of it
+// anew, in an order that only works if netmaster finds the right one.
+func (g *generator) replacement() []Operation {
+	network, group, service := g.network(), g.group(), g.name("s", services)
+	lenient := func(typ, name string) Operation {
+		op := g.delete(typ, g.within+":"+name)
+		op.Lenient = true
+		return op
+	}
+	s, place := oneOf(g, shapes), g.place(network)
+	return []Operation{
+		lenient("network", network), lenient("endpointGroup", group), lenient("serviceLB", service),
+		g.post(&contivmodel.EndpointGroup{TenantName: g.within, GroupName: group, NetworkName: network, Policies: g.some("p", policies, 1)}, ""),
+		g.post(&contivmodel.ServiceLB{TenantName: g.within, ServiceName: service, NetworkName: network, Ports: []string{"80:8080:TCP"}, Selectors: []string{oneOf(g, labels)}}, ""),
+		g.post(&contivmodel.Network{TenantName: g.within, NetworkName: network, NwType: "data", Encap: "vxlan",
+			Subnet: fill(s.subnet, place), Gateway: fill(s.gateway, place)}, s.wrong),
+	}
+}
+
+func (g *generator) postFabric() Operation {
+	return g.post(&contivmodel.AciGw{Name: "aciGw", EnforcePolicies: oneOf(g, []string{"yes", "no"}), IncludeCommonTenant: "no", PhysicalDomain: "d"}, "")
+}
+
+func (g *generator) deleteFabric() Operation { return g.delete("aciGw", "aciGw") }
