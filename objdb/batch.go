@@ -133,7 +133,10 @@ func (b *batch) changes() ([]change, error) {
 			b.tree.ReplaceOrInsert(after)
 		}
 		if had == has && bytes.Equal(before.value, after.value) {
-			continue // put back as it was
+			if had {
+				b.tree.ReplaceOrInsert(before) // put back as it was, with its revision
+			}
+			continue
 		}
 		list = append(list, change{key: key, value: after.value, delete: !has, base: before.rev})
 	}

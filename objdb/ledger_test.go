@@ -221,6 +221,29 @@ func TestAPlanThatChangesNothingCostsNothing(t *testing.T) {
 	}
 }
 
+// What is deleted and made again as it was, in one batch, has not changed.
+func TestAKeyThatIsPutBackKeepsItsRevision(t *testing.T) {
+	l, _, _ := newLedger(t)
+	key := state + "a"
+	made := mustUpdate(t, l, func(tx *Tx) error { tx.Put(key, []byte("1")); return nil })
+	for _, other := range []string{"", "2"} { // alone, and with a change of another key
+		mustUpdate(t, l, func(tx *Tx) error {
+			tx.Delete(key)
+			tx.Put(key, []byte("1"))
+			if other != "" {
+				tx.Put(state+"b", []byte(other))
+			}
+			return nil
+		})
+		_ = l.View(func(r Reader) error {
+			if got := r.Revision(key); got != made {
+				t.Errorf("revision %d, want %d", got, made)
+			}
+			return nil
+		})
+	}
+}
+
 func TestViewsAreConsistentAndDoNotWait(t *testing.T) {
 	l, _, _ := newLedger(t)
 	both := func(v string) func(*Tx) error {

@@ -10,6 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -39,7 +42,7 @@ type node struct {
 // StartCluster builds netmaster from the tree and starts three of them.
 func StartCluster(ctx context.Context, dir string) (*Cluster, error) {
 	c := &Cluster{binary: filepath.Join(dir, "netmaster"), dir: dir}
-	build := exec.CommandContext(ctx, "go", "build", "-o", c.binary, "github.com/contiv/netplugin/cmd/netmaster")
+	build := exec.CommandContext(ctx, "go", "build", "-race="+strconv.FormatBool(raced()), "-o", c.binary, "github.com/contiv/netplugin/cmd/netmaster")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build netmaster: %w\n%s", err, out)
 	}
@@ -56,6 +59,12 @@ func StartCluster(ctx context.Context, dir string) (*Cluster, error) {
 		c.nodes = append(c.nodes, n)
 	}
 	return c, nil
+}
+
+// raced tells whether this test looks for data races: netmaster does then, too.
+func raced() bool {
+	info, _ := debug.ReadBuildInfo() // a test has one
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // Start starts every netmaster and waits for a leader.
