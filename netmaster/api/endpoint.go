@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
@@ -16,19 +17,20 @@ import (
 // endpointsBy are run-time views of endpoints by some id.
 type endpointsBy map[string][]contivmodel.EndpointOper
 
-// endpointIndex collects the endpoints by network and by group, in one pass.
-func endpointIndex(r objdb.Reader) (byNetwork, byGroup endpointsBy, err error) {
-	all, err := objdb.ReadAll[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix)
-	if err != nil {
-		return nil, nil, err
-	}
+// endpointsOf collects the endpoints of networks, by network and by group.
+func endpointsOf(r objdb.Reader, networks ...string) (byNetwork, byGroup endpointsBy, err error) {
 	byNetwork, byGroup = endpointsBy{}, endpointsBy{}
-	for i := range all {
-		ep := &all[i]
-		oper := endpointOper(ep)
-		byNetwork[ep.NetID] = append(byNetwork[ep.NetID], oper)
-		if ep.EndpointGroupKey != "" {
-			byGroup[ep.EndpointGroupKey] = append(byGroup[ep.EndpointGroupKey], oper)
+	for _, id := range networks {
+		all, err := master.EndpointsOf(r, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range all {
+			oper := endpointOper(&all[i])
+			byNetwork[id] = append(byNetwork[id], oper)
+			if group := all[i].EndpointGroupKey; group != "" {
+				byGroup[group] = append(byGroup[group], oper)
+			}
 		}
 	}
 	return byNetwork, byGroup, nil

@@ -157,7 +157,7 @@ func groupWent(c *change, g *contivmodel.EndpointGroup) error {
 }
 
 func inspectGroup(r *view, g *contivmodel.EndpointGroup) (any, error) {
-	_, byGroup, err := endpointIndex(r)
+	_, byGroup, err := endpointsOf(r, mastercfg.NetworkID(g.TenantName, g.NetworkName))
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func removeNetwork(c *change, n *contivmodel.Network) error {
 }
 
 func inspectNetwork(r *view, n *contivmodel.Network) (any, error) {
-	byNetwork, _, err := endpointIndex(r)
+	byNetwork, _, err := endpointsOf(r, mastercfg.NetworkID(n.TenantName, n.NetworkName))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,14 +42,23 @@ func removePolicy(c *change, p *contivmodel.Policy) error {
 }
 
 func inspectPolicy(r *view, p *contivmodel.Policy) (any, error) {
-	_, byGroup, err := endpointIndex(r)
+	networks := map[string]bool{}
+	var groups []string
+	for key := range p.LinkSets.EndpointGroups {
+		g, err := master.Get[contivmodel.EndpointGroup](r, key, notFound("endpointGroup"))
+		if err != nil {
+			return nil, err
+		}
+		networks[mastercfg.NetworkID(g.TenantName, g.NetworkName)] = true
+		groups = append(groups, mastercfg.EndpointGroupID(g.TenantName, g.GroupName))
+	}
+	_, byGroup, err := endpointsOf(r, slices.Collect(maps.Keys(networks))...)
 	if err != nil {
 		return nil, err
 	}
 	var oper contivmodel.PolicyOper
-	for _, key := range keys(p.LinkSets.EndpointGroups) {
-		tenant, group, _ := strings.Cut(key, ":")
-		oper.Endpoints = append(oper.Endpoints, byGroup[mastercfg.EndpointGroupID(tenant, group)]...)
+	for _, group := range groups {
+		oper.Endpoints = append(oper.Endpoints, byGroup[group]...)
 	}
 	slices.SortFunc(oper.Endpoints, func(a, b contivmodel.EndpointOper) int { return strings.Compare(a.EndpointID, b.EndpointID) })
 	oper.NumEndpoints = len(oper.Endpoints)

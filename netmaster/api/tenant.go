@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strings"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -62,7 +64,12 @@ func inspectTenant(r *view, t *contivmodel.Tenant) (any, error) {
 		TotalNetprofiles: len(t.LinkSets.NetProfiles), TotalPolicies: len(t.LinkSets.Policies),
 		TotalAppProfiles: len(t.LinkSets.AppProfiles), TotalServicelbs: len(t.LinkSets.Servicelbs),
 	}
-	byNetwork, byGroup, err := endpointIndex(r)
+	var ids []string
+	for key := range t.LinkSets.Networks {
+		tenant, network, _ := strings.Cut(key, ":")
+		ids = append(ids, mastercfg.NetworkID(tenant, network))
+	}
+	byNetwork, byGroup, err := endpointsOf(r, ids...)
 	if err != nil {
 		return nil, err
 	}

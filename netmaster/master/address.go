@@ -208,16 +208,40 @@ const mostNamed = 10
 // details of a refusal: the first few.
 func EndpointsIn(r objdb.Reader, networkID, groupID string) []string {
 	var names []string
-	r.Search(addressTerm+networkID+"/", "", func(_, key string) bool {
-		name := "endpoint " + key[len(mastercfg.EndpointPrefix):]
+	for _, key := range endpointKeys(r, networkID) {
 		ep, err := objdb.Read[mastercfg.CfgEndpointState](r, key)
-		if err == nil && (groupID == "" || ep.EndpointGroupKey == groupID) && !slices.Contains(names, name) {
-			names = append(names, name)
+		if err == nil && (groupID == "" || ep.EndpointGroupKey == groupID) {
+			names = append(names, "endpoint "+key[len(mastercfg.EndpointPrefix):])
 		}
-		return len(names) < mostNamed
-	})
-	slices.Sort(names)
+		if len(names) == mostNamed {
+			break
+		}
+	}
 	return names
+}
+
+// EndpointsOf are the endpoints of a network, in the order of their ids.
+func EndpointsOf(r objdb.Reader, networkID string) ([]mastercfg.CfgEndpointState, error) {
+	var all []mastercfg.CfgEndpointState
+	for _, key := range endpointKeys(r, networkID) {
+		ep, err := objdb.Read[mastercfg.CfgEndpointState](r, key)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ep)
+	}
+	return all, nil
+}
+
+// endpointKeys are the keys of the endpoints that have an address in a network, sorted.
+func endpointKeys(r objdb.Reader, networkID string) []string {
+	var keys []string
+	r.Search(addressTerm+networkID+"/", "", func(_, key string) bool {
+		keys = append(keys, key)
+		return true
+	})
+	slices.Sort(keys)
+	return slices.Compact(keys) // an endpoint may have two addresses
 }
 
 // reservingGroup finds the group whose range holds an address, "" if none.

@@ -1,8 +1,6 @@
 package master
 
 import (
-	"slices"
-
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
@@ -57,17 +55,11 @@ func composedIDFree(r objdb.Reader, id string) error {
 // name are still there: an infra network goes before its endpoints, which hosts
 // release one by one. They have addresses the new network would give away again.
 func NetworkVacated(r objdb.Reader, id string) error {
-	var left []string
-	r.Search(addressTerm+id+"/", "", func(_, key string) bool {
-		if name := "endpoint " + key[len(mastercfg.EndpointPrefix):]; !slices.Contains(left, name) {
-			left = append(left, name)
-		}
-		return true
-	})
+	left := endpointKeys(r, id)
 	if len(left) == 0 {
 		return nil
 	}
-	return fault.New(fault.InUse, "network id %s is in use by %d endpoints of a deleted network", id, len(left)).WithDetails(left...)
+	return fault.New(fault.InUse, "network id %s is in use by %d endpoints of a deleted network", id, len(left)).WithDetails(EndpointsIn(r, id, "")...)
 }
 
 // RemoveNetwork deletes a network's record and gives its tags back. What
