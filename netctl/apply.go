@@ -17,7 +17,8 @@ import (
 
 const documentsText = "Documents are YAML or JSON, several in a file if need be: kind, metadata (tenant, name; for rules policy too) and " +
 	"spec, whose fields `netctl explain KIND` lists. Objects as the REST interface and `-o json` or `-o yaml` show them " +
-	"are understood too. Objects without tenant belong to the one of --tenant. apiVersion, labels and annotations are ignored. " +
+	"are understood too. Objects without tenant belong to the one of --tenant; other fields that are left out " +
+	"have the defaults of the command that creates the object. apiVersion, labels and annotations are ignored. " +
 	"Of a folder, the files that end in .yaml, .yml or .json are read."
 
 var applyTool = tool{
@@ -84,6 +85,11 @@ func (s *session) documents() ([]manifest.Document, error) {
 			return nil, usageError{message: err.Error()}
 		}
 		all = append(all, documents...)
+	}
+	for _, d := range all {
+		if err := fillDefaults(d.Object); err != nil {
+			return nil, err
+		}
 	}
 	if len(all) == 0 {
 		return nil, usageError{message: "no documents in " + fmt.Sprint(paths)}
