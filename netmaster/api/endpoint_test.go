@@ -136,8 +136,8 @@ func TestEndpointRefusals(t *testing.T) {
 	path := mastercfg.CreateEndpointPath
 	b.refuseAll([]refusal{
 		{"POST", path, strings.Replace(create(""), "web", "none", 1),
-			"endpoint x: key not found: /contiv.io/state/nets/none.blue", 422, "missing-reference"},
-		{"POST", path, create(`"ServiceName":"none",`), "endpoint x: key not found: /contiv.io/state/endpointGroups/none:blue", 422, "missing-reference"},
+			"endpoint x: key not found: network none of tenant blue", 422, "missing-reference"},
+		{"POST", path, create(`"ServiceName":"none",`), "endpoint x: key not found: group none of tenant blue", 422, "missing-reference"},
 		{"POST", path, create(`"ServiceName":"back",`), "endpoint group back:blue belongs to network other, not to web", 400, "invalid"},
 		{"POST", path, create(`"IPAddress":"10.7.0.1",`), "requested address 10.7.0.1 is used by endpoint web.blue-c1", 409, "conflict"},
 		{"POST", path, create(`"IPAddress":"10.7.0.254",`), "requested address 10.7.0.254 is reserved or out of range in subnet 10.7.0.0/24", 409, "conflict"},

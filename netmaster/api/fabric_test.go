@@ -70,7 +70,7 @@ func TestAGroupOlderThanTheFabricReturnsNoVLAN(t *testing.T) {
 func TestEndpointsOfAFabricWithoutAGroupGetTheDefaultOne(t *testing.T) {
 	b := fabric(t)
 	b.refused("POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"lan","ConfigEP":{"Container":"c1"}}`,
-		"endpoint c1: key not found: /contiv.io/state/endpointGroups/default-group:blue", 422, "missing-reference")
+		"endpoint c1: key not found: group default-group of tenant blue", 422, "missing-reference")
 	b.ok("POST", "endpointGroups/blue:default-group", `{"tenantName":"blue","groupName":"default-group","networkName":"lan"}`)
 	if ep := b.endpoint("blue", "lan", "", "c1"); ep.EndpointGroupKey != "default-group:blue" || ep.ServiceName != "default-group" {
 		t.Errorf("endpoint of group %s, service %s", ep.EndpointGroupKey, ep.ServiceName)

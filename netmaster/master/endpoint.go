@@ -99,7 +99,11 @@ func openFor(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (*space, error)
 	}
 	s, err := openSpace(tx, networkID, groupID)
 	if fault.Is(err, fault.NotFound) {
-		return nil, fault.New(fault.MissingReference, "endpoint %s: %w", req.ConfigEP.Container, err)
+		missing := "network " + req.NetworkName
+		if _, err := GetNetwork(tx, networkID); err == nil {
+			missing = "group " + req.ConfigEP.ServiceName
+		}
+		return nil, fault.New(fault.MissingReference, "endpoint %s: key not found: %s of tenant %s", req.ConfigEP.Container, missing, req.TenantName)
 	}
 	if err != nil {
 		return nil, err
