@@ -351,3 +351,21 @@ func TestTenantsDoNotShareAddresses(t *testing.T) {
 		t.Errorf("routing domains %+v and %+v", blue, red)
 	}
 }
+
+// An address that was handed out without an endpoint goes with the range it is from.
+func TestAddressesHeldOfAGroupAreNotCountedWithoutIt(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", web)
+	b.ok("POST", "endpointGroups/blue:pooled", `{"tenantName":"blue","groupName":"pooled","networkName":"web","ipPool":"10.7.0.50-10.7.0.52"}`)
+	before := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue")
+	for range 2 {
+		plug[mastercfg.AllocAddressResponse](b, mastercfg.AllocAddressPath, mastercfg.AllocAddressRequest{NetworkID: "web:pooled.blue"})
+	}
+	if got := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue").EpAddrCount; got != before.EpAddrCount+2 {
+		t.Fatalf("%d addresses are counted", got)
+	}
+	b.ok("DELETE", "endpointGroups/blue:pooled", "")
+	if got := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue").EpAddrCount; got != before.EpAddrCount {
+		t.Errorf("%d addresses are counted, there are %d", got, before.EpAddrCount)
+	}
+}

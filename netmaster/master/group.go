@@ -1,6 +1,8 @@
 package master
 
 import (
+	"net/netip"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
@@ -52,10 +54,7 @@ func RemoveGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
 	if rec.IPPool != "" {
 		network, err := GetNetwork(tx, mastercfg.NetworkID(rec.TenantName, rec.NetworkName))
 		if err == nil {
-			if err := resources.ReturnGroupPool(&network, rec); err != nil {
-				return err
-			}
-			err = putNetwork(tx, &network)
+			err = returnRange(tx, &network, rec)
 		}
 		if err := ignoreNotFound(err); err != nil {
 			return err
@@ -71,6 +70,20 @@ func RemoveGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
 	ids.Free(rec.EndpointGroupID)
 	tx.Delete(mastercfg.EndpointGroupPrefix + rec.ID)
 	return objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
+}
+
+// returnRange gives the range of a group back, and with it the addresses that
+// were handed out of it without an endpoint.
+func returnRange(tx *objdb.Tx, network *mastercfg.CfgNetworkState, rec *mastercfg.EndpointGroupState) error {
+	pool, err := resources.GroupPool(network, rec)
+	if err != nil {
+		return err
+	}
+	pool.Marked(func(netip.Addr) { network.EpAddrCount = max(0, network.EpAddrCount-1) })
+	if err := resources.ReturnGroupPool(network, rec); err != nil {
+		return err
+	}
+	return putNetwork(tx, network)
 }
 
 // ApplyNetProfile copies the limits of a profile into a group's record; nil clears them.
