@@ -48,7 +48,8 @@ or leaves alone what is as wanted, ` + "`create`" + ` does not update, ` + "`del
 told to ` + "`ignoreNotFound`" + `; ` + "`ifRevision`" + ` is what If-Match is for one object. The operations may come
 in any order. Deletions are made first, objects before those they refer to; then the others,
 the other way round; then deletions of what was in use until then. ` + "`?dryRun=true`" + ` only says
-what would happen.
+what would happen. The request may have 16 MiB; other changes wait
+while it is carried out, reads do not.
 
 ` + "`GET /api/v1/status`" + ` tells how the cluster is doing, ` + "`GET /api/v1/openapi.json`" + ` is the
 description of all this for programs.
