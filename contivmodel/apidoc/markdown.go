@@ -11,7 +11,8 @@ import (
 const preface = `# Configuration objects
 
 Written by ` + "`go test ./contivmodel/apidoc -update`" + ` from the declarations in
-` + "`contivmodel`" + `; change those instead. The same for programs: [openapi.json](openapi.json).
+` + "`contivmodel`" + `; change those instead. The same for programs is what every netmaster answers to
+` + "`GET /api/v1/openapi.json`" + `, an OpenAPI 3.1 document.
 
 For every object with path segment S:
 
@@ -51,8 +52,7 @@ the other way round; then deletions of what was in use until then. ` + "`?dryRun
 what would happen. The request may have 16 MiB; other changes wait
 while it is carried out, reads do not.
 
-` + "`GET /api/v1/status`" + ` tells how the cluster is doing, ` + "`GET /api/v1/openapi.json`" + ` is the
-description of all this for programs.
+` + "`GET /api/v1/status`" + ` tells how the cluster is doing.
 
 An absent text, number or list is the same as an empty one. *Req* marks what may not be
 empty, *Chg* what an update may change; links are the server's to write.

@@ -45,14 +45,14 @@ var refused = []request{
 	{"POST", nets + "blue:x/", `{"pktTag":"seven"}`, 400, []string{"pktTag", "string"}},
 	{"POST", create, `{"TenantName":{}}`, 400, []string{"TenantName", "object"}},
 	// Too much of it.
-	{"POST", "/api/v1/tenants/x/", `{"tenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 500, []string{"too large"}},
-	{"POST", create, `{"TenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 500, []string{"too large"}},
+	{"POST", "/api/v1/tenants/x/", `{"tenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 413, []string{"too large"}},
+	{"POST", create, `{"TenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 413, []string{"too large"}},
 	// Names.
 	{"POST", "/api/v1/tenants/a%2Fb/", `{"tenantName":"a/b"}`, 404, nil},
 	{"POST", "/api/v1/tenants/x/", `{"tenantName":"a/b"}`, 400, []string{"Invalid Key"}},
 	{"POST", nets + "blue:x/", `{"tenantName":"blue","networkName":"../x","encap":"vxlan","subnet":"10.5.0.0/24"}`, 400, []string{"Invalid Key"}},
 	{"POST", "/api/v1/tenants/-x-/", `{"tenantName":"-x-"}`, 400, []string{"tenantName", "format"}},
-	{"POST", create, `{"TenantName":"blue/..","NetworkName":"front","ConfigEP":{"Container":"c"}}`, 422, []string{"front.blue/.."}},
+	{"POST", create, `{"TenantName":"blue/..","NetworkName":"front","ConfigEP":{"Container":"c"}}`, 422, []string{"front", "blue/.."}},
 	// Keys that nothing has.
 	{"GET", "/api/v1/networks/blue:moon/", "", 404, []string{"network"}},
 	{"DELETE", "/api/v1/networks/blue:moon/", "", 404, []string{"network"}},
@@ -60,7 +60,7 @@ var refused = []request{
 	{"POST", nets + "green:x/", network("green", "x", "10.5.0.0/24", ""), 422, []string{"Tenant not found"}},
 	{"POST", groups + "blue:g/", `{"tenantName":"blue","groupName":"g","networkName":"moon"}`, 422, []string{"moon"}},
 	{"POST", rules + "blue:moon:1/", `{"tenantName":"blue","policyName":"moon","ruleId":"1","direction":"in","action":"deny"}`, 422, []string{"Policy not found"}},
-	{"POST", create, `{"TenantName":"blue","NetworkName":"moon","ConfigEP":{"Container":"c"}}`, 422, []string{"moon.blue"}},
+	{"POST", create, `{"TenantName":"blue","NetworkName":"moon","ConfigEP":{"Container":"c"}}`, 422, []string{"network moon of tenant blue"}},
 	{"POST", "/plugin/deleteEndpoint", `{"TenantName":"blue","NetworkName":"front","EndpointID":"moon"}`, 404, []string{"front.blue-moon"}},
 	// Addresses.
 	{"POST", create, endpoint("front", "c", "10.9.9.9"), 400, []string{"10.9.9.9", "10.1.1.0/24"}},

@@ -105,8 +105,8 @@ func badADDs(s story) {
 		name, tenant, network, group string
 		says                         []string
 	}{
-		{"nobody", "green", "front", "", []string{"front.green"}},
-		{"nowhere", "blue", "moon", "", []string{"moon.blue"}},
+		{"nobody", "green", "front", "", []string{"network front of tenant green"}},
+		{"nowhere", "blue", "moon", "", []string{"network moon of tenant blue"}},
 		{"no-group", "blue", "front", "dwarfs", []string{"dwarfs"}},
 		{"wrong-group", "blue", "tiny", "web", []string{"web", "tiny"}},
 		{"too-many", "blue", "tiny", "", []string{"exhaust", "10.3.0.0/30"}},
