@@ -34,6 +34,9 @@ func ReadBody(r *http.Request) ([]byte, error) {
 		return nil, tooLarge // the client waits for a word before it sends
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
+	if fault.Is(err, fault.Unavailable) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fault.New(fault.Malformed, "request body: %w", err)
 	}

@@ -32,7 +32,7 @@ type server struct {
 func newServer(handler http.Handler, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
-		Handler:           conn.guard(handler),
+		Handler:           conn.guard(newBodies().limit(handler)),
 		ConnState:         conn.track,
 		ConnContext:       conn.remember,
 		MaxHeaderBytes:    maxHeader,
