@@ -98,7 +98,7 @@ var refusals = []refusal{
 	{CreateEndpoint, "", fault.Conflict, "requested address", addressTaken},
 	{CreateEndpoint, "", fault.Conflict, "requested ipv6 address", addressTaken},
 	{DeleteEndpoint, "", fault.NotFound, "key not found", ownAway},
-	{UpdateEndpoint, "", fault.NotFound, "key not found", ownAway},
+	{UpdateEndpoint, "", fault.NotFound, "key not found", containerAway},
 	{UpdateEndpoint, "", fault.MissingReference, "key not found", endpointHomeless},
 
 	{AllocAddress, "", fault.NotFound, "key not found", endpointHomeless},

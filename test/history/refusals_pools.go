@@ -197,6 +197,21 @@ func endpointHomeless(e *Evidence, c *Call) bool {
 	return e.away(c, modelKey("endpointGroup", tenant+":"+name)) || c.Verb != CreateEndpoint && groupElsewhere(e, c)
 }
 
+// containerAway: the endpoint may have been absent, from the network or, where
+// that was absent itself, from the network of the group that has its name.
+func containerAway(e *Evidence, c *Call) bool {
+	if ownAway(e, c) {
+		return true
+	}
+	body, ok := c.Request.(*mastercfg.UpdateEndpointRequest)
+	if !ok || !e.away(c, modelKey("network", body.Tenant+":"+body.Network)) {
+		return false
+	}
+	return some(e, c, body.Tenant, func(g *contivmodel.EndpointGroup) bool {
+		return g.GroupName == body.Network && e.away(c, endpointPrefix+g.NetworkName+"."+g.TenantName+"-"+body.EndpointID)
+	})
+}
+
 func reversedID(id string) string {
 	name, tenant, _ := strings.Cut(id, ".")
 	return tenant + ":" + name
