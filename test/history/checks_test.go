@@ -83,7 +83,11 @@ func (s *story) derive() {
 	for _, c := range s.changes {
 		w.Apply(c)
 	}
-	for key, doc := range Derive(w, Held{}) {
+	wanted, err := Derive(w, Held{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for key, doc := range wanted {
 		s.put(key, doc)
 	}
 }

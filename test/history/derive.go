@@ -2,6 +2,7 @@ package history
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -20,7 +21,7 @@ type document = map[string]any
 // these choices are sound is the business of unique.go.
 //
 // held are the addresses that were handed out without an endpoint, by network.
-func Derive(w *World, held Held) map[string]document {
+func Derive(w *World, held Held) (map[string]document, error) {
 	d := derivation{world: w, held: held, out: map[string]document{}}
 	d.global()
 	for _, t := range all[contivmodel.Tenant](w) {
@@ -40,24 +41,25 @@ func Derive(w *World, held Held) map[string]document {
 		d.put(statePrefix+"bgp/"+b.Hostname, document{"id": b.Hostname, "hostname": b.Hostname, "router-ip": b.Routerip,
 			"as": b.As, "neighbor-as": b.NeighborAs, "neighbor": b.Neighbor})
 	}
-	return d.out
+	return d.out, d.err
 }
 
 type derivation struct {
 	world *World
 	held  Held
 	out   map[string]document
+	err   error // of the documents that no JSON could be made of
 }
 
 // put normalises numbers and lists the way reading JSON does.
 func (d *derivation) put(key string, v document) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // documents hold nothing else
-	}
 	var normal document
-	if err := json.Unmarshal(text, &normal); err != nil {
-		panic(err)
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(text, &normal)
+	}
+	if err != nil {
+		d.err = errors.Join(d.err, fmt.Errorf("derive %s: %w", key, err))
 	}
 	d.out[key] = normal
 }

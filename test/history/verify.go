@@ -80,7 +80,11 @@ func (r *replay) check(revision int64, full bool) {
 	r.note(revision, "choices", Choices(r.world))
 	r.note(revision, "references", References(r.world))
 	if full {
-		r.note(revision, "derivation", Compare(r.world, Derive(r.world, r.holding.held)))
+		wanted, err := Derive(r.world, r.holding.held)
+		if err != nil {
+			r.note(revision, "derivation", []string{err.Error()})
+		}
+		r.note(revision, "derivation", Compare(r.world, wanted))
 		r.note(revision, "links", Links(r.world, r.world.stored(), false))
 	}
 }
