@@ -29,11 +29,7 @@ build: ## build the static binaries into bin/
 	@for p in $(PROGRAMS); do $(GOBUILD) -o $(BIN)/$$p ./cmd/$$p || exit 1; done
 
 build-test: build ## build the programs the test bed needs
-	@CGO_ENABLED=0 go build -o $(BIN)/testbed ./test/testbed/cmd
-	@CGO_ENABLED=0 go build -o $(BIN)/probe ./test/probe
-	@CGO_ENABLED=0 go build -o $(BIN)/demo ./test/demo
-	@CGO_ENABLED=0 go build -o $(BIN)/bench ./test/bench
-	@CGO_ENABLED=0 go build -o $(BIN)/cnitool github.com/containernetworking/cni/cnitool
+	@CGO_ENABLED=0 go build -o $(BIN)/ ./test/cmd/... github.com/containernetworking/cni/cnitool
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files "*.go" | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt-ed:" $$unformatted; exit 1; }
