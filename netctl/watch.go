@@ -28,7 +28,7 @@ func (c *call) watch(key string) error {
 		switch {
 		case e.Type == client.Bookmark:
 			return w.synced()
-		case key != "" && e.Object.ModelKey() != key:
+		case key != "" && e.Key != key:
 			return nil
 		}
 		return w.event(e)

@@ -29,6 +29,11 @@ Success is always status 200. Errors are status 500 with a text, as clients of t
 controller expect; with ` + "`Accept: application/problem+json`" + ` they are a proper status with
 ` + "`{code, reason, message, field, details}`" + `.
 
+**Browsers.** Changes that a page of another site sends are refused with 403: where
+` + "`Sec-Fetch-Site`" + ` says so or, without it, where ` + "`Origin`" + ` is not the host of the request. A proxy
+in front of netmaster has to leave one of the two as the browser sent it. Clients that send
+neither are let in. A header of more than 32 KiB is refused with 431.
+
 **Revisions.** The answer with an object carries its revision, that of the store at its last
 change, as ` + "`ETag`" + `; one with a list carries the store's as ` + "`Contiv-Revision`" + `. With
 ` + "`If-Match: \"REVISION\"`" + ` a POST, PUT or DELETE is refused (412, reason conflict) if the object

@@ -88,7 +88,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.http = &http.Client{Transport: &http.Transport{
+	c.http = &http.Client{CheckRedirect: redirected, Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: min(connectTimeout, c.timeout)}).DialContext,
 		TLSHandshakeTimeout: min(connectTimeout, c.timeout),

@@ -19,6 +19,9 @@ import (
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 64 << 20
 
+// maxRedirects is how often a server may lead a request to another of its paths.
+const maxRedirects = 5
+
 // accept asks for errors with a kind; servers that know none ignore it.
 const accept = "application/json, application/problem+json"
 
@@ -152,10 +155,30 @@ func (c *Client) open(ctx context.Context, base *url.URL, req request) (*http.Re
 		r.Header.Set(name, value)
 	}
 	resp, err := c.http.Do(r)
-	if err != nil {
+	switch misled := fault.As(err); {
+	case misled != nil:
+		return nil, misled
+	case err != nil:
 		return nil, unreachable(base, err)
 	}
 	return resp, nil
+}
+
+// redirected refuses to follow a server elsewhere: a request that changes
+// something would become one that reads, and the token is for nobody else.
+// What reads may be led to another path of the same server.
+func redirected(to *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case first.Method != http.MethodGet:
+		return fault.New(fault.Invalid, "%s %s: the server redirects to %s, where changes are not sent: is that the URL of netmaster?",
+			first.Method, first.URL, to.URL)
+	case to.URL.Scheme != first.URL.Scheme || to.URL.Host != first.URL.Host:
+		return fault.New(fault.Invalid, "GET %s: the server redirects to %s, another server: is that the URL of netmaster?", first.URL, to.URL)
+	case len(via) >= maxRedirects:
+		return fault.New(fault.Unavailable, "GET %s: redirected %d times, at last to %s", first.URL, len(via), to.URL)
+	}
+	return nil
 }
 
 // unreachable says which server cannot be talked to, and why in plain words.
@@ -183,9 +206,7 @@ func either(before, err error) error {
 		return err
 	}
 	last := fault.As(err)
-	joined := fault.New(last.Kind, "%w; %w", before, err).WithDetails(last.Details...)
-	joined.Field = last.Field
-	return joined
+	return fault.New(last.Kind, "%w; %w", before, err).WithField(last.Field).WithDetails(last.Details...)
 }
 
 // decode reads an answer.

@@ -39,7 +39,8 @@ const (
 type Event struct {
 	Type     string
 	Revision int64
-	Object   contivmodel.Object // nil for a Bookmark
+	Key      string             // of the object; empty for a Bookmark
+	Object   contivmodel.Object // nil for a Bookmark; empty but for Key if what was deleted could not be read
 }
 
 // Watch delivers the objects of a kind as Added, then a Bookmark, then every
@@ -164,10 +165,12 @@ func (w *watch) event(server *url.URL, line []byte) error {
 	}
 	event := Event{Type: read.Type, Revision: read.Revision}
 	if read.Type != Bookmark {
+		var named struct{ Key string }
 		event.Object = w.kind.New()
-		if err := decode(server, path, read.Object, event.Object); err != nil {
+		if err := errors.Join(decode(server, path, read.Object, &named), decode(server, path, read.Object, event.Object)); err != nil {
 			return err
 		}
+		event.Key = named.Key
 	}
 	if w.known(event) {
 		return nil
@@ -185,16 +188,15 @@ func (w *watch) known(e Event) bool {
 	case w.complete == 0 || e.Revision <= w.complete:
 		// Of what is there at the beginning, the bookmark tells the revision.
 	case e.Revision > w.complete+1:
-		w.complete, w.latest = e.Revision-1, map[string]bool{e.Object.ModelKey(): true}
+		w.complete, w.latest = e.Revision-1, map[string]bool{e.Key: true}
 	default:
-		key := e.Object.ModelKey()
-		if w.latest[key] {
+		if w.latest[e.Key] {
 			return true
 		}
 		if w.latest == nil {
 			w.latest = map[string]bool{}
 		}
-		w.latest[key] = true
+		w.latest[e.Key] = true
 	}
 	return false
 }

@@ -59,7 +59,7 @@ func seen(t *testing.T, c *Client, number int) ([]string, error) {
 	err := c.Watch(t.Context(), kind, "blue", func(e Event) error {
 		text := fmt.Sprintf("%s@%d", e.Type, e.Revision)
 		if e.Object != nil {
-			text += " " + e.Object.ModelKey()
+			text += " " + e.Key
 		}
 		if events = append(events, text); len(events) == number {
 			return enough
@@ -88,6 +88,21 @@ func TestAWatchGoesOnWhereItBroke(t *testing.T) {
 	}
 	const first, again = "/api/v1/tenants/?tenant=blue&watch=true", "/api/v1/tenants/?revision=8&tenant=blue&watch=true"
 	if diff := cmp.Diff([]string{first, again, again}, asked()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What was deleted may be unreadable; then only its key is told.
+func TestDeletionsOfTwoObjectsThatNobodyCouldReadAreBothDelivered(t *testing.T) {
+	deleted := func(key string) string {
+		return fmt.Sprintf(`{"type":"DELETED","revision":9,"object":{"key":%q}}`+"\n", key)
+	}
+	c, _ := stream(t, event(Bookmark, 7, "")+deleted("blue")+deleted("red")+event(Bookmark, 9, ""))
+	events, err := seen(t, c, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"BOOKMARK@7", "DELETED@9 blue", "DELETED@9 red", "BOOKMARK@9"}, events); diff != "" {
 		t.Error(diff)
 	}
 }

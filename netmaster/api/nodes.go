@@ -32,7 +32,11 @@ func newNodes(port int) nodes {
 	if port == 0 {
 		port = DefaultNodePort
 	}
-	return nodes{port, &http.Client{Timeout: nodeTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
+	return nodes{port, &http.Client{
+		Timeout: nodeTimeout, Transport: &http.Transport{DisableKeepAlives: true},
+		// No node may send netmaster elsewhere, least of all to delete something.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 }
 
 // call sends a request without a body and returns what a 200 brings. Errors:

@@ -23,6 +23,7 @@ type nodeREST struct {
 	mu        sync.Mutex
 	bgp       string // answer of /inspect/bgp
 	failing   bool   // cannot reclaim
+	redirect  string // where every request is sent
 	reclaimed []string
 }
 
@@ -37,6 +38,8 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer n.mu.Unlock()
 	id, reclaim := strings.CutPrefix(r.URL.Path, "/debug/reclaimEndpoint/")
 	switch {
+	case n.redirect != "":
+		http.Redirect(w, r, n.redirect+r.URL.Path, http.StatusTemporaryRedirect)
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/bgp":
 		_, _ = w.Write([]byte(n.bgp))
 	case r.Method == http.MethodDelete && reclaim && n.failing:
@@ -215,6 +218,23 @@ func TestCleanUpGoesOnPastNodesThatFailAndSaysSo(t *testing.T) {
 	}
 	h1.set(func(n *nodeREST) { n.failing = false })
 	b.ok("DELETE", "/debug/epcleanup/tenant/blue/ep/c1", "")
+}
+
+func TestANodeCannotSendNetmasterElsewhere(t *testing.T) {
+	b, h1, _ := withNodes(t)
+	victim := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("netmaster was sent to %s %s", r.Method, r.URL)
+	}))
+	t.Cleanup(victim.Close)
+	h1.set(func(n *nodeREST) { n.redirect = victim.URL })
+	b.at("h1", "c1", "")
+	code, text, _ := b.do("DELETE", "/debug/epcleanup/tenant/blue/ep/c1", "")
+	if code != 500 || !strings.Contains(text, "307 Temporary Redirect") {
+		t.Errorf("%d %s", code, text)
+	}
+	if diff := cmp.Diff([]string{"web.blue-c1"}, b.left()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestDebugShowsWhatAgentsActOn(t *testing.T) {

@@ -172,7 +172,7 @@ func (p *program) refusal() error {
 	}
 	e := fault.New(fault.KindOf(first.err), "%s: %w", first.name(), first.err).WithDetails(all...)
 	if cause := fault.As(first.err); cause != nil {
-		e.Field = cause.Field
+		e = e.WithField(cause.Field)
 	}
 	return e
 }

@@ -133,7 +133,8 @@ func (p *proxy) outgoing(r *http.Request, leader string, body []byte) *http.Requ
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host = "http", leader
 	out.RequestURI, out.Host = "", leader
-	for _, hop := range []string{"Connection", "Keep-Alive", "Upgrade", "Te", "Trailer", "Transfer-Encoding"} {
+	for _, hop := range []string{"Connection", "Keep-Alive", "Upgrade", "Te", "Trailer", "Transfer-Encoding",
+		"Origin", "Sec-Fetch-Site"} { // checked here, by the address the client has
 		out.Header.Del(hop)
 	}
 	out.Header.Set(forwardedHeader, p.self)

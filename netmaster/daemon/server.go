@@ -32,10 +32,10 @@ type server struct {
 func newServer(handler http.Handler, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
-		Handler:           conn.guard(newBodies().limit(handler)),
+		Handler:           conn.guard(admit(newBodies().limit(handler))),
 		ConnState:         conn.track,
 		ConnContext:       conn.remember,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    2 * maxHeader,
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       requestTime,
 		WriteTimeout:      answerLimit,

@@ -9,6 +9,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Kind classifies an error by what its receiver can do about it.
@@ -73,7 +74,9 @@ func ParseKind(name string) Kind {
 	return Internal
 }
 
-// Error is an error with a kind.
+// Error is an error with a kind. It is not changed once made: With* return
+// another that has it as its cause, so that one which is shared by many
+// requests stays as it is.
 type Error struct {
 	Kind    Kind
 	Message string
@@ -85,16 +88,27 @@ type Error struct {
 // New makes an error of a kind; arguments as for fmt.Errorf, %w included.
 func New(kind Kind, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
-	return &Error{Kind: kind, Message: wrapped.Error(), cause: errors.Unwrap(wrapped)}
+	return &Error{Kind: kind, Message: wrapped.Error(), cause: wrapped}
 }
 
 // WithField names the field that broke the rule.
-func (e *Error) WithField(name string) *Error { e.Field = name; return e }
+func (e *Error) WithField(name string) *Error {
+	named := e.copy()
+	named.Field = name
+	return named
+}
 
 // WithDetails adds items that explain the refusal.
 func (e *Error) WithDetails(details ...string) *Error {
-	e.Details = append(e.Details, details...)
-	return e
+	explained := e.copy()
+	explained.Details = append(slices.Clip(e.Details), details...)
+	return explained
+}
+
+func (e *Error) copy() *Error {
+	same := *e
+	same.cause = e
+	return &same
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"net/http"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// admit refuses what no route may see, wherever the request is answered then:
+//
+//   - changes that a page of another site lets a browser send. A browser says
+//     where a request comes from (Sec-Fetch-Site, or Origin to be compared with
+//     Host); other clients say nothing and are let in.
+//   - headers larger than maxHeader. Far larger ones the HTTP library refuses
+//     itself, with a text.
+func admit(next http.Handler) http.Handler {
+	origins := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := origins.Check(r); err != nil {
+			api.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s %s from origin %q: changes are taken from this site only",
+				r.Method, r.URL.Path, r.Header.Get("Origin")))
+			return
+		}
+		if headerSize(r) > maxHeader {
+			api.WriteStatus(w, r, http.StatusRequestHeaderFieldsTooLarge, fault.New(fault.TooLarge, "request header too large: the limit is %d bytes", maxHeader))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// headerSize is how many bytes the request line and the header take.
+func headerSize(r *http.Request) int {
+	size := len(r.Method) + len(r.RequestURI)
+	for name, values := range r.Header {
+		for _, value := range values {
+			size += len(name) + len(": \r\n") + len(value)
+		}
+	}
+	return size
+}
