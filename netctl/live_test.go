@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // TestMain keeps what the user of the machine has set from the tests.
@@ -48,7 +46,7 @@ func startStore(t *testing.T) store {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	server, err := embedded.Start(ctx, embedded.Config{Dir: t.TempDir(), Name: "test",
-		ClientURL: "http://" + freeAddress(t), PeerURL: "http://" + freeAddress(t), Log: quiet()})
+		ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +65,11 @@ func startStore(t *testing.T) store {
 func (s store) startMaster(t *testing.T) string {
 	t.Helper()
 	s.empty(t)
-	address := freeAddress(t)
+	address := testkit.FreeAddress()
 	d, err := daemon.New(daemon.Config{
-		Listen: address, Control: address, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: quiet(),
-		Store: objdb.Config{Endpoints: []string{s.url}, Log: quiet()},
-		API: api.Config{ClusterMode: "cni", Log: quiet(),
+		Listen: address, Control: address, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: testkit.Quiet(),
+		Store: objdb.Config{Endpoints: []string{s.url}, Log: testkit.Quiet()},
+		API: api.Config{ClusterMode: "cni", Log: testkit.Quiet(),
 			Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})},
 	})
 	if err != nil {
@@ -87,7 +85,7 @@ func (s store) startMaster(t *testing.T) string {
 		}
 	})
 	url := "http://" + address
-	eventually(t, "a leader", func() bool {
+	testkit.Eventually(t, 20*time.Second, "a leader", func() bool {
 		return run(t, url, "tenant inspect default").code == 0
 	})
 	return url
@@ -96,7 +94,7 @@ func (s store) startMaster(t *testing.T) string {
 // open connects to the store.
 func (s store) open(t *testing.T) *objdb.DB {
 	t.Helper()
-	db, err := objdb.Open(objdb.Config{Endpoints: []string{s.url}, Log: quiet()})
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{s.url}, Log: testkit.Quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,35 +152,4 @@ func post(t *testing.T, url, path, body string) {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("POST %s %s: %s %s %v", path, body, resp.Status, answer, err)
 	}
-}
-
-// eventually polls a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("never happened: %s", what)
-		}
-	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-func quiet() *logrus.Entry {
-	l := logrus.New()
-	l.SetOutput(io.Discard)
-	return logrus.NewEntry(l)
 }

@@ -5,8 +5,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // growing is a result that grows while others look at it.
@@ -58,7 +61,7 @@ func TestAWatchShowsWhatOthersDo(t *testing.T) {
 		if step.event != "" {
 			want += step.event + "\n"
 		}
-		eventually(t, step.event, func() bool { return len(out.String()) >= len(want) })
+		testkit.Eventually(t, 20*time.Second, step.event, func() bool { return len(out.String()) >= len(want) })
 	}
 	interrupt()
 	if exit := <-code; exit != 130 {

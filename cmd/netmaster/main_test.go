@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // TestMain lets the test program be the netmaster of its own tests.
@@ -92,27 +93,17 @@ type process struct {
 	log   output
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // cluster starts netmasters, each with a member of one embedded store.
 func cluster(t *testing.T, n int, flags ...string) []*process {
 	t.Helper()
 	var peers, peerURLs []string
 	for i := range n {
-		peerURLs = append(peerURLs, "http://"+freeAddress(t))
+		peerURLs = append(peerURLs, testkit.FreeURL())
 		peers = append(peers, fmt.Sprintf("m%d=%s", i, peerURLs[i]))
 	}
 	var all []*process
 	for i := range n {
-		p := &process{T: t, addr: freeAddress(t), store: "http://" + freeAddress(t)}
+		p := &process{T: t, addr: testkit.FreeAddress(), store: testkit.FreeURL()}
 		p.flags = append([]string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
 			"--external-address", p.addr, "--internal-address", p.addr,
 			"--embedded-etcd", t.TempDir(), "--embedded-etcd-name", fmt.Sprintf("m%d", i), "--embedded-etcd-client-url", p.store,

@@ -18,6 +18,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -37,7 +38,7 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
 	db := storetest.Open(t)
 	ledger := storetest.Lead(t, db)
-	config := Config{ClusterMode: "cni", Self: "127.0.0.1:1", Log: storetest.Quiet(),
+	config := Config{ClusterMode: "cni", Self: "127.0.0.1:1", Log: testkit.Quiet(),
 		Defaults: WithDefaults(contivmodel.Global{FwdMode: "routing"})}
 	for _, c := range change {
 		c(&config)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // nodeREST is the REST server of a node, on an address of its own.
@@ -88,7 +88,7 @@ func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
 			t.Error(err)
 		}
 	})
-	storetest.Eventually(t, 5*time.Second, "nodes are registered", func() bool {
+	testkit.Eventually(t, 5*time.Second, "nodes are registered", func() bool {
 		all, err := b.db.Services(t.Context(), mastercfg.AgentVTEPService)
 		return err == nil && len(all) == 3
 	})

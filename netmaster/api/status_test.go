@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
@@ -29,7 +30,7 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var s status
-	storetest.Eventually(t, 5*time.Second, "all are registered", func() bool {
+	testkit.Eventually(t, 5*time.Second, "all are registered", func() bool {
 		s = status{}
 		if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/status", "")), &s); err != nil {
 			t.Fatal(err)

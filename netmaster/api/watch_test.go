@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // watching is a watch as a client sees it.
@@ -286,7 +287,7 @@ func TestWatchesEndCleanlyWithTheTerm(t *testing.T) {
 		// The feed is known still; the stream ends at once, and the client asks who leads.
 		t.Errorf("after the end: %d %s", code, answer)
 	}
-	storetest.Eventually(t, 5*time.Second, "no watch is left", func() bool { return a.watching.Load() == 0 })
+	testkit.Eventually(t, 5*time.Second, "no watch is left", func() bool { return a.watching.Load() == 0 })
 }
 
 func TestClientsThatDoNotReadAreLetGoAndHoldNobodyUp(t *testing.T) {
@@ -346,5 +347,5 @@ func TestThereIsALimitOfWatches(t *testing.T) {
 		t.Errorf("%d %s", code, answer)
 	}
 	w.cancel()
-	storetest.Eventually(t, 5*time.Second, "the place is free again", func() bool { return b.api.watching.Load() == maxWatches-1 })
+	testkit.Eventually(t, 5*time.Second, "the place is free again", func() bool { return b.api.watching.Load() == maxWatches-1 })
 }

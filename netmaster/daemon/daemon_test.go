@@ -15,6 +15,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -50,7 +51,7 @@ func TestFollowersForwardAndTellTheLeadersView(t *testing.T) {
 			t.Errorf("an error comes through as %d %s %v", code, answer, err)
 		}
 		var info map[string]any
-		storetest.Eventually(t, 5*time.Second, "all netmasters are registered", func() bool {
+		testkit.Eventually(t, 5*time.Second, "all netmasters are registered", func() bool {
 			if err := json.Unmarshal([]byte(f.ok("GET", "/info", "")), &info); err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +122,7 @@ func TestADeposedLeaderWritesNothingAndFollows(t *testing.T) {
 	first.ok("POST", "/api/v1/networks/default:web/", webNetwork)
 	usurp(t)
 	// The deposed leader finds out with its first write, and its successor carries it out.
-	storetest.Eventually(t, 5*time.Second, "the other leads", func() bool {
+	testkit.Eventually(t, 5*time.Second, "the other leads", func() bool {
 		_, _, _ = first.endpoint("probe")
 		return others[0].leads() && !first.leads()
 	})
@@ -173,7 +174,7 @@ func TestWorkGoesOnWhileLeadersComeAndGo(t *testing.T) {
 	for range 3 {
 		before, _ := leader(t, nodes...)
 		usurp(t)
-		storetest.Eventually(t, 8*time.Second, "the deposed leader stands back", func() bool { return !before.leads() })
+		testkit.Eventually(t, 8*time.Second, "the deposed leader stands back", func() bool { return !before.leads() })
 	}
 	clients.Wait()
 	if len(addresses) != 200 {

@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -30,9 +31,9 @@ type node struct {
 
 func config(addr string) Config {
 	return Config{
-		Listen: addr, Control: addr, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: storetest.Quiet(),
-		Store: objdb.Config{Endpoints: []string{storetest.Endpoint()}, Log: storetest.Quiet()},
-		API: api.Config{ClusterMode: "cni", Log: storetest.Quiet(),
+		Listen: addr, Control: addr, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: testkit.Quiet(),
+		Store: objdb.Config{Endpoints: []string{storetest.Endpoint()}, Log: testkit.Quiet()},
+		API: api.Config{ClusterMode: "cni", Log: testkit.Quiet(),
 			Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})},
 	}
 }
@@ -40,7 +41,7 @@ func config(addr string) Config {
 // run starts a netmaster, which is stopped with the test at the latest.
 func run(t testing.TB, change ...func(*Config)) *node {
 	t.Helper()
-	addr := storetest.FreeAddress()
+	addr := testkit.FreeAddress()
 	cfg := config(addr)
 	for _, c := range change {
 		c(&cfg)
@@ -53,7 +54,7 @@ func run(t testing.TB, change ...func(*Config)) *node {
 	n := &node{t, d, addr, "http://" + addr, stop, make(chan error, 1)}
 	go func() { n.done <- d.Run(ctx) }()
 	t.Cleanup(n.shut)
-	storetest.Eventually(t, 5*time.Second, "netmaster answers", func() bool {
+	testkit.Eventually(t, 5*time.Second, "netmaster answers", func() bool {
 		code, _, err := n.try("GET", "/healthz", "")
 		return err == nil && code == http.StatusOK
 	})
@@ -82,7 +83,7 @@ func (n *node) leads() bool { return n.daemon.front.leading() != nil }
 // leader waits until one of the nodes leads.
 func leader(t testing.TB, nodes ...*node) (first *node, others []*node) {
 	t.Helper()
-	storetest.Eventually(t, 10*time.Second, "a leader", func() bool {
+	testkit.Eventually(t, 10*time.Second, "a leader", func() bool {
 		first, others = nil, nil
 		for _, n := range nodes {
 			if n.leads() && first == nil {

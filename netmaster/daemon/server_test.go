@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // serving runs a server with a bound on connections; its handler waits for
@@ -23,7 +24,7 @@ func serving(t *testing.T, limit int, release <-chan struct{}) (*server, string)
 		}
 		_, _ = io.WriteString(w, "hello")
 	})
-	s := newServer(handler, storetest.Quiet())
+	s := newServer(handler, testkit.Quiet())
 	s.conn.limit = limit
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -84,7 +85,7 @@ func TestConnectionsThatSayNothingKeepNobodyOut(t *testing.T) {
 			t.Fatalf("after %d silent connections: %q %v", i, got, err)
 		}
 	}
-	storetest.Eventually(t, 5*time.Second, "the bound holds", func() bool { return s.conn.count() <= 20 })
+	testkit.Eventually(t, 5*time.Second, "the bound holds", func() bool { return s.conn.count() <= 20 })
 }
 
 func TestAConnectionInTheMiddleOfARequestIsNotShed(t *testing.T) {
@@ -99,7 +100,7 @@ func TestAConnectionInTheMiddleOfARequestIsNotShed(t *testing.T) {
 		}
 		answered <- err
 	}()
-	storetest.Eventually(t, 5*time.Second, "the request is being answered", func() bool {
+	testkit.Eventually(t, 5*time.Second, "the request is being answered", func() bool {
 		s.conn.mu.Lock()
 		defer s.conn.mu.Unlock()
 		return len(s.conn.open) == 1 && s.conn.silent.Len() == 0
@@ -112,7 +113,7 @@ func TestAConnectionInTheMiddleOfARequestIsNotShed(t *testing.T) {
 		t.Error(err)
 	}
 	// Its connection can be used again.
-	storetest.Eventually(t, 5*time.Second, "the answer's connection is silent again", func() bool { return s.conn.count() <= 5 })
+	testkit.Eventually(t, 5*time.Second, "the answer's connection is silent again", func() bool { return s.conn.count() <= 5 })
 }
 
 func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {

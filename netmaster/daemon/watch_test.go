@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // watch follows a collection; the channel gets the lines and then how the
@@ -95,7 +96,7 @@ func TestNobodyWaitsForWatchesWhenTheLeaderStops(t *testing.T) {
 	first.shut()
 	first.tells(direct, time.Second, "clean end") // sent before shut returned, read when the client runs
 	first.tells(through, time.Second, "clean end")
-	storetest.Eventually(t, time.Second, "the other leads", others[0].leads)
+	testkit.Eventually(t, time.Second, "the other leads", others[0].leads)
 }
 
 // A stream outlives the limits for requests: those of its connection do not

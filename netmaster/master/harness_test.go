@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -32,7 +33,7 @@ func newWorld(t testing.TB) *world {
 	db := storetest.Open(t)
 	ledger := storetest.Lead(t, db)
 	logger, hook := test.NewNullLogger()
-	a := api.New(ledger, db, api.Config{ClusterMode: "cni", Self: "127.0.0.1:1", Log: storetest.Quiet(),
+	a := api.New(ledger, db, api.Config{ClusterMode: "cni", Self: "127.0.0.1:1", Log: testkit.Quiet(),
 		Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})})
 	if err := a.Bootstrap(t.Context()); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestEndpointsOfALostNodeAreFreedAfterItsGrace(t *testing.T) {
@@ -62,7 +63,7 @@ func TestANodeThatComesBackKeepsItsEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	storetest.Eventually(t, 5*time.Second, "the agent is registered", func() bool {
+	testkit.Eventually(t, 5*time.Second, "the agent is registered", func() bool {
 		services, err := w.db.Services(t.Context(), mastercfg.AgentVTEPService)
 		return err == nil && len(services) == 1
 	})

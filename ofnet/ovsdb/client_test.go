@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -78,7 +79,7 @@ func TestTheCopyFollowsTheServer(t *testing.T) {
 		t.Errorf("snapshot: %s", got)
 	}
 	s.vsctl("add-br", "br2", "--", "set", "Bridge", "br1", "external_ids:x=1", "fail_mode=secure")
-	eventually(t, "both changes of the transaction", func() bool { return names(bridges) == "br1 br2" })
+	testkit.Eventually(t, patience, "both changes of the transaction", func() bool { return names(bridges) == "br1 br2" })
 	br1, ok := bridges.Find(func(b bridgeRow) bool { return b.Name == "br1" })
 	if !ok || br1.FailMode == nil || *br1.FailMode != "secure" || len(br1.Ports) != 1 {
 		t.Errorf("br1: %+v", br1)
@@ -87,9 +88,9 @@ func TestTheCopyFollowsTheServer(t *testing.T) {
 		t.Errorf("by uuid: %+v", again)
 	}
 	s.vsctl("del-br", "br2")
-	eventually(t, "br2 is gone", func() bool { return names(bridges) == "br1" })
+	testkit.Eventually(t, patience, "br2 is gone", func() bool { return names(bridges) == "br1" })
 	want := []string{"- > br1map[]", "- > br2map[]", "br1map[] > br1map[x:1]", "br2map[] > -"}
-	eventually(t, "all events", func() bool { return len(want) <= len(events.peek()) })
+	testkit.Eventually(t, patience, "all events", func() bool { return len(want) <= len(events.peek()) })
 	if diff := cmp.Diff(want, events.take()); diff != "" {
 		t.Error(diff)
 	}
@@ -127,7 +128,7 @@ func TestAfterAKilledServerOnlyDifferencesAreReported(t *testing.T) {
 	events.take()
 
 	s.kill()
-	eventually(t, "the client has noticed", func() bool { return !client.Connected() })
+	testkit.Eventually(t, patience, "the client has noticed", func() bool { return !client.Connected() })
 	if _, err := client.Transact(within(t), Comment("x")); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("transaction without a server: %v", err)
 	}
@@ -136,9 +137,9 @@ func TestAfterAKilledServerOnlyDifferencesAreReported(t *testing.T) {
 	}
 	s.start()
 	s.vsctl("del-br", "goes", "--", "add-br", "comes", "--", "set", "Bridge", "changes", "external_ids:x=1")
-	eventually(t, "the client has come back", func() bool { return client.Connected() && names(bridges) == "changes comes stays" })
+	testkit.Eventually(t, patience, "the client has come back", func() bool { return client.Connected() && names(bridges) == "changes comes stays" })
 	want := []string{"- > comesmap[]", "changesmap[] > changesmap[x:1]", "goesmap[] > -"}
-	eventually(t, "all events", func() bool { return len(want) <= len(events.peek()) })
+	testkit.Eventually(t, patience, "all events", func() bool { return len(want) <= len(events.peek()) })
 	if diff := cmp.Diff(want, events.take()); diff != "" {
 		t.Error(diff)
 	}

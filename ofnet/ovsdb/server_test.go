@@ -9,7 +9,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
+
+// patience is how long anything may take that must happen.
+const patience = 10 * time.Second
 
 const schemaFile = "/usr/share/openvswitch/vswitch.ovsschema"
 
@@ -40,7 +45,7 @@ func (s *server) start() {
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	eventually(s.t, "the server accepts connections", func() bool {
+	testkit.Eventually(s.t, patience, "the server accepts connections", func() bool {
 		conn, err := net.Dial("unix", s.path("db.sock"))
 		if err != nil {
 			return false
@@ -99,21 +104,7 @@ func runClient(t *testing.T, c *Client) {
 		cancel()
 		<-ended
 	})
-	eventually(t, "the client is connected", c.Connected)
-}
-
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatalf("not within 10 s: %s", what)
-		case <-tick.C:
-		}
-	}
+	testkit.Eventually(t, patience, "the client is connected", c.Connected)
 }
 
 func within(t *testing.T) context.Context {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestAgentsComeAndGo(t *testing.T) {
@@ -28,7 +29,7 @@ func TestAnAgentWaitsForItsFirstNetmaster(t *testing.T) {
 	if err := n.StartNetplugin(); err != nil {
 		t.Fatal(err)
 	}
-	if err := eventually(ctx, func() error { return saysItWaits(ctx, n) }); err != nil {
+	if err := testkit.Poll(ctx, func() error { return saysItWaits(ctx, n) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.StartNetmaster(); err != nil {

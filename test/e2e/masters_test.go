@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestMastersComeAndGo(t *testing.T) {
@@ -132,7 +133,7 @@ func startMasters(ctx context.Context, bed *testbed.Bed) error {
 			}
 		}
 	}
-	return eventually(ctx, func() error {
+	return testkit.Poll(ctx, func() error {
 		_, err := bed.Leader(ctx)
 		return err
 	})

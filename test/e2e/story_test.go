@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // storyLimit bounds what a story does, cleanUpLimit what it takes to be gone.
@@ -60,7 +61,7 @@ func playOn(t *testing.T, bed *testbed.Bed, play func(story)) {
 func nothingIsLeft(t *testing.T, bed *testbed.Bed, before testbed.Snapshot) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpLimit)
 	defer cancel()
-	err := eventually(ctx, func() error {
+	err := testkit.Poll(ctx, func() error {
 		after, err := bed.Snapshot(ctx)
 		if err != nil {
 			return err
@@ -75,29 +76,6 @@ func nothingIsLeft(t *testing.T, bed *testbed.Bed, before testbed.Snapshot) {
 	}
 }
 
-// eventually repeats a question until it is answered without error, and gives
-// the last error when the context ends.
-func eventually(ctx context.Context, question func() error) error {
-	var last error
-	for {
-		err := question()
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			if last != nil {
-				err = last // what was wrong before the time was over
-			}
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		}
-		last = err
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
-}
-
 // soon fails the story unless the question is answered without error in time,
 // and tells how long it took.
 func (s story) soon(limit time.Duration, question func() error) time.Duration {
@@ -105,7 +83,7 @@ func (s story) soon(limit time.Duration, question func() error) time.Duration {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
-	if err := eventually(ctx, question); err != nil {
+	if err := testkit.Poll(ctx, question); err != nil {
 		s.Fatal(err)
 	}
 	return time.Since(started)

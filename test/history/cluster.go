@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // members is the number of netmasters.
@@ -47,16 +48,8 @@ func StartCluster(ctx context.Context, dir string) (*Cluster, error) {
 		return nil, fmt.Errorf("build netmaster: %w\n%s", err, out)
 	}
 	for i := range members {
-		n := &node{name: fmt.Sprintf("m%d", i)}
-		for _, address := range []*string{&n.address, &n.client, &n.peer} {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return nil, err
-			}
-			defer l.Close() // all ports are known before one is used
-			*address = l.Addr().String()
-		}
-		c.nodes = append(c.nodes, n)
+		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("m%d", i),
+			address: testkit.FreeAddress(), client: testkit.FreeAddress(), peer: testkit.FreeAddress()})
 	}
 	return c, nil
 }
@@ -139,7 +132,7 @@ func (c *Cluster) Disturb(ctx context.Context, signal syscall.Signal) (takeover 
 	if err := c.start(n); err != nil {
 		return takeover, err
 	}
-	return takeover, poll(ctx, "netmaster "+n.name+" serves again", func() bool { return role(ctx, n) != "" })
+	return takeover, testkit.Until(ctx, "netmaster "+n.name+" serves again", func() bool { return role(ctx, n) != "" })
 }
 
 // Leader waits until a netmaster says that it leads.
@@ -147,7 +140,7 @@ func (c *Cluster) Leader(ctx context.Context) (*node, error) { return c.leaderBu
 
 // leaderBut waits for a leader other than one.
 func (c *Cluster) leaderBut(ctx context.Context, ended *node) (leader *node, err error) {
-	err = poll(ctx, "a leader", func() bool {
+	err = testkit.Until(ctx, "a leader", func() bool {
 		for _, n := range c.nodes {
 			if n != ended && role(ctx, n) == "leader" {
 				leader = n
@@ -178,20 +171,6 @@ func role(ctx context.Context, n *node) string {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
-}
-
-// poll waits until a condition holds.
-func poll(ctx context.Context, what string, holds func() bool) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
-		}
-	}
-	return nil
 }
 
 // Stores are the URLs of the members of the store.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // Plan says how much happens in a run.
@@ -75,7 +77,7 @@ func Execute(ctx context.Context, plan Plan, cluster *Cluster, store *clientv3.C
 func (r *run) disturb(ctx context.Context) error {
 	for _, d := range disturbances {
 		at := int64(d.after * float64(r.plan.Operations))
-		if err := poll(ctx, "operations", func() bool { return r.next.Load() >= at }); err != nil {
+		if err := testkit.Until(ctx, "operations", func() bool { return r.next.Load() >= at }); err != nil {
 			return err
 		}
 		takeover, err := r.cluster.Disturb(ctx, d.signal)
@@ -131,7 +133,7 @@ func (r *run) learn(ctx context.Context, call *Call) error {
 		call.To = call.Revision
 		return nil
 	case Refused:
-		return poll(ctx, "the revision of the store", func() bool {
+		return testkit.Until(ctx, "the revision of the store", func() bool {
 			asking, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			resp, err := r.store.Get(asking, root, clientv3.WithCountOnly())

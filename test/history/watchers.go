@@ -12,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // watchedTenant is the one that is also watched by itself.
@@ -51,7 +52,7 @@ func Watch(ctx context.Context, cluster *Cluster) (*Watchers, error) {
 		return nil, err
 	}
 	for _, one := range w.all {
-		if err := poll(ctx, "the first bookmark of "+one.name, func() bool { return one.begun() > 0 }); err != nil {
+		if err := testkit.Until(ctx, "the first bookmark of "+one.name, func() bool { return one.begun() > 0 }); err != nil {
 			return nil, err
 		}
 	}
@@ -111,7 +112,7 @@ func (w *Watchers) Compare(ctx context.Context, log *Log) []string {
 	defer cancel()
 	for _, one := range w.all {
 		wanted := len(log.eventsOf(one.prefix, one.begun()))
-		_ = poll(waiting, one.name, func() bool { // what is missing then is found below
+		_ = testkit.Until(waiting, one.name, func() bool { // what is missing then is found below
 			one.mu.Lock()
 			defer one.mu.Unlock()
 			return len(one.told) >= wanted || one.ended != nil

@@ -7,6 +7,7 @@
 package ovstest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // patience is how long OVS may take for anything.
@@ -195,16 +198,10 @@ func run(cmd *exec.Cmd) (string, error) {
 
 func (s *Switch) eventually(what string, try func() error) {
 	s.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s: not within %v: %v", what, patience, err)
-		}
-		<-time.After(10 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := testkit.Poll(ctx, try); err != nil {
+		s.t.Fatalf("%s: not within %v: %v", what, patience, err)
 	}
 }
 

@@ -4,9 +4,9 @@ package testkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"net"
 	"testing"
 	"time"
 
@@ -40,36 +40,24 @@ func Poll(ctx context.Context, try func() error) error {
 	}
 }
 
+// Until polls until a condition holds or the context ends.
+func Until(ctx context.Context, what string, holds func() bool) error {
+	return Poll(ctx, func() error {
+		if !holds() {
+			return errors.New(what)
+		}
+		return nil
+	})
+}
+
 // Eventually polls a condition and fails the test if it does not hold in time.
 func Eventually(t testing.TB, within time.Duration, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(within)
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
-		}
-		<-tick.C
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	if Until(ctx, what, holds) != nil {
+		t.Fatalf("not within %s: %s", within, what)
 	}
-}
-
-// FreeAddress is a host:port of the loopback that nobody listens on. Somebody
-// else may take it before it is used.
-func FreeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// FreeURL is the http URL of a free address.
-func FreeURL(t testing.TB) string {
-	t.Helper()
-	return "http://" + FreeAddress(t)
 }
 
 // Quiet is a log for the complaints that a test provokes.

@@ -5,19 +5,17 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 const root = "/contiv.io/"
@@ -34,7 +32,7 @@ func Main(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Name: "test", ClientURL: FreeURL(), PeerURL: FreeURL(), Log: Quiet()})
+	server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Name: "test", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()})
 	if err != nil {
 		return fail(err)
 	}
@@ -81,7 +79,7 @@ func Open(t testing.TB) *objdb.DB {
 // Connect opens another connection to the store as it is.
 func Connect(t testing.TB) *objdb.DB {
 	t.Helper()
-	db, err := objdb.Open(objdb.Config{Endpoints: []string{endpoint}, Log: Quiet()})
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{endpoint}, Log: testkit.Quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,40 +144,4 @@ func Dump(t testing.TB, db *objdb.DB) map[string]string {
 		}
 	}
 	return all
-}
-
-// FreeURL is a URL of the loopback nobody listens on yet.
-func FreeURL() string { return "http://" + FreeAddress() }
-
-// FreeAddress is an address of the loopback nobody listens on yet.
-func FreeAddress() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "127.0.0.1:0" // the test that uses it fails
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// Quiet is a log entry for the expected complaints of tests about failures.
-func Quiet() *logrus.Entry {
-	l := logrus.New()
-	l.SetOutput(io.Discard)
-	return logrus.NewEntry(l)
-}
-
-// Eventually polls until ok or the deadline.
-func Eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("not within %s: %s", within, what)
-		}
-	}
 }

@@ -1,0 +1,40 @@
+package testkit
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+)
+
+// Ports come from below the range that the kernel takes the local ports of
+// outgoing connections from (32768 and up): a port of that range can be taken
+// by any connection between its choice and its use, and while a server that a
+// test killed is down. Test processes run side by side, so each begins at a
+// block of its own.
+const (
+	firstPort = 10000
+	ports     = 22000
+	block     = 40
+)
+
+// taken counts the ports that this process was given.
+var taken atomic.Int64
+
+// FreeAddress is a host:port of the loopback that nobody listens on, and that
+// is given once by this process.
+func FreeAddress() string {
+	address := ""
+	for range ports {
+		port := firstPort + (int64(os.Getpid())*block+taken.Add(1))%ports
+		address = fmt.Sprintf("127.0.0.1:%d", port)
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			break
+		}
+	}
+	return address // if none is free, who listens on it says so
+}
+
+// FreeURL is the http URL of a free address.
+func FreeURL() string { return "http://" + FreeAddress() }
