@@ -15,8 +15,8 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
+	"github.com/contiv/netplugin/test/fakenode"
 )
 
 // containerRuntime plays the container runtime: libcni, which runs the real program.

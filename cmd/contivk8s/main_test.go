@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
+	"github.com/contiv/netplugin/test/fakenode"
 )
 
 // pluginDir holds the program under test, built as it is shipped.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
+	"github.com/contiv/netplugin/test/fakenode"
 )
 
 // run runs the program as a runtime does, with nothing but the given environment.

@@ -13,8 +13,8 @@ import (
 	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/types"
 
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
+	"github.com/contiv/netplugin/test/fakenode"
 	"github.com/contiv/netplugin/utils/fault"
 )
 

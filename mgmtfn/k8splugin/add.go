@@ -24,7 +24,7 @@ func (s *Server) add(ctx context.Context, c *call) ([]byte, error) {
 		return nil, err
 	}
 	defer netns.Close()
-	unlock, err := s.locks.lock(ctx, c.id)
+	unlock, err := s.locks.Lock(ctx, c.id)
 	if err != nil {
 		return nil, failed(stepState, err)
 	}
@@ -97,7 +97,7 @@ func (s *Server) clearWay(ctx context.Context, c *call, netns *podlink.Namespace
 		return r.IfName == c.IfName && r.ContainerID != c.ContainerID &&
 			(r.NetnsID == netns.ID() || r.Netns == c.Netns)
 	}) {
-		unlock, busy := s.locks.try(r.Attachment())
+		unlock, busy := s.locks.Try(r.Attachment())
 		if busy != nil {
 			return failed(stepState, fault.New(fault.Conflict, "%s uses %s of %s, too, and is being worked on", r.Attachment(), c.IfName, c.Netns))
 		}

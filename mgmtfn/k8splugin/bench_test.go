@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
+	"github.com/contiv/netplugin/test/fakenode"
 )
 
 // BenchmarkAdd is one ADD through the socket, on a datapath that costs one veth

@@ -18,7 +18,7 @@ import (
 func (s *Server) check(ctx context.Context, c *call) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
 	defer cancel()
-	unlock, err := s.locks.lock(ctx, c.id)
+	unlock, err := s.locks.Lock(ctx, c.id)
 	if err != nil {
 		return failed(stepState, err)
 	}

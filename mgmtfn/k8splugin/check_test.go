@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/fakenode"
 )
 
 func TestCheckNamesWhatIsMissing(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/utils/keylock"
 )
 
 // Master allocates addresses and keeps the endpoint records of the cluster.
@@ -85,8 +86,9 @@ type Limits struct {
 	RetryMin    time.Duration // between attempts of the worker: 500 ms, doubling
 	RetryMax    time.Duration // up to 30 s
 	PendingScan time.Duration // how often deletions queued on disk are looked for: 2 s
-	Concurrent  int           // commands carried out at a time: 64
-	Connections int           // open at a time: 256
+	Adds        int           // ADDs carried out at a time: 64; as many wait for their turn
+	Others      int           // commands other than ADD carried out at a time: 64; as many wait
+	Connections int           // open at a time: 320, more than all that run and wait
 	Request     time.Duration // for a client to send its request: 10 s
 }
 
@@ -108,11 +110,13 @@ func (l *Limits) setDefaults() {
 			*d.value = d.standard
 		}
 	}
-	if l.Concurrent == 0 {
-		l.Concurrent = 64
-	}
-	if l.Connections == 0 {
-		l.Connections = 256
+	for _, n := range []struct {
+		value    *int
+		standard int
+	}{{&l.Adds, 64}, {&l.Others, 64}, {&l.Connections, 320}} {
+		if *n.value == 0 {
+			*n.value = n.standard
+		}
 	}
 }
 
@@ -121,8 +125,9 @@ type Server struct {
 	Config
 	store   *attachment.Store
 	pending pending.Queue
-	locks   keyLocks
-	slots   chan struct{} // bounds concurrency
+	locks   keylock.Locks[cniwire.Attachment]
+	adds    slots
+	others  slots
 	wake    chan struct{} // there is something to undo
 }
 
@@ -162,7 +167,8 @@ func New(c Config) (*Server, error) {
 		Config:  c,
 		store:   store,
 		pending: pending.Open(c.StateDir),
-		slots:   make(chan struct{}, c.Limits.Concurrent),
+		adds:    newSlots(c.Limits.Adds),
+		others:  newSlots(c.Limits.Others),
 		wake:    make(chan struct{}, 1),
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
+	"github.com/contiv/netplugin/test/fakenode"
 )
 
 // The test binary becomes a server that kills itself when it gets to a point

@@ -14,7 +14,7 @@ import (
 // cannot be undone now is undone later, and a runtime that tried again could
 // not speed it up. An attachment nobody knows is deleted already.
 func (s *Server) del(ctx context.Context, a cniwire.Attachment) error {
-	unlock, err := s.locks.lock(ctx, a)
+	unlock, err := s.locks.Lock(ctx, a)
 	if err != nil {
 		return failed(stepState, err)
 	}
@@ -41,7 +41,7 @@ func (s *Server) gc(ctx context.Context, conf *netconf.Conf) error {
 	for _, r := range s.store.Select(func(r *attachment.Record) bool {
 		return r.Network == conf.Name && !valid[r.Attachment()]
 	}) {
-		unlock, busy := s.locks.try(r.Attachment())
+		unlock, busy := s.locks.Try(r.Attachment())
 		if busy != nil {
 			continue
 		}

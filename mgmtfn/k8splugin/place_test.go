@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+	"github.com/contiv/netplugin/test/fakenode"
 )
 
 func TestAPortThatNoCheckpointKnowsIsMadeAnew(t *testing.T) {

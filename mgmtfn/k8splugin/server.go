@@ -99,12 +99,15 @@ func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return nil, failed(stepRequest, fmt.Errorf("%s of %s: too many commands at a time: %w", r.Command, c.id, ctx.Err()))
+	slots := s.others
+	if r.Command == cniwire.Add {
+		slots = s.adds
 	}
+	leave, err := slots.enter(ctx)
+	if err != nil {
+		return nil, failed(stepRequest, fmt.Errorf("%s of %s: %w", r.Command, c.id, err))
+	}
+	defer leave()
 	switch r.Command {
 	case cniwire.Add:
 		return s.add(ctx, c)

@@ -9,7 +9,7 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
+	"github.com/contiv/netplugin/test/fakenode"
 )
 
 func TestMain(m *testing.M) {

@@ -75,7 +75,7 @@ func (s *Server) undoAll(ctx context.Context) (done bool) {
 // undoLeftover tries one attachment. One that a command works on counts as a
 // failure: the command may leave something, and has poked us before it let go.
 func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
-	unlock, busy := s.locks.try(a)
+	unlock, busy := s.locks.Try(a)
 	if busy != nil {
 		return errBusy
 	}
@@ -112,7 +112,7 @@ func (s *Server) drain() {
 // acceptDeletion turns a queued deletion into a checkpoint in state deleting.
 // While a command works on the attachment it waits for the next scan.
 func (s *Server) acceptDeletion(a cniwire.Attachment) error {
-	unlock, busy := s.locks.try(a)
+	unlock, busy := s.locks.Try(a)
 	if busy != nil {
 		return nil
 	}

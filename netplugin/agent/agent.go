@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/keylock"
 )
 
 // Config is what an agent is made of. HostLabel, Driver and DB are required.
@@ -50,7 +51,7 @@ type Agent struct {
 	serving flag   // the first state was given
 
 	orphans orphans
-	gate    sync.RWMutex // held for writing while an orphaned port is removed
+	ports   keylock.Locks[string] // by endpoint: one of PreparePort, Detach and the reaper at a time
 }
 
 // mirror is one followed prefix.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -276,6 +277,42 @@ func TestPortsWithoutAnEndpointAreRemovedAfterAGraceAndOthersStay(t *testing.T) 
 		}
 		return nil
 	})
+}
+
+func TestASlowPortHoldsUpNobodyElse(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	if _, err := driver.AddPort(t.Context(), "gone.blue-1", 0); err != nil {
+		t.Fatal(err)
+	}
+	driver.slow = map[string]bool{"web.blue-8": true}
+	a := startAgent(t, store.db, driver, func(c *Config) { c.ReapInterval, c.ReapGrace = 20*time.Millisecond, 200*time.Millisecond })
+	a.awaitReady(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var slow sync.WaitGroup
+	slow.Go(func() {
+		if _, err := a.PreparePort(ctx, "web.blue-8", 0); err == nil {
+			t.Error("the slow port was made")
+		}
+	})
+	defer slow.Wait()
+	defer cancel()
+	eventually(t, "the orphaned port is removed", func() error {
+		if got := portIDs(driver); len(got) > 0 {
+			return fmt.Errorf("ports: %q", got)
+		}
+		return nil
+	})
+	quick, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	if _, err := a.PreparePort(quick, "web.blue-1", 0); err != nil {
+		t.Errorf("another endpoint: %v", err)
+	}
+	short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if err := a.Detach(short, "web.blue-8"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the same endpoint, when the time is over: %v", err)
+	}
 }
 
 func TestRecordsOfAnEarlierLifeAreCorrectedAtStart(t *testing.T) {

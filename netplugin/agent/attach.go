@@ -25,8 +25,11 @@ func (a *Agent) PreparePort(ctx context.Context, epID string, podNetNS int) (dri
 	if err := a.Ready(); err != nil {
 		return drivers.Port{}, err
 	}
-	a.gate.RLock()
-	defer a.gate.RUnlock()
+	unlock, err := a.ports.Lock(ctx, epID)
+	if err != nil {
+		return drivers.Port{}, explain(err, "port of endpoint %s", epID)
+	}
+	defer unlock()
 	a.orphans.forgive(epID)
 	return a.cfg.Driver.AddPort(ctx, epID, podNetNS)
 }
@@ -60,8 +63,11 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 
 // Detach removes an endpoint's port and link. Its flows go with its record.
 func (a *Agent) Detach(ctx context.Context, epID string) error {
-	a.gate.RLock()
-	defer a.gate.RUnlock()
+	unlock, err := a.ports.Lock(ctx, epID)
+	if err != nil {
+		return explain(err, "port of endpoint %s", epID)
+	}
+	defer unlock()
 	if err := a.cfg.Driver.RemovePort(ctx, epID); err != nil {
 		return err
 	}

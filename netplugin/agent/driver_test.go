@@ -18,7 +18,8 @@ type recorder struct {
 	replaced int // changes with Replace
 	ports    map[string]drivers.Port
 	number   int
-	away     bool // the switch does not answer
+	away     bool            // the switch does not answer
+	slow     map[string]bool // endpoints whose port is never made; set before the start
 }
 
 func newRecorder() *recorder {
@@ -54,7 +55,11 @@ func (r *recorder) Sync(context.Context) error {
 	return nil
 }
 
-func (r *recorder) AddPort(_ context.Context, epID string, _ int) (drivers.Port, error) {
+func (r *recorder) AddPort(ctx context.Context, epID string, _ int) (drivers.Port, error) {
+	if r.slow[epID] {
+		<-ctx.Done()
+		return drivers.Port{}, ctx.Err()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.away {

@@ -87,8 +87,11 @@ func (a *Agent) reap(ctx context.Context) error {
 }
 
 func (a *Agent) reapPort(ctx context.Context, epID string) {
-	a.gate.Lock()
-	defer a.gate.Unlock()
+	unlock, _ := a.ports.Try(epID)
+	if unlock == nil {
+		return // somebody works with it
+	}
+	defer unlock()
 	if !a.orphans.condemned(epID) || a.isLocal(epID) {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/fakenode"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+	"github.com/contiv/netplugin/test/fakenode"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
