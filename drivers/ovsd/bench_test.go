@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // BenchmarkAddPort adds and removes a port; only the adding is timed.
@@ -29,14 +30,14 @@ func BenchmarkAddPort(b *testing.B) {
 func BenchmarkUpdateToSync(b *testing.B) {
 	n := newNode(b)
 	r := n.start()
-	all := drivers.Change{Replace: true, Set: []drivers.Object{network}}
+	all := drivers.Change{Replace: true, Set: []pipeline.Object{network}}
 	for i := range 1000 {
-		all.Set = append(all.Set, drivers.Rule{ID: fmt.Sprint("r", i), Priority: 1, SrcGroup: uint16(i + 1), Protocol: 6, Allow: true})
+		all.Set = append(all.Set, pipeline.Rule{ID: fmt.Sprint("r", i), Priority: 1, SrcGroup: uint16(i + 1), Protocol: 6, Allow: true})
 	}
 	r.give(all)
 	i := uint16(0)
 	for b.Loop() {
 		i++
-		r.give(drivers.Change{Set: []drivers.Object{remote(9, i)}})
+		r.give(drivers.Change{Set: []pipeline.Object{remote(9, i)}})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
@@ -19,34 +18,34 @@ import (
 // decides, so that the outcome does not depend on who came first; otherwise the
 // last to come is in force, as with an address that has moved.
 type book struct {
-	claims map[string][]claim       // by place, in the order they came
-	places map[drivers.Key][]string // by owner
-	known  map[string]openflow.Flow // by place: what is in the switch
-	dirty  map[string]struct{}      // places where claims and known may differ
+	claims map[string][]claim        // by place, in the order they came
+	places map[pipeline.Key][]string // by owner
+	known  map[string]openflow.Flow  // by place: what is in the switch
+	dirty  map[string]struct{}       // places where claims and known may differ
 }
 
 type claim struct {
-	owner drivers.Key
+	owner pipeline.Key
 	flow  openflow.Flow
 }
 
 // conflict is a place that was claimed by two objects for different flows.
 type conflict struct {
-	newcomer, present drivers.Key
+	newcomer, present pipeline.Key
 	flow              openflow.Flow // of the newcomer
 }
 
 func newBook() *book {
 	return &book{
 		claims: map[string][]claim{},
-		places: map[drivers.Key][]string{},
+		places: map[pipeline.Key][]string{},
 		known:  map[string]openflow.Flow{},
 		dirty:  map[string]struct{}{},
 	}
 }
 
 // set replaces the flows of an object; none: the object is gone.
-func (b *book) set(owner drivers.Key, flows []openflow.Flow) []conflict {
+func (b *book) set(owner pipeline.Key, flows []openflow.Flow) []conflict {
 	wanted := make(map[string]openflow.Flow, len(flows))
 	for _, flow := range flows {
 		wanted[flow.MatchKey()] = flow
@@ -72,13 +71,13 @@ func (b *book) set(owner drivers.Key, flows []openflow.Flow) []conflict {
 
 // claim enters a flow. An owner that has claimed the place before keeps its
 // turn: computing an object anew must not change who is in force.
-func (b *book) claim(place string, c claim) (present drivers.Key, conflicts bool) {
+func (b *book) claim(place string, c claim) (present pipeline.Key, conflicts bool) {
 	b.dirty[place] = struct{}{}
 	list := b.claims[place]
 	for i := range list {
 		if list[i].owner == c.owner {
 			list[i] = c
-			return drivers.Key{}, false
+			return pipeline.Key{}, false
 		}
 	}
 	before, occupied := b.inForce(place)
@@ -92,7 +91,7 @@ func sameDeed(a, b openflow.Flow) bool {
 	return a.SameEffect(b)
 }
 
-func (b *book) withdraw(place string, owner drivers.Key) {
+func (b *book) withdraw(place string, owner pipeline.Key) {
 	b.dirty[place] = struct{}{}
 	list := slices.DeleteFunc(b.claims[place], func(c claim) bool { return c.owner == owner })
 	if len(list) == 0 {
@@ -109,7 +108,7 @@ func (b *book) inForce(place string) (claim, bool) {
 		return claim{}, false
 	}
 	best := list[len(list)-1]
-	if best.owner.Kind == drivers.KindRule {
+	if best.owner.Kind == pipeline.KindRule {
 		for _, c := range list {
 			if pipeline.Preferred(c.flow, best.flow) {
 				best = c
@@ -144,7 +143,7 @@ func (b *book) seen(flows map[string]openflow.Flow) (drifted []openflow.Flow) {
 // step is a difference to write: a flow to add, replacing what is in its
 // place, or a place to clear.
 type step struct {
-	owner  drivers.Key // zero when clearing: nobody claims the place
+	owner  pipeline.Key // zero when clearing: nobody claims the place
 	place  string
 	flow   openflow.Flow
 	remove bool

@@ -7,12 +7,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-func endpointKey(n int) drivers.Key {
-	return drivers.Key{Kind: drivers.KindEndpoint, ID: fmt.Sprint(n)}
+func endpointKey(n int) pipeline.Key {
+	return pipeline.Key{Kind: pipeline.KindEndpoint, ID: fmt.Sprint(n)}
 }
 
 // flowAt is a flow in one of a few places, with one of a few deeds.
@@ -90,7 +90,7 @@ func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 	})
 }
 
-func modelSet(model map[string][]claim, owner drivers.Key, wanted map[string]openflow.Flow) {
+func modelSet(model map[string][]claim, owner pipeline.Key, wanted map[string]openflow.Flow) {
 	for place, list := range model {
 		var kept []claim
 		for _, c := range list {
@@ -177,8 +177,8 @@ func TestBetweenRulesTheOneThatDropsIsInForceWhoeverCameFirst(t *testing.T) {
 			second = drop
 		}
 		b := newBook()
-		b.set(drivers.Key{Kind: drivers.KindRule, ID: "first"}, []openflow.Flow{first})
-		b.set(drivers.Key{Kind: drivers.KindRule, ID: "second"}, []openflow.Flow{second})
+		b.set(pipeline.Key{Kind: pipeline.KindRule, ID: "first"}, []openflow.Flow{first})
+		b.set(pipeline.Key{Kind: pipeline.KindRule, ID: "second"}, []openflow.Flow{second})
 		if steps := b.steps(); len(steps) != 1 || len(steps[0].flow.Actions) != 0 {
 			t.Errorf("first %v: steps %+v", first, steps)
 		}
@@ -187,10 +187,10 @@ func TestBetweenRulesTheOneThatDropsIsInForceWhoeverCameFirst(t *testing.T) {
 
 func TestAPeerIsMetWithItsFirstEndpointAndForgottenWithItsLast(t *testing.T) {
 	a, b := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2")
-	at := func(vtep netip.Addr) drivers.Object { return drivers.Endpoint{ID: "x", VTEP: vtep} }
+	at := func(vtep netip.Addr) pipeline.Object { return pipeline.Endpoint{ID: "x", VTEP: vtep} }
 	known := peers{}
 	for _, step := range []struct {
-		old, now drivers.Object
+		old, now pipeline.Object
 		met      netip.Addr
 		count    int
 	}{
@@ -199,8 +199,8 @@ func TestAPeerIsMetWithItsFirstEndpointAndForgottenWithItsLast(t *testing.T) {
 		{at(a), at(b), b, 2},
 		{at(a), nil, netip.Addr{}, 1},
 		{at(b), at(b), netip.Addr{}, 1},
-		{nil, drivers.Rule{}, netip.Addr{}, 1},
-		{nil, drivers.Endpoint{Local: true, VTEP: a}, netip.Addr{}, 1},
+		{nil, pipeline.Rule{}, netip.Addr{}, 1},
+		{nil, pipeline.Endpoint{Local: true, VTEP: a}, netip.Addr{}, 1},
 		{at(b), nil, netip.Addr{}, 0},
 	} {
 		if met := known.replace(step.old, step.now); met != step.met || len(known) != step.count {

@@ -23,7 +23,6 @@ type wantedBridge struct {
 	datapath  string
 	vtep      netip.Addr
 	vxlanPort uint16
-	round     uint16
 }
 
 // protocols: we speak 1.3, operators' tools default to 1.0.
@@ -36,10 +35,6 @@ var failMode = "secure"
 func (w wantedBridge) otherConfig() map[string]string {
 	// In-band control would add hidden flows that come before ours.
 	return map[string]string{"disable-in-band": "true"}
-}
-
-func (w wantedBridge) externalIDs() map[string]string {
-	return map[string]string{idRound: strconv.Itoa(int(w.round))}
 }
 
 func (w wantedBridge) tunnelOptions() map[string]string {
@@ -93,7 +88,6 @@ func (w wantedBridge) create(db *database) []ovsdb.Operation {
 			"fail_mode":     failMode,
 			"protocols":     protocols,
 			"other_config":  w.otherConfig(),
-			"external_ids":  w.externalIDs(),
 			"ports":         []ovsdb.UUID{"local", "tunnel"},
 		}))
 	if len(db.root.Rows()) == 0 {
@@ -130,8 +124,7 @@ func (w wantedBridge) correct(bridge bridgeRow) []ovsdb.Operation {
 	if len(row) > 0 {
 		ops = append(ops, ovsdb.Update("Bridge", here, row))
 	}
-	ops = append(ops, setKeys(here, "other_config", bridge.OtherConfig, w.otherConfig())...)
-	return append(ops, setKeys(here, "external_ids", bridge.ExternalIDs, w.externalIDs())...)
+	return append(ops, setKeys(here, "other_config", bridge.OtherConfig, w.otherConfig())...)
 }
 
 // cmpDatapath gives the kernel's datapath its name; empty means the same.

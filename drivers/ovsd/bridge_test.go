@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -17,7 +18,6 @@ func TestBridgeAndTunnelHaveTheRowsOfTheDesign(t *testing.T) {
 		{"Bridge", bridge, "fail_mode", "secure"},
 		{"Bridge", bridge, "datapath_type", "netdev"},
 		{"Bridge", bridge, "protocols", "[OpenFlow10, OpenFlow11, OpenFlow12, OpenFlow13]"},
-		{"Bridge", bridge, "external_ids:contiv-round", `"1"`},
 		{"Bridge", bridge, "controller", "[]"},
 		{"Interface", bridge, "type", "internal"},
 		{"Interface", "vxif0", "type", "vxlan"},
@@ -29,7 +29,7 @@ func TestBridgeAndTunnelHaveTheRowsOfTheDesign(t *testing.T) {
 		}
 	}
 	s := r.Status()
-	if !s.Connected || !s.InSync || s.Bridge != bridge || s.Datapath != "netdev" || s.Round != 1 || s.LastError != "" {
+	if !s.Connected || !s.InSync || s.Bridge != bridge || s.Datapath != "netdev" || s.LastError != "" {
 		t.Errorf("status: %+v", s)
 	}
 	if s.Flows == 0 || s.Flows != len(n.flows()) {
@@ -39,10 +39,10 @@ func TestBridgeAndTunnelHaveTheRowsOfTheDesign(t *testing.T) {
 
 func TestABridgeThatWasChangedIsSetRight(t *testing.T) {
 	n := newNode(t)
-	n.AddBridge(bridge, "fail_mode=standalone", "external_ids:theirs=kept", "external_ids:contiv-round=41")
+	n.AddBridge(bridge, "fail_mode=standalone", "external_ids:theirs=kept")
 	r := n.start()
 	r.give(drivers.Change{Replace: true})
-	if got := n.column("Bridge", bridge, "external_ids"); got != `{contiv-round="42", theirs=kept}` {
+	if got := n.column("Bridge", bridge, "external_ids"); got != `{theirs=kept}` {
 		t.Errorf("external_ids: %s", got)
 	}
 	if got := n.column("Bridge", bridge, "fail_mode"); got != "secure" {
@@ -65,23 +65,13 @@ func TestOtherBridgesAreNotTouched(t *testing.T) {
 	n.Ofctl("add-flow", "br-phy", "priority=7,actions=NORMAL")
 	before := n.Vsctl("--columns=name,fail_mode,protocols,ports,external_ids,other_config", "list", "Bridge", "br-phy")
 	r := n.start()
-	r.give(drivers.Change{Replace: true, Set: []drivers.Object{network, remote(9, 0)}})
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network, remote(9, 0)}})
 	r.add("web.blue-1")
 	if after := n.Vsctl("--columns=name,fail_mode,protocols,ports,external_ids,other_config", "list", "Bridge", "br-phy"); after != before {
 		t.Errorf("row of another bridge changed:\n%s\n%s", before, after)
 	}
 	if got := n.Ofctl("--no-stats", "dump-flows", "br-phy"); !strings.Contains(got, "priority=7 actions=NORMAL") {
 		t.Errorf("flows of another bridge: %s", got)
-	}
-}
-
-func TestRoundsNeverBecomeZero(t *testing.T) {
-	n := newNode(t)
-	n.AddBridge(bridge, "external_ids:contiv-round=65535")
-	r := n.start()
-	r.give(drivers.Change{Replace: true})
-	if got := r.Status().Round; got != 1 {
-		t.Errorf("round %d follows 65535", got)
 	}
 }
 

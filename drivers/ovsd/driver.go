@@ -6,7 +6,7 @@
 //
 //	             OVSDB (db.sock)                      OpenFlow (<bridge>.mgmt)
 //	+-------------------------------------+   +-------------------------------------+
-//	| keeper: bridge, tunnel port, round  |   | programmer: flows                   |
+//	| keeper: bridge, tunnel port         |   | programmer: flows                   |
 //	| AddPort, RemovePort: endpoint ports |   |   objects + port numbers -> book    |
 //	+------------------+------------------+   |   book - switch -> one bundle       |
 //	                   |  port numbers        +------------------^------------------+
@@ -17,10 +17,10 @@
 // only wakes the goroutine, which then looks at everything that may differ.
 // Starting, restarting and repairing are therefore the same code:
 //
-//   - The agent restarts: its flows carry a new round in their cookies. The
-//     first complete set of objects replaces all flows of the old round in one
-//     atomic bundle. Until then, nothing is removed. No packet sees a switch
-//     without flows.
+//   - The agent restarts: the switch still has its flows. The first complete
+//     set of objects is compared with them and the difference written; if
+//     nothing has changed, nothing is. Until then, nothing is removed. No packet
+//     sees a switch without flows.
 //   - ovs-vswitchd restarts: the switch comes back empty, a dump shows it, and
 //     the difference is everything. Ports ask for the numbers they had.
 //   - Somebody changes a flow: the audit, a dump from time to time, finds the
@@ -97,7 +97,6 @@ type Driver struct {
 	busy     keyed
 	gate     gate
 	ready    chan struct{} // closed when bridge and sockets are there for the first time
-	round    uint16        // set before ready is closed
 
 	connections chan flowSwitch // to the programmer
 
@@ -230,7 +229,7 @@ func (d *Driver) noteProgress(p progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.status.Connected, d.status.InSync = p.connected, p.inSync
-	d.status.Flows, d.status.Round = p.flows, d.round
+	d.status.Flows = p.flows
 	d.status.LastError = ""
 	if p.err != nil {
 		d.status.LastError = p.err.Error()

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"time"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -27,14 +27,14 @@ const switchTime = 15 * time.Second
 // outcome of an installation.
 type outcome struct {
 	done    []step
-	refused map[drivers.Key]error
+	refused map[pipeline.Key]error
 }
 
 // install writes the steps as one bundle. If the switch refuses it, the bundle
 // is halved until those objects are alone that are to blame; a good object
 // never waits for a bad one. An error means that the switch did not answer.
 func install(ctx context.Context, sw flowSwitch, steps []step) (outcome, error) {
-	result := outcome{refused: map[drivers.Key]error{}}
+	result := outcome{refused: map[pipeline.Key]error{}}
 	if len(steps) == 0 {
 		return result, nil
 	}
@@ -79,7 +79,7 @@ func installGroups(ctx context.Context, sw flowSwitch, groups [][]step, result *
 // byOwner groups the steps of an object, in the order of its first.
 func byOwner(steps []step) [][]step {
 	var groups [][]step
-	place := map[drivers.Key]int{}
+	place := map[pipeline.Key]int{}
 	for _, s := range steps {
 		i, ok := place[s.owner]
 		if !ok {
@@ -108,7 +108,7 @@ const (
 )
 
 // refusals are the objects that the switch did not take.
-type refusals map[drivers.Key]*refusal
+type refusals map[pipeline.Key]*refusal
 
 type refusal struct {
 	err   error
@@ -118,8 +118,8 @@ type refusal struct {
 
 // note enters the outcome of an installation and returns the objects that were
 // refused for the first time.
-func (r refusals) note(result outcome, now time.Time) (fresh map[drivers.Key]error) {
-	fresh = map[drivers.Key]error{}
+func (r refusals) note(result outcome, now time.Time) (fresh map[pipeline.Key]error) {
+	fresh = map[pipeline.Key]error{}
 	for _, s := range result.done {
 		delete(r, s.owner)
 	}
@@ -137,7 +137,7 @@ func (r refusals) note(result outcome, now time.Time) (fresh map[drivers.Key]err
 }
 
 // blocked tells whether it is too early to try an object again.
-func (r refusals) blocked(owner drivers.Key, now time.Time) bool {
+func (r refusals) blocked(owner pipeline.Key, now time.Time) bool {
 	old, ok := r[owner]
 	return ok && now.Before(old.next)
 }

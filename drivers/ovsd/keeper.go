@@ -2,7 +2,6 @@ package ovsd
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -12,7 +11,7 @@ import (
 const keeperPause = 2 * time.Second
 
 // keepBridge makes the rows of our bridge right whenever they are not. The
-// first time it also chooses the round and opens the driver for use.
+// first time it also opens the driver for use.
 func (d *Driver) keepBridge(ctx context.Context) error {
 	for first := true; ; {
 		err := d.makeBridge(ctx, &first)
@@ -52,14 +51,13 @@ func (d *Driver) makeBridge(ctx context.Context, first *bool) error {
 		return err
 	}
 	if *first {
-		d.round = nextRound(d.db)
 		d.numbers.startAfter(d.db)
 	}
 	if ops := d.wanted().operations(d.db); len(ops) > 0 {
 		if _, err := d.db.client.Transact(ctx, ops...); err != nil {
 			return err
 		}
-		d.log.WithField("bridge", d.config.Bridge).WithField("round", d.round).Info("bridge set right")
+		d.log.WithField("bridge", d.config.Bridge).Info("bridge set right")
 	}
 	if err := d.adoptLinks(ctx); err != nil {
 		return err
@@ -81,22 +79,7 @@ func (d *Driver) wanted() wantedBridge {
 		datapath:  d.datapath,
 		vtep:      d.config.VTEP,
 		vxlanPort: d.config.VXLANPort,
-		round:     d.round,
 	}
-}
-
-// nextRound follows the round of the run before. It is never zero, which is
-// the round of flows that the pipeline has made and nobody has stamped.
-func nextRound(db *database) uint16 {
-	bridge, _ := db.ourBridge()
-	last, err := strconv.ParseUint(bridge.ExternalIDs[idRound], 10, 16)
-	if err != nil {
-		last = 0 // a new bridge, or somebody wrote nonsense
-	}
-	if round := uint16(last) + 1; round != 0 {
-		return round
-	}
-	return 1
 }
 
 func (d *Driver) noteKeeper(err error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/ovstest"
 )
 
@@ -104,7 +105,7 @@ func (r *running) add(id string) drivers.Port {
 type pod struct {
 	t        testing.TB
 	netns    string
-	endpoint drivers.Endpoint
+	endpoint pipeline.Endpoint
 	port     drivers.Port
 }
 
@@ -135,14 +136,14 @@ func (p *pod) command(command ...string) *exec.Cmd {
 }
 
 // network is the one network of these tests.
-var network = drivers.Network{
+var network = pipeline.Network{
 	ID: "web.blue", Tenant: "blue", VRF: 1, VNI: 5001, Tag: 1,
 	Subnet: netip.MustParsePrefix("10.1.0.0/24"), Gateway: netip.MustParseAddr("10.1.0.254"),
 }
 
 // endpoint is the one with this number, in version of an attribute that flows show.
-func endpoint(number byte, group uint16) drivers.Endpoint {
-	return drivers.Endpoint{
+func endpoint(number byte, group uint16) pipeline.Endpoint {
+	return pipeline.Endpoint{
 		ID: fmt.Sprintf("web.blue-%d", number), Network: network.ID, Tenant: network.Tenant,
 		VRF: network.VRF, VNI: network.VNI, Tag: network.Tag, Group: group,
 		IPv4: netip.AddrFrom4([4]byte{10, 1, 0, number}), MAC: [6]byte{2, 2, 10, 1, 0, number}, Local: true,
@@ -150,7 +151,7 @@ func endpoint(number byte, group uint16) drivers.Endpoint {
 }
 
 // remote is an endpoint on another node.
-func remote(number byte, group uint16) drivers.Endpoint {
+func remote(number byte, group uint16) pipeline.Endpoint {
 	e := endpoint(number, group)
 	e.Local, e.VTEP = false, netip.MustParseAddr("192.0.2.2")
 	return e

@@ -7,7 +7,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // The kernel's datapath hands tunnelled packets to the host's IP stack, which
@@ -23,7 +23,7 @@ type peers map[netip.Addr]int
 
 // replace takes note that an object took the place of another; either may be
 // nil. It returns the peer that is new, if one is.
-func (p peers) replace(old, now drivers.Object) (met netip.Addr) {
+func (p peers) replace(old, now pipeline.Object) (met netip.Addr) {
 	if vtep, ok := peerOf(now); ok {
 		if p[vtep]++; p[vtep] == 1 {
 			met = vtep
@@ -37,8 +37,8 @@ func (p peers) replace(old, now drivers.Object) (met netip.Addr) {
 	return met
 }
 
-func peerOf(o drivers.Object) (netip.Addr, bool) {
-	e, ok := o.(drivers.Endpoint)
+func peerOf(o pipeline.Object) (netip.Addr, bool) {
+	e, ok := o.(pipeline.Endpoint)
 	return e.VTEP, ok && !e.Local && e.VTEP.IsValid()
 }
 

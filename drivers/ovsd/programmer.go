@@ -20,29 +20,27 @@ import (
 
 // compiler turns objects into flows; the pipeline does.
 type compiler interface {
-	Base() []openflow.Flow
-	Flows(o drivers.Object, port uint32) []openflow.Flow
+	Base() pipeline.Wants
+	For(o pipeline.Object, port uint32) (pipeline.Wants, error)
 }
 
 // baseKey owns the flows that are there whatever objects are.
-var baseKey = drivers.Key{Kind: "base"}
+var baseKey = pipeline.Key{Kind: "base"}
 
 // programmer makes the flows of the switch equal to the objects. It is one
 // goroutine; nothing here is shared.
 type programmer struct {
 	log         *logrus.Entry
-	round       uint16
 	audit       time.Duration
 	inbox       *inbox
 	connections <-chan flowSwitch
 	portNumbers func() (endpoints map[string]uint32, tunnel uint32)
 	newCompiler func(tunnel uint32) compiler
-	check       func(drivers.Object) error
 	solicit     func(peer netip.Addr) error // nil: the datapath finds its peers itself
 	report      func(progress)
 
 	compiler compiler
-	objects  map[drivers.Key]drivers.Object
+	objects  map[pipeline.Key]pipeline.Object
 	peers    peers
 	book     *book
 	ports    map[string]uint32 // by endpoint
@@ -52,8 +50,8 @@ type programmer struct {
 	looked   bool       // the book knows what is in sw
 	replaced bool       // the agent has said what it wants as a whole
 	refused  refusals
-	invalid  map[drivers.Key]error
-	fresh    map[drivers.Key]error // problems nobody has been told of
+	invalid  map[pipeline.Key]error
+	fresh    map[pipeline.Key]error // problems nobody has been told of
 	tickets  []chan error
 	lastErr  error // of the connection
 }
@@ -68,7 +66,6 @@ type progress struct {
 func newProgrammer(d *Driver) *programmer {
 	p := &programmer{
 		log:         d.log,
-		round:       d.round,
 		audit:       d.config.AuditInterval,
 		inbox:       d.inbox,
 		connections: d.connections,
@@ -76,13 +73,12 @@ func newProgrammer(d *Driver) *programmer {
 		newCompiler: func(tunnel uint32) compiler {
 			return pipeline.New(pipeline.Config{TunnelPort: tunnel, LocalVTEP: d.config.VTEP})
 		},
-		check:   pipeline.Check,
 		report:  d.noteProgress,
-		objects: map[drivers.Key]drivers.Object{},
+		objects: map[pipeline.Key]pipeline.Object{},
 		book:    newBook(),
 		refused: refusals{},
-		fresh:   map[drivers.Key]error{},
-		invalid: map[drivers.Key]error{},
+		fresh:   map[pipeline.Key]error{},
+		invalid: map[pipeline.Key]error{},
 		peers:   peers{},
 	}
 	if d.datapath == DatapathNetdev {
@@ -176,7 +172,7 @@ func (p *programmer) answer() {
 }
 
 // forget drops what was wrong with an object that is gone or has changed.
-func (p *programmer) forget(key drivers.Key) {
+func (p *programmer) forget(key pipeline.Key) {
 	delete(p.invalid, key)
 	delete(p.refused, key)
 	delete(p.fresh, key)
@@ -192,7 +188,7 @@ func (p *programmer) giveUp(err error) {
 }
 
 // problem reports an object that is not in the switch, once.
-func (p *programmer) problem(owner drivers.Key, err error) {
+func (p *programmer) problem(owner pipeline.Key, err error) {
 	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": owner.ID}).Error("object is not in the switch")
 	p.fresh[owner] = fault.New(fault.KindOf(err), "%s %s: %w", owner.Kind, owner.ID, err)
 }
@@ -202,7 +198,7 @@ func (p *programmer) accept(c drivers.Change) {
 	remove := c.Remove
 	if c.Replace {
 		p.replaced = true
-		keep := map[drivers.Key]bool{}
+		keep := map[pipeline.Key]bool{}
 		for _, o := range c.Set {
 			keep[o.Key()] = true
 		}
@@ -220,7 +216,7 @@ func (p *programmer) accept(c drivers.Change) {
 	}
 	for _, o := range c.Set {
 		key := o.Key()
-		if p.objects[key] == o {
+		if before, ok := p.objects[key]; ok && o.Equal(before) {
 			continue
 		}
 		if met := p.peers.replace(p.objects[key], o); met.IsValid() {
@@ -248,25 +244,23 @@ func (p *programmer) meetAll() {
 }
 
 // compile computes the flows of an object anew.
-func (p *programmer) compile(key drivers.Key) {
+func (p *programmer) compile(key pipeline.Key) {
 	o := p.objects[key]
 	p.forget(key)
-	if err := p.check(o); err != nil {
+	var port uint32
+	if e, ok := o.(pipeline.Endpoint); ok && e.Local {
+		port = p.ports[e.ID]
+	}
+	wants, err := p.compiler.For(o, port)
+	if err != nil {
 		p.invalid[key] = err
 		p.problem(key, err)
 	}
-	var port uint32
-	if e, ok := o.(drivers.Endpoint); ok && e.Local {
-		port = p.ports[e.ID]
-	}
-	p.enter(key, p.compiler.Flows(o, port))
+	p.enter(key, wants.Flows)
 }
 
-// enter stamps flows with our round and writes them into the book.
-func (p *programmer) enter(key drivers.Key, flows []openflow.Flow) {
-	for i := range flows {
-		flows[i].Cookie = cookie.WithRound(flows[i].Cookie, p.round)
-	}
+// enter writes the flows of an object into the book.
+func (p *programmer) enter(key pipeline.Key, flows []openflow.Flow) {
 	for _, c := range p.book.set(key, flows) {
 		p.log.WithFields(logrus.Fields{
 			"flow": c.flow.String(), "newcomer": fmt.Sprint(c.newcomer), "present": fmt.Sprint(c.present),
@@ -283,7 +277,7 @@ func (p *programmer) renumber() {
 	if p.compiler == nil || tunnel != p.tunnel {
 		p.tunnel = tunnel
 		p.compiler = p.newCompiler(tunnel)
-		p.enter(baseKey, p.compiler.Base())
+		p.enter(baseKey, p.compiler.Base().Flows)
 		for key := range p.objects {
 			p.compile(key)
 		}
@@ -297,7 +291,7 @@ func (p *programmer) renumber() {
 		changed[id] = changed[id] || ports[id] == 0
 	}
 	for id, yes := range changed {
-		key := drivers.Key{Kind: drivers.KindEndpoint, ID: id}
+		key := pipeline.Key{Kind: pipeline.KindEndpoint, ID: id}
 		if _, wanted := p.objects[key]; yes && wanted {
 			p.compile(key)
 		}
@@ -333,10 +327,10 @@ func (p *programmer) look(ctx context.Context, audit bool) bool {
 // ready returns what is to be written now.
 func (p *programmer) ready(now time.Time) []step {
 	var list []step
-	pending := map[drivers.Key]bool{}
+	pending := map[pipeline.Key]bool{}
 	for _, s := range p.book.steps() {
 		pending[s.owner] = true
-		// A switch full of flows of the round before serves its endpoints until
+		// A switch full of flows of the run before serves its endpoints until
 		// we know which of them are still wanted.
 		if s.remove && !p.replaced || p.refused.blocked(s.owner, now) {
 			continue
@@ -344,7 +338,7 @@ func (p *programmer) ready(now time.Time) []step {
 		list = append(list, s)
 	}
 	// What was refused may be settled by now, by another object in its place.
-	maps.DeleteFunc(p.refused, func(owner drivers.Key, _ *refusal) bool { return !pending[owner] })
+	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return !pending[owner] })
 	return list
 }
 

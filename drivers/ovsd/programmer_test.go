@@ -14,6 +14,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 	"github.com/contiv/netplugin/test/ovstest"
 )
@@ -22,23 +23,23 @@ import (
 // port, its match the source port.
 type ruleCompiler struct{}
 
-func (ruleCompiler) Base() []openflow.Flow {
-	return []openflow.Flow{{Priority: 1, Cookie: cookie.New(cookie.Base, "")}}
+func (ruleCompiler) Base() pipeline.Wants {
+	return pipeline.Wants{Flows: []openflow.Flow{{Priority: 1, Cookie: cookie.New(cookie.Base, "")}}}
 }
 
-func (ruleCompiler) Flows(o drivers.Object, _ uint32) []openflow.Flow {
-	r, ok := o.(drivers.Rule)
+func (ruleCompiler) For(o pipeline.Object, _ uint32) (pipeline.Wants, error) {
+	r, ok := o.(pipeline.Rule)
 	if !ok {
-		return nil
+		return pipeline.Wants{}, nil
 	}
-	return []openflow.Flow{{
+	return pipeline.Wants{Flows: []openflow.Flow{{
 		Priority: r.DstPort, Cookie: cookie.New(cookie.Policy, r.ID),
 		Match: openflow.Match{openflow.InPort(uint32(r.SrcPort))},
-	}}
+	}}}, nil
 }
 
-func rule(n int, priority uint16) drivers.Rule {
-	return drivers.Rule{ID: fmt.Sprint("r", n), SrcPort: uint16(n + 1), DstPort: priority}
+func rule(n int, priority uint16) pipeline.Rule {
+	return pipeline.Rule{ID: fmt.Sprint("r", n), SrcPort: uint16(n + 1), DstPort: priority}
 }
 
 // bench is a programmer on a fake switch.
@@ -57,17 +58,16 @@ func newBench(t *testing.T) *bench {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	p := &programmer{
-		log: log.WithField("component", "ovsd"), round: 3, audit: time.Hour, inbox: b.inbox, connections: b.connections,
+		log: log.WithField("component", "ovsd"), audit: time.Hour, inbox: b.inbox, connections: b.connections,
 		portNumbers: func() (map[string]uint32, uint32) { return nil, 1 },
 		newCompiler: func(uint32) compiler { return ruleCompiler{} },
-		check:       func(drivers.Object) error { return nil },
 		report: func(s progress) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.state = s
 		},
-		objects: map[drivers.Key]drivers.Object{}, book: newBook(), peers: peers{},
-		refused: refusals{}, fresh: map[drivers.Key]error{}, invalid: map[drivers.Key]error{},
+		objects: map[pipeline.Key]pipeline.Object{}, book: newBook(), peers: peers{},
+		refused: refusals{}, fresh: map[pipeline.Key]error{}, invalid: map[pipeline.Key]error{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -115,8 +115,8 @@ func (b *bench) eventually(what string, condition func() bool) {
 	}
 }
 
-func manyRules(count int) []drivers.Object {
-	var list []drivers.Object
+func manyRules(count int) []pipeline.Object {
+	var list []pipeline.Object
 	for i := range count {
 		list = append(list, rule(i, 50))
 	}
@@ -126,7 +126,7 @@ func manyRules(count int) []drivers.Object {
 func TestChangesThatComeTogetherAreOneBundle(t *testing.T) {
 	b, sw := newBench(t), newFakeSwitch()
 	for _, o := range manyRules(100) {
-		b.inbox.put(drivers.Change{Set: []drivers.Object{o}})
+		b.inbox.put(drivers.Change{Set: []pipeline.Object{o}})
 	}
 	b.connect(sw)
 	if err := b.sync(); err != nil {
@@ -160,7 +160,7 @@ func TestARefusedObjectHoldsUpNoOtherAndIsTriedAgain(t *testing.T) {
 		t.Errorf("progress %+v", s)
 	}
 	// What others do is not held up, and not told of old problems.
-	b.inbox.put(drivers.Change{Set: []drivers.Object{rule(300, 60)}})
+	b.inbox.put(drivers.Change{Set: []pipeline.Object{rule(300, 60)}})
 	if err := b.sync(); err != nil || !sw.has(60) {
 		t.Errorf("error %v", err)
 	}
@@ -173,12 +173,12 @@ func TestARefusedObjectHoldsUpNoOtherAndIsTriedAgain(t *testing.T) {
 
 func TestARefusedObjectIsForgottenWhenItIsTakenAway(t *testing.T) {
 	b, sw := newBench(t), newFakeSwitch()
-	b.inbox.put(drivers.Change{Replace: true, Set: []drivers.Object{rule(1, refusedPriority)}})
+	b.inbox.put(drivers.Change{Replace: true, Set: []pipeline.Object{rule(1, refusedPriority)}})
 	b.connect(sw)
 	if err := b.sync(); err == nil {
 		t.Error("no error")
 	}
-	b.inbox.put(drivers.Change{Remove: []drivers.Key{rule(1, 0).Key()}})
+	b.inbox.put(drivers.Change{Remove: []pipeline.Key{rule(1, 0).Key()}})
 	if err := b.sync(); err != nil {
 		t.Error(err)
 	}
@@ -187,13 +187,13 @@ func TestARefusedObjectIsForgottenWhenItIsTakenAway(t *testing.T) {
 
 func TestARefusedObjectIsForgottenWhenAnotherTakesItsPlace(t *testing.T) {
 	b, sw := newBench(t), newFakeSwitch()
-	b.inbox.put(drivers.Change{Replace: true, Set: []drivers.Object{rule(1, refusedPriority)}})
+	b.inbox.put(drivers.Change{Replace: true, Set: []pipeline.Object{rule(1, refusedPriority)}})
 	b.connect(sw)
 	if err := b.sync(); err == nil {
 		t.Error("no error")
 	}
 	stranger := openflow.Flow{Priority: refusedPriority, Match: openflow.Match{openflow.InPort(2)}}
-	stranger.Cookie = cookie.WithRound(cookie.New(cookie.Policy, rule(1, 0).ID), 3)
+	stranger.Cookie = cookie.New(cookie.Policy, rule(1, 0).ID)
 	again := newFakeSwitch()
 	again.flows[stranger.MatchKey()] = stranger // this switch has it already
 	sw.Close()
@@ -208,14 +208,14 @@ func TestAnotherConnectionIsLookedAtBeforeItIsWritten(t *testing.T) {
 	if err := b.sync(); err != nil {
 		t.Fatal(err)
 	}
-	// The second switch has some of the flows, and one of a round before.
+	// The second switch has some of the flows, and one of an object that is gone.
 	for place, f := range first.flows {
 		if f.Priority == 50 {
 			second.flows[place] = f
 			break
 		}
 	}
-	stale := openflow.Flow{Priority: 70, Cookie: cookie.WithRound(cookie.New(cookie.Policy, "old"), 2)}
+	stale := openflow.Flow{Priority: 70, Cookie: cookie.New(cookie.Policy, "old")}
 	second.flows[stale.MatchKey()] = stale
 	first.Close()
 	b.eventually("the loss is noticed", func() bool { return !b.progress().connected })

@@ -7,8 +7,7 @@ import (
 
 // Keys of external_ids.
 const (
-	idEndpoint = "endpoint-id"  // Port, Interface: the endpoint it belongs to
-	idRound    = "contiv-round" // Bridge: the last round of flows
+	idEndpoint = "endpoint-id" // Port, Interface: the endpoint it belongs to
 )
 
 type rootRow struct {
@@ -25,7 +24,6 @@ type bridgeRow struct {
 	Protocols   []string          `ovsdb:"protocols"`
 	Ports       []ovsdb.UUID      `ovsdb:"ports"`
 	OtherConfig map[string]string `ovsdb:"other_config"`
-	ExternalIDs map[string]string `ovsdb:"external_ids"`
 }
 
 type portRow struct {

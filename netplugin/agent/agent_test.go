@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -83,7 +84,7 @@ func expectObjects(t *testing.T, driver *recorder, why string, want ...string) {
 
 func TestAgentWaitsForTheStoreAndKeepsWhatTheSwitchHas(t *testing.T) {
 	store, driver := newEtcd(t), newRecorder()
-	driver.Update(drivers.Change{Set: []drivers.Object{drivers.Network{ID: "old"}}})
+	driver.Update(drivers.Change{Set: []pipeline.Object{pipeline.Network{ID: "old"}}})
 	a := startAgent(t, store.db, driver)
 	if err := a.Ready(); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("ready without a store: %v", err)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // peerPrefix is where agents register their VTEP.
@@ -36,7 +36,7 @@ type cache struct {
 	localsIn    map[string]int // network -> endpoints on this node
 	localsOf    map[string]int // tenant -> endpoints on this node
 
-	dirty       map[drivers.Key]struct{}
+	dirty       map[pipeline.Key]struct{}
 	localsDirty bool // an endpoint record of this node changed
 }
 
@@ -47,7 +47,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		vrfs: make(map[string]uint16), peers: newPeers(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
 		localsIn: make(map[string]int), localsOf: make(map[string]int),
-		dirty: make(map[drivers.Key]struct{}),
+		dirty: make(map[pipeline.Key]struct{}),
 	}
 }
 
@@ -152,7 +152,7 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	if c.host == old.host || c.host == e.host {
 		c.localsDirty = true
 	}
-	c.mark(drivers.KindEndpoint, id)
+	c.mark(pipeline.KindEndpoint, id)
 }
 
 func (c *cache) putRule(id string, value []byte, _ int64) error {
@@ -174,7 +174,7 @@ func (c *cache) setRule(id string, r rule, exists bool) {
 		c.rules[id] = r
 		c.rulesOf.add(r.tenant, id)
 	}
-	c.mark(drivers.KindRule, id)
+	c.mark(pipeline.KindRule, id)
 }
 
 func (c *cache) putVRF(tenant string, value []byte, _ int64) error {
@@ -262,8 +262,8 @@ func (c *cache) countLocals(tenant string, step int) {
 	}
 }
 
-func (c *cache) mark(kind drivers.Kind, id string) {
-	c.dirty[drivers.Key{Kind: kind, ID: id}] = struct{}{}
+func (c *cache) mark(kind pipeline.Kind, id string) {
+	c.dirty[pipeline.Key{Kind: kind, ID: id}] = struct{}{}
 }
 
 func (c *cache) markTenant(tenant string) {
@@ -271,19 +271,19 @@ func (c *cache) markTenant(tenant string) {
 		c.markNetwork(id)
 	}
 	for id := range c.rulesOf[tenant] {
-		c.mark(drivers.KindRule, id)
+		c.mark(pipeline.KindRule, id)
 	}
 }
 
 func (c *cache) markNetwork(id string) {
-	c.mark(drivers.KindNetwork, id)
+	c.mark(pipeline.KindNetwork, id)
 	for endpoint := range c.endpointsIn[id] {
-		c.mark(drivers.KindEndpoint, endpoint)
+		c.mark(pipeline.KindEndpoint, endpoint)
 	}
 }
 
 func (c *cache) markHost(host string) {
 	for id := range c.endpointsOn[host] {
-		c.mark(drivers.KindEndpoint, id)
+		c.mark(pipeline.KindEndpoint, id)
 	}
 }

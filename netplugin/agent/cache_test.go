@@ -12,8 +12,8 @@ import (
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -130,7 +130,7 @@ func TestEndpointWaitsForItsNetworkItsVRFAndItsHostsVTEP(t *testing.T) {
 	n.expect("VRF unknown")
 	n.put(vrfKey("blue"), `{"vrf":1}`)
 	n.expect("VTEP of node2 unknown", "+network web.blue", "+endpoint web.blue-1")
-	key := drivers.Key{Kind: drivers.KindEndpoint, ID: "web.blue-2"}
+	key := pipeline.Key{Kind: pipeline.KindEndpoint, ID: "web.blue-2"}
 	if err := n.planner.pending[key]; err == nil || !strings.Contains(err.Error(), "node2") {
 		t.Errorf("pending says %v, want it to name node2", err)
 	}

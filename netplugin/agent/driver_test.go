@@ -8,13 +8,14 @@ import (
 	"sync"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // recorder is a driver that keeps what it is given, like a switch would.
 type recorder struct {
 	mu       sync.Mutex
-	objects  map[drivers.Key]drivers.Object
+	objects  map[pipeline.Key]pipeline.Object
 	replaced int // changes with Replace
 	ports    map[string]drivers.Port
 	number   int
@@ -23,7 +24,7 @@ type recorder struct {
 }
 
 func newRecorder() *recorder {
-	return &recorder{objects: make(map[drivers.Key]drivers.Object), ports: make(map[string]drivers.Port)}
+	return &recorder{objects: make(map[pipeline.Key]pipeline.Object), ports: make(map[string]drivers.Port)}
 }
 
 func (r *recorder) Run(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // Inspection is what the agent thinks, for people who look for a fault.
@@ -16,7 +17,7 @@ type Inspection struct {
 	ArpMode   string
 	Peers     map[string]netip.Addr // host -> VTEP in force
 	VRFs      map[string]uint16     // tenant -> routing domain
-	Objects   []drivers.Object      // given to the driver, in order
+	Objects   []pipeline.Object     // given to the driver, in order
 	Pending   map[string]string     // "kind id" -> what it waits for
 	Status    drivers.Status
 }
@@ -33,7 +34,7 @@ func (a *Agent) Inspect() Inspection {
 		Objects: slices.Collect(maps.Values(a.planner.given)),
 		Pending: make(map[string]string, len(a.planner.pending)), Status: status,
 	}
-	slices.SortFunc(view.Objects, func(x, y drivers.Object) int { return byKindAndID(x.Key(), y.Key()) })
+	slices.SortFunc(view.Objects, func(x, y pipeline.Object) int { return byKindAndID(x.Key(), y.Key()) })
 	for key, err := range a.planner.pending {
 		view.Pending[string(key.Kind)+" "+key.ID] = err.Error()
 	}

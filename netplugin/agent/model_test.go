@@ -12,8 +12,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"pgregory.net/rapid"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // The test here compares the incremental machinery with a plain reading of the
@@ -72,7 +72,7 @@ func (m *model) remember() {
 }
 
 // naive is the specification: every object wanted, from the records alone.
-func (m *model) naive() map[drivers.Key]drivers.Object {
+func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	networks, vrfs, present := map[string]network{}, map[string]uint16{}, map[string]bool{}
 	endpoints := map[string]endpoint{}
 	for key, value := range m.keys {
@@ -95,8 +95,8 @@ func (m *model) naive() map[drivers.Key]drivers.Object {
 			present[n.record.Tenant] = true
 		}
 	}
-	want := make(map[drivers.Key]drivers.Object)
-	add := func(o drivers.Object) { want[o.Key()] = o }
+	want := make(map[pipeline.Key]pipeline.Object)
+	add := func(o pipeline.Object) { want[o.Key()] = o }
 	for id, n := range networks {
 		if vrf := vrfs[n.record.Tenant]; present[n.record.Tenant] && n.problem == "" && vrf != 0 {
 			n.part.VRF = vrf
@@ -185,7 +185,7 @@ func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{keys: map[string]string{}, written: map[string]int64{}, recalled: map[string]string{}}
 		c, p := newCache(me, quiet), newPlanner()
-		inSwitch := make(map[drivers.Key]drivers.Object)
+		inSwitch := make(map[pipeline.Key]pipeline.Object)
 		apply := func(key, value string) {
 			m.revision++
 			m.written[key] = m.revision
@@ -220,7 +220,7 @@ func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 				}
 				inSwitch[object.Key()] = object
 			}
-			if diff := cmp.Diff(m.naive(), inSwitch, cmp.Comparer(func(a, b drivers.Object) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(m.naive(), inSwitch, cmp.Comparer(func(a, b pipeline.Object) bool { return a == b })); diff != "" {
 				t.Fatalf("wanted (-) and given (+) differ:\n%s", diff)
 			}
 		}

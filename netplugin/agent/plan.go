@@ -5,17 +5,18 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // planner turns dirty keys into changes, remembering what the driver was given.
 type planner struct {
-	given   map[drivers.Key]drivers.Object
-	pending map[drivers.Key]error // wanted, but something is missing
+	given   map[pipeline.Key]pipeline.Object
+	pending map[pipeline.Key]error // wanted, but something is missing
 }
 
 func newPlanner() planner {
-	return planner{given: make(map[drivers.Key]drivers.Object), pending: make(map[drivers.Key]error)}
+	return planner{given: make(map[pipeline.Key]pipeline.Object), pending: make(map[pipeline.Key]error)}
 }
 
 // plan recomputes the cache's dirty objects and returns the step from what the
@@ -31,20 +32,20 @@ func (p *planner) plan(c *cache) (change drivers.Change, ok bool) {
 		case err != nil && had:
 			change.Remove = append(change.Remove, key)
 			delete(p.given, key)
-		case err == nil && before != object:
+		case err == nil && (!had || !object.Equal(before)):
 			change.Set = append(change.Set, object)
 			p.given[key] = object
 		}
 	}
 	clear(c.dirty)
-	slices.SortFunc(change.Set, func(a, b drivers.Object) int { return byKindAndID(a.Key(), b.Key()) })
-	slices.SortFunc(change.Remove, func(a, b drivers.Key) int { return byKindAndID(b, a) })
+	slices.SortFunc(change.Set, func(a, b pipeline.Object) int { return byKindAndID(a.Key(), b.Key()) })
+	slices.SortFunc(change.Remove, func(a, b pipeline.Key) int { return byKindAndID(b, a) })
 	return change, len(change.Set)+len(change.Remove) > 0
 }
 
 // order in which kinds are programmed; removals go the other way.
-var order = map[drivers.Kind]int{drivers.KindNetwork: 0, drivers.KindEndpoint: 1, drivers.KindRule: 2}
+var order = map[pipeline.Kind]int{pipeline.KindNetwork: 0, pipeline.KindEndpoint: 1, pipeline.KindRule: 2}
 
-func byKindAndID(a, b drivers.Key) int {
+func byKindAndID(a, b pipeline.Key) int {
 	return cmp.Or(cmp.Compare(order[a.Kind], order[b.Kind]), cmp.Compare(a.ID, b.ID))
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // A record is decoded and checked once, when it arrives. What the datapath
@@ -20,14 +20,14 @@ import (
 // network is a decoded network; problem says why it cannot be served.
 type network struct {
 	record  mastercfg.CfgNetworkState // without the address maps
-	part    drivers.Network           // all but the VRF
+	part    pipeline.Network          // all but the VRF
 	problem string
 }
 
 // endpoint is a decoded endpoint.
 type endpoint struct {
 	record  mastercfg.CfgEndpointState
-	part    drivers.Endpoint // own fields; the network's and the place are joined later
+	part    pipeline.Endpoint // own fields; the network's and the place are joined later
 	host    string
 	problem string
 }
@@ -35,7 +35,7 @@ type endpoint struct {
 // rule is a decoded rule; an invalid one is not kept.
 type rule struct {
 	tenant string
-	part   drivers.Rule
+	part   pipeline.Rule
 }
 
 // ignored takes the place of a member that is expensive to decode and not needed.
@@ -63,8 +63,8 @@ func decodeNetwork(id string, value []byte) (network, error) {
 	return n, nil
 }
 
-func networkPart(id string, r mastercfg.CfgNetworkState) (drivers.Network, error) {
-	n := drivers.Network{ID: id, Tenant: r.Tenant}
+func networkPart(id string, r mastercfg.CfgNetworkState) (pipeline.Network, error) {
+	n := pipeline.Network{ID: id, Tenant: r.Tenant}
 	if r.PktTagType != "vxlan" {
 		return n, fmt.Errorf("encapsulation %q is not served on this node", r.PktTagType)
 	}
@@ -106,8 +106,8 @@ func decodeEndpoint(id string, value []byte) (endpoint, error) {
 	return e, nil
 }
 
-func endpointPart(id string, r mastercfg.CfgEndpointState) (drivers.Endpoint, error) {
-	e := drivers.Endpoint{ID: id, Network: r.NetID}
+func endpointPart(id string, r mastercfg.CfgEndpointState) (pipeline.Endpoint, error) {
+	e := pipeline.Endpoint{ID: id, Network: r.NetID}
 	if r.EndpointGroupID < 0 || r.EndpointGroupID > 32767 {
 		return e, fmt.Errorf("group id %d is not in 0..32767", r.EndpointGroupID)
 	}
@@ -139,8 +139,8 @@ func decodeRule(id string, value []byte) (rule, error) {
 	return rule{tenant, part}, err
 }
 
-func rulePart(id string, r mastercfg.CfgPolicyRule) (drivers.Rule, error) {
-	rule := drivers.Rule{
+func rulePart(id string, r mastercfg.CfgPolicyRule) (pipeline.Rule, error) {
+	rule := pipeline.Rule{
 		ID: id, Priority: r.Priority, Protocol: r.IPProtocol,
 		SrcPort: r.SrcPort, DstPort: r.DstPort, TCPFlags: r.TCPFlags, Allow: r.Action == "allow",
 	}

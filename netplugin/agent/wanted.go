@@ -1,25 +1,25 @@
 package agent
 
 import (
-	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // wanted computes a datapath object from the cache. A NotFound error says that
 // it has no place on this node; any other error that it is pending and why.
-func (c *cache) wanted(key drivers.Key) (drivers.Object, error) {
+func (c *cache) wanted(key pipeline.Key) (pipeline.Object, error) {
 	switch key.Kind {
-	case drivers.KindNetwork:
+	case pipeline.KindNetwork:
 		return c.wantedNetwork(key.ID)
-	case drivers.KindEndpoint:
+	case pipeline.KindEndpoint:
 		return c.wantedEndpoint(key.ID)
-	case drivers.KindRule:
+	case pipeline.KindRule:
 		return c.wantedRule(key.ID)
 	}
 	return nil, fault.New(fault.Internal, "object %s: unknown kind %q", key.ID, key.Kind)
 }
 
-func (c *cache) wantedNetwork(id string) (drivers.Object, error) {
+func (c *cache) wantedNetwork(id string) (pipeline.Object, error) {
 	if _, known := c.networks[id]; !known {
 		return nil, fault.New(fault.NotFound, "network %s is not known", id)
 	}
@@ -31,23 +31,23 @@ func (c *cache) wantedNetwork(id string) (drivers.Object, error) {
 }
 
 // servedNetwork is a network of a tenant that is present on this node.
-func (c *cache) servedNetwork(id string) (drivers.Network, error) {
+func (c *cache) servedNetwork(id string) (pipeline.Network, error) {
 	n, known := c.networks[id]
 	switch {
 	case !known:
-		return drivers.Network{}, fault.New(fault.MissingReference, "network %s is not known", id)
+		return pipeline.Network{}, fault.New(fault.MissingReference, "network %s is not known", id)
 	case c.localsOf[n.record.Tenant] == 0:
-		return drivers.Network{}, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", n.record.Tenant)
+		return pipeline.Network{}, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", n.record.Tenant)
 	case n.problem != "":
-		return drivers.Network{}, fault.New(fault.Unsupported, "network %s: %s", id, n.problem)
+		return pipeline.Network{}, fault.New(fault.Unsupported, "network %s: %s", id, n.problem)
 	case c.vrfs[n.record.Tenant] == 0:
-		return drivers.Network{}, fault.New(fault.MissingReference, "tenant %s has no VRF number", n.record.Tenant)
+		return pipeline.Network{}, fault.New(fault.MissingReference, "tenant %s has no VRF number", n.record.Tenant)
 	}
 	n.part.VRF = c.vrfs[n.record.Tenant]
 	return n.part, nil
 }
 
-func (c *cache) wantedEndpoint(id string) (drivers.Object, error) {
+func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	record, known := c.endpoints[id]
 	if !known {
 		return nil, fault.New(fault.NotFound, "endpoint %s is not known", id)
@@ -70,7 +70,7 @@ func (c *cache) wantedEndpoint(id string) (drivers.Object, error) {
 	return e, nil
 }
 
-func (c *cache) wantedRule(id string) (drivers.Object, error) {
+func (c *cache) wantedRule(id string) (pipeline.Object, error) {
 	r, known := c.rules[id]
 	switch {
 	case !known:

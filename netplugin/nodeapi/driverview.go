@@ -5,8 +5,8 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // agentPort is what the original agent's RPC server listened on; readers of
@@ -66,7 +66,6 @@ type networkView struct {
 
 type datapathView struct {
 	Type        string // system or netdev
-	Round       uint16
 	InSync      bool
 	PolicyAgent map[string]ruleView // by rule id
 	Pending     map[string]string   // what is wanted but lacks a part, and which
@@ -93,7 +92,7 @@ func driverView(ctrlIP string, in agent.Inspection) bridges {
 		Stats:    map[string]int{"Flows": in.Status.Flows, "Ports": in.Status.Ports, "Objects": len(in.Objects)},
 		ErrStats: make(map[string]string),
 		Datapath: datapathView{
-			Type: in.Status.Datapath, Round: in.Status.Round, InSync: in.Status.InSync,
+			Type: in.Status.Datapath, InSync: in.Status.InSync,
 			PolicyAgent: make(map[string]ruleView), Pending: in.Pending,
 		},
 	}
@@ -109,9 +108,9 @@ func driverView(ctrlIP string, in agent.Inspection) bridges {
 	return bridges{VXLAN: &b}
 }
 
-func (b *bridge) add(object drivers.Object, in agent.Inspection) {
+func (b *bridge) add(object pipeline.Object, in agent.Inspection) {
 	switch o := object.(type) {
-	case drivers.Network:
+	case pipeline.Network:
 		if b.VrfDb[o.Tenant] == nil {
 			b.VrfDb[o.Tenant] = make(vrfView)
 		}
@@ -119,7 +118,7 @@ func (b *bridge) add(object drivers.Object, in agent.Inspection) {
 			Vni: o.VNI, Vlan: o.Tag, Subnet: prefixText(o.Subnet), Gateway: text(o.Gateway),
 			Subnet6: prefixText(o.Subnet6), Gateway6: text(o.Gateway6),
 		}
-	case drivers.Endpoint:
+	case pipeline.Endpoint:
 		view := endpointView{
 			EndpointID: o.ID, EndpointGroup: o.Group, IPAddr: text(o.IPv4), IPv6Addr: text(o.IPv6), Vrf: o.Tenant,
 			MacAddrStr: net.HardwareAddr(o.MAC[:]).String(), Vlan: o.Tag, Vni: o.VNI, OriginatorIP: text(o.VTEP), Local: o.Local,
@@ -132,7 +131,7 @@ func (b *bridge) add(object drivers.Object, in agent.Inspection) {
 			key = fmt.Sprintf("%s:%s", o.IPv4, o.Tenant)
 		}
 		b.EndpointDb[key] = view
-	case drivers.Rule:
+	case pipeline.Rule:
 		view := ruleView{
 			Priority: o.Priority, SrcGroup: o.SrcGroup, DstGroup: o.DstGroup, Src: prefixText(o.Src), Dst: prefixText(o.Dst),
 			Protocol: o.Protocol, SrcPort: o.SrcPort, DstPort: o.DstPort, TCPFlags: o.TCPFlags, Action: "deny",

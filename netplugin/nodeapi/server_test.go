@@ -17,6 +17,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -38,11 +39,11 @@ func (n *node) Inspect() agent.Inspection {
 	return agent.Inspection{
 		HostLabel: "node1", VTEP: vtep, FwdMode: "routing", ArpMode: "proxy",
 		Peers: map[string]netip.Addr{"node2": netip.MustParseAddr("192.0.2.2")}, VRFs: map[string]uint16{"blue": 7},
-		Objects: []drivers.Object{
-			drivers.Network{ID: "web.blue", Tenant: "blue", VNI: 11, Tag: 1, Subnet: netip.MustParsePrefix("10.1.0.0/16")},
-			drivers.Endpoint{ID: "web.blue-1", Tenant: "blue", IPv4: netip.MustParseAddr("10.1.0.2"), MAC: [6]byte{2, 2, 10, 1, 0, 2}, Local: true},
-			drivers.Endpoint{ID: "web.blue-2", Tenant: "blue", VTEP: netip.MustParseAddr("192.0.2.2")},
-			drivers.Rule{ID: "blue:r", Priority: 1, Allow: true},
+		Objects: []pipeline.Object{
+			pipeline.Network{ID: "web.blue", Tenant: "blue", VNI: 11, Tag: 1, Subnet: netip.MustParsePrefix("10.1.0.0/16")},
+			pipeline.Endpoint{ID: "web.blue-1", Tenant: "blue", IPv4: netip.MustParseAddr("10.1.0.2"), MAC: [6]byte{2, 2, 10, 1, 0, 2}, Local: true},
+			pipeline.Endpoint{ID: "web.blue-2", Tenant: "blue", VTEP: netip.MustParseAddr("192.0.2.2")},
+			pipeline.Rule{ID: "blue:r", Priority: 1, Allow: true},
 		},
 		Pending: map[string]string{"endpoint x": "host has no known VTEP"},
 		Status:  drivers.Status{Connected: true, Bridge: "contivVxlanBridge", Datapath: "netdev", Flows: 12},

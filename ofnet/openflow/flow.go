@@ -43,15 +43,29 @@ const (
 // MatchKey identifies the flow in a switch, which holds at most one flow with
 // a table, priority and match.
 func (f Flow) MatchKey() string {
-	return string([]byte{f.Table, byte(f.Priority >> 8), byte(f.Priority)}) + f.Match.key()
+	var room [192]byte // for most matches
+	e := encoder{b: room[:0]}
+	e.u8(f.Table)
+	e.u16(f.Priority)
+	e.fields(f.Match.Canonical())
+	if e.err != nil { // no switch takes it, but it must not pass for another
+		return string(e.b) + f.Match.String()
+	}
+	return string(e.b)
 }
 
 // SameEffect tells whether two flows with the same MatchKey are
 // interchangeable: they do the same, under the same cookie and timeouts.
 func (f Flow) SameEffect(g Flow) bool {
-	f.Match, g.Match = nil, nil
-	return f.String() == g.String()
+	return f.Table == g.Table && f.Priority == g.Priority && f.Cookie == g.Cookie &&
+		f.IdleTimeout == g.IdleTimeout && f.HardTimeout == g.HardTimeout && f.Flags == g.Flags &&
+		f.Meter == g.Meter && f.Goto == g.Goto && f.ClearActions == g.ClearActions &&
+		f.Metadata&f.MetadataMask == g.Metadata&g.MetadataMask && f.MetadataMask == g.MetadataMask &&
+		equalActions(f.Actions, g.Actions) && equalActions(f.WriteActions, g.WriteActions)
 }
+
+// Equal tells whether two flows are the same to a switch.
+func (f Flow) Equal(g Flow) bool { return f.SameEffect(g) && f.MatchKey() == g.MatchKey() }
 
 // FlowStats is a flow as found in the switch.
 type FlowStats struct {

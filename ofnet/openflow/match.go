@@ -1,7 +1,6 @@
 package openflow
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -202,15 +201,15 @@ func (m Match) exact(f Field) (uint64, bool) {
 // the field table, without fields that match anything, double registers taken
 // apart. Two matches are the same to the switch if their canonical forms are.
 func (m Match) Canonical() Match {
-	if len(m) == 0 {
-		return nil
+	if m.isCanonical() {
+		return m
 	}
 	out := make(Match, 0, len(m))
 	for _, fm := range m {
 		if fm.Mask.IsZero() && fm.Field != 0 {
 			continue
 		}
-		if fm.Field >= FieldXReg0 && fm.Field <= FieldXReg7 {
+		if isDouble(fm.Field) {
 			out = append(out, halves(fm)...)
 			continue
 		}
@@ -219,6 +218,18 @@ func (m Match) Canonical() Match {
 	slices.SortStableFunc(out, func(a, b FieldMatch) int { return int(a.Field) - int(b.Field) })
 	return out
 }
+
+// isCanonical tells whether Canonical would change nothing.
+func (m Match) isCanonical() bool {
+	for i, fm := range m {
+		if i > 0 && m[i-1].Field > fm.Field || fm.Mask.IsZero() || isDouble(fm.Field) {
+			return false
+		}
+	}
+	return true
+}
+
+func isDouble(f Field) bool { return f >= FieldXReg0 && f <= FieldXReg7 }
 
 // halves takes the match on a double register apart.
 func halves(fm FieldMatch) Match {
@@ -247,17 +258,4 @@ func (m Match) check() error {
 		}
 	}
 	return nil
-}
-
-// key is a compact form of the canonical match, unique to it.
-func (m Match) key() string {
-	canonical := m.Canonical()
-	b := make([]byte, 0, len(canonical)*33)
-	for _, fm := range canonical {
-		b = append(b, byte(fm.Field))
-		for _, n := range [...]uint64{fm.Value.Hi, fm.Value.Lo, fm.Mask.Hi, fm.Mask.Lo} {
-			b = binary.AppendUvarint(b, n)
-		}
-	}
-	return string(b)
 }

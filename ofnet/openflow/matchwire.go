@@ -15,11 +15,16 @@ func (e *encoder) match(m Match) {
 	start := len(e.b)
 	e.u16(matchTypeOXM)
 	e.u16(0)
+	e.fields(canonical)
+	e.length(start+2, start)
+	e.pad8(start)
+}
+
+// fields appends the fields of a canonical match.
+func (e *encoder) fields(canonical Match) {
 	for _, fm := range canonical {
 		e.field(fm)
 	}
-	e.length(start+2, start)
-	e.pad8(start)
 }
 
 // fieldHeader appends the header of a field and says how many bytes of value

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"net/netip"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -37,7 +36,7 @@ func (arp) base() []openflow.Flow {
 	return []openflow.Flow{turn.output(openflow.PortInPort)}
 }
 
-func (a arp) network(n drivers.Network) []openflow.Flow {
+func (a arp) network(n Network) []openflow.Flow {
 	if !n.Gateway.IsValid() {
 		return nil
 	}

@@ -3,20 +3,19 @@ package pipeline
 import (
 	"net/netip"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Check says why an object cannot be expressed in flows; nil if it can. What
+// check says why an object cannot be expressed in flows; nil if it can. What
 // it refuses gets no flows at all: a rule without its unknown flag would mean
 // something else, and a zero VRF would be everybody's.
-func Check(o drivers.Object) error {
+func check(o Object) error {
 	switch o := o.(type) {
-	case drivers.Network:
+	case Network:
 		return checkNetwork(o)
-	case drivers.Endpoint:
+	case Endpoint:
 		return checkEndpoint(o)
-	case drivers.Rule:
+	case Rule:
 		return checkRule(o)
 	default:
 		return fault.New(fault.Unsupported, "object %T: the pipeline has no flows for this kind", o)
@@ -30,14 +29,14 @@ const (
 	maxPriority = 100
 )
 
-func checkNetwork(n drivers.Network) error {
+func checkNetwork(n Network) error {
 	if err := checkSegment("network", n.ID, n.VRF, n.Tag, n.VNI); err != nil {
 		return err
 	}
 	return checkAddresses("network", n.ID, n.Gateway, n.Gateway6)
 }
 
-func checkEndpoint(e drivers.Endpoint) error {
+func checkEndpoint(e Endpoint) error {
 	if err := checkSegment("endpoint", e.ID, e.VRF, e.Tag, e.VNI); err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func checkAddresses(kind, id string, four, six netip.Addr) error {
 	return nil
 }
 
-func checkRule(r drivers.Rule) error {
+func checkRule(r Rule) error {
 	if r.Priority < 1 || r.Priority > maxPriority {
 		return fault.New(fault.Invalid, "rule %s: priority %d is not in 1..%d", r.ID, r.Priority, maxPriority)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/ovstest"
 )
@@ -32,7 +31,7 @@ const bridge = "br-int"
 
 // startCluster starts the nodes the endpoints live on and a pod for each, and
 // programs the networks and endpoints of the example.
-func startCluster(t *testing.T, endpoints ...drivers.Endpoint) *cluster {
+func startCluster(t *testing.T, endpoints ...Endpoint) *cluster {
 	t.Helper()
 	c := &cluster{t: t, pods: map[string]*pod{}}
 	for _, e := range endpoints {
@@ -104,25 +103,25 @@ func (n *node) routeTo(peer *node) string {
 
 // program makes the flows of all switches those of the example's networks, the
 // cluster's endpoints and more objects, such as rules.
-func (c *cluster) program(more ...drivers.Object) {
+func (c *cluster) program(more ...Object) {
 	c.t.Helper()
 	for _, n := range c.nodes {
 		c.programNode(n, more...)
 	}
 }
 
-func (c *cluster) programNode(n *node, more ...drivers.Object) {
+func (c *cluster) programNode(n *node, more ...Object) {
 	c.t.Helper()
-	flows := n.pipeline.Base()
-	for _, o := range append([]drivers.Object{webBlue, dbBlue, webRed}, more...) {
-		flows = append(flows, n.pipeline.Flows(o, 0)...)
+	flows := n.pipeline.Base().Flows
+	for _, o := range append([]Object{webBlue, dbBlue, webRed}, more...) {
+		flows = append(flows, flowsOf(n.pipeline, o, 0)...)
 	}
 	for _, p := range c.pods {
 		e := p.Endpoint
 		if p.node == n {
 			e = here(e)
 		}
-		flows = append(flows, n.pipeline.Flows(e, p.port)...)
+		flows = append(flows, flowsOf(n.pipeline, e, p.port)...)
 	}
 	n.replaceFlows(c.t, flows)
 }
@@ -151,7 +150,7 @@ func (n *node) replaceFlows(t *testing.T, flows []openflow.Flow) {
 
 // know adds endpoints of another node that has not been started. Whatever
 // answers for them, they do not do it themselves.
-func (c *cluster) know(absent ...drivers.Endpoint) {
+func (c *cluster) know(absent ...Endpoint) {
 	c.t.Helper()
 	for _, e := range absent {
 		c.pods[e.ID] = &pod{Endpoint: e}
@@ -159,7 +158,7 @@ func (c *cluster) know(absent ...drivers.Endpoint) {
 	c.program()
 }
 
-func (c *cluster) pod(e drivers.Endpoint) *pod { return c.pods[e.ID] }
+func (c *cluster) pod(e Endpoint) *pod { return c.pods[e.ID] }
 
 // soon is how long anything may take that must happen.
 const soon = 5 * time.Second

@@ -3,7 +3,7 @@ package pipeline
 import (
 	"net/netip"
 
-	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
 // The world of the tests: two tenants that use the same subnet, two networks
@@ -31,8 +31,8 @@ const (
 	examplePort       = 3 // of the local endpoint in golden files
 )
 
-func network(id, tenant string, vrf, vlan uint16, octet string) drivers.Network {
-	return drivers.Network{
+func network(id, tenant string, vrf, vlan uint16, octet string) Network {
+	return Network{
 		ID: id, Tenant: tenant, VRF: vrf, VNI: 10000 + uint32(vlan), Tag: vlan,
 		Subnet: prefix("10.1." + octet + ".0/24"), Gateway: addr("10.1." + octet + ".254"),
 		Subnet6: prefix("fd00:" + octet + "::/64"), Gateway6: addr("fd00:" + octet + "::ffff"),
@@ -46,10 +46,10 @@ var (
 )
 
 // endpoint makes the nth endpoint of a network; it lives on node n.
-func endpoint(name string, in drivers.Network, n byte, group uint16) drivers.Endpoint {
+func endpoint(name string, in Network, n byte, group uint16) Endpoint {
 	four, six := in.Subnet.Addr().As4(), in.Subnet6.Addr().As16()
 	four[3], six[15] = n, n
-	return drivers.Endpoint{
+	return Endpoint{
 		ID: in.ID + "-" + name, Network: in.ID, Tenant: in.Tenant, VRF: in.VRF, VNI: in.VNI, Tag: in.Tag,
 		IPv4: netip.AddrFrom4(four), IPv6: netip.AddrFrom16(six),
 		MAC:   [6]byte{2, 2, four[0], four[1], four[2], four[3]},
@@ -67,17 +67,26 @@ var (
 )
 
 // here returns an endpoint as its own node sees it.
-func here(e drivers.Endpoint) drivers.Endpoint {
+func here(e Endpoint) Endpoint {
 	e.Local, e.VTEP = true, netip.Addr{}
 	return e
 }
 
-func rule(id string, priority int, change func(*drivers.Rule)) drivers.Rule {
-	r := drivers.Rule{ID: id, Priority: priority}
+func rule(id string, priority int, change func(*Rule)) Rule {
+	r := Rule{ID: id, Priority: priority}
 	change(&r)
 	return r
 }
 
 func node1() *Pipeline {
 	return New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep1})
+}
+
+// flowsOf are the flows of an object, none if it is refused.
+func flowsOf(p *Pipeline, o Object, port uint32) []openflow.Flow {
+	wants, err := p.For(o, port)
+	if err != nil {
+		return nil
+	}
+	return wants.Flows
 }

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -10,22 +9,22 @@ import (
 // object.
 type feature interface {
 	base() []openflow.Flow
-	network(n drivers.Network) []openflow.Flow
+	network(n Network) []openflow.Flow
 	endpoint(e placed) []openflow.Flow
-	rule(r drivers.Rule) []openflow.Flow
+	rule(r Rule) []openflow.Flow
 }
 
 // silent is embedded by features that have nothing to say about some objects.
 type silent struct{}
 
-func (silent) base() []openflow.Flow                   { return nil }
-func (silent) network(drivers.Network) []openflow.Flow { return nil }
-func (silent) endpoint(placed) []openflow.Flow         { return nil }
-func (silent) rule(drivers.Rule) []openflow.Flow       { return nil }
+func (silent) base() []openflow.Flow           { return nil }
+func (silent) network(Network) []openflow.Flow { return nil }
+func (silent) endpoint(placed) []openflow.Flow { return nil }
+func (silent) rule(Rule) []openflow.Flow       { return nil }
 
 // placed is an endpoint together with the way to it.
 type placed struct {
-	drivers.Endpoint
+	Endpoint
 	port uint32 // 0: on another node, behind Endpoint.VTEP
 }
 

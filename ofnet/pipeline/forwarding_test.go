@@ -6,17 +6,15 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
-
-	"github.com/contiv/netplugin/drivers"
 )
 
 // Every pod pings every pod, with real ARP and neighbour discovery before it.
 func TestPodsReachTheirTenantAndNobodyElse(t *testing.T) {
-	blue := []drivers.Endpoint{web1, web2, db1, db2}
+	blue := []Endpoint{web1, web2, db1, db2}
 	c := startCluster(t, append(blue, red1, red2)...)
 
 	var all sync.WaitGroup
-	expect := func(from, to drivers.Endpoint, want int) {
+	expect := func(from, to Endpoint, want int) {
 		all.Go(func() {
 			for _, a := range []netip.Addr{to.IPv4, to.IPv6} {
 				if got := c.pod(from).ping(a); got != want {
@@ -47,7 +45,7 @@ func TestSwitchedFramesArriveUnchangedAndRoutedOnesFromTheGateway(t *testing.T) 
 	c := startCluster(t, web1, web2, db1, db2)
 	for _, test := range []struct {
 		name     string
-		from, to drivers.Endpoint
+		from, to Endpoint
 		toMAC    mac
 		routed   bool
 	}{

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -36,7 +35,7 @@ func (g gateway) base() []openflow.Flow {
 	return flows
 }
 
-func (g gateway) network(n drivers.Network) []openflow.Flow {
+func (g gateway) network(n Network) []openflow.Flow {
 	var flows []openflow.Flow
 	for _, a := range addresses(n.Gateway, n.Gateway6) {
 		f := familyOf(a)

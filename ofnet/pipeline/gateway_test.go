@@ -3,17 +3,15 @@ package pipeline
 import (
 	"net/netip"
 	"testing"
-
-	"github.com/contiv/netplugin/drivers"
 )
 
 func TestTheGatewayAnswersPingsWhateverThePolicy(t *testing.T) {
 	c := startCluster(t, web1, red1)
-	c.program(rule("deny-everything", 100, func(*drivers.Rule) {}))
+	c.program(rule("deny-everything", 100, func(*Rule) {}))
 
 	for _, test := range []struct {
 		name string
-		from drivers.Endpoint
+		from Endpoint
 		to   netip.Addr
 		want int
 	}{

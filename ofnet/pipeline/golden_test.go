@@ -11,30 +11,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and the generated parts of docs/pipeline.md")
 
 // goldenObjects are shown to every feature.
-var goldenObjects = []drivers.Object{
+var goldenObjects = []Object{
 	webBlue,
 	here(web1),
 	web2,
-	rule("groups-port", 10, func(r *drivers.Rule) {
+	rule("groups-port", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow = front, store, 6, 5432, true
 	}),
-	rule("back", 10, func(r *drivers.Rule) {
+	rule("back", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.SrcPort, r.Allow = store, front, 17, 53, true
 	}),
-	rule("new-connections", 1, func(r *drivers.Rule) { r.DstGroup, r.Protocol, r.TCPFlags = store, 6, "syn,!ack" }),
-	rule("icmp", 100, func(r *drivers.Rule) { r.DstGroup, r.Protocol = store, 1 }),
-	rule("igmp", 5, func(r *drivers.Rule) { r.Protocol = 2 }),
-	rule("ipv4-networks", 20, func(r *drivers.Rule) { r.Src, r.Dst = prefix("10.1.1.7/24"), prefix("10.1.2.1/32") }),
-	rule("ipv6-network", 20, func(r *drivers.Rule) { r.Src, r.Protocol = prefix("fd00:1::/64"), 1 }),
-	rule("any-ipv4", 2, func(r *drivers.Rule) { r.Src = prefix("0.0.0.0/0") }),
-	rule("everything", 1, func(*drivers.Rule) {}),
+	rule("new-connections", 1, func(r *Rule) { r.DstGroup, r.Protocol, r.TCPFlags = store, 6, "syn,!ack" }),
+	rule("icmp", 100, func(r *Rule) { r.DstGroup, r.Protocol = store, 1 }),
+	rule("igmp", 5, func(r *Rule) { r.Protocol = 2 }),
+	rule("ipv4-networks", 20, func(r *Rule) { r.Src, r.Dst = prefix("10.1.1.7/24"), prefix("10.1.2.1/32") }),
+	rule("ipv6-network", 20, func(r *Rule) { r.Src, r.Protocol = prefix("fd00:1::/64"), 1 }),
+	rule("any-ipv4", 2, func(r *Rule) { r.Src = prefix("0.0.0.0/0") }),
+	rule("everything", 1, func(*Rule) {}),
 }
 
 // dump prints flows as ovs-ofctl dump-flows --no-stats does, under a heading.
@@ -56,9 +55,9 @@ func TestEveryFeatureWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 		name := reflect.TypeOf(f).Name()
 		t.Run(name, func(t *testing.T) {
 			alone := &Pipeline{config: all.config, features: []feature{f}}
-			got := dump("base", alone.Base())
+			got := dump("base", alone.Base().Flows)
 			for _, o := range goldenObjects {
-				got += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), alone.Flows(o, examplePort))
+				got += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), flowsOf(alone, o, examplePort))
 			}
 			compareGolden(t, filepath.Join("testdata", name+".golden"), got)
 		})

@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
@@ -17,15 +16,15 @@ func TestNoTwoNetworksOrEndpointsShareAFlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := node1()
 		owner := map[string]string{}
-		claim := func(name string, o drivers.Object, port uint32) {
-			for _, f := range p.Flows(o, port) {
+		claim := func(name string, o Object, port uint32) {
+			for _, f := range flowsOf(p, o, port) {
 				if other, taken := owner[f.MatchKey()]; taken {
 					t.Fatalf("%s and %s both want %s", other, name, f)
 				}
 				owner[f.MatchKey()] = name
 			}
 		}
-		for _, f := range p.Base() {
+		for _, f := range p.Base().Flows {
 			owner[f.MatchKey()] = "base"
 		}
 		// Tenants share subnets and MACs; inside a tenant they are different.
@@ -55,19 +54,19 @@ func TestNoTwoNetworksOrEndpointsShareAFlow(t *testing.T) {
 
 func TestFlowsCarryTheCookieOfTheirObject(t *testing.T) {
 	p := node1()
-	classes := map[drivers.Object]cookie.Class{webBlue: cookie.Network, web2: cookie.Endpoint, drivers.Rule{ID: "r", Priority: 1}: cookie.Policy}
+	classes := map[Object]cookie.Class{webBlue: cookie.Network, web2: cookie.Endpoint, Rule{ID: "r", Priority: 1}: cookie.Policy}
 	for o, class := range classes {
-		flows := p.Flows(o, 0)
+		flows := flowsOf(p, o, 0)
 		if len(flows) == 0 {
 			t.Errorf("%v has no flows", o.Key())
 		}
 		for _, f := range flows {
-			if f.Cookie != cookie.New(class, o.Key().ID) || cookie.RoundOf(f.Cookie) != 0 || f.Cookie != Cookie(o) {
+			if f.Cookie != cookie.New(class, o.Key().ID) || f.Cookie != Cookie(o.Key()) {
 				t.Errorf("%v: cookie %#x", o.Key(), f.Cookie)
 			}
 		}
 	}
-	for _, f := range p.Base() {
+	for _, f := range p.Base().Flows {
 		if cookie.ClassOf(f.Cookie) != cookie.Base {
 			t.Errorf("base flow has cookie %#x", f.Cookie)
 		}
@@ -78,10 +77,10 @@ func TestAnEndpointWithoutAPlaceHasNoFlows(t *testing.T) {
 	lost, ours := web2, web2
 	lost.VTEP = netip.Addr{}
 	ours.VTEP = vtep1
-	for name, e := range map[string]drivers.Endpoint{
+	for name, e := range map[string]Endpoint{
 		"local, but without a port": here(web1), "remote, on a node nobody knows": lost, "remote, but behind our own tunnel address": ours,
 	} {
-		if flows := node1().Flows(e, 0); len(flows) != 0 {
+		if flows := flowsOf(node1(), e, 0); len(flows) != 0 {
 			t.Errorf("%s: %d flows", name, len(flows))
 		}
 	}
@@ -91,7 +90,7 @@ func BenchmarkFlows(b *testing.B) {
 	p := node1()
 	for _, bench := range []struct {
 		name string
-		o    drivers.Object
+		o    Object
 	}{
 		{"local endpoint", here(web1)}, {"remote endpoint", web2}, {"network", webBlue},
 		{"rule", tcpRule("allow", 10, 5432, "syn,!ack", true)},
@@ -99,7 +98,7 @@ func BenchmarkFlows(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if len(p.Flows(bench.o, examplePort)) == 0 {
+				if len(flowsOf(p, bench.o, examplePort)) == 0 {
 					b.Fatal("no flows")
 				}
 			}

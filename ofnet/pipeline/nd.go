@@ -3,7 +3,6 @@ package pipeline
 import (
 	"net/netip"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -83,7 +82,7 @@ func (nd) base() []openflow.Flow {
 	return flows
 }
 
-func (f nd) network(n drivers.Network) []openflow.Flow {
+func (f nd) network(n Network) []openflow.Flow {
 	if !n.Gateway6.IsValid() {
 		return nil
 	}

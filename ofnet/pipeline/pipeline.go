@@ -49,7 +49,6 @@ package pipeline
 import (
 	"net/netip"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
@@ -90,61 +89,67 @@ func New(c Config) *Pipeline {
 	}}
 }
 
-// Base returns the flows that are there before any object is: misses, guards
-// and the answers all objects share.
-func (p *Pipeline) Base() []openflow.Flow {
+// Wants is what must be in the switch for an object.
+type Wants struct {
+	Flows  []openflow.Flow
+	Groups []openflow.Group
+	Meters []openflow.Meter
+}
+
+// Base returns what is there before any object is: misses, guards and the
+// answers all objects share.
+func (p *Pipeline) Base() Wants {
 	var flows []openflow.Flow
 	for _, f := range p.features {
 		flows = append(flows, f.base()...)
 	}
-	return stamp(flows, cookie.New(cookie.Base, ""))
+	return Wants{Flows: stamp(flows, cookie.New(cookie.Base, ""))}
 }
 
-// Flows returns the flows of an object. Port is the OpenFlow number of a local
-// endpoint's port; 0 says that there is none, and then a local endpoint has no
-// flows, as nothing could be delivered to it. Other objects ignore it.
+// For returns what an object needs. Port is the OpenFlow number of a local
+// endpoint's port; 0 says that there is none, and then a local endpoint needs
+// nothing, as nothing could be delivered to it. Other objects ignore it.
 //
-// An object that Check refuses, and a remote endpoint whose node is not known,
-// has no flows. Cookies are those of Cookie; their round is zero.
-func (p *Pipeline) Flows(o drivers.Object, port uint32) []openflow.Flow {
-	if Check(o) != nil {
-		return nil
+// The error is that of an object that cannot be expressed; it gets nothing. Neither does a remote endpoint whose node is not known. All flows
+// of an object have its Cookie.
+func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
+	if err := check(o); err != nil {
+		return Wants{}, err
 	}
 	var flows []openflow.Flow
 	for _, f := range p.features {
 		switch o := o.(type) {
-		case drivers.Network:
+		case Network:
 			flows = append(flows, f.network(o)...)
-		case drivers.Endpoint:
+		case Endpoint:
 			if here, ok := p.place(o, port); ok {
 				flows = append(flows, f.endpoint(here)...)
 			}
-		case drivers.Rule:
+		case Rule:
 			flows = append(flows, f.rule(o)...)
 		}
 	}
-	return stamp(flows, Cookie(o))
+	return Wants{Flows: stamp(flows, Cookie(o.Key()))}, nil
 }
 
 // place says where an endpoint can be reached, if it can.
-func (p *Pipeline) place(e drivers.Endpoint, port uint32) (placed, bool) {
+func (p *Pipeline) place(e Endpoint, port uint32) (placed, bool) {
 	if e.Local {
 		return placed{Endpoint: e, port: port}, port != 0
 	}
 	return placed{Endpoint: e}, e.VTEP.IsValid() && e.VTEP != p.config.LocalVTEP
 }
 
-// Cookie returns the cookie of all flows of an object, of round zero.
-func Cookie(o drivers.Object) uint64 {
-	key := o.Key()
+// Cookie returns the cookie of all flows of an object.
+func Cookie(key Key) uint64 {
 	return cookie.New(classes[key.Kind], key.ID)
 }
 
 // classes maps kinds of objects to classes of cookies.
-var classes = map[drivers.Kind]cookie.Class{
-	drivers.KindNetwork:  cookie.Network,
-	drivers.KindEndpoint: cookie.Endpoint,
-	drivers.KindRule:     cookie.Policy,
+var classes = map[Kind]cookie.Class{
+	KindNetwork:  cookie.Network,
+	KindEndpoint: cookie.Endpoint,
+	KindRule:     cookie.Policy,
 }
 
 func stamp(flows []openflow.Flow, c uint64) []openflow.Flow {

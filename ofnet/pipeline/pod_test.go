@@ -11,13 +11,11 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netns"
-
-	"github.com/contiv/netplugin/drivers"
 )
 
 // pod is an endpoint with a network namespace.
 type pod struct {
-	drivers.Endpoint
+	Endpoint
 	t     *testing.T
 	node  *node
 	netns string
@@ -43,7 +41,7 @@ func (p *pod) start() {
 	// Not in the switch's namespace: what is mounted there is not seen outside.
 	p.netnsCommand("add")
 	p.t.Cleanup(func() { p.netnsCommand("del") })
-	in := map[string]drivers.Network{webBlue.ID: webBlue, dbBlue.ID: dbBlue, webRed.ID: webRed}[p.Network]
+	in := map[string]Network{webBlue.ID: webBlue, dbBlue.ID: dbBlue, webRed.ID: webRed}[p.Network]
 	p.node.Exec("sh", "-ec", podScript, "sh", p.netns, strconv.Itoa(int(p.port)), net.HardwareAddr(p.MAC[:]).String(),
 		p.IPv4.String(), p.IPv6.String(), in.Gateway.String(), in.Gateway6.String(), p.node.Socket)
 }

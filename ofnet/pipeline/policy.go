@@ -1,9 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -30,7 +31,7 @@ import (
 //     switch. Give such rules different priorities.
 type policy struct{ silent }
 
-func (policy) rule(r drivers.Rule) []openflow.Flow {
+func (policy) rule(r Rule) []openflow.Flow {
 	var flows []openflow.Flow
 	for _, f := range []family{ipv4(), ipv6()} {
 		if !f.admits(r.Src) || !f.admits(r.Dst) {
@@ -51,7 +52,7 @@ func (f family) admits(p netip.Prefix) bool {
 	return !p.IsValid() || familyOf(p.Addr()).ethType == f.ethType
 }
 
-func ruleMatch(r drivers.Rule, f family) openflow.Match {
+func ruleMatch(r Rule, f family) openflow.Match {
 	m := openflow.Match{f.is()}
 	if r.SrcGroup != 0 {
 		m = append(m, regSrcGroup.is(uint32(r.SrcGroup)))
@@ -80,7 +81,7 @@ func ruleMatch(r drivers.Rule, f family) openflow.Match {
 }
 
 // transport matches a protocol that has ports.
-func transport(r drivers.Rule, src, dst func(uint16) openflow.FieldMatch) openflow.Match {
+func transport(r Rule, src, dst func(uint16) openflow.FieldMatch) openflow.Match {
 	m := openflow.Match{openflow.IPProto(r.Protocol)}
 	if r.SrcPort != 0 {
 		m = append(m, src(r.SrcPort))
@@ -102,6 +103,38 @@ var tcpFlags = map[string]struct{ value, mask uint16 }{
 	"syn,ack":  {openflow.TCPSyn | openflow.TCPAck, openflow.TCPSyn | openflow.TCPAck},
 	"syn,!ack": {openflow.TCPSyn, openflow.TCPSyn | openflow.TCPAck},
 	"!syn,ack": {openflow.TCPAck, openflow.TCPSyn | openflow.TCPAck},
+}
+
+// Merge unites two flows of one table, priority and match that are clauses of
+// conjunctions (ovs-fields(7)): a packet that fits the match fulfils the
+// clauses of both. Other flows cannot be united; then ok is false, and one of
+// them has to be chosen. The order does not matter, nor that of several merges.
+func Merge(a, b openflow.Flow) (united openflow.Flow, ok bool) {
+	if !isClause(a) || !isClause(b) {
+		return openflow.Flow{}, false
+	}
+	united = a
+	united.Cookie = min(a.Cookie, b.Cookie)
+	united.Actions = slices.Concat(a.Actions, b.Actions)
+	slices.SortFunc(united.Actions, func(x, y openflow.Action) int {
+		a, b := x.(openflow.Conjunction), y.(openflow.Conjunction)
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Clause, b.Clause), cmp.Compare(a.Clauses, b.Clauses))
+	})
+	united.Actions = slices.Compact(united.Actions)
+	return united, true
+}
+
+// isClause tells whether all a flow does is to fulfil clauses of conjunctions.
+func isClause(f openflow.Flow) bool {
+	if len(f.Actions) == 0 || f.Goto != 0 {
+		return false
+	}
+	for _, a := range f.Actions {
+		if _, ok := a.(openflow.Conjunction); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // Preferred tells whether a is to be in the switch rather than b, where both

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -66,8 +65,8 @@ func (p *pod) connects(to netip.Addr, port uint16, expected bool) bool {
 }
 
 // tcpRule is a rule from group front to group store.
-func tcpRule(id string, priority int, port uint16, flags string, allow bool) drivers.Rule {
-	return rule(id, priority, func(r *drivers.Rule) {
+func tcpRule(id string, priority int, port uint16, flags string, allow bool) Rule {
+	return rule(id, priority, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.TCPFlags, r.Allow = front, store, 6, port, flags, allow
 	})
 }
@@ -75,38 +74,38 @@ func tcpRule(id string, priority int, port uint16, flags string, allow bool) dri
 func TestRulesDecideWhoMayConnectWhere(t *testing.T) {
 	c := startCluster(t, web1, web2, db1, db2)
 	const sql, ssh = 5432, 22
-	for _, server := range []drivers.Endpoint{web1, db1, db2} {
+	for _, server := range []Endpoint{web1, db1, db2} {
 		c.pod(server).serve(sql)
 		c.pod(server).serve(ssh)
 	}
 	denyNew := tcpRule("deny-new", 1, 0, "syn,!ack", false)
 	allowSQL := tcpRule("allow-sql", 10, sql, "", true)
-	toDB2 := rule("deny-host", 20, func(r *drivers.Rule) { r.Dst, r.Protocol = openflow.Host(db2.IPv4), 6 })
+	toDB2 := rule("deny-host", 20, func(r *Rule) { r.Dst, r.Protocol = openflow.Host(db2.IPv4), 6 })
 
 	type attempt struct {
-		from, to drivers.Endpoint
+		from, to Endpoint
 		port     uint16
 		want     bool // over both versions of IP
 	}
 	for _, scene := range []struct {
 		name  string
-		rules []drivers.Object
+		rules []Object
 		tries []attempt
 	}{
 		{"without rules everybody may", nil, []attempt{
 			{web1, db2, sql, true}, {web1, db2, ssh, true}, {web2, db2, ssh, true}}},
-		{"only the allowed port, on the same node and on another", []drivers.Object{denyNew, allowSQL}, []attempt{
+		{"only the allowed port, on the same node and on another", []Object{denyNew, allowSQL}, []attempt{
 			{web1, db2, sql, true}, {web1, db2, ssh, false},
 			{web1, db1, sql, true}, {web1, db1, ssh, false},
 			{web2, db2, sql, true}, {web2, db2, ssh, false}}},
-		{"a rule is directional: store may still connect to front", []drivers.Object{denyNew}, []attempt{
+		{"a rule is directional: store may still connect to front", []Object{denyNew}, []attempt{
 			{db2, web1, ssh, true}, {web1, db2, ssh, false}}},
-		{"a rule is between groups: inside store nothing changes", []drivers.Object{denyNew}, []attempt{
+		{"a rule is between groups: inside store nothing changes", []Object{denyNew}, []attempt{
 			{db1, db2, ssh, true}}},
-		{"a group may be cut off from itself, though its network switches", []drivers.Object{
-			rule("inside", 1, func(r *drivers.Rule) { r.SrcGroup, r.DstGroup, r.Protocol, r.TCPFlags = front, front, 6, "syn,!ack" }),
+		{"a group may be cut off from itself, though its network switches", []Object{
+			rule("inside", 1, func(r *Rule) { r.SrcGroup, r.DstGroup, r.Protocol, r.TCPFlags = front, front, 6, "syn,!ack" }),
 		}, []attempt{{web2, web1, ssh, false}, {web1, db2, ssh, true}}},
-		{"the higher priority wins", []drivers.Object{
+		{"the higher priority wins", []Object{
 			tcpRule("allow-low", 1, ssh, "", true), tcpRule("deny-high", 2, ssh, "", false)}, []attempt{
 			{web1, db2, ssh, false}, {web1, db2, sql, true}}},
 		{"removed rules leave no trace", nil, []attempt{{web1, db2, ssh, true}}},
@@ -151,9 +150,9 @@ func TestRulesDecideWhoMayConnectWhere(t *testing.T) {
 
 func TestOfTwoRulesWithEqualMatchTheDenialIsPreferred(t *testing.T) {
 	p := node1()
-	allow := p.Flows(tcpRule("a", 5, 80, "", true), 0)
-	deny := p.Flows(tcpRule("b", 5, 80, "", false), 0)
-	twin := p.Flows(tcpRule("c", 5, 80, "", false), 0)
+	allow := flowsOf(p, tcpRule("a", 5, 80, "", true), 0)
+	deny := flowsOf(p, tcpRule("b", 5, 80, "", false), 0)
+	twin := flowsOf(p, tcpRule("c", 5, 80, "", false), 0)
 	for i := range allow {
 		if allow[i].MatchKey() != deny[i].MatchKey() {
 			t.Fatalf("the flows do not compete:\n%s\n%s", allow[i], deny[i])
@@ -163,6 +162,38 @@ func TestOfTwoRulesWithEqualMatchTheDenialIsPreferred(t *testing.T) {
 		}
 		if Preferred(deny[i], twin[i]) == Preferred(twin[i], deny[i]) {
 			t.Errorf("no order between\n%s\n%s", deny[i], twin[i])
+		}
+	}
+}
+
+// Clauses of several rules on one match share a flow, whoever comes first.
+func TestClausesOfConjunctionsAreUnited(t *testing.T) {
+	clause := func(cookie uint64, actions ...openflow.Action) openflow.Flow {
+		return openflow.Flow{Table: 5, Priority: 7, Cookie: cookie, Match: openflow.Match{regSrcGroup.is(7)}, Actions: actions}
+	}
+	first, second, third := openflow.Conjunction{ID: 1, Clause: 1, Clauses: 2}, openflow.Conjunction{ID: 1, Clause: 2, Clauses: 2}, openflow.Conjunction{ID: 2, Clause: 1, Clauses: 2}
+	a, b, c := clause(3, first, third), clause(2, second), clause(5, third)
+	want := clause(2, first, second, third)
+	for _, order := range [][]openflow.Flow{{a, b, c}, {c, b, a}, {b, c, a}, {a, a, b}} {
+		all := order[0]
+		for _, f := range order[1:] {
+			var ok bool
+			if all, ok = Merge(all, f); !ok {
+				t.Fatalf("%v is not united", f)
+			}
+		}
+		if !all.Equal(want) {
+			t.Errorf("%v, want %v", all, want)
+		}
+	}
+	for what, f := range map[string]openflow.Flow{
+		"a drop":                  clause(1),
+		"an output":               clause(1, openflow.Output{Port: 1}),
+		"a clause with an output": clause(1, first, openflow.Output{Port: 1}),
+		"a clause that goes on":   {Actions: []openflow.Action{first}, Goto: 9},
+	} {
+		if _, ok := Merge(a, f); ok {
+			t.Errorf("%s is united with a clause", what)
 		}
 	}
 }

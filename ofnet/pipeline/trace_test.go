@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-
-	"github.com/contiv/netplugin/drivers"
 )
 
 // packet is what ofproto/trace follows through the tables.
@@ -87,7 +85,7 @@ func TestRulesKnowTheGroupOfARemoteSender(t *testing.T) {
 	fromFront := packet{inPort: exampleTunnelPort, vni: webBlue.VNI, src: web2.MAC, dst: web1.MAC, from: web2.IPv4, to: web1.IPv4}
 	fromStore := packet{inPort: exampleTunnelPort, vni: webBlue.VNI, src: AnycastMAC, dst: web1.MAC, from: db2.IPv4, to: web1.IPv4}
 
-	c.program(rule("no-store", 50, func(r *drivers.Rule) { r.SrcGroup = store }))
+	c.program(rule("no-store", 50, func(r *Rule) { r.SrcGroup = store }))
 	if got := n.verdict(t, fromFront); got == "drop" {
 		t.Errorf("front: %s", got)
 	}
@@ -112,9 +110,9 @@ func TestAPacketAtTheEndOfItsLifeIsNotRouted(t *testing.T) {
 // The golden files claim to be what ovs-ofctl prints. The switch is asked.
 func TestTheSwitchPrintsTheFlowsAsTheGoldenFilesDo(t *testing.T) {
 	n := startCluster(t, web1).nodes[0]
-	flows := n.pipeline.Base()
+	flows := n.pipeline.Base().Flows
 	for _, o := range goldenObjects {
-		flows = append(flows, n.pipeline.Flows(o, examplePort)...)
+		flows = append(flows, flowsOf(n.pipeline, o, examplePort)...)
 	}
 	unique := flows[:0]
 	seen := map[string]bool{}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -19,7 +18,7 @@ type tunnel struct {
 	port uint32
 }
 
-func (t tunnel) network(n drivers.Network) []openflow.Flow {
+func (t tunnel) network(n Network) []openflow.Flow {
 	return []openflow.Flow{
 		at(tablePort, priorityExact, openflow.InPort(t.port), openflow.TunnelID(uint64(n.VNI))).
 			do(regFromTunnel.set(1), regVRF.set(uint32(n.VRF)), regNetwork.set(uint32(n.Tag))).

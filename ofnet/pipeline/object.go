@@ -1,0 +1,90 @@
+package pipeline
+
+import "net/netip"
+
+// Key names an object of the wanted datapath: its kind and its id in the store.
+type Key struct {
+	Kind Kind
+	ID   string
+}
+
+// Kind is the kind of a wanted object.
+type Kind string
+
+// Kinds of objects, in the order in which they are programmed.
+const (
+	KindNetwork  Kind = "network"
+	KindEndpoint Kind = "endpoint"
+	KindRule     Kind = "rule"
+)
+
+// Object is anything the datapath can be asked to serve. Objects are values
+// and never change once given away.
+type Object interface {
+	Key() Key
+	// Equal tells whether the other object asks for the same. Objects may hold
+	// slices, which == cannot compare.
+	Equal(other Object) bool
+}
+
+// Network is a segment with its gateway.
+type Network struct {
+	ID       string // N.T
+	Tenant   string
+	VRF      uint16       // the tenant's routing domain, 1..65535
+	VNI      uint32       // 1..65535
+	Tag      uint16       // 1..16383: the network's number inside every switch
+	Subnet   netip.Prefix // IPv4, masked
+	Gateway  netip.Addr   // IPv4; invalid: none
+	Subnet6  netip.Prefix
+	Gateway6 netip.Addr
+}
+
+// Endpoint is an attachment to a network, on this node or on another.
+type Endpoint struct {
+	ID      string // N.T-C
+	Network string // N.T
+	Tenant  string
+	VRF     uint16
+	VNI     uint32
+	Tag     uint16
+	IPv4    netip.Addr // invalid: none
+	IPv6    netip.Addr
+	MAC     [6]byte
+	Group   uint16     // endpoint group id; 0: none
+	Local   bool       // on this node: the driver finds its port by ID
+	VTEP    netip.Addr // remote: where it lives
+}
+
+// Rule is one directional rule.
+type Rule struct {
+	ID       string
+	Priority int    // 1..100, higher wins
+	SrcGroup uint16 // 0: any
+	DstGroup uint16
+	Src      netip.Prefix // invalid: any
+	Dst      netip.Prefix
+	Protocol uint8 // 0: any
+	SrcPort  uint16
+	DstPort  uint16
+	TCPFlags string // "", syn, ack, "syn,ack", "syn,!ack", "!syn,ack"
+	Allow    bool
+}
+
+// Key identifies the network.
+func (n Network) Key() Key { return Key{KindNetwork, n.ID} }
+
+// Key identifies the endpoint.
+func (e Endpoint) Key() Key { return Key{KindEndpoint, e.ID} }
+
+// Key identifies the rule.
+func (r Rule) Key() Key { return Key{KindRule, r.ID} }
+
+// Equal compares all fields.
+func (n Network) Equal(other Object) bool { return other == Object(n) }
+
+// Equal compares all fields.
+func (e Endpoint) Equal(other Object) bool { return other == Object(e) }
+
+// Equal compares all fields.
+func (r Rule) Equal(other Object) bool { return other == Object(r) }
