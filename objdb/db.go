@@ -129,13 +129,18 @@ func (db *DB) endpoints() string { return strings.Join(db.cfg.Endpoints, ", ") }
 
 // request makes one call to the store within the request timeout and explains its error.
 func request[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, db.cfg.RequestTimeout)
+	defer cancel()
+	return longRequest(ctx, db, what, call)
+}
+
+// longRequest is request without a limit but that of ctx.
+func longRequest[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
 	client, err := db.connect()
 	if err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, db.cfg.RequestTimeout)
-	defer cancel()
 	answer, err := call(ctx, client)
 	if err != nil {
 		return none, db.explain(what, err)

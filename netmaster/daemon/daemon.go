@@ -17,6 +17,7 @@
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader
 //	server.go    HTTP limits; shedder.go keeps silent connections cheap
+//	member.go    the embedded member of the store, and the room it has
 package daemon
 
 import (
@@ -34,6 +35,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/objdb/space"
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
@@ -74,6 +76,7 @@ type Daemon struct {
 	db      *objdb.DB
 	front   *front
 	metrics *metrics
+	space   *space.Keeper
 	service *objdb.Registration
 }
 
@@ -93,7 +96,8 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics()}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db)}
+	d.metrics.watch(d.space)
 	d.front = newFront(newProxy(db, cfg.Control), d.metrics)
 	return d, nil
 }
@@ -135,6 +139,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	var leading sync.WaitGroup
 	leading.Go(func() { d.loop(working, ctx) })
+	leading.Go(func() { d.space.Run(working) })
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
 	d.notify(daemon.SdNotifyReady)
 

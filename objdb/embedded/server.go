@@ -12,6 +12,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"os"
@@ -41,13 +42,16 @@ const (
 	// the history that is kept.
 	progressInterval = 20 * time.Second
 
-	// The log is kept in memory from the last snapshot on, and for members that
-	// are behind; its entries are whole batches of ours, not single keys.
-	snapshotEntries = 2000
-	catchUpEntries  = 1000
+	// The log is kept in memory for members that are behind: up to a hundred
+	// entries more than catchUpEntries. An entry is a whole batch of ours, some
+	// 100 KiB under load and never more than 1 MiB, so this bounds the bytes. A
+	// member that is further behind, by about a second of full load, is sent the
+	// whole store instead.
+	snapshotEntries = 2000 // after so many the log on disk is cut
+	catchUpEntries  = 250
 
-	quotaBytes = 4 << 30
-	maxTxnOps  = 1024
+	defaultQuota = 4 << 30
+	maxTxnOps    = 1024
 )
 
 // Config describes the member.
@@ -57,6 +61,10 @@ type Config struct {
 	ClientURL string            // listened on and advertised to clients
 	PeerURL   string            // listened on and advertised to peers
 	Peers     map[string]string // name -> peer URL of all members, this one included; empty: alone
+
+	// Quota is the size of the member's file, in bytes, at which it refuses to
+	// grow; 0: 4 GiB. The same for all members.
+	Quota int64
 
 	// For https URLs. With a CAFile clients and peers must present a certificate of it.
 	CertFile, KeyFile, CAFile string
@@ -189,7 +197,7 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 	s.AutoCompactionMode, s.AutoCompactionRetention = compactionMode, compactionRetention
 	s.WatchProgressNotifyInterval = progressInterval
 	s.SnapshotCount, s.SnapshotCatchUpEntries = snapshotEntries, catchUpEntries
-	s.QuotaBackendBytes, s.MaxTxnOps = quotaBytes, maxTxnOps
+	s.QuotaBackendBytes, s.MaxTxnOps = cmp.Or(c.Quota, defaultQuota), maxTxnOps
 	s.EnableGRPCGateway = false
 
 	s.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(c.Log, fatal))

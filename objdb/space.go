@@ -1,0 +1,101 @@
+package objdb
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Space is how much room the file of one member of the store takes. All sizes
+// are in bytes.
+type Space struct {
+	Member string // name
+	URL    string // where it was asked
+	Leads  bool   // it is the leader of the store's members
+	Size   int64  // of the file
+	InUse  int64  // what of it holds data; the rest is freed by Defragment only
+	Quota  int64  // size at which the store refuses to grow; 0: the member does not tell (before etcd 3.6)
+	Full   bool   // the alarm about it is raised: only deletions pass
+}
+
+// Space asks every member of the store. It fails if one does not answer: who is
+// about to act on the store wants to know all of them.
+func (db *DB) Space(ctx context.Context) ([]Space, error) {
+	members, err := request(ctx, db, "list members", func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
+		return c.MemberList(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []Space
+	for _, m := range members.Members {
+		if len(m.ClientURLs) == 0 {
+			return nil, fault.New(fault.Unavailable, "etcd member %q at %s: has not started yet", m.Name, strings.Join(m.PeerURLs, ", "))
+		}
+		url := m.ClientURLs[0]
+		status, err := request(ctx, db, "status of "+url, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
+			return c.Status(ctx, url)
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Space{
+			Member: m.Name, URL: url, Leads: status.Leader == m.ID,
+			Size: status.DbSize, InUse: status.DbSizeInUse, Quota: status.DbSizeQuota,
+			Full: slices.ContainsFunc(status.Errors, func(e string) bool { return strings.Contains(e, etcdserverpb.AlarmType_NOSPACE.String()) }),
+		})
+	}
+	return all, nil
+}
+
+// Compact forgets the history of the store and returns when the room is free.
+// It takes as long as it takes, like Defragment.
+func (db *DB) Compact(ctx context.Context) error {
+	_, err := longRequest(ctx, db, "compact", func(ctx context.Context, c *clientv3.Client) (*clientv3.CompactResponse, error) {
+		present, err := c.Get(ctx, lockRoot, clientv3.WithCountOnly())
+		if err != nil {
+			return nil, err
+		}
+		return c.Compact(ctx, present.Header.Revision, clientv3.WithCompactPhysical())
+	})
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		return nil // by somebody else
+	}
+	return err
+}
+
+// Defragment writes the file of one member anew, without its unused part. The
+// member answers nobody meanwhile.
+func (db *DB) Defragment(ctx context.Context, url string) error {
+	_, err := longRequest(ctx, db, "defragment "+url, func(ctx context.Context, c *clientv3.Client) (*clientv3.DefragmentResponse, error) {
+		return c.Defragment(ctx, url)
+	})
+	return err
+}
+
+// Disarm takes back the alarms of members whose file had reached the quota.
+func (db *DB) Disarm(ctx context.Context) error {
+	_, err := request(ctx, db, "disarm alarms", func(ctx context.Context, c *clientv3.Client) (none struct{}, err error) {
+		raised, err := c.AlarmList(ctx)
+		if err != nil {
+			return none, err
+		}
+		for _, alarm := range raised.Alarms {
+			if alarm.Alarm == etcdserverpb.AlarmType_NOSPACE {
+				_, err = c.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm))
+			}
+			if err != nil {
+				return none, err
+			}
+		}
+		return none, nil
+	})
+	return err
+}
