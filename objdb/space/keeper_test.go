@@ -24,7 +24,7 @@ func newStore(t *testing.T) *objdb.DB {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	s, err := embedded.Start(ctx, embedded.Config{
-		Dir: t.TempDir(), Name: "alone", ClientURL: testkit.FreeURL(t), PeerURL: testkit.FreeURL(t), Quota: quota, Log: testkit.Quiet(),
+		Dir: t.TempDir(), Name: "alone", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Quota: quota, Log: testkit.Quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)
