@@ -9,30 +9,30 @@ import (
 )
 
 // Limits of one transaction. A store with default settings takes 128 compares,
-// 128 operations and 1.5 MiB, an embedded one 1024 of each; one compare is the
-// fence, and some room is left.
+// 128 operations and 1.5 MiB, an embedded one 1024 of each; a fence is one
+// compare more, and some room is left.
 const (
-	fewOps   = 119
-	manyOps  = 1000
-	maxBytes = 1 << 20
+	FewOps      = 119
+	ManyOps     = 1000
+	MaxTxnBytes = 1 << 20
 )
 
-// measure finds out how many operations the store takes in one transaction.
-func (l *Ledger) measure(ctx context.Context) error {
-	cmps := Txn{If: make([]Guard, manyOps)}
-	for i := range cmps.If {
-		cmps.If[i] = l.term.Fence()
+// MaxOps finds out how many compares, and how many operations, the store takes
+// in one transaction: ManyOps or FewOps.
+func (db *DB) MaxOps(ctx context.Context) (int, error) {
+	always := clientv3.Compare(clientv3.Version(lockRoot), "=", 0)
+	cmps := make([]clientv3.Cmp, ManyOps)
+	for i := range cmps {
+		cmps[i] = always
 	}
-	_, err := request(ctx, l.db, "measure", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-		return c.Txn(ctx).If(cmps.compares()...).Commit()
+	_, err := Call(ctx, db, "measure", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).If(cmps...).Commit()
 	})
 	switch {
 	case err == nil:
-		l.maxOps = manyOps
+		return ManyOps, nil
 	case errors.Is(err, rpctypes.ErrTooManyOps):
-		l.maxOps = fewOps
-	default:
-		return err
+		return FewOps, nil
 	}
-	return nil
+	return 0, err
 }

@@ -31,9 +31,8 @@ type Config struct {
 	DialTimeout    time.Duration // limit of authentication; default 5 s
 	RequestTimeout time.Duration // limit of each single request; default 5 s
 
-	Log      *logrus.Entry
-	Observer Observer         // told about each commit of a ledger; may be nil
-	Now      func() time.Time // clock that decides when a term has lasted too long; default time.Now
+	Log *logrus.Entry
+	Now func() time.Time // clock that decides when a term has lasted too long; default time.Now
 }
 
 // withDefaults returns the configuration with every optional field set.
@@ -46,9 +45,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "objdb")
-	}
-	if c.Observer == nil {
-		c.Observer = unobserved{}
 	}
 	if c.Now == nil {
 		c.Now = time.Now

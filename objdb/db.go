@@ -32,6 +32,12 @@ var reconnect = grpc.ConnectParams{
 	MinConnectTimeout: 3 * time.Second,
 }
 
+// Waits between attempts at what has to succeed in the end.
+const (
+	RetryFirst = 100 * time.Millisecond
+	RetryMost  = 2 * time.Second
+)
+
 // pageSize bounds the entries of one answer to a listing.
 const pageSize = 1000
 
@@ -82,15 +88,16 @@ func Open(cfg Config) (*DB, error) {
 	// A client with a password authenticates while it is made, which needs the
 	// store; without one nothing is sent before the first request.
 	if cfg.User == "" {
-		if _, err := db.connect(); err != nil {
+		if _, err := db.Client(); err != nil {
 			return nil, err
 		}
 	}
 	return db, nil
 }
 
-// connect returns the client, made at the first use.
-func (db *DB) connect() (*clientv3.Client, error) {
+// Client returns the client, made at the first use. It is for the packages
+// below objdb that watch; single requests go through Call.
+func (db *DB) Client() (*clientv3.Client, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
@@ -125,19 +132,22 @@ func (db *DB) Close() error {
 // Endpoints are the URLs of the store, as configured.
 func (db *DB) Endpoints() []string { return slices.Clone(db.cfg.Endpoints) }
 
+// Log is the log of everything that concerns this store.
+func (db *DB) Log() *logrus.Entry { return db.log }
+
 func (db *DB) endpoints() string { return strings.Join(db.cfg.Endpoints, ", ") }
 
-// request makes one call to the store within the request timeout and explains its error.
-func request[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+// Call makes one request to the store within the request timeout and explains its error.
+func Call[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, db.cfg.RequestTimeout)
 	defer cancel()
 	return longRequest(ctx, db, what, call)
 }
 
-// longRequest is request without a limit but that of ctx.
+// longRequest is Call without a limit but that of ctx.
 func longRequest[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
-	client, err := db.connect()
+	client, err := db.Client()
 	if err != nil {
 		return none, err
 	}
@@ -150,7 +160,7 @@ func longRequest[T any](ctx context.Context, db *DB, what string, call func(cont
 
 // Ping succeeds when a quorum of the store answers.
 func (db *DB) Ping(ctx context.Context) error {
-	_, err := request(ctx, db, "ping", func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+	_, err := Call(ctx, db, "ping", func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, lockRoot, clientv3.WithCountOnly())
 	})
 	return err
@@ -158,33 +168,33 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // Get reads one key, linearizably.
 func (db *DB) Get(ctx context.Context, key string) (KV, error) {
-	resp, err := request(ctx, db, "get "+key, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+	resp, err := Call(ctx, db, "get "+key, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, key)
 	})
 	if err != nil {
 		return KV{}, err
 	}
 	if len(resp.Kvs) == 0 {
-		return KV{}, keyNotFound(key)
+		return KV{}, KeyNotFound(key)
 	}
-	return kvOf(resp.Kvs[0]), nil
+	return KVOf(resp.Kvs[0]), nil
 }
 
 // List reads all keys below a prefix that ends in a slash, sorted, at one
 // revision, which it returns. Nothing there is an empty list.
 func (db *DB) List(ctx context.Context, prefix string) ([]KV, int64, error) {
-	return db.listAt(ctx, prefix, 0)
+	return db.ListAt(ctx, prefix, 0)
 }
 
-// listAt lists at a revision; 0 is the present one.
-func (db *DB) listAt(ctx context.Context, prefix string, rev int64) ([]KV, int64, error) {
-	if err := checkPrefix(prefix); err != nil {
+// ListAt lists at a revision; 0 is the present one.
+func (db *DB) ListAt(ctx context.Context, prefix string, rev int64) ([]KV, int64, error) {
+	if err := CheckPrefix(prefix); err != nil {
 		return nil, 0, err
 	}
 	var kvs []KV
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	for from := prefix; ; {
-		resp, err := request(ctx, db, "list "+prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		resp, err := Call(ctx, db, "list "+prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 			return c.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(rev))
 		})
 		if err != nil {
@@ -194,7 +204,7 @@ func (db *DB) listAt(ctx context.Context, prefix string, rev int64) ([]KV, int64
 			rev = resp.Header.Revision
 		}
 		for _, kv := range resp.Kvs {
-			kvs = append(kvs, kvOf(kv))
+			kvs = append(kvs, KVOf(kv))
 		}
 		if !resp.More || len(resp.Kvs) == 0 {
 			return kvs, rev, nil
@@ -203,11 +213,14 @@ func (db *DB) listAt(ctx context.Context, prefix string, rev int64) ([]KV, int64
 	}
 }
 
-// checkPrefix refuses a prefix without a slash at its end: it would match the
+// CheckPrefix refuses a prefix without a slash at its end: it would match the
 // keys of other kinds whose name it begins.
-func checkPrefix(prefix string) error {
+func CheckPrefix(prefix string) error {
 	if !strings.HasSuffix(prefix, "/") {
 		return fault.New(fault.Internal, "prefix %q: does not end in a slash", prefix)
 	}
 	return nil
 }
+
+// PrefixEnd is the first key behind all that begin with a prefix.
+func PrefixEnd(prefix string) string { return clientv3.GetPrefixRangeEnd(prefix) }

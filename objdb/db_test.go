@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -49,11 +50,11 @@ func TestATransactionHappensOnlyIfAllGuardsHold(t *testing.T) {
 		"key unchanged":                  {[]Guard{Unchanged(now)}, true},
 		"key changed":                    {[]Guard{Unchanged(old)}, false},
 		"one of several fails":           {[]Guard{Unchanged(now), Present("/x/b")}, false},
-		"range not newer":                {[]Guard{rangeNotAfter("/x/", "/x0", now.ModRevision)}, true},
-		"range newer":                    {[]Guard{rangeNotAfter("/x/", "/x0", now.ModRevision-1)}, false},
-		"empty range":                    {[]Guard{rangeNotAfter("/y/", "/y0", 0)}, true},
-		"absent key at its revision":     {[]Guard{atRevision("/x/b", 0)}, true},
-		"same incarnation after changes": {[]Guard{sameIncarnation("/x/a", old.CreateRevision)}, true},
+		"range not newer":                {[]Guard{RangeNotAfter("/x/", "/x0", now.ModRevision)}, true},
+		"range newer":                    {[]Guard{RangeNotAfter("/x/", "/x0", now.ModRevision-1)}, false},
+		"empty range":                    {[]Guard{RangeNotAfter("/y/", "/y0", 0)}, true},
+		"absent key at its revision":     {[]Guard{AtRevision("/x/b", 0)}, true},
+		"same incarnation after changes": {[]Guard{SameIncarnation("/x/a", old.CreateRevision)}, true},
 	} {
 		_, ok, err := db.Txn(ctx, Txn{If: c.guards, Puts: []KV{{Key: "/t/" + name, Value: []byte("x")}}})
 		if err != nil || ok != c.holds {
@@ -84,7 +85,7 @@ func TestAListIsOfOneRevisionHoweverManyPages(t *testing.T) {
 		t.Fatalf("%d keys, %v; want %d", len(kvs), err, many)
 	}
 	del(t, db, "/x/02000")
-	again, at, err := db.listAt(ctx, "/x/", rev)
+	again, at, err := db.ListAt(ctx, "/x/", rev)
 	if err != nil || len(again) != many || at != rev {
 		t.Errorf("at revision %d: %d keys at %d, %v", rev, len(again), at, err)
 	}
@@ -103,7 +104,7 @@ func TestAListIsOfOneRevisionHoweverManyPages(t *testing.T) {
 }
 
 func TestAnOutageIsAnErrorInTimeThatNamesTheEndpoints(t *testing.T) {
-	url := freeURL(t)
+	url := testkit.FreeURL()
 	db := open(t, Config{Endpoints: []string{url}, RequestTimeout: 300 * time.Millisecond})
 	began := time.Now()
 	_, err := db.Get(context.Background(), "/x/a")

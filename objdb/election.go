@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 const lockRoot = "/contiv.io/lock/"
@@ -47,7 +48,7 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 		return nil, fault.New(fault.Invalid, "campaign for lock %q as %q with TTL %s: name, value and at least 1s are required", cfg.Lock, cfg.Value, cfg.TTL)
 	}
 	log := db.log.WithField("lock", cfg.Lock)
-	wait := newPacer(retryFirst, retryMost)
+	wait := retry.NewPacer(RetryFirst, RetryMost)
 	for {
 		term, err := db.stand(ctx, cfg)
 		switch {
@@ -60,7 +61,7 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 			return nil, fault.New(fault.Unavailable, "campaign for lock %q: %w", cfg.Lock, ctx.Err())
 		}
 		log.WithError(err).Warn("campaign interrupted, standing again")
-		wait.sleep(ctx)
+		wait.Sleep(ctx)
 	}
 }
 
@@ -107,7 +108,7 @@ const confirmTry = 300 * time.Millisecond
 // write it again does no harm.
 func (t *Term) confirm(ctx context.Context) error {
 	txn := Txn{If: []Guard{t.Fence()}, Puts: []KV{{Key: t.lock, Value: []byte(t.value)}}}
-	resp, err := request(ctx, t.db, "confirm lock", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+	resp, err := Call(ctx, t.db, "confirm lock", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		for {
 			try, cancel := context.WithTimeout(ctx, confirmTry)
 			resp, err := c.Txn(try).If(txn.compares()...).Then(txn.ops(clientv3.WithLease(t.lease.id))...).Commit()
@@ -129,7 +130,7 @@ func (t *Term) confirm(ctx context.Context) error {
 
 // enter writes the candidate's key and returns the revision that is its place in the queue.
 func (t *Term) enter(ctx context.Context) (int64, error) {
-	resp, err := request(ctx, t.db, "enter election", func(ctx context.Context, c *clientv3.Client) (*clientv3.PutResponse, error) {
+	resp, err := Call(ctx, t.db, "enter election", func(ctx context.Context, c *clientv3.Client) (*clientv3.PutResponse, error) {
 		return c.Put(ctx, t.fence, t.value, clientv3.WithLease(t.lease.id))
 	})
 	if err != nil {
@@ -141,7 +142,7 @@ func (t *Term) enter(ctx context.Context) (int64, error) {
 // queue returns when no older candidate is left.
 func (t *Term) queue(ctx context.Context) error {
 	for {
-		resp, err := request(ctx, t.db, "read election", func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		resp, err := Call(ctx, t.db, "read election", func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 			return c.Get(ctx, t.lock+"/", append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(t.epoch-1))...)
 		})
 		if err != nil {
@@ -158,7 +159,7 @@ func (t *Term) queue(ctx context.Context) error {
 
 // awaitDelete returns when the key, present before rev, is deleted.
 func (db *DB) awaitDelete(ctx context.Context, key string, rev int64) error {
-	client, err := db.connect()
+	client, err := db.Client()
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-const lock = "netmaster/leader"
+const (
+	lock  = "netmaster/leader"
+	state = "/contiv.io/state/"
+)
 
 func campaign(t testing.TB, db *DB, who string, ttl time.Duration) *Term {
 	t.Helper()
@@ -36,7 +41,7 @@ func resign(t testing.TB, term *Term) {
 }
 
 func TestASuccessorLeadsAtOnceAfterAResignation(t *testing.T) {
-	url := newStore(t)
+	url := testetcd.New(t)
 	a, b := open(t, Config{Endpoints: []string{url}}), open(t, Config{Endpoints: []string{url}})
 	ctx := context.Background()
 
@@ -46,7 +51,7 @@ func TestASuccessorLeadsAtOnceAfterAResignation(t *testing.T) {
 	first := campaign(t, a, "a:1", 10*time.Second)
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, b, "b:1", 10*time.Second) }()
-	eventually(t, 5*time.Second, "second candidate queues", func() bool {
+	testkit.Eventually(t, 5*time.Second, "second candidate queues", func() bool {
 		kvs, _, err := a.List(ctx, lockRoot+lock+"/")
 		return err == nil && len(kvs) == 2
 	})
@@ -76,7 +81,7 @@ func TestASuccessorLeadsAtOnceAfterAResignation(t *testing.T) {
 }
 
 func TestThereIsNeverMoreThanOneLeader(t *testing.T) {
-	url := newStore(t)
+	url := testetcd.New(t)
 	var leading, terms atomic.Int32
 	var all sync.WaitGroup
 	for i := range 5 {
@@ -115,7 +120,7 @@ func TestACandidateWhoGivesUpLeavesNothingBehind(t *testing.T) {
 }
 
 func TestBadCampaignsAreRefused(t *testing.T) {
-	db := open(t, Config{Endpoints: []string{freeURL(t)}})
+	db := open(t, Config{Endpoints: []string{testkit.FreeURL()}})
 	for _, cfg := range []CampaignConfig{{}, {Lock: "a", Value: "b"}, {Lock: "a", TTL: time.Minute}, {Value: "b", TTL: time.Minute}} {
 		if _, err := db.Campaign(context.Background(), cfg); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", cfg, err)
@@ -137,19 +142,19 @@ func TestALeaseOutlivesTheHoldersOwnLimit(t *testing.T) {
 func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const ttl = 4 * time.Second
-	p := newProcess(t)
-	holder := startChild(t, "campaign", p.URL, ttl.String())
-	holder.expect(t, "leading")
+	p := testetcd.NewProcess(t)
+	holder := testetcd.StartChild(t, "candidate", p.URL, ttl.String())
+	holder.Expect(t, "leading")
 
 	db := open(t, Config{Endpoints: []string{p.URL}})
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, db, "successor", ttl) }()
-	eventually(t, 5*time.Second, "successor queues", func() bool {
+	testkit.Eventually(t, 5*time.Second, "successor queues", func() bool {
 		kvs, _, err := db.List(context.Background(), lockRoot+lock+"/")
 		return err == nil && len(kvs) == 2
 	})
 	began := time.Now()
-	holder.kill()
+	holder.Kill()
 	term := <-elected
 	took := time.Since(began)
 	t.Logf("takeover after %s", took)
@@ -166,30 +171,30 @@ func TestASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing.T) 
 	const ttl = 10 * time.Second // the default of netmaster
 	urls, peers := [3]string{}, []string{}
 	for i := range urls {
-		urls[i] = freeURL(t)
-		peers = append(peers, fmt.Sprintf("m%d=%s", i, freeURL(t)))
+		urls[i] = testkit.FreeURL()
+		peers = append(peers, fmt.Sprintf("m%d=%s", i, testkit.FreeURL()))
 	}
-	var children [3]*child
+	var children [3]*testetcd.Child
 	for i := range children {
-		children[i] = startChild(t, "member", urls[i], ttl.String(), fmt.Sprintf("m%d", i), t.TempDir(), strings.Join(peers, ","))
+		children[i] = testetcd.StartChild(t, "member", urls[i], ttl.String(), fmt.Sprintf("m%d", i), t.TempDir(), strings.Join(peers, ","))
 		if i == 1 { // a quorum; the process started first most often leads both
-			children[0].expect(t, "ready")
-			children[1].expect(t, "ready")
+			children[0].Expect(t, "ready")
+			children[1].Expect(t, "ready")
 		}
 	}
-	children[2].expect(t, "ready")
+	children[2].Expect(t, "ready")
 
 	// The members move the store's leadership to the holder of the lock.
 	first := holderOf(t, urls[:])
-	children[first].say("lead store")
-	children[first].expect(t, "leads store")
+	children[first].Say("lead store")
+	children[first].Expect(t, "leads store")
 
 	rest := []string{urls[(first+1)%3], urls[(first+2)%3]}
 	db := open(t, Config{Endpoints: rest, RequestTimeout: time.Second})
 	old := fmt.Sprintf("m%d", first)
 	began := time.Now()
-	children[first].kill()
-	eventually(t, 2*ttl, "another holder", func() bool {
+	children[first].Kill()
+	testkit.Eventually(t, 2*ttl, "another holder", func() bool {
 		holder, err := db.Holder(context.Background(), lock)
 		return err == nil && holder != old
 	})
@@ -203,7 +208,7 @@ func TestASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing.T) 
 func holderOf(t *testing.T, urls []string) int {
 	db := open(t, Config{Endpoints: urls, RequestTimeout: time.Second})
 	number := -1
-	eventually(t, 20*time.Second, "somebody holds the lock", func() bool {
+	testkit.Eventually(t, 20*time.Second, "somebody holds the lock", func() bool {
 		holder, err := db.Holder(context.Background(), lock)
 		if err != nil {
 			return false
@@ -217,17 +222,19 @@ func holderOf(t *testing.T, urls []string) int {
 func TestAPartitionedLeaderStepsDownByItsOwnClockAndItsWritesAreRefused(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const ttl = 6 * time.Second
-	url := newStore(t)
-	way := newProxy(t, url)
+	url := testetcd.New(t)
+	way := testetcd.NewProxy(t, url)
 	far := open(t, Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second})
 	near := open(t, Config{Endpoints: []string{url}})
 
 	term := campaign(t, far, "far", ttl)
-	ledger := openLedger(t, term)
-	mustUpdate(t, ledger, increment(state+"n"))
+	first := Txn{Puts: []KV{{Key: state + "n", Value: []byte("1")}}}
+	if _, ok, err := term.Txn(context.Background(), first); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
 
 	began := time.Now()
-	way.silence()
+	way.Silence()
 	<-term.Context().Done()
 	took := time.Since(began)
 	if took > ownLimit(ttl)+500*time.Millisecond {
@@ -236,14 +243,11 @@ func TestAPartitionedLeaderStepsDownByItsOwnClockAndItsWritesAreRefused(t *testi
 	if holder, err := near.Holder(context.Background(), lock); err != nil || holder != "far" {
 		t.Errorf("the lock went to %q, %v, before its holder stepped down", holder, err)
 	}
-	if _, err := ledger.Update(context.Background(), increment(state+"n")); !fault.Is(err, fault.NotLeader) {
-		t.Errorf("write after the step-down: %v", err)
-	}
 
 	successor := campaign(t, near, "near", ttl)
-	way.mend()
+	way.Mend()
 	guarded := Txn{If: []Guard{term.Fence()}, Puts: []KV{{Key: state + "n", Value: []byte("stale")}}}
-	eventually(t, 10*time.Second, "old leader reaches the store", func() bool {
+	testkit.Eventually(t, 10*time.Second, "old leader reaches the store", func() bool {
 		_, ok, err := far.Txn(context.Background(), guarded)
 		if err == nil && ok {
 			t.Fatal("a write of the ended term was taken")
@@ -260,7 +264,7 @@ func TestAPartitionedLeaderStepsDownByItsOwnClockAndItsWritesAreRefused(t *testi
 func TestATermEndsWhenTheClockSaysSo(t *testing.T) {
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	db := open(t, Config{Endpoints: []string{newStore(t)}, Now: now})
+	db := open(t, Config{Endpoints: []string{testetcd.New(t)}, Now: now})
 	term := campaign(t, db, "a", 3*time.Second)
 	ahead.Store(int64(time.Hour)) // as after a suspension of the machine
 	select {
@@ -274,8 +278,8 @@ func TestATermEndsWhenTheClockSaysSo(t *testing.T) {
 func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const ttl = 2 * time.Second
-	url := newStore(t)
-	way := newProxy(t, url)
+	url := testetcd.New(t)
+	way := testetcd.NewProxy(t, url)
 	near := open(t, Config{Endpoints: []string{url}})
 	far := open(t, Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second})
 	term := campaign(t, near, "near", ttl)
@@ -288,11 +292,11 @@ func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
 			return err == nil && len(kvs) == n
 		}
 	}
-	eventually(t, 5*time.Second, "far queues", candidates(2))
-	way.silence()
-	eventually(t, 10*time.Second, "far's lease lapses", candidates(1))
-	way.mend()
-	eventually(t, 15*time.Second, "far queues again", candidates(2))
+	testkit.Eventually(t, 5*time.Second, "far queues", candidates(2))
+	way.Silence()
+	testkit.Eventually(t, 10*time.Second, "far's lease lapses", candidates(1))
+	way.Mend()
+	testkit.Eventually(t, 15*time.Second, "far queues again", candidates(2))
 	if term.Context().Err() != nil {
 		t.Fatal("near lost the lock")
 	}
@@ -301,23 +305,23 @@ func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
 }
 
 func TestACampaignWaitsForTheStore(t *testing.T) {
-	p := newProcess(t)
-	p.kill()
+	p := testetcd.NewProcess(t)
+	p.Kill()
 	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: 300 * time.Millisecond})
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, db, "patient", 3*time.Second) }()
-	p.start()
+	p.Start()
 	resign(t, <-elected)
 }
 
 func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const ttl = 4 * time.Second
-	url := newStore(t)
-	way := newProxy(t, url)
+	url := testetcd.New(t)
+	way := testetcd.NewProxy(t, url)
 	db := open(t, Config{Endpoints: []string{way.URL, url}})
 	term := campaign(t, db, "a", ttl)
-	way.silence()
+	way.Silence()
 	select {
 	case <-term.Context().Done():
 		t.Errorf("ended: %v", context.Cause(term.Context()))
@@ -332,7 +336,7 @@ func TestACandidateWhoseKeyWasRemovedStandsAgain(t *testing.T) {
 	first := campaign(t, db, "a", 10*time.Second)
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, db, "b", 10*time.Second) }()
-	eventually(t, 5*time.Second, "b queues", func() bool {
+	testkit.Eventually(t, 5*time.Second, "b queues", func() bool {
 		kvs, _, err := db.List(ctx, LockKey(lock)+"/")
 		for _, kv := range kvs {
 			if string(kv.Value) == "b" {

@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// keyNotFound is the one error for an absent key; tools look for its text.
-func keyNotFound(key string) error {
+// KeyNotFound is the one error for an absent key; tools look for its text.
+func KeyNotFound(key string) error {
 	return fault.New(fault.NotFound, "key not found: %s", key)
 }
 
@@ -52,7 +52,8 @@ func kindOf(err error) fault.Kind {
 	return kinds[status.Code(err)]
 }
 
-func kvOf(kv *mvccpb.KeyValue) KV {
+// KVOf is a key as the client library gives it; its value is never nil.
+func KVOf(kv *mvccpb.KeyValue) KV {
 	return KV{Key: string(kv.Key), Value: nonNil(kv.Value), CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
 }
 

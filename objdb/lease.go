@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 const revokeTries = 5
@@ -28,7 +29,7 @@ type lease struct {
 // grant obtains a lease of at least ttl, in whole seconds.
 func (db *DB) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
 	sent := db.cfg.Now()
-	resp, err := request(ctx, db, "grant lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
+	resp, err := Call(ctx, db, "grant lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
 		return c.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
 	})
 	if err != nil {
@@ -44,7 +45,7 @@ func (l *lease) keep(ctx context.Context, limit time.Duration) error {
 	// endpoint which does not answer leaves time for another.
 	interval := limit / 4
 	for {
-		pause(ctx, min(interval, l.left(limit)))
+		retry.Pause(ctx, min(interval, l.left(limit)))
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -76,7 +77,7 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	sent := l.db.cfg.Now()
-	_, err := request(ctx, l.db, "renew lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
+	_, err := Call(ctx, l.db, "renew lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
 		return c.KeepAliveOnce(ctx, l.id)
 	})
 	if err == nil {
@@ -92,7 +93,7 @@ func (l *lease) revoke(ctx context.Context) error {
 	var err error
 	for range revokeTries {
 		trying, cancel := context.WithTimeout(ctx, l.db.cfg.RequestTimeout/revokeTries)
-		_, err = request(trying, l.db, "revoke lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {
+		_, err = Call(trying, l.db, "revoke lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {
 			return c.Revoke(ctx, l.id)
 		})
 		cancel()

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // ServicePrefix is the root of the service registry.
@@ -95,11 +96,11 @@ func (r *Registration) Close(ctx context.Context) error {
 
 // run holds one lease after the other until ctx ends.
 func (r *Registration) run(ctx context.Context) {
-	wait := newPacer(retryFirst, retryMost)
+	wait := retry.NewPacer(RetryFirst, RetryMost)
 	for {
 		held, err := r.db.grant(ctx, r.ttl)
 		if err == nil {
-			wait.reset()
+			wait.Reset()
 			r.held = held
 			err = r.hold(ctx, held)
 		}
@@ -107,7 +108,7 @@ func (r *Registration) run(ctx context.Context) {
 			return
 		}
 		r.db.log.WithError(err).Warn("services are not registered, registering again")
-		wait.sleep(ctx)
+		wait.Sleep(ctx)
 	}
 }
 
@@ -119,7 +120,7 @@ func (r *Registration) hold(ctx context.Context, held *lease) error {
 	renewing.Go(func() { stop(held.keep(alive, held.ttl)) })
 	defer renewing.Wait()
 
-	wait := newPacer(retryFirst, retryMost)
+	wait := retry.NewPacer(RetryFirst, RetryMost)
 	published := map[string]string{}
 	for {
 		wanted := r.entries()
@@ -128,7 +129,7 @@ func (r *Registration) hold(ctx context.Context, held *lease) error {
 				return context.Cause(alive)
 			}
 			r.db.log.WithError(err).Debug("putting services failed, trying again")
-			wait.sleep(alive)
+			wait.Sleep(alive)
 			continue
 		}
 		published = wanted
@@ -168,7 +169,7 @@ func (r *Registration) publish(ctx context.Context, held *lease, published, want
 			ops = append(ops, clientv3.OpDelete(key))
 		}
 	}
-	_, err := request(ctx, r.db, "register services", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+	_, err := Call(ctx, r.db, "register services", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).Then(ops...).Commit()
 	})
 	return err

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -40,7 +42,7 @@ func withdraw(t *testing.T, r *Registration) {
 // announced waits until exactly these services of a name are registered.
 func announced(t *testing.T, db *DB, name string, want ...Service) {
 	t.Helper()
-	eventually(t, 20*time.Second, "registry holds what it should", func() bool {
+	testkit.Eventually(t, 20*time.Second, "registry holds what it should", func() bool {
 		got, err := db.Services(context.Background(), name)
 		return err == nil && len(got) == len(want) && (len(want) == 0 || cmp.Equal(got, want))
 	})
@@ -70,7 +72,7 @@ func TestServicesComeBackAfterTheirLeaseWasLost(t *testing.T) {
 	db := newDB(t)
 	register(t, db, 2*time.Second, master("follower"))
 	announced(t, db, "netmaster", master("follower"))
-	client, err := db.connect()
+	client, err := db.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,16 +87,16 @@ func TestServicesComeBackAfterTheirLeaseWasLost(t *testing.T) {
 }
 
 func TestRegistrationStartsWithTheStoreAwayAndSurvivesAnOutage(t *testing.T) {
-	p := newProcess(t)
-	p.kill()
+	p := testetcd.NewProcess(t)
+	p.Kill()
 	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: 500 * time.Millisecond})
 	r := register(t, db, 3*time.Second, master("follower"))
-	p.start()
+	p.Start()
 	announced(t, db, "netmaster", master("follower"))
 
-	p.kill()
+	p.Kill()
 	r.Update(master("leader"))
-	p.start()
+	p.Start()
 	announced(t, db, "netmaster", master("leader"))
 }
 

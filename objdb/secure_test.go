@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -77,9 +79,9 @@ func TestAStoreWithTLSTakesOnlyClientsOfItsAuthority(t *testing.T) {
 	ca.issue(t, "node", ca.key)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	url := "https" + freeURL(t)[len("http"):]
+	url := "https" + testkit.FreeURL()[len("http"):]
 	s, err := embedded.Start(ctx, embedded.Config{
-		Dir: t.TempDir(), Name: "a", ClientURL: url, PeerURL: freeURL(t), Log: quiet(),
+		Dir: t.TempDir(), Name: "a", ClientURL: url, PeerURL: testkit.FreeURL(), Log: testkit.Quiet(),
 		CertFile: ca.file("node.pem"), KeyFile: ca.file("node.key"), CAFile: ca.file("ca.pem"),
 	})
 	if err != nil {
@@ -106,9 +108,9 @@ func TestAStoreWithTLSTakesOnlyClientsOfItsAuthority(t *testing.T) {
 }
 
 func TestAStoreWithUsersTakesOnlyTheRightPassword(t *testing.T) {
-	p := newProcess(t)
+	p := testetcd.NewProcess(t)
 	admin, ctx := open(t, Config{Endpoints: []string{p.URL}}), context.Background()
-	client, err := admin.connect()
+	client, err := admin.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,15 +127,14 @@ func TestAStoreWithUsersTakesOnlyTheRightPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	p.kill() // a user and a password must not make Open wait for the store
+	p.Kill() // a user and a password must not make Open wait for the store
 	db := open(t, Config{Endpoints: []string{p.URL}, User: "root", Password: "secret", DialTimeout: time.Second})
 	wrong := open(t, Config{Endpoints: []string{p.URL}, User: "root", Password: "guess"})
-	p.start()
-	eventually(t, 10*time.Second, "user gets in", func() bool { return db.Ping(ctx) == nil })
-	m, r := follow(t, db)
-	waitRevision(t, m, put(t, db, "/m/a", "1"))
-	if r.get("/m/a") != "1" {
-		t.Error("mirror of a user misses the put")
+	p.Start()
+	testkit.Eventually(t, 10*time.Second, "user gets in", func() bool { return db.Ping(ctx) == nil })
+	put(t, db, "/m/a", "1")
+	if got := valueOf(t, db, "/m/a"); got != "1" {
+		t.Errorf("a user reads %q", got)
 	}
 	if err := wrong.Ping(ctx); !fault.Is(err, fault.Denied) {
 		t.Errorf("wrong password: %v", err)

@@ -28,7 +28,7 @@ type Space struct {
 // Space asks every member of the store. It fails if one does not answer: who is
 // about to act on the store wants to know all of them.
 func (db *DB) Space(ctx context.Context) ([]Space, error) {
-	members, err := request(ctx, db, "list members", func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
+	members, err := Call(ctx, db, "list members", func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx)
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func (db *DB) Space(ctx context.Context) ([]Space, error) {
 			return nil, fault.New(fault.Unavailable, "etcd member %q at %s: has not started yet", m.Name, strings.Join(m.PeerURLs, ", "))
 		}
 		url := m.ClientURLs[0]
-		status, err := request(ctx, db, "status of "+url, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
+		status, err := Call(ctx, db, "status of "+url, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
 			return c.Status(ctx, url)
 		})
 		if err != nil {
@@ -82,7 +82,7 @@ func (db *DB) Defragment(ctx context.Context, url string) error {
 
 // Disarm takes back the alarms of members whose file had reached the quota.
 func (db *DB) Disarm(ctx context.Context) error {
-	_, err := request(ctx, db, "disarm alarms", func(ctx context.Context, c *clientv3.Client) (none struct{}, err error) {
+	_, err := Call(ctx, db, "disarm alarms", func(ctx context.Context, c *clientv3.Client) (none struct{}, err error) {
 		raised, err := c.AlarmList(ctx)
 		if err != nil {
 			return none, err

@@ -3,15 +3,19 @@ package objdb
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Term is one period of holding a lock. It ends once: by Resign, because the
 // store let the lease expire, because the own clock says it might have, or
-// because a fenced transaction found the candidate key gone.
+// because a transaction of the term found the candidate key gone.
 type Term struct {
 	db    *DB
 	lease *lease
@@ -25,7 +29,7 @@ type Term struct {
 	kept   chan struct{} // closed when renewing has stopped
 
 	mu    sync.Mutex     // orders adding a user with the end
-	users sync.WaitGroup // ledgers
+	users sync.WaitGroup // functions of Go
 }
 
 // newTerm starts to renew the lease; the term is not yet won.
@@ -52,8 +56,14 @@ func (t *Term) Context() context.Context { return t.ctx }
 // Epoch grows from term to term: the revision at which the candidacy began.
 func (t *Term) Epoch() int64 { return t.epoch }
 
-// Fence is the guard that holds as long as the term does. A ledger adds it by itself.
-func (t *Term) Fence() Guard { return sameIncarnation(t.fence, t.epoch) }
+// DB is the store the term is of.
+func (t *Term) DB() *DB { return t.db }
+
+// Lock is the name of the lock that the term holds.
+func (t *Term) Lock() string { return strings.TrimPrefix(t.lock, lockRoot) }
+
+// Fence is the guard that holds as long as the term does. Term.Txn adds it by itself.
+func (t *Term) Fence() Guard { return SameIncarnation(t.fence, t.epoch) }
 
 // end ends the term; only the first cause counts.
 func (t *Term) end(cause error) {
@@ -62,8 +72,10 @@ func (t *Term) end(cause error) {
 	t.cancel(cause)
 }
 
-// use runs a ledger for which Resign waits; false when the term has ended.
-func (t *Term) use(run func()) bool {
+// Go runs a function that writes in this term, in a goroutine that ends soon
+// after the term's context and for which Resign waits. It is false, and nothing
+// runs, when the term has ended.
+func (t *Term) Go(run func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx.Err() != nil {
@@ -73,9 +85,36 @@ func (t *Term) use(run func()) bool {
 	return true
 }
 
-// ended is the error of everything after the end.
-func (t *Term) ended() error {
+// Ended is the error of everything after the end; before, it must not be called.
+func (t *Term) Ended() error {
 	return fault.New(fault.NotLeader, "not the leader: %w", context.Cause(t.ctx))
+}
+
+// Txn commits a transaction under the fence of the term and returns its
+// revision; ok is false if one of its own guards did not hold. If the fence is
+// gone the term ends, and the error is of kind NotLeader.
+//
+// An error of kind Unavailable leaves open whether the transaction happened.
+// It may be used after the end of the term: the fence makes it harmless.
+func (t *Term) Txn(ctx context.Context, txn Txn) (rev int64, ok bool, err error) {
+	guards := append(slices.Clone(txn.If), t.Fence())
+	resp, err := Call(ctx, t.db, "commit", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).If(Txn{If: guards}.compares()...).Then(txn.ops()...).Else(clientv3.OpGet(t.fence)).Commit()
+	})
+	switch {
+	case fault.Is(err, fault.Unavailable):
+		return 0, false, fault.New(fault.Unavailable, "commit with unknown outcome: %w", err)
+	case err != nil:
+		return 0, false, err
+	case resp.Succeeded:
+		return resp.Header.Revision, true, nil
+	}
+	candidate := resp.Responses[0].GetResponseRange()
+	if len(candidate.Kvs) == 0 || candidate.Kvs[0].CreateRevision != t.epoch {
+		t.end(fault.New(fault.NotLeader, "lock %s: candidate key is gone", t.lock))
+		return 0, false, t.Ended()
+	}
+	return 0, false, nil
 }
 
 // Resign ends the term and lets the successor in at once. Ledgers finish the

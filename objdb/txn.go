@@ -20,21 +20,21 @@ func Present(key string) Guard {
 }
 
 // Unchanged holds while the key is as it was read.
-func Unchanged(kv KV) Guard { return atRevision(kv.Key, kv.ModRevision) }
+func Unchanged(kv KV) Guard { return AtRevision(kv.Key, kv.ModRevision) }
 
-// atRevision holds while the key was last written at rev; 0 stands for an absent key.
-func atRevision(key string, rev int64) Guard {
+// AtRevision holds while the key was last written at rev; 0 stands for an absent key.
+func AtRevision(key string, rev int64) Guard {
 	return Guard{clientv3.Compare(clientv3.ModRevision(key), "=", rev)}
 }
 
-// sameIncarnation holds while the key is the one created at rev, however often written.
-func sameIncarnation(key string, rev int64) Guard {
+// SameIncarnation holds while the key is the one created at rev, however often written.
+func SameIncarnation(key string, rev int64) Guard {
 	return Guard{clientv3.Compare(clientv3.CreateRevision(key), "=", rev)}
 }
 
-// rangeNotAfter holds while no key in [from, end) is newer than rev. It sees
+// RangeNotAfter holds while no key in [from, end) is newer than rev. It sees
 // changed and added keys; a removed one it cannot see.
-func rangeNotAfter(from, end string, rev int64) Guard {
+func RangeNotAfter(from, end string, rev int64) Guard {
 	return Guard{clientv3.Compare(clientv3.ModRevision(from), "<", rev+1).WithRange(end)}
 }
 
@@ -72,7 +72,7 @@ func (t Txn) ops(opts ...clientv3.OpOption) []clientv3.Op {
 //
 // An error of kind Unavailable leaves open whether the transaction happened.
 func (db *DB) Txn(ctx context.Context, t Txn) (rev int64, ok bool, err error) {
-	resp, err := request(ctx, db, "transaction", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+	resp, err := Call(ctx, db, "transaction", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).If(t.compares()...).Then(t.ops()...).Commit()
 	})
 	if err != nil {

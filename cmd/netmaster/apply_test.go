@@ -13,6 +13,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
 )
 
 // manyNetworks is an apply that takes several transactions.
@@ -42,7 +43,7 @@ func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
 	var once, working sync.WaitGroup
 	var seen sync.Once
 	once.Add(1)
-	m := db.Mirror("/contiv.io/journal/", func(b objdb.Batch) {
+	m := mirror.New(db, "/contiv.io/journal/", func(b mirror.Batch) {
 		if b.Snapshot {
 			once.Done() // what comes now is the apply's
 			return

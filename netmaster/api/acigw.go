@@ -4,7 +4,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -39,7 +39,7 @@ func inspectAciGw(v *view, g *contivmodel.AciGw) (any, error) {
 }
 
 // appProfiles names the application profiles of all tenants.
-func appProfiles(r objdb.Reader) []string {
+func appProfiles(r ledger.Reader) []string {
 	var all []string
 	prefix := mastercfg.ModelKey("appProfile", "")
 	r.Range(prefix, func(key string, _ []byte) bool {

@@ -29,14 +29,14 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // Ledger is the leader's way to the state.
 type Ledger interface {
-	Update(ctx context.Context, plan func(tx *objdb.Tx) error) (rev int64, err error)
-	View(read func(r objdb.Reader) error) error
+	Update(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
+	View(read func(r ledger.Reader) error) error
 }
 
 // Store reads what others write: the run-time records of agents, the registry, the lock.
@@ -46,7 +46,6 @@ type Store interface {
 	Holder(ctx context.Context, lock string) (string, error)
 	Ping(ctx context.Context) error
 	Endpoints() []string
-	Feed(prefix string) *objdb.Feed
 }
 
 // Config is what the API needs to know of the daemon.
@@ -74,8 +73,9 @@ type API struct {
 	watching atomic.Int64  // how many there are
 }
 
-// New makes the API of a term. It answers at once; watches need Run.
-func New(ledger Ledger, store Store, config Config) *API {
+// New makes the API of a term. It answers at once; watches need Run, which
+// fills the feed of the model's objects.
+func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "api")
 	}
@@ -84,7 +84,7 @@ func New(ledger Ledger, store Store, config Config) *API {
 	}
 	a := &API{
 		ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), operations: allOperations(),
-		feed: store.Feed(mastercfg.ModelRoot), ended: make(chan struct{}),
+		feed: feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()
 	return a

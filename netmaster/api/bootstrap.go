@@ -5,7 +5,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -25,7 +25,7 @@ const (
 func (a *API) Bootstrap(ctx context.Context) error {
 	config := &a.config
 	wanted := config.Defaults
-	_, err := a.ledger.Update(ctx, func(tx *objdb.Tx) error {
+	_, err := a.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		c := &change{tx, config}
 		if master.Exists(tx, "global", contivmodel.GlobalName) {
 			return nil
@@ -41,7 +41,7 @@ func (a *API) Bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = a.ledger.Update(ctx, func(tx *objdb.Tx) error {
+	_, err = a.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		if err := master.DefineGroupIDs(tx); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (a *API) Bootstrap(ctx context.Context) error {
 // applyMode updates the global object with a mode of the flags. One that is
 // refused is reported; that the store or the term is lost is an error.
 func (a *API) applyMode(ctx context.Context, mode contivmodel.Global) error {
-	_, err := a.ledger.Update(ctx, func(tx *objdb.Tx) error {
+	_, err := a.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		stored, err := master.Get[contivmodel.Global](tx, contivmodel.GlobalName, notFound("global"))
 		if err != nil {
 			return err

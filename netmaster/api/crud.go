@@ -8,7 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -72,7 +72,7 @@ func (a *API) commit(ctx context.Context, in intent) (reply, error) {
 	}
 	var object contivmodel.Object
 	var written []byte
-	rev, err := a.ledger.Update(ctx, func(tx *objdb.Tx) (err error) {
+	rev, err := a.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		object, err = ops.apply(&change{tx, &a.config}, in)
 		written, _ = tx.Get(mastercfg.ModelKey(in.kind.Type, in.key))
 		return err
@@ -120,7 +120,7 @@ func (a *API) list(r *http.Request) (reply, error) {
 		return a.watch(r, kind)
 	}
 	answer := reply{body: []any{}}
-	err = a.ledger.View(func(reader objdb.Reader) (err error) {
+	err = a.ledger.View(func(reader ledger.Reader) (err error) {
 		answer.revision = reader.Snapshot()
 		if ops, ok := a.operations[kind.Type]; ok {
 			answer.body, err = ops.list(reader, scopeOf(kind, r))
@@ -133,7 +133,7 @@ func (a *API) list(r *http.Request) (reply, error) {
 // get answers with one object.
 func (a *API) get(r *http.Request) (reply, error) {
 	var tag int64
-	answer, err := a.read(r, func(_ operations, reader objdb.Reader, stored contivmodel.Object) (any, error) {
+	answer, err := a.read(r, func(_ operations, reader ledger.Reader, stored contivmodel.Object) (any, error) {
 		tag = reader.Revision(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))
 		return stored, nil
 	})
@@ -146,12 +146,12 @@ func (a *API) inspect(r *http.Request) (reply, error) {
 	if mux.Vars(r)["segment"] == contivmodel.EndpointSegment {
 		return a.inspectEndpoint(r)
 	}
-	return a.read(r, func(ops operations, reader objdb.Reader, stored contivmodel.Object) (any, error) {
+	return a.read(r, func(ops operations, reader ledger.Reader, stored contivmodel.Object) (any, error) {
 		return ops.inspect(&view{reader, r.Context(), a}, stored)
 	})
 }
 
-func (a *API) read(r *http.Request, show func(operations, objdb.Reader, contivmodel.Object) (any, error)) (reply, error) {
+func (a *API) read(r *http.Request, show func(operations, ledger.Reader, contivmodel.Object) (any, error)) (reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
 		return reply{}, err
@@ -161,7 +161,7 @@ func (a *API) read(r *http.Request, show func(operations, objdb.Reader, contivmo
 		return reply{}, notFound(kind.Type)
 	}
 	var shown any
-	err = a.ledger.View(func(reader objdb.Reader) error {
+	err = a.ledger.View(func(reader ledger.Reader) error {
 		stored, err := ops.get(reader, mux.Vars(r)["key"])
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // ofnetState is the answer of /debug/ofnet. The original controller dumped the
@@ -45,15 +45,15 @@ func (a *API) ofnet(r *http.Request) (reply, error) {
 	for _, s := range agents {
 		state.AgentDb[net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port))] = ofnetNode{s.HostAddr, s.Port, s.Hostname}
 	}
-	err = a.ledger.View(func(reader objdb.Reader) error {
-		endpoints, err := objdb.ReadAll[mastercfg.CfgEndpointState](reader, mastercfg.EndpointPrefix)
+	err = a.ledger.View(func(reader ledger.Reader) error {
+		endpoints, err := ledger.ReadAll[mastercfg.CfgEndpointState](reader, mastercfg.EndpointPrefix)
 		if err != nil {
 			return err
 		}
 		for _, ep := range endpoints {
 			state.EndpointDb[ep.ID] = ep
 		}
-		rules, err := objdb.ReadAll[mastercfg.CfgPolicyRule](reader, mastercfg.PolicyRulePrefix)
+		rules, err := ledger.ReadAll[mastercfg.CfgPolicyRule](reader, mastercfg.PolicyRulePrefix)
 		for _, rule := range rules {
 			state.PolicyDb[rule.RuleID] = rule
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -18,7 +18,7 @@ import (
 type endpointsBy map[string][]contivmodel.EndpointOper
 
 // endpointsOf collects the endpoints of networks, by network and by group.
-func endpointsOf(r objdb.Reader, networks ...string) (byNetwork, byGroup endpointsBy, err error) {
+func endpointsOf(r ledger.Reader, networks ...string) (byNetwork, byGroup endpointsBy, err error) {
 	byNetwork, byGroup = endpointsBy{}, endpointsBy{}
 	for _, id := range networks {
 		all, err := master.EndpointsOf(r, id)
@@ -49,7 +49,7 @@ func endpointOper(ep *mastercfg.CfgEndpointState) contivmodel.EndpointOper {
 func (a *API) inspectEndpoint(r *http.Request) (reply, error) {
 	text := mux.Vars(r)["key"]
 	var ep mastercfg.CfgEndpointState
-	err := a.ledger.View(func(reader objdb.Reader) (err error) {
+	err := a.ledger.View(func(reader ledger.Reader) (err error) {
 		ep, err = lookupEndpoint(reader, text)
 		return err
 	})
@@ -82,8 +82,8 @@ func (a *API) virtualPort(r *http.Request, id string) (string, error) {
 
 // lookupEndpoint prefers an exact match, then a prefix, then any part; the
 // match must be the only one of its class.
-func lookupEndpoint(r objdb.Reader, text string) (mastercfg.CfgEndpointState, error) {
-	all, err := objdb.ReadAll[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix)
+func lookupEndpoint(r ledger.Reader, text string) (mastercfg.CfgEndpointState, error) {
+	all, err := ledger.ReadAll[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix)
 	if err != nil {
 		return mastercfg.CfgEndpointState{}, err
 	}

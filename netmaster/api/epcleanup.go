@@ -11,7 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -28,7 +28,7 @@ func (a *API) cleanUp(r *http.Request) (reply, error) {
 	vars := mux.Vars(r)
 	tenant, category, id := vars["tenant"], vars["category"], vars["id"]
 	var stuck []mastercfg.CfgEndpointState
-	err := a.ledger.View(func(reader objdb.Reader) (err error) {
+	err := a.ledger.View(func(reader ledger.Reader) (err error) {
 		stuck, err = stuckEndpoints(reader, tenant, category, id)
 		return err
 	})
@@ -60,7 +60,7 @@ func (a *API) cleanUp(r *http.Request) (reply, error) {
 
 // stuckEndpoints finds the endpoints an operator names; fault.NotFound if there
 // is nothing of the name at all.
-func stuckEndpoints(r objdb.Reader, tenant, category, id string) ([]mastercfg.CfgEndpointState, error) {
+func stuckEndpoints(r ledger.Reader, tenant, category, id string) ([]mastercfg.CfgEndpointState, error) {
 	var matches func(*mastercfg.CfgEndpointState) bool
 	known := false
 	switch category {
@@ -77,7 +77,7 @@ func stuckEndpoints(r objdb.Reader, tenant, category, id string) ([]mastercfg.Cf
 			return (ep.ID == id || ep.EndpointID == id || ep.ContainerID == id) && inTenant(r, ep, tenant)
 		}
 	}
-	all, err := objdb.ReadAll[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix)
+	all, err := ledger.ReadAll[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func stuckEndpoints(r objdb.Reader, tenant, category, id string) ([]mastercfg.Cf
 
 // inTenant tells whether an endpoint is of a tenant; that of a network which is
 // gone has only the network's id to go by.
-func inTenant(r objdb.Reader, ep *mastercfg.CfgEndpointState, tenant string) bool {
+func inTenant(r ledger.Reader, ep *mastercfg.CfgEndpointState, tenant string) bool {
 	net, err := master.GetNetwork(r, ep.NetID)
 	if err != nil {
 		return strings.HasSuffix(ep.NetID, mastercfg.NetworkID(tenant, ""))
@@ -115,7 +115,7 @@ func (a *API) reclaim(ctx context.Context, ep *mastercfg.CfgEndpointState) error
 			return fmt.Errorf("host %s: %w", ep.HomingHost, err)
 		}
 	}
-	_, err = a.ledger.Update(ctx, func(tx *objdb.Tx) error {
+	_, err = a.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		_, err := master.DeleteEndpoint(tx, ep.ID)
 		if fault.Is(err, fault.NotFound) {
 			return nil // deleted meanwhile

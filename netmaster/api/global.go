@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -50,7 +50,7 @@ func checkFabric(infra string) error {
 // putGlobal stores the object and the records that repeat it for agents.
 func putGlobal(c *change, g *contivmodel.Global, freeVXLANsStart uint) error {
 	oper := mastercfg.GlobalOper{ID: "global"}
-	if stored, err := objdb.Read[mastercfg.GlobalOper](c, mastercfg.GlobalOperKey); err == nil {
+	if stored, err := ledger.Read[mastercfg.GlobalOper](c, mastercfg.GlobalOperKey); err == nil {
 		oper = stored
 	}
 	oper.FreeVXLANsStart = freeVXLANsStart
@@ -59,7 +59,7 @@ func putGlobal(c *change, g *contivmodel.Global, freeVXLANsStart uint) error {
 		mastercfg.GlobalStateKey:  mastercfg.GlobalState{Auto: mastercfg.AutoRanges{VLANs: g.Vlans, VXLANs: g.Vxlans}},
 		mastercfg.GlobalOperKey:   oper,
 	} {
-		if err := objdb.Write(c.Tx, key, record); err != nil {
+		if err := ledger.Write(c.Tx, key, record); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func inspectGlobal(r *view, g *contivmodel.Global) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	oper, err := objdb.Read[mastercfg.GlobalOper](r, mastercfg.GlobalOperKey)
+	oper, err := ledger.Read[mastercfg.GlobalOper](r, mastercfg.GlobalOperKey)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func existing(vlans, vxlans int) string {
 	return "existing " + strings.Join(parts, " and ")
 }
 
-func holdsAny(r objdb.Reader, prefix string) bool {
+func holdsAny(r ledger.Reader, prefix string) bool {
 	any := false
 	r.Range(prefix, func(string, []byte) bool {
 		any = true

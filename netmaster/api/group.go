@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -44,7 +44,7 @@ func createGroup(c *change, g *contivmodel.EndpointGroup) error {
 	return groupCame(c, g)
 }
 
-func networkOf(r objdb.Reader, g *contivmodel.EndpointGroup) (*contivmodel.Network, error) {
+func networkOf(r ledger.Reader, g *contivmodel.EndpointGroup) (*contivmodel.Network, error) {
 	key := g.TenantName + ":" + g.NetworkName
 	return master.Get[contivmodel.Network](r, key, missing("Network %s not found", g.NetworkName))
 }
@@ -166,7 +166,7 @@ func inspectGroup(r *view, g *contivmodel.EndpointGroup) (any, error) {
 }
 
 // groupOper is the run-time view of a group, given by its model key.
-func groupOper(r objdb.Reader, key string, byGroup endpointsBy) (contivmodel.EndpointGroupOper, error) {
+func groupOper(r ledger.Reader, key string, byGroup endpointsBy) (contivmodel.EndpointGroupOper, error) {
 	var none contivmodel.EndpointGroupOper
 	g, err := master.Get[contivmodel.EndpointGroup](r, key, notFound("endpointGroup"))
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 type bench struct {
 	testing.TB
 	db     *objdb.DB
-	ledger *objdb.Ledger
+	ledger *ledger.Ledger
 	api    *API
 	url    string
 	client *http.Transport
@@ -43,7 +45,7 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	for _, c := range change {
 		c(&config)
 	}
-	a := New(ledger, db, config)
+	a := New(ledger, db, mirror.NewFeed(db, mastercfg.ModelRoot), config)
 	run(t, a)
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -28,6 +28,6 @@ func missing(format string, args ...any) error {
 }
 
 // tenantOf reads the tenant an object belongs to.
-func tenantOf(r objdb.Reader, name string) (*contivmodel.Tenant, error) {
+func tenantOf(r ledger.Reader, name string) (*contivmodel.Tenant, error) {
 	return master.Get[contivmodel.Tenant](r, name, missing("Tenant not found"))
 }

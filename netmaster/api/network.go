@@ -5,7 +5,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -41,7 +41,7 @@ func createNetwork(c *change, n *contivmodel.Network) error {
 }
 
 // globalReady refuses networks before the global object says how they are to work.
-func globalReady(r objdb.Reader, encap string) error {
+func globalReady(r ledger.Reader, encap string) error {
 	g, err := master.Get[contivmodel.Global](r, contivmodel.GlobalName,
 		fault.New(fault.Mode, "Global configuration is not ready: there is no global object"))
 	switch {
@@ -58,7 +58,7 @@ func globalReady(r objdb.Reader, encap string) error {
 }
 
 // noOverlap compares a network with the others of its tenant; tenants may overlap each other.
-func noOverlap(r objdb.Reader, n *contivmodel.Network) error {
+func noOverlap(r ledger.Reader, n *contivmodel.Network) error {
 	if prefix, err := resources.ParseIPv6Subnet(n.Ipv6Subnet); err == nil { // else empty, or refused later
 		other, err := master.OverlapIPv6(r, n.TenantName, prefix)
 		if err != nil {
@@ -122,7 +122,7 @@ func inspectNetwork(r *view, n *contivmodel.Network) (any, error) {
 }
 
 // networkOper is the run-time view of a network, given by its model key.
-func networkOper(r objdb.Reader, key string, byNetwork endpointsBy) (contivmodel.NetworkOper, error) {
+func networkOper(r ledger.Reader, key string, byNetwork endpointsBy) (contivmodel.NetworkOper, error) {
 	var none contivmodel.NetworkOper
 	n, err := master.Get[contivmodel.Network](r, key, notFound("network"))
 	if err != nil {

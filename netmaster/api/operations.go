@@ -7,14 +7,14 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // change is one plan in progress: its transaction and what it may want to know
 // of the daemon.
 type change struct {
-	*objdb.Tx
+	*ledger.Tx
 	config *Config
 }
 
@@ -30,15 +30,15 @@ func (c *change) put(objects ...contivmodel.Object) error {
 
 // view is one look at the state: a snapshot, and what an answer needs besides it.
 type view struct {
-	objdb.Reader
+	ledger.Reader
 	ctx context.Context // of the request
 	api *API
 }
 
 // operations are what can be done with objects of one type.
 type operations struct {
-	list    func(objdb.Reader, scope) (any, error)
-	get     func(objdb.Reader, string) (contivmodel.Object, error)
+	list    func(ledger.Reader, scope) (any, error)
+	get     func(ledger.Reader, string) (contivmodel.Object, error)
 	create  func(*change, contivmodel.Object) (contivmodel.Object, error)
 	update  func(c *change, stored, wanted contivmodel.Object) error
 	remove  func(*change, contivmodel.Object) error
@@ -88,15 +88,15 @@ func allOperations() map[string]operations {
 func untyped[T any, P object[T]](p plans[T, P]) operations {
 	objType := P(new(T)).ModelType()
 	return operations{
-		list: func(r objdb.Reader, s scope) (any, error) {
-			all, err := objdb.ReadAll[T](r, s.prefix)
+		list: func(r ledger.Reader, s scope) (any, error) {
+			all, err := ledger.ReadAll[T](r, s.prefix)
 			all = slices.DeleteFunc(all, func(o T) bool { return !s.holds(mastercfg.ModelKey(objType, P(&o).ModelKey())) })
 			for i := range all {
 				master.Complete(r, P(&all[i]))
 			}
 			return all, err
 		},
-		get: func(r objdb.Reader, key string) (contivmodel.Object, error) {
+		get: func(r ledger.Reader, key string) (contivmodel.Object, error) {
 			stored, err := master.Get[T, P](r, key, notFound(objType))
 			if err != nil {
 				return nil, err

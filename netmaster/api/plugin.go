@@ -6,7 +6,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -15,7 +15,7 @@ import (
 
 func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) (reply, error) {
 	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
-	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) (err error) {
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		answer.IPv4Address, err = master.AllocAddress(tx, req, a.config.ClusterMode == "swarm-mode")
 		return err
 	})
@@ -23,13 +23,13 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 }
 
 func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (reply, error) {
-	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) error { return master.ReleaseAddress(tx, req) })
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error { return master.ReleaseAddress(tx, req) })
 	return reply{body: mastercfg.ReleaseAddressResponse{Status: "success"}, revision: rev}, err
 }
 
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (reply, error) {
 	var answer mastercfg.CreateEndpointResponse
-	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) (err error) {
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		answer.EndpointConfig, err = master.CreateEndpoint(tx, req)
 		return err
 	})
@@ -38,7 +38,7 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 
 func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointRequest) (reply, error) {
 	var answer mastercfg.DeleteEndpointResponse
-	rev, err := a.ledger.Update(r.Context(), func(tx *objdb.Tx) (err error) {
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		answer.EndpointConfig, err = master.DeleteEndpoint(tx, endpointNamed(tx, req))
 		return err
 	})
@@ -47,14 +47,14 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 
 // endpointNamed is the id of the endpoint a request names: by its container, or
 // by its host if it was made without one.
-func endpointNamed(r objdb.Reader, req *mastercfg.DeleteEndpointRequest) string {
+func endpointNamed(r ledger.Reader, req *mastercfg.DeleteEndpointRequest) string {
 	networkID := mastercfg.NetworkID(req.TenantName, req.NetworkName)
 	id := mastercfg.EndpointID(networkID, req.EndpointID)
 	if _, known := r.Get(mastercfg.EndpointPrefix + id); known {
 		return id
 	}
 	native := mastercfg.NativeEndpointID(req.EndpointID)
-	ep, err := objdb.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+native)
+	ep, err := ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+native)
 	if err == nil && ep.NetID == networkID {
 		return native
 	}
@@ -73,7 +73,7 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 	var err error
 	switch req.Event {
 	case "start":
-		rev, err = a.ledger.Update(r.Context(), func(tx *objdb.Tx) error {
+		rev, err = a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 			network, err := networkNamed(tx, req.Tenant, req.Network)
 			if err != nil {
 				return err
@@ -81,7 +81,7 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 			return master.StartContainer(tx, mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID), req)
 		})
 	case "die":
-		rev, err = a.ledger.Update(r.Context(), func(tx *objdb.Tx) (err error) {
+		rev, err = a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 			known, err = master.StopContainer(tx, req.ContainerID)
 			return err
 		})
@@ -93,7 +93,7 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 }
 
 // networkNamed is the network of a name, or of the group that has the name.
-func networkNamed(r objdb.Reader, tenant, name string) (string, error) {
+func networkNamed(r ledger.Reader, tenant, name string) (string, error) {
 	key := tenant + ":" + name
 	if master.Exists(r, "network", key) {
 		return name, nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -49,7 +49,7 @@ var errDryRun = errors.New("dry run")
 
 // commit carries out the program, or only tries it.
 func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, err error) {
-	rev, err = a.ledger.Update(ctx, func(tx *objdb.Tx) error {
+	rev, err = a.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		p.run(&change{tx, &a.config})
 		if err := p.refusal(); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 		return nil
 	})
 	if errors.Is(err, errDryRun) {
-		err = a.ledger.View(func(r objdb.Reader) error {
+		err = a.ledger.View(func(r ledger.Reader) error {
 			rev = r.Snapshot()
 			return nil
 		})

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // refusal is a request that must be refused, and how.
@@ -267,7 +267,7 @@ func TestKindsWithoutAHandlerListNothingAndTakeNothing(t *testing.T) {
 // store puts a value where no request would.
 func (b *bench) store(key, value string) {
 	b.Helper()
-	if _, err := b.ledger.Update(b.Context(), func(tx *objdb.Tx) error { tx.Put(key, []byte(value)); return nil }); err != nil {
+	if _, err := b.ledger.Update(b.Context(), func(tx *ledger.Tx) error { tx.Put(key, []byte(value)); return nil }); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -275,7 +275,7 @@ func (b *bench) store(key, value string) {
 // drop deletes a key behind everybody's back.
 func (b *bench) drop(key string) {
 	b.Helper()
-	if _, err := b.ledger.Update(b.Context(), func(tx *objdb.Tx) error { tx.Delete(key); return nil }); err != nil {
+	if _, err := b.ledger.Update(b.Context(), func(tx *ledger.Tx) error { tx.Delete(key); return nil }); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -88,7 +88,7 @@ func outdated(format string, args ...any) error {
 // settle makes the answer to a change: the object as it is known now, with its
 // links, and its entity tag unless it has changed again already.
 func (a *API) settle(object contivmodel.Object, written []byte) (tag int64, err error) {
-	err = a.ledger.View(func(r objdb.Reader) error {
+	err = a.ledger.View(func(r ledger.Reader) error {
 		key := mastercfg.ModelKey(object.ModelType(), object.ModelKey())
 		master.Complete(r, object)
 		if now, ok := r.Get(key); ok && bytes.Equal(now, written) {

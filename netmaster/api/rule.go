@@ -6,7 +6,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -40,13 +40,13 @@ func createRule(c *change, r *contivmodel.Rule) error {
 	return master.ApplyRule(c.Tx, policy, r)
 }
 
-func policyOf(reader objdb.Reader, r *contivmodel.Rule) (*contivmodel.Policy, error) {
+func policyOf(reader ledger.Reader, r *contivmodel.Rule) (*contivmodel.Policy, error) {
 	return master.Get[contivmodel.Policy](reader, r.TenantName+":"+r.PolicyName, missing("Policy not found"))
 }
 
 // ownAddress checks an incoming rule that is for one endpoint of the group: the
 // policy has one group, and that has an endpoint with the address.
-func ownAddress(r objdb.Reader, policy *contivmodel.Policy, address string) error {
+func ownAddress(r ledger.Reader, policy *contivmodel.Policy, address string) error {
 	groups := master.GroupsOf(r, policy)
 	if len(groups) != 1 {
 		return fault.New(fault.Invalid, "failed to configure %s, %d endpoint groups linked to policy %s ",
@@ -70,7 +70,7 @@ func ownAddress(r objdb.Reader, policy *contivmodel.Policy, address string) erro
 }
 
 // peerOf reads the group a rule names; nil if it names none, or one that is gone.
-func peerOf(reader objdb.Reader, r *contivmodel.Rule) (*contivmodel.EndpointGroup, error) {
+func peerOf(reader ledger.Reader, r *contivmodel.Rule) (*contivmodel.EndpointGroup, error) {
 	name := master.PeerGroup(r)
 	if name == "" {
 		return nil, nil

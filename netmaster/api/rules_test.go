@@ -8,15 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // expanded lists the ids of all expanded rules, with their peer group.
 func expanded(b *bench) []string {
 	b.Helper()
 	var ids []string
-	err := b.ledger.View(func(r objdb.Reader) error {
-		rules, err := objdb.ReadAll[mastercfg.CfgPolicyRule](r, mastercfg.PolicyRulePrefix)
+	err := b.ledger.View(func(r ledger.Reader) error {
+		rules, err := ledger.ReadAll[mastercfg.CfgPolicyRule](r, mastercfg.PolicyRulePrefix)
 		for _, rule := range rules {
 			ids = append(ids, rule.RuleID)
 		}

@@ -7,15 +7,15 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // services answers with the records of all services, with their providers.
 func (a *API) services(*http.Request) (reply, error) {
 	var all []mastercfg.CfgServiceLBState
-	err := a.ledger.View(func(r objdb.Reader) (err error) {
-		all, err = objdb.ReadAll[mastercfg.CfgServiceLBState](r, mastercfg.ServiceLBPrefix)
+	err := a.ledger.View(func(r ledger.Reader) (err error) {
+		all, err = ledger.ReadAll[mastercfg.CfgServiceLBState](r, mastercfg.ServiceLBPrefix)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (a *API) services(*http.Request) (reply, error) {
 // service answers with the record of one service in an array, or with null.
 func (a *API) service(r *http.Request) (reply, error) {
 	var one []mastercfg.CfgServiceLBState
-	err := a.ledger.View(func(reader objdb.Reader) error {
+	err := a.ledger.View(func(reader ledger.Reader) error {
 		rec, err := master.GetService(reader, mux.Vars(r)["id"])
 		if fault.Is(err, fault.NotFound) {
 			return nil
@@ -45,7 +45,7 @@ func (a *API) service(r *http.Request) (reply, error) {
 }
 
 // withProviders fills in what records of the store do not hold.
-func withProviders(r objdb.Reader, services []mastercfg.CfgServiceLBState) error {
+func withProviders(r ledger.Reader, services []mastercfg.CfgServiceLBState) error {
 	containers := map[string][]mastercfg.CfgEndpointState{}
 	for i := range services {
 		s := &services[i]

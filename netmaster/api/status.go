@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
@@ -76,7 +77,7 @@ func (a *API) status(r *http.Request) (reply, error) {
 		s.Masters = append(s.Masters, masterStatus{net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), m.Role, m.Version})
 	}
 	slices.SortFunc(s.Masters, func(a, b masterStatus) int { return cmp.Compare(a.Address, b.Address) })
-	err := a.ledger.View(func(reader objdb.Reader) (err error) {
+	err := a.ledger.View(func(reader ledger.Reader) (err error) {
 		s.Revision = reader.Snapshot()
 		endpoints, err := master.EndpointsPerHost(reader)
 		s.Nodes = nodeStates(registered, endpoints)

@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -52,7 +53,7 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorder := httptest.NewRecorder()
-	New(b.ledger, away, b.api.config).ServeHTTP(recorder, httptest.NewRequest("GET", "/api/v1/status/", nil))
+	New(b.ledger, away, mirror.NewFeed(away, mastercfg.ModelRoot), b.api.config).ServeHTTP(recorder, httptest.NewRequest("GET", "/api/v1/status/", nil))
 	if got := recorder.Body.String(); !strings.Contains(got, `"healthy":false`) || !strings.Contains(got, `"endpoints":2`) {
 		t.Errorf("without the store: %s", got)
 	}

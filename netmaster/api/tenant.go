@@ -6,7 +6,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -48,7 +48,7 @@ func removeTenant(c *change, t *contivmodel.Tenant) error {
 }
 
 // belowTenant finds the objects of a type that belong to a tenant but are not linked to it.
-func belowTenant(r objdb.Reader, objType, tenant string) contivmodel.LinkSet {
+func belowTenant(r ledger.Reader, objType, tenant string) contivmodel.LinkSet {
 	found := contivmodel.LinkSet{}
 	prefix := mastercfg.ModelKey(objType, "")
 	r.Range(prefix+tenant+":", func(key string, _ []byte) bool {

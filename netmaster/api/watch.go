@@ -11,7 +11,8 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -31,7 +32,7 @@ const (
 type Feed interface {
 	Run(ctx context.Context) error
 	Revision() (rev int64, begun bool)
-	After(rev int64) (changes []objdb.Change, upTo int64, more <-chan struct{}, err error)
+	After(rev int64) (changes []mirror.Change, upTo int64, more <-chan struct{}, err error)
 }
 
 // event is a line of a watch.
@@ -103,7 +104,7 @@ func (w *watch) known(ctx context.Context) error {
 	if _, _, _, err := w.api.feed.After(w.revision); err != nil {
 		return gone(err)
 	}
-	return w.api.ledger.View(func(r objdb.Reader) error {
+	return w.api.ledger.View(func(r ledger.Reader) error {
 		if present := max(reached, r.Snapshot()); w.revision > present {
 			return gone(fault.New(fault.Conflict, "revision %d is not known, the present one is %d", w.revision, present))
 		}
@@ -149,7 +150,7 @@ func (w *watch) run(ctx context.Context, out *stream) {
 
 // present tells what is there, then that this was all.
 func (w *watch) present(out *stream) error {
-	return w.api.ledger.View(func(r objdb.Reader) (err error) {
+	return w.api.ledger.View(func(r ledger.Reader) (err error) {
 		w.revision = r.Snapshot()
 		r.Range(w.scope.prefix, func(key string, value []byte) bool {
 			if o := w.object(r, value); o != nil && w.scope.holds(key) {
@@ -165,8 +166,8 @@ func (w *watch) present(out *stream) error {
 }
 
 // tell writes the changes that are in the scope.
-func (w *watch) tell(out *stream, changes []objdb.Change, upTo int64) error {
-	err := w.api.ledger.View(func(r objdb.Reader) error {
+func (w *watch) tell(out *stream, changes []mirror.Change, upTo int64) error {
+	err := w.api.ledger.View(func(r ledger.Reader) error {
 		for _, c := range changes {
 			if !w.scope.holds(c.Key) {
 				continue
@@ -184,7 +185,7 @@ func (w *watch) tell(out *stream, changes []objdb.Change, upTo int64) error {
 }
 
 // event says what a change means; ok is false for values nobody can read.
-func (w *watch) event(r objdb.Reader, c objdb.Change) (e event, ok bool) {
+func (w *watch) event(r ledger.Reader, c mirror.Change) (e event, ok bool) {
 	if c.Value == nil {
 		if o := w.decode(c.Prev); o != nil {
 			return event{"DELETED", c.Revision, o}, true
@@ -201,7 +202,7 @@ func (w *watch) event(r objdb.Reader, c objdb.Change) (e event, ok bool) {
 }
 
 // object is a stored object with its links as they are now; nil if it cannot be read.
-func (w *watch) object(r objdb.Reader, value []byte) contivmodel.Object {
+func (w *watch) object(r ledger.Reader, value []byte) contivmodel.Object {
 	o := w.decode(value)
 	if o != nil {
 		master.Complete(r, o)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -247,7 +249,7 @@ func TestRevisionsThatCannotBeContinuedAreGone(t *testing.T) {
 // successor is the API of another leader on the same state.
 func (b *bench) successor() *bench {
 	b.Helper()
-	a := New(b.ledger, b.db, b.api.config)
+	a := New(b.ledger, b.db, mirror.NewFeed(b.db, mastercfg.ModelRoot), b.api.config)
 	run(b, a)
 	server := httptest.NewServer(a)
 	b.Cleanup(server.Close)
@@ -266,7 +268,7 @@ func TestAWatchGoesOnWithTheNextLeader(t *testing.T) {
 
 func TestWatchesEndCleanlyWithTheTerm(t *testing.T) {
 	b := ready(t)
-	a := New(b.ledger, b.db, b.api.config)
+	a := New(b.ledger, b.db, mirror.NewFeed(b.db, mastercfg.ModelRoot), b.api.config)
 	stop := run(b, a)
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)

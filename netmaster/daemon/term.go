@@ -8,7 +8,9 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
 )
 
 // lead serves one term, until it ends or ctx does.
@@ -50,7 +52,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, tasks *s
 	}
 	config := d.cfg.API
 	config.Epoch = term.Epoch()
-	served := api.New(ledger, d.db, config)
+	served := api.New(ledger, d.db, mirror.NewFeed(d.db, mastercfg.ModelRoot), config)
 	if err := served.Bootstrap(ctx); err != nil {
 		return err
 	}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // space is where an endpoint's addresses come from: a network, and within it
 // the range of its group if that has reserved one.
 type space struct {
-	tx    *objdb.Tx
+	tx    *ledger.Tx
 	net   mastercfg.CfgNetworkState
 	group *mastercfg.EndpointGroupState // nil: none
 	v4    resources.IPv4Pool
@@ -23,7 +23,7 @@ type space struct {
 // openSpace reads the records; groupID is the state id of a group, or empty.
 // The range of a group is one of its own network.
 // Infra networks have one port per host, which are in no group.
-func openSpace(tx *objdb.Tx, networkID, groupID string) (*space, error) {
+func openSpace(tx *ledger.Tx, networkID, groupID string) (*space, error) {
 	s := &space{tx: tx}
 	var err error
 	if s.net, err = GetNetwork(tx, networkID); err != nil {
@@ -192,9 +192,9 @@ func parseRequested(text string) (netip.Addr, error) {
 
 // EndpointAt reads the endpoint of a network that has an address; ok is false
 // if there is none.
-func EndpointAt(r objdb.Reader, networkID string, addr netip.Addr) (ep mastercfg.CfgEndpointState, ok bool, err error) {
+func EndpointAt(r ledger.Reader, networkID string, addr netip.Addr) (ep mastercfg.CfgEndpointState, ok bool, err error) {
 	found(r, addressTerm+networkID+"/"+addr.String(), func(key string) bool {
-		ep, err = objdb.Read[mastercfg.CfgEndpointState](r, key)
+		ep, err = ledger.Read[mastercfg.CfgEndpointState](r, key)
 		ok = err == nil
 		return false
 	})
@@ -206,10 +206,10 @@ const mostNamed = 10
 
 // EndpointsIn names endpoints of a network, or of one of its groups, for the
 // details of a refusal: the first few.
-func EndpointsIn(r objdb.Reader, networkID, groupID string) []string {
+func EndpointsIn(r ledger.Reader, networkID, groupID string) []string {
 	var names []string
 	for _, key := range endpointKeys(r, networkID) {
-		ep, err := objdb.Read[mastercfg.CfgEndpointState](r, key)
+		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key)
 		if err == nil && (groupID == "" || ep.EndpointGroupKey == groupID) {
 			names = append(names, "endpoint "+key[len(mastercfg.EndpointPrefix):])
 		}
@@ -221,10 +221,10 @@ func EndpointsIn(r objdb.Reader, networkID, groupID string) []string {
 }
 
 // EndpointsOf are the endpoints of a network, in the order of their ids.
-func EndpointsOf(r objdb.Reader, networkID string) ([]mastercfg.CfgEndpointState, error) {
+func EndpointsOf(r ledger.Reader, networkID string) ([]mastercfg.CfgEndpointState, error) {
 	var all []mastercfg.CfgEndpointState
 	for _, key := range endpointKeys(r, networkID) {
-		ep, err := objdb.Read[mastercfg.CfgEndpointState](r, key)
+		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key)
 		if err != nil {
 			return nil, err
 		}
@@ -234,7 +234,7 @@ func EndpointsOf(r objdb.Reader, networkID string) ([]mastercfg.CfgEndpointState
 }
 
 // endpointKeys are the keys of the endpoints that have an address in a network, sorted.
-func endpointKeys(r objdb.Reader, networkID string) []string {
+func endpointKeys(r ledger.Reader, networkID string) []string {
 	var keys []string
 	r.Search(addressTerm+networkID+"/", "", func(_, key string) bool {
 		keys = append(keys, key)
@@ -245,7 +245,7 @@ func endpointKeys(r objdb.Reader, networkID string) []string {
 }
 
 // reservingGroup finds the group whose range holds an address, "" if none.
-func reservingGroup(r objdb.Reader, net *mastercfg.CfgNetworkState, addr netip.Addr) (string, error) {
+func reservingGroup(r ledger.Reader, net *mastercfg.CfgNetworkState, addr netip.Addr) (string, error) {
 	for _, key := range keysOf(r, rangeTerm+net.Tenant+"/"+net.NetworkName, "endpointGroup") {
 		g, err := groupRecord(r, key)
 		if err != nil {
@@ -259,7 +259,7 @@ func reservingGroup(r objdb.Reader, net *mastercfg.CfgNetworkState, addr netip.A
 }
 
 // groupRecord reads the record of a group given by its model key; nil if it has none yet.
-func groupRecord(r objdb.Reader, key string) (*mastercfg.EndpointGroupState, error) {
+func groupRecord(r ledger.Reader, key string) (*mastercfg.EndpointGroupState, error) {
 	tenant, group, _ := strings.Cut(key, ":")
 	rec, err := GetGroup(r, mastercfg.EndpointGroupID(tenant, group))
 	if fault.Is(err, fault.NotFound) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -14,7 +14,7 @@ import (
 // libnetwork works: it allocates, and names the address when it creates the
 // endpoint. In swarm mode the network may come even later; its first address
 // is then told but not reserved.
-func AllocAddress(tx *objdb.Tx, req *mastercfg.AllocAddressRequest, swarm bool) (string, error) {
+func AllocAddress(tx *ledger.Tx, req *mastercfg.AllocAddressRequest, swarm bool) (string, error) {
 	pool, tenant, err := parsePool(req.AddressPool)
 	if err != nil {
 		return "", err
@@ -54,7 +54,7 @@ func (s *space) reserveIPv4(preferred string) (string, error) {
 
 // ReleaseAddress gives an address back unless an endpoint has it: runtimes
 // release after they delete the endpoint, when another may already have got it.
-func ReleaseAddress(tx *objdb.Tx, req *mastercfg.ReleaseAddressRequest) error {
+func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
 	s, err := findSpace(tx, req.NetworkID, netip.Prefix{}, "")
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func ReleaseAddress(tx *objdb.Tx, req *mastercfg.ReleaseAddressRequest) error {
 // findSpace finds the network of an id ("N.T", or "N:G.T" for the range of a
 // group; whatever follows a bar is ignored), or without an id the one that has
 // the pool. Ids are compared, never taken apart: names may hold dots.
-func findSpace(tx *objdb.Tx, id string, pool netip.Prefix, tenant string) (*space, error) {
+func findSpace(tx *ledger.Tx, id string, pool netip.Prefix, tenant string) (*space, error) {
 	id, _, _ = strings.Cut(id, "|")
 	switch {
 	case id == "":
@@ -98,7 +98,7 @@ func findSpace(tx *objdb.Tx, id string, pool netip.Prefix, tenant string) (*spac
 	return openSpace(tx, id, "")
 }
 
-func groupByPoolID(r objdb.Reader, id string) (*mastercfg.EndpointGroupState, error) {
+func groupByPoolID(r ledger.Reader, id string) (*mastercfg.EndpointGroupState, error) {
 	var found *mastercfg.EndpointGroupState
 	for _, key := range keysOf(r, poolTerm+id, "endpointGroup") {
 		g, err := groupRecord(r, key)
@@ -119,7 +119,7 @@ func groupByPoolID(r objdb.Reader, id string) (*mastercfg.EndpointGroupState, er
 	return found, nil
 }
 
-func networkByPool(r objdb.Reader, pool netip.Prefix, tenant string) (string, error) {
+func networkByPool(r ledger.Reader, pool netip.Prefix, tenant string) (string, error) {
 	found := ""
 	for _, key := range keysOf(r, subnetTerm+pool.Masked().String(), "network") {
 		owner, name, _ := strings.Cut(key, ":")

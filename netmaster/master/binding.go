@@ -4,13 +4,13 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Attach makes a policy apply to a group: a binding, and the expansion of each
 // of its rules. The caller links the two objects and stores both.
-func Attach(tx *objdb.Tx, group *contivmodel.EndpointGroup, groupID int, policy *contivmodel.Policy) error {
+func Attach(tx *ledger.Tx, group *contivmodel.EndpointGroup, groupID int, policy *contivmodel.Policy) error {
 	id := mastercfg.PolicyID(group.ModelKey(), policy.ModelKey())
 	if _, exists := tx.Get(mastercfg.PolicyPrefix + id); exists {
 		return fault.New(fault.Conflict, "Epg policy exists").WithDetails("policy " + policy.ModelKey())
@@ -21,11 +21,11 @@ func Attach(tx *objdb.Tx, group *contivmodel.EndpointGroup, groupID int, policy 
 			return err
 		}
 	}
-	return objdb.Write(tx, mastercfg.PolicyPrefix+id, binding)
+	return ledger.Write(tx, mastercfg.PolicyPrefix+id, binding)
 }
 
 // Detach removes the binding of a policy to a group with all expanded rules.
-func Detach(tx *objdb.Tx, groupKey, policyKey string) error {
+func Detach(tx *ledger.Tx, groupKey, policyKey string) error {
 	id := mastercfg.PolicyID(groupKey, policyKey)
 	if _, exists := tx.Get(mastercfg.PolicyPrefix + id); !exists {
 		return fault.New(fault.NotFound, "epg policy does not exist").WithDetails("policy " + policyKey)
@@ -36,7 +36,7 @@ func Detach(tx *objdb.Tx, groupKey, policyKey string) error {
 }
 
 // dropRules removes every expanded rule of a binding.
-func dropRules(tx *objdb.Tx, bindingID string) {
+func dropRules(tx *ledger.Tx, bindingID string) {
 	tx.Range(mastercfg.PolicyRulePrefix+bindingID+":", func(key string, _ []byte) bool {
 		tx.Delete(key)
 		return true
@@ -46,22 +46,22 @@ func dropRules(tx *objdb.Tx, bindingID string) {
 // ApplyRule brings the expansions of a rule up to date on every group its
 // policy is attached to. A rule whose peer does not exist has none: it can
 // match nothing, and must not match everything.
-func ApplyRule(tx *objdb.Tx, policy *contivmodel.Policy, rule *contivmodel.Rule) error {
+func ApplyRule(tx *ledger.Tx, policy *contivmodel.Policy, rule *contivmodel.Rule) error {
 	return onBindings(tx, policy, func(binding mastercfg.EpgPolicy) error { return expandOn(tx, binding, rule) })
 }
 
 // RetractRule removes the expansions of a rule everywhere.
-func RetractRule(tx *objdb.Tx, policy *contivmodel.Policy, rule *contivmodel.Rule) error {
+func RetractRule(tx *ledger.Tx, policy *contivmodel.Policy, rule *contivmodel.Rule) error {
 	return onBindings(tx, policy, func(binding mastercfg.EpgPolicy) error {
 		return writeExpansion(tx, binding.ID, rule, nil)
 	})
 }
 
-func onBindings(tx *objdb.Tx, policy *contivmodel.Policy, do func(mastercfg.EpgPolicy) error) error {
+func onBindings(tx *ledger.Tx, policy *contivmodel.Policy, do func(mastercfg.EpgPolicy) error) error {
 	var failed error
 	found(tx, bindingTerm+policy.ModelKey(), func(key string) bool {
 		var binding mastercfg.EpgPolicy
-		if binding, failed = objdb.Read[mastercfg.EpgPolicy](tx, key); failed == nil {
+		if binding, failed = ledger.Read[mastercfg.EpgPolicy](tx, key); failed == nil {
 			failed = do(binding)
 		}
 		return failed == nil
@@ -70,7 +70,7 @@ func onBindings(tx *objdb.Tx, policy *contivmodel.Policy, do func(mastercfg.EpgP
 }
 
 // expandOn brings the expansions of a rule up to date on one group.
-func expandOn(tx *objdb.Tx, binding mastercfg.EpgPolicy, rule *contivmodel.Rule) error {
+func expandOn(tx *ledger.Tx, binding mastercfg.EpgPolicy, rule *contivmodel.Rule) error {
 	wanted, err := expansion(tx, binding, rule)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func expandOn(tx *objdb.Tx, binding mastercfg.EpgPolicy, rule *contivmodel.Rule)
 }
 
 // expansion is what a rule means for one binding; nothing where a fabric enforces it.
-func expansion(r objdb.Reader, binding mastercfg.EpgPolicy, rule *contivmodel.Rule) ([]mastercfg.CfgPolicyRule, error) {
+func expansion(r ledger.Reader, binding mastercfg.EpgPolicy, rule *contivmodel.Rule) ([]mastercfg.CfgPolicyRule, error) {
 	if inFabric, err := InFabric(r); inFabric || err != nil {
 		return nil, err
 	}
@@ -93,11 +93,11 @@ func expansion(r objdb.Reader, binding mastercfg.EpgPolicy, rule *contivmodel.Ru
 	return Expand(rule, binding.ID, binding.EndpointGroupID, peer)
 }
 
-func writeExpansion(tx *objdb.Tx, bindingID string, rule *contivmodel.Rule, wanted []mastercfg.CfgPolicyRule) error {
+func writeExpansion(tx *ledger.Tx, bindingID string, rule *contivmodel.Rule, wanted []mastercfg.CfgPolicyRule) error {
 	keep := map[string]bool{}
 	for _, w := range wanted {
 		keep[w.RuleID] = true
-		if err := objdb.Write(tx, mastercfg.PolicyRulePrefix+w.RuleID, w); err != nil {
+		if err := ledger.Write(tx, mastercfg.PolicyRulePrefix+w.RuleID, w); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func writeExpansion(tx *objdb.Tx, bindingID string, rule *contivmodel.Rule, want
 }
 
 // rulesOf are the readable rules of a policy.
-func rulesOf(r objdb.Reader, policy *contivmodel.Policy) []*contivmodel.Rule {
+func rulesOf(r ledger.Reader, policy *contivmodel.Policy) []*contivmodel.Rule {
 	var rules []*contivmodel.Rule
 	_ = each(r, mastercfg.ModelKey("rule", policy.ModelKey()+":"), func(_ string, rule contivmodel.Rule) error {
 		rules = append(rules, &rule)
@@ -120,7 +120,7 @@ func rulesOf(r objdb.Reader, policy *contivmodel.Policy) []*contivmodel.Rule {
 }
 
 // GroupsOf are the keys of the groups that name a policy.
-func GroupsOf(r objdb.Reader, policy *contivmodel.Policy) []string {
+func GroupsOf(r ledger.Reader, policy *contivmodel.Policy) []string {
 	return keysOf(r, link("policy", policy.ModelKey(), "EndpointGroups"), "endpointGroup")
 }
 
@@ -135,7 +135,7 @@ func PeerGroup(rule *contivmodel.Rule) string {
 }
 
 // ResolvePeer looks up the group and networks a rule names, in its own tenant.
-func ResolvePeer(r objdb.Reader, rule *contivmodel.Rule) (Peer, error) {
+func ResolvePeer(r ledger.Reader, rule *contivmodel.Rule) (Peer, error) {
 	peer := Peer{From: rule.FromIPAddress, To: rule.ToIPAddress}
 	if name := PeerGroup(rule); name != "" {
 		group, err := GetGroup(r, mastercfg.EndpointGroupID(rule.TenantName, name))
@@ -153,7 +153,7 @@ func ResolvePeer(r objdb.Reader, rule *contivmodel.Rule) (Peer, error) {
 	return peer, resolveNetwork(r, rule.TenantName, rule.ToNetwork, "to", &peer.To)
 }
 
-func resolveNetwork(r objdb.Reader, tenant, name, side string, cidr *string) error {
+func resolveNetwork(r ledger.Reader, tenant, name, side string, cidr *string) error {
 	if name == "" {
 		return nil
 	}
@@ -174,16 +174,16 @@ func resolveNetwork(r objdb.Reader, tenant, name, side string, cidr *string) err
 // or went; change brings their link up to date. Rules outlive their peers:
 // while the peer is away they match nothing, so that a successor with the same
 // name, or with the same id, is never mistaken for it.
-func GroupChanged(tx *objdb.Tx, tenant, group string, change func(*contivmodel.Rule)) error {
+func GroupChanged(tx *ledger.Tx, tenant, group string, change func(*contivmodel.Rule)) error {
 	return peerChanged(tx, link("endpointGroup", tenant+":"+group, "MatchRules"), change)
 }
 
 // NetworkChanged does the same for the rules that name a network.
-func NetworkChanged(tx *objdb.Tx, tenant, network string) error {
+func NetworkChanged(tx *ledger.Tx, tenant, network string) error {
 	return peerChanged(tx, namesTerm+tenant+"/"+network, func(*contivmodel.Rule) {})
 }
 
-func peerChanged(tx *objdb.Tx, term string, change func(*contivmodel.Rule)) error {
+func peerChanged(tx *ledger.Tx, term string, change func(*contivmodel.Rule)) error {
 	for _, key := range keysOf(tx, term, "rule") {
 		rule, err := Get[contivmodel.Rule](tx, key, errGone)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -16,7 +16,7 @@ const maxEndpointID = 256
 // CreateEndpoint gives a container a place in a network: addresses of both
 // families, a MAC, the id of its group. It is idempotent by container: the
 // record of an existing endpoint is returned as it is, whatever else differs.
-func CreateEndpoint(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
+func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
 	req, err := inDefaultGroup(tx, req)
 	if err != nil {
@@ -29,7 +29,7 @@ func CreateEndpoint(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (masterc
 	if err := identify(&ep); err != nil {
 		return none, err
 	}
-	known, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+ep.ID)
+	known, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+ep.ID)
 	if err == nil && known.NetID != ep.NetID {
 		// Names may hold what joins them; and a host has one endpoint without a container.
 		return none, fault.New(fault.Conflict, "endpoint id %s is taken by an endpoint of network %s", ep.ID, known.NetID)
@@ -61,7 +61,7 @@ func CreateEndpoint(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (masterc
 }
 
 // inDefaultGroup puts an endpoint without a group into the one of the fabric.
-func inDefaultGroup(r objdb.Reader, req *mastercfg.CreateEndpointRequest) (*mastercfg.CreateEndpointRequest, error) {
+func inDefaultGroup(r ledger.Reader, req *mastercfg.CreateEndpointRequest) (*mastercfg.CreateEndpointRequest, error) {
 	if req.ConfigEP.ServiceName != "" {
 		return req, nil
 	}
@@ -91,7 +91,7 @@ func identify(ep *mastercfg.CfgEndpointState) error {
 }
 
 // openFor opens the address space of a new endpoint.
-func openFor(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (*space, error) {
+func openFor(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (*space, error) {
 	networkID := mastercfg.NetworkID(req.TenantName, req.NetworkName)
 	groupID := ""
 	if req.ConfigEP.ServiceName != "" {
@@ -117,8 +117,8 @@ func openFor(tx *objdb.Tx, req *mastercfg.CreateEndpointRequest) (*space, error)
 
 // DeleteEndpoint takes an endpoint away and returns its record as it was. It
 // works when the network or group is already gone.
-func DeleteEndpoint(tx *objdb.Tx, id string) (mastercfg.CfgEndpointState, error) {
-	ep, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+id)
+func DeleteEndpoint(tx *ledger.Tx, id string) (mastercfg.CfgEndpointState, error) {
+	ep, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+id)
 	if err != nil {
 		return ep, err
 	}
@@ -151,6 +151,6 @@ func MAC(addr netip.Addr) string {
 	return fmt.Sprintf("02:02:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
 }
 
-func putEndpoint(tx *objdb.Tx, ep *mastercfg.CfgEndpointState) error {
-	return objdb.Write(tx, mastercfg.EndpointPrefix+ep.ID, ep)
+func putEndpoint(tx *ledger.Tx, ep *mastercfg.CfgEndpointState) error {
+	return ledger.Write(tx, mastercfg.EndpointPrefix+ep.ID, ep)
 }

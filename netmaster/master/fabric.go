@@ -2,7 +2,7 @@ package master
 
 import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -11,8 +11,8 @@ const DefaultGroup = "default-group"
 
 // InFabric tells whether an ACI fabric does the forwarding: it enforces
 // policies itself, and tells groups apart by their VLANs.
-func InFabric(r objdb.Reader) (bool, error) {
-	config, err := objdb.Read[mastercfg.GlobConfig](r, mastercfg.GlobalConfigKey)
+func InFabric(r ledger.Reader) (bool, error) {
+	config, err := ledger.Read[mastercfg.GlobConfig](r, mastercfg.GlobalConfigKey)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
@@ -20,7 +20,7 @@ func InFabric(r objdb.Reader) (bool, error) {
 }
 
 // takeGroupVLAN gives a new group the VLAN by which a fabric tells it apart.
-func takeGroupVLAN(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
+func takeGroupVLAN(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) error {
 	inFabric, err := InFabric(tx)
 	if !inFabric || err != nil {
 		return err
@@ -34,7 +34,7 @@ func takeGroupVLAN(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
 
 // returnGroupVLAN gives the VLAN of a group back, if it has one of its own: a
 // group may be older than the present mode.
-func returnGroupVLAN(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
+func returnGroupVLAN(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) error {
 	network, err := GetNetwork(tx, mastercfg.NetworkID(rec.TenantName, rec.NetworkName))
 	if err != nil {
 		return ignoreNotFound(err) // the reconciler finds what nobody has

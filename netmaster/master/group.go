@@ -6,13 +6,13 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // DeriveGroup writes the record of a new group: its id, the tags of its
 // network, and its address range if it reserves one.
-func DeriveGroup(tx *objdb.Tx, g *contivmodel.EndpointGroup) (*mastercfg.EndpointGroupState, error) {
+func DeriveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.EndpointGroupState, error) {
 	network, err := GetNetwork(tx, mastercfg.NetworkID(g.TenantName, g.NetworkName))
 	if err != nil {
 		return nil, err
@@ -43,14 +43,14 @@ func DeriveGroup(tx *objdb.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoin
 	if err := takeGroupVLAN(tx, rec); err != nil {
 		return nil, err
 	}
-	if err := objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool); err != nil {
+	if err := ledger.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool); err != nil {
 		return nil, err
 	}
 	return rec, PutGroup(tx, rec)
 }
 
 // RemoveGroup deletes a group's record and gives its id and address range back.
-func RemoveGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
+func RemoveGroup(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) error {
 	if rec.IPPool != "" {
 		network, err := GetNetwork(tx, mastercfg.NetworkID(rec.TenantName, rec.NetworkName))
 		if err == nil {
@@ -69,12 +69,12 @@ func RemoveGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
 	}
 	ids.Free(rec.EndpointGroupID)
 	tx.Delete(mastercfg.EndpointGroupPrefix + rec.ID)
-	return objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
+	return ledger.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
 }
 
 // returnRange gives the range of a group back, and with it the addresses that
 // were handed out of it without an endpoint.
-func returnRange(tx *objdb.Tx, network *mastercfg.CfgNetworkState, rec *mastercfg.EndpointGroupState) error {
+func returnRange(tx *ledger.Tx, network *mastercfg.CfgNetworkState, rec *mastercfg.EndpointGroupState) error {
 	pool, err := resources.GroupPool(network, rec)
 	if err != nil {
 		return err
@@ -95,28 +95,28 @@ func ApplyNetProfile(rec *mastercfg.EndpointGroupState, profile *contivmodel.Net
 }
 
 // GetGroup reads a group's record by its state id, G:T.
-func GetGroup(r objdb.Reader, id string) (mastercfg.EndpointGroupState, error) {
-	return objdb.ReadCoded[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix+id)
+func GetGroup(r ledger.Reader, id string) (mastercfg.EndpointGroupState, error) {
+	return ledger.ReadCoded[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix+id)
 }
 
 // PutGroup stores a group's record.
-func PutGroup(tx *objdb.Tx, rec *mastercfg.EndpointGroupState) error {
-	return objdb.WriteCoded(tx, mastercfg.EndpointGroupPrefix+rec.ID, rec)
+func PutGroup(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) error {
+	return ledger.WriteCoded(tx, mastercfg.EndpointGroupPrefix+rec.ID, rec)
 }
 
 // DefineGroupIDs makes the pool of group ids where there is none yet.
-func DefineGroupIDs(tx *objdb.Tx) error {
+func DefineGroupIDs(tx *ledger.Tx) error {
 	ids, err := groupIDs(tx)
 	if err != nil {
 		return err
 	}
-	return objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
+	return ledger.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
 }
 
 // groupIDs reads the pool of group ids; where there is none yet it is made
 // from the groups that exist.
-func groupIDs(r objdb.Reader) (resources.GroupIDs, error) {
-	pool, err := objdb.Read[mastercfg.GroupIDPool](r, mastercfg.GroupIDPoolKey)
+func groupIDs(r ledger.Reader) (resources.GroupIDs, error) {
+	pool, err := ledger.Read[mastercfg.GroupIDPool](r, mastercfg.GroupIDPoolKey)
 	if !fault.Is(err, fault.NotFound) {
 		return resources.GroupIDs{Pool: &pool}, err
 	}
@@ -126,8 +126,8 @@ func groupIDs(r objdb.Reader) (resources.GroupIDs, error) {
 	return ids, err
 }
 
-func usedGroupIDs(r objdb.Reader) (map[int]bool, error) {
-	groups, err := objdb.ReadAll[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix)
+func usedGroupIDs(r ledger.Reader) (map[int]bool, error) {
+	groups, err := ledger.ReadAll[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix)
 	used := map[int]bool{}
 	for _, group := range groups {
 		used[group.EndpointGroupID] = true

@@ -12,7 +12,10 @@ import (
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -22,7 +25,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 type world struct {
 	testing.TB
 	db     *objdb.DB
-	ledger *objdb.Ledger
+	ledger *ledger.Ledger
 	api    *api.API
 	log    *test.Hook
 	entry  *logrus.Entry
@@ -33,7 +36,7 @@ func newWorld(t testing.TB) *world {
 	db := storetest.Open(t)
 	ledger := storetest.Lead(t, db)
 	logger, hook := test.NewNullLogger()
-	a := api.New(ledger, db, api.Config{ClusterMode: "cni", Self: "127.0.0.1:1", Log: testkit.Quiet(),
+	a := api.New(ledger, db, mirror.NewFeed(db, mastercfg.ModelRoot), api.Config{ClusterMode: "cni", Self: "127.0.0.1:1", Log: testkit.Quiet(),
 		Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})})
 	if err := a.Bootstrap(t.Context()); err != nil {
 		t.Fatal(err)
@@ -42,7 +45,7 @@ func newWorld(t testing.TB) *world {
 }
 
 // update runs a plan that must succeed.
-func (w *world) update(plan func(tx *objdb.Tx) error) {
+func (w *world) update(plan func(tx *ledger.Tx) error) {
 	w.Helper()
 	if _, err := w.ledger.Update(w.Context(), plan); err != nil {
 		w.Fatal(err)
@@ -52,7 +55,7 @@ func (w *world) update(plan func(tx *objdb.Tx) error) {
 // damage puts or, with an empty value, deletes a key behind everybody's back.
 func (w *world) damage(key, value string) {
 	w.Helper()
-	w.update(func(tx *objdb.Tx) error {
+	w.update(func(tx *ledger.Tx) error {
 		if value == "" {
 			tx.Delete(key)
 		} else {

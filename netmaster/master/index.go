@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // Owned are the prefixes plans read and write. What agents report about
@@ -22,8 +23,8 @@ var Owned = []string{
 }
 
 // Open opens the ledger of a term with the indexes that plans search.
-func Open(ctx context.Context, term *objdb.Term) (*objdb.Ledger, error) {
-	return term.OpenIndexed(ctx, indexes(), Owned...)
+func Open(ctx context.Context, term *objdb.Term) (*ledger.Ledger, error) {
+	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes()})
 }
 
 // Terms that values are found under. What follows a name in a term is joined by
@@ -45,8 +46,8 @@ const (
 	decimalWidth = "%05d"     // makes numbers sort
 )
 
-func indexes() []objdb.Index {
-	return []objdb.Index{
+func indexes() []ledger.Index {
+	return []ledger.Index{
 		indexed(mastercfg.ModelKey("endpointGroup", ""), groupTerms),
 		indexed(mastercfg.ModelKey("rule", ""), ruleTerms),
 		indexed(mastercfg.ModelKey("serviceLB", ""), serviceTerms),
@@ -60,8 +61,8 @@ func indexes() []objdb.Index {
 }
 
 // indexed indexes the decoded values below a prefix.
-func indexed[T any](prefix string, terms func(*T) []string) objdb.Index {
-	return objdb.Index{Prefix: prefix, Terms: func(_ string, value []byte) []string {
+func indexed[T any](prefix string, terms func(*T) []string) ledger.Index {
+	return ledger.Index{Prefix: prefix, Terms: func(_ string, value []byte) []string {
 		var v T
 		if json.Unmarshal(value, &v) != nil {
 			return nil
@@ -162,12 +163,12 @@ func bindingTerms(key string, _ []byte) []string {
 func vrfNumber(n uint16) string { return fmt.Sprintf(vrfTerm+decimalWidth, n) }
 
 // found visits the keys that are indexed under exactly one term.
-func found(r objdb.Reader, term string, visit func(key string) bool) {
+func found(r ledger.Reader, term string, visit func(key string) bool) {
 	r.Search(term, "", func(at, key string) bool { return at == term && visit(key) })
 }
 
 // keysOf are the model keys of the objects of a type that are indexed under a term.
-func keysOf(r objdb.Reader, term, objType string) []string {
+func keysOf(r ledger.Reader, term, objType string) []string {
 	var keys []string
 	prefix := mastercfg.ModelKey(objType, "")
 	found(r, term, func(key string) bool {

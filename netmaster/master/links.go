@@ -3,7 +3,7 @@ package master
 import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // A link-set lists the objects that refer to an object, or belong to it. It is
@@ -64,7 +64,7 @@ func byIndex[T any, P object[T]](from, name string, of func(P) *contivmodel.Link
 }
 
 // Complete fills in the link-sets of an object that are not stored.
-func Complete(r objdb.Reader, o contivmodel.Object) {
+func Complete(r ledger.Reader, o contivmodel.Object) {
 	for _, set := range linkSets[o.ModelType()] {
 		*set.of(o) = set.members(r, o)
 	}
@@ -77,7 +77,7 @@ func Complete(r objdb.Reader, o contivmodel.Object) {
 }
 
 // members are the links that belong into the set of an object.
-func (s linkSet) members(r objdb.Reader, o contivmodel.Object) contivmodel.LinkSet {
+func (s linkSet) members(r ledger.Reader, o contivmodel.Object) contivmodel.LinkSet {
 	var links contivmodel.LinkSet
 	prefix := mastercfg.ModelKey(s.from, "")
 	add := func(key string) bool {

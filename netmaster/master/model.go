@@ -5,7 +5,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -16,8 +16,8 @@ type object[T any] interface {
 }
 
 // Get reads a model object as it is stored; missing is the error if there is none.
-func Get[T any, P object[T]](r objdb.Reader, key string, missing error) (P, error) {
-	v, err := objdb.Read[T](r, mastercfg.ModelKey(P(new(T)).ModelType(), key))
+func Get[T any, P object[T]](r ledger.Reader, key string, missing error) (P, error) {
+	v, err := ledger.Read[T](r, mastercfg.ModelKey(P(new(T)).ModelType(), key))
 	if fault.Is(err, fault.NotFound) {
 		return nil, missing
 	}
@@ -28,27 +28,27 @@ func Get[T any, P object[T]](r objdb.Reader, key string, missing error) (P, erro
 }
 
 // Exists tells whether a model object is stored, readable or not.
-func Exists(r objdb.Reader, objType, key string) bool {
+func Exists(r ledger.Reader, objType, key string) bool {
 	_, ok := r.Get(mastercfg.ModelKey(objType, key))
 	return ok
 }
 
 // Put stores a model object under the key its fields make.
-func Put(tx *objdb.Tx, o contivmodel.Object) error {
+func Put(tx *ledger.Tx, o contivmodel.Object) error {
 	o.SetKey(o.ModelKey())
 	return withoutLinkSets(o, func() error {
-		return objdb.Write(tx, mastercfg.ModelKey(o.ModelType(), o.ModelKey()), o)
+		return ledger.Write(tx, mastercfg.ModelKey(o.ModelType(), o.ModelKey()), o)
 	})
 }
 
 // Drop removes a model object.
-func Drop(tx *objdb.Tx, o contivmodel.Object) {
+func Drop(tx *ledger.Tx, o contivmodel.Object) {
 	tx.Delete(mastercfg.ModelKey(o.ModelType(), o.ModelKey()))
 }
 
 // each visits the readable values below a prefix that need not end in a slash,
 // in the order of keys. Unreadable ones are left to the reconciler to report.
-func each[T any](r objdb.Reader, prefix string, visit func(key string, v T) error) error {
+func each[T any](r ledger.Reader, prefix string, visit func(key string, v T) error) error {
 	var failed error
 	r.Range(prefix, func(key string, value []byte) bool {
 		var v T

@@ -4,13 +4,13 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // DeriveNetwork writes the record of a new network: its address maps and its
 // tags, taken from the pools.
-func DeriveNetwork(tx *objdb.Tx, n *contivmodel.Network) error {
+func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
 	id := mastercfg.NetworkID(n.TenantName, n.NetworkName)
 	rec := mastercfg.CfgNetworkState{
 		ID: id, Tenant: n.TenantName, NetworkName: n.NetworkName, NwType: n.NwType,
@@ -40,7 +40,7 @@ func DeriveNetwork(tx *objdb.Tx, n *contivmodel.Network) error {
 
 // composedIDFree refuses a network whose id another one has: names may contain
 // dots, so that a.b of tenant c and a of tenant b.c have the same.
-func composedIDFree(r objdb.Reader, id string) error {
+func composedIDFree(r ledger.Reader, id string) error {
 	other, err := GetNetwork(r, id)
 	if fault.Is(err, fault.NotFound) {
 		return nil
@@ -54,7 +54,7 @@ func composedIDFree(r objdb.Reader, id string) error {
 // NetworkVacated refuses a new network while endpoints of a deleted one of its
 // name are still there: an infra network goes before its endpoints, which hosts
 // release one by one. They have addresses the new network would give away again.
-func NetworkVacated(r objdb.Reader, id string) error {
+func NetworkVacated(r ledger.Reader, id string) error {
 	left := endpointKeys(r, id)
 	if len(left) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func NetworkVacated(r objdb.Reader, id string) error {
 
 // RemoveNetwork deletes a network's record and gives its tags back. What
 // endpoints are left provide nothing any more.
-func RemoveNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
+func RemoveNetwork(tx *ledger.Tx, rec *mastercfg.CfgNetworkState) error {
 	for _, ep := range readFound(tx, runningTerm+rec.ID) {
 		if err := moveProvider(tx, &ep, nil); err != nil {
 			return err
@@ -73,10 +73,10 @@ func RemoveNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
 	if err := returnTags(tx, rec.PktTagType, rec.PktTag, rec.ExtPktTag); err != nil {
 		return err
 	}
-	oper, err := objdb.Read[mastercfg.GlobalOper](tx, mastercfg.GlobalOperKey)
+	oper, err := ledger.Read[mastercfg.GlobalOper](tx, mastercfg.GlobalOperKey)
 	if err == nil && oper.DefaultNetwork == rec.NetworkName {
 		oper.DefaultNetwork = ""
-		if err := objdb.Write(tx, mastercfg.GlobalOperKey, oper); err != nil {
+		if err := ledger.Write(tx, mastercfg.GlobalOperKey, oper); err != nil {
 			return err
 		}
 	}
@@ -85,10 +85,10 @@ func RemoveNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
 }
 
 // GetNetwork reads a network's record.
-func GetNetwork(r objdb.Reader, id string) (mastercfg.CfgNetworkState, error) {
-	return objdb.ReadCoded[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
+func GetNetwork(r ledger.Reader, id string) (mastercfg.CfgNetworkState, error) {
+	return ledger.ReadCoded[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
 }
 
-func putNetwork(tx *objdb.Tx, rec *mastercfg.CfgNetworkState) error {
-	return objdb.WriteCoded(tx, mastercfg.NetworkPrefix+rec.ID, rec)
+func putNetwork(tx *ledger.Tx, rec *mastercfg.CfgNetworkState) error {
+	return ledger.WriteCoded(tx, mastercfg.NetworkPrefix+rec.ID, rec)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -43,9 +44,9 @@ func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 	}
 	var endpoints map[string][]string
 	var records []mastercfg.NodeGC
-	err = c.ledger.View(func(r objdb.Reader) (err error) {
+	err = c.ledger.View(func(r ledger.Reader) (err error) {
 		if endpoints, err = endpointsByHost(r); err == nil {
-			records, err = objdb.ReadAll[mastercfg.NodeGC](r, mastercfg.NodeGCPrefix)
+			records, err = ledger.ReadAll[mastercfg.NodeGC](r, mastercfg.NodeGCPrefix)
 		}
 		return err
 	})
@@ -94,7 +95,7 @@ func (c *NodeCollector) registered(ctx context.Context) (map[string]bool, error)
 	return alive, nil
 }
 
-func endpointsByHost(r objdb.Reader) (map[string][]string, error) {
+func endpointsByHost(r ledger.Reader) (map[string][]string, error) {
 	byHost := map[string][]string{}
 	err := each(r, mastercfg.EndpointPrefix, func(_ string, ep mastercfg.CfgEndpointState) error {
 		if ep.HomingHost != "" {
@@ -106,7 +107,7 @@ func endpointsByHost(r objdb.Reader) (map[string][]string, error) {
 }
 
 // EndpointsPerHost counts the endpoints of each host.
-func EndpointsPerHost(r objdb.Reader) (map[string]int, error) {
+func EndpointsPerHost(r ledger.Reader) (map[string]int, error) {
 	count := map[string]int{}
 	err := each(r, mastercfg.EndpointPrefix, func(_ string, ep struct{ HomingHost string }) error {
 		if ep.HomingHost != "" {
@@ -120,7 +121,7 @@ func EndpointsPerHost(r objdb.Reader) (map[string]int, error) {
 // note begins the time of a node.
 func (c *NodeCollector) note(ctx context.Context, host string, now time.Time) error {
 	record := mastercfg.NodeGC{ID: host, DownSince: now.UTC().Format(time.RFC3339), Deadline: now.Add(c.grace).UTC().Format(time.RFC3339)}
-	_, err := c.ledger.Update(ctx, func(tx *objdb.Tx) error { return objdb.Write(tx, mastercfg.NodeGCPrefix+host, record) })
+	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error { return ledger.Write(tx, mastercfg.NodeGCPrefix+host, record) })
 	if err == nil {
 		c.log.WithFields(logrus.Fields{"host": host, "deadline": record.Deadline}).Warn("node with endpoints is not registered")
 	}
@@ -129,7 +130,7 @@ func (c *NodeCollector) note(ctx context.Context, host string, now time.Time) er
 
 // forget ends the time of a node.
 func (c *NodeCollector) forget(ctx context.Context, host string, back bool) error {
-	_, err := c.ledger.Update(ctx, func(tx *objdb.Tx) error {
+	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		tx.Delete(mastercfg.NodeGCPrefix + host)
 		return nil
 	})
@@ -146,7 +147,7 @@ func (c *NodeCollector) collect(ctx context.Context, record mastercfg.NodeGC, id
 		if err != nil || alive[record.ID] {
 			return err // the next sweep forgets the record
 		}
-		_, err = c.ledger.Update(ctx, func(tx *objdb.Tx) error {
+		_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 			if _, still := tx.Get(mastercfg.NodeGCPrefix + record.ID); !still {
 				return nil
 			}

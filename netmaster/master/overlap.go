@@ -6,7 +6,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // OverlapIPv4 finds a network of a tenant that has addresses in common with a
@@ -15,7 +15,7 @@ import (
 // Networks of a tenant never overlap, so of those that end at or after the
 // subnet's first address the one that ends first also begins first: if that one
 // begins beyond the subnet, all others do.
-func OverlapIPv4(r objdb.Reader, tenant string, subnet resources.Subnet) (*contivmodel.Network, error) {
+func OverlapIPv4(r ledger.Reader, tenant string, subnet resources.Subnet) (*contivmodel.Network, error) {
 	return firstEnding(r, ipv4Term+tenant+"/", subnet.First, func(n *contivmodel.Network) bool {
 		theirs, err := resources.ParseSubnet(n.Subnet)
 		return err == nil && subnet.Overlaps(theirs)
@@ -23,7 +23,7 @@ func OverlapIPv4(r objdb.Reader, tenant string, subnet resources.Subnet) (*conti
 }
 
 // OverlapIPv6 is the same for IPv6.
-func OverlapIPv6(r objdb.Reader, tenant string, subnet netip.Prefix) (*contivmodel.Network, error) {
+func OverlapIPv6(r ledger.Reader, tenant string, subnet netip.Prefix) (*contivmodel.Network, error) {
 	return firstEnding(r, ipv6Term+tenant+"/", subnet.Addr(), func(n *contivmodel.Network) bool {
 		theirs, err := resources.ParseIPv6Subnet(n.Ipv6Subnet)
 		return err == nil && subnet.Overlaps(theirs)
@@ -31,7 +31,7 @@ func OverlapIPv6(r objdb.Reader, tenant string, subnet netip.Prefix) (*contivmod
 }
 
 // firstEnding is the first network that ends at or after an address, if it overlaps.
-func firstEnding(r objdb.Reader, term string, from netip.Addr, overlaps func(*contivmodel.Network) bool) (found *contivmodel.Network, err error) {
+func firstEnding(r ledger.Reader, term string, from netip.Addr, overlaps func(*contivmodel.Network) bool) (found *contivmodel.Network, err error) {
 	r.Search(term, term+sortable(from), func(_, key string) bool {
 		found, err = Get[contivmodel.Network](r, key[len(mastercfg.ModelKey("network", "")):], errGone)
 		return false

@@ -5,7 +5,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // A provider is an endpoint whose container runs: its record has the container
@@ -15,8 +15,8 @@ import (
 
 // StartContainer records what a container runtime told about the container of
 // an endpoint.
-func StartContainer(tx *objdb.Tx, endpointID string, req *mastercfg.UpdateEndpointRequest) error {
-	ep, err := objdb.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+endpointID)
+func StartContainer(tx *ledger.Tx, endpointID string, req *mastercfg.UpdateEndpointRequest) error {
+	ep, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+endpointID)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func StartContainer(tx *objdb.Tx, endpointID string, req *mastercfg.UpdateEndpoi
 
 // StopContainer forgets what was recorded of a container, in all endpoints it
 // has, and tells whether it was known.
-func StopContainer(tx *objdb.Tx, containerID string) (known bool, err error) {
+func StopContainer(tx *ledger.Tx, containerID string) (known bool, err error) {
 	stopped := readFound(tx, cidTerm+containerID)
 	for _, before := range stopped {
 		ep := before
@@ -47,7 +47,7 @@ func StopContainer(tx *objdb.Tx, containerID string) (known bool, err error) {
 
 // moveProvider takes an endpoint out of the services that selected it as it
 // was and adds it to those that select it as it is; after is nil once it is gone.
-func moveProvider(tx *objdb.Tx, before, after *mastercfg.CfgEndpointState) error {
+func moveProvider(tx *ledger.Tx, before, after *mastercfg.CfgEndpointState) error {
 	if !provides(before) && !provides(after) {
 		return nil
 	}
@@ -69,8 +69,8 @@ func moveProvider(tx *objdb.Tx, before, after *mastercfg.CfgEndpointState) error
 }
 
 // listProvider adds an address to the list of a service, or takes it out.
-func listProvider(tx *objdb.Tx, serviceID, address string, present bool) error {
-	list, err := objdb.Read[mastercfg.SvcProvider](tx, mastercfg.ProviderPrefix+serviceID)
+func listProvider(tx *ledger.Tx, serviceID, address string, present bool) error {
+	list, err := ledger.Read[mastercfg.SvcProvider](tx, mastercfg.ProviderPrefix+serviceID)
 	if err != nil {
 		return ignoreCorrupt(ignoreNotFound(err)) // the reconciler makes it
 	}
@@ -81,11 +81,11 @@ func listProvider(tx *objdb.Tx, serviceID, address string, present bool) error {
 	case !present && listed:
 		list.Providers = slices.Delete(list.Providers, at, at+1)
 	}
-	return objdb.Write(tx, mastercfg.ProviderPrefix+serviceID, list)
+	return ledger.Write(tx, mastercfg.ProviderPrefix+serviceID, list)
 }
 
 // Containers are the endpoints of a tenant whose container runs and has labels.
-func Containers(r objdb.Reader, tenant string) ([]mastercfg.CfgEndpointState, error) {
+func Containers(r ledger.Reader, tenant string) ([]mastercfg.CfgEndpointState, error) {
 	var all []mastercfg.CfgEndpointState
 	err := each(r, mastercfg.ModelKey("network", tenant+":"), func(_ string, n contivmodel.Network) error {
 		for _, ep := range readFound(r, runningTerm+mastercfg.NetworkID(n.TenantName, n.NetworkName)) {
@@ -99,10 +99,10 @@ func Containers(r objdb.Reader, tenant string) ([]mastercfg.CfgEndpointState, er
 }
 
 // readFound reads the endpoints that are indexed under a term; only readable ones are.
-func readFound(r objdb.Reader, term string) []mastercfg.CfgEndpointState {
+func readFound(r ledger.Reader, term string) []mastercfg.CfgEndpointState {
 	var all []mastercfg.CfgEndpointState
 	found(r, term, func(key string) bool {
-		if ep, err := objdb.Read[mastercfg.CfgEndpointState](r, key); err == nil {
+		if ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key); err == nil {
 			all = append(all, ep)
 		}
 		return true

@@ -7,14 +7,14 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Ledger is what repairs are committed through.
 type Ledger interface {
-	Update(ctx context.Context, plan func(tx *objdb.Tx) error) (rev int64, err error)
-	View(read func(r objdb.Reader) error) error
+	Update(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
+	View(read func(r ledger.Reader) error) error
 }
 
 // Reconciler makes derived state agree with intent again, at the start of a
@@ -51,7 +51,7 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 	suspects := map[string]bool{}
 	for _, check := range []struct {
 		what   string
-		repair func(*objdb.Tx) (findings, error)
+		repair func(*ledger.Tx) (findings, error)
 	}{
 		{"routing domains", repairVRFs},
 		{"pools", repairPools},
@@ -59,7 +59,7 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 		{"groups", repairGroups},
 		{"group ids", repairGroupIDs},
 		{"network profiles", repairProfiles},
-		{"addresses", func(tx *objdb.Tx) (findings, error) {
+		{"addresses", func(tx *ledger.Tx) (findings, error) {
 			clear(suspects)
 			return repairAddresses(tx, rc.suspects, suspects)
 		}},
@@ -69,7 +69,7 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 		{"rules", repairRules},
 	} {
 		var found findings
-		_, err := rc.ledger.Update(ctx, func(tx *objdb.Tx) (err error) {
+		_, err := rc.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 			found, err = check.repair(tx)
 			return err
 		})
@@ -89,8 +89,8 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 }
 
 // reportCorrupt reads every record once, which reports those that cannot be decoded.
-func reportCorrupt(r objdb.Reader) error {
-	for _, read := range []func(objdb.Reader) error{
+func reportCorrupt(r ledger.Reader) error {
+	for _, read := range []func(ledger.Reader) error{
 		readable[contivmodel.Tenant](mastercfg.ModelKey("tenant", "")),
 		readable[contivmodel.Network](mastercfg.ModelKey("network", "")),
 		readable[contivmodel.EndpointGroup](mastercfg.ModelKey("endpointGroup", "")),
@@ -119,9 +119,9 @@ func reportCorrupt(r objdb.Reader) error {
 	return nil
 }
 
-func readable[T any](prefix string) func(objdb.Reader) error {
-	return func(r objdb.Reader) error {
-		_, err := objdb.ReadAll[T](r, prefix)
+func readable[T any](prefix string) func(ledger.Reader) error {
+	return func(r ledger.Reader) error {
+		_, err := ledger.ReadAll[T](r, prefix)
 		return err
 	}
 }

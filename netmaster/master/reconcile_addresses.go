@@ -7,7 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // census is who lives in a network, by group; group "" is everybody.
@@ -23,7 +23,7 @@ type population struct {
 }
 
 // takeCensus counts the endpoints and lists the addresses they and services have.
-func takeCensus(r objdb.Reader, groups []mastercfg.EndpointGroupState) (census, error) {
+func takeCensus(r ledger.Reader, groups []mastercfg.EndpointGroupState) (census, error) {
 	c := census{map[string]*population{}, map[string]int{}}
 	err := each(r, mastercfg.EndpointPrefix, func(_ string, ep mastercfg.CfgEndpointState) error {
 		p := c.of(ep.NetID)
@@ -63,8 +63,8 @@ func (c census) of(networkID string) *population {
 // repairAddresses makes counters and address maps agree with the endpoints.
 // suspects are addresses that had no owner in the last run; those of this run
 // go to the next.
-func repairAddresses(tx *objdb.Tx, suspects, next map[string]bool) (findings, error) {
-	groups, err := objdb.ReadAll[mastercfg.EndpointGroupState](tx, mastercfg.EndpointGroupPrefix)
+func repairAddresses(tx *ledger.Tx, suspects, next map[string]bool) (findings, error) {
+	groups, err := ledger.ReadAll[mastercfg.EndpointGroupState](tx, mastercfg.EndpointGroupPrefix)
 	if err != nil {
 		return nil, err
 	}

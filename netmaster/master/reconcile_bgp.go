@@ -3,11 +3,11 @@ package master
 import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // repairBgps gives every BGP speaker of the model its record, and only those.
-func repairBgps(tx *objdb.Tx) (findings, error) {
+func repairBgps(tx *ledger.Tx) (findings, error) {
 	var found findings
 	err := each(tx, mastercfg.ModelKey("Bgp", ""), func(_ string, b contivmodel.Bgp) error {
 		changed, err := changes(tx, func() error { return DeriveBgp(tx, &b) }, mastercfg.BgpPrefix+b.Hostname)

@@ -3,13 +3,13 @@ package master
 import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // repairProfiles makes the limits in the records of groups those of their
 // profiles. Where a group names a profile that is gone or cannot be read, the
 // limits stay.
-func repairProfiles(tx *objdb.Tx) (findings, error) {
+func repairProfiles(tx *ledger.Tx) (findings, error) {
 	var found findings
 	err := each(tx, mastercfg.ModelKey("endpointGroup", ""), func(_ string, g contivmodel.EndpointGroup) error {
 		rec, err := GetGroup(tx, mastercfg.EndpointGroupID(g.TenantName, g.GroupName))

@@ -5,12 +5,12 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // repairBindings makes the policies attached to groups exactly those that the
 // groups name.
-func repairBindings(tx *objdb.Tx) (findings, error) {
+func repairBindings(tx *ledger.Tx) (findings, error) {
 	var found findings
 	wanted := map[string]bool{}
 	err := each(tx, mastercfg.ModelKey("endpointGroup", ""), func(_ string, g contivmodel.EndpointGroup) error {
@@ -44,7 +44,7 @@ func repairBindings(tx *objdb.Tx) (findings, error) {
 }
 
 // reattach makes the binding of a policy to a group, if both are there.
-func reattach(tx *objdb.Tx, g *contivmodel.EndpointGroup, name string) (bool, error) {
+func reattach(tx *ledger.Tx, g *contivmodel.EndpointGroup, name string) (bool, error) {
 	policy, err := Get[contivmodel.Policy](tx, g.TenantName+":"+name, nil)
 	if err != nil || policy == nil {
 		return false, err
@@ -57,14 +57,14 @@ func reattach(tx *objdb.Tx, g *contivmodel.EndpointGroup, name string) (bool, er
 }
 
 // RewriteRules expands all rules anew, after a change that concerns every one.
-func RewriteRules(tx *objdb.Tx) error {
+func RewriteRules(tx *ledger.Tx) error {
 	_, err := repairRules(tx)
 	return err
 }
 
 // repairRules expands every rule anew on every group its policy is attached to
 // and removes what no rule explains.
-func repairRules(tx *objdb.Tx) (findings, error) {
+func repairRules(tx *ledger.Tx) (findings, error) {
 	explained := map[string]bool{}
 	var found findings
 	err := each(tx, mastercfg.PolicyPrefix, func(_ string, b mastercfg.EpgPolicy) error {
@@ -85,7 +85,7 @@ func repairRules(tx *objdb.Tx) (findings, error) {
 				key := mastercfg.PolicyRulePrefix + w.RuleID
 				explained[key] = true
 				before, _ := tx.Get(key)
-				if err := objdb.Write(tx, key, w); err != nil {
+				if err := ledger.Write(tx, key, w); err != nil {
 					return err
 				}
 				if after, _ := tx.Get(key); string(before) != string(after) {

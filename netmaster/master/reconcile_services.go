@@ -3,14 +3,14 @@ package master
 import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // repairServices gives every service of the model its records, with the
 // providers its selectors match, and only those. Records that cannot be read
 // are left alone, together with the address they may hold.
-func repairServices(tx *objdb.Tx) (findings, error) {
+func repairServices(tx *ledger.Tx) (findings, error) {
 	var found findings
 	known := map[string]bool{}
 	// Of a record that was lost the address may still be marked as taken.
@@ -59,7 +59,7 @@ func repairServices(tx *objdb.Tx) (findings, error) {
 }
 
 // changes tells whether a repair changes any of the keys.
-func changes(tx *objdb.Tx, repair func() error, keys ...string) (bool, error) {
+func changes(tx *ledger.Tx, repair func() error, keys ...string) (bool, error) {
 	before := make([]string, len(keys))
 	for i, key := range keys {
 		value, _ := tx.Get(key)

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // post sends a request that must succeed.
@@ -174,7 +174,7 @@ func TestMissingRecordsAreMadeFromIntent(t *testing.T) {
 	w.reconcile(master.NewReconciler(w.ledger, w.entry))
 	var net mastercfg.CfgNetworkState
 	var group mastercfg.EndpointGroupState
-	w.update(func(tx *objdb.Tx) (err error) {
+	w.update(func(tx *ledger.Tx) (err error) {
 		if net, err = master.GetNetwork(tx, "web.default"); err == nil {
 			group, err = master.GetGroup(tx, "back:default")
 		}
@@ -218,8 +218,8 @@ func TestTwoGroupsWithOneIDAreToldApart(t *testing.T) {
 func read[T any](w *world, key string) T {
 	w.Helper()
 	var v T
-	w.update(func(tx *objdb.Tx) (err error) {
-		v, err = objdb.Read[T](tx, key)
+	w.update(func(tx *ledger.Tx) (err error) {
+		v, err = ledger.Read[T](tx, key)
 		return err
 	})
 	return v

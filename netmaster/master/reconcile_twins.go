@@ -7,12 +7,12 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // repairVRFs gives every tenant a routing domain of its own, and only tenants.
-func repairVRFs(tx *objdb.Tx) (findings, error) {
+func repairVRFs(tx *ledger.Tx) (findings, error) {
 	var found findings
 	taken := map[uint16]string{}
 	err := each(tx, mastercfg.VRFPrefix, func(key string, vrf mastercfg.VRFState) error {
@@ -46,7 +46,7 @@ func repairVRFs(tx *objdb.Tx) (findings, error) {
 
 // repairPools makes the tags in use exactly those that networks and groups have. A pool
 // that is missing or unreadable is made anew from the global object's range.
-func repairPools(tx *objdb.Tx) (findings, error) {
+func repairPools(tx *ledger.Tx) (findings, error) {
 	global, err := Get[contivmodel.Global](tx, contivmodel.GlobalName, nil)
 	if err != nil || global == nil {
 		return nil, err
@@ -105,7 +105,7 @@ func repairPools(tx *objdb.Tx) (findings, error) {
 }
 
 // repairNetworks gives every network of the model a record, and only those.
-func repairNetworks(tx *objdb.Tx) (findings, error) {
+func repairNetworks(tx *ledger.Tx) (findings, error) {
 	var found findings
 	known := map[string]bool{}
 	err := each(tx, mastercfg.ModelKey("network", ""), func(_ string, n contivmodel.Network) error {
@@ -131,7 +131,7 @@ func repairNetworks(tx *objdb.Tx) (findings, error) {
 }
 
 // repairGroups gives every group of the model a record, and only those.
-func repairGroups(tx *objdb.Tx) (findings, error) {
+func repairGroups(tx *ledger.Tx) (findings, error) {
 	var found findings
 	err := each(tx, mastercfg.ModelKey("endpointGroup", ""), func(_ string, g contivmodel.EndpointGroup) error {
 		id := mastercfg.EndpointGroupID(g.TenantName, g.GroupName)
@@ -165,9 +165,9 @@ func repairGroups(tx *objdb.Tx) (findings, error) {
 
 // repairGroupIDs makes ids unique and the pool agree with them. Of two groups
 // with one id the one written longer ago keeps it.
-func repairGroupIDs(tx *objdb.Tx) (findings, error) {
+func repairGroupIDs(tx *ledger.Tx) (findings, error) {
 	var found findings
-	groups, err := objdb.ReadAll[mastercfg.EndpointGroupState](tx, mastercfg.EndpointGroupPrefix)
+	groups, err := ledger.ReadAll[mastercfg.EndpointGroupState](tx, mastercfg.EndpointGroupPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -197,20 +197,20 @@ func repairGroupIDs(tx *objdb.Tx) (findings, error) {
 			return nil, err
 		}
 	}
-	stored, err := objdb.Read[mastercfg.GroupIDPool](tx, mastercfg.GroupIDPoolKey)
+	stored, err := ledger.Read[mastercfg.GroupIDPool](tx, mastercfg.GroupIDPoolKey)
 	switch {
 	case fault.Is(err, fault.NotFound) && len(groups) == 0:
 		return found, nil
 	case err != nil || !stored.FreeEPGs.Equal(&ids.Pool.FreeEPGs.BitSet):
 		found = append(found, "pool of group ids rebuilt from the groups")
-		return found, objdb.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
+		return found, ledger.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
 	}
 	return found, nil
 }
 
 // renumber stores a group with its new id and tells its endpoints and bindings;
 // rules are rewritten by their own check, which comes later.
-func renumber(tx *objdb.Tx, g *mastercfg.EndpointGroupState) error {
+func renumber(tx *ledger.Tx, g *mastercfg.EndpointGroupState) error {
 	if err := PutGroup(tx, g); err != nil {
 		return err
 	}
@@ -227,6 +227,6 @@ func renumber(tx *objdb.Tx, g *mastercfg.EndpointGroupState) error {
 	prefix := mastercfg.PolicyPrefix + g.TenantName + ":" + g.GroupName + ":"
 	return each(tx, prefix, func(key string, b mastercfg.EpgPolicy) error {
 		b.EndpointGroupID = g.EndpointGroupID
-		return objdb.Write(tx, key, b)
+		return ledger.Write(tx, key, b)
 	})
 }

@@ -6,25 +6,25 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // DeriveService makes the records of a service what its object says: the
 // virtual address, and the providers its selectors match. A service that has
 // an address keeps it unless its network or the address asked for is another.
-func DeriveService(tx *objdb.Tx, s *contivmodel.ServiceLB) error {
+func DeriveService(tx *ledger.Tx, s *contivmodel.ServiceLB) error {
 	return newServing(tx, (*space).reserveIPv4).derive(s)
 }
 
 // serving makes the records of one or many services.
 type serving struct {
-	tx         *objdb.Tx
+	tx         *ledger.Tx
 	take       func(from *space, preferred string) (string, error) // gets an address out of a network
 	containers map[string][]mastercfg.CfgEndpointState             // by tenant, each read once
 }
 
-func newServing(tx *objdb.Tx, take func(*space, string) (string, error)) *serving {
+func newServing(tx *ledger.Tx, take func(*space, string) (string, error)) *serving {
 	return &serving{tx, take, map[string][]mastercfg.CfgEndpointState{}}
 }
 
@@ -51,7 +51,7 @@ func (d *serving) derive(s *contivmodel.ServiceLB) error {
 			return err
 		}
 	}
-	if err := objdb.Write(d.tx, mastercfg.ServiceLBPrefix+rec.ID, rec); err != nil {
+	if err := ledger.Write(d.tx, mastercfg.ServiceLBPrefix+rec.ID, rec); err != nil {
 		return err
 	}
 	return d.deriveProviders(&rec)
@@ -88,11 +88,11 @@ func (d *serving) deriveProviders(rec *mastercfg.CfgServiceLBState) error {
 		list.Providers = append(list.Providers, ep.IPAddress)
 	}
 	slices.Sort(list.Providers)
-	return objdb.Write(d.tx, mastercfg.ProviderPrefix+rec.ID, list)
+	return ledger.Write(d.tx, mastercfg.ProviderPrefix+rec.ID, list)
 }
 
 // RemoveService deletes the records of a service and gives its address back.
-func RemoveService(tx *objdb.Tx, id string) error {
+func RemoveService(tx *ledger.Tx, id string) error {
 	rec, err := GetService(tx, id)
 	if err != nil {
 		return err
@@ -103,12 +103,12 @@ func RemoveService(tx *objdb.Tx, id string) error {
 }
 
 // GetService reads the record of a service by its id, S:T.
-func GetService(r objdb.Reader, id string) (mastercfg.CfgServiceLBState, error) {
-	return objdb.Read[mastercfg.CfgServiceLBState](r, mastercfg.ServiceLBPrefix+id)
+func GetService(r ledger.Reader, id string) (mastercfg.CfgServiceLBState, error) {
+	return ledger.Read[mastercfg.CfgServiceLBState](r, mastercfg.ServiceLBPrefix+id)
 }
 
 // releaseVIP gives the address of a service back; one without has nothing to give.
-func releaseVIP(tx *objdb.Tx, rec *mastercfg.CfgServiceLBState) error {
+func releaseVIP(tx *ledger.Tx, rec *mastercfg.CfgServiceLBState) error {
 	if rec.IPAddress == "" {
 		return nil
 	}
@@ -121,7 +121,7 @@ func releaseVIP(tx *objdb.Tx, rec *mastercfg.CfgServiceLBState) error {
 }
 
 // serviceAt finds the service of a network that has an address, "" if none.
-func serviceAt(r objdb.Reader, networkID string, addr netip.Addr) (id string) {
+func serviceAt(r ledger.Reader, networkID string, addr netip.Addr) (id string) {
 	found(r, vipTerm+networkID+"/"+addr.String(), func(key string) bool {
 		id = key[len(mastercfg.ServiceLBPrefix):]
 		return false

@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
 )
@@ -35,7 +36,7 @@ type Config struct {
 type Agent struct {
 	cfg     Config
 	log     *logrus.Entry
-	mirrors []*mirror
+	mirrors []*follower
 	metrics metrics
 
 	mu      sync.Mutex // guards all below
@@ -54,9 +55,9 @@ type Agent struct {
 	ports   keylock.Locks[string] // by endpoint: one of PreparePort, Detach and the reaper at a time
 }
 
-// mirror is one followed prefix.
-type mirror struct {
-	*objdb.Mirror
+// follower is one followed prefix.
+type follower struct {
+	*mirror.Mirror
 	prefix   string
 	complete bool // the first snapshot is in the cache
 }
@@ -82,8 +83,8 @@ func New(cfg Config) *Agent {
 		orphans: newOrphans(cfg.ReapGrace),
 	}
 	for _, prefix := range followed {
-		m := &mirror{prefix: prefix}
-		m.Mirror = cfg.DB.Mirror(prefix, func(b objdb.Batch) { a.takeIn(m, b) })
+		m := &follower{prefix: prefix}
+		m.Mirror = mirror.New(cfg.DB, prefix, func(b mirror.Batch) { a.takeIn(m, b) })
 		a.mirrors = append(a.mirrors, m)
 	}
 	a.metrics = newMetrics(a)
@@ -109,7 +110,7 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 // takeIn applies one batch of a mirror to the cache.
-func (a *Agent) takeIn(m *mirror, b objdb.Batch) {
+func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.cache.global

@@ -22,6 +22,7 @@ import (
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -150,7 +151,7 @@ func TestAMemberKeepsItsDataOverARestart(t *testing.T) {
 func TestStoppingDoesNotWaitForClientsThatWatch(t *testing.T) {
 	s := start(t, within(20*time.Second), embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: freeURL(t), PeerURL: freeURL(t)})
 	ready(t, s)
-	m := connect(t, s.ClientURLs()...).Mirror("/x/", func(objdb.Batch) {})
+	m := mirror.New(connect(t, s.ClientURLs()...), "/x/", func(mirror.Batch) {})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- m.Run(ctx) }()

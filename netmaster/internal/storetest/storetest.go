@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -92,7 +93,7 @@ func Connect(t testing.TB) *objdb.DB {
 }
 
 // Lead begins a term and opens its ledger; both end with the test.
-func Lead(t testing.TB, db *objdb.DB) *objdb.Ledger {
+func Lead(t testing.TB, db *objdb.DB) *ledger.Ledger {
 	t.Helper()
 	term, err := db.Campaign(t.Context(), objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: "127.0.0.1:1", TTL: 10 * time.Second})
 	if err != nil {

@@ -1,0 +1,86 @@
+// Package testdb connects tests to a store and writes to it past the code under test.
+package testdb
+
+import (
+	"context"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// Open connects to a store for the time of the test.
+func Open(t testing.TB, cfg objdb.Config) *objdb.DB {
+	t.Helper()
+	if cfg.Log == nil {
+		cfg.Log = testkit.Quiet()
+	}
+	db, err := objdb.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// At connects to the store at a URL.
+func At(t testing.TB, url string) *objdb.DB {
+	t.Helper()
+	return Open(t, objdb.Config{Endpoints: []string{url}})
+}
+
+// New connects to a store of its own.
+func New(t testing.TB) *objdb.DB {
+	t.Helper()
+	return At(t, testetcd.New(t))
+}
+
+// Put writes one key and returns the revision.
+func Put(t testing.TB, db *objdb.DB, key, value string) int64 {
+	t.Helper()
+	return commit(t, db, objdb.Txn{Puts: []objdb.KV{{Key: key, Value: []byte(value)}}})
+}
+
+// Delete deletes keys at one revision, which it returns.
+func Delete(t testing.TB, db *objdb.DB, keys ...string) int64 {
+	t.Helper()
+	return commit(t, db, objdb.Txn{Deletes: keys})
+}
+
+func commit(t testing.TB, db *objdb.DB, txn objdb.Txn) int64 {
+	t.Helper()
+	rev, _, err := db.Txn(context.Background(), txn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rev
+}
+
+// Value reads one key, which must be there.
+func Value(t testing.TB, db *objdb.DB, key string) string {
+	t.Helper()
+	kv, err := db.Get(context.Background(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(kv.Value)
+}
+
+// Compact makes the store forget what was before a revision.
+func Compact(t testing.TB, db *objdb.DB, rev int64) {
+	t.Helper()
+	client, err := db.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Compact(context.Background(), rev, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,92 @@
+package testetcd
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// roleVariable makes the test program play a process that a test can kill.
+const roleVariable = "OBJDB_TEST_ROLE"
+
+// Main runs the tests of a package, or, in a process that StartChild started,
+// the role that it was started for. Call it from TestMain.
+func Main(m *testing.M, roles map[string]func(args []string) error) int {
+	role := os.Getenv(roleVariable)
+	if role == "" {
+		return m.Run()
+	}
+	if err := roles[role](os.Args[1:]); err != nil {
+		fmt.Println("failed:", err)
+		return 1
+	}
+	return 0
+}
+
+// Child is a process played by the test program.
+type Child struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string
+}
+
+// StartChild starts the test program in a role; it is killed with the test.
+func StartChild(t *testing.T, role string, args ...string) *Child {
+	t.Helper()
+	c := &Child{cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 100)}
+	c.cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			c.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(c.Kill)
+	return c
+}
+
+// Expect waits until the child says a line.
+func (c *Child) Expect(t *testing.T, want string) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case line, open := <-c.lines:
+			if line == want {
+				return
+			}
+			if !open || strings.HasPrefix(line, "failed") {
+				t.Fatalf("child says %q, want %q", line, want)
+			}
+		case <-deadline:
+			t.Fatalf("child did not say %q", want)
+		}
+	}
+}
+
+// Say writes a line to the child's standard input.
+func (c *Child) Say(line string) { fmt.Fprintln(c.in, line) }
+
+// Kill ends the child as kill -9 does.
+func (c *Child) Kill() {
+	_ = c.cmd.Process.Signal(syscall.SIGKILL) // may be gone already
+	_ = c.cmd.Wait()                          // says that it was killed
+}

@@ -1,0 +1,139 @@
+package testetcd
+
+import (
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Proxy stands between a client and a store, so that a test can part them.
+type Proxy struct {
+	URL    string
+	target string
+	all    sync.WaitGroup
+
+	mu    sync.Mutex
+	state link
+	conns map[net.Conn]struct{}
+}
+
+type link int
+
+const (
+	mended link = iota
+	broken      // connections are reset, new ones are closed at once
+	silent      // connections stay, nothing passes: a partition
+)
+
+// NewProxy starts a proxy in front of a store.
+func NewProxy(t testing.TB, store string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{URL: "http://" + l.Addr().String(), target: strings.TrimPrefix(store, "http://"), conns: map[net.Conn]struct{}{}}
+	p.all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.all.Go(func() { p.join(c) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		p.Cut()
+		p.all.Wait()
+	})
+	return p
+}
+
+func (p *Proxy) is() link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+// Cut breaks all connections and refuses new ones.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = broken
+	for c := range p.conns {
+		c.Close()
+	}
+	clear(p.conns)
+}
+
+// Silence lets connections stand and loses what is sent on them.
+func (p *Proxy) Silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = silent
+}
+
+// Mend lets new connections pass; what was silenced stays lost, so those end.
+func (p *Proxy) Mend() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == silent {
+		for c := range p.conns {
+			c.Close()
+		}
+		clear(p.conns)
+	}
+	p.state = mended
+}
+
+// join carries one connection in both directions.
+func (p *Proxy) join(in net.Conn) {
+	defer in.Close()
+	if !p.hold(in) {
+		return
+	}
+	out, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	if !p.hold(out) {
+		return
+	}
+	var both sync.WaitGroup
+	for from, to := range map[net.Conn]net.Conn{in: out, out: in} {
+		both.Go(func() {
+			_, _ = io.Copy(&gate{p, to}, from) // an error is the end of the connection
+			in.Close()
+			out.Close()
+		})
+	}
+	both.Wait()
+}
+
+// hold remembers a connection for Cut; false if the link is cut already.
+func (p *Proxy) hold(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == broken {
+		return false
+	}
+	p.conns[c] = struct{}{}
+	return true
+}
+
+// gate loses what is written while the link is silent.
+type gate struct {
+	p  *Proxy
+	to net.Conn
+}
+
+func (g *gate) Write(b []byte) (int, error) {
+	if g.p.is() == silent {
+		return len(b), nil
+	}
+	return g.to.Write(b)
+}

@@ -1,0 +1,116 @@
+// Package testetcd gives the store's tests real etcds: members in this process,
+// Debian's etcd as a process that can be stopped and killed, a proxy that parts
+// clients from them, and the test program itself as another process.
+package testetcd
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// New starts an embedded member for this test and returns its URL.
+func New(t testing.TB) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s, err := embedded.Start(ctx, embedded.Config{
+		Dir: t.TempDir(), Name: "alone", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := s.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-s.Ready():
+	case <-ctx.Done():
+		t.Fatal("embedded etcd is not ready")
+	}
+	return s.ClientURLs()[0]
+}
+
+// Process is Debian's etcd as a process of its own, for outages.
+type Process struct {
+	t      testing.TB
+	dir    string
+	URL    string
+	peer   string
+	cmd    *exec.Cmd
+	output bytes.Buffer
+}
+
+// NewProcess starts an etcd that ends with the test.
+func NewProcess(t testing.TB) *Process {
+	t.Helper()
+	p := &Process{t: t, dir: t.TempDir(), URL: testkit.FreeURL(), peer: testkit.FreeURL()}
+	p.Start()
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// Start starts the process, again on its data after Kill, and waits until it answers.
+func (p *Process) Start() {
+	p.t.Helper()
+	p.cmd = exec.Command("etcd", "--name=a", "--data-dir="+p.dir, "--logger=zap", "--log-level=error",
+		"--listen-client-urls="+p.URL, "--advertise-client-urls="+p.URL,
+		"--listen-peer-urls="+p.peer, "--initial-advertise-peer-urls="+p.peer, "--initial-cluster=a="+p.peer,
+		"--heartbeat-interval=100", "--election-timeout=500")
+	p.cmd.Stderr, p.cmd.Stdout = &p.output, &p.output
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{p.URL}, Logger: zap.NewNop()})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer c.Close()
+	testkit.Eventually(p.t, 20*time.Second, "etcd process answers", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		status, err := c.Status(ctx, p.URL)
+		return err == nil && status.Leader != 0
+	})
+}
+
+// Kill ends the process as kill -9 does.
+func (p *Process) Kill() {
+	if p.cmd == nil {
+		return
+	}
+	p.Signal(syscall.SIGKILL)
+	_ = p.cmd.Wait() // says that it was killed
+	p.cmd = nil
+}
+
+// Signal sends the process a signal.
+func (p *Process) Signal(s os.Signal) {
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Run runs a function that ends with its context, for the time of the test.
+func Run(t testing.TB, f func(context.Context)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); f(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+}

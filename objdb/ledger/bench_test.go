@@ -1,0 +1,68 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+)
+
+// payload has the size of a typical state record.
+var payload = []byte(fmt.Sprintf("%0420d", 0))
+
+// share runs n operations by a number of clients and reports the rate.
+func share(b *testing.B, clients int, op func(client, i int) error) {
+	b.Helper()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	b.ResetTimer()
+	for c := range clients {
+		all.Go(func() {
+			for i := int(next.Add(1)); i <= b.N; i = int(next.Add(1)) {
+				if err := op(c, i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "op/s")
+}
+
+// BenchmarkWrites compares updates of a ledger, each of which reads and writes
+// a shared key and creates one, with what the same store does when every client
+// sends guarded single-key transactions of its own.
+func BenchmarkWrites(b *testing.B) {
+	for name, url := range map[string]func(testing.TB) string{
+		"embedded": testetcd.New,
+		"process":  func(t testing.TB) string { return testetcd.NewProcess(t).URL },
+	} {
+		for _, clients := range []int{1, 16, 64} {
+			b.Run(fmt.Sprintf("%s/ledger/%d", name, clients), func(b *testing.B) {
+				db := testdb.Open(b, objdb.Config{Endpoints: []string{url(b)}})
+				l := openLedger(b, lead(b, db))
+				share(b, clients, func(_, i int) error {
+					_, err := l.Update(context.Background(), func(tx *Tx) error {
+						tx.Put(fmt.Sprintf("%seps/%d", state, i), payload)
+						return increment(state + "nets/n")(tx)
+					})
+					return err
+				})
+			})
+			b.Run(fmt.Sprintf("%s/raw/%d", name, clients), func(b *testing.B) {
+				db := testdb.Open(b, objdb.Config{Endpoints: []string{url(b)}})
+				share(b, clients, func(_, i int) error {
+					key := fmt.Sprintf("%seps/%d", state, i)
+					_, _, err := db.Txn(context.Background(), objdb.Txn{If: []objdb.Guard{objdb.Absent(key)}, Puts: []objdb.KV{{Key: key, Value: payload}}})
+					return err
+				})
+			})
+		}
+	}
+}

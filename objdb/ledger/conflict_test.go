@@ -1,0 +1,143 @@
+package ledger
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func TestAnEditByAnotherHandIsNotOverwritten(t *testing.T) {
+	l, db, _ := newLedger(t)
+	mustUpdate(t, l, increment(state+"n"))
+	for i := range 20 {
+		testdb.Put(t, db, state+"n", strconv.Itoa(100*(i+1)))
+		mustUpdate(t, l, increment(state+"n"))
+		if got, want := testdb.Value(t, db, state+"n"), strconv.Itoa(100*(i+1)+1); got != want {
+			t.Fatalf("round %d: got %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestAConflictIsFoundByTheGuardsWhenTheWatchIsLate(t *testing.T) {
+	l, db, seen := newLedger(t)
+	mustUpdate(t, l, increment(state+"n"))
+	runs := 0
+	mustUpdate(t, l, func(tx *Tx) error {
+		runs++
+		err := increment(state + "n")(tx)
+		if runs == 1 { // the committer is here, so the event cannot be absorbed
+			testdb.Put(t, db, state+"n", "50")
+		}
+		return err
+	})
+	if got := testdb.Value(t, db, state+"n"); got != "51" || runs != 2 || seen.conflicts.Load() != 1 {
+		t.Errorf("value %s after %d runs and %d conflicts", got, runs, seen.conflicts.Load())
+	}
+}
+
+func TestKeysAddedToARangeThatAPlanReadAreFound(t *testing.T) {
+	l, db, _ := newLedger(t)
+	count := func(tx *Tx) (n int) {
+		tx.Range(state+"many/", func(string, []byte) bool { n++; return true })
+		return n
+	}
+	runs := 0
+	mustUpdate(t, l, func(tx *Tx) error {
+		runs++
+		tx.Put(state+"count", []byte(strconv.Itoa(count(tx))))
+		if runs == 1 {
+			testdb.Put(t, db, state+"many/new", "x")
+		}
+		return nil
+	})
+	if got := testdb.Value(t, db, state+"count"); got != "1" {
+		t.Errorf("counted %s after %d runs", got, runs)
+	}
+}
+
+func TestARangeThatLostItsNewestKeyInTheSameBatchIsNoConflict(t *testing.T) {
+	l, db, seen := newLedger(t)
+	testdb.Put(t, db, state+"many/old", "x")
+	mustUpdate(t, l, func(tx *Tx) error { tx.Put(state+"many/new", []byte("x")); return nil })
+	mustUpdate(t, l, func(tx *Tx) error {
+		tx.Delete(state + "many/new")
+		n := 0
+		tx.Range(state+"many/", func(string, []byte) bool { n++; return true })
+		tx.Put(state+"count", []byte(strconv.Itoa(n)))
+		return nil
+	})
+	if got := testdb.Value(t, db, state+"count"); got != "1" || seen.conflicts.Load() != 0 {
+		t.Errorf("counted %s with %d conflicts", got, seen.conflicts.Load())
+	}
+}
+
+func TestEndlessConflictsAreAnError(t *testing.T) {
+	l, db, _ := newLedger(t)
+	runs := 0
+	_, err := l.Update(context.Background(), func(tx *Tx) error {
+		runs++
+		testdb.Put(t, db, state+"n", strconv.Itoa(runs))
+		return increment(state + "n")(tx)
+	})
+	if !fault.Is(err, fault.Conflict) || runs != maxTries {
+		t.Errorf("%d runs, %v", runs, err)
+	}
+	mustUpdate(t, l, increment(state+"n"))
+}
+
+func TestWhatOthersWriteArrivesInViews(t *testing.T) {
+	l, db, _ := newLedger(t)
+	sees := func(want string) func() bool {
+		return func() bool {
+			got := ""
+			_ = l.View(func(r Reader) error { v, _ := r.Get(state + "oper"); got = string(v); return nil })
+			return got == want
+		}
+	}
+	testdb.Put(t, db, state+"oper", "up")
+	testkit.Eventually(t, 5*time.Second, "put is seen", sees("up"))
+	testdb.Delete(t, db, state+"oper")
+	testkit.Eventually(t, 5*time.Second, "deletion is seen", sees(""))
+	mustUpdate(t, l, func(tx *Tx) error { tx.Put(state+"oper", []byte("mine")); return nil })
+	mustUpdate(t, l, func(tx *Tx) error { tx.Delete(state + "oper"); return nil })
+	testdb.Put(t, db, state+"oper", "theirs")
+	testkit.Eventually(t, 5*time.Second, "put after own deletion is seen", sees("theirs"))
+}
+
+func TestALedgerEndsWithItsTermAndAnotherLeaderIsNotOverwritten(t *testing.T) {
+	url := testetcd.New(t)
+	db := testdb.Open(t, objdb.Config{Endpoints: []string{url}})
+	term := lead(t, db)
+	l := openLedger(t, term)
+	mustUpdate(t, l, increment(state+"n"))
+
+	// Somebody took the lock away without this process noticing.
+	kvs, _, err := db.List(context.Background(), objdb.LockKey(term.Lock())+"/")
+	if err != nil || len(kvs) != 1 {
+		t.Fatal(kvs, err)
+	}
+	testdb.Delete(t, db, kvs[0].Key)
+	_, err = l.Update(context.Background(), increment(state+"n"))
+	if !fault.Is(err, fault.NotLeader) {
+		t.Errorf("fenced write: %v", err)
+	}
+	if term.Context().Err() == nil {
+		t.Error("the term goes on")
+	}
+	if got := testdb.Value(t, db, state+"n"); got != "1" {
+		t.Errorf("n is %s", got)
+	}
+	if _, err := l.Update(context.Background(), increment(state+"n")); !fault.Is(err, fault.NotLeader) {
+		t.Errorf("write after the end: %v", err)
+	}
+	if err := l.View(func(Reader) error { return nil }); !fault.Is(err, fault.NotLeader) {
+		t.Errorf("view after the end: %v", err)
+	}
+}

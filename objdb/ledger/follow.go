@@ -1,0 +1,121 @@
+package ledger
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
+)
+
+// manyDeleted is how many own deletions are remembered before old ones are dropped.
+const manyDeleted = 1024
+
+// load lists the owned prefixes at one revision.
+func (l *Ledger) load(ctx context.Context) ([]objdb.KV, error) {
+	var all []objdb.KV
+	rev := int64(0)
+	for _, p := range l.owned {
+		kvs, at, err := l.db.ListAt(ctx, p, rev)
+		if err != nil {
+			return nil, err
+		}
+		all, rev = append(all, kvs...), at
+	}
+	l.loaded, l.revision = rev, max(l.revision, rev)
+	l.publish(buildTree(all, l.indexes...))
+	return all, nil
+}
+
+// publish makes a tree the state that is read from now on.
+func (l *Ledger) publish(t *tree) {
+	t.revision = l.revision
+	l.state.Store(t)
+}
+
+// reload replaces the cache by what the store has.
+func (l *Ledger) reload(ctx context.Context) error {
+	if err := l.finishJournal(ctx); err != nil {
+		return err
+	}
+	if _, err := l.load(ctx); err != nil {
+		return err
+	}
+	l.stale = false
+	clear(l.deleted)
+	return nil
+}
+
+// deliver hands a mirror's batch to the committer.
+func (l *Ledger) deliver(b mirror.Batch) {
+	select {
+	case l.foreign <- b:
+	case <-l.term.Context().Done():
+	}
+}
+
+// absorb brings changes into the cache that were not made through it. Own
+// commits come back here too and are no news.
+func (l *Ledger) absorb(b mirror.Batch) {
+	l.revision = max(l.revision, b.Revision)
+	current := l.state.Load()
+	var next *tree
+	for _, e := range b.Events {
+		if !l.news(current, e) {
+			continue
+		}
+		if next == nil {
+			next = current.Clone()
+		}
+		if e.Value == nil {
+			next.Delete(record{key: e.Key})
+		} else {
+			next.ReplaceOrInsert(record{key: e.Key, value: e.Value, rev: e.ModRevision})
+		}
+	}
+	if next == nil {
+		same := *current
+		next = &same
+	}
+	l.publish(next)
+	l.forget()
+}
+
+// news tells whether an event is newer than what the cache knows about its key.
+func (l *Ledger) news(t *tree, e mirror.Event) bool {
+	if e.ModRevision <= l.loaded {
+		return false
+	}
+	if gone, ok := l.deleted[e.Key]; ok {
+		if e.ModRevision >= gone {
+			delete(l.deleted, e.Key)
+		}
+		return e.ModRevision > gone
+	}
+	had, held := t.Get(record{key: e.Key})
+	return e.ModRevision > had.rev && (held || e.Value != nil)
+}
+
+// forget drops deletions that no mirror can come back to.
+func (l *Ledger) forget() {
+	if len(l.deleted) < manyDeleted {
+		return
+	}
+	passed := l.revision
+	for _, m := range l.mirrors {
+		passed = min(passed, m.Revision())
+	}
+	maps.DeleteFunc(l.deleted, func(_ string, rev int64) bool { return rev <= passed })
+}
+
+// below selects the keys below a prefix.
+func below(kvs []objdb.KV, prefix string) []objdb.KV {
+	var some []objdb.KV
+	for _, kv := range kvs {
+		if strings.HasPrefix(kv.Key, prefix) {
+			some = append(some, kv)
+		}
+	}
+	return some
+}

@@ -1,0 +1,92 @@
+package ledger
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/mirror"
+)
+
+// What comes back by watch is older than what the ledger did meanwhile.
+func TestLateEventsDoNotUndoWhatTheLedgerCommitted(t *testing.T) {
+	put := func(rev int64, key, value string) mirror.Event {
+		return mirror.Event{Key: key, Value: []byte(value), ModRevision: rev}
+	}
+	gone := func(rev int64, key string) mirror.Event { return mirror.Event{Key: key, ModRevision: rev} }
+	for name, c := range map[string]struct {
+		events []mirror.Event
+		want   string // value of /s/k, "-" when absent
+	}{
+		"nothing arrives":                     {nil, "own"},
+		"own put comes back":                  {[]mirror.Event{put(20, "/s/k", "own")}, "own"},
+		"an older put arrives":                {[]mirror.Event{put(19, "/s/k", "older")}, "own"},
+		"an older deletion arrives":           {[]mirror.Event{gone(19, "/s/k")}, "own"},
+		"a newer put arrives":                 {[]mirror.Event{put(21, "/s/k", "newer")}, "newer"},
+		"a newer deletion arrives":            {[]mirror.Event{gone(21, "/s/k")}, "-"},
+		"an event from before the listing":    {[]mirror.Event{put(9, "/s/new", "x"), gone(9, "/s/k")}, "own"},
+		"deleted and put again by another":    {[]mirror.Event{gone(21, "/s/k"), put(22, "/s/k", "again")}, "again"},
+		"deletion of a key that is not there": {[]mirror.Event{gone(22, "/s/none")}, "own"},
+	} {
+		l := caughtUp()
+		for _, e := range c.events {
+			l.absorb(mirror.Batch{Revision: e.ModRevision, Events: []mirror.Event{e}})
+		}
+		if got := held(l, "/s/k"); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+		if held(l, "/s/new") != "-" {
+			t.Errorf("%s: a key from before the listing came back", name)
+		}
+	}
+}
+
+func TestAKeyTheLedgerDeletedDoesNotComeBackByALateEvent(t *testing.T) {
+	l := caughtUp()
+	l.deleted["/s/d"] = 30
+	for _, rev := range []int64{11, 29} {
+		l.absorb(mirror.Batch{Revision: rev, Events: []mirror.Event{{Key: "/s/d", Value: []byte("late"), ModRevision: rev}}})
+		if got := held(l, "/s/d"); got != "-" {
+			t.Fatalf("event of revision %d brought %q back", rev, got)
+		}
+	}
+	l.absorb(mirror.Batch{Revision: 30, Events: []mirror.Event{{Key: "/s/d", ModRevision: 30}}})
+	if !cmp.Equal(l.deleted, map[string]int64{}) {
+		t.Errorf("still remembered: %v", l.deleted)
+	}
+	l.absorb(mirror.Batch{Revision: 31, Events: []mirror.Event{{Key: "/s/d", Value: []byte("theirs"), ModRevision: 31}}})
+	if got := held(l, "/s/d"); got != "theirs" {
+		t.Errorf("put after the deletion gave %q", got)
+	}
+}
+
+func TestOldDeletionsAreForgottenOnceTheMirrorsHavePassedThem(t *testing.T) {
+	l := caughtUp()
+	m := mirror.New(testdb.At(t, "http://127.0.0.1:1"), "/s/", nil)
+	m.Seed(nil, manyDeleted)
+	l.mirrors, l.revision = []*mirror.Mirror{m}, 10*manyDeleted
+	for i := range int64(2 * manyDeleted) {
+		l.deleted[string(rune(i+1))] = i + 1
+	}
+	l.forget()
+	if len(l.deleted) != manyDeleted {
+		t.Errorf("%d remembered, want %d", len(l.deleted), manyDeleted)
+	}
+}
+
+// caughtUp is a ledger's cache: listed at revision 10, /s/k committed at 20.
+func caughtUp() *Ledger {
+	l := &Ledger{owned: prefixes{"/s/"}, loaded: 10, revision: 20, deleted: map[string]int64{}}
+	l.state.Store(buildTree([]objdb.KV{{Key: "/s/k", Value: []byte("own"), ModRevision: 20}}))
+	return l
+}
+
+func held(l *Ledger, key string) string {
+	r, ok := l.state.Load().Get(record{key: key})
+	if !ok {
+		return "-"
+	}
+	return string(r.value)
+}

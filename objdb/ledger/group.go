@@ -1,0 +1,194 @@
+package ledger
+
+import (
+	"bytes"
+	"maps"
+	"runtime/debug"
+	"slices"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// group is some plans that are committed together.
+type group struct {
+	base    *tree // committed state
+	tree    *tree // base with the writes of the plans so far
+	owned   prefixes
+	corrupt *corruption
+	maxOps  int
+
+	keys   map[string]struct{} // read or written
+	spans  map[span]struct{}   // ranges read
+	writes map[string]int      // key -> place of its last write
+	places int
+	bytes  int
+}
+
+func newGroup(base *tree, owned prefixes, corrupt *corruption) *group {
+	return &group{
+		base: base, tree: base.Clone(), owned: owned, corrupt: corrupt, maxOps: objdb.FewOps,
+		keys: map[string]struct{}{}, spans: map[span]struct{}{}, writes: map[string]int{},
+	}
+}
+
+// add runs a plan on top of those before it and takes its writes if it
+// succeeds. fits is false, and nothing has changed, when the group would become
+// too large; a plan that comes first is always taken.
+func (g *group) add(plan func(*Tx) error) (err error, fits bool) {
+	tx := newTx(g)
+	switch err = tx.run(plan); {
+	case err != nil:
+		tx.rollback(0)
+	case len(tx.wrote) == 0: // needs no guard: it saw a state between two plans
+	case len(g.writes) > 0 && !g.fits(tx):
+		tx.rollback(0)
+		return nil, false
+	default:
+		g.take(tx)
+	}
+	return err, true
+}
+
+// run calls the plan; a panic in it is an error of this plan only.
+func (tx *Tx) run(plan func(*Tx) error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			tx.group.corrupt.log.WithField("stack", string(debug.Stack())).Errorf("plan panicked: %v", cause)
+			err = fault.New(fault.Internal, "plan failed: %v", cause)
+		}
+	}()
+	err = plan(tx)
+	if tx.fail != nil {
+		return tx.fail // the plan cannot have known what it was doing
+	}
+	return err
+}
+
+// fits tells whether the group together with a plan stays within the limits.
+func (g *group) fits(tx *Tx) bool {
+	compares := len(g.keys) + len(g.spans) + len(tx.spans)
+	for key := range tx.touched() {
+		if _, ok := g.keys[key]; !ok {
+			compares++
+		}
+	}
+	return compares <= g.maxOps && g.bytes+tx.size() <= objdb.MaxTxnBytes
+}
+
+// touched are the keys the plan read or wrote.
+func (tx *Tx) touched() map[string]struct{} {
+	keys := maps.Clone(tx.reads)
+	for key := range tx.wrote {
+		keys[key] = struct{}{}
+	}
+	return keys
+}
+
+// size is an upper bound of what the transaction's writes take.
+func (tx *Tx) size() int {
+	size := 0
+	for key := range tx.wrote {
+		r, _ := tx.group.tree.Get(record{key: key})
+		size += 2*len(key) + max(len(r.value), r.size) + 64
+	}
+	return size
+}
+
+// take makes a plan's reads and writes those of the group.
+func (g *group) take(tx *Tx) {
+	g.bytes += tx.size()
+	maps.Copy(g.keys, tx.touched())
+	maps.Copy(g.spans, tx.spans)
+	for key, place := range tx.wrote {
+		g.writes[key] = g.places + place
+	}
+	g.places += len(tx.undo)
+}
+
+// change is what a group does to one key in the end.
+type change struct {
+	key    string
+	value  []byte
+	delete bool
+	base   int64 // revision before
+}
+
+// size is an upper bound of what the change takes in a transaction.
+func (c change) size() int { return 2*len(c.key) + len(c.value) + 64 }
+
+// changes are the group's net effects, in the order of the last write of each key.
+func (g *group) changes() ([]change, error) {
+	keys := slices.SortedFunc(maps.Keys(g.writes), func(x, y string) int { return g.writes[x] - g.writes[y] })
+	list := make([]change, 0, len(keys))
+	for _, key := range keys {
+		before, had := g.base.Get(record{key: key})
+		after, has := g.tree.Get(record{key: key})
+		if after.decoded != nil {
+			var err error
+			if after, err = after.encoded(); err != nil {
+				return nil, err
+			}
+			g.tree.ReplaceOrInsert(after)
+		}
+		if had == has && bytes.Equal(before.value, after.value) {
+			if had {
+				g.tree.ReplaceOrInsert(before) // put back as it was, with its revision
+			}
+			continue
+		}
+		list = append(list, change{key: key, value: after.value, delete: !has, base: before.rev})
+	}
+	return list, nil
+}
+
+// guards are the conditions that do not belong to a changed key.
+func (g *group) guards(changed []change) []objdb.Guard {
+	written := make(map[string]struct{}, len(changed))
+	for _, c := range changed {
+		written[c.key] = struct{}{}
+	}
+	var list []objdb.Guard
+	for key := range g.keys {
+		if _, ok := written[key]; !ok {
+			before, _ := g.base.Get(record{key: key})
+			list = append(list, objdb.AtRevision(key, before.rev))
+		}
+	}
+	for s := range g.spans {
+		list = append(list, objdb.RangeNotAfter(s.from, s.end, g.newest(s)))
+	}
+	return list
+}
+
+// newest is the revision of the newest key of a range before the group, those
+// that the group deletes included: the store still has them when it compares.
+func (g *group) newest(s span) (rev int64) {
+	g.base.records.AscendRange(record{key: s.from}, record{key: s.end}, func(r record) bool {
+		rev = max(rev, r.rev)
+		return true
+	})
+	return rev
+}
+
+// txn is the transaction of a group, to be sent with the fence; fits is false
+// when the group, which is then a single plan, is too large for one.
+func (g *group) txn() (t objdb.Txn, fits bool, err error) {
+	changed, err := g.changes()
+	if err != nil || len(changed) == 0 {
+		return t, true, err
+	}
+	t.If = g.guards(changed)
+	if len(t.If)+len(changed) > g.maxOps || g.bytes > objdb.MaxTxnBytes && len(changed) > 1 {
+		return t, false, nil
+	}
+	for _, c := range changed {
+		t.If = append(t.If, objdb.AtRevision(c.key, c.base))
+		if c.delete {
+			t.Deletes = append(t.Deletes, c.key)
+		} else {
+			t.Puts = append(t.Puts, objdb.KV{Key: c.key, Value: c.value})
+		}
+	}
+	return t, true, nil
+}

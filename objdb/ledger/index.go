@@ -1,0 +1,55 @@
+package ledger
+
+import "strings"
+
+// Index makes the values below a prefix findable by what is in them.
+//
+// It is computed from the values when a ledger loads them and kept up to date
+// with every change, in memory only: nothing of it is stored, so nothing of it
+// can disagree with what is. It is why a plan needs no record that lists
+// others, which would grow with them and be written with each.
+type Index struct {
+	Prefix string
+	// Terms are what a value is found under; a pure function. A value that
+	// cannot be decoded has none.
+	Terms func(key string, value []byte) []string
+}
+
+// entry is one term of one key.
+type entry struct{ term, key string }
+
+func (e entry) less(other entry) bool {
+	if e.term != other.term {
+		return e.term < other.term
+	}
+	return e.key < other.key
+}
+
+func (t *tree) termsOf(key string, value []byte) []string {
+	var terms []string
+	for i := range t.indexes {
+		if strings.HasPrefix(key, t.indexes[i].Prefix) {
+			terms = append(terms, t.indexes[i].Terms(key, value)...)
+		}
+	}
+	return terms
+}
+
+// search visits the entries whose term begins with prefix, from the term from on.
+func (t *tree) search(prefix, from string, visit func(term, key string) bool) {
+	t.entries.AscendGreaterOrEqual(entry{term: max(prefix, from)}, func(e entry) bool {
+		return strings.HasPrefix(e.term, prefix) && visit(e.term, e.key)
+	})
+}
+
+// Search implements Reader.
+func (v *view) Search(prefix, from string, visit func(term, key string) bool) {
+	v.tree.search(prefix, from, visit)
+}
+
+// Search implements Reader. The visit may write; it goes on visiting what was
+// there when it began. There is no guard for what it finds: a plan that relies
+// on a found value reads it, which is one.
+func (tx *Tx) Search(prefix, from string, visit func(term, key string) bool) {
+	tx.group.tree.Clone().search(prefix, from, visit)
+}

@@ -1,0 +1,167 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// written is how many keys the large plan of these tests writes: far more than
+// fit into one transaction, in several parts of a journal.
+const written = 20000
+
+func largePlan(tx *Tx) error {
+	tx.Delete(state + "old")
+	for i := range written {
+		tx.Put(fmt.Sprintf("%smany/%05d", state, i), payload[:60])
+	}
+	return nil
+}
+
+// writeMany is a leader that commits the large plan over and over.
+func writeMany(args []string) error {
+	ctx := context.Background()
+	db, err := objdb.Open(objdb.Config{Endpoints: args[:1], Log: testkit.Quiet()})
+	if err != nil {
+		return err
+	}
+	term, err := db.Campaign(ctx, objdb.CampaignConfig{Lock: lock, Value: "writer", TTL: time.Second})
+	if err != nil {
+		return err
+	}
+	l, err := Open(ctx, term, Config{Owned: []string{state}})
+	if err != nil {
+		return err
+	}
+	fmt.Println("leading")
+	if _, err := l.Update(ctx, largePlan); err != nil {
+		return err
+	}
+	fmt.Println("written")
+	<-ctx.Done()
+	return nil
+}
+
+// killAt starts a leader that commits the large plan, kills it as kill -9 does
+// when a key appears, and returns what the store holds then.
+func killAt(t *testing.T, db *objdb.DB, url, appears string) (keys, journal int) {
+	t.Helper()
+	seen := make(chan struct{}, 1)
+	m := mirror.New(db, journalRoot, func(b mirror.Batch) {
+		for _, e := range b.Events {
+			if strings.HasSuffix(e.Key, appears) && e.Value != nil {
+				select {
+				case seen <- struct{}{}:
+				default:
+				}
+			}
+		}
+	})
+	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
+	c := testetcd.StartChild(t, "writer", url)
+	select {
+	case <-seen:
+		c.Kill()
+	case <-time.After(20 * time.Second):
+		t.Fatal("no journal")
+	}
+	count := func(prefix string) int {
+		kvs, _, err := db.List(context.Background(), prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(kvs)
+	}
+	return count(state + "many/"), count(journalRoot)
+}
+
+// successor opens the ledger of the next term and tells what it finds.
+func successor(t *testing.T, db *objdb.DB) (keys int, old bool) {
+	t.Helper()
+	l := openLedger(t, campaign(t, db, "next", 10*time.Second))
+	err := l.View(func(r Reader) error {
+		_, old = r.Get(state + "old")
+		r.Range(state+"many/", func(string, []byte) bool { keys++; return true })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kvs, _, err := db.List(context.Background(), journalRoot); err != nil || len(kvs) != 0 {
+		t.Errorf("%d keys of the journal are left, %v", len(kvs), err)
+	}
+	return keys, old
+}
+
+func TestALargeCommitWhoseLeaderIsKilledIsFinishedByItsSuccessor(t *testing.T) {
+	p := testetcd.NewProcess(t)
+	db := testdb.Open(t, objdb.Config{Endpoints: []string{p.URL}})
+	testdb.Put(t, db, state+"old", "x")
+	keys, journal := killAt(t, db, p.URL, "/committed")
+	if journal == 0 || keys == written {
+		t.Fatalf("%d keys, %d of the journal: the leader was killed too late", keys, journal)
+	}
+	t.Logf("killed with %d of %d keys written", keys, written)
+	if keys, old := successor(t, db); keys != written || old {
+		t.Errorf("%d of %d keys, old %v", keys, written, old)
+	}
+}
+
+func TestALargeCommitThatWasNotDecidedLeavesNoTrace(t *testing.T) {
+	p := testetcd.NewProcess(t)
+	db := testdb.Open(t, objdb.Config{Endpoints: []string{p.URL}})
+	testdb.Put(t, db, state+"old", "x")
+	keys, journal := killAt(t, db, p.URL, "/000000")
+	if journal == 0 || keys != 0 {
+		t.Fatalf("%d keys, %d of the journal: the leader was killed too late", keys, journal)
+	}
+	if keys, old := successor(t, db); keys != 0 || !old {
+		t.Errorf("%d keys, old %v", keys, old)
+	}
+}
+
+func TestALargePlanIsRunAgainWhenOthersWriteInBetween(t *testing.T) {
+	l, db, _ := newLedger(t)
+	mustUpdate(t, l, increment(state+"n"))
+	runs := 0
+	mustUpdate(t, l, func(tx *Tx) error {
+		runs++
+		if err := largePlan(tx); err != nil {
+			return err
+		}
+		err := increment(state + "n")(tx)
+		if runs == 1 { // the committer is here, so the event cannot be absorbed
+			testdb.Put(t, db, state+"n", "50")
+		}
+		return err
+	})
+	if got := testdb.Value(t, db, state+"n"); got != "51" || runs != 2 {
+		t.Errorf("n is %s after %d runs", got, runs)
+	}
+	if kvs, _, err := db.List(context.Background(), journalRoot); err != nil || len(kvs) != 0 {
+		t.Errorf("%d keys of the journal are left, %v", len(kvs), err)
+	}
+}
+
+func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
+	for url, want := range map[string]int{testetcd.New(t): objdb.ManyOps, testetcd.NewProcess(t).URL: objdb.FewOps} {
+		l := openLedger(t, lead(t, testdb.Open(t, objdb.Config{Endpoints: []string{url}})))
+		if l.maxOps != want {
+			t.Errorf("%d operations, want %d", l.maxOps, want)
+		}
+		mustUpdate(t, l, func(tx *Tx) error {
+			for i := range want {
+				tx.Put(fmt.Sprintf("%sfit/%04d", state, i), nil)
+			}
+			return nil
+		})
+	}
+}

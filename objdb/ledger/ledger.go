@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Ledger is the only way a term writes: a cache of the prefixes it owns, and a
+// committer that runs plans against it and commits them in groups.
+//
+// The cache follows the store: what this ledger commits is in it at once, what
+// others write (an agent's run-time state, an operator's repair) arrives by
+// watch. Until it has arrived, the guards of a transaction find it out.
+type Ledger struct {
+	term     *objdb.Term
+	maxOps   int // in one transaction
+	db       *objdb.DB
+	log      *logrus.Entry
+	owned    prefixes
+	indexes  []Index
+	observer Observer
+	corrupt  *corruption
+	mirrors  []*mirror.Mirror
+
+	state   atomic.Pointer[tree] // committed; never changed once stored
+	foreign chan mirror.Batch    // from the mirrors to the committer
+
+	mu      sync.Mutex
+	waiting []*submission
+	closed  bool // nothing is taken any more
+	wake    chan struct{}
+
+	// The rest belongs to the committer.
+	revision int64            // of the key space, as far as known
+	loaded   int64            // revision of the last listing: older events are in it
+	deleted  map[string]int64 // own deletions whose event has not come back yet
+	stale    bool             // the outcome of a transaction is unknown
+}
+
+// Config says what a ledger owns.
+type Config struct {
+	Owned    []string // prefixes, each ending in a slash
+	Indexes  []Index  // for Reader.Search
+	Observer Observer // told about each commit; may be nil
+}
+
+// Open reads the prefixes at one revision and starts the committer, which ends
+// with the term.
+func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
+	for _, p := range cfg.Owned {
+		if err := objdb.CheckPrefix(p); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Observer == nil {
+		cfg.Observer = unobserved{}
+	}
+	db := term.DB()
+	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
+	l := &Ledger{
+		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, corrupt: newCorruption(log),
+		foreign: make(chan mirror.Batch), wake: make(chan struct{}, 1), deleted: map[string]int64{},
+	}
+	var err error
+	if l.maxOps, err = db.MaxOps(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.finishJournal(ctx); err != nil {
+		return nil, err
+	}
+	kvs, err := l.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range cfg.Owned {
+		m := mirror.New(db, p, l.deliver)
+		m.Seed(below(kvs, p), l.loaded)
+		l.mirrors = append(l.mirrors, m)
+	}
+	if !term.Go(l.run) {
+		return nil, term.Ended()
+	}
+	return l, nil
+}
+
+// View calls read with the committed state. It neither waits nor makes anybody wait.
+func (l *Ledger) View(read func(r Reader) error) error {
+	if l.term.Context().Err() != nil {
+		return l.term.Ended()
+	}
+	v := &view{tree: l.state.Load(), owned: l.owned, corrupt: l.corrupt}
+	if err := read(v); err != nil {
+		return err
+	}
+	return v.fail
+}
+
+// Update runs a plan and commits what it wrote. It returns the revision of the
+// commit, or, when the plan changed nothing, a revision at which that was so.
+//
+// A plan must be a function of what it reads from tx and of its arguments: it
+// runs more than once when others write in between. If it returns an error,
+// nothing of it is written and Update returns that error. When ctx ends before
+// the plan ran it never runs; from then on Update waits for the outcome, which
+// the request timeout bounds. An error of kind Unavailable after the commit was
+// sent leaves open whether it happened; the message says so.
+//
+// Everything is one transaction, except for a plan that reads and writes more
+// than the store takes in one (some hundred keys, 1 MiB). Such a plan is
+// committed by way of a journal: it is carried out as a whole even if this
+// process ends in the middle, but those who follow the store see its writes
+// arrive one transaction after the other, in the order of the plan.
+func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
+	if ctx.Err() != nil {
+		return 0, notStarted(ctx)
+	}
+	s := &submission{plan: plan, done: make(chan struct{})}
+	if !l.enqueue(s) {
+		return 0, l.term.Ended()
+	}
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		if s.abandon() {
+			return 0, notStarted(ctx)
+		}
+		<-s.done
+	}
+	return s.rev, s.err
+}
+
+func notStarted(ctx context.Context) error {
+	return fault.New(fault.Unavailable, "update not started: %w", ctx.Err())
+}

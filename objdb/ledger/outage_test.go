@@ -1,0 +1,131 @@
+package ledger
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func TestAnUnknownOutcomeIsSaidAndTheLedgerGoesOnFromTheTruth(t *testing.T) {
+	url := testetcd.New(t)
+	way := testetcd.NewProxy(t, url)
+	near := testdb.Open(t, objdb.Config{Endpoints: []string{url}})
+	far := testdb.Open(t, objdb.Config{Endpoints: []string{way.URL}, RequestTimeout: 700 * time.Millisecond})
+	l := openLedger(t, campaign(t, far, "far", 20*time.Second))
+	mustUpdate(t, l, increment(state+"n"))
+
+	way.Silence()
+	_, err := l.Update(context.Background(), increment(state+"n"))
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "unknown outcome") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := l.Update(context.Background(), increment(state+"n")); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("while the store is away: %v", err)
+	}
+	testdb.Put(t, near, state+"n", "40") // the truth changes meanwhile
+	way.Mend()
+	testkit.Eventually(t, 10*time.Second, "ledger works again", func() bool {
+		_, err := l.Update(context.Background(), increment(state+"n"))
+		return err == nil
+	})
+	if got := testdb.Value(t, near, state+"n"); got != "41" {
+		t.Errorf("n is %s", got)
+	}
+	resign(t, l.term)
+}
+
+// Counting through kill -9 of the store: nothing that was confirmed is lost,
+// and nothing is counted that was neither confirmed nor left open.
+func TestConfirmedUpdatesSurviveCrashesOfTheStore(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := testetcd.NewProcess(t)
+	db := testdb.Open(t, objdb.Config{Endpoints: []string{p.URL}, RequestTimeout: time.Second})
+	l := openLedger(t, campaign(t, db, "a", 30*time.Second))
+	ctx, cancel := context.WithCancel(context.Background())
+	var confirmed, unknown atomic.Int64
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				switch _, err := l.Update(context.Background(), increment(state+"n")); {
+				case err == nil:
+					confirmed.Add(1)
+				case strings.Contains(err.Error(), "unknown outcome"):
+					unknown.Add(1)
+				case !fault.Is(err, fault.Unavailable):
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for round := range 3 {
+		before := confirmed.Load()
+		testkit.Eventually(t, 15*time.Second, "updates are confirmed in round "+strconv.Itoa(round), func() bool {
+			return confirmed.Load() > before+50
+		})
+		p.Kill()
+		p.Start()
+	}
+	cancel()
+	clients.Wait()
+	n, err := strconv.ParseInt(testdb.Value(t, db, state+"n"), 10, 64)
+	if err != nil || n < confirmed.Load() || n > confirmed.Load()+unknown.Load() {
+		t.Errorf("counted %d, %v; confirmed %d, unknown %d", n, err, confirmed.Load(), unknown.Load())
+	}
+	resign(t, l.term)
+}
+
+func TestResigningFinishesTheCommitInProgressAndRefusesTheRest(t *testing.T) {
+	db := testdb.New(t)
+	term := campaign(t, db, "a", 10*time.Second)
+	l := openLedger(t, term)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	result := make(chan error, 1)
+	go func() {
+		_, err := l.Update(context.Background(), func(tx *Tx) error {
+			close(entered)
+			<-leave
+			return increment(state + "n")(tx)
+		})
+		result <- err
+	}()
+	<-entered
+	resigned := make(chan struct{})
+	go func() { defer close(resigned); resign(t, term) }()
+	<-term.Context().Done()
+	close(leave)
+	if err := <-result; err != nil {
+		t.Errorf("commit in progress: %v", err)
+	}
+	<-resigned
+	if got := testdb.Value(t, db, state+"n"); got != "1" {
+		t.Errorf("n is %s", got)
+	}
+	if _, err := Open(context.Background(), term, Config{Owned: []string{state}}); !fault.Is(err, fault.NotLeader) {
+		t.Errorf("ledger of an ended term: %v", err)
+	}
+}
+
+func TestANewTermStartsFromWhatTheLastOneWrote(t *testing.T) {
+	db := testdb.New(t)
+	for i := range 3 {
+		term := campaign(t, db, "a", 10*time.Second)
+		l := openLedger(t, term)
+		mustUpdate(t, l, increment(state+"n"))
+		resign(t, term)
+		if got := testdb.Value(t, db, state+"n"); got != strconv.Itoa(i+1) {
+			t.Errorf("n is %s in term %d", got, i)
+		}
+	}
+}

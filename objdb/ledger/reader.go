@@ -1,0 +1,171 @@
+package ledger
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Reader reads one consistent state. Values must not be modified.
+type Reader interface {
+	Get(key string) ([]byte, bool)
+	// Range visits the keys below a prefix in order, until visit returns false.
+	Range(prefix string, visit func(key string, value []byte) bool)
+	// Search visits the entries of the ledger's indexes whose term begins with
+	// prefix, in order, beginning at the term from, until visit returns false.
+	Search(prefix, from string, visit func(term, key string) bool)
+	// Revision is that of the key's last committed write; 0 for an absent key.
+	Revision(key string) int64
+	// Snapshot is a revision of the store at which this was the state.
+	Snapshot() int64
+}
+
+// prefixes are those a ledger owns.
+type prefixes []string
+
+// contain tells whether a key or a narrower prefix lies below one of them.
+func (p prefixes) contain(key string) bool {
+	return slices.ContainsFunc(p, func(owned string) bool { return strings.HasPrefix(key, owned) })
+}
+
+func notOwned(key string) error {
+	return fault.New(fault.Internal, "key %s: not below a prefix of this ledger", key)
+}
+
+// view is a Reader of a committed state.
+type view struct {
+	tree    *tree
+	owned   prefixes
+	corrupt *corruption
+	fail    error // misuse, which fails the View
+}
+
+func (v *view) owns(key string) bool {
+	if !v.owned.contain(key) {
+		v.fail = notOwned(key)
+		return false
+	}
+	return true
+}
+
+func (v *view) Get(key string) ([]byte, bool) {
+	if !v.owns(key) {
+		return nil, false
+	}
+	r, ok := v.tree.Get(record{key: key})
+	return r.value, ok
+}
+
+func (v *view) Range(prefix string, visit func(key string, value []byte) bool) {
+	if v.owns(prefix) {
+		ascend(v.tree, prefix, func(r record) bool { return visit(r.key, r.value) })
+	}
+}
+
+func (v *view) Revision(key string) int64 {
+	if !v.owns(key) {
+		return 0
+	}
+	r, _ := v.tree.Get(record{key: key})
+	return r.rev
+}
+
+func (v *view) Snapshot() int64 { return v.tree.revision }
+
+func (v *view) reportCorrupt(key string, err error) { v.corrupt.report(key, v.Revision(key), err) }
+
+// corruption remembers which corrupt values were reported, so that one that is
+// read in every plan is reported once per revision.
+type corruption struct {
+	log      *logrus.Entry
+	mu       sync.Mutex
+	reported map[string]int64
+}
+
+func newCorruption(log *logrus.Entry) *corruption {
+	return &corruption{log: log, reported: map[string]int64{}}
+}
+
+func (c *corruption) report(key string, rev int64, err error) {
+	c.mu.Lock()
+	known, seen := c.reported[key]
+	c.reported[key] = rev
+	c.mu.Unlock()
+	if !seen || known != rev {
+		c.log.WithFields(logrus.Fields{"key": key, "revision": rev}).WithError(err).Error("corrupt value skipped")
+	}
+}
+
+// reporter is a Reader that takes reports of corrupt values.
+type reporter interface{ reportCorrupt(key string, err error) }
+
+// Read decodes the JSON value of one key.
+func Read[T any](r Reader, key string) (T, error) {
+	var v T
+	value, ok := r.Get(key)
+	if !ok {
+		return v, objdb.KeyNotFound(key)
+	}
+	if err := json.Unmarshal(value, &v); err != nil {
+		var none T
+		return none, corruptValue(key, err)
+	}
+	return v, nil
+}
+
+// ReadAll decodes the values of all keys below a prefix, in the order of keys.
+// The prefix ends in a slash, or in a colon where the keys are composed. Corrupt values are skipped and reported once to the log with their key.
+func ReadAll[T any](r Reader, prefix string) ([]T, error) {
+	if !strings.HasSuffix(prefix, ":") {
+		if err := objdb.CheckPrefix(prefix); err != nil {
+			return nil, err
+		}
+	}
+	all := []T{}
+	r.Range(prefix, func(key string, value []byte) bool {
+		var v T
+		if err := json.Unmarshal(value, &v); err != nil {
+			report(r, key, corruptValue(key, err))
+			return true
+		}
+		all = append(all, v)
+		return true
+	})
+	return all, nil
+}
+
+// Write puts a value as JSON.
+func Write(tx *Tx, key string, v any) error {
+	value, err := json.Marshal(v)
+	if err != nil {
+		return fault.New(fault.Internal, "key %s: encode: %w", key, err)
+	}
+	tx.Put(key, value)
+	return nil
+}
+
+func report(r Reader, key string, err error) {
+	if to, ok := r.(reporter); ok {
+		to.reportCorrupt(key, err)
+		return
+	}
+	logrus.WithField("component", "objdb").WithField("key", key).WithError(err).Error("corrupt value skipped")
+}
+
+func corruptValue(key string, err error) error {
+	return fault.New(fault.Internal, "key %s: corrupt value: %w", key, err)
+}
+
+// nonNil keeps an empty value apart from none.
+func nonNil(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}

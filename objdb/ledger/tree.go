@@ -1,0 +1,98 @@
+package ledger
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/google/btree"
+
+	"github.com/contiv/netplugin/objdb"
+)
+
+// record is one key in a ledger's cache. A record written by a plan keeps the
+// revision of what it replaces until the commit gives it a new one.
+type record struct {
+	key   string
+	value []byte
+	rev   int64
+	terms []string // what the value is indexed under
+
+	decoded encoder // in a group: the value, not encoded yet
+	size    int     // which then takes about so much
+}
+
+// tree is an ordered map with cheap copies: a clone shares all nodes and copies
+// those that are changed later. It is what lets readers keep a state while the
+// committer builds the next one. The index entries live beside the records and
+// are changed with them.
+type tree struct {
+	records  *btree.BTreeG[record]
+	entries  *btree.BTreeG[entry]
+	indexes  []Index
+	revision int64 // at which this was the state; 0 while a group is assembled
+}
+
+const treeDegree = 32
+
+func newTree(indexes []Index) *tree {
+	return &tree{
+		records: btree.NewG(treeDegree, func(a, b record) bool { return a.key < b.key }),
+		entries: btree.NewG(treeDegree, entry.less),
+		indexes: indexes,
+	}
+}
+
+func buildTree(kvs []objdb.KV, indexes ...Index) *tree {
+	t := newTree(indexes)
+	for _, kv := range kvs {
+		t.ReplaceOrInsert(record{key: kv.Key, value: kv.Value, rev: kv.ModRevision})
+	}
+	return t
+}
+
+// Clone returns a copy that can be changed; t must not be changed any more.
+func (t *tree) Clone() *tree {
+	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), indexes: t.indexes}
+}
+
+// Get finds the record with a key.
+func (t *tree) Get(r record) (record, bool) { return t.records.Get(r) }
+
+// ReplaceOrInsert stores a record and indexes its value.
+func (t *tree) ReplaceOrInsert(r record) {
+	if len(t.indexes) == 0 {
+		t.records.ReplaceOrInsert(r)
+		return
+	}
+	had, held := t.records.Get(r)
+	if held && bytes.Equal(had.value, r.value) {
+		r.terms = had.terms
+	} else {
+		r.terms = t.termsOf(r.key, r.value)
+		t.unindex(had)
+		for _, term := range r.terms {
+			t.entries.ReplaceOrInsert(entry{term, r.key})
+		}
+	}
+	t.records.ReplaceOrInsert(r)
+}
+
+// Delete removes the record with a key.
+func (t *tree) Delete(r record) (had record, held bool) {
+	had, held = t.records.Delete(r)
+	t.unindex(had)
+	return had, held
+}
+
+func (t *tree) unindex(r record) {
+	for _, term := range r.terms {
+		t.entries.Delete(entry{term, r.key})
+	}
+}
+
+// ascend visits the records below a prefix.
+func ascend(t *tree, prefix string, visit func(record) bool) {
+	t.records.AscendGreaterOrEqual(record{key: prefix}, func(r record) bool {
+		return strings.HasPrefix(r.key, prefix) && visit(r)
+	})
+}

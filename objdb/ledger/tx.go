@@ -1,0 +1,170 @@
+package ledger
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/contiv/netplugin/objdb"
+)
+
+// Tx is what a plan works on: a Reader that sees the plan's own writes and
+// those of the plans before it. Nothing of it reaches the store before the
+// commit. It is valid only while the plan runs.
+type Tx struct {
+	group *group
+	reads map[string]struct{} // keys looked at
+	spans map[span]struct{}   // ranges looked at
+	wrote map[string]int      // keys written and the place of the last write to each
+	undo  []undo
+	fail  error // misuse, which fails the plan
+}
+
+// pendingRevision stands for that of a commit that is being assembled.
+const pendingRevision = math.MaxInt64
+
+// span is a range of keys, end excluded.
+type span struct{ from, end string }
+
+// undo is what a write replaced.
+type undo struct {
+	key  string
+	had  record
+	held bool
+}
+
+func newTx(g *group) *Tx {
+	return &Tx{group: g, reads: map[string]struct{}{}, spans: map[span]struct{}{}, wrote: map[string]int{}}
+}
+
+// Get implements Reader.
+func (tx *Tx) Get(key string) ([]byte, bool) {
+	if !tx.owns(key) {
+		return nil, false
+	}
+	tx.reads[key] = struct{}{}
+	r, ok := tx.group.tree.Get(record{key: key})
+	return tx.valueOf(r), ok
+}
+
+// Revision implements Reader. For a key that a plan before this one in the same
+// group has written, whose revision is not known yet, it is one that no key has.
+func (tx *Tx) Revision(key string) int64 {
+	if !tx.owns(key) {
+		return 0
+	}
+	tx.reads[key] = struct{}{}
+	if _, pending := tx.group.writes[key]; pending {
+		return pendingRevision
+	}
+	r, _ := tx.group.base.Get(record{key: key})
+	return r.rev
+}
+
+// valueOf is the value of a record, whether it is encoded yet or not.
+func (tx *Tx) valueOf(r record) []byte {
+	r, err := r.encoded()
+	if err != nil {
+		tx.fail = err
+	}
+	return r.value
+}
+
+// Snapshot implements Reader: the revision before the plans of this group.
+func (tx *Tx) Snapshot() int64 { return tx.group.base.revision }
+
+// Range implements Reader. The visit may write; it goes on visiting what was
+// there when it began.
+//
+// The guard of a range is one compare, for which the store walks the range: a
+// plan that runs often should not visit thousands of keys. It notices keys that
+// others changed or added, not those they removed.
+func (tx *Tx) Range(prefix string, visit func(key string, value []byte) bool) {
+	if !tx.owns(prefix) {
+		return
+	}
+	seen := span{prefix, objdb.PrefixEnd(prefix)}
+	ascend(tx.group.tree.Clone(), prefix, func(r record) bool {
+		if !visit(r.key, tx.valueOf(r)) {
+			seen.end = r.key + "\x00"
+			return false
+		}
+		return true
+	})
+	tx.spans[seen] = struct{}{}
+}
+
+// Put stores a value; putting what is there already changes nothing. The
+// value belongs to the ledger from here on. Plans too large for one
+// transaction are committed in the order of their puts and deletes.
+func (tx *Tx) Put(key string, value []byte) {
+	if !tx.owns(key) {
+		return
+	}
+	had, held := tx.group.tree.Get(record{key: key})
+	if held && bytes.Equal(had.value, value) {
+		tx.reads[key] = struct{}{} // the plan relies on it
+		return
+	}
+	tx.group.tree.ReplaceOrInsert(record{key: key, value: nonNil(value), rev: had.rev})
+	tx.replaced(undo{key, had, held})
+}
+
+// Delete removes a key; an absent one is left alone.
+func (tx *Tx) Delete(key string) {
+	if !tx.owns(key) {
+		return
+	}
+	had, held := tx.group.tree.Delete(record{key: key})
+	if !held {
+		tx.reads[key] = struct{}{}
+		return
+	}
+	tx.replaced(undo{key, had, held})
+}
+
+// owns refuses keys and prefixes outside the ledger, whose state it does not know.
+func (tx *Tx) owns(key string) bool {
+	if !tx.group.owned.contain(key) {
+		tx.fail = notOwned(key)
+		return false
+	}
+	return true
+}
+
+func (tx *Tx) replaced(u undo) {
+	tx.undo = append(tx.undo, u)
+	tx.wrote[u.key] = len(tx.undo)
+}
+
+// Try runs a part of a plan and undoes what it wrote if it fails.
+func (tx *Tx) Try(part func() error) error {
+	begun := len(tx.undo)
+	err := part()
+	if err == nil {
+		return nil
+	}
+	tx.rollback(begun)
+	tx.undo = tx.undo[:begun]
+	clear(tx.wrote)
+	for i, u := range tx.undo {
+		tx.wrote[u.key] = i + 1
+	}
+	return err
+}
+
+// rollback undoes the plan's writes from one on, the last one first.
+func (tx *Tx) rollback(from int) {
+	for i := len(tx.undo) - 1; i >= from; i-- {
+		u := tx.undo[i]
+		if u.held {
+			tx.group.tree.ReplaceOrInsert(u.had)
+		} else {
+			tx.group.tree.Delete(record{key: u.key})
+		}
+	}
+}
+
+func (tx *Tx) reportCorrupt(key string, err error) {
+	r, _ := tx.group.tree.Get(record{key: key})
+	tx.group.corrupt.report(key, r.rev, err)
+}

@@ -1,0 +1,218 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// Change is one change of one key, as a Feed tells it.
+type Change struct {
+	Key      string
+	Value    []byte // nil: deleted
+	Prev     []byte // before; nil: nothing, or the store has forgotten it
+	Created  bool   // there was nothing before
+	Revision int64
+}
+
+// What a Feed keeps at most, and how far back it reaches when it begins.
+const (
+	feedChanges = 20000
+	feedBytes   = 32 << 20
+	feedBacklog = 10000 // revisions
+)
+
+// Feed keeps the recent changes below a prefix, once for any number of readers.
+//
+// A reader is a revision: it asks for what came after, and is told when there
+// is more. It holds nothing, so a slow one costs nothing; one that falls behind
+// what is kept has to start over. A feed begins with the past that the store
+// remembers, so that readers of a predecessor can go on.
+type Feed struct {
+	db     *objdb.DB
+	prefix string
+	log    *logrus.Entry
+
+	mu       sync.Mutex
+	changes  []Change // by revision
+	bytes    int
+	begun    bool
+	floor    int64 // all changes after this revision are here
+	revision int64 // up to this one
+	more     chan struct{}
+}
+
+// NewFeed prepares a feed of a prefix, which must end in a slash.
+func NewFeed(db *objdb.DB, prefix string) *Feed {
+	return &Feed{db: db, prefix: prefix, log: db.Log().WithField("feed", prefix), more: make(chan struct{})}
+}
+
+// Run fills the feed until ctx ends and returns its error.
+func (f *Feed) Run(ctx context.Context) error {
+	if err := objdb.CheckPrefix(f.prefix); err != nil {
+		return err
+	}
+	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
+	for ctx.Err() == nil {
+		err := f.begin(ctx)
+		if err == nil {
+			err = f.watch(ctx, wait.Reset)
+		}
+		if ctx.Err() == nil {
+			f.log.WithError(err).Debug("interrupted, trying again")
+			wait.Sleep(ctx)
+		}
+	}
+	return ctx.Err()
+}
+
+// begin decides how far back the feed reaches. If the store has forgotten some
+// of that, the watch will tell how much.
+func (f *Feed) begin(ctx context.Context) error {
+	if _, begun := f.Revision(); begun {
+		return nil
+	}
+	present, err := f.count(ctx, 0)
+	if err != nil {
+		return err
+	}
+	floor := max(1, present.Header.Revision-feedBacklog)
+	_, err = f.count(ctx, floor)
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.floor, f.revision, f.begun = floor, floor, err == nil
+	f.advanced()
+	return nil
+}
+
+// count asks for the number of keys at a revision; 0 is the present one.
+func (f *Feed) count(ctx context.Context, rev int64) (*clientv3.GetResponse, error) {
+	return objdb.Call(ctx, f.db, "count "+f.prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly(), clientv3.WithRev(rev))
+	})
+}
+
+// After returns the changes after a revision, those of one revision together,
+// and the revision up to which they are complete. Without any it returns a
+// channel that is closed when it is time to ask again. It fails, with kind
+// Conflict, when changes after the revision are not kept any more.
+func (f *Feed) After(rev int64) (changes []Change, upTo int64, more <-chan struct{}, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !f.begun || rev >= f.revision:
+		return nil, rev, f.more, nil
+	case rev < f.floor:
+		return nil, rev, nil, fault.New(fault.Conflict, "revision %d is too old, changes are known after %d", rev, f.floor)
+	}
+	first := sort.Search(len(f.changes), func(i int) bool { return f.changes[i].Revision > rev })
+	return f.changes[first:len(f.changes):len(f.changes)], f.revision, f.more, nil
+}
+
+// Revision is how far the feed has come; begun is false while it does not know
+// yet how far back it reaches.
+func (f *Feed) Revision() (rev int64, begun bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.revision, f.begun
+}
+
+// watch appends what happens until the watch breaks.
+func (f *Feed) watch(ctx context.Context, progress func()) error {
+	client, err := f.db.Client()
+	if err != nil {
+		return err
+	}
+	// Its own context frees the watch in the store when this function returns.
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	for resp := range client.Watch(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next()),
+		clientv3.WithPrevKV(), clientv3.WithProgressNotify(), clientv3.WithFragment()) {
+		switch {
+		case resp.CompactRevision != 0:
+			f.skip(resp.CompactRevision)
+			return fmt.Errorf("compacted up to %d", resp.CompactRevision)
+		case resp.Err() != nil:
+			return resp.Err()
+		}
+		f.add(resp.Events, resp.Header.Revision, resp.IsProgressNotify())
+		progress()
+	}
+	return errors.New("watch ended")
+}
+
+func (f *Feed) next() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.revision + 1
+}
+
+// skip leaves a gap behind: the store has no changes before a revision.
+func (f *Feed) skip(rev int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changes, f.bytes = nil, 0
+	f.floor, f.revision, f.begun = rev-1, rev-1, true
+	f.advanced()
+}
+
+// add appends events and tells the readers.
+func (f *Feed) add(events []*clientv3.Event, rev int64, progress bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range events {
+		c := Change{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision, Created: e.IsCreate()}
+		if e.Type != clientv3.EventTypeDelete {
+			c.Value = objdb.KVOf(e.Kv).Value
+		}
+		if e.PrevKv != nil {
+			c.Prev = objdb.KVOf(e.PrevKv).Value
+		}
+		f.changes = append(f.changes, c)
+		f.bytes += c.size()
+		f.revision = max(f.revision, c.Revision)
+	}
+	if progress {
+		f.revision = max(f.revision, rev)
+	}
+	f.trim()
+	f.advanced()
+}
+
+// trim forgets the oldest revisions when there are more than a feed keeps: a
+// good part at a time, because what is left is copied.
+func (f *Feed) trim() {
+	if len(f.changes) <= feedChanges && f.bytes <= feedBytes {
+		return
+	}
+	forget := 0
+	for len(f.changes)-forget > feedChanges*3/4 || f.bytes > feedBytes*3/4 && forget < len(f.changes) {
+		f.floor = f.changes[forget].Revision
+		for forget < len(f.changes) && f.changes[forget].Revision == f.floor {
+			f.bytes -= f.changes[forget].size()
+			forget++
+		}
+	}
+	f.changes = append([]Change(nil), f.changes[forget:]...) // readers may hold the old ones
+}
+
+// advanced wakes the readers. The lock is held.
+func (f *Feed) advanced() {
+	close(f.more)
+	f.more = make(chan struct{})
+}
+
+func (c Change) size() int { return len(c.Key) + len(c.Value) + len(c.Prev) + 64 }

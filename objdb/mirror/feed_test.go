@@ -1,0 +1,146 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// watched is the prefix of the feeds of these tests.
+const watched = "/contiv.io/state/"
+
+func newFeed(t *testing.T, db *objdb.DB) *Feed {
+	t.Helper()
+	f := NewFeed(db, watched)
+	testetcd.Run(t, func(ctx context.Context) { _ = f.Run(ctx) })
+	testkit.Eventually(t, 5*time.Second, "the feed begins", func() bool { _, begun := f.Revision(); return begun })
+	return f
+}
+
+// told are the changes after a revision up to another, as text.
+func told(t *testing.T, f *Feed, after, upTo int64) string {
+	t.Helper()
+	var texts []string
+	deadline := time.After(10 * time.Second)
+	for after < upTo {
+		changes, rev, more, err := f.After(after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range changes {
+			texts = append(texts, fmt.Sprintf("%s:%s>%s", map[bool]string{true: "+"}[c.Created]+c.Key[len(watched):], c.Prev, c.Value))
+		}
+		if after = rev; len(changes) > 0 {
+			continue
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			t.Fatalf("told %v up to %d, not to %d", texts, after, upTo)
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+func TestAFeedTellsEveryChangeAfterARevisionInOrder(t *testing.T) {
+	db := testdb.New(t)
+	before := testdb.Put(t, db, watched+"a", "1") // the past is known too
+	testdb.Put(t, db, watched+"a", "2")
+	f := newFeed(t, db)
+	testdb.Put(t, db, "/elsewhere", "x")
+	testdb.Put(t, db, watched+"b", "1")
+	last := testdb.Delete(t, db, watched+"a")
+	if got, want := told(t, f, before, last), "a:1>2 +b:>1 a:2>"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+	rev, _, err := db.Txn(context.Background(), objdb.Txn{Puts: []objdb.KV{{Key: watched + "c"}, {Key: watched + "d"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := told(t, f, last, rev), "+c:> +d:>"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+}
+
+func TestAFeedSaysWhenItDoesNotReachBackFarEnough(t *testing.T) {
+	url := testetcd.New(t)
+	db := testdb.Open(t, objdb.Config{Endpoints: []string{url}})
+	first := testdb.Put(t, db, watched+"n", "1")
+	second := testdb.Put(t, db, watched+"n", "2")
+	testdb.Compact(t, db, second)
+	f := newFeed(t, db)
+	third := testdb.Put(t, db, watched+"n", "3")
+	if got, want := told(t, f, second, third), "n:2>3"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+	if _, _, _, err := f.After(first - 1); !fault.Is(err, fault.Conflict) {
+		t.Errorf("before the compaction: %v", err)
+	}
+}
+
+func TestAFeedThatMissedCompactedRevisionsGoesOnBehindTheGap(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.Open(t, objdb.Config{Endpoints: []string{url}})
+	way := testetcd.NewProxy(t, url)
+	f := newFeed(t, testdb.Open(t, objdb.Config{Endpoints: []string{way.URL}}))
+	first := testdb.Put(t, near, watched+"n", "1")
+	if got := told(t, f, first-1, first); got != "+n:>1" {
+		t.Fatalf("told %s", got)
+	}
+	way.Cut()
+	for i := range 5 {
+		testdb.Put(t, near, watched+"n", fmt.Sprint(i))
+	}
+	last := testdb.Put(t, near, watched+"n", "end")
+	testdb.Compact(t, near, last)
+	way.Mend()
+	testkit.Eventually(t, 15*time.Second, "readers of before have to start over", func() bool {
+		_, _, _, err := f.After(first)
+		return fault.Is(err, fault.Conflict)
+	})
+	next := testdb.Put(t, near, watched+"n", "on")
+	if got := told(t, f, last, next); got != "n:end>on" {
+		t.Errorf("told %s", got)
+	}
+}
+
+func TestAFeedKeepsABoundedPast(t *testing.T) {
+	for name, c := range map[string]struct {
+		value []byte
+		most  int // changes kept
+	}{
+		"many changes":  {nil, feedChanges},
+		"large changes": {make([]byte, 1<<20), feedBytes >> 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFeed(testdb.At(t, "http://127.0.0.1:1"), watched)
+			f.begun = true
+			last := int64(3*c.most + 1)
+			for rev := int64(1); rev <= last; rev++ {
+				e := &clientv3.Event{Kv: &mvccpb.KeyValue{Key: []byte(watched + "k"), Value: c.value, ModRevision: rev}}
+				f.add([]*clientv3.Event{e}, rev, false)
+			}
+			changes, upTo, _, err := f.After(last - int64(c.most)/2)
+			if err != nil || len(changes) != c.most/2 || upTo != last {
+				t.Errorf("%d changes up to %d, %v", len(changes), upTo, err)
+			}
+			if _, _, _, err := f.After(last - int64(c.most) - 1); !fault.Is(err, fault.Conflict) {
+				t.Errorf("what was forgotten: %v", err)
+			}
+			if len(f.changes) > c.most || f.bytes > feedBytes {
+				t.Errorf("%d changes of %d bytes are kept", len(f.changes), f.bytes)
+			}
+		})
+	}
+}

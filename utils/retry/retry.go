@@ -1,0 +1,39 @@
+// Package retry spaces the attempts of a loop that goes on until it succeeds or
+// its context ends.
+package retry
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Pacer spaces attempts: each wait is twice the last one, up to a limit,
+// with a random part so that many processes do not return at once. It belongs
+// to one goroutine.
+type Pacer struct{ first, most, next time.Duration }
+
+// NewPacer returns a pacer whose first wait is at most first, and no wait longer than most.
+func NewPacer(first, most time.Duration) *Pacer {
+	return &Pacer{first: first, most: most, next: first}
+}
+
+// Reset makes the next wait the first one; it is called after a success.
+func (p *Pacer) Reset() { p.next = p.first }
+
+// Sleep waits for the next attempt or the end of ctx.
+func (p *Pacer) Sleep(ctx context.Context) {
+	d := p.next/2 + rand.N(p.next/2+1)
+	p.next = min(2*p.next, p.most)
+	Pause(ctx, d)
+}
+
+// Pause waits for d or the end of ctx.
+func Pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
