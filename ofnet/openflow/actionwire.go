@@ -111,12 +111,12 @@ func (e *encoder) subfield(s Subfield) {
 	e.shortHeader(s.Field)
 }
 
-// shortHeader appends the header of a field where there is room for 4 bytes only.
+// shortHeader appends the header of a field in an action of Nicira's: its own,
+// if it has given the field one. It takes 4 bytes and no more.
 func (e *encoder) shortHeader(f Field) {
-	info := f.info()
-	header := info.oxm
-	if header>>16 == classExp {
-		header = info.alias
+	header := f.info().alias
+	if header == 0 {
+		header = f.info().oxm
 	}
 	e.u32(header | uint32(f.size()))
 }
@@ -167,8 +167,8 @@ func (a Move) encode(e *encoder) {
 		e.u16(a.Bits)
 		e.u16(a.SrcOfs)
 		e.u16(a.DstOfs)
-		e.fieldHeader(a.Src, false)
-		e.fieldHeader(a.Dst, false)
+		e.shortHeader(a.Src)
+		e.shortHeader(a.Dst)
 	})
 }
 

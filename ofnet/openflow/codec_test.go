@@ -1,8 +1,10 @@
 package openflow
 
 import (
+	"bytes"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -186,7 +188,11 @@ func genMessage(t *rapid.T) Message {
 	seconds := func() time.Duration { return time.Duration(u32.Draw(t, "nanoseconds")) }
 	changes := []func() Message{
 		func() Message {
-			return FlowMod{FlowCommand(rapid.Uint8Range(0, 4).Draw(t, "command")), genFlow(t), u64.Draw(t, "mask"),
+			command, f := FlowCommand(rapid.Uint8Range(0, 4).Draw(t, "command")), genFlow(t)
+			if command == FlowDelete || command == FlowDeleteStrict { // what it does is not sent
+				f = Flow{Table: f.Table, Priority: f.Priority, Cookie: f.Cookie, Match: f.Match}
+			}
+			return FlowMod{command, f, u64.Draw(t, "mask"),
 				rapid.Uint32Range(0, PortAny-1).Draw(t, "port"), rapid.Uint32Range(0, GroupAny-1).Draw(t, "group")}
 		},
 		func() Message { return GroupMod{GroupCommand(rapid.Uint16Range(0, 2).Draw(t, "command")), genGroup(t)} },
@@ -306,5 +312,68 @@ func TestKeysOfDifferentFlowsDiffer(t *testing.T) {
 			t.Errorf("%s has the key of %s", f, g)
 		}
 		seen[f.MatchKey()] = f
+	}
+}
+
+// A field the switch is told of before those that make it possible is refused.
+func TestOnTheWireFieldsFollowTheirPrerequisites(t *testing.T) {
+	for f := Field(1); f < fieldCount; f++ {
+		if wireRank[f] == 0 && f != wireOrder[0] && !isDouble(f) && f != FieldInPort16 {
+			t.Errorf("%s has no place", f)
+		}
+		for _, earlier := range []Field{FieldEthType, FieldVLANVID, FieldIPProto, FieldICMPv6Type, FieldCTState} {
+			if f.info().need.missing(without(earlier)) == earlier && wireRank[earlier] > wireRank[f] {
+				t.Errorf("%s comes before %s", f, earlier)
+			}
+		}
+	}
+}
+
+// without is a match of all prerequisites but one.
+func without(missing Field) (m Match) {
+	return slices.DeleteFunc(Match{EthType(EthTypeIPv6), VLANVID(1), IPProto(ProtoICMPv6), ICMPv6Type(NDSolicit), CTState(CTNew, CTNew)},
+		func(fm FieldMatch) bool { return fm.Field == missing })
+}
+
+// Whatever a switch may send in an entry, its neighbours are read.
+func TestAnEntryThatIsNotUnderstoodDoesNotSpoilOthers(t *testing.T) {
+	unknownField := []byte{0, 1, 0, 12, 0x80, 0x00, 0xfe, 4, 0, 0, 0, 9, 0, 0, 0, 0}
+	unknownAction := []byte{0, 4, 0, 16, 0, 0, 0, 0, 0, 99, 0, 8, 1, 2, 3, 4}
+	noMatch := []byte{0, 1, 0, 4, 0, 0, 0, 0}
+	known := []byte{0, 1, 0, 8, 1, 0, 0, 0}
+	entry := func(cookie byte, parts ...[]byte) []byte {
+		b := append(make([]byte, 48), slices.Concat(parts...)...)
+		b[1], b[31] = byte(len(b)), cookie
+		return b
+	}
+	d := &decoder{b: slices.Concat(entry(1, unknownField, known), entry(2, noMatch, unknownAction, known), entry(3, noMatch, known))}
+	flows := sized(d, lengthFirst, (*decoder).flowStats)
+	if d.err != nil || len(flows) != 3 {
+		t.Fatalf("%d flows, %v", len(flows), d.err)
+	}
+	if raw := flows[0].Raw; raw == nil || !bytes.Equal(raw.Match, unknownField[4:12]) || raw.Instructions != nil || flows[0].Goto != 1 {
+		t.Errorf("unknown field: %+v", flows[0])
+	}
+	if raw := flows[1].Raw; raw == nil || raw.Match != nil || len(raw.Instructions) != 24 || flows[1].Goto != 0 {
+		t.Errorf("unknown action: %+v", flows[1])
+	}
+	if flows[2].Raw != nil || flows[2].Goto != 1 {
+		t.Errorf("the one behind them: %+v", flows[2])
+	}
+	if flows[1].SameEffect(flows[2].Flow) || flows[0].MatchKey() == flows[2].MatchKey() || !flows[1].Equal(flows[1].Flow) {
+		t.Error("what is not understood is compared as if it were")
+	}
+	b, err := Encode(1, FlowMod{Command: FlowDeleteStrict, Flow: flows[0].Flow})
+	if err != nil || !bytes.Contains(b, unknownField) {
+		t.Errorf("deleted as %x, %v", b, err)
+	}
+
+	buckets := &decoder{b: slices.Concat([]byte{0, 32, 1, 0, 0, 0, 0, 7, 0, 24, 0, 1}, make([]byte, 12), []byte{0, 99, 0, 8, 0, 0, 0, 0}, []byte{0, 8, 0, 0, 0, 0, 0, 8})}
+	if groups := sized(buckets, lengthFirst, (*decoder).group); len(groups) != 2 || groups[0].ID != 7 || groups[0].Err == nil || groups[1].Err != nil {
+		t.Errorf("groups: %+v, %v", groups, buckets.err)
+	}
+	bands := &decoder{b: slices.Concat([]byte{0, 24, 0, 1, 0, 0, 0, 7, 0, 77, 0, 16}, make([]byte, 12), []byte{0, 8, 0, 1, 0, 0, 0, 8})}
+	if meters := sized(bands, lengthFirst, (*decoder).meter); len(meters) != 2 || meters[0].ID != 7 || meters[0].Err == nil || meters[1].Err != nil {
+		t.Errorf("meters: %+v, %v", meters, bands.err)
 	}
 }

@@ -12,6 +12,7 @@ type exchange struct {
 	request Message
 	parts   []byte // of a reply that has several
 	max     int
+	stream  *stream // if the parts are wanted one by one
 	reply   Message
 	err     error
 	done    chan struct{} // closed when reply or err is set
@@ -28,6 +29,9 @@ func (x *exchange) part(r multipartReply) (complete bool, err error) {
 	request, ok := x.request.(multipartRequest)
 	if !ok || request.kind != r.kind {
 		return true, unexpected(r, x.request)
+	}
+	if x.stream != nil {
+		return !r.more, nil
 	}
 	if len(x.parts)+len(r.body) > x.max {
 		return true, fault.New(fault.TooLarge, "answer to %s exceeds %d bytes", x.request, x.max)
@@ -110,8 +114,13 @@ func (c *Conn) await(ctx context.Context, x *exchange) (Message, error) {
 	case <-x.done:
 		return x.reply, x.err
 	case <-ctx.Done():
-		return nil, fault.New(fault.Unavailable, "switch %s: %s: %w", c.target, x.request, ctx.Err())
+		return nil, c.lateFor(ctx, x.request)
 	}
+}
+
+// lateFor is the error of a request whose context is over.
+func (c *Conn) lateFor(ctx context.Context, request Message) error {
+	return fault.New(fault.Unavailable, "switch %s: %s: %w", c.target, request, ctx.Err())
 }
 
 // Barrier waits until the switch has done all that was sent before.

@@ -75,7 +75,7 @@ type fieldInfo struct {
 	match string // in a match, as ovs-ofctl prints it; "" if the same as name
 	nxm   string // in load, move and output:field
 	oxm   uint32 // header sent, without mask bit and length
-	alias uint32 // other header the switch may use for it; 0 if none
+	alias uint32 // header of Nicira's for it, if it has another; 0 if not
 	bits  uint16
 	need  prerequisite
 	print formatter

@@ -1,6 +1,7 @@
 package openflow
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 )
@@ -26,6 +27,16 @@ type Flow struct {
 	Metadata     uint64 // written under MetadataMask
 	MetadataMask uint64
 	Goto         uint8 // 0: none; a packet can't go back to table 0
+	Raw          *Raw  // nil: the fields above say it all
+}
+
+// Raw is what of a flow in the switch the fields of Flow have no words for, in
+// OpenFlow's own. A flow with Raw can be compared, printed, deleted and written
+// back, so that one that somebody else added does not keep us from our work.
+type Raw struct {
+	Match        []byte // nil: Flow.Match is the match
+	Instructions []byte // nil: the other fields say what the flow does
+	Err          error  // what is not understood
 }
 
 // FlowFlags are the flags of a flow.
@@ -47,7 +58,7 @@ func (f Flow) MatchKey() string {
 	e := encoder{b: room[:0]}
 	e.u8(f.Table)
 	e.u16(f.Priority)
-	e.fields(f.Match.Canonical())
+	e.matchFields(f)
 	if e.err != nil { // no switch takes it, but it must not pass for another
 		return string(e.b) + f.Match.String()
 	}
@@ -61,7 +72,22 @@ func (f Flow) SameEffect(g Flow) bool {
 		f.IdleTimeout == g.IdleTimeout && f.HardTimeout == g.HardTimeout && f.Flags == g.Flags &&
 		f.Meter == g.Meter && f.Goto == g.Goto && f.ClearActions == g.ClearActions &&
 		f.Metadata&f.MetadataMask == g.Metadata&g.MetadataMask && f.MetadataMask == g.MetadataMask &&
-		equalActions(f.Actions, g.Actions) && equalActions(f.WriteActions, g.WriteActions)
+		equalActions(f.Actions, g.Actions) && equalActions(f.WriteActions, g.WriteActions) &&
+		bytes.Equal(f.rawInstructions(), g.rawInstructions())
+}
+
+func (f Flow) rawMatch() []byte {
+	if f.Raw == nil {
+		return nil
+	}
+	return f.Raw.Match
+}
+
+func (f Flow) rawInstructions() []byte {
+	if f.Raw == nil {
+		return nil
+	}
+	return f.Raw.Instructions
 }
 
 // Equal tells whether two flows are the same to a switch.

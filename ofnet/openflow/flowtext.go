@@ -31,6 +31,9 @@ func (f Flow) String() string {
 		terms = append(terms, fmt.Sprintf("priority=%d", f.Priority))
 	}
 	terms = append(terms, f.Match.Canonical().terms()...)
+	if raw := f.rawMatch(); raw != nil {
+		terms = append(terms, fmt.Sprintf("match=%x", raw))
+	}
 	if len(terms) > 0 {
 		b.WriteString(strings.Join(terms, ",") + " ")
 	}
@@ -41,6 +44,9 @@ var flowFlagNames = []string{"send_flow_rem", "check_overlap", "reset_counts", "
 
 // instructions prints what the flow does, in the order in which it is done.
 func (f Flow) instructions() string {
+	if raw := f.rawInstructions(); raw != nil {
+		return fmt.Sprintf("instructions=%x", raw)
+	}
 	var parts []string
 	if f.Meter != 0 {
 		parts = append(parts, fmt.Sprintf("meter:%d", f.Meter))

@@ -46,12 +46,16 @@ func (m FlowMod) encodeBody(e *encoder) {
 	e.u32(orAny(m.OutGroup))
 	e.u16(uint16(f.Flags))
 	e.zeros(2)
-	e.match(f.Match)
-	e.instructions(f)
+	e.matchOf(f)
+	// A deletion says which flow, not what it does: the switch would check it.
+	if m.Command != FlowDelete && m.Command != FlowDeleteStrict {
+		e.instructions(f)
+	}
 }
 
 // instructions appends what a flow does.
 func (e *encoder) instructions(f Flow) {
+	e.raw(f.rawInstructions())
 	if f.Meter != 0 {
 		e.instruction(insMeter, func() { e.u32(f.Meter) })
 	}
@@ -126,24 +130,9 @@ func (d *decoder) flowMod() Message {
 	d.skip(4)
 	m.OutPort, m.OutGroup, f.Flags = orZero(d.u32()), orZero(d.u32()), FlowFlags(d.u16())
 	d.skip(2)
-	f.Match = d.match()
-	d.instructions(f)
+	f.readMatch(d.matchBody().b)
+	f.readInstructions(d.take(len(d.b)))
 	return m
-}
-
-// flowStats reads one entry of a flow reply, which is all there is.
-func (d *decoder) flowStats() FlowStats {
-	var s FlowStats
-	d.skip(2)
-	s.Table = d.u8()
-	d.skip(1)
-	s.Duration = d.duration()
-	s.Priority, s.IdleTimeout, s.HardTimeout, s.Flags = d.u16(), d.u16(), d.u16(), FlowFlags(d.u16())
-	d.skip(4)
-	s.Cookie, s.Packets, s.Bytes = d.u64(), d.u64(), d.u64()
-	s.Match = d.match()
-	d.instructions(&s.Flow)
-	return s
 }
 
 func (d *decoder) flowRemoved() Message {
@@ -152,6 +141,6 @@ func (d *decoder) flowRemoved() Message {
 	r.Duration = d.duration()
 	r.IdleTimeout, r.HardTimeout = d.u16(), d.u16()
 	r.Packets, r.Bytes = d.u64(), d.u64()
-	r.Match = d.match()
+	r.readMatch(d.matchBody().b)
 	return r
 }

@@ -10,6 +10,7 @@ type Group struct {
 	ID      uint32
 	Type    GroupType
 	Buckets []Bucket
+	Err     error // of a group in the switch: what of its buckets is not understood
 }
 
 // GroupType says which buckets of a group are done.

@@ -60,7 +60,10 @@ func (d *decoder) group() Group {
 	g := Group{Type: GroupType(d.u8())}
 	d.skip(1)
 	g.ID = d.u32()
-	g.Buckets = d.buckets()
+	body := d.sub(len(d.b))
+	if g.Buckets = body.buckets(); body.err != nil {
+		g.Buckets, g.Err = nil, body.err
+	}
 	return g
 }
 

@@ -1,30 +1,70 @@
 package openflow
 
+import "slices"
+
 // experimenterONF is the id of the Open Networking Foundation.
 const experimenterONF = 0x4f4e4600
 
 const matchTypeOXM = 1
 
 // match appends an ofp_match: the fields, padded; the length excludes padding.
-func (e *encoder) match(m Match) {
-	canonical := m.Canonical()
-	if err := canonical.check(); err != nil {
+func (e *encoder) match(m Match) { e.matchOf(Flow{Match: m}) }
+
+// matchOf appends the match of a flow.
+func (e *encoder) matchOf(f Flow) {
+	if err := f.Match.Canonical().check(); err != nil && f.rawMatch() == nil {
 		e.fail("%w", err)
 		return
 	}
 	start := len(e.b)
 	e.u16(matchTypeOXM)
 	e.u16(0)
-	e.fields(canonical)
+	e.matchFields(f)
 	e.length(start+2, start)
 	e.pad8(start)
 }
 
-// fields appends the fields of a canonical match.
-func (e *encoder) fields(canonical Match) {
-	for _, fm := range canonical {
+// matchFields appends the fields of a flow's match.
+func (e *encoder) matchFields(f Flow) {
+	if raw := f.rawMatch(); raw != nil {
+		e.raw(raw)
+		return
+	}
+	var room [16]FieldMatch // for most matches
+	ordered := append(room[:0], f.Match.Canonical()...)
+	slices.SortFunc(ordered, func(a, b FieldMatch) int { return int(wireRank[a.Field]) - int(wireRank[b.Field]) })
+	for _, fm := range ordered {
 		e.field(fm)
 	}
+}
+
+// wireOrder is the order in which Open vSwitch reports the fields of a match.
+// Any order that puts a field after its prerequisites would do to write them;
+// in this one, what is read has the bytes of what was written.
+var wireOrder = [...]Field{
+	FieldConjID, FieldInPort,
+	FieldEthSrc, FieldEthDst, FieldEthType, FieldVLANVID, FieldVLANPCP,
+	FieldIPv4Src, FieldIPv4Dst, FieldIPv6Src, FieldIPv6Dst,
+	FieldIPFrag, FieldIPDSCP, FieldIPECN, FieldIPTTL, FieldIPv6Label, FieldIPProto,
+	FieldTCPSrc, FieldTCPDst, FieldTCPFlags, FieldUDPSrc, FieldUDPDst, FieldSCTPSrc, FieldSCTPDst,
+	FieldICMPType, FieldICMPCode, FieldICMPv6Type, FieldICMPv6Code,
+	FieldNDTarget, FieldNDReserved, FieldNDOptionsType, FieldNDSLL, FieldNDTLL,
+	FieldARPOp, FieldARPSpa, FieldARPTpa, FieldARPSha, FieldARPTha,
+	FieldTunnelID, FieldTunSrc, FieldTunDst, FieldTunIPv6Src, FieldTunIPv6Dst,
+	FieldReg0, FieldReg1, FieldReg2, FieldReg3, FieldReg4, FieldReg5, FieldReg6, FieldReg7,
+	FieldReg8, FieldReg9, FieldReg10, FieldReg11, FieldReg12, FieldReg13, FieldReg14, FieldReg15,
+	FieldPktMark, FieldCTState, FieldCTZone, FieldCTMark, FieldCTLabel,
+	FieldCTNwSrc, FieldCTNwDst, FieldCTIPv6Src, FieldCTIPv6Dst, FieldCTNwProto, FieldCTTpSrc, FieldCTTpDst,
+	FieldMetadata,
+}
+
+var wireRank = rankFields()
+
+func rankFields() (rank [fieldCount]uint8) {
+	for i, f := range wireOrder {
+		rank[f] = uint8(i)
+	}
+	return rank
 }
 
 // fieldHeader appends the header of a field and says how many bytes of value
@@ -64,22 +104,30 @@ func (e *encoder) value(f Field, v Value) {
 
 // match reads an ofp_match with its padding.
 func (d *decoder) match() Match {
+	list := d.matchBody()
+	m := list.fieldList()
+	d.join(list, "match")
+	return m
+}
+
+// matchBody returns a decoder for the fields of an ofp_match, and goes on
+// behind its padding.
+func (d *decoder) matchBody() *decoder {
 	if t := d.u16(); t != matchTypeOXM && d.err == nil {
 		d.fail("match: type %d is not known", t)
 	}
 	n := int(d.u16())
 	if n < 4 {
 		d.fail("match: length %d is too short", n)
-		return nil
+		return &decoder{err: d.err}
 	}
-	m := d.fieldList(n - 4)
+	fields := d.sub(n - 4)
 	d.skip((8 - n%8) % 8)
-	return m
+	return fields
 }
 
-// fieldList reads fields of n bytes in all.
-func (d *decoder) fieldList(n int) Match {
-	list := d.sub(n)
+// fieldList reads fields to the end.
+func (list *decoder) fieldList() Match {
 	var m Match
 	var seen [fieldCount]bool
 	for list.more() {
@@ -92,7 +140,19 @@ func (d *decoder) fieldList(n int) Match {
 			m = append(m, fm)
 		}
 	}
-	d.join(list, "match")
+	return m.Canonical()
+}
+
+// knownFields reads those fields to the end that are in the table. What the
+// switch tells us of a packet besides is no reason to lose the packet.
+func (list *decoder) knownFields() Match {
+	var m Match
+	for list.err == nil && len(list.b) >= 4 {
+		one := list.sub(4 + int(list.b[3]))
+		if fm := one.field(); one.err == nil && !m.has(fm.Field) {
+			m = append(m, fm)
+		}
+	}
 	return m.Canonical()
 }
 

@@ -10,6 +10,7 @@ type Meter struct {
 	ID    uint32
 	Flags MeterFlags
 	Bands []MeterBand
+	Err   error // of a meter in the switch: what of its bands is not understood
 }
 
 // MeterFlags say what the numbers of the bands mean.

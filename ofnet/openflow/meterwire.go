@@ -49,7 +49,10 @@ func (d *decoder) meterMod() Message {
 func (d *decoder) meter() Meter {
 	d.skip(2)
 	m := Meter{Flags: MeterFlags(d.u16()), ID: d.u32()}
-	m.Bands = d.bands()
+	body := d.sub(len(d.b))
+	if m.Bands = body.bands(); body.err != nil {
+		m.Bands, m.Err = nil, body.err
+	}
 	if m.Flags&MeterBurst == 0 {
 		for i := range m.Bands {
 			m.Bands[i].Burst = 0

@@ -18,7 +18,8 @@ func (p PacketIn) encodeBody(e *encoder) {
 
 func (d *decoder) packetIn() Message {
 	d.skip(4)
-	p := PacketIn{TotalLen: d.u16(), Reason: PacketInReason(d.u8()), Table: d.u8(), Cookie: d.u64(), Match: d.match()}
+	p := PacketIn{TotalLen: d.u16(), Reason: PacketInReason(d.u8()), Table: d.u8(), Cookie: d.u64()}
+	p.Match = d.matchBody().knownFields()
 	d.skip(2)
 	p.Data = d.rest()
 	return p
@@ -64,7 +65,7 @@ func (r FlowRemoved) encodeBody(e *encoder) {
 	e.u16(r.HardTimeout)
 	e.u64(r.Packets)
 	e.u64(r.Bytes)
-	e.match(r.Match)
+	e.matchOf(r.Flow)
 }
 
 func (s PortStatus) encodeBody(e *encoder) {

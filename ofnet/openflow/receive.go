@@ -2,7 +2,6 @@ package openflow
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +73,9 @@ func (c *Conn) complain(err error) {
 
 // settle gives an answer to whom it belongs, and tells whether there is one.
 func (c *Conn) settle(xid uint32, reply Message, err error) bool {
+	if part, ok := reply.(multipartReply); ok && err == nil {
+		c.pass(xid, part)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x, ok := c.waiting[xid]
@@ -121,29 +123,4 @@ func (c *Conn) event(m Message) {
 	default:
 		c.dropped.Add(1)
 	}
-}
-
-// list asks for a list of things and reads the answer.
-func list[T any](ctx context.Context, c *Conn, request multipartRequest, read func(d *decoder) []T) ([]T, error) {
-	exchanges, xids, b, err := c.prepare(request)
-	if err != nil {
-		return nil, err
-	}
-	defer c.forget(xids)
-	if err := c.queue(ctx, b); err != nil {
-		return nil, err
-	}
-	reply, err := c.await(ctx, exchanges[0])
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := reply.(multipartReply); !ok {
-		return nil, unexpected(reply, request)
-	}
-	d := &decoder{b: exchanges[0].parts}
-	things := read(d)
-	if d.err != nil {
-		return nil, fmt.Errorf("switch %s: answer to %s: %w", c.target, request, d.err)
-	}
-	return things, nil
 }

@@ -1,0 +1,124 @@
+package openflow
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// FlowEntry is a flow of an answer of the switch, not taken apart yet. Whoever
+// reads hundreds of thousands of flows to find the few that are not as they
+// should be compares Key and Effect, and takes only those few apart.
+//
+// An entry borrows the bytes of the answer: it is valid until the function that
+// was given it returns.
+type FlowEntry struct {
+	Table          uint8
+	Priority       uint16
+	Cookie         uint64
+	IdleTimeout    uint16 // seconds; 0: none
+	HardTimeout    uint16
+	Flags          FlowFlags
+	Packets, Bytes uint64
+	Duration       time.Duration
+
+	match, instructions []byte
+}
+
+// AppendKey appends what MatchKey of the flow is. The switch could report a
+// match in another order of fields than ours; the key then differs, while that
+// of the flow taken apart does not.
+func (f FlowEntry) AppendKey(b []byte) []byte {
+	b = append(b, f.Table, byte(f.Priority>>8), byte(f.Priority))
+	return append(b, f.match...)
+}
+
+// HasEffect tells whether the entry's bytes are those of an Effect. If not, the
+// flow may still have the same effect, said in another way: SameEffect of the
+// flow taken apart tells.
+func (f FlowEntry) HasEffect(effect string) bool {
+	var room [effectHead]byte
+	head := appendEffectHead(room[:0], Flow{Cookie: f.Cookie, IdleTimeout: f.IdleTimeout, HardTimeout: f.HardTimeout, Flags: f.Flags})
+	return len(effect) == len(head)+len(f.instructions) &&
+		effect[:len(head)] == string(head) && effect[len(head):] == string(f.instructions)
+}
+
+// effectHead is the number of bytes before the instructions in an Effect.
+const effectHead = 8 + 2 + 2 + 2
+
+func appendEffectHead(b []byte, f Flow) []byte {
+	e := encoder{b: b}
+	e.u64(f.Cookie)
+	e.u16(f.IdleTimeout)
+	e.u16(f.HardTimeout)
+	e.u16(uint16(f.Flags))
+	return e.b
+}
+
+// Effect is all of a flow but its table, priority and match, as bytes: what
+// SameEffect compares. Two flows with the same Effect have the same effect.
+// It costs less memory than the flow.
+func (f Flow) Effect() (string, error) {
+	e := &encoder{b: appendEffectHead(make([]byte, 0, 128), f)}
+	e.instructions(f)
+	if e.err != nil {
+		return "", fmt.Errorf("flow %s: %w", f, e.err)
+	}
+	return string(e.b), nil
+}
+
+// Flow takes the entry apart. What is not understood is in Raw.
+func (f FlowEntry) Flow() FlowStats {
+	s := FlowStats{Packets: f.Packets, Bytes: f.Bytes, Duration: f.Duration, Flow: Flow{
+		Table: f.Table, Priority: f.Priority, Cookie: f.Cookie,
+		IdleTimeout: f.IdleTimeout, HardTimeout: f.HardTimeout, Flags: f.Flags,
+	}}
+	s.readMatch(f.match)
+	s.readInstructions(f.instructions)
+	return s
+}
+
+// readMatch reads the fields of a match, or keeps them as they are.
+func (f *Flow) readMatch(b []byte) {
+	d := &decoder{b: b}
+	if f.Match = d.fieldList(); d.err != nil {
+		f.Match = nil
+		f.raw(fmt.Errorf("match: %w", d.err)).Match = slices.Clone(b)
+	}
+}
+
+// readInstructions reads what a flow does, or keeps it as it is.
+func (f *Flow) readInstructions(b []byte) {
+	d, understood := &decoder{b: b}, *f
+	if d.instructions(&understood); d.err != nil {
+		f.raw(d.err).Instructions = bytes.Clone(b)
+		return
+	}
+	*f = understood
+}
+
+// raw notes that something is not understood.
+func (f *Flow) raw(err error) *Raw {
+	if f.Raw == nil {
+		f.Raw = &Raw{Err: err}
+	}
+	return f.Raw
+}
+
+// flowEntry reads one entry of a flow reply, which is all there is.
+func (d *decoder) flowEntry() FlowEntry {
+	var f FlowEntry
+	d.skip(2)
+	f.Table = d.u8()
+	d.skip(1)
+	f.Duration = d.duration()
+	f.Priority, f.IdleTimeout, f.HardTimeout, f.Flags = d.u16(), d.u16(), d.u16(), FlowFlags(d.u16())
+	d.skip(4)
+	f.Cookie, f.Packets, f.Bytes = d.u64(), d.u64(), d.u64()
+	f.match = d.matchBody().b
+	f.instructions = d.take(len(d.b))
+	return f
+}
+
+func (d *decoder) flowStats() FlowStats { return d.flowEntry().Flow() }
