@@ -51,8 +51,12 @@ type NetworkDriver interface {
 	Run(ctx context.Context) error
 	// Update changes the wanted objects and returns at once.
 	Update(c Change)
-	// Sync waits until every change given before the call is in the switch.
-	Sync(ctx context.Context) error
+	// Sync waits until the named objects are in the switch as the changes
+	// given before the call say; none named: all objects. Its error says which
+	// of them are not, because they make no sense or because the switch has
+	// refused them, now or earlier; what is wrong with others is no concern of
+	// the caller. An error of kind Unavailable says that nobody knows yet.
+	Sync(ctx context.Context, keys ...pipeline.Key) error
 	// AddPort makes the link and the switch port of an endpoint and waits for
 	// its OpenFlow number. The pod's end is made in the network namespace
 	// behind the descriptor podNetNS, because moving it there later would cost
@@ -60,6 +64,9 @@ type NetworkDriver interface {
 	// AddPort is idempotent: an endpoint's port is found again by its id, also
 	// after a restart, and is then left where it is.
 	AddPort(ctx context.Context, endpointID string, podNetNS int) (Port, error)
+	// FindPort is AddPort for a port that is there; if it is not, the error is
+	// NotFound and nothing is made.
+	FindPort(ctx context.Context, endpointID string) (Port, error)
 	// RemovePort removes port and link; an unknown endpoint is no error.
 	RemovePort(ctx context.Context, endpointID string) error
 	// Ports lists the endpoint ports in the switch, by endpoint id.

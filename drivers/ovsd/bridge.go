@@ -17,7 +17,7 @@ const (
 )
 
 // wantedBridge is what the rows of our bridge should say. Columns and keys not
-// named here are nobody's business of ours.
+// named here are left to whoever sets them.
 type wantedBridge struct {
 	name      string
 	datapath  string
@@ -124,7 +124,7 @@ func (w wantedBridge) correct(bridge bridgeRow) []ovsdb.Operation {
 	if len(row) > 0 {
 		ops = append(ops, ovsdb.Update("Bridge", here, row))
 	}
-	return append(ops, setKeys(here, "other_config", bridge.OtherConfig, w.otherConfig())...)
+	return append(ops, setKeys("Bridge", here, "other_config", bridge.OtherConfig, w.otherConfig())...)
 }
 
 // cmpDatapath gives the kernel's datapath its name; empty means the same.
@@ -136,7 +136,7 @@ func cmpDatapath(name string) string {
 }
 
 // setKeys sets some keys of a map column and leaves the others alone.
-func setKeys(where []ovsdb.Condition, column string, have, want map[string]string) []ovsdb.Operation {
+func setKeys(table string, where []ovsdb.Condition, column string, have, want map[string]string) []ovsdb.Operation {
 	wrong := map[string]string{}
 	for key, value := range want {
 		if old, ok := have[key]; !ok || old != value {
@@ -147,7 +147,7 @@ func setKeys(where []ovsdb.Condition, column string, have, want map[string]strin
 		return nil
 	}
 	// Inserting does not overwrite: the old pair has to go first.
-	return []ovsdb.Operation{ovsdb.Mutate("Bridge", where,
+	return []ovsdb.Operation{ovsdb.Mutate(table, where,
 		ovsdb.Mutation{Column: column, Mutator: "delete", Value: slices.Sorted(maps.Keys(wrong))},
 		ovsdb.Mutation{Column: column, Mutator: "insert", Value: wrong})}
 }

@@ -46,15 +46,20 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -66,9 +71,16 @@ const (
 	DefaultAuditInterval = 45 * time.Second
 )
 
+// Pauses between attempts to reach the switch, which is on this machine: a
+// restart of ovs-vswitchd takes a moment, and every moment costs.
+const (
+	firstRedial = 20 * time.Millisecond
+	lastRedial  = time.Second
+)
+
 // Values of Config.Datapath.
 const (
-	DatapathAuto   = "auto"   // the kernel's, where it has one
+	DatapathAuto   = "auto"   // the bridge's own; a new one gets the kernel's, where it has one
 	DatapathSystem = "system" // in the kernel
 	DatapathNetdev = "netdev" // in ovs-vswitchd
 )
@@ -87,16 +99,17 @@ type Config struct {
 
 // Driver implements drivers.NetworkDriver.
 type Driver struct {
-	config   Config
-	log      *logrus.Entry
-	datapath string // resolved
-	links    *links
-	db       *database
-	inbox    *inbox
-	numbers  numbers
-	busy     keyed
-	gate     gate
-	ready    chan struct{} // closed when bridge and sockets are there for the first time
+	config  Config
+	log     *logrus.Entry
+	links   *links
+	db      *database
+	inbox   *inbox
+	numbers numbers
+	busy    keyed
+	gate    gate
+	ready   chan struct{} // closed when bridge and sockets are there for the first time
+
+	keeperBell bell // rows have changed, or a call has ended that kept the keeper away
 
 	connections chan flowSwitch // to the programmer
 
@@ -112,20 +125,21 @@ func New(config Config) (*Driver, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}), connections: make(chan flowSwitch)}
+	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
+		keeperBell: newBell(), connections: make(chan flowSwitch)}
 	var err error
 	if d.links, err = newLinks(config.NetNS); err != nil {
 		return nil, err
 	}
-	if d.datapath, err = d.links.datapath(config.Datapath); err != nil {
+	d.db, err = newDatabase(config, func() {
+		d.inbox.news.ring()
+		d.keeperBell.ring()
+	})
+	if err != nil {
 		d.links.close()
 		return nil, err
 	}
-	if d.db, err = newDatabase(config, d.inbox.wake); err != nil {
-		d.links.close()
-		return nil, err
-	}
-	d.status = drivers.Status{Bridge: config.Bridge, Datapath: d.datapath}
+	d.status = drivers.Status{Bridge: config.Bridge}
 	return d, nil
 }
 
@@ -148,6 +162,9 @@ func (c *Config) complete() error {
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "ovsd")
 	}
+	if datapaths := []string{DatapathAuto, DatapathSystem, DatapathNetdev}; !slices.Contains(datapaths, c.Datapath) {
+		return fault.New(fault.Invalid, "datapath %q: %s expected", c.Datapath, strings.Join(datapaths, ", "))
+	}
 	if !c.VTEP.IsValid() {
 		return fault.New(fault.Invalid, "ovs driver of bridge %s: tunnel address is missing", c.Bridge)
 	}
@@ -168,7 +185,7 @@ func (d *Driver) Run(ctx context.Context) error {
 		d.gate.close()
 		return ctx.Err()
 	})
-	group.Go(func() error { return d.keepBridge(ctx) })
+	group.Go(func() error { return d.keep(ctx) })
 	// Before there is a bridge, there is no socket to dial.
 	group.Go(func() error { return d.whenReady(ctx, d.connect) })
 	group.Go(func() error {
@@ -193,16 +210,42 @@ func (d *Driver) waitReady(ctx context.Context) error {
 	}
 }
 
+// connect keeps an OpenFlow connection and hands each one to the programmer.
+func (d *Driver) connect(ctx context.Context) error {
+	// The socket is there once ovs-vswitchd has seen the bridge, and then it
+	// has an opinion of the tunnel port.
+	err := d.db.client.Wait(ctx, func() (bool, error) {
+		tunnel, ok := d.db.tunnel()
+		return ok && (tunnel.link.OFPort != nil || tunnel.link.Error != nil), nil
+	})
+	if err != nil {
+		return err
+	}
+	client := openflow.Client{
+		Target:  d.config.openflowTarget(),
+		Options: openflow.Options{Log: d.log},
+		Backoff: func(failures int) time.Duration { return min(firstRedial<<min(failures, 10), lastRedial) },
+		OnConnect: func(ctx context.Context, conn *openflow.Conn) error {
+			select {
+			case d.connections <- conn:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+	}
+	return client.Run(ctx)
+}
+
 // Update changes the wanted objects.
 func (d *Driver) Update(c drivers.Change) { d.inbox.put(c) }
 
-// Sync waits until what was given before is in the switch. The error names
-// objects that were refused since the last Sync; an object refused earlier is
-// in Status and no concern of this caller.
-func (d *Driver) Sync(ctx context.Context) error {
-	ticket := d.inbox.ticket()
+// Sync waits until the objects are in the switch, or all of them.
+func (d *Driver) Sync(ctx context.Context, keys ...pipeline.Key) error {
+	ticket := d.inbox.wait(keys...)
+	defer d.inbox.leave(ticket)
 	select {
-	case err := <-ticket:
+	case err := <-ticket.done:
 		return err
 	case <-ctx.Done():
 		return fault.New(fault.Unavailable, "bridge %s: flows are not in the switch yet: %w", d.config.Bridge, context.Cause(ctx))
@@ -236,6 +279,16 @@ func (d *Driver) noteProgress(p progress) {
 	}
 }
 
+// lockName is the lock of the database that the one driver of a bridge holds.
+func (c Config) lockName() string {
+	return "contiv_" + strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, c.Bridge)
+}
+
 // target of the database's socket.
 func (c Config) ovsdbTarget() string { return "unix:" + filepath.Join(c.RunDir, "db.sock") }
 
@@ -243,23 +296,4 @@ func (c Config) ovsdbTarget() string { return "unix:" + filepath.Join(c.RunDir, 
 // whatever its controllers are.
 func (c Config) openflowTarget() string {
 	return "unix:" + filepath.Join(c.RunDir, fmt.Sprintf("%s.mgmt", c.Bridge))
-}
-
-// newDatabase makes the copy of the rows we look at; changed is called after
-// every change of it.
-func newDatabase(config Config, changed func()) (*database, error) {
-	db := &database{
-		bridge:     config.Bridge,
-		root:       ovsdb.NewTable[rootRow]("Open_vSwitch", nil),
-		bridges:    ovsdb.NewTable[bridgeRow]("Bridge", nil),
-		ports:      ovsdb.NewTable[portRow]("Port", nil),
-		interfaces: ovsdb.NewTable[interfaceRow]("Interface", nil),
-	}
-	var err error
-	db.client, err = ovsdb.New(ovsdb.Config{
-		Target:   config.ovsdbTarget(),
-		Log:      config.Log,
-		OnUpdate: changed,
-	}, db.root, db.bridges, db.ports, db.interfaces)
-	return db, err
 }

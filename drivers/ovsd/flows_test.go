@@ -281,7 +281,9 @@ func TestAnObjectThatCannotBeAFlowIsReportedAndHoldsUpNobody(t *testing.T) {
 	if n.flowsWith("02:02:0a:01:00:09") == 0 {
 		t.Error("the good endpoint has no flows")
 	}
-	r.sync() // what was said once is not said again
+	if err := r.Sync(patience(t), remote(9, 0).Key()); err != nil {
+		t.Errorf("the good endpoint: %v", err)
+	}
 	if s := r.Status(); s.InSync || !strings.Contains(s.LastError, "web.blue-8") {
 		t.Errorf("status %+v", s)
 	}

@@ -1,46 +1,53 @@
 package ovsd
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // inbox is where callers leave work for the programmer.
 type inbox struct {
-	news chan struct{} // at most one: there is something to look at
+	news bell // there is something to look at
 
 	mu      sync.Mutex
 	changes []drivers.Change
-	tickets []chan error
+	waiting []*ticket
 }
 
-func newInbox() *inbox { return &inbox{news: make(chan struct{}, 1)} }
-
-// wake makes the programmer look around.
-func (in *inbox) wake() {
-	select {
-	case in.news <- struct{}{}:
-	default: // it has not looked since the last time
-	}
+// ticket is somebody who waits in Sync.
+type ticket struct {
+	keys []pipeline.Key // none: all
+	done chan error     // gets one value
 }
+
+func newInbox() *inbox { return &inbox{news: newBell()} }
 
 func (in *inbox) put(c drivers.Change) {
 	in.mu.Lock()
 	in.changes = append(in.changes, c)
 	in.mu.Unlock()
-	in.wake()
+	in.news.ring()
 }
 
-// ticket returns a channel that gets one value once everything put before is
-// in the switch.
-func (in *inbox) ticket() <-chan error {
-	t := make(chan error, 1)
+// wait returns a ticket that is answered once everything put before is in the
+// switch.
+func (in *inbox) wait(keys ...pipeline.Key) *ticket {
+	t := &ticket{keys: keys, done: make(chan error, 1)}
 	in.mu.Lock()
-	in.tickets = append(in.tickets, t)
+	in.waiting = append(in.waiting, t)
 	in.mu.Unlock()
-	in.wake()
+	in.news.ring()
 	return t
+}
+
+// leave takes back a ticket that has not been answered.
+func (in *inbox) leave(t *ticket) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.waiting = slices.DeleteFunc(in.waiting, func(other *ticket) bool { return other == t })
 }
 
 // empty tells whether all changes have been taken.
@@ -50,12 +57,18 @@ func (in *inbox) empty() bool {
 	return len(in.changes) == 0
 }
 
-// take empties the inbox. The tickets were put behind the changes, or behind
-// changes taken earlier.
-func (in *inbox) take() ([]drivers.Change, []chan error) {
+// take empties the inbox. Those who wait do so for these changes, or for
+// changes taken earlier; they stay until they are answered or leave.
+func (in *inbox) take() ([]drivers.Change, []*ticket) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	changes, tickets := in.changes, in.tickets
-	in.changes, in.tickets = nil, nil
-	return changes, tickets
+	changes := in.changes
+	in.changes = nil
+	return changes, slices.Clone(in.waiting)
+}
+
+// answer ends the waiting of a ticket.
+func (in *inbox) answer(t *ticket, err error) {
+	in.leave(t)
+	t.done <- err
 }

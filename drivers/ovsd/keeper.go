@@ -2,91 +2,238 @@ package ovsd
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
+	"github.com/contiv/netplugin/ofnet/ovsdb"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // keeperPause is how long the keeper waits before it tries again what failed.
 const keeperPause = 2 * time.Second
 
-// keepBridge makes the rows of our bridge right whenever they are not. The
-// first time it also opens the driver for use.
-func (d *Driver) keepBridge(ctx context.Context) error {
-	for first := true; ; {
-		err := d.makeBridge(ctx, &first)
+// Reasons for a driver to do nothing.
+var (
+	errElsewhere  = fault.New(fault.Unavailable, "another agent drives this bridge, waiting until it ends")
+	errNoDatabase = fault.New(fault.Unavailable, "database of the switch cannot be reached")
+)
+
+// keeper makes the rows of our bridge and of its ports right whenever they are
+// not. It is one goroutine. When everything was right for the first time, it
+// opens the driver for use.
+type keeper struct {
+	*Driver
+	started bool
+}
+
+func (d *Driver) keep(ctx context.Context) error {
+	k := keeper{Driver: d}
+	for {
+		again, err := k.look(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil {
-			d.log.WithError(err).WithField("bridge", d.config.Bridge).Warn("bridge is not as it should be")
-		}
 		d.noteKeeper(err)
-		if err := d.waitForChange(ctx, err != nil); err != nil {
-			return err
+		var retry <-chan time.Time
+		if again {
+			retry = time.After(keeperPause)
+		}
+		select {
+		case <-d.keeperBell:
+		case <-retry:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
 
-// waitForChange returns when the rows want correcting, after a failure also
-// when some time has passed.
-func (d *Driver) waitForChange(ctx context.Context, failed bool) error {
-	wait := ctx
-	if failed {
-		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(ctx, keeperPause)
-		defer cancel()
-	}
-	err := d.db.client.Wait(wait, func() (bool, error) {
-		return !failed && d.db.client.Connected() && len(d.wanted().operations(d.db)) > 0, nil
-	})
-	if err != nil && ctx.Err() == nil {
-		return nil // time to try again
-	}
-	return err
-}
-
-func (d *Driver) makeBridge(ctx context.Context, first *bool) error {
-	if err := d.db.client.Wait(ctx, func() (bool, error) { return d.db.client.Connected(), nil }); err != nil {
-		return err
-	}
-	if *first {
-		d.numbers.startAfter(d.db)
-	}
-	if ops := d.wanted().operations(d.db); len(ops) > 0 {
-		if _, err := d.db.client.Transact(ctx, ops...); err != nil {
-			return err
+// look corrects what is wrong. The error says what is still wrong; again tells
+// whether time may help where no change of a row will tell.
+func (k *keeper) look(ctx context.Context) (again bool, err error) {
+	client := k.db.client
+	switch {
+	case client.Excluded():
+		return false, errElsewhere
+	case !client.Owner():
+		return false, errNoDatabase
+	case k.datapathType() == "":
+		if err := k.chooseDatapath(); err != nil {
+			return true, err
 		}
-		d.log.WithField("bridge", d.config.Bridge).Info("bridge set right")
 	}
-	if err := d.adoptLinks(ctx); err != nil {
-		return err
+	if !k.started {
+		k.numbers.startAfter(k.db)
 	}
-	if *first {
-		*first = false
-		close(d.ready)
+	if ops := k.wanted().operations(k.db); len(ops) > 0 {
+		if _, err := client.Transact(ctx, ops...); err != nil {
+			return true, err
+		}
+		k.log.WithField("bridge", k.config.Bridge).Info("bridge set right")
+	}
+	// One port that cannot be kept must not keep the others waiting.
+	problem := k.keepPorts(ctx)
+	if !k.started {
+		k.started = true
+		close(k.ready)
 	}
 	// Without a tunnel the node works, but alone.
-	if tunnel, ok := d.db.tunnel(); ok && tunnel.link.Error != nil {
-		return fault.New(fault.Unavailable, "tunnel port %s: %s", tunnelName, *tunnel.link.Error)
+	if tunnel, ok := k.db.tunnel(); ok && tunnel.link.Error != nil {
+		problem = errors.Join(problem, fault.New(fault.Unavailable, "tunnel port %s: %s", tunnelName, *tunnel.link.Error))
 	}
+	return problem != nil, problem
+}
+
+// keepPorts looks at the endpoint ports that something has happened to; at the
+// beginning, at every link that we ever made. What fails is looked at again.
+func (k *keeper) keepPorts(ctx context.Context) error {
+	names := k.db.links.take()
+	if !k.started {
+		ends, err := k.links.ours()
+		if err != nil {
+			return err
+		}
+		for _, end := range ends {
+			names = append(names, end.name)
+		}
+	}
+	var problems []error
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if err := k.keepPort(ctx, name); err != nil {
+			problems = append(problems, fault.New(fault.KindOf(err), "port %s: %w", name, err))
+			k.db.links.add(name)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// chooseDatapath decides which datapath the bridge has. A bridge that is there
+// keeps its own: changing it would remake all its ports. A new one gets the
+// kernel's where there is one, which can be said once ovs-vswitchd runs.
+func (k *keeper) chooseDatapath() error {
+	choice := k.config.Datapath
+	if bridge, ok := k.db.ourBridge(); ok && choice == DatapathAuto {
+		choice = cmpDatapath(bridge.Datapath)
+	}
+	if choice == DatapathAuto {
+		root, _ := k.db.root.Find(func(rootRow) bool { return true })
+		if len(root.DatapathTypes) == 0 {
+			return fault.New(fault.Unavailable, "ovs-vswitchd has not started yet")
+		}
+		inKernel, err := k.links.kernelDatapath()
+		if err != nil {
+			return err
+		}
+		choice = DatapathNetdev
+		if inKernel && slices.Contains(root.DatapathTypes, DatapathSystem) {
+			choice = DatapathSystem
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.status.Datapath = choice
 	return nil
+}
+
+func (d *Driver) datapathType() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.status.Datapath
 }
 
 func (d *Driver) wanted() wantedBridge {
 	return wantedBridge{
 		name:      d.config.Bridge,
-		datapath:  d.datapath,
+		datapath:  d.datapathType(),
 		vtep:      d.config.VTEP,
 		vxlanPort: d.config.VXLANPort,
 	}
 }
 
+// noteKeeper keeps the keeper's problem for Status, and logs it once. Of a lost
+// connection the client itself writes.
 func (d *Driver) noteKeeper(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.keeperFail = ""
+	text := ""
 	if err != nil {
-		d.keeperFail = fault.New(fault.KindOf(err), "bridge %s: %w", d.config.Bridge, err).Error()
+		text = fault.New(fault.KindOf(err), "bridge %s: %w", d.config.Bridge, err).Error()
 	}
+	d.mu.Lock()
+	fresh := text != d.keeperFail
+	d.keeperFail = text
+	d.mu.Unlock()
+	if fresh && err != nil && !errors.Is(err, errNoDatabase) {
+		d.log.Warn(text)
+	}
+}
+
+// keepPort makes the rows of one endpoint port right.
+//
+// The link in the kernel says what is wanted: it was made by us, has the
+// endpoint's id as its alias, and its other end is in the pod. There are two
+// ways to get a link of ours without a port. The driver was killed between
+// making a link and writing its port: then the pod was never started, and will
+// be asked for again or not at all. Or the rows were lost: somebody removed
+// the port, or the whole database. One cannot be told from the other, so every
+// link that is known to be of an endpoint gets a port. If the endpoint is not
+// wanted any more, the agent will find it among Ports and remove it.
+//
+// A port without a link cannot be helped: its pod's end is gone as well.
+func (k *keeper) keepPort(ctx context.Context, name string) error {
+	end, there, err := k.links.find(name)
+	if err != nil {
+		return err
+	}
+	if !there {
+		if a, ok := k.db.attachedAs(name); ok && a.link.endpoint() != "" {
+			return fault.New(fault.NotFound, "link of endpoint %s is gone", a.link.endpoint())
+		}
+		return nil
+	}
+	unlock, free := k.busy.tryLock(end.endpointID)
+	if !free {
+		k.db.links.add(name) // AddPort or RemovePort is at it, and rings the bell at its end
+		return nil
+	}
+	defer unlock()
+	if k.numbers.busy(end.number) {
+		k.db.links.add(name) // so new that it does not say yet whose it is
+		return nil
+	}
+	// What was found is older than the lock.
+	if end, there, err = k.links.find(name); err != nil || !there {
+		return err
+	}
+	return k.correctPort(ctx, end)
+}
+
+// correctPort is called with the endpoint's lock.
+func (k *keeper) correctPort(ctx context.Context, end owned) error {
+	log := k.log.WithField("link", end.name).WithField("endpoint", end.endpointID)
+	want := wantedPort{endpointID: end.endpointID, link: end.name, number: end.number, mtu: end.mtu}
+	have, attached := k.db.attachedAs(end.name)
+	_, other := k.db.portOf(end.endpointID)
+	switch {
+	case !attached && k.db.hasInterface(end.name):
+		return fault.New(fault.Conflict, "link of endpoint %s is a port of another bridge", end.endpointID)
+	case !attached && (end.endpointID == "" || other):
+		log.Info("unused link removed")
+		return k.links.remove(end.name)
+	case !attached:
+		log.Info("link without a port: port made anew")
+		_, _, err := k.insertPort(ctx, want)
+		return err
+	case end.endpointID == "":
+		return nil // nobody can say whose it was
+	}
+	ops := want.correct(have)
+	if len(ops) == 0 {
+		return nil
+	}
+	log.Info("port set right")
+	_, err := k.db.client.Transact(ctx, append(ops, bumpConfig(), ovsdb.Comment("port of endpoint "+end.endpointID))...)
+	if err == nil && have.link.Error != nil {
+		err = fault.New(fault.Unavailable, "switch refuses the link of endpoint %s: %s", end.endpointID, *have.link.Error)
+	}
+	return err
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Names of the two ends of an endpoint's link: the host's end stays in the
@@ -68,23 +66,17 @@ func newLinks(ns *netns.NsHandle) (*links, error) {
 
 func (l *links) close() { l.handle.Close() }
 
-// datapath resolves "auto": the kernel's datapath where the kernel has one.
-func (l *links) datapath(wish string) (string, error) {
-	switch wish {
-	case DatapathSystem, DatapathNetdev:
-		return wish, nil
-	case DatapathAuto:
-	default:
-		return "", fault.New(fault.Invalid, "datapath %q: %s, %s or %s expected", wish, DatapathAuto, DatapathSystem, DatapathNetdev)
-	}
+// kernelDatapath tells whether the kernel has a datapath for Open vSwitch.
+// Asking makes the kernel load the module if there is one.
+func (l *links) kernelDatapath() (bool, error) {
 	_, err := l.handle.GenlFamilyGet("ovs_datapath")
 	switch {
 	case err == nil:
-		return DatapathSystem, nil
+		return true, nil
 	case errors.Is(err, syscall.ENOENT):
-		return DatapathNetdev, nil
+		return false, nil
 	}
-	return "", fmt.Errorf("kernel datapath: %w", err)
+	return false, fmt.Errorf("kernel datapath: %w", err)
 }
 
 // errTaken says that one of the two names is in use.
@@ -144,10 +136,19 @@ func (l *links) remove(name string) error {
 type owned struct {
 	name       string
 	number     uint32
+	mtu        int
 	endpointID string // empty if we were killed while we made it
 }
 
-// ours lists the host's ends that we made, in this run or an earlier one.
+// ownedBy tells whether we made a link, in this run or an earlier one.
+func ownedBy(link netlink.Link) (owned, bool) {
+	attrs := link.Attrs()
+	number, ok := hostLinkNumber(attrs.Name)
+	end := owned{name: attrs.Name, number: number, mtu: attrs.MTU, endpointID: attrs.Alias}
+	return end, ok && attrs.Group == linkGroup && link.Type() == "veth"
+}
+
+// ours lists the host's ends that we made.
 func (l *links) ours() ([]owned, error) {
 	list, err := l.list()
 	if err != nil {
@@ -155,12 +156,24 @@ func (l *links) ours() ([]owned, error) {
 	}
 	var ends []owned
 	for _, link := range list {
-		attrs := link.Attrs()
-		if number, ok := hostLinkNumber(attrs.Name); ok && attrs.Group == linkGroup && link.Type() == "veth" {
-			ends = append(ends, owned{name: attrs.Name, number: number, endpointID: attrs.Alias})
+		if end, ok := ownedBy(link); ok {
+			ends = append(ends, end)
 		}
 	}
 	return ends, nil
+}
+
+// find returns the host's end with this name, if there is one and we made it.
+func (l *links) find(name string) (end owned, ok bool, err error) {
+	link, err := l.handle.LinkByName(name)
+	switch {
+	case isNotFound(err):
+		return owned{}, false, nil
+	case err != nil:
+		return owned{}, false, fmt.Errorf("link %s: %w", name, err)
+	}
+	end, ok = ownedBy(link)
+	return end, ok, nil
 }
 
 // listTries bounds how often a listing is begun anew because links came and

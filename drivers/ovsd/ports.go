@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
@@ -45,7 +46,7 @@ func (d *Driver) addPort(ctx context.Context, endpointID string, podNetNS int) (
 	if err := d.waitReady(ctx); err != nil {
 		return drivers.Port{}, err
 	}
-	unlock, err := d.busy.lock(ctx, endpointID)
+	unlock, err := d.lockEndpoint(ctx, endpointID)
 	if err != nil {
 		return drivers.Port{}, err
 	}
@@ -63,6 +64,19 @@ func (d *Driver) addPort(ctx context.Context, endpointID string, podNetNS int) (
 	return port, err
 }
 
+// lockEndpoint keeps the keeper and other calls away from an endpoint's port.
+// What the keeper has left alone meanwhile it looks at afterwards.
+func (d *Driver) lockEndpoint(ctx context.Context, endpointID string) (unlock func(), err error) {
+	free, err := d.busy.lock(ctx, endpointID)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		free()
+		d.keeperBell.ring()
+	}, nil
+}
+
 // errIgnored says that ovs-vswitchd has seen a port but given it neither a
 // number nor an error. It writes numbers without looking whether the write
 // succeeded, and does not write one again; only a new port gets another.
@@ -70,6 +84,42 @@ var errIgnored = errors.New("switch gives it no number")
 
 // ignoredTries bounds how often such a port is made again.
 const ignoredTries = 3
+
+// FindPort waits for the number of the port that an endpoint has.
+func (d *Driver) FindPort(ctx context.Context, endpointID string) (drivers.Port, error) {
+	port, err := d.existingPort(ctx, endpointID)
+	if err != nil {
+		return drivers.Port{}, fault.New(kindOf(err), "port of endpoint %q: %w", endpointID, err)
+	}
+	return port, nil
+}
+
+func (d *Driver) existingPort(ctx context.Context, endpointID string) (drivers.Port, error) {
+	if err := d.waitReady(ctx); err != nil {
+		return drivers.Port{}, err
+	}
+	unlock, err := d.lockEndpoint(ctx, endpointID)
+	if err != nil {
+		return drivers.Port{}, err
+	}
+	defer unlock()
+	have, ok := d.db.portOf(endpointID)
+	if !ok {
+		return drivers.Port{}, fault.New(fault.NotFound, "there is none")
+	}
+	mtu, ok, err := d.links.mtu(have.link.Name)
+	if err != nil {
+		return drivers.Port{}, err
+	}
+	if !ok {
+		return drivers.Port{}, fault.New(fault.NotFound, "its link %s is gone", have.link.Name)
+	}
+	row, err := d.waitNumber(ctx, have.link.UUID, 0)
+	if err != nil {
+		return drivers.Port{}, err
+	}
+	return attached{port: have.port, link: row}.describe(mtu), nil
+}
 
 // findPort returns the port an endpoint has. A port whose link is gone, with
 // the namespace of its pod, is removed: it cannot be brought back to life.
@@ -108,7 +158,7 @@ func (d *Driver) makePort(ctx context.Context, endpointID string, podNetNS int) 
 			err = errors.Join(err, d.undoPort(ctx, endpointID, hostLink))
 		}
 	}()
-	row, config, err := d.insertPort(ctx, endpointID, hostLink, number)
+	row, config, err := d.insertPort(ctx, wantedPort{endpointID: endpointID, link: hostLink, number: number, mtu: mtu})
 	if err != nil {
 		return drivers.Port{}, err
 	}
@@ -138,34 +188,31 @@ func (d *Driver) makeLink(endpointID string, mtu, podNetNS int) (number uint32, 
 
 // insertPort writes the rows of a port. It returns the interface and the
 // configuration number that ovs-vswitchd will report when it has seen it.
-func (d *Driver) insertPort(ctx context.Context, endpointID, link string, number uint32) (ovsdb.UUID, int64, error) {
+func (d *Driver) insertPort(ctx context.Context, want wantedPort) (ovsdb.UUID, int64, error) {
 	bridge, ok := d.db.ourBridge()
 	if !ok {
 		return "", 0, fault.New(fault.Unavailable, "bridge %s is not there", d.config.Bridge)
 	}
-	owner := map[string]string{idEndpoint: endpointID}
 	here := ovsdb.Where("_uuid", bridge.UUID)
-	results, err := d.db.client.Transact(ctx,
-		// Without a bridge to hold it, the port would vanish without an error.
-		ovsdb.WaitEqual(0, "Bridge", here, []string{"name"}, ovsdb.Row{"name": bridge.Name}),
-		ovsdb.Insert("Interface", "interface", ovsdb.Row{"name": link, "ofport_request": number + endpointOffset, "external_ids": owner}),
-		ovsdb.Insert("Port", "port", ovsdb.Row{"name": link, "interfaces": ovsdb.UUID("interface"), "external_ids": owner}),
+	ops := append(want.insert(),
 		ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("port")}),
 		bumpConfig(),
 		ovsdb.Select("Open_vSwitch", ovsdb.All(), "next_cfg"),
-	)
+		// Without a bridge to hold it, the port would vanish without an error.
+		ovsdb.WaitEqual(0, "Bridge", here, []string{"name"}, ovsdb.Row{"name": bridge.Name}))
+	results, err := d.db.client.Transact(ctx, ops...)
 	if err != nil {
 		return "", 0, err
 	}
 	var root struct {
 		NextCfg int64 `ovsdb:"next_cfg"`
 	}
-	if rows := results[5].Rows; len(rows) > 0 {
+	if rows := results[4].Rows; len(rows) > 0 {
 		if err := ovsdb.DecodeRow(rows[0], &root); err != nil {
 			return "", 0, err
 		}
 	}
-	return results[1].UUID, root.NextCfg, nil
+	return results[0].UUID, root.NextCfg, nil
 }
 
 // waitNumber waits until ovs-vswitchd has given the port a number or said why
@@ -229,13 +276,13 @@ func (d *Driver) removePort(ctx context.Context, endpointID string) error {
 	if err := d.waitReady(ctx); err != nil {
 		return err
 	}
-	unlock, err := d.busy.lock(ctx, endpointID)
+	unlock, err := d.lockEndpoint(ctx, endpointID)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if !d.db.client.Connected() {
-		return fault.New(fault.Unavailable, "database of the switch cannot be reached")
+		return errNoDatabase
 	}
 	have, ok := d.db.portOf(endpointID)
 	if !ok {
@@ -284,4 +331,62 @@ func (d *Driver) Ports() []drivers.Port {
 	}
 	slices.SortFunc(list, func(a, b drivers.Port) int { return strings.Compare(a.EndpointID, b.EndpointID) })
 	return list
+}
+
+// Port number N stands for the link vvportN/vportN and asks for the OpenFlow
+// number N+1, the tunnel having the first. OpenFlow numbers that can be asked
+// for end at 65279.
+const (
+	lastNumber     uint32 = 65278
+	endpointOffset        = tunnelNumber
+)
+
+// numbers gives out port numbers round-robin, so that a number just given back
+// is not used again while somebody may still look at its old owner.
+type numbers struct {
+	mu    sync.Mutex
+	last  uint32
+	taken map[uint32]bool // of calls that have not finished
+}
+
+// startAfter continues behind the highest number in use.
+func (n *numbers) startAfter(db *database) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, link := range db.interfaces.Rows() {
+		if number, ok := hostLinkNumber(link.Name); ok {
+			n.last = max(n.last, number)
+		}
+	}
+}
+
+// take reserves a number that no link in any bridge has: names are global.
+func (n *numbers) take(db *database) (uint32, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.taken == nil {
+		n.taken = map[uint32]bool{}
+	}
+	for range lastNumber {
+		n.last = n.last%lastNumber + 1
+		if !n.taken[n.last] && !db.hasInterface(hostLinkName(n.last)) {
+			n.taken[n.last] = true
+			return n.last, nil
+		}
+	}
+	return 0, fault.New(fault.Exhausted, "port numbers 1 to %d: all in use", lastNumber)
+}
+
+// busy tells whether somebody is making the link of a number.
+func (n *numbers) busy(number uint32) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.taken[number]
+}
+
+// release ends a reservation.
+func (n *numbers) release(number uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.taken, number)
 }

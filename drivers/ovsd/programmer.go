@@ -24,6 +24,14 @@ type compiler interface {
 	For(o pipeline.Object, port uint32) (pipeline.Wants, error)
 }
 
+// portNumbers tells the OpenFlow numbers of ports.
+type portNumbers interface {
+	tunnelNumber() uint32
+	endpointNumber(endpointID string) uint32 // 0: it has no port
+	// changedEndpoints returns, once, the endpoints whose ports have changed.
+	changedEndpoints() []string
+}
+
 // baseKey owns the flows that are there whatever objects are.
 var baseKey = pipeline.Key{Kind: "base"}
 
@@ -34,7 +42,7 @@ type programmer struct {
 	audit       time.Duration
 	inbox       *inbox
 	connections <-chan flowSwitch
-	portNumbers func() (endpoints map[string]uint32, tunnel uint32)
+	ports       portNumbers
 	newCompiler func(tunnel uint32) compiler
 	solicit     func(peer netip.Addr) error // nil: the datapath finds its peers itself
 	report      func(progress)
@@ -43,7 +51,6 @@ type programmer struct {
 	objects  map[pipeline.Key]pipeline.Object
 	peers    peers
 	book     *book
-	ports    map[string]uint32 // by endpoint
 	tunnel   uint32
 
 	sw       flowSwitch // nil: not connected
@@ -51,8 +58,7 @@ type programmer struct {
 	replaced bool       // the agent has said what it wants as a whole
 	refused  refusals
 	invalid  map[pipeline.Key]error
-	fresh    map[pipeline.Key]error // problems nobody has been told of
-	tickets  []chan error
+	waiting  []*ticket
 	lastErr  error // of the connection
 }
 
@@ -69,7 +75,7 @@ func newProgrammer(d *Driver) *programmer {
 		audit:       d.config.AuditInterval,
 		inbox:       d.inbox,
 		connections: d.connections,
-		portNumbers: d.db.portNumbers,
+		ports:       d.db,
 		newCompiler: func(tunnel uint32) compiler {
 			return pipeline.New(pipeline.Config{TunnelPort: tunnel, LocalVTEP: d.config.VTEP})
 		},
@@ -77,11 +83,10 @@ func newProgrammer(d *Driver) *programmer {
 		objects: map[pipeline.Key]pipeline.Object{},
 		book:    newBook(),
 		refused: refusals{},
-		fresh:   map[pipeline.Key]error{},
 		invalid: map[pipeline.Key]error{},
 		peers:   peers{},
 	}
-	if d.datapath == DatapathNetdev {
+	if d.datapathType() == DatapathNetdev {
 		p.solicit = d.links.solicit
 	}
 	return p
@@ -134,8 +139,8 @@ func (p *programmer) sleep(ctx context.Context, audit <-chan time.Time) error {
 
 // work brings the switch up to date with everything that is known by now.
 func (p *programmer) work(ctx context.Context) {
-	changes, tickets := p.inbox.take()
-	p.tickets = append(p.tickets, tickets...)
+	var changes []drivers.Change
+	changes, p.waiting = p.inbox.take()
 	p.renumber()
 	for _, c := range changes {
 		p.accept(c)
@@ -156,26 +161,41 @@ func (p *programmer) work(ctx context.Context) {
 	p.answer()
 }
 
-// answer tells those who wait in Sync. They hear of whatever has gone wrong
-// since somebody last waited, as it is not known here whose object it was.
+// answer tells those who wait in Sync what is wrong with their objects.
 func (p *programmer) answer() {
 	p.lastErr = nil
-	if len(p.tickets) == 0 {
-		return
+	for _, t := range p.waiting {
+		var problems []error
+		keys := t.keys
+		if len(keys) == 0 {
+			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)))
+		}
+		for _, key := range keys {
+			if err := p.problemOf(key); err != nil {
+				problems = append(problems, err)
+			}
+		}
+		p.inbox.answer(t, errors.Join(problems...))
 	}
-	err := errors.Join(slices.Collect(maps.Values(p.fresh))...)
-	clear(p.fresh)
-	for _, t := range p.tickets {
-		t <- err
+	p.waiting = nil
+}
+
+// problemOf says why an object is not in the switch.
+func (p *programmer) problemOf(key pipeline.Key) error {
+	err := p.invalid[key]
+	if r := p.refused[key]; err == nil && r != nil {
+		err = r.err
 	}
-	p.tickets = nil
+	if err == nil {
+		return nil
+	}
+	return fault.New(fault.KindOf(err), "%s %s: %w", key.Kind, key.ID, err)
 }
 
 // forget drops what was wrong with an object that is gone or has changed.
 func (p *programmer) forget(key pipeline.Key) {
 	delete(p.invalid, key)
 	delete(p.refused, key)
-	delete(p.fresh, key)
 }
 
 // giveUp ends a connection on which the switch does not answer; the client
@@ -190,7 +210,6 @@ func (p *programmer) giveUp(err error) {
 // problem reports an object that is not in the switch, once.
 func (p *programmer) problem(owner pipeline.Key, err error) {
 	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": owner.ID}).Error("object is not in the switch")
-	p.fresh[owner] = fault.New(fault.KindOf(err), "%s %s: %w", owner.Kind, owner.ID, err)
 }
 
 // accept takes a change of the wanted objects.
@@ -249,7 +268,7 @@ func (p *programmer) compile(key pipeline.Key) {
 	p.forget(key)
 	var port uint32
 	if e, ok := o.(pipeline.Endpoint); ok && e.Local {
-		port = p.ports[e.ID]
+		port = p.ports.endpointNumber(e.ID)
 	}
 	wants, err := p.compiler.For(o, port)
 	if err != nil {
@@ -271,9 +290,7 @@ func (p *programmer) enter(key pipeline.Key, flows []openflow.Flow) {
 // renumber takes over the numbers of the ports. The tunnel's is part of most
 // flows, an endpoint's only of its own.
 func (p *programmer) renumber() {
-	ports, tunnel := p.portNumbers()
-	old := p.ports
-	p.ports = ports
+	changed, tunnel := p.ports.changedEndpoints(), p.ports.tunnelNumber()
 	if p.compiler == nil || tunnel != p.tunnel {
 		p.tunnel = tunnel
 		p.compiler = p.newCompiler(tunnel)
@@ -283,16 +300,9 @@ func (p *programmer) renumber() {
 		}
 		return
 	}
-	changed := map[string]bool{}
-	for id, port := range ports {
-		changed[id] = old[id] != port
-	}
-	for id := range old {
-		changed[id] = changed[id] || ports[id] == 0
-	}
-	for id, yes := range changed {
+	for _, id := range changed {
 		key := pipeline.Key{Kind: pipeline.KindEndpoint, ID: id}
-		if _, wanted := p.objects[key]; yes && wanted {
+		if _, wanted := p.objects[key]; wanted {
 			p.compile(key)
 		}
 	}

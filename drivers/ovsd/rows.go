@@ -1,6 +1,8 @@
 package ovsd
 
 import (
+	"slices"
+
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 )
@@ -14,6 +16,8 @@ type rootRow struct {
 	UUID    ovsdb.UUID   `ovsdb:"_uuid"`
 	Bridges []ovsdb.UUID `ovsdb:"bridges"`
 	CurCfg  int64        `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has caught up with
+	// Types of datapaths that ovs-vswitchd was built with; none: it has never run.
+	DatapathTypes []string `ovsdb:"datapath_types"`
 }
 
 type bridgeRow struct {
@@ -30,6 +34,9 @@ type portRow struct {
 	UUID        ovsdb.UUID        `ovsdb:"_uuid"`
 	Name        string            `ovsdb:"name"`
 	Interfaces  []ovsdb.UUID      `ovsdb:"interfaces"`
+	Tag         *int64            `ovsdb:"tag"`
+	Trunks      []int64           `ovsdb:"trunks"`
+	VLANMode    *string           `ovsdb:"vlan_mode"`
 	ExternalIDs map[string]string `ovsdb:"external_ids"`
 }
 
@@ -40,7 +47,9 @@ type interfaceRow struct {
 	Options       map[string]string `ovsdb:"options"`
 	OFPort        *int64            `ovsdb:"ofport"` // missing: not seen by ovs-vswitchd yet; -1: it failed
 	OFPortRequest *int64            `ovsdb:"ofport_request"`
-	Error         *string           `ovsdb:"error"` // why it failed
+	MTURequest    *int64            `ovsdb:"mtu_request"` // bytes
+	IfIndex       *int64            `ovsdb:"ifindex"`     // watched, so that we hear of a link that is gone
+	Error         *string           `ovsdb:"error"`       // why it failed
 	ExternalIDs   map[string]string `ovsdb:"external_ids"`
 }
 
@@ -52,6 +61,14 @@ func (i interfaceRow) number() uint32 {
 	return uint32(*i.OFPort)
 }
 
+// endpoint is the endpoint whose port this is, "" if it is none of ours.
+func (i interfaceRow) endpoint() string {
+	if _, ok := hostLinkNumber(i.Name); !ok {
+		return ""
+	}
+	return i.ExternalIDs[idEndpoint]
+}
+
 // database is our copy of the switch's database.
 type database struct {
 	client     *ovsdb.Client
@@ -60,12 +77,90 @@ type database struct {
 	bridges    *ovsdb.Table[bridgeRow]
 	ports      *ovsdb.Table[portRow]
 	interfaces *ovsdb.Table[interfaceRow]
+
+	bridgeNamed *ovsdb.Index[bridgeRow]
+	portNamed   *ovsdb.Index[portRow]
+	linkNamed   *ovsdb.Index[interfaceRow]
+	linksOf     *ovsdb.Index[interfaceRow] // by endpoint
+
+	// What has changed since somebody looked: links for the keeper, endpoints
+	// for the programmer.
+	links, endpoints touched
+}
+
+// newDatabase makes the copy of the rows we look at; changed is called after
+// every change of it.
+func newDatabase(config Config, changed func()) (*database, error) {
+	db := &database{bridge: config.Bridge, root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
+	db.bridges = ovsdb.NewTable("Bridge", db.noteBridge)
+	db.ports = ovsdb.NewTable("Port", db.notePort)
+	db.interfaces = ovsdb.NewTable("Interface", db.noteInterface)
+	db.bridgeNamed = db.bridges.Index(func(b bridgeRow) string { return b.Name })
+	db.portNamed = db.ports.Index(func(p portRow) string { return p.Name })
+	db.linkNamed = db.interfaces.Index(func(i interfaceRow) string { return i.Name })
+	db.linksOf = db.interfaces.Index(func(i interfaceRow) string { return i.ExternalIDs[idEndpoint] })
+	var err error
+	db.client, err = ovsdb.New(ovsdb.Config{
+		Target:   config.ovsdbTarget(),
+		Lock:     config.lockName(),
+		Log:      config.Log,
+		OnUpdate: changed,
+	}, db.root, db.bridges, db.ports, db.interfaces)
+	return db, err
+}
+
+// noteBridge notes the ports that came to our bridge or left it. Those that
+// were deleted on the way are noted by their own rows.
+func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
+	moved := map[ovsdb.UUID]bool{}
+	for _, row := range []*bridgeRow{c.Old, c.New} {
+		if row == nil || row.Name != db.bridge {
+			continue
+		}
+		for _, id := range row.Ports {
+			moved[id] = !moved[id] // named twice: it has stayed
+		}
+	}
+	for id, yes := range moved {
+		if port, ok := db.ports.Get(id); ok && yes {
+			db.noteName(port.Name)
+		}
+	}
+}
+
+func (db *database) notePort(c ovsdb.Change[portRow]) {
+	for _, row := range []*portRow{c.Old, c.New} {
+		if row != nil {
+			db.noteName(row.Name)
+		}
+	}
+}
+
+func (db *database) noteInterface(c ovsdb.Change[interfaceRow]) {
+	for _, row := range []*interfaceRow{c.Old, c.New} {
+		if row == nil {
+			continue
+		}
+		db.noteName(row.Name)
+		if id := row.ExternalIDs[idEndpoint]; id != "" {
+			db.endpoints.add(id)
+		}
+	}
+}
+
+// noteName notes a port that may be an endpoint's.
+func (db *database) noteName(name string) {
+	if _, ok := hostLinkNumber(name); !ok {
+		return
+	}
+	db.links.add(name)
+	if link, ok := db.linkNamed.Row(name); ok && link.ExternalIDs[idEndpoint] != "" {
+		db.endpoints.add(link.ExternalIDs[idEndpoint])
+	}
 }
 
 // ourBridge is the row of the bridge we own.
-func (db *database) ourBridge() (bridgeRow, bool) {
-	return db.bridges.Find(func(b bridgeRow) bool { return b.Name == db.bridge })
-}
+func (db *database) ourBridge() (bridgeRow, bool) { return db.bridgeNamed.Row(db.bridge) }
 
 // attached is a port of our bridge with its only interface.
 type attached struct {
@@ -73,33 +168,32 @@ type attached struct {
 	link interfaceRow
 }
 
-// attachedPorts lists the ports of our bridge. Bonds, which we never make, are
-// left out.
-func (db *database) attachedPorts() []attached {
+// attachedAs finds the port of our bridge that has this name and an interface
+// of the same name.
+func (db *database) attachedAs(name string) (attached, bool) {
 	bridge, ok := db.ourBridge()
 	if !ok {
-		return nil
+		return attached{}, false
 	}
+	port, ok := db.portNamed.Row(name)
+	if !ok || len(port.Interfaces) != 1 || !slices.Contains(bridge.Ports, port.UUID) {
+		return attached{}, false
+	}
+	link, ok := db.interfaces.Get(port.Interfaces[0])
+	return attached{port, link}, ok && link.Name == name
+}
+
+// endpointPorts lists the ports of our bridge that were made for an endpoint.
+func (db *database) endpointPorts() []attached {
+	bridge, _ := db.ourBridge()
 	list := make([]attached, 0, len(bridge.Ports))
 	for _, id := range bridge.Ports {
 		port, ok := db.ports.Get(id)
 		if !ok || len(port.Interfaces) != 1 {
 			continue
 		}
-		if link, ok := db.interfaces.Get(port.Interfaces[0]); ok {
+		if link, ok := db.interfaces.Get(port.Interfaces[0]); ok && link.endpoint() != "" {
 			list = append(list, attached{port, link})
-		}
-	}
-	return list
-}
-
-// endpointPorts lists those that we made for an endpoint.
-func (db *database) endpointPorts() []attached {
-	all := db.attachedPorts()
-	list := make([]attached, 0, len(all))
-	for _, a := range all {
-		if _, ok := hostLinkNumber(a.link.Name); ok && a.link.ExternalIDs[idEndpoint] != "" {
-			list = append(list, a)
 		}
 	}
 	return list
@@ -107,8 +201,8 @@ func (db *database) endpointPorts() []attached {
 
 // portOf finds the port of an endpoint.
 func (db *database) portOf(endpointID string) (attached, bool) {
-	for _, a := range db.endpointPorts() {
-		if a.link.ExternalIDs[idEndpoint] == endpointID {
+	for _, link := range db.linksOf.Rows(endpointID) {
+		if a, ok := db.attachedAs(link.Name); ok && a.link.endpoint() == endpointID {
 			return a, true
 		}
 	}
@@ -117,34 +211,29 @@ func (db *database) portOf(endpointID string) (attached, bool) {
 
 // hasInterface tells whether a link is in any bridge.
 func (db *database) hasInterface(name string) bool {
-	_, ok := db.interfaces.Find(func(i interfaceRow) bool { return i.Name == name })
+	_, ok := db.linkNamed.Row(name)
 	return ok
 }
 
 // tunnel finds our tunnel port.
-func (db *database) tunnel() (attached, bool) {
-	for _, a := range db.attachedPorts() {
-		if a.port.Name == tunnelName {
-			return a, true
-		}
+func (db *database) tunnel() (attached, bool) { return db.attachedAs(tunnelName) }
+
+// tunnelNumber is the OpenFlow number of the tunnel port; until the switch has
+// given it one, the number it asks for.
+func (db *database) tunnelNumber() uint32 {
+	if tunnel, ok := db.tunnel(); ok && tunnel.link.number() != 0 {
+		return tunnel.link.number()
 	}
-	return attached{}, false
+	return tunnelNumber
 }
 
-// portNumbers maps endpoints to OpenFlow numbers, the tunnel's included.
-func (db *database) portNumbers() (endpoints map[string]uint32, tunnel uint32) {
-	endpoints, tunnel = map[string]uint32{}, tunnelNumber
-	for _, a := range db.attachedPorts() {
-		number := a.link.number()
-		switch id := a.link.ExternalIDs[idEndpoint]; {
-		case a.port.Name == tunnelName && number != 0:
-			tunnel = number
-		case id != "" && number != 0:
-			endpoints[id] = number
-		}
-	}
-	return endpoints, tunnel
+// endpointNumber is the OpenFlow number of an endpoint's port; 0: it has none.
+func (db *database) endpointNumber(endpointID string) uint32 {
+	port, _ := db.portOf(endpointID)
+	return port.link.number()
 }
+
+func (db *database) changedEndpoints() []string { return db.endpoints.take() }
 
 // describe turns rows into what the agent is told.
 func (a attached) describe(mtu int) drivers.Port {

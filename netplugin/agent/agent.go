@@ -229,7 +229,10 @@ func (a *Agent) confirm(ctx context.Context) error {
 		case <-a.given:
 		}
 		start := time.Now()
-		if err := a.cfg.Driver.Sync(ctx); err != nil {
+		err := a.cfg.Driver.Sync(ctx)
+		// An object that is refused concerns those who want it, and is in the
+		// driver's status; the node serves all others.
+		if fault.Is(err, fault.Unavailable) {
 			a.log.WithError(err).Warn("switch is not in sync yet")
 			a.given.raise()
 			if err := pause(ctx, wait.next()); err != nil {

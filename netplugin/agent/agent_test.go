@@ -252,6 +252,9 @@ func TestAttachWithoutARevisionWaitsForTheEndpoint(t *testing.T) {
 	store.put(blueState...)
 	a := startAgent(t, store.db, driver)
 	a.awaitReady(t)
+	if _, err := a.PreparePort(t.Context(), "web.blue-7", 0); err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan error, 1)
 	go func() {
 		_, err := a.Attach(t.Context(), "web.blue-7", 0)

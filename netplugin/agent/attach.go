@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -36,7 +37,7 @@ func (a *Agent) PreparePort(ctx context.Context, epID string, podNetNS int) (dri
 
 // Attach waits until this node has seen the store at a revision, which should
 // be the one netmaster answered with (0: not known), and forwards for the
-// endpoint. It is idempotent.
+// endpoint, whose port must be there. It is idempotent.
 func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attachment, error) {
 	if err := a.Ready(); err != nil {
 		return Attachment{}, err
@@ -49,11 +50,12 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	if err != nil {
 		return Attachment{}, err
 	}
-	if at.Port, err = a.PreparePort(ctx, epID, 0); err != nil {
+	a.orphans.forgive(epID)
+	if at.Port, err = a.cfg.Driver.FindPort(ctx, epID); err != nil {
 		return Attachment{}, err
 	}
 	a.handOver()
-	if err := a.cfg.Driver.Sync(ctx); err != nil {
+	if err := a.cfg.Driver.Sync(ctx, pipeline.Key{Kind: pipeline.KindEndpoint, ID: epID}); err != nil {
 		return Attachment{}, explain(err, "flows of endpoint %s", epID)
 	}
 	a.metrics.attach.Observe(time.Since(start).Seconds())

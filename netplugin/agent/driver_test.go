@@ -47,7 +47,7 @@ func (r *recorder) Update(c drivers.Change) {
 	}
 }
 
-func (r *recorder) Sync(context.Context) error {
+func (r *recorder) Sync(context.Context, ...pipeline.Key) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.away {
@@ -71,6 +71,19 @@ func (r *recorder) AddPort(ctx context.Context, epID string, _ int) (drivers.Por
 		r.number++
 		port = drivers.Port{EndpointID: epID, HostLink: fmt.Sprintf("vvport%d", r.number), PodLink: fmt.Sprintf("vport%d", r.number), OFPort: uint32(r.number)}
 		r.ports[epID] = port
+	}
+	return port, nil
+}
+
+func (r *recorder) FindPort(_ context.Context, epID string) (drivers.Port, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	port, there := r.ports[epID]
+	switch {
+	case r.away:
+		return drivers.Port{}, fault.New(fault.Unavailable, "switch is away")
+	case !there:
+		return drivers.Port{}, fault.New(fault.NotFound, "port of endpoint %q: there is none", epID)
 	}
 	return port, nil
 }

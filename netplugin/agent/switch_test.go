@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/ovstest"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // The tests here put the agent between a real store and a real switch.
@@ -100,6 +101,12 @@ func TestStateInTheStoreBecomesFlowsInTheSwitch(t *testing.T) {
 
 	const id = "web.blue-7"
 	revision := store.put(epKey(id), epValue("web.blue", me, "10.1.0.8"))
+	if _, err := node.Attach(t.Context(), id, revision); !fault.Is(err, fault.NotFound) {
+		t.Errorf("without a port: %v", err)
+	}
+	if _, err := node.PreparePort(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
 	at, err := node.Attach(t.Context(), id, revision)
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +162,9 @@ func TestSwitchRestartedGetsItsFlowsBack(t *testing.T) {
 	store.put(blueState...)
 	node := sw.startNode(store)
 	node.awaitReady(t)
+	if _, err := node.PreparePort(t.Context(), "web.blue-1", 0); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := node.Attach(t.Context(), "web.blue-1", 0); err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ const (
 type Config struct {
 	Target   string // unix:PATH or tcp:HOST:PORT
 	Database string // default Open_vSwitch
+	Lock     string // to hold while writing, see lock.go; "": none. Letters, digits and underscores
 	Options  Options
 	Log      *logrus.Entry
 	// OnUpdate, which may be nil, is called after every change of the copy or
@@ -36,8 +37,9 @@ type Client struct {
 	config Config
 	tables []Watched
 
-	mu      sync.RWMutex // the copy, conn and changed
+	mu      sync.RWMutex // the copy, conn, lock and changed
 	conn    *Conn        // nil: not connected
+	lock    lockState
 	changed chan struct{}
 }
 
@@ -92,6 +94,10 @@ func (c *Client) session(ctx context.Context) (synced bool, err error) {
 	if err := c.subscribe(ctx, conn); err != nil {
 		return false, err
 	}
+	// Last, so that whoever gets the lock knows what its owner before has done.
+	if err := c.askLock(ctx, conn); err != nil {
+		return false, err
+	}
 	c.connected(conn)
 	defer c.connected(nil)
 	select {
@@ -126,11 +132,19 @@ func (c *Client) subscribe(ctx context.Context, conn *Conn) error {
 	return nil
 }
 
-// notified takes [monitor, table-updates]; other notifications are not ours.
+// notified takes notifications; those that nobody knows are not ours.
 func (c *Client) notified(method string, params json.RawMessage) error {
-	if method != "update" {
-		return nil
+	switch method {
+	case "update":
+		return c.updated(params)
+	case "locked", "stolen":
+		return c.lockNotified(method == "locked", params)
 	}
+	return nil
+}
+
+// updated takes [monitor, table-updates].
+func (c *Client) updated(params json.RawMessage) error {
 	var pair []json.RawMessage
 	if err := json.Unmarshal(params, &pair); err != nil {
 		return err
@@ -183,6 +197,9 @@ func (c *Client) applyTables(updates map[string]map[UUID]rowUpdate, snapshot boo
 func (c *Client) connected(conn *Conn) {
 	c.mu.Lock()
 	c.conn = conn
+	if conn == nil && c.lock == lockHeld {
+		c.lock = lockUnknown
+	}
 	c.mu.Unlock()
 	c.tell()
 }
@@ -208,11 +225,14 @@ func (c *Client) current() *Conn {
 }
 
 // Transact runs a transaction, see Conn.Transact. It does not wait for a
-// connection.
+// connection, nor for the lock: without it the transaction is refused.
 func (c *Client) Transact(ctx context.Context, ops ...Operation) ([]Result, error) {
 	conn := c.current()
 	if conn == nil {
 		return nil, fault.New(fault.Unavailable, "ovsdb %s: not connected", c.config.Target)
+	}
+	if c.config.Lock != "" {
+		return c.transactLocked(ctx, conn, ops)
 	}
 	return conn.Transact(ctx, c.config.Database, ops...)
 }

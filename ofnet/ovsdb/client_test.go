@@ -224,24 +224,3 @@ func TestTheSchemaIsCheckedBeforeAnythingIsWatched(t *testing.T) {
 		t.Error("a struct without wire form was accepted")
 	}
 }
-
-func TestARowHasTheColumnsThatSayMoreThanZero(t *testing.T) {
-	mode := "secure"
-	row, err := RowOf(bridgeRow{UUID: "ignored", Name: "br1", FailMode: &mode})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(Row{"name": "br1", "fail_mode": &mode}, row); diff != "" {
-		t.Error(diff)
-	}
-	row, err = RowOf(&bridgeRow{}, "ports")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(Row{"ports": []UUID(nil)}, row); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := RowOf(bridgeRow{}, "nonsense"); err == nil {
-		t.Error("a column the struct lacks was accepted")
-	}
-}

@@ -13,7 +13,8 @@
 //   - Conn: one connection, JSON-RPC 1.0 without framing (conn.go), with the
 //     operations of a transaction (operation.go, transact.go);
 //   - Client: a connection that comes back, with a typed copy of the tables
-//     asked for and nothing else (client.go, table.go, schema.go).
+//     asked for and nothing else (client.go, table.go, index.go, schema.go),
+//     and a lock that keeps a second writer out (lock.go).
 //
 // The copy is kept by the plain "monitor" of the RFC. Its successors save
 // bytes by sending differences; the tables watched here are small, and a full

@@ -79,33 +79,3 @@ func (l layout) decodeRow(id UUID, row map[string]json.RawMessage, into reflect.
 	}
 	return nil
 }
-
-// RowOf makes the row of a struct: the named columns, or without names every
-// column with a value other than zero, which is what an Insert wants.
-func RowOf(v any, columns ...string) (Row, error) {
-	value := reflect.Indirect(reflect.ValueOf(v))
-	if !value.IsValid() {
-		return nil, fmt.Errorf("row of nil")
-	}
-	l, err := layoutOf(value.Type())
-	if err != nil {
-		return nil, err
-	}
-	row := Row{}
-	if len(columns) == 0 {
-		for _, column := range l.columns {
-			if field := value.Field(l.fields[column]); !field.IsZero() {
-				row[column] = field.Interface()
-			}
-		}
-		return row, nil
-	}
-	for _, column := range columns {
-		index, ok := l.fields[column]
-		if !ok {
-			return nil, fmt.Errorf("row type %s: no column %s", value.Type(), column)
-		}
-		row[column] = value.Field(index).Interface()
-	}
-	return row, nil
-}

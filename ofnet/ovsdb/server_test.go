@@ -94,17 +94,25 @@ func (s *server) dial(options Options) *Conn {
 // runClient runs the client until the test ends.
 func runClient(t *testing.T, c *Client) {
 	t.Helper()
+	startClient(t, c)
+	testkit.Eventually(t, patience, "the client is connected", c.Connected)
+}
+
+// startClient runs the client until stop, which waits for its end.
+func startClient(t *testing.T, c *Client) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = c.Run(ctx)
 	}()
-	t.Cleanup(func() {
+	stop = func() {
 		cancel()
 		<-ended
-	})
-	testkit.Eventually(t, patience, "the client is connected", c.Connected)
+	}
+	t.Cleanup(stop)
+	return stop
 }
 
 func within(t *testing.T) context.Context {

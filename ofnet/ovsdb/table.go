@@ -15,6 +15,7 @@ type Table[T any] struct {
 	layout   layout
 	err      error // of the struct, reported by New
 	onChange func(Change[T])
+	indexes  []*Index[T]
 
 	mu   *sync.RWMutex // the client's: all tables change together
 	rows map[UUID]*T
@@ -127,6 +128,9 @@ func (t *Table[T]) commit(fresh map[UUID]*T, snapshot bool) (events []func()) {
 			delete(t.rows, id)
 		} else {
 			t.rows[id] = row
+		}
+		for _, index := range t.indexes {
+			index.replace(id, old, row)
 		}
 		if t.onChange != nil && !reflect.DeepEqual(old, row) {
 			events = append(events, func() { t.onChange(Change[T]{Old: old, New: row}) })

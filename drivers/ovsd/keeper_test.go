@@ -1,0 +1,165 @@
+package ovsd_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func TestAPortThatSomebodyRemovedIsBackAtOnce(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	a.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
+	n.Vsctl("del-port", b.port.HostLink)
+	eventually(t, "the port is back with its flows", func() bool {
+		return a.command("ping", "-c", "1", "-W", "1", b.endpoint.IPv4.String()).Run() == nil
+	})
+	if ports := r.Ports(); len(ports) != 2 || ports[1] != b.port || !r.Status().InSync {
+		t.Errorf("ports %+v, status %+v", ports, r.Status())
+	}
+}
+
+func TestAPortThatSomebodyChangedIsSetRight(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
+	port := r.add("web.blue-1")
+	for _, c := range []struct{ command, table, column, want string }{
+		{"set Port vvport1 tag=7", "Port", "tag", "[]"},
+		{"set Port vvport1 trunks=7,8 vlan_mode=trunk", "Port", "trunks", "[]"},
+		{"clear Port vvport1 external_ids", "Port", "external_ids", "{endpoint-id=web.blue-1}"},
+		{"set Interface vvport1 external_ids:endpoint-id=web.blue-9", "Interface", "external_ids", "{endpoint-id=web.blue-1}"},
+		{"clear Interface vvport1 external_ids", "Interface", "external_ids", "{endpoint-id=web.blue-1}"},
+		{"set Interface vvport1 type=tap", "Interface", "type", `""`},
+		{"clear Interface vvport1 mtu_request", "Interface", "mtu_request", "1550"},
+	} {
+		t.Run(c.command, func(t *testing.T) {
+			n.Vsctl(append([]string{"--no-wait"}, strings.Fields(c.command)...)...)
+			eventually(t, c.column+" is right", func() bool { return n.column(c.table, "vvport1", c.column) == c.want })
+			eventually(t, "the port works", func() bool {
+				ports := r.Ports()
+				return len(ports) == 1 && ports[0] == port
+			})
+		})
+	}
+	n.Exec("ip", "link", "set", "vvport1", "mtu", "1400")
+	eventually(t, "the MTU is right", func() bool { return strings.Contains(n.Exec("ip", "link", "show", "vvport1"), "mtu 1550") })
+	n.Vsctl("set", "Interface", "vvport1", "external_ids:theirs=kept")
+	n.Vsctl("set", "Port", "vvport1", "tag=7")
+	eventually(t, "the tag is gone", func() bool { return n.column("Port", "vvport1", "tag") == "[]" })
+	if got := n.column("Interface", "vvport1", "external_ids"); got != "{endpoint-id=web.blue-1, theirs=kept}" {
+		t.Errorf("external_ids: %s", got)
+	}
+}
+
+func TestALinkThatSomebodyRemovedIsReportedUntilItsPortGoes(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
+	port := r.add("web.blue-1")
+	n.Exec("ip", "link", "del", port.HostLink)
+	eventually(t, "it is reported", func() bool {
+		return strings.Contains(r.Status().LastError, "vvport1") && strings.Contains(r.Status().LastError, "web.blue-1")
+	})
+	if _, err := r.FindPort(patience(t), "web.blue-1"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("FindPort: %v", err)
+	}
+	if err := r.RemovePort(patience(t), "web.blue-1"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all is well", func() bool { return r.Status().LastError == "" })
+}
+
+func TestFindPortMakesNothing(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	if _, err := r.FindPort(patience(t), "web.blue-1"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("error %v", err)
+	}
+	if got := n.links(); len(got) != 0 {
+		t.Errorf("links: %v", got)
+	}
+	port := r.add("web.blue-1")
+	if found, err := r.FindPort(patience(t), "web.blue-1"); err != nil || found != port {
+		t.Errorf("found %+v, %v, want %+v", found, err, port)
+	}
+}
+
+func TestALinkThatCannotBeKeptHoldsUpNobody(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.add("web.blue-1")
+	r.stop()
+	n.AddBridge("br-other")
+	n.Vsctl("del-port", "vvport1", "--", "add-port", "br-other", "vvport1")
+	r = n.start()
+	r.add("web.blue-2")
+	if s := r.Status(); !strings.Contains(s.LastError, "vvport1") || !strings.Contains(s.LastError, "another bridge") {
+		t.Errorf("status %+v", s)
+	}
+	n.Vsctl("del-port", "br-other", "vvport1")
+	eventually(t, "the port is back", func() bool { return len(r.Ports()) == 2 })
+}
+
+func TestASecondDriverWaitsUntilTheFirstEnds(t *testing.T) {
+	n := newNode(t)
+	first := n.start()
+	first.give(drivers.Change{Replace: true, Set: []pipeline.Object{network, remote(9, 0)}})
+	before := strings.Join(n.flows(), "\n")
+
+	second := n.start()
+	second.Update(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
+	eventually(t, "the second says why it waits", func() bool {
+		s := second.Status()
+		return strings.Contains(s.LastError, "another agent") && !s.InSync
+	})
+	first.give(drivers.Change{Set: []pipeline.Object{remote(8, 0)}})
+	first.give(drivers.Change{Remove: []pipeline.Key{remote(8, 0).Key()}})
+	if after := strings.Join(n.flows(), "\n"); after != before || !first.Status().InSync {
+		t.Errorf("flows of the first:\n%s", after)
+	}
+	first.stop()
+	second.sync()
+	if n.flowsWith("02:02:0a:01:00:09") != 0 || !second.Status().InSync {
+		t.Errorf("status %+v", second.Status())
+	}
+}
+
+func TestABridgeKeepsItsDatapathUnlessToldOtherwise(t *testing.T) {
+	n := newNode(t)
+	n.config.Datapath = ovsd.DatapathAuto
+	n.Vsctl("--no-wait", "add-br", bridge, "--", "set", "Bridge", bridge, "datapath_type=system")
+	r := n.start()
+	eventually(t, "the driver has looked", func() bool { return r.Status().Datapath != "" })
+	if s := r.Status(); s.Datapath != ovsd.DatapathSystem || n.column("Bridge", bridge, "datapath_type") != ovsd.DatapathSystem {
+		t.Errorf("datapath %s", s.Datapath)
+	}
+	r.stop()
+	n.config.Datapath = ovsd.DatapathNetdev
+	n.start().give(drivers.Change{Replace: true})
+	if got := n.column("Bridge", bridge, "datapath_type"); got != ovsd.DatapathNetdev {
+		t.Errorf("datapath %s", got)
+	}
+}
+
+func TestTheDatapathIsChosenWhenTheSwitchRuns(t *testing.T) {
+	n := newNode(t)
+	n.KillVswitchd()
+	n.Vsctl("--no-wait", "clear", "Open_vSwitch", ".", "datapath_types")
+	r := n.start()
+	eventually(t, "the driver waits", func() bool { return strings.Contains(r.Status().LastError, "ovs-vswitchd") })
+	if got := n.Vsctl("--no-wait", "list-br"); strings.TrimSpace(got) != "" || r.Status().Datapath != "" {
+		t.Errorf("bridges %q, status %+v", got, r.Status())
+	}
+	n.StartVswitchd()
+	r.give(drivers.Change{Replace: true})
+	if got := r.Status().Datapath; got != ovsd.DatapathNetdev {
+		t.Errorf("datapath %q", got)
+	}
+}

@@ -1,0 +1,58 @@
+package ovsd
+
+import (
+	"github.com/contiv/netplugin/ofnet/ovsdb"
+)
+
+// wantedPort is what the rows of an endpoint's port should say. Columns and
+// keys not named here are left to whoever sets them; the OpenFlow number is
+// asked for when the port is made, and is the switch's to give.
+type wantedPort struct {
+	endpointID string
+	link       string
+	number     uint32
+	mtu        int // bytes
+}
+
+func (w wantedPort) ids() map[string]string { return map[string]string{idEndpoint: w.endpointID} }
+
+// insert makes the rows of the port. The port's row is named "port".
+func (w wantedPort) insert() []ovsdb.Operation {
+	return []ovsdb.Operation{
+		ovsdb.Insert("Interface", "interface", ovsdb.Row{
+			"name": w.link, "ofport_request": w.number + endpointOffset, "mtu_request": w.mtu, "external_ids": w.ids(),
+		}),
+		ovsdb.Insert("Port", "port", ovsdb.Row{"name": w.link, "interfaces": ovsdb.UUID("interface"), "external_ids": w.ids()}),
+	}
+}
+
+// correct returns what makes the rows of an existing port right, none if they
+// are. A port that the switch could not open is tried again.
+func (w wantedPort) correct(have attached) []ovsdb.Operation {
+	port, link := ovsdb.Row{}, ovsdb.Row{}
+	// A tag would move the pod into a VLAN that the pipeline knows nothing of.
+	if have.port.Tag != nil || len(have.port.Trunks) > 0 || have.port.VLANMode != nil {
+		port["tag"], port["trunks"], port["vlan_mode"] = []int64{}, []int64{}, []string{}
+	}
+	if have.link.Type != "" && have.link.Type != DatapathSystem {
+		link["type"] = ""
+	}
+	if have.link.MTURequest == nil {
+		link["mtu_request"] = w.mtu
+	}
+	ops := w.correctRow("Port", have.port.UUID, port, have.port.ExternalIDs)
+	ops = append(ops, w.correctRow("Interface", have.link.UUID, link, have.link.ExternalIDs)...)
+	if len(ops) == 0 && have.link.Error != nil {
+		ops = append(ops, ovsdb.Comment("tried again"))
+	}
+	return ops
+}
+
+func (w wantedPort) correctRow(table string, id ovsdb.UUID, row ovsdb.Row, ids map[string]string) []ovsdb.Operation {
+	here := ovsdb.Where("_uuid", id)
+	ops := setKeys(table, here, "external_ids", ids, w.ids())
+	if len(row) > 0 {
+		ops = append(ops, ovsdb.Update(table, here, row))
+	}
+	return ops
+}
