@@ -16,10 +16,15 @@ PACKAGES := openvswitch-switch etcd-server containernetworking-plugins iproute2 
 # A test that hangs is a failure well before the suite's 15 minutes are over.
 TESTFLAGS ?= -race -timeout 12m
 
-.PHONY: help deps build build-test test lint demo bench clean
+# Packages whose tests link a store server or a client of Kubernetes, or are all
+# about processes and namespaces: building them takes longer than a minute. The
+# tests of the others that need a machine skip themselves (testkit.NeedsMachine).
+SLOW := /cmd/|/objdb|/netmaster/(api|daemon|master|internal/.*)$$|/netctl$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
+
+.PHONY: help deps build build-test unit test e2e-long lint demo bench clean
 
 help: ## show the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
 
 deps: ## install the Debian packages and Go modules that building and testing need
 	@scripts/deps.sh $(PACKAGES)
@@ -36,8 +41,14 @@ lint: ## gofmt, go vet, staticcheck
 	@go vet ./...
 	@go tool staticcheck ./...
 
-test: deps build-test lint ## install what is needed and run every test
+unit: ## run the tests that need neither root nor packages; a minute at most
+	@CGO_ENABLED=0 go test -short -vet=off $$(go list ./... | grep -vE '$(SLOW)')
+
+test: deps build-test lint ## install what is needed and run every test but the long ones
 	@go test $(TESTFLAGS) ./...
+
+e2e-long: deps build-test ## run the long tests
+	@CONTIV_TEST_LONG=1 go test -race -timeout 40m -p 1 -run Long ./test/...
 
 demo: deps build-test ## a cluster of 3 nodes on this machine does the main job and shows it
 	@$(BIN)/demo

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // folder is set for the process that a test starts in namespaces of its own.
@@ -32,6 +34,7 @@ const script = `mount -t tmpfs none /run; ip link set lo up; "$0"; ip -o link sh
 // name, with a configuration in the form that the file name tells.
 func probe(t *testing.T, file, conf string) string {
 	t.Helper()
+	testkit.NeedsMachine(t)
 	dir := t.TempDir()
 	for _, sub := range []string{"conf", "bin"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {

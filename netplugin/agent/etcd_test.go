@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // etcd is Debian's etcd as a process of its own, so that it can be killed.
@@ -29,6 +30,7 @@ type etcd struct {
 
 func newEtcd(t *testing.T) *etcd {
 	t.Helper()
+	testkit.NeedsMachine(t)
 	e := &etcd{t: t, dir: t.TempDir(), url: freeURL(t), peer: freeURL(t)}
 	e.db = openDB(t, e.url)
 	t.Cleanup(e.stop)

@@ -27,6 +27,7 @@ type server struct {
 
 func startServer(t *testing.T) *server {
 	t.Helper()
+	testkit.NeedsMachine(t)
 	s := &server{t: t, dir: t.TempDir()}
 	s.run("ovsdb-tool", "create", s.path("conf.db"), schemaFile)
 	s.start()

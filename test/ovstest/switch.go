@@ -3,7 +3,7 @@
 // namespace of their own, all of it gone when the test ends.
 //
 // Bridges use the userspace datapath, so the kernel needs no module. A machine
-// without Open vSwitch fails the test; nothing is skipped.
+// without Open vSwitch fails the test; only "go test -short" skips it.
 package ovstest
 
 import (
@@ -38,6 +38,7 @@ type Switch struct {
 // Start starts Open vSwitch for a test.
 func Start(t testing.TB) *Switch {
 	t.Helper()
+	testkit.NeedsMachine(t)
 	// Not t.TempDir: the path of a unix socket may have no more than 107 bytes.
 	dir, err := os.MkdirTemp("", "ovs")
 	if err != nil {

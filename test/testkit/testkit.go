@@ -1,5 +1,6 @@
 // Package testkit is what the tests of most packages need: waiting for a
-// condition, an address that nobody uses, and a log that nobody reads.
+// condition, an address that nobody uses, a log that nobody reads, and the
+// border between tests that run anywhere and tests that need a machine.
 package testkit
 
 import (
@@ -7,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"testing"
 	"time"
 
@@ -15,6 +17,25 @@ import (
 
 // interval is the time between two tries.
 const interval = 5 * time.Millisecond
+
+// NeedsMachine is called by what a test starts that takes root or an installed
+// package: Open vSwitch, etcd, a namespace. With "go test -short", which is
+// "make unit", the test is skipped.
+func NeedsMachine(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs root and installed packages")
+	}
+}
+
+// TakesLong begins a test of minutes, whose name begins with TestLong. It runs
+// by "make e2e-long" only.
+func TakesLong(t testing.TB) {
+	t.Helper()
+	if os.Getenv("CONTIV_TEST_LONG") == "" {
+		t.Skip("takes long; make e2e-long runs it")
+	}
+}
 
 // Poll tries until there is no error. When the context ends first it returns
 // the context's error and the last one of a try that the context did not end.
