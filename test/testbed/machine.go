@@ -33,13 +33,18 @@ const (
 )
 
 // mountScript gives a machine private system directories: an empty /run, and
-// copies of /etc and /var that it may write to without the host noticing.
+// copies of /etc and /var that it may write to without the host noticing. What
+// the daemons keep begins empty, whatever the host has there.
 const mountScript = `
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/netns /run/lock /run/openvswitch
 for d in etc var; do
   mkdir -p "$1/$d/upper" "$1/$d/work"
   mount -t overlay overlay -o "lowerdir=/$d,upperdir=$1/$d/upper,workdir=$1/$d/work" "/$d"
+done
+for d in /var/lib/contiv /var/contiv; do
+  mkdir -p "$1$d" "$d"
+  mount --bind "$1$d" "$d"
 done
 mount -t sysfs sysfs /sys
 hostname "$2"

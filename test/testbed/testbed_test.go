@@ -59,6 +59,26 @@ func TestANodeSeesOnlyItself(t *testing.T) {
 	}
 }
 
+func TestANodeHasNothingOfTheHostsDaemons(t *testing.T) {
+	for _, dir := range []string{"/var/lib/contiv", "/var/contiv"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		foreign, err := os.CreateTemp(dir, "foreign-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		foreign.Close()
+		t.Cleanup(func() { os.Remove(foreign.Name()); os.Remove(dir) }) // the directory only if it is empty
+	}
+	ctx, bed := newBareBed(t, Config{})
+	for _, n := range bed.Nodes {
+		if out, err := n.Run(ctx, "find", "/var/lib/contiv", "/var/contiv", "-mindepth", "1"); err != nil || out != "" {
+			t.Errorf("%s begins with %q, %v", n.Name, out, err)
+		}
+	}
+}
+
 func TestCloseEndsWhatRanOnTheNodes(t *testing.T) {
 	_, bed := newBareBed(t, Config{})
 	p, err := bed.Nodes[0].Start("sleeper", "sleep", "1000")
