@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/cluster"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/k8sutils"
 )
 
@@ -26,6 +29,17 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 		Reachable: master.Reachable,
 	})
 }
+
+// unattached is a node without a CNI server: no container uses its endpoints.
+type unattached struct{ node *agent.Agent }
+
+// User finds nobody.
+func (unattached) User(epID string) (string, error) {
+	return "", fault.New(fault.NotFound, "endpoint %s: no container is attached on this node", epID)
+}
+
+// Reclaim removes the port.
+func (u unattached) Reclaim(ctx context.Context, epID string) error { return u.node.Detach(ctx, epID) }
 
 // labelSource says where a container's tenant, network and group come from.
 func labelSource(mode string) (labels.Source, error) {

@@ -45,18 +45,22 @@ func run(ctx context.Context, o *options) error {
 	})
 	master := cluster.NewMaster(db, cluster.Limits{}, nil)
 	defer master.Close()
-	api, err := nodeapi.Listen(ctx, nodeapi.Config{Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Metrics: metrics})
-	if err != nil {
-		return err
-	}
-	front := []task{api.Serve, notifySystemd(node)}
+	front := []task{notifySystemd(node)}
+	var attachments nodeapi.Attachments = unattached{node}
 	cni, err := newCNIServer(o, master, node, driver)
 	if err != nil {
 		return err
 	}
 	if cni != nil {
-		front = append(front, cni.Run)
+		front, attachments = append(front, cni.Run), cni
 	}
+	api, err := nodeapi.Listen(ctx, nodeapi.Config{
+		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Metrics: metrics,
+	})
+	if err != nil {
+		return err
+	}
+	front = append(front, api.Serve)
 	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node)}, front)
 	log.Info("stopped; the switch goes on forwarding")
 	return err

@@ -63,6 +63,7 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 	if err := tracks.Wait(); err != nil {
 		return err
 	}
+	r.Stored = &attachment.Stored{Endpoint: flows.Endpoint, Network: flows.Network, VRF: flows.VRF}
 	log.Debug("add: configure")
 	if err := s.configure(c, netns, r, port, endpoint, flows.Network); err != nil {
 		return failed(stepPod, err)
@@ -122,14 +123,7 @@ func (s *Server) createEndpoint(ctx context.Context, c *call, r *attachment.Reco
 }
 
 func createRequest(c *call, r *attachment.Record, host string) mastercfg.CreateEndpointRequest {
-	request := mastercfg.CreateEndpointRequest{
-		TenantName:   r.Tenant,
-		NetworkName:  r.NetworkName,
-		ServiceName:  r.Group,
-		EndpointID:   r.Endpoint,
-		EPCommonName: r.PodName,
-		ConfigEP:     mastercfg.ConfigEP{Container: r.Endpoint, Host: host, ServiceName: r.Group},
-	}
+	request := endpointRequest(r, host)
 	v4, v6, _ := c.conf.Preferred() // checked when the configuration was read
 	if v4.IsValid() {
 		request.ConfigEP.IPAddress = v4.String()
@@ -138,4 +132,16 @@ func createRequest(c *call, r *attachment.Record, host string) mastercfg.CreateE
 		request.ConfigEP.IPv6Address = v6.String()
 	}
 	return request
+}
+
+// endpointRequest asks for the endpoint of an attachment, with any address.
+func endpointRequest(r *attachment.Record, host string) mastercfg.CreateEndpointRequest {
+	return mastercfg.CreateEndpointRequest{
+		TenantName:   r.Tenant,
+		NetworkName:  r.NetworkName,
+		ServiceName:  r.Group,
+		EndpointID:   r.Endpoint,
+		EPCommonName: r.PodName,
+		ConfigEP:     mastercfg.ConfigEP{Container: r.Endpoint, Host: host, ServiceName: r.Group},
+	}
 }

@@ -40,6 +40,14 @@ type Datapath interface {
 	Attach(ctx context.Context, endpointID string, revision int64) (Attachment, error)
 	// Detach removes port, link and flows; an unknown endpoint is no error.
 	Detach(ctx context.Context, endpointID string) error
+	// Hold tells of a container that an earlier run attached: it is served
+	// until Detach, whatever becomes of its records in the store.
+	Hold(Attachment)
+	// Unannounced lists the endpoints held that the store does not know.
+	Unannounced() []string
+	// Unclaimed lists the endpoints that the store has had on this node for
+	// long, and nobody has held, with their ports.
+	Unclaimed() []Attachment
 }
 
 // Attachment is a programmed endpoint, with its port, record and network.
@@ -86,6 +94,7 @@ type Limits struct {
 	RetryMin    time.Duration // between attempts of the worker: 500 ms, doubling
 	RetryMax    time.Duration // up to 30 s
 	PendingScan time.Duration // how often deletions queued on disk are looked for: 2 s
+	Reconcile   time.Duration // how often the store is compared with the checkpoints: 2 s
 	Adds        int           // ADDs carried out at a time: 64; as many wait for their turn
 	Others      int           // commands other than ADD carried out at a time: 64; as many wait
 	Connections int           // open at a time: 320, more than all that run and wait
@@ -104,6 +113,7 @@ func (l *Limits) setDefaults() {
 		{&l.RetryMin, 500 * time.Millisecond},
 		{&l.RetryMax, 30 * time.Second},
 		{&l.PendingScan, 2 * time.Second},
+		{&l.Reconcile, 2 * time.Second},
 		{&l.Request, 10 * time.Second},
 	} {
 		if *d.value == 0 {
@@ -131,8 +141,8 @@ type Server struct {
 	wake    chan struct{} // there is something to undo
 }
 
-// New reads the checkpoints of an earlier run; nothing is done about them
-// before Run.
+// New reads the checkpoints of an earlier run and has the datapath hold the
+// containers that are attached; nothing else is done about them before Run.
 func New(c Config) (*Server, error) {
 	if c.Master == nil || c.Datapath == nil || c.HostLabel == "" {
 		return nil, fmt.Errorf("CNI server: master, datapath and host label are needed")
@@ -162,6 +172,9 @@ func New(c Config) (*Server, error) {
 	}
 	for _, p := range problems {
 		c.Log.WithError(p).Error("checkpoint set aside; its endpoint may have to be removed by hand")
+	}
+	for _, r := range store.Select(isReady) {
+		c.Datapath.Hold(heldBy(&r))
 	}
 	return &Server{
 		Config:  c,

@@ -42,6 +42,7 @@ func (s *Server) Run(ctx context.Context) error {
 	working, stopWork := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { s.work(working) })
+	running.Go(func() { s.reconcile(working) })
 	stopped := make(chan error, 1)
 	running.Go(func() { stopped <- server.Serve(listener) })
 	s.Log.WithField("socket", s.SocketPath).Info("CNI server is listening")

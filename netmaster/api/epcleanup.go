@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -19,11 +20,12 @@ import (
 // container is gone and its runtime forgot to say so. An operator names them,
 // by their network, by their group, or one of them, with its whole id.
 //
-// The node of an endpoint is asked first to let go of it. Only when it has, or
-// is no longer registered, is the endpoint deleted from the state: its address
-// goes to the next who asks, and must not be in use twice. A node that does not
-// answer does not keep the rest from being cleaned up; the answer is then an
-// error that names what is left.
+// The node of an endpoint is asked first whether a container uses it. Only when
+// none does, or the node is no longer registered, is the endpoint deleted from
+// the state: its address goes to the next who asks, and must not be in use
+// twice. The node takes its flows away when it sees that, and then its port. A
+// node that does not answer does not keep the rest from being cleaned up; the
+// answer is then an error that names what is left.
 func (a *API) cleanUp(r *http.Request) (reply, error) {
 	vars := mux.Vars(r)
 	tenant, category, id := vars["tenant"], vars["category"], vars["id"]
@@ -103,15 +105,18 @@ func inTenant(r ledger.Reader, ep *mastercfg.CfgEndpointState, tenant string) bo
 	return net.Tenant == tenant
 }
 
-// reclaim takes one endpoint away, on its node and in the state.
+// reclaim deletes one endpoint that its node does not use.
 func (a *API) reclaim(ctx context.Context, ep *mastercfg.CfgEndpointState) error {
 	address, registered, err := a.addressOf(ctx, mastercfg.AgentVTEPService, ep.HomingHost)
 	if err != nil {
 		return err
 	}
 	if registered {
-		_, err := a.nodes.call(ctx, http.MethodDelete, address, "/debug/reclaimEndpoint/"+url.PathEscape(ep.ID))
-		if err != nil && !fault.Is(err, fault.NotFound) {
+		answer, err := a.nodes.call(ctx, http.MethodGet, address, "/inspect/endpoint/"+url.PathEscape(ep.ID))
+		switch {
+		case err == nil:
+			return fault.New(fault.InUse, "host %s: a container uses it: %s", ep.HomingHost, bytes.TrimSpace(answer))
+		case !fault.Is(err, fault.NotFound):
 			return fmt.Errorf("host %s: %w", ep.HomingHost, err)
 		}
 	}

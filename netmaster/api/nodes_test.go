@@ -20,11 +20,12 @@ import (
 
 // nodeREST is the REST server of a node, on an address of its own.
 type nodeREST struct {
-	mu        sync.Mutex
-	bgp       string // answer of /inspect/bgp
-	failing   bool   // cannot reclaim
-	redirect  string // where every request is sent
-	reclaimed []string
+	mu       sync.Mutex
+	bgp      string // answer of /inspect/bgp
+	failing  bool   // cannot say who uses an endpoint
+	redirect string // where every request is sent
+	used     string // endpoint that a container uses
+	asked    []string
 }
 
 func (n *nodeREST) set(change func(*nodeREST)) {
@@ -36,19 +37,19 @@ func (n *nodeREST) set(change func(*nodeREST)) {
 func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	id, reclaim := strings.CutPrefix(r.URL.Path, "/debug/reclaimEndpoint/")
+	id, inspect := strings.CutPrefix(r.URL.Path, "/inspect/endpoint/")
 	switch {
 	case n.redirect != "":
 		http.Redirect(w, r, n.redirect+r.URL.Path, http.StatusTemporaryRedirect)
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/bgp":
 		_, _ = w.Write([]byte(n.bgp))
-	case r.Method == http.MethodDelete && reclaim && n.failing:
-		http.Error(w, "port is busy", http.StatusInternalServerError)
-	case r.Method == http.MethodDelete && reclaim && strings.HasSuffix(id, "-unknown"):
-		http.Error(w, "no such endpoint", http.StatusNotFound)
-	case r.Method == http.MethodDelete && reclaim:
-		n.reclaimed = append(n.reclaimed, id)
-		_, _ = w.Write([]byte("null\n"))
+	case r.Method == http.MethodGet && inspect && n.failing:
+		http.Error(w, "switch is away", http.StatusInternalServerError)
+	case r.Method == http.MethodGet && inspect && id == n.used:
+		_, _ = w.Write([]byte(`{"endpoint":"` + id + `","user":"c5@eth0"}` + "\n"))
+	case r.Method == http.MethodGet && inspect:
+		n.asked = append(n.asked, id)
+		http.Error(w, "nobody on this node uses it", http.StatusNotFound)
 	default:
 		http.NotFound(w, r)
 	}
@@ -178,10 +179,10 @@ func TestCleanUpTakesExactlyWhatIsNamed(t *testing.T) {
 			t.Errorf("%s: %s", step.path, diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"web.blue-c1"}, h1.reclaimed); diff != "" {
+	if diff := cmp.Diff([]string{"web.blue-c1"}, h1.asked); diff != "" {
 		t.Errorf("h1: %s", diff)
 	}
-	if diff := cmp.Diff([]string{"web.blue-c10"}, h2.reclaimed); diff != "" {
+	if diff := cmp.Diff([]string{"web.blue-c10", "web.blue-unknown"}, h2.asked); diff != "" {
 		t.Errorf("h2: %s", diff)
 	}
 	if n := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue"); n.EpCount != 0 || n.EpAddrCount != 0 {
@@ -207,17 +208,31 @@ func TestCleanUpGoesOnPastNodesThatFailAndSaysSo(t *testing.T) {
 	b.at("h3", "c4", "")
 	code, text, _ := b.do("DELETE", "/debug/epcleanup/tenant/blue/net/web", "")
 	if code != 500 || !strings.HasPrefix(text, "3 of 4 endpoints not cleaned up: endpoint web.blue-c1: host h1: node 127.0.0.1:") ||
-		!strings.Contains(text, "500 Internal Server Error: port is busy") || strings.Count(text, "does not answer") != 2 {
+		!strings.Contains(text, "500 Internal Server Error: switch is away") || strings.Count(text, "does not answer") != 2 {
 		t.Errorf("%d %s", code, text)
 	}
 	if diff := cmp.Diff([]string{"web.blue-c1", "web.blue-c3", "web.blue-c4"}, b.left()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"web.blue-c2"}, h2.reclaimed); diff != "" {
+	if diff := cmp.Diff([]string{"web.blue-c2"}, h2.asked); diff != "" {
 		t.Error(diff)
 	}
 	h1.set(func(n *nodeREST) { n.failing = false })
 	b.ok("DELETE", "/debug/epcleanup/tenant/blue/ep/c1", "")
+}
+
+func TestCleanUpLeavesWhatAContainerUses(t *testing.T) {
+	b, h1, _ := withNodes(t)
+	h1.set(func(n *nodeREST) { n.used = "web.blue-c5" })
+	b.at("h1", "c5", "")
+	b.at("h1", "c6", "")
+	code, text, _ := b.do("DELETE", "/debug/epcleanup/tenant/blue/net/web", "")
+	if code != 500 || !strings.HasPrefix(text, "1 of 2 endpoints not cleaned up: endpoint web.blue-c5: host h1: a container uses it:") || !strings.Contains(text, "c5@eth0") {
+		t.Errorf("%d %s", code, text)
+	}
+	if diff := cmp.Diff([]string{"web.blue-c5"}, b.left()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestANodeCannotSendNetmasterElsewhere(t *testing.T) {

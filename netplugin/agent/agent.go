@@ -30,6 +30,8 @@ type Config struct {
 
 	ReapInterval time.Duration // between two looks for orphaned ports; default 5 min
 	ReapGrace    time.Duration // how long a port may be without an endpoint; default 1 min
+	SweepGrace   time.Duration // how long an endpoint of this node may be in nobody's hands; default 10 min
+	RewindGrace  time.Duration // how long what a store that went back has lost is kept; default 2 min
 }
 
 // Agent keeps the driver's wanted objects equal to what the store says.
@@ -51,15 +53,18 @@ type Agent struct {
 	inSync  flag   // the switch has once had all that was wanted
 	serving flag   // the first state was given
 
-	orphans orphans
-	ports   keylock.Locks[string] // by endpoint: one of PreparePort, Detach and the reaper at a time
+	held      held // guarded by mu
+	orphans   orphans
+	unclaimed orphans
+	ports     keylock.Locks[string] // by endpoint: one of PreparePort, Detach and the reaper at a time
 }
 
 // follower is one followed prefix.
 type follower struct {
 	*mirror.Mirror
 	prefix   string
-	complete bool // the first snapshot is in the cache
+	complete bool  // the first snapshot is in the cache
+	revision int64 // of the last batch
 }
 
 // followed are the prefixes an agent needs; the state comes first.
@@ -70,17 +75,22 @@ func New(cfg Config) *Agent {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "agent")
 	}
-	if cfg.ReapInterval <= 0 {
-		cfg.ReapInterval = 5 * time.Minute
-	}
-	if cfg.ReapGrace <= 0 {
-		cfg.ReapGrace = time.Minute
+	for _, d := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{
+		{&cfg.ReapInterval, 5 * time.Minute}, {&cfg.ReapGrace, time.Minute},
+		{&cfg.SweepGrace, 10 * time.Minute}, {&cfg.RewindGrace, 2 * time.Minute},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.standard
+		}
 	}
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
 		changed: newSignal(), given: newSignal(), report: newSignal(), inSync: newFlag(), serving: newFlag(),
-		orphans: newOrphans(cfg.ReapGrace),
+		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
 	for _, prefix := range followed {
 		m := &follower{prefix: prefix}
@@ -114,9 +124,22 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.cache.global
+	rewound := b.Revision < m.revision
+	if rewound {
+		a.held.rewound = true
+		a.report.raise()
+		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "from": m.revision, "to": b.Revision}).
+			Warn("the store went back or is another one; what it lacks is kept for a while")
+	}
+	m.revision = b.Revision
 	for _, event := range b.Events {
+		if event.Value == nil && a.held.keep(event.Key, rewound, time.Now().Add(a.cfg.RewindGrace)) {
+			continue
+		}
+		delete(a.held.absent, event.Key)
 		a.cache.apply(event.Key, event.Value, event.ModRevision)
 	}
+	a.expelClashing()
 	m.complete = m.complete || b.Snapshot
 	if after := a.cache.global; after != before {
 		a.noteGlobal(after)
@@ -157,6 +180,10 @@ func (a *Agent) program(ctx context.Context) error {
 	}
 	a.recallPeers(ctx)
 	a.mu.Lock()
+	if err := a.recallHeld(); err != nil {
+		a.mu.Unlock()
+		return err
+	}
 	a.started = true
 	change, _ := a.planner.plan(a.cache)
 	change.Replace = true
@@ -166,13 +193,19 @@ func (a *Agent) program(ctx context.Context) error {
 	a.given.raise()
 	a.report.raise()
 	a.serving.raise()
+	expiry := time.NewTimer(0)
+	defer expiry.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-a.changed:
-			a.handOver()
+		case <-expiry.C:
 		}
+		if next := a.dropExpired(time.Now()); next > 0 {
+			expiry.Reset(next)
+		}
+		a.handOver()
 	}
 }
 

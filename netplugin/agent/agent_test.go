@@ -44,6 +44,10 @@ type running struct {
 
 func startAgent(t *testing.T, db *objdb.DB, driver drivers.NetworkDriver, adjust ...func(*Config)) *running {
 	t.Helper()
+	return runAgent(t, newAgent(db, driver, adjust...))
+}
+
+func newAgent(db *objdb.DB, driver drivers.NetworkDriver, adjust ...func(*Config)) *Agent {
 	config := Config{
 		HostLabel: me, VTEP: netip.MustParseAddr("192.0.2.1"), FwdMode: "routing", Driver: driver, DB: db,
 		Metrics: prometheus.NewRegistry(), Log: quiet,
@@ -51,7 +55,12 @@ func startAgent(t *testing.T, db *objdb.DB, driver drivers.NetworkDriver, adjust
 	for _, change := range adjust {
 		change(&config)
 	}
-	a := New(config)
+	return New(config)
+}
+
+// runAgent runs an agent until stop is called or the test ends.
+func runAgent(t *testing.T, a *Agent) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()

@@ -17,6 +17,7 @@ type Attachment struct {
 	Port     drivers.Port
 	Endpoint mastercfg.CfgEndpointState
 	Network  mastercfg.CfgNetworkState
+	VRF      uint16 // number of the tenant's routing domain
 }
 
 // PreparePort makes the link and switch port of an endpoint, the pod's end in
@@ -31,13 +32,21 @@ func (a *Agent) PreparePort(ctx context.Context, epID string, podNetNS int) (dri
 		return drivers.Port{}, explain(err, "port of endpoint %s", epID)
 	}
 	defer unlock()
-	a.orphans.forgive(epID)
+	a.claim(epID)
 	return a.cfg.Driver.AddPort(ctx, epID, podNetNS)
+}
+
+// claim keeps the reaper away from an endpoint's port until Detach.
+func (a *Agent) claim(epID string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held.claimed[epID] = struct{}{}
 }
 
 // Attach waits until this node has seen the store at a revision, which should
 // be the one netmaster answered with (0: not known), and forwards for the
-// endpoint, whose port must be there. It is idempotent.
+// endpoint, whose port must be there and which is held from then on until Detach.
+// It is idempotent.
 func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attachment, error) {
 	if err := a.Ready(); err != nil {
 		return Attachment{}, err
@@ -50,7 +59,7 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	if err != nil {
 		return Attachment{}, err
 	}
-	a.orphans.forgive(epID)
+	a.claim(epID)
 	if at.Port, err = a.cfg.Driver.FindPort(ctx, epID); err != nil {
 		return Attachment{}, err
 	}
@@ -58,6 +67,9 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	if err := a.cfg.Driver.Sync(ctx, pipeline.Key{Kind: pipeline.KindEndpoint, ID: epID}); err != nil {
 		return Attachment{}, explain(err, "flows of endpoint %s", epID)
 	}
+	a.mu.Lock()
+	a.held.attached[epID] = at
+	a.mu.Unlock()
 	a.metrics.attach.Observe(time.Since(start).Seconds())
 	a.report.raise()
 	return at, nil
@@ -70,10 +82,17 @@ func (a *Agent) Detach(ctx context.Context, epID string) error {
 		return explain(err, "port of endpoint %s", epID)
 	}
 	defer unlock()
+	a.mu.Lock()
+	delete(a.held.attached, epID)
+	a.mu.Unlock()
+	a.changed.raise() // what only this container needed may go
 	if err := a.cfg.Driver.RemovePort(ctx, epID); err != nil {
 		return err
 	}
-	a.orphans.forgive(epID)
+	a.mu.Lock()
+	delete(a.held.claimed, epID)
+	a.held.detached = append(a.held.detached, epID)
+	a.mu.Unlock()
 	a.report.raise()
 	return nil
 }
@@ -106,7 +125,8 @@ func (a *Agent) servedLocally(epID string) (Attachment, error) {
 	if e.host != a.cfg.HostLabel {
 		return Attachment{}, fault.New(fault.Conflict, "endpoint %s belongs to host %q, this is %q", epID, e.host, a.cfg.HostLabel)
 	}
-	return Attachment{Endpoint: e.record, Network: a.cache.networks[e.record.NetID].record}, nil
+	n := a.cache.networks[e.record.NetID].record
+	return Attachment{Endpoint: e.record, Network: n, VRF: a.cache.vrfs[n.Tenant]}, nil
 }
 
 // explain says what an error was about. Running out of time is Unavailable: the

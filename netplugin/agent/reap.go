@@ -2,7 +2,8 @@ package agent
 
 import (
 	"context"
-	"sync"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
@@ -11,32 +12,29 @@ import (
 // reapTimeout bounds the removal of one port.
 const reapTimeout = 10 * time.Second
 
-// orphans times how long ports have been without an endpoint in the store.
+// orphans times how long endpoints have been without what they belong to.
 type orphans struct {
 	grace time.Duration
-	mu    *sync.Mutex
-	since map[string]time.Time // endpoint id -> first seen without a record
+	since map[string]time.Time // endpoint id -> first seen alone
 }
 
 func newOrphans(grace time.Duration) orphans {
-	return orphans{grace, new(sync.Mutex), make(map[string]time.Time)}
+	return orphans{grace, make(map[string]time.Time)}
 }
 
-// judge returns the ports whose grace is over, and how long until the next one's is; 0: there is none.
-func (o orphans) judge(ports []drivers.Port, hasRecord func(epID string) bool, now time.Time) (due []string, next time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	since := make(map[string]time.Time)
-	for _, port := range ports {
-		id := port.EndpointID
-		if hasRecord(id) {
+// judge returns the endpoints whose grace is over, and how long until the next
+// one's is; 0: there is none.
+func (o orphans) judge(ids []string, belongs func(epID string) bool, now time.Time) (due []string, next time.Duration) {
+	alone := make(map[string]time.Time)
+	for _, id := range ids {
+		if belongs(id) {
 			continue
 		}
 		first, seen := o.since[id]
 		if !seen {
 			first = now
 		}
-		since[id] = first
+		alone[id] = first
 		switch rest := o.grace - now.Sub(first); {
 		case rest <= 0:
 			due = append(due, id)
@@ -45,45 +43,44 @@ func (o orphans) judge(ports []drivers.Port, hasRecord func(epID string) bool, n
 		}
 	}
 	clear(o.since)
-	for id, first := range since {
-		o.since[id] = first
-	}
+	maps.Copy(o.since, alone)
 	return due, next
 }
 
-// forgive starts the grace of a port anew: somebody is working with it.
-func (o orphans) forgive(epID string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.since, epID)
-}
-
-// condemned tells whether nobody forgave a port since it was judged.
-func (o orphans) condemned(epID string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	_, seen := o.since[epID]
-	return seen
-}
-
-// reap removes ports whose endpoint is not (or no longer) one of this node:
-// left over from a time when the agent was down, or given up by netmaster.
+// reap removes ports that nobody in this process made or holds and whose
+// endpoint is not (or no longer) one of this node: left over from a time when
+// the agent was down. It also finds the opposite, endpoints of this node that
+// nobody holds, for Unclaimed.
 func (a *Agent) reap(ctx context.Context) error {
 	if err := a.inSync.await(ctx); err != nil {
 		return err
 	}
 	for {
-		due, next := a.orphans.judge(a.cfg.Driver.Ports(), a.isLocal, time.Now())
-		for _, epID := range due {
-			a.reapPort(ctx, epID)
+		next := a.cfg.ReapInterval
+		if a.cfg.Driver.Status().Connected { // else its ports are not known
+			due, soon := a.orphans.judge(a.portIDs(), a.owned, time.Now())
+			for _, epID := range due {
+				a.reapPort(ctx, epID)
+			}
+			if soon > 0 {
+				next = min(next, soon)
+			}
 		}
-		if next == 0 || next > a.cfg.ReapInterval {
-			next = a.cfg.ReapInterval
+		if soon := a.findUnclaimed(time.Now()); soon > 0 {
+			next = min(next, soon)
 		}
 		if err := pause(ctx, next); err != nil {
 			return err
 		}
 	}
+}
+
+func (a *Agent) portIDs() []string {
+	var ids []string
+	for _, port := range a.cfg.Driver.Ports() {
+		ids = append(ids, port.EndpointID)
+	}
+	return ids
 }
 
 func (a *Agent) reapPort(ctx context.Context, epID string) {
@@ -92,7 +89,7 @@ func (a *Agent) reapPort(ctx context.Context, epID string) {
 		return // somebody works with it
 	}
 	defer unlock()
-	if !a.orphans.condemned(epID) || a.isLocal(epID) {
+	if a.owned(epID) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
@@ -102,16 +99,56 @@ func (a *Agent) reapPort(ctx context.Context, epID string) {
 		log.WithError(err).Warn("port without an endpoint could not be removed, trying again later")
 		return
 	}
-	log.Info("removed a port whose endpoint is not in the store")
-	a.orphans.forgive(epID)
+	log.Info("removed a port that nobody holds and whose endpoint is not in the store")
 	a.metrics.reaped.Inc()
 	a.report.raise()
 }
 
-// isLocal tells whether the store has the endpoint on this node.
-func (a *Agent) isLocal(epID string) bool {
+// owned tells whether a port is in somebody's hands or the store has its
+// endpoint on this node.
+func (a *Agent) owned(epID string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, claimed := a.held.claimed[epID]; claimed {
+		return true
+	}
 	e, known := a.cache.endpoints[epID]
 	return known && e.host == a.cfg.HostLabel
+}
+
+// findUnclaimed looks for endpoints that the store has on this node and nobody
+// holds. It says how long until another one's grace is over; 0: there is none.
+func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	claimed := func(epID string) bool {
+		_, claimed := a.held.claimed[epID]
+		return claimed
+	}
+	a.held.unclaimed, next = a.unclaimed.judge(slices.Sorted(maps.Keys(a.cache.endpointsOn[a.cfg.HostLabel])), claimed, now)
+	return next
+}
+
+// Unclaimed lists the endpoints that the store has on this node although nobody
+// has held them since this process started or for SweepGrace. Who keeps record
+// of the containers decides whether one uses them: a port is given if there is one.
+func (a *Agent) Unclaimed() []Attachment {
+	ports := make(map[string]drivers.Port)
+	for _, port := range a.cfg.Driver.Ports() {
+		ports[port.EndpointID] = port
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.followsStore() {
+		return nil
+	}
+	var found []Attachment
+	for _, id := range a.held.unclaimed {
+		e, known := a.cache.endpoints[id]
+		if _, claimed := a.held.claimed[id]; claimed || !known || e.host != a.cfg.HostLabel {
+			continue
+		}
+		found = append(found, Attachment{Port: ports[id], Endpoint: e.record, Network: a.cache.networks[e.record.NetID].record})
+	}
+	return found
 }

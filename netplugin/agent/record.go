@@ -96,7 +96,7 @@ func decodeEndpoint(id string, value []byte) (endpoint, error) {
 	if err := json.Unmarshal(value, &e.record); err != nil {
 		return endpoint{}, err
 	}
-	e.host = e.record.HomingHost
+	e.record.ID, e.host = id, e.record.HomingHost
 	part, err := endpointPart(id, e.record)
 	if err != nil {
 		e.problem = err.Error()

@@ -20,22 +20,33 @@ import (
 // reportBatch bounds the keys of one transaction; etcd allows 128 entries.
 const reportBatch = 50
 
+// summaryEvery is how often the node's summary is written at most. It lists
+// all endpoints of the node, so writing it for each of them would cost what the
+// node has, not what has changed.
+const summaryEvery = 5 * time.Second
+
 // store is what the reporter needs of the database.
 type store interface {
-	List(ctx context.Context, prefix string) ([]objdb.KV, int64, error)
 	Get(ctx context.Context, key string) (objdb.KV, error)
 	Txn(ctx context.Context, t objdb.Txn) (rev int64, ok bool, err error)
 }
 
 // reporter keeps the operational records of this node equal to its endpoints.
-// It too works on levels: the records that should be there are compared with
-// those it knows to be there, so a repeated, late or lost trigger does no harm.
+// It works on levels: the records that should be there are compared with those
+// it knows to be there, so a repeated, late or lost trigger does no harm.
+//
+// It reads its own records only. Those of an earlier life are found by the
+// summary; one that was written after the last summary belongs to an endpoint
+// that is here or has a deletion to come, which names it.
 type reporter struct {
 	store   store
 	host    string
-	loaded  bool // what follows is what the store has
-	written map[string]mastercfg.OperEndpointState
-	summary objdb.KV // the node's ovs-driver record; revision 0: absent
+	loaded  bool
+	written map[string]mastercfg.OperEndpointState // what the store has
+	doubt   map[string]struct{}                    // ids of records that the store may have
+
+	summary   []byte    // as the store has it; nil: absent
+	summaryAt time.Time // when it was last written
 }
 
 // operational is what this node has to report.
@@ -51,15 +62,21 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 	if err := a.inSync.await(ctx); err != nil {
 		return err
 	}
+	summary := time.NewTimer(0)
+	defer summary.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-a.report:
+		case <-summary.C:
 		}
-		err := a.reportOnce(ctx, &r)
+		next, err := a.reportOnce(ctx, &r)
 		if err == nil {
 			wait.reset()
+			if next > 0 {
+				summary.Reset(next)
+			}
 			continue
 		}
 		a.log.WithError(err).Debug("operational records not written, trying again")
@@ -70,15 +87,37 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 	}
 }
 
-func (a *Agent) reportOnce(ctx context.Context, r *reporter) error {
+// reportOnce writes what differs, and says when the summary is due; 0: it is written.
+func (a *Agent) reportOnce(ctx context.Context, r *reporter) (summaryIn time.Duration, err error) {
 	if !a.cfg.Driver.Status().Connected {
-		return fault.New(fault.Unavailable, "switch is away, its ports are not known")
+		return 0, fault.New(fault.Unavailable, "switch is away, its ports are not known")
+	}
+	a.mu.Lock()
+	if a.held.rewound {
+		a.held.rewound = false
+		r.forget()
+	}
+	a.mu.Unlock()
+	if err := r.load(ctx); err != nil {
+		return 0, err
 	}
 	ports := a.cfg.Driver.Ports()
 	a.mu.Lock()
 	want := a.cache.operational(ports, a.cfg.VTEP)
+	for id := range a.held.attached {
+		if _, absent := a.held.absent[mastercfg.EndpointPrefix+id]; absent {
+			want.leaveOut(id)
+		}
+	}
+	for _, id := range a.held.detached {
+		r.doubt[id] = struct{}{}
+	}
+	a.held.detached = nil
 	a.mu.Unlock()
-	return r.reconcile(ctx, want)
+	if err := r.reconcile(ctx, want); err != nil {
+		return 0, err
+	}
+	return r.summarise(ctx, want.summary, time.Now())
 }
 
 // operational describes the local endpoints that have a port.
@@ -116,12 +155,47 @@ func addrText(addr netip.Addr) string {
 	return addr.String()
 }
 
-// reconcile makes the store's records those wanted.
-func (r *reporter) reconcile(ctx context.Context, want operational) error {
-	if !r.loaded {
-		if err := r.load(ctx); err != nil {
-			return err
+// leaveOut takes an endpoint out of the report.
+func (o *operational) leaveOut(id string) {
+	delete(o.endpoints, id)
+	delete(o.summary.LocalEpInfo, id)
+}
+
+// load reads, once, what this node has reported in an earlier life.
+func (r *reporter) load(ctx context.Context) error {
+	if r.loaded {
+		return nil
+	}
+	if r.written == nil {
+		r.written, r.doubt = make(map[string]mastercfg.OperEndpointState), make(map[string]struct{})
+	}
+	kv, err := r.store.Get(ctx, mastercfg.OvsDriverPrefix+r.host)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	var summary mastercfg.OvsDriverOperState
+	if kv.Value != nil && json.Unmarshal(kv.Value, &summary) == nil { // an unreadable one is replaced
+		for id := range summary.LocalEpInfo {
+			r.doubt[id] = struct{}{}
 		}
+	}
+	r.summary, r.loaded = kv.Value, true
+	return nil
+}
+
+// forget doubts everything: the store may have lost it.
+func (r *reporter) forget() {
+	for id := range r.written {
+		r.doubt[id] = struct{}{}
+	}
+	clear(r.written)
+	r.loaded = false
+}
+
+// reconcile makes the store's records of endpoints those wanted.
+func (r *reporter) reconcile(ctx context.Context, want operational) error {
+	if err := r.resolve(ctx, want); err != nil {
+		return err
 	}
 	var changed []string
 	for id, record := range want.endpoints {
@@ -134,44 +208,44 @@ func (r *reporter) reconcile(ctx context.Context, want operational) error {
 			changed = append(changed, id)
 		}
 	}
+	for id := range r.doubt {
+		changed = append(changed, id)
+	}
 	slices.Sort(changed)
-	for batch := range slices.Chunk(changed, reportBatch) {
-		if err := r.commit(ctx, want, batch); err != nil {
+	for batch := range slices.Chunk(slices.Compact(changed), reportBatch) {
+		ok, err := r.commit(ctx, want, batch)
+		if err == nil && !ok {
+			err = r.commitEach(ctx, want, batch)
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if len(changed) == 0 {
-		return r.commit(ctx, want, nil)
 	}
 	return nil
 }
 
-// load reads what this node, perhaps in an earlier life, has reported.
-func (r *reporter) load(ctx context.Context) error {
-	kvs, _, err := r.store.List(ctx, mastercfg.OperEndpointPrefix)
-	if err != nil {
-		return err
-	}
-	r.written = make(map[string]mastercfg.OperEndpointState)
-	for _, kv := range kvs {
-		var record mastercfg.OperEndpointState
-		if json.Unmarshal(kv.Value, &record) == nil && record.HomingHost == r.host {
-			r.written[strings.TrimPrefix(kv.Key, mastercfg.OperEndpointPrefix)] = record
+// resolve reads the wanted records that the store may have already.
+func (r *reporter) resolve(ctx context.Context, want operational) error {
+	for id := range r.doubt {
+		if _, wanted := want.endpoints[id]; !wanted {
+			continue // it will be deleted, there or not
 		}
+		kv, err := r.store.Get(ctx, mastercfg.OperEndpointPrefix+id)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		var record mastercfg.OperEndpointState
+		if kv.Value != nil && json.Unmarshal(kv.Value, &record) == nil {
+			r.written[id] = record
+		}
+		delete(r.doubt, id)
 	}
-	key := mastercfg.OvsDriverPrefix + r.host
-	r.summary, err = r.store.Get(ctx, key)
-	if fault.Is(err, fault.NotFound) {
-		r.summary, err = objdb.KV{Key: key}, nil
-	}
-	r.loaded = err == nil
-	return err
+	return nil
 }
 
-// commit writes some endpoints' records together with the node's summary. The
-// guards keep a record from appearing for an endpoint that netmaster has
-// deleted meanwhile, and from overwriting what was not read.
-func (r *reporter) commit(ctx context.Context, want operational, ids []string) error {
+// commit writes or deletes some endpoints' records. The guards keep a record
+// from appearing for an endpoint that netmaster has deleted meanwhile.
+func (r *reporter) commit(ctx context.Context, want operational, ids []string) (ok bool, err error) {
 	var txn objdb.Txn
 	for _, id := range ids {
 		record, stays := want.endpoints[id]
@@ -180,63 +254,70 @@ func (r *reporter) commit(ctx context.Context, want operational, ids []string) e
 			continue
 		}
 		txn.If = append(txn.If, objdb.Present(mastercfg.EndpointPrefix+id))
-		if err := put(&txn, mastercfg.OperEndpointPrefix+id, record); err != nil {
+		value, err := json.Marshal(record)
+		if err != nil {
+			return false, fmt.Errorf("report of endpoint %s: %w", id, err)
+		}
+		txn.Puts = append(txn.Puts, objdb.KV{Key: mastercfg.OperEndpointPrefix + id, Value: value})
+	}
+	_, ok, err = r.store.Txn(ctx, txn)
+	for _, id := range ids {
+		switch record, stays := want.endpoints[id]; {
+		case err != nil:
+			r.doubt[id] = struct{}{}
+		case ok && stays:
+			r.written[id] = record
+		case ok:
+			delete(r.written, id)
+			delete(r.doubt, id)
+		}
+	}
+	return ok, err
+}
+
+// commitEach writes a refused batch one by one, so that an endpoint that is
+// gone from the store does not keep the others from being reported.
+func (r *reporter) commitEach(ctx context.Context, want operational, ids []string) error {
+	var refused error
+	for _, id := range ids {
+		ok, err := r.commit(ctx, want, []string{id})
+		if err != nil {
 			return err
 		}
-	}
-	summary, err := json.Marshal(want.summary)
-	if err != nil {
-		return fmt.Errorf("record of %s: %w", r.summary.Key, err)
-	}
-	next := objdb.KV{Key: r.summary.Key, Value: summary}
-	switch empty := len(want.summary.LocalEpInfo) == 0; {
-	case empty && r.summary.ModRevision != 0:
-		txn.Deletes, next.Value = append(txn.Deletes, next.Key), nil
-	case !empty && !bytes.Equal(r.summary.Value, summary):
-		txn.Puts = append(txn.Puts, next)
-	default:
-		next = r.summary
-	}
-	if len(txn.Puts)+len(txn.Deletes) == 0 {
-		return nil
-	}
-	txn.If = append(txn.If, objdb.Unchanged(r.summary))
-	r.loaded = false // until the outcome is known
-	revision, ok, err := r.store.Txn(ctx, txn)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return fault.New(fault.Conflict, "operational records of host %s changed meanwhile", r.host)
-	}
-	r.loaded = true
-	r.note(want, ids, next, revision)
-	return nil
-}
-
-// note remembers what a transaction has written.
-func (r *reporter) note(want operational, ids []string, summary objdb.KV, revision int64) {
-	for _, id := range ids {
-		if record, stays := want.endpoints[id]; stays {
-			r.written[id] = record
-		} else {
-			delete(r.written, id)
+		if !ok {
+			refused = fault.New(fault.Conflict, "endpoint %s is not in the store any more", id)
 		}
 	}
-	switch {
-	case summary.Value == nil:
-		summary.ModRevision = 0
-	case !bytes.Equal(summary.Value, r.summary.Value):
-		summary.ModRevision = revision
-	}
-	r.summary = summary
+	return refused
 }
 
-func put(txn *objdb.Txn, key string, record any) error {
-	value, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("record of %s: %w", key, err)
+// summarise writes the node's summary if it has changed and is due, and says
+// how long until it is; 0: the store has it.
+func (r *reporter) summarise(ctx context.Context, want mastercfg.OvsDriverOperState, now time.Time) (time.Duration, error) {
+	key := mastercfg.OvsDriverPrefix + r.host
+	var value []byte
+	if len(want.LocalEpInfo) > 0 {
+		var err error
+		if value, err = json.Marshal(want); err != nil {
+			return 0, fmt.Errorf("record %s: %w", key, err)
+		}
 	}
-	txn.Puts = append(txn.Puts, objdb.KV{Key: key, Value: value})
-	return nil
+	if bytes.Equal(value, r.summary) {
+		return 0, nil
+	}
+	if rest := summaryEvery - now.Sub(r.summaryAt); rest > 0 && value != nil {
+		return rest, nil
+	}
+	var txn objdb.Txn
+	if value == nil {
+		txn.Deletes = []string{key}
+	} else {
+		txn.Puts = []objdb.KV{{Key: key, Value: value}}
+	}
+	if _, _, err := r.store.Txn(ctx, txn); err != nil {
+		r.loaded = false // nobody knows which one the store has
+		return 0, err
+	}
+	r.summary, r.summaryAt = value, now
+	return 0, nil
 }

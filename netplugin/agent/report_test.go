@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -16,22 +16,22 @@ import (
 // memory is a store that takes every transaction, or refuses the next ones.
 type memory struct {
 	kvs      map[string]objdb.KV
+	gone     map[string]bool // reports whose endpoint is not in the store
 	revision int64
 	refuse   []error // per transaction; nil: guards do not hold
 	txns     []objdb.Txn
+	gets     int
 }
 
-func (m *memory) List(_ context.Context, prefix string) ([]objdb.KV, int64, error) {
-	var kvs []objdb.KV
-	for key, kv := range m.kvs {
-		if strings.HasPrefix(key, prefix) {
-			kvs = append(kvs, kv)
-		}
-	}
-	return kvs, m.revision, nil
+func newMemory() *memory { return &memory{kvs: map[string]objdb.KV{}} }
+
+func (m *memory) put(key string, value []byte) {
+	m.revision++
+	m.kvs[key] = objdb.KV{Key: key, Value: value, ModRevision: m.revision}
 }
 
 func (m *memory) Get(_ context.Context, key string) (objdb.KV, error) {
+	m.gets++
 	kv, there := m.kvs[key]
 	if !there {
 		return kv, fault.New(fault.NotFound, "key not found: %s", key)
@@ -46,10 +46,13 @@ func (m *memory) Txn(_ context.Context, t objdb.Txn) (int64, bool, error) {
 		m.refuse = m.refuse[1:]
 		return 0, false, err
 	}
-	m.revision++
 	for _, kv := range t.Puts {
-		kv.ModRevision = m.revision
-		m.kvs[kv.Key] = kv
+		if m.gone[kv.Key] {
+			return 0, false, nil
+		}
+	}
+	for _, kv := range t.Puts {
+		m.put(kv.Key, kv.Value)
 	}
 	for _, key := range t.Deletes {
 		delete(m.kvs, key)
@@ -68,23 +71,38 @@ func reportOf(n int) operational {
 	return o
 }
 
+func newReporter(m *memory) *reporter { return &reporter{store: m, host: me} }
+
+// write does what the loop does for one trigger.
+func (r *reporter) write(t *testing.T, want operational, now time.Time) error {
+	t.Helper()
+	if err := r.load(t.Context()); err != nil {
+		return err
+	}
+	if err := r.reconcile(t.Context(), want); err != nil {
+		return err
+	}
+	_, err := r.summarise(t.Context(), want.summary, now)
+	return err
+}
+
 func TestReportIsWrittenOnceInTransactionsOfBoundedSize(t *testing.T) {
-	m := &memory{kvs: map[string]objdb.KV{}}
-	r := reporter{store: m, host: me}
+	m := newMemory()
+	r := newReporter(m)
 	for range 2 {
-		if err := r.reconcile(t.Context(), reportOf(120)); err != nil {
+		if err := r.write(t, reportOf(120), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(m.txns) != 3 || len(m.kvs) != 121 {
-		t.Errorf("%d transactions, %d keys; want 3 and 121", len(m.txns), len(m.kvs))
+	if len(m.txns) != 4 || len(m.kvs) != 121 {
+		t.Errorf("%d transactions, %d keys; want 4 and 121", len(m.txns), len(m.kvs))
 	}
 	for _, txn := range m.txns {
-		if len(txn.Puts) > reportBatch+1 || len(txn.If) > reportBatch+1 {
+		if len(txn.Puts) > reportBatch || len(txn.If) > reportBatch {
 			t.Errorf("transaction of %d puts and %d guards", len(txn.Puts), len(txn.If))
 		}
 	}
-	if err := r.reconcile(t.Context(), reportOf(0)); err != nil {
+	if err := r.write(t, reportOf(0), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if len(m.kvs) != 0 {
@@ -92,25 +110,84 @@ func TestReportIsWrittenOnceInTransactionsOfBoundedSize(t *testing.T) {
 	}
 }
 
-func TestReportStartsFromTheStoreAfterADoubtfulOutcome(t *testing.T) {
+func TestReportOfOneEndpointCostsOneRecordWhateverTheNodeHas(t *testing.T) {
+	m := newMemory()
+	r, start := newReporter(m), time.Now()
+	if err := r.write(t, reportOf(200), start); err != nil {
+		t.Fatal(err)
+	}
+	m.txns, m.gets = nil, 0
+	for n := 201; n <= 220; n++ {
+		if err := r.write(t, reportOf(n), start.Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, txn := range m.txns {
+		if len(txn.Puts) != 1 {
+			t.Errorf("one endpoint more wrote %d records", len(txn.Puts))
+		}
+	}
+	if len(m.txns) != 20 || m.gets != 0 {
+		t.Errorf("%d transactions and %d reads for 20 endpoints", len(m.txns), m.gets)
+	}
+	if err := r.write(t, reportOf(220), start.Add(summaryEvery)); err != nil {
+		t.Fatal(err)
+	}
+	var summary mastercfg.OvsDriverOperState
+	if err := json.Unmarshal(m.kvs[mastercfg.OvsDriverPrefix+me].Value, &summary); err != nil || len(summary.LocalEpInfo) != 220 {
+		t.Errorf("summary lists %d endpoints (%v)", len(summary.LocalEpInfo), err)
+	}
+}
+
+func TestReportAfterADoubtfulOutcomeOrAnOutdatedOneReadsOnlyItsOwnRecords(t *testing.T) {
 	for _, outcome := range []error{nil, errors.New("connection lost")} {
-		m := &memory{kvs: map[string]objdb.KV{}, refuse: []error{outcome}}
-		r := reporter{store: m, host: me}
-		if err := r.reconcile(t.Context(), reportOf(1)); err == nil {
+		m := newMemory()
+		m.refuse = []error{outcome, outcome}
+		r := newReporter(m)
+		if err := r.write(t, reportOf(1), time.Now()); err == nil {
 			t.Fatal("no error")
 		}
-		// Meanwhile somebody, perhaps our own lost transaction, has written.
-		value, err := json.Marshal(reportOf(1).endpoints["web.blue-000"])
-		if err != nil {
+		m.refuse = nil
+		if outcome != nil { // our own lost transaction has written after all
+			value, err := json.Marshal(reportOf(1).endpoints["web.blue-000"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.put(mastercfg.OperEndpointPrefix+"web.blue-000", value)
+		}
+		m.txns, m.gets = nil, 0
+		if err := r.write(t, reportOf(1), time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		key := mastercfg.OperEndpointPrefix + "web.blue-000"
-		m.kvs[key] = objdb.KV{Key: key, Value: value, ModRevision: 9}
-		if err := r.reconcile(t.Context(), reportOf(1)); err != nil {
-			t.Fatal(err)
+		if m.gets > 1 || len(m.kvs) != 2 {
+			t.Errorf("outcome %v: %d reads, keys %d", outcome, m.gets, len(m.kvs))
 		}
-		if last := m.txns[len(m.txns)-1]; len(last.Puts) != 1 || last.Puts[0].Key != mastercfg.OvsDriverPrefix+me {
-			t.Errorf("last transaction wrote %v, want only the summary", last.Puts)
-		}
+	}
+}
+
+func TestEndpointThatIsGoneDoesNotKeepOthersFromBeingReported(t *testing.T) {
+	m := newMemory()
+	m.gone = map[string]bool{mastercfg.OperEndpointPrefix + "web.blue-001": true}
+	r := newReporter(m)
+	if err := r.write(t, reportOf(3), time.Now()); !fault.Is(err, fault.Conflict) {
+		t.Errorf("one is gone: %v", err)
+	}
+	if len(m.kvs) != 2 {
+		t.Errorf("%d records, want 2", len(m.kvs))
+	}
+}
+
+func TestRecordsOfAnEarlierLifeAreFoundByTheSummary(t *testing.T) {
+	m := newMemory()
+	before := newReporter(m)
+	if err := before.write(t, reportOf(3), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	m.txns = nil
+	if err := newReporter(m).write(t, reportOf(2), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.kvs) != 3 || len(m.txns) != 2 || len(m.txns[0].Puts) != 0 || len(m.txns[0].Deletes) != 1 {
+		t.Errorf("%d keys, transactions %+v", len(m.kvs), m.txns)
 	}
 }

@@ -143,8 +143,16 @@ func TestStateInTheStoreBecomesFlowsInTheSwitch(t *testing.T) {
 	store.del(epKey("web.blue-2"))
 	sw.expectFlows("remote endpoint deleted", "no 10.1.0.3", "10.1.0.8")
 
-	// The record goes behind the agent's back: flows, then port and report follow.
+	// The record goes behind the agent's back: the container is served on until
+	// it is detached, then flows, port and report go.
 	store.del(epKey(id))
+	expectUnannounced(t, node, id)
+	if flows := sw.flows(); !strings.Contains(flows, "10.1.0.8") {
+		t.Errorf("flows of an attached container are gone:\n%s", flows)
+	}
+	if err := node.Detach(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
 	sw.expectFlows("local endpoint deleted", "no 10.1.0.8")
 	eventually(t, "nothing is left of it", func() error {
 		if ports := sw.Vsctl("list-ports", ovsd.DefaultBridge); strings.Contains(ports, at.Port.HostLink) {

@@ -10,12 +10,18 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-type handlers struct{ cfg Config }
+type handlers struct {
+	Config
+	big     chan struct{} // a place for each answer that is long
+	origins *http.CrossOriginProtection
+}
 
 // statuses maps the kinds of error a route here can meet; others are 500.
 var statuses = map[fault.Kind]int{
 	fault.NotFound:    http.StatusNotFound,
 	fault.Invalid:     http.StatusBadRequest,
+	fault.Conflict:    http.StatusConflict,
+	fault.Denied:      http.StatusForbidden,
 	fault.Unavailable: http.StatusServiceUnavailable,
 }
 
@@ -24,7 +30,7 @@ func (h handlers) alive(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h handlers) ready(w http.ResponseWriter, _ *http.Request) {
-	if err := h.cfg.Agent.Ready(); err != nil {
+	if err := h.Agent.Ready(); err != nil {
 		h.text(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
@@ -37,7 +43,7 @@ func (h handlers) serviceStats(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
-	h.json(w, driverView(h.cfg.CtrlIP, h.cfg.Agent.Inspect()))
+	h.json(w, driverView(h.CtrlIP, h.Agent.Inspect()))
 }
 
 // inspectBGP is null as long as there is no BGP server.
@@ -52,29 +58,44 @@ func (h handlers) inspectNameserver(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// reclaimEndpoint removes the port of an endpoint whose owner is gone.
+// inspectEndpoint says who uses an endpoint here; 404 if nobody does.
+func (h handlers) inspectEndpoint(w http.ResponseWriter, r *http.Request) {
+	epID := mux.Vars(r)["epID"]
+	user, err := h.Attachments.User(epID)
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	h.json(w, map[string]string{"endpoint": epID, "user": user})
+}
+
+// reclaimEndpoint gives up an endpoint whose container is gone.
 func (h handlers) reclaimEndpoint(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), reclaimTimeout)
 	defer cancel()
 	epID := mux.Vars(r)["epID"]
-	log := h.cfg.Log.WithField("endpoint", epID).WithField("client", r.RemoteAddr)
-	if err := h.cfg.Agent.Detach(ctx, epID); err != nil {
+	log := h.Log.WithField("endpoint", epID).WithField("client", r.RemoteAddr)
+	if err := h.Attachments.Reclaim(ctx, epID); err != nil {
 		log.WithError(err).Warn("reclaim of an endpoint failed")
-		status, known := statuses[fault.KindOf(err)]
-		if !known {
-			status = http.StatusInternalServerError
-		}
-		h.text(w, status, err.Error())
+		h.fail(w, err)
 		return
 	}
 	log.Info("endpoint reclaimed")
 	h.json(w, nil)
 }
 
+func (h handlers) fail(w http.ResponseWriter, err error) {
+	status, known := statuses[fault.KindOf(err)]
+	if !known {
+		status = http.StatusInternalServerError
+	}
+	h.text(w, status, err.Error())
+}
+
 func (h handlers) json(w http.ResponseWriter, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		h.cfg.Log.WithError(err).Error("answer cannot be encoded")
+		h.Log.WithError(err).Error("answer cannot be encoded")
 		h.text(w, http.StatusInternalServerError, "answer cannot be encoded: "+err.Error())
 		return
 	}
@@ -90,6 +111,6 @@ func (h handlers) text(w http.ResponseWriter, status int, text string) {
 
 func (h handlers) write(w http.ResponseWriter, body []byte) {
 	if _, err := w.Write(body); err != nil {
-		h.cfg.Log.WithError(err).Debug("client left before the answer was written")
+		h.Log.WithError(err).Debug("client left before the answer was written")
 	}
 }

@@ -26,22 +26,38 @@ const (
 	shutdownTimeout = 3 * time.Second
 	maxHeader       = 16 << 10
 	maxConns        = 256
+
+	// Answers that grow with the cluster are made whole in memory. So many at a
+	// time; who asks for one more waits, and is turned away in the end.
+	bigAnswers    = 2
+	bigAnswerWait = 5 * time.Second
+	// A client that does not read such an answer is cut off, so that the next
+	// one gets its turn.
+	bigAnswerTimeout = 10 * time.Second
 )
 
-// Agent is what the routes show and act on.
+// Agent is what the routes show.
 type Agent interface {
 	Ready() error
 	Inspect() agent.Inspection
-	Detach(ctx context.Context, epID string) error
+}
+
+// Attachments are the endpoints as containers use them.
+type Attachments interface {
+	// User says who uses an endpoint; fault.NotFound if nobody does.
+	User(epID string) (string, error)
+	// Reclaim gives up an endpoint that nobody uses; fault.Conflict if somebody does.
+	Reclaim(ctx context.Context, epID string) error
 }
 
 // Config of a server.
 type Config struct {
-	Address string // host:port to listen on
-	CtrlIP  string // shown as the node's address
-	Agent   Agent
-	Metrics prometheus.Gatherer
-	Log     *logrus.Entry
+	Address     string // host:port to listen on
+	CtrlIP      string // shown as the node's address
+	Agent       Agent
+	Attachments Attachments
+	Metrics     prometheus.Gatherer
+	Log         *logrus.Entry
 }
 
 // Server is a listening socket with the routes behind it.
@@ -94,18 +110,19 @@ func Handler(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "node-api")
 	}
-	h := handlers{cfg}
+	h := handlers{Config: cfg, big: make(chan struct{}, bigAnswers), origins: http.NewCrossOriginProtection()}
 	r := mux.NewRouter()
 	get := func(path string, serve http.HandlerFunc) {
 		r.HandleFunc(path, serve).Methods(http.MethodGet, http.MethodHead)
 	}
 	get("/svcstats", h.serviceStats)
-	get("/inspect/driver", h.inspectDriver)
+	get("/inspect/driver", h.budgeted(h.inspectDriver))
 	get("/inspect/bgp", h.inspectBGP)
 	get("/inspect/nameserver", h.inspectNameserver)
+	get("/inspect/endpoint/{epID}", h.inspectEndpoint)
 	get("/healthz", h.alive)
 	get("/readyz", h.ready)
 	r.Handle("/metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})).Methods(http.MethodGet)
-	r.HandleFunc("/debug/reclaimEndpoint/{epID}", h.reclaimEndpoint).Methods(http.MethodDelete)
+	r.HandleFunc("/debug/reclaimEndpoint/{epID}", h.guarded(h.reclaimEndpoint)).Methods(http.MethodDelete)
 	return http.MaxBytesHandler(r, 0)
 }

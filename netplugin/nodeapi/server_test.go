@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -23,15 +25,23 @@ import (
 
 // node is an agent that says what the test wants.
 type node struct {
-	ready, detach error
-	detached      []string
+	ready, reclaim error
+	reclaimed      []string
+	objects        []pipeline.Object // more than the usual ones
 }
 
 func (n *node) Ready() error { return n.ready }
 
-func (n *node) Detach(_ context.Context, epID string) error {
-	n.detached = append(n.detached, epID)
-	return n.detach
+func (n *node) User(epID string) (string, error) {
+	if epID == "web.blue-1" {
+		return "pod@eth0", nil
+	}
+	return "", fault.New(fault.NotFound, "endpoint %s: nobody uses it", epID)
+}
+
+func (n *node) Reclaim(_ context.Context, epID string) error {
+	n.reclaimed = append(n.reclaimed, epID)
+	return n.reclaim
 }
 
 func (n *node) Inspect() agent.Inspection {
@@ -39,12 +49,12 @@ func (n *node) Inspect() agent.Inspection {
 	return agent.Inspection{
 		HostLabel: "node1", VTEP: vtep, FwdMode: "routing", ArpMode: "proxy",
 		Peers: map[string]netip.Addr{"node2": netip.MustParseAddr("192.0.2.2")}, VRFs: map[string]uint16{"blue": 7},
-		Objects: []pipeline.Object{
+		Objects: append([]pipeline.Object{
 			pipeline.Network{ID: "web.blue", Tenant: "blue", VNI: 11, Tag: 1, Subnet: netip.MustParsePrefix("10.1.0.0/16")},
 			pipeline.Endpoint{ID: "web.blue-1", Tenant: "blue", IPv4: netip.MustParseAddr("10.1.0.2"), MAC: [6]byte{2, 2, 10, 1, 0, 2}, Local: true},
 			pipeline.Endpoint{ID: "web.blue-2", Tenant: "blue", VTEP: netip.MustParseAddr("192.0.2.2")},
 			pipeline.Rule{ID: "blue:r", Priority: 1, Allow: true},
-		},
+		}, n.objects...),
 		Pending: map[string]string{"endpoint x": "host has no known VTEP"},
 		Status:  drivers.Status{Connected: true, Bridge: "contivVxlanBridge", Datapath: "netdev", Flows: 12},
 	}
@@ -58,7 +68,7 @@ func start(t *testing.T, n *node) string {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	server, err := Listen(ctx, Config{Address: "127.0.0.1:0", CtrlIP: "198.51.100.1", Agent: n, Metrics: metrics})
+	server, err := Listen(ctx, Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Metrics: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +80,11 @@ func start(t *testing.T, n *node) string {
 			t.Error(err)
 		}
 	})
-	return "http://" + server.Addr().String()
+	_, port, err := net.SplitHostPort(server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "http://127.0.0.1:" + port
 }
 
 func call(t *testing.T, method, url string) (status int, contentType, body string) {
@@ -105,6 +119,8 @@ func TestRoutesAnswerInTheirShape(t *testing.T) {
 		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{},"endpointQueue":[],"serviceQueue":[],"stats":{}}` + "\n"},
 		{"GET", "/healthz", 200, textType, "ok\n"},
 		{"GET", "/readyz", 200, textType, "ok\n"},
+		{"GET", "/inspect/endpoint/web.blue-1", 200, jsonType, `{"endpoint":"web.blue-1","user":"pod@eth0"}` + "\n"},
+		{"GET", "/inspect/endpoint/web.blue-2", 404, textType, "endpoint web.blue-2: nobody uses it\n"},
 		{"DELETE", "/debug/reclaimEndpoint/web.blue-1", 200, jsonType, "null\n"},
 		{"GET", "/debug/reclaimEndpoint/web.blue-1", 405, "", ""},
 		{"POST", "/healthz", 405, "", ""},
@@ -158,15 +174,88 @@ func TestReclaimReportsItsFailure(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		status int
-	}{{fault.New(fault.Unavailable, "switch is away"), 503}, {errors.New("boom"), 500}} {
-		n := &node{detach: c.err}
+	}{
+		{fault.New(fault.Unavailable, "switch is away"), 503}, {fault.New(fault.Conflict, "pod@eth0 uses it"), 409}, {errors.New("boom"), 500},
+	} {
+		n := &node{reclaim: c.err}
 		status, _, body := call(t, "DELETE", start(t, n)+"/debug/reclaimEndpoint/web.blue-1")
 		if status != c.status || !strings.Contains(body, c.err.Error()) {
 			t.Errorf("%v: %d %q", c.err, status, body)
 		}
-		if diff := cmp.Diff([]string{"web.blue-1"}, n.detached); diff != "" {
+		if diff := cmp.Diff([]string{"web.blue-1"}, n.reclaimed); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// otherAddress is one of the machine's that is not loopback.
+func otherAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if prefix, ok := a.(*net.IPNet); ok && prefix.IP.IsGlobalUnicast() {
+			return prefix.IP.String()
+		}
+	}
+	t.Skip("the machine has no address but loopback")
+	return ""
+}
+
+func TestOnlyTheNodeItselfMayReclaim(t *testing.T) {
+	n := &node{}
+	url := start(t, n)
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
+	status, _, body := call(t, "DELETE", "http://"+net.JoinHostPort(otherAddress(t), port)+"/debug/reclaimEndpoint/web.blue-2")
+	if status != 403 || !strings.Contains(body, "127.0.0.1") || n.reclaimed != nil {
+		t.Errorf("from elsewhere: %d %q, reclaimed %v", status, body, n.reclaimed)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url+"/debug/reclaimEndpoint/web.blue-2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Origin", "http://evil.example")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 403 || n.reclaimed != nil {
+		t.Errorf("from a page of another site: %d, reclaimed %v", resp.StatusCode, n.reclaimed)
+	}
+}
+
+func TestClientsThatDoNotReadCostTwoAnswers(t *testing.T) {
+	n := &node{}
+	for i := range 50_000 {
+		n.objects = append(n.objects, pipeline.Endpoint{ID: fmt.Sprintf("web.blue-%d", i), Tenant: "blue"})
+	}
+	url := start(t, n)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range 16 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := io.WriteString(conn, "GET /inspect/driver HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, _, _ := call(t, "GET", url+"/inspect/driver"); status != 503 {
+		t.Errorf("while nobody reads: %d", status)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapInuse) - int64(before.HeapInuse); grown > 100<<20 {
+		t.Errorf("16 clients that do not read cost %d MiB", grown>>20)
+	}
+	if status, _, _ := call(t, "GET", url+"/readyz"); status != 200 {
+		t.Errorf("short answers meanwhile: %d", status)
 	}
 }
 

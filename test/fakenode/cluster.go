@@ -169,6 +169,14 @@ func (c *Cluster) Place(ep mastercfg.CfgEndpointState) error {
 	})
 }
 
+// Lose takes an endpoint away as a store restored from a backup does.
+func (c *Cluster) Lose(id string) error {
+	return c.update(func(s *state) error {
+		delete(s.Endpoints, id)
+		return nil
+	})
+}
+
 // lookup returns an endpoint and its network as of now.
 func (c *Cluster) lookup(id string) (mastercfg.CfgEndpointState, mastercfg.CfgNetworkState, error) {
 	s, err := c.read()

@@ -89,6 +89,7 @@ func (n *Node) Config() k8splugin.Config {
 			RetryMin:    5 * time.Millisecond,
 			RetryMax:    50 * time.Millisecond,
 			PendingScan: 20 * time.Millisecond,
+			Reconcile:   20 * time.Millisecond,
 		},
 	}
 }
@@ -111,6 +112,13 @@ func (n *Node) Start(t testing.TB, change ...func(*k8splugin.Config)) (stop func
 	if err != nil {
 		t.Fatalf("new server: %v", err)
 	}
+	return n.Run(t, server)
+}
+
+// Run runs a server that was made for the node until stop is called or the test
+// ends.
+func (n *Node) Run(t testing.TB, server *k8splugin.Server) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()

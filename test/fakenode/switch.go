@@ -14,6 +14,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Switch is a datapath of veth pairs and one Linux bridge, in the network
@@ -23,6 +24,8 @@ type Switch struct {
 	Faults
 	cluster *Cluster
 	mu      sync.Mutex // one change of links at a time
+
+	claims sync.Map // endpoint id -> true once attached or held, false once prepared
 }
 
 const (
@@ -78,6 +81,7 @@ func (s *Switch) PreparePort(_ context.Context, endpointID string, netns int) (d
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.claims.LoadOrStore(endpointID, false)
 	port, err := find(endpointID)
 	if err != nil || port != nil {
 		return toPort(endpointID, port), err
@@ -131,6 +135,7 @@ func (s *Switch) Attach(_ context.Context, endpointID string, _ int64) (k8splugi
 	if err := netlink.LinkSetMaster(port, bridge); err != nil {
 		return k8splugin.Attachment{}, fmt.Errorf("forward for %s: %w", endpointID, err)
 	}
+	s.claims.Store(endpointID, true)
 	s.done(Attach)
 	return k8splugin.Attachment{Port: toPort(endpointID, port), Endpoint: endpoint, Network: network}, nil
 }
@@ -142,6 +147,7 @@ func (s *Switch) Detach(_ context.Context, endpointID string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.claims.Delete(endpointID)
 	port, err := find(endpointID)
 	if err != nil || port == nil {
 		return err
@@ -151,6 +157,41 @@ func (s *Switch) Detach(_ context.Context, endpointID string) error {
 	}
 	s.done(Detach)
 	return nil
+}
+
+// Hold remembers a container that an earlier run attached.
+func (s *Switch) Hold(at k8splugin.Attachment) { s.claims.Store(at.Endpoint.ID, true) }
+
+// Unannounced lists the endpoints held that the cluster does not have.
+func (s *Switch) Unannounced() []string {
+	var ids []string
+	s.claims.Range(func(id, attached any) bool {
+		if _, _, err := s.cluster.lookup(id.(string)); attached == true && fault.Is(err, fault.NotFound) {
+			ids = append(ids, id.(string))
+		}
+		return true
+	})
+	return ids
+}
+
+// Unclaimed lists the endpoints of the node that nobody has, without a grace.
+func (s *Switch) Unclaimed() []k8splugin.Attachment {
+	state, err := s.cluster.read()
+	if err != nil {
+		return nil
+	}
+	var found []k8splugin.Attachment
+	for id, ep := range state.Endpoints {
+		if _, claimed := s.claims.Load(id); claimed || ep.HomingHost != HostLabel {
+			continue
+		}
+		port, err := find(id)
+		if err != nil {
+			return nil
+		}
+		found = append(found, k8splugin.Attachment{Port: toPort(id, port), Endpoint: ep, Network: state.Networks[ep.NetID]})
+	}
+	return found
 }
 
 // Ports lists the ports; errors of the kernel show as ports missing.

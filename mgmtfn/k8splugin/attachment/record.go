@@ -55,10 +55,21 @@ type Record struct {
 	// ours to delete.
 	KeepEndpoint bool `json:"keepEndpoint,omitempty"`
 
+	// Stored is what the store had when the container was attached. The
+	// container is served with it while the store has lost it.
+	Stored *Stored `json:"stored,omitempty"`
+
 	HostLink string       `json:"hostLink,omitempty"` // switch side of the link
 	Link     podlink.Spec `json:"link,omitzero"`      // the container's side
 	// Result is our part of the CNI result, in the newest version.
 	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// Stored are the records an endpoint is served with.
+type Stored struct {
+	Endpoint mastercfg.CfgEndpointState `json:"endpoint"`
+	Network  mastercfg.CfgNetworkState  `json:"network"`
+	VRF      uint16                     `json:"vrf"` // of the tenant
 }
 
 // Attachment is what the record is about.

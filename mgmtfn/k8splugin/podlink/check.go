@@ -117,3 +117,28 @@ func CheckHostLink(name string) error {
 	}
 	return nil
 }
+
+// Exists tells whether there is a link of a name in our own namespace.
+func Exists(name string) (bool, error) {
+	link, err := find(name)
+	return link != nil, err
+}
+
+// InUse tells whether a link of our own namespace is there and its other end is up.
+func InUse(name string) (bool, error) {
+	link, err := find(name)
+	return link != nil && link.Attrs().OperState == netlink.OperUp, err
+}
+
+// find returns nil for a link that is not there.
+func find(name string) (netlink.Link, error) {
+	link, err := netlink.LinkByName(name)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find link %s: %w", name, err)
+	}
+	return link, nil
+}

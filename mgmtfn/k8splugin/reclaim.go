@@ -1,0 +1,67 @@
+package k8splugin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// User says who uses an endpoint of this node; fault.NotFound if nobody does.
+// An attachment whose link is gone, with its container, uses nothing; a port
+// that no checkpoint knows is used while the other end of its link is up.
+func (s *Server) User(endpointID string) (string, error) {
+	for _, r := range s.recordsOf(endpointID) {
+		switch r.State {
+		case attachment.Adding:
+			return r.Attachment().String(), nil
+		case attachment.Ready:
+			there, err := podlink.Exists(r.HostLink)
+			if there || err != nil {
+				return r.Attachment().String(), err
+			}
+		}
+	}
+	if s.Ports != nil {
+		for _, port := range s.Ports() {
+			if port.EndpointID != endpointID {
+				continue
+			}
+			used, err := podlink.InUse(port.HostLink)
+			if used || err != nil {
+				return "a container behind link " + port.HostLink, err
+			}
+		}
+	}
+	return "", fault.New(fault.NotFound, "endpoint %s: nobody on this node uses it", endpointID)
+}
+
+// Reclaim gives up an endpoint whose container is gone though nobody has said
+// so. One that is used is refused with fault.Conflict.
+func (s *Server) Reclaim(ctx context.Context, endpointID string) error {
+	records := s.recordsOf(endpointID)
+	for _, r := range records {
+		unlock, _ := s.locks.Try(r.Attachment())
+		if unlock == nil {
+			return fault.New(fault.Conflict, "endpoint %s: a command about %s is being carried out", endpointID, r.Attachment())
+		}
+		defer unlock()
+	}
+	user, err := s.User(endpointID)
+	switch {
+	case err == nil:
+		return fault.New(fault.Conflict, "endpoint %s: %s uses it; stop the container", endpointID, user)
+	case !fault.Is(err, fault.NotFound):
+		return fmt.Errorf("endpoint %s: %w", endpointID, err)
+	}
+	for _, r := range records {
+		if now, ok := s.store.Get(r.Attachment()); ok {
+			if err := s.release(ctx, now); err != nil {
+				return err
+			}
+		}
+	}
+	return s.Datapath.Detach(ctx, endpointID)
+}

@@ -1,0 +1,191 @@
+package k8splugin
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// The store and the checkpoints may come apart: the store is restored from a
+// backup or gives the node up, or the checkpoints are lost with a disk. What
+// containers really use decides. An endpoint that a container uses is announced
+// again, with the addresses it has; if the master refuses, the container keeps
+// what it has and the refusal is reported until somebody has decided. An
+// endpoint of this node that no container can be using is deleted.
+
+// reconcile compares both sides until ctx ends.
+func (s *Server) reconcile(ctx context.Context) {
+	tick := time.NewTicker(s.Limits.Reconcile)
+	defer tick.Stop()
+	paces := map[string]*pace{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			todo := map[string]func(context.Context) error{}
+			for _, id := range s.Datapath.Unannounced() {
+				todo[id] = func(ctx context.Context) error { return s.announce(ctx, id) }
+			}
+			for _, at := range s.Datapath.Unclaimed() {
+				todo[at.Endpoint.ID] = func(ctx context.Context) error { return s.abandon(ctx, at) }
+			}
+			s.tryEach(ctx, todo, paces, now)
+		}
+	}
+}
+
+// pace slows down what fails again and again.
+type pace struct {
+	notBefore time.Time
+	pause     time.Duration
+}
+
+// tryEach does what is due, a few at a time.
+func (s *Server) tryEach(ctx context.Context, todo map[string]func(context.Context) error, paces map[string]*pace, now time.Time) {
+	for id := range paces {
+		if todo[id] == nil {
+			delete(paces, id)
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(undoAtOnce)
+	for id, do := range todo {
+		p := paces[id]
+		if p == nil {
+			p = &pace{}
+			paces[id] = p
+		}
+		if now.Before(p.notBefore) {
+			continue
+		}
+		group.Go(func() error {
+			p.pause = min(max(s.Limits.RetryMin, 2*p.pause), s.Limits.RetryMax)
+			p.notBefore = now.Add(p.pause)
+			ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
+			defer cancel()
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				s.Log.WithError(err).WithField("endpoint", id).Error("store and containers of this node disagree")
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions return nothing
+}
+
+// announce has the master know the endpoint of a container again. If the
+// container's interface is gone, nobody uses the endpoint, and it is undone.
+func (s *Server) announce(ctx context.Context, endpointID string) error {
+	r, unlock, ok := s.lockReady(endpointID)
+	if !ok {
+		return nil // a command works on it, or it is being undone
+	}
+	defer unlock()
+	there, err := podlink.Exists(r.HostLink)
+	if err != nil {
+		return err
+	}
+	if !there {
+		s.Log.WithField("attachment", r.Attachment().String()).Warn("neither the store nor the switch has it any more, undone")
+		return s.release(ctx, r)
+	}
+	request := endpointRequest(&r, s.HostLabel)
+	for _, address := range r.Link.Addresses {
+		if address.Addr().Is4() {
+			request.ConfigEP.IPAddress = address.Addr().String()
+		} else {
+			request.ConfigEP.IPv6Address = address.Addr().String()
+		}
+	}
+	endpoint, _, err := s.Master.CreateEndpoint(ctx, request)
+	if err == nil {
+		err = sameEndpoint(endpoint, request.ConfigEP)
+	}
+	if err != nil {
+		return fmt.Errorf("endpoint %s, which container %s uses, is not in the store and cannot be announced again: %w", endpointID, r.ContainerID, err)
+	}
+	s.Log.WithFields(logrus.Fields{"attachment": r.Attachment().String(), "endpoint": endpointID}).Warn("the store had lost the endpoint, announced again")
+	return nil
+}
+
+// sameEndpoint tells whether the master's endpoint is the one the container has.
+func sameEndpoint(have mastercfg.CfgEndpointState, want mastercfg.ConfigEP) error {
+	if have.HomingHost != want.Host {
+		return fault.New(fault.Conflict, "it lives on host %s", have.HomingHost)
+	}
+	for _, pair := range [][2]string{{have.IPAddress, want.IPAddress}, {have.IPv6Address, want.IPv6Address}} {
+		a, _ := netip.ParseAddr(pair[0])
+		b, _ := netip.ParseAddr(pair[1])
+		if a != b {
+			return fault.New(fault.Conflict, "it has address %q, the container %q", pair[0], pair[1])
+		}
+	}
+	return nil
+}
+
+// lockReady finds the attachment of an endpoint and takes its lock; ok is false
+// if there is none that is complete, or a command works on it.
+func (s *Server) lockReady(endpointID string) (r attachment.Record, unlock func(), ok bool) {
+	for _, found := range s.recordsOf(endpointID) {
+		unlock, _ := s.locks.Try(found.Attachment())
+		if unlock == nil {
+			continue
+		}
+		if now, still := s.store.Get(found.Attachment()); still && now.State == attachment.Ready {
+			return now, unlock, true
+		}
+		unlock()
+	}
+	return attachment.Record{}, nil, false
+}
+
+func (s *Server) recordsOf(endpointID string) []attachment.Record {
+	return s.store.Select(func(r *attachment.Record) bool { return r.EndpointID() == endpointID })
+}
+
+// abandon deletes an endpoint that no checkpoint knows, unless its link is
+// there: then a container may be behind it. An endpoint named after the node is
+// the node's own.
+func (s *Server) abandon(ctx context.Context, at Attachment) error {
+	id := at.Endpoint.ID
+	if len(s.recordsOf(id)) > 0 || at.Endpoint.EndpointID == s.HostLabel || at.Network.NetworkName == "" {
+		return nil
+	}
+	if at.Port.HostLink != "" {
+		if there, err := podlink.Exists(at.Port.HostLink); there || err != nil {
+			return err
+		}
+	}
+	if err := s.Datapath.Detach(ctx, id); err != nil {
+		return err
+	}
+	err := s.Master.DeleteEndpoint(ctx, mastercfg.DeleteEndpointRequest{
+		TenantName: at.Network.Tenant, NetworkName: at.Network.NetworkName, EndpointID: at.Endpoint.EndpointID,
+	})
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return fmt.Errorf("endpoint that no container of this node uses: %w", err)
+	}
+	s.Log.WithField("endpoint", id).Warn("deleted an endpoint that no container of this node uses")
+	return nil
+}
+
+func isReady(r *attachment.Record) bool { return r.State == attachment.Ready }
+
+// heldBy is what the datapath is told of an attached container. A checkpoint of
+// an earlier release says only which endpoint it is.
+func heldBy(r *attachment.Record) Attachment {
+	at := Attachment{Endpoint: mastercfg.CfgEndpointState{ID: r.EndpointID(), NetID: mastercfg.NetworkID(r.Tenant, r.NetworkName)}}
+	if r.Stored != nil {
+		at.Endpoint, at.Network, at.VRF = r.Stored.Endpoint, r.Stored.Network, r.Stored.VRF
+	}
+	return at
+}

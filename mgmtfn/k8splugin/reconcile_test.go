@@ -1,0 +1,164 @@
+package k8splugin_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const podEndpoint = "default-net.default-pod"
+
+func pings(t *testing.T, netns string) {
+	t.Helper()
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+}
+
+func knows(t *testing.T, node *fakenode.Node, id string) bool {
+	t.Helper()
+	ids, err := node.Cluster.Endpoints()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Contains(ids, id)
+}
+
+func TestAnEndpointTheStoreHasLostIsAnnouncedAgainWithItsAddress(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		node := fakenode.NewNode(t)
+		stop := node.Start(t)
+		netns := fakenode.NewNamespace(t)
+		do(t, node, request(cniwire.Add, "first", fakenode.NewNamespace(t), ""))
+		result := do(t, node, request(cniwire.Add, "pod", netns, ""))
+		ports := node.Switch.Ports()
+		do(t, node, request(cniwire.Del, "first", "", "")) // its address is the first one free now
+		if restarted {
+			stop()
+		}
+		if err := node.Cluster.Lose(podEndpoint); err != nil {
+			t.Fatal(err)
+		}
+		if restarted {
+			node.Start(t)
+		}
+		fakenode.Eventually(t, "the endpoint is announced", func() bool { return knows(t, node, podEndpoint) })
+		if got := do(t, node, request(cniwire.Add, "pod", netns, "")); string(got) != string(result) {
+			t.Errorf("restarted %v: result %s, before %s", restarted, got, result)
+		}
+		do(t, node, request(cniwire.Check, "pod", netns, ""))
+		pings(t, netns)
+		if left := node.Switch.Ports(); len(left) != 1 || !slices.Contains(ports, left[0]) {
+			t.Errorf("restarted %v: ports %v, before %v", restarted, left, ports)
+		}
+		do(t, node, request(cniwire.Del, "pod", "", ""))
+		node.NothingLeft(t)
+	}
+}
+
+func TestAContainerWhoseAddressIsTakenMeanwhileStaysAndIsReported(t *testing.T) {
+	node := fakenode.NewNode(t)
+	logger, seen := logtest.NewNullLogger()
+	node.Start(t, func(c *k8splugin.Config) { c.Log = logrus.NewEntry(logger) })
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "pod", netns, ""))
+	thief := mastercfg.CfgEndpointState{ID: "default-net.default-thief", NetID: "default-net.default",
+		EndpointID: "thief", IPAddress: "10.1.0.2", IPv6Address: "fd01::2", HomingHost: "node2"}
+	if err := node.Cluster.Place(thief); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Cluster.Lose(podEndpoint); err != nil {
+		t.Fatal(err)
+	}
+	fakenode.Eventually(t, "the refusal is reported", func() bool {
+		return slices.ContainsFunc(seen.AllEntries(), func(e *logrus.Entry) bool {
+			cause, _ := e.Data[logrus.ErrorKey].(error)
+			return e.Level == logrus.ErrorLevel && cause != nil && strings.Contains(cause.Error(), podEndpoint) &&
+				strings.Contains(cause.Error(), "10.1.0.2 is taken")
+		})
+	})
+	pings(t, netns)
+	if err := node.Cluster.Lose(thief.ID); err != nil {
+		t.Fatal(err)
+	}
+	fakenode.Eventually(t, "the endpoint is announced in the end", func() bool { return knows(t, node, podEndpoint) })
+	pings(t, netns)
+}
+
+func TestAnEndpointLostTogetherWithItsContainerIsNotAnnounced(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "pod", netns, ""))
+	fakenode.InNamespace(t, netns, "ip", "link", "del", "eth0")
+	if err := node.Cluster.Lose(podEndpoint); err != nil {
+		t.Fatal(err)
+	}
+	node.NothingLeft(t)
+}
+
+func TestWithoutItsStateDirectoryTheNodeKeepsWhatLivesAndDeletesTheRest(t *testing.T) {
+	node := fakenode.NewNode(t)
+	stop := node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "pod", netns, ""))
+	gone := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "gone", gone, ""))
+	stop()
+	left, err := filepath.Glob(filepath.Join(node.StateDir(), "*.json"))
+	if err != nil || len(left) != 2 {
+		t.Fatalf("checkpoints %v (%v)", left, err)
+	}
+	if err := os.RemoveAll(node.StateDir()); err != nil {
+		t.Fatal(err)
+	}
+	fakenode.InNamespace(t, gone, "ip", "link", "del", "eth0")
+	fresh, err := fakenode.OpenNode(node.Dir) // nobody remembers who holds what
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh.Start(t)
+	fakenode.Eventually(t, "the endpoint without a link is deleted", func() bool { return !knows(t, node, "default-net.default-gone") })
+	pings(t, netns)
+	if !knows(t, node, podEndpoint) {
+		t.Error("the endpoint of a living container is deleted, too")
+	}
+}
+
+func TestOnlyWhatNoContainerUsesIsReclaimed(t *testing.T) {
+	node := fakenode.NewNode(t)
+	server, err := k8splugin.New(node.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "pod", netns, ""))
+	if err := server.Reclaim(t.Context(), podEndpoint); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "pod@eth0") {
+		t.Errorf("reclaim of a container's endpoint: %v", err)
+	}
+	pings(t, netns)
+	if user, err := server.User(podEndpoint); user != "pod@eth0" || err != nil {
+		t.Errorf("user %q (%v)", user, err)
+	}
+	fakenode.InNamespace(t, netns, "ip", "link", "del", "eth0")
+	if user, err := server.User(podEndpoint); !fault.Is(err, fault.NotFound) {
+		t.Errorf("user of an endpoint without a link: %q (%v)", user, err)
+	}
+	if err := server.Reclaim(t.Context(), podEndpoint); err != nil {
+		t.Errorf("reclaim of what is left: %v", err)
+	}
+	node.NothingLeft(t)
+	if err := server.Reclaim(t.Context(), "default-net.default-unknown"); err != nil {
+		t.Errorf("reclaim of what nobody knows: %v", err)
+	}
+}

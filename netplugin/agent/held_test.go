@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/mirror"
+)
+
+// attachBlue attaches a container to endpoint web.blue-1.
+func attachBlue(t *testing.T, a *running) Attachment {
+	t.Helper()
+	if _, err := a.PreparePort(t.Context(), "web.blue-1", 0); err != nil {
+		t.Fatal(err)
+	}
+	at, err := a.Attach(t.Context(), "web.blue-1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func expectUnannounced(t *testing.T, a *running, want ...string) {
+	t.Helper()
+	eventually(t, "unannounced endpoints", func() error {
+		if got := a.Unannounced(); !slices.Equal(got, want) {
+			return fmt.Errorf("unannounced: %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+// soon makes the slow loops quick.
+func soon(c *Config) {
+	c.ReapInterval, c.ReapGrace, c.SweepGrace = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
+}
+
+func TestWhatAnAttachedContainerNeedsStaysWhenTheStoreLosesIt(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver, soon)
+	a.awaitReady(t)
+	attachBlue(t, a)
+	const orphan = "web.blue-9"
+	if _, err := driver.AddPort(t.Context(), orphan, 0); err != nil {
+		t.Fatal(err)
+	}
+	store.del(epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"), mastercfg.GlobalConfigKey)
+	expectObjects(t, driver, "only the endpoint elsewhere goes", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
+	eventually(t, "the port that nobody holds is removed, the other stays", func() error {
+		if got := portIDs(driver); !slices.Equal(got, []string{"web.blue-1"}) {
+			return fmt.Errorf("ports: %q", got)
+		}
+		return nil
+	})
+	if got := a.Unannounced(); len(got) > 0 {
+		t.Errorf("a store that no netmaster has set up lacks %q", got)
+	}
+	store.put(mastercfg.GlobalConfigKey, globalValue)
+	expectUnannounced(t, a, "web.blue-1")
+	store.put(blueState...)
+	expectUnannounced(t, a)
+	expectObjects(t, driver, "all is back", blueObjects...)
+
+	store.del(epKey("web.blue-1"))
+	expectUnannounced(t, a, "web.blue-1")
+	if err := a.Detach(t.Context(), "web.blue-1"); err != nil {
+		t.Fatal(err)
+	}
+	expectObjects(t, driver, "detached: nothing of the tenant is needed any more")
+	expectUnannounced(t, a)
+}
+
+func TestContainerOfAnEarlierRunIsServedFromAStoreThatHasLostIt(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	before := startAgent(t, store.db, driver, soon)
+	before.awaitReady(t)
+	at := attachBlue(t, before)
+	before.stop()
+	store.del(epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"))
+
+	a := newAgent(store.db, driver, soon)
+	a.Hold(at)
+	r := runAgent(t, a)
+	r.awaitReady(t)
+	expectObjects(t, driver, "the held endpoint and its network", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
+	expectUnannounced(t, r, "web.blue-1")
+	if got := portIDs(driver); !slices.Equal(got, []string{"web.blue-1"}) {
+		t.Errorf("ports: %q", got)
+	}
+	eventually(t, "what the store does not know is not reported", func() error {
+		if keys := store.keys(mastercfg.OperEndpointPrefix); len(keys) > 0 {
+			return fmt.Errorf("reported: %q", keys)
+		}
+		return nil
+	})
+}
+
+func TestWhatAStoreThatWentBackLacksStaysForAWhile(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	const grace = 300 * time.Millisecond
+	a := startAgent(t, store.db, driver, func(c *Config) { c.RewindGrace = grace })
+	a.awaitReady(t)
+	expectObjects(t, driver, "first state", blueObjects...)
+	lost := []mirror.Event{{Key: epKey("web.blue-2")}, {Key: ruleKey(blueRule)}}
+	began := time.Now()
+	a.takeIn(a.mirrors[0], mirror.Batch{Revision: 1, Snapshot: true, Events: lost})
+	eventually(t, "lost objects go in the end", func() error {
+		if got := driver.has(); len(got) == len(blueObjects) {
+			return fmt.Errorf("switch has %q", got)
+		}
+		return nil
+	})
+	if kept := time.Since(began); kept < grace {
+		t.Errorf("what the store had lost was kept for %s, less than %s", kept, grace)
+	}
+	a.takeIn(a.mirrors[0], mirror.Batch{Revision: 1, Snapshot: true, Events: []mirror.Event{{Key: ruleKey(blueRule), Value: []byte(ruleValue(blueRule, "allow"))}}})
+	expectObjects(t, driver, "what comes again is taken", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
+}
+
+func TestKeptNetworkMakesWayForOneWithItsNumbers(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	attachBlue(t, a)
+	store.del(epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"))
+	expectUnannounced(t, a, "web.blue-1")
+	other := netValue("red", "")
+	if !strings.Contains(other, "red") {
+		t.Fatal("network of another tenant expected")
+	}
+	store.put(vrfKey("red"), `{"vrf":1}`, netKey("web.red"), other, epKey("web.red-1"), epValue("web.red", me, "10.1.0.2"))
+	expectObjects(t, driver, "the tenant with the number wins", "network web.red", "endpoint web.red-1")
+}
+
+func TestEndpointsInNobodysHandsAreFound(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver, soon)
+	a.awaitReady(t)
+	unclaimed := func() (ids []string) {
+		for _, at := range a.Unclaimed() {
+			ids = append(ids, at.Endpoint.ID)
+		}
+		return ids
+	}
+	eventually(t, "the endpoint of this node is found", func() error {
+		if got := unclaimed(); !slices.Equal(got, []string{"web.blue-1"}) {
+			return fmt.Errorf("unclaimed: %q", got)
+		}
+		return nil
+	})
+	attachBlue(t, a)
+	if got := unclaimed(); len(got) > 0 {
+		t.Errorf("attached and unclaimed: %q", got)
+	}
+}

@@ -1,0 +1,59 @@
+package nodeapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// guarded lets only clients on this node in, and no page of another site that a
+// browser on this node shows. There are no roles here yet that would say who
+// else may change something.
+func (h handlers) guarded(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !isLoopback(r.RemoteAddr) {
+			h.fail(w, fault.New(fault.Denied, "%s %s: only from the node itself, at 127.0.0.1 or ::1; this is %s", r.Method, r.URL.Path, r.RemoteAddr))
+			return
+		}
+		if err := h.origins.Check(r); err != nil {
+			h.fail(w, fault.New(fault.Denied, "%s %s from origin %q: %w", r.Method, r.URL.Path, r.Header.Get("Origin"), err))
+			return
+		}
+		next(w, r)
+	}
+}
+
+func isLoopback(remote string) bool {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// budgeted bounds the memory that long answers take together, also when nobody
+// reads them.
+func (h handlers) budgeted(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		patience := time.NewTimer(bigAnswerWait)
+		defer patience.Stop()
+		select {
+		case h.big <- struct{}{}:
+			defer func() { <-h.big }()
+		case <-r.Context().Done():
+			return
+		case <-patience.C:
+			w.Header().Set("Retry-After", "5")
+			h.fail(w, fault.New(fault.Unavailable, "%s: %d such answers are being sent, try again", r.URL.Path, cap(h.big)))
+			return
+		}
+		if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bigAnswerTimeout)); err != nil {
+			h.Log.WithError(err).Debug("no time limit for an answer")
+		}
+		next(w, r)
+	}
+}
