@@ -37,6 +37,7 @@ import (
 type Ledger interface {
 	Update(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
 	View(read func(r ledger.Reader) error) error
+	Preview(ctx context.Context, plan func(tx *ledger.Tx) error) error
 }
 
 // Store reads what others write: the run-time records of agents, the registry, the lock.

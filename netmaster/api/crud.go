@@ -121,7 +121,7 @@ func (a *API) list(r *http.Request) (reply, error) {
 	}
 	answer := reply{body: []any{}}
 	err = a.ledger.View(func(reader ledger.Reader) (err error) {
-		answer.revision = reader.Snapshot()
+		answer.revision = reader.Snapshot(mastercfg.ModelRoot)
 		if ops, ok := a.operations[kind.Type]; ok {
 			answer.body, err = ops.list(reader, scopeOf(kind, r))
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,32 +43,25 @@ var dependencies = []string{
 
 func rank(t *task) int { return slices.Index(dependencies, t.Type) }
 
-// errDryRun ends a plan that was only tried.
-var errDryRun = errors.New("dry run")
-
 // commit carries out the program, or only tries it.
 func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, err error) {
-	rev, err = a.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		p.run(&change{tx, &a.config})
-		if err := p.refusal(); err != nil {
+	plan := func(tx *ledger.Tx) error {
+		rev = tx.Newest()
+		if err := p.run(&change{tx, &a.config}); err != nil {
 			return err
 		}
-		if dryRun {
-			return errDryRun
-		}
-		return nil
-	})
-	if errors.Is(err, errDryRun) {
-		err = a.ledger.View(func(r ledger.Reader) error {
-			rev = r.Snapshot()
-			return nil
-		})
+		return p.refusal()
 	}
-	return rev, err
+	if dryRun {
+		err = a.ledger.Preview(ctx, plan)
+		return rev, err
+	}
+	return a.ledger.Update(ctx, plan)
 }
 
-// run carries out all tasks and notes what has become of each.
-func (p *program) run(c *change) {
+// run carries out all tasks and notes what has become of each. It fails only
+// when nobody waits for the answer any more.
+func (p *program) run(c *change) error {
 	var deletions, others []*task
 	for _, t := range p.tasks {
 		switch {
@@ -85,24 +77,31 @@ func (p *program) run(c *change) {
 	slices.SortStableFunc(others, func(a, b *task) int { return rank(a) - rank(b) })
 	var held []*task
 	for _, t := range deletions {
-		if t.run(c); fault.Is(t.err, fault.InUse) {
+		if err := t.run(c); err != nil {
+			return err
+		}
+		if fault.Is(t.err, fault.InUse) {
 			held = append(held, t)
 		}
 	}
-	for _, t := range others {
-		t.run(c)
+	for _, t := range append(others, held...) {
+		if err := t.run(c); err != nil {
+			return err
+		}
 	}
-	for _, t := range held {
-		t.run(c)
-	}
+	return nil
 }
 
 // run carries out one task; if it is refused, nothing of it remains.
-func (t *task) run(c *change) {
+func (t *task) run(c *change) error {
+	if err := c.Context().Err(); err != nil {
+		return fault.New(fault.Unavailable, "apply: given up: %w", err)
+	}
 	t.err = c.Try(func() (err error) {
 		t.Result, err = t.carryOut(c)
 		return err
 	})
+	return nil
 }
 
 func (t *task) carryOut(c *change) (string, error) {

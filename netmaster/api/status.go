@@ -78,7 +78,7 @@ func (a *API) status(r *http.Request) (reply, error) {
 	}
 	slices.SortFunc(s.Masters, func(a, b masterStatus) int { return cmp.Compare(a.Address, b.Address) })
 	err := a.ledger.View(func(reader ledger.Reader) (err error) {
-		s.Revision = reader.Snapshot()
+		s.Revision = reader.Newest()
 		endpoints, err := master.EndpointsPerHost(reader)
 		s.Nodes = nodeStates(registered, endpoints)
 		return err

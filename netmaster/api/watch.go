@@ -105,7 +105,7 @@ func (w *watch) known(ctx context.Context) error {
 		return gone(err)
 	}
 	return w.api.ledger.View(func(r ledger.Reader) error {
-		if present := max(reached, r.Snapshot()); w.revision > present {
+		if present := max(reached, r.Newest()); w.revision > present {
 			return gone(fault.New(fault.Conflict, "revision %d is not known, the present one is %d", w.revision, present))
 		}
 		return nil
@@ -151,7 +151,7 @@ func (w *watch) run(ctx context.Context, out *stream) {
 // present tells what is there, then that this was all.
 func (w *watch) present(out *stream) error {
 	return w.api.ledger.View(func(r ledger.Reader) (err error) {
-		w.revision = r.Snapshot()
+		w.revision = r.Snapshot(mastercfg.ModelRoot)
 		r.Range(w.scope.prefix, func(key string, value []byte) bool {
 			if o := w.object(r, value); o != nil && w.scope.holds(key) {
 				err = out.line(event{"ADDED", r.Revision(key), o})

@@ -65,7 +65,7 @@ func (tx *Tx) putDecoded(key string, v encoder) bool {
 	}
 	size := max(len(had.value), had.size)
 	tx.group.tree.ReplaceOrInsert(record{key: key, decoded: v, size: size, rev: had.rev})
-	tx.replaced(undo{key, had, held})
+	tx.replaced(key, had, held)
 	return true
 }
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"testing"
@@ -44,12 +45,12 @@ func TestACodedValueIsEncodedOnceForAllPlansOfABatch(t *testing.T) {
 	b := newGroup(base, prefixes{state}, newCorruption(testkit.Quiet()))
 	encoded := 0
 	for range 10 {
-		if err, _ := b.add(count(state+"n", 1, &encoded)); err != nil {
+		if err, _ := b.add(context.Background(), count(state+"n", 1, &encoded)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	refused := errors.New("refused")
-	err, _ := b.add(func(tx *Tx) error {
+	err, _ := b.add(context.Background(), func(tx *Tx) error {
 		if err := count(state+"n", 100, &encoded)(tx); err != nil {
 			return err
 		}
@@ -65,7 +66,7 @@ func TestACodedValueIsEncodedOnceForAllPlansOfABatch(t *testing.T) {
 
 	// Others see the value as if it had been encoded all along.
 	b = newGroup(base, prefixes{state}, newCorruption(testkit.Quiet()))
-	err, _ = b.add(func(tx *Tx) error {
+	err, _ = b.add(context.Background(), func(tx *Tx) error {
 		if err := count(state+"n", 1, nil)(tx); err != nil {
 			return err
 		}

@@ -66,6 +66,11 @@ func (l *Ledger) commitSome(list []*submission) int {
 			}
 			return len(members)
 		}
+		if errors.Is(err, errBehind) {
+			if err = l.await(); err == nil {
+				continue
+			}
+		}
 		l.stale = true
 		if errors.Is(err, errConflict) {
 			if try < maxTries {
@@ -87,7 +92,7 @@ func (l *Ledger) assemble(list []*submission) (*group, []*submission, []error) {
 	g.maxOps = l.maxOps
 	var errs []error
 	for _, s := range list {
-		err, fits := g.add(s.plan)
+		err, fits := g.add(s.ctx, s.plan)
 		if !fits {
 			break
 		}
@@ -103,7 +108,7 @@ func (l *Ledger) commit(g *group, plans int) (int64, error) {
 		return 0, err
 	}
 	if fits && len(t.Puts)+len(t.Deletes) == 0 {
-		return l.revision, nil
+		return l.newest, nil
 	}
 	// A transaction that was sent is waited for even when the term ends:
 	// whoever asked for it wants to know, and the fence keeps it harmless.
@@ -120,7 +125,7 @@ func (l *Ledger) commit(g *group, plans int) (int64, error) {
 		l.record(g.tree, t, rev)
 	}
 	l.publish(g.tree)
-	return l.revision, nil
+	return l.newest, nil
 }
 
 // send commits one transaction and tells the observer.
@@ -136,11 +141,13 @@ func (l *Ledger) record(t *tree, txn objdb.Txn, rev int64) {
 	for _, kv := range txn.Puts {
 		t.ReplaceOrInsert(record{key: kv.Key, value: kv.Value, rev: rev})
 		delete(l.deleted, kv.Key)
+		l.own[l.owned.of(kv.Key)] = rev
 	}
 	for _, key := range txn.Deletes {
 		l.deleted[key] = rev
+		l.own[l.owned.of(key)] = rev
 	}
-	l.revision = max(l.revision, rev)
+	l.newest = max(l.newest, rev)
 }
 
 // fenced sends one transaction under the fence of the term.

@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,6 +67,7 @@ func TestKeysAddedToARangeThatAPlanReadAreFound(t *testing.T) {
 func TestARangeThatLostItsNewestKeyInTheSameBatchIsNoConflict(t *testing.T) {
 	l, db, seen := newLedger(t)
 	testdb.Put(t, db, state+"many/old", "x")
+	testkit.Eventually(t, 5*time.Second, "the other's write arrives", func() bool { return held(l, state+"many/old") == "x" })
 	mustUpdate(t, l, func(tx *Tx) error { tx.Put(state+"many/new", []byte("x")); return nil })
 	mustUpdate(t, l, func(tx *Tx) error {
 		tx.Delete(state + "many/new")
@@ -139,5 +142,81 @@ func TestALedgerEndsWithItsTermAndAnotherLeaderIsNotOverwritten(t *testing.T) {
 	}
 	if err := l.View(func(Reader) error { return nil }); !fault.Is(err, fault.NotLeader) {
 		t.Errorf("view after the end: %v", err)
+	}
+}
+
+// A write of somebody else may be below the revision of an own commit and still
+// be on its way when the next plan reads the range of both.
+func TestAForeignWriteBelowAnOwnCommitIsFoundByTheGuardOfARange(t *testing.T) {
+	l, db, _ := newLedger(t)
+	large := make([]byte, objdb.MaxTxnBytes*2/3) // one such value for a transaction
+	committing, queued := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		mustUpdate(t, l, func(tx *Tx) error {
+			close(committing)
+			<-queued
+			tx.Put(state+"first", nil)
+			return nil
+		})
+	})
+	<-committing
+	// The committer takes the next two together and, as they are too large for
+	// one group, commits them one after the other without looking at the watch.
+	submit := func(plan func(*Tx) error) *submission {
+		s := &submission{ctx: context.Background(), plan: plan, done: make(chan struct{})}
+		if !l.enqueue(s) {
+			t.Fatal("the term has ended")
+		}
+		return s
+	}
+	wrote := false
+	own := submit(func(tx *Tx) error {
+		if !wrote {
+			wrote = true
+			testdb.Put(t, db, state+"many/foreign", "x")
+		}
+		tx.Put(state+"many/own", []byte("x"))
+		tx.Put(state+"large/1", large)
+		return nil
+	})
+	counting := submit(func(tx *Tx) error {
+		n := 0
+		tx.Range(state+"many/", func(string, []byte) bool { n++; return true })
+		tx.Put(state+"count", []byte(strconv.Itoa(n)))
+		tx.Put(state+"large/2", large)
+		return nil
+	})
+	close(queued)
+	all.Wait()
+	for _, s := range []*submission{own, counting} {
+		if <-s.done; s.err != nil {
+			t.Fatal(s.err)
+		}
+	}
+	if got := testdb.Value(t, db, state+"count"); got != "2" {
+		t.Errorf("counted %s of 2 keys", got)
+	}
+}
+
+// Thousands of own keys below a range must not be more guards than fit.
+func TestARangeFullOfOwnKeysFitsIntoATransaction(t *testing.T) {
+	l, db, _ := newLedger(t)
+	for round := range 20 {
+		mustUpdate(t, l, func(tx *Tx) error {
+			n := 0
+			tx.Range(state+"many/", func(string, []byte) bool { n++; return true })
+			for i := range 400 {
+				tx.Put(fmt.Sprintf("%smany/%d-%d", state, round, i), nil)
+			}
+			tx.Put(state+"count", []byte(strconv.Itoa(n)))
+			return nil
+		})
+		if kvs, _, err := db.List(context.Background(), journalRoot); err != nil || len(kvs) != 0 {
+			t.Fatalf("%d keys in the journal, %v", len(kvs), err)
+		}
+	}
+	if got := testdb.Value(t, db, state+"count"); got != "7600" {
+		t.Errorf("counted %s", got)
 	}
 }

@@ -3,14 +3,20 @@ package ledger
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // manyDeleted is how many own deletions are remembered before old ones are dropped.
 const manyDeleted = 1024
+
+// awaitOwn is how long own commits may take to come back by watch.
+const awaitOwn = 5 * time.Second
 
 // load lists the owned prefixes at one revision.
 func (l *Ledger) load(ctx context.Context) ([]objdb.KV, error) {
@@ -23,14 +29,17 @@ func (l *Ledger) load(ctx context.Context) ([]objdb.KV, error) {
 		}
 		all, rev = append(all, kvs...), at
 	}
-	l.loaded, l.revision = rev, max(l.revision, rev)
+	l.loaded, l.newest = rev, max(l.newest, rev)
+	for i := range l.seen {
+		l.seen[i] = max(l.seen[i], rev)
+	}
 	l.publish(buildTree(all, l.indexes...))
 	return all, nil
 }
 
 // publish makes a tree the state that is read from now on.
 func (l *Ledger) publish(t *tree) {
-	t.revision = l.revision
+	t.horizon = horizon{slices.Clone(l.seen), l.newest}
 	l.state.Store(t)
 }
 
@@ -47,18 +56,25 @@ func (l *Ledger) reload(ctx context.Context) error {
 	return nil
 }
 
+// arrival is what the mirror of one of the owned prefixes delivers.
+type arrival struct {
+	prefix int
+	mirror.Batch
+}
+
 // deliver hands a mirror's batch to the committer.
-func (l *Ledger) deliver(b mirror.Batch) {
+func (l *Ledger) deliver(a arrival) {
 	select {
-	case l.foreign <- b:
+	case l.foreign <- a:
 	case <-l.term.Context().Done():
 	}
 }
 
 // absorb brings changes into the cache that were not made through it. Own
 // commits come back here too and are no news.
-func (l *Ledger) absorb(b mirror.Batch) {
-	l.revision = max(l.revision, b.Revision)
+func (l *Ledger) absorb(b arrival) {
+	l.newest = max(l.newest, b.Revision)
+	l.seen[b.prefix] = max(l.seen[b.prefix], b.Revision)
 	current := l.state.Load()
 	var next *tree
 	for _, e := range b.Events {
@@ -102,11 +118,38 @@ func (l *Ledger) forget() {
 	if len(l.deleted) < manyDeleted {
 		return
 	}
-	passed := l.revision
+	passed := l.newest
 	for _, m := range l.mirrors {
 		passed = min(passed, m.Revision())
 	}
 	maps.DeleteFunc(l.deleted, func(_ string, rev int64) bool { return rev <= passed })
+}
+
+// await returns when all own commits have come back by watch, so that everything
+// that others wrote before them has arrived, too.
+func (l *Ledger) await() error {
+	patience := time.NewTimer(awaitOwn)
+	defer patience.Stop()
+	for l.isBehind() {
+		select {
+		case b := <-l.foreign:
+			l.absorb(b)
+		case <-l.term.Context().Done():
+			return l.term.Ended()
+		case <-patience.C:
+			return fault.New(fault.Unavailable, "what was written has not come back by watch within %s", awaitOwn)
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) isBehind() bool {
+	for i, own := range l.own {
+		if l.seen[i] < own {
+			return true
+		}
+	}
+	return false
 }
 
 // below selects the keys below a prefix.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -35,8 +36,8 @@ func newGroup(base *tree, owned prefixes, corrupt *corruption) *group {
 // add runs a plan on top of those before it and takes its writes if it
 // succeeds. fits is false, and nothing has changed, when the group would become
 // too large; a plan that comes first is always taken.
-func (g *group) add(plan func(*Tx) error) (err error, fits bool) {
-	tx := newTx(g)
+func (g *group) add(ctx context.Context, plan func(*Tx) error) (err error, fits bool) {
+	tx := newTx(ctx, g)
 	switch err = tx.run(plan); {
 	case err != nil:
 		tx.rollback(0)
@@ -67,13 +68,7 @@ func (tx *Tx) run(plan func(*Tx) error) (err error) {
 
 // fits tells whether the group together with a plan stays within the limits.
 func (g *group) fits(tx *Tx) bool {
-	compares := len(g.keys) + len(g.spans) + len(tx.spans)
-	for key := range tx.touched() {
-		if _, ok := g.keys[key]; !ok {
-			compares++
-		}
-	}
-	return compares <= g.maxOps && g.bytes+tx.size() <= objdb.MaxTxnBytes
+	return g.compares(tx) <= g.maxOps && g.bytes+tx.size() <= objdb.MaxTxnBytes
 }
 
 // touched are the keys the plan read or wrote.
@@ -142,35 +137,6 @@ func (g *group) changes() ([]change, error) {
 	return list, nil
 }
 
-// guards are the conditions that do not belong to a changed key.
-func (g *group) guards(changed []change) []objdb.Guard {
-	written := make(map[string]struct{}, len(changed))
-	for _, c := range changed {
-		written[c.key] = struct{}{}
-	}
-	var list []objdb.Guard
-	for key := range g.keys {
-		if _, ok := written[key]; !ok {
-			before, _ := g.base.Get(record{key: key})
-			list = append(list, objdb.AtRevision(key, before.rev))
-		}
-	}
-	for s := range g.spans {
-		list = append(list, objdb.RangeNotAfter(s.from, s.end, g.newest(s)))
-	}
-	return list
-}
-
-// newest is the revision of the newest key of a range before the group, those
-// that the group deletes included: the store still has them when it compares.
-func (g *group) newest(s span) (rev int64) {
-	g.base.records.AscendRange(record{key: s.from}, record{key: s.end}, func(r record) bool {
-		rev = max(rev, r.rev)
-		return true
-	})
-	return rev
-}
-
 // txn is the transaction of a group, to be sent with the fence; fits is false
 // when the group, which is then a single plan, is too large for one.
 func (g *group) txn() (t objdb.Txn, fits bool, err error) {
@@ -178,8 +144,13 @@ func (g *group) txn() (t objdb.Txn, fits bool, err error) {
 	if err != nil || len(changed) == 0 {
 		return t, true, err
 	}
-	t.If = g.guards(changed)
-	if len(t.If)+len(changed) > g.maxOps || g.bytes > objdb.MaxTxnBytes && len(changed) > 1 {
+	pieces := 0
+	t.If, pieces = g.guards(changed)
+	compares := len(t.If) + len(changed)
+	if compares > g.maxOps && compares-pieces+len(g.spans) <= g.maxOps {
+		return t, false, errBehind
+	}
+	if compares > g.maxOps || g.bytes > objdb.MaxTxnBytes && len(changed) > 1 {
 		return t, false, nil
 	}
 	for _, c := range changed {

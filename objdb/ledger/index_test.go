@@ -99,7 +99,7 @@ func TestAnIndexAgreesWithTheRecords(t *testing.T) {
 		b := newGroup(buildTree(nil, byWord), prefixes{state}, newCorruption(testkit.Quiet()))
 		for range rapid.IntRange(1, 10).Draw(t, "plans") {
 			fails := rapid.Bool().Draw(t, "fails")
-			_, _ = b.add(func(tx *Tx) error {
+			_, _ = b.add(context.Background(), func(tx *Tx) error {
 				for range rapid.IntRange(0, 4).Draw(t, "writes") {
 					_ = tx.Try(func() error {
 						if rapid.Bool().Draw(t, "deletes") {

@@ -95,7 +95,7 @@ func (l *Ledger) parts(changed []change) ([]objdb.KV, error) {
 // decisive are the transactions that check all guards of a group, the last of
 // which makes it happen.
 func (l *Ledger) decisive(g *group, changed []change, parts int) []objdb.Txn {
-	guards := g.guards(changed)
+	guards, _ := g.guards(changed)
 	for _, c := range changed {
 		guards = append(guards, objdb.AtRevision(c.key, c.base))
 	}

@@ -31,7 +31,7 @@ type Ledger struct {
 	mirrors  []*mirror.Mirror
 
 	state   atomic.Pointer[tree] // committed; never changed once stored
-	foreign chan mirror.Batch    // from the mirrors to the committer
+	foreign chan arrival         // from the mirrors to the committer
 
 	mu      sync.Mutex
 	waiting []*submission
@@ -39,10 +39,11 @@ type Ledger struct {
 	wake    chan struct{}
 
 	// The rest belongs to the committer.
-	revision int64            // of the key space, as far as known
-	loaded   int64            // revision of the last listing: older events are in it
-	deleted  map[string]int64 // own deletions whose event has not come back yet
-	stale    bool             // the outcome of a transaction is unknown
+	horizon
+	own     []int64          // for each prefix, the revision of the last own commit below it
+	loaded  int64            // revision of the last listing: older events are in it
+	deleted map[string]int64 // own deletions whose event has not come back yet
+	stale   bool             // the outcome of a transaction is unknown
 }
 
 // Config says what a ledger owns.
@@ -67,7 +68,8 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
 	l := &Ledger{
 		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, corrupt: newCorruption(log),
-		foreign: make(chan mirror.Batch), wake: make(chan struct{}, 1), deleted: map[string]int64{},
+		foreign: make(chan arrival), wake: make(chan struct{}, 1), deleted: map[string]int64{},
+		horizon: horizon{seen: make([]int64, len(cfg.Owned))}, own: make([]int64, len(cfg.Owned)),
 	}
 	var err error
 	if l.maxOps, err = db.MaxOps(ctx); err != nil {
@@ -80,8 +82,8 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range cfg.Owned {
-		m := mirror.New(db, p, l.deliver)
+	for i, p := range cfg.Owned {
+		m := mirror.New(db, p, func(b mirror.Batch) { l.deliver(arrival{i, b}) })
 		m.Seed(below(kvs, p), l.loaded)
 		l.mirrors = append(l.mirrors, m)
 	}
@@ -89,6 +91,16 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 		return nil, term.Ended()
 	}
 	return l, nil
+}
+
+// Preview runs a plan on the committed state and forgets what it wrote. Like
+// View it neither waits nor makes anybody wait.
+func (l *Ledger) Preview(ctx context.Context, plan func(tx *Tx) error) error {
+	if l.term.Context().Err() != nil {
+		return l.term.Ended()
+	}
+	g := newGroup(l.state.Load(), l.owned, l.corrupt)
+	return newTx(ctx, g).run(plan)
 }
 
 // View calls read with the committed state. It neither waits nor makes anybody wait.
@@ -122,7 +134,7 @@ func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64
 	if ctx.Err() != nil {
 		return 0, notStarted(ctx)
 	}
-	s := &submission{plan: plan, done: make(chan struct{})}
+	s := &submission{ctx: ctx, plan: plan, done: make(chan struct{})}
 	if !l.enqueue(s) {
 		return 0, l.term.Ended()
 	}

@@ -1,9 +1,13 @@
 package ledger
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // submission is one caller's plan on its way through the committer.
 type submission struct {
+	ctx   context.Context // of the caller
 	plan  func(*Tx) error
 	taken atomic.Bool // by the committer, or by the caller who gave up
 

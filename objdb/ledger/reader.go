@@ -22,16 +22,22 @@ type Reader interface {
 	Search(prefix, from string, visit func(term, key string) bool)
 	// Revision is that of the key's last committed write; 0 for an absent key.
 	Revision(key string) int64
-	// Snapshot is a revision of the store at which this was the state.
-	Snapshot() int64
+	// Snapshot is the revision up to which all writes below an owned prefix are
+	// in this state. Some newer ones may be, too.
+	Snapshot(prefix string) int64
+	// Newest is a revision that the store is known to have reached.
+	Newest() int64
 }
 
 // prefixes are those a ledger owns.
 type prefixes []string
 
 // contain tells whether a key or a narrower prefix lies below one of them.
-func (p prefixes) contain(key string) bool {
-	return slices.ContainsFunc(p, func(owned string) bool { return strings.HasPrefix(key, owned) })
+func (p prefixes) contain(key string) bool { return p.of(key) >= 0 }
+
+// of is the place of the prefix that a key lies below; -1 for none.
+func (p prefixes) of(key string) int {
+	return slices.IndexFunc(p, func(owned string) bool { return strings.HasPrefix(key, owned) })
 }
 
 func notOwned(key string) error {
@@ -76,7 +82,14 @@ func (v *view) Revision(key string) int64 {
 	return r.rev
 }
 
-func (v *view) Snapshot() int64 { return v.tree.revision }
+func (v *view) Snapshot(prefix string) int64 {
+	if !v.owns(prefix) {
+		return 0
+	}
+	return v.tree.seen[v.owned.of(prefix)]
+}
+
+func (v *view) Newest() int64 { return v.tree.newest }
 
 func (v *view) reportCorrupt(key string, err error) { v.corrupt.report(key, v.Revision(key), err) }
 

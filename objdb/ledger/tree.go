@@ -26,10 +26,19 @@ type record struct {
 // committer builds the next one. The index entries live beside the records and
 // are changed with them.
 type tree struct {
-	records  *btree.BTreeG[record]
-	entries  *btree.BTreeG[entry]
-	indexes  []Index
-	revision int64 // at which this was the state; 0 while a group is assembled
+	records *btree.BTreeG[record]
+	entries *btree.BTreeG[entry]
+	indexes []Index
+	horizon
+}
+
+// horizon says how much of the store a state contains.
+type horizon struct {
+	// seen has for each owned prefix the revision up to which every write below
+	// it, whoever made it, is in the state. What this ledger commits is in the
+	// state before its revision is seen: others may have written just before.
+	seen   []int64
+	newest int64 // revision that the store is known to have reached
 }
 
 const treeDegree = 32
@@ -52,7 +61,7 @@ func buildTree(kvs []objdb.KV, indexes ...Index) *tree {
 
 // Clone returns a copy that can be changed; t must not be changed any more.
 func (t *tree) Clone() *tree {
-	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), indexes: t.indexes}
+	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), indexes: t.indexes, horizon: t.horizon}
 }
 
 // Get finds the record with a key.

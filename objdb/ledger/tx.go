@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"context"
 	"math"
 
 	"github.com/contiv/netplugin/objdb"
@@ -11,6 +12,7 @@ import (
 // those of the plans before it. Nothing of it reaches the store before the
 // commit. It is valid only while the plan runs.
 type Tx struct {
+	ctx   context.Context
 	group *group
 	reads map[string]struct{} // keys looked at
 	spans map[span]struct{}   // ranges looked at
@@ -27,14 +29,19 @@ type span struct{ from, end string }
 
 // undo is what a write replaced.
 type undo struct {
-	key  string
-	had  record
-	held bool
+	key   string
+	had   record
+	held  bool
+	place int // of the write before to the same key; 0: none
 }
 
-func newTx(g *group) *Tx {
-	return &Tx{group: g, reads: map[string]struct{}{}, spans: map[span]struct{}{}, wrote: map[string]int{}}
+func newTx(ctx context.Context, g *group) *Tx {
+	return &Tx{ctx: ctx, group: g, reads: map[string]struct{}{}, spans: map[span]struct{}{}, wrote: map[string]int{}}
 }
+
+// Context ends when nobody waits for the plan any more. A plan that takes long
+// looks at it from time to time and gives up with its error.
+func (tx *Tx) Context() context.Context { return tx.ctx }
 
 // Get implements Reader.
 func (tx *Tx) Get(key string) ([]byte, bool) {
@@ -69,13 +76,21 @@ func (tx *Tx) valueOf(r record) []byte {
 	return r.value
 }
 
-// Snapshot implements Reader: the revision before the plans of this group.
-func (tx *Tx) Snapshot() int64 { return tx.group.base.revision }
+// Snapshot implements Reader, for the state before the plans of this group.
+func (tx *Tx) Snapshot(prefix string) int64 {
+	if !tx.owns(prefix) {
+		return 0
+	}
+	return tx.group.base.seen[tx.group.owned.of(prefix)]
+}
+
+// Newest implements Reader.
+func (tx *Tx) Newest() int64 { return tx.group.base.newest }
 
 // Range implements Reader. The visit may write; it goes on visiting what was
 // there when it began.
 //
-// The guard of a range is one compare, for which the store walks the range: a
+// The guard of a range is a compare, for which the store walks the range: a
 // plan that runs often should not visit thousands of keys. It notices keys that
 // others changed or added, not those they removed.
 func (tx *Tx) Range(prefix string, visit func(key string, value []byte) bool) {
@@ -106,7 +121,7 @@ func (tx *Tx) Put(key string, value []byte) {
 		return
 	}
 	tx.group.tree.ReplaceOrInsert(record{key: key, value: nonNil(value), rev: had.rev})
-	tx.replaced(undo{key, had, held})
+	tx.replaced(key, had, held)
 }
 
 // Delete removes a key; an absent one is left alone.
@@ -119,7 +134,7 @@ func (tx *Tx) Delete(key string) {
 		tx.reads[key] = struct{}{}
 		return
 	}
-	tx.replaced(undo{key, had, held})
+	tx.replaced(key, had, held)
 }
 
 // owns refuses keys and prefixes outside the ledger, whose state it does not know.
@@ -131,23 +146,18 @@ func (tx *Tx) owns(key string) bool {
 	return true
 }
 
-func (tx *Tx) replaced(u undo) {
-	tx.undo = append(tx.undo, u)
-	tx.wrote[u.key] = len(tx.undo)
+// replaced notes a write: the key, and what it replaced.
+func (tx *Tx) replaced(key string, had record, held bool) {
+	tx.undo = append(tx.undo, undo{key, had, held, tx.wrote[key]})
+	tx.wrote[key] = len(tx.undo)
 }
 
 // Try runs a part of a plan and undoes what it wrote if it fails.
 func (tx *Tx) Try(part func() error) error {
 	begun := len(tx.undo)
 	err := part()
-	if err == nil {
-		return nil
-	}
-	tx.rollback(begun)
-	tx.undo = tx.undo[:begun]
-	clear(tx.wrote)
-	for i, u := range tx.undo {
-		tx.wrote[u.key] = i + 1
+	if err != nil {
+		tx.rollback(begun)
 	}
 	return err
 }
@@ -161,7 +171,11 @@ func (tx *Tx) rollback(from int) {
 		} else {
 			tx.group.tree.Delete(record{key: u.key})
 		}
+		if tx.wrote[u.key] = u.place; u.place == 0 {
+			delete(tx.wrote, u.key)
+		}
 	}
+	tx.undo = tx.undo[:from]
 }
 
 func (tx *Tx) reportCorrupt(key string, err error) {

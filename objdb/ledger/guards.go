@@ -1,0 +1,92 @@
+package ledger
+
+import (
+	"errors"
+	"maps"
+
+	"github.com/contiv/netplugin/objdb"
+)
+
+// What a plan has read may be older than the store: somebody else may have
+// written since. The guards of a group's transaction find that out.
+//
+// A key that was read or written has still the revision it has in the cache.
+// In a range that was read, nothing is newer than what has been seen of the
+// prefix, but for the ledger's own commits: those come back by watch a moment
+// later, and a write of somebody else below the revision of an own commit may
+// still be on its way, too. So each own key that is newer than what has been
+// seen is compared by itself, and the range in the pieces between them.
+
+// errBehind means that so many own commits have not come back by watch that
+// the guards of a range do not fit into a transaction.
+var errBehind = errors.New("own commits have not come back yet")
+
+// guards are the conditions that do not belong to a changed key. Those of
+// ranges are pieces of them, more than there are ranges.
+func (g *group) guards(changed []change) (list []objdb.Guard, pieces int) {
+	written := make(map[string]struct{}, len(changed))
+	for _, c := range changed {
+		written[c.key] = struct{}{}
+	}
+	for key := range g.keys {
+		if _, ok := written[key]; !ok {
+			before, _ := g.base.Get(record{key: key})
+			list = append(list, objdb.AtRevision(key, before.rev))
+		}
+	}
+	keys := len(list)
+	for s := range g.spans {
+		list = g.unchanged(list, s)
+	}
+	return list, len(list) - keys
+}
+
+// unchanged appends the guards that hold while others have added and changed
+// nothing in a range. A key that they have removed is not noticed.
+func (g *group) unchanged(list []objdb.Guard, s span) []objdb.Guard {
+	seen, from := g.seen(s), s.from
+	g.recent(s, func(r record) {
+		if from != r.key {
+			list = append(list, objdb.RangeNotAfter(from, r.key, seen))
+		}
+		list = append(list, objdb.AtRevision(r.key, r.rev))
+		from = r.key + "\x00"
+	})
+	if from != s.end {
+		list = append(list, objdb.RangeNotAfter(from, s.end, seen))
+	}
+	return list
+}
+
+// seen is the revision up to which all writes in a range are in the base.
+func (g *group) seen(s span) int64 { return g.base.seen[g.owned.of(s.from)] }
+
+// recent visits the keys of a range with own commits that have not come back.
+// Those that the group deletes are among them: the store still has them when it
+// compares.
+func (g *group) recent(s span, visit func(record)) {
+	seen := g.seen(s)
+	g.base.records.AscendRange(record{key: s.from}, record{key: s.end}, func(r record) bool {
+		if r.rev > seen {
+			visit(r)
+		}
+		return true
+	})
+}
+
+// compares is how many guards the group has together with a plan.
+func (g *group) compares(tx *Tx) int {
+	n := len(g.keys)
+	for key := range tx.touched() {
+		if _, ok := g.keys[key]; !ok {
+			n++
+		}
+	}
+	spans := maps.Clone(g.spans)
+	maps.Copy(spans, tx.spans)
+	for s := range spans {
+		n++
+		g.recent(s, func(record) { n += 2 })
+	}
+	return n
+}
