@@ -17,8 +17,7 @@ import (
 )
 
 // Dead connections are noticed by pings; gRPC sends them no faster than every
-// ten seconds. What has to notice sooner (Mirror.Connected, a Term) has its own
-// means.
+// ten seconds. What has to notice sooner (Connected, a Term) has its own means.
 const (
 	pingAfter   = 10 * time.Second
 	pingTimeout = 3 * time.Second
@@ -43,9 +42,13 @@ const pageSize = 1000
 
 // DB is a connection to the store. It is safe for concurrent use.
 type DB struct {
-	cfg  Config
-	log  *logrus.Entry
-	dial func() (*clientv3.Client, error)
+	cfg      Config
+	log      *logrus.Entry
+	dial     func() (*clientv3.Client, error)
+	standing *standing
+
+	stop context.CancelFunc // ends the goroutines
+	busy sync.WaitGroup
 
 	mu     sync.Mutex
 	client *clientv3.Client // nil until the first use that succeeded
@@ -71,9 +74,10 @@ func Open(cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{cfg: cfg, log: cfg.Log}
+	background, stop := context.WithCancel(context.Background())
+	db := &DB{cfg: cfg, log: cfg.Log, standing: newStanding(cfg.Log, cfg.Now), stop: stop}
 	db.dial = func() (*clientv3.Client, error) {
-		return clientv3.New(clientv3.Config{
+		client, err := clientv3.New(clientv3.Config{
 			Endpoints:            cfg.Endpoints,
 			TLS:                  tlsConfig,
 			Username:             cfg.User,
@@ -84,14 +88,20 @@ func Open(cfg Config) (*DB, error) {
 			DialOptions:          []grpc.DialOption{grpc.WithConnectParams(reconnect)},
 			Logger:               zap.NewNop(), // errors are returned and logged by us
 		})
+		if err == nil {
+			db.busy.Go(func() { db.observe(background, client) })
+		}
+		return client, err
 	}
 	// A client with a password authenticates while it is made, which needs the
 	// store; without one nothing is sent before the first request.
 	if cfg.User == "" {
 		if _, err := db.Client(); err != nil {
+			stop()
 			return nil, err
 		}
 	}
+	db.busy.Go(func() { db.attend(background) })
 	return db, nil
 }
 
@@ -115,6 +125,8 @@ func (db *DB) Client() (*clientv3.Client, error) {
 
 // Close ends the connection; every call in progress fails.
 func (db *DB) Close() error {
+	db.stop()
+	defer db.busy.Wait()
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.closed = true
@@ -151,10 +163,15 @@ func longRequest[T any](ctx context.Context, db *DB, what string, call func(cont
 	if err != nil {
 		return none, err
 	}
+	q := db.standing.ask()
 	answer, err := call(ctx, client)
 	if err != nil {
+		if kindOf(err) == fault.Unavailable {
+			db.standing.doubt()
+		}
 		return none, db.explain(what, err)
 	}
+	db.standing.answered(q, answer)
 	return answer, nil
 }
 
@@ -167,9 +184,12 @@ func (db *DB) Ping(ctx context.Context) error {
 }
 
 // Get reads one key, linearizably.
-func (db *DB) Get(ctx context.Context, key string) (KV, error) {
+func (db *DB) Get(ctx context.Context, key string) (KV, error) { return db.GetAt(ctx, key, 0) }
+
+// GetAt reads one key as it was at a revision; 0 is the present one.
+func (db *DB) GetAt(ctx context.Context, key string, rev int64) (KV, error) {
 	resp, err := Call(ctx, db, "get "+key, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
-		return c.Get(ctx, key)
+		return c.Get(ctx, key, clientv3.WithRev(rev))
 	})
 	if err != nil {
 		return KV{}, err

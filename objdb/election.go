@@ -67,11 +67,12 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 
 // stand is one candidacy with one lease.
 func (db *DB) stand(ctx context.Context, cfg CampaignConfig) (*Term, error) {
+	history := db.Standing().History
 	held, err := db.grant(ctx, leaseTTL(cfg.TTL))
 	if err != nil {
 		return nil, err
 	}
-	term := newTerm(db, held, cfg)
+	term := newTerm(db, held, history, cfg)
 	if err := term.win(ctx); err != nil {
 		term.end(err)
 		<-term.kept

@@ -353,3 +353,27 @@ func TestACandidateWhoseKeyWasRemovedStandsAgain(t *testing.T) {
 	}
 	resign(t, second)
 }
+
+// The fence itself is in the backup: only the revision tells.
+func TestATermEndsWhenTheStoreGoesBack(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := testetcd.NewProcess(t)
+	db := open(t, Config{Endpoints: []string{p.URL}})
+	term := campaign(t, db, "a", 60*time.Second)
+	backup := p.Backup()
+	put(t, db, "/x/lost", "1")
+	if term.Context().Err() != nil {
+		t.Fatalf("the term did not outlive a restart of the store: %v", context.Cause(term.Context()))
+	}
+	p.Restore(backup)
+	select {
+	case <-term.Context().Done():
+	case <-time.After(3 * time.Second):
+		t.Fatal("the term goes on")
+	}
+	if cause := context.Cause(term.Context()); !fault.Is(cause, fault.NotLeader) || !strings.Contains(cause.Error(), "went back") {
+		t.Errorf("ended with %v", cause)
+	}
+	resign(t, term)
+	resign(t, campaign(t, db, "a", 60*time.Second))
+}

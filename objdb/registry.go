@@ -123,6 +123,7 @@ func (r *Registration) hold(ctx context.Context, held *lease) error {
 	wait := retry.NewPacer(RetryFirst, RetryMost)
 	published := map[string]string{}
 	for {
+		history := r.db.Standing().History
 		wanted := r.entries()
 		if err := r.publish(alive, held, published, wanted); err != nil {
 			if alive.Err() != nil {
@@ -133,10 +134,26 @@ func (r *Registration) hold(ctx context.Context, held *lease) error {
 			continue
 		}
 		published = wanted
+		if !r.outdated(alive, history) {
+			return context.Cause(alive)
+		}
+	}
+}
+
+// outdated blocks until the entries have to be put again: others are wanted, or
+// the store is not the one they were put into. It is false when ctx ends before.
+func (r *Registration) outdated(ctx context.Context, history int) bool {
+	for {
+		s := r.db.Standing()
+		if s.History != history {
+			return true
+		}
 		select {
 		case <-r.change:
-		case <-alive.Done():
-			return context.Cause(alive)
+			return true
+		case <-s.Changed:
+		case <-ctx.Done():
+			return false
 		}
 	}
 }

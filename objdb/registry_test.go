@@ -127,3 +127,16 @@ func TestCorruptEntriesAreLeftOut(t *testing.T) {
 		t.Errorf("TTL of a millisecond: %v", err)
 	}
 }
+
+func TestServicesAreAnnouncedAgainToAStoreThatWentBack(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := testetcd.NewProcess(t)
+	db := open(t, Config{Endpoints: []string{p.URL}})
+	r := register(t, db, 60*time.Second, master("follower"))
+	announced(t, db, "netmaster", master("follower"))
+	backup := p.Backup()
+	r.Update(master("leader"))
+	announced(t, db, "netmaster", master("leader"))
+	p.Restore(backup) // which has the lease, and another role
+	announced(t, db, "netmaster", master("leader"))
+}

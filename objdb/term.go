@@ -32,8 +32,9 @@ type Term struct {
 	users sync.WaitGroup // functions of Go
 }
 
-// newTerm starts to renew the lease; the term is not yet won.
-func newTerm(db *DB, held *lease, cfg CampaignConfig) *Term {
+// newTerm starts to renew the lease; the term is not yet won. It ends with the
+// history of the store in which the lease was granted.
+func newTerm(db *DB, held *lease, history int, cfg CampaignConfig) *Term {
 	lock := LockKey(cfg.Lock)
 	t := &Term{
 		db: db, lease: held, lock: lock, value: cfg.Value,
@@ -41,11 +42,20 @@ func newTerm(db *DB, held *lease, cfg CampaignConfig) *Term {
 		kept:  make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
-	go func() {
-		defer close(t.kept)
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
 		if err := held.keep(t.ctx, ownLimit(cfg.TTL)); err != nil {
 			t.end(err)
 		}
+	})
+	keeping.Go(func() {
+		if db.outlive(t.ctx, history) {
+			t.end(fault.New(fault.NotLeader, "lock %s: the store went back or is another one", t.lock))
+		}
+	})
+	go func() {
+		defer close(t.kept)
+		keeping.Wait()
 	}()
 	return t
 }

@@ -37,13 +37,15 @@ const (
 // A reader is a revision: it asks for what came after, and is told when there
 // is more. It holds nothing, so a slow one costs nothing; one that falls behind
 // what is kept has to start over. A feed begins with the past that the store
-// remembers, so that readers of a predecessor can go on.
+// remembers, so that readers of a predecessor can go on. When the store went
+// back or is another one, the feed begins anew with the present.
 type Feed struct {
 	db     *objdb.DB
 	prefix string
 	log    *logrus.Entry
 
 	mu       sync.Mutex
+	history  int      // of the store; the rest is of that one
 	changes  []Change // by revision
 	bytes    int
 	begun    bool
@@ -64,11 +66,19 @@ func (f *Feed) Run(ctx context.Context) error {
 	}
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
 	for ctx.Err() == nil {
-		err := f.begin(ctx)
-		if err == nil {
-			err = f.watch(ctx, wait.Reset)
+		standing := f.db.Standing()
+		if !standing.Certain {
+			select {
+			case <-standing.Changed:
+			case <-ctx.Done():
+			}
+			continue
 		}
-		if ctx.Err() == nil {
+		err := f.begin(ctx, standing.History)
+		if err == nil {
+			err = f.watch(ctx, standing, wait.Reset)
+		}
+		if ctx.Err() == nil && !errors.Is(err, errUncertain) {
 			f.log.WithError(err).Debug("interrupted, trying again")
 			wait.Sleep(ctx)
 		}
@@ -78,22 +88,30 @@ func (f *Feed) Run(ctx context.Context) error {
 
 // begin decides how far back the feed reaches. If the store has forgotten some
 // of that, the watch will tell how much.
-func (f *Feed) begin(ctx context.Context) error {
-	if _, begun := f.Revision(); begun {
+func (f *Feed) begin(ctx context.Context, history int) error {
+	f.mu.Lock()
+	another := f.history != history
+	begun := f.begun && !another
+	f.mu.Unlock()
+	if begun {
 		return nil
 	}
 	present, err := f.count(ctx, 0)
 	if err != nil {
 		return err
 	}
-	floor := max(1, present.Header.Revision-feedBacklog)
+	floor := present.Header.Revision
+	if !another {
+		floor = max(1, floor-feedBacklog)
+	}
 	_, err = f.count(ctx, floor)
 	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.floor, f.revision, f.begun = floor, floor, err == nil
+	f.changes, f.bytes = nil, 0
+	f.history, f.floor, f.revision, f.begun = history, floor, floor, err == nil
 	f.advanced()
 	return nil
 }
@@ -130,8 +148,9 @@ func (f *Feed) Revision() (rev int64, begun bool) {
 	return f.revision, f.begun
 }
 
-// watch appends what happens until the watch breaks.
-func (f *Feed) watch(ctx context.Context, progress func()) error {
+// watch appends what happens until the watch breaks, or it is not certain any
+// more that the store is the one it was.
+func (f *Feed) watch(ctx context.Context, standing objdb.Standing, progress func()) error {
 	client, err := f.db.Client()
 	if err != nil {
 		return err
@@ -139,19 +158,27 @@ func (f *Feed) watch(ctx context.Context, progress func()) error {
 	// Its own context frees the watch in the store when this function returns.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	for resp := range client.Watch(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next()),
-		clientv3.WithPrevKV(), clientv3.WithProgressNotify(), clientv3.WithFragment()) {
-		switch {
-		case resp.CompactRevision != 0:
-			f.skip(resp.CompactRevision)
-			return fmt.Errorf("compacted up to %d", resp.CompactRevision)
-		case resp.Err() != nil:
-			return resp.Err()
+	responses := client.Watch(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next()),
+		clientv3.WithPrevKV(), clientv3.WithProgressNotify(), clientv3.WithFragment())
+	for {
+		select {
+		case <-standing.Changed:
+			return errUncertain
+		case resp, open := <-responses:
+			switch {
+			case !open:
+				return errors.New("watch ended")
+			case resp.CompactRevision != 0:
+				f.skip(resp.CompactRevision)
+				return fmt.Errorf("compacted up to %d", resp.CompactRevision)
+			case resp.Err() != nil:
+				return resp.Err()
+			}
+			f.db.Heard(standing.History, resp.Header.GetRevision())
+			f.add(resp.Events, resp.Header.Revision, resp.IsProgressNotify())
+			progress()
 		}
-		f.add(resp.Events, resp.Header.Revision, resp.IsProgressNotify())
-		progress()
 	}
-	return errors.New("watch ended")
 }
 
 func (f *Feed) next() int64 {

@@ -14,23 +14,22 @@ import (
 )
 
 const (
-	probeEvery   = 1500 * time.Millisecond // so often the store is asked whether it is there
-	probeTimeout = 2 * time.Second         // no answer for so long: not connected
-	auditAfter   = 50 * time.Millisecond   // a waiter this old makes the mirror look itself
-	auditEvery   = 500 * time.Millisecond
+	auditAfter = 50 * time.Millisecond // a waiter this old makes the mirror look itself
+	auditEvery = 500 * time.Millisecond
 )
 
 // Event is one change of one key.
 type Event struct {
 	Key         string
 	Value       []byte // nil: deleted
-	Prev        []byte // what the mirror had before; nil: nothing
 	ModRevision int64
 }
 
 // Batch is what one revision changed, or, when Snapshot is set, everything
 // that is there at a revision. A batch that closes a gap may span several
-// revisions; it then brings the mirror from one state to a later one.
+// revisions; it then brings the receiver from one state to a later one. When
+// the store went back or is another one, it brings the receiver to the state
+// of that, and Revision may be lower than before.
 type Batch struct {
 	Revision int64
 	Snapshot bool
@@ -40,23 +39,25 @@ type Batch struct {
 // Mirror follows one prefix. Its first batch is a snapshot; from then on each
 // batch moves the receiver to a later state of the store, without gaps.
 //
-// A mirror keeps its own copy of keys and values. From it come the previous
-// values of events, and, when the store has compacted the revisions that were
-// missed, the events themselves: by comparing the copy with a new listing.
+// A mirror remembers which keys the receiver has, and of which revision. From
+// that come the events when the store has compacted the revisions that were
+// missed: by comparison with a new listing.
 type Mirror struct {
 	db      *objdb.DB
 	prefix  string
 	deliver func(Batch)
 	log     *logrus.Entry
 
-	held  map[string]objdb.KV // touched by Follow only
-	audit chan struct{}       // asks Follow to compare with the store
+	// These belong to Follow.
+	held   map[string]int64 // key -> revision of its last write; nil before the first listing
+	newest event            // that came last, by a watch
+	audit  chan struct{}    // asks Follow to compare with the store
 
-	mu        sync.Mutex
-	revision  int64
-	advanced  chan struct{} // closed and replaced when revision grows
-	connected bool
-	synced    bool
+	mu       sync.Mutex
+	history  int // of the store; the rest is true within it only
+	revision int64
+	advanced chan struct{} // closed and replaced when revision grows
+	synced   bool
 }
 
 // New prepares to follow a prefix, which must end in a slash. Batches are
@@ -72,11 +73,8 @@ func New(db *objdb.DB, prefix string, deliver func(Batch)) *Mirror {
 
 // Seed gives the mirror a known state, so that it starts with the watch instead of a snapshot.
 func (m *Mirror) Seed(kvs []objdb.KV, rev int64) {
-	m.held = make(map[string]objdb.KV, len(kvs))
-	for _, kv := range kvs {
-		m.held[kv.Key] = kv
-	}
-	m.reached(rev)
+	m.hold(kvs)
+	m.listed(m.db.Standing().History, rev)
 }
 
 // Run follows the prefix until ctx ends and returns its error.
@@ -84,13 +82,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	if err := objdb.CheckPrefix(m.prefix); err != nil {
 		return err
 	}
-	probing := make(chan struct{})
-	go func() {
-		defer close(probing)
-		m.probe(ctx)
-	}()
 	m.Follow(ctx)
-	<-probing
 	return ctx.Err()
 }
 
@@ -102,11 +94,7 @@ func (m *Mirror) Revision() int64 {
 }
 
 // Connected tells whether the store answered lately.
-func (m *Mirror) Connected() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.connected
-}
+func (m *Mirror) Connected() bool { return m.db.Connected() }
 
 // Synced tells whether the snapshot has been delivered.
 func (m *Mirror) Synced() bool {
@@ -116,19 +104,23 @@ func (m *Mirror) Synced() bool {
 }
 
 // WaitRevision returns when the receiver has been given the state of the prefix
-// at a revision or later. The revision need not have touched the prefix.
+// at a revision or later. The revision need not have touched the prefix. It is
+// one of the store as it is now: while it is not certain that this is the store
+// that was followed so far, WaitRevision waits.
 func (m *Mirror) WaitRevision(ctx context.Context, rev int64) error {
 	patience := time.NewTimer(auditAfter)
 	defer patience.Stop()
 	for {
+		standing := m.db.Standing()
 		m.mu.Lock()
-		have, advanced := m.revision, m.advanced
+		history, have, advanced := m.history, m.revision, m.advanced
 		m.mu.Unlock()
-		if have >= rev {
+		if standing.Certain && history == standing.History && have >= rev {
 			return nil
 		}
 		select {
 		case <-advanced:
+		case <-standing.Changed:
 		case <-patience.C:
 			// Nothing came: perhaps because the revision changed other keys.
 			select {
@@ -146,65 +138,59 @@ func (m *Mirror) WaitRevision(ctx context.Context, rev int64) error {
 func (m *Mirror) reached(rev int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.synced = true
 	if rev > m.revision {
 		m.revision = rev
-		close(m.advanced)
-		m.advanced = make(chan struct{})
+		m.tell()
 	}
+}
+
+// listed records that the receiver has the state at rev of a history.
+func (m *Mirror) listed(history int, rev int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.history, m.revision, m.synced = history, rev, true
+	m.tell()
+}
+
+// tell wakes those who wait for a revision. The lock is held.
+func (m *Mirror) tell() {
+	close(m.advanced)
+	m.advanced = make(chan struct{})
 }
 
 // Follow keeps the receiver up to date: list once, watch from there, and list
-// again whenever the store no longer has the revisions in between. Other than
-// with Run, Connected says nothing.
+// again whenever the store no longer has the revisions in between, or is
+// another one.
 func (m *Mirror) Follow(ctx context.Context) {
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
 	for ctx.Err() == nil {
-		err := m.catchUp(ctx)
+		standing := m.db.Standing()
+		if !standing.Certain {
+			select {
+			case <-standing.Changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		err := m.catchUp(ctx, standing.History)
 		if err == nil {
-			err = m.watch(ctx, wait.Reset)
+			err = m.confirm(ctx, standing.History)
 		}
-		if ctx.Err() != nil {
+		if err == nil {
+			err = m.watch(ctx, standing, wait.Reset)
+		}
+		switch {
+		case ctx.Err() != nil:
 			return
-		}
-		if errors.Is(err, errGap) {
-			m.log.WithError(err).Info("revisions were compacted, listing again")
+		case errors.Is(err, errUncertain):
+		case errors.Is(err, errGap):
+			m.log.WithError(err).Info("listing again")
 			m.mu.Lock()
 			m.synced = false
 			m.mu.Unlock()
-			continue
-		}
-		m.log.WithError(err).Debug("interrupted, trying again")
-		wait.Sleep(ctx)
-	}
-}
-
-// probe keeps Connected true to its word. It asks for a linearizable read, so a
-// member that has lost its quorum counts as away.
-func (m *Mirror) probe(ctx context.Context) {
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
-	for {
-		asking, cancel := context.WithTimeout(ctx, probeTimeout)
-		err := m.db.Ping(asking)
-		cancel()
-		if ctx.Err() != nil {
-			return
-		}
-		m.mu.Lock()
-		changed := m.connected != (err == nil)
-		m.connected = err == nil
-		m.mu.Unlock()
-		switch {
-		case changed && err == nil:
-			m.log.Info("store is reachable")
-		case changed:
-			m.log.WithError(err).Warn("store is not reachable")
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
+		default:
+			m.log.WithError(err).Debug("interrupted, trying again")
+			wait.Sleep(ctx)
 		}
 	}
 }

@@ -5,55 +5,82 @@ import (
 	"errors"
 	"fmt"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
-// errGap means that the store no longer has the revisions a watch asked for.
-var errGap = errors.New("watch cannot resume")
+var (
+	// errGap means that the store no longer has the revisions a watch asked for.
+	errGap = errors.New("watch cannot resume")
+	// errUncertain means that the store may not be the one it was.
+	errUncertain = errors.New("the store's standing has changed")
+)
 
-// catchUp lists the prefix, unless the mirror is in step already, and delivers
-// the first time a snapshot, later the difference to what the receiver has.
-func (m *Mirror) catchUp(ctx context.Context) error {
-	if m.Synced() {
+// catchUp lists the prefix, unless the mirror is in step with this history
+// already, and delivers the first time a snapshot, later the difference to what
+// the receiver has.
+func (m *Mirror) catchUp(ctx context.Context, history int) error {
+	m.mu.Lock()
+	another := m.history != history
+	inStep := m.synced && !another
+	m.mu.Unlock()
+	if inStep {
 		return nil
 	}
 	kvs, rev, err := m.db.List(ctx, m.prefix)
 	if err != nil {
 		return err
 	}
-	m.supersede(kvs, rev)
+	if m.db.Standing().History != history {
+		return errUncertain // perhaps in the middle of the listing
+	}
+	m.supersede(kvs, rev, another)
+	m.listed(history, rev)
 	return nil
 }
 
-// supersede replaces the mirror's state by a listing at rev.
-func (m *Mirror) supersede(kvs []objdb.KV, rev int64) {
+// supersede replaces the receiver's state by a listing at rev. Within one
+// history a key of the same revision has the same value; in another it is told again.
+func (m *Mirror) supersede(kvs []objdb.KV, rev int64, another bool) {
 	batch := Batch{Revision: rev, Snapshot: m.held == nil}
-	now := make(map[string]objdb.KV, len(kvs))
+	before := m.held
+	m.hold(kvs)
 	for _, kv := range kvs {
-		now[kv.Key] = kv
-		had, ok := m.held[kv.Key]
-		if !ok || had.ModRevision != kv.ModRevision {
-			batch.Events = append(batch.Events, Event{Key: kv.Key, Value: kv.Value, Prev: had.Value, ModRevision: kv.ModRevision})
+		if had, ok := before[kv.Key]; !ok || another || had != kv.ModRevision {
+			batch.Events = append(batch.Events, Event{Key: kv.Key, Value: kv.Value, ModRevision: kv.ModRevision})
 		}
 	}
-	for key, had := range m.held {
-		if _, ok := now[key]; !ok {
-			batch.Events = append(batch.Events, Event{Key: key, Prev: had.Value, ModRevision: rev})
+	for key := range before {
+		if _, ok := m.held[key]; !ok {
+			batch.Events = append(batch.Events, Event{Key: key, ModRevision: rev})
 		}
 	}
-	m.held = now
+	m.newest = event{}
 	if batch.Snapshot || len(batch.Events) > 0 {
 		m.deliver(batch)
 	}
-	m.reached(rev)
+}
+
+// hold remembers a listing as what the receiver has.
+func (m *Mirror) hold(kvs []objdb.KV) {
+	m.held = make(map[string]int64, len(kvs))
+	for _, kv := range kvs {
+		m.held[kv.Key] = kv.ModRevision
+	}
 }
 
 // watch delivers what happens after the mirror's revision until the watch
-// breaks. The client resumes it over reconnects; what is returned here needs a
-// new watch, or, for errGap, a new listing.
-func (m *Mirror) watch(ctx context.Context, progress func()) error {
+// breaks or it is not certain any more that this is the store it was. The
+// client resumes it when one of several members goes away; what is returned
+// here needs a new watch, or, for errGap, a new listing.
+//
+// It begins with the event that came last, which the mirror knows, rather than
+// after its revision: a store that went back to somewhere in between may have
+// written there anew.
+func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress func()) error {
 	client, err := m.db.Client()
 	if err != nil {
 		return err
@@ -62,18 +89,30 @@ func (m *Mirror) watch(ctx context.Context, progress func()) error {
 	// A member without a leader must refuse, or it would leave us without events.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	responses := client.Watch(ctx, m.prefix, clientv3.WithPrefix(), clientv3.WithRev(m.Revision()+1),
+	from := m.Revision() + 1
+	if m.newest.rev != 0 {
+		from = m.newest.rev
+	}
+	responses := client.Watch(ctx, m.prefix, clientv3.WithPrefix(), clientv3.WithRev(from),
 		clientv3.WithProgressNotify(), clientv3.WithFragment())
 	for {
 		select {
+		case <-standing.Changed:
+			return errUncertain
 		case <-m.audit:
 			if err := m.compare(ctx); err != nil {
 				m.log.WithError(err).Debug("comparing with the store failed")
 			}
 		case resp, open := <-responses:
+			if open && resp.Err() == nil {
+				m.db.Heard(standing.History, resp.Header.GetRevision())
+			}
 			switch {
 			case !open:
 				return errors.New("watch ended")
+			case resp.CompactRevision > from && resp.CompactRevision <= m.Revision()+1:
+				m.newest = event{} // too old to be told again
+				return errUncertain
 			case resp.CompactRevision != 0:
 				return fmt.Errorf("%w after revision %d: compacted up to %d", errGap, m.Revision(), resp.CompactRevision)
 			case resp.Err() != nil:
@@ -88,12 +127,54 @@ func (m *Mirror) watch(ctx context.Context, progress func()) error {
 	}
 }
 
+// confirm asks whether the event that came last has happened in the store as it
+// is now. A store that went back and then on, to where the mirror was or further,
+// is known by that only.
+func (m *Mirror) confirm(ctx context.Context, history int) error {
+	if m.newest.rev == 0 {
+		return nil
+	}
+	kept, err := m.newest.happened(ctx, m.db)
+	if err != nil || kept {
+		return err
+	}
+	m.db.Refute(history)
+	return errUncertain
+}
+
+// event is the place of an event in the history of a prefix.
+type event struct {
+	key     string
+	rev     int64 // 0: none
+	deleted bool
+}
+
+func eventOf(ev *clientv3.Event) event {
+	return event{string(ev.Kv.Key), ev.Kv.ModRevision, ev.Type == clientv3.EventTypeDelete}
+}
+
+// happened asks the store. An event that it has forgotten may have happened.
+func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
+	there, err := db.GetAt(ctx, e.key, e.rev)
+	if e.deleted && fault.Is(err, fault.NotFound) {
+		there, err = db.GetAt(ctx, e.key, e.rev-1)
+		there.ModRevision = e.rev // it was there, and then it was not
+	}
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return true, nil
+	case errors.Is(err, rpctypes.ErrFutureRev), fault.Is(err, fault.NotFound):
+		return false, nil
+	}
+	return there.ModRevision == e.rev, err
+}
+
 // apply delivers events, those of one revision together.
 func (m *Mirror) apply(events []*clientv3.Event) {
 	for len(events) > 0 {
-		rev := events[0].Kv.ModRevision
-		batch := Batch{Revision: rev}
-		for len(events) > 0 && events[0].Kv.ModRevision == rev {
+		first := eventOf(events[0])
+		batch := Batch{Revision: first.rev}
+		for len(events) > 0 && events[0].Kv.ModRevision == first.rev {
 			if e, fresh := m.absorb(events[0]); fresh {
 				batch.Events = append(batch.Events, e)
 			}
@@ -102,7 +183,10 @@ func (m *Mirror) apply(events []*clientv3.Event) {
 		if len(batch.Events) > 0 {
 			m.deliver(batch)
 		}
-		m.reached(rev)
+		if m.newest.rev < first.rev {
+			m.newest = first
+		}
+		m.reached(first.rev)
 	}
 }
 
@@ -110,16 +194,16 @@ func (m *Mirror) apply(events []*clientv3.Event) {
 func (m *Mirror) absorb(ev *clientv3.Event) (Event, bool) {
 	kv := objdb.KVOf(ev.Kv)
 	had, ok := m.held[kv.Key]
-	if ok && kv.ModRevision <= had.ModRevision {
+	if ok && kv.ModRevision <= had {
 		return Event{}, false
 	}
-	e := Event{Key: kv.Key, Prev: had.Value, ModRevision: kv.ModRevision}
+	e := Event{Key: kv.Key, ModRevision: kv.ModRevision}
 	if ev.Type == clientv3.EventTypeDelete {
 		delete(m.held, kv.Key)
 		return e, ok
 	}
 	e.Value = kv.Value
-	m.held[kv.Key] = kv
+	m.held[kv.Key] = kv.ModRevision
 	return e, true
 }
 

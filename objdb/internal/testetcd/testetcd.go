@@ -49,6 +49,7 @@ func New(t testing.TB) string {
 type Process struct {
 	t      testing.TB
 	dir    string
+	token  string
 	URL    string
 	peer   string
 	cmd    *exec.Cmd
@@ -58,7 +59,7 @@ type Process struct {
 // NewProcess starts an etcd that ends with the test.
 func NewProcess(t testing.TB) *Process {
 	t.Helper()
-	p := &Process{t: t, dir: t.TempDir(), URL: testkit.FreeURL(), peer: testkit.FreeURL()}
+	p := &Process{t: t, dir: t.TempDir(), token: "first", URL: testkit.FreeURL(), peer: testkit.FreeURL()}
 	p.Start()
 	t.Cleanup(p.Kill)
 	return p
@@ -69,7 +70,7 @@ func (p *Process) Start() {
 	p.t.Helper()
 	p.cmd = exec.Command("etcd", "--name=a", "--data-dir="+p.dir, "--logger=zap", "--log-level=error",
 		"--listen-client-urls="+p.URL, "--advertise-client-urls="+p.URL,
-		"--listen-peer-urls="+p.peer, "--initial-advertise-peer-urls="+p.peer, "--initial-cluster=a="+p.peer,
+		"--listen-peer-urls="+p.peer, "--initial-advertise-peer-urls="+p.peer, "--initial-cluster=a="+p.peer, "--initial-cluster-token="+p.token,
 		"--heartbeat-interval=100", "--election-timeout=500")
 	p.cmd.Stderr, p.cmd.Stdout = &p.output, &p.output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -97,6 +98,42 @@ func (p *Process) Kill() {
 	p.Signal(syscall.SIGKILL)
 	_ = p.cmd.Wait() // says that it was killed
 	p.cmd = nil
+}
+
+// Backup returns a directory with what the store holds now. The process is
+// restarted for it.
+func (p *Process) Backup() string {
+	p.t.Helper()
+	p.Kill()
+	dir := p.t.TempDir()
+	p.copy(dir, p.dir)
+	p.Start()
+	return dir
+}
+
+// Restore kills the process and starts it on a backup: it goes back.
+func (p *Process) Restore(backup string) {
+	p.t.Helper()
+	p.Kill()
+	p.dir = p.t.TempDir()
+	p.copy(p.dir, backup)
+	p.Start()
+}
+
+// Replace kills the process and starts an empty one in its place. With the token
+// of its predecessor it has the predecessor's cluster id.
+func (p *Process) Replace(token string) {
+	p.t.Helper()
+	p.Kill()
+	p.dir, p.token = p.t.TempDir(), token
+	p.Start()
+}
+
+func (p *Process) copy(to, from string) {
+	p.t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // Signal sends the process a signal.

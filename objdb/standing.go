@@ -1,0 +1,213 @@
+package objdb
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Standing is what this process knows about the store at a moment.
+//
+// A store can go back: it is restored from a backup, or wiped, or another one
+// takes its place at the same address. What follows it is then in a state that
+// never was. Every answer to a read or a transaction tells: it carries the id
+// of the cluster, and a revision that never shrinks within one history.
+//
+// None of that can happen while a connection stands. So when one is lost
+// nothing is certain until the store has answered again, and those to whom
+// revisions matter wait for that.
+type Standing struct {
+	History int             // number of the store's history; revisions compare within one only
+	Certain bool            // the store has answered since a connection was last lost
+	Changed <-chan struct{} // closed when the standing is another one
+}
+
+// standing keeps a Standing up to date.
+type standing struct {
+	log  *logrus.Entry
+	now  func() time.Time
+	look chan struct{} // wakes the goroutine that asks the store
+
+	mu        sync.Mutex
+	history   int
+	cluster   uint64
+	revision  int64 // newest one known to exist in this history
+	losses    int   // of connections
+	certain   bool
+	connected bool
+	heard     time.Time // when the store last answered
+	changed   chan struct{}
+}
+
+func newStanding(log *logrus.Entry, now func() time.Time) *standing {
+	return &standing{log: log, now: now, look: make(chan struct{}, 1), changed: make(chan struct{})}
+}
+
+// question is what was known when a request was sent.
+type question struct {
+	history  int
+	revision int64
+	losses   int
+}
+
+// ask is called before a request is sent.
+func (s *standing) ask() question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return question{s.history, s.revision, s.losses}
+}
+
+// answered takes in the answer to a request.
+func (s *standing) answered(q question, answer any) {
+	header, least, ok := headerOf(answer)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = s.now()
+	if header == nil || q.history != s.history {
+		return
+	}
+	if s.cluster != 0 && s.cluster != header.ClusterId || header.Revision < q.revision+least {
+		s.log.WithFields(logrus.Fields{
+			"cluster": s.cluster, "revision": s.revision, "now-cluster": header.ClusterId, "now-revision": header.Revision,
+		}).Error("the store went back or is another one: everything is read again")
+		s.begin()
+	}
+	s.cluster, s.revision = header.ClusterId, max(s.revision, header.Revision)
+	if !s.certain && q.losses == s.losses {
+		s.certain = true
+		s.tell()
+	}
+	if !s.connected {
+		s.connected = true
+		s.log.Info("store is reachable")
+	}
+}
+
+// begin begins another history. The lock is held.
+func (s *standing) begin() {
+	s.history++
+	s.cluster, s.revision = 0, 0
+	s.tell()
+}
+
+// tell wakes those who wait for another standing. The lock is held.
+func (s *standing) tell() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// lost notes that a connection was lost.
+func (s *standing) lost() {
+	s.mu.Lock()
+	s.losses++
+	if s.certain {
+		s.certain = false
+		s.tell()
+	}
+	s.mu.Unlock()
+	s.doubt()
+}
+
+// doubt has the store asked soon.
+func (s *standing) doubt() {
+	select {
+	case s.look <- struct{}{}:
+	default: // will be asked already
+	}
+}
+
+// failed notes that the store did not answer when it was asked.
+func (s *standing) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.connected {
+		s.connected = false
+		s.log.WithError(err).Warn("store is not reachable")
+	}
+}
+
+// headerOf finds the header of an answer that only a store with a quorum gives;
+// ok is false for others. The header is nil where its revision says nothing,
+// being that of one member. The revision is by at least so much above any that
+// was known before.
+func headerOf(answer any) (header *etcdserverpb.ResponseHeader, least int64, ok bool) {
+	switch a := answer.(type) {
+	case *clientv3.GetResponse:
+		return a.Header, 0, true
+	case *clientv3.PutResponse:
+		return a.Header, 1, true
+	case *clientv3.TxnResponse:
+		for _, r := range a.Responses {
+			if r.GetResponsePut() != nil || r.GetResponseDeleteRange().GetDeleted() > 0 {
+				return a.Header, 1, true
+			}
+		}
+		return a.Header, 0, true
+	case *clientv3.LeaseKeepAliveResponse:
+		return nil, 0, true
+	}
+	return nil, 0, false
+}
+
+// Standing is what is known about the store now.
+func (db *DB) Standing() Standing {
+	s := db.standing
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Standing{History: s.history, Certain: s.certain, Changed: s.changed}
+}
+
+// outlive blocks until the store has another history than this one; it is
+// false when ctx ends before.
+func (db *DB) outlive(ctx context.Context, history int) bool {
+	for {
+		s := db.Standing()
+		if s.History != history {
+			return true
+		}
+		select {
+		case <-s.Changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Connected tells whether the store answered lately.
+func (db *DB) Connected() bool {
+	s := db.standing
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connected
+}
+
+// Heard notes what came by a watch that began in a history: the store is alive
+// and has reached a revision.
+func (db *DB) Heard(history int, rev int64) {
+	s := db.standing
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = s.now()
+	if history == s.history {
+		s.revision = max(s.revision, rev)
+	}
+}
+
+// Refute is called by who has found that the store no longer has what it had in
+// a history, although its revision tells nothing.
+func (db *DB) Refute(history int) {
+	s := db.standing
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if history == s.history {
+		s.log.Error("the store does not have the history it had: everything is read again")
+		s.begin()
+	}
+}
