@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
@@ -34,7 +36,9 @@ func (s settings) carryOut(r cniwire.Request) ([]byte, error) {
 	if err != nil {
 		return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("encode request: %v", err), "")
 	}
-	answer, err := s.insist(ctx, r.Command, body)
+	netns := openNetns(r)
+	defer netns.Close() // of a nil file: no harm
+	answer, err := s.insist(ctx, r.Command, body, netns)
 	var refusal *types.Error
 	if err == nil || errors.As(err, &refusal) {
 		return answer, err
@@ -42,11 +46,26 @@ func (s settings) carryOut(r cniwire.Request) ([]byte, error) {
 	return nil, s.withoutServer(r, err)
 }
 
+// openNetns opens the container's network namespace for commands that work in
+// it. Its path may exist only for the runtime, whose mounts this process sees
+// and the server does not. What cannot be opened the server finds fault with.
+func openNetns(r cniwire.Request) *os.File {
+	if r.Netns == "" || r.Command != cniwire.Add && r.Command != cniwire.Check {
+		return nil
+	}
+	// A fifo in place of the namespace must not hold us up.
+	fd, err := syscall.Open(r.Netns, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(fd), r.Netns)
+}
+
 // insist posts a request. An ADD is posted again while there is nobody to
 // answer: it is idempotent, so it does no harm if the server died with the
 // first one half done.
-func (s settings) insist(ctx context.Context, command string, body []byte) ([]byte, error) {
-	answer, err := post(ctx, s.Socket, cniwire.PathV2, body)
+func (s settings) insist(ctx context.Context, command string, body []byte, netns *os.File) ([]byte, error) {
+	answer, err := post(ctx, s.Socket, cniwire.PathV2, body, netns)
 	if command != cniwire.Add {
 		return answer, err
 	}
@@ -57,7 +76,7 @@ func (s settings) insist(ctx context.Context, command string, body []byte) ([]by
 	for isUnanswered(err) {
 		select {
 		case <-tick.C:
-			answer, err = post(ctx, s.Socket, cniwire.PathV2, body)
+			answer, err = post(ctx, s.Socket, cniwire.PathV2, body, netns)
 		case <-giveUp.C:
 			return nil, err
 		case <-ctx.Done():

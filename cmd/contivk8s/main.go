@@ -12,6 +12,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -30,16 +31,44 @@ func main() {
 		return
 	}
 	var run invocation
+	versions, failed := spokenVersions()
+	if failed != nil {
+		os.Exit(run.fail(failed))
+	}
 	err := skel.PluginMainFuncsWithError(skel.CNIFuncs{
 		Add:    run.command(cniwire.Add),
 		Del:    run.command(cniwire.Del),
 		Check:  run.command(cniwire.Check),
 		GC:     run.command(cniwire.GC),
 		Status: run.command(cniwire.Status),
-	}, version.PluginSupports(netconf.Versions()...), "contivk8s connects containers to contiv networks; container runtimes run it")
+	}, versions, "contivk8s connects containers to contiv networks; container runtimes run it")
 	if err != nil {
 		os.Exit(run.fail(err))
 	}
+}
+
+// spokenVersions are the versions of the CNI specification that the command is
+// answered in. DEL has no answer and is carried out whatever the configuration
+// says: a container whose configuration has changed must not stay.
+func spokenVersions() (version.PluginInfo, *types.Error) {
+	versions := netconf.Versions()
+	if os.Getenv("CNI_COMMAND") != cniwire.Del {
+		return version.PluginSupports(versions...), nil
+	}
+	stdin, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return nil, types.NewError(types.ErrIOFailure, fmt.Sprintf("read network configuration: %v", err), "")
+	}
+	again, feed, err := os.Pipe()
+	if err != nil {
+		return nil, types.NewError(types.ErrIOFailure, fmt.Sprintf("network configuration: %v", err), "")
+	}
+	os.Stdin = again
+	go func() {
+		_, _ = feed.Write(stdin) // fails when nobody reads on
+		_ = feed.Close()
+	}()
+	return version.PluginSupports(append(versions, readSettings(stdin).CNIVersion)...), nil
 }
 
 func isVersionFlag(arg string) bool {

@@ -9,21 +9,24 @@ import (
 	"io"
 	"net"
 	"net/textproto"
+	"os"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/containernetworking/cni/pkg/types"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 )
 
-// post sends one request over the unix socket and returns the body of the
-// answer. An answer that is a refusal is an error of type *types.Error, any
+// post sends one request over the unix socket, an open file with it unless it is
+// nil, and returns the body of the answer. An answer that is a refusal is an error of type *types.Error, any
 // other error means that there was no answer.
 //
 // This is HTTP/1.0 as far as the two need it. The standard library's client
 // would add half a millisecond to the start of every invocation.
-func post(ctx context.Context, socket, path string, body []byte) (answer []byte, err error) {
+func post(ctx context.Context, socket, path string, body []byte, file *os.File) (answer []byte, err error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -36,7 +39,7 @@ func post(ctx context.Context, socket, path string, body []byte) (answer []byte,
 		}
 	}
 	head := fmt.Sprintf("POST %s HTTP/1.0\r\nHost: contiv\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, len(body))
-	if _, err := conn.Write(append([]byte(head), body...)); err != nil {
+	if err := send(conn.(*net.UnixConn), append([]byte(head), body...), file); err != nil {
 		return nil, fmt.Errorf("send request to %s: %w", socket, err)
 	}
 	status, answer, err := readAnswer(conn)
@@ -47,6 +50,20 @@ func post(ctx context.Context, socket, path string, body []byte) (answer []byte,
 		return answer, nil
 	}
 	return nil, refusal(status, answer)
+}
+
+// send writes all data; the file goes with its beginning.
+func send(conn *net.UnixConn, data []byte, file *os.File) error {
+	var rights []byte
+	if file != nil {
+		rights = syscall.UnixRights(int(file.Fd()))
+	}
+	n, _, err := conn.WriteMsgUnix(data, rights, nil)
+	runtime.KeepAlive(file)
+	if err == nil && n < len(data) {
+		_, err = conn.Write(data[n:])
+	}
+	return err
 }
 
 const statusOK = 200

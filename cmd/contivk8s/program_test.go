@@ -54,7 +54,7 @@ func TestVersionNeedsNothing(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || exit != 0 {
 		t.Fatalf("VERSION prints %q (%v), exit code %d", stdout, err, exit)
 	}
-	if strings.Join(got.SupportedVersions, " ") != "0.3.0 0.3.1 0.4.0 1.0.0 1.1.0" {
+	if strings.Join(got.SupportedVersions, " ") != "0.1.0 0.2.0 0.3.0 0.3.1 0.4.0 1.0.0 1.1.0" {
 		t.Errorf("supported versions %v", got.SupportedVersions)
 	}
 

@@ -19,7 +19,7 @@ import (
 func (s *Server) add(ctx context.Context, c *call) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Add)
 	defer cancel()
-	netns, err := openForeign(c.Netns)
+	netns, err := openForeign(c)
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +53,14 @@ func (s *Server) add(ctx context.Context, c *call) ([]byte, error) {
 
 // openForeign opens the container's namespace and refuses our own: moving a
 // link there would make the host the container.
-func openForeign(path string) (*podlink.Namespace, error) {
-	netns, err := podlink.Open(path)
+func openForeign(c *call) (*podlink.Namespace, error) {
+	netns, err := c.openNetns()
 	if err != nil {
 		return nil, failed(stepNetns, err)
 	}
 	own, err := netns.IsOwn()
 	if err == nil && own {
-		err = types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf("CNI_NETNS %s is the host's network namespace", path), "")
+		err = types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf("CNI_NETNS %s is the host's network namespace", c.Netns), "")
 	}
 	if err != nil {
 		return nil, failed(stepNetns, errors.Join(err, netns.Close()))

@@ -124,12 +124,11 @@ func (s *Server) createEndpoint(ctx context.Context, c *call, r *attachment.Reco
 
 func createRequest(c *call, r *attachment.Record, host string) mastercfg.CreateEndpointRequest {
 	request := endpointRequest(r, host)
-	v4, v6, _ := c.conf.Preferred() // checked when the configuration was read
-	if v4.IsValid() {
-		request.ConfigEP.IPAddress = v4.String()
+	if c.wanted.IPv4.IsValid() {
+		request.ConfigEP.IPAddress = c.wanted.IPv4.String()
 	}
-	if v6.IsValid() {
-		request.ConfigEP.IPv6Address = v6.String()
+	if c.wanted.IPv6.IsValid() {
+		request.ConfigEP.IPv6Address = c.wanted.IPv6.String()
 	}
 	return request
 }

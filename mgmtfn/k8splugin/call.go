@@ -5,20 +5,24 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/containernetworking/cni/pkg/utils"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 )
 
 // call is a request, read and checked.
 type call struct {
 	cniwire.Request
-	id   cniwire.Attachment
-	args netconf.Args
-	conf *netconf.Conf
+	id     cniwire.Attachment
+	args   netconf.Args
+	conf   *netconf.Conf
+	wanted netconf.Wanted // addresses, for ADD
+	passed *os.File       // the container's network namespace; nil: only its path is known
 }
 
 // needs says which parts of a request a command uses.
@@ -57,6 +61,13 @@ func newCall(r cniwire.Request) (*call, error) {
 			return nil, err
 		}
 		c.conf = conf
+	}
+	if r.Command == cniwire.Add {
+		wanted, err := netconf.ReadWanted(c.conf, c.args)
+		if err != nil {
+			return nil, err
+		}
+		c.wanted = wanted
 	}
 	return c, nil
 }
@@ -97,4 +108,14 @@ func (c *call) digest(namespaceID string) (string, error) {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// openNetns opens the container's network namespace: the one behind the
+// descriptor that came with the request, as its path may lead there only where
+// the runtime runs; without one, the one at the path.
+func (c *call) openNetns() (*podlink.Namespace, error) {
+	if c.passed != nil {
+		return podlink.Dup(c.passed, c.Netns)
+	}
+	return podlink.Open(c.Netns)
 }

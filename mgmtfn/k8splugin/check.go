@@ -27,7 +27,7 @@ func (s *Server) check(ctx context.Context, c *call) error {
 	if !ok || r.State != attachment.Ready {
 		return failed(stepState, fault.New(fault.NotFound, "attachment %s is unknown", c.id))
 	}
-	netns, err := openForeign(c.Netns)
+	netns, err := openForeign(c)
 	if err != nil {
 		return err
 	}

@@ -67,6 +67,7 @@ func (s *Server) httpServer(commands context.Context) *http.Server {
 		IdleTimeout:       s.Limits.Request,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return commands },
+		ConnContext:       withConn,
 		ErrorLog:          log.New(debugWriter{s.Log}, "", 0),
 	}
 }
@@ -96,10 +97,13 @@ func (s *Server) routes() http.Handler {
 
 // execute carries out a command when there is a slot for it.
 func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error) {
+	passed := takePassed(ctx)
+	defer passed.Close() // of a nil file: no harm
 	c, err := newCall(r)
 	if err != nil {
 		return nil, err
 	}
+	c.passed = passed
 	slots := s.others
 	if r.Command == cniwire.Add {
 		slots = s.adds

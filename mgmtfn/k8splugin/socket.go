@@ -7,9 +7,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/durable"
@@ -32,7 +32,7 @@ func listen(path string, limit int, log *logrus.Entry) (net.Listener, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("restrict %s: %w", path, err), l.Close())
 	}
-	return netutil.LimitListener(&rootOnly{UnixListener: l, log: log}, limit), nil
+	return &rootOnly{UnixListener: l, open: make(chan struct{}, limit), closed: make(chan struct{}), log: log}, nil
 }
 
 func removeStale(path string) error {
@@ -53,28 +53,44 @@ func removeStale(path string) error {
 	return nil
 }
 
-// rootOnly accepts connections of root only. The file mode says the same, but
-// a descriptor may have been passed on.
+// rootOnly accepts connections of root only, and so many at a time. The file
+// mode says the same, but a descriptor may have been passed on.
 type rootOnly struct {
 	*net.UnixListener
-	log *logrus.Entry
+	open   chan struct{} // a place for each connection
+	closed chan struct{}
+	once   sync.Once
+	log    *logrus.Entry
 }
 
+// Accept returns a *descriptorConn.
 func (l *rootOnly) Accept() (net.Conn, error) {
+	select {
+	case l.open <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
 	for {
 		conn, err := l.AcceptUnix()
 		if err != nil {
+			<-l.open
 			return nil, err
 		}
 		uid, err := peerUID(conn)
 		if err == nil && uid == 0 {
-			return conn, nil
+			return &descriptorConn{UnixConn: conn, release: sync.OnceFunc(func() { <-l.open })}, nil
 		}
 		l.log.WithError(err).WithField("uid", uid).Warn("connection refused: only root may attach containers")
 		if err := conn.Close(); err != nil {
 			l.log.WithError(err).Debug("close refused connection")
 		}
 	}
+}
+
+// Close ends Accept also while it waits for a connection to be closed.
+func (l *rootOnly) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.UnixListener.Close()
 }
 
 func peerUID(conn *net.UnixConn) (uid uint32, err error) {

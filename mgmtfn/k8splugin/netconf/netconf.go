@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -23,8 +22,11 @@ import (
 // addresses come from the network's own pool.
 const PluginType = "contivk8s"
 
-// Versions of the CNI specification that we speak, oldest first.
-func Versions() []string { return []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"} }
+// Versions of the CNI specification that we speak, oldest first. A
+// configuration without a version is of the first.
+func Versions() []string {
+	return []string{"0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}
+}
 
 // Conf is the network configuration of one plugin.
 type Conf struct {
@@ -68,8 +70,8 @@ type Label struct {
 // RuntimeConfig holds the dynamic capabilities we use. Port mappings and
 // bandwidth belong to chained plugins and to endpoint groups.
 type RuntimeConfig struct {
-	IPs []string `json:"ips"` // preferred addresses, with or without prefix length
-	Mac string   `json:"mac"`
+	IPs []string `json:"ips"` // wanted addresses, with or without prefix length
+	Mac string   `json:"mac"` // wanted hardware address, which nobody can have
 	DNS struct {
 		Servers  []string `json:"servers"`
 		Searches []string `json:"searches"`
@@ -113,12 +115,6 @@ func (c *Conf) check() error {
 		return invalid("mtu %d: want %d to %d", c.MTU, minMTU, maxMTU)
 	case c.Timeout < 0 || c.Timeout > maxTimeout:
 		return invalid("timeout %d: want 1 to %d seconds", c.Timeout, maxTimeout)
-	case c.Runtime.Mac != "":
-		return types.NewError(types.ErrUnsupportedField,
-			fmt.Sprintf("network configuration %q: runtimeConfig.mac %q: hardware addresses follow from IP addresses", c.Name, c.Runtime.Mac), "")
-	}
-	if _, _, err := c.Preferred(); err != nil {
-		return invalid("runtimeConfig.ips: %v", err)
 	}
 	return nil
 }
@@ -130,26 +126,6 @@ const (
 	maxMTU     = 65535
 	maxTimeout = 3600
 )
-
-// Preferred returns the addresses the runtime asks for, at most one of each family.
-func (c *Conf) Preferred() (v4, v6 netip.Addr, err error) {
-	for _, text := range c.Runtime.IPs {
-		bare, _, _ := strings.Cut(text, "/")
-		addr, err := netip.ParseAddr(bare)
-		if err != nil {
-			return v4, v6, fmt.Errorf("%q is no IP address", text)
-		}
-		family := &v6
-		if addr.Is4() {
-			family = &v4
-		}
-		if family.IsValid() {
-			return v4, v6, fmt.Errorf("%s and %s: one address of each family can be asked for", *family, addr)
-		}
-		*family = addr
-	}
-	return v4, v6, nil
-}
 
 // Valid returns the attachments that GC must keep. A configuration without a
 // list keeps none: that is how the CNI library passes on an empty one.

@@ -50,15 +50,11 @@ func TestAConfigurationThatCannotBeHonouredIsRefused(t *testing.T) {
 		`{`:                                    6,
 		`{"x":}`:                               6,
 		`{"cniVersion": 1}`:                    6,
-		`{"name": "n"}`:                        1,
-		`{"cniVersion": "0.2.0", "name": "n"}`: 1,
+		`{"cniVersion": "0.6.0", "name": "n"}`: 1,
 		`{"cniVersion": "1.0.0"}`:              7,
-		`{"cniVersion": "1.0.0", "name": "n", "mtu": 10}`:                                  7,
-		`{"cniVersion": "1.0.0", "name": "n", "timeout": -1}`:                              7,
-		`{"cniVersion": "1.0.0", "name": "n", "ipam": {"type": "dhcp"}}`:                   7,
-		`{"cniVersion": "1.0.0", "name": "n", "runtimeConfig": {"ips": ["x"]}}`:            7,
-		`{"cniVersion": "1.0.0", "name": "n", "runtimeConfig": {"ips": ["::1", "::2"]}}`:   7,
-		`{"cniVersion": "1.0.0", "name": "n", "runtimeConfig": {"mac": "00:00:00:0:0:1"}}`: 2,
+		`{"cniVersion": "1.0.0", "name": "n", "mtu": 10}`:                7,
+		`{"cniVersion": "1.0.0", "name": "n", "timeout": -1}`:            7,
+		`{"cniVersion": "1.0.0", "name": "n", "ipam": {"type": "dhcp"}}`: 7,
 	} {
 		_, err := Parse([]byte(text))
 		var e *types.Error
@@ -78,14 +74,48 @@ func TestAConfigurationIsReadInEveryVersion(t *testing.T) {
 			t.Errorf("version %s: %v", version, err)
 			continue
 		}
-		v4, v6, err := c.Preferred()
-		if c.MTU != 1400 || c.Label("io.contiv.tenant") != "blue" || err != nil ||
-			v4 != netip.MustParseAddr("10.0.0.5") || v6 != netip.MustParseAddr("fd00::5") {
-			t.Errorf("version %s: %+v, %v %v %v", version, c, v4, v6, err)
+		if c.MTU != 1400 || c.Label("io.contiv.tenant") != "blue" {
+			t.Errorf("version %s: %+v", version, c)
 		}
 		want := types.DNS{Nameservers: []string{"10.0.0.2"}, Search: []string{"a"}}
 		if diff := cmp.Diff(want, c.Resolver()); diff != "" {
 			t.Errorf("version %s: resolver: %s", version, diff)
+		}
+	}
+}
+
+func TestAddressesAreAskedForInTwoWays(t *testing.T) {
+	four, six := netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("fd00::5")
+	for _, c := range []struct {
+		runtime, args string
+		want          Wanted
+		code          uint
+	}{
+		{"", "", Wanted{}, 0},
+		{`"ips": ["10.0.0.5/24", "fd00::5"]`, "", Wanted{four, six}, 0},
+		{"", "IP=10.0.0.5", Wanted{IPv4: four}, 0},
+		{"", "IgnoreUnknown=1;IP=10.0.0.5/24,fd00::5", Wanted{four, six}, 0},
+		{`"ips": ["fd00::5"]`, "IP=10.0.0.5", Wanted{four, six}, 0},
+		{`"ips": ["10.0.0.5"]`, "IP=10.0.0.5", Wanted{IPv4: four}, 0},
+		{`"ips": ["10.0.0.6"]`, "IP=10.0.0.5", Wanted{}, 7},
+		{`"ips": ["::1", "::2"]`, "", Wanted{}, 7},
+		{`"ips": ["x"]`, "", Wanted{}, 7},
+		{"", "IP=10.0.0.256", Wanted{}, 7},
+		{"", "IP=fe80::1%eth0", Wanted{}, 7},
+		{`"mac": "02:00:00:00:00:01"`, "", Wanted{}, 2},
+		{"", "MAC=02:00:00:00:00:01", Wanted{}, 2},
+	} {
+		conf, err := Parse([]byte(`{"cniVersion": "1.0.0", "name": "n", "runtimeConfig": {` + c.runtime + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadWanted(conf, ParseArgs(c.args))
+		var e *types.Error
+		if c.code != 0 && (!errors.As(err, &e) || e.Code != c.code) {
+			t.Errorf("%s %s: %v, want CNI error %d", c.runtime, c.args, err, c.code)
+		}
+		if c.code == 0 && (err != nil || got != c.want) {
+			t.Errorf("%s %s: %v %v, want %v", c.runtime, c.args, got, err, c.want)
 		}
 	}
 }
@@ -120,8 +150,9 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if _, _, err := c.Preferred(); err != nil {
-			t.Errorf("accepted, but %v", err)
+		var e *types.Error
+		if _, err := ReadWanted(c, ParseArgs(args)); err != nil && !errors.As(err, &e) {
+			t.Errorf("%v is no CNI error", err)
 		}
 		c.Resolver()
 		c.Valid()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 
 	"github.com/vishvananda/netlink"
@@ -33,7 +34,23 @@ func Open(path string) (*Namespace, error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "network namespace %s: %w", path, err)
 	}
+	return newNamespace(path, fd)
+}
+
+// Dup takes a namespace that somebody else has opened; the path is what
+// messages call it.
+func Dup(file *os.File, path string) (*Namespace, error) {
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	runtime.KeepAlive(file)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "network namespace %s: %w", path, err)
+	}
+	return newNamespace(path, fd)
+}
+
+func newNamespace(path string, fd int) (*Namespace, error) {
 	n := &Namespace{path: path, fd: fd}
+	var err error
 	if n.id, err = identify(fd); err != nil {
 		return nil, errors.Join(fault.New(fault.Invalid, "%s: %w", path, err), n.Close())
 	}

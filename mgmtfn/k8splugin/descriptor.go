@@ -1,0 +1,85 @@
+package k8splugin
+
+import (
+	"context"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// descriptorConn is a connection on which a client may pass an open file along
+// with a request: the container's network namespace, which the client sees and
+// this process perhaps does not.
+type descriptorConn struct {
+	*net.UnixConn
+	release func() // gives the connection's place to the next
+
+	mu     sync.Mutex
+	passed *os.File // the last one, until somebody takes it
+}
+
+// Read reads bytes and keeps what came with them.
+func (c *descriptorConn) Read(b []byte) (int, error) {
+	control := make([]byte, unix.CmsgSpace(4)) // one descriptor; the kernel closes further ones
+	n, controlLen, _, _, err := c.ReadMsgUnix(b, control)
+	if controlLen > 0 {
+		c.keep(descriptors(control[:controlLen]))
+	}
+	return max(n, 0), err // -1 with some errors
+}
+
+func descriptors(control []byte) (fds []int) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil
+	}
+	for _, m := range messages {
+		if rights, err := unix.ParseUnixRights(&m); err == nil {
+			fds = append(fds, rights...)
+		}
+	}
+	return fds
+}
+
+func (c *descriptorConn) keep(fds []int) {
+	for _, fd := range fds {
+		file := os.NewFile(uintptr(fd), "passed by the client")
+		if before := c.swap(file); before != nil {
+			_ = before.Close() // only read from
+		}
+	}
+}
+
+func (c *descriptorConn) swap(file *os.File) (before *os.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, c.passed = c.passed, file
+	return before
+}
+
+// Close closes also what nobody took.
+func (c *descriptorConn) Close() error {
+	if left := c.swap(nil); left != nil {
+		_ = left.Close() // only read from
+	}
+	defer c.release()
+	return c.UnixConn.Close()
+}
+
+type connKey struct{}
+
+// withConn lets requests find the connection they came on.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// takePassed returns the file that came with a request, nil if none did. The
+// caller closes it.
+func takePassed(ctx context.Context) *os.File {
+	if conn, ok := ctx.Value(connKey{}).(*descriptorConn); ok {
+		return conn.swap(nil)
+	}
+	return nil
+}
