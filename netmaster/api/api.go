@@ -29,6 +29,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -68,6 +69,7 @@ type API struct {
 	nodes      nodes
 	operations map[string]operations // by type of object
 	router     http.Handler
+	answers    *spool.Budget
 
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
@@ -85,7 +87,8 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	}
 	a := &API{
 		ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), operations: allOperations(),
-		feed: feed, ended: make(chan struct{}),
+		answers: spool.NewBudget(answersTotal),
+		feed:    feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()
 	return a

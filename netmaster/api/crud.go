@@ -119,26 +119,20 @@ func (a *API) list(r *http.Request) (reply, error) {
 	case watch:
 		return a.watch(r, kind)
 	}
-	answer := reply{body: []any{}}
-	err = a.ledger.View(func(reader ledger.Reader) (err error) {
-		answer.revision = reader.Snapshot(mastercfg.ModelRoot)
+	return reply{from: func(reader ledger.Reader) (reply, error) {
+		answer := reply{body: []any{}, revision: reader.Snapshot(mastercfg.ModelRoot)}
 		if ops, ok := a.operations[kind.Type]; ok {
-			answer.body, err = ops.list(reader, scopeOf(kind, r))
+			answer.body = ops.list(reader, scopeOf(kind, r))
 		}
-		return err
-	})
-	return answer, err
+		return answer, nil
+	}}, nil
 }
 
 // get answers with one object.
 func (a *API) get(r *http.Request) (reply, error) {
-	var tag int64
-	answer, err := a.read(r, func(_ operations, reader ledger.Reader, stored contivmodel.Object) (any, error) {
-		tag = reader.Revision(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))
-		return stored, nil
+	return a.read(r, func(_ operations, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
+		return reply{body: stored, tag: reader.Revision(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))}, nil
 	})
-	answer.tag = tag
-	return answer, err
 }
 
 // inspect answers with one object and what is known of it at run time.
@@ -146,12 +140,14 @@ func (a *API) inspect(r *http.Request) (reply, error) {
 	if mux.Vars(r)["segment"] == contivmodel.EndpointSegment {
 		return a.inspectEndpoint(r)
 	}
-	return a.read(r, func(ops operations, reader ledger.Reader, stored contivmodel.Object) (any, error) {
-		return ops.inspect(&view{reader, r.Context(), a}, stored)
+	return a.read(r, func(ops operations, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
+		shown, err := ops.inspect(&view{reader, r.Context(), a}, stored)
+		return reply{body: shown}, err
 	})
 }
 
-func (a *API) read(r *http.Request, show func(operations, ledger.Reader, contivmodel.Object) (any, error)) (reply, error) {
+// read answers with what show makes of a stored object.
+func (a *API) read(r *http.Request, show func(operations, ledger.Reader, contivmodel.Object) (reply, error)) (reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
 		return reply{}, err
@@ -160,14 +156,11 @@ func (a *API) read(r *http.Request, show func(operations, ledger.Reader, contivm
 	if !ok {
 		return reply{}, notFound(kind.Type)
 	}
-	var shown any
-	err = a.ledger.View(func(reader ledger.Reader) error {
+	return reply{from: func(reader ledger.Reader) (reply, error) {
 		stored, err := ops.get(reader, mux.Vars(r)["key"])
 		if err != nil {
-			return err
+			return reply{}, err
 		}
-		shown, err = show(ops, reader, stored)
-		return err
-	})
-	return reply{body: shown}, err
+		return show(ops, reader, stored)
+	}}, nil
 }

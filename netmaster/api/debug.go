@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -15,10 +16,10 @@ import (
 type ofnetState struct {
 	MyAddr     string
 	MyPort     int
-	AgentDb    map[string]ofnetNode                  // by address:port
-	EndpointDb map[string]mastercfg.CfgEndpointState // by endpoint id
-	PolicyDb   map[string]mastercfg.CfgPolicyRule    // by rule id
-	AgentStats struct{}                              // always empty
+	AgentDb    map[string]ofnetNode // by address:port
+	EndpointDb any                  // mastercfg.CfgEndpointState by endpoint id
+	PolicyDb   any                  // mastercfg.CfgPolicyRule by rule id
+	AgentStats struct{}             // always empty
 }
 
 type ofnetNode struct {
@@ -28,8 +29,7 @@ type ofnetNode struct {
 }
 
 func (a *API) ofnet(r *http.Request) (reply, error) {
-	state := ofnetState{AgentDb: map[string]ofnetNode{}, EndpointDb: map[string]mastercfg.CfgEndpointState{},
-		PolicyDb: map[string]mastercfg.CfgPolicyRule{}}
+	state := ofnetState{AgentDb: map[string]ofnetNode{}}
 	host, port, err := net.SplitHostPort(a.config.Self)
 	if err != nil {
 		return reply{}, masterStateUnknown()
@@ -45,19 +45,17 @@ func (a *API) ofnet(r *http.Request) (reply, error) {
 	for _, s := range agents {
 		state.AgentDb[net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port))] = ofnetNode{s.HostAddr, s.Port, s.Hostname}
 	}
-	err = a.ledger.View(func(reader ledger.Reader) error {
-		endpoints, err := ledger.ReadAll[mastercfg.CfgEndpointState](reader, mastercfg.EndpointPrefix)
-		if err != nil {
-			return err
-		}
-		for _, ep := range endpoints {
-			state.EndpointDb[ep.ID] = ep
-		}
-		rules, err := ledger.ReadAll[mastercfg.CfgPolicyRule](reader, mastercfg.PolicyRulePrefix)
-		for _, rule := range rules {
-			state.PolicyDb[rule.RuleID] = rule
-		}
-		return err
-	})
-	return reply{body: state}, err
+	return reply{from: func(r ledger.Reader) (reply, error) {
+		return reply{body: jsonstream.Object{Of: state, Late: map[string]any{
+			"EndpointDb": records[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix),
+			"PolicyDb":   records[mastercfg.CfgPolicyRule](r, mastercfg.PolicyRulePrefix),
+		}}}, nil
+	}}, nil
+}
+
+// records are the records below a prefix by their id, the rest of the key.
+func records[T any](r ledger.Reader, prefix string) jsonstream.Map {
+	return func(member func(string, any) error) error {
+		return ledger.ReadEach(r, prefix, func(key string, v T) error { return member(key[len(prefix):], v) })
+	}
 }

@@ -1,39 +1,71 @@
 package api
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// endpointsBy are run-time views of endpoints by some id.
-type endpointsBy map[string][]contivmodel.EndpointOper
-
-// endpointsOf collects the endpoints of networks, by network and by group.
-func endpointsOf(r ledger.Reader, networks ...string) (byNetwork, byGroup endpointsBy, err error) {
-	byNetwork, byGroup = endpointsBy{}, endpointsBy{}
-	for _, id := range networks {
-		all, err := master.EndpointsOf(r, id)
-		if err != nil {
-			return nil, nil, err
-		}
-		for i := range all {
-			oper := endpointOper(&all[i])
-			byNetwork[id] = append(byNetwork[id], oper)
-			if group := all[i].EndpointGroupKey; group != "" {
-				byGroup[group] = append(byGroup[group], oper)
+// endpointsAt are the run-time views of the endpoints with these keys.
+func endpointsAt(r ledger.Reader, keys []string) jsonstream.Array {
+	return func(item func(any) error) error {
+		for _, key := range keys {
+			ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key)
+			if err != nil {
+				return err
+			}
+			if err := item(endpointOper(&ep)); err != nil {
+				return err
 			}
 		}
+		return nil
 	}
-	return byNetwork, byGroup, nil
+}
+
+// byEndpointID sorts the keys of endpoints by what their containers call them.
+func byEndpointID(r ledger.Reader, keys []string) ([]string, error) {
+	names := make(map[string]string, len(keys))
+	for _, key := range keys {
+		ep, err := ledger.Read[struct{ EndpointID string }](r, key)
+		if err != nil {
+			return nil, err
+		}
+		names[key] = ep.EndpointID
+	}
+	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
+		return cmp.Or(strings.Compare(names[a], names[b]), strings.Compare(a, b))
+	}), nil
+}
+
+// membersOf finds the endpoints of the groups of a network: their keys, in
+// order, by the id of the group.
+func membersOf(r ledger.Reader, networkID string) (map[string][]string, error) {
+	members := map[string][]string{}
+	for _, key := range master.EndpointKeys(r, networkID) {
+		ep, err := ledger.Read[struct{ EndpointGroupKey string }](r, key)
+		if err != nil {
+			return nil, err
+		}
+		if ep.EndpointGroupKey != "" {
+			members[ep.EndpointGroupKey] = append(members[ep.EndpointGroupKey], key)
+		}
+	}
+	return members, nil
 }
 
 func endpointOper(ep *mastercfg.CfgEndpointState) contivmodel.EndpointOper {
@@ -83,34 +115,41 @@ func (a *API) virtualPort(r *http.Request, id string) (string, error) {
 // lookupEndpoint prefers an exact match, then a prefix, then any part; the
 // match must be the only one of its class.
 func lookupEndpoint(r ledger.Reader, text string) (mastercfg.CfgEndpointState, error) {
-	all, err := ledger.ReadAll[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix)
-	if err != nil {
-		return mastercfg.CfgEndpointState{}, err
-	}
-	for _, matches := range []func(name, text string) bool{
+	var none mastercfg.CfgEndpointState
+	classes := []func(name, text string) bool{
 		func(name, text string) bool { return name == text }, strings.HasPrefix, strings.Contains,
-	} {
-		found := matching(all, func(name string) bool { return name != "" && matches(name, text) })
-		if len(found) == 1 {
-			return found[0], nil
+	}
+	found := make([][]string, len(classes)) // keys
+	verbatim := !strings.ContainsFunc(text, func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsPrint(c) || strings.ContainsRune(`"\<>&`, c)
+	})
+	r.Range(mastercfg.EndpointPrefix, func(key string, value []byte) bool {
+		if verbatim && !bytes.Contains(value, []byte(text)) {
+			return true // most need not be decoded
 		}
-		if len(found) > 1 {
-			e := fault.New(fault.Conflict, "endpoint %s is ambiguous, %d endpoints match", text, len(found))
-			for _, ep := range found[:min(len(found), 10)] {
-				e = e.WithDetails("endpoint " + ep.ID)
+		var ep struct{ ID, EndpointID, ContainerID, EPCommonName string }
+		if json.Unmarshal(value, &ep) != nil {
+			return true // the reconciler reports it
+		}
+		names := []string{ep.ID, ep.EndpointID, ep.ContainerID, ep.EPCommonName}
+		for i, matches := range classes {
+			if slices.ContainsFunc(names, func(name string) bool { return name != "" && matches(name, text) }) {
+				found[i] = append(found[i], key)
 			}
-			return mastercfg.CfgEndpointState{}, e
+		}
+		return true
+	})
+	for _, keys := range found {
+		if len(keys) == 1 {
+			return ledger.Read[mastercfg.CfgEndpointState](r, keys[0])
+		}
+		if len(keys) > 1 {
+			e := fault.New(fault.Conflict, "endpoint %s is ambiguous, %d endpoints match", text, len(keys))
+			for _, key := range keys[:min(len(keys), 10)] {
+				e = e.WithDetails("endpoint " + strings.TrimPrefix(key, mastercfg.EndpointPrefix))
+			}
+			return none, e
 		}
 	}
-	return mastercfg.CfgEndpointState{}, notFound("endpoint")
-}
-
-func matching(all []mastercfg.CfgEndpointState, matches func(string) bool) []mastercfg.CfgEndpointState {
-	var found []mastercfg.CfgEndpointState
-	for _, ep := range all {
-		if matches(ep.ID) || matches(ep.EndpointID) || matches(ep.ContainerID) || matches(ep.EPCommonName) {
-			found = append(found, ep)
-		}
-	}
-	return found
+	return none, notFound("endpoint")
 }

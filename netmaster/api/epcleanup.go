@@ -79,15 +79,15 @@ func stuckEndpoints(r ledger.Reader, tenant, category, id string) ([]mastercfg.C
 			return (ep.ID == id || ep.EndpointID == id || ep.ContainerID == id) && inTenant(r, ep, tenant)
 		}
 	}
-	all, err := ledger.ReadAll[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix)
+	var found []mastercfg.CfgEndpointState
+	err := ledger.ReadEach(r, mastercfg.EndpointPrefix, func(_ string, ep mastercfg.CfgEndpointState) error {
+		if matches(&ep) {
+			found = append(found, ep)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	var found []mastercfg.CfgEndpointState
-	for i := range all {
-		if matches(&all[i]) {
-			found = append(found, all[i])
-		}
 	}
 	if len(found) == 0 && !known {
 		return nil, notFound(map[string]string{"net": "network", "group": "endpointGroup", "ep": "endpoint"}[category])

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
@@ -157,17 +158,27 @@ func groupWent(c *change, g *contivmodel.EndpointGroup) error {
 }
 
 func inspectGroup(r *view, g *contivmodel.EndpointGroup) (any, error) {
-	_, byGroup, err := endpointsOf(r, mastercfg.NetworkID(g.TenantName, g.NetworkName))
+	members, err := membersOf(r, mastercfg.NetworkID(g.TenantName, g.NetworkName))
 	if err != nil {
 		return nil, err
 	}
-	oper, err := groupOper(r, g.ModelKey(), byGroup)
-	return contivmodel.EndpointGroupInspect{Config: *g, Oper: oper}, err
+	oper, err := groupOper(r, g.ModelKey(), members)
+	return inspection(contivmodel.EndpointGroupInspect{Config: *g}, oper.late(r)), err
 }
 
-// groupOper is the run-time view of a group, given by its model key.
-func groupOper(r ledger.Reader, key string, byGroup endpointsBy) (contivmodel.EndpointGroupOper, error) {
-	var none contivmodel.EndpointGroupOper
+// groupView is the run-time view of a group.
+type groupView struct {
+	contivmodel.EndpointGroupOper
+	members []string // keys of its endpoints
+}
+
+func (g groupView) late(r ledger.Reader) jsonstream.Object {
+	return jsonstream.Object{Of: g.EndpointGroupOper, Late: map[string]any{"endpoints": endpointsAt(r, g.members)}}
+}
+
+// groupOper is the run-time view of a group, given by its model key, whose
+// members are among those of its network.
+func groupOper(r ledger.Reader, key string, members map[string][]string) (none groupView, err error) {
 	g, err := master.Get[contivmodel.EndpointGroup](r, key, notFound("endpointGroup"))
 	if err != nil {
 		return none, err
@@ -176,10 +187,9 @@ func groupOper(r ledger.Reader, key string, byGroup endpointsBy) (contivmodel.En
 	if err != nil {
 		return none, err
 	}
-	oper := contivmodel.EndpointGroupOper{
-		PktTag: rec.PktTag, ExternalPktTag: rec.ExtPktTag, GroupTag: rec.GroupTag,
-		NumEndpoints: rec.EpCount, Endpoints: byGroup[rec.ID],
-	}
+	oper := groupView{contivmodel.EndpointGroupOper{
+		PktTag: rec.PktTag, ExternalPktTag: rec.ExtPktTag, GroupTag: rec.GroupTag, NumEndpoints: rec.EpCount,
+	}, members[rec.ID]}
 	if rec.IPPool == "" {
 		return oper, nil
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
@@ -113,17 +114,12 @@ func removeNetwork(c *change, n *contivmodel.Network) error {
 }
 
 func inspectNetwork(r *view, n *contivmodel.Network) (any, error) {
-	byNetwork, _, err := endpointsOf(r, mastercfg.NetworkID(n.TenantName, n.NetworkName))
-	if err != nil {
-		return nil, err
-	}
-	oper, err := networkOper(r, n.ModelKey(), byNetwork)
-	return contivmodel.NetworkInspect{Config: *n, Oper: oper}, err
+	oper, err := networkOper(r, n.ModelKey())
+	return inspection(contivmodel.NetworkInspect{Config: *n}, oper), err
 }
 
 // networkOper is the run-time view of a network, given by its model key.
-func networkOper(r ledger.Reader, key string, byNetwork endpointsBy) (contivmodel.NetworkOper, error) {
-	var none contivmodel.NetworkOper
+func networkOper(r ledger.Reader, key string) (none jsonstream.Object, err error) {
 	n, err := master.Get[contivmodel.Network](r, key, notFound("network"))
 	if err != nil {
 		return none, err
@@ -136,10 +132,9 @@ func networkOper(r ledger.Reader, key string, byNetwork endpointsBy) (contivmode
 	if err != nil {
 		return none, err
 	}
-	return contivmodel.NetworkOper{
+	return jsonstream.Object{Of: contivmodel.NetworkOper{
 		PktTag: rec.PktTag, ExternalPktTag: rec.ExtPktTag, NetworkTag: rec.NetworkTag,
 		NumEndpoints: rec.EpCount, AllocatedAddressesCount: rec.EpAddrCount,
 		AllocatedIPAddresses: pool.Allocated(), AvailableIPAddresses: pool.Available(),
-		Endpoints: byNetwork[rec.ID],
-	}, nil
+	}, Late: map[string]any{"endpoints": endpointsAt(r, master.EndpointKeys(r, rec.ID))}}, nil
 }

@@ -258,7 +258,13 @@ func TestDebugShowsWhatAgentsActOn(t *testing.T) {
 	b.ok("POST", "rules/blue:p:1", `{"tenantName":"blue","policyName":"p","ruleId":"1","direction":"in","action":"deny"}`)
 	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","policies":["p"]}`)
 	b.at("h1", "c1", "front")
-	var got ofnetState
+	var got struct {
+		MyAddr     string
+		MyPort     int
+		AgentDb    map[string]ofnetNode
+		EndpointDb map[string]mastercfg.CfgEndpointState
+		PolicyDb   map[string]mastercfg.CfgPolicyRule
+	}
 	if err := json.Unmarshal([]byte(b.ok("GET", "/debug/ofnet", "")), &got); err != nil {
 		t.Fatal(err)
 	}

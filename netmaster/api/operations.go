@@ -2,11 +2,10 @@ package api
 
 import (
 	"context"
-	"slices"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -37,7 +36,7 @@ type view struct {
 
 // operations are what can be done with objects of one type.
 type operations struct {
-	list    func(ledger.Reader, scope) (any, error)
+	list    func(ledger.Reader, scope) jsonstream.Array
 	get     func(ledger.Reader, string) (contivmodel.Object, error)
 	create  func(*change, contivmodel.Object) (contivmodel.Object, error)
 	update  func(c *change, stored, wanted contivmodel.Object) error
@@ -88,13 +87,16 @@ func allOperations() map[string]operations {
 func untyped[T any, P object[T]](p plans[T, P]) operations {
 	objType := P(new(T)).ModelType()
 	return operations{
-		list: func(r ledger.Reader, s scope) (any, error) {
-			all, err := ledger.ReadAll[T](r, s.prefix)
-			all = slices.DeleteFunc(all, func(o T) bool { return !s.holds(mastercfg.ModelKey(objType, P(&o).ModelKey())) })
-			for i := range all {
-				master.Complete(r, P(&all[i]))
+		list: func(r ledger.Reader, s scope) jsonstream.Array {
+			return func(item func(any) error) error {
+				return ledger.ReadEach(r, s.prefix, func(key string, o T) error {
+					if !s.holds(key) {
+						return nil
+					}
+					master.Complete(r, P(&o))
+					return item(o)
+				})
 			}
-			return all, err
 		},
 		get: func(r ledger.Reader, key string) (contivmodel.Object, error) {
 			stored, err := master.Get[T, P](r, key, notFound(objType))
@@ -120,6 +122,11 @@ func untyped[T any, P object[T]](p plans[T, P]) operations {
 // configOnly answers inspection of types without run-time data.
 func configOnly[T any, P object[T]](_ *view, o P) (any, error) {
 	return contivmodel.ConfigInspect[T]{Config: *o}, nil
+}
+
+// inspection is the answer to inspect with a run-time view that is made late.
+func inspection(answer any, oper jsonstream.Object) jsonstream.Object {
+	return jsonstream.Object{Of: answer, Late: map[string]any{"Oper": oper}}
 }
 
 func notFound(objType string) error { return fault.New(fault.NotFound, "%s not found", objType) }

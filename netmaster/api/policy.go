@@ -1,11 +1,8 @@
 package api
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
@@ -42,25 +39,23 @@ func removePolicy(c *change, p *contivmodel.Policy) error {
 }
 
 func inspectPolicy(r *view, p *contivmodel.Policy) (any, error) {
-	networks := map[string]bool{}
-	var groups []string
+	var members []string // keys of endpoints
 	for key := range p.LinkSets.EndpointGroups {
 		g, err := master.Get[contivmodel.EndpointGroup](r, key, notFound("endpointGroup"))
 		if err != nil {
 			return nil, err
 		}
-		networks[mastercfg.NetworkID(g.TenantName, g.NetworkName)] = true
-		groups = append(groups, mastercfg.EndpointGroupID(g.TenantName, g.GroupName))
+		ofNetwork, err := membersOf(r, mastercfg.NetworkID(g.TenantName, g.NetworkName))
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, ofNetwork[mastercfg.EndpointGroupID(g.TenantName, g.GroupName)]...)
 	}
-	_, byGroup, err := endpointsOf(r, slices.Collect(maps.Keys(networks))...)
+	sorted, err := byEndpointID(r, members)
 	if err != nil {
 		return nil, err
 	}
-	var oper contivmodel.PolicyOper
-	for _, group := range groups {
-		oper.Endpoints = append(oper.Endpoints, byGroup[group]...)
-	}
-	slices.SortFunc(oper.Endpoints, func(a, b contivmodel.EndpointOper) int { return strings.Compare(a.EndpointID, b.EndpointID) })
-	oper.NumEndpoints = len(oper.Endpoints)
-	return contivmodel.PolicyInspect{Config: *p, Oper: oper}, nil
+	return inspection(contivmodel.PolicyInspect{Config: *p}, jsonstream.Object{
+		Of: contivmodel.PolicyOper{NumEndpoints: len(sorted)}, Late: map[string]any{"endpoints": endpointsAt(r, sorted)},
+	}), nil
 }

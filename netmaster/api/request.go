@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -83,34 +82,4 @@ func malformed(err error) error {
 		return fault.New(fault.Malformed, "field %q takes no %s", wrongType.Field, wrongType.Value).WithField(wrongType.Field)
 	}
 	return fault.New(fault.Malformed, "request body is not JSON: %w", err)
-}
-
-// plainText is an answer that is no JSON.
-type plainText string
-
-func writeReply(w http.ResponseWriter, r reply) {
-	if text, ok := r.body.(plainText); ok {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, string(text)+"\n") // an error means that the client is gone
-		return
-	}
-	if r.stream != nil {
-		r.stream(w)
-		return
-	}
-	body, err := json.Marshal(r.body)
-	if err != nil {
-		http.Error(w, "encode answer: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if r.revision > 0 {
-		w.Header().Set(mastercfg.RevisionHeader, strconv.FormatInt(r.revision, 10))
-	}
-	if r.tag > 0 {
-		w.Header().Set("ETag", `"`+strconv.FormatInt(r.tag, 10)+`"`)
-	}
-	body = append(body, '\n')
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // an error means that the client is gone
 }

@@ -12,20 +12,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// answer is a handler that returns what to write instead of writing it.
-type answer func(r *http.Request) (reply, error)
-
-// reply is the body of a 200, as JSON. A revision and an entity tag above 0 go
-// into the header.
-type reply struct {
-	body     any
-	revision int64
-	tag      int64
-	stream   func(http.ResponseWriter) // writes the answer instead
-}
-
 // methods are the answers of one path.
 type methods map[string]answer
+
+// served is a path with its methods.
+type served struct {
+	api     *API
+	methods methods
+}
 
 // inspectRoot is where objects are found with their run-time view.
 const inspectRoot = "/api/v1/inspect/"
@@ -34,7 +28,7 @@ const inspectRoot = "/api/v1/inspect/"
 func (a *API) routes() http.Handler {
 	router := mux.NewRouter()
 	router.NotFoundHandler = http.HandlerFunc(noRoute)
-	for path, served := range map[string]methods{
+	for path, methods := range map[string]methods{
 		"/api/v1/{segment}":             {http.MethodGet: a.list},
 		"/api/v1/{segment}/{key}":       {http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove},
 		inspectRoot + "{segment}/{key}": {http.MethodGet: a.inspect},
@@ -57,7 +51,7 @@ func (a *API) routes() http.Handler {
 
 		"/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}": {http.MethodDelete: a.cleanUp},
 	} {
-		route := router.Handle(path+"{slash:/?}", served)
+		route := router.Handle(path+"{slash:/?}", served{a, methods})
 		if strings.Contains(path, "{segment}") {
 			route.MatcherFunc(knownSegment(path[:strings.Index(path, "{segment}")]))
 		}
@@ -79,14 +73,14 @@ func knownSegment(root string) mux.MatcherFunc {
 }
 
 // ServeHTTP implements http.Handler.
-func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet // the server drops the body
 	}
-	handler, ok := m[method]
+	handler, ok := s.methods[method]
 	if !ok {
-		w.Header().Set("Allow", m.allow())
+		w.Header().Set("Allow", s.methods.allow())
 		WriteStatus(w, r, http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "method %s not allowed", r.Method))
 		return
 	}
@@ -95,7 +89,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		WriteError(w, r, err)
 		return
 	}
-	writeReply(w, reply)
+	s.api.send(w, r, reply)
 }
 
 // allow lists the methods served.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -13,55 +14,58 @@ import (
 
 // services answers with the records of all services, with their providers.
 func (a *API) services(*http.Request) (reply, error) {
-	var all []mastercfg.CfgServiceLBState
-	err := a.ledger.View(func(r ledger.Reader) (err error) {
-		all, err = ledger.ReadAll[mastercfg.CfgServiceLBState](r, mastercfg.ServiceLBPrefix)
-		if err != nil {
-			return err
+	return reply{from: func(r ledger.Reader) (reply, error) {
+		if !holdsAny(r, mastercfg.ServiceLBPrefix) {
+			return reply{}, fault.New(fault.NotFound, "key not found")
 		}
-		if len(all) == 0 {
-			return fault.New(fault.NotFound, "key not found")
+		all := func(item func(any) error) error {
+			providers := providers{r, map[string][]mastercfg.CfgEndpointState{}}
+			return ledger.ReadEach(r, mastercfg.ServiceLBPrefix, func(_ string, s mastercfg.CfgServiceLBState) error {
+				if err := providers.fillIn(&s); err != nil {
+					return err
+				}
+				return item(s)
+			})
 		}
-		return withProviders(r, all)
-	})
-	return reply{body: all}, err
+		return reply{body: jsonstream.Array(all)}, nil
+	}}, nil
 }
 
 // service answers with the record of one service in an array, or with null.
 func (a *API) service(r *http.Request) (reply, error) {
-	var one []mastercfg.CfgServiceLBState
-	err := a.ledger.View(func(reader ledger.Reader) error {
-		rec, err := master.GetService(reader, mux.Vars(r)["id"])
+	id := mux.Vars(r)["id"]
+	return reply{from: func(reader ledger.Reader) (reply, error) {
+		s, err := master.GetService(reader, id)
 		if fault.Is(err, fault.NotFound) {
-			return nil
+			return reply{}, nil
 		}
+		if err == nil {
+			providers := providers{reader, map[string][]mastercfg.CfgEndpointState{}}
+			err = providers.fillIn(&s)
+		}
+		return reply{body: []mastercfg.CfgServiceLBState{s}}, err
+	}}, nil
+}
+
+// providers finds what records of services in the store do not hold.
+type providers struct {
+	ledger.Reader
+	containers map[string][]mastercfg.CfgEndpointState // by tenant
+}
+
+func (p providers) fillIn(s *mastercfg.CfgServiceLBState) error {
+	if _, read := p.containers[s.Tenant]; !read {
+		all, err := master.Containers(p, s.Tenant)
 		if err != nil {
 			return err
 		}
-		one = []mastercfg.CfgServiceLBState{rec}
-		return withProviders(reader, one)
-	})
-	return reply{body: one}, err
-}
-
-// withProviders fills in what records of the store do not hold.
-func withProviders(r ledger.Reader, services []mastercfg.CfgServiceLBState) error {
-	containers := map[string][]mastercfg.CfgEndpointState{}
-	for i := range services {
-		s := &services[i]
-		if _, read := containers[s.Tenant]; !read {
-			all, err := master.Containers(r, s.Tenant)
-			if err != nil {
-				return err
-			}
-			containers[s.Tenant] = all
-		}
-		s.Providers = map[string]mastercfg.Provider{}
-		for _, ep := range master.Selected(s, containers[s.Tenant]) {
-			s.Providers[ep.IPAddress+":"+s.Tenant] = mastercfg.Provider{
-				IPAddress: ep.IPAddress, ContainerID: ep.ContainerID, Labels: ep.Labels, Tenant: s.Tenant,
-				Network: ep.NetID, Services: []string{s.ID}, EpIDKey: ep.ID,
-			}
+		p.containers[s.Tenant] = all
+	}
+	s.Providers = map[string]mastercfg.Provider{}
+	for _, ep := range master.Selected(s, p.containers[s.Tenant]) {
+		s.Providers[ep.IPAddress+":"+s.Tenant] = mastercfg.Provider{
+			IPAddress: ep.IPAddress, ContainerID: ep.ContainerID, Labels: ep.Labels, Tenant: s.Tenant,
+			Network: ep.NetID, Services: []string{s.ID}, EpIDKey: ep.ID,
 		}
 	}
 	return nil

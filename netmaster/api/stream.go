@@ -3,61 +3,51 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
-	"time"
 )
 
 const (
-	// StreamWrite is how long a client may take to accept a piece of a stream.
-	StreamWrite = 10 * time.Second
 	// streamPiece is so much that it is sent before the rest is known.
 	streamPiece = 64 << 10
 	// StreamType is the media type of streams: a JSON value per line.
 	StreamType = "application/x-ndjson"
 )
 
-// stream writes lines of JSON to a client as they come. It holds at most one
-// piece, and each has to be accepted in time: a client that does not read is
-// let go.
+// stream writes lines of JSON to a client as they come. It holds what was not
+// flushed yet; how long a client may take to accept that is the server's to say.
 type stream struct {
 	out     http.ResponseWriter
-	control *http.ResponseController
-	limit   time.Duration // for a piece to be accepted
 	pending bytes.Buffer
 	lines   *json.Encoder
 }
 
 // newStream begins the answer.
 func newStream(out http.ResponseWriter) *stream {
-	s := &stream{out: out, control: http.NewResponseController(out), limit: StreamWrite}
-	s.lines = json.NewEncoder(&s.pending)
-	s.lines.SetEscapeHTML(false)
+	s := &stream{out: out}
+	s.lines = lineEncoder(&s.pending)
 	out.Header().Set("Content-Type", StreamType)
 	return s
 }
 
-// end leaves time for the last words of the connection.
-func (s *stream) end() { _ = s.control.SetWriteDeadline(time.Now().Add(s.limit)) }
+// lineEncoder writes values to out, one to a line.
+func lineEncoder(out io.Writer) *json.Encoder {
+	lines := json.NewEncoder(out)
+	lines.SetEscapeHTML(false)
+	return lines
+}
 
 // line adds a value.
-func (s *stream) line(v any) error {
-	if err := s.lines.Encode(v); err != nil {
-		return err
-	}
-	if s.pending.Len() < streamPiece {
-		return nil
-	}
-	return s.flush()
-}
+func (s *stream) line(v any) error { return s.lines.Encode(v) }
+
+// full tells that it is time to flush.
+func (s *stream) full() bool { return s.pending.Len() >= streamPiece }
 
 // flush sends what there is.
 func (s *stream) flush() error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(s.limit)); err != nil {
-		return err
-	}
 	if _, err := s.out.Write(s.pending.Bytes()); err != nil {
 		return err
 	}
 	s.pending.Reset()
-	return s.control.Flush()
+	return http.NewResponseController(s.out).Flush()
 }

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -64,30 +66,59 @@ func inspectTenant(r *view, t *contivmodel.Tenant) (any, error) {
 		TotalNetprofiles: len(t.LinkSets.NetProfiles), TotalPolicies: len(t.LinkSets.Policies),
 		TotalAppProfiles: len(t.LinkSets.AppProfiles), TotalServicelbs: len(t.LinkSets.Servicelbs),
 	}
-	var ids []string
-	for key := range t.LinkSets.Networks {
-		tenant, network, _ := strings.Cut(key, ":")
-		ids = append(ids, mastercfg.NetworkID(tenant, network))
-	}
-	byNetwork, byGroup, err := endpointsOf(r, ids...)
-	if err != nil {
-		return nil, err
-	}
 	for _, key := range keys(t.LinkSets.Networks) {
-		n, err := networkOper(r, key, byNetwork)
+		tenant, name, _ := strings.Cut(key, ":")
+		n, err := master.GetNetwork(r, mastercfg.NetworkID(tenant, name))
 		if err != nil {
 			return nil, err
 		}
-		oper.Networks = append(oper.Networks, n)
-		oper.TotalEndpoints += n.NumEndpoints
+		oper.TotalEndpoints += n.EpCount
 	}
-	for _, key := range keys(t.LinkSets.EndpointGroups) {
-		g, err := groupOper(r, key, byGroup)
-		if err != nil {
-			return nil, err
+	return inspection(contivmodel.TenantInspect{Config: *t}, jsonstream.Object{Of: oper, Late: map[string]any{
+		"networks":       networksOf(r, t),
+		"endpointGroups": groupsOf(r, t),
+	}}), nil
+}
+
+// networksOf are the run-time views of a tenant's networks.
+func networksOf(r ledger.Reader, t *contivmodel.Tenant) jsonstream.Array {
+	return func(item func(any) error) error {
+		for _, key := range keys(t.LinkSets.Networks) {
+			n, err := networkOper(r, key)
+			if err == nil {
+				err = item(n)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		g.AllocatedIPAddresses, g.AvailableIPAddresses, g.GroupTag = "", "", ""
-		oper.EndpointGroups = append(oper.EndpointGroups, g)
+		return nil
 	}
-	return contivmodel.TenantInspect{Config: *t, Oper: oper}, nil
+}
+
+// groupsOf are the run-time views of a tenant's groups, without what is looked
+// at in the group itself.
+func groupsOf(r ledger.Reader, t *contivmodel.Tenant) jsonstream.Array {
+	return func(item func(any) error) error {
+		members := map[string][]string{}
+		for key := range t.LinkSets.Networks {
+			tenant, name, _ := strings.Cut(key, ":")
+			found, err := membersOf(r, mastercfg.NetworkID(tenant, name))
+			if err != nil {
+				return err
+			}
+			maps.Copy(members, found) // a group is in one network
+		}
+		for _, key := range keys(t.LinkSets.EndpointGroups) {
+			g, err := groupOper(r, key, members)
+			if err != nil {
+				return err
+			}
+			g.AllocatedIPAddresses, g.AvailableIPAddresses, g.GroupTag = "", "", ""
+			if err := item(g.late(r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }

@@ -3,12 +3,14 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -79,27 +81,33 @@ func (a *API) watch(r *http.Request, kind contivmodel.Kind) (reply, error) {
 		a.watching.Add(-1)
 		return reply{}, fault.New(fault.Unavailable, "too many watches: there are %d", maxWatches)
 	}
-	return reply{stream: func(out http.ResponseWriter) {
+	var present *spool.Answer
+	if w.revision == 0 {
+		var err error
+		if present, err = w.present(r.Context()); err != nil {
+			a.watching.Add(-1)
+			return reply{}, err
+		}
+	}
+	return reply{stream: func(client http.ResponseWriter) {
 		defer a.watching.Add(-1)
-		w.run(r.Context(), newStream(out))
+		out := newStream(client)
+		if present != nil {
+			_, err := present.WriteTo(client)
+			present.Close()
+			if err != nil {
+				return
+			}
+		}
+		w.run(r.Context(), out)
 	}}, nil
 }
 
 // known refuses a revision from which the feed cannot go on.
 func (w *watch) known(ctx context.Context) error {
-	_, _, more, _ := w.api.feed.After(w.revision)
-	reached, begun := w.api.feed.Revision()
-	for ; !begun; reached, begun = w.api.feed.Revision() {
-		select {
-		case <-more:
-		case <-ctx.Done():
-			return fault.New(fault.Unavailable, "watch: %w", ctx.Err())
-		case <-w.api.ended:
-			return fault.New(fault.NotLeader, "not the leader any more")
-		}
-	}
-	if w.revision == 0 {
-		return nil
+	reached, err := w.begun(ctx)
+	if err != nil || w.revision == 0 {
+		return err
 	}
 	if _, _, _, err := w.api.feed.After(w.revision); err != nil {
 		return gone(err)
@@ -112,27 +120,37 @@ func (w *watch) known(ctx context.Context) error {
 	})
 }
 
+// begun waits until the feed tells of changes, and returns up to which revision.
+func (w *watch) begun(ctx context.Context) (revision int64, err error) {
+	for {
+		_, _, more, _ := w.api.feed.After(w.revision)
+		if reached, begun := w.api.feed.Revision(); begun {
+			return reached, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return 0, fault.New(fault.Unavailable, "watch: %w", ctx.Err())
+		case <-w.api.ended:
+			return 0, fault.New(fault.NotLeader, "not the leader any more")
+		}
+	}
+}
+
 // gone is the refusal of a revision from which a client cannot go on.
 func gone(err error) error { return statusError{err, http.StatusGone} }
 
 // run tells events until the client, the term or the feed does not go on.
 func (w *watch) run(ctx context.Context, out *stream) {
-	defer out.end()
-	if w.revision == 0 && w.present(out) != nil {
-		return
-	}
 	bookmark := time.NewTicker(w.api.config.Bookmarks)
 	defer bookmark.Stop()
 	for {
 		changes, upTo, more, err := w.api.feed.After(w.revision)
-		if err != nil || w.tell(out, changes, upTo) != nil {
+		if err != nil || w.tell(out, changes, upTo) != nil || out.flush() != nil {
 			return
 		}
 		if len(changes) > 0 {
 			continue
-		}
-		if out.flush() != nil {
-			return
 		}
 		select {
 		case <-more:
@@ -148,40 +166,57 @@ func (w *watch) run(ctx context.Context, out *stream) {
 	}
 }
 
-// present tells what is there, then that this was all.
-func (w *watch) present(out *stream) error {
-	return w.api.ledger.View(func(r ledger.Reader) (err error) {
-		w.revision = r.Snapshot(mastercfg.ModelRoot)
-		r.Range(w.scope.prefix, func(key string, value []byte) bool {
-			if o := w.object(r, value); o != nil && w.scope.holds(key) {
-				err = out.line(event{"ADDED", r.Revision(key), o})
+// present makes the events of what is there, and the one that says that this
+// was all.
+func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
+	return w.api.answers.Write(ctx, func(out io.Writer) error {
+		lines := lineEncoder(out)
+		return w.api.ledger.View(func(r ledger.Reader) (err error) {
+			w.revision = r.Snapshot(mastercfg.ModelRoot)
+			r.Range(w.scope.prefix, func(key string, value []byte) bool {
+				if o := w.object(r, value); o != nil && w.scope.holds(key) {
+					err = lines.Encode(event{"ADDED", r.Revision(key), o})
+				}
+				return err == nil
+			})
+			if err != nil {
+				return err
 			}
-			return err == nil
+			return lines.Encode(event{Type: "BOOKMARK", Revision: w.revision})
+		})
+	})
+}
+
+// tell writes the changes that are in the scope. No state is held while the
+// client is waited for.
+func (w *watch) tell(out *stream, changes []mirror.Change, upTo int64) error {
+	for len(changes) > 0 {
+		err := w.api.ledger.View(func(r ledger.Reader) error {
+			for len(changes) > 0 && !out.full() {
+				c := changes[0]
+				changes = changes[1:]
+				if !w.scope.holds(c.Key) {
+					continue
+				}
+				if e, ok := w.event(r, c); ok {
+					if err := out.line(e); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return err
 		}
-		return out.line(event{Type: "BOOKMARK", Revision: w.revision})
-	})
-}
-
-// tell writes the changes that are in the scope.
-func (w *watch) tell(out *stream, changes []mirror.Change, upTo int64) error {
-	err := w.api.ledger.View(func(r ledger.Reader) error {
-		for _, c := range changes {
-			if !w.scope.holds(c.Key) {
-				continue
-			}
-			if e, ok := w.event(r, c); ok {
-				if err := out.line(e); err != nil {
-					return err
-				}
+		if out.full() {
+			if err := out.flush(); err != nil {
+				return err
 			}
 		}
-		return nil
-	})
+	}
 	w.revision = upTo
-	return err
+	return nil
 }
 
 // event says what a change means; ok is false for values nobody can read.

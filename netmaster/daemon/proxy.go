@@ -159,13 +159,11 @@ func copyResponse(w http.ResponseWriter, resp *http.Response) {
 	passOn(w, resp.Body)
 }
 
-// passOn copies a stream piece by piece as it comes, until one side ends it or
-// the client does not take a piece in time.
+// passOn copies a stream piece by piece as it comes, until one side ends it.
 func passOn(w http.ResponseWriter, from io.Reader) {
 	control := http.NewResponseController(w)
 	piece := make([]byte, 32<<10)
 	for n, err := 0, error(nil); ; n, err = from.Read(piece) {
-		_ = control.SetWriteDeadline(time.Now().Add(api.StreamWrite))
 		if _, failed := w.Write(piece[:n]); failed != nil || control.Flush() != nil || err != nil {
 			return
 		}

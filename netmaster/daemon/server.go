@@ -19,7 +19,7 @@ const (
 	maxHeader      = 32 << 10
 	headerTime     = 5 * time.Second  // from the connection, or the last answer's end, to the end of the header
 	requestTime    = 30 * time.Second // to the end of the body
-	answerLimit    = 60 * time.Second
+	answerLimit    = 60 * time.Second // to the beginning of the answer; from there on, see pace.go
 	idleTime       = 60 * time.Second
 )
 
@@ -32,7 +32,7 @@ type server struct {
 func newServer(handler http.Handler, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
-		Handler:           conn.guard(admit(newBodies().limit(handler))),
+		Handler:           conn.guard(paced(admit(newBodies().limit(handler)), paceTime)),
 		ConnState:         conn.track,
 		ConnContext:       conn.remember,
 		MaxHeaderBytes:    2 * maxHeader,

@@ -208,7 +208,7 @@ const mostNamed = 10
 // details of a refusal: the first few.
 func EndpointsIn(r ledger.Reader, networkID, groupID string) []string {
 	var names []string
-	for _, key := range endpointKeys(r, networkID) {
+	for _, key := range EndpointKeys(r, networkID) {
 		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key)
 		if err == nil && (groupID == "" || ep.EndpointGroupKey == groupID) {
 			names = append(names, "endpoint "+key[len(mastercfg.EndpointPrefix):])
@@ -220,21 +220,8 @@ func EndpointsIn(r ledger.Reader, networkID, groupID string) []string {
 	return names
 }
 
-// EndpointsOf are the endpoints of a network, in the order of their ids.
-func EndpointsOf(r ledger.Reader, networkID string) ([]mastercfg.CfgEndpointState, error) {
-	var all []mastercfg.CfgEndpointState
-	for _, key := range endpointKeys(r, networkID) {
-		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, ep)
-	}
-	return all, nil
-}
-
-// endpointKeys are the keys of the endpoints that have an address in a network, sorted.
-func endpointKeys(r ledger.Reader, networkID string) []string {
+// EndpointKeys are the keys of the endpoints that have an address in a network, sorted.
+func EndpointKeys(r ledger.Reader, networkID string) []string {
 	var keys []string
 	r.Search(addressTerm+networkID+"/", "", func(_, key string) bool {
 		keys = append(keys, key)

@@ -55,7 +55,7 @@ func composedIDFree(r ledger.Reader, id string) error {
 // name are still there: an infra network goes before its endpoints, which hosts
 // release one by one. They have addresses the new network would give away again.
 func NetworkVacated(r ledger.Reader, id string) error {
-	left := endpointKeys(r, id)
+	left := EndpointKeys(r, id)
 	if len(left) == 0 {
 		return nil
 	}

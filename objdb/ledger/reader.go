@@ -133,24 +133,37 @@ func Read[T any](r Reader, key string) (T, error) {
 }
 
 // ReadAll decodes the values of all keys below a prefix, in the order of keys.
-// The prefix ends in a slash, or in a colon where the keys are composed. Corrupt values are skipped and reported once to the log with their key.
+// See ReadEach.
 func ReadAll[T any](r Reader, prefix string) ([]T, error) {
+	all := []T{}
+	err := ReadEach(r, prefix, func(_ string, v T) error {
+		all = append(all, v)
+		return nil
+	})
+	return all, err
+}
+
+// ReadEach decodes the values of all keys below a prefix one after the other,
+// in the order of keys, until visit fails. The prefix ends in a slash, or in a
+// colon where the keys are composed. Corrupt values are skipped and reported
+// once to the log with their key.
+func ReadEach[T any](r Reader, prefix string, visit func(key string, v T) error) error {
 	if !strings.HasSuffix(prefix, ":") {
 		if err := objdb.CheckPrefix(prefix); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	all := []T{}
+	var failed error
 	r.Range(prefix, func(key string, value []byte) bool {
 		var v T
 		if err := json.Unmarshal(value, &v); err != nil {
 			report(r, key, corruptValue(key, err))
 			return true
 		}
-		all = append(all, v)
-		return true
+		failed = visit(key, v)
+		return failed == nil
 	})
-	return all, nil
+	return failed
 }
 
 // Write puts a value as JSON.

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/contiv/netplugin/netmaster/api/jsonstream"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// answersTotal is what answers may occupy together while their clients read.
+const answersTotal = 64 << 20
+
+// answer is a handler that returns what to write instead of writing it.
+type answer func(r *http.Request) (reply, error)
+
+// reply is what a 200 says: a body as JSON, or a text, or one of the two last.
+// A revision and an entity tag above 0 go into the header.
+type reply struct {
+	body     any // plainText, or what jsonstream writes
+	revision int64
+	tag      int64
+
+	// from makes the rest of the reply from a snapshot. What is read late is
+	// read from the same one. It may be called twice.
+	from   func(ledger.Reader) (reply, error)
+	stream func(http.ResponseWriter) // writes the answer instead
+}
+
+// plainText is an answer that is no JSON.
+type plainText string
+
+// send answers a request with a reply, or with an error if it cannot be made.
+func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) {
+	if said.stream != nil {
+		said.stream(w)
+		return
+	}
+	final := said
+	whole, err := a.answers.Write(r.Context(), func(out io.Writer) error {
+		if said.from == nil {
+			return said.write(out)
+		}
+		return a.ledger.View(func(reader ledger.Reader) (err error) {
+			if final, err = said.from(reader); err != nil {
+				return err
+			}
+			return final.write(out)
+		})
+	})
+	if err != nil {
+		WriteError(w, r, err)
+		return
+	}
+	defer whole.Close()
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	if _, isText := final.body.(plainText); isText {
+		header.Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	if final.revision > 0 {
+		header.Set(mastercfg.RevisionHeader, strconv.FormatInt(final.revision, 10))
+	}
+	if final.tag > 0 {
+		header.Set("ETag", `"`+strconv.FormatInt(final.tag, 10)+`"`)
+	}
+	header.Set("Content-Length", strconv.FormatInt(whole.Size(), 10))
+	_, _ = whole.WriteTo(w) // an error means that the client is gone
+}
+
+func (r reply) write(out io.Writer) error {
+	if text, ok := r.body.(plainText); ok {
+		_, err := io.WriteString(out, string(text)+"\n")
+		return err
+	}
+	return jsonstream.Write(out, r.body)
+}

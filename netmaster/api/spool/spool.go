@@ -1,0 +1,206 @@
+// Package spool keeps answers from the moment they are complete until their
+// clients have taken them.
+//
+// An answer is written as a whole before its first byte is sent: what it was
+// read from is let go at once, however slowly the client reads, and an error in
+// the middle is still an error to the client. Memory is bounded:
+//
+//   - A short answer is kept as it is.
+//   - A longer one is written again, by at most a few at a time, and kept
+//     compressed: that of a large cluster takes a tenth of its size. Who has to
+//     wait for his turn holds nothing meanwhile.
+//   - All together take no more than a budget, of which each piece is given
+//     back when the client has taken it. Who would exceed it is told to come
+//     back later.
+package spool
+
+import (
+	"compress/flate"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const (
+	// short is the longest answer that is kept as it is, in bytes.
+	short = 256 << 10
+	// free is what an answer may take without counting: most take less.
+	free = 32 << 10
+	// piece is the unit of what counts.
+	piece = 32 << 10
+	// turns is how many long answers are written at the same time.
+	turns = 2
+	// patience is how long a long answer waits for its turn.
+	patience = 30 * time.Second
+)
+
+// Budget is what the answers of a server may take together.
+type Budget struct{ rest, turns *semaphore.Weighted }
+
+// NewBudget makes a budget of so many bytes.
+func NewBudget(size int64) *Budget {
+	return &Budget{semaphore.NewWeighted(size), semaphore.NewWeighted(turns)}
+}
+
+// errLong ends the first attempt to write an answer that is not short.
+var errLong = errors.New("the answer is long")
+
+// Write lets write make an answer. It is called a second time, from the
+// beginning, if the answer is long. Errors are those of write, and
+// fault.Unavailable if too much is kept already. The caller closes the answer.
+func (b *Budget) Write(ctx context.Context, write func(out io.Writer) error) (*Answer, error) {
+	answer := &Answer{budget: b}
+	err := write(limited{answer})
+	if errors.Is(err, errLong) {
+		answer.Close()
+		answer = &Answer{budget: b}
+		err = b.writeLong(ctx, answer, write)
+	}
+	if err != nil {
+		answer.Close()
+		return nil, err
+	}
+	return answer, nil
+}
+
+func (b *Budget) writeLong(ctx context.Context, answer *Answer, write func(io.Writer) error) error {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := b.turns.Acquire(waiting, 1); err != nil {
+		return fault.New(fault.Unavailable, "too many long answers are being written, try again later: %w", err)
+	}
+	defer b.turns.Release(1)
+	packer, err := flate.NewWriter(answer, flate.BestSpeed)
+	if err != nil {
+		return err
+	}
+	answer.packed = true
+	counted := &counter{packer, 0}
+	if err := write(counted); err != nil {
+		return err
+	}
+	answer.size = counted.n
+	return packer.Close()
+}
+
+// Answer is a complete answer. It is read once.
+type Answer struct {
+	budget *Budget
+	pieces [][]byte // not sent yet
+	read   int      // of the first piece
+	kept   int      // bytes written to pieces
+	held   int64    // of the budget
+	packed bool
+	size   int64 // of a packed answer, as the client gets it
+}
+
+// Size is the length of the answer in bytes.
+func (a *Answer) Size() int64 {
+	if a.packed {
+		return a.size
+	}
+	return int64(a.kept)
+}
+
+// WriteTo sends the answer, piece by piece, and gives back what is sent.
+func (a *Answer) WriteTo(out io.Writer) (int64, error) {
+	if a.packed {
+		return io.Copy(out, flate.NewReader(a))
+	}
+	var sent int64
+	for ; len(a.pieces) > 0; a.drop() {
+		n, err := out.Write(a.pieces[0])
+		if sent += int64(n); err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// Read reads what is kept, as it is kept.
+func (a *Answer) Read(p []byte) (int, error) {
+	for len(a.pieces) > 0 && a.read == len(a.pieces[0]) {
+		a.drop()
+	}
+	if len(a.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, a.pieces[0][a.read:])
+	a.read += n
+	return n, nil
+}
+
+// drop gives back the first piece.
+func (a *Answer) drop() {
+	a.pieces[0], a.read = nil, 0
+	a.pieces = a.pieces[1:]
+	if a.held > 0 {
+		a.budget.rest.Release(piece)
+		a.held -= piece
+	}
+}
+
+// Close gives back what is left.
+func (a *Answer) Close() {
+	a.pieces = nil
+	a.budget.rest.Release(a.held)
+	a.held = 0
+}
+
+// Write keeps what is written to the answer.
+func (a *Answer) Write(p []byte) (int, error) {
+	for written := 0; written < len(p); {
+		if last := len(a.pieces) - 1; last < 0 || len(a.pieces[last]) == piece {
+			if err := a.grow(); err != nil {
+				return written, err
+			}
+		}
+		last := &a.pieces[len(a.pieces)-1]
+		n := min(piece-len(*last), len(p)-written)
+		*last = append(*last, p[written:written+n]...)
+		written, a.kept = written+n, a.kept+n
+	}
+	return len(p), nil
+}
+
+func (a *Answer) grow() error {
+	if a.kept >= free {
+		if !a.budget.rest.TryAcquire(piece) {
+			return fault.New(fault.Unavailable, "too many long answers wait for their readers, try again later")
+		}
+		a.held += piece
+	}
+	var next []byte
+	if a.kept > 0 {
+		next = make([]byte, 0, piece) // the first one grows with a short answer
+	}
+	a.pieces = append(a.pieces, next)
+	return nil
+}
+
+// limited lets only a short answer be written.
+type limited struct{ *Answer }
+
+func (l limited) Write(p []byte) (int, error) {
+	if l.kept+len(p) > short {
+		return 0, errLong
+	}
+	return l.Answer.Write(p)
+}
+
+// counter counts what is written.
+type counter struct {
+	io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n += int64(n)
+	return n, err
+}

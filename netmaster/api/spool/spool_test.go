@@ -1,0 +1,167 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// lines writes an answer of a number of lines, which compress like those of a cluster.
+func lines(n int) func(io.Writer) error {
+	return func(out io.Writer) error {
+		for i := range n {
+			if _, err := fmt.Fprintf(out, "endpoint web.blue-%08x has the address 10.%d.%d.%d\n", uint32(i)*2654435761, i>>16, i>>8&255, i&255); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// whole requires that nothing of the budget is taken.
+func whole(t *testing.T, b *Budget, size int64) {
+	t.Helper()
+	if !b.rest.TryAcquire(size) {
+		t.Error("the budget is not whole again")
+		return
+	}
+	b.rest.Release(size)
+}
+
+func TestAnswersComeOutAsTheyWereWritten(t *testing.T) {
+	const size = 8 << 20
+	b := NewBudget(size)
+	for _, n := range []int{0, 1, 700, 1000, 5000, 7000, 50000} {
+		var want, got bytes.Buffer
+		if err := lines(n)(&want); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := b.Write(t.Context(), lines(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Size() != int64(want.Len()) || answer.packed != (want.Len() > short) {
+			t.Errorf("%d lines: size %d, want %d; packed: %v", n, answer.Size(), want.Len(), answer.packed)
+		}
+		if sent, err := answer.WriteTo(&got); err != nil || sent != int64(want.Len()) || !bytes.Equal(got.Bytes(), want.Bytes()) {
+			t.Errorf("%d lines: %d bytes came out, %v", n, sent, err)
+		}
+		answer.Close()
+		whole(t, b, size)
+	}
+}
+
+func TestWhatIsKeptIsBoundedAndGivenBack(t *testing.T) {
+	const size = 1 << 20
+	b := NewBudget(size)
+	var kept []*Answer
+	for {
+		answer, err := b.Write(t.Context(), lines(50000))
+		if err != nil {
+			if !fault.Is(err, fault.Unavailable) {
+				t.Error(err)
+			}
+			break
+		}
+		kept = append(kept, answer)
+	}
+	if n := len(kept); n < 2 || n > 40 {
+		t.Errorf("%d answers were kept", n)
+	}
+	if answer, err := b.Write(t.Context(), lines(100)); err != nil {
+		t.Errorf("a small answer: %v", err)
+	} else {
+		answer.Close()
+	}
+	// One that is being read gives back what its reader has.
+	if _, err := io.CopyN(io.Discard, kept[0], int64(kept[0].kept)-1); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := b.Write(t.Context(), lines(50000)); err != nil {
+		t.Errorf("after one answer was read: %v", err)
+	} else {
+		again.Close()
+	}
+	for _, answer := range kept {
+		answer.Close()
+	}
+	whole(t, b, size)
+}
+
+func TestAnErrorLeavesNothingBehind(t *testing.T) {
+	const size = 1 << 20
+	b := NewBudget(size)
+	failed := errors.New("no such object")
+	for _, n := range []int{0, 1000, 50000} {
+		_, err := b.Write(t.Context(), func(out io.Writer) error { return errors.Join(lines(n)(out), failed) })
+		if n < 50000 && !errors.Is(err, failed) || err == nil {
+			t.Errorf("after %d lines: %v", n, err)
+		}
+		whole(t, b, size)
+	}
+}
+
+// Few long answers are written at a time; who waits can give up.
+func TestLongAnswersTakeTurns(t *testing.T) {
+	b := NewBudget(64 << 20)
+	var mu sync.Mutex
+	writing, most, waits := 0, 0, 0
+	release := make(chan struct{})
+	long := func(out io.Writer) error {
+		if _, isLimited := out.(limited); isLimited {
+			mu.Lock()
+			waits++
+			mu.Unlock()
+			return errLong
+		}
+		mu.Lock()
+		writing++
+		most = max(most, writing)
+		mu.Unlock()
+		<-release
+		mu.Lock()
+		writing--
+		mu.Unlock()
+		return lines(10)(out)
+	}
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			answer, err := b.Write(context.Background(), long)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			answer.Close()
+		})
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		mu.Lock()
+		ready := waits == 10 && writing == turns
+		mu.Unlock()
+		if ready {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("they do not get their turns")
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Write(ctx, long); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("who gave up: %v", err)
+	}
+	close(release)
+	all.Wait()
+	if most != turns {
+		t.Errorf("%d were written at a time", most)
+	}
+}

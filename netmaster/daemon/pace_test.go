@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+)
+
+// pacedServer answers every request by handler, with this limit for a piece,
+// and, to show that it does not count, a second for an answer.
+func pacedServer(t *testing.T, limit time.Duration, handler http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(paced(handler, limit))
+	s.Config.WriteTimeout = time.Second
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func TestClientsThatDoNotReadAreLetGo(t *testing.T) {
+	written := make(chan error, 1)
+	addr := pacedServer(t, 200*time.Millisecond, func(w http.ResponseWriter, _ *http.Request) {
+		_, err := io.Copy(w, neverEnding{})
+		written <- err
+	})
+	conn := dial(t, addr)
+	if _, err := fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-written:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("let go because of %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the server still writes")
+	}
+}
+
+type neverEnding struct{}
+
+func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestAReaderThatGoesOnGetsALongAnswerWhole(t *testing.T) {
+	answer := bytes.Repeat([]byte("0123456789abcde\n"), 1<<20) // more than sockets hold
+	addr := pacedServer(t, time.Second, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
+	conn := dial(t, addr)
+	if _, err := fmt.Fprint(conn, "GET / HTTP/1.0\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	// In eight parts with pauses, longer together than an answer may take.
+	var got []byte
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for part := make([]byte, len(answer)/8); ; <-tick.C {
+		n, err := io.ReadFull(conn, part)
+		got = append(got, part[:n]...)
+		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("after %d bytes: %v", len(got), err)
+		}
+	}
+	if !bytes.HasSuffix(got, answer) {
+		t.Errorf("%d bytes came, the answer has %d", len(got), len(answer))
+	}
+}
+
+// Whatever is asked, by a client that reads a byte and sleeps, of the leader or
+// through a follower: it costs a connection for a while, and nothing else stops.
+func TestOneByteReadersOfEveryRouteDisturbNobody(t *testing.T) {
+	storetest.Open(t)
+	short := func(c *Config) { c.requestLimit = time.Second }
+	first, followers := leader(t, run(t, short), run(t, short))
+	routes := []string{
+		"/version", "/info", "/services", "/service/x", "/debug/ofnet", "/metrics", "/healthz", "/readyz",
+		"/api/v1/status", "/api/v1/openapi.json", "/api/v1/tenants/", "/api/v1/tenants/?watch=true",
+		"/api/v1/tenants/default/", "/api/v1/inspect/tenants/default/", "/api/v1/inspect/endpoints/x/", "/nowhere",
+	}
+	for _, n := range []*node{first, followers[0]} {
+		var conns []net.Conn
+		for _, route := range routes {
+			for range 4 {
+				conn := dial(t, n.addr)
+				if err := conn.(*net.TCPConn).SetReadBuffer(1); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", route); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+					t.Errorf("%s: %v", route, err)
+				}
+				conns = append(conns, conn)
+			}
+		}
+		for i := range 50 {
+			name := fmt.Sprintf("t%d", i)
+			n.ok("POST", "/api/v1/tenants/"+name+"/", `{"tenantName":"`+name+`"}`)
+			n.ok("DELETE", "/api/v1/tenants/"+name+"/", "")
+		}
+		for _, conn := range conns {
+			conn.Close()
+		}
+		n.ok("GET", "/readyz", "")
+	}
+}
