@@ -235,9 +235,9 @@ func TestAnAuditRepairsWhatSomebodyElseDid(t *testing.T) {
 	before := strings.Join(n.flows(), "\n")
 	back := func() bool { return strings.Join(n.flows(), "\n") == before }
 	for _, c := range []struct{ what, command, flow string }{
-		{"a deleted flow", "del-flows", "table=9"},
+		{"a deleted flow", "del-flows", "table=30"},
 		{"all flows deleted", "del-flows", ""},
-		{"a changed flow", "mod-flows", "table=9,actions=drop"},
+		{"a changed flow", "mod-flows", "table=30,actions=drop"},
 		{"a foreign flow", "add-flow", "table=0,priority=9999,actions=drop"},
 		{"a flow of an older version", "add-flow", "cookie=0xc000070300000000,table=3,priority=9999,actions=drop"},
 	} {

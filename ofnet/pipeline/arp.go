@@ -10,7 +10,7 @@ import (
 //
 // Whoever can be asked for is in the store, so no request ever leaves the
 // node. There is one flow per target, which puts the target's MAC where the
-// answer comes from, and one flow for all, in the next table, which turns the
+// answer comes from, and one flow for all, in table REPLY, which turns the
 // request round. An endpoint is answered with its own MAC, wherever it runs;
 // a gateway with the anycast MAC. Targets are those of the asker's network:
 // not of another tenant with the same subnet, and not of another network,
@@ -19,47 +19,42 @@ import (
 // An endpoint that asks for its own address either announces itself
 // (gratuitous ARP) or probes whether the address is free. Silence is the right
 // answer to both. A probe for somebody else's address is answered: it is taken.
-type arp struct {
-	silent
-	gateway [6]byte
-}
+type arp struct{ gateway [6]byte }
 
 func isARP() openflow.FieldMatch { return openflow.EthType(openflow.EthTypeARP) }
 
-func (arp) base() []openflow.Flow {
+func (arp) base(w *Wants) {
 	const reply = 2
-	turn := at(tableARPReply, priorityExact, isARP(), openflow.ARPOp(1)).do(
+	w.flow(at(tableReply, priorityExact, isARP(), openflow.ARPOp(1)).do(
 		set(openflow.ARPOp(reply)),
 		openflow.MoveAll(openflow.FieldARPSha, openflow.FieldARPTha),
 		openflow.MoveAll(openflow.FieldEthSrc, openflow.FieldARPSha),
-	).do(swap(openflow.FieldARPSpa, openflow.FieldARPTpa)...)
-	return []openflow.Flow{turn.output(openflow.PortInPort)}
+	).do(swap(openflow.FieldARPSpa, openflow.FieldARPTpa)...).
+		do(regOut.set(outBack)).goTo(tableOutput))
 }
 
-func (a arp) network(n Network) []openflow.Flow {
-	if !n.Gateway.IsValid() {
-		return nil
+func (a arp) network(w *Wants, n Network) {
+	if n.Gateway.IsValid() {
+		w.flow(answerARP(n.Tag, n.Gateway, a.gateway))
 	}
-	return []openflow.Flow{answerARP(n.Tag, n.Gateway, a.gateway)}
 }
 
-func (arp) endpoint(e placed) []openflow.Flow {
+func (arp) endpoint(w *Wants, e placed) {
 	if !e.IPv4.IsValid() {
-		return nil
+		return
 	}
-	flows := []openflow.Flow{answerARP(e.Tag, e.IPv4, e.MAC)}
+	w.flow(answerARP(e.Tag, e.IPv4, e.MAC))
 	if e.local() {
-		flows = append(flows, at(tableARP, priorityExcept, openflow.InPort(e.port),
-			isARP(), openflow.ARPTpa(openflow.Host(e.IPv4))).drop())
+		w.flow(at(tableNeighbour, priorityExcept, openflow.InPort(e.port),
+			isARP(), openflow.ARPTpa(openflow.Host(e.IPv4))).drop(reasonOwnAddress))
 	}
-	return flows
 }
 
 // answerARP lets the owner of an address answer requests for it in a network.
 func answerARP(network uint16, owner netip.Addr, mac [6]byte) openflow.Flow {
-	return at(tableARP, priorityExact, regNetwork.is(uint32(network)),
+	return at(tableNeighbour, priorityExact, regNetwork.is(uint32(network)),
 		isARP(), openflow.ARPOp(1), openflow.ARPTpa(openflow.Host(owner))).
-		do(replyFrom(mac)...).goTo(tableARPReply)
+		do(replyFrom(mac)...).goTo(tableAnswer)
 }
 
 // replyFrom addresses a frame back to its sender, from another MAC.

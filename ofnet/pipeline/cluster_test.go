@@ -19,6 +19,8 @@ type cluster struct {
 	t     *testing.T
 	nodes []*node
 	pods  map[string]*pod // by endpoint id
+
+	networks []Network // the example's, or what a test makes of them
 }
 
 type node struct {
@@ -33,7 +35,7 @@ const bridge = "br-int"
 // programs the networks and endpoints of the example.
 func startCluster(t *testing.T, endpoints ...Endpoint) *cluster {
 	t.Helper()
-	c := &cluster{t: t, pods: map[string]*pod{}}
+	c := &cluster{t: t, pods: map[string]*pod{}, networks: []Network{webBlue, dbBlue, webRed}}
 	for _, e := range endpoints {
 		n := c.nodeOf(e.VTEP)
 		p := &pod{Endpoint: e, t: t, node: n, port: uint32(10 + len(c.pods)), netns: fmt.Sprintf("%s-%d", n.Netns, len(c.pods))}
@@ -112,23 +114,53 @@ func (c *cluster) program(more ...Object) {
 
 func (c *cluster) programNode(n *node, more ...Object) {
 	c.t.Helper()
-	flows := n.pipeline.Base().Flows
-	for _, o := range append([]Object{webBlue, dbBlue, webRed}, more...) {
-		flows = append(flows, flowsOf(n.pipeline, o, 0)...)
+	wants := n.pipeline.Base()
+	for _, o := range c.networks {
+		wants.add(wantsOf(n.pipeline, o, 0))
+	}
+	for _, o := range more {
+		wants.add(wantsOf(n.pipeline, o, 0))
 	}
 	for _, p := range c.pods {
 		e := p.Endpoint
 		if p.node == n {
 			e = here(e)
 		}
-		flows = append(flows, flowsOf(n.pipeline, e, p.port)...)
+		wants.add(wantsOf(n.pipeline, e, p.port))
 	}
-	n.replaceFlows(c.t, flows)
+	n.replace(c.t, wants)
 }
 
-// replaceFlows makes the switch have exactly these flows, in one step, and
-// makes the datapath forget what older ones said.
-func (n *node) replaceFlows(t *testing.T, flows []openflow.Flow) {
+// replace makes the switch have exactly what is wanted, the flows in one step,
+// and makes the datapath forget what older ones said.
+func (n *node) replace(t *testing.T, wants Wants) {
+	t.Helper()
+	meters := []openflow.Message{openflow.MeterMod{Command: openflow.MeterDelete, Meter: openflow.Meter{ID: openflow.MeterAll}}}
+	for _, m := range wants.Meters {
+		meters = append(meters, openflow.MeterMod{Meter: m})
+	}
+	bundle := []openflow.Message{
+		openflow.FlowMod{Command: openflow.FlowDelete, Flow: openflow.Flow{Table: openflow.TableAll}},
+		openflow.GroupMod{Command: openflow.GroupDelete, Group: openflow.Group{ID: openflow.GroupIDAll}},
+	}
+	for _, g := range wants.Groups {
+		bundle = append(bundle, openflow.GroupMod{Group: g})
+	}
+	for _, f := range wants.Flows {
+		bundle = append(bundle, openflow.FlowMod{Command: openflow.FlowAdd, Flow: f})
+	}
+	n.connected(t, func(conn *openflow.Conn) error {
+		if err := conn.Send(t.Context(), meters...); err != nil {
+			return err
+		}
+		return conn.Bundle(t.Context(), bundle...)
+	})
+	// The datapath still remembers what the old flows said.
+	n.Appctl("revalidator/purge")
+}
+
+// connected does something over a connection to the switch.
+func (n *node) connected(t *testing.T, do func(*openflow.Conn) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -137,15 +169,9 @@ func (n *node) replaceFlows(t *testing.T, flows []openflow.Flow) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	messages := []openflow.Message{openflow.FlowMod{Command: openflow.FlowDelete, Flow: openflow.Flow{Table: openflow.TableAll}}}
-	for _, f := range flows {
-		messages = append(messages, openflow.FlowMod{Command: openflow.FlowAdd, Flow: f})
-	}
-	if err := conn.Bundle(ctx, messages...); err != nil {
+	if err := do(conn); err != nil {
 		t.Fatal(err)
 	}
-	// The datapath still remembers what the old flows said.
-	n.Appctl("revalidator/purge")
 }
 
 // know adds endpoints of another node that has not been started. Whatever

@@ -23,6 +23,7 @@ func TestTheDocumentSaysWhatThePipelineIs(t *testing.T) {
 	parts := map[string]string{
 		"tables":    tablesText(),
 		"registers": registersText(),
+		"reasons":   reasonsText(),
 		"dump":      first.node.flowText(),
 		"sending": first.node.walk(packet{inPort: first.port, src: web1.MAC, dst: AnycastMAC,
 			from: web1.IPv4, to: db2.IPv4, kind: "tcp,nw_ttl=64,tp_src=40000,tp_dst=5432,tcp_flags=syn"}.String()),
@@ -62,9 +63,12 @@ func tablesText() string {
 	var b strings.Builder
 	b.WriteString("| Table | Name | What happens there | Miss |\n|---|---|---|---|\n")
 	for _, table := range Tables() {
-		miss := "drop"
-		if table.Miss != drops {
-			miss = fmt.Sprintf("→ %d", table.Miss)
+		miss := fmt.Sprintf("→ %d", table.Miss)
+		switch {
+		case table.ID == tableDrop:
+			miss = "drop"
+		case table.Miss == tableDrop:
+			miss = fmt.Sprintf("drop: %s", Reasons()[table.Why-1].Name)
 		}
 		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", table.ID, table.Name, table.Does, miss)
 	}
@@ -79,10 +83,21 @@ func registersText() string {
 		switch {
 		case r.Bits > 32:
 			where = fmt.Sprintf("`reg%d`..`reg%d`", r.Index, r.Index+int(r.Bits)/32-1)
-		case r.Bits < 32:
+		case r.Bits == 1:
 			where = fmt.Sprintf("`reg%d[%d]`", r.Index, r.Ofs)
+		case r.Bits < 32:
+			where = fmt.Sprintf("`reg%d[%d..%d]`", r.Index, r.Ofs, r.Ofs+r.Bits-1)
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", where, r.Name, r.Does)
+	}
+	return b.String()
+}
+
+func reasonsText() string {
+	var b strings.Builder
+	b.WriteString("| REASON | Name | Which packets |\n|---|---|---|\n")
+	for _, r := range Reasons() {
+		fmt.Fprintf(&b, "| %d | %s | %s |\n", r.ID, r.Name, r.Does)
 	}
 	return b.String()
 }
@@ -116,7 +131,8 @@ func byPriority(a, b string) int {
 }
 
 // walk is the switch's account of a packet's way through our bridge. What
-// happens behind it, in the underlay, is left out: it has no fixed addresses.
+// happens behind it, in the underlay, is left out: it has no fixed addresses. So
+// is what the trace says of a group whose hash only the datapath can compute.
 func (n *node) walk(packet string) string {
 	trace := n.Appctl("ofproto/trace", bridge, packet)
 	_, tables, _ := strings.Cut(trace, "----------------\n")
@@ -124,7 +140,7 @@ func (n *node) walk(packet string) string {
 	var b strings.Builder
 	b.WriteString("```\n")
 	for line := range strings.Lines(tables + "\n") {
-		if !strings.Contains(line, "-> tunneling from") {
+		if !strings.Contains(line, "-> tunneling from") && !strings.Contains(line, "-> no live bucket") {
 			b.WriteString(line)
 		}
 	}

@@ -82,11 +82,20 @@ func node1() *Pipeline {
 	return New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep1})
 }
 
-// flowsOf are the flows of an object, none if it is refused.
-func flowsOf(p *Pipeline, o Object, port uint32) []openflow.Flow {
+// wantsOf is what an object needs, nothing if it is refused.
+func wantsOf(p *Pipeline, o Object, port uint32) Wants {
 	wants, err := p.For(o, port)
 	if err != nil {
-		return nil
+		return Wants{}
 	}
-	return wants.Flows
+	return wants
+}
+
+func flowsOf(p *Pipeline, o Object, port uint32) []openflow.Flow { return wantsOf(p, o, port).Flows }
+
+// add puts together what several objects need.
+func (w *Wants) add(more Wants) {
+	w.Flows = append(w.Flows, more.Flows...)
+	w.Groups = append(w.Groups, more.Groups...)
+	w.Meters = append(w.Meters, more.Meters...)
 }

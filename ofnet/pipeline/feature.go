@@ -4,23 +4,19 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// feature is one idea of the pipeline. It says which flows it needs from the
-// start and which for an object; the pipeline asks every feature about every
-// object.
-type feature interface {
-	base() []openflow.Flow
-	network(n Network) []openflow.Flow
-	endpoint(e placed) []openflow.Flow
-	rule(r Rule) []openflow.Flow
-}
-
-// silent is embedded by features that have nothing to say about some objects.
-type silent struct{}
-
-func (silent) base() []openflow.Flow           { return nil }
-func (silent) network(Network) []openflow.Flow { return nil }
-func (silent) endpoint(placed) []openflow.Flow { return nil }
-func (silent) rule(Rule) []openflow.Flow       { return nil }
+// A feature is one idea of the pipeline. It has those of the following methods
+// for which it has something to say; the pipeline asks every feature about
+// every object and adds up what they want.
+type (
+	// baseFeature wants something whatever objects there are.
+	baseFeature interface{ base(w *Wants) }
+	// networkFeature wants something for each network.
+	networkFeature interface{ network(w *Wants, n Network) }
+	// endpointFeature wants something for each endpoint that can be reached.
+	endpointFeature interface{ endpoint(w *Wants, e placed) }
+	// ruleFeature wants something for each rule.
+	ruleFeature interface{ rule(w *Wants, r Rule) }
+)
 
 // placed is an endpoint together with the way to it.
 type placed struct {
@@ -30,44 +26,59 @@ type placed struct {
 
 func (e placed) local() bool { return e.port != 0 }
 
-// draft is a flow that still lacks its end. Written out it reads as a
-// sentence: at(table, priority, match...).do(actions...).goTo(table).
-type draft openflow.Flow
+// Wants is what must be in the switch for an object.
+type Wants struct {
+	Flows  []openflow.Flow
+	Groups []openflow.Group
+	Meters []openflow.Meter
+}
 
-func at(table uint8, priority uint16, match ...openflow.FieldMatch) draft {
-	return draft{Table: table, Priority: priority, Match: match}
+func (w *Wants) flow(flows ...openflow.Flow) { w.Flows = append(w.Flows, flows...) }
+
+// flowBuilder is a flow that still lacks its end. Written out it reads as a
+// sentence: at(table, priority, match...).do(actions...).goTo(table).
+type flowBuilder openflow.Flow
+
+func at(table uint8, priority uint16, match ...openflow.FieldMatch) flowBuilder {
+	return flowBuilder{Table: table, Priority: priority, Match: match}
 }
 
 // do adds actions.
-func (d draft) do(actions ...openflow.Action) draft {
-	d.Actions = append(d.Actions, actions...)
-	return d
+func (b flowBuilder) do(actions ...openflow.Action) flowBuilder {
+	b.Actions = append(b.Actions, actions...)
+	return b
 }
 
 // goTo lets the packet go on in a later table.
-func (d draft) goTo(table uint8) openflow.Flow {
-	d.Goto = table
-	return openflow.Flow(d)
+func (b flowBuilder) goTo(table uint8) openflow.Flow {
+	b.Goto = table
+	return openflow.Flow(b)
 }
 
-// output sends the packet away.
-func (d draft) output(port uint32) openflow.Flow {
-	return openflow.Flow(d.do(openflow.Output{Port: port}))
+// drop throws the packet away for a reason. The flow counts it for its object,
+// table DROP for the reason.
+func (b flowBuilder) drop(why Reason) openflow.Flow {
+	return b.do(regReason.set(uint32(why))).goTo(tableDrop)
 }
 
-// drop ends the packet's way; its flow counts it.
-func (d draft) drop() openflow.Flow { return openflow.Flow(d) }
+// end is for flows that send the packet away, or let it disappear.
+func (b flowBuilder) end() openflow.Flow { return openflow.Flow(b) }
 
 // set writes a whole field.
 func set(to openflow.FieldMatch) openflow.Action { return openflow.SetField{FieldMatch: to} }
 
-// misses gives every table its last word, as tables.go declares it.
-type misses struct{ silent }
+// tableMisses gives every table its last word, as tables.go declares it.
+type tableMisses struct{}
 
-func (misses) base() []openflow.Flow {
-	var flows []openflow.Flow
+func (tableMisses) base(w *Wants) {
 	for _, t := range Tables() {
-		flows = append(flows, at(t.ID, priorityMiss).goTo(t.Miss))
+		switch miss := at(t.ID, priorityMiss); {
+		case t.ID == tableDrop:
+			w.flow(miss.end())
+		case t.Miss == tableDrop:
+			w.flow(miss.drop(t.Why))
+		default:
+			w.flow(miss.goTo(t.Miss))
+		}
 	}
-	return flows
 }

@@ -45,6 +45,16 @@ func udpFrame(dst, src mac, to, from netip.Addr, text string) []byte {
 	return ethernet(dst, src, 0x0800, header, udp) // UDP checksum 0: not computed
 }
 
+// echoFrame is a ping.
+func echoFrame(dst, src mac, to, from netip.Addr) []byte {
+	icmp := []byte{8, 0, 0, 0, 0, 1, 0, 1}
+	binary.BigEndian.PutUint16(icmp[2:], checksum(icmp))
+	header := []byte{0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0}
+	header = append(append(header, from.AsSlice()...), to.AsSlice()...)
+	binary.BigEndian.PutUint16(header[10:], checksum(header))
+	return ethernet(dst, src, 0x0800, header, icmp)
+}
+
 // ipv6Frame fills in the checksum at an offset of the payload.
 func ipv6Frame(dst, src mac, to, from netip.Addr, protocol, hops byte, checksumAt int, payload []byte) []byte {
 	header := []byte{0x60, 0, 0, 0, 0, 0, protocol, hops}

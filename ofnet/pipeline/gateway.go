@@ -4,44 +4,41 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// gateway makes the address of a network's gateway answer pings.
+// gateway is the router of a network. It is nobody's port: it is the anycast
+// MAC, present in every switch. What an endpoint sends there is to be routed,
+// if its network has a gateway; a network without one is on its own.
 //
-// The gateway is nobody's port: it is the anycast MAC, present in every
-// switch, and the flows of route.go. Pinging it is what people do first when
-// something does not work, so each switch answers for it, to every endpoint of
-// the gateway's tenant, and before the policy is asked. As for ARP, there is
-// one flow per gateway, which recognises the question, and one for all, which
-// turns it round. Pings come from local ports only: the sender's node answers.
+// Pinging the gateway is what people do first when something does not work, so
+// each switch answers for it, to every endpoint of the gateway's tenant, and
+// before the policy is asked. As for ARP, there is one flow per gateway, which
+// recognises the question, and one for all, which turns it round. Pings come
+// from local ports only: the sender's node answers.
 //
 // Other traffic to the gateway's address is routed, finds no endpoint there,
 // and is dropped.
-type gateway struct {
-	silent
-	mac [6]byte
-}
+type gateway struct{ mac [6]byte }
 
 // freshTTL is the hop limit of a packet the gateway itself sends.
 const freshTTL = 64
 
-func (g gateway) base() []openflow.Flow {
-	var flows []openflow.Flow
+func (g gateway) base(w *Wants) {
+	w.flow(at(tableRouter, priorityOther, openflow.EthDst(g.mac)).drop(reasonNoGateway))
 	for _, f := range []family{ipv4(), ipv6()} {
-		flows = append(flows, at(tableEchoReply, priorityExact, f.is(), f.isICMP(), f.echo).
+		w.flow(at(tableReply, priorityExact, f.is(), f.isICMP(), f.echo).
 			do(replyFrom(g.mac)...).
 			do(swap(f.srcField, f.dstField)...).
-			do(set(f.echoed), openflow.SetTTL{TTL: freshTTL}).
-			output(openflow.PortInPort))
+			do(set(f.echoed), openflow.SetTTL{TTL: freshTTL}, regOut.set(outBack)).
+			goTo(tableOutput))
 	}
-	return flows
 }
 
-func (g gateway) network(n Network) []openflow.Flow {
-	var flows []openflow.Flow
+func (g gateway) network(w *Wants, n Network) {
 	for _, a := range addresses(n.Gateway, n.Gateway6) {
 		f := familyOf(a)
-		flows = append(flows, at(tableDstGroup, priorityExcept,
-			regFromTunnel.is(0), regVRF.is(uint32(n.VRF)), openflow.EthDst(g.mac),
-			f.is(), f.isICMP(), f.echo, f.dst(openflow.Host(a))).goTo(tableEchoReply))
+		w.flow(
+			at(tableRouter, priorityExact, regNetwork.is(uint32(n.Tag)), openflow.EthDst(g.mac), f.is()).
+				do(regRouted.set(1)).goTo(tableDest),
+			at(tableDest, priorityExcept, regRouted.is(1), regVRF.is(uint32(n.VRF)),
+				f.is(), f.isICMP(), f.echo, f.dst(openflow.Host(a))).goTo(tableAnswer))
 	}
-	return flows
 }

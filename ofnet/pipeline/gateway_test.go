@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -29,5 +31,63 @@ func TestTheGatewayAnswersPingsWhateverThePolicy(t *testing.T) {
 				t.Errorf("TTL of the answer is %d, want %d (0: no answer)", got, test.want)
 			}
 		})
+	}
+}
+
+// A network without a gateway reaches nothing but itself and is reached by
+// nobody else, whatever MAC somebody may use.
+func TestANetworkWithoutAGatewayIsIsolated(t *testing.T) {
+	c := startCluster(t, web1, web2, db1, db2)
+	alone := dbBlue
+	alone.Gateway, alone.Gateway6 = netip.Addr{}, netip.Addr{}
+	c.networks = []Network{webBlue, alone, webRed}
+	c.program()
+	web, db := c.pod(web1).wire(), c.pod(db1).wire()
+
+	for _, to := range []Endpoint{db1, db2} {
+		web.send(udpFrame(AnycastMAC, web1.MAC, to.IPv4, web1.IPv4, "stray"))
+		web.send(udpFrame(AnycastMAC, web1.MAC, to.IPv6, web1.IPv6, "stray"))
+	}
+	for _, to := range []Endpoint{web1, web2, db2} {
+		db.send(udpFrame(AnycastMAC, db1.MAC, to.IPv4, db1.IPv4, "stray"))
+		db.send(udpFrame(AnycastMAC, db1.MAC, to.IPv6, db1.IPv6, "stray"))
+	}
+	c.expectFence(web, []*wire{c.pod(web2).wire()}, "stray")
+	c.expectFence(db, []*wire{c.pod(db2).wire()}, "stray")
+	for _, w := range []*wire{web, db} {
+		if got := w.receive(never, carrying("stray")); got != nil {
+			t.Errorf("%s got %x", w.pod.ID, got)
+		}
+	}
+	n := c.pod(web1).node
+	for what, p := range map[string]packet{
+		"a ping for another network's gateway": {inPort: c.pod(db1).port, src: db1.MAC, dst: AnycastMAC, from: db1.IPv4, to: webBlue.Gateway, kind: "icmp,icmp_type=8,nw_ttl=64"},
+		"from the web":                         {inPort: c.pod(web1).port, src: web1.MAC, dst: AnycastMAC, from: web1.IPv4, to: db1.IPv4},
+		"to the web":                           {inPort: c.pod(db1).port, src: db1.MAC, dst: AnycastMAC, from: db1.IPv4, to: web1.IPv4},
+	} {
+		if got := n.verdict(t, p); got != "drop" {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	if got := c.pod(db1).ping(db2.IPv4); got != 64 {
+		t.Errorf("inside the network: TTL %d", got)
+	}
+}
+
+// A gateway of one version of IP routes that version only.
+func TestAnIPv4GatewayDoesNotRouteIPv6(t *testing.T) {
+	c := startCluster(t, web1, db1)
+	four := dbBlue
+	four.Gateway6 = netip.Addr{}
+	c.networks = []Network{webBlue, four}
+	c.program()
+	n := c.pod(web1).node
+	there := packet{inPort: c.pod(web1).port, src: web1.MAC, dst: AnycastMAC, from: web1.IPv4, to: db1.IPv4}
+	if got := n.verdict(t, there); got == "drop" {
+		t.Error("IPv4 is not routed")
+	}
+	six := fmt.Sprintf("udp6,in_port=%d,dl_src=02:02:0a:01:01:01,dl_dst=00:00:11:11:11:11,ipv6_src=%s,ipv6_dst=%s,nw_ttl=64", c.pod(web1).port, web1.IPv6, db1.IPv6)
+	if got := n.Appctl("ofproto/trace", bridge, six); !strings.Contains(got, "Datapath actions: drop") {
+		t.Errorf("IPv6 is routed:\n%s", got)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and the generated parts of docs/pipeline.md")
@@ -36,17 +34,22 @@ var goldenObjects = []Object{
 	rule("everything", 1, func(*Rule) {}),
 }
 
-// dump prints flows as ovs-ofctl dump-flows --no-stats does, under a heading.
-func dump(heading string, flows []openflow.Flow) string {
-	if len(flows) == 0 {
-		return ""
-	}
+// dump prints what is wanted as ovs-ofctl does, under a heading.
+func dump(heading string, w Wants) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n", heading)
-	for _, f := range flows {
+	for _, m := range w.Meters {
+		fmt.Fprintln(&b, strings.ReplaceAll(m.String(), "\n", " "))
+	}
+	for _, g := range w.Groups {
+		fmt.Fprintln(&b, g)
+	}
+	for _, f := range w.Flows {
 		fmt.Fprintln(&b, f)
 	}
-	return b.String()
+	if b.Len() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("# %s\n", heading) + b.String()
 }
 
 func TestEveryFeatureWantsTheFlowsOfItsGoldenFile(t *testing.T) {
@@ -54,10 +57,10 @@ func TestEveryFeatureWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 	for _, f := range all.features {
 		name := reflect.TypeOf(f).Name()
 		t.Run(name, func(t *testing.T) {
-			alone := &Pipeline{config: all.config, features: []feature{f}}
-			got := dump("base", alone.Base().Flows)
+			alone := &Pipeline{config: all.config, features: []any{f}}
+			got := dump("base", alone.Base())
 			for _, o := range goldenObjects {
-				got += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), flowsOf(alone, o, examplePort))
+				got += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(alone, o, examplePort))
 			}
 			compareGolden(t, filepath.Join("testdata", name+".golden"), got)
 		})

@@ -2,10 +2,9 @@ package pipeline
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
-
-	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
 func TestAPortMaySpeakForItsOwnEndpointOnly(t *testing.T) {
@@ -34,8 +33,7 @@ func TestAPortMaySpeakForItsOwnEndpointOnly(t *testing.T) {
 	c.expectFence(sender, []*wire{receiver}, "spoofed")
 
 	t.Run("and what it forges is counted", func(t *testing.T) {
-		refused := at(tablePort, priorityOther, openflow.InPort(c.pod(web1).port)).drop()
-		dumped := c.pod(web1).node.Ofctl("dump-flows", bridge, fmt.Sprintf("table=%d,in_port=%d", refused.Table, c.pod(web1).port))
+		dumped := c.pod(web1).node.Ofctl("dump-flows", bridge, fmt.Sprintf("table=%d,in_port=%d", tableGuard, c.pod(web1).port))
 		var most int
 		for _, line := range strings.Split(dumped, "\n") {
 			if strings.Contains(line, "priority=10,") {
@@ -50,4 +48,40 @@ func TestAPortMaySpeakForItsOwnEndpointOnly(t *testing.T) {
 			t.Errorf("%d refused frames are counted, want at least %d:\n%s", most, len(forged), dumped)
 		}
 	})
+}
+
+// A neighbour advertisement, unicast as any other packet, tells its receiver
+// whom to send to. It must not speak of others.
+func TestAPodCannotAdvertiseAnAddressThatIsNotItsOwn(t *testing.T) {
+	c := startCluster(t, web1, web2)
+	sender, receiver := c.pod(web1).wire(), c.pod(web2).wire()
+
+	for _, victim := range []netip.Addr{webBlue.Gateway6, db2.IPv6, web2.IPv6} {
+		sender.send(advertFrame(web2.MAC, web1.MAC, web2.IPv6, web1.IPv6, victim, "poison"))
+	}
+	for _, kind := range []byte{134, 137} { // as a router only would
+		frame := advertFrame(web2.MAC, web1.MAC, web2.IPv6, web1.IPv6, web1.IPv6, "poison")
+		frame[14+40] = kind
+		sender.send(frame)
+	}
+	c.expectFence(sender, []*wire{receiver}, "poison")
+
+	sender.send(advertFrame(web2.MAC, web1.MAC, web2.IPv6, web1.IPv6, web1.IPv6, "truth"))
+	if receiver.receive(soon, carrying("truth")) == nil {
+		t.Error("an advertisement of one's own address does not arrive")
+	}
+	// The kernel at the other end has not been told of another gateway.
+	if out, err := c.pod(web2).exec("ip", "-6", "neigh", "show", webBlue.Gateway6.String()); err != nil || strings.Contains(out, "02:02:0a:01:01:01") {
+		t.Errorf("web2 believes in another gateway: %s %v", out, err)
+	}
+}
+
+// advertFrame is a solicited neighbour advertisement of a target, with the
+// sender's MAC as the target's, and a text that receivers ignore.
+func advertFrame(dst, src mac, to, from, target netip.Addr, text string) []byte {
+	body := append([]byte{136, 0, 0, 0, 0xe0, 0, 0, 0}, target.AsSlice()...)
+	body = append(append(body, 2, 1), src[:]...)
+	option := append([]byte{200, 2}, text...)
+	body = append(body, append(option, make([]byte, 16-len(option))...)...)
+	return ipv6Frame(dst, src, to, from, 58, 255, 2, body)
 }

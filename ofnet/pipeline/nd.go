@@ -9,10 +9,10 @@ import (
 // nd answers IPv6 neighbour solicitations in the asker's own switch, as arp
 // does for IPv4.
 //
-// It takes two tables because the target's link-layer address may only be
-// written in a flow that matches advertisements. The first, with one flow per
-// target, makes the solicitation an advertisement of the target. The second,
-// with four flows for all, completes it:
+// There is one flow per target, which puts its MAC where the answer comes from.
+// To turn the solicitation into an advertisement takes two tables, as the
+// target's link-layer address may only be written in a flow that matches
+// advertisements. REPLY has one flow for all; ND_REPLY has four:
 //
 //	asked from an address    unicast, "solicited", with the target's MAC
 //	asked from ::            to all nodes: it is a probe whether the address is
@@ -23,10 +23,13 @@ import (
 // can be rewritten, not added.
 //
 // An endpoint that probes for its own address gets silence.
-type nd struct {
-	silent
-	gateway [6]byte
-}
+type nd struct{ gateway [6]byte }
+
+// Types of ICMPv6 messages that only routers send.
+const (
+	ndRouterAdvert uint8 = 134
+	ndRedirect     uint8 = 137
+)
 
 // Flags of an advertisement, in the word behind its checksum.
 const (
@@ -44,72 +47,58 @@ var (
 	allNodesMAC = [6]byte{0x33, 0x33, 0x00, 0x00, 0x00, 0x01}
 )
 
-// solicitation matches neighbour solicitations.
-func solicitation() openflow.Match {
-	return openflow.Match{
-		openflow.EthType(openflow.EthTypeIPv6), openflow.IPProto(openflow.ProtoICMPv6),
-		openflow.ICMPv6Type(openflow.NDSolicit),
-	}
-}
-
-// advertisement matches neighbour advertisements.
-func advertisement(more ...openflow.FieldMatch) openflow.Match {
+// icmpv6 matches ICMPv6 messages of a type.
+func icmpv6(kind uint8, more ...openflow.FieldMatch) openflow.Match {
 	return append(openflow.Match{
-		openflow.EthType(openflow.EthTypeIPv6), openflow.IPProto(openflow.ProtoICMPv6),
-		openflow.ICMPv6Type(openflow.NDAdvert), openflow.ICMPv6Code(0),
+		openflow.EthType(openflow.EthTypeIPv6), openflow.IPProto(openflow.ProtoICMPv6), openflow.ICMPv6Type(kind),
 	}, more...)
 }
 
-func (nd) base() []openflow.Flow {
-	var flows []openflow.Flow
+func (nd) base(w *Wants) {
+	w.flow(at(tableReply, priorityExact, icmpv6(openflow.NDSolicit)...).do(
+		openflow.MoveAll(openflow.FieldIPv6Src, openflow.FieldIPv6Dst),
+		openflow.MoveAll(openflow.FieldNDTarget, openflow.FieldIPv6Src),
+		set(openflow.ICMPv6Type(openflow.NDAdvert)),
+		regOut.set(outBack),
+	).goTo(tableNDReply))
 	for _, who := range []struct {
 		isRouter uint32
 		flags    uint32
 	}{{0, flagOverride}, {1, flagOverride | flagRouter}} {
-		match := advertisement(regIsRouter.is(who.isRouter))
-		flows = append(flows,
-			at(tableNDReply, priorityExact, match...).do(
+		advert := icmpv6(openflow.NDAdvert, openflow.ICMPv6Code(0), regIsRouter.is(who.isRouter))
+		w.flow(
+			at(tableNDReply, priorityExact, advert...).do(
 				set(openflow.NDReserved(who.flags|flagSolicited)),
 				set(openflow.NDOptionsType(targetOption)),
 				openflow.MoveAll(openflow.FieldEthSrc, openflow.FieldNDTLL),
-			).output(openflow.PortInPort),
-			at(tableNDReply, priorityExcept, append(match, openflow.IPv6Dst(openflow.Host(netip.IPv6Unspecified())))...).do(
+			).goTo(tableOutput),
+			at(tableNDReply, priorityExcept, append(advert, openflow.IPv6Dst(openflow.Host(netip.IPv6Unspecified())))...).do(
 				set(openflow.IPv6Dst(openflow.Host(allNodes))),
 				set(openflow.EthDst(allNodesMAC)),
 				set(openflow.NDReserved(who.flags)),
-			).output(openflow.PortInPort))
+			).goTo(tableOutput))
 	}
-	return flows
 }
 
-func (f nd) network(n Network) []openflow.Flow {
-	if !n.Gateway6.IsValid() {
-		return nil
+func (f nd) network(w *Wants, n Network) {
+	if n.Gateway6.IsValid() {
+		w.flow(answerND(n.Tag, n.Gateway6, f.gateway, regIsRouter.set(1)))
 	}
-	return []openflow.Flow{answerND(n.Tag, n.Gateway6, f.gateway, regIsRouter.set(1))}
 }
 
-func (nd) endpoint(e placed) []openflow.Flow {
+func (nd) endpoint(w *Wants, e placed) {
 	if !e.IPv6.IsValid() {
-		return nil
+		return
 	}
-	flows := []openflow.Flow{answerND(e.Tag, e.IPv6, e.MAC)}
+	w.flow(answerND(e.Tag, e.IPv6, e.MAC))
 	if e.local() {
-		own := append(solicitation(), openflow.InPort(e.port), openflow.NDTarget(e.IPv6))
-		flows = append(flows, at(tableND, priorityExcept, own...).drop())
+		w.flow(at(tableNeighbour, priorityExcept,
+			icmpv6(openflow.NDSolicit, openflow.InPort(e.port), openflow.NDTarget(e.IPv6))...).drop(reasonOwnAddress))
 	}
-	return flows
 }
 
 // answerND lets the owner of an address answer solicitations for it in a network.
 func answerND(network uint16, owner netip.Addr, mac [6]byte, more ...openflow.Action) openflow.Flow {
-	match := append(solicitation(), regNetwork.is(uint32(network)), openflow.NDTarget(owner))
-	return at(tableND, priorityExact, match...).
-		do(more...).
-		do(replyFrom(mac)...).
-		do(
-			openflow.MoveAll(openflow.FieldIPv6Src, openflow.FieldIPv6Dst),
-			openflow.MoveAll(openflow.FieldNDTarget, openflow.FieldIPv6Src),
-			set(openflow.ICMPv6Type(openflow.NDAdvert)),
-		).goTo(tableNDReply)
+	return at(tableNeighbour, priorityExact, icmpv6(openflow.NDSolicit, regNetwork.is(uint32(network)), openflow.NDTarget(owner))...).
+		do(more...).do(replyFrom(mac)...).goTo(tableAnswer)
 }

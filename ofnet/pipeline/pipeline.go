@@ -1,31 +1,37 @@
 // Package pipeline says what the switch does with a packet.
 //
 // It is pure: an object of the wanted datapath (a network, an endpoint, a
-// rule) goes in, the flows it needs come out. Nothing is remembered from call
-// to call and nothing is sent. The flows of an object depend on that object
-// alone, so a change of one object never touches the flows of another, and a
-// driver may compute, compare and replace them object by object, in any order.
+// rule) goes in, the flows, groups and meters it needs come out. Nothing is
+// remembered from call to call and nothing is sent. What an object needs
+// depends on that object alone, so a change of one object never touches the
+// flows of another, and a driver may compute, compare and replace them object
+// by object, in any order.
 //
 // The mode is VXLAN with routing. A node is one bridge: a port per local
 // endpoint and one tunnel port for all other nodes.
 //
-//	local port                          tunnel port
-//	    |                                    |
-//	 0 INPUT             nobody may send this
-//	 1 PORT              who sends? (spoof guard, VNI)
-//	    |  \__ ARP __ 10 ARP __ 11 ARP_REPLY __ back
-//	    |   \_ ND ___ 12 ND ___ 13 ND_REPLY ___ back
-//	    |                                    |
-//	    |                                2 SRC_GRP
-//	 3 SRV_PROXY_DNAT                        |
-//	    |____________________________________|
+//	                        CLASSIFY
+//	local port  ___________/        \______________  tunnel port
+//	    |                                               |
+//	GUARD     is it really the endpoint?                |
+//	    |   \__ asks for a neighbour: NEIGHBOUR __.      |
+//	    |                                         |     |
+//	ROUTER    is it for the gateway?              |     |
+//	    |                                         |   SOURCE   who sends?
+//	    |_________________________________________|_____|
+//	    |                                         |
+//	DEST      who receives, and where is it?      |
+//	    |   \__ a gateway is pinged ______________|
+//	POLICY    may they talk?                      |
+//	    |                                         |
+//	FORWARD   route, or stay in the network     ANSWER   not too many
+//	    |                                         |
+//	    |                                       REPLY, ND_REPLY
+//	    |_________________________________________|
 //	    |
-//	 4 DST_GRP           who receives? __ gateway pinged __ 14 ECHO_REPLY __ back
-//	 5 POLICY            may they talk?
-//	 6 SRV_PROXY_SNAT
-//	 7 IP                to the gateway's MAC: route; else switch
-//	    |  \__ no such endpoint __ 8 HOST_SNAT
-//	 9 MAC_DEST          to a local port, or into the tunnel
+//	OUTPUT    to a local port, into the tunnel, or back
+//
+//	DROP      counts what any of them threw away, by reason
 //
 // Four decisions carry the rest:
 //
@@ -40,16 +46,15 @@
 //   - A packet can only be what its port is: MAC and address are compared on
 //     the way in, and on the way out they must name the same receiver.
 //
-// The package is read in this order: tables.go and registers.go (the nouns),
-// feature.go (the shape every feature has), then one file per feature in the
-// order of the drawing: input, tunnel, arp, nd, group, policy, route, deliver,
-// and gateway, which is nobody's port but answers pings.
+// The package is read in this order: object.go (what is wanted), tables.go and
+// registers.go (the nouns), feature.go (the shape every feature has), then one
+// file per feature in the order of the drawing: classify, guard, arp, nd,
+// gateway, source, dest, policy, forward, answer, output, drop.
 package pipeline
 
 import (
 	"net/netip"
 
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
@@ -67,7 +72,7 @@ type Config struct {
 // Pipeline computes flows. It is immutable and may be used concurrently.
 type Pipeline struct {
 	config   Config
-	features []feature
+	features []any // see feature.go
 }
 
 // New makes the pipeline of a node.
@@ -75,61 +80,63 @@ func New(c Config) *Pipeline {
 	if c.GatewayMAC == ([6]byte{}) {
 		c.GatewayMAC = AnycastMAC
 	}
-	return &Pipeline{config: c, features: []feature{
-		misses{},
-		input{},
-		tunnel{port: c.TunnelPort},
+	return &Pipeline{config: c, features: []any{
+		tableMisses{},
+		classify{tunnelPort: c.TunnelPort},
+		guard{},
 		arp{gateway: c.GatewayMAC},
 		nd{gateway: c.GatewayMAC},
-		group{},
-		policy{},
-		route{gateway: c.GatewayMAC},
-		deliver{tunnelPort: c.TunnelPort},
 		gateway{mac: c.GatewayMAC},
+		source{},
+		dest{tunnelPort: c.TunnelPort},
+		policy{},
+		forward{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort},
+		answer{},
+		output{tunnelPort: c.TunnelPort},
+		drop{},
 	}}
-}
-
-// Wants is what must be in the switch for an object.
-type Wants struct {
-	Flows  []openflow.Flow
-	Groups []openflow.Group
-	Meters []openflow.Meter
 }
 
 // Base returns what is there before any object is: misses, guards and the
 // answers all objects share.
 func (p *Pipeline) Base() Wants {
-	var flows []openflow.Flow
-	for _, f := range p.features {
-		flows = append(flows, f.base()...)
-	}
-	return Wants{Flows: stamp(flows, cookie.New(cookie.Base, ""))}
+	w := &Wants{}
+	each(p, func(f baseFeature) { f.base(w) })
+	return w.stamped(cookie.New(cookie.Base, ""))
 }
 
 // For returns what an object needs. Port is the OpenFlow number of a local
 // endpoint's port; 0 says that there is none, and then a local endpoint needs
 // nothing, as nothing could be delivered to it. Other objects ignore it.
 //
-// The error is that of an object that cannot be expressed; it gets nothing. Neither does a remote endpoint whose node is not known. All flows
-// of an object have its Cookie.
+// The error is that of an object that cannot be expressed; it gets nothing.
+// Neither does a remote endpoint whose node is not known. All flows of an
+// object have its Cookie.
 func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 	if err := check(o); err != nil {
 		return Wants{}, err
 	}
-	var flows []openflow.Flow
+	w := &Wants{}
+	switch o := o.(type) {
+	case Network:
+		each(p, func(f networkFeature) { f.network(w, o) })
+	case Endpoint:
+		if e, ok := p.place(o, port); ok {
+			each(p, func(f endpointFeature) { f.endpoint(w, e) })
+		}
+	case Rule:
+		each(p, func(f ruleFeature) { f.rule(w, o) })
+	}
+	return w.stamped(Cookie(o.Key())), nil
+}
+
+// each asks the features that have something to say.
+func each[F any](p *Pipeline, ask func(F)) {
 	for _, f := range p.features {
-		switch o := o.(type) {
-		case Network:
-			flows = append(flows, f.network(o)...)
-		case Endpoint:
-			if here, ok := p.place(o, port); ok {
-				flows = append(flows, f.endpoint(here)...)
-			}
-		case Rule:
-			flows = append(flows, f.rule(o)...)
+		if f, ok := f.(F); ok {
+			ask(f)
 		}
 	}
-	return Wants{Flows: stamp(flows, Cookie(o.Key()))}, nil
 }
 
 // place says where an endpoint can be reached, if it can.
@@ -152,9 +159,10 @@ var classes = map[Kind]cookie.Class{
 	KindRule:     cookie.Policy,
 }
 
-func stamp(flows []openflow.Flow, c uint64) []openflow.Flow {
-	for i := range flows {
-		flows[i].Cookie = c
+// stamped gives all flows a cookie.
+func (w *Wants) stamped(c uint64) Wants {
+	for i := range w.Flows {
+		w.Flows[i].Cookie = c
 	}
-	return flows
+	return *w
 }

@@ -29,22 +29,20 @@ import (
 //     whatever came first.
 //   - with matches that merely overlap, OpenFlow leaves the choice to the
 //     switch. Give such rules different priorities.
-type policy struct{ silent }
+type policy struct{}
 
-func (policy) rule(r Rule) []openflow.Flow {
-	var flows []openflow.Flow
+func (policy) rule(w *Wants, r Rule) {
 	for _, f := range []family{ipv4(), ipv6()} {
 		if !f.admits(r.Src) || !f.admits(r.Dst) {
 			continue
 		}
-		d := at(tablePolicy, priorityOther+uint16(r.Priority), ruleMatch(r, f)...)
+		verdict := at(tablePolicy, priorityOther+uint16(r.Priority), ruleMatch(r, f)...)
 		if r.Allow {
-			flows = append(flows, d.goTo(tableSNAT))
+			w.flow(verdict.goTo(tableForward))
 		} else {
-			flows = append(flows, d.drop())
+			w.flow(verdict.drop(reasonDenied))
 		}
 	}
-	return flows
 }
 
 // admits tells whether packets of the family can fit a rule's prefix.
@@ -147,4 +145,4 @@ func Preferred(a, b openflow.Flow) bool {
 	return a.Cookie < b.Cookie
 }
 
-func isDrop(f openflow.Flow) bool { return len(f.Actions) == 0 && f.Goto == 0 }
+func isDrop(f openflow.Flow) bool { return f.Goto == tableDrop || f.Goto == 0 && len(f.Actions) == 0 }

@@ -15,19 +15,32 @@ type Register struct {
 // The registers. Groups, VRFs and networks are numbered for the whole cluster,
 // so that dumps of different nodes can be compared.
 var (
-	regFromTunnel = Register{"FROM_TUNNEL", 0, 0, 1, "The packet came out of the tunnel and must not go back into it."}
-	regIsRouter   = Register{"IS_ROUTER", 0, 1, 1, "The neighbour that answers a solicitation is the gateway."}
-	regSrcGroup   = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender, 16 bits; 0: none, or unknown."}
-	regDstGroup   = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver, 16 bits; 0: none, or unknown."}
-	regVRF        = Register{"VRF", 3, 0, 32, "Routing domain, one per tenant, 16 bits."}
-	regNetwork    = Register{"NETWORK", 4, 0, 32, "Network the packet is in, by its tag: the sender's, after routing the receiver's."}
-	regCTZone     = Register{"CT_ZONE", 5, 0, 32, "Zone of the connection tracker (reserved for services)."}
-	regScratch    = Register{"SCRATCH", 12, 0, 128, "Registers 12 to 15 hold an address while two are swapped."}
+	regOrigin   = Register{"ORIGIN", 0, 0, 3, "Where the packet came from: 1 a local port, 2 the tunnel."}
+	regRouted   = Register{"ROUTED", 0, 3, 1, "The packet is for the gateway's MAC and is to be routed."}
+	regIsRouter = Register{"IS_ROUTER", 0, 4, 1, "The neighbour that answers a solicitation is the gateway."}
+	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
+	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}
+	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; 0: none, or unknown."}
+	regVRF      = Register{"VRF", 3, 0, 16, "Routing domain, one per tenant."}
+	regNetwork  = Register{"NETWORK", 4, 0, 16, "Network the packet came in by, by its tag: the sender's, or that of the VNI."}
+	regDstNet   = Register{"DST_NETWORK", 4, 16, 16, "Network of the receiver; 0: there is no such receiver."}
+	regOut      = Register{"OUT", 5, 0, 32, "OpenFlow port the packet leaves by; 0: none."}
+	regDstMAC   = Register{"DST_MAC", 10, 0, 64, "MAC of the receiver, 48 bits."}
+	regScratch  = Register{"SCRATCH", 12, 0, 128, "Holds an address while two are swapped."}
 )
+
+// Values of ORIGIN.
+const (
+	originLocal  = 1
+	originTunnel = 2
+)
+
+// outBack is the value of OUT that sends a packet back where it came from.
+const outBack = openflow.PortInPort
 
 // Registers lists them for dumps and documentation.
 func Registers() []Register {
-	return []Register{regFromTunnel, regIsRouter, regSrcGroup, regDstGroup, regVRF, regNetwork, regCTZone, regScratch}
+	return []Register{regOrigin, regRouted, regIsRouter, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regDstMAC, regScratch}
 }
 
 // is matches a value of the register.
@@ -42,6 +55,19 @@ func (r Register) set(v uint32) openflow.Action {
 		return set(r.is(v))
 	}
 	return openflow.LoadReg(r.Index, r.Ofs, r.Bits, v)
+}
+
+// keepMAC writes a MAC to DST_MAC, and sendToMAC addresses the packet to it.
+func keepMAC(a [6]byte) openflow.Action {
+	var n uint64
+	for _, b := range a {
+		n = n<<8 | uint64(b)
+	}
+	return openflow.Load{Field: openflow.FieldXReg(regDstMAC.Index / 2), Bits: 48, Value: n}
+}
+
+func sendToMAC() openflow.Action {
+	return openflow.Move{Src: openflow.FieldXReg(regDstMAC.Index / 2), Dst: openflow.FieldEthDst, Bits: 48}
 }
 
 // swap exchanges two fields of an address's width with the help of SCRATCH.

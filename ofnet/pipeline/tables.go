@@ -1,55 +1,58 @@
 package pipeline
 
-// The tables, in the order in which a packet meets them. A packet only ever
-// moves down this list: the numbers are those of the switch, and OpenFlow has
-// no way back to a smaller one.
+// The tables, in the order in which a packet meets them: their numbers are
+// their places in this list. A packet only ever moves down, as OpenFlow has no
+// way back to a smaller number.
 const (
-	tableInput     uint8 = 0
-	tablePort      uint8 = 1
-	tableSrcGroup  uint8 = 2
-	tableDNAT      uint8 = 3
-	tableDstGroup  uint8 = 4
-	tablePolicy    uint8 = 5
-	tableSNAT      uint8 = 6
-	tableRoute     uint8 = 7
-	tableHostSNAT  uint8 = 8
-	tableDeliver   uint8 = 9
-	tableARP       uint8 = 10
-	tableARPReply  uint8 = 11
-	tableND        uint8 = 12
-	tableNDReply   uint8 = 13
-	tableEchoReply uint8 = 14
+	tableGuard uint8 = firstTable + iota
+	tableNeighbour
+	tableRouter
+	tableSource
+	tableDest
+	tablePolicy
+	tableForward
+	tableAnswer
+	tableReply
+	tableNDReply
+	tableOutput
+	tableDrop
 )
 
-// drops says of a table that what nobody there wanted is dropped, and counted.
-const drops uint8 = 0
+// Every packet starts in table 0.
+const tableClassify uint8 = 0
+
+// firstTable is where the tables behind table 0 begin. The layout before this
+// one had tables 1 to 14. As no table but 0 is common to both, a switch can
+// have both at once: an upgrade writes the new tables beside the old ones,
+// exchanges the few flows of table 0, and then removes what nobody reaches any
+// more. A layout that moves tables has to begin elsewhere again.
+const firstTable = 20
 
 // Table describes a table to people: dumps, documentation, tests.
 type Table struct {
 	ID   uint8
 	Name string
-	Miss uint8 // where a packet goes that no flow matched; 0: it is dropped
+	Miss uint8  // where a packet goes that no flow matched
+	Why  Reason // if that is tableDrop
 	Does string
 }
 
 // Tables returns the pipeline from top to bottom.
 func Tables() []Table {
 	return []Table{
-		{tableInput, "INPUT", tablePort, "Throws away what no sender may send: multicast sources, VLAN tags."},
-		{tablePort, "PORT", drops, "Finds out who is sending. A local port may only send as its own endpoint; a tunnelled packet belongs to the network of its VNI. Sets VRF, network and source group."},
-		{tableSrcGroup, "SRC_GRP", tableDstGroup, "Tunnelled packets only: finds the group of a remote sender by VRF and source address."},
-		{tableDNAT, "SRV_PROXY_DNAT", tableDstGroup, "Local senders only: service addresses become provider addresses (no flows yet)."},
-		{tableDstGroup, "DST_GRP", tablePolicy, "Finds the group of the receiver by VRF and destination address, and pings for a gateway, which policy does not concern."},
-		{tablePolicy, "POLICY", tableSNAT, "Applies the rules. What no rule mentions is allowed."},
-		{tableSNAT, "SRV_PROXY_SNAT", tableRoute, "Answers of providers get the service address back (no flows yet)."},
-		{tableRoute, "IP", tableDeliver, "Routes packets addressed to the gateway's MAC. Everything else stays in its network."},
-		{tableHostSNAT, "HOST_SNAT", drops, "Routed packets to an address that is no endpoint: the way out by the node (no flows yet)."},
-		{tableDeliver, "MAC_DEST", drops, "Puts the packet on the port of a local receiver, or into the tunnel to a remote one."},
-		{tableARP, "ARP", drops, "ARP requests of local endpoints: who is asked for?"},
-		{tableARPReply, "ARP_REPLY", drops, "Turns an ARP request into the answer and sends it back."},
-		{tableND, "ND", drops, "IPv6 neighbour solicitations of local endpoints: who is asked for?"},
-		{tableNDReply, "ND_REPLY", drops, "Completes the neighbour advertisement and sends it back."},
-		{tableEchoReply, "ECHO_REPLY", drops, "Turns a ping for a gateway into the answer and sends it back."},
+		{tableClassify, "CLASSIFY", tableDrop, reasonNobody, "Where does it come from? A local port or a VNI of the tunnel gives VRF and network, a port also the sender's group."},
+		{tableGuard, "GUARD", tableDrop, reasonNobody, "A local port may only send as its own endpoint."},
+		{tableNeighbour, "NEIGHBOUR", tableDrop, reasonNoNeighbour, "ARP requests and IPv6 neighbour solicitations of local endpoints: who is asked for?"},
+		{tableRouter, "ROUTER", tableDest, 0, "Is it for the gateway of the sender's network? Then it is to be routed."},
+		{tableSource, "SOURCE", tableDest, 0, "Out of the tunnel: finds the group of the sender by VRF and address."},
+		{tableDest, "DEST", tablePolicy, 0, "Finds the receiver by VRF and address: its group, network, MAC, and the way out. Recognises pings for a gateway."},
+		{tablePolicy, "POLICY", tableForward, 0, "Applies the rules. What no rule mentions is allowed."},
+		{tableForward, "FORWARD", tableDrop, reasonOtherNetwork, "Routes what is to be routed. Everything else stays in its network, unchanged."},
+		{tableAnswer, "ANSWER", tableDrop, reasonNobody, "What the switch is going to answer itself."},
+		{tableReply, "REPLY", tableDrop, reasonNoNeighbour, "Turns a request round: ARP, neighbour discovery, ping."},
+		{tableNDReply, "ND_REPLY", tableDrop, reasonNoNeighbour, "Completes a neighbour advertisement."},
+		{tableOutput, "OUTPUT", tableDrop, reasonWrongMAC, "The only way out: to a local port, into the tunnel, or back."},
+		{tableDrop, "DROP", tableDrop, 0, "Counts what was thrown away, by reason."},
 	}
 }
 
@@ -59,6 +62,7 @@ const (
 	priorityMiss   uint16 = 1
 	priorityOther  uint16 = 10  // the rest of what a more exact flow singles out; rules start above it
 	priorityExact  uint16 = 100 // one object, one kind of packet
-	priorityExcept uint16 = 110 // an exception to an exact flow
+	priorityRefuse uint16 = 105 // what a flow for all of an object's packets would let pass
+	priorityExcept uint16 = 110 // an exception to these
 	priorityGuard  uint16 = 200 // looked at before everything else in its table
 )

@@ -110,19 +110,20 @@ func TestAPacketAtTheEndOfItsLifeIsNotRouted(t *testing.T) {
 // The golden files claim to be what ovs-ofctl prints. The switch is asked.
 func TestTheSwitchPrintsTheFlowsAsTheGoldenFilesDo(t *testing.T) {
 	n := startCluster(t, web1).nodes[0]
-	flows := n.pipeline.Base().Flows
+	wants := n.pipeline.Base()
 	for _, o := range goldenObjects {
-		flows = append(flows, flowsOf(n.pipeline, o, examplePort)...)
+		wants.add(wantsOf(n.pipeline, o, examplePort))
 	}
-	unique := flows[:0]
+	unique := wants.Flows[:0]
 	seen := map[string]bool{}
-	for _, f := range flows {
+	for _, f := range wants.Flows {
 		if !seen[f.MatchKey()] {
 			seen[f.MatchKey()] = true
 			unique = append(unique, f)
 		}
 	}
-	n.replaceFlows(t, unique)
+	wants.Flows = unique
+	n.replace(t, wants)
 
 	printed := map[string]bool{}
 	for line := range strings.Lines(n.Ofctl("--no-stats", "--no-names", "dump-flows", bridge)) {

@@ -1,0 +1,48 @@
+package pipeline
+
+import (
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// classify finds out where a packet comes from.
+//
+// A local port belongs to one endpoint, so the port says which VRF, network
+// and group the sender is in; whether it may say what it says is the guard's
+// question. All nodes share one tunnel port; the VNI says which network a
+// packet is in. The sending node has routed it already, so that is the
+// receiver's network, and the sender may live in another one of the same
+// tenant: its group is looked up in table SOURCE.
+//
+// The table is small: one flow per port and per network. That is what makes it
+// possible to exchange the pipeline under way (tables.go).
+type classify struct{ tunnelPort uint32 }
+
+// groupBit is the bit that makes a MAC a multicast or broadcast address.
+var groupBit = [6]byte{0x01}
+
+func (classify) base(w *Wants) {
+	w.flow(
+		at(tableClassify, priorityGuard, openflow.EthSrcMasked(groupBit, groupBit)).drop(reasonIllegal),
+		// A tag would hide from the guard which network the packet ends in.
+		at(tableClassify, priorityGuard, openflow.VLANAny()).drop(reasonIllegal),
+	)
+}
+
+func (c classify) network(w *Wants, n Network) {
+	w.flow(at(tableClassify, priorityExact, openflow.InPort(c.tunnelPort), openflow.TunnelID(uint64(n.VNI))).
+		do(regOrigin.set(originTunnel), regVRF.set(uint32(n.VRF)), regNetwork.set(uint32(n.Tag))).
+		goTo(tableSource))
+}
+
+// endpoint's flow counts all that the endpoint sends.
+func (classify) endpoint(w *Wants, e placed) {
+	if !e.local() {
+		return
+	}
+	sender := at(tableClassify, priorityExact, openflow.InPort(e.port)).
+		do(regOrigin.set(originLocal), regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)))
+	if e.Group != 0 {
+		sender = sender.do(regSrcGroup.set(uint32(e.Group)))
+	}
+	w.flow(sender.goTo(tableGuard))
+}

@@ -1,0 +1,33 @@
+package pipeline
+
+import (
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// dest finds the receiver of a packet, by VRF and address, in one flow: its
+// group for the policy, its network and MAC for forwarding, and the way out,
+// which is a port or the tunnel to its node. There is one tunnel port; a packet
+// for a remote endpoint gets the VNI of its network and the tunnel address of
+// its node, so peers are not ports.
+//
+// Whether the packet may go there is not decided here. A packet without a
+// receiver goes on, too, so that the policy is asked about it and counts it.
+type dest struct{ tunnelPort uint32 }
+
+func (d dest) endpoint(w *Wants, e placed) {
+	receiver := []openflow.Action{regDstNet.set(uint32(e.Tag)), keepMAC(e.MAC)}
+	if e.Group != 0 {
+		receiver = append(receiver, regDstGroup.set(uint32(e.Group)))
+	}
+	if e.local() {
+		receiver = append(receiver, regOut.set(e.port))
+	} else {
+		receiver = append(receiver,
+			set(openflow.TunnelID(uint64(e.VNI))), set(openflow.TunDst(openflow.Host(e.VTEP))), regOut.set(d.tunnelPort))
+	}
+	for _, a := range e.addresses() {
+		f := familyOf(a)
+		w.flow(at(tableDest, priorityExact, regVRF.is(uint32(e.VRF)), f.is(), f.dst(openflow.Host(a))).
+			do(receiver...).goTo(tablePolicy))
+	}
+}

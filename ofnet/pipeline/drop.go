@@ -1,0 +1,60 @@
+package pipeline
+
+// Reason says why a packet is thrown away.
+type Reason uint8
+
+// Reasons. They are in register REASON and so in dumps: append, never reorder.
+const (
+	reasonNobody Reason = iota + 1
+	reasonIllegal
+	reasonForged
+	reasonNoNeighbour
+	reasonOwnAddress
+	reasonDenied
+	reasonMulticast
+	reasonTTL
+	reasonNoGateway
+	reasonNoRoute
+	reasonUnknown
+	reasonOtherNetwork
+	reasonBack
+	reasonWrongMAC
+)
+
+// DropReason describes a reason to people.
+type DropReason struct {
+	ID   Reason
+	Name string
+	Does string
+}
+
+// Reasons lists the reasons, for dumps and documentation.
+func Reasons() []DropReason {
+	return []DropReason{
+		{reasonNobody, "nobody", "A port or VNI that belongs to nobody."},
+		{reasonIllegal, "illegal", "A multicast address as the sender's MAC; a VLAN tag."},
+		{reasonForged, "forged", "A local endpoint does not send as itself, or sends what it may not: other protocols, link-local traffic, what only routers send."},
+		{reasonNoNeighbour, "no neighbour", "ARP or neighbour solicitation for an address that nobody has in this network."},
+		{reasonOwnAddress, "own address", "An endpoint asks for its own address, to announce it or to see whether it is free; silence is the answer."},
+		{reasonDenied, "denied", "A rule says so; the rule's own flow counts it, too."},
+		{reasonMulticast, "multicast", "Multicast and broadcast have no receivers."},
+		{reasonTTL, "TTL", "To be routed, and cannot live another hop."},
+		{reasonNoGateway, "no gateway", "To be routed, from or to a network without a gateway."},
+		{reasonNoRoute, "no route", "To be routed, and no endpoint of the tenant has the address."},
+		{reasonUnknown, "unknown", "Not to be routed, and no endpoint of the tenant has the address."},
+		{reasonOtherNetwork, "other network", "Not to be routed, and the address is one of another network."},
+		{reasonBack, "back", "Out of the tunnel, for an endpoint behind it."},
+		{reasonWrongMAC, "wrong MAC", "For a local endpoint's address, at another MAC than its own."},
+	}
+}
+
+// drop is where packets end. Everything that is thrown away on purpose passes
+// here, so one table tells how much of it there is, and why; the flow that
+// decided it tells for which object.
+type drop struct{}
+
+func (drop) base(w *Wants) {
+	for _, r := range Reasons() {
+		w.flow(at(tableDrop, priorityExact, regReason.is(uint32(r.ID))).end())
+	}
+}

@@ -1,0 +1,110 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+func TestTablesAreNumberedAsTheyAreDeclaredAndPacketsMoveDown(t *testing.T) {
+	p := node1()
+	wants, filled := p.Base(), map[uint8]bool{}
+	for _, o := range goldenObjects {
+		wants.add(wantsOf(p, o, examplePort))
+	}
+	for _, f := range wants.Flows {
+		filled[f.Table] = true
+		if f.Goto != 0 && f.Goto <= f.Table {
+			t.Errorf("%s leads up", f)
+		}
+	}
+	for i, table := range Tables() {
+		want := uint8(firstTable + i - 1)
+		if i == 0 {
+			want = 0
+		}
+		if table.ID != want || !filled[table.ID] {
+			t.Errorf("table %s is %d, want %d, and has flows: %v", table.Name, table.ID, want, filled[table.ID])
+		}
+		delete(filled, table.ID)
+	}
+	for id := range filled {
+		t.Errorf("table %d is not described", id)
+	}
+}
+
+// An upgrade writes these tables beside those of the layout before.
+func TestNoTableButTheFirstIsOneOfTheLayoutBefore(t *testing.T) {
+	const lastBefore = 14
+	for _, table := range Tables()[1:] {
+		if table.ID <= lastBefore {
+			t.Errorf("table %d %s", table.ID, table.Name)
+		}
+	}
+}
+
+// Remote endpoints are most of what a switch holds.
+func TestARemoteEndpointCostsThreeFlowsPerVersionOfIP(t *testing.T) {
+	perVersion := map[uint16]int{}
+	for _, f := range flowsOf(node1(), web2, 0) {
+		version, _ := f.Match.Get(openflow.FieldEthType)
+		four := openflow.EthType(openflow.EthTypeARP) == version || ipv4().is() == version
+		if four {
+			perVersion[4]++
+		} else {
+			perVersion[6]++
+		}
+	}
+	if perVersion[4] != 3 || perVersion[6] != 3 {
+		t.Errorf("flows: %v", perVersion)
+	}
+}
+
+// Registers must not overlap, but for the two that SCRATCH is never used with.
+func TestRegistersDoNotOverlap(t *testing.T) {
+	taken := map[int]string{}
+	for _, r := range Registers() {
+		for bit := r.Index*32 + int(r.Ofs); bit < r.Index*32+int(r.Ofs)+int(r.Bits); bit++ {
+			if other, ok := taken[bit]; ok {
+				t.Fatalf("%s and %s share bit %d of reg%d", r.Name, other, bit%32, bit/32)
+			}
+			taken[bit] = r.Name
+		}
+	}
+}
+
+// An audit compares bytes: the switch must report flows as they were written.
+func TestTheSwitchReportsTheBytesOfEveryFlow(t *testing.T) {
+	c := startCluster(t, web1, db1)
+	c.know(web2, db2)
+	c.program(tcpRule("sql", 10, 5432, "syn,!ack", true), rule("net", 20, func(r *Rule) { r.Src = prefix("fd00::/16") }))
+	n := c.nodes[0]
+	wants := n.pipeline.Base()
+	for _, o := range []Object{webBlue, dbBlue, webRed, web2, db2, tcpRule("sql", 10, 5432, "syn,!ack", true), rule("net", 20, func(r *Rule) { r.Src = prefix("fd00::/16") })} {
+		wants.add(wantsOf(n.pipeline, o, 0))
+	}
+	for _, e := range []Endpoint{web1, db1} {
+		wants.add(wantsOf(n.pipeline, here(e), c.pod(e).port))
+	}
+	effects := map[string]string{}
+	for _, f := range wants.Flows {
+		effect, err := f.Effect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		effects[f.MatchKey()] = effect
+	}
+	seen := 0
+	n.connected(t, func(conn *openflow.Conn) error {
+		return conn.EachFlow(t.Context(), openflow.FlowFilter{}, func(f openflow.FlowEntry) error {
+			seen++
+			if effect, ok := effects[string(f.AppendKey(nil))]; !ok || !f.HasEffect(effect) {
+				t.Errorf("reported in another way: %s", f.Flow().Flow)
+			}
+			return nil
+		})
+	})
+	if seen != len(effects) {
+		t.Errorf("%d flows, want %d", seen, len(effects))
+	}
+}

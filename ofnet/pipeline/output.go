@@ -1,0 +1,25 @@
+package pipeline
+
+import (
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// output is the only way out. What leaves by a local port must carry the MAC of
+// the endpoint there, whichever node it comes from: who has a port gets what is
+// addressed to it and nothing else.
+type output struct{ tunnelPort uint32 }
+
+func (o output) base(w *Wants) {
+	w.flow(at(tableOutput, priorityExact, regOut.is(outBack)).do(openflow.Output{Port: openflow.PortInPort}).end())
+	if o.tunnelPort != 0 {
+		w.flow(at(tableOutput, priorityExact, regOut.is(o.tunnelPort)).do(openflow.Output{Port: o.tunnelPort}).end())
+	}
+}
+
+// endpoint's flow counts all that the endpoint receives from others.
+func (output) endpoint(w *Wants, e placed) {
+	if e.local() {
+		w.flow(at(tableOutput, priorityExact, regOut.is(e.port), openflow.EthDst(e.MAC)).
+			do(openflow.Output{Port: e.port}).end())
+	}
+}
