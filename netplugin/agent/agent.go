@@ -63,8 +63,7 @@ type Agent struct {
 type follower struct {
 	*mirror.Mirror
 	prefix   string
-	complete bool  // the first snapshot is in the cache
-	revision int64 // of the last batch
+	complete bool // the first snapshot is in the cache
 }
 
 // followed are the prefixes an agent needs; the state comes first.
@@ -124,16 +123,14 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.cache.global
-	rewound := b.Revision < m.revision
-	if rewound {
+	if b.Another {
 		a.held.rewound = true
 		a.report.raise()
-		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "from": m.revision, "to": b.Revision}).
+		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
 			Warn("the store went back or is another one; what it lacks is kept for a while")
 	}
-	m.revision = b.Revision
 	for _, event := range b.Events {
-		if event.Value == nil && a.held.keep(event.Key, rewound, time.Now().Add(a.cfg.RewindGrace)) {
+		if event.Value == nil && a.held.keep(event.Key, b.Another, time.Now().Add(a.cfg.RewindGrace)) {
 			continue
 		}
 		delete(a.held.absent, event.Key)

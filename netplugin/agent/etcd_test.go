@@ -106,6 +106,14 @@ func (e *etcd) stop() {
 	}
 }
 
+// wipe replaces the store by a new one at the same address, which has nothing.
+func (e *etcd) wipe() {
+	e.t.Helper()
+	e.stop()
+	e.dir = e.t.TempDir()
+	e.start()
+}
+
 // put writes pairs of keys and values in one transaction and returns its revision.
 func (e *etcd) put(pairs ...string) int64 {
 	e.t.Helper()

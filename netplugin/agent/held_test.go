@@ -110,7 +110,7 @@ func TestWhatAStoreThatWentBackLacksStaysForAWhile(t *testing.T) {
 	expectObjects(t, driver, "first state", blueObjects...)
 	lost := []mirror.Event{{Key: epKey("web.blue-2")}, {Key: ruleKey(blueRule)}}
 	began := time.Now()
-	a.takeIn(a.mirrors[0], mirror.Batch{Revision: 1, Snapshot: true, Events: lost})
+	a.takeIn(a.mirrors[0], mirror.Batch{Revision: 1, Another: true, Events: lost})
 	eventually(t, "lost objects go in the end", func() error {
 		if got := driver.has(); len(got) == len(blueObjects) {
 			return fmt.Errorf("switch has %q", got)
@@ -120,7 +120,7 @@ func TestWhatAStoreThatWentBackLacksStaysForAWhile(t *testing.T) {
 	if kept := time.Since(began); kept < grace {
 		t.Errorf("what the store had lost was kept for %s, less than %s", kept, grace)
 	}
-	a.takeIn(a.mirrors[0], mirror.Batch{Revision: 1, Snapshot: true, Events: []mirror.Event{{Key: ruleKey(blueRule), Value: []byte(ruleValue(blueRule, "allow"))}}})
+	a.takeIn(a.mirrors[0], mirror.Batch{Revision: 2, Events: []mirror.Event{{Key: ruleKey(blueRule), Value: []byte(ruleValue(blueRule, "allow"))}}})
 	expectObjects(t, driver, "what comes again is taken", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
 }
 
@@ -160,5 +160,37 @@ func TestEndpointsInNobodysHandsAreFound(t *testing.T) {
 	attachBlue(t, a)
 	if got := unclaimed(); len(got) > 0 {
 		t.Errorf("attached and unclaimed: %q", got)
+	}
+}
+
+func TestContainersGoOnWhenTheStoreIsSetUpAnew(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver, soon, func(c *Config) { c.RewindGrace = time.Second })
+	a.awaitReady(t)
+	attachBlue(t, a)
+	eventually(t, "the endpoint is reported", func() error {
+		if keys := store.keys(mastercfg.OperEndpointPrefix); len(keys) != 1 {
+			return fmt.Errorf("reported: %q", keys)
+		}
+		return nil
+	})
+	store.wipe()
+	store.put("/contiv.io/state/unrelated", "{}")
+	eventually(t, "the new store is followed", func() error { return a.mirrors[0].WaitRevision(t.Context(), 1) })
+	store.put(mastercfg.GlobalConfigKey, globalValue)
+	expectUnannounced(t, a, "web.blue-1")
+	expectObjects(t, driver, "what another node has not announced in time goes", "network web.blue", "endpoint web.blue-1")
+	store.put(blueState...)
+	expectUnannounced(t, a)
+	expectObjects(t, driver, "all is back", blueObjects...)
+	eventually(t, "the endpoint is reported again", func() error {
+		if keys := store.keys(mastercfg.OperEndpointPrefix); len(keys) != 1 {
+			return fmt.Errorf("reported: %q", keys)
+		}
+		return nil
+	})
+	if got := portIDs(driver); !slices.Equal(got, []string{"web.blue-1"}) {
+		t.Errorf("ports: %q", got)
 	}
 }

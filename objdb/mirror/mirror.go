@@ -33,6 +33,7 @@ type Event struct {
 type Batch struct {
 	Revision int64
 	Snapshot bool
+	Another  bool // the store went back or is another one since the batch before
 	Events   []Event
 }
 

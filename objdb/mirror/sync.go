@@ -45,7 +45,7 @@ func (m *Mirror) catchUp(ctx context.Context, history int) error {
 // supersede replaces the receiver's state by a listing at rev. Within one
 // history a key of the same revision has the same value; in another it is told again.
 func (m *Mirror) supersede(kvs []objdb.KV, rev int64, another bool) {
-	batch := Batch{Revision: rev, Snapshot: m.held == nil}
+	batch := Batch{Revision: rev, Snapshot: m.held == nil, Another: another && m.held != nil}
 	before := m.held
 	m.hold(kvs)
 	for _, kv := range kvs {
