@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 )
@@ -16,17 +15,17 @@ const (
 	recordSize     = 420  // bytes of an endpoint's record in the store
 )
 
-// endpointGoals are the shares of the store's own rate to reach, by clients.
+// endpointGoals are the shares of the store's own rate to reach, by clients and
+// the networks that the endpoints are spread over.
 var endpointGoals = []struct {
-	clients int
-	share   float64
-}{{16, 0.25}, {64, 0.5}}
+	clients, networks int
+	share             float64
+}{{16, 1, 0.25}, {64, 1, 0.5}, {64, 64, 0.7}}
 
 // measureEndpoints compares createEndpoint with guarded single-key transactions
 // on the same etcd, at the same concurrency.
 func measureEndpoints(ctx context.Context, s *site) ([]figure, error) {
-	undo, err := s.prepare(ctx, &contivmodel.Tenant{TenantName: "load"},
-		&contivmodel.Network{TenantName: "load", NetworkName: "net", Encap: "vxlan", Subnet: "10.32.0.0/16", Gateway: "10.32.255.254"})
+	undo, err := s.prepare(ctx, wideNetworks("load")...)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +38,7 @@ func measureEndpoints(ctx context.Context, s *site) ([]figure, error) {
 				return nil, err
 			}
 			raw = append(raw, r)
-			r, err = s.endpointRate(ctx, goal.clients)
+			r, err = s.endpointRate(ctx, goal.clients, goal.networks)
 			if err != nil {
 				return nil, err
 			}
@@ -47,7 +46,7 @@ func measureEndpoints(ctx context.Context, s *site) ([]figure, error) {
 		}
 		ratio := median(ours) / median(raw)
 		figures = append(figures, figure{
-			Name:      fmt.Sprintf("createEndpoint, %d clients", goal.clients),
+			Name:      fmt.Sprintf("createEndpoint, %d clients, %d networks /16", goal.clients, goal.networks),
 			Value:     fmt.Sprintf("%.0f/s", median(ours)),
 			Reference: fmt.Sprintf("etcd transactions %.0f/s", median(raw)),
 			Ratio:     fmt.Sprintf("%.2f", ratio),
@@ -59,15 +58,16 @@ func measureEndpoints(ctx context.Context, s *site) ([]figure, error) {
 }
 
 // endpointRate creates endpoints and deletes them unmeasured.
-func (s *site) endpointRate(ctx context.Context, clients int) (float64, error) {
+func (s *site) endpointRate(ctx context.Context, clients, networks int) (float64, error) {
+	network := func(i int) string { return wideName(i % networks) }
 	rate, err := spread(ctx, clients, endpointCount, func(ctx context.Context, i int) error {
-		return s.createEndpoint(ctx, "load", "net", "", fmt.Sprintf("load%d", i))
+		return s.createEndpoint(ctx, "load", network(i), "", fmt.Sprintf("load%d", i))
 	})
 	if err != nil {
 		return 0, err
 	}
 	_, err = spread(ctx, clients, endpointCount, func(ctx context.Context, i int) error {
-		return s.deleteEndpoint(ctx, "load", "net", fmt.Sprintf("load%d", i))
+		return s.deleteEndpoint(ctx, "load", network(i), fmt.Sprintf("load%d", i))
 	})
 	return rate, err
 }

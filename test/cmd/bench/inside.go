@@ -24,6 +24,10 @@ import (
 // the word that starts them there.
 var inside = map[string]func(context.Context, *site) ([]figure, error){
 	"endpoints": measureEndpoints,
+	"dryrun":    measureDryRun,
+	"wide":      fillWide,
+	"reconcile": measureReconcile,
+	"elsewhere": fillElsewhere,
 	"apply":     measureApply,
 	"list":      measureList,
 	"growth":    measureGrowth,
@@ -50,12 +54,33 @@ func insideLeader(name string) func(context.Context, *testbed.Bed) ([]figure, er
 	}
 }
 
+// siteTime bounds one request.
+const siteTime = time.Minute
+
 // site is what a measurement inside has before it: netmaster, and the store beneath it.
 type site struct {
 	*client.Client
 	db   *objdb.DB
 	url  string
 	http *http.Client
+}
+
+func newSite(netmaster, etcd string) (*site, error) {
+	rest, err := client.New(client.Config{URLs: []string{netmaster}, Timeout: siteTime})
+	if err != nil {
+		return nil, err
+	}
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{etcd}})
+	if err != nil {
+		rest.Close()
+		return nil, err
+	}
+	return &site{rest, db, netmaster, &http.Client{Timeout: siteTime, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}, nil
+}
+
+func (s *site) close() {
+	s.Close()
+	s.db.Close()
 }
 
 // runInside is the other end of insideLeader.
@@ -70,17 +95,11 @@ func runInside(ctx context.Context, args []string, out io.Writer) error {
 	if measure == nil {
 		return fmt.Errorf("no measurement %q", flags.Arg(0))
 	}
-	rest, err := client.New(client.Config{URLs: []string{*netmaster}, Timeout: time.Minute})
+	s, err := newSite(*netmaster, *etcd)
 	if err != nil {
 		return err
 	}
-	defer rest.Close()
-	db, err := objdb.Open(objdb.Config{Endpoints: []string{*etcd}})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	s := &site{rest, db, *netmaster, &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	defer s.close()
 	figures, err := measure(ctx, s)
 	if err != nil {
 		return err

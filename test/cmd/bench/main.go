@@ -4,7 +4,8 @@
 //	bench             all of them, on a bed of three nodes
 //	bench cni tcp     only those
 //
-// What measures netmaster alone runs inside the leader's node, as "bench inside".
+// What measures netmaster alone runs inside the leader's node, as "bench inside",
+// and what measures the switch inside a node, as "bench switch-inside".
 package main
 
 import (
@@ -22,7 +23,7 @@ import (
 )
 
 // limit ends a run that hangs.
-const limit = 20 * time.Minute
+const limit = 30 * time.Minute
 
 // figure is a line of the table: a measured value, its reference and the goal.
 type figure struct {
@@ -36,19 +37,28 @@ type figure struct {
 
 // benchmark is one measurement on a bed whose daemons are ready.
 type benchmark struct {
-	name string
-	run  func(context.Context, *testbed.Bed) ([]figure, error)
+	name  string
+	run   func(context.Context, *testbed.Bed) ([]figure, error)
+	fresh bool // on a bed of its own, which it leaves as it likes
 }
 
+// benchmarks are in the order in which they run. Those that share a bed come
+// first; the last of them leaves it full.
 var benchmarks = []benchmark{
-	{"endpoints", insideLeader("endpoints")},
-	{"cni", benchCNI},
-	{"tcp", benchTCP},
-	{"rule", benchRule},
-	{"apply", insideLeader("apply")},
-	{"list", insideLeader("list")},
-	{"growth", insideLeader("growth")},
-	{"memory", benchMemory},
+	{name: "idle", run: benchIdle},
+	{name: "endpoints", run: insideLeader("endpoints")},
+	{name: "cni", run: benchCNI},
+	{name: "tcp", run: benchTCP},
+	{name: "rule", run: benchRule},
+	{name: "apply", run: insideLeader("apply")},
+	{name: "dryrun", run: insideLeader("dryrun")},
+	{name: "list", run: insideLeader("list")},
+	{name: "growth", run: insideLeader("growth")},
+	{name: "memory", run: benchMemory},
+	{name: "wide", run: benchWide, fresh: true},
+	{name: "firstpod", run: benchFirstPod, fresh: true},
+	{name: "reconcile", run: insideLeader("reconcile"), fresh: true},
+	{name: "switch", run: benchSwitch, fresh: true},
 }
 
 func main() {
@@ -57,9 +67,12 @@ func main() {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var err error
-	if len(os.Args) > 1 && os.Args[1] == "inside" {
+	switch args := append(os.Args[1:], ""); args[0] {
+	case "inside":
 		err = runInside(ctx, os.Args[2:], os.Stdout)
-	} else {
+	case "switch-inside":
+		err = runSwitch(ctx, os.Stdout)
+	default:
 		err = runAll(ctx, os.Args[1:])
 	}
 	if err != nil {
@@ -74,24 +87,37 @@ func runAll(ctx context.Context, only []string) (err error) {
 			return fmt.Errorf("no benchmark %q", name)
 		}
 	}
-	bed, err := testbed.New(ctx, testbed.Config{Nodes: 3, Log: os.Stdout})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bed.Close()) }()
-	if err := bed.StartDaemons(ctx); err != nil {
-		return err
-	}
+	var bed *testbed.Bed // nil: none is up
+	defer func() {
+		if bed != nil {
+			err = errors.Join(err, bed.Close())
+		}
+	}()
 	var figures []figure
 	for _, b := range benchmarks {
 		if len(only) > 0 && !slices.Contains(only, b.name) {
 			continue
 		}
+		if bed != nil && b.fresh {
+			old := bed
+			bed = nil
+			if err := old.Close(); err != nil {
+				return err
+			}
+		}
+		if bed == nil {
+			if bed, err = testbed.New(ctx, testbed.Config{Nodes: 3, Log: os.Stdout}); err != nil {
+				return err
+			}
+			if err := bed.StartDaemons(ctx); err != nil {
+				return err
+			}
+		}
 		fmt.Println("measuring", b.name)
 		f, err := b.run(ctx, bed)
 		if err != nil {
 			bed.DumpLogs(os.Stderr)
-			return fmt.Errorf("%s: %w", b.name, err)
+			return errors.Join(fmt.Errorf("%s: %w", b.name, err), printFigures(figures))
 		}
 		figures = append(figures, f...)
 	}

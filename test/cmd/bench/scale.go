@@ -16,7 +16,7 @@ import (
 const (
 	applyObjects = 1000
 	applyRounds  = 5
-	applyGoal    = 2 * time.Second
+	applyGoal    = 2.0 // times the same keys in etcd
 
 	listObjects = 10000
 	listRounds  = 20
@@ -110,10 +110,11 @@ func measureApply(ctx context.Context, s *site) ([]figure, error) {
 			return nil, err
 		}
 	}
+	ratio := float64(median(took)) / float64(median(raw))
 	return []figure{{
 		Name: fmt.Sprintf("apply of %d objects", applyObjects), Value: inMS(median(took)),
-		Reference: "as many keys in etcd " + inMS(median(raw)), Ratio: fmt.Sprintf("%.1f", float64(median(took))/float64(median(raw))),
-		Goal: "at most " + inMS(applyGoal), Met: median(took) <= applyGoal,
+		Reference: "as many keys in etcd " + inMS(median(raw)), Ratio: fmt.Sprintf("%.1f", ratio),
+		Goal: fmt.Sprintf("at most %.1f", applyGoal), Met: ratio <= applyGoal,
 	}}, undo(ctx)
 }
 

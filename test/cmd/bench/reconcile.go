@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/daemon"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+const (
+	reconcileEvery = 3 * time.Second
+	stallTime      = 15 * time.Second
+	stallGoal      = 20 * time.Millisecond
+)
+
+// measureReconcile runs a netmaster with a store of its own in this process and
+// writes without pause: first while nothing is reconciled, which is the
+// reference, then while it reconciles every few seconds. The longest write
+// tells how long reconciling keeps others from the store.
+func measureReconcile(ctx context.Context, _ *site) (_ []figure, err error) {
+	dir, err := os.MkdirTemp("", "bench-store-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	member, err := embedded.Start(ctx, embedded.Config{Dir: dir, Name: "bench", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if stopErr := member.Stop(context.WithoutCancel(ctx)); err == nil {
+			err = stopErr
+		}
+	}()
+	var alone, stalled []time.Duration
+	err = withMaster(ctx, member.ClientURLs()[0], time.Hour, func(s *site) error {
+		if _, err := fillMemory(ctx, s); err != nil {
+			return err
+		}
+		alone, err = s.writes(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = withMaster(ctx, member.ClientURLs()[0], reconcileEvery, func(s *site) error {
+		stalled, err = s.writes(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	worst, usual := slices.Max(stalled), slices.Max(alone)
+	return []figure{{
+		Name: fmt.Sprintf("longest write while reconciling, %d endpoints", memoryEndpoints), Value: inMS(worst),
+		Reference: "without " + inMS(usual), Ratio: fmt.Sprintf("%.1f", float64(worst)/float64(usual)),
+		Goal: fmt.Sprintf("at most %s more", inMS(stallGoal)), Met: worst-usual <= stallGoal,
+	}}, nil
+}
+
+// writes changes an object over and over and tells how long each change took.
+func (s *site) writes(ctx context.Context) (took []time.Duration, err error) {
+	if err := quiet(ctx); err != nil {
+		return nil, err
+	}
+	for began, i := time.Now(), 0; time.Since(began) < stallTime; i++ {
+		o := &contivmodel.Netprofile{TenantName: "default", ProfileName: "probe", Bandwidth: "10 mbps", Burst: 1500, DSCP: i % 64}
+		t, err := timed(func() error { return client.Post(ctx, s.Client, o) })
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, t)
+	}
+	return took, nil
+}
+
+// withMaster works with a netmaster of this process.
+func withMaster(ctx context.Context, etcd string, every time.Duration, work func(*site) error) error {
+	address := testkit.FreeAddress()
+	d, err := daemon.New(daemon.Config{Listen: address, Control: address, LeaderTTL: 10 * time.Second, NodeGrace: time.Hour,
+		ReconcileEvery: every, Log: testkit.Quiet(), Store: objdb.Config{Endpoints: []string{etcd}, Log: testkit.Quiet()},
+		API: api.Config{ClusterMode: "cni", Log: testkit.Quiet(), Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})}})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- d.Run(running) }()
+	err = workOn(ctx, "http://"+address, etcd, work)
+	stop()
+	if ended := <-done; err == nil {
+		err = ended
+	}
+	return err
+}
+
+// workOn waits until a netmaster leads and works with it.
+func workOn(ctx context.Context, url, etcd string, work func(*site) error) error {
+	waiting, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := testkit.Poll(waiting, func() error { _, err := get(waiting, http.DefaultClient, url+"/readyz"); return err }); err != nil {
+		return err
+	}
+	s, err := newSite(url, etcd)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return work(s)
+}
