@@ -41,7 +41,7 @@ func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term) error {
 // and begins to serve and to watch over the state.
 func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, tasks *sync.WaitGroup) error {
 	began := time.Now()
-	ledger, err := master.Open(ctx, term)
+	ledger, err := master.Open(ctx, term, d.space.Admit)
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,10 @@ var Owned = []string{
 	mastercfg.OperRoot + "auto-epg/", mastercfg.NodeGCPrefix, mastercfg.DockerPrefix,
 }
 
-// Open opens the ledger of a term with the indexes that plans search.
-func Open(ctx context.Context, term *objdb.Term) (*ledger.Ledger, error) {
-	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes()})
+// Open opens the ledger of a term with the indexes that plans search. What adds
+// to the store is asked for by admit; nil admits all.
+func Open(ctx context.Context, term *objdb.Term, admit func() error) (*ledger.Ledger, error) {
+	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit})
 }
 
 // Terms that values are found under. What follows a name in a term is joined by

@@ -89,7 +89,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 // as good as their commit.
 func (l *Ledger) assemble(list []*submission) (*group, []*submission, []error) {
 	g := newGroup(l.state.Load(), l.owned, l.corrupt)
-	g.maxOps = l.maxOps
+	g.maxOps, g.admit = l.maxOps, l.admit
 	var errs []error
 	for _, s := range list {
 		err, fits := g.add(s.ctx, s.plan)

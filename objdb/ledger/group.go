@@ -18,6 +18,7 @@ type group struct {
 	owned   prefixes
 	corrupt *corruption
 	maxOps  int
+	admit   func() error // refuses plans that add keys; nil: none
 
 	keys   map[string]struct{} // read or written
 	spans  map[span]struct{}   // ranges read
@@ -38,7 +39,12 @@ func newGroup(base *tree, owned prefixes, corrupt *corruption) *group {
 // too large; a plan that comes first is always taken.
 func (g *group) add(ctx context.Context, plan func(*Tx) error) (err error, fits bool) {
 	tx := newTx(ctx, g)
-	switch err = tx.run(plan); {
+	before := g.tree.Len()
+	err = tx.run(plan)
+	if err == nil && g.admit != nil && g.tree.Len() > before {
+		err = g.admit()
+	}
+	switch {
 	case err != nil:
 		tx.rollback(0)
 	case len(tx.wrote) == 0: // needs no guard: it saw a state between two plans

@@ -27,6 +27,7 @@ type Ledger struct {
 	owned    prefixes
 	indexes  []Index
 	observer Observer
+	admit    func() error
 	corrupt  *corruption
 	mirrors  []*mirror.Mirror
 
@@ -51,6 +52,11 @@ type Config struct {
 	Owned    []string // prefixes, each ending in a slash
 	Indexes  []Index  // for Reader.Search
 	Observer Observer // told about each commit; may be nil
+
+	// Admit is asked about each plan that leaves more keys than it found; its
+	// error refuses the plan. Nil: all are admitted. A store that is nearly full
+	// refuses these, so that what remains is there for deletions.
+	Admit func() error
 }
 
 // Open reads the prefixes at one revision and starts the committer, which ends
@@ -67,7 +73,7 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	db := term.DB()
 	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
 	l := &Ledger{
-		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, corrupt: newCorruption(log),
+		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, corrupt: newCorruption(log),
 		foreign: make(chan arrival), wake: make(chan struct{}, 1), deleted: map[string]int64{},
 		horizon: horizon{seen: make([]int64, len(cfg.Owned))}, own: make([]int64, len(cfg.Owned)),
 	}

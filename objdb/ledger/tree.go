@@ -64,6 +64,9 @@ func (t *tree) Clone() *tree {
 	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), indexes: t.indexes, horizon: t.horizon}
 }
 
+// Len is the number of records.
+func (t *tree) Len() int { return t.records.Len() }
+
 // Get finds the record with a key.
 func (t *tree) Get(r record) (record, bool) { return t.records.Get(r) }
 

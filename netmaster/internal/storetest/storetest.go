@@ -106,7 +106,7 @@ func Lead(t testing.TB, db *objdb.DB) *ledger.Ledger {
 			t.Error(err)
 		}
 	})
-	ledger, err := master.Open(t.Context(), term)
+	ledger, err := master.Open(t.Context(), term, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
