@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -16,14 +17,17 @@ const revokeTries = 5
 
 // lease is a lease in the store and what this process may believe about it.
 //
-// Renewals are single requests rather than the client's stream of keep-alives,
-// because the time that counts is that of sending: the store extends the lease
-// at some moment after it, never before.
+// Renewals are sent one by one rather than by the client's KeepAlive, because
+// the time that counts is that of sending: the store extends the lease at some
+// moment after it, never before. They share one stream, for as long as it works.
 type lease struct {
 	db      *DB
 	id      clientv3.LeaseID
 	ttl     time.Duration // as granted; the store rounds up to what it can promise
 	renewed time.Time     // own clock: sending of the last renewal that was answered
+
+	stream etcdserverpb.Lease_LeaseKeepAliveClient // nil: to be opened
+	end    context.CancelFunc                      // ends the stream
 }
 
 // grant obtains a lease of at least ttl, in whole seconds.
@@ -41,6 +45,7 @@ func (db *DB) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
 // keep renews the lease until ctx ends, which gives nil, or until the lease is
 // lost: the store says so, or no renewal was answered for limit.
 func (l *lease) keep(ctx context.Context, limit time.Duration) error {
+	defer l.hangUp()
 	// Several attempts fit into the limit, so that one that got stuck on an
 	// endpoint which does not answer leaves time for another.
 	interval := limit / 4
@@ -77,13 +82,51 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	sent := l.db.cfg.Now()
-	_, err := Call(ctx, l.db, "renew lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
-		return c.KeepAliveOnce(ctx, l.id)
-	})
+	_, err := Call(ctx, l.db, "renew lease", l.exchange)
 	if err == nil {
 		l.renewed = sent
 	}
 	return err
+}
+
+// exchange sends one renewal and waits for the answer. A stream that fails or
+// does not answer in time is given up, so that the next one may go to another member.
+func (l *lease) exchange(ctx context.Context, c *clientv3.Client) (_ *clientv3.LeaseKeepAliveResponse, err error) {
+	defer func() {
+		if err != nil {
+			l.hangUp()
+			err = errors.Join(ctx.Err(), err)
+		}
+	}()
+	lasting := context.Background() // the stream outlives this exchange
+	if l.stream == nil {
+		lasting, l.end = context.WithCancel(lasting)
+	}
+	defer context.AfterFunc(ctx, l.end)()
+	if l.stream == nil {
+		if l.stream, err = clientv3.RetryLeaseClient(c).LeaseKeepAlive(lasting); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(l.id)}); err != nil {
+		return nil, err
+	}
+	resp, err := l.stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	if resp.TTL <= 0 {
+		return nil, rpctypes.ErrLeaseNotFound
+	}
+	return &clientv3.LeaseKeepAliveResponse{ResponseHeader: resp.Header, ID: l.id, TTL: resp.TTL}, nil
+}
+
+// hangUp gives up the stream.
+func (l *lease) hangUp() {
+	if l.end != nil {
+		l.end()
+	}
+	l.stream, l.end = nil, nil
 }
 
 // revoke ends the lease; its keys go with it, all at one revision. Somebody
