@@ -1,9 +1,12 @@
 package openflow
 
-import "net/netip"
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+)
 
-// Action is something done with a packet. Actions are values: compare them
-// with reflect.DeepEqual, or as text.
+// Action is something done with a packet. Actions are values.
 type Action interface {
 	// String prints the action as ovs-ofctl does.
 	String() string
@@ -189,3 +192,18 @@ const (
 	HighestRandomWeight
 	IterHash
 )
+
+func equalActions(a, b []Action) bool { return slices.EqualFunc(a, b, equalAction) }
+
+// equalAction compares the simple actions, which are most, as values. Others
+// hold lists, or have several forms that mean the same; their bytes tell.
+func equalAction(a, b Action) bool {
+	switch a.(type) {
+	case Output, OutputGroup, SetField, Load, Move, Conjunction, SetTTL:
+		return a == b
+	}
+	x, y := encoder{}, encoder{}
+	x.actions([]Action{a})
+	y.actions([]Action{b})
+	return bytes.Equal(x.b, y.b)
+}

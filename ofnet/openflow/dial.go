@@ -148,5 +148,5 @@ func (c *Conn) introduce(ctx context.Context) error {
 	if c.options.OnEvent == nil {
 		return nil
 	}
-	return c.Send(ctx, SetConfig{MissSendLen: NoBuffer})
+	return c.Send(ctx, SetConfig{MissSendLen: NoBuffer}, setPacketInFormat{packetInFormat2})
 }

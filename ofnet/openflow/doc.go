@@ -26,6 +26,8 @@
 //	field.go fields.go match.go   what a packet can be matched on
 //	action*.go                    what can be done with it
 //	flow.go group.go meter.go     what is kept in the switch
+//	flowentry.go stream.go        how hundreds of thousands of flows are read
 //	message.go and its kin        what is said about it
+//	packet.go nicira.go           packets the switch sends to us, and back
 //	conn.go bundle.go client.go   who says it, and what if nobody answers
 package openflow

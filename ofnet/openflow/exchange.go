@@ -150,9 +150,6 @@ func (c *Conn) Send(ctx context.Context, messages ...Message) error {
 	return firstError(exchanges)
 }
 
-// PacketOut has the switch handle a packet of ours.
-func (c *Conn) PacketOut(ctx context.Context, packet PacketOut) error { return c.Send(ctx, packet) }
-
 // post sends messages whose only answer can be an error. The caller forgets
 // them after a barrier.
 func (c *Conn) post(ctx context.Context, messages ...Message) ([]*exchange, []uint32, error) {

@@ -71,11 +71,13 @@ func (a bundleAdd) encodeBody(e *encoder) {
 // experimenter reads the body of an experimenter message.
 func (d *decoder) experimenter() Message {
 	id, kind := d.u32(), d.u32()
-	if d.err == nil && id != experimenterONF {
-		d.fail("experimenter %#x is not known", id)
-	}
 	switch {
 	case d.err != nil:
+		return nil
+	case id == experimenterNicira:
+		return d.niciraMessage(kind)
+	case id != experimenterONF:
+		d.fail("experimenter %#x is not known", id)
 		return nil
 	case kind == expBundleControl:
 		return bundleControl{id: d.u32(), op: bundleOp(d.u16())}

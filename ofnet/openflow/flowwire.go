@@ -47,11 +47,14 @@ func (m FlowMod) encodeBody(e *encoder) {
 	e.u16(uint16(f.Flags))
 	e.zeros(2)
 	e.matchOf(f)
-	// A deletion says which flow, not what it does: the switch would check it.
-	if m.Command != FlowDelete && m.Command != FlowDeleteStrict {
+	if !m.deletes() {
 		e.instructions(f)
 	}
 }
+
+// deletes tells whether the message only says which flows are meant. If it said
+// what they do, the switch would check it.
+func (m FlowMod) deletes() bool { return m.Command == FlowDelete || m.Command == FlowDeleteStrict }
 
 // instructions appends what a flow does.
 func (e *encoder) instructions(f Flow) {
@@ -131,16 +134,8 @@ func (d *decoder) flowMod() Message {
 	m.OutPort, m.OutGroup, f.Flags = orZero(d.u32()), orZero(d.u32()), FlowFlags(d.u16())
 	d.skip(2)
 	f.readMatch(d.matchBody().b)
-	f.readInstructions(d.take(len(d.b)))
+	if does := d.take(len(d.b)); !m.deletes() {
+		f.readInstructions(does)
+	}
 	return m
-}
-
-func (d *decoder) flowRemoved() Message {
-	var r FlowRemoved
-	r.Cookie, r.Priority, r.Reason, r.Table = d.u64(), d.u16(), FlowRemovedReason(d.u8()), d.u8()
-	r.Duration = d.duration()
-	r.IdleTimeout, r.HardTimeout = d.u16(), d.u16()
-	r.Packets, r.Bytes = d.u64(), d.u64()
-	r.readMatch(d.matchBody().b)
-	return r
 }

@@ -2,6 +2,8 @@ package openflow
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -74,3 +76,115 @@ func (m GroupMod) String() string {
 }
 
 var groupCommands = []string{"add", "modify", "delete"}
+
+// Equal tells whether two groups are the same to a switch; one that is not
+// understood is like no other.
+func (g Group) Equal(h Group) bool {
+	return g.Err == nil && h.Err == nil && g.ID == h.ID && g.Type == h.Type && slices.EqualFunc(g.Buckets, h.Buckets, func(a, b Bucket) bool {
+		return (a.Weight == b.Weight || g.Type != GroupSelect) && a.WatchPort == b.WatchPort && a.WatchGroup == b.WatchGroup &&
+			equalActions(a.Actions, b.Actions)
+	})
+}
+
+// groupTypes are the names of the types of groups.
+var groupTypes = []string{"all", "select", "indirect", "ff"}
+
+// String prints the group as ovs-ofctl dump-groups does.
+func (g Group) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "group_id=%d,type=%s", g.ID, name(g.Type, groupTypes))
+	for _, bucket := range g.Buckets {
+		b.WriteString(",bucket=" + bucket.text(g.Type))
+	}
+	return b.String()
+}
+
+func (k Bucket) text(t GroupType) string {
+	args := []string{
+		option(t == GroupSelect && k.Weight != 1, "weight:%d", k.Weight),
+		option(k.WatchPort != 0, "watch_port:%s", portName(k.WatchPort)),
+		option(k.WatchGroup != 0, "watch_group:%d", k.WatchGroup),
+		"actions=" + actionList(k.Actions),
+	}
+	text := call("", args...)
+	return text[1 : len(text)-1]
+}
+
+func (m GroupMod) messageType() Type { return TypeGroupMod }
+
+func (m GroupMod) encodeBody(e *encoder) {
+	e.u16(uint16(m.Command))
+	e.u8(uint8(m.Group.Type))
+	e.zeros(1)
+	e.u32(m.Group.ID)
+	for _, k := range m.Group.Buckets {
+		e.bucket(k, m.Group.Type)
+	}
+}
+
+// bucket appends a bucket. In a group that does not select, Open vSwitch takes
+// no weight.
+func (e *encoder) bucket(k Bucket, t GroupType) {
+	start := len(e.b)
+	e.u16(0)
+	if t == GroupSelect {
+		e.u16(k.Weight)
+	} else {
+		e.u16(0)
+	}
+	e.u32(orAny(k.WatchPort))
+	e.u32(orAny(k.WatchGroup))
+	e.zeros(4)
+	e.actions(k.Actions)
+	e.length(start, start)
+}
+
+// buckets reads buckets to the end.
+func (d *decoder) buckets() []Bucket {
+	var list []Bucket
+	for d.more() {
+		part := d.element(0)
+		part.skip(2)
+		k := Bucket{Weight: part.u16(), WatchPort: orZero(part.u32()), WatchGroup: orZero(part.u32())}
+		part.skip(4)
+		k.Actions = part.actions(0)
+		d.join(part, "bucket")
+		list = append(list, k)
+	}
+	return list
+}
+
+// groupMod reads the body of a group-mod.
+func (d *decoder) groupMod() Message {
+	m := GroupMod{Command: GroupCommand(d.u16())}
+	m.Group.Type = GroupType(d.u8())
+	d.skip(1)
+	m.Group.ID = d.u32()
+	m.Group.Buckets = d.buckets()
+	return m
+}
+
+// group reads one entry of a group description, which is all there is.
+func (d *decoder) group() Group {
+	d.skip(2)
+	g := Group{Type: GroupType(d.u8())}
+	d.skip(1)
+	g.ID = d.u32()
+	body := d.sub(len(d.b))
+	if g.Buckets = body.buckets(); body.err != nil {
+		g.Buckets, g.Err = nil, body.err
+	}
+	return g
+}
+
+// groupStats reads one entry of a group statistics reply.
+func (d *decoder) groupStats() GroupStats {
+	d.skip(4)
+	s := GroupStats{ID: d.u32(), References: d.u32()}
+	d.skip(4)
+	s.Packets, s.Bytes, s.Duration = d.u64(), d.u64(), d.duration()
+	for d.more() {
+		s.Buckets = append(s.Buckets, BucketStats{d.u64(), d.u64()})
+	}
+	return s
+}

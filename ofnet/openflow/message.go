@@ -34,6 +34,7 @@ const (
 	TypeMultipartReply   Type = 19
 	TypeBarrierRequest   Type = 20
 	TypeBarrierReply     Type = 21
+	TypeSetAsync         Type = 28
 	TypeMeterMod         Type = 29
 )
 
@@ -65,6 +66,7 @@ var bodies = map[Type]func(d *decoder) Message{
 	TypeMultipartReply:   (*decoder).multipartReply,
 	TypeBarrierRequest:   func(*decoder) Message { return BarrierRequest{} },
 	TypeBarrierReply:     func(*decoder) Message { return BarrierReply{} },
+	TypeSetAsync:         (*decoder).setAsync,
 	TypeMeterMod:         (*decoder).meterMod,
 }
 

@@ -171,6 +171,61 @@ func TestPacketsGoOutAndComeIn(t *testing.T) {
 	}
 }
 
+// A packet that is sent to us with what it is for waits until we let it go on.
+func TestAPacketWaitsForUsAndGoesOnWithWhatWeChanged(t *testing.T) {
+	onEvent, got := events()
+	s, c := bridge(t, of.Options{OnEvent: onEvent})
+	s.Ofctl("add-meter", "br0", "meter=3,pktps,bands=type=drop,rate=100")
+	err := c.Bundle(testContext(t),
+		of.FlowMod{Flow: of.Flow{Priority: 1, Match: of.Match{of.EthType(of.EthTypeARP)}, Actions: []of.Action{
+			of.SetField{FieldMatch: of.Reg(3, 7, ^uint32(0))},
+			of.Controller{MaxLen: of.NoBuffer, Reason: of.ReasonAction, UserData: []byte{1, 2, 3}, Pause: true, Meter: 3},
+			of.Resubmit{Table: 5},
+		}}},
+		of.FlowMod{Flow: of.Flow{Table: 5, Priority: 1, Match: of.Match{of.Reg(3, 8, ^uint32(0))}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := make([]byte, 60)
+	copy(frame, "\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01\x08\x06\x00\x01\x08\x00\x06\x04\x00\x01")
+	if err := c.PacketOut(testContext(t), of.PacketOut{InPort: of.PortLocal, Actions: []of.Action{of.Output{Port: of.PortTable}}, Data: frame}); err != nil {
+		t.Fatal(err)
+	}
+	packet, ok := await(t, got).(of.PacketIn)
+	if !ok || !bytes.Equal(packet.UserData, []byte{1, 2, 3}) || len(packet.Continuation) == 0 {
+		t.Fatalf("got %v", packet)
+	}
+	for i, fm := range packet.Match {
+		if fm.Field == of.FieldReg(3) {
+			packet.Match[i] = of.Reg(3, 8, ^uint32(0))
+		}
+	}
+	if err := c.Resume(testContext(t), packet); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := c.Aggregate(testContext(t), of.FlowFilter{OneTable: true, Table: 5}); err != nil || sum.Packets != 1 {
+		t.Errorf("table 5 saw %+v, %v", sum, err)
+	}
+}
+
+func TestEventsThatAreNotAskedForDoNotCome(t *testing.T) {
+	onEvent, got := events()
+	s, c := bridge(t, of.Options{OnEvent: onEvent})
+	const noPackets, ports, flows = 0, 1<<of.PortAdded | 1<<of.PortDeleted | 1<<of.PortModified, 1 << of.RemovedDelete
+	if err := c.Send(testContext(t), of.SetAsync{PacketIn: noPackets, PortStatus: ports, FlowRemoved: flows}); err != nil {
+		t.Fatal(err)
+	}
+	send := of.FlowMod{Flow: of.Flow{Actions: []of.Action{of.ToController()}, Flags: of.FlowSendRemoved}}
+	if err := c.Send(testContext(t), send,
+		of.PacketOut{InPort: of.PortLocal, Actions: []of.Action{of.Output{Port: of.PortTable}}, Data: make([]byte, 60)}); err != nil {
+		t.Fatal(err)
+	}
+	s.Vsctl("add-port", "br0", "p1", "--", "set", "interface", "p1", "type=internal")
+	if first, ok := await(t, got).(of.PortStatus); !ok {
+		t.Errorf("the first event is %v", first)
+	}
+}
+
 func TestAPacketWithABadActionIsRefused(t *testing.T) {
 	_, c := bridge(t, of.Options{})
 	err := c.PacketOut(testContext(t), of.PacketOut{Actions: []of.Action{of.OutputGroup{ID: 9}}, Data: make([]byte, 60)})

@@ -1,15 +1,22 @@
 package openflow
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // PacketIn is a packet the switch sends to us.
 type PacketIn struct {
 	Reason   PacketInReason
 	Table    uint8
 	Cookie   uint64
-	TotalLen uint16 // of the packet, if Data is only its beginning
+	TotalLen int    // of the packet, if Data is only its beginning
 	Match    Match  // in_port, tunnel, metadata, registers
+	UserData []byte // of the Controller action that sent it
 	Data     []byte
+	// Continuation is where the packet stands, if it was sent with Pause: the
+	// switch waits for Resume. It is the switch's own business what is in it.
+	Continuation []byte
 }
 
 // PacketInReason says why a packet was sent to us.
@@ -45,6 +52,15 @@ func (p PacketOut) String() string {
 	return fmt.Sprintf("packet-out of %d bytes actions=%s", len(p.Data), actionList(p.Actions))
 }
 
+// PacketOut has the switch handle a packet of ours.
+func (c *Conn) PacketOut(ctx context.Context, packet PacketOut) error { return c.Send(ctx, packet) }
+
+// Resume lets a packet that was sent to us with Pause go on where it stood,
+// with what was changed of it: its data, and the registers of its match.
+func (c *Conn) Resume(ctx context.Context, packet PacketIn) error {
+	return c.Send(ctx, resume{packet})
+}
+
 // FlowRemoved tells that a flow with FlowSendRemoved is gone. It says which
 // one, but not what its actions were.
 type FlowRemoved struct {
@@ -66,4 +82,111 @@ const (
 // String names the message in logs.
 func (r FlowRemoved) String() string {
 	return fmt.Sprintf("flow removed (reason %d): %s", r.Reason, r.Flow)
+}
+
+// SetAsync says which events the switch sends over this connection: a bit for
+// each reason. Over its management socket it sends none at first.
+type SetAsync struct{ PacketIn, PortStatus, FlowRemoved uint32 }
+
+// String names the message in errors.
+func (a SetAsync) String() string {
+	return fmt.Sprintf("set async packet_in=%#x port_status=%#x flow_removed=%#x", a.PacketIn, a.PortStatus, a.FlowRemoved)
+}
+
+func (PacketIn) messageType() Type    { return TypePacketIn }
+func (PacketOut) messageType() Type   { return TypePacketOut }
+func (FlowRemoved) messageType() Type { return TypeFlowRemoved }
+func (SetAsync) messageType() Type    { return TypeSetAsync }
+
+// encodeBody makes a packet-in of OpenFlow 1.3, which has no room for user data
+// and continuation. The switch sends those of Nicira's: nicira.go.
+func (p PacketIn) encodeBody(e *encoder) {
+	e.u32(noBufferID)
+	e.u16(uint16(p.TotalLen))
+	e.u8(uint8(p.Reason))
+	e.u8(p.Table)
+	e.u64(p.Cookie)
+	e.match(p.Match)
+	e.zeros(2)
+	e.raw(p.Data)
+}
+
+func (d *decoder) packetIn() Message {
+	d.skip(4)
+	p := PacketIn{TotalLen: int(d.u16()), Reason: PacketInReason(d.u8()), Table: d.u8(), Cookie: d.u64()}
+	p.Match = d.matchBody().knownFields()
+	d.skip(2)
+	p.Data = d.rest()
+	return p
+}
+
+func (p PacketOut) encodeBody(e *encoder) {
+	in := p.InPort
+	if in == 0 {
+		in = PortController
+	}
+	e.u32(noBufferID)
+	e.u32(in)
+	at := len(e.b)
+	e.zeros(8)
+	start := len(e.b)
+	e.actions(p.Actions)
+	e.length(at, start)
+	e.raw(p.Data)
+}
+
+func (d *decoder) packetOut() Message {
+	d.skip(4)
+	p := PacketOut{InPort: d.u32()}
+	if p.InPort == PortController {
+		p.InPort = 0
+	}
+	n := int(d.u16())
+	d.skip(6)
+	list := d.sub(n)
+	p.Actions = list.actions(0)
+	d.join(list, "packet-out")
+	p.Data = d.rest()
+	return p
+}
+
+func (r FlowRemoved) encodeBody(e *encoder) {
+	e.u64(r.Cookie)
+	e.u16(r.Priority)
+	e.u8(uint8(r.Reason))
+	e.u8(r.Table)
+	e.duration(r.Duration)
+	e.u16(r.IdleTimeout)
+	e.u16(r.HardTimeout)
+	e.u64(r.Packets)
+	e.u64(r.Bytes)
+	e.matchOf(r.Flow)
+}
+
+func (d *decoder) flowRemoved() Message {
+	var r FlowRemoved
+	r.Cookie, r.Priority, r.Reason, r.Table = d.u64(), d.u16(), FlowRemovedReason(d.u8()), d.u8()
+	r.Duration = d.duration()
+	r.IdleTimeout, r.HardTimeout = d.u16(), d.u16()
+	r.Packets, r.Bytes = d.u64(), d.u64()
+	r.readMatch(d.matchBody().b)
+	return r
+}
+
+// The masks of a SetAsync stand in pairs, for a controller that may change the
+// switch and for one that may not. We are always the first.
+func (a SetAsync) encodeBody(e *encoder) {
+	for _, mask := range [...]uint32{a.PacketIn, a.PortStatus, a.FlowRemoved} {
+		e.u32(mask)
+		e.u32(0)
+	}
+}
+
+func (d *decoder) setAsync() Message {
+	var a SetAsync
+	for _, mask := range [...]*uint32{&a.PacketIn, &a.PortStatus, &a.FlowRemoved} {
+		*mask = d.u32()
+		d.skip(4)
+	}
+	return a
 }

@@ -56,3 +56,58 @@ type PortStats struct {
 	Collisions                             uint64
 	Duration                               time.Duration
 }
+
+func (PortStatus) messageType() Type { return TypePortStatus }
+
+func (s PortStatus) encodeBody(e *encoder) {
+	e.u8(uint8(s.Reason))
+	e.zeros(7)
+	e.port(s.Port)
+}
+
+func (d *decoder) portStatus() Message {
+	s := PortStatus{Reason: PortReason(d.u8())}
+	d.skip(7)
+	s.Port = d.port()
+	return s
+}
+
+const portNameSize = 16
+
+func (e *encoder) port(p Port) {
+	var text [portNameSize]byte
+	copy(text[:], p.Name)
+	e.u32(p.No)
+	e.zeros(4)
+	e.raw(p.MAC[:])
+	e.zeros(2)
+	e.raw(text[:])
+	for _, n := range [...]uint32{p.Config, p.State, p.Current, p.Advertised, p.Supported, p.Peer, p.CurrentSpeed, p.MaxSpeed} {
+		e.u32(n)
+	}
+}
+
+func (d *decoder) port() Port {
+	p := Port{No: d.u32()}
+	d.skip(4)
+	copy(p.MAC[:], d.take(6))
+	d.skip(2)
+	p.Name = d.text(portNameSize)
+	for _, to := range [...]*uint32{&p.Config, &p.State, &p.Current, &p.Advertised, &p.Supported, &p.Peer, &p.CurrentSpeed, &p.MaxSpeed} {
+		*to = d.u32()
+	}
+	return p
+}
+
+func (d *decoder) portStats() PortStats {
+	s := PortStats{No: d.u32()}
+	d.skip(4)
+	for _, to := range [...]*uint64{
+		&s.RxPackets, &s.TxPackets, &s.RxBytes, &s.TxBytes, &s.RxDropped, &s.TxDropped,
+		&s.RxErrors, &s.TxErrors, &s.RxFrame, &s.RxOver, &s.RxCRC, &s.Collisions,
+	} {
+		*to = d.u64()
+	}
+	s.Duration = d.duration()
+	return s
+}

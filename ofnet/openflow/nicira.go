@@ -1,0 +1,123 @@
+package openflow
+
+import "fmt"
+
+// Messages with which Open vSwitch extends OpenFlow.
+const (
+	nxSetPacketInFormat = 16
+	nxResume            = 28
+	nxPacketIn2         = 30
+)
+
+// packetInFormat2 is the format of packet-ins that carry user data and
+// continuations.
+const packetInFormat2 = 2
+
+// setPacketInFormat says in which form packets are sent to us.
+type setPacketInFormat struct{ format uint32 }
+
+// packetIn2 is a packet-in in Nicira's form; it is only written by tests.
+type packetIn2 struct{ PacketIn }
+
+// resume lets a packet go on.
+type resume struct{ PacketIn }
+
+func (setPacketInFormat) messageType() Type { return TypeExperimenter }
+func (packetIn2) messageType() Type         { return TypeExperimenter }
+func (resume) messageType() Type            { return TypeExperimenter }
+
+func (s setPacketInFormat) String() string { return fmt.Sprintf("set packet-in format %d", s.format) }
+func (r resume) String() string            { return "resume " + r.PacketIn.String() }
+
+func (s setPacketInFormat) encodeBody(e *encoder) {
+	e.u32(experimenterNicira)
+	e.u32(nxSetPacketInFormat)
+	e.u32(s.format)
+}
+
+func (p packetIn2) encodeBody(e *encoder) {
+	e.u32(experimenterNicira)
+	e.u32(nxPacketIn2)
+	e.packet(p.PacketIn)
+}
+
+func (r resume) encodeBody(e *encoder) {
+	e.u32(experimenterNicira)
+	e.u32(nxResume)
+	e.packet(r.PacketIn)
+}
+
+// Properties of a packet in these messages.
+const (
+	packetData         = 0
+	packetFullLen      = 1
+	packetTable        = 3
+	packetCookie       = 4
+	packetReason       = 5
+	packetMetadata     = 6
+	packetUserData     = 7
+	packetContinuation = 8
+)
+
+// packet appends a packet as a list of properties. The switch trusts the
+// continuation for all but data and metadata.
+func (e *encoder) packet(p PacketIn) {
+	e.property(true, packetData, func() { e.raw(p.Data) })
+	e.property(p.TotalLen != len(p.Data), packetFullLen, func() { e.u32(uint32(p.TotalLen)) })
+	e.property(true, packetTable, func() { e.u8(p.Table) })
+	e.property(true, packetCookie, func() { e.zeros(4); e.u64(p.Cookie) })
+	e.property(true, packetReason, func() { e.u8(uint8(p.Reason)) })
+	e.property(len(p.Match) > 0, packetMetadata, func() { e.matchFields(Flow{Match: p.Match}) })
+	e.property(len(p.UserData) > 0, packetUserData, func() { e.raw(p.UserData) })
+	e.property(len(p.Continuation) > 0, packetContinuation, func() { e.zeros(4); e.raw(p.Continuation) })
+}
+
+// packet reads the properties of a packet. Those we do not know are skipped.
+func (d *decoder) packet() PacketIn {
+	var p PacketIn
+	for d.more() {
+		start := len(d.b)
+		kind, n := d.u16(), int(d.u16())
+		body := d.sub(n - 4)
+		switch kind {
+		case packetData:
+			p.Data = body.rest()
+		case packetFullLen:
+			p.TotalLen = int(body.u32())
+		case packetTable:
+			p.Table = body.u8()
+		case packetCookie:
+			body.skip(4)
+			p.Cookie = body.u64()
+		case packetReason:
+			p.Reason = PacketInReason(body.u8())
+		case packetMetadata:
+			p.Match = body.knownFields()
+		case packetUserData:
+			p.UserData = body.rest()
+		case packetContinuation:
+			body.skip(4)
+			p.Continuation = body.rest()
+		}
+		d.join(body, fmt.Sprintf("packet property %d", kind))
+		d.skip(min(len(d.b), (8-(start-len(d.b))%8)%8))
+	}
+	if p.TotalLen == 0 {
+		p.TotalLen = len(p.Data)
+	}
+	return p
+}
+
+// niciraMessage reads the body of one of these messages.
+func (d *decoder) niciraMessage(kind uint32) Message {
+	switch kind {
+	case nxSetPacketInFormat:
+		return setPacketInFormat{d.u32()}
+	case nxPacketIn2:
+		return d.packet()
+	case nxResume:
+		return resume{d.packet()}
+	}
+	d.fail("nicira message %d is not known", kind)
+	return nil
+}
