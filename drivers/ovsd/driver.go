@@ -61,6 +61,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/keylock"
 )
 
 // Defaults of Config.
@@ -105,7 +106,7 @@ type Driver struct {
 	db      *database
 	inbox   *inbox
 	numbers numbers
-	busy    keyed
+	busy    keylock.Locks[string]
 	gate    gate
 	ready   chan struct{} // closed when bridge and sockets are there for the first time
 

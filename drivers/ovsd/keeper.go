@@ -190,8 +190,8 @@ func (k *keeper) keepPort(ctx context.Context, name string) error {
 		}
 		return nil
 	}
-	unlock, free := k.busy.tryLock(end.endpointID)
-	if !free {
+	unlock, _ := k.busy.Try(end.endpointID)
+	if unlock == nil {
 		k.db.links.add(name) // AddPort or RemovePort is at it, and rings the bell at its end
 		return nil
 	}

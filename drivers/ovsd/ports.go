@@ -67,7 +67,7 @@ func (d *Driver) addPort(ctx context.Context, endpointID string, podNetNS int) (
 // lockEndpoint keeps the keeper and other calls away from an endpoint's port.
 // What the keeper has left alone meanwhile it looks at afterwards.
 func (d *Driver) lockEndpoint(ctx context.Context, endpointID string) (unlock func(), err error) {
-	free, err := d.busy.lock(ctx, endpointID)
+	free, err := d.busy.Lock(ctx, endpointID)
 	if err != nil {
 		return nil, err
 	}

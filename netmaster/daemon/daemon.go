@@ -37,6 +37,7 @@ import (
 	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/objdb/space"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Config is what a netmaster is told.
@@ -174,22 +175,13 @@ func (d *Daemon) loop(ctx, serving context.Context) {
 		}
 		if err := d.lead(ctx, serving, term); err != nil {
 			d.log.WithError(err).Warn("term ended")
-			pause(ctx, standBack)
+			retry.Pause(ctx, standBack)
 		}
 	}
 }
 
 // standBack is what a netmaster whose term failed leaves to the others.
 const standBack = time.Second
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
 
 // registered is what other parties find this netmaster by.
 func (d *Daemon) registered(role string) []objdb.Service {

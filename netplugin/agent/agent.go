@@ -16,6 +16,7 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Config is what an agent is made of. HostLabel, Driver and DB are required.
@@ -208,8 +209,8 @@ func (a *Agent) program(ctx context.Context) error {
 
 // awaitFirstState waits without limit, telling now and then what for.
 func (a *Agent) awaitFirstState(ctx context.Context) error {
-	wait := newBackoff(time.Second, time.Minute)
-	timer := time.NewTimer(wait.next())
+	wait := retry.NewPacer(time.Second, time.Minute)
+	timer := time.NewTimer(wait.Next())
 	defer timer.Stop()
 	for {
 		a.mu.Lock()
@@ -224,7 +225,7 @@ func (a *Agent) awaitFirstState(ctx context.Context) error {
 		case <-a.changed:
 		case <-timer.C:
 			a.log.WithError(err).Info("waiting for the first complete state; the switch keeps what it has")
-			timer.Reset(wait.next())
+			timer.Reset(wait.Next())
 		}
 	}
 }
@@ -251,7 +252,7 @@ func (a *Agent) handOver() {
 // confirm waits after each change until the switch has it: the first time makes
 // the agent ready, and all of them feed the latency metric.
 func (a *Agent) confirm(ctx context.Context) error {
-	wait := newBackoff(100*time.Millisecond, 10*time.Second)
+	wait := retry.NewPacer(100*time.Millisecond, 10*time.Second)
 	for {
 		select {
 		case <-ctx.Done():
@@ -265,12 +266,10 @@ func (a *Agent) confirm(ctx context.Context) error {
 		if fault.Is(err, fault.Unavailable) {
 			a.log.WithError(err).Warn("switch is not in sync yet")
 			a.given.raise()
-			if err := pause(ctx, wait.next()); err != nil {
-				return err
-			}
+			wait.Sleep(ctx)
 			continue
 		}
-		wait.reset()
+		wait.Reset()
 		a.metrics.sync.Observe(time.Since(start).Seconds())
 		if !a.inSync.raised() {
 			a.log.Info("switch is in sync")

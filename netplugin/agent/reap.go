@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // reapTimeout bounds the removal of one port.
@@ -69,8 +70,8 @@ func (a *Agent) reap(ctx context.Context) error {
 		if soon := a.findUnclaimed(time.Now()); soon > 0 {
 			next = min(next, soon)
 		}
-		if err := pause(ctx, next); err != nil {
-			return err
+		if retry.Pause(ctx, next); ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // reportBatch bounds the keys of one transaction; etcd allows 128 entries.
@@ -58,7 +59,7 @@ type operational struct {
 // reportLoop writes the records of endpoints with a port, off the attach path.
 func (a *Agent) reportLoop(ctx context.Context) error {
 	r := reporter{store: a.cfg.DB, host: a.cfg.HostLabel}
-	wait := newBackoff(100*time.Millisecond, 30*time.Second)
+	wait := retry.NewPacer(100*time.Millisecond, 30*time.Second)
 	if err := a.inSync.await(ctx); err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 		}
 		next, err := a.reportOnce(ctx, &r)
 		if err == nil {
-			wait.reset()
+			wait.Reset()
 			if next > 0 {
 				summary.Reset(next)
 			}
@@ -81,9 +82,7 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 		}
 		a.log.WithError(err).Debug("operational records not written, trying again")
 		a.report.raise()
-		if err := pause(ctx, wait.next()); err != nil {
-			return err
-		}
+		wait.Sleep(ctx)
 	}
 }
 

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // signal wakes one loop; raising it again before the loop has looked changes nothing.
@@ -41,30 +40,6 @@ func (f flag) raised() bool {
 func (f flag) await(ctx context.Context) error {
 	select {
 	case <-f.up:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// backoff doubles the time between tries up to a limit.
-type backoff struct{ first, limit, current time.Duration }
-
-func newBackoff(first, limit time.Duration) backoff { return backoff{first: first, limit: limit} }
-
-func (b *backoff) next() time.Duration {
-	b.current = min(max(b.first, 2*b.current), b.limit)
-	return b.current
-}
-
-func (b *backoff) reset() { b.current = 0 }
-
-// pause waits for a while or until ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -59,7 +59,7 @@ func (m *Mirror) supersede(kvs []objdb.KV, rev int64, another bool) {
 		}
 	}
 	m.newest = event{}
-	if batch.Snapshot || len(batch.Events) > 0 {
+	if batch.Snapshot || batch.Another || len(batch.Events) > 0 {
 		m.deliver(batch)
 	}
 }

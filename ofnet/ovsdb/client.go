@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Pauses between attempts to connect: the server is on the same machine, and
@@ -62,22 +63,17 @@ func New(config Config, tables ...Watched) (*Client, error) {
 
 // Run keeps the connection until ctx is done.
 func (c *Client) Run(ctx context.Context) error {
-	pause := firstPause
+	wait := retry.NewPacer(firstPause, longestWait)
 	for {
 		synced, err := c.session(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if synced {
-			pause = firstPause
+			wait.Reset()
 		}
-		c.config.Log.WithError(err).WithField("pause", pause).Warn("database connection lost")
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, longestWait)
+		c.config.Log.WithError(err).Warn("database connection lost")
+		wait.Sleep(ctx)
 	}
 }
 

@@ -21,12 +21,15 @@ func NewPacer(first, most time.Duration) *Pacer {
 // Reset makes the next wait the first one; it is called after a success.
 func (p *Pacer) Reset() { p.next = p.first }
 
-// Sleep waits for the next attempt or the end of ctx.
-func (p *Pacer) Sleep(ctx context.Context) {
+// Next is how long to wait for the next attempt.
+func (p *Pacer) Next() time.Duration {
 	d := p.next/2 + rand.N(p.next/2+1)
 	p.next = min(2*p.next, p.most)
-	Pause(ctx, d)
+	return d
 }
+
+// Sleep waits for the next attempt or the end of ctx.
+func (p *Pacer) Sleep(ctx context.Context) { Pause(ctx, p.Next()) }
 
 // Pause waits for d or the end of ctx.
 func Pause(ctx context.Context, d time.Duration) {
