@@ -15,7 +15,9 @@ import (
 )
 
 // Change is a step of the wanted datapath. Removals are applied first. A change
-// is programmed as one atomic bundle, so that no packet sees half of it.
+// of up to some thousand objects is programmed as one atomic bundle, so that no
+// packet sees half of it; a larger one in an order in which no packet is allowed
+// that was denied before and after, nor denied that was allowed.
 type Change struct {
 	Replace bool // forget everything else: the change is the whole wanted state
 	Remove  []pipeline.Key
@@ -38,6 +40,7 @@ type Status struct {
 	Bridge    string // name of the bridge
 	Datapath  string // "system" (kernel) or "netdev" (userspace)
 	Flows     int    // flows we want in the switch
+	Others    int    // flows of somebody else that are left alone, as nobody knows what they do
 	Ports     int
 	LastError string
 }
@@ -46,8 +49,8 @@ type Status struct {
 type NetworkDriver interface {
 	// Run connects to the switch and keeps it equal to the wanted objects
 	// until ctx is done. It leaves flows and ports in place when it returns:
-	// traffic goes on without us. Nothing is removed from the switch before
-	// the first Change with Replace has been given.
+	// traffic goes on without us. Nothing is written to the switch before the
+	// first Change with Replace has been given.
 	Run(ctx context.Context) error
 	// Update changes the wanted objects and returns at once.
 	Update(c Change)

@@ -1,199 +1,200 @@
 package ovsd
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// book is what the switch should have, what it has, and where the two may
-// differ. It does no I/O.
+// book is what a switch should have of one kind of thing (flows, groups or
+// meters), what it has, and where the two may differ. It does no I/O.
 //
-// A switch holds one flow per table, priority and match: a place. Several
-// objects may claim a place; one is in force, the others stay in the book, so
-// that taking that one away does not leave a hole. Between rules the pipeline
-// decides, so that the outcome does not depend on who came first; otherwise the
-// last to come is in force, as with an address that has moved.
-type book struct {
-	claims map[string][]claim        // by place, in the order they came
-	places map[pipeline.Key][]string // by owner
-	known  map[string]openflow.Flow  // by place: what is in the switch
-	dirty  map[string]struct{}       // places where claims and known may differ
+// A switch holds one thing per place: of flows, a table, priority and match; of
+// groups and meters, a number. Several objects may claim a place. What is in
+// force is then chosen or united from all claims, and taking one away does not
+// leave a hole.
+type book[T any] struct {
+	kind[T]
+
+	places  map[string]*place[T]
+	list    []*place[T] // the same, in no order
+	owned   map[pipeline.Key][]*place[T]
+	wanted  int                    // places with a claim
+	pending int                    // places where the switch may have to change
+	dirty   map[*place[T]]struct{} // those of them that are in no plan and not held
 }
 
-type claim struct {
+// kind says what the book must know of the things in it.
+type kind[T any] struct {
+	same   func(a, b T) bool                              // the same to the switch
+	alike  func(a, b T) bool                              // the same to packets
+	choose func(place string, claims []claim[T]) claim[T] // of two or more, in the order they came
+}
+
+// place is what one place of the switch should have and has.
+type place[T any] struct {
+	name    string
+	claims  []claim[T] // in the order they came
+	there   bool       // the switch has something here: have
+	have    T
+	pending bool
+	index   int    // in the book's list
+	checked uint32 // the last turn in which it was written or seen
+}
+
+type claim[T any] struct {
 	owner pipeline.Key
-	flow  openflow.Flow
+	thing T
 }
 
-// conflict is a place that was claimed by two objects for different flows.
+// conflict is a place that was claimed by two objects for different things.
 type conflict struct {
 	newcomer, present pipeline.Key
-	flow              openflow.Flow // of the newcomer
+	place             string
 }
 
-func newBook() *book {
-	return &book{
-		claims: map[string][]claim{},
-		places: map[pipeline.Key][]string{},
-		known:  map[string]openflow.Flow{},
-		dirty:  map[string]struct{}{},
-	}
+func newBook[T any](k kind[T]) *book[T] {
+	return &book[T]{kind: k, places: map[string]*place[T]{}, owned: map[pipeline.Key][]*place[T]{}, dirty: map[*place[T]]struct{}{}}
 }
 
-// set replaces the flows of an object; none: the object is gone.
-func (b *book) set(owner pipeline.Key, flows []openflow.Flow) []conflict {
-	wanted := make(map[string]openflow.Flow, len(flows))
-	for _, flow := range flows {
-		wanted[flow.MatchKey()] = flow
-	}
-	for _, place := range b.places[owner] {
-		if _, ok := wanted[place]; !ok {
-			b.withdraw(place, owner)
+// set replaces what an object wants, by place; nothing: the object is gone.
+func (b *book[T]) set(owner pipeline.Key, things map[string]T) []conflict {
+	for _, p := range b.owned[owner] {
+		if _, still := things[p.name]; !still {
+			b.withdraw(p, owner)
 		}
 	}
+	delete(b.owned, owner)
+	if len(things) == 0 {
+		return nil
+	}
+	owned := make([]*place[T], 0, len(things))
 	var conflicts []conflict
-	for place, flow := range wanted {
-		if present, ok := b.claim(place, claim{owner, flow}); ok {
-			conflicts = append(conflicts, conflict{newcomer: owner, present: present, flow: flow})
+	for name, thing := range things {
+		p := b.place(name)
+		if present, ok := b.claim(p, claim[T]{owner, thing}); ok {
+			conflicts = append(conflicts, conflict{newcomer: owner, present: present, place: name})
 		}
+		owned = append(owned, p)
 	}
-	if len(wanted) == 0 {
-		delete(b.places, owner)
-	} else {
-		b.places[owner] = slices.Collect(maps.Keys(wanted))
-	}
+	b.owned[owner] = owned
 	return conflicts
 }
 
-// claim enters a flow. An owner that has claimed the place before keeps its
-// turn: computing an object anew must not change who is in force.
-func (b *book) claim(place string, c claim) (present pipeline.Key, conflicts bool) {
-	b.dirty[place] = struct{}{}
-	list := b.claims[place]
-	for i := range list {
-		if list[i].owner == c.owner {
-			list[i] = c
+func (b *book[T]) place(name string) *place[T] {
+	p := b.places[name]
+	if p == nil {
+		p = &place[T]{name: name, index: len(b.list)}
+		b.places[name] = p
+		b.list = append(b.list, p)
+	}
+	return p
+}
+
+// claim enters a claim. An owner that has claimed the place before keeps its
+// turn: computing an object anew must not change what is in force.
+func (b *book[T]) claim(p *place[T], c claim[T]) (present pipeline.Key, conflicts bool) {
+	for i := range p.claims {
+		if p.claims[i].owner == c.owner {
+			p.claims[i] = c
+			b.touch(p)
 			return pipeline.Key{}, false
 		}
 	}
-	before, occupied := b.inForce(place)
-	b.claims[place] = append(list, c)
-	return before.owner, occupied && !sameDeed(before.flow, c.flow)
-}
-
-// sameDeed compares flows of one place but for their cookies.
-func sameDeed(a, b openflow.Flow) bool {
-	a.Cookie = b.Cookie
-	return a.SameEffect(b)
-}
-
-func (b *book) withdraw(place string, owner pipeline.Key) {
-	b.dirty[place] = struct{}{}
-	list := slices.DeleteFunc(b.claims[place], func(c claim) bool { return c.owner == owner })
-	if len(list) == 0 {
-		delete(b.claims, place)
-		return
+	before, occupied := b.inForce(p)
+	if p.claims = append(p.claims, c); !occupied {
+		b.wanted++
 	}
-	b.claims[place] = list
+	b.touch(p)
+	return before.owner, occupied && !b.alike(before.thing, c.thing)
+}
+
+func (b *book[T]) withdraw(p *place[T], owner pipeline.Key) {
+	p.claims = slices.DeleteFunc(p.claims, func(c claim[T]) bool { return c.owner == owner })
+	if len(p.claims) == 0 {
+		p.claims = nil
+		b.wanted--
+	}
+	b.touch(p)
 }
 
 // inForce returns the claim that the switch should have.
-func (b *book) inForce(place string) (claim, bool) {
-	list := b.claims[place]
-	if len(list) == 0 {
-		return claim{}, false
+func (b *book[T]) inForce(p *place[T]) (claim[T], bool) {
+	switch len(p.claims) {
+	case 0:
+		return claim[T]{}, false
+	case 1:
+		return p.claims[0], true
 	}
-	best := list[len(list)-1]
-	if best.owner.Kind == pipeline.KindRule {
-		for _, c := range list {
-			if pipeline.Preferred(c.flow, best.flow) {
-				best = c
-			}
-		}
-	}
-	return best, true
+	return b.choose(p.name, p.claims), true
 }
 
-// seen replaces what is known of the switch and returns how many places differ
-// from what was known before.
-func (b *book) seen(flows map[string]openflow.Flow) (drifted []openflow.Flow) {
-	for place, flow := range b.known {
-		if found, ok := flows[place]; !ok || !found.SameEffect(flow) {
-			drifted = append(drifted, flow)
-		}
-		b.dirty[place] = struct{}{}
+// touch looks whether the switch has to change at a place.
+func (b *book[T]) touch(p *place[T]) {
+	if _, _, right := b.compare(p); right {
+		b.settle(p)
+		return
 	}
-	for place, flow := range flows {
-		if _, ok := b.known[place]; !ok {
-			drifted = append(drifted, flow)
-		}
-		b.dirty[place] = struct{}{}
+	if !p.pending {
+		p.pending = true
+		b.pending++
 	}
-	for place := range b.claims {
-		b.dirty[place] = struct{}{}
-	}
-	b.known = flows
-	return drifted
+	b.dirty[p] = struct{}{}
 }
 
-// step is a difference to write: a flow to add, replacing what is in its
-// place, or a place to clear.
-type step struct {
-	owner  pipeline.Key // zero when clearing: nobody claims the place
-	place  string
-	flow   openflow.Flow
-	remove bool
+// compare returns what a place should have, and whether it does.
+func (b *book[T]) compare(p *place[T]) (want claim[T], wanted, right bool) {
+	want, wanted = b.inForce(p)
+	return want, wanted, wanted == p.there && (!wanted || b.same(p.have, want.thing))
 }
 
-func (s step) message() openflow.Message {
-	if s.remove {
-		return openflow.FlowMod{Command: openflow.FlowDeleteStrict, Flow: s.flow}
+// settle notes that the switch has at a place what it should.
+func (b *book[T]) settle(p *place[T]) {
+	if p.pending {
+		p.pending = false
+		b.pending--
 	}
-	return openflow.FlowMod{Command: openflow.FlowAdd, Flow: s.flow}
+	delete(b.dirty, p)
+	if len(p.claims) == 0 && !p.there && b.places[p.name] == p {
+		delete(b.places, p.name)
+		last := b.list[len(b.list)-1]
+		b.list[p.index], last.index = last, p.index
+		b.list = b.list[:len(b.list)-1]
+	}
 }
 
-// steps returns the differences, in the order of the tables from the last to
-// the first: if the switch ever applies them one by one, no packet is sent to
-// a table that does not have its flows yet. Places found equal are not dirty
-// any more.
-func (b *book) steps() []step {
-	var list []step
-	for place := range b.dirty {
-		want, wanted := b.inForce(place)
-		have, there := b.known[place]
-		switch {
-		case wanted && (!there || !have.SameEffect(want.flow)):
-			list = append(list, step{owner: want.owner, place: place, flow: want.flow})
-		case !wanted && there:
-			list = append(list, step{place: place, flow: have, remove: true})
-		default:
-			delete(b.dirty, place)
-		}
+// found notes what the switch has at a place, and gone that it has nothing.
+func (b *book[T]) found(p *place[T], have T) {
+	p.there, p.have = true, have
+	// Equal things are kept once.
+	if want, ok := b.inForce(p); ok && b.same(have, want.thing) {
+		p.have = want.thing
 	}
-	slices.SortFunc(list, func(a, b step) int {
-		return cmp.Or(cmp.Compare(b.flow.Table, a.flow.Table), cmp.Compare(a.place, b.place))
-	})
+	b.touch(p)
+}
+
+func (b *book[T]) gone(p *place[T]) {
+	var nothing T
+	p.there, p.have = false, nothing
+	b.touch(p)
+}
+
+// forget forgets what the switch has: it is another one, or has been restarted.
+func (b *book[T]) forget() {
+	for _, p := range slices.Clone(b.list) {
+		b.gone(p)
+	}
+}
+
+// settled tells whether all that an object wants is in the switch.
+func (b *book[T]) settled(owner pipeline.Key) bool {
+	return !slices.ContainsFunc(b.owned[owner], func(p *place[T]) bool { return p.pending })
+}
+
+// takeDirty empties the list of places to look at; they stay pending.
+func (b *book[T]) takeDirty() []*place[T] {
+	list := slices.Collect(maps.Keys(b.dirty))
+	clear(b.dirty)
 	return list
 }
-
-// done notes steps that the switch has taken.
-func (b *book) done(steps []step) {
-	for _, s := range steps {
-		if s.remove {
-			delete(b.known, s.place)
-		} else {
-			b.known[s.place] = s.flow
-		}
-		delete(b.dirty, s.place)
-	}
-}
-
-// wanted is the number of flows the switch should have.
-func (b *book) wanted() int { return len(b.claims) }
-
-// clean tells whether the switch has what it should have.
-func (b *book) clean() bool { return len(b.dirty) == 0 }

@@ -2,7 +2,8 @@ package ovsd
 
 import (
 	"fmt"
-	"net/netip"
+	"maps"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -15,196 +16,265 @@ func endpointKey(n int) pipeline.Key {
 	return pipeline.Key{Kind: pipeline.KindEndpoint, ID: fmt.Sprint(n)}
 }
 
-// flowAt is a flow in one of a few places, with one of a few deeds.
-func flowAt(place, deed int) openflow.Flow {
-	return openflow.Flow{Table: 5, Priority: uint16(place), Actions: []openflow.Action{openflow.Output{Port: uint32(deed)}}}
+// wanting is one flow each in some places, with one of a few deeds.
+func wanting(deeds map[int]int) pipeline.Wants {
+	var w pipeline.Wants
+	for place, deed := range deeds {
+		w.Flows = append(w.Flows, openflow.Flow{Table: uint8(place % 3), Priority: uint16(place),
+			Actions: []openflow.Action{openflow.Output{Port: uint32(deed)}}})
+	}
+	return w
 }
 
-// apply does to a switch what the steps say.
-func apply(have map[string]openflow.Flow, steps []step) {
-	for _, s := range steps {
-		if s.remove {
-			delete(have, s.place)
+// apply does to a switch what a batch says.
+func apply(have map[string]openflow.PackedFlow, b batch) {
+	for _, s := range b.bundle {
+		m := s.message.(openflow.PackedFlowMod)
+		if m.Command == openflow.FlowDeleteStrict {
+			delete(have, m.Flow.Key)
 		} else {
-			have[s.place] = s.flow
+			have[m.Flow.Key] = m.Flow
 		}
+		s.done()
 	}
 }
 
-func same(a, b map[string]openflow.Flow) bool {
-	if len(a) != len(b) {
-		return false
+// mustSet is set without an error.
+func mustSet(t interface{ Fatal(...any) }, l *ledger, owner pipeline.Key, w pipeline.Wants) []conflict {
+	conflicts, err := l.set(owner, w)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for place, flow := range a {
-		if other, ok := b[place]; !ok || !flow.SameEffect(other) {
-			return false
-		}
-	}
-	return true
+	return conflicts
 }
 
-// Whatever objects do, a switch that follows the steps has exactly the flows
-// that are in force, and the last to claim a place is.
+// deeds are what a switch has, by place.
+func deedsOf(have map[string]openflow.PackedFlow) map[int]int {
+	deeds := map[int]int{}
+	for _, p := range have {
+		f := p.Flow()
+		deeds[int(f.Priority)] = int(f.Actions[0].(openflow.Output).Port)
+	}
+	return deeds
+}
+
+// Whatever objects do, whatever somebody else does to the switch, and however
+// small the bundles are, a switch that follows the steps has in the end exactly
+// the flows in force, and the last to claim a place is.
 func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
+	type want struct {
+		owner pipeline.Key
+		deed  int
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBook()
-		have := map[string]openflow.Flow{}
-		model := map[string][]claim{} // by place, in the order of the first claim
+		l := newLedger(rapid.IntRange(1, 5).Draw(t, "chunk"))
+		have := map[string]openflow.PackedFlow{}
+		model := map[int][]want{} // by place, in the order of the first claim
 		for range rapid.IntRange(1, 30).Draw(t, "moves") {
 			owner := endpointKey(rapid.IntRange(0, 3).Draw(t, "owner"))
-			wanted := map[string]openflow.Flow{}
-			var flows []openflow.Flow
-			for _, place := range rapid.SliceOfDistinct(rapid.IntRange(1, 4), rapid.ID).Draw(t, "places") {
-				f := flowAt(place, rapid.IntRange(1, 2).Draw(t, "deed"))
-				flows = append(flows, f)
-				wanted[f.MatchKey()] = f
+			deeds := map[int]int{}
+			for _, place := range rapid.SliceOfDistinct(rapid.IntRange(1, 9), rapid.ID).Draw(t, "places") {
+				deeds[place] = rapid.IntRange(1, 2).Draw(t, "deed")
 			}
-			b.set(owner, flows)
-			modelSet(model, owner, wanted)
-			switch rapid.IntRange(0, 3).Draw(t, "then") {
+			mustSet(t, l, owner, wanting(deeds))
+			for place := range 10 {
+				deed, wanted := deeds[place]
+				i := slices.IndexFunc(model[place], func(w want) bool { return w.owner == owner })
+				switch {
+				case wanted && i >= 0:
+					model[place][i].deed = deed
+				case wanted:
+					model[place] = append(model[place], want{owner, deed})
+				case i >= 0:
+					model[place] = slices.Delete(model[place], i, i+1)
+				}
+			}
+			switch rapid.IntRange(0, 4).Draw(t, "then") {
 			case 0: // nothing is sent yet
 			case 1: // the switch has lost everything
 				clear(have)
-				b.seen(map[string]openflow.Flow{})
+				l.forget()
+			case 2: // an audit finds what somebody has done
+				s := &slice{turn: l.nextTurn()}
+				delete(have, rapid.SampledFrom(append(slices.Sorted(maps.Keys(have)), "")).Draw(t, "gone"))
+				s.flows = slices.Collect(maps.Values(have))
+				l.compare(s)
+				for rest, n := len(l.flows.list), 0; rest > 0; n++ {
+					_, rest = l.lost(rest, 2, s.turn)
+				}
 			default:
-				steps := b.steps()
-				apply(have, steps)
-				b.done(steps)
+				apply(have, l.next([]pipeline.Key{owner}, never))
 			}
 		}
-		steps := b.steps()
-		apply(have, steps)
-		b.done(steps)
-		want := map[string]openflow.Flow{}
+		for i := 0; l.unfinished(); i++ {
+			if i > 100 {
+				t.Fatalf("%d pending after 100 batches", l.pending())
+			}
+			apply(have, l.next(nil, never))
+		}
+		expected := map[int]int{}
 		for place, list := range model {
 			if len(list) > 0 {
-				want[place] = list[len(list)-1].flow
+				expected[place] = list[len(list)-1].deed
 			}
 		}
-		if !same(have, want) {
-			t.Fatalf("switch has %v, want %v", have, want)
+		if got := deedsOf(have); !maps.Equal(got, expected) || l.pending() != 0 || l.flows.wanted != len(expected) {
+			t.Fatalf("switch has %v, want %v; %d pending, %d wanted", got, expected, l.pending(), l.flows.wanted)
 		}
-		if again := b.steps(); len(again) != 0 || !b.clean() {
-			t.Fatalf("still %d steps", len(again))
+		if len(l.flows.places) != len(expected) || len(l.flows.list) != len(expected) {
+			t.Fatalf("%d places for %d flows", len(l.flows.places), len(expected))
 		}
 	})
 }
 
-func modelSet(model map[string][]claim, owner pipeline.Key, wanted map[string]openflow.Flow) {
-	for place, list := range model {
-		var kept []claim
-		for _, c := range list {
-			f, again := wanted[place]
-			switch {
-			case c.owner != owner:
-				kept = append(kept, c)
-			case again:
-				kept = append(kept, claim{owner, f})
-			}
-		}
-		model[place] = kept
-	}
-	for place, f := range wanted {
-		claimed := false
-		for _, c := range model[place] {
-			claimed = claimed || c.owner == owner
-		}
-		if !claimed {
-			model[place] = append(model[place], claim{owner, f})
-		}
-	}
-}
-
 func TestTheLastClaimIsInForceAndItsEndBringsTheOtherBack(t *testing.T) {
-	b := newBook()
-	b.set(endpointKey(1), []openflow.Flow{flowAt(7, 1)})
-	conflicts := b.set(endpointKey(2), []openflow.Flow{flowAt(7, 2)})
+	l, have := newLedger(defaultChunk), map[string]openflow.PackedFlow{}
+	mustSet(t, l, endpointKey(1), wanting(map[int]int{7: 1}))
+	conflicts := mustSet(t, l, endpointKey(2), wanting(map[int]int{7: 2}))
 	if len(conflicts) != 1 || conflicts[0].newcomer != endpointKey(2) || conflicts[0].present != endpointKey(1) {
 		t.Errorf("conflicts: %+v", conflicts)
 	}
-	if again := b.set(endpointKey(1), []openflow.Flow{flowAt(7, 3)}); len(again) != 0 {
+	if again := mustSet(t, l, endpointKey(1), wanting(map[int]int{7: 3})); len(again) != 0 {
 		t.Errorf("a change of the one behind is reported: %+v", again)
 	}
-	expect := func(port uint32) {
+	expect := func(deeds map[int]int) {
 		t.Helper()
-		steps := b.steps()
-		b.done(steps)
-		if len(steps) != 1 || steps[0].remove || steps[0].flow.Actions[0] != (openflow.Output{Port: port}) {
-			t.Errorf("steps: %+v", steps)
+		apply(have, l.next(nil, never))
+		if got := deedsOf(have); !maps.Equal(got, deeds) {
+			t.Errorf("switch has %v, want %v", got, deeds)
 		}
 	}
-	expect(2)
-	b.set(endpointKey(2), nil)
-	expect(3)
-	b.set(endpointKey(1), nil)
-	if steps := b.steps(); len(steps) != 1 || !steps[0].remove {
-		t.Errorf("steps: %+v", steps)
-	}
+	expect(map[int]int{7: 2})
+	mustSet(t, l, endpointKey(2), pipeline.Wants{})
+	expect(map[int]int{7: 3})
+	mustSet(t, l, endpointKey(1), pipeline.Wants{})
+	expect(map[int]int{})
 }
 
 func TestTwoObjectsThatWantTheSameAreNoConflict(t *testing.T) {
-	b := newBook()
-	first, second := flowAt(7, 1), flowAt(7, 1)
-	first.Cookie, second.Cookie = 1, 2
-	b.set(endpointKey(1), []openflow.Flow{first})
-	if conflicts := b.set(endpointKey(2), []openflow.Flow{second}); len(conflicts) != 0 {
+	l := newLedger(defaultChunk)
+	first, second := wanting(map[int]int{7: 1}), wanting(map[int]int{7: 1})
+	first.Flows[0].Cookie, second.Flows[0].Cookie = 1, 2
+	mustSet(t, l, endpointKey(1), first)
+	if conflicts := mustSet(t, l, endpointKey(2), second); len(conflicts) != 0 {
 		t.Errorf("conflicts: %+v", conflicts)
 	}
 }
 
-func TestDriftIsWhatDiffersFromWhatWasKnown(t *testing.T) {
-	b := newBook()
-	b.set(endpointKey(1), []openflow.Flow{flowAt(1, 1), flowAt(2, 1), flowAt(3, 1)})
-	b.done(b.steps())
-	found := map[string]openflow.Flow{}
-	for _, f := range []openflow.Flow{flowAt(1, 1), flowAt(2, 9), flowAt(4, 1)} {
-		found[f.MatchKey()] = f
-	}
-	if drifted := b.seen(found); len(drifted) != 3 { // one changed, one gone, one new
-		t.Errorf("drifted: %v", drifted)
-	}
-	if steps := b.steps(); len(steps) != 3 {
-		t.Errorf("steps: %v", steps)
-	}
-}
+func ruleKey(id string) pipeline.Key { return pipeline.Key{Kind: pipeline.KindRule, ID: id} }
 
 func TestBetweenRulesTheOneThatDropsIsInForceWhoeverCameFirst(t *testing.T) {
-	drop := flowAt(7, 1)
-	drop.Actions = nil
-	for _, first := range []openflow.Flow{drop, flowAt(7, 1)} {
-		second := flowAt(7, 1)
-		if len(first.Actions) > 0 {
-			second = drop
-		}
-		b := newBook()
-		b.set(pipeline.Key{Kind: pipeline.KindRule, ID: "first"}, []openflow.Flow{first})
-		b.set(pipeline.Key{Kind: pipeline.KindRule, ID: "second"}, []openflow.Flow{second})
-		if steps := b.steps(); len(steps) != 1 || len(steps[0].flow.Actions) != 0 {
-			t.Errorf("first %v: steps %+v", first, steps)
+	allow := wanting(map[int]int{7: 1})
+	drop := wanting(map[int]int{7: 1})
+	drop.Flows[0].Actions = nil
+	for _, order := range [][2]pipeline.Wants{{drop, allow}, {allow, drop}} {
+		l := newLedger(defaultChunk)
+		mustSet(t, l, ruleKey("first"), order[0])
+		mustSet(t, l, ruleKey("second"), order[1])
+		have := map[string]openflow.PackedFlow{}
+		apply(have, l.next(nil, never))
+		for _, p := range have {
+			if f := p.Flow(); len(f.Actions) != 0 {
+				t.Errorf("in force: %s", f)
+			}
 		}
 	}
 }
 
-func TestAPeerIsMetWithItsFirstEndpointAndForgottenWithItsLast(t *testing.T) {
-	a, b := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2")
-	at := func(vtep netip.Addr) pipeline.Object { return pipeline.Endpoint{ID: "x", VTEP: vtep} }
-	known := peers{}
-	for _, step := range []struct {
-		old, now pipeline.Object
-		met      netip.Addr
-		count    int
-	}{
-		{nil, at(a), a, 1},
-		{nil, at(a), netip.Addr{}, 1},
-		{at(a), at(b), b, 2},
-		{at(a), nil, netip.Addr{}, 1},
-		{at(b), at(b), netip.Addr{}, 1},
-		{nil, pipeline.Rule{}, netip.Addr{}, 1},
-		{nil, pipeline.Endpoint{Local: true, VTEP: a}, netip.Addr{}, 1},
-		{at(b), nil, netip.Addr{}, 0},
-	} {
-		if met := known.replace(step.old, step.now); met != step.met || len(known) != step.count {
-			t.Errorf("%v -> %v: met %v, know %v", step.old, step.now, met, known)
+// Clauses of conjunctions that share a match are one flow in the switch, which
+// loses one clause when the rule that wants it goes.
+func TestClausesOfSeveralRulesAreUnited(t *testing.T) {
+	clause := func(id uint32) pipeline.Wants {
+		return pipeline.Wants{Flows: []openflow.Flow{{Table: 5, Priority: 7, Cookie: uint64(id),
+			Actions: []openflow.Action{openflow.Conjunction{ID: id, Clause: 1, Clauses: 2}}}}}
+	}
+	l, have := newLedger(defaultChunk), map[string]openflow.PackedFlow{}
+	expect := func(want string) {
+		t.Helper()
+		apply(have, l.next(nil, never))
+		var got []string
+		for _, p := range have {
+			got = append(got, fmt.Sprint(p.Flow().Actions))
 		}
+		if fmt.Sprint(got) != want || l.pending() != 0 {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+	for i, id := range []uint32{3, 1, 2} {
+		mustSet(t, l, ruleKey(fmt.Sprint(i)), clause(id))
+	}
+	expect("[[conjunction(1,1/2) conjunction(2,1/2) conjunction(3,1/2)]]")
+	mustSet(t, l, ruleKey("1"), pipeline.Wants{})
+	expect("[[conjunction(2,1/2) conjunction(3,1/2)]]")
+	for _, id := range []string{"0", "2"} {
+		mustSet(t, l, ruleKey(id), pipeline.Wants{})
+	}
+	expect("[]")
+}
+
+func TestALargeDifferenceIsWrittenInAnOrderThatJudgesEveryPacketRight(t *testing.T) {
+	l := newLedger(2)
+	at := func(table uint8, priority uint16) openflow.Flow {
+		return openflow.Flow{Table: table, Priority: priority}
+	}
+	old := []openflow.Flow{at(0, 1), at(0, 200), at(1, 5), at(1, 50)}
+	for _, f := range old {
+		packed, err := openflow.Pack(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.flows.found(l.flows.place(packed.Key), packed.Effect)
+	}
+	w := pipeline.Wants{Flows: []openflow.Flow{at(0, 9), at(20, 1), at(20, 100), at(21, 1), at(21, 50), at(0, 10)}}
+	mustSet(t, l, baseKey, w)
+	var got []string
+	for l.unfinished() {
+		b := l.next(nil, never)
+		if len(b.bundle) > 2 {
+			t.Errorf("a bundle of %d", len(b.bundle))
+		}
+		for _, s := range b.bundle {
+			m := s.message.(openflow.PackedFlowMod)
+			sign := "+"
+			if m.Command == openflow.FlowDeleteStrict {
+				sign = "-"
+			}
+			got = append(got, fmt.Sprintf("%s%d/%d", sign, m.Flow.Table(), m.Flow.Priority()))
+			s.done()
+		}
+	}
+	want := "[+21/50 +21/1 +20/100 +20/1 +0/10 +0/9 -0/1 -0/200 -1/5 -1/50]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("order %v, want %s", got, want)
+	}
+}
+
+func TestMetersAndGroupsComeBeforeTheFlowsThatNameThemAndGoAfter(t *testing.T) {
+	l := newLedger(defaultChunk)
+	w := wanting(map[int]int{7: 1})
+	w.Groups = []openflow.Group{{ID: 4, Type: openflow.GroupAll}}
+	w.Meters = []openflow.Meter{{ID: 5}}
+	mustSet(t, l, endpointKey(1), w)
+	texts := func(b batch) string {
+		var list []string
+		for _, s := range slices.Concat(b.meters, b.bundle, b.oldMeters) {
+			list = append(list, fmt.Sprintf("%T", s.message))
+			s.done()
+		}
+		return fmt.Sprint(list)
+	}
+	b := l.next(nil, never)
+	if len(b.meters) != 1 || len(b.oldMeters) != 0 {
+		t.Errorf("meters %v, %v", b.meters, b.oldMeters)
+	}
+	if got := texts(b); got != "[openflow.MeterMod openflow.GroupMod openflow.PackedFlowMod]" {
+		t.Errorf("order %s", got)
+	}
+	mustSet(t, l, endpointKey(1), pipeline.Wants{})
+	if got := texts(l.next(nil, never)); got != "[openflow.PackedFlowMod openflow.GroupMod openflow.MeterMod]" {
+		t.Errorf("order %s", got)
+	}
+	if l.pending() != 0 || l.unfinished() {
+		t.Errorf("%d pending", l.pending())
 	}
 }

@@ -110,6 +110,8 @@ type Driver struct {
 	gate    gate
 	ready   chan struct{} // closed when bridge and sockets are there for the first time
 
+	peers *peers
+
 	keeperBell bell // rows have changed, or a call has ended that kept the keeper away
 
 	connections chan flowSwitch // to the programmer
@@ -127,7 +129,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		keeperBell: newBell(), connections: make(chan flowSwitch)}
+		peers: newPeers(), keeperBell: newBell(), connections: make(chan flowSwitch)}
 	var err error
 	if d.links, err = newLinks(config.NetNS); err != nil {
 		return nil, err
@@ -189,9 +191,9 @@ func (d *Driver) Run(ctx context.Context) error {
 	group.Go(func() error { return d.keep(ctx) })
 	// Before there is a bridge, there is no socket to dial.
 	group.Go(func() error { return d.whenReady(ctx, d.connect) })
-	group.Go(func() error {
-		return d.whenReady(ctx, func(ctx context.Context) error { return newProgrammer(d).run(ctx) })
-	})
+	// The programmer takes changes from the start, so that they do not pile up.
+	group.Go(func() error { return newProgrammer(d).run(ctx) })
+	group.Go(func() error { return d.whenReady(ctx, d.solicit) })
 	return group.Wait()
 }
 
@@ -238,6 +240,15 @@ func (d *Driver) connect(ctx context.Context) error {
 	return client.Run(ctx)
 }
 
+// solicit keeps the userspace datapath's neighbours known.
+func (d *Driver) solicit(ctx context.Context) error {
+	if d.datapathType() != DatapathNetdev {
+		<-ctx.Done() // the kernel finds its neighbours itself
+		return ctx.Err()
+	}
+	return d.peers.run(ctx, d.links.solicit, d.log)
+}
+
 // Update changes the wanted objects.
 func (d *Driver) Update(c drivers.Change) { d.inbox.put(c) }
 
@@ -273,7 +284,7 @@ func (d *Driver) noteProgress(p progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.status.Connected, d.status.InSync = p.connected, p.inSync
-	d.status.Flows = p.flows
+	d.status.Flows, d.status.Others = p.flows, p.others
 	d.status.LastError = ""
 	if p.err != nil {
 		d.status.LastError = p.err.Error()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
@@ -17,16 +19,18 @@ const refusedPriority = 666
 // the real switch, for what a real one cannot be made to do.
 type fakeSwitch struct {
 	mu       sync.Mutex
-	flows    map[string]openflow.Flow
+	flows    map[string]openflow.PackedFlow // by key
+	written  []string                       // keys of flows, as they were added or deleted
 	bundles  int
-	tolerant bool // takes everything
-	mute     bool // does not answer
+	tolerant bool          // takes everything
+	mute     bool          // does not answer
+	gate     chan struct{} // if not nil, a bundle waits until it gets something
 	done     chan struct{}
 	closing  sync.Once
 }
 
 func newFakeSwitch() *fakeSwitch {
-	return &fakeSwitch{flows: map[string]openflow.Flow{}, done: make(chan struct{})}
+	return &fakeSwitch{flows: map[string]openflow.PackedFlow{}, done: make(chan struct{})}
 }
 
 func (s *fakeSwitch) Bundle(ctx context.Context, messages ...openflow.Message) error {
@@ -34,26 +38,43 @@ func (s *fakeSwitch) Bundle(ctx context.Context, messages ...openflow.Message) e
 		return err
 	}
 	s.mu.Lock()
+	gate := s.gate
+	s.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bundles++
 	for _, m := range messages {
-		if mod, ok := m.(openflow.FlowMod); ok && mod.Flow.Priority == refusedPriority && !s.tolerant {
+		if mod, ok := m.(openflow.PackedFlowMod); ok && mod.Flow.Priority() == refusedPriority && !s.tolerant {
 			return &openflow.Error{Type: 5, Code: 0, Request: mod.String()}
 		}
 	}
 	for _, m := range messages {
-		switch mod := m.(type) {
-		case openflow.FlowMod:
-			if mod.Command == openflow.FlowDeleteStrict {
-				delete(s.flows, mod.Flow.MatchKey())
-			} else {
-				s.flows[mod.Flow.MatchKey()] = mod.Flow
-			}
-		default:
+		mod, ok := m.(openflow.PackedFlowMod)
+		if !ok {
 			return fmt.Errorf("unexpected message %s", m)
+		}
+		s.written = append(s.written, mod.Flow.Key)
+		if mod.Command == openflow.FlowDeleteStrict {
+			delete(s.flows, mod.Flow.Key)
+		} else {
+			s.flows[mod.Flow.Key] = mod.Flow
 		}
 	}
 	return nil
+}
+
+func (s *fakeSwitch) Send(ctx context.Context, messages ...openflow.Message) error {
+	if err := s.answer(ctx); err != nil {
+		return err
+	}
+	return fmt.Errorf("unexpected messages %s", messages)
 }
 
 // answer is what every request begins with.
@@ -76,20 +97,46 @@ func (s *fakeSwitch) answer(ctx context.Context) error {
 	}
 }
 
-func (s *fakeSwitch) Barrier(ctx context.Context) error { return s.answer(ctx) }
+func (s *fakeSwitch) EachFlow(ctx context.Context, filter openflow.FlowFilter, do func(openflow.FlowEntry) error) error {
+	if err := s.answer(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	list := slices.Collect(maps.Values(s.flows))
+	s.mu.Unlock()
+	for _, f := range list {
+		if filter.OneTable && f.Table() != filter.Table || (f.Cookie()^filter.Cookie)&filter.CookieMask != 0 {
+			continue
+		}
+		if err := do(f.Entry()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-func (s *fakeSwitch) Flows(ctx context.Context, _ openflow.FlowFilter) ([]openflow.FlowStats, error) {
+func (s *fakeSwitch) Tables(ctx context.Context) ([]openflow.TableStats, error) {
 	if err := s.answer(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []openflow.FlowStats
+	active := map[uint8]uint32{}
 	for _, f := range s.flows {
-		list = append(list, openflow.FlowStats{Flow: f})
+		active[f.Table()]++
+	}
+	var list []openflow.TableStats
+	for table, count := range active {
+		list = append(list, openflow.TableStats{Table: table, Active: count})
 	}
 	return list, nil
 }
+
+func (s *fakeSwitch) Aggregate(context.Context, openflow.FlowFilter) (openflow.Aggregate, error) {
+	return openflow.Aggregate{}, nil
+}
+func (s *fakeSwitch) Groups(context.Context) ([]openflow.Group, error) { return nil, nil }
+func (s *fakeSwitch) Meters(context.Context) ([]openflow.Meter, error) { return nil, nil }
 
 func (s *fakeSwitch) Done() <-chan struct{} { return s.done }
 func (s *fakeSwitch) Close()                { s.closing.Do(func() { close(s.done) }) }
@@ -100,12 +147,21 @@ func (s *fakeSwitch) set(change func()) {
 	change()
 }
 
+// put adds a flow as somebody else would.
+func (s *fakeSwitch) put(f openflow.Flow) {
+	packed, err := openflow.Pack(f)
+	if err != nil {
+		panic(err)
+	}
+	s.set(func() { s.flows[packed.Key] = packed })
+}
+
 // has tells whether there is a flow with this priority.
 func (s *fakeSwitch) has(priority uint16) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.flows {
-		if f.Priority == priority {
+		if f.Priority() == priority {
 			return true
 		}
 	}

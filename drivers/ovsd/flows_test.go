@@ -165,8 +165,9 @@ func TestNothingIsRemovedBeforeTheWholeIsKnown(t *testing.T) {
 	before := len(n.flows())
 	r.stop()
 	r = n.start()
-	r.give(drivers.Change{Set: []pipeline.Object{remote(9, 0)}})
-	r.give(drivers.Change{Remove: []pipeline.Key{remote(9, 0).Key()}})
+	r.Update(drivers.Change{Set: []pipeline.Object{remote(9, 0)}})
+	r.Update(drivers.Change{Remove: []pipeline.Key{remote(9, 0).Key()}})
+	eventually(t, "the driver has its connection", func() bool { return r.Status().Connected })
 	if got := len(n.flows()); got != before {
 		t.Errorf("%d flows, %d before the restart", got, before)
 	}

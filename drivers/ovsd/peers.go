@@ -1,10 +1,16 @@
 package ovsd
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
+	"sync"
 
+	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netlink"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -18,23 +24,69 @@ import (
 // becomes known, when the switch was restarted, and at every audit: an entry
 // that nobody uses goes after 15 minutes.
 
-// peers counts the remote endpoints behind each tunnel address.
-type peers map[netip.Addr]int
+// peers counts the remote endpoints behind each tunnel address and has a
+// goroutine that solicits, which takes a look at the routes for every peer.
+type peers struct {
+	bell bell
+
+	mu      sync.Mutex
+	count   map[netip.Addr]int
+	pending map[netip.Addr]bool // to be solicited
+}
+
+func newPeers() *peers {
+	return &peers{bell: newBell(), count: map[netip.Addr]int{}, pending: map[netip.Addr]bool{}}
+}
 
 // replace takes note that an object took the place of another; either may be
-// nil. It returns the peer that is new, if one is.
-func (p peers) replace(old, now pipeline.Object) (met netip.Addr) {
+// nil.
+func (p *peers) replace(old, now pipeline.Object) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if vtep, ok := peerOf(now); ok {
-		if p[vtep]++; p[vtep] == 1 {
-			met = vtep
+		if p.count[vtep]++; p.count[vtep] == 1 {
+			p.pending[vtep] = true
+			p.bell.ring()
 		}
 	}
 	if vtep, ok := peerOf(old); ok {
-		if p[vtep]--; p[vtep] == 0 {
-			delete(p, vtep)
+		if p.count[vtep]--; p.count[vtep] == 0 {
+			delete(p.count, vtep)
+			delete(p.pending, vtep)
 		}
 	}
-	return met
+}
+
+// solicitAll has all peers solicited.
+func (p *peers) solicitAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for vtep := range p.count {
+		p.pending[vtep] = true
+	}
+	p.bell.ring()
+}
+
+func (p *peers) take() []netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := slices.Collect(maps.Keys(p.pending))
+	clear(p.pending)
+	return list
+}
+
+// run solicits until ctx is done.
+func (p *peers) run(ctx context.Context, solicit func([]netip.Addr) error, log *logrus.Entry) error {
+	for {
+		select {
+		case <-p.bell:
+			if err := solicit(p.take()); err != nil {
+				log.WithError(err).Warn("the first packets to some peers may be lost")
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func peerOf(o pipeline.Object) (netip.Addr, bool) {
@@ -42,10 +94,46 @@ func peerOf(o pipeline.Object) (netip.Addr, bool) {
 	return e.VTEP, ok && !e.Local && e.VTEP.IsValid()
 }
 
-// solicit makes the host ask its link for a neighbour, also when it believes
-// to know the answer. A peer that is not on a link of ours is reached by way of
-// a router, which is then the one to ask for.
-func (l *links) solicit(peer netip.Addr) error {
+// solicit makes the host ask its links for neighbours, also when it believes to
+// know the answer. A peer that is not on a link of ours is reached by way of a
+// router, which is then the one to ask for.
+func (l *links) solicit(peers []netip.Addr) error {
+	if len(peers) == 0 {
+		return nil
+	}
+	known, err := l.neighbours()
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, peer := range peers {
+		problems = append(problems, l.solicitPeer(peer, known))
+	}
+	return errors.Join(problems...)
+}
+
+// onLink is a neighbour's address on a link.
+type onLink struct {
+	link int
+	ip   string // of 16 bytes
+}
+
+// neighbours returns the neighbours whose MAC the host knows.
+func (l *links) neighbours() (map[onLink]net.HardwareAddr, error) {
+	list, err := l.handle.NeighList(0, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("neighbours: %w", err)
+	}
+	known := map[onLink]net.HardwareAddr{}
+	for _, n := range list {
+		if len(n.HardwareAddr) > 0 {
+			known[onLink{n.LinkIndex, string(n.IP.To16())}] = n.HardwareAddr
+		}
+	}
+	return known, nil
+}
+
+func (l *links) solicitPeer(peer netip.Addr, known map[onLink]net.HardwareAddr) error {
 	routes, err := l.handle.RouteGet(net.IP(peer.AsSlice()))
 	if err != nil || len(routes) == 0 {
 		return fmt.Errorf("route to peer %s: %w", peer, err)
@@ -57,14 +145,8 @@ func (l *links) solicit(peer netip.Addr) error {
 	if routes[0].Gw != nil {
 		ask.IP = routes[0].Gw
 	}
-	known, err := l.handle.NeighList(ask.LinkIndex, ask.Family)
-	if err != nil {
-		return fmt.Errorf("neighbours of link %d: %w", ask.LinkIndex, err)
-	}
-	for _, n := range known {
-		if n.IP.Equal(ask.IP) && len(n.HardwareAddr) > 0 {
-			ask.HardwareAddr, ask.State, ask.Flags = n.HardwareAddr, netlink.NUD_PROBE, 0
-		}
+	if mac, ok := known[onLink{ask.LinkIndex, string(ask.IP.To16())}]; ok {
+		ask.HardwareAddr, ask.State, ask.Flags = mac, netlink.NUD_PROBE, 0
 	}
 	if err := l.handle.NeighSet(&ask); err != nil {
 		return fmt.Errorf("solicit peer %s: %w", peer, err)

@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// compiler turns objects into flows; the pipeline does.
+// compiler turns objects into what the switch must have; the pipeline does.
 type compiler interface {
 	Base() pipeline.Wants
 	For(o pipeline.Object, port uint32) (pipeline.Wants, error)
@@ -32,30 +29,35 @@ type portNumbers interface {
 	changedEndpoints() []string
 }
 
-// baseKey owns the flows that are there whatever objects are.
+// baseKey owns what is there whatever objects are.
 var baseKey = pipeline.Key{Kind: "base"}
 
-// programmer makes the flows of the switch equal to the objects. It is one
-// goroutine; nothing here is shared.
+// programmer makes the switch equal to the objects. It is one goroutine;
+// nothing here is shared.
+//
+// It goes round: take what callers have left, write one batch, tell those whose
+// objects are in the switch now. A change that comes in while a large difference
+// is being written is in the next batch but one.
 type programmer struct {
 	log         *logrus.Entry
-	audit       time.Duration
 	inbox       *inbox
 	connections <-chan flowSwitch
 	ports       portNumbers
 	newCompiler func(tunnel uint32) compiler
-	solicit     func(peer netip.Addr) error // nil: the datapath finds its peers itself
+	excluded    func() bool // another driver has the bridge
+	peers       *peers
 	report      func(progress)
 
 	compiler compiler
 	objects  map[pipeline.Key]pipeline.Object
-	peers    peers
-	book     *book
+	ledger   *ledger
+	auditor  *auditor
 	tunnel   uint32
 
 	sw       flowSwitch // nil: not connected
-	looked   bool       // the book knows what is in sw
+	loaded   bool       // the ledger knows what is in sw
 	replaced bool       // the agent has said what it wants as a whole
+	others   int        // flows that are left alone because nobody knows what they do
 	refused  refusals
 	invalid  map[pipeline.Key]error
 	waiting  []*ticket
@@ -65,48 +67,48 @@ type programmer struct {
 // progress is what the programmer says of itself.
 type progress struct {
 	connected, inSync bool
-	flows             int
+	flows, others     int
 	err               error
 }
 
 func newProgrammer(d *Driver) *programmer {
-	p := &programmer{
+	return &programmer{
 		log:         d.log,
-		audit:       d.config.AuditInterval,
 		inbox:       d.inbox,
 		connections: d.connections,
 		ports:       d.db,
 		newCompiler: func(tunnel uint32) compiler {
 			return pipeline.New(pipeline.Config{TunnelPort: tunnel, LocalVTEP: d.config.VTEP})
 		},
-		report:  d.noteProgress,
-		objects: map[pipeline.Key]pipeline.Object{},
-		book:    newBook(),
-		refused: refusals{},
-		invalid: map[pipeline.Key]error{},
-		peers:   peers{},
+		excluded: d.db.client.Excluded,
+		peers:    d.peers,
+		report:   d.noteProgress,
+		objects:  map[pipeline.Key]pipeline.Object{},
+		ledger:   newLedger(defaultChunk),
+		auditor:  newAuditor(d.config.AuditInterval, d.log),
+		refused:  refusals{},
+		invalid:  map[pipeline.Key]error{},
 	}
-	if d.datapathType() == DatapathNetdev {
-		p.solicit = d.links.solicit
-	}
-	return p
 }
 
 // run works until ctx is done.
 func (p *programmer) run(ctx context.Context) error {
-	audit := time.NewTicker(p.audit)
-	defer audit.Stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer p.auditor.workers.Wait()
+	defer stop()
 	for {
-		p.work(ctx)
+		p.take()
+		more := p.work(ctx)
+		p.answer(more)
 		p.report(p.progress())
-		if err := p.sleep(ctx, audit.C); err != nil {
+		if err := p.sleep(ctx, more); err != nil {
 			return err
 		}
 	}
 }
 
-// sleep returns when there may be something to do.
-func (p *programmer) sleep(ctx context.Context, audit <-chan time.Time) error {
+// sleep returns when there may be something to do; at once if there is more.
+func (p *programmer) sleep(ctx context.Context, more bool) error {
 	var lost <-chan struct{}
 	if p.sw != nil {
 		lost = p.sw.Done()
@@ -117,85 +119,110 @@ func (p *programmer) sleep(ctx context.Context, audit <-chan time.Time) error {
 		defer timer.Stop()
 		retry = timer.C
 	}
+	var now chan struct{}
+	if more {
+		now = make(chan struct{})
+		close(now)
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-now:
 	case <-p.inbox.news:
 	case <-retry:
-	case p.sw = <-p.connections:
-		p.looked = false
-		p.meetAll()
+		p.ledger.release()
+	case sw := <-p.connections:
+		p.connect(sw)
 	case <-lost:
 		p.log.Warn("switch connection lost")
 		p.sw = nil
-	case <-audit:
-		p.meetAll()
-		if p.sw != nil && p.looked {
-			p.look(ctx, true)
+	case <-p.auditor.timer.C:
+		p.peers.solicitAll()
+		if p.sw != nil && p.loaded {
+			p.auditor.begin(ctx, p.sw, p.ledger)
+		} else {
+			p.auditor.restart()
 		}
+	case s := <-p.auditor.results:
+		p.others = p.auditor.end(s, p.sw, p.ledger)
 	}
 	return nil
 }
 
-// work brings the switch up to date with everything that is known by now.
-func (p *programmer) work(ctx context.Context) {
+// connect takes over a connection, about whose switch nothing is known.
+func (p *programmer) connect(sw flowSwitch) {
+	p.sw, p.loaded = sw, false
+	p.auditor.restart()
+	p.peers.solicitAll()
+}
+
+// take enters what callers have left.
+func (p *programmer) take() {
 	var changes []drivers.Change
 	changes, p.waiting = p.inbox.take()
 	p.renumber()
 	for _, c := range changes {
 		p.accept(c)
 	}
-	if p.sw == nil || (!p.looked && !p.look(ctx, false)) {
-		return
+}
+
+// work does one piece of what there is to do, and tells whether there is more.
+func (p *programmer) work(ctx context.Context) (more bool) {
+	switch {
+	case p.excluded():
+		p.loaded = false // the other one writes what it wants
+		return false
+	case p.sw == nil:
+		return false
+	case !p.loaded:
+		return p.load(ctx)
+	// A switch full of flows of another run, or of another version, serves its
+	// endpoints until we know the whole of what it should have.
+	case !p.replaced:
+		return false
+	case p.ledger.unfinished():
+		p.write(ctx)
+		return p.sw != nil && (p.ledger.unfinished() || p.auditor.rest > 0)
 	}
+	return p.auditor.findLost(p.ledger) || p.ledger.unfinished()
+}
+
+// load reads what is in the switch.
+func (p *programmer) load(ctx context.Context) (loaded bool) {
+	p.ledger.forget()
+	others, err := p.ledger.load(ctx, p.sw)
+	if err != nil {
+		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
+		return false
+	}
+	p.loaded, p.others = true, others
+	return true
+}
+
+// write writes the next batch.
+func (p *programmer) write(ctx context.Context) {
 	now := time.Now()
-	result, err := install(ctx, p.sw, p.ready(now))
-	p.book.done(result.done)
-	for owner, err := range p.refused.note(result, now) {
+	var urgent []pipeline.Key
+	for _, t := range p.waiting {
+		for _, key := range t.keys {
+			if !p.refused.blocked(key, now) {
+				urgent = append(urgent, key)
+			}
+		}
+	}
+	batch := p.ledger.next(urgent, func(owner pipeline.Key) bool { return p.refused.blocked(owner, now) })
+	no, err := batch.write(ctx, p.sw)
+	for owner, err := range p.refused.note(no, now) {
 		p.problem(owner, err)
 	}
+	// What was refused may be settled by now, by another try or by another
+	// object in its place.
+	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return p.ledger.settled(owner) })
 	if err != nil {
 		p.giveUp(err)
 		return
 	}
-	p.answer()
-}
-
-// answer tells those who wait in Sync what is wrong with their objects.
-func (p *programmer) answer() {
 	p.lastErr = nil
-	for _, t := range p.waiting {
-		var problems []error
-		keys := t.keys
-		if len(keys) == 0 {
-			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)))
-		}
-		for _, key := range keys {
-			if err := p.problemOf(key); err != nil {
-				problems = append(problems, err)
-			}
-		}
-		p.inbox.answer(t, errors.Join(problems...))
-	}
-	p.waiting = nil
-}
-
-// problemOf says why an object is not in the switch.
-func (p *programmer) problemOf(key pipeline.Key) error {
-	err := p.invalid[key]
-	if r := p.refused[key]; err == nil && r != nil {
-		err = r.err
-	}
-	if err == nil {
-		return nil
-	}
-	return fault.New(fault.KindOf(err), "%s %s: %w", key.Kind, key.ID, err)
-}
-
-// forget drops what was wrong with an object that is gone or has changed.
-func (p *programmer) forget(key pipeline.Key) {
-	delete(p.invalid, key)
-	delete(p.refused, key)
 }
 
 // giveUp ends a connection on which the switch does not answer; the client
@@ -207,7 +234,57 @@ func (p *programmer) giveUp(err error) {
 	p.sw = nil
 }
 
-// problem reports an object that is not in the switch, once.
+// answer tells those in Sync whose objects are in the switch, or will not be
+// for a reason. More says that not everything has been tried yet.
+func (p *programmer) answer(more bool) {
+	if p.sw == nil || !p.loaded || !p.replaced {
+		return
+	}
+	for _, t := range p.waiting {
+		keys := t.keys
+		switch {
+		case len(keys) > 0 && p.decided(keys):
+		case more:
+			continue
+		case len(keys) == 0:
+			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)))
+		}
+		var problems []error
+		for _, key := range keys {
+			if err := p.problemOf(key); err != nil {
+				problems = append(problems, err)
+			}
+		}
+		p.inbox.answer(t, errors.Join(problems...))
+	}
+	p.waiting = nil
+}
+
+// decided tells whether all of the objects are there, and in the switch or
+// refused.
+func (p *programmer) decided(keys []pipeline.Key) bool {
+	return !slices.ContainsFunc(keys, func(key pipeline.Key) bool {
+		_, wanted := p.objects[key]
+		return !wanted || !p.ledger.settled(key) && p.refused[key] == nil
+	})
+}
+
+// problemOf says why an object is not in the switch.
+func (p *programmer) problemOf(key pipeline.Key) error {
+	err := p.invalid[key]
+	if r := p.refused[key]; err == nil && r != nil {
+		err = r.err
+	}
+	switch {
+	case err == nil:
+		return nil
+	case key.Kind == kindUnwanted:
+		return fault.New(fault.KindOf(err), "a flow that nobody wants cannot be removed: %w", err)
+	}
+	return fault.New(fault.KindOf(err), "%s %s: %w", key.Kind, key.ID, err)
+}
+
+// problem logs why an object is not in the switch.
 func (p *programmer) problem(owner pipeline.Key, err error) {
 	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": owner.ID}).Error("object is not in the switch")
 }
@@ -230,59 +307,46 @@ func (p *programmer) accept(c drivers.Change) {
 	for _, key := range remove {
 		p.peers.replace(p.objects[key], nil)
 		delete(p.objects, key)
-		p.forget(key)
-		p.book.set(key, nil)
+		p.enter(key, pipeline.Wants{}, nil)
 	}
 	for _, o := range c.Set {
 		key := o.Key()
-		if before, ok := p.objects[key]; ok && o.Equal(before) {
+		if old := p.objects[key]; old != nil && old.Equal(o) {
 			continue
 		}
-		if met := p.peers.replace(p.objects[key], o); met.IsValid() {
-			p.meet(met)
-		}
+		p.peers.replace(p.objects[key], o)
 		p.objects[key] = o
 		p.compile(key)
 	}
 }
 
-// meet makes the switch find a peer before the first packet is for it.
-func (p *programmer) meet(peer netip.Addr) {
-	if p.solicit == nil {
-		return
-	}
-	if err := p.solicit(peer); err != nil {
-		p.log.WithError(err).Warn("the first packet to a peer may be lost")
-	}
-}
-
-func (p *programmer) meetAll() {
-	for peer := range p.peers {
-		p.meet(peer)
-	}
-}
-
-// compile computes the flows of an object anew.
+// compile computes what an object needs anew.
 func (p *programmer) compile(key pipeline.Key) {
-	o := p.objects[key]
-	p.forget(key)
 	var port uint32
+	o := p.objects[key]
 	if e, ok := o.(pipeline.Endpoint); ok && e.Local {
 		port = p.ports.endpointNumber(e.ID)
 	}
 	wants, err := p.compiler.For(o, port)
+	p.enter(key, wants, err)
+}
+
+// enter writes what an object wants into the ledger. What was wrong with it
+// before is forgotten.
+func (p *programmer) enter(key pipeline.Key, wants pipeline.Wants, err error) {
+	delete(p.invalid, key)
+	delete(p.refused, key)
+	conflicts, unknown := p.ledger.set(key, wants)
+	if err == nil {
+		err = unknown
+	}
 	if err != nil {
 		p.invalid[key] = err
 		p.problem(key, err)
 	}
-	p.enter(key, wants.Flows)
-}
-
-// enter writes the flows of an object into the book.
-func (p *programmer) enter(key pipeline.Key, flows []openflow.Flow) {
-	for _, c := range p.book.set(key, flows) {
+	for _, c := range conflicts {
 		p.log.WithFields(logrus.Fields{
-			"flow": c.flow.String(), "newcomer": fmt.Sprint(c.newcomer), "present": fmt.Sprint(c.present),
+			"flow": describePlace(c.place), "newcomer": fmt.Sprint(c.newcomer), "present": fmt.Sprint(c.present),
 		}).Warn("two objects want different flows for the same packets")
 	}
 }
@@ -294,7 +358,7 @@ func (p *programmer) renumber() {
 	if p.compiler == nil || tunnel != p.tunnel {
 		p.tunnel = tunnel
 		p.compiler = p.newCompiler(tunnel)
-		p.enter(baseKey, p.compiler.Base().Flows)
+		p.enter(baseKey, p.compiler.Base(), nil)
 		for key := range p.objects {
 			p.compile(key)
 		}
@@ -308,58 +372,14 @@ func (p *programmer) renumber() {
 	}
 }
 
-// look reads what is in the switch. As an audit it expects to find what the
-// book knows.
-func (p *programmer) look(ctx context.Context, audit bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, switchTime)
-	defer cancel()
-	stats, err := p.sw.Flows(ctx, openflow.FlowFilter{})
-	if err != nil {
-		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
-		return false
-	}
-	found := make(map[string]openflow.Flow, len(stats))
-	for _, s := range stats {
-		temporary := s.IdleTimeout != 0 || s.HardTimeout != 0
-		if cookie.Ours(s.Cookie) || !temporary {
-			found[s.MatchKey()] = s.Flow
-		}
-	}
-	drifted := p.book.seen(found)
-	p.looked = true
-	if audit && len(drifted) > 0 {
-		p.log.WithFields(logrus.Fields{"flows": len(drifted), "first": drifted[0].String()}).
-			Warn("flows were changed by somebody else, repairing")
-	}
-	return true
-}
-
-// ready returns what is to be written now.
-func (p *programmer) ready(now time.Time) []step {
-	var list []step
-	pending := map[pipeline.Key]bool{}
-	for _, s := range p.book.steps() {
-		pending[s.owner] = true
-		// A switch full of flows of the run before serves its endpoints until
-		// we know which of them are still wanted.
-		if s.remove && !p.replaced || p.refused.blocked(s.owner, now) {
-			continue
-		}
-		list = append(list, s)
-	}
-	// What was refused may be settled by now, by another object in its place.
-	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return !pending[owner] })
-	return list
-}
-
 func (p *programmer) progress() progress {
-	s := progress{connected: p.sw != nil, flows: p.book.wanted(), err: p.lastErr}
-	for key, r := range p.refused {
-		s.err = fmt.Errorf("%s %s: %w", key.Kind, key.ID, r.err)
+	s := progress{connected: p.sw != nil, flows: p.ledger.flows.wanted, others: p.others, err: p.lastErr}
+	for key := range p.refused {
+		s.err = p.problemOf(key)
 	}
-	for key, err := range p.invalid {
-		s.err = fmt.Errorf("%s %s: %w", key.Kind, key.ID, err)
+	for key := range p.invalid {
+		s.err = p.problemOf(key)
 	}
-	s.inSync = p.sw != nil && p.looked && p.replaced && s.err == nil && p.book.clean()
+	s.inSync = p.sw != nil && p.loaded && p.replaced && s.err == nil && p.ledger.pending() == 0
 	return s
 }

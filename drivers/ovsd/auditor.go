@@ -1,0 +1,102 @@
+package ovsd
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// lostCount is how many places are looked at in one go for what is lost.
+const lostCount = 4096
+
+// auditor decides when which slice is fetched. It belongs to the programmer;
+// only the fetching is done by other goroutines, one at a time.
+type auditor struct {
+	log      *logrus.Entry
+	interval time.Duration // from one audit to the next
+
+	results chan *slice
+	workers sync.WaitGroup
+	timer   *time.Timer           // when the next slice is due
+	busy    bool                  // a slice is being fetched
+	todo    []openflow.FlowFilter // slices to come; none: the audit has not begun, or has ended
+	pause   time.Duration         // between slices
+	since   uint32                // turn of the first slice
+	rest    int                   // places left to look at for what is lost
+}
+
+func newAuditor(interval time.Duration, log *logrus.Entry) *auditor {
+	return &auditor{log: log, interval: interval, results: make(chan *slice, 1), timer: time.NewTimer(interval)}
+}
+
+// restart begins again, after a whole interval: there is another connection.
+func (a *auditor) restart() {
+	a.todo, a.rest = nil, 0
+	a.timer.Reset(a.interval)
+}
+
+// begin fetches the next slice, or the first of an audit.
+func (a *auditor) begin(ctx context.Context, sw flowSwitch, l *ledger) {
+	if a.busy {
+		return // its end sets the timer
+	}
+	s := &slice{sw: sw, turn: l.nextTurn()}
+	if len(a.todo) == 0 {
+		s.first, a.since = true, s.turn
+	} else {
+		s.filter, a.todo = a.todo[0], a.todo[1:]
+		s.last = len(a.todo) == 0
+	}
+	a.busy = true
+	a.workers.Go(func() {
+		s.fetch(ctx)
+		a.results <- s
+	})
+}
+
+// end compares a slice that has been fetched. It returns the number of flows
+// that are left alone because nobody knows what they do.
+func (a *auditor) end(s *slice, sw flowSwitch, l *ledger) (others int) {
+	a.busy = false
+	if s.sw != sw || s.err != nil {
+		if s.sw == sw {
+			a.log.WithError(s.err).Warn("audit of the flows: the switch does not answer")
+		}
+		a.restart()
+		return 0
+	}
+	a.report(l.compare(s), "flows were changed by somebody else, repairing")
+	if s.first {
+		a.todo = s.plan
+		a.pause = a.interval / time.Duration(len(s.plan)+1)
+	}
+	if s.last {
+		a.rest = len(l.flows.list)
+		a.timer.Reset(a.interval)
+	} else {
+		a.timer.Reset(max(a.pause, (auditShare-1)*s.took))
+	}
+	return s.others
+}
+
+// findLost looks at some of the places for flows that no slice has seen, and
+// tells whether there are more to look at.
+func (a *auditor) findLost(l *ledger) (more bool) {
+	if a.rest == 0 {
+		return false
+	}
+	lost, rest := l.lost(a.rest, lostCount, a.since)
+	a.rest = rest
+	a.report(lost, "flows were deleted by somebody else, repairing")
+	return rest > 0
+}
+
+func (a *auditor) report(flows []openflow.PackedFlow, what string) {
+	if len(flows) > 0 {
+		a.log.WithFields(logrus.Fields{"flows": len(flows), "first": flows[0].Flow().String()}).Warn(what)
+	}
+}

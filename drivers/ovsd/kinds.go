@@ -1,0 +1,104 @@
+package ovsd
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// The three kinds of things a switch holds. Flows are hundreds of thousands and
+// are kept packed: the place is the key of the flow, the thing its effect.
+
+// flowKind: clauses of conjunctions are united; between rules the pipeline
+// decides, so that the outcome does not depend on who came first; otherwise the
+// last to come is in force, as with an address that has moved.
+func flowKind() kind[string] {
+	return kind[string]{
+		same:   sameEffect,
+		alike:  func(a, b string) bool { return sameEffect(withCookieOf(a, b), b) },
+		choose: chooseFlow,
+	}
+}
+
+// sameEffect compares bytes, and if they differ what they mean.
+func sameEffect(a, b string) bool {
+	const anywhere = "\x00\x00\x00"
+	return a == b || openflow.PackedFlow{Key: anywhere, Effect: a}.Flow().
+		SameEffect(openflow.PackedFlow{Key: anywhere, Effect: b}.Flow())
+}
+
+// withCookieOf returns the effect a under the cookie of b, which are its first
+// 8 bytes.
+func withCookieOf(a, b string) string { return b[:8] + a[8:] }
+
+func chooseFlow(place string, claims []claim[string]) claim[string] {
+	unpack := func(c claim[string]) openflow.Flow {
+		return openflow.PackedFlow{Key: place, Effect: c.thing}.Flow()
+	}
+	best := claims[len(claims)-1]
+	flow := unpack(best)
+	for _, c := range claims[:len(claims)-1] {
+		other := unpack(c)
+		if united, ok := pipeline.Merge(other, flow); ok {
+			flow = united
+			if effect, err := united.Effect(); err == nil {
+				best.thing = effect
+			}
+		} else if best.owner.Kind == pipeline.KindRule && pipeline.Preferred(other, flow) {
+			best, flow = c, other
+		}
+	}
+	return best
+}
+
+func groupKind() kind[openflow.Group] {
+	return kind[openflow.Group]{same: openflow.Group.Equal, alike: openflow.Group.Equal, choose: lastClaim[openflow.Group]}
+}
+
+func meterKind() kind[openflow.Meter] {
+	return kind[openflow.Meter]{same: openflow.Meter.Equal, alike: openflow.Meter.Equal, choose: lastClaim[openflow.Meter]}
+}
+
+func lastClaim[T any](_ string, claims []claim[T]) claim[T] { return claims[len(claims)-1] }
+
+// numbered is the place of a group or meter.
+func numbered(id uint32) string { return string(binary.BigEndian.AppendUint32(nil, id)) }
+
+func numberOf(place string) uint32 { return binary.BigEndian.Uint32([]byte(place)) }
+
+// packed turns what an object wants into what the books hold.
+func packed(w pipeline.Wants) (flows map[string]string, groups map[string]openflow.Group, meters map[string]openflow.Meter, err error) {
+	flows = make(map[string]string, len(w.Flows))
+	for _, f := range w.Flows {
+		flow, err := openflow.Pack(f)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		flows[flow.Key] = flow.Effect
+	}
+	if len(w.Groups) > 0 {
+		groups = map[string]openflow.Group{}
+	}
+	for _, g := range w.Groups {
+		groups[numbered(g.ID)] = g
+	}
+	if len(w.Meters) > 0 {
+		meters = map[string]openflow.Meter{}
+	}
+	for _, m := range w.Meters {
+		meters[numbered(m.ID)] = m
+	}
+	return flows, groups, meters, nil
+}
+
+// describePlace is a flow's match in words.
+func describePlace(place string) string {
+	nothing, err := openflow.Flow{}.Effect()
+	if err != nil {
+		return err.Error()
+	}
+	flow := openflow.PackedFlow{Key: place, Effect: nothing}.Flow()
+	return fmt.Sprintf("table=%d priority=%d %s", flow.Table, flow.Priority, flow.Match)
+}

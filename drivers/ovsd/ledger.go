@@ -1,0 +1,308 @@
+package ovsd
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// defaultChunk is how many flows are written in one bundle. The switch is busy
+// with a bundle of this size for a fraction of a second; larger ones cost more
+// per flow and keep everybody else waiting.
+const defaultChunk = 20_000
+
+// ledger is the books of a switch, and the order in which it is brought to what
+// they say.
+//
+// What fits into one chunk is one bundle, and no packet sees half of it. What
+// does not is written in an order in which packets are judged right at any
+// moment:
+//
+//   - Additions go from the last table to the first, in a table from the
+//     highest priority to the lowest. A packet comes to a new flow only through
+//     earlier tables, and in a table that is not complete yet it meets either
+//     the flow that will decide its fate in the end, or nothing, as the miss
+//     comes last, and is dropped. Table 0, which lets packets in, is last of
+//     all: until then the flows of another layout, if there are any, do the work.
+//   - Deletions follow, in the opposite order: from the first table to the last,
+//     in a table from the lowest priority to the highest. If a packet was denied
+//     by the old flows and is denied by the new ones, the one flow or the other
+//     outranks everything else that can match it, at every step; the same if it
+//     was allowed.
+//   - Meters come before all flows and go after them, as do groups: flows name
+//     them.
+//
+// When the pipeline's own flows are in the switch, what concerns everybody
+// (networks and rules) comes before endpoints, and whatever somebody waits for,
+// or was changed since, overtakes the rest. Endpoints that are missing meanwhile
+// cannot be reached; what they send from other nodes has been judged there.
+type ledger struct {
+	chunk  int // flows in a bundle
+	flows  *book[string]
+	groups *book[openflow.Group]
+	meters *book[openflow.Meter]
+	plan   []*place[string] // flows to be written, in this order
+	held   []func()         // bring back what was put aside
+
+	turn    uint32          // of the audit, see audit.go
+	deleted map[string]bool // flows deleted in this turn
+}
+
+func newLedger(chunk int) *ledger {
+	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind())}
+}
+
+// set replaces what an object wants; an error leaves it without anything.
+func (l *ledger) set(owner pipeline.Key, w pipeline.Wants) ([]conflict, error) {
+	flows, groups, meters, err := packed(w)
+	conflicts := l.flows.set(owner, flows)
+	l.groups.set(owner, groups)
+	l.meters.set(owner, meters)
+	return conflicts, err
+}
+
+// settled tells whether all that an object wants is in the switch.
+func (l *ledger) settled(owner pipeline.Key) bool {
+	if owner.Kind == kindUnwanted {
+		p := l.flows.places[owner.ID]
+		return p == nil || !p.pending
+	}
+	return l.flows.settled(owner) && l.groups.settled(owner) && l.meters.settled(owner)
+}
+
+// nextTurn begins a turn: from now on, what is written is newer than what an
+// audit asks for now.
+func (l *ledger) nextTurn() uint32 {
+	l.turn++
+	clear(l.deleted)
+	return l.turn
+}
+
+// pending is the number of places where the switch has to change.
+func (l *ledger) pending() int { return l.flows.pending + l.groups.pending + l.meters.pending }
+
+// forget forgets what the switch has.
+func (l *ledger) forget() {
+	l.flows.forget()
+	l.groups.forget()
+	l.meters.forget()
+	l.plan, l.held, l.deleted = nil, nil, map[string]bool{}
+}
+
+// release brings back what was put aside because it had been refused.
+func (l *ledger) release() {
+	held := l.held
+	l.held = nil
+	for _, back := range held {
+		back()
+	}
+}
+
+// step is a difference to write.
+type step struct {
+	owner   pipeline.Key // whom a refusal concerns; zero: nobody claims the place
+	message openflow.Message
+	done    func() // notes that the switch has done it
+	hold    func() // puts it aside
+}
+
+// batch is what is written next: meters one by one, the rest in one bundle.
+type batch struct {
+	meters, bundle, oldMeters []step
+}
+
+func (b batch) empty() bool { return len(b.meters)+len(b.bundle)+len(b.oldMeters) == 0 }
+
+// next returns what to write next. Objects that are urgent come first where
+// that is safe; those that are blocked are put aside.
+func (l *ledger) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) batch {
+	var b batch
+	var oldGroups []step
+	b.meters, b.oldMeters = split(l, l.meters, blocked, meterMessage)
+	b.bundle, oldGroups = split(l, l.groups, blocked, groupMessage)
+	for _, p := range l.nextFlows(urgent) {
+		if l.isOther(p) {
+			continue
+		}
+		if s, ok := stepOf(l, l.flows, p, blocked, flowMessage); ok {
+			b.bundle = append(b.bundle, s)
+		}
+	}
+	b.bundle = append(b.bundle, oldGroups...)
+	return b
+}
+
+// split makes the steps of meters or groups. Those to be deleted wait until no
+// flow names them any more.
+func split[T any](l *ledger, b *book[T], blocked func(pipeline.Key) bool, message messageOf[T]) (wanted, old []step) {
+	for _, p := range b.takeDirty() {
+		if len(p.claims) == 0 && len(l.plan) > 0 {
+			b.touch(p)
+			continue
+		}
+		s, ok := stepOf(l, b, p, blocked, message)
+		switch {
+		case !ok:
+		case len(p.claims) == 0:
+			old = append(old, s)
+		default:
+			wanted = append(wanted, s)
+		}
+	}
+	return wanted, old
+}
+
+// nextFlows returns the flows to look at next, in order.
+func (l *ledger) nextFlows(urgent []pipeline.Key) []*place[string] {
+	if len(l.plan) == 0 {
+		list := l.order(l.flows.takeDirty())
+		if len(list) <= l.chunk {
+			return list
+		}
+		l.plan = list
+	}
+	if l.flows.settled(baseKey) && len(l.flows.dirty) <= l.chunk {
+		list := l.flows.takeDirty()
+		for _, key := range urgent {
+			for _, p := range l.flows.owned[key] {
+				if p.pending {
+					list = append(list, p)
+				}
+			}
+		}
+		if len(list) > 0 {
+			return slices.Compact(l.order(list))
+		}
+	} else if len(l.flows.dirty) > l.chunk {
+		l.plan = l.order(append(l.plan, l.flows.takeDirty()...))
+	}
+	n := min(l.chunk, len(l.plan))
+	first := l.plan[:n]
+	l.plan = l.plan[n:]
+	return first
+}
+
+// isOther tells whether a flow that nobody claims is one that somebody does
+// claim, only that the switch writes its match in another order than we do. It
+// is then entered where it belongs.
+func (l *ledger) isOther(p *place[string]) bool {
+	if len(p.claims) > 0 || !p.there {
+		return false
+	}
+	flow := openflow.PackedFlow{Key: p.name, Effect: p.have}.Flow()
+	other := l.flows.places[flow.MatchKey()]
+	if other == nil || other == p {
+		return false
+	}
+	l.flows.found(other, p.have)
+	l.flows.gone(p)
+	return true
+}
+
+// unfinished tells whether there is something to write, or to put aside.
+func (l *ledger) unfinished() bool {
+	return len(l.plan)+len(l.flows.dirty)+len(l.groups.dirty)+len(l.meters.dirty) > 0
+}
+
+// order sorts flows as ledger says.
+func (l *ledger) order(list []*place[string]) []*place[string] {
+	based := l.flows.settled(baseKey)
+	rank := func(p *place[string]) int {
+		switch {
+		case len(p.claims) == 0:
+			return 2
+		case based && p.claims[0].owner.Kind != pipeline.KindEndpoint:
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(list, func(a, b *place[string]) int {
+		rankA, rankB := rank(a), rank(b)
+		switch {
+		case rankA != rankB:
+			return cmp.Compare(rankA, rankB)
+		case rankA == 2: // the key begins with table and priority
+			return cmp.Compare(a.name, b.name)
+		}
+		return cmp.Compare(b.name, a.name)
+	})
+	return list
+}
+
+// messageOf makes the message that gives a place what it should have. There
+// tells whether it has something now, wanted whether it should.
+type messageOf[T any] func(place string, thing T, there, wanted bool) openflow.Message
+
+func flowMessage(place, effect string, _, wanted bool) openflow.Message {
+	m := openflow.PackedFlowMod{Command: openflow.FlowAdd, Flow: openflow.PackedFlow{Key: place, Effect: effect}}
+	if !wanted {
+		m.Command = openflow.FlowDeleteStrict
+	}
+	return m
+}
+
+func groupMessage(_ string, g openflow.Group, there, wanted bool) openflow.Message {
+	switch {
+	case !wanted:
+		return openflow.GroupMod{Command: openflow.GroupDelete, Group: openflow.Group{ID: g.ID}}
+	case there:
+		return openflow.GroupMod{Command: openflow.GroupModify, Group: g}
+	}
+	return openflow.GroupMod{Command: openflow.GroupAdd, Group: g}
+}
+
+func meterMessage(_ string, m openflow.Meter, there, wanted bool) openflow.Message {
+	switch {
+	case !wanted:
+		return openflow.MeterMod{Command: openflow.MeterDelete, Meter: openflow.Meter{ID: m.ID}}
+	case there:
+		return openflow.MeterMod{Command: openflow.MeterModify, Meter: m}
+	}
+	return openflow.MeterMod{Command: openflow.MeterAdd, Meter: m}
+}
+
+// stepOf makes the step of a place, if it needs one and may have it now.
+func stepOf[T any](l *ledger, b *book[T], p *place[T], blocked func(pipeline.Key) bool, message messageOf[T]) (step, bool) {
+	want, wanted, right := b.compare(p)
+	if right {
+		b.settle(p)
+		return step{}, false
+	}
+	hold := func() { l.held = append(l.held, func() { b.touch(p) }) }
+	if blocked(ownerOf(want.owner, p.name)) {
+		hold()
+		return step{}, false
+	}
+	thing := want.thing
+	if !wanted {
+		thing = p.have
+	}
+	return step{
+		owner:   ownerOf(want.owner, p.name),
+		message: message(p.name, thing, p.there, wanted),
+		hold:    hold,
+		done: func() {
+			p.checked = l.turn
+			if wanted {
+				b.found(p, want.thing)
+				return
+			}
+			l.deleted[p.name] = true
+			b.gone(p)
+		},
+	}, true
+}
+
+// kindUnwanted is the kind of the owner of a place that nobody claims.
+const kindUnwanted pipeline.Kind = "unwanted"
+
+// ownerOf is the owner of a place, or somebody who has only this place if it
+// has none, so that refused deletions do not hold up each other.
+func ownerOf(owner pipeline.Key, place string) pipeline.Key {
+	if owner == (pipeline.Key{}) {
+		return pipeline.Key{Kind: kindUnwanted, ID: place}
+	}
+	return owner
+}

@@ -1,0 +1,169 @@
+package ovsd
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// flowSwitch is what the programmer needs of an OpenFlow connection.
+type flowSwitch interface {
+	// Bundle applies all messages in one step, or none.
+	Bundle(ctx context.Context, messages ...openflow.Message) error
+	// Send applies each message by itself and returns what was refused.
+	Send(ctx context.Context, messages ...openflow.Message) error
+	EachFlow(ctx context.Context, filter openflow.FlowFilter, do func(openflow.FlowEntry) error) error
+	Aggregate(ctx context.Context, filter openflow.FlowFilter) (openflow.Aggregate, error)
+	Groups(ctx context.Context) ([]openflow.Group, error)
+	Meters(ctx context.Context) ([]openflow.Meter, error)
+	Tables(ctx context.Context) ([]openflow.TableStats, error)
+	Done() <-chan struct{}
+	Close()
+}
+
+// switchTime is how long the switch may take to answer; for each flow that is
+// asked of it, it gets flowTime more.
+const (
+	switchTime = 15 * time.Second
+	flowTime   = time.Millisecond
+)
+
+// refused are the objects that a write was refused for.
+type refused map[pipeline.Key]error
+
+// write writes a batch. The error means that the switch did not answer, and
+// nobody knows what it has done.
+func (b batch) write(ctx context.Context, sw flowSwitch) (refused, error) {
+	no := refused{}
+	for _, s := range b.meters {
+		if err := writeSteps(ctx, sw, sw.Send, [][]step{{s}}, no); err != nil {
+			return no, err
+		}
+	}
+	if err := writeSteps(ctx, sw, sw.Bundle, byOwner(b.bundle), no); err != nil {
+		return no, err
+	}
+	for _, s := range b.oldMeters {
+		if err := writeSteps(ctx, sw, sw.Send, [][]step{{s}}, no); err != nil {
+			return no, err
+		}
+	}
+	return no, nil
+}
+
+// writeSteps writes steps that take effect together. If the switch refuses
+// them, they are halved until those objects are alone that are to blame; a good
+// object never waits for a bad one.
+func writeSteps(ctx context.Context, sw flowSwitch, send func(context.Context, ...openflow.Message) error, groups [][]step, no refused) error {
+	var steps []step
+	for _, group := range groups {
+		steps = append(steps, group...)
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	messages := make([]openflow.Message, len(steps))
+	for i, s := range steps {
+		messages[i] = s.message
+	}
+	limited, cancel := context.WithTimeout(ctx, switchTime+time.Duration(len(steps))*flowTime)
+	err := send(limited, messages...)
+	late := limited.Err()
+	cancel()
+	switch {
+	case err == nil:
+		for _, s := range steps {
+			s.done()
+		}
+		return nil
+	case late != nil || ended(sw):
+		return fault.New(fault.Unavailable, "flows are not in the switch: %w", err)
+	case len(groups) == 1:
+		no[steps[0].owner] = err
+		for _, s := range steps {
+			s.hold()
+		}
+		return nil
+	}
+	half := len(groups) / 2
+	if err := writeSteps(ctx, sw, send, groups[:half], no); err != nil {
+		return err
+	}
+	return writeSteps(ctx, sw, send, groups[half:], no)
+}
+
+// byOwner groups the steps of an object, in the order of its first.
+func byOwner(steps []step) [][]step {
+	var groups [][]step
+	place := map[pipeline.Key]int{}
+	for _, s := range steps {
+		i, ok := place[s.owner]
+		if !ok {
+			i = len(groups)
+			place[s.owner] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], s)
+	}
+	return groups
+}
+
+func ended(sw flowSwitch) bool {
+	select {
+	case <-sw.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// Pauses before a refused object is tried again.
+const (
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// refusals are the objects that the switch did not take.
+type refusals map[pipeline.Key]*refusal
+
+type refusal struct {
+	err   error
+	pause time.Duration
+	next  time.Time
+}
+
+// note enters what was refused now and returns those refused for the first time.
+func (r refusals) note(no refused, now time.Time) (fresh refused) {
+	fresh = refused{}
+	for owner, err := range no {
+		old, again := r[owner]
+		pause := firstRetry
+		if again {
+			pause = min(2*old.pause, lastRetry)
+		} else {
+			fresh[owner] = err
+		}
+		r[owner] = &refusal{err: err, pause: pause, next: now.Add(pause)}
+	}
+	return fresh
+}
+
+// blocked tells whether it is too early to try an object again.
+func (r refusals) blocked(owner pipeline.Key, now time.Time) bool {
+	old, ok := r[owner]
+	return ok && now.Before(old.next)
+}
+
+// nextTry returns when the first object is to be tried again.
+func (r refusals) nextTry() (when time.Time, ok bool) {
+	for old := range maps.Values(r) {
+		if !ok || old.next.Before(when) {
+			when, ok = old.next, true
+		}
+	}
+	return when, ok
+}
