@@ -20,6 +20,9 @@ type Reader interface {
 	// Search visits the entries of the ledger's indexes whose term begins with
 	// prefix, in order, beginning at the term from, until visit returns false.
 	Search(prefix, from string, visit func(term, key string) bool)
+	// NextFree finds the lowest number from one on that no value is found under
+	// in a set (see NumberTerm); ok is false if there is none of its width.
+	NextFree(set string, from []byte) (free []byte, ok bool)
 	// Revision is that of the key's last committed write; 0 for an absent key.
 	Revision(key string) int64
 	// Snapshot is the revision up to which all writes below an owned prefix are

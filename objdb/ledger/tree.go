@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/google/btree"
@@ -28,6 +29,7 @@ type record struct {
 type tree struct {
 	records *btree.BTreeG[record]
 	entries *btree.BTreeG[entry]
+	blocks  *btree.BTreeG[block] // of the numbers among the terms
 	indexes []Index
 	horizon
 }
@@ -47,6 +49,7 @@ func newTree(indexes []Index) *tree {
 	return &tree{
 		records: btree.NewG(treeDegree, func(a, b record) bool { return a.key < b.key }),
 		entries: btree.NewG(treeDegree, entry.less),
+		blocks:  btree.NewG(treeDegree, block.less),
 		indexes: indexes,
 	}
 }
@@ -61,7 +64,7 @@ func buildTree(kvs []objdb.KV, indexes ...Index) *tree {
 
 // Clone returns a copy that can be changed; t must not be changed any more.
 func (t *tree) Clone() *tree {
-	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), indexes: t.indexes, horizon: t.horizon}
+	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), blocks: t.blocks.Clone(), indexes: t.indexes, horizon: t.horizon}
 }
 
 // Len is the number of records.
@@ -81,10 +84,7 @@ func (t *tree) ReplaceOrInsert(r record) {
 		r.terms = had.terms
 	} else {
 		r.terms = t.termsOf(r.key, r.value)
-		t.unindex(had)
-		for _, term := range r.terms {
-			t.entries.ReplaceOrInsert(entry{term, r.key})
-		}
+		t.reindex(r.key, had.terms, r.terms)
 	}
 	t.records.ReplaceOrInsert(r)
 }
@@ -92,13 +92,22 @@ func (t *tree) ReplaceOrInsert(r record) {
 // Delete removes the record with a key.
 func (t *tree) Delete(r record) (had record, held bool) {
 	had, held = t.records.Delete(r)
-	t.unindex(had)
+	t.reindex(r.key, had.terms, nil)
 	return had, held
 }
 
-func (t *tree) unindex(r record) {
-	for _, term := range r.terms {
-		t.entries.Delete(entry{term, r.key})
+// reindex replaces the terms that a key is found under.
+func (t *tree) reindex(key string, before, after []string) {
+	if slices.Equal(before, after) {
+		return
+	}
+	for _, term := range before {
+		t.entries.Delete(entry{term, key})
+		t.vacate(term)
+	}
+	for _, term := range after {
+		t.entries.ReplaceOrInsert(entry{term, key})
+		t.occupy(term)
 	}
 }
 

@@ -1,0 +1,160 @@
+package objdb
+
+import (
+	"encoding/hex"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Some terms are numbers that only one can have: an address of a network, a
+// tag, an id. Who hands them out needs the lowest that is free, and a walk
+// through all that are taken would make each one dearer than the one before.
+//
+// So the tree also keeps a trie of blocks over them, one level per byte of the
+// number. A block of the last level has a bit for each of its 256 numbers that
+// is taken; a block above has a bit for each block below that is full. The next
+// free number is found by going down once. Blocks with nothing in them are not
+// there, so that the size of a set does not matter, only what is taken of it.
+
+// numberMark begins the terms that are numbers.
+const numberMark = "#"
+
+// NumberTerm is the term of a number in a set: what an Index returns for who has
+// the number. All numbers of a set have the same width, which orders the terms
+// like the numbers. Without a number it is the prefix of all terms of the set.
+func NumberTerm(set string, number []byte) string {
+	return numberMark + set + "/" + hex.EncodeToString(number)
+}
+
+// Number takes a term of a set apart.
+func Number(set, term string) (number []byte, ok bool) {
+	digits, ok := strings.CutPrefix(term, NumberTerm(set, nil))
+	if !ok {
+		return nil, false
+	}
+	number, err := hex.DecodeString(digits)
+	return number, err == nil
+}
+
+// block is a node of the trie, named by the part of the terms above it.
+type block struct {
+	prefix string
+	bits   [4]uint64
+}
+
+func (b block) less(other block) bool { return b.prefix < other.prefix }
+
+func (b block) full() bool  { return b.bits == [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)} }
+func (b block) empty() bool { return b.bits == [4]uint64{} }
+
+// nextClear finds the first clear bit from one on.
+func (b block) nextClear(from byte) (byte, bool) {
+	mask := uint64(1)<<(from%64) - 1 // what is before counts as set
+	for word := from / 64; word < 4; word++ {
+		if clear := ^(b.bits[word] | mask); clear != 0 {
+			return word*64 + byte(bits.TrailingZeros64(clear)), true
+		}
+		mask = 0
+	}
+	return 0, false
+}
+
+// digitsOf is where the digits of a number begin in its term; ok is false for
+// any other term.
+func digitsOf(term string) (begin int, ok bool) {
+	if !strings.HasPrefix(term, numberMark) {
+		return 0, false
+	}
+	begin = strings.LastIndexByte(term, '/') + 1
+	_, err := hex.DecodeString(term[begin:])
+	return begin, err == nil
+}
+
+// occupy marks the number of a term as taken.
+func (t *tree) occupy(term string) {
+	begin, ok := digitsOf(term)
+	for at := len(term) - 2; ok && at >= begin; at -= 2 {
+		b, _ := t.blocks.Get(block{prefix: term[:at]})
+		b.prefix = term[:at]
+		n := byteAt(term, at)
+		b.bits[n/64] |= 1 << (n % 64)
+		t.blocks.ReplaceOrInsert(b)
+		if !b.full() {
+			return
+		}
+	}
+}
+
+// vacate marks the number of a term as free unless another key has it too.
+func (t *tree) vacate(term string) {
+	begin, ok := digitsOf(term)
+	if !ok || t.held(term) {
+		return
+	}
+	for at := len(term) - 2; at >= begin; at -= 2 {
+		b, _ := t.blocks.Get(block{prefix: term[:at]})
+		wasFull := b.full()
+		n := byteAt(term, at)
+		b.bits[n/64] &^= 1 << (n % 64)
+		if b.empty() {
+			t.blocks.Delete(b)
+		} else {
+			t.blocks.ReplaceOrInsert(b)
+		}
+		if !wasFull {
+			return
+		}
+	}
+}
+
+// held tells whether any key is found under a term.
+func (t *tree) held(term string) (found bool) {
+	t.entries.AscendGreaterOrEqual(entry{term: term}, func(e entry) bool {
+		found = e.term == term
+		return false
+	})
+	return found
+}
+
+func byteAt(term string, at int) byte {
+	var one [1]byte
+	_, _ = hex.Decode(one[:], []byte(term[at:at+2])) // checked by digitsOf
+	return one[0]
+}
+
+// nextFree finds the lowest free number from one on, nil if there is none.
+func (t *tree) nextFree(prefix string, from []byte) []byte {
+	if len(from) == 0 {
+		return nil
+	}
+	b, _ := t.blocks.Get(block{prefix: prefix})
+	begin, rest := from[0], from[1:]
+	for n, ok := b.nextClear(begin); ok; n, ok = b.nextClear(n + 1) {
+		if len(rest) == 0 {
+			return []byte{n}
+		}
+		if n > begin {
+			rest = make([]byte, len(rest)) // from the beginning of a later block
+		}
+		if below := t.nextFree(prefix+hex.EncodeToString([]byte{n}), rest); below != nil {
+			return slices.Insert(below, 0, n)
+		}
+		if n == 0xff {
+			break
+		}
+	}
+	return nil
+}
+
+// NextFree implements Reader.
+func (v *view) NextFree(set string, from []byte) ([]byte, bool) {
+	free := v.tree.nextFree(NumberTerm(set, nil), from)
+	return free, free != nil
+}
+
+// NextFree implements Reader. Like Search it has no guard.
+func (tx *Tx) NextFree(set string, from []byte) ([]byte, bool) {
+	free := tx.batch.tree.nextFree(NumberTerm(set, nil), from)
+	return free, free != nil
+}
