@@ -42,9 +42,6 @@ func (a *API) Bootstrap(ctx context.Context) error {
 		}
 	}
 	_, err = a.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		if err := master.DefineGroupIDs(tx); err != nil {
-			return err
-		}
 		if master.Exists(tx, "tenant", DefaultTenant) {
 			return nil
 		}

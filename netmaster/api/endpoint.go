@@ -15,7 +15,6 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
-	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -50,22 +49,6 @@ func byEndpointID(r ledger.Reader, keys []string) ([]string, error) {
 	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
 		return cmp.Or(strings.Compare(names[a], names[b]), strings.Compare(a, b))
 	}), nil
-}
-
-// membersOf finds the endpoints of the groups of a network: their keys, in
-// order, by the id of the group.
-func membersOf(r ledger.Reader, networkID string) (map[string][]string, error) {
-	members := map[string][]string{}
-	for _, key := range master.EndpointKeys(r, networkID) {
-		ep, err := ledger.Read[struct{ EndpointGroupKey string }](r, key)
-		if err != nil {
-			return nil, err
-		}
-		if ep.EndpointGroupKey != "" {
-			members[ep.EndpointGroupKey] = append(members[ep.EndpointGroupKey], key)
-		}
-	}
-	return members, nil
 }
 
 func endpointOper(ep *mastercfg.CfgEndpointState) contivmodel.EndpointOper {

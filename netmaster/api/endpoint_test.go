@@ -29,9 +29,9 @@ func create(b *bench, container string, ep mastercfg.ConfigEP) (mastercfg.CfgEnd
 
 // counts are the counters of the network web.blue and its group front:blue.
 func counts(b *bench) [3]int {
-	n := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue")
-	g := record[mastercfg.EndpointGroupState](b, mastercfg.EndpointGroupPrefix+"front:blue")
-	return [3]int{n.EpCount, n.EpAddrCount, g.EpCount}
+	n := inspected[contivmodel.NetworkOper](b, "networks/blue:web")
+	g := inspected[contivmodel.EndpointGroupOper](b, "endpointGroups/blue:front")
+	return [3]int{n.NumEndpoints, n.AllocatedAddressesCount, g.NumEndpoints}
 }
 
 func withGroup(t testing.TB) *bench {
@@ -66,22 +66,28 @@ func TestEndpointGetsAddressesOfBothFamiliesAndItsGroup(t *testing.T) {
 	}
 }
 
-// The network's record does not grow with its endpoints: it lists no address
-// that one of them has.
 func TestAnIPv6AddressIsHeldUntilItsEndpointComes(t *testing.T) {
 	b := withGroup(t)
-	held := func() map[string]bool {
-		return record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue").IPv6AllocMap
+	held := func() []string {
+		kvs, _, err := b.db.List(t.Context(), mastercfg.HeldPrefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, kv := range kvs {
+			keys = append(keys, kv.Key[len(mastercfg.HeldPrefix):])
+		}
+		return keys
 	}
 	alloc := plug[mastercfg.AllocAddressResponse](b, mastercfg.AllocAddressPath, mastercfg.AllocAddressRequest{AddressPool: "2001:db8::/64:blue"})
-	if alloc.IPv4Address != "2001:db8::2/64" || !held()["::2"] {
+	if alloc.IPv4Address != "2001:db8::2/64" || !cmp.Equal(held(), []string{"web.blue/2001:db8::2"}) {
 		t.Fatalf("got %+v, held %v", alloc, held())
 	}
 	if ep := b.endpoint("blue", "web", "front", "other"); ep.IPv6Address != "2001:db8::3" {
 		t.Errorf("another endpoint got %s", ep.IPv6Address)
 	}
 	ep, failure := create(b, "c1", mastercfg.ConfigEP{IPv6Address: "2001:db8::2"})
-	if failure != "" || ep.IPv6Address != "2001:db8::2" || len(held()) != 1 {
+	if failure != "" || ep.IPv6Address != "2001:db8::2" || len(held()) != 0 {
 		t.Errorf("%s: got %s, held %v", failure, ep.IPv6Address, held())
 	}
 	if got := counts(b); got[1] != 4 {
@@ -92,7 +98,7 @@ func TestAnIPv6AddressIsHeldUntilItsEndpointComes(t *testing.T) {
 	}
 	b.noEndpoint("blue", "web", "c1")
 	b.noEndpoint("blue", "web", "other")
-	if got := counts(b); got != [3]int{0, 0, 0} || len(held()) != 1 {
+	if got := counts(b); got != [3]int{0, 0, 0} || len(held()) != 0 {
 		t.Errorf("counters %v, held %v", got, held())
 	}
 }
@@ -352,20 +358,50 @@ func TestTenantsDoNotShareAddresses(t *testing.T) {
 	}
 }
 
-// An address that was handed out without an endpoint goes with the range it is from.
-func TestAddressesHeldOfAGroupAreNotCountedWithoutIt(t *testing.T) {
+// An address belongs to whom it was handed out, also when the group whose range
+// it is of goes.
+func TestAddressesHeldOfAGroupStayWithWhoGotThem(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "networks/blue:web", web)
-	b.ok("POST", "endpointGroups/blue:pooled", `{"tenantName":"blue","groupName":"pooled","networkName":"web","ipPool":"10.7.0.50-10.7.0.52"}`)
-	before := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue")
-	for range 2 {
-		plug[mastercfg.AllocAddressResponse](b, mastercfg.AllocAddressPath, mastercfg.AllocAddressRequest{NetworkID: "web:pooled.blue"})
+	b.ok("POST", "endpointGroups/blue:pooled", `{"tenantName":"blue","groupName":"pooled","networkName":"web","ipPool":"10.7.0.1-10.7.0.2"}`)
+	allocate := func(pool string) string {
+		answer := plug[mastercfg.AllocAddressResponse](b, mastercfg.AllocAddressPath, mastercfg.AllocAddressRequest{NetworkID: pool})
+		return answer.IPv4Address
 	}
-	if got := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue").EpAddrCount; got != before.EpAddrCount+2 {
-		t.Fatalf("%d addresses are counted", got)
+	if got := allocate("web:pooled.blue"); got != "10.7.0.1/24" {
+		t.Fatalf("got %s", got)
 	}
 	b.ok("DELETE", "endpointGroups/blue:pooled", "")
-	if got := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue").EpAddrCount; got != before.EpAddrCount {
-		t.Errorf("%d addresses are counted, there are %d", got, before.EpAddrCount)
+	if got := inspected[contivmodel.NetworkOper](b, "networks/blue:web"); got.AllocatedAddressesCount != 1 || got.AllocatedIPAddresses != "10.7.0.1, 10.7.0.254" {
+		t.Errorf("%d addresses, %s", got.AllocatedAddressesCount, got.AllocatedIPAddresses)
+	}
+	if got := allocate("web.blue"); got != "10.7.0.2/24" {
+		t.Errorf("then the network gave %s", got)
+	}
+	b.refused("POST", "endpointGroups/blue:pooled", `{"tenantName":"blue","groupName":"pooled","networkName":"web","ipPool":"10.7.0.1-10.7.0.2"}`,
+		"ip address 10.7.0.1 is not available", 409, "conflict")
+	if ep, failure := create(b, "c1", mastercfg.ConfigEP{IPAddress: "10.7.0.1"}); failure != "" || ep.IPAddress != "10.7.0.1" {
+		t.Errorf("who names it gets %s, %s", ep.IPAddress, failure)
+	}
+}
+
+// What is written for an endpoint is its own record, whatever the network.
+func TestAnEndpointCostsOneSmallRecordInAnyNetwork(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:small", with(web)(`,"networkName":"small","subnet":"10.1.0.0/29","gateway":"10.1.0.6"`))
+	b.ok("POST", "networks/blue:large", with(web)(`,"networkName":"large","subnet":"11.0.0.0/8","gateway":"11.0.0.254"`))
+	b.ok("POST", "endpointGroups/blue:pooled", `{"tenantName":"blue","groupName":"pooled","networkName":"large","ipPool":"11.128.0.0-11.255.255.254"}`)
+	for _, home := range [][2]string{{"small", ""}, {"large", ""}, {"large", "pooled"}} {
+		before := storetest.Dump(t, b.db)
+		ep := b.endpoint("blue", home[0], home[1], "c"+home[1])
+		after := storetest.Dump(t, b.db)
+		for key, value := range before {
+			if after[key] != value {
+				t.Errorf("an endpoint in %v rewrote %s", home, key)
+			}
+		}
+		if len(after) != len(before)+1 || len(after[mastercfg.EndpointPrefix+ep.ID]) > 512 {
+			t.Errorf("an endpoint in %v wrote %d keys, its record has %d bytes", home, len(after)-len(before), len(after[mastercfg.EndpointPrefix+ep.ID]))
+		}
 	}
 }

@@ -2,13 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 func TestPoolOfThreeAddressesIsSharedByEndpointsAndServices(t *testing.T) {
@@ -114,17 +115,15 @@ func TestGroupIDsAtTheLimit(t *testing.T) {
 	b := booted(t)
 	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
 	b.ok("POST", "networks/blue:web", web)
-	pool := resources.NewGroupIDs()
-	for range 32766 {
-		if _, err := pool.Allocate(); err != nil {
-			t.Fatal(err)
+	_, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		for id := 1; id < 32767; id++ {
+			tx.Put(fmt.Sprintf("%sg%d:red", mastercfg.EndpointGroupPrefix, id), fmt.Appendf(nil, `{"endpointGroupId":%d}`, id))
 		}
-	}
-	full, err := json.Marshal(pool.Pool)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.store(mastercfg.GroupIDPoolKey, string(full))
 	group := func(name string) string {
 		return `{"tenantName":"blue","groupName":"` + name + `","networkName":"web"}`
 	}

@@ -32,11 +32,11 @@ func createGlobal(c *change, g *contivmodel.Global) error {
 	if err := master.PutVLANs(c.Tx, resources.DefineVLANs(vlans)); err != nil {
 		return err
 	}
-	pool := resources.DefineVXLANs(vxlans)
-	if err := master.PutVXLANs(c.Tx, pool); err != nil {
+	config := resources.DefineVXLANs(vxlans)
+	if err := master.PutVXLANs(c.Tx, config); err != nil {
 		return err
 	}
-	return putGlobal(c, g, pool.Config.FreeVXLANsStart)
+	return putGlobal(c, g, config.FreeVXLANsStart)
 }
 
 func checkFabric(infra string) error {
@@ -119,7 +119,7 @@ func resize(c *change, stored, wanted *contivmodel.Global, vlans resources.VLANP
 			return err
 		}
 		stored.Vlans = wanted.Vlans
-		if err := master.PutVLANs(c.Tx, vlans); err != nil {
+		if err := master.PutVLANs(c.Tx, vlans.Config); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func resize(c *change, stored, wanted *contivmodel.Global, vlans resources.VLANP
 			return err
 		}
 		stored.Vxlans = wanted.Vxlans
-		return master.PutVXLANs(c.Tx, vxlans)
+		return master.PutVXLANs(c.Tx, vxlans.Config)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func removeGlobal(c *change, g *contivmodel.Global) error {
 	}
 	for _, key := range []string{
 		mastercfg.GlobalConfigKey, mastercfg.GlobalStateKey, mastercfg.GlobalOperKey,
-		mastercfg.VLANConfigKey, mastercfg.VLANOperKey, mastercfg.VXLANConfigKey, mastercfg.VXLANOperKey,
+		mastercfg.VLANConfigKey, mastercfg.VXLANConfigKey,
 	} {
 		c.Delete(key)
 	}

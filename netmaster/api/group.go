@@ -7,7 +7,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -127,11 +126,10 @@ func removeGroup(c *change, g *contivmodel.EndpointGroup) error {
 	}
 	rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(g.TenantName, g.GroupName))
 	if err == nil {
-		if rec.EpCount > 0 {
-			return fault.New(fault.InUse, "Error: EPG %s has active endpoints", g.GroupName).
-				WithDetails(master.EndpointsIn(c, mastercfg.NetworkID(g.TenantName, g.NetworkName), rec.ID)...)
+		if members := master.Members(c, rec.ID); len(members) > 0 {
+			return fault.New(fault.InUse, "Error: EPG %s has active endpoints", g.GroupName).WithDetails(members...)
 		}
-		err = master.RemoveGroup(c.Tx, &rec)
+		master.RemoveGroup(c.Tx, &rec)
 	}
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
@@ -158,11 +156,7 @@ func groupWent(c *change, g *contivmodel.EndpointGroup) error {
 }
 
 func inspectGroup(r *view, g *contivmodel.EndpointGroup) (any, error) {
-	members, err := membersOf(r, mastercfg.NetworkID(g.TenantName, g.NetworkName))
-	if err != nil {
-		return nil, err
-	}
-	oper, err := groupOper(r, g.ModelKey(), members)
+	oper, err := groupOper(r, g.ModelKey())
 	return inspection(contivmodel.EndpointGroupInspect{Config: *g}, oper.late(r)), err
 }
 
@@ -176,9 +170,8 @@ func (g groupView) late(r ledger.Reader) jsonstream.Object {
 	return jsonstream.Object{Of: g.EndpointGroupOper, Late: map[string]any{"endpoints": endpointsAt(r, g.members)}}
 }
 
-// groupOper is the run-time view of a group, given by its model key, whose
-// members are among those of its network.
-func groupOper(r ledger.Reader, key string, members map[string][]string) (none groupView, err error) {
+// groupOper is the run-time view of a group, given by its model key.
+func groupOper(r ledger.Reader, key string) (none groupView, err error) {
 	g, err := master.Get[contivmodel.EndpointGroup](r, key, notFound("endpointGroup"))
 	if err != nil {
 		return none, err
@@ -187,9 +180,10 @@ func groupOper(r ledger.Reader, key string, members map[string][]string) (none g
 	if err != nil {
 		return none, err
 	}
+	members := master.MemberKeys(r, rec.ID)
 	oper := groupView{contivmodel.EndpointGroupOper{
-		PktTag: rec.PktTag, ExternalPktTag: rec.ExtPktTag, GroupTag: rec.GroupTag, NumEndpoints: rec.EpCount,
-	}, members[rec.ID]}
+		PktTag: rec.PktTag, ExternalPktTag: rec.ExtPktTag, GroupTag: rec.GroupTag, NumEndpoints: len(members),
+	}, members}
 	if rec.IPPool == "" {
 		return oper, nil
 	}
@@ -197,7 +191,7 @@ func groupOper(r ledger.Reader, key string, members map[string][]string) (none g
 	if err != nil {
 		return none, err
 	}
-	pool, err := resources.GroupPool(&net, &rec)
+	pool, err := master.GroupPool(r, &net, &rec)
 	if err != nil {
 		return none, err
 	}

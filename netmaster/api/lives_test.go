@@ -45,7 +45,6 @@ var lives = []struct {
 		records: map[string]string{
 			"/contiv.io/state/serviceLB/lb:blue": `{"id":"lb:blue","servicename":"lb","tenantname":"blue","subnet":"web","ports":["53:5353:udp"],` +
 				`"selectors":{"app":"db","tier":""},"ipaddress":"10.7.0.9"}`,
-			"/contiv.io/state/provider/lb:blue": `{"id":"lb:blue","ServiceName":"lb:blue","Providers":[]}`,
 		},
 	},
 	{

@@ -101,8 +101,8 @@ func removeNetwork(c *change, n *contivmodel.Network) error {
 	}
 	rec, err := master.GetNetwork(c, mastercfg.NetworkID(n.TenantName, n.NetworkName))
 	if err == nil {
-		if rec.NwType != "infra" && rec.EpCount > 0 {
-			return fault.New(fault.InUse, "Error: Network has active endpoints").WithDetails(master.EndpointsIn(c, rec.ID, "")...)
+		if endpoints := master.EndpointsIn(c, rec.ID); rec.NwType != "infra" && len(endpoints) > 0 {
+			return fault.New(fault.InUse, "Error: Network has active endpoints").WithDetails(endpoints...)
 		}
 		err = master.RemoveNetwork(c.Tx, &rec)
 	}
@@ -128,13 +128,14 @@ func networkOper(r ledger.Reader, key string) (none jsonstream.Object, err error
 	if err != nil {
 		return none, err
 	}
-	pool, err := resources.NetworkPool(&rec)
+	pool, err := master.NetworkPool(r, &rec)
 	if err != nil {
 		return none, err
 	}
+	endpoints := master.EndpointKeys(r, rec.ID)
 	return jsonstream.Object{Of: contivmodel.NetworkOper{
 		PktTag: rec.PktTag, ExternalPktTag: rec.ExtPktTag, NetworkTag: rec.NetworkTag,
-		NumEndpoints: rec.EpCount, AllocatedAddressesCount: rec.EpAddrCount,
+		NumEndpoints: len(endpoints), AllocatedAddressesCount: master.AddressCount(r, rec.ID),
 		AllocatedIPAddresses: pool.Allocated(), AvailableIPAddresses: pool.Available(),
-	}, Late: map[string]any{"endpoints": endpointsAt(r, master.EndpointKeys(r, rec.ID))}}, nil
+	}, Late: map[string]any{"endpoints": endpointsAt(r, endpoints)}}, nil
 }

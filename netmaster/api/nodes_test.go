@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
@@ -185,8 +186,8 @@ func TestCleanUpTakesExactlyWhatIsNamed(t *testing.T) {
 	if diff := cmp.Diff([]string{"web.blue-c10", "web.blue-unknown"}, h2.asked); diff != "" {
 		t.Errorf("h2: %s", diff)
 	}
-	if n := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue"); n.EpCount != 0 || n.EpAddrCount != 0 {
-		t.Errorf("counters %d %d", n.EpCount, n.EpAddrCount)
+	if n := inspected[contivmodel.NetworkOper](b, "networks/blue:web"); n.NumEndpoints != 0 || n.AllocatedAddressesCount != 0 {
+		t.Errorf("counters %d %d", n.NumEndpoints, n.AllocatedAddressesCount)
 	}
 	b.refuseAll([]refusal{
 		{"DELETE", "/debug/epcleanup/tenant/blue/ep/c1", "", "endpoint not found", 404, "not-found"},

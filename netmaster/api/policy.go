@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strings"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -41,15 +43,8 @@ func removePolicy(c *change, p *contivmodel.Policy) error {
 func inspectPolicy(r *view, p *contivmodel.Policy) (any, error) {
 	var members []string // keys of endpoints
 	for key := range p.LinkSets.EndpointGroups {
-		g, err := master.Get[contivmodel.EndpointGroup](r, key, notFound("endpointGroup"))
-		if err != nil {
-			return nil, err
-		}
-		ofNetwork, err := membersOf(r, mastercfg.NetworkID(g.TenantName, g.NetworkName))
-		if err != nil {
-			return nil, err
-		}
-		members = append(members, ofNetwork[mastercfg.EndpointGroupID(g.TenantName, g.GroupName)]...)
+		tenant, group, _ := strings.Cut(key, ":")
+		members = append(members, master.MemberKeys(r, mastercfg.EndpointGroupID(tenant, group))...)
 	}
 	sorted, err := byEndpointID(r, members)
 	if err != nil {

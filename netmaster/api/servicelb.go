@@ -7,7 +7,6 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 func createServiceLB(c *change, s *contivmodel.ServiceLB) error {
@@ -46,10 +45,7 @@ func updateServiceLB(c *change, stored, wanted *contivmodel.ServiceLB) error {
 }
 
 func removeServiceLB(c *change, s *contivmodel.ServiceLB) error {
-	err := master.RemoveService(c.Tx, mastercfg.ServiceID(s.TenantName, s.ServiceName))
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return err
-	}
+	master.RemoveService(c.Tx, mastercfg.ServiceID(s.TenantName, s.ServiceName))
 	master.Drop(c.Tx, s)
 	return nil
 }

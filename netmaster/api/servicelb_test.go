@@ -26,10 +26,22 @@ func (b *bench) container(event, network, endpoint, id string, labels map[string
 	return b.ok("POST", mastercfg.UpdateEndpointPath, string(body))
 }
 
-// providers is the stored list of a service of the tenant blue.
+// providers are the stored addresses behind a service of the tenant blue.
 func (b *bench) providers(service string) []string {
 	b.Helper()
-	return record[mastercfg.SvcProvider](b, mastercfg.ProviderPrefix+service+":blue").Providers
+	kvs, _, err := b.db.List(b.Context(), mastercfg.ProviderKey(service+":blue", ""))
+	if err != nil {
+		b.Fatal(err)
+	}
+	all := []string{}
+	for _, kv := range kvs {
+		var p mastercfg.SvcProvider
+		if err := json.Unmarshal(kv.Value, &p); err != nil {
+			b.Fatal(err)
+		}
+		all = append(all, p.Providers...)
+	}
+	return all
 }
 
 func (b *bench) vip(service string) string {
@@ -59,9 +71,8 @@ func TestVirtualAddressFollowsTheObject(t *testing.T) {
 			t.Errorf("after %s: %s, want %s", step.members, got, step.vip)
 		}
 	}
-	n := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue")
-	if n.EpCount != 1 || n.EpAddrCount != 2 {
-		t.Errorf("counters %d %d", n.EpCount, n.EpAddrCount)
+	if n := inspected[contivmodel.NetworkOper](b, "networks/blue:web"); n.NumEndpoints != 1 || n.AllocatedAddressesCount != 2 {
+		t.Errorf("counters %d %d", n.NumEndpoints, n.AllocatedAddressesCount)
 	}
 	b.ok("DELETE", "serviceLBs/blue:lb", "")
 	b.noEndpoint("blue", "web", "c1")
@@ -323,8 +334,8 @@ func TestProvidersAgreeWithAModel(t *testing.T) {
 		for name := range services {
 			b.ok("DELETE", "serviceLBs/blue:"+name, "")
 		}
-		if n := record[mastercfg.CfgNetworkState](b, mastercfg.NetworkPrefix+"web.blue"); n.EpAddrCount != 0 || n.EpCount != 0 {
-			rt.Fatalf("counters %d %d", n.EpAddrCount, n.EpCount)
+		if n := inspected[contivmodel.NetworkOper](b, "networks/blue:web"); n.AllocatedAddressesCount != 0 || n.NumEndpoints != 0 {
+			rt.Fatalf("counters %d %d", n.AllocatedAddressesCount, n.NumEndpoints)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -68,11 +67,7 @@ func inspectTenant(r *view, t *contivmodel.Tenant) (any, error) {
 	}
 	for _, key := range keys(t.LinkSets.Networks) {
 		tenant, name, _ := strings.Cut(key, ":")
-		n, err := master.GetNetwork(r, mastercfg.NetworkID(tenant, name))
-		if err != nil {
-			return nil, err
-		}
-		oper.TotalEndpoints += n.EpCount
+		oper.TotalEndpoints += len(master.EndpointKeys(r, mastercfg.NetworkID(tenant, name)))
 	}
 	return inspection(contivmodel.TenantInspect{Config: *t}, jsonstream.Object{Of: oper, Late: map[string]any{
 		"networks":       networksOf(r, t),
@@ -100,17 +95,8 @@ func networksOf(r ledger.Reader, t *contivmodel.Tenant) jsonstream.Array {
 // at in the group itself.
 func groupsOf(r ledger.Reader, t *contivmodel.Tenant) jsonstream.Array {
 	return func(item func(any) error) error {
-		members := map[string][]string{}
-		for key := range t.LinkSets.Networks {
-			tenant, name, _ := strings.Cut(key, ":")
-			found, err := membersOf(r, mastercfg.NetworkID(tenant, name))
-			if err != nil {
-				return err
-			}
-			maps.Copy(members, found) // a group is in one network
-		}
 		for _, key := range keys(t.LinkSets.EndpointGroups) {
-			g, err := groupOper(r, key, members)
+			g, err := groupOper(r, key)
 			if err != nil {
 				return err
 			}

@@ -192,7 +192,7 @@ func TestARestartFindsEverythingAndRepairsWhatIsDamaged(t *testing.T) {
 	}
 	n.shut()
 	before := storetest.Dump(t, db)
-	if _, _, err := db.Txn(t.Context(), txnPut(mastercfg.VXLANOperKey, "{")); err != nil {
+	if _, _, err := db.Txn(t.Context(), txnPut(mastercfg.VXLANConfigKey, "{")); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := db.Txn(t.Context(), txnPut(mastercfg.EndpointPrefix+"junk", "nonsense")); err != nil {

@@ -17,6 +17,7 @@ type space struct {
 	tx    *ledger.Tx
 	net   mastercfg.CfgNetworkState
 	group *mastercfg.EndpointGroupState // nil: none
+	own   bool                          // the addresses are of the group's range
 	v4    resources.IPv4Pool
 }
 
@@ -36,151 +37,132 @@ func openSpace(tx *ledger.Tx, networkID, groupID string) (*space, error) {
 		}
 		s.group = &group
 	}
-	if s.group != nil && s.group.IPPool != "" && s.group.NetworkName == s.net.NetworkName {
-		s.v4, err = resources.GroupPool(&s.net, s.group)
+	if s.own = s.group != nil && s.group.IPPool != "" && s.group.NetworkName == s.net.NetworkName; s.own {
+		s.v4, err = resources.GroupPool(&s.net, s.group, addresses{tx, s.net.ID})
 	} else {
-		s.v4, err = resources.NetworkPool(&s.net)
+		s.v4, err = networkPool(tx, &s.net)
 	}
 	return s, err
 }
 
-// put stores the records.
-func (s *space) put() error {
-	if s.group != nil {
-		if err := PutGroup(s.tx, s.group); err != nil {
-			return err
-		}
-	}
-	return putNetwork(s.tx, &s.net)
+func networkPool(r ledger.Reader, net *mastercfg.CfgNetworkState) (resources.IPv4Pool, error) {
+	return resources.NetworkPool(net, addresses{r, net.ID}, groupRanges{r, net.ID})
 }
 
-// takeIPv4 takes an address: the one asked for, or the lowest free.
+// NetworkPool is the pool of a network.
+func NetworkPool(r ledger.Reader, net *mastercfg.CfgNetworkState) (resources.IPv4Pool, error) {
+	return networkPool(r, net)
+}
+
+// GroupPool is the pool of a group that has reserved a range of a network.
+func GroupPool(r ledger.Reader, net *mastercfg.CfgNetworkState, group *mastercfg.EndpointGroupState) (resources.IPv4Pool, error) {
+	return resources.GroupPool(net, group, addresses{r, net.ID})
+}
+
+// takeIPv4 finds the address of a record that the caller is about to write: the
+// one asked for, or the lowest free.
+//
+// An address asked for may be held: allocAddress handed it out to the very
+// caller who now names it. What matters is whether somebody uses it.
 func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	if requested == "" {
-		addr, err := s.v4.Allocate()
-		if err == nil {
-			s.net.EpAddrCount++
-		}
-		return addr, err
+		return s.v4.Lowest()
 	}
 	addr, err := parseRequested(requested)
 	if err != nil {
 		return addr, err
 	}
-	// An address may be marked because allocAddress handed it out to the very
-	// caller who now names it. What matters is whether somebody uses it.
-	marked := s.v4.Contains(addr) && s.v4.Taken(addr)
-	if marked {
-		if err := s.unused(addr); err != nil {
-			return addr, err
-		}
-	}
-	if err := s.v4.Take(addr); err != nil {
+	if err := s.v4.Check(addr); err != nil {
 		return addr, err
 	}
-	if !marked {
-		s.net.EpAddrCount++
+	if err := s.unused(addr); err != nil {
+		return addr, err
 	}
+	s.release(addr)
 	return addr, nil
 }
 
 // unused refuses an address that an endpoint or a service has or another group has reserved.
 func (s *space) unused(addr netip.Addr) error {
-	if owner, used, err := EndpointAt(s.tx, s.net.ID, addr); err != nil || used {
-		return firstError(err, fault.New(fault.Conflict, "requested address %s is used by endpoint %s", addr, owner.ID).
-			WithDetails("endpoint "+owner.ID))
+	if owner := endpointAt(s.tx, s.net.ID, addr); owner != "" {
+		return fault.New(fault.Conflict, "requested address %s is used by endpoint %s", addr, owner).WithDetails("endpoint " + owner)
 	}
 	if service := serviceAt(s.tx, s.net.ID, addr); service != "" {
 		return fault.New(fault.Conflict, "requested address %s is used by service %s", addr, service).WithDetails("serviceLB " + service)
 	}
-	if s.group != nil && s.group.IPPool != "" {
-		return nil
-	}
-	reserved, err := reservingGroup(s.tx, &s.net, addr)
-	if err != nil || reserved != "" {
-		return firstError(err, fault.New(fault.Conflict, "requested address %s is reserved by endpoint group %s", addr, reserved).
-			WithDetails("endpointGroup "+reserved))
+	if reserved := s.reservedFor(addr); reserved != "" {
+		return fault.New(fault.Conflict, "requested address %s is reserved by endpoint group %s", addr, reserved).
+			WithDetails("endpointGroup " + reserved)
 	}
 	return nil
 }
 
-// takeIPv6 takes an address if the network has IPv6 or one was asked for.
+// reservedFor is the group whose range holds an address, unless the space is
+// that range; "" if there is none.
+func (s *space) reservedFor(addr netip.Addr) string {
+	key, first, _, ok := groupRanges{s.tx, s.net.ID}.next(addr)
+	if s.own || !ok || addr.Less(first) {
+		return ""
+	}
+	tenant, group, _ := strings.Cut(key, ":")
+	return mastercfg.EndpointGroupID(tenant, group)
+}
+
+// takeIPv6 finds an address like takeIPv4, if the network has IPv6 or one was asked for.
 func (s *space) takeIPv6(requested string) (string, error) {
 	if requested == "" && s.net.IPv6SubnetLen == 0 {
 		return "", nil
 	}
-	pool, err := resources.NetworkPoolIPv6(&s.net, s.used)
-	if err != nil {
-		return "", err
-	}
-	var addr netip.Addr
-	held := false
 	if requested == "" {
-		addr, err = pool.Allocate()
-	} else if addr, err = parseRequested(requested); err == nil {
-		held = pool.Held(addr)
-		err = pool.Take(addr)
+		return s.nextIPv6()
 	}
+	pool, err := s.ipv6()
 	if err != nil {
 		return "", err
 	}
-	if !held {
-		s.net.EpAddrCount++
+	addr, err := parseRequested(requested)
+	if err != nil {
+		return "", err
 	}
+	if err := pool.Check(addr); err != nil {
+		return "", err
+	}
+	if endpointAt(s.tx, s.net.ID, addr) != "" {
+		return "", pool.NotAvailable(addr)
+	}
+	s.release(addr)
 	return addr.String(), nil
 }
 
-// holdIPv6 takes an address before there is an endpoint.
-func (s *space) holdIPv6() (string, error) {
-	pool, err := resources.NetworkPoolIPv6(&s.net, s.used)
+// nextIPv6 finds the address after the last one that was handed out, and notes it.
+func (s *space) nextIPv6() (string, error) {
+	pool, err := s.ipv6()
 	if err != nil {
 		return "", err
 	}
-	addr, err := pool.Allocate()
+	addr, err := pool.Next()
 	if err != nil {
 		return "", err
 	}
-	pool.Hold(addr)
-	s.net.EpAddrCount++
-	return addr.String(), nil
+	counter := mastercfg.IPv6Counter{ID: s.net.ID, LastHost: pool.HostPart(addr)}
+	return addr.String(), ledger.Write(s.tx, mastercfg.IPv6CounterPrefix+s.net.ID, counter)
 }
 
-// used tells whether an endpoint of the network has an address.
-func (s *space) used(addr netip.Addr) (used bool) {
-	found(s.tx, addressTerm+s.net.ID+"/"+addr.String(), func(string) bool {
-		used = true
-		return false
-	})
-	return used
-}
-
-// release gives an address of either family back that was handed out without
-// an endpoint; a free one stays free.
-func (s *space) release(text string) { s.giveBack(text, false) }
-
-// releaseOf gives back what an endpoint had; its record is gone already.
-func (s *space) releaseOf(ep *mastercfg.CfgEndpointState) {
-	s.giveBack(ep.IPAddress, false)
-	s.giveBack(ep.IPv6Address, true)
-}
-
-// giveBack frees an address. That an endpoint had one of IPv6 only its own
-// record tells, and is recorded nowhere else.
-func (s *space) giveBack(text string, recorded bool) {
-	addr, err := netip.ParseAddr(text)
-	if err != nil {
-		return // an endpoint without an address of this family
+func (s *space) ipv6() (resources.IPv6Pool, error) {
+	counter, err := ledger.Read[mastercfg.IPv6Counter](s.tx, mastercfg.IPv6CounterPrefix+s.net.ID)
+	if err := ignoreCorrupt(ignoreNotFound(err)); err != nil {
+		return resources.IPv6Pool{}, err
 	}
-	released := recorded
-	if addr.Is4() {
-		released = s.v4.Release(addr)
-	} else if pool, err := resources.NetworkPoolIPv6(&s.net, s.used); err == nil {
-		released = pool.Release(addr) || recorded
-	}
-	if released {
-		s.net.EpAddrCount = max(0, s.net.EpAddrCount-1)
-	}
+	return resources.NetworkPoolIPv6(&s.net, addresses{s.tx, s.net.ID}, counter.LastHost)
 }
+
+// hold notes that an address was handed out to somebody without an endpoint.
+func (s *space) hold(address string) error {
+	return ledger.Write(s.tx, mastercfg.HeldKey(s.net.ID, address), mastercfg.HeldAddress{ID: address, NetID: s.net.ID})
+}
+
+// release ends holding an address. One that is not held stays as it is.
+func (s *space) release(addr netip.Addr) { s.tx.Delete(mastercfg.HeldKey(s.net.ID, addr.String())) }
 
 func parseRequested(text string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(text)
@@ -193,29 +175,65 @@ func parseRequested(text string) (netip.Addr, error) {
 // EndpointAt reads the endpoint of a network that has an address; ok is false
 // if there is none.
 func EndpointAt(r ledger.Reader, networkID string, addr netip.Addr) (ep mastercfg.CfgEndpointState, ok bool, err error) {
-	found(r, addressTerm+networkID+"/"+addr.String(), func(key string) bool {
-		ep, err = ledger.Read[mastercfg.CfgEndpointState](r, key)
-		ok = err == nil
-		return false
+	id := endpointAt(r, networkID, addr)
+	if id == "" {
+		return ep, false, nil
+	}
+	ep, err = ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+id)
+	return ep, err == nil, err
+}
+
+// endpointAt finds the endpoint of a network that has an address, "" if none.
+func endpointAt(r ledger.Reader, networkID string, addr netip.Addr) string {
+	return ownerOf(r, networkID, addr, mastercfg.EndpointPrefix)
+}
+
+// serviceAt finds the service of a network that has an address, "" if none.
+func serviceAt(r ledger.Reader, networkID string, addr netip.Addr) string {
+	return ownerOf(r, networkID, addr, mastercfg.ServiceLBPrefix)
+}
+
+// ownerOf finds the id of the record of a kind that has an address.
+func ownerOf(r ledger.Reader, networkID string, addr netip.Addr, kind string) (id string) {
+	found(r, addressTerm(networkID, addr), func(key string) (goOn bool) {
+		var is bool
+		if id, is = strings.CutPrefix(key, kind); !is {
+			id = ""
+		}
+		return !is
 	})
-	return ep, ok, err
+	return id
 }
 
 // mostNamed is how many endpoints a refusal names.
 const mostNamed = 10
 
-// EndpointsIn names endpoints of a network, or of one of its groups, for the
-// details of a refusal: the first few.
-func EndpointsIn(r ledger.Reader, networkID, groupID string) []string {
+// EndpointsIn names endpoints of a network for the details of a refusal: the
+// first few.
+func EndpointsIn(r ledger.Reader, networkID string) []string {
+	return named(EndpointKeys(r, networkID))
+}
+
+// Members names endpoints of a group in the same way.
+func Members(r ledger.Reader, groupID string) []string {
+	return named(MemberKeys(r, groupID))
+}
+
+// MemberKeys are the keys of the endpoints of a group, sorted.
+func MemberKeys(r ledger.Reader, groupID string) []string {
+	var keys []string
+	found(r, memberTerm+groupID, func(key string) bool {
+		keys = append(keys, key)
+		return true
+	})
+	return keys
+}
+
+// named says which endpoints keys are of: the first few.
+func named(keys []string) []string {
 	var names []string
-	for _, key := range EndpointKeys(r, networkID) {
-		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key)
-		if err == nil && (groupID == "" || ep.EndpointGroupKey == groupID) {
-			names = append(names, "endpoint "+key[len(mastercfg.EndpointPrefix):])
-		}
-		if len(names) == mostNamed {
-			break
-		}
+	for _, key := range keys[:min(len(keys), mostNamed)] {
+		names = append(names, "endpoint "+strings.TrimPrefix(key, mastercfg.EndpointPrefix))
 	}
 	return names
 }
@@ -223,26 +241,16 @@ func EndpointsIn(r ledger.Reader, networkID, groupID string) []string {
 // EndpointKeys are the keys of the endpoints that have an address in a network, sorted.
 func EndpointKeys(r ledger.Reader, networkID string) []string {
 	var keys []string
-	r.Search(addressTerm+networkID+"/", "", func(_, key string) bool {
-		keys = append(keys, key)
-		return true
-	})
+	for _, family := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		r.Search(ledger.NumberTerm(addressSet(networkID, family), nil), "", func(_, key string) bool {
+			if strings.HasPrefix(key, mastercfg.EndpointPrefix) {
+				keys = append(keys, key)
+			}
+			return true
+		})
+	}
 	slices.Sort(keys)
 	return slices.Compact(keys) // an endpoint may have two addresses
-}
-
-// reservingGroup finds the group whose range holds an address, "" if none.
-func reservingGroup(r ledger.Reader, net *mastercfg.CfgNetworkState, addr netip.Addr) (string, error) {
-	for _, key := range keysOf(r, rangeTerm+net.Tenant+"/"+net.NetworkName, "endpointGroup") {
-		g, err := groupRecord(r, key)
-		if err != nil {
-			return "", err
-		}
-		if g != nil && resources.InGroupPool(g, addr) {
-			return g.ID, nil
-		}
-	}
-	return "", nil
 }
 
 // groupRecord reads the record of a group given by its model key; nil if it has none yet.
@@ -253,11 +261,4 @@ func groupRecord(r ledger.Reader, key string) (*mastercfg.EndpointGroupState, er
 		return nil, nil
 	}
 	return &rec, err
-}
-
-func firstError(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
 }

@@ -33,17 +33,17 @@ func AllocAddress(tx *ledger.Tx, req *mastercfg.AllocAddressRequest, swarm bool)
 		if length == 0 {
 			return "", fault.New(fault.Invalid, "subnet length 0 is invalid: network %s has no ipv6 subnet", s.net.ID)
 		}
-		text, err = s.holdIPv6()
+		text, err = s.nextIPv6()
 	} else {
 		text, err = s.reserveIPv4(req.PreferredIPv4Address)
 	}
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s/%d", text, length), s.put()
+	return fmt.Sprintf("%s/%d", text, length), s.hold(text)
 }
 
-// reserveIPv4 takes an address that must be free.
+// reserveIPv4 finds an address that must be free.
 func (s *space) reserveIPv4(preferred string) (string, error) {
 	if addr, err := netip.ParseAddr(preferred); err == nil && s.v4.Contains(addr) && s.v4.Taken(addr) {
 		return "", fault.New(fault.Conflict, "requested address %s is not available in network %s", addr, s.net.ID)
@@ -52,8 +52,9 @@ func (s *space) reserveIPv4(preferred string) (string, error) {
 	return addr.String(), err
 }
 
-// ReleaseAddress gives an address back unless an endpoint has it: runtimes
-// release after they delete the endpoint, when another may already have got it.
+// ReleaseAddress gives an address back that was handed out without an endpoint.
+// One that an endpoint has stays: runtimes release after they delete the
+// endpoint, when another may already have got the address.
 func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
 	s, err := findSpace(tx, req.NetworkID, netip.Prefix{}, "")
 	if err != nil {
@@ -64,16 +65,11 @@ func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
 	if err != nil {
 		return fault.New(fault.Invalid, "address %q is not an IP address", req.IPv4Address)
 	}
-	if !s.v4.Contains(addr) && addr.Is4() {
-		return nil
+	if addr.Is4() && (!s.v4.Contains(addr) || s.reservedFor(addr) != "") {
+		return nil // not of this network, or not of this range
 	}
-	if err := s.unused(addr); fault.Is(err, fault.Conflict) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	s.release(text)
-	return s.put()
+	s.release(addr)
+	return nil
 }
 
 // findSpace finds the network of an id ("N.T", or "N:G.T" for the range of a

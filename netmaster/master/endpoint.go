@@ -51,11 +51,6 @@ func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (master
 	}
 	if s.group != nil {
 		ep.EndpointGroupKey, ep.EndpointGroupID = s.group.ID, s.group.EndpointGroupID
-		s.group.EpCount++
-	}
-	s.net.EpCount++
-	if err := s.put(); err != nil {
-		return none, err
 	}
 	return ep, putEndpoint(tx, &ep)
 }
@@ -123,26 +118,7 @@ func DeleteEndpoint(tx *ledger.Tx, id string) (mastercfg.CfgEndpointState, error
 		return ep, err
 	}
 	tx.Delete(mastercfg.EndpointPrefix + id)
-	if err := moveProvider(tx, &ep, nil); err != nil {
-		return ep, err
-	}
-	groupID := ep.EndpointGroupKey
-	if _, err := GetGroup(tx, groupID); fault.Is(err, fault.NotFound) {
-		groupID = ""
-	}
-	s, err := openSpace(tx, ep.NetID, groupID)
-	if fault.Is(err, fault.NotFound) {
-		return ep, nil // an infra network may go before its endpoints
-	}
-	if err != nil {
-		return ep, err
-	}
-	s.releaseOf(&ep)
-	if s.group != nil {
-		s.group.EpCount = max(0, s.group.EpCount-1)
-	}
-	s.net.EpCount = max(0, s.net.EpCount-1)
-	return ep, s.put()
+	return ep, moveProvider(tx, &ep, nil)
 }
 
 // MAC is the address of an endpoint's interface: 02:02 and the four IPv4 octets.

@@ -20,27 +20,14 @@ func InFabric(r ledger.Reader) (bool, error) {
 }
 
 // takeGroupVLAN gives a new group the VLAN by which a fabric tells it apart.
-func takeGroupVLAN(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) error {
-	inFabric, err := InFabric(tx)
+func takeGroupVLAN(r ledger.Reader, rec *mastercfg.EndpointGroupState) error {
+	inFabric, err := InFabric(r)
 	if !inFabric || err != nil {
 		return err
 	}
 	if rec.PktTagType != "vlan" {
 		return fault.New(fault.Mode, "network type must be VLAN for ACI mode").WithField("networkName")
 	}
-	rec.PktTag, _, err = takeTags(tx, "vlan", 0)
+	rec.PktTag, _, err = freeTags(r, "vlan", 0)
 	return err
-}
-
-// returnGroupVLAN gives the VLAN of a group back, if it has one of its own: a
-// group may be older than the present mode.
-func returnGroupVLAN(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) error {
-	network, err := GetNetwork(tx, mastercfg.NetworkID(rec.TenantName, rec.NetworkName))
-	if err != nil {
-		return ignoreNotFound(err) // the reconciler finds what nobody has
-	}
-	if rec.PktTagType != "vlan" || rec.PktTag == network.PktTag {
-		return nil
-	}
-	return returnTags(tx, "vlan", rec.PktTag, 0)
 }

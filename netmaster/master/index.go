@@ -3,9 +3,8 @@ package master
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/netip"
 	"strings"
+	"unique"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -18,8 +17,9 @@ import (
 // themselves (oper/eps, oper/ovs-driver) is not among them.
 var Owned = []string{
 	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot,
-	mastercfg.OperRoot + "global/", mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/",
-	mastercfg.OperRoot + "auto-epg/", mastercfg.NodeGCPrefix, mastercfg.DockerPrefix,
+	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix,
+	// Where an older netmaster keeps what is free.
+	mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/", mastercfg.OperRoot + "auto-epg/",
 }
 
 // Open opens the ledger of a term with the indexes that plans search. What adds
@@ -28,23 +28,21 @@ func Open(ctx context.Context, term *objdb.Term, admit func() error) (*ledger.Le
 	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit})
 }
 
-// Terms that values are found under. What follows a name in a term is joined by
-// slashes, which no name contains.
+// Terms that values are found under, besides the numbers of numbers.go. What
+// follows a name in a term is joined by slashes, which no name contains.
 const (
-	linkTerm     = "link/"    // <type>/<key>/<link-set>: objects in a link-set of an object
-	namesTerm    = "names/"   // <T>/<N>: rules that name a network
-	ipv4Term     = "ipv4/"    // <T>/<last address>: networks by the end of their range
-	ipv6Term     = "ipv6/"    // <T>/<last address>
-	addressTerm  = "address/" // <N.T>/<address>: endpoints by address
-	vipTerm      = "vip/"     // <N.T>/<address>: services by address
-	runningTerm  = "running/" // <N.T>: endpoints whose container runs
-	cidTerm      = "cid/"     // <container id>: the same
-	rangeTerm    = "range/"   // <T>/<N>: groups with a range of a network
-	poolTerm     = "pool/"    // N:G.T: groups, as container runtimes name their range
-	subnetTerm   = "subnet/"  // <subnet>: networks of any tenant
-	bindingTerm  = "binding/" // <T:P>: bindings of a policy
-	vrfTerm      = "vrf/"     // <number>: routing domains
-	decimalWidth = "%05d"     // makes numbers sort
+	linkTerm    = "link/"    // <type>/<key>/<link-set>: objects in a link-set of an object
+	namesTerm   = "names/"   // <T>/<N>: rules that name a network
+	ipv4Term    = "ipv4/"    // <T>/<last address>: networks by the end of their range
+	ipv6Term    = "ipv6/"    // <T>/<last address>
+	runningTerm = "running/" // <N.T>: endpoints whose container runs
+	cidTerm     = "cid/"     // <container id>: the same
+	memberTerm  = "member/"  // <G:T>: endpoints of a group
+	hostTerm    = "host/"    // <host label>: endpoints of a host
+	rangeTerm   = "range/"   // <N.T>/<last address>/<first address>: groups with a range of a network
+	poolTerm    = "pool/"    // N:G.T: groups, as container runtimes name their range
+	subnetTerm  = "subnet/"  // <subnet>: networks of any tenant
+	bindingTerm = "binding/" // <T:P>: bindings of a policy
 )
 
 func indexes() []ledger.Index {
@@ -56,7 +54,10 @@ func indexes() []ledger.Index {
 		indexed(mastercfg.ModelKey("network", ""), networkTerms),
 		indexed(mastercfg.EndpointPrefix, endpointTerms),
 		indexed(mastercfg.ServiceLBPrefix, vipTerms),
-		indexed(mastercfg.VRFPrefix, func(v *mastercfg.VRFState) []string { return []string{vrfNumber(v.VRF)} }),
+		indexed(mastercfg.NetworkPrefix, networkNumbers),
+		indexed(mastercfg.EndpointGroupPrefix, groupNumbers),
+		indexed(mastercfg.VRFPrefix, func(v *mastercfg.VRFState) []string { return []string{numberTerm(vrfSet, int(v.VRF))} }),
+		{Prefix: mastercfg.HeldPrefix, Terms: heldTerms},
 		{Prefix: mastercfg.PolicyPrefix, Terms: bindingTerms},
 	}
 }
@@ -79,8 +80,8 @@ func groupTerms(g *contivmodel.EndpointGroup) []string {
 		link("network", g.TenantName+":"+g.NetworkName, "EndpointGroups"),
 		poolTerm + g.NetworkName + ":" + g.GroupName + "." + g.TenantName,
 	}
-	if g.IPPool != "" {
-		terms = append(terms, rangeTerm+g.TenantName+"/"+g.NetworkName)
+	if first, last, err := resources.ParsePool(g.IPPool); err == nil { // else empty
+		terms = append(terms, rangeOf(mastercfg.NetworkID(g.TenantName, g.NetworkName), first, last))
 	}
 	for _, name := range g.Policies {
 		terms = append(terms, link("policy", g.TenantName+":"+name, "EndpointGroups"))
@@ -125,9 +126,6 @@ func networkTerms(n *contivmodel.Network) []string {
 	return terms
 }
 
-// sortable writes an address so that texts sort as addresses do.
-func sortable(addr netip.Addr) string { return fmt.Sprintf("%x", addr.AsSlice()) }
-
 func profileTerms(p *contivmodel.AppProfile) []string {
 	var terms []string
 	for _, name := range p.EndpointGroups {
@@ -137,18 +135,53 @@ func profileTerms(p *contivmodel.AppProfile) []string {
 }
 
 func vipTerms(s *struct{ TenantName, Subnet, IPAddress string }) []string {
-	return []string{vipTerm + mastercfg.NetworkID(s.TenantName, s.Subnet) + "/" + s.IPAddress}
+	return addressTerms(mastercfg.NetworkID(s.TenantName, s.Subnet), s.IPAddress)
 }
 
-func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID string }) []string {
-	var terms []string
+func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, EndpointGroupKey, HomingHost string }) []string {
+	terms := addressTerms(ep.NetID, ep.IPAddress, ep.IPv6Address)
 	if ep.ContainerID != "" {
-		terms = append(terms, runningTerm+ep.NetID, cidTerm+ep.ContainerID)
+		terms = append(terms, shared(runningTerm+ep.NetID), cidTerm+ep.ContainerID)
 	}
-	for _, addr := range []string{ep.IPAddress, ep.IPv6Address} {
-		if addr != "" {
-			terms = append(terms, addressTerm+ep.NetID+"/"+addr)
-		}
+	if ep.EndpointGroupKey != "" {
+		terms = append(terms, shared(memberTerm+ep.EndpointGroupKey))
+	}
+	if ep.HomingHost != "" {
+		terms = append(terms, shared(hostTerm+ep.HomingHost))
+	}
+	return terms
+}
+
+// shared is a term that many values have: there is one copy of it in memory.
+func shared(term string) string { return unique.Make(term).Value() }
+
+// heldTerms are those of an address that is noted under <N.T>/<address>.
+func heldTerms(key string, _ []byte) []string {
+	networkID, address, _ := strings.Cut(key[len(mastercfg.HeldPrefix):], "/")
+	return addressTerms(networkID, address)
+}
+
+// networkNumbers are the tags of a network.
+func networkNumbers(n *struct {
+	PktTagType        string
+	PktTag, ExtPktTag int
+}) []string {
+	if n.PktTagType == "vlan" {
+		return []string{numberTerm(vlanSet, n.PktTag)}
+	}
+	return []string{numberTerm(vniSet, n.ExtPktTag), numberTerm(localSet, n.PktTag)}
+}
+
+// groupNumbers are the id of a group and its VLAN: that of its network, or in a
+// fabric one of its own.
+func groupNumbers(g *struct {
+	EndpointGroupID int
+	PktTagType      string
+	PktTag          int
+}) []string {
+	terms := []string{numberTerm(groupIDSet, g.EndpointGroupID)}
+	if g.PktTagType == "vlan" {
+		terms = append(terms, numberTerm(vlanSet, g.PktTag))
 	}
 	return terms
 }
@@ -160,8 +193,6 @@ func bindingTerms(key string, _ []byte) []string {
 	}
 	return []string{bindingTerm + policy}
 }
-
-func vrfNumber(n uint16) string { return fmt.Sprintf(vrfTerm+decimalWidth, n) }
 
 // found visits the keys that are indexed under exactly one term.
 func found(r ledger.Reader, term string, visit func(key string) bool) {

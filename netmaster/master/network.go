@@ -8,8 +8,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// DeriveNetwork writes the record of a new network: its address maps and its
-// tags, taken from the pools.
+// DeriveNetwork writes the record of a new network: its subnets and its tags.
 func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
 	id := mastercfg.NetworkID(n.TenantName, n.NetworkName)
 	rec := mastercfg.CfgNetworkState{
@@ -32,7 +31,7 @@ func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
 	if err := resources.InitNetworkIPv6(&rec, n.Ipv6Subnet, n.Ipv6Gateway); err != nil {
 		return err
 	}
-	if rec.PktTag, rec.ExtPktTag, err = takeTags(tx, n.Encap, n.PktTag); err != nil {
+	if rec.PktTag, rec.ExtPktTag, err = freeTags(tx, n.Encap, n.PktTag); err != nil {
 		return err
 	}
 	return putNetwork(tx, &rec)
@@ -59,19 +58,16 @@ func NetworkVacated(r ledger.Reader, id string) error {
 	if len(left) == 0 {
 		return nil
 	}
-	return fault.New(fault.InUse, "network id %s is in use by %d endpoints of a deleted network", id, len(left)).WithDetails(EndpointsIn(r, id, "")...)
+	return fault.New(fault.InUse, "network id %s is in use by %d endpoints of a deleted network", id, len(left)).WithDetails(EndpointsIn(r, id)...)
 }
 
-// RemoveNetwork deletes a network's record and gives its tags back. What
-// endpoints are left provide nothing any more.
+// RemoveNetwork deletes a network's record, with what is noted of its addresses.
+// What endpoints are left provide nothing any more.
 func RemoveNetwork(tx *ledger.Tx, rec *mastercfg.CfgNetworkState) error {
 	for _, ep := range readFound(tx, runningTerm+rec.ID) {
 		if err := moveProvider(tx, &ep, nil); err != nil {
 			return err
 		}
-	}
-	if err := returnTags(tx, rec.PktTagType, rec.PktTag, rec.ExtPktTag); err != nil {
-		return err
 	}
 	oper, err := ledger.Read[mastercfg.GlobalOper](tx, mastercfg.GlobalOperKey)
 	if err == nil && oper.DefaultNetwork == rec.NetworkName {
@@ -80,15 +76,20 @@ func RemoveNetwork(tx *ledger.Tx, rec *mastercfg.CfgNetworkState) error {
 			return err
 		}
 	}
+	tx.Range(mastercfg.HeldKey(rec.ID, ""), func(key string, _ []byte) bool {
+		tx.Delete(key)
+		return true
+	})
+	tx.Delete(mastercfg.IPv6CounterPrefix + rec.ID)
 	tx.Delete(mastercfg.NetworkPrefix + rec.ID)
 	return nil
 }
 
 // GetNetwork reads a network's record.
 func GetNetwork(r ledger.Reader, id string) (mastercfg.CfgNetworkState, error) {
-	return ledger.ReadCoded[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
+	return ledger.Read[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
 }
 
 func putNetwork(tx *ledger.Tx, rec *mastercfg.CfgNetworkState) error {
-	return ledger.WriteCoded(tx, mastercfg.NetworkPrefix+rec.ID, rec)
+	return ledger.Write(tx, mastercfg.NetworkPrefix+rec.ID, rec)
 }

@@ -1,8 +1,6 @@
 package master
 
 import (
-	"slices"
-
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -68,20 +66,14 @@ func moveProvider(tx *ledger.Tx, before, after *mastercfg.CfgEndpointState) erro
 	})
 }
 
-// listProvider adds an address to the list of a service, or takes it out.
+// listProvider adds an address to those behind a service, or takes it out.
 func listProvider(tx *ledger.Tx, serviceID, address string, present bool) error {
-	list, err := ledger.Read[mastercfg.SvcProvider](tx, mastercfg.ProviderPrefix+serviceID)
-	if err != nil {
-		return ignoreCorrupt(ignoreNotFound(err)) // the reconciler makes it
+	key := mastercfg.ProviderKey(serviceID, address)
+	if !present {
+		tx.Delete(key)
+		return nil
 	}
-	at, listed := slices.BinarySearch(list.Providers, address)
-	switch {
-	case present && !listed:
-		list.Providers = slices.Insert(list.Providers, at, address)
-	case !present && listed:
-		list.Providers = slices.Delete(list.Providers, at, at+1)
-	}
-	return ledger.Write(tx, mastercfg.ProviderPrefix+serviceID, list)
+	return ledger.Write(tx, key, mastercfg.SvcProvider{ID: address, ServiceName: serviceID, Providers: []string{address}})
 }
 
 // Containers are the endpoints of a tenant whose container runs and has labels.

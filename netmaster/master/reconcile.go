@@ -53,6 +53,7 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 		what   string
 		repair func(*ledger.Tx) (findings, error)
 	}{
+		{"former records", convert},
 		{"routing domains", repairVRFs},
 		{"pools", repairPools},
 		{"networks", repairNetworks},
@@ -61,7 +62,7 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 		{"network profiles", repairProfiles},
 		{"addresses", func(tx *ledger.Tx) (findings, error) {
 			clear(suspects)
-			return repairAddresses(tx, rc.suspects, suspects)
+			return repairHeld(tx, rc.suspects, suspects)
 		}},
 		{"services", repairServices},
 		{"bgp", repairBgps},

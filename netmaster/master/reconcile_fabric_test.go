@@ -31,7 +31,7 @@ func TestAFabricIsLeftAlone(t *testing.T) {
 func TestVLANsOfGroupsAreFoundAgain(t *testing.T) {
 	w := inFabric(t)
 	before := storetest.Dump(t, w.db)
-	w.damage(mastercfg.VLANOperKey, "")
+	w.damage(mastercfg.VLANConfigKey, "")
 	w.reconcile(master.NewReconciler(w.ledger, w.entry))
 	if diff := cmp.Diff(before, storetest.Dump(t, w.db)); diff != "" {
 		t.Error(diff)

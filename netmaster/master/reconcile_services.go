@@ -1,6 +1,9 @@
 package master
 
 import (
+	"maps"
+	"strings"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -13,20 +16,15 @@ import (
 func repairServices(tx *ledger.Tx) (findings, error) {
 	var found findings
 	known := map[string]bool{}
-	// Of a record that was lost the address may still be marked as taken.
-	restoring := newServing(tx, func(from *space, preferred string) (string, error) {
-		addr, err := from.takeIPv4(preferred)
-		return addr.String(), err
-	})
 	err := each(tx, mastercfg.ModelKey("serviceLB", ""), func(_ string, s contivmodel.ServiceLB) error {
 		id := mastercfg.ServiceID(s.TenantName, s.ServiceName)
 		known[id] = true
 		if _, err := GetService(tx, id); ignoreNotFound(err) != nil {
 			return nil
 		}
-		changed, err := changes(tx, func() error { return restoring.derive(&s) },
-			mastercfg.ServiceLBPrefix+id, mastercfg.ProviderPrefix+id)
-		if changed {
+		before := providersOf(tx, id)
+		changed, err := changes(tx, func() error { return DeriveService(tx, &s) }, mastercfg.ServiceLBPrefix+id)
+		if changed || !maps.Equal(before, providersOf(tx, id)) {
 			found = append(found, "records of service "+id+" made anew")
 		}
 		return err
@@ -36,26 +34,31 @@ func repairServices(tx *ledger.Tx) (findings, error) {
 	}
 	tx.Range(mastercfg.ServiceLBPrefix, func(key string, _ []byte) bool {
 		id := key[len(mastercfg.ServiceLBPrefix):]
-		if known[id] {
-			return true
-		}
-		if err = RemoveService(tx, id); err == nil {
+		if _, err := GetService(tx, id); err == nil && !known[id] {
+			RemoveService(tx, id)
 			found = append(found, "records of service "+id+", which is gone, deleted")
 		}
-		err = ignoreCorrupt(err)
-		return err == nil
+		return true
 	})
-	if err != nil {
-		return nil, err
-	}
+	// A key without an address is the list an older netmaster wrote.
 	tx.Range(mastercfg.ProviderPrefix, func(key string, _ []byte) bool {
-		if id := key[len(mastercfg.ProviderPrefix):]; !known[id] {
-			found = append(found, "providers of service "+id+", which is gone, deleted")
+		if id, _, single := strings.Cut(key[len(mastercfg.ProviderPrefix):], "/"); !known[id] || !single {
+			found = append(found, "providers of service "+id+", which is gone or lists them one by one, deleted")
 			tx.Delete(key)
 		}
 		return true
 	})
 	return found, nil
+}
+
+// providersOf are the records of the addresses behind a service.
+func providersOf(r ledger.Reader, id string) map[string]string {
+	all := map[string]string{}
+	r.Range(mastercfg.ProviderKey(id, ""), func(key string, value []byte) bool {
+		all[key] = string(value)
+		return true
+	})
+	return all
 }
 
 // changes tells whether a repair changes any of the keys.

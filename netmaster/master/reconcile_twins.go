@@ -8,7 +8,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // repairVRFs gives every tenant a routing domain of its own, and only tenants.
@@ -44,60 +43,31 @@ func repairVRFs(tx *ledger.Tx) (findings, error) {
 	return found, err
 }
 
-// repairPools makes the tags in use exactly those that networks and groups have. A pool
-// that is missing or unreadable is made anew from the global object's range.
+// repairPools makes a range of tags that is missing or unreadable anew from the
+// global object.
 func repairPools(tx *ledger.Tx) (findings, error) {
 	global, err := Get[contivmodel.Global](tx, contivmodel.GlobalName, nil)
 	if err != nil || global == nil {
 		return nil, err
 	}
-	vlans, vnis := map[uint]bool{}, map[uint]uint{}
-	err = each(tx, mastercfg.NetworkPrefix, func(_ string, n mastercfg.CfgNetworkState) error {
-		if n.PktTagType == "vlan" {
-			vlans[uint(n.PktTag)] = true
-		} else {
-			vnis[uint(n.ExtPktTag)] = uint(n.PktTag)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = each(tx, mastercfg.EndpointGroupPrefix, func(_ string, g mastercfg.EndpointGroupState) error {
-		if g.PktTagType == "vlan" { // that of its network, or in a fabric one of its own
-			vlans[uint(g.PktTag)] = true
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
 	var found findings
-	vlanPool, err := VLANs(tx)
-	if err != nil {
+	if _, err := VLANs(tx); err != nil {
 		r, err := resources.ParseVLANRange(global.Vlans)
 		if err != nil {
 			return nil, err
 		}
-		vlanPool = resources.DefineVLANs(r)
-	}
-	if changed := vlanPool.Rebuild(vlans); changed || err != nil {
-		found = append(found, "vlan pool rebuilt from the networks")
-		if err := PutVLANs(tx, vlanPool); err != nil {
+		found = append(found, "vlan range made anew")
+		if err := PutVLANs(tx, resources.DefineVLANs(r)); err != nil {
 			return nil, err
 		}
 	}
-	vxlanPool, err := VXLANs(tx)
-	if err != nil {
+	if _, err := VXLANs(tx); err != nil {
 		r, err := resources.ParseVXLANRange(global.Vxlans)
 		if err != nil {
 			return nil, err
 		}
-		vxlanPool = resources.DefineVXLANs(r)
-	}
-	if changed := vxlanPool.Rebuild(vnis); changed || err != nil {
-		found = append(found, "vxlan pool rebuilt from the networks")
-		if err := PutVXLANs(tx, vxlanPool); err != nil {
+		found = append(found, "vxlan range made anew")
+		if err := PutVXLANs(tx, resources.DefineVXLANs(r)); err != nil {
 			return nil, err
 		}
 	}
@@ -158,13 +128,14 @@ func repairGroups(tx *ledger.Tx) (findings, error) {
 			return nil
 		}
 		found = append(found, "record of endpoint group "+rec.ID+", which is gone, deleted")
-		return RemoveGroup(tx, &rec)
+		RemoveGroup(tx, &rec)
+		return nil
 	})
 	return found, err
 }
 
-// repairGroupIDs makes ids unique and the pool agree with them. Of two groups
-// with one id the one written longer ago keeps it.
+// repairGroupIDs makes ids unique. Of two groups with one id the one written
+// longer ago keeps it.
 func repairGroupIDs(tx *ledger.Tx) (findings, error) {
 	var found findings
 	groups, err := ledger.ReadAll[mastercfg.EndpointGroupState](tx, mastercfg.EndpointGroupPrefix)
@@ -173,13 +144,6 @@ func repairGroupIDs(tx *ledger.Tx) (findings, error) {
 	}
 	age := func(g mastercfg.EndpointGroupState) int64 { return tx.Revision(mastercfg.EndpointGroupPrefix + g.ID) }
 	slices.SortStableFunc(groups, func(a, b mastercfg.EndpointGroupState) int { return int(age(a) - age(b)) })
-
-	ids := resources.NewGroupIDs()
-	used := map[int]bool{}
-	for _, g := range groups {
-		used[g.EndpointGroupID] = true
-	}
-	ids.Rebuild(used)
 	holder := map[int]string{}
 	for _, g := range groups {
 		other, duplicate := holder[g.EndpointGroupID]
@@ -188,7 +152,7 @@ func repairGroupIDs(tx *ledger.Tx) (findings, error) {
 			continue
 		}
 		old := g.EndpointGroupID
-		if g.EndpointGroupID, err = ids.Allocate(); err != nil {
+		if g.EndpointGroupID, err = resources.LowestGroupID(numbers{tx, groupIDSet}); err != nil {
 			return nil, err
 		}
 		holder[g.EndpointGroupID] = g.ID
@@ -196,14 +160,6 @@ func repairGroupIDs(tx *ledger.Tx) (findings, error) {
 		if err := renumber(tx, &g); err != nil {
 			return nil, err
 		}
-	}
-	stored, err := ledger.Read[mastercfg.GroupIDPool](tx, mastercfg.GroupIDPoolKey)
-	switch {
-	case fault.Is(err, fault.NotFound) && len(groups) == 0:
-		return found, nil
-	case err != nil || !stored.FreeEPGs.Equal(&ids.Pool.FreeEPGs.BitSet):
-		found = append(found, "pool of group ids rebuilt from the groups")
-		return found, ledger.Write(tx, mastercfg.GroupIDPoolKey, ids.Pool)
 	}
 	return found, nil
 }
@@ -214,15 +170,11 @@ func renumber(tx *ledger.Tx, g *mastercfg.EndpointGroupState) error {
 	if err := PutGroup(tx, g); err != nil {
 		return err
 	}
-	err := each(tx, mastercfg.EndpointPrefix, func(_ string, ep mastercfg.CfgEndpointState) error {
-		if ep.EndpointGroupKey != g.ID {
-			return nil
-		}
+	for _, ep := range readFound(tx, memberTerm+g.ID) {
 		ep.EndpointGroupID = g.EndpointGroupID
-		return putEndpoint(tx, &ep)
-	})
-	if err != nil {
-		return err
+		if err := putEndpoint(tx, &ep); err != nil {
+			return err
+		}
 	}
 	prefix := mastercfg.PolicyPrefix + g.TenantName + ":" + g.GroupName + ":"
 	return each(tx, prefix, func(key string, b mastercfg.EpgPolicy) error {

@@ -14,22 +14,16 @@ import (
 
 // Bitmap is a bit set in the store's encoding: a JSON string of URL-safe,
 // padded base64 over the big-endian bit length followed by big-endian words.
-// A map too long to fit into the store like that (the original controller's did
-// not either) is a tilde and the base64 of the same, compressed.
+// In records of an older version a long map is a tilde and the base64 of the
+// same, compressed.
 // The zero value is an empty map of length 0.
 type Bitmap struct{ bitset.BitSet }
 
 // NewBitmap returns a map of n clear bits.
 func NewBitmap(n uint) Bitmap { return Bitmap{*bitset.New(n)} }
 
-// copied returns a copy.
-func (b Bitmap) copied() Bitmap { return Bitmap{*b.Clone()} }
-
 // maxBitmapBits bounds what a decoder will accept: the addresses of a /8 subnet.
 const maxBitmapBits = 1 << 24
-
-// plainBits is the longest map that is written without compression, 700 KiB of text.
-const plainBits = 1 << 22
 
 // MarshalText writes the store's encoding; encoding/json puts it into quotes.
 func (b Bitmap) MarshalText() ([]byte, error) { return b.appendText(nil), nil }
@@ -46,22 +40,11 @@ func (b Bitmap) appendText(to []byte) []byte {
 	for _, word := range words {
 		raw = binary.BigEndian.AppendUint64(raw, word)
 	}
-	if b.Len() > plainBits {
-		return appendCompressed(to, raw)
-	}
 	return base64.URLEncoding.AppendEncode(to, raw)
 }
 
 // compressed is what the text of a compressed map begins with; base64 has no such letter.
 const compressed = '~'
-
-func appendCompressed(to, raw []byte) []byte {
-	var short bytes.Buffer
-	w, _ := flate.NewWriter(&short, flate.BestSpeed) // an error means that there is no such level
-	_, _ = w.Write(raw)                              // a buffer takes everything
-	_ = w.Close()
-	return base64.URLEncoding.AppendEncode(append(to, compressed), short.Bytes())
-}
 
 // contentOf is the bit length and the words in a text.
 func contentOf(text []byte) ([]byte, error) {

@@ -34,6 +34,8 @@ const (
 	OvsDriverPrefix    = OperRoot + "ovs-driver/"
 	NodeGCPrefix       = OperRoot + "gc/"
 	DockerPrefix       = OperRoot + "docknet/"
+	HeldPrefix         = OperRoot + "addresses/"
+	IPv6CounterPrefix  = OperRoot + "ipv6/"
 )
 
 // Keys of the single records.
@@ -42,10 +44,7 @@ const (
 	GlobalStateKey   = StateRoot + "global/global"
 	GlobalOperKey    = OperRoot + "global/global"
 	VLANConfigKey    = StateRoot + "auto-vlan/global"
-	VLANOperKey      = OperRoot + "auto-vlan/global"
 	VXLANConfigKey   = StateRoot + "auto-vxlan/global"
-	VXLANOperKey     = OperRoot + "auto-vxlan/global"
-	GroupIDPoolKey   = OperRoot + "auto-epg/global"
 	LeaderLock       = "netmaster/leader" // lock name, below /contiv.io/lock/
 	MasterService    = "netmaster"        // service names, below /contiv.io/service/
 	AgentService     = "netplugin"
@@ -63,6 +62,13 @@ func EndpointID(networkID, container string) string { return networkID + "-" + c
 
 // NativeEndpointID is the id of an endpoint that was asked for without a container.
 func NativeEndpointID(host string) string { return host + "-native-intf" }
+
+// HeldKey is where an address of a network is noted that nobody has an endpoint
+// for. A network id has no slash, whatever its dots.
+func HeldKey(networkID, address string) string { return HeldPrefix + networkID + "/" + address }
+
+// ProviderKey is where an address behind a service is noted.
+func ProviderKey(serviceID, address string) string { return ProviderPrefix + serviceID + "/" + address }
 
 // EndpointGroupID is the state id of a group, "G:T": the reverse of the model key.
 func EndpointGroupID(tenant, group string) string { return group + ":" + tenant }

@@ -26,9 +26,10 @@ type Provider struct {
 	EpIDKey     string   // id of the endpoint
 }
 
-// SvcProvider lists the addresses behind a service.
+// SvcProvider is one address behind a service. There is a record for each, so
+// that one that comes or goes is all that is written.
 type SvcProvider struct {
-	ID          string   `json:"id"`          // S:T
-	ServiceName string   `json:"ServiceName"` // S:T again
-	Providers   []string `json:"Providers"`   // sorted
+	ID          string   `json:"id"`          // the address
+	ServiceName string   `json:"ServiceName"` // S:T
+	Providers   []string `json:"Providers"`   // the address
 }

@@ -1,6 +1,8 @@
 package mastercfg
 
-// CfgNetworkState is the derived record of a network.
+// CfgNetworkState is the derived record of a network. It does not change with
+// the endpoints: the counters are always 0 and the maps list no address that is
+// handed out (IPv6AllocMap has the gateway), unless an older netmaster wrote it.
 type CfgNetworkState struct {
 	ID            string          `json:"id"` // N.T
 	Tenant        string          `json:"tenant"`
@@ -15,12 +17,12 @@ type CfgNetworkState struct {
 	IPAddrRange   string          `json:"ipAddrRange"`
 	EpAddrCount   int             `json:"epAddrCount"`
 	EpCount       int             `json:"epCount"`
-	IPAllocMap    Bitmap          `json:"ipAllocMap"` // bit set: address taken
+	IPAllocMap    Bitmap          `json:"ipAllocMap"` // no bits
 	IPv6Subnet    string          `json:"ipv6SubnetIP"`
 	IPv6SubnetLen uint            `json:"ipv6SubnetLen"`
 	IPv6Gateway   string          `json:"ipv6Gateway"`
 	IPv6AllocMap  map[string]bool `json:"ipv6AllocMap"` // host ids such as "::5"
-	IPv6LastHost  string          `json:"ipv6LastHost"`
+	IPv6LastHost  string          `json:"ipv6LastHost"` // empty
 	NetworkTag    string          `json:"networkTag"`
 }
 
@@ -43,7 +45,8 @@ type CfgEndpointState struct {
 	EPCommonName     string            `json:"epCommonName"`
 }
 
-// EndpointGroupState is the derived record of an endpoint group.
+// EndpointGroupState is the derived record of an endpoint group. It does not
+// change with the endpoints either.
 type EndpointGroupState struct {
 	ID              string `json:"id"` // G:T
 	GroupName       string `json:"groupName"`
@@ -57,8 +60,8 @@ type EndpointGroupState struct {
 	DSCP            int    `json:"DSCP"`
 	Bandwidth       string `json:"Bandwidth"`
 	Burst           int    `json:"Burst"`
-	IPPool          string `json:"IPPool"` // first-last
-	EPGIPAllocMap   Bitmap `json:"epgIpAllocMap"`
+	IPPool          string `json:"IPPool"`        // first-last
+	EPGIPAllocMap   Bitmap `json:"epgIpAllocMap"` // no bits
 	GroupTag        string `json:"groupTag"`
 }
 
@@ -114,16 +117,24 @@ type GlobalOper struct {
 	FreeVXLANsStart uint   `json:"freeVXLANsStart"` // range minimum - 1
 }
 
-// VLANConfig is the configured VLAN pool; VLANOper what is free of it.
+// HeldAddress is an address that was handed out to somebody who has no endpoint
+// for it yet. It goes when an endpoint takes it or it is given back.
+type HeldAddress struct {
+	ID    string `json:"id"` // the address
+	NetID string `json:"netID"`
+}
+
+// IPv6Counter is where the next IPv6 address of a network is looked for.
+type IPv6Counter struct {
+	ID       string `json:"id"`       // N.T
+	LastHost string `json:"lastHost"` // host part handed out last, "::5"
+}
+
+// VLANConfig is the configured VLAN pool. Which of it are free follows from the
+// records of networks and groups.
 type VLANConfig struct {
 	ID    string `json:"id"`
 	VLANs Bitmap `json:"vlans"` // 4096 bits; bit set: in the pool
-}
-
-// VLANOper holds the free VLANs.
-type VLANOper struct {
-	ID        string `json:"id"`
-	FreeVLANs Bitmap `json:"freeVLANs"`
 }
 
 // VXLANConfig is the configured VNI pool with its local VLANs.
@@ -132,19 +143,6 @@ type VXLANConfig struct {
 	VXLANs          Bitmap `json:"vxlans"` // index = VNI - FreeVXLANsStart
 	LocalVLANs      Bitmap `json:"LocalVLANs"`
 	FreeVXLANsStart uint   `json:"FreeVXLANsStart"`
-}
-
-// VXLANOper holds the free VNIs and local VLANs.
-type VXLANOper struct {
-	ID             string `json:"id"`
-	FreeVXLANs     Bitmap `json:"freeVXLANs"`
-	FreeLocalVLANs Bitmap `json:"freeLocalVLANs"`
-}
-
-// GroupIDPool holds the free endpoint group ids.
-type GroupIDPool struct {
-	ID       string `json:"id"`
-	FreeEPGs Bitmap `json:"freeEPGs"` // 1..32767
 }
 
 // OperEndpointState is what an agent reports of an endpoint it serves.

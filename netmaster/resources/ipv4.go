@@ -7,19 +7,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// wholeMapBits is the size up to which a map has a bit for every address of its
-// subnet from the start, which is what the original controller wrote: a /16.
-// Maps of larger subnets begin at this size and grow and shrink with what is
-// taken; bits they do not have are clear.
-const wholeMapBits = 1 << 16
-
 // IPv4Pool hands out the addresses of a network, or of the range one of its
-// groups has reserved. Both count addresses as offsets from the subnet's base.
+// groups has reserved. It counts addresses as offsets from the subnet's base.
 //
 // The subnet address, the broadcast address, the gateway and what is outside
-// the range are never handed out, whatever the map says.
+// the range are never handed out; ranges of groups are not by their network.
 type IPv4Pool struct {
-	used        *mastercfg.Bitmap
+	used        Used[netip.Addr]
+	ranges      Ranges
 	prefix      netip.Prefix
 	first, last uint       // offsets that may be handed out, inclusive
 	gateway     netip.Addr // zero: none
@@ -40,31 +35,12 @@ func InitNetwork(rec *mastercfg.CfgNetworkState, subnet Subnet, gateway string) 
 		}
 		rec.Gateway = addr.String()
 	}
-	pool, err := NetworkPool(rec)
-	if err == nil {
-		pool.Seal()
-	}
-	return err
+	return nil
 }
 
-// Seal marks what the pool never hands out, as far as its map reaches: it is
-// how a map begins, and it does nothing to one that is sound.
-func (p IPv4Pool) Seal() {
-	size := sizeOf(p.prefix)
-	if reach := min(size, wholeMapBits); p.used.Len() < reach {
-		grown := mastercfg.NewBitmap(reach)
-		grown.InPlaceUnion(&p.used.BitSet)
-		*p.used = grown
-	}
-	for offset := range p.used.Len() {
-		if !p.assignable(offset) {
-			p.used.Set(offset)
-		}
-	}
-}
-
-// NetworkPool is the pool of a network's record. Changes go to the record.
-func NetworkPool(rec *mastercfg.CfgNetworkState) (IPv4Pool, error) {
+// NetworkPool is the pool of a network; used are the addresses that somebody
+// has in it, ranges those that its groups have reserved.
+func NetworkPool(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], ranges Ranges) (IPv4Pool, error) {
 	prefix, err := networkPrefix(rec)
 	if err != nil {
 		return IPv4Pool{}, err
@@ -74,7 +50,7 @@ func NetworkPool(rec *mastercfg.CfgNetworkState) (IPv4Pool, error) {
 		return IPv4Pool{}, fault.New(fault.Internal, "network %s: address range %q is not in subnet %s",
 			rec.ID, rec.IPAddrRange, prefix)
 	}
-	pool := IPv4Pool{used: &rec.IPAllocMap, prefix: prefix}
+	pool := IPv4Pool{used: used, ranges: ranges, prefix: prefix}
 	pool.bound(offsetIn(prefix, first), offsetIn(prefix, last))
 	pool.gateway, _ = netip.ParseAddr(rec.Gateway) // empty: none
 	pool.exhausted = "subnet " + prefix.String()
@@ -99,33 +75,23 @@ func (p *IPv4Pool) bound(first, last uint) {
 	}
 }
 
-// Allocate takes the lowest free address.
-func (p IPv4Pool) Allocate() (netip.Addr, error) {
+// Lowest finds the lowest free address.
+func (p IPv4Pool) Lowest() (netip.Addr, error) {
 	if offset := p.nextFree(p.first); offset <= p.last {
-		p.used.Set(offset)
 		return p.address(offset), nil
 	}
 	return netip.Addr{}, fault.New(fault.Exhausted, "auto allocation failed - address exhaustion in %s", p.exhausted)
 }
 
-// nextClear finds the lowest clear bit from offset on; bits the map does not have are clear.
-func (p IPv4Pool) nextClear(offset uint) uint {
-	if free, ok := p.used.NextClear(offset); ok {
-		return free
-	}
-	return max(offset, p.used.Len())
-}
-
-// Taken tells whether an address is marked as handed out or reserved.
+// Taken tells whether somebody has an address, or none can.
 func (p IPv4Pool) Taken(addr netip.Addr) bool {
 	offset, err := offsetChecked(p.prefix, addr)
-	return err == nil && (p.used.Test(offset) || !p.assignable(offset))
+	return err == nil && p.nextFree(offset) != offset
 }
 
-// Take marks an address that was asked for by name. It does not ask whether
-// somebody has it: a caller may name what it allocated a moment ago, so that
-// the records of endpoints must decide.
-func (p IPv4Pool) Take(addr netip.Addr) error {
+// Check refuses an address asked for by name that the pool never hands out. It
+// does not ask whether somebody has it.
+func (p IPv4Pool) Check(addr netip.Addr) error {
 	offset, err := offsetChecked(p.prefix, addr)
 	if err != nil {
 		return err
@@ -133,32 +99,13 @@ func (p IPv4Pool) Take(addr netip.Addr) error {
 	if !p.assignable(offset) {
 		return fault.New(fault.Conflict, "requested address %s is reserved or out of range in %s", addr, p.exhausted)
 	}
-	p.used.Set(offset)
 	return nil
 }
 
-// Release gives an address back and tells whether it was taken. Addresses the
-// pool never hands out stay marked.
-func (p IPv4Pool) Release(addr netip.Addr) bool {
-	offset, err := offsetChecked(p.prefix, addr)
-	if err != nil || !p.assignable(offset) || !p.used.Test(offset) {
-		return false
-	}
-	p.used.Clear(offset)
-	p.shrink()
-	return true
-}
-
-// shrink ends a map that has grown with its last address that is taken.
-func (p IPv4Pool) shrink() {
-	size := p.used.Len()
-	if size <= wholeMapBits {
-		return
-	}
-	last, _ := p.used.PreviousSet(size - 1) // the first address is always taken
-	if last = max(last, wholeMapBits-1); last+1 < size {
-		p.used.Shrink(last)
-	}
+// At is the address with an offset from the subnet's base, if the pool may hand
+// it out.
+func (p IPv4Pool) At(offset uint) (netip.Addr, bool) {
+	return p.address(offset), p.assignable(offset)
 }
 
 // Contains tells whether the pool may hand out the address.
@@ -181,20 +128,17 @@ func (p IPv4Pool) Available() string {
 	return ranges(p.first, p.last, p.nextFree, p.nextTaken, p.name)
 }
 
-// Marked visits the addresses that are taken and may be handed out.
-func (p IPv4Pool) Marked(visit func(netip.Addr)) {
-	for offset, ok := p.used.NextSet(p.first); ok && offset <= p.last; offset, ok = p.used.NextSet(offset + 1) {
-		if p.assignable(offset) {
-			visit(p.address(offset))
-		}
-	}
-}
-
 // nextTaken finds the first address from an offset on that nobody can get any more.
 func (p IPv4Pool) nextTaken(from uint) uint {
-	next, ok := p.used.NextSet(from)
-	if !ok {
-		next = sizeOf(p.prefix)
+	next := sizeOf(p.prefix)
+	if from >= next {
+		return next
+	}
+	if addr, ok := p.used.NextTaken(p.address(from)); ok && p.prefix.Contains(addr) {
+		next = offsetIn(p.prefix, addr)
+	}
+	if first, _, ok := p.ranges.Next(p.address(from)); ok && p.prefix.Contains(first) {
+		next = min(next, max(from, offsetIn(p.prefix, first)))
 	}
 	if gateway, reserved := p.reserved(); reserved && gateway >= from {
 		next = min(next, gateway)
@@ -202,13 +146,27 @@ func (p IPv4Pool) nextTaken(from uint) uint {
 	return next
 }
 
-// nextFree finds the first address from an offset on that can be handed out.
+// nextFree finds the first address from an offset on that can be handed out; it
+// is beyond the subnet if there is none.
 func (p IPv4Pool) nextFree(from uint) uint {
-	next := p.nextClear(from)
-	if gateway, reserved := p.reserved(); reserved && next == gateway {
-		next = p.nextClear(next + 1)
+	from = max(from, p.first)
+	for from <= p.last {
+		addr, ok := p.used.NextFree(p.address(from))
+		if !ok || !p.prefix.Contains(addr) {
+			break
+		}
+		free := offsetIn(p.prefix, addr)
+		gateway, reserved := p.reserved()
+		switch first, last, ok := p.ranges.Next(addr); {
+		case ok && !addr.Less(first):
+			from = offsetIn(p.prefix, last) + 1
+		case reserved && free == gateway:
+			from = free + 1
+		default:
+			return free
+		}
 	}
-	return next
+	return sizeOf(p.prefix)
 }
 
 // reserved is the offset of the gateway, if there is one.

@@ -2,6 +2,8 @@ package resources
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -24,13 +26,39 @@ func network(t testing.TB, subnet, gateway string) *mastercfg.CfgNetworkState {
 	return rec
 }
 
-func pool(t testing.TB, rec *mastercfg.CfgNetworkState) IPv4Pool {
+// home is a network in which addresses are taken.
+type home struct {
+	IPv4Pool
+	used addressSet
+}
+
+func pool(t testing.TB, rec *mastercfg.CfgNetworkState, ranges ...string) home {
 	t.Helper()
-	p, err := NetworkPool(rec)
+	used := addressSet{}
+	p, err := NetworkPool(rec, used, rangeList(ranges))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return home{p, used}
+}
+
+func groupPool(t testing.TB, rec *mastercfg.CfgNetworkState, ipPool string) home {
+	t.Helper()
+	used := addressSet{}
+	p, err := GroupPool(rec, &mastercfg.EndpointGroupState{ID: "front:blue", IPPool: ipPool}, used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home{p, used}
+}
+
+// take takes the lowest free address.
+func (h home) take() (netip.Addr, error) {
+	addr, err := h.Lowest()
+	if err == nil {
+		h.used[addr] = true
+	}
+	return addr, err
 }
 
 func text(err error) string {
@@ -68,15 +96,15 @@ func TestSubnetsAreNormalisedAndChecked(t *testing.T) {
 func TestAddressesAreHandedOutFromTheLowest(t *testing.T) {
 	p := pool(t, network(t, "10.7.0.0/29", "10.7.0.2"))
 	for _, want := range []string{"10.7.0.1", "10.7.0.3", "10.7.0.4", "10.7.0.5", "10.7.0.6"} {
-		if got, err := p.Allocate(); err != nil || got.String() != want {
+		if got, err := p.take(); err != nil || got.String() != want {
 			t.Fatalf("got %s, %v, want %s", got, err, want)
 		}
 	}
-	if _, err := p.Allocate(); text(err) != "auto allocation failed - address exhaustion in subnet 10.7.0.0/29" || !fault.Is(err, fault.Exhausted) {
+	if _, err := p.take(); text(err) != "auto allocation failed - address exhaustion in subnet 10.7.0.0/29" || !fault.Is(err, fault.Exhausted) {
 		t.Fatalf("exhausted pool says %v", err)
 	}
-	p.Release(netip.MustParseAddr("10.7.0.4"))
-	if got, err := p.Allocate(); err != nil || got.String() != "10.7.0.4" {
+	delete(p.used, netip.MustParseAddr("10.7.0.4"))
+	if got, err := p.take(); err != nil || got.String() != "10.7.0.4" {
 		t.Fatalf("after a release got %s, %v", got, err)
 	}
 }
@@ -86,7 +114,7 @@ func TestSmallSubnetsHaveNoMoreThanTheirHosts(t *testing.T) {
 		p := pool(t, network(t, subnet, ""))
 		got := 0
 		for ; ; got++ {
-			if _, err := p.Allocate(); err != nil {
+			if _, err := p.take(); err != nil {
 				break
 			}
 		}
@@ -115,7 +143,7 @@ func TestGatewayIsReservedEvenOutsideTheRange(t *testing.T) {
 		}
 		p := pool(t, rec)
 		addr := netip.MustParseAddr(gateway)
-		if !p.Taken(addr) || p.Release(addr) || p.Take(addr) == nil {
+		if !p.Taken(addr) || p.Check(addr) == nil {
 			t.Errorf("gateway %s can be had", gateway)
 		}
 	}
@@ -124,7 +152,7 @@ func TestGatewayIsReservedEvenOutsideTheRange(t *testing.T) {
 func TestListsShowRanges(t *testing.T) {
 	p := pool(t, network(t, "10.7.0.0/24", "10.7.0.254"))
 	for range 4 {
-		if _, err := p.Allocate(); err != nil {
+		if _, err := p.take(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,85 +164,43 @@ func TestListsShowRanges(t *testing.T) {
 	}
 }
 
-func TestLargeSubnetsStaySmallInTheStore(t *testing.T) {
-	rec := network(t, "10.0.0.0/8", "10.255.255.254")
-	p := pool(t, rec)
-	for range 70000 {
-		if _, err := p.Allocate(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if bits := rec.IPAllocMap.Len(); bits > 1<<17 {
-		t.Errorf("map has %d bits", bits)
-	}
-	if addr := netip.MustParseAddr("10.255.255.254"); !p.Taken(addr) {
-		t.Error("the gateway is free")
-	}
-}
-
 func TestTheFarEndOfALargeSubnetIsUsable(t *testing.T) {
-	rec := network(t, "10.0.0.0/8", "10.255.255.253")
-	before, err := rec.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := pool(t, rec)
+	p := pool(t, network(t, "10.0.0.0/8", "10.255.255.253"))
 	last := netip.MustParseAddr("10.255.255.254")
-	if err := p.Take(last); err != nil {
+	if err := p.Check(last); err != nil {
 		t.Fatal(err)
 	}
+	p.used[last] = true
 	if got, want := p.Allocated(), "10.255.255.253-10.255.255.254"; got != want {
 		t.Errorf("allocated %s, want %s", got, want)
 	}
 	if got, want := p.Available(), "10.0.0.1-10.255.255.252"; got != want {
 		t.Errorf("available %s, want %s", got, want)
 	}
-	stored, err := rec.Encode()
-	if err != nil || len(stored) > 64<<10 {
-		t.Errorf("the record has %d bytes, %v", len(stored), err)
-	}
-	var back mastercfg.CfgNetworkState
-	if err := back.Decode(stored); err != nil || !pool(t, &back).Taken(last) {
-		t.Errorf("read again: %v", err)
-	}
-	p.Release(last)
-	if after, err := rec.Encode(); err != nil || string(after) != string(before) {
-		t.Errorf("the record is not what it was: %d bytes instead of %d, %v", len(after), len(before), err)
-	}
 }
 
 func TestAGroupMayHaveAllOfALargeSubnet(t *testing.T) {
 	rec := network(t, "10.0.0.0/8", "10.255.255.254")
-	before, err := rec.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
 	group := &mastercfg.EndpointGroupState{ID: "front:blue"}
-	if err := ReserveGroupPool(rec, group, "10.0.0.1-10.255.255.254"); text(err) != "ip address 10.255.255.254 is not available" {
+	if err := ReserveGroupPool(pool(t, rec).IPv4Pool, group, "10.0.0.1-10.255.255.254"); text(err) != "ip address 10.255.255.254 is not available" {
 		t.Errorf("with the gateway: %v", err)
 	}
-	if err := ReserveGroupPool(rec, group, "10.0.0.1-10.255.255.253"); err != nil {
+	if err := ReserveGroupPool(pool(t, rec).IPv4Pool, group, "10.0.0.1-10.255.255.253"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool(t, rec).Allocate(); err == nil {
+	if _, err := pool(t, rec, group.IPPool).take(); err == nil {
 		t.Error("the network still has an address")
-	}
-	if err := ReturnGroupPool(rec, group); err != nil {
-		t.Fatal(err)
-	}
-	if after, err := rec.Encode(); err != nil || string(after) != string(before) {
-		t.Errorf("the record is not what it was: %d bytes instead of %d, %v", len(after), len(before), err)
 	}
 }
 
 func TestARangeMayLieAnywhereInALargeSubnet(t *testing.T) {
 	p := pool(t, network(t, "10.200.0.1-10.200.0.3/8", ""))
 	for _, want := range []string{"10.200.0.1", "10.200.0.2", "10.200.0.3"} {
-		if got, err := p.Allocate(); err != nil || got.String() != want {
+		if got, err := p.take(); err != nil || got.String() != want {
 			t.Errorf("%s, %v, want %s", got, err, want)
 		}
 	}
-	if _, err := p.Allocate(); text(err) != "auto allocation failed - address exhaustion in subnet 10.0.0.0/8" {
+	if _, err := p.take(); text(err) != "auto allocation failed - address exhaustion in subnet 10.0.0.0/8" {
 		t.Errorf("full: %v", err)
 	}
 	if p.Allocated() != "10.200.0.1-10.200.0.3" || p.Available() != "" {
@@ -224,42 +210,33 @@ func TestARangeMayLieAnywhereInALargeSubnet(t *testing.T) {
 
 func TestGroupPoolIsTakenOutOfItsNetwork(t *testing.T) {
 	rec := network(t, "10.7.0.0/24", "10.7.0.254")
-	group := &mastercfg.EndpointGroupState{ID: "front:blue"}
-	if err := ReserveGroupPool(rec, group, "10.7.0.1-10.7.0.3"); err != nil {
-		t.Fatal(err)
+	net := pool(t, rec, "10.7.0.1-10.7.0.3", "10.7.0.5-10.7.0.9", "10.7.0.10")
+	for _, want := range []string{"10.7.0.4", "10.7.0.11"} {
+		if got, err := net.take(); err != nil || got.String() != want {
+			t.Errorf("the network gave %s, %v, want %s", got, err, want)
+		}
 	}
-	if got, err := pool(t, rec).Allocate(); err != nil || got.String() != "10.7.0.4" {
-		t.Errorf("the network gave %s, %v", got, err)
+	if net.Allocated() != "10.7.0.1-10.7.0.11, 10.7.0.254" || net.Available() != "10.7.0.12-10.7.0.253" {
+		t.Errorf("lists %q and %q", net.Allocated(), net.Available())
 	}
-	p, err := GroupPool(rec, group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := groupPool(t, rec, "10.7.0.1-10.7.0.3")
 	for _, want := range []string{"10.7.0.1", "10.7.0.2", "10.7.0.3"} {
-		if got, err := p.Allocate(); err != nil || got.String() != want {
+		if got, err := p.take(); err != nil || got.String() != want {
 			t.Errorf("the group gave %s, %v, want %s", got, err, want)
 		}
 	}
-	if _, err := p.Allocate(); text(err) != "auto allocation failed - address exhaustion in pool 10.7.0.1-10.7.0.3" {
+	if _, err := p.take(); text(err) != "auto allocation failed - address exhaustion in pool 10.7.0.1-10.7.0.3" {
 		t.Errorf("exhausted pool says %v", err)
 	}
 	if p.Allocated() != "10.7.0.1-10.7.0.3" || p.Available() != "" {
 		t.Errorf("lists %q and %q", p.Allocated(), p.Available())
 	}
-	if err := ReturnGroupPool(rec, group); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := pool(t, rec).Allocate(); err != nil || got.String() != "10.7.0.1" {
-		t.Errorf("after the group the network gave %s, %v", got, err)
-	}
 }
 
 func TestGroupPoolsAreChecked(t *testing.T) {
 	rec := network(t, "10.7.0.0/24", "10.7.0.254")
-	taken, err := pool(t, rec).Allocate()
-	if err != nil || taken.String() != "10.7.0.1" {
-		t.Fatal(taken, err)
-	}
+	net := pool(t, rec, "10.7.0.20-10.7.0.29")
+	net.used[netip.MustParseAddr("10.7.0.1")] = true
 	for ipPool, want := range map[string]string{
 		"10.7.0.9-10.7.0.5":     "invalid ip-pool 10.7.0.9-10.7.0.5",
 		"10.7.0.9-":             "invalid ip-pool 10.7.0.9-",
@@ -267,85 +244,73 @@ func TestGroupPoolsAreChecked(t *testing.T) {
 		"10.7.0.250-10.7.1.5":   "bad ip-pool 10.7.0.250-10.7.1.5, EPG ip-pool must be a subset of network 10.7.0.0/24",
 		"10.7.0.1-10.7.0.5":     "ip address 10.7.0.1 is not available",
 		"10.7.0.250-10.7.0.254": "ip address 10.7.0.254 is not available",
+		"10.7.0.0-10.7.0.5":     "ip address 10.7.0.0 is not available",
+		"10.7.0.15-10.7.0.20":   "ip address 10.7.0.20 is not available",
+		"10.7.0.25-10.7.0.35":   "ip address 10.7.0.25 is not available",
 		"10.7.0.7":              "",
+		"10.7.0.30-10.7.0.253":  "",
 	} {
-		before := rec.IPAllocMap.Clone()
-		err := ReserveGroupPool(rec, &mastercfg.EndpointGroupState{}, ipPool)
+		group := &mastercfg.EndpointGroupState{}
+		err := ReserveGroupPool(net.IPv4Pool, group, ipPool)
 		if text(err) != want {
 			t.Errorf("%s: %q, want %q", ipPool, text(err), want)
 		}
-		if err != nil && !before.Equal(&rec.IPAllocMap.BitSet) {
-			t.Errorf("%s: refused, and the map changed", ipPool)
+		if (group.IPPool == "") != (want != "") {
+			t.Errorf("%s: the group got %q", ipPool, group.IPPool)
 		}
 	}
 }
 
-// A pool behaves like a set of addresses.
+// A pool hands out each of its addresses once, the lowest first, and its lists
+// are what a scan finds.
 func TestIPv4PoolAgainstAModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		length := rapid.IntRange(24, 30).Draw(t, "length")
-		subnet, err := ParseSubnet(netip.PrefixFrom(netip.MustParseAddr("10.7.0.0"), length).String())
-		if err != nil {
-			t.Fatal(err)
+	rapid.Check(t, func(rt *rapid.T) {
+		length := rapid.IntRange(24, 31).Draw(rt, "length")
+		prefix := netip.PrefixFrom(netip.MustParseAddr("10.7.0.0"), length)
+		size := sizeOf(prefix)
+		at := func(offset uint) netip.Addr { return toIPv4(fromIPv4(prefix.Addr()) + uint32(offset)) }
+		rec := network(t, prefix.String(), at(rapid.UintRange(0, size-1).Draw(rt, "gateway")).String())
+		from := rapid.UintRange(0, size-1).Draw(rt, "from")
+		to := rapid.UintRange(from, size-1).Draw(rt, "to")
+		reserved := rapid.Bool().Draw(rt, "group")
+		var ranges []string
+		if reserved {
+			ranges = []string{at(from).String() + "-" + at(to).String()}
 		}
-		rec := &mastercfg.CfgNetworkState{}
-		if err := InitNetwork(rec, subnet, "10.7.0.1"); err != nil {
-			t.Fatal(err)
-		}
-		usable := 1<<(32-length) - 3 // without subnet, broadcast and gateway address
-		have := map[netip.Addr]bool{}
-		anyAddr := rapid.Custom(func(t *rapid.T) netip.Addr {
-			return toIPv4(fromIPv4(subnet.First) + rapid.Uint32Range(2, uint32(usable)+1).Draw(t, "offset"))
-		})
-		fresh := func() IPv4Pool { // as the next request sees it: decoded from the store
-			data, err := rec.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			rec = &mastercfg.CfgNetworkState{}
-			if err := rec.Decode(data); err != nil {
-				t.Fatal(err)
-			}
-			p, err := NetworkPool(rec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return p
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"allocate": func(t *rapid.T) {
-				addr, err := fresh().Allocate()
-				if (err != nil) != (len(have) == usable) || have[addr] {
-					t.Fatalf("got %s, %v with %d of %d taken", addr, err, len(have), usable)
+		p := pool(t, rec, ranges...)
+		free := func() (list []netip.Addr) {
+			for offset := uint(1); offset+1 < size; offset++ {
+				if addr := at(offset); addr.String() != rec.Gateway && !p.used[addr] && !(reserved && offset >= from && offset <= to) {
+					list = append(list, addr)
 				}
-				if err == nil {
-					have[addr] = true
+			}
+			return list
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"take": func(rt *rapid.T) {
+				left := free()
+				addr, err := p.take()
+				if (err != nil) != (len(left) == 0) || err == nil && addr != left[0] {
+					rt.Fatalf("got %s, %v of %v", addr, err, left)
 				}
 			},
-			"take": func(t *rapid.T) {
-				addr := anyAddr.Draw(t, "addr")
-				if err := fresh().Take(addr); err != nil {
-					t.Fatal(err)
-				}
-				have[addr] = true
-			},
-			"release": func(t *rapid.T) {
-				addr := anyAddr.Draw(t, "addr")
-				if fresh().Release(addr) != have[addr] {
-					t.Fatalf("release of %s, taken %v", addr, have[addr])
-				}
-				delete(have, addr)
-			},
-			"": func(t *rapid.T) {
-				marked := 0
-				fresh().Marked(func(addr netip.Addr) {
-					marked++
-					if !have[addr] {
-						t.Fatalf("%s is marked", addr)
+			"give back": func(rt *rapid.T) { delete(p.used, at(rapid.UintRange(0, size-1).Draw(rt, "offset"))) },
+			"": func(rt *rapid.T) {
+				left := free()
+				for offset := range size {
+					if addr := at(offset); p.Taken(addr) == slices.Contains(left, addr) {
+						rt.Fatalf("%s is taken: %v, free are %v", addr, p.Taken(addr), left)
 					}
-				})
-				if marked != len(have) {
-					t.Fatalf("%d marked, %d taken", marked, len(have))
+				}
+				lists := strings.Join(strings.FieldsFunc(p.Available()+", "+p.Allocated(), func(r rune) bool { return r == ',' || r == ' ' }), ",")
+				listed := 0
+				for _, part := range strings.Split(lists, ",") {
+					if first, last, err := ParsePool(part); err == nil {
+						listed += int(offsetIn(prefix, last)-offsetIn(prefix, first)) + 1
+					}
+				}
+				if want := max(0, int(size)-2); listed != want {
+					rt.Fatalf("%d addresses are listed, want %d: %s", listed, want, lists)
 				}
 			},
 		})

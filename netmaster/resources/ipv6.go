@@ -15,16 +15,14 @@ const (
 	maxIPv6Len = 128
 )
 
-// IPv6Pool hands out the IPv6 addresses of a network. A subnet is far too
-// large for a map of bits, and a list in the record would grow with the
-// endpoints. So the endpoints' own records tell which addresses they have; the
-// network's lists the gateway and those that are held for an endpoint to come.
-// An allocation counts on from the last one, round the end of the subnet to its
-// beginning. Host part 0 is never handed out.
+// IPv6Pool hands out the IPv6 addresses of a network. An allocation counts on
+// from the last one, round the end of the subnet to its beginning. Host part 0
+// and the gateway are never handed out.
 type IPv6Pool struct {
-	rec    *mastercfg.CfgNetworkState
-	prefix netip.Prefix
-	used   func(netip.Addr) bool
+	prefix  netip.Prefix
+	gateway netip.Addr // zero: none
+	last    uint128    // host part of the last one that was handed out
+	used    Used[netip.Addr]
 }
 
 // InitNetworkIPv6 fills the IPv6 fields of a new network's record.
@@ -65,15 +63,21 @@ func ParseIPv6Subnet(text string) (netip.Prefix, error) {
 	return prefix.Masked(), nil
 }
 
+// IPv6Address is the address of a network with a host part, "::5".
+func IPv6Address(rec *mastercfg.CfgNetworkState, host string) (netip.Addr, bool) {
+	p, err := NetworkPoolIPv6(rec, nil, host)
+	return p.compose(p.last), err == nil && p.last != uint128{}
+}
+
 // LastIPv6 is the last address of a subnet.
 func LastIPv6(prefix netip.Prefix) netip.Addr {
 	base, host := fromIPv6(prefix.Addr()), hostMask(prefix)
 	return uint128{base.hi | host.hi, base.lo | host.lo}.addr()
 }
 
-// NetworkPoolIPv6 is the IPv6 pool of a network's record, to which changes go;
-// used tells whether an endpoint has an address.
-func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState, used func(netip.Addr) bool) (IPv6Pool, error) {
+// NetworkPoolIPv6 is the IPv6 pool of a network; used are the addresses that
+// somebody has in it, last is the host part handed out last, "::5", or empty.
+func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], last string) (IPv6Pool, error) {
 	if rec.IPv6SubnetLen == 0 {
 		return IPv6Pool{}, fault.New(fault.Invalid, "subnet length 0 is invalid: network %s has no ipv6 subnet", rec.ID)
 	}
@@ -81,80 +85,58 @@ func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState, used func(netip.Addr) bool)
 	if err != nil || !addr.Is6() || rec.IPv6SubnetLen > maxIPv6Len {
 		return IPv6Pool{}, fault.New(fault.Internal, "network %s: ipv6 subnet %s/%d is not valid", rec.ID, rec.IPv6Subnet, rec.IPv6SubnetLen)
 	}
-	if rec.IPv6AllocMap == nil {
-		rec.IPv6AllocMap = map[string]bool{}
+	p := IPv6Pool{prefix: netip.PrefixFrom(addr, int(rec.IPv6SubnetLen)).Masked(), used: used}
+	p.gateway, _ = netip.ParseAddr(rec.IPv6Gateway)     // empty: none
+	if host, err := netip.ParseAddr(last); err == nil { // else nothing was handed out
+		p.last = hostPart(p.prefix, host)
 	}
-	return IPv6Pool{rec: rec, prefix: netip.PrefixFrom(addr, int(rec.IPv6SubnetLen)).Masked(), used: used}, nil
+	return p, nil
 }
 
-// Allocate finds the next free address after the last one. It is the caller's
-// to give to an endpoint, or to Hold.
-func (p IPv6Pool) Allocate() (netip.Addr, error) {
-	most := p.maxHost()
-	last := uint128{}
-	if addr, err := netip.ParseAddr(p.rec.IPv6LastHost); err == nil {
-		last = hostPart(p.prefix, addr)
-	}
-	for host := p.after(last); ; host = p.after(host) {
-		if addr := p.compose(host); host != (uint128{}) && !p.rec.IPv6AllocMap[host.key()] && !p.used(addr) {
-			p.rec.IPv6LastHost = host.key()
+// Next finds the next free address after the last one.
+func (p IPv6Pool) Next() (netip.Addr, error) {
+	most, one := p.maxHost(), uint128{0, 1}
+	if p.last != most {
+		if addr, ok := p.free(p.last.next(), most); ok {
 			return addr, nil
 		}
-		if host == last || most == (uint128{}) {
-			return netip.Addr{}, fault.New(fault.Exhausted, "Reached MaxHosts (%d), no address left in ipv6 subnet %s", most.lo, p.prefix)
-		}
 	}
-}
-
-// after is the host part that follows another, round the end.
-func (p IPv6Pool) after(host uint128) uint128 {
-	if host == p.maxHost() {
-		return uint128{}
+	if addr, ok := p.free(one, p.last); ok {
+		return addr, nil
 	}
-	return host.next()
+	return netip.Addr{}, fault.New(fault.Exhausted, "Reached MaxHosts (%d), no address left in ipv6 subnet %s", most.lo, p.prefix)
 }
 
-// Hold keeps an address for an endpoint to come.
-func (p IPv6Pool) Hold(addr netip.Addr) { p.rec.IPv6AllocMap[hostPart(p.prefix, addr).key()] = true }
-
-// Held tells whether an address is kept for an endpoint to come.
-func (p IPv6Pool) Held(addr netip.Addr) bool {
-	return addr.String() != p.rec.IPv6Gateway && p.rec.IPv6AllocMap[hostPart(p.prefix, addr).key()]
+// free finds the first free address between two host parts.
+func (p IPv6Pool) free(from, to uint128) (netip.Addr, bool) {
+	if most := p.maxHost(); most == (uint128{}) {
+		return netip.Addr{}, false // the subnet is one address, its own
+	}
+	addr, ok := p.used.NextFree(p.compose(from))
+	if ok && addr == p.gateway {
+		addr, ok = p.used.NextFree(addr.Next())
+	}
+	return addr, ok && p.prefix.Contains(addr) && !p.compose(to).Less(addr)
 }
 
-// Take lets an endpoint have the address it asks for by name: one that is free,
-// or held, which may be for this very endpoint.
-func (p IPv6Pool) Take(addr netip.Addr) error {
+// HostPart is what an address adds to the prefix, as text: "::5".
+func (p IPv6Pool) HostPart(addr netip.Addr) string { return hostPart(p.prefix, addr).key() }
+
+// Check refuses an address asked for by name that is not in the subnet or never
+// handed out. It does not ask whether somebody has it.
+func (p IPv6Pool) Check(addr netip.Addr) error {
 	if !addr.Is6() || !p.prefix.Contains(addr) {
 		return fault.New(fault.Invalid, "ipv6 address %s is not in subnet %s", addr, p.prefix)
 	}
-	if hostPart(p.prefix, addr) == (uint128{}) || addr.String() == p.rec.IPv6Gateway || p.used(addr) {
-		return fault.New(fault.Conflict, "requested ipv6 address %s is not available in subnet %s", addr, p.prefix)
+	if hostPart(p.prefix, addr) == (uint128{}) || addr == p.gateway {
+		return p.NotAvailable(addr)
 	}
-	p.Release(addr)
 	return nil
 }
 
-// Release ends holding an address and tells whether it was held. The gateway stays.
-func (p IPv6Pool) Release(addr netip.Addr) bool {
-	if !p.prefix.Contains(addr) || !p.Held(addr) {
-		return false
-	}
-	delete(p.rec.IPv6AllocMap, hostPart(p.prefix, addr).key())
-	return true
-}
-
-// Marked visits the addresses that are held.
-func (p IPv6Pool) Marked(visit func(netip.Addr)) {
-	for key := range p.rec.IPv6AllocMap {
-		host, err := netip.ParseAddr(key)
-		if err != nil {
-			continue // not written by an allocator; it blocks nothing
-		}
-		if addr := p.compose(hostPart(p.prefix, host)); addr.String() != p.rec.IPv6Gateway {
-			visit(addr)
-		}
-	}
+// NotAvailable is the refusal of an address that cannot be had.
+func (p IPv6Pool) NotAvailable(addr netip.Addr) error {
+	return fault.New(fault.Conflict, "requested ipv6 address %s is not available in subnet %s", addr, p.prefix)
 }
 
 // maxHost is the host part with all bits set.

@@ -1,15 +1,16 @@
 // Package resources hands out what a cluster has only so much of: addresses,
 // VLANs, VNIs, group ids and routing domain numbers.
 //
-// Every allocator is a plain struct around the record that stores its state
-// (package mastercfg). It does no I/O and takes no lock: a caller decodes a
-// record, lets the allocator change it and puts the record back, all inside
-// one store transaction, so that what is in the store decides who won.
+// Nothing of what is handed out is kept in a list, which would be written again
+// with each entry: who has a number says so in its own record, and Used tells
+// which numbers are in a record. An allocator finds a free one; its caller puts
+// it into a record, all inside one store transaction. Allocators do no I/O and
+// take no lock.
 //
 //   - IPv4Pool: addresses of a network or of the range a group reserved in it
 //   - IPv6Pool: addresses of a network, found by counting on from the last one
 //   - VLANPool, VXLANPool: tags, drawn from configurable ranges
-//   - GroupIDs, VRFs: small numbers the datapath knows groups and tenants by
+//   - LowestGroupID, LowestVRF: small numbers the datapath knows groups and tenants by
 package resources
 
 import (

@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bits-and-blooms/bitset"
-
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -71,97 +69,69 @@ func filled(n, first, last uint) mastercfg.Bitmap {
 	return b
 }
 
-// VLANPool hands out VLANs. A tag is in use when it is configured and not free.
+// VLANPool hands out VLANs of a configured range. They are in use by networks
+// and, in a fabric, groups.
 type VLANPool struct {
 	Config *mastercfg.VLANConfig
-	Oper   *mastercfg.VLANOper
+	Used   Used[uint]
 }
 
-// DefineVLANs fills the records of a new pool.
-func DefineVLANs(r TagRange) VLANPool {
-	all := usableVLANs(r)
-	free := mastercfg.Bitmap{BitSet: *all.Clone()}
-	return VLANPool{&mastercfg.VLANConfig{ID: "global", VLANs: all}, &mastercfg.VLANOper{ID: "global", FreeVLANs: free}}
+// DefineVLANs fills the record of a new pool.
+func DefineVLANs(r TagRange) *mastercfg.VLANConfig {
+	return &mastercfg.VLANConfig{ID: "global", VLANs: usableVLANs(r)}
 }
 
 func usableVLANs(r TagRange) mastercfg.Bitmap { return filled(vlanBits, r.Min, min(r.Max, vlanBits-2)) }
 
-// Allocate takes a VLAN: the requested one, or the lowest free for 0.
+// Allocate finds a VLAN: the requested one, or the lowest free for 0.
 func (p VLANPool) Allocate(requested uint) (uint, error) {
 	if requested != 0 {
-		if !p.Oper.FreeVLANs.Test(requested) {
+		if free, ok := p.Used.NextFree(requested); !p.Config.VLANs.Test(requested) || !ok || free != requested {
 			return 0, fault.New(fault.Conflict, "requested vlan not available - vlan:%d", requested).WithField("pktTag")
 		}
-		p.Oper.FreeVLANs.Clear(requested)
 		return requested, nil
 	}
-	vlan, ok := p.Oper.FreeVLANs.NextSet(0)
+	vlan, ok := lowest(p.Config.VLANs, 0, p.Used)
 	if !ok {
 		return 0, fault.New(fault.Exhausted, "no vlans available")
 	}
-	p.Oper.FreeVLANs.Clear(vlan)
 	return vlan, nil
 }
 
-// Free gives a VLAN back; one that is free or not of the pool stays as it is.
-func (p VLANPool) Free(vlan uint) {
-	if p.Config.VLANs.Test(vlan) {
-		p.Oper.FreeVLANs.Set(vlan)
+// lowest finds the lowest number that is in a pool, stored relative to a base,
+// and free.
+func lowest(pool mastercfg.Bitmap, base uint, used Used[uint]) (uint, bool) {
+	for index, ok := pool.NextSet(0); ok; index, ok = pool.NextSet(index) {
+		free, any := used.NextFree(index + base)
+		if !any {
+			return 0, false
+		}
+		if index = free - base; pool.Test(index) {
+			return free, true
+		}
 	}
+	return 0, false
 }
 
 // Resize changes the range; what is in use must be inside the new one.
 func (p VLANPool) Resize(r TagRange) error {
-	inUse := p.inUse()
-	if outside(inUse, 0, r) {
+	if outside(p.Used, r) {
 		return fault.New(fault.InUse, "cannot update the vlan range due to existing vlans %s", p.InUse()).WithField("vlans")
 	}
-	p.Config.VLANs = usableVLANs(r)
-	p.Oper.FreeVLANs = mastercfg.Bitmap{BitSet: *p.Config.VLANs.Difference(inUse)}
+	*p.Config = *DefineVLANs(r)
 	return nil
 }
 
-func (p VLANPool) inUse() *bitset.BitSet { return p.Config.VLANs.Difference(&p.Oper.FreeVLANs.BitSet) }
-
 // Count is the number of VLANs in use.
-func (p VLANPool) Count() int { return int(p.inUse().Count()) }
+func (p VLANPool) Count() int { return count(p.Used) }
 
 // InUse lists the VLANs in use as "1-3, 10".
-func (p VLANPool) InUse() string { return listTags(p.inUse(), 0) }
+func (p VLANPool) InUse() string { return list(p.Used, tagName) }
 
-// Rebuild makes exactly the given tags the ones in use and tells whether that changed anything.
-func (p VLANPool) Rebuild(used map[uint]bool) bool {
-	free := p.Config.VLANs.Clone()
-	for vlan := range used {
-		free.Clear(vlan)
-	}
-	same := free.Equal(&p.Oper.FreeVLANs.BitSet)
-	p.Oper.FreeVLANs = mastercfg.Bitmap{BitSet: *free}
-	return !same
+// outside tells whether a tag in use is not in a range.
+func outside(used Used[uint], r TagRange) (found bool) {
+	inUse(used, func(tag uint) { found = found || tag < r.Min || tag > r.Max })
+	return found
 }
 
-// outside tells whether a used tag, stored relative to a base, is not in the range.
-func outside(inUse *bitset.BitSet, base uint, r TagRange) bool {
-	lowest, any := inUse.NextSet(0)
-	if !any {
-		return false
-	}
-	highest, _ := inUse.PreviousSet(inUse.Len() - 1)
-	return lowest+base < r.Min || highest+base > r.Max
-}
-
-// listTags lists the set bits, each plus a base.
-func listTags(set *bitset.BitSet, base uint) string {
-	size := set.Len()
-	orSize := func(n uint, ok bool) uint {
-		if !ok {
-			return size
-		}
-		return n
-	}
-	if size == 0 {
-		return ""
-	}
-	return ranges(0, size-1, func(n uint) uint { return orSize(set.NextSet(n)) }, func(n uint) uint { return orSize(set.NextClear(n)) },
-		func(n uint) string { return strconv.FormatUint(uint64(n+base), 10) })
-}
+func tagName(tag uint) string { return strconv.FormatUint(uint64(tag), 10) }

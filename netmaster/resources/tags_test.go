@@ -31,15 +31,39 @@ func TestTagRangesAreChecked(t *testing.T) {
 	}
 }
 
-func TestVLANsAreTakenAndGivenBack(t *testing.T) {
-	p := DefineVLANs(TagRange{100, 102})
-	if vlan, err := p.Allocate(101); err != nil || vlan != 101 {
-		t.Fatal(vlan, err)
+// vlanPool is a pool with the given range, and who takes of it.
+func vlanPool(r TagRange) (VLANPool, tagSet) {
+	used := tagSet{}
+	return VLANPool{DefineVLANs(r), used}, used
+}
+
+// vnis is a pool with the given range whose allocations are kept.
+type vnis struct {
+	VXLANPool
+	used, local tagSet
+}
+
+func vxlanPool(r TagRange) vnis {
+	v := vnis{used: tagSet{}, local: tagSet{}}
+	v.VXLANPool = VXLANPool{DefineVXLANs(r), v.used, v.local}
+	return v
+}
+
+func (v vnis) take(requested uint) (vni, tag uint, err error) {
+	if vni, tag, err = v.Allocate(requested); err == nil {
+		v.used[vni], v.local[tag] = true, true
 	}
-	for _, want := range []uint{100, 102} {
-		if vlan, err := p.Allocate(0); err != nil || vlan != want {
-			t.Fatalf("got %d, %v, want %d", vlan, err, want)
+	return vni, tag, err
+}
+
+func TestVLANsAreTakenFromTheLowest(t *testing.T) {
+	p, used := vlanPool(TagRange{100, 102})
+	for _, c := range []struct{ asked, want uint }{{101, 101}, {0, 100}, {0, 102}} {
+		vlan, err := p.Allocate(c.asked)
+		if err != nil || vlan != c.want {
+			t.Fatalf("got %d, %v, want %d", vlan, err, c.want)
 		}
+		used[vlan] = true
 	}
 	if _, err := p.Allocate(0); text(err) != "no vlans available" {
 		t.Error(err)
@@ -52,18 +76,16 @@ func TestVLANsAreTakenAndGivenBack(t *testing.T) {
 	if p.InUse() != "100-102" || p.Count() != 3 {
 		t.Errorf("in use %q, %d", p.InUse(), p.Count())
 	}
-	p.Free(101)
-	p.Free(101)
-	p.Free(7) // not of the pool
+	delete(used, 101)
 	if p.InUse() != "100, 102" {
 		t.Errorf("in use %q", p.InUse())
 	}
 }
 
 func TestVLANPoolOfTheWholeRangeLeavesOutTheEnds(t *testing.T) {
-	p := DefineVLANs(TagRange{1, 4095})
-	if n := p.Oper.FreeVLANs.Count(); n != 4094 || p.Oper.FreeVLANs.Len() != 4096 {
-		t.Errorf("%d free of %d bits", n, p.Oper.FreeVLANs.Len())
+	p, _ := vlanPool(TagRange{1, 4095})
+	if n := p.Config.VLANs.Count(); n != 4094 || p.Config.VLANs.Len() != 4096 {
+		t.Errorf("%d of %d bits", n, p.Config.VLANs.Len())
 	}
 	if _, err := p.Allocate(4095); err == nil {
 		t.Error("4095 was given")
@@ -71,9 +93,9 @@ func TestVLANPoolOfTheWholeRangeLeavesOutTheEnds(t *testing.T) {
 }
 
 func TestVNIsComeWithALocalTag(t *testing.T) {
-	p := DefineVXLANs(TagRange{5000, 5002})
+	p := vxlanPool(TagRange{5000, 5002})
 	for _, want := range [][2]uint{{5000, 1}, {5001, 2}} {
-		if vni, vlan, err := p.Allocate(0); err != nil || vni != want[0] || vlan != want[1] {
+		if vni, vlan, err := p.take(0); err != nil || vni != want[0] || vlan != want[1] {
 			t.Fatalf("got %d, %d, %v, want %v", vni, vlan, err, want)
 		}
 	}
@@ -81,56 +103,45 @@ func TestVNIsComeWithALocalTag(t *testing.T) {
 		4999: "requested vxlan is out of range", 5001: "requested vxlan not available", 5003: "requested vxlan not available",
 		1 << 24: "requested vxlan not available",
 	} {
-		if _, _, err := p.Allocate(vni); text(err) != want {
+		if _, _, err := p.take(vni); text(err) != want {
 			t.Errorf("vni %d: %q, want %q", vni, text(err), want)
 		}
 	}
-	if vni, vlan, err := p.Allocate(5002); err != nil || vni != 5002 || vlan != 3 {
+	if vni, vlan, err := p.take(5002); err != nil || vni != 5002 || vlan != 3 {
 		t.Fatal(vni, vlan, err)
 	}
-	if _, _, err := p.Allocate(0); text(err) != "no vxlans available" {
+	if _, _, err := p.take(0); text(err) != "no vxlans available" {
 		t.Error(err)
 	}
-	p.Free(5000, 1)
+	delete(p.used, 5000)
+	delete(p.local, 1)
 	if p.InUse() != "5001-5002" {
 		t.Errorf("in use %q", p.InUse())
 	}
-	if vni, vlan, err := p.Allocate(0); err != nil || vni != 5000 || vlan != 1 {
+	if vni, vlan, err := p.take(0); err != nil || vni != 5000 || vlan != 1 {
 		t.Fatal(vni, vlan, err)
 	}
 }
 
 func TestTheRangeOfVNIsIsTheOnlyLimitOfVXLANNetworks(t *testing.T) {
-	p := DefineVXLANs(TagRange{20000, 20000 + maxVXLANSpan})
-	for i := uint(1); i <= maxVXLANSpan+1; i++ {
-		if vni, tag, err := p.Allocate(0); err != nil || vni != 19999+i || tag != i {
-			t.Fatal(i, vni, tag, err)
-		}
+	p := vxlanPool(TagRange{20000, 20000 + maxVXLANSpan})
+	for tag := uint(1); tag <= maxVXLANSpan; tag++ {
+		p.used[19999+tag], p.local[tag] = true, true
 	}
-	if _, _, err := p.Allocate(0); text(err) != "no vxlans available" {
+	if vni, tag, err := p.take(0); err != nil || vni != 20000+maxVXLANSpan || tag != maxVXLANSpan+1 {
+		t.Fatal(vni, tag, err)
+	}
+	if _, _, err := p.take(0); text(err) != "no vxlans available" {
 		t.Error(err)
 	}
 }
 
-func TestAPoolOfLocalVLANsBecomesOneOfLocalTags(t *testing.T) {
-	p := DefineVXLANs(TagRange{1, 10000})
-	p.Config.LocalVLANs, p.Oper.FreeLocalVLANs = filled(vlanBits, 1, 4094), filled(vlanBits, 3, 4094)
-	if !p.Rebuild(map[uint]uint{1: 1, 2: 2}) || p.Rebuild(map[uint]uint{1: 1, 2: 2}) {
-		t.Error("the first rebuild changes the pool, the second nothing")
-	}
-	if n := p.Oper.FreeLocalVLANs.Count(); n != maxLocalTag-2 || !p.Config.LocalVLANs.Test(maxLocalTag) {
-		t.Errorf("%d local tags are free", n)
-	}
-}
-
 func TestResizeKeepsWhatIsInUse(t *testing.T) {
-	vlans := DefineVLANs(TagRange{1, 100})
-	vnis := DefineVXLANs(TagRange{1, 100})
+	vlans, used := vlanPool(TagRange{1, 100})
+	vnis := vxlanPool(TagRange{1, 100})
 	for _, tag := range []uint{10, 20} {
-		if _, err := vlans.Allocate(tag); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := vnis.Allocate(tag); err != nil {
+		used[tag] = true
+		if _, _, err := vnis.take(tag); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,42 +159,28 @@ func TestResizeKeepsWhatIsInUse(t *testing.T) {
 	if vlans.InUse() != "10, 20" || vnis.InUse() != "10, 20" || vnis.Config.FreeVXLANsStart != 9 {
 		t.Errorf("in use %q and %q from %d", vlans.InUse(), vnis.InUse(), vnis.Config.FreeVXLANsStart)
 	}
-	if vni, vlan, err := vnis.Allocate(0); err != nil || vni != 11 || vlan != 3 {
+	if vni, vlan, err := vnis.take(0); err != nil || vni != 11 || vlan != 3 {
 		t.Errorf("next vni %d, vlan %d, %v", vni, vlan, err)
 	}
 }
 
-func TestGroupIDsAreUniqueAndStayBelow32768(t *testing.T) {
-	ids := NewGroupIDs()
-	for want := 1; want <= 32767; want++ {
-		if id, err := ids.Allocate(); err != nil || id != want {
-			t.Fatalf("got %d, %v, want %d", id, err, want)
-		}
+func TestGroupIDsAndRoutingDomainsAreTheLowestFree(t *testing.T) {
+	full := tagSet{}
+	for id := uint(1); id <= maxGroupID; id++ {
+		full[id] = true
 	}
-	if _, err := ids.Allocate(); text(err) != "no endpoint group ids available" {
+	if _, err := LowestGroupID(full); text(err) != "no endpoint group ids available" {
 		t.Error(err)
 	}
-	ids.Free(17)
-	ids.Free(0)
-	ids.Free(40000)
-	if id, err := ids.Allocate(); err != nil || id != 17 {
+	delete(full, 17)
+	if id, err := LowestGroupID(full); err != nil || id != 17 {
 		t.Errorf("got %d, %v", id, err)
 	}
-}
-
-func TestRoutingDomainsAreNumberedFromTheLowestFree(t *testing.T) {
 	for _, c := range []struct {
-		taken []uint16
+		taken tagSet
 		want  uint16
-	}{{nil, 1}, {[]uint16{1, 2}, 3}, {[]uint16{2, 3}, 1}, {[]uint16{1, 3}, 2}, {[]uint16{1, 1, 2, 4, 5}, 3}} {
-		got, err := LowestFreeVRF(func(taken func(uint16) bool) {
-			for _, n := range c.taken {
-				if !taken(n) {
-					return
-				}
-			}
-		})
-		if err != nil || got != c.want {
+	}{{nil, 1}, {tagSet{1: true, 2: true}, 3}, {tagSet{2: true, 3: true}, 1}, {tagSet{1: true, 3: true}, 2}} {
+		if got, err := LowestVRF(c.taken); err != nil || got != c.want {
 			t.Errorf("%v: got %d, %v", c.taken, got, err)
 		}
 	}
@@ -192,45 +189,46 @@ func TestRoutingDomainsAreNumberedFromTheLowestFree(t *testing.T) {
 // Tags are never given twice, whatever is resized in between.
 func TestVXLANPoolAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := DefineVXLANs(TagRange{10, 30})
-		have := map[uint]uint{}
+		p := vxlanPool(TagRange{10, 30})
+		low, high := uint(10), uint(30)
 		t.Repeat(map[string]func(*rapid.T){
 			"allocate": func(t *rapid.T) {
-				vni, vlan, err := p.Allocate(rapid.UintRange(0, 40).Draw(t, "requested"))
+				requested := rapid.UintRange(0, 40).Draw(t, "requested")
+				vni, tag, err := p.Allocate(requested)
+				room := requested == 0 && len(p.used) < int(high-low+1) || requested >= low && requested <= high && !p.used[requested]
+				if (err == nil) != room {
+					t.Fatalf("asked for %d of %d-%d with %v in use: %v", requested, low, high, p.used, err)
+				}
 				if err != nil {
 					return
 				}
-				if _, twice := have[vni]; twice {
-					t.Fatalf("vni %d given twice", vni)
+				if p.used[vni] || p.local[tag] || vni < low || vni > high {
+					t.Fatalf("vni %d and tag %d given with %v and %v in use", vni, tag, p.used, p.local)
 				}
-				for other, taken := range have {
-					if taken == vlan {
-						t.Fatalf("vlan %d given to vni %d and %d", vlan, other, vni)
-					}
-				}
-				have[vni] = vlan
+				p.used[vni], p.local[tag] = true, true
 			},
 			"free": func(t *rapid.T) {
-				for vni, vlan := range have {
-					p.Free(vni, vlan)
-					delete(have, vni)
-					return
+				for vni := range p.used {
+					delete(p.used, vni)
+					break
+				}
+				for tag := range p.local {
+					delete(p.local, tag)
+					break
 				}
 			},
 			"resize": func(t *rapid.T) {
-				low := rapid.UintRange(1, 30).Draw(t, "min")
-				r := TagRange{low, rapid.UintRange(low, 60).Draw(t, "max")}
+				from := rapid.UintRange(1, 30).Draw(t, "min")
+				r := TagRange{from, rapid.UintRange(from, 60).Draw(t, "max")}
 				fits := true
-				for vni := range have {
+				for vni := range p.used {
 					fits = fits && vni >= r.Min && vni <= r.Max
 				}
 				if (p.Resize(r) == nil) != fits {
-					t.Fatalf("resize to %v with %v in use", r, have)
+					t.Fatalf("resize to %v with %v in use", r, p.used)
 				}
-			},
-			"": func(t *rapid.T) {
-				if p.Count() != len(have) || p.Rebuild(have) {
-					t.Fatalf("%d in use (%s), want %v", p.Count(), p.InUse(), have)
+				if fits {
+					low, high = r.Min, r.Max
 				}
 			},
 		})

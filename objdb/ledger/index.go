@@ -51,5 +51,24 @@ func (v *view) Search(prefix, from string, visit func(term, key string) bool) {
 // there when it began. There is no guard for what it finds: a plan that relies
 // on a found value reads it, which is one.
 func (tx *Tx) Search(prefix, from string, visit func(term, key string) bool) {
-	tx.group.tree.Clone().search(prefix, from, visit)
+	// Most searches find little. A copy of the tree for one of them would make
+	// the next write copy its nodes.
+	var few [4]entry
+	n := 0
+	tx.group.tree.search(prefix, from, func(term, key string) bool {
+		if n < len(few) {
+			few[n] = entry{term, key}
+		}
+		n++
+		return n <= len(few)
+	})
+	if n > len(few) {
+		tx.group.tree.Clone().search(prefix, from, visit)
+		return
+	}
+	for _, e := range few[:n] {
+		if !visit(e.term, e.key) {
+			return
+		}
+	}
 }

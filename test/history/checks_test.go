@@ -145,16 +145,13 @@ func TestEveryCheckSeesWhatItIsFor(t *testing.T) {
 			"addresses", "fit no order"},
 		"an address outside the network": {func(s *story) { s.endpoint("c1", "10.0.0.7") },
 			"choices", "must not hand out"},
-		"a counter that is wrong": {func(s *story) { s.derive(); s.replace(networkPrefix+"n0.t0", `"epCount":1`, `"epCount":2`) },
-			"derivation", "epCount is 2, must be 1"},
-		"a tag that leaked": {func(s *story) {
-			s.derive()
-			s.put(operPrefix+"auto-vxlan/global", document{"id": "global",
-				"freeVXLANs": bitsUpTo(vxlanBits, 3, 8).text(), "freeLocalVLANs": bitsUpTo(vxlanBits, 2, lastLocalTag).text()})
-		}, "derivation", "freeVXLANs is"},
+		"a network that counts its endpoints": {func(s *story) { s.derive(); s.replace(networkPrefix+"n0.t0", `"epCount":0`, `"epCount":1`) },
+			"derivation", "epCount is 1, must be 0"},
+		"an address that is had and held": {func(s *story) { s.derive(); s.put(heldPrefix+"n0.t0/10.0.0.1", document{"id": "10.0.0.1"}) },
+			"derivation", "nothing implies: " + heldPrefix},
 		"an address that leaked": {func(s *story) {
 			s.derive()
-			s.replace(networkPrefix+"n0.t0", bits{true, true, false, false, false, false, false, true}.text(), bits{true, true, true, false, false, false, false, true}.text())
+			s.put(heldPrefix+"n0.t0/10.0.0.2", document{"id": "10.0.0.2", "netID": "n0.t0"})
 		}, "addresses", "10.0.0.2 of network n0.t0 is taken, and nobody has it"},
 		"a record that nothing implies": {func(s *story) { s.derive(); s.put(groupPrefix+"g:t0", document{"id": "g:t0"}) },
 			"derivation", "nothing implies: " + groupPrefix + "g:t0"},

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
 // Held are addresses that were handed out and have no endpoint, by network id.
@@ -87,48 +86,40 @@ func (d *derivation) network(n *contivmodel.Network) {
 	id := n.NetworkName + "." + n.TenantName
 	stored := d.world.record(networkPrefix + id)
 	s := parseSubnet(n.Subnet, n.Gateway)
-	used := make(bits, s.size())
-	for offset := range used {
-		used[offset] = !s.usable(s.at(offset))
-	}
-	mark := func(a netip.Addr) {
-		if a.Is4() && s.prefix.Contains(a) {
-			used[s.offset(a)] = true
-		}
-	}
-	addresses, endpoints := d.population(n)
-	for a := range addresses {
-		mark(a)
-	}
-	for _, g := range d.groupsOf(n) {
-		for first, last := parsePool(g.IPPool); g.IPPool != "" && !last.Less(first); first = first.Next() {
-			mark(first)
-		}
-	}
 	rec := document{
 		"id": id, "tenant": n.TenantName, "networkName": n.NetworkName, "nwType": n.NwType, "pktTagType": n.Encap,
 		"pktTag": stored["pktTag"], "extPktTag": stored["extPktTag"],
 		"subnetIP": s.prefix.Addr(), "subnetLen": s.prefix.Bits(), "gateway": n.Gateway,
-		"ipAddrRange": s.first.String() + "-" + s.last.String(), "epAddrCount": len(addresses), "epCount": endpoints,
-		"ipAllocMap": used.text(), "ipv6SubnetIP": "", "ipv6SubnetLen": 0, "ipv6Gateway": "",
-		"ipv6AllocMap": nil, "ipv6LastHost": stored["ipv6LastHost"],
+		"ipAddrRange": s.first.String() + "-" + s.last.String(), "epAddrCount": 0, "epCount": 0,
+		"ipAllocMap": bits{}.text(), "ipv6SubnetIP": "", "ipv6SubnetLen": 0, "ipv6Gateway": "",
+		"ipv6AllocMap": nil, "ipv6LastHost": "",
 		"networkTag": orText(n.CfgdTag, id),
 	}
 	if prefix, err := netip.ParsePrefix(n.Ipv6Subnet); err == nil {
-		// Those of endpoints are in the records of the endpoints only.
 		taken := document{}
-		gateway, _ := netip.ParseAddr(n.Ipv6Gateway)
-		for a := range d.held[id] {
-			if a.Is6() {
-				taken[hostPart(prefix, a)] = true
-			}
-		}
-		if gateway.IsValid() {
+		if gateway, err := netip.ParseAddr(n.Ipv6Gateway); err == nil {
 			taken[hostPart(prefix, gateway)], rec["ipv6Gateway"] = true, gateway
 		}
 		rec["ipv6SubnetIP"], rec["ipv6SubnetLen"], rec["ipv6AllocMap"] = prefix.Masked().Addr(), prefix.Bits(), taken
 	}
 	d.put(networkPrefix+id, rec)
+	owned := d.population(n)
+	for a := range d.held[id] {
+		if owned[a] != "" {
+			continue // who has an address does not hold it too
+		}
+		d.put(heldPrefix+id+"/"+a.String(), document{"id": a, "netID": id})
+	}
+	d.counter(n)
+}
+
+// counter derives where the next IPv6 address is looked for: nowhere before the
+// first one was handed out.
+func (d *derivation) counter(n *contivmodel.Network) {
+	id := n.NetworkName + "." + n.TenantName
+	if stored := d.world.record(counterPrefix + id); stored != nil && n.Ipv6Subnet != "" {
+		d.put(counterPrefix+id, document{"id": id, "lastHost": stored["lastHost"]})
+	}
 }
 
 // hostPart is an address without the bits of the prefix, "::5".
@@ -140,16 +131,14 @@ func hostPart(prefix netip.Prefix, a netip.Addr) string {
 	return netip.AddrFrom16(raw).String()
 }
 
-// population are the addresses of a network that are in use, with who uses
-// them, and the number of its endpoints.
-func (d *derivation) population(n *contivmodel.Network) (addresses map[netip.Addr]string, endpoints int) {
+// population are the addresses of a network that are in use, with who uses them.
+func (d *derivation) population(n *contivmodel.Network) map[netip.Addr]string {
 	id := n.NetworkName + "." + n.TenantName
-	addresses = map[netip.Addr]string{}
+	addresses := map[netip.Addr]string{}
 	for _, ep := range d.world.Endpoints {
 		if ep.NetID != id {
 			continue
 		}
-		endpoints++
 		for _, text := range []string{ep.IPAddress, ep.IPv6Address} {
 			if a, err := netip.ParseAddr(text); err == nil {
 				addresses[a] = "endpoint " + ep.ID
@@ -165,10 +154,7 @@ func (d *derivation) population(n *contivmodel.Network) (addresses map[netip.Add
 			addresses[a] = "service " + s.Key
 		}
 	}
-	for a := range d.held[id] {
-		addresses[a] = "nobody yet"
-	}
-	return addresses, endpoints
+	return addresses
 }
 
 func (d *derivation) groupsOf(n *contivmodel.Network) []*contivmodel.EndpointGroup {
@@ -182,26 +168,18 @@ func (d *derivation) group(g *contivmodel.EndpointGroup) {
 	id := g.GroupName + ":" + g.TenantName
 	own := d.groupID(g.TenantName, g.GroupName)
 	network := d.world.record(networkPrefix + g.NetworkName + "." + g.TenantName)
-	members := d.world.endpoints(func(ep *mastercfg.CfgEndpointState) bool { return ep.EndpointGroupKey == id })
 	rec := document{
 		"id": id, "groupName": g.GroupName, "tenantName": g.TenantName, "networkName": g.NetworkName, "endpointGroupId": own,
 		"pktTagType": network["pktTagType"], "pktTag": network["pktTag"], "extPktTag": network["extPktTag"],
-		"epCount": len(members), "DSCP": 0, "Bandwidth": "", "Burst": 0,
+		"epCount": 0, "DSCP": 0, "Bandwidth": "", "Burst": 0,
 		"IPPool": "", "epgIpAllocMap": bits{}.text(), "groupTag": orText(g.CfgdTag, g.GroupName+"."+g.TenantName),
 	}
 	if p := one[contivmodel.Netprofile](d.world, g.TenantName+":"+g.NetProfile); p != nil {
 		rec["DSCP"], rec["Bandwidth"], rec["Burst"] = p.DSCP, p.Bandwidth, p.Burst
 	}
-	if n := one[contivmodel.Network](d.world, g.TenantName+":"+g.NetworkName); n != nil && g.IPPool != "" {
+	if g.IPPool != "" {
 		first, last := parsePool(g.IPPool)
-		s := parseSubnet(n.Subnet, n.Gateway)
-		used := make(bits, s.size())
-		addresses, _ := d.population(n)
-		for offset := range used {
-			a := s.at(offset)
-			used[offset] = !s.within(a, first, last) || addresses[a] != ""
-		}
-		rec["IPPool"], rec["epgIpAllocMap"] = fmt.Sprintf("%s-%s", first, last), used.text()
+		rec["IPPool"] = fmt.Sprintf("%s-%s", first, last)
 	}
 	d.put(groupPrefix+id, rec)
 	for _, policy := range slices.Compact(slices.Sorted(slices.Values(g.Policies))) {

@@ -22,8 +22,7 @@ func tagRange(text string) (low, high int) {
 	return low, high
 }
 
-// global derives what follows from the global object, and the pools: what is
-// configured, less what networks and groups have.
+// global derives what follows from the global object, and the ranges of tags.
 func (d *derivation) global() {
 	g := one[contivmodel.Global](d.world, "global")
 	if g == nil {
@@ -31,47 +30,16 @@ func (d *derivation) global() {
 	}
 	low, high := tagRange(g.Vlans)
 	vlans := bitsUpTo(vlanBits, low, min(high, lastVLAN))
-	freeVLANs := append(bits(nil), vlans...)
 	base, top := tagRange(g.Vxlans)
 	base--
 	vnis := bitsUpTo(vxlanBits, 1, top-base)
-	freeVNIs := append(bits(nil), vnis...)
 	local := bitsUpTo(vxlanBits, 1, lastLocalTag)
-	freeLocal := append(bits(nil), local...)
-	for _, n := range all[contivmodel.Network](d.world) {
-		tag, external := d.tags(n)
-		switch {
-		case n.Encap == "vlan" && vlans.has(tag):
-			freeVLANs[tag] = false
-		case n.Encap == "vxlan" && vnis.has(external-base) && local.has(tag):
-			freeVNIs[external-base], freeLocal[tag] = false, false
-		}
-	}
 	d.put(root+"master/config/global", document{"id": "", "nw-infra-type": g.NetworkInfraType, "fwd-mode": g.FwdMode,
 		"arp-mode": g.ArpMode, "pvt-subnet": g.PvtSubnet})
 	d.put(statePrefix+"global/global", document{"id": "", "auto": document{"VLANs": g.Vlans, "VXLANs": g.Vxlans}})
 	d.put(operPrefix+"global/global", document{"id": "global", "freeVXLANsStart": base})
 	d.put(statePrefix+"auto-vlan/global", document{"id": "global", "vlans": vlans.text()})
-	d.put(operPrefix+"auto-vlan/global", document{"id": "global", "freeVLANs": freeVLANs.text()})
 	d.put(statePrefix+"auto-vxlan/global", document{"id": "global", "vxlans": vnis.text(), "LocalVLANs": local.text(), "FreeVXLANsStart": base})
-	d.put(operPrefix+"auto-vxlan/global", document{"id": "global", "freeVXLANs": freeVNIs.text(), "freeLocalVLANs": freeLocal.text()})
-	d.groupIDs()
-}
-
-// groupIDs derives the pool of group ids, which is made with the first group.
-func (d *derivation) groupIDs() {
-	const key = operPrefix + "auto-epg/global"
-	groups := all[contivmodel.EndpointGroup](d.world)
-	if len(groups) == 0 && d.world.record(key) == nil {
-		return
-	}
-	free := bitsUpTo(lastGroup+1, 1, lastGroup)
-	for _, g := range groups {
-		if id := d.groupID(g.TenantName, g.GroupName); id >= 1 && id <= lastGroup {
-			free[id] = false
-		}
-	}
-	d.put(key, document{"id": "global", "freeEPGs": free.text()})
 }
 
 // tags are the tags a network has: VLAN or local VLAN, and VNI.
@@ -111,5 +79,7 @@ func (d *derivation) service(s *contivmodel.ServiceLB) {
 	}
 	d.put(servicePrefix+id, document{"id": id, "servicename": s.ServiceName, "tenantname": s.TenantName, "subnet": s.NetworkName,
 		"ports": s.Ports, "selectors": selectors, "ipaddress": d.world.record(servicePrefix + id)["ipaddress"]})
-	d.put(statePrefix+"provider/"+id, document{"id": id, "ServiceName": id, "Providers": d.providers(s.TenantName, selectors)})
+	for _, address := range d.providers(s.TenantName, selectors) {
+		d.put(statePrefix+"provider/"+id+"/"+address, document{"id": address, "ServiceName": id, "Providers": []string{address}})
+	}
 }

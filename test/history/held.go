@@ -5,49 +5,18 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// heldIn finds the addresses of a network that are marked and have neither an
-// endpoint nor a service.
+// heldIn finds the addresses of a network that are noted as held.
 func heldIn(w *World, n *contivmodel.Network) map[netip.Addr]bool {
-	d := derivation{world: w}
-	addresses, _ := d.population(n)
-	s := parseSubnet(n.Subnet, n.Gateway)
-	rec := w.record(networkPrefix + n.NetworkName + "." + n.TenantName)
 	held := map[netip.Addr]bool{}
-	groups := d.groupsOf(n)
-	note := func(used bits, ours func(netip.Addr) bool) {
-		for offset, taken := range used {
-			if a := s.at(offset); taken && s.usable(a) && ours(a) && addresses[a] == "" {
-				held[a] = true
-			}
-		}
-	}
-	note(parseBits(rec["ipAllocMap"]), func(a netip.Addr) bool {
-		return !slices.ContainsFunc(groups, func(g *contivmodel.EndpointGroup) bool { return poolHas(g.IPPool, a) })
-	})
-	for _, g := range groups {
-		if g.IPPool != "" {
-			used := parseBits(w.record(groupPrefix + g.GroupName + ":" + g.TenantName)["epgIpAllocMap"])
-			note(used, func(a netip.Addr) bool { return poolHas(g.IPPool, a) })
-		}
-	}
-	if prefix, err := netip.ParsePrefix(n.Ipv6Subnet); err == nil {
-		base := prefix.Masked().Addr().As16()
-		gateway, _ := netip.ParseAddr(n.Ipv6Gateway)
-		taken, _ := rec["ipv6AllocMap"].(document)
-		for host := range taken {
-			a, err := netip.ParseAddr(host)
-			if err != nil {
-				continue // Compare reports it
-			}
-			raw := a.As16()
-			for i := range raw {
-				raw[i] |= base[i]
-			}
-			if a = netip.AddrFrom16(raw); addresses[a] == "" && a != gateway {
+	prefix := heldPrefix + n.NetworkName + "." + n.TenantName + "/"
+	for key := range w.Raw {
+		if text, ok := strings.CutPrefix(key, prefix); ok {
+			if a, err := netip.ParseAddr(text); err == nil { // else Compare reports it
 				held[a] = true
 			}
 		}

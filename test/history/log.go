@@ -22,6 +22,8 @@ const (
 	groupPrefix    = statePrefix + "endpointGroups/"
 	endpointPrefix = statePrefix + "eps/"
 	servicePrefix  = statePrefix + "serviceLB/"
+	heldPrefix     = operPrefix + "addresses/"
+	counterPrefix  = operPrefix + "ipv6/"
 	lastKey        = root + "end-of-history"
 )
 

@@ -2,6 +2,7 @@ package history
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,8 +12,8 @@ import (
 )
 
 // The causes in this file are about pools: what may have been taken during a
-// call. The pools' own records tell (they are checked against the objects at
-// every turn), and the calls that took and gave back at one revision.
+// call. The records of those who have something tell, and the calls that took
+// and gave back at one revision.
 
 // documents are the values of a key during a call.
 func (e *Evidence) documents(c *Call, key string) []document {
@@ -26,58 +27,62 @@ func (e *Evidence) documents(c *Call, key string) []document {
 	return list
 }
 
-// tagTaken: the tag a network asked for may not have been free.
-func tagTaken(pool, free string) func(*Evidence, *Call) bool {
-	return func(e *Evidence, c *Call) bool {
-		tag := c.Object.(*contivmodel.Network).PktTag
-		if e.fleeting(c, "network") > 0 {
-			return true
-		}
-		bases := []document{{}}
-		if pool == "auto-vxlan" {
-			bases = e.documents(c, statePrefix+pool+"/global")
-		}
-		for _, base := range bases {
-			for _, d := range e.documents(c, operPrefix+pool+"/global") {
-				if !parseBits(d[free]).has(tag - number(base["FreeVXLANsStart"])) {
-					return true
-				}
+// tagKind is a kind of tag: networks with the encapsulation have it under a
+// name; the pool's record has the range.
+type tagKind struct{ encap, member, pool, ranged string }
+
+var (
+	vlanTags  = tagKind{"vlan", "pktTag", "auto-vlan", "vlans"}
+	vxlanTags = tagKind{"vxlan", "extPktTag", "auto-vxlan", "vxlans"}
+)
+
+// heldTags are the tags that somebody may have had during a call. Groups have
+// those of their networks, or in a fabric their own.
+func (e *Evidence) heldTags(c *Call, kind tagKind) map[int]bool {
+	held := map[int]bool{}
+	for _, key := range append(e.log.Keys(networkPrefix), e.log.Keys(groupPrefix)...) {
+		for _, d := range e.documents(c, key) {
+			if d["pktTagType"] == kind.encap {
+				held[number(d[kind.member])] = true
 			}
 		}
-		return false
+	}
+	return held
+}
+
+// lastingTags are the tags that were in the range during the whole of a call.
+func (e *Evidence) lastingTags(c *Call, kind tagKind) map[int]bool {
+	lasting := map[int]bool{}
+	documents := e.documents(c, statePrefix+kind.pool+"/global")
+	for i, d := range documents {
+		within := map[int]bool{}
+		for index, set := range parseBits(d[kind.ranged]) {
+			if tag := index + number(d["FreeVXLANsStart"]); set && (i == 0 || lasting[tag]) {
+				within[tag] = true
+			}
+		}
+		lasting = within
+	}
+	return lasting
+}
+
+// tagTaken: the tag a network asked for may not have been free.
+func tagTaken(kind tagKind) func(*Evidence, *Call) bool {
+	return func(e *Evidence, c *Call) bool {
+		tag := c.Object.(*contivmodel.Network).PktTag
+		return e.fleeting(c, "network") > 0 || !e.lastingTags(c, kind)[tag] || e.heldTags(c, kind)[tag]
 	}
 }
 
 // tagsExhausted: every tag may have been taken at some moment.
-func tagsExhausted(pool, free string) func(*Evidence, *Call) bool {
+func tagsExhausted(kind tagKind) func(*Evidence, *Call) bool {
 	return func(e *Evidence, c *Call) bool {
-		var always bits
-		for _, d := range e.documents(c, operPrefix+pool+"/global") {
-			always = both(always, parseBits(d[free]))
+		free := e.lastingTags(c, kind)
+		for tag := range e.heldTags(c, kind) {
+			delete(free, tag)
 		}
-		return always.count() <= e.fleeting(c, "network")
+		return len(free) <= e.fleeting(c, "network")
 	}
-}
-
-// both are the bits set in both; nil stands for all.
-func both(a, b bits) bits {
-	if a == nil {
-		return slices.Clone(b)
-	}
-	for i := range a {
-		a[i] = a[i] && b.has(i)
-	}
-	return a
-}
-
-func (b bits) count() int {
-	n := 0
-	for _, set := range b {
-		if set {
-			n++
-		}
-	}
-	return n
 }
 
 // fleeting counts the objects of a type that came and went at one revision
@@ -247,22 +252,46 @@ func (e *Evidence) taken(c *Call, r request, n *contivmodel.Network, a netip.Add
 	if a.Is6() {
 		return e.taken6(c, r, n, a)
 	}
-	s := parseSubnet(n.Subnet, n.Gateway)
-	if !s.usable(a) {
-		return true
-	}
-	key, member := networkPrefix+r.networkID, "ipAllocMap"
-	for _, d := range e.groupRecords(c, r) {
-		if pool, _ := d["IPPool"].(string); pool != "" {
-			key, member = groupPrefix+r.group, "epgIpAllocMap"
+	return !parseSubnet(n.Subnet, n.Gateway).usable(a) || e.owned(c, r.networkID)[a] ||
+		e.reserved(c, r, n, a) || e.passing(c, r.networkID, a)
+}
+
+// owned are the addresses of a network that somebody may have had during a call.
+func (e *Evidence) owned(c *Call, networkID string) map[netip.Addr]bool {
+	owned := map[netip.Addr]bool{}
+	note := func(text any) {
+		s, _ := text.(string)
+		if a, err := netip.ParseAddr(s); err == nil {
+			owned[a] = true
 		}
 	}
-	for _, d := range e.documents(c, key) {
-		if parseBits(d[member]).has(s.offset(a)) {
-			return true
+	for _, key := range e.log.Keys(endpointPrefix + networkID + "-") {
+		for _, d := range e.documents(c, key) {
+			note(d["ipAddress"])
+			note(d["ipv6Address"])
 		}
 	}
-	return e.passing(c, r.networkID, a)
+	for _, key := range e.log.Keys(heldPrefix + networkID + "/") {
+		for _, d := range e.documents(c, key) {
+			note(d["id"])
+		}
+	}
+	for _, key := range e.log.Keys(servicePrefix) {
+		for _, d := range e.documents(c, key) {
+			if fmt.Sprintf("%v.%v", d["subnet"], d["tenantname"]) == networkID {
+				note(d["ipaddress"])
+			}
+		}
+	}
+	return owned
+}
+
+// reserved tells whether an address may have been in the range of a group that
+// the caller did not name.
+func (e *Evidence) reserved(c *Call, r request, n *contivmodel.Network, a netip.Addr) bool {
+	return some(e, c, n.TenantName, func(g *contivmodel.EndpointGroup) bool {
+		return g.NetworkName == n.NetworkName && reversed(g.ModelKey(), ":") != r.group && poolHas(g.IPPool, a)
+	})
 }
 
 func (e *Evidence) groupRecords(c *Call, r request) []document {
@@ -277,14 +306,7 @@ func (e *Evidence) taken6(c *Call, r request, n *contivmodel.Network, a netip.Ad
 	if err != nil || a == prefix.Masked().Addr() {
 		return true
 	}
-	for _, d := range e.documents(c, networkPrefix+r.networkID) {
-		if hosts, _ := d["ipv6AllocMap"].(document); hosts[hostPart(prefix, a)] == true {
-			return true
-		}
-	}
-	return e.passing(c, r.networkID, a) || someEndpoint(e, c, r.networkID, func(ep *mastercfg.CfgEndpointState) bool {
-		return ep.IPv6Address == a.String()
-	})
+	return e.owned(c, r.networkID)[a] || e.passing(c, r.networkID, a)
 }
 
 // takesAddresses tells of a mate whether the address, any of them, may have
@@ -336,20 +358,13 @@ func (e *Evidence) full(c *Call, r request, n *contivmodel.Network, pool string)
 		return true
 	}
 	s := parseSubnet(n.Subnet, n.Gateway)
-	key, member := networkPrefix+r.networkID, "ipAllocMap"
-	if pool != "" {
-		key, member = groupPrefix+r.group, "epgIpAllocMap"
-	}
-	sometimes := make(bits, s.size())
-	for _, d := range e.documents(c, key) {
-		for offset, set := range parseBits(d[member]) {
-			if set && offset < len(sometimes) {
-				sometimes[offset] = true
-			}
+	owned := e.owned(c, r.networkID)
+	for offset := range s.size() {
+		a := s.at(offset)
+		if !s.usable(a) || owned[a] || pool != "" && !poolHas(pool, a) || e.passing(c, r.networkID, a) {
+			continue
 		}
-	}
-	for offset := range sometimes {
-		if a := s.at(offset); !sometimes[offset] && s.usable(a) && (pool == "" || poolHas(pool, a)) && !e.passing(c, r.networkID, a) {
+		if pool != "" || !e.reserved(c, r, n, a) {
 			return false
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/contiv/netplugin/contivmodel"
 )
 
 // Finding is one thing that is not as it must be, with the check that saw it.
@@ -47,31 +45,20 @@ type replay struct {
 func (r *replay) advance(changes []Change) {
 	touched := map[string]bool{}
 	for _, c := range changes {
-		r.touch(c, touched)
+		touch(c, touched)
 		r.world.Apply(c)
-		r.touch(c, touched)
 	}
 	r.holding.update(r.world, touched, changes[0].Revision)
 }
 
-// touch notes the network whose addresses a change may be about; it is asked
-// before and after the change.
-func (r *replay) touch(c Change, touched map[string]bool) {
+// touch notes the network whose held addresses a change may be about.
+func touch(c Change, touched map[string]bool) {
 	if id, ok := strings.CutPrefix(c.Key, networkPrefix); ok {
 		touched[id] = true
 	}
-	if id, ok := strings.CutPrefix(c.Key, endpointPrefix); ok && r.world.Endpoints[id] != nil {
-		touched[r.world.Endpoints[id].NetID] = true
-	}
-	if key, ok := strings.CutPrefix(c.Key, modelKey("endpointGroup", "")); ok {
-		if g := one[contivmodel.EndpointGroup](r.world, key); g != nil {
-			touched[g.NetworkName+"."+g.TenantName] = true
-		}
-	}
-	if key, ok := strings.CutPrefix(c.Key, modelKey("serviceLB", "")); ok {
-		if s := one[contivmodel.ServiceLB](r.world, key); s != nil {
-			touched[s.NetworkName+"."+s.TenantName] = true
-		}
+	if path, ok := strings.CutPrefix(c.Key, heldPrefix); ok {
+		id, _, _ := strings.Cut(path, "/")
+		touched[id] = true
 	}
 }
 

@@ -1,4 +1,4 @@
-package objdb
+package ledger
 
 import (
 	"encoding/hex"
@@ -45,7 +45,9 @@ type block struct {
 
 func (b block) less(other block) bool { return b.prefix < other.prefix }
 
-func (b block) full() bool  { return b.bits == [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)} }
+func (b block) full() bool {
+	return b.bits == [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+}
 func (b block) empty() bool { return b.bits == [4]uint64{} }
 
 // nextClear finds the first clear bit from one on.
@@ -155,6 +157,6 @@ func (v *view) NextFree(set string, from []byte) ([]byte, bool) {
 
 // NextFree implements Reader. Like Search it has no guard.
 func (tx *Tx) NextFree(set string, from []byte) ([]byte, bool) {
-	free := tx.batch.tree.nextFree(NumberTerm(set, nil), from)
+	free := tx.group.tree.nextFree(NumberTerm(set, nil), from)
 	return free, free != nil
 }

@@ -1,4 +1,4 @@
-package objdb
+package ledger
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/contiv/netplugin/objdb/internal/testdb"
 )
 
 // byNumber indexes values by the numbers of two bytes they consist of.
@@ -93,8 +95,7 @@ func TestAFullSetHasNoFreeNumber(t *testing.T) {
 }
 
 func TestAPlanSeesTheNumbersOfThoseBeforeIt(t *testing.T) {
-	db := newDB(t)
-	l, err := lead(t, db).OpenIndexed(t.Context(), []Index{byNumber}, state, model)
+	l, err := Open(t.Context(), lead(t, testdb.New(t)), Config{Owned: []string{state, model}, Indexes: []Index{byNumber}})
 	if err != nil {
 		t.Fatal(err)
 	}
