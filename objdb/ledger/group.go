@@ -91,7 +91,7 @@ func (tx *Tx) size() int {
 	size := 0
 	for key := range tx.wrote {
 		r, _ := tx.group.tree.Get(record{key: key})
-		size += 2*len(key) + max(len(r.value), r.size) + 64
+		size += 2*len(key) + len(r.value) + 64
 	}
 	return size
 }
@@ -125,13 +125,6 @@ func (g *group) changes() ([]change, error) {
 	for _, key := range keys {
 		before, had := g.base.Get(record{key: key})
 		after, has := g.tree.Get(record{key: key})
-		if after.decoded != nil {
-			var err error
-			if after, err = after.encoded(); err != nil {
-				return nil, err
-			}
-			g.tree.ReplaceOrInsert(after)
-		}
 		if had == has && bytes.Equal(before.value, after.value) {
 			if had {
 				g.tree.ReplaceOrInsert(before) // put back as it was, with its revision

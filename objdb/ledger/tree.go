@@ -17,9 +17,6 @@ type record struct {
 	value []byte
 	rev   int64
 	terms []string // what the value is indexed under
-
-	decoded encoder // in a group: the value, not encoded yet
-	size    int     // which then takes about so much
 }
 
 // tree is an ordered map with cheap copies: a clone shares all nodes and copies

@@ -50,7 +50,7 @@ func (tx *Tx) Get(key string) ([]byte, bool) {
 	}
 	tx.reads[key] = struct{}{}
 	r, ok := tx.group.tree.Get(record{key: key})
-	return tx.valueOf(r), ok
+	return r.value, ok
 }
 
 // Revision implements Reader. For a key that a plan before this one in the same
@@ -65,15 +65,6 @@ func (tx *Tx) Revision(key string) int64 {
 	}
 	r, _ := tx.group.base.Get(record{key: key})
 	return r.rev
-}
-
-// valueOf is the value of a record, whether it is encoded yet or not.
-func (tx *Tx) valueOf(r record) []byte {
-	r, err := r.encoded()
-	if err != nil {
-		tx.fail = err
-	}
-	return r.value
 }
 
 // Snapshot implements Reader, for the state before the plans of this group.
@@ -99,7 +90,7 @@ func (tx *Tx) Range(prefix string, visit func(key string, value []byte) bool) {
 	}
 	seen := span{prefix, objdb.PrefixEnd(prefix)}
 	ascend(tx.group.tree.Clone(), prefix, func(r record) bool {
-		if !visit(r.key, tx.valueOf(r)) {
+		if !visit(r.key, r.value) {
 			seen.end = r.key + "\x00"
 			return false
 		}
