@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -68,11 +67,11 @@ func networkPart(id string, r mastercfg.CfgNetworkState) (pipeline.Network, erro
 	if r.PktTagType != "vxlan" {
 		return n, fmt.Errorf("encapsulation %q is not served on this node", r.PktTagType)
 	}
-	if r.ExtPktTag < 1 || r.ExtPktTag > 65535 {
-		return n, fmt.Errorf("VNI %d is not in 1..65535", r.ExtPktTag)
+	if r.ExtPktTag < 1 || r.ExtPktTag > pipeline.MaxVNI {
+		return n, fmt.Errorf("VNI %d is not in 1..%d", r.ExtPktTag, pipeline.MaxVNI)
 	}
-	if r.PktTag < 1 || r.PktTag > 16383 {
-		return n, fmt.Errorf("local tag %d is not in 1..16383", r.PktTag)
+	if r.PktTag < 1 || r.PktTag > pipeline.MaxTag {
+		return n, fmt.Errorf("local tag %d is not in 1..%d", r.PktTag, pipeline.MaxTag)
 	}
 	n.VNI, n.Tag = uint32(r.ExtPktTag), uint16(r.PktTag)
 	var err error
@@ -108,8 +107,8 @@ func decodeEndpoint(id string, value []byte) (endpoint, error) {
 
 func endpointPart(id string, r mastercfg.CfgEndpointState) (pipeline.Endpoint, error) {
 	e := pipeline.Endpoint{ID: id, Network: r.NetID}
-	if r.EndpointGroupID < 0 || r.EndpointGroupID > 32767 {
-		return e, fmt.Errorf("group id %d is not in 0..32767", r.EndpointGroupID)
+	if r.EndpointGroupID < 0 || r.EndpointGroupID > pipeline.MaxGroup {
+		return e, fmt.Errorf("group id %d is not in 0..%d", r.EndpointGroupID, pipeline.MaxGroup)
 	}
 	e.Group = uint16(r.EndpointGroupID)
 	mac, err := net.ParseMAC(r.MacAddress)
@@ -125,9 +124,6 @@ func endpointPart(id string, r mastercfg.CfgEndpointState) (pipeline.Endpoint, e
 	}
 	return e, nil
 }
-
-// tcpFlags are the values a rule may have.
-var tcpFlags = []string{"", "syn", "ack", "syn,ack", "syn,!ack", "!syn,ack"}
 
 func decodeRule(id string, value []byte) (rule, error) {
 	var r mastercfg.CfgPolicyRule
@@ -147,11 +143,11 @@ func rulePart(id string, r mastercfg.CfgPolicyRule) (pipeline.Rule, error) {
 	switch {
 	case r.RuleID != id:
 		return rule, fmt.Errorf("RuleId %q differs from the key", r.RuleID)
-	case r.Priority < 1 || r.Priority > 100:
-		return rule, fmt.Errorf("priority %d is not in 1..100", r.Priority)
+	case r.Priority < 1 || r.Priority > pipeline.MaxPriority:
+		return rule, fmt.Errorf("priority %d is not in 1..%d", r.Priority, pipeline.MaxPriority)
 	case r.Action != "allow" && r.Action != "deny":
 		return rule, fmt.Errorf("action %q is neither allow nor deny", r.Action)
-	case !slices.Contains(tcpFlags, r.TCPFlags):
+	case !pipeline.ValidTCPFlags(r.TCPFlags):
 		return rule, fmt.Errorf("TCP flags %q are unknown", r.TCPFlags)
 	}
 	for _, group := range []struct {
@@ -159,8 +155,8 @@ func rulePart(id string, r mastercfg.CfgPolicyRule) (pipeline.Rule, error) {
 		id   int
 		dst  *uint16
 	}{{"source", r.SrcEndpointGroup, &rule.SrcGroup}, {"destination", r.DstEndpointGroup, &rule.DstGroup}} {
-		if group.id < 0 || group.id > 32767 {
-			return rule, fmt.Errorf("%s group id %d is not in 0..32767", group.name, group.id)
+		if group.id < 0 || group.id > pipeline.MaxGroup {
+			return rule, fmt.Errorf("%s group id %d is not in 0..%d", group.name, group.id, pipeline.MaxGroup)
 		}
 		*group.dst = uint16(group.id)
 	}

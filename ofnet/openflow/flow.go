@@ -103,9 +103,9 @@ type FlowStats struct {
 // FlowCommand says what a FlowMod does.
 type FlowCommand uint8
 
-// Commands. ADD replaces an identical flow, counters included. The strict ones
-// touch the one flow with that priority and match; the others every flow that
-// is at least as specific.
+// Commands. ADD replaces the flow with that priority and match; its counters go
+// on, unless FlowResetCounts is set. The strict ones touch the one flow with
+// that priority and match; the others every flow that is at least as specific.
 const (
 	FlowAdd FlowCommand = iota
 	FlowModify

@@ -68,18 +68,13 @@ func EthDstMasked(a, mask [6]byte) FieldMatch {
 func VLANPCP(pcp uint8) FieldMatch      { return exactly(FieldVLANPCP, uint64(pcp)) }
 func IPProto(p uint8) FieldMatch        { return exactly(FieldIPProto, uint64(p)) }
 func IPDSCP(dscp uint8) FieldMatch      { return exactly(FieldIPDSCP, uint64(dscp)) }
-func IPECN(ecn uint8) FieldMatch        { return exactly(FieldIPECN, uint64(ecn)) }
 func IPTTL(ttl uint8) FieldMatch        { return exactly(FieldIPTTL, uint64(ttl)) }
 func IPv4Src(p netip.Prefix) FieldMatch { return address(FieldIPv4Src, p) }
 func IPv4Dst(p netip.Prefix) FieldMatch { return address(FieldIPv4Dst, p) }
 func IPv6Src(p netip.Prefix) FieldMatch { return address(FieldIPv6Src, p) }
 func IPv6Dst(p netip.Prefix) FieldMatch { return address(FieldIPv6Dst, p) }
-func IPv6Label(label uint32) FieldMatch { return exactly(FieldIPv6Label, uint64(label)) }
 func TCPSrc(port uint16) FieldMatch     { return exactly(FieldTCPSrc, uint64(port)) }
 func TCPDst(port uint16) FieldMatch     { return exactly(FieldTCPDst, uint64(port)) }
-func TCPSrcMasked(port, mask uint16) FieldMatch {
-	return masking(FieldTCPSrc, uint64(port), uint64(mask))
-}
 func TCPDstMasked(port, mask uint16) FieldMatch {
 	return masking(FieldTCPDst, uint64(port), uint64(mask))
 }
@@ -88,28 +83,19 @@ func TCPFlags(flags, mask uint16) FieldMatch {
 }
 func UDPSrc(port uint16) FieldMatch { return exactly(FieldUDPSrc, uint64(port)) }
 func UDPDst(port uint16) FieldMatch { return exactly(FieldUDPDst, uint64(port)) }
-func UDPSrcMasked(port, mask uint16) FieldMatch {
-	return masking(FieldUDPSrc, uint64(port), uint64(mask))
-}
 func UDPDstMasked(port, mask uint16) FieldMatch {
 	return masking(FieldUDPDst, uint64(port), uint64(mask))
 }
-func SCTPSrc(port uint16) FieldMatch        { return exactly(FieldSCTPSrc, uint64(port)) }
-func SCTPDst(port uint16) FieldMatch        { return exactly(FieldSCTPDst, uint64(port)) }
 func ICMPType(t uint8) FieldMatch           { return exactly(FieldICMPType, uint64(t)) }
-func ICMPCode(c uint8) FieldMatch           { return exactly(FieldICMPCode, uint64(c)) }
 func ICMPv6Type(t uint8) FieldMatch         { return exactly(FieldICMPv6Type, uint64(t)) }
 func ICMPv6Code(c uint8) FieldMatch         { return exactly(FieldICMPv6Code, uint64(c)) }
 func NDTarget(a netip.Addr) FieldMatch      { return address(FieldNDTarget, Host(a)) }
-func NDSLL(a [6]byte) FieldMatch            { return mac(FieldNDSLL, a) }
-func NDTLL(a [6]byte) FieldMatch            { return mac(FieldNDTLL, a) }
 func NDReserved(n uint32) FieldMatch        { return exactly(FieldNDReserved, uint64(n)) }
 func NDOptionsType(t uint8) FieldMatch      { return exactly(FieldNDOptionsType, uint64(t)) }
 func ARPOp(op uint16) FieldMatch            { return exactly(FieldARPOp, uint64(op)) }
 func ARPSpa(p netip.Prefix) FieldMatch      { return address(FieldARPSpa, p) }
 func ARPTpa(p netip.Prefix) FieldMatch      { return address(FieldARPTpa, p) }
 func ARPSha(a [6]byte) FieldMatch           { return mac(FieldARPSha, a) }
-func ARPTha(a [6]byte) FieldMatch           { return mac(FieldARPTha, a) }
 func TunnelID(vni uint64) FieldMatch        { return exactly(FieldTunnelID, vni) }
 func Metadata(v, mask uint64) FieldMatch    { return masking(FieldMetadata, v, mask) }
 func PktMark(v, mask uint32) FieldMatch     { return masking(FieldPktMark, uint64(v), uint64(mask)) }

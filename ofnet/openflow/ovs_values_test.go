@@ -65,7 +65,7 @@ var wideFlows = []struct {
 	{ // the ARP responder
 		of.Flow{
 			Table: 3, Priority: 100,
-			Match: matchOf(arp, of.ARPOp(1), of.ARPSpa(prefix("10.1.1.0/24")), of.ARPTpa(host("10.1.1.254")), of.ARPSha([6]byte{2}), of.ARPTha([6]byte{})),
+			Match: matchOf(arp, of.ARPOp(1), of.ARPSpa(prefix("10.1.1.0/24")), of.ARPTpa(host("10.1.1.254")), of.ARPSha([6]byte{2}), macOf(of.FieldARPTha, [6]byte{})),
 			Actions: []of.Action{
 				of.MoveAll(of.FieldEthSrc, of.FieldEthDst),
 				of.SetField{FieldMatch: of.EthSrc(anycast)},
@@ -82,18 +82,18 @@ var wideFlows = []struct {
 	{ // the ND responder
 		of.Flow{
 			Table: 3, Priority: 101,
-			Match: matchOf(ns, of.ICMPv6Code(0), of.NDTarget(netip.MustParseAddr("fd00::1")), of.NDSLL([6]byte{2})),
+			Match: matchOf(ns, of.ICMPv6Code(0), of.NDTarget(netip.MustParseAddr("fd00::1")), macOf(of.FieldNDSLL, [6]byte{2})),
 			Actions: []of.Action{
 				of.SetField{FieldMatch: of.ICMPv6Type(of.NDAdvert)},
 				of.SetField{FieldMatch: of.NDOptionsType(2)},
 				of.SetField{FieldMatch: of.NDReserved(0x60000000)},
-				of.SetField{FieldMatch: of.NDSLL(anycast)},
+				of.SetField{FieldMatch: macOf(of.FieldNDSLL, anycast)},
 			},
 		},
 		"table=3, priority=101,icmp6,icmp_type=135,icmp_code=0,nd_target=fd00::1,nd_sll=02:00:00:00:00:00 actions=set_field:136->icmpv6_type,set_field:2->nd_options_type,set_field:1610612736->nd_reserved,set_field:00:00:11:11:11:11->nd_sll",
 	},
 	{
-		of.Flow{Table: 3, Priority: 102, Match: matchOf(na, of.NDTLL([6]byte{2}), of.NDReserved(5), of.NDOptionsType(2))},
+		of.Flow{Table: 3, Priority: 102, Match: matchOf(na, macOf(of.FieldNDTLL, [6]byte{2}), of.NDReserved(5), of.NDOptionsType(2))},
 		"table=3, priority=102,icmp6,icmp_type=136,nd_tll=02:00:00:00:00:00,nd_reserved=5,nd_options_type=2 actions=drop",
 	},
 	{ // connection tracking
@@ -135,15 +135,15 @@ var wideFlows = []struct {
 		"table=8, priority=1,udp,tp_src=67,tp_dst=0x40/0xfff0 actions=CONTROLLER:65535,controller(userdata=01.02)",
 	},
 	{
-		of.Flow{Table: 8, Priority: 2, Match: matchOf(udp6, of.UDPDst(53), of.UDPSrcMasked(1, 1), of.IPv6Src(prefix("fe80::/64")), of.IPv6Dst(host("ff02::1")), of.IPv6Label(5)), Actions: []of.Action{of.Clone{Actions: []of.Action{of.DecTTL{}, of.Output{Port: 4}}}}},
+		of.Flow{Table: 8, Priority: 2, Match: matchOf(udp6, of.UDPDst(53), of.Masked(of.FieldUDPSrc, of.Value{Lo: 1}, of.Value{Lo: 1}), of.IPv6Src(prefix("fe80::/64")), of.IPv6Dst(host("ff02::1")), of.Exact(of.FieldIPv6Label, of.Value{Lo: 5})), Actions: []of.Action{of.Clone{Actions: []of.Action{of.DecTTL{}, of.Output{Port: 4}}}}},
 		"table=8, priority=2,udp6,ipv6_src=fe80::/64,ipv6_dst=ff02::1,ipv6_label=0x00005,tp_src=0x1/0x1,tp_dst=53 actions=clone(dec_ttl,output:4)",
 	},
 	{
-		of.Flow{Table: 8, Priority: 3, Match: matchOf(icmp4, of.ICMPType(8), of.ICMPCode(0), of.IPv4Src(prefix("10.0.0.0/24")), of.IPv4Dst(host("10.0.0.1")), of.IPDSCP(10), of.IPECN(1), of.IPTTL(64)), Actions: []of.Action{of.SetTTL{TTL: 64}, of.SetQueue{ID: 3}, of.OutputReg{Src: of.Whole(of.FieldReg(3))}}},
+		of.Flow{Table: 8, Priority: 3, Match: matchOf(icmp4, of.ICMPType(8), of.Exact(of.FieldICMPCode, of.Value{Lo: 0}), of.IPv4Src(prefix("10.0.0.0/24")), of.IPv4Dst(host("10.0.0.1")), of.IPDSCP(10), of.Exact(of.FieldIPECN, of.Value{Lo: 1}), of.IPTTL(64)), Actions: []of.Action{of.SetTTL{TTL: 64}, of.SetQueue{ID: 3}, of.OutputReg{Src: of.Whole(of.FieldReg(3))}}},
 		"table=8, priority=3,icmp,nw_src=10.0.0.0/24,nw_dst=10.0.0.1,nw_tos=40,nw_ecn=1,nw_ttl=64,icmp_type=8,icmp_code=0 actions=mod_nw_ttl:64,set_queue:3,output:NXM_NX_REG3[]",
 	},
 	{
-		of.Flow{Table: 8, Priority: 4, Match: matchOf(ip4, of.IPProto(of.ProtoSCTP), of.SCTPSrc(1), of.SCTPDst(2), of.PktMark(1, 1), of.Metadata(5, 0xff)), Actions: []of.Action{of.Multipath{Fields: of.HashSymmetricL3L4, Links: 4, Dst: of.Subfield{Field: of.FieldReg(0), Bits: 8}}}},
+		of.Flow{Table: 8, Priority: 4, Match: matchOf(ip4, of.IPProto(of.ProtoSCTP), of.Exact(of.FieldSCTPSrc, of.Value{Lo: 1}), of.Exact(of.FieldSCTPDst, of.Value{Lo: 2}), of.PktMark(1, 1), of.Metadata(5, 0xff)), Actions: []of.Action{of.Multipath{Fields: of.HashSymmetricL3L4, Links: 4, Dst: of.Subfield{Field: of.FieldReg(0), Bits: 8}}}},
 		"table=8, priority=4,pkt_mark=0x1/0x1,sctp,metadata=0x5/0xff,tp_src=1,tp_dst=2 actions=multipath(symmetric_l3l4,0,modulo_n,4,0,NXM_NX_REG0[0..7])",
 	},
 	{
@@ -349,6 +349,41 @@ func TestModifyAndDeleteTouchWhatTheySay(t *testing.T) {
 		slices.Sort(outputs)
 		if got := strings.Join(outputs, " "); got != step.want {
 			t.Errorf("%s: %q, want %q", step.about, got, step.want)
+		}
+	}
+}
+
+// macOf matches a field that has a MAC.
+func macOf(f of.Field, a [6]byte) of.FieldMatch {
+	var n uint64
+	for _, b := range a {
+		n = n<<8 | uint64(b)
+	}
+	return of.Exact(f, of.Value{Lo: n})
+}
+
+// Flows that are written again, with another cookie or other actions, go on
+// counting; only who asks for it starts anew.
+func TestAFlowThatIsWrittenAgainKeepsItsCounters(t *testing.T) {
+	_, c := bridge(t, of.Options{})
+	flow := of.Flow{Priority: 5, Cookie: 1}
+	packet := of.PacketOut{InPort: of.PortLocal, Actions: []of.Action{of.Output{Port: of.PortTable}}, Data: make([]byte, 60)}
+	again, reset := flow, flow
+	again.Cookie, again.Goto = 2, 1
+	reset.Flags = of.FlowResetCounts
+	for i, step := range []struct {
+		flow of.Flow
+		want uint64
+	}{{flow, 1}, {flow, 2}, {again, 3}, {reset, 1}} {
+		if err := c.Bundle(testContext(t), of.FlowMod{Flow: step.flow}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.PacketOut(testContext(t), packet); err != nil {
+			t.Fatal(err)
+		}
+		flows, err := c.Flows(testContext(t), of.FlowFilter{})
+		if err != nil || len(flows) != 1 || flows[0].Packets != step.want || flows[0].Cookie != step.flow.Cookie {
+			t.Errorf("step %d: %+v, %v, want %d packets", i, flows, err, step.want)
 		}
 	}
 }

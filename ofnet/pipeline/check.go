@@ -22,12 +22,20 @@ func check(o Object) error {
 	}
 }
 
-// Limits of the identifiers that end up in registers and tunnel headers.
+// Limits of what objects may say. They are those of the model; registers and
+// tunnel headers have room for more.
 const (
-	maxLocalTag = 1<<14 - 1 // as many as networks can have VNIs
-	maxVNI      = 1<<24 - 1
-	maxPriority = 100
+	MaxVNI      = 65535
+	MaxTag      = 16383 // as many as networks can have VNIs
+	MaxGroup    = 32767
+	MaxPriority = 100
 )
+
+// ValidTCPFlags tells whether a rule may have a flag expression; none is one.
+func ValidTCPFlags(expression string) bool {
+	_, ok := tcpFlags[expression]
+	return ok || expression == ""
+}
 
 func checkNetwork(n Network) error {
 	if err := checkSegment("network", n.ID, n.VRF, n.Tag, n.VNI); err != nil {
@@ -40,20 +48,23 @@ func checkEndpoint(e Endpoint) error {
 	if err := checkSegment("endpoint", e.ID, e.VRF, e.Tag, e.VNI); err != nil {
 		return err
 	}
+	if e.Group > MaxGroup {
+		return fault.New(fault.Invalid, "endpoint %s: group %d is not in 0..%d", e.ID, e.Group, MaxGroup)
+	}
 	if e.MAC == ([6]byte{}) || e.MAC[0]&1 != 0 {
 		return fault.New(fault.Invalid, "endpoint %s: MAC %x is not that of one host", e.ID, e.MAC)
 	}
 	return checkAddresses("endpoint", e.ID, e.IPv4, e.IPv6)
 }
 
-func checkSegment(kind, id string, vrf, vlan uint16, vni uint32) error {
+func checkSegment(kind, id string, vrf, tag uint16, vni uint32) error {
 	switch {
 	case vrf == 0:
 		return fault.New(fault.Invalid, "%s %s: VRF is missing", kind, id)
-	case vlan == 0 || vlan > maxLocalTag:
-		return fault.New(fault.Invalid, "%s %s: local tag %d is not in 1..%d", kind, id, vlan, maxLocalTag)
-	case vni == 0 || vni > maxVNI:
-		return fault.New(fault.Invalid, "%s %s: VNI %d is not in 1..%d", kind, id, vni, maxVNI)
+	case tag == 0 || tag > MaxTag:
+		return fault.New(fault.Invalid, "%s %s: local tag %d is not in 1..%d", kind, id, tag, MaxTag)
+	case vni == 0 || vni > MaxVNI:
+		return fault.New(fault.Invalid, "%s %s: VNI %d is not in 1..%d", kind, id, vni, MaxVNI)
 	}
 	return nil
 }
@@ -69,10 +80,13 @@ func checkAddresses(kind, id string, four, six netip.Addr) error {
 }
 
 func checkRule(r Rule) error {
-	if r.Priority < 1 || r.Priority > maxPriority {
-		return fault.New(fault.Invalid, "rule %s: priority %d is not in 1..%d", r.ID, r.Priority, maxPriority)
+	if r.Priority < 1 || r.Priority > MaxPriority {
+		return fault.New(fault.Invalid, "rule %s: priority %d is not in 1..%d", r.ID, r.Priority, MaxPriority)
 	}
-	if _, ok := tcpFlags[r.TCPFlags]; !ok && r.TCPFlags != "" {
+	if max(r.SrcGroup, r.DstGroup) > MaxGroup {
+		return fault.New(fault.Invalid, "rule %s: groups %d and %d are not both in 0..%d", r.ID, r.SrcGroup, r.DstGroup, MaxGroup)
+	}
+	if !ValidTCPFlags(r.TCPFlags) {
 		return fault.New(fault.Invalid, "rule %s: TCP flags %q are unknown", r.ID, r.TCPFlags)
 	}
 	if r.Src.IsValid() && r.Dst.IsValid() && r.Src.Addr().Is4() != r.Dst.Addr().Is4() {

@@ -32,8 +32,8 @@ type Network struct {
 	ID       string // N.T
 	Tenant   string
 	VRF      uint16       // the tenant's routing domain, 1..65535
-	VNI      uint32       // 1..65535
-	Tag      uint16       // 1..16383: the network's number inside every switch
+	VNI      uint32       // 1..MaxVNI
+	Tag      uint16       // 1..MaxTag: the network's number inside every switch
 	Subnet   netip.Prefix // IPv4, masked
 	Gateway  netip.Addr   // IPv4; invalid: none
 	Subnet6  netip.Prefix
@@ -51,7 +51,7 @@ type Endpoint struct {
 	IPv4    netip.Addr // invalid: none
 	IPv6    netip.Addr
 	MAC     [6]byte
-	Group   uint16     // endpoint group id; 0: none
+	Group   uint16     // endpoint group id, up to MaxGroup; 0: none
 	Local   bool       // on this node: the driver finds its port by ID
 	VTEP    netip.Addr // remote: where it lives
 }
@@ -59,7 +59,7 @@ type Endpoint struct {
 // Rule is one directional rule.
 type Rule struct {
 	ID       string
-	Priority int    // 1..100, higher wins
+	Priority int    // 1..MaxPriority, higher wins
 	SrcGroup uint16 // 0: any
 	DstGroup uint16
 	Src      netip.Prefix // invalid: any
