@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
 	"github.com/contiv/netplugin/utils/retry"
@@ -33,6 +34,7 @@ type Config struct {
 	ReapGrace    time.Duration // how long a port may be without an endpoint; default 1 min
 	SweepGrace   time.Duration // how long an endpoint of this node may be in nobody's hands; default 10 min
 	RewindGrace  time.Duration // how long what a store that went back has lost is kept; default 2 min
+	Linger       time.Duration // how long a tenant stays in the switch when its last endpoint here has gone; default 5 min
 }
 
 // Agent keeps the driver's wanted objects equal to what the store says.
@@ -50,6 +52,7 @@ type Agent struct {
 
 	changed signal // there may be something to plan
 	given   signal // the driver was given a change
+	behind  signal // there is a backlog
 	report  signal // ports or local endpoints changed
 	inSync  flag   // the switch has once had all that was wanted
 	serving flag   // the first state was given
@@ -80,7 +83,7 @@ func New(cfg Config) *Agent {
 		standard time.Duration
 	}{
 		{&cfg.ReapInterval, 5 * time.Minute}, {&cfg.ReapGrace, time.Minute},
-		{&cfg.SweepGrace, 10 * time.Minute}, {&cfg.RewindGrace, 2 * time.Minute},
+		{&cfg.SweepGrace, 10 * time.Minute}, {&cfg.RewindGrace, 2 * time.Minute}, {&cfg.Linger, 5 * time.Minute},
 	} {
 		if *d.value <= 0 {
 			*d.value = d.standard
@@ -89,9 +92,10 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
-		changed: newSignal(), given: newSignal(), report: newSignal(), inSync: newFlag(), serving: newFlag(),
+		changed: newSignal(), given: newSignal(), behind: newSignal(), report: newSignal(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
+	a.cache.linger = cfg.Linger
 	for _, prefix := range followed {
 		m := &follower{prefix: prefix}
 		m.Mirror = mirror.New(cfg.DB, prefix, func(b mirror.Batch) { a.takeIn(m, b) })
@@ -110,7 +114,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, m := range a.mirrors {
 		group.Go(func() error { return m.Run(ctx) })
 	}
-	for _, loop := range []func(context.Context) error{a.program, a.confirm, a.reap, a.reportLoop} {
+	for _, loop := range []func(context.Context) error{a.program, a.catchUp, a.confirm, a.reap, a.reportLoop} {
 		group.Go(func() error { return loop(ctx) })
 	}
 	if err := group.Wait(); ctx.Err() == nil {
@@ -183,7 +187,7 @@ func (a *Agent) program(ctx context.Context) error {
 		return err
 	}
 	a.started = true
-	change, _ := a.planner.plan(a.cache)
+	change, _ := a.planner.plan(a.cache, everything)
 	change.Replace = true
 	a.cfg.Driver.Update(change)
 	a.mu.Unlock()
@@ -238,15 +242,66 @@ func (a *Agent) handOver() {
 	if !a.started {
 		return
 	}
-	change, ok := a.planner.plan(a.cache)
+	change, ok := a.planner.plan(a.cache, 0)
 	if ok {
 		a.cfg.Driver.Update(change)
 		a.given.raise()
+	}
+	if len(a.cache.backlog) > 0 {
+		a.behind.raise()
 	}
 	if a.cache.localsDirty {
 		a.cache.localsDirty = false
 		a.report.raise()
 	}
+}
+
+// The backlog is programmed in portions that the switch takes in some tens of
+// milliseconds; longer than portionWait nobody waits for one, as the switch may
+// be away.
+const (
+	everything  = -1
+	portion     = 1000
+	portionWait = 5 * time.Second
+)
+
+// catchUp programs the backlog, a portion whenever the switch has the one
+// before, so that other changes find their way in between.
+func (a *Agent) catchUp(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.behind:
+		}
+		for more := true; more && ctx.Err() == nil; {
+			var keys []pipeline.Key
+			keys, more = a.handOverPortion()
+			waiting, cancel := context.WithTimeout(ctx, portionWait)
+			if err := a.cfg.Driver.Sync(waiting, keys...); err != nil && len(keys) > 0 {
+				a.log.WithError(err).Debug("a portion of endpoints elsewhere is not in the switch yet")
+			}
+			cancel()
+		}
+	}
+}
+
+// handOverPortion gives the driver a portion of the backlog. It returns the
+// objects it has set, and whether there is more.
+func (a *Agent) handOverPortion() (keys []pipeline.Key, more bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.started {
+		return nil, false
+	}
+	if change, ok := a.planner.plan(a.cache, portion); ok {
+		a.cfg.Driver.Update(change)
+		a.given.raise()
+		for _, object := range change.Set {
+			keys = append(keys, object.Key())
+		}
+	}
+	return keys, len(a.cache.backlog) > 0
 }
 
 // confirm waits after each change until the switch has it: the first time makes

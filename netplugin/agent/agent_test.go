@@ -42,7 +42,7 @@ type running struct {
 	stop func()
 }
 
-func startAgent(t *testing.T, db *objdb.DB, driver drivers.NetworkDriver, adjust ...func(*Config)) *running {
+func startAgent(t testing.TB, db *objdb.DB, driver drivers.NetworkDriver, adjust ...func(*Config)) *running {
 	t.Helper()
 	return runAgent(t, newAgent(db, driver, adjust...))
 }
@@ -50,7 +50,7 @@ func startAgent(t *testing.T, db *objdb.DB, driver drivers.NetworkDriver, adjust
 func newAgent(db *objdb.DB, driver drivers.NetworkDriver, adjust ...func(*Config)) *Agent {
 	config := Config{
 		HostLabel: me, VTEP: netip.MustParseAddr("192.0.2.1"), FwdMode: "routing", Driver: driver, DB: db,
-		Metrics: prometheus.NewRegistry(), Log: quiet,
+		Metrics: prometheus.NewRegistry(), Log: quiet, Linger: time.Nanosecond,
 	}
 	for _, change := range adjust {
 		change(&config)
@@ -59,7 +59,7 @@ func newAgent(db *objdb.DB, driver drivers.NetworkDriver, adjust ...func(*Config
 }
 
 // runAgent runs an agent until stop is called or the test ends.
-func runAgent(t *testing.T, a *Agent) *running {
+func runAgent(t testing.TB, a *Agent) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -76,7 +76,7 @@ func runAgent(t *testing.T, a *Agent) *running {
 	return r
 }
 
-func (r *running) awaitReady(t *testing.T) {
+func (r *running) awaitReady(t testing.TB) {
 	t.Helper()
 	eventually(t, "agent is ready", r.Ready)
 }

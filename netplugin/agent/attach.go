@@ -7,7 +7,6 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -34,6 +33,28 @@ func (a *Agent) PreparePort(ctx context.Context, epID string, podNetNS int) (dri
 	defer unlock()
 	a.claim(epID)
 	return a.cfg.Driver.AddPort(ctx, epID, podNetNS)
+}
+
+// awaitFlows waits until the switch has what an endpoint needs to forward. A
+// rule that the switch refuses is logged by the driver and keeps nobody from
+// being attached.
+func (a *Agent) awaitFlows(ctx context.Context, epID string, network mastercfg.CfgNetworkState) error {
+	a.mu.Lock()
+	own, rules := a.cache.programmedFirst(epID, network)
+	a.mu.Unlock()
+	if err := a.cfg.Driver.Sync(ctx, own...); err != nil {
+		return explain(err, "flows of endpoint %s", epID)
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	if err := a.cfg.Driver.Sync(ctx, rules...); err != nil && (ctx.Err() != nil || fault.Is(err, fault.Unavailable)) {
+		return explain(err, "rules of tenant %s", network.Tenant)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cache.ruled[network.Tenant] = a.cache.present(network.Tenant)
+	return nil
 }
 
 // claim keeps the reaper away from an endpoint's port until Detach.
@@ -64,8 +85,8 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 		return Attachment{}, err
 	}
 	a.handOver()
-	if err := a.cfg.Driver.Sync(ctx, pipeline.Key{Kind: pipeline.KindEndpoint, ID: epID}); err != nil {
-		return Attachment{}, explain(err, "flows of endpoint %s", epID)
+	if err := a.awaitFlows(ctx, epID, at.Network); err != nil {
+		return Attachment{}, err
 	}
 	a.mu.Lock()
 	a.held.attached[epID] = at

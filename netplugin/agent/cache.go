@@ -34,7 +34,8 @@ type cache struct {
 	endpointsIn index          // network -> endpoints, the network known or not
 	endpointsOn index          // host -> endpoints
 	localsIn    map[string]int // network -> endpoints on this node
-	localsOf    map[string]int // tenant -> endpoints on this node
+
+	presence
 
 	dirty       map[pipeline.Key]struct{}
 	localsDirty bool // an endpoint record of this node changed
@@ -46,7 +47,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		networks: make(map[string]network), endpoints: make(map[string]endpoint), rules: make(map[string]rule),
 		vrfs: make(map[string]uint16), peers: newPeers(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		localsIn: make(map[string]int), localsOf: make(map[string]int),
+		localsIn: make(map[string]int), presence: newPresence(),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }
@@ -247,21 +248,6 @@ func (c *cache) countLocal(e endpoint, step int) {
 	}
 }
 
-// countLocals keeps count of a tenant's endpoints on this node: the first one
-// makes all of the tenant wanted here, the last one takes all of it along.
-func (c *cache) countLocals(tenant string, step int) {
-	before := c.localsOf[tenant]
-	after := before + step
-	if after == 0 {
-		delete(c.localsOf, tenant)
-	} else {
-		c.localsOf[tenant] = after
-	}
-	if (before == 0) != (after == 0) {
-		c.markTenant(tenant)
-	}
-}
-
 func (c *cache) mark(kind pipeline.Kind, id string) {
 	c.dirty[pipeline.Key{Kind: kind, ID: id}] = struct{}{}
 }
@@ -270,6 +256,10 @@ func (c *cache) markTenant(tenant string) {
 	for id := range c.networksOf[tenant] {
 		c.markNetwork(id)
 	}
+	c.markRules(tenant)
+}
+
+func (c *cache) markRules(tenant string) {
 	for id := range c.rulesOf[tenant] {
 		c.mark(pipeline.KindRule, id)
 	}

@@ -47,7 +47,7 @@ func (n *node) del(keys ...string) *node {
 
 // step plans and returns the change as text: "+endpoint x", "-rule y".
 func (n *node) step() []string {
-	change, ok := n.planner.plan(n.cache)
+	change, ok := n.planner.plan(n.cache, everything)
 	var lines []string
 	for _, key := range change.Remove {
 		lines = append(lines, "-"+string(key.Kind)+" "+key.ID)
@@ -266,7 +266,7 @@ func TestTranslatedObjectsCarryWhatTheRecordsSay(t *testing.T) {
 		put(netKey("web.blue"), netValue("blue", `,"ipv6SubnetIP":"2001:db8::","ipv6SubnetLen":64,"ipv6Gateway":"2001:db8::1"`)).
 		put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2")).
 		put(ruleKey("blue:r"), `{"RuleId":"blue:r","Priority":9,"Action":"allow","SrcEndpointGroup":3,"DstIpAddr":"10.1.2.3/24","IpProtocol":6,"DstPort":80,"TcpFlags":"syn,!ack"}`)
-	change, _ := n.planner.plan(n.cache)
+	change, _ := n.planner.plan(n.cache, everything)
 	var got []string
 	for _, o := range change.Set {
 		got = append(got, text(o))

@@ -21,14 +21,14 @@ import (
 
 // etcd is Debian's etcd as a process of its own, so that it can be killed.
 type etcd struct {
-	t         *testing.T
+	t         testing.TB
 	dir       string
 	url, peer string
 	kill      func() // nil: not running
 	db        *objdb.DB
 }
 
-func newEtcd(t *testing.T) *etcd {
+func newEtcd(t testing.TB) *etcd {
 	t.Helper()
 	testkit.NeedsMachine(t)
 	e := &etcd{t: t, dir: t.TempDir(), url: freeURL(t), peer: freeURL(t)}
@@ -37,7 +37,7 @@ func newEtcd(t *testing.T) *etcd {
 	return e
 }
 
-func openDB(t *testing.T, url string) *objdb.DB {
+func openDB(t testing.TB, url string) *objdb.DB {
 	t.Helper()
 	db, err := objdb.Open(objdb.Config{Endpoints: []string{url}, Log: quiet})
 	if err != nil {
@@ -51,7 +51,7 @@ func openDB(t *testing.T, url string) *objdb.DB {
 	return db
 }
 
-func freeURL(t *testing.T) string {
+func freeURL(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -175,7 +175,7 @@ type wire struct {
 	all    sync.WaitGroup
 }
 
-func newWire(t *testing.T, target string) *wire {
+func newWire(t testing.TB, target string) *wire {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -240,7 +240,7 @@ func (w *wire) join(near net.Conn) {
 }
 
 // eventually polls until a condition holds.
-func eventually(t *testing.T, what string, check func() error) {
+func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)

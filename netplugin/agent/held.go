@@ -167,6 +167,9 @@ func (a *Agent) dropExpired(now time.Time) time.Duration {
 	for _, key := range keys {
 		a.cache.apply(key, nil, 0)
 	}
+	if leaving := a.cache.leave(now); next.IsZero() || !leaving.IsZero() && leaving.Before(next) {
+		next = leaving
+	}
 	if next.IsZero() {
 		return 0
 	}

@@ -207,18 +207,20 @@ func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 			for range rapid.IntRange(1, 3).Draw(t, "batch") {
 				apply(drawChange(t))
 			}
-			change, _ := p.plan(c)
-			for _, key := range change.Remove {
-				if _, there := inSwitch[key]; !there {
-					t.Fatalf("removed %v, which the driver does not have", key)
+			for more := true; more; more = len(c.backlog) > 0 {
+				change, _ := p.plan(c, rapid.IntRange(1, 3).Draw(t, "portion"))
+				for _, key := range change.Remove {
+					if _, there := inSwitch[key]; !there {
+						t.Fatalf("removed %v, which the driver does not have", key)
+					}
+					delete(inSwitch, key)
 				}
-				delete(inSwitch, key)
-			}
-			for _, object := range change.Set {
-				if inSwitch[object.Key()] == object {
-					t.Fatalf("set %v again, unchanged", object.Key())
+				for _, object := range change.Set {
+					if inSwitch[object.Key()] == object {
+						t.Fatalf("set %v again, unchanged", object.Key())
+					}
+					inSwitch[object.Key()] = object
 				}
-				inSwitch[object.Key()] = object
 			}
 			if diff := cmp.Diff(m.naive(), inSwitch, cmp.Comparer(func(a, b pipeline.Object) bool { return a == b })); diff != "" {
 				t.Fatalf("wanted (-) and given (+) differ:\n%s", diff)
@@ -238,10 +240,10 @@ func FuzzRecordsOfAnyContentAreTakenOrLeft(f *testing.F) {
 		c, p := newCache(me, quiet), newPlanner()
 		for _, key := range []string{netKey("web.blue"), epKey("web.blue-1"), ruleKey("blue:r"), vrfKey("blue"), vtepKey("192.0.2.2"), mastercfg.GlobalConfigKey} {
 			c.apply(key, []byte(value), 1)
-			p.plan(c)
+			p.plan(c, everything)
 			c.apply(key, nil, 2)
 		}
-		if change, _ := p.plan(c); len(change.Set) > 0 || len(c.endpoints)+len(c.localsOf)+len(c.endpointsIn)+len(c.peers.vtep) > 0 {
+		if change, _ := p.plan(c, everything); len(change.Set) > 0 || len(c.endpoints)+len(c.localsOf)+len(c.endpointsIn)+len(c.peers.vtep) > 0 {
 			t.Fatalf("something is left of %q", value)
 		}
 	})

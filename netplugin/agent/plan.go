@@ -19,28 +19,42 @@ func newPlanner() planner {
 	return planner{given: make(map[pipeline.Key]pipeline.Object), pending: make(map[pipeline.Key]error)}
 }
 
-// plan recomputes the cache's dirty objects and returns the step from what the
-// driver has to what it should have; ok is false if there is none.
-func (p *planner) plan(c *cache) (change drivers.Change, ok bool) {
+// plan recomputes the cache's dirty objects, and at most so many of its backlog,
+// and returns the step from what the driver has to what it should have; ok is
+// false if there is none.
+func (p *planner) plan(c *cache, backlog int) (change drivers.Change, ok bool) {
 	for key := range c.dirty {
-		object, err := c.wanted(key)
-		delete(p.pending, key)
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			p.pending[key] = err
-		}
-		switch before, had := p.given[key]; {
-		case err != nil && had:
-			change.Remove = append(change.Remove, key)
-			delete(p.given, key)
-		case err == nil && (!had || !object.Equal(before)):
-			change.Set = append(change.Set, object)
-			p.given[key] = object
-		}
+		p.step(c, key, &change)
 	}
 	clear(c.dirty)
+	for key := range c.backlog {
+		if backlog == 0 {
+			break
+		}
+		backlog--
+		delete(c.backlog, key)
+		p.step(c, key, &change)
+	}
 	slices.SortFunc(change.Set, func(a, b pipeline.Object) int { return byKindAndID(a.Key(), b.Key()) })
 	slices.SortFunc(change.Remove, func(a, b pipeline.Key) int { return byKindAndID(b, a) })
 	return change, len(change.Set)+len(change.Remove) > 0
+}
+
+// step adds to a change what one object needs.
+func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
+	object, err := c.wanted(key)
+	delete(p.pending, key)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		p.pending[key] = err
+	}
+	switch before, had := p.given[key]; {
+	case err != nil && had:
+		change.Remove = append(change.Remove, key)
+		delete(p.given, key)
+	case err == nil && (!had || !object.Equal(before)):
+		change.Set = append(change.Set, object)
+		p.given[key] = object
+	}
 }
 
 // order in which kinds are programmed; removals go the other way.

@@ -53,6 +53,7 @@ func decodeNetwork(id string, value []byte) (network, error) {
 		return network{}, err
 	}
 	n := network{record: wire.CfgNetworkState}
+	n.record.ID = id
 	part, err := networkPart(id, n.record)
 	if err != nil {
 		n.problem = err.Error()

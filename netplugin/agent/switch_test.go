@@ -22,11 +22,11 @@ import (
 // openSwitch is Open vSwitch with an underlay.
 type openSwitch struct {
 	*ovstest.Switch
-	t     *testing.T
+	t     testing.TB
 	netns netns.NsHandle
 }
 
-func newSwitch(t *testing.T) *openSwitch {
+func newSwitch(t testing.TB) *openSwitch {
 	t.Helper()
 	s := &openSwitch{Switch: ovstest.Start(t), t: t}
 	s.Exec("ip", "link", "add", "under0", "type", "veth", "peer", "name", "under1")

@@ -36,7 +36,7 @@ func (c *cache) servedNetwork(id string) (pipeline.Network, error) {
 	switch {
 	case !known:
 		return pipeline.Network{}, fault.New(fault.MissingReference, "network %s is not known", id)
-	case c.localsOf[n.record.Tenant] == 0:
+	case !c.present(n.record.Tenant):
 		return pipeline.Network{}, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", n.record.Tenant)
 	case n.problem != "":
 		return pipeline.Network{}, fault.New(fault.Unsupported, "network %s: %s", id, n.problem)
@@ -75,7 +75,7 @@ func (c *cache) wantedRule(id string) (pipeline.Object, error) {
 	switch {
 	case !known:
 		return nil, fault.New(fault.NotFound, "rule %s is not known", id)
-	case c.localsOf[r.tenant] == 0:
+	case !c.present(r.tenant):
 		return nil, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", r.tenant)
 	}
 	return r.part, nil

@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// crowded fills a cache with a tenant that has n endpoints on another node.
+func crowded(n int) *cache {
+	c := newCache(me, quiet)
+	for i, pair := range [][2]string{{vrfKey("blue"), `{"vrf":1}`}, {netKey("web.blue"), netValue("blue", "")},
+		{vtepKey("192.0.2.2"), vtepValue("node2", "192.0.2.2")}, {ruleKey(blueRule), ruleValue(blueRule, "deny")}} {
+		c.apply(pair[0], []byte(pair[1]), int64(i+1))
+	}
+	for i := range n {
+		c.apply(epKey(fmt.Sprintf("web.blue-r%d", i)), []byte(epValue("web.blue", "node2", fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250))), 1)
+	}
+	p := newPlanner()
+	p.plan(c, everything) // nothing: the tenant is not here
+	return c
+}
+
+func TestTheFirstEndpointOfATenantDoesNotWaitForThoseElsewhere(t *testing.T) {
+	const elsewhere = 5000
+	c, p := crowded(elsewhere), newPlanner()
+	c.apply(epKey("web.blue-1"), []byte(epValue("web.blue", me, "10.1.0.2")), 1)
+	first, _ := p.plan(c, 0)
+	var got []string
+	for _, object := range first.Set {
+		got = append(got, string(object.Key().Kind)+" "+object.Key().ID)
+	}
+	if want := []string{"network web.blue", "endpoint web.blue-1", "rule " + blueRule}; !slices.Equal(got, want) {
+		t.Errorf("first %q, want %q", got, want)
+	}
+	given, portions := 0, 0
+	for len(c.backlog) > 0 {
+		change, _ := p.plan(c, portion)
+		if len(change.Set) > portion {
+			t.Errorf("a portion of %d", len(change.Set))
+		}
+		given, portions = given+len(change.Set), portions+1
+	}
+	if given != elsewhere || portions != elsewhere/portion {
+		t.Errorf("%d endpoints in %d portions", given, portions)
+	}
+
+	// A change of what is there is programmed as a whole, with its rules.
+	c.apply(ruleKey(blueRule), nil, 2)
+	c.apply(epKey("web.blue-r7"), []byte(epValue("web.blue", "node2", "10.1.200.7")), 2)
+	if change, _ := p.plan(c, 0); len(change.Set) != 1 || len(change.Remove) != 1 {
+		t.Errorf("set %v, remove %v", change.Set, change.Remove)
+	}
+}
+
+func TestATenantLingersWhenItsLastEndpointGoes(t *testing.T) {
+	c, p := crowded(10), newPlanner()
+	c.linger = time.Minute
+	local := []byte(epValue("web.blue", me, "10.1.0.2"))
+	c.apply(epKey("web.blue-1"), local, 1)
+	p.plan(c, everything)
+	c.apply(epKey("web.blue-1"), nil, 2)
+	if change, _ := p.plan(c, everything); len(change.Remove) != 1 {
+		t.Errorf("with the endpoint go %v", change.Remove)
+	}
+	if next := c.leave(time.Now()); next.IsZero() {
+		t.Error("nobody is told when the tenant's time is over")
+	}
+	c.apply(epKey("web.blue-1"), local, 3)
+	if change, _ := p.plan(c, everything); len(change.Set) != 1 {
+		t.Errorf("with the next endpoint come %v", change.Set)
+	}
+	if next := c.leave(time.Now().Add(time.Hour)); !next.IsZero() || !c.present("blue") {
+		t.Error("a tenant with an endpoint leaves")
+	}
+	c.apply(epKey("web.blue-1"), nil, 4)
+	p.plan(c, everything)
+	c.leave(time.Now().Add(time.Hour))
+	if change, _ := p.plan(c, everything); len(change.Remove) != 12 || len(p.given) != 0 {
+		t.Errorf("in the end go %d objects, %d stay", len(change.Remove), len(p.given))
+	}
+}
+
+// reluctant is a driver whose switch never has endpoints elsewhere.
+type reluctant struct {
+	*recorder
+	asked chan []pipeline.Key
+}
+
+func (r reluctant) Sync(ctx context.Context, keys ...pipeline.Key) error {
+	r.mu.Lock()
+	waits := len(keys) == 0 && r.replaced > 1
+	for _, key := range keys {
+		e, _ := r.objects[key].(pipeline.Endpoint)
+		waits = waits || e.VTEP.IsValid()
+	}
+	r.mu.Unlock()
+	if waits {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	select {
+	case r.asked <- keys:
+	default:
+	}
+	return nil
+}
+
+func TestAnEndpointForwardsOnlyBehindItsRules(t *testing.T) {
+	store, driver := newEtcd(t).start(), reluctant{newRecorder(), make(chan []pipeline.Key, 100)}
+	store.put(blueState...)
+	store.del(epKey("web.blue-1"))
+	a := startAgent(t, store.db, drivers.NetworkDriver(driver))
+	a.awaitReady(t)
+	revision := store.put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2"))
+	if _, err := a.PreparePort(t.Context(), "web.blue-1", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Attach(t.Context(), "web.blue-1", revision); err != nil {
+		t.Fatal(err)
+	}
+	asked := map[pipeline.Key]bool{}
+	for len(driver.asked) > 0 {
+		for _, key := range <-driver.asked {
+			asked[key] = true
+		}
+	}
+	for _, key := range []pipeline.Key{{Kind: pipeline.KindEndpoint, ID: "web.blue-1"}, {Kind: pipeline.KindNetwork, ID: "web.blue"}, {Kind: pipeline.KindRule, ID: blueRule}} {
+		if !asked[key] {
+			t.Errorf("attached before the switch has %v", key)
+		}
+	}
+}
