@@ -2,11 +2,10 @@
 # installed; `make deps` brings the rest.
 
 BIN      := bin
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+COMMIT   ?= $(shell git describe --always --exclude '*' --dirty 2>/dev/null || echo unknown)
 TIME     ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
 INFO     := github.com/contiv/netplugin/utils/buildinfo
-LDFLAGS  := -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).GitCommit=$(COMMIT) -X $(INFO).BuildTime=$(TIME)
+LDFLAGS  := -s -w -X $(INFO).GitCommit=$(COMMIT) -X $(INFO).BuildTime=$(TIME)
 GOBUILD  := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 
 PROGRAMS := netmaster netplugin netctl contivk8s

@@ -52,6 +52,22 @@ func (f Field) Pattern() (expression, meaning string) {
 	return p.expr.String(), p.doc
 }
 
+// Wanted says what the field takes, with an example where words alone do not
+// show the form: "address/length or first-last/length, such as 10.1.2.0/24".
+func (f Field) Wanted() string {
+	switch p := patterns[f.Rule]; {
+	case f.Kind() == reflect.Int && f.Max > 0:
+		return fmt.Sprintf("%d to %d", f.Min, f.Max)
+	case f.Rule != "":
+		return p.doc + ", such as " + p.example
+	case len(f.OneOf) > 0:
+		return strings.Join(f.OneOf, " or ")
+	case f.Required:
+		return "a text that is not empty"
+	}
+	return "anything"
+}
+
 // Empty tells whether the field is at its zero value.
 func (f Field) Empty(o Object) bool { return f.of(o).IsZero() }
 

@@ -14,6 +14,7 @@ const (
 	length = `(3[0-1]|2[0-9]|1[0-9]|[1-9])` // 1..31
 	label  = `([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]*[a-zA-Z0-9])`
 	name   = `(` + label + `\.)*` + label
+	wide   = `[a-zA-Z0-9_]([a-zA-Z0-9_\-]*[a-zA-Z0-9_])?` // a label that may have underscores
 	hex    = `[0-9a-fA-F]{1,4}`
 	ip6    = `((` + hex + `(:` + hex + `){7})|((` + hex + `:){0,6}|:)((:` + hex + `){0,6}|:))`
 	len6   = `(12[0-7]|1[01][0-9]|[1-9][0-9]|[1-9])` // 1..127
@@ -24,9 +25,10 @@ const (
 // pattern is a rule a text must obey: an expression, and where an expression
 // lets nonsense pass, a real parse as well.
 type pattern struct {
-	expr  *regexp.Regexp
-	parse func(string) bool // nil: the expression says it all
-	doc   string
+	expr    *regexp.Regexp
+	parse   func(string) bool // nil: the expression says it all
+	doc     string
+	example string
 }
 
 func (p pattern) match(text string) bool {
@@ -36,23 +38,24 @@ func (p pattern) match(text string) bool {
 // patterns are the rules by the name that declarations use. An empty text is
 // judged by the pattern too, so those of optional fields accept it.
 var patterns = map[string]pattern{
-	"NAME":     {expr: regexp.MustCompile(`^` + name + `$`), doc: "labels of letters, digits and inner hyphens, joined by dots"},
-	"NAME0":    {expr: regexp.MustCompile(`^(` + label + `\.)*(` + label + `)?$`), doc: "empty, or labels joined by dots"},
-	"TAG0":     {expr: regexp.MustCompile(`^(` + name + `)?$`), doc: "empty, or labels joined by dots"},
-	"IPOPT":    {expr: regexp.MustCompile(`^(` + ip4 + `)?$`), doc: "empty, or an IPv4 address"},
-	"SUBNET":   {expr: regexp.MustCompile(`^` + ip4 + `(-` + ip4 + `)?/` + length + `$`), doc: "address/length or first-last/length"},
-	"POOL":     {expr: regexp.MustCompile(`^$|^` + ip4 + `(-` + ip4 + `)?$`), doc: "empty, an IPv4 address, or first-last"},
-	"RULEIP":   {expr: regexp.MustCompile(`^(` + ip4 + `(/` + length + `)?)?$`), doc: "empty, an IPv4 address, or address/length"},
-	"RTRIP":    {expr: regexp.MustCompile(`^` + ip4 + `(-` + octet + `)?/` + length + `$`), doc: "IPv4 address/length"},
-	"PVT16":    {expr: regexp.MustCompile(`^` + ip4 + `/16$`), doc: "IPv4 address/16"},
-	"V6GW":     {expr: regexp.MustCompile(`^(` + ip6 + `)?$`), parse: optional(isIPv6), doc: "empty, or an IPv6 address"},
-	"V6NET":    {expr: regexp.MustCompile(`^(` + ip6 + `/` + len6 + `)?$`), parse: optional(isIPv6Prefix), doc: "empty, or IPv6 address/length"},
-	"RATE":     {expr: regexp.MustCompile(`^([1-9][0-9]* ?[kmgKMG](b|bps)?)?$`), doc: "empty, or a number and k, m or g, as such or with b or bps"},
-	"PROTOCOL": {expr: regexp.MustCompile(`^(tcp|udp|icmp|[0-9]{1,3})?$`), parse: isProtocol, doc: "empty, tcp, udp, icmp, or 0 to 255"},
-	"VLANS":    {expr: regexp.MustCompile(`^[0-9]{1,4}-[0-9]{1,4}$`), doc: "min-max"},
-	"VXLANS":   {expr: regexp.MustCompile(`^[0-9]{1,8}-[0-9]{1,8}$`), doc: "min-max"},
-	"PATHBIND": {expr: regexp.MustCompile(`^(` + path + `(,` + path + `)*)?$`), doc: "empty, or fabric ports joined by commas"},
-	"NODEBIND": {expr: regexp.MustCompile(`^(` + node + `(,` + node + `)*)?$`), doc: "empty, or fabric nodes joined by commas"},
+	"NAME":     {expr: regexp.MustCompile(`^` + name + `$`), doc: "labels of letters, digits and inner hyphens, joined by dots", example: "web-1"},
+	"NAME_":    {expr: regexp.MustCompile(`^` + wide + `(\.` + wide + `)*$`), doc: "labels of letters, digits, underscores and inner hyphens, joined by dots", example: "gold_1"},
+	"NAME0":    {expr: regexp.MustCompile(`^(` + label + `\.)*(` + label + `)?$`), doc: "empty, or labels joined by dots", example: "web-1"},
+	"TAG0":     {expr: regexp.MustCompile(`^(` + name + `)?$`), doc: "empty, or labels joined by dots", example: "web.blue"},
+	"IPOPT":    {expr: regexp.MustCompile(`^(` + ip4 + `)?$`), doc: "empty, or an IPv4 address", example: "10.1.2.254"},
+	"SUBNET":   {expr: regexp.MustCompile(`^` + ip4 + `(-` + ip4 + `)?/` + length + `$`), doc: "address/length or first-last/length", example: "10.1.2.0/24"},
+	"POOL":     {expr: regexp.MustCompile(`^$|^` + ip4 + `(-` + ip4 + `)?$`), doc: "empty, an IPv4 address, or first-last", example: "10.1.2.10-10.1.2.20"},
+	"RULEIP":   {expr: regexp.MustCompile(`^(` + ip4 + `(/` + length + `)?)?$`), doc: "empty, an IPv4 address, or address/length", example: "10.1.2.0/24"},
+	"RTRIP":    {expr: regexp.MustCompile(`^` + ip4 + `(-` + octet + `)?/` + length + `$`), doc: "IPv4 address/length", example: "10.1.2.3/24"},
+	"PVT16":    {expr: regexp.MustCompile(`^` + ip4 + `/16$`), doc: "IPv4 address/16", example: "172.19.0.0/16"},
+	"V6GW":     {expr: regexp.MustCompile(`^(` + ip6 + `)?$`), parse: optional(isIPv6), doc: "empty, or an IPv6 address", example: "2001:db8::1"},
+	"V6NET":    {expr: regexp.MustCompile(`^(` + ip6 + `/` + len6 + `)?$`), parse: optional(isIPv6Prefix), doc: "empty, or IPv6 address/length", example: "2001:db8::/64"},
+	"RATE":     {expr: regexp.MustCompile(`^([1-9][0-9]* ?[kmgKMG](b|bps)?)?$`), doc: "empty, or a number and k, m or g, as such or with b or bps", example: "10 Mbps"},
+	"PROTOCOL": {expr: regexp.MustCompile(`^(tcp|udp|icmp|[0-9]{1,3})?$`), parse: isProtocol, doc: "empty, tcp, udp, icmp, or 0 to 255", example: "tcp"},
+	"VLANS":    {expr: regexp.MustCompile(`^[0-9]{1,4}-[0-9]{1,4}$`), doc: "min-max", example: "1-4094"},
+	"VXLANS":   {expr: regexp.MustCompile(`^[0-9]{1,8}-[0-9]{1,8}$`), doc: "min-max", example: "1-10000"},
+	"PATHBIND": {expr: regexp.MustCompile(`^(` + path + `(,` + path + `)*)?$`), doc: "empty, or fabric ports joined by commas", example: "topology/pod-1/paths-101/pathep-[eth1/14]"},
+	"NODEBIND": {expr: regexp.MustCompile(`^(` + node + `(,` + node + `)*)?$`), doc: "empty, or fabric nodes joined by commas", example: "topology/pod-1/node-101"},
 }
 
 func optional(parse func(string) bool) func(string) bool {

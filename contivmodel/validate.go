@@ -1,12 +1,16 @@
 package contivmodel
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
+
+// Refusals have the texts of the original controller, for programs, and an
+// explanation for people.
 
 // Validate checks what can be said of an object without looking at others: the
 // stored key against the one its fields make, then every field in alphabetical
@@ -17,7 +21,8 @@ func Validate(o Object) error {
 	k := KindOf(o)
 	key := reflect.ValueOf(o).Elem().Field(k.key).String()
 	if key == "" || key != o.ModelKey() {
-		return fault.New(fault.Invalid, "Invalid Key").WithField("key")
+		return fault.New(fault.Invalid, "Invalid Key").WithField("key").
+			WithExplanation("key %q of the %s: its fields make it %q", key, k.Type, o.ModelKey())
 	}
 	for _, f := range k.Fields {
 		if err := f.validate(f.of(o)); err != nil {
@@ -39,7 +44,8 @@ func (f Field) validate(v reflect.Value) error {
 		return f.validateText(v.String())
 	case reflect.Int:
 		if n := v.Int(); n < int64(f.Min) || f.Max > 0 && n > int64(f.Max) {
-			return fault.New(fault.Invalid, "%s Value Out of bound", f.Name).WithField(f.Name)
+			return fault.New(fault.Invalid, "%s Value Out of bound", f.Name).WithField(f.Name).
+				WithExplanation("%s %d: want %s", f.Name, n, f.Wanted())
 		}
 	}
 	return nil
@@ -47,13 +53,25 @@ func (f Field) validate(v reflect.Value) error {
 
 func (f Field) validateText(text string) error {
 	if f.Max > 0 && len(text) > f.Max {
-		return fault.New(fault.Invalid, "%s string too long", f.Name).WithField(f.Name)
+		return fault.New(fault.Invalid, "%s string too long", f.Name).WithField(f.Name).
+			WithExplanation("%s %s: has %d bytes, want at most %d", f.Name, quoted(text), len(text), f.Max)
 	}
 	if !f.wellFormed(text) {
-		return fault.New(fault.Invalid, "%s string invalid format", f.Name).WithField(f.Name)
+		return fault.New(fault.Invalid, "%s string invalid format", f.Name).WithField(f.Name).
+			WithExplanation("%s %s: want %s", f.Name, quoted(text), f.Wanted())
 	}
 	return nil
 }
+
+// quoted is a value in a refusal; the end of a long one does not matter.
+func quoted(text string) string {
+	if len(text) > mostQuoted {
+		return fmt.Sprintf("%q...", text[:mostQuoted])
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+const mostQuoted = 80 // bytes
 
 func (f Field) wellFormed(text string) bool {
 	switch {

@@ -1,6 +1,7 @@
 package contivmodel
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -116,7 +117,7 @@ var values = []struct {
 	{"global.vlans", list("1-4094", "100-200", "5-3"), list("", "1", "1-", "-4094", "1-40940", "1-10,20-30"), 0},
 	{"global.vxlans", list("1-10000", "1-99999999"), list("", "1", "1-100000000"), 0},
 	{"global.pvtSubnet", list("172.19.0.0/16"), list("", "172.19.0.0", "172.19.0.0/24", "172.19.0.0/15", "300.0.0.0/16"), 0},
-	{"netprofile.profileName", list("slow"), list("", "a/b"), 65},
+	{"netprofile.profileName", list("slow", "a_b", "_", "a_.b-c", "x-y"), list("", "a/b", "a:b", "-a", "a_b-", "a b", "a..b"), 65},
 	{"netprofile.tenantName", list("blue", "a b"), list(""), 0}, // it must exist, which says more
 	{"netprofile.bandwidth", list("", "10 Mbps", "10Mbps", "1 k", "5g", "20 kb", "3Gb", "7 mbps"), list("10", "0 Mbps", "10 1", "10 {", "10  Mbps", "fast", "-1 k", "10 Tbps"), 65},
 	{"netprofile.DSCP", list(0, 63), list(-1, 64), 0},
@@ -247,5 +248,45 @@ func TestDefaultsFillWhatIsAbsent(t *testing.T) {
 	ApplyDefaults(r)
 	if n.NwType != "infra" || r.Priority != 7 {
 		t.Errorf("given values replaced: nwType %q, priority %d", n.NwType, r.Priority)
+	}
+}
+
+// What people are told has the value, the rule and, but for lists and ranges,
+// an example that the rule takes.
+func TestEveryRefusalIsExplained(t *testing.T) {
+	for _, v := range values {
+		typ, name, _ := strings.Cut(v.field, ".")
+		k, _ := KindByType(typ)
+		f, _ := k.Field(name)
+		if f.Rule != "" && !patterns[f.Rule].match(patterns[f.Rule].example) {
+			t.Errorf("%s: the example %q is refused", f.Rule, patterns[f.Rule].example)
+		}
+		for _, value := range v.bad {
+			o := valid(typ)
+			if err := f.Set(o, value); err != nil {
+				t.Fatal(err)
+			}
+			o.SetKey(o.ModelKey())
+			told := fault.Explain(Validate(o))
+			want := fmt.Sprintf("%s %#v: want %s", name, value, f.Wanted())
+			if told != want || f.Wanted() == "anything" {
+				t.Errorf("told %q, want %q", told, want)
+			}
+		}
+		if v.tooLong > 0 {
+			o := valid(typ)
+			if err := f.Set(o, strings.Repeat("a", v.tooLong)); err != nil {
+				t.Fatal(err)
+			}
+			o.SetKey(o.ModelKey())
+			if told := fault.Explain(Validate(o)); !strings.Contains(told, fmt.Sprintf("has %d bytes, want at most %d", v.tooLong, f.Max)) || len(told) > 200 {
+				t.Errorf("told %q", told)
+			}
+		}
+	}
+	n := &Network{TenantName: "blue", NetworkName: "web"}
+	n.SetKey("other")
+	if told := fault.Explain(Validate(n)); told != `key "other" of the network: its fields make it "blue:web"` {
+		t.Errorf("told %q", told)
 	}
 }

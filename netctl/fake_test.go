@@ -137,7 +137,7 @@ func (f *fakeMaster) refuse(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(statuses[e.Kind])
 	json.NewEncoder(w).Encode(map[string]any{"code": statuses[e.Kind], "reason": e.Kind.String(),
-		"message": e.Message, "field": e.Field, "details": e.Details})
+		"message": fault.Explain(e), "field": e.Field, "details": e.Details})
 }
 
 // outcome is what a user sees of a command.

@@ -151,14 +151,18 @@ func TestRefusalsOfTheServerAreShown(t *testing.T) {
 	for _, c := range []struct {
 		line string
 		want outcome
+		old  string // what servers say that have no problem documents; empty: the same
 	}{
-		{"tenant create a_b", outcome{3, "", "error: tenantName string invalid format\n"}},
-		{"network create web -s 10.0.0.0/33", outcome{3, "", "error: subnet string invalid format\n"}},
-		{"network create web -s 10.0.0.0/24", outcome{3, "", "error: Tenant not found\n"}},
-		{"policy rm p1", outcome{5, "", "error: policy not found: default:p1; there is no tenant default\n"}},
+		{"tenant create a_b", outcome{3, "", "error: tenantName \"a_b\": want labels of letters, digits and inner hyphens, joined by dots, such as web-1\n"}, "error: tenantName string invalid format\n"},
+		{"network create web -s 10.0.0.0/33", outcome{3, "", "error: subnet \"10.0.0.0/33\": want address/length or first-last/length, such as 10.1.2.0/24\n"}, "error: subnet string invalid format\n"},
+		{"network create web -s 10.0.0.0/24", outcome{3, "", "error: Tenant not found\n"}, ""},
+		{"policy rm p1", outcome{5, "", "error: policy not found: default:p1; there is no tenant default\n"}, ""},
 	} {
 		wantOutcome(t, c.line, run(t, url, c.line), c.want)
 		f.plain = true
+		if c.old != "" {
+			c.want.stderr = c.old
+		}
 		wantOutcome(t, c.line+" (old server)", run(t, url, c.line), c.want)
 		f.plain = false
 	}

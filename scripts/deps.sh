@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages named as arguments, those that are missing, and
-# the project's Go modules. Run as root; harmless to repeat.
+# the Go modules of the project and of its tools. Run as root; harmless to repeat.
 set -eu
 
 if ! command -v go >/dev/null; then
@@ -20,3 +20,4 @@ if [ -n "$missing" ]; then
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
 fi
 go mod download
+(cd scripts/tools && go mod download)

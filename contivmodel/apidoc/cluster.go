@@ -31,14 +31,15 @@ func addCluster(paths, schemas object) {
 	paths["/api/v1/openapi.json"] = object{"get": operation("openapi", "This document", nil, object{"type": "object"})}
 }
 
-// parameters and headers that many operations have.
+// parameters and headers that many operations have. Their names are not those
+// of schemas: generators of clients make types of both.
 var (
 	parameters = object{
-		"tenant":   queryParameter("tenant", "string", "only what belongs to this tenant"),
-		"watch":    queryParameter("watch", "boolean", "tell changes, as lines of JSON: what is there as ADDED, a BOOKMARK, then every change"),
-		"revision": queryParameter("revision", "integer", "with watch: only changes after this revision; 410 if they are not known any more"),
-		"ifMatch":  headerParameter("If-Match", "refuse with 412 unless the object has this ETag"),
-		"ifNone":   headerParameter("If-None-Match", "* on POST and PUT: refuse with 412 if the object exists"),
+		"tenantQuery":       queryParameter("tenant", "string", "only what belongs to this tenant"),
+		"watchQuery":        queryParameter("watch", "boolean", "tell changes, as lines of JSON: what is there as ADDED, a BOOKMARK, then every change"),
+		"revisionQuery":     queryParameter("revision", "integer", "with watch: only changes after this revision; 410 if they are not known any more"),
+		"ifMatchHeader":     headerParameter("If-Match", "refuse with 412 unless the object has this ETag"),
+		"ifNoneMatchHeader": headerParameter("If-None-Match", "* on POST and PUT: refuse with 412 if the object exists"),
 	}
 	headers = object{
 		"etag":     object{"description": "revision of the object's last change, in quotes", "schema": object{"type": "string"}},
@@ -65,7 +66,7 @@ func component(kind string, names ...string) []any {
 
 // watchable adds the stream to the answers of a listing.
 func watchable(list object) object {
-	list["parameters"] = component("parameters", "tenant", "watch", "revision")
+	list["parameters"] = component("parameters", "tenantQuery", "watchQuery", "revisionQuery")
 	done := list["responses"].(object)["200"].(object)
 	done["content"].(object)[mediaStream] = object{"schema": ref("Event")}
 	done["headers"] = object{"Contiv-Revision": component("headers", "revision")[0]}
@@ -74,7 +75,7 @@ func watchable(list object) object {
 
 // guarded adds the condition on the revision of an object to an operation on it.
 func guarded(op object) object {
-	op["parameters"] = component("parameters", "ifMatch", "ifNone")
+	op["parameters"] = component("parameters", "ifMatchHeader", "ifNoneMatchHeader")
 	return op
 }
 

@@ -59,7 +59,8 @@ while it is carried out, reads do not.
 
 ` + "`GET /api/v1/status`" + ` tells how the cluster is doing.
 
-An absent text, number or list is the same as an empty one. *Req* marks what may not be
+An absent text, number or list is the same as an empty one, as 0 or as null: for a field with a
+default each of them means the default. *Req* marks what may not be
 empty, *Chg* what an update may change; links are the server's to write.
 `
 

@@ -34,7 +34,9 @@ func kindSchema(k contivmodel.Kind) object {
 	return s
 }
 
-// fieldSchema describes one field with its rules.
+// fieldSchema describes one field with its rules. What may be absent may be
+// null: clients that write a form with an empty field send it. For the same
+// reason 0 means an absent number, also where there is a default.
 func fieldSchema(f contivmodel.Field) object {
 	s := object{"description": f.Doc}
 	if f.Doc == "" {
@@ -43,6 +45,9 @@ func fieldSchema(f contivmodel.Field) object {
 	switch f.Kind() {
 	case reflect.Int:
 		s["type"], s["minimum"] = "integer", f.Min
+		if f.Default != "" {
+			s["minimum"] = 0
+		}
 		if f.Max > 0 {
 			s["maximum"] = f.Max
 		}
@@ -52,12 +57,26 @@ func fieldSchema(f contivmodel.Field) object {
 		s["type"] = "string"
 		textRules(f, s)
 	}
+	if !f.Required {
+		s["type"] = []any{s["type"], "null"}
+		if values, ok := s["enum"].([]string); ok {
+			s["enum"] = append(asAny(values), nil)
+		}
+	}
 	if number, err := strconv.Atoi(f.Default); err == nil {
 		s["default"] = number
 	} else if f.Default != "" {
 		s["default"] = f.Default
 	}
 	return s
+}
+
+func asAny(values []string) []any {
+	all := make([]any, len(values))
+	for i, value := range values {
+		all[i] = value
+	}
+	return all
 }
 
 func textRules(f contivmodel.Field, s object) {

@@ -153,5 +153,5 @@ func TestARefusalInTheMiddleOfALongAnswerIsARefusal(t *testing.T) {
 	b.ok("POST", "networks/blue:zone", `{"tenantName":"blue","networkName":"zone","encap":"vxlan","subnet":"10.99.0.0/24"}`)
 	b.ok("POST", "endpointGroups/blue:z", `{"tenantName":"blue","groupName":"z","networkName":"zone"}`)
 	b.drop(mastercfg.EndpointGroupPrefix + "z:blue")
-	b.refused("GET", "inspect/tenants/blue", "", "key not found: "+mastercfg.EndpointGroupPrefix+"z:blue", 404, "not-found")
+	b.refused("GET", "inspect/tenants/blue", "", "key not found: group z:blue", 404, "not-found")
 }

@@ -101,7 +101,8 @@ func (t *task) understand(a *API, o operation) error {
 	switch o.Op {
 	case opDelete:
 		if o.Key == "" {
-			return fault.New(fault.Invalid, "Invalid Key").WithField("key")
+			return fault.New(fault.Invalid, "Invalid Key").WithField("key").
+				WithExplanation("key is empty: want that of the object to delete, such as blue:web")
 		}
 		return nil
 	case opApply, opCreate:

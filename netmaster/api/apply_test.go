@@ -137,7 +137,7 @@ func (b *bench) refusedApply(code int, reason string, details []string, operatio
 		b.Errorf("%d %s %q, want %d %s %q", status, p.Reason, p.Message, code, reason, details[0])
 	}
 	b.same("details", p.Details, details)
-	if status, answer, _ := b.do("POST", ApplyPath, body(operations)); status != 500 || answer != details[0] {
+	if status, answer, _ := b.do("POST", ApplyPath, body(operations)); status != 500 || answer != details[0] && !tooShort.MatchString(answer) {
 		b.Errorf("%d %s", status, answer)
 	}
 	b.same("the store", storetest.Dump(b, b.db), before)
@@ -158,13 +158,13 @@ func TestOneRefusalRefusesAllAndAllAreNamed(t *testing.T) {
 		apply("network", strings.Replace(web, "10.7", "10.8", 1)), good,
 		apply("endpointGroup", `{"tenantName":"blue","groupName":"g","networkName":"web","policies":["missing"]}`),
 		apply("network", strings.Replace(web, `"web"`, `"b"`, 1)), drop("tenant", "none"))
-	b.refusedApply(400, "invalid", []string{"network blue:x: encap string invalid format", `fruit apple: there is no type "fruit"`},
+	b.refusedApply(400, "invalid", []string{"network blue:x: encap \"\": want vlan or vxlan", `fruit apple: there is no type "fruit"`},
 		good, apply("network", `{"tenantName":"blue","networkName":"x","subnet":"10.8.0.0/24"}`), `{"op":"apply","type":"fruit","key":"apple"}`)
 	// What is wrong by itself does not hide what is wrong in this cluster.
-	b.refusedApply(422, "missing-reference", []string{"endpointGroup blue:g: Policy not found", "policy blue:p: given twice", "network blue:x: encap string invalid format"},
+	b.refusedApply(422, "missing-reference", []string{"endpointGroup blue:g: Policy not found", "policy blue:p: given twice", "network blue:x: encap \"\": want vlan or vxlan"},
 		apply("endpointGroup", `{"tenantName":"blue","groupName":"g","networkName":"web","policies":["missing"]}`), good, good,
 		apply("network", `{"tenantName":"blue","networkName":"x","subnet":"10.8.0.0/24"}`))
-	b.refusedApply(400, "invalid", []string{"network blue:other: Invalid Key"},
+	b.refusedApply(400, "invalid", []string{`network blue:other: key "blue:other" of the network: its fields make it "blue:web"`},
 		`{"op":"apply","type":"network","key":"blue:other","object":`+web+`}`)
 	b.refusedApply(400, "invalid", []string{`policy blue:p: op "patch" is none of apply, create, delete`}, `{"op":"patch","type":"policy","key":"blue:p"}`)
 	b.refusedApply(400, "invalid", []string{"policy blue:p: given twice"}, good, good)

@@ -156,7 +156,7 @@ func TestEndpointRefusals(t *testing.T) {
 		{"POST", path, strings.Replace(create(`"IPv6Address":"2001:db8::9",`), "web", "other", 1), "subnet length 0 is invalid: network other.blue has no ipv6 subnet", 400, "invalid"},
 		{"POST", path, strings.Replace(create(""), `"x"`, `"a/b"`, 1), `endpoint "a/b": want a container or host name of 1 to 256 bytes without a slash`, 400, "invalid"},
 		{"POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"x"}`,
-			"key not found: /contiv.io/state/eps/web.blue-x", 404, "not-found"},
+			"key not found: endpoint web.blue-x", 404, "not-found"},
 	})
 	for _, c := range []string{"p1", "p2"} {
 		b.endpoint("blue", "web", "pool", c)
@@ -239,7 +239,7 @@ func TestDockerAllocatesFirstAndNamesTheAddressThen(t *testing.T) {
 		{mastercfg.AllocAddressRequest{NetworkID: "web.blue|10.7.0.0/24", PreferredIPv4Address: "10.7.0.77"}, "10.7.0.77/24", ""},
 		{mastercfg.AllocAddressRequest{NetworkID: "web.blue", AddressPool: "2001:db8::/64"}, "2001:db8::3/64", ""},
 		{mastercfg.AllocAddressRequest{NetworkID: "web.blue", PreferredIPv4Address: "10.7.0.77"}, "", "requested address 10.7.0.77 is not available in network web.blue"},
-		{mastercfg.AllocAddressRequest{NetworkID: "none.blue"}, "", "key not found: /contiv.io/state/nets/none.blue"},
+		{mastercfg.AllocAddressRequest{NetworkID: "none.blue"}, "", "key not found: network none.blue"},
 		{mastercfg.AllocAddressRequest{NetworkID: "web:none.blue"}, "", "key not found: group web:none.blue"},
 		{mastercfg.AllocAddressRequest{AddressPool: "10.9.0.0/24"}, "", "network not found"},
 		{mastercfg.AllocAddressRequest{AddressPool: "10.9.0.0"}, "", `address pool "10.9.0.0": want subnet/length`},
@@ -279,7 +279,7 @@ func TestContainerEventsLabelTheEndpoint(t *testing.T) {
 	b.refuseAll([]refusal{
 		{"POST", mastercfg.UpdateEndpointPath, `{"Event":"die"}`, `invalid ProviderID "": event die names no container`, 400, "invalid"},
 		{"POST", mastercfg.UpdateEndpointPath, `{"Event":"start","ContainerID":"x","Tenant":"blue","Network":"web","EndpointID":"none"}`,
-			"key not found: /contiv.io/state/eps/web.blue-none", 404, "not-found"},
+			"key not found: endpoint web.blue-none", 404, "not-found"},
 	})
 }
 

@@ -91,12 +91,12 @@ func TestInspectReportsWhatThereIs(t *testing.T) {
 func TestInspectNeedsTheDerivedRecord(t *testing.T) {
 	b := furnished(t)
 	b.ok("POST", "serviceLBs/blue:lb", lb)
-	for key, path := range map[string]string{
-		mastercfg.ServiceLBPrefix + "lb:blue":        "inspect/serviceLBs/blue:lb",
-		mastercfg.EndpointGroupPrefix + "front:blue": "inspect/endpointGroups/blue:front",
-		mastercfg.NetworkPrefix + "web.blue":         "inspect/networks/blue:web",
+	for _, c := range []struct{ key, path, missing string }{
+		{mastercfg.ServiceLBPrefix + "lb:blue", "inspect/serviceLBs/blue:lb", "service lb:blue"},
+		{mastercfg.EndpointGroupPrefix + "front:blue", "inspect/endpointGroups/blue:front", "group front:blue"},
+		{mastercfg.NetworkPrefix + "web.blue", "inspect/networks/blue:web", "network web.blue"},
 	} {
-		b.drop(key)
-		b.refused("GET", path, "", "key not found: "+key, 404, "not-found")
+		b.drop(c.key)
+		b.refused("GET", c.path, "", "key not found: "+c.missing, 404, "not-found")
 	}
 }

@@ -15,7 +15,8 @@ func createNetwork(c *change, n *contivmodel.Network) error {
 		return err
 	}
 	if n.TenantName == "" {
-		return fault.New(fault.Invalid, "Invalid tenant name").WithField("tenantName")
+		return fault.New(fault.Invalid, "Invalid tenant name").WithField("tenantName").
+			WithExplanation("tenantName is empty: want the name of a tenant, such as blue")
 	}
 	tenant, err := tenantOf(c, n.TenantName)
 	if err != nil {

@@ -53,7 +53,8 @@ func codeOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// problem is the body for clients that asked for it.
+// problem is the body for clients that asked for it. The message is the one for
+// people; the others get the text that the original controller had.
 type problem struct {
 	Code    int      `json:"code"`
 	Reason  string   `json:"reason"`
@@ -78,7 +79,8 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, message, http.StatusInternalServerError)
 		return
 	}
-	p := problem{Code: codeOf(err), Reason: kind.String(), Message: message, Details: []string{}}
+	explanation, _, _ := strings.Cut(fault.Explain(err), "\n")
+	p := problem{Code: codeOf(err), Reason: kind.String(), Message: explanation, Details: []string{}}
 	if e := fault.As(err); e != nil {
 		p.Field = e.Field
 		p.Details = append(p.Details, e.Details...)

@@ -163,7 +163,7 @@ func (p *program) refusal() error {
 		if first == nil {
 			first = t
 		}
-		text, _, _ := strings.Cut(t.err.Error(), "\n")
+		text, _, _ := strings.Cut(fault.Explain(t.err), "\n")
 		all = append(all, t.name()+": "+text)
 	}
 	if first == nil {

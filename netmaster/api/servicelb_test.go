@@ -173,8 +173,11 @@ func TestContainersThatEndAreNoProviders(t *testing.T) {
 	}
 	b.container("die", "", "", "c2", nil)
 	after := storetest.Dump(t, b.db)
-	for _, id := range []string{"e1", "e2"} { // the names stay
+	for _, id := range []string{"e1", "e2"} { // the names and labels stay
 		key := mastercfg.EndpointPrefix + "web.blue-" + id
+		if ep := record[mastercfg.CfgEndpointState](b, key); !cmp.Equal(ep.Labels, webApp) || ep.ContainerID != "" {
+			t.Errorf("endpoint %s has container %q and the labels %v", id, ep.ContainerID, ep.Labels)
+		}
 		after[key] = before[key]
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
@@ -217,7 +220,7 @@ func TestEventsThatNameNothingAreRefused(t *testing.T) {
 		{"POST", mastercfg.UpdateEndpointPath, `{"Event":"start","ContainerID":"c","Tenant":"blue","Network":"none","EndpointID":"e1"}`,
 			"key not found: network or group blue:none", 422, "missing-reference"},
 		{"POST", mastercfg.UpdateEndpointPath, `{"Event":"start","ContainerID":"c","Tenant":"blue","Network":"web","EndpointID":"e1"}`,
-			"key not found: /contiv.io/state/eps/web.blue-e1", 404, "not-found"},
+			"key not found: endpoint web.blue-e1", 404, "not-found"},
 	})
 }
 

@@ -13,7 +13,8 @@ import (
 
 func createTenant(c *change, t *contivmodel.Tenant) error {
 	if t.TenantName == "" {
-		return fault.New(fault.Invalid, "Invalid tenant name").WithField("tenantName")
+		return fault.New(fault.Invalid, "Invalid tenant name").WithField("tenantName").
+			WithExplanation("tenantName is empty: want the name of a tenant, such as blue")
 	}
 	if err := master.DeriveVRF(c.Tx, t.TenantName); err != nil {
 		return err

@@ -62,6 +62,12 @@ type watch struct {
 	kind     contivmodel.Kind
 	scope    scope
 	revision int64 // everything up to here has been told; 0: nothing
+
+	// What is there may be newer than revision. Until the changes up to the
+	// newest of it have been told, but for those that were there, the client
+	// hears no bookmark.
+	listed map[string]int64 // revisions of what was there, where later
+	newest int64            // of them; 0 once the bookmark has been sent
 }
 
 // watch answers with a stream of events.
@@ -146,7 +152,16 @@ func (w *watch) run(ctx context.Context, out *stream) {
 	defer bookmark.Stop()
 	for {
 		changes, upTo, more, err := w.api.feed.After(w.revision)
-		if err != nil || w.tell(out, changes, upTo) != nil || out.flush() != nil {
+		if err != nil || w.tell(out, changes, upTo) != nil {
+			return
+		}
+		if w.newest > 0 && w.revision >= w.newest {
+			w.newest, w.listed = 0, nil
+			if out.line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
+				return
+			}
+		}
+		if out.flush() != nil {
 			return
 		}
 		if len(changes) > 0 {
@@ -166,23 +181,26 @@ func (w *watch) run(ctx context.Context, out *stream) {
 	}
 }
 
-// present makes the events of what is there, and the one that says that this
-// was all.
+// present makes the events of what is there.
 func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
 	return w.api.answers.Write(ctx, func(out io.Writer) error {
 		lines := lineEncoder(out)
 		return w.api.ledger.View(func(r ledger.Reader) (err error) {
-			w.revision = r.Snapshot(mastercfg.ModelRoot)
+			w.revision, w.listed = r.Snapshot(mastercfg.ModelRoot), map[string]int64{}
+			w.newest = w.revision
 			r.Range(w.scope.prefix, func(key string, value []byte) bool {
-				if o := w.object(r, value); o != nil && w.scope.holds(key) {
-					err = lines.Encode(event{"ADDED", r.Revision(key), o})
+				o := w.object(r, value)
+				if o == nil || !w.scope.holds(key) {
+					return true
 				}
+				rev := r.Revision(key)
+				if rev > w.revision {
+					w.listed[key], w.newest = rev, max(rev, w.newest)
+				}
+				err = lines.Encode(event{"ADDED", rev, o})
 				return err == nil
 			})
-			if err != nil {
-				return err
-			}
-			return lines.Encode(event{Type: "BOOKMARK", Revision: w.revision})
+			return err
 		})
 	})
 }
@@ -195,7 +213,7 @@ func (w *watch) tell(out *stream, changes []mirror.Change, upTo int64) error {
 			for len(changes) > 0 && !out.full() {
 				c := changes[0]
 				changes = changes[1:]
-				if !w.scope.holds(c.Key) {
+				if !w.scope.holds(c.Key) || c.Revision <= w.listed[c.Key] {
 					continue
 				}
 				if e, ok := w.event(r, c); ok {

@@ -115,7 +115,7 @@ func openFor(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (*space, error
 func DeleteEndpoint(tx *ledger.Tx, id string) (mastercfg.CfgEndpointState, error) {
 	ep, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+id)
 	if err != nil {
-		return ep, err
+		return ep, byName("endpoint", id, err)
 	}
 	tx.Delete(mastercfg.EndpointPrefix + id)
 	return ep, moveProvider(tx, &ep, nil)

@@ -15,6 +15,15 @@ type object[T any] interface {
 	contivmodel.Object
 }
 
+// byName lets the refusal because of a missing record say what it is of, instead
+// of where the store would have it.
+func byName(what, id string, err error) error {
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.NotFound, "key not found: %s %s", what, id)
+	}
+	return err
+}
+
 // Get reads a model object as it is stored; missing is the error if there is none.
 func Get[T any, P object[T]](r ledger.Reader, key string, missing error) (P, error) {
 	v, err := ledger.Read[T](r, mastercfg.ModelKey(P(new(T)).ModelType(), key))

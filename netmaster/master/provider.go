@@ -7,16 +7,17 @@ import (
 )
 
 // A provider is an endpoint whose container runs: its record has the container
-// and its labels from the event that told of the start until the one that tells
-// of the end, or until it is deleted. Nothing else is remembered, so that the
-// list of a service can be made anew from the endpoints at any time.
+// from the event that told of the start until the one that tells of the end, or
+// until it is deleted. The labels that came with the start stay. Nothing else
+// is remembered, so that the list of a service can be made anew from the
+// endpoints at any time.
 
 // StartContainer records what a container runtime told about the container of
 // an endpoint.
 func StartContainer(tx *ledger.Tx, endpointID string, req *mastercfg.UpdateEndpointRequest) error {
 	ep, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+endpointID)
 	if err != nil {
-		return err
+		return byName("endpoint", endpointID, err)
 	}
 	before := ep
 	ep.Labels, ep.ContainerID, ep.EPCommonName = req.Labels, req.ContainerID, req.EPCommonName
@@ -26,13 +27,13 @@ func StartContainer(tx *ledger.Tx, endpointID string, req *mastercfg.UpdateEndpo
 	return moveProvider(tx, &before, &ep)
 }
 
-// StopContainer forgets what was recorded of a container, in all endpoints it
-// has, and tells whether it was known.
+// StopContainer takes a container out of all endpoints it has, and tells
+// whether it was known.
 func StopContainer(tx *ledger.Tx, containerID string) (known bool, err error) {
 	stopped := readFound(tx, cidTerm+containerID)
 	for _, before := range stopped {
 		ep := before
-		ep.Labels, ep.ContainerID = nil, ""
+		ep.ContainerID = ""
 		if err := putEndpoint(tx, &ep); err != nil {
 			return true, err
 		}

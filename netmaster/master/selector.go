@@ -11,7 +11,8 @@ import (
 // CheckSelectors refuses a service that selects nothing in particular.
 func CheckSelectors(selectors []string) error {
 	if len(selectors) == 0 {
-		return fault.New(fault.Invalid, "Invalid selector options").WithField("selectors")
+		return fault.New(fault.Invalid, "Invalid selector options").WithField("selectors").
+			WithExplanation("selectors: want at least one key=value, such as app=web")
 	}
 	return nil
 }
@@ -46,7 +47,8 @@ func selects(selectors, labels map[string]string) bool {
 // CheckPorts refuses what is not "servicePort:providerPort:protocol".
 func CheckPorts(ports []string) error {
 	if len(ports) == 0 || slices.ContainsFunc(ports, badPort) {
-		return fault.New(fault.Invalid, "Invalid Port maping . Port format is - Port:TargetPort:Protocol").WithField("ports")
+		return fault.New(fault.Invalid, "Invalid Port maping . Port format is - Port:TargetPort:Protocol").WithField("ports").
+			WithExplanation("ports %q: want at least one servicePort:providerPort:protocol, such as 80:8080:tcp", ports)
 	}
 	return nil
 }

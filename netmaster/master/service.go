@@ -84,5 +84,6 @@ func RemoveService(tx *ledger.Tx, id string) {
 
 // GetService reads the record of a service by its id, S:T.
 func GetService(r ledger.Reader, id string) (mastercfg.CfgServiceLBState, error) {
-	return ledger.Read[mastercfg.CfgServiceLBState](r, mastercfg.ServiceLBPrefix+id)
+	s, err := ledger.Read[mastercfg.CfgServiceLBState](r, mastercfg.ServiceLBPrefix+id)
+	return s, byName("service", id, err)
 }

@@ -12,7 +12,8 @@ import (
 func ReserveGroupPool(pool IPv4Pool, group *mastercfg.EndpointGroupState, text string) error {
 	first, last, err := ParsePool(text)
 	if err != nil {
-		return fault.New(fault.Invalid, "invalid ip-pool %s", text).WithField("ipPool")
+		return fault.New(fault.Invalid, "invalid ip-pool %s", text).WithField("ipPool").
+			WithExplanation("ipPool %q: want first-last, the first one not above the last, such as 10.1.2.10-10.1.2.20", text)
 	}
 	if !pool.prefix.Contains(first) || !pool.prefix.Contains(last) {
 		return fault.New(fault.Invalid, "bad ip-pool %s, EPG ip-pool must be a subset of network %s/%d",

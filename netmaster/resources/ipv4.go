@@ -195,7 +195,9 @@ func offsetChecked(prefix netip.Prefix, addr netip.Addr) (uint, *fault.Error) {
 	offset := offsetIn(prefix, addr)
 	if !prefix.Contains(addr) {
 		return 0, fault.New(fault.Invalid, "hostIP %s is exceeding beyond subnet %s/%d, hostID %d",
-			addr, prefix.Addr(), prefix.Bits(), offset)
+			addr, prefix.Addr(), prefix.Bits(), offset).
+			WithExplanation("address %s is not in subnet %s, whose addresses are %s to %s", addr, prefix,
+				prefix.Addr().Next(), lastOf(prefix).Prev())
 	}
 	return offset, nil
 }

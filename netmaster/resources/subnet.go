@@ -37,7 +37,8 @@ type Subnet struct {
 // ParseSubnet reads "10.1.1.0/24" or "10.1.1.10-10.1.1.20/24". Bits below the
 // prefix length are dropped: "10.1.1.128/24" is the whole of 10.1.1.0/24.
 func ParseSubnet(text string) (Subnet, error) {
-	invalid := fault.New(fault.Invalid, "Network subnet format not valid").WithField("subnet")
+	invalid := fault.New(fault.Invalid, "Network subnet format not valid").WithField("subnet").
+		WithExplanation("subnet %q: want address/length, such as 10.1.2.0/24, or first-last/length with both in one subnet of that length, such as 10.1.2.10-10.1.2.20/24", text)
 	addresses, lenText, ok := strings.Cut(text, "/")
 	if !ok {
 		return Subnet{}, invalid

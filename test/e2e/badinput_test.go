@@ -49,9 +49,9 @@ var refused = []request{
 	{"POST", create, `{"TenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 413, []string{"too large"}},
 	// Names.
 	{"POST", "/api/v1/tenants/a%2Fb/", `{"tenantName":"a/b"}`, 404, nil},
-	{"POST", "/api/v1/tenants/x/", `{"tenantName":"a/b"}`, 400, []string{"Invalid Key"}},
-	{"POST", nets + "blue:x/", `{"tenantName":"blue","networkName":"../x","encap":"vxlan","subnet":"10.5.0.0/24"}`, 400, []string{"Invalid Key"}},
-	{"POST", "/api/v1/tenants/-x-/", `{"tenantName":"-x-"}`, 400, []string{"tenantName", "format"}},
+	{"POST", "/api/v1/tenants/x/", `{"tenantName":"a/b"}`, 400, []string{"its fields make it"}},
+	{"POST", nets + "blue:x/", `{"tenantName":"blue","networkName":"../x","encap":"vxlan","subnet":"10.5.0.0/24"}`, 400, []string{"its fields make it"}},
+	{"POST", "/api/v1/tenants/-x-/", `{"tenantName":"-x-"}`, 400, []string{"tenantName", "want labels"}},
 	{"POST", create, `{"TenantName":"blue/..","NetworkName":"front","ConfigEP":{"Container":"c"}}`, 422, []string{"front", "blue/.."}},
 	// Keys that nothing has.
 	{"GET", "/api/v1/networks/blue:moon/", "", 404, []string{"network"}},

@@ -1,18 +1,18 @@
-// Package buildinfo tells which build of the project a program is.
+// Package buildinfo tells which build of the project a program is. The version
+// is part of the source; commit and time are filled in by the linker:
 //
-// The linker fills in the variables:
-//
-//	go build -ldflags "-X github.com/contiv/netplugin/utils/buildinfo.Version=1.0.0 ..."
+//	go build -ldflags "-X github.com/contiv/netplugin/utils/buildinfo.GitCommit=1a2b3c4 ..."
 package buildinfo
 
 import (
 	"fmt"
 	"runtime/debug"
+
+	"github.com/contiv/netplugin"
 )
 
 // Set by the linker; a build without -ldflags falls back to what Go recorded.
 var (
-	Version   string
 	GitCommit string
 	BuildTime string
 )
@@ -26,7 +26,7 @@ type Info struct {
 
 // Get returns the facts of the running program, "unknown" where none is known.
 func Get() Info {
-	info := Info{GitCommit: GitCommit, Version: Version, BuildTime: BuildTime}
+	info := Info{GitCommit: GitCommit, Version: netplugin.Version(), BuildTime: BuildTime}
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range build.Settings {
 			switch {
@@ -36,11 +36,8 @@ func Get() Info {
 				info.BuildTime = s.Value
 			}
 		}
-		if info.Version == "" {
-			info.Version = build.Main.Version
-		}
 	}
-	for _, field := range []*string{&info.GitCommit, &info.Version, &info.BuildTime} {
+	for _, field := range []*string{&info.GitCommit, &info.BuildTime} {
 		if *field == "" {
 			*field = "unknown"
 		}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Kind classifies an error by what its receiver can do about it.
@@ -82,7 +83,11 @@ type Error struct {
 	Message string
 	Field   string   // JSON name of the offending field, if there is one
 	Details []string // referrers and the like, one per item: "endpointGroup blue:front"
-	cause   error
+	// Explanation is the message for people, where Message is a text that
+	// programs know and that says too little: the value, the rule, an example.
+	// Empty: Message says it all.
+	Explanation string
+	cause       error
 }
 
 // New makes an error of a kind; arguments as for fmt.Errorf, %w included.
@@ -105,6 +110,13 @@ func (e *Error) WithDetails(details ...string) *Error {
 	return explained
 }
 
+// WithExplanation adds what people are told instead of the message.
+func (e *Error) WithExplanation(format string, args ...any) *Error {
+	explained := e.copy()
+	explained.Explanation = fmt.Sprintf(format, args...)
+	return explained
+}
+
 func (e *Error) copy() *Error {
 	same := *e
 	same.cause = e
@@ -113,6 +125,18 @@ func (e *Error) copy() *Error {
 
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.cause }
+
+// Explain is the text of an error for people: that of the error, with the
+// explanation of what it wraps in place of the message.
+func Explain(err error) string {
+	text := err.Error()
+	for e := As(err); e != nil; e = As(e.cause) {
+		if e.Explanation != "" {
+			return strings.Replace(text, e.Message, e.Explanation, 1)
+		}
+	}
+	return text
+}
 
 // KindOf finds the kind of the outermost Error in the chain; Internal without one.
 func KindOf(err error) Kind {
