@@ -47,7 +47,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, tasks *s
 	}
 	log := d.log.WithField("epoch", term.Epoch())
 	reconciler := master.NewReconciler(ledger, log)
-	if err := reconciler.Run(ctx); err != nil {
+	if err := reconciler.Prepare(ctx); err != nil {
 		return err
 	}
 	config := d.cfg.API
@@ -67,10 +67,13 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, tasks *s
 	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")
 
 	collector := master.NewNodeCollector(ledger, d.db, d.cfg.NodeGrace, log)
+	reconcile := func() error { return reconciler.Run(ctx) }
+	unreconciled := func(err error) { log.WithError(err).Warn("reconciling") }
 	tasks.Go(func() {
-		every(ctx, d.cfg.ReconcileEvery, func() error { return reconciler.Run(ctx) }, func(err error) {
-			log.WithError(err).Warn("reconciling")
-		})
+		if err := reconcile(); err != nil && ctx.Err() == nil {
+			unreconciled(err)
+		}
+		every(ctx, d.cfg.ReconcileEvery, reconcile, unreconciled)
 	})
 	tasks.Go(func() {
 		every(ctx, d.cfg.SweepEvery, func() error { return collector.Sweep(ctx, time.Now()) }, func(err error) {

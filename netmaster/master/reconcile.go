@@ -2,6 +2,7 @@ package master
 
 import (
 	"context"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 
@@ -14,6 +15,7 @@ import (
 // Ledger is what repairs are committed through.
 type Ledger interface {
 	Update(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
+	Preview(ctx context.Context, plan func(tx *ledger.Tx) error) error
 	View(read func(r ledger.Reader) error) error
 }
 
@@ -21,17 +23,19 @@ type Ledger interface {
 // term and from time to time.
 //
 // No request leaves the two apart. What does is an operator's hand in the
-// store, a restored backup, records of an older version, or a change too large
-// for one transaction that was interrupted. Intent wins. Every repair is one
-// transaction, so that an interrupted run has repaired some things and broken
-// none, and each is logged. Values that cannot be decoded are reported with
-// their key and left alone.
+// store, a restored backup, or records of an older version. Intent wins.
+//
+// Everything is looked at in a preview, beside the requests, which makes nobody
+// wait. Only what differs is repaired, one record with what belongs to it at a
+// time: an interrupted run has repaired some things and broken none, and each
+// repair is logged. Values that cannot be decoded are reported with their key and
+// left alone.
 type Reconciler struct {
 	ledger Ledger
 	log    *logrus.Entry
-	// Addresses without an owner: the runtime that asked for one may be about
-	// to create the endpoint, so that only one found in two runs is freed.
-	suspects map[string]bool
+	// Held addresses that had no owner in the last run, and in this one.
+	suspects, next map[string]bool
+	looked         int64 // the revision up to which values were looked at
 }
 
 // NewReconciler makes the reconciler of a term.
@@ -42,56 +46,143 @@ func NewReconciler(ledger Ledger, log *logrus.Entry) *Reconciler {
 // findings are descriptions of what was repaired.
 type findings []string
 
-// Run checks and repairs everything once. It fails only when the term or the
-// store does; what cannot be repaired is reported.
+// check is one kind of repair.
+type check struct {
+	what   string
+	below  []string                              // prefixes of the keys it looks at, one after the other
+	repair func(*pass, string) (findings, error) // repairs what belongs to a key, if anything is wrong
+}
+
+// pass is a look at one state.
+type pass struct {
+	*ledger.Tx
+	containers map[string][]mastercfg.CfgEndpointState // by tenant, each read once
+}
+
+// first are the repairs without which nothing can be handed out.
+func (rc *Reconciler) first() []check {
+	return []check{
+		// Addresses that an older netmaster noted as held would be given twice.
+		{"former lists", formerLists, dropFormer},
+		{"former networks", []string{mastercfg.NetworkPrefix}, convertNetwork},
+		{"former groups", []string{mastercfg.EndpointGroupPrefix}, convertGroup},
+		// Without a range there are no tags, and no change of modes.
+		{"tag ranges", []string{mastercfg.ModelKey("global", "")}, repairRanges},
+	}
+}
+
+// rest are the other repairs. What goes wrong before they are made is refused or
+// repaired: a network without its record takes no endpoints, a rule that is
+// missing is written. Each relies on those before it.
+func (rc *Reconciler) rest() []check {
+	objects := func(objType string) string { return mastercfg.ModelKey(objType, "") }
+	return []check{
+		{"routing domains", []string{mastercfg.VRFPrefix, objects("tenant")}, repairVRF},
+		{"networks", []string{objects("network"), mastercfg.NetworkPrefix}, repairNetwork},
+		// The record of a group has the tags of its network.
+		{"groups", []string{objects("endpointGroup"), mastercfg.EndpointGroupPrefix}, repairGroup},
+		// A group without a record got an id just now; two may have one of before.
+		{"group ids", []string{mastercfg.EndpointGroupPrefix}, repairGroupID},
+		{"network profiles", []string{objects("endpointGroup")}, repairProfile},
+		// A service without a record takes an address of its network.
+		{"services", []string{objects("serviceLB"), mastercfg.ServiceLBPrefix, mastercfg.ProviderPrefix}, repairService},
+		// Who has an address does not hold it: services are known by now.
+		{"addresses", []string{mastercfg.HeldPrefix}, rc.repairHeld},
+		{"bgp", []string{objects("Bgp"), mastercfg.BgpPrefix}, repairBgp},
+		// A binding has the id of its group, a rule those of two groups.
+		{"bindings", []string{objects("endpointGroup"), mastercfg.PolicyPrefix}, repairBinding},
+		{"rules", []string{mastercfg.PolicyPrefix, mastercfg.PolicyRulePrefix}, repairRule},
+	}
+}
+
+// Prepare makes the repairs that must precede the first request of a term. It
+// fails only when the term or the store does; what cannot be repaired is reported.
+func (rc *Reconciler) Prepare(ctx context.Context) error { return rc.run(ctx, rc.first()) }
+
+// Run checks and repairs everything once, like Prepare, beside the requests.
 func (rc *Reconciler) Run(ctx context.Context) error {
-	if err := rc.ledger.View(reportCorrupt); err != nil {
+	if err := rc.ledger.View(rc.reportCorrupt); err != nil {
 		return err
 	}
-	suspects := map[string]bool{}
-	for _, check := range []struct {
-		what   string
-		repair func(*ledger.Tx) (findings, error)
-	}{
-		{"former records", convert},
-		{"routing domains", repairVRFs},
-		{"pools", repairPools},
-		{"networks", repairNetworks},
-		{"groups", repairGroups},
-		{"group ids", repairGroupIDs},
-		{"network profiles", repairProfiles},
-		{"addresses", func(tx *ledger.Tx) (findings, error) {
-			clear(suspects)
-			return repairHeld(tx, rc.suspects, suspects)
-		}},
-		{"services", repairServices},
-		{"bgp", repairBgps},
-		{"bindings", repairBindings},
-		{"rules", repairRules},
-	} {
-		var found findings
-		_, err := rc.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-			found, err = check.repair(tx)
-			return err
-		})
-		if fault.Is(err, fault.NotLeader) || fault.Is(err, fault.Unavailable) {
-			return err
-		}
-		if err != nil {
-			rc.log.WithError(err).WithField("check", check.what).Error("cannot be repaired")
-			continue
-		}
-		for _, text := range found {
-			rc.log.WithField("check", check.what).Warn("repaired: " + text)
-		}
+	rc.next = map[string]bool{}
+	if err := rc.run(ctx, append(rc.first(), rc.rest()...)); err != nil {
+		return err
 	}
-	rc.suspects = suspects
+	rc.suspects = rc.next
 	return nil
 }
 
-// reportCorrupt reads every record once, which reports those that cannot be decoded.
-func reportCorrupt(r ledger.Reader) error {
-	for _, read := range []func(ledger.Reader) error{
+func (rc *Reconciler) run(ctx context.Context, checks []check) error {
+	for _, c := range checks {
+		wrong, err := rc.look(ctx, c)
+		if err != nil {
+			return err
+		}
+		for _, key := range wrong {
+			if err := rc.repair(ctx, c, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// look finds the keys for which there is something to repair.
+func (rc *Reconciler) look(ctx context.Context, c check) (wrong []string, err error) {
+	err = rc.ledger.Preview(ctx, func(tx *ledger.Tx) error {
+		p := newPass(tx)
+		for _, prefix := range c.below {
+			tx.Range(prefix, func(key string, _ []byte) bool {
+				if found, err := c.repair(p, key); err != nil || len(found) > 0 {
+					wrong = append(wrong, key)
+				}
+				return ctx.Err() == nil
+			})
+		}
+		return ctx.Err()
+	})
+	return wrong, err
+}
+
+func newPass(tx *ledger.Tx) *pass { return &pass{tx, map[string][]mastercfg.CfgEndpointState{}} }
+
+// repair repairs what belongs to a key and reports it.
+func (rc *Reconciler) repair(ctx context.Context, c check, key string) error {
+	var found findings
+	_, err := rc.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		found, err = c.repair(newPass(tx), key)
+		return err
+	})
+	if fault.Is(err, fault.NotLeader) || fault.Is(err, fault.Unavailable) {
+		return err
+	}
+	log := rc.log.WithField("check", c.what)
+	if err != nil {
+		log.WithError(err).WithField("key", key).Error("cannot be repaired")
+		return nil
+	}
+	for _, text := range found {
+		log.Warn("repaired: " + text)
+	}
+	return nil
+}
+
+// modelBelow is the model key of an object of a type, if a key is of one.
+func modelBelow(key, objType string) (string, bool) {
+	return strings.CutPrefix(key, mastercfg.ModelKey(objType, ""))
+}
+
+// sound reads a value; one that is absent or cannot be decoded is left alone.
+func sound[T any](r ledger.Reader, key string) (v T, ok bool) {
+	v, err := ledger.Read[T](r, key)
+	return v, err == nil
+}
+
+// reportCorrupt reads the records that have changed since the last time, which
+// reports those that cannot be decoded.
+func (rc *Reconciler) reportCorrupt(r ledger.Reader) error {
+	newest := r.Newest()
+	for _, read := range []func(ledger.Reader, int64){
 		readable[contivmodel.Tenant](mastercfg.ModelKey("tenant", "")),
 		readable[contivmodel.Network](mastercfg.ModelKey("network", "")),
 		readable[contivmodel.EndpointGroup](mastercfg.ModelKey("endpointGroup", "")),
@@ -113,16 +204,19 @@ func reportCorrupt(r ledger.Reader) error {
 		readable[mastercfg.CfgBgpState](mastercfg.BgpPrefix),
 		readable[mastercfg.VRFState](mastercfg.VRFPrefix),
 	} {
-		if err := read(r); err != nil {
-			return err
-		}
+		read(r, rc.looked)
 	}
+	rc.looked = newest
 	return nil
 }
 
-func readable[T any](prefix string) func(ledger.Reader) error {
-	return func(r ledger.Reader) error {
-		_, err := ledger.ReadAll[T](r, prefix)
-		return err
+func readable[T any](prefix string) func(ledger.Reader, int64) {
+	return func(r ledger.Reader, since int64) {
+		r.Range(prefix, func(key string, value []byte) bool {
+			if r.Revision(key) > since {
+				ledger.Check[T](r, key, value)
+			}
+			return true
+		})
 	}
 }

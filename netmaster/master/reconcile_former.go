@@ -17,39 +17,13 @@ import (
 // that leads again makes its lists anew when its term begins, from the endpoints
 // and services, and does not know the addresses that are held.
 
-// formerPools are the records of what is free.
-var formerPools = []string{
-	mastercfg.OperRoot + "auto-vlan/global", mastercfg.OperRoot + "auto-vxlan/global", mastercfg.OperRoot + "auto-epg/global",
-}
+// formerLists are where the lists of what is free are.
+var formerLists = []string{mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/", mastercfg.OperRoot + "auto-epg/"}
 
-// convert brings everything an older netmaster wrote into the present form.
-func convert(tx *ledger.Tx) (findings, error) {
-	var found findings
-	for _, key := range formerPools {
-		if _, has := tx.Get(key); has {
-			tx.Delete(key)
-			found = append(found, "list of what is free, "+key+", dropped")
-		}
-	}
-	// The map of a network has the whole range of a group, which has one of its own.
-	err := each(tx, mastercfg.NetworkPrefix, func(_ string, net mastercfg.CfgNetworkState) error {
-		if !formerNetwork(&net) {
-			return nil
-		}
-		found = append(found, "network "+net.ID+": counters and address maps dropped")
-		return convertNetwork(tx, &net)
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = each(tx, mastercfg.EndpointGroupPrefix, func(_ string, g mastercfg.EndpointGroupState) error {
-		if g.EpCount == 0 && g.EPGIPAllocMap.Len() == 0 {
-			return nil
-		}
-		found = append(found, "endpoint group "+g.ID+": counters and address maps dropped")
-		return convertGroup(tx, &g)
-	})
-	return found, err
+// dropFormer drops a list of what is free.
+func dropFormer(p *pass, key string) (findings, error) {
+	p.Delete(key)
+	return findings{"list of what is free, " + key + ", dropped"}, nil
 }
 
 func formerNetwork(net *mastercfg.CfgNetworkState) bool {
@@ -60,15 +34,30 @@ func formerNetwork(net *mastercfg.CfgNetworkState) bool {
 	return net.EpCount != 0 || net.EpAddrCount != 0 || net.IPAllocMap.Len() != 0 || net.IPv6LastHost != "" || len(net.IPv6AllocMap) > gateway
 }
 
-func convertNetwork(tx *ledger.Tx, net *mastercfg.CfgNetworkState) error {
-	s := &space{tx: tx, net: *net}
+// convertNetwork drops the lists of a network. Its map has the whole range of a
+// group, which has a map of its own.
+func convertNetwork(p *pass, key string) (findings, error) {
+	net, ok := sound[mastercfg.CfgNetworkState](p, key)
+	if !ok || !formerNetwork(&net) {
+		return nil, nil
+	}
+	found := findings{"network " + net.ID + ": counters and address maps dropped"}
+	s := &space{tx: p.Tx, net: net}
 	var err error
-	if s.v4, err = networkPool(tx, net); err != nil {
-		return err
+	if s.v4, err = networkPool(p, &net); err == nil {
+		err = s.holdMarked(net.IPAllocMap)
 	}
-	if err := s.holdMarked(net.IPAllocMap); err != nil {
-		return err
+	if err == nil {
+		err = s.convertIPv6(&net)
 	}
+	if err != nil {
+		return nil, err
+	}
+	net.EpCount, net.EpAddrCount, net.IPAllocMap = 0, 0, mastercfg.Bitmap{}
+	return found, putNetwork(p.Tx, &net)
+}
+
+func (s *space) convertIPv6(net *mastercfg.CfgNetworkState) error {
 	gateway := map[string]bool{}
 	for host := range net.IPv6AllocMap {
 		addr, ok := resources.IPv6Address(net, host)
@@ -83,28 +72,31 @@ func convertNetwork(tx *ledger.Tx, net *mastercfg.CfgNetworkState) error {
 	if net.IPv6AllocMap != nil {
 		net.IPv6AllocMap = gateway
 	}
-	if net.IPv6LastHost != "" {
-		counter := mastercfg.IPv6Counter{ID: net.ID, LastHost: net.IPv6LastHost}
-		if err := ledger.Write(tx, mastercfg.IPv6CounterPrefix+net.ID, counter); err != nil {
-			return err
-		}
+	if net.IPv6LastHost == "" {
+		return nil
 	}
-	net.EpCount, net.EpAddrCount, net.IPAllocMap, net.IPv6LastHost = 0, 0, mastercfg.Bitmap{}, ""
-	return putNetwork(tx, net)
+	counter := mastercfg.IPv6Counter{ID: net.ID, LastHost: net.IPv6LastHost}
+	net.IPv6LastHost = ""
+	return ledger.Write(s.tx, mastercfg.IPv6CounterPrefix+net.ID, counter)
 }
 
-func convertGroup(tx *ledger.Tx, g *mastercfg.EndpointGroupState) error {
+// convertGroup does the same for a group.
+func convertGroup(p *pass, key string) (findings, error) {
+	g, ok := sound[mastercfg.EndpointGroupState](p, key)
+	if !ok || g.EpCount == 0 && g.EPGIPAllocMap.Len() == 0 {
+		return nil, nil
+	}
 	if g.IPPool != "" {
-		s, err := openSpace(tx, mastercfg.NetworkID(g.TenantName, g.NetworkName), g.ID)
+		s, err := openSpace(p.Tx, mastercfg.NetworkID(g.TenantName, g.NetworkName), g.ID)
 		if err == nil {
 			err = s.holdMarked(g.EPGIPAllocMap)
 		}
 		if err := ignoreNotFound(err); err != nil {
-			return fmt.Errorf("endpoint group %s: %w", g.ID, err)
+			return nil, fmt.Errorf("endpoint group %s: %w", g.ID, err)
 		}
 	}
 	g.EpCount, g.EPGIPAllocMap = 0, mastercfg.Bitmap{}
-	return PutGroup(tx, g)
+	return findings{"endpoint group " + g.ID + ": counters and address maps dropped"}, PutGroup(p.Tx, &g)
 }
 
 // holdMarked holds the addresses of a map that the pool can hand out and nobody has.

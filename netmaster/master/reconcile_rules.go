@@ -1,46 +1,62 @@
 package master
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
-// repairBindings makes the policies attached to groups exactly those that the
-// groups name.
-func repairBindings(tx *ledger.Tx) (findings, error) {
-	var found findings
-	wanted := map[string]bool{}
-	err := each(tx, mastercfg.ModelKey("endpointGroup", ""), func(_ string, g contivmodel.EndpointGroup) error {
-		for _, name := range g.Policies {
-			id := mastercfg.PolicyID(g.ModelKey(), g.TenantName+":"+name)
-			wanted[id] = true
-			if _, has := tx.Get(mastercfg.PolicyPrefix + id); has {
-				continue
-			}
-			attached, err := reattach(tx, &g, name)
-			if err != nil {
-				return err
-			}
-			if attached {
-				found = append(found, "binding "+id+" made")
-			}
+// repairBinding makes the policies attached to a group those that the group
+// names; a binding that no group names is deleted.
+func repairBinding(p *pass, key string) (findings, error) {
+	id, isBinding := strings.CutPrefix(key, mastercfg.PolicyPrefix)
+	if isBinding {
+		if named, err := isNamed(p, id); named || err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		p.Delete(key)
+		return findings{"binding " + id + ", which no group names, deleted"}, nil
 	}
-	tx.Range(mastercfg.PolicyPrefix, func(key string, _ []byte) bool {
-		if id := key[len(mastercfg.PolicyPrefix):]; !wanted[id] {
-			found = append(found, "binding "+id+", which no group names, deleted")
-			tx.Delete(key)
+	g, ok := sound[contivmodel.EndpointGroup](p, key)
+	if !ok {
+		return nil, nil
+	}
+	var found findings
+	for _, name := range g.Policies {
+		id := mastercfg.PolicyID(g.ModelKey(), g.TenantName+":"+name)
+		if _, has := p.Get(mastercfg.PolicyPrefix + id); has {
+			continue
 		}
-		return true
-	})
+		attached, err := reattach(p.Tx, &g, name)
+		if err != nil {
+			return nil, err
+		}
+		if attached {
+			found = append(found, "binding "+id+" made")
+		}
+	}
 	return found, nil
+}
+
+// isNamed tells whether a group names the policy of a binding, T:G:T:P. A group
+// that cannot be read may.
+func isNamed(r ledger.Reader, bindingID string) (bool, error) {
+	parts := strings.Split(bindingID, ":")
+	if len(parts) != 4 {
+		return false, nil
+	}
+	g, err := Get[contivmodel.EndpointGroup](r, parts[0]+":"+parts[1], errGone)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return true, ignoreCorrupt(err)
+	}
+	return parts[2] == g.TenantName && slices.Contains(g.Policies, parts[3]), nil
 }
 
 // reattach makes the binding of a policy to a group, if both are there.
@@ -57,50 +73,68 @@ func reattach(tx *ledger.Tx, g *contivmodel.EndpointGroup, name string) (bool, e
 }
 
 // RewriteRules expands all rules anew, after a change that concerns every one.
-func RewriteRules(tx *ledger.Tx) error {
-	_, err := repairRules(tx)
+func RewriteRules(tx *ledger.Tx) (err error) {
+	tx.Range(mastercfg.PolicyPrefix, func(key string, _ []byte) bool {
+		_, err = expandBinding(tx, key)
+		return err == nil
+	})
 	return err
 }
 
-// repairRules expands every rule anew on every group its policy is attached to
-// and removes what no rule explains.
-func repairRules(tx *ledger.Tx) (findings, error) {
-	explained := map[string]bool{}
+// repairRule expands the rules of a binding anew; a rule whose binding is gone is
+// deleted.
+func repairRule(p *pass, key string) (findings, error) {
+	id, isRule := strings.CutPrefix(key, mastercfg.PolicyRulePrefix)
+	if !isRule {
+		return expandBinding(p.Tx, key)
+	}
+	if parts := strings.Split(id, ":"); len(parts) > 4 {
+		if _, has := p.Get(mastercfg.PolicyPrefix + strings.Join(parts[:4], ":")); has {
+			return nil, nil
+		}
+	}
+	p.Delete(key)
+	return findings{unexplained(id)}, nil
+}
+
+func unexplained(ruleID string) string { return "rule " + ruleID + ", which nothing explains, deleted" }
+
+// expandBinding expands every rule of a binding's policy anew and removes what no
+// rule explains.
+func expandBinding(tx *ledger.Tx, key string) (findings, error) {
+	b, ok := sound[mastercfg.EpgPolicy](tx, key)
+	policyKey, composed := policyOfBinding(b.EpgPolicyKey)
+	if !ok || !composed {
+		return nil, nil
+	}
 	var found findings
-	err := each(tx, mastercfg.PolicyPrefix, func(_ string, b mastercfg.EpgPolicy) error {
-		policyKey, ok := policyOfBinding(b.EpgPolicyKey)
-		if !ok {
-			return nil
-		}
-		policy, err := Get[contivmodel.Policy](tx, policyKey, nil)
-		if err != nil || policy == nil {
-			return err
-		}
+	explained := map[string]bool{}
+	policy, err := Get[contivmodel.Policy](tx, policyKey, nil)
+	if err != nil {
+		return nil, ignoreCorrupt(err)
+	}
+	if policy != nil {
 		for _, rule := range rulesOf(tx, policy) {
 			wanted, err := expansion(tx, b, rule)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, w := range wanted {
 				key := mastercfg.PolicyRulePrefix + w.RuleID
 				explained[key] = true
-				before, _ := tx.Get(key)
-				if err := ledger.Write(tx, key, w); err != nil {
-					return err
+				changed, err := changes(tx, func() error { return ledger.Write(tx, key, w) }, key)
+				if err != nil {
+					return nil, err
 				}
-				if after, _ := tx.Get(key); string(before) != string(after) {
+				if changed {
 					found = append(found, "rule "+w.RuleID+" rewritten")
 				}
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	tx.Range(mastercfg.PolicyRulePrefix, func(key string, _ []byte) bool {
+	tx.Range(mastercfg.PolicyRulePrefix+b.ID+":", func(key string, _ []byte) bool {
 		if !explained[key] {
-			found = append(found, "rule "+key[len(mastercfg.PolicyRulePrefix):]+", which nothing explains, deleted")
+			found = append(found, unexplained(key[len(mastercfg.PolicyRulePrefix):]))
 			tx.Delete(key)
 		}
 		return true

@@ -10,45 +10,57 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// repairServices gives every service of the model its records, with the
-// providers its selectors match, and only those. Records that cannot be read
+// repairService gives a service of the model its records, with the providers its
+// selectors match, and takes them from what is none. Records that cannot be read
 // are left alone, together with the address they may hold.
-func repairServices(tx *ledger.Tx) (findings, error) {
-	var found findings
-	known := map[string]bool{}
-	err := each(tx, mastercfg.ModelKey("serviceLB", ""), func(_ string, s contivmodel.ServiceLB) error {
-		id := mastercfg.ServiceID(s.TenantName, s.ServiceName)
-		known[id] = true
-		if _, err := GetService(tx, id); ignoreNotFound(err) != nil {
-			return nil
+func repairService(p *pass, key string) (findings, error) {
+	if _, ok := modelBelow(key, "serviceLB"); ok {
+		return rederive(p, key)
+	}
+	if id, ok := strings.CutPrefix(key, mastercfg.ServiceLBPrefix); ok {
+		if _, readable := sound[mastercfg.CfgServiceLBState](p, key); !readable || serviceExists(p, id) {
+			return nil, nil
 		}
-		before := providersOf(tx, id)
-		changed, err := changes(tx, func() error { return DeriveService(tx, &s) }, mastercfg.ServiceLBPrefix+id)
-		if changed || !maps.Equal(before, providersOf(tx, id)) {
-			found = append(found, "records of service "+id+" made anew")
-		}
-		return err
-	})
-	if err != nil {
+		RemoveService(p.Tx, id)
+		return findings{"records of service " + id + ", which is gone, deleted"}, nil
+	}
+	// A key without an address is the list an older netmaster wrote.
+	id, _, single := strings.Cut(key[len(mastercfg.ProviderPrefix):], "/")
+	if single && serviceExists(p, id) {
+		return nil, nil
+	}
+	p.Delete(key)
+	return findings{"providers of service " + id + ", which is gone or lists them one by one, deleted"}, nil
+}
+
+// serviceExists tells whether the model has the service of a state id, S:T.
+func serviceExists(r ledger.Reader, id string) bool {
+	service, tenant, _ := strings.Cut(id, ":")
+	return Exists(r, "serviceLB", tenant+":"+service)
+}
+
+func rederive(p *pass, key string) (findings, error) {
+	s, ok := sound[contivmodel.ServiceLB](p, key)
+	id := mastercfg.ServiceID(s.TenantName, s.ServiceName)
+	if _, err := GetService(p, id); !ok || ignoreNotFound(err) != nil {
+		return nil, nil
+	}
+	before := providersOf(p, id)
+	changed, err := changes(p, func() error { return deriveService(p.Tx, &s, p.containersOf) }, mastercfg.ServiceLBPrefix+id)
+	if err != nil || !changed && maps.Equal(before, providersOf(p, id)) {
 		return nil, err
 	}
-	tx.Range(mastercfg.ServiceLBPrefix, func(key string, _ []byte) bool {
-		id := key[len(mastercfg.ServiceLBPrefix):]
-		if _, err := GetService(tx, id); err == nil && !known[id] {
-			RemoveService(tx, id)
-			found = append(found, "records of service "+id+", which is gone, deleted")
-		}
-		return true
-	})
-	// A key without an address is the list an older netmaster wrote.
-	tx.Range(mastercfg.ProviderPrefix, func(key string, _ []byte) bool {
-		if id, _, single := strings.Cut(key[len(mastercfg.ProviderPrefix):], "/"); !known[id] || !single {
-			found = append(found, "providers of service "+id+", which is gone or lists them one by one, deleted")
-			tx.Delete(key)
-		}
-		return true
-	})
-	return found, nil
+	return findings{"records of service " + id + " made anew"}, nil
+}
+
+// containersOf are the containers of a tenant. No repair of a service changes them.
+func (p *pass) containersOf(tenant string) ([]mastercfg.CfgEndpointState, error) {
+	if all, read := p.containers[tenant]; read {
+		return all, nil
+	}
+	all, err := Containers(p, tenant)
+	p.containers[tenant] = all
+	return all, err
 }
 
 // providersOf are the records of the addresses behind a service.
@@ -62,7 +74,7 @@ func providersOf(r ledger.Reader, id string) map[string]string {
 }
 
 // changes tells whether a repair changes any of the keys.
-func changes(tx *ledger.Tx, repair func() error, keys ...string) (bool, error) {
+func changes(tx ledger.Reader, repair func() error, keys ...string) (bool, error) {
 	before := make([]string, len(keys))
 	for i, key := range keys {
 		value, _ := tx.Get(key)

@@ -2,7 +2,6 @@ package master
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -10,158 +9,130 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// repairVRFs gives every tenant a routing domain of its own, and only tenants.
-func repairVRFs(tx *ledger.Tx) (findings, error) {
-	var found findings
-	taken := map[uint16]string{}
-	err := each(tx, mastercfg.VRFPrefix, func(key string, vrf mastercfg.VRFState) error {
-		tenant := key[len(mastercfg.VRFPrefix):]
-		other := taken[vrf.VRF]
-		switch {
-		case !Exists(tx, "tenant", tenant):
-			found = append(found, fmt.Sprintf("routing domain of tenant %s, which is gone, deleted", tenant))
-			tx.Delete(key)
-		case other != "" || vrf.VRF == 0:
-			found = append(found, fmt.Sprintf("routing domain %d of tenant %s, which tenant %q has, replaced", vrf.VRF, tenant, other))
-			tx.Delete(key)
-			return DeriveVRF(tx, tenant)
-		default:
-			taken[vrf.VRF] = tenant
+// repairVRF gives a tenant a routing domain of its own, and takes it from what is
+// no tenant.
+func repairVRF(p *pass, key string) (findings, error) {
+	if tenant, ok := modelBelow(key, "tenant"); ok {
+		if _, has := p.Get(mastercfg.VRFPrefix + tenant); has {
+			return nil, nil
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		return findings{"routing domain of tenant " + tenant + " made"}, DeriveVRF(p.Tx, tenant)
 	}
-	err = each(tx, mastercfg.ModelKey("tenant", ""), func(_ string, t contivmodel.Tenant) error {
-		if _, has := tx.Get(mastercfg.VRFPrefix + t.TenantName); has {
-			return nil
-		}
-		found = append(found, "routing domain of tenant "+t.TenantName+" made")
-		return DeriveVRF(tx, t.TenantName)
-	})
-	return found, err
+	tenant := key[len(mastercfg.VRFPrefix):]
+	if !Exists(p, "tenant", tenant) {
+		p.Delete(key)
+		return findings{"routing domain of tenant " + tenant + ", which is gone, deleted"}, nil
+	}
+	vrf, ok := sound[mastercfg.VRFState](p, key)
+	other := elder(p, numberTerm(vrfSet, int(vrf.VRF)))
+	if !ok || vrf.VRF != 0 && other == key {
+		return nil, nil
+	}
+	p.Delete(key)
+	return findings{fmt.Sprintf("routing domain %d of tenant %s, like %s, replaced", vrf.VRF, tenant, other)}, DeriveVRF(p.Tx, tenant)
 }
 
-// repairPools makes a range of tags that is missing or unreadable anew from the
+// elder is the key that was written first of those under a term.
+func elder(r ledger.Reader, term string) (elder string) {
+	found(r, term, func(key string) bool {
+		if elder == "" || r.Revision(key) < r.Revision(elder) {
+			elder = key
+		}
+		return true
+	})
+	return elder
+}
+
+// repairRanges makes a range of tags that is missing or unreadable anew from the
 // global object.
-func repairPools(tx *ledger.Tx) (findings, error) {
-	global, err := Get[contivmodel.Global](tx, contivmodel.GlobalName, nil)
-	if err != nil || global == nil {
-		return nil, err
+func repairRanges(p *pass, key string) (findings, error) {
+	global, ok := sound[contivmodel.Global](p, key)
+	if !ok {
+		return nil, nil
 	}
 	var found findings
-	if _, err := VLANs(tx); err != nil {
+	if _, err := VLANs(p); err != nil {
 		r, err := resources.ParseVLANRange(global.Vlans)
+		if err == nil {
+			err = PutVLANs(p.Tx, resources.DefineVLANs(r))
+		}
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, "vlan range made anew")
-		if err := PutVLANs(tx, resources.DefineVLANs(r)); err != nil {
-			return nil, err
-		}
 	}
-	if _, err := VXLANs(tx); err != nil {
+	if _, err := VXLANs(p); err != nil {
 		r, err := resources.ParseVXLANRange(global.Vxlans)
+		if err == nil {
+			err = PutVXLANs(p.Tx, resources.DefineVXLANs(r))
+		}
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, "vxlan range made anew")
-		if err := PutVXLANs(tx, resources.DefineVXLANs(r)); err != nil {
-			return nil, err
-		}
 	}
 	return found, nil
 }
 
-// repairNetworks gives every network of the model a record, and only those.
-func repairNetworks(tx *ledger.Tx) (findings, error) {
-	var found findings
-	known := map[string]bool{}
-	err := each(tx, mastercfg.ModelKey("network", ""), func(_ string, n contivmodel.Network) error {
+// repairNetwork gives a network of the model a record, and takes it from what is none.
+func repairNetwork(p *pass, key string) (findings, error) {
+	if _, ok := modelBelow(key, "network"); ok {
+		n, ok := sound[contivmodel.Network](p, key)
 		id := mastercfg.NetworkID(n.TenantName, n.NetworkName)
-		known[id] = true
-		if _, has := tx.Get(mastercfg.NetworkPrefix + id); has {
-			return nil
+		if _, has := p.Get(mastercfg.NetworkPrefix + id); has || !ok {
+			return nil, nil
 		}
-		found = append(found, "record of network "+id+" made")
-		return DeriveNetwork(tx, &n)
-	})
-	if err != nil {
-		return nil, err
+		return findings{"record of network " + id + " made"}, DeriveNetwork(p.Tx, &n)
 	}
-	err = each(tx, mastercfg.NetworkPrefix, func(_ string, rec mastercfg.CfgNetworkState) error {
-		if known[rec.ID] || Exists(tx, "network", rec.Tenant+":"+rec.NetworkName) {
-			return nil
-		}
-		found = append(found, "record of network "+rec.ID+", which is gone, deleted")
-		return RemoveNetwork(tx, &rec)
-	})
-	return found, err
+	rec, ok := sound[mastercfg.CfgNetworkState](p, key)
+	if !ok || Exists(p, "network", rec.Tenant+":"+rec.NetworkName) {
+		return nil, nil
+	}
+	return findings{"record of network " + rec.ID + ", which is gone, deleted"}, RemoveNetwork(p.Tx, &rec)
 }
 
-// repairGroups gives every group of the model a record, and only those.
-func repairGroups(tx *ledger.Tx) (findings, error) {
-	var found findings
-	err := each(tx, mastercfg.ModelKey("endpointGroup", ""), func(_ string, g contivmodel.EndpointGroup) error {
+// repairGroup gives a group of the model a record, and takes it from what is none.
+func repairGroup(p *pass, key string) (findings, error) {
+	if _, ok := modelBelow(key, "endpointGroup"); ok {
+		g, ok := sound[contivmodel.EndpointGroup](p, key)
 		id := mastercfg.EndpointGroupID(g.TenantName, g.GroupName)
-		if _, has := tx.Get(mastercfg.EndpointGroupPrefix + id); has {
-			return nil
+		if _, has := p.Get(mastercfg.EndpointGroupPrefix + id); has || !ok {
+			return nil, nil
 		}
-		rec, err := DeriveGroup(tx, &g)
+		rec, err := DeriveGroup(p.Tx, &g)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		profile, err := Get[contivmodel.Netprofile](tx, g.Links.NetProfile.Key, nil)
+		profile, err := Get[contivmodel.Netprofile](p, g.Links.NetProfile.Key, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		ApplyNetProfile(rec, profile)
-		found = append(found, "record of endpoint group "+id+" made")
-		return PutGroup(tx, rec)
-	})
-	if err != nil {
-		return nil, err
+		return findings{"record of endpoint group " + id + " made"}, PutGroup(p.Tx, rec)
 	}
-	err = each(tx, mastercfg.EndpointGroupPrefix, func(_ string, rec mastercfg.EndpointGroupState) error {
-		if Exists(tx, "endpointGroup", rec.TenantName+":"+rec.GroupName) {
-			return nil
-		}
-		found = append(found, "record of endpoint group "+rec.ID+", which is gone, deleted")
-		RemoveGroup(tx, &rec)
-		return nil
-	})
-	return found, err
+	rec, ok := sound[mastercfg.EndpointGroupState](p, key)
+	if !ok || Exists(p, "endpointGroup", rec.TenantName+":"+rec.GroupName) {
+		return nil, nil
+	}
+	RemoveGroup(p.Tx, &rec)
+	return findings{"record of endpoint group " + rec.ID + ", which is gone, deleted"}, nil
 }
 
-// repairGroupIDs makes ids unique. Of two groups with one id the one written
-// longer ago keeps it.
-func repairGroupIDs(tx *ledger.Tx) (findings, error) {
-	var found findings
-	groups, err := ledger.ReadAll[mastercfg.EndpointGroupState](tx, mastercfg.EndpointGroupPrefix)
-	if err != nil {
+// repairGroupID gives a group an id of its own. Of two groups with one id the one
+// written longer ago keeps it.
+func repairGroupID(p *pass, key string) (findings, error) {
+	g, ok := sound[mastercfg.EndpointGroupState](p, key)
+	old := g.EndpointGroupID
+	other := elder(p, numberTerm(groupIDSet, old))
+	if !ok || old > 0 && other == key {
+		return nil, nil
+	}
+	var err error
+	if g.EndpointGroupID, err = resources.LowestGroupID(numbers{p, groupIDSet}); err != nil {
 		return nil, err
 	}
-	age := func(g mastercfg.EndpointGroupState) int64 { return tx.Revision(mastercfg.EndpointGroupPrefix + g.ID) }
-	slices.SortStableFunc(groups, func(a, b mastercfg.EndpointGroupState) int { return int(age(a) - age(b)) })
-	holder := map[int]string{}
-	for _, g := range groups {
-		other, duplicate := holder[g.EndpointGroupID]
-		if !duplicate && g.EndpointGroupID > 0 {
-			holder[g.EndpointGroupID] = g.ID
-			continue
-		}
-		old := g.EndpointGroupID
-		if g.EndpointGroupID, err = resources.LowestGroupID(numbers{tx, groupIDSet}); err != nil {
-			return nil, err
-		}
-		holder[g.EndpointGroupID] = g.ID
-		found = append(found, fmt.Sprintf("endpoint group %s had id %d, like %q, and got %d", g.ID, old, other, g.EndpointGroupID))
-		if err := renumber(tx, &g); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
+	text := fmt.Sprintf("endpoint group %s had id %d, like %s, and got %d", g.ID, old, other, g.EndpointGroupID)
+	return findings{text}, renumber(p.Tx, &g)
 }
 
 // renumber stores a group with its new id and tells its endpoints and bindings;

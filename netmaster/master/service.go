@@ -11,6 +11,11 @@ import (
 // virtual address, and the providers its selectors match. A service that has
 // an address keeps it unless its network or the address asked for is another.
 func DeriveService(tx *ledger.Tx, s *contivmodel.ServiceLB) error {
+	return deriveService(tx, s, func(tenant string) ([]mastercfg.CfgEndpointState, error) { return Containers(tx, tenant) })
+}
+
+// deriveService is told the containers of a tenant.
+func deriveService(tx *ledger.Tx, s *contivmodel.ServiceLB, containers func(tenant string) ([]mastercfg.CfgEndpointState, error)) error {
 	selectors, err := parseSelectors(s.Selectors)
 	if err != nil {
 		return err
@@ -35,7 +40,11 @@ func DeriveService(tx *ledger.Tx, s *contivmodel.ServiceLB) error {
 	if err := ledger.Write(tx, mastercfg.ServiceLBPrefix+rec.ID, rec); err != nil {
 		return err
 	}
-	return deriveProviders(tx, &rec)
+	all, err := containers(rec.Tenant)
+	if err != nil {
+		return err
+	}
+	return deriveProviders(tx, &rec, all)
 }
 
 // freeVIP finds a virtual address; it never comes from the range of a group.
@@ -52,11 +61,7 @@ func freeVIP(tx *ledger.Tx, s *contivmodel.ServiceLB) (string, error) {
 }
 
 // deriveProviders makes the addresses behind a service those of the containers it selects.
-func deriveProviders(tx *ledger.Tx, rec *mastercfg.CfgServiceLBState) error {
-	all, err := Containers(tx, rec.Tenant)
-	if err != nil {
-		return err
-	}
+func deriveProviders(tx *ledger.Tx, rec *mastercfg.CfgServiceLBState, all []mastercfg.CfgEndpointState) error {
 	wanted := map[string]bool{}
 	for _, ep := range Selected(rec, all) {
 		wanted[mastercfg.ProviderKey(rec.ID, ep.IPAddress)] = true

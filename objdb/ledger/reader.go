@@ -169,6 +169,14 @@ func ReadEach[T any](r Reader, prefix string, visit func(key string, v T) error)
 	return failed
 }
 
+// Check reports a value that cannot be decoded, like ReadAll.
+func Check[T any](r Reader, key string, value []byte) {
+	var v T
+	if err := json.Unmarshal(value, &v); err != nil {
+		report(r, key, corruptValue(key, err))
+	}
+}
+
 // Write puts a value as JSON.
 func Write(tx *Tx, key string, v any) error {
 	value, err := json.Marshal(v)
