@@ -20,18 +20,21 @@ import (
 // Two tracks run side by side, as each waits most of its time: for the kernel
 // and the switch, or for the disk, the master and the store. The master is
 // asked when the checkpoint is on disk: what it gives outlives a loss of power,
-// and ports do not.
+// and ports do not. The interface is set up while the flows are written, and
+// comes up only behind them.
 //
-//	PreparePort --------------------+--> name the link ------+
-//	                                |                        +--> configure, bring up --> ready
-//	checkpoint --> CreateEndpoint --+--> Attach (flows) -----+
+//	PreparePort --------------------+----+--> set up, still down --+
+//	                                |    |                         +--> bring up --> ready
+//	checkpoint --> CreateEndpoint --|----+--+                      |
+//	                                +--> Attach (flows) -----------+
 func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
 	log := s.Log.WithField("attachment", c.id.String())
 	var (
 		port     drivers.Port
 		prepared = make(chan struct{})
-		endpoint mastercfg.CfgEndpointState
-		flows    Attachment
+		stored   Attachment
+		known    = make(chan struct{})
+		plan     *interfacePlan
 	)
 	log.Debug("add: begin")
 	tracks, trackCtx := errgroup.WithContext(ctx)
@@ -40,34 +43,46 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 			return failed(stepDatapath, err)
 		}
 		close(prepared)
-		log.Debug("add: name")
-		return failed(stepPod, netns.Rename(port.PodLink, c.IfName))
+		select {
+		case <-known:
+		case <-trackCtx.Done():
+			return failed(stepMaster, trackCtx.Err()) // what ended the context counts first
+		}
+		log.Debug("add: set up")
+		if plan, err = planInterface(c, port, stored.Endpoint, stored.Network, s.Netdev()); err != nil {
+			return failed(stepPod, err)
+		}
+		return failed(stepPod, netns.SetUp(port.PodLink, plan.link))
 	})
 	tracks.Go(func() (err error) {
 		if err := s.store.Sync(r); err != nil {
 			return failed(stepState, err)
 		}
-		var revision int64
-		if endpoint, revision, err = s.createEndpoint(trackCtx, c, r); err != nil {
+		revision, err := s.createEndpoint(trackCtx, c, r)
+		if err != nil {
 			return failed(stepMaster, err)
 		}
+		if stored, err = s.Datapath.Await(trackCtx, r.EndpointID(), revision); err != nil {
+			return failed(stepDatapath, err)
+		}
+		close(known)
 		select {
 		case <-prepared:
 		case <-trackCtx.Done():
-			return failed(stepDatapath, trackCtx.Err()) // what ended the context counts first
+			return failed(stepDatapath, trackCtx.Err()) // as above
 		}
 		log.Debug("add: flows")
-		flows, err = s.Datapath.Attach(trackCtx, r.EndpointID(), revision)
+		_, err = s.Datapath.Attach(trackCtx, r.EndpointID(), revision)
 		return failed(stepDatapath, err)
 	})
 	if err := tracks.Wait(); err != nil {
 		return err
 	}
-	r.Stored = &attachment.Stored{Endpoint: flows.Endpoint, Network: flows.Network, VRF: flows.VRF}
-	log.Debug("add: configure")
-	if err := s.configure(c, netns, r, port, endpoint, flows.Network); err != nil {
+	log.Debug("add: bring up")
+	if err := s.bringUp(c, netns, r, port, plan); err != nil {
 		return failed(stepPod, err)
 	}
+	r.Stored = &attachment.Stored{Endpoint: stored.Endpoint, Network: stored.Network, VRF: stored.VRF}
 	log.Debug("add: checkpoint")
 	if err := s.store.Finish(r, time.Now()); err != nil {
 		return failed(stepState, err)
@@ -93,14 +108,9 @@ func (s *Server) preparePort(ctx context.Context, endpointID string, netns *podl
 	return s.Datapath.PreparePort(ctx, endpointID, netns.FD())
 }
 
-// configure sets up the interface in the container and completes the record.
-func (s *Server) configure(c *call, netns *podlink.Namespace, r *attachment.Record,
-	port drivers.Port, endpoint mastercfg.CfgEndpointState, network mastercfg.CfgNetworkState) error {
-	plan, err := planInterface(c, port, endpoint, network, s.Netdev())
-	if err != nil {
-		return err
-	}
-	if plan.link.Gateways, err = netns.Configure(plan.link); err != nil {
+// bringUp lets the container use its interface and completes the record.
+func (s *Server) bringUp(c *call, netns *podlink.Namespace, r *attachment.Record, port drivers.Port, plan *interfacePlan) (err error) {
+	if plan.link.Gateways, err = netns.BringUp(plan.link); err != nil {
 		return err
 	}
 	if plan.hostMAC, err = podlink.HardwareAddress(port.HostLink); err != nil {
@@ -113,13 +123,13 @@ func (s *Server) configure(c *call, netns *podlink.Namespace, r *attachment.Reco
 
 // createEndpoint has the master allocate addresses. An endpoint of that name
 // on another node is not ours, neither to use nor to delete.
-func (s *Server) createEndpoint(ctx context.Context, c *call, r *attachment.Record) (mastercfg.CfgEndpointState, int64, error) {
+func (s *Server) createEndpoint(ctx context.Context, c *call, r *attachment.Record) (revision int64, err error) {
 	endpoint, revision, err := s.Master.CreateEndpoint(ctx, createRequest(c, r, s.HostLabel))
 	if err == nil && endpoint.HomingHost != "" && endpoint.HomingHost != s.HostLabel {
 		r.KeepEndpoint = true
 		err = fault.New(fault.Conflict, "endpoint %s lives on host %s", r.EndpointID(), endpoint.HomingHost)
 	}
-	return endpoint, revision, err
+	return revision, err
 }
 
 func createRequest(c *call, r *attachment.Record, host string) mastercfg.CreateEndpointRequest {

@@ -35,6 +35,9 @@ type Datapath interface {
 	// need not know yet, the container's end in the network namespace behind
 	// the descriptor. It is idempotent.
 	PreparePort(ctx context.Context, endpointID string, netns int) (drivers.Port, error)
+	// Await returns when the endpoint of the store at revision or later is
+	// known here, with its records and without a port.
+	Await(ctx context.Context, endpointID string, revision int64) (Attachment, error)
 	// Attach returns when the endpoint, as it is in the store at revision or
 	// later, is programmed.
 	Attach(ctx context.Context, endpointID string, revision int64) (Attachment, error)

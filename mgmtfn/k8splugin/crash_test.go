@@ -89,9 +89,9 @@ func TestAnAddWhoseServerIsKilledIsUndoneByTheNext(t *testing.T) {
 		"add: begin",
 		fakenode.PreparePort, fakenode.PreparePort + " done",
 		fakenode.CreateEndpoint, fakenode.CreateEndpoint + " done",
-		"add: name", "add: flows",
+		"add: set up", "add: flows",
 		fakenode.Attach, fakenode.Attach + " done",
-		"add: configure", "add: checkpoint", lastPointOfAdd,
+		"add: bring up", "add: checkpoint", lastPointOfAdd,
 	} {
 		t.Run(point, func(t *testing.T) {
 			node := fakenode.NewNode(t)

@@ -64,19 +64,24 @@ func (a *Agent) claim(epID string) {
 	a.held.claimed[epID] = struct{}{}
 }
 
-// Attach waits until this node has seen the store at a revision, which should
-// be the one netmaster answered with (0: not known), and forwards for the
-// endpoint, whose port must be there and which is held from then on until Detach.
-// It is idempotent.
+// Await waits until this node has seen the store at a revision, which should be
+// the one netmaster answered with (0: not known), and knows an endpoint of its
+// own with all that it needs to be served. The attachment has no port.
+func (a *Agent) Await(ctx context.Context, epID string, revision int64) (Attachment, error) {
+	if err := a.mirrors[0].WaitRevision(ctx, revision); err != nil {
+		return Attachment{}, explain(err, "endpoint %s: store revision %d has not arrived", epID, revision)
+	}
+	return a.awaitEndpoint(ctx, epID, revision > 0)
+}
+
+// Attach awaits an endpoint and forwards for it. Its port must be there; it is
+// held from then on until Detach. Attach is idempotent.
 func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attachment, error) {
 	if err := a.Ready(); err != nil {
 		return Attachment{}, err
 	}
 	start := time.Now()
-	if err := a.mirrors[0].WaitRevision(ctx, revision); err != nil {
-		return Attachment{}, explain(err, "endpoint %s: store revision %d has not arrived", epID, revision)
-	}
-	at, err := a.awaitEndpoint(ctx, epID, revision > 0)
+	at, err := a.Await(ctx, epID, revision)
 	if err != nil {
 		return Attachment{}, err
 	}

@@ -110,6 +110,12 @@ func (s *Switch) PreparePort(_ context.Context, endpointID string, netns int) (d
 	}
 }
 
+// Await finds an endpoint in the cluster.
+func (s *Switch) Await(_ context.Context, endpointID string, _ int64) (k8splugin.Attachment, error) {
+	endpoint, network, err := s.cluster.lookup(endpointID)
+	return k8splugin.Attachment{Endpoint: endpoint, Network: network}, err
+}
+
 // Attach has the bridge forward for the endpoint.
 func (s *Switch) Attach(_ context.Context, endpointID string, _ int64) (k8splugin.Attachment, error) {
 	if err := s.enter(Attach); err != nil {

@@ -87,7 +87,7 @@ func decode(data []byte) (Record, error) {
 // Begin writes the checkpoint of an attachment that is being added. It survives
 // the process; for a loss of power it needs Sync.
 func (s *Store) Begin(r *Record, now time.Time) error {
-	return s.write(r, Adding, now, durable.Create)
+	return s.write(r, Adding, now, durable.Put)
 }
 
 // Sync makes what Begin wrote durable.
@@ -98,10 +98,12 @@ func (s *Store) Sync(r *Record) error {
 	return nil
 }
 
-// Finish writes the checkpoint of an attachment that is complete. A loss of
-// power may bring the one before back: with it the container is gone, too.
+// Finish writes the checkpoint of an attachment that is complete. It survives
+// the process. A loss of power may bring the one before back or spoil the file;
+// with it the container is gone, too, and an endpoint without container and
+// checkpoint is found by the server.
 func (s *Store) Finish(r *Record, now time.Time) error {
-	return s.write(r, Ready, now, durable.Replace)
+	return s.write(r, Ready, now, durable.Put)
 }
 
 // Delete makes it durable that an attachment is to be removed.

@@ -24,22 +24,20 @@ func MakeDir(dir string) error {
 // Write replaces a file: when it returns, either the whole new content is on
 // disk under the name, or an error says why the old one still is.
 func Write(path string, data []byte) error {
-	if err := Replace(path, data); err != nil {
+	if err := write(path, data, (*os.File).Sync); err != nil {
 		return err
 	}
 	return flush(filepath.Dir(path))
 }
 
-// Replace does the same, but a loss of power may bring the old content back.
-func Replace(path string, data []byte) error { return write(path, data, (*os.File).Sync) }
-
-// Create writes a file that is not there. A loss of power may take it or its
-// content away, until Sync has returned.
-func Create(path string, data []byte) error {
+// Put replaces a file for whoever reads it, also after a crash of the process.
+// A loss of power may bring the old content back or spoil the new one, until
+// Sync has returned.
+func Put(path string, data []byte) error {
 	return write(path, data, func(*os.File) error { return nil })
 }
 
-// Sync makes durable what Create wrote.
+// Sync makes durable what Put wrote.
 func Sync(path string) error {
 	if err := flush(path); err != nil {
 		return err

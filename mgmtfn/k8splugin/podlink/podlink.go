@@ -58,29 +58,16 @@ func (n *Namespace) Has(link string) (has bool, err error) {
 	return has, err
 }
 
-// Rename gives a link of the container its final name, which must be free
-// there. The link stays down.
-func (n *Namespace) Rename(link, name string) error {
+// SetUp gives a link of the container its final name, which must be free there,
+// its hardware address, MTU and addresses. The link stays down.
+func (n *Namespace) SetUp(made string, spec Spec) error {
 	return n.do(func(nl *netlink.Handle) error {
-		made, err := nl.LinkByName(link)
+		link, err := nl.LinkByName(made)
 		if err != nil {
-			return fmt.Errorf("find link %s in %s: %w", link, n.path, err)
+			return fmt.Errorf("find link %s in %s: %w", made, n.path, err)
 		}
-		if err := nl.LinkSetName(made, name); err != nil {
-			return fmt.Errorf("rename link %s to %s in %s: %w", link, name, n.path, err)
-		}
-		return nil
-	})
-}
-
-// Configure gives a link all that the spec says and brings it up. It
-// returns the gateways in use: where the container already has a default route
-// of the family, through another interface, that one stays.
-func (n *Namespace) Configure(spec Spec) (gateways []netip.Addr, err error) {
-	err = n.do(func(nl *netlink.Handle) error {
-		link, err := nl.LinkByName(spec.Name)
-		if err != nil {
-			return fmt.Errorf("find link %s in %s: %w", spec.Name, n.path, err)
+		if err := nl.LinkSetName(link, spec.Name); err != nil {
+			return fmt.Errorf("rename link %s to %s in %s: %w", made, spec.Name, n.path, err)
 		}
 		if err := setHardware(nl, link, spec); err != nil {
 			return err
@@ -91,9 +78,22 @@ func (n *Namespace) Configure(spec Spec) (gateways []netip.Addr, err error) {
 			}
 		}
 		for _, address := range spec.Addresses {
-			if err := addAddress(nl, link, address); err != nil {
+			if err := addAddress(nl, link, spec.Name, address); err != nil {
 				return err
 			}
+		}
+		return nil
+	})
+}
+
+// BringUp lets the container use a link that was set up. It returns the
+// gateways in use: where the container already has a default route of the
+// family, through another interface, that one stays.
+func (n *Namespace) BringUp(spec Spec) (gateways []netip.Addr, err error) {
+	err = n.do(func(nl *netlink.Handle) error {
+		link, err := nl.LinkByName(spec.Name)
+		if err != nil {
+			return fmt.Errorf("find link %s in %s: %w", spec.Name, n.path, err)
 		}
 		if err := nl.LinkSetUp(link); err != nil {
 			return fmt.Errorf("bring up %s: %w", spec.Name, err)
@@ -129,10 +129,10 @@ func setHardware(nl *netlink.Handle, link netlink.Link, spec Spec) error {
 	return nil
 }
 
-func addAddress(nl *netlink.Handle, link netlink.Link, address netip.Prefix) error {
+func addAddress(nl *netlink.Handle, link netlink.Link, name string, address netip.Prefix) error {
 	a := &netlink.Addr{IPNet: ipNet(address)}
 	if address.Addr().Is6() {
-		if err := enableIPv6(link.Attrs().Name); err != nil {
+		if err := enableIPv6(name); err != nil {
 			return err
 		}
 		// The pool gives an address to one endpoint only; without the test
@@ -140,7 +140,7 @@ func addAddress(nl *netlink.Handle, link netlink.Link, address netip.Prefix) err
 		a.Flags = unix.IFA_F_NODAD
 	}
 	if err := nl.AddrAdd(link, a); err != nil {
-		return fmt.Errorf("add address %s to %s: %w", address, link.Attrs().Name, err)
+		return fmt.Errorf("add address %s to %s: %w", address, name, err)
 	}
 	return nil
 }

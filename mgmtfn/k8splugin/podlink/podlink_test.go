@@ -37,10 +37,26 @@ func connect(t *testing.T, name string) (*podlink.Namespace, string) {
 	})
 	host(t, "ip", "link", "add", "v"+name, "type", "veth", "peer", "name", name, "netns", path)
 	host(t, "ip", "link", "set", "v"+name, "up")
-	if err := n.Rename(name, "eth0"); err != nil {
+	return n, path
+}
+
+// configure sets up a link and brings it up.
+func configure(n *podlink.Namespace, link string, spec podlink.Spec) ([]netip.Addr, error) {
+	if err := n.SetUp(link, spec); err != nil {
+		return nil, err
+	}
+	return n.BringUp(spec)
+}
+
+func TestAnInterfaceThatIsSetUpIsDown(t *testing.T) {
+	n, path := connect(t, "p0")
+	spec := podlink.Spec{Name: "eth0", MAC: "02:02:0a:00:00:02", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/24")}}
+	if err := n.SetUp("p0", spec); err != nil {
 		t.Fatal(err)
 	}
-	return n, path
+	if got := fakenode.InNamespace(t, path, "ip", "address", "show", "eth0"); !strings.Contains(got, "10.0.0.2/24") || !strings.Contains(got, "state DOWN") {
+		t.Errorf("set up:\n%s", got)
+	}
 }
 
 func TestTheInterfaceIsAsSpecified(t *testing.T) {
@@ -51,7 +67,7 @@ func TestTheInterfaceIsAsSpecified(t *testing.T) {
 		Gateways:           []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("fd99::1")}, // off the subnets
 		ChecksumInSoftware: true,
 	}
-	gateways, err := n.Configure(spec)
+	gateways, err := configure(n, "p1", spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +102,7 @@ func TestTheInterfaceIsAsSpecified(t *testing.T) {
 
 func TestOffloadsStayWithoutUserspaceDatapath(t *testing.T) {
 	n, path := connect(t, "p2")
-	_, err := n.Configure(podlink.Spec{Name: "eth0", MAC: "02:02:0a:00:00:03", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}})
+	_, err := configure(n, "p2", podlink.Spec{Name: "eth0", MAC: "02:02:0a:00:00:03", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,21 +113,25 @@ func TestOffloadsStayWithoutUserspaceDatapath(t *testing.T) {
 
 func TestWhatCannotBeDoneIsNamed(t *testing.T) {
 	n, path := connect(t, "p3")
-	if err := n.Rename("nolink", "eth1"); err == nil || !strings.Contains(err.Error(), "nolink") {
+	if err := n.SetUp("nolink", podlink.Spec{Name: "eth1"}); err == nil || !strings.Contains(err.Error(), "nolink") {
 		t.Errorf("a link that is not there: %v", err)
+	}
+	if _, err := n.BringUp(podlink.Spec{Name: "eth7"}); err == nil || !strings.Contains(err.Error(), "eth7") {
+		t.Errorf("bring up what is not there: %v", err)
 	}
 	if err := n.Check(podlink.Spec{Name: "eth7"}); err == nil || !strings.Contains(err.Error(), "eth7 is missing in "+path) {
 		t.Errorf("an interface that is not there: %v", err)
 	}
+	link := "p3"
 	for what, spec := range map[string]podlink.Spec{
-		"eth7":  {Name: "eth7"},
 		"MTU":   {Name: "eth0", MAC: "02:02:0a:00:00:03", MTU: 1 << 20},
 		"02:xx": {Name: "eth0", MAC: "02:xx"},
 		"route": {Name: "eth0", MAC: "02:02:0a:00:00:03", Gateways: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
 	} {
-		if _, err := n.Configure(spec); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := configure(n, link, spec); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%+v: %v, want %q in it", spec, err, what)
 		}
+		link = "eth0" // it has its name, whatever failed then
 	}
 	for path, kind := range map[string]fault.Kind{
 		"/nowhere": fault.NotFound, "/etc/passwd": fault.Invalid, "/proc/thread-self/ns/mnt": fault.Invalid, "": fault.NotFound,
@@ -131,6 +151,9 @@ func TestNoGoroutineEndsUpInAContainersNamespace(t *testing.T) {
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
+			if _, err := n.BringUp(podlink.Spec{Name: "eth7"}); err == nil || !strings.Contains(err.Error(), "eth7") {
+				t.Errorf("bring up what is not there: %v", err)
+			}
 			if err := n.Check(podlink.Spec{Name: "eth7"}); err == nil {
 				t.Error("eth7 was found")
 			}
