@@ -4,12 +4,47 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// answer is what the switch is going to answer itself: ARP, neighbour discovery
-// and pings for a gateway, of local ports.
+// answer limits what the switch answers itself: ARP, neighbour discovery and
+// pings for a gateway.
+//
+// No datapath can rewrite such packets, so each of them goes through
+// ovs-vswitchd, and a pod that sends nothing else could take all of its time.
+// Therefore a question passes the meter of its port first. A meter alone would
+// not help: where one of a flow's actions needs ovs-vswitchd, all of them are
+// done there, the meter included. The group between the meter and the answer
+// has one bucket, chosen by a hash that only the datapath can compute; so the
+// datapath meters and hashes, and looks up anew what is left (it recirculates).
+// Only that reaches ovs-vswitchd.
 type answer struct{}
 
+// The limit of a port, in packets. A host that starts may look for a thousand
+// neighbours at once, and for as many again every ten seconds; a hundred pods
+// that flood make ovs-vswitchd answer 10,000 times a second, which takes a
+// fraction of a core.
+const (
+	answersPerSecond = 100
+	answersAtOnce    = 1000
+)
+
+// groupAnswer is the group that stands between meter and answer.
+const groupAnswer = 1
+
+func (answer) base(w *Wants) {
+	w.Groups = append(w.Groups, openflow.Group{ID: groupAnswer, Type: openflow.GroupSelect, Buckets: []openflow.Bucket{
+		{Weight: 1, Actions: []openflow.Action{openflow.Resubmit{Table: tableReply}}},
+	}})
+}
+
+// endpoint's meter has the number of its port, as no other endpoint has that.
 func (answer) endpoint(w *Wants, e placed) {
-	if e.local() {
-		w.flow(at(tableAnswer, priorityExact, openflow.InPort(e.port)).goTo(tableReply))
+	if !e.local() {
+		return
 	}
+	w.Meters = append(w.Meters, openflow.Meter{
+		ID: e.port, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
+		Bands: []openflow.MeterBand{{Rate: answersPerSecond, Burst: answersAtOnce}},
+	})
+	question := at(tableAnswer, priorityExact, openflow.InPort(e.port)).do(openflow.OutputGroup{ID: groupAnswer})
+	question.Meter = e.port
+	w.flow(question.end())
 }

@@ -48,7 +48,7 @@ func Tables() []Table {
 		{tableDest, "DEST", tablePolicy, 0, "Finds the receiver by VRF and address: its group, network, MAC, and the way out. Recognises pings for a gateway."},
 		{tablePolicy, "POLICY", tableForward, 0, "Applies the rules. What no rule mentions is allowed."},
 		{tableForward, "FORWARD", tableDrop, reasonOtherNetwork, "Routes what is to be routed. Everything else stays in its network, unchanged."},
-		{tableAnswer, "ANSWER", tableDrop, reasonNobody, "What the switch is going to answer itself."},
+		{tableAnswer, "ANSWER", tableDrop, reasonNobody, "What the switch is going to answer itself passes the meter of its port."},
 		{tableReply, "REPLY", tableDrop, reasonNoNeighbour, "Turns a request round: ARP, neighbour discovery, ping."},
 		{tableNDReply, "ND_REPLY", tableDrop, reasonNoNeighbour, "Completes a neighbour advertisement."},
 		{tableOutput, "OUTPUT", tableDrop, reasonWrongMAC, "The only way out: to a local port, into the tunnel, or back."},

@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// Whatever one pod asks for, as fast as it can, ovs-vswitchd is asked no more
+// often than the limit allows, and answers others.
+func TestAPodThatFloodsQuestionsIsLimitedAndOthersAreAnswered(t *testing.T) {
+	c := startCluster(t, web1, db1)
+	c.know(web2)
+	flooder, other := c.pod(web1), c.pod(db1)
+	n := flooder.node
+	for _, kind := range []struct {
+		name   string
+		flood  []byte
+		polite []byte
+		answer func([]byte) bool
+	}{
+		{
+			"ARP", arpFrame(web1.MAC, web1.IPv4, web2.IPv4), arpFrame(db1.MAC, db1.IPv4, dbBlue.Gateway),
+			func(f []byte) bool { return f[12] == 8 && f[13] == 6 && f[21] == 2 },
+		},
+		{
+			"neighbour discovery", solicitationFrame(web1.MAC, web1.IPv6, web2.IPv6, true), solicitationFrame(db1.MAC, db1.IPv6, dbBlue.Gateway6, true),
+			func(f []byte) bool { return len(f) > 54 && f[12] == 0x86 && f[54] == 136 },
+		},
+		{
+			"ping", echoFrame(AnycastMAC, web1.MAC, webBlue.Gateway, web1.IPv4), echoFrame(AnycastMAC, db1.MAC, dbBlue.Gateway, db1.IPv4),
+			func(f []byte) bool { return f[12] == 8 && f[13] == 0 && f[23] == 1 && f[34] == 0 },
+		},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			before := n.questions(t, flooder.port)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			sent, wire := make(chan uint64, 1), flooder.wire()
+			go func() {
+				var count uint64
+				for ; ctx.Err() == nil; count++ {
+					_, _ = unix.Write(wire.fd, kind.flood) // a full queue is what is wanted
+				}
+				sent <- count
+			}()
+			began, polite := time.Now(), other.wire()
+			for range 10 {
+				polite.send(kind.polite)
+				if polite.receive(soon, kind.answer) == nil {
+					t.Error("another pod is not answered")
+				}
+			}
+			// Long enough to see that there is a limit.
+			for n.questions(t, flooder.port).Packets < before.Packets+20_000 && time.Since(began) < soon {
+				<-time.After(20 * time.Millisecond)
+			}
+			stop()
+			count := <-sent
+			seconds := uint64(time.Since(began)/time.Second) + 1
+			after := n.questions(t, flooder.port)
+			asked, refused := after.Packets-before.Packets, after.Bands[0].Packets-before.Bands[0].Packets
+			t.Logf("%d sent, %d at the meter, %d refused", count, asked, refused)
+			if limit := answersAtOnce + answersPerSecond*seconds; asked-refused > limit {
+				t.Errorf("%d questions in %d s passed the meter, want at most %d", asked-refused, seconds, limit)
+			}
+			if refused == 0 {
+				t.Errorf("none of %d questions was refused", asked)
+			}
+		})
+	}
+	// What is refused is refused in the datapath.
+	if flows := n.Appctl("dpctl/dump-flows"); !strings.Contains(flows, "meter(") || !strings.Contains(flows, "recirc(") {
+		t.Errorf("the datapath does not meter before it asks ovs-vswitchd:\n%s", flows)
+	}
+}
+
+// questions are the counters of a port's meter.
+func (n *node) questions(t *testing.T, port uint32) (found openflow.MeterStats) {
+	t.Helper()
+	n.connected(t, func(conn *openflow.Conn) error {
+		all, err := conn.MeterStats(t.Context())
+		for _, m := range all {
+			if m.ID == port {
+				found = m
+			}
+		}
+		return err
+	})
+	if len(found.Bands) != 1 {
+		t.Fatalf("port %d has no meter", port)
+	}
+	return found
+}
