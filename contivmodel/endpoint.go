@@ -5,21 +5,22 @@ const EndpointSegment = "endpoints"
 
 // EndpointOper is the run-time view of one endpoint.
 type EndpointOper struct {
-	Key              string   `json:"key,omitempty"` // the text that was looked up
-	ContainerID      string   `json:"containerID,omitempty"`
-	ContainerName    string   `json:"containerName,omitempty"`
-	EndpointGroupID  int      `json:"endpointGroupId,omitempty"`
-	EndpointGroupKey string   `json:"endpointGroupKey,omitempty"` // G:T
-	EndpointID       string   `json:"endpointID,omitempty"`
-	HomingHost       string   `json:"homingHost,omitempty"`
-	IntfName         string   `json:"intfName,omitempty"`
-	IPAddress        []string `json:"ipAddress,omitempty"` // IPv4, IPv6; the latter may be empty
-	Labels           string   `json:"labels,omitempty"`    // such as map[app:web tier:front]
-	MacAddress       string   `json:"macAddress,omitempty"`
-	Network          string   `json:"network,omitempty"`     // state id, N.T
-	ServiceName      string   `json:"serviceName,omitempty"` // endpoint group
-	VirtualPort      string   `json:"virtualPort,omitempty"`
-	VtepIP           string   `json:"vtepIP,omitempty"`
+	Key              string            `json:"key,omitempty"` // the text that was looked up
+	ContainerID      string            `json:"containerID,omitempty"`
+	ContainerName    string            `json:"containerName,omitempty"`
+	Counters         *EndpointCounters `json:"counters,omitempty"` // of one endpoint that is inspected, if its node answers
+	EndpointGroupID  int               `json:"endpointGroupId,omitempty"`
+	EndpointGroupKey string            `json:"endpointGroupKey,omitempty"` // G:T
+	EndpointID       string            `json:"endpointID,omitempty"`
+	HomingHost       string            `json:"homingHost,omitempty"`
+	IntfName         string            `json:"intfName,omitempty"`
+	IPAddress        []string          `json:"ipAddress,omitempty"` // IPv4, IPv6; the latter may be empty
+	Labels           string            `json:"labels,omitempty"`    // such as map[app:web tier:front]
+	MacAddress       string            `json:"macAddress,omitempty"`
+	Network          string            `json:"network,omitempty"`     // state id, N.T
+	ServiceName      string            `json:"serviceName,omitempty"` // endpoint group
+	VirtualPort      string            `json:"virtualPort,omitempty"`
+	VtepIP           string            `json:"vtepIP,omitempty"`
 }
 
 // EndpointInspect answers inspection of an endpoint.

@@ -47,6 +47,11 @@ func (f *fakeMaster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == "/version":
 		result = map[string]string{"Version": "1.2.3", "GitCommit": "abc", "BuildTime": "today"}
+	case path == "/api/v1/counters/policys/blue:p1/" && !f.plain:
+		result = contivmodel.PolicyCounters{Rules: map[string]contivmodel.RuleCounters{"blue:p1:1": {Packets: 7, Bytes: 700}}, Silent: []string{"h3: does not answer"}}
+	case strings.HasPrefix(path, "/api/v1/counters/"):
+		http.NotFound(w, r)
+		return
 	case strings.HasPrefix(path, "/api/v1/inspect/"):
 		result, err = f.inspect(strings.TrimPrefix(path, "/api/v1/inspect/"))
 	case strings.HasPrefix(path, "/api/v1/"):

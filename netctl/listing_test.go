@@ -1,6 +1,7 @@
 package netctl
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -95,6 +96,23 @@ x,y
 		got := run(t, url, line)
 		got.stdout = "\n" + got.stdout
 		wantOutcome(t, line, got, outcome{stdout: want})
+	}
+}
+
+func TestRulesAreShownWithWhatTheyHaveCounted(t *testing.T) {
+	f, url := startFake(t)
+	populate(f)
+	got := run(t, url, "policy rule-ls p1 -t blue -o wide")
+	if got.stderr != "warning: not counted: node h3: does not answer\n" {
+		t.Errorf("stderr %q", got.stderr)
+	}
+	lines := strings.Split(got.stdout, "\n")
+	if !strings.Contains(lines[0], "Packets  Bytes") || !strings.Contains(lines[2], "0        0") || !strings.Contains(lines[3], "7        700") {
+		t.Errorf("got\n%s", got.stdout)
+	}
+	f.plain = true // a server that counts nothing
+	if got := run(t, url, "policy rule-ls p1 -t blue -o wide"); got.code != 0 || strings.Contains(got.stdout, "Packets") {
+		t.Errorf("old server: %v", got)
 	}
 }
 

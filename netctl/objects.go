@@ -148,7 +148,7 @@ var objects = []object{
 		{name: "rule-ls", typ: "rule", usage: "List the rules of a policy", args: []arg{policyArg}, run: listRules},
 		{name: "rule-inspect", typ: "rule", usage: "Show a rule", args: []arg{policyArg, ruleArg}, run: inspect},
 	}},
-	{name: "service", typ: "serviceLB", usage: "Load-balanced services (docker up to 1.12)",
+	{name: "service", typ: "serviceLB", usage: "Load-balanced services: a virtual address in front of labelled endpoints",
 		cells: map[string]func(any) string{"selectors": bracketed}, verbs: []verb{
 			{name: "create", usage: "Create or change a service", args: []arg{serviceArg}, run: create,
 				done: "Creating ServiceLB {key}", flags: []flag{

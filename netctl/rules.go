@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // directions are the two tables of rule-ls: what each leaves out, since rules
@@ -35,10 +36,33 @@ func doListRules(c *call) error {
 	rules = c.having(rules, "tenantName", policy.TenantName)
 	rules = c.having(rules, "policyName", policy.PolicyName)
 	sortRules(rules)
-	if c.format() != formatTable {
-		return c.print(rules, c.columns(c.kind.Columns()))
+	switch c.format() {
+	case formatTable:
+		return c.printRules(rules)
+	case formatWide:
+		counted, err := c.counters(policy.ModelKey())
+		if err != nil {
+			return err
+		}
+		return c.print(rules, append(c.columns(c.kind.Columns()), counted...))
 	}
-	return c.printRules(rules)
+	return c.print(rules, c.columns(c.kind.Columns()))
+}
+
+// counters are columns of what the rules of a policy have counted; none if the
+// server does not know.
+func (c *call) counters(policy string) ([]column, error) {
+	counted, err := c.client.PolicyCounters(c.ctx, policy)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	for _, node := range counted.Silent {
+		fmt.Fprintf(c.errOut, "warning: not counted: node %s\n", printable(node))
+	}
+	return []column{
+		{"Packets", func(o contivmodel.Object) string { return fmt.Sprint(counted.Rules[o.ModelKey()].Packets) }},
+		{"Bytes", func(o contivmodel.Object) string { return fmt.Sprint(counted.Rules[o.ModelKey()].Bytes) }},
+	}, err
 }
 
 func sortRules(rules []contivmodel.Object) {

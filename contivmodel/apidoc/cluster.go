@@ -3,6 +3,7 @@ package apidoc
 import (
 	"reflect"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/client"
 )
 
@@ -27,6 +28,10 @@ func addCluster(paths, schemas object) {
 	all := operation("apply", "Carry out all operations, or none if one is refused", body, ref("Applied"))
 	all["parameters"] = []any{queryParameter("dryRun", "boolean", "only say what would happen")}
 	paths["/api/v1/apply"] = object{"post": all}
+	counters := operation("countersPolicy", "What the rules of a policy have counted on all nodes", nil,
+		schemaOf(reflect.TypeFor[contivmodel.PolicyCounters](), schemas))
+	counters["parameters"] = []any{keyParameter("tenantName:policyName")}
+	paths["/api/v1/counters/policys/{key}/"] = object{"get": counters}
 	paths["/api/v1/status"] = object{"get": operation("status", "How the cluster is doing", nil, ref("Status"))}
 	paths["/api/v1/openapi.json"] = object{"get": operation("openapi", "This document", nil, object{"type": "object"})}
 }

@@ -34,6 +34,11 @@ controller expect; with ` + "`Accept: application/problem+json`" + ` they are a 
 in front of netmaster has to leave one of the two as the browser sent it. Clients that send
 neither are let in. A header of more than 32 KiB is refused with 431.
 
+**Long answers.** An answer is one state, whole, however slowly it is read; it is made before its
+first byte is sent, and kept compressed. A client has ten seconds for each 64 KiB. Few long answers
+are made at a time and all that wait for their readers take 64 MiB at most: beyond that a request
+is refused as unavailable, with ` + "`Retry-After`" + `.
+
 **Revisions.** The answer with an object carries its revision, that of the store at its last
 change, as ` + "`ETag`" + `; one with a list carries the store's as ` + "`Contiv-Revision`" + `. With
 ` + "`If-Match: \"REVISION\"`" + ` a POST, PUT or DELETE is refused (412, reason conflict) if the object
@@ -58,6 +63,9 @@ what would happen. The request may have 16 MiB; other changes wait
 while it is carried out, reads do not.
 
 ` + "`GET /api/v1/status`" + ` tells how the cluster is doing.
+` + "`GET /api/v1/counters/policys/KEY/`" + ` tells what the rules of a policy have counted, by rule, summed
+over the nodes; those that do not answer within 3 seconds are named as ` + "`silent`" + `. What an endpoint has
+sent and received is in its inspection.
 
 An absent text, number or list is the same as an empty one, as 0 or as null: for a field with a
 default each of them means the default. *Req* marks what may not be

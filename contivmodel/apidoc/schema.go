@@ -100,13 +100,17 @@ func schemaOf(t reflect.Type, schemas object) object {
 	switch {
 	case t == reflect.TypeFor[contivmodel.LinkSet]():
 		return ref("LinkSet")
+	case t.Kind() == reflect.Pointer:
+		return schemaOf(t.Elem(), schemas)
+	case t.Kind() == reflect.Map:
+		return object{"type": "object", "additionalProperties": schemaOf(t.Elem(), schemas)}
 	case t.Kind() == reflect.String:
 		return object{"type": "string"}
 	case t.Kind() == reflect.Bool:
 		return object{"type": "boolean"}
 	case t.Kind() == reflect.Interface:
 		return object{"type": "object"}
-	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64, t.Kind() == reflect.Uint64:
 		return object{"type": "integer"}
 	case t.Kind() == reflect.Slice:
 		return object{"type": "array", "items": schemaOf(t.Elem(), schemas)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
@@ -48,6 +49,16 @@ type Node struct {
 type Store struct {
 	Endpoints []string `json:"endpoints"`
 	Healthy   bool     `json:"healthy"`
+}
+
+// PolicyCounters returns what the rules of a policy have counted.
+func (c *Client) PolicyCounters(ctx context.Context, policy string) (contivmodel.PolicyCounters, error) {
+	var counters contivmodel.PolicyCounters
+	if err := checkKey(policy); err != nil {
+		return counters, err
+	}
+	err := c.do(ctx, http.MethodGet, pathOf("counters", "policys", policy), nil, &counters)
+	return counters, err
 }
 
 // Status returns how the cluster is doing.

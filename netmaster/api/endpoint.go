@@ -76,6 +76,7 @@ func (a *API) inspectEndpoint(r *http.Request) (reply, error) {
 	if oper.VirtualPort, err = a.virtualPort(r, ep.ID); err != nil {
 		return reply{}, err
 	}
+	oper.Counters = a.endpointCounters(r.Context(), &ep)
 	return reply{body: contivmodel.EndpointInspect{Oper: oper}}, nil
 }
 

@@ -24,6 +24,7 @@ type nodeREST struct {
 	mu       sync.Mutex
 	bgp      string // answer of /inspect/bgp
 	failing  bool   // cannot say who uses an endpoint
+	counters string // answer of /inspect/counters; empty: there is no such route
 	redirect string // where every request is sent
 	used     string // endpoint that a container uses
 	asked    []string
@@ -42,6 +43,8 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case n.redirect != "":
 		http.Redirect(w, r, n.redirect+r.URL.Path, http.StatusTemporaryRedirect)
+	case r.Method == http.MethodGet && r.URL.Path == "/inspect/counters" && n.counters != "":
+		_, _ = w.Write([]byte(n.counters))
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/bgp":
 		_, _ = w.Write([]byte(n.bgp))
 	case r.Method == http.MethodGet && inspect && n.failing:
@@ -251,6 +254,36 @@ func TestANodeCannotSendNetmasterElsewhere(t *testing.T) {
 	if diff := cmp.Diff([]string{"web.blue-c1"}, b.left()); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func TestCountersAreSummedOverTheNodesThatAnswer(t *testing.T) {
+	b, h1, h2 := withNodes(t)
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.at("h1", "c1", "front")
+	const rule = `"blue:front:blue:p:blue:p:1:inRx":{"packets":3,"bytes":300},"blue:front:blue:p:blue:p:1:inTx":{"packets":2,"bytes":200},` +
+		`"blue:front:blue:q:blue:q:1:inRx":{"packets":9,"bytes":900}`
+	h1.set(func(n *nodeREST) {
+		n.counters = `{"rules":{` + rule + `},"endpoints":{"web.blue-c1":{"packets":5,"bytes":50,"rxPackets":1,"rxBytes":10,"txPackets":4,"txBytes":40}}}`
+	})
+	h2.set(func(n *nodeREST) { n.counters = `{"rules":{` + rule + `}}` })
+	var got contivmodel.PolicyCounters
+	if err := json.Unmarshal([]byte(b.ok("GET", CountersPath+"blue:p", "")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]contivmodel.RuleCounters{"blue:p:1": {Packets: 10, Bytes: 1000}}, got.Rules); diff != "" {
+		t.Error(diff)
+	}
+	if len(got.Silent) != 1 || !strings.HasPrefix(got.Silent[0], "h3: ") {
+		t.Errorf("silent: %v", got.Silent)
+	}
+	if ep := inspected[contivmodel.EndpointOper](b, "endpoints/c1"); ep.Counters == nil || *ep.Counters != (contivmodel.EndpointCounters{RxPackets: 1, RxBytes: 10, TxPackets: 4, TxBytes: 40}) {
+		t.Errorf("counters of an endpoint: %+v", ep.Counters)
+	}
+	h1.set(func(n *nodeREST) { n.counters = "" }) // an agent that counts nothing
+	if ep := inspected[contivmodel.EndpointOper](b, "endpoints/c1"); ep.Counters != nil {
+		t.Errorf("counters of an endpoint: %+v", ep.Counters)
+	}
+	b.refused("GET", CountersPath+"blue:none", "", "policy not found", 404, "not-found")
 }
 
 func TestDebugShowsWhatAgentsActOn(t *testing.T) {

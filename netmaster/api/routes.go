@@ -34,6 +34,7 @@ func (a *API) routes() http.Handler {
 		inspectRoot + "{segment}/{key}": {http.MethodGet: a.inspect},
 
 		ApplyPath:              {http.MethodPost: a.applyAll},
+		CountersPath + "{key}": {http.MethodGet: a.counters},
 		"/api/v1/status":       {http.MethodGet: a.status},
 		"/api/v1/openapi.json": {http.MethodGet: openapi},
 

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/mux"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// CountersPath is where the counters of a policy's rules are found, by its key.
+const CountersPath = "/api/v1/counters/policys/"
+
+const (
+	// countersPatience is how long the nodes may take to tell what they count.
+	countersPatience = 3 * time.Second
+	// askedAtOnce is how many nodes are asked at the same time.
+	askedAtOnce = 8
+)
+
+// nodeCounters is what a node tells of its counters.
+type nodeCounters struct {
+	Rules     map[string]contivmodel.RuleCounters     // by rule id
+	Endpoints map[string]contivmodel.EndpointCounters // by endpoint id
+}
+
+// counters answers with what the rules of a policy have counted on all nodes.
+// A node that does not answer is named, and the rest is told all the same.
+func (a *API) counters(r *http.Request) (reply, error) {
+	policy := mux.Vars(r)["key"]
+	if err := a.ledger.View(func(reader ledger.Reader) error {
+		if !master.Exists(reader, "policy", policy) {
+			return notFound("policy")
+		}
+		return nil
+	}); err != nil {
+		return reply{}, err
+	}
+	agents, err := a.store.Services(r.Context(), mastercfg.AgentService)
+	if err != nil {
+		return reply{}, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), countersPatience)
+	defer cancel()
+	sum := contivmodel.PolicyCounters{Rules: map[string]contivmodel.RuleCounters{}}
+	var mu sync.Mutex
+	var asking errgroup.Group
+	asking.SetLimit(askedAtOnce)
+	for _, agent := range agents {
+		asking.Go(func() error {
+			counted, err := a.counted(ctx, agent.HostAddr, url.Values{"kind": {"rule"}})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				sum.Silent = append(sum.Silent, agent.Hostname+": "+err.Error())
+				return nil
+			}
+			for id, n := range counted.Rules {
+				if key, ok := ruleOf(id, policy); ok {
+					total := sum.Rules[key]
+					sum.Rules[key] = contivmodel.RuleCounters{Bytes: total.Bytes + n.Bytes, Packets: total.Packets + n.Packets}
+				}
+			}
+			return nil
+		})
+	}
+	err = asking.Wait()
+	slices.Sort(sum.Silent)
+	return reply{body: sum}, err
+}
+
+// ruleOf is the key of the rule of a policy that a directional rule is made of;
+// ok is false for those of other policies. See mastercfg.RuleID.
+func ruleOf(id, policy string) (key string, ok bool) {
+	parts := strings.Split(id, ":") // T:G:T:P:T:P:R:inRx
+	if len(parts) != 8 || strings.Join(parts[4:6], ":") != policy {
+		return "", false
+	}
+	return strings.Join(parts[4:7], ":"), true
+}
+
+// endpointCounters is what the node of an endpoint has counted of it; nil if it
+// is not known, since nobody should wait long for the rest of an answer.
+func (a *API) endpointCounters(ctx context.Context, ep *mastercfg.CfgEndpointState) *contivmodel.EndpointCounters {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	address, registered, err := a.addressOf(ctx, mastercfg.AgentService, ep.HomingHost)
+	if err != nil || !registered {
+		return nil
+	}
+	counted, err := a.counted(ctx, address, url.Values{"kind": {"endpoint"}, "id": {ep.ID}})
+	if err != nil {
+		a.config.Log.WithError(err).WithField("endpoint", ep.ID).Debug("counters are not known")
+		return nil
+	}
+	if n, known := counted.Endpoints[ep.ID]; known {
+		return &n
+	}
+	return nil
+}
+
+// counted asks one node.
+func (a *API) counted(ctx context.Context, address string, query url.Values) (counted nodeCounters, err error) {
+	body, err := a.nodes.call(ctx, http.MethodGet, address, "/inspect/counters?"+query.Encode())
+	if err != nil {
+		return counted, err
+	}
+	if err := json.Unmarshal(body, &counted); err != nil {
+		return counted, fault.New(fault.Internal, "node %s: counters cannot be understood: %w", address, err)
+	}
+	return counted, nil
+}
