@@ -72,6 +72,25 @@ func (s *story) endpoint(container, address string) {
 	c.Body, _ = json.Marshal(mastercfg.CreateEndpointResponse{EndpointConfig: ep})
 }
 
+// large makes a policy by a change of several revisions, of which the answer
+// names the last; with a journal that is one change.
+func (s *story) large(journal bool) {
+	mark := journalPrefix + "leader" + markSuffix
+	s.revision++
+	if journal {
+		s.put(mark, document{"parts": 1})
+	}
+	policy := &contivmodel.Policy{Key: "t0:p0", TenantName: "t0", PolicyName: "p0"}
+	policy.Links.Tenant = contivmodel.LinkTo(&contivmodel.Tenant{Key: "t0", TenantName: "t0"})
+	s.revision++
+	s.put(modelKey("policy", "t0:p0"), policy)
+	s.revision++
+	if journal {
+		s.changes = append(s.changes, Change{s.revision, mark, nil})
+	}
+	s.call(Operation{Verb: Post, Type: "policy", Key: "t0:p0", Object: policy}, Done)
+}
+
 func (s *story) refused(verb Verb, typ, key string, kind fault.Kind, message string) {
 	c := s.call(Operation{Verb: verb, Type: typ, Key: key}, Refused)
 	c.Kind, c.Message = kind, message
@@ -128,6 +147,7 @@ func TestNothingIsFoundInASoundHistory(t *testing.T) {
 	s := newStory(t)
 	s.endpoint("c1", "10.0.0.2")
 	s.refused(Get, "network", "t0:n9", fault.NotFound, "network not found")
+	s.large(true)
 	s.derive()
 	for _, f := range s.findings() {
 		t.Errorf("%s: %s", f.Check, f.Text)
@@ -194,6 +214,8 @@ func TestEveryCheckSeesWhatItIsFor(t *testing.T) {
 			apply.Details = []string{"tenant t0: tenant not found", "network t0:n0: Error: Network has active endpoints"}
 			s.calls = append(s.calls[:len(s.calls)-1], apply.each()...)
 		}, "refusals", "without cause: client 0, 6s to 7s, revisions 4 to 4: delete tenant t0"},
+		"a large change without a journal": {func(s *story) { s.large(false) },
+			"explained", "nobody asked for post " + modelKey("policy", "t0:p0")},
 		"a read that is behind": {func(s *story) { s.refused(Get, "network", "t0:n0", fault.NotFound, "network not found") },
 			"existence", "fit no order"},
 	} {
@@ -238,7 +260,7 @@ func TestEveryFaultOfAWatchIsSeen(t *testing.T) {
 }
 
 func TestASeedGivesTheSameOperationsAgain(t *testing.T) {
-	a, b := newGenerator(7, 3), newGenerator(7, 3)
+	a, b := newGenerator(7, Small, 3), newGenerator(7, Small, 3)
 	for i := range 500 {
 		if x, y := a.next().String(), b.next().String(); x != y {
 			t.Fatalf("operation %d: %s and %s", i, x, y)

@@ -25,10 +25,12 @@ const members = 3
 // leaderTTL is how long a killed leader is waited for.
 const leaderTTL = 4 * time.Second
 
-// Cluster is a set of netmaster processes, each with a member of the store.
+// Cluster is a set of netmaster processes, each with a member of the store or
+// all on one store beside them.
 type Cluster struct {
 	binary string
 	dir    string
+	store  *Store // nil: each has a member
 	nodes  []*node
 }
 
@@ -40,9 +42,10 @@ type node struct {
 	done                  chan struct{}
 }
 
-// StartCluster builds netmaster from the tree and starts three of them.
-func StartCluster(ctx context.Context, dir string) (*Cluster, error) {
-	c := &Cluster{binary: filepath.Join(dir, "netmaster"), dir: dir}
+// NewCluster builds netmaster from the tree, to start three of it. With a store
+// nil, each will have a member of one.
+func NewCluster(ctx context.Context, dir string, store *Store) (*Cluster, error) {
+	c := &Cluster{binary: filepath.Join(dir, "netmaster"), dir: dir, store: store}
 	build := exec.CommandContext(ctx, "go", "build", "-race="+strconv.FormatBool(raced()), "-o", c.binary, "github.com/contiv/netplugin/cmd/netmaster")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build netmaster: %w\n%s", err, out)
@@ -81,11 +84,14 @@ func (c *Cluster) start(n *node) error {
 		return err
 	}
 	defer log.Close() // the child has its own copy
-	n.cmd = exec.Command(c.binary, "--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
-		"--leader-ttl", leaderTTL.String(), "--external-address", n.address, "--internal-address", n.address,
-		"--embedded-etcd", filepath.Join(c.dir, n.name), "--embedded-etcd-name", n.name,
-		"--embedded-etcd-client-url", "http://"+n.client, "--embedded-etcd-peer-url", "http://"+n.peer,
-		"--embedded-etcd-peers", strings.Join(peers, ","))
+	store := []string{"--embedded-etcd", filepath.Join(c.dir, n.name), "--embedded-etcd-name", n.name,
+		"--embedded-etcd-client-url", "http://" + n.client, "--embedded-etcd-peer-url", "http://" + n.peer,
+		"--embedded-etcd-peers", strings.Join(peers, ",")}
+	if c.store != nil {
+		store = []string{"--etcd-endpoints", c.store.url}
+	}
+	n.cmd = exec.Command(c.binary, append(store, "--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
+		"--leader-ttl", leaderTTL.String(), "--external-address", n.address, "--internal-address", n.address)...)
 	n.cmd.Stdout, n.cmd.Stderr = log, log
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := n.cmd.Start(); err != nil {
@@ -109,32 +115,6 @@ func (c *Cluster) Stop() {
 	}
 }
 
-// Disturb ends the leader with a signal, starts it again and waits until every
-// netmaster serves. It tells how long it took until another one led.
-func (c *Cluster) Disturb(ctx context.Context, signal syscall.Signal) (takeover time.Duration, err error) {
-	n, err := c.Leader(ctx)
-	if err != nil {
-		return 0, err
-	}
-	began := time.Now()
-	if err := n.cmd.Process.Signal(signal); err != nil {
-		return 0, err
-	}
-	if _, err := c.leaderBut(ctx, n); err != nil {
-		return 0, err
-	}
-	takeover = time.Since(began)
-	select {
-	case <-n.done:
-	case <-ctx.Done():
-		return takeover, fmt.Errorf("netmaster %s does not end on %s", n.name, signal)
-	}
-	if err := c.start(n); err != nil {
-		return takeover, err
-	}
-	return takeover, testkit.Until(ctx, "netmaster "+n.name+" serves again", func() bool { return role(ctx, n) != "" })
-}
-
 // Leader waits until a netmaster says that it leads.
 func (c *Cluster) Leader(ctx context.Context) (*node, error) { return c.leaderBut(ctx, nil) }
 
@@ -154,27 +134,48 @@ func (c *Cluster) leaderBut(ctx context.Context, ended *node) (leader *node, err
 
 // role is what a netmaster says of itself, empty if it is not ready.
 func role(ctx context.Context, n *node) string {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.address+"/readyz", nil)
+	text, err := ask(ctx, "http://"+n.address+"/readyz")
 	if err != nil {
 		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// healthy asks a member of the store whether it serves.
+func healthy(ctx context.Context, url string) error {
+	text, err := ask(ctx, url+"/health")
+	if err == nil && !strings.Contains(text, "true") {
+		err = fmt.Errorf("%s: %s", url, text)
+	}
+	return err
+}
+
+// ask is the body of a successful answer, which has a second to come.
+func ask(ctx context.Context, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
 	}
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return ""
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, resp.Status)
 	}
-	return strings.TrimSpace(string(text))
+	return string(text), err
 }
 
-// Stores are the URLs of the members of the store.
+// Stores are the URLs of the store, or of all its members.
 func (c *Cluster) Stores() []string {
+	if c.store != nil {
+		return []string{c.store.url}
+	}
 	var urls []string
 	for _, n := range c.nodes {
 		urls = append(urls, "http://"+n.client)

@@ -8,7 +8,7 @@
 // held against each other and against what the specification says:
 //
 //	operations (mix.go, generate*.go)  sent by clients (client.go, run.go)
-//	        |                               to a cluster that is disturbed (cluster.go)
+//	        |                               to a cluster that is disturbed (cluster.go, disturb.go, store.go)
 //	        v
 //	calls with answers      changes of the store (log.go, world.go)
 //	        |                          |

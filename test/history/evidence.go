@@ -14,7 +14,7 @@ import (
 // Requests that come together are committed at one revision. What a request
 // saw in between is not in the log then, but the other requests of the same
 // revision tell: hence every question looks at the log and at the successes
-// within the window of the call.
+// within the window of the call. A large change counts at its last revision.
 type Evidence struct {
 	log   *Log
 	calls []*Call
@@ -26,6 +26,7 @@ type Evidence struct {
 func NewEvidence(log *Log, calls []*Call) *Evidence {
 	e := &Evidence{log: log, calls: calls, byKey: map[string][]*Call{}}
 	for _, c := range calls {
+		c.To, c.Revision = log.settled(c.To), log.settled(c.Revision)
 		switch {
 		case c.Outcome == Done && c.Verb == Delete && c.Result == "unchanged": // there was nothing to delete
 		case c.Outcome == Done:

@@ -62,6 +62,7 @@ func (x *explanation) key(key string) {
 
 // change explains that a key came or went at a revision.
 func (x *explanation) change(key string, revision int64, value []byte, verbs ...Verb) {
+	revision = x.log.settled(revision)
 	if len(x.during(key, revision, revision, verbs...)) > 0 || verbs[0] == Delete && x.deleted(key, revision, revision) {
 		return
 	}

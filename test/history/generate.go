@@ -8,18 +8,19 @@ import (
 )
 
 // generator makes the operations of one client. What it makes depends on the
-// seed and the client only, never on answers, so that a seed gives the same
+// seed, the scale and the client only, never on answers, so that a seed gives the same
 // operations again.
 type generator struct {
 	*rand.Rand
+	scale  Scale
 	client int
 	made   int
 	total  int    // of all weights
 	within string // the only tenant, for a while
 }
 
-func newGenerator(seed uint64, client int) *generator {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(client))), client: client}
+func newGenerator(seed uint64, scale Scale, client int) *generator {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(client))), scale: scale, client: client}
 	for _, s := range mix {
 		g.total += s.weight
 	}
@@ -29,6 +30,9 @@ func newGenerator(seed uint64, client int) *generator {
 // next makes an operation.
 func (g *generator) next() Operation {
 	g.made++
+	if g.made == 1 && g.scale.furnished {
+		return g.furnish()
+	}
 	at := g.IntN(g.total)
 	for _, s := range mix {
 		if at -= s.weight; at < 0 {
@@ -38,11 +42,26 @@ func (g *generator) next() Operation {
 	return Operation{}
 }
 
+// furnish makes a tenant with all networks that have room beside each other.
+func (g *generator) furnish() Operation {
+	tenant := g.tenant()
+	op := Operation{Verb: Apply, Members: []Operation{g.post(&contivmodel.Tenant{TenantName: tenant}, "")}}
+	for i := range g.scale.networks {
+		s := g.scale.shapes[0]
+		op.Members = append(op.Members, g.post(&contivmodel.Network{TenantName: tenant, NetworkName: fmt.Sprintf("n%d", i),
+			NwType: "data", Encap: "vxlan", Subnet: fill(s.subnet, i), Gateway: fill(s.gateway, i)}, ""))
+	}
+	for i := range op.Members {
+		op.Members[i].Guarded = false
+	}
+	return op
+}
+
 func (g *generator) name(letter string, n int) string { return fmt.Sprintf("%s%d", letter, g.IntN(n)) }
 
 func (g *generator) group() string   { return g.name("g", groups) }
 func (g *generator) policy() string  { return g.name("p", policies) }
-func (g *generator) network() string { return g.name("n", networks) }
+func (g *generator) network() string { return g.name("n", g.scale.networks) }
 
 // tenant picks a tenant for an object.
 func (g *generator) tenant() string {
@@ -60,7 +79,7 @@ func (g *generator) home() string {
 	if g.sometimes(8) {
 		return g.network()
 	}
-	return g.name("n", busy)
+	return g.name("n", g.scale.busy)
 }
 
 // sometimes is true once in n times.
@@ -82,11 +101,11 @@ func (g *generator) some(letter string, set, n int) []string {
 // and then another's, so that networks overlap.
 func (g *generator) place(network string) int {
 	if g.sometimes(6) {
-		return g.IntN(networks)
+		return g.IntN(g.scale.networks)
 	}
 	var n int
 	if _, err := fmt.Sscanf(network, "n%d", &n); err != nil {
-		return g.IntN(networks)
+		return g.IntN(g.scale.networks)
 	}
 	return n
 }

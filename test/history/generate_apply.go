@@ -1,6 +1,10 @@
 package history
 
-import "github.com/contiv/netplugin/contivmodel"
+import (
+	"fmt"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
 
 // applicable are the operations that applies are made of: those that mostly
 // succeed most often, since one refusal is that of all.
@@ -69,7 +73,7 @@ func (g *generator) replacement() []Operation {
 		op.Lenient = true
 		return op
 	}
-	s, place := oneOf(g, shapes), g.place(network)
+	s, place := oneOf(g, g.scale.shapes), g.place(network)
 	return []Operation{
 		lenient("network", network), lenient("endpointGroup", group), lenient("serviceLB", service),
 		g.post(&contivmodel.EndpointGroup{TenantName: g.within, GroupName: group, NetworkName: network, Policies: g.some("p", policies, 1)}, ""),
@@ -77,6 +81,27 @@ func (g *generator) replacement() []Operation {
 		g.post(&contivmodel.Network{TenantName: g.within, NetworkName: network, NwType: "data", Encap: "vxlan",
 			Subnet: fill(s.subnet, place), Gateway: fill(s.gateway, place)}, s.wrong),
 	}
+}
+
+// largeApply makes a policy with very many rules, makes sure that it is there,
+// or deletes it.
+func (g *generator) largeApply() Operation {
+	policy := contivmodel.Policy{TenantName: g.tenant(), PolicyName: "large"}
+	if g.sometimes(3) {
+		op := g.delete("policy", policy.ModelKey())
+		op.Guarded, op.Lenient = false, true
+		return Operation{Verb: Apply, Members: []Operation{op}}
+	}
+	op := Operation{Verb: Apply, Members: []Operation{g.post(&policy, "")}}
+	for i := range largeObjects - 1 {
+		op.Members = append(op.Members, g.post(&contivmodel.Rule{
+			TenantName: policy.TenantName, PolicyName: policy.PolicyName, RuleID: fmt.Sprintf("l%d", i), Direction: "in",
+			Protocol: "tcp", Port: 1 + i, Priority: 1 + i%100, Action: "allow"}, ""))
+	}
+	for i := range op.Members {
+		op.Members[i].Guarded = false // else one that has changed refuses all
+	}
+	return op
 }
 
 func (g *generator) postFabric() Operation {

@@ -13,7 +13,7 @@ var labels = []string{"app=web", "app=db", "tier=front"}
 type spot struct{ tenant, network, container string }
 
 func (g *generator) spot() spot {
-	return spot{g.tenant(), g.home(), g.name("c", containers)}
+	return spot{g.tenant(), g.home(), g.name("c", g.scale.containers)}
 }
 
 func (s spot) networkID() string  { return s.network + "." + s.tenant }

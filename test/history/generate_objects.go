@@ -17,7 +17,7 @@ func (g *generator) createNetwork() Operation {
 	if g.sometimes(20) {
 		name = g.group() // clashes with a group
 	}
-	s, place := oneOf(g, shapes), g.place(name)
+	s, place := oneOf(g, g.scale.shapes), g.place(name)
 	n := &contivmodel.Network{
 		TenantName: g.tenant(), NetworkName: name, NwType: "data", Encap: oneOf(g, []string{"vlan", "vxlan"}),
 		Subnet: fill(s.subnet, place), Gateway: fill(s.gateway, place),
@@ -96,7 +96,7 @@ func (g *generator) createRule() Operation {
 	}
 	switch s.peer {
 	case "own":
-		r.ToIPAddress = fmt.Sprintf("10.%d.0.%d", g.IntN(networks), 1+g.IntN(5))
+		r.ToIPAddress = fmt.Sprintf("10.%d.0.%d", g.IntN(g.scale.networks), 1+g.IntN(5))
 	case "from":
 		r.FromIPAddress = "192.0.2.1"
 	}
@@ -180,7 +180,7 @@ func (g *generator) deleteBgp() Operation { return g.delete("Bgp", g.name("h", h
 func (g *generator) updateGlobal() Operation {
 	o := &contivmodel.Global{
 		Name: "global", FwdMode: oneOf(g, []string{"", "routing"}), ArpMode: oneOf(g, []string{"", "proxy", "flood"}),
-		PvtSubnet: "172.19.0.0/16", Vlans: oneOf(g, vlanRanges), Vxlans: oneOf(g, vxlanRanges),
+		PvtSubnet: "172.19.0.0/16", Vlans: oneOf(g, g.scale.vlanRanges), Vxlans: oneOf(g, g.scale.vxlanRanges),
 	}
 	wrong := ""
 	switch g.IntN(8) {

@@ -64,7 +64,7 @@ func Tags(e *Evidence) []string {
 		}
 		// What was there before, or, if nothing had to be changed, still is. A
 		// deletion that may find nothing may find nothing.
-		if absent := c.Lenient && c.Result == "unchanged"; c.Tag > 0 && !absent && !e.had(c.storeKey(), c.Tag, c.Revision-1, c.Revision) {
+		if absent := c.Lenient && c.Result == "unchanged"; c.Tag > 0 && !absent && !e.had(c.storeKey(), c.Tag, e.log.before(c.Revision), c.Revision) {
 			found = append(found, fmt.Sprintf("not the object it was for: %s", c))
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 var (
@@ -29,33 +30,81 @@ var (
 )
 
 func TestClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
-	plan := Plan{Seed: *seed, Operations: *operations, Clients: *clients, Report: t.Logf}
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) { oneHistory(t, v.scale, *operations/v.part) })
+	}
+}
+
+// TestLongClientsOfADisturbedClusterSeeOneHistory is the same, for longer.
+func TestLongClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
+	testkit.TakesLong(t)
+	const longer = 6
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) { oneHistory(t, v.scale, longer**operations/v.part) })
+	}
+}
+
+// variants of a run; each takes a part of the operations.
+var variants = []struct {
+	name  string
+	scale Scale
+	part  int
+}{{"small", Small, 1}, {"wide", Wide, 4}}
+
+// planOf is a plan as flags say. When the test fails, it tells how to repeat it.
+func planOf(t *testing.T, scale Scale, n int) Plan {
+	t.Helper()
+	plan := Plan{Seed: *seed, Scale: scale, Operations: n, Clients: *clients, Report: t.Logf}
 	if plan.Seed == 0 {
 		plan.Seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("to repeat the operations: -history.seed=%d -history.operations=%d -history.clients=%d", plan.Seed, plan.Operations, plan.Clients)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(plan.Operations)*20*time.Millisecond)
-	defer cancel()
-	cluster, store := start(ctx, t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("to repeat the operations:\n\tgo test -race ./test/history -run '^%s$' -history.seed=%d -history.operations=%d -history.clients=%d -history.keep=DIRECTORY",
+				strings.ReplaceAll(t.Name(), "/", "$/^"), plan.Seed, *operations, plan.Clients)
+		}
+	})
+	return plan
+}
 
-	began := time.Now()
+// oneHistory lets clients work with a cluster that is disturbed, and verifies
+// what they and the store say of it.
+func oneHistory(t *testing.T, scale Scale, operations int) {
+	plan := planOf(t, scale, operations)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(plan.Operations)*20*time.Millisecond)
+	defer cancel()
+	cluster, store := start(ctx, t, nil)
+
 	recorder := Record(ctx, store)
 	watchers, err := Watch(ctx, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
+	calls := execute(ctx, t, plan, cluster, store)
+	verify(ctx, t, cluster, recorder, watchers, calls)
+}
+
+// execute carries out a plan.
+func execute(ctx context.Context, t *testing.T, plan Plan, cluster *Cluster, store *clientv3.Client) []*Call {
+	t.Helper()
+	began := time.Now()
 	calls, err := Execute(ctx, plan, cluster, store)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%d calls in %s", len(calls), time.Since(began).Round(time.Millisecond))
+	t.Log(summary(calls))
+	return calls
+}
+
+// verify ends the records and reports everything that is not as it must be.
+func verify(ctx context.Context, t *testing.T, cluster *Cluster, recorder *Recorder, watchers *Watchers, calls []*Call) {
+	t.Helper()
 	log, err := recorder.Finish(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d calls and %d changes of the store in %s", len(calls), len(log.Changes), time.Since(began).Round(time.Millisecond))
-	t.Log(summary(calls))
-
-	began = time.Now()
+	began := time.Now()
 	world, found := Verify(log, calls)
 	for _, text := range Links(world, answered(ctx, t, cluster), true) {
 		found = append(found, Finding{"links of answers", text})
@@ -70,18 +119,29 @@ func TestClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
 	for _, line := range alarms {
 		found = append(found, Finding{"logs", line})
 	}
-	t.Logf("verified in %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("%d changes of the store, %d of them large, verified in %s", len(log.Changes), len(log.spans), time.Since(began).Round(time.Millisecond))
 	report(t, found)
 }
 
-// start starts a cluster and connects to its store.
-func start(ctx context.Context, t *testing.T) (*Cluster, *clientv3.Client) {
+// place is where a test keeps logs and data.
+func place(t *testing.T) string {
 	t.Helper()
-	dir := *keep
-	if dir == "" {
-		dir = t.TempDir()
+	if *keep == "" {
+		return t.TempDir()
 	}
-	cluster, err := StartCluster(ctx, dir)
+	dir := filepath.Join(*keep, t.Name())
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// start starts a cluster, with members of a store or on one beside it, and
+// connects to the store.
+func start(ctx context.Context, t *testing.T, beside *Store) (*Cluster, *clientv3.Client) {
+	t.Helper()
+	dir := place(t)
+	cluster, err := NewCluster(ctx, dir, beside)
 	if err != nil {
 		t.Fatal(err)
 	}

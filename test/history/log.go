@@ -24,6 +24,8 @@ const (
 	servicePrefix  = statePrefix + "serviceLB/"
 	heldPrefix     = operPrefix + "addresses/"
 	counterPrefix  = operPrefix + "ipv6/"
+	journalPrefix  = root + "journal/" // then <lock>/, parts and the mark
+	markSuffix     = "/committed"
 	lastKey        = root + "end-of-history"
 )
 
@@ -46,7 +48,12 @@ const forever = int64(1) << 62
 type Log struct {
 	Changes  []Change
 	versions map[string][]Version
+	spans    []span
 }
+
+// span are the revisions from the mark that decides a large change to the end
+// of its journal: what is in between counts as one change, at the last of them.
+type span struct{ from, to int64 }
 
 // Recorder follows the store from its first revision on.
 type Recorder struct {
@@ -124,6 +131,10 @@ func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 func newLog(changes []Change) *Log {
 	l := &Log{versions: map[string][]Version{}}
 	for _, c := range changes {
+		if strings.HasPrefix(c.Key, journalPrefix) {
+			l.journal(c)
+			continue
+		}
 		versions := l.versions[c.Key]
 		if n := len(versions); n > 0 && versions[n-1].To == forever {
 			if c.Value != nil && bytes.Equal(versions[n-1].Value, c.Value) {
@@ -138,6 +149,38 @@ func newLog(changes []Change) *Log {
 		l.Changes = append(l.Changes, c)
 	}
 	return l
+}
+
+// journal follows the mark of a journal.
+func (l *Log) journal(c Change) {
+	if !strings.HasSuffix(c.Key, markSuffix) {
+		return
+	}
+	if c.Value != nil {
+		l.spans = append(l.spans, span{c.Revision, forever})
+	} else if n := len(l.spans); n > 0 && l.spans[n-1].to == forever {
+		l.spans[n-1].to = c.Revision
+	}
+}
+
+// settled is the revision at which a change that belongs to a larger one counts.
+func (l *Log) settled(revision int64) int64 {
+	for _, s := range l.spans {
+		if s.from <= revision && revision <= s.to {
+			return s.to
+		}
+	}
+	return revision
+}
+
+// before is the last revision before the change that a revision belongs to.
+func (l *Log) before(revision int64) int64 {
+	for _, s := range l.spans {
+		if s.from <= revision && revision <= s.to {
+			return s.from - 1
+		}
+	}
+	return revision - 1
 }
 
 // Alive are the versions of a key that were there at some revision of a window.

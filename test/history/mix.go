@@ -34,6 +34,7 @@ var mix = []share{
 	{4, (*generator).postFabric},
 	{3, (*generator).deleteFabric},
 	{90, (*generator).apply},
+	{1, (*generator).largeApply},
 	{190, (*generator).createEndpoint},
 	{150, (*generator).deleteEndpoint},
 	{20, (*generator).startContainer},
@@ -45,25 +46,41 @@ var mix = []share{
 
 // The sets of names.
 const (
-	tenants    = 4 // the last one is seldom used, so that it can be deleted
-	networks   = 6 // of a tenant; the last ones are seldom used
-	busy       = 4
-	groups     = 6
-	policies   = 3
-	rules      = 5 // of a policy
-	profiles   = 2
-	contracts  = 2
-	services   = 2
-	hosts      = 3
-	containers = 8 // of a network
+	tenants   = 4 // the last one is seldom used, so that it can be deleted
+	groups    = 6
+	policies  = 3
+	rules     = 5 // of a policy
+	profiles  = 2
+	contracts = 2
+	services  = 2
+	hosts     = 3
+
+	largeObjects = 2000 // of an apply
 )
 
-// vlanRanges and vxlanRanges are what the global object is changed between.
-// They are small enough to be exhausted.
-var (
-	vlanRanges  = []string{"10-17", "10-19", "12-17", "14-30"}
-	vxlanRanges = []string{"100-107", "100-110", "103-107", "90-105"}
-)
+// Scale is how large the networks of a run are, and how many.
+type Scale struct {
+	networks   int // of a tenant; those that are not busy are seldom used
+	busy       int
+	containers int // of a network
+	shapes     []shape
+	furnished  bool // clients begin by making a tenant with all its networks
+	// What the global object is changed between.
+	vlanRanges, vxlanRanges []string
+}
+
+// Small has small networks, and ranges of tags that are soon exhausted.
+var Small = Scale{networks: 6, busy: 4, containers: 8, shapes: shapes,
+	vlanRanges:  []string{"10-17", "10-19", "12-17", "14-30"},
+	vxlanRanges: []string{"100-107", "100-110", "103-107", "90-105"}}
+
+// Wide has 64 networks of /16 for each tenant.
+var Wide = Scale{networks: 64, busy: 64, containers: 40, furnished: true,
+	shapes: []shape{
+		{subnet: "10.%[1]d.0.0/16", gateway: "10.%[1]d.255.254"},
+		{subnet: "10.%[1]d.0.0/16", gateway: "10.%[1]d.0.1"},
+	},
+	vlanRanges: []string{"10-4000"}, vxlanRanges: []string{"100-2000", "90-3000"}}
 
 // shape is what a network looks like; %[1]d stands for a number that decides
 // which networks overlap.

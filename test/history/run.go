@@ -17,18 +17,33 @@ import (
 // Plan says how much happens in a run.
 type Plan struct {
 	Seed       uint64
+	Scale      Scale
 	Operations int
 	Clients    int
+	Began      time.Time                        // what times are counted from; zero: the beginning of this run
+	Calm       bool                             // nothing is disturbed
 	Report     func(format string, args ...any) // of what happens meanwhile
 }
 
-// disturbances is when the leader is ended, in parts of the operations, and how.
+// disturbances are what happens to the netmasters, and when, in parts of the operations.
 var disturbances = []struct {
-	after  float64
-	signal syscall.Signal
+	after float64
+	what  string
+	do    func(*Cluster, context.Context) (time.Duration, error)
 }{
-	{0.10, syscall.SIGTERM}, {0.22, syscall.SIGTERM}, {0.36, syscall.SIGKILL}, {0.50, syscall.SIGTERM},
-	{0.62, syscall.SIGTERM}, {0.74, syscall.SIGKILL}, {0.88, syscall.SIGTERM},
+	{0.08, "the leader was told to end; another led", ended(syscall.SIGTERM)},
+	{0.18, "the leader was killed; another led", ended(syscall.SIGKILL)},
+	{0.30, "the leader stood still for longer than its term; another led", (*Cluster).Suspend},
+	{0.42, "the store was away; all served again", (*Cluster).Interrupt},
+	{0.52, "the leader was told to end; another led", ended(syscall.SIGTERM)},
+	{0.60, "the store was away; all served again", (*Cluster).Interrupt},
+	{0.70, "the leader stood still for longer than its term; another led", (*Cluster).Suspend},
+	{0.80, "the leader was killed; another led", ended(syscall.SIGKILL)},
+	{0.90, "the leader was told to end; another led", ended(syscall.SIGTERM)},
+}
+
+func ended(signal syscall.Signal) func(*Cluster, context.Context) (time.Duration, error) {
+	return func(c *Cluster, ctx context.Context) (time.Duration, error) { return c.Disturb(ctx, signal) }
 }
 
 // requestTime is how long a client waits for an answer.
@@ -47,7 +62,10 @@ type run struct {
 
 // Execute carries out a plan and returns what the clients saw.
 func Execute(ctx context.Context, plan Plan, cluster *Cluster, store *clientv3.Client) ([]*Call, error) {
-	r := &run{plan: plan, cluster: cluster, store: store, began: time.Now()}
+	r := &run{plan: plan, cluster: cluster, store: store, began: plan.Began}
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	records := make([][]*Call, plan.Clients)
@@ -73,25 +91,28 @@ func Execute(ctx context.Context, plan Plan, cluster *Cluster, store *clientv3.C
 	return calls, context.Cause(ctx)
 }
 
-// disturb ends leaders when their time has come.
+// disturb disturbs the netmasters when the time has come.
 func (r *run) disturb(ctx context.Context) error {
+	if r.plan.Calm {
+		return nil
+	}
 	for _, d := range disturbances {
 		at := int64(d.after * float64(r.plan.Operations))
 		if err := testkit.Until(ctx, "operations", func() bool { return r.next.Load() >= at }); err != nil {
 			return err
 		}
-		takeover, err := r.cluster.Disturb(ctx, d.signal)
+		took, err := d.do(r.cluster, ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", d.what, err)
 		}
-		r.plan.Report("leader ended with %s, another led after %s", d.signal, takeover.Round(time.Millisecond))
+		r.plan.Report("%s after %s", d.what, took.Round(time.Millisecond))
 	}
 	return nil
 }
 
 // client makes calls until all operations are handed out.
 func (r *run) client(ctx context.Context, number int) ([]*Call, error) {
-	generator := newGenerator(r.plan.Seed, number)
+	generator := newGenerator(r.plan.Seed, r.plan.Scale, number)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	link := &http.Client{Transport: transport, Timeout: requestTime}

@@ -19,12 +19,12 @@ func Replay(e *Evidence) (*World, []Finding) {
 	r := replay{world: newWorld(), holding: holding{evidence: e, held: Held{}}, seen: map[Finding]bool{}}
 	changes := e.log.Changes
 	for turn := 0; len(changes) > 0; turn++ {
-		revision := changes[0].Revision
-		n := slices.IndexFunc(changes, func(c Change) bool { return c.Revision != revision })
+		revision := e.log.settled(changes[0].Revision)
+		n := slices.IndexFunc(changes, func(c Change) bool { return e.log.settled(c.Revision) != revision })
 		if n < 0 {
 			n = len(changes)
 		}
-		r.advance(changes[:n])
+		r.advance(revision, changes[:n])
 		changes = changes[n:]
 		r.check(revision, turn%derivedEvery == 0 || len(changes) == 0)
 	}
@@ -41,14 +41,14 @@ type replay struct {
 	found   []Finding
 }
 
-// advance applies the changes of one revision.
-func (r *replay) advance(changes []Change) {
+// advance applies the changes that count at one revision.
+func (r *replay) advance(revision int64, changes []Change) {
 	touched := map[string]bool{}
 	for _, c := range changes {
 		touch(c, touched)
 		r.world.Apply(c)
 	}
-	r.holding.update(r.world, touched, changes[0].Revision)
+	r.holding.update(r.world, touched, revision)
 }
 
 // touch notes the network whose held addresses a change may be about.

@@ -1,0 +1,74 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A store that is set back to a backup tells a shorter history: what came after
+// the backup never was. The netmasters, which have seen it, run on and must
+// take the store as it is.
+func TestARestoredStoreHasOneHistory(t *testing.T) {
+	plan := planOf(t, Small, *operations/20)
+	plan.Calm = true
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	beside, err := StartStore(ctx, place(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(beside.Stop)
+	cluster, store := start(ctx, t, beside)
+	plan.Began = time.Now()
+
+	before := execute(ctx, t, plan, cluster, store)
+	if err := beside.Backup(ctx); err != nil {
+		t.Fatal(err)
+	}
+	plan.Seed++
+	lost := execute(ctx, t, plan, cluster, store)
+	if err := beside.Restore(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d calls are forgotten", len(lost))
+	watchers := watchPresent(ctx, t, cluster, store)
+	recorder := Record(ctx, store) // from the first revision
+	plan.Seed++
+	after := execute(ctx, t, plan, cluster, store)
+	verify(ctx, t, cluster, recorder, watchers, append(before, after...))
+}
+
+// watchPresent begins to watch as soon as no netmaster tells of the forgotten
+// revisions any more.
+func watchPresent(ctx context.Context, t *testing.T, cluster *Cluster, store *clientv3.Client) (watchers *Watchers) {
+	t.Helper()
+	began := time.Now()
+	err := testkit.Poll(ctx, func() (err error) {
+		if watchers, err = Watch(ctx, cluster); err != nil {
+			return err
+		}
+		present, err := store.Get(ctx, root, clientv3.WithCountOnly())
+		if err != nil {
+			return err
+		}
+		for _, w := range watchers.all {
+			if since := w.begun(); since > present.Header.Revision {
+				watchers.stop()
+				watchers.working.Wait()
+				return fmt.Errorf("%s begins at revision %d, the store is at %d", w.name, since, present.Header.Revision)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the netmasters took the store as it is after %s", time.Since(began).Round(time.Millisecond))
+	return watchers
+}
