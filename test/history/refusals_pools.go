@@ -303,7 +303,7 @@ func (e *Evidence) groupRecords(c *Call, r request) []document {
 
 func (e *Evidence) taken6(c *Call, r request, n *contivmodel.Network, a netip.Addr) bool {
 	prefix, err := netip.ParsePrefix(n.Ipv6Subnet)
-	if err != nil || a == prefix.Masked().Addr() {
+	if gateway, _ := netip.ParseAddr(n.Ipv6Gateway); err != nil || a == prefix.Masked().Addr() || a == gateway {
 		return true
 	}
 	return e.owned(c, r.networkID)[a] || e.passing(c, r.networkID, a)
