@@ -16,7 +16,8 @@ func TestTheRuntimeAsks(t *testing.T) {
 	})
 }
 
-// losses are what somebody may do to an attached pod.
+// losses are what somebody may do to an attached pod. The agent gives a lost
+// switch port back by itself; switch_test.go has that.
 var losses = []struct {
 	what   string
 	inside bool   // of the pod; else on the node
@@ -28,7 +29,6 @@ var losses = []struct {
 	{"the link, set down", true, "ip link set eth0 down", "eth0"},
 	{"the link, renamed", true, "ip link set eth0 down; ip link set eth0 name eth7", "eth0"},
 	{"the host's end, set down", false, `ip link set "$1" down`, "vvport"},
-	{"the switch port", false, `ovs-vsctl --timeout=10 del-port contivVxlanBridge "$1"`, "port"},
 }
 
 func checkNoticesLosses(s story) {

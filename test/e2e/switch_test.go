@@ -15,7 +15,7 @@ func TestSwitchesComeAndGo(t *testing.T) {
 	tell(t, 2, []chapter{
 		{"a switch that is killed forwards again by itself, with its policies", theSwitchIsKilled},
 		{"a switch whose database was killed forwards again by itself, with its policies, and takes new pods", theDatabaseIsKilled},
-		{"a tunnel that somebody removes comes back", theTunnelIsRemoved},
+		{"what somebody removes from a switch comes back, and its policies with it", rowsAreRemoved},
 		{"bridges of others are left alone", foreignBridgesStay},
 	})
 }
@@ -89,12 +89,27 @@ func theDatabaseIsKilled(s story) {
 	s.reachEachOther(2*time.Second, front, late)
 }
 
-func theTunnelIsRemoved(s story) {
+// removals are what somebody may do to a switch; $1 is the pod's port.
+var removals = []struct{ what, script string }{
+	{"the tunnel", `ovs-vsctl --timeout=10 del-port contivVxlanBridge vxif0`},
+	{"the port of a pod", `ovs-vsctl --timeout=10 del-port contivVxlanBridge "$1"`},
+	{"the name a pod's port is known by", `ovs-vsctl --timeout=10 clear interface "$1" external_ids`},
+	{"the bridge", `ovs-vsctl --timeout=10 del-br contivVxlanBridge`},
+}
+
+func rowsAreRemoved(s story) {
 	front, back := s.guarded()
 	s.isGuardedAgain(2*time.Second, front, back)
-	_, err := front.Node.Run(s.ctx, "ovs-vsctl", "--timeout=10", "--if-exists", "del-port", "contivVxlanBridge", "vxif0")
+	port, err := front.Node.Run(s.ctx, "sh", "-c", "ls /sys/class/net | grep vvport")
 	s.must(err)
-	s.isGuardedAgain(15*time.Second, front, back)
+	for _, r := range removals {
+		_, err := front.Node.Run(s.ctx, "sh", "-ec", r.script, "sh", strings.TrimSpace(port))
+		s.must(err)
+		s.Logf("removed: %s", r.what)
+		s.isGuardedAgain(15*time.Second, front, back)
+	}
+	late := s.pod(0, "late", "blue", "front", "")
+	s.isGuardedAgain(2*time.Second, late, back)
 }
 
 // foreignRows are what the database says about the bridge of the underlay and
