@@ -77,11 +77,10 @@ func (a *API) status(r *http.Request) (reply, error) {
 		s.Masters = append(s.Masters, masterStatus{net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), m.Role, m.Version})
 	}
 	slices.SortFunc(s.Masters, func(a, b masterStatus) int { return cmp.Compare(a.Address, b.Address) })
-	err := a.ledger.View(func(reader ledger.Reader) (err error) {
+	err := a.ledger.View(func(reader ledger.Reader) error {
 		s.Revision = reader.Newest()
-		endpoints, err := master.EndpointsPerHost(reader)
-		s.Nodes = nodeStates(registered, endpoints)
-		return err
+		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader))
+		return nil
 	})
 	return reply{body: s}, err
 }

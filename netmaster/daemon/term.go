@@ -66,7 +66,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, tasks *s
 	d.service.Update(d.registered("leader")...)
 	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")
 
-	collector := master.NewNodeCollector(ledger, d.db, d.cfg.NodeGrace, log)
+	collector := master.NewNodeCollector(ledger, term, d.cfg.NodeGrace, log)
 	reconcile := func() error { return reconciler.Run(ctx) }
 	unreconciled := func(err error) { log.WithError(err).Warn("reconciling") }
 	tasks.Go(func() {

@@ -2,15 +2,16 @@
 // tag and id, what a policy rule means for each group it applies to, and what
 // must be repaired or given back when state and intent no longer agree.
 //
-// Its functions work inside a transaction of the ledger. They read records,
-// let the allocators of package resources change them, and put them back; a
+// Its functions work inside a transaction of the ledger. They read records, ask
+// the allocators of package resources for what is free, and put records; a
 // function that returns an error leaves the transaction to be thrown away, so
 // none of them ever undoes anything. They know no HTTP and no clock.
 //
 //	model.go      reading and writing model objects
-//	network.go    a network's record: addresses, tags
+//	numbers.go    which addresses, tags and ids somebody has; index.go the indexes that tell
+//	network.go    a network's record: subnets, tags
 //	group.go      a group's record: id, address range, QoS
-//	endpoint.go   endpoints; address.go the addresses they hold
+//	endpoint.go   endpoints; address.go where their addresses come from
 //	expand.go     one rule -> directional rules (pure)
 //	binding.go    policies attached to groups
 //	service.go    services: virtual address; provider.go who stands behind them

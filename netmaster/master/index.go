@@ -15,12 +15,13 @@ import (
 
 // Owned are the prefixes plans read and write. What agents report about
 // themselves (oper/eps, oper/ovs-driver) is not among them.
-var Owned = []string{
+// The registry is: nobody here writes it, but what is freed depends on it.
+var Owned = append([]string{
 	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot,
 	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix,
 	// Where an older netmaster keeps what is free.
 	mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/", mastercfg.OperRoot + "auto-epg/",
-}
+}, registries...)
 
 // Open opens the ledger of a term with the indexes that plans search. What adds
 // to the store is asked for by admit; nil admits all.
@@ -39,6 +40,7 @@ const (
 	cidTerm     = "cid/"     // <container id>: the same
 	memberTerm  = "member/"  // <G:T>: endpoints of a group
 	hostTerm    = "host/"    // <host label>: endpoints of a host
+	agentTerm   = "agent/"   // <host label>: registrations of its agent
 	rangeTerm   = "range/"   // <N.T>/<last address>/<first address>: groups with a range of a network
 	poolTerm    = "pool/"    // N:G.T: groups, as container runtimes name their range
 	subnetTerm  = "subnet/"  // <subnet>: networks of any tenant
@@ -58,6 +60,8 @@ func indexes() []ledger.Index {
 		indexed(mastercfg.EndpointGroupPrefix, groupNumbers),
 		indexed(mastercfg.VRFPrefix, func(v *mastercfg.VRFState) []string { return []string{numberTerm(vrfSet, int(v.VRF))} }),
 		{Prefix: mastercfg.HeldPrefix, Terms: heldTerms},
+		indexed(registries[0], agentTerms),
+		indexed(registries[1], agentTerms),
 		{Prefix: mastercfg.PolicyPrefix, Terms: bindingTerms},
 	}
 }
@@ -154,6 +158,8 @@ func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, Endpo
 
 // shared is a term that many values have: there is one copy of it in memory.
 func shared(term string) string { return unique.Make(term).Value() }
+
+func agentTerms(s *struct{ Hostname string }) []string { return []string{agentTerm + s.Hostname} }
 
 // heldTerms are those of an address that is noted under <N.T>/<address>.
 func heldTerms(key string, _ []byte) []string {

@@ -2,6 +2,7 @@ package master
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -12,167 +13,239 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// NodeStore is the part of the store that agents write.
-type NodeStore interface {
-	Services(ctx context.Context, name string) ([]objdb.Service, error)
+// Reports is how what agents have reported is deleted: a transaction that fails
+// once the term is over.
+type Reports interface {
 	Txn(ctx context.Context, t objdb.Txn) (rev int64, ok bool, err error)
 }
 
 // NodeCollector frees the endpoints of nodes that went away for good.
 //
-// A node whose agent is not registered gets a record with a deadline, which
-// survives changes of leader. A node that comes back loses the record; when
-// the deadline passes first, its endpoints are deleted one by one, and the
-// record goes last, so that an interrupted collection is taken up again.
+// A node with endpoints whose agent is not registered gets a record with the time
+// that is left to it. Only the time counts during which a leader has seen the
+// node gone, by its own clock's progress: leaders whose clocks differ, or one
+// whose clock is set, free nothing early. The record is written again now and
+// then, so that a change of leader costs a small part of the time at most.
+//
+// A node that comes back loses the record; when the time is over first, its
+// endpoints are deleted, a few in each transaction, and the record goes last, so
+// that an interrupted collection is taken up again. The ledger follows the
+// registry, which each of these transactions reads: a node that comes back at
+// that moment keeps what it still has.
 type NodeCollector struct {
-	ledger Ledger
-	store  NodeStore
-	grace  time.Duration
-	log    *logrus.Entry
+	ledger  Ledger
+	reports Reports
+	grace   time.Duration
+	log     *logrus.Entry
+	gone    map[string]countdown // nodes this leader sees gone, by host label
 }
 
+// countdown is the time left to a node at a moment of this process.
+type countdown struct {
+	left time.Duration
+	at   time.Time // with the reading of the monotonic clock
+}
+
+func (c countdown) leftAt(now time.Time) time.Duration { return c.left - now.Sub(c.at) }
+
+// parts is into how many steps the time of a node is divided in its record.
+const parts = 24
+
+// freedAtOnce is how many endpoints are deleted in one transaction.
+const freedAtOnce = 32
+
 // NewNodeCollector makes the collector of a term.
-func NewNodeCollector(ledger Ledger, store NodeStore, grace time.Duration, log *logrus.Entry) *NodeCollector {
-	return &NodeCollector{ledger, store, grace, log.WithField("component", "nodegc")}
+func NewNodeCollector(ledger Ledger, reports Reports, grace time.Duration, log *logrus.Entry) *NodeCollector {
+	return &NodeCollector{ledger, reports, grace, log.WithField("component", "nodegc"), map[string]countdown{}}
 }
 
 // Sweep looks at all nodes once.
 func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
-	alive, err := c.registered(ctx)
-	if err != nil {
-		return err
-	}
-	var endpoints map[string][]string
+	var missing []string
 	var records []mastercfg.NodeGC
-	err = c.ledger.View(func(r ledger.Reader) (err error) {
-		if endpoints, err = endpointsByHost(r); err == nil {
-			records, err = ledger.ReadAll[mastercfg.NodeGC](r, mastercfg.NodeGCPrefix)
+	err := c.ledger.View(func(r ledger.Reader) (err error) {
+		records, err = ledger.ReadAll[mastercfg.NodeGC](r, mastercfg.NodeGCPrefix)
+		for _, host := range hostsWithEndpoints(r) {
+			if !registered(r, host) {
+				missing = append(missing, host)
+			}
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	noted := map[string]bool{}
+	noted := map[string]mastercfg.NodeGC{}
 	for _, record := range records {
-		noted[record.ID] = true
-		deadline, err := time.Parse(time.RFC3339, record.Deadline)
-		switch host := record.ID; {
-		case alive[host] || len(endpoints[host]) == 0:
-			err = c.forget(ctx, host, alive[host])
-		case err != nil:
-			err = c.note(ctx, host, now) // unreadable: the time begins again
-		case !now.Before(deadline):
-			err = c.collect(ctx, record, endpoints[host])
-		}
+		noted[record.ID] = record
+	}
+	still := map[string]countdown{}
+	for _, host := range missing {
+		record, known := noted[host]
+		delete(noted, host)
+		left, err := c.countDown(ctx, record, known, host, now)
 		if err != nil {
 			return err
 		}
-	}
-	for host := range endpoints {
-		if noted[host] || alive[host] {
-			continue
+		if left.leftAt(now) > 0 {
+			still[host] = left
+		} else if err := c.collect(ctx, host); err != nil {
+			return err
 		}
-		if err := c.note(ctx, host, now); err != nil {
+	}
+	c.gone = still
+	for host := range noted {
+		if err := c.forget(ctx, host); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// registered are the host labels of agents that are alive.
-func (c *NodeCollector) registered(ctx context.Context) (map[string]bool, error) {
-	alive := map[string]bool{}
-	for _, name := range []string{mastercfg.AgentVTEPService, mastercfg.AgentService} {
-		services, err := c.store.Services(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range services {
-			alive[s.Hostname] = true
-		}
+// countDown is the time left to a node, which it notes at first and then whenever
+// a part of it has passed.
+func (c *NodeCollector) countDown(ctx context.Context, record mastercfg.NodeGC, known bool, host string, now time.Time) (countdown, error) {
+	stored, err := time.ParseDuration(record.Remaining)
+	if !known || err != nil {
+		record, stored = mastercfg.NodeGC{ID: host, DownSince: now.UTC().Format(time.RFC3339)}, c.grace
 	}
-	return alive, nil
-}
-
-func endpointsByHost(r ledger.Reader) (map[string][]string, error) {
-	byHost := map[string][]string{}
-	err := each(r, mastercfg.EndpointPrefix, func(_ string, ep mastercfg.CfgEndpointState) error {
-		if ep.HomingHost != "" {
-			byHost[ep.HomingHost] = append(byHost[ep.HomingHost], ep.ID)
-		}
-		return nil
-	})
-	return byHost, err
-}
-
-// EndpointsPerHost counts the endpoints of each host.
-func EndpointsPerHost(r ledger.Reader) (map[string]int, error) {
-	count := map[string]int{}
-	err := each(r, mastercfg.EndpointPrefix, func(_ string, ep struct{ HomingHost string }) error {
-		if ep.HomingHost != "" {
-			count[ep.HomingHost]++
-		}
-		return nil
-	})
-	return count, err
-}
-
-// note begins the time of a node.
-func (c *NodeCollector) note(ctx context.Context, host string, now time.Time) error {
-	record := mastercfg.NodeGC{ID: host, DownSince: now.UTC().Format(time.RFC3339), Deadline: now.Add(c.grace).UTC().Format(time.RFC3339)}
-	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error { return ledger.Write(tx, mastercfg.NodeGCPrefix+host, record) })
-	if err == nil {
+	left, seen := c.gone[host]
+	if !seen {
+		left = countdown{min(stored, c.grace), now}
+	}
+	if known && err == nil && stored-left.leftAt(now) < c.grace/parts {
+		return left, nil
+	}
+	record.Remaining = max(0, left.leftAt(now)).String()
+	record.Deadline = now.Add(left.leftAt(now)).UTC().Format(time.RFC3339)
+	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error { return ledger.Write(tx, mastercfg.NodeGCPrefix+host, record) })
+	if err == nil && !known {
 		c.log.WithFields(logrus.Fields{"host": host, "deadline": record.Deadline}).Warn("node with endpoints is not registered")
 	}
-	return err
+	return left, err
 }
 
-// forget ends the time of a node.
-func (c *NodeCollector) forget(ctx context.Context, host string, back bool) error {
+// forget ends the time of a node that is back, or has no endpoints any more.
+func (c *NodeCollector) forget(ctx context.Context, host string) error {
 	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		tx.Delete(mastercfg.NodeGCPrefix + host)
 		return nil
 	})
-	if err == nil && back {
-		c.log.WithField("host", host).Info("node is back")
+	if err == nil {
+		c.log.WithField("host", host).Info("node is back, or has no endpoints any more")
 	}
 	return err
 }
 
 // collect deletes the endpoints of a node whose time is over.
-func (c *NodeCollector) collect(ctx context.Context, record mastercfg.NodeGC, ids []string) error {
-	for _, id := range ids {
-		alive, err := c.registered(ctx)
-		if err != nil || alive[record.ID] {
-			return err // the next sweep forgets the record
-		}
-		_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-			if _, still := tx.Get(mastercfg.NodeGCPrefix + record.ID); !still {
+func (c *NodeCollector) collect(ctx context.Context, host string) error {
+	freed := 0
+	for {
+		var ids []string
+		back := false
+		_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
+			if ids, back = nil, registered(tx, host); back {
 				return nil
 			}
-			_, err := DeleteEndpoint(tx, id)
-			return ignoreNotFound(err)
+			found(tx, hostTerm+host, func(key string) bool {
+				ids = append(ids, key[len(mastercfg.EndpointPrefix):])
+				return len(ids) < freedAtOnce
+			})
+			for _, id := range ids {
+				if _, err := DeleteEndpoint(tx, id); ignoreNotFound(err) != nil {
+					return err
+				}
+			}
+			if len(ids) == 0 {
+				tx.Delete(mastercfg.NodeGCPrefix + host)
+			}
+			return nil
 		})
-		if err != nil {
-			return err
+		if err != nil || back {
+			return err // the next sweep forgets the record
 		}
-		if err := c.dropReports(ctx, mastercfg.OperEndpointPrefix+id); err != nil {
-			return err
+		for _, id := range ids {
+			// The same endpoint may have been made again, and be reported.
+			if err := c.drop(ctx, mastercfg.OperEndpointPrefix+id, objdb.Absent(mastercfg.EndpointPrefix+id)); err != nil {
+				return err
+			}
+		}
+		if freed += len(ids); len(ids) == 0 {
+			break
 		}
 	}
-	c.log.WithFields(logrus.Fields{"host": record.ID, "endpoints": len(ids), "downSince": record.DownSince}).Warn("endpoints of a lost node freed")
-	if err := c.dropReports(ctx, mastercfg.OvsDriverPrefix+record.ID); err != nil {
-		return err
-	}
-	return c.forget(ctx, record.ID, false)
+	c.log.WithFields(logrus.Fields{"host": host, "endpoints": freed}).Warn("endpoints of a lost node freed")
+	return c.dropSwitch(ctx, host)
 }
 
-// dropReports deletes what an agent that is gone had reported.
-func (c *NodeCollector) dropReports(ctx context.Context, key string) error {
-	_, _, err := c.store.Txn(ctx, objdb.Txn{Deletes: []string{key}})
+// dropSwitch deletes what the agent of a node has reported of its switch, unless
+// it comes back.
+func (c *NodeCollector) dropSwitch(ctx context.Context, host string) error {
+	var guards []objdb.Guard
+	back := false
+	err := c.ledger.View(func(r ledger.Reader) error {
+		back = registered(r, host)
+		for _, prefix := range registries {
+			guards = append(guards, objdb.RangeNotAfter(prefix, objdb.PrefixEnd(prefix), r.Snapshot(prefix)))
+		}
+		return nil
+	})
+	if err != nil || back {
+		return err
+	}
+	return c.drop(ctx, mastercfg.OvsDriverPrefix+host, guards...)
+}
+
+// drop deletes what an agent that is gone had reported, if the guards hold.
+func (c *NodeCollector) drop(ctx context.Context, key string, guards ...objdb.Guard) error {
+	_, _, err := c.reports.Txn(ctx, objdb.Txn{If: guards, Deletes: []string{key}})
 	if err != nil {
 		return fault.New(fault.KindOf(err), "delete %s: %w", key, err)
 	}
 	return nil
+}
+
+// registries are where agents are registered.
+var registries = []string{
+	objdb.ServicePrefix + mastercfg.AgentVTEPService + "/", objdb.ServicePrefix + mastercfg.AgentService + "/",
+}
+
+// registered tells whether the agent of a node is registered. In a plan the
+// answer is guarded: it fails when somebody registers meanwhile.
+func registered(r ledger.Reader, host string) (alive bool) {
+	for _, prefix := range registries {
+		r.Range(prefix, func(string, []byte) bool { return true }) // for the guard
+	}
+	found(r, agentTerm+host, func(string) bool {
+		alive = true
+		return false
+	})
+	return alive
+}
+
+// hostsWithEndpoints are the host labels that endpoints have, in order.
+func hostsWithEndpoints(r ledger.Reader) []string {
+	var hosts []string
+	for from := ""; ; {
+		next := ""
+		r.Search(hostTerm, from, func(term, _ string) bool {
+			next = term
+			return false
+		})
+		if next == "" {
+			return hosts
+		}
+		hosts = append(hosts, next[len(hostTerm):])
+		from = next + "\x00"
+	}
+}
+
+// EndpointsPerHost counts the endpoints of each host.
+func EndpointsPerHost(r ledger.Reader) map[string]int {
+	count := map[string]int{}
+	r.Search(hostTerm, "", func(term, _ string) bool {
+		count[strings.TrimPrefix(term, hostTerm)]++
+		return true
+	})
+	return count
 }

@@ -1,6 +1,7 @@
 package master_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,9 +12,12 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
-func TestEndpointsOfALostNodeAreFreedAfterItsGrace(t *testing.T) {
+// lostNode has two endpoints on a node that is not registered, with its reports.
+// It returns the store as it was without them.
+func lostNode(t *testing.T) (*world, map[string]string) {
 	w := newWorld(t)
 	w.post("networks/default:web", `{"tenantName":"default","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24"}`)
 	empty := storetest.Dump(t, w.db)
@@ -24,40 +28,85 @@ func TestEndpointsOfALostNodeAreFreedAfterItsGrace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return w, empty
+}
+
+// collector is that of a new leader.
+func (w *world) collector() *master.NodeCollector {
+	return master.NewNodeCollector(w.ledger, w.db, time.Hour, w.entry)
+}
+
+func (w *world) sweep(c *master.NodeCollector, now time.Time) {
+	w.Helper()
+	if err := c.Sweep(w.Context(), now); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) endpoints() int {
+	w.Helper()
+	kvs, _, err := w.db.List(w.Context(), mastercfg.EndpointPrefix)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return len(kvs)
+}
+
+func TestEndpointsOfALostNodeAreFreedAfterItsGrace(t *testing.T) {
+	w, empty := lostNode(t)
 	now := time.Now()
-	sweep := func(after time.Duration) {
-		t.Helper()
-		// Every sweep by another collector: the deadline survives a change of leader.
-		if err := master.NewNodeCollector(w.ledger, w.db, time.Hour, w.entry).Sweep(t.Context(), now.Add(after)); err != nil {
-			t.Fatal(err)
+	c := w.collector()
+	w.sweep(c, now)
+	gc := read[mastercfg.NodeGC](w, mastercfg.NodeGCPrefix+"h1")
+	if want := now.Add(time.Hour).UTC().Format(time.RFC3339); gc.Deadline != want || gc.Remaining != "1h0m0s" {
+		t.Errorf("deadline %s, want %s; %s remain", gc.Deadline, want, gc.Remaining)
+	}
+	w.sweep(c, now.Add(59*time.Minute))
+	if w.endpoints() != 2 {
+		t.Error("freed before the time is over")
+	}
+	w.sweep(c, now.Add(61*time.Minute))
+	if diff := cmp.Diff(empty, storetest.Dump(t, w.db)); diff != "" {
+		t.Errorf("after the time: %s", diff)
+	}
+}
+
+func TestTheTimeOfANodePassesThroughChangesOfLeader(t *testing.T) {
+	w, empty := lostNode(t)
+	now := time.Now()
+	for range 5 { // each leads for 15 minutes
+		c := w.collector()
+		w.sweep(c, now)
+		if w.endpoints() == 0 {
+			break
+		}
+		for range 15 {
+			now = now.Add(time.Minute)
+			w.sweep(c, now)
 		}
 	}
-	sweep(0)
-	gc := read[mastercfg.NodeGC](w, mastercfg.NodeGCPrefix+"h1")
-	if want := now.Add(time.Hour).UTC().Format(time.RFC3339); gc.Deadline != want {
-		t.Errorf("deadline %s, want %s", gc.Deadline, want)
-	}
-	withEndpoints := storetest.Dump(t, w.db)
-	sweep(59 * time.Minute)
-	if diff := cmp.Diff(withEndpoints, storetest.Dump(t, w.db)); diff != "" {
-		t.Errorf("before the deadline: %s", diff)
-	}
-	sweep(61 * time.Minute)
 	if diff := cmp.Diff(empty, storetest.Dump(t, w.db)); diff != "" {
-		t.Errorf("after the deadline: %s", diff)
+		t.Errorf("after five terms of 15 minutes: %s", diff)
+	}
+}
+
+func TestALeaderWhoseClockIsAheadFreesNothingEarly(t *testing.T) {
+	w, _ := lostNode(t)
+	now := time.Now()
+	w.sweep(w.collector(), now)
+	ahead := w.collector()
+	w.sweep(ahead, now.Add(48*time.Hour))
+	w.sweep(ahead, now.Add(48*time.Hour+50*time.Minute))
+	if w.endpoints() != 2 {
+		t.Error("endpoints were freed although nobody saw the node gone for an hour")
 	}
 }
 
 func TestANodeThatComesBackKeepsItsEndpoints(t *testing.T) {
-	w := newWorld(t)
-	w.post("networks/default:web", `{"tenantName":"default","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24"}`)
-	w.endpoint("", "c1")
-	before := storetest.Dump(t, w.db)
-	collector := master.NewNodeCollector(w.ledger, w.db, time.Hour, w.entry)
+	w, _ := lostNode(t)
+	collector := w.collector()
 	now := time.Now()
-	if err := collector.Sweep(t.Context(), now); err != nil {
-		t.Fatal(err)
-	}
+	w.sweep(collector, now)
 	registration, err := w.db.Register(t.Context(), 10*time.Second,
 		objdb.Service{ServiceName: mastercfg.AgentVTEPService, HostAddr: "10.0.0.1", Port: 4789, Hostname: "h1"})
 	if err != nil {
@@ -67,13 +116,46 @@ func TestANodeThatComesBackKeepsItsEndpoints(t *testing.T) {
 		services, err := w.db.Services(t.Context(), mastercfg.AgentVTEPService)
 		return err == nil && len(services) == 1
 	})
-	if err := collector.Sweep(t.Context(), now.Add(2*time.Hour)); err != nil {
-		t.Fatal(err)
+	// Whether or not the ledger has heard of it: the transaction finds it out.
+	w.sweep(collector, now.Add(2*time.Hour))
+	if w.endpoints() != 2 {
+		t.Error("endpoints of a node that is back were freed")
 	}
-	if diff := cmp.Diff(before, storetest.Dump(t, w.db)); diff != "" {
-		t.Error(diff)
+	if _, err := w.db.Get(t.Context(), mastercfg.OvsDriverPrefix+"h1"); err != nil {
+		t.Errorf("its report was deleted: %v", err)
 	}
+	testkit.Eventually(t, 5*time.Second, "the node is forgotten", func() bool {
+		w.sweep(collector, now.Add(2*time.Hour))
+		_, err := w.db.Get(t.Context(), mastercfg.NodeGCPrefix+"h1")
+		return fault.Is(err, fault.NotFound)
+	})
 	if err := registration.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestTheReportOfAnEndpointThatIsMadeAgainStays(t *testing.T) {
+	w, _ := lostNode(t)
+	now := time.Now()
+	again := &remade{world: w}
+	c := master.NewNodeCollector(w.ledger, again, time.Hour, w.entry)
+	w.sweep(c, now)
+	w.sweep(c, now.Add(2*time.Hour))
+	if _, err := w.db.Get(t.Context(), mastercfg.OperEndpointPrefix+"web.default-c1"); err != nil {
+		t.Errorf("its report was deleted: %v", err)
+	}
+}
+
+// remade makes an endpoint again before its report is deleted.
+type remade struct {
+	*world
+	once bool
+}
+
+func (r *remade) Txn(ctx context.Context, txn objdb.Txn) (int64, bool, error) {
+	if !r.once {
+		r.once = true
+		r.post(mastercfg.CreateEndpointPath, `{"TenantName":"default","NetworkName":"web","ConfigEP":{"Host":"h2","Container":"c1"}}`)
+	}
+	return r.db.Txn(ctx, txn)
 }

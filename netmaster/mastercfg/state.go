@@ -193,10 +193,11 @@ type DnetOperState struct {
 	DocknetUUID string `json:"docknetUUID"`
 }
 
-// NodeGC is the deadline after which the endpoints of a vanished node are freed.
+// NodeGC is the time after which the endpoints of a vanished node are freed.
 type NodeGC struct {
 	ID        string `json:"id"` // host label
 	HostAddr  string `json:"hostAddr"`
 	DownSince string `json:"downSince"` // RFC 3339
-	Deadline  string `json:"deadline"`  // RFC 3339
+	Deadline  string `json:"deadline"`  // RFC 3339; by the clock of who wrote it
+	Remaining string `json:"remaining"` // what is left, as "23h0m0s"; it counts while a leader looks
 }

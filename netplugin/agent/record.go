@@ -13,8 +13,8 @@ import (
 
 // A record is decoded and checked once, when it arrives. What the datapath
 // needs of it is kept as a comparable value, so that a rewrite which changes
-// only bookkeeping (a network's record is rewritten for every address it hands
-// out) is recognised as no change.
+// only bookkeeping (an older netmaster rewrites a network's record for every
+// address it hands out) is recognised as no change.
 
 // network is a decoded network; problem says why it cannot be served.
 type network struct {
