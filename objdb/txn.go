@@ -32,6 +32,11 @@ func SameIncarnation(key string, rev int64) Guard {
 	return Guard{clientv3.Compare(clientv3.CreateRevision(key), "=", rev)}
 }
 
+// NotAfter holds while the key is absent or was last written at rev or before.
+func NotAfter(key string, rev int64) Guard {
+	return Guard{clientv3.Compare(clientv3.ModRevision(key), "<", rev+1)}
+}
+
 // RangeNotAfter holds while no key in [from, end) is newer than rev. It sees
 // changed and added keys; a removed one it cannot see.
 func RangeNotAfter(from, end string, rev int64) Guard {

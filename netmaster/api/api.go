@@ -37,6 +37,7 @@ import (
 // Ledger is the leader's way to the state.
 type Ledger interface {
 	Update(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
+	UpdateLarge(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
 	View(read func(r ledger.Reader) error) error
 	Preview(ctx context.Context, plan func(tx *ledger.Tx) error) error
 }

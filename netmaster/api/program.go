@@ -13,6 +13,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
+// fewTasks are so many that nobody notices when they keep others waiting; an
+// apply of more runs beside them.
+const fewTasks = 20
+
 // program is the operations of an apply in the order that works:
 //
 //  1. deletions, objects before what they refer to
@@ -55,6 +59,9 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 	if dryRun {
 		err = a.ledger.Preview(ctx, plan)
 		return rev, err
+	}
+	if len(p.tasks) > fewTasks {
+		return a.ledger.UpdateLarge(ctx, plan)
 	}
 	return a.ledger.Update(ctx, plan)
 }

@@ -18,11 +18,12 @@ var errConflict = errors.New("the store has changed")
 // run is the committer. It works until the term ends, finishes what it is at,
 // and refuses the rest.
 func (l *Ledger) run() {
-	var following sync.WaitGroup
+	var others sync.WaitGroup
 	for _, m := range l.mirrors {
-		following.Go(func() { m.Follow(l.term.Context()) })
+		others.Go(func() { m.Follow(l.term.Context()) })
 	}
-	defer following.Wait()
+	others.Go(l.prepare)
+	defer others.Wait()
 	defer l.drain()
 	for {
 		select {
@@ -30,14 +31,97 @@ func (l *Ledger) run() {
 			return
 		case b := <-l.foreign:
 			l.absorb(b)
-		case <-l.wake:
-			l.serve(l.next())
+		case ask := <-l.asks:
+			ask()
+		case <-l.small.wake:
+			l.serve(claimed(l.small.take()))
+		case <-l.due:
+			l.goOn()
+		case <-l.later:
+			l.goOn()
 		}
 	}
 }
 
+// inCommitter runs a function between two groups and returns when it has run.
+// It fails only when the term has ended.
+func (l *Ledger) inCommitter(f func()) error {
+	done := make(chan struct{})
+	select {
+	case l.asks <- func() { defer close(done); f() }:
+		<-done
+		return nil
+	case <-l.term.Context().Done():
+		return l.term.Ended()
+	}
+}
+
+// proceed makes the committer go on with what waits for a large plan.
+func (l *Ledger) proceed() {
+	select {
+	case l.due <- struct{}{}:
+	default:
+	}
+}
+
+// goOn stores some more of a large plan, then serves those who wait.
+func (l *Ledger) goOn() {
+	if l.decided != nil {
+		l.store()
+	}
+	list := append(l.held, claimed(l.small.take())...)
+	l.held = nil
+	l.serve(list)
+}
+
+// store stores some of the plan that is decided. That must succeed in the end:
+// it is tried until it does or the term ends.
+func (l *Ledger) store() {
+	d := l.decided
+	l.later = nil
+	s, err := l.storeSome(context.WithoutCancel(l.term.Context()), d)
+	switch {
+	case fault.Is(err, fault.Conflict):
+		l.log.WithError(err).Error("a journal was changed by another hand, its plan is not finished")
+		l.stale, l.decided, d.err = true, nil, err
+		close(d.stored)
+		return
+	case err != nil:
+		l.log.WithError(err).Warn("storing a large plan, trying again")
+		l.later = time.After(l.pace.Next())
+		return
+	}
+	l.pace.Reset()
+	t := l.state.Load().Clone()
+	for _, c := range s.changes {
+		c.put(t, s.rev)
+		l.note(c.key, c.delete, s.rev)
+	}
+	for _, kv := range s.newer {
+		t.ReplaceOrInsert(record{key: kv.Key, value: kv.Value, rev: kv.ModRevision})
+	}
+	l.newest = max(l.newest, s.rev)
+	l.publish(t)
+	if d.left() == 0 {
+		l.decided = nil
+		return
+	}
+	l.proceed()
+}
+
+// drain refuses what waits and all that will come.
+func (l *Ledger) drain() {
+	l.small.close(l.term.Ended())
+	l.large.close(l.term.Ended())
+	refuse(l.held, l.term.Ended())
+}
+
 // serve commits submissions, group by group.
 func (l *Ledger) serve(list []*submission) {
+	if l.alone {
+		l.held = append(l.held, list...)
+		return
+	}
 	for len(list) > 0 {
 		if l.term.Context().Err() != nil {
 			refuse(list, l.term.Ended())
@@ -47,83 +131,108 @@ func (l *Ledger) serve(list []*submission) {
 	}
 }
 
-// commitSome commits as many submissions as fit into one group and returns how many
-// that were.
+// commitSome commits as many submissions as fit into one group and returns how
+// many it has dealt with.
 func (l *Ledger) commitSome(list []*submission) int {
 	for try := 1; ; try++ {
 		if l.stale {
 			if err := l.reload(l.term.Context()); err != nil {
-				refuse(l.next(), err) // they have waited as long as this took
+				refuse(claimed(l.small.take()), err) // they have waited as long as this took
 				refuse(list, err)
 				return len(list)
 			}
 		}
-		g, members, errs := l.assemble(list)
-		rev, err := l.commit(g, len(members))
-		if err == nil {
-			for i, s := range members {
-				s.finish(rev, errs[i])
-			}
-			return len(members)
-		}
+		a := l.assemble(list)
+		rev, err := l.commit(a.group, len(a.members))
 		if errors.Is(err, errBehind) {
 			if err = l.await(); err == nil {
 				continue
 			}
 		}
-		l.stale = true
-		if errors.Is(err, errConflict) {
-			if try < maxTries {
+		if err != nil {
+			l.stale = true
+			if errors.Is(err, errConflict) && try < maxTries {
 				l.log.WithField("try", try).Debug("state changed by others, running plans again")
 				continue
 			}
-			err = fault.New(fault.Conflict, "state was changed by others %d times in a row: %w", maxTries, err)
+			if errors.Is(err, errConflict) {
+				err = fault.New(fault.Conflict, "state was changed by others %d times in a row: %w", maxTries, err)
+			}
 		}
-		refuse(members, err)
-		return len(members)
+		for i, s := range a.members {
+			if err != nil {
+				s.finish(0, err)
+			} else {
+				s.finish(rev, a.errs[i])
+			}
+		}
+		l.held = append(l.held, a.held...)
+		for _, s := range a.large {
+			l.large.hand(s, l.term)
+		}
+		return len(a.members) + len(a.held) + len(a.large)
 	}
+}
+
+// assembly is a group and what has become of the submissions before the first
+// that does not fit.
+type assembly struct {
+	group       *group
+	members     []*submission
+	errs        []error // of the members' plans
+	held, large []*submission
 }
 
 // assemble runs the plans that fit into one group. A plan that fails is a
 // member too: its error may be owed to writes of the plans before it, so it is
 // as good as their commit.
-func (l *Ledger) assemble(list []*submission) (*group, []*submission, []error) {
-	g := newGroup(l.state.Load(), l.owned, l.corrupt)
-	g.maxOps, g.admit = l.maxOps, l.admit
-	var errs []error
+func (l *Ledger) assemble(list []*submission) (a assembly) {
+	a.group = l.newGroup()
 	for _, s := range list {
-		err, fits := g.add(s.ctx, s.plan)
-		if !fits {
-			break
+		var err error
+		v := taken
+		if err = s.ctx.Err(); err != nil {
+			err = notStarted(s.ctx) // nobody waits for it any more
+		} else {
+			err, v = a.group.add(s.ctx, s.plan)
 		}
-		errs = append(errs, err)
+		switch v {
+		case taken:
+			a.members, a.errs = append(a.members, s), append(a.errs, err)
+		case blocked:
+			a.held = append(a.held, s)
+		case oversize: // and the first with any writes
+			a.large = append(a.large, s)
+			a.group = l.newGroup()
+		case full:
+			return a
+		}
 	}
-	return g, list[:len(errs)], errs
+	return a
+}
+
+func (l *Ledger) newGroup() *group {
+	g := newGroup(l.state.Load(), l.owned, l.corrupt)
+	g.maxOps, g.admit, g.waits = l.maxOps, l.admit, l.decided
+	return g
 }
 
 // commit writes a group and makes it the ledger's state.
 func (l *Ledger) commit(g *group, plans int) (int64, error) {
-	t, fits, err := g.txn()
+	t, err := g.txn()
 	if err != nil {
 		return 0, err
 	}
-	if fits && len(t.Puts)+len(t.Deletes) == 0 {
+	if len(t.Puts)+len(t.Deletes) == 0 {
 		return l.newest, nil
 	}
 	// A transaction that was sent is waited for even when the term ends:
 	// whoever asked for it wants to know, and the fence keeps it harmless.
-	ctx := context.WithoutCancel(l.term.Context())
-	if !fits {
-		if err := l.journaledCommit(ctx, g, plans); err != nil {
-			return 0, err
-		}
-	} else {
-		rev, err := l.send(ctx, t, plans)
-		if err != nil {
-			return 0, err
-		}
-		l.record(g.tree, t, rev)
+	rev, err := l.send(context.WithoutCancel(l.term.Context()), t, plans)
+	if err != nil {
+		return 0, err
 	}
+	l.record(g.tree, t, rev)
 	l.publish(g.tree)
 	return l.newest, nil
 }
@@ -140,14 +249,23 @@ func (l *Ledger) send(ctx context.Context, t objdb.Txn, plans int) (int64, error
 func (l *Ledger) record(t *tree, txn objdb.Txn, rev int64) {
 	for _, kv := range txn.Puts {
 		t.ReplaceOrInsert(record{key: kv.Key, value: kv.Value, rev: rev})
-		delete(l.deleted, kv.Key)
-		l.own[l.owned.of(kv.Key)] = rev
+		l.note(kv.Key, false, rev)
 	}
 	for _, key := range txn.Deletes {
-		l.deleted[key] = rev
-		l.own[l.owned.of(key)] = rev
+		l.note(key, true, rev)
 	}
 	l.newest = max(l.newest, rev)
+}
+
+// note remembers an own write of one key.
+func (l *Ledger) note(key string, deleted bool, rev int64) {
+	if deleted {
+		l.deleted[key] = rev
+	} else {
+		delete(l.deleted, key)
+	}
+	l.own[l.owned.of(key)] = rev
+	l.since.note(key)
 }
 
 // fenced sends one transaction under the fence of the term.

@@ -164,8 +164,8 @@ func TestAForeignWriteBelowAnOwnCommitIsFoundByTheGuardOfARange(t *testing.T) {
 	// The committer takes the next two together and, as they are too large for
 	// one group, commits them one after the other without looking at the watch.
 	submit := func(plan func(*Tx) error) *submission {
-		s := &submission{ctx: context.Background(), plan: plan, done: make(chan struct{})}
-		if !l.enqueue(s) {
+		s := newSubmission(context.Background(), plan)
+		if !l.small.put(s) {
 			t.Fatal("the term has ended")
 		}
 		return s

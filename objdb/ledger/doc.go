@@ -13,4 +13,30 @@
 // candidate key of this term still exists) and against other writers (the
 // revision of each key that was read or written). No lock protects what these
 // compares protect.
+//
+// # Large plans
+//
+// A plan that does not fit into one transaction would keep everybody waiting.
+// It therefore runs beside the committer, on the state of the moment it began:
+//
+//  1. it runs, and its changes are stored in a journal
+//  2. the mark "prepared" is put; its revision is that of the plan
+//  3. when all that others wrote up to that revision has arrived, and nothing
+//     the plan has read or written has changed, the mark "committed" is put:
+//     the plan has happened, for all readers of the ledger at once
+//  4. its changes are stored, some hundred keys at a time
+//  5. the journal is deleted
+//
+// In 3 a change that the plan did not see makes it run again; after two tries
+// the plans of others wait until it is decided, so that it cannot starve. In 4
+// the plans of others run on the state that includes it, between its
+// transactions. One that has read or written a key that is not stored yet waits
+// until it is, so that the store never has a key from a later plan before the
+// same key from this one, and guards compare with revisions that exist. Writes
+// past the ledger after the revision of the plan win over it.
+//
+// From the mark "committed" on the plan is tried until it is stored: by this
+// term, or by the next one before it reads anything. Without the mark nothing of
+// it has happened, and the journal is dropped. A journal that cannot be read is
+// moved aside.
 package ledger

@@ -18,7 +18,7 @@ const manyDeleted = 1024
 // awaitOwn is how long own commits may take to come back by watch.
 const awaitOwn = 5 * time.Second
 
-// load lists the owned prefixes at one revision.
+// load lists the owned prefixes at one revision and makes that the state.
 func (l *Ledger) load(ctx context.Context) ([]objdb.KV, error) {
 	var all []objdb.KV
 	rev := int64(0)
@@ -33,7 +33,9 @@ func (l *Ledger) load(ctx context.Context) ([]objdb.KV, error) {
 	for i := range l.seen {
 		l.seen[i] = max(l.seen[i], rev)
 	}
-	l.publish(buildTree(all, l.indexes...))
+	t := buildTree(all, l.indexes...)
+	l.decided.overlay(t)
+	l.publish(t)
 	return all, nil
 }
 
@@ -45,14 +47,14 @@ func (l *Ledger) publish(t *tree) {
 
 // reload replaces the cache by what the store has.
 func (l *Ledger) reload(ctx context.Context) error {
-	if err := l.finishJournal(ctx); err != nil {
-		return err
-	}
 	if _, err := l.load(ctx); err != nil {
 		return err
 	}
 	l.stale = false
 	clear(l.deleted)
+	if l.since != nil {
+		l.since.all = true
+	}
 	return nil
 }
 
@@ -84,6 +86,7 @@ func (l *Ledger) absorb(b arrival) {
 		if next == nil {
 			next = current.Clone()
 		}
+		l.since.note(e.Key)
 		if e.Value == nil {
 			next.Delete(record{key: e.Key})
 		} else {
@@ -91,8 +94,7 @@ func (l *Ledger) absorb(b arrival) {
 		}
 	}
 	if next == nil {
-		same := *current
-		next = &same
+		next = current.Clone()
 	}
 	l.publish(next)
 	l.forget()

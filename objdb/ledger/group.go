@@ -19,6 +19,7 @@ type group struct {
 	corrupt *corruption
 	maxOps  int
 	admit   func() error // refuses plans that add keys; nil: none
+	waits   *decided     // large plan that is being stored; nil: none
 
 	keys   map[string]struct{} // read or written
 	spans  map[span]struct{}   // ranges read
@@ -34,27 +35,49 @@ func newGroup(base *tree, owned prefixes, corrupt *corruption) *group {
 	}
 }
 
+// verdict is what becomes of a plan in a group.
+type verdict int
+
+const (
+	taken    verdict = iota
+	full             // it does not fit behind the others; nothing has changed
+	oversize         // it is taken, but does not fit into a transaction
+	blocked          // it has to wait for a large plan to be stored; nothing has changed
+)
+
 // add runs a plan on top of those before it and takes its writes if it
-// succeeds. fits is false, and nothing has changed, when the group would become
-// too large; a plan that comes first is always taken.
-func (g *group) add(ctx context.Context, plan func(*Tx) error) (err error, fits bool) {
+// succeeds.
+func (g *group) add(ctx context.Context, plan func(*Tx) error) (error, verdict) {
 	tx := newTx(ctx, g)
 	before := g.tree.Len()
-	err = tx.run(plan)
+	err := tx.run(plan)
 	if err == nil && g.admit != nil && g.tree.Len() > before {
 		err = g.admit()
 	}
 	switch {
 	case err != nil:
 		tx.rollback(0)
+		return err, taken
 	case len(tx.wrote) == 0: // needs no guard: it saw a state between two plans
+		return nil, taken
+	case g.waits.touches(tx):
+		tx.rollback(0)
+		return nil, blocked
 	case len(g.writes) > 0 && !g.fits(tx):
 		tx.rollback(0)
-		return nil, false
-	default:
+		return nil, full
+	case len(g.writes) == 0 && tx.isLarge():
 		g.take(tx)
+		return nil, oversize
 	}
-	return err, true
+	g.take(tx)
+	return nil, taken
+}
+
+// isLarge tells whether a plan does not fit into a transaction. A single value
+// is never large: if the store does not take it, nothing helps.
+func (tx *Tx) isLarge() bool {
+	return len(tx.touched())+len(tx.spans) > tx.group.maxOps || tx.size() > objdb.MaxTxnBytes && len(tx.wrote) > 1
 }
 
 // run calls the plan; a panic in it is an error of this plan only.
@@ -107,17 +130,6 @@ func (g *group) take(tx *Tx) {
 	g.places += len(tx.undo)
 }
 
-// change is what a group does to one key in the end.
-type change struct {
-	key    string
-	value  []byte
-	delete bool
-	base   int64 // revision before
-}
-
-// size is an upper bound of what the change takes in a transaction.
-func (c change) size() int { return 2*len(c.key) + len(c.value) + 64 }
-
 // changes are the group's net effects, in the order of the last write of each key.
 func (g *group) changes() ([]change, error) {
 	keys := slices.SortedFunc(maps.Keys(g.writes), func(x, y string) int { return g.writes[x] - g.writes[y] })
@@ -136,21 +148,15 @@ func (g *group) changes() ([]change, error) {
 	return list, nil
 }
 
-// txn is the transaction of a group, to be sent with the fence; fits is false
-// when the group, which is then a single plan, is too large for one.
-func (g *group) txn() (t objdb.Txn, fits bool, err error) {
+// txn is the transaction of a group, to be sent with the fence.
+func (g *group) txn() (t objdb.Txn, err error) {
 	changed, err := g.changes()
 	if err != nil || len(changed) == 0 {
-		return t, true, err
+		return t, err
 	}
-	pieces := 0
-	t.If, pieces = g.guards(changed)
-	compares := len(t.If) + len(changed)
-	if compares > g.maxOps && compares-pieces+len(g.spans) <= g.maxOps {
-		return t, false, errBehind
-	}
-	if compares > g.maxOps || g.bytes > objdb.MaxTxnBytes && len(changed) > 1 {
-		return t, false, nil
+	t.If = g.guards(changed)
+	if len(t.If)+len(changed) > g.maxOps {
+		return t, errBehind
 	}
 	for _, c := range changed {
 		t.If = append(t.If, objdb.AtRevision(c.key, c.base))
@@ -160,5 +166,5 @@ func (g *group) txn() (t objdb.Txn, fits bool, err error) {
 			t.Puts = append(t.Puts, objdb.KV{Key: c.key, Value: c.value})
 		}
 	}
-	return t, true, nil
+	return t, nil
 }

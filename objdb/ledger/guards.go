@@ -21,9 +21,8 @@ import (
 // the guards of a range do not fit into a transaction.
 var errBehind = errors.New("own commits have not come back yet")
 
-// guards are the conditions that do not belong to a changed key. Those of
-// ranges are pieces of them, more than there are ranges.
-func (g *group) guards(changed []change) (list []objdb.Guard, pieces int) {
+// guards are the conditions that do not belong to a changed key.
+func (g *group) guards(changed []change) (list []objdb.Guard) {
 	written := make(map[string]struct{}, len(changed))
 	for _, c := range changed {
 		written[c.key] = struct{}{}
@@ -34,11 +33,10 @@ func (g *group) guards(changed []change) (list []objdb.Guard, pieces int) {
 			list = append(list, objdb.AtRevision(key, before.rev))
 		}
 	}
-	keys := len(list)
 	for s := range g.spans {
 		list = g.unchanged(list, s)
 	}
-	return list, len(list) - keys
+	return list
 }
 
 // unchanged appends the guards that hold while others have added and changed

@@ -1,28 +1,42 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A group too large for one transaction is written to a journal first, so that
-// it happens as a whole all the same:
+// A journal is what a large plan has changed, stored before it happens:
 //
-//	1. its changes, in parts, below journal/<lock>/    nothing has happened yet
-//	2. the mark "committed", if all guards hold        now it has
-//	3. the changes themselves, in their order
-//	4. the journal is deleted
+//	<attempt>/000000 ...   the changes, in parts
+//	prepared               all parts are there; its revision is that of the plan
+//	committed              the plan has happened
 //
-// All of it is fenced. Whoever opens a ledger next, the same process after an
-// error or another after a crash, finishes 3 and 4 if it finds the mark, and
-// drops the parts if it does not. In between, those who follow the store see
-// the changes arrive in their order.
+// below journal/<lock>/. Every attempt has its own parts and its own mark
+// "prepared", so that nothing of an earlier attempt that arrives late can be
+// taken for a part of this one.
+const (
+	journalRoot = "/contiv.io/journal/"
+	damagedRoot = "/contiv.io/journal-damaged/" // journals that nobody can read
+)
 
-const journalRoot = "/contiv.io/journal/"
+// change is what a group does to one key in the end.
+type change struct {
+	key    string
+	value  []byte
+	delete bool
+	base   int64 // revision before
+}
+
+// size is an upper bound of what the change takes in a transaction.
+func (c change) size() int { return 2*len(c.key) + len(c.value) + 64 }
 
 // journaled is one change in a part of a journal.
 type journaled struct {
@@ -31,47 +45,32 @@ type journaled struct {
 	Delete bool   `json:"delete,omitempty"`
 }
 
-// mark is the value of the mark.
+// mark is the value of "committed".
 type mark struct {
-	Parts int `json:"parts"`
+	Attempt string `json:"attempt,omitempty"`
+	Parts   int    `json:"parts"`
+	At      int64  `json:"at,omitempty"` // revision of the plan; 0: that of the mark
 }
 
-func (l *Ledger) journalPrefix() string { return journalRoot + l.term.Lock() + "/" }
+// journal names the keys of one.
+type journal struct{ prefix string }
 
-func (l *Ledger) markKey() string { return l.journalPrefix() + "committed" }
+func journalOf(term *objdb.Term) journal { return journal{journalRoot + term.Lock() + "/"} }
 
-// journaledCommit commits a group that does not fit into one transaction.
-func (l *Ledger) journaledCommit(ctx context.Context, g *group, plans int) error {
-	changed, err := g.changes()
-	if err != nil {
-		return err
+func (j journal) prepared() string { return j.prefix + "prepared" }
+
+func (j journal) committed() string { return j.prefix + "committed" }
+
+// part is the key of a part. Journals of before there were attempts have none.
+func (j journal) part(attempt string, number int) string {
+	if attempt != "" {
+		attempt += "/"
 	}
-	parts, err := l.parts(changed)
-	if err != nil {
-		return err
-	}
-	for _, part := range parts {
-		if _, err := l.send(ctx, objdb.Txn{Puts: []objdb.KV{part}}, plans); err != nil {
-			return err
-		}
-	}
-	for _, t := range l.decisive(g, changed, len(parts)) {
-		if _, err := l.send(ctx, t, plans); err != nil {
-			return err
-		}
-	}
-	for _, t := range l.unguarded(changed) {
-		rev, err := l.send(ctx, t, plans)
-		if err != nil {
-			return err
-		}
-		l.record(g.tree, t, rev)
-	}
-	return l.dropJournal(ctx, len(parts))
+	return fmt.Sprintf("%s%s%06d", j.prefix, attempt, number)
 }
 
-// parts are the keys and values of a journal of changes.
-func (l *Ledger) parts(changed []change) ([]objdb.KV, error) {
+// encode cuts changes into the parts of a journal.
+func (j journal) encode(attempt string, changed []change) ([]objdb.KV, error) {
 	var all []objdb.KV
 	for len(changed) > 0 {
 		var part []journaled
@@ -87,102 +86,143 @@ func (l *Ledger) parts(changed []change) ([]objdb.KV, error) {
 		if err != nil {
 			return nil, fault.New(fault.Internal, "journal: encode: %w", err)
 		}
-		all = append(all, objdb.KV{Key: fmt.Sprintf("%s%06d", l.journalPrefix(), len(all)), Value: value})
+		all = append(all, objdb.KV{Key: j.part(attempt, len(all)), Value: value})
 	}
 	return all, nil
 }
 
-// decisive are the transactions that check all guards of a group, the last of
-// which makes it happen.
-func (l *Ledger) decisive(g *group, changed []change, parts int) []objdb.Txn {
-	guards, _ := g.guards(changed)
-	for _, c := range changed {
-		guards = append(guards, objdb.AtRevision(c.key, c.base))
+// attempts are named by whoever made them.
+var attempts = regexp.MustCompile(`^[0-9a-f-]{0,40}$`)
+
+// decode reads a journal from all keys below its prefix: the changes of a plan
+// that has happened, nil if it has not. Anybody may have written there, so
+// nothing is believed; owned are the prefixes that changes may lie in.
+func (j journal) decode(kvs []objdb.KV, owned prefixes) (*decided, error) {
+	stored := make(map[string]objdb.KV, len(kvs))
+	for _, kv := range kvs {
+		stored[kv.Key] = kv
 	}
-	var all []objdb.Txn
-	for len(guards) > l.maxOps {
-		all = append(all, objdb.Txn{If: guards[:l.maxOps]})
-		guards = guards[l.maxOps:]
+	marked, ok := stored[j.committed()]
+	if !ok {
+		return nil, nil
 	}
-	value := fmt.Appendf(nil, `{"parts":%d}`, parts)
-	return append(all, objdb.Txn{If: guards, Puts: []objdb.KV{{Key: l.markKey(), Value: value}}})
+	var m mark
+	if err := strictly(marked.Value, &m); err != nil {
+		return nil, corruptValue(marked.Key, err)
+	}
+	if m.At == 0 {
+		m.At = marked.CreateRevision
+	}
+	if m.Parts < 1 || m.Parts > len(kvs) || m.At < 0 || m.At > marked.CreateRevision || !attempts.MatchString(m.Attempt) {
+		return nil, fault.New(fault.Internal, "key %s: %s does not describe a journal of %d keys", marked.Key, marked.Value, len(kvs))
+	}
+	d := newDecided(marked.CreateRevision, m.At)
+	for number := range m.Parts {
+		kv, ok := stored[j.part(m.Attempt, number)]
+		if !ok {
+			return nil, fault.New(fault.Internal, "key %s: part %d of %d is missing", marked.Key, number, m.Parts)
+		}
+		if err := d.decode(kv, owned); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
 }
 
-// unguarded cuts changes into transactions.
-func (l *Ledger) unguarded(changed []change) []objdb.Txn {
-	var all []objdb.Txn
-	var t objdb.Txn
-	size := 0
-	for _, c := range changed {
-		if n := len(t.Puts) + len(t.Deletes); n == l.maxOps || n > 0 && size+c.size() > objdb.MaxTxnBytes {
-			all, t, size = append(all, t), objdb.Txn{}, 0
-		}
-		size += c.size()
-		if c.delete {
-			t.Deletes = append(t.Deletes, c.key)
-		} else {
-			t.Puts = append(t.Puts, objdb.KV{Key: c.key, Value: c.value})
-		}
+// decode adds the changes of one part.
+func (d *decided) decode(kv objdb.KV, owned prefixes) error {
+	var part []journaled
+	if err := strictly(kv.Value, &part); err != nil {
+		return corruptValue(kv.Key, err)
 	}
-	return append(all, t)
+	for _, c := range part {
+		switch {
+		case !owned.contain(c.Key):
+			return corruptValue(kv.Key, notOwned(c.Key))
+		case d.waits(c.Key):
+			return corruptValue(kv.Key, fmt.Errorf("key %s is changed twice", c.Key))
+		case c.Delete && len(c.Value) > 0:
+			return corruptValue(kv.Key, fmt.Errorf("key %s is put and deleted", c.Key))
+		}
+		d.add(change{key: c.Key, value: c.Value, delete: c.Delete})
+	}
+	return nil
 }
 
-// dropJournal deletes the journal, the mark first.
-func (l *Ledger) dropJournal(ctx context.Context, parts int) error {
-	t := objdb.Txn{Deletes: []string{l.markKey()}}
-	for i := range parts {
-		t.Deletes = append(t.Deletes, fmt.Sprintf("%s%06d", l.journalPrefix(), i))
-		if len(t.Deletes) == l.maxOps || i == parts-1 {
-			if _, err := l.fenced(ctx, t); err != nil {
+// strictly decodes JSON of which nothing is unknown or left over.
+func strictly(value []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if dec.More() {
+		return fmt.Errorf("has something behind its end")
+	}
+	return nil
+}
+
+// recover reads what a predecessor has left behind. It finishes a plan that has
+// happened, drops one that has not, and sets aside what cannot be read: a
+// damaged journal must not keep everybody from leading.
+func (l *Ledger) recover(ctx context.Context) error {
+	kvs, _, err := l.db.List(ctx, l.journal.prefix)
+	if err != nil || len(kvs) == 0 {
+		return err
+	}
+	d, err := l.journal.decode(kvs, l.owned)
+	if err != nil {
+		l.log.WithError(err).Errorf("a journal cannot be read; its keys are moved below %s, see there which changes are lost", damagedRoot)
+		return l.setAside(ctx, kvs)
+	}
+	if d != nil {
+		count := d.left()
+		for d.left() > 0 {
+			if _, err := l.storeSome(ctx, d); err != nil {
 				return err
 			}
-			t.Deletes = nil
+		}
+		l.log.WithField("changes", count).Info("finished a commit that was interrupted")
+	}
+	keys := []string{l.journal.committed(), l.journal.prepared()}
+	for _, kv := range kvs {
+		if kv.Key != keys[0] && kv.Key != keys[1] {
+			keys = append(keys, kv.Key)
+		}
+	}
+	return l.dropKeys(ctx, keys)
+}
+
+// setAside moves keys out of the way, the mark last: until then the journal is
+// damaged for whoever reads it next.
+func (l *Ledger) setAside(ctx context.Context, kvs []objdb.KV) error {
+	move := func(kv objdb.KV) error {
+		to := fmt.Sprintf("%s%s/%d/%s", damagedRoot, l.term.Lock(), kv.ModRevision, strings.TrimPrefix(kv.Key, l.journal.prefix))
+		_, err := l.fenced(ctx, objdb.Txn{Puts: []objdb.KV{{Key: to, Value: kv.Value}}, Deletes: []string{kv.Key}})
+		return err
+	}
+	var last []objdb.KV
+	for _, kv := range kvs {
+		if kv.Key == l.journal.committed() {
+			last = append(last, kv)
+		} else if err := move(kv); err != nil {
+			return err
+		}
+	}
+	for _, kv := range last {
+		if err := move(kv); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// finishJournal completes what an interrupted commit has left, or drops it.
-func (l *Ledger) finishJournal(ctx context.Context) error {
-	kvs, _, err := l.db.List(ctx, l.journalPrefix())
-	if err != nil || len(kvs) == 0 {
-		return err
-	}
-	parts := kvs
-	if last := kvs[len(kvs)-1]; last.Key == l.markKey() { // "c" sorts behind digits
-		parts = kvs[:len(kvs)-1]
-		changed, err := readJournal(last, parts)
-		if err != nil {
+// dropKeys deletes keys in their order, some at a time.
+func (l *Ledger) dropKeys(ctx context.Context, keys []string) error {
+	for some := range slices.Chunk(keys, objdb.FewOps) {
+		if _, err := l.fenced(ctx, objdb.Txn{Deletes: some}); err != nil {
 			return err
 		}
-		for _, t := range l.unguarded(changed) {
-			if _, err := l.fenced(ctx, t); err != nil {
-				return err
-			}
-		}
-		l.log.WithField("changes", len(changed)).Info("finished a commit that was interrupted")
 	}
-	return l.dropJournal(ctx, len(parts))
-}
-
-// readJournal decodes the parts that a mark counts.
-func readJournal(marked objdb.KV, parts []objdb.KV) ([]change, error) {
-	var m mark
-	if err := json.Unmarshal(marked.Value, &m); err != nil {
-		return nil, corruptValue(marked.Key, err)
-	}
-	if m.Parts > len(parts) {
-		return nil, fault.New(fault.Internal, "journal %s: has %d of %d parts", marked.Key, len(parts), m.Parts)
-	}
-	var changed []change
-	for _, kv := range parts[:m.Parts] {
-		var part []journaled
-		if err := json.Unmarshal(kv.Value, &part); err != nil {
-			return nil, corruptValue(kv.Key, err)
-		}
-		for _, j := range part {
-			changed = append(changed, change{key: j.Key, value: j.Value, delete: j.Delete})
-		}
-	}
-	return changed, nil
+	return nil
 }

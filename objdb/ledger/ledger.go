@@ -3,14 +3,15 @@ package ledger
 import (
 	"context"
 	"strings"
-	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Ledger is the only way a term writes: a cache of the prefixes it owns, and a
@@ -33,11 +34,12 @@ type Ledger struct {
 
 	state   atomic.Pointer[tree] // committed; never changed once stored
 	foreign chan arrival         // from the mirrors to the committer
+	small   *queue               // to the committer
+	large   *queue               // to the one who prepares large plans
+	asks    chan func()          // what the committer is asked to run
+	journal journal
 
-	mu      sync.Mutex
-	waiting []*submission
-	closed  bool // nothing is taken any more
-	wake    chan struct{}
+	attempts int // of large plans; belongs to who prepares them
 
 	// The rest belongs to the committer.
 	horizon
@@ -45,6 +47,13 @@ type Ledger struct {
 	loaded  int64            // revision of the last listing: older events are in it
 	deleted map[string]int64 // own deletions whose event has not come back yet
 	stale   bool             // the outcome of a transaction is unknown
+	held    []*submission    // wait for a large plan
+	decided *decided         // large plan that is being stored; nil: none
+	since   *since           // what has changed since a large plan ran; nil: none does
+	alone   bool             // a large plan has the ledger for itself
+	due     chan struct{}    // held plans or the decided one may go on
+	later   <-chan time.Time // the decided one may be tried again
+	pace    *retry.Pacer     // of those tries
 }
 
 // Config says what a ledger owns.
@@ -74,14 +83,16 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
 	l := &Ledger{
 		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, corrupt: newCorruption(log),
-		foreign: make(chan arrival), wake: make(chan struct{}, 1), deleted: map[string]int64{},
+		foreign: make(chan arrival), deleted: map[string]int64{},
+		small: newQueue(), large: newQueue(), asks: make(chan func()), journal: journalOf(term),
+		due: make(chan struct{}, 1), pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),
 		horizon: horizon{seen: make([]int64, len(cfg.Owned))}, own: make([]int64, len(cfg.Owned)),
 	}
 	var err error
 	if l.maxOps, err = db.MaxOps(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.finishJournal(ctx); err != nil {
+	if err := l.recover(ctx); err != nil {
 		return nil, err
 	}
 	kvs, err := l.load(ctx)
@@ -132,16 +143,28 @@ func (l *Ledger) View(read func(r Reader) error) error {
 // sent leaves open whether it happened; the message says so.
 //
 // Everything is one transaction, except for a plan that reads and writes more
-// than the store takes in one (some hundred keys, 1 MiB). Such a plan is
-// committed by way of a journal: it is carried out as a whole even if this
-// process ends in the middle, but those who follow the store see its writes
-// arrive one transaction after the other, in the order of the plan.
+// than the store takes in one (some hundred keys, 1 MiB), which is committed as
+// UpdateLarge does.
 func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
+	return l.submit(ctx, l.small, plan)
+}
+
+// UpdateLarge is Update for a plan that probably does not fit into one
+// transaction. It runs beside the others instead of keeping them waiting, is
+// given up when ctx ends before it is decided, and is committed by way of a
+// journal: as a whole even if this process ends in the middle. Readers of the
+// ledger see all of it at once; those who follow the store see its writes arrive
+// one transaction after the other, in the order of the plan.
+func (l *Ledger) UpdateLarge(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
+	return l.submit(ctx, l.large, plan)
+}
+
+func (l *Ledger) submit(ctx context.Context, to *queue, plan func(tx *Tx) error) (rev int64, err error) {
 	if ctx.Err() != nil {
 		return 0, notStarted(ctx)
 	}
-	s := &submission{ctx: ctx, plan: plan, done: make(chan struct{})}
-	if !l.enqueue(s) {
+	s := newSubmission(ctx, plan)
+	if !to.put(s) {
 		return 0, l.term.Ended()
 	}
 	select {

@@ -175,8 +175,8 @@ func TestAPlanSeesItsOwnWritesAndAFailingOneWritesNothing(t *testing.T) {
 func TestPlansOfOneBatchDoNotShareTheFateOfAFailingOne(t *testing.T) {
 	b := newGroup(buildTree([]objdb.KV{{Key: "/s/a", Value: []byte("0"), ModRevision: 3}}), prefixes{"/s/"}, newCorruption(testkit.Quiet()))
 	add := func(plan func(*Tx) error) error {
-		err, fits := b.add(context.Background(), plan)
-		if !fits {
+		err, verdict := b.add(context.Background(), plan)
+		if verdict != taken {
 			t.Fatal("does not fit")
 		}
 		return err
@@ -304,7 +304,7 @@ func TestALargePlanIsCommittedInTheOrderOfItsWrites(t *testing.T) {
 	if err != nil || policy.ModRevision != rev || policy.ModRevision < kvs[many-1].ModRevision {
 		t.Errorf("policy %+v, %v; Update returned %d", policy, err, rev)
 	}
-	if n := seen.batches.Load(); n != 7 {
+	if n := seen.batches.Load(); n != 6 {
 		t.Errorf("%d transactions", n)
 	}
 	big := make([]byte, 600<<10)
@@ -407,9 +407,9 @@ func TestACallerWhoGaveUpBeforeTheTurnIsNotServed(t *testing.T) {
 		gaveUp <- err
 	}()
 	testkit.Eventually(t, 5*time.Second, "second plan waits", func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.waiting) == 1
+		l.small.mu.Lock()
+		defer l.small.mu.Unlock()
+		return len(l.small.waiting) == 1
 	})
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {

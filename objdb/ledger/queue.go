@@ -2,21 +2,28 @@ package ledger
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
+
+	"github.com/contiv/netplugin/objdb"
 )
 
-// submission is one caller's plan on its way through the committer.
+// submission is one caller's plan on its way through the ledger.
 type submission struct {
 	ctx   context.Context // of the caller
 	plan  func(*Tx) error
-	taken atomic.Bool // by the committer, or by the caller who gave up
+	taken atomic.Bool // by the ledger, or by the caller who gave up
 
 	rev  int64
 	err  error
 	done chan struct{}
 }
 
-// claim is the committer's right to run the plan.
+func newSubmission(ctx context.Context, plan func(*Tx) error) *submission {
+	return &submission{ctx: ctx, plan: plan, done: make(chan struct{})}
+}
+
+// claim is the ledger's right to run the plan.
 func (s *submission) claim() bool { return s.taken.CompareAndSwap(false, true) }
 
 // abandon is the caller's right to leave; false when the plan may have run.
@@ -27,46 +34,69 @@ func (s *submission) finish(rev int64, err error) {
 	close(s.done)
 }
 
-// enqueue hands a submission to the committer; false after the end of the term.
-func (l *Ledger) enqueue(s *submission) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+// queue is where submissions wait.
+type queue struct {
+	mu      sync.Mutex
+	waiting []*submission
+	closed  bool
+	wake    chan struct{} // there may be something to take
+}
+
+func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
+
+// put adds a submission; false after the end of the term.
+func (q *queue) put(s *submission) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
 		return false
 	}
-	l.waiting = append(l.waiting, s)
-	l.rouse()
+	q.waiting = append(q.waiting, s)
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
 	return true
 }
 
-// next takes all that wait and nobody has given up.
-func (l *Ledger) next() []*submission {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var list []*submission
-	for _, s := range l.waiting {
-		if s.claim() {
-			list = append(list, s)
-		}
+// hand puts a submission that another queue gave, unless the term has ended.
+func (q *queue) hand(s *submission, term *objdb.Term) {
+	s.taken.Store(false)
+	if !q.put(s) && s.claim() {
+		s.finish(0, term.Ended())
 	}
-	l.waiting = nil
+}
+
+// take takes all that wait.
+func (q *queue) take() []*submission {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := q.waiting
+	q.waiting = nil
 	return list
 }
 
-// rouse makes the committer look at the queue.
-func (l *Ledger) rouse() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
+// close refuses all that wait and all that will come.
+func (q *queue) close(err error) {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	for _, s := range q.take() {
+		if s.claim() {
+			s.finish(0, err)
+		}
 	}
 }
 
-// drain refuses what waits and all that will come.
-func (l *Ledger) drain() {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	refuse(l.next(), l.term.Ended())
+// claimed are those of a list whose callers still wait.
+func claimed(list []*submission) []*submission {
+	var some []*submission
+	for _, s := range list {
+		if s.claim() {
+			some = append(some, s)
+		}
+	}
+	return some
 }
 
 func refuse(list []*submission, err error) {

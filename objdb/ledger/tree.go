@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/btree"
 
@@ -24,6 +25,7 @@ type record struct {
 // committer builds the next one. The index entries live beside the records and
 // are changed with them.
 type tree struct {
+	cloning sync.Mutex // clones of one tree are made one at a time
 	records *btree.BTreeG[record]
 	entries *btree.BTreeG[entry]
 	blocks  *btree.BTreeG[block] // of the numbers among the terms
@@ -61,6 +63,8 @@ func buildTree(kvs []objdb.KV, indexes ...Index) *tree {
 
 // Clone returns a copy that can be changed; t must not be changed any more.
 func (t *tree) Clone() *tree {
+	t.cloning.Lock()
+	defer t.cloning.Unlock()
 	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), blocks: t.blocks.Clone(), indexes: t.indexes, horizon: t.horizon}
 }
 

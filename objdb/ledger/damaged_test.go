@@ -1,0 +1,128 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+)
+
+// damages are journals that nobody can finish: keys below the journal's prefix
+// and their values.
+var damages = map[string]map[string]string{
+	"a negative count":        {"committed": `{"parts":-1}`},
+	"no parts":                {"committed": `{"parts":0}`},
+	"a huge count":            {"committed": `{"parts":9223372036854775807}`},
+	"a missing part":          {"committed": `{"parts":2}`, "000000": `[]`},
+	"a part of another":       {"committed": `{"attempt":"b","parts":1}`, "a/000000": `[]`},
+	"junk as mark":            {"committed": "\x00\xff"},
+	"an empty mark":           {"committed": ""},
+	"a mark of another type":  {"committed": `[1]`},
+	"a text as count":         {"committed": `{"parts":"1"}`},
+	"a revision to come":      {"committed": `{"parts":1,"at":9223372036854775807}`, "000000": `[]`},
+	"a negative revision":     {"committed": `{"parts":1,"at":-5}`, "000000": `[]`},
+	"a path as attempt":       {"committed": `{"attempt":"../x","parts":1}`, "../x/000000": `[]`},
+	"junk as part":            {"committed": `{"parts":1}`, "000000": "junk"},
+	"a part of another type":  {"committed": `{"parts":1}`, "000000": `{"key":"k"}`},
+	"keys of others":          {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/lock/netmaster/leader","delete":true}]`},
+	"no key":                  {"committed": `{"parts":1}`, "000000": `[{"key":""}]`},
+	"one key twice":           {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a"},{"key":"/contiv.io/state/a"}]`},
+	"put and deleted":         {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a","value":"eA==","delete":true}]`},
+	"a value that is no text": {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a","value":7}]`},
+	"something behind":        {"committed": `{"parts":1}{}`, "000000": `[]`},
+}
+
+// A damaged journal is set aside, and does not keep anybody from leading.
+func TestADamagedJournalIsSetAside(t *testing.T) {
+	db := testdb.New(t)
+	ctx := context.Background()
+	testdb.Put(t, db, state+"kept", "x")
+	for name, keys := range damages {
+		t.Run(name, func(t *testing.T) {
+			term := lead(t, db)
+			j := journalOf(term)
+			for key, value := range keys {
+				testdb.Put(t, db, j.prefix+key, value)
+			}
+			l := openLedger(t, term)
+			mustUpdate(t, l, increment(state+"n"))
+			if kvs, _, err := db.List(ctx, j.prefix); err != nil || len(kvs) != 0 {
+				t.Errorf("%d keys of the journal are left, %v", len(kvs), err)
+			}
+			if got := testdb.Value(t, db, state+"kept"); got != "x" {
+				t.Errorf("kept is %s", got)
+			}
+			kvs, _, err := db.List(ctx, damagedRoot+term.Lock()+"/")
+			if err != nil || len(kvs) != len(keys) {
+				t.Errorf("%d of %d keys are set aside, %v", len(kvs), len(keys), err)
+			}
+			for _, kv := range kvs {
+				_, key, _ := strings.Cut(strings.TrimPrefix(kv.Key, damagedRoot+term.Lock()+"/"), "/")
+				if want, ok := keys[key]; !ok || want != string(kv.Value) {
+					t.Errorf("%s is %q, want %q", kv.Key, kv.Value, want)
+				}
+			}
+		})
+	}
+}
+
+// A journal of a release before there were attempts is finished.
+func TestAJournalOfBeforeIsFinished(t *testing.T) {
+	db := testdb.New(t)
+	term := lead(t, db)
+	j := journalOf(term)
+	testdb.Put(t, db, state+"old", "x")
+	testdb.Put(t, db, j.prefix+"000000", `[{"key":"/contiv.io/state/new","value":"eA=="}]`)
+	testdb.Put(t, db, j.prefix+"000001", `[{"key":"/contiv.io/state/old","delete":true}]`)
+	testdb.Put(t, db, j.prefix+"committed", `{"parts":2}`)
+	l := openLedger(t, term)
+	if held(l, state+"new") != "x" || held(l, state+"old") != "-" {
+		t.Errorf("new is %s, old is %s", held(l, state+"new"), held(l, state+"old"))
+	}
+	if kvs, _, err := db.List(context.Background(), journalRoot); err != nil || len(kvs) != 0 {
+		t.Errorf("%d keys of the journal are left, %v", len(kvs), err)
+	}
+}
+
+// Whatever stands in a journal, reading it gives changes of owned keys or an error.
+func FuzzJournal(f *testing.F) {
+	for _, keys := range damages {
+		f.Add(keys["committed"], keys["000000"])
+	}
+	f.Add(`{"parts":1,"at":3}`, `[{"key":"/contiv.io/state/a","value":"eA=="},{"key":"/contiv.io/state/b","delete":true}]`)
+	j, owned := journal{journalRoot + "l/"}, prefixes{state}
+	f.Fuzz(func(t *testing.T, committed, part string) {
+		kvs := []objdb.KV{
+			{Key: j.part("", 0), Value: []byte(part), CreateRevision: 5, ModRevision: 5},
+			{Key: j.committed(), Value: []byte(committed), CreateRevision: 7, ModRevision: 9},
+		}
+		d, err := j.decode(kvs, owned)
+		if (d == nil) == (err == nil) {
+			t.Fatalf("%v, %v", d, err)
+		}
+		if err != nil {
+			return
+		}
+		if d.mark != 7 || d.at < 0 || d.at > 7 {
+			t.Errorf("mark %d, plan at %d", d.mark, d.at)
+		}
+		for _, c := range d.changes {
+			if !owned.contain(c.key) {
+				t.Errorf("key %q is not owned", c.key)
+			}
+		}
+		// What was read is written and read again as the same.
+		parts, err := j.encode("", d.changes)
+		if err != nil || len(d.changes) == 0 {
+			return
+		}
+		kvs[0].Value, kvs[1].Value = parts[0].Value, fmt.Appendf(nil, `{"parts":%d,"at":%d}`, len(parts), d.at)
+		again, err := j.decode(append(kvs, parts[1:]...), owned)
+		if err != nil || again.left() != d.left() {
+			t.Errorf("%v, %v", again, err)
+		}
+	})
+}

@@ -1,0 +1,190 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/btree"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// decided is a large plan that has happened, on its way from the journal to its
+// keys. Each key is written once: a transaction compares that the mark is still
+// that of this journal, so that one which arrives late does nothing, and that no
+// key was written after the plan, because who wrote it then is right.
+type decided struct {
+	mark int64 // revision that created the mark "committed"
+	at   int64 // revision of the plan
+
+	changes []change              // not stored yet, in order
+	keys    *btree.BTreeG[string] // the same
+	stored  chan struct{}         // closed when nothing is left; the rest is complete then
+	rev     int64                 // of the last transaction
+	err     error                 // somebody took the journal away
+}
+
+func newDecided(mark, at int64) *decided {
+	return &decided{
+		mark: mark, at: at, keys: btree.NewG(treeDegree, func(a, b string) bool { return a < b }),
+		stored: make(chan struct{}),
+	}
+}
+
+func (d *decided) add(changes ...change) {
+	d.changes = append(d.changes, changes...)
+	for _, c := range changes {
+		d.keys.ReplaceOrInsert(c.key)
+	}
+}
+
+// left is how many changes are not stored yet.
+func (d *decided) left() int { return len(d.changes) }
+
+// waits tells whether a key is not stored yet.
+func (d *decided) waits(key string) bool { return d != nil && d.keys.Has(key) }
+
+// touches tells whether a plan has read or written what is not stored yet.
+func (d *decided) touches(tx *Tx) bool {
+	if d == nil || d.left() == 0 {
+		return false
+	}
+	for key := range tx.touched() {
+		if d.keys.Has(key) {
+			return true
+		}
+	}
+	for s := range tx.spans {
+		found := false
+		d.keys.AscendRange(s.from, s.end, func(string) bool { found = true; return false })
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// next are the changes that fit into a transaction with their guards.
+func (d *decided) next(maxOps int) []change {
+	size := 0
+	for i, c := range d.changes {
+		if size += c.size(); i == maxOps-1 || i > 0 && size > objdb.MaxTxnBytes {
+			return d.changes[:i]
+		}
+	}
+	return d.changes
+}
+
+// done takes the first changes off: they are stored.
+func (d *decided) done(n int, rev int64) {
+	for _, c := range d.changes[:n] {
+		d.keys.Delete(c.key)
+	}
+	d.changes, d.rev = d.changes[n:], max(d.rev, rev)
+	d.tell()
+}
+
+// tell says when nothing is left.
+func (d *decided) tell() {
+	if len(d.changes) > 0 {
+		return
+	}
+	select {
+	case <-d.stored:
+	default:
+		close(d.stored)
+	}
+}
+
+// overlay applies what is not stored yet to a state that was read from the
+// store, and forgets what was overwritten since.
+func (d *decided) overlay(t *tree) {
+	if d == nil {
+		return
+	}
+	d.changes = slices.DeleteFunc(slices.Clone(d.changes), func(c change) bool {
+		had, _ := t.Get(record{key: c.key})
+		if had.rev > d.at {
+			d.keys.Delete(c.key)
+			return true
+		}
+		c.put(t, d.at)
+		return false
+	})
+	d.tell()
+}
+
+// put makes a change in a state.
+func (c change) put(t *tree, rev int64) {
+	if c.delete {
+		t.Delete(record{key: c.key})
+	} else {
+		t.ReplaceOrInsert(record{key: c.key, value: nonNil(c.value), rev: rev})
+	}
+}
+
+// stored is what has become of some changes.
+type stored struct {
+	changes []change
+	rev     int64
+	newer   []objdb.KV // keys that were written after the plan; their changes are dropped
+}
+
+// storeSome stores the next changes. It can be tried again after an error.
+func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
+	some := d.next(l.maxOps)
+	rev, err := l.send(ctx, l.transaction(d, some), 0)
+	switch {
+	case errors.Is(err, errConflict):
+		return l.sift(ctx, d, some)
+	case err != nil:
+		return stored{}, err
+	}
+	d.done(len(some), rev)
+	return stored{changes: some, rev: rev}, nil
+}
+
+// transaction stores some changes of a plan.
+func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
+	t := objdb.Txn{If: []objdb.Guard{objdb.SameIncarnation(l.journal.committed(), d.mark)}}
+	for _, c := range some {
+		t.If = append(t.If, objdb.NotAfter(c.key, d.at))
+		if c.delete {
+			t.Deletes = append(t.Deletes, c.key)
+		} else {
+			t.Puts = append(t.Puts, objdb.KV{Key: c.key, Value: c.value})
+		}
+	}
+	return t
+}
+
+// sift drops those of some changes whose keys were written after the plan: by
+// somebody else, or by a transaction of ours whose outcome we did not learn.
+func (l *Ledger) sift(ctx context.Context, d *decided, some []change) (stored, error) {
+	mark, err := l.db.Get(ctx, l.journal.committed())
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return stored{}, err
+	}
+	if mark.CreateRevision != d.mark {
+		return stored{}, fault.New(fault.Conflict, "key %s: was changed by somebody else", l.journal.committed())
+	}
+	var s stored
+	var old []change
+	for _, c := range some {
+		kv, err := l.db.Get(ctx, c.key)
+		switch {
+		case err != nil && !fault.Is(err, fault.NotFound):
+			return stored{}, err
+		case kv.ModRevision > d.at:
+			s.newer = append(s.newer, kv)
+			d.keys.Delete(c.key)
+		default:
+			old = append(old, c)
+		}
+	}
+	d.changes = append(old, d.changes[len(some):]...)
+	d.tell()
+	return s, nil
+}

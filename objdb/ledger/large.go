@@ -1,0 +1,311 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// errSmall means that a plan fits into a transaction after all.
+var errSmall = errors.New("fits into a transaction")
+
+// politeTries is how often a large plan runs beside the others before it has
+// the ledger for itself until it is decided.
+const politeTries = 2
+
+// prepare works on large plans, one after the other, until the term ends.
+func (l *Ledger) prepare() {
+	for {
+		select {
+		case <-l.term.Context().Done():
+			return
+		case <-l.large.wake:
+			for _, s := range claimed(l.large.take()) {
+				if l.term.Context().Err() != nil {
+					s.finish(0, l.term.Ended())
+					continue
+				}
+				l.commitLarge(s)
+			}
+		}
+	}
+}
+
+// commitLarge brings one large plan to its end.
+func (l *Ledger) commitLarge(s *submission) {
+	for try := 1; ; try++ {
+		rev, err := l.attempt(s, try)
+		switch {
+		case errors.Is(err, errSmall):
+			l.small.hand(s, l.term)
+			return
+		case errors.Is(err, errConflict) && try < maxTries:
+			l.log.WithField("try", try).Debug("state changed by others, running a large plan again")
+			continue
+		case errors.Is(err, errConflict):
+			err = fault.New(fault.Conflict, "state was changed by others %d times in a row: %w", maxTries, err)
+		}
+		s.finish(rev, err)
+		return
+	}
+}
+
+// attempt runs a large plan on the present state and commits it, unless what it
+// has read or written changes meanwhile.
+func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	defer context.AfterFunc(l.term.Context(), cancel)()
+
+	var base *tree
+	err = l.inCommitter(func() {
+		l.alone = try > politeTries
+		l.since = &since{keys: map[string]struct{}{}}
+		base = l.state.Load()
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		// An error is the end of the term.
+		_ = l.inCommitter(func() { l.since, l.alone = nil, false; l.proceed() })
+	}()
+
+	g := newGroup(base, l.owned, l.corrupt)
+	g.maxOps, g.admit = l.maxOps, l.admit
+	err, verdict := g.add(ctx, s.plan)
+	switch {
+	case err != nil:
+		return 0, err
+	case verdict != oversize:
+		return 0, errSmall
+	}
+	changed, err := g.changes()
+	if err != nil || len(changed) == 0 {
+		return base.newest, err
+	}
+	l.attempts++
+	attempt := fmt.Sprintf("%x-%x", l.term.Epoch(), l.attempts)
+	parts, err := l.journal.encode(attempt, changed)
+	if err != nil {
+		return 0, err
+	}
+	d, err := l.write(ctx, parts)
+	if err == nil {
+		d.add(changed...)
+		for _, c := range changed {
+			c.put(g.tree, d.at)
+		}
+		if err = l.decide(ctx, g, d, mark{attempt, len(parts), d.at}); err == nil {
+			rev, err = l.finish(d)
+		}
+	}
+	keys := []string{l.journal.committed(), l.journal.prepared()}
+	for _, part := range parts {
+		keys = append(keys, part.Key)
+	}
+	if failed := l.drop(keys); failed != nil {
+		l.log.WithError(failed).Info("a journal is left behind; the next leader deletes it")
+	}
+	return rev, err
+}
+
+// write stores the journal of a plan up to the mark "prepared", and waits until
+// everything that others wrote before the mark has arrived.
+func (l *Ledger) write(ctx context.Context, parts []objdb.KV) (*decided, error) {
+	for _, part := range parts {
+		if _, err := l.send(ctx, objdb.Txn{Puts: []objdb.KV{part}}, 0); err != nil {
+			return nil, notCommitted(err)
+		}
+	}
+	prepared := objdb.Txn{
+		If:   []objdb.Guard{objdb.Absent(l.journal.prepared())},
+		Puts: []objdb.KV{{Key: l.journal.prepared()}},
+	}
+	at, err := l.send(ctx, prepared, 0)
+	if err != nil {
+		return nil, notCommitted(err)
+	}
+	for _, m := range l.mirrors {
+		if err := m.WaitRevision(ctx, at); err != nil {
+			return nil, notCommitted(err)
+		}
+	}
+	return newDecided(0, at), nil
+}
+
+// notCommitted is the error of a plan of which nothing can happen any more.
+func notCommitted(err error) error {
+	if !fault.Is(err, fault.Unavailable) {
+		return err
+	}
+	return fault.New(fault.Unavailable, "not committed: %w", err)
+}
+
+// decide makes the plan happen, if nothing that it has read or written has
+// changed since it ran.
+func (l *Ledger) decide(ctx context.Context, g *group, d *decided, m mark) error {
+	read := g.ranges()
+	var err error
+	asked := l.inCommitter(func() {
+		switch {
+		case ctx.Err() != nil:
+			err = notStarted(ctx)
+		case l.stale || l.since.touches(g, read):
+			err = errConflict
+		default:
+			if d.mark, err = l.mark(m); err == nil {
+				l.accept(g, d)
+			}
+		}
+	})
+	if asked != nil {
+		return asked
+	}
+	return err
+}
+
+// mark puts the mark "committed" and returns the revision that created it. If
+// the outcome of that is not known, the store is asked until it answers or the
+// term ends.
+func (l *Ledger) mark(m mark) (created int64, err error) {
+	value, err := json.Marshal(m)
+	if err != nil {
+		return 0, fault.New(fault.Internal, "journal: encode: %w", err)
+	}
+	// Whoever drops the journal deletes "prepared", so that a transaction that
+	// is still under way then does nothing.
+	key := l.journal.committed()
+	txn := objdb.Txn{
+		If:   []objdb.Guard{objdb.SameIncarnation(l.journal.prepared(), m.At), objdb.Absent(key)},
+		Puts: []objdb.KV{{Key: key, Value: value}},
+	}
+	ctx := context.WithoutCancel(l.term.Context())
+	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
+	for tried := false; ; tried = true {
+		created, err = l.send(ctx, txn, 1)
+		switch {
+		case err == nil:
+			return created, nil
+		case errors.Is(err, errConflict) && !tried:
+			return 0, err
+		case !errors.Is(err, errConflict) && !fault.Is(err, fault.Unavailable):
+			return 0, err
+		}
+		there, asked := l.db.Get(ctx, key)
+		for ; fault.Is(asked, fault.Unavailable) && l.term.Context().Err() == nil; there, asked = l.db.Get(ctx, key) {
+			wait.Sleep(l.term.Context())
+		}
+		switch {
+		case asked == nil && bytes.Equal(there.Value, value):
+			return there.CreateRevision, nil
+		case asked == nil || errors.Is(err, errConflict) || l.term.Context().Err() != nil:
+			return 0, err
+		}
+	}
+}
+
+// accept makes a plan that has happened the ledger's state: readers see all of
+// it from now on. What others have committed since it ran is none of its keys.
+func (l *Ledger) accept(g *group, d *decided) {
+	current := l.state.Load()
+	for key := range l.since.keys {
+		if r, ok := current.Get(record{key: key}); ok {
+			g.tree.ReplaceOrInsert(r)
+		} else {
+			g.tree.Delete(record{key: key})
+		}
+	}
+	l.since, l.alone = nil, false
+	l.decided, l.newest = d, max(l.newest, d.mark)
+	l.publish(g.tree)
+	l.proceed()
+}
+
+// finish waits until a plan that has happened is stored.
+func (l *Ledger) finish(d *decided) (rev int64, err error) {
+	select {
+	case <-d.stored:
+		return d.rev, d.err
+	case <-l.term.Context().Done():
+		return 0, fault.New(fault.Unavailable, "committed, and left to the next leader to be finished: %w", l.term.Ended())
+	}
+}
+
+// drop deletes keys of a journal, trying until it succeeds or the term ends,
+// which leaves them to the next leader.
+func (l *Ledger) drop(keys []string) error {
+	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
+	for {
+		err := l.term.Context().Err()
+		if err == nil {
+			err = l.dropKeys(l.term.Context(), keys)
+		}
+		if err == nil || !fault.Is(err, fault.Unavailable) || l.term.Context().Err() != nil {
+			return err
+		}
+		wait.Sleep(l.term.Context())
+	}
+}
+
+// since is what has changed since a large plan ran.
+type since struct {
+	keys map[string]struct{}
+	all  bool // the cache was read again
+}
+
+func (s *since) note(key string) {
+	if s != nil {
+		s.keys[key] = struct{}{}
+	}
+}
+
+// touches tells whether a change concerns what a plan has read or written.
+func (s *since) touches(g *group, read ranges) bool {
+	if s.all {
+		return true
+	}
+	for key := range s.keys {
+		if _, ok := g.keys[key]; ok || read.contain(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// ranges are spans in order, none of which overlaps another.
+type ranges []span
+
+// ranges are those that the plans of a group have read.
+func (g *group) ranges() ranges {
+	var all ranges
+	for s := range g.spans {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b span) int { return strings.Compare(a.from, b.from) })
+	var joined ranges
+	for _, s := range all {
+		if last := len(joined) - 1; last >= 0 && s.from <= joined[last].end {
+			joined[last].end = max(joined[last].end, s.end)
+		} else {
+			joined = append(joined, s)
+		}
+	}
+	return joined
+}
+
+func (r ranges) contain(key string) bool {
+	i, found := slices.BinarySearchFunc(r, key, func(s span, key string) int { return strings.Compare(s.from, key) })
+	if found {
+		return true
+	}
+	return i > 0 && key < r[i-1].end
+}

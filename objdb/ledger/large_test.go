@@ -1,0 +1,328 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// many is more keys than fit into one transaction of any store.
+const many = 2500
+
+// generation writes the same value to many keys.
+func generation(value string) func(*Tx) error {
+	return func(tx *Tx) error {
+		for i := range many {
+			tx.Put(fmt.Sprintf("%sgeneration/%04d", state, i), []byte(value))
+		}
+		return nil
+	}
+}
+
+// oneGeneration fails if a reader sees some keys of one and some of another.
+func oneGeneration(r Reader) error {
+	values := map[string]int{}
+	r.Range(state+"generation/", func(_ string, value []byte) bool { values[string(value)]++; return true })
+	if len(values) > 1 || len(values) == 1 && values[""] == 0 && sum(values) != many {
+		return fmt.Errorf("a mixture of %v", values)
+	}
+	return nil
+}
+
+func sum(values map[string]int) (n int) {
+	for _, v := range values {
+		n += v
+	}
+	return n
+}
+
+func TestOthersGoOnWhileALargePlanRuns(t *testing.T) {
+	l, db, _ := newLedger(t)
+	runs, entered, leave := 0, make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		_, err := l.UpdateLarge(context.Background(), func(tx *Tx) error {
+			if runs++; runs == 1 {
+				close(entered)
+				<-leave
+			}
+			return generation("a")(tx)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-entered
+	for range 10 {
+		mustUpdate(t, l, increment(state+"n"))
+	}
+	close(leave)
+	all.Wait()
+	if got := testdb.Value(t, db, state+"n"); got != "10" || runs != 1 {
+		t.Errorf("n is %s after %d runs", got, runs)
+	}
+}
+
+func TestALargePlanWhoseCallerHasGoneIsGivenUp(t *testing.T) {
+	l, db, _ := newLedger(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := l.UpdateLarge(ctx, func(tx *Tx) error {
+		cancel()
+		<-tx.Context().Done()
+		return tx.Context().Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	_, err = l.UpdateLarge(ctx, generation("a"))
+	if !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got %v", err)
+	}
+	mustUpdate(t, l, generation("b")) // the way is free
+	if got := testdb.Value(t, db, state+"generation/0000"); got != "b" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A plan that others disturb each time has the ledger for itself in the end.
+func TestALargePlanIsNotStarvedByOthers(t *testing.T) {
+	l, db, _ := newLedger(t)
+	mustUpdate(t, l, increment(state+"n"))
+	var writing sync.WaitGroup
+	stop := make(chan struct{})
+	writing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				mustUpdate(t, l, increment(state+"n"))
+			}
+		}
+	})
+	runs := 0
+	_, err := l.UpdateLarge(context.Background(), func(tx *Tx) error {
+		runs++
+		n, _ := tx.Get(state + "n")
+		tx.Put(state+"copy", n)
+		return generation("a")(tx)
+	})
+	close(stop)
+	writing.Wait()
+	if err != nil || runs > politeTries+1 {
+		t.Errorf("%v after %d runs", err, runs)
+	}
+	t.Logf("%d runs, copy %s", runs, testdb.Value(t, db, state+"copy"))
+}
+
+// Large and small plans, and somebody who writes past the ledger, count the same
+// keys: nothing is lost, and no reader sees half of a large plan.
+func TestLargePlansAndOthersSeeOneHistory(t *testing.T) {
+	l, db, _ := newLedger(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	counter := func(i int) string { return fmt.Sprintf("%scounter/%04d", state, i) }
+	var all, reading sync.WaitGroup
+	stop := make(chan struct{})
+	reading.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := l.View(oneGeneration); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	})
+	const rounds, small, watched = 4, 60, 40
+	large := 0
+	all.Go(func() {
+		for round := range rounds {
+			_, err := l.UpdateLarge(ctx, func(tx *Tx) error {
+				for i := range watched {
+					if err := increment(counter(i))(tx); err != nil {
+						return err
+					}
+				}
+				return generation(strconv.Itoa(round))(tx)
+			})
+			if err == nil {
+				large++
+			} else if !fault.Is(err, fault.Conflict) {
+				t.Error(err)
+			}
+		}
+	})
+	for client := range 3 {
+		all.Go(func() {
+			for i := range small {
+				if _, err := l.Update(ctx, increment(counter((client*7+i)%watched))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	foreign := 0
+	all.Go(func() {
+		for i := range small {
+			key := counter(i * 3 % watched)
+			kv, err := db.Get(ctx, key)
+			guard := objdb.Unchanged(kv)
+			if fault.Is(err, fault.NotFound) {
+				guard = objdb.Absent(key)
+			} else if err != nil {
+				t.Error(err)
+			}
+			n, _ := strconv.Atoi(string(kv.Value))
+			_, ok, err := db.Txn(ctx, objdb.Txn{If: []objdb.Guard{guard}, Puts: []objdb.KV{{Key: key, Value: []byte(strconv.Itoa(n + 1))}}})
+			if err != nil {
+				t.Error(err)
+			} else if ok {
+				foreign++
+			}
+			testkit.Eventually(t, 5*time.Second, "the store goes on", func() bool { return db.Ping(ctx) == nil })
+		}
+	})
+	all.Wait()
+	close(stop)
+	reading.Wait()
+	total := 0
+	for i := range watched {
+		n, err := strconv.Atoi(testdb.Value(t, db, counter(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	if want := large*watched + 3*small + foreign; total != want || large == 0 {
+		t.Errorf("counted %d, want %d (%d large plans, %d foreign writes)", total, want, large, foreign)
+	}
+	if kvs, _, err := db.List(ctx, journalRoot); err != nil || len(kvs) != 0 {
+		t.Errorf("%d keys of the journal are left, %v", len(kvs), err)
+	}
+}
+
+// parted is a ledger behind a proxy, and a connection past it that tells when a
+// key of the journal appears.
+func parted(t *testing.T, key string) (l *Ledger, near *objdb.DB, way *testetcd.Proxy, appeared chan struct{}) {
+	t.Helper()
+	url := testetcd.New(t)
+	way = testetcd.NewProxy(t, url)
+	near = testdb.At(t, url)
+	far := testdb.Open(t, objdb.Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second})
+	appeared = make(chan struct{}, 1)
+	m := mirror.New(near, journalRoot, func(b mirror.Batch) {
+		for _, e := range b.Events {
+			if strings.HasSuffix(e.Key, key) && e.Value != nil {
+				way.Silence()
+				appeared <- struct{}{}
+			}
+		}
+	})
+	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
+	testkit.Eventually(t, 5*time.Second, "the journal is watched", m.Synced)
+	term := campaign(t, far, "far", 30*time.Second)
+	t.Cleanup(func() { resign(t, term) })
+	return openLedger(t, term), near, way, appeared
+}
+
+// The store is away from the moment a plan is decided. Nobody sees half of it,
+// and it is finished as soon as the store is back, without anybody asking.
+func TestADecidedPlanIsFinishedAtOnceWhenTheStoreIsBack(t *testing.T) {
+	for range 3 { // the answer of the mark is lost most of the times
+		l, near, way, appeared := parted(t, "/committed")
+		testdb.Put(t, near, state+"old", "x")
+		testkit.Eventually(t, 5*time.Second, "old arrives", func() bool { return held(l, state+"old") == "x" })
+		outcome := make(chan error, 1)
+		go func() {
+			_, err := l.UpdateLarge(context.Background(), func(tx *Tx) error {
+				tx.Delete(state + "old")
+				return generation("new")(tx)
+			})
+			outcome <- err
+		}()
+		<-appeared
+		whole := func(r Reader) error {
+			n := 0
+			_, old := r.Get(state + "old")
+			r.Range(state+"generation/", func(string, []byte) bool { n++; return true })
+			if n != 0 && n != many || old != (n == 0) {
+				return fmt.Errorf("%d of %d keys, old %v", n, many, old)
+			}
+			return nil
+		}
+		for range 100 {
+			if err := l.View(whole); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Millisecond) // an outage lasts
+		}
+		way.Mend()
+		if err := <-outcome; err != nil {
+			t.Fatal(err)
+		}
+		kvs, _, err := near.List(context.Background(), state)
+		if err != nil || len(kvs) != many {
+			t.Fatalf("%d keys, %v", len(kvs), err)
+		}
+		if err := l.View(whole); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A transaction of a journal that arrives late must not overwrite what was
+// written since.
+func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
+	l, db, _ := newLedger(t)
+	late := make(chan objdb.Txn, 1)
+	m := mirror.New(db, journalRoot, func(b mirror.Batch) {
+		for _, e := range b.Events {
+			if strings.HasSuffix(e.Key, "/committed") && e.Value != nil {
+				kvs, _, err := db.List(context.Background(), journalRoot)
+				if err != nil {
+					t.Error(err)
+				}
+				if d, err := l.journal.decode(kvs, l.owned); err == nil && d != nil {
+					select {
+					case late <- l.transaction(d, d.next(l.maxOps)):
+					default: // one is enough
+					}
+				}
+			}
+		}
+	})
+	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
+	testkit.Eventually(t, 5*time.Second, "the journal is watched", m.Synced)
+	var txn objdb.Txn
+	for txn.Puts == nil { // it may be over before its journal is read
+		mustUpdate(t, l, generation("a"))
+		mustUpdate(t, l, generation("b"))
+		select {
+		case txn = <-late:
+		default:
+		}
+	}
+	mustUpdate(t, l, generation("newest"))
+	if _, ok, err := l.term.Txn(context.Background(), txn); err != nil || ok {
+		t.Errorf("a late transaction happened: %v, %v", ok, err)
+	}
+	if err := l.View(oneGeneration); err != nil {
+		t.Error(err)
+	}
+}
