@@ -1,7 +1,6 @@
 package ovsd
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -20,9 +19,9 @@ type book[T any] struct {
 	places  map[string]*place[T]
 	list    []*place[T] // the same, in no order
 	owned   map[pipeline.Key][]*place[T]
-	wanted  int                    // places with a claim
-	pending int                    // places where the switch may have to change
-	dirty   map[*place[T]]struct{} // those of them that are in no plan and not held
+	wanted  int         // places with a claim
+	pending int         // places where the switch may have to change
+	dirty   []*place[T] // those of them that are in no plan and not held, and some that are right by now
 }
 
 // kind says what the book must know of the things in it.
@@ -39,6 +38,7 @@ type place[T any] struct {
 	there   bool       // the switch has something here: have
 	have    T
 	pending bool
+	queued  bool   // it is in the book's dirty
 	index   int    // in the book's list
 	checked uint32 // the last turn in which it was written or seen
 }
@@ -55,7 +55,7 @@ type conflict struct {
 }
 
 func newBook[T any](k kind[T]) *book[T] {
-	return &book[T]{kind: k, places: map[string]*place[T]{}, owned: map[pipeline.Key][]*place[T]{}, dirty: map[*place[T]]struct{}{}}
+	return &book[T]{kind: k, places: map[string]*place[T]{}, owned: map[pipeline.Key][]*place[T]{}}
 }
 
 // set replaces what an object wants, by place; nothing: the object is gone.
@@ -140,7 +140,10 @@ func (b *book[T]) touch(p *place[T]) {
 		p.pending = true
 		b.pending++
 	}
-	b.dirty[p] = struct{}{}
+	if !p.queued {
+		p.queued = true
+		b.dirty = append(b.dirty, p)
+	}
 }
 
 // compare returns what a place should have, and whether it does.
@@ -155,7 +158,6 @@ func (b *book[T]) settle(p *place[T]) {
 		p.pending = false
 		b.pending--
 	}
-	delete(b.dirty, p)
 	if len(p.claims) == 0 && !p.there && b.places[p.name] == p {
 		delete(b.places, p.name)
 		last := b.list[len(b.list)-1]
@@ -194,7 +196,10 @@ func (b *book[T]) settled(owner pipeline.Key) bool {
 
 // takeDirty empties the list of places to look at; they stay pending.
 func (b *book[T]) takeDirty() []*place[T] {
-	list := slices.Collect(maps.Keys(b.dirty))
-	clear(b.dirty)
+	list := slices.DeleteFunc(b.dirty, func(p *place[T]) bool {
+		p.queued = false
+		return !p.pending
+	})
+	b.dirty = nil
 	return list
 }

@@ -76,7 +76,7 @@ func (l *ledger) settled(owner pipeline.Key) bool {
 // audit asks for now.
 func (l *ledger) nextTurn() uint32 {
 	l.turn++
-	clear(l.deleted)
+	l.deleted = map[string]bool{}
 	return l.turn
 }
 
