@@ -99,8 +99,8 @@ func (p *programmer) run(ctx context.Context) error {
 	for {
 		p.take()
 		more := p.work(ctx)
+		p.report(p.progress()) // first, so that whoever returns from Sync finds it in the status
 		p.answer(more)
-		p.report(p.progress())
 		if err := p.sleep(ctx, more); err != nil {
 			return err
 		}
