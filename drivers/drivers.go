@@ -45,6 +45,14 @@ type Status struct {
 	LastError string
 }
 
+// Count is a number of packets and of their bytes.
+type Count struct{ Packets, Bytes uint64 }
+
+// Counters are what the switch has counted for an object since its flows are
+// there: of a local endpoint what it sent and received, of a rule what it
+// decided about on this node.
+type Counters struct{ Sent, Received, Decided Count }
+
 // NetworkDriver programs a switch.
 type NetworkDriver interface {
 	// Run connects to the switch and keeps it equal to the wanted objects
@@ -74,6 +82,11 @@ type NetworkDriver interface {
 	RemovePort(ctx context.Context, endpointID string) error
 	// Ports lists the endpoint ports in the switch, by endpoint id.
 	Ports() []Port
+	// Counters returns what the switch has counted, by object; an object that
+	// has no flows has counted nothing. The switch adds to the counters about
+	// once a second. They survive a restart of the driver and start from zero
+	// with the switch.
+	Counters(ctx context.Context, keys ...pipeline.Key) (map[pipeline.Key]Counters, error)
 	// Status never blocks.
 	Status() Status
 }

@@ -117,6 +117,7 @@ type Driver struct {
 	connections chan flowSwitch // to the programmer
 
 	mu         sync.Mutex
+	sw         flowSwitch     // the last connection; nil: none yet
 	status     drivers.Status // as the programmer last saw it
 	keeperFail string         // last failure to keep the bridge
 }
@@ -229,6 +230,9 @@ func (d *Driver) connect(ctx context.Context) error {
 		Options: openflow.Options{Log: d.log},
 		Backoff: func(failures int) time.Duration { return min(firstRedial<<min(failures, 10), lastRedial) },
 		OnConnect: func(ctx context.Context, conn *openflow.Conn) error {
+			d.mu.Lock()
+			d.sw = conn
+			d.mu.Unlock()
 			select {
 			case d.connections <- conn:
 				return nil
