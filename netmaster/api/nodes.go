@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -44,7 +45,7 @@ func newNodes(port int) nodes {
 // fault.Internal for everything else.
 func (n nodes) call(ctx context.Context, method, address, path string) ([]byte, error) {
 	host := net.JoinHostPort(address, strconv.Itoa(n.port))
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+host+path, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, method, mastercfg.Scheme+"://"+host+path, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", host, err)
 	}

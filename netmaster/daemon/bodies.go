@@ -19,7 +19,9 @@ const (
 
 // bodies bounds the memory that request bodies take, however many clients send
 // large ones, and however slowly. What is received counts until the request has
-// been answered; a client that would exceed the bound is told to come back.
+// been answered; a client that would exceed the bound is told to come back. The
+// small ones are bounded by the number of connections: with HTTP/2, which has
+// many requests on one, they would have to count as well.
 type bodies struct{ rest *semaphore.Weighted }
 
 func newBodies() bodies { return bodies{semaphore.NewWeighted(bodiesTotal)} }

@@ -99,7 +99,7 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db)}
 	d.metrics.watch(d.space)
-	d.front = newFront(newProxy(db, cfg.Control), d.metrics)
+	d.front = newFront(newProxy(db, cfg.Control, cfg.Log), d.metrics)
 	return d, nil
 }
 

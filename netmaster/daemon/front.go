@@ -67,7 +67,7 @@ func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("leader\n"))
 		return
 	}
-	holder, err := f.proxy.holder(r.Context())
+	holder, err := f.proxy.leader.address(r.Context())
 	if err != nil {
 		http.Error(w, "follower, leader unknown: "+err.Error(), http.StatusServiceUnavailable)
 		return

@@ -42,8 +42,10 @@ func (m *metrics) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		defer func() { // also of an answer that is cut off
+			m.requests.WithLabelValues(methodLabel(r.Method), strconv.Itoa(seen.status)).Observe(time.Since(began).Seconds())
+		}()
 		next.ServeHTTP(seen, r)
-		m.requests.WithLabelValues(methodLabel(r.Method), strconv.Itoa(seen.status)).Observe(time.Since(began).Seconds())
 	})
 }
 

@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"sync"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -24,39 +28,33 @@ const (
 	// patience is how long a request waits for a leader. A clean change of
 	// leader takes less.
 	patience = 2 * time.Second
-	// holderAge is how long the holder of the lock is remembered.
-	holderAge = time.Second
 	// retryPause is the time between tries.
 	retryPause = 50 * time.Millisecond
-	// answerTime is how long the leader may take to answer.
-	answerTime = 20 * time.Second
 )
 
-// errNoLeader is the documented answer when nobody holds the lock.
-var errNoLeader = fault.New(fault.NotLeader, "Leader not found")
-
-// holderReader tells who holds a lock.
-type holderReader interface {
-	Holder(ctx context.Context, lock string) (string, error)
-}
+var (
+	// errNoLeader is the documented answer when nobody holds the lock.
+	errNoLeader = fault.New(fault.NotLeader, "Leader not found")
+	// errLeads ends forwarding when this netmaster leads itself by now.
+	errLeads = errors.New("this netmaster leads")
+)
 
 // proxy forwards requests to the leader.
 type proxy struct {
-	store     holderReader
+	leader    *lookup
 	self      string
 	became    func() http.Handler // own handler once this netmaster leads
 	transport *http.Transport
-
-	mu    sync.Mutex
-	known string
-	until time.Time
+	buffers   buffers
+	log       *log.Logger
 }
 
-func newProxy(store holderReader, self string) *proxy {
-	return &proxy{store: store, self: self, became: func() http.Handler { return nil },
+func newProxy(store holderReader, self string, entry *logrus.Entry) *proxy {
+	return &proxy{leader: &lookup{store: store}, self: self, became: func() http.Handler { return nil },
+		log: log.New(debugWriter{entry}, "", 0),
 		transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
-			ResponseHeaderTimeout: answerTime,
+			ResponseHeaderTimeout: answerLimit, // as a client of the leader has
 			MaxIdleConnsPerHost:   64,
 			IdleConnTimeout:       30 * time.Second,
 		}}
@@ -70,104 +68,90 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		api.WriteError(w, r, err)
 		return
 	}
+	forwarding := httputil.ReverseProxy{
+		Rewrite:    p.rewrite,
+		Transport:  &attempts{p, body, r.Header.Get(forwardedHeader) != ""},
+		BufferPool: &p.buffers,
+		ErrorLog:   p.log,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if own := p.became(); own != nil && errors.Is(err, errLeads) {
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				own.ServeHTTP(w, r)
+				return
+			}
+			p.giveUp(w, r, err)
+		},
+	}
+	forwarding.ServeHTTP(w, r)
+}
+
+// rewrite makes the request to the leader; attempts add where that is.
+func (p *proxy) rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme, r.Out.URL.RawQuery = mastercfg.Scheme, r.In.URL.RawQuery
+	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+	r.SetXForwarded()
+	r.Out.Header.Set(forwardedHeader, p.self)
+	r.Out.Header.Del("Origin") // checked here, against the host the client has asked
+	r.Out.Header.Del("Sec-Fetch-Site")
+}
+
+// attempts send one request until the leader has dealt with it.
+type attempts struct {
+	*proxy
+	body      []byte
+	forwarded bool // by another netmaster already
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	waiting, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	for {
-		if own := p.became(); own != nil {
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			own.ServeHTTP(w, r)
-			return
+		if a.became() != nil {
+			return nil, errLeads
 		}
-		done, err := p.try(w, r, body)
-		if done {
-			return
+		resp, again, err := a.try(r)
+		if err == nil || !again {
+			return resp, err
 		}
 		select {
 		case <-waiting.Done():
-			p.giveUp(w, r, err)
-			return
+			return nil, err
 		case <-time.After(retryPause):
 		}
 	}
 }
 
-// try forwards once; done tells that an answer was written.
-func (p *proxy) try(w http.ResponseWriter, r *http.Request, body []byte) (done bool, err error) {
-	leader, err := p.holder(r.Context())
-	switch {
-	case err != nil:
-		return false, err
-	case leader == p.self:
-		p.forget() // moving in, or the lock outlives the term for a moment
-		return false, errNoLeader
-	case r.Header.Get(forwardedHeader) != "":
-		p.forget()
-		return false, errNoLeader
-	}
-	resp, err := p.transport.RoundTrip(p.outgoing(r, leader, body))
+// try sends the request once; again tells whether another try does no harm and
+// may help.
+func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err error) {
+	leader, err := a.leader.address(r.Context())
 	if err != nil {
-		p.forget()
-		if neverSent(err) || r.Method == http.MethodGet || r.Method == http.MethodHead {
-			return false, err // a read does no harm twice
-		}
-		p.giveUp(w, r, err)
-		return true, nil
+		return nil, true, err
 	}
-	defer resp.Body.Close()
+	if leader == a.self || a.forwarded {
+		a.leader.forget() // moving in, or the lock outlives the term for a moment
+		return nil, true, errNoLeader
+	}
+	out := r.Clone(r.Context())
+	out.URL.Host, out.Host = leader, leader
+	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(a.body)), int64(len(a.body)), nil
+	resp, err = a.transport.RoundTrip(out)
+	if err != nil {
+		a.leader.forget()
+		return nil, neverSent(err) || r.Method == http.MethodGet || r.Method == http.MethodHead, err // a read does no harm twice
+	}
 	if resp.Header.Get(forwardedHeader) != "" {
-		p.forget()
-		return false, errNoLeader
+		a.leader.forget()
+		return nil, true, errors.Join(errNoLeader, resp.Body.Close())
 	}
-	copyResponse(w, resp)
-	return true, nil
+	return resp, false, nil
 }
 
 // neverSent tells whether a failure is one to connect.
 func neverSent(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial"
-}
-
-// outgoing is the request to the leader.
-func (p *proxy) outgoing(r *http.Request, leader string, body []byte) *http.Request {
-	out := r.Clone(r.Context())
-	out.URL.Scheme, out.URL.Host = "http", leader
-	out.RequestURI, out.Host = "", leader
-	for _, hop := range []string{"Connection", "Keep-Alive", "Upgrade", "Te", "Trailer", "Transfer-Encoding",
-		"Origin", "Sec-Fetch-Site"} { // checked here, by the address the client has
-		out.Header.Del(hop)
-	}
-	out.Header.Set(forwardedHeader, p.self)
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		out.Header.Add("X-Forwarded-For", host)
-	}
-	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
-	return out
-}
-
-func copyResponse(w http.ResponseWriter, resp *http.Response) {
-	for name, values := range resp.Header {
-		if name != "Connection" && name != "Keep-Alive" {
-			w.Header()[name] = values
-		}
-	}
-	w.WriteHeader(resp.StatusCode)
-	if resp.Header.Get("Content-Type") != api.StreamType {
-		_, _ = io.Copy(w, resp.Body) // an error means that one side is gone
-		return
-	}
-	passOn(w, resp.Body)
-}
-
-// passOn copies a stream piece by piece as it comes, until one side ends it.
-func passOn(w http.ResponseWriter, from io.Reader) {
-	control := http.NewResponseController(w)
-	piece := make([]byte, 32<<10)
-	for n, err := 0, error(nil); ; n, err = from.Read(piece) {
-		if _, failed := w.Write(piece[:n]); failed != nil || control.Flush() != nil || err != nil {
-			return
-		}
-	}
 }
 
 // giveUp answers that there is no leader, or that it does not answer.
@@ -178,38 +162,23 @@ func (p *proxy) giveUp(w http.ResponseWriter, r *http.Request, err error) {
 		api.WriteError(w, r, fault.New(fault.NotLeader, "netmaster %s does not lead", p.self))
 	case errors.Is(err, errNoLeader) && !api.WantsProblem(r):
 		http.Error(w, errNoLeader.Error(), http.StatusInternalServerError)
-	case errors.Is(err, errNoLeader):
-		api.WriteError(w, r, err)
 	case fault.As(err) != nil:
-		api.WriteError(w, r, err) // of the store
+		api.WriteError(w, r, err) // no leader, or the store does not tell
 	default:
 		api.WriteStatus(w, r, http.StatusBadGateway, fault.New(fault.Unavailable, "leader does not answer: %w", err))
 	}
 }
 
-// holder is the address of the leader, as read at most holderAge ago.
-func (p *proxy) holder(ctx context.Context) (string, error) {
-	p.mu.Lock()
-	known, until := p.known, p.until
-	p.mu.Unlock()
-	if known != "" && time.Now().Before(until) {
-		return known, nil
+// buffers are what answers are copied with.
+type buffers struct{ free sync.Pool }
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte {
+	if buffer, ok := b.free.Get().(*[]byte); ok {
+		return *buffer
 	}
-	holder, err := p.store.Holder(ctx, mastercfg.LeaderLock)
-	if fault.Is(err, fault.NotFound) {
-		return "", errNoLeader
-	}
-	if err != nil {
-		return "", err
-	}
-	p.mu.Lock()
-	p.known, p.until = holder, time.Now().Add(holderAge)
-	p.mu.Unlock()
-	return holder, nil
+	return make([]byte, 32<<10)
 }
 
-func (p *proxy) forget() {
-	p.mu.Lock()
-	p.known = ""
-	p.mu.Unlock()
-}
+// Put implements httputil.BufferPool.
+func (b *buffers) Put(buffer []byte) { b.free.Put(&buffer) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // hangUp is a leader that ends its first connections in the middle of a
@@ -30,7 +31,7 @@ func hangUp(t *testing.T, times int64) (address string, asked *atomic.Int64) {
 }
 
 func forwarded(leader, method, body, accept string) *httptest.ResponseRecorder {
-	p := newProxy(holder(func() (string, error) { return leader, nil }), "127.0.0.1:1")
+	p := newProxy(holder(func() (string, error) { return leader, nil }), "127.0.0.1:1", testkit.Quiet())
 	defer p.transport.CloseIdleConnections()
 	r := httptest.NewRequest(method, "/api/v1/tenants/x/", strings.NewReader(body))
 	r.Header.Set("Accept", accept)
@@ -80,5 +81,57 @@ func TestALeaderThatDoesNotAnswerIsAProblemForClientsThatAsk(t *testing.T) {
 	}
 	if w := forwarded(gone, "POST", strings.Repeat("x", api.MaxBody+1), "application/problem+json"); w.Code != 413 {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// What a header calls the connection's ends with the connection; the rest
+// arrives, on both ways, as the client and the leader have sent it.
+func TestTheConnectionsOwnHeadersEndWithIt(t *testing.T) {
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, want := range map[string]string{"X-Hop": "", "X-End": "kept", "X-Forwarded-For": "10.9.9.9, 192.0.2.1", "Contiv-Forwarded": "127.0.0.1:1"} {
+			if got := strings.Join(r.Header[name], ", "); got != want {
+				t.Errorf("the leader gets %s %q, want %q", name, got, want)
+			}
+		}
+		if r.URL.RawQuery != "a=1;b&c=%zz" {
+			t.Errorf("query %s", r.URL.RawQuery)
+		}
+		w.Header().Set("Connection", "X-Answer-Hop")
+		w.Header().Set("X-Answer-Hop", "dropped")
+		w.Header().Set("X-Answer-End", "kept")
+		w.Header().Set("Trailer", "X-Sum")
+		_, _ = w.Write([]byte("answer"))
+		w.Header().Set("X-Sum", "42")
+	}))
+	t.Cleanup(leader.Close)
+	p := newProxy(holder(func() (string, error) { return leader.Listener.Addr().String(), nil }), "127.0.0.1:1", testkit.Quiet())
+	defer p.transport.CloseIdleConnections()
+	r := httptest.NewRequest("GET", "/version?a=1;b&c=%zz", nil)
+	r.Header = http.Header{"Connection": {"X-Hop"}, "X-Hop": {"dropped"}, "X-End": {"kept"}, "X-Forwarded-For": {"10.9.9.9"}}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	got := w.Result()
+	if got.Header.Get("X-Answer-Hop") != "" || got.Header.Get("X-Answer-End") != "kept" || got.Trailer.Get("X-Sum") != "42" || w.Body.String() != "answer" {
+		t.Errorf("the client gets %v %v %q", got.Header, got.Trailer, w.Body)
+	}
+}
+
+// A client has to notice that the leader has not said everything.
+func TestAnAnswerThatIsCutOffDoesNotLookWhole(t *testing.T) {
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("half of "))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	t.Cleanup(leader.Close)
+	follower := httptest.NewServer(newProxy(holder(func() (string, error) { return leader.Listener.Addr().String(), nil }), "127.0.0.1:1", testkit.Quiet()))
+	t.Cleanup(follower.Close)
+	resp, err := http.Get(follower.URL + "/version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("the client takes %q for the whole answer", body)
 	}
 }

@@ -11,7 +11,8 @@ import (
 // shedder bounds the connections of a server. When there are too many, the one
 // that has been silent longest is closed: ten thousand clients that connect and
 // say nothing keep nobody out, and cost no more than the bound. A connection
-// whose request is being answered is never closed.
+// whose request is being answered is never closed. It counts one request per
+// connection, which holds as long as the server speaks HTTP/1 only.
 type shedder struct {
 	limit int
 

@@ -8,6 +8,9 @@
 // has one function per kind of key. Nothing outside this package composes keys.
 package mastercfg
 
+// Scheme is that of all REST servers of netmaster and the agents.
+const Scheme = "http"
+
 // Roots of the key space. Every root ends in a slash, so that a listing of one
 // kind never matches another whose name it begins.
 const (
