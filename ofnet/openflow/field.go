@@ -84,11 +84,11 @@ type fieldInfo struct {
 // known tells whether the field is in the table.
 func (f Field) known() bool { return f > 0 && int(f) < len(fields) && fields[f].bits > 0 }
 
-func (f Field) info() fieldInfo {
+func (f Field) info() *fieldInfo {
 	if !f.known() {
-		return fieldInfo{name: "unknown", nxm: "unknown", print: hexadecimal}
+		return &fieldInfo{name: "unknown", nxm: "unknown", print: hexadecimal}
 	}
-	return fields[f]
+	return &fields[f]
 }
 
 // Bits is the width of the field.

@@ -34,14 +34,12 @@ func (f FlowEntry) AppendKey(b []byte) []byte {
 	return append(b, f.match...)
 }
 
-// HasEffect tells whether the entry's bytes are those of an Effect. If not, the
-// flow may still have the same effect, said in another way: SameEffect of the
-// flow taken apart tells.
-func (f FlowEntry) HasEffect(effect string) bool {
-	var room [effectHead]byte
-	head := appendEffectHead(room[:0], Flow{Cookie: f.Cookie, IdleTimeout: f.IdleTimeout, HardTimeout: f.HardTimeout, Flags: f.Flags})
-	return len(effect) == len(head)+len(f.instructions) &&
-		effect[:len(head)] == string(head) && effect[len(head):] == string(f.instructions)
+// AppendEffect appends what Effect of the flow is. If it differs from that of
+// another flow, the two may still have the same effect, said in another way:
+// SameEffect of the flows taken apart tells.
+func (f FlowEntry) AppendEffect(b []byte) []byte {
+	b = appendEffectHead(b, Flow{Cookie: f.Cookie, IdleTimeout: f.IdleTimeout, HardTimeout: f.HardTimeout, Flags: f.Flags})
+	return append(b, f.instructions...)
 }
 
 // effectHead is the number of bytes before the instructions in an Effect.

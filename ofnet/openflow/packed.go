@@ -48,13 +48,6 @@ func (p PackedFlow) Entry() FlowEntry {
 	return f
 }
 
-// AppendEffect appends what Effect of the flow is, if the switch says it in our
-// words; see HasEffect.
-func (f FlowEntry) AppendEffect(b []byte) []byte {
-	b = appendEffectHead(b, Flow{Cookie: f.Cookie, IdleTimeout: f.IdleTimeout, HardTimeout: f.HardTimeout, Flags: f.Flags})
-	return append(b, f.instructions...)
-}
-
 // PackedFlowMod is a FlowMod of a packed flow.
 type PackedFlowMod struct {
 	Command FlowCommand // FlowAdd or FlowDeleteStrict

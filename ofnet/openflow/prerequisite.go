@@ -52,7 +52,7 @@ var (
 
 // missing returns the first field that the match lacks, or has with a value
 // that rules the prerequisite out; 0 if the prerequisite is met.
-func (p prerequisite) missing(m Match) Field {
+func (p *prerequisite) missing(m Match) Field {
 	switch {
 	case len(p.ethTypes) > 0 && !hasOneOf(m, FieldEthType, p.ethTypes):
 		return FieldEthType

@@ -52,8 +52,8 @@ func (arp) endpoint(w *Wants, e placed) {
 
 // answerARP lets the owner of an address answer requests for it in a network.
 func answerARP(network uint16, owner netip.Addr, mac [6]byte) openflow.Flow {
-	return at(tableNeighbour, priorityExact, regNetwork.is(uint32(network)),
-		isARP(), openflow.ARPOp(1), openflow.ARPTpa(openflow.Host(owner))).
+	return at(tableNeighbour, priorityExact, isARP(), regNetwork.is(uint32(network)),
+		openflow.ARPTpa(openflow.Host(owner)), openflow.ARPOp(1)).
 		do(replyFrom(mac)...).goTo(tableAnswer)
 }
 

@@ -27,7 +27,7 @@ func (d dest) endpoint(w *Wants, e placed) {
 	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
-		w.flow(at(tableDest, priorityExact, regVRF.is(uint32(e.VRF)), f.is(), f.dst(openflow.Host(a))).
+		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(openflow.Host(a))).
 			do(receiver...).goTo(tablePolicy))
 	}
 }

@@ -55,6 +55,7 @@ package pipeline
 import (
 	"net/netip"
 
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
@@ -116,7 +117,7 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 	if err := check(o); err != nil {
 		return Wants{}, err
 	}
-	w := &Wants{}
+	w := &Wants{Flows: make([]openflow.Flow, 0, 8)} // most objects need less
 	switch o := o.(type) {
 	case Network:
 		each(p, func(f networkFeature) { f.network(w, o) })

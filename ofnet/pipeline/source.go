@@ -18,7 +18,7 @@ func (source) endpoint(w *Wants, e placed) {
 	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
-		w.flow(at(tableSource, priorityExact, regVRF.is(uint32(e.VRF)), f.is(), f.src(openflow.Host(a))).
+		w.flow(at(tableSource, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.src(openflow.Host(a))).
 			do(regSrcGroup.set(uint32(e.Group))).goTo(tableDest))
 	}
 }
