@@ -62,6 +62,12 @@ func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
 // Terminate asks the process to end with SIGTERM and waits for its end.
 func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
 
+// Suspend stops the process where it stands; Resume lets it go on.
+func (p *Process) Suspend() error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
+
+// Resume lets a suspended process go on.
+func (p *Process) Resume() error { return syscall.Kill(p.PID, syscall.SIGCONT) }
+
 func (p *Process) end(sig syscall.Signal) error {
 	if p.Exited() {
 		return nil

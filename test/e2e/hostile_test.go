@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+func TestClientsMisbehave(t *testing.T) {
+	tell(t, 3, []chapter{
+		{"a page of another site changes nothing, wherever it sends its request", foreignPages},
+		{"clients that read their answers byte by byte do not keep others waiting", slowReaders},
+		{"more ADDs than there is room for, all of them hanging, keep neither DEL nor STATUS waiting", hangingADDs},
+	})
+}
+
+func foreignPages(s story) {
+	s.tenant("blue")
+	leader := s.leader()
+	before, err := s.bed.Keys(s.ctx, "/contiv.io/")
+	s.must(err)
+	for _, n := range []*testbed.Node{leader, s.otherThan(leader)} {
+		for _, r := range []struct{ method, url, body string }{
+			{http.MethodPost, masterURL(n, "/api/v1/tenants/red/"), `{"tenantName":"red"}`},
+			{http.MethodDelete, masterURL(n, "/api/v1/tenants/blue/"), ""},
+			{http.MethodPost, masterURL(n, create), `{"TenantName":"blue"}`},
+			{http.MethodDelete, "http://" + n.MgmtIP + ":9090/debug/reclaimEndpoint/x", ""},
+		} {
+			got, err := request{method: r.method, body: r.body}.from(s.ctx, n, r.url, "http://evil.example")
+			if err != nil {
+				s.Errorf("%s: %s %s: %v", n.Name, r.method, r.url, err)
+			} else if got.status != http.StatusForbidden {
+				s.Errorf("%s: %s %s of a foreign page: status %d: %s", n.Name, r.method, r.url, got.status, got.body)
+			}
+		}
+	}
+	after, err := s.bed.Keys(s.ctx, "/contiv.io/")
+	s.must(err)
+	if before != after {
+		s.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// from sends a request as a browser does for a page of some site: as text, so
+// that it need not ask before.
+func (r request) from(ctx context.Context, n *testbed.Node, url, origin string) (answer, error) {
+	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(ctx, r.method, url, strings.NewReader(r.body))
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Content-Type", "text/plain")
+	req.Header.Set("Origin", origin)
+	res, err := client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return answer{res.StatusCode, string(text)}, err
+}
+
+// slowTime is how long answers are read, at a byte a second.
+const slowTime = 6 * time.Second
+
+func slowReaders(s story) {
+	s.tenant("blue")
+	s.network("blue", "front", "10.1.1.0/24")
+	s.pod(0, "pod", "blue", "front", "")
+	n := s.leader()
+	urls := map[string][]string{ // by address
+		n.MgmtIP + ":9999": {"/version", "/info", "/metrics", "/readyz", "/openapi.json", "/debug/ofnet", "/api/v1/inspect/tenants/blue/", "/api/v1/inspect/networks/blue:front/"},
+		"127.0.0.1:9090":   {"/version", "/metrics", "/readyz", "/inspect/driver", "/inspect/bgp", "/inspect/nameserver"},
+	}
+	for _, kind := range contivmodel.Kinds() {
+		urls[n.MgmtIP+":9999"] = append(urls[n.MgmtIP+":9999"], "/api/v1/"+kind.Segment+"/")
+	}
+	var reading errgroup.Group
+	for address, paths := range urls {
+		for _, path := range paths {
+			conn, err := n.DialContext(s.ctx, "tcp", address)
+			s.must(err)
+			defer conn.Close()
+			s.must(conn.(*net.TCPConn).SetReadBuffer(1024))
+			_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, address)
+			s.must(err)
+			reading.Go(func() error { return readSlowly(conn, path) })
+		}
+	}
+	for began := time.Now(); time.Since(began) < slowTime; {
+		asked := time.Now()
+		got, err := send(s.ctx, n, http.MethodGet, masterURL(n, "/api/v1/tenants/"), nil)
+		s.must(err)
+		if took := time.Since(asked); got.status != http.StatusOK || took > 2*time.Second {
+			s.Errorf("beside slow readers: status %d after %s", got.status, took)
+		}
+		late := s.sandbox(1, fmt.Sprintf("late%d", time.Since(began)/time.Millisecond), "blue", "front", "")
+		s.must(late.Attach(s.ctx))
+	}
+	s.must(reading.Wait())
+}
+
+// readSlowly expects an answer, and reads it a byte a second.
+func readSlowly(conn net.Conn, path string) error {
+	for began := time.Now(); time.Since(began) < slowTime; <-time.After(time.Second) { // the pace is what is tried out
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// hanging is one ADD more than an agent has slots.
+const hanging = 65
+
+func hangingADDs(s story) {
+	s.tenant("blue")
+	s.network("blue", "front", "10.1.0.0/16")
+	gone := s.pod(0, "gone", "blue", "front", "")
+	pods := make([]*testbed.Pod, hanging)
+	for i := range pods {
+		pods[i] = s.sandbox(0, fmt.Sprintf("hang%d", i), "blue", "front", "")
+	}
+	for _, n := range s.bed.Nodes {
+		s.must(n.Netmaster().Suspend())
+	}
+	var adding errgroup.Group
+	for _, p := range pods {
+		adding.Go(func() error { _ = p.Attach(s.ctx); return nil }) // it may fail: nobody answers the agent
+	}
+	for _, verb := range []string{"status", "del"} {
+		began := time.Now()
+		_, err := gone.CNI(s.ctx, verb)
+		if took := time.Since(began); took > 5*time.Second || verb == "del" && err != nil {
+			s.Errorf("%s beside %d hanging ADDs: %v after %s", verb, hanging, err, took)
+		}
+	}
+	for _, n := range s.bed.Nodes {
+		s.must(n.Netmaster().Resume())
+	}
+	s.must(adding.Wait())
+	s.all(pods[:3], func(p *testbed.Pod) error { return p.Attach(s.ctx) })
+	s.reachEachOther(3*time.Second, s.pod(1, "peer", "blue", "front", ""), s.serving(pods[0]))
+}
+
+// serving is a pod that answers.
+func (s story) serving(pod *testbed.Pod) *testbed.Pod {
+	s.Helper()
+	s.serve(pod)
+	return pod
+}
