@@ -1,0 +1,55 @@
+// Package docs_test holds the documentation against the tree.
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// paths are the words in backticks that name something of the tree.
+var paths = regexp.MustCompile("`((?:cmd|contivmodel|docs|drivers|mgmtfn|netctl|netmaster|netplugin|objdb|ofnet|scripts|test|utils)(?:/[\\w.{},*-]+)+)`")
+
+// links are those between pages.
+var links = regexp.MustCompile(`\]\(([\w./-]+\.md)\)`)
+
+func TestEveryPathInTheDocumentationExists(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range paths.FindAllStringSubmatch(string(text), -1) {
+			for _, path := range alternatives(match[1]) {
+				if found, err := filepath.Glob(filepath.Join("..", path)); err != nil || len(found) == 0 {
+					t.Errorf("%s: %s is not there", page, path)
+				}
+			}
+		}
+		for _, match := range links.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+}
+
+// alternatives are the paths that "a/{b,c}" stands for.
+func alternatives(path string) []string {
+	before, rest, found := strings.Cut(path, "{")
+	if !found {
+		return []string{path}
+	}
+	names, after, _ := strings.Cut(rest, "}")
+	var all []string
+	for name := range strings.SplitSeq(names, ",") {
+		all = append(all, alternatives(before+name+after)...)
+	}
+	return all
+}
