@@ -38,6 +38,37 @@ func TestBadBodiesAreRefusedWithTheirCause(t *testing.T) {
 	}
 }
 
+// Whatever clients say of endpoints goes to every agent.
+func TestWhatClientsSayOfEndpointsIsBounded(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", web)
+	b.endpoint("blue", "web", "", "c1")
+	before := storetest.Dump(t, b.db)
+	mega := strings.Repeat("x", 900<<10)
+	create := func(members string) string {
+		return `{"TenantName":"blue","NetworkName":"web",` + members + `}`
+	}
+	for what, c := range map[string]struct{ path, body, says string }{
+		"a long common name":       {mastercfg.CreateEndpointPath, create(`"EPCommonName":"` + mega + `","ConfigEP":{"Container":"c2"}`), "has 921600 bytes, want at most 512"},
+		"a long container":         {mastercfg.CreateEndpointPath, create(`"ConfigEP":{"Container":"` + mega + `"}`), "want at most 255"},
+		"a container of 250 bytes": {mastercfg.CreateEndpointPath, create(`"ConfigEP":{"Container":"` + mega[:250] + `"}`), "want at most 255"},
+		"a long host":              {mastercfg.CreateEndpointPath, create(`"ConfigEP":{"Container":"c2","Host":"` + mega + `"}`), "want at most 253"},
+		"a long address":           {mastercfg.CreateEndpointPath, create(`"ConfigEP":{"Container":"c2","IPAddress":"` + mega + `"}`), "want at most 64"},
+		"a control character":      {mastercfg.CreateEndpointPath, create(`"ConfigEP":{"Container":"c\u00002"}`), "control character U+0000"},
+		"no UTF-8":                 {mastercfg.CreateEndpointPath, create("\"EPCommonName\":\"a\xff\",\"ConfigEP\":{\"Container\":\"c2\"}"), "not UTF-8"},
+		"a long label":             {mastercfg.UpdateEndpointPath, `{"Event":"start","Tenant":"blue","Network":"web","EndpointID":"c1","ContainerID":"k","Labels":{"a":"` + mega + `"}}`, "want at most 4096"},
+		"a long container id":      {mastercfg.UpdateEndpointPath, `{"Event":"start","Tenant":"blue","Network":"web","EndpointID":"c1","ContainerID":"` + mega + `"}`, "want at most 255"},
+	} {
+		code, answer, _ := b.do("POST", c.path, c.body)
+		if code != 500 || !strings.Contains(answer, c.says) || len(answer) > 400 {
+			t.Errorf("%s: %d %.400s", what, code, answer)
+		}
+	}
+	if diff := cmp.Diff(before, storetest.Dump(t, b.db)); diff != "" {
+		t.Errorf("something was stored: %.400s", diff)
+	}
+}
+
 func TestUnknownPathsAndMethodsAreToldApart(t *testing.T) {
 	b := ready(t)
 	for _, path := range []string{"/", "/nope", "/api/v1/", "/api/v1/nopes/", "/api/v1/nopes/x/", "/api/v1/inspect/nopes/x/", "/api/v1/endpoints/",

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -42,6 +43,9 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	if int64(len(body)) > limit {
 		_, _ = io.CopyN(io.Discard, r.Body, drained) // it is refused however it ends
 		return nil, tooLarge
+	}
+	if !utf8.Valid(body) {
+		return nil, fault.New(fault.Malformed, "request body is not JSON: it is not UTF-8") // JSON would read something else
 	}
 	return body, nil
 }

@@ -5,13 +5,11 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
-
-// maxEndpointID bounds the caller's name of an endpoint.
-const maxEndpointID = 256
 
 // CreateEndpoint gives a container a place in a network: addresses of both
 // families, a MAC, the id of its group. It is idempotent by container: the
@@ -69,18 +67,31 @@ func inDefaultGroup(r ledger.Reader, req *mastercfg.CreateEndpointRequest) (*mas
 	return &grouped, nil
 }
 
-// identify sets the endpoint's id.
+// identify sets the endpoint's id and checks what the caller says of it.
 func identify(ep *mastercfg.CfgEndpointState) error {
 	name := ep.EndpointID
 	if name == "" {
 		name = ep.HomingHost
 	}
-	if name == "" || len(name) > maxEndpointID || strings.ContainsAny(name, "/\x00") {
-		return fault.New(fault.Invalid, "endpoint %q: want a container or host name of 1 to %d bytes without a slash", name, maxEndpointID)
+	if name == "" || strings.Contains(name, "/") {
+		return fault.New(fault.Invalid, "endpoint %.64q: want a container or host name without a slash", name).WithField("ConfigEP.Container")
 	}
 	ep.ID = mastercfg.EndpointID(ep.NetID, ep.EndpointID)
 	if ep.EndpointID == "" {
 		ep.ID = mastercfg.NativeEndpointID(ep.HomingHost)
+	}
+	for _, field := range []struct {
+		name, text string
+		most       int
+	}{
+		{"ConfigEP.Container", ep.ID, limits.EndpointID},
+		{"ConfigEP.Host", ep.HomingHost, limits.Host},
+		{"ConfigEP.ServiceName", ep.ServiceName, limits.Name},
+		{"EPCommonName", ep.EPCommonName, limits.CommonName},
+	} {
+		if err := limits.Text(field.name, field.text, field.most); err != nil {
+			return err
+		}
 	}
 	return nil
 }
