@@ -117,7 +117,7 @@ func (r *recorder) Counters(_ context.Context, keys ...pipeline.Key) (map[pipeli
 	counters := map[pipeline.Key]drivers.Counters{}
 	for _, key := range keys {
 		if _, there := r.objects[key]; there {
-			counters[key] = drivers.Counters{Decided: drivers.Count{Packets: 1}}
+			counters[key] = drivers.Counters{Sent: drivers.Count{Packets: 2}, Decided: drivers.Count{Packets: 1}}
 		}
 	}
 	return counters, nil

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // Limits of a connection. All requests are small and without a body.
@@ -23,6 +24,7 @@ const (
 	writeTimeout    = 30 * time.Second
 	idleTimeout     = time.Minute
 	reclaimTimeout  = 20 * time.Second
+	countersTimeout = 5 * time.Second
 	shutdownTimeout = 3 * time.Second
 	maxHeader       = 16 << 10
 	maxConns        = 256
@@ -40,6 +42,8 @@ const (
 type Agent interface {
 	Ready() error
 	Inspect() agent.Inspection
+	// Counters of the objects of a kind, or of one; see agent.Agent.
+	Counters(ctx context.Context, kind pipeline.Kind, id string) (agent.Counters, error)
 }
 
 // Attachments are the endpoints as containers use them.
@@ -117,6 +121,7 @@ func Handler(cfg Config) http.Handler {
 	}
 	get("/svcstats", h.serviceStats)
 	get("/inspect/driver", h.budgeted(h.inspectDriver))
+	get("/inspect/counters", h.budgeted(h.inspectCounters))
 	get("/inspect/bgp", h.inspectBGP)
 	get("/inspect/nameserver", h.inspectNameserver)
 	get("/inspect/endpoint/{epID}", h.inspectEndpoint)

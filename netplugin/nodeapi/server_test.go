@@ -39,6 +39,17 @@ func (n *node) User(epID string) (string, error) {
 	return "", fault.New(fault.NotFound, "endpoint %s: nobody uses it", epID)
 }
 
+func (n *node) Counters(_ context.Context, kind pipeline.Kind, id string) (agent.Counters, error) {
+	var counted agent.Counters
+	if kind != pipeline.KindEndpoint {
+		counted.Rules = map[string]drivers.Count{"blue:r": {Packets: 3, Bytes: 300}}
+	}
+	if kind != pipeline.KindRule && id == "" || id == "web.blue-1" {
+		counted.Endpoints = map[string]agent.EndpointCounts{"web.blue-1": {Received: drivers.Count{Packets: 1, Bytes: 64}, Sent: drivers.Count{Packets: 2, Bytes: 128}}}
+	}
+	return counted, n.ready
+}
+
 func (n *node) Reclaim(_ context.Context, epID string) error {
 	n.reclaimed = append(n.reclaimed, epID)
 	return n.reclaim
@@ -117,6 +128,11 @@ func TestRoutesAnswerInTheirShape(t *testing.T) {
 		{"GET", "/svcstats", 200, jsonType, "{}\n"},
 		{"GET", "/inspect/bgp", 200, jsonType, "null\n"},
 		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{},"endpointQueue":[],"serviceQueue":[],"stats":{}}` + "\n"},
+		{"GET", "/inspect/counters?kind=rule", 200, jsonType, `{"rules":{"blue:r":{"packets":3,"bytes":300}},"endpoints":{}}` + "\n"},
+		{"GET", "/inspect/counters?kind=endpoint&id=web.blue-1", 200, jsonType,
+			`{"rules":{},"endpoints":{"web.blue-1":{"rxPackets":1,"rxBytes":64,"txPackets":2,"txBytes":128}}}` + "\n"},
+		{"GET", "/inspect/counters?kind=endpoint&id=other", 200, jsonType, `{"rules":{},"endpoints":{}}` + "\n"},
+		{"GET", "/inspect/counters?kind=pod", 400, textType, "kind \"pod\": want rule or endpoint, such as /inspect/counters?kind=rule\n"},
 		{"GET", "/healthz", 200, textType, "ok\n"},
 		{"GET", "/readyz", 200, textType, "ok\n"},
 		{"GET", "/inspect/endpoint/web.blue-1", 200, jsonType, `{"endpoint":"web.blue-1","user":"pod@eth0"}` + "\n"},

@@ -1,0 +1,55 @@
+package nodeapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// countersView is the answer of /inspect/counters.
+type countersView struct {
+	Rules     map[string]countsView         `json:"rules"`
+	Endpoints map[string]endpointCountsView `json:"endpoints"`
+}
+
+type countsView struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+}
+
+// endpointCountsView is the traffic of an endpoint as its container sees it.
+type endpointCountsView struct {
+	RxPackets uint64 `json:"rxPackets"`
+	RxBytes   uint64 `json:"rxBytes"`
+	TxPackets uint64 `json:"txPackets"`
+	TxBytes   uint64 `json:"txBytes"`
+}
+
+// inspectCounters answers ?kind=rule|endpoint, without it both; &id= asks for one.
+func (h handlers) inspectCounters(w http.ResponseWriter, r *http.Request) {
+	kind, id := pipeline.Kind(r.URL.Query().Get("kind")), r.URL.Query().Get("id")
+	if kinds := []pipeline.Kind{"", pipeline.KindRule, pipeline.KindEndpoint}; !slices.Contains(kinds, kind) {
+		h.fail(w, fault.New(fault.Invalid, "kind %q: want %s or %s, such as /inspect/counters?kind=rule", kind, pipeline.KindRule, pipeline.KindEndpoint))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), countersTimeout)
+	defer cancel()
+	counted, err := h.Agent.Counters(ctx, kind, id)
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	view := countersView{Rules: make(map[string]countsView), Endpoints: make(map[string]endpointCountsView)}
+	for id, n := range counted.Rules {
+		view.Rules[id] = countsView(n)
+	}
+	for id, n := range counted.Endpoints {
+		view.Endpoints[id] = endpointCountsView{
+			RxPackets: n.Received.Packets, RxBytes: n.Received.Bytes, TxPackets: n.Sent.Packets, TxBytes: n.Sent.Bytes,
+		}
+	}
+	h.json(w, view)
+}
