@@ -9,6 +9,12 @@ type Object interface {
 	SetKey(key string) // stores the key that came with the URL; Validate compares
 }
 
+// Pointer lets code name the type T of an object while the methods are those of *T.
+type Pointer[T any] interface {
+	*T
+	Object
+}
+
 // Link points at one object.
 type Link struct {
 	Type string `json:"type,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/contiv/netplugin/contivmodel/client"
 	"github.com/contiv/netplugin/netctl/credentials"
@@ -91,27 +91,12 @@ func (s *session) password(in *bufio.Reader) (string, error) {
 		return "", fileError{errors.New("a password is asked for on a terminal only; use --password-stdin")}
 	}
 	fmt.Fprint(s.errOut, "Password: ")
-	restore, err := hideInput(int(terminal.Fd()))
+	password, err := term.ReadPassword(int(terminal.Fd()))
+	fmt.Fprintln(s.errOut)
 	if err != nil {
 		return "", fileError{fmt.Errorf("a password is asked for on a terminal only; use --password-stdin: %w", err)}
 	}
-	password := line(in)
-	fmt.Fprintln(s.errOut)
-	return password, restore()
-}
-
-// hideInput keeps a terminal from showing what is typed, until restore.
-func hideInput(fd int) (restore func() error, err error) {
-	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	if err != nil {
-		return nil, err
-	}
-	hidden := *before
-	hidden.Lflag &^= unix.ECHO
-	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &hidden); err != nil {
-		return nil, err
-	}
-	return func() error { return unix.IoctlSetTermios(fd, unix.TCSETS, before) }, nil
+	return string(password), nil
 }
 
 // line reads one line; what cannot be read is empty.

@@ -2,14 +2,13 @@ package objdb
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/tlsfiles"
 )
 
 const (
@@ -90,23 +89,10 @@ func (c Config) tls() (*tls.Config, error) {
 	if !secure {
 		return nil, nil
 	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, fault.New(fault.Invalid, "etcd CA file: %w", err)
-		}
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fault.New(fault.Invalid, "etcd CA file %q: holds no certificate", c.CAFile)
-		}
+	t, err := tlsfiles.Files{CA: c.CAFile, Cert: c.CertFile, Key: c.KeyFile}.Client()
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "etcd: %w", err)
 	}
-	if c.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-		if err != nil {
-			return nil, fault.New(fault.Invalid, "etcd client certificate %q: %w", c.CertFile, err)
-		}
-		t.Certificates = []tls.Certificate{pair}
-	}
+	t.ServerName = c.ServerName
 	return t, nil
 }

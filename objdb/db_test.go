@@ -123,7 +123,7 @@ func TestBadConfigurationsAreRefusedWithTheCause(t *testing.T) {
 		"host and port":     {Endpoints: []string{"http://a"}},
 		"has a path":        {Endpoints: []string{"http://a:1/x"}},
 		"no such file":      {Endpoints: []string{"https://a:1"}, CAFile: "/nonexistent/ca.pem"},
-		"no certificate":    {Endpoints: []string{"https://a:1"}, CAFile: "config.go"},
+		"holds none":        {Endpoints: []string{"https://a:1"}, CAFile: "config.go"},
 		"both or none":      {Endpoints: []string{"https://a:1"}, CertFile: "x"},
 		"has no password":   {Endpoints: []string{"http://a:1"}, User: "root"},
 		"client certificat": {Endpoints: []string{"https://a:1"}, CertFile: "config.go", KeyFile: "config.go"},

@@ -17,24 +17,22 @@
 package client
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/tlsfiles"
 )
 
 // DefaultTimeout is how long one attempt at one server may take.
 const DefaultTimeout = 30 * time.Second
 
-// connectTimeout bounds the wait for a server that does not even answer the
-// phone, so that its neighbours are tried soon.
+// connectTimeout bounds the wait for a server that does not even accept a
+// connection, so that the others are tried soon.
 const connectTimeout = 5 * time.Second
 
 // wakeTimeout is how long one of several servers may take to show that it
@@ -84,10 +82,11 @@ func New(cfg Config) (*Client, error) {
 	if len(c.bases) == 0 {
 		return nil, fault.New(fault.Invalid, "no netmaster URL given")
 	}
-	tlsConfig, err := cfg.tls()
+	tlsConfig, err := tlsfiles.Files{CA: cfg.CAFile, Cert: cfg.CertFile, Key: cfg.KeyFile}.Client()
 	if err != nil {
 		return nil, err
 	}
+	tlsConfig.ServerName, tlsConfig.InsecureSkipVerify = cfg.ServerName, cfg.Insecure
 	c.http = &http.Client{CheckRedirect: redirected, Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: min(connectTimeout, c.timeout)}).DialContext,
@@ -123,26 +122,4 @@ func parseBase(text string) (*url.URL, error) {
 		return nil, fault.New(fault.Invalid, "netmaster URL %q: no host", text)
 	}
 	return base, nil
-}
-
-func (cfg Config) tls() (*tls.Config, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
-	if cfg.CAFile != "" {
-		pem, err := os.ReadFile(cfg.CAFile)
-		if err != nil {
-			return nil, fault.New(fault.Invalid, "CA certificates: %w", err)
-		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fault.New(fault.Invalid, "CA certificates: %s holds none", cfg.CAFile)
-		}
-	}
-	if cfg.CertFile != "" || cfg.KeyFile != "" {
-		cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
-		if err != nil {
-			return nil, fault.New(fault.Invalid, "client certificate: %w", err)
-		}
-		conf.Certificates = []tls.Certificate{cert}
-	}
-	return conf, nil
 }

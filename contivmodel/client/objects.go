@@ -12,14 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// pointer lets a caller name the type T while the methods are those of *T.
-type pointer[T any] interface {
-	*T
-	contivmodel.Object
-}
-
 // List returns all objects of a type, sorted by key.
-func List[T any, P pointer[T]](ctx context.Context, c *Client) ([]T, error) {
+func List[T any, P contivmodel.Pointer[T]](ctx context.Context, c *Client) ([]T, error) {
 	var all []T
 	err := c.do(ctx, http.MethodGet, pathOf(kindOf[T, P]().Segment), nil, &all)
 	slices.SortFunc(all, func(a, b T) int { return strings.Compare(P(&a).ModelKey(), P(&b).ModelKey()) })
@@ -27,7 +21,7 @@ func List[T any, P pointer[T]](ctx context.Context, c *Client) ([]T, error) {
 }
 
 // Get returns one object; fault.NotFound if there is none of that key.
-func Get[T any, P pointer[T]](ctx context.Context, c *Client, key string) (T, error) {
+func Get[T any, P contivmodel.Pointer[T]](ctx context.Context, c *Client, key string) (T, error) {
 	var o T
 	err := c.object(ctx, http.MethodGet, kindOf[T, P](), key, &o)
 	return o, err
@@ -38,7 +32,7 @@ func Get[T any, P pointer[T]](ctx context.Context, c *Client, key string) (T, er
 //	answer, err := client.Inspect[contivmodel.Network, contivmodel.NetworkOper](ctx, c, "blue:web")
 //
 // For types without run-time data the second type may be struct{}.
-func Inspect[T, Oper any, P pointer[T]](ctx context.Context, c *Client, key string) (contivmodel.Inspect[T, Oper], error) {
+func Inspect[T, Oper any, P contivmodel.Pointer[T]](ctx context.Context, c *Client, key string) (contivmodel.Inspect[T, Oper], error) {
 	var answer contivmodel.Inspect[T, Oper]
 	raw, err := c.InspectRaw(ctx, kindOf[T, P]().Segment, key)
 	if err == nil {
@@ -81,7 +75,7 @@ func (c *Client) post(ctx context.Context, o contivmodel.Object, header map[stri
 }
 
 // Delete removes an object by type and key; a missing one is a fault.NotFound.
-func Delete[T any, P pointer[T]](ctx context.Context, c *Client, key string) error {
+func Delete[T any, P contivmodel.Pointer[T]](ctx context.Context, c *Client, key string) error {
 	return c.Delete(ctx, kindOf[T, P](), key)
 }
 
@@ -143,4 +137,4 @@ func (c *Client) object(ctx context.Context, method string, kind contivmodel.Kin
 	return c.do(ctx, method, pathOf(kind.Segment, key), nil, result)
 }
 
-func kindOf[T any, P pointer[T]]() contivmodel.Kind { return contivmodel.KindOf(P(new(T))) }
+func kindOf[T any, P contivmodel.Pointer[T]]() contivmodel.Kind { return contivmodel.KindOf(P(new(T))) }

@@ -52,16 +52,11 @@ type operations struct {
 // and everything that followed from it away. Link-sets that list other objects
 // need no care: they are not stored, and complete in a stored object that
 // update, remove and inspect get (master/links.go).
-type plans[T any, P object[T]] struct {
+type plans[T any, P contivmodel.Pointer[T]] struct {
 	create  func(*change, P) error
 	update  func(c *change, stored, wanted P) error
 	remove  func(*change, P) error
 	inspect func(*view, P) (any, error)
-}
-
-type object[T any] interface {
-	*T
-	contivmodel.Object
 }
 
 // allOperations has a line for each type that can be worked with. The other
@@ -84,7 +79,7 @@ func allOperations() map[string]operations {
 }
 
 // untyped makes plans usable for objects whose type is known at run time only.
-func untyped[T any, P object[T]](p plans[T, P]) operations {
+func untyped[T any, P contivmodel.Pointer[T]](p plans[T, P]) operations {
 	objType := P(new(T)).ModelType()
 	return operations{
 		list: func(r ledger.Reader, s scope) jsonstream.Array {
@@ -120,7 +115,7 @@ func untyped[T any, P object[T]](p plans[T, P]) operations {
 }
 
 // configOnly answers inspection of types without run-time data.
-func configOnly[T any, P object[T]](_ *view, o P) (any, error) {
+func configOnly[T any, P contivmodel.Pointer[T]](_ *view, o P) (any, error) {
 	return contivmodel.ConfigInspect[T]{Config: *o}, nil
 }
 

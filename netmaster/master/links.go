@@ -55,11 +55,11 @@ var linkSets = map[string][]linkSet{
 	},
 }
 
-func byKey[T any, P object[T]](from string, of func(P) *contivmodel.LinkSet) linkSet {
+func byKey[T any, P contivmodel.Pointer[T]](from string, of func(P) *contivmodel.LinkSet) linkSet {
 	return byIndex(from, "", of)
 }
 
-func byIndex[T any, P object[T]](from, name string, of func(P) *contivmodel.LinkSet) linkSet {
+func byIndex[T any, P contivmodel.Pointer[T]](from, name string, of func(P) *contivmodel.LinkSet) linkSet {
 	return linkSet{func(o contivmodel.Object) *contivmodel.LinkSet { return of(o.(P)) }, from, name}
 }
 

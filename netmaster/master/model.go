@@ -9,12 +9,6 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// object is a pointer to T that is a model object.
-type object[T any] interface {
-	*T
-	contivmodel.Object
-}
-
 // byName lets the refusal because of a missing record say what it is of, instead
 // of where the store would have it.
 func byName(what, id string, err error) error {
@@ -25,7 +19,7 @@ func byName(what, id string, err error) error {
 }
 
 // Get reads a model object as it is stored; missing is the error if there is none.
-func Get[T any, P object[T]](r ledger.Reader, key string, missing error) (P, error) {
+func Get[T any, P contivmodel.Pointer[T]](r ledger.Reader, key string, missing error) (P, error) {
 	v, err := ledger.Read[T](r, mastercfg.ModelKey(P(new(T)).ModelType(), key))
 	if fault.Is(err, fault.NotFound) {
 		return nil, missing
