@@ -111,6 +111,7 @@ type Driver struct {
 	ready   chan struct{} // closed when bridge and sockets are there for the first time
 
 	peers *peers
+	chunk int // flows in a bundle
 
 	keeperBell bell // rows have changed, or a call has ended that kept the keeper away
 
@@ -130,7 +131,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), keeperBell: newBell(), connections: make(chan flowSwitch)}
+		peers: newPeers(), chunk: defaultChunk, keeperBell: newBell(), connections: make(chan flowSwitch)}
 	var err error
 	if d.links, err = newLinks(config.NetNS); err != nil {
 		return nil, err

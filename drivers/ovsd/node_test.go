@@ -25,6 +25,7 @@ type node struct {
 	*ovstest.Switch
 	t      testing.TB
 	config ovsd.Config
+	chunk  int // flows in a bundle; 0: as usual
 }
 
 func newNode(t testing.TB) *node {
@@ -59,6 +60,9 @@ func (n *node) start() *running {
 	driver, err := ovsd.New(n.config)
 	if err != nil {
 		n.t.Fatal(err)
+	}
+	if n.chunk > 0 {
+		driver.SetChunk(n.chunk)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

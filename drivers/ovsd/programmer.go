@@ -84,7 +84,7 @@ func newProgrammer(d *Driver) *programmer {
 		peers:    d.peers,
 		report:   d.noteProgress,
 		objects:  map[pipeline.Key]pipeline.Object{},
-		ledger:   newLedger(defaultChunk),
+		ledger:   newLedger(d.chunk),
 		auditor:  newAuditor(d.config.AuditInterval, d.log),
 		refused:  refusals{},
 		invalid:  map[pipeline.Key]error{},
