@@ -27,6 +27,7 @@ type auditor struct {
 	pause   time.Duration         // between slices
 	since   uint32                // turn of the first slice
 	rest    int                   // places left to look at for what is lost
+	others  int                   // flows that this audit has left alone, as nobody knows what they do
 }
 
 func newAuditor(interval time.Duration, log *logrus.Entry) *auditor {
@@ -58,29 +59,31 @@ func (a *auditor) begin(ctx context.Context, sw flowSwitch, l *ledger) {
 	})
 }
 
-// end compares a slice that has been fetched. It returns the number of flows
-// that are left alone because nobody knows what they do.
-func (a *auditor) end(s *slice, sw flowSwitch, l *ledger) (others int) {
+// end compares a slice that has been fetched, and tells whether it was the last
+// of its audit.
+func (a *auditor) end(s *slice, sw flowSwitch, l *ledger) (complete bool) {
 	a.busy = false
 	if s.sw != sw || s.err != nil {
 		if s.sw == sw {
 			a.log.WithError(s.err).Warn("audit of the flows: the switch does not answer")
 		}
 		a.restart()
-		return 0
+		return false
 	}
 	a.report(l.compare(s), "flows were changed by somebody else, repairing")
 	if s.first {
+		a.others = 0
 		a.todo = s.plan
 		a.pause = a.interval / time.Duration(len(s.plan)+1)
 	}
-	if s.last {
-		a.rest = len(l.flows.list)
-		a.timer.Reset(a.interval)
-	} else {
+	a.others += s.others
+	if !s.last {
 		a.timer.Reset(max(a.pause, (auditShare-1)*s.took))
+		return false
 	}
-	return s.others
+	a.rest = len(l.flows.list)
+	a.timer.Reset(a.interval)
+	return true
 }
 
 // findLost looks at some of the places for flows that no slice has seen, and

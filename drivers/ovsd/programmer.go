@@ -144,7 +144,9 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 			p.auditor.restart()
 		}
 	case s := <-p.auditor.results:
-		p.others = p.auditor.end(s, p.sw, p.ledger)
+		if p.auditor.end(s, p.sw, p.ledger) {
+			p.others = p.auditor.others
+		}
 	}
 	return nil
 }
