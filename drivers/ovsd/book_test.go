@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -60,7 +61,7 @@ func deedsOf(have map[string]openflow.PackedFlow) map[int]int {
 
 // Whatever objects do, whatever somebody else does to the switch, and however
 // small the bundles are, a switch that follows the steps has in the end exactly
-// the flows in force, and the last to claim a place is.
+// the flows in force, and of the claims to a place that of the least id is.
 func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 	type want struct {
 		owner pipeline.Key
@@ -115,7 +116,8 @@ func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 		expected := map[int]int{}
 		for place, list := range model {
 			if len(list) > 0 {
-				expected[place] = list[len(list)-1].deed
+				first := slices.MinFunc(list, func(a, b want) int { return strings.Compare(a.owner.ID, b.owner.ID) })
+				expected[place] = first.deed
 			}
 		}
 		if got := deedsOf(have); !maps.Equal(got, expected) || l.pending() != 0 || l.flows.wanted != len(expected) {
@@ -127,28 +129,32 @@ func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 	})
 }
 
-func TestTheLastClaimIsInForceAndItsEndBringsTheOtherBack(t *testing.T) {
-	l, have := newLedger(defaultChunk), map[string]openflow.PackedFlow{}
-	mustSet(t, l, endpointKey(1), wanting(map[int]int{7: 1}))
-	conflicts := mustSet(t, l, endpointKey(2), wanting(map[int]int{7: 2}))
-	if len(conflicts) != 1 || conflicts[0].newcomer != endpointKey(2) || conflicts[0].present != endpointKey(1) {
-		t.Errorf("conflicts: %+v", conflicts)
-	}
-	if again := mustSet(t, l, endpointKey(1), wanting(map[int]int{7: 3})); len(again) != 0 {
-		t.Errorf("a change of the one behind is reported: %+v", again)
-	}
-	expect := func(deeds map[int]int) {
-		t.Helper()
-		apply(have, l.next(nil, never))
-		if got := deedsOf(have); !maps.Equal(got, deeds) {
-			t.Errorf("switch has %v, want %v", got, deeds)
+func TestOfTwoEndpointsTheOneWithTheLesserIDIsInForceWhoeverCameFirst(t *testing.T) {
+	for _, order := range [][2]int{{1, 2}, {2, 1}} {
+		l, have := newLedger(defaultChunk), map[string]openflow.PackedFlow{}
+		first, second := endpointKey(order[0]), endpointKey(order[1])
+		mustSet(t, l, first, wanting(map[int]int{7: order[0]}))
+		conflicts := mustSet(t, l, second, wanting(map[int]int{7: order[1]}))
+		if len(conflicts) != 1 || conflicts[0].newcomer != second || conflicts[0].present != first {
+			t.Errorf("conflicts: %+v", conflicts)
 		}
+		expect := func(deeds map[int]int) {
+			t.Helper()
+			apply(have, l.next(nil, never))
+			if got := deedsOf(have); !maps.Equal(got, deeds) {
+				t.Errorf("order %v: switch has %v, want %v", order, got, deeds)
+			}
+		}
+		expect(map[int]int{7: 1})
+		if again := mustSet(t, l, endpointKey(2), wanting(map[int]int{7: 3})); len(again) != 0 {
+			t.Errorf("a change of the one behind is reported: %+v", again)
+		}
+		expect(map[int]int{7: 1})
+		mustSet(t, l, endpointKey(1), pipeline.Wants{})
+		expect(map[int]int{7: 3}) // its end brings the other to bear
+		mustSet(t, l, endpointKey(2), pipeline.Wants{})
+		expect(map[int]int{})
 	}
-	expect(map[int]int{7: 2})
-	mustSet(t, l, endpointKey(2), pipeline.Wants{})
-	expect(map[int]int{7: 3})
-	mustSet(t, l, endpointKey(1), pipeline.Wants{})
-	expect(map[int]int{})
 }
 
 func TestTwoObjectsThatWantTheSameAreNoConflict(t *testing.T) {

@@ -33,6 +33,9 @@ func sameEffect(a, b string) bool {
 // 8 bytes.
 func withCookieOf(a, b string) string { return b[:8] + a[8:] }
 
+// chooseFlow unites flows of a place, or prefers one of them by what they are
+// and whose, not by when they came: every node chooses the same, also after a
+// restart. Of two endpoints with one address that with the lesser id has it.
 func chooseFlow(place string, claims []claim[string]) claim[string] {
 	unpack := func(c claim[string]) openflow.Flow {
 		return openflow.PackedFlow{Key: place, Effect: c.thing}.Flow()
@@ -46,7 +49,8 @@ func chooseFlow(place string, claims []claim[string]) claim[string] {
 			if effect, err := united.Effect(); err == nil {
 				best.thing = effect
 			}
-		} else if best.owner.Kind == pipeline.KindRule && pipeline.Preferred(other, flow) {
+		} else if best.owner.Kind == pipeline.KindRule && pipeline.Preferred(other, flow) ||
+			best.owner.Kind == pipeline.KindEndpoint && c.owner.Kind == pipeline.KindEndpoint && c.owner.ID < best.owner.ID {
 			best, flow = c, other
 		}
 	}

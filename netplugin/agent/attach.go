@@ -151,8 +151,8 @@ func (a *Agent) servedLocally(epID string) (Attachment, error) {
 	if e.host != a.cfg.HostLabel {
 		return Attachment{}, fault.New(fault.Conflict, "endpoint %s belongs to host %q, this is %q", epID, e.host, a.cfg.HostLabel)
 	}
-	n := a.cache.networks[e.record.NetID].record
-	return Attachment{Endpoint: e.record, Network: n, VRF: a.cache.vrfs[n.Tenant]}, nil
+	n := a.cache.networks[e.netID].record
+	return Attachment{Endpoint: *e.record, Network: n, VRF: a.cache.vrfs[n.Tenant]}, nil
 }
 
 // explain says what an error was about. Running out of time is Unavailable: the

@@ -119,7 +119,7 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 }
 
 func (c *cache) putEndpoint(id string, value []byte, _ int64) error {
-	e, err := decodeEndpoint(id, value)
+	e, err := decodeEndpoint(id, value, c.host)
 	if err != nil {
 		return err
 	}
@@ -132,9 +132,9 @@ func (c *cache) putEndpoint(id string, value []byte, _ int64) error {
 
 func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	old, existed := c.endpoints[id]
-	moved := existed != exists || old.host != e.host || old.record.NetID != e.record.NetID
+	moved := existed != exists || old.host != e.host || old.netID != e.netID
 	if existed && moved {
-		c.endpointsIn.remove(old.record.NetID, id)
+		c.endpointsIn.remove(old.netID, id)
 		c.endpointsOn.remove(old.host, id)
 		c.countLocal(old, -1)
 	}
@@ -143,7 +143,7 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 		c.endpoints[id] = e
 	}
 	if exists && moved {
-		c.endpointsIn.add(e.record.NetID, id)
+		c.endpointsIn.add(e.netID, id)
 		c.endpointsOn.add(e.host, id)
 		c.countLocal(e, 1)
 	}
@@ -239,7 +239,7 @@ func (c *cache) countLocal(e endpoint, step int) {
 	if e.host != c.host {
 		return
 	}
-	id := e.record.NetID
+	id := e.netID
 	if c.localsIn[id] += step; c.localsIn[id] == 0 {
 		delete(c.localsIn, id)
 	}

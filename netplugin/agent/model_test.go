@@ -81,7 +81,7 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 				networks[id] = n
 			}
 		} else if id, ok := strings.CutPrefix(key, mastercfg.EndpointPrefix); ok {
-			if e, err := decodeEndpoint(id, []byte(value)); err == nil {
+			if e, err := decodeEndpoint(id, []byte(value), me); err == nil {
 				endpoints[id] = e
 			}
 		} else if id, ok := strings.CutPrefix(key, mastercfg.VRFPrefix); ok {
@@ -91,7 +91,7 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 		}
 	}
 	for _, e := range endpoints {
-		if n, known := networks[e.record.NetID]; known && e.host == me {
+		if n, known := networks[e.netID]; known && e.host == me {
 			present[n.record.Tenant] = true
 		}
 	}
@@ -105,7 +105,7 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 		}
 	}
 	for _, e := range endpoints {
-		n := networks[e.record.NetID]
+		n := networks[e.netID]
 		if e.problem != "" || n.part.VRF == 0 {
 			continue
 		}

@@ -149,7 +149,7 @@ func (a *Agent) Unclaimed() []Attachment {
 		if _, claimed := a.held.claimed[id]; claimed || !known || e.host != a.cfg.HostLabel {
 			continue
 		}
-		found = append(found, Attachment{Port: ports[id], Endpoint: e.record, Network: a.cache.networks[e.record.NetID].record})
+		found = append(found, Attachment{Port: ports[id], Endpoint: *e.record, Network: a.cache.networks[e.netID].record})
 	}
 	return found
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"unique"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -23,11 +24,14 @@ type network struct {
 	problem string
 }
 
-// endpoint is a decoded endpoint.
+// endpoint is a decoded endpoint. A node keeps those of the whole cluster, of
+// tenants that are not here as well, so that a tenant can be served at once;
+// the record itself, which is larger than the rest, is kept of its own ones.
 type endpoint struct {
-	record  mastercfg.CfgEndpointState
-	part    pipeline.Endpoint // own fields; the network's and the place are joined later
+	netID   string
 	host    string
+	part    pipeline.Endpoint // own fields; the network's and the place are joined later
+	record  *mastercfg.CfgEndpointState
 	problem string
 }
 
@@ -91,13 +95,20 @@ func networkPart(id string, r mastercfg.CfgNetworkState) (pipeline.Network, erro
 	return n, nil
 }
 
-func decodeEndpoint(id string, value []byte) (endpoint, error) {
-	var e endpoint
-	if err := json.Unmarshal(value, &e.record); err != nil {
+// decodeEndpoint reads a record; own tells whose host's are kept whole.
+func decodeEndpoint(id string, value []byte, own string) (endpoint, error) {
+	var record mastercfg.CfgEndpointState
+	if err := json.Unmarshal(value, &record); err != nil {
 		return endpoint{}, err
 	}
-	e.record.ID, e.host = id, e.record.HomingHost
-	part, err := endpointPart(id, e.record)
+	record.ID = id
+	// The same few names again and again: one copy of each will do.
+	record.NetID, record.HomingHost = unique.Make(record.NetID).Value(), unique.Make(record.HomingHost).Value()
+	e := endpoint{netID: record.NetID, host: record.HomingHost}
+	if e.host == own {
+		e.record = &record
+	}
+	part, err := endpointPart(id, record)
 	if err != nil {
 		e.problem = err.Error()
 		return e, nil

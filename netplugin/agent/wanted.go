@@ -52,7 +52,7 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	if !known {
 		return nil, fault.New(fault.NotFound, "endpoint %s is not known", id)
 	}
-	n, err := c.servedNetwork(record.record.NetID)
+	n, err := c.servedNetwork(record.netID)
 	if err != nil {
 		return nil, err
 	}
