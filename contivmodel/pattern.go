@@ -38,14 +38,15 @@ func (p pattern) match(text string) bool {
 // patterns are the rules by the name that declarations use. An empty text is
 // judged by the pattern too, so those of optional fields accept it.
 var patterns = map[string]pattern{
-	"NAME":     {expr: regexp.MustCompile(`^` + name + `$`), doc: "labels of letters, digits and inner hyphens, joined by dots", example: "web-1"},
-	"NAME_":    {expr: regexp.MustCompile(`^` + wide + `(\.` + wide + `)*$`), doc: "labels of letters, digits, underscores and inner hyphens, joined by dots", example: "gold_1"},
-	"NAME0":    {expr: regexp.MustCompile(`^(` + label + `\.)*(` + label + `)?$`), doc: "empty, or labels joined by dots", example: "web-1"},
-	"TAG0":     {expr: regexp.MustCompile(`^(` + name + `)?$`), doc: "empty, or labels joined by dots", example: "web.blue"},
-	"IPOPT":    {expr: regexp.MustCompile(`^(` + ip4 + `)?$`), doc: "empty, or an IPv4 address", example: "10.1.2.254"},
-	"SUBNET":   {expr: regexp.MustCompile(`^` + ip4 + `(-` + ip4 + `)?/` + length + `$`), doc: "address/length or first-last/length", example: "10.1.2.0/24"},
-	"POOL":     {expr: regexp.MustCompile(`^$|^` + ip4 + `(-` + ip4 + `)?$`), doc: "empty, an IPv4 address, or first-last", example: "10.1.2.10-10.1.2.20"},
-	"RULEIP":   {expr: regexp.MustCompile(`^(` + ip4 + `(/` + length + `)?)?$`), doc: "empty, an IPv4 address, or address/length", example: "10.1.2.0/24"},
+	"NAME":   {expr: regexp.MustCompile(`^` + name + `$`), doc: "labels of letters, digits and inner hyphens, joined by dots", example: "web-1"},
+	"NAME_":  {expr: regexp.MustCompile(`^` + wide + `(\.` + wide + `)*$`), doc: "labels of letters, digits, underscores and inner hyphens, joined by dots", example: "gold_1"},
+	"NAME0":  {expr: regexp.MustCompile(`^(` + label + `\.)*(` + label + `)?$`), doc: "empty, or labels joined by dots", example: "web-1"},
+	"TAG0":   {expr: regexp.MustCompile(`^(` + name + `)?$`), doc: "empty, or labels joined by dots", example: "web.blue"},
+	"IPOPT":  {expr: regexp.MustCompile(`^(` + ip4 + `)?$`), doc: "empty, or an IPv4 address", example: "10.1.2.254"},
+	"SUBNET": {expr: regexp.MustCompile(`^` + ip4 + `(-` + ip4 + `)?/` + length + `$`), doc: "address/length or first-last/length", example: "10.1.2.0/24"},
+	"POOL":   {expr: regexp.MustCompile(`^$|^` + ip4 + `(-` + ip4 + `)?$`), doc: "empty, an IPv4 address, or first-last", example: "10.1.2.10-10.1.2.20"},
+	"RULEIP": {expr: regexp.MustCompile(`^(` + ip4 + `(/(` + length + `|32))?|` + ip6 + `(/(` + len6 + `|128))?)?$`), parse: optional(isAddressOrPrefix),
+		doc: "empty, an IPv4 or IPv6 address, or address/length", example: "10.1.2.0/24"},
 	"RTRIP":    {expr: regexp.MustCompile(`^` + ip4 + `(-` + octet + `)?/` + length + `$`), doc: "IPv4 address/length", example: "10.1.2.3/24"},
 	"PVT16":    {expr: regexp.MustCompile(`^` + ip4 + `/16$`), doc: "IPv4 address/16", example: "172.19.0.0/16"},
 	"V6GW":     {expr: regexp.MustCompile(`^(` + ip6 + `)?$`), parse: optional(isIPv6), doc: "empty, or an IPv6 address", example: "2001:db8::1"},
@@ -70,6 +71,12 @@ func isIPv6(text string) bool {
 func isIPv6Prefix(text string) bool {
 	addr, _, _ := strings.Cut(text, "/")
 	return isIPv6(addr)
+}
+
+func isAddressOrPrefix(text string) bool {
+	addr, _, _ := strings.Cut(text, "/")
+	_, err := netip.ParseAddr(addr)
+	return err == nil
 }
 
 func isProtocol(text string) bool {

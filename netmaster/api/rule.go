@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/netip"
-
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -57,7 +55,7 @@ func ownAddress(r ledger.Reader, policy *contivmodel.Policy, address string) err
 		return err
 	}
 	id := mastercfg.EndpointGroupID(group.TenantName, group.GroupName)
-	if addr, err := netip.ParseAddr(address); err == nil {
+	if addr, ok := master.OneAddress(address); ok {
 		ep, there, err := master.EndpointAt(r, mastercfg.NetworkID(group.TenantName, group.NetworkName), addr)
 		if err != nil {
 			return err

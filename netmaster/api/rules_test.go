@@ -147,3 +147,46 @@ func TestListsAreSorted(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestARuleMayNameIPv6AndOneAddressAsAPrefix(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", with(web)(`,"ipv6Subnet":"2001:db8::/64"`))
+	b.ok("POST", "networks/blue:old", with(web)(`,"networkName":"old","subnet":"10.9.0.0/24","gateway":""`))
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","policies":["p"]}`)
+	ep := b.endpoint("blue", "web", "front", "c1")
+	rule := func(id, members string) (path, body string) {
+		return "rules/blue:p:" + id, `{"tenantName":"blue","policyName":"p","ruleId":"` + id + `","action":"deny",` + members + `}`
+	}
+	stored := func(id, direction string) [2]string {
+		r := record[mastercfg.CfgPolicyRule](b, mastercfg.PolicyRulePrefix+"blue:front:blue:p:blue:p:"+id+":"+direction)
+		return [2]string{r.SrcIPAddr, r.DstIPAddr}
+	}
+	for id, c := range map[string]struct {
+		members, direction string
+		want               [2]string
+	}{
+		"1": {`"direction":"in","fromIpAddress":"10.1.1.1/32"`, "inRx", [2]string{"10.1.1.1/32", ""}},
+		"2": {`"direction":"in","fromIpAddress":"2001:db8:1::7"`, "inRx", [2]string{"2001:db8:1::7", ""}},
+		"3": {`"direction":"out","toIpAddress":"2001:db8:1::/64"`, "outTx", [2]string{"", "2001:db8:1::/64"}},
+		"4": {`"direction":"in","fromIpAddress":"2001:db8:1::7/128","toIpAddress":"` + ep.IPv6Address + `"`, "inRx", [2]string{"2001:db8:1::7/128", ep.IPv6Address}},
+		"5": {`"direction":"in","fromNetwork":"web","toIpAddress":"` + ep.IPv6Address + `/128"`, "inRx", [2]string{"2001:db8::/64", ep.IPv6Address + "/128"}},
+		"6": {`"direction":"in","fromNetwork":"web","toIpAddress":"` + ep.IPAddress + `/32"`, "inRx", [2]string{"10.7.0.0/24", ep.IPAddress + "/32"}},
+	} {
+		path, body := rule(id, c.members)
+		b.ok("POST", path, body)
+		if got := stored(id, c.direction); got != c.want {
+			t.Errorf("%s: %q, want %q", c.members, got, c.want)
+		}
+	}
+	for members, want := range map[string]string{
+		`"direction":"in","fromIpAddress":"10.1.1.1","toIpAddress":"` + ep.IPv6Address + `"`: "fromIpAddress 10.1.1.1 and toIpAddress " + ep.IPv6Address + " are of different families",
+		`"direction":"in","toIpAddress":"2001:db8::/64"`:                                     "failed to configure 2001:db8::/64, ip address is not in epg front:blue",
+		`"direction":"in","fromNetwork":"old","toIpAddress":"` + ep.IPv6Address + `"`:        "from Network old has no IPv6, the other side is " + ep.IPv6Address,
+	} {
+		path, body := rule("9", members)
+		if code, answer, _ := b.do("POST", path, body); code != 500 || answer != want {
+			t.Errorf("%s: %d %s, want %s", members, code, answer, want)
+		}
+	}
+}

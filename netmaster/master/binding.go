@@ -147,13 +147,15 @@ func ResolvePeer(r ledger.Reader, rule *contivmodel.Rule) (Peer, error) {
 		}
 		peer.Group = group.EndpointGroupID
 	}
-	if err := resolveNetwork(r, rule.TenantName, rule.FromNetwork, "from", &peer.From); err != nil {
+	if err := resolveNetwork(r, rule.TenantName, rule.FromNetwork, "from", rule.ToIPAddress, &peer.From); err != nil {
 		return peer, err
 	}
-	return peer, resolveNetwork(r, rule.TenantName, rule.ToNetwork, "to", &peer.To)
+	return peer, resolveNetwork(r, rule.TenantName, rule.ToNetwork, "to", rule.FromIPAddress, &peer.To)
 }
 
-func resolveNetwork(r ledger.Reader, tenant, name, side string, cidr *string) error {
+// resolveNetwork finds the subnet of a network a rule names: that of IPv4, unless
+// the address of the other side is of IPv6.
+func resolveNetwork(r ledger.Reader, tenant, name, side, other string, cidr *string) error {
 	if name == "" {
 		return nil
 	}
@@ -161,6 +163,15 @@ func resolveNetwork(r ledger.Reader, tenant, name, side string, cidr *string) er
 	network, err := Get[contivmodel.Network](r, tenant+":"+name, missing)
 	if err != nil {
 		return err
+	}
+	if facing, ok := parseAddresses(other); ok && facing.Addr().Is6() {
+		subnet, err := resources.ParseIPv6Subnet(network.Ipv6Subnet)
+		if err != nil {
+			return fault.New(fault.MissingReference, "%s Network %s has no IPv6, the other side is %s", side, name, other).
+				WithDetails("network " + tenant + ":" + name)
+		}
+		*cidr = subnet.String()
+		return nil
 	}
 	subnet, err := resources.ParseSubnet(network.Subnet)
 	if err != nil {

@@ -124,22 +124,44 @@ func CheckRule(rule *contivmodel.Rule) error {
 	if _, err := protocolNumber(rule.Protocol); err != nil {
 		return err
 	}
-	if err := checkAddress("fromIpAddress", rule.FromIPAddress); err != nil {
+	from, err := checkAddress("fromIpAddress", rule.FromIPAddress)
+	if err != nil {
 		return err
 	}
-	return checkAddress("toIpAddress", rule.ToIPAddress)
+	to, err := checkAddress("toIpAddress", rule.ToIPAddress)
+	if err != nil {
+		return err
+	}
+	if from.IsValid() && to.IsValid() && from.Addr().Is4() != to.Addr().Is4() {
+		return fault.New(fault.Invalid, "fromIpAddress %s and toIpAddress %s are of different families", rule.FromIPAddress, rule.ToIPAddress).
+			WithField("toIpAddress")
+	}
+	return nil
 }
 
-// checkAddress accepts what agents can match: an address or a CIDR.
-func checkAddress(field, text string) error {
+// checkAddress accepts what agents can match: an address or a CIDR. Nothing is
+// the prefix that is not valid.
+func checkAddress(field, text string) (netip.Prefix, error) {
 	if text == "" {
-		return nil
+		return netip.Prefix{}, nil
 	}
-	if _, err := netip.ParseAddr(text); err == nil {
-		return nil
+	if prefix, ok := parseAddresses(text); ok {
+		return prefix, nil
 	}
-	if _, err := netip.ParsePrefix(text); err == nil {
-		return nil
+	return netip.Prefix{}, fault.New(fault.Invalid, "%s %s: want an address or address/length", field, text).WithField(field)
+}
+
+// parseAddresses reads an address or a CIDR.
+func parseAddresses(text string) (netip.Prefix, bool) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()), true
 	}
-	return fault.New(fault.Invalid, "%s %s: want an address or address/length", field, text).WithField(field)
+	prefix, err := netip.ParsePrefix(text)
+	return prefix, err == nil
+}
+
+// OneAddress reads the text of an address, which may have its full length: a/32.
+func OneAddress(text string) (netip.Addr, bool) {
+	prefix, ok := parseAddresses(text)
+	return prefix.Addr(), ok && prefix.IsSingleIP()
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -48,15 +49,25 @@ func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
 			return
 		}
 	}
-	for name, address := range map[string]*string{r.FromNetwork: &from, r.ToNetwork: &to} {
-		if name == "" {
+	for _, side := range []struct {
+		name, other string
+		address     *string
+	}{{r.FromNetwork, r.ToIPAddress, &from}, {r.ToNetwork, r.FromIPAddress, &to}} {
+		if side.name == "" {
 			continue
 		}
-		n := one[contivmodel.Network](d.world, r.TenantName+":"+name)
+		n := one[contivmodel.Network](d.world, r.TenantName+":"+side.name)
 		if n == nil {
 			return
 		}
-		*address = covering(parseSubnet(n.Subnet, "")).String()
+		*side.address = covering(parseSubnet(n.Subnet, "")).String()
+		if strings.Contains(side.other, ":") { // the other side is of IPv6
+			prefix, err := netip.ParsePrefix(n.Ipv6Subnet)
+			if err != nil {
+				return
+			}
+			*side.address = prefix.Masked().String()
+		}
 	}
 	protocol, named := protocols[r.Protocol]
 	if !named {

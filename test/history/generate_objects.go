@@ -92,7 +92,7 @@ func (g *generator) createRule() Operation {
 		*network = g.network()
 	}
 	if s.peer == "address" || s.peer == "group+address" {
-		*address = oneOf(g, []string{"192.0.2.7", "192.0.2.0/24", "10.1.0.4"})
+		*address = oneOf(g, []string{"192.0.2.7", "192.0.2.0/24", "10.1.0.4", "10.1.0.5/32", "2001:db8:1::2", "2001:db8:1::/64"})
 	}
 	switch s.peer {
 	case "own":
