@@ -55,6 +55,22 @@ func FuzzMatch(f *testing.F) {
 	fuzzPart(f, func(d *decoder) int { m := d.match(); _ = m.String(); return len(m) })
 }
 
+func FuzzKnownFields(f *testing.F) {
+	fuzzPart(f, func(d *decoder) int { m := d.knownFields(); _ = m.String(); return len(m) })
+}
+
+// FuzzPacket reads the properties of a packet that the switch sends to us.
+func FuzzPacket(f *testing.F) {
+	e := &encoder{}
+	e.packet(PacketIn{Match: Match{InPort(1)}, UserData: []byte{1}, Data: []byte{2}, Continuation: []byte{3}})
+	f.Add(e.b)
+	fuzzPart(f, func(d *decoder) int {
+		p := d.packet()
+		_ = p.String()
+		return len(p.Match) + len(p.UserData) + len(p.Data) + len(p.Continuation)
+	})
+}
+
 func FuzzActions(f *testing.F) {
 	fuzzPart(f, func(d *decoder) int { list := d.actions(0); _ = actionList(list); return len(list) })
 }

@@ -114,6 +114,11 @@ func (c *cluster) program(more ...Object) {
 
 func (c *cluster) programNode(n *node, more ...Object) {
 	c.t.Helper()
+	n.replace(c.t, c.wants(n, more...))
+}
+
+// wants is all that a node's switch needs.
+func (c *cluster) wants(n *node, more ...Object) Wants {
 	wants := n.pipeline.Base()
 	for _, o := range c.networks {
 		wants.add(wantsOf(n.pipeline, o, 0))
@@ -128,7 +133,7 @@ func (c *cluster) programNode(n *node, more ...Object) {
 		}
 		wants.add(wantsOf(n.pipeline, e, p.port))
 	}
-	n.replace(c.t, wants)
+	return wants
 }
 
 // replace makes the switch have exactly what is wanted, the flows in one step,
