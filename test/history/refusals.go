@@ -83,7 +83,7 @@ var refusals = []refusal{
 	{Post, "serviceLB", fault.MissingReference, "Network ", networkAway},
 	{Post, "serviceLB", fault.Exhausted, "exhaustion in subnet", addressesExhausted},
 	{Post, "serviceLB", fault.Conflict, "requested address", addressTaken},
-	{Post, "serviceLB", fault.Invalid, "exceeding beyond subnet", addressOutside},
+	{Post, "serviceLB", fault.Invalid, "is not in subnet", addressOutside},
 
 	{Post, "global", fault.InUse, "cannot update the vlan range", tagsOutside},
 	{Post, "global", fault.InUse, "cannot update the vxlan range", tagsOutside},
@@ -91,7 +91,7 @@ var refusals = []refusal{
 
 	{CreateEndpoint, "", fault.MissingReference, "key not found", endpointHomeless},
 	{CreateEndpoint, "", fault.Invalid, "belongs to network", groupElsewhere},
-	{CreateEndpoint, "", fault.Invalid, "exceeding beyond subnet", addressOutside},
+	{CreateEndpoint, "", fault.Invalid, "is not in subnet", addressOutside},
 	{CreateEndpoint, "", fault.Invalid, "ipv6", ipv6Outside},
 	{CreateEndpoint, "", fault.Exhausted, "address exhaustion", addressesExhausted},
 	{CreateEndpoint, "", fault.Exhausted, "Reached MaxHosts", ipv6Exhausted},
@@ -105,7 +105,7 @@ var refusals = []refusal{
 	{AllocAddress, "", fault.Exhausted, "address exhaustion", addressesExhausted},
 	{AllocAddress, "", fault.Exhausted, "Reached MaxHosts", ipv6Exhausted},
 	{AllocAddress, "", fault.Conflict, "requested address", addressTaken},
-	{AllocAddress, "", fault.Invalid, "exceeding beyond subnet", addressOutside},
+	{AllocAddress, "", fault.Invalid, "is not in subnet", addressOutside},
 	{AllocAddress, "", fault.Invalid, "subnet length 0", ipv6Outside},
 	{ReleaseAddress, "", fault.NotFound, "key not found", endpointHomeless},
 }
