@@ -1,20 +1,15 @@
 // Package api is what netmaster serves while it leads: the REST routes of the
 // model, the plugin routes agents call, /version and /info.
 //
-// A request to change something becomes an intent, which passes through a
-// chain of small steps:
-//
-//	decode      body -> object (request.go)
-//	validate    what can be said of the object alone
-//	commit      one plan, one transaction of the ledger (crud.go)
-//
-// A plan is the function of the object's kind (tenant.go, network.go, ...): it
+// A request to change something (crud.go) is decoded and validated, which gives
+// an intent, and committed: one plan, one transaction of the ledger. The plan is
+// a function of the object's type (storage.go; tenant.go, network.go, ...): it
 // reads what it needs, refuses in the documented order with the documented
 // text, and puts what changes. Nothing happens outside the transaction, so a
 // refused or interrupted request leaves no trace.
 //
 // Requests to read are answered from the ledger's snapshot and never wait for
-// writers. Several changes at once are one plan (apply.go), whoever wants to
+// writers; a long answer is made one object at a time (reply.go). Several changes at once are one plan (apply.go), whoever wants to
 // hear of changes reads a stream of them (watch.go), and who changes what it
 // has read names the revision (revision.go). Errors of any kind are written in
 // one place (problem.go).
@@ -64,13 +59,13 @@ type Config struct {
 
 // API serves the routes. Make one per term: it holds the term's ledger.
 type API struct {
-	ledger     Ledger
-	store      Store
-	config     Config
-	nodes      nodes
-	operations map[string]operations // by type of object
-	router     http.Handler
-	answers    *spool.Budget
+	ledger   Ledger
+	store    Store
+	config   Config
+	nodes    nodes
+	storages map[string]storage // by type of object
+	router   http.Handler
+	answers  *spool.Budget
 
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
@@ -87,7 +82,7 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 		config.Bookmarks = bookmarkEvery
 	}
 	a := &API{
-		ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), operations: allOperations(),
+		ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), storages: storages(),
 		answers: spool.NewBudget(answersTotal),
 		feed:    feed, ended: make(chan struct{}),
 	}

@@ -93,7 +93,7 @@ func (t *task) understand(a *API, o operation) error {
 	if !known {
 		return fault.New(fault.Invalid, "there is no type %q", o.Type).WithField("type")
 	}
-	t.ops, known = a.operations[o.Type]
+	t.storage, known = a.storages[o.Type]
 	if !known {
 		return fault.New(fault.Unsupported, "Invalid object type").WithField("type")
 	}

@@ -12,16 +12,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// intent is a request to change an object, understood but not yet checked.
+// intent is a request to change an object, understood and checked by itself.
 type intent struct {
 	kind   contivmodel.Kind
 	key    string
 	object contivmodel.Object // as sent; nil to delete
 	only   condition
 }
-
-// step handles intents; the chain is made of them.
-type step func(context.Context, intent) (reply, error)
 
 // upsert creates an object, or updates the one that has the key.
 func (a *API) upsert(r *http.Request) (reply, error) {
@@ -39,7 +36,10 @@ func (a *API) upsert(r *http.Request) (reply, error) {
 	}
 	key := mux.Vars(r)["key"]
 	object.SetKey(key)
-	return validated(a.commit)(r.Context(), intent{kind, key, object, conditionOf(r.Header)})
+	if err := contivmodel.Validate(object); err != nil {
+		return reply{}, err
+	}
+	return a.commit(r.Context(), intent{kind, key, object, conditionOf(r.Header)})
 }
 
 // remove deletes an object and answers with its key.
@@ -51,19 +51,9 @@ func (a *API) remove(r *http.Request) (reply, error) {
 	return a.commit(r.Context(), intent{kind: kind, key: mux.Vars(r)["key"], only: conditionOf(r.Header)})
 }
 
-// validated refuses objects that break a rule of the model.
-func validated(next step) step {
-	return func(ctx context.Context, in intent) (reply, error) {
-		if err := contivmodel.Validate(in.object); err != nil {
-			return reply{}, err
-		}
-		return next(ctx, in)
-	}
-}
-
 // commit runs the plan for an intent in one transaction.
 func (a *API) commit(ctx context.Context, in intent) (reply, error) {
-	ops, ok := a.operations[in.kind.Type]
+	s, ok := a.storages[in.kind.Type]
 	switch {
 	case !ok && in.object == nil:
 		return reply{}, notFound(in.kind.Type)
@@ -73,7 +63,7 @@ func (a *API) commit(ctx context.Context, in intent) (reply, error) {
 	var object contivmodel.Object
 	var written []byte
 	rev, err := a.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		object, err = ops.apply(&change{tx, &a.config}, in)
+		object, err = in.apply(s, &change{tx, &a.config})
 		written, _ = tx.Get(mastercfg.ModelKey(in.kind.Type, in.key))
 		return err
 	})
@@ -84,10 +74,10 @@ func (a *API) commit(ctx context.Context, in intent) (reply, error) {
 	return reply{body: object, revision: rev, tag: tag}, err
 }
 
-// apply decides what an intent means for the object as it is stored, and
+// apply decides what the intent means for the object as it is stored, and
 // returns what is stored then; nil if it was deleted.
-func (ops operations) apply(c *change, in intent) (contivmodel.Object, error) {
-	stored, err := ops.get(c, in.key)
+func (in intent) apply(s storage, c *change) (contivmodel.Object, error) {
+	stored, err := s.get(c, in.key)
 	if err != nil && (in.object == nil || !fault.Is(err, fault.NotFound)) {
 		return nil, err
 	}
@@ -100,11 +90,11 @@ func (ops operations) apply(c *change, in intent) (contivmodel.Object, error) {
 	}
 	switch {
 	case in.object == nil:
-		return nil, ops.remove(c, stored)
+		return nil, s.remove(c, stored)
 	case err != nil:
-		return ops.create(c, in.object)
+		return s.create(c, in.object)
 	}
-	return stored, ops.update(c, stored, in.object)
+	return stored, s.update(c, stored, in.object)
 }
 
 // list answers with all objects of a kind, sorted by key, or with a stream of their changes.
@@ -121,8 +111,8 @@ func (a *API) list(r *http.Request) (reply, error) {
 	}
 	return reply{from: func(reader ledger.Reader) (reply, error) {
 		answer := reply{body: []any{}, revision: reader.Snapshot(mastercfg.ModelRoot)}
-		if ops, ok := a.operations[kind.Type]; ok {
-			answer.body = ops.list(reader, scopeOf(kind, r))
+		if s, ok := a.storages[kind.Type]; ok {
+			answer.body = s.list(reader, scopeOf(kind, r))
 		}
 		return answer, nil
 	}}, nil
@@ -130,7 +120,7 @@ func (a *API) list(r *http.Request) (reply, error) {
 
 // get answers with one object.
 func (a *API) get(r *http.Request) (reply, error) {
-	return a.read(r, func(_ operations, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
+	return a.read(r, func(_ storage, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
 		return reply{body: stored, tag: reader.Revision(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))}, nil
 	})
 }
@@ -140,27 +130,27 @@ func (a *API) inspect(r *http.Request) (reply, error) {
 	if mux.Vars(r)["segment"] == contivmodel.EndpointSegment {
 		return a.inspectEndpoint(r)
 	}
-	return a.read(r, func(ops operations, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
-		shown, err := ops.inspect(&view{reader, r.Context(), a}, stored)
+	return a.read(r, func(s storage, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
+		shown, err := s.inspect(&view{reader, r.Context(), a}, stored)
 		return reply{body: shown}, err
 	})
 }
 
 // read answers with what show makes of a stored object.
-func (a *API) read(r *http.Request, show func(operations, ledger.Reader, contivmodel.Object) (reply, error)) (reply, error) {
+func (a *API) read(r *http.Request, show func(storage, ledger.Reader, contivmodel.Object) (reply, error)) (reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
 		return reply{}, err
 	}
-	ops, ok := a.operations[kind.Type]
+	s, ok := a.storages[kind.Type]
 	if !ok {
 		return reply{}, notFound(kind.Type)
 	}
 	return reply{from: func(reader ledger.Reader) (reply, error) {
-		stored, err := ops.get(reader, mux.Vars(r)["key"])
+		stored, err := s.get(reader, mux.Vars(r)["key"])
 		if err != nil {
 			return reply{}, err
 		}
-		return show(ops, reader, stored)
+		return show(s, reader, stored)
 	}}, nil
 }

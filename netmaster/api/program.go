@@ -33,7 +33,7 @@ type task struct {
 	result
 	intent
 	number       int // in the request, from 1
-	ops          operations
+	storage      storage
 	ignoreAbsent bool
 	flaw         error // of the operation alone: it is not carried out
 	err          error // why it was refused
@@ -128,7 +128,7 @@ func (t *task) carryOut(c *change) (string, error) {
 			return "", fault.New(fault.Conflict, "exists and differs")
 		}
 	}
-	if _, err := t.ops.apply(c, t.intent); err != nil {
+	if _, err := t.intent.apply(t.storage, c); err != nil {
 		return "", err
 	}
 	after, still := c.Get(key)
