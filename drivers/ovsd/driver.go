@@ -6,39 +6,47 @@
 //
 //	             OVSDB (db.sock)                      OpenFlow (<bridge>.mgmt)
 //	+-------------------------------------+   +-------------------------------------+
-//	| keeper: bridge, tunnel port         |   | programmer: flows                   |
-//	| AddPort, RemovePort: endpoint ports |   |   objects + port numbers -> book    |
-//	+------------------+------------------+   |   book - switch -> one bundle       |
-//	                   |  port numbers        +------------------^------------------+
+//	| keeper: bridge, tunnel, and the     |   | programmer: flows, groups, meters   |
+//	|   ports of our links                |   |   objects + port numbers -> ledger  |
+//	| AddPort, RemovePort: links, ports   |   |   ledger - switch -> bundles        |
+//	+------------------+------------------+   +------------------^------------------+
+//	                   |  port numbers                           |
 //	                   +-----------------------------------------+
 //
 // Nothing is done because of an event. An event (a change given by the agent,
 // a row that changed, a connection that came back, the clock of the audit)
-// only wakes the goroutine, which then looks at everything that may differ.
-// Starting, restarting and repairing are therefore the same code:
+// only wakes the goroutine, which then looks at what may differ. Starting,
+// restarting and repairing are therefore the same code:
 //
-//   - The agent restarts: the switch still has its flows. The first complete
-//     set of objects is compared with them and the difference written; if
-//     nothing has changed, nothing is. Until then, nothing is removed. No packet
-//     sees a switch without flows.
-//   - ovs-vswitchd restarts: the switch comes back empty, a dump shows it, and
-//     the difference is everything. Ports ask for the numbers they had.
-//   - Somebody changes a flow: the audit, a dump from time to time, finds the
-//     difference. The bridge is ours alone, so flows of others are removed as
-//     well; only those that will go by themselves (with a timeout, as an
-//     operator's experiment should have) are left to do so. Other bridges are
-//     never touched.
+//   - The agent restarts, or another version of it starts: the switch still has
+//     its flows. They are compared with the first complete set of objects and
+//     the difference is written; if nothing has changed, nothing is. Until that
+//     set is there, nothing is written at all.
+//   - ovs-vswitchd restarts: the switch comes back empty, and the difference is
+//     everything. Ports ask for the numbers they had.
+//   - Somebody changes flows: an audit finds the difference (audit.go). The
+//     bridge is ours alone, so flows of others are removed as well, but for two
+//     kinds: those that will go by themselves, with a timeout, as an operator's
+//     experiment should have; and those that we do not understand, which are
+//     counted in the status. Other bridges are never touched.
+//   - Somebody changes or removes rows: the keeper hears of it and sets them
+//     right (keeper.go).
 //
-// Two objects may ask for a flow with the same match, an address that moved
-// from one endpoint to another, for example. One of them is in force, and
-// taking it away brings the other back (book.go).
+// What is written together and in which order, so that packets are judged right
+// at any moment, is told in ledger.go. Several objects may ask for a flow with
+// the same match, an address that moved from one endpoint to another, for
+// example; book.go tells what is in force then.
 //
 // A flow the switch refuses must not keep others out: a refused bundle is
-// halved until the refused object is alone (install.go). It is reported and
-// tried again later.
+// halved until the refused object is alone (writer.go). Its Sync returns the
+// refusal, it is in the status, and it is tried again later.
+//
+// There is one driver for a bridge: it holds a lock of the database, and a
+// second one waits until the first is gone.
 //
 // Endpoint ports are veth pairs made here, because number, names, link and row
-// belong together: ports.go.
+// belong together (ports.go). The link is what lasts: its alias names the
+// endpoint, and the keeper gives it its port back whenever the rows are lost.
 package ovsd
 
 import (

@@ -89,7 +89,7 @@ func driverView(ctrlIP string, in agent.Inspection) bridges {
 		VtepTable: make(map[string]string), EndpointDb: make(map[string]endpointView),
 		VrfNameIDMap: in.VRFs, VrfDb: make(map[string]vrfView),
 		FwdMode: in.FwdMode, ArpMode: in.ArpMode,
-		Stats:    map[string]int{"Flows": in.Status.Flows, "Ports": in.Status.Ports, "Objects": len(in.Objects)},
+		Stats:    map[string]int{"Flows": in.Status.Flows, "FlowsOfOthers": in.Status.Others, "Ports": in.Status.Ports, "Objects": len(in.Objects)},
 		ErrStats: make(map[string]string),
 		Datapath: datapathView{
 			Type: in.Status.Datapath, InSync: in.Status.InSync,
