@@ -20,11 +20,11 @@ func serve(ctx context.Context, core, front []task) error {
 	for _, t := range core {
 		back.Go(func() error { return unlessDone(coreCtx, t) })
 	}
-	gate, frontCtx := errgroup.WithContext(ctx)
+	outside, frontCtx := errgroup.WithContext(ctx)
 	for _, t := range front {
-		gate.Go(func() error { return unlessDone(frontCtx, t) })
+		outside.Go(func() error { return unlessDone(frontCtx, t) })
 	}
-	gate.Go(func() error {
+	outside.Go(func() error {
 		select {
 		case <-coreCtx.Done():
 			return errCoreEnded // its own error follows
@@ -32,7 +32,7 @@ func serve(ctx context.Context, core, front []task) error {
 			return nil
 		}
 	})
-	err := gate.Wait()
+	err := outside.Wait()
 	stopCore()
 	if coreErr := back.Wait(); errors.Is(err, errCoreEnded) || err == nil {
 		err = coreErr

@@ -8,53 +8,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netplugin/agent"
-	"github.com/contiv/netplugin/utils/keylock"
 )
-
-// Master allocates addresses and keeps the endpoint records of the cluster.
-type Master interface {
-	// CreateEndpoint is idempotent by container. The revision is that of the
-	// store in which the endpoint is visible.
-	CreateEndpoint(ctx context.Context, r mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, int64, error)
-	// DeleteEndpoint answers fault.NotFound for an endpoint that is not there.
-	DeleteEndpoint(ctx context.Context, r mastercfg.DeleteEndpointRequest) error
-}
-
-// Datapath is this node's switch, as the agent runs it.
-type Datapath interface {
-	// Ready tells why containers cannot be attached at the moment. An error
-	// with a method PodsAffected() bool says whether attached ones suffer, too.
-	Ready() error
-	// PreparePort makes the link and switch port of an endpoint the store
-	// need not know yet, the container's end in the network namespace behind
-	// the descriptor. It is idempotent.
-	PreparePort(ctx context.Context, endpointID string, netns int) (drivers.Port, error)
-	// Await returns when the endpoint of the store at revision or later is
-	// known here, with its records and without a port.
-	Await(ctx context.Context, endpointID string, revision int64) (Attachment, error)
-	// Attach returns when the endpoint, as it is in the store at revision or
-	// later, is programmed.
-	Attach(ctx context.Context, endpointID string, revision int64) (Attachment, error)
-	// Detach removes port, link and flows; an unknown endpoint is no error.
-	Detach(ctx context.Context, endpointID string) error
-	// Hold tells of a container that an earlier run attached: it is served
-	// until Detach, whatever becomes of its records in the store.
-	Hold(Attachment)
-	// Unannounced lists the endpoints held that the store does not know.
-	Unannounced() []string
-	// Unclaimed lists the endpoints that the store has had on this node for
-	// long, and nobody has held, with their ports.
-	Unclaimed() []Attachment
-}
-
-// Attachment is a programmed endpoint, with its port, record and network.
-type Attachment = agent.Attachment
 
 // Mode is who runs the containers.
 type Mode string
@@ -133,25 +89,13 @@ func (l *Limits) setDefaults() {
 	}
 }
 
-// Server answers CNI commands.
-type Server struct {
-	Config
-	store   *attachment.Store
-	pending pending.Queue
-	locks   keylock.Locks[cniwire.Attachment]
-	adds    slots
-	others  slots
-	wake    chan struct{} // there is something to undo
-}
-
-// New reads the checkpoints of an earlier run and has the datapath hold the
-// containers that are attached; nothing else is done about them before Run.
-func New(c Config) (*Server, error) {
+// complete checks a configuration and fills in the defaults.
+func (c *Config) complete() error {
 	if c.Master == nil || c.Datapath == nil || c.HostLabel == "" {
-		return nil, fmt.Errorf("CNI server: master, datapath and host label are needed")
+		return fmt.Errorf("CNI server: master, datapath and host label are needed")
 	}
 	if c.Mode != Kubernetes && c.Mode != CNI {
-		return nil, fmt.Errorf("CNI server: mode %q: want %s or %s", c.Mode, Kubernetes, CNI)
+		return fmt.Errorf("CNI server: mode %q: want %s or %s", c.Mode, Kubernetes, CNI)
 	}
 	if c.SocketPath == "" {
 		c.SocketPath = cniwire.DefaultSocket
@@ -169,22 +113,5 @@ func New(c Config) (*Server, error) {
 		c.Log = logrus.WithField("component", "cni")
 	}
 	c.Limits.setDefaults()
-	store, problems, err := attachment.Open(c.StateDir)
-	if err != nil {
-		return nil, fmt.Errorf("CNI server: %w", err)
-	}
-	for _, p := range problems {
-		c.Log.WithError(p).Error("checkpoint set aside; its endpoint may have to be removed by hand")
-	}
-	for _, r := range store.Select(isReady) {
-		c.Datapath.Hold(heldBy(&r))
-	}
-	return &Server{
-		Config:  c,
-		store:   store,
-		pending: pending.Open(c.StateDir),
-		adds:    newSlots(c.Limits.Adds),
-		others:  newSlots(c.Limits.Others),
-		wake:    make(chan struct{}, 1),
-	}, nil
+	return nil
 }

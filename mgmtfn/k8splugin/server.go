@@ -12,7 +12,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
+	"github.com/contiv/netplugin/utils/keylock"
 )
 
 const (
@@ -23,6 +26,43 @@ const (
 	// Time to write an answer, beyond the command itself.
 	answerTime = 10 * time.Second
 )
+
+// Server answers CNI commands.
+type Server struct {
+	Config
+	store   *attachment.Store
+	pending pending.Queue
+	locks   keylock.Locks[cniwire.Attachment]
+	adds    slots
+	others  slots
+	wake    chan struct{} // there is something to undo
+}
+
+// New reads the checkpoints of an earlier run and has the datapath hold the
+// containers that are attached; nothing else is done about them before Run.
+func New(c Config) (*Server, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	store, problems, err := attachment.Open(c.StateDir)
+	if err != nil {
+		return nil, fmt.Errorf("CNI server: %w", err)
+	}
+	for _, p := range problems {
+		c.Log.WithError(p).Error("checkpoint set aside; its endpoint may have to be removed by hand")
+	}
+	for _, r := range store.Select(isReady) {
+		c.Datapath.Hold(heldBy(&r))
+	}
+	return &Server{
+		Config:  c,
+		store:   store,
+		pending: pending.Open(c.StateDir),
+		adds:    newSlots(c.Limits.Adds),
+		others:  newSlots(c.Limits.Others),
+		wake:    make(chan struct{}, 1),
+	}, nil
+}
 
 // Run serves until ctx ends. Commands being carried out are finished first;
 // nothing is detached: containers keep their interfaces while the server is
