@@ -16,5 +16,6 @@
 //	objdb/embedded  the store itself, as a member in the process
 //
 // Errors are of package fault: NotFound, Unavailable (names the endpoints;
-// retrying helps), NotLeader, Conflict, Denied, TooLarge.
+// retrying helps), NotLeader, Conflict, Denied, TooLarge, Exhausted
+// (the store is full).
 package objdb

@@ -3,6 +3,7 @@ package objdb
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -22,6 +23,9 @@ func (db *DB) explain(what string, err error) error {
 	if fault.As(err) != nil {
 		return err
 	}
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		err = fmt.Errorf("the store is full, nothing can be added until there is room: %w", err)
+	}
 	return fault.New(kindOf(err), "etcd at %s: %s: %w", db.endpoints(), what, err)
 }
 
@@ -31,7 +35,7 @@ var kinds = map[codes.Code]fault.Kind{
 	codes.DeadlineExceeded:  fault.Unavailable,
 	codes.Canceled:          fault.Unavailable,
 	codes.Aborted:           fault.Unavailable,
-	codes.ResourceExhausted: fault.Unavailable, // too many requests, or out of space until an operator acts
+	codes.ResourceExhausted: fault.Unavailable, // too many requests
 	codes.Unauthenticated:   fault.Denied,
 	codes.PermissionDenied:  fault.Denied,
 }
@@ -40,6 +44,8 @@ func kindOf(err error) fault.Kind {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Unavailable
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return fault.Exhausted
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps):
 		return fault.TooLarge
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrPermissionDenied):

@@ -26,7 +26,7 @@ var Owned = append([]string{
 // Open opens the ledger of a term with the indexes that plans search. What adds
 // to the store is asked for by admit; nil admits all.
 func Open(ctx context.Context, term *objdb.Term, admit func() error) (*ledger.Ledger, error) {
-	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit})
+	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit, Order: order})
 }
 
 // Terms that values are found under, besides the numbers of numbers.go. What

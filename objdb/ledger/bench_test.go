@@ -3,9 +3,11 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
@@ -64,5 +66,50 @@ func BenchmarkWrites(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkOthersBesideLargePlans tells how long small updates take while large
+// plans of 20,000 keys are committed one after the other, and while none is.
+func BenchmarkOthersBesideLargePlans(b *testing.B) {
+	for _, large := range []int{0, 20000} {
+		b.Run(fmt.Sprintf("%d keys", large), func(b *testing.B) {
+			db := testdb.New(b)
+			l := openLedger(b, lead(b, db))
+			ctx, stop := context.WithCancel(context.Background())
+			defer stop()
+			var all sync.WaitGroup
+			defer all.Wait()
+			plans := 0
+			if large > 0 {
+				all.Go(func() {
+					for ; ctx.Err() == nil; plans++ {
+						_, err := l.UpdateLarge(context.Background(), func(tx *Tx) error {
+							for i := range large {
+								tx.Put(fmt.Sprintf("%slarge/%05d", state, i), fmt.Appendf(nil, "%0400d", plans))
+							}
+							return nil
+						})
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			took := make([]time.Duration, b.N)
+			for i := range took {
+				began := time.Now()
+				mustUpdate(b, l, increment(state+"n"))
+				took[i] = time.Since(began)
+			}
+			b.StopTimer()
+			stop()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100])/1e6, "p99-ms")
+			b.ReportMetric(float64(took[len(took)-1])/1e6, "max-ms")
+			all.Wait()
+			b.ReportMetric(float64(plans), "large-plans")
+		})
 	}
 }

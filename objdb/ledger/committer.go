@@ -150,7 +150,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 			}
 		}
 		if err != nil {
-			l.stale = true
+			l.stale = !refused(err)
 			if errors.Is(err, errConflict) && try < maxTries {
 				l.log.WithField("try", try).Debug("state changed by others, running plans again")
 				continue
@@ -172,6 +172,12 @@ func (l *Ledger) commitSome(list []*submission) int {
 		}
 		return len(a.members) + len(a.held) + len(a.large)
 	}
+}
+
+// refused tells whether an error says that the store did not take a
+// transaction, and that the cache is as good as before.
+func refused(err error) bool {
+	return fault.Is(err, fault.Exhausted) || fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Denied)
 }
 
 // assembly is a group and what has become of the submissions before the first

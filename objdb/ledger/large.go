@@ -92,6 +92,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	if err != nil || len(changed) == 0 {
 		return base.newest, err
 	}
+	l.arrange(g, changed)
 	l.attempts++
 	attempt := fmt.Sprintf("%x-%x", l.term.Epoch(), l.attempts)
 	parts, err := l.journal.encode(attempt, changed)
@@ -116,6 +117,23 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 		l.log.WithError(failed).Info("a journal is left behind; the next leader deletes it")
 	}
 	return rev, err
+}
+
+// arrange brings changes into the order in which they are stored.
+func (l *Ledger) arrange(g *group, changed []change) {
+	if l.order == nil {
+		return
+	}
+	places := make(map[string]int, len(changed))
+	for _, c := range changed {
+		before, _ := g.base.Get(record{key: c.key})
+		after := c.value
+		if c.delete {
+			after = nil
+		}
+		places[c.key] = l.order(c.key, before.value, after)
+	}
+	slices.SortStableFunc(changed, func(a, b change) int { return places[a.key] - places[b.key] })
 }
 
 // write stores the journal of a plan up to the mark "prepared", and waits until

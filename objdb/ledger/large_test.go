@@ -326,3 +326,43 @@ func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestALargePlanIsStoredInTheOrderOfItsPlaces(t *testing.T) {
+	db := testdb.New(t)
+	testdb.Put(t, db, state+"gone", "x")
+	last := func(key string, before, after []byte) int {
+		if before != nil && after == nil {
+			return 2 // what goes
+		}
+		return map[bool]int{true: 1}[string(after) == "late"]
+	}
+	l, err := Open(context.Background(), lead(t, db), Config{Owned: []string{state, model}, Order: last})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustUpdate(t, l, func(tx *Tx) error {
+		tx.Delete(state + "gone")
+		for i := range many {
+			tx.Put(fmt.Sprintf("%slate/%04d", state, i), []byte("late"))
+		}
+		for i := range many {
+			tx.Put(fmt.Sprintf("%searly/%04d", state, i), []byte("early"))
+		}
+		return nil
+	})
+	newest, oldest := int64(0), int64(1<<62)
+	kvs, rev, err := db.List(context.Background(), state)
+	if err != nil || len(kvs) != 2*many {
+		t.Fatal(len(kvs), err)
+	}
+	for _, kv := range kvs {
+		if string(kv.Value) == "early" {
+			newest = max(newest, kv.ModRevision)
+		} else {
+			oldest = min(oldest, kv.ModRevision)
+		}
+	}
+	if newest > oldest {
+		t.Errorf("a late change at %d, an early one at %d of %d", oldest, newest, rev)
+	}
+}

@@ -29,6 +29,7 @@ type Ledger struct {
 	indexes  []Index
 	observer Observer
 	admit    func() error
+	order    func(key string, before, after []byte) int
 	corrupt  *corruption
 	mirrors  []*mirror.Mirror
 
@@ -66,6 +67,10 @@ type Config struct {
 	// error refuses the plan. Nil: all are admitted. A store that is nearly full
 	// refuses these, so that what remains is there for deletions.
 	Admit func() error
+	// Order gives the change of a key its place among those of a large plan,
+	// the lowest first; before and after are its values, nil for none. Those of
+	// one place keep the order of the plan. Nil: all have the same place.
+	Order func(key string, before, after []byte) int
 }
 
 // Open reads the prefixes at one revision and starts the committer, which ends
@@ -82,7 +87,7 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	db := term.DB()
 	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
 	l := &Ledger{
-		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, corrupt: newCorruption(log),
+		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, order: cfg.Order, corrupt: newCorruption(log),
 		foreign: make(chan arrival), deleted: map[string]int64{},
 		small: newQueue(), large: newQueue(), asks: make(chan func()), journal: journalOf(term),
 		due: make(chan struct{}, 1), pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),
@@ -154,7 +159,8 @@ func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64
 // given up when ctx ends before it is decided, and is committed by way of a
 // journal: as a whole even if this process ends in the middle. Readers of the
 // ledger see all of it at once; those who follow the store see its writes arrive
-// one transaction after the other, in the order of the plan.
+// one transaction after the other, in the order of Config.Order and, within
+// that, of the plan.
 func (l *Ledger) UpdateLarge(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
 	return l.submit(ctx, l.large, plan)
 }

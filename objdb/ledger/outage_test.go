@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -128,4 +129,34 @@ func TestANewTermStartsFromWhatTheLastOneWrote(t *testing.T) {
 			t.Errorf("n is %s in term %d", got, i)
 		}
 	}
+}
+
+// A store without room says no: that is neither an unknown outcome nor a reason
+// to read everything again. Deletions go on.
+func TestTheRefusalOfAFullStoreIsSaidAsSuch(t *testing.T) {
+	db := testdb.At(t, testetcd.NewSmall(t, 16<<20))
+	l := openLedger(t, lead(t, db))
+	mustUpdate(t, l, increment(state+"n"))
+	large, err := make([]byte, 1<<20), error(nil)
+	for i := 0; err == nil && i < 100; i++ {
+		_, _, err = db.Txn(context.Background(), objdb.Txn{Puts: []objdb.KV{{Key: fmt.Sprint("/large/", i), Value: large}}})
+	}
+	if !fault.Is(err, fault.Exhausted) {
+		t.Fatalf("filling the store: %v", err)
+	}
+	loaded := l.loaded
+	for range 3 {
+		_, err = l.Update(context.Background(), increment(state+"n"))
+		if !fault.Is(err, fault.Exhausted) || strings.Contains(err.Error(), "unknown outcome") || !strings.Contains(err.Error(), "full") {
+			t.Errorf("got %v", err)
+		}
+	}
+	_, err = l.UpdateLarge(context.Background(), generation("a"))
+	if !fault.Is(err, fault.Exhausted) {
+		t.Errorf("a large plan: %v", err)
+	}
+	if l.inCommitter(func() { loaded = l.loaded - loaded }) != nil || loaded != 0 {
+		t.Error("a refusal made the ledger read everything again")
+	}
+	mustUpdate(t, l, func(tx *Tx) error { tx.Delete(state + "n"); return nil })
 }

@@ -22,10 +22,16 @@ import (
 // New starts an embedded member for this test and returns its URL.
 func New(t testing.TB) string {
 	t.Helper()
+	return NewSmall(t, 0)
+}
+
+// NewSmall is New with a quota in bytes; 0 is the default.
+func NewSmall(t testing.TB, quota int64) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	s, err := embedded.Start(ctx, embedded.Config{
-		Dir: t.TempDir(), Name: "alone", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet(),
+		Dir: t.TempDir(), Name: "alone", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Quota: quota, Log: testkit.Quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)
