@@ -66,11 +66,18 @@ func (d *decided) touches(tx *Tx) bool {
 	return false
 }
 
-// next are the changes that fit into a transaction with their guards.
+// A transaction of a large plan is small, because the plans of others wait for
+// the one that the store is at.
+const (
+	politeOps   = 250
+	politeBytes = 128 << 10
+)
+
+// next are the changes of the next transaction; maxOps is what the store takes.
 func (d *decided) next(maxOps int) []change {
-	size := 0
+	size, most := 0, min(politeOps, maxOps-1) // one guard is that of the mark
 	for i, c := range d.changes {
-		if size += c.size(); i == maxOps-1 || i > 0 && size > objdb.MaxTxnBytes {
+		if size += c.size(); i == most || i > 0 && size > politeBytes {
 			return d.changes[:i]
 		}
 	}

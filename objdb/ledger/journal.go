@@ -77,7 +77,7 @@ func (j journal) encode(attempt string, changed []change) ([]objdb.KV, error) {
 		for size := 0; len(changed) > 0; changed = changed[1:] {
 			c := changed[0]
 			size += c.size()
-			if len(part) > 0 && size > objdb.MaxTxnBytes/2 { // base64 and JSON take the rest
+			if len(part) > 0 && size > politeBytes {
 				break
 			}
 			part = append(part, journaled{c.key, c.value, c.delete})

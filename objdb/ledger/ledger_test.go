@@ -304,7 +304,7 @@ func TestALargePlanIsCommittedInTheOrderOfItsWrites(t *testing.T) {
 	if err != nil || policy.ModRevision != rev || policy.ModRevision < kvs[many-1].ModRevision {
 		t.Errorf("policy %+v, %v; Update returned %d", policy, err, rev)
 	}
-	if n := seen.batches.Load(); n != 6 {
+	if n := seen.batches.Load(); n != 16 {
 		t.Errorf("%d transactions", n)
 	}
 	big := make([]byte, 600<<10)
