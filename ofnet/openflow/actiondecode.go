@@ -236,10 +236,7 @@ func (d *decoder) nat() Action {
 func (d *decoder) controller() Action {
 	d.skip(6)
 	a := Controller{MaxLen: NoBuffer, Reason: ReasonAction}
-	for d.more() {
-		start := len(d.b)
-		kind, n := d.u16(), int(d.u16())
-		body := d.sub(n - 4)
+	d.properties(func(kind uint16, body *decoder) {
 		switch kind {
 		case propMaxLen:
 			a.MaxLen = body.u16()
@@ -254,12 +251,8 @@ func (d *decoder) controller() Action {
 		case propMeterID:
 			a.Meter = body.u32()
 		default:
-			d.fail("controller: property %d is not known", kind)
+			body.fail("controller: property is not known")
 		}
-		d.join(body, "controller")
-		if d.err == nil {
-			d.skip((8 - (start-len(d.b))%8) % 8)
-		}
-	}
+	})
 	return a
 }

@@ -75,10 +75,7 @@ func (e *encoder) packet(p PacketIn) {
 // packet reads the properties of a packet. Those we do not know are skipped.
 func (d *decoder) packet() PacketIn {
 	var p PacketIn
-	for d.more() {
-		start := len(d.b)
-		kind, n := d.u16(), int(d.u16())
-		body := d.sub(n - 4)
+	d.properties(func(kind uint16, body *decoder) {
 		switch kind {
 		case packetData:
 			p.Data = body.rest()
@@ -99,9 +96,7 @@ func (d *decoder) packet() PacketIn {
 			body.skip(4)
 			p.Continuation = body.rest()
 		}
-		d.join(body, fmt.Sprintf("packet property %d", kind))
-		d.skip(min(len(d.b), (8-(start-len(d.b))%8)%8))
-	}
+	})
 	if p.TotalLen == 0 {
 		p.TotalLen = len(p.Data)
 	}

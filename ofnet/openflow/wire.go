@@ -136,6 +136,18 @@ func (d *decoder) element(at int) *decoder {
 	return d.sub(n)
 }
 
+// properties reads properties to the end. Each is padded to 8 bytes, which its
+// length does not count; the last need not be.
+func (d *decoder) properties(read func(kind uint16, body *decoder)) {
+	for d.more() {
+		kind, n := d.u16(), int(d.u16())
+		body := d.sub(n - 4)
+		read(kind, body)
+		d.join(body, fmt.Sprintf("property %d", kind))
+		d.skip(min(len(d.b), (8-n%8)%8))
+	}
+}
+
 // duration appends seconds and nanoseconds.
 func (e *encoder) duration(t time.Duration) {
 	e.u32(uint32(t / time.Second))

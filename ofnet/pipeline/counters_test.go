@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -90,34 +89,6 @@ func TestSentAndReceivedAreCountedPerEndpointAndDecisionsPerRule(t *testing.T) {
 	}
 	if got := one.node.dropped(t, reasonForged); got == 0 {
 		t.Error("no forged packet is counted")
-	}
-}
-
-// Who reads all flows, and not those of one object, learns the same.
-func TestAFlowTellsWhatItCounts(t *testing.T) {
-	p, counts := node1(), map[string]int{}
-	objects := []Object{webBlue, here(web1), web2, rule("r", 5, func(*Rule) {})}
-	for _, o := range objects {
-		for _, f := range flowsOf(p, o, examplePort) {
-			if what := CounterOf(f.Table, f.Cookie); what != CountsNothing {
-				counts[fmt.Sprintf("%s %d", o.Key().ID, what)]++
-				if CounterFlows(o.Key(), what).Table != f.Table {
-					t.Errorf("%s is not among those that are asked for", f)
-				}
-			}
-		}
-	}
-	for _, f := range p.Base().Flows {
-		if CounterOf(f.Table, f.Cookie) != CountsNothing {
-			t.Errorf("%s counts for somebody", f)
-		}
-	}
-	want := map[string]int{
-		fmt.Sprintf("%s %d", web1.ID, CountsSent): 1, fmt.Sprintf("%s %d", web1.ID, CountsReceived): 1,
-		fmt.Sprintf("r %d", CountsDecided): 2, // one per version of IP
-	}
-	if fmt.Sprint(counts) != fmt.Sprint(want) {
-		t.Errorf("counted: %v, want %v", counts, want)
 	}
 }
 
