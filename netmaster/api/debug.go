@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"strconv"
@@ -47,15 +48,22 @@ func (a *API) ofnet(r *http.Request) (reply, error) {
 	}
 	return reply{from: func(r ledger.Reader) (reply, error) {
 		return reply{body: jsonstream.Object{Of: state, Late: map[string]any{
-			"EndpointDb": records[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix),
-			"PolicyDb":   records[mastercfg.CfgPolicyRule](r, mastercfg.PolicyRulePrefix),
+			"EndpointDb": records(r, mastercfg.EndpointPrefix),
+			"PolicyDb":   records(r, mastercfg.PolicyRulePrefix),
 		}}}, nil
 	}}, nil
 }
 
-// records are the records below a prefix by their id, the rest of the key.
-func records[T any](r ledger.Reader, prefix string) jsonstream.Map {
-	return func(member func(string, any) error) error {
-		return ledger.ReadEach(r, prefix, func(key string, v T) error { return member(key[len(prefix):], v) })
+// records are the records below a prefix as they are stored, by their id, the
+// rest of the key.
+func records(r ledger.Reader, prefix string) jsonstream.Map {
+	return func(member func(string, any) error) (err error) {
+		r.Range(prefix, func(key string, value []byte) bool {
+			if json.Valid(value) { // else the reconciler reports it
+				err = member(key[len(prefix):], json.RawMessage(value))
+			}
+			return err == nil
+		})
+		return err
 	}
 }

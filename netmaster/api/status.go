@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -112,10 +113,18 @@ func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int)
 	return all
 }
 
-var openAPI = sync.OnceValues(apidoc.OpenAPI)
+var openAPI = sync.OnceValues(func() (json.RawMessage, error) {
+	document, err := apidoc.OpenAPI()
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	err = json.Compact(&compact, document)
+	return compact.Bytes(), err
+})
 
 // openapi answers with the description of these routes.
 func openapi(*http.Request) (reply, error) {
 	document, err := openAPI()
-	return reply{body: json.RawMessage(document)}, err
+	return reply{body: document}, err
 }

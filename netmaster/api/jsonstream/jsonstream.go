@@ -4,10 +4,12 @@
 // A value is what encoding/json can marshal, or one of three that are made
 // late: an Array or a Map, whose members are made one after the other, and an
 // Object, a struct some of whose fields are late. They may contain each other.
-// The text is the one that encoding/json would write of the same values.
+// The text is the one that encoding/json would write of the same values; a
+// json.RawMessage is written as it is.
 package jsonstream
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"reflect"
@@ -33,23 +35,28 @@ type Object struct {
 // Write writes a value and a line end. Errors are those of the value's parts
 // and of out; what was written before one is not whole.
 func Write(out io.Writer, value any) error {
-	w := writer{out}
+	w := writer{out: out}
+	w.encoder = json.NewEncoder(&w.part)
 	if err := w.value("", value); err != nil {
 		return err
 	}
 	return w.text("\n")
 }
 
-type writer struct{ out io.Writer }
+type writer struct {
+	out     io.Writer
+	part    bytes.Buffer // the value that is being written
+	encoder *json.Encoder
+}
 
-func (w writer) text(s string) error {
+func (w *writer) text(s string) error {
 	_, err := io.WriteString(w.out, s)
 	return err
 }
 
 // value writes a value, and before it what leads to it: the name of a member,
 // or the comma between two.
-func (w writer) value(lead string, value any) error {
+func (w *writer) value(lead string, value any) error {
 	switch v := value.(type) {
 	case Array:
 		_, err := w.array(lead, v, false)
@@ -59,19 +66,23 @@ func (w writer) value(lead string, value any) error {
 	case Object:
 		return w.object(lead, v)
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
+	text, isText := value.(json.RawMessage)
+	if !isText {
+		w.part.Reset()
+		if err := w.encoder.Encode(value); err != nil {
+			return err
+		}
+		text = bytes.TrimSuffix(w.part.Bytes(), []byte("\n"))
 	}
 	if err := w.text(lead); err != nil {
 		return err
 	}
-	_, err = w.out.Write(text)
+	_, err := w.out.Write(text)
 	return err
 }
 
 // array writes an array, or nothing if it is empty and may be left out.
-func (w writer) array(lead string, items Array, omitEmpty bool) (written bool, err error) {
+func (w *writer) array(lead string, items Array, omitEmpty bool) (written bool, err error) {
 	before := lead + "["
 	err = items(func(item any) error {
 		lead := before
@@ -89,7 +100,7 @@ func (w writer) array(lead string, items Array, omitEmpty bool) (written bool, e
 	return true, w.text(lead + "[]")
 }
 
-func (w writer) members(lead string, members Map) error {
+func (w *writer) members(lead string, members Map) error {
 	before := lead + "{"
 	err := members(func(key string, value any) error {
 		name, err := json.Marshal(key)
@@ -109,7 +120,7 @@ func (w writer) members(lead string, members Map) error {
 	return w.text(lead + "{}")
 }
 
-func (w writer) object(lead string, o Object) error {
+func (w *writer) object(lead string, o Object) error {
 	v := reflect.Indirect(reflect.ValueOf(o.Of))
 	before := lead + "{"
 	for i := range v.NumField() {
