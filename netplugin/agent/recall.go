@@ -6,9 +6,13 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
+
+// recallLimit bounds asking: the node's own endpoints wait for it at a start.
+const recallLimit = 10 * time.Second
 
 // recallPeers asks the operational records for the VTEPs of hosts that have
 // endpoints but are not registered. Their agents are down; their switches may
@@ -20,6 +24,8 @@ func (a *Agent) recallPeers(ctx context.Context) {
 	if len(unknown) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, recallLimit)
+	defer cancel()
 	kvs, _, err := a.cfg.DB.List(ctx, mastercfg.OperEndpointPrefix)
 	if err != nil {
 		a.log.WithError(err).WithField("hosts", slices.Sorted(maps.Keys(unknown))).
