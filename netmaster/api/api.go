@@ -25,16 +25,15 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/spool"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Ledger is the leader's way to the state.
+// Ledger is the leader's way to the state, for plans of any size.
 type Ledger interface {
-	Update(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
+	master.Ledger
 	UpdateLarge(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
-	View(read func(r ledger.Reader) error) error
-	Preview(ctx context.Context, plan func(tx *ledger.Tx) error) error
 }
 
 // Store reads what others write: the run-time records of agents, the registry, the lock.

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Ledger is what repairs are committed through.
+// Ledger is the way to the state.
 type Ledger interface {
 	Update(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
 	Preview(ctx context.Context, plan func(tx *ledger.Tx) error) error
