@@ -103,43 +103,42 @@ func (d *Driver) existingPort(ctx context.Context, endpointID string) (drivers.P
 		return drivers.Port{}, err
 	}
 	defer unlock()
+	port, _, err := d.lookup(ctx, endpointID)
+	return port, err
+}
+
+// lookup waits for the number of an endpoint's port. If it has none the error
+// is NotFound; a port whose link is gone is returned with it.
+func (d *Driver) lookup(ctx context.Context, endpointID string) (port drivers.Port, orphan *attached, err error) {
 	have, ok := d.db.portOf(endpointID)
 	if !ok {
-		return drivers.Port{}, fault.New(fault.NotFound, "there is none")
+		return drivers.Port{}, nil, fault.New(fault.NotFound, "there is none")
 	}
 	mtu, ok, err := d.links.mtu(have.link.Name)
 	if err != nil {
-		return drivers.Port{}, err
+		return drivers.Port{}, nil, err
 	}
 	if !ok {
-		return drivers.Port{}, fault.New(fault.NotFound, "its link %s is gone", have.link.Name)
+		return drivers.Port{}, &have, fault.New(fault.NotFound, "its link %s is gone", have.link.Name)
 	}
 	row, err := d.waitNumber(ctx, have.link.UUID, 0)
 	if err != nil {
-		return drivers.Port{}, err
+		return drivers.Port{}, nil, err
 	}
-	return attached{port: have.port, link: row}.describe(mtu), nil
+	return attached{port: have.port, link: row}.describe(mtu), nil, nil
 }
 
 // findPort returns the port an endpoint has. A port whose link is gone, with
 // the namespace of its pod, is removed: it cannot be brought back to life.
 func (d *Driver) findPort(ctx context.Context, endpointID string) (port drivers.Port, found bool, err error) {
-	have, ok := d.db.portOf(endpointID)
-	if !ok {
+	port, orphan, err := d.lookup(ctx, endpointID)
+	switch {
+	case orphan != nil:
+		return drivers.Port{}, false, d.deletePort(ctx, *orphan)
+	case fault.Is(err, fault.NotFound):
 		return drivers.Port{}, false, nil
 	}
-	mtu, ok, err := d.links.mtu(have.link.Name)
-	if err != nil {
-		return drivers.Port{}, false, err
-	}
-	if !ok {
-		return drivers.Port{}, false, d.deletePort(ctx, have)
-	}
-	row, err := d.waitNumber(ctx, have.link.UUID, 0)
-	if err != nil {
-		return drivers.Port{}, false, err
-	}
-	return attached{port: have.port, link: row}.describe(mtu), true, nil
+	return port, err == nil, err
 }
 
 // makePort makes link, rows and number, or nothing.
