@@ -39,7 +39,7 @@ func whole(t *testing.T, b *Budget, size int64) {
 func TestAnswersComeOutAsTheyWereWritten(t *testing.T) {
 	const size = 8 << 20
 	b := NewBudget(size)
-	for _, n := range []int{0, 1, 700, 1000, 5000, 7000, 50000} {
+	for _, n := range []int{0, 1, 700, 1000, 5000, 7000, 12000} {
 		var want, got bytes.Buffer
 		if err := lines(n)(&want); err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ func TestWhatIsKeptIsBoundedAndGivenBack(t *testing.T) {
 	b := NewBudget(size)
 	var kept []*Answer
 	for {
-		answer, err := b.Write(t.Context(), lines(50000))
+		answer, err := b.Write(t.Context(), lines(12000))
 		if err != nil {
 			if !fault.Is(err, fault.Unavailable) {
 				t.Error(err)
@@ -85,7 +85,7 @@ func TestWhatIsKeptIsBoundedAndGivenBack(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, kept[0], int64(kept[0].kept)-1); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.Write(t.Context(), lines(50000)); err != nil {
+	if again, err := b.Write(t.Context(), lines(12000)); err != nil {
 		t.Errorf("after one answer was read: %v", err)
 	} else {
 		again.Close()
@@ -100,9 +100,9 @@ func TestAnErrorLeavesNothingBehind(t *testing.T) {
 	const size = 1 << 20
 	b := NewBudget(size)
 	failed := errors.New("no such object")
-	for _, n := range []int{0, 1000, 50000} {
+	for _, n := range []int{0, 1000, 12000} {
 		_, err := b.Write(t.Context(), func(out io.Writer) error { return errors.Join(lines(n)(out), failed) })
-		if n < 50000 && !errors.Is(err, failed) || err == nil {
+		if n < 12000 && !errors.Is(err, failed) || err == nil {
 			t.Errorf("after %d lines: %v", n, err)
 		}
 		whole(t, b, size)
