@@ -43,6 +43,12 @@ func ownLimit(ttl time.Duration) time.Duration { return ttl * 2 / 3 }
 //
 // Candidates queue by the revision of their keys, <lock>/<lease>, the layout of
 // etcd's own elections; each waits for the one before it to disappear.
+//
+// It is not concurrency.Election of the client library: the session there ends
+// when the store's keep-alives stop coming, counted from the last answer, while
+// a term has to end by the own clock, counted from the sending of the last
+// renewal that was answered, before anybody else can lead. And it goes on with a
+// new lease when one is lost in the queue, which the library leaves to the caller.
 func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 	if cfg.Lock == "" || cfg.Value == "" || cfg.TTL < time.Second {
 		return nil, fault.New(fault.Invalid, "campaign for lock %q as %q with TTL %s: name, value and at least 1s are required", cfg.Lock, cfg.Value, cfg.TTL)
