@@ -253,7 +253,16 @@ func (e *Evidence) taken(c *Call, r request, n *contivmodel.Network, a netip.Add
 		return e.taken6(c, r, n, a)
 	}
 	return !parseSubnet(n.Subnet, n.Gateway).usable(a) || e.owned(c, r.networkID)[a] ||
-		e.reserved(c, r, n, a) || e.passing(c, r.networkID, a)
+		e.reserved(c, r, n, a) || e.outsidePool(c, r, a) || e.passing(c, r.networkID, a)
+}
+
+// outsidePool tells whether the group that the caller named may have had a range
+// without the address.
+func (e *Evidence) outsidePool(c *Call, r request, a netip.Addr) bool {
+	return slices.ContainsFunc(e.groupRecords(c, r), func(d document) bool {
+		pool, _ := d["IPPool"].(string)
+		return pool != "" && !poolHas(pool, a)
+	})
 }
 
 // owned are the addresses of a network that somebody may have had during a call.
