@@ -20,7 +20,6 @@ func TestClientsMisbehave(t *testing.T) {
 	tell(t, 3, []chapter{
 		{"a page of another site changes nothing, wherever it sends its request", foreignPages},
 		{"clients that read their answers byte by byte do not keep others waiting", slowReaders},
-		{"more ADDs than there is room for, all of them hanging, keep neither DEL nor STATUS waiting", hangingADDs},
 	})
 }
 
@@ -118,44 +117,4 @@ func readSlowly(conn net.Conn, path string) error {
 		}
 	}
 	return nil
-}
-
-// hanging is one ADD more than an agent has slots.
-const hanging = 65
-
-func hangingADDs(s story) {
-	s.tenant("blue")
-	s.network("blue", "front", "10.1.0.0/16")
-	gone := s.pod(0, "gone", "blue", "front", "")
-	pods := make([]*testbed.Pod, hanging)
-	for i := range pods {
-		pods[i] = s.sandbox(0, fmt.Sprintf("hang%d", i), "blue", "front", "")
-	}
-	for _, n := range s.bed.Nodes {
-		s.must(n.Netmaster().Suspend())
-	}
-	var adding errgroup.Group
-	for _, p := range pods {
-		adding.Go(func() error { _ = p.Attach(s.ctx); return nil }) // it may fail: nobody answers the agent
-	}
-	for _, verb := range []string{"status", "del"} {
-		began := time.Now()
-		_, err := gone.CNI(s.ctx, verb)
-		if took := time.Since(began); took > 5*time.Second || verb == "del" && err != nil {
-			s.Errorf("%s beside %d hanging ADDs: %v after %s", verb, hanging, err, took)
-		}
-	}
-	for _, n := range s.bed.Nodes {
-		s.must(n.Netmaster().Resume())
-	}
-	s.must(adding.Wait())
-	s.all(pods[:3], func(p *testbed.Pod) error { return p.Attach(s.ctx) })
-	s.reachEachOther(3*time.Second, s.pod(1, "peer", "blue", "front", ""), s.serving(pods[0]))
-}
-
-// serving is a pod that answers.
-func (s story) serving(pod *testbed.Pod) *testbed.Pod {
-	s.Helper()
-	s.serve(pod)
-	return pod
 }

@@ -33,6 +33,9 @@ func (g *generator) next() Operation {
 	if g.made == 1 && g.scale.furnished {
 		return g.furnish()
 	}
+	if g.made == largeAt && g.client < largeClients {
+		return g.largeApply()
+	}
 	at := g.IntN(g.total)
 	for _, s := range mix {
 		if at -= s.weight; at < 0 {

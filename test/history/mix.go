@@ -56,6 +56,10 @@ const (
 	hosts     = 3
 
 	largeObjects = 2000 // of an apply
+	// Every run has some of these: the operation with this number of the first
+	// clients is one.
+	largeAt      = 40
+	largeClients = 4
 )
 
 // Scale is how large the networks of a run are, and how many.
