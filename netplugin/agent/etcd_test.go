@@ -31,7 +31,7 @@ type etcd struct {
 func newEtcd(t testing.TB) *etcd {
 	t.Helper()
 	testkit.NeedsMachine(t)
-	e := &etcd{t: t, dir: t.TempDir(), url: freeURL(t), peer: freeURL(t)}
+	e := &etcd{t: t, dir: t.TempDir(), url: testkit.FreeURL(), peer: testkit.FreeURL()}
 	e.db = openDB(t, e.url)
 	t.Cleanup(e.stop)
 	return e
@@ -49,16 +49,6 @@ func openDB(t testing.TB, url string) *objdb.DB {
 		}
 	})
 	return db
-}
-
-func freeURL(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return "http://" + listener.Addr().String()
 }
 
 // start starts the store and waits until it answers.

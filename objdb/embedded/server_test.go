@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
@@ -23,6 +22,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -42,29 +42,13 @@ func TestMain(m *testing.M) {
 
 // serve runs a member until standard input ends.
 func serve(dir, client, peer string) error {
-	s, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, Name: "a", ClientURL: client, PeerURL: peer, Log: quiet()})
+	s, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, Name: "a", ClientURL: client, PeerURL: peer, Log: testkit.Quiet()})
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return s.Stop(context.Background())
-}
-
-func quiet() *logrus.Entry {
-	l := logrus.New()
-	l.SetOutput(io.Discard)
-	return logrus.NewEntry(l)
-}
-
-func freeURL(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
 }
 
 func within(d time.Duration) context.Context {
@@ -75,7 +59,7 @@ func within(d time.Duration) context.Context {
 
 func start(t *testing.T, ctx context.Context, cfg embedded.Config) *embedded.Server {
 	t.Helper()
-	cfg.Log = quiet()
+	cfg.Log = testkit.Quiet()
 	s, err := embedded.Start(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +88,7 @@ func ready(t *testing.T, s *embedded.Server) {
 
 func connect(t *testing.T, urls ...string) *objdb.DB {
 	t.Helper()
-	db, err := objdb.Open(objdb.Config{Endpoints: urls, Log: quiet(), RequestTimeout: 2 * time.Second})
+	db, err := objdb.Open(objdb.Config{Endpoints: urls, Log: testkit.Quiet(), RequestTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +117,7 @@ func has(t *testing.T, db *objdb.DB, key, want string) {
 }
 
 func TestAMemberKeepsItsDataOverARestart(t *testing.T) {
-	cfg := embedded.Config{Dir: filepath.Join(t.TempDir(), "new", "etcd"), Name: "a", ClientURL: freeURL(t), PeerURL: freeURL(t)}
+	cfg := embedded.Config{Dir: filepath.Join(t.TempDir(), "new", "etcd"), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL()}
 	s := start(t, within(20*time.Second), cfg)
 	ready(t, s)
 	db := connect(t, s.ClientURLs()...)
@@ -149,7 +133,7 @@ func TestAMemberKeepsItsDataOverARestart(t *testing.T) {
 }
 
 func TestStoppingDoesNotWaitForClientsThatWatch(t *testing.T) {
-	s := start(t, within(20*time.Second), embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: freeURL(t), PeerURL: freeURL(t)})
+	s := start(t, within(20*time.Second), embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL()})
 	ready(t, s)
 	m := mirror.New(connect(t, s.ClientURLs()...), "/x/", func(mirror.Batch) {})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -168,7 +152,7 @@ func TestStoppingDoesNotWaitForClientsThatWatch(t *testing.T) {
 }
 
 func TestAMemberSurvivesBeingKilledAtAnyMoment(t *testing.T) {
-	dir, client, peer := t.TempDir(), freeURL(t), freeURL(t)
+	dir, client, peer := t.TempDir(), testkit.FreeURL(), testkit.FreeURL()
 	db := connect(t, client)
 	// Killed while it starts, ever later, and then while it serves.
 	for i, after := range []time.Duration{5, 20, 50, 100, 200, 400} {
@@ -192,7 +176,7 @@ func TestAMemberSurvivesBeingKilledAtAnyMoment(t *testing.T) {
 
 // The moment between creating the log and writing the first entry to it.
 func TestAMemberKilledWhileItIsFoundedIsFoundedAgain(t *testing.T) {
-	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: freeURL(t), PeerURL: freeURL(t)}
+	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL()}
 	log := filepath.Join(cfg.Dir, "member", "wal")
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		t.Fatal(err)
@@ -208,10 +192,10 @@ func TestAMemberKilledWhileItIsFoundedIsFoundedAgain(t *testing.T) {
 }
 
 func TestThreeMembersServeWhileOneIsDead(t *testing.T) {
-	peers := map[string]string{"a": freeURL(t), "b": freeURL(t), "c": freeURL(t)}
+	peers := map[string]string{"a": testkit.FreeURL(), "b": testkit.FreeURL(), "c": testkit.FreeURL()}
 	cfgs, members, urls := map[string]embedded.Config{}, map[string]*embedded.Server{}, []string{}
 	for name, url := range peers {
-		cfgs[name] = embedded.Config{Dir: t.TempDir(), Name: name, ClientURL: freeURL(t), PeerURL: url, Peers: peers}
+		cfgs[name] = embedded.Config{Dir: t.TempDir(), Name: name, ClientURL: testkit.FreeURL(), PeerURL: url, Peers: peers}
 		urls = append(urls, cfgs[name].ClientURL)
 	}
 
@@ -250,7 +234,7 @@ func TestThreeMembersServeWhileOneIsDead(t *testing.T) {
 func TestWrongConfigurationsAreRefusedWithTheCause(t *testing.T) {
 	good := func() embedded.Config {
 		return embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: "http://127.0.0.1:1", PeerURL: "http://127.0.0.1:2",
-			Peers: map[string]string{"a": "http://127.0.0.1:2", "b": "http://127.0.0.1:3"}, Log: quiet()}
+			Peers: map[string]string{"a": "http://127.0.0.1:2", "b": "http://127.0.0.1:3"}, Log: testkit.Quiet()}
 	}
 	for want, spoil := range map[string]func(*embedded.Config){
 		"both are required":    func(c *embedded.Config) { c.Name = "" },
@@ -272,11 +256,11 @@ func TestWrongConfigurationsAreRefusedWithTheCause(t *testing.T) {
 }
 
 func TestADataDirectoryIsNotTakenOverByAnotherCluster(t *testing.T) {
-	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: freeURL(t), PeerURL: freeURL(t), Log: quiet()}
+	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()}
 	s := start(t, within(20*time.Second), cfg)
 	ready(t, s)
 	stop(t, s)
-	cfg.Peers = map[string]string{"a": cfg.PeerURL, "b": freeURL(t)}
+	cfg.Peers = map[string]string{"a": cfg.PeerURL, "b": testkit.FreeURL()}
 	if _, err := embedded.Start(context.Background(), cfg); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "belongs to member") {
 		t.Errorf("got %v", err)
 	}
@@ -289,7 +273,7 @@ func TestAPortInUseIsAnError(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = embedded.Start(context.Background(), embedded.Config{
-		Dir: t.TempDir(), Name: "a", ClientURL: "http://" + l.Addr().String(), PeerURL: freeURL(t), Log: quiet(),
+		Dir: t.TempDir(), Name: "a", ClientURL: "http://" + l.Addr().String(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet(),
 	})
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
@@ -356,7 +340,7 @@ func TestAWatchGoesOnAtAnotherMemberWhenItsOwnStops(t *testing.T) {
 	peers := map[string]string{}
 	configs := make([]embedded.Config, 3)
 	for i := range configs {
-		configs[i] = embedded.Config{Dir: t.TempDir(), Name: fmt.Sprint("m", i), ClientURL: freeURL(t), PeerURL: freeURL(t), Peers: peers}
+		configs[i] = embedded.Config{Dir: t.TempDir(), Name: fmt.Sprint("m", i), ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Peers: peers}
 		peers[configs[i].Name] = configs[i].PeerURL
 		urls = append(urls, configs[i].ClientURL)
 	}
