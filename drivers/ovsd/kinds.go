@@ -70,8 +70,6 @@ func lastClaim[T any](_ string, claims []claim[T]) claim[T] { return claims[len(
 // numbered is the place of a group or meter.
 func numbered(id uint32) string { return string(binary.BigEndian.AppendUint32(nil, id)) }
 
-func numberOf(place string) uint32 { return binary.BigEndian.Uint32([]byte(place)) }
-
 // packed turns what an object wants into what the books hold.
 func packed(w pipeline.Wants) (flows map[string]string, groups map[string]openflow.Group, meters map[string]openflow.Meter, err error) {
 	flows = make(map[string]string, len(w.Flows))

@@ -113,8 +113,6 @@ type batch struct {
 	meters, bundle, oldMeters []step
 }
 
-func (b batch) empty() bool { return len(b.meters)+len(b.bundle)+len(b.oldMeters) == 0 }
-
 // next returns what to write next. Objects that are urgent come first where
 // that is safe; those that are blocked are put aside.
 func (l *ledger) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) batch {

@@ -200,7 +200,7 @@ func (l *Ledger) assemble(list []*submission) (a assembly) {
 		if err = s.ctx.Err(); err != nil {
 			err = notStarted(s.ctx) // nobody waits for it any more
 		} else {
-			err, v = a.group.add(s.ctx, s.plan)
+			v, err = a.group.add(s.ctx, s.plan)
 		}
 		switch v {
 		case taken:

@@ -47,7 +47,7 @@ const (
 
 // add runs a plan on top of those before it and takes its writes if it
 // succeeds.
-func (g *group) add(ctx context.Context, plan func(*Tx) error) (error, verdict) {
+func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) {
 	tx := newTx(ctx, g)
 	before := g.tree.Len()
 	err := tx.run(plan)
@@ -57,21 +57,21 @@ func (g *group) add(ctx context.Context, plan func(*Tx) error) (error, verdict) 
 	switch {
 	case err != nil:
 		tx.rollback(0)
-		return err, taken
+		return taken, err
 	case len(tx.wrote) == 0: // needs no guard: it saw a state between two plans
-		return nil, taken
+		return taken, nil
 	case g.waits.touches(tx):
 		tx.rollback(0)
-		return nil, blocked
+		return blocked, nil
 	case len(g.writes) > 0 && !g.fits(tx):
 		tx.rollback(0)
-		return nil, full
+		return full, nil
 	case len(g.writes) == 0 && tx.isLarge():
 		g.take(tx)
-		return nil, oversize
+		return oversize, nil
 	}
 	g.take(tx)
-	return nil, taken
+	return taken, nil
 }
 
 // isLarge tells whether a plan does not fit into a transaction. A single value

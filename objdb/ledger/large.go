@@ -81,7 +81,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 
 	g := newGroup(base, l.owned, l.corrupt)
 	g.maxOps, g.admit = l.maxOps, l.admit
-	err, verdict := g.add(ctx, s.plan)
+	verdict, err := g.add(ctx, s.plan)
 	switch {
 	case err != nil:
 		return 0, err

@@ -175,7 +175,7 @@ func TestAPlanSeesItsOwnWritesAndAFailingOneWritesNothing(t *testing.T) {
 func TestPlansOfOneBatchDoNotShareTheFateOfAFailingOne(t *testing.T) {
 	b := newGroup(buildTree([]objdb.KV{{Key: "/s/a", Value: []byte("0"), ModRevision: 3}}), prefixes{"/s/"}, newCorruption(testkit.Quiet()))
 	add := func(plan func(*Tx) error) error {
-		err, verdict := b.add(context.Background(), plan)
+		verdict, err := b.add(context.Background(), plan)
 		if verdict != taken {
 			t.Fatal("does not fit")
 		}

@@ -25,7 +25,7 @@ func newPlanning() *group {
 func TestRefusedPartsOfALargePlanCostTheirOwnWritesOnly(t *testing.T) {
 	const parts = 40000
 	began := time.Now()
-	err, _ := newPlanning().add(context.Background(), func(tx *Tx) error {
+	_, err := newPlanning().add(context.Background(), func(tx *Tx) error {
 		for i := range parts {
 			err := tx.Try(func() error {
 				tx.Put(fmt.Sprintf("%s%d", state, i), nil)

@@ -48,5 +48,3 @@ func parseBits(text any) bits {
 	}
 	return b
 }
-
-func (b bits) has(i int) bool { return i >= 0 && i < len(b) && b[i] }
