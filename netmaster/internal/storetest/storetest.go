@@ -58,23 +58,22 @@ func Endpoint() string { return endpoint }
 // Open connects to the emptied store.
 func Open(t testing.TB) *objdb.DB {
 	t.Helper()
-	db := Connect(t)
-	for {
-		kvs, _, err := db.List(t.Context(), root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(kvs) == 0 {
-			return db
-		}
-		txn := objdb.Txn{}
-		for _, kv := range kvs[:min(100, len(kvs))] {
-			txn.Deletes = append(txn.Deletes, kv.Key)
-		}
-		if _, _, err := db.Txn(t.Context(), txn); err != nil {
-			t.Fatal(err)
-		}
+	client := administer(t)
+	defer client.Close()
+	if _, err := client.Delete(t.Context(), root, clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
 	}
+	return Connect(t)
+}
+
+// administer connects to the store past package objdb.
+func administer(t testing.TB) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Context: t.Context()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 // Connect opens another connection to the store as it is.
@@ -117,10 +116,7 @@ func Lead(t testing.TB, db *objdb.DB) *ledger.Ledger {
 // does by itself from time to time.
 func Compact(t testing.TB) {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Context: t.Context()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := administer(t)
 	defer client.Close()
 	present, err := client.Get(t.Context(), root)
 	if err != nil {
