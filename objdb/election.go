@@ -132,6 +132,7 @@ func (t *Term) confirm(ctx context.Context) error {
 	if !resp.Succeeded {
 		return fault.New(fault.NotLeader, "lock %s: candidate key %s is gone", t.lock, t.fence)
 	}
+	t.won = resp.Header.Revision
 	return nil
 }
 

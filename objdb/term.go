@@ -23,6 +23,7 @@ type Term struct {
 	fence string // candidate key; exists exactly as long as the term may write
 	value string
 	epoch int64
+	won   int64
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -65,6 +66,10 @@ func (t *Term) Context() context.Context { return t.ctx }
 
 // Epoch grows from term to term: the revision at which the candidacy began.
 func (t *Term) Epoch() int64 { return t.epoch }
+
+// Won is the revision at which the lock was won: all that was written in the
+// terms before is older.
+func (t *Term) Won() int64 { return t.won }
 
 // DB is the store the term is of.
 func (t *Term) DB() *DB { return t.db }

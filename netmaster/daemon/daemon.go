@@ -11,8 +11,10 @@
 //	                    term ends (for whatever reason)
 //
 // A term has its own ledger and its own API; nothing of it outlives the term,
-// so that a deposed leader has nothing to write with. Its requests in flight
-// are refused as unavailable and are repeated by their clients with the successor.
+// so that a deposed leader has nothing to write with. A follower keeps the state
+// by a watch, and its ledger begins with that. Requests in flight
+// at the end of a term are refused as unavailable and are repeated by their
+// clients with the successor.
 //
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader
@@ -32,6 +34,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
@@ -161,19 +164,24 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// loop stands for election again and again until ctx ends; streams end with
+// loop stands for election again and again until ctx ends, and follows the
+// state meanwhile so that a term begins with it at once; streams end with
 // serving, so that nobody waits for them while the rest drains.
 func (d *Daemon) loop(ctx, serving context.Context) {
 	campaign := objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: d.cfg.Control, TTL: d.cfg.LeaderTTL}
 	for ctx.Err() == nil {
+		standby := master.Follow(ctx, d.db)
 		term, err := d.db.Campaign(ctx, campaign)
 		if err != nil {
+			standby.Stop()
 			if ctx.Err() == nil {
 				d.log.WithError(err).Error("campaign failed, this netmaster will not lead")
 			}
 			return
 		}
-		if err := d.lead(ctx, serving, term); err != nil {
+		err = d.lead(ctx, serving, term, standby)
+		standby.Stop() // in case that the term ended before it was taken
+		if err != nil {
 			d.log.WithError(err).Warn("term ended")
 			retry.Pause(ctx, standBack)
 		}

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testkit"
@@ -112,6 +115,27 @@ func usurp(t testing.TB) {
 	oldest := slices.MinFunc(kvs, func(a, b kv) int { return int(a.CreateRevision - b.CreateRevision) })
 	if _, _, err := db.Txn(t.Context(), txnDelete(oldest.Key)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestASuccessorDoesNotListTheStore(t *testing.T) {
+	storetest.Open(t)
+	first, _ := leader(t, run(t))
+	first.ok("POST", "/api/v1/networks/default:web/", webNetwork)
+	log, hook := logtest.NewNullLogger()
+	said := func(what string) bool {
+		return slices.ContainsFunc(hook.AllEntries(), func(e *logrus.Entry) bool { return e.Message == what })
+	}
+	next := run(t, func(c *Config) { c.Store.Log = logrus.NewEntry(log) })
+	testkit.Eventually(t, 5*time.Second, "the successor has read the store", func() bool { return said("standby has read the store") })
+	first.endpoint("c1")
+	first.shut()
+	leader(t, next)
+	if said("the state is listed") {
+		t.Error("the state was listed at the begin of the term")
+	}
+	if code, answer, err := next.endpoint("c2"); err != nil || code != http.StatusOK || !strings.Contains(answer, "10.7.0.2") {
+		t.Errorf("the second endpoint gets %d %s %v", code, answer, err)
 	}
 }
 

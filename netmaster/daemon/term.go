@@ -10,17 +10,18 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// lead serves one term, until it ends or ctx does.
-func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term) error {
+// lead serves one term, until it ends or ctx does. It takes what the standby has.
+func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *ledger.Standby) error {
 	working, stop := context.WithCancel(term.Context())
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
 
 	var tasks sync.WaitGroup
-	err := d.moveIn(working, serving, term, &tasks)
+	err := d.moveIn(working, serving, term, standby, &tasks)
 	if err == nil {
 		<-working.Done()
 		err = context.Cause(working)
@@ -39,20 +40,20 @@ func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term) error {
 
 // moveIn opens the ledger, repairs what is damaged, makes what a cluster needs
 // and begins to serve and to watch over the state.
-func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, tasks *sync.WaitGroup) error {
+func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby *ledger.Standby, tasks *sync.WaitGroup) error {
 	began := time.Now()
-	ledger, err := master.Open(ctx, term, d.space.Admit)
+	opened, err := master.Open(ctx, term, standby, d.space.Admit)
 	if err != nil {
 		return err
 	}
 	log := d.log.WithField("epoch", term.Epoch())
-	reconciler := master.NewReconciler(ledger, log)
+	reconciler := master.NewReconciler(opened, log)
 	if err := reconciler.Prepare(ctx); err != nil {
 		return err
 	}
 	config := d.cfg.API
 	config.Epoch = term.Epoch()
-	served := api.New(ledger, d.db, mirror.NewFeed(d.db, mastercfg.ModelRoot), config)
+	served := api.New(opened, d.db, mirror.NewFeed(d.db, mastercfg.ModelRoot), config)
 	if err := served.Bootstrap(ctx); err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, tasks *s
 	d.service.Update(d.registered("leader")...)
 	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")
 
-	collector := master.NewNodeCollector(ledger, term, d.cfg.NodeGrace, log)
+	collector := master.NewNodeCollector(opened, term, d.cfg.NodeGrace, log)
 	reconcile := func() error { return reconciler.Run(ctx) }
 	unreconciled := func(err error) { log.WithError(err).Warn("reconciling") }
 	tasks.Go(func() {

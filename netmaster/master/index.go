@@ -23,10 +23,16 @@ var Owned = append([]string{
 	mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/", mastercfg.OperRoot + "auto-epg/",
 }, registries...)
 
+// Follow keeps the state that Open begins with, while another netmaster leads.
+func Follow(ctx context.Context, db *objdb.DB) *ledger.Standby {
+	return ledger.Follow(ctx, db, ledger.Config{Owned: Owned, Indexes: indexes()})
+}
+
 // Open opens the ledger of a term with the indexes that plans search. What adds
-// to the store is asked for by admit; nil admits all.
-func Open(ctx context.Context, term *objdb.Term, admit func() error) (*ledger.Ledger, error) {
-	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit, Order: order})
+// to the store is asked for by admit; nil admits all. Without a standby the
+// state is listed.
+func Open(ctx context.Context, term *objdb.Term, standby *ledger.Standby, admit func() error) (*ledger.Ledger, error) {
+	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit, Order: order, Standby: standby})
 }
 
 // Terms that values are found under, besides the numbers of numbers.go. What

@@ -39,4 +39,10 @@
 // term, or by the next one before it reads anything. Without the mark nothing of
 // it has happened, and the journal is dropped. A journal that cannot be read is
 // moved aside.
+//
+// # The beginning of a term
+//
+// A ledger begins with the state of a [Standby], which has followed the same
+// prefixes until the term was won, and with a listing where there is none or it
+// has not received everything that was written before the term.
 package ledger

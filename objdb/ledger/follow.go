@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/objdb"
@@ -18,25 +17,46 @@ const manyDeleted = 1024
 // awaitOwn is how long own commits may take to come back by watch.
 const awaitOwn = 5 * time.Second
 
+// begin makes the state at a revision not before rev the first one: that of
+// the standby, if it has got so far, or else a listing.
+func (l *Ledger) begin(ctx context.Context, standby *Standby, rev int64) error {
+	if standby == nil {
+		l.log.Info("the state is listed")
+		return l.load(ctx)
+	}
+	t, at, err := standby.take(ctx, rev)
+	if err != nil {
+		l.log.WithError(err).Info("the state is listed")
+		return l.load(ctx)
+	}
+	l.replace(t, at)
+	return nil
+}
+
 // load lists the owned prefixes at one revision and makes that the state.
-func (l *Ledger) load(ctx context.Context) ([]objdb.KV, error) {
+func (l *Ledger) load(ctx context.Context) error {
 	var all []objdb.KV
 	rev := int64(0)
 	for _, p := range l.owned {
 		kvs, at, err := l.db.ListAt(ctx, p, rev)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		all, rev = append(all, kvs...), at
 	}
+	t := buildTree(all, l.indexes...)
+	l.decided.overlay(t)
+	l.replace(t, rev)
+	return nil
+}
+
+// replace makes what the store has at a revision the state.
+func (l *Ledger) replace(t *tree, rev int64) {
 	l.loaded, l.newest = rev, max(l.newest, rev)
 	for i := range l.seen {
 		l.seen[i] = max(l.seen[i], rev)
 	}
-	t := buildTree(all, l.indexes...)
-	l.decided.overlay(t)
 	l.publish(t)
-	return all, nil
 }
 
 // publish makes a tree the state that is read from now on.
@@ -47,7 +67,7 @@ func (l *Ledger) publish(t *tree) {
 
 // reload replaces the cache by what the store has.
 func (l *Ledger) reload(ctx context.Context) error {
-	if _, err := l.load(ctx); err != nil {
+	if err := l.load(ctx); err != nil {
 		return err
 	}
 	l.stale = false
@@ -152,15 +172,4 @@ func (l *Ledger) isBehind() bool {
 		}
 	}
 	return false
-}
-
-// below selects the keys below a prefix.
-func below(kvs []objdb.KV, prefix string) []objdb.KV {
-	var some []objdb.KV
-	for _, kv := range kvs {
-		if strings.HasPrefix(kv.Key, prefix) {
-			some = append(some, kv)
-		}
-	}
-	return some
 }

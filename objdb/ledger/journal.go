@@ -164,24 +164,26 @@ func strictly(value []byte, into any) error {
 
 // recover reads what a predecessor has left behind. It finishes a plan that has
 // happened, drops one that has not, and sets aside what cannot be read: a
-// damaged journal must not keep everybody from leading.
-func (l *Ledger) recover(ctx context.Context) error {
+// damaged journal must not keep everybody from leading. It returns the revision
+// of the last change it has made below the owned prefixes; 0 for none.
+func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
 	kvs, _, err := l.db.List(ctx, l.journal.prefix)
 	if err != nil || len(kvs) == 0 {
-		return err
+		return 0, err
 	}
 	d, err := l.journal.decode(kvs, l.owned)
 	if err != nil {
 		l.log.WithError(err).Errorf("a journal cannot be read; its keys are moved below %s, see there which changes are lost", damagedRoot)
-		return l.setAside(ctx, kvs)
+		return 0, l.setAside(ctx, kvs)
 	}
 	if d != nil {
 		count := d.left()
 		for d.left() > 0 {
 			if _, err := l.storeSome(ctx, d); err != nil {
-				return err
+				return 0, err
 			}
 		}
+		written = d.rev
 		l.log.WithField("changes", count).Info("finished a commit that was interrupted")
 	}
 	keys := []string{l.journal.committed(), l.journal.prepared()}
@@ -190,7 +192,7 @@ func (l *Ledger) recover(ctx context.Context) error {
 			keys = append(keys, kv.Key)
 		}
 	}
-	return l.dropKeys(ctx, keys)
+	return written, l.dropKeys(ctx, keys)
 }
 
 // setAside moves keys out of the way, the mark last: until then the journal is

@@ -71,10 +71,13 @@ type Config struct {
 	// the lowest first; before and after are its values, nil for none. Those of
 	// one place keep the order of the plan. Nil: all have the same place.
 	Order func(key string, before, after []byte) int
+	// Standby has followed the same prefixes with the same indexes, below
+	// /contiv.io/; the ledger takes its state and stops it. Nil: the state is listed.
+	Standby *Standby
 }
 
-// Open reads the prefixes at one revision and starts the committer, which ends
-// with the term.
+// Open finishes what the terms before have left, reads the prefixes at one
+// revision and starts the committer, which ends with the term.
 func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	for _, p := range cfg.Owned {
 		if err := objdb.CheckPrefix(p); err != nil {
@@ -97,16 +100,16 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	if l.maxOps, err = db.MaxOps(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.recover(ctx); err != nil {
+	written, err := l.recover(ctx)
+	if err != nil {
 		return nil, err
 	}
-	kvs, err := l.load(ctx)
-	if err != nil {
+	if err := l.begin(ctx, cfg.Standby, max(term.Won(), written)); err != nil {
 		return nil, err
 	}
 	for i, p := range cfg.Owned {
 		m := mirror.New(db, p, func(b mirror.Batch) { l.deliver(arrival{i, b}) })
-		m.Seed(below(kvs, p), l.loaded)
+		m.Seed(l.state.Load().below(p), l.loaded)
 		l.mirrors = append(l.mirrors, m)
 	}
 	if !term.Go(l.run) {

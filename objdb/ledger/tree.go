@@ -118,3 +118,13 @@ func ascend(t *tree, prefix string, visit func(record) bool) {
 		return strings.HasPrefix(r.key, prefix) && visit(r)
 	})
 }
+
+// below are the keys and revisions below a prefix.
+func (t *tree) below(prefix string) []objdb.KV {
+	var kvs []objdb.KV
+	ascend(t, prefix, func(r record) bool {
+		kvs = append(kvs, objdb.KV{Key: r.key, ModRevision: r.rev})
+		return true
+	})
+	return kvs
+}

@@ -109,8 +109,17 @@ func (m *Mirror) Synced() bool {
 // one of the store as it is now: while it is not certain that this is the store
 // that was followed so far, WaitRevision waits.
 func (m *Mirror) WaitRevision(ctx context.Context, rev int64) error {
-	patience := time.NewTimer(auditAfter)
-	defer patience.Stop()
+	return m.wait(ctx, rev, time.After(auditAfter))
+}
+
+// WaitChange is WaitRevision for a revision that has changed a key of the
+// prefix: it arrives by itself, and the store is not asked for it.
+func (m *Mirror) WaitChange(ctx context.Context, rev int64) error {
+	return m.wait(ctx, rev, nil)
+}
+
+// wait waits for a revision; when patience ends, the mirror is made to look.
+func (m *Mirror) wait(ctx context.Context, rev int64, patience <-chan time.Time) error {
 	for {
 		standing := m.db.Standing()
 		m.mu.Lock()
@@ -122,13 +131,13 @@ func (m *Mirror) WaitRevision(ctx context.Context, rev int64) error {
 		select {
 		case <-advanced:
 		case <-standing.Changed:
-		case <-patience.C:
+		case <-patience:
 			// Nothing came: perhaps because the revision changed other keys.
 			select {
 			case m.audit <- struct{}{}:
 			default: // already asked for
 			}
-			patience.Reset(auditEvery)
+			patience = time.After(auditEvery)
 		case <-ctx.Done():
 			return fault.New(fault.Unavailable, "mirror of %s: revision %d not reached, have %d: %w", m.prefix, rev, have, ctx.Err())
 		}

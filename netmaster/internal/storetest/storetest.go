@@ -105,7 +105,7 @@ func Lead(t testing.TB, db *objdb.DB) *ledger.Ledger {
 			t.Error(err)
 		}
 	})
-	ledger, err := master.Open(t.Context(), term, nil)
+	ledger, err := master.Open(t.Context(), term, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

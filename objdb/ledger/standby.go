@@ -1,0 +1,92 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// root is above everything that is stored, the locks among it.
+const root = "/contiv.io/"
+
+// handOver is how long a standby may take to receive what was written before
+// a term began; then the store is listed.
+const handOver = time.Second
+
+// Standby keeps the state that a ledger begins with while somebody else leads,
+// so that a term need not begin with a listing of all that is stored.
+//
+// It has one watch for everything: the lock is below the same root, so when the
+// event of winning it arrives, all that was written before has arrived, too.
+type Standby struct {
+	log    *logrus.Entry
+	owned  prefixes
+	tree   *tree          // belongs to the mirror until that has stopped
+	mirror *mirror.Mirror // nil when the tree was handed over
+	stop   context.CancelFunc
+	done   chan struct{} // closed when the mirror has stopped
+}
+
+// Follow begins to keep the state of a ledger with this configuration, until
+// Stop, the end of ctx, or until a ledger is opened with it.
+func Follow(ctx context.Context, db *objdb.DB, cfg Config) *Standby {
+	ctx, stop := context.WithCancel(ctx)
+	s := &Standby{log: db.Log(), owned: cfg.Owned, tree: newTree(cfg.Indexes), stop: stop, done: make(chan struct{})}
+	m := mirror.New(db, root, s.absorb)
+	s.mirror = m
+	go func() {
+		defer close(s.done)
+		m.Follow(ctx)
+	}()
+	return s
+}
+
+// Stop returns when nothing is followed any more. It may be called again.
+func (s *Standby) Stop() {
+	s.stop()
+	<-s.done
+}
+
+// absorb brings changes into the tree, also those of a store that went back.
+func (s *Standby) absorb(b mirror.Batch) {
+	for _, e := range b.Events {
+		switch {
+		case !s.owned.contain(e.Key):
+		case e.Value == nil:
+			s.tree.Delete(record{key: e.Key})
+		default:
+			s.tree.ReplaceOrInsert(record{key: e.Key, value: e.Value, rev: e.ModRevision})
+		}
+	}
+	if b.Snapshot {
+		s.log.WithField("keys", s.tree.Len()).Info("standby has read the store")
+	}
+}
+
+// take stops the standby and gives its tree away, which is the state at the
+// revision it returns. That is not before rev, which must be of a write below
+// root. After an error the state has to be listed.
+func (s *Standby) take(ctx context.Context, rev int64) (*tree, int64, error) {
+	err := s.await(ctx, rev)
+	s.Stop()
+	t, m := s.tree, s.mirror
+	s.tree, s.mirror = nil, nil // what is not used any more is not kept in memory
+	if err != nil {
+		return nil, 0, err
+	}
+	return t, m.Revision(), nil
+}
+
+func (s *Standby) await(ctx context.Context, rev int64) error {
+	if s.mirror == nil || !s.mirror.Synced() {
+		return fault.New(fault.Unavailable, "standby: has not read the store yet")
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOver)
+	defer cancel()
+	return s.mirror.WaitChange(ctx, rev)
+}
