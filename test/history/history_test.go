@@ -38,7 +38,7 @@ func TestClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
 // TestLongClientsOfADisturbedClusterSeeOneHistory is the same, for longer.
 func TestLongClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
 	testkit.TakesLong(t)
-	const longer = 6
+	const longer = 2
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) { oneHistory(t, v.scale, longer**operations/v.part) })
 	}
