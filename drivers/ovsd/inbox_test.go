@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -28,13 +29,7 @@ func TestNothingPilesUpWhileTheSwitchIsAway(t *testing.T) {
 		}
 		stop()
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for !d.inbox.empty() {
-		if time.Now().After(deadline) {
-			t.Fatal("changes are not taken within 20 s")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Eventually(t, 20*time.Second, "changes are taken", d.inbox.empty)
 	if n := len(d.inbox.waiting); n != 0 {
 		t.Errorf("%d tickets of callers who have gone", n)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -143,17 +144,11 @@ func TestLongAnswersTakeTurns(t *testing.T) {
 			answer.Close()
 		})
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	testkit.Eventually(t, 10*time.Second, "they have got their turns", func() bool {
 		mu.Lock()
-		ready := waits == 10 && writing == turns
-		mu.Unlock()
-		if ready {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("they do not get their turns")
-		}
-	}
+		defer mu.Unlock()
+		return waits == 10 && writing == turns
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := b.Write(ctx, long); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "try again") {
