@@ -117,7 +117,7 @@ func (a *Agent) Detach(ctx context.Context, epID string) error {
 	}
 	a.mu.Lock()
 	delete(a.held.claimed, epID)
-	a.held.detached = append(a.held.detached, epID)
+	a.held.unreported = append(a.held.unreported, epID)
 	a.mu.Unlock()
 	a.report.raise()
 	return nil

@@ -30,9 +30,9 @@ type held struct {
 	attached map[string]Attachment // endpoints with a container behind the port
 	absent   map[string]time.Time  // keys the cache keeps though the store lacks them, and until when
 
-	unclaimed []string // endpoints of this node that nobody has claimed for long
-	detached  []string // endpoints whose operational record has to go
-	rewound   bool     // the store may have lost operational records, too
+	unclaimed  []string // endpoints of this node that nobody has claimed for long
+	unreported []string // endpoints whose operational record has to go, if there is one
+	rewound    bool     // the store may have lost operational records, too
 }
 
 func newHeld() held {
@@ -100,11 +100,14 @@ func (a *Agent) Hold(at Attachment) {
 // does not have. It is called with the lock, before the first state is planned.
 func (a *Agent) recallHeld() error {
 	for id, at := range a.held.attached {
+		n := at.Endpoint.NetID
+		_, endpointKnown := a.cache.endpoints[id]
+		if !endpointKnown {
+			a.held.unreported = append(a.held.unreported, id)
+		}
 		if at.VRF == 0 {
 			continue // attached by a release that did not write it down
 		}
-		n := at.Endpoint.NetID
-		_, endpointKnown := a.cache.endpoints[id]
 		_, networkKnown := a.cache.networks[n]
 		for _, r := range []struct {
 			key    string

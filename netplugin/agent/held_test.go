@@ -49,7 +49,12 @@ func TestWhatAnAttachedContainerNeedsStaysWhenTheStoreLosesIt(t *testing.T) {
 	if _, err := driver.AddPort(t.Context(), orphan, 0); err != nil {
 		t.Fatal(err)
 	}
-	store.del(epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"), mastercfg.GlobalConfigKey)
+	wiped := store.del(epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"), mastercfg.GlobalConfigKey)
+	for _, m := range a.mirrors { // each follows its own prefix
+		if err := m.WaitRevision(t.Context(), wiped); err != nil {
+			t.Fatal(err)
+		}
+	}
 	expectObjects(t, driver, "only the endpoint elsewhere goes", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
 	eventually(t, "the port that nobody holds is removed, the other stays", func() error {
 		if got := portIDs(driver); !slices.Equal(got, []string{"web.blue-1"}) {
@@ -99,6 +104,28 @@ func TestContainerOfAnEarlierRunIsServedFromAStoreThatHasLostIt(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestWhatAnEarlierRunReportedOfAnEndpointThatTheStoreHasLostGoes(t *testing.T) {
+	for name, vrf := range map[string]uint16{"held with its records": 1, "held by an older release": 0} {
+		t.Run(name, func(t *testing.T) {
+			store, driver := newEtcd(t).start(), newRecorder()
+			store.put(mastercfg.GlobalConfigKey, globalValue)
+			// The summary, by which an agent finds what it has reported, is written later.
+			store.put(mastercfg.OperEndpointPrefix+"web.blue-1", `{"id":"web.blue-1"}`)
+			a := newAgent(store.db, driver)
+			a.Hold(Attachment{VRF: vrf,
+				Endpoint: mastercfg.CfgEndpointState{ID: "web.blue-1", NetID: "web.blue", HomingHost: me},
+				Network:  mastercfg.CfgNetworkState{ID: "web.blue", Tenant: "blue"}})
+			runAgent(t, a).awaitReady(t)
+			eventually(t, "the report is withdrawn", func() error {
+				if keys := store.keys(mastercfg.OperEndpointPrefix); len(keys) > 0 {
+					return fmt.Errorf("reported: %q", keys)
+				}
+				return nil
+			})
+		})
+	}
 }
 
 func TestWhatAStoreThatWentBackLacksStaysForAWhile(t *testing.T) {

@@ -38,7 +38,8 @@ type store interface {
 //
 // It reads its own records only. Those of an earlier life are found by the
 // summary; one that was written after the last summary belongs to an endpoint
-// that is here or has a deletion to come, which names it.
+// that is here, that a container holds although the store has lost it, or that
+// has a deletion to come, which names it.
 type reporter struct {
 	store   store
 	host    string
@@ -108,10 +109,10 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (summaryIn time.Dur
 			want.leaveOut(id)
 		}
 	}
-	for _, id := range a.held.detached {
+	for _, id := range a.held.unreported {
 		r.doubt[id] = struct{}{}
 	}
-	a.held.detached = nil
+	a.held.unreported = nil
 	a.mu.Unlock()
 	if err := r.reconcile(ctx, want); err != nil {
 		return 0, err
