@@ -19,9 +19,7 @@ var errConflict = errors.New("the store has changed")
 // and refuses the rest.
 func (l *Ledger) run() {
 	var others sync.WaitGroup
-	for _, m := range l.mirrors {
-		others.Go(func() { m.Follow(l.term.Context()) })
-	}
+	others.Go(func() { l.mirror.Follow(l.term.Context()) })
 	others.Go(l.prepare)
 	defer others.Wait()
 	defer l.drain()
@@ -43,14 +41,13 @@ func (l *Ledger) run() {
 	}
 }
 
-// inCommitter runs a function between two groups and returns when it has run.
-// It fails only when the term has ended.
-func (l *Ledger) inCommitter(f func()) error {
-	done := make(chan struct{})
+// inCommitter runs a function between two groups and returns its error when it
+// has run, or that of the end of the term, after which it does not run.
+func (l *Ledger) inCommitter(f func() error) error {
+	done := make(chan error)
 	select {
-	case l.asks <- func() { defer close(done); f() }:
-		<-done
-		return nil
+	case l.asks <- func() { done <- f() }:
+		return <-done
 	case <-l.term.Context().Done():
 		return l.term.Ended()
 	}
@@ -270,7 +267,7 @@ func (l *Ledger) note(key string, deleted bool, rev int64) {
 	} else {
 		delete(l.deleted, key)
 	}
-	l.own[l.owned.of(key)] = rev
+	l.own = rev
 	l.since.note(key)
 }
 

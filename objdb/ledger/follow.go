@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/contiv/netplugin/objdb"
@@ -53,15 +52,13 @@ func (l *Ledger) load(ctx context.Context) error {
 // replace makes what the store has at a revision the state.
 func (l *Ledger) replace(t *tree, rev int64) {
 	l.loaded, l.newest = rev, max(l.newest, rev)
-	for i := range l.seen {
-		l.seen[i] = max(l.seen[i], rev)
-	}
+	l.seen = max(l.seen, rev)
 	l.publish(t)
 }
 
 // publish makes a tree the state that is read from now on.
 func (l *Ledger) publish(t *tree) {
-	t.horizon = horizon{slices.Clone(l.seen), l.newest}
+	t.horizon = l.horizon
 	l.state.Store(t)
 }
 
@@ -78,25 +75,19 @@ func (l *Ledger) reload(ctx context.Context) error {
 	return nil
 }
 
-// arrival is what the mirror of one of the owned prefixes delivers.
-type arrival struct {
-	prefix int
-	mirror.Batch
-}
-
-// deliver hands a mirror's batch to the committer.
-func (l *Ledger) deliver(a arrival) {
+// deliver hands a batch of the mirror to the committer.
+func (l *Ledger) deliver(b mirror.Batch) {
 	select {
-	case l.foreign <- a:
+	case l.foreign <- b:
 	case <-l.term.Context().Done():
 	}
 }
 
 // absorb brings changes into the cache that were not made through it. Own
 // commits come back here too and are no news.
-func (l *Ledger) absorb(b arrival) {
+func (l *Ledger) absorb(b mirror.Batch) {
 	l.newest = max(l.newest, b.Revision)
-	l.seen[b.prefix] = max(l.seen[b.prefix], b.Revision)
+	l.seen = max(l.seen, b.Revision)
 	current := l.state.Load()
 	var next *tree
 	for _, e := range b.Events {
@@ -135,15 +126,12 @@ func (l *Ledger) news(t *tree, e mirror.Event) bool {
 	return e.ModRevision > had.rev && (held || e.Value != nil)
 }
 
-// forget drops deletions that no mirror can come back to.
+// forget drops deletions that the mirror cannot come back to.
 func (l *Ledger) forget() {
 	if len(l.deleted) < manyDeleted {
 		return
 	}
-	passed := l.newest
-	for _, m := range l.mirrors {
-		passed = min(passed, m.Revision())
-	}
+	passed := min(l.newest, l.mirror.Revision())
 	maps.DeleteFunc(l.deleted, func(_ string, rev int64) bool { return rev <= passed })
 }
 
@@ -152,7 +140,7 @@ func (l *Ledger) forget() {
 func (l *Ledger) await() error {
 	patience := time.NewTimer(awaitOwn)
 	defer patience.Stop()
-	for l.isBehind() {
+	for l.seen < l.own {
 		select {
 		case b := <-l.foreign:
 			l.absorb(b)
@@ -163,13 +151,4 @@ func (l *Ledger) await() error {
 		}
 	}
 	return nil
-}
-
-func (l *Ledger) isBehind() bool {
-	for i, own := range l.own {
-		if l.seen[i] < own {
-			return true
-		}
-	}
-	return false
 }

@@ -32,7 +32,7 @@ func TestLateEventsDoNotUndoWhatTheLedgerCommitted(t *testing.T) {
 	} {
 		l := caughtUp()
 		for _, e := range c.events {
-			l.absorb(arrival{0, mirror.Batch{Revision: e.ModRevision, Events: []mirror.Event{e}}})
+			l.absorb(mirror.Batch{Revision: e.ModRevision, Events: []mirror.Event{e}})
 		}
 		if got := held(l, "/s/k"); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
@@ -47,16 +47,16 @@ func TestAKeyTheLedgerDeletedDoesNotComeBackByALateEvent(t *testing.T) {
 	l := caughtUp()
 	l.deleted["/s/d"] = 30
 	for _, rev := range []int64{11, 29} {
-		l.absorb(arrival{0, mirror.Batch{Revision: rev, Events: []mirror.Event{{Key: "/s/d", Value: []byte("late"), ModRevision: rev}}}})
+		l.absorb(mirror.Batch{Revision: rev, Events: []mirror.Event{{Key: "/s/d", Value: []byte("late"), ModRevision: rev}}})
 		if got := held(l, "/s/d"); got != "-" {
 			t.Fatalf("event of revision %d brought %q back", rev, got)
 		}
 	}
-	l.absorb(arrival{0, mirror.Batch{Revision: 30, Events: []mirror.Event{{Key: "/s/d", ModRevision: 30}}}})
+	l.absorb(mirror.Batch{Revision: 30, Events: []mirror.Event{{Key: "/s/d", ModRevision: 30}}})
 	if !cmp.Equal(l.deleted, map[string]int64{}) {
 		t.Errorf("still remembered: %v", l.deleted)
 	}
-	l.absorb(arrival{0, mirror.Batch{Revision: 31, Events: []mirror.Event{{Key: "/s/d", Value: []byte("theirs"), ModRevision: 31}}}})
+	l.absorb(mirror.Batch{Revision: 31, Events: []mirror.Event{{Key: "/s/d", Value: []byte("theirs"), ModRevision: 31}}})
 	if got := held(l, "/s/d"); got != "theirs" {
 		t.Errorf("put after the deletion gave %q", got)
 	}
@@ -66,7 +66,7 @@ func TestOldDeletionsAreForgottenOnceTheMirrorsHavePassedThem(t *testing.T) {
 	l := caughtUp()
 	m := mirror.New(testdb.At(t, "http://127.0.0.1:1"), "/s/", nil)
 	m.Seed(nil, manyDeleted)
-	l.mirrors, l.newest = []*mirror.Mirror{m}, 10*manyDeleted
+	l.mirror, l.newest = m, 10*manyDeleted
 	for i := range int64(2 * manyDeleted) {
 		l.deleted[string(rune(i+1))] = i + 1
 	}
@@ -78,7 +78,7 @@ func TestOldDeletionsAreForgottenOnceTheMirrorsHavePassedThem(t *testing.T) {
 
 // caughtUp is a ledger's cache: listed at revision 10, /s/k committed at 20.
 func caughtUp() *Ledger {
-	l := &Ledger{owned: prefixes{"/s/"}, loaded: 10, horizon: horizon{[]int64{10}, 20}, own: []int64{20}, deleted: map[string]int64{}}
+	l := &Ledger{owned: prefixes{"/s/"}, loaded: 10, horizon: horizon{10, 20}, own: 20, deleted: map[string]int64{}}
 	l.state.Store(buildTree([]objdb.KV{{Key: "/s/k", Value: []byte("own"), ModRevision: 20}}))
 	return l
 }

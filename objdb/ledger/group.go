@@ -131,7 +131,7 @@ func (g *group) take(tx *Tx) {
 }
 
 // changes are the group's net effects, in the order of the last write of each key.
-func (g *group) changes() ([]change, error) {
+func (g *group) changes() []change {
 	keys := slices.SortedFunc(maps.Keys(g.writes), func(x, y string) int { return g.writes[x] - g.writes[y] })
 	list := make([]change, 0, len(keys))
 	for _, key := range keys {
@@ -145,14 +145,14 @@ func (g *group) changes() ([]change, error) {
 		}
 		list = append(list, change{key: key, value: after.value, delete: !has, base: before.rev})
 	}
-	return list, nil
+	return list
 }
 
 // txn is the transaction of a group, to be sent with the fence.
 func (g *group) txn() (t objdb.Txn, err error) {
-	changed, err := g.changes()
-	if err != nil || len(changed) == 0 {
-		return t, err
+	changed := g.changes()
+	if len(changed) == 0 {
+		return t, nil
 	}
 	t.If = g.guards(changed)
 	if len(t.If)+len(changed) > g.maxOps {

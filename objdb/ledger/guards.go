@@ -11,8 +11,7 @@ import (
 // written since. The guards of a group's transaction find that out.
 //
 // A key that was read or written has still the revision it has in the cache.
-// In a range that was read, nothing is newer than what has been seen of the
-// prefix, but for the ledger's own commits: those come back by watch a moment
+// In a range that was read, nothing is newer than what has been seen, but for the ledger's own commits: those come back by watch a moment
 // later, and a write of somebody else below the revision of an own commit may
 // still be on its way, too. So each own key that is newer than what has been
 // seen is compared by itself, and the range in the pieces between them.
@@ -42,7 +41,7 @@ func (g *group) guards(changed []change) (list []objdb.Guard) {
 // unchanged appends the guards that hold while others have added and changed
 // nothing in a range. A key that they have removed is not noticed.
 func (g *group) unchanged(list []objdb.Guard, s span) []objdb.Guard {
-	seen, from := g.seen(s), s.from
+	seen, from := g.base.seen, s.from
 	g.recent(s, func(r record) {
 		if from != r.key {
 			list = append(list, objdb.RangeNotAfter(from, r.key, seen))
@@ -56,16 +55,12 @@ func (g *group) unchanged(list []objdb.Guard, s span) []objdb.Guard {
 	return list
 }
 
-// seen is the revision up to which all writes in a range are in the base.
-func (g *group) seen(s span) int64 { return g.base.seen[g.owned.of(s.from)] }
-
 // recent visits the keys of a range with own commits that have not come back.
 // Those that the group deletes are among them: the store still has them when it
 // compares.
 func (g *group) recent(s span, visit func(record)) {
-	seen := g.seen(s)
 	g.base.records.AscendRange(record{key: s.from}, record{key: s.end}, func(r record) bool {
-		if r.rev > seen {
+		if r.rev > g.base.seen {
 			visit(r)
 		}
 		return true

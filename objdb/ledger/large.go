@@ -14,9 +14,6 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// errSmall means that a plan fits into a transaction after all.
-var errSmall = errors.New("fits into a transaction")
-
 // politeTries is how often a large plan runs beside the others before it has
 // the ledger for itself until it is decided.
 const politeTries = 2
@@ -44,9 +41,6 @@ func (l *Ledger) commitLarge(s *submission) {
 	for try := 1; ; try++ {
 		rev, err := l.attempt(s, try)
 		switch {
-		case errors.Is(err, errSmall):
-			l.small.hand(s, l.term)
-			return
 		case errors.Is(err, errConflict) && try < maxTries:
 			l.log.WithField("try", try).Debug("state changed by others, running a large plan again")
 			continue
@@ -66,17 +60,23 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	defer context.AfterFunc(l.term.Context(), cancel)()
 
 	var base *tree
-	err = l.inCommitter(func() {
+	err = l.inCommitter(func() error {
+		if l.stale {
+			if err := l.reload(ctx); err != nil {
+				return err
+			}
+		}
 		l.alone = try > politeTries
 		l.since = &since{keys: map[string]struct{}{}}
 		base = l.state.Load()
+		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
 	defer func() {
 		// An error is the end of the term.
-		_ = l.inCommitter(func() { l.since, l.alone = nil, false; l.proceed() })
+		_ = l.inCommitter(func() error { l.since, l.alone = nil, false; l.proceed(); return nil })
 	}()
 
 	g := newGroup(base, l.owned, l.corrupt)
@@ -86,11 +86,11 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	case err != nil:
 		return 0, err
 	case verdict != oversize:
-		return 0, errSmall
+		return l.commitWhole(ctx, g)
 	}
-	changed, err := g.changes()
-	if err != nil || len(changed) == 0 {
-		return base.newest, err
+	changed := g.changes()
+	if len(changed) == 0 {
+		return base.newest, nil
 	}
 	l.arrange(g, changed)
 	l.attempts++
@@ -117,6 +117,39 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 		l.log.WithError(failed).Info("a journal is left behind; the next leader deletes it")
 	}
 	return rev, err
+}
+
+// commitWhole commits a plan that fits into one transaction after all.
+func (l *Ledger) commitWhole(ctx context.Context, g *group) (rev int64, err error) {
+	err = l.ifUndisturbed(ctx, g, func() (err error) {
+		l.merge(g)
+		rev, err = l.commit(g, 1)
+		switch {
+		case errors.Is(err, errBehind):
+			if err = l.await(); err == nil {
+				err = errConflict // to run again on what has come back
+			}
+		case err != nil:
+			l.stale = !refused(err)
+		}
+		return err
+	})
+	return rev, err
+}
+
+// ifUndisturbed lets a plan happen in the committer, unless nobody waits for it
+// any more or something that it has read or written has changed since it ran.
+func (l *Ledger) ifUndisturbed(ctx context.Context, g *group, happen func() error) error {
+	read := g.ranges()
+	return l.inCommitter(func() error {
+		switch {
+		case ctx.Err() != nil:
+			return notStarted(ctx)
+		case l.stale || l.since.touches(g, read):
+			return errConflict
+		}
+		return happen()
+	})
 }
 
 // arrange brings changes into the order in which they are stored.
@@ -152,10 +185,8 @@ func (l *Ledger) write(ctx context.Context, parts []objdb.KV) (*decided, error) 
 	if err != nil {
 		return nil, notCommitted(err)
 	}
-	for _, m := range l.mirrors {
-		if err := m.WaitRevision(ctx, at); err != nil {
-			return nil, notCommitted(err)
-		}
+	if err := l.mirror.WaitChange(ctx, at); err != nil {
+		return nil, notCommitted(err)
 	}
 	return newDecided(0, at), nil
 }
@@ -168,27 +199,14 @@ func notCommitted(err error) error {
 	return fault.New(fault.Unavailable, "not committed: %w", err)
 }
 
-// decide makes the plan happen, if nothing that it has read or written has
-// changed since it ran.
+// decide makes a plan with a journal happen.
 func (l *Ledger) decide(ctx context.Context, g *group, d *decided, m mark) error {
-	read := g.ranges()
-	var err error
-	asked := l.inCommitter(func() {
-		switch {
-		case ctx.Err() != nil:
-			err = notStarted(ctx)
-		case l.stale || l.since.touches(g, read):
-			err = errConflict
-		default:
-			if d.mark, err = l.mark(m); err == nil {
-				l.accept(g, d)
-			}
+	return l.ifUndisturbed(ctx, g, func() (err error) {
+		if d.mark, err = l.mark(m); err == nil {
+			l.accept(g, d)
 		}
+		return err
 	})
-	if asked != nil {
-		return asked
-	}
-	return err
 }
 
 // mark puts the mark "committed" and returns the revision that created it. If
@@ -231,9 +249,9 @@ func (l *Ledger) mark(m mark) (created int64, err error) {
 	}
 }
 
-// accept makes a plan that has happened the ledger's state: readers see all of
-// it from now on. What others have committed since it ran is none of its keys.
-func (l *Ledger) accept(g *group, d *decided) {
+// merge brings into the state of a plan what others have committed since it ran,
+// which is none of its keys.
+func (l *Ledger) merge(g *group) {
 	current := l.state.Load()
 	for key := range l.since.keys {
 		if r, ok := current.Get(record{key: key}); ok {
@@ -242,6 +260,12 @@ func (l *Ledger) accept(g *group, d *decided) {
 			g.tree.Delete(record{key: key})
 		}
 	}
+}
+
+// accept makes a plan that has happened the ledger's state: readers see all of
+// it from now on.
+func (l *Ledger) accept(g *group, d *decided) {
+	l.merge(g)
 	l.since, l.alone = nil, false
 	l.decided, l.newest = d, max(l.newest, d.mark)
 	l.publish(g.tree)

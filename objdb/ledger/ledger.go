@@ -20,6 +20,9 @@ import (
 // The cache follows the store: what this ledger commits is in it at once, what
 // others write (an agent's run-time state, an operator's repair) arrives by
 // watch. Until it has arrived, the guards of a transaction find it out.
+//
+// One watch is for all prefixes, and for the journals and locks beside them: the
+// event of any of these tells that everything before it has arrived.
 type Ledger struct {
 	term     *objdb.Term
 	maxOps   int // in one transaction
@@ -31,10 +34,10 @@ type Ledger struct {
 	admit    func() error
 	order    func(key string, before, after []byte) int
 	corrupt  *corruption
-	mirrors  []*mirror.Mirror
+	mirror   *mirror.Mirror
 
 	state   atomic.Pointer[tree] // committed; never changed once stored
-	foreign chan arrival         // from the mirrors to the committer
+	foreign chan mirror.Batch    // from the mirror to the committer
 	small   *queue               // to the committer
 	large   *queue               // to the one who prepares large plans
 	asks    chan func()          // what the committer is asked to run
@@ -44,7 +47,7 @@ type Ledger struct {
 
 	// The rest belongs to the committer.
 	horizon
-	own     []int64          // for each prefix, the revision of the last own commit below it
+	own     int64            // revision of the last own commit
 	loaded  int64            // revision of the last listing: older events are in it
 	deleted map[string]int64 // own deletions whose event has not come back yet
 	stale   bool             // the outcome of a transaction is unknown
@@ -57,9 +60,12 @@ type Ledger struct {
 	pace    *retry.Pacer     // of those tries
 }
 
+// root is above everything that is stored.
+const root = "/contiv.io/"
+
 // Config says what a ledger owns.
 type Config struct {
-	Owned    []string // prefixes, each ending in a slash
+	Owned    []string // prefixes below /contiv.io/, each ending in a slash
 	Indexes  []Index  // for Reader.Search
 	Observer Observer // told about each commit; may be nil
 
@@ -71,8 +77,8 @@ type Config struct {
 	// the lowest first; before and after are its values, nil for none. Those of
 	// one place keep the order of the plan. Nil: all have the same place.
 	Order func(key string, before, after []byte) int
-	// Standby has followed the same prefixes with the same indexes, below
-	// /contiv.io/; the ledger takes its state and stops it. Nil: the state is listed.
+	// Standby has followed the same prefixes with the same indexes; the ledger
+	// takes its state and stops it. Nil: the state is listed.
 	Standby *Standby
 }
 
@@ -91,10 +97,9 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
 	l := &Ledger{
 		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, order: cfg.Order, corrupt: newCorruption(log),
-		foreign: make(chan arrival), deleted: map[string]int64{},
+		foreign: make(chan mirror.Batch), deleted: map[string]int64{},
 		small: newQueue(), large: newQueue(), asks: make(chan func()), journal: journalOf(term),
 		due: make(chan struct{}, 1), pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),
-		horizon: horizon{seen: make([]int64, len(cfg.Owned))}, own: make([]int64, len(cfg.Owned)),
 	}
 	var err error
 	if l.maxOps, err = db.MaxOps(ctx); err != nil {
@@ -107,11 +112,8 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	if err := l.begin(ctx, cfg.Standby, max(term.Won(), written)); err != nil {
 		return nil, err
 	}
-	for i, p := range cfg.Owned {
-		m := mirror.New(db, p, func(b mirror.Batch) { l.deliver(arrival{i, b}) })
-		m.Seed(l.state.Load().below(p), l.loaded)
-		l.mirrors = append(l.mirrors, m)
-	}
+	l.mirror = mirror.NewPart(db, root, l.owned.contain, l.deliver)
+	l.mirror.Seed(l.state.Load().keys(), l.loaded)
 	if !term.Go(l.run) {
 		return nil, term.Ended()
 	}

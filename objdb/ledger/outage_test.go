@@ -155,7 +155,7 @@ func TestTheRefusalOfAFullStoreIsSaidAsSuch(t *testing.T) {
 	if !fault.Is(err, fault.Exhausted) {
 		t.Errorf("a large plan: %v", err)
 	}
-	if l.inCommitter(func() { loaded = l.loaded - loaded }) != nil || loaded != 0 {
+	if l.inCommitter(func() error { loaded = l.loaded - loaded; return nil }) != nil || loaded != 0 {
 		t.Error("a refusal made the ledger read everything again")
 	}
 	mustUpdate(t, l, func(tx *Tx) error { tx.Delete(state + "n"); return nil })

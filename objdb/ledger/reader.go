@@ -36,11 +36,8 @@ type Reader interface {
 type prefixes []string
 
 // contain tells whether a key or a narrower prefix lies below one of them.
-func (p prefixes) contain(key string) bool { return p.of(key) >= 0 }
-
-// of is the place of the prefix that a key lies below; -1 for none.
-func (p prefixes) of(key string) int {
-	return slices.IndexFunc(p, func(owned string) bool { return strings.HasPrefix(key, owned) })
+func (p prefixes) contain(key string) bool {
+	return slices.ContainsFunc(p, func(owned string) bool { return strings.HasPrefix(key, owned) })
 }
 
 func notOwned(key string) error {
@@ -89,7 +86,7 @@ func (v *view) Snapshot(prefix string) int64 {
 	if !v.owns(prefix) {
 		return 0
 	}
-	return v.tree.seen[v.owned.of(prefix)]
+	return v.tree.seen
 }
 
 func (v *view) Newest() int64 { return v.tree.newest }

@@ -11,9 +11,6 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// root is above everything that is stored, the locks among it.
-const root = "/contiv.io/"
-
 // handOver is how long a standby may take to receive what was written before
 // a term began; then the store is listed.
 const handOver = time.Second
@@ -25,7 +22,6 @@ const handOver = time.Second
 // event of winning it arrives, all that was written before has arrived, too.
 type Standby struct {
 	log    *logrus.Entry
-	owned  prefixes
 	tree   *tree          // belongs to the mirror until that has stopped
 	mirror *mirror.Mirror // nil when the tree was handed over
 	stop   context.CancelFunc
@@ -36,8 +32,8 @@ type Standby struct {
 // Stop, the end of ctx, or until a ledger is opened with it.
 func Follow(ctx context.Context, db *objdb.DB, cfg Config) *Standby {
 	ctx, stop := context.WithCancel(ctx)
-	s := &Standby{log: db.Log(), owned: cfg.Owned, tree: newTree(cfg.Indexes), stop: stop, done: make(chan struct{})}
-	m := mirror.New(db, root, s.absorb)
+	s := &Standby{log: db.Log(), tree: newTree(cfg.Indexes), stop: stop, done: make(chan struct{})}
+	m := mirror.NewPart(db, root, prefixes(cfg.Owned).contain, s.absorb)
 	s.mirror = m
 	go func() {
 		defer close(s.done)
@@ -55,11 +51,9 @@ func (s *Standby) Stop() {
 // absorb brings changes into the tree, also those of a store that went back.
 func (s *Standby) absorb(b mirror.Batch) {
 	for _, e := range b.Events {
-		switch {
-		case !s.owned.contain(e.Key):
-		case e.Value == nil:
+		if e.Value == nil {
 			s.tree.Delete(record{key: e.Key})
-		default:
+		} else {
 			s.tree.ReplaceOrInsert(record{key: e.Key, value: e.Value, rev: e.ModRevision})
 		}
 	}

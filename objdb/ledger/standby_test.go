@@ -68,7 +68,7 @@ func contents(t testing.TB, l *Ledger) map[string]string {
 // sameAsListed compares a ledger with what one has that begins with a listing.
 func sameAsListed(t testing.TB, l *Ledger) {
 	t.Helper()
-	listed := &Ledger{term: l.term, db: l.db, owned: l.owned, indexes: l.indexes, horizon: horizon{seen: make([]int64, len(l.owned))}}
+	listed := &Ledger{term: l.term, db: l.db, owned: l.owned, indexes: l.indexes}
 	if err := listed.load(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -35,10 +35,10 @@ type tree struct {
 
 // horizon says how much of the store a state contains.
 type horizon struct {
-	// seen has for each owned prefix the revision up to which every write below
-	// it, whoever made it, is in the state. What this ledger commits is in the
-	// state before its revision is seen: others may have written just before.
-	seen   []int64
+	// seen is the revision up to which every write below an owned prefix, whoever
+	// made it, is in the state. What this ledger commits is in the state before
+	// its revision is seen: others may have written just before.
+	seen   int64
 	newest int64 // revision that the store is known to have reached
 }
 
@@ -119,10 +119,10 @@ func ascend(t *tree, prefix string, visit func(record) bool) {
 	})
 }
 
-// below are the keys and revisions below a prefix.
-func (t *tree) below(prefix string) []objdb.KV {
-	var kvs []objdb.KV
-	ascend(t, prefix, func(r record) bool {
+// keys are all keys and their revisions.
+func (t *tree) keys() []objdb.KV {
+	kvs := make([]objdb.KV, 0, t.Len())
+	t.records.Ascend(func(r record) bool {
 		kvs = append(kvs, objdb.KV{Key: r.key, ModRevision: r.rev})
 		return true
 	})

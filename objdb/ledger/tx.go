@@ -72,7 +72,7 @@ func (tx *Tx) Snapshot(prefix string) int64 {
 	if !tx.owns(prefix) {
 		return 0
 	}
-	return tx.group.base.seen[tx.group.owned.of(prefix)]
+	return tx.group.base.seen
 }
 
 // Newest implements Reader.

@@ -46,6 +46,7 @@ type Batch struct {
 type Mirror struct {
 	db      *objdb.DB
 	prefix  string
+	wanted  func(key string) bool // nil: all keys of the prefix
 	deliver func(Batch)
 	log     *logrus.Entry
 
@@ -70,6 +71,14 @@ func New(db *objdb.DB, prefix string, deliver func(Batch)) *Mirror {
 		audit:    make(chan struct{}, 1),
 		advanced: make(chan struct{}),
 	}
+}
+
+// NewPart prepares to follow those keys of a prefix that are wanted. Changes of
+// the others only tell how far the mirror has come.
+func NewPart(db *objdb.DB, prefix string, wanted func(key string) bool, deliver func(Batch)) *Mirror {
+	m := New(db, prefix, deliver)
+	m.wanted = wanted
+	return m
 }
 
 // Seed gives the mirror a known state, so that it starts with the watch instead of a snapshot.
@@ -107,13 +116,14 @@ func (m *Mirror) Synced() bool {
 // WaitRevision returns when the receiver has been given the state of the prefix
 // at a revision or later. The revision need not have touched the prefix. It is
 // one of the store as it is now: while it is not certain that this is the store
-// that was followed so far, WaitRevision waits.
+// that was followed so far, WaitRevision waits. The mirror of a part cannot tell
+// by itself that nothing has changed; there it has to be WaitChange.
 func (m *Mirror) WaitRevision(ctx context.Context, rev int64) error {
 	return m.wait(ctx, rev, time.After(auditAfter))
 }
 
 // WaitChange is WaitRevision for a revision that has changed a key of the
-// prefix: it arrives by itself, and the store is not asked for it.
+// prefix, wanted or not: it arrives by itself, and the store is not asked for it.
 func (m *Mirror) WaitChange(ctx context.Context, rev int64) error {
 	return m.wait(ctx, rev, nil)
 }

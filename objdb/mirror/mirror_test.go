@@ -264,3 +264,31 @@ func TestAMirrorEqualsADirectListingAfterARandomHistory(t *testing.T) {
 		t.Errorf("seed %d: %s", seed, cmp.Diff(want, r.contents()))
 	}
 }
+
+// The mirror of a part delivers nothing else, and goes on with what it does not deliver.
+func TestAPartOfAPrefixIsFollowed(t *testing.T) {
+	db := testdb.New(t)
+	testdb.Put(t, db, "/m/a/1", "x")
+	testdb.Put(t, db, "/m/b/1", "x")
+	r := &replica{t: t, state: map[string]string{}}
+	m := NewPart(db, "/m/", func(key string) bool { return key < "/m/b" }, r.deliver)
+	testetcd.Run(t, m.Follow)
+	testkit.Eventually(t, 10*time.Second, "mirror is in step", m.Synced)
+	testdb.Put(t, db, "/m/b/2", "x")
+	testdb.Put(t, db, "/m/a/2", "x")
+	testdb.Delete(t, db, "/m/b/1")
+	kv, err := db.Get(t.Context(), "/m/b/2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rev, ok, err := db.Txn(t.Context(), objdb.Txn{If: []objdb.Guard{objdb.Unchanged(kv)}, Puts: []objdb.KV{{Key: "/m/b/3"}}})
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if err := m.WaitChange(t.Context(), rev); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"/m/a/1": "x", "/m/a/2": "x"}, r.contents()); diff != "" {
+		t.Error(diff)
+	}
+}

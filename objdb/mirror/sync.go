@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -34,6 +35,7 @@ func (m *Mirror) catchUp(ctx context.Context, history int) error {
 	if err != nil {
 		return err
 	}
+	kvs = slices.DeleteFunc(kvs, func(kv objdb.KV) bool { return !m.wants(kv.Key) })
 	if m.db.Standing().History != history {
 		return errUncertain // perhaps in the middle of the listing
 	}
@@ -175,8 +177,10 @@ func (m *Mirror) apply(events []*clientv3.Event) {
 		first := eventOf(events[0])
 		batch := Batch{Revision: first.rev}
 		for len(events) > 0 && events[0].Kv.ModRevision == first.rev {
-			if e, fresh := m.absorb(events[0]); fresh {
-				batch.Events = append(batch.Events, e)
+			if m.wants(string(events[0].Kv.Key)) {
+				if e, fresh := m.absorb(events[0]); fresh {
+					batch.Events = append(batch.Events, e)
+				}
 			}
 			events = events[1:]
 		}
@@ -189,6 +193,8 @@ func (m *Mirror) apply(events []*clientv3.Event) {
 		m.reached(first.rev)
 	}
 }
+
+func (m *Mirror) wants(key string) bool { return m.wanted == nil || m.wanted(key) }
 
 // absorb brings one event into the mirror's state; false if it is no news.
 func (m *Mirror) absorb(ev *clientv3.Event) (Event, bool) {
