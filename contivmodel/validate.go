@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -16,13 +17,14 @@ import (
 // stored key against the one its fields make, then every field in alphabetical
 // order, its length before its form. The first failure is returned, a
 // fault.Invalid that names the field. An absent value that has a default is
-// valid. Lists are not checked: what they may hold depends on other objects.
+// valid. Of lists only the size of their items is checked: what they may hold
+// depends on other objects.
 func Validate(o Object) error {
 	k := KindOf(o)
 	key := reflect.ValueOf(o).Elem().Field(k.key).String()
 	if key == "" || key != o.ModelKey() {
 		return fault.New(fault.Invalid, "Invalid Key").WithField("key").
-			WithExplanation("key %q of the %s: its fields make it %q", key, k.Type, o.ModelKey())
+			WithExplanation("key %s of the %s: its fields make it %s", quoted(key), k.Type, quoted(o.ModelKey()))
 	}
 	for _, f := range k.Fields {
 		if err := f.validate(f.of(o)); err != nil {
@@ -42,6 +44,12 @@ func (f Field) validate(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.String:
 		return f.validateText(v.String())
+	case reflect.Slice:
+		for _, item := range v.Interface().([]string) {
+			if err := limits.Text(f.Name, item, limits.ListItem); err != nil {
+				return err
+			}
+		}
 	case reflect.Int:
 		if n := v.Int(); n < int64(f.Min) || f.Max > 0 && n > int64(f.Max) {
 			return fault.New(fault.Invalid, "%s Value Out of bound", f.Name).WithField(f.Name).
@@ -60,7 +68,7 @@ func (f Field) validateText(text string) error {
 		return fault.New(fault.Invalid, "%s string invalid format", f.Name).WithField(f.Name).
 			WithExplanation("%s %s: want %s", f.Name, quoted(text), f.Wanted())
 	}
-	return nil
+	return limits.Plain(f.Name, text)
 }
 
 // quoted is a value in a refusal; the end of a long one does not matter.

@@ -1,6 +1,6 @@
-// Package limits says how much of what may be in the fields that clients fill in
-// beside the model's objects: what they tell of endpoints. Every text is UTF-8
-// without control characters; lengths are in bytes. The lengths are chosen so
+// Package limits says how much of what may be in the fields that clients fill in:
+// what they tell of endpoints, and what the model's objects have no rule of their
+// own for. Every text is UTF-8 without control characters; lengths are in bytes. The lengths are chosen so
 // that what is stored and sent to every agent stays small, and that the id of an
 // endpoint fits where an agent writes it (the alias of a link has 255 bytes).
 package limits
@@ -24,6 +24,7 @@ const (
 	LabelKey    = 317 // as in Kubernetes: prefix, slash and name
 	LabelValue  = 4096
 	LabelsTotal = 16 << 10 // keys and values together
+	ListItem    = LabelKey + 1 + LabelValue // an item of an object's list, of which a selector is the longest
 )
 
 // quotedBytes is how much of a text that is refused is repeated.
@@ -31,14 +32,20 @@ const quotedBytes = 64
 
 // Text refuses a text that is longer than a number of bytes, or not plain.
 func Text(field, text string, most int) error {
-	switch {
-	case len(text) > most:
+	if len(text) > most {
 		return refuse(field, "%s %q... has %d bytes, want at most %d", field, head(text), len(text), most)
-	case !utf8.ValidString(text):
-		return refuse(field, "%s %q is not UTF-8", field, head(text))
 	}
+	return Plain(field, text)
+}
+
+// Plain refuses a text that is not UTF-8 or has control characters. U+FFFD is
+// what JSON decoders make of that which is not UTF-8.
+func Plain(field, text string) error {
 	for _, r := range text {
-		if unicode.IsControl(r) {
+		switch {
+		case r == utf8.RuneError:
+			return refuse(field, "%s %q is not UTF-8", field, head(text))
+		case unicode.IsControl(r):
 			return refuse(field, "%s %q has the control character %U", field, head(text), r)
 		}
 	}

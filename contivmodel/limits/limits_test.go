@@ -16,6 +16,7 @@ func TestTextsAreBoundedAndPlain(t *testing.T) {
 		"a\nb":                   "control character U+000A",
 		"a\x7f":                  "control character U+007F",
 		"a\xff":                  "is not UTF-8",
+		"a\ufffd":                "is not UTF-8",
 	} {
 		err := Text("EPCommonName", text, 100)
 		switch {

@@ -94,6 +94,9 @@ func TestUnknownPathsAndMethodsAreToldApart(t *testing.T) {
 	if code, _, header := b.do("GET", "/api/v1//tenants/", ""); code != 301 || header.Get("Location") != "/api/v1/tenants/" {
 		t.Errorf("unclean path: %d to %s", code, header.Get("Location"))
 	}
+	if code, _, header := b.do("POST", "/api/v1//tenants/red/?x=1", `{"tenantName":"red"}`); code != 308 || header.Get("Location") != "/api/v1/tenants/red?x=1" {
+		t.Errorf("a change at an unclean path: %d to %s", code, header.Get("Location"))
+	}
 	for _, path := range []string{"/api/v1/tenants", "/api/v1/tenants/", "/api/v1/tenants/blue", "/api/v1/tenants/blue/", "/version", "/version/"} {
 		if code, answer, _ := b.do("GET", path, ""); code != 200 {
 			t.Errorf("%s: %d %s", path, code, answer)

@@ -12,7 +12,7 @@ import (
 func createContracts(c *change, e *contivmodel.ExtContractsGroup) error {
 	if e.ContractsType != "provided" && e.ContractsType != "consumed" {
 		return fault.New(fault.Invalid, "Contracts group need to be either 'provided' or 'consumed'").WithField("contractsType").
-			WithExplanation("contractsType %q: want provided or consumed", e.ContractsType)
+			WithExplanation("contractsType %.80q: want provided or consumed", e.ContractsType)
 	}
 	if _, err := tenantOf(c, e.TenantName); err != nil {
 		return err

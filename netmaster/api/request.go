@@ -60,8 +60,11 @@ func flag(r *http.Request, name string) (bool, error) {
 	return on, nil
 }
 
-// plugin turns a function of a decoded body into an answer.
-func plugin[Request any](serve func(*http.Request, *Request) (reply, error)) answer {
+// plugin turns a function of a decoded and checked body into an answer.
+func plugin[Request any, P interface {
+	*Request
+	Check() error
+}](serve func(*http.Request, P) (reply, error)) answer {
 	return func(r *http.Request) (reply, error) {
 		body, err := ReadBody(r)
 		if err != nil {
@@ -71,6 +74,9 @@ func plugin[Request any](serve func(*http.Request, *Request) (reply, error)) ans
 		// Like for the model's objects, what follows the first value is ignored.
 		if err := json.NewDecoder(bytes.NewReader(body)).Decode(&request); err != nil {
 			return reply{}, malformed(err)
+		}
+		if err := P(&request).Check(); err != nil {
+			return reply{}, err
 		}
 		return serve(r, &request)
 	}

@@ -2,6 +2,8 @@ package api
 
 import (
 	"net/http"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -57,7 +59,22 @@ func (a *API) routes() http.Handler {
 			route.MatcherFunc(knownSegment(path[:strings.Index(path, "{segment}")]))
 		}
 	}
-	return router
+	return cleanly(router)
+}
+
+// cleanly sends a change whose path is not clean, such as "//api/v1/...", to
+// where it belongs with a status that keeps method and body. The router's own
+// redirect would turn it into a read.
+func cleanly(router http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		clean := path.Clean(r.URL.Path)
+		if isRead := r.Method == http.MethodGet || r.Method == http.MethodHead; isRead || clean == r.URL.Path || clean+"/" == r.URL.Path {
+			router.ServeHTTP(w, r)
+			return
+		}
+		to := url.URL{Path: clean, RawQuery: r.URL.RawQuery}
+		http.Redirect(w, r, to.String(), http.StatusPermanentRedirect)
+	})
 }
 
 func noRoute(w http.ResponseWriter, r *http.Request) {

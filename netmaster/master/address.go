@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -166,9 +165,6 @@ func (s *space) hold(address string) error {
 func (s *space) release(addr netip.Addr) { s.tx.Delete(mastercfg.HeldKey(s.net.ID, addr.String())) }
 
 func parseRequested(text string) (netip.Addr, error) {
-	if err := limits.Text("IPAddress", text, limits.Address); err != nil {
-		return netip.Addr{}, err
-	}
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
 		return addr, fault.New(fault.Invalid, "requested address %s is not an IP address", text)

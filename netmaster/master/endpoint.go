@@ -67,7 +67,7 @@ func inDefaultGroup(r ledger.Reader, req *mastercfg.CreateEndpointRequest) (*mas
 	return &grouped, nil
 }
 
-// identify sets the endpoint's id and checks what the caller says of it.
+// identify sets the endpoint's id and checks what it is made of.
 func identify(ep *mastercfg.CfgEndpointState) error {
 	name := ep.EndpointID
 	if name == "" {
@@ -80,20 +80,7 @@ func identify(ep *mastercfg.CfgEndpointState) error {
 	if ep.EndpointID == "" {
 		ep.ID = mastercfg.NativeEndpointID(ep.HomingHost)
 	}
-	for _, field := range []struct {
-		name, text string
-		most       int
-	}{
-		{"ConfigEP.Container", ep.ID, limits.EndpointID},
-		{"ConfigEP.Host", ep.HomingHost, limits.Host},
-		{"ConfigEP.ServiceName", ep.ServiceName, limits.Name},
-		{"EPCommonName", ep.EPCommonName, limits.CommonName},
-	} {
-		if err := limits.Text(field.name, field.text, field.most); err != nil {
-			return err
-		}
-	}
-	return nil
+	return limits.Text("ConfigEP.Container", ep.ID, limits.EndpointID)
 }
 
 // openFor opens the address space of a new endpoint.

@@ -2,7 +2,6 @@ package master
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -16,15 +15,6 @@ import (
 // StartContainer records what a container runtime told about the container of
 // an endpoint.
 func StartContainer(tx *ledger.Tx, endpointID string, req *mastercfg.UpdateEndpointRequest) error {
-	if err := limits.Text("ContainerID", req.ContainerID, limits.Container); err != nil {
-		return err
-	}
-	if err := limits.Text("EPCommonName", req.EPCommonName, limits.CommonName); err != nil {
-		return err
-	}
-	if err := limits.Labels("Labels", req.Labels); err != nil {
-		return err
-	}
 	ep, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+endpointID)
 	if err != nil {
 		return byName("endpoint", endpointID, err)

@@ -1,5 +1,11 @@
 package mastercfg
 
+import (
+	"cmp"
+
+	"github.com/contiv/netplugin/contivmodel/limits"
+)
+
 // RevisionHeader carries, on answers of the plugin routes, the store revision
 // at which the change became visible. An agent waits for its cache to reach it.
 const RevisionHeader = "Contiv-Revision"
@@ -21,6 +27,16 @@ type AllocAddressRequest struct {
 	PreferredIPv4Address string
 }
 
+// Check refuses texts that are too long or not plain. So does Check of the
+// other requests, also for fields that nothing is done with.
+func (r *AllocAddressRequest) Check() error {
+	return cmp.Or(
+		limits.Text("AddressPool", r.AddressPool, limits.Name),
+		limits.Text("NetworkID", r.NetworkID, limits.Name),
+		limits.Text("PreferredIPv4Address", r.PreferredIPv4Address, limits.Address),
+	)
+}
+
 // AllocAddressResponse is the address with its prefix length.
 type AllocAddressResponse struct {
 	NetworkID   string
@@ -31,6 +47,14 @@ type AllocAddressResponse struct {
 type ReleaseAddressRequest struct {
 	NetworkID   string
 	IPv4Address string
+}
+
+// Check is that of AllocAddressRequest.
+func (r *ReleaseAddressRequest) Check() error {
+	return cmp.Or(
+		limits.Text("NetworkID", r.NetworkID, limits.Name),
+		limits.Text("IPv4Address", r.IPv4Address, limits.Address),
+	)
 }
 
 // ReleaseAddressResponse confirms a release.
@@ -57,6 +81,22 @@ type CreateEndpointRequest struct {
 	ConfigEP     ConfigEP
 }
 
+// Check is that of AllocAddressRequest.
+func (r *CreateEndpointRequest) Check() error {
+	return cmp.Or(
+		limits.Text("TenantName", r.TenantName, limits.Name),
+		limits.Text("NetworkName", r.NetworkName, limits.Name),
+		limits.Text("ServiceName", r.ServiceName, limits.Name),
+		limits.Text("EndpointID", r.EndpointID, limits.EndpointID),
+		limits.Text("EPCommonName", r.EPCommonName, limits.CommonName),
+		limits.Text("ConfigEP.Container", r.ConfigEP.Container, limits.Container),
+		limits.Text("ConfigEP.Host", r.ConfigEP.Host, limits.Host),
+		limits.Text("ConfigEP.IPAddress", r.ConfigEP.IPAddress, limits.Address),
+		limits.Text("ConfigEP.IPv6Address", r.ConfigEP.IPv6Address, limits.Address),
+		limits.Text("ConfigEP.ServiceName", r.ConfigEP.ServiceName, limits.Name),
+	)
+}
+
 // CreateEndpointResponse is the endpoint's record.
 type CreateEndpointResponse struct {
 	EndpointConfig CfgEndpointState
@@ -69,6 +109,17 @@ type DeleteEndpointRequest struct {
 	ServiceName string // unused
 	EndpointID  string
 	IPv4Address string // unused
+}
+
+// Check is that of AllocAddressRequest.
+func (r *DeleteEndpointRequest) Check() error {
+	return cmp.Or(
+		limits.Text("TenantName", r.TenantName, limits.Name),
+		limits.Text("NetworkName", r.NetworkName, limits.Name),
+		limits.Text("ServiceName", r.ServiceName, limits.Name),
+		limits.Text("EndpointID", r.EndpointID, limits.EndpointID),
+		limits.Text("IPv4Address", r.IPv4Address, limits.Address),
+	)
 }
 
 // DeleteEndpointResponse is the endpoint's record as it was.
@@ -86,6 +137,20 @@ type UpdateEndpointRequest struct {
 	Event        string // start, die; anything else has no effect
 	EndpointID   string
 	EPCommonName string
+}
+
+// Check is that of AllocAddressRequest, and refuses labels that are too many.
+func (r *UpdateEndpointRequest) Check() error {
+	return cmp.Or(
+		limits.Labels("Labels", r.Labels),
+		limits.Text("IPAddress", r.IPAddress, limits.Address),
+		limits.Text("ContainerID", r.ContainerID, limits.Container),
+		limits.Text("Tenant", r.Tenant, limits.Name),
+		limits.Text("Network", r.Network, limits.Name),
+		limits.Text("Event", r.Event, limits.Name),
+		limits.Text("EndpointID", r.EndpointID, limits.EndpointID),
+		limits.Text("EPCommonName", r.EPCommonName, limits.CommonName),
+	)
 }
 
 // UpdateEndpointResponse echoes the address.
