@@ -23,7 +23,7 @@ const (
 	LabelCount  = 128 // labels of a container
 	LabelKey    = 317 // as in Kubernetes: prefix, slash and name
 	LabelValue  = 4096
-	LabelsTotal = 16 << 10 // keys and values together
+	LabelsTotal = 16 << 10                  // keys and values together
 	ListItem    = LabelKey + 1 + LabelValue // an item of an object's list, of which a selector is the longest
 )
 

@@ -16,7 +16,7 @@ import (
 
 // nonsense is what no text of a client may be, as a JSON string, with a word of the refusal.
 var nonsense = map[string]struct{ text, says string }{
-	"900 KiB":             {`"` + strings.Repeat("x", 900<<10) + `"`, ""},
+	"64 KiB":              {`"` + strings.Repeat("x", 64<<10) + `"`, ""},
 	"a control character": {`"a\u0007b"`, ""},
 	"a NUL":               {`"a\u0000"`, ""},
 	"no UTF-8":            {"\"a\xff\"", "not UTF-8"},
