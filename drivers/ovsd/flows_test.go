@@ -303,6 +303,7 @@ func TestAnAuditOfAQuietSwitchFindsNothing(t *testing.T) {
 	r.add("web.blue-1")
 	local, far := endpoint(1, 5), remote(9, 6)
 	local.IPv6, far.IPv6 = netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::9")
+	local.Limits = pipeline.Limits{Rate: 1, Burst: 1, DSCP: 46}
 	six := network
 	six.Subnet6, six.Gateway6 = netip.MustParsePrefix("fd00::/64"), netip.MustParseAddr("fd00::fe")
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{six, local, far,

@@ -25,7 +25,8 @@ type cache struct {
 	networks  map[string]network
 	endpoints map[string]endpoint
 	rules     map[string]rule
-	vrfs      map[string]uint16 // by tenant
+	limits    map[string]pipeline.Limits // by group; of those that have some
+	vrfs      map[string]uint16          // by tenant
 	peers     peers
 	global    mastercfg.GlobConfig // zero: not known
 
@@ -45,7 +46,8 @@ func newCache(host string, log *logrus.Entry) *cache {
 	return &cache{
 		host: host, log: log,
 		networks: make(map[string]network), endpoints: make(map[string]endpoint), rules: make(map[string]rule),
-		vrfs: make(map[string]uint16), peers: newPeers(),
+		limits: make(map[string]pipeline.Limits),
+		vrfs:   make(map[string]uint16), peers: newPeers(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
 		localsIn: make(map[string]int), presence: newPresence(),
 		dirty: make(map[pipeline.Key]struct{}),
@@ -62,6 +64,7 @@ var kinds = []struct {
 }{
 	{mastercfg.NetworkPrefix, (*cache).putNetwork, func(c *cache, id string) { c.setNetwork(id, network{}, false) }},
 	{mastercfg.EndpointPrefix, (*cache).putEndpoint, func(c *cache, id string) { c.setEndpoint(id, endpoint{}, false) }},
+	{mastercfg.EndpointGroupPrefix, (*cache).putLimits, func(c *cache, id string) { c.setLimits(id, pipeline.Limits{}) }},
 	{mastercfg.PolicyRulePrefix, (*cache).putRule, func(c *cache, id string) { c.setRule(id, rule{}, false) }},
 	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0) }},
 	{peerPrefix, (*cache).putPeer, func(c *cache, id string) { c.settle(c.peers.unset(id)...) }},

@@ -74,7 +74,7 @@ func (m *model) remember() {
 // naive is the specification: every object wanted, from the records alone.
 func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	networks, vrfs, present := map[string]network{}, map[string]uint16{}, map[string]bool{}
-	endpoints := map[string]endpoint{}
+	endpoints, limits := map[string]endpoint{}, map[string]pipeline.Limits{}
 	for key, value := range m.keys {
 		if id, ok := strings.CutPrefix(key, mastercfg.NetworkPrefix); ok {
 			if n, err := decodeNetwork(id, []byte(value)); err == nil {
@@ -83,6 +83,10 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 		} else if id, ok := strings.CutPrefix(key, mastercfg.EndpointPrefix); ok {
 			if e, err := decodeEndpoint(id, []byte(value), me); err == nil {
 				endpoints[id] = e
+			}
+		} else if id, ok := strings.CutPrefix(key, mastercfg.EndpointGroupPrefix); ok {
+			if l, err := decodeLimits([]byte(value)); err == nil {
+				limits[id] = l
 			}
 		} else if id, ok := strings.CutPrefix(key, mastercfg.VRFPrefix); ok {
 			if vrf, err := decodeVRF([]byte(value)); err == nil {
@@ -111,7 +115,9 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 		}
 		o := e.part
 		o.Tenant, o.VRF, o.VNI, o.Tag, o.Local = n.part.Tenant, n.part.VRF, n.part.VNI, n.part.Tag, e.host == me
-		if !o.Local {
+		if o.Local {
+			o.Limits = limits[e.record.EndpointGroupKey]
+		} else {
 			vtep, known := m.recalled[e.host]
 			if !known {
 				continue
@@ -135,7 +141,7 @@ func drawChange(t *rapid.T) (key, value string) {
 	tenant := rapid.SampledFrom(tenants).Draw(t, "tenant")
 	netID := mastercfg.NetworkID(tenant, rapid.SampledFrom([]string{"web", "db"}).Draw(t, "network"))
 	number := rapid.IntRange(1, 3)
-	switch rapid.SampledFrom([]string{"network", "endpoint", "rule", "vrf", "peer"}).Draw(t, "kind") {
+	switch rapid.SampledFrom([]string{"network", "endpoint", "group", "rule", "vrf", "peer"}).Draw(t, "kind") {
 	case "network":
 		key = mastercfg.NetworkPrefix + netID
 		value = text(mastercfg.CfgNetworkState{
@@ -151,6 +157,14 @@ func drawChange(t *rapid.T) (key, value string) {
 			ID: id, NetID: netID, IPAddress: fmt.Sprintf("10.1.0.%d", 10+c), MacAddress: fmt.Sprintf("02:02:0a:01:00:%02x", 10+c),
 			HomingHost:      rapid.SampledFrom(hosts).Draw(t, "host"),
 			EndpointGroupID: rapid.SampledFrom([]int{0, 1, -1}).Draw(t, "group"),
+
+			EndpointGroupKey: rapid.SampledFrom([]string{"", "front:" + tenant}).Draw(t, "group key"),
+		})
+	case "group":
+		key = mastercfg.EndpointGroupPrefix + mastercfg.EndpointGroupID(tenant, "front")
+		value = text(mastercfg.EndpointGroupState{
+			DSCP:      rapid.SampledFrom([]int{0, 46, 64}).Draw(t, "dscp"),
+			Bandwidth: rapid.SampledFrom([]string{"", "10Mbps", "nonsense"}).Draw(t, "bandwidth"),
 		})
 	case "rule":
 		id := fmt.Sprintf("%s:front:%s:p:%s:p:%d:inRx", tenant, tenant, tenant, number.Draw(t, "rule"))
@@ -233,17 +247,18 @@ func FuzzRecordsOfAnyContentAreTakenOrLeft(f *testing.F) {
 	f.Add(netValue("blue", ""))
 	f.Add(epValue("web.blue", me, "10.1.0.2"))
 	f.Add(ruleValue("blue:r", "deny"))
+	f.Add(`{"Bandwidth":"10 Mbps","Burst":20,"DSCP":46}`)
 	f.Add(vtepValue("node2", "192.0.2.2"))
 	f.Add(`{"vrf":65536}`)
 	f.Add(globalValue)
 	f.Fuzz(func(t *testing.T, value string) {
 		c, p := newCache(me, quiet), newPlanner()
-		for _, key := range []string{netKey("web.blue"), epKey("web.blue-1"), ruleKey("blue:r"), vrfKey("blue"), vtepKey("192.0.2.2"), mastercfg.GlobalConfigKey} {
+		for _, key := range []string{netKey("web.blue"), epKey("web.blue-1"), mastercfg.EndpointGroupPrefix + "front:blue", ruleKey("blue:r"), vrfKey("blue"), vtepKey("192.0.2.2"), mastercfg.GlobalConfigKey} {
 			c.apply(key, []byte(value), 1)
 			p.plan(c, everything)
 			c.apply(key, nil, 2)
 		}
-		if change, _ := p.plan(c, everything); len(change.Set) > 0 || len(c.endpoints)+len(c.localsOf)+len(c.endpointsIn)+len(c.peers.vtep) > 0 {
+		if change, _ := p.plan(c, everything); len(change.Set) > 0 || len(c.endpoints)+len(c.localsOf)+len(c.endpointsIn)+len(c.limits)+len(c.peers.vtep) > 0 {
 			t.Fatalf("something is left of %q", value)
 		}
 	})

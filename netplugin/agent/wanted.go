@@ -62,6 +62,7 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	e := record.part
 	e.Tenant, e.VRF, e.VNI, e.Tag = n.Tenant, n.VRF, n.VNI, n.Tag
 	if e.Local = record.host == c.host; e.Local {
+		e.Limits = c.limits[record.record.EndpointGroupKey]
 		return e, nil
 	}
 	if e.VTEP = c.peers.vtep[record.host]; !e.VTEP.IsValid() {

@@ -35,7 +35,8 @@ func (answer) base(w *Wants) {
 	}})
 }
 
-// endpoint's meter has the number of its port, as no other endpoint has that.
+// endpoint's meter has the number of its port, as no other endpoint has that;
+// limit.go has more meters of a port.
 func (answer) endpoint(w *Wants, e placed) {
 	if !e.local() {
 		return
@@ -44,7 +45,6 @@ func (answer) endpoint(w *Wants, e placed) {
 		ID: e.port, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
 		Bands: []openflow.MeterBand{{Rate: answersPerSecond, Burst: answersAtOnce}},
 	})
-	question := at(tableAnswer, priorityExact, openflow.InPort(e.port)).do(openflow.OutputGroup{ID: groupAnswer})
-	question.Meter = e.port
-	w.flow(question.end())
+	w.flow(at(tableAnswer, priorityExact, openflow.InPort(e.port)).
+		metered(e.port).do(openflow.OutputGroup{ID: groupAnswer}).end())
 }

@@ -54,6 +54,9 @@ func checkEndpoint(e Endpoint) error {
 	if e.MAC == ([6]byte{}) || e.MAC[0]&1 != 0 {
 		return fault.New(fault.Invalid, "endpoint %s: MAC %x is not that of one host", e.ID, e.MAC)
 	}
+	if e.Limits.DSCP > MaxDSCP {
+		return fault.New(fault.Invalid, "endpoint %s: DSCP %d is not in 0..%d", e.ID, e.Limits.DSCP, MaxDSCP)
+	}
 	return checkAddresses("endpoint", e.ID, e.IPv4, e.IPv6)
 }
 

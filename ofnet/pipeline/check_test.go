@@ -20,6 +20,7 @@ func TestAnObjectThatCannotBeExpressedHasNoFlowsAndAReason(t *testing.T) {
 		"endpoint web.blue-web1: VRF is missing":                 broken(func(e *Endpoint) { e.VRF = 0 }),
 		"endpoint web.blue-web1: local tag 16384 is not in":      broken(func(e *Endpoint) { e.Tag = 16384 }),
 		"endpoint web.blue-web1: group 32768 is not in":          broken(func(e *Endpoint) { e.Group = 32768 }),
+		"endpoint web.blue-web1: DSCP 64 is not in":              broken(func(e *Endpoint) { e.Limits.DSCP = 64 }),
 		"endpoint web.blue-web1: VNI 65536 is not in":            broken(func(e *Endpoint) { e.VNI = 65536 }),
 		"rule r: groups 1 and 32768 are not both in":             Rule{ID: "r", Priority: 1, SrcGroup: 1, DstGroup: 32768},
 		"endpoint web.blue-web1: MAC 010000000001 is not":        broken(func(e *Endpoint) { e.MAC = mac{1, 0, 0, 0, 0, 1} }),

@@ -39,7 +39,7 @@ func (classify) endpoint(w *Wants, e placed) {
 	if !e.local() {
 		return
 	}
-	sender := at(tableClassify, priorityExact, openflow.InPort(e.port)).
+	sender := at(tableClassify, priorityExact, openflow.InPort(e.port)).metered(e.sentMeter()).
 		do(regOrigin.set(originLocal), regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)))
 	if e.Group != 0 {
 		sender = sender.do(regSrcGroup.set(uint32(e.Group)))

@@ -62,7 +62,7 @@ func (c *cluster) nodeOf(vtep netip.Addr) *node {
 	c.nodes = append(c.nodes, n)
 	n.AddBridge(bridge)
 	n.Vsctl("add-port", bridge, "vxlan", "--", "set", "interface", "vxlan", "type=vxlan",
-		"options:remote_ip=flow", "options:key=flow", fmt.Sprintf("ofport_request=%d", exampleTunnelPort))
+		"options:remote_ip=flow", "options:key=flow", "options:tos=inherit", fmt.Sprintf("ofport_request=%d", exampleTunnelPort))
 	if len(c.nodes) == 2 {
 		c.join(c.nodes[0], c.nodes[1])
 	}

@@ -97,7 +97,7 @@ func TestEveryDropHasAReasonAndEveryReasonADrop(t *testing.T) {
 	p, given := node1(), map[Reason]bool{}
 	wants := p.Base()
 	for _, o := range goldenObjects {
-		wants.add(wantsOf(p, o, examplePort))
+		wants.add(wantsOf(p, o, portOf(o)))
 	}
 	for _, f := range wants.Flows {
 		if f.Table == tableDrop {

@@ -28,8 +28,16 @@ const (
 	redVRF  uint16 = 2
 
 	exampleTunnelPort = 1
-	examplePort       = 3 // of the local endpoint in golden files
+	examplePort       = 3 // of the first local endpoint in golden files
 )
+
+// portOf is the port of an object in golden files.
+func portOf(o Object) uint32 {
+	if o.Key() == db1.Key() {
+		return examplePort + 1
+	}
+	return examplePort
+}
 
 func network(id, tenant string, vrf, vlan uint16, octet string) Network {
 	return Network{
@@ -69,6 +77,12 @@ var (
 // here returns an endpoint as its own node sees it.
 func here(e Endpoint) Endpoint {
 	e.Local, e.VTEP = true, netip.Addr{}
+	return e
+}
+
+// limited returns an endpoint with limits.
+func limited(e Endpoint, l Limits) Endpoint {
+	e.Limits = l
 	return e
 }
 

@@ -49,6 +49,12 @@ func (b flowBuilder) do(actions ...openflow.Action) flowBuilder {
 	return b
 }
 
+// metered drops what exceeds the rate of a meter, before anything else; 0: none.
+func (b flowBuilder) metered(meter uint32) flowBuilder {
+	b.Meter = meter
+	return b
+}
+
 // goTo lets the packet go on in a later table.
 func (b flowBuilder) goTo(table uint8) openflow.Flow {
 	b.Goto = table

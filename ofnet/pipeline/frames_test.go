@@ -3,7 +3,9 @@ package pipeline
 import (
 	"bytes"
 	"encoding/binary"
+	"net"
 	"net/netip"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -99,14 +101,28 @@ type wire struct {
 
 func (p *pod) wire() *wire {
 	p.t.Helper()
+	return p.wireAt("eth0")
+}
+
+// underlay is the cable that joins a node to the other one.
+func (n *node) underlay(t *testing.T) *wire {
+	t.Helper()
+	return (&pod{Endpoint: Endpoint{ID: "node " + n.vtep.String()}, t: t, netns: n.Netns}).wireAt("uplink")
+}
+
+func (p *pod) wireAt(link string) *wire {
+	p.t.Helper()
 	w := &wire{pod: p, fd: -1}
 	err := p.inside(func() (err error) {
 		const allProtocols = 0x0300 // ETH_P_ALL in network byte order
 		if w.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, allProtocols); err != nil {
 			return err
 		}
-		// The first interface of a namespace is its loopback, the second ours.
-		if err = unix.Bind(w.fd, &unix.SockaddrLinklayer{Protocol: allProtocols, Ifindex: 2}); err != nil {
+		at, err := net.InterfaceByName(link)
+		if err != nil {
+			return err
+		}
+		if err = unix.Bind(w.fd, &unix.SockaddrLinklayer{Protocol: allProtocols, Ifindex: at.Index}); err != nil {
 			return err
 		}
 		return unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 20_000})

@@ -19,6 +19,7 @@ var goldenObjects = []Object{
 	webBlue,
 	here(web1),
 	web2,
+	limited(here(db1), Limits{Rate: 10485, Burst: 819, DSCP: 46}),
 	rule("groups-port", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow = front, store, 6, 5432, true
 	}),
@@ -60,7 +61,7 @@ func TestEveryFeatureWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 			alone := &Pipeline{config: all.config, features: []any{f}}
 			got := dump("base", alone.Base())
 			for _, o := range goldenObjects {
-				got += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(alone, o, examplePort))
+				got += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(alone, o, portOf(o)))
 			}
 			compareGolden(t, filepath.Join("testdata", name+".golden"), got)
 		})

@@ -42,7 +42,7 @@ func (guard) endpoint(w *Wants, e placed) {
 	w.flow(at(tableGuard, priorityOther, openflow.InPort(e.port)).drop(reasonForged))
 	for _, a := range e.addresses() {
 		f := familyOf(a)
-		w.flow(e.from(priorityExact, f.is(), f.src(openflow.Host(a))).goTo(tableRouter))
+		w.flow(e.from(priorityExact, f.is(), f.src(openflow.Host(a))).marked(e.Limits).goTo(tableRouter))
 	}
 	if e.IPv4.IsValid() {
 		for _, sender := range []netip.Addr{e.IPv4, netip.IPv4Unspecified()} {
@@ -56,7 +56,7 @@ func (guard) endpoint(w *Wants, e placed) {
 			w.flow(e.from(priorityExcept, icmpv6(openflow.NDSolicit, openflow.IPv6Src(sender))...).goTo(tableNeighbour))
 		}
 		w.flow(
-			e.from(priorityExcept, icmpv6(openflow.NDAdvert, openflow.IPv6Src(own), openflow.NDTarget(e.IPv6))...).goTo(tableRouter),
+			e.from(priorityExcept, icmpv6(openflow.NDAdvert, openflow.IPv6Src(own), openflow.NDTarget(e.IPv6))...).marked(e.Limits).goTo(tableRouter),
 			at(tableGuard, priorityRefuse, icmpv6(openflow.NDAdvert, openflow.InPort(e.port))...).drop(reasonForged),
 		)
 	}

@@ -10,7 +10,7 @@ func TestTablesAreNumberedAsTheyAreDeclaredAndPacketsMoveDown(t *testing.T) {
 	p := node1()
 	wants, filled := p.Base(), map[uint8]bool{}
 	for _, o := range goldenObjects {
-		wants.add(wantsOf(p, o, examplePort))
+		wants.add(wantsOf(p, o, portOf(o)))
 	}
 	for _, f := range wants.Flows {
 		filled[f.Table] = true

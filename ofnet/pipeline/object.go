@@ -54,6 +54,7 @@ type Endpoint struct {
 	Group   uint16     // endpoint group id, up to MaxGroup; 0: none
 	Local   bool       // on this node: the driver finds its port by ID
 	VTEP    netip.Addr // remote: where it lives
+	Limits  Limits     // local: those of its group
 }
 
 // Rule is one directional rule.

@@ -16,10 +16,11 @@ func (o output) base(w *Wants) {
 	}
 }
 
-// endpoint's flow counts all that the endpoint receives from others.
+// endpoint's flow counts all that others send to the endpoint, what its limit
+// drops included.
 func (output) endpoint(w *Wants, e placed) {
 	if e.local() {
 		w.flow(at(tableOutput, priorityExact, regOut.is(e.port), openflow.EthDst(e.MAC)).
-			do(openflow.Output{Port: e.port}).end())
+			metered(e.receivedMeter()).do(openflow.Output{Port: e.port}).end())
 	}
 }

@@ -49,7 +49,7 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, source, dest, policy, forward, answer, output, drop.
+// gateway, source, dest, policy, forward, answer, limit, output, drop.
 package pipeline
 
 import (
@@ -93,6 +93,7 @@ func New(c Config) *Pipeline {
 		policy{},
 		forward{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort},
 		answer{},
+		limit{},
 		output{tunnelPort: c.TunnelPort},
 		drop{},
 	}}

@@ -112,7 +112,7 @@ func TestTheSwitchPrintsTheFlowsAsTheGoldenFilesDo(t *testing.T) {
 	n := startCluster(t, web1).nodes[0]
 	wants := n.pipeline.Base()
 	for _, o := range goldenObjects {
-		wants.add(wantsOf(n.pipeline, o, examplePort))
+		wants.add(wantsOf(n.pipeline, o, portOf(o)))
 	}
 	unique := wants.Flows[:0]
 	seen := map[string]bool{}

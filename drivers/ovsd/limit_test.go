@@ -1,0 +1,70 @@
+package ovsd_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// limitMeters are those of limits, as the switch prints them.
+func (n *node) limitMeters() string {
+	n.t.Helper()
+	var found []string
+	for _, line := range strings.Split(n.Ofctl("dump-meters", bridge), "meter=") {
+		if strings.Contains(line, "kbps") {
+			found = append(found, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	slices.Sort(found)
+	return strings.Join(found, "; ")
+}
+
+// A limit comes, changes, and goes with its meters under traffic.
+func TestALimitThatChangesLosesNoPacket(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	a.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
+	before := strings.Join(n.flows(), "\n")
+	const packets = 500
+	done, summary := probe(t, a, b, packets)
+	steps := []struct {
+		limits pipeline.Limits
+		meters string // of pod 1, which has port 2
+	}{
+		{pipeline.Limits{Rate: 10485}, "131074 kbps burst stats bands= type=drop rate=10485 burst_size=8000; 65538 kbps burst stats bands= type=drop rate=10485 burst_size=8000"},
+		{pipeline.Limits{Rate: 20971, Burst: 819, DSCP: 46}, "131074 kbps burst stats bands= type=drop rate=20971 burst_size=819; 65538 kbps burst stats bands= type=drop rate=20971 burst_size=819"},
+		{pipeline.Limits{DSCP: 46}, ""},
+		{pipeline.Limits{}, ""},
+	}
+	rounds := 0
+	for running := true; running; rounds++ {
+		for _, step := range steps {
+			e := a.endpoint
+			e.Limits = step.limits
+			r.give(drivers.Change{Set: []pipeline.Object{e}})
+			if got := n.limitMeters(); got != step.meters {
+				t.Fatalf("%+v: meters %q, want %q", step.limits, got, step.meters)
+			}
+		}
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+	}
+	if want := fmt.Sprintf("%d packets transmitted, %d received", packets, packets); !strings.Contains(summary.String(), want) {
+		t.Errorf("%d rounds: %s", rounds, summary)
+	}
+	if rounds < 2 {
+		t.Errorf("only %d rounds while %d packets were sent", rounds, packets)
+	}
+	if strings.Join(n.flows(), "\n") != before || !r.Status().InSync {
+		t.Errorf("status %+v, flows:\n%s", r.Status(), strings.Join(n.flows(), "\n"))
+	}
+}

@@ -1,0 +1,96 @@
+package pipeline
+
+import (
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// Limits are what an endpoint may send and receive, and how what it sends is
+// marked. The zero value limits and marks nothing.
+type Limits struct {
+	Rate  uint32 // kbit/s, 1000 bits each, in each direction; 0: unlimited
+	Burst uint32 // kbit above the rate at once; 0: DefaultBurst
+	DSCP  uint8  // 1..MaxDSCP: in every IP packet it sends; 0: as the endpoint set it
+}
+
+// Limits of limits.
+const (
+	MaxDSCP      = 63
+	DefaultBurst = 8000 // kbit, as Open vSwitch allows where nothing is said
+)
+
+// limit keeps an endpoint within its rate, both ways, and marks what it sends.
+//
+// There is a meter for each direction. What the endpoint sends passes one in
+// table CLASSIFY, as the first thing that happens to it: what exceeds the rate
+// costs the switch nothing more, and everything counts, as it would at a slower
+// port, whether it is allowed to go further or not. What the endpoint receives
+// passes the other in table OUTPUT, as the last thing: only what reaches it
+// counts, wherever it comes from, the switch's own answers excepted.
+//
+// The mark is set in table GUARD, which looks at the version of IP anyway. The
+// tunnel port copies it to the outer header (tos=inherit).
+//
+// Another rate changes the meter only, and the meter starts anew with its whole
+// burst; no flow is touched and no packet is lost.
+type limit struct{}
+
+// The meters of a port have its number plus that of their purpose. The number
+// itself is that of answer.go; OpenFlow ports end below 1<<16, and switches know
+// meters up to 200,000 and more.
+const (
+	meterSent     = 1 << 16
+	meterReceived = 2 << 16
+)
+
+// endpoint's meters drop what exceeds the rate.
+func (limit) endpoint(w *Wants, e placed) {
+	if !e.local() || e.Limits.Rate == 0 {
+		return
+	}
+	for _, id := range []uint32{e.sentMeter(), e.receivedMeter()} {
+		w.Meters = append(w.Meters, openflow.Meter{
+			ID: id, Flags: openflow.MeterKbps | openflow.MeterBurst | openflow.MeterStatistics,
+			Bands: []openflow.MeterBand{{Rate: e.Limits.Rate, Burst: e.Limits.bucket()}},
+		})
+	}
+}
+
+// The least that a meter's bucket must hold, in kbit. A packet that is larger
+// than the bucket never passes, and with segmentation offload a packet has up to
+// 64 KiB. The bucket is refilled every millisecond, or later if the switch is
+// busy, and what does not fit in is lost to the sender: it must hold what comes
+// in in a hundredth of a second.
+const (
+	largestPacket = 64 * 1024 * 8 / 1000
+	refillShare   = 100
+)
+
+// bucket is the size of a meter's bucket in kbit.
+func (l Limits) bucket() uint32 {
+	burst := l.Burst
+	if burst == 0 {
+		burst = DefaultBurst
+	}
+	return max(burst, largestPacket+1, l.Rate/refillShare)
+}
+
+// sentMeter is the meter that what an endpoint sends passes; 0: none.
+func (e placed) sentMeter() uint32 { return e.meter(meterSent) }
+
+// receivedMeter is the meter that what an endpoint receives passes; 0: none.
+func (e placed) receivedMeter() uint32 { return e.meter(meterReceived) }
+
+func (e placed) meter(purpose uint32) uint32 {
+	if e.Limits.Rate == 0 {
+		return 0
+	}
+	return purpose + e.port
+}
+
+// marked marks an IP packet that an endpoint sends.
+func (b flowBuilder) marked(l Limits) flowBuilder {
+	if l.DSCP == 0 {
+		return b
+	}
+	return b.do(set(openflow.IPDSCP(l.DSCP)))
+}

@@ -1,0 +1,182 @@
+package pipeline
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// The burst of tenMbps is a whole second of the rate, so that a machine that is busy for a
+// moment takes nothing away.
+var tenMbps = Limits{Rate: 10_000, Burst: 10_000}
+
+func TestAnEndpointSendsAndReceivesNoMoreThanItsLimit(t *testing.T) {
+	for _, direction := range []struct {
+		name             string
+		sender, receiver Endpoint
+	}{
+		{"sent", limited(web1, tenMbps), db1},
+		{"received", web1, limited(db1, tenMbps)},
+	} {
+		t.Run(direction.name, func(t *testing.T) {
+			c := startCluster(t, direction.sender, direction.receiver)
+			sender, receiver := c.pod(web1), c.pod(db1)
+			for _, big := range []bool{true, false} {
+				got, want := sender.flood(receiver, big, 2*time.Second)
+				if math.Abs(got/want-1) > 0.1 {
+					t.Errorf("large frames %v: %.0f kbit arrived, want %.0f", big, got, want)
+				}
+				c.program() // with full buckets
+			}
+		})
+	}
+}
+
+// flood sends to an endpoint of another network more than the limit for a time; it returns how much arrived and
+// how much the limit allows, in kbit.
+func (p *pod) flood(to *pod, big bool, duration time.Duration) (got, allowed float64) {
+	p.t.Helper()
+	text := strings.Repeat("x", 100)
+	if big {
+		text = strings.Repeat("x", 1400)
+	}
+	frame, wire := udpFrame(AnycastMAC, p.MAC, to.IPv4, p.IPv4, text), p.wire()
+	before, began := to.received(), time.Now()
+	for time.Since(began) < duration {
+		if _, err := unix.Write(wire.fd, frame); err != nil && err != unix.ENOBUFS {
+			p.t.Fatal(err)
+		}
+	}
+	seconds := time.Since(began).Seconds()
+	return float64(to.received()-before) * 8 / 1000, float64(tenMbps.Burst) + seconds*float64(tenMbps.Rate)
+}
+
+// received is how many bytes have come in at the pod's interface.
+func (p *pod) received() int {
+	p.t.Helper()
+	out, err := p.exec("cat", "/sys/class/net/eth0/statistics/rx_bytes")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+// An endpoint beside a limited one, of the same group and network, is served
+// as if nobody was limited.
+func TestALimitIsThatOfOneEndpoint(t *testing.T) {
+	p := node1()
+	var meters []uint32
+	for port, e := range []Endpoint{limited(here(web1), tenMbps), here(db1), limited(here(red1), tenMbps)} {
+		wants := wantsOf(p, e, uint32(port)+1)
+		for _, m := range wants.Meters {
+			meters = append(meters, m.ID)
+		}
+		for _, f := range wants.Flows {
+			if f.Meter != 0 && f.Meter&0xffff != uint32(port)+1 {
+				t.Errorf("port %d uses the meter of another: %s", port+1, f)
+			}
+		}
+	}
+	seen := map[uint32]bool{}
+	for _, id := range meters {
+		if seen[id] {
+			t.Errorf("meter %d is that of two", id)
+		}
+		seen[id] = true
+	}
+	if len(seen) != 7 {
+		t.Errorf("%d meters, want 3 for each limited endpoint and 1 for the other", len(seen))
+	}
+}
+
+// Another rate is another meter with the same number, and nothing else.
+func TestAnotherRateChangesNoFlow(t *testing.T) {
+	slow, fast := limited(here(web1), Limits{Rate: 1}), limited(here(web1), Limits{Rate: 1000})
+	a, b := wantsOf(node1(), slow, 5), wantsOf(node1(), fast, 5)
+	for i, f := range a.Flows {
+		if f.String() != b.Flows[i].String() {
+			t.Errorf("%s\n%s", f, b.Flows[i])
+		}
+	}
+	if slow.Equal(fast) || a.Meters[1].Equal(b.Meters[1]) || a.Meters[1].ID != b.Meters[1].ID {
+		t.Errorf("meters %v and %v", a.Meters, b.Meters)
+	}
+}
+
+func TestABurstHoldsAPacketAndWhatComesBetweenTwoRefills(t *testing.T) {
+	for _, c := range []struct {
+		limits Limits
+		bucket uint32
+	}{
+		{Limits{Rate: 10_485}, 8000},
+		{Limits{Rate: 10_485, Burst: 819}, 819},
+		{Limits{Rate: 10_485, Burst: 16}, 525},                    // a packet of 64 KiB
+		{Limits{Rate: 10_737_418}, 107_374},                       // 10 ms
+		{Limits{Rate: math.MaxUint32, Burst: 85_901}, 42_949_672}, // as far as a meter goes
+		{Limits{Rate: 1, Burst: 85_901}, 85_901},
+	} {
+		if got := c.limits.bucket(); got != c.bucket {
+			t.Errorf("%+v: %d kbit, want %d", c.limits, got, c.bucket)
+		}
+	}
+}
+
+// What is marked is every packet of IP and nothing else, and the mark is seen
+// on the way between the nodes.
+func TestWhatAnEndpointSendsIsMarkedInsideAndOutside(t *testing.T) {
+	const expedited = 46
+	c := startCluster(t, limited(web1, Limits{DSCP: expedited}), web2)
+	sender, receiver, underlay := c.pod(web1).wire(), c.pod(web2).wire(), c.pod(web2).node.underlay(t)
+	sender.send(udpFrame(web2.MAC, web1.MAC, web2.IPv4, web1.IPv4, "four"))
+	if got := receiver.receive(soon, carrying("four")); got == nil || got[15] != expedited<<2 {
+		t.Errorf("IPv4: got %x, want DSCP %d", got, expedited)
+	}
+	sender.send(udpFrame(web2.MAC, web1.MAC, web2.IPv6, web1.IPv6, "six"))
+	if got := receiver.receive(soon, carrying("six")); got == nil || (got[14]&0xf<<4|got[15]>>4)>>2 != expedited {
+		t.Errorf("IPv6: got %x, want DSCP %d", got, expedited)
+	}
+	for _, text := range []string{"four", "six"} {
+		if got := underlay.receive(soon, carrying(text)); got == nil || got[15] != expedited<<2 {
+			t.Errorf("the tunnel's header around %q: %x, want DSCP %d", text, got, expedited)
+		}
+	}
+	// What comes back is another's.
+	receiver.send(udpFrame(web1.MAC, web2.MAC, web1.IPv4, web2.IPv4, "back"))
+	if got := sender.receive(soon, carrying("back")); got == nil || got[15] != 0 {
+		t.Errorf("got %x, want no DSCP", got)
+	}
+}
+
+// The switch must report meters as they were written, or they are written anew
+// by every audit.
+func TestTheSwitchReportsTheMetersOfALimit(t *testing.T) {
+	c := startCluster(t, limited(web1, Limits{Rate: math.MaxUint32, Burst: 2}), limited(db1, Limits{Rate: 1}))
+	n := c.nodes[0]
+	there := map[uint32]openflow.Meter{}
+	n.connected(t, func(conn *openflow.Conn) error {
+		all, err := conn.Meters(t.Context())
+		for _, m := range all {
+			there[m.ID] = m
+		}
+		return err
+	})
+	wanted := c.wants(n).Meters
+	for _, m := range wanted {
+		if !m.Equal(there[m.ID]) {
+			t.Errorf("reported %v, want %v", there[m.ID], m)
+		}
+	}
+	if len(wanted) != 6 || len(there) != 6 {
+		t.Errorf("%d meters, want %d, want 6", len(there), len(wanted))
+	}
+}
