@@ -1,17 +1,14 @@
 package embedded_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,28 +18,21 @@ import (
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// memberVariable makes the test binary a member that a test can kill.
-const memberVariable = "EMBEDDED_TEST_MEMBER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(memberVariable) != "" {
-		if err := serve(os.Args[1], os.Args[2], os.Args[3]); err != nil {
-			fmt.Println("failed:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
+	os.Exit(testetcd.Main(m, map[string]func([]string) error{"member": serve}))
 }
 
-// serve runs a member until standard input ends.
-func serve(dir, client, peer string) error {
-	s, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, Name: "a", ClientURL: client, PeerURL: peer, Log: testkit.Quiet()})
+// serve runs a member, with a directory and the URLs of clients and peers, until
+// standard input ends.
+func serve(args []string) error {
+	s, err := embedded.Start(context.Background(), embedded.Config{Dir: args[0], Name: "a", ClientURL: args[1], PeerURL: args[2], Log: testkit.Quiet()})
 	if err != nil {
 		return err
 	}
@@ -64,77 +54,41 @@ func start(t *testing.T, ctx context.Context, cfg embedded.Config) *embedded.Ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stop(t, s) })
+	t.Cleanup(func() { testetcd.Stop(t, s) })
 	return s
-}
-
-func stop(t *testing.T, s *embedded.Server) {
-	t.Helper()
-	if err := s.Stop(within(20 * time.Second)); err != nil {
-		t.Error(err)
-	}
-}
-
-func ready(t *testing.T, s *embedded.Server) {
-	t.Helper()
-	select {
-	case <-s.Ready():
-	case err := <-s.Err():
-		t.Fatal(err)
-	case <-time.After(20 * time.Second):
-		t.Fatal("member is not ready")
-	}
 }
 
 func connect(t *testing.T, urls ...string) *objdb.DB {
 	t.Helper()
-	db, err := objdb.Open(objdb.Config{Endpoints: urls, Log: testkit.Quiet(), RequestTimeout: 2 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
-func put(db *objdb.DB, key, value string) error {
-	_, _, err := db.Txn(context.Background(), objdb.Txn{Puts: []objdb.KV{{Key: key, Value: []byte(value)}}})
-	return err
-}
-
-func mustPut(t *testing.T, db *objdb.DB, key, value string) {
-	t.Helper()
-	if err := put(db, key, value); err != nil {
-		t.Fatal(err)
-	}
+	return testdb.Open(t, objdb.Config{Endpoints: urls, RequestTimeout: 2 * time.Second})
 }
 
 func has(t *testing.T, db *objdb.DB, key, want string) {
 	t.Helper()
-	kv, err := db.Get(context.Background(), key)
-	if err != nil || string(kv.Value) != want {
-		t.Errorf("%s is %q, %v; want %q", key, kv.Value, err, want)
+	if value := testdb.Value(t, db, key); value != want {
+		t.Errorf("%s is %q, want %q", key, value, want)
 	}
 }
 
 func TestAMemberKeepsItsDataOverARestart(t *testing.T) {
 	cfg := embedded.Config{Dir: filepath.Join(t.TempDir(), "new", "etcd"), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL()}
 	s := start(t, within(20*time.Second), cfg)
-	ready(t, s)
+	testetcd.Ready(t, s)
 	db := connect(t, s.ClientURLs()...)
-	mustPut(t, db, "/x/a", "1")
+	testdb.Put(t, db, "/x/a", "1")
 
 	began := time.Now()
-	stop(t, s)
+	testetcd.Stop(t, s)
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("stopping took %s", took)
 	}
-	ready(t, start(t, within(20*time.Second), cfg))
+	testetcd.Ready(t, start(t, within(20*time.Second), cfg))
 	has(t, db, "/x/a", "1")
 }
 
 func TestStoppingDoesNotWaitForClientsThatWatch(t *testing.T) {
 	s := start(t, within(20*time.Second), embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL()})
-	ready(t, s)
+	testetcd.Ready(t, s)
 	m := mirror.New(connect(t, s.ClientURLs()...), "/x/", func(mirror.Batch) {})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -143,7 +97,7 @@ func TestStoppingDoesNotWaitForClientsThatWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	stop(t, s)
+	testetcd.Stop(t, s)
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("stopping took %s", took)
 	}
@@ -156,21 +110,21 @@ func TestAMemberSurvivesBeingKilledAtAnyMoment(t *testing.T) {
 	db := connect(t, client)
 	// Killed while it starts, ever later, and then while it serves.
 	for i, after := range []time.Duration{5, 20, 50, 100, 200, 400} {
-		c := startChild(t, dir, client, peer)
+		c := testetcd.StartChild(t, "member", dir, client, peer)
 		<-time.After(after * time.Millisecond)
-		c.kill()
-		if c.failed != "" {
-			t.Fatalf("start %d: %s", i, c.failed)
+		c.Kill()
+		if c.Failed != "" {
+			t.Fatalf("start %d: %s", i, c.Failed)
 		}
 	}
 	for i := range 3 {
-		c := startChild(t, dir, client, peer)
-		c.expect(t, "ready")
+		c := testetcd.StartChild(t, "member", dir, client, peer)
+		c.Expect(t, "ready")
 		if i > 0 {
 			has(t, db, "/x/n", fmt.Sprint(i-1))
 		}
-		mustPut(t, db, "/x/n", fmt.Sprint(i))
-		c.kill()
+		testdb.Put(t, db, "/x/n", fmt.Sprint(i))
+		c.Kill()
 	}
 }
 
@@ -188,7 +142,13 @@ func TestAMemberKilledWhileItIsFoundedIsFoundedAgain(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ready(t, start(t, within(20*time.Second), cfg))
+	testetcd.Ready(t, start(t, within(20*time.Second), cfg))
+}
+
+// put writes a value, or fails while there is no majority.
+func put(db *objdb.DB, value string) error {
+	_, _, err := db.Txn(context.Background(), objdb.Txn{Puts: []objdb.KV{{Key: "/x/a", Value: []byte(value)}}})
+	return err
 }
 
 func TestThreeMembersServeWhileOneIsDead(t *testing.T) {
@@ -209,15 +169,15 @@ func TestThreeMembersServeWhileOneIsDead(t *testing.T) {
 	members["b"] = start(t, within(20*time.Second), cfgs["b"])
 	members["c"] = start(t, within(20*time.Second), cfgs["c"])
 	for _, m := range members {
-		ready(t, m)
+		testetcd.Ready(t, m)
 	}
 	db := connect(t, urls...)
-	mustPut(t, db, "/x/a", "1")
+	testdb.Put(t, db, "/x/a", "1")
 
 	for _, name := range []string{"a", "b", "c"} { // one of them leads
-		stop(t, members[name])
+		testetcd.Stop(t, members[name])
 		began := time.Now()
-		for put(db, "/x/a", name) != nil {
+		for put(db, name) != nil {
 			if time.Since(began) > 5*time.Second {
 				t.Fatalf("no writes while %s is away", name)
 			}
@@ -226,7 +186,7 @@ func TestThreeMembersServeWhileOneIsDead(t *testing.T) {
 			t.Errorf("writes took %s to go on without %s", took, name)
 		}
 		members[name] = start(t, within(20*time.Second), cfgs[name])
-		ready(t, members[name])
+		testetcd.Ready(t, members[name])
 		has(t, connect(t, cfgs[name].ClientURL), "/x/a", name)
 	}
 }
@@ -258,8 +218,8 @@ func TestWrongConfigurationsAreRefusedWithTheCause(t *testing.T) {
 func TestADataDirectoryIsNotTakenOverByAnotherCluster(t *testing.T) {
 	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()}
 	s := start(t, within(20*time.Second), cfg)
-	ready(t, s)
-	stop(t, s)
+	testetcd.Ready(t, s)
+	testetcd.Stop(t, s)
 	cfg.Peers = map[string]string{"a": cfg.PeerURL, "b": testkit.FreeURL()}
 	if _, err := embedded.Start(context.Background(), cfg); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "belongs to member") {
 		t.Errorf("got %v", err)
@@ -280,76 +240,11 @@ func TestAPortInUseIsAnError(t *testing.T) {
 	}
 }
 
-// child is a member in a process of its own.
-type child struct {
-	cmd    *exec.Cmd
-	lines  chan string
-	failed string
-}
-
-func startChild(t *testing.T, args ...string) *child {
-	t.Helper()
-	c := &child{cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 10)}
-	c.cmd.Env = append(os.Environ(), memberVariable+"=1")
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if _, err := c.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(c.lines)
-		for s := bufio.NewScanner(out); s.Scan(); {
-			c.lines <- s.Text()
-		}
-	}()
-	t.Cleanup(c.kill)
-	return c
-}
-
-func (c *child) expect(t *testing.T, want string) {
-	t.Helper()
-	select {
-	case line := <-c.lines:
-		if line != want {
-			t.Fatalf("child says %q, want %q", line, want)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatalf("child did not say %q", want)
-	}
-}
-
-// kill ends the child as kill -9 does and keeps its complaint, if it had one.
-func (c *child) kill() {
-	_ = c.cmd.Process.Signal(syscall.SIGKILL) // may be gone already
-	for line := range c.lines {
-		if strings.HasPrefix(line, "failed") {
-			c.failed = line
-		}
-	}
-	_ = c.cmd.Wait() // says that it was killed
-}
-
 func TestAWatchGoesOnAtAnotherMemberWhenItsOwnStops(t *testing.T) {
+	members := testetcd.NewMembers(t, 3, 0)
 	var urls []string
-	peers := map[string]string{}
-	configs := make([]embedded.Config, 3)
-	for i := range configs {
-		configs[i] = embedded.Config{Dir: t.TempDir(), Name: fmt.Sprint("m", i), ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Peers: peers}
-		peers[configs[i].Name] = configs[i].PeerURL
-		urls = append(urls, configs[i].ClientURL)
-	}
-	members := make([]*embedded.Server, 3)
-	for i := range members {
-		members[i] = start(t, within(time.Millisecond), configs[i])
-	}
 	for _, m := range members {
-		ready(t, m)
+		urls = append(urls, m.ClientURLs()...)
 	}
 	// The client begins with the first member, and knows the others.
 	watcher, err := clientv3.New(clientv3.Config{Endpoints: urls[:1], Logger: zap.NewNop()})
@@ -362,8 +257,8 @@ func TestAWatchGoesOnAtAnotherMemberWhenItsOwnStops(t *testing.T) {
 	events := watcher.Watch(ctx, "/x/key", clientv3.WithCreatedNotify())
 	<-events
 	watcher.SetEndpoints(urls...)
-	stop(t, members[0])
-	mustPut(t, connect(t, urls[1:]...), "/x/key", "after")
+	testetcd.Stop(t, members[0])
+	testdb.Put(t, connect(t, urls[1:]...), "/x/key", "after")
 	for r := range events {
 		if r.Err() != nil {
 			t.Fatalf("the watch has ended: %v", r.Err())

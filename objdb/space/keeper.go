@@ -25,6 +25,7 @@ import (
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 const (
@@ -32,9 +33,13 @@ const (
 	fullShare  = 0.90 // of the quota taken by data: nothing is added any more
 	lastShare  = 0.97 // of the quota taken by a file: the same, because then no page is free for sure
 	wasteShare = 0.10 // of the quota unused in a file: it is worth writing it anew
+	freshShare = 0.02 // of the quota written since an attempt to make room: another one is worth it at once
 
-	lookEvery  = 5 * time.Second
-	retryAfter = time.Minute // after an attempt to make room that did not help
+	lookEvery = 5 * time.Second
+	// After an attempt that did not help there is another one, at first soon:
+	// what a compaction frees counts as used until no read in progress can see
+	// it and something else has been written.
+	retryFirst, retryMost = time.Second, time.Minute
 )
 
 // Store is what is looked after; objdb.DB is one.
@@ -58,8 +63,12 @@ type Config struct {
 
 // Keeper looks after the space of a store.
 type Keeper struct {
-	cfg   Config
-	tried time.Time // last attempt to make room that did not help
+	cfg Config
+
+	// After an attempt to make room that did not help; they belong to Run.
+	pace *retry.Pacer
+	due  time.Time // of the next one
+	left int64     // bytes in use after it
 
 	mu   sync.Mutex
 	seen Usage
@@ -81,7 +90,7 @@ func New(cfg Config) *Keeper {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "space")
 	}
-	return &Keeper{cfg: cfg}
+	return &Keeper{cfg: cfg, pace: retry.NewPacer(retryFirst, retryMost)}
 }
 
 // Run looks after the store until ctx ends.
@@ -125,15 +134,20 @@ func (k *Keeper) look(ctx context.Context) error {
 		return err
 	}
 	u := k.Usage()
-	if !u.tight() || !k.leads(members) || time.Since(k.tried) < retryAfter {
+	if !u.tight() {
+		k.pace.Reset()
+		k.due = time.Time{}
+		return nil
+	}
+	if !k.leads(members) || time.Now().Before(k.due) && !u.exceeds(u.InUse-k.left, freshShare) {
 		return nil
 	}
 	if err := k.makeRoom(ctx, members); err != nil {
 		return err
 	}
 	if u = k.Usage(); u.tight() {
-		k.tried = time.Now()
-		k.cfg.Log.WithFields(logrus.Fields{"in-use": u.InUse, "quota": u.Quota}).Error("no room could be made in the store: it is full of live data")
+		k.due, k.left = time.Now().Add(k.pace.Next()), u.InUse
+		k.cfg.Log.WithFields(logrus.Fields{"in-use": u.InUse, "quota": u.Quota}).Error("no room could be made in the store: what it holds is live, or being read")
 	}
 	return nil
 }

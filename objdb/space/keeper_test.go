@@ -2,15 +2,16 @@ package space_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/objdb"
-	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/objdb/space"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
@@ -21,40 +22,14 @@ const quota = 8 << 20
 // newStore is an embedded member with a small quota.
 func newStore(t *testing.T) *objdb.DB {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	s, err := embedded.Start(ctx, embedded.Config{
-		Dir: t.TempDir(), Name: "alone", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Quota: quota, Log: testkit.Quiet(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	select {
-	case <-s.Ready():
-	case <-ctx.Done():
-		t.Fatal("member is not ready")
-	}
-	db, err := objdb.Open(objdb.Config{Endpoints: s.ClientURLs(), Log: testkit.Quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
+	return testdb.At(t, testetcd.NewSmall(t, quota))
 }
 
 // keep looks after a store all the time.
 func keep(t *testing.T, store space.Store, member string) *space.Keeper {
 	t.Helper()
 	k := space.New(space.Config{Store: store, Member: member, Every: time.Millisecond, Log: testkit.Quiet()})
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); k.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-done })
+	testetcd.Run(t, k.Run)
 	return k
 }
 
@@ -88,71 +63,159 @@ func (r *recorder) refuses(t *testing.T, k *space.Keeper) bool {
 	return k.Admit() != nil
 }
 
-const valueSize = 64 << 10
+// What put writes: values of a size at which the store's file grows evenly.
+const (
+	values    = 64
+	valueSize = 4 << 10
+)
 
-// put writes a large value under a key.
-func put(ctx context.Context, db *objdb.DB, key string) error {
-	_, _, err := db.Txn(ctx, objdb.Txn{Puts: []objdb.KV{{Key: key, Value: []byte(strings.Repeat("x", valueSize))}}})
+// put writes values under a prefix.
+func put(t *testing.T, db *objdb.DB, prefix string) error {
+	var txn objdb.Txn
+	for i := range values {
+		txn.Puts = append(txn.Puts, objdb.KV{Key: fmt.Sprintf("%s/%d", prefix, i), Value: make([]byte, valueSize)})
+	}
+	_, _, err := db.Txn(t.Context(), txn)
 	return err
 }
 
-// fill puts keys until the store refuses or enough says so.
-func fill(t *testing.T, db *objdb.DB, key func(i int) string, enough func() bool) error {
+// grow is put, and returns when the store counts what was written. It does ten
+// times a second; a quota as small as here can be written in less.
+func grow(t *testing.T, db *objdb.DB, prefix string) error {
 	t.Helper()
-	for i := range 4 * quota / valueSize {
-		if enough() {
-			return nil
+	inUse := func() int64 {
+		members, err := db.Space(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err := put(t.Context(), db, key(i)); err != nil {
-			return err
-		}
+		return members[0].InUse
 	}
-	return errWritten
+	before := inUse()
+	if err := put(t, db, prefix); err != nil {
+		return err
+	}
+	testkit.Eventually(t, 10*time.Second, "what was written counts", func() bool { return inUse() != before })
+	return nil
 }
 
-var errWritten = errors.New("wrote four times the quota")
+// numbered is a prefix of its own for each i.
+func numbered(i int) string { return fmt.Sprint("/x/", i) }
 
-func never() bool { return false }
-
-// isFull tells whether the alarm is raised, by writing.
-func isFull(t *testing.T, db *objdb.DB) bool { return put(t.Context(), db, "/x/probe") != nil }
-
-func TestAStoreThatIsFullOfHistoryMakesRoomForItself(t *testing.T) {
-	db := newStore(t)
-	keep(t, db, db.Endpoints()[0])
-	if err := fill(t, db, func(int) string { return "/x/same" }, never); !errors.Is(err, errWritten) {
-		t.Errorf("while history was written: %v", err)
+// raiseAlarm writes until the store refuses, and deletes everything again.
+func raiseAlarm(t *testing.T, db *objdb.DB) {
+	t.Helper()
+	var err error
+	for i := 0; err == nil; i++ {
+		err = put(t, db, numbered(i))
 	}
-}
-
-func TestAnAlarmIsTakenBackOnceThereIsRoom(t *testing.T) {
-	db := newStore(t)
-	if err := fill(t, db, func(i int) string { return fmt.Sprint("/x/", i) }, never); !strings.Contains(fmt.Sprint(err), "space exceeded") {
+	if !strings.Contains(err.Error(), "space exceeded") {
 		t.Fatalf("the store was not filled: %v", err)
 	}
 	kvs, _, err := db.List(t.Context(), "/x/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kv := range kvs {
-		if _, _, err := db.Txn(t.Context(), objdb.Txn{Deletes: []string{kv.Key}}); err != nil {
+	for some := range slices.Chunk(kvs, 500) {
+		var keys []string
+		for _, kv := range some {
+			keys = append(keys, kv.Key)
+		}
+		testdb.Delete(t, db, keys...)
+	}
+	if put(t, db, "/x/probe") == nil {
+		t.Fatal("deletions alone have made room")
+	}
+}
+
+// takesWrites waits until the alarm is taken back for good.
+func takesWrites(t *testing.T, db *objdb.DB, keepers ...*space.Keeper) {
+	t.Helper()
+	testkit.Eventually(t, 20*time.Second, "the store takes writes again", func() bool { return put(t, db, "/x/probe") == nil })
+	for _, k := range keepers {
+		testkit.Eventually(t, 5*time.Second, "nothing is refused", func() bool { return k.Admit() == nil })
+	}
+}
+
+func TestAStoreThatIsFullOfHistoryMakesRoomForItself(t *testing.T) {
+	t.Parallel() // it mostly waits
+	db := newStore(t)
+	keep(t, db, db.Endpoints()[0])
+	for range 3 * quota / 2 / (values * valueSize) {
+		if err := grow(t, db, "/x/same"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !isFull(t, db) {
-		t.Fatal("deletions alone have made room")
+}
+
+func TestAnAlarmIsTakenBackOnceThereIsRoom(t *testing.T) {
+	t.Parallel() // it mostly waits
+	db := newStore(t)
+	raiseAlarm(t, db)
+	takesWrites(t, db, keep(t, db, db.Endpoints()[0]))
+}
+
+// Somebody reads the store as it was, a backup for example: what a compaction
+// frees counts as used until that is over.
+func TestRoomThatAReaderKeepsIsTriedForAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
+	store := &recorder{DB: newStore(t)}
+	raiseAlarm(t, store.DB)
+	client, err := store.Client()
+	if err != nil {
+		t.Fatal(err)
 	}
-	k := keep(t, db, db.Endpoints()[0])
-	testkit.Eventually(t, 20*time.Second, "the store takes writes again", func() bool { return !isFull(t, db) })
-	testkit.Eventually(t, 5*time.Second, "and nothing is refused", func() bool { return k.Admit() == nil })
+	reading, done := context.WithCancel(t.Context())
+	defer done()
+	backup, err := client.Snapshot(reading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backup.Close()
+	if _, err := backup.Read(make([]byte, 1)); err != nil { // it has begun
+		t.Fatal(err)
+	}
+	k := keep(t, store, store.Endpoints()[0])
+	testkit.Eventually(t, 10*time.Second, "the keeper has tried", store.acted.Load)
+	if !store.refuses(t, k) {
+		t.Error("there is room although somebody reads")
+	}
+	done()
+	takesWrites(t, store.DB, k)
+}
+
+func TestTheLeadingMemberMakesRoomForAll(t *testing.T) {
+	t.Parallel() // it mostly waits
+	var urls []string
+	for _, m := range testetcd.NewMembers(t, 3, quota) {
+		urls = append(urls, m.ClientURLs()...)
+	}
+	db := testdb.Open(t, objdb.Config{Endpoints: urls})
+	raiseAlarm(t, db)
+	var keepers []*space.Keeper
+	for _, url := range urls {
+		keepers = append(keepers, keep(t, db, url))
+	}
+	takesWrites(t, db, keepers...)
+	members, err := db.Space(t.Context())
+	if err != nil || len(members) != 3 {
+		t.Fatalf("members %+v, %v", members, err)
+	}
+	for _, m := range members {
+		if m.Size > quota/2 || m.Full {
+			t.Errorf("after that: %+v", m)
+		}
+	}
 }
 
 func TestNothingIsAddedToAFullStoreWhileDeletionsAndElectionsGoOn(t *testing.T) {
+	t.Parallel() // it mostly waits
 	db := newStore(t)
 	store := &recorder{DB: db}
 	k := keep(t, store, db.Endpoints()[0])
-	if err := fill(t, db, func(i int) string { return fmt.Sprint("/x/", i) }, func() bool { return store.refuses(t, k) }); err != nil {
-		t.Fatalf("the store was full before the keeper said so: %v", err)
+	for i := 0; !store.refuses(t, k); i++ {
+		if err := grow(t, db, numbered(i)); err != nil {
+			t.Fatalf("the store was full before the keeper said so: %v", err)
+		}
 	}
 	if err := k.Admit(); !fault.Is(err, fault.Exhausted) || !strings.Contains(err.Error(), "of 8 MiB") {
 		t.Errorf("refused with %v", err)
@@ -160,7 +223,7 @@ func TestNothingIsAddedToAFullStoreWhileDeletionsAndElectionsGoOn(t *testing.T) 
 	if u := k.Usage(); !u.Full || u.Quota != quota || u.Size > quota || u.InUse < quota*8/10 {
 		t.Errorf("usage is %+v", u)
 	}
-	if _, _, err := db.Txn(t.Context(), objdb.Txn{Deletes: []string{"/x/1"}, Puts: []objdb.KV{{Key: "/x/2", Value: []byte("rewritten")}}}); err != nil {
+	if _, _, err := db.Txn(t.Context(), objdb.Txn{Deletes: []string{"/x/1/0"}, Puts: []objdb.KV{{Key: "/x/2/0", Value: []byte("rewritten")}}}); err != nil {
 		t.Errorf("deletion: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -175,10 +238,13 @@ func TestNothingIsAddedToAFullStoreWhileDeletionsAndElectionsGoOn(t *testing.T) 
 }
 
 func TestAStoreOfAnotherOperatorIsOnlyObserved(t *testing.T) {
+	t.Parallel() // it mostly waits
 	store := &recorder{DB: newStore(t)}
 	k := keep(t, store, "")
-	if err := fill(t, store.DB, func(int) string { return "/x/same" }, func() bool { return store.refuses(t, k) }); err != nil {
-		t.Error(err)
+	for !store.refuses(t, k) {
+		if err := grow(t, store.DB, "/x/same"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if store.acted.Load() {
 		t.Error("the keeper has acted on the store")

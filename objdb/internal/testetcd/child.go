@@ -23,7 +23,7 @@ func Main(m *testing.M, roles map[string]func(args []string) error) int {
 		return m.Run()
 	}
 	if err := roles[role](os.Args[1:]); err != nil {
-		fmt.Println("failed:", err)
+		fmt.Println(failure, err)
 		return 1
 	}
 	return 0
@@ -31,10 +31,15 @@ func Main(m *testing.M, roles map[string]func(args []string) error) int {
 
 // Child is a process played by the test program.
 type Child struct {
+	Failed string // why it ended by itself; known after Kill
+
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string
 }
+
+// failure begins the line of a role that has failed.
+const failure = "failed:"
 
 // StartChild starts the test program in a role; it is killed with the test.
 func StartChild(t *testing.T, role string, args ...string) *Child {
@@ -73,7 +78,7 @@ func (c *Child) Expect(t *testing.T, want string) {
 			if line == want {
 				return
 			}
-			if !open || strings.HasPrefix(line, "failed") {
+			if !open || strings.HasPrefix(line, failure) {
 				t.Fatalf("child says %q, want %q", line, want)
 			}
 		case <-deadline:
@@ -88,5 +93,10 @@ func (c *Child) Say(line string) { fmt.Fprintln(c.in, line) }
 // Kill ends the child as kill -9 does.
 func (c *Child) Kill() {
 	_ = c.cmd.Process.Signal(syscall.SIGKILL) // may be gone already
-	_ = c.cmd.Wait()                          // says that it was killed
+	for line := range c.lines {
+		if strings.HasPrefix(line, failure) {
+			c.Failed = line
+		}
+	}
+	_ = c.cmd.Wait() // says that it was killed
 }

@@ -6,6 +6,7 @@ package testetcd
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -28,27 +29,59 @@ func New(t testing.TB) string {
 // NewSmall is New with a quota in bytes; 0 is the default.
 func NewSmall(t testing.TB, quota int64) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	s, err := embedded.Start(ctx, embedded.Config{
-		Dir: t.TempDir(), Name: "alone", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Quota: quota, Log: testkit.Quiet(),
-	})
-	if err != nil {
-		t.Fatal(err)
+	return NewMembers(t, 1, quota)[0].ClientURLs()[0]
+}
+
+// NewMembers starts a store of several embedded members, with a quota each, for
+// this test.
+func NewMembers(t testing.TB, count int, quota int64) []*embedded.Server {
+	t.Helper()
+	peers := map[string]string{}
+	for i := range count {
+		peers[fmt.Sprint("m", i)] = testkit.FreeURL()
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := s.Stop(ctx); err != nil {
-			t.Error(err)
+	var members []*embedded.Server
+	for name, peer := range peers {
+		at, cancel := context.WithCancel(context.Background())
+		cancel() // one alone would wait for the others
+		s, err := embedded.Start(at, embedded.Config{
+			Dir: t.TempDir(), Name: name, ClientURL: testkit.FreeURL(), PeerURL: peer, Peers: peers, Quota: quota, Log: testkit.Quiet(),
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		t.Cleanup(func() { Stop(t, s) })
+		members = append(members, s)
+	}
+	for _, s := range members {
+		Ready(t, s)
+	}
+	return members
+}
+
+// start-up and stop of a member take this long on a machine that is busy.
+const memberTime = 20 * time.Second
+
+// Ready waits until a member serves.
+func Ready(t testing.TB, s *embedded.Server) {
+	t.Helper()
 	select {
 	case <-s.Ready():
-	case <-ctx.Done():
+	case err := <-s.Err():
+		t.Fatal(err)
+	case <-time.After(memberTime):
 		t.Fatal("embedded etcd is not ready")
 	}
-	return s.ClientURLs()[0]
+}
+
+// Stop stops a member; it may have been stopped before.
+func Stop(t testing.TB, s *embedded.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), memberTime)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 // Process is Debian's etcd as a process of its own, for outages.
