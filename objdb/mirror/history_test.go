@@ -95,29 +95,86 @@ func TestAMirrorFollowsAStoreThatWentBack(t *testing.T) {
 	}
 }
 
-// The store goes back a little and is at a higher revision again before the
-// mirror reaches it: only what it has seen itself tells.
-func TestAStoreThatWentBackAndWentOnIsRecognized(t *testing.T) {
-	t.Parallel() // it mostly waits
-	p := testetcd.NewProcess(t)
-	db := testdb.At(t, p.URL)
-	way := testetcd.NewProxy(t, p.URL)
-	testdb.Put(t, db, "/m/a", "old")
-	backup := p.Backup()
-	m, r := follow(t, testdb.Open(t, objdb.Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second}))
-	waitRevision(t, m, testdb.Put(t, db, "/m/lost", "lost"))
+// absence is a mirror that is cut off while its store goes back to a backup and
+// on, past the revision that the mirror has: only what the mirror has seen
+// itself tells.
+type absence struct {
+	backup string
+	db     *objdb.DB
+	*testetcd.Process
+}
 
+// passes writes what the mirror does not follow, and returns the last revision.
+func (a absence) passes(t *testing.T, revisions int) (rev int64) {
+	t.Helper()
+	for range revisions {
+		rev = testdb.Put(t, a.db, "/elsewhere", "x")
+	}
+	return rev
+}
+
+// begin makes the backup, of two keys.
+func begin(t *testing.T) absence {
+	t.Helper()
+	p := testetcd.NewProcess(t)
+	a := absence{Process: p, db: testdb.At(t, p.URL)}
+	testdb.Put(t, a.db, "/m/a", "old")
+	testdb.Compact(t, a.db, testdb.Put(t, a.db, "/m/last", "old"))
+	a.passes(t, 1)
+	a.backup = p.Backup()
+	return a
+}
+
+// lost writes what the backup does not have.
+func (a absence) lost(t *testing.T) { testdb.Put(t, a.db, "/m/last", "lost") }
+
+// written writes what the mirror has to hear of.
+func (a absence) written(t *testing.T) {
+	for i := range 20 {
+		testdb.Put(t, a.db, fmt.Sprint("/m/new", i), "new")
+	}
+}
+
+// forgotten is written, and the store tells nothing of it any more.
+func (a absence) forgotten(t *testing.T) {
+	a.written(t)
+	testdb.Compact(t, a.db, a.passes(t, 1))
+}
+
+func nothing(*testing.T) {}
+
+// during follows the store, lets something happen before the absence and in it,
+// and compares what the mirror has afterwards.
+func (a absence) during(t *testing.T, before, meanwhile func(*testing.T)) {
+	t.Helper()
+	way := testetcd.NewProxy(t, a.URL)
+	m, r := follow(t, testdb.Open(t, objdb.Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second}))
+	before(t)
+	waitRevision(t, m, a.passes(t, 50))
 	way.Cut()
 	testkit.Eventually(t, 5*time.Second, "mirror is cut off", func() bool { return !m.Connected() })
-	p.Restore(backup)
-	rev := int64(0)
-	for i := range 20 {
-		rev = testdb.Put(t, db, fmt.Sprint("/m/new", i), "new")
-	}
+	a.Restore(a.backup)
+	meanwhile(t)
+	rev := a.passes(t, 100)
 	way.Mend()
 	waitRevision(t, m, rev)
-	if want := present(t, db); !cmp.Equal(r.contents(), want) {
+	if want := present(t, a.db); !cmp.Equal(r.contents(), want) {
 		t.Error(cmp.Diff(want, r.contents()))
+	}
+}
+
+func TestAStoreThatWentBackAndWentOnIsRecognized(t *testing.T) {
+	for what, test := range map[string]func(*testing.T, absence){
+		"by an event":              func(t *testing.T, a absence) { a.during(t, a.lost, a.written) },
+		"by an event of old":       func(t *testing.T, a absence) { a.during(t, a.lost, a.forgotten) },
+		"by a listing":             func(t *testing.T, a absence) { a.lost(t); a.during(t, nothing, a.written) },
+		"by a listing of old":      func(t *testing.T, a absence) { a.lost(t); a.during(t, nothing, a.forgotten) },
+		"although nothing is lost": func(t *testing.T, a absence) { a.during(t, nothing, a.written) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			test(t, begin(t))
+		})
 	}
 }
 

@@ -51,9 +51,10 @@ type Mirror struct {
 	log     *logrus.Entry
 
 	// These belong to Follow.
-	held   map[string]int64 // key -> revision of its last write; nil before the first listing
-	newest event            // that came last, by a watch
-	audit  chan struct{}    // asks Follow to compare with the store
+	held      map[string]int64 // key -> revision of its last write; nil before the first listing
+	newest    event            // the last one that the receiver has
+	forgotten int64            // the store was found to tell nothing from before this revision
+	audit     chan struct{}    // asks Follow to compare with the store
 
 	mu       sync.Mutex
 	history  int // of the store; the rest is true within it only

@@ -60,7 +60,6 @@ func (m *Mirror) supersede(kvs []objdb.KV, rev int64, another bool) {
 			batch.Events = append(batch.Events, Event{Key: key, ModRevision: rev})
 		}
 	}
-	m.newest = event{}
 	if batch.Snapshot || batch.Another || len(batch.Events) > 0 {
 		m.deliver(batch)
 	}
@@ -68,9 +67,12 @@ func (m *Mirror) supersede(kvs []objdb.KV, rev int64, another bool) {
 
 // hold remembers a listing as what the receiver has.
 func (m *Mirror) hold(kvs []objdb.KV) {
-	m.held = make(map[string]int64, len(kvs))
+	m.held, m.newest, m.forgotten = make(map[string]int64, len(kvs)), event{}, 0
 	for _, kv := range kvs {
 		m.held[kv.Key] = kv.ModRevision
+		if kv.ModRevision > m.newest.rev {
+			m.newest = event{key: kv.Key, rev: kv.ModRevision}
+		}
 	}
 }
 
@@ -79,9 +81,9 @@ func (m *Mirror) hold(kvs []objdb.KV) {
 // client resumes it when one of several members goes away; what is returned
 // here needs a new watch, or, for errGap, a new listing.
 //
-// It begins with the event that came last, which the mirror knows, rather than
-// after its revision: a store that went back to somewhere in between may have
-// written there anew.
+// It begins with the last event, which the mirror knows, or with what the store
+// still tells after that, rather than after the mirror's revision: a store that
+// went back to somewhere in between may have written there anew.
 func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress func()) error {
 	client, err := m.db.Client()
 	if err != nil {
@@ -93,7 +95,7 @@ func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress fu
 	defer cancel()
 	from := m.Revision() + 1
 	if m.newest.rev != 0 {
-		from = m.newest.rev
+		from = min(from, max(m.newest.rev, m.forgotten))
 	}
 	responses := client.Watch(ctx, m.prefix, clientv3.WithPrefix(), clientv3.WithRev(from),
 		clientv3.WithProgressNotify(), clientv3.WithFragment())
@@ -113,7 +115,7 @@ func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress fu
 			case !open:
 				return errors.New("watch ended")
 			case resp.CompactRevision > from && resp.CompactRevision <= m.Revision()+1:
-				m.newest = event{} // too old to be told again
+				m.forgotten = resp.CompactRevision
 				return errUncertain
 			case resp.CompactRevision != 0:
 				return fmt.Errorf("%w after revision %d: compacted up to %d", errGap, m.Revision(), resp.CompactRevision)
@@ -129,8 +131,7 @@ func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress fu
 	}
 }
 
-// confirm asks whether the event that came last has happened in the store as it
-// is now. A store that went back and then on, to where the mirror was or further,
+// confirm asks whether the last event has happened in the store as it is now. A store that went back and then on, to where the mirror was or further,
 // is known by that only.
 func (m *Mirror) confirm(ctx context.Context, history int) error {
 	if m.newest.rev == 0 {
@@ -155,7 +156,8 @@ func eventOf(ev *clientv3.Event) event {
 	return event{string(ev.Kv.Key), ev.Kv.ModRevision, ev.Type == clientv3.EventTypeDelete}
 }
 
-// happened asks the store. An event that it has forgotten may have happened.
+// happened asks the store. What it has forgotten may have happened, unless the
+// key is there with a write from before.
 func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
 	there, err := db.GetAt(ctx, e.key, e.rev)
 	if e.deleted && fault.Is(err, fault.NotFound) {
@@ -164,7 +166,11 @@ func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
 	}
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
-		return true, nil
+		now, err := db.Get(ctx, e.key)
+		if fault.Is(err, fault.NotFound) {
+			return true, nil
+		}
+		return now.ModRevision >= e.rev, err
 	case errors.Is(err, rpctypes.ErrFutureRev), fault.Is(err, fault.NotFound):
 		return false, nil
 	}
