@@ -82,7 +82,7 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 	if err := s.bringUp(c, netns, r, port, plan); err != nil {
 		return failed(stepPod, err)
 	}
-	r.Stored = &attachment.Stored{Endpoint: stored.Endpoint, Network: stored.Network, VRF: stored.VRF}
+	r.Stored = storedFrom(stored)
 	log.Debug("add: checkpoint")
 	if err := s.store.Finish(r, time.Now()); err != nil {
 		return failed(stepState, err)

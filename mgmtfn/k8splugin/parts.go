@@ -35,7 +35,8 @@ type Datapath interface {
 	// Detach removes port, link and flows; an unknown endpoint is no error.
 	Detach(ctx context.Context, endpointID string) error
 	// Hold tells of a container that an earlier run attached: it is served
-	// until Detach, whatever becomes of its records in the store.
+	// until Detach, whatever becomes of its records in the store. It is told
+	// again when more is known of it.
 	Hold(Attachment)
 	// Unannounced lists the endpoints held that the store does not know.
 	Unannounced() []string

@@ -33,6 +33,9 @@ func (s *Server) reconcile(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			todo := map[string]func(context.Context) error{}
+			for _, r := range s.store.Select(isIncomplete) {
+				todo[r.EndpointID()] = func(ctx context.Context) error { return s.complete(ctx, r.EndpointID()) }
+			}
 			for _, id := range s.Datapath.Unannounced() {
 				todo[id] = func(ctx context.Context) error { return s.announce(ctx, id) }
 			}
@@ -80,6 +83,32 @@ func (s *Server) tryEach(ctx context.Context, todo map[string]func(context.Conte
 		})
 	}
 	_ = group.Wait() // the functions return nothing
+}
+
+// completeTime bounds the wait for the records of an endpoint.
+const completeTime = time.Second
+
+// complete writes down the records that an endpoint is served with, for a
+// checkpoint of a release that did not. What the store does not have now is
+// looked for again.
+func (s *Server) complete(ctx context.Context, endpointID string) error {
+	r, unlock, ok := s.lockReady(endpointID)
+	if !ok {
+		return nil // a command works on it, or it is being undone
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	at, err := s.Datapath.Await(ctx, endpointID, 0)
+	if err != nil {
+		return nil
+	}
+	r.Stored = storedFrom(at)
+	if err := s.store.Finish(&r, time.Now()); err != nil {
+		return err
+	}
+	s.Datapath.Hold(heldBy(&r))
+	return nil
 }
 
 // announce has the master know the endpoint of a container again. If the
@@ -180,8 +209,15 @@ func (s *Server) abandon(ctx context.Context, at Attachment) error {
 
 func isReady(r *attachment.Record) bool { return r.State == attachment.Ready }
 
+// isIncomplete finds the checkpoints of an earlier release.
+func isIncomplete(r *attachment.Record) bool { return isReady(r) && r.Stored == nil }
+
+func storedFrom(at Attachment) *attachment.Stored {
+	return &attachment.Stored{Endpoint: at.Endpoint, Network: at.Network, VRF: at.VRF}
+}
+
 // heldBy is what the datapath is told of an attached container. A checkpoint of
-// an earlier release says only which endpoint it is.
+// an earlier release says only which endpoint it is, until it is completed.
 func heldBy(r *attachment.Record) Attachment {
 	at := Attachment{Endpoint: mastercfg.CfgEndpointState{ID: r.EndpointID(), NetID: mastercfg.NetworkID(r.Tenant, r.NetworkName)}}
 	if r.Stored != nil {

@@ -1,8 +1,11 @@
 package k8splugin_test
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +66,38 @@ func TestAnEndpointTheStoreHasLostIsAnnouncedAgainWithItsAddress(t *testing.T) {
 		do(t, node, request(cniwire.Del, "pod", "", ""))
 		node.NothingLeft(t)
 	}
+}
+
+func TestACheckpointOfAnEarlierReleaseIsCompleted(t *testing.T) {
+	node := fakenode.NewNode(t)
+	stop := node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "pod", netns, ""))
+	stop()
+	path := filepath.Join(node.StateDir(), "pod@eth0.json")
+	read := func() (r map[string]any) {
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(data, &r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	complete := read()
+	old := maps.Clone(complete)
+	delete(old, "stored")
+	data, err := json.Marshal(old)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil || complete["stored"] == nil {
+		t.Fatalf("checkpoint %v (%v)", complete, err)
+	}
+	node.Start(t)
+	fakenode.Eventually(t, "the records are in the checkpoint", func() bool { return reflect.DeepEqual(read()["stored"], complete["stored"]) })
+	do(t, node, request(cniwire.Check, "pod", netns, ""))
 }
 
 func TestAContainerWhoseAddressIsTakenMeanwhileStaysAndIsReported(t *testing.T) {

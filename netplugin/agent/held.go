@@ -88,7 +88,8 @@ func (h *held) expired(now time.Time) (keys []string, next time.Time) {
 }
 
 // Hold tells the agent of a container that was attached in an earlier run, with
-// what Attach returned then. It is called before Run.
+// what Attach returned then, or, of an older release, at least the ids of the
+// endpoint and the network. It is called before Run, and again with the rest.
 func (a *Agent) Hold(at Attachment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -106,6 +106,23 @@ func TestContainerOfAnEarlierRunIsServedFromAStoreThatHasLostIt(t *testing.T) {
 	})
 }
 
+func TestContainerOfAnOlderReleaseIsServedOnceItsRecordsAreKnown(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := newAgent(store.db, driver, soon)
+	a.Hold(Attachment{Endpoint: mastercfg.CfgEndpointState{ID: "web.blue-1", NetID: "web.blue"}})
+	r := runAgent(t, a)
+	r.awaitReady(t)
+	at, err := a.Await(t.Context(), "web.blue-1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Hold(at)
+	store.del(epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"))
+	expectObjects(t, driver, "the held endpoint and its network", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
+	expectUnannounced(t, r, "web.blue-1")
+}
+
 func TestWhatAnEarlierRunReportedOfAnEndpointThatTheStoreHasLostGoes(t *testing.T) {
 	for name, vrf := range map[string]uint16{"held with its records": 1, "held by an older release": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,14 @@ type streamReport struct {
 	Sent     int     `json:"sent"`
 	Lost     int     `json:"lost"`
 	MaxGapMS float64 `json:"maxGapMs"` // longest time between two answers
+	Losses   []struct {
+		At    time.Time `json:"at"`
+		Count int       `json:"count"`
+	} `json:"losses"`
 }
+
+// logTime is how the logs of nodes tell the time.
+const logTime = "2006-01-02T15:04:05.000Z"
 
 // during sends a datagram per millisecond to another pod, which echoes them,
 // for as long as something happens, and gives how many never came back.
@@ -43,6 +50,9 @@ func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 	report, err := reportIn(log)
 	s.must(err)
 	s.Logf("%s to %s: %d datagrams sent, %d lost, longest gap %.0f ms", from.Name, to.Name, report.Sent, report.Lost, report.MaxGapMS)
+	for _, loss := range report.Losses {
+		s.Logf("%d lost from %s on", loss.Count, loss.At.UTC().Format(logTime))
+	}
 	return report
 }
 

@@ -18,7 +18,17 @@ type streamReport struct {
 	Received int     `json:"received"`
 	Lost     int     `json:"lost"`
 	MaxGap   float64 `json:"maxGapMs"` // longest time between two answers
+	Losses   []loss  `json:"losses"`   // the first ones
 }
+
+// loss is a row of datagrams that were not answered.
+type loss struct {
+	At    time.Time `json:"at"` // when the first of them was sent
+	Count int       `json:"count"`
+}
+
+// maxLosses bounds the losses that are told one by one.
+const maxLosses = 20
 
 // maxDatagrams bounds a stream: ten minutes at one per millisecond.
 const maxDatagrams = 600_000
@@ -44,40 +54,57 @@ func stream(ctx context.Context, args []string) error {
 	}
 	defer conn.Close()
 	fmt.Fprintln(os.Stderr, "stream: sending to", *to)
+	seen := make([]bool, *count) // the receiver's until it has reported
 	received := make(chan streamReport, 1)
-	go func() { received <- receive(conn, *count) }()
+	go func() { received <- receive(conn, seen) }()
 
 	tick := time.NewTicker(*interval)
 	defer tick.Stop()
 	var packet [8]byte
-	sent := 0
-	for ; sent < *count && ctx.Err() == nil; sent++ {
+	var sent []time.Time
+	for len(sent) < *count && ctx.Err() == nil {
 		<-tick.C
-		binary.BigEndian.PutUint64(packet[:], uint64(sent))
+		binary.BigEndian.PutUint64(packet[:], uint64(len(sent)))
 		if _, err := conn.Write(packet[:]); err != nil {
 			break // a refused datagram is a lost one
 		}
+		sent = append(sent, time.Now())
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(*grace)); err != nil {
 		return err
 	}
 	report := <-received
-	report.Sent, report.Lost = sent, sent-report.Received
+	report.Sent, report.Lost, report.Losses = len(sent), len(sent)-report.Received, losses(sent, seen)
 	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {
 		return err
 	}
-	if report.Lost != 0 || sent < *count && ctx.Err() == nil {
+	if report.Lost != 0 || len(sent) < *count && ctx.Err() == nil {
 		return errors.New("stream: datagrams were lost")
 	}
 	return nil
 }
 
-// receive counts distinct answers until all have come or the read deadline ends it.
-func receive(conn net.Conn, count int) (r streamReport) {
-	seen := make([]bool, count)
+// losses are the rows of datagrams that were sent and not answered.
+func losses(sent []time.Time, answered []bool) (rows []loss) {
+	for i, at := range sent {
+		switch {
+		case answered[i]:
+		case i > 0 && !answered[i-1]:
+			rows[len(rows)-1].Count++
+		case len(rows) == maxLosses:
+			return rows
+		default:
+			rows = append(rows, loss{at, 1})
+		}
+	}
+	return rows
+}
+
+// receive notes distinct answers until all have come or the read deadline ends it.
+func receive(conn net.Conn, seen []bool) (r streamReport) {
 	var packet [16]byte
 	last := time.Now()
-	for r.Received < count {
+	for r.Received < len(seen) {
 		n, err := conn.Read(packet[:])
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
@@ -86,7 +113,7 @@ func receive(conn net.Conn, count int) (r streamReport) {
 			continue // an ICMP error reported on the socket; later answers still count
 		}
 		number := binary.BigEndian.Uint64(packet[:8])
-		if n != 8 || number >= uint64(count) || seen[number] {
+		if n != 8 || number >= uint64(len(seen)) || seen[number] {
 			continue
 		}
 		seen[number] = true

@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// before is the version that clusters are upgraded from, and go back to.
+const before = "0b7ef61"
+
+// upgradeLimit bounds a way there and back, stageLimit one node's part of it.
+const (
+	upgradeLimit = 4 * time.Minute
+	stageLimit   = 30 * time.Second
+)
+
+// TestLongAClusterIsUpgradedAndGoesBackUnderTraffic replaces the daemons node by
+// node, by those of another version, and with them the layout of flows in the
+// switches and of records in the store. Pods notice nothing, and everything
+// that is made and deleted meanwhile is made and deleted.
+func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
+	testkit.TakesLong(t)
+	old := buildBefore(t)
+	ctx, bed := newBareBed(t, 3)
+	ctx, cancel := context.WithTimeout(ctx, upgradeLimit)
+	defer cancel()
+	s, now := story{t, ctx, bed}, bed.Bin
+	linkTools(t, now, old)
+	bed.Bin = old
+	s.must(bed.StartDaemons(ctx))
+	fresh, err := bed.Snapshot(ctx)
+	s.must(err)
+	t.Cleanup(func() { nothingIsLeft(t, bed, fresh) })
+
+	front, back := s.guarded()
+	neighbour := s.pod(0, "front2", "blue", "front", "")
+	far := s.pod(2, "front3", "blue", "front", "")
+	s.isGuardedAgain(2*time.Second, front, back)
+	for _, version := range []struct{ name, bin string }{{"upgraded", now}, {"returned", old}} {
+		s.withoutLoss(front, neighbour, func() {
+			s.withoutLoss(far, front, func() { s.roll(version.name, version.bin, front, back) })
+		})
+		s.isGuardedAgain(time.Second, front, back)
+		s.reachEachOther(time.Second, front, neighbour, far)
+	}
+}
+
+// roll replaces the daemons, one node after the other. At every stage a pod is
+// made, on the second node, whose agent is of the version before at first; the
+// links of the nodes that the streams pass stay as they are, see linkChange.
+func (s story) roll(name, bin string, front, back *testbed.Pod) {
+	s.Helper()
+	s.bed.Bin = bin
+	var made []*testbed.Pod
+	for i, n := range s.bed.Nodes {
+		s.must(n.Netmaster().Terminate())
+		s.must(n.StartNetmaster())
+		s.soon(stageLimit, func() error { return memberServes(s.ctx, n) })
+		s.soon(stageLimit, func() error { return createTenant(s.ctx, n, "stage") })
+		s.must(deleteTenant(s.ctx, n, "stage"))
+		s.must(n.Netplugin().Terminate())
+		s.must(n.StartNetplugin())
+		s.must(n.WaitReady(s.ctx))
+		s.Logf("%s: %s is %s", time.Now().UTC().Format(logTime), n.Name, name)
+		pod := s.sandbox(1, fmt.Sprintf("%s%d", name, i), "blue", "front", "")
+		s.must(pod.Attach(s.ctx))
+		s.serve(pod)
+		s.reachEachOther(2*time.Second, append(made, pod, front)...)
+		s.isGuardedAgain(2*time.Second, pod, back)
+		made = append(made, pod)
+	}
+	for _, pod := range made {
+		_, err := pod.CNI(s.ctx, "del")
+		s.must(err)
+	}
+	s.soon(5*time.Second, func() error { return endpoints(s.ctx, s.bed, 4) })
+}
+
+// memberServes expects that a node's member of the store takes part in it.
+func memberServes(ctx context.Context, n *testbed.Node) error {
+	got, err := send(ctx, n, http.MethodGet, "http://"+n.MgmtIP+":2379/health", nil)
+	if err == nil && !strings.Contains(got.body, `"health":"true"`) {
+		err = fmt.Errorf("%s: the store's member says %d %q", n.Name, got.status, got.body)
+	}
+	return err
+}
+
+// buildBefore builds the programs of the version before from the history of
+// this clone, which may not reach back so far.
+func buildBefore(t *testing.T) (bin string) {
+	t.Helper()
+	if out, err := exec.Command("git", "cat-file", "-e", before+"^{commit}").CombinedOutput(); err != nil {
+		t.Skipf("this clone does not have commit %s: %v %s", before, err, out)
+	}
+	source, bin := t.TempDir(), t.TempDir()
+	build := exec.Command("sh", "-ec", `
+git -C "$(git rev-parse --show-toplevel)" archive "$1" | tar -x -C "$2"
+cd "$2"
+for program in netmaster netplugin contivk8s netctl; do go build -trimpath -o "$3/$program" ./cmd/$program; done`,
+		"sh", before, source, bin)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build commit %s: %v\n%s", before, err, out)
+	}
+	return bin
+}
+
+// linkTools gives the daemons of another version the tools of the tests.
+func linkTools(t *testing.T, from, to string) {
+	t.Helper()
+	for _, tool := range []string{"probe", "cnitool"} {
+		if err := os.Symlink(filepath.Join(from, tool), filepath.Join(to, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
