@@ -64,8 +64,9 @@ while it is carried out, reads do not.
 
 ` + "`GET /api/v1/status`" + ` tells how the cluster is doing.
 ` + "`GET /api/v1/counters/policys/KEY/`" + ` tells what the rules of a policy have counted, by rule, summed
-over the nodes; those that do not answer within 3 seconds are named as ` + "`silent`" + `. What an endpoint has
-sent and received is in its inspection.
+over the nodes; those that do not answer within 3 seconds are named as ` + "`silent`" + `. A packet between two
+nodes is decided about where it is sent and again where it is received: one that is allowed counts twice.
+What an endpoint has sent and received is in its inspection. Counters begin when the switch does, not the agent.
 
 An absent text, number or list is the same as an empty one, as 0 or as null: for a field with a
 default each of them means the default. *Req* marks what may not be

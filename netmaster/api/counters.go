@@ -48,9 +48,13 @@ func (a *API) counters(r *http.Request) (reply, error) {
 	}); err != nil {
 		return reply{}, err
 	}
-	agents, err := a.store.Services(r.Context(), mastercfg.AgentService)
+	registered, err := a.store.Services(r.Context(), mastercfg.AgentService)
 	if err != nil {
 		return reply{}, err
+	}
+	addresses := map[string]string{} // by host, which has several registrations
+	for _, s := range registered {
+		addresses[s.Hostname] = s.HostAddr
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), countersPatience)
 	defer cancel()
@@ -58,13 +62,13 @@ func (a *API) counters(r *http.Request) (reply, error) {
 	var mu sync.Mutex
 	var asking errgroup.Group
 	asking.SetLimit(askedAtOnce)
-	for _, agent := range agents {
+	for host, address := range addresses {
 		asking.Go(func() error {
-			counted, err := a.counted(ctx, agent.HostAddr, url.Values{"kind": {"rule"}})
+			counted, err := a.counted(ctx, address, url.Values{"kind": {"rule"}})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				sum.Silent = append(sum.Silent, agent.Hostname+": "+err.Error())
+				sum.Silent = append(sum.Silent, host+": "+err.Error())
 				return nil
 			}
 			for id, n := range counted.Rules {

@@ -78,7 +78,7 @@ func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
 	b = furnished(t, func(c *Config) { c.NodePort = port })
 	var services []objdb.Service
 	for host, address := range map[string]string{"h1": "127.0.0.1", "h2": "127.0.0.2", "h3": "127.0.0.3"} {
-		for name, port := range map[string]int{mastercfg.AgentService: 9002, mastercfg.AgentVTEPService: 4789} {
+		for port, name := range map[int]string{9002: mastercfg.AgentService, 9003: mastercfg.AgentService, 4789: mastercfg.AgentVTEPService} {
 			services = append(services, objdb.Service{ServiceName: name, HostAddr: address, Port: port, Hostname: host})
 		}
 	}
@@ -302,7 +302,7 @@ func TestDebugShowsWhatAgentsActOn(t *testing.T) {
 	if err := json.Unmarshal([]byte(b.ok("GET", "/debug/ofnet", "")), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.MyAddr != "127.0.0.1" || got.MyPort != 1 || len(got.AgentDb) != 3 || got.AgentDb["127.0.0.2:9002"].Hostname != "h2" {
+	if got.MyAddr != "127.0.0.1" || got.MyPort != 1 || len(got.AgentDb) != 6 || got.AgentDb["127.0.0.2:9002"].Hostname != "h2" {
 		t.Errorf("nodes %+v", got)
 	}
 	if got.EndpointDb["web.blue-c1"].IPAddress != "10.7.0.1" || got.PolicyDb["blue:front:blue:p:blue:p:1:inRx"].Action != "deny" {
