@@ -96,7 +96,7 @@ func updateGlobal(c *change, stored, wanted *contivmodel.Global) error {
 		}
 		stored.PvtSubnet = wanted.PvtSubnet
 	}
-	if err := resize(c, stored, wanted, vlans, vxlans); err != nil {
+	if err := resize(c, stored, wanted, &vlans, &vxlans); err != nil {
 		return err
 	}
 	stored.ArpMode = or(wanted.ArpMode, stored.ArpMode)
@@ -109,7 +109,7 @@ func updateGlobal(c *change, stored, wanted *contivmodel.Global) error {
 }
 
 // resize changes the pools whose range the request changes.
-func resize(c *change, stored, wanted *contivmodel.Global, vlans resources.VLANPool, vxlans resources.VXLANPool) error {
+func resize(c *change, stored, wanted *contivmodel.Global, vlans *resources.VLANPool, vxlans *resources.VXLANPool) error {
 	if wanted.Vlans != stored.Vlans {
 		r, err := resources.ParseVLANRange(wanted.Vlans)
 		if err != nil {

@@ -9,14 +9,14 @@ import (
 
 // VLANs is the VLAN pool.
 func VLANs(r ledger.Reader) (resources.VLANPool, error) {
-	config, err := ledger.Read[mastercfg.VLANConfig](r, mastercfg.VLANConfigKey)
-	return resources.VLANPool{Config: &config, Used: numbers{r, vlanSet}}, err
+	config, err := ledger.ReadShared[mastercfg.VLANConfig](r, mastercfg.VLANConfigKey)
+	return resources.VLANPool{Config: config, Used: numbers{r, vlanSet}}, err
 }
 
 // VXLANs is the VNI pool.
 func VXLANs(r ledger.Reader) (resources.VXLANPool, error) {
-	config, err := ledger.Read[mastercfg.VXLANConfig](r, mastercfg.VXLANConfigKey)
-	return resources.VXLANPool{Config: &config, Used: numbers{r, vniSet}, Local: numbers{r, localSet}}, err
+	config, err := ledger.ReadShared[mastercfg.VXLANConfig](r, mastercfg.VXLANConfigKey)
+	return resources.VXLANPool{Config: config, Used: numbers{r, vniSet}, Local: numbers{r, localSet}}, err
 }
 
 // PutVLANs stores the range of the VLAN pool.

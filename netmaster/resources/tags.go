@@ -114,11 +114,11 @@ func lowest(pool mastercfg.Bitmap, base uint, used Used[uint]) (uint, bool) {
 }
 
 // Resize changes the range; what is in use must be inside the new one.
-func (p VLANPool) Resize(r TagRange) error {
+func (p *VLANPool) Resize(r TagRange) error {
 	if outside(p.Used, r) {
 		return fault.New(fault.InUse, "cannot update the vlan range due to existing vlans %s", p.InUse()).WithField("vlans")
 	}
-	*p.Config = *DefineVLANs(r)
+	p.Config = DefineVLANs(r)
 	return nil
 }
 

@@ -56,11 +56,11 @@ func (p VXLANPool) pick(requested uint) (uint, error) {
 }
 
 // Resize changes the range; what is in use must be inside the new one.
-func (p VXLANPool) Resize(r TagRange) error {
+func (p *VXLANPool) Resize(r TagRange) error {
 	if outside(p.Used, r) {
 		return fault.New(fault.InUse, "cannot update the vxlan range due to existing vxlans %s", p.InUse()).WithField("vxlans")
 	}
-	*p.Config = *DefineVXLANs(r)
+	p.Config = DefineVXLANs(r)
 	return nil
 }
 

@@ -44,14 +44,14 @@ const (
 
 	// The log is kept in memory for members that are behind: up to a hundred
 	// entries more than catchUpEntries. An entry is a whole batch of ours, some
-	// 100 KiB under load and never more than 1 MiB, so this bounds the bytes. A
+	// 100 KiB under load and never more than 1.3 MiB, so this bounds the bytes. A
 	// member that is further behind, by about a second of full load, is sent the
 	// whole store instead.
 	snapshotEntries = 2000 // after so many the log on disk is cut
 	catchUpEntries  = 250
 
 	defaultQuota = 4 << 30
-	maxTxnOps    = 1024
+	maxTxnOps    = 4608
 )
 
 // Config describes the member.

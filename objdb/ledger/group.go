@@ -109,15 +109,21 @@ func (tx *Tx) touched() map[string]struct{} {
 	return keys
 }
 
-// size is an upper bound of what the transaction's writes take.
+// size is an upper bound of what the plan takes in a transaction.
 func (tx *Tx) size() int {
 	size := 0
 	for key := range tx.wrote {
 		r, _ := tx.group.tree.Get(record{key: key})
-		size += 2*len(key) + len(r.value) + 64
+		size += change{key: key, value: r.value}.size()
 	}
-	return size
+	for key := range tx.reads {
+		size += len(key) + compareSize
+	}
+	return size + 2*len(tx.spans)*compareSize
 }
+
+// compareSize is an upper bound of what a compare takes besides its key.
+const compareSize = 32
 
 // take makes a plan's reads and writes those of the group.
 func (g *group) take(tx *Tx) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
@@ -169,13 +171,23 @@ func (l *Ledger) arrange(g *group, changed []change) {
 	slices.SortStableFunc(changed, func(a, b change) int { return places[a.key] - places[b.key] })
 }
 
+// partsAtOnce is how many parts of a journal are on their way to the store: it
+// flushes them to disk together, and others are served between any two of them.
+const partsAtOnce = 4
+
 // write stores the journal of a plan up to the mark "prepared", and waits until
 // everything that others wrote before the mark has arrived.
 func (l *Ledger) write(ctx context.Context, parts []objdb.KV) (*decided, error) {
+	sending, sendCtx := errgroup.WithContext(ctx)
+	sending.SetLimit(partsAtOnce)
 	for _, part := range parts {
-		if _, err := l.send(ctx, objdb.Txn{Puts: []objdb.KV{part}}, 0); err != nil {
-			return nil, notCommitted(err)
-		}
+		sending.Go(func() error {
+			_, err := l.send(sendCtx, objdb.Txn{Puts: []objdb.KV{part}}, 0)
+			return err
+		})
+	}
+	if err := sending.Wait(); err != nil {
+		return nil, notCommitted(err)
 	}
 	prepared := objdb.Txn{
 		If:   []objdb.Guard{objdb.Absent(l.journal.prepared())},

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -130,6 +131,32 @@ func Read[T any](r Reader, key string) (T, error) {
 		return none, corruptValue(key, err)
 	}
 	return v, nil
+}
+
+// ReadShared is Read for a large value that a plan needs many times: while the
+// value is the same, it is decoded once for all reads of the plan. What is
+// returned must not be changed.
+func ReadShared[T any](r Reader, key string) (*T, error) {
+	in, ok := r.(interface{ shared() map[string]parsed })
+	if !ok {
+		v, err := Read[T](r, key)
+		return &v, err
+	}
+	value, _ := r.Get(key)
+	if known, ok := in.shared()[key]; ok && bytes.Equal(known.from, value) {
+		return known.value.(*T), nil
+	}
+	v, err := Read[T](r, key)
+	if err == nil {
+		in.shared()[key] = parsed{value, &v}
+	}
+	return &v, err
+}
+
+// parsed is a value with what it was decoded to.
+type parsed struct {
+	from  []byte
+	value any
 }
 
 // ReadAll decodes the values of all keys below a prefix, in the order of keys.

@@ -84,7 +84,7 @@ func (g *generator) replacement() []Operation {
 }
 
 // largeApply makes a policy with very many rules, makes sure that it is there,
-// or deletes it.
+// or deletes it. The names are so long that it does not fit into one transaction.
 func (g *generator) largeApply() Operation {
 	policy := contivmodel.Policy{TenantName: g.tenant(), PolicyName: "large"}
 	if g.sometimes(3) {
@@ -95,7 +95,7 @@ func (g *generator) largeApply() Operation {
 	op := Operation{Verb: Apply, Members: []Operation{g.post(&policy, "")}}
 	for i := range largeObjects - 1 {
 		op.Members = append(op.Members, g.post(&contivmodel.Rule{
-			TenantName: policy.TenantName, PolicyName: policy.PolicyName, RuleID: fmt.Sprintf("l%d", i), Direction: "in",
+			TenantName: policy.TenantName, PolicyName: policy.PolicyName, RuleID: fmt.Sprintf("l%060d", i), Direction: "in",
 			Protocol: "tcp", Port: 1 + i, Priority: 1 + i%100, Action: "allow"}, ""))
 	}
 	for i := range op.Members {
