@@ -36,7 +36,6 @@ func TestInvalidConfigurationIsReportedCompletely(t *testing.T) {
 		"--node-grace", "1s", "extra"}, &out, &errOut)
 	const want = `netmaster: invalid configuration:
 --mode "mesos": want docker, kubernetes, swarm-mode or cni
---netmode vxlan with --fwdmode bridge: vxlan needs routing
 --internal-address "0.0.0.0:9999": want an IP address others can reach
 "extra": netmaster takes no arguments beside flags
 --infra "x": want default or aci

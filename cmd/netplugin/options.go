@@ -42,7 +42,7 @@ func (e *configError) Error() string {
 var (
 	servedModes    = []string{"kubernetes", "cni", "test"}
 	servedNetModes = []string{"vxlan"}
-	servedFwdModes = []string{"routing"}
+	servedFwdModes = []string{"bridge", "routing"}
 )
 
 // complete checks the options and fills in what the host knows.

@@ -69,7 +69,7 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		"--mode is required":              {"--netmode=vxlan", "--fwdmode=routing"},
 		`--mode "docker": not supported`:  {"--mode=docker"},
 		`--netmode "vlan": not supported`: {"--netmode=vlan"},
-		`vxlan needs routing`:             {"--fwdmode=bridge"},
+		`--fwdmode "l3": want bridge`:     {"--fwdmode=l3"},
 		`--vtep-ip: "10.1.1"`:             {"--vtep-ip=10.1.1"},
 		`--ctrl-ip: "2001:db8::1"`:        {"--ctrl-ip=2001:db8::1"},
 		`--host "a/b"`:                    {"--host=a/b"},

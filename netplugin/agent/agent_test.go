@@ -366,7 +366,23 @@ func TestStoredForwardingModeCounts(t *testing.T) {
 	store.put(blueState...)
 	a := startAgent(t, store.db, driver, func(c *Config) { c.FwdMode = "bridge" })
 	a.awaitReady(t)
-	store.put(mastercfg.GlobalConfigKey, strings.Replace(globalValue, "routing", "bridge", 1))
+	for value, want := range map[string]pipeline.Mode{
+		globalValue: pipeline.Routed,
+		strings.Replace(globalValue, "routing", "bridge", 1):                                     pipeline.BridgedProxy,
+		strings.NewReplacer("routing", "bridge", "proxy", "flood").Replace(globalValue):          pipeline.BridgedFlood,
+		strings.NewReplacer("routing", "bridge", `,"arp-mode":"proxy"`, "").Replace(globalValue): pipeline.BridgedProxy,
+	} {
+		store.put(mastercfg.GlobalConfigKey, value)
+		eventually(t, fmt.Sprintf("networks forward as %s says", value), func() error {
+			network := driver.object(pipeline.Key{Kind: pipeline.KindNetwork, ID: "web.blue"})
+			floods := driver.object(pipeline.Key{Kind: pipeline.KindFloodSet, ID: "web.blue"})
+			if n, ok := network.(pipeline.Network); !ok || n.Mode != want || (floods != nil) != want.Bridged() {
+				return fmt.Errorf("network %v, flooded to %v", network, floods)
+			}
+			return a.Ready()
+		})
+	}
+	store.put(mastercfg.GlobalConfigKey, strings.Replace(globalValue, "routing", "l3", 1))
 	eventually(t, "a mode without a datapath", func() error {
 		if err := a.Ready(); !fault.Is(err, fault.Mode) {
 			return fmt.Errorf("ready says %w", err)

@@ -29,12 +29,13 @@ type cache struct {
 	vrfs      map[string]uint16          // by tenant
 	peers     peers
 	global    mastercfg.GlobConfig // zero: not known
+	mode      pipeline.Mode        // of all networks; the last that made sense
 
-	networksOf  index          // tenant -> networks
-	rulesOf     index          // tenant -> rules
-	endpointsIn index          // network -> endpoints, the network known or not
-	endpointsOn index          // host -> endpoints
-	localsIn    map[string]int // network -> endpoints on this node
+	networksOf  index                     // tenant -> networks
+	rulesOf     index                     // tenant -> rules
+	endpointsIn index                     // network -> endpoints, the network known or not
+	endpointsOn index                     // host -> endpoints
+	hostsIn     map[string]map[string]int // network -> host -> endpoints
 
 	presence
 
@@ -49,7 +50,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		limits: make(map[string]pipeline.Limits),
 		vrfs:   make(map[string]uint16), peers: newPeers(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		localsIn: make(map[string]int), presence: newPresence(),
+		hostsIn: make(map[string]map[string]int), presence: newPresence(),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }
@@ -112,11 +113,11 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 	}
 	if existed {
 		c.networksOf.remove(old.record.Tenant, id)
-		c.countLocals(old.record.Tenant, -c.localsIn[id])
+		c.countLocals(old.record.Tenant, -c.hostsIn[id][c.host])
 	}
 	if exists {
 		c.networksOf.add(n.record.Tenant, id)
-		c.countLocals(n.record.Tenant, c.localsIn[id])
+		c.countLocals(n.record.Tenant, c.hostsIn[id][c.host])
 	}
 	c.markNetwork(id)
 }
@@ -139,7 +140,7 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	if existed && moved {
 		c.endpointsIn.remove(old.netID, id)
 		c.endpointsOn.remove(old.host, id)
-		c.countLocal(old, -1)
+		c.count(old, -1)
 	}
 	delete(c.endpoints, id)
 	if exists {
@@ -148,7 +149,7 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	if exists && moved {
 		c.endpointsIn.add(e.netID, id)
 		c.endpointsOn.add(e.host, id)
-		c.countLocal(e, 1)
+		c.count(e, 1)
 	}
 	if existed && moved {
 		c.settle(old.host) // the last endpoint of a host takes its held VTEP along
@@ -157,6 +158,8 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 		c.localsDirty = true
 	}
 	c.mark(pipeline.KindEndpoint, id)
+	c.mark(pipeline.KindFloodSet, old.netID)
+	c.mark(pipeline.KindFloodSet, e.netID)
 }
 
 func (c *cache) putRule(id string, value []byte, _ int64) error {
@@ -232,21 +235,32 @@ func (c *cache) putGlobal(_ string, value []byte, _ int64) error {
 		return err
 	}
 	c.global = g
+	if mode, err := modeOf(g); err == nil && mode != c.mode {
+		c.mode = mode
+		for id := range c.networks {
+			c.markNetwork(id)
+		}
+	}
 	return nil
 }
 
 // globalKnown tells whether netmaster has ever configured this cluster.
 func (c *cache) globalKnown() bool { return c.global.FwdMode != "" && c.global.PvtSubnet != "" }
 
-func (c *cache) countLocal(e endpoint, step int) {
-	if e.host != c.host {
-		return
+// count keeps count of the endpoints of a network, by host.
+func (c *cache) count(e endpoint, step int) {
+	hosts := c.hostsIn[e.netID]
+	if hosts == nil {
+		hosts = make(map[string]int)
+		c.hostsIn[e.netID] = hosts
 	}
-	id := e.netID
-	if c.localsIn[id] += step; c.localsIn[id] == 0 {
-		delete(c.localsIn, id)
+	if hosts[e.host] += step; hosts[e.host] == 0 {
+		delete(hosts, e.host)
 	}
-	if n, known := c.networks[id]; known {
+	if len(hosts) == 0 {
+		delete(c.hostsIn, e.netID)
+	}
+	if n, known := c.networks[e.netID]; known && e.host == c.host {
 		c.countLocals(n.record.Tenant, step)
 	}
 }
@@ -270,6 +284,7 @@ func (c *cache) markRules(tenant string) {
 
 func (c *cache) markNetwork(id string) {
 	c.mark(pipeline.KindNetwork, id)
+	c.mark(pipeline.KindFloodSet, id)
 	for endpoint := range c.endpointsIn[id] {
 		c.mark(pipeline.KindEndpoint, endpoint)
 	}
@@ -278,5 +293,6 @@ func (c *cache) markNetwork(id string) {
 func (c *cache) markHost(host string) {
 	for id := range c.endpointsOn[host] {
 		c.mark(pipeline.KindEndpoint, id)
+		c.mark(pipeline.KindFloodSet, c.endpoints[id].netID)
 	}
 }

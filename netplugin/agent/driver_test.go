@@ -141,6 +141,13 @@ func (r *recorder) has() []string {
 	return texts
 }
 
+// object returns what the switch has, nil if nothing.
+func (r *recorder) object(key pipeline.Key) pipeline.Object {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.objects[key]
+}
+
 func (r *recorder) replacements() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -81,6 +81,7 @@ func (c *cache) markPresence(tenant string) {
 	delete(c.ruled, tenant)
 	for id := range c.networksOf[tenant] {
 		c.mark(pipeline.KindNetwork, id)
+		c.mark(pipeline.KindFloodSet, id)
 		for endpoint := range c.endpointsIn[id] {
 			if c.endpoints[endpoint].host == c.host {
 				c.mark(pipeline.KindEndpoint, endpoint)
@@ -93,10 +94,13 @@ func (c *cache) markPresence(tenant string) {
 }
 
 // programmedFirst are the objects without which an endpoint of this node must
-// not forward: itself, its network, and its tenant's rules, unless the switch is
+// not forward: itself, its network, whom that floods to, and its tenant's rules, unless the switch is
 // known to have had them once.
 func (c *cache) programmedFirst(epID string, n mastercfg.CfgNetworkState) (own, rules []pipeline.Key) {
 	own = []pipeline.Key{{Kind: pipeline.KindEndpoint, ID: epID}, {Kind: pipeline.KindNetwork, ID: n.ID}}
+	if c.mode.Bridged() {
+		own = append(own, pipeline.Key{Kind: pipeline.KindFloodSet, ID: n.ID})
+	}
 	if c.ruled[n.Tenant] {
 		return own, nil
 	}

@@ -4,22 +4,20 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// servedMode is the forwarding mode the datapath implements.
-const servedMode = "routing"
-
 // Ready tells why endpoints cannot be attached at the moment: the first
 // complete state is not known, the switch has never had all of it, or the
 // switch does not answer. The store may be away: what is attached is served,
 // and a new endpoint fails at netmaster.
 func (a *Agent) Ready() error {
 	a.mu.Lock()
-	err, mode := a.missing(), a.cache.global.FwdMode
+	err, global := a.missing(), a.cache.global
 	a.mu.Unlock()
+	_, unserved := modeOf(global)
 	switch {
 	case err != nil && !a.serving.raised():
 		return err
-	case mode != "" && mode != servedMode:
-		return fault.New(fault.Mode, "forwarding mode %q of the cluster is not served by this agent", mode)
+	case global.FwdMode != "" && unserved != nil:
+		return unserved
 	case !a.inSync.raised():
 		return fault.New(fault.Unavailable, "switch has not been brought in line with the store yet")
 	}

@@ -13,6 +13,8 @@ func (c *cache) wanted(key pipeline.Key) (pipeline.Object, error) {
 		return c.wantedNetwork(key.ID)
 	case pipeline.KindEndpoint:
 		return c.wantedEndpoint(key.ID)
+	case pipeline.KindFloodSet:
+		return c.wantedFloodSet(key.ID)
 	case pipeline.KindRule:
 		return c.wantedRule(key.ID)
 	}
@@ -43,7 +45,7 @@ func (c *cache) servedNetwork(id string) (pipeline.Network, error) {
 	case c.vrfs[n.record.Tenant] == 0:
 		return pipeline.Network{}, fault.New(fault.MissingReference, "tenant %s has no VRF number", n.record.Tenant)
 	}
-	n.part.VRF = c.vrfs[n.record.Tenant]
+	n.part.VRF, n.part.Mode = c.vrfs[n.record.Tenant], c.mode
 	return n.part, nil
 }
 
@@ -60,7 +62,7 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 		return nil, fault.New(fault.Invalid, "endpoint %s: %s", id, record.problem)
 	}
 	e := record.part
-	e.Tenant, e.VRF, e.VNI, e.Tag = n.Tenant, n.VRF, n.VNI, n.Tag
+	e.Tenant, e.Mode, e.VRF, e.VNI, e.Tag = n.Tenant, n.Mode, n.VRF, n.VNI, n.Tag
 	if e.Local = record.host == c.host; e.Local {
 		e.Limits = c.limits[record.record.EndpointGroupKey]
 		return e, nil

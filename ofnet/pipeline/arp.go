@@ -34,13 +34,15 @@ func (arp) base(w *Wants) {
 }
 
 func (a arp) network(w *Wants, n Network) {
-	if n.Gateway.IsValid() {
-		w.flow(answerARP(n.Tag, n.Gateway, a.gateway))
+	for _, gateway := range n.gateways() {
+		if gateway.Is4() {
+			w.flow(answerARP(n.Tag, gateway, a.gateway))
+		}
 	}
 }
 
 func (arp) endpoint(w *Wants, e placed) {
-	if !e.IPv4.IsValid() {
+	if !e.IPv4.IsValid() || e.Mode == BridgedFlood {
 		return
 	}
 	w.flow(answerARP(e.Tag, e.IPv4, e.MAC))

@@ -15,6 +15,8 @@ func check(o Object) error {
 		return checkNetwork(o)
 	case Endpoint:
 		return checkEndpoint(o)
+	case FloodSet:
+		return checkFloodSet(o)
 	case Rule:
 		return checkRule(o)
 	default:
@@ -29,6 +31,7 @@ const (
 	MaxTag      = 16383 // as many as networks can have VNIs
 	MaxGroup    = 32767
 	MaxPriority = 100
+	MaxMembers  = 1000 // of a bridged network on one node: the switch follows a packet through 4096 tables, four for each member
 )
 
 // ValidTCPFlags tells whether a rule may have a flag expression; none is one.
@@ -38,14 +41,20 @@ func ValidTCPFlags(expression string) bool {
 }
 
 func checkNetwork(n Network) error {
-	if err := checkSegment("network", n.ID, n.VRF, n.Tag, n.VNI); err != nil {
+	if err := checkVRF("network", n.ID, n.VRF); err != nil {
+		return err
+	}
+	if err := checkSegment("network", n.ID, n.Tag, n.VNI); err != nil {
 		return err
 	}
 	return checkAddresses("network", n.ID, n.Gateway, n.Gateway6)
 }
 
 func checkEndpoint(e Endpoint) error {
-	if err := checkSegment("endpoint", e.ID, e.VRF, e.Tag, e.VNI); err != nil {
+	if err := checkVRF("endpoint", e.ID, e.VRF); err != nil {
+		return err
+	}
+	if err := checkSegment("endpoint", e.ID, e.Tag, e.VNI); err != nil {
 		return err
 	}
 	if e.Group > MaxGroup {
@@ -60,10 +69,22 @@ func checkEndpoint(e Endpoint) error {
 	return checkAddresses("endpoint", e.ID, e.IPv4, e.IPv6)
 }
 
-func checkSegment(kind, id string, vrf, tag uint16, vni uint32) error {
-	switch {
-	case vrf == 0:
+func checkFloodSet(s FloodSet) error {
+	if len(s.Members) > MaxMembers {
+		return fault.New(fault.Exhausted, "flood set %s: %d endpoints on this node, at most %d can be flooded to", s.Network, len(s.Members), MaxMembers)
+	}
+	return checkSegment("flood set", s.Network, s.Tag, s.VNI)
+}
+
+func checkVRF(kind, id string, vrf uint16) error {
+	if vrf == 0 {
 		return fault.New(fault.Invalid, "%s %s: VRF is missing", kind, id)
+	}
+	return nil
+}
+
+func checkSegment(kind, id string, tag uint16, vni uint32) error {
+	switch {
 	case tag == 0 || tag > MaxTag:
 		return fault.New(fault.Invalid, "%s %s: local tag %d is not in 1..%d", kind, id, tag, MaxTag)
 	case vni == 0 || vni > MaxVNI:

@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,9 @@ func startCluster(t *testing.T, endpoints ...Endpoint) *cluster {
 		p := &pod{Endpoint: e, t: t, node: n, port: uint32(10 + len(c.pods)), netns: fmt.Sprintf("%s-%d", n.Netns, len(c.pods))}
 		c.pods[e.ID] = p
 		p.start()
+		if in := networkOf(e); in.Mode.Bridged() && !slices.Contains(c.networks, in) {
+			c.networks = append(c.networks, in)
+		}
 	}
 	c.program()
 	return c
@@ -122,6 +127,9 @@ func (c *cluster) wants(n *node, more ...Object) Wants {
 	wants := n.pipeline.Base()
 	for _, o := range c.networks {
 		wants.add(wantsOf(n.pipeline, o, 0))
+		if o.Mode.Bridged() {
+			wants.add(wantsOf(n.pipeline, c.floodSet(n, o), 0))
+		}
 	}
 	for _, o := range more {
 		wants.add(wantsOf(n.pipeline, o, 0))
@@ -134,6 +142,23 @@ func (c *cluster) wants(n *node, more ...Object) Wants {
 		wants.add(wantsOf(n.pipeline, e, p.port))
 	}
 	return wants
+}
+
+// floodSet is what a node knows of a network's members.
+func (c *cluster) floodSet(n *node, in Network) FloodSet {
+	s := FloodSet{Network: in.ID, VNI: in.VNI, Tag: in.Tag}
+	for _, p := range c.pods {
+		switch {
+		case p.Network != in.ID:
+		case p.node == n:
+			s.Members = append(s.Members, p.MAC)
+		case !slices.Contains(s.VTEPs, p.VTEP):
+			s.VTEPs = append(s.VTEPs, p.VTEP)
+		}
+	}
+	slices.SortFunc(s.Members, func(a, b mac) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(s.VTEPs, netip.Addr.Compare)
+	return s
 }
 
 // replace makes the switch have exactly what is wanted, the flows in one step,

@@ -15,19 +15,25 @@ import (
 type dest struct{ tunnelPort uint32 }
 
 func (d dest) endpoint(w *Wants, e placed) {
-	receiver := []openflow.Action{regDstNet.set(uint32(e.Tag)), keepMAC(e.MAC)}
-	if e.Group != 0 {
-		receiver = append(receiver, regDstGroup.set(uint32(e.Group)))
-	}
-	if e.local() {
-		receiver = append(receiver, regOut.set(e.port))
-	} else {
-		receiver = append(receiver,
-			set(openflow.TunnelID(uint64(e.VNI))), set(openflow.TunDst(openflow.Host(e.VTEP))), regOut.set(d.tunnelPort))
+	if e.Mode.Bridged() {
+		return
 	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
 		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(openflow.Host(a))).
-			do(receiver...).goTo(tablePolicy))
+			do(toReceiver(e, d.tunnelPort)...).goTo(tablePolicy))
 	}
+}
+
+// toReceiver writes down whom a packet is for, and the way there.
+func toReceiver(e placed, tunnelPort uint32) []openflow.Action {
+	actions := []openflow.Action{regDstNet.set(uint32(e.Tag)), keepMAC(e.MAC)}
+	if e.Group != 0 {
+		actions = append(actions, regDstGroup.set(uint32(e.Group)))
+	}
+	if e.local() {
+		return append(actions, regOut.set(e.port))
+	}
+	return append(actions,
+		set(openflow.TunnelID(uint64(e.VNI))), set(openflow.TunDst(openflow.Host(e.VTEP))), regOut.set(tunnelPort))
 }

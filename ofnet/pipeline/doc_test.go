@@ -34,6 +34,9 @@ func TestTheDocumentSaysWhatThePipelineIs(t *testing.T) {
 		"arp": first.node.walk(fmt.Sprintf("arp,in_port=%d,dl_src=02:02:0a:01:01:01,dl_dst=ff:ff:ff:ff:ff:ff,"+
 			"arp_op=1,arp_sha=02:02:0a:01:01:01,arp_spa=%s,arp_tpa=%s", first.port, web1.IPv4, web2.IPv4)),
 	}
+	for name, part := range bridgedParts(t) {
+		parts[name] = part
+	}
 	old, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +60,41 @@ func TestTheDocumentSaysWhatThePipelineIs(t *testing.T) {
 	if diff := gocmp.Diff(string(old), text); diff != "" {
 		t.Errorf("%s is out of date (-document +truth; -update rewrites it):\n%s", document, diff)
 	}
+}
+
+// bridgedParts are those about a bridged network, which has switches of its own.
+func bridgedParts(t *testing.T) map[string]string {
+	c := startCluster(t, lan1, lan2, lan3)
+	c.program(tcpRule("deny-new", 1, 0, "syn,!ack", false))
+	first, second := c.pod(lan1), c.pod(lan2)
+	all := packet{inPort: first.port, src: lan1.MAC, dst: broadcast, from: lan1.IPv4, to: addr("255.255.255.255")}
+	return map[string]string{
+		"bridged-one": first.node.walk(packet{inPort: first.port, src: lan1.MAC, dst: lan2.MAC,
+			from: lan1.IPv4, to: lan2.IPv4}.String()),
+		"bridged-all": first.node.walk(all.String()),
+		"bridged-arrival": second.node.walk(packet{inPort: exampleTunnelPort, vni: lanBlue.VNI, src: all.src, dst: all.dst,
+			from: all.from, to: all.to}.String()),
+		"bridged-dump": first.node.flowTextOf(Key{KindNetwork, lanBlue.ID}, Key{KindFloodSet, lanBlue.ID}, lan1.Key(), lan2.Key()),
+	}
+}
+
+// flowTextOf is what the switch has for some objects, and its groups.
+func (n *node) flowTextOf(objects ...Key) string {
+	var b strings.Builder
+	b.WriteString("```\n")
+	for _, key := range objects {
+		fmt.Fprintf(&b, "# %s %s\n", key.Kind, key.ID)
+		for _, table := range Tables() {
+			b.WriteString(n.sortedFlows(fmt.Sprintf("table=%d,cookie=%#x/-1", table.ID, Cookie(key))))
+		}
+	}
+	b.WriteString("# groups\n")
+	for _, line := range slices.Sorted(strings.Lines(n.Ofctl("dump-groups", bridge))) {
+		if strings.Contains(line, "group_id=") {
+			b.WriteString(strings.TrimSpace(line) + "\n")
+		}
+	}
+	return b.String() + "```\n"
 }
 
 func tablesText() string {
@@ -108,14 +146,22 @@ func (n *node) flowText() string {
 	b.WriteString("```\n")
 	for _, table := range Tables() {
 		fmt.Fprintf(&b, "# %d %s\n", table.ID, table.Name)
-		dump := n.Ofctl("--no-stats", "--no-names", "--rsort", "dump-flows", bridge, fmt.Sprintf("table=%d", table.ID))
-		flows := strings.Split(strings.TrimSpace(dump), "\n")
-		slices.SortFunc(flows, byPriority)
-		for _, flow := range flows {
-			b.WriteString(strings.TrimSpace(flow) + "\n")
-		}
+		b.WriteString(n.sortedFlows(fmt.Sprintf("table=%d", table.ID)))
 	}
 	return b.String() + "```\n"
+}
+
+func (n *node) sortedFlows(filter string) string {
+	dump := strings.TrimSpace(n.Ofctl("--no-stats", "--no-names", "dump-flows", bridge, filter))
+	if dump == "" {
+		return ""
+	}
+	flows := strings.Split(dump, "\n")
+	for i := range flows {
+		flows[i] = strings.TrimSpace(flows[i])
+	}
+	slices.SortFunc(flows, byPriority)
+	return strings.Join(flows, "\n") + "\n"
 }
 
 // byPriority orders lines of a dump; the switch leaves equal priorities to chance.

@@ -19,6 +19,7 @@ const (
 	reasonOtherNetwork
 	reasonBack
 	reasonWrongMAC
+	reasonNoCopy
 )
 
 // DropReason describes a reason to people.
@@ -33,11 +34,11 @@ func Reasons() []DropReason {
 	return []DropReason{
 		{reasonNobody, "nobody", "A port or VNI that belongs to nobody."},
 		{reasonIllegal, "illegal", "A multicast address as the sender's MAC; a VLAN tag."},
-		{reasonForged, "forged", "A local endpoint does not send as itself, or sends what it may not: other protocols, link-local traffic, what only routers send."},
+		{reasonForged, "forged", "A local endpoint does not send as itself, or sends what it may not: other protocols (in a routed network), link-local traffic, what only routers send."},
 		{reasonNoNeighbour, "no neighbour", "ARP or neighbour solicitation for an address that nobody has in this network."},
 		{reasonOwnAddress, "own address", "An endpoint asks for its own address, to announce it or to see whether it is free; silence is the answer."},
 		{reasonDenied, "denied", "A rule says so; the rule's own flow counts it, too."},
-		{reasonMulticast, "multicast", "Multicast and broadcast have no receivers."},
+		{reasonMulticast, "multicast", "Multicast and broadcast have no receivers, unless the network is bridged; what belongs to the cable never has."},
 		{reasonTTL, "TTL", "To be routed, and cannot live another hop."},
 		{reasonNoGateway, "no gateway", "To be routed, from or to a network without a gateway."},
 		{reasonNoRoute, "no route", "To be routed, and no endpoint of the tenant has the address."},
@@ -45,6 +46,7 @@ func Reasons() []DropReason {
 		{reasonOtherNetwork, "other network", "Not to be routed, and the address is one of another network."},
 		{reasonBack, "back", "Out of the tunnel, for an endpoint behind it."},
 		{reasonWrongMAC, "wrong MAC", "For a local endpoint's address, at another MAC than its own."},
+		{reasonNoCopy, "no copy", "The copy of a flooded packet for its own sender, or for a member that has no port yet."},
 	}
 }
 

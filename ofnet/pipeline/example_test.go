@@ -2,17 +2,22 @@ package pipeline
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
 // The world of the tests: two tenants that use the same subnet, two networks
-// in the first of them, two nodes.
+// in the first of them, two nodes. Three more networks are bridged.
 //
 //	              node 1              node 2
 //	web.blue      web1 10.1.1.1       web2 10.1.1.2      group front
 //	db.blue       db1  10.1.2.1       db2  10.1.2.2      group store
 //	web.red       red1 10.1.1.1       red2 10.1.1.2      no group
+//	lan.blue      lan1 10.1.4.1       lan2 10.1.4.2      group front, group store
+//	              lan3 10.1.4.3                          group front
+//	lan.red       lr1  10.1.4.1       lr2  10.1.4.2      no group
+//	hub.blue      hub1 10.1.6.1       hub2 10.1.6.2      no group, ARP is flooded
 var (
 	addr   = netip.MustParseAddr
 	prefix = netip.MustParsePrefix
@@ -33,10 +38,7 @@ const (
 
 // portOf is the port of an object in golden files.
 func portOf(o Object) uint32 {
-	if o.Key() == db1.Key() {
-		return examplePort + 1
-	}
-	return examplePort
+	return examplePort + map[Key]uint32{db1.Key(): 1, lan1.Key(): 2, hub1.Key(): 3}[o.Key()]
 }
 
 func network(id, tenant string, vrf, vlan uint16, octet string) Network {
@@ -51,17 +53,30 @@ var (
 	webBlue = network("web.blue", "blue", blueVRF, 1, "1")
 	dbBlue  = network("db.blue", "blue", blueVRF, 2, "2")
 	webRed  = network("web.red", "red", redVRF, 3, "1")
+	lanBlue = bridged(network("lan.blue", "blue", blueVRF, 4, "4"), BridgedProxy)
+	lanRed  = bridged(network("lan.red", "red", redVRF, 5, "4"), BridgedProxy)
+	hubBlue = bridged(network("hub.blue", "blue", blueVRF, 6, "6"), BridgedFlood)
 )
 
-// endpoint makes the nth endpoint of a network; it lives on node n.
+func networkOf(e Endpoint) Network {
+	all := []Network{webBlue, dbBlue, webRed, lanBlue, lanRed, hubBlue}
+	return all[slices.IndexFunc(all, func(n Network) bool { return n.ID == e.Network })]
+}
+
+func bridged(n Network, m Mode) Network {
+	n.Mode = m
+	return n
+}
+
+// endpoint makes the nth endpoint of a network; odd ones live on node 1.
 func endpoint(name string, in Network, n byte, group uint16) Endpoint {
 	four, six := in.Subnet.Addr().As4(), in.Subnet6.Addr().As16()
 	four[3], six[15] = n, n
 	return Endpoint{
-		ID: in.ID + "-" + name, Network: in.ID, Tenant: in.Tenant, VRF: in.VRF, VNI: in.VNI, Tag: in.Tag,
+		ID: in.ID + "-" + name, Network: in.ID, Tenant: in.Tenant, Mode: in.Mode, VRF: in.VRF, VNI: in.VNI, Tag: in.Tag,
 		IPv4: netip.AddrFrom4(four), IPv6: netip.AddrFrom16(six),
 		MAC:   [6]byte{2, 2, four[0], four[1], four[2], four[3]},
-		Group: group, VTEP: []netip.Addr{vtep1, vtep2}[n-1],
+		Group: group, VTEP: []netip.Addr{vtep2, vtep1}[n%2],
 	}
 }
 
@@ -72,6 +87,13 @@ var (
 	db2  = endpoint("db2", dbBlue, 2, store)
 	red1 = endpoint("red1", webRed, 1, 0)
 	red2 = endpoint("red2", webRed, 2, 0)
+	lan1 = endpoint("lan1", lanBlue, 1, front)
+	lan2 = endpoint("lan2", lanBlue, 2, store)
+	lan3 = endpoint("lan3", lanBlue, 3, front)
+	lr1  = endpoint("lr1", lanRed, 1, 0)
+	lr2  = endpoint("lr2", lanRed, 2, 0)
+	hub1 = endpoint("hub1", hubBlue, 1, 0)
+	hub2 = endpoint("hub2", hubBlue, 2, 0)
 )
 
 // here returns an endpoint as its own node sees it.

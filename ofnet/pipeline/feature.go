@@ -14,6 +14,8 @@ type (
 	networkFeature interface{ network(w *Wants, n Network) }
 	// endpointFeature wants something for each endpoint that can be reached.
 	endpointFeature interface{ endpoint(w *Wants, e placed) }
+	// floodFeature wants something for each flood set.
+	floodFeature interface{ floodSet(w *Wants, s FloodSet) }
 	// ruleFeature wants something for each rule.
 	ruleFeature interface{ rule(w *Wants, r Rule) }
 )

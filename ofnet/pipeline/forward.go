@@ -28,7 +28,7 @@ type forward struct {
 
 func (f forward) base(w *Wants) {
 	w.flow(
-		at(tableForward, priorityGuard, openflow.EthDstMasked(groupBit, groupBit)).drop(reasonMulticast),
+		at(tableForward, priorityGuard, regFlooded.is(0), openflow.EthDstMasked(groupBit, groupBit)).drop(reasonMulticast),
 		at(tableForward, priorityRefuse, regOut.is(0), regRouted.is(1)).drop(reasonNoRoute),
 		at(tableForward, priorityRefuse, regOut.is(0), regRouted.is(0)).drop(reasonUnknown),
 		at(tableForward, priorityRefuse, regOrigin.is(originTunnel), regOut.is(f.tunnelPort)).drop(reasonBack),
@@ -44,7 +44,7 @@ func (f forward) base(w *Wants) {
 func (f forward) network(w *Wants, n Network) {
 	tag := uint32(n.Tag)
 	w.flow(at(tableForward, priorityExact, regRouted.is(0), within(tag)).goTo(tableOutput))
-	for _, a := range addresses(n.Gateway, n.Gateway6) {
+	for _, a := range n.gateways() {
 		w.flow(at(tableForward, priorityExact, regRouted.is(1), regDstNet.is(tag), familyOf(a).is()).
 			do(openflow.DecTTL{}, set(openflow.EthSrc(f.gateway)), sendToMAC()).goTo(tableOutput))
 	}

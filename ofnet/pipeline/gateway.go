@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"net/netip"
+
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -32,8 +34,16 @@ func (g gateway) base(w *Wants) {
 	}
 }
 
+// gateways are the addresses we route for.
+func (n Network) gateways() []netip.Addr {
+	if n.Mode.Bridged() {
+		return nil
+	}
+	return addresses(n.Gateway, n.Gateway6)
+}
+
 func (g gateway) network(w *Wants, n Network) {
-	for _, a := range addresses(n.Gateway, n.Gateway6) {
+	for _, a := range n.gateways() {
 		f := familyOf(a)
 		w.flow(
 			at(tableRouter, priorityExact, regNetwork.is(uint32(n.Tag)), openflow.EthDst(g.mac), f.is()).

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -20,6 +21,11 @@ var goldenObjects = []Object{
 	here(web1),
 	web2,
 	limited(here(db1), Limits{Rate: 10485, Burst: 819, DSCP: 46}),
+	lanBlue,
+	here(lan1),
+	lan2,
+	FloodSet{Network: lanBlue.ID, VNI: lanBlue.VNI, Tag: lanBlue.Tag, Members: [][6]byte{lan1.MAC, lan3.MAC}, VTEPs: []netip.Addr{vtep2}},
+	here(hub1),
 	rule("groups-port", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow = front, store, 6, 5432, true
 	}),

@@ -21,10 +21,11 @@ import (
 //	all the rest    counted per endpoint             -> dropped
 //
 // Link-local addresses serve neighbour discovery and nothing else: they are
-// not in the store, so nobody could say whose they are.
+// not in the store, so nobody could say whose they are. What bridged networks
+// carry beyond this is said in bridge.go.
 //
-// Solicitations never reach another endpoint, so nobody's neighbour table is
-// changed by their option. An advertisement does, if it is unicast; one that
+// Solicitations for known addresses never reach another endpoint, so nobody's
+// neighbour table is changed by their option. An advertisement does, if it is unicast; one that
 // speaks of an address that is not the sender's would make the receiver send
 // its packets to the sender.
 type guard struct{}
@@ -40,7 +41,7 @@ func (guard) endpoint(w *Wants, e placed) {
 		return
 	}
 	w.flow(at(tableGuard, priorityOther, openflow.InPort(e.port)).drop(reasonForged))
-	for _, a := range e.addresses() {
+	for _, a := range e.ownAddresses() {
 		f := familyOf(a)
 		w.flow(e.from(priorityExact, f.is(), f.src(openflow.Host(a))).marked(e.Limits).goTo(tableRouter))
 	}
@@ -50,20 +51,57 @@ func (guard) endpoint(w *Wants, e placed) {
 				openflow.ARPSha(e.MAC), openflow.ARPSpa(openflow.Host(sender))).goTo(tableNeighbour))
 		}
 	}
-	if e.IPv6.IsValid() {
-		own := openflow.Host(e.IPv6)
-		for _, sender := range []netip.Prefix{own, linkLocal, openflow.Host(netip.IPv6Unspecified())} {
-			w.flow(e.from(priorityExcept, icmpv6(openflow.NDSolicit, openflow.IPv6Src(sender))...).goTo(tableNeighbour))
-		}
-		w.flow(
-			e.from(priorityExcept, icmpv6(openflow.NDAdvert, openflow.IPv6Src(own), openflow.NDTarget(e.IPv6))...).marked(e.Limits).goTo(tableRouter),
-			at(tableGuard, priorityRefuse, icmpv6(openflow.NDAdvert, openflow.InPort(e.port))...).drop(reasonForged),
-		)
+	asked, told := e.speaksND()
+	if len(told) == 0 {
+		return
 	}
+	for _, sender := range asked {
+		w.flow(e.from(priorityExcept, icmpv6(openflow.NDSolicit, openflow.IPv6Src(sender))...).goTo(tableNeighbour))
+	}
+	for _, own := range told {
+		w.flow(e.from(priorityExcept, icmpv6(openflow.NDAdvert, openflow.IPv6Src(openflow.Host(own)), openflow.NDTarget(own))...).marked(e.Limits).goTo(tableRouter))
+	}
+	w.flow(at(tableGuard, priorityRefuse, icmpv6(openflow.NDAdvert, openflow.InPort(e.port))...).drop(reasonForged))
 }
 
 // linkLocal are the addresses every IPv6 interface makes for itself.
 var linkLocal = netip.MustParsePrefix("fe80::/64")
+
+// ownAddresses are those that a packet of the endpoint may come from. In a
+// bridged network there is link-local traffic, from the one such address that
+// is known to be the endpoint's: the one made of its MAC (RFC 4291, appendix A).
+func (e placed) ownAddresses() []netip.Addr {
+	own := e.addresses()
+	if e.Mode.Bridged() {
+		own = append(own, linkLocalOf(e.MAC))
+	}
+	return own
+}
+
+// linkLocalOf is the address that a MAC's owner makes for itself.
+func linkLocalOf(mac [6]byte) netip.Addr {
+	a := linkLocal.Addr().As16()
+	copy(a[8:], mac[:3])
+	copy(a[13:], mac[3:])
+	a[8] ^= 2 // universal or local
+	a[11], a[12] = 0xff, 0xfe
+	return netip.AddrFrom16(a)
+}
+
+// speaksND returns from where an endpoint may ask for neighbours, and of which
+// addresses it may tell. None: it has no part in neighbour discovery.
+func (e placed) speaksND() (asked []netip.Prefix, told []netip.Addr) {
+	for _, own := range e.ownAddresses() {
+		if own.Is6() {
+			told = append(told, own)
+			asked = append(asked, openflow.Host(own))
+		}
+	}
+	if !e.Mode.Bridged() {
+		asked = append(asked, linkLocal) // nobody else will see the question
+	}
+	return append(asked, openflow.Host(netip.IPv6Unspecified())), told
+}
 
 // from matches what an endpoint sends from its port with its MAC.
 func (e placed) from(priority uint16, match ...openflow.FieldMatch) flowBuilder {

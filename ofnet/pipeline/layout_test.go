@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
@@ -75,17 +76,11 @@ func TestRegistersDoNotOverlap(t *testing.T) {
 
 // An audit compares bytes: the switch must report flows as they were written.
 func TestTheSwitchReportsTheBytesOfEveryFlow(t *testing.T) {
-	c := startCluster(t, web1, db1)
-	c.know(web2, db2)
-	c.program(tcpRule("sql", 10, 5432, "syn,!ack", true), rule("net", 20, func(r *Rule) { r.Src = prefix("fd00::/16") }))
+	c := startCluster(t, web1, db1, lan1, hub1)
+	c.know(web2, db2, lan2)
 	n := c.nodes[0]
-	wants := n.pipeline.Base()
-	for _, o := range []Object{webBlue, dbBlue, webRed, web2, db2, tcpRule("sql", 10, 5432, "syn,!ack", true), rule("net", 20, func(r *Rule) { r.Src = prefix("fd00::/16") })} {
-		wants.add(wantsOf(n.pipeline, o, 0))
-	}
-	for _, e := range []Endpoint{web1, db1} {
-		wants.add(wantsOf(n.pipeline, here(e), c.pod(e).port))
-	}
+	wants := c.wants(n, tcpRule("sql", 10, 5432, "syn,!ack", true), rule("net", 20, func(r *Rule) { r.Src = prefix("fd00::/16") }))
+	n.replace(t, wants)
 	effects := map[string]string{}
 	for _, f := range wants.Flows {
 		effect, err := f.Effect()
@@ -96,6 +91,15 @@ func TestTheSwitchReportsTheBytesOfEveryFlow(t *testing.T) {
 	}
 	seen := 0
 	n.connected(t, func(conn *openflow.Conn) error {
+		groups, err := conn.Groups(t.Context())
+		if err != nil {
+			return err
+		}
+		for _, g := range wants.Groups {
+			if !slices.ContainsFunc(groups, g.Equal) {
+				t.Errorf("reported in another way: %s, in %v", g, groups)
+			}
+		}
 		return conn.EachFlow(t.Context(), openflow.FlowFilter{}, func(f openflow.FlowEntry) error {
 			seen++
 			if effect, ok := effects[string(f.AppendKey(nil))]; !ok || string(f.AppendEffect(nil)) != effect {

@@ -81,13 +81,15 @@ func (nd) base(w *Wants) {
 }
 
 func (f nd) network(w *Wants, n Network) {
-	if n.Gateway6.IsValid() {
-		w.flow(answerND(n.Tag, n.Gateway6, f.gateway, regIsRouter.set(1)))
+	for _, gateway := range n.gateways() {
+		if gateway.Is6() {
+			w.flow(answerND(n.Tag, gateway, f.gateway, regIsRouter.set(1)))
+		}
 	}
 }
 
 func (nd) endpoint(w *Wants, e placed) {
-	if !e.IPv6.IsValid() {
+	if !e.IPv6.IsValid() || e.Mode == BridgedFlood {
 		return
 	}
 	w.flow(answerND(e.Tag, e.IPv6, e.MAC))

@@ -1,6 +1,9 @@
 package pipeline
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Key names an object of the wanted datapath: its kind and its id in the store.
 type Key struct {
@@ -15,6 +18,7 @@ type Kind string
 const (
 	KindNetwork  Kind = "network"
 	KindEndpoint Kind = "endpoint"
+	KindFloodSet Kind = "flood set"
 	KindRule     Kind = "rule"
 )
 
@@ -27,10 +31,27 @@ type Object interface {
 	Equal(other Object) bool
 }
 
-// Network is a segment with its gateway.
+// Mode is how a network forwards.
+type Mode uint8
+
+// Modes. In a bridged network, ARP and neighbour solicitations are packets as
+// any other: they go to whom they are addressed, which usually is everybody.
+// A proxy answers those for which it knows the answer.
+const (
+	Routed       Mode = iota // by VRF and address, to other networks by the gateway; nothing is flooded
+	BridgedProxy             // by network and MAC; known neighbours are answered for
+	BridgedFlood             // by network and MAC; nobody is answered for
+)
+
+// Bridged tells whether the network forwards by MAC.
+func (m Mode) Bridged() bool { return m != Routed }
+
+// Network is a segment with its gateway. In a bridged one the gateway is no
+// concern of ours: it is a host of the network, or there is none.
 type Network struct {
 	ID       string // N.T
 	Tenant   string
+	Mode     Mode
 	VRF      uint16       // the tenant's routing domain, 1..65535
 	VNI      uint32       // 1..MaxVNI
 	Tag      uint16       // 1..MaxTag: the network's number inside every switch
@@ -45,6 +66,7 @@ type Endpoint struct {
 	ID      string // N.T-C
 	Network string // N.T
 	Tenant  string
+	Mode    Mode // its network's
 	VRF     uint16
 	VNI     uint32
 	Tag     uint16
@@ -55,6 +77,17 @@ type Endpoint struct {
 	Local   bool       // on this node: the driver finds its port by ID
 	VTEP    netip.Addr // remote: where it lives
 	Limits  Limits     // local: those of its group
+}
+
+// FloodSet is who gets what a bridged network floods: its members on this node,
+// and the nodes that have members. It is an object of its own because it joins
+// many endpoints, and no endpoint's flows may depend on another one.
+type FloodSet struct {
+	Network string // N.T
+	VNI     uint32
+	Tag     uint16
+	Members [][6]byte    // MACs of the endpoints on this node, ascending
+	VTEPs   []netip.Addr // of the other nodes with endpoints, ascending
 }
 
 // Rule is one directional rule.
@@ -78,6 +111,9 @@ func (n Network) Key() Key { return Key{KindNetwork, n.ID} }
 // Key identifies the endpoint.
 func (e Endpoint) Key() Key { return Key{KindEndpoint, e.ID} }
 
+// Key identifies the flood set.
+func (s FloodSet) Key() Key { return Key{KindFloodSet, s.Network} }
+
 // Key identifies the rule.
 func (r Rule) Key() Key { return Key{KindRule, r.ID} }
 
@@ -86,6 +122,13 @@ func (n Network) Equal(other Object) bool { return other == Object(n) }
 
 // Equal compares all fields.
 func (e Endpoint) Equal(other Object) bool { return other == Object(e) }
+
+// Equal compares all fields, the lists in their order.
+func (s FloodSet) Equal(other Object) bool {
+	o, ok := other.(FloodSet)
+	return ok && s.Network == o.Network && s.VNI == o.VNI && s.Tag == o.Tag &&
+		slices.Equal(s.Members, o.Members) && slices.Equal(s.VTEPs, o.VTEPs)
+}
 
 // Equal compares all fields.
 func (r Rule) Equal(other Object) bool { return other == Object(r) }

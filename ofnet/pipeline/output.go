@@ -6,7 +6,8 @@ import (
 
 // output is the only way out. What leaves by a local port must carry the MAC of
 // the endpoint there, whichever node it comes from: who has a port gets what is
-// addressed to it and nothing else.
+// addressed to it and nothing else. In a bridged network the MAC is what the
+// receiver was found by, unless the packet is for all of them.
 type output struct{ tunnelPort uint32 }
 
 func (o output) base(w *Wants) {
@@ -19,8 +20,12 @@ func (o output) base(w *Wants) {
 // endpoint's flow counts all that others send to the endpoint, what its limit
 // drops included.
 func (output) endpoint(w *Wants, e placed) {
-	if e.local() {
-		w.flow(at(tableOutput, priorityExact, regOut.is(e.port), openflow.EthDst(e.MAC)).
-			metered(e.receivedMeter()).do(openflow.Output{Port: e.port}).end())
+	if !e.local() {
+		return
 	}
+	delivery := at(tableOutput, priorityExact, regOut.is(e.port))
+	if !e.Mode.Bridged() {
+		delivery.Match = append(delivery.Match, openflow.EthDst(e.MAC))
+	}
+	w.flow(delivery.metered(e.receivedMeter()).do(openflow.Output{Port: e.port}).end())
 }

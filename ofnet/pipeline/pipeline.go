@@ -7,8 +7,10 @@
 // flows of another, and a driver may compute, compare and replace them object
 // by object, in any order.
 //
-// The mode is VXLAN with routing. A node is one bridge: a port per local
-// endpoint and one tunnel port for all other nodes.
+// Networks are joined by VXLAN and either routed or bridged. A node is one
+// bridge: a port per local endpoint and one tunnel port for all other nodes. The
+// drawing is of routed networks; bridge.go and flood.go tell what is different in
+// the others.
 //
 //	                        CLASSIFY
 //	local port  ___________/        \______________  tunnel port
@@ -35,9 +37,10 @@
 //
 // Four decisions carry the rest:
 //
-//   - Nothing is flooded and nothing is learned. Every receiver is known from
-//     the store; a packet for an unknown one is dropped. What floods elsewhere,
-//     ARP and neighbour discovery, is answered in the sender's own switch.
+//   - Nothing is learned, and where networks are routed nothing is flooded.
+//     Every receiver is known from the store; a packet for an unknown one is
+//     dropped. What floods elsewhere, ARP and neighbour discovery, is answered
+//     in the sender's own switch.
 //   - The sending node routes (asymmetric routing): the packet travels in the
 //     receiver's network, with the receiver's MAC, and the receiving node only
 //     switches it. One lookup, one TTL step, the same on one node and on two.
@@ -49,7 +52,8 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, source, dest, policy, forward, answer, limit, output, drop.
+// gateway, source, dest, bridge, flood, policy, forward, answer, limit, output,
+// drop.
 package pipeline
 
 import (
@@ -90,6 +94,8 @@ func New(c Config) *Pipeline {
 		gateway{mac: c.GatewayMAC},
 		source{},
 		dest{tunnelPort: c.TunnelPort},
+		bridging{tunnelPort: c.TunnelPort},
+		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		policy{},
 		forward{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort},
 		answer{},
@@ -126,6 +132,8 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 		if e, ok := p.place(o, port); ok {
 			each(p, func(f endpointFeature) { f.endpoint(w, e) })
 		}
+	case FloodSet:
+		each(p, func(f floodFeature) { f.floodSet(w, o) })
 	case Rule:
 		each(p, func(f ruleFeature) { f.rule(w, o) })
 	}
@@ -158,6 +166,7 @@ func Cookie(key Key) uint64 {
 var classes = map[Kind]cookie.Class{
 	KindNetwork:  cookie.Network,
 	KindEndpoint: cookie.Endpoint,
+	KindFloodSet: cookie.FloodSet,
 	KindRule:     cookie.Policy,
 }
 

@@ -41,7 +41,7 @@ func (p *pod) start() {
 	// Not in the switch's namespace: what is mounted there is not seen outside.
 	p.netnsCommand("add")
 	p.t.Cleanup(func() { p.netnsCommand("del") })
-	in := map[string]Network{webBlue.ID: webBlue, dbBlue.ID: dbBlue, webRed.ID: webRed}[p.Network]
+	in := networkOf(p.Endpoint)
 	p.node.Exec("sh", "-ec", podScript, "sh", p.netns, strconv.Itoa(int(p.port)), net.HardwareAddr(p.MAC[:]).String(),
 		p.IPv4.String(), p.IPv6.String(), in.Gateway.String(), in.Gateway6.String(), p.node.Socket)
 }

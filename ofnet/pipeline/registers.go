@@ -18,6 +18,7 @@ var (
 	regOrigin   = Register{"ORIGIN", 0, 0, 3, "Where the packet came from: 1 a local port, 2 the tunnel."}
 	regRouted   = Register{"ROUTED", 0, 3, 1, "The packet is for the gateway's MAC and is to be routed."}
 	regIsRouter = Register{"IS_ROUTER", 0, 4, 1, "The neighbour that answers a solicitation is the gateway."}
+	regFlooded  = Register{"FLOODED", 0, 5, 1, "A copy for one member, or for the other nodes, of a bridged network."}
 	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
 	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}
 	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; 0: none, or unknown."}
@@ -35,12 +36,15 @@ const (
 	originTunnel = 2
 )
 
-// outBack is the value of OUT that sends a packet back where it came from.
-const outBack = openflow.PortInPort
+// Values of OUT that are no port.
+const (
+	outBack  = openflow.PortInPort // back where the packet came from
+	outPeers = openflow.PortFlood  // to the other nodes with members of the network
+)
 
 // Registers lists them for dumps and documentation.
 func Registers() []Register {
-	return []Register{regOrigin, regRouted, regIsRouter, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regDstMAC, regScratch}
+	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regDstMAC, regScratch}
 }
 
 // is matches a value of the register.
@@ -59,11 +63,22 @@ func (r Register) set(v uint32) openflow.Action {
 
 // keepMAC writes a MAC to DST_MAC, and sendToMAC addresses the packet to it.
 func keepMAC(a [6]byte) openflow.Action {
-	var n uint64
+	return openflow.Load{Field: openflow.FieldXReg(regDstMAC.Index / 2), Bits: 48, Value: macNumber(a)}
+}
+
+// keptMAC matches packets with a MAC in DST_MAC.
+func keptMAC(a [6]byte) openflow.Match {
+	n := macNumber(a)
+	return openflow.Match{
+		openflow.Reg(regDstMAC.Index, uint32(n>>32), ^uint32(0)), openflow.Reg(regDstMAC.Index+1, uint32(n), ^uint32(0)),
+	}
+}
+
+func macNumber(a [6]byte) (n uint64) {
 	for _, b := range a {
 		n = n<<8 | uint64(b)
 	}
-	return openflow.Load{Field: openflow.FieldXReg(regDstMAC.Index / 2), Bits: 48, Value: n}
+	return n
 }
 
 func sendToMAC() openflow.Action {

@@ -13,7 +13,7 @@ import (
 type source struct{}
 
 func (source) endpoint(w *Wants, e placed) {
-	if e.local() || e.Group == 0 {
+	if e.local() || e.Group == 0 || e.Mode.Bridged() {
 		return
 	}
 	for _, a := range e.addresses() {

@@ -66,7 +66,7 @@ func Flags(daemon string, c *Common) []cli.Flag {
 		set.String(&c.NetMode, "netmode", "NET_MODE", "", CategoryCluster,
 			"encapsulation between hosts: vlan or vxlan (required)", "network-mode"),
 		set.String(&c.FwdMode, "fwdmode", "FORWARD_MODE", "", CategoryCluster,
-			"forwarding: bridge or routing (required; vxlan needs routing)", "forward-mode"),
+			"forwarding: bridge or routing (required)", "forward-mode"),
 
 		set.String(&c.etcd, "etcd-endpoints", "ETCD_ENDPOINTS", "", CategoryStore,
 			"comma-separated URLs of etcd (default "+DefaultEtcdEndpoint+")", "etcd"),

@@ -23,9 +23,6 @@ func (c *Common) Validate() []error {
 	found = append(found, choice("--mode", &c.Mode, modes, "docker, kubernetes, swarm-mode or cni")...)
 	found = append(found, choice("--netmode", &c.NetMode, netModes, "vlan or vxlan")...)
 	found = append(found, choice("--fwdmode", &c.FwdMode, fwdModes, "bridge or routing")...)
-	if c.NetMode == "vxlan" && c.FwdMode == "bridge" {
-		found = append(found, fmt.Errorf("--netmode vxlan with --fwdmode bridge: vxlan needs routing"))
-	}
 	return append(found, c.validateStore()...)
 }
 

@@ -47,6 +47,7 @@ const (
 	Network                   // a network: its tunnel entry and its gateway
 	Endpoint                  // an endpoint, local or remote
 	Policy                    // a policy rule
+	FloodSet                  // the members of a bridged network
 )
 
 // New makes the cookie of an object's flows.

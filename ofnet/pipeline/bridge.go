@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// bridging is what a bridged network has where a routed one is looked at by
+// address: sender and receiver are found by network and MAC.
+//
+// The port is still held to its endpoint's MAC and addresses. On top of what
+// the guard allows to all, a bridge carries
+//
+//	IPv6                 from the link-local address made of the MAC (guard.go)
+//	DHCP                 a client's questions, from 0.0.0.0
+//	what is not IP       with the endpoint's MAC
+//
+// but not what belongs to the cable itself, such as spanning tree: no bridge
+// forwards that. ARP and solicitations which nobody has answered in NEIGHBOUR go
+// to whom they are addressed.
+//
+// The group of the sender, on another node, is found by network and MAC, and so
+// is the receiver. Whoever is not found by MAC is everybody (flood.go).
+type bridging struct{ tunnelPort uint32 }
+
+// Frames to these addresses stay on the cable (IEEE 802.1Q, table 8-1).
+var (
+	reservedMAC     = [6]byte{0x01, 0x80, 0xc2, 0x00, 0x00, 0x00}
+	reservedMACMask = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}
+)
+
+// Ports of DHCP.
+const (
+	dhcpClient uint16 = 68
+	dhcpServer uint16 = 67
+)
+
+func (bridging) base(w *Wants) {
+	w.flow(at(tableRouter, priorityExcept, openflow.EthDstMasked(reservedMAC, reservedMACMask)).drop(reasonMulticast))
+}
+
+func (bridging) network(w *Wants, n Network) {
+	if n.Mode.Bridged() {
+		w.flow(at(tableNeighbour, priorityOther, regNetwork.is(uint32(n.Tag))).goTo(tableDest))
+	}
+}
+
+func (b bridging) endpoint(w *Wants, e placed) {
+	if !e.Mode.Bridged() {
+		return
+	}
+	inNetwork := regNetwork.is(uint32(e.Tag))
+	w.flow(at(tableDest, priorityExact, inNetwork, openflow.EthDst(e.MAC)).
+		do(toReceiver(e, b.tunnelPort)...).goTo(tablePolicy))
+	if e.local() {
+		b.mayAlsoSend(w, e)
+	} else if e.Group != 0 {
+		w.flow(at(tableSource, priorityExact, inNetwork, openflow.EthSrc(e.MAC)).
+			do(regSrcGroup.set(uint32(e.Group))).goTo(tableDest))
+	}
+}
+
+// mayAlsoSend widens the guard. What is IP or ARP, and has not passed it, must
+// not pass as something that is neither.
+func (bridging) mayAlsoSend(w *Wants, e placed) {
+	if e.IPv4.IsValid() {
+		w.flow(e.from(priorityExact, openflow.EthType(openflow.EthTypeIPv4), openflow.IPProto(openflow.ProtoUDP),
+			openflow.IPv4Src(openflow.Host(netip.IPv4Unspecified())),
+			openflow.UDPSrc(dhcpClient), openflow.UDPDst(dhcpServer)).goTo(tableRouter))
+	}
+	w.flow(e.from(priorityNotIP).goTo(tableRouter))
+	for _, kind := range []uint16{openflow.EthTypeIPv4, openflow.EthTypeIPv6, openflow.EthTypeARP} {
+		w.flow(at(tableGuard, priorityIP, openflow.InPort(e.port), openflow.EthType(kind)).drop(reasonForged))
+	}
+}

@@ -1,0 +1,79 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// flood gives a packet that is for nobody in particular (broadcast, multicast,
+// a MAC that nobody has) to everybody in its bridged network.
+//
+//	DEST     nobody has this MAC: it is for all of the network
+//	           group of members    a copy for each endpoint on this node, back to DEST
+//	           group of nodes      from a local port: once through the policy, then
+//	                               at OUTPUT a copy into the tunnel to each node
+//	                               that has members
+//	DEST     a copy finds its receiver by the MAC the group gave it
+//
+// Each copy is judged for its receiver, as no packet may reach by way of a
+// broadcast whom it may not reach directly; the other nodes do the same with
+// theirs. What comes out of the tunnel does not go back into it, so nothing
+// goes round.
+//
+// The sets name members by their MAC. Port and group of a member are in the
+// flows of its endpoint; without them, it is not here yet, and gets nothing.
+type flood struct {
+	tunnelPort uint32
+	self       netip.Addr // nothing is tunnelled to it
+}
+
+// Groups of a network: its tag, and one of these.
+const (
+	groupMembers uint32 = 1 << 16
+	groupNodes   uint32 = 2 << 16
+)
+
+func (flood) base(w *Wants) {
+	w.flow(at(tableDest, priorityOther, regFlooded.is(1)).drop(reasonNoCopy)) // a member that has no port
+}
+
+func (f flood) floodSet(w *Wants, s FloodSet) {
+	tag := uint32(s.Tag)
+	members := openflow.Group{ID: groupMembers | tag, Type: openflow.GroupAll}
+	for _, mac := range s.Members {
+		members.Buckets = append(members.Buckets, openflow.Bucket{Actions: []openflow.Action{
+			keepMAC(mac), openflow.Resubmit{Table: tableDest},
+		}})
+	}
+	nodes := openflow.Group{ID: groupNodes | tag, Type: openflow.GroupAll}
+	for _, vtep := range s.VTEPs {
+		if vtep == f.self {
+			continue
+		}
+		nodes.Buckets = append(nodes.Buckets, openflow.Bucket{Actions: []openflow.Action{
+			set(openflow.TunnelID(uint64(s.VNI))), set(openflow.TunDst(openflow.Host(vtep))), openflow.Output{Port: f.tunnelPort},
+		}})
+	}
+	w.Groups = append(w.Groups, members, nodes)
+
+	toMembers := []openflow.Action{regFlooded.set(1), regDstNet.set(tag), openflow.OutputGroup{ID: members.ID}}
+	w.flow(
+		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originTunnel)).do(toMembers...).end(),
+		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originLocal)).
+			do(toMembers...).do(regOut.set(outPeers)).goTo(tablePolicy),
+		at(tableOutput, priorityExact, regNetwork.is(tag), regOut.is(outPeers)).do(openflow.OutputGroup{ID: nodes.ID}).end(),
+	)
+}
+
+// endpoint takes the copies for a local endpoint. Nobody gets his own.
+func (f flood) endpoint(w *Wants, e placed) {
+	if !e.local() || !e.Mode.Bridged() {
+		return
+	}
+	copyFor := append(keptMAC(e.MAC), regFlooded.is(1), regNetwork.is(uint32(e.Tag)))
+	w.flow(
+		at(tableDest, priorityExact, copyFor...).do(toReceiver(e, f.tunnelPort)...).goTo(tablePolicy),
+		at(tableDest, priorityExcept, append(copyFor, openflow.InPort(e.port))...).drop(reasonNoCopy),
+	)
+}
