@@ -2,7 +2,7 @@
 // cluster wants, and a driver, which knows how to make a switch do it.
 //
 // The border is declarative. The agent hands over objects (networks,
-// endpoints, rules) and takes them away again; it never says how. The driver
+// endpoints, flood sets, rules) and takes them away again; it never says how. The driver
 // keeps the whole set, computes the flows each object needs, and makes the
 // switch equal to them: now, after the switch restarted, and when somebody
 // changed it behind our back. Everything here is a value and may be compared.

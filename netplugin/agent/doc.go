@@ -14,7 +14,8 @@
 //	   CNI: Attach waits for both ends -------------------- +
 //
 // What is wanted: for each tenant that has an endpoint on this node, all its
-// networks, endpoints and rules; of other tenants nothing. An object that
+// networks, endpoints and rules, and of networks that are bridged to whom they
+// flood; of other tenants nothing. An object that
 // lacks a part, such as an endpoint whose host has no known VTEP, stays pending
 // and is looked at again when the part arrives.
 //
