@@ -67,7 +67,7 @@ func (bridging) mayAlsoSend(w *Wants, e placed) {
 	if e.IPv4.IsValid() {
 		w.flow(e.from(priorityExact, openflow.EthType(openflow.EthTypeIPv4), openflow.IPProto(openflow.ProtoUDP),
 			openflow.IPv4Src(openflow.Host(netip.IPv4Unspecified())),
-			openflow.UDPSrc(dhcpClient), openflow.UDPDst(dhcpServer)).goTo(tableRouter))
+			openflow.UDPSrc(dhcpClient), openflow.UDPDst(dhcpServer)).marked(e.Limits).goTo(tableRouter))
 	}
 	w.flow(e.from(priorityNotIP).goTo(tableRouter))
 	for _, kind := range []uint16{openflow.EthTypeIPv4, openflow.EthTypeIPv6, openflow.EthTypeARP} {

@@ -238,3 +238,17 @@ func TestAFullFloodSetIsFlooded(t *testing.T) {
 		t.Errorf("one member too many: %v", err)
 	}
 }
+
+// A meter that drops a copy must not take the copies behind it along.
+func TestALimitedMemberTakesNothingFromTheOthers(t *testing.T) {
+	slow := limited(lan3, Limits{Rate: 1, Burst: 1})
+	c := startCluster(t, lan1, slow, lan2)
+	sender, other := c.pod(lan1).wire(), c.pod(lan2).wire()
+	for n := range 70 { // more than the meter has room for
+		text := fmt.Sprintf("%s number %d.", strings.Repeat("to all of them ", 90), n)
+		sender.send(udpFrame(broadcast, lan1.MAC, addr("255.255.255.255"), lan1.IPv4, text))
+		if other.receive(soon, carrying(text)) == nil {
+			t.Fatalf("number %d does not arrive", n)
+		}
+	}
+}

@@ -25,7 +25,7 @@ var goldenObjects = []Object{
 	here(lan1),
 	lan2,
 	FloodSet{Network: lanBlue.ID, VNI: lanBlue.VNI, Tag: lanBlue.Tag, Members: [][6]byte{lan1.MAC, lan3.MAC}, VTEPs: []netip.Addr{vtep2}},
-	here(hub1),
+	limited(here(hub1), Limits{Rate: 10485}),
 	rule("groups-port", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow = front, store, 6, 5432, true
 	}),

@@ -23,9 +23,14 @@ func (output) endpoint(w *Wants, e placed) {
 	if !e.local() {
 		return
 	}
+	send := openflow.Output{Port: e.port}
 	delivery := at(tableOutput, priorityExact, regOut.is(e.port))
 	if !e.Mode.Bridged() {
 		delivery.Match = append(delivery.Match, openflow.EthDst(e.MAC))
 	}
-	w.flow(delivery.metered(e.receivedMeter()).do(openflow.Output{Port: e.port}).end())
+	w.flow(delivery.metered(e.receivedMeter()).do(send).end())
+	if e.Mode.Bridged() && e.receivedMeter() != 0 {
+		// A meter that drops a copy takes the copies behind it along.
+		w.flow(at(tableOutput, priorityExcept, regOut.is(e.port), regFlooded.is(1)).do(send).end())
+	}
 }
