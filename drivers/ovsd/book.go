@@ -48,6 +48,12 @@ type claim[T any] struct {
 	thing T
 }
 
+// entry is a thing that an object wants at a place.
+type entry[T any] struct {
+	place string
+	thing T
+}
+
 // conflict is a place that was claimed by two objects for different things.
 type conflict struct {
 	newcomer, present pipeline.Key
@@ -58,23 +64,29 @@ func newBook[T any](k kind[T]) *book[T] {
 	return &book[T]{kind: k, places: map[string]*place[T]{}, owned: map[pipeline.Key][]*place[T]{}}
 }
 
-// set replaces what an object wants, by place; nothing: the object is gone.
-func (b *book[T]) set(owner pipeline.Key, things map[string]T) []conflict {
-	for _, p := range b.owned[owner] {
-		if _, still := things[p.name]; !still {
-			b.withdraw(p, owner)
+// set replaces what an object wants; nothing: the object is gone.
+func (b *book[T]) set(owner pipeline.Key, wanted []entry[T]) []conflict {
+	if before := b.owned[owner]; len(before) > 0 {
+		still := make(map[string]bool, len(wanted))
+		for _, w := range wanted {
+			still[w.place] = true
 		}
+		for _, p := range before {
+			if !still[p.name] {
+				b.withdraw(p, owner)
+			}
+		}
+		delete(b.owned, owner)
 	}
-	delete(b.owned, owner)
-	if len(things) == 0 {
+	if len(wanted) == 0 {
 		return nil
 	}
-	owned := make([]*place[T], 0, len(things))
+	owned := make([]*place[T], 0, len(wanted))
 	var conflicts []conflict
-	for name, thing := range things {
-		p := b.place(name)
-		if present, ok := b.claim(p, claim[T]{owner, thing}); ok {
-			conflicts = append(conflicts, conflict{newcomer: owner, present: present, place: name})
+	for _, w := range wanted {
+		p := b.place(w.place)
+		if present, ok := b.claim(p, claim[T]{owner, w.thing}); ok {
+			conflicts = append(conflicts, conflict{newcomer: owner, present: present, place: w.place})
 		}
 		owned = append(owned, p)
 	}

@@ -42,11 +42,11 @@ func apply(have map[string]openflow.PackedFlow, b batch) {
 
 // mustSet is set without an error.
 func mustSet(t interface{ Fatal(...any) }, l *ledger, owner pipeline.Key, w pipeline.Wants) []conflict {
-	conflicts, err := l.set(owner, w)
+	p, err := pack(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conflicts
+	return l.set(owner, p)
 }
 
 // deeds are what a switch has, by place.

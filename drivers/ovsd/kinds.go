@@ -70,29 +70,30 @@ func lastClaim[T any](_ string, claims []claim[T]) claim[T] { return claims[len(
 // numbered is the place of a group or meter.
 func numbered(id uint32) string { return string(binary.BigEndian.AppendUint32(nil, id)) }
 
-// packed turns what an object wants into what the books hold.
-func packed(w pipeline.Wants) (flows map[string]string, groups map[string]openflow.Group, meters map[string]openflow.Meter, err error) {
-	flows = make(map[string]string, len(w.Flows))
+// packed is what an object wants, as the books hold it.
+type packed struct {
+	flows  []entry[string]
+	groups []entry[openflow.Group]
+	meters []entry[openflow.Meter]
+}
+
+// pack packs what an object wants. A flow that cannot be expressed is an error.
+func pack(w pipeline.Wants) (packed, error) {
+	p := packed{flows: make([]entry[string], 0, len(w.Flows))}
 	for _, f := range w.Flows {
 		flow, err := openflow.Pack(f)
 		if err != nil {
-			return nil, nil, nil, err
+			return packed{}, err
 		}
-		flows[flow.Key] = flow.Effect
-	}
-	if len(w.Groups) > 0 {
-		groups = map[string]openflow.Group{}
+		p.flows = append(p.flows, entry[string]{flow.Key, flow.Effect})
 	}
 	for _, g := range w.Groups {
-		groups[numbered(g.ID)] = g
-	}
-	if len(w.Meters) > 0 {
-		meters = map[string]openflow.Meter{}
+		p.groups = append(p.groups, entry[openflow.Group]{numbered(g.ID), g})
 	}
 	for _, m := range w.Meters {
-		meters[numbered(m.ID)] = m
+		p.meters = append(p.meters, entry[openflow.Meter]{numbered(m.ID), m})
 	}
-	return flows, groups, meters, nil
+	return p, nil
 }
 
 // describePlace is a flow's match in words.

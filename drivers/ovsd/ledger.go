@@ -54,13 +54,12 @@ func newLedger(chunk int) *ledger {
 	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind())}
 }
 
-// set replaces what an object wants; an error leaves it without anything.
-func (l *ledger) set(owner pipeline.Key, w pipeline.Wants) ([]conflict, error) {
-	flows, groups, meters, err := packed(w)
-	conflicts := l.flows.set(owner, flows)
-	l.groups.set(owner, groups)
-	l.meters.set(owner, meters)
-	return conflicts, err
+// set replaces what an object wants.
+func (l *ledger) set(owner pipeline.Key, p packed) []conflict {
+	conflicts := l.flows.set(owner, p.flows)
+	l.groups.set(owner, p.groups)
+	l.meters.set(owner, p.meters)
+	return conflicts
 }
 
 // settled tells whether all that an object wants is in the switch.
@@ -104,8 +103,13 @@ func (l *ledger) release() {
 type step struct {
 	owner   pipeline.Key // whom a refusal concerns; zero: nobody claims the place
 	message openflow.Message
-	done    func() // notes that the switch has done it
-	hold    func() // puts it aside
+	difference
+}
+
+// difference takes note of what has become of a step.
+type difference interface {
+	done() // the switch has done it
+	hold() // it is put aside
 }
 
 // batch is what is written next: meters one by one, the rest in one bundle.
@@ -268,29 +272,40 @@ func stepOf[T any](l *ledger, b *book[T], p *place[T], blocked func(pipeline.Key
 		b.settle(p)
 		return step{}, false
 	}
-	hold := func() { l.held = append(l.held, func() { b.touch(p) }) }
-	if blocked(ownerOf(want.owner, p.name)) {
-		hold()
+	d := &differenceAt[T]{ledger: l, book: b, place: p, wanted: wanted, want: want.thing}
+	owner := ownerOf(want.owner, p.name)
+	if blocked(owner) {
+		d.hold()
 		return step{}, false
 	}
 	thing := want.thing
 	if !wanted {
 		thing = p.have
 	}
-	return step{
-		owner:   ownerOf(want.owner, p.name),
-		message: message(p.name, thing, p.there, wanted),
-		hold:    hold,
-		done: func() {
-			p.checked = l.turn
-			if wanted {
-				b.found(p, want.thing)
-				return
-			}
-			l.deleted[p.name] = true
-			b.gone(p)
-		},
-	}, true
+	return step{owner: owner, message: message(p.name, thing, p.there, wanted), difference: d}, true
+}
+
+// differenceAt is a difference at one place.
+type differenceAt[T any] struct {
+	ledger *ledger
+	book   *book[T]
+	place  *place[T]
+	wanted bool // something is to be there: want
+	want   T
+}
+
+func (d *differenceAt[T]) done() {
+	d.place.checked = d.ledger.turn
+	if d.wanted {
+		d.book.found(d.place, d.want)
+		return
+	}
+	d.ledger.deleted[d.place.name] = true
+	d.book.gone(d.place)
+}
+
+func (d *differenceAt[T]) hold() {
+	d.ledger.held = append(d.ledger.held, func() { d.book.touch(d.place) })
 }
 
 // kindUnwanted is the kind of the owner of a place that nobody claims.

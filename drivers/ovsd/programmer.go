@@ -15,12 +15,6 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// compiler turns objects into what the switch must have; the pipeline does.
-type compiler interface {
-	Base() pipeline.Wants
-	For(o pipeline.Object, port uint32) (pipeline.Wants, error)
-}
-
 // portNumbers tells the OpenFlow numbers of ports.
 type portNumbers interface {
 	tunnelNumber() uint32
@@ -309,8 +303,9 @@ func (p *programmer) accept(c drivers.Change) {
 	for _, key := range remove {
 		p.peers.replace(p.objects[key], nil)
 		delete(p.objects, key)
-		p.enter(key, pipeline.Wants{}, nil)
+		p.enter(compiled{key: key})
 	}
+	changed := make([]pipeline.Key, 0, len(c.Set))
 	for _, o := range c.Set {
 		key := o.Key()
 		if old := p.objects[key]; old != nil && old.Equal(o) {
@@ -318,33 +313,22 @@ func (p *programmer) accept(c drivers.Change) {
 		}
 		p.peers.replace(p.objects[key], o)
 		p.objects[key] = o
-		p.compile(key)
+		changed = append(changed, key)
 	}
-}
-
-// compile computes what an object needs anew.
-func (p *programmer) compile(key pipeline.Key) {
-	var port uint32
-	o := p.objects[key]
-	if e, ok := o.(pipeline.Endpoint); ok && e.Local {
-		port = p.ports.endpointNumber(e.ID)
+	if p.compiler != nil {
+		p.compile(changed)
 	}
-	wants, err := p.compiler.For(o, port)
-	p.enter(key, wants, err)
 }
 
 // enter writes what an object wants into the ledger. What was wrong with it
 // before is forgotten.
-func (p *programmer) enter(key pipeline.Key, wants pipeline.Wants, err error) {
-	delete(p.invalid, key)
-	delete(p.refused, key)
-	conflicts, unknown := p.ledger.set(key, wants)
-	if err == nil {
-		err = unknown
-	}
-	if err != nil {
-		p.invalid[key] = err
-		p.problem(key, err)
+func (p *programmer) enter(c compiled) {
+	delete(p.invalid, c.key)
+	delete(p.refused, c.key)
+	conflicts := p.ledger.set(c.key, c.wants)
+	if c.err != nil {
+		p.invalid[c.key] = c.err
+		p.problem(c.key, c.err)
 	}
 	for _, c := range conflicts {
 		p.log.WithFields(logrus.Fields{
@@ -357,21 +341,24 @@ func (p *programmer) enter(key pipeline.Key, wants pipeline.Wants, err error) {
 // flows, an endpoint's only of its own.
 func (p *programmer) renumber() {
 	changed, tunnel := p.ports.changedEndpoints(), p.ports.tunnelNumber()
+	if p.compiler == nil && tunnel == 0 && p.sw == nil {
+		return // the database has not been read yet, everything would be computed twice
+	}
 	if p.compiler == nil || tunnel != p.tunnel {
 		p.tunnel = tunnel
 		p.compiler = p.newCompiler(tunnel)
-		p.enter(baseKey, p.compiler.Base(), nil)
-		for key := range p.objects {
-			p.compile(key)
-		}
+		p.enter(packedFor(baseKey, p.compiler.Base(), nil))
+		p.compile(slices.Collect(maps.Keys(p.objects)))
 		return
 	}
+	var moved []pipeline.Key
 	for _, id := range changed {
 		key := pipeline.Key{Kind: pipeline.KindEndpoint, ID: id}
 		if _, wanted := p.objects[key]; wanted {
-			p.compile(key)
+			moved = append(moved, key)
 		}
 	}
+	p.compile(moved)
 }
 
 func (p *programmer) progress() progress {

@@ -56,6 +56,8 @@ type harness struct {
 	connections chan flowSwitch
 	chunk       int
 	audit       time.Duration
+	ports       portNumbers
+	compiler    compiler
 
 	mu    sync.Mutex
 	state progress
@@ -63,7 +65,8 @@ type harness struct {
 
 func newHarness(t *testing.T, adjust ...func(*harness)) *harness {
 	t.Helper()
-	h := &harness{t: t, inbox: newInbox(), connections: make(chan flowSwitch), chunk: defaultChunk, audit: time.Hour}
+	h := &harness{t: t, inbox: newInbox(), connections: make(chan flowSwitch), chunk: defaultChunk, audit: time.Hour,
+		ports: noPorts{}, compiler: ruleCompiler{}}
 	for _, change := range adjust {
 		change(h)
 	}
@@ -71,8 +74,8 @@ func newHarness(t *testing.T, adjust ...func(*harness)) *harness {
 	log.SetOutput(io.Discard)
 	entry := log.WithField("component", "ovsd")
 	p := &programmer{
-		log: entry, inbox: h.inbox, connections: h.connections, ports: noPorts{},
-		newCompiler: func(uint32) compiler { return ruleCompiler{} },
+		log: entry, inbox: h.inbox, connections: h.connections, ports: h.ports,
+		newCompiler: func(uint32) compiler { return h.compiler },
 		excluded:    func() bool { return false },
 		peers:       newPeers(),
 		report: func(s progress) {
@@ -290,9 +293,7 @@ func TestTheRealSwitchRefusesOneObjectAndTakesTheOthers(t *testing.T) {
 		case 7: // goes back
 			f.Table, f.Goto = 9, 4
 		}
-		if _, err := l.set(endpointKey(i), pipeline.Wants{Flows: []openflow.Flow{f}}); err != nil {
-			t.Fatal(err)
-		}
+		mustSet(t, l, endpointKey(i), pipeline.Wants{Flows: []openflow.Flow{f}})
 	}
 	no, err := l.next(nil, never).write(ctx, conn)
 	if err != nil {

@@ -40,15 +40,15 @@ type refused map[pipeline.Key]error
 func (b batch) write(ctx context.Context, sw flowSwitch) (refused, error) {
 	no := refused{}
 	for _, s := range b.meters {
-		if err := writeSteps(ctx, sw, sw.Send, [][]step{{s}}, no); err != nil {
+		if err := writeSteps(ctx, sw, sw.Send, []step{s}, no); err != nil {
 			return no, err
 		}
 	}
-	if err := writeSteps(ctx, sw, sw.Bundle, byOwner(b.bundle), no); err != nil {
+	if err := writeSteps(ctx, sw, sw.Bundle, b.bundle, no); err != nil {
 		return no, err
 	}
 	for _, s := range b.oldMeters {
-		if err := writeSteps(ctx, sw, sw.Send, [][]step{{s}}, no); err != nil {
+		if err := writeSteps(ctx, sw, sw.Send, []step{s}, no); err != nil {
 			return no, err
 		}
 	}
@@ -58,11 +58,7 @@ func (b batch) write(ctx context.Context, sw flowSwitch) (refused, error) {
 // writeSteps writes steps that take effect together. If the switch refuses
 // them, they are halved until those objects are alone that are to blame; a good
 // object never waits for a bad one.
-func writeSteps(ctx context.Context, sw flowSwitch, send func(context.Context, ...openflow.Message) error, groups [][]step, no refused) error {
-	var steps []step
-	for _, group := range groups {
-		steps = append(steps, group...)
-	}
+func writeSteps(ctx context.Context, sw flowSwitch, send func(context.Context, ...openflow.Message) error, steps []step, no refused) error {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -82,34 +78,38 @@ func writeSteps(ctx context.Context, sw flowSwitch, send func(context.Context, .
 		return nil
 	case late != nil || ended(sw):
 		return fault.New(fault.Unavailable, "flows are not in the switch: %w", err)
-	case len(groups) == 1:
+	}
+	some, others := halves(steps)
+	if len(others) == 0 {
 		no[steps[0].owner] = err
 		for _, s := range steps {
 			s.hold()
 		}
 		return nil
 	}
-	half := len(groups) / 2
-	if err := writeSteps(ctx, sw, send, groups[:half], no); err != nil {
+	if err := writeSteps(ctx, sw, send, some, no); err != nil {
 		return err
 	}
-	return writeSteps(ctx, sw, send, groups[half:], no)
+	return writeSteps(ctx, sw, send, others, no)
 }
 
-// byOwner groups the steps of an object, in the order of its first.
-func byOwner(steps []step) [][]step {
-	var groups [][]step
-	place := map[pipeline.Key]int{}
+// halves divides steps so that those of an object stay together, in their
+// order. All steps of one object cannot be divided.
+func halves(steps []step) (some, others []step) {
+	number := map[pipeline.Key]int{} // of an object, by its first step
 	for _, s := range steps {
-		i, ok := place[s.owner]
-		if !ok {
-			i = len(groups)
-			place[s.owner] = i
-			groups = append(groups, nil)
+		if _, known := number[s.owner]; !known {
+			number[s.owner] = len(number)
 		}
-		groups[i] = append(groups[i], s)
 	}
-	return groups
+	for _, s := range steps {
+		if number[s.owner] < (len(number)+1)/2 {
+			some = append(some, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	return some, others
 }
 
 func ended(sw flowSwitch) bool {

@@ -33,32 +33,29 @@ func (c *Conn) Bundle(ctx context.Context, messages ...Message) error {
 	for _, m := range messages {
 		sequence = append(sequence, bundleAdd{id: id, inner: m})
 	}
-	exchanges, xids, err := c.post(ctx, sequence...)
-	if err != nil {
+	sent, err := c.post(ctx, sequence...)
+	defer c.forget(sent...)
+	if len(sent) == 0 {
 		return err
 	}
-	defer c.forget(xids)
-	if err := c.fill(ctx, exchanges); err != nil {
+	if err == nil {
+		err = c.Barrier(ctx)
+	}
+	if err == nil {
+		err = c.refusal(sent)
+	}
+	if err != nil {
 		return errors.Join(err, c.discard(id))
 	}
-	return c.commit(ctx, id, exchanges[1:])
-}
-
-// fill waits until the switch has taken the messages, and returns what it
-// refused.
-func (c *Conn) fill(ctx context.Context, exchanges []*exchange) error {
-	if err := c.Barrier(ctx); err != nil {
-		return err
-	}
-	return firstError(exchanges)
+	return c.commit(ctx, id, sent)
 }
 
 // commit makes the bundle take effect. The switch reports what it can't do
 // under the message's own id, before it reports that the commit failed.
-func (c *Conn) commit(ctx context.Context, id uint32, added []*exchange) error {
+func (c *Conn) commit(ctx context.Context, id uint32, sent []*exchange) error {
 	request := bundleControl{id, bundleCommit}
 	reply, err := c.call(ctx, request)
-	if refused := firstError(added); refused != nil {
+	if refused := c.refusal(sent); refused != nil {
 		return refused
 	}
 	if err != nil {

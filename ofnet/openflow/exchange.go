@@ -3,25 +3,29 @@ package openflow
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // exchange is a request that waits for its answer.
 type exchange struct {
+	xid     uint32 // 0: not sent
 	request Message
 	parts   []byte // of a reply that has several
 	max     int
 	stream  *stream // if the parts are wanted one by one
 	reply   Message
 	err     error
-	done    chan struct{} // closed when reply or err is set
+	done    chan struct{} // closed when reply or err is set; nil: nobody waits for that
 }
 
 // finish sets the outcome. It is called under the connection's lock, and once.
 func (x *exchange) finish(reply Message, err error) {
 	x.reply, x.err = reply, err
-	close(x.done)
+	if x.done != nil {
+		close(x.done)
+	}
 }
 
 // part adds a part of a reply and tells whether the reply is complete.
@@ -44,31 +48,28 @@ func unexpected(reply, request Message) error {
 	return fmt.Errorf("switch answers %s with %s", request, reply)
 }
 
-// prepare registers requests and makes their wire form, one after the other.
-// An error leaves nothing registered.
-func (c *Conn) prepare(requests ...Message) ([]*exchange, []uint32, []byte, error) {
+// prepare registers requests and returns their wire form, one after the other.
+func (c *Conn) prepare(requests ...*exchange) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		return nil, nil, nil, c.err
+		return nil, c.err
 	}
 	e := &encoder{b: make([]byte, 0, 256*len(requests))}
-	exchanges, xids := make([]*exchange, len(requests)), make([]uint32, len(requests))
-	for i, m := range requests {
-		xids[i] = c.nextXID()
-		exchanges[i] = &exchange{request: m, max: c.options.MaxReply, done: make(chan struct{})}
+	for _, x := range requests {
+		xid, m := c.nextXID(), x.request
 		if add, ok := m.(bundleAdd); ok {
-			add.xid = xids[i]
+			add.xid = xid
 			m = add
 		}
-		e.message(xids[i], m)
+		e.message(xid, m)
 		if e.err != nil {
-			c.forgetLocked(xids[:i])
-			return nil, nil, nil, fault.New(fault.Invalid, "%s: %w", m, e.err)
+			return nil, fault.New(fault.Invalid, "%s: %w", m, e.err)
 		}
-		c.waiting[xids[i]] = exchanges[i]
+		x.xid, x.max = xid, c.options.MaxReply
+		c.waiting[xid] = x
 	}
-	return exchanges, xids, e.b, nil
+	return e.b, nil
 }
 
 // nextXID returns an id that no waiting request has. It skips 0, which
@@ -83,29 +84,40 @@ func (c *Conn) nextXID() uint32 {
 }
 
 // forget gives requests up whose answer nobody wants any more.
-func (c *Conn) forget(xids []uint32) {
+func (c *Conn) forget(requests ...*exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forgetLocked(xids)
+	for _, x := range requests {
+		delete(c.waiting, x.xid)
+	}
 }
 
-func (c *Conn) forgetLocked(xids []uint32) {
-	for _, xid := range xids {
-		delete(c.waiting, xid)
+// begin sends requests, all or none.
+func (c *Conn) begin(ctx context.Context, requests ...*exchange) error {
+	b, err := c.prepare(requests...)
+	if err == nil {
+		err = c.queue(ctx, b)
 	}
+	if err != nil {
+		c.forget(requests...)
+	}
+	return err
+}
+
+// ask sends a request that is answered; the caller forgets it.
+func (c *Conn) ask(ctx context.Context, request Message, s *stream) (*exchange, error) {
+	x := &exchange{request: request, stream: s, done: make(chan struct{})}
+	return x, c.begin(ctx, x)
 }
 
 // call sends a request and waits for its answer.
 func (c *Conn) call(ctx context.Context, request Message) (Message, error) {
-	exchanges, xids, b, err := c.prepare(request)
+	x, err := c.ask(ctx, request, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer c.forget(xids)
-	if err := c.queue(ctx, b); err != nil {
-		return nil, err
-	}
-	return c.await(ctx, exchanges[0])
+	defer c.forget(x)
+	return c.await(ctx, x)
 }
 
 // await waits for the answer to a request.
@@ -139,40 +151,46 @@ func (c *Conn) Barrier(ctx context.Context) error {
 // them, and returns what it refused, the first thing first. Each message
 // stands for itself: those that are not refused take effect.
 func (c *Conn) Send(ctx context.Context, messages ...Message) error {
-	exchanges, xids, err := c.post(ctx, messages...)
+	sent, err := c.post(ctx, messages...)
+	defer c.forget(sent...)
 	if err != nil {
 		return err
 	}
-	defer c.forget(xids)
 	if err := c.Barrier(ctx); err != nil {
 		return err
 	}
-	return firstError(exchanges)
+	return c.refusal(sent)
 }
+
+// postPiece is how many messages are encoded before they are sent, so that the
+// switch has begun with them when we encode the next.
+const postPiece = 1024
 
 // post sends messages whose only answer can be an error. The caller forgets
-// them after a barrier.
-func (c *Conn) post(ctx context.Context, messages ...Message) ([]*exchange, []uint32, error) {
-	exchanges, xids, b, err := c.prepare(messages...)
-	if err != nil {
-		return nil, nil, err
+// those that were sent, which may be some of them, after a barrier.
+func (c *Conn) post(ctx context.Context, messages ...Message) (sent []*exchange, err error) {
+	all := make([]exchange, len(messages))
+	list := make([]*exchange, len(messages))
+	for i, m := range messages {
+		all[i].request = m
+		list[i] = &all[i]
 	}
-	if err := c.queue(ctx, b); err != nil {
-		c.forget(xids)
-		return nil, nil, err
+	for piece := range slices.Chunk(list, postPiece) {
+		if err := c.begin(ctx, piece...); err != nil {
+			return sent, err
+		}
+		sent = list[:len(sent)+len(piece)]
 	}
-	return exchanges, xids, nil
+	return sent, nil
 }
 
-// firstError returns the first refusal of messages that have been done.
-func firstError(exchanges []*exchange) error {
-	for _, x := range exchanges {
-		select {
-		case <-x.done:
-			if x.err != nil {
-				return x.err
-			}
-		default:
+// refusal returns the first refusal of messages that have been done.
+func (c *Conn) refusal(sent []*exchange) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range sent {
+		if x.err != nil {
+			return x.err
 		}
 	}
 	return nil

@@ -7,22 +7,19 @@ import (
 
 // list asks for a list of things and reads the answer.
 func list[T any](ctx context.Context, c *Conn, request multipartRequest, read func(d *decoder) []T) ([]T, error) {
-	exchanges, xids, b, err := c.prepare(request)
+	x, err := c.ask(ctx, request, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer c.forget(xids)
-	if err := c.queue(ctx, b); err != nil {
-		return nil, err
-	}
-	reply, err := c.await(ctx, exchanges[0])
+	defer c.forget(x)
+	reply, err := c.await(ctx, x)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := reply.(multipartReply); !ok {
 		return nil, unexpected(reply, request)
 	}
-	d := &decoder{b: exchanges[0].parts}
+	d := &decoder{b: x.parts}
 	things := read(d)
 	if d.err != nil {
 		return nil, fmt.Errorf("switch %s: answer to %s: %w", c.target, request, d.err)
@@ -62,20 +59,13 @@ func (c *Conn) pass(xid uint32, part multipartReply) {
 // the reading and is returned.
 func (c *Conn) EachFlow(ctx context.Context, filter FlowFilter, do func(FlowEntry) error) error {
 	request := multipartRequest{partFlow, filter.encode}
-	exchanges, xids, b, err := c.prepare(request)
+	s := &stream{parts: make(chan []byte, streamed), left: make(chan struct{})}
+	defer close(s.left)
+	x, err := c.ask(ctx, request, s)
 	if err != nil {
 		return err
 	}
-	defer c.forget(xids)
-	x := exchanges[0]
-	s := &stream{parts: make(chan []byte, streamed), left: make(chan struct{})}
-	defer close(s.left)
-	c.mu.Lock()
-	x.stream = s
-	c.mu.Unlock()
-	if err := c.queue(ctx, b); err != nil {
-		return err
-	}
+	defer c.forget(x)
 	for {
 		select {
 		case part := <-s.parts:
