@@ -22,6 +22,7 @@ import (
 // revisions matter wait for that.
 type Standing struct {
 	History int             // number of the store's history; revisions compare within one only
+	Since   int64           // the revision at which it was first seen; older ones may be of another history
 	Certain bool            // the store has answered since a connection was last lost
 	Changed <-chan struct{} // closed when the standing is another one
 }
@@ -34,6 +35,7 @@ type standing struct {
 
 	mu        sync.Mutex
 	history   int
+	since     int64
 	cluster   uint64
 	revision  int64 // newest one known to exist in this history
 	losses    int   // of connections
@@ -79,6 +81,9 @@ func (s *standing) answered(q question, answer any) {
 		}).Error("the store went back or is another one: everything is read again")
 		s.begin()
 	}
+	if s.cluster == 0 && s.history > 0 {
+		s.since = header.Revision // nothing is known of this history yet
+	}
 	s.cluster, s.revision = header.ClusterId, max(s.revision, header.Revision)
 	if !s.certain && q.losses == s.losses {
 		s.certain = true
@@ -93,7 +98,7 @@ func (s *standing) answered(q question, answer any) {
 // begin begins another history. The lock is held.
 func (s *standing) begin() {
 	s.history++
-	s.cluster, s.revision = 0, 0
+	s.cluster, s.revision, s.since = 0, 0, 0
 	s.tell()
 }
 
@@ -161,7 +166,7 @@ func (db *DB) Standing() Standing {
 	s := db.standing
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Standing{History: s.history, Certain: s.certain, Changed: s.changed}
+	return Standing{History: s.history, Since: s.since, Certain: s.certain, Changed: s.changed}
 }
 
 // outlive blocks until the store has another history than this one; it is

@@ -36,6 +36,9 @@ func TestWhatAnswersTellAboutTheStore(t *testing.T) {
 			if got := s.history == 1; got != c.another {
 				t.Errorf("another store: %v, want %v", got, c.another)
 			}
+			if s.since > 0 != c.another || s.since > s.revision {
+				t.Errorf("seen since revision %d of %d", s.since, s.revision)
+			}
 		})
 	}
 }

@@ -38,7 +38,8 @@ const (
 // is more. It holds nothing, so a slow one costs nothing; one that falls behind
 // what is kept has to start over. A feed begins with the past that the store
 // remembers, so that readers of a predecessor can go on. When the store went
-// back or is another one, the feed begins anew with the present.
+// back or is another one, the feed begins anew with what was there when that
+// was found out.
 type Feed struct {
 	db     *objdb.DB
 	prefix string
@@ -90,8 +91,7 @@ func (f *Feed) Run(ctx context.Context) error {
 // of that, the watch will tell how much.
 func (f *Feed) begin(ctx context.Context, history int) error {
 	f.mu.Lock()
-	another := f.history != history
-	begun := f.begun && !another
+	begun := f.begun && f.history == history
 	f.mu.Unlock()
 	if begun {
 		return nil
@@ -100,10 +100,11 @@ func (f *Feed) begin(ctx context.Context, history int) error {
 	if err != nil {
 		return err
 	}
-	floor := present.Header.Revision
-	if !another {
-		floor = max(1, floor-feedBacklog)
+	standing := f.db.Standing()
+	if standing.History != history {
+		return errUncertain
 	}
+	floor := max(1, standing.Since, present.Header.Revision-feedBacklog)
 	_, err = f.count(ctx, floor)
 	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return err

@@ -218,3 +218,25 @@ func TestAFeedBeginsAnewWithAStoreThatWentBack(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 }
+
+// A term that begins in such a store has listed it at a revision, and those who
+// were told what was there go on from that.
+func TestALaterFeedReachesBackToWhenTheStoreWasRecognized(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := testetcd.NewProcess(t)
+	db := testdb.At(t, p.URL)
+	backup := p.Backup()
+	testdb.Put(t, db, watched+"a", "lost")
+	p.Restore(backup)
+	testdb.Put(t, db, watched+"a", "1")
+	_, listed, err := db.List(context.Background(), watched)
+	if err != nil || db.Standing().History == 0 {
+		t.Fatalf("history %d, %v", db.Standing().History, err)
+	}
+	first := testdb.Put(t, db, watched+"a", "2")
+	testdb.Put(t, db, "/elsewhere", "x")
+	f := newFeed(t, db)
+	if got := told(t, f, listed, first); got != "a:1>2" {
+		t.Errorf("told %q", got)
+	}
+}
