@@ -314,12 +314,12 @@ func TestADecidedPlanIsFinishedAtOnceWhenTheStoreIsBack(t *testing.T) {
 			}
 			return nil
 		}
-		for range 100 {
+		testkit.Eventually(t, 10*time.Second, "a request is lost", func() bool {
 			if err := l.View(whole); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(5 * time.Millisecond) // an outage lasts
-		}
+			return way.Lost()
+		})
 		way.Mend()
 		if err := <-outcome; err != nil {
 			t.Fatal(err)

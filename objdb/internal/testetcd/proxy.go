@@ -16,6 +16,7 @@ type Proxy struct {
 
 	mu    sync.Mutex
 	state link
+	lost  int // pieces of requests, since the link fell silent
 	conns map[net.Conn]struct{}
 }
 
@@ -52,12 +53,6 @@ func NewProxy(t testing.TB, store string) *Proxy {
 	return p
 }
 
-func (p *Proxy) is() link {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.state
-}
-
 // Cut breaks all connections and refuses new ones.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -73,7 +68,14 @@ func (p *Proxy) Cut() {
 func (p *Proxy) Silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state = silent
+	p.state, p.lost = silent, 0
+}
+
+// Lost tells whether a request has been lost since the link fell silent.
+func (p *Proxy) Lost() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost > 0
 }
 
 // Mend lets new connections pass; what was silenced stays lost, so those end.
@@ -106,7 +108,7 @@ func (p *Proxy) join(in net.Conn) {
 	var both sync.WaitGroup
 	for from, to := range map[net.Conn]net.Conn{in: out, out: in} {
 		both.Go(func() {
-			_, _ = io.Copy(&gate{p, to}, from) // an error is the end of the connection
+			_, _ = io.Copy(&gate{p, to, from == in}, from) // an error is the end of the connection
 			in.Close()
 			out.Close()
 		})
@@ -127,13 +129,26 @@ func (p *Proxy) hold(c net.Conn) bool {
 
 // gate loses what is written while the link is silent.
 type gate struct {
-	p  *Proxy
-	to net.Conn
+	p        *Proxy
+	to       net.Conn
+	requests bool // towards the store
 }
 
 func (g *gate) Write(b []byte) (int, error) {
-	if g.p.is() == silent {
+	if g.loses() {
 		return len(b), nil
 	}
 	return g.to.Write(b)
+}
+
+func (g *gate) loses() bool {
+	g.p.mu.Lock()
+	defer g.p.mu.Unlock()
+	if g.p.state != silent {
+		return false
+	}
+	if g.requests {
+		g.p.lost++
+	}
+	return true
 }
