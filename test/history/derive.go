@@ -65,8 +65,12 @@ func (d *derivation) put(key string, v document) {
 }
 
 // derived tells whether a key is one that Derive accounts for. Endpoints are
-// what it starts from.
+// what it starts from; since when a node is gone follows from time, not from
+// what clients asked for.
 func derived(key string) bool {
+	if strings.HasPrefix(key, operPrefix+"gc/") {
+		return false
+	}
 	return strings.HasPrefix(key, statePrefix) && !strings.HasPrefix(key, endpointPrefix) ||
 		strings.HasPrefix(key, operPrefix) || strings.HasPrefix(key, root+"master/config/")
 }

@@ -45,7 +45,8 @@ func TestARestoredStoreHasOneHistory(t *testing.T) {
 }
 
 // watchPresent begins to watch as soon as no netmaster tells of the forgotten
-// revisions any more.
+// revisions any more. The term of a leader that does ends in the meantime, and
+// with it the watches that it has begun.
 func watchPresent(ctx context.Context, t *testing.T, cluster *Cluster, store *clientv3.Client) (watchers *Watchers) {
 	t.Helper()
 	began := time.Now()
@@ -59,8 +60,7 @@ func watchPresent(ctx context.Context, t *testing.T, cluster *Cluster, store *cl
 		}
 		for _, w := range watchers.all {
 			if since := w.begun(); since > present.Header.Revision {
-				watchers.stop()
-				watchers.working.Wait()
+				watchers.end()
 				return fmt.Errorf("%s begins at revision %d, the store is at %d", w.name, since, present.Header.Revision)
 			}
 		}

@@ -44,19 +44,44 @@ func Watch(ctx context.Context, cluster *Cluster) (*Watchers, error) {
 	w := &Watchers{stop: stop}
 	for i, kind := range contivmodel.Kinds() {
 		if err := w.watch(ctx, cluster, i, kind, ""); err != nil {
+			w.end()
 			return nil, err
 		}
 	}
 	kind, _ := contivmodel.KindByType("endpointGroup")
 	if err := w.watch(ctx, cluster, 0, kind, watchedTenant); err != nil {
+		w.end()
 		return nil, err
 	}
 	for _, one := range w.all {
-		if err := testkit.Until(ctx, "the first bookmark of "+one.name, func() bool { return one.begun() > 0 }); err != nil {
+		if err := one.begin(ctx); err != nil {
+			w.end()
 			return nil, err
 		}
 	}
 	return w, nil
+}
+
+// begin waits for the first bookmark. A watch that breaks before it has ended:
+// it does not know where to go on.
+func (w *watcher) begin(ctx context.Context) error {
+	var ended error
+	err := testkit.Until(ctx, "the first bookmark of "+w.name, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		ended = w.ended
+		return w.since > 0 || ended != nil
+	})
+	if err == nil && ended != nil {
+		err = fmt.Errorf("%s: ended: %w", w.name, ended)
+	}
+	return err
+}
+
+// end ends all watches.
+func (w *Watchers) end() {
+	w.stop()
+	w.working.Wait()
 }
 
 func (w *Watchers) watch(ctx context.Context, cluster *Cluster, first int, kind contivmodel.Kind, tenant string) error {
@@ -118,8 +143,7 @@ func (w *Watchers) Compare(ctx context.Context, log *Log) []string {
 			return len(one.told) >= wanted || one.ended != nil
 		})
 	}
-	w.stop()
-	w.working.Wait()
+	w.end()
 	var found []string
 	for _, one := range w.all {
 		found = append(found, one.compare(log)...)
