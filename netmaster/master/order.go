@@ -10,46 +10,54 @@ import (
 // Places of changes in a large plan.
 const (
 	newDenial = iota
-	changedDenial
 	goneAllowance
+	changed
 	other
-	madeAllowance
+	newAllowance
 	goneDenial
 )
 
 // order is the place of a change among those of a plan that agents see one
-// part after the other. What no rule matches passes, and a rule of a higher
-// priority overrules the others, so the order in which rules come and go
-// decides what passes in between. In this one nothing passes at any moment that
-// is denied before the plan and after it:
+// part after the other, and whether it has to be seen together with its like.
+// What no rule matches passes, and a rule of a higher priority overrules the
+// others, so the order in which rules come and go decides what passes in
+// between. In this one nothing passes at any moment that is denied before the
+// plan and after it:
 //
-//  1. denials are added, and take the place of allowances: that only denies more
-//  2. allowances go: what they let through past a denial is denied from now on
-//  3. allowances come: every denial of afterwards is there to overrule them
-//  4. denials go, whether allowances take their place or nothing: what is left
+//  1. denials come, or take the place of allowances: that only denies more
+//  2. allowances go: that lets nothing through that was denied
+//  3. denials become other denials, and allowances other allowances, together:
+//     then all denials of afterwards are there, and no other allowances
+//  4. allowances come: the denials of afterwards are there to overrule them
+//  5. denials go, whether allowances take their place or nothing: what is left
 //     is what is to be
 //
-// What is allowed before and after may be denied in between. One denial that
-// becomes another under the same key stops the first from being there before
-// all of the others are; those stand together, to be in one transaction.
+// What is allowed before and after may be denied in between. In 3 something may
+// pass for a moment only if there are more changes than fit into one transaction:
+// thousands of rules that one plan deletes and makes anew under their old names.
 //
 // before and after are the values of the key, nil for none.
-func order(key string, before, after []byte) int {
+func order(key string, before, after []byte) (place int, together bool) {
+	place = placeOf(key, before, after)
+	return place, place == changed
+}
+
+func placeOf(key string, before, after []byte) int {
 	if !strings.HasPrefix(key, mastercfg.PolicyRulePrefix) {
 		return other
 	}
 	was, is := denies(before), denies(after)
 	switch {
-	case is && before == nil:
+	case is && !was:
 		return newDenial
-	case is:
-		return changedDenial
-	case was:
+	case was && !is:
 		return goneDenial
 	case after == nil:
 		return goneAllowance
+	case before == nil:
+		return newAllowance
 	}
-	return madeAllowance
+	return changed
 }
 
 // denies tells whether a rule denies. One that cannot be read is none.

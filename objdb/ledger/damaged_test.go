@@ -87,6 +87,35 @@ func TestAJournalOfBeforeIsFinished(t *testing.T) {
 	}
 }
 
+// A successor stores together what its predecessor would have.
+func TestWhatIsSeenTogetherStaysSoInAJournal(t *testing.T) {
+	db := testdb.New(t)
+	term := lead(t, db)
+	j := journalOf(term)
+	changes := make([]change, 2*politeOps)
+	for i := range changes {
+		changes[i] = change{key: fmt.Sprintf("%sone/%04d", state, i), value: []byte("x"), together: true}
+	}
+	parts, err := j.encode("a", changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range parts {
+		testdb.Put(t, db, part.Key, string(part.Value))
+	}
+	testdb.Put(t, db, j.prefix+"committed", fmt.Sprintf(`{"attempt":"a","parts":%d}`, len(parts)))
+	openLedger(t, term)
+	kvs, _, err := db.List(t.Context(), state)
+	if err != nil || len(kvs) != len(changes) {
+		t.Fatal(len(kvs), err)
+	}
+	for _, kv := range kvs {
+		if kv.ModRevision != kvs[0].ModRevision {
+			t.Fatalf("%s is seen at %d, others at %d", kv.Key, kv.ModRevision, kvs[0].ModRevision)
+		}
+	}
+}
+
 // Whatever stands in a journal, reading it gives changes of owned keys or an error.
 func FuzzJournal(f *testing.F) {
 	for _, keys := range damages {

@@ -75,9 +75,14 @@ const (
 
 // next are the changes of the next transaction; maxOps is what the store takes.
 func (d *decided) next(maxOps int) []change {
-	size, most := 0, min(politeOps, maxOps-1) // one guard is that of the mark
+	together := len(d.changes) > 0 && d.changes[0].together
+	size, mostOps, mostBytes := 0, politeOps, politeBytes
+	if together {
+		mostOps, mostBytes = maxOps, objdb.MaxTxnBytes
+	}
+	mostOps = min(mostOps, maxOps-1) // one guard is that of the mark
 	for i, c := range d.changes {
-		if size += c.size(); i == most || i > 0 && size > politeBytes {
+		if size += c.size(); i == mostOps || i > 0 && (size > mostBytes || c.together != together) {
 			return d.changes[:i]
 		}
 	}

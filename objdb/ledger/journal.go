@@ -33,6 +33,8 @@ type change struct {
 	value  []byte
 	delete bool
 	base   int64 // revision before
+
+	together bool // in one transaction with its neighbours that are so, too
 }
 
 // size is an upper bound of what the change takes in a transaction.
@@ -43,6 +45,8 @@ type journaled struct {
 	Key    string `json:"key"`
 	Value  []byte `json:"value,omitempty"`
 	Delete bool   `json:"delete,omitempty"`
+
+	Together bool `json:"together,omitempty"`
 }
 
 // mark is the value of "committed".
@@ -80,7 +84,7 @@ func (j journal) encode(attempt string, changed []change) ([]objdb.KV, error) {
 			if len(part) > 0 && size > politeBytes {
 				break
 			}
-			part = append(part, journaled{c.key, c.value, c.delete})
+			part = append(part, journaled{c.key, c.value, c.delete, c.together})
 		}
 		value, err := json.Marshal(part)
 		if err != nil {
@@ -144,7 +148,7 @@ func (d *decided) decode(kv objdb.KV, owned prefixes) error {
 		case c.Delete && len(c.Value) > 0:
 			return corruptValue(kv.Key, fmt.Errorf("key %s is put and deleted", c.Key))
 		}
-		d.add(change{key: c.Key, value: c.Value, delete: c.Delete})
+		d.add(change{key: c.Key, value: c.Value, delete: c.Delete, together: c.Together})
 	}
 	return nil
 }

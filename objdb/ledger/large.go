@@ -160,13 +160,13 @@ func (l *Ledger) arrange(g *group, changed []change) {
 		return
 	}
 	places := make(map[string]int, len(changed))
-	for _, c := range changed {
+	for i, c := range changed {
 		before, _ := g.base.Get(record{key: c.key})
 		after := c.value
 		if c.delete {
 			after = nil
 		}
-		places[c.key] = l.order(c.key, before.value, after)
+		places[c.key], changed[i].together = l.order(c.key, before.value, after)
 	}
 	slices.SortStableFunc(changed, func(a, b change) int { return places[a.key] - places[b.key] })
 }

@@ -376,13 +376,17 @@ func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
 }
 
 func TestALargePlanIsStoredInTheOrderOfItsPlaces(t *testing.T) {
+	const together = 10 * politeOps // changes of the plan that are seen together
 	db := testdb.New(t)
 	testdb.Put(t, db, state+"gone", "x")
-	last := func(key string, before, after []byte) int {
-		if before != nil && after == nil {
-			return 2 // what goes
+	last := func(key string, before, after []byte) (int, bool) {
+		switch {
+		case before != nil && after == nil:
+			return 3, false // what goes
+		case string(after) == "late":
+			return 2, false
 		}
-		return map[bool]int{true: 1}[string(after) == "late"]
+		return map[bool]int{true: 1}[string(after) == "one"], string(after) == "one"
 	}
 	l, err := Open(context.Background(), lead(t, db), Config{Owned: []string{state, model}, Order: last})
 	if err != nil {
@@ -396,18 +400,30 @@ func TestALargePlanIsStoredInTheOrderOfItsPlaces(t *testing.T) {
 		for i := range many {
 			tx.Put(fmt.Sprintf("%searly/%04d", state, i), []byte("early"))
 		}
+		for i := range together {
+			tx.Put(fmt.Sprintf("%sone/%04d", state, i), []byte("one"))
+		}
 		return nil
 	})
 	newest, oldest := int64(0), int64(1<<62)
 	kvs, rev, err := db.List(context.Background(), state)
-	if err != nil || len(kvs) != 2*many {
+	if err != nil || len(kvs) != 2*many+together {
 		t.Fatal(len(kvs), err)
 	}
+	one := map[int64]int{}
 	for _, kv := range kvs {
-		if string(kv.Value) == "early" {
+		switch string(kv.Value) {
+		case "early":
 			newest = max(newest, kv.ModRevision)
-		} else {
+		case "late":
 			oldest = min(oldest, kv.ModRevision)
+		case "one":
+			one[kv.ModRevision]++
+		}
+	}
+	for at, n := range one {
+		if n != together || at < newest || at > oldest {
+			t.Errorf("%d of %d changes are seen at %d; the early ones end at %d, the late ones begin at %d", n, together, at, newest, oldest)
 		}
 	}
 	if newest > oldest {

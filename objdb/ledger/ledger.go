@@ -32,7 +32,7 @@ type Ledger struct {
 	indexes  []Index
 	observer Observer
 	admit    func() error
-	order    func(key string, before, after []byte) int
+	order    func(key string, before, after []byte) (place int, together bool)
 	corrupt  *corruption
 	mirror   *mirror.Mirror
 
@@ -75,8 +75,10 @@ type Config struct {
 	Admit func() error
 	// Order gives the change of a key its place among those of a large plan,
 	// the lowest first; before and after are its values, nil for none. Those of
-	// one place keep the order of the plan. Nil: all have the same place.
-	Order func(key string, before, after []byte) int
+	// one place keep the order of the plan. Those that have to be seen together are
+	// stored in one transaction, or in as few as the store takes. Nil: all have the
+	// same place.
+	Order func(key string, before, after []byte) (place int, together bool)
 	// Standby has followed the same prefixes with the same indexes; the ledger
 	// takes its state and stops it. Nil: the state is listed.
 	Standby *Standby
