@@ -5,6 +5,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/contivmodel/limits"
 )
 
 // mediaStream is the media type of a watch: one JSON value per line.
@@ -24,7 +25,7 @@ func addCluster(paths, schemas object) {
 		"object":   object{"type": "object", "description": "as it is, or before it was deleted; none in a BOOKMARK"},
 	}}
 	body := object{"type": "object", "required": []string{"operations"}, "properties": object{
-		"operations": object{"type": "array", "items": ref("Operation")}}}
+		"operations": object{"type": "array", "items": ref("Operation"), "maxItems": limits.Operations}}}
 	all := operation("apply", "Carry out all operations, or none if one is refused", body, ref("Applied"))
 	all["parameters"] = []any{queryParameter("dryRun", "boolean", "only say what would happen")}
 	paths["/api/v1/apply"] = object{"post": all}

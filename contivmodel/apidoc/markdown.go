@@ -59,8 +59,8 @@ or leaves alone what is as wanted, ` + "`create`" + ` does not update, ` + "`del
 told to ` + "`ignoreNotFound`" + `; ` + "`ifRevision`" + ` is what If-Match is for one object. The operations may come
 in any order. Deletions are made first, objects before those they refer to; then the others,
 the other way round; then deletions of what was in use until then. ` + "`?dryRun=true`" + ` only says
-what would happen. The request may have 16 MiB; other changes wait
-while it is carried out, reads do not.
+what would happen. The request may have 16 MiB and 200,000 operations. Other changes go on
+while it is carried out; one of an object that is part of it waits until that is stored.
 
 ` + "`GET /api/v1/status`" + ` tells how the cluster is doing.
 ` + "`GET /api/v1/counters/policys/KEY/`" + ` tells what the rules of a policy have counted, by rule, summed

@@ -27,6 +27,10 @@ const (
 	ListItem    = LabelKey + 1 + LabelValue // an item of an object's list, of which a selector is the longest
 )
 
+// Operations is how many changes an apply may have: those of a large cluster that
+// moves as a whole fit.
+const Operations = 200000
+
 // quotedBytes is how much of a text that is refused is repeated.
 const quotedBytes = 64
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -59,6 +60,9 @@ func (a *API) applyAll(r *http.Request) (reply, error) {
 	}
 	if err := json.Unmarshal(body, &request); err != nil {
 		return reply{}, malformed(err)
+	}
+	if n := len(request.Operations); n > limits.Operations {
+		return reply{}, fault.New(fault.TooLarge, "apply has %d operations: the limit is %d", n, limits.Operations).WithField("operations")
 	}
 	p := a.understand(request.Operations)
 	rev, err := p.commit(r.Context(), a, dryRun)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 )
 
@@ -228,4 +229,10 @@ func TestALargeApplyIsAsAtomicAsASmallOne(t *testing.T) {
 	if code, answer, _ := b.do("POST", ApplyPath, strings.Repeat(" ", MaxApply+1)); code != 500 || !strings.HasPrefix(answer, "request body too large") {
 		t.Errorf("%d %s", code, answer)
 	}
+}
+
+func TestAnApplyHasALimitedNumberOfOperations(t *testing.T) {
+	m := ready(t)
+	many := `{"operations":[` + strings.Repeat(`{},`, limits.Operations) + `{}]}`
+	m.refused("POST", ApplyPath, many, "apply has 200001 operations: the limit is 200000", 413, "too-large")
 }
