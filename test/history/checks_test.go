@@ -91,6 +91,37 @@ func (s *story) large(journal bool) {
 	s.call(Operation{Verb: Post, Type: "policy", Key: "t0:p0", Object: policy}, Done)
 }
 
+// remove deletes what is stored under keys, at one revision.
+func (s *story) remove(verb Verb, typ, key string, stored ...string) {
+	s.revision++
+	for _, k := range stored {
+		s.changes = append(s.changes, Change{s.revision, k, nil})
+	}
+	c := s.call(Operation{Verb: verb, Type: typ, Key: key}, Done)
+	if verb == DeleteEndpoint {
+		var ep mastercfg.CfgEndpointState
+		if err := json.Unmarshal(s.value(stored[0]), &ep); err != nil {
+			s.Fatal(err)
+		}
+		c.Body, _ = json.Marshal(mastercfg.CreateEndpointResponse{EndpointConfig: ep})
+	}
+}
+
+// value is what was last put under a key.
+func (s *story) value(key string) []byte {
+	for i := len(s.changes) - 1; i >= 0; i-- {
+		if s.changes[i].Key == key && s.changes[i].Value != nil {
+			return s.changes[i].Value
+		}
+	}
+	s.Fatalf("%s was never put", key)
+	return nil
+}
+
+func (s *story) deleteEndpoint(container string) {
+	s.remove(DeleteEndpoint, "endpoint", "n0.t0-"+container, endpointPrefix+"n0.t0-"+container)
+}
+
 func (s *story) refused(verb Verb, typ, key string, kind fault.Kind, message string) {
 	c := s.call(Operation{Verb: verb, Type: typ, Key: key}, Refused)
 	c.Kind, c.Message = kind, message
@@ -150,6 +181,33 @@ func TestNothingIsFoundInASoundHistory(t *testing.T) {
 	s.large(true)
 	s.derive()
 	s.put(operPrefix+"gc/h0", document{"id": "h0", "remaining": "10m"}) // no agent is registered on any host
+	for _, f := range s.findings() {
+		t.Errorf("%s: %s", f.Check, f.Text)
+	}
+}
+
+// While a large change is stored, others go on with what it does not touch:
+// they delete a network, make it again, and put an endpoint into it.
+func TestWhatHappensDuringALargeChangeHappensAtItsOwnRevision(t *testing.T) {
+	s := newStory(t)
+	network, state := modelKey("network", "t0:n0"), networkPrefix+"n0.t0"
+	mark := journalPrefix + "leader" + markSuffix
+	s.revision++
+	s.put(mark, document{"parts": 1})
+	s.deleteEndpoint("c0")
+	s.remove(Delete, "network", "t0:n0", network, state)
+	again, ok := decodeObject("network", s.value(network)).(*contivmodel.Network)
+	if !ok {
+		t.Fatal("no network")
+	}
+	s.changes = append(s.changes, Change{s.revision + 1, state, s.value(state)})
+	s.post(again)
+	s.endpoint("c1", "10.0.0.1")
+	s.revision++
+	s.changes = append(s.changes, Change{s.revision, mark, nil})
+	s.deleteEndpoint("c1")
+	s.endpoint("c2", "10.0.0.1")
+	s.derive()
 	for _, f := range s.findings() {
 		t.Errorf("%s: %s", f.Check, f.Text)
 	}

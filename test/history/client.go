@@ -42,6 +42,7 @@ type Call struct {
 	Message  string
 	Details  []string
 	Revision int64 // of a success
+	exact    int64 // the same as it was answered, where Revision is that of the end of a large change
 	Body     []byte
 
 	Tag, ETag int64   // revision of the object that the call is for, that its answer names

@@ -26,7 +26,7 @@ type Evidence struct {
 func NewEvidence(log *Log, calls []*Call) *Evidence {
 	e := &Evidence{log: log, calls: calls, byKey: map[string][]*Call{}}
 	for _, c := range calls {
-		c.To, c.Revision = log.settled(c.To), log.settled(c.Revision)
+		c.exact, c.To, c.Revision = c.Revision, log.settled(c.To), log.settled(c.Revision)
 		switch {
 		case c.Outcome == Done && c.Verb == Delete && c.Result == "unchanged": // there was nothing to delete
 		case c.Outcome == Done:

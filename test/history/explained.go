@@ -14,6 +14,7 @@ import (
 // Fate is what became of a call whose answer was lost.
 type Fate struct {
 	Revision int64
+	Exact    int64                       // as in the log, where Revision is that of the end of a large change
 	Endpoint *mastercfg.CfgEndpointState // made or taken away
 }
 
@@ -62,6 +63,7 @@ func (x *explanation) key(key string) {
 
 // change explains that a key came or went at a revision.
 func (x *explanation) change(key string, revision int64, value []byte, verbs ...Verb) {
+	exact := revision
 	revision = x.log.settled(revision)
 	if len(x.during(key, revision, revision, verbs...)) > 0 || verbs[0] == Delete && x.deleted(key, revision, revision) {
 		return
@@ -81,7 +83,7 @@ func (x *explanation) change(key string, revision int64, value []byte, verbs ...
 		fate, used := x.fates[c]
 		// What takes a policy away takes several rules away, at one revision.
 		if slices.Contains(keys, c.storeKey()) && slices.Contains(verbs, c.Verb) && c.From < revision && (!used || fate.Revision == revision) {
-			x.fates[c] = Fate{revision, ep}
+			x.fates[c] = Fate{revision, exact, ep}
 			return
 		}
 	}

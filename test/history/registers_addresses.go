@@ -25,14 +25,14 @@ func Addresses(e *Evidence, fates map[*Call]Fate) []string {
 		switch {
 		case c.Outcome == Done && (c.Verb == CreateEndpoint || c.Verb == DeleteEndpoint):
 			if ep := c.endpoint(); ep != nil {
-				a.endpoint(c, ep, c.Revision)
+				a.endpoint(c, ep, c.exact)
 			}
 		case c.Outcome == Unknown && fates[c].Endpoint != nil:
-			a.endpoint(c, fates[c].Endpoint, fates[c].Revision)
+			a.endpoint(c, fates[c].Endpoint, fates[c].Exact)
 		case c.Outcome == Done && c.Verb == AllocAddress:
-			a.add(c, c.Key, c.address(), c.Revision, becomes(reserved, free))
+			a.add(c, c.Key, c.address(), c.exact, becomes(reserved, free))
 		case c.Outcome == Done && c.Verb == ReleaseAddress:
-			a.release(c, c.Revision)
+			a.release(c, c.exact)
 		case c.Outcome == Unknown && c.Verb == ReleaseAddress:
 			a.release(c, c.From)
 		}
@@ -96,24 +96,41 @@ func (a addressBook) add(c *Call, networkID string, addr netip.Addr, revision in
 }
 
 // generation is the revision at which the network of a moment was made. It is
-// not ok where that cannot be said: the network came or went at that revision.
+// not ok where that cannot be said: there was no network then, or it was made
+// again at that very revision.
 func (a addressBook) generation(networkID string, revision int64) (made int64, ok bool) {
-	key := networkPrefix + networkID
-	replaced := func(at int64) bool {
-		return len(a.during(modelKey("network", reversedID(networkID)), at, at, Delete)) > 0
-	}
-	if replaced(revision) {
+	versions := a.log.Alive(networkPrefix+networkID, 0, revision)
+	n := len(versions)
+	if n == 0 || versions[n-1].To <= revision {
 		return 0, false
 	}
-	versions := a.log.versions[key]
-	for i := len(versions) - 1; i >= 0; i-- {
-		if versions[i].From > revision || versions[i].To <= revision {
-			continue
-		}
-		for i > 0 && versions[i-1].To == versions[i].From && !replaced(versions[i].From) {
-			i--
-		}
-		return versions[i].From, true
+	for n > 1 && versions[n-2].To == versions[n-1].From {
+		n--
 	}
-	return 0, false
+	made = versions[n-1].From
+	for _, at := range a.removals(networkID) {
+		if at == revision && made < at {
+			return 0, false
+		}
+		if at < revision {
+			made = max(made, at)
+		}
+	}
+	return made, true
+}
+
+// removals are the revisions at which a network was deleted, also where the log
+// shows nothing because it was made again at once. In a large apply that is the
+// beginning: nobody else touches the network until the apply is stored.
+func (a addressBook) removals(networkID string) (all []int64) {
+	for _, c := range a.byKey[modelKey("network", reversedID(networkID))] {
+		switch {
+		case c.Verb != Delete:
+		case c.Applied:
+			all = append(all, a.log.before(c.exact)+1)
+		default:
+			all = append(all, c.exact)
+		}
+	}
+	return all
 }
