@@ -68,6 +68,9 @@ over the nodes; those that do not answer within 3 seconds are named as ` + "`sil
 nodes is decided about where it is sent and again where it is received: one that is allowed counts twice.
 What an endpoint has sent and received is in its inspection. Counters begin when the switch does, not the agent.
 
+Texts are UTF-8 without control characters; limits of requests, and of texts that have none
+below, are in [limits.md](limits.md).
+
 An absent text, number or list is the same as an empty one, as 0 or as null: for a field with a
 default each of them means the default. *Req* marks what may not be
 empty, *Chg* what an update may change; links are the server's to write.

@@ -1,0 +1,222 @@
+package docs_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write docs/limits.md anew")
+
+// unit is how a number is written.
+type unit int
+
+const (
+	number unit = iota
+	bytes
+	span // of time
+)
+
+// limit is a constant of a package and what it limits.
+type limit struct {
+	constant string // folder and name
+	unit     unit
+	meaning  string
+}
+
+func (l limit) place() (folder, name string) {
+	dot := strings.LastIndexByte(l.constant, '.')
+	return l.constant[:dot], l.constant[dot+1:]
+}
+
+const limitsPreface = `# Limits
+
+Written by ` + "`go test ./docs -update`" + ` from the constants of the code; the meanings are in
+` + "`docs/limits_test.go`" + `. What the fields of an object may hold is in [api.md](api.md); flags that
+set a limit are in the ` + "`--help`" + ` of the daemons.
+`
+
+var limitSections = []struct {
+	title, intro string
+	limits       []limit
+}{
+	{"What clients fill in", "Every text is UTF-8 without control characters. Refused as invalid, with field, value and limit.", []limit{
+		{"contivmodel/limits.Name", bytes, "name of an object in a request of an agent"},
+		{"contivmodel/limits.Host", bytes, "host label"},
+		{"contivmodel/limits.Container", bytes, "id that a runtime gives a container"},
+		{"contivmodel/limits.CommonName", bytes, "name that it gives it"},
+		{"contivmodel/limits.EndpointID", bytes, "id of an endpoint: network, tenant and container with what joins them"},
+		{"contivmodel/limits.Address", bytes, "address"},
+		{"contivmodel/limits.LabelCount", number, "labels of a container"},
+		{"contivmodel/limits.LabelKey", bytes, "key of a label"},
+		{"contivmodel/limits.LabelValue", bytes, "value of a label"},
+		{"contivmodel/limits.LabelsTotal", bytes, "keys and values of all labels of a container"},
+		{"contivmodel/limits.ListItem", bytes, "item of a list of an object"},
+	}},
+	{"What a cluster can have", "", []limit{
+		{"ofnet/pipeline.MaxVNI", number, "highest VNI of a network"},
+		{"netmaster/resources.maxVXLANSpan", number, "VNIs in the range of a cluster, and so vxlan networks"},
+		{"ofnet/pipeline.MaxGroup", number, "endpoint groups"},
+		{"ofnet/pipeline.MaxPriority", number, "highest priority of a rule"},
+	}},
+	{"Requests to netmaster", "", []limit{
+		{"netmaster/api.MaxBody", bytes, "body; a larger one gets status 413"},
+		{"netmaster/api.MaxApply", bytes, "body of `/api/v1/apply`"},
+		{"netmaster/daemon.maxHeader", bytes, "request line and header; a larger one gets status 431"},
+		{"netmaster/daemon.bodiesTotal", bytes, "all bodies that are being received"},
+		{"netmaster/daemon.maxConnections", number, "connections; beyond it those that say nothing are closed. Half of the open files a process may have, if that is less"},
+		{"netmaster/daemon.headerTime", span, "from the connection to the end of the header"},
+		{"netmaster/daemon.requestTime", span, "to the end of the body"},
+		{"netmaster/daemon.answerLimit", span, "to the beginning of the answer"},
+		{"netmaster/daemon.paceTime", span, "for a client to read each piece of an answer"},
+		{"netmaster/daemon.pacePiece", bytes, "such a piece"},
+		{"netmaster/daemon.idleTime", span, "until a connection without a request is closed"},
+		{"netmaster/api.answersTotal", bytes, "all long answers that wait for their readers, compressed; beyond it status 503 with `Retry-After`"},
+		{"netmaster/api.maxWatches", number, "watches"},
+		{"netmaster/api.bookmarkEvery", span, "between two lines of a watch of which nothing changes"},
+		{"netmaster/api.nodeTimeout", span, "for a node that is asked something on behalf of a client"},
+		{"netmaster/api.countersPatience", span, "for all nodes together to tell what they count"},
+	}},
+	{"Requests to netplugin, `:9090`", "", []limit{
+		{"netplugin/nodeapi.maxConns", number, "connections"},
+		{"netplugin/nodeapi.maxHeader", bytes, "request line and header"},
+		{"netplugin/nodeapi.readTimeout", span, "for a request"},
+		{"netplugin/nodeapi.writeTimeout", span, "for an answer"},
+		{"netplugin/nodeapi.bigAnswers", number, "answers that grow with the cluster, at a time"},
+		{"netplugin/nodeapi.bigAnswerWait", span, "for the turn of another one; then status 503 with `Retry-After`"},
+		{"netplugin/nodeapi.bigAnswerTimeout", span, "for a client to read such an answer"},
+	}},
+	{"CNI", "", []limit{
+		{"cmd/contivk8s.defaultTimeout", number, "seconds for an ADD, if the configuration says nothing else"},
+		{"cmd/contivk8s.otherTimeout", span, "for other commands"},
+		{"cmd/contivk8s.patience", span, "to reach netplugin, which may be about to start"},
+		{"mgmtfn/k8splugin/cniwire.MaxBody", bytes, "what a runtime says, and the answer"},
+		{"mgmtfn/k8splugin/cniwire.maxContainerID", bytes, "id of a container"},
+	}},
+	{"A node", "", []limit{
+		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, neighbour discovery, pings of a gateway)"},
+		{"ofnet/pipeline.answersAtOnce", number, "such packets at once"},
+		{"netplugin/cluster.RegistrationTTL", span, "until a silent node counts as gone"},
+		{"drivers/ovsd.DefaultAuditInterval", span, "between two audits of the switch"},
+	}},
+}
+
+func TestTheLimitsAreThoseOfTheCode(t *testing.T) {
+	var page strings.Builder
+	page.WriteString(limitsPreface)
+	constants := packageConstants{}
+	for _, section := range limitSections {
+		fmt.Fprintf(&page, "\n## %s\n\n", section.title)
+		if section.intro != "" {
+			fmt.Fprintf(&page, "%s\n\n", section.intro)
+		}
+		page.WriteString("| Limit | Of | In the code |\n|---|---|---|\n")
+		for _, l := range section.limits {
+			value, err := constants.value(l.place())
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder, name := l.place()
+			fmt.Fprintf(&page, "| %s | %s | `%s` in `%s` |\n", l.unit.text(value), l.meaning, name, folder)
+		}
+	}
+	const path = "limits.md"
+	if *update {
+		if err := os.WriteFile(path, []byte(page.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if written, err := os.ReadFile(path); err != nil || string(written) != page.String() {
+		t.Errorf("%s is out of date (%v); write it anew with -update", path, err)
+	}
+}
+
+func (u unit) text(n int64) string {
+	switch {
+	case u == span:
+		return strings.Replace(time.Duration(n).String(), "m0s", "m", 1)
+	case u == number:
+		return fmt.Sprint(n)
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// packageConstants are the constants of packages, by folder, as far as they are
+// made of constants of the same package and of units of time.
+type packageConstants map[string]*types.Scope
+
+func (p packageConstants) value(folder, name string) (int64, error) {
+	scope, err := p.scope(folder)
+	if err != nil {
+		return 0, err
+	}
+	c, ok := scope.Lookup(name).(*types.Const)
+	if !ok {
+		return 0, fmt.Errorf("%s: there is no constant %s", folder, name)
+	}
+	n, exact := constant.Int64Val(constant.ToInt(c.Val()))
+	if !exact {
+		return 0, fmt.Errorf("%s: %s is %s, no whole number", folder, name, c.Val())
+	}
+	return n, nil
+}
+
+func (p packageConstants) scope(dir string) (*types.Scope, error) {
+	if p[dir] != nil {
+		return p[dir], nil
+	}
+	paths, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	config := types.Config{
+		IgnoreFuncBodies: true,
+		Importer:         onlyTime{},
+		Error:            func(error) {}, // of what the other packages have, which are not read
+	}
+	checked, _ := config.Check(dir, fset, files, nil)
+	p[dir] = checked.Scope()
+	return p[dir], nil
+}
+
+// onlyTime imports packages without their content, but for the units of time.
+type onlyTime struct{}
+
+func (onlyTime) Import(path string) (*types.Package, error) {
+	pkg := types.NewPackage(path, filepath.Base(path))
+	if path == "time" {
+		name := types.NewTypeName(token.NoPos, pkg, "Duration", nil)
+		duration := types.NewNamed(name, types.Typ[types.Int64], nil)
+		pkg.Scope().Insert(name)
+		for unit, d := range map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour} {
+			pkg.Scope().Insert(types.NewConst(token.NoPos, pkg, unit, duration, constant.MakeInt64(int64(d))))
+		}
+	}
+	pkg.MarkComplete()
+	return pkg, nil
+}
