@@ -152,6 +152,19 @@ func (p *process) get(path string) (int, string) {
 	return resp.StatusCode, strings.TrimSpace(string(body))
 }
 
+func (p *process) post(path, body string) (int, string) {
+	resp, err := http.Post("http://"+p.addr+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, strings.TrimSpace(string(answer))
+}
+
 // leader waits until one of the processes says that it leads.
 func leader(t *testing.T, within time.Duration, all []*process) int {
 	t.Helper()

@@ -8,39 +8,15 @@ import (
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/test/journals"
 )
-
-// damages are journals that nobody can finish: keys below the journal's prefix
-// and their values.
-var damages = map[string]map[string]string{
-	"a negative count":        {"committed": `{"parts":-1}`},
-	"no parts":                {"committed": `{"parts":0}`},
-	"a huge count":            {"committed": `{"parts":9223372036854775807}`},
-	"a missing part":          {"committed": `{"parts":2}`, "000000": `[]`},
-	"a part of another":       {"committed": `{"attempt":"b","parts":1}`, "a/000000": `[]`},
-	"junk as mark":            {"committed": "\x00\xff"},
-	"an empty mark":           {"committed": ""},
-	"a mark of another type":  {"committed": `[1]`},
-	"a text as count":         {"committed": `{"parts":"1"}`},
-	"a revision to come":      {"committed": `{"parts":1,"at":9223372036854775807}`, "000000": `[]`},
-	"a negative revision":     {"committed": `{"parts":1,"at":-5}`, "000000": `[]`},
-	"a path as attempt":       {"committed": `{"attempt":"../x","parts":1}`, "../x/000000": `[]`},
-	"junk as part":            {"committed": `{"parts":1}`, "000000": "junk"},
-	"a part of another type":  {"committed": `{"parts":1}`, "000000": `{"key":"k"}`},
-	"keys of others":          {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/lock/netmaster/leader","delete":true}]`},
-	"no key":                  {"committed": `{"parts":1}`, "000000": `[{"key":""}]`},
-	"one key twice":           {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a"},{"key":"/contiv.io/state/a"}]`},
-	"put and deleted":         {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a","value":"eA==","delete":true}]`},
-	"a value that is no text": {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a","value":7}]`},
-	"something behind":        {"committed": `{"parts":1}{}`, "000000": `[]`},
-}
 
 // A damaged journal is set aside, and does not keep anybody from leading.
 func TestADamagedJournalIsSetAside(t *testing.T) {
 	db := testdb.New(t)
 	ctx := context.Background()
 	testdb.Put(t, db, state+"kept", "x")
-	for name, keys := range damages {
+	for name, keys := range journals.Damaged() {
 		t.Run(name, func(t *testing.T) {
 			term := lead(t, db)
 			j := journalOf(term)
@@ -118,7 +94,7 @@ func TestWhatIsSeenTogetherStaysSoInAJournal(t *testing.T) {
 
 // Whatever stands in a journal, reading it gives changes of owned keys or an error.
 func FuzzJournal(f *testing.F) {
-	for _, keys := range damages {
+	for _, keys := range journals.Damaged() {
 		f.Add(keys["committed"], keys["000000"])
 	}
 	f.Add(`{"parts":1,"at":3}`, `[{"key":"/contiv.io/state/a","value":"eA=="},{"key":"/contiv.io/state/b","delete":true}]`)
