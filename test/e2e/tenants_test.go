@@ -20,6 +20,7 @@ func TestTenantsShareNodes(t *testing.T) {
 		{"sixty pods made at once get the right network, an address of their own and a gateway that answers", sixtyPods},
 		{"tenants with equal addresses never meet, by ping, connection or datagram", equalAddresses},
 		{"who forges the address of another gets nowhere", forgedAddresses},
+		{"bridged networks reach and flood to their own, by policy, while the ARP mode changes and an agent restarts", bridgedNetworks},
 	})
 }
 
