@@ -11,6 +11,7 @@ package drivers
 import (
 	"context"
 
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -89,4 +90,18 @@ type NetworkDriver interface {
 	Counters(ctx context.Context, keys ...pipeline.Key) (map[pipeline.Key]Counters, error)
 	// Status never blocks.
 	Status() Status
+}
+
+// PacketBus exchanges packets with the switch. A driver is one.
+type PacketBus interface {
+	// Packets returns the channel on which the packets of a class arrive, the
+	// same one whenever it is asked for; it is never closed. Some dozen wait
+	// there for their reader. What comes while so many wait, or before somebody
+	// has asked for the class, is dropped and counted.
+	Packets(class pipeline.PacketClass) <-chan pipeline.Packet
+	// Send has the switch do the actions on a packet and waits until it has.
+	// The error is of kind Unavailable while the switch is not connected.
+	Send(ctx context.Context, packet openflow.PacketOut) error
+	// PacketsDropped counts the packets of a class that were dropped here.
+	PacketsDropped(class pipeline.PacketClass) uint64
 }

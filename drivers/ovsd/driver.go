@@ -41,6 +41,9 @@
 // halved until the refused object is alone (writer.go). Its Sync returns the
 // refusal, it is in the status, and it is tried again later.
 //
+// Packets that flows send to the agent, and those that it sends, have a
+// connection of their own (packets.go).
+//
 // There is one driver for a bridge: it holds a lock of the database, and a
 // second one waits until the first is gone.
 //
@@ -124,6 +127,7 @@ type Driver struct {
 	keeperBell bell // rows have changed, or a call has ended that kept the keeper away
 
 	connections chan flowSwitch // to the programmer
+	packets     *packets
 
 	mu         sync.Mutex
 	sw         flowSwitch     // the last connection; nil: none yet
@@ -131,7 +135,10 @@ type Driver struct {
 	keeperFail string         // last failure to keep the bridge
 }
 
-var _ drivers.NetworkDriver = (*Driver)(nil)
+var (
+	_ drivers.NetworkDriver = (*Driver)(nil)
+	_ drivers.PacketBus     = (*Driver)(nil)
+)
 
 // New makes a driver; Run starts it.
 func New(config Config) (*Driver, error) {
@@ -139,7 +146,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), chunk: defaultChunk, keeperBell: newBell(), connections: make(chan flowSwitch)}
+		peers: newPeers(), chunk: defaultChunk, keeperBell: newBell(), connections: make(chan flowSwitch), packets: newPackets()}
 	var err error
 	if d.links, err = newLinks(config.NetNS); err != nil {
 		return nil, err
@@ -201,6 +208,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	group.Go(func() error { return d.keep(ctx) })
 	// Before there is a bridge, there is no socket to dial.
 	group.Go(func() error { return d.whenReady(ctx, d.connect) })
+	group.Go(func() error { return d.whenReady(ctx, d.exchangePackets) })
 	// The programmer takes changes from the start, so that they do not pile up.
 	group.Go(func() error { return newProgrammer(d).run(ctx) })
 	group.Go(func() error { return d.whenReady(ctx, d.solicit) })
@@ -225,6 +233,21 @@ func (d *Driver) waitReady(ctx context.Context) error {
 
 // connect keeps an OpenFlow connection and hands each one to the programmer.
 func (d *Driver) connect(ctx context.Context) error {
+	return d.keepConnected(ctx, nil, func(ctx context.Context, conn *openflow.Conn) error {
+		d.mu.Lock()
+		d.sw = conn
+		d.mu.Unlock()
+		select {
+		case d.connections <- conn:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+// keepConnected keeps a connection to the bridge.
+func (d *Driver) keepConnected(ctx context.Context, onEvent func(openflow.Message), onConnect func(context.Context, *openflow.Conn) error) error {
 	// The socket is there once ovs-vswitchd has seen the bridge, and then it
 	// has an opinion of the tunnel port.
 	err := d.db.client.Wait(ctx, func() (bool, error) {
@@ -235,20 +258,10 @@ func (d *Driver) connect(ctx context.Context) error {
 		return err
 	}
 	client := openflow.Client{
-		Target:  d.config.openflowTarget(),
-		Options: openflow.Options{Log: d.log},
-		Backoff: func(failures int) time.Duration { return min(firstRedial<<min(failures, 10), lastRedial) },
-		OnConnect: func(ctx context.Context, conn *openflow.Conn) error {
-			d.mu.Lock()
-			d.sw = conn
-			d.mu.Unlock()
-			select {
-			case d.connections <- conn:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		},
+		Target:    d.config.openflowTarget(),
+		Options:   openflow.Options{Log: d.log, OnEvent: onEvent},
+		Backoff:   func(failures int) time.Duration { return min(firstRedial<<min(failures, 10), lastRedial) },
+		OnConnect: onConnect,
 	}
 	return client.Run(ctx)
 }

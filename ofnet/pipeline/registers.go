@@ -53,6 +53,12 @@ func (r Register) is(v uint32) openflow.FieldMatch {
 	return openflow.Reg(r.Index, v<<r.Ofs, mask<<r.Ofs)
 }
 
+// of is the value of the register in what the switch says of a packet.
+func (r Register) of(m openflow.Match) uint32 {
+	all, _ := m.Get(openflow.FieldReg(r.Index))
+	return uint32(all.Value.Lo>>r.Ofs) & uint32(1<<r.Bits-1)
+}
+
 // set writes a value to the register.
 func (r Register) set(v uint32) openflow.Action {
 	if r.Bits == 32 {

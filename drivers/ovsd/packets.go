@@ -1,0 +1,90 @@
+package ovsd
+
+import (
+	"context"
+	"sync"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Packets come on a connection of their own, so that they wait neither for
+// bundles nor in front of them. What a pod can make the switch send to us is
+// bounded at each step, by class: the meter in the switch, the hundred packets
+// that ovs-vswitchd keeps for a connection, and the queue here, which never
+// makes the connection wait.
+
+// packetQueue is how many packets of a class wait for their reader.
+const packetQueue = 64
+
+// packets are the queues of all classes, and the connection.
+type packets struct {
+	mu      sync.Mutex
+	conn    *openflow.Conn // the last one; nil: none yet
+	queues  map[pipeline.PacketClass]chan pipeline.Packet
+	dropped map[pipeline.PacketClass]uint64
+}
+
+func newPackets() *packets {
+	return &packets{queues: map[pipeline.PacketClass]chan pipeline.Packet{}, dropped: map[pipeline.PacketClass]uint64{}}
+}
+
+// exchangePackets keeps the connection for packets.
+func (d *Driver) exchangePackets(ctx context.Context) error {
+	return d.keepConnected(ctx, d.packets.take, func(ctx context.Context, conn *openflow.Conn) error {
+		d.packets.mu.Lock()
+		d.packets.conn = conn
+		d.packets.mu.Unlock()
+		return conn.Send(ctx, openflow.SetAsync{PacketIn: 1 << openflow.ReasonAction})
+	})
+}
+
+// take puts a packet into the queue of its class, if there is room.
+func (p *packets) take(m openflow.Message) {
+	in, ok := m.(openflow.PacketIn)
+	if !ok {
+		return
+	}
+	packet, ok := pipeline.PacketOf(in)
+	if !ok {
+		return // a flow of somebody else has sent it
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case p.queues[packet.Class] <- packet: // nil, which takes nothing, if nobody has asked
+	default:
+		p.dropped[packet.Class]++
+	}
+}
+
+// Packets returns the queue of a class.
+func (d *Driver) Packets(class pipeline.PacketClass) <-chan pipeline.Packet {
+	d.packets.mu.Lock()
+	defer d.packets.mu.Unlock()
+	queue := d.packets.queues[class]
+	if queue == nil {
+		queue = make(chan pipeline.Packet, packetQueue)
+		d.packets.queues[class] = queue
+	}
+	return queue
+}
+
+// PacketsDropped counts what found no room in the queue of its class.
+func (d *Driver) PacketsDropped(class pipeline.PacketClass) uint64 {
+	d.packets.mu.Lock()
+	defer d.packets.mu.Unlock()
+	return d.packets.dropped[class]
+}
+
+// Send hands a packet to the switch.
+func (d *Driver) Send(ctx context.Context, packet openflow.PacketOut) error {
+	d.packets.mu.Lock()
+	conn := d.packets.conn
+	d.packets.mu.Unlock()
+	if conn == nil || ended(conn) {
+		return fault.New(fault.Unavailable, "bridge %s: %s: the switch is not connected", d.config.Bridge, packet)
+	}
+	return conn.PacketOut(ctx, packet)
+}

@@ -1,0 +1,55 @@
+package pipeline
+
+import "github.com/contiv/netplugin/ofnet/openflow"
+
+// PacketClass says what the packets are for that flows send to the agent.
+// Classes are told apart from the switch to their reader, so that a flood of one
+// costs the others nothing: each has a meter of its own in the switch and a
+// queue of its own in the driver.
+type PacketClass uint8
+
+// meterPackets plus its class is the meter of packets to the agent.
+const meterPackets = 3 << 16
+
+// Action sends a copy of the packet to the agent. It needs the meter of the
+// class in the same switch.
+func (c PacketClass) Action() openflow.Action {
+	return openflow.Controller{MaxLen: openflow.NoBuffer, Reason: openflow.ReasonAction,
+		UserData: []byte{byte(c)}, Meter: c.meter()}
+}
+
+// Meter limits how many packets of the class are sent to the agent. What
+// exceeds the limit is not copied; the packet itself goes on.
+func (c PacketClass) Meter(perSecond, atOnce uint32) openflow.Meter {
+	return openflow.Meter{ID: c.meter(), Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
+		Bands: []openflow.MeterBand{{Rate: perSecond, Burst: atOnce}}}
+}
+
+func (c PacketClass) meter() uint32 { return meterPackets + uint32(c) }
+
+// Packet is a packet that a flow has sent to the agent, with what the pipeline
+// knew of it by then.
+type Packet struct {
+	Class   PacketClass
+	Port    uint32 // OpenFlow number of the port it came in by
+	VRF     uint16 // 0: not known yet
+	Network uint16 // tag of the network it came in by; 0: not known yet
+	Reason  Reason // why it is thrown away; 0: it is not
+	Data    []byte // the frame
+}
+
+// PacketOf reads a packet that the switch has sent. It is none of ours, and ok
+// is false, if it does not say its class.
+func PacketOf(in openflow.PacketIn) (p Packet, ok bool) {
+	if len(in.UserData) != 1 {
+		return Packet{}, false
+	}
+	return Packet{
+		Class:   PacketClass(in.UserData[0]),
+		Port:    in.InPort(),
+		VRF:     uint16(regVRF.of(in.Match)),
+		Network: uint16(regNetwork.of(in.Match)),
+		Reason:  Reason(regReason.of(in.Match)),
+		Data:    in.Data,
+	}, true
+}
