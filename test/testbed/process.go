@@ -62,11 +62,22 @@ func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
 // Terminate asks the process to end with SIGTERM and waits for its end.
 func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
 
-// Suspend stops the process where it stands; Resume lets it go on.
-func (p *Process) Suspend() error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
+// Suspend stops the process where it stands; Resume lets it go on. nsenter, the
+// parent, stops itself when it sees its child stopped, and then nobody would
+// wait for the child's end. So it is stopped before and goes on after it.
+func (p *Process) Suspend() error { return signal(syscall.SIGSTOP, p.cmd.Process.Pid, p.PID) }
 
 // Resume lets a suspended process go on.
-func (p *Process) Resume() error { return syscall.Kill(p.PID, syscall.SIGCONT) }
+func (p *Process) Resume() error { return signal(syscall.SIGCONT, p.PID, p.cmd.Process.Pid) }
+
+func signal(sig syscall.Signal, pids ...int) error {
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, sig); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (p *Process) end(sig syscall.Signal) error {
 	if p.Exited() {

@@ -117,6 +117,31 @@ func TestAKilledSwitchComesBackWithItsBridge(t *testing.T) {
 	}
 }
 
+func TestAProcessThatStoodStillIsEndedLikeAnyOther(t *testing.T) {
+	_, bed := newBareBed(t, Config{})
+	for range 5 {
+		p, err := bed.Nodes[0].Start("sleep", "sleep", "60")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, do := range []func() error{p.Suspend, p.Resume, p.Suspend, p.Resume} {
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- p.Kill() }()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("nobody notices the end of a process that stood still")
+		}
+	}
+}
+
 func TestADetachedBedIsFoundAgain(t *testing.T) {
 	ctx, bed := newBareBed(t, Config{Detach: true, Dir: t.TempDir()})
 	again, err := Open(bed.Dir)
