@@ -3,6 +3,7 @@ package master
 import (
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -98,27 +99,44 @@ func protocolNumber(text string) (uint8, error) {
 	return uint8(n), nil
 }
 
+// given is a field of a rule.
+type given struct{ name, value string }
+
+// What people are told about fields that do not go together.
+const (
+	incoming = "want what the traffic of direction in comes from, such as fromEndpointGroup web"
+	outgoing = "want what the traffic of direction out goes to, such as toEndpointGroup web"
+	oneOfTwo = "want one of the two"
+)
+
 // CheckRule refuses combinations of fields that have no meaning.
 func CheckRule(rule *contivmodel.Rule) error {
+	var (
+		fromNetwork, fromGroup, fromAddress = given{"fromNetwork", rule.FromNetwork}, given{"fromEndpointGroup", rule.FromEndpointGroup}, given{"fromIpAddress", rule.FromIPAddress}
+		toNetwork, toGroup, toAddress       = given{"toNetwork", rule.ToNetwork}, given{"toEndpointGroup", rule.ToEndpointGroup}, given{"toIpAddress", rule.ToIPAddress}
+	)
 	for _, c := range []struct {
-		refused bool
-		text    string
+		direction string
+		most      int // of these fields
+		fields    []given
+		text      string
+		want      string
 	}{
-		{rule.Direction == "in" && (rule.ToNetwork != "" || rule.ToEndpointGroup != ""),
-			"can not specify 'to' parameters in incoming rule"},
-		{rule.Direction == "in" && rule.FromNetwork != "" && rule.FromIPAddress != "",
-			"can not specify both from network and from ip address"},
-		{rule.Direction == "in" && rule.FromNetwork != "" && rule.FromEndpointGroup != "",
-			"can not specify both from network and from EndpointGroup"},
-		{rule.Direction == "out" && (rule.FromNetwork != "" || rule.FromEndpointGroup != "" || rule.FromIPAddress != ""),
-			"can not specify 'from' parameters in outgoing rule"},
-		{rule.Direction == "out" && rule.ToNetwork != "" && rule.ToIPAddress != "",
-			"can not specify both to-network and to-ip address"},
-		{rule.Direction == "out" && rule.ToNetwork != "" && rule.ToEndpointGroup != "",
-			"can not specify both to-network and to-EndpointGroup"},
+		{"in", 0, []given{toNetwork, toGroup}, "can not specify 'to' parameters in incoming rule", incoming},
+		{"in", 1, []given{fromNetwork, fromAddress}, "can not specify both from network and from ip address", oneOfTwo},
+		{"in", 1, []given{fromNetwork, fromGroup}, "can not specify both from network and from EndpointGroup", oneOfTwo},
+		{"out", 0, []given{fromNetwork, fromGroup, fromAddress}, "can not specify 'from' parameters in outgoing rule", outgoing},
+		{"out", 1, []given{toNetwork, toAddress}, "can not specify both to-network and to-ip address", oneOfTwo},
+		{"out", 1, []given{toNetwork, toGroup}, "can not specify both to-network and to-EndpointGroup", oneOfTwo},
 	} {
-		if c.refused {
-			return fault.New(fault.Invalid, "%s", c.text)
+		var set []string
+		for _, f := range c.fields {
+			if f.value != "" {
+				set = append(set, f.name+" "+f.value)
+			}
+		}
+		if rule.Direction == c.direction && len(set) > c.most {
+			return fault.New(fault.Invalid, "%s", c.text).WithExplanation("%s: %s", strings.Join(set, " and "), c.want)
 		}
 	}
 	if _, err := protocolNumber(rule.Protocol); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // line is a directional rule on one line.
@@ -98,6 +99,20 @@ func TestMeaninglessRulesAreRefused(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%+v: %q, want %q", c.rule, got, c.want)
+		}
+	}
+}
+
+func TestPeopleAreToldWhichFieldsDoNotGoTogether(t *testing.T) {
+	for want, rule := range map[string]contivmodel.Rule{
+		"fromNetwork n and fromIpAddress 10.0.0.1: want one of the two": {Direction: "in", FromNetwork: "n", FromIPAddress: "10.0.0.1"},
+		"toNetwork n and toEndpointGroup g: want what the traffic of direction in comes from, such as fromEndpointGroup web": {
+			Direction: "in", ToNetwork: "n", ToEndpointGroup: "g"},
+		"fromIpAddress 10.0.0.1: want what the traffic of direction out goes to, such as toEndpointGroup web": {
+			Direction: "out", FromIPAddress: "10.0.0.1"},
+	} {
+		if got := fault.Explain(CheckRule(&rule)); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
