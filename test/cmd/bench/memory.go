@@ -52,7 +52,7 @@ func benchMemory(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 		Value: fmt.Sprintf("%.0f MiB (at most %.0f)", after, most), Reference: fmt.Sprintf("before %.0f MiB", before), Ratio: "-",
 		Goal: fmt.Sprintf("at most %d MiB", memoryGoal), Met: most <= memoryGoal,
 	}}
-	for _, measure := range []func(context.Context, *testbed.Bed) (figure, error){deaf, takeover} {
+	for _, measure := range []func(context.Context, *testbed.Bed) (figure, error){following, deaf, takeover} {
 		f, err := measure(ctx, bed)
 		if err != nil {
 			return nil, err
@@ -74,6 +74,32 @@ func fillMemory(ctx context.Context, s *site) ([]figure, error) {
 		return s.createEndpoint(ctx, "crowd", fmt.Sprintf("n%05d", i%memoryNetworks), "", fmt.Sprintf("%064x", i))
 	})
 	return []figure{}, err
+}
+
+// following reads the memory of those netmasters that keep what the leader has,
+// to take over at once; the larger one counts.
+func following(ctx context.Context, bed *testbed.Bed) (figure, error) {
+	leader, err := bed.Leader(ctx)
+	if err != nil {
+		return figure{}, err
+	}
+	most := 0.0
+	for _, n := range bed.Nodes {
+		if n == leader {
+			continue
+		}
+		size, err := resident(n.Netmaster().PID, "RssAnon")
+		if err != nil {
+			return figure{}, err
+		}
+		most = max(most, size)
+	}
+	leads, err := resident(leader.Netmaster().PID, "RssAnon")
+	return figure{
+		Name:  fmt.Sprintf("a netmaster that follows, %d endpoints", memoryEndpoints),
+		Value: fmt.Sprintf("%.0f MiB", most), Reference: fmt.Sprintf("the leader %.0f MiB", leads), Ratio: fmt.Sprintf("%.2f", most/leads),
+		Goal: fmt.Sprintf("at most %d MiB", memoryGoal), Met: most <= memoryGoal,
+	}, err
 }
 
 // longest are the routes with the longest answers of a full cluster.
