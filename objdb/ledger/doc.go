@@ -16,10 +16,12 @@
 //
 // # Large plans
 //
-// A plan that does not fit into one transaction would keep everybody waiting.
-// It therefore runs beside the committer, on the state of the moment it began:
+// A plan that takes long would keep everybody waiting. It therefore runs beside
+// the committer, on the state of the moment it began. If it fits into one
+// transaction and nothing that it has read or written has changed meanwhile, it
+// is committed like any other. One that does not fit goes by way of a journal:
 //
-//  1. it runs, and its changes are stored in a journal
+//  1. its changes are stored in the journal
 //  2. the mark "prepared" is put; its revision is that of the plan
 //  3. when all that others wrote up to that revision has arrived, and nothing
 //     the plan has read or written has changed, the mark "committed" is put:

@@ -119,7 +119,10 @@ func (tx *Tx) size() int {
 	for key := range tx.reads {
 		size += len(key) + compareSize
 	}
-	return size + 2*len(tx.spans)*compareSize
+	for s := range tx.spans {
+		size += len(s.from) + len(s.end) + compareSize
+	}
+	return size
 }
 
 // compareSize is an upper bound of what a compare takes besides its key.
