@@ -47,7 +47,7 @@ test: deps build-test lint ## install what is needed and run every test but the 
 	@go test $(TESTFLAGS) ./...
 
 e2e-long: deps build-test ## run the long tests
-	@CONTIV_TEST_LONG=1 go test -race -timeout 40m -p 1 -run Long ./test/...
+	@CONTIV_TEST_LONG=1 go test -race -timeout 40m -p 1 -run Long ./test/... ./ofnet/pipeline
 
 demo: deps build-test ## a cluster of 3 nodes on this machine does the main job and shows it
 	@$(BIN)/demo

@@ -11,14 +11,14 @@ import (
 //
 //	DEST     nobody has this MAC: it is for all of the network
 //	           group of members    a copy for each endpoint on this node, back to DEST
-//	           group of nodes      from a local port: once through the policy, then
-//	                               at OUTPUT a copy into the tunnel to each node
-//	                               that has members
+//	           group of nodes      from a local port: at OUTPUT, a copy into the
+//	                               tunnel to each node that has members
 //	DEST     a copy finds its receiver by the MAC the group gave it
 //
 // Each copy is judged for its receiver, as no packet may reach by way of a
-// broadcast whom it may not reach directly; the other nodes do the same with
-// theirs. What comes out of the tunnel does not go back into it, so nothing
+// broadcast whom it may not reach directly. What goes to other nodes is judged
+// there only: here nobody knows for whom, and a rule that denies all but one
+// group would keep the packet from that group, too. What comes out of the tunnel does not go back into it, so nothing
 // goes round.
 //
 // The sets name members by their MAC. Port and group of a member are in the
@@ -61,7 +61,7 @@ func (f flood) floodSet(w *Wants, s FloodSet) {
 	w.flow(
 		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originTunnel)).do(toMembers...).end(),
 		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originLocal)).
-			do(toMembers...).do(regOut.set(outPeers)).goTo(tablePolicy),
+			do(toMembers...).do(regOut.set(outPeers)).goTo(tableForward),
 		at(tableOutput, priorityExact, regNetwork.is(tag), regOut.is(outPeers)).do(openflow.OutputGroup{ID: nodes.ID}).end(),
 	)
 }
