@@ -183,6 +183,8 @@ func TestUnusableServersAreNamed(t *testing.T) {
 	}
 	wantOutcome(t, "ftp", run(t, "ftp://x", "tenant ls"), outcome{1, "",
 		"error: cannot connect: netmaster URL \"ftp://x\": must begin with http:// or https://\n"})
+	wantOutcome(t, "no scheme", run(t, "192.0.2.1:9999", "tenant ls"), outcome{1, "",
+		"error: cannot connect: netmaster URL \"192.0.2.1:9999\": must begin with http:// or https://\n"})
 	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer hung.Close()
 	if got := run(t, hung.URL, "--request-timeout 50ms tenant ls"); got.code != 2 || !strings.Contains(got.stderr, "no answer in time") {

@@ -114,10 +114,10 @@ func (c *Client) tokenFor(base *url.URL) string {
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimSuffix(strings.TrimSpace(text), "/"))
 	switch {
+	case !strings.Contains(text, "://") || err == nil && base.Scheme != "http" && base.Scheme != "https":
+		return nil, fault.New(fault.Invalid, "netmaster URL %q: must begin with http:// or https://", text)
 	case err != nil:
 		return nil, fault.New(fault.Invalid, "netmaster URL %q: %w", text, err)
-	case base.Scheme != "http" && base.Scheme != "https":
-		return nil, fault.New(fault.Invalid, "netmaster URL %q: must begin with http:// or https://", text)
 	case base.Host == "":
 		return nil, fault.New(fault.Invalid, "netmaster URL %q: no host", text)
 	}

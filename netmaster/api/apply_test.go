@@ -151,8 +151,8 @@ func TestOneRefusalRefusesAllAndAllAreNamed(t *testing.T) {
 	good := apply("policy", `{"tenantName":"blue","policyName":"p"}`)
 	b.refusedApply(409, "immutable",
 		[]string{
-			"network blue:web: Cant change network parameters after its created",
-			"endpointGroup blue:g: Policy not found",
+			"network blue:web: Cant change network parameters after its created: delete network blue:web first",
+			"endpointGroup blue:g: Policy not found: missing of tenant blue",
 			"network blue:b: network web conflicts with subnet 10.7.0.0/24",
 			"tenant none: tenant not found",
 		},
@@ -162,7 +162,7 @@ func TestOneRefusalRefusesAllAndAllAreNamed(t *testing.T) {
 	b.refusedApply(400, "invalid", []string{"network blue:x: encap \"\": want vlan or vxlan", `fruit apple: there is no type "fruit"`},
 		good, apply("network", `{"tenantName":"blue","networkName":"x","subnet":"10.8.0.0/24"}`), `{"op":"apply","type":"fruit","key":"apple"}`)
 	// What is wrong by itself does not hide what is wrong in this cluster.
-	b.refusedApply(422, "missing-reference", []string{"endpointGroup blue:g: Policy not found", "policy blue:p: given twice", "network blue:x: encap \"\": want vlan or vxlan"},
+	b.refusedApply(422, "missing-reference", []string{"endpointGroup blue:g: Policy not found: missing of tenant blue", "policy blue:p: given twice", "network blue:x: encap \"\": want vlan or vxlan"},
 		apply("endpointGroup", `{"tenantName":"blue","groupName":"g","networkName":"web","policies":["missing"]}`), good, good,
 		apply("network", `{"tenantName":"blue","networkName":"x","subnet":"10.8.0.0/24"}`))
 	b.refusedApply(400, "invalid", []string{`network blue:other: key "blue:other" of the network: its fields make it "blue:web"`},

@@ -53,7 +53,7 @@ func networkOf(r ledger.Reader, g *contivmodel.EndpointGroup) (*contivmodel.Netw
 // caller stores the group.
 func attachPolicies(c *change, g *contivmodel.EndpointGroup, groupID int, policies []string) error {
 	for _, name := range policies {
-		policy, err := master.Get[contivmodel.Policy](c, g.TenantName+":"+name, missing("Policy not found"))
+		policy, err := master.Get[contivmodel.Policy](c, g.TenantName+":"+name, missingPolicy(g.TenantName, name))
 		if err != nil {
 			return err
 		}

@@ -23,11 +23,22 @@ func names(links contivmodel.LinkSet) []string {
 }
 
 // missing is the refusal because of an object a request refers to.
-func missing(format string, args ...any) error {
+func missing(format string, args ...any) *fault.Error {
 	return fault.New(fault.MissingReference, format, args...)
+}
+
+// missingPolicy is the same of a policy.
+func missingPolicy(tenant, name string) error {
+	return missing("Policy not found").WithExplanation("Policy not found: %s of tenant %s", name, tenant)
+}
+
+// immutable is the refusal to change an object that is there.
+func immutable(o contivmodel.Object, text string) error {
+	return fault.New(fault.Immutable, "%s", text).
+		WithExplanation("%s: delete %s %s first", text, o.ModelType(), o.ModelKey())
 }
 
 // tenantOf reads the tenant an object belongs to.
 func tenantOf(r ledger.Reader, name string) (*contivmodel.Tenant, error) {
-	return master.Get[contivmodel.Tenant](r, name, missing("Tenant not found"))
+	return master.Get[contivmodel.Tenant](r, name, missing("Tenant not found").WithExplanation("Tenant not found: %s", name))
 }

@@ -83,8 +83,8 @@ func noOverlap(r ledger.Reader, n *contivmodel.Network) error {
 		WithField("subnet").WithDetails("network " + other.Key)
 }
 
-func updateNetwork(_ *change, _, _ *contivmodel.Network) error {
-	return fault.New(fault.Immutable, "Cant change network parameters after its created")
+func updateNetwork(_ *change, n, _ *contivmodel.Network) error {
+	return immutable(n, "Cant change network parameters after its created")
 }
 
 func removeNetwork(c *change, n *contivmodel.Network) error {

@@ -39,7 +39,7 @@ func createRule(c *change, r *contivmodel.Rule) error {
 }
 
 func policyOf(reader ledger.Reader, r *contivmodel.Rule) (*contivmodel.Policy, error) {
-	return master.Get[contivmodel.Policy](reader, r.TenantName+":"+r.PolicyName, missing("Policy not found"))
+	return master.Get[contivmodel.Policy](reader, r.TenantName+":"+r.PolicyName, missingPolicy(r.TenantName, r.PolicyName))
 }
 
 // ownAddress checks an incoming rule that is for one endpoint of the group: the
@@ -76,8 +76,8 @@ func peerOf(reader ledger.Reader, r *contivmodel.Rule) (*contivmodel.EndpointGro
 	return master.Get[contivmodel.EndpointGroup](reader, r.TenantName+":"+name, nil)
 }
 
-func updateRule(_ *change, _, _ *contivmodel.Rule) error {
-	return fault.New(fault.Immutable, "can not update a rule after its created")
+func updateRule(_ *change, r, _ *contivmodel.Rule) error {
+	return immutable(r, "can not update a rule after its created")
 }
 
 func removeRule(c *change, r *contivmodel.Rule) error {

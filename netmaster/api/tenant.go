@@ -22,8 +22,8 @@ func createTenant(c *change, t *contivmodel.Tenant) error {
 	return master.Put(c.Tx, t)
 }
 
-func updateTenant(_ *change, _, _ *contivmodel.Tenant) error {
-	return fault.New(fault.Immutable, "Cant change tenant parameters after its created")
+func updateTenant(_ *change, t, _ *contivmodel.Tenant) error {
+	return immutable(t, "Cant change tenant parameters after its created")
 }
 
 func removeTenant(c *change, t *contivmodel.Tenant) error {
