@@ -1,6 +1,7 @@
 package ovsd
 
 import (
+	"context"
 	"maps"
 	"net/netip"
 	"slices"
@@ -68,9 +69,8 @@ func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 	}
 	// ovs-vswitchd tries a port that failed again only when something changes:
 	// a bridge that was made in place of a deleted one finds the name taken.
-	failed := ok && tunnel.link.Error != nil
-	if len(ops) > 0 || failed {
-		ops = append(ops, bumpConfig())
+	if len(ops) == 0 && ok && tunnel.link.Error != nil {
+		ops = append(ops, ovsdb.Comment("tried again"))
 	}
 	return ops
 }
@@ -94,7 +94,7 @@ func (w wantedBridge) create(db *database) []ovsdb.Operation {
 		// A database nobody has initialised yet.
 		return append(ops, ovsdb.Insert("Open_vSwitch", "", ovsdb.Row{"bridges": ovsdb.UUID("bridge"), "next_cfg": 1}))
 	}
-	return append(ops, bumpConfig(), ovsdb.Mutate("Open_vSwitch", ovsdb.All(),
+	return append(ops, ovsdb.Mutate("Open_vSwitch", ovsdb.All(),
 		ovsdb.Mutation{Column: "bridges", Mutator: "insert", Value: ovsdb.UUID("bridge")}))
 }
 
@@ -150,6 +150,22 @@ func setKeys(table string, where []ovsdb.Condition, column string, have, want ma
 	return []ovsdb.Operation{ovsdb.Mutate(table, where,
 		ovsdb.Mutation{Column: column, Mutator: "delete", Value: slices.Sorted(maps.Keys(wrong))},
 		ovsdb.Mutation{Column: column, Mutator: "insert", Value: wrong})}
+}
+
+// configure writes rows, and asks ovs-vswitchd to say when it has caught up: that
+// is when seenConfig knows the returned configuration.
+func (db *database) configure(ctx context.Context, ops ...ovsdb.Operation) (results []ovsdb.Result, config int64, err error) {
+	results, err = db.client.Transact(ctx, append(ops, bumpConfig(), ovsdb.Select("Open_vSwitch", ovsdb.All(), "next_cfg"))...)
+	if err != nil {
+		return nil, 0, err
+	}
+	var root struct {
+		NextCfg int64 `ovsdb:"next_cfg"`
+	}
+	if rows := results[len(ops)+1].Rows; len(rows) > 0 {
+		err = ovsdb.DecodeRow(rows[0], &root)
+	}
+	return results, root.NextCfg, err
 }
 
 // bumpConfig asks ovs-vswitchd to say when it has caught up, see rootRow.

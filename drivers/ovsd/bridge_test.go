@@ -48,14 +48,23 @@ func TestABridgeThatWasChangedIsSetRight(t *testing.T) {
 	if got := n.column("Bridge", bridge, "fail_mode"); got != "secure" {
 		t.Errorf("fail_mode: %s", got)
 	}
+	whole := func() bool {
+		flows, err := n.Try("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", bridge)
+		s := r.Status()
+		return err == nil && s.InSync && strings.Count(flows, "cookie=") == s.Flows
+	}
+	// The switch forgets its flows when its fail mode changes, or when it gets its
+	// first controller or loses its last.
+	for _, command := range []string{"set Bridge " + bridge + " fail_mode=standalone", "set-controller " + bridge + " punix:" + n.RunDir + "/x", "del-controller " + bridge} {
+		n.Vsctl(strings.Fields(command)...)
+		eventually(t, "the flows are back after "+command, whole)
+	}
 	n.Vsctl("set", "Bridge", bridge, "fail_mode=standalone", "--", "del-port", "vxif0")
 	eventually(t, "fail mode and tunnel are back", func() bool {
 		return n.column("Bridge", bridge, "fail_mode") == "secure" && strings.Contains(n.Vsctl("list-ports", bridge), "vxif0")
 	})
 	n.Vsctl("del-br", bridge)
-	eventually(t, "the bridge is back with its flows", func() bool {
-		return strings.Contains(n.Vsctl("list-br"), bridge) && r.Status().InSync && len(n.flows()) == r.Status().Flows
-	})
+	eventually(t, "the bridge is back with its flows", whole)
 }
 
 func TestOtherBridgesAreNotTouched(t *testing.T) {

@@ -30,7 +30,8 @@
 //     experiment should have; and those that we do not understand, which are
 //     counted in the status. Other bridges are never touched.
 //   - Somebody changes or removes rows: the keeper hears of it and sets them
-//     right (keeper.go).
+//     right (keeper.go). Some changes of a bridge make ovs-vswitchd forget its
+//     flows; then they are read again.
 //
 // What is written together and in which order, so that packets are judged right
 // at any moment, is told in ledger.go. Several objects may ask for a flow with
@@ -125,6 +126,7 @@ type Driver struct {
 	chunk int // flows in a bundle
 
 	keeperBell bell // rows have changed, or a call has ended that kept the keeper away
+	flowsLost  bell // to the programmer: the switch may have forgotten its flows
 
 	connections chan flowSwitch // to the programmer
 	packets     *packets
@@ -146,7 +148,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), chunk: defaultChunk, keeperBell: newBell(), connections: make(chan flowSwitch), packets: newPackets()}
+		peers: newPeers(), chunk: defaultChunk, keeperBell: newBell(), flowsLost: newBell(), connections: make(chan flowSwitch), packets: newPackets()}
 	var err error
 	if d.links, err = newLinks(config.NetNS); err != nil {
 		return nil, err

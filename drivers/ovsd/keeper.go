@@ -25,6 +25,7 @@ var (
 type keeper struct {
 	*Driver
 	started bool
+	flushed int64 // configuration with which ovs-vswitchd has forgotten the flows; 0: none
 }
 
 func (d *Driver) keep(ctx context.Context) error {
@@ -65,11 +66,8 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 	if !k.started {
 		k.numbers.startAfter(k.db)
 	}
-	if ops := k.wanted().operations(k.db); len(ops) > 0 {
-		if _, err := client.Transact(ctx, ops...); err != nil {
-			return true, err
-		}
-		k.log.WithField("bridge", k.config.Bridge).Info("bridge set right")
+	if err := k.keepBridge(ctx); err != nil {
+		return true, err
 	}
 	// One port that cannot be kept must not keep the others waiting.
 	problem := k.keepPorts(ctx)
@@ -82,6 +80,29 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 		problem = errors.Join(problem, fault.New(fault.Unavailable, "tunnel port %s: %s", tunnelName, *tunnel.link.Error))
 	}
 	return problem != nil, problem
+}
+
+// keepBridge makes the rows of the bridge and its tunnel right. If somebody has
+// changed the bridge so that its flows are gone, the programmer is told when
+// ovs-vswitchd has seen all of it: the change, and what has set it right.
+func (k *keeper) keepBridge(ctx context.Context) error {
+	ops, flushed := k.wanted().operations(k.db), k.db.flushed.Swap(false)
+	if len(ops) > 0 || flushed {
+		_, config, err := k.db.configure(ctx, ops...)
+		if err != nil {
+			k.db.flushed.Store(flushed)
+			return err
+		}
+		k.log.WithField("bridge", k.config.Bridge).Info("bridge set right")
+		if flushed {
+			k.flushed = config
+		}
+	}
+	if k.flushed != 0 && k.seenConfig(k.flushed) {
+		k.flushed = 0
+		k.flowsLost.ring()
+	}
+	return nil
 }
 
 // keepPorts looks at the endpoint ports that something has happened to; at the

@@ -193,25 +193,14 @@ func (d *Driver) insertPort(ctx context.Context, want wantedPort) (ovsdb.UUID, i
 		return "", 0, fault.New(fault.Unavailable, "bridge %s is not there", d.config.Bridge)
 	}
 	here := ovsdb.Where("_uuid", bridge.UUID)
-	ops := append(want.insert(),
+	results, config, err := d.db.configure(ctx, append(want.insert(),
 		ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("port")}),
-		bumpConfig(),
-		ovsdb.Select("Open_vSwitch", ovsdb.All(), "next_cfg"),
 		// Without a bridge to hold it, the port would vanish without an error.
-		ovsdb.WaitEqual(0, "Bridge", here, []string{"name"}, ovsdb.Row{"name": bridge.Name}))
-	results, err := d.db.client.Transact(ctx, ops...)
+		ovsdb.WaitEqual(0, "Bridge", here, []string{"name"}, ovsdb.Row{"name": bridge.Name}))...)
 	if err != nil {
 		return "", 0, err
 	}
-	var root struct {
-		NextCfg int64 `ovsdb:"next_cfg"`
-	}
-	if rows := results[4].Rows; len(rows) > 0 {
-		if err := ovsdb.DecodeRow(rows[0], &root); err != nil {
-			return "", 0, err
-		}
-	}
-	return results[0].UUID, root.NextCfg, nil
+	return results[0].UUID, config, nil
 }
 
 // waitNumber waits until ovs-vswitchd has given the port a number or said why

@@ -39,6 +39,7 @@ type programmer struct {
 	ports       portNumbers
 	newCompiler func(tunnel uint32) compiler
 	excluded    func() bool // another driver has the bridge
+	flowsLost   bell
 	peers       *peers
 	report      func(progress)
 
@@ -74,14 +75,14 @@ func newProgrammer(d *Driver) *programmer {
 		newCompiler: func(tunnel uint32) compiler {
 			return pipeline.New(pipeline.Config{TunnelPort: tunnel, LocalVTEP: d.config.VTEP})
 		},
-		excluded: d.db.client.Excluded,
-		peers:    d.peers,
-		report:   d.noteProgress,
-		objects:  map[pipeline.Key]pipeline.Object{},
-		ledger:   newLedger(d.chunk),
-		auditor:  newAuditor(d.config.AuditInterval, d.log),
-		refused:  refusals{},
-		invalid:  map[pipeline.Key]error{},
+		excluded: d.db.client.Excluded, flowsLost: d.flowsLost,
+		peers:   d.peers,
+		report:  d.noteProgress,
+		objects: map[pipeline.Key]pipeline.Object{},
+		ledger:  newLedger(d.chunk),
+		auditor: newAuditor(d.config.AuditInterval, d.log),
+		refused: refusals{},
+		invalid: map[pipeline.Key]error{},
 	}
 }
 
@@ -125,6 +126,8 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 	case <-p.inbox.news:
 	case <-retry:
 		p.ledger.release()
+	case <-p.flowsLost:
+		p.loaded = false
 	case sw := <-p.connections:
 		p.connect(sw)
 	case <-lost:

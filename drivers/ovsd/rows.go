@@ -2,6 +2,7 @@ package ovsd
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/ovsdb"
@@ -27,6 +28,7 @@ type bridgeRow struct {
 	FailMode    *string           `ovsdb:"fail_mode"`
 	Protocols   []string          `ovsdb:"protocols"`
 	Ports       []ovsdb.UUID      `ovsdb:"ports"`
+	Controllers []ovsdb.UUID      `ovsdb:"controller"`
 	OtherConfig map[string]string `ovsdb:"other_config"`
 }
 
@@ -86,6 +88,9 @@ type database struct {
 	// What has changed since somebody looked: links for the keeper, endpoints
 	// for the programmer.
 	links, endpoints touched
+	// Our bridge was changed so that ovs-vswitchd forgets its flows, and may do so
+	// without ending a connection.
+	flushed atomic.Bool
 }
 
 // newDatabase makes the copy of the rows we look at; changed is called after
@@ -109,9 +114,13 @@ func newDatabase(config Config, changed func()) (*database, error) {
 	return db, err
 }
 
-// noteBridge notes the ports that came to our bridge or left it. Those that
-// were deleted on the way are noted by their own rows.
+// noteBridge notes the ports that came to our bridge or left it, and whether it
+// has lost its flows. Ports that were deleted on the way are noted by their own
+// rows.
 func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
+	if c.Old != nil && c.Old.Name == db.bridge && (c.New == nil || flushes(*c.Old, *c.New)) {
+		db.flushed.Store(true)
+	}
 	moved := map[ovsdb.UUID]bool{}
 	for _, row := range []*bridgeRow{c.Old, c.New} {
 		if row == nil || row.Name != db.bridge {
@@ -126,6 +135,18 @@ func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
 			db.noteName(port.Name)
 		}
 	}
+}
+
+// flushes tells whether ovs-vswitchd removes all flows at such a change. A
+// bridge that was deleted and made again at once is the same to it.
+func flushes(old, now bridgeRow) bool {
+	mode := func(b bridgeRow) string {
+		if b.FailMode == nil {
+			return ""
+		}
+		return *b.FailMode
+	}
+	return mode(old) != mode(now) || (len(old.Controllers) == 0) != (len(now.Controllers) == 0)
 }
 
 func (db *database) notePort(c ovsdb.Change[portRow]) {
