@@ -7,6 +7,8 @@
 //	probe reach -ping A,B -tcp A:80,.. which of these answer, as JSON; -udp, too
 //	probe stream -to A:7 -count 5000   one datagram per interval, count losses
 //	probe watch -to A:7                a line whenever answers cease or return
+//	probe flood -to A:9 -rate 60000    datagrams at a rate, in kbit/s
+//	probe marks -dev eth0 -port 7      the DSCPs of datagrams on a link, as JSON
 //	probe forge -eth-src M -ip-src A   frames with any sender
 //	probe keys URL                     the keys of an etcd and a digest of each value
 package main
@@ -25,6 +27,8 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"reach":  reach,
 	"stream": stream,
 	"watch":  watch,
+	"flood":  flood,
+	"marks":  marks,
 	"forge":  forge,
 	"keys":   keys,
 }
@@ -33,7 +37,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: probe http|serve|reach|stream|watch|forge|keys ...; see the head of its source")
+		fmt.Fprintln(os.Stderr, "usage: probe http|serve|reach|stream|watch|flood|marks|forge|keys ...; see the head of its source")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {

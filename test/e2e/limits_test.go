@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+func TestLimitsAndMarks(t *testing.T) {
+	tell(t, 2, []chapter{
+		{"a profile limits its pods in both directions, and marks what they send, whatever happens to it", aProfileLimits},
+	})
+}
+
+// Rates of profiles, in kbit/s: 10 and 20 Mbps, counted as profiles do.
+const (
+	tenMbps    = 10 * 1024 * 1024 / 1000
+	twentyMbps = 20 * 1024 * 1024 / 1000
+)
+
+func aProfileLimits(s story) {
+	s.tenant("blue")
+	s.network("blue", "lan", "10.1.1.0/24")
+	s.netctlForNow("netprofile create -t blue --bandwidth 10Mbps --dscp 46 slow", "netprofile rm -t blue slow")
+	s.netctlForNow("group create -t blue -n slow lan front", "group rm -t blue front")
+	limited, peer := s.pod(0, "limited", "blue", "lan", "front"), s.pod(1, "peer", "blue", "lan", "")
+	beside := s.pod(0, "beside", "blue", "lan", "")
+	s.reachEachOther(10*time.Second, limited, peer, beside)
+
+	s.withoutLoss(beside, peer, func() { s.flows(limited, peer, tenMbps) })
+	s.flows(peer, limited, tenMbps)
+	if got := s.rate(beside, peer, 3*tenMbps); got < 2*tenMbps {
+		s.Errorf("a pod beside the limited one sends %.0f kbit/s", got)
+	}
+
+	s.withoutLoss(limited, peer, func() {
+		s.marked(peer, "46", "marks", "-dev", "eth0", "-port", echoPort)
+		s.marked(peer, "46", "marks", "-dev", "uplink", "-port", "4789")
+		s.netctl(strings.Fields("netprofile create -t blue --bandwidth 20Mbps --burst 1000 slow")...)
+		s.soon(2*time.Second, func() error { return s.hasMeters(limited, twentyMbps, 8192) })
+		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort)
+	})
+
+	s.withoutLoss(limited, peer, func() {
+		s.must(limited.Node.Netplugin().Kill())
+		s.must(limited.Node.StartNetplugin())
+		s.must(limited.Node.WaitReady(s.ctx))
+	})
+	s.must(s.hasMeters(limited, twentyMbps, 8192))
+	s.flows(limited, peer, twentyMbps)
+
+	s.withoutLoss(limited, peer, func() {
+		s.netctl("group", "update", "-t", "blue", "-n", "", "front")
+		s.soon(2*time.Second, func() error { return s.hasMeters(limited, 0, 0) })
+	})
+	if got := s.rate(limited, peer, 1.5*twentyMbps); got < 1.3*twentyMbps {
+		s.Errorf("a pod whose limit was taken away sends %.0f kbit/s", got)
+	}
+}
+
+// flows expects that what one pod floods another with arrives at a rate.
+func (s story) flows(from, to *testbed.Pod, want float64) {
+	s.Helper()
+	if got := s.rate(from, to, 3*want); math.Abs(got/want-1) > 0.1 {
+		s.Errorf("%s to %s: %.0f kbit/s, want %.0f", from.Name, to.Name, got, want)
+	}
+}
+
+// rate floods a pod from another one and measures at which rate that arrives,
+// in kbit/s. It measures once the burst is over, with which, at three times the
+// rate, one and a half times as many bytes arrive.
+func (s story) rate(from, to *testbed.Pod, offered float64) float64 {
+	s.Helper()
+	const burst, window = 1_600_000, time.Second // bytes
+	flood, err := from.Start("flood-"+from.Name, from.Probe(), "flood", "-rate", fmt.Sprint(int(offered)), "-to", netip.AddrPortFrom(to.IP, 9).String())
+	s.must(err)
+	defer func() { s.must(flood.Kill()) }()
+	before := s.arrived(to)
+	var first, last arrival
+	s.soon(5*time.Second, func() error {
+		if first = s.arrived(to); first.bytes < before.bytes+burst {
+			return fmt.Errorf("%d bytes have arrived at %s", first.bytes-before.bytes, to.Name)
+		}
+		return nil
+	})
+	s.soon(3*window, func() error {
+		if last = s.arrived(to); last.at-first.at < window {
+			return fmt.Errorf("measured for %s, want %s", last.at-first.at, window)
+		}
+		return nil
+	})
+	rate := float64(last.bytes-first.bytes) * 8 / 1000 / (last.at - first.at).Seconds()
+	s.Logf("%s to %s: %.0f kbit/s", from.Name, to.Name, rate)
+	return rate
+}
+
+// arrival is how many bytes have come in at a pod's interface by a time.
+type arrival struct {
+	bytes int
+	at    time.Duration
+}
+
+func (s story) arrived(pod *testbed.Pod) (a arrival) {
+	s.Helper()
+	out, err := pod.Run(s.ctx, "sh", "-ec", "cat /sys/class/net/eth0/statistics/rx_bytes; date +%s%N")
+	s.must(err)
+	_, err = fmt.Sscan(out, &a.bytes, &a.at)
+	s.must(err)
+	return a
+}
+
+// marked expects a mark on all that a probe sees at a pod, or at its node's
+// uplink.
+func (s story) marked(pod *testbed.Pod, dscp string, probe ...string) {
+	s.Helper()
+	run := pod.Run
+	if strings.Contains(strings.Join(probe, " "), "uplink") {
+		run = pod.Node.Run
+	}
+	out, err := run(s.ctx, append([]string{pod.Probe()}, probe...)...)
+	s.must(err)
+	var seen map[string]int
+	s.must(json.Unmarshal([]byte(out), &seen))
+	if len(seen) != 1 || seen[dscp] == 0 {
+		s.Errorf("%v: marks %v, want only %s", probe, seen, dscp)
+	}
+}
+
+// hasMeters tells whether the switch limits a pod, and only it, to a rate; 0:
+// it limits nobody.
+func (s story) hasMeters(pod *testbed.Pod, rate, burst int) error {
+	out, err := pod.Node.Run(s.ctx, "ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "contivVxlanBridge")
+	if err != nil {
+		return err
+	}
+	wanted := 2
+	if rate == 0 {
+		wanted = 0
+	}
+	right := strings.Count(out, fmt.Sprintf("rate=%d burst_size=%d", rate, burst))
+	if all := strings.Count(out, "kbps"); all != wanted || right != wanted {
+		return fmt.Errorf("%d meters of limits, %d with rate %d and burst %d:\n%s", all, right, rate, burst, out)
+	}
+	return nil
+}
