@@ -1,0 +1,158 @@
+package nameserver
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// Domain is what all names of ours end in. It is set aside for private use, so
+// nobody else can have names below it.
+const Domain = "contiv.internal."
+
+// ttl is how many seconds an answer of ours may be kept. Names follow their
+// endpoints, so not long; that a name does not exist is kept as long.
+const ttl = 30
+
+// verdict says who answers a question.
+type verdict int
+
+const (
+	answered  verdict = iota // the reply is complete
+	forwarded                // it is not about a name of ours
+)
+
+// answer completes a reply to a question of a tenant's endpoint, unless the
+// question is not ours to answer. The question has class IN.
+func (z *Zones) answer(tenant string, reply *dns.Msg) verdict {
+	q := reply.Question[0]
+	full := fold(q.Name)
+	if a, ok := parseReverse(strings.TrimSuffix(full, ".")); ok {
+		return z.answerReverse(tenant, reply, a)
+	}
+	name, ours := relative(full, tenant)
+	f := found{}
+	switch {
+	case name == "":
+		f.known = true // the zone itself, or the one above it
+	case strings.HasPrefix(name, "_"):
+		f = z.answerSRV(tenant, reply, name)
+	default:
+		f = z.lookup(tenant, name)
+		reply.Answer = addressRecords(q, f.addresses)
+	}
+	if !ours && !f.known {
+		return forwarded
+	}
+	reply.Authoritative = true
+	if !f.known {
+		reply.Rcode = dns.RcodeNameError
+	}
+	if len(reply.Answer) == 0 {
+		reply.Ns = []dns.RR{soa()}
+	}
+	return answered
+}
+
+// relative takes a tenant's domain from a name. What is left is empty for the
+// domains themselves. Ours tells whether nobody else could know the name: it is
+// below the domain, of this tenant or another, or has one label only.
+func relative(full, tenant string) (name string, ours bool) {
+	zone := fold(tenant) + "." + Domain
+	if name, ok := strings.CutSuffix(full, "."+zone); ok {
+		return name, true
+	}
+	name = strings.TrimSuffix(full, ".")
+	switch {
+	case full == zone || full == Domain:
+		return "", true
+	case name == "":
+		return ".", false // the root
+	}
+	return name, dns.IsSubDomain(Domain, full) || !strings.Contains(name, ".")
+}
+
+// addressRecords are the addresses that a question is about, in any order.
+func addressRecords(q dns.Question, addresses []netip.Addr) (list []dns.RR) {
+	for _, i := range rand.Perm(len(addresses)) {
+		a, header := addresses[i], dns.RR_Header{Name: q.Name, Class: dns.ClassINET, Ttl: ttl}
+		switch {
+		case len(list) == maxAddresses:
+			return list
+		case a.Is4() && (q.Qtype == dns.TypeA || q.Qtype == dns.TypeANY):
+			header.Rrtype = dns.TypeA
+			list = append(list, &dns.A{Hdr: header, A: a.AsSlice()})
+		case a.Is6() && (q.Qtype == dns.TypeAAAA || q.Qtype == dns.TypeANY):
+			header.Rrtype = dns.TypeAAAA
+			list = append(list, &dns.AAAA{Hdr: header, AAAA: a.AsSlice()})
+		}
+	}
+	return list
+}
+
+// answerSRV answers for _PORT._PROTO.SERVICE, and _PROTO.SERVICE for all ports.
+func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string) (f found) {
+	q := reply.Question[0]
+	port, protocol, rest := "", "", name
+	for strings.HasPrefix(rest, "_") {
+		port = protocol
+		protocol, rest, _ = strings.Cut(rest, ".")
+	}
+	s := z.lookup(tenant, rest)
+	target := rest + "." + fold(tenant) + "." + Domain
+	for _, p := range s.ports {
+		if "_"+p.protocol != protocol || port != "" && port != "_"+itoa(p.number) {
+			continue
+		}
+		f.known = true
+		if q.Qtype == dns.TypeSRV || q.Qtype == dns.TypeANY {
+			reply.Answer = append(reply.Answer, &dns.SRV{
+				Hdr:  dns.RR_Header{Name: q.Name, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl},
+				Port: p.number, Target: target,
+			})
+		}
+	}
+	if len(reply.Answer) > 0 {
+		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			reply.Extra = append(reply.Extra, addressRecords(dns.Question{Name: target, Qtype: kind}, s.addresses)...)
+		}
+	}
+	return f
+}
+
+// answerReverse answers for an address. One outside of the tenant's subnets may
+// be anybody's; one inside that nobody has does not exist.
+func (z *Zones) answerReverse(tenant string, reply *dns.Msg, a netip.Addr) verdict {
+	names, inside := z.owner(tenant, a)
+	if !inside {
+		return forwarded
+	}
+	q := reply.Question[0]
+	reply.Authoritative = true
+	if len(names) == 0 {
+		reply.Rcode = dns.RcodeNameError
+	}
+	if q.Qtype == dns.TypePTR || q.Qtype == dns.TypeANY {
+		for _, name := range names {
+			reply.Answer = append(reply.Answer, &dns.PTR{
+				Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: ttl},
+				Ptr: name + "." + fold(tenant) + "." + Domain,
+			})
+		}
+	}
+	if len(reply.Answer) == 0 {
+		reply.Ns = []dns.RR{soa()}
+	}
+	return answered
+}
+
+// soa says how long it may be believed that something does not exist.
+func soa() dns.RR {
+	return &dns.SOA{
+		Hdr: dns.RR_Header{Name: Domain, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: ttl},
+		Ns:  "ns." + Domain, Mbox: "hostmaster." + Domain,
+		Serial: 1, Refresh: ttl, Retry: ttl, Expire: ttl, Minttl: ttl,
+	}
+}

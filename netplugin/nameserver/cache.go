@@ -1,0 +1,112 @@
+package nameserver
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// Bounds of the cache: entries, and how long one is kept, whatever it says of
+// itself.
+const (
+	maxCached   = 10_000
+	longestKept = time.Hour
+	longestGone = 5 * time.Minute // for what does not exist
+)
+
+// cache keeps what others have answered, up to a number of questions; the one
+// that nobody has asked for longest goes first.
+type cache struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	entries map[dns.Question]*list.Element
+	byUse   *list.List // of *cached, the last used first
+}
+
+type cached struct {
+	question dns.Question
+	answer   answer
+	from     time.Time
+	until    time.Time
+}
+
+func newCache(now func() time.Time) *cache {
+	return &cache{now: now, entries: map[dns.Question]*list.Element{}, byUse: list.New()}
+}
+
+// get returns an answer that is still good, its times to live shortened by how
+// long it has been kept.
+func (c *cache) get(q dns.Question) (answer, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	element, ok := c.entries[q]
+	if !ok {
+		return answer{}, false
+	}
+	entry, now := element.Value.(*cached), c.now()
+	if !entry.until.After(now) {
+		c.remove(element)
+		return answer{}, false
+	}
+	c.byUse.MoveToFront(element)
+	age := uint32(now.Sub(entry.from) / time.Second)
+	return entry.answer.aged(age), true
+}
+
+func (c *cache) put(q dns.Question, a answer) {
+	keep := kept(a)
+	if keep <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, ok := c.entries[q]; ok {
+		c.remove(old)
+	}
+	if c.byUse.Len() >= maxCached {
+		c.remove(c.byUse.Back())
+	}
+	now := c.now()
+	c.entries[q] = c.byUse.PushFront(&cached{q, a, now, now.Add(keep)})
+}
+
+func (c *cache) remove(element *list.Element) {
+	delete(c.entries, element.Value.(*cached).question)
+	c.byUse.Remove(element)
+}
+
+// kept is how long an answer may be kept: as long as the record that is good for
+// the shortest time, or as its authority says that there is none.
+func kept(a answer) time.Duration {
+	if len(a.answer) == 0 {
+		for _, r := range a.authority {
+			if soa, ok := r.(*dns.SOA); ok {
+				return min(time.Duration(min(soa.Hdr.Ttl, soa.Minttl))*time.Second, longestGone)
+			}
+		}
+		return 0
+	}
+	keep := longestKept
+	for _, r := range a.answer {
+		keep = min(keep, time.Duration(r.Header().Ttl)*time.Second)
+	}
+	return keep
+}
+
+// aged copies an answer that was kept for some seconds.
+func (a answer) aged(seconds uint32) answer {
+	return answer{a.rcode, aged(a.answer, seconds), aged(a.authority, seconds)}
+}
+
+// aged copies records, their times to live shortened by some seconds.
+func aged(records []dns.RR, seconds uint32) []dns.RR {
+	older := make([]dns.RR, len(records))
+	for i, r := range records {
+		older[i] = dns.Copy(r)
+		older[i].Header().Ttl -= min(seconds, r.Header().Ttl)
+	}
+	return older
+}

@@ -1,0 +1,29 @@
+// Package nameserver answers the questions of endpoints for names.
+//
+// Names belong to tenants. An endpoint asks, and is answered from what its own
+// tenant has: services, endpoint groups, containers. Whether a name of another
+// tenant exists is not told. All else is asked of the name servers of the node,
+// in the endpoint's place.
+//
+//	question --> Server --> Zones     a name of the asker's tenant: answered here
+//	               |          |
+//	               |          +-----> below the domain, or of one label: does not exist
+//	               +--> Forwarder --> cache --> upstream
+//
+// A tenant's names, of which the first that there is counts:
+//
+//	SERVICE          the address of the service
+//	GROUP            the addresses of all endpoints of the group
+//	CONTAINER        the address of the container of that name, or id
+//	each as it is, and with .TENANT.Domain behind it
+//	_PORT._PROTO.SERVICE     SRV: the port and name of the service
+//	address, reversed        PTR: the service or container that has it
+//
+// Zones is made of the same records of the store as the datapath. It has no
+// I/O; it is written by whoever follows the store, and read by the server.
+//
+// What keeps the server standing when somebody asks too much: an answer is never
+// larger than the asker says he can take, and never above MaxUDP; questions that
+// have to be forwarded are limited per asker and in all, and the same question of
+// many is asked once; the cache has a bound; connections have deadlines.
+package nameserver

@@ -1,0 +1,183 @@
+package nameserver
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Bounds of forwarding: questions under way in all and of one asker, and how
+// long a name server upstream may take.
+const (
+	maxAsked         = 512
+	maxAskedBy       = 32
+	upstreamTime     = 2 * time.Second
+	maxUpstreamBytes = 4096
+)
+
+// Forwarder asks other name servers, and remembers what they said.
+type Forwarder struct {
+	upstream []netip.AddrPort
+	cache    *cache
+
+	mu       sync.Mutex
+	underWay map[dns.Question]*asked
+	waiting  map[netip.Addr]int // by asker: questions whose answers he waits for
+}
+
+// asked is a question that is under way.
+type asked struct {
+	done   chan struct{}
+	answer answer
+	err    error
+}
+
+// answer is what somebody else said. It is shared and never changed.
+type answer struct {
+	rcode     int
+	answer    []dns.RR
+	authority []dns.RR
+}
+
+// NewForwarder makes one that asks these in turn, until one answers.
+func NewForwarder(upstream ...netip.AddrPort) *Forwarder {
+	return &Forwarder{upstream: upstream, cache: newCache(time.Now),
+		underWay: map[dns.Question]*asked{}, waiting: map[netip.Addr]int{}}
+}
+
+// ask finds the answer to a question. Where the same is under way, for whoever,
+// its answer is waited for: a question that comes back to us by a loop among name
+// servers ends with the time of the first, and does not multiply.
+func (f *Forwarder) ask(ctx context.Context, asker netip.Addr, q dns.Question) (answer, error) {
+	key := q
+	key.Name = fold(q.Name)
+	if a, ok := f.cache.get(key); ok {
+		return a, nil
+	}
+	f.mu.Lock()
+	if f.waiting[asker] >= maxAskedBy {
+		f.mu.Unlock()
+		return answer{}, fault.New(fault.Exhausted, "%s waits for %d answers already", asker, maxAskedBy)
+	}
+	a, again := f.underWay[key]
+	if !again {
+		if len(f.underWay) >= maxAsked {
+			f.mu.Unlock()
+			return answer{}, fault.New(fault.Exhausted, "%d questions are under way already", maxAsked)
+		}
+		a = &asked{done: make(chan struct{})}
+		f.underWay[key] = a
+	}
+	f.waiting[asker]++
+	f.mu.Unlock()
+	defer f.leave(asker)
+	if !again {
+		f.find(ctx, key, a)
+	}
+	select {
+	case <-a.done:
+		return a.answer.aged(0), a.err
+	case <-ctx.Done():
+		return answer{}, ctx.Err()
+	}
+}
+
+func (f *Forwarder) leave(asker netip.Addr) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting[asker]--; f.waiting[asker] == 0 {
+		delete(f.waiting, asker)
+	}
+}
+
+// find asks one name server after the other.
+func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
+	ctx, cancel := context.WithTimeout(ctx, upstreamTime)
+	defer cancel()
+	errs := []error{fault.New(fault.Unavailable, "no name server upstream answers")}
+	for i, server := range f.upstream {
+		// Each has its share of the time that is left.
+		deadline, _ := ctx.Deadline()
+		share, done := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(f.upstream)-i))
+		reply, err := exchange(share, q, server)
+		done()
+		if err == nil {
+			a.answer = answer{reply.Rcode, about(q, reply.Answer), authority(reply.Ns)}
+			f.cache.put(q, a.answer)
+			errs = nil
+			break
+		}
+		errs = append(errs, err)
+	}
+	a.err = errors.Join(errs...)
+	f.mu.Lock()
+	delete(f.underWay, q)
+	f.mu.Unlock()
+	close(a.done)
+}
+
+// exchange asks a name server, over TCP if the answer does not fit in a datagram.
+func exchange(ctx context.Context, q dns.Question, server netip.AddrPort) (*dns.Msg, error) {
+	m := new(dns.Msg).SetQuestion(q.Name, q.Qtype)
+	m.SetEdns0(MaxUDP, false)
+	for _, network := range []string{"udp", "tcp"} {
+		client := dns.Client{Net: network, UDPSize: maxUpstreamBytes}
+		reply, _, err := client.ExchangeContext(ctx, m, server.String())
+		switch {
+		case err != nil:
+			return nil, fault.New(fault.Unavailable, "name server %s: %w", server, err)
+		case !reply.Response || len(reply.Question) != 1 || fold(reply.Question[0].Name) != q.Name || reply.Question[0].Qtype != q.Qtype:
+			return nil, fault.New(fault.Unavailable, "name server %s answers another question", server)
+		case reply.Truncated: // over TCP there is no reason for it
+		case reply.Rcode == dns.RcodeSuccess, reply.Rcode == dns.RcodeNameError:
+			return reply, nil
+		default:
+			return nil, fault.New(fault.Unavailable, "name server %s: %s", server, dns.RcodeToString[reply.Rcode])
+		}
+	}
+	return nil, fault.New(fault.Unavailable, "name server %s: its answer is cut off over TCP as well", server)
+}
+
+// about are the records that answer a question: those of the name, and of the
+// names it is an alias of. Others were not asked for and are not believed.
+func about(q dns.Question, records []dns.RR) (list []dns.RR) {
+	name := q.Name
+	for range maxAliases {
+		alias := ""
+		for _, r := range records {
+			if fold(r.Header().Name) != name || r.Header().Class != dns.ClassINET {
+				continue
+			}
+			if c, ok := r.(*dns.CNAME); ok {
+				alias = fold(c.Target)
+				list = append(list, r)
+			} else if r.Header().Rrtype == q.Qtype || q.Qtype == dns.TypeANY {
+				list = append(list, r)
+			}
+		}
+		if alias == "" || q.Qtype == dns.TypeCNAME {
+			break
+		}
+		name = alias
+	}
+	return list
+}
+
+// maxAliases is how long a chain of aliases may be.
+const maxAliases = 8
+
+// authority are the records that say how long something does not exist.
+func authority(records []dns.RR) (list []dns.RR) {
+	for _, r := range records {
+		if r.Header().Rrtype == dns.TypeSOA {
+			list = append(list, r)
+		}
+	}
+	return list
+}

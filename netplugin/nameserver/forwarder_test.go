@@ -1,0 +1,241 @@
+package nameserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+var someone = netip.MustParseAddr("169.254.0.10")
+
+// upstream is a name server that does as a test says.
+func upstream(t testing.TB, serve func(w dns.ResponseWriter, m *dns.Msg)) netip.AddrPort {
+	t.Helper()
+	packets, streams := sockets(t)
+	for _, server := range []*dns.Server{{PacketConn: packets}, {Listener: streams}} {
+		started, ended := make(chan struct{}), make(chan error)
+		server.Handler, server.NotifyStartedFunc = dns.HandlerFunc(serve), func() { close(started) }
+		go func() { ended <- server.ActivateAndServe() }()
+		<-started
+		t.Cleanup(func() {
+			if err := errors.Join(server.Shutdown(), <-ended); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return netip.MustParseAddrPort(packets.LocalAddr().String())
+}
+
+// tell answers a question with records in text.
+func tell(w dns.ResponseWriter, m *dns.Msg, rcode int, records ...string) {
+	reply := new(dns.Msg).SetRcode(m, rcode)
+	for _, text := range records {
+		r, err := dns.NewRR(text)
+		if err != nil {
+			panic(err)
+		}
+		if r.Header().Rrtype == dns.TypeSOA {
+			reply.Ns = append(reply.Ns, r)
+		} else {
+			reply.Answer = append(reply.Answer, r)
+		}
+	}
+	_ = w.WriteMsg(reply) // who asked may have gone
+}
+
+func of(name string) dns.Question {
+	return dns.Question{Name: name, Qtype: dns.TypeA, Qclass: dns.ClassINET}
+}
+
+// told is an answer in text.
+func told(a answer, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	text := dns.RcodeToString[a.rcode]
+	for _, r := range append(a.answer, a.authority...) {
+		text += " " + strings.Join(strings.Fields(r.String()), " ")
+	}
+	return text
+}
+
+func TestOthersAreAskedOnceForWhatTheySayForAWhile(t *testing.T) {
+	var asked atomic.Int32
+	server := upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		asked.Add(1)
+		if name := m.Question[0].Name; strings.HasPrefix(name, "no.") {
+			tell(w, m, dns.RcodeNameError, "example.org. 900 IN SOA ns.example.org. x.example.org. 1 2 3 4 60")
+		} else {
+			tell(w, m, dns.RcodeSuccess, name+" 100 IN CNAME web.example.org.", "web.example.org. 50 IN A 192.0.2.1",
+				"bank.example.com. 5000 IN A 192.0.2.66", "web.example.org. 50 IN TXT lies")
+		}
+	})
+	f := NewForwarder(server)
+	now := time.Now()
+	f.cache.now = func() time.Time { return now }
+	for _, step := range []struct {
+		later time.Duration
+		name  string
+		want  string
+		asked int32
+	}{
+		{0, "www.example.org.", "NOERROR www.example.org. 100 IN CNAME web.example.org. web.example.org. 50 IN A 192.0.2.1", 1},
+		{20 * time.Second, "WWW.example.org.", "NOERROR www.example.org. 80 IN CNAME web.example.org. web.example.org. 30 IN A 192.0.2.1", 1},
+		{31 * time.Second, "www.example.org.", "NOERROR www.example.org. 100 IN CNAME web.example.org. web.example.org. 50 IN A 192.0.2.1", 2},
+		{0, "no.example.org.", "NXDOMAIN example.org. 900 IN SOA ns.example.org. x.example.org. 1 2 3 4 60", 3},
+		{59 * time.Second, "no.example.org.", "NXDOMAIN example.org. 841 IN SOA ns.example.org. x.example.org. 1 2 3 4 60", 3},
+		{time.Second, "no.example.org.", "NXDOMAIN example.org. 900 IN SOA ns.example.org. x.example.org. 1 2 3 4 60", 4},
+	} {
+		now = now.Add(step.later)
+		if got := told(f.ask(t.Context(), someone, of(step.name))); got != step.want || asked.Load() != step.asked {
+			t.Errorf("%s: %s after %d questions, want %s after %d", step.name, got, asked.Load(), step.want, step.asked)
+		}
+	}
+}
+
+func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
+	t.Parallel()
+	good := upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.1")
+	})
+	bad := map[string]netip.AddrPort{
+		"nobody is there": netip.MustParseAddrPort("127.0.0.1:1"),
+		"refuses":         upstream(t, func(w dns.ResponseWriter, m *dns.Msg) { tell(w, m, dns.RcodeRefused) }),
+		"is silent":       upstream(t, func(dns.ResponseWriter, *dns.Msg) {}),
+		"another question": upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+			m.Question[0].Name = "other.example.org."
+			tell(w, m, dns.RcodeSuccess, "other.example.org. 60 IN A 192.0.2.66")
+		}),
+		"another id": upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+			m.Id++
+			tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.66")
+		}),
+		"cut off everywhere": upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+			reply := new(dns.Msg).SetReply(m)
+			reply.Truncated = true
+			_ = w.WriteMsg(reply)
+		}),
+		"garbage": upstream(t, func(w dns.ResponseWriter, _ *dns.Msg) { _, _ = w.Write([]byte("garbage")) }),
+	}
+	for name, server := range bad {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := told(NewForwarder(server, good).ask(t.Context(), someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+				t.Error(got)
+			}
+			if got := told(NewForwarder(server).ask(t.Context(), someone, of("example.org."))); !strings.Contains(got, server.String()) {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestAnAnswerThatDoesNotFitIsAskedForOverTCP(t *testing.T) {
+	f := NewForwarder(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		if _, tcp := w.RemoteAddr().(*net.TCPAddr); tcp {
+			tell(w, m, dns.RcodeSuccess, "example.org. 60 IN A 192.0.2.1")
+			return
+		}
+		reply := new(dns.Msg).SetReply(m)
+		reply.Truncated = true
+		_ = w.WriteMsg(reply)
+	}))
+	if got := told(f.ask(t.Context(), someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+		t.Error(got)
+	}
+}
+
+// Many who ask for one name make one question; one who asks for many names
+// does not keep others out.
+func TestQuestionsUnderWayAreLimitedPerAskerAndSharedByAll(t *testing.T) {
+	release, asked := make(chan struct{}), atomic.Int32{}
+	f := NewForwarder(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		asked.Add(1)
+		<-release
+		tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.1")
+	}))
+	results := make(chan string)
+	ask := func(asker byte, name string) {
+		go func() { results <- told(f.ask(t.Context(), netip.AddrFrom4([4]byte{169, 254, 0, asker}), of(name))) }()
+	}
+	for i := range maxAskedBy + 5 {
+		ask(1, fmt.Sprintf("n%d.example.org.", i))
+	}
+	for range 5 {
+		if got := <-results; !strings.Contains(got, "waits for 32 answers") {
+			t.Error(got)
+		}
+	}
+	for asker := range byte(20) {
+		ask(100+asker, "same.example.org.")
+	}
+	waiting := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.waiting)
+	}
+	testkit.Eventually(t, 5*time.Second, "all wait", func() bool { return waiting() == 21 && asked.Load() == maxAskedBy+1 })
+	close(release)
+	for range maxAskedBy + 20 {
+		if got := <-results; !strings.HasSuffix(got, "IN A 192.0.2.1") {
+			t.Error(got)
+		}
+	}
+	if asked.Load() != maxAskedBy+1 {
+		t.Errorf("%d questions, want %d and one", asked.Load(), maxAskedBy)
+	}
+	if len(f.waiting)+len(f.underWay) != 0 {
+		t.Errorf("left: %v %v", f.waiting, f.underWay)
+	}
+}
+
+// A name server upstream that asks us ends the circle with its time.
+func TestALoopEndsAndDoesNotMultiply(t *testing.T) {
+	t.Parallel()
+	var back atomic.Pointer[string]
+	var asked atomic.Int32
+	loop := upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		asked.Add(1)
+		client := dns.Client{Timeout: 10 * time.Second}
+		if reply, _, err := client.Exchange(question(m.Question[0].Name, dns.TypeA), *back.Load()); err == nil {
+			tell(w, m, reply.Rcode)
+		}
+	})
+	_, server := start(t, exampleZones(t), NewForwarder(loop), inBlue)
+	back.Store(&server)
+	began := time.Now()
+	reply := exchangeWith(t, "udp", server, question("example.org.", dns.TypeA))
+	if took := time.Since(began); reply.Rcode != dns.RcodeServerFailure || asked.Load() != 1 || took > 2*upstreamTime {
+		t.Errorf("%s after %s and %d questions", reply, took, asked.Load())
+	}
+}
+
+func TestTheCacheHasABoundAndKeepsWhatIsUsed(t *testing.T) {
+	c := newCache(time.Now)
+	record, err := dns.NewRR("example.org. 60 IN A 192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxCached + 100 {
+		c.put(of(fmt.Sprint(i)), answer{answer: []dns.RR{record}})
+		if _, ok := c.get(of("0")); !ok {
+			t.Fatalf("what is used is gone after %d others", i)
+		}
+	}
+	if _, ok := c.get(of("1")); ok || len(c.entries) != maxCached || c.byUse.Len() != maxCached {
+		t.Errorf("%d entries, want %d", len(c.entries), maxCached)
+	}
+	c.put(of("nothing"), answer{})
+	if _, ok := c.get(of("nothing")); ok {
+		t.Error("an answer that does not say for how long it is good is kept")
+	}
+}

@@ -1,0 +1,188 @@
+package nameserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/net/netutil"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// MaxUDP is the most bytes that an answer has in a datagram, whatever the asker
+// says he can take: what passes any network without fragments.
+const MaxUDP = 1232
+
+// Bounds of connections: how many there are, how many questions one may ask,
+// and how long a question and the time between two may take.
+const (
+	maxConnections  = 1024
+	maxOnConnection = 128
+	questionTime    = 2 * time.Second
+	idleTime        = 8 * time.Second
+)
+
+// Server answers questions that come in on sockets.
+type Server struct {
+	Zones *Zones
+	// Tenant tells who asks: the tenant of the endpoint with a source address.
+	Tenant func(asker netip.Addr) (tenant string, known bool)
+	// Forwarder asks others; nil: nobody.
+	Forwarder *Forwarder
+	Log       *logrus.Entry
+
+	counts counts
+}
+
+type counts struct{ strangers, refused, answered, forwarded, failed atomic.Uint64 }
+
+// Stats are numbers of questions since the start.
+type Stats struct {
+	Strangers uint64 `json:"strangers"` // of nobody we know: not answered
+	Refused   uint64 `json:"refused"`   // malformed, or of a kind that is not served
+	Answered  uint64 `json:"answered"`  // from the names of the tenant
+	Forwarded uint64 `json:"forwarded"` // answered by others, or from the cache
+	Failed    uint64 `json:"failed"`    // others did not answer, or too many were asked
+}
+
+// Stats returns the counters.
+func (s *Server) Stats() Stats {
+	c := &s.counts
+	return Stats{c.strangers.Load(), c.refused.Load(), c.answered.Load(), c.forwarded.Load(), c.failed.Load()}
+}
+
+// Run answers on a packet socket and on a listener until ctx is done, and closes
+// both.
+func (s *Server) Run(ctx context.Context, packets net.PacketConn, streams net.Listener) error {
+	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { s.serve(ctx, w, m) })
+	group, ctx := errgroup.WithContext(ctx)
+	for _, server := range []*dns.Server{
+		{PacketConn: packets, Handler: handler, UDPSize: dns.MinMsgSize * 8, MsgAcceptFunc: acceptQuery},
+		{Listener: netutil.LimitListener(streams, maxConnections), Handler: handler, MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
+			ReadTimeout: questionTime, WriteTimeout: questionTime, IdleTimeout: func() time.Duration { return idleTime }},
+	} {
+		started := make(chan struct{})
+		server.NotifyStartedFunc = func() { close(started) }
+		group.Go(func() error {
+			if err := server.ActivateAndServe(); err != nil && ctx.Err() == nil {
+				return fault.New(fault.Internal, "name server: %w", err)
+			}
+			return nil
+		})
+		group.Go(func() error {
+			<-ctx.Done()
+			select {
+			case <-started:
+			case <-time.After(questionTime): // it never started: its socket was closed
+			}
+			return ignoreClosed(server.ShutdownContext(context.WithoutCancel(ctx)))
+		})
+	}
+	return group.Wait()
+}
+
+func ignoreClosed(err error) error {
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return fault.New(fault.Internal, "name server: %w", err)
+	}
+	return nil
+}
+
+// acceptQuery looks at the header of a message. Answers get no answer, so that
+// two name servers cannot keep each other busy.
+func acceptQuery(h dns.Header) dns.MsgAcceptAction {
+	const response, opcodes = 1 << 15, 0xf << 11
+	switch {
+	case h.Bits&response != 0:
+		return dns.MsgIgnore
+	case h.Bits&opcodes != dns.OpcodeQuery:
+		return dns.MsgRejectNotImplemented
+	case h.Qdcount != 1 || h.Ancount != 0 || h.Nscount != 0 || h.Arcount > 2:
+		return dns.MsgReject
+	}
+	return dns.MsgAccept
+}
+
+// serve answers one question.
+func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
+	asker, overTCP := askerOf(w.RemoteAddr())
+	tenant, known := s.Tenant(asker)
+	if !known {
+		s.counts.strangers.Add(1)
+		return
+	}
+	reply := s.reply(ctx, asker, tenant, m)
+	reply.Compress = true
+	if !overTCP {
+		reply.Truncate(sizeFor(m))
+	}
+	if err := w.WriteMsg(reply); err != nil {
+		s.Log.WithError(err).WithField("asker", asker).Debug("answer not sent")
+	}
+}
+
+// sizeFor is how large an answer in a datagram may be.
+func sizeFor(m *dns.Msg) int {
+	if opt := m.IsEdns0(); opt != nil {
+		return int(min(max(opt.UDPSize(), dns.MinMsgSize), MaxUDP))
+	}
+	return dns.MinMsgSize
+}
+
+// reply makes the answer to a question.
+func (s *Server) reply(ctx context.Context, asker netip.Addr, tenant string, m *dns.Msg) *dns.Msg {
+	reply := new(dns.Msg).SetReply(m)
+	reply.RecursionAvailable = s.Forwarder != nil
+	opt := m.IsEdns0()
+	if opt != nil {
+		reply.SetEdns0(MaxUDP, opt.Do())
+	}
+	q := m.Question[0]
+	switch {
+	case opt != nil && opt.Version() != 0:
+		reply.Rcode = dns.RcodeBadVers
+	case m.IsTsig() != nil, q.Qclass != dns.ClassINET, q.Qtype == dns.TypeAXFR, q.Qtype == dns.TypeIXFR:
+		reply.Rcode = dns.RcodeRefused
+	case s.Zones.answer(tenant, reply) == answered:
+		s.counts.answered.Add(1)
+		return reply
+	case s.Forwarder == nil || !m.RecursionDesired:
+		reply.Rcode = dns.RcodeRefused
+	default:
+		return s.forward(ctx, asker, reply)
+	}
+	s.counts.refused.Add(1)
+	return reply
+}
+
+// forward has others answer.
+func (s *Server) forward(ctx context.Context, asker netip.Addr, reply *dns.Msg) *dns.Msg {
+	got, err := s.Forwarder.ask(ctx, asker, reply.Question[0])
+	if err != nil {
+		s.counts.failed.Add(1)
+		s.Log.WithError(err).WithField("name", reply.Question[0].Name).Debug("not answered")
+		reply.Rcode = dns.RcodeServerFailure
+		return reply
+	}
+	s.counts.forwarded.Add(1)
+	reply.Rcode, reply.Answer, reply.Ns = got.rcode, got.answer, got.authority
+	return reply
+}
+
+// askerOf is where a question comes from.
+func askerOf(a net.Addr) (asker netip.Addr, overTCP bool) {
+	switch a := a.(type) {
+	case *net.UDPAddr:
+		return a.AddrPort().Addr().Unmap(), false
+	case *net.TCPAddr:
+		return a.AddrPort().Addr().Unmap(), true
+	}
+	return netip.Addr{}, false
+}

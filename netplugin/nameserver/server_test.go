@@ -1,0 +1,240 @@
+package nameserver
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// start serves the example on a port of this machine, where everybody who asks
+// is of a tenant. It ends with the test.
+func start(t testing.TB, zones *Zones, forwarder *Forwarder, tenant func(netip.Addr) (string, bool)) (*Server, string) {
+	t.Helper()
+	packets, streams := sockets(t)
+	s := &Server{Zones: zones, Forwarder: forwarder, Tenant: tenant, Log: testkit.Quiet()}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx, packets, streams) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, packets.LocalAddr().String()
+}
+
+// sockets are one of each kind with the same port of this machine.
+func sockets(t testing.TB) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for range 100 {
+		packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams, err := net.Listen("tcp", packets.LocalAddr().String())
+		if err == nil {
+			return packets, streams
+		}
+		if err := packets.Close(); err != nil { // somebody has the other one
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("no port is free for both")
+	return nil, nil
+}
+
+func inBlue(netip.Addr) (string, bool) { return "blue", true }
+
+// exchangeWith asks a server and expects an answer.
+func exchangeWith(t testing.TB, network, server string, m *dns.Msg) *dns.Msg {
+	t.Helper()
+	client := dns.Client{Net: network, Timeout: 5 * time.Second, UDPSize: 65535}
+	reply, _, err := client.Exchange(m, server)
+	if err != nil {
+		t.Fatalf("%s %s: %v", network, m.Question[0].Name, err)
+	}
+	return reply
+}
+
+func question(name string, kind uint16) *dns.Msg { return new(dns.Msg).SetQuestion(name, kind) }
+
+func TestQuestionsAreAnsweredOverBothTransports(t *testing.T) {
+	s, server := start(t, exampleZones(t), nil, inBlue)
+	for _, network := range []string{"udp", "tcp"} {
+		reply := exchangeWith(t, network, server, question("Front.", dns.TypeA))
+		if len(reply.Answer) != 2 || !reply.Authoritative || reply.RecursionAvailable || reply.Answer[0].Header().Name != "Front." {
+			t.Errorf("%s: %s", network, reply)
+		}
+	}
+	if got := s.Stats(); got.Answered != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAnAnswerFitsInWhatTheAskerTakes(t *testing.T) {
+	z := exampleZones(t)
+	for i := range 200 {
+		key := fmt.Sprintf("/contiv.io/state/eps/web.blue-x%d", i)
+		if err := z.Apply(key, fmt.Appendf(nil, `{"netID":"web.blue","endpointID":"x%d","endpointGroupKey":"many:blue","ipAddress":"10.1.1.%d"}`, i, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, server := start(t, z, nil, inBlue)
+	for _, c := range []struct {
+		network string
+		offers  uint16 // bytes; 0: without EDNS
+		most    int
+		whole   bool
+	}{{"udp", 0, 512, false}, {"udp", 100, 512, false}, {"udp", 800, 800, false}, {"udp", 65535, MaxUDP, true}, {"tcp", 0, 65535, true}} {
+		m := question("many.", dns.TypeA)
+		if c.offers > 0 {
+			m.SetEdns0(c.offers, true)
+		}
+		reply := exchangeWith(t, c.network, server, m)
+		reply.Compress = true
+		if reply.Len() > c.most || reply.Truncated == c.whole || c.whole && len(reply.Answer) != maxAddresses {
+			t.Errorf("%+v: %d bytes, %d records, truncated %v", c, reply.Len(), len(reply.Answer), reply.Truncated)
+		}
+		if opt := reply.IsEdns0(); (opt != nil) != (c.offers > 0) || opt != nil && (opt.UDPSize() != MaxUDP || !opt.Do()) {
+			t.Errorf("%+v: %v", c, opt)
+		}
+	}
+}
+
+func TestWhatIsNotServedIsRefused(t *testing.T) {
+	s, server := start(t, exampleZones(t), nil, inBlue)
+	with := func(m *dns.Msg, change func(*dns.Msg)) *dns.Msg {
+		change(m)
+		return m
+	}
+	for name, c := range map[string]struct {
+		m    *dns.Msg
+		want int
+	}{
+		"a transfer":         {question("blue.contiv.internal.", dns.TypeAXFR), dns.RcodeRefused},
+		"another class":      {with(question("version.bind.", dns.TypeTXT), func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS }), dns.RcodeRefused},
+		"others, by nobody":  {question("example.org.", dns.TypeA), dns.RcodeRefused},
+		"an update":          {with(question("front.", dns.TypeSOA), func(m *dns.Msg) { m.Opcode = dns.OpcodeUpdate }), dns.RcodeNotImplemented},
+		"two questions":      {with(question("front.", dns.TypeA), func(m *dns.Msg) { m.Question = append(m.Question, m.Question[0]) }), dns.RcodeFormatError},
+		"an unknown version": {with(question("front.", dns.TypeA), func(m *dns.Msg) { m.SetEdns0(1232, false); m.IsEdns0().SetVersion(1) }), dns.RcodeBadVers},
+	} {
+		if reply := exchangeWith(t, "udp", server, c.m); reply.Rcode != c.want || len(reply.Answer) > 0 {
+			t.Errorf("%s: %s", name, reply)
+		}
+	}
+	if got := s.Stats(); got.Refused != 4 { // two do not get as far
+		t.Errorf("%+v", got)
+	}
+}
+
+// Who is not known, and what is no question, gets no answer at all: there is
+// nobody to make send to somebody else.
+func TestStrangersAndAnswersGetSilence(t *testing.T) {
+	s, server := start(t, exampleZones(t), nil, func(netip.Addr) (string, bool) { return "", false })
+	conn, err := net.Dial("udp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	response := question("front.", dns.TypeA)
+	response.Response = true
+	for _, m := range []*dns.Msg{response, question("front.", dns.TypeA)} {
+		data, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, 5*time.Second, "the question is counted", func() bool { return s.Stats().Strangers > 0 })
+	if err := conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 512)); err == nil {
+		t.Errorf("%d bytes for a stranger", n)
+	}
+	if got := s.Stats(); got.Strangers != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Whatever somebody sends, the server goes on, and no answer is larger than a
+// datagram of its own may be, or 512 bytes, if that is more.
+func FuzzMessagesOfAnyContent(f *testing.F) {
+	for _, m := range []*dns.Msg{question("front.", dns.TypeA), question("_80._tcp.shop.", dns.TypeSRV), question("1.1.1.10.in-addr.arpa.", dns.TypePTR)} {
+		data, err := m.Pack()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+		f.Add(append(data, 0xc0, 0x0c))                  // a pointer behind the end
+		f.Add(append(data[:12:12], 0xc0, 0x0c, 0, 1, 0)) // a name that points to itself
+		f.Add(data[:len(data)-1])
+		many := append([]byte{}, data...)
+		binary.BigEndian.PutUint16(many[4:], 65535)
+		f.Add(many)
+	}
+	s := &Server{Zones: exampleZones(f), Tenant: inBlue, Log: testkit.Quiet()}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := new(dns.Msg)
+		if m.Unpack(data) != nil || len(m.Question) != 1 {
+			return
+		}
+		w := &recorder{}
+		s.serve(t.Context(), w, m)
+		packed, err := w.reply.Pack()
+		if err != nil {
+			t.Fatalf("%s: %v", m, err)
+		}
+		if len(packed) > MaxUDP {
+			t.Errorf("%d bytes for %s", len(packed), m)
+		}
+		if text := w.reply.String(); strings.Contains(text, "10.1.1.77") || strings.Contains(text, "secret") && !strings.Contains(m.String(), "secret") {
+			t.Errorf("of another tenant: %s", text)
+		}
+	})
+}
+
+// recorder takes the answer.
+type recorder struct {
+	dns.ResponseWriter
+	reply *dns.Msg
+}
+
+func (r *recorder) RemoteAddr() net.Addr { return &net.UDPAddr{IP: net.IPv4(169, 254, 0, 10)} }
+func (r *recorder) WriteMsg(m *dns.Msg) error {
+	r.reply = m
+	return nil
+}
+
+// A connection that says nothing does not last, and keeps nobody out meanwhile.
+func TestASilentConnectionEnds(t *testing.T) {
+	t.Parallel()
+	_, server := start(t, exampleZones(t), nil, inBlue)
+	conn, err := net.Dial("tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte{0}); err != nil {
+		t.Fatal(err)
+	}
+	exchangeWith(t, "tcp", server, question("front.", dns.TypeA))
+	if err := conn.SetReadDeadline(time.Now().Add(2*questionTime + 5*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 1)); err == nil || n != 0 || strings.Contains(err.Error(), "timeout") {
+		t.Errorf("%d bytes, %v; want the end of the connection", n, err)
+	}
+}

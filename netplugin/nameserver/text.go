@@ -1,0 +1,75 @@
+package nameserver
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// fold makes names comparable: case does not count.
+func fold(name string) string { return strings.ToLower(name) }
+
+// isLabel tells whether a name can be one label of a domain name.
+func isLabel(name string) bool {
+	_, ok := dns.IsDomainName(name)
+	return ok && name != "" && len(name) <= 63 && !strings.ContainsAny(name, `.\ `)
+}
+
+func address(text string) netip.Addr {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a.Unmap()
+}
+
+func subnet(ip string, bits int) netip.Prefix {
+	p, err := address(ip).Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return p
+}
+
+// parsePort reads servicePort:providerPort:protocol.
+func parsePort(text string) (servicePort, bool) {
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 {
+		return servicePort{}, false
+	}
+	number, err := strconv.ParseUint(parts[0], 10, 16)
+	return servicePort{protocol: fold(parts[2]), number: uint16(number)}, err == nil && number > 0
+}
+
+// parseReverse returns the address that a name below in-addr.arpa or ip6.arpa
+// stands for.
+func parseReverse(name string) (netip.Addr, bool) {
+	if rest, ok := strings.CutSuffix(name, ".in-addr.arpa"); ok {
+		parts := strings.Split(rest, ".")
+		if len(parts) != 4 {
+			return netip.Addr{}, false
+		}
+		a, err := netip.ParseAddr(parts[3] + "." + parts[2] + "." + parts[1] + "." + parts[0])
+		return a, err == nil
+	}
+	rest, ok := strings.CutSuffix(name, ".ip6.arpa")
+	if !ok || len(rest) != 63 {
+		return netip.Addr{}, false
+	}
+	var b strings.Builder
+	for i := len(rest) - 1; i >= 0; i -= 2 {
+		b.WriteByte(rest[i])
+		if i > 0 && rest[i-1] != '.' {
+			return netip.Addr{}, false
+		}
+		if n := (len(rest)-1-i)/2 + 1; n%4 == 0 && n < 32 {
+			b.WriteByte(':')
+		}
+	}
+	a, err := netip.ParseAddr(b.String())
+	return a, err == nil && !a.Is4In6()
+}
+
+func itoa(n uint16) string { return strconv.FormatUint(uint64(n), 10) }
