@@ -42,6 +42,7 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 // rules of different priorities: which of two equal ones wins is not promised.
 func newWorld(r *rand.Rand, nodes []*node) *world {
 	w := &world{rand: r}
+	var onlyIPv6 []bool // by network
 	for tag := range uint16(4) {
 		tenant := tag / 2
 		n := network(fmt.Sprintf("n%d.t%d", tag%2, tenant), fmt.Sprint("t", tenant), tenant+1, tag+1, fmt.Sprint(tag%2+1))
@@ -52,13 +53,18 @@ func newWorld(r *rand.Rand, nodes []*node) *world {
 		if chance(r, 20) {
 			n.Gateway6 = netip.Addr{}
 		}
+		if onlyIPv6 = append(onlyIPv6, chance(r, 15)); onlyIPv6[tag] {
+			n.Gateway = netip.Addr{}
+		}
 		w.networks = append(w.networks, n)
 	}
 	for i := range plugs {
 		in := pick(r, w.networks...)
 		e := endpoint(fmt.Sprint("e", i), in, byte(i+1), uint16(r.IntN(4)))
 		e.VTEP = nodes[i%len(nodes)].vtep
-		if chance(r, 20) {
+		if onlyIPv6[in.Tag-1] {
+			e.IPv4 = netip.Addr{}
+		} else if chance(r, 20) {
 			e.IPv6 = netip.Addr{}
 		}
 		w.endpoints = append(w.endpoints, e)
@@ -118,7 +124,9 @@ func (w *world) probes() []probeFrame {
 					all = append(all, p)
 				}
 			}
-			all = append(all, probeFrame{from: i, to: to.IPv4, frame: arpFrame(from.MAC, from.IPv4, to.IPv4)})
+			if from.IPv4.IsValid() && to.IPv4.IsValid() {
+				all = append(all, probeFrame{from: i, to: to.IPv4, frame: arpFrame(from.MAC, from.IPv4, to.IPv4)})
+			}
 		}
 		in := w.in(from)
 		nobody := in.Subnet.Addr().As4()
@@ -128,7 +136,7 @@ func (w *world) probes() []probeFrame {
 				all = append(all, p)
 			}
 		}
-		if in.Gateway.IsValid() {
+		if in.Gateway.IsValid() && from.IPv4.IsValid() {
 			all = append(all, probeFrame{from: i, to: in.Gateway, frame: arpFrame(from.MAC, from.IPv4, in.Gateway)})
 		}
 	}
