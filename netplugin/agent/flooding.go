@@ -26,7 +26,8 @@ func modeOf(g mastercfg.GlobConfig) (pipeline.Mode, error) {
 
 // wantedFloodSet is who gets what a bridged network of this node floods. An
 // endpoint counts from its record on; one without a port yet, or on a host
-// without a known VTEP, gets nothing.
+// without a known VTEP, gets nothing. Those beyond what a switch can flood to
+// are left out, rather than all of them; they are not attached (roomToFlood).
 func (c *cache) wantedFloodSet(id string) (pipeline.Object, error) {
 	o, err := c.wantedNetwork(id)
 	if err != nil {
@@ -50,5 +51,16 @@ func (c *cache) wantedFloodSet(id string) (pipeline.Object, error) {
 	slices.SortFunc(s.Members, func(a, b [6]byte) int { return bytes.Compare(a[:], b[:]) })
 	slices.SortFunc(s.VTEPs, netip.Addr.Compare)
 	s.Members, s.VTEPs = slices.Compact(s.Members), slices.Compact(s.VTEPs)
+	s.Members = s.Members[:min(len(s.Members), pipeline.MaxMembers)]
 	return s, nil
+}
+
+// roomToFlood says why a bridged network has more endpoints on this node than
+// its switch can flood to; nil if it has not.
+func (c *cache) roomToFlood(network string) error {
+	if n := c.hostsIn[network][c.host]; c.mode.Bridged() && n > pipeline.MaxMembers {
+		return fault.New(fault.Exhausted, "network %s is bridged and has %d endpoints on host %q, at most %d can be reached by broadcast",
+			network, n, c.host, pipeline.MaxMembers)
+	}
+	return nil
 }
