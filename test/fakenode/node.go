@@ -20,7 +20,11 @@ import (
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/test/testkit"
 )
+
+// patience is how long a node may take to become what a test expects.
+const patience = 10 * time.Second
 
 // HostLabel is the name of the node.
 const HostLabel = "node1"
@@ -212,7 +216,9 @@ func (n *Node) Leftovers(t testing.TB) []string {
 func (n *Node) NothingLeft(t testing.TB) {
 	t.Helper()
 	var left []string
-	if !poll(func() bool { left = n.Leftovers(t); return len(left) == 0 }) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if testkit.Until(ctx, "nothing is left", func() bool { left = n.Leftovers(t); return len(left) == 0 }) != nil {
 		t.Errorf("left behind:\n\t%s", strings.Join(left, "\n\t"))
 	}
 }
@@ -220,21 +226,5 @@ func (n *Node) NothingLeft(t testing.TB) {
 // Eventually waits for a condition and fails the test if it does not come true.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	if !poll(condition) {
-		t.Fatalf("waited in vain until %s", what)
-	}
-}
-
-func poll(condition func() bool) bool {
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			return condition()
-		}
-	}
-	return true
+	testkit.Eventually(t, patience, what, condition)
 }

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // machine is a set of namespaces held by one process, which is process 1 in them.
@@ -138,52 +141,48 @@ func (m *machine) remove() error {
 	return errors.Join(m.stop(), os.RemoveAll(m.dir))
 }
 
+// childLimit bounds how long a process may take to fork, and to end.
+const childLimit = 10 * time.Second
+
 // onlyChild waits until the process has a child and returns it. The commands
 // that enter a process namespace (unshare, nsenter) fork; the child is what we
 // want to signal.
 func onlyChild(ctx context.Context, pid int) (int, error) {
 	path := fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)
 	var child int
-	err := poll(ctx, 10*time.Second, func() (bool, error) {
+	var ended error
+	err := within(ctx, childLimit, func() error {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			return false, err
+		if ended = err; err != nil {
+			return nil
 		}
 		fields := strings.Fields(string(data))
 		if len(fields) == 0 {
-			return false, nil
+			return errors.New("none yet")
 		}
 		child, err = strconv.Atoi(fields[0])
-		return true, err
+		return err
 	})
-	if err != nil {
+	if err = cmp.Or(ended, err); err != nil {
 		return 0, fmt.Errorf("child of process %d: %w", pid, err)
 	}
 	return child, nil
 }
 
 func waitGone(pid int) error {
-	return poll(context.Background(), 10*time.Second, func() (bool, error) {
-		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH), nil
+	return within(context.Background(), childLimit, func() error {
+		if !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return fmt.Errorf("process %d is still there", pid)
+		}
+		return nil
 	})
 }
 
-// poll tries until the condition holds, fails, or the time is over.
-func poll(ctx context.Context, limit time.Duration, condition func() (bool, error)) error {
+// within tries until there is no error, or the time is over.
+func within(ctx context.Context, limit time.Duration, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if ok, err := condition(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
+	return testkit.Poll(ctx, try)
 }
 
 func removeIfThere(path string) error {

@@ -115,15 +115,12 @@ func (n *Node) KillOVSDB() error { return n.ovsdb.Kill() }
 
 // retry repeats a command until it succeeds; its last error tells why it never did.
 func (n *Node) retry(ctx context.Context, args ...string) (out string, err error) {
-	var last error
-	err = poll(ctx, startLimit, func() (bool, error) {
-		out, last = n.Run(ctx, args...)
-		return last == nil, nil
+	err = within(ctx, startLimit, func() error {
+		var err error
+		out, err = n.Run(ctx, args...)
+		return err
 	})
-	if err != nil {
-		return out, fmt.Errorf("%w: %w", err, last)
-	}
-	return out, nil
+	return out, err
 }
 
 // LogFile is where a program of the node writes its standard error.
