@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ func TestARestoredStoreHasOneHistory(t *testing.T) {
 	}
 	t.Logf("%d calls are forgotten", len(lost))
 	watchers := watchPresent(ctx, t, cluster, store)
+	refuseForgotten(ctx, t, cluster, lost)
 	recorder := Record(ctx, store) // from the first revision
 	plan.Seed++
 	after := execute(ctx, t, plan, cluster, store)
@@ -71,4 +73,19 @@ func watchPresent(ctx context.Context, t *testing.T, cluster *Cluster, store *cl
 	}
 	t.Logf("the netmasters took the store as it is after %s", time.Since(began).Round(time.Millisecond))
 	return watchers
+}
+
+// refuseForgotten requires that no watch goes on after a revision that is forgotten.
+func refuseForgotten(ctx context.Context, t *testing.T, cluster *Cluster, lost []*Call) {
+	t.Helper()
+	last := int64(0)
+	for _, c := range lost {
+		last = max(last, c.Revision)
+	}
+	for _, n := range cluster.nodes {
+		_, err := ask(ctx, fmt.Sprintf("http://%s/api/v1/tenants/?watch=true&revision=%d", n.address, last))
+		if err == nil || !strings.Contains(err.Error(), "410 Gone") {
+			t.Errorf("a watch at %s after revision %d, which is forgotten: %v", n.name, last, err)
+		}
+	}
 }
