@@ -166,8 +166,6 @@ func (a absence) during(t *testing.T, before, meanwhile func(*testing.T)) {
 func TestAStoreThatWentBackAndWentOnIsRecognized(t *testing.T) {
 	for what, test := range map[string]func(*testing.T, absence){
 		"by an event":              func(t *testing.T, a absence) { a.during(t, a.lost, a.written) },
-		"by an event of old":       func(t *testing.T, a absence) { a.during(t, a.lost, a.forgotten) },
-		"by a listing":             func(t *testing.T, a absence) { a.lost(t); a.during(t, nothing, a.written) },
 		"by a listing of old":      func(t *testing.T, a absence) { a.lost(t); a.during(t, nothing, a.forgotten) },
 		"although nothing is lost": func(t *testing.T, a absence) { a.during(t, nothing, a.written) },
 	} {
