@@ -23,6 +23,7 @@ type group struct {
 
 	keys   map[string]struct{} // read or written
 	spans  map[span]struct{}   // ranges read
+	terms  map[span]struct{}   // ranges of terms searched; nil: nobody writes while the plans run
 	writes map[string]int      // key -> place of its last write
 	places int
 	bytes  int
@@ -137,6 +138,13 @@ func (g *group) take(tx *Tx) {
 		g.writes[key] = g.places + place
 	}
 	g.places += len(tx.undo)
+}
+
+// searched notes a range of terms that a plan has searched.
+func (g *group) searched(terms span) {
+	if g.terms != nil {
+		g.terms[terms] = struct{}{}
+	}
 }
 
 // changes are the group's net effects, in the order of the last write of each key.

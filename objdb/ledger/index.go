@@ -1,6 +1,10 @@
 package ledger
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/contiv/netplugin/objdb"
+)
 
 // Index makes the values below a prefix findable by what is in them.
 //
@@ -48,9 +52,22 @@ func (v *view) Search(prefix, from string, visit func(term, key string) bool) {
 }
 
 // Search implements Reader. The visit may write; it goes on visiting what was
-// there when it began. There is no guard for what it finds: a plan that relies
-// on a found value reads it, which is one.
+// there when it began. The store knows no terms, so there is no guard for what
+// it finds: a plan that relies on a found value reads it, which is one. What
+// this ledger commits while a large plan runs is compared with its searches.
 func (tx *Tx) Search(prefix, from string, visit func(term, key string) bool) {
+	seen := span{max(prefix, from), objdb.PrefixEnd(prefix)}
+	tx.search(prefix, from, func(term, key string) bool {
+		if !visit(term, key) {
+			seen.end = term + "\x00"
+			return false
+		}
+		return true
+	})
+	tx.group.searched(seen)
+}
+
+func (tx *Tx) search(prefix, from string, visit func(term, key string) bool) {
 	// Most searches find little. A copy of the tree for one of them would make
 	// the next write copy its nodes.
 	var few [4]entry

@@ -82,7 +82,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	}()
 
 	g := newGroup(base, l.owned, l.corrupt)
-	g.maxOps, g.admit = l.maxOps, l.admit
+	g.maxOps, g.admit, g.terms = l.maxOps, l.admit, map[span]struct{}{}
 	verdict, err := g.add(ctx, s.plan)
 	switch {
 	case err != nil:
@@ -140,14 +140,15 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group) (rev int64, err erro
 }
 
 // ifUndisturbed lets a plan happen in the committer, unless nobody waits for it
-// any more or something that it has read or written has changed since it ran.
+// any more or something that it has read, searched or written has changed since
+// it ran.
 func (l *Ledger) ifUndisturbed(ctx context.Context, g *group, happen func() error) error {
-	read := g.ranges()
+	read, searched := joined(g.spans), joined(g.terms)
 	return l.inCommitter(func() error {
 		switch {
 		case ctx.Err() != nil:
 			return notStarted(ctx)
-		case l.stale || l.since.touches(g, read):
+		case l.stale || l.since.touches(g, read) || l.since.found(g.base, l.state.Load(), searched):
 			return errConflict
 		}
 		return happen()
@@ -335,13 +336,25 @@ func (s *since) touches(g *group, read ranges) bool {
 	return false
 }
 
+// found tells whether a change since a state concerns what a plan has searched:
+// a key is found under other terms now.
+func (s *since) found(base, now *tree, searched ranges) bool {
+	for key := range s.keys {
+		before, _ := base.Get(record{key: key})
+		after, _ := now.Get(record{key: key})
+		if slices.ContainsFunc(before.terms, searched.without(after.terms)) || slices.ContainsFunc(after.terms, searched.without(before.terms)) {
+			return true
+		}
+	}
+	return false
+}
+
 // ranges are spans in order, none of which overlaps another.
 type ranges []span
 
-// ranges are those that the plans of a group have read.
-func (g *group) ranges() ranges {
-	var all ranges
-	for s := range g.spans {
+func joined(spans map[span]struct{}) ranges {
+	all := make(ranges, 0, len(spans))
+	for s := range spans {
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b span) int { return strings.Compare(a.from, b.from) })
@@ -362,4 +375,9 @@ func (r ranges) contain(key string) bool {
 		return true
 	}
 	return i > 0 && key < r[i-1].end
+}
+
+// without tells of a term whether it is contained and not one of some others.
+func (r ranges) without(others []string) func(term string) bool {
+	return func(term string) bool { return !slices.Contains(others, term) && r.contain(term) }
 }

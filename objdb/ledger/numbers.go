@@ -155,8 +155,13 @@ func (v *view) NextFree(set string, from []byte) ([]byte, bool) {
 	return free, free != nil
 }
 
-// NextFree implements Reader. Like Search it has no guard.
+// NextFree implements Reader. Like Search it has no guard. A large plan relies
+// on the number being free still, not on those below being taken.
 func (tx *Tx) NextFree(set string, from []byte) ([]byte, bool) {
 	free := tx.group.tree.nextFree(NumberTerm(set, nil), from)
+	if free != nil {
+		term := NumberTerm(set, free)
+		tx.group.searched(span{term, term + "\x00"})
+	}
 	return free, free != nil
 }
