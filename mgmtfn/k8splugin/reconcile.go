@@ -20,7 +20,7 @@ import (
 // containers really use decides. An endpoint that a container uses is announced
 // again, with the addresses it has; if the master refuses, the container keeps
 // what it has and the refusal is reported until somebody has decided. An
-// endpoint of this node that no container can be using is deleted.
+// endpoint that was attached here and that no container can be using is deleted.
 
 // reconcile compares both sides until ctx ends.
 func (s *Server) reconcile(ctx context.Context) {
@@ -181,18 +181,18 @@ func (s *Server) recordsOf(endpointID string) []attachment.Record {
 	return s.store.Select(func(r *attachment.Record) bool { return r.EndpointID() == endpointID })
 }
 
-// abandon deletes an endpoint that no checkpoint knows, unless its link is
-// there: then a container may be behind it. An endpoint named after the node is
-// the node's own.
+// abandon deletes an endpoint that was attached here and that no checkpoint
+// knows. The rows of the switch tell: a port outlives its link and the process
+// as long as the store has its endpoint. While the link is there, a container
+// may be behind it. An endpoint without a port was made by somebody else, and is
+// theirs to delete.
 func (s *Server) abandon(ctx context.Context, at Attachment) error {
 	id := at.Endpoint.ID
-	if len(s.recordsOf(id)) > 0 || at.Endpoint.EndpointID == s.HostLabel || at.Network.NetworkName == "" {
+	if len(s.recordsOf(id)) > 0 || at.Port.HostLink == "" || at.Network.NetworkName == "" {
 		return nil
 	}
-	if at.Port.HostLink != "" {
-		if there, err := podlink.Exists(at.Port.HostLink); there || err != nil {
-			return err
-		}
+	if there, err := podlink.Exists(at.Port.HostLink); there || err != nil {
+		return err
 	}
 	if err := s.Datapath.Detach(ctx, id); err != nil {
 		return err

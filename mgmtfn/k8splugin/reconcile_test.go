@@ -157,15 +157,24 @@ func TestWithoutItsStateDirectoryTheNodeKeepsWhatLivesAndDeletesTheRest(t *testi
 		t.Fatal(err)
 	}
 	fakenode.InNamespace(t, gone, "ip", "link", "del", "eth0")
+	byHand := mastercfg.CfgEndpointState{ID: "default-net.default-byhand", NetID: "default-net.default",
+		EndpointID: "byhand", IPAddress: "10.1.0.77", HomingHost: fakenode.HostLabel}
+	if err := node.Cluster.Place(byHand); err != nil {
+		t.Fatal(err)
+	}
 	fresh, err := fakenode.OpenNode(node.Dir) // nobody remembers who holds what
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh.Start(t)
+	stop = fresh.Start(t)
 	fakenode.Eventually(t, "the endpoint without a link is deleted", func() bool { return !knows(t, node, "default-net.default-gone") })
 	pings(t, netns)
 	if !knows(t, node, podEndpoint) {
 		t.Error("the endpoint of a living container is deleted, too")
+	}
+	stop() // and finish what it is about
+	if !knows(t, node, byHand.ID) {
+		t.Error("an endpoint that never had a port on this node is deleted, too")
 	}
 }
 

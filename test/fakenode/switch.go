@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -19,7 +21,8 @@ import (
 
 // Switch is a datapath of veth pairs and one Linux bridge, in the network
 // namespace of the process. A port is known by the alias of its host side; it
-// forwards once it is enslaved to the bridge.
+// forwards once it is enslaved to the bridge. Like the rows of a real switch,
+// files outlive the links they are about: one of each port, with its host side.
 type Switch struct {
 	Faults
 	cluster *Cluster
@@ -105,6 +108,9 @@ func (s *Switch) PreparePort(_ context.Context, endpointID string, netns int) (d
 		if err != nil {
 			return drivers.Port{}, fmt.Errorf("add port of %s: %w", endpointID, err)
 		}
+		if err := os.WriteFile(s.row(endpointID), []byte(veth.Name), 0o600); err != nil {
+			return drivers.Port{}, err
+		}
 		s.done(PreparePort)
 		return toPort(endpointID, veth), nil
 	}
@@ -154,6 +160,9 @@ func (s *Switch) Detach(_ context.Context, endpointID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.claims.Delete(endpointID)
+	if err := os.Remove(s.row(endpointID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	port, err := find(endpointID)
 	if err != nil || port == nil {
 		return err
@@ -191,11 +200,11 @@ func (s *Switch) Unclaimed() []k8splugin.Attachment {
 		if _, claimed := s.claims.Load(id); claimed || ep.HomingHost != HostLabel {
 			continue
 		}
-		port, err := find(id)
-		if err != nil {
-			return nil
+		var port drivers.Port
+		if link, err := os.ReadFile(s.row(id)); err == nil {
+			port = drivers.Port{EndpointID: id, HostLink: string(link)}
 		}
-		found = append(found, k8splugin.Attachment{Port: toPort(id, port), Endpoint: ep, Network: state.Networks[ep.NetID]})
+		found = append(found, k8splugin.Attachment{Port: port, Endpoint: ep, Network: state.Networks[ep.NetID]})
 	}
 	return found
 }
@@ -213,6 +222,11 @@ func (s *Switch) Ports() []drivers.Port {
 		}
 	}
 	return ports
+}
+
+// row is the file of an endpoint's port.
+func (s *Switch) row(endpointID string) string {
+	return filepath.Join(filepath.Dir(s.cluster.path), "port-"+endpointID)
 }
 
 // find returns the host side of an endpoint's port, nil if there is none.
