@@ -135,6 +135,35 @@ func TestRulesDecideWhoMayConnectWhere(t *testing.T) {
 			t.Error("IPv6 is denied")
 		}
 	})
+	t.Run("rules with IPv6 prefixes stand beside those of IPv4 and of groups", func(t *testing.T) {
+		to := func(name string, priority int, dst string, allow bool) Rule {
+			return rule(name, priority, func(r *Rule) {
+				r.Protocol, r.DstPort, r.Dst, r.Allow = 6, ssh, netip.MustParsePrefix(dst), allow
+			})
+		}
+		for _, scene := range []struct {
+			name           string
+			rules          []Object
+			want4, want6   bool // web1 to db2
+			other4, other6 bool // web1 to db1
+		}{
+			{"a host is denied", []Object{to("h", 1, db2.IPv6.String()+"/128", false)}, true, false, true, true},
+			{"a network is allowed, its group is not", []Object{denyNew, to("n", 5, dbBlue.Subnet6.String(), true)}, false, true, false, true},
+			{"a host is an exception in its network", []Object{to("n", 1, dbBlue.Subnet6.String(), false), to("h", 2, db2.IPv6.String()+"/128", true)}, true, true, true, false},
+			{"both families, one rule each", []Object{to("6", 1, db2.IPv6.String()+"/128", false), to("4", 1, db1.IPv4.String()+"/32", false)}, true, false, false, true},
+		} {
+			c.program(scene.rules...)
+			var all sync.WaitGroup
+			for a, want := range map[netip.Addr]bool{db2.IPv4: scene.want4, db2.IPv6: scene.want6, db1.IPv4: scene.other4, db1.IPv6: scene.other6} {
+				all.Go(func() {
+					if got := c.pod(web1).connects(a, ssh, want); got != want {
+						t.Errorf("%s: web1 connects to %s: %v, want %v", scene.name, a, got, want)
+					}
+				})
+			}
+			all.Wait()
+		}
+	})
 	for i, where := range []string{"sending", "receiving"} {
 		t.Run("the "+where+" node alone enforces", func(t *testing.T) {
 			c.program()
