@@ -1,6 +1,7 @@
 package ovsd
 
 import (
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -35,6 +36,13 @@ func (p *programmer) compile(keys []pipeline.Key) {
 			p.enter(c)
 		}
 	}
+}
+
+// compileAll computes everything anew: the switch is another one.
+func (p *programmer) compileAll() {
+	p.compiler = p.newCompiler(p.tunnel, p.noMeters)
+	p.enter(packedFor(baseKey, p.compiler.Base(), nil))
+	p.compile(slices.Collect(maps.Keys(p.objects)))
 }
 
 func (p *programmer) compiled(key pipeline.Key) compiled {

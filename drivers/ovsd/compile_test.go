@@ -132,6 +132,29 @@ type localPort struct{ noPorts }
 
 func (localPort) endpointNumber(string) uint32 { return 10 }
 
+// The fake switch refuses everything to do with meters.
+func TestASwitchWithoutMetersGetsEverythingElse(t *testing.T) {
+	h, sw := newHarness(t, func(h *harness) { h.ports = localPort{} }), newFakeSwitch()
+	sw.noMeters = true
+	h.connect(sw)
+	here := remotes(1)[0].(pipeline.Endpoint)
+	here.Local, here.Limits = true, pipeline.Limits{Rate: 1000}
+	h.inbox.put(drivers.Change{Replace: true, Set: []pipeline.Object{here}})
+	if err := h.sync(here.Key()); err != nil {
+		t.Fatal(err)
+	}
+	if flows, _ := sw.count(); flows < 10 {
+		t.Errorf("%d flows", flows)
+	}
+	sw.set(func() {
+		for _, f := range sw.flows {
+			if f.Flow().Meter != 0 {
+				t.Errorf("%s", f.Flow())
+			}
+		}
+	})
+}
+
 // BenchmarkInstall measures what a remote endpoint costs here, from the object
 // until its flows are noted as written; the switch takes no time.
 func BenchmarkInstall(b *testing.B) {

@@ -24,6 +24,7 @@ type fakeSwitch struct {
 	bundles  int
 	tolerant bool          // takes everything
 	mute     bool          // does not answer
+	noMeters bool          // has no meters
 	gate     chan struct{} // if not nil, a bundle waits until it gets something
 	done     chan struct{}
 	closing  sync.Once
@@ -137,6 +138,13 @@ func (s *fakeSwitch) Aggregate(context.Context, openflow.FlowFilter) (openflow.A
 }
 func (s *fakeSwitch) Groups(context.Context) ([]openflow.Group, error) { return nil, nil }
 func (s *fakeSwitch) Meters(context.Context) ([]openflow.Meter, error) { return nil, nil }
+
+func (s *fakeSwitch) MeterFeatures(context.Context) (openflow.MeterFeatures, error) {
+	if s.noMeters {
+		return openflow.MeterFeatures{}, nil
+	}
+	return openflow.MeterFeatures{MaxMeters: 1000}, nil
+}
 
 func (s *fakeSwitch) Done() <-chan struct{} { return s.done }
 func (s *fakeSwitch) Close()                { s.closing.Do(func() { close(s.done) }) }

@@ -37,7 +37,7 @@ type programmer struct {
 	inbox       *inbox
 	connections <-chan flowSwitch
 	ports       portNumbers
-	newCompiler func(tunnel uint32) compiler
+	newCompiler func(tunnel uint32, noMeters bool) compiler
 	excluded    func() bool // another driver has the bridge
 	flowsLost   bell
 	peers       *peers
@@ -48,6 +48,7 @@ type programmer struct {
 	ledger   *ledger
 	auditor  *auditor
 	tunnel   uint32
+	noMeters bool // the switch has none
 
 	sw       flowSwitch // nil: not connected
 	loaded   bool       // the ledger knows what is in sw
@@ -72,8 +73,8 @@ func newProgrammer(d *Driver) *programmer {
 		inbox:       d.inbox,
 		connections: d.connections,
 		ports:       d.db,
-		newCompiler: func(tunnel uint32) compiler {
-			return pipeline.New(pipeline.Config{TunnelPort: tunnel, LocalVTEP: d.config.VTEP})
+		newCompiler: func(tunnel uint32, noMeters bool) compiler {
+			return pipeline.New(pipeline.Config{TunnelPort: tunnel, LocalVTEP: d.config.VTEP, NoMeters: noMeters})
 		},
 		excluded: d.db.client.Excluded, flowsLost: d.flowsLost,
 		peers:   d.peers,
@@ -189,13 +190,34 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 // load reads what is in the switch.
 func (p *programmer) load(ctx context.Context) (loaded bool) {
 	p.ledger.forget()
-	others, err := p.ledger.load(ctx, p.sw)
+	others, err := 0, p.askMeters(ctx)
+	if err == nil {
+		others, err = p.ledger.load(ctx, p.sw)
+	}
 	if err != nil {
 		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
 		return false
 	}
 	p.loaded, p.others = true, others
 	return true
+}
+
+// askMeters learns whether the switch has meters. Without them nothing is limited,
+// and everything else works.
+func (p *programmer) askMeters(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, switchTime)
+	defer cancel()
+	features, err := p.sw.MeterFeatures(ctx)
+	if err != nil {
+		return err
+	}
+	if none := features.MaxMeters == 0; none != p.noMeters {
+		if p.noMeters = none; none {
+			p.log.Warn("the switch has no meters: endpoints are not limited, nor is what it answers for others")
+		}
+		p.compileAll()
+	}
+	return nil
 }
 
 // write writes the next batch.
@@ -349,9 +371,7 @@ func (p *programmer) renumber() {
 	}
 	if p.compiler == nil || tunnel != p.tunnel {
 		p.tunnel = tunnel
-		p.compiler = p.newCompiler(tunnel)
-		p.enter(packedFor(baseKey, p.compiler.Base(), nil))
-		p.compile(slices.Collect(maps.Keys(p.objects)))
+		p.compileAll()
 		return
 	}
 	var moved []pipeline.Key

@@ -75,9 +75,14 @@ func newHarness(t *testing.T, adjust ...func(*harness)) *harness {
 	entry := log.WithField("component", "ovsd")
 	p := &programmer{
 		log: entry, inbox: h.inbox, connections: h.connections, ports: h.ports,
-		newCompiler: func(uint32) compiler { return h.compiler },
-		excluded:    func() bool { return false },
-		peers:       newPeers(),
+		newCompiler: func(_ uint32, noMeters bool) compiler {
+			if noMeters {
+				return pipeline.New(pipeline.Config{TunnelPort: 1, NoMeters: true})
+			}
+			return h.compiler
+		},
+		excluded: func() bool { return false },
+		peers:    newPeers(),
 		report: func(s progress) {
 			h.mu.Lock()
 			defer h.mu.Unlock()

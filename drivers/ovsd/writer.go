@@ -20,6 +20,7 @@ type flowSwitch interface {
 	Aggregate(ctx context.Context, filter openflow.FlowFilter) (openflow.Aggregate, error)
 	Groups(ctx context.Context) ([]openflow.Group, error)
 	Meters(ctx context.Context) ([]openflow.Meter, error)
+	MeterFeatures(ctx context.Context) (openflow.MeterFeatures, error)
 	Tables(ctx context.Context) ([]openflow.TableStats, error)
 	Done() <-chan struct{}
 	Close()

@@ -72,6 +72,7 @@ type Config struct {
 	TunnelPort uint32     // OpenFlow number of the one VXLAN port
 	LocalVTEP  netip.Addr // our own tunnel address: nothing is tunnelled to it
 	GatewayMAC [6]byte    // zero: AnycastMAC
+	NoMeters   bool       // the switch has none: nothing is limited
 }
 
 // Pipeline computes flows. It is immutable and may be used concurrently.
@@ -110,7 +111,7 @@ func New(c Config) *Pipeline {
 func (p *Pipeline) Base() Wants {
 	w := &Wants{}
 	each(p, func(f baseFeature) { f.base(w) })
-	return w.stamped(cookie.New(cookie.Base, ""))
+	return p.finished(w, cookie.New(cookie.Base, ""))
 }
 
 // For returns what an object needs. Port is the OpenFlow number of a local
@@ -137,7 +138,7 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 	case Rule:
 		each(p, func(f ruleFeature) { f.rule(w, o) })
 	}
-	return w.stamped(Cookie(o.Key())), nil
+	return p.finished(w, Cookie(o.Key())), nil
 }
 
 // each asks the features that have something to say.
@@ -170,10 +171,17 @@ var classes = map[Kind]cookie.Class{
 	KindRule:     cookie.Policy,
 }
 
-// stamped gives all flows a cookie.
-func (w *Wants) stamped(c uint64) Wants {
+// finished gives all flows their cookie, and takes the meters away if there
+// can be none.
+func (p *Pipeline) finished(w *Wants, c uint64) Wants {
 	for i := range w.Flows {
 		w.Flows[i].Cookie = c
+	}
+	if p.config.NoMeters {
+		w.Meters = nil
+		for i := range w.Flows {
+			w.Flows[i].Meter = 0
+		}
 	}
 	return *w
 }
