@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // The store and the checkpoints may come apart: the store is restored from a
@@ -49,8 +50,8 @@ func (s *Server) reconcile(ctx context.Context) {
 
 // pace slows down what fails again and again.
 type pace struct {
+	*retry.Pacer
 	notBefore time.Time
-	pause     time.Duration
 }
 
 // tryEach does what is due, a few at a time.
@@ -65,15 +66,14 @@ func (s *Server) tryEach(ctx context.Context, todo map[string]func(context.Conte
 	for id, do := range todo {
 		p := paces[id]
 		if p == nil {
-			p = &pace{}
+			p = &pace{Pacer: retry.NewPacer(s.Limits.RetryMin, s.Limits.RetryMax)}
 			paces[id] = p
 		}
 		if now.Before(p.notBefore) {
 			continue
 		}
 		group.Go(func() error {
-			p.pause = min(max(s.Limits.RetryMin, 2*p.pause), s.Limits.RetryMax)
-			p.notBefore = now.Add(p.pause)
+			p.notBefore = now.Add(p.Next())
 			ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
 			defer cancel()
 			if err := do(ctx); err != nil && ctx.Err() == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // undoAtOnce bounds the attachments the worker undoes at a time.
@@ -33,9 +34,9 @@ func (s *Server) resume() {
 func (s *Server) work(ctx context.Context) {
 	scan := time.NewTicker(s.Limits.PendingScan)
 	defer scan.Stop()
-	pause := s.Limits.RetryMin
-	retry := time.NewTimer(0)
-	defer retry.Stop()
+	pace := retry.NewPacer(s.Limits.RetryMin, s.Limits.RetryMax)
+	again := time.NewTimer(0)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -44,16 +45,15 @@ func (s *Server) work(ctx context.Context) {
 			s.drain()
 			continue
 		case <-s.wake:
-			pause = s.Limits.RetryMin
-		case <-retry.C:
+			pace.Reset()
+		case <-again.C:
 		}
 		if s.undoAll(ctx) {
-			pause = s.Limits.RetryMin
-			retry.Stop()
+			pace.Reset()
+			again.Stop()
 			continue
 		}
-		retry.Reset(pause)
-		pause = min(2*pause, s.Limits.RetryMax)
+		again.Reset(pace.Next())
 	}
 }
 

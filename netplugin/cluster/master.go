@@ -97,7 +97,7 @@ func (m *Master) DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpoin
 
 // Reachable tells whether a request could find a netmaster that answers.
 func (m *Master) Reachable(ctx context.Context) error {
-	search := search{directory: m.directory, limits: m.limits}
+	search := newSearch(m.directory, m.limits, "")
 	address, err := search.next(ctx)
 	if err != nil {
 		return err
@@ -110,13 +110,12 @@ func (m *Master) Reachable(ctx context.Context) error {
 func (m *Master) post(ctx context.Context, path string, request, answer any) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.limits.Total)
 	defer cancel()
-	var (
-		search = search{directory: m.directory, limits: m.limits}
-		last   error
-	)
-	if known := m.known.Load(); known != nil {
-		search.known = *known
+	var known string
+	if last := m.known.Load(); last != nil {
+		known = *last
 	}
+	search := newSearch(m.directory, m.limits, known)
+	var last error
 	for {
 		address, err := search.next(ctx)
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Pauses between two rounds in which every netmaster was asked.
@@ -20,9 +21,15 @@ type search struct {
 	limits    Limits
 	known     string          // who answered the request before this; asked first
 	failed    map[string]bool // asked in this round, in vain
-	wait      time.Duration
-	awaySince time.Time // the store has not answered since; zero: it does
-	exhausted bool      // nobody is left to ask in this round
+	pace      *retry.Pacer    // between rounds
+	awaySince time.Time       // the store has not answered since; zero: it does
+	exhausted bool            // nobody is left to ask in this round
+}
+
+// newSearch begins at who answered the request before; empty: nobody has.
+func newSearch(directory Directory, limits Limits, known string) search {
+	return search{directory: directory, limits: limits, known: known,
+		failed: make(map[string]bool), pace: retry.NewPacer(firstPause, mostPause)}
 }
 
 // next is whom to ask: who answered last time, the lock's holder, or a
@@ -58,9 +65,6 @@ func (s *search) next(ctx context.Context) (string, error) {
 
 // rejected takes a netmaster out of this round.
 func (s *search) rejected(address string) {
-	if s.failed == nil {
-		s.failed = make(map[string]bool)
-	}
 	s.failed[address] = true
 }
 
@@ -86,13 +90,6 @@ func (s *search) rest(ctx context.Context) error {
 	}
 	s.exhausted = false
 	clear(s.failed)
-	s.wait = min(max(firstPause, 2*s.wait), mostPause)
-	timer := time.NewTimer(s.wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	s.pace.Sleep(ctx)
+	return ctx.Err()
 }
