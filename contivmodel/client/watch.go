@@ -184,7 +184,9 @@ func (w *watch) event(server *url.URL, line []byte) error {
 func (w *watch) known(e Event) bool {
 	switch {
 	case e.Type == Bookmark:
-		w.complete, w.latest = max(w.complete, e.Revision), nil
+		if e.Revision > w.complete { // else it tells nothing of the latest
+			w.complete, w.latest = e.Revision, nil
+		}
 	case w.complete == 0 || e.Revision <= w.complete:
 		// Of what is there at the beginning, the bookmark tells the revision.
 	case e.Revision > w.complete+1:

@@ -92,6 +92,20 @@ func TestAWatchGoesOnWhereItBroke(t *testing.T) {
 	}
 }
 
+// A server that does not know of the last revision yet says that it is alive.
+func TestABookmarkFromBeforeTheBreakDoesNotMakeAWatchForget(t *testing.T) {
+	c, _ := stream(t,
+		event(Bookmark, 7, "")+event(Modified, 9, "blue"),
+		event(Bookmark, 8, "")+event(Modified, 9, "blue")+event(Modified, 9, "red"))
+	events, err := seen(t, c, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"BOOKMARK@7", "MODIFIED@9 blue", "BOOKMARK@8", "MODIFIED@9 red"}, events); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // What was deleted may be unreadable; then only its key is told.
 func TestDeletionsOfTwoObjectsThatNobodyCouldReadAreBothDelivered(t *testing.T) {
 	deleted := func(key string) string {
