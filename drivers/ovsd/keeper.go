@@ -246,6 +246,11 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 		return err
 	case end.endpointID == "":
 		return nil // nobody can say whose it was
+	case end.down:
+		log.Info("link set up")
+		if err := k.links.setUp(end.name); err != nil {
+			return err
+		}
 	}
 	ops := want.correct(have)
 	if len(ops) == 0 {

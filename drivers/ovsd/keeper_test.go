@@ -76,6 +76,19 @@ func TestALinkThatSomebodyRemovedIsReportedUntilItsPortGoes(t *testing.T) {
 	eventually(t, "all is well", func() bool { return r.Status().LastError == "" })
 }
 
+func TestALinkThatSomebodySetDownIsUpAgain(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	port := r.add("web.blue-1")
+	for _, down := range [][]string{
+		{"ip", "link", "set", port.HostLink, "down"},
+		{"ovs-ofctl", "-O", "OpenFlow13", "mod-port", "contivVxlanBridge", port.HostLink, "down"},
+	} {
+		n.Exec(down[0], down[1:]...)
+		eventually(t, "the link is up", func() bool { return strings.Contains(n.Exec("ip", "link", "show", port.HostLink), ",UP") })
+	}
+}
+
 func TestFindPortMakesNothing(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -107,6 +107,18 @@ func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	return nil
 }
 
+// setUp sets a link up.
+func (l *links) setUp(name string) error {
+	link, err := l.handle.LinkByName(name)
+	if err == nil {
+		err = l.handle.LinkSetUp(link)
+	}
+	if err != nil {
+		return fmt.Errorf("link %s: set it up: %w", name, err)
+	}
+	return nil
+}
+
 // mtu returns the MTU of a link, and whether there is such a link.
 func (l *links) mtu(name string) (mtu int, ok bool, err error) {
 	link, err := l.handle.LinkByName(name)
@@ -138,13 +150,14 @@ type owned struct {
 	number     uint32
 	mtu        int
 	endpointID string // empty if we were killed while we made it
+	down       bool
 }
 
 // ownedBy tells whether we made a link, in this run or an earlier one.
 func ownedBy(link netlink.Link) (owned, bool) {
 	attrs := link.Attrs()
 	number, ok := hostLinkNumber(attrs.Name)
-	end := owned{name: attrs.Name, number: number, mtu: attrs.MTU, endpointID: attrs.Alias}
+	end := owned{name: attrs.Name, number: number, mtu: attrs.MTU, endpointID: attrs.Alias, down: attrs.Flags&net.FlagUp == 0}
 	return end, ok && attrs.Group == linkGroup && link.Type() == "veth"
 }
 

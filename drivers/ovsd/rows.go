@@ -51,6 +51,7 @@ type interfaceRow struct {
 	OFPortRequest *int64            `ovsdb:"ofport_request"`
 	MTURequest    *int64            `ovsdb:"mtu_request"` // bytes
 	IfIndex       *int64            `ovsdb:"ifindex"`     // watched, so that we hear of a link that is gone
+	AdminState    *string           `ovsdb:"admin_state"` // watched, so that we hear of a link that was set down
 	Error         *string           `ovsdb:"error"`       // why it failed
 	ExternalIDs   map[string]string `ovsdb:"external_ids"`
 }

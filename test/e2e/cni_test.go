@@ -28,7 +28,6 @@ var losses = []struct {
 	{"the address", true, "ip addr flush dev eth0", "address"},
 	{"the link, set down", true, "ip link set eth0 down", "eth0"},
 	{"the link, renamed", true, "ip link set eth0 down; ip link set eth0 name eth7", "eth0"},
-	{"the host's end, set down", false, `ip link set "$1" down`, "vvport"},
 }
 
 func checkNoticesLosses(s story) {
