@@ -62,6 +62,9 @@ type networkView struct {
 	Gateway  string
 	Subnet6  string `json:",omitempty"`
 	Gateway6 string `json:",omitempty"`
+	// Of a bridged network: who gets its broadcasts.
+	FloodMembers int      `json:",omitempty"` // endpoints on this node
+	FloodVteps   []string `json:",omitempty"` // other nodes
 }
 
 type datapathView struct {
@@ -117,6 +120,16 @@ func (b *bridge) add(object pipeline.Object, in agent.Inspection) {
 		b.VrfDb[o.Tenant][o.ID] = networkView{
 			Vni: o.VNI, Vlan: o.Tag, Subnet: prefixText(o.Subnet), Gateway: text(o.Gateway),
 			Subnet6: prefixText(o.Subnet6), Gateway6: text(o.Gateway6),
+		}
+	case pipeline.FloodSet: // after its network, as objects come in order
+		for _, vrf := range b.VrfDb {
+			if view, ours := vrf[o.Network]; ours {
+				view.FloodMembers = len(o.Members)
+				for _, vtep := range o.VTEPs {
+					view.FloodVteps = append(view.FloodVteps, vtep.String())
+				}
+				vrf[o.Network] = view
+			}
 		}
 	case pipeline.Endpoint:
 		view := endpointView{

@@ -65,6 +65,7 @@ func (n *node) Inspect() agent.Inspection {
 			pipeline.Network{ID: "web.blue", Tenant: "blue", VNI: 11, Tag: 1, Subnet: netip.MustParsePrefix("10.1.0.0/16")},
 			pipeline.Endpoint{ID: "web.blue-1", Tenant: "blue", IPv4: netip.MustParseAddr("10.1.0.2"), MAC: [6]byte{2, 2, 10, 1, 0, 2}, Local: true},
 			pipeline.Endpoint{ID: "web.blue-2", Tenant: "blue", VTEP: netip.MustParseAddr("192.0.2.2")},
+			pipeline.FloodSet{Network: "web.blue", Members: [][6]byte{{2, 2, 10, 1, 0, 2}}, VTEPs: []netip.Addr{netip.MustParseAddr("192.0.2.2")}},
 			pipeline.Rule{ID: "blue:r", Priority: 1, Allow: true},
 		}, n.objects...),
 		Pending: map[string]string{"endpoint x": "host has no known VTEP"},
@@ -174,6 +175,9 @@ func TestInspectDriverShowsWhatTheAgentThinks(t *testing.T) {
 	}
 	if !strings.Contains(body, "host has no known VTEP") {
 		t.Error("what is pending is not shown")
+	}
+	if !strings.Contains(body, `"FloodMembers":1,"FloodVteps":["192.0.2.2"]`) {
+		t.Errorf("whom the network floods to is not shown: %s", body)
 	}
 }
 

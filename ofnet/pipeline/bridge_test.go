@@ -39,6 +39,13 @@ func TestBridgedPodsReachTheirNetworkAndNobodyElse(t *testing.T) {
 	expect(lan1, web1, 0) // another network of the tenant: a bridge does not route
 	expect(web1, lan1, 0)
 	all.Wait()
+	// The kernel first makes sure that its link-local address is free.
+	for from, to := range map[Endpoint]Endpoint{lan1: lan3, lan2: lan1, lr1: lr2, hub1: hub2} {
+		own := linkLocalOf(to.MAC).WithZone("eth0")
+		if eventually(func() string { return strings.Repeat("answered", c.pod(from).ping(own)) }) == "" {
+			t.Errorf("%s pings %s at %s: no answer", from.ID, to.ID, own)
+		}
+	}
 }
 
 // got tells whether frames with a text reach a wire, and only once: a fence
