@@ -119,7 +119,7 @@ type Driver struct {
 	inbox   *inbox
 	numbers numbers
 	busy    keylock.Locks[string]
-	gate    gate
+	calls   calls
 	ready   chan struct{} // closed when bridge and sockets are there for the first time
 
 	peers *peers
@@ -204,7 +204,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	group.Go(func() error {
 		defer stopDatabase()
 		<-ctx.Done()
-		d.gate.close()
+		d.calls.close()
 		return ctx.Err()
 	})
 	group.Go(func() error { return d.keep(ctx) })

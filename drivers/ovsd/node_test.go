@@ -16,6 +16,7 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/ovstest"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 const bridge = "contivVxlanBridge"
@@ -229,14 +230,5 @@ func patience(t testing.TB) context.Context {
 
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatalf("not within 20 s: %s", what)
-		case <-tick.C:
-		}
-	}
+	testkit.Eventually(t, 20*time.Second, what, condition)
 }

@@ -38,7 +38,7 @@ func (d *Driver) addPort(ctx context.Context, endpointID string, podNetNS int) (
 	if endpointID == "" {
 		return drivers.Port{}, fault.New(fault.Invalid, "an id is needed")
 	}
-	ctx, done, err := d.gate.enter(ctx)
+	ctx, done, err := d.calls.enter(ctx)
 	if err != nil {
 		return drivers.Port{}, err
 	}
@@ -256,7 +256,7 @@ func (d *Driver) RemovePort(ctx context.Context, endpointID string) error {
 }
 
 func (d *Driver) removePort(ctx context.Context, endpointID string) error {
-	ctx, done, err := d.gate.enter(ctx)
+	ctx, done, err := d.calls.enter(ctx)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 	"github.com/contiv/netplugin/test/ovstest"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // ruleCompiler gives a rule one flow: its priority is the rule's destination
@@ -126,16 +127,7 @@ func (h *harness) sync(keys ...pipeline.Key) error {
 
 func (h *harness) eventually(what string, condition func() bool) {
 	h.t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline:
-			h.t.Fatalf("not within 20 s: %s", what)
-		case <-tick.C:
-		}
-	}
+	testkit.Eventually(h.t, 20*time.Second, what, condition)
 }
 
 func manyRules(count int) []pipeline.Object {

@@ -48,6 +48,10 @@ func benchSwitch(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 		}
 	}
 	n := bed.Nodes[0]
+	// The agent leaves its bridge with the tunnel port, whose name is unique in a switch.
+	if _, err := n.Run(ctx, "ovs-vsctl", "--timeout=20", "del-br", ovsd.DefaultBridge); err != nil {
+		return nil, err
+	}
 	out, err := n.Run(ctx, n.Tool("bench"), "switch-inside")
 	if err != nil {
 		return nil, err
@@ -169,7 +173,10 @@ func (d *driver) replace(ctx context.Context, c drivers.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	d.Update(c)
-	return testkit.Poll(ctx, func() error { return d.Sync(ctx) }) // it is not connected at first
+	if err := d.Sync(ctx); err != nil {
+		return fmt.Errorf("%w; driver: %+v", err, d.Status())
+	}
+	return nil
 }
 
 func (d *driver) stop() error {
