@@ -21,7 +21,13 @@ const streamTime = 6 * time.Second
 func (s *Scenario) restartAgent(ctx context.Context) error {
 	from, to := s.pods["web1"], s.pods["db1"] // another node, another network
 	g, ctx := errgroup.WithContext(ctx)
-	var report struct{ Sent, Lost int }
+	var report struct {
+		Sent, Lost int
+		Losses     []struct {
+			At    time.Time
+			Count int
+		}
+	}
 	g.Go(func() error {
 		// An exit status of 1 means losses, which the report counts.
 		out, err := from.Run(ctx, from.Probe(), "stream", "-to", to.IP.String()+":"+echoPort,
@@ -47,6 +53,7 @@ func (s *Scenario) restartAgent(ctx context.Context) error {
 				return err
 			}
 			s.timing("agent restart to ready", time.Since(started))
+			fmt.Fprintf(s.out, "   the agent of %s was started at %s and ready at %s\n", restart.node.Name, clock(started), clock(time.Now()))
 		}
 		return nil
 	})
@@ -55,8 +62,14 @@ func (s *Scenario) restartAgent(ctx context.Context) error {
 	}
 	s.check(report.Sent > 0 && report.Lost == 0, "netplugin of %s stopped and that of %s killed under a stream: %d datagrams sent, %d lost",
 		from.Node.Name, to.Node.Name, report.Sent, report.Lost)
+	for _, loss := range report.Losses {
+		fmt.Fprintf(s.out, "        %d lost from %s on\n", loss.Count, clock(loss.At))
+	}
 	return nil
 }
+
+// clock is the time of day, to compare with the logs of nodes.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 // morePods is how many pods are made around the leader's death.
 const morePods = 24
