@@ -33,6 +33,8 @@ const (
 	free = 32 << 10
 	// piece is the unit of what counts.
 	piece = 32 << 10
+	// level of compression: the next ones take several times as long and save nothing.
+	level = 4
 	// turns is how many long answers are written at the same time.
 	turns = 2
 	// patience is how long a long answer waits for its turn.
@@ -75,7 +77,7 @@ func (b *Budget) writeLong(ctx context.Context, answer *Answer, write func(io.Wr
 		return fault.New(fault.Unavailable, "too many long answers are being written, try again later: %w", err)
 	}
 	defer b.turns.Release(1)
-	packer, err := flate.NewWriter(answer, flate.BestSpeed)
+	packer, err := flate.NewWriter(answer, level)
 	if err != nil {
 		return err
 	}
