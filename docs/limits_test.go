@@ -67,6 +67,7 @@ var limitSections = []struct {
 		{"netmaster/resources.maxVXLANSpan", number, "VNIs in the range of a cluster, and so vxlan networks"},
 		{"ofnet/pipeline.MaxGroup", number, "endpoint groups"},
 		{"ofnet/pipeline.MaxPriority", number, "highest priority of a rule"},
+		{"ofnet/pipeline.MaxMembers", number, "endpoints of a bridged network on one node; the ADD beyond is refused"},
 	}},
 	{"Requests to netmaster", "", []limit{
 		{"netmaster/api.MaxBody", bytes, "body; a larger one gets status 413"},

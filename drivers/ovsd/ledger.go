@@ -37,7 +37,8 @@ const defaultChunk = 20_000
 // When the pipeline's own flows are in the switch, what concerns everybody
 // (networks and rules) comes before endpoints, and whatever somebody waits for,
 // or was changed since, overtakes the rest. Endpoints that are missing meanwhile
-// cannot be reached; what they send from other nodes has been judged there.
+// cannot be reached, or are reached as a bridge reaches those whom it does not
+// know; what they send from other nodes has been judged there.
 type ledger struct {
 	chunk  int // flows in a bundle
 	flows  *book[string]

@@ -14,7 +14,8 @@ import (
 // rules and endpoints of the node itself are programmed at once, the others
 // follow in portions, from the backlog. Nothing is let through meanwhile that
 // the rules deny: towards an endpoint that is not programmed there is no way,
-// and what such an endpoint sends has passed the rules on its own node, which
+// or that of a bridge, which asks the rules for each member on its own node; and
+// what such an endpoint sends has passed the rules on its own node, which
 // cannot reach us without knowing our group. Only coming and going take this
 // path. Every other change is programmed together with what changed with it.
 //
