@@ -1,6 +1,7 @@
 package ovsd_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,5 +67,40 @@ func TestALimitThatChangesLosesNoPacket(t *testing.T) {
 	}
 	if strings.Join(n.flows(), "\n") != before || !r.Status().InSync {
 		t.Errorf("status %+v, flows:\n%s", r.Status(), strings.Join(n.flows(), "\n"))
+	}
+}
+
+// Whoever does not say what the burst is gets one with which TCP works.
+func TestATCPConnectionReachesItsLimit(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	const rate = 104_857 // kbit/s: 100 Mbps
+	a.endpoint.Limits = pipeline.Limits{Rate: rate}
+	r.give(everything(a, b))
+	server := b.command("iperf3", "-s", "-1", "-p", "5201")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server listens", func() bool { return strings.Contains(b.exec("ss", "-ltn"), ":5201") })
+	out := a.exec("iperf3", "-c", b.endpoint.IPv4.String(), "-p", "5201", "-t", "2", "-O", "1", "-J", "--connect-timeout", "5000")
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+	var report struct {
+		End struct {
+			SumReceived struct {
+				Rate float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+		} `json:"end"`
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	// Headers count as well, a twentieth.
+	if got := report.End.SumReceived.Rate / 1000; got < 0.85*rate || got > 1.15*rate {
+		t.Errorf("%.0f kbit/s, want %d", got, rate)
+	} else {
+		t.Logf("%.0f kbit/s of %d", got, rate)
 	}
 }

@@ -8,15 +8,12 @@ import (
 // marked. The zero value limits and marks nothing.
 type Limits struct {
 	Rate  uint32 // kbit/s, 1000 bits each, in each direction; 0: unlimited
-	Burst uint32 // kbit above the rate at once; 0: DefaultBurst
+	Burst uint32 // kbit above the rate at once; 0: what a TCP connection needs
 	DSCP  uint8  // 1..MaxDSCP: in every IP packet it sends; 0: as the endpoint set it
 }
 
-// Limits of limits.
-const (
-	MaxDSCP      = 63
-	DefaultBurst = 8000 // kbit, as Open vSwitch allows where nothing is said
-)
+// MaxDSCP is the largest mark.
+const MaxDSCP = 63
 
 // limit keeps an endpoint within its rate, both ways, and marks what it sends.
 //
@@ -65,11 +62,20 @@ const (
 	refillShare   = 100
 )
 
+// The burst where nothing is said, in kbit: what Open vSwitch allows itself, or a
+// quarter of a second. A TCP connection that loses all that it has under way
+// pauses for 200 ms (its smallest retransmission timeout); a bucket that is full
+// before it goes on wastes the rest.
+const (
+	leastBurst = 8000
+	burstShare = 4
+)
+
 // bucket is the size of a meter's bucket in kbit.
 func (l Limits) bucket() uint32 {
 	burst := l.Burst
 	if burst == 0 {
-		burst = DefaultBurst
+		burst = max(leastBurst, l.Rate/burstShare)
 	}
 	return max(burst, largestPacket+1, l.Rate/refillShare)
 }

@@ -121,7 +121,8 @@ func TestABurstHoldsAPacketAndWhatComesBetweenTwoRefills(t *testing.T) {
 		{Limits{Rate: 10_485}, 8000},
 		{Limits{Rate: 10_485, Burst: 819}, 819},
 		{Limits{Rate: 10_485, Burst: 16}, 525},                    // a packet of 64 KiB
-		{Limits{Rate: 10_737_418}, 107_374},                       // 10 ms
+		{Limits{Rate: 104_857}, 26_214},                           // 250 ms
+		{Limits{Rate: 10_737_418, Burst: 2000}, 107_374},          // 10 ms
 		{Limits{Rate: math.MaxUint32, Burst: 85_901}, 42_949_672}, // as far as a meter goes
 		{Limits{Rate: 1, Burst: 85_901}, 85_901},
 	} {

@@ -51,6 +51,7 @@ func aProfileLimits(s story) {
 		s.must(limited.Node.Netplugin().Kill())
 		s.must(limited.Node.StartNetplugin())
 		s.must(limited.Node.WaitReady(s.ctx))
+		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort) // a hundred more
 	})
 	s.must(s.hasMeters(limited, twentyMbps, 8192))
 	s.flows(limited, peer, twentyMbps)
@@ -58,6 +59,7 @@ func aProfileLimits(s story) {
 	s.withoutLoss(limited, peer, func() {
 		s.netctl("group", "update", "-t", "blue", "-n", "", "front")
 		s.soon(2*time.Second, func() error { return s.hasMeters(limited, 0, 0) })
+		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort)
 	})
 	if got := s.rate(limited, peer, 1.5*twentyMbps); got < 1.3*twentyMbps {
 		s.Errorf("a pod whose limit was taken away sends %.0f kbit/s", got)
@@ -115,21 +117,28 @@ func (s story) arrived(pod *testbed.Pod) (a arrival) {
 	return a
 }
 
-// marked expects a mark on all that a probe sees at a pod, or at its node's
-// uplink.
+// marked expects that soon all of a hundred datagrams that a probe sees at a pod,
+// or at its node's uplink, have a mark.
 func (s story) marked(pod *testbed.Pod, dscp string, probe ...string) {
 	s.Helper()
 	run := pod.Run
 	if strings.Contains(strings.Join(probe, " "), "uplink") {
 		run = pod.Node.Run
 	}
-	out, err := run(s.ctx, append([]string{pod.Probe()}, probe...)...)
-	s.must(err)
-	var seen map[string]int
-	s.must(json.Unmarshal([]byte(out), &seen))
-	if len(seen) != 1 || seen[dscp] == 0 {
-		s.Errorf("%v: marks %v, want only %s", probe, seen, dscp)
-	}
+	s.soon(5*time.Second, func() error {
+		out, err := run(s.ctx, append([]string{pod.Probe()}, probe...)...)
+		if err != nil {
+			return err
+		}
+		var seen map[string]int
+		if err := json.Unmarshal([]byte(out), &seen); err != nil {
+			return err
+		}
+		if len(seen) != 1 || seen[dscp] == 0 {
+			return fmt.Errorf("%v: marks %v, want only %s", probe, seen, dscp)
+		}
+		return nil
+	})
 }
 
 // hasMeters tells whether the switch limits a pod, and only it, to a rate; 0:
