@@ -38,7 +38,7 @@ func TestAPodThatFloodsQuestionsIsLimitedAndOthersAreAnswered(t *testing.T) {
 		},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
-			before := n.questions(t, flooder.port)
+			before := n.meter(t, flooder.port)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			sent, wire := make(chan uint64, 1), flooder.wire()
@@ -57,13 +57,13 @@ func TestAPodThatFloodsQuestionsIsLimitedAndOthersAreAnswered(t *testing.T) {
 				}
 			}
 			// Long enough to see that there is a limit.
-			for n.questions(t, flooder.port).Packets < before.Packets+20_000 && time.Since(began) < soon {
+			for n.meter(t, flooder.port).Packets < before.Packets+20_000 && time.Since(began) < soon {
 				<-time.After(20 * time.Millisecond)
 			}
 			stop()
 			count := <-sent
 			seconds := uint64(time.Since(began)/time.Second) + 1
-			after := n.questions(t, flooder.port)
+			after := n.meter(t, flooder.port)
 			asked, refused := after.Packets-before.Packets, after.Bands[0].Packets-before.Bands[0].Packets
 			t.Logf("%d sent, %d at the meter, %d refused", count, asked, refused)
 			if limit := answersAtOnce + answersPerSecond*seconds; asked-refused > limit {
@@ -80,20 +80,20 @@ func TestAPodThatFloodsQuestionsIsLimitedAndOthersAreAnswered(t *testing.T) {
 	}
 }
 
-// questions are the counters of a port's meter.
-func (n *node) questions(t *testing.T, port uint32) (found openflow.MeterStats) {
+// meter returns the counters of a meter.
+func (n *node) meter(t *testing.T, id uint32) (found openflow.MeterStats) {
 	t.Helper()
 	n.connected(t, func(conn *openflow.Conn) error {
 		all, err := conn.MeterStats(t.Context())
 		for _, m := range all {
-			if m.ID == port {
+			if m.ID == id {
 				found = m
 			}
 		}
 		return err
 	})
 	if len(found.Bands) != 1 {
-		t.Fatalf("port %d has no meter", port)
+		t.Fatalf("there is no meter %d", id)
 	}
 	return found
 }

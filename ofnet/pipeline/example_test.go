@@ -33,6 +33,7 @@ const (
 	redVRF  uint16 = 2
 
 	exampleTunnelPort = 1
+	exampleNamesPort  = 9
 	examplePort       = 3 // of the first local endpoint in golden files
 )
 
@@ -115,7 +116,7 @@ func rule(id string, priority int, change func(*Rule)) Rule {
 }
 
 func node1() *Pipeline {
-	return New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep1})
+	return New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep1, NamesPort: exampleNamesPort})
 }
 
 // wantsOf is what an object needs, nothing if it is refused.

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,17 +19,18 @@ func TestAnEndpointSendsAndReceivesNoMoreThanItsLimit(t *testing.T) {
 	for _, direction := range []struct {
 		name             string
 		sender, receiver Endpoint
+		meter            func(one, two *pod) uint32
 	}{
-		{"sent", limited(web1, tenMbps), db1},
-		{"received", web1, limited(db1, tenMbps)},
+		{"sent", limited(web1, tenMbps), db1, func(one, _ *pod) uint32 { return meterSent + one.port }},
+		{"received", web1, limited(db1, tenMbps), func(_, two *pod) uint32 { return meterReceived + two.port }},
 	} {
 		t.Run(direction.name, func(t *testing.T) {
 			c := startCluster(t, direction.sender, direction.receiver)
 			sender, receiver := c.pod(web1), c.pod(db1)
-			for _, big := range []bool{true, false} {
-				got, want := sender.flood(receiver, big, 2*time.Second)
-				if math.Abs(got/want-1) > 0.1 {
-					t.Errorf("large frames %v: %.0f kbit arrived, want %.0f", big, got, want)
+			for _, size := range []int{1400, 100} {
+				passed, allowed := sender.flood(receiver, direction.meter(sender, receiver), size, 2*time.Second)
+				if math.Abs(passed/allowed-1) > 0.1 {
+					t.Errorf("%d bytes: %.0f kbit passed, want %.0f", size, passed, allowed)
 				}
 				c.program() // with full buckets
 			}
@@ -38,37 +38,23 @@ func TestAnEndpointSendsAndReceivesNoMoreThanItsLimit(t *testing.T) {
 	}
 }
 
-// flood sends to an endpoint of another network more than the limit for a time; it returns how much arrived and
-// how much the limit allows, in kbit.
-func (p *pod) flood(to *pod, big bool, duration time.Duration) (got, allowed float64) {
+// flood sends to an endpoint of another network more than the limit for a time;
+// it returns how much passed the meter and how much the limit allows, in kbit.
+func (p *pod) flood(to *pod, meter uint32, size int, duration time.Duration) (passed, allowed float64) {
 	p.t.Helper()
-	text := strings.Repeat("x", 100)
-	if big {
-		text = strings.Repeat("x", 1400)
-	}
-	frame, wire := udpFrame(AnycastMAC, p.MAC, to.IPv4, p.IPv4, text), p.wire()
-	before, began := to.received(), time.Now()
+	frame, wire := udpFrame(AnycastMAC, p.MAC, to.IPv4, p.IPv4, strings.Repeat("x", size)), p.wire()
+	before, began := p.node.meter(p.t, meter), time.Now()
 	for time.Since(began) < duration {
 		if _, err := unix.Write(wire.fd, frame); err != nil && err != unix.ENOBUFS {
 			p.t.Fatal(err)
 		}
 	}
-	seconds := time.Since(began).Seconds()
-	return float64(to.received()-before) * 8 / 1000, float64(tenMbps.Burst) + seconds*float64(tenMbps.Rate)
-}
-
-// received is how many bytes have come in at the pod's interface.
-func (p *pod) received() int {
-	p.t.Helper()
-	out, err := p.exec("cat", "/sys/class/net/eth0/statistics/rx_bytes")
-	if err != nil {
-		p.t.Fatal(err)
+	seconds, after := time.Since(began).Seconds(), p.node.meter(p.t, meter)
+	bytes := after.Bytes - before.Bytes - (after.Bands[0].Bytes - before.Bands[0].Bytes)
+	if after.Bands[0].Packets == before.Bands[0].Packets {
+		p.t.Error("nothing was dropped")
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(out))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return n
+	return float64(bytes) * 8 / 1000, float64(tenMbps.Burst) + seconds*float64(tenMbps.Rate)
 }
 
 // An endpoint beside a limited one, of the same group and network, is served

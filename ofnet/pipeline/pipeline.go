@@ -53,7 +53,7 @@
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
 // gateway, source, dest, bridge, flood, policy, forward, answer, limit, output,
-// drop.
+// drop, names.
 package pipeline
 
 import (
@@ -73,6 +73,7 @@ type Config struct {
 	LocalVTEP  netip.Addr // our own tunnel address: nothing is tunnelled to it
 	GatewayMAC [6]byte    // zero: AnycastMAC
 	NoMeters   bool       // the switch has none: nothing is limited
+	NamesPort  uint32     // OpenFlow number of the name server's port; 0: there is no name server
 }
 
 // Pipeline computes flows. It is immutable and may be used concurrently.
@@ -86,7 +87,7 @@ func New(c Config) *Pipeline {
 	if c.GatewayMAC == ([6]byte{}) {
 		c.GatewayMAC = AnycastMAC
 	}
-	return &Pipeline{config: c, features: []any{
+	p := &Pipeline{config: c, features: []any{
 		tableMisses{},
 		classify{tunnelPort: c.TunnelPort},
 		guard{},
@@ -104,6 +105,10 @@ func New(c Config) *Pipeline {
 		output{tunnelPort: c.TunnelPort},
 		drop{},
 	}}
+	if c.NamesPort != 0 {
+		p.features = append(p.features, names{port: c.NamesPort, gateway: c.GatewayMAC})
+	}
+	return p
 }
 
 // Base returns what is there before any object is: misses, guards and the

@@ -1,0 +1,109 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// names leads an endpoint's questions for names to the name server of its node,
+// and the answers back. The server is asked at the gateway of the endpoint's
+// network, UDP and TCP port 53.
+//
+// Endpoints of different tenants may have the same address, so the server must be
+// told in another way who asks. Behind its port every endpoint of the node has an
+// address of its own, made of the number of its port, and the server another one.
+// These addresses are known on that link only, which is in a network namespace of
+// its own. The switch translates, without remembering anything:
+//
+//	endpoint                            server's port
+//	own address -> gateway, 53    ==>   NamesAsker(port) -> NamesServer, 53
+//	gateway, 53 -> own address    <==   NamesServer, 53 -> NamesAsker(port)
+//
+// So the server answers with ordinary sockets, and no packet goes through the
+// controller. What an endpoint asks is looked at first by the guard: nobody asks in
+// another's name. The policy is not: answers to names are part of the network, as
+// those to ARP are. Nothing else passes between the server and endpoints.
+type names struct {
+	port    uint32
+	gateway [6]byte
+}
+
+// dnsPort is where names are asked for.
+const dnsPort = 53
+
+// NamesMAC is the address of the name server's link. The link needs no ARP:
+// whatever comes from it is addressed by IP.
+var NamesMAC = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x00, 0x01}
+
+// NamesPrefixes are the addresses on the link of the name server, for IPv4 and IPv6.
+func NamesPrefixes() [2]netip.Prefix {
+	return [2]netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd63:6f6e:7469:7600::/64")}
+}
+
+// NamesServer is the server's address on its link, in the version of IP of a
+// prefix. It is that of the port that is never an endpoint's.
+func NamesServer(p netip.Prefix) netip.Addr { return NamesAsker(p, 1) }
+
+// NamesAsker is the address under which the endpoint at a port asks.
+func NamesAsker(p netip.Prefix, port uint32) netip.Addr {
+	raw := p.Addr().AsSlice()
+	raw[len(raw)-2], raw[len(raw)-1] = byte(port>>8), byte(port)
+	a, _ := netip.AddrFromSlice(raw) // 4 or 16 bytes, as they were
+	return a
+}
+
+func (n names) base(w *Wants) {
+	w.flow(
+		at(tableClassify, priorityExact, openflow.InPort(n.port)).do(regOrigin.set(originNames)).goTo(tableSource),
+		at(tableOutput, priorityExact, regOut.is(n.port)).do(openflow.Output{Port: n.port}).end(),
+	)
+}
+
+// network's flows make a question for a gateway one for the server, and an
+// answer of the server one of the gateway.
+func (n names) network(w *Wants, net Network) {
+	for _, gateway := range net.gateways() {
+		f, p := familyOf(gateway), namesPrefix(gateway)
+		question := []openflow.Action{
+			set(openflow.EthSrc(n.gateway)), set(openflow.EthDst(NamesMAC)),
+			set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16},
+			set(f.dst(openflow.Host(NamesServer(p)))), regOut.set(n.port),
+		}
+		answer := []openflow.Action{set(openflow.EthSrc(n.gateway)), set(f.src(openflow.Host(gateway)))}
+		for _, t := range []struct {
+			protocol   uint8
+			asks, told openflow.FieldMatch
+		}{
+			{openflow.ProtoUDP, openflow.UDPDst(dnsPort), openflow.UDPSrc(dnsPort)},
+			{openflow.ProtoTCP, openflow.TCPDst(dnsPort), openflow.TCPSrc(dnsPort)},
+		} {
+			w.flow(
+				at(tableDest, priorityExcept, regRouted.is(1), regNetwork.is(uint32(net.Tag)),
+					f.is(), openflow.IPProto(t.protocol), f.dst(openflow.Host(gateway)), t.asks).do(question...).goTo(tableOutput),
+				at(tableDest, priorityExcept, regOrigin.is(originNames), regNetwork.is(uint32(net.Tag)),
+					f.is(), openflow.IPProto(t.protocol), t.told).do(answer...).goTo(tableOutput))
+		}
+	}
+}
+
+// endpoint's flows find the endpoint whose question is answered.
+func (n names) endpoint(w *Wants, e placed) {
+	if !e.local() || e.Mode.Bridged() {
+		return // nobody can ask a gateway that is not ours
+	}
+	for _, a := range e.addresses() {
+		f := familyOf(a)
+		w.flow(at(tableSource, priorityExact, regOrigin.is(originNames), f.is(), f.dst(openflow.Host(NamesAsker(namesPrefix(a), e.port)))).
+			do(regNetwork.set(uint32(e.Tag)), set(openflow.EthDst(e.MAC)), set(f.dst(openflow.Host(a))), regOut.set(e.port)).
+			goTo(tableDest))
+	}
+}
+
+func namesPrefix(a netip.Addr) netip.Prefix {
+	p := NamesPrefixes()
+	if a.Is4() {
+		return p[0]
+	}
+	return p[1]
+}
