@@ -27,7 +27,7 @@ func TestAnEndpointSendsAndReceivesNoMoreThanItsLimit(t *testing.T) {
 		t.Run(direction.name, func(t *testing.T) {
 			c := startCluster(t, direction.sender, direction.receiver)
 			sender, receiver := c.pod(web1), c.pod(db1)
-			for _, size := range []int{1400, 100} {
+			for _, size := range []int{1400, 400} {
 				passed, allowed := sender.flood(receiver, direction.meter(sender, receiver), size, 2*time.Second)
 				if math.Abs(passed/allowed-1) > 0.1 {
 					t.Errorf("%d bytes: %.0f kbit passed, want %.0f", size, passed, allowed)
