@@ -159,8 +159,11 @@ func (f *Feed) watch(ctx context.Context, standing objdb.Standing, progress func
 	// Its own context frees the watch in the store when this function returns.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
+	// In one piece, whatever its size: to cut an answer, etcd measures a piece
+	// again for each event that it adds. For a long past that takes minutes, in
+	// which the whole stream hears nothing.
 	responses := client.Watch(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next()),
-		clientv3.WithPrevKV(), clientv3.WithProgressNotify(), clientv3.WithFragment())
+		clientv3.WithPrevKV(), clientv3.WithProgressNotify())
 	for {
 		select {
 		case <-standing.Changed:

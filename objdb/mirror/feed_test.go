@@ -144,3 +144,26 @@ func TestAFeedKeepsABoundedPast(t *testing.T) {
 		})
 	}
 }
+
+// A store that is asked to cut its answers to a watch measures a piece again at
+// each event that it adds: minutes for these, when it looks for data races, too.
+func TestAFeedHasReadALongPastSoon(t *testing.T) {
+	db := testdb.New(t)
+	const revisions, keys = 3, 4000 // as after large applies
+	var puts []objdb.KV
+	for k := range keys {
+		puts = append(puts, objdb.KV{Key: fmt.Sprintf("%s%d", watched, k), Value: make([]byte, 80)})
+	}
+	var last int64
+	for range revisions {
+		var err error
+		if last, _, err = db.Txn(t.Context(), objdb.Txn{Puts: puts}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := newFeed(t, db)
+	testkit.Eventually(t, 8*time.Second, "the feed has come to the present", func() bool {
+		reached, _ := f.Revision()
+		return reached >= last
+	})
+}
