@@ -33,11 +33,12 @@ func aProfileLimits(s story) {
 	beside := s.pod(0, "beside", "blue", "lan", "")
 	s.reachEachOther(10*time.Second, limited, peer, beside)
 
-	s.withoutLoss(beside, peer, func() { s.flows(limited, peer, tenMbps) })
-	s.flows(peer, limited, tenMbps)
-	if got := s.rate(beside, peer, 3*tenMbps); got < 2*tenMbps {
-		s.Errorf("a pod beside the limited one sends %.0f kbit/s", got)
+	// A busy machine drops one or the other of a flood's packets before any limit.
+	if r := s.during(beside, peer, func() { s.flows(limited, peer, tenMbps) }); r.Lost > r.Sent/100 {
+		s.Errorf("a pod beside the limited one lost %d of %d datagrams", r.Lost, r.Sent)
 	}
+	s.flows(peer, limited, tenMbps)
+	s.arrives(beside, peer, 6*tenMbps, func(rate float64) bool { return rate > 2*tenMbps })
 
 	s.withoutLoss(limited, peer, func() {
 		s.marked(peer, "46", "marks", "-dev", "eth0", "-port", echoPort)
@@ -61,45 +62,37 @@ func aProfileLimits(s story) {
 		s.soon(2*time.Second, func() error { return s.hasMeters(limited, 0, 0) })
 		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort)
 	})
-	if got := s.rate(limited, peer, 1.5*twentyMbps); got < 1.3*twentyMbps {
-		s.Errorf("a pod whose limit was taken away sends %.0f kbit/s", got)
-	}
+	s.arrives(limited, peer, 3*twentyMbps, func(rate float64) bool { return rate > 1.3*twentyMbps })
 }
 
 // flows expects that what one pod floods another with arrives at a rate.
 func (s story) flows(from, to *testbed.Pod, want float64) {
 	s.Helper()
-	if got := s.rate(from, to, 3*want); math.Abs(got/want-1) > 0.1 {
-		s.Errorf("%s to %s: %.0f kbit/s, want %.0f", from.Name, to.Name, got, want)
-	}
+	s.arrives(from, to, 3*want, func(rate float64) bool { return math.Abs(rate/want-1) <= 0.1 })
 }
 
-// rate floods a pod from another one and measures at which rate that arrives,
-// in kbit/s. It measures once the burst is over, with which, at three times the
-// rate, one and a half times as many bytes arrive.
-func (s story) rate(from, to *testbed.Pod, offered float64) float64 {
+// arrives floods a pod from another one, and expects that soon, when the burst
+// is over, a second's rate of what arrives is right. Rates are in kbit/s.
+func (s story) arrives(from, to *testbed.Pod, offered float64, right func(rate float64) bool) {
 	s.Helper()
-	const burst, window = 1_600_000, time.Second // bytes
 	flood, err := from.Start("flood-"+from.Name, from.Probe(), "flood", "-rate", fmt.Sprint(int(offered)), "-to", netip.AddrPortFrom(to.IP, 9).String())
 	s.must(err)
 	defer func() { s.must(flood.Kill()) }()
-	before := s.arrived(to)
-	var first, last arrival
-	s.soon(5*time.Second, func() error {
-		if first = s.arrived(to); first.bytes < before.bytes+burst {
-			return fmt.Errorf("%d bytes have arrived at %s", first.bytes-before.bytes, to.Name)
+	first := s.arrived(to)
+	s.soon(8*time.Second, func() error {
+		last := s.arrived(to)
+		took := last.at - first.at
+		if took < time.Second {
+			return fmt.Errorf("measured for %s only", took)
 		}
+		rate := float64(last.bytes-first.bytes) * 8 / 1000 / took.Seconds()
+		first = last
+		if !right(rate) {
+			return fmt.Errorf("%s to %s: %.0f kbit/s", from.Name, to.Name, rate)
+		}
+		s.Logf("%s to %s: %.0f kbit/s", from.Name, to.Name, rate)
 		return nil
 	})
-	s.soon(3*window, func() error {
-		if last = s.arrived(to); last.at-first.at < window {
-			return fmt.Errorf("measured for %s, want %s", last.at-first.at, window)
-		}
-		return nil
-	})
-	rate := float64(last.bytes-first.bytes) * 8 / 1000 / (last.at - first.at).Seconds()
-	s.Logf("%s to %s: %.0f kbit/s", from.Name, to.Name, rate)
-	return rate
 }
 
 // arrival is how many bytes have come in at a pod's interface by a time.
