@@ -122,9 +122,12 @@ func (b *book[T]) claim(p *place[T], c claim[T]) (present pipeline.Key, conflict
 	return before.owner, occupied && !b.alike(before.thing, c.thing)
 }
 
+// withdraw removes an owner's claim; one who has none, because an object wants a
+// place twice, changes nothing.
 func (b *book[T]) withdraw(p *place[T], owner pipeline.Key) {
+	before := len(p.claims)
 	p.claims = slices.DeleteFunc(p.claims, func(c claim[T]) bool { return c.owner == owner })
-	if len(p.claims) == 0 {
+	if len(p.claims) == 0 && before > 0 {
 		p.claims = nil
 		b.wanted--
 	}

@@ -167,6 +167,22 @@ func TestTwoObjectsThatWantTheSameAreNoConflict(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatWantsAPlaceTwiceLeavesItOnce(t *testing.T) {
+	l := newLedger(defaultChunk)
+	twice := wanting(map[int]int{7: 1})
+	twice.Flows = append(twice.Flows, twice.Flows...)
+	for range 2 {
+		mustSet(t, l, endpointKey(1), twice)
+		if l.flows.wanted != 1 {
+			t.Errorf("%d flows are wanted, want 1", l.flows.wanted)
+		}
+		mustSet(t, l, endpointKey(1), pipeline.Wants{})
+		if l.flows.wanted != 0 {
+			t.Errorf("%d flows are wanted of nobody", l.flows.wanted)
+		}
+	}
+}
+
 func ruleKey(id string) pipeline.Key { return pipeline.Key{Kind: pipeline.KindRule, ID: id} }
 
 func TestBetweenRulesTheOneThatDropsIsInForceWhoeverCameFirst(t *testing.T) {
