@@ -2,33 +2,38 @@ package nameserver
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/miekg/dns"
 )
 
-// Bounds of the cache: entries, and how long one is kept, whatever it says of
-// itself.
+// Bounds of the cache: entries, the bytes of all of them as they are sent, and
+// how long one is kept, whatever it says of itself. An endpoint can have 64 KiB
+// told to every question, so that entries alone bound nothing.
 const (
-	maxCached   = 10_000
-	longestKept = time.Hour
-	longestGone = 5 * time.Minute // for what does not exist
+	maxCached      = 10_000
+	maxCachedBytes = 8 << 20
+	longestKept    = time.Hour
+	longestGone    = 5 * time.Minute // for what does not exist
 )
 
-// cache keeps what others have answered, up to a number of questions; the one
-// that nobody has asked for longest goes first.
+// cache keeps what others have answered, within these bounds; the answer that
+// nobody has asked for longest goes first.
 type cache struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	entries map[dns.Question]*list.Element
 	byUse   *list.List // of *cached, the last used first
+	bytes   int
 }
 
 type cached struct {
 	question dns.Question
 	answer   answer
+	bytes    int
 	from     time.Time
 	until    time.Time
 }
@@ -57,7 +62,7 @@ func (c *cache) get(q dns.Question) (answer, bool) {
 }
 
 func (c *cache) put(q dns.Question, a answer) {
-	keep := kept(a)
+	keep, size := kept(a), len(q.Name)+a.size()
 	if keep <= 0 {
 		return
 	}
@@ -66,16 +71,27 @@ func (c *cache) put(q dns.Question, a answer) {
 	if old, ok := c.entries[q]; ok {
 		c.remove(old)
 	}
-	if c.byUse.Len() >= maxCached {
+	for c.byUse.Len() > 0 && (c.byUse.Len() >= maxCached || c.bytes+size > maxCachedBytes) {
 		c.remove(c.byUse.Back())
 	}
 	now := c.now()
-	c.entries[q] = c.byUse.PushFront(&cached{q, a, now, now.Add(keep)})
+	c.entries[q] = c.byUse.PushFront(&cached{q, a, size, now, now.Add(keep)})
+	c.bytes += size
 }
 
 func (c *cache) remove(element *list.Element) {
-	delete(c.entries, element.Value.(*cached).question)
+	entry := element.Value.(*cached)
+	delete(c.entries, entry.question)
 	c.byUse.Remove(element)
+	c.bytes -= entry.bytes
+}
+
+// size is how many bytes the records have, names not compressed.
+func (a answer) size() (bytes int) {
+	for _, r := range slices.Concat(a.answer, a.authority) {
+		bytes += dns.Len(r)
+	}
+	return bytes
 }
 
 // kept is how long an answer may be kept: as long as the record that is good for

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,6 +100,40 @@ func TestOthersAreAskedOnceForWhatTheySayForAWhile(t *testing.T) {
 		if got := told(f.ask(t.Context(), someone, of(step.name))); got != step.want || asked.Load() != step.asked {
 			t.Errorf("%s: %s after %d questions, want %s after %d", step.name, got, asked.Load(), step.want, step.asked)
 		}
+	}
+}
+
+func TestTheCacheIsBoundedByWhatItHolds(t *testing.T) {
+	c := newCache(time.Now)
+	long := answer{answer: []dns.RR{&dns.TXT{
+		Hdr: dns.RR_Header{Name: "long.example.org.", Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 3600},
+		Txt: slices.Repeat([]string{strings.Repeat("x", 255)}, 250), // nearly what a message may have
+	}}}
+	question := func(i int) dns.Question { return of(fmt.Sprintf("%d.example.org.", i)) }
+	const many = 1000
+	for i := range many {
+		c.put(question(i), long)
+		if c.bytes > maxCachedBytes {
+			t.Fatalf("%d bytes are cached, want at most %d", c.bytes, maxCachedBytes)
+		}
+	}
+	kept := 0
+	for i := range many {
+		if _, ok := c.get(question(i)); ok {
+			kept++
+		}
+	}
+	if want := maxCachedBytes / (255 * 250); kept < want-5 || kept > want {
+		t.Errorf("%d answers are kept, want nearly %d", kept, want)
+	}
+	if _, ok := c.get(question(many - 1)); !ok {
+		t.Error("the last answer is not kept")
+	}
+	for c.byUse.Len() > 0 {
+		c.remove(c.byUse.Back())
+	}
+	if c.bytes != 0 || len(c.entries) != 0 {
+		t.Errorf("empty, it has %d bytes and %d entries", c.bytes, len(c.entries))
 	}
 }
 
