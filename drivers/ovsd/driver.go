@@ -260,10 +260,11 @@ func (d *Driver) keepConnected(ctx context.Context, onEvent func(openflow.Messag
 		return err
 	}
 	client := openflow.Client{
-		Target:    d.config.openflowTarget(),
-		Options:   openflow.Options{Log: d.log, OnEvent: onEvent},
-		Backoff:   func(failures int) time.Duration { return min(firstRedial<<min(failures, 10), lastRedial) },
-		OnConnect: onConnect,
+		Target:      d.config.openflowTarget(),
+		Options:     openflow.Options{Log: d.log, OnEvent: onEvent},
+		OnConnect:   onConnect,
+		FirstRedial: firstRedial,
+		LastRedial:  lastRedial,
 	}
 	return client.Run(ctx)
 }

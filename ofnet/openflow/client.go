@@ -1,10 +1,13 @@
 package openflow
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Client keeps a connection to a switch that may come and go.
@@ -17,9 +20,10 @@ type Client struct {
 	OnConnect func(ctx context.Context, c *Conn) error
 	// DialTimeout bounds connecting and the handshake (5 s).
 	DialTimeout time.Duration
-	// Backoff says how long to wait before the next attempt, given the number
-	// of failures in a row, from 1. By default 100 ms, doubling up to 5 s.
-	Backoff func(failures int) time.Duration
+	// FirstRedial is the longest wait after a connection that OnConnect was
+	// content with (100 ms). After each other one the wait doubles, up to
+	// LastRedial (5 s).
+	FirstRedial, LastRedial time.Duration
 }
 
 // Run connects, and connects again, until the context is done. It returns the
@@ -27,21 +31,18 @@ type Client struct {
 func (c *Client) Run(ctx context.Context) error {
 	options := c.Options.withDefaults()
 	log := options.Log.WithField("switch", c.Target)
-	for failures := 0; ctx.Err() == nil; {
+	pace := retry.NewPacer(cmp.Or(c.FirstRedial, 100*time.Millisecond), cmp.Or(c.LastRedial, 5*time.Second))
+	for ctx.Err() == nil {
 		served, err := c.session(ctx, options, log)
 		if ctx.Err() != nil {
 			break
 		}
 		if served {
-			failures = 0
+			pace.Reset()
 		}
-		failures++
-		wait := c.backoff(failures)
+		wait := pace.Next()
 		log.WithError(err).WithField("retry", wait).Warn("switch is not connected")
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		retry.Pause(ctx, wait)
 	}
 	return ctx.Err()
 }
@@ -81,12 +82,4 @@ func (c *Client) dial(ctx context.Context, options Options) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return Dial(ctx, c.Target, options)
-}
-
-func (c *Client) backoff(failures int) time.Duration {
-	if c.Backoff != nil {
-		return c.Backoff(failures)
-	}
-	const first, last = 100 * time.Millisecond, 5 * time.Second
-	return min(first<<min(failures-1, 10), last)
 }

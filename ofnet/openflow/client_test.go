@@ -3,10 +3,12 @@ package openflow
 import (
 	"context"
 	"errors"
-	"slices"
+	"io"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 func TestClientConnectsAgainAndBacksOff(t *testing.T) {
@@ -20,11 +22,13 @@ func TestClientConnectsAgainAndBacksOff(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	var failures []int
+	const first = time.Millisecond
+	told := &waits{}
 	connected := 0
 	client := &Client{
-		Target:  target,
-		Backoff: func(n int) time.Duration { failures = append(failures, n); return time.Millisecond },
+		Target:      target,
+		Options:     Options{Log: told.log()},
+		FirstRedial: first,
 		OnConnect: func(ctx context.Context, c *Conn) error {
 			connected++
 			if connected == 1 {
@@ -43,25 +47,53 @@ func TestClientConnectsAgainAndBacksOff(t *testing.T) {
 		t.Fatalf("got %v after %d connections", err, connected)
 	}
 	// Three that hung up, one we did not like; then a good one starts anew.
-	if want := []int{1, 2, 3, 4, 1}; !slices.Equal(failures, want) {
-		t.Errorf("failures in a row: %v, want %v", failures, want)
+	if len(told.list) != 5 {
+		t.Fatalf("waits: %v, want 5 of them", told.list)
 	}
+	for i, most := range []time.Duration{first, 2 * first, 4 * first, 8 * first, first} {
+		if wait := told.list[i]; wait > most || wait < most/2 {
+			t.Errorf("wait %d is %v, want %v to %v", i, wait, most/2, most)
+		}
+	}
+}
+
+// waits are those that a client tells of in its log.
+type waits struct {
+	list []time.Duration
+	then func() // after each one; nil: nothing
+}
+
+func (w *waits) log() *logrus.Entry {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	log.AddHook(w)
+	return log.WithField("component", "test")
+}
+
+// Levels implements logrus.Hook.
+func (w *waits) Levels() []logrus.Level { return logrus.AllLevels }
+
+// Fire implements logrus.Hook.
+func (w *waits) Fire(e *logrus.Entry) error {
+	if wait, ok := e.Data["retry"].(time.Duration); ok {
+		w.list = append(w.list, wait)
+		if w.then != nil {
+			w.then()
+		}
+	}
+	return nil
 }
 
 func TestClientStopsWhileNobodyIsThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
+	told := &waits{then: cancel}
 	client := &Client{
-		Target:  "unix:/nonexistent/switch",
-		Backoff: func(int) time.Duration { cancel(); return time.Hour },
+		Target:      "unix:/nonexistent/switch",
+		Options:     Options{Log: told.log()},
+		FirstRedial: time.Hour,
+		LastRedial:  time.Hour,
 	}
-	if err := client.Run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestBackoffIsBounded(t *testing.T) {
-	c := &Client{}
-	if first, last := c.backoff(1), c.backoff(1000); first != 100*time.Millisecond || last != 5*time.Second {
-		t.Errorf("from %v to %v", first, last)
+	if err := client.Run(ctx); !errors.Is(err, context.Canceled) || len(told.list) != 1 {
+		t.Errorf("got %v after waits %v", err, told.list)
 	}
 }

@@ -80,8 +80,9 @@ func TestClientReconnectsAfterVswitchdIsKilled(t *testing.T) {
 
 	connected := make(chan *of.Conn)
 	client := &of.Client{
-		Target:  s.Bridge("br0"),
-		Backoff: func(int) time.Duration { return 10 * time.Millisecond },
+		Target:      s.Bridge("br0"),
+		FirstRedial: 10 * time.Millisecond,
+		LastRedial:  10 * time.Millisecond,
 		OnConnect: func(ctx context.Context, c *of.Conn) error {
 			if err := c.Bundle(ctx, of.FlowMod{Flow: of.Flow{Table: 1, Priority: 7}}); err != nil {
 				return err
