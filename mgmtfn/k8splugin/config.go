@@ -44,36 +44,52 @@ type Config struct {
 	Limits Limits
 }
 
-// Limits are times and sizes; zero values get the defaults.
+// Limits are times and sizes; zero values get the defaults, which follow.
 type Limits struct {
-	Add         time.Duration // one ADD, undoing not included: 100 s, so that the program's 120 s are not exceeded
-	Ready       time.Duration // how long an ADD waits for a datapath that is not ready: 4 s, so that it fails within 5
-	Undo        time.Duration // how long a command tries to undo before it leaves that to the worker: 5 s
-	Other       time.Duration // one CHECK or STATUS: 10 s
-	RetryMin    time.Duration // between attempts of the worker: 500 ms, doubling
-	RetryMax    time.Duration // up to 30 s
-	PendingScan time.Duration // how often deletions queued on disk are looked for: 2 s
-	Reconcile   time.Duration // how often the store is compared with the checkpoints: 2 s
-	Adds        int           // ADDs carried out at a time: 64; as many wait for their turn
-	Others      int           // commands other than ADD carried out at a time: 64; as many wait
-	Connections int           // open at a time: 320, more than all that run and wait
-	Request     time.Duration // for a client to send its request: 10 s
+	Add         time.Duration // one ADD, undoing not included
+	Ready       time.Duration // how long an ADD waits for a datapath that is not ready
+	Undo        time.Duration // how long a command tries to undo before it leaves that to the worker
+	Other       time.Duration // one CHECK or STATUS
+	RetryMin    time.Duration // between attempts of the worker, doubling
+	RetryMax    time.Duration // up to this
+	PendingScan time.Duration // how often deletions queued on disk are looked for
+	Reconcile   time.Duration // how often the store is compared with the checkpoints
+	Adds        int           // ADDs carried out at a time; as many wait for their turn
+	Others      int           // commands other than ADD carried out at a time; as many wait
+	Connections int           // open at a time
+	Request     time.Duration // for a client to send its request
 }
+
+const (
+	addTime        = 100 * time.Second // the program waits 120 s
+	readyTime      = 4 * time.Second   // so that an ADD fails within 5 s
+	undoTime       = 5 * time.Second
+	otherTime      = 10 * time.Second
+	retryFirst     = 500 * time.Millisecond
+	retryMost      = 30 * time.Second
+	scanEvery      = 2 * time.Second
+	reconcileEvery = 2 * time.Second
+	requestTime    = 10 * time.Second
+
+	addsAtOnce     = 64
+	othersAtOnce   = 64
+	maxConnections = 320 // more than all that run and wait
+)
 
 func (l *Limits) setDefaults() {
 	for _, d := range []struct {
 		value    *time.Duration
 		standard time.Duration
 	}{
-		{&l.Add, 100 * time.Second},
-		{&l.Ready, 4 * time.Second},
-		{&l.Undo, 5 * time.Second},
-		{&l.Other, 10 * time.Second},
-		{&l.RetryMin, 500 * time.Millisecond},
-		{&l.RetryMax, 30 * time.Second},
-		{&l.PendingScan, 2 * time.Second},
-		{&l.Reconcile, 2 * time.Second},
-		{&l.Request, 10 * time.Second},
+		{&l.Add, addTime},
+		{&l.Ready, readyTime},
+		{&l.Undo, undoTime},
+		{&l.Other, otherTime},
+		{&l.RetryMin, retryFirst},
+		{&l.RetryMax, retryMost},
+		{&l.PendingScan, scanEvery},
+		{&l.Reconcile, reconcileEvery},
+		{&l.Request, requestTime},
 	} {
 		if *d.value == 0 {
 			*d.value = d.standard
@@ -82,7 +98,7 @@ func (l *Limits) setDefaults() {
 	for _, n := range []struct {
 		value    *int
 		standard int
-	}{{&l.Adds, 64}, {&l.Others, 64}, {&l.Connections, 320}} {
+	}{{&l.Adds, addsAtOnce}, {&l.Others, othersAtOnce}, {&l.Connections, maxConnections}} {
 		if *n.value == 0 {
 			*n.value = n.standard
 		}

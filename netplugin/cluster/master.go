@@ -24,17 +24,25 @@ type Directory interface {
 
 // Limits of a request to netmaster; zero means the default.
 type Limits struct {
-	Total  time.Duration // for all tries together; default 20 s
-	Try    time.Duration // for one try; default 5 s
-	Lookup time.Duration // for asking the store who leads; default 1.5 s
-	Store  time.Duration // how long the store may be away; default 4 s
+	Total  time.Duration // for all tries together
+	Try    time.Duration // for one try
+	Lookup time.Duration // for asking the store who leads
+	Store  time.Duration // how long the store may be away
 }
+
+// Their defaults.
+const (
+	totalTime  = 20 * time.Second
+	tryTime    = 5 * time.Second
+	lookupTime = 1500 * time.Millisecond
+	storeTime  = 4 * time.Second
+)
 
 func (l Limits) withDefaults() Limits {
 	for _, limit := range []struct {
 		value *time.Duration
 		or    time.Duration
-	}{{&l.Total, 20 * time.Second}, {&l.Try, 5 * time.Second}, {&l.Lookup, 1500 * time.Millisecond}, {&l.Store, 4 * time.Second}} {
+	}{{&l.Total, totalTime}, {&l.Try, tryTime}, {&l.Lookup, lookupTime}, {&l.Store, storeTime}} {
 		if *limit.value <= 0 {
 			*limit.value = limit.or
 		}
