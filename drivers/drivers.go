@@ -1,11 +1,14 @@
 // Package drivers is the border between the agent, which knows what the
 // cluster wants, and a driver, which knows how to make a switch do it.
 //
-// The border is declarative. The agent hands over objects (networks,
-// endpoints, flood sets, rules) and takes them away again; it never says how. The driver
-// keeps the whole set, computes the flows each object needs, and makes the
-// switch equal to them: now, after the switch restarted, and when somebody
-// changed it behind our back. Everything here is a value and may be compared.
+// The border is declarative. The agent hands over objects (networks, endpoints,
+// flood sets, rules) and takes them away again; it never says how. The driver
+// keeps the whole set, computes the flows each object needs, and makes the switch
+// equal to them: now, after the switch restarted, and when somebody changed it
+// behind our back. Objects are values and may be compared.
+//
+// Beside it, packets are exchanged with the switch: what flows send to the agent,
+// and what the agent sends.
 package drivers
 
 import (

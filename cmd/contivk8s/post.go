@@ -21,8 +21,8 @@ import (
 )
 
 // post sends one request over the unix socket, an open file with it unless it is
-// nil, and returns the body of the answer. An answer that is a refusal is an error of type *types.Error, any
-// other error means that there was no answer.
+// nil, and returns the body of the answer. An answer that is a refusal is an error
+// of type *types.Error, any other error means that there was no answer.
 //
 // This is HTTP/1.0 as far as the two need it. The standard library's client
 // would add half a millisecond to the start of every invocation.

@@ -1,8 +1,9 @@
-// Package limits says how much of what may be in the fields that clients fill in:
-// what they tell of endpoints, and what the model's objects have no rule of their
-// own for. Every text is UTF-8 without control characters; lengths are in bytes. The lengths are chosen so
-// that what is stored and sent to every agent stays small, and that the id of an
-// endpoint fits where an agent writes it (the alias of a link has 255 bytes).
+// Package limits says how much may be in the fields that clients fill in: what
+// they tell of endpoints, and what the model's objects have no rule of their own
+// for. Every text is UTF-8 without control characters; lengths are in bytes. The
+// lengths are chosen so that what is stored and sent to every agent stays small,
+// and that the id of an endpoint fits where an agent writes it (the alias of a
+// link has 255 bytes).
 package limits
 
 import (
@@ -23,8 +24,10 @@ const (
 	LabelCount  = 128 // labels of a container
 	LabelKey    = 317 // as in Kubernetes: prefix, slash and name
 	LabelValue  = 4096
-	LabelsTotal = 16 << 10                  // keys and values together
-	ListItem    = LabelKey + 1 + LabelValue // an item of an object's list, of which a selector is the longest
+	LabelsTotal = 16 << 10 // keys and values together
+
+	// ListItem is an item of an object's list, of which a selector is the longest.
+	ListItem = LabelKey + 1 + LabelValue
 )
 
 // Operations is how many changes an apply may have: those of a large cluster that

@@ -9,10 +9,10 @@
 // refused or interrupted request leaves no trace.
 //
 // Requests to read are answered from the ledger's snapshot and never wait for
-// writers; a long answer is made one object at a time (reply.go). Several changes at once are one plan (apply.go), whoever wants to
-// hear of changes reads a stream of them (watch.go), and who changes what it
-// has read names the revision (revision.go). Errors of any kind are written in
-// one place (problem.go).
+// writers; a long answer is made one object at a time (reply.go). Several changes
+// at once are one plan (apply.go), whoever wants to hear of changes reads a stream
+// of them (watch.go), and who changes what it has read names the revision
+// (revision.go). Errors of any kind are written in one place (problem.go).
 package api
 
 import (

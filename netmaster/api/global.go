@@ -110,29 +110,30 @@ func updateGlobal(c *change, stored, wanted *contivmodel.Global) error {
 
 // resize changes the pools whose range the request changes.
 func resize(c *change, stored, wanted *contivmodel.Global, vlans *resources.VLANPool, vxlans *resources.VXLANPool) error {
-	if wanted.Vlans != stored.Vlans {
-		r, err := resources.ParseVLANRange(wanted.Vlans)
+	for _, pool := range []struct {
+		stored *string
+		wanted string
+		parse  func(string) (resources.TagRange, error)
+		resize func(resources.TagRange) error
+		put    func() error
+	}{
+		{&stored.Vlans, wanted.Vlans, resources.ParseVLANRange, vlans.Resize, func() error { return master.PutVLANs(c.Tx, vlans.Config) }},
+		{&stored.Vxlans, wanted.Vxlans, resources.ParseVXLANRange, vxlans.Resize, func() error { return master.PutVXLANs(c.Tx, vxlans.Config) }},
+	} {
+		if pool.wanted == *pool.stored {
+			continue
+		}
+		r, err := pool.parse(pool.wanted)
 		if err != nil {
 			return err
 		}
-		if err := vlans.Resize(r); err != nil {
+		if err := pool.resize(r); err != nil {
 			return err
 		}
-		stored.Vlans = wanted.Vlans
-		if err := master.PutVLANs(c.Tx, vlans.Config); err != nil {
+		*pool.stored = pool.wanted
+		if err := pool.put(); err != nil {
 			return err
 		}
-	}
-	if wanted.Vxlans != stored.Vxlans {
-		r, err := resources.ParseVXLANRange(wanted.Vxlans)
-		if err != nil {
-			return err
-		}
-		if err := vxlans.Resize(r); err != nil {
-			return err
-		}
-		stored.Vxlans = wanted.Vxlans
-		return master.PutVXLANs(c.Tx, vxlans.Config)
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ func setNetProfile(c *change, g *contivmodel.EndpointGroup, rec *mastercfg.Endpo
 	var profile *contivmodel.Netprofile
 	if name != "" {
 		var err error
-		profile, err = master.Get[contivmodel.Netprofile](c, g.TenantName+":"+name, missing("netprofile not found"))
+		profile, err = master.Get[contivmodel.Netprofile](c, g.TenantName+":"+name,
+			missing("netprofile not found").WithExplanation("netprofile not found: %s of tenant %s", name, g.TenantName))
 		if err != nil {
 			return err
 		}

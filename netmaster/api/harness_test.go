@@ -121,7 +121,7 @@ func (b *bench) ok(method, path, body string) string {
 
 // tooShort are the texts of the original that people are told more clearly.
 var tooShort = regexp.MustCompile(`(string invalid format|Value Out of bound|string too long|Invalid Key|^Invalid tenant name|` +
-	`^Invalid selector options|^Invalid Port maping .*|^invalid ip-pool .*|hostIP .*|^Network subnet format not valid|^Contracts group need .*|^can not specify .*|Tenant not found|Policy not found|after its created)$`)
+	`^Invalid selector options|^Invalid Port maping .*|^invalid ip-pool .*|hostIP .*|^Network subnet format not valid|^Contracts group need .*|^can not specify .*|Tenant not found|Policy not found|netprofile not found|after its created)$`)
 
 // refused sends a request that must be refused with a text and, for clients
 // that ask, a code and reason; it must leave no trace in the store.

@@ -95,8 +95,8 @@ func (c *cache) markPresence(tenant string) {
 }
 
 // programmedFirst are the objects without which an endpoint of this node must
-// not forward: itself, its network, whom that floods to, and its tenant's rules, unless the switch is
-// known to have had them once.
+// not forward: itself, its network, whom that floods to, and its tenant's rules,
+// unless the switch is known to have had them once.
 func (c *cache) programmedFirst(epID string, n mastercfg.CfgNetworkState) (own, rules []pipeline.Key) {
 	own = []pipeline.Key{{Kind: pipeline.KindEndpoint, ID: epID}, {Kind: pipeline.KindNetwork, ID: n.ID}}
 	if c.mode.Bridged() {

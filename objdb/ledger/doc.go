@@ -19,13 +19,14 @@
 // A plan that takes long would keep everybody waiting. It therefore runs beside
 // the committer, on the state of the moment it began. If it fits into one
 // transaction and nothing that it has read, searched or written has changed
-// meanwhile, it is committed like any other. One that does not fit goes by way of a journal:
+// meanwhile, it is committed like any other. One that does not fit goes by way of
+// a journal:
 //
 //  1. its changes are stored in the journal
 //  2. the mark "prepared" is put; its revision is that of the plan
 //  3. when all that others wrote up to that revision has arrived, and nothing
-//     the plan has read, searched or written has changed, the mark "committed" is put:
-//     the plan has happened, for all readers of the ledger at once
+//     the plan has read, searched or written has changed, the mark "committed"
+//     is put: the plan has happened, for all readers of the ledger at once
 //  4. its changes are stored, some hundred keys at a time
 //  5. the journal is deleted
 //

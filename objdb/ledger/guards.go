@@ -11,10 +11,11 @@ import (
 // written since. The guards of a group's transaction find that out.
 //
 // A key that was read or written has still the revision it has in the cache.
-// In a range that was read, nothing is newer than what has been seen, but for the ledger's own commits: those come back by watch a moment
-// later, and a write of somebody else below the revision of an own commit may
-// still be on its way, too. So each own key that is newer than what has been
-// seen is compared by itself, and the range in the pieces between them.
+// In a range that was read, nothing is newer than what has been seen, but for
+// the ledger's own commits: those come back by watch a moment later, and a write
+// of somebody else below the revision of an own commit may still be on its way,
+// too. So each own key that is newer than what has been seen is compared by
+// itself, and the range in the pieces between them.
 
 // errBehind means that so many own commits have not come back by watch that
 // the guards of a range do not fit into a transaction.

@@ -132,8 +132,9 @@ func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress fu
 	}
 }
 
-// confirm asks whether the last event has happened in the store as it is now. A store that went back and then on, to where the mirror was or further,
-// is known by that only.
+// confirm asks whether the last event has happened in the store as it is now. A
+// store that went back and then on, to where the mirror was or further, is known
+// by that only.
 func (m *Mirror) confirm(ctx context.Context, history int) error {
 	if m.newest.rev == 0 {
 		return nil
