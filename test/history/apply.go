@@ -102,10 +102,10 @@ func (c *Call) blame(all []*Call) (strange []*Call) {
 // anyKind is the kind of a refusal that was told as text only.
 const anyKind fault.Kind = -1
 
-// documented tells whether a call may be refused with a text. Only deletions
-// say of their own object that it is not there.
+// documented tells whether a call may be refused with a text. That something is
+// not found, deletions say of their own object only.
 func documented(c *Call, kind fault.Kind, text string) bool {
-	if strings.HasSuffix(text, " not found") && c.Verb == Delete {
+	if strings.Contains(text, " not found") && c.Verb == Delete {
 		return text == c.Type+" not found"
 	}
 	m := Call{Operation: c.Operation, Kind: kind, Message: text}
