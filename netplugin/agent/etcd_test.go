@@ -229,20 +229,12 @@ func (w *wire) join(near net.Conn) {
 	both.Wait()
 }
 
-// eventually polls until a condition holds.
+// eventually polls until a check passes, and says in the end why it does not.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		<-tick.C
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := testkit.Poll(ctx, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }

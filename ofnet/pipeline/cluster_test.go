@@ -13,6 +13,7 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/ovstest"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // cluster is one or two nodes, each a real Open vSwitch, joined by VXLAN, and
@@ -220,11 +221,12 @@ func (c *cluster) pod(e Endpoint) *pod { return c.pods[e.ID] }
 const soon = 5 * time.Second
 
 // eventually asks until there is an answer, and gives up with none.
-func eventually(answer func() string) string {
-	for deadline := time.Now().Add(soon); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
-		if got := answer(); got != "" {
-			return got
-		}
-	}
-	return ""
+func eventually(answer func() string) (got string) {
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	_ = testkit.Until(ctx, "an answer", func() bool {
+		got = answer()
+		return got != ""
+	}) // without one there is none
+	return got
 }
