@@ -90,7 +90,9 @@ func (k *keeper) keepBridge(ctx context.Context) error {
 	if len(ops) > 0 || flushed {
 		_, config, err := k.db.configure(ctx, ops...)
 		if err != nil {
-			k.db.flushed.Store(flushed)
+			if flushed {
+				k.db.flushed.Store(true) // another one may have come meanwhile, so never false
+			}
 			return err
 		}
 		k.log.WithField("bridge", k.config.Bridge).Info("bridge set right")
