@@ -121,18 +121,14 @@ func (c *Call) mate(is func(*Call) bool) bool {
 // of which one operation is in the store. Of keys that other lost calls are
 // about, nobody can tell.
 func Whole(e *Evidence, fates map[*Call]Fate) []string {
-	lost := map[string]int{}
-	for _, c := range e.lost {
-		lost[c.storeKey()]++
-	}
 	var found []string
 	for c, fate := range fates {
-		if !c.Applied || lost[c.storeKey()] > 1 {
+		if !c.Applied || len(e.lost[c.storeKey()]) > 1 {
 			continue
 		}
 		for _, m := range c.mates {
 			key := m.storeKey()
-			if lost[key] > 1 || len(e.during(key, fate.Revision, fate.Revision, Post, Delete)) > 0 {
+			if len(e.lost[key]) > 1 || len(e.during(key, fate.Revision, fate.Revision, Post, Delete)) > 0 {
 				continue
 			}
 			if there := e.log.At(key, fate.Revision) != nil; there != (m.Verb == Post) {

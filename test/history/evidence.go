@@ -19,12 +19,12 @@ type Evidence struct {
 	log   *Log
 	calls []*Call
 	byKey map[string][]*Call // successes, by the key they are about
-	lost  []*Call            // calls whose outcome is unknown
+	lost  map[string][]*Call // calls whose outcome is unknown, likewise
 }
 
 // NewEvidence indexes both records.
 func NewEvidence(log *Log, calls []*Call) *Evidence {
-	e := &Evidence{log: log, calls: calls, byKey: map[string][]*Call{}}
+	e := &Evidence{log: log, calls: calls, byKey: map[string][]*Call{}, lost: map[string][]*Call{}}
 	for _, c := range calls {
 		c.exact, c.To, c.Revision = c.Revision, log.settled(c.To), log.settled(c.Revision)
 		switch {
@@ -32,7 +32,7 @@ func NewEvidence(log *Log, calls []*Call) *Evidence {
 		case c.Outcome == Done:
 			e.byKey[c.storeKey()] = append(e.byKey[c.storeKey()], c)
 		case c.Outcome == Unknown:
-			e.lost = append(e.lost, c)
+			e.lost[c.storeKey()] = append(e.lost[c.storeKey()], c)
 		}
 	}
 	return e
@@ -163,7 +163,7 @@ func (e *Evidence) allocated(networkID string, a netip.Addr, revision int64) boo
 			return true
 		}
 	}
-	for _, c := range e.lost {
+	for _, c := range e.lost[""] {
 		if c.Verb == AllocAddress && c.Key == networkID && c.From <= revision {
 			return true
 		}

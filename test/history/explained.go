@@ -68,9 +68,9 @@ func (x *explanation) change(key string, revision int64, value []byte, verbs ...
 	if len(x.during(key, revision, revision, verbs...)) > 0 || verbs[0] == Delete && x.deleted(key, revision, revision) {
 		return
 	}
-	keys := []string{key}
+	lost := x.lost[key]
 	if policy := policyOfRule(key); policy != "" && verbs[0] == Delete {
-		keys = append(keys, policy)
+		lost = slices.Concat(lost, x.lost[policy])
 	}
 	var ep *mastercfg.CfgEndpointState
 	if strings.HasPrefix(key, endpointPrefix) {
@@ -79,10 +79,10 @@ func (x *explanation) change(key string, revision int64, value []byte, verbs ...
 			ep = nil
 		}
 	}
-	for _, c := range x.lost {
+	for _, c := range lost {
 		fate, used := x.fates[c]
 		// What takes a policy away takes several rules away, at one revision.
-		if slices.Contains(keys, c.storeKey()) && slices.Contains(verbs, c.Verb) && c.From < revision && (!used || fate.Revision == revision) {
+		if slices.Contains(verbs, c.Verb) && c.From < revision && (!used || fate.Revision == revision) {
 			x.fates[c] = Fate{revision, exact, ep}
 			return
 		}
@@ -117,7 +117,7 @@ func (x *explanation) success(c *Call) {
 }
 
 func (x *explanation) lostDelete(c *Call) bool {
-	return slices.ContainsFunc(x.lost, func(l *Call) bool { return l.storeKey() == c.storeKey() && l.Verb == Delete && l.From <= c.Revision })
+	return slices.ContainsFunc(x.lost[c.storeKey()], func(l *Call) bool { return l.Verb == Delete && l.From <= c.Revision })
 }
 
 // endpointStored checks that the record a client was given is the record of
@@ -158,7 +158,7 @@ func (x *explanation) lostUpdate(c *Call) bool {
 	if value == nil || len(x.during(c.storeKey(), c.Revision, c.Revision, Post, Delete)) > 1 {
 		return false
 	}
-	if slices.ContainsFunc(x.lost, func(l *Call) bool { return l.storeKey() == c.storeKey() }) {
+	if len(x.lost[c.storeKey()]) > 0 {
 		return false
 	}
 	return !sameFields(c.Object, value, changeable[c.Type])

@@ -43,35 +43,42 @@ func (w web) tie(from contivmodel.Object, name string, to contivmodel.Link, back
 // weave makes the relations that follow from the fields of all objects.
 func weave(w *World) web {
 	web := web{}
+	ties(w, web.tie)
+	return web
+}
+
+// ties tells of each relation that follows from the fields of an object: what
+// it is called at that object, whom it leads to, and its name there.
+func ties(w *World, tie func(from contivmodel.Object, name string, to contivmodel.Link, back string)) {
 	to := func(typ, tenant, name string) contivmodel.Link {
 		return contivmodel.Link{Type: typ, Key: tenant + ":" + name}
 	}
 	tenant := func(o contivmodel.Object, name, set string) {
-		web.tie(o, "Tenant", contivmodel.Link{Type: "tenant", Key: name}, set)
+		tie(o, "Tenant", contivmodel.Link{Type: "tenant", Key: name}, set)
 	}
 	for _, n := range all[contivmodel.Network](w) {
 		tenant(n, n.TenantName, "Networks")
 	}
 	for _, g := range all[contivmodel.EndpointGroup](w) {
 		tenant(g, g.TenantName, "EndpointGroups")
-		web.tie(g, "Network", to("network", g.TenantName, g.NetworkName), "EndpointGroups")
+		tie(g, "Network", to("network", g.TenantName, g.NetworkName), "EndpointGroups")
 		for _, p := range g.Policies {
-			web.tie(g, "Policies", to("policy", g.TenantName, p), "EndpointGroups")
+			tie(g, "Policies", to("policy", g.TenantName, p), "EndpointGroups")
 		}
 		for _, x := range g.ExtContractsGrps {
-			web.tie(g, "ExtContractsGrps", to("extContractsGroup", g.TenantName, x), "EndpointGroups")
+			tie(g, "ExtContractsGrps", to("extContractsGroup", g.TenantName, x), "EndpointGroups")
 		}
 		if g.NetProfile != "" {
-			web.tie(g, "NetProfile", to("netprofile", g.TenantName, g.NetProfile), "EndpointGroups")
+			tie(g, "NetProfile", to("netprofile", g.TenantName, g.NetProfile), "EndpointGroups")
 		}
 	}
 	for _, p := range all[contivmodel.Policy](w) {
 		tenant(p, p.TenantName, "Policies")
 	}
 	for _, r := range all[contivmodel.Rule](w) {
-		web.tie(r, "Policies", to("policy", r.TenantName, r.PolicyName), "Rules")
+		tie(r, "Policies", to("policy", r.TenantName, r.PolicyName), "Rules")
 		if peer := to("endpointGroup", r.TenantName, orText(r.FromEndpointGroup, r.ToEndpointGroup)); w.has(peer.Type, peer.Key) {
-			web.tie(r, "MatchEndpointGroup", peer, "MatchRules")
+			tie(r, "MatchEndpointGroup", peer, "MatchRules")
 		}
 	}
 	for _, p := range all[contivmodel.Netprofile](w) {
@@ -79,15 +86,14 @@ func weave(w *World) web {
 	}
 	for _, s := range all[contivmodel.ServiceLB](w) {
 		tenant(s, s.TenantName, "Servicelbs")
-		web.tie(s, "Network", to("network", s.TenantName, s.NetworkName), "Servicelbs")
+		tie(s, "Network", to("network", s.TenantName, s.NetworkName), "Servicelbs")
 	}
 	for _, a := range all[contivmodel.AppProfile](w) {
 		tenant(a, a.TenantName, "AppProfiles")
 		for _, g := range a.EndpointGroups {
-			web.tie(a, "EndpointGroups", to("endpointGroup", a.TenantName, g), "AppProfile")
+			tie(a, "EndpointGroups", to("endpointGroup", a.TenantName, g), "AppProfile")
 		}
 	}
-	return web
 }
 
 // Links compares the links of objects with those that must be. Stored objects
@@ -149,15 +155,11 @@ func (w *World) stored() []contivmodel.Object {
 // of one tenant that overlap.
 func References(w *World) []string {
 	var found []string
-	for from, relations := range weave(w) {
-		if !w.has(from.Type, from.Key) {
-			for name, links := range relations {
-				for link := range links {
-					found = append(found, fmt.Sprintf("%s %s is gone, but belongs to %s of %s %s", from.Type, from.Key, name, link.Type, link.Key))
-				}
-			}
+	ties(w, func(from contivmodel.Object, _ string, to contivmodel.Link, back string) {
+		if !w.has(to.Type, to.Key) {
+			found = append(found, fmt.Sprintf("%s %s is gone, but belongs to %s of %s %s", to.Type, to.Key, back, from.ModelType(), from.ModelKey()))
 		}
-	}
+	})
 	for _, ep := range w.endpoints(func(*mastercfg.CfgEndpointState) bool { return true }) {
 		if ep.EndpointGroupKey != "" && w.Raw[groupPrefix+ep.EndpointGroupKey] == nil {
 			found = append(found, fmt.Sprintf("group %s is gone, but has endpoint %s", ep.EndpointGroupKey, ep.ID))
