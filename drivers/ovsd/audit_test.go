@@ -84,6 +84,37 @@ func TestAnAuditDoesNotUndoWhatIsWrittenMeanwhile(t *testing.T) {
 
 // While a large difference is written, a change that somebody waits for is in
 // the next bundle but one.
+// The switch forgets its flows on a connection that stays. What an audit has read
+// before that says nothing of the flows now.
+func TestAnAuditFromBeforeTheFlowsWereLostIsNotBelieved(t *testing.T) {
+	h := &harness{t: t, inbox: newInbox(), chunk: defaultChunk, audit: time.Hour, ports: noPorts{}, compiler: ruleCompiler{}}
+	p, sw := h.programmer(), newFakeSwitch()
+	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(10)})
+	p.connect(sw)
+	p.take()
+	finish := func() {
+		for p.work(t.Context()) {
+		}
+	}
+	finish()
+	before, _ := sw.count()
+	p.auditor.begin(t.Context(), sw, p.ledger)
+	old := <-p.auditor.results
+
+	sw.set(func() { clear(sw.flows) })
+	p.loaded = false
+	p.work(t.Context()) // reads what is left
+	p.auditor.end(old, p.sw, p.ledger)
+	finish()
+	if now, _ := sw.count(); now != before || before < 10 {
+		t.Errorf("%d flows, want %d", now, before)
+	}
+	p.auditor.begin(t.Context(), sw, p.ledger)
+	if !p.auditor.end(<-p.auditor.results, p.sw, p.ledger) {
+		t.Error("the next audit is not believed either")
+	}
+}
+
 func TestAChangeOvertakesALargeDifference(t *testing.T) {
 	h, sw := newHarness(t, func(h *harness) { h.chunk = 10 }), newFakeSwitch()
 	h.inbox.put(drivers.Change{Replace: true})

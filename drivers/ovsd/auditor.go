@@ -23,6 +23,7 @@ type auditor struct {
 	workers sync.WaitGroup
 	timer   *time.Timer           // when the next slice is due
 	busy    bool                  // a slice is being fetched
+	past    bool                  // what that tells is of before the last restart
 	todo    []openflow.FlowFilter // slices to come; none: the audit has not begun, or has ended
 	pause   time.Duration         // between slices
 	since   uint32                // turn of the first slice
@@ -34,9 +35,10 @@ func newAuditor(interval time.Duration, log *logrus.Entry) *auditor {
 	return &auditor{log: log, interval: interval, results: make(chan *slice, 1), timer: time.NewTimer(interval)}
 }
 
-// restart begins again, after a whole interval: there is another connection.
+// restart begins again, after a whole interval: everything is read from the switch
+// anew. A slice that is being fetched may be older than that.
 func (a *auditor) restart() {
-	a.todo, a.rest = nil, 0
+	a.todo, a.rest, a.past = nil, 0, a.busy
 	a.timer.Reset(a.interval)
 }
 
@@ -63,8 +65,8 @@ func (a *auditor) begin(ctx context.Context, sw flowSwitch, l *ledger) {
 // of its audit.
 func (a *auditor) end(s *slice, sw flowSwitch, l *ledger) (complete bool) {
 	a.busy = false
-	if s.sw != sw || s.err != nil {
-		if s.sw == sw {
+	if a.past || s.sw != sw || s.err != nil {
+		if s.err != nil && s.sw == sw {
 			a.log.WithError(s.err).Warn("audit of the flows: the switch does not answer")
 		}
 		a.restart()

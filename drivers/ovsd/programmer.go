@@ -152,7 +152,6 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 // connect takes over a connection, about whose switch nothing is known.
 func (p *programmer) connect(sw flowSwitch) {
 	p.sw, p.loaded = sw, false
-	p.auditor.restart()
 	p.peers.solicitAll()
 }
 
@@ -190,6 +189,7 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 // load reads what is in the switch.
 func (p *programmer) load(ctx context.Context) (loaded bool) {
 	p.ledger.forget()
+	p.auditor.restart()
 	others, err := 0, p.askMeters(ctx)
 	if err == nil {
 		others, err = p.ledger.load(ctx, p.sw)

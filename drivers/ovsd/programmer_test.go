@@ -71,10 +71,25 @@ func newHarness(t *testing.T, adjust ...func(*harness)) *harness {
 	for _, change := range adjust {
 		change(h)
 	}
+	p := h.programmer()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = p.run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return h
+}
+
+func (h *harness) programmer() *programmer {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	entry := log.WithField("component", "ovsd")
-	p := &programmer{
+	return &programmer{
 		log: entry, inbox: h.inbox, connections: h.connections, ports: h.ports,
 		newCompiler: func(_ uint32, noMeters bool) compiler {
 			if noMeters {
@@ -93,17 +108,6 @@ func newHarness(t *testing.T, adjust ...func(*harness)) *harness {
 		ledger:  newLedger(h.chunk), auditor: newAuditor(h.audit, entry),
 		refused: refusals{}, invalid: map[pipeline.Key]error{},
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = p.run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
-	return h
 }
 
 func (h *harness) connect(sw *fakeSwitch) { h.connections <- sw }
