@@ -87,6 +87,8 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	switch {
 	case err != nil:
 		return 0, err
+	case len(g.writes) == 0: // what it has seen may be gone at a later revision
+		return base.newest, nil
 	case verdict != oversize:
 		return l.commitWhole(ctx, g)
 	}

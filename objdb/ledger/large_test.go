@@ -104,6 +104,27 @@ func TestAPlanThatFitsAfterAllRunsOnce(t *testing.T) {
 	}
 }
 
+// A plan that finds everything as it should be is answered with a revision at
+// which it was, not with one at which others have changed it again.
+func TestALargePlanThatChangesNothingIsAnsweredWithWhatItHasSeen(t *testing.T) {
+	l, db, _ := newLedger(t)
+	mustUpdate(t, l, increment(state+"n"))
+	var gone int64
+	rev, err := l.UpdateLarge(context.Background(), func(tx *Tx) error {
+		if _, ok := tx.Get(state + "n"); !ok {
+			return errors.New("n is not there")
+		}
+		gone = mustUpdate(t, l, func(tx *Tx) error { tx.Delete(state + "n"); return nil })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.GetAt(context.Background(), state+"n", rev); err != nil || rev >= gone {
+		t.Errorf("answered at %d, gone at %d: %v", rev, gone, err)
+	}
+}
+
 // What others write below a prefix arrives in the order of the store, so that a
 // large plan need not ask for each of them whether something has been written.
 func TestALargePlanDoesNotWaitForPrefixesThatNobodyWrites(t *testing.T) {
