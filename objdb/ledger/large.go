@@ -89,12 +89,17 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 		return 0, err
 	case len(g.writes) == 0: // what it has seen may be gone at a later revision
 		return base.newest, nil
-	case verdict != oversize:
-		return l.commitWhole(ctx, g)
+	case verdict == oversize:
+		return l.commitByJournal(ctx, g)
 	}
+	return l.commitWhole(ctx, g)
+}
+
+// commitByJournal commits a plan that does not fit into one transaction.
+func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err error) {
 	changed := g.changes()
 	if len(changed) == 0 {
-		return base.newest, nil
+		return g.base.newest, nil
 	}
 	l.arrange(g, changed)
 	l.attempts++

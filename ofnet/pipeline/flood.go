@@ -18,8 +18,8 @@ import (
 // Each copy is judged for its receiver, as no packet may reach by way of a
 // broadcast whom it may not reach directly. What goes to other nodes is judged
 // there only: here nobody knows for whom, and a rule that denies all but one
-// group would keep the packet from that group, too. What comes out of the tunnel does not go back into it, so nothing
-// goes round.
+// group would keep the packet from that group, too. What comes out of the tunnel
+// does not go back into it, so nothing goes round.
 //
 // The sets name members by their MAC. Port and group of a member are in the
 // flows of its endpoint; without them, it is not here yet, and gets nothing.
