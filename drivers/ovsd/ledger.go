@@ -44,8 +44,9 @@ type ledger struct {
 	flows  *book[string]
 	groups *book[openflow.Group]
 	meters *book[openflow.Meter]
-	plan   []*place[string] // flows to be written, in this order
-	held   []func()         // bring back what was put aside
+	plan   []*place[string]   // flows to be written, in this order
+	held   []func()           // bring back what was put aside
+	ends   []openflow.Message // end the connections of what has gone
 
 	turn    uint32          // of the audit, see audit.go
 	deleted map[string]bool // flows deleted in this turn
@@ -88,7 +89,7 @@ func (l *ledger) forget() {
 	l.flows.forget()
 	l.groups.forget()
 	l.meters.forget()
-	l.plan, l.held, l.deleted = nil, nil, map[string]bool{}
+	l.plan, l.held, l.ends, l.deleted = nil, nil, nil, map[string]bool{}
 }
 
 // release brings back what was put aside because it had been refused.
@@ -98,6 +99,13 @@ func (l *ledger) release() {
 	for _, back := range held {
 		back()
 	}
+}
+
+// takeEnds returns, once, what ends the connections of what has gone.
+func (l *ledger) takeEnds() []openflow.Message {
+	ends := l.ends
+	l.ends = nil
+	return ends
 }
 
 // step is a difference to write.
@@ -296,6 +304,9 @@ type differenceAt[T any] struct {
 }
 
 func (d *differenceAt[T]) done() {
+	if d.place.there && d.book.ended != nil {
+		d.ledger.ends = append(d.ledger.ends, d.book.ended(d.place.have, d.want)...)
+	}
 	d.place.checked = d.ledger.turn
 	if d.wanted {
 		d.book.found(d.place, d.want)

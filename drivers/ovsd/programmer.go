@@ -58,6 +58,7 @@ type programmer struct {
 	invalid  map[pipeline.Key]error
 	waiting  []*ticket
 	lastErr  error // of the connection
+	endings  endings
 }
 
 // progress is what the programmer says of itself.
@@ -127,6 +128,8 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 	case <-p.inbox.news:
 	case <-retry:
 		p.ledger.release()
+	case <-p.endings.again:
+		p.endAgain(ctx)
 	case <-p.flowsLost:
 		p.loaded = false
 	case sw := <-p.connections:
@@ -244,6 +247,7 @@ func (p *programmer) write(ctx context.Context) {
 		return
 	}
 	p.lastErr = nil
+	p.endConnections(ctx, p.ledger.takeEnds())
 }
 
 // giveUp ends a connection on which the switch does not answer; the client

@@ -38,6 +38,7 @@ type cache struct {
 	hostsIn     map[string]map[string]int // network -> host -> endpoints
 
 	presence
+	services
 
 	dirty       map[pipeline.Key]struct{}
 	localsDirty bool // an endpoint record of this node changed
@@ -50,7 +51,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		limits: make(map[string]pipeline.Limits),
 		vrfs:   make(map[string]uint16), peers: newPeers(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		hostsIn: make(map[string]map[string]int), presence: newPresence(),
+		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }
@@ -66,6 +67,8 @@ var kinds = []struct {
 	{mastercfg.NetworkPrefix, (*cache).putNetwork, func(c *cache, id string) { c.setNetwork(id, network{}, false) }},
 	{mastercfg.EndpointPrefix, (*cache).putEndpoint, func(c *cache, id string) { c.setEndpoint(id, endpoint{}, false) }},
 	{mastercfg.EndpointGroupPrefix, (*cache).putLimits, func(c *cache, id string) { c.setLimits(id, pipeline.Limits{}) }},
+	{mastercfg.ServiceLBPrefix, (*cache).putService, (*cache).removeService},
+	{mastercfg.ProviderPrefix, (*cache).putProvider, (*cache).removeProvider},
 	{mastercfg.PolicyRulePrefix, (*cache).putRule, func(c *cache, id string) { c.setRule(id, rule{}, false) }},
 	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0) }},
 	{peerPrefix, (*cache).putPeer, func(c *cache, id string) { c.settle(c.peers.unset(id)...) }},
@@ -285,6 +288,7 @@ func (c *cache) markRules(tenant string) {
 func (c *cache) markNetwork(id string) {
 	c.mark(pipeline.KindNetwork, id)
 	c.mark(pipeline.KindFloodSet, id)
+	c.markServices(id)
 	for endpoint := range c.endpointsIn[id] {
 		c.mark(pipeline.KindEndpoint, endpoint)
 	}

@@ -14,10 +14,10 @@
 //	   CNI: Attach waits for both ends -------------------- +
 //
 // What is wanted: for each tenant that has an endpoint on this node, all its
-// networks, endpoints and rules, and of each network that is bridged to whom it
-// floods; of other tenants nothing. An object that lacks a part, such as an
-// endpoint whose host has no known VTEP, stays pending and is looked at again
-// when the part arrives.
+// networks, endpoints and rules, of each network that is bridged to whom it
+// floods, and of each service who provides it; of other tenants nothing. An
+// object that lacks a part, such as an endpoint whose host has no known VTEP,
+// stays pending and is looked at again when the part arrives.
 //
 // Nothing is taken from the switch before the first complete snapshot is here,
 // and the store's absence takes nothing away later: a node cut off from its

@@ -58,7 +58,7 @@ func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
 }
 
 // order in which kinds are programmed; removals go the other way.
-var order = map[pipeline.Kind]int{pipeline.KindNetwork: 0, pipeline.KindEndpoint: 1, pipeline.KindFloodSet: 2, pipeline.KindRule: 3}
+var order = map[pipeline.Kind]int{pipeline.KindNetwork: 0, pipeline.KindEndpoint: 1, pipeline.KindFloodSet: 2, pipeline.KindService: 3, pipeline.KindRule: 4}
 
 func byKindAndID(a, b pipeline.Key) int {
 	return cmp.Or(cmp.Compare(order[a.Kind], order[b.Kind]), cmp.Compare(a.ID, b.ID))

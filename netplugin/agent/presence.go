@@ -83,6 +83,7 @@ func (c *cache) markPresence(tenant string) {
 	for id := range c.networksOf[tenant] {
 		c.mark(pipeline.KindNetwork, id)
 		c.mark(pipeline.KindFloodSet, id)
+		c.markServices(id)
 		for endpoint := range c.endpointsIn[id] {
 			if c.endpoints[endpoint].host == c.host {
 				c.mark(pipeline.KindEndpoint, endpoint)

@@ -15,6 +15,8 @@ func (c *cache) wanted(key pipeline.Key) (pipeline.Object, error) {
 		return c.wantedEndpoint(key.ID)
 	case pipeline.KindFloodSet:
 		return c.wantedFloodSet(key.ID)
+	case pipeline.KindService:
+		return c.wantedService(key.ID)
 	case pipeline.KindRule:
 		return c.wantedRule(key.ID)
 	}

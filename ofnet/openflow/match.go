@@ -65,9 +65,12 @@ func EthSrcMasked(a, mask [6]byte) FieldMatch {
 func EthDstMasked(a, mask [6]byte) FieldMatch {
 	return Masked(FieldEthDst, valueOf(a[:]), valueOf(mask[:]))
 }
-func VLANPCP(pcp uint8) FieldMatch      { return exactly(FieldVLANPCP, uint64(pcp)) }
-func IPProto(p uint8) FieldMatch        { return exactly(FieldIPProto, uint64(p)) }
-func IPDSCP(dscp uint8) FieldMatch      { return exactly(FieldIPDSCP, uint64(dscp)) }
+func VLANPCP(pcp uint8) FieldMatch { return exactly(FieldVLANPCP, uint64(pcp)) }
+func IPProto(p uint8) FieldMatch   { return exactly(FieldIPProto, uint64(p)) }
+func IPDSCP(dscp uint8) FieldMatch { return exactly(FieldIPDSCP, uint64(dscp)) }
+
+// IPFragment matches fragments, the first and later ones.
+func IPFragment() FieldMatch            { return masking(FieldIPFrag, 1, 1) }
 func IPTTL(ttl uint8) FieldMatch        { return exactly(FieldIPTTL, uint64(ttl)) }
 func IPv4Src(p netip.Prefix) FieldMatch { return address(FieldIPv4Src, p) }
 func IPv4Dst(p netip.Prefix) FieldMatch { return address(FieldIPv4Dst, p) }

@@ -1,12 +1,16 @@
 package openflow
 
-import "fmt"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // Messages with which Open vSwitch extends OpenFlow.
 const (
 	nxSetPacketInFormat = 16
 	nxResume            = 28
 	nxPacketIn2         = 30
+	nxCTFlush           = 32
 )
 
 // packetInFormat2 is the format of packet-ins that carry user data and
@@ -45,6 +49,50 @@ func (r resume) encodeBody(e *encoder) {
 	e.u32(experimenterNicira)
 	e.u32(nxResume)
 	e.packet(r.PacketIn)
+}
+
+// CTFlush ends tracked connections of a zone: those made to an address and
+// translated to another one, with its port. Open vSwitch has it since 3.1.
+type CTFlush struct {
+	Zone uint16
+	To   netip.Addr     // where the connections were made to
+	From netip.AddrPort // where their answers come from
+}
+
+func (CTFlush) messageType() Type { return TypeExperimenter }
+
+// String names the message in errors.
+func (f CTFlush) String() string {
+	return fmt.Sprintf("end connections to %s that %s answers, zone %d", f.To, f.From, f.Zone)
+}
+
+// Properties of a flush, and those of a tuple in it.
+const (
+	flushOriginal = 0
+	flushReply    = 1
+	flushZone     = 2
+	tupleSrc      = 0
+	tupleDst      = 1
+	tupleSrcPort  = 2
+)
+
+func (f CTFlush) encodeBody(e *encoder) {
+	e.u32(experimenterNicira)
+	e.u32(nxCTFlush)
+	e.zeros(8) // any protocol
+	address := func(a netip.Addr) func() {
+		return func() { b := a.As16(); e.raw(b[:]) }
+	}
+	e.property(true, flushOriginal, func() {
+		e.zeros(4)
+		e.property(true, tupleDst, address(f.To))
+	})
+	e.property(true, flushReply, func() {
+		e.zeros(4)
+		e.property(true, tupleSrc, address(f.From.Addr()))
+		e.property(true, tupleSrcPort, func() { e.u16(f.From.Port()) })
+	})
+	e.property(true, flushZone, func() { e.u16(f.Zone) })
 }
 
 // Properties of a packet in these messages.

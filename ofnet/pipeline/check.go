@@ -3,6 +3,7 @@ package pipeline
 import (
 	"net/netip"
 
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -17,6 +18,8 @@ func check(o Object) error {
 		return checkEndpoint(o)
 	case FloodSet:
 		return checkFloodSet(o)
+	case Service:
+		return checkService(o)
 	case Rule:
 		return checkRule(o)
 	default:
@@ -74,6 +77,26 @@ func checkFloodSet(s FloodSet) error {
 		return fault.New(fault.Exhausted, "flood set %s: %d endpoints on this node, at most %d can be flooded to", s.Network, len(s.Members), MaxMembers)
 	}
 	return checkSegment("flood set", s.Network, s.Tag, s.VNI)
+}
+
+func checkService(s Service) error {
+	if err := checkVRF("service", s.ID, s.VRF); err != nil {
+		return err
+	}
+	if s.Tag == 0 || s.Tag > MaxTag {
+		return fault.New(fault.Invalid, "service %s: local tag %d is not in 1..%d", s.ID, s.Tag, MaxTag)
+	}
+	for _, a := range append([]netip.Addr{s.VIP}, s.Providers...) {
+		if !a.Is4() {
+			return fault.New(fault.Invalid, "service %s: %s is not an IPv4 address", s.ID, a)
+		}
+	}
+	for _, p := range s.Ports {
+		if p.Protocol != openflow.ProtoTCP && p.Protocol != openflow.ProtoUDP || p.Port == 0 || p.Target == 0 {
+			return fault.New(fault.Invalid, "service %s: port %d to %d of protocol %d is none of TCP or UDP", s.ID, p.Port, p.Target, p.Protocol)
+		}
+	}
+	return nil
 }
 
 func checkVRF(kind, id string, vrf uint16) error {

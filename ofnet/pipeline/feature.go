@@ -16,6 +16,8 @@ type (
 	endpointFeature interface{ endpoint(w *Wants, e placed) }
 	// floodFeature wants something for each flood set.
 	floodFeature interface{ floodSet(w *Wants, s FloodSet) }
+	// serviceFeature wants something for each service.
+	serviceFeature interface{ service(w *Wants, s Service) }
 	// ruleFeature wants something for each rule.
 	ruleFeature interface{ rule(w *Wants, r Rule) }
 )

@@ -26,6 +26,8 @@ var goldenObjects = []Object{
 	lan2,
 	FloodSet{Network: lanBlue.ID, VNI: lanBlue.VNI, Tag: lanBlue.Tag, Members: [][6]byte{lan1.MAC, lan3.MAC}, VTEPs: []netip.Addr{vtep2}},
 	limited(here(hub1), Limits{Rate: 10485}),
+	shop(web1.IPv4, web2.IPv4),
+	Service{ID: "empty:blue", VRF: blueVRF, Tag: webBlue.Tag, VIP: addr("10.1.1.201"), Ports: []ServicePort{{6, 80, 80}}},
 	rule("groups-port", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow = front, store, 6, 5432, true
 	}),

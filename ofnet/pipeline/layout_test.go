@@ -79,7 +79,7 @@ func TestTheSwitchReportsTheBytesOfEveryFlow(t *testing.T) {
 	c := startCluster(t, web1, db1, lan1, hub1)
 	c.know(web2, db2, lan2)
 	n := c.nodes[0]
-	wants := c.wants(n, tcpRule("sql", 10, 5432, "syn,!ack", true), rule("net", 20, func(r *Rule) { r.Src = prefix("fd00::/16") }))
+	wants := c.wants(n, shop(web1.IPv4, web2.IPv4), tcpRule("sql", 10, 5432, "syn,!ack", true), rule("net", 20, func(r *Rule) { r.Src = prefix("fd00::/16") }))
 	n.replace(t, wants)
 	effects := map[string]string{}
 	for _, f := range wants.Flows {

@@ -19,6 +19,7 @@ const (
 	KindNetwork  Kind = "network"
 	KindEndpoint Kind = "endpoint"
 	KindFloodSet Kind = "flood set"
+	KindService  Kind = "service"
 	KindRule     Kind = "rule"
 )
 
@@ -90,6 +91,24 @@ type FloodSet struct {
 	VTEPs   []netip.Addr // of the other nodes with endpoints, ascending
 }
 
+// Service is a virtual address of a tenant and who serves it. It joins many
+// endpoints, wherever they are, and no endpoint's flows depend on it.
+type Service struct {
+	ID        string // S:T
+	VRF       uint16
+	Tag       uint16     // of the network that supplies the address
+	VIP       netip.Addr // IPv4
+	Ports     []ServicePort
+	Providers []netip.Addr // IPv4, ascending
+}
+
+// ServicePort is a port of a service, and that of its providers behind it.
+type ServicePort struct {
+	Protocol uint8 // TCP or UDP
+	Port     uint16
+	Target   uint16 // port of the providers
+}
+
 // Rule is one directional rule.
 type Rule struct {
 	ID       string
@@ -114,6 +133,9 @@ func (e Endpoint) Key() Key { return Key{KindEndpoint, e.ID} }
 // Key identifies the flood set.
 func (s FloodSet) Key() Key { return Key{KindFloodSet, s.Network} }
 
+// Key identifies the service.
+func (s Service) Key() Key { return Key{KindService, s.ID} }
+
 // Key identifies the rule.
 func (r Rule) Key() Key { return Key{KindRule, r.ID} }
 
@@ -128,6 +150,13 @@ func (s FloodSet) Equal(other Object) bool {
 	o, ok := other.(FloodSet)
 	return ok && s.Network == o.Network && s.VNI == o.VNI && s.Tag == o.Tag &&
 		slices.Equal(s.Members, o.Members) && slices.Equal(s.VTEPs, o.VTEPs)
+}
+
+// Equal compares all fields, the lists in their order.
+func (s Service) Equal(other Object) bool {
+	o, ok := other.(Service)
+	return ok && s.ID == o.ID && s.VRF == o.VRF && s.Tag == o.Tag && s.VIP == o.VIP &&
+		slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Providers, o.Providers)
 }
 
 // Equal compares all fields.

@@ -13,7 +13,7 @@ type output struct{ tunnelPort uint32 }
 func (o output) base(w *Wants) {
 	w.flow(at(tableOutput, priorityExact, regOut.is(outBack)).do(openflow.Output{Port: openflow.PortInPort}).end())
 	if o.tunnelPort != 0 {
-		w.flow(at(tableOutput, priorityExact, regOut.is(o.tunnelPort)).do(openflow.Output{Port: o.tunnelPort}).end())
+		w.flow(at(tableOutput, priorityGuard, regOut.is(o.tunnelPort)).do(openflow.Output{Port: o.tunnelPort}).end())
 	}
 }
 

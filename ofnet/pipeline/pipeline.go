@@ -18,7 +18,7 @@
 //	GUARD     is it really the endpoint?                |
 //	    |   \__ asks for a neighbour: NEIGHBOUR __.      |
 //	    |                                         |     |
-//	ROUTER    is it for the gateway?              |     |
+//	ROUTER    is it for the gateway, a service?   |     |
 //	    |                                         |   SOURCE   who sends?
 //	    |_________________________________________|_____|
 //	    |                                         |
@@ -52,8 +52,8 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, source, dest, bridge, flood, policy, forward, answer, limit, output,
-// drop, names.
+// gateway, source, dest, bridge, flood, service, policy, forward, answer, limit,
+// output, drop, names.
 package pipeline
 
 import (
@@ -98,6 +98,7 @@ func New(c Config) *Pipeline {
 		dest{tunnelPort: c.TunnelPort},
 		bridging{tunnelPort: c.TunnelPort},
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
+		services{gateway: c.GatewayMAC},
 		policy{},
 		forward{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort},
 		answer{},
@@ -140,6 +141,8 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 		}
 	case FloodSet:
 		each(p, func(f floodFeature) { f.floodSet(w, o) })
+	case Service:
+		each(p, func(f serviceFeature) { f.service(w, o) })
 	case Rule:
 		each(p, func(f ruleFeature) { f.rule(w, o) })
 	}
@@ -173,6 +176,7 @@ var classes = map[Kind]cookie.Class{
 	KindNetwork:  cookie.Network,
 	KindEndpoint: cookie.Endpoint,
 	KindFloodSet: cookie.FloodSet,
+	KindService:  cookie.Service,
 	KindRule:     cookie.Policy,
 }
 

@@ -94,3 +94,8 @@ func (p *pod) ping(to netip.Addr) int {
 	}
 	return ttl
 }
+
+// command is a command that runs in the pod.
+func (p *pod) command(args ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", p.netns}, args...)...)
+}

@@ -43,15 +43,15 @@ func Tables() []Table {
 		{tableClassify, "CLASSIFY", tableDrop, reasonNobody, "Where does it come from? A local port or a VNI of the tunnel gives VRF and network, a port also the sender's group."},
 		{tableGuard, "GUARD", tableDrop, reasonNobody, "A local port may only send as its own endpoint."},
 		{tableNeighbour, "NEIGHBOUR", tableDrop, reasonNoNeighbour, "ARP requests and IPv6 neighbour solicitations of local endpoints: who is asked for?"},
-		{tableRouter, "ROUTER", tableDest, 0, "Is it for the gateway of the sender's network? Then it is to be routed."},
+		{tableRouter, "ROUTER", tableDest, 0, "Is it for the gateway of the sender's network? Then it is to be routed. What is for a service is translated."},
 		{tableSource, "SOURCE", tableDest, 0, "Out of the tunnel: finds the group of the sender by VRF and address, or by network and MAC."},
-		{tableDest, "DEST", tablePolicy, 0, "Finds the receiver by VRF and address, or by network and MAC: its group, network, MAC, and the way out. Recognises pings for a gateway, and what is for all of a bridged network."},
+		{tableDest, "DEST", tablePolicy, 0, "Finds the receiver by VRF and address, or by network and MAC: its group, network, MAC, and the way out. Chooses the provider of a service. Recognises pings for a gateway, and what is for all of a bridged network."},
 		{tablePolicy, "POLICY", tableForward, 0, "Applies the rules. What no rule mentions is allowed."},
 		{tableForward, "FORWARD", tableDrop, reasonOtherNetwork, "Routes what is to be routed. Everything else stays in its network, unchanged."},
 		{tableAnswer, "ANSWER", tableDrop, reasonNobody, "What the switch is going to answer itself passes the meter of its port."},
 		{tableReply, "REPLY", tableDrop, reasonNoNeighbour, "Turns a request round: ARP, neighbour discovery, ping."},
 		{tableNDReply, "ND_REPLY", tableDrop, reasonNoNeighbour, "Completes a neighbour advertisement."},
-		{tableOutput, "OUTPUT", tableDrop, reasonWrongMAC, "The only way out: to a local port, into the tunnel to one node or to several, or back."},
+		{tableOutput, "OUTPUT", tableDrop, reasonWrongMAC, "The only way out: to a local port, into the tunnel to one node or to several, or back. What a service's provider answers comes from the service again."},
 		{tableDrop, "DROP", tableDrop, 0, "Counts what was thrown away, by reason."},
 	}
 }
@@ -59,13 +59,15 @@ func Tables() []Table {
 // Priorities. Where two flows of a table can match one packet, the names tell
 // which wins.
 const (
-	priorityMiss   uint16 = 1
-	priorityFlood  uint16 = 5  // what nobody of a bridged network has: it is for all of them
-	priorityOther  uint16 = 10 // the rest of what a more exact flow singles out; rules start above it
-	priorityNotIP  uint16 = 20 // whatever is no IP; priorityIP is for what is
-	priorityIP     uint16 = 30
-	priorityExact  uint16 = 100 // one object, one kind of packet
-	priorityRefuse uint16 = 105 // what a flow for all of an object's packets would let pass
-	priorityExcept uint16 = 110 // an exception to these
-	priorityGuard  uint16 = 200 // looked at before everything else in its table
+	priorityMiss    uint16 = 1
+	priorityFlood   uint16 = 5  // what nobody of a bridged network has: it is for all of them
+	priorityOther   uint16 = 10 // the rest of what a more exact flow singles out; rules start above it
+	priorityNotIP   uint16 = 20 // whatever is no IP; priorityIP is for what is
+	priorityIP      uint16 = 30
+	priorityExact   uint16 = 100 // one object, one kind of packet
+	priorityRefuse  uint16 = 105 // what a flow for all of an object's packets would let pass
+	priorityExcept  uint16 = 110 // an exception to these
+	priorityService uint16 = 115 // fragments and errors of a provider
+	priorityHairpin uint16 = 120 // what a provider sends to itself
+	priorityGuard   uint16 = 200 // looked at before everything else in its table
 )

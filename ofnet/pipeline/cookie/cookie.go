@@ -48,6 +48,7 @@ const (
 	Endpoint                  // an endpoint, local or remote
 	Policy                    // a policy rule
 	FloodSet                  // the members of a bridged network
+	Service                   // a virtual address and its providers
 )
 
 // New makes the cookie of an object's flows.

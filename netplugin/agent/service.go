@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// services knows the virtual addresses and, by a record each, the addresses
+// behind them. A provider may be known before its service, or outlive it.
+type services struct {
+	service    map[string]service                 // by id, S:T
+	providers  map[string]map[netip.Addr]struct{} // by service id
+	servicesIn index                              // network -> services, the network known or not
+}
+
+// service is a decoded service.
+type service struct {
+	netID string
+	part  pipeline.Service // own fields; the network's and the providers are joined later
+}
+
+func newServices() services {
+	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]struct{}), servicesIn: make(index)}
+}
+
+func decodeService(id string, value []byte) (service, error) {
+	var r mastercfg.CfgServiceLBState
+	if err := json.Unmarshal(value, &r); err != nil {
+		return service{}, err
+	}
+	vip, err := netip.ParseAddr(r.IPAddress)
+	if err != nil {
+		return service{}, fmt.Errorf("virtual address: %w", err)
+	}
+	s := service{netID: mastercfg.NetworkID(r.Tenant, r.Network), part: pipeline.Service{ID: id, VIP: vip}}
+	for _, text := range r.Ports {
+		port, err := parsePort(text)
+		if err != nil {
+			return service{}, err
+		}
+		s.part.Ports = append(s.part.Ports, port)
+	}
+	return s, nil
+}
+
+// parsePort reads servicePort:providerPort:protocol.
+func parsePort(text string) (pipeline.ServicePort, error) {
+	protocols := map[string]uint8{"tcp": openflow.ProtoTCP, "udp": openflow.ProtoUDP}
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 || protocols[strings.ToLower(parts[2])] == 0 {
+		return pipeline.ServicePort{}, fmt.Errorf("port %q is not servicePort:providerPort:protocol, with protocol tcp or udp", text)
+	}
+	var numbers [2]uint16
+	for i := range numbers {
+		n, err := strconv.ParseUint(parts[i], 10, 16)
+		if err != nil || n == 0 {
+			return pipeline.ServicePort{}, fmt.Errorf("port %q: %q is not in 1..65535", text, parts[i])
+		}
+		numbers[i] = uint16(n)
+	}
+	return pipeline.ServicePort{Protocol: protocols[strings.ToLower(parts[2])], Port: numbers[0], Target: numbers[1]}, nil
+}
+
+func (c *cache) putService(id string, value []byte, _ int64) error {
+	s, err := decodeService(id, value)
+	if err != nil {
+		return err
+	}
+	c.removeService(id)
+	c.service[id] = s
+	c.servicesIn.add(s.netID, id)
+	return nil
+}
+
+func (c *cache) removeService(id string) {
+	if old, existed := c.service[id]; existed {
+		c.servicesIn.remove(old.netID, id)
+		delete(c.service, id)
+	}
+	c.mark(pipeline.KindService, id)
+}
+
+// putProvider enters an address behind a service; its key says all.
+func (c *cache) putProvider(id string, _ []byte, _ int64) error {
+	service, text, _ := strings.Cut(id, "/")
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return fmt.Errorf("provider: %w", err)
+	}
+	if c.providers[service] == nil {
+		c.providers[service] = make(map[netip.Addr]struct{})
+	}
+	c.providers[service][address] = struct{}{}
+	c.mark(pipeline.KindService, service)
+	return nil
+}
+
+func (c *cache) removeProvider(id string) {
+	service, text, _ := strings.Cut(id, "/")
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return
+	}
+	delete(c.providers[service], address)
+	if len(c.providers[service]) == 0 {
+		delete(c.providers, service)
+	}
+	c.mark(pipeline.KindService, service)
+}
+
+func (c *cache) wantedService(id string) (pipeline.Object, error) {
+	s, known := c.service[id]
+	if !known {
+		return nil, fault.New(fault.NotFound, "service %s is not known", id)
+	}
+	n, err := c.servedNetwork(s.netID)
+	if err != nil {
+		return nil, err
+	}
+	if n.Mode.Bridged() {
+		return nil, fault.New(fault.Mode, "service %s: network %s is bridged, and services need routed networks", id, s.netID)
+	}
+	o := s.part
+	o.VRF, o.Tag = n.VRF, n.Tag
+	o.Providers = slices.SortedFunc(maps.Keys(c.providers[id]), netip.Addr.Compare)
+	return o, nil
+}
+
+func (c *cache) markServices(network string) {
+	for id := range c.servicesIn[network] {
+		c.mark(pipeline.KindService, id)
+	}
+}

@@ -1,0 +1,163 @@
+package pipeline
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// shop is a service of the example, in the network web.blue.
+func shop(providers ...netip.Addr) Service {
+	return Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, VIP: addr("10.1.1.200"), Providers: providers,
+		Ports: []ServicePort{{openflow.ProtoTCP, 80, 8080}, {openflow.ProtoUDP, 53, 5353}}}
+}
+
+// server answers a port of a pod, over TCP and UDP, with a text.
+const server = `
+import socket, sys, threading
+tcp = socket.socket(); tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); tcp.bind(("0.0.0.0", 8080)); tcp.listen(64)
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); udp.bind(("0.0.0.0", 5353))
+def talk(c, a):
+    while True:
+        d = c.recv(65536)
+        if not d: return
+        c.sendall((sys.argv[1] + " " + a[0] + "\n").encode())
+def streams():
+    while True:
+        c, a = tcp.accept()
+        threading.Thread(target=talk, args=(c, a), daemon=True).start()
+threading.Thread(target=streams, daemon=True).start()
+print("ready", flush=True)
+while True:
+    d, a = udp.recvfrom(65536)
+    udp.sendto((sys.argv[1] + " " + a[0] + "\n").encode() + b"x" * (4000 if d == b"long" else 0), a)
+`
+
+// client asks a service and prints the answer and who gave it.
+const client = `
+import socket, sys
+to, kind, port, text = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4].encode()
+s = socket.socket(socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+s.settimeout(1)
+s.connect((to, port))
+s.send(text)
+d = b""
+while not b"\n" in d: d += s.recv(65536)
+print(d.split(b"\n")[0].decode(), s.getpeername()[0], len(d))
+`
+
+// serveShop starts the server in a pod.
+func (p *pod) serveShop() {
+	p.t.Helper()
+	cmd := p.command("python3", "-c", server, p.ID)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if _, err := out.Read(make([]byte, 16)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// asks returns what a service answers, "" if nothing.
+func (p *pod) asks(to netip.Addr, kind string, port int, text string) string {
+	out, err := p.exec("python3", "-c", client, to.String(), kind, fmt.Sprint(port), text)
+	if err != nil {
+		lines := strings.Split(strings.TrimSpace(out+err.Error()), "\n")
+		return "error: " + lines[len(lines)-1]
+	}
+	return strings.TrimSpace(out)
+}
+
+// Clients on both nodes and in both networks, providers likewise.
+func TestAServiceAnswersEveryPodOfItsTenant(t *testing.T) {
+	c := startCluster(t, web1, db1, web2, db2, red1)
+	s := shop(web1.IPv4, web2.IPv4)
+	c.program(s)
+	for _, e := range []Endpoint{web1, web2} {
+		c.pod(e).serveShop()
+	}
+	for _, e := range []Endpoint{web1, db1, web2, db2} {
+		if c.pod(e).ping(s.VIP) != freshTTL {
+			t.Errorf("%s: no ping of the service", e.ID)
+		}
+		seen := map[string]int{}
+		for range 20 {
+			for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
+				got := c.pod(e).asks(s.VIP, kind, port, "hello")
+				provider, _, _ := strings.Cut(got, " ")
+				from := e.IPv4.String()
+				if provider == e.ID {
+					from = hairpinAddress.String()
+				}
+				if !strings.HasPrefix(got, provider+" "+from+" "+s.VIP.String()) {
+					t.Errorf("%s by %s: %q", e.ID, kind, got)
+				}
+				seen[provider]++
+			}
+			if len(seen) == 2 {
+				break
+			}
+		}
+		if len(seen) != 2 {
+			t.Errorf("%s: providers %v", e.ID, seen)
+		}
+		if slices.Contains(s.Providers, e.IPv4) {
+			continue
+		}
+		// In fragments, as it is larger than the MTU.
+		if got := c.pod(e).asks(s.VIP, "udp", 53, "long"); !strings.Contains(got, s.VIP.String()+" 40") {
+			t.Errorf("%s: long answer %q", e.ID, got)
+		}
+	}
+	if got := c.pod(red1).asks(s.VIP, "tcp", 80, "hello"); !strings.HasPrefix(got, "error") {
+		t.Errorf("another tenant is answered: %s", got)
+	}
+	if got := c.pod(db1).asks(web2.IPv4, "tcp", 8080, "direct"); !strings.HasPrefix(got, web2.ID) || !strings.Contains(got, web2.IPv4.String()) {
+		t.Errorf("a provider by its own address: %s", got)
+	}
+	if tracked := c.pod(db1).node.Appctl("dpctl/dump-conntrack"); strings.Contains(tracked, "dport=8080)") {
+		t.Errorf("what is not for a service is tracked:\n%s", tracked)
+	}
+}
+
+func TestOnlyTheConnectionsOfAProviderThatGoesAreEnded(t *testing.T) {
+	c := startCluster(t, db1, web1, web2)
+	before := wantsOf(c.nodes[0].pipeline, shop(web1.IPv4, web2.IPv4), 0)
+	after := wantsOf(c.nodes[0].pipeline, shop(web2.IPv4), 0)
+	var ends []openflow.Message
+	for i, g := range before.Groups {
+		ends = append(ends, Ended(g, after.Groups[i])...)
+	}
+	if len(ends) != 2 || len(Ended(before.Groups[0], before.Groups[0])) != 0 || len(Ended(before.Groups[0], openflow.Group{})) != 2 {
+		t.Fatalf("ends %v", ends)
+	}
+	c.program(shop(web1.IPv4, web2.IPv4))
+	for _, e := range []Endpoint{web1, web2} {
+		c.pod(e).serveShop()
+	}
+	n := c.pod(db1).node
+	connections := func(provider Endpoint) int {
+		return strings.Count(n.Appctl("dpctl/dump-conntrack"), "src="+provider.IPv4.String()+",dst="+db1.IPv4.String())
+	}
+	for tries := 0; connections(web1) == 0 || connections(web2) == 0; tries++ {
+		if tries == 20 {
+			t.Fatalf("one provider only:\n%s\n%s", n.Appctl("dpctl/dump-conntrack"), n.Ofctl("dump-groups", bridge))
+		}
+		if got := c.pod(db1).asks(shop().VIP, "tcp", 80, "hello"); strings.HasPrefix(got, "error") {
+			t.Fatal(got)
+		}
+	}
+	n.connected(t, func(conn *openflow.Conn) error { return conn.Send(t.Context(), slices.Clone(ends)...) })
+	if connections(web1) != 0 || connections(web2) == 0 {
+		t.Errorf("%d and %d connections are left:\n%s", connections(web1), connections(web2), n.Appctl("dpctl/dump-conntrack"))
+	}
+}
