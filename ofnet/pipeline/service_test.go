@@ -67,8 +67,8 @@ func (p *pod) serveShop() {
 	}
 }
 
-// asks returns what a service answers, "" if nothing.
-func (p *pod) asks(to netip.Addr, kind string, port int, text string) string {
+// requests returns what a service answers, "" if nothing.
+func (p *pod) requests(to netip.Addr, kind string, port int, text string) string {
 	out, err := p.exec("python3", "-c", client, to.String(), kind, fmt.Sprint(port), text)
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(out+err.Error()), "\n")
@@ -92,7 +92,7 @@ func TestAServiceAnswersEveryPodOfItsTenant(t *testing.T) {
 		seen := map[string]int{}
 		for range 20 {
 			for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
-				got := c.pod(e).asks(s.VIP, kind, port, "hello")
+				got := c.pod(e).requests(s.VIP, kind, port, "hello")
 				provider, _, _ := strings.Cut(got, " ")
 				from := e.IPv4.String()
 				if provider == e.ID {
@@ -114,14 +114,14 @@ func TestAServiceAnswersEveryPodOfItsTenant(t *testing.T) {
 			continue
 		}
 		// In fragments, as it is larger than the MTU.
-		if got := c.pod(e).asks(s.VIP, "udp", 53, "long"); !strings.Contains(got, s.VIP.String()+" 40") {
+		if got := c.pod(e).requests(s.VIP, "udp", 53, "long"); !strings.Contains(got, s.VIP.String()+" 40") {
 			t.Errorf("%s: long answer %q", e.ID, got)
 		}
 	}
-	if got := c.pod(red1).asks(s.VIP, "tcp", 80, "hello"); !strings.HasPrefix(got, "error") {
+	if got := c.pod(red1).requests(s.VIP, "tcp", 80, "hello"); !strings.HasPrefix(got, "error") {
 		t.Errorf("another tenant is answered: %s", got)
 	}
-	if got := c.pod(db1).asks(web2.IPv4, "tcp", 8080, "direct"); !strings.HasPrefix(got, web2.ID) || !strings.Contains(got, web2.IPv4.String()) {
+	if got := c.pod(db1).requests(web2.IPv4, "tcp", 8080, "direct"); !strings.HasPrefix(got, web2.ID) || !strings.Contains(got, web2.IPv4.String()) {
 		t.Errorf("a provider by its own address: %s", got)
 	}
 	if tracked := c.pod(db1).node.Appctl("dpctl/dump-conntrack"); strings.Contains(tracked, "dport=8080)") {
@@ -152,7 +152,7 @@ func TestOnlyTheConnectionsOfAProviderThatGoesAreEnded(t *testing.T) {
 		if tries == 20 {
 			t.Fatalf("one provider only:\n%s\n%s", n.Appctl("dpctl/dump-conntrack"), n.Ofctl("dump-groups", bridge))
 		}
-		if got := c.pod(db1).asks(shop().VIP, "tcp", 80, "hello"); strings.HasPrefix(got, "error") {
+		if got := c.pod(db1).requests(shop().VIP, "tcp", 80, "hello"); strings.HasPrefix(got, "error") {
 			t.Fatal(got)
 		}
 	}
