@@ -33,3 +33,7 @@ func (db *DB) MaxOps(ctx context.Context) (int, error) {
 	}
 	return FewOps, nil
 }
+
+// TooManyOps tells whether the store did not take a transaction for the number
+// of its compares or operations. Nothing of it has happened.
+func TooManyOps(err error) bool { return errors.Is(err, rpctypes.ErrTooManyOps) }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -146,6 +148,9 @@ func (l *Ledger) commitSome(list []*submission) int {
 				continue
 			}
 		}
+		if l.fewer(err) {
+			continue
+		}
 		if err != nil {
 			l.stale = !refused(err)
 			if errors.Is(err, errConflict) && try < maxTries {
@@ -175,6 +180,18 @@ func (l *Ledger) commitSome(list []*submission) int {
 // transaction, and that the cache is as good as before.
 func refused(err error) bool {
 	return fault.Is(err, fault.Exhausted) || fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Denied)
+}
+
+// fewer tells whether the store has refused a transaction although it took as
+// large ones before: another of its members answers, which takes fewer
+// operations. From then on the ledger asks for no more than every store takes.
+func (l *Ledger) fewer(err error) bool {
+	if !objdb.TooManyOps(err) || l.maxOps <= objdb.FewOps {
+		return false
+	}
+	l.log.WithFields(logrus.Fields{"before": l.maxOps, "now": objdb.FewOps}).Warn("a member of the store takes fewer operations in a transaction")
+	l.maxOps = objdb.FewOps
+	return true
 }
 
 // assembly is a group and what has become of the submissions before the first

@@ -151,6 +151,8 @@ func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
 	switch {
 	case errors.Is(err, errConflict):
 		return l.sift(ctx, d, some)
+	case l.fewer(err):
+		return stored{}, nil
 	case err != nil:
 		return stored{}, err
 	}

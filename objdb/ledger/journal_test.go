@@ -168,3 +168,47 @@ func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
 		})
 	}
 }
+
+// While members are replaced by newer ones, the next to answer may take fewer
+// operations than the one that was asked when the term began.
+func TestAStoreThatTakesFewerOperationsThanBeforeIsWrittenInSmallerTransactions(t *testing.T) {
+	const keys = 2 * objdb.FewOps
+	puts := func(value string) func(*Tx) error {
+		return func(tx *Tx) error {
+			for i := range keys {
+				tx.Put(fmt.Sprintf("%sfewer/%04d", state, i), []byte(value))
+			}
+			return nil
+		}
+	}
+	together := func(string, []byte, []byte) (int, bool) { return 0, true }
+	for how, update := range map[string]func(*Ledger) (int64, error){
+		"a plan":                     func(l *Ledger) (int64, error) { return l.Update(t.Context(), puts("new")) },
+		"a plan that is meant large": func(l *Ledger) (int64, error) { return l.UpdateLarge(t.Context(), puts("new")) },
+		"a plan that was decided then": func(l *Ledger) (int64, error) {
+			return l.UpdateLarge(t.Context(), func(tx *Tx) error {
+				tx.group.maxOps = objdb.FewOps // as if another member had been asked
+				return puts("new")(tx)
+			})
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			db := testdb.Open(t, objdb.Config{Endpoints: []string{testetcd.NewProcess(t).URL}})
+			l, err := Open(t.Context(), lead(t, db), Config{Owned: []string{state, model}, Order: together})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.inCommitter(func() error { l.maxOps = objdb.ManyOps; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := update(l); err != nil {
+				t.Fatal(err)
+			}
+			kvs, _, err := db.List(t.Context(), state+"fewer/")
+			if err != nil || len(kvs) != keys {
+				t.Errorf("%d keys, %v", len(kvs), err)
+			}
+			mustUpdate(t, l, puts("newest"))
+		})
+	}
+}

@@ -62,6 +62,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	defer context.AfterFunc(l.term.Context(), cancel)()
 
 	var base *tree
+	var maxOps int
 	err = l.inCommitter(func() error {
 		if l.stale {
 			if err := l.reload(ctx); err != nil {
@@ -70,7 +71,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 		}
 		l.alone = try > politeTries
 		l.since = &since{keys: map[string]struct{}{}}
-		base = l.state.Load()
+		base, maxOps = l.state.Load(), l.maxOps
 		return nil
 	})
 	if err != nil {
@@ -82,7 +83,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	}()
 
 	g := newGroup(base, l.owned, l.corrupt)
-	g.maxOps, g.admit, g.terms = l.maxOps, l.admit, map[span]struct{}{}
+	g.maxOps, g.admit, g.terms = maxOps, l.admit, map[span]struct{}{}
 	verdict, err := g.add(ctx, s.plan)
 	switch {
 	case err != nil:
@@ -138,6 +139,8 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group) (rev int64, err erro
 			if err = l.await(); err == nil {
 				err = errConflict // to run again on what has come back
 			}
+		case l.fewer(err):
+			err = errConflict // to run again, for a journal
 		case err != nil:
 			l.stale = !refused(err)
 		}

@@ -25,7 +25,7 @@ import (
 // event of any of these tells that everything before it has arrived.
 type Ledger struct {
 	term     *objdb.Term
-	maxOps   int // in one transaction
+	maxOps   int // in one transaction; the committer may lower it
 	db       *objdb.DB
 	log      *logrus.Entry
 	owned    prefixes
