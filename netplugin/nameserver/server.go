@@ -20,10 +20,12 @@ import (
 // says he can take: what passes any network without fragments.
 const MaxUDP = 1232
 
-// Bounds of connections: how many there are, how many questions one may ask,
-// and how long a question and the time between two may take.
+// Bounds of connections: how many there are, in all and of one asker, how many
+// questions may be asked on one, and how long a question and the time between two
+// may take.
 const (
 	maxConnections  = 1024
+	maxOfAsker      = 16
 	maxOnConnection = 128
 	questionTime    = 2 * time.Second
 	idleTime        = 8 * time.Second
@@ -65,7 +67,7 @@ func (s *Server) Run(ctx context.Context, packets net.PacketConn, streams net.Li
 	group, ctx := errgroup.WithContext(ctx)
 	for _, server := range []*dns.Server{
 		{PacketConn: packets, Handler: handler, UDPSize: dns.MinMsgSize * 8, MsgAcceptFunc: acceptQuery},
-		{Listener: netutil.LimitListener(streams, maxConnections), Handler: handler, MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
+		{Listener: netutil.LimitListener(newFairListener(streams, maxOfAsker), maxConnections), Handler: handler, MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
 			ReadTimeout: questionTime, WriteTimeout: questionTime, IdleTimeout: func() time.Duration { return idleTime }},
 	} {
 		started := make(chan struct{})

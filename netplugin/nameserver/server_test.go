@@ -3,6 +3,7 @@ package nameserver
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -79,6 +80,49 @@ func TestQuestionsAreAnsweredOverBothTransports(t *testing.T) {
 	if got := s.Stats(); got.Answered != 2 {
 		t.Errorf("%+v", got)
 	}
+}
+
+func TestAnAskerTakesNoConnectionsOfOthers(t *testing.T) {
+	_, server := start(t, exampleZones(t), nil, inBlue)
+	var open []net.Conn
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() }) // may be closed
+		return conn
+	}
+	answered := func(conn net.Conn) error {
+		c := &dns.Conn{Conn: conn}
+		if err := errors.Join(conn.SetDeadline(time.Now().Add(time.Second)), c.WriteMsg(question("front.", dns.TypeA))); err != nil {
+			return err
+		}
+		_, err := c.ReadMsg()
+		return err
+	}
+	for range maxOfAsker {
+		open = append(open, dial())
+		if err := answered(open[len(open)-1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := answered(dial()); err == nil {
+		t.Errorf("connection %d of one asker is served", maxOfAsker+1)
+	}
+	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := other.Dial("tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := answered(conn); err != nil {
+		t.Errorf("another asker: %v", err)
+	}
+	if err := open[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 5*time.Second, "there is room for another one", func() bool { return answered(dial()) == nil })
 }
 
 func TestAnAnswerFitsInWhatTheAskerTakes(t *testing.T) {
