@@ -48,8 +48,9 @@ has another one, so that of two editors the slower is told; ` + "`If-None-Match:
 ` + "`{\"type\":\"ADDED\",\"revision\":N,\"object\":{...}}`" + `: first every object that is there as ADDED and
 one BOOKMARK, then each change as ADDED, MODIFIED or DELETED. With ` + "`&revision=N`" + ` only the
 changes after N are told; 410 says that they are not known any more, and that the client has to
-begin anew. When nothing happens a BOOKMARK comes every 30 seconds. The stream ends when
-another netmaster takes the lead or the client does not read; it can be taken up after the last
+begin anew. A BOOKMARK comes when nothing has happened for 30 seconds, and after a thousand changes
+of other objects. The stream ends when another netmaster takes the lead or the client does not
+read; it can be taken up after the last
 revision, with any netmaster. Link-sets in an event are those of the moment it is sent.
 
 **Many changes at once.** ` + "`POST /api/v1/apply`" + ` with

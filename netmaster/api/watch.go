@@ -26,6 +26,10 @@ import (
 const (
 	// bookmarkEvery is the longest silence of a watch, if nothing else is configured.
 	bookmarkEvery = 30 * time.Second
+	// bookmarkAfter is how many changes of other objects a watch is silent about.
+	// Leaders may change more often than a bookmark is due, and the next one
+	// remembers so many changes only (mirror.Feed).
+	bookmarkAfter = 1000
 	// maxWatches is how many there may be: each keeps a connection.
 	maxWatches = 512
 )
@@ -68,6 +72,7 @@ type watch struct {
 	// hears no bookmark.
 	listed map[string]int64 // revisions of what was there, where later
 	newest int64            // of them; 0 once the bookmark has been sent
+	passed int              // changes since the last line that were of other objects
 }
 
 // watch answers with a stream of events.
@@ -155,8 +160,8 @@ func (w *watch) run(ctx context.Context, out *stream) {
 		if err != nil || w.tell(out, changes, upTo) != nil {
 			return
 		}
-		if w.newest > 0 && w.revision >= w.newest {
-			w.newest, w.listed = 0, nil
+		if w.newest > 0 && w.revision >= w.newest || w.newest == 0 && w.passed >= bookmarkAfter {
+			w.newest, w.listed, w.passed = 0, nil, 0
 			if out.line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
 				return
 			}
@@ -214,8 +219,10 @@ func (w *watch) tell(out *stream, changes []mirror.Change, upTo int64) error {
 				c := changes[0]
 				changes = changes[1:]
 				if !w.scope.holds(c.Key) || c.Revision <= w.listed[c.Key] {
+					w.passed++
 					continue
 				}
+				w.passed = 0
 				if e, ok := w.event(r, c); ok {
 					if err := out.line(e); err != nil {
 						return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -165,6 +166,26 @@ func TestAQuietWatchIsToldThatItIsAlive(t *testing.T) {
 	first := w.expect("BOOKMARK")
 	if next := w.expect("BOOKMARK", "BOOKMARK"); next.Revision < first.Revision {
 		t.Errorf("revision %d after %d", next.Revision, first.Revision)
+	}
+}
+
+// Leaders may change more often than a quiet watch says something. What a client
+// goes on from must follow all the same, or the past that it asks for is forgotten.
+func TestAWatchIsToldHowFarTheOthersHaveCome(t *testing.T) {
+	b := ready(t)
+	w := b.watchAt("rules/?watch=true")
+	begin := w.expect("BOOKMARK").Revision
+	_, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		for i := range bookmarkAfter {
+			tx.Put(mastercfg.ModelKey("netprofile", fmt.Sprint("blue:p", i)), []byte("{}"))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := w.expect("BOOKMARK"); e.Revision <= begin {
+		t.Errorf("revision %d, begun at %d", e.Revision, begin)
 	}
 }
 
