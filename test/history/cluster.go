@@ -43,9 +43,14 @@ type node struct {
 }
 
 // NewCluster builds netmaster from the tree, to start three of it. With a store
-// nil, each will have a member of one.
+// nil, each will have a member of one. The binary is beside that of the test:
+// what is up to date is not linked again for the next cluster.
 func NewCluster(ctx context.Context, dir string, store *Store) (*Cluster, error) {
-	c := &Cluster{binary: filepath.Join(dir, "netmaster"), dir: dir, store: store}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{binary: filepath.Join(filepath.Dir(self), "netmaster"), dir: dir, store: store}
 	build := exec.CommandContext(ctx, "go", "build", "-race="+strconv.FormatBool(raced()), "-o", c.binary, "github.com/contiv/netplugin/cmd/netmaster")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build netmaster: %w\n%s", err, out)
