@@ -22,7 +22,7 @@ import (
 //
 // The group of the sender, on another node, is found by network and MAC, and so
 // is the receiver. Whoever is not found by MAC is everybody (flood.go).
-type bridging struct{ tunnelPort uint32 }
+type bridging struct{ others uint32 }
 
 // Frames to these addresses stay on the cable (IEEE 802.1Q, table 8-1).
 var (
@@ -52,10 +52,10 @@ func (b bridging) endpoint(w *Wants, e placed) {
 	}
 	inNetwork := regNetwork.is(uint32(e.Tag))
 	w.flow(at(tableDest, priorityExact, inNetwork, openflow.EthDst(e.MAC)).
-		do(toReceiver(e, b.tunnelPort)...).goTo(tablePolicy))
+		do(toReceiver(e, b.others)...).goTo(tablePolicy))
 	if e.local() {
 		b.mayAlsoSend(w, e)
-	} else if e.Group != 0 {
+	} else if e.Group != 0 && e.Encap == VXLAN {
 		w.flow(at(tableSource, priorityExact, inNetwork, openflow.EthSrc(e.MAC)).
 			do(regSrcGroup.set(uint32(e.Group))).goTo(tableDest))
 	}

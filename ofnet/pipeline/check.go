@@ -31,6 +31,7 @@ func check(o Object) error {
 // tunnel headers have room for more.
 const (
 	MaxVNI      = 65535
+	MaxVLAN     = 4094
 	MaxTag      = 16383 // as many as networks can have VNIs
 	MaxGroup    = 32767
 	MaxPriority = 100
@@ -47,7 +48,7 @@ func checkNetwork(n Network) error {
 	if err := checkVRF("network", n.ID, n.VRF); err != nil {
 		return err
 	}
-	if err := checkSegment("network", n.ID, n.Tag, n.VNI); err != nil {
+	if err := checkSegment("network", n.ID, n.Encap, n.Tag, n.VNI); err != nil {
 		return err
 	}
 	return checkAddresses("network", n.ID, n.Gateway, n.Gateway6)
@@ -57,7 +58,7 @@ func checkEndpoint(e Endpoint) error {
 	if err := checkVRF("endpoint", e.ID, e.VRF); err != nil {
 		return err
 	}
-	if err := checkSegment("endpoint", e.ID, e.Tag, e.VNI); err != nil {
+	if err := checkSegment("endpoint", e.ID, e.Encap, e.Tag, e.VNI); err != nil {
 		return err
 	}
 	if e.Group > MaxGroup {
@@ -76,7 +77,7 @@ func checkFloodSet(s FloodSet) error {
 	if len(s.Members) > MaxMembers {
 		return fault.New(fault.Exhausted, "flood set %s: %d endpoints on this node, at most %d can be flooded to", s.Network, len(s.Members), MaxMembers)
 	}
-	return checkSegment("flood set", s.Network, s.Tag, s.VNI)
+	return checkSegment("flood set", s.Network, s.Encap, s.Tag, s.VNI)
 }
 
 func checkService(s Service) error {
@@ -106,8 +107,12 @@ func checkVRF(kind, id string, vrf uint16) error {
 	return nil
 }
 
-func checkSegment(kind, id string, tag uint16, vni uint32) error {
+func checkSegment(kind, id string, encap Encap, tag uint16, vni uint32) error {
 	switch {
+	case encap == VLAN && (tag == 0 || tag > MaxVLAN):
+		return fault.New(fault.Invalid, "%s %s: VLAN %d is not in 1..%d", kind, id, tag, MaxVLAN)
+	case encap == VLAN:
+		return nil
 	case tag == 0 || tag > MaxTag:
 		return fault.New(fault.Invalid, "%s %s: local tag %d is not in 1..%d", kind, id, tag, MaxTag)
 	case vni == 0 || vni > MaxVNI:

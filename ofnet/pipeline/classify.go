@@ -29,6 +29,9 @@ func (classify) base(w *Wants) {
 }
 
 func (c classify) network(w *Wants, n Network) {
+	if n.Encap == VLAN {
+		return
+	}
 	w.flow(at(tableClassify, priorityExact, openflow.InPort(c.tunnelPort), openflow.TunnelID(uint64(n.VNI))).
 		do(regOrigin.set(originTunnel), regVRF.set(uint32(n.VRF)), regNetwork.set(uint32(n.Tag))).
 		goTo(tableSource))

@@ -12,7 +12,7 @@ import (
 //
 // Whether the packet may go there is not decided here. A packet without a
 // receiver goes on, too, so that the policy is asked about it and counts it.
-type dest struct{ tunnelPort uint32 }
+type dest struct{ others uint32 }
 
 func (d dest) endpoint(w *Wants, e placed) {
 	if e.Mode.Bridged() {
@@ -21,19 +21,23 @@ func (d dest) endpoint(w *Wants, e placed) {
 	for _, a := range e.addresses() {
 		f := familyOf(a)
 		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(openflow.Host(a))).
-			do(toReceiver(e, d.tunnelPort)...).goTo(tablePolicy))
+			do(toReceiver(e, d.others)...).goTo(tablePolicy))
 	}
 }
 
-// toReceiver writes down whom a packet is for, and the way there.
-func toReceiver(e placed, tunnelPort uint32) []openflow.Action {
+// toReceiver writes down whom a packet is for, and the way there: the endpoint's
+// port, or that to other nodes.
+func toReceiver(e placed, others uint32) []openflow.Action {
 	actions := []openflow.Action{regDstNet.set(uint32(e.Tag)), keepMAC(e.MAC)}
 	if e.Group != 0 {
 		actions = append(actions, regDstGroup.set(uint32(e.Group)))
 	}
-	if e.local() {
+	switch {
+	case e.local():
 		return append(actions, regOut.set(e.port))
+	case e.Encap == VLAN:
+		return append(actions, regOut.set(others))
 	}
 	return append(actions,
-		set(openflow.TunnelID(uint64(e.VNI))), set(openflow.TunDst(openflow.Host(e.VTEP))), regOut.set(tunnelPort))
+		set(openflow.TunnelID(uint64(e.VNI))), set(openflow.TunDst(openflow.Host(e.VTEP))), regOut.set(others))
 }

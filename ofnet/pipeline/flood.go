@@ -39,13 +39,11 @@ func (flood) base(w *Wants) {
 }
 
 func (f flood) floodSet(w *Wants, s FloodSet) {
-	tag := uint32(s.Tag)
-	members := openflow.Group{ID: groupMembers | tag, Type: openflow.GroupAll}
-	for _, mac := range s.Members {
-		members.Buckets = append(members.Buckets, openflow.Bucket{Actions: []openflow.Action{
-			keepMAC(mac), openflow.Resubmit{Table: tableDest},
-		}})
+	if s.Encap == VLAN {
+		return
 	}
+	tag := uint32(s.Tag)
+	members := membersOf(s)
 	nodes := openflow.Group{ID: groupNodes | tag, Type: openflow.GroupAll}
 	for _, vtep := range s.VTEPs {
 		if vtep == f.self {
@@ -57,13 +55,29 @@ func (f flood) floodSet(w *Wants, s FloodSet) {
 	}
 	w.Groups = append(w.Groups, members, nodes)
 
-	toMembers := []openflow.Action{regFlooded.set(1), regDstNet.set(tag), openflow.OutputGroup{ID: members.ID}}
+	toMembers := toMembersOf(s)
 	w.flow(
 		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originTunnel)).do(toMembers...).end(),
 		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originLocal)).
 			do(toMembers...).do(regOut.set(outPeers)).goTo(tableForward),
 		at(tableOutput, priorityExact, regNetwork.is(tag), regOut.is(outPeers)).do(openflow.OutputGroup{ID: nodes.ID}).end(),
 	)
+}
+
+// membersOf is the group with a copy for each member on this node.
+func membersOf(s FloodSet) openflow.Group {
+	members := openflow.Group{ID: groupMembers | uint32(s.Tag), Type: openflow.GroupAll}
+	for _, mac := range s.Members {
+		members.Buckets = append(members.Buckets, openflow.Bucket{Actions: []openflow.Action{
+			keepMAC(mac), openflow.Resubmit{Table: tableDest},
+		}})
+	}
+	return members
+}
+
+// toMembersOf sends the copies of the group.
+func toMembersOf(s FloodSet) []openflow.Action {
+	return []openflow.Action{regFlooded.set(1), regDstNet.set(uint32(s.Tag)), openflow.OutputGroup{ID: groupMembers | uint32(s.Tag)}}
 }
 
 // endpoint takes the copies for a local endpoint. Nobody gets his own.

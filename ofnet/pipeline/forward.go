@@ -22,8 +22,8 @@ import (
 // Counting the TTL down to zero would raise a packet-in for each, and nobody
 // listens.
 type forward struct {
-	gateway    [6]byte
-	tunnelPort uint32
+	gateway [6]byte
+	others  uint32 // port to other nodes
 }
 
 func (f forward) base(w *Wants) {
@@ -31,7 +31,7 @@ func (f forward) base(w *Wants) {
 		at(tableForward, priorityGuard, regFlooded.is(0), openflow.EthDstMasked(groupBit, groupBit)).drop(reasonMulticast),
 		at(tableForward, priorityRefuse, regOut.is(0), regRouted.is(1)).drop(reasonNoRoute),
 		at(tableForward, priorityRefuse, regOut.is(0), regRouted.is(0)).drop(reasonUnknown),
-		at(tableForward, priorityRefuse, regOrigin.is(originTunnel), regOut.is(f.tunnelPort)).drop(reasonBack),
+		at(tableForward, priorityRefuse, regOrigin.is(originTunnel), regOut.is(f.others)).drop(reasonBack),
 		at(tableForward, priorityOther, regRouted.is(1)).drop(reasonNoGateway),
 	)
 	for _, v := range []family{ipv4(), ipv6()} {

@@ -47,15 +47,26 @@ const (
 // Bridged tells whether the network forwards by MAC.
 func (m Mode) Bridged() bool { return m != Routed }
 
+// Encap is how the packets of a network travel between nodes. A bridge serves
+// networks of one kind.
+type Encap uint8
+
+// Encapsulations.
+const (
+	VXLAN Encap = iota // through a tunnel to the receiver's node; a VNI says which network it is
+	VLAN               // by an uplink, with the network's tag as VLAN; others may be there, too
+)
+
 // Network is a segment with its gateway. In a bridged one the gateway is no
 // concern of ours: it is a host of the network, or there is none.
 type Network struct {
 	ID       string // N.T
 	Tenant   string
 	Mode     Mode
+	Encap    Encap
 	VRF      uint16       // the tenant's routing domain, 1..65535
-	VNI      uint32       // 1..MaxVNI
-	Tag      uint16       // 1..MaxTag: the network's number inside every switch
+	VNI      uint32       // 1..MaxVNI; VLAN: 0
+	Tag      uint16       // 1..MaxTag: the network's number inside every switch; VLAN: its VLAN, 1..MaxVLAN
 	Subnet   netip.Prefix // IPv4, masked
 	Gateway  netip.Addr   // IPv4; invalid: none
 	Subnet6  netip.Prefix
@@ -68,6 +79,7 @@ type Endpoint struct {
 	Network string // N.T
 	Tenant  string
 	Mode    Mode // its network's
+	Encap   Encap
 	VRF     uint16
 	VNI     uint32
 	Tag     uint16
@@ -76,7 +88,7 @@ type Endpoint struct {
 	MAC     [6]byte
 	Group   uint16     // endpoint group id, up to MaxGroup; 0: none
 	Local   bool       // on this node: the driver finds its port by ID
-	VTEP    netip.Addr // remote: where it lives
+	VTEP    netip.Addr // remote: where it lives; VLAN: of no meaning
 	Limits  Limits     // local: those of its group
 }
 
@@ -85,10 +97,11 @@ type Endpoint struct {
 // many endpoints, and no endpoint's flows may depend on another one.
 type FloodSet struct {
 	Network string // N.T
+	Encap   Encap
 	VNI     uint32
 	Tag     uint16
 	Members [][6]byte    // MACs of the endpoints on this node, ascending
-	VTEPs   []netip.Addr // of the other nodes with endpoints, ascending
+	VTEPs   []netip.Addr // of the other nodes with endpoints, ascending; VLAN: of no meaning
 }
 
 // Service is a virtual address of a tenant and who serves it. It joins many
@@ -148,7 +161,7 @@ func (e Endpoint) Equal(other Object) bool { return other == Object(e) }
 // Equal compares all fields, the lists in their order.
 func (s FloodSet) Equal(other Object) bool {
 	o, ok := other.(FloodSet)
-	return ok && s.Network == o.Network && s.VNI == o.VNI && s.Tag == o.Tag &&
+	return ok && s.Network == o.Network && s.Encap == o.Encap && s.VNI == o.VNI && s.Tag == o.Tag &&
 		slices.Equal(s.Members, o.Members) && slices.Equal(s.VTEPs, o.VTEPs)
 }
 

@@ -7,10 +7,10 @@
 // flows of another, and a driver may compute, compare and replace them object
 // by object, in any order.
 //
-// Networks are joined by VXLAN and either routed or bridged. A node is one
-// bridge: a port per local endpoint and one tunnel port for all other nodes. The
-// drawing is of routed networks; bridge.go and flood.go tell what is different in
-// the others.
+// Networks are joined by VXLAN and either routed or bridged, or they are VLANs
+// and bridged. A bridge has a port per local endpoint and one to all other nodes:
+// the tunnel or, in a bridge of its own, the uplink. The drawing is of routed
+// networks; bridge.go, flood.go and uplink.go tell what is different in the others.
 //
 //	                        CLASSIFY
 //	local port  ___________/        \______________  tunnel port
@@ -52,8 +52,8 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, source, dest, bridge, flood, service, policy, forward, answer, limit,
-// output, drop, names.
+// gateway, source, dest, bridge, flood, uplink, service, policy, forward, answer,
+// limit, output, drop, names.
 package pipeline
 
 import (
@@ -69,7 +69,8 @@ var AnycastMAC = [6]byte{0x00, 0x00, 0x11, 0x11, 0x11, 0x11}
 
 // Config is what the pipeline must know of its node.
 type Config struct {
-	TunnelPort uint32     // OpenFlow number of the one VXLAN port
+	TunnelPort uint32     // OpenFlow number of the one VXLAN port; 0: the bridge has an uplink
+	UplinkPort uint32     // OpenFlow number of the port to the physical network; 0: the bridge has a tunnel
 	LocalVTEP  netip.Addr // our own tunnel address: nothing is tunnelled to it
 	GatewayMAC [6]byte    // zero: AnycastMAC
 	NoMeters   bool       // the switch has none: nothing is limited
@@ -87,6 +88,7 @@ func New(c Config) *Pipeline {
 	if c.GatewayMAC == ([6]byte{}) {
 		c.GatewayMAC = AnycastMAC
 	}
+	others := max(c.TunnelPort, c.UplinkPort)
 	p := &Pipeline{config: c, features: []any{
 		tableMisses{},
 		classify{tunnelPort: c.TunnelPort},
@@ -95,17 +97,20 @@ func New(c Config) *Pipeline {
 		nd{gateway: c.GatewayMAC},
 		gateway{mac: c.GatewayMAC},
 		source{},
-		dest{tunnelPort: c.TunnelPort},
-		bridging{tunnelPort: c.TunnelPort},
+		dest{others: others},
+		bridging{others: others},
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		services{gateway: c.GatewayMAC},
 		policy{},
-		forward{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort},
+		forward{gateway: c.GatewayMAC, others: others},
 		answer{},
 		limit{},
 		output{tunnelPort: c.TunnelPort},
 		drop{},
 	}}
+	if c.UplinkPort != 0 {
+		p.features = append(p.features, uplink{port: c.UplinkPort})
+	}
 	if c.NamesPort != 0 {
 		p.features = append(p.features, names{port: c.NamesPort, gateway: c.GatewayMAC})
 	}
@@ -163,7 +168,7 @@ func (p *Pipeline) place(e Endpoint, port uint32) (placed, bool) {
 	if e.Local {
 		return placed{Endpoint: e, port: port}, port != 0
 	}
-	return placed{Endpoint: e}, e.VTEP.IsValid() && e.VTEP != p.config.LocalVTEP
+	return placed{Endpoint: e}, e.Encap == VLAN || e.VTEP.IsValid() && e.VTEP != p.config.LocalVTEP
 }
 
 // Cookie returns the cookie of all flows of an object.

@@ -40,7 +40,7 @@ type Table struct {
 // Tables returns the pipeline from top to bottom.
 func Tables() []Table {
 	return []Table{
-		{tableClassify, "CLASSIFY", tableDrop, reasonNobody, "Where does it come from? A local port or a VNI of the tunnel gives VRF and network, a port also the sender's group."},
+		{tableClassify, "CLASSIFY", tableDrop, reasonNobody, "Where does it come from? A local port, a VNI of the tunnel or a VLAN of the uplink gives VRF and network, a port also the sender's group."},
 		{tableGuard, "GUARD", tableDrop, reasonNobody, "A local port may only send as its own endpoint."},
 		{tableNeighbour, "NEIGHBOUR", tableDrop, reasonNoNeighbour, "ARP requests and IPv6 neighbour solicitations of local endpoints: who is asked for?"},
 		{tableRouter, "ROUTER", tableDest, 0, "Is it for the gateway of the sender's network? Then it is to be routed. What is for a service is translated."},
@@ -64,10 +64,12 @@ const (
 	priorityOther   uint16 = 10 // the rest of what a more exact flow singles out; rules start above it
 	priorityNotIP   uint16 = 20 // whatever is no IP; priorityIP is for what is
 	priorityIP      uint16 = 30
+	priorityNear    uint16 = 50  // what is known of a receiver that is not found by MAC
 	priorityExact   uint16 = 100 // one object, one kind of packet
 	priorityRefuse  uint16 = 105 // what a flow for all of an object's packets would let pass
 	priorityExcept  uint16 = 110 // an exception to these
 	priorityService uint16 = 115 // fragments and errors of a provider
 	priorityHairpin uint16 = 120 // what a provider sends to itself
 	priorityGuard   uint16 = 200 // looked at before everything else in its table
+	priorityTrunk   uint16 = 210 // what a guard must not stop: tags, at the uplink
 )

@@ -1,0 +1,79 @@
+package pipeline
+
+import (
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// uplink joins bridged networks to the VLANs of the physical network. Their
+// bridge has the uplink where others have the tunnel.
+//
+//	CLASSIFY   a VLAN of the uplink says which network a packet is in, and is taken
+//	           off; a VLAN that is no network of ours is dropped
+//	DEST       from a local port: everybody of the network, and the uplink; who is
+//	           not known is outside, and only the uplink gets it
+//	           from the uplink: as out of the tunnel, and who is not known is not here
+//	OUTPUT     the network's VLAN is put on
+//
+// No MAC is learned: all that are here are known, as no port can send from
+// another one. So a packet for a router is copied to nobody.
+//
+// Networks of one tenant may be joined by a router outside, which puts its own MAC
+// on the packets. Groups are therefore found by VRF and address where the MAC says
+// nothing: the receiver's before a packet leaves, the sender's when one comes in,
+// also of endpoints on this node. Who is no endpoint has no group.
+type uplink struct{ port uint32 }
+
+// unicast matches frames to one host, and toAll all others.
+func unicast() openflow.FieldMatch { return openflow.EthDstMasked([6]byte{}, groupBit) }
+func toAll() openflow.FieldMatch   { return openflow.EthDstMasked(groupBit, groupBit) }
+
+func (u uplink) network(w *Wants, n Network) {
+	if n.Encap != VLAN {
+		return
+	}
+	tag := uint32(n.Tag)
+	w.flow(
+		at(tableClassify, priorityTrunk, openflow.InPort(u.port), openflow.VLANVID(n.Tag), openflow.EthSrcMasked([6]byte{}, groupBit)).
+			do(openflow.PopVLAN{}, regOrigin.set(originTunnel), regVRF.set(uint32(n.VRF)), regNetwork.set(tag)).goTo(tableSource),
+		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originLocal), unicast()).
+			do(regDstNet.set(tag), regOut.set(u.port)).goTo(tablePolicy),
+		at(tableOutput, priorityExact, regNetwork.is(tag), regOut.is(u.port)).
+			do(openflow.PushVLAN{TPID: openflow.EthTypeVLAN}, set(openflow.VLANVID(n.Tag)), openflow.Output{Port: u.port}).end(),
+	)
+}
+
+func (u uplink) floodSet(w *Wants, s FloodSet) {
+	if s.Encap != VLAN {
+		return
+	}
+	w.Groups = append(w.Groups, membersOf(s))
+	inNetwork := regNetwork.is(uint32(s.Tag))
+	w.flow(
+		at(tableDest, priorityFlood, inNetwork, regOrigin.is(originTunnel), toAll()).do(toMembersOf(s)...).end(),
+		at(tableDest, priorityFlood, inNetwork, regOrigin.is(originLocal), toAll()).
+			do(toMembersOf(s)...).do(regOut.set(u.port)).goTo(tableForward),
+	)
+}
+
+// endpoint tells the group of an endpoint's address, whichever MAC is beside it.
+func (u uplink) endpoint(w *Wants, e placed) {
+	if e.Encap != VLAN || e.Group == 0 {
+		return
+	}
+	for _, a := range e.addresses() {
+		f, inVRF := familyOf(a), regVRF.is(uint32(e.VRF))
+		w.flow(
+			at(tableSource, priorityExact, f.is(), inVRF, f.src(openflow.Host(a))).
+				do(regSrcGroup.set(uint32(e.Group))).goTo(tableDest),
+			at(tableDest, priorityNear, f.is(), inVRF, f.dst(openflow.Host(a)), regOrigin.is(originLocal), unicast()).
+				do(regDstGroup.set(uint32(e.Group)), sameNetwork(), regOut.set(u.port)).goTo(tablePolicy))
+	}
+}
+
+// sameNetwork lets a packet leave in the network it came in by.
+func sameNetwork() openflow.Action {
+	return openflow.Move{
+		Src: openflow.FieldReg(regNetwork.Index), SrcOfs: regNetwork.Ofs,
+		Dst: openflow.FieldReg(regDstNet.Index), DstOfs: regDstNet.Ofs, Bits: regNetwork.Bits,
+	}
+}
