@@ -47,6 +47,8 @@ type Status struct {
 	Others    int    // flows of somebody else that are left alone, as nobody knows what they do
 	Ports     int
 	LastError string
+
+	VXLAN, VLAN *Status // of a node with two bridges: theirs; nil: there is one
 }
 
 // Count is a number of packets and of their bytes.
@@ -77,8 +79,9 @@ type NetworkDriver interface {
 	// behind the descriptor podNetNS, because moving it there later would cost
 	// more than all the rest; with 0 it is made beside the host's end.
 	// AddPort is idempotent: an endpoint's port is found again by its id, also
-	// after a restart, and is then left where it is.
-	AddPort(ctx context.Context, endpointID string, podNetNS int) (Port, error)
+	// after a restart, and is then left where it is. The encapsulation is that of
+	// the endpoint's network; one that no bridge serves is Unsupported.
+	AddPort(ctx context.Context, encap pipeline.Encap, endpointID string, podNetNS int) (Port, error)
 	// FindPort is AddPort for a port that is there; if it is not, the error is
 	// NotFound and nothing is made.
 	FindPort(ctx context.Context, endpointID string) (Port, error)

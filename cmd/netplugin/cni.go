@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
@@ -13,7 +14,7 @@ import (
 )
 
 // newCNIServer makes the server container runtimes talk to; mode test has none.
-func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver *ovsd.Driver) (*k8splugin.Server, error) {
+func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver drivers.NetworkDriver) (*k8splugin.Server, error) {
 	if o.Mode == "test" {
 		return nil, nil
 	}

@@ -22,6 +22,7 @@ type options struct {
 
 	hostLabel, ctrlIP, vtepIP string
 	vlanUplinks               string
+	uplink                    string // empty: networks of encapsulation vlan are not served
 	vxlanPort                 int
 	httpAddress               string
 }
@@ -41,7 +42,7 @@ func (e *configError) Error() string {
 // refused: half of them would be worse.
 var (
 	servedModes    = []string{"kubernetes", "cni", "test"}
-	servedNetModes = []string{"vxlan"}
+	servedNetModes = []string{"vxlan", "vlan"}
 	servedFwdModes = []string{"bridge", "routing"}
 )
 
@@ -62,6 +63,7 @@ func (o *options) complete(positional []string) error {
 	if !slices.Contains([]string{ovsd.DatapathAuto, ovsd.DatapathSystem, ovsd.DatapathNetdev}, o.datapath) {
 		found = append(found, fmt.Errorf("--datapath %q: want auto, system or netdev", o.datapath))
 	}
+	found = append(found, o.completeUplink()...)
 	if err := daemonflags.CheckAddress(o.httpAddress); err != nil {
 		found = append(found, fmt.Errorf("--http-address: %w", err))
 	}
@@ -116,6 +118,23 @@ func (o *options) completeNode() []error {
 	o.node.VXLANPort = uint16(o.vxlanPort)
 	return found
 }
+
+// completeUplink takes the name of the uplink.
+func (o *options) completeUplink() []error {
+	o.uplink = strings.TrimSpace(o.vlanUplinks)
+	switch {
+	case strings.Contains(o.uplink, ","):
+		return []error{fmt.Errorf("--vlan-uplinks %q: several uplinks are not supported yet, only one", o.vlanUplinks)}
+	case strings.ContainsAny(o.uplink, "/ ") || len(o.uplink) > maxLinkName:
+		return []error{fmt.Errorf("--vlan-uplinks %q: not the name of a link", o.vlanUplinks)}
+	case o.NetMode == "vlan" && o.uplink == "":
+		return []error{fmt.Errorf("--netmode vlan: needs an uplink, --vlan-uplinks")}
+	}
+	return nil
+}
+
+// maxLinkName is how long the kernel's names of links are, in bytes.
+const maxLinkName = 15
 
 // address reads an IPv4 address; without one it is the host's.
 func address(text string) (netip.Addr, error) {

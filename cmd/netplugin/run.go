@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/drivers/bridges"
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/cluster"
@@ -32,7 +34,7 @@ func run(ctx context.Context, o *options) error {
 			log.WithError(err).Debug("closing the store")
 		}
 	}()
-	driver, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath})
+	driver, err := newDriver(o)
 	if err != nil {
 		return err
 	}
@@ -41,7 +43,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	node := agent.New(agent.Config{
-		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, DB: db, Metrics: metrics,
+		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: o.uplink != "", DB: db, Metrics: metrics,
 	})
 	master := cluster.NewMaster(db, cluster.Limits{}, nil)
 	defer master.Close()
@@ -64,6 +66,20 @@ func run(ctx context.Context, o *options) error {
 	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node)}, front)
 	log.Info("stopped; the switch goes on forwarding")
 	return err
+}
+
+// newDriver makes the driver of the node's bridges: one with a tunnel and, if there
+// is an uplink, one with that.
+func newDriver(o *options) (drivers.NetworkDriver, error) {
+	tunnel, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath})
+	if err != nil || o.uplink == "" {
+		return tunnel, err
+	}
+	uplink, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplink: o.uplink, Datapath: o.datapath})
+	if err != nil {
+		return nil, err
+	}
+	return bridges.New(tunnel, uplink), nil
 }
 
 func openStore(o *options) (*objdb.DB, error) {

@@ -3,18 +3,9 @@ package ovsd
 import (
 	"context"
 	"maps"
-	"net/netip"
 	"slices"
-	"strconv"
 
 	"github.com/contiv/netplugin/ofnet/ovsdb"
-)
-
-// The one tunnel port. It asks for the lowest number, so that endpoint ports
-// have the rest.
-const (
-	tunnelName          = "vxif0"
-	tunnelNumber uint32 = 1
 )
 
 // wantedBridge is what the rows of our bridge should say. Columns and keys not
@@ -22,8 +13,8 @@ const (
 type wantedBridge struct {
 	name      string
 	datapath  string
-	vtep      netip.Addr
-	vxlanPort uint16
+	trunk     trunk
+	trunkless bool // the trunk cannot be a port at the moment
 }
 
 // protocols: we speak 1.3, operators' tools default to 1.0.
@@ -38,47 +29,41 @@ func (w wantedBridge) otherConfig() map[string]string {
 	return map[string]string{"disable-in-band": "true"}
 }
 
-func (w wantedBridge) tunnelOptions() map[string]string {
-	return map[string]string{
-		"local_ip":  w.vtep.String(),
-		"remote_ip": "flow",
-		"key":       "flow",
-		"dst_port":  strconv.Itoa(int(w.vxlanPort)),
-		"tos":       "inherit",
-		// A tunnelled packet that is too big for a link of the underlay is
-		// fragmented there: pods could not be told, and would lose it silently.
-		"df_default": "false",
-	}
-}
-
 // operations returns what makes the rows right, none if they are.
 func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 	bridge, ok := db.ourBridge()
 	if !ok {
 		return w.create(db)
 	}
-	ops := w.correct(bridge)
-	tunnel, ok := db.tunnel()
-	if !ok {
-		ops = append(ops, w.insertTunnel("tunnel")...)
-		ops = append(ops, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID),
-			ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("tunnel")}))
-	} else if tunnel.link.Type != "vxlan" || !maps.Equal(tunnel.link.Options, w.tunnelOptions()) {
-		ops = append(ops, ovsdb.Update("Interface", ovsdb.Where("_uuid", tunnel.link.UUID),
-			ovsdb.Row{"type": "vxlan", "options": w.tunnelOptions()}))
+	ops, here := w.correct(bridge), ovsdb.Where("_uuid", bridge.UUID)
+	for _, former := range w.trunk.formerUplinks(db, bridge) {
+		ops = append(ops, ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "delete", Value: former}))
+	}
+	trunk, ok := db.trunk()
+	switch {
+	case !ok && !w.trunkless:
+		ops = append(ops, w.trunk.insert()...)
+		ops = append(ops, ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("trunk")}))
+	case ok && !w.trunk.isRight(trunk.link):
+		ops = append(ops, ovsdb.Update("Interface", ovsdb.Where("_uuid", trunk.link.UUID),
+			ovsdb.Row{"type": w.trunk.kind, "options": w.trunk.options}))
 	}
 	// ovs-vswitchd tries a port that failed again only when something changes:
 	// a bridge that was made in place of a deleted one finds the name taken.
-	if len(ops) == 0 && ok && tunnel.link.Error != nil {
+	if len(ops) == 0 && ok && w.trunk.kind != "" && trunk.link.Error != nil {
 		ops = append(ops, ovsdb.Comment("tried again"))
 	}
 	return ops
 }
 
 // create makes the bridge with its local port, as ovs-vsctl add-br does, and
-// the tunnel port.
+// the trunk.
 func (w wantedBridge) create(db *database) []ovsdb.Operation {
-	ops := w.insertTunnel("tunnel")
+	var ops []ovsdb.Operation
+	ports := []ovsdb.UUID{"local"}
+	if !w.trunkless {
+		ops, ports = w.trunk.insert(), append(ports, "trunk")
+	}
 	ops = append(ops,
 		ovsdb.Insert("Interface", "local_interface", ovsdb.Row{"name": w.name, "type": "internal"}),
 		ovsdb.Insert("Port", "local", ovsdb.Row{"name": w.name, "interfaces": ovsdb.UUID("local_interface")}),
@@ -88,7 +73,7 @@ func (w wantedBridge) create(db *database) []ovsdb.Operation {
 			"fail_mode":     failMode,
 			"protocols":     protocols,
 			"other_config":  w.otherConfig(),
-			"ports":         []ovsdb.UUID{"local", "tunnel"},
+			"ports":         ports,
 		}))
 	if len(db.root.Rows()) == 0 {
 		// A database nobody has initialised yet.
@@ -96,15 +81,6 @@ func (w wantedBridge) create(db *database) []ovsdb.Operation {
 	}
 	return append(ops, ovsdb.Mutate("Open_vSwitch", ovsdb.All(),
 		ovsdb.Mutation{Column: "bridges", Mutator: "insert", Value: ovsdb.UUID("bridge")}))
-}
-
-func (w wantedBridge) insertTunnel(name string) []ovsdb.Operation {
-	return []ovsdb.Operation{
-		ovsdb.Insert("Interface", name+"_interface", ovsdb.Row{
-			"name": tunnelName, "type": "vxlan", "options": w.tunnelOptions(), "ofport_request": tunnelNumber,
-		}),
-		ovsdb.Insert("Port", name, ovsdb.Row{"name": tunnelName, "interfaces": ovsdb.UUID(name + "_interface")}),
-	}
 }
 
 // correct sets right what is wrong in the row of an existing bridge.

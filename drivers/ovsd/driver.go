@@ -6,7 +6,7 @@
 //
 //	             OVSDB (db.sock)                      OpenFlow (<bridge>.mgmt)
 //	+-------------------------------------+   +-------------------------------------+
-//	| keeper: bridge, tunnel, and the     |   | programmer: flows, groups, meters   |
+//	| keeper: bridge, trunk, and the      |   | programmer: flows, groups, meters   |
 //	|   ports of our links                |   |   objects + port numbers -> ledger  |
 //	| AddPort, RemovePort: links, ports   |   |   ledger - switch -> bundles        |
 //	+------------------+------------------+   +------------------^------------------+
@@ -80,6 +80,7 @@ import (
 const (
 	DefaultRunDir        = "/var/run/openvswitch"
 	DefaultBridge        = "contivVxlanBridge"
+	DefaultUplinkBridge  = "contivVlanBridge"
 	DefaultVXLANPort     = 4789
 	DefaultAuditInterval = 45 * time.Second
 )
@@ -102,8 +103,9 @@ const (
 type Config struct {
 	RunDir        string     // where ovs-vswitchd and ovsdb-server have their sockets
 	Bridge        string     // the bridge to make and to own
-	VTEP          netip.Addr // our end of the tunnels
-	VXLANPort     uint16
+	Uplink        string     // the link that joins the bridge to VLANs outside; empty: the bridge has a tunnel
+	VTEP          netip.Addr // tunnel: our end
+	VXLANPort     uint16     // tunnel
 	Datapath      string
 	AuditInterval time.Duration   // how often the switch is compared with the book
 	NetNS         *netns.NsHandle // where the switch and its links are; nil: here
@@ -150,7 +152,7 @@ func New(config Config) (*Driver, error) {
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
 		peers: newPeers(), chunk: defaultChunk, keeperBell: newBell(), flowsLost: newBell(), connections: make(chan flowSwitch), packets: newPackets()}
 	var err error
-	if d.links, err = newLinks(config.NetNS); err != nil {
+	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
 	}
 	d.db, err = newDatabase(config, func() {
@@ -170,7 +172,9 @@ func (c *Config) complete() error {
 		c.RunDir = DefaultRunDir
 	}
 	if c.Bridge == "" {
-		c.Bridge = DefaultBridge
+		if c.Bridge = DefaultBridge; c.Uplink != "" {
+			c.Bridge = DefaultUplinkBridge
+		}
 	}
 	if c.VXLANPort == 0 {
 		c.VXLANPort = DefaultVXLANPort
@@ -187,7 +191,7 @@ func (c *Config) complete() error {
 	if datapaths := []string{DatapathAuto, DatapathSystem, DatapathNetdev}; !slices.Contains(datapaths, c.Datapath) {
 		return fault.New(fault.Invalid, "datapath %q: %s expected", c.Datapath, strings.Join(datapaths, ", "))
 	}
-	if !c.VTEP.IsValid() {
+	if c.Uplink == "" && !c.VTEP.IsValid() {
 		return fault.New(fault.Invalid, "ovs driver of bridge %s: tunnel address is missing", c.Bridge)
 	}
 	return nil
@@ -250,13 +254,8 @@ func (d *Driver) connect(ctx context.Context) error {
 
 // keepConnected keeps a connection to the bridge.
 func (d *Driver) keepConnected(ctx context.Context, onEvent func(openflow.Message), onConnect func(context.Context, *openflow.Conn) error) error {
-	// The socket is there once ovs-vswitchd has seen the bridge, and then it
-	// has an opinion of the tunnel port.
-	err := d.db.client.Wait(ctx, func() (bool, error) {
-		tunnel, ok := d.db.tunnel()
-		return ok && (tunnel.link.OFPort != nil || tunnel.link.Error != nil), nil
-	})
-	if err != nil {
+	// The socket is there once ovs-vswitchd has seen the bridge.
+	if err := d.db.client.Wait(ctx, func() (bool, error) { return d.db.seen(), nil }); err != nil {
 		return err
 	}
 	client := openflow.Client{

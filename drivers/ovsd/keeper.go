@@ -66,7 +66,8 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 	if !k.started {
 		k.numbers.startAfter(k.db)
 	}
-	if err := k.keepBridge(ctx); err != nil {
+	trunkless := k.prepareTrunk()
+	if err := k.keepBridge(ctx, trunkless != nil); err != nil {
 		return true, err
 	}
 	// One port that cannot be kept must not keep the others waiting.
@@ -75,18 +76,16 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 		k.started = true
 		close(k.ready)
 	}
-	// Without a tunnel the node works, but alone.
-	if tunnel, ok := k.db.tunnel(); ok && tunnel.link.Error != nil {
-		problem = errors.Join(problem, fault.New(fault.Unavailable, "tunnel port %s: %s", tunnelName, *tunnel.link.Error))
-	}
+	// Without a trunk the node works, but alone.
+	problem = errors.Join(problem, trunkless, k.trunkProblem())
 	return problem != nil, problem
 }
 
-// keepBridge makes the rows of the bridge and its tunnel right. If somebody has
+// keepBridge makes the rows of the bridge and its trunk right. If somebody has
 // changed the bridge so that its flows are gone, the programmer is told when
 // ovs-vswitchd has seen all of it: the change, and what has set it right.
-func (k *keeper) keepBridge(ctx context.Context) error {
-	ops, flushed := k.wanted().operations(k.db), k.db.flushed.Swap(false)
+func (k *keeper) keepBridge(ctx context.Context, trunkless bool) error {
+	ops, flushed := k.wanted(trunkless).operations(k.db), k.db.flushed.Swap(false)
 	if len(ops) > 0 || flushed {
 		_, config, err := k.db.configure(ctx, ops...)
 		if err != nil {
@@ -165,13 +164,8 @@ func (d *Driver) datapathType() string {
 	return d.status.Datapath
 }
 
-func (d *Driver) wanted() wantedBridge {
-	return wantedBridge{
-		name:      d.config.Bridge,
-		datapath:  d.datapathType(),
-		vtep:      d.config.VTEP,
-		vxlanPort: d.config.VXLANPort,
-	}
+func (d *Driver) wanted(trunkless bool) wantedBridge {
+	return wantedBridge{name: d.config.Bridge, datapath: d.datapathType(), trunk: d.config.trunk(), trunkless: trunkless}
 }
 
 // noteKeeper keeps the keeper's problem for Status, and logs it once. Of a lost

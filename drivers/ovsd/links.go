@@ -36,11 +36,6 @@ func hostLinkNumber(name string) (uint32, bool) {
 	return uint32(n), err == nil && hostLinkName(uint32(n)) == name
 }
 
-// linkGroup is a mark that the kernel keeps with a link and that is set in the
-// same request that makes it: this is how we know our links again. The alias,
-// which cannot be, says whose the link is.
-const linkGroup = 0xc0
-
 // Bytes that VXLAN puts around a frame, and the largest frame worth its buffers.
 const (
 	overheadIPv4 = 14 + 20 + 8 + 8
@@ -50,9 +45,12 @@ const (
 )
 
 // links makes and removes links in the namespace of the switch.
-type links struct{ handle *netlink.Handle }
+type links struct {
+	handle *netlink.Handle
+	group  uint32 // of the links that are ours
+}
 
-func newLinks(ns *netns.NsHandle) (*links, error) {
+func newLinks(ns *netns.NsHandle, group uint32) (*links, error) {
 	at := netns.None()
 	if ns != nil {
 		at = *ns
@@ -61,7 +59,7 @@ func newLinks(ns *netns.NsHandle) (*links, error) {
 	if err != nil {
 		return nil, fmt.Errorf("netlink of the switch's namespace: %w", err)
 	}
-	return &links{handle: handle}, nil
+	return &links{handle: handle, group: group}, nil
 }
 
 func (l *links) close() { l.handle.Close() }
@@ -89,7 +87,7 @@ func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = hostLink
 	attrs.MTU = mtu
-	attrs.Group = linkGroup
+	attrs.Group = l.group
 	attrs.Flags = net.FlagUp
 	link := &netlink.Veth{LinkAttrs: attrs, PeerName: podLinkOf(hostLink), PeerMTU: uint32(mtu)}
 	if podNetNS > 0 {
@@ -153,12 +151,12 @@ type owned struct {
 	down       bool
 }
 
-// ownedBy tells whether we made a link, in this run or an earlier one.
-func ownedBy(link netlink.Link) (owned, bool) {
+// owns tells whether we made a link, in this run or an earlier one.
+func (l *links) owns(link netlink.Link) (owned, bool) {
 	attrs := link.Attrs()
 	number, ok := hostLinkNumber(attrs.Name)
 	end := owned{name: attrs.Name, number: number, mtu: attrs.MTU, endpointID: attrs.Alias, down: attrs.Flags&net.FlagUp == 0}
-	return end, ok && attrs.Group == linkGroup && link.Type() == "veth"
+	return end, ok && attrs.Group == l.group && link.Type() == "veth"
 }
 
 // ours lists the host's ends that we made.
@@ -169,7 +167,7 @@ func (l *links) ours() ([]owned, error) {
 	}
 	var ends []owned
 	for _, link := range list {
-		if end, ok := ownedBy(link); ok {
+		if end, ok := l.owns(link); ok {
 			ends = append(ends, end)
 		}
 	}
@@ -185,7 +183,7 @@ func (l *links) find(name string) (end owned, ok bool, err error) {
 	case err != nil:
 		return owned{}, false, fmt.Errorf("link %s: %w", name, err)
 	}
-	end, ok = ownedBy(link)
+	end, ok = l.owns(link)
 	return end, ok, nil
 }
 
@@ -202,8 +200,8 @@ func (l *links) list() (links []netlink.Link, err error) {
 	return links, err
 }
 
-// endpointMTU is what fits into a tunnel that starts at the address.
-func (l *links) endpointMTU(vtep netip.Addr) (int, error) {
+// tunnelMTU is what fits into a tunnel that starts at the address.
+func (l *links) tunnelMTU(vtep netip.Addr) (int, error) {
 	base, err := l.mtuAt(vtep)
 	if err != nil {
 		return 0, err

@@ -99,7 +99,7 @@ func (r *running) sync() {
 
 func (r *running) add(id string) drivers.Port {
 	r.t.Helper()
-	port, err := r.AddPort(patience(r.t), id, 0)
+	port, err := r.AddPort(patience(r.t), pipeline.VXLAN, id, 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -118,8 +118,14 @@ type pod struct {
 // it as the CNI server does.
 func (n *node) newPod(r *running, number byte) *pod {
 	n.t.Helper()
-	p := &pod{t: n.t, netns: fmt.Sprintf("%s-%d", n.Netns, number), endpoint: endpoint(number, 0)}
-	p.port = r.add(p.endpoint.ID)
+	e := endpoint(number, 0)
+	return n.podAt(e, r.add(e.ID), number)
+}
+
+// podAt configures the pod of a port.
+func (n *node) podAt(e pipeline.Endpoint, port drivers.Port, number byte) *pod {
+	n.t.Helper()
+	p := &pod{t: n.t, netns: fmt.Sprintf("%s-%d", n.Netns, number), endpoint: e, port: port}
 	run(n.t, "ip", "netns", "add", p.netns)
 	n.t.Cleanup(func() { run(n.t, "ip", "netns", "del", p.netns) })
 	n.Exec("ip", "link", "set", p.port.PodLink, "netns", p.netns)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -18,7 +19,10 @@ import (
 const cleanupTime = 5 * time.Second
 
 // AddPort makes an endpoint's link and port, or finds the ones it has.
-func (d *Driver) AddPort(ctx context.Context, endpointID string, podNetNS int) (drivers.Port, error) {
+func (d *Driver) AddPort(ctx context.Context, encap pipeline.Encap, endpointID string, podNetNS int) (drivers.Port, error) {
+	if err := d.config.serves(encap); err != nil {
+		return drivers.Port{}, fault.New(fault.KindOf(err), "port of endpoint %q: %w", endpointID, err)
+	}
 	port, err := d.addPort(ctx, endpointID, podNetNS)
 	if err != nil {
 		return drivers.Port{}, fault.New(kindOf(err), "port of endpoint %q: %w", endpointID, err)
@@ -143,7 +147,7 @@ func (d *Driver) findPort(ctx context.Context, endpointID string) (port drivers.
 
 // makePort makes link, rows and number, or nothing.
 func (d *Driver) makePort(ctx context.Context, endpointID string, podNetNS int) (port drivers.Port, err error) {
-	mtu, err := d.links.endpointMTU(d.config.VTEP)
+	mtu, err := d.endpointMTU()
 	if err != nil {
 		return drivers.Port{}, err
 	}
@@ -322,11 +326,11 @@ func (d *Driver) Ports() []drivers.Port {
 }
 
 // Port number N stands for the link vvportN/vportN and asks for the OpenFlow
-// number N+1, the tunnel having the first. OpenFlow numbers that can be asked
+// number N+1, the trunk having the first. OpenFlow numbers that can be asked
 // for end at 65279.
 const (
 	lastNumber     uint32 = 65278
-	endpointOffset        = tunnelNumber
+	endpointOffset        = trunkNumber
 )
 
 // numbers gives out port numbers round-robin, so that a number just given back

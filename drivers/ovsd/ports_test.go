@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -92,7 +93,7 @@ func TestFiftyConcurrentAddsGetFiftyPorts(t *testing.T) {
 	numbers := map[uint32]bool{}
 	atOnce(count, func(i int) {
 		// Two callers for each endpoint.
-		port, err := r.AddPort(patience(t), fmt.Sprint("web.blue-", i/2), 0)
+		port, err := r.AddPort(patience(t), pipeline.VXLAN, fmt.Sprint("web.blue-", i/2), 0)
 		if err != nil {
 			t.Error(err)
 			return
@@ -123,7 +124,7 @@ func TestPortsBeingMadeAreNotTakenForLostOnes(t *testing.T) {
 	all.Go(func() {
 		atOnce(40, func(i int) {
 			id := fmt.Sprint("web.blue-", i)
-			if _, err := r.AddPort(patience(t), id, 0); err != nil {
+			if _, err := r.AddPort(patience(t), pipeline.VXLAN, id, 0); err != nil {
 				t.Error(err)
 			}
 			if err := r.RemovePort(patience(t), id); err != nil {
@@ -169,7 +170,7 @@ func TestAFailedAddLeavesNothing(t *testing.T) {
 	n.KillVswitchd() // nobody gives numbers now
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := r.AddPort(ctx, "web.blue-1", 0); !fault.Is(err, fault.Unavailable) {
+	if _, err := r.AddPort(ctx, pipeline.VXLAN, "web.blue-1", 0); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("error %v", err)
 	}
 	if got := n.links(); len(got) != 0 {
@@ -178,7 +179,7 @@ func TestAFailedAddLeavesNothing(t *testing.T) {
 	if got := n.Vsctl("--no-wait", "list-ports", bridge); strings.Contains(got, "vvport") {
 		t.Errorf("ports left: %s", got)
 	}
-	if _, err := r.AddPort(patience(t), "", 0); !fault.Is(err, fault.Invalid) {
+	if _, err := r.AddPort(patience(t), pipeline.VXLAN, "", 0); !fault.Is(err, fault.Invalid) {
 		t.Errorf("an endpoint without id: %v", err)
 	}
 }
@@ -190,7 +191,7 @@ func TestADriverThatStopsUndoesWhatItHasBegun(t *testing.T) {
 	n.KillVswitchd()
 	failed := make(chan error, 1)
 	go func() {
-		_, err := r.AddPort(context.Background(), "web.blue-1", 0)
+		_, err := r.AddPort(context.Background(), pipeline.VXLAN, "web.blue-1", 0)
 		failed <- err
 	}()
 	eventually(t, "the link is there", func() bool { return len(n.links()) == 2 })
@@ -201,7 +202,7 @@ func TestADriverThatStopsUndoesWhatItHasBegun(t *testing.T) {
 	if got := n.links(); len(got) != 0 {
 		t.Errorf("links left: %v", got)
 	}
-	if _, err := r.AddPort(patience(t), "web.blue-2", 0); !fault.Is(err, fault.Unavailable) {
+	if _, err := r.AddPort(patience(t), pipeline.VXLAN, "web.blue-2", 0); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("after the end: %v", err)
 	}
 }

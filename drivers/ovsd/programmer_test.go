@@ -42,7 +42,7 @@ func (ruleCompiler) For(o pipeline.Object, _ uint32) (pipeline.Wants, error) {
 // noPorts is a switch with a tunnel and nothing else.
 type noPorts struct{}
 
-func (noPorts) tunnelNumber() uint32         { return 1 }
+func (noPorts) trunkNumber() uint32          { return 1 }
 func (noPorts) endpointNumber(string) uint32 { return 0 }
 func (noPorts) changedEndpoints() []string   { return nil }
 

@@ -76,6 +76,7 @@ func (i interfaceRow) endpoint() string {
 type database struct {
 	client     *ovsdb.Client
 	bridge     string
+	trunkName  string
 	root       *ovsdb.Table[rootRow]
 	bridges    *ovsdb.Table[bridgeRow]
 	ports      *ovsdb.Table[portRow]
@@ -97,7 +98,7 @@ type database struct {
 // newDatabase makes the copy of the rows we look at; changed is called after
 // every change of it.
 func newDatabase(config Config, changed func()) (*database, error) {
-	db := &database{bridge: config.Bridge, root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
+	db := &database{bridge: config.Bridge, trunkName: config.trunk().name, root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
 	db.bridges = ovsdb.NewTable("Bridge", db.noteBridge)
 	db.ports = ovsdb.NewTable("Port", db.notePort)
 	db.interfaces = ovsdb.NewTable("Interface", db.noteInterface)
@@ -235,18 +236,6 @@ func (db *database) portOf(endpointID string) (attached, bool) {
 func (db *database) hasInterface(name string) bool {
 	_, ok := db.linkNamed.Row(name)
 	return ok
-}
-
-// tunnel finds our tunnel port.
-func (db *database) tunnel() (attached, bool) { return db.attachedAs(tunnelName) }
-
-// tunnelNumber is the OpenFlow number of the tunnel port; until the switch has
-// given it one, the number it asks for.
-func (db *database) tunnelNumber() uint32 {
-	if tunnel, ok := db.tunnel(); ok && tunnel.link.number() != 0 {
-		return tunnel.link.number()
-	}
-	return tunnelNumber
 }
 
 // endpointNumber is the OpenFlow number of an endpoint's port; 0: it has none.

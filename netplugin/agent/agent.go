@@ -26,6 +26,7 @@ type Config struct {
 	VTEP      netip.Addr // this node's VTEP, for the operational records
 	FwdMode   string     // what the node was started with; the store's word counts
 	Driver    drivers.NetworkDriver
+	Uplink    bool // the driver serves networks of encapsulation vlan, too
 	DB        *objdb.DB
 	Metrics   prometheus.Registerer // nil: no metrics
 	Log       *logrus.Entry
@@ -95,7 +96,7 @@ func New(cfg Config) *Agent {
 		changed: newSignal(), given: newSignal(), behind: newSignal(), report: newSignal(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
-	a.cache.linger = cfg.Linger
+	a.cache.linger, a.cache.uplink = cfg.Linger, cfg.Uplink
 	for _, prefix := range followed {
 		m := &follower{prefix: prefix}
 		m.Mirror = mirror.New(cfg.DB, prefix, func(b mirror.Batch) { a.takeIn(m, b) })

@@ -279,7 +279,7 @@ func TestPortsWithoutAnEndpointAreRemovedAfterAGraceAndOthersStay(t *testing.T) 
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
 	for _, id := range []string{"web.blue-1", "web.blue-2", "gone.blue-1"} {
-		if _, err := driver.AddPort(t.Context(), id, 0); err != nil {
+		if _, err := driver.AddPort(t.Context(), pipeline.VXLAN, id, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -295,7 +295,7 @@ func TestPortsWithoutAnEndpointAreRemovedAfterAGraceAndOthersStay(t *testing.T) 
 func TestASlowPortHoldsUpNobodyElse(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
-	if _, err := driver.AddPort(t.Context(), "gone.blue-1", 0); err != nil {
+	if _, err := driver.AddPort(t.Context(), pipeline.VXLAN, "gone.blue-1", 0); err != nil {
 		t.Fatal(err)
 	}
 	driver.slow = map[string]bool{"web.blue-8": true}
@@ -331,7 +331,7 @@ func TestASlowPortHoldsUpNobodyElse(t *testing.T) {
 func TestRecordsOfAnEarlierLifeAreCorrectedAtStart(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
-	if _, err := driver.AddPort(t.Context(), "web.blue-1", 0); err != nil {
+	if _, err := driver.AddPort(t.Context(), pipeline.VXLAN, "web.blue-1", 0); err != nil {
 		t.Fatal(err)
 	}
 	store.put(

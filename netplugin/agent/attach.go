@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -31,8 +32,47 @@ func (a *Agent) PreparePort(ctx context.Context, epID string, podNetNS int) (dri
 		return drivers.Port{}, explain(err, "port of endpoint %s", epID)
 	}
 	defer unlock()
+	encap, err := a.awaitEncap(ctx, epID)
+	if err != nil {
+		return drivers.Port{}, err
+	}
 	a.claim(epID)
-	return a.cfg.Driver.AddPort(ctx, epID, podNetNS)
+	return a.cfg.Driver.AddPort(ctx, encap, epID, podNetNS)
+}
+
+// awaitEncap waits until it is known which bridge an endpoint belongs to. On a
+// node with one bridge there is no question.
+func (a *Agent) awaitEncap(ctx context.Context, epID string) (pipeline.Encap, error) {
+	for a.cfg.Uplink {
+		a.mu.Lock()
+		network, known := a.cache.networkOf(epID)
+		news := a.news
+		a.mu.Unlock()
+		if known {
+			return network.part.Encap, nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return 0, explain(ctx.Err(), "port of endpoint %s: its network is not known", epID)
+		}
+	}
+	return pipeline.VXLAN, nil
+}
+
+// networkOf finds the network of an endpoint by its record or, before there is
+// one, by its id, which is that of the network, a dash and the container's.
+func (c *cache) networkOf(epID string) (network, bool) {
+	if e, known := c.endpoints[epID]; known {
+		n, known := c.networks[e.netID]
+		return n, known
+	}
+	for end := len(epID) - 1; end > 0; end-- {
+		if n, known := c.networks[epID[:end]]; known && epID[end] == '-' {
+			return n, true
+		}
+	}
+	return network{}, false
 }
 
 // awaitFlows waits until the switch has what an endpoint needs to forward. A

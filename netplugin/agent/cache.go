@@ -19,8 +19,9 @@ const peerPrefix = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
 // them, and the keys of the datapath objects whose wanted form may have changed.
 // It has no lock; its owner has.
 type cache struct {
-	host string // the label of this node
-	log  *logrus.Entry
+	host   string // the label of this node
+	uplink bool   // networks of encapsulation vlan are served
+	log    *logrus.Entry
 
 	networks  map[string]network
 	endpoints map[string]endpoint
@@ -96,6 +97,9 @@ func (c *cache) putNetwork(id string, value []byte, _ int64) error {
 	n, err := decodeNetwork(id, value)
 	if err != nil {
 		return err
+	}
+	if n.part.Encap == pipeline.VLAN && !c.uplink {
+		n.problem = "encapsulation vlan is not served on this node: it has no uplink"
 	}
 	if n.problem != "" && c.networks[id].problem != n.problem {
 		c.log.WithFields(logrus.Fields{"network": id, "cause": n.problem}).Warn("network not served")

@@ -56,7 +56,7 @@ func (r *recorder) Sync(context.Context, ...pipeline.Key) error {
 	return nil
 }
 
-func (r *recorder) AddPort(ctx context.Context, epID string, _ int) (drivers.Port, error) {
+func (r *recorder) AddPort(ctx context.Context, _ pipeline.Encap, epID string, _ int) (drivers.Port, error) {
 	if r.slow[epID] {
 		<-ctx.Done()
 		return drivers.Port{}, ctx.Err()

@@ -37,14 +37,14 @@ func (c *cache) wantedFloodSet(id string) (pipeline.Object, error) {
 	if !n.Mode.Bridged() {
 		return nil, fault.New(fault.NotFound, "network %s is not bridged", id)
 	}
-	s := pipeline.FloodSet{Network: id, VNI: n.VNI, Tag: n.Tag}
+	s := pipeline.FloodSet{Network: id, Encap: n.Encap, VNI: n.VNI, Tag: n.Tag}
 	for ep := range c.endpointsOn[c.host] {
 		if e := c.endpoints[ep]; e.netID == id && e.problem == "" {
 			s.Members = append(s.Members, e.part.MAC)
 		}
 	}
 	for host := range c.hostsIn[id] {
-		if vtep := c.peers.vtep[host]; host != c.host && vtep.IsValid() {
+		if vtep := c.peers.vtep[host]; host != c.host && vtep.IsValid() && n.Encap == pipeline.VXLAN {
 			s.VTEPs = append(s.VTEPs, vtep)
 		}
 	}

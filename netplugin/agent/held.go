@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // The store may lose records of containers that run: it is restored from an
@@ -196,13 +197,18 @@ func (a *Agent) expelClashing() {
 	}
 }
 
+// sameSegment tells whether two networks have a number that only one can have.
+func sameSegment(a, b pipeline.Network) bool {
+	return a.Encap == b.Encap && a.Tag != 0 && (a.Tag == b.Tag || a.VNI != 0 && a.VNI == b.VNI)
+}
+
 // sharesNumber finds a network with the VNI or tag, or a tenant with the VRF, of
 // the record behind a key; stored says which records count. Empty: there is none.
 func (c *cache) sharesNumber(key string, stored func(key string) bool) (other string) {
 	if id, ok := strings.CutPrefix(key, mastercfg.NetworkPrefix); ok {
 		mine := c.networks[id].part
 		for otherID, n := range c.networks {
-			if otherID != id && mine.VNI != 0 && (n.part.VNI == mine.VNI || n.part.Tag == mine.Tag) && stored(mastercfg.NetworkPrefix+otherID) {
+			if otherID != id && sameSegment(n.part, mine) && stored(mastercfg.NetworkPrefix+otherID) {
 				return otherID
 			}
 		}

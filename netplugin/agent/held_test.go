@@ -9,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // attachBlue attaches a container to endpoint web.blue-1.
@@ -46,7 +47,7 @@ func TestWhatAnAttachedContainerNeedsStaysWhenTheStoreLosesIt(t *testing.T) {
 	a.awaitReady(t)
 	attachBlue(t, a)
 	const orphan = "web.blue-9"
-	if _, err := driver.AddPort(t.Context(), orphan, 0); err != nil {
+	if _, err := driver.AddPort(t.Context(), pipeline.VXLAN, orphan, 0); err != nil {
 		t.Fatal(err)
 	}
 	wiped := store.del(epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"), mastercfg.GlobalConfigKey)

@@ -69,17 +69,10 @@ func decodeNetwork(id string, value []byte) (network, error) {
 
 func networkPart(id string, r mastercfg.CfgNetworkState) (pipeline.Network, error) {
 	n := pipeline.Network{ID: id, Tenant: r.Tenant}
-	if r.PktTagType != "vxlan" {
-		return n, fmt.Errorf("encapsulation %q is not served on this node", r.PktTagType)
-	}
-	if r.ExtPktTag < 1 || r.ExtPktTag > pipeline.MaxVNI {
-		return n, fmt.Errorf("VNI %d is not in 1..%d", r.ExtPktTag, pipeline.MaxVNI)
-	}
-	if r.PktTag < 1 || r.PktTag > pipeline.MaxTag {
-		return n, fmt.Errorf("local tag %d is not in 1..%d", r.PktTag, pipeline.MaxTag)
-	}
-	n.VNI, n.Tag = uint32(r.ExtPktTag), uint16(r.PktTag)
 	var err error
+	if n.Encap, n.VNI, n.Tag, err = segmentPart(r); err != nil {
+		return n, err
+	}
 	if n.Subnet, err = parseSubnet(r.SubnetIP, r.SubnetLen, v4); err != nil {
 		return n, fmt.Errorf("subnet: %w", err)
 	}
@@ -93,6 +86,24 @@ func networkPart(id string, r mastercfg.CfgNetworkState) (pipeline.Network, erro
 		return n, fmt.Errorf("IPv6 gateway: %w", err)
 	}
 	return n, nil
+}
+
+// segmentPart is how a network is told from others between nodes.
+func segmentPart(r mastercfg.CfgNetworkState) (encap pipeline.Encap, vni uint32, tag uint16, err error) {
+	switch {
+	case r.PktTagType == pipeline.VLAN.String():
+		if r.PktTag < 1 || r.PktTag > pipeline.MaxVLAN {
+			return pipeline.VLAN, 0, 0, fmt.Errorf("VLAN %d is not in 1..%d", r.PktTag, pipeline.MaxVLAN)
+		}
+		return pipeline.VLAN, 0, uint16(r.PktTag), nil
+	case r.PktTagType != pipeline.VXLAN.String():
+		return 0, 0, 0, fmt.Errorf("encapsulation %q is not known", r.PktTagType)
+	case r.ExtPktTag < 1 || r.ExtPktTag > pipeline.MaxVNI:
+		return 0, 0, 0, fmt.Errorf("VNI %d is not in 1..%d", r.ExtPktTag, pipeline.MaxVNI)
+	case r.PktTag < 1 || r.PktTag > pipeline.MaxTag:
+		return 0, 0, 0, fmt.Errorf("local tag %d is not in 1..%d", r.PktTag, pipeline.MaxTag)
+	}
+	return pipeline.VXLAN, uint32(r.ExtPktTag), uint16(r.PktTag), nil
 }
 
 // decodeEndpoint reads a record; own tells whose host's are kept whole.

@@ -44,6 +44,8 @@ func (c *cache) servedNetwork(id string) (pipeline.Network, error) {
 		return pipeline.Network{}, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", n.record.Tenant)
 	case n.problem != "":
 		return pipeline.Network{}, fault.New(fault.Unsupported, "network %s: %s", id, n.problem)
+	case n.part.Encap == pipeline.VLAN && !c.mode.Bridged():
+		return pipeline.Network{}, fault.New(fault.Unsupported, "network %s: encapsulation vlan is served in forwarding mode bridge only", id)
 	case c.vrfs[n.record.Tenant] == 0:
 		return pipeline.Network{}, fault.New(fault.MissingReference, "tenant %s has no VRF number", n.record.Tenant)
 	}
@@ -64,10 +66,13 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 		return nil, fault.New(fault.Invalid, "endpoint %s: %s", id, record.problem)
 	}
 	e := record.part
-	e.Tenant, e.Mode, e.VRF, e.VNI, e.Tag = n.Tenant, n.Mode, n.VRF, n.VNI, n.Tag
+	e.Tenant, e.Mode, e.Encap, e.VRF, e.VNI, e.Tag = n.Tenant, n.Mode, n.Encap, n.VRF, n.VNI, n.Tag
 	if e.Local = record.host == c.host; e.Local {
 		e.Limits = c.limits[record.record.EndpointGroupKey]
 		return e, nil
+	}
+	if n.Encap == pipeline.VLAN {
+		return e, nil // wherever its node is, it is behind the uplink
 	}
 	if e.VTEP = c.peers.vtep[record.host]; !e.VTEP.IsValid() {
 		return nil, fault.New(fault.MissingReference, "host %q has no known VTEP", record.host)

@@ -57,6 +57,14 @@ const (
 	VLAN               // by an uplink, with the network's tag as VLAN; others may be there, too
 )
 
+// String is what the store calls it.
+func (e Encap) String() string {
+	if e == VLAN {
+		return "vlan"
+	}
+	return "vxlan"
+}
+
 // Network is a segment with its gateway. In a bridged one the gateway is no
 // concern of ours: it is a host of the network, or there is none.
 type Network struct {

@@ -1,0 +1,208 @@
+// Package bridges makes one driver of the two a node has when there is a physical
+// network beside the tunnels.
+//
+//	agent --> Pair --+-- bridge with the tunnel:  networks of encapsulation vxlan
+//	                 +-- bridge with the uplink:  networks of encapsulation vlan
+//
+// A network, its endpoints and its flood set belong to one of them, by the
+// network's encapsulation; rules concern both. A network that is made anew with the
+// other encapsulation leaves the one bridge and enters the other.
+package bridges
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Pair implements drivers.NetworkDriver.
+type Pair struct {
+	tunnel, uplink drivers.NetworkDriver
+
+	mu   sync.Mutex
+	vlan map[pipeline.Key]struct{} // objects that are on the uplink's bridge only
+}
+
+var _ drivers.NetworkDriver = (*Pair)(nil)
+
+// New joins the drivers of two bridges.
+func New(tunnel, uplink drivers.NetworkDriver) *Pair {
+	return &Pair{tunnel: tunnel, uplink: uplink, vlan: map[pipeline.Key]struct{}{}}
+}
+
+func (p *Pair) both() []drivers.NetworkDriver { return []drivers.NetworkDriver{p.tunnel, p.uplink} }
+
+// Run runs both; the end of one is the end of the other.
+func (p *Pair) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, d := range p.both() {
+		group.Go(func() error { return d.Run(ctx) })
+	}
+	return group.Wait()
+}
+
+// encapOf is the encapsulation of an object; shared says that it has none.
+func encapOf(o pipeline.Object) (e pipeline.Encap, shared bool) {
+	switch o := o.(type) {
+	case pipeline.Network:
+		return o.Encap, false
+	case pipeline.Endpoint:
+		return o.Encap, false
+	case pipeline.FloodSet:
+		return o.Encap, false
+	}
+	return 0, true
+}
+
+// Update gives each bridge what is its own. What goes, or has become the other
+// bridge's, goes from where it was.
+func (p *Pair) Update(c drivers.Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	tunnel, uplink := drivers.Change{Replace: c.Replace}, drivers.Change{Replace: c.Replace}
+	if c.Replace {
+		clear(p.vlan)
+	}
+	for _, key := range c.Remove {
+		if p.takeOff(key, &uplink) {
+			continue
+		}
+		tunnel.Remove = append(tunnel.Remove, key)
+		if key.Kind == pipeline.KindRule {
+			uplink.Remove = append(uplink.Remove, key)
+		}
+	}
+	for _, o := range c.Set {
+		switch encap, shared := encapOf(o); {
+		case shared:
+			tunnel.Set, uplink.Set = append(tunnel.Set, o), append(uplink.Set, o)
+		case encap == pipeline.VLAN:
+			if _, there := p.vlan[o.Key()]; !there {
+				p.vlan[o.Key()] = struct{}{}
+				tunnel.Remove = append(tunnel.Remove, o.Key())
+			}
+			uplink.Set = append(uplink.Set, o)
+		default:
+			p.takeOff(o.Key(), &uplink)
+			tunnel.Set = append(tunnel.Set, o)
+		}
+	}
+	for d, part := range map[drivers.NetworkDriver]drivers.Change{p.tunnel: tunnel, p.uplink: uplink} {
+		if part.Replace || len(part.Remove)+len(part.Set) > 0 {
+			d.Update(part)
+		}
+	}
+}
+
+// takeOff removes an object from the uplink's bridge, if it is there.
+func (p *Pair) takeOff(key pipeline.Key, c *drivers.Change) bool {
+	if _, there := p.vlan[key]; !there {
+		return false
+	}
+	delete(p.vlan, key)
+	c.Remove = append(c.Remove, key)
+	return true
+}
+
+// split says which bridge has which objects; rules are on both.
+func (p *Pair) split(keys []pipeline.Key) (tunnel, uplink []pipeline.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, key := range keys {
+		_, vlan := p.vlan[key]
+		if !vlan {
+			tunnel = append(tunnel, key)
+		}
+		if vlan || key.Kind == pipeline.KindRule {
+			uplink = append(uplink, key)
+		}
+	}
+	return tunnel, uplink
+}
+
+// Sync waits for the bridges that have the objects.
+func (p *Pair) Sync(ctx context.Context, keys ...pipeline.Key) error {
+	tunnel, uplink := p.split(keys)
+	var group sync.WaitGroup
+	problems := make([]error, 2)
+	for i, part := range [][]pipeline.Key{tunnel, uplink} {
+		if len(part) > 0 || len(keys) == 0 {
+			group.Go(func() { problems[i] = p.both()[i].Sync(ctx, part...) })
+		}
+	}
+	group.Wait()
+	return errors.Join(problems...)
+}
+
+// AddPort adds a port to the bridge for the encapsulation.
+func (p *Pair) AddPort(ctx context.Context, encap pipeline.Encap, endpointID string, podNetNS int) (drivers.Port, error) {
+	if encap == pipeline.VLAN {
+		return p.uplink.AddPort(ctx, encap, endpointID, podNetNS)
+	}
+	return p.tunnel.AddPort(ctx, encap, endpointID, podNetNS)
+}
+
+// FindPort looks on both bridges.
+func (p *Pair) FindPort(ctx context.Context, endpointID string) (drivers.Port, error) {
+	port, err := p.tunnel.FindPort(ctx, endpointID)
+	if fault.Is(err, fault.NotFound) {
+		return p.uplink.FindPort(ctx, endpointID)
+	}
+	return port, err
+}
+
+// RemovePort removes an endpoint's port, on whichever bridge it is.
+func (p *Pair) RemovePort(ctx context.Context, endpointID string) error {
+	return errors.Join(p.tunnel.RemovePort(ctx, endpointID), p.uplink.RemovePort(ctx, endpointID))
+}
+
+// Ports lists those of both bridges.
+func (p *Pair) Ports() []drivers.Port {
+	list := append(p.tunnel.Ports(), p.uplink.Ports()...)
+	slices.SortFunc(list, func(a, b drivers.Port) int { return strings.Compare(a.EndpointID, b.EndpointID) })
+	return list
+}
+
+// Counters adds up what the bridges have counted; a rule is on both.
+func (p *Pair) Counters(ctx context.Context, keys ...pipeline.Key) (map[pipeline.Key]drivers.Counters, error) {
+	all := make(map[pipeline.Key]drivers.Counters, len(keys))
+	tunnel, uplink := p.split(keys)
+	for i, part := range [][]pipeline.Key{tunnel, uplink} {
+		counted, err := p.both()[i].Counters(ctx, part...)
+		if err != nil {
+			return nil, err
+		}
+		for key, c := range counted {
+			sum := all[key]
+			sum.Sent, sum.Received = added(sum.Sent, c.Sent), added(sum.Received, c.Received)
+			sum.Decided = added(sum.Decided, c.Decided)
+			all[key] = sum
+		}
+	}
+	return all, nil
+}
+
+func added(a, b drivers.Count) drivers.Count {
+	return drivers.Count{Packets: a.Packets + b.Packets, Bytes: a.Bytes + b.Bytes}
+}
+
+// Status says that all is well if it is on both bridges. Numbers are sums.
+func (p *Pair) Status() drivers.Status {
+	tunnel, uplink := p.tunnel.Status(), p.uplink.Status()
+	s := tunnel
+	s.VXLAN, s.VLAN = &tunnel, &uplink
+	s.Connected, s.InSync = tunnel.Connected && uplink.Connected, tunnel.InSync && uplink.InSync
+	s.Flows, s.Others, s.Ports = tunnel.Flows+uplink.Flows, tunnel.Others+uplink.Others, tunnel.Ports+uplink.Ports
+	if s.LastError == "" {
+		s.LastError = uplink.LastError
+	}
+	return s
+}

@@ -1,0 +1,292 @@
+package ovsd_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/ovstest"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const vlanBridge = "contivVlanBridge"
+
+// The physical network of these tests is a learning switch to which the uplinks of
+// the nodes lead, and a router with a leg in each of two VLANs. It is a namespace of
+// its own and knows nothing of us.
+//
+//	VLAN 7   10.1.0.0/24, router 10.1.0.254   pods 1 and 2 on node 1, 3 on node 2
+//	VLAN 8   10.1.1.0/24, router 10.1.1.254   pod 9 on node 1
+const (
+	lanVLAN = 7
+	dmzVLAN = 8
+)
+
+// outside is the physical network.
+type outside struct{ *ovstest.Switch }
+
+func newOutside(t testing.TB) outside {
+	o := outside{ovstest.Start(t)}
+	o.AddBridge("sw", "fail_mode=standalone")
+	o.leg(lanVLAN, "10.1.0.254/24")
+	o.leg(dmzVLAN, "10.1.1.254/24")
+	o.Exec("sysctl", "-qw", "net.ipv4.ip_forward=1")
+	return o
+}
+
+// leg gives the router an address in a VLAN.
+func (o outside) leg(vlan int, address string) {
+	name := fmt.Sprint("leg", vlan)
+	o.Vsctl("add-port", "sw", name, fmt.Sprint("tag=", vlan), "--", "set", "interface", name, "type=internal")
+	o.Exec("ip", "link", "set", name, "up")
+	o.Exec("ip", "address", "add", address, "dev", name)
+}
+
+// connect gives a node an uplink, up0, into the outside.
+func (o outside) connect(n *node) {
+	n.t.Helper()
+	port := "to-" + n.Netns[max(0, len(n.Netns)-12):]
+	o.Exec("ip", "link", "add", port, "type", "veth", "peer", "name", "up0", "netns", n.Netns)
+	o.Exec("ip", "link", "set", port, "up")
+	o.Vsctl("--if-exists", "del-port", "sw", port, "--", "add-port", "sw", port)
+	n.config.Uplink = "up0"
+}
+
+func onVLAN(vlan uint16, e pipeline.Endpoint) pipeline.Endpoint {
+	e.Mode, e.Encap, e.VNI, e.Tag, e.Network = pipeline.BridgedProxy, pipeline.VLAN, 0, vlan, vlanNetwork(vlan).ID
+	if vlan == dmzVLAN {
+		a := e.IPv4.As4()
+		a[2], e.MAC[4] = 1, 1
+		e.IPv4 = netip.AddrFrom4(a)
+	}
+	return e
+}
+
+func vlanNetwork(vlan uint16) pipeline.Network {
+	n := network
+	n.ID, n.Mode, n.Encap, n.VNI, n.Tag = fmt.Sprintf("vlan%d.blue", vlan), pipeline.BridgedProxy, pipeline.VLAN, 0, vlan
+	return n
+}
+
+// vlanPod is newPod on the bridge with the uplink.
+func (n *node) vlanPod(r *running, vlan uint16, number byte, group uint16) *pod {
+	n.t.Helper()
+	e := onVLAN(vlan, endpoint(number, group))
+	port, err := r.AddPort(patience(n.t), pipeline.VLAN, e.ID, 0)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	p := n.podAt(e, port, number)
+	router := e.IPv4.As4()
+	router[3] = 254
+	p.exec("ip", "route", "add", "default", "via", netip.AddrFrom4(router).String())
+	return p
+}
+
+// onNode is what a node is given of the pods, some of them its own.
+func onNode(own []*pod, others ...*pod) drivers.Change {
+	c := drivers.Change{Replace: true}
+	for _, vlan := range []uint16{lanVLAN, dmzVLAN} {
+		in := vlanNetwork(vlan)
+		set := pipeline.FloodSet{Network: in.ID, Encap: in.Encap, Tag: in.Tag}
+		for _, p := range own {
+			if p.endpoint.Network == in.ID {
+				set.Members = append(set.Members, p.endpoint.MAC)
+			}
+		}
+		c.Set = append(c.Set, in, set)
+	}
+	for _, p := range own {
+		c.Set = append(c.Set, p.endpoint)
+	}
+	for _, p := range others {
+		e := p.endpoint
+		e.Local = false
+		c.Set = append(c.Set, e)
+	}
+	return c
+}
+
+func (p *pod) pings(address string) bool {
+	return p.command("ping", "-c", "1", "-W", "1", "-n", "-q", address).Run() == nil
+}
+
+func (p *pod) reaches(address string) {
+	p.t.Helper()
+	eventually(p.t, p.endpoint.ID+" reaches "+address, func() bool { return p.pings(address) })
+}
+
+func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
+	out, n1, n2 := newOutside(t), newNode(t), newNode(t)
+	out.connect(n1)
+	out.connect(n2)
+	r1, r2 := n1.start(), n2.start()
+	a, b := n1.vlanPod(r1, lanVLAN, 1, 11), n1.vlanPod(r1, lanVLAN, 2, 12)
+	c, d := n2.vlanPod(r2, lanVLAN, 3, 13), n1.vlanPod(r1, dmzVLAN, 9, 19)
+	r1.give(onNode([]*pod{a, b, d}, c))
+	r2.give(onNode([]*pod{c}, a, b, d))
+	if s := r1.Status(); s.Bridge != vlanBridge || !s.InSync || s.LastError != "" {
+		t.Errorf("status %+v", s)
+	}
+	a.reaches(b.endpoint.IPv4.String())
+	a.reaches(c.endpoint.IPv4.String())
+	c.reaches(b.endpoint.IPv4.String())
+	for _, p := range []*pod{a, b, c} {
+		p.reaches("10.1.0.254")
+	}
+	a.reaches(d.endpoint.IPv4.String()) // by the router
+	d.reaches(c.endpoint.IPv4.String())
+	out.Exec("ping", "-c", "1", "-W", "5", a.endpoint.IPv4.String())
+
+	// What is on the wire carries the network's VLAN, and only that.
+	if seen := n1.frames(t, func() { a.reaches(c.endpoint.IPv4.String()) }); !strings.Contains(seen, "vlan 7,") || strings.Contains(seen, "vlan 8") {
+		t.Errorf("on the wire:\n%s", seen)
+	}
+	// A host of another VLAN is not reached, whatever its address is.
+	out.leg(9, "10.1.0.77/32")
+	if a.pings("10.1.0.77") && !strings.Contains(a.exec("ip", "neigh", "show", "10.1.0.77"), "FAILED") {
+		t.Error("a pod reaches a host of another VLAN")
+	}
+
+	// Policy: inside a network, across nodes and through the router.
+	deny := func(from, to uint16) pipeline.Rule {
+		return pipeline.Rule{ID: fmt.Sprint("deny-", from, "-", to), Priority: 10, SrcGroup: from, DstGroup: to, Protocol: 1}
+	}
+	for _, test := range []struct {
+		from, to *pod
+	}{{a, b}, {a, c}, {a, d}, {d, a}} {
+		rule := deny(test.from.endpoint.Group, test.to.endpoint.Group)
+		for _, where := range [][]*running{{r1}, {r2}, {r1, r2}} {
+			concerned := where[0] == r1 || test.to == c
+			for _, r := range where {
+				r.give(drivers.Change{Set: []pipeline.Object{rule}})
+			}
+			if got := test.from.pings(test.to.endpoint.IPv4.String()); got == concerned {
+				t.Errorf("%s denied to %s on %d nodes: reached %v", test.from.endpoint.ID, test.to.endpoint.ID, len(where), got)
+			}
+			for _, r := range where {
+				r.give(drivers.Change{Remove: []pipeline.Key{rule.Key()}})
+			}
+			test.from.reaches(test.to.endpoint.IPv4.String())
+		}
+	}
+
+	// The driver restarts, and the uplink is pulled and put in again.
+	const packets = 500
+	done, summary := probe(t, a, c, packets)
+	r1.stop()
+	r1 = n1.start()
+	r1.give(onNode([]*pod{a, b, d}, c))
+	<-done
+	if want := fmt.Sprintf("%d packets transmitted, %d received", packets, packets); !strings.Contains(summary.String(), want) {
+		t.Error(summary)
+	}
+	n1.Exec("ip", "link", "del", "up0")
+	eventually(t, "the missing uplink is reported", func() bool { return strings.Contains(r1.Status().LastError, "up0") })
+	a.reaches(b.endpoint.IPv4.String())
+	out.connect(n1)
+	a.reaches(c.endpoint.IPv4.String())
+	eventually(t, "nothing is wrong any more", func() bool { s := r1.Status(); return s.InSync && s.LastError == "" })
+}
+
+// frames are the pings that pass the uplink while something is done.
+func (n *node) frames(t *testing.T, do func()) string {
+	t.Helper()
+	dump := n.Command("timeout", "20", "tcpdump", "-i", "up0", "-e", "-n", "-l", "-c", "2", "vlan and icmp")
+	var text strings.Builder
+	dump.Stdout = &text
+	listening, err := dump.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dump.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listening.Read(make([]byte, 1)); err != nil { // it says what it listens on
+		t.Fatal(err)
+	}
+	do()
+	if err := dump.Wait(); err != nil {
+		t.Errorf("tcpdump: %v", err)
+	}
+	return text.String()
+}
+
+func TestAnUplinkThatIsNotFreeIsLeftAlone(t *testing.T) {
+	n := newNode(t)
+	n.Exec("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
+	n.Exec("ip", "address", "add", "198.51.100.7/24", "dev", "up0")
+	n.config.Uplink = "up0"
+	r := n.start()
+	a, b := n.vlanPod(r, lanVLAN, 1, 0), n.vlanPod(r, lanVLAN, 2, 0)
+	r.give(onNode([]*pod{a, b}))
+	reported := func(text string) {
+		t.Helper()
+		eventually(t, text, func() bool { return strings.Contains(r.Status().LastError, text) })
+	}
+	reported("uplink up0 carries the host's addresses 198.51.100.7/24")
+	a.reaches(b.endpoint.IPv4.String())
+	n.AddBridge("br-other")
+	n.Vsctl("add-port", "br-other", "up0")
+	reported("uplink up0 is a port of another bridge")
+	n.Vsctl("del-port", "br-other", "up0")
+	n.Exec("ip", "address", "del", "198.51.100.7/24", "dev", "up0")
+	eventually(t, "the uplink is taken", func() bool { return strings.Contains(n.Vsctl("list-ports", vlanBridge), "up0") })
+	if _, err := r.AddPort(patience(t), pipeline.VXLAN, "web.blue-9", 0); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("a port for the tunnels: %v", err)
+	}
+
+	// Another uplink takes its place.
+	r.stop()
+	n.config.Uplink = "up1"
+	r = n.start()
+	r.Update(onNode([]*pod{a, b}))
+	eventually(t, "the other uplink is the only one", func() bool {
+		ports := n.Vsctl("list-ports", vlanBridge)
+		return strings.Contains(ports, "up1") && !strings.Contains(ports, "up0")
+	})
+}
+
+// The drivers of both bridges leave each other's links and rows alone.
+func TestTwoBridgesShareASwitch(t *testing.T) {
+	n := newNode(t)
+	n.Exec("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
+	tunnel := n.start()
+	n.config.Uplink = "up0"
+	uplink := n.start()
+	tunnel.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
+	uplink.give(onNode(nil))
+	for i := range byte(10) {
+		tunnel.add(endpoint(2*i, 0).ID)
+		if _, err := uplink.AddPort(patience(t), pipeline.VLAN, endpoint(2*i+1, 0).ID, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 2 {
+		if a, b := tunnel.Ports(), uplink.Ports(); len(a) != 10 || len(b) != 10 || len(n.links()) != 40 {
+			t.Fatalf("round %d: %v and %v, links %v", round, a, b, n.links())
+		}
+		for r, want := range map[*running]string{tunnel: bridge, uplink: vlanBridge} {
+			if s := r.Status(); s.Bridge != want || !s.InSync || s.Ports != 10 || s.LastError != "" {
+				t.Errorf("round %d: %+v", round, s)
+			}
+		}
+		tunnel.stop()
+		uplink.stop()
+		uplink = n.start()
+		uplink.give(onNode(nil))
+		n.config.Uplink = ""
+		tunnel = n.start()
+		n.config.Uplink = "up0"
+		tunnel.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
+	}
+	if err := uplink.RemovePort(patience(t), endpoint(1, 0).ID); err != nil {
+		t.Error(err)
+	}
+	if err := uplink.RemovePort(patience(t), endpoint(0, 0).ID); err != nil || len(tunnel.Ports()) != 10 {
+		t.Errorf("%v, %v", err, tunnel.Ports())
+	}
+}
