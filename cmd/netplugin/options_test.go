@@ -68,7 +68,9 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--mode is required":              {"--netmode=vxlan", "--fwdmode=routing"},
 		`--mode "docker": not supported`:  {"--mode=docker"},
-		`--netmode "vlan": not supported`: {"--netmode=vlan"},
+		`--netmode vlan: needs an uplink`: {"--netmode=vlan"},
+		`several uplinks are not`:         {"--vlan-if=eth1,eth2"},
+		`not the name of a link`:          {"--vlan-uplinks=eth1/2"},
 		`--fwdmode "l3": want bridge`:     {"--fwdmode=l3"},
 		`--vtep-ip: "10.1.1"`:             {"--vtep-ip=10.1.1"},
 		`--ctrl-ip: "2001:db8::1"`:        {"--ctrl-ip=2001:db8::1"},

@@ -49,19 +49,6 @@ func (p *Pair) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// encapOf is the encapsulation of an object; shared says that it has none.
-func encapOf(o pipeline.Object) (e pipeline.Encap, shared bool) {
-	switch o := o.(type) {
-	case pipeline.Network:
-		return o.Encap, false
-	case pipeline.Endpoint:
-		return o.Encap, false
-	case pipeline.FloodSet:
-		return o.Encap, false
-	}
-	return 0, true
-}
-
 // Update gives each bridge what is its own. What goes, or has become the other
 // bridge's, goes from where it was.
 func (p *Pair) Update(c drivers.Change) {
@@ -81,7 +68,7 @@ func (p *Pair) Update(c drivers.Change) {
 		}
 	}
 	for _, o := range c.Set {
-		switch encap, shared := encapOf(o); {
+		switch encap, shared := pipeline.EncapOf(o); {
 		case shared:
 			tunnel.Set, uplink.Set = append(tunnel.Set, o), append(uplink.Set, o)
 		case encap == pipeline.VLAN:

@@ -44,13 +44,15 @@ func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 	case !ok && !w.trunkless:
 		ops = append(ops, w.trunk.insert()...)
 		ops = append(ops, ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("trunk")}))
+	case ok && w.trunkless:
+		ops = append(ops, ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "delete", Value: trunk.port.UUID}))
 	case ok && !w.trunk.isRight(trunk.link):
 		ops = append(ops, ovsdb.Update("Interface", ovsdb.Where("_uuid", trunk.link.UUID),
 			ovsdb.Row{"type": w.trunk.kind, "options": w.trunk.options}))
 	}
 	// ovs-vswitchd tries a port that failed again only when something changes:
 	// a bridge that was made in place of a deleted one finds the name taken.
-	if len(ops) == 0 && ok && w.trunk.kind != "" && trunk.link.Error != nil {
+	if len(ops) == 0 && ok && trunk.link.Error != nil {
 		ops = append(ops, ovsdb.Comment("tried again"))
 	}
 	return ops

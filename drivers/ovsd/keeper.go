@@ -26,6 +26,9 @@ type keeper struct {
 	*Driver
 	started bool
 	flushed int64 // configuration with which ovs-vswitchd has forgotten the flows; 0: none
+
+	uplink   int   // index of the link that is the uplink; 0: not known
+	detached int64 // configuration with which the trunk was taken off the bridge; 0: none
 }
 
 func (d *Driver) keep(ctx context.Context) error {
@@ -87,6 +90,7 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 func (k *keeper) keepBridge(ctx context.Context, trunkless bool) error {
 	ops, flushed := k.wanted(trunkless).operations(k.db), k.db.flushed.Swap(false)
 	if len(ops) > 0 || flushed {
+		_, attached := k.db.trunk()
 		_, config, err := k.db.configure(ctx, ops...)
 		if err != nil {
 			if flushed {
@@ -97,6 +101,9 @@ func (k *keeper) keepBridge(ctx context.Context, trunkless bool) error {
 		k.log.WithField("bridge", k.config.Bridge).Info("bridge set right")
 		if flushed {
 			k.flushed = config
+		}
+		if trunkless && attached {
+			k.detached = config
 		}
 	}
 	if k.flushed != 0 && k.seenConfig(k.flushed) {

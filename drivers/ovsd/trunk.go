@@ -100,30 +100,41 @@ func (t trunk) formerUplinks(db *database, bridge bridgeRow) (ports []ovsdb.UUID
 	return ports
 }
 
-// prepareTrunk says why the trunk cannot be a port of our bridge at the moment. A
-// link that is an uplink belongs to the bridge alone: the host's own traffic
-// would end there. A link that does not exist is no obstacle, Open vSwitch waits
-// for it.
+// prepareTrunk says why the trunk cannot be a port of our bridge at the moment.
+//
+// An uplink belongs to the bridge alone: traffic of the host itself would end
+// there. One that has vanished is taken off the bridge, and so is one that another
+// link has taken the name of, as the userspace datapath holds on to the old one.
 func (k *keeper) prepareTrunk() error {
 	t := k.config.trunk()
 	if t.kind != "" {
 		return nil
 	}
-	attached, ours := k.db.trunk()
-	if !ours && k.db.hasInterface(t.name) {
-		return fault.New(fault.Conflict, "%s is a port of another bridge", t)
-	}
-	if !ours {
-		own, err := k.links.hostAddresses(t.name)
-		if err == nil && len(own) > 0 {
-			err = fault.New(fault.Conflict, "%s carries the host's addresses %s, which would be cut off: give them to another link", t, strings.Join(own, ", "))
-		}
+	_, ours := k.db.trunk()
+	link, there, err := k.links.state(t.name)
+	known := k.uplink
+	k.uplink = link.index
+	switch {
+	case err != nil:
 		return err
-	}
-	if state := attached.link.AdminState; state != nil && *state == "down" {
+	case !there:
+		return fault.New(fault.NotFound, "%s: there is no such link", t)
+	case ours && known != link.index && known != 0:
+		return fault.New(fault.Unavailable, "%s: another link has taken its name", t)
+	case ours && link.down:
 		return k.links.setUp(t.name)
+	case ours:
+		return nil
+	case k.db.hasInterface(t.name):
+		return fault.New(fault.Conflict, "%s is a port of another bridge", t)
+	case k.detached != 0 && !k.seenConfig(k.detached):
+		return fault.New(fault.Unavailable, "%s is being taken off the bridge", t)
 	}
-	return nil
+	own, err := k.links.hostAddresses(t.name)
+	if err == nil && len(own) > 0 {
+		err = fault.New(fault.Conflict, "%s carries the host's addresses %s, which would be cut off: give them to another link", t, strings.Join(own, ", "))
+	}
+	return err
 }
 
 // trunkProblem says what keeps a trunk that is there from working.
@@ -134,14 +145,28 @@ func (d *Driver) trunkProblem() error {
 	return nil
 }
 
-// hostAddresses are those of a link that the host is reached by; none if there
-// is no such link.
+// linkState is what matters of a link that is not ours.
+type linkState struct {
+	index int // in its namespace; another link of the same name has another one
+	down  bool
+}
+
+// state returns the state of a link, and whether there is such a link.
+func (l *links) state(name string) (state linkState, there bool, err error) {
+	link, err := l.handle.LinkByName(name)
+	switch {
+	case isNotFound(err):
+		return linkState{}, false, nil
+	case err != nil:
+		return linkState{}, false, fault.New(fault.Unavailable, "link %s: %w", name, err)
+	}
+	return linkState{index: link.Attrs().Index, down: link.Attrs().Flags&net.FlagUp == 0}, true, nil
+}
+
+// hostAddresses are those of a link that the host is reached by.
 func (l *links) hostAddresses(name string) (addresses []string, err error) {
 	link, err := l.handle.LinkByName(name)
 	if err != nil {
-		if isNotFound(err) {
-			return nil, nil
-		}
 		return nil, fault.New(fault.Unavailable, "link %s: %w", name, err)
 	}
 	list, err := l.handle.AddrList(link, netlink.FAMILY_ALL)

@@ -56,6 +56,7 @@ func planInterface(c *call, port drivers.Port, ep mastercfg.CfgEndpointState, nw
 	p.link.Name, p.link.MAC, p.link.MTU = c.IfName, mac.String(), mtu
 	p.link.Gateways = p.gateways
 	p.link.ChecksumInSoftware = netdev
+	p.link.Announce = nw.PktTagType == "vlan" // others have to learn where it is
 	return p, nil
 }
 

@@ -111,7 +111,7 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	want := make(map[pipeline.Key]pipeline.Object)
 	add := func(o pipeline.Object) { want[o.Key()] = o }
 	for id, n := range networks {
-		if vrf := vrfs[n.record.Tenant]; present[n.record.Tenant] && n.problem == "" && vrf != 0 {
+		if vrf := vrfs[n.record.Tenant]; present[n.record.Tenant] && n.problem == "" && n.record.PktTagType == "vxlan" && vrf != 0 {
 			n.part.VRF, n.part.Mode = vrf, m.mode
 			networks[id] = n
 			add(n.part)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
@@ -13,7 +14,8 @@ import (
 // MyPort expect it.
 const agentPort = 9002
 
-// bridges is the answer of /inspect/driver. The vlan bridge is not served yet.
+// bridges is the answer of /inspect/driver. A node without an uplink has no vlan
+// bridge.
 type bridges struct {
 	VLAN  *bridge `json:"vlan"`
 	VXLAN *bridge `json:"vxlan"`
@@ -86,29 +88,43 @@ type ruleView struct {
 
 // driverView arranges an inspection in the shape of /inspect/driver.
 func driverView(ctrlIP string, in agent.Inspection) bridges {
+	if in.Status.VLAN == nil {
+		return bridges{VXLAN: bridgeView(ctrlIP, in, in.Status, pipeline.VXLAN)}
+	}
+	return bridges{
+		VXLAN: bridgeView(ctrlIP, in, *in.Status.VXLAN, pipeline.VXLAN),
+		VLAN:  bridgeView(ctrlIP, in, *in.Status.VLAN, pipeline.VLAN),
+	}
+}
+
+// bridgeView is the bridge with the networks of an encapsulation.
+func bridgeView(ctrlIP string, in agent.Inspection, status drivers.Status, encap pipeline.Encap) *bridge {
 	b := bridge{
 		LocalIP: text(in.VTEP), MyPort: agentPort, MyAddr: ctrlIP,
-		IsConnected: in.Status.Connected, DpName: in.Status.Bridge,
+		IsConnected: status.Connected, DpName: status.Bridge,
 		VtepTable: make(map[string]string), EndpointDb: make(map[string]endpointView),
 		VrfNameIDMap: in.VRFs, VrfDb: make(map[string]vrfView),
 		FwdMode: in.FwdMode, ArpMode: in.ArpMode,
-		Stats:    map[string]int{"Flows": in.Status.Flows, "FlowsOfOthers": in.Status.Others, "Ports": in.Status.Ports, "Objects": len(in.Objects)},
+		Stats:    map[string]int{"Flows": status.Flows, "FlowsOfOthers": status.Others, "Ports": status.Ports, "Objects": 0},
 		ErrStats: make(map[string]string),
 		Datapath: datapathView{
-			Type: in.Status.Datapath, InSync: in.Status.InSync,
+			Type: status.Datapath, InSync: status.InSync,
 			PolicyAgent: make(map[string]ruleView), Pending: in.Pending,
 		},
 	}
-	if in.Status.LastError != "" {
-		b.ErrStats["LastError"] = in.Status.LastError
+	if status.LastError != "" {
+		b.ErrStats["LastError"] = status.LastError
 	}
 	for host, vtep := range in.Peers {
 		b.VtepTable[host] = vtep.String()
 	}
 	for _, object := range in.Objects {
-		b.add(object, in)
+		if own, shared := pipeline.EncapOf(object); shared || own == encap {
+			b.add(object, in)
+			b.Stats["Objects"]++
+		}
 	}
-	return bridges{VXLAN: &b}
+	return &b
 }
 
 func (b *bridge) add(object pipeline.Object, in agent.Inspection) {

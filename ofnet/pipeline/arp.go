@@ -18,7 +18,7 @@ import (
 //
 // An endpoint that asks for its own address either announces itself
 // (gratuitous ARP) or probes whether the address is free. Silence is the right
-// answer to both. A probe for somebody else's address is answered: it is taken.
+// answer to both, unless the network goes on behind an uplink. A probe for somebody else's address is answered: it is taken.
 type arp struct{ gateway [6]byte }
 
 func isARP() openflow.FieldMatch { return openflow.EthType(openflow.EthTypeARP) }
@@ -48,8 +48,17 @@ func (arp) endpoint(w *Wants, e placed) {
 	w.flow(answerARP(e.Tag, e.IPv4, e.MAC))
 	if e.local() {
 		w.flow(at(tableNeighbour, priorityExcept, openflow.InPort(e.port),
-			isARP(), openflow.ARPTpa(openflow.Host(e.IPv4))).drop(reasonOwnAddress))
+			isARP(), openflow.ARPTpa(openflow.Host(e.IPv4))).aboutItself(e))
 	}
+}
+
+// aboutItself ends what an endpoint asks about its own address. Behind an uplink
+// are others who should hear it: switches that learn, and who has the address, too.
+func (b flowBuilder) aboutItself(e placed) openflow.Flow {
+	if e.Encap == VLAN {
+		return b.goTo(tableDest)
+	}
+	return b.drop(reasonOwnAddress)
 }
 
 // answerARP lets the owner of an address answer requests for it in a network.

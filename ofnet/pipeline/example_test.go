@@ -59,6 +59,19 @@ var (
 	hubBlue = bridged(network("hub.blue", "blue", blueVRF, 6, "6"), BridgedFlood)
 )
 
+// A network that is a VLAN outside.
+var (
+	vlanBlue = vlanTag(bridged(network("vlan.blue", "blue", blueVRF, 7, "7"), BridgedProxy), 7)
+	vl1      = endpoint("vl1", vlanBlue, 1, front)
+	vl2      = endpoint("vl2", vlanBlue, 2, store)
+	vl3      = endpoint("vl3", vlanBlue, 3, 0)
+)
+
+func vlanTag(n Network, vlan uint16) Network {
+	n.Encap, n.VNI, n.Tag = VLAN, 0, vlan
+	return n
+}
+
 func networkOf(e Endpoint) Network {
 	all := []Network{webBlue, dbBlue, webRed, lanBlue, lanRed, hubBlue}
 	return all[slices.IndexFunc(all, func(n Network) bool { return n.ID == e.Network })]
@@ -74,7 +87,7 @@ func endpoint(name string, in Network, n byte, group uint16) Endpoint {
 	four, six := in.Subnet.Addr().As4(), in.Subnet6.Addr().As16()
 	four[3], six[15] = n, n
 	return Endpoint{
-		ID: in.ID + "-" + name, Network: in.ID, Tenant: in.Tenant, Mode: in.Mode, VRF: in.VRF, VNI: in.VNI, Tag: in.Tag,
+		ID: in.ID + "-" + name, Network: in.ID, Tenant: in.Tenant, Mode: in.Mode, Encap: in.Encap, VRF: in.VRF, VNI: in.VNI, Tag: in.Tag,
 		IPv4: netip.AddrFrom4(four), IPv6: netip.AddrFrom16(six),
 		MAC:   [6]byte{2, 2, four[0], four[1], four[2], four[3]},
 		Group: group, VTEP: []netip.Addr{vtep2, vtep1}[n%2],

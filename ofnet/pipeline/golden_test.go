@@ -76,6 +76,23 @@ func TestEveryFeatureWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 	}
 }
 
+func TestABridgeWithAnUplinkWantsTheFlowsOfItsGoldenFile(t *testing.T) {
+	p := New(Config{UplinkPort: exampleTunnelPort})
+	var got string
+	for _, o := range []Object{
+		vlanBlue, here(vl1), vl2,
+		FloodSet{Network: vlanBlue.ID, Encap: VLAN, Tag: vlanBlue.Tag, Members: [][6]byte{vl1.MAC, vl3.MAC}},
+	} {
+		got += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(p, o, portOf(o)))
+	}
+	compareGolden(t, filepath.Join("testdata", "vlan.golden"), got)
+	for _, o := range []Object{vlanTag(vlanBlue, 0), vlanTag(vlanBlue, MaxVLAN+1)} {
+		if _, err := p.For(o, 0); err == nil || !strings.Contains(err.Error(), "1..4094") {
+			t.Errorf("VLAN %d: %v", o.(Network).Tag, err)
+		}
+	}
+}
+
 func compareGolden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {

@@ -22,7 +22,7 @@ import (
 // carries no link-layer option yields an advertisement without one: an option
 // can be rewritten, not added.
 //
-// An endpoint that probes for its own address gets silence.
+// An endpoint that probes for its own address gets silence, as with ARP.
 type nd struct{ gateway [6]byte }
 
 // Types of ICMPv6 messages that only routers send.
@@ -95,7 +95,7 @@ func (nd) endpoint(w *Wants, e placed) {
 	w.flow(answerND(e.Tag, e.IPv6, e.MAC))
 	if e.local() {
 		w.flow(at(tableNeighbour, priorityExcept,
-			icmpv6(openflow.NDSolicit, openflow.InPort(e.port), openflow.NDTarget(e.IPv6))...).drop(reasonOwnAddress))
+			icmpv6(openflow.NDSolicit, openflow.InPort(e.port), openflow.NDTarget(e.IPv6))...).aboutItself(e))
 	}
 }
 

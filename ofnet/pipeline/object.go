@@ -100,6 +100,20 @@ type Endpoint struct {
 	Limits  Limits     // local: those of its group
 }
 
+// EncapOf is the encapsulation of an object's network; shared tells that the object
+// belongs to no network, and so concerns both.
+func EncapOf(o Object) (e Encap, shared bool) {
+	switch o := o.(type) {
+	case Network:
+		return o.Encap, false
+	case Endpoint:
+		return o.Encap, false
+	case FloodSet:
+		return o.Encap, false
+	}
+	return 0, true
+}
+
 // FloodSet is who gets what a bridged network floods: its members on this node,
 // and the nodes that have members. It is an object of its own because it joins
 // many endpoints, and no endpoint's flows may depend on another one.

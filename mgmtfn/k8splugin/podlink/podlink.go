@@ -6,9 +6,10 @@
 // from a thread inside the namespace: no child processes, no process id of the
 // container, and an error of any step is an error of the whole.
 //
-// No gratuitous ARP or neighbour advertisement is sent: the fabric learns
-// addresses from the store, and a hardware address follows from its IP address,
-// so nobody can remember an old one.
+// Where the network is one of our own making, no gratuitous ARP or neighbour
+// advertisement is sent: the fabric learns addresses from the store, and a hardware
+// address follows from its IP address, so nobody can remember an old one. In a VLAN,
+// switches have to learn at which port it is now.
 package podlink
 
 import (
@@ -35,6 +36,9 @@ type Spec struct {
 	// the container. A userspace datapath takes them off the veth as they are
 	// and would forward TCP and UDP with checksums nobody has filled in.
 	ChecksumInSoftware bool `json:"checksumInSoftware,omitempty"`
+	// Announce has the kernel tell everybody of the addresses whenever the
+	// interface comes up.
+	Announce bool `json:"announce,omitempty"`
 }
 
 // Names the kernel has for the features that leave checksums to the device.
@@ -77,6 +81,11 @@ func (n *Namespace) SetUp(made string, spec Spec) error {
 				return err
 			}
 		}
+		if spec.Announce {
+			if err := announce(spec.Name); err != nil {
+				return err
+			}
+		}
 		for _, address := range spec.Addresses {
 			if err := addAddress(nl, link, spec.Name, address); err != nil {
 				return err
@@ -84,6 +93,18 @@ func (n *Namespace) SetUp(made string, spec Spec) error {
 		}
 		return nil
 	})
+}
+
+// announce sets the kernel's own announcements: gratuitous ARP requests, and
+// neighbour advertisements where there is IPv6.
+func announce(name string) error {
+	for _, setting := range []string{"ipv4/conf/" + name + "/arp_notify", "ipv6/conf/" + name + "/ndisc_notify"} {
+		err := os.WriteFile("/proc/sys/net/"+setting, []byte("1"), 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("announce addresses of %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // BringUp lets the container use a link that was set up. It returns the
