@@ -37,6 +37,7 @@ func TestTheDocumentSaysWhatThePipelineIs(t *testing.T) {
 	for name, part := range bridgedParts(t) {
 		parts[name] = part
 	}
+	parts["vlan"] = "```\n" + vlanText(&Pipeline{features: []any{uplink{port: exampleTunnelPort}}}, vlanBlue, here(vl1)) + "```\n"
 	old, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)

@@ -78,19 +78,22 @@ func TestEveryFeatureWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 
 func TestABridgeWithAnUplinkWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 	p := New(Config{UplinkPort: exampleTunnelPort})
-	var got string
-	for _, o := range []Object{
-		vlanBlue, here(vl1), vl2,
-		FloodSet{Network: vlanBlue.ID, Encap: VLAN, Tag: vlanBlue.Tag, Members: [][6]byte{vl1.MAC, vl3.MAC}},
-	} {
-		got += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(p, o, portOf(o)))
-	}
-	compareGolden(t, filepath.Join("testdata", "vlan.golden"), got)
+	compareGolden(t, filepath.Join("testdata", "vlan.golden"), vlanText(p, vlanBlue, here(vl1), vl2))
 	for _, o := range []Object{vlanTag(vlanBlue, 0), vlanTag(vlanBlue, MaxVLAN+1)} {
 		if _, err := p.For(o, 0); err == nil || !strings.Contains(err.Error(), "1..4094") {
 			t.Errorf("VLAN %d: %v", o.(Network).Tag, err)
 		}
 	}
+}
+
+// vlanText is what a bridge with an uplink wants for objects, and for the flood set
+// of the example.
+func vlanText(p *Pipeline, objects ...Object) (text string) {
+	flood := FloodSet{Network: vlanBlue.ID, Encap: VLAN, Tag: vlanBlue.Tag, Members: [][6]byte{vl1.MAC, vl3.MAC}}
+	for _, o := range append(objects, flood) {
+		text += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(p, o, portOf(o)))
+	}
+	return text
 }
 
 func compareGolden(t *testing.T, file, got string) {
