@@ -69,8 +69,8 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 	if !k.started {
 		k.numbers.startAfter(k.db)
 	}
-	trunkless := k.prepareTrunk()
-	if err := k.keepBridge(ctx, trunkless != nil); err != nil {
+	trunkless, trunkProblem := k.prepareTrunk()
+	if err := k.keepBridge(ctx, trunkless); err != nil {
 		return true, err
 	}
 	// One port that cannot be kept must not keep the others waiting.
@@ -80,7 +80,7 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 		close(k.ready)
 	}
 	// Without a trunk the node works, but alone.
-	problem = errors.Join(problem, trunkless, k.trunkProblem())
+	problem = errors.Join(problem, trunkProblem, k.trunkFailure())
 	return problem != nil, problem
 }
 

@@ -100,15 +100,16 @@ func (t trunk) formerUplinks(db *database, bridge bridgeRow) (ports []ovsdb.UUID
 	return ports
 }
 
-// prepareTrunk says why the trunk cannot be a port of our bridge at the moment.
+// prepareTrunk tells whether the bridge has to do without its trunk at the moment,
+// and what is wrong with that.
 //
 // An uplink belongs to the bridge alone: traffic of the host itself would end
 // there. One that has vanished is taken off the bridge, and so is one that another
 // link has taken the name of, as the userspace datapath holds on to the old one.
-func (k *keeper) prepareTrunk() error {
+func (k *keeper) prepareTrunk() (trunkless bool, problem error) {
 	t := k.config.trunk()
 	if t.kind != "" {
-		return nil
+		return false, nil
 	}
 	_, ours := k.db.trunk()
 	link, there, err := k.links.state(t.name)
@@ -116,29 +117,29 @@ func (k *keeper) prepareTrunk() error {
 	k.uplink = link.index
 	switch {
 	case err != nil:
-		return err
+		return !ours, err // nobody knows: it stays as it is
 	case !there:
-		return fault.New(fault.NotFound, "%s: there is no such link", t)
+		return true, fault.New(fault.NotFound, "%s: there is no such link", t)
 	case ours && known != link.index && known != 0:
-		return fault.New(fault.Unavailable, "%s: another link has taken its name", t)
+		return true, fault.New(fault.Unavailable, "%s: another link has taken its name", t)
 	case ours && link.down:
-		return k.links.setUp(t.name)
+		return false, k.links.setUp(t.name)
 	case ours:
-		return nil
+		return false, nil
 	case k.db.hasInterface(t.name):
-		return fault.New(fault.Conflict, "%s is a port of another bridge", t)
+		return true, fault.New(fault.Conflict, "%s is a port of another bridge", t)
 	case k.detached != 0 && !k.seenConfig(k.detached):
-		return fault.New(fault.Unavailable, "%s is being taken off the bridge", t)
+		return true, fault.New(fault.Unavailable, "%s is being taken off the bridge", t)
 	}
 	own, err := k.links.hostAddresses(t.name)
 	if err == nil && len(own) > 0 {
 		err = fault.New(fault.Conflict, "%s carries the host's addresses %s, which would be cut off: give them to another link", t, strings.Join(own, ", "))
 	}
-	return err
+	return err != nil, err
 }
 
-// trunkProblem says what keeps a trunk that is there from working.
-func (d *Driver) trunkProblem() error {
+// trunkFailure says why the switch cannot open a trunk that is there.
+func (d *Driver) trunkFailure() error {
 	if t, ok := d.db.trunk(); ok && t.link.Error != nil {
 		return fault.New(fault.Unavailable, "%s: %s", d.config.trunk(), *t.link.Error)
 	}
