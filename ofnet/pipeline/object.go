@@ -110,8 +110,10 @@ func EncapOf(o Object) (e Encap, shared bool) {
 		return o.Encap, false
 	case FloodSet:
 		return o.Encap, false
+	case Rule:
+		return 0, true
 	}
-	return 0, true
+	return VXLAN, false // services need routed networks
 }
 
 // FloodSet is who gets what a bridged network floods: its members on this node,
