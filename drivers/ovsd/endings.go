@@ -21,32 +21,75 @@ const (
 	endingPause  = time.Second
 )
 
-// endings are connections that are being ended.
+// endings are the connections that are being ended, each with its rounds to come.
 type endings struct {
-	messages []openflow.Message
-	rounds   int              // that are left
-	again    <-chan time.Time // the next round; nil: none is left
+	rounds map[openflow.CTFlush]int
+	again  <-chan time.Time // the next round; nil: none is to come
+}
+
+// change begins to end connections, and no longer ends those of what is there
+// again. It returns those of the first round.
+func (e *endings) change(ends, backs []openflow.CTFlush) (first []openflow.CTFlush) {
+	for _, c := range backs {
+		delete(e.rounds, c)
+	}
+	for _, c := range ends {
+		if slices.Contains(backs, c) {
+			continue // of another port of the same service
+		}
+		if e.rounds == nil {
+			e.rounds = map[openflow.CTFlush]int{}
+		}
+		e.rounds[c] = endingRounds - 1
+		first = append(first, c)
+	}
+	return first
+}
+
+// round returns the connections of one more round.
+func (e *endings) round() (list []openflow.CTFlush) {
+	for c, left := range e.rounds {
+		list = append(list, c)
+		if e.rounds[c]--; left == 1 {
+			delete(e.rounds, c)
+		}
+	}
+	return list
 }
 
 // endConnections ends those that were made by what is no longer in the switch.
 // What they send would be translated as before for as long as they send.
-func (p *programmer) endConnections(ctx context.Context, ends []openflow.Message) {
-	if len(ends) > 0 {
-		p.endings.messages, p.endings.rounds = append(p.endings.messages, ends...), endingRounds
-		p.endAgain(ctx)
-	}
+func (p *programmer) endConnections(ctx context.Context) {
+	p.flush(ctx, p.endings.change(p.ledger.takeEnds()))
 }
 
-// endAgain is one round.
+// endAgain is one more round.
 func (p *programmer) endAgain(ctx context.Context) {
-	if p.endings.rounds--; p.endings.rounds < 0 || p.sw == nil {
+	p.endings.again = nil
+	p.flush(ctx, p.endings.round())
+}
+
+// flush ends connections and sees to it that there is another round if one is due.
+func (p *programmer) flush(ctx context.Context, list []openflow.CTFlush) {
+	if p.sw == nil {
 		p.endings = endings{}
 		return
 	}
-	p.endings.again = time.After(endingPause)
+	if len(p.endings.rounds) > 0 && p.endings.again == nil {
+		p.endings.again = time.After(endingPause)
+	}
+	if len(list) == 0 {
+		return
+	}
+	var messages []openflow.Message
+	for range endingPasses {
+		for _, c := range list {
+			messages = append(messages, c)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, switchTime)
 	defer cancel()
-	if err := p.sw.Send(ctx, slices.Repeat(p.endings.messages, endingPasses)...); err != nil {
+	if err := p.sw.Send(ctx, messages...); err != nil {
 		p.log.WithError(err).Warn("connections to providers that have gone are not ended; they end when nothing is sent any more")
 		p.endings = endings{}
 	}

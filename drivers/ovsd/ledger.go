@@ -46,7 +46,8 @@ type ledger struct {
 	meters *book[openflow.Meter]
 	plan   []*place[string]   // flows to be written, in this order
 	held   []func()           // bring back what was put aside
-	ends   []openflow.Message // end the connections of what has gone
+	ends   []openflow.CTFlush // end the connections of what has gone
+	backs  []openflow.CTFlush // would end those of what has come
 
 	turn    uint32          // of the audit, see audit.go
 	deleted map[string]bool // flows deleted in this turn
@@ -89,7 +90,7 @@ func (l *ledger) forget() {
 	l.flows.forget()
 	l.groups.forget()
 	l.meters.forget()
-	l.plan, l.held, l.ends, l.deleted = nil, nil, nil, map[string]bool{}
+	l.plan, l.held, l.ends, l.backs, l.deleted = nil, nil, nil, nil, map[string]bool{}
 }
 
 // release brings back what was put aside because it had been refused.
@@ -101,11 +102,12 @@ func (l *ledger) release() {
 	}
 }
 
-// takeEnds returns, once, what ends the connections of what has gone.
-func (l *ledger) takeEnds() []openflow.Message {
-	ends := l.ends
-	l.ends = nil
-	return ends
+// takeEnds returns, once, what ends the connections of what has gone, and what
+// would end those of what has come.
+func (l *ledger) takeEnds() (ends, backs []openflow.CTFlush) {
+	ends, backs = l.ends, l.backs
+	l.ends, l.backs = nil, nil
+	return ends, backs
 }
 
 // step is a difference to write.
@@ -306,6 +308,7 @@ type differenceAt[T any] struct {
 func (d *differenceAt[T]) done() {
 	if d.place.there && d.book.ended != nil {
 		d.ledger.ends = append(d.ledger.ends, d.book.ended(d.place.have, d.want)...)
+		d.ledger.backs = append(d.ledger.backs, d.book.ended(d.want, d.place.have)...)
 	}
 	d.place.checked = d.ledger.turn
 	if d.wanted {

@@ -247,7 +247,7 @@ func (p *programmer) write(ctx context.Context) {
 		return
 	}
 	p.lastErr = nil
-	p.endConnections(ctx, p.ledger.takeEnds())
+	p.endConnections(ctx)
 }
 
 // giveUp ends a connection on which the switch does not answer; the client

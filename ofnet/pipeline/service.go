@@ -166,8 +166,8 @@ func (o Service) group(p ServicePort) uint32 {
 // Ended returns what ends the connections of the providers that a group of the
 // switch has lost, by what it was and what it is. Nothing else would: what
 // is translated is translated for as long as there are packets.
-func Ended(before, after openflow.Group) []openflow.Message {
-	var ends []openflow.Message
+func Ended(before, after openflow.Group) []openflow.CTFlush {
+	var ends []openflow.CTFlush
 	for _, b := range before.Buckets {
 		gone, ok := connectionsOf(b)
 		if ok && !slices.ContainsFunc(after.Buckets, func(b openflow.Bucket) bool {

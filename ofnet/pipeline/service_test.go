@@ -135,7 +135,9 @@ func TestOnlyTheConnectionsOfAProviderThatGoesAreEnded(t *testing.T) {
 	after := wantsOf(c.nodes[0].pipeline, shop(web2.IPv4), 0)
 	var ends []openflow.Message
 	for i, g := range before.Groups {
-		ends = append(ends, Ended(g, after.Groups[i])...)
+		for _, e := range Ended(g, after.Groups[i]) {
+			ends = append(ends, e)
+		}
 	}
 	if len(ends) != 2 || len(Ended(before.Groups[0], before.Groups[0])) != 0 || len(Ended(before.Groups[0], openflow.Group{})) != 2 {
 		t.Fatalf("ends %v", ends)
