@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/google/btree"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
@@ -174,6 +175,10 @@ func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
 	return t
 }
 
+// readsAtOnce is how many keys are read side by side to find out which of them
+// are stored. A new leader has to, key by key, for what the last one has left.
+const readsAtOnce = 32
+
 // sift drops those of some changes whose keys were written after the plan: by
 // somebody else, or by a transaction of ours whose outcome we did not learn.
 func (l *Ledger) sift(ctx context.Context, d *decided, some []change) (stored, error) {
@@ -184,17 +189,27 @@ func (l *Ledger) sift(ctx context.Context, d *decided, some []change) (stored, e
 	if mark.CreateRevision != d.mark {
 		return stored{}, fault.New(fault.Conflict, "key %s: was changed by somebody else", l.journal.committed())
 	}
+	present := make([]objdb.KV, len(some))
+	reading, readCtx := errgroup.WithContext(ctx)
+	reading.SetLimit(readsAtOnce)
+	for i, c := range some {
+		reading.Go(func() (err error) {
+			if present[i], err = l.db.Get(readCtx, c.key); fault.Is(err, fault.NotFound) {
+				err = nil
+			}
+			return err
+		})
+	}
+	if err := reading.Wait(); err != nil {
+		return stored{}, err
+	}
 	var s stored
 	var old []change
-	for _, c := range some {
-		kv, err := l.db.Get(ctx, c.key)
-		switch {
-		case err != nil && !fault.Is(err, fault.NotFound):
-			return stored{}, err
-		case kv.ModRevision > d.at:
-			s.newer = append(s.newer, kv)
+	for i, c := range some {
+		if present[i].ModRevision > d.at {
+			s.newer = append(s.newer, present[i])
 			d.keys.Delete(c.key)
-		default:
+		} else {
 			old = append(old, c)
 		}
 	}
