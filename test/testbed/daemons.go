@@ -38,6 +38,9 @@ func (n *Node) StartNetplugin(extra ...string) (err error) {
 		"--host", n.Name, "--ctrl-ip", n.MgmtIP, "--vtep-ip", n.VTEPIP,
 		"--etcd-endpoints", strings.Join(n.bed.EtcdEndpoints(), ","),
 	}
+	if n.uplinks > 0 {
+		args = append(args, "--vlan-uplinks", UplinkName(1))
+	}
 	n.netplugin, err = n.Start("netplugin", append(args, extra...)...)
 	return err
 }

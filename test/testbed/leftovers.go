@@ -16,7 +16,7 @@ var leftovers = []struct {
 	what string
 	args []string
 }{
-	{"ports", []string{"ovs-vsctl", "--timeout=10", "list-ports", "contivVxlanBridge"}},
+	{"ports", []string{"sh", "-ec", "for b in $(ovs-vsctl --timeout=10 list-br); do ovs-vsctl --timeout=10 list-ports $b; done"}},
 	{"links", []string{"sh", "-c", "ls /sys/class/net | sort"}},
 	{"namespaces", []string{"ip", "netns", "list"}},
 	{"attachments", []string{"sh", "-c", "find /var/lib/contiv/cni -type f 2>/dev/null | sort"}},
@@ -25,11 +25,22 @@ var leftovers = []struct {
 // generation is the part of a flow that a restart of an agent changes.
 var generation = regexp.MustCompile(`cookie=0x[0-9a-f]+, `)
 
-// Flows lists the flows of our bridge, one per line, without counters and
+// Flows lists the flows of our bridges, one per line, without counters and
 // without what a restart of an agent changes.
 func (n *Node) Flows(ctx context.Context) (string, error) {
-	out, err := n.Run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", "contivVxlanBridge")
-	return generation.ReplaceAllString(out, ""), err
+	bridges := []string{"contivVxlanBridge"}
+	if n.uplinks > 0 {
+		bridges = append(bridges, "contivVlanBridge")
+	}
+	var all strings.Builder
+	for _, bridge := range bridges {
+		out, err := n.Run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", bridge)
+		if err != nil {
+			return "", err
+		}
+		all.WriteString(generation.ReplaceAllString(out, ""))
+	}
+	return all.String(), nil
 }
 
 // Snapshot takes down what is there: ports, flows, links, namespaces and

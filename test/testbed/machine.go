@@ -106,6 +106,14 @@ func (m *machine) Run(ctx context.Context, args ...string) (string, error) {
 	return output(m.Command(ctx, args...), m.name, args)
 }
 
+// inNetwork runs a script of the host in the machine's network only, where process
+// ids are those outside: links can be given to other machines.
+func (m *machine) inNetwork(ctx context.Context, script string, args ...string) error {
+	args = append([]string{"--target", strconv.Itoa(m.pid), "--net", "--", "sh", "-ec", script, "sh"}, args...)
+	_, err := output(exec.CommandContext(ctx, "nsenter", args...), m.name, args)
+	return err
+}
+
 func output(cmd *exec.Cmd, where string, args []string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -17,6 +17,7 @@ type Node struct {
 	MgmtIP string
 	VTEPIP string
 
+	uplinks   int
 	bed       *Bed
 	ovsdb     *Process
 	vswitchd  *Process
@@ -50,9 +51,9 @@ func (b *Bed) newNode(number int) *Node {
 	}
 }
 
-func (b *Bed) startNode(ctx context.Context, number int, detach bool) (_ *Node, err error) {
+func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, err error) {
 	n := b.newNode(number)
-	if n.machine, err = startMachine(ctx, n.Name, filepath.Join(b.Dir, n.Name), detach); err != nil {
+	if n.machine, err = startMachine(ctx, n.Name, filepath.Join(b.Dir, n.Name), cfg.Detach); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -60,12 +61,14 @@ func (b *Bed) startNode(ctx context.Context, number int, detach bool) (_ *Node, 
 			err = errors.Join(err, n.stop())
 		}
 	}()
-	// The peer's namespace is named by the process id outside, so this command
-	// enters only the fabric's network.
-	link := hostCommand(ctx, "nsenter", "--target", strconv.Itoa(b.fabric.pid), "--net", "--",
-		"sh", "-ec", linkScript, "sh", n.Name, strconv.Itoa(n.pid))
-	if _, err = output(link, "fabric", link.Args); err != nil {
+	if err = b.fabric.inNetwork(ctx, linkScript, n.Name, strconv.Itoa(n.pid)); err != nil {
 		return nil, err
+	}
+	for n.uplinks < cfg.Uplinks {
+		n.uplinks++
+		if err = b.Outside.connect(ctx, n, n.uplinks); err != nil {
+			return nil, err
+		}
 	}
 	if err = n.StartOVS(ctx); err != nil {
 		return nil, err
@@ -123,13 +126,13 @@ func (n *Node) retry(ctx context.Context, args ...string) (out string, err error
 	return out, err
 }
 
-// LogFile is where a program of the node writes its standard error.
-func (n *Node) LogFile(program string) string {
-	return filepath.Join(n.dir, "log", program+".log")
+// LogFile is where a program of the machine writes its standard error.
+func (m *machine) LogFile(program string) string {
+	return filepath.Join(m.dir, "log", program+".log")
 }
 
-func (n *Node) openLog(program string) (*os.File, error) {
-	return os.OpenFile(n.LogFile(program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+func (m *machine) openLog(program string) (*os.File, error) {
+	return os.OpenFile(m.LogFile(program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 }
 
 // Tool is the path of one of the built programs.

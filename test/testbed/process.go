@@ -20,18 +20,18 @@ type Process struct {
 	done chan struct{} // closed when the process has ended and was waited for
 }
 
-// Start runs a program on the node until it ends or is killed.
-func (n *Node) Start(name string, args ...string) (*Process, error) {
-	log, err := n.openLog(name)
+// Start runs a program on the machine until it ends or is killed.
+func (m *machine) Start(name string, args ...string) (*Process, error) {
+	log, err := m.openLog(name)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close() // the child has its own copy
-	cmd := exec.Command("nsenter", append(n.enter(), args...)...)
+	cmd := exec.Command("nsenter", append(m.enter(), args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", n.Name, name, err)
+		return nil, fmt.Errorf("%s: %s: %w", m.name, name, err)
 	}
 	p := &Process{Name: name, cmd: cmd, done: make(chan struct{})}
 	child, childErr := onlyChild(context.Background(), cmd.Process.Pid)
@@ -40,7 +40,7 @@ func (n *Node) Start(name string, args ...string) (*Process, error) {
 		cmd.Wait() // how it ended is in the log
 	}()
 	if childErr != nil {
-		return nil, fmt.Errorf("%s: %s ended at once, see %s: %w", n.Name, name, n.LogFile(name), childErr)
+		return nil, fmt.Errorf("%s: %s ended at once, see %s: %w", m.name, name, m.LogFile(name), childErr)
 	}
 	p.PID = child
 	return p, nil
@@ -92,8 +92,4 @@ func (p *Process) end(sig syscall.Signal) error {
 	case <-time.After(startLimit):
 		return fmt.Errorf("%s: still running %s after signal %v", p.Name, startLimit, sig)
 	}
-}
-
-func hostCommand(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, args[0], args[1:]...)
 }

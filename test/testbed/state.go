@@ -14,9 +14,11 @@ import (
 
 // state is what a later process needs to find a detached bed again.
 type state struct {
-	Bin    string   `json:"bin"`
-	Fabric holder   `json:"fabric"`
-	Nodes  []holder `json:"nodes"`
+	Bin     string   `json:"bin"`
+	Fabric  holder   `json:"fabric"`
+	Outside *holder  `json:"outside,omitempty"`
+	Uplinks int      `json:"uplinks,omitempty"` // of each node
+	Nodes   []holder `json:"nodes"`
 }
 
 // holder identifies a machine's first process. A process id alone may belong to
@@ -62,6 +64,13 @@ func (b *Bed) save() error {
 	if s.Fabric, err = b.fabric.holderOf(); err != nil {
 		return err
 	}
+	if b.Outside != nil {
+		h, err := b.Outside.holderOf()
+		if err != nil {
+			return err
+		}
+		s.Outside, s.Uplinks = &h, b.Nodes[0].uplinks
+	}
 	for _, n := range b.Nodes {
 		h, err := n.holderOf()
 		if err != nil {
@@ -96,8 +105,12 @@ func Open(dir string) (*Bed, error) {
 	}
 	b.Bin = s.Bin
 	b.fabric = s.Fabric.machine("fabric", filepath.Join(dir, "fabric"))
+	if s.Outside != nil {
+		b.Outside = &Outside{s.Outside.machine("outside", filepath.Join(dir, "outside"))}
+	}
 	for i, h := range s.Nodes {
 		n := b.newNode(i + 1)
+		n.uplinks = s.Uplinks
 		n.machine = h.machine(n.Name, filepath.Join(dir, n.Name))
 		b.Nodes = append(b.Nodes, n)
 	}

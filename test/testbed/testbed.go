@@ -11,6 +11,9 @@
 //	                       |                       |
 //	node2: eth0 192.0.2.2--+   uplink--br-phy 198.51.100.2
 //
+// With uplinks, a machine called outside plays the physical network of VLANs that
+// the nodes' links eth1, eth2, ... lead to, see Outside.
+//
 // The tunnel address sits on the local port of an OVS bridge, br-phy, because
 // the userspace datapath sends tunnelled packets only through OVS ports.
 //
@@ -42,18 +45,20 @@ const maxNodes = 200
 
 // Config describes a bed.
 type Config struct {
-	Nodes  int       // 1..200
-	Dir    string    // state and logs; empty: a new directory, removed by Close
-	Bin    string    // directory of the built binaries; empty: bin/ of the module
-	Detach bool      // the nodes outlive this process, until Close or Open(...).Close
-	Log    io.Writer // progress, one line per step; nil: none
+	Nodes   int       // 1..200
+	Uplinks int       // links of each node to a physical network of VLANs
+	Dir     string    // state and logs; empty: a new directory, removed by Close
+	Bin     string    // directory of the built binaries; empty: bin/ of the module
+	Detach  bool      // the nodes outlive this process, until Close or Open(...).Close
+	Log     io.Writer // progress, one line per step; nil: none
 }
 
 // Bed is a running cluster of nodes.
 type Bed struct {
-	Dir   string
-	Bin   string
-	Nodes []*Node
+	Dir     string
+	Bin     string
+	Nodes   []*Node
+	Outside *Outside // nil without uplinks
 
 	fabric    *machine
 	log       io.Writer
@@ -94,6 +99,11 @@ func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if _, err = b.fabric.Run(ctx, "sh", "-ec", fabricScript); err != nil {
 		return nil, err
 	}
+	if cfg.Uplinks > 0 {
+		if b.Outside, err = startOutside(ctx, b.Dir, cfg.Detach); err != nil {
+			return nil, err
+		}
+	}
 	if err = b.addNodes(ctx, cfg); err != nil {
 		return nil, err
 	}
@@ -111,7 +121,7 @@ func (b *Bed) addNodes(ctx context.Context, cfg Config) error {
 	var wg sync.WaitGroup
 	for i := range b.Nodes {
 		wg.Go(func() {
-			b.Nodes[i], errs[i] = b.startNode(ctx, i+1, cfg.Detach)
+			b.Nodes[i], errs[i] = b.startNode(ctx, i+1, cfg)
 		})
 	}
 	wg.Wait()
@@ -129,6 +139,9 @@ func (b *Bed) Close() error {
 		if n != nil {
 			errs = append(errs, n.remove())
 		}
+	}
+	if b.Outside != nil {
+		errs = append(errs, b.Outside.remove())
 	}
 	if b.fabric != nil {
 		errs = append(errs, b.fabric.remove())

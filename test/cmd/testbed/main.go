@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -37,13 +39,19 @@ func command() *cli.Command {
 			{
 				Name: "up", ArgsUsage: "[NODES]", Usage: "start a bed of NODES (default 3) and the daemons on every node",
 				Arguments: []cli.Argument{&cli.IntArg{Name: "nodes", Value: 3}},
-				Flags:     []cli.Flag{&cli.BoolFlag{Name: "bare", Usage: "only the nodes, none of our daemons"}},
-				Action:    up,
+				Flags: []cli.Flag{
+					&cli.BoolFlag{Name: "bare", Usage: "only the nodes, none of our daemons"},
+					&cli.IntFlag{Name: "uplinks", Usage: "`LINKS` of each node to a machine called outside, a switch and router of VLANs"},
+				},
+				Action: up,
 			},
 			{Name: "down", Usage: "end the bed and all that runs on it", Action: down},
 			{Name: "status", Usage: "show the nodes and what the cluster says of itself", Action: status},
 			{
-				Name: "shell", ArgsUsage: "NODE [COMMAND...]", Usage: "run a shell, or a command, on a node",
+				Name: "vlan", ArgsUsage: "VLAN ADDRESS...", Usage: "make a VLAN outside, in which the router has addresses, such as 10.1.7.1/24", Action: vlan,
+			},
+			{
+				Name: "shell", ArgsUsage: "NODE [COMMAND...]", Usage: "run a shell, or a command, on a node or outside",
 				SkipFlagParsing: true, Action: shell,
 			},
 		},
@@ -55,7 +63,7 @@ func up(ctx context.Context, c *cli.Command) error {
 	if bed, err := testbed.Open(dir); err == nil {
 		return fmt.Errorf("a bed of %d nodes is up in %s; take it down first", len(bed.Nodes), dir)
 	}
-	bed, err := testbed.New(ctx, testbed.Config{Nodes: c.IntArg("nodes"), Dir: dir, Detach: true, Log: os.Stdout})
+	bed, err := testbed.New(ctx, testbed.Config{Nodes: c.IntArg("nodes"), Uplinks: c.Int("uplinks"), Dir: dir, Detach: true, Log: os.Stdout})
 	if err != nil || c.Bool("bare") {
 		return err
 	}
@@ -72,6 +80,29 @@ func down(_ context.Context, c *cli.Command) error {
 		return err
 	}
 	return bed.Close()
+}
+
+func vlan(ctx context.Context, c *cli.Command) error {
+	bed, err := testbed.Open(c.String("dir"))
+	if err != nil {
+		return err
+	}
+	if bed.Outside == nil {
+		return errors.New("vlan: the nodes have no uplinks: take the bed down, and up with --uplinks 1")
+	}
+	id, err := strconv.ParseUint(c.Args().First(), 10, 16)
+	if err != nil || id < 1 || id > 4094 {
+		return fmt.Errorf("vlan %q: want 1 to 4094", c.Args().First())
+	}
+	var router []netip.Prefix
+	for _, text := range c.Args().Tail() {
+		address, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("vlan %d: %w", id, err)
+		}
+		router = append(router, address)
+	}
+	return bed.AddVLAN(ctx, uint16(id), router...)
 }
 
 func status(ctx context.Context, c *cli.Command) error {
@@ -110,24 +141,34 @@ func shell(ctx context.Context, c *cli.Command) error {
 	if len(args) == 0 {
 		return errors.New("shell: which node?")
 	}
-	for _, n := range bed.Nodes {
-		if n.Name != args[0] {
-			continue
-		}
-		run := args[1:]
-		if len(run) == 0 {
-			run = []string{"bash"}
-		}
-		cmd := n.Command(ctx, append([]string{"env", "PATH=" + bed.Bin + ":" + os.Getenv("PATH"), "CNI_PATH=" + bed.Bin,
-			"NETMASTER=" + strings.Join(bed.MasterURLs(), ",")}, run...)...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-		cmd.SysProcAttr = nil // a shell must stay in the terminal's foreground group
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			os.Exit(exit.ExitCode())
-		}
-		return err
+	command, ok := machines(bed)[args[0]]
+	if !ok {
+		return fmt.Errorf("no machine %q; there are node1 to node%d and, with uplinks, outside", args[0], len(bed.Nodes))
 	}
-	return fmt.Errorf("no node %q; there are node1 to node%d", args[0], len(bed.Nodes))
+	run := args[1:]
+	if len(run) == 0 {
+		run = []string{"bash"}
+	}
+	cmd := command(ctx, append([]string{"env", "PATH=" + bed.Bin + ":" + os.Getenv("PATH"), "CNI_PATH=" + bed.Bin,
+		"NETMASTER=" + strings.Join(bed.MasterURLs(), ",")}, run...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = nil // a shell must stay in the terminal's foreground group
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	return err
+}
+
+// machines are those of the bed in which a command can be run, by name.
+func machines(bed *testbed.Bed) map[string]func(context.Context, ...string) *exec.Cmd {
+	all := map[string]func(context.Context, ...string) *exec.Cmd{}
+	for _, n := range bed.Nodes {
+		all[n.Name] = n.Command
+	}
+	if bed.Outside != nil {
+		all["outside"] = bed.Outside.Command
+	}
+	return all
 }
