@@ -18,7 +18,7 @@ TESTFLAGS ?= -race -timeout 12m
 # Packages whose tests link a store server or a client of Kubernetes, or are all
 # about processes and namespaces: building them takes longer than a minute. The
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
-SLOW := /cmd/|/objdb|/netmaster/(api|daemon|master|internal/.*)$$|/netctl$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
+SLOW := /cmd/|/objdb|/netmaster/(api|daemon|master|internal/.*)$$|/netctl$$|/netplugin/hostaccess$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
 .PHONY: help deps build build-test unit test e2e-long lint demo bench clean
 

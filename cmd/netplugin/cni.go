@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
 	"github.com/contiv/netplugin/netplugin/agent"
@@ -25,7 +24,7 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 	return k8splugin.New(k8splugin.Config{
 		Mode: k8splugin.Mode(o.Mode), HostLabel: o.node.HostLabel, Labels: source,
 		Master: master, Datapath: node,
-		Netdev:    func() bool { return driver.Status().Datapath != ovsd.DatapathSystem },
+		Netdev:    inUserspace(driver),
 		Ports:     driver.Ports,
 		Reachable: master.Reachable,
 	})

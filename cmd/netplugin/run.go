@@ -63,7 +63,8 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	front = append(front, api.Serve)
-	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node)}, front)
+	host := newHostAccess(o, node, master, driver)
+	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node), host.Run}, front)
 	log.Info("stopped; the switch goes on forwarding")
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/durable"
+	"github.com/contiv/netplugin/utils/durable"
 )
 
 // listen opens the server's socket: reachable only for root, at most limit

@@ -55,6 +55,7 @@ type Agent struct {
 	given   signal // the driver was given a change
 	behind  signal // there is a backlog
 	report  signal // ports or local endpoints changed
+	host    signal // what the host itself is to have may have changed
 	inSync  flag   // the switch has once had all that was wanted
 	serving flag   // the first state was given
 
@@ -93,7 +94,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
-		changed: newSignal(), given: newSignal(), behind: newSignal(), report: newSignal(), inSync: newFlag(), serving: newFlag(),
+		changed: newSignal(), given: newSignal(), behind: newSignal(), report: newSignal(), host: newSignal(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
 	a.cache.linger, a.cache.uplink = cfg.Linger, cfg.Uplink
@@ -146,6 +147,11 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	m.complete = m.complete || b.Snapshot
 	if after := a.cache.global; after != before {
 		a.noteGlobal(after)
+		a.cache.hostDirty = true
+	}
+	if a.cache.hostDirty || b.Snapshot {
+		a.cache.hostDirty = false
+		a.host.raise()
 	}
 	close(a.news)
 	a.news = make(chan struct{})

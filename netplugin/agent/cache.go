@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/netip"
 	"strings"
@@ -43,6 +44,7 @@ type cache struct {
 
 	dirty       map[pipeline.Key]struct{}
 	localsDirty bool // an endpoint record of this node changed
+	hostDirty   bool // a network, or an endpoint of the host itself, changed
 }
 
 func newCache(host string, log *logrus.Entry) *cache {
@@ -115,9 +117,11 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 	} else {
 		delete(c.networks, id)
 	}
-	if existed == exists && old.part == n.part && old.problem == n.problem && old.record.Tenant == n.record.Tenant {
+	if existed == exists && old.part == n.part && old.problem == n.problem &&
+		old.record.Tenant == n.record.Tenant && old.record.NwType == n.record.NwType {
 		return
 	}
+	c.hostDirty = true
 	if existed {
 		c.networksOf.remove(old.record.Tenant, id)
 		c.countLocals(old.record.Tenant, -c.hostsIn[id][c.host])
@@ -163,6 +167,9 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	}
 	if c.host == old.host || c.host == e.host {
 		c.localsDirty = true
+	}
+	if id == mastercfg.EndpointID(cmp.Or(e.netID, old.netID), c.host) {
+		c.hostDirty = true
 	}
 	c.mark(pipeline.KindEndpoint, id)
 	c.mark(pipeline.KindFloodSet, old.netID)

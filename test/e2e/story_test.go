@@ -182,8 +182,15 @@ const (
 // ask sends a ping, a connection and a datagram to an address and gives what
 // answered: "pong", and the name of the pod that took the latter two.
 func ask(ctx context.Context, from *testbed.Pod, address netip.Addr, wait time.Duration) (map[string]string, error) {
+	return answersOf(address, wait, func(args ...string) (string, error) {
+		return from.Run(ctx, append([]string{from.Probe()}, args...)...)
+	})
+}
+
+// answersOf is ask for whoever runs the probe.
+func answersOf(address netip.Addr, wait time.Duration, probe func(args ...string) (string, error)) (map[string]string, error) {
 	tcp, udp := net.JoinHostPort(address.String(), tcpPort), net.JoinHostPort(address.String(), echoPort)
-	out, err := from.Run(ctx, from.Probe(), "reach", "-wait", wait.String(), "-ping", address.String(), "-tcp", tcp, "-udp", udp)
+	out, err := probe("reach", "-wait", wait.String(), "-ping", address.String(), "-tcp", tcp, "-udp", udp)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/durable"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/durable"
 	"github.com/contiv/netplugin/utils/fault"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/durable"
+	"github.com/contiv/netplugin/utils/durable"
 )
 
 const suffix = ".json"

@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/durable"
+	"github.com/contiv/netplugin/utils/durable"
 )
 
 const suffix = ".json"

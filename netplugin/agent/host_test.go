@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+func infraValue(tenant string) string {
+	return `{"tenant":"` + tenant + `","networkName":"contivh1","nwType":"infra","pktTagType":"vxlan","pktTag":9,"extPktTag":19,` +
+		`"subnetIP":"10.9.0.0","subnetLen":24,"gateway":"10.9.0.254"}`
+}
+
+// changed tells, once, whether what the host is to have may have changed.
+func (n *node) changed() bool {
+	defer func() { n.cache.hostDirty = false }()
+	return n.cache.hostDirty
+}
+
+func TestAHostReachesTheOtherNetworksOfItsTenant(t *testing.T) {
+	n := blueHere(t).
+		put(netKey("web.red"), netValue("red", `,"pktTag":2,"extPktTag":12`)).
+		put(netKey("island.blue"), `{"tenant":"blue","pktTagType":"vxlan","pktTag":3,"extPktTag":13,"subnetIP":"10.3.0.0","subnetLen":16}`).
+		put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing"}`)
+	n.changed()
+	n.put(epKey("web.blue-3"), epValue("web.blue", me, "10.1.0.4"))
+	if n.changed() {
+		t.Error("a pod concerns the host")
+	}
+	n.put(netKey("contivh1.blue"), infraValue("blue"))
+	if !n.changed() {
+		t.Error("an infra network does not concern the host")
+	}
+	got := n.cache.hostAccess()
+	if len(got.Networks) != 1 || got.Networks[0].Network.ID != "contivh1.blue" || got.Networks[0].Endpoint != nil {
+		t.Fatalf("%+v", got)
+	}
+	if diff := cmp.Diff([]string{"10.1.0.0/16"}, texts(got.Networks[0].Reached)); diff != "" {
+		t.Error(diff)
+	}
+	n.put(epKey("contivh1.blue-"+me), epValue("contivh1.blue", me, "10.9.0.1"))
+	if got := n.cache.hostAccess(); !n.changed() || got.Networks[0].Endpoint == nil || got.Networks[0].Endpoint.IPAddress != "10.9.0.1" {
+		t.Errorf("with an endpoint: %+v", got)
+	}
+	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"bridge"}`)
+	if reached := n.cache.hostAccess().Networks[0].Reached; len(reached) > 0 {
+		t.Errorf("bridged networks are reached through a gateway: %v", reached)
+	}
+	n.del(netKey("contivh1.blue"))
+	got = n.cache.hostAccess()
+	if !n.changed() || len(got.Networks) != 0 || len(got.Released) != 1 || got.Released[0].ID != "contivh1.blue-"+me {
+		t.Errorf("the network has gone: %+v", got)
+	}
+}
+
+func texts(list []netip.Prefix) (all []string) {
+	for p := range slices.Values(list) {
+		all = append(all, p.String())
+	}
+	return all
+}

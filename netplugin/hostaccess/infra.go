@@ -1,0 +1,65 @@
+package hostaccess
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// accessNetwork is the infra network through which a host reaches the others of its tenant.
+const accessNetwork = "contivh1"
+
+// maxLinkName is how long the kernel's names of links are, in bytes.
+const maxLinkName = 15
+
+// checkName says why a network's name cannot be that of an interface.
+func checkName(network string) error {
+	if len(network) > maxLinkName || strings.ContainsAny(network, "/: ") || network == "." || network == ".." {
+		return fault.New(fault.Invalid, "an interface cannot be called %s: want at most %d characters", network, maxLinkName)
+	}
+	return nil
+}
+
+// interfaceOf is what the host's interface in a network should be, but for what
+// depends on the port.
+func interfaceOf(at agent.Attachment, n agent.HostNetwork) (wantedLink, error) {
+	w := wantedLink{name: n.Network.NetworkName}
+	var err error
+	if w.mac, err = net.ParseMAC(at.Endpoint.MacAddress); err != nil {
+		return w, fault.New(fault.Internal, "endpoint %s: hardware address %q: %w", at.Endpoint.ID, at.Endpoint.MacAddress, err)
+	}
+	for _, family := range []struct {
+		address, gateway string
+		bits             uint
+	}{
+		{at.Endpoint.IPAddress, n.Network.Gateway, n.Network.SubnetLen},
+		{at.Endpoint.IPv6Address, n.Network.IPv6Gateway, n.Network.IPv6SubnetLen},
+	} {
+		if family.address == "" {
+			continue
+		}
+		bare, _, _ := strings.Cut(family.address, "/")
+		own, err := netip.ParseAddr(bare)
+		if err != nil {
+			return w, fault.New(fault.Internal, "endpoint %s: address %q: %w", at.Endpoint.ID, family.address, err)
+		}
+		w.addresses = append(w.addresses, netip.PrefixFrom(own, int(family.bits)))
+		if gateway, err := netip.ParseAddr(family.gateway); err == nil && w.name == accessNetwork {
+			w.routes = append(w.routes, routesThrough(gateway, own, n.Reached)...)
+		}
+	}
+	return w, nil
+}
+
+// routesThrough leads to the subnets of the gateway's version of IP.
+func routesThrough(gateway, own netip.Addr, subnets []netip.Prefix) (routes []wantedRoute) {
+	for _, subnet := range subnets {
+		if subnet.Addr().BitLen() == own.BitLen() {
+			routes = append(routes, wantedRoute{to: subnet, via: gateway, src: own})
+		}
+	}
+	return routes
+}

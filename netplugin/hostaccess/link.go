@@ -1,0 +1,231 @@
+package hostaccess
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// wantedLink is what an interface of the host should be. It belongs to us whole:
+// other addresses of it are removed, and so are other routes of our protocol.
+type wantedLink struct {
+	name               string
+	mac                net.HardwareAddr
+	mtu                int // bytes
+	addresses          []netip.Prefix
+	routes             []wantedRoute
+	checksumInSoftware bool // a userspace switch would forward checksums that nobody has filled in
+}
+
+// wantedRoute leads to a subnet through a gateway, from an address of ours.
+type wantedRoute struct {
+	to       netip.Prefix
+	via, src netip.Addr
+}
+
+// routeProtocol marks our routes (ip route show proto 168).
+const routeProtocol netlink.RouteProtocol = 168
+
+// ensure makes the interface of the pod's end of a port, and says whether
+// something had to be changed.
+func (w wantedLink) ensure(port drivers.Port) (changed bool, err error) {
+	link, err := w.find(port)
+	if err != nil {
+		return false, err
+	}
+	for _, step := range []func(netlink.Link) (bool, error){w.rename, w.hardware, w.checksums, w.address, w.up, w.route} {
+		did, err := step(link)
+		changed = changed || did
+		if err != nil {
+			return changed, fmt.Errorf("interface %s: %w", w.name, err)
+		}
+	}
+	return changed, nil
+}
+
+// find finds the other end of the port's link, under its first name or its last.
+func (w wantedLink) find(port drivers.Port) (netlink.Link, error) {
+	inSwitch, err := netlink.LinkByName(port.HostLink)
+	if err != nil {
+		return nil, fmt.Errorf("link %s: %w", port.HostLink, err)
+	}
+	if link, err := netlink.LinkByName(w.name); err == nil {
+		if link.Type() != "veth" || link.Attrs().ParentIndex != inSwitch.Attrs().Index {
+			return nil, fault.New(fault.Conflict, "interface %s is there and is not ours: remove or rename it", w.name)
+		}
+		return link, nil
+	}
+	link, err := netlink.LinkByName(port.PodLink)
+	if err != nil {
+		return nil, fmt.Errorf("link %s: %w", port.PodLink, err)
+	}
+	return link, nil
+}
+
+func (w wantedLink) rename(link netlink.Link) (bool, error) {
+	if link.Attrs().Name == w.name {
+		return false, nil
+	}
+	return true, netlink.LinkSetName(link, w.name)
+}
+
+func (w wantedLink) hardware(link netlink.Link) (changed bool, err error) {
+	if have := link.Attrs().HardwareAddr; !slices.Equal(have, w.mac) {
+		changed, err = true, netlink.LinkSetHardwareAddr(link, w.mac)
+	}
+	if have := link.Attrs().MTU; err == nil && w.mtu != 0 && have != w.mtu {
+		changed, err = true, netlink.LinkSetMTU(link, w.mtu)
+	}
+	return changed, err
+}
+
+// txChecksums are the kernel's names for leaving checksums to the device.
+var txChecksums = []string{"tx-checksum-ip-generic", "tx-checksum-sctp"}
+
+func (w wantedLink) checksums(netlink.Link) (changed bool, err error) {
+	if !w.checksumInSoftware {
+		return false, nil
+	}
+	tool, err := ethtool.NewEthtool()
+	if err != nil {
+		return false, fmt.Errorf("ethtool: %w", err)
+	}
+	defer tool.Close()
+	have, err := tool.Features(w.name)
+	if err != nil {
+		return false, fmt.Errorf("offload features: %w", err)
+	}
+	off := map[string]bool{}
+	for _, feature := range txChecksums {
+		if have[feature] {
+			off[feature] = false
+		}
+	}
+	if len(off) == 0 {
+		return false, nil
+	}
+	if err := tool.Change(w.name, off); err != nil {
+		return false, fmt.Errorf("turn off checksum offload: %w", err)
+	}
+	return true, nil
+}
+
+func (w wantedLink) address(link netlink.Link) (changed bool, err error) {
+	have, err := netlink.AddrList(link, unix.AF_UNSPEC)
+	if err != nil {
+		return false, fmt.Errorf("addresses: %w", err)
+	}
+	missing := slices.Clone(w.addresses)
+	for _, a := range have {
+		if a.IP.IsLinkLocalUnicast() {
+			continue // the kernel's own
+		}
+		p := prefixOf(a.IPNet)
+		if i := slices.Index(missing, p); i >= 0 {
+			missing = slices.Delete(missing, i, i+1)
+			continue
+		}
+		if err := netlink.AddrDel(link, &a); err != nil {
+			return changed, fmt.Errorf("remove address %s: %w", p, err)
+		}
+		changed = true
+	}
+	for _, p := range missing {
+		a := &netlink.Addr{IPNet: ipNet(p)}
+		if p.Addr().Is6() {
+			if err := w.prepareIPv6(); err != nil {
+				return changed, err
+			}
+			a.Flags = unix.IFA_F_NODAD // the store gives an address to one host only
+		}
+		if err := netlink.AddrAdd(link, a); err != nil {
+			return changed, fmt.Errorf("address %s: %w", p, err)
+		}
+		changed = true
+	}
+	return changed, nil
+}
+
+// prepareIPv6 turns IPv6 on, where it is off for new interfaces, and leaves what
+// the host thinks of routers alone: there are none on this one.
+func (w wantedLink) prepareIPv6() error {
+	for setting, value := range map[string]string{"disable_ipv6": "0", "accept_ra": "0"} {
+		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+w.name+"/"+setting, []byte(value), 0); err != nil {
+			return fmt.Errorf("IPv6: %w", err)
+		}
+	}
+	return nil
+}
+
+func (w wantedLink) up(link netlink.Link) (bool, error) {
+	if link.Attrs().Flags&net.FlagUp != 0 {
+		return false, nil
+	}
+	return true, netlink.LinkSetUp(link)
+}
+
+func (w wantedLink) route(link netlink.Link) (changed bool, err error) {
+	filter := &netlink.Route{LinkIndex: link.Attrs().Index, Protocol: routeProtocol}
+	have, err := netlink.RouteListFiltered(unix.AF_UNSPEC, filter, netlink.RT_FILTER_OIF|netlink.RT_FILTER_PROTOCOL)
+	if err != nil {
+		return false, fmt.Errorf("routes: %w", err)
+	}
+	missing := slices.Clone(w.routes)
+	for _, r := range have {
+		if i := slices.Index(missing, routeOf(r)); i >= 0 {
+			missing = slices.Delete(missing, i, i+1)
+			continue
+		}
+		if err := netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
+			return changed, fmt.Errorf("remove route %s: %w", r, err)
+		}
+		changed = true
+	}
+	var problems []error
+	for _, r := range missing {
+		err := netlink.RouteAdd(&netlink.Route{
+			LinkIndex: link.Attrs().Index, Dst: ipNet(r.to), Gw: r.via.AsSlice(), Src: r.src.AsSlice(), Protocol: routeProtocol,
+		})
+		switch {
+		case errors.Is(err, unix.EEXIST):
+			err = fault.New(fault.Conflict, "route to %s: somebody else's is there and stays", r.to)
+		case err != nil:
+			err = fmt.Errorf("route to %s via %s: %w", r.to, r.via, err)
+		default:
+			changed = true
+		}
+		problems = append(problems, err)
+	}
+	return changed, errors.Join(problems...)
+}
+
+func routeOf(r netlink.Route) wantedRoute {
+	return wantedRoute{to: prefixOf(r.Dst), via: addrOf(r.Gw), src: addrOf(r.Src)}
+}
+
+func addrOf(ip net.IP) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip) // none: the zero value
+	return a.Unmap()
+}
+
+func prefixOf(n *net.IPNet) netip.Prefix {
+	if n == nil {
+		return netip.Prefix{}
+	}
+	bits, _ := n.Mask.Size()
+	return netip.PrefixFrom(addrOf(n.IP), bits)
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

@@ -1,0 +1,102 @@
+package hostaccess
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func TestMain(m *testing.M) { os.Exit(fakenode.Isolate(m)) }
+
+func run(t *testing.T, command string) string {
+	t.Helper()
+	out, err := exec.Command("sh", "-ec", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+// pair makes the link of a port and says what interface it should become.
+func pair(t *testing.T) (drivers.Port, wantedLink) {
+	testkit.NeedsMachine(t)
+	run(t, "ip link add vvport7 type veth peer name vport7 && ip link set vvport7 up")
+	t.Cleanup(func() { run(t, "ip link del vvport7") })
+	a := func(text string) netip.Addr { return netip.MustParseAddr(text) }
+	return drivers.Port{HostLink: "vvport7", PodLink: "vport7"}, wantedLink{
+		name: "contivh1", mac: net.HardwareAddr{2, 2, 10, 9, 0, 1}, mtu: 1450,
+		addresses: []netip.Prefix{netip.MustParsePrefix("10.9.0.1/24"), netip.MustParsePrefix("fd00:9::2/64")},
+		routes: []wantedRoute{
+			{to: netip.MustParsePrefix("10.1.1.0/24"), via: a("10.9.0.254"), src: a("10.9.0.1")},
+			{to: netip.MustParsePrefix("fd00:1::/64"), via: a("fd00:9::1"), src: a("fd00:9::2")},
+		},
+		checksumInSoftware: true,
+	}
+}
+
+// ensured expects the interface to be as wanted, and a second look to find nothing to do.
+func ensured(t *testing.T, port drivers.Port, want wantedLink, why string) {
+	t.Helper()
+	changed, err := want.ensure(port)
+	if !changed || err != nil {
+		t.Fatalf("%s: changed %v, %v", why, changed, err)
+	}
+	if changed, err := want.ensure(port); changed || err != nil {
+		t.Errorf("%s: looked at again: changed %v, %v", why, changed, err)
+	}
+	got := run(t, "ip -d address show contivh1; ip route show dev contivh1; ip -6 route show dev contivh1; ethtool -k contivh1")
+	for _, part := range []string{"mtu 1450", "link/ether 02:02:0a:09:00:01", "inet 10.9.0.1/24", "inet6 fd00:9::2/64", "LOWER_UP",
+		"10.1.1.0/24 via 10.9.0.254 proto 168 src 10.9.0.1", "fd00:1::/64 via fd00:9::1 proto 168 src fd00:9::2", "tx-checksum-ip-generic: off"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s: %q is missing:\n%s", why, part, got)
+		}
+	}
+}
+
+func TestTheInterfaceIsMadeAndSetRight(t *testing.T) {
+	port, want := pair(t)
+	ensured(t, port, want, "at first")
+	for _, change := range []string{
+		"ip link set contivh1 mtu 1400", "ip link set contivh1 address 02:02:02:02:02:02", "ip link set contivh1 down",
+		"ip addr flush dev contivh1", "ip addr add 10.9.0.77/24 dev contivh1", "ip route del 10.1.1.0/24",
+		"ip route add 10.7.7.0/24 via 10.9.0.254 proto 168", "ip -6 route del fd00:1::/64", "ethtool -K contivh1 tx on",
+	} {
+		run(t, change)
+		ensured(t, port, want, change)
+	}
+	if got := run(t, "ip addr show contivh1; ip route show"); strings.Contains(got, "10.9.0.77") || strings.Contains(got, "10.7.7.0") {
+		t.Errorf("what is not wanted is still there:\n%s", got)
+	}
+}
+
+func TestWhatIsNotOursStays(t *testing.T) {
+	port, want := pair(t)
+	run(t, "ip link add contivh1 type bridge")
+	if _, err := want.ensure(port); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "contivh1") {
+		t.Errorf("an interface of the name: %v", err)
+	}
+	run(t, "ip link del contivh1; ip link add other type bridge; ip addr add 10.8.0.1/24 dev other; ip link set other up; ip route add 10.1.1.0/24 via 10.8.0.9")
+	t.Cleanup(func() { run(t, "ip link del other") })
+	if _, err := want.ensure(port); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "10.1.1.0/24") {
+		t.Errorf("a route of somebody else: %v", err)
+	}
+	if got := run(t, "ip route show; ip -6 route show"); !strings.Contains(got, "10.1.1.0/24 via 10.8.0.9") || !strings.Contains(got, "fd00:1::/64") {
+		t.Errorf("the other route, or ours that has nothing to do with it:\n%s", got)
+	}
+}
+
+func TestNamesOfInterfaces(t *testing.T) {
+	for name, fits := range map[string]bool{"contivh1": true, "contivVxGW": true, "fifteen-letters": true, "sixteen--letters": false, "a/b": false, "..": false} {
+		if err := checkName(name); (err == nil) != fits {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

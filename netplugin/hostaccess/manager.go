@@ -1,0 +1,191 @@
+package hostaccess
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// Datapath is what the manager needs of the agent.
+type Datapath interface {
+	HostAccess() (agent.HostAccess, error)
+	HostChanged() <-chan struct{}
+	PreparePort(ctx context.Context, epID string, podNetNS int) (drivers.Port, error)
+	ServeHost(ctx context.Context, epID string, revision int64) (agent.Attachment, error)
+	Detach(ctx context.Context, epID string) error
+}
+
+// Master is what it needs of netmaster.
+type Master interface {
+	CreateEndpoint(ctx context.Context, req mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, int64, error)
+	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
+}
+
+// Config is what a manager is made of. All but Log are required.
+type Config struct {
+	HostLabel string
+	Datapath  Datapath
+	Master    Master
+	Netdev    func() bool // the datapath is in userspace
+	Log       *logrus.Entry
+}
+
+// Manager keeps the host's own interfaces.
+type Manager struct {
+	Config
+	joined  map[string]string // id of an endpoint that we have made a port for -> its network
+	problem string            // the last one, to log each once
+}
+
+// Times of the manager.
+const (
+	auditEvery = 45 * time.Second // between two looks when nothing has changed
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+	stepTime   = 20 * time.Second // for one network
+)
+
+// New makes a manager; nothing happens before Run.
+func New(c Config) *Manager {
+	if c.Log == nil {
+		c.Log = logrus.WithField("component", "hostaccess")
+	}
+	return &Manager{Config: c, joined: map[string]string{}}
+}
+
+// Run keeps the interfaces until ctx is done. They stay: the host goes on using them.
+func (m *Manager) Run(ctx context.Context) error {
+	wait := retry.NewPacer(firstRetry, lastRetry)
+	for {
+		next := auditEvery
+		if m.note(ctx, m.look(ctx)) {
+			wait.Reset()
+		} else {
+			next = min(next, wait.Next())
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-m.Datapath.HostChanged():
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// look sets right what differs from what the store wants.
+func (m *Manager) look(ctx context.Context) error {
+	access, err := m.Datapath.HostAccess()
+	if err != nil {
+		return err
+	}
+	wanted, problems := map[string]bool{}, []error{}
+	for _, n := range access.Networks {
+		wanted[n.EndpointID(m.HostLabel)] = true
+	}
+	// Before others are made: a network that was made anew may have the name of one that is gone.
+	for _, e := range access.Released {
+		m.joined[e.ID] = e.NetID
+	}
+	for id, network := range m.joined {
+		if !wanted[id] {
+			problems = append(problems, m.within(ctx, "leave network "+network, func(ctx context.Context) error { return m.leave(ctx, id, network) }))
+		}
+	}
+	for _, n := range access.Networks {
+		problems = append(problems, m.within(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n) }))
+	}
+	return errors.Join(problems...)
+}
+
+// within bounds one step, so that one network cannot keep the others waiting.
+func (m *Manager) within(ctx context.Context, what string, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	if err := step(ctx); err != nil {
+		return fault.New(fault.KindOf(err), "%s: %w", what, err)
+	}
+	return nil
+}
+
+// join gives the host its endpoint in a network, and the interface for it.
+func (m *Manager) join(ctx context.Context, n agent.HostNetwork) error {
+	id := n.EndpointID(m.HostLabel)
+	if err := checkName(n.Network.NetworkName); err != nil {
+		return err
+	}
+	var revision int64
+	if n.Endpoint == nil {
+		endpoint, at, err := m.Master.CreateEndpoint(ctx, mastercfg.CreateEndpointRequest{
+			TenantName: n.Network.Tenant, NetworkName: n.Network.NetworkName, EndpointID: m.HostLabel,
+			ConfigEP: mastercfg.ConfigEP{Container: m.HostLabel, Host: m.HostLabel},
+		})
+		if err != nil {
+			return err
+		}
+		if endpoint.HomingHost != m.HostLabel {
+			return fault.New(fault.Conflict, "endpoint %s lives on host %q", id, endpoint.HomingHost)
+		}
+		revision = at
+	}
+	m.joined[id] = n.Network.ID
+	port, err := m.Datapath.PreparePort(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	at, err := m.Datapath.ServeHost(ctx, id, revision)
+	if err != nil {
+		return err
+	}
+	want, err := interfaceOf(at, n)
+	if err != nil {
+		return err
+	}
+	want.mtu, want.checksumInSoftware = port.MTU, m.Netdev()
+	changed, err := want.ensure(port)
+	if changed {
+		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses, "routes": len(want.routes)}).Info("the host's interface set right")
+	}
+	return err
+}
+
+// leave gives the endpoint in a network back that is gone. Routes go with the interface.
+func (m *Manager) leave(ctx context.Context, id, network string) error {
+	if err := m.Datapath.Detach(ctx, id); err != nil {
+		return err
+	}
+	// Which dot joins network and tenant does not matter: together they are the same id.
+	name, tenant, _ := strings.Cut(network, ".")
+	err := m.Master.DeleteEndpoint(ctx, mastercfg.DeleteEndpointRequest{TenantName: tenant, NetworkName: name, EndpointID: m.HostLabel})
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	delete(m.joined, id)
+	m.Log.WithField("network", network).Info("left an infra network that is gone")
+	return nil
+}
+
+// note logs a problem when it is new, and tells whether there is none.
+func (m *Manager) note(ctx context.Context, err error) bool {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != m.problem && ctx.Err() == nil {
+		m.Log.Warn(text)
+	}
+	m.problem = text
+	return err == nil
+}

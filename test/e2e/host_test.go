@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+func TestHostAccess(t *testing.T) {
+	tell(t, 2, []chapter{
+		{"each host is in an infra network, and reaches the pods of its tenant from there", hostsJoinANetwork},
+	})
+}
+
+func hostsJoinANetwork(s story) {
+	for _, tenant := range []string{"blue", "red"} {
+		s.tenant(tenant)
+		s.network(tenant, "front", "10.1.1.0/24")
+	}
+	near, far := s.pod(0, "near", "blue", "front", ""), s.pod(1, "far", "blue", "front", "")
+	stranger := s.pod(0, "stranger", "red", "front", "") // has the address of near
+	s.netctlForNow("network create -t blue --nw-type infra -s 10.9.0.0/24 -g 10.9.0.254 -s6 fd00:9::/64 -g6 fd00:9::1 contivh1", "network rm -t blue contivh1")
+	host := s.bed.Nodes[0]
+	for _, pod := range []*testbed.Pod{near, far} {
+		s.soon(10*time.Second, func() error { return hostReaches(s.ctx, host, pod) })
+	}
+	other := s.hostAddress(s.bed.Nodes[1])
+	for what, err := range map[string]error{
+		"host to host":        pinged(s.ctx, host.Run, other),
+		"pod to its own host": pinged(s.ctx, near.Run, s.hostAddress(host)),
+		"pod to another host": pinged(s.ctx, near.Run, other),
+	} {
+		if err != nil {
+			s.Errorf("%s: %v", what, err)
+		}
+	}
+	if pinged(s.ctx, stranger.Run, other) == nil {
+		s.Error("a pod of another tenant reaches the host")
+	}
+
+	// A network that comes later is reached, and one that goes is not.
+	s.network("blue", "back", "10.1.2.0/24")
+	late := s.pod(1, "late", "blue", "back", "")
+	s.soon(10*time.Second, func() error { return hostReaches(s.ctx, host, late) })
+
+	// What somebody takes away comes back; what nobody has to take away stays.
+	s.must(host.Netplugin().Kill())
+	_, err := host.Run(s.ctx, "sh", "-ec", "ip route del 10.1.1.0/24 && ip addr del "+s.hostAddress(host).String()+"/24 dev contivh1")
+	s.must(err)
+	s.must(hostReaches(s.ctx, s.bed.Nodes[1], near))
+	s.must(host.StartNetplugin())
+	s.must(host.WaitReady(s.ctx))
+	s.soon(10*time.Second, func() error { return hostReaches(s.ctx, host, far) })
+	s.must(host.KillVSwitchd())
+	s.must(host.StartOVS(s.ctx))
+	s.soon(10*time.Second, func() error { return hostReaches(s.ctx, host, far) })
+}
+
+// hostAddress is a host's address in the network contivh1.
+func (s story) hostAddress(n *testbed.Node) netip.Addr {
+	s.Helper()
+	var address netip.Addr
+	s.soon(10*time.Second, func() error {
+		out, err := n.Run(s.ctx, "ip", "-4", "-br", "address", "show", "dev", "contivh1")
+		if err != nil {
+			return err
+		}
+		fields := strings.Fields(out)
+		if len(fields) < 3 {
+			return fmt.Errorf("%s has no address on contivh1: %q", n.Name, out)
+		}
+		prefix, err := netip.ParsePrefix(fields[2])
+		address = prefix.Addr()
+		return err
+	})
+	return address
+}
+
+// hostReaches tells what keeps a host from reaching a pod.
+func hostReaches(ctx context.Context, from *testbed.Node, to *testbed.Pod) error {
+	got, err := answersOf(to.IP, time.Second, func(args ...string) (string, error) { return from.Run(ctx, append([]string{to.Probe()}, args...)...) })
+	if err != nil {
+		return err
+	}
+	if got["ping"] != "pong" || got["tcp"] != to.Name || got["udp"] != to.Name {
+		return fmt.Errorf("%s asks for %s at %s and gets %v", from.Name, to.Name, to.IP, got)
+	}
+	return nil
+}
+
+// pinged tells what keeps a machine from reaching an address.
+func pinged(ctx context.Context, run func(context.Context, ...string) (string, error), address netip.Addr) error {
+	_, err := run(ctx, "ping", "-c1", "-W1", "-n", "-q", address.String())
+	return err
+}
