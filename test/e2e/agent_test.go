@@ -24,7 +24,7 @@ func TestAgentsComeAndGo(t *testing.T) {
 }
 
 func TestAnAgentWaitsForItsFirstNetmaster(t *testing.T) {
-	ctx, bed := newBareBed(t, 1)
+	ctx, bed := newBareBed(t, testbed.Config{Nodes: 1})
 	n := bed.Nodes[0]
 	if err := n.StartNetplugin(); err != nil {
 		t.Fatal(err)

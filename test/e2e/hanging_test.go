@@ -32,7 +32,7 @@ const (
 // more pods are made on a node than it has room for.
 func TestLongADDsThatHang(t *testing.T) {
 	testkit.TakesLong(t)
-	ctx, bed := newBed(t, 2)
+	ctx, bed := newBed(t, testbed.Config{Nodes: 2})
 	ctx, cancel := context.WithTimeout(ctx, hangingLimit)
 	defer cancel()
 	s := story{t, ctx, bed}

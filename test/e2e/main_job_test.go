@@ -12,9 +12,9 @@ import (
 )
 
 // newBed starts a cluster whose daemons are ready.
-func newBed(t *testing.T, nodes int) (context.Context, *testbed.Bed) {
+func newBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed) {
 	t.Helper()
-	ctx, bed := newBareBed(t, nodes)
+	ctx, bed := newBareBed(t, cfg)
 	if err := bed.StartDaemons(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -23,11 +23,12 @@ func newBed(t *testing.T, nodes int) (context.Context, *testbed.Bed) {
 
 // newBareBed starts nodes without daemons, and shows their logs if the test
 // fails.
-func newBareBed(t *testing.T, nodes int) (context.Context, *testbed.Bed) {
+func newBareBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	bed, err := testbed.New(ctx, testbed.Config{Nodes: nodes, Log: t.Output()})
+	cfg.Log = t.Output()
+	bed, err := testbed.New(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func newBareBed(t *testing.T, nodes int) (context.Context, *testbed.Bed) {
 }
 
 func TestTheMainJobIsDoneOnThreeNodes(t *testing.T) {
-	ctx, bed := newBed(t, 3)
+	ctx, bed := newBed(t, testbed.Config{Nodes: 3})
 	report, err := scenario.Run(ctx, bed, t.Output())
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,14 @@ type chapter struct {
 // made has to be gone after it, without a trace; the first that fails is the
 // last, since the bed is not what the next one expects.
 func tell(t *testing.T, nodes int, chapters []chapter) {
-	_, bed := newBed(t, nodes)
+	t.Helper()
+	tellOn(t, testbed.Config{Nodes: nodes}, chapters)
+}
+
+// tellOn is tell on a cluster that is described.
+func tellOn(t *testing.T, cfg testbed.Config, chapters []chapter) {
+	t.Helper()
+	_, bed := newBed(t, cfg)
 	for _, c := range chapters {
 		if !t.Run(c.title, func(t *testing.T) { playOn(t, bed, c.play) }) {
 			return

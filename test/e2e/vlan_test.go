@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+func TestNodesHaveAPhysicalNetwork(t *testing.T) {
+	tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1}, []chapter{
+		{"networks on VLANs reach their own, the router, and each other by it; those in tunnels go on beside them", vlansBesideTunnels},
+	})
+}
+
+// The physical network: two VLANs that a router joins.
+const (
+	lanVLAN, lanRouter4, lanRouter6 = 107, "10.1.7.1", "fd00:7::1"
+	dmzVLAN, dmzRouter4, dmzRouter6 = 108, "10.1.8.1", "fd00:8::1"
+)
+
+// vlan makes a VLAN outside until the story is over, with the router in it.
+func (s story) vlan(id uint16, router4, router6 string) {
+	s.Helper()
+	s.must(s.bed.AddVLAN(s.ctx, id, netip.MustParsePrefix(router4+"/24"), netip.MustParsePrefix(router6+"/64")))
+	s.afterwards(func(ctx context.Context) error { return s.bed.RemoveVLAN(ctx, id) })
+}
+
+// onVLAN makes a network of blue on a VLAN.
+func (s story) onVLAN(name string, id uint16, router4, router6 string) {
+	s.Helper()
+	s.vlan(id, router4, router6)
+	subnet4, subnet6 := strings.TrimSuffix(router4, "1")+"0/24", strings.TrimSuffix(router6, "1")+"/64"
+	s.netctlForNow(fmt.Sprintf("network create -t blue -e vlan -p %d -s %s -g %s -s6 %s -g6 %s %s", id, subnet4, router4, subnet6, router6, name),
+		"network rm -t blue "+name)
+}
+
+func vlansBesideTunnels(s story) {
+	s.netctlForNow("global set --fwd-mode bridge", "global set --fwd-mode routing")
+	s.tenant("blue")
+	s.onVLAN("lan", lanVLAN, lanRouter4, lanRouter6)
+	s.onVLAN("dmz", dmzVLAN, dmzRouter4, dmzRouter6)
+	s.netctlForNow("network create -t blue -s 10.1.9.0/24 inner", "network rm -t blue inner")
+	s.netctlForNow("policy create -t blue guard", "policy rm -t blue guard")
+	s.netctlForNow("group create -t blue -p guard dmz quiet", "group rm -t blue quiet")
+	lan1, lan2 := s.pod(0, "lan1", "blue", "lan", ""), s.pod(1, "lan2", "blue", "lan", "")
+	dmz1, dmz2 := s.pod(0, "dmz1", "blue", "dmz", "quiet"), s.pod(1, "dmz2", "blue", "dmz", "")
+	inner := []*testbed.Pod{s.pod(0, "inner1", "blue", "inner", ""), s.pod(1, "inner2", "blue", "inner", "")}
+
+	s.reachEachOther(10*time.Second, lan1, lan2, dmz1, dmz2)
+	s.reachEachOther(5*time.Second, inner...)
+	s.reachByIPv6([]*testbed.Pod{lan1, lan2})
+	s.reachByIPv6([]*testbed.Pod{lan1, dmz2}) // by the router
+	for _, router := range []string{lanRouter4, lanRouter6} {
+		_, err := lan1.Run(s.ctx, "ping", "-c1", "-W5", "-n", "-q", router)
+		s.must(err)
+	}
+	_, err := s.bed.Outside.Run(s.ctx, "ping", "-c1", "-W5", "-n", "-q", dmz1.IP.String())
+	s.must(err)
+	for way, who := range s.asked(lan1, inner[1].IP) {
+		if who != "" {
+			s.Errorf("a pod on a VLAN reaches %s in a tunnel by %s", inner[1].IP, way)
+		}
+	}
+
+	// Rules hold on the VLAN and behind the router, on the sender's node and on another one.
+	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard quiet")...)
+	for _, from := range []*testbed.Pod{dmz2, lan1, lan2} {
+		s.soon(3*time.Second, func() error { return isGuarded(s.ctx, from, dmz1) })
+	}
+
+	node := s.bed.Nodes[0]
+	before := s.programmed(node)
+	s.withoutLoss(lan1, dmz2, func() {
+		for _, n := range s.bed.Nodes {
+			s.must(n.Netplugin().Kill())
+			s.must(n.StartNetplugin())
+			s.must(n.WaitReady(s.ctx))
+		}
+	})
+	s.must(node.KillVSwitchd())
+	s.must(node.StartOVS(s.ctx))
+	took := s.soon(10*time.Second, func() error { return reaches(s.ctx, lan1, dmz2) })
+	s.Logf("%s after the switch answered, pods reach each other", took)
+	s.isGuardedAgain(2*time.Second, dmz2, dmz1)
+	s.reachEachOther(5*time.Second, inner...)
+	s.soon(5*time.Second, func() error {
+		if now := s.programmed(node); now != before {
+			return fmt.Errorf("before:\n%s\nand after the switch and the agent were killed:\n%s", before, now)
+		}
+		return nil
+	})
+}
+
+// programmed is what the bridges of a node have, in the order of the alphabet.
+func (s story) programmed(n *testbed.Node) string {
+	s.Helper()
+	out, err := n.Run(s.ctx, "sh", "-ec", `
+for bridge in contivVxlanBridge contivVlanBridge; do for what in flows groups meters; do
+  ovs-ofctl -O OpenFlow13 --no-stats dump-$what $bridge
+done; done | grep -v 'OFPST_.* reply' | sed 's/cookie=[^,]*, //' | sort`)
+	s.must(err)
+	return out
+}
+
+// asked asks an address that should not answer.
+func (s story) asked(from *testbed.Pod, address netip.Addr) map[string]string {
+	s.Helper()
+	got, err := ask(s.ctx, from, address, 500*time.Millisecond)
+	s.must(err)
+	return got
+}
