@@ -191,7 +191,7 @@ func (a *Agent) servedLocally(epID string) (Attachment, error) {
 	if e.host != a.cfg.HostLabel {
 		return Attachment{}, fault.New(fault.Conflict, "endpoint %s belongs to host %q, this is %q", epID, e.host, a.cfg.HostLabel)
 	}
-	if err := a.cache.roomToFlood(e.netID); err != nil {
+	if err := a.cache.roomToFlood(epID); err != nil {
 		return Attachment{}, err
 	}
 	n := a.cache.networks[e.netID].record

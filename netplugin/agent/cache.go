@@ -133,11 +133,12 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 	c.markNetwork(id)
 }
 
-func (c *cache) putEndpoint(id string, value []byte, _ int64) error {
+func (c *cache) putEndpoint(id string, value []byte, revision int64) error {
 	e, err := decodeEndpoint(id, value, c.host)
 	if err != nil {
 		return err
 	}
+	e.since = revision
 	if e.problem != "" && c.endpoints[id].problem != e.problem {
 		c.log.WithFields(logrus.Fields{"endpoint": id, "cause": e.problem}).Warn("endpoint not served")
 	}
@@ -152,6 +153,9 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 		c.endpointsIn.remove(old.netID, id)
 		c.endpointsOn.remove(old.host, id)
 		c.count(old, -1)
+	}
+	if !moved {
+		e.since = old.since
 	}
 	delete(c.endpoints, id)
 	if exists {
@@ -174,6 +178,15 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	c.mark(pipeline.KindEndpoint, id)
 	c.mark(pipeline.KindFloodSet, old.netID)
 	c.mark(pipeline.KindFloodSet, e.netID)
+}
+
+// wasHereBefore notes that a container was attached before this agent started:
+// it goes before all that came since.
+func (c *cache) wasHereBefore(id string) {
+	if e, known := c.endpoints[id]; known {
+		e.since = 0
+		c.endpoints[id] = e
+	}
 }
 
 func (c *cache) putRule(id string, value []byte, _ int64) error {

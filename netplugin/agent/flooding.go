@@ -2,8 +2,10 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -26,8 +28,7 @@ func modeOf(g mastercfg.GlobConfig) (pipeline.Mode, error) {
 
 // wantedFloodSet is who gets what a bridged network of this node floods. An
 // endpoint counts from its record on; one without a port yet, or on a host
-// without a known VTEP, gets nothing. Those beyond what a switch can flood to
-// are left out, rather than all of them; they are not attached (roomToFlood).
+// without a known VTEP, gets nothing.
 func (c *cache) wantedFloodSet(id string) (pipeline.Object, error) {
 	o, err := c.wantedNetwork(id)
 	if err != nil {
@@ -38,10 +39,8 @@ func (c *cache) wantedFloodSet(id string) (pipeline.Object, error) {
 		return nil, fault.New(fault.NotFound, "network %s is not bridged", id)
 	}
 	s := pipeline.FloodSet{Network: id, Encap: n.Encap, VNI: n.VNI, Tag: n.Tag}
-	for ep := range c.endpointsOn[c.host] {
-		if e := c.endpoints[ep]; e.netID == id && e.problem == "" {
-			s.Members = append(s.Members, e.part.MAC)
-		}
+	for _, ep := range c.floodedTo(id) {
+		s.Members = append(s.Members, c.endpoints[ep].part.MAC)
 	}
 	for host := range c.hostsIn[id] {
 		if vtep := c.peers.vtep[host]; host != c.host && vtep.IsValid() && n.Encap == pipeline.VXLAN {
@@ -51,16 +50,34 @@ func (c *cache) wantedFloodSet(id string) (pipeline.Object, error) {
 	slices.SortFunc(s.Members, func(a, b [6]byte) int { return bytes.Compare(a[:], b[:]) })
 	slices.SortFunc(s.VTEPs, netip.Addr.Compare)
 	s.Members, s.VTEPs = slices.Compact(s.Members), slices.Compact(s.VTEPs)
-	s.Members = s.Members[:min(len(s.Members), pipeline.MaxMembers)]
 	return s, nil
 }
 
-// roomToFlood says why a bridged network has more endpoints on this node than
-// its switch can flood to; nil if it has not.
-func (c *cache) roomToFlood(network string) error {
-	if n := c.hostsIn[network][c.host]; c.mode.Bridged() && n > pipeline.MaxMembers {
-		return fault.New(fault.Exhausted, "network %s is bridged and has %d endpoints on host %q, at most %d can be reached by broadcast",
-			network, n, c.host, pipeline.MaxMembers)
+// floodedTo are the endpoints of a bridged network on this node that get what
+// it floods: the oldest, as many as a switch can flood to.
+func (c *cache) floodedTo(network string) []string {
+	var ids []string
+	for id := range c.endpointsOn[c.host] {
+		if e := c.endpoints[id]; e.netID == network && e.problem == "" {
+			ids = append(ids, id)
+		}
 	}
-	return nil
+	if len(ids) <= pipeline.MaxMembers {
+		return ids
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.endpoints[a].since, c.endpoints[b].since), strings.Compare(a, b))
+	})
+	return ids[:pipeline.MaxMembers]
+}
+
+// roomToFlood says why the switch cannot flood to a local endpoint of a bridged
+// network: so many others were here before. It is nil if it can.
+func (c *cache) roomToFlood(epID string) error {
+	network := c.endpoints[epID].netID
+	if n := c.hostsIn[network][c.host]; !c.mode.Bridged() || n <= pipeline.MaxMembers || slices.Contains(c.floodedTo(network), epID) {
+		return nil
+	}
+	return fault.New(fault.Exhausted, "endpoint %s: network %s is bridged and has %d endpoints on host %q already, all that can be reached by broadcast",
+		epID, network, pipeline.MaxMembers, c.host)
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -9,40 +10,78 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-func TestABridgedNetworkHasRoomForAsManyAsCanBeFloodedTo(t *testing.T) {
-	c := newCache(me, quiet)
-	put := func(key, value string) { c.apply(key, []byte(value), 1) }
-	put(mastercfg.GlobalConfigKey, `{"fwd-mode":"bridge"}`)
-	put(vrfKey("blue"), `{"vrf":1}`)
-	put(netKey("web.blue"), netValue("blue", ""))
-	var last string
-	for i := range pipeline.MaxMembers + 1 {
-		if err := c.roomToFlood("web.blue"); err != nil {
-			t.Fatalf("%d endpoints: %v", i, err)
-		}
-		last = fmt.Sprint("web.blue-", i)
-		put(epKey(last), epValue("web.blue", me, fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
+// crowd is a bridged network with so many endpoints on this node.
+func crowd(n int) (c *cache, ids []string) {
+	c = newCache(me, quiet)
+	for i, pair := range [][2]string{
+		{mastercfg.GlobalConfigKey, `{"fwd-mode":"bridge"}`}, {vrfKey("blue"), `{"vrf":1}`}, {netKey("web.blue"), netValue("blue", "")},
+	} {
+		c.apply(pair[0], []byte(pair[1]), int64(i+1))
 	}
-	if err := c.roomToFlood("web.blue"); !fault.Is(err, fault.Exhausted) {
-		t.Errorf("one too many: %v", err)
+	for i := range n {
+		ids = append(ids, fmt.Sprint("web.blue-", i))
+		c.apply(epKey(ids[i]), []byte(epValue("web.blue", me, fmt.Sprintf("10.1.%d.%d", i>>8, i&255))), int64(10+i))
 	}
-	members := func() int {
-		o, err := c.wanted(pipeline.Key{Kind: pipeline.KindFloodSet, ID: "web.blue"})
-		if err != nil {
+	return c, ids
+}
+
+// refused are the endpoints that the switch cannot flood to.
+func refused(t *testing.T, c *cache, ids []string) (without []string) {
+	t.Helper()
+	for _, id := range ids {
+		switch err := c.roomToFlood(id); {
+		case fault.Is(err, fault.Exhausted):
+			without = append(without, id)
+		case err != nil:
 			t.Fatal(err)
 		}
-		return len(o.(pipeline.FloodSet).Members)
 	}
-	if n := members(); n != pipeline.MaxMembers {
-		t.Errorf("%d are flooded to", n)
+	o, err := c.wanted(pipeline.Key{Kind: pipeline.KindFloodSet, ID: "web.blue"})
+	if c.mode.Bridged() && err != nil {
+		t.Fatal(err)
 	}
-	c.apply(epKey(last), nil, 2)
-	if err := c.roomToFlood("web.blue"); err != nil || members() != pipeline.MaxMembers {
-		t.Errorf("after it has gone: %v, %d are flooded to", err, members())
+	for _, id := range ids {
+		s, _ := o.(pipeline.FloodSet)
+		e, known := c.endpoints[id]
+		if known && c.mode.Bridged() && slices.Contains(s.Members, e.part.MAC) == slices.Contains(without, id) {
+			t.Errorf("%s is refused or flooded to, both or none", id)
+		}
 	}
-	put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing"}`)
-	put(epKey(last), epValue("web.blue", me, "10.1.9.9"))
-	if err := c.roomToFlood("web.blue"); err != nil {
-		t.Errorf("a routed network: %v", err)
+	return without
+}
+
+func TestOnlyTheEndpointBeyondWhatCanBeFloodedToIsRefused(t *testing.T) {
+	c, ids := crowd(pipeline.MaxMembers + 1)
+	last := ids[pipeline.MaxMembers]
+	if got := refused(t, c, ids); !slices.Equal(got, []string{last}) {
+		t.Errorf("refused: %v", got)
+	}
+	// A later change of an older one's record does not make it younger.
+	c.apply(epKey(ids[7]), []byte(epValue("web.blue", me, "10.1.0.7")), 99_999)
+	if got := refused(t, c, ids); !slices.Equal(got, []string{last}) {
+		t.Errorf("an older one has changed; refused: %v", got)
+	}
+	c.apply(epKey(ids[3]), nil, 100_000)
+	if got := refused(t, c, slices.Delete(slices.Clone(ids), 3, 4)); got != nil {
+		t.Errorf("an older one has gone; refused: %v", got)
+	}
+}
+
+func TestWhoWasAttachedBeforeARestartIsFloodedToFirst(t *testing.T) {
+	c, ids := crowd(pipeline.MaxMembers + 1)
+	last := ids[pipeline.MaxMembers]
+	for _, id := range ids[1:] {
+		c.wasHereBefore(id)
+	}
+	if got := refused(t, c, ids); !slices.Equal(got, ids[:1]) {
+		t.Errorf("%s was attached before; refused: %v", last, got)
+	}
+}
+
+func TestARoutedNetworkHasRoomForAll(t *testing.T) {
+	c, ids := crowd(pipeline.MaxMembers + 1)
+	c.apply(mastercfg.GlobalConfigKey, []byte(`{"fwd-mode":"routing"}`), 100_000)
+	if got := refused(t, c, ids); got != nil {
+		t.Errorf("refused: %v", got)
 	}
 }

@@ -107,6 +107,7 @@ func (a *Agent) recallHeld() error {
 		if !endpointKnown {
 			a.held.unreported = append(a.held.unreported, id)
 		}
+		a.cache.wasHereBefore(id)
 		if at.VRF == 0 {
 			continue // attached by a release that did not write it down
 		}

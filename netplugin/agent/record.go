@@ -32,6 +32,7 @@ type endpoint struct {
 	host    string
 	part    pipeline.Endpoint // own fields; the network's and the place are joined later
 	record  *mastercfg.CfgEndpointState
+	since   int64 // revision of the store that brought it to its host; 0: attached in an earlier run
 	problem string
 }
 
