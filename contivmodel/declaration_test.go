@@ -44,7 +44,7 @@ func TestKindsAreThoseOfTheWire(t *testing.T) {
 // readField trusts the tags; here they are held to what it understands.
 func TestTagsAreUnderstood(t *testing.T) {
 	numeric := []string{"key", "max", "min"}
-	textual := []string{"rule", "oneof", "default"}
+	textual := []string{"rule", "oneof", "default", "unless"}
 	bare := []string{"required", "changeable", "unchecked"}
 	for _, d := range declarations {
 		typ := reflect.TypeOf(d.zero).Elem()

@@ -16,6 +16,7 @@ type Field struct {
 	Min, Max   int      // range of a number; Max is the length limit of a text; Max 0: none
 	Default    string   // what an absent value means
 	Required   bool
+	Unless     string // JSON name of a text that makes this one dispensable; empty: none
 	Changeable bool
 	Unchecked  bool   // Validate leaves the rules to the operation
 	KeyPart    int    // position in the key, from 1; 0: not part of it
@@ -99,6 +100,8 @@ func readField(name string, index int, sf reflect.StructField) Field {
 			f.OneOf = strings.Split(value, "|")
 		case "rule":
 			f.Rule = value
+		case "unless":
+			f.Unless = value
 		}
 	}
 	if position, heading, ok := strings.Cut(sf.Tag.Get("column"), " "); ok {

@@ -1,6 +1,6 @@
 package contivmodel
 
-// Network is a subnet with an encapsulation.
+// Network is a subnet of IPv4, of IPv6 or of both, with an encapsulation.
 type Network struct {
 	Key         string          `json:"key"`
 	CfgdTag     string          `json:"cfgdTag,omitempty" model:"max=128 rule=TAG0" doc:"tag by which container runtimes find the network" column:"10 Cfgd Tag"`
@@ -11,7 +11,7 @@ type Network struct {
 	NetworkName string          `json:"networkName,omitempty" model:"key=2 required max=64 rule=NAME" doc:"name of the network" column:"2 Network"`
 	NwType      string          `json:"nwType,omitempty" model:"oneof=infra|data default=data" doc:"data, or infra: one port on every host" column:"3 Nw Type"`
 	PktTag      int             `json:"pktTag,omitempty" model:"max=16777216" doc:"VLAN or VNI asked for; 0 is automatic" column:"5 Packet tag"`
-	Subnet      string          `json:"subnet,omitempty" model:"required rule=SUBNET" doc:"IPv4 subnet, or first-last/length" column:"6 Subnet"`
+	Subnet      string          `json:"subnet,omitempty" model:"unless=ipv6Subnet rule=SUBNET" doc:"IPv4 subnet, or first-last/length" column:"6 Subnet"`
 	TenantName  string          `json:"tenantName,omitempty" model:"key=1 required max=64 rule=NAME" doc:"tenant of the network" column:"1 Tenant"`
 	LinkSets    NetworkLinkSets `json:"link-sets"`
 	Links       NetworkLinks    `json:"links"`

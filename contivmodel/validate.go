@@ -27,11 +27,22 @@ func Validate(o Object) error {
 			WithExplanation("key %s of the %s: its fields make it %s", quoted(key), k.Type, quoted(o.ModelKey()))
 	}
 	for _, f := range k.Fields {
+		if k.dispenses(f, o) {
+			continue
+		}
 		if err := f.validate(f.of(o)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dispenses tells whether an object leaves out a field that it does not need,
+// as it has another one.
+func (k Kind) dispenses(f Field, o Object) bool {
+	return f.Unless != "" && f.Empty(o) && slices.ContainsFunc(k.Fields, func(other Field) bool {
+		return other.Name == f.Unless && !other.Empty(o)
+	})
 }
 
 // Validate checks an object of the kind; see the function Validate.

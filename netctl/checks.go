@@ -9,11 +9,11 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// checkNetwork asks for a subnet and for gateways that are addresses; the rest
+// checkNetwork asks for a subnet of either family and for gateways that are addresses; the rest
 // is the server's to judge.
 func checkNetwork(c *call, o contivmodel.Object) error {
 	network := o.(*contivmodel.Network)
-	if network.Subnet == "" {
+	if network.Subnet == "" && network.Ipv6Subnet == "" {
 		return usageError{"--subnet required", c.cmd}
 	}
 	if err := checkAddress("gateway", network.Gateway); err != nil {

@@ -77,6 +77,7 @@ func rulesOf(kind contivmodel.Kind, f contivmodel.Field) []string {
 	add(f.KeyPart > 0 && f.KeyPart == len(kind.KeyFields()), "metadata.name in documents")
 	add(f.KeyPart > 0 && f.KeyPart < len(kind.KeyFields()), "metadata.%s in documents", strings.TrimSuffix(f.Name, "Name"))
 	add(f.Required, "required")
+	add(f.Unless != "", "required without %s", f.Unless)
 	add(len(f.OneOf) > 0, "one of %s", strings.Join(f.OneOf, ", "))
 	add(pattern != "", "%s", pattern)
 	add(number && f.Max > 0, "%d to %d", f.Min, f.Max)

@@ -117,6 +117,9 @@ func rules(f contivmodel.Field) string {
 	if _, meaning := f.Pattern(); meaning != "" {
 		parts = append(parts, meaning)
 	}
+	if f.Unless != "" {
+		parts = append(parts, "may be empty if `"+f.Unless+"` is given")
+	}
 	if len(f.OneOf) > 0 {
 		parts = append(parts, "`"+strings.Join(f.OneOf, "`, `")+"`")
 	}

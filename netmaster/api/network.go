@@ -71,6 +71,9 @@ func noOverlap(r ledger.Reader, n *contivmodel.Network) error {
 				WithField("ipv6Subnet").WithDetails("network " + other.Key)
 		}
 	}
+	if n.Subnet == "" {
+		return nil
+	}
 	subnet, err := resources.ParseSubnet(n.Subnet)
 	if err != nil {
 		return err

@@ -108,44 +108,39 @@ func (s *space) reservedFor(addr netip.Addr) string {
 	return mastercfg.EndpointGroupID(tenant, group)
 }
 
-// takeIPv6 finds an address like takeIPv4, if the network has IPv6 or one was asked for.
-func (s *space) takeIPv6(requested string) (string, error) {
-	if requested == "" && s.net.IPv6SubnetLen == 0 {
-		return "", nil
-	}
+// takeIPv6 finds an address like takeIPv4.
+func (s *space) takeIPv6(requested string) (addr netip.Addr, err error) {
 	if requested == "" {
 		return s.nextIPv6()
 	}
 	pool, err := s.ipv6()
 	if err != nil {
-		return "", err
+		return addr, err
 	}
-	addr, err := parseRequested(requested)
-	if err != nil {
-		return "", err
+	if addr, err = parseRequested(requested); err != nil {
+		return addr, err
 	}
 	if err := pool.Check(addr); err != nil {
-		return "", err
+		return addr, err
 	}
 	if endpointAt(s.tx, s.net.ID, addr) != "" {
-		return "", pool.NotAvailable(addr)
+		return addr, pool.NotAvailable(addr)
 	}
 	s.release(addr)
-	return addr.String(), nil
+	return addr, nil
 }
 
 // nextIPv6 finds the address after the last one that was handed out, and notes it.
-func (s *space) nextIPv6() (string, error) {
+func (s *space) nextIPv6() (addr netip.Addr, err error) {
 	pool, err := s.ipv6()
 	if err != nil {
-		return "", err
+		return addr, err
 	}
-	addr, err := pool.Next()
-	if err != nil {
-		return "", err
+	if addr, err = pool.Next(); err != nil {
+		return addr, err
 	}
 	counter := mastercfg.IPv6Counter{ID: s.net.ID, LastHost: pool.HostPart(addr)}
-	return addr.String(), ledger.Write(s.tx, mastercfg.IPv6CounterPrefix+s.net.ID, counter)
+	return addr, ledger.Write(s.tx, mastercfg.IPv6CounterPrefix+s.net.ID, counter)
 }
 
 func (s *space) ipv6() (resources.IPv6Pool, error) {

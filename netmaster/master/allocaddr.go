@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -26,30 +27,29 @@ func AllocAddress(tx *ledger.Tx, req *mastercfg.AllocAddressRequest, swarm bool)
 	if err != nil {
 		return "", err
 	}
-	var text string
+	var addr netip.Addr
 	length := s.net.SubnetLen
-	if pool.IsValid() && pool.Addr().Is6() {
+	if pool.IsValid() && pool.Addr().Is6() || resources.OnlyIPv6(&s.net) && req.PreferredIPv4Address == "" {
 		length = s.net.IPv6SubnetLen
 		if length == 0 {
 			return "", fault.New(fault.Invalid, "subnet length 0 is invalid: network %s has no ipv6 subnet", s.net.ID)
 		}
-		text, err = s.nextIPv6()
+		addr, err = s.nextIPv6()
 	} else {
-		text, err = s.reserveIPv4(req.PreferredIPv4Address)
+		addr, err = s.reserveIPv4(req.PreferredIPv4Address)
 	}
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s/%d", text, length), s.hold(text)
+	return fmt.Sprintf("%s/%d", addr, length), s.hold(addr.String())
 }
 
 // reserveIPv4 finds an address that must be free.
-func (s *space) reserveIPv4(preferred string) (string, error) {
+func (s *space) reserveIPv4(preferred string) (netip.Addr, error) {
 	if addr, err := netip.ParseAddr(preferred); err == nil && s.v4.Contains(addr) && s.v4.Taken(addr) {
-		return "", fault.New(fault.Conflict, "requested address %s is not available in network %s", addr, s.net.ID)
+		return addr, fault.New(fault.Conflict, "requested address %s is not available in network %s", addr, s.net.ID)
 	}
-	addr, err := s.takeIPv4(preferred)
-	return addr.String(), err
+	return s.takeIPv4(preferred)
 }
 
 // ReleaseAddress gives an address back that was handed out without an endpoint.

@@ -154,7 +154,7 @@ func ResolvePeer(r ledger.Reader, rule *contivmodel.Rule) (Peer, error) {
 }
 
 // resolveNetwork finds the subnet of a network a rule names: that of IPv4, unless
-// the address of the other side is of IPv6.
+// the network has none or the address of the other side is of IPv6.
 func resolveNetwork(r ledger.Reader, tenant, name, side, other string, cidr *string) error {
 	if name == "" {
 		return nil
@@ -164,7 +164,12 @@ func resolveNetwork(r ledger.Reader, tenant, name, side, other string, cidr *str
 	if err != nil {
 		return err
 	}
-	if facing, ok := parseAddresses(other); ok && facing.Addr().Is6() {
+	facing, ok := parseAddresses(other)
+	if network.Subnet == "" && ok && facing.Addr().Is4() {
+		return fault.New(fault.MissingReference, "%s Network %s has no IPv4, the other side is %s", side, name, other).
+			WithDetails("network " + tenant + ":" + name)
+	}
+	if network.Subnet == "" || ok && facing.Addr().Is6() {
 		subnet, err := resources.ParseIPv6Subnet(network.Ipv6Subnet)
 		if err != nil {
 			return fault.New(fault.MissingReference, "%s Network %s has no IPv6, the other side is %s", side, name, other).

@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -39,18 +40,36 @@ func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (master
 	if err != nil {
 		return none, err
 	}
-	addr, err := s.takeIPv4(req.ConfigEP.IPAddress)
-	if err != nil {
-		return none, err
-	}
-	ep.IPAddress, ep.MacAddress = addr.String(), MAC(addr)
-	if ep.IPv6Address, err = s.takeIPv6(req.ConfigEP.IPv6Address); err != nil {
+	if err := s.address(&ep, &req.ConfigEP); err != nil {
 		return none, err
 	}
 	if s.group != nil {
 		ep.EndpointGroupKey, ep.EndpointGroupID = s.group.ID, s.group.EndpointGroupID
 	}
 	return ep, putEndpoint(tx, &ep)
+}
+
+// address gives an endpoint an address of each family that its network has or
+// that is asked for.
+func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP) error {
+	if want.IPAddress != "" || !resources.OnlyIPv6(&s.net) {
+		addr, err := s.takeIPv4(want.IPAddress)
+		if err != nil {
+			return err
+		}
+		ep.IPAddress, ep.MacAddress = addr.String(), MAC(addr)
+	}
+	if want.IPv6Address != "" || s.net.IPv6SubnetLen != 0 {
+		addr, err := s.takeIPv6(want.IPv6Address)
+		if err != nil {
+			return err
+		}
+		ep.IPv6Address = addr.String()
+		if ep.IPAddress == "" {
+			ep.MacAddress = MAC(addr)
+		}
+	}
+	return nil
 }
 
 // inDefaultGroup puts an endpoint without a group into the one of the fabric.
@@ -119,10 +138,11 @@ func DeleteEndpoint(tx *ledger.Tx, id string) (mastercfg.CfgEndpointState, error
 	return ep, moveProvider(tx, &ep, nil)
 }
 
-// MAC is the address of an endpoint's interface: 02:02 and the four IPv4 octets.
+// MAC is the address of an endpoint's interface: 02:02 and the four octets of its
+// IPv4 address, or the last four of its IPv6 address if that is all it has.
 func MAC(addr netip.Addr) string {
-	b := addr.As4()
-	return fmt.Sprintf("02:02:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
+	b := addr.As16()
+	return fmt.Sprintf("02:02:%02x:%02x:%02x:%02x", b[12], b[13], b[14], b[15])
 }
 
 func putEndpoint(tx *ledger.Tx, ep *mastercfg.CfgEndpointState) error {

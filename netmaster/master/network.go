@@ -21,16 +21,13 @@ func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
 	if err := composedIDFree(tx, id); err != nil {
 		return err
 	}
-	subnet, err := resources.ParseSubnet(n.Subnet)
-	if err != nil {
-		return err
-	}
-	if err := resources.InitNetwork(&rec, subnet, n.Gateway); err != nil {
+	if err := resources.InitNetwork(&rec, n.Subnet, n.Gateway); err != nil {
 		return err
 	}
 	if err := resources.InitNetworkIPv6(&rec, n.Ipv6Subnet, n.Ipv6Gateway); err != nil {
 		return err
 	}
+	var err error
 	if rec.PktTag, rec.ExtPktTag, err = freeTags(tx, n.Encap, n.PktTag); err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func freeVIP(tx *ledger.Tx, s *contivmodel.ServiceLB) (string, error) {
 	if e := fault.As(err); e != nil && s.IPAddress != "" {
 		return "", e.WithField("ipAddress")
 	}
-	return vip, err
+	return vip.String(), err
 }
 
 // deriveProviders makes the addresses behind a service those of the containers it selects.

@@ -15,6 +15,9 @@ func ReserveGroupPool(pool IPv4Pool, group *mastercfg.EndpointGroupState, text s
 		return fault.New(fault.Invalid, "invalid ip-pool %s", text).WithField("ipPool").
 			WithExplanation("ipPool %q: want first-last, the first one not above the last, such as 10.1.2.10-10.1.2.20", text)
 	}
+	if pool.prefix == noSubnet() {
+		return fault.New(fault.Invalid, "bad ip-pool %s: it cannot be in %s", text, pool.exhausted).WithField("ipPool")
+	}
 	if !pool.prefix.Contains(first) || !pool.prefix.Contains(last) {
 		return fault.New(fault.Invalid, "bad ip-pool %s, EPG ip-pool must be a subset of network %s/%d",
 			text, pool.prefix.Addr(), pool.prefix.Bits()).WithField("ipPool")

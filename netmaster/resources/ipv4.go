@@ -21,8 +21,19 @@ type IPv4Pool struct {
 	exhausted   string     // what to say when nothing is left
 }
 
-// InitNetwork fills the address fields of a new network's record.
-func InitNetwork(rec *mastercfg.CfgNetworkState, subnet Subnet, gateway string) error {
+// InitNetwork fills the IPv4 fields of a new network's record; one that has
+// only IPv6 has none.
+func InitNetwork(rec *mastercfg.CfgNetworkState, text, gateway string) error {
+	if text == "" {
+		if gateway != "" {
+			return fault.New(fault.Invalid, "gateway %s given without a subnet", gateway).WithField("gateway")
+		}
+		return nil
+	}
+	subnet, err := ParseSubnet(text)
+	if err != nil {
+		return err
+	}
 	rec.SubnetIP, rec.SubnetLen = subnet.Prefix.Addr().String(), uint(subnet.Prefix.Bits())
 	rec.IPAddrRange = subnet.Range()
 	if gateway != "" {
@@ -39,8 +50,12 @@ func InitNetwork(rec *mastercfg.CfgNetworkState, subnet Subnet, gateway string) 
 }
 
 // NetworkPool is the pool of a network; used are the addresses that somebody
-// has in it, ranges those that its groups have reserved.
+// has in it, ranges those that its groups have reserved. The pool of a network
+// that has only IPv6 is empty.
 func NetworkPool(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], ranges Ranges) (IPv4Pool, error) {
+	if OnlyIPv6(rec) {
+		return emptyPool(rec), nil
+	}
 	prefix, err := networkPrefix(rec)
 	if err != nil {
 		return IPv4Pool{}, err
@@ -56,6 +71,20 @@ func NetworkPool(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], ranges R
 	pool.exhausted = "subnet " + prefix.String()
 	return pool, nil
 }
+
+// OnlyIPv6 tells whether a network has no IPv4.
+func OnlyIPv6(rec *mastercfg.CfgNetworkState) bool {
+	return rec.SubnetIP == "" && rec.SubnetLen == 0 && rec.IPv6SubnetLen != 0
+}
+
+// emptyPool hands out nothing: it is around an address that no host can have.
+func emptyPool(rec *mastercfg.CfgNetworkState) IPv4Pool {
+	pool := IPv4Pool{prefix: noSubnet(), exhausted: "network " + rec.ID + ", which has no IPv4 subnet"}
+	pool.bound(0, 0)
+	return pool
+}
+
+func noSubnet() netip.Prefix { return netip.PrefixFrom(netip.IPv4Unspecified(), 32) }
 
 // networkPrefix is the subnet of a record.
 func networkPrefix(rec *mastercfg.CfgNetworkState) (netip.Prefix, error) {
@@ -92,6 +121,9 @@ func (p IPv4Pool) Taken(addr netip.Addr) bool {
 // Check refuses an address asked for by name that the pool never hands out. It
 // does not ask whether somebody has it.
 func (p IPv4Pool) Check(addr netip.Addr) error {
+	if p.prefix == noSubnet() {
+		return fault.New(fault.Invalid, "requested address %s cannot be had in %s", addr, p.exhausted)
+	}
 	offset, err := offsetChecked(p.prefix, addr)
 	if err != nil {
 		return err

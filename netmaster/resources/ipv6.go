@@ -2,6 +2,7 @@ package resources
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"net/netip"
 
@@ -18,7 +19,12 @@ const (
 // IPv6Pool hands out the IPv6 addresses of a network. An allocation counts on
 // from the last one, round the end of the subnet to its beginning. Host part 0
 // and the gateway are never handed out.
+//
+// In a network without IPv4 the MAC address of an endpoint is made of the last
+// 32 bits of its IPv6 address. There the host part ends at ::ffff:ffff, so that
+// no two endpoints get one MAC address.
 type IPv6Pool struct {
+	most    uint128 // largest host part
 	prefix  netip.Prefix
 	gateway netip.Addr // zero: none
 	last    uint128    // host part of the last one that was handed out
@@ -86,6 +92,10 @@ func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], last
 		return IPv6Pool{}, fault.New(fault.Internal, "network %s: ipv6 subnet %s/%d is not valid", rec.ID, rec.IPv6Subnet, rec.IPv6SubnetLen)
 	}
 	p := IPv6Pool{prefix: netip.PrefixFrom(addr, int(rec.IPv6SubnetLen)).Masked(), used: used}
+	p.most = hostMask(p.prefix)
+	if OnlyIPv6(rec) {
+		p.most = p.most.and(uint128{0, math.MaxUint32})
+	}
 	p.gateway, _ = netip.ParseAddr(rec.IPv6Gateway)     // empty: none
 	if host, err := netip.ParseAddr(last); err == nil { // else nothing was handed out
 		p.last = hostPart(p.prefix, host)
@@ -95,21 +105,21 @@ func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], last
 
 // Next finds the next free address after the last one.
 func (p IPv6Pool) Next() (netip.Addr, error) {
-	most, one := p.maxHost(), uint128{0, 1}
-	if p.last != most {
-		if addr, ok := p.free(p.last.next(), most); ok {
+	one := uint128{0, 1}
+	if p.last.less(p.most) {
+		if addr, ok := p.free(p.last.next(), p.most); ok {
 			return addr, nil
 		}
 	}
 	if addr, ok := p.free(one, p.last); ok {
 		return addr, nil
 	}
-	return netip.Addr{}, fault.New(fault.Exhausted, "Reached MaxHosts (%d), no address left in ipv6 subnet %s", most.lo, p.prefix)
+	return netip.Addr{}, fault.New(fault.Exhausted, "Reached MaxHosts (%d), no address left in ipv6 subnet %s", p.most.lo, p.prefix)
 }
 
 // free finds the first free address between two host parts.
 func (p IPv6Pool) free(from, to uint128) (netip.Addr, bool) {
-	if most := p.maxHost(); most == (uint128{}) {
+	if p.most == (uint128{}) {
 		return netip.Addr{}, false // the subnet is one address, its own
 	}
 	addr, ok := p.used.NextFree(p.compose(from))
@@ -128,20 +138,19 @@ func (p IPv6Pool) Check(addr netip.Addr) error {
 	if !addr.Is6() || !p.prefix.Contains(addr) {
 		return fault.New(fault.Invalid, "ipv6 address %s is not in subnet %s", addr, p.prefix)
 	}
-	if hostPart(p.prefix, addr) == (uint128{}) || addr == p.gateway {
+	host := hostPart(p.prefix, addr)
+	if host == (uint128{}) || addr == p.gateway {
 		return p.NotAvailable(addr)
+	}
+	if p.most.less(host) {
+		return p.NotAvailable(addr).WithExplanation("ipv6 address %s: in a network without an IPv4 subnet the last one is %s", addr, p.compose(p.most))
 	}
 	return nil
 }
 
 // NotAvailable is the refusal of an address that cannot be had.
-func (p IPv6Pool) NotAvailable(addr netip.Addr) error {
+func (p IPv6Pool) NotAvailable(addr netip.Addr) *fault.Error {
 	return fault.New(fault.Conflict, "requested ipv6 address %s is not available in subnet %s", addr, p.prefix)
-}
-
-// maxHost is the host part with all bits set.
-func (p IPv6Pool) maxHost() uint128 {
-	return uint128{^uint64(0), ^uint64(0)}.and(hostMask(p.prefix))
 }
 
 func (p IPv6Pool) compose(host uint128) netip.Addr {
@@ -184,6 +193,8 @@ func (n uint128) addr() netip.Addr {
 func (n uint128) key() string { return n.addr().String() }
 
 func (n uint128) and(m uint128) uint128 { return uint128{n.hi & m.hi, n.lo & m.lo} }
+
+func (n uint128) less(m uint128) bool { return n.hi < m.hi || n.hi == m.hi && n.lo < m.lo }
 
 func (n uint128) next() uint128 {
 	lo, carry := bits.Add64(n.lo, 1, 0)
