@@ -28,21 +28,23 @@ func bridgedNetworks(s story) {
 		}
 	}
 
-	// blue2 takes no datagrams from the others: neither direct nor flooded ones.
-	s.broadcast(blue[0], map[*testbed.Pod]int{blue[1]: forgeries, blue[2]: forgeries, red[0]: 0, red[1]: 0})
-	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard quiet")...)
-	s.soon(3*time.Second, func() error { return isGuarded(s.ctx, blue[0], blue[2]) })
-	s.broadcast(blue[0], map[*testbed.Pod]int{blue[1]: forgeries, blue[2]: 0, red[0]: 0, red[1]: 0})
-
 	// An announcement is news where nobody answers for others.
 	_, err = blue[1].Run(s.ctx, "sysctl", "-qw", "net.ipv4.conf.eth0.arp_accept=1")
 	s.must(err)
 	listener, speaker := blue[1], blue[2] // which have not spoken since
 	s.forget(listener)
 	s.announce(speaker)
+	s.broadcast(speaker, map[*testbed.Pod]int{listener: forgeries}) // arrives after the announcement, if that does
 	if s.knows(listener, speaker) {
 		s.Errorf("%s has heard of %s, although ARP is answered by proxy", listener.Name, speaker.Name)
 	}
+
+	// blue2 takes no datagrams from the others: neither direct nor flooded ones.
+	s.broadcast(blue[0], map[*testbed.Pod]int{blue[1]: forgeries, blue[2]: forgeries, red[0]: 0, red[1]: 0})
+	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard quiet")...)
+	s.soon(3*time.Second, func() error { return isGuarded(s.ctx, blue[0], blue[2]) })
+	s.broadcast(blue[0], map[*testbed.Pod]int{blue[1]: forgeries, blue[2]: 0, red[0]: 0, red[1]: 0})
+
 	s.withoutLoss(blue[0], blue[1], func() {
 		s.netctlForNow("global set --arp-mode flood", "global set --arp-mode proxy")
 		s.soon(5*time.Second, func() error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.Fatal(err) // an earlier stream's
 	}
-	stream, err := from.Start(name, from.Probe(), "stream", "-to", to.IP.String()+":"+echoPort,
+	stream, err := from.Start(name, from.Probe(), "stream", "-to", net.JoinHostPort(to.IP.String(), echoPort),
 		"-count", fmt.Sprint(2*storyLimit.Milliseconds()), "-grace", "500ms")
 	s.must(err)
 	defer stream.Kill() // of a story that fails meanwhile

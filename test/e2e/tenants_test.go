@@ -21,6 +21,7 @@ func TestTenantsShareNodes(t *testing.T) {
 		{"tenants with equal addresses never meet, by ping, connection or datagram", equalAddresses},
 		{"who forges the address of another gets nowhere", forgedAddresses},
 		{"bridged networks reach and flood to their own, by policy, while the ARP mode changes and an agent restarts", bridgedNetworks},
+		{"networks with IPv6 only reach each other through their gateways, by policy, while an agent restarts", networksWithIPv6Only},
 	})
 }
 
