@@ -14,6 +14,7 @@ package embedded
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"sync"
@@ -23,7 +24,6 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap/zapcore"
-	"google.golang.org/grpc"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -74,10 +74,10 @@ type Config struct {
 
 // Server is a running member.
 type Server struct {
-	etcd    *embed.Etcd
-	errs    chan error
-	client  string
-	streams streams
+	etcd   *embed.Etcd
+	errs   chan error
+	client string
+	calls  *calls
 
 	stop    sync.Once
 	stopped chan struct{} // closed when etcd has been closed
@@ -104,7 +104,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{
 		errs:    make(chan error, 1),
 		client:  cfg.ClientURL,
-		streams: newStreams(),
+		calls:   newCalls(),
 		stopped: make(chan struct{}),
 		relayed: make(chan struct{}),
 	}
@@ -112,10 +112,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ChainStreamInterceptor(s.streams.intercept)}
+	settings.GRPCAdditionalServerOptions = s.calls.options()
 	s.etcd, err = embed.StartEtcd(settings)
 	if err != nil {
-		s.streams.close()
+		s.calls.stop()
 		return nil, fault.New(fault.Unavailable, "embedded etcd %q in %s: %w", cfg.Name, cfg.Dir, err)
 	}
 	go s.relay()
@@ -142,7 +142,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.stop.Do(func() {
 		go func() {
 			defer close(s.stopped)
-			s.streams.close()
+			s.calls.stop()
 			s.etcd.Server.Stop() // before the listeners go: it tells a peer to take over
 			s.etcd.Close()
 			<-s.relayed
@@ -156,13 +156,26 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 }
 
-// relay passes on what etcd reports until it is closed.
+// relay passes on what etcd reports until it is closed. Of a member that ends by
+// itself, because it was removed from the cluster, etcd reports nothing.
 func (s *Server) relay() {
 	defer close(s.relayed)
-	for err := range s.etcd.Err() {
-		s.fail(err)
+	ended := s.etcd.Server.StopNotify()
+	for {
+		select {
+		case err, open := <-s.etcd.Err():
+			if !open {
+				return
+			}
+			s.fail(err)
+		case <-ended:
+			ended = nil
+			s.fail(errEnded)
+		}
 	}
 }
+
+var errEnded = errors.New("the member has ended; it may have been removed from its cluster")
 
 // fail reports an error; the first one is enough.
 func (s *Server) fail(err error) {

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -189,26 +188,3 @@ func (c *Cluster) Stores() []string {
 }
 
 func (c *Cluster) logFile(n *node) string { return filepath.Join(c.dir, n.name+".log") }
-
-// alarming are words that no netmaster may have logged: repairs, since no
-// request leaves intent and state apart, and defects.
-var alarming = []string{"repaired:", "cannot be repaired", "plan panicked", "panic:", "corrupt", "DATA RACE"}
-
-// Alarms are the alarming lines of all logs.
-func (c *Cluster) Alarms() (lines []string, err error) {
-	for _, n := range c.nodes {
-		text, err := os.ReadFile(c.logFile(n))
-		if err != nil {
-			return nil, err
-		}
-		for line := range bytes.Lines(text) {
-			for _, word := range alarming {
-				if bytes.Contains(line, []byte(word)) {
-					lines = append(lines, n.name+": "+strings.TrimSpace(string(line)))
-					break
-				}
-			}
-		}
-	}
-	return lines, nil
-}

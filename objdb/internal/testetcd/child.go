@@ -2,6 +2,7 @@ package testetcd
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -36,6 +37,7 @@ type Child struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string
+	words bytes.Buffer // what it said on standard error; read after its end
 }
 
 // failure begins the line of a role that has failed.
@@ -47,6 +49,7 @@ func StartChild(t *testing.T, role string, args ...string) *Child {
 	c := &Child{cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 100)}
 	c.cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.cmd.Stderr = &c.words
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -89,6 +92,19 @@ func (c *Child) Expect(t *testing.T, want string) {
 
 // Say writes a line to the child's standard input.
 func (c *Child) Say(line string) { fmt.Fprintln(c.in, line) }
+
+// Finish ends the child's standard input and waits until it has ended by itself.
+func (c *Child) Finish(t *testing.T) {
+	t.Helper()
+	if err := c.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range c.lines { // until its standard output ends
+	}
+	if err := c.cmd.Wait(); err != nil {
+		t.Fatalf("child: %v\n%s", err, c.words.String())
+	}
+}
 
 // Kill ends the child as kill -9 does.
 func (c *Child) Kill() {
