@@ -24,6 +24,10 @@ import (
 // controller. What an endpoint asks is looked at first by the guard: nobody asks in
 // another's name. The policy is not: answers to names are part of the network, as
 // those to ARP are. Nothing else passes between the server and endpoints.
+//
+// All questions of a node wait in front of one server. So that one endpoint cannot
+// make the others wait, its questions pass a meter of their own in table ANSWER;
+// what exceeds it is dropped in the datapath.
 type names struct {
 	port    uint32
 	gateway [6]byte
@@ -31,6 +35,21 @@ type names struct {
 
 // dnsPort is where names are asked for.
 const dnsPort = 53
+
+// The limit of an endpoint's questions, in packets. A server answers some ten
+// thousand a second; a host that asks for each of its connections stays below this.
+const (
+	questionsPerSecond = 5000
+	questionsAtOnce    = 5000
+)
+
+// The meters of questions follow those of packets to the agent. The kernel has
+// meters up to 200,000 only, so they are fewer than there are port numbers: ports
+// that many apart share one.
+const (
+	meterNames  = meterPackets + 1<<8
+	namesMeters = 3072
+)
 
 // NamesMAC is the address of the name server's link. The link needs no ARP:
 // whatever comes from it is addressed by IP.
@@ -80,18 +99,25 @@ func (n names) network(w *Wants, net Network) {
 		} {
 			w.flow(
 				at(tableDest, priorityExcept, regRouted.is(1), regNetwork.is(uint32(net.Tag)),
-					f.is(), openflow.IPProto(t.protocol), f.dst(openflow.Host(gateway)), t.asks).do(question...).goTo(tableOutput),
+					f.is(), openflow.IPProto(t.protocol), f.dst(openflow.Host(gateway)), t.asks).do(question...).goTo(tableAnswer),
 				at(tableDest, priorityExcept, regOrigin.is(originNames), regNetwork.is(uint32(net.Tag)),
 					f.is(), openflow.IPProto(t.protocol), t.told).do(answer...).goTo(tableOutput))
 		}
 	}
 }
 
-// endpoint's flows find the endpoint whose question is answered.
+// endpoint's flows find the endpoint whose question is answered, and limit how many
+// it asks.
 func (n names) endpoint(w *Wants, e placed) {
 	if !e.local() || e.Mode.Bridged() {
 		return // nobody can ask a gateway that is not ours
 	}
+	meter := meterNames + e.port%namesMeters
+	w.Meters = append(w.Meters, openflow.Meter{
+		ID: meter, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
+		Bands: []openflow.MeterBand{{Rate: questionsPerSecond, Burst: questionsAtOnce}},
+	})
+	w.flow(at(tableAnswer, priorityExcept, openflow.InPort(e.port), regOut.is(n.port)).metered(meter).goTo(tableOutput))
 	for _, a := range e.addresses() {
 		f := familyOf(a)
 		w.flow(at(tableSource, priorityExact, regOrigin.is(originNames), f.is(), f.dst(openflow.Host(NamesAsker(namesPrefix(a), e.port)))).

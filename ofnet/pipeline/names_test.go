@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -141,6 +142,23 @@ func TestNothingButNamesPassesToTheNameServer(t *testing.T) {
 		change(&odd)
 		if got := n.verdict(t, odd); got != "drop" {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// A question is metered, as what its port asks, and so is no other packet.
+func TestQuestionsPassAMeterOfTheirPort(t *testing.T) {
+	c := startCluster(t, web1, red1)
+	c.withNames(web1)
+	for _, e := range []Endpoint{web1, red1} {
+		p := c.pod(e)
+		id := meterNames + p.port%namesMeters
+		ask := packet{inPort: p.port, src: e.MAC, dst: AnycastMAC, from: e.IPv4, to: networkOf(e).Gateway, kind: "udp,nw_ttl=64,udp_dst=53"}
+		if got := p.node.Appctl("ofproto/trace", bridge, ask.String()); !strings.Contains(got, fmt.Sprintf("meter:%d\n", id)) {
+			t.Errorf("%s: a question passes no meter %d:\n%s", e.ID, id, got)
+		}
+		if got := p.node.Ofctl("dump-meters", bridge); !strings.Contains(got, fmt.Sprintf("meter=%d pktps burst stats bands=\ntype=drop rate=5000 burst_size=5000", id)) {
+			t.Errorf("%s: no meter %d:\n%s", e.ID, id, got)
 		}
 	}
 }

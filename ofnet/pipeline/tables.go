@@ -48,7 +48,7 @@ func Tables() []Table {
 		{tableDest, "DEST", tablePolicy, 0, "Finds the receiver by VRF and address, or by network and MAC: its group, network, MAC, and the way out. Chooses the provider of a service. Recognises pings for a gateway, and what is for all of a bridged network."},
 		{tablePolicy, "POLICY", tableForward, 0, "Applies the rules. What no rule mentions is allowed."},
 		{tableForward, "FORWARD", tableDrop, reasonOtherNetwork, "Routes what is to be routed. Everything else stays in its network, unchanged."},
-		{tableAnswer, "ANSWER", tableDrop, reasonNobody, "What the switch is going to answer itself passes the meter of its port."},
+		{tableAnswer, "ANSWER", tableDrop, reasonNobody, "What the switch is going to answer itself passes the meter of its port, and what the name server is asked another one."},
 		{tableReply, "REPLY", tableDrop, reasonNoNeighbour, "Turns a request round: ARP, neighbour discovery, ping."},
 		{tableNDReply, "ND_REPLY", tableDrop, reasonNoNeighbour, "Completes a neighbour advertisement."},
 		{tableOutput, "OUTPUT", tableDrop, reasonWrongMAC, "The only way out: to a local port, into the tunnel to one node or to several, or back. What a service's provider answers comes from the service again."},
