@@ -31,7 +31,7 @@ type lateTunnel struct {
 	number *atomic.Uint32
 }
 
-func (p lateTunnel) trunkNumber() uint32 { return p.number.Load() }
+func (p lateTunnel) fixedPorts() fixedPorts { return fixedPorts{trunk: p.number.Load()} }
 
 func TestObjectsAreComputedOnceHoweverLateTheTunnelIsKnown(t *testing.T) {
 	var asked atomic.Int32

@@ -109,6 +109,8 @@ type Config struct {
 	Datapath      string
 	AuditInterval time.Duration   // how often the switch is compared with the book
 	NetNS         *netns.NsHandle // where the switch and its links are; nil: here
+	Names         bool            // there is a name server on the node
+	NamesNetNS    string          // name of its network namespace; empty: the usual one
 	Log           *logrus.Entry
 }
 
@@ -132,6 +134,7 @@ type Driver struct {
 
 	connections chan flowSwitch // to the programmer
 	packets     *packets
+	names       *namesPlace
 
 	mu         sync.Mutex
 	sw         flowSwitch     // the last connection; nil: none yet
@@ -150,7 +153,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), chunk: defaultChunk, keeperBell: newBell(), flowsLost: newBell(), connections: make(chan flowSwitch), packets: newPackets()}
+		peers: newPeers(), chunk: defaultChunk, keeperBell: newBell(), flowsLost: newBell(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
@@ -184,6 +187,9 @@ func (c *Config) complete() error {
 	}
 	if c.AuditInterval <= 0 {
 		c.AuditInterval = DefaultAuditInterval
+	}
+	if c.NamesNetNS == "" {
+		c.NamesNetNS = DefaultNamesNetNS(c.encap())
 	}
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "ovsd")

@@ -29,6 +29,8 @@ type keeper struct {
 
 	uplink   int   // index of the link that is the uplink; 0: not known
 	detached int64 // configuration with which the trunk was taken off the bridge; 0: none
+
+	namesDetached int64 // the same for the name server's port
 }
 
 func (d *Driver) keep(ctx context.Context) error {
@@ -74,7 +76,7 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 		return true, err
 	}
 	// One port that cannot be kept must not keep the others waiting.
-	problem := k.keepPorts(ctx)
+	problem := errors.Join(k.keepPorts(ctx), k.keepNames(ctx))
 	if !k.started {
 		k.started = true
 		close(k.ready)

@@ -327,9 +327,9 @@ func (d *Driver) Ports() []drivers.Port {
 
 // Port number N stands for the link vvportN/vportN and asks for the OpenFlow
 // number N+1, the trunk having the first. OpenFlow numbers that can be asked
-// for end at 65279.
+// for end at 65279, which the name server's port has (names.go).
 const (
-	lastNumber     uint32 = 65278
+	lastNumber     uint32 = 65277
 	endpointOffset        = trunkNumber
 )
 

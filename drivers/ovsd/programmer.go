@@ -17,7 +17,7 @@ import (
 
 // portNumbers tells the OpenFlow numbers of ports.
 type portNumbers interface {
-	trunkNumber() uint32
+	fixedPorts() fixedPorts
 	endpointNumber(endpointID string) uint32 // 0: it has no port
 	// changedEndpoints returns, once, the endpoints whose ports have changed.
 	changedEndpoints() []string
@@ -37,7 +37,7 @@ type programmer struct {
 	inbox       *inbox
 	connections <-chan flowSwitch
 	ports       portNumbers
-	newCompiler func(trunk uint32, noMeters bool) compiler
+	newCompiler func(at fixedPorts, noMeters bool) compiler
 	excluded    func() bool // another driver has the bridge
 	flowsLost   bell
 	peers       *peers
@@ -47,7 +47,7 @@ type programmer struct {
 	objects  map[pipeline.Key]pipeline.Object
 	ledger   *ledger
 	auditor  *auditor
-	trunk    uint32
+	fixed    fixedPorts
 	noMeters bool // the switch has none
 
 	sw       flowSwitch // nil: not connected
@@ -74,8 +74,8 @@ func newProgrammer(d *Driver) *programmer {
 		inbox:       d.inbox,
 		connections: d.connections,
 		ports:       d.db,
-		newCompiler: func(trunk uint32, noMeters bool) compiler {
-			return pipeline.New(d.config.pipelineConfig(trunk, noMeters))
+		newCompiler: func(at fixedPorts, noMeters bool) compiler {
+			return pipeline.New(d.config.pipelineConfig(at, noMeters))
 		},
 		excluded: d.db.client.Excluded, flowsLost: d.flowsLost,
 		peers:   d.peers,
@@ -367,14 +367,14 @@ func (p *programmer) enter(c compiled) {
 }
 
 // renumber takes over the numbers of the ports. The trunk's is part of most
-// flows, an endpoint's only of its own.
+// flows, the name server's of many, an endpoint's only of its own.
 func (p *programmer) renumber() {
-	changed, trunk := p.ports.changedEndpoints(), p.ports.trunkNumber()
-	if p.compiler == nil && trunk == 0 && p.sw == nil {
+	changed, fixed := p.ports.changedEndpoints(), p.ports.fixedPorts()
+	if p.compiler == nil && fixed.trunk == 0 && p.sw == nil {
 		return // the database has not been read yet, everything would be computed twice
 	}
-	if p.compiler == nil || trunk != p.trunk {
-		p.trunk = trunk
+	if p.compiler == nil || fixed != p.fixed {
+		p.fixed = fixed
 		p.compileAll()
 		return
 	}

@@ -42,7 +42,7 @@ func (ruleCompiler) For(o pipeline.Object, _ uint32) (pipeline.Wants, error) {
 // noPorts is a switch with a tunnel and nothing else.
 type noPorts struct{}
 
-func (noPorts) trunkNumber() uint32          { return 1 }
+func (noPorts) fixedPorts() fixedPorts       { return fixedPorts{trunk: 1} }
 func (noPorts) endpointNumber(string) uint32 { return 0 }
 func (noPorts) changedEndpoints() []string   { return nil }
 
@@ -91,7 +91,7 @@ func (h *harness) programmer() *programmer {
 	entry := log.WithField("component", "ovsd")
 	return &programmer{
 		log: entry, inbox: h.inbox, connections: h.connections, ports: h.ports,
-		newCompiler: func(_ uint32, noMeters bool) compiler {
+		newCompiler: func(_ fixedPorts, noMeters bool) compiler {
 			if noMeters {
 				return pipeline.New(pipeline.Config{TunnelPort: 1, NoMeters: true})
 			}

@@ -2,6 +2,7 @@ package ovsd
 
 import (
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/contiv/netplugin/drivers"
@@ -77,6 +78,8 @@ type database struct {
 	client     *ovsdb.Client
 	bridge     string
 	trunkName  string
+	names      bool // there is a name server
+	namesName  string
 	root       *ovsdb.Table[rootRow]
 	bridges    *ovsdb.Table[bridgeRow]
 	ports      *ovsdb.Table[portRow]
@@ -86,6 +89,7 @@ type database struct {
 	portNamed   *ovsdb.Index[portRow]
 	linkNamed   *ovsdb.Index[interfaceRow]
 	linksOf     *ovsdb.Index[interfaceRow] // by endpoint
+	linksAt     *ovsdb.Index[interfaceRow] // by OpenFlow number
 
 	// What has changed since somebody looked: links for the keeper, endpoints
 	// for the programmer.
@@ -93,12 +97,15 @@ type database struct {
 	// Our bridge was changed so that ovs-vswitchd forgets its flows, and may do so
 	// without ending a connection.
 	flushed atomic.Bool
+	// Something has happened to the port of the name server.
+	namesTouched atomic.Bool
 }
 
 // newDatabase makes the copy of the rows we look at; changed is called after
 // every change of it.
 func newDatabase(config Config, changed func()) (*database, error) {
-	db := &database{bridge: config.Bridge, trunkName: config.trunk().name, root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
+	db := &database{bridge: config.Bridge, trunkName: config.trunk().name, names: config.Names, namesName: namesLinkName(config.encap()),
+		root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
 	db.bridges = ovsdb.NewTable("Bridge", db.noteBridge)
 	db.ports = ovsdb.NewTable("Port", db.notePort)
 	db.interfaces = ovsdb.NewTable("Interface", db.noteInterface)
@@ -106,6 +113,7 @@ func newDatabase(config Config, changed func()) (*database, error) {
 	db.portNamed = db.ports.Index(func(p portRow) string { return p.Name })
 	db.linkNamed = db.interfaces.Index(func(i interfaceRow) string { return i.Name })
 	db.linksOf = db.interfaces.Index(func(i interfaceRow) string { return i.ExternalIDs[idEndpoint] })
+	db.linksAt = db.interfaces.Index(func(i interfaceRow) string { return strconv.FormatUint(uint64(i.number()), 10) })
 	var err error
 	db.client, err = ovsdb.New(ovsdb.Config{
 		Target:   config.ovsdbTarget(),
@@ -173,6 +181,9 @@ func (db *database) noteInterface(c ovsdb.Change[interfaceRow]) {
 
 // noteName notes a port that may be an endpoint's.
 func (db *database) noteName(name string) {
+	if name == db.namesName {
+		db.namesTouched.Store(true)
+	}
 	if _, ok := hostLinkNumber(name); !ok {
 		return
 	}

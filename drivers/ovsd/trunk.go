@@ -199,11 +199,21 @@ func (d *Driver) endpointMTU() (int, error) {
 }
 
 // pipelineConfig is what the pipeline is told of the bridge.
-func (c Config) pipelineConfig(trunk uint32, noMeters bool) pipeline.Config {
+func (c Config) pipelineConfig(at fixedPorts, noMeters bool) pipeline.Config {
 	if c.Uplink != "" {
-		return pipeline.Config{UplinkPort: trunk, NoMeters: noMeters}
+		return pipeline.Config{UplinkPort: at.trunk, NamesPort: at.names, NoMeters: noMeters}
 	}
-	return pipeline.Config{TunnelPort: trunk, LocalVTEP: c.VTEP, NoMeters: noMeters}
+	return pipeline.Config{TunnelPort: at.trunk, LocalVTEP: c.VTEP, NamesPort: at.names, NoMeters: noMeters}
+}
+
+// fixedPorts are the numbers of the ports that are part of the flows of many objects.
+type fixedPorts struct {
+	trunk uint32 // 0: not known
+	names uint32 // 0: there is no name server
+}
+
+func (db *database) fixedPorts() fixedPorts {
+	return fixedPorts{trunk: db.trunkNumber(), names: db.namesNumber()}
 }
 
 // trunk finds the trunk among the ports of our bridge.

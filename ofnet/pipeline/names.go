@@ -72,6 +72,15 @@ func NamesAsker(p netip.Prefix, port uint32) netip.Addr {
 	return a
 }
 
+// NamesPort is the port at which the endpoint is that asks under an address.
+func NamesPort(asker netip.Addr) uint32 {
+	raw := asker.AsSlice()
+	if len(raw) < 2 {
+		return 0
+	}
+	return uint32(raw[len(raw)-2])<<8 | uint32(raw[len(raw)-1])
+}
+
 func (n names) base(w *Wants) {
 	w.flow(
 		at(tableClassify, priorityExact, openflow.InPort(n.port)).do(regOrigin.set(originNames)).goTo(tableSource),

@@ -169,5 +169,10 @@ func TestAddressesOfAskersAreMadeOfTheirPorts(t *testing.T) {
 		if got := NamesAsker(p[0], port).String() + " " + NamesAsker(p[1], port).String(); got != want {
 			t.Errorf("port %d: %s, want %s", port, got, want)
 		}
+		for _, prefix := range p {
+			if got := NamesPort(NamesAsker(prefix, port)); got != port {
+				t.Errorf("%s is at port %d, want %d", NamesAsker(prefix, port), got, port)
+			}
+		}
 	}
 }

@@ -1,0 +1,106 @@
+package ovsd
+
+import (
+	"context"
+	"net/netip"
+	"strconv"
+	"sync"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/netspace"
+)
+
+// The name server of a node is behind a port of the bridge:
+//
+//	bridge --- dns-vxlan ==== eth0 169.254.0.1, fd63:6f6e:7469:7600::1
+//	           (host)         (network namespace contiv-dns-vxlan)
+//
+// The namespace is there so that the addresses behind the port, which say who asks
+// (ofnet/pipeline/names.go), cannot meet any that the host has, and so that no rule,
+// route or server of the host comes between. It has a name, so it outlives us: a
+// restarted agent finds it, and the bridge sees no link come or go, which would
+// cost the tunnels packets.
+//
+// The keeper makes what is missing and sets right what is wrong.
+const (
+	namesLinkPrefix = "dns-"
+	namesInside     = "eth0"
+	namesAlias      = "name server"
+	// namesNumber is asked for by the port; endpoints ask for lower ones.
+	namesNumber = lastNumber + endpointOffset + 1
+)
+
+// DefaultNamesNetNS is the namespace of the name server of a bridge.
+func DefaultNamesNetNS(e pipeline.Encap) string { return "contiv-" + namesLinkName(e) }
+
+func namesLinkName(e pipeline.Encap) string { return namesLinkPrefix + e.String() }
+
+// namesPlace tells when the namespace is there, and when it is another one.
+type namesPlace struct {
+	mu   sync.Mutex
+	made chan struct{} // closed when there is a namespace
+	gone chan struct{} // closed and replaced when it is another one; nil: there is none yet
+}
+
+func newNamesPlace() *namesPlace { return &namesPlace{made: make(chan struct{})} }
+
+// AwaitNames waits until the link of the name server is there. Work that is given to
+// enter is done in its network namespace. When the link is another one gone is closed:
+// a server that was started before is not heard any more.
+func (d *Driver) AwaitNames(ctx context.Context) (enter func(work func() error) error, gone <-chan struct{}, err error) {
+	p := d.names
+	select {
+	case <-p.made:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return func(work func() error) error { return netspace.Do(d.config.NamesNetNS, work) }, p.gone, nil
+}
+
+// AskerAt is the endpoint that asks the name server from an address.
+func (d *Driver) AskerAt(a netip.Addr) (endpointID string, known bool) {
+	return d.db.endpointAt(pipeline.NamesPort(a))
+}
+
+// found takes note of the namespace; fresh tells that it is another one, or has another link.
+func (p *namesPlace) found(fresh bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.gone == nil:
+		close(p.made)
+	case !fresh:
+		return
+	default:
+		close(p.gone)
+	}
+	p.gone = make(chan struct{})
+}
+
+// namesNumber is the OpenFlow number of the name server's port; until the switch
+// has given it one, the number it asks for. 0: there is no name server.
+func (db *database) namesNumber() uint32 {
+	if !db.names {
+		return 0
+	}
+	if port, ok := db.attachedAs(db.namesName); ok && port.link.number() != 0 {
+		return port.link.number()
+	}
+	return namesNumber
+}
+
+// endpointAt finds the endpoint whose port has an OpenFlow number.
+func (db *database) endpointAt(port uint32) (endpointID string, known bool) {
+	links := db.linksAt.Rows(strconv.FormatUint(uint64(port), 10))
+	for _, link := range links {
+		if link.endpoint() == "" {
+			continue
+		}
+		if _, ours := db.attachedAs(link.Name); len(links) == 1 || ours { // the other bridge has such numbers, too
+			return link.endpoint(), true
+		}
+	}
+	return "", false
+}

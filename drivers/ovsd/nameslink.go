@@ -1,0 +1,86 @@
+package ovsd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// ofNames finds the host's end of our link to the name server.
+func (l *links) ofNames(name string) (link netlink.Link, there bool, err error) {
+	link, err = l.handle.LinkByName(name)
+	switch {
+	case isNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("link %s: %w", name, err)
+	case link.Attrs().Group != l.group || link.Type() != "veth":
+		return nil, false, fault.New(fault.Conflict, "link %s is somebody else's", name)
+	}
+	return link, true, nil
+}
+
+// joined tells whether the host's end of the link and the one inside are there, and
+// belong together.
+func (l *links) joined(name string, inside *links) (bool, error) {
+	outer, there, err := l.ofNames(name)
+	if err != nil || !there {
+		return false, err
+	}
+	inner, err := inside.handle.LinkByName(namesInside)
+	if isNotFound(err) {
+		return false, nil
+	}
+	return err == nil && inner.Attrs().ParentIndex == outer.Attrs().Index && outer.Attrs().ParentIndex == inner.Attrs().Index, err
+}
+
+// createNames makes the link; what else it needs is set up afterwards.
+func (l *links) createNames(name string, inside netns.NsHandle) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.Group, attrs.Alias = name, l.group, namesAlias
+	link := &netlink.Veth{LinkAttrs: attrs, PeerName: namesInside, PeerNamespace: netlink.NsFd(int(inside))}
+	if err := l.handle.LinkAdd(link); err != nil {
+		return fmt.Errorf("link %s: %w", name, err)
+	}
+	return nil
+}
+
+// setUpNames gives the end inside its addresses.
+func (l *links) setUpNames() error {
+	link, err := l.handle.LinkByName(namesInside)
+	if err != nil {
+		return fmt.Errorf("link %s: %w", namesInside, err)
+	}
+	err = errors.Join(l.setUp("lo"), l.handle.LinkSetHardwareAddr(link, net.HardwareAddr(pipeline.NamesMAC[:])), l.handle.LinkSetARPOff(link))
+	for _, p := range pipeline.NamesPrefixes() {
+		own := netip.PrefixFrom(pipeline.NamesServer(p), p.Bits())
+		err = errors.Join(err, l.handle.AddrReplace(link, &netlink.Addr{IPNet: ipNet(own), Flags: unix.IFA_F_NODAD}))
+	}
+	return errors.Join(err, l.setUp(namesInside))
+}
+
+// checksumsInSoftware makes the host compute them: the userspace datapath does not.
+func checksumsInSoftware() error {
+	tool, err := ethtool.NewEthtool()
+	if err != nil {
+		return fmt.Errorf("ethtool: %w", err)
+	}
+	defer tool.Close()
+	if err := tool.Change(namesInside, map[string]bool{"tx-checksum-ip-generic": false}); err != nil {
+		return fmt.Errorf("link %s: checksums in software: %w", namesInside, err)
+	}
+	return nil
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
