@@ -1,0 +1,174 @@
+package ovsd_test
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// withNames gives the node a name server's place, which lasts as long as the test.
+func (n *node) withNames() {
+	n.config.Names, n.config.NamesNetNS = true, n.Netns+"-dns"
+	n.t.Cleanup(func() { run(n.t, "sh", "-c", "ip netns del "+n.config.NamesNetNS+" 2>/dev/null || true") })
+}
+
+// listen answers each question at the name server's place with who has asked, until
+// it is stopped.
+func (r *running) listen() (gone <-chan struct{}, stop func()) {
+	r.t.Helper()
+	enter, gone, err := r.AwaitNames(patience(r.t))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var socket net.PacketConn
+	if err := enter(func() (err error) {
+		socket, err = net.ListenPacket("udp", ":53")
+		return err
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			_, from, err := socket.ReadFrom(make([]byte, 512))
+			if err != nil {
+				return // closed
+			}
+			id, _ := r.AskerAt(from.(*net.UDPAddr).AddrPort().Addr().Unmap())
+			_, _ = socket.WriteTo([]byte(id), from) // who asked may have gone
+		}
+	}()
+	stop = func() {
+		_ = socket.Close() // may be closed
+		<-ended
+	}
+	r.t.Cleanup(stop)
+	return gone, stop
+}
+
+// asks sends the gateway a datagram, as a question for a name, and gives its answer.
+func (p *pod) asks() string {
+	out, _ := p.command("bash", "-c", fmt.Sprintf("exec 3<>/dev/udp/%s/53; echo who am i >&3; timeout 0.5 dd bs=512 count=1 status=none <&3", network.Gateway)).Output()
+	return string(out) // without an answer it fails
+}
+
+// knowsAskers waits until each pod is answered with its own id.
+func knowsAskers(t *testing.T, pods ...*pod) {
+	t.Helper()
+	for _, p := range pods {
+		eventually(t, p.endpoint.ID+" is known at the name server", func() bool { return p.asks() == p.endpoint.ID })
+	}
+}
+
+func TestTheNameServerIsReachedAndToldWhoAsks(t *testing.T) {
+	n := newNode(t)
+	n.withNames()
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	_, stop := r.listen()
+	knowsAskers(t, a, b)
+	if got := n.column("interface", "dns-vxlan", "ofport"); got != "65279" {
+		t.Errorf("its port is number %s", got)
+	}
+
+	// A restarted driver finds all of it.
+	stop()
+	r.stop()
+	link, config := n.Exec("ip", "-o", "link", "show", "dns-vxlan"), n.column("open_vswitch", ".", "next_cfg")
+	r = n.start()
+	r.give(everything(a, b))
+	r.listen()
+	knowsAskers(t, a, b)
+	if now := n.Exec("ip", "-o", "link", "show", "dns-vxlan"); now != link {
+		t.Errorf("the link was %s and is %s", link, now)
+	}
+	if now := n.column("open_vswitch", ".", "next_cfg"); now != config {
+		t.Errorf("the rows were written: configuration %s, then %s", config, now)
+	}
+}
+
+// Whatever somebody removes is back, and who listens is told to begin anew.
+func TestTheLinkOfTheNameServerIsKept(t *testing.T) {
+	n := newNode(t)
+	n.withNames()
+	r := n.start()
+	a := n.newPod(r, 1)
+	r.give(everything(a))
+	for _, c := range []struct {
+		name  string
+		harm  func()
+		moves bool // the server has to listen anew
+	}{
+		{"the port", func() { n.Vsctl("del-port", bridge, "dns-vxlan") }, false},
+		{"a tag", func() { n.Vsctl("set", "port", "dns-vxlan", "tag=7") }, false},
+		{"the link", func() { n.Exec("ip", "link", "del", "dns-vxlan") }, true},
+		{"the namespace", func() { run(t, "ip", "netns", "del", n.config.NamesNetNS) }, true},
+		{"link down", func() { n.Exec("ip", "link", "set", "dns-vxlan", "down") }, false},
+	} {
+		gone, stop := r.listen()
+		knowsAskers(t, a)
+		c.harm()
+		if c.moves {
+			if c.name == "the namespace" { // nothing tells of it; a row's change makes the keeper look
+				n.Vsctl("set", "port", "dns-vxlan", "tag=8")
+			}
+			select {
+			case <-gone:
+			case <-time.After(20 * time.Second):
+				t.Fatalf("%s: nobody tells", c.name)
+			}
+			stop()
+			_, stop = r.listen()
+		}
+		eventually(t, c.name+": questions are answered again", func() bool { return a.asks() == a.endpoint.ID })
+		if flows := n.flowsWith("in_port=65279"); flows == 0 {
+			t.Errorf("%s: no flows of the port", c.name)
+		}
+		stop()
+	}
+}
+
+// Without a name server there is nothing, also of an earlier run.
+func TestTheLinkOfTheNameServerGoesWithIt(t *testing.T) {
+	n := newNode(t)
+	n.withNames()
+	r := n.start()
+	a := n.newPod(r, 1)
+	r.give(everything(a))
+	r.listen()
+	knowsAskers(t, a)
+	r.stop()
+	n.config.Names = false
+	r = n.start()
+	r.give(everything(a))
+	eventually(t, "link and port are gone", func() bool {
+		return !strings.Contains(n.Vsctl("list-ports", bridge), "dns-vxlan") && !strings.Contains(n.Exec("ip", "-o", "link"), "dns-vxlan")
+	})
+	eventually(t, "its flows are gone", func() bool { return n.flowsWith("in_port=65279") == 0 })
+	if names := run(t, "ip", "netns"); strings.Contains(names, n.config.NamesNetNS) {
+		t.Errorf("the namespace is still there: %s", names)
+	}
+}
+
+func TestNobodyAsksFromAnAddressWithoutAPort(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	port := r.add("web.blue-1")
+	for _, a := range []netip.Addr{{}, netip.MustParseAddr("169.254.255.255"), pipeline.NamesServer(pipeline.NamesPrefixes()[0])} {
+		if id, known := r.AskerAt(a); known {
+			t.Errorf("%s is %s", a, id)
+		}
+	}
+	for _, p := range pipeline.NamesPrefixes() {
+		if id, _ := r.AskerAt(pipeline.NamesAsker(p, port.OFPort)); id != "web.blue-1" {
+			t.Errorf("port %d is of %q", port.OFPort, id)
+		}
+	}
+}
