@@ -48,8 +48,8 @@ func (p *programmer) compileAll() {
 func (p *programmer) compiled(key pipeline.Key) compiled {
 	var port uint32
 	o := p.objects[key]
-	if e, ok := o.(pipeline.Endpoint); ok && e.Local {
-		port = p.ports.endpointNumber(e.ID)
+	if id, has := pipeline.PortID(o); has {
+		port = p.ports.endpointNumber(id)
 	}
 	wants, err := p.compiler.For(o, port)
 	return packedFor(key, wants, err)

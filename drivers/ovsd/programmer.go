@@ -380,9 +380,11 @@ func (p *programmer) renumber() {
 	}
 	var moved []pipeline.Key
 	for _, id := range changed {
-		key := pipeline.Key{Kind: pipeline.KindEndpoint, ID: id}
-		if _, wanted := p.objects[key]; wanted {
-			moved = append(moved, key)
+		for _, kind := range pipeline.KindsWithPorts {
+			key := pipeline.Key{Kind: kind, ID: id}
+			if _, wanted := p.objects[key]; wanted {
+				moved = append(moved, key)
+			}
 		}
 	}
 	p.compile(moved)

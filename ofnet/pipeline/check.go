@@ -20,6 +20,8 @@ func check(o Object) error {
 		return checkFloodSet(o)
 	case Service:
 		return checkService(o)
+	case Outside:
+		return checkOutside(o)
 	case Rule:
 		return checkRule(o)
 	default:
@@ -96,6 +98,16 @@ func checkService(s Service) error {
 		if p.Protocol != openflow.ProtoTCP && p.Protocol != openflow.ProtoUDP || p.Port == 0 || p.Target == 0 {
 			return fault.New(fault.Invalid, "service %s: port %d to %d of protocol %d is none of TCP or UDP", s.ID, p.Port, p.Target, p.Protocol)
 		}
+	}
+	return nil
+}
+
+func checkOutside(o Outside) error {
+	if !o.Prefix.Addr().Is4() || o.Prefix.Bits() != 16 {
+		return fault.New(fault.Invalid, "outside %s: private prefix %s is not an IPv4 prefix of 16 bits", o.ID, o.Prefix)
+	}
+	if o.Prefix6.IsValid() && (!o.Prefix6.Addr().Is6() || o.Prefix6.Bits() > 112) {
+		return fault.New(fault.Invalid, "outside %s: private prefix %s is not an IPv6 prefix of at most 112 bits", o.ID, o.Prefix6)
 	}
 	return nil
 }

@@ -133,7 +133,11 @@ func (c *cluster) wants(n *node, more ...Object) Wants {
 		}
 	}
 	for _, o := range more {
-		wants.add(wantsOf(n.pipeline, o, 0))
+		var port uint32
+		if o.Key().Kind == KindOutside {
+			port = portOf(o)
+		}
+		wants.add(wantsOf(n.pipeline, o, port))
 	}
 	for _, p := range c.pods {
 		e := p.Endpoint

@@ -39,7 +39,7 @@ const (
 
 // portOf is the port of an object in golden files.
 func portOf(o Object) uint32 {
-	return examplePort + map[Key]uint32{db1.Key(): 1, lan1.Key(): 2, hub1.Key(): 3}[o.Key()]
+	return examplePort + map[Key]uint32{db1.Key(): 1, lan1.Key(): 2, hub1.Key(): 3, wayOut.Key(): 4}[o.Key()]
 }
 
 func network(id, tenant string, vrf, vlan uint16, octet string) Network {
@@ -71,6 +71,9 @@ func vlanTag(n Network, vlan uint16) Network {
 	n.Encap, n.VNI, n.Tag = VLAN, 0, vlan
 	return n
 }
+
+// The host of node 1.
+var wayOut = Outside{ID: "hostcontivh0", MAC: [6]byte{2, 2, 172, 19, 0xff, 0xfe}, Prefix: prefix("172.19.0.0/16"), Prefix6: prefix("fd63:6f6e:7469:7601::/64")}
 
 func networkOf(e Endpoint) Network {
 	all := []Network{webBlue, dbBlue, webRed, lanBlue, lanRed, hubBlue}

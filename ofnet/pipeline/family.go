@@ -15,6 +15,7 @@ type family struct {
 	echoed   openflow.FieldMatch
 	srcField openflow.Field
 	dstField openflow.Field
+	toMany   netip.Prefix // addresses that are not one host's
 }
 
 func ipv4() family {
@@ -25,6 +26,7 @@ func ipv4() family {
 		echoed:   openflow.ICMPType(0),
 		srcField: openflow.FieldIPv4Src,
 		dstField: openflow.FieldIPv4Dst,
+		toMany:   netip.MustParsePrefix("224.0.0.0/3"),
 	}
 }
 
@@ -36,6 +38,7 @@ func ipv6() family {
 		echoed:   openflow.ICMPv6Type(129),
 		srcField: openflow.FieldIPv6Src,
 		dstField: openflow.FieldIPv6Dst,
+		toMany:   netip.MustParsePrefix("ff00::/8"),
 	}
 }
 

@@ -18,6 +18,10 @@ type (
 	floodFeature interface{ floodSet(w *Wants, s FloodSet) }
 	// serviceFeature wants something for each service.
 	serviceFeature interface{ service(w *Wants, s Service) }
+	// outsideFeature wants something for the way out, by its port.
+	outsideFeature interface {
+		outside(w *Wants, o Outside, port uint32)
+	}
 	// ruleFeature wants something for each rule.
 	ruleFeature interface{ rule(w *Wants, r Rule) }
 )

@@ -28,6 +28,7 @@ var goldenObjects = []Object{
 	limited(here(hub1), Limits{Rate: 10485}),
 	shop(web1.IPv4, web2.IPv4),
 	Service{ID: "empty:blue", VRF: blueVRF, Tag: webBlue.Tag, VIP: addr("10.1.1.201"), Ports: []ServicePort{{6, 80, 80}}},
+	wayOut,
 	rule("groups-port", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow = front, store, 6, 5432, true
 	}),

@@ -20,6 +20,7 @@ const (
 	KindEndpoint Kind = "endpoint"
 	KindFloodSet Kind = "flood set"
 	KindService  Kind = "service"
+	KindOutside  Kind = "outside"
 	KindRule     Kind = "rule"
 )
 
@@ -146,6 +147,29 @@ type ServicePort struct {
 	Target   uint16 // port of the providers
 }
 
+// Outside is the way out of the tenants' networks: a port to the host, which knows
+// endpoints by private addresses.
+type Outside struct {
+	ID      string       // of the port, as an endpoint's
+	MAC     [6]byte      // of the host's end
+	Prefix  netip.Prefix // private IPv4 addresses, 16 bits long
+	Prefix6 netip.Prefix // private IPv6 addresses, at most 112 bits long; invalid: none
+}
+
+// KindsWithPorts are the kinds of objects that may have a port of their own.
+var KindsWithPorts = []Kind{KindEndpoint, KindOutside}
+
+// PortID is the id under which the driver finds the port of an object.
+func PortID(o Object) (id string, has bool) {
+	switch o := o.(type) {
+	case Endpoint:
+		return o.ID, o.Local
+	case Outside:
+		return o.ID, true
+	}
+	return "", false
+}
+
 // Rule is one directional rule.
 type Rule struct {
 	ID       string
@@ -173,6 +197,9 @@ func (s FloodSet) Key() Key { return Key{KindFloodSet, s.Network} }
 // Key identifies the service.
 func (s Service) Key() Key { return Key{KindService, s.ID} }
 
+// Key identifies the way out.
+func (o Outside) Key() Key { return Key{KindOutside, o.ID} }
+
 // Key identifies the rule.
 func (r Rule) Key() Key { return Key{KindRule, r.ID} }
 
@@ -198,3 +225,6 @@ func (s Service) Equal(other Object) bool {
 
 // Equal compares all fields.
 func (r Rule) Equal(other Object) bool { return other == Object(r) }
+
+// Equal compares all fields.
+func (o Outside) Equal(other Object) bool { return other == Object(o) }

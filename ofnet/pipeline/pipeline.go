@@ -52,8 +52,8 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, source, dest, bridge, flood, uplink, service, policy, forward, answer,
-// limit, output, drop, names.
+// gateway, source, dest, bridge, flood, uplink, service, policy, forward, outside,
+// answer, limit, output, drop, names.
 package pipeline
 
 import (
@@ -101,6 +101,7 @@ func New(c Config) *Pipeline {
 		bridging{others: others},
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		services{gateway: c.GatewayMAC},
+		outside{gateway: c.GatewayMAC},
 		policy{},
 		forward{gateway: c.GatewayMAC, others: others},
 		answer{},
@@ -126,8 +127,8 @@ func (p *Pipeline) Base() Wants {
 }
 
 // For returns what an object needs. Port is the OpenFlow number of a local
-// endpoint's port; 0 says that there is none, and then a local endpoint needs
-// nothing, as nothing could be delivered to it. Other objects ignore it.
+// endpoint's port, or of that to the outside; 0 says that there is none, and then
+// the object needs nothing, as nothing could be delivered there. Others ignore it.
 //
 // The error is that of an object that cannot be expressed; it gets nothing.
 // Neither does a remote endpoint whose node is not known. All flows of an
@@ -148,6 +149,10 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 		each(p, func(f floodFeature) { f.floodSet(w, o) })
 	case Service:
 		each(p, func(f serviceFeature) { f.service(w, o) })
+	case Outside:
+		if port != 0 {
+			each(p, func(f outsideFeature) { f.outside(w, o, port) })
+		}
 	case Rule:
 		each(p, func(f ruleFeature) { f.rule(w, o) })
 	}
@@ -182,6 +187,7 @@ var classes = map[Kind]cookie.Class{
 	KindEndpoint: cookie.Endpoint,
 	KindFloodSet: cookie.FloodSet,
 	KindService:  cookie.Service,
+	KindOutside:  cookie.Outside,
 	KindRule:     cookie.Policy,
 }
 

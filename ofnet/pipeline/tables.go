@@ -67,6 +67,9 @@ const (
 	priorityNear    uint16 = 50  // what is known of a receiver that is not found by MAC
 	priorityExact   uint16 = 100 // one object, one kind of packet
 	priorityRefuse  uint16 = 105 // what a flow for all of an object's packets would let pass
+	priorityOutside uint16 = 106 // what such a flow would refuse leaves by the host
+	priorityInside  uint16 = 107 // and what of it does not
+	priorityHost    uint16 = 108 // but for the host itself
 	priorityExcept  uint16 = 110 // an exception to these
 	priorityService uint16 = 115 // fragments and errors of a provider
 	priorityHairpin uint16 = 120 // what a provider sends to itself

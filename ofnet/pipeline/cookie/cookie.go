@@ -49,6 +49,7 @@ const (
 	Policy                    // a policy rule
 	FloodSet                  // the members of a bridged network
 	Service                   // a virtual address and its providers
+	Outside                   // the way out by the host
 )
 
 // New makes the cookie of an object's flows.

@@ -1,0 +1,97 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// outside is the way out of a tenant's networks, and back: by the host, which routes
+// and translates addresses as it does for everybody behind it.
+//
+// Endpoints of different tenants may have the same address, so the host knows every
+// endpoint of its node by another one, made of a private prefix and the number of
+// the endpoint's port. The switch translates, without remembering anything:
+//
+//	endpoint                                host's port
+//	own address -> outside         ==>      OutsideAddress(port) -> outside
+//	outside -> own address         <==      outside -> OutsideAddress(port)
+//
+// What goes out is what is to be routed, has passed the rules, and is for nobody
+// in the tenant's networks: an address in one of them that nobody has stays
+// unknown, instead of being looked for outside. What comes in is judged by the rules
+// like all that an endpoint receives; the sender is without a group and has the
+// address it has outside.
+//
+// Only what the host sends to a private address comes in. Which of others' packets
+// it lets through to there is the business of its own rules, not of the pipeline.
+type outside struct{ gateway [6]byte }
+
+// OutsideHost takes the place of the port's number in the host's own address, in
+// both versions of IP. No port has this number.
+const OutsideHost = 0xfffe
+
+// OutsideAddress is what the host knows the endpoint at a port by.
+func OutsideAddress(p netip.Prefix, port uint32) netip.Addr { return NamesAsker(p, port) }
+
+// prefixes are those of the private addresses, at most one for each version of IP.
+func (o Outside) prefixes() (all []netip.Prefix) {
+	for _, p := range []netip.Prefix{o.Prefix, o.Prefix6} {
+		if p.IsValid() {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// unreceived matches what is to be routed and is for no endpoint.
+func unreceived(priority uint16, more ...openflow.FieldMatch) flowBuilder {
+	return at(tableForward, priority, append([]openflow.FieldMatch{regRouted.is(1), regOut.is(0)}, more...)...)
+}
+
+func (outside) base(w *Wants) {
+	w.flow(at(tableSource, priorityOther, regOrigin.is(originHost)).drop(reasonUnknown))
+}
+
+func (x outside) outside(w *Wants, o Outside, port uint32) {
+	w.flow(
+		at(tableClassify, priorityExact, openflow.InPort(port)).do(regOrigin.set(originHost)).goTo(tableSource),
+		at(tableOutput, priorityExact, regOut.is(port)).do(openflow.Output{Port: port}).end())
+	for _, p := range o.prefixes() {
+		f, host := familyOf(p.Addr()), openflow.Host(OutsideAddress(p, OutsideHost))
+		toHost := []openflow.Action{openflow.DecTTL{}, set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(o.MAC)),
+			set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16}, regOut.set(port)}
+		w.flow(
+			unreceived(priorityHost, f.is(), f.dst(host)).do(toHost...).goTo(tableOutput),
+			unreceived(priorityInside, f.is(), f.dst(f.toMany)).drop(reasonMulticast),
+			unreceived(priorityInside, f.is(), f.dst(p)).drop(reasonNoRoute),
+			unreceived(priorityOutside, f.is()).do(toHost...).goTo(tableOutput))
+	}
+}
+
+// network's flow keeps inside what is for an address of the network.
+func (outside) network(w *Wants, n Network) {
+	if n.Mode.Bridged() {
+		return
+	}
+	for _, subnet := range []netip.Prefix{n.Subnet, n.Subnet6} {
+		if f := familyOf(subnet.Addr()); subnet.IsValid() {
+			w.flow(unreceived(priorityInside, regVRF.is(uint32(n.VRF)), f.is(), f.dst(subnet)).drop(reasonNoRoute))
+		}
+	}
+}
+
+// endpoint's flows find the endpoint behind a private address, whatever the prefix.
+func (x outside) endpoint(w *Wants, e placed) {
+	if !e.local() || e.Mode.Bridged() {
+		return
+	}
+	for _, a := range e.addresses() {
+		f := familyOf(a)
+		behind := openflow.Masked(f.dstField, openflow.Value{Lo: uint64(e.port)}, openflow.Value{Lo: 0xffff})
+		w.flow(at(tableSource, priorityExact, regOrigin.is(originHost), f.is(), behind).
+			do(regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)),
+				set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(e.MAC)), set(f.dst(openflow.Host(a)))).
+			goTo(tableDest))
+	}
+}

@@ -1,0 +1,143 @@
+package pipeline
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// beyond are addresses that the example's host reaches; they stand for the world.
+var beyond = []netip.Addr{addr("198.51.100.1"), addr("2001:db8::1")}
+
+// withOutside gives the node of a pod a host: a namespace that notes who calls.
+func (c *cluster) withOutside(of Endpoint, more ...Object) *pod {
+	c.t.Helper()
+	n := c.pod(of).node
+	host := &pod{Endpoint: Endpoint{ID: "host"}, t: c.t, node: n, port: portOf(wayOut), netns: n.Netns + "-host"}
+	host.netnsCommand("add")
+	c.t.Cleanup(func() { host.netnsCommand("del") })
+	n.Exec("sh", "-ec", `
+ip link add way type veth peer name contivh0 netns "$1"
+ip link set way up
+ip -n "$1" link set contivh0 address "$2" arp off
+ip netns exec "$1" ethtool -K contivh0 tx off >/dev/null
+ip -n "$1" link set contivh0 up
+ip -n "$1" addr add "$3" dev contivh0
+ip -n "$1" addr add "$4" dev contivh0 nodad
+ip -n "$1" link set lo up
+ip -n "$1" addr add "$5/32" dev lo
+ip -n "$1" addr add "$6/128" dev lo
+ovs-vsctl --db="unix:$7" --timeout=20 add-port br-int way -- set interface way ofport_request="$8"`, "sh",
+		host.netns, net.HardwareAddr(wayOut.MAC[:]).String(), hostPrefix(wayOut.Prefix), hostPrefix(wayOut.Prefix6),
+		beyond[0].String(), beyond[1].String(), n.Socket, strconv.Itoa(int(host.port)))
+	c.program(append(more, wayOut)...)
+	return host
+}
+
+// hostPrefix is the host's own address, with the length of the prefix.
+func hostPrefix(p netip.Prefix) string {
+	return netip.PrefixFrom(OutsideAddress(p, OutsideHost), p.Bits()).String()
+}
+
+// Endpoints of two tenants with one address call the world, and the host knows them
+// apart; it reaches each of them by the address that it knows them by.
+func TestEndpointsReachTheWorldByTheirHost(t *testing.T) {
+	c := startCluster(t, web1, red1, db1)
+	host := c.withOutside(web1)
+	for _, e := range []Endpoint{web1, red1, db1} {
+		p := c.pod(e)
+		for i, prefix := range wayOut.prefixes() {
+			if got := p.ping(beyond[i]); got != 64 {
+				t.Errorf("%s pings %s: TTL %d", e.ID, beyond[i], got)
+			}
+			if got := host.ping(OutsideAddress(prefix, p.port)); got != 63 {
+				t.Errorf("the host pings %s: TTL %d", e.ID, got)
+			}
+			if got := p.asked(host, beyond[i]); got != OutsideAddress(prefix, p.port).String() {
+				t.Errorf("%s calls %s as %s", e.ID, beyond[i], got)
+			}
+		}
+	}
+}
+
+// asked returns the address from which a TCP connection of a pod reaches an address
+// of another one.
+func (p *pod) asked(server *pod, at netip.Addr) (caller string) {
+	p.t.Helper()
+	var listener net.Listener
+	err := server.inside(func() (err error) {
+		listener, err = net.Listen("tcp", netip.AddrPortFrom(at, 80).String())
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer listener.Close()
+	err = p.inside(func() error {
+		conn, err := net.DialTimeout("tcp", listener.Addr().String(), soon)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	conn, err := listener.Accept()
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close()
+	return conn.RemoteAddr().(*net.TCPAddr).IP.String()
+}
+
+func TestOnlyWhatIsForOutsideGoesThere(t *testing.T) {
+	c := startCluster(t, web1, db1)
+	denied := prefix("203.0.113.0/24")
+	c.withOutside(web1, rule("no", 1, func(r *Rule) { r.SrcGroup, r.Dst = front, denied }), rule("no-answers", 1, func(r *Rule) { r.DstGroup, r.Src = front, denied }))
+	n, port, host := c.pod(web1).node, c.pod(web1).port, portOf(wayOut)
+	out := packet{inPort: port, src: web1.MAC, dst: AnycastMAC, from: web1.IPv4, to: beyond[0]}
+	in := packet{inPort: host, src: wayOut.MAC, dst: wayOut.MAC, from: beyond[0], to: OutsideAddress(wayOut.Prefix, port)}
+	if got := n.verdict(t, out); !strings.Contains(got, strconv.Itoa(int(host))) {
+		t.Errorf("to the world: %s", got)
+	}
+	if got := n.verdict(t, in); !strings.Contains(got, strconv.Itoa(int(port))) {
+		t.Errorf("from the world: %s", got)
+	}
+	for name, odd := range map[string]packet{
+		"an address of the own network that nobody has":     with(out, func(p *packet) { p.to = addr("10.1.1.77") }),
+		"an address of another network that nobody has":     with(out, func(p *packet) { p.to = addr("10.1.2.77") }),
+		"the private address of another":                    with(out, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, c.pod(db1).port) }),
+		"multicast":                                         with(out, func(p *packet) { p.to = addr("224.0.0.1") }),
+		"broadcast":                                         with(out, func(p *packet) { p.to = addr("255.255.255.255") }),
+		"not to the gateway":                                with(out, func(p *packet) { p.dst = wayOut.MAC }),
+		"at the end of its life":                            with(out, func(p *packet) { p.kind = "udp,nw_ttl=1" }),
+		"in another's name":                                 with(out, func(p *packet) { p.from = db1.IPv4 }),
+		"what a rule denies":                                with(out, func(p *packet) { p.to = addr("203.0.113.9") }),
+		"an answer that a rule denies":                      with(in, func(p *packet) { p.from = addr("203.0.113.9") }),
+		"the host to an endpoint's own address":             with(in, func(p *packet) { p.to = web1.IPv4 }),
+		"the host to a port that nobody has":                with(in, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, 4000) }),
+		"the host to itself":                                with(in, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, OutsideHost) }),
+		"another node to a private address":                 with(in, func(p *packet) { p.inPort, p.vni = exampleTunnelPort, webBlue.VNI }),
+		"an endpoint to the private address of one, by MAC": with(out, func(p *packet) { p.dst, p.to = web1.MAC, OutsideAddress(wayOut.Prefix, port) }),
+	} {
+		if got := n.verdict(t, odd); got != "drop" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func with(p packet, change func(*packet)) packet {
+	change(&p)
+	return p
+}
+
+func TestOutsideWithoutPrefixesMakesNoSense(t *testing.T) {
+	for _, odd := range []Outside{{ID: "x"}, {ID: "x", Prefix: prefix("10.0.0.0/8")}, {ID: "x", Prefix: wayOut.Prefix6}, {ID: "x", Prefix: wayOut.Prefix, Prefix6: prefix("fd00::/120")}} {
+		if _, err := node1().For(odd, 7); err == nil {
+			t.Errorf("%+v is accepted", odd)
+		}
+	}
+}
