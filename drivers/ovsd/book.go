@@ -3,7 +3,6 @@ package ovsd
 import (
 	"slices"
 
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -30,7 +29,6 @@ type kind[T any] struct {
 	same   func(a, b T) bool                              // the same to the switch
 	alike  func(a, b T) bool                              // the same to packets
 	choose func(place string, claims []claim[T]) claim[T] // of two or more, in the order they came
-	ended  func(before, after T) []openflow.CTFlush       // what ends the connections it had made and makes no more; nil: it made none
 }
 
 // place is what one place of the switch should have and has.

@@ -1,36 +1,157 @@
 package ovsd
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-func TestConnectionsAreEndedSomeRoundsLongUnlessTheirProviderIsBack(t *testing.T) {
-	to := func(port uint16) openflow.CTFlush {
-		return openflow.CTFlush{Zone: 1, From: netip.AddrPortFrom(netip.MustParseAddr("10.1.1.1"), port)}
+// endingSwitch is a ledger and what the switch has of groups: whatever the
+// ledger writes is done.
+type endingSwitch struct {
+	*testing.T
+	*ledger
+}
+
+// balanced is a service whose ports have a target each.
+func balanced(providers string, ports map[uint16]uint16) pipeline.Service {
+	s := pipeline.Service{ID: "s:t", VRF: 1, Tag: 1, VIP: netip.MustParseAddr("10.1.0.200")}
+	for _, name := range providers {
+		s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, 1, 0, byte(name)}))
 	}
-	a, b, c := []openflow.CTFlush{to(1)}, []openflow.CTFlush{to(2)}, []openflow.CTFlush{to(3)}
-	var e endings
-	expect := func(got []openflow.CTFlush, want ...openflow.CTFlush) {
-		t.Helper()
-		if len(got) != len(want) || slices.ContainsFunc(want, func(c openflow.CTFlush) bool { return !slices.Contains(got, c) }) {
-			t.Errorf("ended %v, want %v", got, want)
+	for _, port := range []uint16{80, 443} {
+		if target := ports[port]; target != 0 {
+			s.Ports = append(s.Ports, pipeline.ServicePort{Protocol: openflow.ProtoTCP, Port: port, Target: target})
 		}
 	}
-	expect(e.change(a, nil), to(1))
-	expect(e.change(b, nil), to(2)) // begins its rounds, those of the first go on
-	expect(e.change(c, c))          // moved to another port
-	expect(e.round(), to(1), to(2))
-	expect(e.change(nil, a)) // is back
-	expect(e.change(b, nil), to(2))
-	for range endingRounds - 1 {
-		expect(e.round(), to(2))
+	return s.Numbered(func(uint32) bool { return false })
+}
+
+// want has the switch serve a service; nil: none.
+func (s endingSwitch) want(o *pipeline.Service) endingSwitch {
+	s.Helper()
+	key := pipeline.Key{Kind: pipeline.KindService, ID: "s:t"}
+	var p packed
+	if o != nil {
+		wants, err := pipeline.New(pipeline.Config{TunnelPort: 1}).For(*o, 0)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if p, err = pack(wants); err != nil {
+			s.Fatal(err)
+		}
 	}
-	expect(e.round())
-	if len(e.rounds) != 0 {
-		t.Errorf("left: %v", e.rounds)
+	s.set(key, p)
+	s.write()
+	return s
+}
+
+func (s endingSwitch) write() {
+	for s.unfinished() {
+		b := s.next(nil, func(pipeline.Key) bool { return false })
+		for _, step := range slices.Concat(b.meters, b.bundle, b.oldMeters) {
+			step.difference.done()
+		}
+	}
+}
+
+// groups are those in the switch.
+func (s endingSwitch) inSwitch() (groups []openflow.Group) {
+	for _, p := range s.groups.places {
+		if p.there {
+			groups = append(groups, p.have)
+		}
+	}
+	return groups
+}
+
+// restarted is another ledger for the same switch.
+func (s endingSwitch) restarted() endingSwitch {
+	l := newLedger(defaultChunk)
+	compareNumbered(l.groups, s.inSwitch(), func(g openflow.Group) (uint32, error) { return g.ID, nil }, l.nextTurn())
+	return endingSwitch{s.T, l}
+}
+
+// expect compares what is ended next, as provider and port.
+func (s endingSwitch) expect(what string, again bool, want ...string) {
+	s.Helper()
+	var got []string
+	for _, c := range s.endNext(again) {
+		got = append(got, fmt.Sprintf("%c:%d", c.From.Addr().As4()[3], c.To.Port()))
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		s.Errorf("%s: ended %q, want %q", what, got, want)
+	}
+	s.write()
+}
+
+func (s endingSwitch) buckets() (count int) {
+	for _, g := range s.inSwitch() {
+		count += len(g.Buckets)
+	}
+	return count
+}
+
+func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
+	web := map[uint16]uint16{80: 8080}
+	start := func(providers string, ports map[uint16]uint16) endingSwitch {
+		o := balanced(providers, ports)
+		return endingSwitch{t, newLedger(defaultChunk)}.want(&o)
+	}
+	service := func(providers string, ports map[uint16]uint16) *pipeline.Service {
+		o := balanced(providers, ports)
+		return &o
+	}
+
+	s := start("ab", web)
+	s.expect("at the start", false)
+	s.want(service("b", web)).expect("a has gone", false, "a:80")
+	s.want(nil).expect("the service has gone", false, "b:80")
+	if s.buckets() != 2 || s.pending() != 0 {
+		t.Errorf("%d buckets while connections are ended, %d pending", s.buckets(), s.pending())
+	}
+	for range endingRounds - 1 {
+		s.expect("one more round", true, "a:80", "b:80")
+	}
+	s.expect("all rounds are over", true)
+	if len(s.inSwitch()) != 0 || s.moreRounds() {
+		t.Errorf("left: %v", s.inSwitch())
+	}
+
+	s = start("ab", web).want(service("b", web))
+	s.expect("a has gone", false, "a:80")
+	s.want(service("ab", web)).expect("a is back", true)
+	if s.buckets() != 2 || s.moreRounds() {
+		t.Errorf("left: %v", s.inSwitch())
+	}
+
+	// What another run of the agent had not ended, or not even begun to.
+	s = start("ab", web).want(service("b", web)).restarted().want(service("b", web))
+	s.expect("restarted", false, "a:80")
+	s = start("ab", web).restarted().want(nil)
+	s.expect("gone meanwhile", false, "a:80", "b:80")
+	s.forget()
+	if s.write(); len(s.inSwitch()) != 0 || s.moreRounds() {
+		t.Errorf("another switch: %v", s.inSwitch())
+	}
+
+	two := map[uint16]uint16{80: 8080, 443: 8080}
+	s = start("a", two).want(service("a", map[uint16]uint16{80: 8080, 443: 8443}))
+	s.expect("the other port of the provider goes on", false, "a:443")
+	s = start("a", two).want(service("a", web))
+	s.expect("a port has gone", false, "a:443")
+
+	// A group with another number makes the same connections.
+	moved := service("ab", web)
+	moved.Ports[0].Group++
+	s = start("ab", web).want(moved)
+	s.expect("another number", false)
+	if s.buckets() != 2 {
+		t.Errorf("left: %v", s.inSwitch())
 	}
 }

@@ -58,7 +58,7 @@ func chooseFlow(place string, claims []claim[string]) claim[string] {
 }
 
 func groupKind() kind[openflow.Group] {
-	return kind[openflow.Group]{same: openflow.Group.Equal, alike: openflow.Group.Equal, choose: lastClaim[openflow.Group], ended: pipeline.Ended}
+	return kind[openflow.Group]{same: openflow.Group.Equal, alike: openflow.Group.Equal, choose: uniteGroups}
 }
 
 func meterKind() kind[openflow.Meter] {

@@ -40,27 +40,27 @@ const defaultChunk = 20_000
 // cannot be reached, or are reached as a bridge reaches those whom it does not
 // know; what they send from other nodes has been judged there.
 type ledger struct {
-	chunk  int // flows in a bundle
-	flows  *book[string]
-	groups *book[openflow.Group]
-	meters *book[openflow.Meter]
-	plan   []*place[string]   // flows to be written, in this order
-	held   []func()           // bring back what was put aside
-	ends   []openflow.CTFlush // end the connections of what has gone
-	backs  []openflow.CTFlush // would end those of what has come
+	chunk   int // flows in a bundle
+	flows   *book[string]
+	groups  *book[openflow.Group]
+	meters  *book[openflow.Meter]
+	plan    []*place[string] // flows to be written, in this order
+	held    []func()         // bring back what was put aside
+	endings                  // of connections
 
 	turn    uint32          // of the audit, see audit.go
 	deleted map[string]bool // flows deleted in this turn
 }
 
 func newLedger(chunk int) *ledger {
-	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind())}
+	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), endings: newEndings()}
 }
 
 // set replaces what an object wants.
 func (l *ledger) set(owner pipeline.Key, p packed) []conflict {
 	conflicts := l.flows.set(owner, p.flows)
 	l.groups.set(owner, p.groups)
+	l.endings.want(owner, p.groups)
 	l.meters.set(owner, p.meters)
 	return conflicts
 }
@@ -90,7 +90,8 @@ func (l *ledger) forget() {
 	l.flows.forget()
 	l.groups.forget()
 	l.meters.forget()
-	l.plan, l.held, l.ends, l.backs, l.deleted = nil, nil, nil, nil, map[string]bool{}
+	l.forgetEndings()
+	l.plan, l.held, l.deleted = nil, nil, map[string]bool{}
 }
 
 // release brings back what was put aside because it had been refused.
@@ -100,14 +101,6 @@ func (l *ledger) release() {
 	for _, back := range held {
 		back()
 	}
-}
-
-// takeEnds returns, once, what ends the connections of what has gone, and what
-// would end those of what has come.
-func (l *ledger) takeEnds() (ends, backs []openflow.CTFlush) {
-	ends, backs = l.ends, l.backs
-	l.ends, l.backs = nil, nil
-	return ends, backs
 }
 
 // step is a difference to write.
@@ -134,6 +127,7 @@ func (l *ledger) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) ba
 	var b batch
 	var oldGroups []step
 	b.meters, b.oldMeters = split(l, l.meters, blocked, meterMessage)
+	l.linger()
 	b.bundle, oldGroups = split(l, l.groups, blocked, groupMessage)
 	for _, p := range l.nextFlows(urgent) {
 		if l.isOther(p) {
@@ -306,10 +300,6 @@ type differenceAt[T any] struct {
 }
 
 func (d *differenceAt[T]) done() {
-	if d.place.there && d.book.ended != nil {
-		d.ledger.ends = append(d.ledger.ends, d.book.ended(d.place.have, d.want)...)
-		d.ledger.backs = append(d.ledger.backs, d.book.ended(d.want, d.place.have)...)
-	}
 	d.place.checked = d.ledger.turn
 	if d.wanted {
 		d.book.found(d.place, d.want)

@@ -57,8 +57,8 @@ type programmer struct {
 	refused  refusals
 	invalid  map[pipeline.Key]error
 	waiting  []*ticket
-	lastErr  error // of the connection
-	endings  endings
+	lastErr  error            // of the connection
+	endAgain <-chan time.Time // the next round of ended connections; nil: none is to come
 }
 
 // progress is what the programmer says of itself.
@@ -128,8 +128,9 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 	case <-p.inbox.news:
 	case <-retry:
 		p.ledger.release()
-	case <-p.endings.again:
-		p.endAgain(ctx)
+	case <-p.endAgain:
+		p.endAgain = nil
+		p.endConnections(ctx, true)
 	case <-p.flowsLost:
 		p.loaded = false
 	case sw := <-p.connections:
@@ -247,7 +248,7 @@ func (p *programmer) write(ctx context.Context) {
 		return
 	}
 	p.lastErr = nil
-	p.endConnections(ctx)
+	p.endConnections(ctx, false)
 }
 
 // giveUp ends a connection on which the switch does not answer; the client

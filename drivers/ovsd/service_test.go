@@ -18,7 +18,7 @@ func shop(providers ...*pod) pipeline.Service {
 	for _, p := range providers {
 		s.Providers = append(s.Providers, p.endpoint.IPv4)
 	}
-	return s
+	return s.Numbered(func(uint32) bool { return false })
 }
 
 // echo serves port 8080 of a pod.
@@ -122,7 +122,7 @@ func TestAProviderThatGoesTakesItsOwnConnectionsAlong(t *testing.T) {
 		t.Errorf("of %d connections to the other %d are left", toB, left)
 	}
 	r.give(drivers.Change{Set: []pipeline.Object{shop()}})
-	if n.flowsWith("tp_dst=80 actions=load:0x10->NXM_NX_REG0[24..31]") != 1 || !r.Status().InSync {
+	if n.flowsWith("nw_dst="+vip) != 1 || !r.Status().InSync {
 		t.Errorf("without providers: status %+v, flows:\n%s", r.Status(), strings.Join(n.flows(), "\n"))
 	}
 	eventually(t, "nor one to the other", func() bool { return connectionsTo(b) == 0 })

@@ -21,6 +21,7 @@ type services struct {
 	service    map[string]service                 // by id, S:T
 	providers  map[string]map[netip.Addr]struct{} // by service id
 	servicesIn index                              // network -> services, the network known or not
+	groups     map[uint32]struct{}                // numbers of the services' groups in the switch
 }
 
 // service is a decoded service.
@@ -30,7 +31,7 @@ type service struct {
 }
 
 func newServices() services {
-	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]struct{}), servicesIn: make(index)}
+	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]struct{}), servicesIn: make(index), groups: make(map[uint32]struct{})}
 }
 
 func decodeService(id string, value []byte) (service, error) {
@@ -77,6 +78,10 @@ func (c *cache) putService(id string, value []byte, _ int64) error {
 		return err
 	}
 	c.removeService(id)
+	s.part = s.part.Numbered(func(group uint32) bool { _, taken := c.groups[group]; return taken })
+	for _, p := range s.part.Ports {
+		c.groups[p.Group] = struct{}{}
+	}
 	c.service[id] = s
 	c.servicesIn.add(s.netID, id)
 	return nil
@@ -85,6 +90,9 @@ func (c *cache) putService(id string, value []byte, _ int64) error {
 func (c *cache) removeService(id string) {
 	if old, existed := c.service[id]; existed {
 		c.servicesIn.remove(old.netID, id)
+		for _, p := range old.part.Ports {
+			delete(c.groups, p.Group)
+		}
 		delete(c.service, id)
 	}
 	c.mark(pipeline.KindService, id)

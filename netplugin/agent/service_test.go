@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -24,7 +25,8 @@ func TestAServiceIsItsRecordItsNetworkAndItsProviders(t *testing.T) {
 	n.put(provider("10.1.0.3"), `{}`).expect("another provider", "+service "+id)
 	want := pipeline.Service{ID: id, VRF: 1, Tag: 1, VIP: netip.MustParseAddr("10.1.0.200"),
 		Ports:     []pipeline.ServicePort{{Protocol: 6, Port: 80, Target: 8080}, {Protocol: 17, Port: 53, Target: 5353}},
-		Providers: []netip.Addr{netip.MustParseAddr("10.1.0.3"), netip.MustParseAddr("10.1.0.9")}}
+		Providers: []netip.Addr{netip.MustParseAddr("10.1.0.3"), netip.MustParseAddr("10.1.0.9")}}.
+		Numbered(func(uint32) bool { return false })
 	key := pipeline.Key{Kind: pipeline.KindService, ID: id}
 	if got, err := n.cache.wanted(key); err != nil || !got.Equal(want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
@@ -48,4 +50,42 @@ func TestAServiceIsItsRecordItsNetworkAndItsProviders(t *testing.T) {
 	}
 	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:tcp"`)).expect("can be used again", "+service "+id)
 	n.del(mastercfg.ServiceLBPrefix+id).expect("the service goes", "-service "+id)
+}
+
+// Groups of the switch have numbers made from names; two services whose numbers
+// are the same must not get each other's providers.
+func TestTwoServicesNeverShareAGroup(t *testing.T) {
+	number := func(name string) uint32 {
+		s := pipeline.Service{ID: name + ":blue", Ports: []pipeline.ServicePort{{Protocol: 6, Port: 80}}}
+		return s.Numbered(func(uint32) bool { return false }).Ports[0].Group
+	}
+	first, second := "", ""
+	for i, seen := 0, map[uint32]string{}; first == ""; i++ {
+		second = fmt.Sprint("s", i)
+		first = seen[number(second)]
+		seen[number(second)] = second
+	}
+	n := blueHere(t)
+	for _, name := range []string{first, second} {
+		n.put(mastercfg.ServiceLBPrefix+name+":blue", serviceValue(`"80:8080:tcp"`)).step()
+	}
+	group := func(name string) uint32 {
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: name + ":blue"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.(pipeline.Service).Ports[0].Group
+	}
+	if group(first) != number(first) || group(second) == group(first) {
+		t.Errorf("%s has group %d, %s has %d", first, group(first), second, group(second))
+	}
+	kept := group(second)
+	n.del(mastercfg.ServiceLBPrefix + first + ":blue").step()
+	if group(second) != kept {
+		t.Error("a service changes its group because another one has gone")
+	}
+	n.put(mastercfg.ServiceLBPrefix+first+":blue", serviceValue(`"80:8080:tcp"`)).step()
+	if group(first) != number(first) {
+		t.Errorf("%s has group %d, which is not what was free", first, group(first))
+	}
 }

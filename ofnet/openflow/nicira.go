@@ -51,19 +51,20 @@ func (r resume) encodeBody(e *encoder) {
 	e.packet(r.PacketIn)
 }
 
-// CTFlush ends tracked connections of a zone: those made to an address and
-// translated to another one, with its port. Open vSwitch has it since 3.1.
+// CTFlush ends tracked connections of a zone: those made to an address and port and
+// translated to another one. Open vSwitch has it since 3.1.
 type CTFlush struct {
-	Zone uint16
-	To   netip.Addr     // where the connections were made to
-	From netip.AddrPort // where their answers come from
+	Zone     uint16
+	Protocol uint8
+	To       netip.AddrPort // where the connections were made to
+	From     netip.AddrPort // where their answers come from
 }
 
 func (CTFlush) messageType() Type { return TypeExperimenter }
 
 // String names the message in errors.
 func (f CTFlush) String() string {
-	return fmt.Sprintf("end connections to %s that %s answers, zone %d", f.To, f.From, f.Zone)
+	return fmt.Sprintf("end connections of protocol %d to %s that %s answers, zone %d", f.Protocol, f.To, f.From, f.Zone)
 }
 
 // Properties of a flush, and those of a tuple in it.
@@ -74,24 +75,23 @@ const (
 	tupleSrc      = 0
 	tupleDst      = 1
 	tupleSrcPort  = 2
+	tupleDstPort  = 3
 )
 
 func (f CTFlush) encodeBody(e *encoder) {
 	e.u32(experimenterNicira)
 	e.u32(nxCTFlush)
-	e.zeros(8) // any protocol
-	address := func(a netip.Addr) func() {
-		return func() { b := a.As16(); e.raw(b[:]) }
+	e.u8(f.Protocol)
+	e.zeros(7)
+	tuple := func(direction, address, port uint16, of netip.AddrPort) {
+		e.property(true, direction, func() {
+			e.zeros(4)
+			e.property(true, address, func() { b := of.Addr().As16(); e.raw(b[:]) })
+			e.property(true, port, func() { e.u16(of.Port()) })
+		})
 	}
-	e.property(true, flushOriginal, func() {
-		e.zeros(4)
-		e.property(true, tupleDst, address(f.To))
-	})
-	e.property(true, flushReply, func() {
-		e.zeros(4)
-		e.property(true, tupleSrc, address(f.From.Addr()))
-		e.property(true, tupleSrcPort, func() { e.u16(f.From.Port()) })
-	})
+	tuple(flushOriginal, tupleDst, tupleDstPort, f.To)
+	tuple(flushReply, tupleSrc, tupleSrcPort, f.From)
 	e.property(true, flushZone, func() { e.u16(f.Zone) })
 }
 

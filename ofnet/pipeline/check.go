@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/utils/fault"
@@ -38,6 +39,8 @@ const (
 	MaxGroup    = 32767
 	MaxPriority = 100
 	MaxMembers  = 1000 // of a bridged network on one node: the switch follows a packet through 4096 tables, four for each member
+
+	MaxProviders = 500 // of a service: its group must fit into a message of 64 KiB
 )
 
 // ValidTCPFlags tells whether a rule may have a flag expression; none is one.
@@ -89,12 +92,18 @@ func checkService(s Service) error {
 	if s.Tag == 0 || s.Tag > MaxTag {
 		return fault.New(fault.Invalid, "service %s: local tag %d is not in 1..%d", s.ID, s.Tag, MaxTag)
 	}
-	for _, a := range append([]netip.Addr{s.VIP}, s.Providers...) {
+	for _, a := range slices.Concat([]netip.Addr{s.VIP}, s.Providers, s.Draining) {
 		if !a.Is4() {
 			return fault.New(fault.Invalid, "service %s: %s is not an IPv4 address", s.ID, a)
 		}
 	}
+	if n := len(s.Providers) + len(s.Draining); n > MaxProviders {
+		return fault.New(fault.Exhausted, "service %s: %d providers, at most %d can be balanced over", s.ID, n, MaxProviders)
+	}
 	for _, p := range s.Ports {
+		if p.Group < groupServices || p.Group >= groupServices+groupRange {
+			return fault.New(fault.Invalid, "service %s: port %d has group %d, which is not one of services", s.ID, p.Port, p.Group)
+		}
 		if p.Protocol != openflow.ProtoTCP && p.Protocol != openflow.ProtoUDP || p.Port == 0 || p.Target == 0 {
 			return fault.New(fault.Invalid, "service %s: port %d to %d of protocol %d is none of TCP or UDP", s.ID, p.Port, p.Target, p.Protocol)
 		}

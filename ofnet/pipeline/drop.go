@@ -48,7 +48,7 @@ func Reasons() []DropReason {
 		{reasonBack, "back", "Out of the tunnel, for an endpoint behind it."},
 		{reasonWrongMAC, "wrong MAC", "For a local endpoint's address, at another MAC than its own."},
 		{reasonNoCopy, "no copy", "The copy of a flooded packet for its own sender, or for a member that has no port yet."},
-		{reasonNoProvider, "no provider", "For a port of a service that nobody serves."},
+		{reasonNoProvider, "no provider", "For a service, and nobody serves it: no provider, or no such port."},
 	}
 }
 

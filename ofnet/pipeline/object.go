@@ -138,6 +138,7 @@ type Service struct {
 	VIP       netip.Addr // IPv4
 	Ports     []ServicePort
 	Providers []netip.Addr // IPv4, ascending
+	Draining  []netip.Addr // likewise: they keep their connections and get no new ones
 }
 
 // ServicePort is a port of a service, and that of its providers behind it.
@@ -145,6 +146,7 @@ type ServicePort struct {
 	Protocol uint8 // TCP or UDP
 	Port     uint16
 	Target   uint16 // port of the providers
+	Group    uint32 // number of its group in the switch, which no other port has: Numbered
 }
 
 // Outside is the way out of the tenants' networks: a port to the host, which knows
@@ -220,7 +222,7 @@ func (s FloodSet) Equal(other Object) bool {
 func (s Service) Equal(other Object) bool {
 	o, ok := other.(Service)
 	return ok && s.ID == o.ID && s.VRF == o.VRF && s.Tag == o.Tag && s.VIP == o.VIP &&
-		slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Providers, o.Providers)
+		slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Providers, o.Providers) && slices.Equal(s.Draining, o.Draining)
 }
 
 // Equal compares all fields.

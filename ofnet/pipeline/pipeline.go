@@ -52,8 +52,8 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, source, dest, bridge, flood, uplink, service, policy, forward, outside,
-// answer, limit, output, drop, names.
+// gateway, source, dest, bridge, flood, uplink, service (with connection and refuse),
+// policy, forward, outside, answer, limit, output, drop, names.
 package pipeline
 
 import (
@@ -101,6 +101,7 @@ func New(c Config) *Pipeline {
 		bridging{others: others},
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		services{gateway: c.GatewayMAC},
+		refuse{noMeters: c.NoMeters},
 		outside{gateway: c.GatewayMAC},
 		policy{},
 		forward{gateway: c.GatewayMAC, others: others},

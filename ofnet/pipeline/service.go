@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"encoding/binary"
-	"hash/fnv"
 	"net/netip"
 	"slices"
 
@@ -29,7 +27,8 @@ import (
 //
 // Which provider a connection has is known to the connection tracker only.
 // Another provider changes nothing about it; one that goes takes its own
-// connections along (Ended).
+// connections along (connection.go). One that drains keeps its connections and
+// gets no new ones: its bucket has no weight.
 //
 // A provider that calls its own service may be given itself. It would not accept
 // a packet from its own address, so it gets it from hairpinAddress, and
@@ -38,14 +37,14 @@ import (
 //	OUTPUT   provider -> provider       from hairpinAddress, back to the port
 //	ROUTER   provider -> hairpinAddress to the provider itself
 //	OUTPUT   provider -> provider       translated as any answer, back to the port
+//
+// What else is sent to the address goes to table ANSWER: pings are answered,
+// and connections refused (refuse.go).
 type services struct{ gateway [6]byte }
 
 // hairpinAddress is link-local, so no network has it; hosts send what they
 // have for it to their gateway.
 var hairpinAddress = netip.AddrFrom4([4]byte{169, 254, 0, 253})
-
-// icmpUnreachable is the ICMP error that hosts send about a connection.
-const icmpUnreachable = 3
 
 func (s services) base(w *Wants) {
 	v4 := ipv4()
@@ -54,46 +53,81 @@ func (s services) base(w *Wants) {
 }
 
 func (s services) service(w *Wants, o Service) {
-	v4 := ipv4()
 	w.flow(
 		answerARP(o.Tag, o.VIP, s.gateway),
-		at(tableDest, priorityExcept, o.match(regRouted.is(1), v4.isICMP(), v4.echo, v4.dst(openflow.Host(o.VIP)))...).goTo(tableAnswer),
-		// About an answer that the client did not want.
-		s.arrival(o, v4.isICMP(), openflow.ICMPType(icmpUnreachable)).
-			do(regRouted.set(1), o.translate(tableDest)).end())
-	for _, p := range o.Ports {
-		s.port(w, o, p)
-	}
-	if len(o.Ports) == 0 {
+		s.arrival(o, priorityRefuse).goTo(tableAnswer))
+	providers := slices.Concat(o.Providers, o.Draining)
+	if len(o.Ports) == 0 || len(providers) == 0 {
 		return
 	}
-	for _, a := range o.Providers {
-		from := v4.src(openflow.Host(a))
-		w.flow(
-			// Only the first fragment has ports; the connection tracker puts them together.
-			o.departure(priorityService, from, openflow.IPFragment()).do(o.translate(tableOutput)).end(),
-			o.departure(priorityService, from, v4.isICMP(), openflow.ICMPType(icmpUnreachable)).do(o.translate(tableOutput)).end())
+	// Only the first fragment has ports; the connection tracker puts them together.
+	for _, m := range append(errorMatches(), openflow.Match{openflow.IPFragment()}) {
+		w.flow(s.arrival(o, priorityExcept, m...).do(regRouted.set(1), o.translate(tableDest)).end())
 	}
+	for _, a := range providers {
+		for _, m := range []openflow.FieldMatch{ipv4().isICMP(), openflow.IPFragment()} {
+			w.flow(o.departure(priorityService, m, ipv4().src(openflow.Host(a))).do(o.translate(tableOutput)).end())
+		}
+	}
+	for _, p := range o.Ports {
+		s.port(w, o, p)
+		for _, a := range providers {
+			s.answers(w, o, p, a)
+		}
+	}
+}
+
+// errorMatches match the ICMP errors about a packet of a connection: unreachable (and
+// too large), time exceeded, parameter problem.
+func errorMatches() (list []openflow.Match) {
+	for _, t := range []uint8{3, 11, 12} {
+		list = append(list, openflow.Match{ipv4().isICMP(), openflow.ICMPType(t)})
+	}
+	return list
 }
 
 // port balances what is for one port.
 func (s services) port(w *Wants, o Service, p ServicePort) {
-	arrival := s.arrival(o, p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)...)
-	if len(o.Providers) == 0 {
-		w.flow(arrival.drop(reasonNoProvider))
-		return
-	}
-	group := openflow.Group{ID: o.group(p), Type: openflow.GroupSelect}
-	fresh := append(p.matches(openflow.TCPDst, openflow.UDPDst, p.Port), ipv4().dst(openflow.Host(o.VIP)),
-		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk))
-	w.flow(
-		arrival.do(regRouted.set(1), o.translate(tableDest)).end(),
-		at(tableDest, priorityExcept, o.match(fresh...)...).do(openflow.OutputGroup{ID: group.ID}).end())
+	group := openflow.Group{ID: p.Group, Type: openflow.GroupSelect}
 	for _, a := range o.Providers {
-		group.Buckets = append(group.Buckets, openflow.Bucket{Weight: 1, Actions: []openflow.Action{o.commit(a, p.Target)}})
-		s.answers(w, o, p, a)
+		group.Buckets = append(group.Buckets, openflow.Bucket{Weight: 1, Actions: o.commit(p, a)})
+	}
+	for _, a := range o.Draining {
+		group.Buckets = append(group.Buckets, openflow.Bucket{Actions: o.commit(p, a)})
 	}
 	w.Groups = append(w.Groups, group)
+	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
+	w.flow(s.arrival(o, priorityExcept, to...).do(regRouted.set(1), o.translate(tableDest)).end())
+	if len(o.Providers) == 0 {
+		w.flow(o.fresh(priorityExcept, to...).goTo(tableAnswer))
+		return
+	}
+	choose := openflow.OutputGroup{ID: group.ID}
+	if p.Protocol == openflow.ProtoTCP {
+		w.flow(o.fresh(priorityExcept, to...).do(choose).end())
+		return
+	}
+	w.flow(o.fresh(priorityExcept, to...).do(spreadUDP(), choose).end())
+	if o.onlyUDP() {
+		// All fragments must get the same provider.
+		w.flow(o.fresh(priorityService, openflow.IPProto(p.Protocol), openflow.IPFragment()).do(choose).end())
+	}
+}
+
+// onlyUDP tells whether the service has one UDP port. Then a fragment tells what it
+// is for without having ports.
+func (o Service) onlyUDP() bool {
+	tcp := func(p ServicePort) bool { return p.Protocol == openflow.ProtoTCP }
+	return len(slices.DeleteFunc(slices.Clone(o.Ports), tcp)) == 1
+}
+
+// spreadUDP makes the hash of a group depend on the client's UDP port. Open
+// vSwitch hashes addresses, and ports for TCP only, so some bits of the port go
+// into the address of the service; the bucket writes it anew. Six bits are enough, as
+// there are not more than 64 values of the hash. The lowest is left out: Linux
+// prefers even ports.
+func spreadUDP() openflow.Action {
+	return openflow.Move{Src: openflow.FieldUDPSrc, SrcOfs: 1, Dst: openflow.FieldIPv4Dst, Bits: 6}
 }
 
 // answers restores the service as the sender of what a provider answers.
@@ -115,8 +149,14 @@ func (o Service) match(more ...openflow.FieldMatch) openflow.Match {
 }
 
 // arrival matches what a local endpoint sends to a service.
-func (s services) arrival(o Service, more ...openflow.FieldMatch) flowBuilder {
-	return at(tableRouter, priorityExcept, append(o.match(more...), openflow.EthDst(s.gateway), ipv4().dst(openflow.Host(o.VIP)))...)
+func (s services) arrival(o Service, priority uint16, more ...openflow.FieldMatch) flowBuilder {
+	return at(tableRouter, priority, append(o.match(more...), openflow.EthDst(s.gateway), ipv4().dst(openflow.Host(o.VIP)))...)
+}
+
+// fresh matches what is still for a service: it begins a connection.
+func (o Service) fresh(priority uint16, more ...openflow.FieldMatch) flowBuilder {
+	return at(tableDest, priority, append(o.match(more...), ipv4().dst(openflow.Host(o.VIP)),
+		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk))...)
 }
 
 // departure matches what is about to be delivered and has not been looked up.
@@ -129,15 +169,6 @@ func (o Service) translate(table uint8) openflow.Action {
 	return openflow.CT{Zone: o.VRF, Recirculate: true, Table: table, Actions: []openflow.Action{openflow.NAT{}}}
 }
 
-// commit gives a new connection its provider. The mark of the connection is the
-// service's address.
-func (o Service) commit(provider netip.Addr, port uint16) openflow.Action {
-	return openflow.CT{Commit: true, Zone: o.VRF, Recirculate: true, Table: tableDest, Actions: []openflow.Action{
-		openflow.NAT{Kind: openflow.NATDestination, MinIP: provider, MinPort: port},
-		set(openflow.CTMark(binary.BigEndian.Uint32(o.VIP.AsSlice()), ^uint32(0))),
-	}}
-}
-
 // matches is a port of the protocol.
 func (p ServicePort) matches(tcp, udp func(uint16) openflow.FieldMatch, port uint16) openflow.Match {
 	m := openflow.Match{openflow.IPProto(p.Protocol)}
@@ -145,55 +176,4 @@ func (p ServicePort) matches(tcp, udp func(uint16) openflow.FieldMatch, port uin
 		return append(m, tcp(port))
 	}
 	return append(m, udp(port))
-}
-
-// Groups of services have the upper half of the numbers.
-const (
-	groupServices uint32 = 1 << 31
-	groupRange           = openflow.GroupMax - groupServices
-)
-
-// group is the number of a port's group: a hash, as it has to be the same in
-// every run and there are more services and ports than numbers. Of a thousand
-// ports, two have one number with a chance of 1 in 4,000.
-func (o Service) group(p ServicePort) uint32 {
-	h := fnv.New32a()
-	h.Write([]byte(o.ID)) // never fails, as hash.Hash promises
-	h.Write([]byte{0, p.Protocol, byte(p.Port >> 8), byte(p.Port)})
-	return groupServices + h.Sum32()%groupRange
-}
-
-// Ended returns what ends the connections of the providers that a group of the
-// switch has lost, by what it was and what it is. Nothing else would: what
-// is translated is translated for as long as there are packets.
-func Ended(before, after openflow.Group) []openflow.CTFlush {
-	var ends []openflow.CTFlush
-	for _, b := range before.Buckets {
-		gone, ok := connectionsOf(b)
-		if ok && !slices.ContainsFunc(after.Buckets, func(b openflow.Bucket) bool {
-			still, ok := connectionsOf(b)
-			return ok && still == gone
-		}) {
-			ends = append(ends, gone)
-		}
-	}
-	return ends
-}
-
-// connectionsOf are the connections that a bucket has made, if it makes any.
-func connectionsOf(b openflow.Bucket) (openflow.CTFlush, bool) {
-	if len(b.Actions) != 1 {
-		return openflow.CTFlush{}, false
-	}
-	ct, ok := b.Actions[0].(openflow.CT)
-	if !ok || len(ct.Actions) != 2 {
-		return openflow.CTFlush{}, false
-	}
-	nat, isNAT := ct.Actions[0].(openflow.NAT)
-	mark, isMark := ct.Actions[1].(openflow.SetField)
-	if !isNAT || !isMark {
-		return openflow.CTFlush{}, false
-	}
-	vip := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(mark.Value.Lo))))
-	return openflow.CTFlush{Zone: ct.Zone, To: vip, From: netip.AddrPortFrom(nat.MinIP, nat.MinPort)}, true
 }

@@ -1,0 +1,88 @@
+package refusal
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+)
+
+// packet is a frame from 02:..:01 to 02:..:02, 10.1.1.1 to 10.1.1.200; the rest is
+// in hexadecimal: flags and offset of fragments, protocol, what is behind the IP header.
+func packet(fragment, protocol, rest string) []byte {
+	body := strings.ReplaceAll(rest, " ", "")
+	b, err := hex.DecodeString("020000000002020000000001" + "0800" + "45000000" + "0000" + fragment + "40" + protocol + "0000" + "0a010101" + "0a0101c8" + body)
+	if err != nil {
+		panic(err)
+	}
+	size := len(b) - ethernetSize
+	b[16], b[17] = byte(size>>8), byte(size)
+	return b
+}
+
+func TestRefusals(t *testing.T) {
+	const to = "020000000001020000000002" + "0800"
+	for _, test := range []struct {
+		name   string
+		packet []byte
+		want   string // from the protocol on: the addresses, what is behind them; empty: silence
+	}{
+		{"a SYN", packet("4000", "06", "c000 0050 00000007 00000000 5002 ffff 0000 0000"),
+			"06" + "0a0101c8" + "0a010101" + "0050c000" + "00000000" + "00000008" + "50140000"},
+		{"an ACK in the middle, with data", packet("4000", "06", "c000 0050 00000007 00000009 5010 ffff 0000 0000 0102"),
+			"06" + "0a0101c8" + "0a010101" + "0050c000" + "00000009" + "00000000" + "50040000"},
+		{"a FIN without ACK, with data", packet("4000", "06", "c000 0050 00000007 00000000 5001 ffff 0000 0000 010203"),
+			"06" + "0a0101c8" + "0a010101" + "0050c000" + "00000000" + "0000000b" + "50140000"},
+		{"a datagram", packet("0000", "11", "c000 0035 0009 0000 58"),
+			"01" + "0a0101c8" + "0a010101" + "0303"},
+		{"its first fragment", packet("2000", "11", "c000 0035 0fff 0000 5858585858585858"),
+			"01" + "0a0101c8" + "0a010101" + "0303"},
+		{"a later fragment", packet("2001", "11", "5858585858585858"), ""},
+		{"a reset", packet("4000", "06", "c000 0050 00000007 00000000 5004 ffff 0000 0000"), ""},
+		{"half a segment", packet("4000", "06", "c000 0050 00000007"), ""},
+		{"a segment with a header longer than itself", packet("4000", "06", "c000 0050 00000007 00000000 f002 ffff 0000 0000"), ""},
+		{"ICMP", packet("4000", "01", "0303 0000 0000 0000"), ""},
+		{"less than it says", packet("4000", "11", "c000 0035 0009 0000 58")[:40], ""},
+		{"nothing", nil, ""},
+	} {
+		got := To(test.packet)
+		if test.want == "" {
+			if got != nil {
+				t.Errorf("%s is answered: %x", test.name, got)
+			}
+			continue
+		}
+		text := hex.EncodeToString(got)
+		if !strings.HasPrefix(text, to) {
+			t.Errorf("%s: %s", test.name, text)
+			continue
+		}
+		ip := got[ethernetSize:]
+		if checksum(ip[:ipSize], 0) != 0 {
+			t.Errorf("%s: checksum of the IP header is wrong: %s", test.name, text)
+		}
+		if ip[9] == protocolICMP && checksum(ip[ipSize:], 0) != 0 {
+			t.Errorf("%s: checksum of ICMP is wrong: %s", test.name, text)
+		}
+		// Without the checksum of IP, in between.
+		if shown := hex.EncodeToString(append([]byte{ip[9]}, ip[12:]...)); !strings.HasPrefix(shown, test.want) {
+			t.Errorf("%s: %s, want %s", test.name, shown, test.want)
+		}
+	}
+}
+
+func FuzzTo(f *testing.F) {
+	f.Add(packet("4000", "06", "c000 0050 00000007 00000000 5002 ffff 0000 0000"))
+	f.Add(packet("0000", "11", "c000 0035 0009 0000 58"))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		answer := To(frame)
+		if answer == nil {
+			return
+		}
+		if len(answer) > ethernetSize+576 || checksum(answer[ethernetSize:ethernetSize+ipSize], 0) != 0 {
+			t.Errorf("%x", answer)
+		}
+		if To(answer) != nil {
+			t.Errorf("the answer %x is answered", answer)
+		}
+	})
+}

@@ -1,0 +1,39 @@
+// Package refusal tells the clients of a service that nobody serves them, as a host
+// without a listener would: TCP is reset, to anything else the answer is an ICMP
+// error, port unreachable. Otherwise clients would wait until they time out.
+//
+// The switch sends such packets here because flows cannot make these answers. How
+// many there are is limited in the switch, by port and as a whole; see
+// ofnet/pipeline/refuse.go.
+package refusal
+
+import (
+	"context"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// Serve answers what the switch sends until ctx is done. An answer that the switch
+// does not take is lost, as any packet may be.
+func Serve(ctx context.Context, bus drivers.PacketBus, log *logrus.Entry) error {
+	packets := bus.Packets(pipeline.PacketRefused)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case p := <-packets:
+			answer := To(p.Data)
+			if answer == nil {
+				continue
+			}
+			out := openflow.PacketOut{Actions: []openflow.Action{openflow.Output{Port: p.Port}}, Data: answer}
+			if err := bus.Send(ctx, out); err != nil {
+				log.WithError(err).WithField("port", p.Port).Debug("a client of a service is not told that nobody serves it")
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// A connection of a service is made by a bucket of a group, and says in the
+// connection tracker what it was made for: its label is the address of the
+// service, its mark the protocol and port. So a bucket tells which connections
+// it has made, and what the switch had and has no more tells which of them
+// have lost their provider. Nothing else would end them: what is translated is
+// translated for as long as there are packets.
+
+// commit gives a new connection its provider.
+func (o Service) commit(p ServicePort, provider netip.Addr) []openflow.Action {
+	ct := openflow.CT{Commit: true, Zone: o.VRF, Recirculate: true, Table: tableDest, Actions: []openflow.Action{
+		openflow.NAT{Kind: openflow.NATDestination, MinIP: provider, MinPort: p.Target},
+		set(openflow.CTMark(uint32(p.Protocol)<<16|uint32(p.Port), ^uint32(0))),
+		set(openflow.CTLabel(labelOf(o.VIP), openflow.Value{Hi: ^uint64(0), Lo: ^uint64(0)})),
+	}}
+	if p.Protocol == openflow.ProtoUDP {
+		return []openflow.Action{set(ipv4().dst(openflow.Host(o.VIP))), ct} // see spreadUDP
+	}
+	return []openflow.Action{ct}
+}
+
+func labelOf(vip netip.Addr) openflow.Value {
+	b := vip.As16()
+	return openflow.Value{Hi: binary.BigEndian.Uint64(b[:8]), Lo: binary.BigEndian.Uint64(b[8:])}
+}
+
+func addressOf(label openflow.Value) netip.Addr {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], label.Hi)
+	binary.BigEndian.PutUint64(b[8:], label.Lo)
+	return netip.AddrFrom16(b).Unmap()
+}
+
+// Connections are those that the buckets of a group make, if it is one of a service.
+func Connections(g openflow.Group) []openflow.CTFlush {
+	var all []openflow.CTFlush
+	for _, b := range g.Buckets {
+		if c, ok := connectionsOf(b); ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func connectionsOf(b openflow.Bucket) (openflow.CTFlush, bool) {
+	if len(b.Actions) == 0 {
+		return openflow.CTFlush{}, false
+	}
+	ct, ok := b.Actions[len(b.Actions)-1].(openflow.CT)
+	if !ok || len(ct.Actions) != 3 {
+		return openflow.CTFlush{}, false
+	}
+	nat, isNAT := ct.Actions[0].(openflow.NAT)
+	mark, isMark := ct.Actions[1].(openflow.SetField)
+	label, isLabel := ct.Actions[2].(openflow.SetField)
+	if !isNAT || !isMark || !isLabel {
+		return openflow.CTFlush{}, false
+	}
+	return openflow.CTFlush{
+		Zone: ct.Zone, Protocol: uint8(mark.Value.Lo >> 16),
+		To:   netip.AddrPortFrom(addressOf(label.Value), uint16(mark.Value.Lo)),
+		From: netip.AddrPortFrom(nat.MinIP, nat.MinPort),
+	}, true
+}
+
+// Ending is what remains of a group for as long as its connections are being
+// ended: the buckets that make them, without weight, so that nothing is sent to
+// them. While they are in the switch, whoever reads it knows what to end.
+func Ending(g openflow.Group, ends []openflow.CTFlush) openflow.Group {
+	rest := openflow.Group{ID: g.ID, Type: g.Type}
+	for _, b := range g.Buckets {
+		if c, ok := connectionsOf(b); ok && slices.Contains(ends, c) {
+			b.Weight = 0
+			rest.Buckets = append(rest.Buckets, b)
+		}
+	}
+	return rest
+}
+
+// Groups of services have the upper half of the numbers.
+const (
+	groupServices uint32 = 1 << 31
+	groupRange           = openflow.GroupMax - groupServices
+)
+
+// Numbered gives each port of a service the number of its group: a hash, so that it
+// is the same in every run, or if that is taken the next one that is not.
+func (o Service) Numbered(taken func(group uint32) bool) Service {
+	o.Ports = slices.Clone(o.Ports)
+	for i, p := range o.Ports {
+		h := fnv.New32a()
+		h.Write([]byte(o.ID)) // never fails, as hash.Hash promises
+		h.Write([]byte{0, p.Protocol, byte(p.Port >> 8), byte(p.Port)})
+		n := h.Sum32() % groupRange
+		used := func(other ServicePort) bool { return other.Group == groupServices+n }
+		for taken(groupServices+n) || slices.ContainsFunc(o.Ports[:i], used) {
+			n = (n + 1) % groupRange
+		}
+		o.Ports[i].Group = groupServices + n
+	}
+	return o
+}

@@ -1,0 +1,101 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// narrow is a provider that answers each packet by saying that it was larger
+// than 1000 bytes, as a router on the way to it would.
+const narrow = `
+import socket, struct, sys
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); udp.bind(("0.0.0.0", 5353))
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+def checksum(b):
+    s = sum(struct.unpack("!%dH" % (len(b) // 2), b)); s = (s >> 16) + (s & 0xffff); return ~(s + (s >> 16)) & 0xffff
+me = socket.inet_aton(sys.argv[1])
+print("ready", flush=True)
+while True:
+    d, a = udp.recvfrom(65536)
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28 + len(d), 1, 0x4000, 63, 17, 0, socket.inet_aton(a[0]), me)
+    ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:] + struct.pack("!HHHH", a[1], 5353, 8 + len(d), 0)
+    icmp = struct.pack("!BBHHH", 3, 4, 0, 0, 1000) + ip
+    raw.sendto(icmp[:2] + struct.pack("!H", checksum(icmp)) + icmp[4:], (a[0], 0))
+`
+
+// mtu sends to a service until the kernel has heard of a smaller MTU.
+const mtu = `
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.IPPROTO_IP, 10, 2); s.connect((sys.argv[1], 53))
+for _ in range(50):
+    try: s.send(b"x" * 1100)
+    except OSError: pass
+    if s.getsockopt(socket.IPPROTO_IP, 14) == 1000: break
+    time.sleep(0.05)
+print(s.getsockopt(socket.IPPROTO_IP, 14))
+`
+
+// An error about a translated packet is about the packet that was sent.
+func TestErrorsAboutWhatAServiceWasSentReachTheClient(t *testing.T) {
+	c := startCluster(t, db1, web1, web2)
+	for _, provider := range []Endpoint{web1, web2} {
+		c.program(shop(provider.IPv4))
+		if got := c.pod(db1).requests(shop().VIP, "udp", 53, "hello"); !strings.Contains(got, "ConnectionRefused") {
+			t.Errorf("nobody listens on %s: %s", provider.ID, got)
+		}
+		c.pod(provider).run(narrow, provider.IPv4.String())
+		if out, err := c.pod(db1).exec("python3", "-c", mtu, shop().VIP.String()); err != nil || strings.TrimSpace(out) != "1000" {
+			t.Errorf("MTU on the way to %s: %s, %v", provider.ID, out, err)
+		}
+	}
+}
+
+// What nobody serves goes to the agent, within the limits, and nowhere else.
+func TestWhatNobodyServesIsRefused(t *testing.T) {
+	c := startCluster(t, db1, web1)
+	n := c.pod(db1).node
+	refused := func() (count int) {
+		for _, f := range strings.Split(n.Ofctl("dump-flows", bridge, fmt.Sprintf("table=%d", tableReply)), "\n") {
+			var packets int
+			if _, after, found := strings.Cut(f, "n_packets="); found && strings.Contains(f, "controller(") {
+				_, _ = fmt.Sscanf(after, "%d", &packets)
+				count += packets
+			}
+		}
+		return count
+	}
+	drained := shop()
+	drained.Draining = append(drained.Draining, web1.IPv4)
+	var asked int
+	for _, s := range []Service{shop(), shop(web1.IPv4), drained} {
+		c.program(s)
+		ports := map[string]int{"tcp": 81, "udp": 54} // which it does not have
+		if len(s.Providers) == 0 {
+			ports = map[string]int{"tcp": 80, "udp": 53}
+		}
+		asked = 0
+		for kind, port := range ports {
+			if got := c.pod(db1).requests(s.VIP, kind, port, "hello"); !strings.HasPrefix(got, "error") {
+				t.Errorf("%s %d: %s", kind, port, got)
+			}
+			asked++
+		}
+		if got := eventually(func() string {
+			if refused() >= asked {
+				return "refused"
+			}
+			return ""
+		}); got == "" {
+			t.Errorf("service %+v: %d packets to be refused, want at least %d", s, refused(), asked)
+		}
+		if c.pod(db1).ping(s.VIP) != freshTTL {
+			t.Error("no ping of the service")
+		}
+	}
+	if _, err := node1().For(Service{ID: "s", VRF: 1, Tag: 1, VIP: shop().VIP, Ports: []ServicePort{{Protocol: openflow.ProtoTCP, Port: 1, Target: 1, Group: groupAnswer}}}, 0); err == nil {
+		t.Error("a service has the group of somebody else")
+	}
+}
