@@ -34,7 +34,7 @@ func run(ctx context.Context, o *options) error {
 			log.WithError(err).Debug("closing the store")
 		}
 	}()
-	driver, err := newDriver(o)
+	driver, tunnel, err := newDriver(o)
 	if err != nil {
 		return err
 	}
@@ -64,23 +64,23 @@ func run(ctx context.Context, o *options) error {
 	}
 	front = append(front, api.Serve)
 	host := newHostAccess(o, node, master, driver)
-	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node), host.Run}, front)
+	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node), host.Run, refuse(tunnel)}, front)
 	log.Info("stopped; the switch goes on forwarding")
 	return err
 }
 
-// newDriver makes the driver of the node's bridges: one with a tunnel and, if there
-// is an uplink, one with that.
-func newDriver(o *options) (drivers.NetworkDriver, error) {
+// newDriver makes the driver of the node's bridges: one with a tunnel, where services
+// are, and if there is an uplink one with that.
+func newDriver(o *options) (node drivers.NetworkDriver, services drivers.PacketBus, err error) {
 	tunnel, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath})
 	if err != nil || o.uplink == "" {
-		return tunnel, err
+		return tunnel, tunnel, err
 	}
 	uplink, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplink: o.uplink, Datapath: o.datapath})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return bridges.New(tunnel, uplink), nil
+	return bridges.New(tunnel, uplink), tunnel, nil
 }
 
 func openStore(o *options) (*objdb.DB, error) {

@@ -12,9 +12,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Two classes of packets, and how many of each reach us in a second.
+// Two classes of packets that no feature has, and how many of each reach us in a second.
 const (
-	calm, flooded   pipeline.PacketClass = 1, 2
+	calm, flooded   pipeline.PacketClass = 101, 102
 	packetsInSecond                      = 50
 )
 
