@@ -16,10 +16,17 @@ type NodeBgp struct {
 	Dsts  []string      `json:"dsts"` // prefixes learned
 }
 
-// NodeBgpPeer is the part of a neighbour's description that netmaster shows.
+// NodeBgpPeer is how it stands with a neighbour.
 type NodeBgpPeer struct {
+	Config struct {
+		NeighborAddress string `json:"neighbor-address"`
+		PeerAs          uint32 `json:"peer-as"`
+		LocalAs         uint32 `json:"local-as"`
+	} `json:"config"`
 	State struct {
-		AdminState   string `json:"admin-state"`
-		SessionState string `json:"session-state"`
+		AdminState   string `json:"admin-state"`   // up, down, pfx_ct: closed, as it announces too much
+		SessionState string `json:"session-state"` // idle, connect, active, opensent, openconfirm, established
+		LastError    string `json:"last-error,omitempty"`
+		Routes       int    `json:"routes"` // learned from it and in use
 	} `json:"state"`
 }

@@ -1,0 +1,187 @@
+package bgp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/osrg/gobgp/v4/api"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	"github.com/osrg/gobgp/v4/pkg/server"
+	"github.com/sirupsen/logrus"
+)
+
+// callbacks take in what the server of a session learns, one after the other.
+func (s *Speaker) callbacks(from *session) server.WatchEventMessageCallbacks {
+	hear := func(what func()) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.current == from {
+			what()
+			ring(s.news)
+		}
+	}
+	return server.WatchEventMessageCallbacks{
+		OnBestPath:   func(paths []*apiutil.Path, _ time.Time) { hear(func() { s.learn(paths) }) },
+		OnPathEor:    func(end *apiutil.Path, _ time.Time) { hear(func() { s.toldAll(end.PeerAddress, end.Family) }) },
+		OnPeerUpdate: func(e *apiutil.WatchEventMessage_PeerEvent, _ time.Time) { hear(func() { s.peerChanged(e) }) },
+	}
+}
+
+// learn takes in paths that are among the best of their prefix, or not any more.
+func (s *Speaker) learn(paths []*apiutil.Path) {
+	for _, p := range paths {
+		prefix, ok := prefixOf(p)
+		if !ok || !p.PeerAddress.IsValid() || p.PeerAddress.IsUnspecified() {
+			continue // ours
+		}
+		next := nextHopOf(p)
+		if p.Withdrawal || !next.IsValid() {
+			s.table.unset(prefix, p.PeerAddress)
+		} else {
+			s.table.set(Route{prefix, p.PeerAddress, next}, false)
+		}
+	}
+}
+
+func prefixOf(p *apiutil.Path) (netip.Prefix, bool) {
+	nlri, ok := p.Nlri.(*bgp.IPAddrPrefix)
+	if !ok {
+		return netip.Prefix{}, false
+	}
+	return nlri.Prefix.Masked(), true
+}
+
+// nextHopOf is the address to send to. Of IPv6 the link-local one is preferred, as
+// it is on our link for sure; an IPv4 address may stand for a router that has no
+// IPv6 address of its own.
+func nextHopOf(p *apiutil.Path) (next netip.Addr) {
+	for _, a := range p.Attrs {
+		switch a := a.(type) {
+		case *bgp.PathAttributeNextHop:
+			next = a.Value
+		case *bgp.PathAttributeMpReachNLRI:
+			next = a.Nexthop
+			if a.LinkLocalNexthop.IsValid() && a.LinkLocalNexthop.IsLinkLocalUnicast() {
+				next = a.LinkLocalNexthop
+			}
+		}
+	}
+	if next.IsUnspecified() {
+		return netip.Addr{}
+	}
+	return next.Unmap()
+}
+
+// toldAll drops what a neighbour said in an earlier run and has not said again.
+func (s *Speaker) toldAll(neighbour netip.Addr, family bgp.Family) {
+	s.table.drop(func(prefix netip.Prefix, of netip.Addr, h hop) bool {
+		return h.stale && of == neighbour && prefix.Addr().Is4() == (family == bgp.RF_IPv4_UC)
+	})
+}
+
+// PeerStatus is how it stands with a neighbour.
+type PeerStatus struct {
+	AdminState   string // up, down, or pfx_ct: it has announced too much
+	SessionState string // idle, connect, active, opensent, openconfirm or established
+	LastError    string // why the last session ended
+}
+
+var sessionStates = map[bgp.FSMState]string{
+	bgp.BGP_FSM_IDLE: "idle", bgp.BGP_FSM_CONNECT: "connect", bgp.BGP_FSM_ACTIVE: "active",
+	bgp.BGP_FSM_OPENSENT: "opensent", bgp.BGP_FSM_OPENCONFIRM: "openconfirm", bgp.BGP_FSM_ESTABLISHED: established,
+}
+
+var adminStates = map[api.PeerState_AdminState]string{
+	api.PeerState_ADMIN_STATE_UP: "up", api.PeerState_ADMIN_STATE_DOWN: "down", api.PeerState_ADMIN_STATE_PFX_CT: "pfx_ct",
+}
+
+const established = "established"
+
+// reasons are the ends of sessions that an operator should know of. Others are steps
+// of the way to a session.
+var reasons = map[api.PeerState_DisconnectReason]bool{
+	api.PeerState_DISCONNECT_REASON_HOLD_TIMER_EXPIRED: true, api.PeerState_DISCONNECT_REASON_RESTART_TIMER_EXPIRED: true,
+	api.PeerState_DISCONNECT_REASON_NOTIFICATION_SENT: true, api.PeerState_DISCONNECT_REASON_NOTIFICATION_RECEIVED: true,
+	api.PeerState_DISCONNECT_REASON_READ_FAILED: true, api.PeerState_DISCONNECT_REASON_WRITE_FAILED: true,
+	api.PeerState_DISCONNECT_REASON_GRACEFUL_RESTART: true, api.PeerState_DISCONNECT_REASON_HARD_RESET: true,
+	api.PeerState_DISCONNECT_REASON_INVALID_MSG: true, api.PeerState_DISCONNECT_REASON_BAD_PEER_AS: true,
+}
+
+// peerChanged keeps the state of a neighbour, and says in the log what an operator
+// wants to know: that it is there, that it has gone, and that it is closed.
+func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
+	if e.Type != apiutil.PEER_EVENT_STATE && e.Type != apiutil.PEER_EVENT_INIT {
+		return
+	}
+	state, address := e.Peer.State, e.Peer.State.NeighborAddress
+	before := s.status[address]
+	now := PeerStatus{AdminState: adminStates[state.AdminState], SessionState: sessionStates[state.SessionState], LastError: before.LastError}
+	if reasons[state.DisconnectReason] {
+		now.LastError = state.DisconnectMessage
+	}
+	if now.SessionState == established {
+		now.LastError = ""
+	}
+	log := s.log.WithFields(logrus.Fields{"neighbour": address, "as": state.PeerASN})
+	_, closed := s.closed[address]
+	if state.AdminState == api.PeerState_ADMIN_STATE_PFX_CT && !closed {
+		now.LastError = fmt.Sprintf("more than %d routes", s.cfg.MaxRoutes)
+		s.closed[address] = time.Now().Add(s.cfg.ClosedTime)
+		ring(s.wake)
+		log.WithField("limit", s.cfg.MaxRoutes).Errorf("BGP neighbour announces more routes than the limit: closed for %s", s.cfg.ClosedTime)
+	}
+	s.status[address] = now
+	switch {
+	case now.SessionState == established && before.SessionState != established:
+		log.Info("BGP neighbour is there")
+	case now.SessionState != established && before.SessionState == established:
+		log.WithField("cause", now.LastError).Warn("BGP neighbour is gone")
+	case now.LastError != before.LastError:
+		log.WithField("cause", now.LastError).Warn("BGP neighbour is not reached")
+	}
+}
+
+// logHandler writes what the library complains of to our log.
+//
+// The library marks the paths it has given to its watchers when a session ends, and
+// says that the session ends just before. That its word waits for the watcher, by
+// the lock, is what orders the two.
+type logHandler struct {
+	log   *logrus.Entry
+	heard sync.Locker
+}
+
+func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
+	h.heard.Lock()
+	defer h.heard.Unlock()
+	return level >= slog.LevelWarn || h.log.Logger.IsLevelEnabled(logrus.DebugLevel)
+}
+
+func (h logHandler) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		h.log = h.log.WithField(a.Key, a.Value.String())
+		return true
+	})
+	if r.Level >= slog.LevelWarn {
+		h.log.Warn(r.Message)
+	} else {
+		h.log.Debug(r.Message)
+	}
+	return nil
+}
+
+// WithAttrs adds fields to all that is written.
+func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		h.log = h.log.WithField(a.Key, a.Value.String())
+	}
+	return h
+}
+
+// WithGroup is not needed: names are few.
+func (h logHandler) WithGroup(string) slog.Handler { return h }

@@ -1,0 +1,35 @@
+package bgp
+
+import (
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// Inspect says how it stands with the neighbours and what they have announced; nil
+// while there is nobody to speak with.
+func (s *Speaker) Inspect() *mastercfg.NodeBgp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wanted == nil || len(s.wanted.Neighbours) == 0 {
+		return nil
+	}
+	view := &mastercfg.NodeBgp{Peers: []mastercfg.NodeBgpPeer{}, Dsts: []string{}}
+	routes := map[string]int{}
+	for _, p := range s.table.prefixes() {
+		view.Dsts = append(view.Dsts, p.String())
+		for neighbour := range s.table.routes[p] {
+			routes[neighbour.String()]++
+		}
+	}
+	for _, n := range s.wanted.Neighbours {
+		var peer mastercfg.NodeBgpPeer
+		peer.Config.NeighborAddress, peer.Config.PeerAs, peer.Config.LocalAs = n.Address.String(), n.AS, s.wanted.AS
+		status := s.status[n.Address]
+		peer.State.AdminState, peer.State.SessionState, peer.State.LastError = status.AdminState, status.SessionState, status.LastError
+		if s.problem != nil {
+			peer.State.LastError = s.problem.Error()
+		}
+		peer.State.Routes = routes[n.Address.String()]
+		view.Peers = append(view.Peers, peer)
+	}
+	return view
+}

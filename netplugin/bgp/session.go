@@ -1,0 +1,214 @@
+package bgp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/osrg/gobgp/v4/api"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	"github.com/osrg/gobgp/v4/pkg/server"
+)
+
+// session is the library's server under one AS and address.
+type session struct {
+	settings   Settings // neighbours excepted
+	port       uint16
+	limit      uint32
+	restart    time.Duration
+	server     *server.BgpServer
+	served     chan struct{} // closed when the server has ended
+	unwatch    context.CancelFunc
+	neighbours map[netip.Addr]Neighbour
+}
+
+// Times between attempts to reach a neighbour, in seconds: a node that comes back
+// is needed, and one that resets its session each second is not to keep us busy.
+const (
+	connectRetry     = 2
+	idleAfterReset   = 1
+	keepalivesOfHold = 3 // keepalives in a hold time
+	restartDeferral  = 10
+)
+
+// families are the kinds of routes spoken of.
+var families = map[bgp.Family]*api.Family{
+	bgp.RF_IPv4_UC: {Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_UNICAST},
+	bgp.RF_IPv6_UC: {Afi: api.Family_AFI_IP6, Safi: api.Family_SAFI_UNICAST},
+}
+
+// begin starts a server that listens and has no neighbours yet.
+func (s *Speaker) begin(ctx context.Context, settings Settings) (*session, error) {
+	settings.Neighbours = nil
+	now := &session{
+		settings: settings, port: s.cfg.Port, limit: s.cfg.MaxRoutes, restart: s.cfg.RestartTime,
+		server: server.NewBgpServer(server.LoggerOption(slog.New(logHandler{s.log, &s.mu}), nil)),
+		served: make(chan struct{}), unwatch: func() {}, neighbours: map[netip.Addr]Neighbour{},
+	}
+	s.mu.Lock()
+	s.current = now
+	s.mu.Unlock()
+	go func() {
+		defer close(now.served)
+		now.server.Serve()
+	}()
+	err := now.server.StartBgp(ctx, &api.StartBgpRequest{Global: &api.Global{
+		Asn: settings.AS, RouterId: settings.Router.String(),
+		ListenPort: int32(s.cfg.Port), ListenAddresses: []string{settings.Router.String()}, UseMultiplePaths: true,
+	}})
+	if err == nil {
+		err = now.server.SetPolicies(ctx, ownRoutesOnly())
+	}
+	if err == nil {
+		err = now.server.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: &api.PolicyAssignment{
+			Name: "global", Direction: api.PolicyDirection_POLICY_DIRECTION_EXPORT, DefaultAction: api.RouteAction_ROUTE_ACTION_REJECT,
+			Policies: []*api.Policy{{Name: ownRoutes}},
+		}})
+	}
+	if err == nil {
+		var watching context.Context
+		watching, now.unwatch = context.WithCancel(context.WithoutCancel(ctx))
+		err = now.server.WatchEvent(watching, s.callbacks(now), server.WatchBestPath(true), server.WatchEor(true), server.WatchPeer())
+	}
+	if err != nil {
+		s.end(now, false)
+		return nil, fmt.Errorf("BGP as AS %d at %s, port %d: %w", settings.AS, settings.Router, s.cfg.Port, err)
+	}
+	return now, nil
+}
+
+// ownRoutes names the policy that lets nothing out but what is ours.
+const ownRoutes = "own-routes"
+
+func ownRoutesOnly() *api.SetPoliciesRequest {
+	return &api.SetPoliciesRequest{Policies: []*api.Policy{{Name: ownRoutes, Statements: []*api.Statement{{
+		Name:       ownRoutes,
+		Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL},
+		Actions:    &api.Actions{RouteAction: api.RouteAction_ROUTE_ACTION_ACCEPT},
+	}}}}}
+}
+
+// fits tells whether the session can go on under settings.
+func (n *session) fits(s Settings) bool {
+	return n.settings.AS == s.AS && n.settings.Router == s.Router && n.settings.NextHop6 == s.NextHop6
+}
+
+// end closes all sessions and waits for the server's end; silently: without telling
+// neighbours that can wait for us. What the server says from here on is not heard.
+func (s *Speaker) end(now *session, silently bool) {
+	s.mu.Lock()
+	s.current = nil
+	s.mu.Unlock()
+	now.unwatch()
+	if silently {
+		_ = now.server.StopBgp(context.Background(), &api.StopBgpRequest{AllowGracefulRestart: true}) // fails only if it has not started
+	} else {
+		now.server.Stop()
+	}
+	<-now.served
+}
+
+// addNeighbour begins to speak with a neighbour. restarting says that we come back
+// and have forwarded meanwhile.
+func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool) error {
+	hold := b.HoldTime
+	if hold == 0 {
+		hold = DefaultHoldTime
+	}
+	peer := &api.Peer{
+		Conf: &api.PeerConf{NeighborAddress: b.Address.String(), PeerAsn: b.AS, AuthPassword: b.Password},
+		Timers: &api.Timers{Config: &api.TimersConfig{
+			ConnectRetry: connectRetry, IdleHoldTimeAfterReset: idleAfterReset,
+			HoldTime: uint64(hold.Seconds()), KeepaliveInterval: uint64(hold.Seconds()) / keepalivesOfHold,
+		}},
+		Transport: &api.Transport{RemotePort: uint32(n.port)},
+		GracefulRestart: &api.GracefulRestart{
+			Enabled: true, RestartTime: uint32(n.restart.Seconds()), DeferralTime: restartDeferral, LocalRestarting: restarting,
+		},
+	}
+	if b.Address.Is4() {
+		peer.Transport.LocalAddress = n.settings.Router.String()
+	}
+	for _, family := range families {
+		peer.AfiSafis = append(peer.AfiSafis, &api.AfiSafi{
+			Config:            &api.AfiSafiConfig{Family: family, Enabled: true},
+			MpGracefulRestart: &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: true}},
+			PrefixLimits:      &api.PrefixLimit{Family: family, MaxPrefixes: n.limit},
+		})
+	}
+	if err := n.server.AddPeer(ctx, &api.AddPeerRequest{Peer: peer}); err != nil {
+		return fmt.Errorf("BGP neighbour %s of AS %d: %w", b.Address, b.AS, err)
+	}
+	n.neighbours[b.Address] = b
+	return nil
+}
+
+func (n *session) removeNeighbour(ctx context.Context, address netip.Addr) error {
+	if err := n.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: address.String()}); err != nil {
+		return fmt.Errorf("end of BGP neighbour %s: %w", address, err)
+	}
+	delete(n.neighbours, address)
+	return nil
+}
+
+// announce changes what all neighbours are told.
+func (n *session) announce(add, remove []netip.Prefix) error {
+	for _, p := range add {
+		path, err := n.path(p)
+		if err != nil {
+			return err
+		}
+		if path == nil {
+			continue
+		}
+		answers, err := n.server.AddPath(apiutil.AddPathRequest{Paths: []*apiutil.Path{path}})
+		for _, a := range answers {
+			if err == nil {
+				err = a.Error
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("announce %s: %w", p, err)
+		}
+	}
+	for _, p := range remove {
+		path, err := n.path(p)
+		if err != nil {
+			return err
+		}
+		if path == nil {
+			continue
+		}
+		if err := n.server.DeletePath(apiutil.DeletePathRequest{Paths: []*apiutil.Path{path}}); err != nil {
+			return fmt.Errorf("withdraw %s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// path is what is said of a prefix of ours; nil: nothing.
+func (n *session) path(p netip.Prefix) (*apiutil.Path, error) {
+	nlri, err := bgp.NewIPAddrPrefix(p)
+	if err != nil {
+		return nil, fmt.Errorf("prefix %s: %w", p, err)
+	}
+	path := &apiutil.Path{Family: bgp.RF_IPv4_UC, Nlri: nlri}
+	var nextHop bgp.PathAttributeInterface
+	if p.Addr().Is4() {
+		nextHop, err = bgp.NewPathAttributeNextHop(n.settings.Router)
+	} else {
+		if !n.settings.NextHop6.IsValid() {
+			return nil, nil
+		}
+		path.Family = bgp.RF_IPv6_UC
+		nextHop, err = bgp.NewPathAttributeMpReachNLRI(path.Family, []bgp.PathNLRI{{NLRI: nlri}}, n.settings.NextHop6)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("next hop of %s: %w", p, err)
+	}
+	path.Attrs = []bgp.PathAttributeInterface{bgp.NewPathAttributeOrigin(bgp.BGP_ORIGIN_ATTR_TYPE_IGP), nextHop}
+	return path, nil
+}

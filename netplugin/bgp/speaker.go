@@ -1,0 +1,314 @@
+package bgp
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// Settings are what a node has been told about BGP.
+type Settings struct {
+	AS         uint32
+	Router     netip.Addr  // our IPv4 address among the neighbours: router id, our end of sessions, next hop of what we announce
+	NextHop6   netip.Addr  // next hop of IPv6; invalid: nothing of IPv6 is announced
+	Neighbours []Neighbour // each address once
+}
+
+// Neighbour is a router to speak with, on a link of ours.
+type Neighbour struct {
+	Address  netip.Addr
+	AS       uint32        // ours: an internal session
+	Password string        // of TCP MD5 (RFC 2385); empty: none
+	HoldTime time.Duration // after which silence means death, at least 3 s; 0: DefaultHoldTime
+}
+
+// DefaultHoldTime is the hold time that RFC 4271 suggests.
+const DefaultHoldTime = 90 * time.Second
+
+// Limits and times of Config.
+const (
+	DefaultMaxRoutes   = 20000
+	DefaultRestartTime = 2 * time.Minute
+	DefaultClosedTime  = 5 * time.Minute
+)
+
+// Config of a speaker.
+type Config struct {
+	Port        uint16        // of TCP, ours and the neighbours'; 0: 179
+	MaxRoutes   uint32        // of a neighbour, for IPv4 and for IPv6 each; 0: DefaultMaxRoutes
+	RestartTime time.Duration // how long routes hold while their speaker restarts; 0: DefaultRestartTime
+	ClosedTime  time.Duration // how long a neighbour with too many routes stays closed; 0: DefaultClosedTime
+	Log         *logrus.Entry
+}
+
+// Speaker speaks BGP. All methods but Run return at once.
+type Speaker struct {
+	cfg  Config
+	log  *logrus.Entry
+	wake chan struct{}
+	news chan struct{}
+
+	recalled bool // there are routes of an earlier run; Run's, once it runs
+
+	mu        sync.Mutex // guards all below
+	current   *session   // whose server is heard
+	wanted    *Settings
+	announced map[netip.Prefix]struct{}
+	dirty     map[netip.Prefix]struct{} // announced or withdrawn since the session was told
+	table     table
+	status    map[netip.Addr]PeerStatus
+	closed    map[netip.Addr]time.Time // neighbours with too many routes, until then
+	problem   error                    // why there is no session; nil: there is one, or none is wanted
+}
+
+// New makes a speaker that is silent until Configure.
+func New(cfg Config) *Speaker {
+	if cfg.Port == 0 {
+		cfg.Port = 179
+	}
+	if cfg.MaxRoutes == 0 {
+		cfg.MaxRoutes = DefaultMaxRoutes
+	}
+	if cfg.RestartTime <= 0 {
+		cfg.RestartTime = DefaultRestartTime
+	}
+	if cfg.ClosedTime <= 0 {
+		cfg.ClosedTime = DefaultClosedTime
+	}
+	if cfg.Log == nil {
+		cfg.Log = logrus.WithField("component", "bgp")
+	}
+	return &Speaker{
+		cfg: cfg, log: cfg.Log, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), table: newTable(),
+		announced: map[netip.Prefix]struct{}{}, dirty: map[netip.Prefix]struct{}{},
+		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]time.Time{},
+	}
+}
+
+// Configure gives the speaker its settings; nil silences it.
+func (s *Speaker) Configure(wanted *Settings) {
+	s.mu.Lock()
+	s.wanted = wanted
+	s.mu.Unlock()
+	ring(s.wake)
+}
+
+// Announce has prefixes announced, and others not any more.
+func (s *Speaker) Announce(add, remove []netip.Prefix) {
+	s.mu.Lock()
+	for _, p := range remove {
+		delete(s.announced, p)
+		s.dirty[p] = struct{}{}
+	}
+	for _, p := range add {
+		s.announced[p] = struct{}{}
+		s.dirty[p] = struct{}{}
+	}
+	s.mu.Unlock()
+	ring(s.wake)
+}
+
+// Recall gives the speaker the routes of an earlier run, before Run. They hold
+// until their neighbour has said everything again, or for the restart time.
+func (s *Speaker) Recall(routes []Route) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range routes {
+		s.table.set(r, true)
+	}
+	s.recalled = len(routes) > 0
+	ring(s.news)
+}
+
+// News has a value when there are changes to take.
+func (s *Speaker) News() <-chan struct{} { return s.news }
+
+// Changes returns the prefixes whose next hops have changed since the last call.
+func (s *Speaker) Changes() []Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.takeChanges()
+}
+
+// Routes lists what is in force, for Recall.
+func (s *Speaker) Routes() []Route {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.all()
+}
+
+// Run speaks until ctx is done, and then falls silent without telling the
+// neighbours, so that they wait for the next run.
+func (s *Speaker) Run(ctx context.Context) error {
+	forget := time.NewTimer(s.cfg.RestartTime)
+	defer forget.Stop()
+	again := time.NewTimer(0)
+	defer again.Stop()
+	wait := retry.NewPacer(100*time.Millisecond, 5*time.Second)
+	var now *session
+	defer func() {
+		if now != nil {
+			s.end(now, true)
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-forget.C:
+			s.recalled = false
+			s.dropRoutes(func(_ netip.Prefix, _ netip.Addr, h hop) bool { return h.stale })
+			continue
+		case <-s.wake:
+		case <-again.C:
+		}
+		var err error
+		var next time.Duration
+		now, next, err = s.settle(ctx, now)
+		s.note(err)
+		if err != nil {
+			again.Reset(wait.Next())
+			continue
+		}
+		wait.Reset()
+		if next > 0 {
+			again.Reset(next)
+		}
+	}
+}
+
+// settle makes the session what it should be. It says when to look again.
+func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Duration, error) {
+	s.mu.Lock()
+	wanted := s.wanted
+	s.mu.Unlock()
+	if now != nil && (wanted == nil || !now.fits(*wanted)) {
+		s.end(now, false)
+		now = nil
+		s.dropRoutes(func(netip.Prefix, netip.Addr, hop) bool { return true })
+	}
+	if wanted == nil {
+		return nil, 0, nil
+	}
+	if now == nil {
+		fresh, err := s.begin(ctx, *wanted)
+		if err != nil {
+			return nil, 0, err
+		}
+		now = fresh
+		s.dropRoutes(func(_ netip.Prefix, neighbour netip.Addr, _ hop) bool {
+			return !slices.ContainsFunc(wanted.Neighbours, func(n Neighbour) bool { return n.Address == neighbour })
+		})
+		s.mu.Lock()
+		for p := range s.announced {
+			s.dirty[p] = struct{}{}
+		}
+		s.mu.Unlock()
+	}
+	if err := s.tell(now); err != nil {
+		return now, 0, err
+	}
+	open, next := s.open(wanted.Neighbours)
+	return now, next, s.settleNeighbours(ctx, now, open)
+}
+
+// tell brings up to date what is announced.
+func (s *Speaker) tell(now *session) error {
+	s.mu.Lock()
+	dirty := slices.SortedFunc(maps.Keys(s.dirty), comparePrefix)
+	clear(s.dirty)
+	var add, remove []netip.Prefix
+	for _, p := range dirty {
+		if _, wanted := s.announced[p]; wanted {
+			add = append(add, p)
+		} else {
+			remove = append(remove, p)
+		}
+	}
+	s.mu.Unlock()
+	err := now.announce(add, remove)
+	if err != nil {
+		s.mu.Lock()
+		for _, p := range dirty {
+			s.dirty[p] = struct{}{}
+		}
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// settleNeighbours ends and begins what is to be spoken with whom. A neighbour with
+// other settings is a new one.
+func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []Neighbour) error {
+	for address, have := range now.neighbours {
+		if slices.Contains(wanted, have) {
+			continue
+		}
+		if err := now.removeNeighbour(ctx, address); err != nil {
+			return err
+		}
+		s.dropRoutes(func(_ netip.Prefix, neighbour netip.Addr, _ hop) bool { return neighbour == address })
+		s.mu.Lock()
+		delete(s.status, address)
+		s.mu.Unlock()
+	}
+	for _, n := range wanted {
+		if _, there := now.neighbours[n.Address]; there {
+			continue
+		}
+		if err := now.addNeighbour(ctx, n, s.recalled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open drops from a list the neighbours that are closed, and says when the first of
+// them is not any more.
+func (s *Speaker) open(all []Neighbour) (open []Neighbour, next time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range all {
+		switch left := time.Until(s.closed[n.Address]); {
+		case left <= 0:
+			open = append(open, n)
+			delete(s.closed, n.Address)
+		case next == 0 || left < next:
+			next = left
+		}
+	}
+	return open, next
+}
+
+func (s *Speaker) dropRoutes(goes func(netip.Prefix, netip.Addr, hop) bool) {
+	s.mu.Lock()
+	s.table.drop(goes)
+	s.mu.Unlock()
+	ring(s.news)
+}
+
+// note keeps why there is no session, and logs it once.
+func (s *Speaker) note(err error) {
+	s.mu.Lock()
+	fresh := err != nil && (s.problem == nil || s.problem.Error() != err.Error())
+	s.problem = err
+	s.mu.Unlock()
+	if fresh {
+		s.log.WithError(err).Error("BGP does not work")
+	}
+}
+
+// ring leaves a value where none waits.
+func ring(bell chan<- struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}

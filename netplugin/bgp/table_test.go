@@ -1,0 +1,67 @@
+package bgp
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var addresses = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+var prefixes = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+
+func addr(text string) netip.Addr     { return netip.MustParseAddr(text) }
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
+
+func TestATableTellsEachChangeOnce(t *testing.T) {
+	table := newTable()
+	a, b, via := addr("192.0.2.1"), addr("192.0.2.2"), prefix("198.51.100.0/24")
+	expect := func(step string, want ...Change) {
+		t.Helper()
+		if diff := cmp.Diff(want, table.takeChanges(), addresses, prefixes, cmp.Transformer("none", func(c []Change) []Change { return append([]Change{}, c...) })); diff != "" {
+			t.Errorf("%s:\n%s", step, diff)
+		}
+	}
+	table.set(Route{via, b, b}, false)
+	table.set(Route{via, a, a}, false)
+	expect("two neighbours", Change{via, []netip.Addr{a, b}})
+	expect("nothing new")
+	table.set(Route{via, a, a}, false)
+	expect("said again")
+	for range 1000 {
+		table.unset(via, a)
+		table.set(Route{via, a, a}, false)
+	}
+	table.unset(via, b)
+	expect("one flaps, one goes", Change{via, []netip.Addr{a}})
+	table.set(Route{via, b, a}, false)
+	expect("the same next hop twice is one", Change{via, []netip.Addr{a}})
+	table.unset(via, a)
+	table.unset(via, b)
+	table.unset(via, b)
+	expect("nobody", Change{via, nil})
+	if left := table.all(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestWhatWasSaidEarlierHoldsUntilItIsDropped(t *testing.T) {
+	table := newTable()
+	a, b := addr("192.0.2.1"), addr("192.0.2.2")
+	kept, gone, others := prefix("10.0.0.0/8"), prefix("10.1.0.0/16"), prefix("10.2.0.0/16")
+	for _, r := range []Route{{kept, a, a}, {gone, a, a}, {others, b, b}} {
+		table.set(r, true)
+	}
+	table.takeChanges()
+	table.set(Route{kept, a, a}, false)
+	if changes := table.takeChanges(); len(changes) != 0 {
+		t.Errorf("said again: %v", changes)
+	}
+	table.drop(func(_ netip.Prefix, neighbour netip.Addr, h hop) bool { return neighbour == a && h.stale })
+	if diff := cmp.Diff([]Change{{gone, nil}}, table.takeChanges(), addresses, prefixes); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]netip.Prefix{kept, others}, table.prefixes(), prefixes); diff != "" {
+		t.Error(diff)
+	}
+}
