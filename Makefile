@@ -18,7 +18,7 @@ TESTFLAGS ?= -race -timeout 12m
 # Packages whose tests link a store server or a client of Kubernetes, or are all
 # about processes and namespaces: building them takes longer than a minute. The
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
-SLOW := /cmd/|/objdb|/netmaster/(api|daemon|master|internal/.*)$$|/netctl$$|/netplugin/hostaccess$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
+SLOW := /cmd/|/objdb|/netmaster/(api|daemon|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
 .PHONY: help deps build build-test unit test e2e-long lint demo bench clean
 
@@ -47,7 +47,7 @@ test: deps build-test lint ## install what is needed and run every test but the 
 	@go test $(TESTFLAGS) ./...
 
 e2e-long: deps build-test ## run the long tests
-	@CONTIV_TEST_LONG=1 go test -race -timeout 40m -p 1 -run Long ./test/... ./ofnet/pipeline
+	@CONTIV_TEST_LONG=1 go test -race -timeout 40m -p 1 -run Long ./test/... ./ofnet/pipeline ./netplugin/bgp
 
 demo: deps build-test ## a cluster of 3 nodes on this machine does the main job and shows it
 	@$(BIN)/demo

@@ -1,11 +1,8 @@
 package bgp
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/osrg/gobgp/v4/api"
@@ -145,43 +142,3 @@ func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 		log.WithField("cause", now.LastError).Warn("BGP neighbour is not reached")
 	}
 }
-
-// logHandler writes what the library complains of to our log.
-//
-// The library marks the paths it has given to its watchers when a session ends, and
-// says that the session ends just before. That its word waits for the watcher, by
-// the lock, is what orders the two.
-type logHandler struct {
-	log   *logrus.Entry
-	heard sync.Locker
-}
-
-func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
-	h.heard.Lock()
-	defer h.heard.Unlock()
-	return level >= slog.LevelWarn || h.log.Logger.IsLevelEnabled(logrus.DebugLevel)
-}
-
-func (h logHandler) Handle(_ context.Context, r slog.Record) error {
-	r.Attrs(func(a slog.Attr) bool {
-		h.log = h.log.WithField(a.Key, a.Value.String())
-		return true
-	})
-	if r.Level >= slog.LevelWarn {
-		h.log.Warn(r.Message)
-	} else {
-		h.log.Debug(r.Message)
-	}
-	return nil
-}
-
-// WithAttrs adds fields to all that is written.
-func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	for _, a := range attrs {
-		h.log = h.log.WithField(a.Key, a.Value.String())
-	}
-	return h
-}
-
-// WithGroup is not needed: names are few.
-func (h logHandler) WithGroup(string) slog.Handler { return h }

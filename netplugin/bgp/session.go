@@ -45,7 +45,7 @@ func (s *Speaker) begin(ctx context.Context, settings Settings) (*session, error
 	settings.Neighbours = nil
 	now := &session{
 		settings: settings, port: s.cfg.Port, limit: s.cfg.MaxRoutes, restart: s.cfg.RestartTime,
-		server: server.NewBgpServer(server.LoggerOption(slog.New(logHandler{s.log, &s.mu}), nil)),
+		server: server.NewBgpServer(server.LoggerOption(slog.New(logHandler{s, s.log}), nil)),
 		served: make(chan struct{}), unwatch: func() {}, neighbours: map[netip.Addr]Neighbour{},
 	}
 	s.mu.Lock()

@@ -301,7 +301,8 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 }
 
 // Two neighbours that are equally good share the traffic.
-func TestEqualRoutesAreUsedTogether(t *testing.T) {
+func TestLongEqualRoutesAreUsedTogether(t *testing.T) {
+	testkit.TakesLong(t)
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
 	a, b := newLink(t, 0), newLink(t, 1)
@@ -330,7 +331,8 @@ func TestEqualRoutesAreUsedTogether(t *testing.T) {
 }
 
 // Wrong AS, and garbage.
-func TestANeighbourThatIsNotTheOneIsRefusedWithAReason(t *testing.T) {
+func TestLongANeighbourThatIsNotTheOneIsRefusedWithAReason(t *testing.T) {
+	testkit.TakesLong(t)
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
 	a := newLink(t, 0)
@@ -338,8 +340,7 @@ func TestANeighbourThatIsNotTheOneIsRefusedWithAReason(t *testing.T) {
 	s.Configure(&Settings{AS: ourAS, Router: a.near, Neighbours: []Neighbour{{Address: a.own, AS: theirAS}}})
 	a.speak(Settings{AS: theirAS + 1, Router: a.own, Neighbours: []Neighbour{{Address: a.near, AS: ourAS}}})
 	a.do(order{Add: []netip.Prefix{prefix("0.0.0.0/0")}})
-	eventually(t, "the wrong AS is told", func() bool { return s.state(a.own).LastError != "" })
-	t.Log(s.state(a.own))
+	eventually(t, "the wrong AS is told", func() bool { return strings.Contains(s.state(a.own).LastError, "peer") })
 	if !logged(log, "BGP neighbour is not reached") || len(s.Routes()) != 0 {
 		t.Errorf("routes %v", s.Routes())
 	}
@@ -359,7 +360,7 @@ func TestANeighbourThatIsNotTheOneIsRefusedWithAReason(t *testing.T) {
 		_ = conn.Close()
 	}
 	// A neighbour's garbage costs its session only.
-	fakenode.InNamespace(t, a.netns, "bash", "-c", "exec 3<>/dev/tcp/"+a.near.String()+"/179; head -c 5000 /dev/urandom >&3; cat <&3 >/dev/null")
+	fakenode.InNamespace(t, a.netns, "bash", "-c", "exec 3<>/dev/tcp/"+a.near.String()+"/179; head -c 5000 /dev/urandom >&3; cat <&3 >/dev/null || true")
 	a.speak(Settings{AS: theirAS, Router: a.own, Neighbours: []Neighbour{{Address: a.near, AS: ourAS}}})
 	a.do(order{Add: []netip.Prefix{prefix("0.0.0.0/0")}})
 	eventually(t, "the right one is heard", func() bool { return has(s, prefix("0.0.0.0/0")) != nil })
@@ -419,7 +420,8 @@ func TestARestartIsGraceful(t *testing.T) {
 	}
 }
 
-func TestANeighbourWithTooManyRoutesIsClosedForAWhile(t *testing.T) {
+func TestLongANeighbourWithTooManyRoutesIsClosedForAWhile(t *testing.T) {
+	testkit.TakesLong(t)
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
 	a := newLink(t, 0)

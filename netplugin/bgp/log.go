@@ -1,0 +1,92 @@
+package bgp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	"github.com/sirupsen/logrus"
+)
+
+// logHandler hears what the library says of itself. Its complaints go to our log.
+// Why a connection that we have begun came to nothing is said nowhere else: it is
+// kept as the neighbour's last error.
+//
+// The library marks the paths it has given to its watchers when a session ends, and
+// says that the session ends just before. That its word waits for the watcher, by
+// the speaker's lock, is what orders the two.
+type logHandler struct {
+	speaker *Speaker
+	log     *logrus.Entry
+}
+
+// keyNeighbour is the field in which the library says whom a line is about.
+const keyNeighbour = "Key"
+
+// Enabled takes everything: the cause of a failure may be a detail to the library.
+func (h logHandler) Enabled(context.Context, slog.Level) bool {
+	h.speaker.mu.Lock()
+	defer h.speaker.mu.Unlock()
+	return true
+}
+
+func (h logHandler) Handle(_ context.Context, r slog.Record) error {
+	fields := make(map[string]slog.Value, r.NumAttrs())
+	r.Attrs(func(a slog.Attr) bool {
+		fields[a.Key] = a.Value
+		h.log = h.log.WithField(a.Key, a.Value.String())
+		return true
+	})
+	if r.Level >= slog.LevelWarn {
+		h.log.Warn(r.Message)
+	} else {
+		h.log.Debug(r.Message)
+	}
+	text, _ := h.log.Data[keyNeighbour].(string)
+	if neighbour, err := netip.ParseAddr(text); err == nil {
+		h.speaker.noteFailure(neighbour, failureOf(r.Message, fields))
+	}
+	return nil
+}
+
+// failureOf is why a connection failed, in the library's words; empty: nothing failed.
+func failureOf(message string, fields map[string]slog.Value) string {
+	switch message {
+	case "failed to connect":
+		return fields["Error"].String()
+	case "outgoing connection IO error":
+		return fields["reason"].String()
+	case "sent notification":
+		code, subcode := fields["Code"], fields["Subcode"]
+		if code.Kind() == slog.KindInt64 && subcode.Kind() == slog.KindInt64 {
+			return fmt.Sprint("refused: ", bgp.NewNotificationErrorCode(uint8(code.Int64()), uint8(subcode.Int64())))
+		}
+	}
+	return ""
+}
+
+// noteFailure keeps why there is no session with a neighbour, and logs what is new.
+func (s *Speaker) noteFailure(neighbour netip.Addr, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status, known := s.status[neighbour]
+	if text == "" || !known || status.SessionState == established || status.LastError == text {
+		return
+	}
+	status.LastError = text
+	s.status[neighbour] = status
+	s.log.WithField("neighbour", neighbour).WithField("cause", text).Warn("BGP neighbour is not reached")
+}
+
+// WithAttrs adds fields to all that is written.
+func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		h.log = h.log.WithField(a.Key, a.Value.String())
+	}
+	return h
+}
+
+// WithGroup is not needed: names are few.
+func (h logHandler) WithGroup(string) slog.Handler { return h }
