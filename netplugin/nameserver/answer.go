@@ -21,6 +21,7 @@ type verdict int
 
 const (
 	answered  verdict = iota // the reply is complete
+	unknown                  // nobody can say, or not yet
 	forwarded                // it is not about a name of ours
 )
 
@@ -43,7 +44,10 @@ func (z *Zones) answer(tenant string, reply *dns.Msg) verdict {
 		f = z.lookup(tenant, name)
 		reply.Answer = addressRecords(q, f.addresses)
 	}
-	if !ours && !f.known {
+	switch {
+	case f.unsure && (ours || f.known):
+		return unknown
+	case !ours && !f.known:
 		return forwarded
 	}
 	reply.Authoritative = true
@@ -101,16 +105,17 @@ func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string) (f found) 
 		protocol, rest, _ = strings.Cut(rest, ".")
 	}
 	s := z.lookup(tenant, rest)
-	target := rest + "." + fold(tenant) + "." + Domain
+	f.unsure = s.unsure
+	target, expressible := qualified(rest, tenant)
 	for _, p := range s.ports {
-		if "_"+p.protocol != protocol || port != "" && port != "_"+itoa(p.number) {
+		if "_"+p.Protocol != protocol || port != "" && port != "_"+itoa(p.Number) {
 			continue
 		}
-		f.known = true
-		if q.Qtype == dns.TypeSRV || q.Qtype == dns.TypeANY {
+		f.known, f.unsure = true, !expressible
+		if expressible && (q.Qtype == dns.TypeSRV || q.Qtype == dns.TypeANY) {
 			reply.Answer = append(reply.Answer, &dns.SRV{
 				Hdr:  dns.RR_Header{Name: q.Name, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl},
-				Port: p.number, Target: target,
+				Port: p.Number, Target: target,
 			})
 		}
 	}
@@ -125,27 +130,42 @@ func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string) (f found) 
 // answerReverse answers for an address. One outside of the tenant's subnets may
 // be anybody's; one inside that nobody has does not exist.
 func (z *Zones) answerReverse(tenant string, reply *dns.Msg, a netip.Addr) verdict {
-	names, inside := z.owner(tenant, a)
-	if !inside {
+	names, inside, unsure := z.owner(tenant, a)
+	switch {
+	case !inside:
 		return forwarded
+	case unsure:
+		return unknown
 	}
 	q := reply.Question[0]
+	if q.Qtype == dns.TypePTR || q.Qtype == dns.TypeANY {
+		for _, name := range names {
+			full, expressible := qualified(name, tenant)
+			if !expressible {
+				reply.Answer = nil
+				return unknown
+			}
+			reply.Answer = append(reply.Answer, &dns.PTR{
+				Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: ttl}, Ptr: full,
+			})
+		}
+	}
 	reply.Authoritative = true
 	if len(names) == 0 {
 		reply.Rcode = dns.RcodeNameError
-	}
-	if q.Qtype == dns.TypePTR || q.Qtype == dns.TypeANY {
-		for _, name := range names {
-			reply.Answer = append(reply.Answer, &dns.PTR{
-				Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: ttl},
-				Ptr: name + "." + fold(tenant) + "." + Domain,
-			})
-		}
 	}
 	if len(reply.Answer) == 0 {
 		reply.Ns = []dns.RR{soa()}
 	}
 	return answered
+}
+
+// qualified is a name with the tenant's domain behind it, unless that is too long
+// for a name.
+func qualified(name, tenant string) (full string, ok bool) {
+	full = name + "." + fold(tenant) + "." + Domain
+	_, ok = dns.IsDomainName(full)
+	return full, ok
 }
 
 // soa says how long it may be believed that something does not exist.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
@@ -41,23 +40,6 @@ type Server struct {
 	Log       *logrus.Entry
 
 	counts counts
-}
-
-type counts struct{ strangers, refused, answered, forwarded, failed atomic.Uint64 }
-
-// Stats are numbers of questions since the start.
-type Stats struct {
-	Strangers uint64 `json:"strangers"` // of nobody we know: not answered
-	Refused   uint64 `json:"refused"`   // malformed, or of a kind that is not served
-	Answered  uint64 `json:"answered"`  // from the names of the tenant
-	Forwarded uint64 `json:"forwarded"` // answered by others, or from the cache
-	Failed    uint64 `json:"failed"`    // others did not answer, or too many were asked
-}
-
-// Stats returns the counters.
-func (s *Server) Stats() Stats {
-	c := &s.counts
-	return Stats{c.strangers.Load(), c.refused.Load(), c.answered.Load(), c.forwarded.Load(), c.failed.Load()}
 }
 
 // Run answers on a packet socket and on a listener until ctx is done, and closes
@@ -125,7 +107,14 @@ func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
 	if !overTCP {
 		reply.Truncate(sizeFor(m))
 	}
-	if err := w.WriteMsg(reply); err != nil {
+	data, err := reply.Pack()
+	if err != nil { // whatever others have answered
+		data, err = new(dns.Msg).SetRcode(m, dns.RcodeServerFailure).Pack()
+	}
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	if err != nil {
 		s.Log.WithError(err).WithField("asker", asker).Debug("answer not sent")
 	}
 }
@@ -149,18 +138,28 @@ func (s *Server) reply(ctx context.Context, asker netip.Addr, tenant string, m *
 	q := m.Question[0]
 	switch {
 	case opt != nil && opt.Version() != 0:
-		reply.Rcode = dns.RcodeBadVers
+		return s.refuse(tenant, reply, dns.RcodeBadVers)
 	case m.IsTsig() != nil, q.Qclass != dns.ClassINET, q.Qtype == dns.TypeAXFR, q.Qtype == dns.TypeIXFR:
-		reply.Rcode = dns.RcodeRefused
-	case s.Zones.answer(tenant, reply) == answered:
-		s.counts.answered.Add(1)
-		return reply
-	case s.Forwarder == nil || !m.RecursionDesired:
-		reply.Rcode = dns.RcodeRefused
-	default:
-		return s.forward(ctx, asker, reply)
+		return s.refuse(tenant, reply, dns.RcodeRefused)
 	}
-	s.counts.refused.Add(1)
+	switch s.Zones.answer(tenant, reply) {
+	case answered:
+		s.counts.answer(tenant, len(reply.Answer) > 0)
+		return reply
+	case unknown:
+		s.counts.failed.Add(1)
+		reply.Rcode = dns.RcodeServerFailure
+		return reply
+	}
+	if s.Forwarder == nil || !m.RecursionDesired {
+		return s.refuse(tenant, reply, dns.RcodeRefused)
+	}
+	return s.forward(ctx, asker, reply)
+}
+
+func (s *Server) refuse(tenant string, reply *dns.Msg, code int) *dns.Msg {
+	s.counts.refuse(tenant)
+	reply.Rcode = code
 	return reply
 }
 

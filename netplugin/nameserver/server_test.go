@@ -128,10 +128,7 @@ func TestAnAskerTakesNoConnectionsOfOthers(t *testing.T) {
 func TestAnAnswerFitsInWhatTheAskerTakes(t *testing.T) {
 	z := exampleZones(t)
 	for i := range 200 {
-		key := fmt.Sprintf("/contiv.io/state/eps/web.blue-x%d", i)
-		if err := z.Apply(key, fmt.Appendf(nil, `{"netID":"web.blue","endpointID":"x%d","endpointGroupKey":"many:blue","ipAddress":"10.1.1.%d"}`, i, i)); err != nil {
-			t.Fatal(err)
-		}
+		z.SetEndpoint(Endpoint{ID: fmt.Sprint("x", i), Tenant: "blue", Group: "many", IPv4: addr(fmt.Sprint("10.1.1.", i))})
 	}
 	_, server := start(t, z, nil, inBlue)
 	for _, c := range []struct {
@@ -151,6 +148,19 @@ func TestAnAnswerFitsInWhatTheAskerTakes(t *testing.T) {
 		}
 		if opt := reply.IsEdns0(); (opt != nil) != (c.offers > 0) || opt != nil && (opt.UDPSize() != MaxUDP || !opt.Do()) {
 			t.Errorf("%+v: %v", c, opt)
+		}
+	}
+}
+
+// Silence would make the asker wait, and ask again.
+func TestAnAnswerThatCannotBeExpressedIsAFailure(t *testing.T) {
+	z := exampleZones(t)
+	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("a", 60)+".", 4), ".") // with the tenant's domain too long
+	z.SetService(Service{ID: "long:blue", Tenant: "blue", Name: long, Address: addr("10.1.2.201"), Ports: []Port{{"tcp", 80}}})
+	_, server := start(t, z, nil, inBlue)
+	for _, network := range []string{"udp", "tcp"} {
+		if reply := exchangeWith(t, network, server, question("_tcp."+long+".", dns.TypeSRV)); reply.Rcode != dns.RcodeServerFailure {
+			t.Errorf("%s: %s", network, reply)
 		}
 	}
 }
@@ -237,14 +247,14 @@ func FuzzMessagesOfAnyContent(f *testing.F) {
 		}
 		w := &recorder{}
 		s.serve(t.Context(), w, m)
-		packed, err := w.reply.Pack()
-		if err != nil {
+		reply := new(dns.Msg)
+		if err := reply.Unpack(w.data); err != nil {
 			t.Fatalf("%s: %v", m, err)
 		}
-		if len(packed) > MaxUDP {
-			t.Errorf("%d bytes for %s", len(packed), m)
+		if len(w.data) > MaxUDP {
+			t.Errorf("%d bytes for %s", len(w.data), m)
 		}
-		if text := w.reply.String(); strings.Contains(text, "10.1.1.77") || strings.Contains(text, "secret") && !strings.Contains(m.String(), "secret") {
+		if text := reply.String(); strings.Contains(text, "10.1.1.77") || strings.Contains(text, "secret") && !strings.Contains(m.String(), "secret") {
 			t.Errorf("of another tenant: %s", text)
 		}
 	})
@@ -253,13 +263,13 @@ func FuzzMessagesOfAnyContent(f *testing.F) {
 // recorder takes the answer.
 type recorder struct {
 	dns.ResponseWriter
-	reply *dns.Msg
+	data []byte
 }
 
 func (r *recorder) RemoteAddr() net.Addr { return &net.UDPAddr{IP: net.IPv4(169, 254, 0, 10)} }
-func (r *recorder) WriteMsg(m *dns.Msg) error {
-	r.reply = m
-	return nil
+func (r *recorder) Write(data []byte) (int, error) {
+	r.data = data
+	return len(data), nil
 }
 
 // A connection that says nothing does not last, and keeps nobody out meanwhile.

@@ -17,32 +17,6 @@ func isLabel(name string) bool {
 	return ok && name != "" && len(name) <= 63 && !strings.ContainsAny(name, `.\ `)
 }
 
-func address(text string) netip.Addr {
-	a, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return a.Unmap()
-}
-
-func subnet(ip string, bits int) netip.Prefix {
-	p, err := address(ip).Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return p
-}
-
-// parsePort reads servicePort:providerPort:protocol.
-func parsePort(text string) (servicePort, bool) {
-	parts := strings.Split(text, ":")
-	if len(parts) != 3 {
-		return servicePort{}, false
-	}
-	number, err := strconv.ParseUint(parts[0], 10, 16)
-	return servicePort{protocol: fold(parts[2]), number: uint16(number)}, err == nil && number > 0
-}
-
 // parseReverse returns the address that a name below in-addr.arpa or ip6.arpa
 // stands for.
 func parseReverse(name string) (netip.Addr, bool) {

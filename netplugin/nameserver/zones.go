@@ -1,161 +1,153 @@
 package nameserver
 
 import (
-	"encoding/json"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
-
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Zones are the names of all tenants.
+// Zones are the names of tenants. They are written by whoever follows the store,
+// object by object, in any order.
 type Zones struct {
 	mu        sync.RWMutex
-	networks  map[string]segment // by network id
-	endpoints map[string]host    // by endpoint id
-	services  map[string]service // by service id
-	members   map[string]members // network id -> what is in it
-	tenants   map[string]map[string]struct{}
-	virtual   map[tenantAddress]string // VIP -> service id
-	serviceOf map[tenantName]string    // name -> service id
+	tenants   map[string]*zone
+	networks  map[string]Network  // by id
+	endpoints map[string]*host    // by id
+	services  map[string]*Service // by id
+	partial   bool                // more is to come
 }
 
-// segment is what a network says about names.
-type segment struct {
-	tenant  string
-	subnets [2]netip.Prefix // invalid: none
+// Network is what a network says about names: which addresses are its tenant's.
+type Network struct {
+	ID      string
+	Tenant  string
+	Subnets [2]netip.Prefix // IPv4 and IPv6; invalid: none
 }
 
-// host is an endpoint: its names by class, and its addresses.
-type host struct {
-	network   string
-	names     [classes]string
-	addresses [2]netip.Addr // IPv4 and IPv6; invalid: none
+// Endpoint has up to three names, and addresses. Empty names are none.
+type Endpoint struct {
+	ID        string // in the store
+	Tenant    string
+	Group     string // its endpoint group
+	Container string // its container
+	Runtime   string // what the container runtime calls it
+	IPv4      netip.Addr
+	IPv6      netip.Addr // invalid: none
 }
 
-// service is a name with an address and ports.
-type service struct {
-	tenant  string
-	name    string
-	address netip.Addr
-	ports   []servicePort
+// Service is a name with an address and ports.
+type Service struct {
+	ID      string
+	Tenant  string
+	Name    string
+	Address netip.Addr // invalid: none
+	Ports   []Port
 }
 
-type servicePort struct {
-	protocol string // tcp, udp
-	number   uint16
+// Port of a service.
+type Port struct {
+	Protocol string // tcp, udp
+	Number   uint16
+}
+
+// zone is what a tenant has, by what is asked for.
+type zone struct {
+	networks  map[string][2]netip.Prefix // by id
+	named     [classes]map[string][]*host
+	addressed map[netip.Addr][]*host
+	services  map[string]*Service
+	virtual   map[netip.Addr]*Service
 }
 
 // Classes of names of endpoints, in the order in which they are looked at.
 const (
 	byGroup = iota
 	byContainer
-	byID
+	byRuntime
 	classes
 )
 
-// members are the endpoints of a network by what they are asked for.
-type members struct {
-	named     [classes]map[string]map[string]struct{} // name -> endpoint ids
-	addressed map[netip.Addr]map[string]struct{}
+// host is an endpoint with its names as they are compared.
+type host struct {
+	Endpoint
+	names [classes]string
+	place [classes]int // among those of its names
 }
 
-type (
-	tenantAddress struct {
-		tenant  string
-		address netip.Addr
+func (h *host) addresses() (list []netip.Addr) {
+	for _, a := range []netip.Addr{h.IPv4, h.IPv6} {
+		if a.IsValid() {
+			list = append(list, a)
+		}
 	}
-	tenantName struct{ tenant, name string }
-)
+	return list
+}
 
 // NewZones makes zones without names.
 func NewZones() *Zones {
-	return &Zones{
-		networks: map[string]segment{}, endpoints: map[string]host{}, services: map[string]service{},
-		members: map[string]members{}, tenants: map[string]map[string]struct{}{},
-		virtual: map[tenantAddress]string{}, serviceOf: map[tenantName]string{},
-	}
+	return &Zones{tenants: map[string]*zone{}, networks: map[string]Network{}, endpoints: map[string]*host{}, services: map[string]*Service{}}
 }
 
-// Apply takes in a key of the store; a nil value is a deletion. Keys of other
-// kinds are ignored. A value that cannot be read counts as absent, and the error
-// says why.
-func (z *Zones) Apply(key string, value []byte) error {
+// SetPartial says whether more is to come: then a name that is not there is not
+// denied.
+func (z *Zones) SetPartial(partial bool) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	for _, kind := range []struct {
-		prefix string
-		put    func(id string, value []byte) error
-		remove func(id string)
-	}{
-		{mastercfg.NetworkPrefix, z.putNetwork, z.removeNetwork},
-		{mastercfg.EndpointPrefix, z.putEndpoint, z.removeEndpoint},
-		{mastercfg.ServiceLBPrefix, z.putService, z.removeService},
-	} {
-		id, ours := strings.CutPrefix(key, kind.prefix)
-		if !ours {
-			continue
-		}
-		kind.remove(id)
-		if value == nil {
-			return nil
-		}
-		return kind.put(id, value)
-	}
-	return nil
+	z.partial = partial
 }
 
-func (z *Zones) putNetwork(id string, value []byte) error {
-	var r struct {
-		Tenant       string `json:"tenant"`
-		SubnetIP     string `json:"subnetIP"`
-		SubnetLen    int    `json:"subnetLen"`
-		IPv6Subnet   string `json:"ipv6SubnetIP"`
-		IPv6SubnetLn int    `json:"ipv6SubnetLen"`
-	}
-	if err := json.Unmarshal(value, &r); err != nil {
-		return err
-	}
-	z.networks[id] = segment{tenant: r.Tenant, subnets: [2]netip.Prefix{subnet(r.SubnetIP, r.SubnetLen), subnet(r.IPv6Subnet, r.IPv6SubnetLn)}}
-	put(z.tenants, r.Tenant, id)
-	return nil
+// SetNetwork enters a network, or another version of it.
+func (z *Zones) SetNetwork(n Network) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.removeNetwork(n.ID)
+	z.networks[n.ID] = n
+	z.tenant(n.Tenant).networks[n.ID] = n.Subnets
+}
+
+// RemoveNetwork takes a network away, if it is there.
+func (z *Zones) RemoveNetwork(id string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.removeNetwork(id)
 }
 
 func (z *Zones) removeNetwork(id string) {
-	drop(z.tenants, z.networks[id].tenant, id)
-	delete(z.networks, id)
+	if old, known := z.networks[id]; known {
+		delete(z.networks, id)
+		delete(z.tenants[old.Tenant].networks, id)
+		z.forget(old.Tenant)
+	}
 }
 
-func (z *Zones) putEndpoint(id string, value []byte) error {
-	var r mastercfg.CfgEndpointState
-	if err := json.Unmarshal(value, &r); err != nil {
-		return err
+// SetEndpoint enters an endpoint, or another version of it.
+func (z *Zones) SetEndpoint(e Endpoint) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if old, known := z.endpoints[e.ID]; known && old.Endpoint == e {
+		return
 	}
-	group, _, _ := strings.Cut(r.EndpointGroupKey, ":")
-	h := host{network: r.NetID, addresses: [2]netip.Addr{address(r.IPAddress), address(r.IPv6Address)}}
-	h.names[byGroup], h.names[byContainer], h.names[byID] = fold(group), fold(strings.TrimPrefix(r.EPCommonName, "/")), fold(r.EndpointID)
-	z.endpoints[id] = h
-	in, known := z.members[h.network]
-	if !known {
-		in.addressed = map[netip.Addr]map[string]struct{}{}
-		for class := range in.named {
-			in.named[class] = map[string]map[string]struct{}{}
-		}
-		z.members[h.network] = in
-	}
+	z.removeEndpoint(e.ID)
+	h := &host{Endpoint: e, names: [classes]string{byGroup: fold(e.Group), byContainer: fold(e.Container), byRuntime: fold(e.Runtime)}}
+	z.endpoints[e.ID] = h
+	in := z.tenant(e.Tenant)
 	for class, name := range h.names {
 		if name != "" {
-			put(in.named[class], name, id)
+			h.place[class] = len(in.named[class][name])
+			in.named[class][name] = append(in.named[class][name], h)
 		}
 	}
-	for _, a := range h.addresses {
-		if a.IsValid() {
-			put(in.addressed, a, id)
-		}
+	for _, a := range h.addresses() {
+		in.addressed[a] = append(in.addressed[a], h)
 	}
-	return nil
+}
+
+// RemoveEndpoint takes an endpoint away, if it is there.
+func (z *Zones) RemoveEndpoint(id string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.removeEndpoint(id)
 }
 
 func (z *Zones) removeEndpoint(id string) {
@@ -164,35 +156,38 @@ func (z *Zones) removeEndpoint(id string) {
 		return
 	}
 	delete(z.endpoints, id)
-	in := z.members[h.network]
+	in := z.tenants[h.Tenant]
 	for class, name := range h.names {
-		drop(in.named[class], name, id)
+		if name != "" {
+			moved := dropAt(in.named[class], name, h.place[class])
+			moved.place[class] = h.place[class]
+		}
 	}
-	for _, a := range h.addresses {
-		drop(in.addressed, a, id)
+	for _, a := range h.addresses() {
+		dropAt(in.addressed, a, slices.Index(in.addressed[a], h))
 	}
-	if len(in.named[byID])+len(in.addressed) == 0 {
-		delete(z.members, h.network)
+	z.forget(h.Tenant)
+}
+
+// SetService enters a service, or another version of it.
+func (z *Zones) SetService(s Service) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.removeService(s.ID)
+	s.Name = fold(s.Name)
+	z.services[s.ID] = &s
+	in := z.tenant(s.Tenant)
+	in.services[s.Name] = &s
+	if s.Address.IsValid() {
+		in.virtual[s.Address] = &s
 	}
 }
 
-func (z *Zones) putService(id string, value []byte) error {
-	var r mastercfg.CfgServiceLBState
-	if err := json.Unmarshal(value, &r); err != nil {
-		return err
-	}
-	s := service{tenant: r.Tenant, name: fold(r.ServiceName), address: address(r.IPAddress)}
-	for _, text := range r.Ports {
-		if p, ok := parsePort(text); ok {
-			s.ports = append(s.ports, p)
-		}
-	}
-	z.services[id] = s
-	z.serviceOf[tenantName{s.tenant, s.name}] = id
-	if s.address.IsValid() {
-		z.virtual[tenantAddress{s.tenant, s.address}] = id
-	}
-	return nil
+// RemoveService takes a service away, if it is there.
+func (z *Zones) RemoveService(id string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.removeService(id)
 }
 
 func (z *Zones) removeService(id string) {
@@ -201,27 +196,64 @@ func (z *Zones) removeService(id string) {
 		return
 	}
 	delete(z.services, id)
-	if name := (tenantName{s.tenant, s.name}); z.serviceOf[name] == id {
-		delete(z.serviceOf, name)
+	in := z.tenants[s.Tenant]
+	if in.services[s.Name] == s {
+		delete(in.services, s.Name)
 	}
-	if a := (tenantAddress{s.tenant, s.address}); z.virtual[a] == id {
-		delete(z.virtual, a)
+	if in.virtual[s.Address] == s {
+		delete(in.virtual, s.Address)
+	}
+	z.forget(s.Tenant)
+}
+
+// tenant is the zone of a tenant, made if there is none.
+func (z *Zones) tenant(name string) *zone {
+	in := z.tenants[name]
+	if in == nil {
+		in = &zone{networks: map[string][2]netip.Prefix{}, addressed: map[netip.Addr][]*host{},
+			services: map[string]*Service{}, virtual: map[netip.Addr]*Service{}}
+		for class := range in.named {
+			in.named[class] = map[string][]*host{}
+		}
+		z.tenants[name] = in
+	}
+	return in
+}
+
+// forget drops the zone of a tenant that has nothing any more.
+func (z *Zones) forget(tenant string) {
+	in := z.tenants[tenant]
+	for _, named := range in.named {
+		if len(named) > 0 {
+			return
+		}
+	}
+	if len(in.networks)+len(in.addressed)+len(in.services)+len(in.virtual) == 0 {
+		delete(z.tenants, tenant)
 	}
 }
 
-// put and drop keep an index of ids by a property.
-func put[K comparable](index map[K]map[string]struct{}, property K, id string) {
-	if index[property] == nil {
-		index[property] = map[string]struct{}{}
-	}
-	index[property][id] = struct{}{}
-}
-
-func drop[K comparable](index map[K]map[string]struct{}, property K, id string) {
-	delete(index[property], id)
-	if len(index[property]) == 0 {
+// dropAt takes a host from those with a property; the last of them takes its place.
+func dropAt[K comparable](index map[K][]*host, property K, at int) (moved *host) {
+	list := index[property]
+	last := len(list) - 1
+	moved = list[last]
+	list[at], list[last] = moved, nil
+	if index[property] = list[:last]; last == 0 {
 		delete(index, property)
 	}
+	return moved
+}
+
+// TenantOf is the tenant of an endpoint.
+func (z *Zones) TenantOf(endpointID string) (tenant string, known bool) {
+	z.mu.RLock()
+	defer z.mu.RUnlock()
+	h, known := z.endpoints[endpointID]
+	if !known {
+		return "", false
+	}
+	return h.Tenant, true
 }
 
 // maxAddresses bounds how many endpoints of a group an answer names. Which ones
@@ -231,8 +263,9 @@ const maxAddresses = 64
 // found is what a name stands for.
 type found struct {
 	known     bool // there is such a name
+	unsure    bool // it may be among what is to come, or cannot be told
 	addresses []netip.Addr
-	ports     []servicePort
+	ports     []Port
 }
 
 // lookup finds what a name of a tenant stands for. A name is one label or more,
@@ -240,95 +273,60 @@ type found struct {
 func (z *Zones) lookup(tenant, name string) found {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
-	if id, ok := z.serviceOf[tenantName{tenant, name}]; ok {
-		s := z.services[id]
-		f := found{known: true, ports: s.ports}
-		if s.address.IsValid() {
-			f.addresses = []netip.Addr{s.address}
+	in := z.tenants[tenant]
+	if in == nil {
+		return found{unsure: z.partial}
+	}
+	if s := in.services[name]; s != nil {
+		f := found{known: true, ports: s.Ports}
+		if s.Address.IsValid() {
+			f.addresses = []netip.Addr{s.Address}
 		}
 		return f
 	}
-	for class := range classes {
-		f := found{}
-		for network := range z.tenants[tenant] {
-			for id := range z.members[network].named[class][name] {
-				f.known = true
-				for _, a := range z.endpoints[id].addresses {
-					if a.IsValid() {
-						f.addresses = append(f.addresses, a)
-					}
-				}
-				if len(f.addresses) >= 2*maxAddresses {
-					return f
-				}
-			}
+	for _, named := range in.named {
+		hosts := named[name]
+		if len(hosts) == 0 {
+			continue
 		}
-		if f.known {
-			return f
+		f := found{known: true}
+		first := 0
+		if len(hosts) > maxAddresses {
+			first = rand.IntN(len(hosts))
 		}
+		for i := range min(len(hosts), maxAddresses) {
+			f.addresses = append(f.addresses, hosts[(first+i)%len(hosts)].addresses()...)
+		}
+		return f
 	}
-	return found{}
+	return found{unsure: z.partial}
 }
 
 // owner finds the names of an address of a tenant. Inside tells whether the
 // address is in a subnet of the tenant, so that nobody else could know it.
-func (z *Zones) owner(tenant string, a netip.Addr) (names []string, inside bool) {
+func (z *Zones) owner(tenant string, a netip.Addr) (names []string, inside, unsure bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
-	if id, ok := z.virtual[tenantAddress{tenant, a}]; ok {
-		return []string{z.services[id].name}, true
+	in := z.tenants[tenant]
+	if in == nil {
+		return nil, false, false
 	}
-	for network := range z.tenants[tenant] {
-		for _, p := range z.networks[network].subnets {
+	if s := in.virtual[a]; s != nil {
+		return []string{s.Name}, true, false
+	}
+	for _, subnets := range in.networks {
+		for _, p := range subnets {
 			inside = inside || p.Contains(a)
 		}
-		for id := range z.members[network].addressed[a] {
-			h := z.endpoints[id]
-			for _, name := range []string{h.names[byContainer], h.names[byID]} {
-				if isLabel(name) {
-					names = append(names, name)
-					break
-				}
+	}
+	for _, h := range in.addressed[a] {
+		for _, name := range []string{h.names[byContainer], h.names[byRuntime]} {
+			if isLabel(name) {
+				names = append(names, name)
+				break
 			}
 		}
 	}
 	slices.Sort(names)
-	return names, inside || len(names) > 0
-}
-
-// Records lists all names of all tenants for inspection: tenant, kind of name,
-// name, and what it stands for.
-func (z *Zones) Records() map[string]map[string]map[string][]string {
-	z.mu.RLock()
-	defer z.mu.RUnlock()
-	all := map[string]map[string]map[string][]string{}
-	add := func(tenant, kind, name string, addresses ...netip.Addr) {
-		if all[tenant] == nil {
-			all[tenant] = map[string]map[string][]string{"services": {}, "endpointGroups": {}, "commonNames": {}, "endpoints": {}}
-		}
-		for _, a := range addresses {
-			if a.IsValid() {
-				all[tenant][kind][name] = append(all[tenant][kind][name], a.String())
-			}
-		}
-	}
-	for _, s := range z.services {
-		add(s.tenant, "services", s.name, s.address)
-	}
-	kinds := [classes]string{"endpointGroups", "commonNames", "endpoints"}
-	for _, h := range z.endpoints {
-		for class, name := range h.names {
-			if tenant := z.networks[h.network].tenant; name != "" && tenant != "" {
-				add(tenant, kinds[class], name, h.addresses[:]...)
-			}
-		}
-	}
-	for _, of := range all {
-		for _, names := range of {
-			for _, addresses := range names {
-				slices.Sort(addresses)
-			}
-		}
-	}
-	return all
+	return names, inside || len(names) > 0, z.partial && len(names) == 0
 }

@@ -2,39 +2,57 @@ package nameserver
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
-
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// example is the store of two tenants with the same names and addresses.
-var example = map[string]string{
-	mastercfg.NetworkPrefix + "web.blue": `{"tenant":"blue","subnetIP":"10.1.1.0","subnetLen":24,"ipv6SubnetIP":"fd00:1::","ipv6SubnetLen":64}`,
-	mastercfg.NetworkPrefix + "db.blue":  `{"tenant":"blue","subnetIP":"10.1.2.0","subnetLen":24}`,
-	mastercfg.NetworkPrefix + "web.red":  `{"tenant":"red","subnetIP":"10.1.1.0","subnetLen":24}`,
+// example are two tenants with the same names and addresses.
+var example = []any{
+	Network{"web.blue", "blue", [2]netip.Prefix{netip.MustParsePrefix("10.1.1.0/24"), netip.MustParsePrefix("fd00:1::/64")}},
+	Network{"db.blue", "blue", [2]netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}},
+	Network{"web.red", "red", [2]netip.Prefix{netip.MustParsePrefix("10.1.1.0/24")}},
 
-	mastercfg.EndpointPrefix + "web.blue-c1": `{"netID":"web.blue","endpointID":"c1","endpointGroupKey":"Front:blue","epCommonName":"/Web1","ipAddress":"10.1.1.1","ipv6Address":"fd00:1::1"}`,
-	mastercfg.EndpointPrefix + "web.blue-c2": `{"netID":"web.blue","endpointID":"c2","endpointGroupKey":"Front:blue","epCommonName":"a.b","ipAddress":"10.1.1.2"}`,
-	mastercfg.EndpointPrefix + "db.blue-c3":  `{"netID":"db.blue","endpointID":"c3","epCommonName":"shop","ipAddress":"10.1.2.1"}`,
-	mastercfg.EndpointPrefix + "web.red-c1":  `{"netID":"web.red","endpointID":"c1","endpointGroupKey":"Front:red","epCommonName":"web1","ipAddress":"10.1.1.9"}`,
-	mastercfg.EndpointPrefix + "web.red-c9":  `{"netID":"web.red","endpointID":"c9","epCommonName":"secret","ipAddress":"10.1.1.77"}`,
+	Endpoint{ID: "web.blue-c1", Tenant: "blue", Runtime: "c1", Group: "Front", Container: "Web1", IPv4: addr("10.1.1.1"), IPv6: addr("fd00:1::1")},
+	Endpoint{ID: "web.blue-c2", Tenant: "blue", Runtime: "c2", Group: "Front", Container: "a.b", IPv4: addr("10.1.1.2")},
+	Endpoint{ID: "db.blue-c3", Tenant: "blue", Runtime: "c3", Container: "shop", IPv4: addr("10.1.2.1")},
+	Endpoint{ID: "web.red-c1", Tenant: "red", Runtime: "c1", Group: "Front", Container: "web1", IPv4: addr("10.1.1.9")},
+	Endpoint{ID: "web.red-c9", Tenant: "red", Runtime: "c9", Container: "secret", IPv4: addr("10.1.1.77")},
 
-	mastercfg.ServiceLBPrefix + "Shop:blue": `{"servicename":"Shop","tenantname":"blue","ipaddress":"10.1.2.200","ports":["80:8080:TCP","53:5353:UDP","junk"]}`,
-	mastercfg.ServiceLBPrefix + "new:blue":  `{"servicename":"new","tenantname":"blue","ipaddress":"","ports":["80:80:TCP"]}`,
+	Service{"Shop:blue", "blue", "Shop", addr("10.1.2.200"), []Port{{"tcp", 80}, {"udp", 53}}},
+	Service{"new:blue", "blue", "new", netip.Addr{}, []Port{{"tcp", 80}}},
+}
+
+func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+// set enters an object.
+func (z *Zones) set(o any) {
+	switch o := o.(type) {
+	case Network:
+		z.SetNetwork(o)
+	case Endpoint:
+		z.SetEndpoint(o)
+	case Service:
+		z.SetService(o)
+	}
+}
+
+// remove takes away what has an id.
+func (z *Zones) remove(id string) {
+	z.RemoveNetwork(id)
+	z.RemoveEndpoint(id)
+	z.RemoveService(id)
 }
 
 func exampleZones(t testing.TB) *Zones {
 	t.Helper()
 	z := NewZones()
-	for key, value := range example { // in any order
-		if err := z.Apply(key, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+	for _, i := range rand.Perm(len(example)) { // in any order
+		z.set(example[i])
 	}
 	return z
 }
@@ -43,8 +61,11 @@ func exampleZones(t testing.TB) *Zones {
 // the records in alphabetical order; "forwarded" if somebody else is to answer.
 func ask(z *Zones, tenant, name string, kind uint16) string {
 	reply := new(dns.Msg).SetReply(new(dns.Msg).SetQuestion(name, kind))
-	if z.answer(tenant, reply) == forwarded {
+	switch z.answer(tenant, reply) {
+	case forwarded:
 		return "forwarded"
+	case unknown:
+		return "unknown"
 	}
 	var data []string
 	for _, r := range reply.Answer {
@@ -120,51 +141,93 @@ func reverse(a string) string {
 	return name
 }
 
-func TestNamesComeAndGoWithTheirRecords(t *testing.T) {
+func TestNamesComeAndGoWithTheirObjects(t *testing.T) {
 	z := exampleZones(t)
-	apply := func(key, value string) {
-		t.Helper()
-		var v []byte
-		if value != "" {
-			v = []byte(value)
-		}
-		if err := z.Apply(key, v); err != nil && value != "{" {
-			t.Error(err)
-		}
+	endpoint := func(id, group, address string) Endpoint {
+		return Endpoint{ID: id, Tenant: "blue", Runtime: id, Group: group, IPv4: addr(address)}
 	}
-	for _, step := range []struct{ key, value, name, want string }{
-		{mastercfg.EndpointPrefix + "web.blue-c1", `{"netID":"web.blue","endpointID":"c1","endpointGroupKey":"back:blue","ipAddress":"10.1.1.5"}`, "front.", "10.1.1.2"},
-		{mastercfg.EndpointPrefix + "web.blue-c4", `{"netID":"db.blue","endpointID":"c4","endpointGroupKey":"back:blue","ipAddress":"10.1.2.4"}`, "back.", "10.1.1.5 10.1.2.4"},
-		{mastercfg.EndpointPrefix + "web.blue-c1", "", "back.", "10.1.2.4"},
-		{mastercfg.EndpointPrefix + "web.blue-c4", "{", "back.", "NXDOMAIN"}, // cannot be read
-		{mastercfg.ServiceLBPrefix + "Shop:blue", "", "shop.", "10.1.2.1"},   // the container of that name
-		{mastercfg.NetworkPrefix + "db.blue", `{"tenant":"red","subnetIP":"10.1.2.0","subnetLen":24}`, "shop.", "NXDOMAIN"},
-		{mastercfg.EndpointPrefix + "web.blue-c2", "", "front.", "NXDOMAIN"},
+	for _, step := range []struct {
+		set        any
+		remove     string
+		name, want string
+	}{
+		{endpoint("web.blue-c1", "back", "10.1.1.5"), "", "front.", "10.1.1.2"},
+		{endpoint("web.blue-c4", "back", "10.1.2.4"), "", "back.", "10.1.1.5 10.1.2.4"},
+		{nil, "web.blue-c1", "back.", "10.1.2.4"},
+		{nil, "web.blue-c4", "back.", "NXDOMAIN"},
+		{nil, "Shop:blue", "shop.", "10.1.2.1"}, // the container of that name
+		{Endpoint{ID: "db.blue-c3", Tenant: "red", Container: "shop", IPv4: addr("10.1.2.1")}, "", "shop.", "NXDOMAIN"},
+		{nil, "web.blue-c2", "front.", "NXDOMAIN"},
+		{nil, "web.blue-c2", "front.", "NXDOMAIN"}, // twice
 	} {
-		apply(step.key, step.value)
+		z.set(step.set)
+		z.remove(step.remove)
 		if got := ask(z, "blue", step.name, dns.TypeA); got != step.want {
-			t.Errorf("after %s %s: %s is %q, want %q", step.key, step.value, step.name, got, step.want)
+			t.Errorf("after %v, without %s: %s is %q, want %q", step.set, step.remove, step.name, got, step.want)
 		}
 	}
-	for key := range example {
-		apply(key, "")
+	for _, id := range []string{"web.blue", "db.blue", "web.red", "db.blue-c3", "web.red-c1", "web.red-c9", "new:blue"} {
+		z.remove(id)
 	}
-	if left := len(z.networks) + len(z.endpoints) + len(z.services) + len(z.members) + len(z.tenants) + len(z.virtual) + len(z.serviceOf); left != 0 {
+	if left := len(z.networks) + len(z.endpoints) + len(z.services) + len(z.tenants); left != 0 {
 		t.Errorf("something is left: %+v", z)
+	}
+}
+
+// Whichever members of a group go, the others have its name.
+func TestAGroupHasTheMembersThatAreLeft(t *testing.T) {
+	z := NewZones()
+	present := map[int]bool{}
+	for range 2000 {
+		i := rand.IntN(20)
+		id := fmt.Sprint("c", i)
+		if present[i] = !present[i]; present[i] {
+			z.SetEndpoint(Endpoint{ID: id, Tenant: "blue", Group: "many", Runtime: id, IPv4: addr(fmt.Sprint("10.1.1.", i))})
+		} else {
+			z.RemoveEndpoint(id)
+		}
+		var want []string
+		for n, there := range present {
+			if there {
+				want = append(want, fmt.Sprint("10.1.1.", n))
+			}
+		}
+		slices.Sort(want)
+		if got := z.lookup("blue", "many"); len(want) != len(got.addresses) || got.known != (len(want) > 0) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		if len(want) > 0 && ask(z, "blue", "many.", dns.TypeA) != strings.Join(want, " ") {
+			t.Fatalf("%s, want %v", ask(z, "blue", "many.", dns.TypeA), want)
+		}
+	}
+}
+
+func TestWhatMayBeToComeIsNotDenied(t *testing.T) {
+	z := exampleZones(t)
+	z.SetPartial(true)
+	for name, want := range map[string]string{
+		"front.": "10.1.1.1 10.1.1.2", "nobody.": "unknown", "nobody.blue.contiv.internal.": "unknown", "_80._tcp.nobody.": "forwarded",
+		"example.org.": "forwarded", "blue.contiv.internal.": "",
+	} {
+		if got := ask(z, "blue", name, dns.TypeA); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{"3.1.1.10.in-addr.arpa.": "unknown", "1.1.1.10.in-addr.arpa.": "web1.blue.contiv.internal.", "1.1.168.192.in-addr.arpa.": "forwarded"} {
+		if got := ask(z, "blue", name, dns.TypePTR); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	z.SetPartial(false)
+	if got := ask(z, "blue", "nobody.", dns.TypeA); got != "NXDOMAIN" {
+		t.Errorf("complete: %q", got)
 	}
 }
 
 func TestAnAnswerNamesABoundedNumberOfMembersAndNotAlwaysTheSame(t *testing.T) {
 	z := NewZones()
-	if err := z.Apply(mastercfg.NetworkPrefix+"web.blue", []byte(example[mastercfg.NetworkPrefix+"db.blue"])); err != nil {
-		t.Fatal(err)
-	}
 	for i := range 1000 {
-		a := netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
-		value := fmt.Sprintf(`{"netID":"web.blue","endpointID":"c%d","endpointGroupKey":"front:blue","ipAddress":"%s"}`, i, a)
-		if err := z.Apply(fmt.Sprintf("%sweb.blue-c%d", mastercfg.EndpointPrefix, i), []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		z.SetEndpoint(Endpoint{ID: fmt.Sprint("c", i), Tenant: "blue", Group: "front", IPv4: netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})})
 	}
 	first, second := ask(z, "blue", "front.", dns.TypeA), ask(z, "blue", "front.", dns.TypeA)
 	if n := len(strings.Fields(first)); n != maxAddresses || first == second {
@@ -175,22 +238,21 @@ func TestAnAnswerNamesABoundedNumberOfMembersAndNotAlwaysTheSame(t *testing.T) {
 func TestRecordsListWhatNamesStandFor(t *testing.T) {
 	got := exampleZones(t).Records()
 	if s := fmt.Sprint(got["blue"]["endpointGroups"], got["blue"]["services"]["shop"], got["red"]["commonNames"]); s !=
-		"map[front:[10.1.1.1 10.1.1.2 fd00:1::1]] [10.1.2.200] map[secret:[10.1.1.77] web1:[10.1.1.9]]" {
+		"map[front:[ipv4:10.1.1.1 ipv6:fd00:1::1 ipv4:10.1.1.2]] [ipv4:10.1.2.200] map[secret:[ipv4:10.1.1.77] web1:[ipv4:10.1.1.9]]" {
 		t.Error(s)
 	}
 }
 
-func FuzzRecordsAndReversedNamesOfAnyContent(f *testing.F) {
-	f.Add(example[mastercfg.EndpointPrefix+"web.blue-c1"], "1.1.1.10.in-addr.arpa")
-	f.Add(example[mastercfg.ServiceLBPrefix+"Shop:blue"], strings.TrimSuffix(reverse("fd00::1"), "."))
-	f.Fuzz(func(t *testing.T, value, name string) {
+func FuzzNamesOfAnyContent(f *testing.F) {
+	f.Add("front", "1.1.1.10.in-addr.arpa")
+	f.Add("a.b", strings.TrimSuffix(reverse("fd00::1"), "."))
+	f.Fuzz(func(t *testing.T, text, name string) {
 		z := exampleZones(t)
-		for key := range example {
-			if err := z.Apply(key, []byte(value)); err != nil {
-				continue
-			}
-		}
+		z.SetEndpoint(Endpoint{ID: "x", Tenant: "blue", Group: text, Container: text, Runtime: text, IPv4: addr("10.1.1.3")})
+		z.SetService(Service{ID: "x", Tenant: "blue", Name: text, Address: addr("10.1.1.4"), Ports: []Port{{text, 1}}})
 		ask(z, "blue", dns.Fqdn(name), dns.TypeANY)
+		z.Records()
+		z.remove("x")
 		if a, ok := parseReverse(name); ok && strings.TrimSuffix(reverse(a.String()), ".") != fold(name) && !strings.Contains(name, ".0") {
 			t.Errorf("%q is not the reverse of %s", name, a)
 		}

@@ -1,0 +1,67 @@
+package nameserver
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// counts are numbers of questions since the start.
+type counts struct {
+	strangers, refused, answered, forwarded, failed atomic.Uint64
+	tenants                                         sync.Map // name -> *tenantCounts
+}
+
+type tenantCounts struct{ invalid, unnamed, named atomic.Uint64 }
+
+// Stats are numbers of questions since the start.
+type Stats struct {
+	Strangers uint64 // of nobody we know: not answered
+	Refused   uint64 // malformed, or of a kind that is not served
+	Answered  uint64 // from the names of the tenant
+	Forwarded uint64 // answered by others, or from the cache
+	Failed    uint64 // others did not answer, too many were asked, or nobody can say yet
+	Tenants   map[string]TenantStats
+}
+
+// TenantStats are those of a tenant, as the original agent called them.
+type TenantStats struct {
+	Invalid uint64 `json:"invalidQuery"`
+	Unnamed uint64 `json:"noNameRecord"` // there is no such name, or no such record of it
+	Named   uint64 `json:"foundNameRecord"`
+}
+
+func (c *counts) tenant(name string) *tenantCounts {
+	if t, ok := c.tenants.Load(name); ok {
+		return t.(*tenantCounts)
+	}
+	t, _ := c.tenants.LoadOrStore(name, new(tenantCounts))
+	return t.(*tenantCounts)
+}
+
+// answer counts a question that was answered from the tenant's names; some tells
+// whether there was something to tell.
+func (c *counts) answer(tenant string, some bool) {
+	c.answered.Add(1)
+	if some {
+		c.tenant(tenant).named.Add(1)
+	} else {
+		c.tenant(tenant).unnamed.Add(1)
+	}
+}
+
+func (c *counts) refuse(tenant string) {
+	c.refused.Add(1)
+	c.tenant(tenant).invalid.Add(1)
+}
+
+// Stats returns the counters.
+func (s *Server) Stats() Stats {
+	c := &s.counts
+	all := Stats{c.strangers.Load(), c.refused.Load(), c.answered.Load(), c.forwarded.Load(), c.failed.Load(), map[string]TenantStats{}}
+	c.tenants.Range(func(name, t any) bool {
+		n := t.(*tenantCounts)
+		all.Tenants[name.(string)] = TenantStats{n.invalid.Load(), n.unnamed.Load(), n.named.Load()}
+		return true
+	})
+	return all
+}
