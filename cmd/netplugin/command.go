@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	categoryNode = "Node"
-	versionFlag  = "version"
+	categoryNode  = "Node"
+	categoryNames = "Names"
+	versionFlag   = "version"
 )
 
 // command is the command line; start is called with options that hold.
@@ -61,5 +62,9 @@ func nodeFlags(o *options) []cli.Flag {
 			Category: categoryNode, Usage: "directory of Open vSwitch's sockets", OnlyOnce: true},
 		set.String(&o.datapath, "datapath", "DATAPATH", ovsd.DatapathAuto, categoryNode, "system (kernel), netdev (userspace) or auto"),
 		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ":9090", categoryNode, "address:port of the node's REST server"),
+		&cli.BoolFlag{Name: "dns", Sources: set.Env("DNS"), Value: true, Destination: &o.names.on,
+			Category: categoryNames, Usage: "answer endpoints' questions for names, at the gateways of routed networks; --dns=false: do not", OnlyOnce: true},
+		set.String(&o.names.upstream, "dns-upstream", "DNS_UPSTREAM", "", categoryNames,
+			"comma-separated name servers, address or address:port, that are asked for all other names; none: nobody (default: those of "+resolvConf+", as it is at the time)"),
 	}
 }

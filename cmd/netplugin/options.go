@@ -25,6 +25,7 @@ type options struct {
 	uplink                    string // empty: networks of encapsulation vlan are not served
 	vxlanPort                 int
 	httpAddress               string
+	names                     namesOptions
 }
 
 // configError is everything that is wrong with the command line.
@@ -64,6 +65,7 @@ func (o *options) complete(positional []string) error {
 		found = append(found, fmt.Errorf("--datapath %q: want auto, system or netdev", o.datapath))
 	}
 	found = append(found, o.completeUplink()...)
+	found = append(found, o.names.complete()...)
 	if err := daemonflags.CheckAddress(o.httpAddress); err != nil {
 		found = append(found, fmt.Errorf("--http-address: %w", err))
 	}

@@ -116,3 +116,25 @@ func TestVersionNeedsNothingElse(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoIsAskedForNames(t *testing.T) {
+	for _, c := range []struct {
+		flags  []string
+		on     bool
+		others bool // somebody is asked what we do not know
+	}{
+		{nil, true, true}, {[]string{"--dns=false"}, false, true}, {[]string{"--dns-upstream=none"}, true, false},
+		{[]string{"--dns-upstream=192.0.2.1, 2001:db8::1,192.0.2.1:5353"}, true, true},
+	} {
+		o, err := parse(append(minimal, c.flags...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.names.on != c.on || (o.names.forwarder != nil) != c.others {
+			t.Errorf("%q: %+v", c.flags, o.names)
+		}
+	}
+	if _, err := parse(append(minimal, "--dns-upstream=192.0.2.1,example.org")...); err == nil || !strings.Contains(err.Error(), `--dns-upstream: name server "example.org"`) {
+		t.Errorf("%v", err)
+	}
+}

@@ -42,9 +42,14 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	zones := o.names.zones()
 	node := agent.New(agent.Config{
-		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: o.uplink != "", DB: db, Metrics: metrics,
+		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: o.uplink != "", DB: db, Names: zones, Metrics: metrics,
 	})
+	names := newNameServer(&o.names, zones, node, tunnel)
+	if err := names.Register(metrics); err != nil {
+		return err
+	}
 	master := cluster.NewMaster(db, cluster.Limits{}, nil)
 	defer master.Close()
 	front := []task{notifySystemd(node)}
@@ -57,12 +62,12 @@ func run(ctx context.Context, o *options) error {
 		front, attachments = append(front, cni.Run), cni
 	}
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
-		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Metrics: metrics,
+		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, Metrics: metrics,
 	})
 	if err != nil {
 		return err
 	}
-	front = append(front, api.Serve)
+	front = append(front, api.Serve, names.Run)
 	host := newHostAccess(o, node, master, driver)
 	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node), host.Run, refuse(tunnel)}, front)
 	log.Info("stopped; the switch goes on forwarding")
@@ -70,9 +75,9 @@ func run(ctx context.Context, o *options) error {
 }
 
 // newDriver makes the driver of the node's bridges: one with a tunnel, where services
-// are, and if there is an uplink one with that.
-func newDriver(o *options) (node drivers.NetworkDriver, services drivers.PacketBus, err error) {
-	tunnel, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath})
+// and names are, and if there is an uplink one with that.
+func newDriver(o *options) (node drivers.NetworkDriver, tunnel *ovsd.Driver, err error) {
+	tunnel, err = ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath, Names: o.names.on})
 	if err != nil || o.uplink == "" {
 		return tunnel, tunnel, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -28,6 +29,7 @@ type Config struct {
 	Driver    drivers.NetworkDriver
 	Uplink    bool // the driver serves networks of encapsulation vlan, too
 	DB        *objdb.DB
+	Names     *nameserver.Zones     // told what has a name here; nil: nobody asks
 	Metrics   prometheus.Registerer // nil: no metrics
 	Log       *logrus.Entry
 
@@ -97,7 +99,7 @@ func New(cfg Config) *Agent {
 		changed: newSignal(), given: newSignal(), behind: newSignal(), report: newSignal(), host: newSignal(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
-	a.cache.linger, a.cache.uplink = cfg.Linger, cfg.Uplink
+	a.cache.linger, a.cache.uplink, a.planner.names = cfg.Linger, cfg.Uplink, cfg.Names
 	for _, prefix := range followed {
 		m := &follower{prefix: prefix}
 		m.Mirror = mirror.New(cfg.DB, prefix, func(b mirror.Batch) { a.takeIn(m, b) })
@@ -340,6 +342,9 @@ func (a *Agent) confirm(ctx context.Context) error {
 		}
 	}
 }
+
+// AwaitState blocks until the first complete state is known.
+func (a *Agent) AwaitState(ctx context.Context) error { return a.serving.await(ctx) }
 
 // AwaitSync blocks until the switch has once had everything that was wanted.
 func (a *Agent) AwaitSync(ctx context.Context) error { return a.inSync.await(ctx) }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -13,6 +14,7 @@ import (
 type planner struct {
 	given   map[pipeline.Key]pipeline.Object
 	pending map[pipeline.Key]error // wanted, but something is missing
+	names   *nameserver.Zones      // of what is wanted; nil: nobody asks
 }
 
 func newPlanner() planner {
@@ -23,6 +25,7 @@ func newPlanner() planner {
 // and returns the step from what the driver has to what it should have; ok is
 // false if there is none.
 func (p *planner) plan(c *cache, backlog int) (change drivers.Change, ok bool) {
+	p.namesFollow(c)
 	for key := range c.dirty {
 		p.step(c, key, &change)
 	}
@@ -35,6 +38,7 @@ func (p *planner) plan(c *cache, backlog int) (change drivers.Change, ok bool) {
 		delete(c.backlog, key)
 		p.step(c, key, &change)
 	}
+	p.namesFollow(c)
 	slices.SortFunc(change.Set, func(a, b pipeline.Object) int { return byKindAndID(a.Key(), b.Key()) })
 	slices.SortFunc(change.Remove, func(a, b pipeline.Key) int { return byKindAndID(b, a) })
 	return change, len(change.Set)+len(change.Remove) > 0
@@ -43,6 +47,7 @@ func (p *planner) plan(c *cache, backlog int) (change drivers.Change, ok bool) {
 // step adds to a change what one object needs.
 func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
 	object, err := c.wanted(key)
+	p.name(c, key, err)
 	delete(p.pending, key)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		p.pending[key] = err

@@ -34,6 +34,8 @@ type endpoint struct {
 	record  *mastercfg.CfgEndpointState
 	since   int64 // revision of the store that brought it to its host; 0: attached in an earlier run
 	problem string
+
+	group, container string // names it has
 }
 
 // rule is a decoded rule; an invalid one is not kept.
@@ -116,7 +118,9 @@ func decodeEndpoint(id string, value []byte, own string) (endpoint, error) {
 	record.ID = id
 	// The same few names again and again: one copy of each will do.
 	record.NetID, record.HomingHost = unique.Make(record.NetID).Value(), unique.Make(record.HomingHost).Value()
-	e := endpoint{netID: record.NetID, host: record.HomingHost}
+	group, _, _ := strings.Cut(record.EndpointGroupKey, ":")
+	e := endpoint{netID: record.NetID, host: record.HomingHost,
+		group: unique.Make(group).Value(), container: strings.Clone(strings.TrimPrefix(record.EPCommonName, "/"))}
 	if e.host == own {
 		e.record = &record
 	}

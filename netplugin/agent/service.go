@@ -27,6 +27,7 @@ type services struct {
 // service is a decoded service.
 type service struct {
 	netID string
+	name  string           // the service's, without its tenant
 	part  pipeline.Service // own fields; the network's and the providers are joined later
 }
 
@@ -43,7 +44,7 @@ func decodeService(id string, value []byte) (service, error) {
 	if err != nil {
 		return service{}, fmt.Errorf("virtual address: %w", err)
 	}
-	s := service{netID: mastercfg.NetworkID(r.Tenant, r.Network), part: pipeline.Service{ID: id, VIP: vip}}
+	s := service{netID: mastercfg.NetworkID(r.Tenant, r.Network), name: r.ServiceName, part: pipeline.Service{ID: id, VIP: vip}}
 	for _, text := range r.Ports {
 		port, err := parsePort(text)
 		if err != nil {

@@ -65,3 +65,15 @@ func (s *Server) Stats() Stats {
 	})
 	return all
 }
+
+func (s *Stats) add(more Stats) {
+	s.Strangers += more.Strangers
+	s.Refused += more.Refused
+	s.Answered += more.Answered
+	s.Forwarded += more.Forwarded
+	s.Failed += more.Failed
+	for tenant, n := range more.Tenants {
+		sum := s.Tenants[tenant]
+		s.Tenants[tenant] = TenantStats{sum.Invalid + n.Invalid, sum.Unnamed + n.Unnamed, sum.Named + n.Named}
+	}
+}

@@ -23,7 +23,7 @@ const (
 
 // Forwarder asks other name servers, and remembers what they said.
 type Forwarder struct {
-	upstream []netip.AddrPort
+	upstream Upstream
 	cache    *cache
 
 	mu       sync.Mutex
@@ -46,7 +46,7 @@ type answer struct {
 }
 
 // NewForwarder makes one that asks these in turn, until one answers.
-func NewForwarder(upstream ...netip.AddrPort) *Forwarder {
+func NewForwarder(upstream Upstream) *Forwarder {
 	return &Forwarder{upstream: upstream, cache: newCache(time.Now),
 		underWay: map[dns.Question]*asked{}, waiting: map[netip.Addr]int{}}
 }
@@ -101,10 +101,11 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTime)
 	defer cancel()
 	errs := []error{fault.New(fault.Unavailable, "no name server upstream answers")}
-	for i, server := range f.upstream {
+	servers := f.upstream()
+	for i, server := range servers {
 		// Each has its share of the time that is left.
 		deadline, _ := ctx.Deadline()
-		share, done := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(f.upstream)-i))
+		share, done := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(servers)-i))
 		reply, err := exchange(share, q, server)
 		done()
 		if err == nil {

@@ -80,7 +80,7 @@ func TestOthersAreAskedOnceForWhatTheySayForAWhile(t *testing.T) {
 				"bank.example.com. 5000 IN A 192.0.2.66", "web.example.org. 50 IN TXT lies")
 		}
 	})
-	f := NewForwarder(server)
+	f := NewForwarder(Fixed(server))
 	now := time.Now()
 	f.cache.now = func() time.Time { return now }
 	for _, step := range []struct {
@@ -164,10 +164,10 @@ func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
 	for name, server := range bad {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := told(NewForwarder(server, good).ask(t.Context(), someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+			if got := told(NewForwarder(Fixed(server, good)).ask(t.Context(), someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 				t.Error(got)
 			}
-			if got := told(NewForwarder(server).ask(t.Context(), someone, of("example.org."))); !strings.Contains(got, server.String()) {
+			if got := told(NewForwarder(Fixed(server)).ask(t.Context(), someone, of("example.org."))); !strings.Contains(got, server.String()) {
 				t.Error(got)
 			}
 		})
@@ -175,7 +175,7 @@ func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
 }
 
 func TestAnAnswerThatDoesNotFitIsAskedForOverTCP(t *testing.T) {
-	f := NewForwarder(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
 		if _, tcp := w.RemoteAddr().(*net.TCPAddr); tcp {
 			tell(w, m, dns.RcodeSuccess, "example.org. 60 IN A 192.0.2.1")
 			return
@@ -183,7 +183,7 @@ func TestAnAnswerThatDoesNotFitIsAskedForOverTCP(t *testing.T) {
 		reply := new(dns.Msg).SetReply(m)
 		reply.Truncated = true
 		_ = w.WriteMsg(reply)
-	}))
+	})))
 	if got := told(f.ask(t.Context(), someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 		t.Error(got)
 	}
@@ -193,11 +193,11 @@ func TestAnAnswerThatDoesNotFitIsAskedForOverTCP(t *testing.T) {
 // does not keep others out.
 func TestQuestionsUnderWayAreLimitedPerAskerAndSharedByAll(t *testing.T) {
 	release, asked := make(chan struct{}), atomic.Int32{}
-	f := NewForwarder(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
 		asked.Add(1)
 		<-release
 		tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.1")
-	}))
+	})))
 	results := make(chan string)
 	ask := func(asker byte, name string) {
 		go func() { results <- told(f.ask(t.Context(), netip.AddrFrom4([4]byte{169, 254, 0, asker}), of(name))) }()
@@ -245,7 +245,7 @@ func TestALoopEndsAndDoesNotMultiply(t *testing.T) {
 			tell(w, m, reply.Rcode)
 		}
 	})
-	_, server := start(t, exampleZones(t), NewForwarder(loop), inBlue)
+	_, server := start(t, exampleZones(t), NewForwarder(Fixed(loop)), inBlue)
 	back.Store(&server)
 	began := time.Now()
 	reply := exchangeWith(t, "udp", server, question("example.org.", dns.TypeA))

@@ -39,6 +39,8 @@ type Server struct {
 	Forwarder *Forwarder
 	Log       *logrus.Entry
 
+	place  Place // of Keep
+	ready  func(context.Context) error
 	counts counts
 }
 

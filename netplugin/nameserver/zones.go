@@ -97,6 +97,13 @@ func (z *Zones) SetPartial(partial bool) {
 	z.partial = partial
 }
 
+// Partial tells whether more is to come.
+func (z *Zones) Partial() bool {
+	z.mu.RLock()
+	defer z.mu.RUnlock()
+	return z.partial
+}
+
 // SetNetwork enters a network, or another version of it.
 func (z *Zones) SetNetwork(n Network) {
 	z.mu.Lock()

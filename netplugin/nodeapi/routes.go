@@ -51,10 +51,11 @@ func (h handlers) inspectBGP(w http.ResponseWriter, _ *http.Request) {
 	h.json(w, nil)
 }
 
+// inspectNameserver tells names and numbers by tenant. What is to come is in no queue.
 func (h handlers) inspectNameserver(w http.ResponseWriter, _ *http.Request) {
 	h.json(w, map[string]any{
 		"serviceQueue": []any{}, "endpointQueue": []any{},
-		"dnsRecords": struct{}{}, "stats": struct{}{},
+		"dnsRecords": h.Names.Records(), "stats": h.Names.Stats().Tenants,
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -54,12 +55,19 @@ type Attachments interface {
 	Reclaim(ctx context.Context, epID string) error
 }
 
+// Names are those that endpoints are told.
+type Names interface {
+	Records() map[string]nameserver.Records
+	Stats() nameserver.Stats
+}
+
 // Config of a server.
 type Config struct {
 	Address     string // host:port to listen on
 	CtrlIP      string // shown as the node's address
 	Agent       Agent
 	Attachments Attachments
+	Names       Names
 	Metrics     prometheus.Gatherer
 	Log         *logrus.Entry
 }
@@ -123,7 +131,7 @@ func Handler(cfg Config) http.Handler {
 	get("/inspect/driver", h.budgeted(h.inspectDriver))
 	get("/inspect/counters", h.budgeted(h.inspectCounters))
 	get("/inspect/bgp", h.inspectBGP)
-	get("/inspect/nameserver", h.inspectNameserver)
+	get("/inspect/nameserver", h.budgeted(h.inspectNameserver))
 	get("/inspect/endpoint/{epID}", h.inspectEndpoint)
 	get("/healthz", h.alive)
 	get("/readyz", h.ready)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -32,6 +33,17 @@ type node struct {
 }
 
 func (n *node) Ready() error { return n.ready }
+
+// exampleNames are those of an endpoint.
+type exampleNames struct{}
+
+func (exampleNames) Records() map[string]nameserver.Records {
+	return map[string]nameserver.Records{"blue": {"endpoints": {"c1": {"ipv4:10.1.1.1"}}}}
+}
+
+func (exampleNames) Stats() nameserver.Stats {
+	return nameserver.Stats{Tenants: map[string]nameserver.TenantStats{"blue": {Invalid: 1, Unnamed: 2, Named: 3}}}
+}
 
 func (n *node) User(epID string) (string, error) {
 	if epID == "web.blue-1" {
@@ -81,7 +93,7 @@ func start(t *testing.T, n *node) string {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	server, err := Listen(ctx, Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Metrics: metrics})
+	server, err := Listen(ctx, Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +141,7 @@ func TestRoutesAnswerInTheirShape(t *testing.T) {
 	}{
 		{"GET", "/svcstats", 200, jsonType, "{}\n"},
 		{"GET", "/inspect/bgp", 200, jsonType, "null\n"},
-		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{},"endpointQueue":[],"serviceQueue":[],"stats":{}}` + "\n"},
+		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{"blue":{"endpoints":{"c1":["ipv4:10.1.1.1"]}}},"endpointQueue":[],"serviceQueue":[],"stats":{"blue":{"invalidQuery":1,"noNameRecord":2,"foundNameRecord":3}}}` + "\n"},
 		{"GET", "/inspect/counters?kind=rule", 200, jsonType, `{"rules":{"blue:r":{"packets":3,"bytes":300}},"endpoints":{}}` + "\n"},
 		{"GET", "/inspect/counters?kind=endpoint&id=web.blue-1", 200, jsonType,
 			`{"rules":{},"endpoints":{"web.blue-1":{"rxPackets":1,"rxBytes":64,"txPackets":2,"txBytes":128}}}` + "\n"},
@@ -212,7 +224,7 @@ func TestReclaimReportsItsFailure(t *testing.T) {
 func TestOnlyTheNodeItselfMayReclaim(t *testing.T) {
 	n := &node{}
 	url := start(t, n)
-	handler := Handler(Config{Agent: n, Attachments: n, Metrics: prometheus.NewRegistry()})
+	handler := Handler(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry()})
 	for _, remote := range []string{"192.0.2.9:4711", "[2001:db8::9]:4711", "[::ffff:192.0.2.9]:4711", ""} {
 		request, answer := httptest.NewRequest(http.MethodDelete, "/debug/reclaimEndpoint/web.blue-2", nil), httptest.NewRecorder()
 		request.RemoteAddr = remote

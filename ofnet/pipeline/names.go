@@ -51,6 +51,8 @@ const (
 	namesMeters = 3072
 )
 
+func questionMeter(port uint32) uint32 { return meterNames + port%namesMeters }
+
 // NamesMAC is the address of the name server's link. The link needs no ARP:
 // whatever comes from it is addressed by IP.
 var NamesMAC = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x00, 0x01}
@@ -121,7 +123,7 @@ func (n names) endpoint(w *Wants, e placed) {
 	if !e.local() || e.Mode.Bridged() {
 		return // nobody can ask a gateway that is not ours
 	}
-	meter := meterNames + e.port%namesMeters
+	meter := questionMeter(e.port)
 	w.Meters = append(w.Meters, openflow.Meter{
 		ID: meter, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
 		Bands: []openflow.MeterBand{{Rate: questionsPerSecond, Burst: questionsAtOnce}},

@@ -152,7 +152,7 @@ func TestQuestionsPassAMeterOfTheirPort(t *testing.T) {
 	c.withNames(web1)
 	for _, e := range []Endpoint{web1, red1} {
 		p := c.pod(e)
-		id := meterNames + p.port%namesMeters
+		id := questionMeter(p.port)
 		ask := packet{inPort: p.port, src: e.MAC, dst: AnycastMAC, from: e.IPv4, to: networkOf(e).Gateway, kind: "udp,nw_ttl=64,udp_dst=53"}
 		if got := p.node.Appctl("ofproto/trace", bridge, ask.String()); !strings.Contains(got, fmt.Sprintf("meter:%d\n", id)) {
 			t.Errorf("%s: a question passes no meter %d:\n%s", e.ID, id, got)

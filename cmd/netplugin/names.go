@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/nameserver"
+)
+
+// resolvConf names the servers that the host itself asks.
+const resolvConf = "/etc/resolv.conf"
+
+// nobody, as --dns-upstream, is not asked.
+const nobody = "none"
+
+// namesOptions say how questions for names are answered.
+type namesOptions struct {
+	on        bool
+	upstream  string // as on the command line
+	forwarder *nameserver.Forwarder
+}
+
+// complete finds out who is asked what we do not know.
+func (o *namesOptions) complete() []error {
+	switch o.upstream {
+	case nobody:
+		return nil
+	case "":
+		o.forwarder = nameserver.NewForwarder(nameserver.FromFile(resolvConf, time.Now))
+		return nil
+	}
+	var servers []netip.AddrPort
+	for text := range strings.SplitSeq(o.upstream, ",") {
+		server, err := nameserver.ParseServer(strings.TrimSpace(text))
+		if err != nil {
+			return []error{fmt.Errorf("--dns-upstream: %w", err)}
+		}
+		servers = append(servers, server)
+	}
+	o.forwarder = nameserver.NewForwarder(nameserver.Fixed(servers...))
+	return nil
+}
+
+// zones are where the agent enters names; nil: nobody asks for them.
+func (o *namesOptions) zones() *nameserver.Zones {
+	if !o.on {
+		return nil
+	}
+	return nameserver.NewZones()
+}
+
+// newNameServer makes the node's name server; without zones it answers nobody.
+func newNameServer(o *namesOptions, zones *nameserver.Zones, node *agent.Agent, places ...nameserver.Place) *nameserver.Node {
+	if zones == nil {
+		return nameserver.NewNode(nameserver.NewZones(), nil, node.AwaitState)
+	}
+	return nameserver.NewNode(zones, o.forwarder, node.AwaitState, places...)
+}

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/contiv/netplugin/netplugin/nameserver"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// What is wanted of a tenant has names for the endpoints that the tenant has on this
+// node. Names follow the wanted objects, in the same steps; what waits for a part,
+// such as the VTEP of its node, has its names already.
+
+// namesFollow says whether names are still to come with the backlog.
+func (p *planner) namesFollow(c *cache) {
+	if p.names != nil {
+		p.names.SetPartial(len(c.backlog) > 0)
+	}
+}
+
+// name enters the names of an object, or takes them away. The error is why it is not
+// wanted, or not yet.
+func (p *planner) name(c *cache, key pipeline.Key, problem error) {
+	if p.names == nil {
+		return
+	}
+	wanted := problem == nil || fault.Is(problem, fault.MissingReference)
+	switch key.Kind {
+	case pipeline.KindNetwork:
+		if n, known := c.networks[key.ID]; known && wanted {
+			p.names.SetNetwork(nameserver.Network{ID: key.ID, Tenant: n.record.Tenant, Subnets: [2]netip.Prefix{n.part.Subnet, n.part.Subnet6}})
+		} else {
+			p.names.RemoveNetwork(key.ID)
+		}
+	case pipeline.KindEndpoint:
+		e, known := c.endpoints[key.ID]
+		if n, placed := c.networks[e.netID]; known && placed && wanted {
+			p.names.SetEndpoint(nameserver.Endpoint{ID: key.ID, Tenant: n.record.Tenant, Group: e.group, Container: e.container,
+				Runtime: strings.TrimPrefix(key.ID, e.netID+"-"), IPv4: e.part.IPv4, IPv6: e.part.IPv6})
+		} else {
+			p.names.RemoveEndpoint(key.ID)
+		}
+	case pipeline.KindService:
+		s, known := c.service[key.ID]
+		if n, placed := c.networks[s.netID]; known && placed && wanted {
+			p.names.SetService(nameserver.Service{ID: key.ID, Tenant: n.record.Tenant, Name: s.name, Address: s.part.VIP, Ports: namedPorts(s.part.Ports)})
+		} else {
+			p.names.RemoveService(key.ID)
+		}
+	}
+}
+
+func namedPorts(ports []pipeline.ServicePort) []nameserver.Port {
+	protocols := map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp"}
+	list := make([]nameserver.Port, len(ports))
+	for i, p := range ports {
+		list[i] = nameserver.Port{Protocol: protocols[p.Protocol], Number: p.Port}
+	}
+	return list
+}

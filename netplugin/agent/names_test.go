@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/nameserver"
+)
+
+// namedNode is a node that keeps names, with an endpoint of tenant blue.
+func namedNode(t *testing.T) (*node, *nameserver.Zones) {
+	n, zones := newNode(t), nameserver.NewZones()
+	n.planner.names = zones
+	n.put(vrfKey("blue"), `{"vrf":1}`).
+		put(netKey("web.blue"), netValue("blue", "")).
+		put(epKey("web.blue-1"), namedValue(me, "10.1.0.2", "front", "One"))
+	n.step()
+	return n, zones
+}
+
+func namedValue(host, ip, group, container string) string {
+	return strings.TrimSuffix(epValue("web.blue", host, ip), "}") +
+		fmt.Sprintf(`,"endpointGroupKey":"%s:blue","epCommonName":"/%s"}`, group, container)
+}
+
+// names are those of a tenant: "kind name address", in order.
+func names(zones *nameserver.Zones, tenant string) string {
+	var list []string
+	for kind, named := range zones.Records()[tenant] {
+		for name, who := range named {
+			list = append(list, fmt.Sprint(kind, " ", name, " ", strings.Join(who, ",")))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, "; ")
+}
+
+func TestNamesAreOfWhatIsWantedOfTheTenantsThatAreHere(t *testing.T) {
+	n, zones := namedNode(t)
+	const one = "commonNames one ipv4:10.1.0.2; endpointGroups front ipv4:10.1.0.2; endpoints 1 ipv4:10.1.0.2"
+	const service = mastercfg.ServiceLBPrefix + "shop:blue"
+	for _, step := range []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"the first state", func() {}, one},
+		{"a tenant that is not here", func() {
+			n.put(vrfKey("red"), `{"vrf":2}`).put(netKey("web.red"), netValue("red", "")).put(epKey("web.red-1"), epValue("web.red", "node2", "10.1.0.9"))
+		}, one},
+		{"an endpoint elsewhere, without a way to it", func() { n.put(epKey("web.blue-2"), namedValue("node2", "10.1.0.3", "front", "")) },
+			"commonNames one ipv4:10.1.0.2; endpointGroups front ipv4:10.1.0.2,ipv4:10.1.0.3; endpoints 1 ipv4:10.1.0.2; endpoints 2 ipv4:10.1.0.3"},
+		{"another group, and no name", func() { n.put(epKey("web.blue-1"), namedValue(me, "10.1.0.2", "back", "")) },
+			"endpointGroups back ipv4:10.1.0.2; endpointGroups front ipv4:10.1.0.3; endpoints 1 ipv4:10.1.0.2; endpoints 2 ipv4:10.1.0.3"},
+		{"it goes", func() {
+			n.del(epKey("web.blue-2"))
+			n.put(epKey("web.blue-1"), namedValue(me, "10.1.0.2", "front", "One"))
+		}, one},
+		{"a service", func() { n.put(service, serviceValue(`"80:8080:TCP"`)) }, one + "; services shop ipv4:10.1.0.200"},
+		{"it goes", func() { n.del(service) }, one},
+		{"a record that makes no sense", func() { n.put(epKey("web.blue-1"), `{"netID":"web.blue","homingHost":"`+me+`","ipAddress":"nowhere"}`) }, ""},
+	} {
+		step.do()
+		n.step()
+		if got := names(zones, "blue"); got != step.want {
+			t.Errorf("%s: %s, want %s", step.what, got, step.want)
+		}
+		if got := names(zones, "red"); got != "" {
+			t.Errorf("%s: of red: %s", step.what, got)
+		}
+	}
+	if tenant, known := zones.TenantOf("web.blue-1"); known {
+		t.Errorf("its tenant is %q", tenant)
+	}
+}
+
+// While a tenant's endpoints elsewhere come in portions, nobody is told that a name
+// does not exist.
+func TestNamesAreDeniedOnceAllAreThere(t *testing.T) {
+	c, p := crowded(2*portion), newPlanner()
+	p.names = nameserver.NewZones()
+	c.apply(epKey("web.blue-1"), []byte(epValue("web.blue", me, "10.1.0.2")), 1)
+	for step := 0; ; step++ {
+		p.plan(c, portion)
+		there := len(p.names.Records()["blue"]["endpoints"])
+		if partial := p.names.Partial(); partial != (there < 2*portion+1) {
+			t.Errorf("step %d: %d names, partial %v", step, there, partial)
+		}
+		if len(c.backlog) == 0 {
+			break
+		}
+	}
+}
