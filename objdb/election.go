@@ -21,21 +21,27 @@ type CampaignConfig struct {
 	TTL   time.Duration // a successor leads at most this and a second after the holder's death
 }
 
-// leaseTTL is how long the lease behind a term of TTL is asked for.
+// leaseTTL is how long the lease behind a term of TTL is asked for, in whole
+// seconds, of which etcd gives 2 at least.
 //
 // When the leader of the store dies together with the holder, the store first
-// elects a new leader, which then extends every lease to its full length plus
-// an election timeout, as it cannot know when the last renewal was. The lease
-// is therefore shorter than the promise by up to three seconds, but always
-// longer than the two thirds after which the holder gives up by its own clock.
-// A TTL of 9 seconds or more leaves room for all of that.
+// elects a new leader, within two seconds, which then extends every lease to
+// its full length plus the second of an election timeout, as it cannot know when
+// the last renewal was, and looks for ended leases every half second. The lease
+// is shorter than the promise by four seconds, so that a second and a half is
+// left for what a slow disk takes, and for most votes that have to be repeated.
+// A TTL of less than 9 seconds has no room for all of that: to live through an
+// election in the store a term needs half of it.
 func leaseTTL(ttl time.Duration) time.Duration {
 	ttl = (ttl + time.Second - 1).Truncate(time.Second)
-	return max(ttl-3*time.Second, (ttl*2/3).Truncate(time.Second)+time.Second)
+	return max(ttl-4*time.Second, (ttl/2).Truncate(time.Second)+time.Second)
 }
 
-// ownLimit is how long a holder goes on without an answer to its renewals.
-func ownLimit(ttl time.Duration) time.Duration { return ttl * 2 / 3 }
+// ownLimit is how long a holder goes on without an answer to its renewals: it
+// stops before its lease can end.
+func ownLimit(ttl time.Duration) time.Duration {
+	return min(ttl*2/3, leaseTTL(ttl)-300*time.Millisecond)
+}
 
 // Campaign blocks until this process holds the lock, and returns the term that
 // begins. It goes on through outages of the store and lost leases; it fails
