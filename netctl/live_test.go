@@ -46,7 +46,7 @@ func startStore(t *testing.T) store {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	server, err := embedded.Start(ctx, embedded.Config{Dir: t.TempDir(), Name: "test",
-		ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()})
+		ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), NoFsync: true, Log: testkit.Quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func member(args []string) error {
 		peers[n] = u
 	}
 	server, err := embedded.Start(context.Background(), embedded.Config{
-		Dir: dir, Name: name, ClientURL: url, PeerURL: peers[name], Peers: peers, Log: testkit.Quiet(),
+		Dir: dir, Name: name, ClientURL: url, PeerURL: peers[name], Peers: peers, NoFsync: true, Log: testkit.Quiet(),
 	})
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ type options struct {
 	embeddedClientURL string
 	embeddedPeerURL   string
 	embeddedPeers     string
+	embeddedNoFsync   bool
 
 	leaderTTL time.Duration
 	nodeGrace time.Duration
@@ -90,6 +91,8 @@ func command(o *options) *cli.Command {
 			"URL the member talks to the others on"),
 		set.String(&o.embeddedPeers, "embedded-etcd-peers", "EMBEDDED_ETCD_PEERS", "", categoryEmbedded,
 			"all members, name=peer URL,...; none: alone"),
+		set.Bool(&o.embeddedNoFsync, "embedded-etcd-unsafe-no-fsync", "EMBEDDED_ETCD_UNSAFE_NO_FSYNC", categoryEmbedded,
+			"do not wait for the disk; a machine that stops loses data; for tests"),
 	)
 	return &cli.Command{
 		Name: "netmaster", Usage: "controller of Contiv networks", UsageText: "netmaster [options]",
@@ -189,7 +192,7 @@ func (o *options) member() (*embedded.Config, []error) {
 	}
 	return &embedded.Config{
 		Dir: o.embeddedDir, Name: o.embeddedName, ClientURL: o.embeddedClientURL, PeerURL: o.embeddedPeerURL, Peers: peers,
-		Log: logrus.WithField("component", "etcd"),
+		NoFsync: o.embeddedNoFsync, Log: logrus.WithField("component", "etcd"),
 	}, found
 }
 

@@ -106,7 +106,7 @@ func cluster(t *testing.T, n int, flags ...string) []*process {
 		p.flags = append([]string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
 			"--external-address", p.addr, "--internal-address", p.addr,
 			"--embedded-etcd", t.TempDir(), "--embedded-etcd-name", fmt.Sprintf("m%d", i), "--embedded-etcd-client-url", p.store,
-			"--embedded-etcd-peer-url", peerURLs[i], "--embedded-etcd-peers", strings.Join(peers, ",")}, flags...)
+			"--embedded-etcd-peer-url", peerURLs[i], "--embedded-etcd-peers", strings.Join(peers, ","), "--embedded-etcd-unsafe-no-fsync"}, flags...)
 		p.start()
 		t.Cleanup(func() {
 			if p.cmd.ProcessState == nil {

@@ -66,6 +66,10 @@ type Config struct {
 	// grow; 0: 4 GiB. The same for all members.
 	Quota int64
 
+	// NoFsync has the member not wait for its disk. What it has promised outlives
+	// the process, but not the machine. For tests.
+	NoFsync bool
+
 	// For https URLs. With a CAFile clients and peers must present a certificate of it.
 	CertFile, KeyFile, CAFile string
 
@@ -212,6 +216,7 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 	s.SnapshotCount, s.SnapshotCatchUpEntries = snapshotEntries, catchUpEntries
 	s.QuotaBackendBytes, s.MaxTxnOps = cmp.Or(c.Quota, defaultQuota), maxTxnOps
 	s.EnableGRPCGateway = false
+	s.UnsafeNoFsync = c.NoFsync
 
 	s.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(c.Log, fatal))
 	s.LogLevel = zapcore.WarnLevel.String() // gRPC's own logger follows this one

@@ -90,7 +90,7 @@ func (c *Cluster) start(n *node) error {
 	defer log.Close() // the child has its own copy
 	store := []string{"--embedded-etcd", filepath.Join(c.dir, n.name), "--embedded-etcd-name", n.name,
 		"--embedded-etcd-client-url", "http://" + n.client, "--embedded-etcd-peer-url", "http://" + n.peer,
-		"--embedded-etcd-peers", strings.Join(peers, ",")}
+		"--embedded-etcd-peers", strings.Join(peers, ","), "--embedded-etcd-unsafe-no-fsync"}
 	if c.store != nil {
 		store = []string{"--etcd-endpoints", c.store.url}
 	}

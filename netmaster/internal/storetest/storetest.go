@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -33,7 +34,9 @@ func Main(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Name: "test", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()})
+	flag.Parse() // tells whether benchmarks run: those wait for the disk
+	server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Name: "test", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(),
+		NoFsync: flag.Lookup("test.bench").Value.String() == "", Log: testkit.Quiet()})
 	if err != nil {
 		return fail(err)
 	}

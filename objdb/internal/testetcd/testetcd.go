@@ -33,19 +33,21 @@ func NewSmall(t testing.TB, quota int64) string {
 }
 
 // NewMembers starts a store of several embedded members, with a quota each, for
-// this test.
+// this test. They do not wait for the disk, except when something is measured.
 func NewMembers(t testing.TB, count int, quota int64) []*embedded.Server {
 	t.Helper()
 	peers := map[string]string{}
 	for i := range count {
 		peers[fmt.Sprint("m", i)] = testkit.FreeURL()
 	}
+	_, measured := t.(*testing.B)
 	var members []*embedded.Server
 	for name, peer := range peers {
 		at, cancel := context.WithCancel(context.Background())
 		cancel() // one alone would wait for the others
 		s, err := embedded.Start(at, embedded.Config{
-			Dir: t.TempDir(), Name: name, ClientURL: testkit.FreeURL(), PeerURL: peer, Peers: peers, Quota: quota, Log: testkit.Quiet(),
+			Dir: t.TempDir(), Name: name, ClientURL: testkit.FreeURL(), PeerURL: peer, Peers: peers, Quota: quota,
+			NoFsync: !measured, Log: testkit.Quiet(),
 		})
 		if err != nil {
 			t.Fatal(err)
