@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
 )
@@ -55,7 +57,9 @@ func nodeFlags(o *options) []cli.Flag {
 		set.String(&o.hostLabel, "host", "HOST", "", categoryNode, "identity of the node in the cluster (default: the host's name)", "host-label"),
 		set.String(&o.ctrlIP, "ctrl-ip", "CONTROL_IP", "", categoryNode, "address others reach this node's REST server at (default: the host's address)"),
 		set.String(&o.vtepIP, "vtep-ip", "VTEP_IP", "", categoryNode, "this node's end of the tunnels (default: the host's address)"),
-		set.String(&o.vlanUplinks, "vlan-uplinks", "VLAN_UPLINKS", "", categoryNode, "comma-separated uplinks of the vlan bridge", "vlan-if"),
+		set.String(&o.vlanUplinks, "vlan-uplinks", "VLAN_UPLINKS", "", categoryNode, "comma-separated links to the physical network, for vlan networks; several are a bond", "vlan-if"),
+		set.String(&o.vlanBondMode, "vlan-bond-mode", "VLAN_BOND_MODE", string(uplink.DefaultBondMode), categoryNode,
+			"how several uplinks are bonded: "+strings.Join(uplink.BondModes(), ", ")),
 		&cli.IntFlag{Name: "vxlan-port", Sources: set.Env("VXLAN_PORT"), Value: ovsd.DefaultVXLANPort, Destination: &o.vxlanPort,
 			Category: categoryNode, Usage: "UDP port of the tunnels", OnlyOnce: true},
 		&cli.StringFlag{Name: "ovs-rundir", Sources: cli.EnvVars("OVS_RUNDIR"), Value: ovsd.DefaultRunDir, Destination: &o.runDir,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/hostaddr"
@@ -21,8 +22,9 @@ type options struct {
 	datapath string
 
 	hostLabel, ctrlIP, vtepIP string
-	vlanUplinks               string
-	uplink                    string // empty: networks of encapsulation vlan are not served
+	vlanUplinks, vlanBondMode string
+	uplinks                   []string // none: networks of encapsulation vlan are not served
+	bondMode                  uplink.BondMode
 	vxlanPort                 int
 	httpAddress               string
 	names                     namesOptions
@@ -64,7 +66,7 @@ func (o *options) complete(positional []string) error {
 	if !slices.Contains([]string{ovsd.DatapathAuto, ovsd.DatapathSystem, ovsd.DatapathNetdev}, o.datapath) {
 		found = append(found, fmt.Errorf("--datapath %q: want auto, system or netdev", o.datapath))
 	}
-	found = append(found, o.completeUplink()...)
+	found = append(found, o.completeUplinks()...)
 	found = append(found, o.names.complete()...)
 	if err := daemonflags.CheckAddress(o.httpAddress); err != nil {
 		found = append(found, fmt.Errorf("--http-address: %w", err))
@@ -121,18 +123,27 @@ func (o *options) completeNode() []error {
 	return found
 }
 
-// completeUplink takes the name of the uplink.
-func (o *options) completeUplink() []error {
-	o.uplink = strings.TrimSpace(o.vlanUplinks)
-	switch {
-	case strings.Contains(o.uplink, ","):
-		return []error{fmt.Errorf("--vlan-uplinks %q: several uplinks are not supported yet, only one", o.vlanUplinks)}
-	case strings.ContainsAny(o.uplink, "/ ") || len(o.uplink) > maxLinkName:
-		return []error{fmt.Errorf("--vlan-uplinks %q: not the name of a link", o.vlanUplinks)}
-	case o.NetMode == "vlan" && o.uplink == "":
-		return []error{fmt.Errorf("--netmode vlan: needs an uplink, --vlan-uplinks")}
+// completeUplinks takes the names of the uplinks, and how they are bonded.
+func (o *options) completeUplinks() (found []error) {
+	for name := range strings.SplitSeq(o.vlanUplinks, ",") {
+		switch name = strings.TrimSpace(name); {
+		case name == "":
+		case strings.ContainsAny(name, "/ ") || len(name) > maxLinkName:
+			found = append(found, fmt.Errorf("--vlan-uplinks %q: %q is not the name of a link", o.vlanUplinks, name))
+		case slices.Contains(o.uplinks, name):
+			found = append(found, fmt.Errorf("--vlan-uplinks %q: %s is named twice", o.vlanUplinks, name))
+		default:
+			o.uplinks = append(o.uplinks, name)
+		}
 	}
-	return nil
+	if o.NetMode == "vlan" && len(o.uplinks) == 0 {
+		found = append(found, fmt.Errorf("--netmode vlan: needs an uplink, --vlan-uplinks"))
+	}
+	var ok bool
+	if o.bondMode, ok = uplink.ParseBondMode(o.vlanBondMode); !ok {
+		found = append(found, fmt.Errorf("--vlan-bond-mode %q: want %s", o.vlanBondMode, strings.Join(uplink.BondModes(), ", ")))
+	}
+	return found
 }
 
 // maxLinkName is how long the kernel's names of links are, in bytes.

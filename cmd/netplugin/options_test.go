@@ -66,21 +66,22 @@ func TestEnvironmentAndAliasesSetTheNode(t *testing.T) {
 
 func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--mode is required":              {"--netmode=vxlan", "--fwdmode=routing"},
-		`--mode "docker": not supported`:  {"--mode=docker"},
-		`--netmode vlan: needs an uplink`: {"--netmode=vlan"},
-		`several uplinks are not`:         {"--vlan-if=eth1,eth2"},
-		`not the name of a link`:          {"--vlan-uplinks=eth1/2"},
-		`--fwdmode "l3": want bridge`:     {"--fwdmode=l3"},
-		`--vtep-ip: "10.1.1"`:             {"--vtep-ip=10.1.1"},
-		`--ctrl-ip: "2001:db8::1"`:        {"--ctrl-ip=2001:db8::1"},
-		`--host "a/b"`:                    {"--host=a/b"},
-		`--vxlan-port 65536`:              {"--vxlan-port=65536"},
-		`invalid value "many"`:            {"--vxlan-port=many"},
-		`--datapath "dpdk"`:               {"--datapath=dpdk"},
-		`--http-address: "9090"`:          {"--http-address=9090"},
-		`unexpected argument "start"`:     {"start"},
-		`not defined: -bogus`:             {"--bogus"},
+		"--mode is required":               {"--netmode=vxlan", "--fwdmode=routing"},
+		`--mode "docker": not supported`:   {"--mode=docker"},
+		`--netmode vlan: needs an uplink`:  {"--netmode=vlan"},
+		`eth1 is named twice`:              {"--vlan-if=eth1,eth2, eth1"},
+		`--vlan-bond-mode "802.3ad": want`: {"--vlan-if=eth1,eth2", "--vlan-bond-mode=802.3ad"},
+		`not the name of a link`:           {"--vlan-uplinks=eth1/2"},
+		`--fwdmode "l3": want bridge`:      {"--fwdmode=l3"},
+		`--vtep-ip: "10.1.1"`:              {"--vtep-ip=10.1.1"},
+		`--ctrl-ip: "2001:db8::1"`:         {"--ctrl-ip=2001:db8::1"},
+		`--host "a/b"`:                     {"--host=a/b"},
+		`--vxlan-port 65536`:               {"--vxlan-port=65536"},
+		`invalid value "many"`:             {"--vxlan-port=many"},
+		`--datapath "dpdk"`:                {"--datapath=dpdk"},
+		`--http-address: "9090"`:           {"--http-address=9090"},
+		`unexpected argument "start"`:      {"start"},
+		`not defined: -bogus`:              {"--bogus"},
 	} {
 		t.Run(want, func(t *testing.T) {
 			all := args

@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/bridges"
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
@@ -44,7 +45,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	zones := o.names.zones()
 	node := agent.New(agent.Config{
-		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: o.uplink != "", DB: db, Names: zones, Metrics: metrics,
+		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, DB: db, Names: zones, Metrics: metrics,
 	})
 	names := newNameServer(&o.names, zones, node, tunnel)
 	if err := names.Register(metrics); err != nil {
@@ -75,17 +76,21 @@ func run(ctx context.Context, o *options) error {
 }
 
 // newDriver makes the driver of the node's bridges: one with a tunnel, where services
-// and names are, and if there is an uplink one with that.
+// and names are, and if there are uplinks one with those.
 func newDriver(o *options) (node drivers.NetworkDriver, tunnel *ovsd.Driver, err error) {
 	tunnel, err = ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath, Names: o.names.on})
-	if err != nil || o.uplink == "" {
+	if err != nil || len(o.uplinks) == 0 {
 		return tunnel, tunnel, err
 	}
-	uplink, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplink: o.uplink, Datapath: o.datapath})
+	vlan, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplinks: o.uplinks, Datapath: o.datapath})
 	if err != nil {
 		return nil, nil, err
 	}
-	return bridges.New(tunnel, uplink), tunnel, nil
+	links, err := uplink.New(uplink.Config{RunDir: o.runDir, Serves: ovsd.DefaultUplinkBridge, Links: o.uplinks, Mode: o.bondMode})
+	if err != nil {
+		return nil, nil, err
+	}
+	return bridges.New(tunnel, vlan, links), tunnel, nil
 }
 
 func openStore(o *options) (*objdb.DB, error) {

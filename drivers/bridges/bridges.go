@@ -3,6 +3,7 @@
 //
 //	agent --> Pair --+-- bridge with the tunnel:  networks of encapsulation vxlan
 //	                 +-- bridge with the uplink:  networks of encapsulation vlan
+//	                           +-- the uplinks' own bridge, to the physical network
 //
 // A network, its endpoints and its flood set belong to one of them, by the
 // network's encapsulation; rules concern both. A network that is made anew with the
@@ -26,6 +27,7 @@ import (
 // Pair implements drivers.NetworkDriver.
 type Pair struct {
 	tunnel, uplink drivers.NetworkDriver
+	links          Uplinks
 
 	mu   sync.Mutex
 	vlan map[pipeline.Key]struct{} // objects that are on the uplink's bridge only
@@ -33,19 +35,28 @@ type Pair struct {
 
 var _ drivers.NetworkDriver = (*Pair)(nil)
 
+// Uplinks keeps the links that one of the bridges leads to.
+type Uplinks interface {
+	// Run keeps them until ctx is done.
+	Run(ctx context.Context) error
+	// Problem says what is wrong with them at the moment, "" if nothing is.
+	Problem() string
+}
+
 // New joins the drivers of two bridges.
-func New(tunnel, uplink drivers.NetworkDriver) *Pair {
-	return &Pair{tunnel: tunnel, uplink: uplink, vlan: map[pipeline.Key]struct{}{}}
+func New(tunnel, uplink drivers.NetworkDriver, links Uplinks) *Pair {
+	return &Pair{tunnel: tunnel, uplink: uplink, links: links, vlan: map[pipeline.Key]struct{}{}}
 }
 
 func (p *Pair) both() []drivers.NetworkDriver { return []drivers.NetworkDriver{p.tunnel, p.uplink} }
 
-// Run runs both; the end of one is the end of the other.
+// Run runs all; the end of one is the end of the others.
 func (p *Pair) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, d := range p.both() {
 		group.Go(func() error { return d.Run(ctx) })
 	}
+	group.Go(func() error { return p.links.Run(ctx) })
 	return group.Wait()
 }
 
@@ -184,6 +195,9 @@ func added(a, b drivers.Count) drivers.Count {
 // Status says that all is well if it is on both bridges. Numbers are sums.
 func (p *Pair) Status() drivers.Status {
 	tunnel, uplink := p.tunnel.Status(), p.uplink.Status()
+	if uplink.LastError == "" {
+		uplink.LastError = p.links.Problem()
+	}
 	s := tunnel
 	s.VXLAN, s.VLAN = &tunnel, &uplink
 	s.Connected, s.InSync = tunnel.Connected && uplink.Connected, tunnel.InSync && uplink.InSync

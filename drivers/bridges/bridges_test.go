@@ -23,6 +23,12 @@ type bridge struct {
 	syncs   int
 }
 
+// links are uplinks with this problem.
+type links struct{ problem string }
+
+func (l links) Run(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+func (l links) Problem() string               { return l.problem }
+
 func newBridge(name string) *bridge {
 	return &bridge{name: name, objects: map[pipeline.Key]pipeline.Object{}, ports: map[string]bool{}}
 }
@@ -106,7 +112,7 @@ func objectsOf(encap pipeline.Encap, network string) []pipeline.Object {
 
 func TestObjectsAreOnTheBridgeOfTheirEncapsulationAndRulesOnBoth(t *testing.T) {
 	tunnel, uplink := newBridge("tunnel"), newBridge("uplink")
-	pair := bridges.New(tunnel, uplink)
+	pair := bridges.New(tunnel, uplink, links{})
 	expect := func(step, wantTunnel, wantUplink string) {
 		t.Helper()
 		wantTunnel, wantUplink = sorted(wantTunnel), sorted(wantUplink)
@@ -132,8 +138,11 @@ func TestObjectsAreOnTheBridgeOfTheirEncapsulationAndRulesOnBoth(t *testing.T) {
 	if err != nil || len(counted) != 2 || counted[rule.Key()].Decided != (drivers.Count{Packets: 4, Bytes: 6}) {
 		t.Errorf("counters %v, %v", counted, err)
 	}
-	if s := pair.Status(); !s.Connected || !s.InSync || s.Flows != 8 || s.VXLAN.Flows != 4 || s.VLAN.Bridge != "uplink" {
+	if s := pair.Status(); !s.Connected || !s.InSync || s.Flows != 8 || s.VXLAN.Flows != 4 || s.VLAN.Bridge != "uplink" || s.LastError != "" {
 		t.Errorf("status %+v", s)
+	}
+	if s := bridges.New(tunnel, uplink, links{"eth1 is gone"}).Status(); s.LastError != "eth1 is gone" || s.VLAN.LastError != s.LastError || s.VXLAN.LastError != "" {
+		t.Errorf("status without an uplink: %+v", s)
 	}
 
 	pair.Update(drivers.Change{Set: objectsOf(pipeline.VLAN, "a")})
@@ -153,7 +162,7 @@ func TestObjectsAreOnTheBridgeOfTheirEncapsulationAndRulesOnBoth(t *testing.T) {
 
 func TestPortsAreFoundAndRemovedOnEitherBridge(t *testing.T) {
 	tunnel, uplink := newBridge("tunnel"), newBridge("uplink")
-	pair := bridges.New(tunnel, uplink)
+	pair := bridges.New(tunnel, uplink, links{})
 	for id, encap := range map[string]pipeline.Encap{"a-1": pipeline.VXLAN, "b-1": pipeline.VLAN} {
 		port, err := pair.AddPort(t.Context(), encap, id, 0)
 		if found, failed := pair.FindPort(t.Context(), id); err != nil || failed != nil || found != port || (port.HostLink == "uplink") != (encap == pipeline.VLAN) {

@@ -11,10 +11,9 @@ import (
 // wantedBridge is what the rows of our bridge should say. Columns and keys not
 // named here are left to whoever sets them.
 type wantedBridge struct {
-	name      string
-	datapath  string
-	trunk     trunk
-	trunkless bool // the trunk cannot be a port at the moment
+	name     string
+	datapath string
+	trunk    trunk
 }
 
 // protocols: we speak 1.3, operators' tools default to 1.0.
@@ -36,17 +35,15 @@ func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 		return w.create(db)
 	}
 	ops, here := w.correct(bridge), ovsdb.Where("_uuid", bridge.UUID)
-	for _, former := range w.trunk.formerUplinks(db, bridge) {
+	for _, former := range formerUplinks(db, bridge) {
 		ops = append(ops, ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "delete", Value: former}))
 	}
 	trunk, ok := db.trunk()
 	switch {
-	case !ok && !w.trunkless:
+	case !ok:
 		ops = append(ops, w.trunk.insert()...)
 		ops = append(ops, ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("trunk")}))
-	case ok && w.trunkless:
-		ops = append(ops, ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "delete", Value: trunk.port.UUID}))
-	case ok && !w.trunk.isRight(trunk.link):
+	case !w.trunk.isRight(trunk.link):
 		ops = append(ops, ovsdb.Update("Interface", ovsdb.Where("_uuid", trunk.link.UUID),
 			ovsdb.Row{"type": w.trunk.kind, "options": w.trunk.options}))
 	}
@@ -61,12 +58,7 @@ func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 // create makes the bridge with its local port, as ovs-vsctl add-br does, and
 // the trunk.
 func (w wantedBridge) create(db *database) []ovsdb.Operation {
-	var ops []ovsdb.Operation
-	ports := []ovsdb.UUID{"local"}
-	if !w.trunkless {
-		ops, ports = w.trunk.insert(), append(ports, "trunk")
-	}
-	ops = append(ops,
+	ops := append(w.trunk.insert(),
 		ovsdb.Insert("Interface", "local_interface", ovsdb.Row{"name": w.name, "type": "internal"}),
 		ovsdb.Insert("Port", "local", ovsdb.Row{"name": w.name, "interfaces": ovsdb.UUID("local_interface")}),
 		ovsdb.Insert("Bridge", "bridge", ovsdb.Row{
@@ -75,7 +67,7 @@ func (w wantedBridge) create(db *database) []ovsdb.Operation {
 			"fail_mode":     failMode,
 			"protocols":     protocols,
 			"other_config":  w.otherConfig(),
-			"ports":         ports,
+			"ports":         []ovsdb.UUID{"local", "trunk"},
 		}))
 	if len(db.root.Rows()) == 0 {
 		// A database nobody has initialised yet.

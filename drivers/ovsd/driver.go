@@ -103,7 +103,7 @@ const (
 type Config struct {
 	RunDir        string     // where ovs-vswitchd and ovsdb-server have their sockets
 	Bridge        string     // the bridge to make and to own
-	Uplink        string     // the link that joins the bridge to VLANs outside; empty: the bridge has a tunnel
+	Uplinks       []string   // links to VLANs outside, which package uplink keeps; none: the bridge has a tunnel
 	VTEP          netip.Addr // tunnel: our end
 	VXLANPort     uint16     // tunnel
 	Datapath      string
@@ -175,7 +175,7 @@ func (c *Config) complete() error {
 		c.RunDir = DefaultRunDir
 	}
 	if c.Bridge == "" {
-		if c.Bridge = DefaultBridge; c.Uplink != "" {
+		if c.Bridge = DefaultBridge; len(c.Uplinks) > 0 {
 			c.Bridge = DefaultUplinkBridge
 		}
 	}
@@ -197,7 +197,7 @@ func (c *Config) complete() error {
 	if datapaths := []string{DatapathAuto, DatapathSystem, DatapathNetdev}; !slices.Contains(datapaths, c.Datapath) {
 		return fault.New(fault.Invalid, "datapath %q: %s expected", c.Datapath, strings.Join(datapaths, ", "))
 	}
-	if c.Uplink == "" && !c.VTEP.IsValid() {
+	if len(c.Uplinks) == 0 && !c.VTEP.IsValid() {
 		return fault.New(fault.Invalid, "ovs driver of bridge %s: tunnel address is missing", c.Bridge)
 	}
 	return nil

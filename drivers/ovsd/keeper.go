@@ -27,10 +27,7 @@ type keeper struct {
 	started bool
 	flushed int64 // configuration with which ovs-vswitchd has forgotten the flows; 0: none
 
-	uplink   int   // index of the link that is the uplink; 0: not known
-	detached int64 // configuration with which the trunk was taken off the bridge; 0: none
-
-	namesDetached int64 // the same for the name server's port
+	namesDetached int64 // configuration with which the name server's port was taken off the bridge; 0: none
 }
 
 func (d *Driver) keep(ctx context.Context) error {
@@ -71,8 +68,7 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 	if !k.started {
 		k.numbers.startAfter(k.db)
 	}
-	trunkless, trunkProblem := k.prepareTrunk()
-	if err := k.keepBridge(ctx, trunkless); err != nil {
+	if err := k.keepBridge(ctx); err != nil {
 		return true, err
 	}
 	// One port that cannot be kept must not keep the others waiting.
@@ -82,17 +78,16 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 		close(k.ready)
 	}
 	// Without a trunk the node works, but alone.
-	problem = errors.Join(problem, trunkProblem, k.trunkFailure())
+	problem = errors.Join(problem, k.trunkFailure())
 	return problem != nil, problem
 }
 
 // keepBridge makes the rows of the bridge and its trunk right. If somebody has
 // changed the bridge so that its flows are gone, the programmer is told when
 // ovs-vswitchd has seen all of it: the change, and what has set it right.
-func (k *keeper) keepBridge(ctx context.Context, trunkless bool) error {
-	ops, flushed := k.wanted(trunkless).operations(k.db), k.db.flushed.Swap(false)
+func (k *keeper) keepBridge(ctx context.Context) error {
+	ops, flushed := k.wanted().operations(k.db), k.db.flushed.Swap(false)
 	if len(ops) > 0 || flushed {
-		_, attached := k.db.trunk()
 		_, config, err := k.db.configure(ctx, ops...)
 		if err != nil {
 			if flushed {
@@ -103,9 +98,6 @@ func (k *keeper) keepBridge(ctx context.Context, trunkless bool) error {
 		k.log.WithField("bridge", k.config.Bridge).Info("bridge set right")
 		if flushed {
 			k.flushed = config
-		}
-		if trunkless && attached {
-			k.detached = config
 		}
 	}
 	if k.flushed != 0 && k.seenConfig(k.flushed) {
@@ -173,8 +165,8 @@ func (d *Driver) datapathType() string {
 	return d.status.Datapath
 }
 
-func (d *Driver) wanted(trunkless bool) wantedBridge {
-	return wantedBridge{name: d.config.Bridge, datapath: d.datapathType(), trunk: d.config.trunk(), trunkless: trunkless}
+func (d *Driver) wanted() wantedBridge {
+	return wantedBridge{name: d.config.Bridge, datapath: d.datapathType(), trunk: d.config.trunk()}
 }
 
 // noteKeeper keeps the keeper's problem for Status, and logs it once. Of a lost

@@ -2,34 +2,34 @@ package ovsd
 
 import (
 	"maps"
-	"net"
 	"strconv"
-	"strings"
 
-	"github.com/vishvananda/netlink"
-
+	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// trunk is the port of a bridge to all other nodes: the tunnel, or the uplink.
-// It asks for the lowest number, so that endpoint ports have the rest.
+// trunk is the port of a bridge to all other nodes: the tunnel, or the patch to the
+// bridge of the uplinks. It asks for the lowest number, so that endpoint ports have
+// the rest.
 type trunk struct {
 	name    string // of port and interface
-	kind    string // of the interface: vxlan; empty: a link of the host
+	kind    string // of the interface
 	options map[string]string
 }
 
 const (
 	tunnelName         = "vxif0"
-	idUplink           = "uplinkPort" // in external_ids, where an endpoint's port names its endpoint
 	trunkNumber uint32 = 1
+	// In external_ids, where an endpoint's port names its endpoint, of a link that was
+	// a port of our bridge before uplinks had one of their own.
+	idUplink = "uplinkPort"
 )
 
 func (c Config) trunk() trunk {
-	if c.Uplink != "" {
-		return trunk{name: c.Uplink}
+	if len(c.Uplinks) > 0 {
+		return trunk{name: uplink.PatchPort, kind: "patch", options: map[string]string{"peer": uplink.PeerPort}}
 	}
 	return trunk{name: tunnelName, kind: "vxlan", options: map[string]string{
 		"local_ip":  c.VTEP.String(),
@@ -45,7 +45,7 @@ func (c Config) trunk() trunk {
 
 // encap is what networks of the bridge have.
 func (c Config) encap() pipeline.Encap {
-	if c.Uplink != "" {
+	if len(c.Uplinks) > 0 {
 		return pipeline.VLAN
 	}
 	return pipeline.VXLAN
@@ -60,82 +60,31 @@ func (c Config) serves(e pipeline.Encap) error {
 }
 
 // what it is, for people.
-func (t trunk) String() string {
-	if t.kind == "" {
-		return "uplink " + t.name
-	}
-	return "tunnel port " + t.name
-}
+func (t trunk) String() string { return t.kind + " port " + t.name }
 
 // insert makes the rows. The port's row is named "trunk".
 func (t trunk) insert() []ovsdb.Operation {
-	port := ovsdb.Row{"name": t.name, "interfaces": ovsdb.UUID("trunk_interface")}
-	if t.kind == "" {
-		port["external_ids"] = map[string]string{idEndpoint: idUplink}
-	}
 	return []ovsdb.Operation{
 		ovsdb.Insert("Interface", "trunk_interface", ovsdb.Row{
 			"name": t.name, "type": t.kind, "options": t.options, "ofport_request": trunkNumber,
 		}),
-		ovsdb.Insert("Port", "trunk", port),
+		ovsdb.Insert("Port", "trunk", ovsdb.Row{"name": t.name, "interfaces": ovsdb.UUID("trunk_interface")}),
 	}
 }
 
 // isRight tells whether the interface is what it should be.
 func (t trunk) isRight(link interfaceRow) bool {
-	kind := link.Type
-	if kind == DatapathSystem {
-		kind = "" // the same to Open vSwitch
-	}
-	return kind == t.kind && maps.Equal(link.Options, t.options)
+	return link.Type == t.kind && maps.Equal(link.Options, t.options)
 }
 
-// formerUplinks are links of our bridge that an earlier run was given as uplink.
-func (t trunk) formerUplinks(db *database, bridge bridgeRow) (ports []ovsdb.UUID) {
+// formerUplinks are links that an earlier version made ports of our bridge.
+func formerUplinks(db *database, bridge bridgeRow) (ports []ovsdb.UUID) {
 	for _, id := range bridge.Ports {
-		if port, ok := db.ports.Get(id); ok && port.ExternalIDs[idEndpoint] == idUplink && port.Name != t.name {
+		if port, ok := db.ports.Get(id); ok && port.ExternalIDs[idEndpoint] == idUplink {
 			ports = append(ports, id)
 		}
 	}
 	return ports
-}
-
-// prepareTrunk tells whether the bridge has to do without its trunk at the moment,
-// and what is wrong with that.
-//
-// An uplink belongs to the bridge alone: traffic of the host itself would end
-// there. One that has vanished is taken off the bridge, and so is one that another
-// link has taken the name of, as the userspace datapath holds on to the old one.
-func (k *keeper) prepareTrunk() (trunkless bool, problem error) {
-	t := k.config.trunk()
-	if t.kind != "" {
-		return false, nil
-	}
-	_, ours := k.db.trunk()
-	link, there, err := k.links.state(t.name)
-	known := k.uplink
-	k.uplink = link.index
-	switch {
-	case err != nil:
-		return !ours, err // nobody knows: it stays as it is
-	case !there:
-		return true, fault.New(fault.NotFound, "%s: there is no such link", t)
-	case ours && known != link.index && known != 0:
-		return true, fault.New(fault.Unavailable, "%s: another link has taken its name", t)
-	case ours && link.down:
-		return false, k.links.setUp(t.name)
-	case ours:
-		return false, nil
-	case k.db.hasInterface(t.name):
-		return true, fault.New(fault.Conflict, "%s is a port of another bridge", t)
-	case k.detached != 0 && !k.seenConfig(k.detached):
-		return true, fault.New(fault.Unavailable, "%s is being taken off the bridge", t)
-	}
-	own, err := k.links.hostAddresses(t.name)
-	if err == nil && len(own) > 0 {
-		err = fault.New(fault.Conflict, "%s carries the host's addresses %s, which would be cut off: give them to another link", t, strings.Join(own, ", "))
-	}
-	return err != nil, err
 }
 
 // trunkFailure says why the switch cannot open a trunk that is there.
@@ -146,61 +95,31 @@ func (d *Driver) trunkFailure() error {
 	return nil
 }
 
-// linkState is what matters of a link that is not ours.
-type linkState struct {
-	index int // in its namespace; another link of the same name has another one
-	down  bool
-}
-
-// state returns the state of a link, and whether there is such a link.
-func (l *links) state(name string) (state linkState, there bool, err error) {
-	link, err := l.handle.LinkByName(name)
-	switch {
-	case isNotFound(err):
-		return linkState{}, false, nil
-	case err != nil:
-		return linkState{}, false, fault.New(fault.Unavailable, "link %s: %w", name, err)
-	}
-	return linkState{index: link.Attrs().Index, down: link.Attrs().Flags&net.FlagUp == 0}, true, nil
-}
-
-// hostAddresses are those of a link that the host is reached by.
-func (l *links) hostAddresses(name string) (addresses []string, err error) {
-	link, err := l.handle.LinkByName(name)
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "link %s: %w", name, err)
-	}
-	list, err := l.handle.AddrList(link, netlink.FAMILY_ALL)
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "addresses of link %s: %w", name, err)
-	}
-	for _, a := range list {
-		if a.IP.IsGlobalUnicast() {
-			addresses = append(addresses, (&net.IPNet{IP: a.IP, Mask: a.Mask}).String())
-		}
-	}
-	return addresses, nil
-}
-
 // endpointMTU is what fits through the trunk, for those who send without a tag:
 // Ethernet has room for one beside the MTU.
 func (d *Driver) endpointMTU() (int, error) {
-	if d.config.Uplink == "" {
+	if len(d.config.Uplinks) == 0 {
 		return d.links.tunnelMTU(d.config.VTEP)
 	}
-	mtu, ok, err := d.links.mtu(d.config.Uplink)
-	if err != nil {
-		return 0, err
+	smallest, known := maxLinkMTU, false
+	for _, name := range d.config.Uplinks {
+		mtu, ok, err := d.links.mtu(name)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			smallest, known = min(mtu, smallest), true
+		}
 	}
-	if !ok {
-		mtu = defaultMTU
+	if !known {
+		return defaultMTU, nil
 	}
-	return min(mtu, maxLinkMTU), nil
+	return smallest, nil
 }
 
 // pipelineConfig is what the pipeline is told of the bridge.
 func (c Config) pipelineConfig(at fixedPorts, noMeters bool) pipeline.Config {
-	if c.Uplink != "" {
+	if len(c.Uplinks) > 0 {
 		return pipeline.Config{UplinkPort: at.trunk, NamesPort: at.names, NoMeters: noMeters}
 	}
 	return pipeline.Config{TunnelPort: at.trunk, LocalVTEP: c.VTEP, NamesPort: at.names, NoMeters: noMeters}

@@ -1,12 +1,16 @@
 package ovsd_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/ovstest"
 	"github.com/contiv/netplugin/utils/fault"
@@ -53,7 +57,35 @@ func (o outside) connect(n *node) {
 	o.Exec("ip", "link", "set", port, "up")
 	o.Vsctl("--if-exists", "del-port", "sw", port)
 	o.Vsctl("add-port", "sw", port)
-	n.config.Uplink = "up0"
+	n.config.Uplinks = []string{"up0"}
+}
+
+// bridged is a driver with the bridge of its uplinks, until stop.
+type bridged struct {
+	*running
+	uplink *uplink.Bridge
+	stop   func()
+}
+
+func (n *node) startVLAN() *bridged {
+	n.t.Helper()
+	b, err := uplink.New(uplink.Config{RunDir: n.RunDir, Serves: vlanBridge, Links: n.config.Uplinks, NetNS: n.config.NetNS})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx) }()
+	r := n.start()
+	stop := sync.OnceFunc(func() {
+		r.stop()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			n.t.Errorf("Run of the uplinks returned %v", err)
+		}
+	})
+	n.t.Cleanup(stop)
+	return &bridged{running: r, uplink: b, stop: stop}
 }
 
 func onVLAN(vlan uint16, e pipeline.Endpoint) pipeline.Endpoint {
@@ -73,7 +105,7 @@ func vlanNetwork(vlan uint16) pipeline.Network {
 }
 
 // vlanPod is newPod on the bridge with the uplink.
-func (n *node) vlanPod(r *running, vlan uint16, number byte, group uint16) *pod {
+func (n *node) vlanPod(r *bridged, vlan uint16, number byte, group uint16) *pod {
 	n.t.Helper()
 	e := onVLAN(vlan, endpoint(number, group))
 	port, err := r.AddPort(patience(n.t), pipeline.VLAN, e.ID, 0)
@@ -124,7 +156,7 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 	out, n1, n2 := newOutside(t), newNode(t), newNode(t)
 	out.connect(n1)
 	out.connect(n2)
-	r1, r2 := n1.start(), n2.start()
+	r1, r2 := n1.startVLAN(), n2.startVLAN()
 	a, b := n1.vlanPod(r1, lanVLAN, 1, 11), n1.vlanPod(r1, lanVLAN, 2, 12)
 	c, d := n2.vlanPod(r2, lanVLAN, 3, 13), n1.vlanPod(r1, dmzVLAN, 9, 19)
 	r1.give(onNode([]*pod{a, b, d}, c))
@@ -174,7 +206,7 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 		from, to *pod
 	}{{a, b}, {a, c}, {a, d}, {d, a}} {
 		rule := deny(test.from.endpoint.Group, test.to.endpoint.Group)
-		for _, where := range []*running{r1, r2} {
+		for _, where := range []*bridged{r1, r2} {
 			if where == r2 && test.to != c {
 				continue // no packet comes by
 			}
@@ -191,53 +223,64 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 	const packets = 500
 	done, summary := probe(t, a, c, packets)
 	r1.stop()
-	r1 = n1.start()
+	r1 = n1.startVLAN()
 	r1.give(onNode([]*pod{a, b, d}, c))
 	<-done
 	if want := fmt.Sprintf("%d packets transmitted, %d received", packets, packets); !strings.Contains(summary.String(), want) {
 		t.Error(summary)
 	}
 	n1.Exec("ip", "link", "del", "up0")
-	eventually(t, "the missing uplink is reported", func() bool { return strings.Contains(r1.Status().LastError, "up0") })
+	eventually(t, "the missing uplink is reported", func() bool { return strings.Contains(r1.uplink.Problem(), "uplink up0: there is no such link") })
 	a.reaches(b.endpoint.IPv4.String())
 	out.connect(n1)
 	a.reaches(c.endpoint.IPv4.String())
-	eventually(t, "nothing is wrong any more", func() bool { s := r1.Status(); return s.InSync && s.LastError == "" })
+	eventually(t, "nothing is wrong any more", func() bool { s := r1.Status(); return s.InSync && s.LastError == "" && r1.uplink.Problem() == "" })
 }
 
 func TestAnUplinkThatIsNotFreeIsLeftAlone(t *testing.T) {
 	n := newNode(t)
 	n.Exec("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
-	n.Exec("ip", "address", "add", "198.51.100.7/24", "dev", "up0")
-	n.config.Uplink = "up0"
-	r := n.start()
-	a, b := n.vlanPod(r, lanVLAN, 1, 0), n.vlanPod(r, lanVLAN, 2, 0)
-	r.give(onNode([]*pod{a, b}))
-	reported := func(text string) {
-		t.Helper()
-		eventually(t, text, func() bool { return strings.Contains(r.Status().LastError, text) })
-	}
-	reported("uplink up0 carries the host's addresses 198.51.100.7/24")
-	a.reaches(b.endpoint.IPv4.String())
 	n.AddBridge("br-other")
 	n.Vsctl("add-port", "br-other", "up0")
-	reported("uplink up0 is a port of another bridge")
+	n.config.Uplinks = []string{"up0"}
+	r := n.startVLAN()
+	a, b := n.vlanPod(r, lanVLAN, 1, 0), n.vlanPod(r, lanVLAN, 2, 0)
+	r.give(onNode([]*pod{a, b}))
+	eventually(t, "who has the uplink is told", func() bool { return strings.Contains(r.uplink.Problem(), "uplink up0 is a port of bridge br-other") })
+	a.reaches(b.endpoint.IPv4.String())
 	n.Vsctl("del-port", "br-other", "up0")
-	n.Exec("ip", "address", "del", "198.51.100.7/24", "dev", "up0")
-	eventually(t, "the uplink is taken", func() bool { return strings.Contains(n.Vsctl("list-ports", vlanBridge), "up0") })
+	eventually(t, "the uplink is taken", func() bool { return strings.Contains(n.Vsctl("list-ifaces", uplink.DefaultBridge), "up0") })
 	if _, err := r.AddPort(patience(t), pipeline.VXLAN, "web.blue-9", 0); !fault.Is(err, fault.Unsupported) {
 		t.Errorf("a port for the tunnels: %v", err)
 	}
 
 	// Another uplink takes its place.
 	r.stop()
-	n.config.Uplink = "up1"
-	r = n.start()
+	n.config.Uplinks = []string{"up1"}
+	r = n.startVLAN()
 	r.Update(onNode([]*pod{a, b}))
 	eventually(t, "the other uplink is the only one", func() bool {
-		ports := n.Vsctl("list-ports", vlanBridge)
-		return strings.Contains(ports, "up1") && !strings.Contains(ports, "up0")
+		links := n.Vsctl("list-ifaces", uplink.DefaultBridge)
+		return strings.Contains(links, "up1") && !strings.Contains(links, "up0")
 	})
+}
+
+// A link that was a port of the pods' bridge, as in an earlier version, moves.
+func TestAnUplinkMovesToItsOwnBridge(t *testing.T) {
+	n := newNode(t)
+	n.Exec("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
+	n.Exec("ip", "link", "set", "up1", "up")
+	n.AddBridge(vlanBridge, "fail_mode=secure")
+	n.Vsctl("add-port", vlanBridge, "up0", "--", "set", "port", "up0", "external_ids:endpoint-id=uplinkPort")
+	n.config.Uplinks = []string{"up0"}
+	r := n.startVLAN()
+	eventually(t, "the uplink is on its own bridge", func() bool {
+		return strings.Contains(n.Vsctl("show"), uplink.DefaultBridge) && r.uplink.Problem() == "" &&
+			strings.Contains(n.Vsctl("list-ifaces", uplink.DefaultBridge), "up0")
+	})
+	if ports := n.Vsctl("list-ports", vlanBridge); strings.TrimSpace(ports) != uplink.PatchPort {
+		t.Errorf("ports of %s: %s", vlanBridge, ports)
+	}
 }
 
 // The drivers of both bridges leave each other's links and rows alone.
@@ -245,38 +288,38 @@ func TestTwoBridgesShareASwitch(t *testing.T) {
 	n := newNode(t)
 	n.Exec("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
 	tunnel := n.start()
-	n.config.Uplink = "up0"
-	uplink := n.start()
+	n.config.Uplinks = []string{"up0"}
+	vlan := n.startVLAN()
 	tunnel.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
-	uplink.give(onNode(nil))
+	vlan.give(onNode(nil))
 	for i := range byte(10) {
 		tunnel.add(endpoint(2*i, 0).ID)
-		if _, err := uplink.AddPort(patience(t), pipeline.VLAN, endpoint(2*i+1, 0).ID, 0); err != nil {
+		if _, err := vlan.AddPort(patience(t), pipeline.VLAN, endpoint(2*i+1, 0).ID, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for round := range 2 {
-		if a, b := tunnel.Ports(), uplink.Ports(); len(a) != 10 || len(b) != 10 || len(n.links()) != 40 {
+		if a, b := tunnel.Ports(), vlan.Ports(); len(a) != 10 || len(b) != 10 || len(n.links()) != 40 {
 			t.Fatalf("round %d: %v and %v, links %v", round, a, b, n.links())
 		}
-		for r, want := range map[*running]string{tunnel: bridge, uplink: vlanBridge} {
+		for r, want := range map[*running]string{tunnel: bridge, vlan.running: vlanBridge} {
 			if s := r.Status(); s.Bridge != want || !s.InSync || s.Ports != 10 || s.LastError != "" {
 				t.Errorf("round %d: %+v", round, s)
 			}
 		}
 		tunnel.stop()
-		uplink.stop()
-		uplink = n.start()
-		uplink.give(onNode(nil))
-		n.config.Uplink = ""
+		vlan.stop()
+		vlan = n.startVLAN()
+		vlan.give(onNode(nil))
+		n.config.Uplinks = nil
 		tunnel = n.start()
-		n.config.Uplink = "up0"
+		n.config.Uplinks = []string{"up0"}
 		tunnel.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
 	}
-	if err := uplink.RemovePort(patience(t), endpoint(1, 0).ID); err != nil {
+	if err := vlan.RemovePort(patience(t), endpoint(1, 0).ID); err != nil {
 		t.Error(err)
 	}
-	if err := uplink.RemovePort(patience(t), endpoint(0, 0).ID); err != nil || len(tunnel.Ports()) != 10 {
+	if err := vlan.RemovePort(patience(t), endpoint(0, 0).ID); err != nil || len(tunnel.Ports()) != 10 {
 		t.Errorf("%v, %v", err, tunnel.Ports())
 	}
 }

@@ -1,0 +1,293 @@
+package uplink
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/contiv/netplugin/ofnet/ovsdb"
+)
+
+// Rows of the database, as far as they matter here.
+type (
+	rootRow struct {
+		UUID   ovsdb.UUID `ovsdb:"_uuid"`
+		CurCfg int64      `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has caught up with
+	}
+	bridgeRow struct {
+		UUID     ovsdb.UUID   `ovsdb:"_uuid"`
+		Name     string       `ovsdb:"name"`
+		Datapath string       `ovsdb:"datapath_type"`
+		FailMode *string      `ovsdb:"fail_mode"`
+		Ports    []ovsdb.UUID `ovsdb:"ports"`
+	}
+	portRow struct {
+		UUID        ovsdb.UUID        `ovsdb:"_uuid"`
+		Name        string            `ovsdb:"name"`
+		Interfaces  []ovsdb.UUID      `ovsdb:"interfaces"`
+		Tag         *int64            `ovsdb:"tag"`
+		Trunks      []int64           `ovsdb:"trunks"`
+		VLANMode    *string           `ovsdb:"vlan_mode"`
+		BondMode    *string           `ovsdb:"bond_mode"`
+		LACP        *string           `ovsdb:"lacp"`
+		OtherConfig map[string]string `ovsdb:"other_config"`
+	}
+	interfaceRow struct {
+		UUID    ovsdb.UUID        `ovsdb:"_uuid"`
+		Name    string            `ovsdb:"name"`
+		Type    string            `ovsdb:"type"`
+		Options map[string]string `ovsdb:"options"`
+		Error   *string           `ovsdb:"error"` // why it failed
+	}
+)
+
+// database is our copy of the switch's database.
+type database struct {
+	client     *ovsdb.Client
+	root       *ovsdb.Table[rootRow]
+	bridges    *ovsdb.Table[bridgeRow]
+	ports      *ovsdb.Table[portRow]
+	interfaces *ovsdb.Table[interfaceRow]
+	named      *ovsdb.Index[bridgeRow]
+	linkNamed  *ovsdb.Index[interfaceRow]
+}
+
+func newDatabase() *database {
+	db := &database{
+		root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil), bridges: ovsdb.NewTable[bridgeRow]("Bridge", nil),
+		ports: ovsdb.NewTable[portRow]("Port", nil), interfaces: ovsdb.NewTable[interfaceRow]("Interface", nil),
+	}
+	db.named = db.bridges.Index(func(b bridgeRow) string { return b.Name })
+	db.linkNamed = db.interfaces.Index(func(i interfaceRow) string { return i.Name })
+	return db
+}
+
+func (db *database) bridge(name string) (bridgeRow, bool) { return db.named.Row(name) }
+
+// port finds a port of a bridge.
+func (db *database) port(bridge bridgeRow, name string) (portRow, bool) {
+	for _, id := range bridge.Ports {
+		if port, ok := db.ports.Get(id); ok && port.Name == name {
+			return port, true
+		}
+	}
+	return portRow{}, false
+}
+
+// members are the links that are a bridge's uplinks, by name.
+func (db *database) members(bridge string) map[string]interfaceRow {
+	all := map[string]interfaceRow{}
+	if b, ok := db.bridge(bridge); ok {
+		port, _ := db.port(b, uplinkPort)
+		for _, id := range port.Interfaces {
+			if link, ok := db.interfaces.Get(id); ok {
+				all[link.Name] = link
+			}
+		}
+	}
+	return all
+}
+
+// bridgeOf is the bridge that a link is a port of, "" if there is none.
+func (db *database) bridgeOf(link string) string {
+	row, ok := db.linkNamed.Row(link)
+	if !ok {
+		return ""
+	}
+	port, _ := db.ports.Find(func(p portRow) bool { return slices.Contains(p.Interfaces, row.UUID) })
+	bridge, _ := db.bridges.Find(func(b bridgeRow) bool { return slices.Contains(b.Ports, port.UUID) })
+	return bridge.Name
+}
+
+// seen is the configuration that ovs-vswitchd has caught up with.
+func (db *database) seen() int64 {
+	root, _ := db.root.Find(func(rootRow) bool { return true })
+	return root.CurCfg
+}
+
+// configure writes rows, and returns the configuration in which they are seen.
+func (db *database) configure(ctx context.Context, ops []ovsdb.Operation) (config int64, err error) {
+	bump := ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "next_cfg", Mutator: "+=", Value: 1})
+	results, err := db.client.Transact(ctx, append(ops, bump, ovsdb.Select("Open_vSwitch", ovsdb.All(), "next_cfg"))...)
+	if err != nil {
+		return 0, err
+	}
+	var root struct {
+		NextCfg int64 `ovsdb:"next_cfg"`
+	}
+	if rows := results[len(ops)+1].Rows; len(rows) > 0 {
+		err = ovsdb.DecodeRow(rows[0], &root)
+	}
+	return root.NextCfg, err
+}
+
+// wanted is what the rows should say.
+type wanted struct {
+	name     string
+	datapath string
+	links    []string // that can be ports now
+	mode     BondMode // empty: a single link
+}
+
+// failMode standalone: without a controller it is a learning switch.
+const failMode = "standalone"
+
+// operations returns what makes the rows right, none if they are.
+func (w wanted) operations(db *database) []ovsdb.Operation {
+	bridge, ok := db.bridge(w.name)
+	if !ok {
+		return w.create()
+	}
+	here := ovsdb.Where("_uuid", bridge.UUID)
+	var ops []ovsdb.Operation
+	row := ovsdb.Row{}
+	if bridge.Datapath != w.datapath {
+		row["datapath_type"] = w.datapath
+	}
+	if bridge.FailMode == nil || *bridge.FailMode != failMode {
+		row["fail_mode"] = failMode
+	}
+	if len(row) > 0 {
+		ops = append(ops, ovsdb.Update("Bridge", here, row))
+	}
+	if local, ok := db.port(bridge, w.name); ok && (local.Tag == nil || *local.Tag != 0 || local.VLANMode == nil || *local.VLANMode != "access") {
+		ops = append(ops, ovsdb.Update("Port", ovsdb.Where("_uuid", local.UUID), localPort()))
+	}
+	if patch, ok := db.port(bridge, PeerPort); !ok {
+		ops = append(append(ops, insertPatch()...), join(here, "patch"))
+	} else if link, _ := db.linkNamed.Row(PeerPort); link.Type != "patch" || link.Options["peer"] != PatchPort || patch.Tag != nil || len(patch.Trunks) > 0 {
+		ops = append(ops, ovsdb.Update("Interface", ovsdb.Where("_uuid", link.UUID), patchInterface()),
+			ovsdb.Update("Port", ovsdb.Where("_uuid", patch.UUID), ovsdb.Row{"tag": []int64{}, "trunks": []int64{}, "vlan_mode": []string{}}))
+	}
+	return append(ops, w.uplink(db, bridge)...)
+}
+
+// create makes the bridge with all its ports.
+func (w wanted) create() []ovsdb.Operation {
+	local := localPort()
+	local["name"], local["interfaces"] = w.name, ovsdb.UUID("local_interface")
+	ops, ports := insertPatch(), []ovsdb.UUID{"local", "patch"}
+	if len(w.links) > 0 {
+		ops, ports = append(ops, w.insertUplink()...), append(ports, "uplink")
+	}
+	return append(ops,
+		ovsdb.Insert("Interface", "local_interface", ovsdb.Row{"name": w.name, "type": "internal"}),
+		ovsdb.Insert("Port", "local", local),
+		ovsdb.Insert("Bridge", "bridge", ovsdb.Row{"name": w.name, "datapath_type": w.datapath, "fail_mode": failMode, "ports": ports}),
+		ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "bridges", Mutator: "insert", Value: ovsdb.UUID("bridge")}))
+}
+
+// localPort keeps what is flooded on VLANs, which is for pods, away from the host:
+// its own packets have no tag.
+func localPort() ovsdb.Row { return ovsdb.Row{"vlan_mode": "access", "tag": 0} }
+
+func patchInterface() ovsdb.Row {
+	return ovsdb.Row{"type": "patch", "options": map[string]string{"peer": PatchPort}}
+}
+
+func insertPatch() []ovsdb.Operation {
+	link := patchInterface()
+	link["name"] = PeerPort
+	return []ovsdb.Operation{
+		ovsdb.Insert("Interface", "patch_interface", link),
+		ovsdb.Insert("Port", "patch", ovsdb.Row{"name": PeerPort, "interfaces": ovsdb.UUID("patch_interface")}),
+	}
+}
+
+// join makes a port that is inserted by this name one of the bridge's.
+func join(bridge []ovsdb.Condition, port ovsdb.UUID) ovsdb.Operation {
+	return ovsdb.Mutate("Bridge", bridge, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: port})
+}
+
+// uplink makes the port of the links right. Members that stay keep their rows.
+func (w wanted) uplink(db *database, bridge bridgeRow) []ovsdb.Operation {
+	here := ovsdb.Where("_uuid", bridge.UUID)
+	port, there := db.port(bridge, uplinkPort)
+	have := db.members(w.name)
+	switch {
+	case !there && len(w.links) == 0:
+		return nil
+	case !there:
+		return append(w.insertUplink(), join(here, "uplink"))
+	case len(w.links) == 0:
+		return []ovsdb.Operation{ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "delete", Value: port.UUID})}
+	}
+	row := w.correctBond(port)
+	var ops []ovsdb.Operation
+	if !slices.Equal(slices.Sorted(maps.Keys(have)), slices.Sorted(slices.Values(w.links))) {
+		var members []ovsdb.UUID
+		for _, name := range w.links {
+			if link, ok := have[name]; ok {
+				members = append(members, link.UUID)
+				continue
+			}
+			insert, id := insertMember(name)
+			ops, members = append(ops, insert), append(members, id)
+		}
+		row["interfaces"] = members
+	}
+	if len(row) > 0 {
+		ops = append(ops, ovsdb.Update("Port", ovsdb.Where("_uuid", port.UUID), row))
+	}
+	return ops
+}
+
+// insertUplink makes the rows. The port's row is named "uplink".
+func (w wanted) insertUplink() (ops []ovsdb.Operation) {
+	var members []ovsdb.UUID
+	for _, name := range w.links {
+		insert, id := insertMember(name)
+		ops, members = append(ops, insert), append(members, id)
+	}
+	row := w.correctBond(portRow{})
+	row["name"], row["interfaces"] = uplinkPort, members
+	row["external_ids"] = map[string]string{"endpoint-id": uplinkPort} // as the original controller wrote it
+	return append(ops, ovsdb.Insert("Port", "uplink", row))
+}
+
+func insertMember(name string) (ovsdb.Operation, ovsdb.UUID) {
+	id := ovsdb.UUID("member")
+	for _, c := range []byte(name) { // names of rows have letters, digits and underscores only
+		id += ovsdb.UUID("_" + string("0123456789abcdef"[c>>4]) + string("0123456789abcdef"[c&15]))
+	}
+	return ovsdb.Insert("Interface", string(id), ovsdb.Row{"name": name}), id
+}
+
+// mustRemake tells whether the port of the links cannot become what it should be.
+// ovs-vswitchd may leave members disabled when LACP is switched off (seen in 3.1), and
+// a single link keeps the settings of the bond it was in.
+func (w wanted) mustRemake(db *database) bool {
+	bridge, _ := db.bridge(w.name)
+	port, there := db.port(bridge, uplinkPort)
+	if !there {
+		return false
+	}
+	if w.mode == "" {
+		return port.BondMode != nil
+	}
+	return port.LACP != nil && *port.LACP != w.mode.lacp()
+}
+
+// correctBond is what is wrong with the columns of a bond. Those of a single link
+// are left to whoever sets them.
+func (w wanted) correctBond(have portRow) ovsdb.Row {
+	row := ovsdb.Row{}
+	if w.mode == "" {
+		return row
+	}
+	if have.BondMode == nil || *have.BondMode != string(w.mode) {
+		row["bond_mode"] = string(w.mode)
+	}
+	if have.LACP == nil || *have.LACP != w.mode.lacp() {
+		row["lacp"] = w.mode.lacp()
+	}
+	other := maps.Clone(have.OtherConfig)
+	if other == nil {
+		other = map[string]string{}
+	}
+	maps.Copy(other, w.mode.otherConfig())
+	if !maps.Equal(other, have.OtherConfig) {
+		row["other_config"] = other
+	}
+	return row
+}

@@ -1,0 +1,275 @@
+// Package uplink keeps the bridge that joins a node to its physical network.
+//
+//	pods --- contivVlanBridge --- uplinkPatch = vlanPatch --- contivUplink --- eth1
+//	                                                            |          \-- eth2
+//	                                                        local port
+//
+// The links to the physical network are ports of a bridge of their own, which is an
+// ordinary learning switch: it has no flows of ours and no controller, and its fail
+// mode is standalone. So a bond works as Open vSwitch has it (only action NORMAL
+// knows bonds), and the host keeps its network whatever becomes of netplugin. Pods
+// are behind a patch port, which costs nothing: Open vSwitch resolves it when it
+// computes a datapath flow.
+//
+// Two designs were left: the links as ports of contivVlanBridge, where a bond is a
+// list of ports that each flow has to choose from, and where the host's packets need
+// flows of ours; and a bond of the host's kernel, which the userspace datapath sees
+// only one packet at a time.
+//
+// A link that does not exist, is in another bridge, or has vanished is left out, and
+// said so; the others go on. What is not said here of rows is left to whoever sets it.
+package uplink
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Names of rows.
+const (
+	DefaultBridge = "contivUplink"
+	PatchPort     = "uplinkPatch" // on the bridge of the pods
+	PeerPort      = "vlanPatch"   // its other end, on ours
+	uplinkPort    = "uplinkPort"  // the link, or the bond of the links
+)
+
+// pause is how long the keeper waits before it tries again what failed.
+const pause = 2 * time.Second
+
+// Config says which links to join.
+type Config struct {
+	RunDir string          // where ovsdb-server has its socket
+	Bridge string          // the bridge to make; empty: DefaultBridge
+	Serves string          // the bridge at the other end of the patch, whose datapath it is
+	Links  []string        // one, or those of a bond
+	Mode   BondMode        // of the bond; empty: DefaultBondMode
+	NetNS  *netns.NsHandle // where the links are; nil: here
+	Log    *logrus.Entry
+}
+
+// Bridge keeps the bridge.
+type Bridge struct {
+	config Config
+	log    *logrus.Entry
+	db     *database
+	links  *links
+	news   chan struct{} // something has changed
+
+	// The keeper's own.
+	known map[string]int   // index of each link when it was seen last
+	taken map[string]int64 // configuration with which a link was taken off the bridge
+
+	mu      sync.Mutex
+	problem string // what is wrong at the moment
+}
+
+// Reasons to do nothing.
+var (
+	errElsewhere  = fault.New(fault.Unavailable, "another agent keeps this bridge, waiting until it ends")
+	errNoDatabase = fault.New(fault.Unavailable, "database of the switch cannot be reached")
+)
+
+// New makes a keeper; Run starts it.
+func New(config Config) (*Bridge, error) {
+	if config.Bridge == "" {
+		config.Bridge = DefaultBridge
+	}
+	if config.Log == nil {
+		config.Log = logrus.WithField("component", "uplink")
+	}
+	if config.Mode == "" {
+		config.Mode = DefaultBondMode
+	}
+	if len(config.Links) == 0 {
+		return nil, fault.New(fault.Invalid, "bridge %s: no uplink is named", config.Bridge)
+	}
+	b := &Bridge{config: config, log: config.Log, news: make(chan struct{}, 1), known: map[string]int{}, taken: map[string]int64{}}
+	var err error
+	if b.links, err = newLinks(config.NetNS); err != nil {
+		return nil, err
+	}
+	b.db = newDatabase()
+	b.db.client, err = ovsdb.New(ovsdb.Config{
+		Target: "unix:" + filepath.Join(config.RunDir, "db.sock"), Lock: "contiv_" + config.Bridge, Log: config.Log, OnUpdate: b.wake,
+	}, b.db.root, b.db.bridges, b.db.ports, b.db.interfaces)
+	if err != nil {
+		b.links.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Run keeps the bridge until ctx is done. The bridge stays.
+func (b *Bridge) Run(ctx context.Context) error {
+	defer b.links.close()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return b.db.client.Run(ctx) })
+	group.Go(func() error { return b.links.watch(ctx, b.wake) })
+	group.Go(func() error { return b.keep(ctx) })
+	return group.Wait()
+}
+
+// Problem says what is wrong at the moment, "" if nothing is.
+func (b *Bridge) Problem() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.problem
+}
+
+func (b *Bridge) wake() {
+	select {
+	case b.news <- struct{}{}:
+	default: // it has not looked since the last time
+	}
+}
+
+// keep looks whenever something has changed, and now and then at what is wrong.
+func (b *Bridge) keep(ctx context.Context) error {
+	for {
+		err := b.look(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		b.note(err)
+		var again <-chan time.Time
+		if err != nil {
+			again = time.After(pause)
+		}
+		select {
+		case <-b.news:
+		case <-again:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// note keeps a problem for Problem, and logs it once. Of a lost connection the
+// client itself writes.
+func (b *Bridge) note(err error) {
+	text := ""
+	if err != nil {
+		text = "bridge " + b.config.Bridge + ": " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	b.mu.Lock()
+	fresh := text != b.problem
+	b.problem = text
+	b.mu.Unlock()
+	switch {
+	case !fresh || errors.Is(err, errNoDatabase):
+	case err != nil:
+		b.log.Warn(text)
+	default:
+		b.log.WithField("uplinks", b.config.Links).Info("uplinks are right")
+	}
+}
+
+// look makes the rows right. The error says what is wrong with whom.
+func (b *Bridge) look(ctx context.Context) error {
+	switch {
+	case b.db.client.Excluded():
+		return errElsewhere
+	case !b.db.client.Owner():
+		return errNoDatabase
+	}
+	served, ok := b.db.bridge(b.config.Serves)
+	if !ok {
+		return nil // it is made at this moment, and we hear of it
+	}
+	usable, problems := b.usable()
+	want := wanted{name: b.config.Bridge, datapath: served.Datapath, links: usable}
+	if len(b.config.Links) > 1 {
+		want.mode = b.config.Mode
+	}
+	if want.mustRemake(b.db) {
+		want.links = nil // for now; the port is made anew once ovs-vswitchd has seen that
+	}
+	if ops := want.operations(b.db); len(ops) > 0 {
+		leaving := b.db.memberNames(b.config.Bridge)
+		config, err := b.db.configure(ctx, ops)
+		if err != nil {
+			return err
+		}
+		b.log.WithField("bridge", b.config.Bridge).WithField("links", want.links).Info("bridge set right")
+		for _, name := range leaving {
+			if !slices.Contains(want.links, name) {
+				b.taken[name] = config
+			}
+		}
+		for _, name := range want.links {
+			if !slices.Contains(leaving, name) {
+				problems = append(problems, b.links.setUp(name))
+			}
+		}
+	}
+	return errors.Join(append(problems, b.failures()...)...)
+}
+
+// usable are the links that can be ports now, and what is wrong with them and the
+// others.
+//
+// One that another link has taken the name of is taken off first, until
+// ovs-vswitchd has seen that: the userspace datapath holds on to the old one.
+func (b *Bridge) usable() (names []string, problems []error) {
+	members := b.db.memberNames(b.config.Bridge)
+	for _, name := range b.config.Links {
+		link, there, err := b.links.state(name)
+		ours, known := slices.Contains(members, name), b.known[name]
+		b.known[name] = link.index
+		use := true
+		switch {
+		case err != nil:
+			use = ours // nobody knows: it stays as it is
+		case !there:
+			use, err = false, fault.New(fault.NotFound, "uplink %s: there is no such link", name)
+		case ours && known != 0 && known != link.index:
+			use, err = false, fault.New(fault.Unavailable, "uplink %s: another link has taken its name", name)
+		case !ours && b.db.bridgeOf(name) != "":
+			use, err = false, fault.New(fault.Conflict, "uplink %s is a port of bridge %s", name, b.db.bridgeOf(name))
+		case !ours && b.db.seen() < b.taken[name]:
+			use, err = false, fault.New(fault.Unavailable, "uplink %s is being taken off the bridge", name)
+		case !ours && len(link.addresses) > 0:
+			use, err = false, fault.New(fault.Conflict, "uplink %s carries the host's addresses %s, which would be cut off: give them to another link",
+				name, strings.Join(link.addresses, ", "))
+		case link.down && ours:
+			err = fault.New(fault.Unavailable, "uplink %s is set down", name)
+		case !link.carrier && ours:
+			err = fault.New(fault.Unavailable, "uplink %s has no carrier", name)
+		}
+		if use {
+			names = append(names, name)
+		}
+		if err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return names, problems
+}
+
+// failures are the links that are ports, but that ovs-vswitchd cannot open.
+func (b *Bridge) failures() (problems []error) {
+	for name, link := range b.db.members(b.config.Bridge) {
+		if link.Error != nil {
+			problems = append(problems, fault.New(fault.Unavailable, "uplink %s: %s", name, *link.Error))
+		}
+	}
+	return problems
+}
+
+// memberNames are the links that are ports of a bridge of ours.
+func (db *database) memberNames(bridge string) []string {
+	return slices.Sorted(maps.Keys(db.members(bridge)))
+}
