@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 )
 
@@ -101,6 +102,21 @@ func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	}
 	if err := l.handle.LinkSetAlias(link, endpointID); err != nil {
 		return errors.Join(fmt.Errorf("link %s: alias %q: %w", hostLink, endpointID, err), l.remove(hostLink))
+	}
+	if err := l.keepOut(link); err != nil {
+		return errors.Join(err, l.remove(hostLink))
+	}
+	return nil
+}
+
+// keepOut has the host take no IPv6 address on a link that belongs to the switch.
+// The pod would reach the host by it, and every address is another route that
+// ovs-vswitchd reads anew whenever any link changes. The kernel takes one when
+// the pod's end comes up.
+func (l *links) keepOut(link netlink.Link) error {
+	err := l.handle.LinkSetIP6AddrGenMode(link, nl.IN6_ADDR_GEN_MODE_NONE)
+	if err != nil && !errors.Is(err, syscall.EAFNOSUPPORT) { // there is no IPv6
+		return fmt.Errorf("link %s: no IPv6 address: %w", link.Attrs().Name, err)
 	}
 	return nil
 }
@@ -216,7 +232,11 @@ func (l *links) tunnelMTU(vtep netip.Addr) (int, error) {
 // mtuAt is the MTU of the link that has the address. A node may get its tunnel
 // address late; until then it is taken to be on an Ethernet.
 func (l *links) mtuAt(address netip.Addr) (int, error) {
-	addresses, err := l.handle.AddrList(nil, netlink.FAMILY_ALL)
+	family := netlink.FAMILY_V4
+	if address.Is6() {
+		family = netlink.FAMILY_V6
+	}
+	addresses, err := l.handle.AddrList(nil, family)
 	if err != nil {
 		return 0, fmt.Errorf("addresses: %w", err)
 	}

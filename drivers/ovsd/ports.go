@@ -315,11 +315,7 @@ func (d *Driver) deletePort(ctx context.Context, a attached) error {
 func (d *Driver) Ports() []drivers.Port {
 	var list []drivers.Port
 	for _, a := range d.db.endpointPorts() {
-		mtu, _, err := d.links.mtu(a.link.Name)
-		if err != nil {
-			d.log.WithError(err).Debug("mtu of an endpoint's link")
-		}
-		list = append(list, a.describe(mtu))
+		list = append(list, a.describe(a.link.mtu()))
 	}
 	slices.SortFunc(list, func(a, b drivers.Port) int { return strings.Compare(a.EndpointID, b.EndpointID) })
 	return list

@@ -65,6 +65,14 @@ func (i interfaceRow) number() uint32 {
 	return uint32(*i.OFPort)
 }
 
+// mtu is the MTU that the link was made with; 0: nobody has said.
+func (i interfaceRow) mtu() int {
+	if i.MTURequest == nil {
+		return 0
+	}
+	return int(*i.MTURequest)
+}
+
 // endpoint is the endpoint whose port this is, "" if it is none of ours.
 func (i interfaceRow) endpoint() string {
 	if _, ok := hostLinkNumber(i.Name); !ok {
