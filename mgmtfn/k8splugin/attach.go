@@ -2,12 +2,10 @@ package k8splugin
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -20,27 +18,27 @@ import (
 // Two tracks run side by side, as each waits most of its time: for the kernel
 // and the switch, or for the disk, the master and the store. The master is
 // asked when the checkpoint is on disk: what it gives outlives a loss of power,
-// and ports do not. The interface is set up while the flows are written, and
-// comes up only behind them.
+// and ports do not. The interface gets its addresses while the flows are written,
+// and comes up only behind them.
 //
-//	PreparePort --------------------+----+--> set up, still down --+
-//	                                |    |                         +--> bring up --> ready
-//	checkpoint --> CreateEndpoint --|----+--+                      |
-//	                                +--> Attach (flows) -----------+
+//	PreparePort --> take the link ---+----+--> set up, still down --+
+//	                                 |    |                         +--> bring up --> ready
+//	checkpoint --> CreateEndpoint ---|----+--+                      |
+//	                                 +--> Attach (flows) -----------+
 func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
 	log := s.Log.WithField("attachment", c.id.String())
 	var (
-		port     drivers.Port
+		pod      *podInterface
 		prepared = make(chan struct{})
 		stored   Attachment
 		known    = make(chan struct{})
-		plan     *interfacePlan
 	)
+	defer func() { pod.close() }()
 	log.Debug("add: begin")
 	tracks, trackCtx := errgroup.WithContext(ctx)
 	tracks.Go(func() (err error) {
-		if port, err = s.preparePort(trackCtx, r.EndpointID(), netns); err != nil {
-			return failed(stepDatapath, err)
+		if pod, err = s.prepare(trackCtx, c, r.EndpointID(), netns); err != nil {
+			return err
 		}
 		close(prepared)
 		select {
@@ -49,10 +47,10 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 			return failed(stepMaster, trackCtx.Err()) // what ended the context counts first
 		}
 		log.Debug("add: set up")
-		if plan, err = planInterface(c, port, stored.Endpoint, stored.Network, s.Netdev()); err != nil {
+		if err := pod.plan(stored.Endpoint, stored.Network); err != nil {
 			return failed(stepPod, err)
 		}
-		return failed(stepPod, netns.SetUp(port.PodLink, plan.link))
+		return failed(stepPod, pod.SetUp(pod.spec))
 	})
 	tracks.Go(func() (err error) {
 		if err := s.store.Sync(r); err != nil {
@@ -79,7 +77,7 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 		return err
 	}
 	log.Debug("add: bring up")
-	if err := s.bringUp(c, netns, r, port, plan); err != nil {
+	if err := pod.bringUp(c, r); err != nil {
 		return failed(stepPod, err)
 	}
 	r.Stored = storedFrom(stored)
@@ -89,36 +87,6 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 	}
 	log.Debug("add: ready")
 	return nil
-}
-
-// preparePort makes a port with a fresh link in the container. A port whose
-// link is not there, or has got its name already, is a leftover that no
-// checkpoint knows of, such as after the loss of the state directory.
-func (s *Server) preparePort(ctx context.Context, endpointID string, netns *podlink.Namespace) (drivers.Port, error) {
-	port, err := s.Datapath.PreparePort(ctx, endpointID, netns.FD())
-	if err != nil {
-		return port, err
-	}
-	if fresh, err := netns.Has(port.PodLink); fresh || err != nil {
-		return port, err
-	}
-	if err := s.Datapath.Detach(ctx, endpointID); err != nil {
-		return port, fmt.Errorf("replace port %s, whose link %s is gone: %w", port.HostLink, port.PodLink, err)
-	}
-	return s.Datapath.PreparePort(ctx, endpointID, netns.FD())
-}
-
-// bringUp lets the container use its interface and completes the record.
-func (s *Server) bringUp(c *call, netns *podlink.Namespace, r *attachment.Record, port drivers.Port, plan *interfacePlan) (err error) {
-	if plan.link.Gateways, err = netns.BringUp(plan.link); err != nil {
-		return err
-	}
-	if plan.hostMAC, err = podlink.HardwareAddress(port.HostLink); err != nil {
-		return err
-	}
-	r.HostLink, r.Link = port.HostLink, plan.link
-	r.Result, err = plan.result(c, port)
-	return err
 }
 
 // createEndpoint has the master allocate addresses. An endpoint of that name

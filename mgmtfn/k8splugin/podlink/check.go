@@ -14,7 +14,12 @@ import (
 // everything that is missing or different. What others added is none of our
 // business.
 func (n *Namespace) Check(spec Spec) error {
-	return n.do(func(nl *netlink.Handle) error {
+	return n.run(func() error {
+		nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
+			return fmt.Errorf("open netlink socket in %s: %w", n.path, err)
+		}
+		defer nl.Close()
 		link, err := nl.LinkByName(spec.Name)
 		if err != nil {
 			return fmt.Errorf("interface %s is missing in %s: %w", spec.Name, n.path, err)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -96,14 +95,14 @@ func (n *Namespace) FD() int { return n.fd }
 // Close releases the namespace; it does not end it.
 func (n *Namespace) Close() error { return unix.Close(n.fd) }
 
-// do runs work on a thread that has entered the namespace. Sockets opened
+// run has work done on a thread that has entered the namespace. Sockets opened
 // there stay in the namespace.
 //
 // The work gets a goroutine of its own, locked to its thread. Should the
 // thread not find back, the goroutine ends without unlocking it and the Go
 // runtime throws the thread away; no other goroutine ever runs on a thread
 // that is in the wrong namespace.
-func (n *Namespace) do(work func(nl *netlink.Handle) error) error {
+func (n *Namespace) run(work func() error) error {
 	result := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -113,7 +112,7 @@ func (n *Namespace) do(work func(nl *netlink.Handle) error) error {
 			result <- err
 			return
 		}
-		err = n.withHandle(work)
+		err = work()
 		if lost := back(); lost != nil {
 			result <- errors.Join(err, lost)
 			return
@@ -140,14 +139,4 @@ func (n *Namespace) enter() (back func() error, err error) {
 		}
 		return nil
 	}, nil
-}
-
-// withHandle gives work one netlink socket of the thread's namespace.
-func (n *Namespace) withHandle(work func(nl *netlink.Handle) error) error {
-	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("open netlink socket in %s: %w", n.path, err)
-	}
-	defer nl.Close()
-	return work(nl)
 }

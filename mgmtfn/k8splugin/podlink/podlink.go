@@ -1,10 +1,11 @@
 // Package podlink makes a link of the host the interface of a container.
 //
 // The link is made elsewhere, with its other end in the container's network
-// namespace; here that end is renamed, given its hardware address, MTU, IP
-// addresses and default routes, and brought up. All of it is netlink
-// from a thread inside the namespace: no child processes, no process id of the
-// container, and an error of any step is an error of the whole.
+// namespace; here that end becomes the interface, in three steps, as what they
+// need becomes known one after the other: it is taken (name, MTU, features),
+// set up (hardware address, IP addresses), and brought up (default routes). All
+// of it is netlink from inside the namespace: no child processes, no process id
+// of the container, and an error of any step is an error of the whole.
 //
 // Where the network is one of our own making, no gratuitous ARP or neighbour
 // advertisement is sent: the fabric learns addresses from the store, and a hardware
@@ -18,9 +19,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -41,144 +40,110 @@ type Spec struct {
 	Announce bool `json:"announce,omitempty"`
 }
 
-// Names the kernel has for the features that leave checksums to the device.
-// Segmentation offload depends on them and goes with them.
-const (
-	txChecksum     = "tx-checksum-ip-generic"
-	txChecksumSCTP = "tx-checksum-sctp"
-)
+// ErrNoLink says that the container has no link of the name, any more or yet.
+var ErrNoLink = errors.New("no such link in the container")
 
-// Has tells whether the container has a link of that name.
-func (n *Namespace) Has(link string) (has bool, err error) {
-	err = n.do(func(nl *netlink.Handle) error {
-		_, err := nl.LinkByName(link)
-		var missing netlink.LinkNotFoundError
-		if errors.As(err, &missing) {
-			return nil
-		}
-		has = err == nil
-		return err
-	})
-	return has, err
+// Interface is a link on its way to be a container's interface. It holds a socket
+// in the container's namespace, until Close.
+type Interface struct {
+	netns *Namespace
+	nl    *netlink.Handle
+	link  netlink.Link
+	name  string
 }
 
-// SetUp gives a link of the container its final name, which must be free there,
-// its hardware address, MTU and addresses. The link stays down.
-func (n *Namespace) SetUp(made string, spec Spec) error {
-	return n.do(func(nl *netlink.Handle) error {
-		link, err := nl.LinkByName(made)
-		if err != nil {
-			return fmt.Errorf("find link %s in %s: %w", made, n.path, err)
+// Take makes a link of the container the interface of a name, which must be free
+// there, and gives it what does not depend on its addresses: MTU and features.
+// The link stays down. A link that is not there is ErrNoLink.
+func (n *Namespace) Take(made string, spec Spec) (*Interface, error) {
+	i := &Interface{netns: n, name: spec.Name}
+	err := n.run(func() (err error) {
+		if i.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+			return fmt.Errorf("open netlink socket in %s: %w", n.path, err)
 		}
-		if err := nl.LinkSetName(link, spec.Name); err != nil {
-			return fmt.Errorf("rename link %s to %s in %s: %w", made, spec.Name, n.path, err)
-		}
-		if err := setHardware(nl, link, spec); err != nil {
+		if err := i.take(made, spec); err != nil {
+			i.Close()
 			return err
-		}
-		if spec.ChecksumInSoftware {
-			if err := checksumInSoftware(spec.Name); err != nil {
-				return err
-			}
-		}
-		if spec.Announce {
-			if err := announce(spec.Name); err != nil {
-				return err
-			}
-		}
-		for _, address := range spec.Addresses {
-			if err := addAddress(nl, link, spec.Name, address); err != nil {
-				return err
-			}
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
 }
 
-// announce sets the kernel's own announcements: gratuitous ARP requests, and
-// neighbour advertisements where there is IPv6.
-func announce(name string) error {
-	for _, setting := range []string{"ipv4/conf/" + name + "/arp_notify", "ipv6/conf/" + name + "/ndisc_notify"} {
-		err := os.WriteFile("/proc/sys/net/"+setting, []byte("1"), 0)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("announce addresses of %s: %w", name, err)
+func (i *Interface) take(made string, spec Spec) (err error) {
+	i.link, err = i.nl.LinkByName(made)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return fmt.Errorf("find link %s in %s: %w", made, i.netns.path, ErrNoLink)
+	}
+	if err != nil {
+		return fmt.Errorf("find link %s in %s: %w", made, i.netns.path, err)
+	}
+	if err := i.nl.LinkSetName(i.link, i.name); err != nil {
+		return fmt.Errorf("rename link %s to %s in %s: %w", made, i.name, i.netns.path, err)
+	}
+	if spec.MTU != 0 && spec.MTU != i.link.Attrs().MTU {
+		if err := i.nl.LinkSetMTU(i.link, spec.MTU); err != nil {
+			return fmt.Errorf("set MTU %d of %s: %w", spec.MTU, i.name, err)
 		}
+	}
+	if spec.ChecksumInSoftware {
+		return checksumInSoftware(i.name)
 	}
 	return nil
 }
 
-// BringUp lets the container use a link that was set up. It returns the
-// gateways in use: where the container already has a default route of the
-// family, through another interface, that one stays.
-func (n *Namespace) BringUp(spec Spec) (gateways []netip.Addr, err error) {
-	err = n.do(func(nl *netlink.Handle) error {
-		link, err := nl.LinkByName(spec.Name)
-		if err != nil {
-			return fmt.Errorf("find link %s in %s: %w", spec.Name, n.path, err)
-		}
-		if err := nl.LinkSetUp(link); err != nil {
-			return fmt.Errorf("bring up %s: %w", spec.Name, err)
-		}
-		for _, gateway := range spec.Gateways {
-			switch err := nl.RouteAdd(defaultRoute(link, gateway, spec.Addresses)); {
-			case errors.Is(err, fs.ErrExist):
-			case err != nil:
-				return fmt.Errorf("add default route via %s to %s: %w", gateway, spec.Name, err)
-			default:
-				gateways = append(gateways, gateway)
-			}
-		}
-		return nil
-	})
-	return gateways, err
-}
-
-func setHardware(nl *netlink.Handle, link netlink.Link, spec Spec) error {
+// SetUp gives the interface its hardware address and its IP addresses. It stays
+// down.
+func (i *Interface) SetUp(spec Spec) error {
 	mac, err := net.ParseMAC(spec.MAC)
 	if err == nil {
-		err = nl.LinkSetHardwareAddr(link, mac)
+		err = i.nl.LinkSetHardwareAddr(i.link, mac)
 	}
 	if err != nil {
-		return fmt.Errorf("set hardware address %s of %s: %w", spec.MAC, spec.Name, err)
+		return fmt.Errorf("set hardware address %s of %s: %w", spec.MAC, i.name, err)
 	}
-	if spec.MTU == 0 {
-		return nil
+	if err := i.configure(spec); err != nil {
+		return err
 	}
-	if err := nl.LinkSetMTU(link, spec.MTU); err != nil {
-		return fmt.Errorf("set MTU %d of %s: %w", spec.MTU, spec.Name, err)
-	}
-	return nil
-}
-
-func addAddress(nl *netlink.Handle, link netlink.Link, name string, address netip.Prefix) error {
-	a := &netlink.Addr{IPNet: ipNet(address)}
-	if address.Addr().Is6() {
-		if err := enableIPv6(name); err != nil {
-			return err
+	for _, address := range spec.Addresses {
+		a := &netlink.Addr{IPNet: ipNet(address)}
+		if address.Addr().Is6() {
+			// The pool gives an address to one endpoint only; without the test
+			// for duplicates it is usable at once.
+			a.Flags = unix.IFA_F_NODAD
 		}
-		// The pool gives an address to one endpoint only; without the test
-		// for duplicates it is usable at once.
-		a.Flags = unix.IFA_F_NODAD
-	}
-	if err := nl.AddrAdd(link, a); err != nil {
-		return fmt.Errorf("add address %s to %s: %w", address, name, err)
+		if err := i.nl.AddrAdd(i.link, a); err != nil {
+			return fmt.Errorf("add address %s to %s: %w", address, i.name, err)
+		}
 	}
 	return nil
 }
 
-// enableIPv6 undoes what some runtimes do to every new namespace. The file
-// shown is that of the calling thread's namespace.
-func enableIPv6(name string) error {
-	path := "/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6"
-	value, err := os.ReadFile(path)
-	if err == nil && len(value) > 0 && value[0] == '1' {
-		err = os.WriteFile(path, []byte("0"), 0o644)
+// BringUp lets the container use its interface. It returns the gateways in use:
+// where the container already has a default route of the family, through another
+// interface, that one stays.
+func (i *Interface) BringUp(spec Spec) (gateways []netip.Addr, err error) {
+	if err := i.nl.LinkSetUp(i.link); err != nil {
+		return nil, fmt.Errorf("bring up %s: %w", i.name, err)
 	}
-	if err != nil {
-		return fmt.Errorf("enable IPv6 on %s: %w", name, err)
+	for _, gateway := range spec.Gateways {
+		switch err := i.nl.RouteAdd(defaultRoute(i.link, gateway, spec.Addresses)); {
+		case errors.Is(err, fs.ErrExist):
+		case err != nil:
+			return nil, fmt.Errorf("add default route via %s to %s: %w", gateway, i.name, err)
+		default:
+			gateways = append(gateways, gateway)
+		}
 	}
-	return nil
+	return gateways, nil
 }
+
+// Close gives up the socket, whatever has become of the link.
+func (i *Interface) Close() { i.nl.Close() }
 
 // defaultRoute leads through the gateway, which counts as a neighbour even if
 // it lies outside of every subnet of the interface.
@@ -190,18 +155,6 @@ func defaultRoute(link netlink.Link, gateway netip.Addr, addresses []netip.Prefi
 		}
 	}
 	return route
-}
-
-func checksumInSoftware(name string) error {
-	tool, err := ethtool.NewEthtool()
-	if err != nil {
-		return fmt.Errorf("open ethtool socket: %w", err)
-	}
-	defer tool.Close()
-	if err := tool.Change(name, map[string]bool{txChecksum: false, txChecksumSCTP: false}); err != nil {
-		return fmt.Errorf("turn off checksum offload of %s: %w", name, err)
-	}
-	return nil
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

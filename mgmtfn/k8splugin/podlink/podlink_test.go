@@ -1,6 +1,7 @@
 package podlink_test
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -40,18 +41,28 @@ func connect(t *testing.T, name string) (*podlink.Namespace, string) {
 	return n, path
 }
 
-// configure sets up a link and brings it up.
+// configure takes a link, sets it up and brings it up.
 func configure(n *podlink.Namespace, link string, spec podlink.Spec) ([]netip.Addr, error) {
-	if err := n.SetUp(link, spec); err != nil {
+	i, err := n.Take(link, spec)
+	if err != nil {
 		return nil, err
 	}
-	return n.BringUp(spec)
+	defer i.Close()
+	if err := i.SetUp(spec); err != nil {
+		return nil, err
+	}
+	return i.BringUp(spec)
 }
 
 func TestAnInterfaceThatIsSetUpIsDown(t *testing.T) {
 	n, path := connect(t, "p0")
 	spec := podlink.Spec{Name: "eth0", MAC: "02:02:0a:00:00:02", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/24")}}
-	if err := n.SetUp("p0", spec); err != nil {
+	i, err := n.Take("p0", spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	if err := i.SetUp(spec); err != nil {
 		t.Fatal(err)
 	}
 	if got := fakenode.InNamespace(t, path, "ip", "address", "show", "eth0"); !strings.Contains(got, "10.0.0.2/24") || !strings.Contains(got, "state DOWN") {
@@ -113,11 +124,8 @@ func TestOffloadsStayWithoutUserspaceDatapath(t *testing.T) {
 
 func TestWhatCannotBeDoneIsNamed(t *testing.T) {
 	n, path := connect(t, "p3")
-	if err := n.SetUp("nolink", podlink.Spec{Name: "eth1"}); err == nil || !strings.Contains(err.Error(), "nolink") {
+	if _, err := n.Take("nolink", podlink.Spec{Name: "eth1"}); !errors.Is(err, podlink.ErrNoLink) || !strings.Contains(err.Error(), "nolink") {
 		t.Errorf("a link that is not there: %v", err)
-	}
-	if _, err := n.BringUp(podlink.Spec{Name: "eth7"}); err == nil || !strings.Contains(err.Error(), "eth7") {
-		t.Errorf("bring up what is not there: %v", err)
 	}
 	if err := n.Check(podlink.Spec{Name: "eth7"}); err == nil || !strings.Contains(err.Error(), "eth7 is missing in "+path) {
 		t.Errorf("an interface that is not there: %v", err)
@@ -151,8 +159,8 @@ func TestNoGoroutineEndsUpInAContainersNamespace(t *testing.T) {
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
-			if _, err := n.BringUp(podlink.Spec{Name: "eth7"}); err == nil || !strings.Contains(err.Error(), "eth7") {
-				t.Errorf("bring up what is not there: %v", err)
+			if _, err := n.Take("eth7", podlink.Spec{Name: "eth8"}); !errors.Is(err, podlink.ErrNoLink) {
+				t.Errorf("take what is not there: %v", err)
 			}
 			if err := n.Check(podlink.Spec{Name: "eth7"}); err == nil {
 				t.Error("eth7 was found")

@@ -1,0 +1,148 @@
+package k8splugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniresult"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// podInterface is the container's interface in the making.
+type podInterface struct {
+	*podlink.Interface
+	port     drivers.Port
+	hostMAC  string // of the host's end
+	spec     podlink.Spec
+	gateways []netip.Addr // of the networks, whether or not a route leads there
+}
+
+// prepare makes a port with a fresh link, and that link the interface, as far as
+// that is possible before its addresses are known. A port whose link is not
+// there, or has got its name already, is a leftover that no checkpoint knows of,
+// such as after the loss of the state directory.
+func (s *Server) prepare(ctx context.Context, c *call, endpointID string, netns *podlink.Namespace) (*podInterface, error) {
+	p, err := s.takePort(ctx, c, endpointID, netns)
+	if !errors.Is(err, podlink.ErrNoLink) {
+		return p, err
+	}
+	if gone := s.Datapath.Detach(ctx, endpointID); gone != nil {
+		return nil, failed(stepDatapath, fmt.Errorf("replace a port: %w: %w", err, gone))
+	}
+	return s.takePort(ctx, c, endpointID, netns)
+}
+
+func (s *Server) takePort(ctx context.Context, c *call, endpointID string, netns *podlink.Namespace) (*podInterface, error) {
+	port, err := s.Datapath.PreparePort(ctx, endpointID, netns.FD())
+	if err != nil {
+		return nil, failed(stepDatapath, err)
+	}
+	p := &podInterface{port: port, spec: podlink.Spec{Name: c.IfName, MTU: port.MTU, ChecksumInSoftware: s.Netdev()}}
+	if mtu := c.conf.MTU; mtu != 0 {
+		if port.MTU != 0 && mtu > port.MTU {
+			return nil, failed(stepPod, fault.New(fault.Invalid, "network configuration %q: mtu %d is above the %d bytes the datapath carries", c.conf.Name, mtu, port.MTU))
+		}
+		p.spec.MTU = mtu
+	}
+	if p.hostMAC, err = podlink.HardwareAddress(port.HostLink); err == nil {
+		p.Interface, err = netns.Take(port.PodLink, p.spec)
+	}
+	if err != nil {
+		return nil, failed(stepPod, err)
+	}
+	return p, nil
+}
+
+// close ends the work on the interface, if it has begun.
+func (p *podInterface) close() {
+	if p != nil {
+		p.Close()
+	}
+}
+
+// plan derives addresses and gateways from what the master allocated. A network
+// without a gateway is an isolated segment: its containers get no default route.
+func (p *podInterface) plan(ep mastercfg.CfgEndpointState, nw mastercfg.CfgNetworkState) error {
+	mac, err := net.ParseMAC(ep.MacAddress)
+	if err != nil {
+		return fault.New(fault.Internal, "endpoint %s: hardware address %q: %w", ep.ID, ep.MacAddress, err)
+	}
+	for _, family := range []struct {
+		address, gateway string
+		bits             uint
+	}{
+		{ep.IPAddress, nw.Gateway, nw.SubnetLen},
+		{ep.IPv6Address, nw.IPv6Gateway, nw.IPv6SubnetLen},
+	} {
+		if family.address == "" {
+			continue
+		}
+		if err := p.addFamily(ep.ID, family.address, family.bits, family.gateway); err != nil {
+			return err
+		}
+	}
+	if len(p.spec.Addresses) == 0 {
+		return fault.New(fault.Internal, "endpoint %s has no address", ep.ID)
+	}
+	p.spec.MAC = mac.String()
+	p.spec.Gateways = p.gateways
+	p.spec.Announce = nw.PktTagType == "vlan" // others have to learn where it is
+	return nil
+}
+
+func (p *podInterface) addFamily(endpoint, address string, bits uint, gateway string) error {
+	bare, _, _ := strings.Cut(address, "/")
+	addr, err := netip.ParseAddr(bare)
+	if err != nil {
+		return fault.New(fault.Internal, "endpoint %s: address %q: %w", endpoint, address, err)
+	}
+	prefix := netip.PrefixFrom(addr, int(bits))
+	if bits == 0 || !prefix.IsValid() {
+		return fault.New(fault.Internal, "endpoint %s: address %s: subnet length %d", endpoint, addr, bits)
+	}
+	p.spec.Addresses = append(p.spec.Addresses, prefix)
+	if gateway == "" {
+		return nil
+	}
+	via, err := netip.ParseAddr(gateway)
+	if err != nil {
+		return fault.New(fault.Internal, "endpoint %s: gateway %q: %w", endpoint, gateway, err)
+	}
+	p.gateways = append(p.gateways, via)
+	return nil
+}
+
+// bringUp lets the container use its interface and completes the record.
+func (p *podInterface) bringUp(c *call, r *attachment.Record) (err error) {
+	if p.spec.Gateways, err = p.BringUp(p.spec); err != nil {
+		return err
+	}
+	r.HostLink, r.Link = p.port.HostLink, p.spec
+	r.Result, err = p.result(c)
+	return err
+}
+
+// result is our part of the CNI result, after the interface has been configured.
+func (p *podInterface) result(c *call) (json.RawMessage, error) {
+	return json.Marshal(cniresult.Build(cniresult.Facts{
+		HostLink:        p.port.HostLink,
+		HostMAC:         p.hostMAC,
+		Name:            p.spec.Name,
+		MAC:             p.spec.MAC,
+		Netns:           c.Netns,
+		MTU:             p.spec.MTU,
+		Addresses:       p.spec.Addresses,
+		NetworkGateways: p.gateways,
+		DefaultRoutes:   p.spec.Gateways,
+		DNS:             c.conf.Resolver(),
+	}))
+}
