@@ -134,7 +134,8 @@ func agree(frame []byte) error {
 	return nil
 }
 
-// introduce learns what the switch is and asks for events.
+// introduce learns what the switch is, asks for events, and tells it how to
+// treat fragments.
 func (c *Conn) introduce(ctx context.Context) error {
 	reply, err := c.call(ctx, FeaturesRequest{})
 	if err != nil {
@@ -148,5 +149,5 @@ func (c *Conn) introduce(ctx context.Context) error {
 	if c.options.OnEvent == nil {
 		return nil
 	}
-	return c.Send(ctx, SetConfig{MissSendLen: NoBuffer}, setPacketInFormat{packetInFormat2})
+	return c.Send(ctx, SetConfig{Flags: FragmentsHavePorts, MissSendLen: NoBuffer}, setPacketInFormat{packetInFormat2})
 }

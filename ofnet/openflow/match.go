@@ -70,7 +70,11 @@ func IPProto(p uint8) FieldMatch   { return exactly(FieldIPProto, uint64(p)) }
 func IPDSCP(dscp uint8) FieldMatch { return exactly(FieldIPDSCP, uint64(dscp)) }
 
 // IPFragment matches fragments, the first and later ones.
-func IPFragment() FieldMatch            { return masking(FieldIPFrag, 1, 1) }
+func IPFragment() FieldMatch { return masking(FieldIPFrag, 1, 1) }
+
+// IPFirstFragment and IPLaterFragment match the one and the others.
+func IPFirstFragment() FieldMatch       { return masking(FieldIPFrag, 1, 3) }
+func IPLaterFragment() FieldMatch       { return masking(FieldIPFrag, 3, 3) }
 func IPTTL(ttl uint8) FieldMatch        { return exactly(FieldIPTTL, uint64(ttl)) }
 func IPv4Src(p netip.Prefix) FieldMatch { return address(FieldIPv4Src, p) }
 func IPv4Dst(p netip.Prefix) FieldMatch { return address(FieldIPv4Dst, p) }

@@ -25,9 +25,14 @@ type Features struct {
 	Capabilities uint32
 }
 
-// SetConfig says how much of a packet to send us. Open vSwitch sends no events
-// over a connection made to its management socket before this was said.
+// SetConfig says how much of a packet to send us, and how the switch is to treat
+// all fragments. Open vSwitch sends no events over a connection made to its
+// management socket before this was said.
 type SetConfig struct{ Flags, MissSendLen uint16 }
+
+// FragmentsHavePorts makes matches on ports see those of a first fragment
+// (Nicira extension). Otherwise, and in later fragments, they are zero.
+const FragmentsHavePorts = 3
 
 // BarrierRequest asks for an answer when all before it has been done.
 type BarrierRequest struct{}
@@ -51,9 +56,11 @@ func (EchoRequest) String() string     { return "echo request" }
 func (EchoReply) String() string       { return "echo reply" }
 func (FeaturesRequest) String() string { return "features request" }
 func (f Features) String() string      { return fmt.Sprintf("features datapath=%016x", f.DatapathID) }
-func (s SetConfig) String() string     { return fmt.Sprintf("set config miss_send_len=%d", s.MissSendLen) }
-func (BarrierRequest) String() string  { return "barrier request" }
-func (BarrierReply) String() string    { return "barrier reply" }
+func (s SetConfig) String() string {
+	return fmt.Sprintf("set config flags=%d miss_send_len=%d", s.Flags, s.MissSendLen)
+}
+func (BarrierRequest) String() string { return "barrier request" }
+func (BarrierReply) String() string   { return "barrier reply" }
 
 func (h Hello) encodeBody(e *encoder) {
 	e.u16(helloVersionBitmap)

@@ -199,7 +199,7 @@ func (n *node) connected(t *testing.T, do func(*openflow.Conn) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	conn, err := openflow.Dial(ctx, n.Bridge(bridge), openflow.Options{})
+	conn, err := openflow.Dial(ctx, n.Bridge(bridge), openflow.Options{OnEvent: func(openflow.Message) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ const (
 	reasonWrongMAC
 	reasonNoCopy
 	reasonNoProvider
+	reasonTooShort
 )
 
 // DropReason describes a reason to people.
@@ -49,6 +50,7 @@ func Reasons() []DropReason {
 		{reasonWrongMAC, "wrong MAC", "For a local endpoint's address, at another MAC than its own."},
 		{reasonNoCopy, "no copy", "The copy of a flooded packet for its own sender, or for a member that has no port yet."},
 		{reasonNoProvider, "no provider", "For a service, and nobody serves it: no provider, or no such port."},
+		{reasonTooShort, "too short", "The first fragment of a packet, without the ports that rules judge."},
 	}
 }
 

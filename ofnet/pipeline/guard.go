@@ -18,6 +18,7 @@ import (
 //	neighbour       own MAC, own address, and about  -> as other IPv6
 //	advertisement   it
 //	router's ICMPv6 advertisements, redirects        -> dropped
+//	a first fragment that is too short for ports     -> dropped
 //	all the rest    counted per endpoint             -> dropped
 //
 // Link-local addresses serve neighbour discovery and nothing else: they are
@@ -33,6 +34,13 @@ type guard struct{}
 func (guard) base(w *Wants) {
 	for _, kind := range []uint8{ndRouterAdvert, ndRedirect} {
 		w.flow(at(tableGuard, priorityExcept, icmpv6(kind)...).drop(reasonForged))
+	}
+	for _, f := range []family{ipv4(), ipv6()} {
+		first := openflow.Match{f.is(), openflow.IPFirstFragment()}
+		w.flow(
+			at(tableGuard, priorityGuard, append(first, openflow.IPProto(openflow.ProtoTCP), openflow.TCPSrc(0), openflow.TCPDst(0))...).drop(reasonTooShort),
+			at(tableGuard, priorityGuard, append(first, openflow.IPProto(openflow.ProtoUDP), openflow.UDPSrc(0), openflow.UDPDst(0))...).drop(reasonTooShort),
+		)
 	}
 }
 

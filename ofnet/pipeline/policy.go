@@ -29,6 +29,11 @@ import (
 //     whatever came first.
 //   - with matches that merely overlap, OpenFlow leaves the choice to the
 //     switch. Give such rules different priorities.
+//
+// Fragments share the fate of the first one, which is judged as any packet. A
+// later one has neither ports nor flags, in IPv6 not even a protocol; it passes if
+// a rule allows packets like it in all but these. If its first one was denied,
+// the receiver cannot put it together with anything.
 type policy struct{}
 
 func (policy) rule(w *Wants, r Rule) {
@@ -37,12 +42,25 @@ func (policy) rule(w *Wants, r Rule) {
 			continue
 		}
 		verdict := at(tablePolicy, priorityOther+uint16(r.Priority), ruleMatch(r, f)...)
-		if r.Allow {
-			w.flow(verdict.goTo(tableForward))
-		} else {
+		if !r.Allow {
 			w.flow(verdict.drop(reasonDenied))
+			continue
+		}
+		w.flow(verdict.goTo(tableForward))
+		if rest := r.ofLaterFragments(f); rest != r {
+			later := append(ruleMatch(rest, f), openflow.IPLaterFragment())
+			w.flow(at(tablePolicy, verdict.Priority, later...).goTo(tableForward))
 		}
 	}
+}
+
+// ofLaterFragments is the rule without what a later fragment does not say.
+func (r Rule) ofLaterFragments(f family) Rule {
+	r.SrcPort, r.DstPort, r.TCPFlags = 0, 0, ""
+	if f.ethType == openflow.EthTypeIPv6 {
+		r.Protocol = 0
+	}
+	return r
 }
 
 // admits tells whether packets of the family can fit a rule's prefix.
