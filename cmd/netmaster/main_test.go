@@ -186,15 +186,16 @@ func leader(t *testing.T, within time.Duration, all []*process) int {
 	}
 }
 
-func TestSIGTERMHandsOverWithinASecondAndExitsZero(t *testing.T) {
-	all := cluster(t, 3)
+// A lease that nobody gave back would be waited for.
+func TestSIGTERMHandsOverAndExitsZero(t *testing.T) {
+	all := cluster(t, 3, "--leader-ttl", "2m")
 	first := leader(t, 30*time.Second, all)
 	rest := append(append([]*process{}, all[:first]...), all[first+1:]...)
 	began := time.Now()
 	if err := all[first].cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	leader(t, time.Second, rest)
+	leader(t, 30*time.Second, rest)
 	t.Logf("a successor leads after %s", time.Since(began).Round(time.Millisecond))
 	if err := all[first].cmd.Wait(); err != nil {
 		t.Errorf("netmaster ended with %v", err)

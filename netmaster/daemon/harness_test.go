@@ -31,7 +31,7 @@ type node struct {
 
 func config(addr string) Config {
 	return Config{
-		Listen: addr, Control: addr, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: testkit.Quiet(),
+		Listen: addr, Control: addr, LeaderTTL: time.Minute, NodeGrace: time.Hour, Log: testkit.Quiet(),
 		Store: objdb.Config{Endpoints: []string{storetest.Endpoint()}, Log: testkit.Quiet()},
 		API: api.Config{ClusterMode: "cni", Log: testkit.Quiet(),
 			Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})},

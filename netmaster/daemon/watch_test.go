@@ -94,9 +94,9 @@ func TestNobodyWaitsForWatchesWhenTheLeaderStops(t *testing.T) {
 	first.tells(direct, 5*time.Second, "BOOKMARK")
 	first.tells(through, 5*time.Second, "BOOKMARK")
 	first.shut()
-	first.tells(direct, time.Second, "clean end") // sent before shut returned, read when the client runs
-	first.tells(through, time.Second, "clean end")
-	testkit.Eventually(t, time.Second, "the other leads", others[0].leads)
+	first.tells(direct, 5*time.Second, "clean end") // sent before shut returned, read when the client runs
+	first.tells(through, 5*time.Second, "clean end")
+	testkit.Eventually(t, 10*time.Second, "the other leads", others[0].leads)
 }
 
 // A stream outlives the limits for requests: those of its connection do not

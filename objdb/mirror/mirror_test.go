@@ -124,7 +124,7 @@ func TestWaitingForARevisionThatDidNotTouchThePrefixEnds(t *testing.T) {
 		rev := testdb.Put(t, db, "/elsewhere", fmt.Sprint(i))
 		began := time.Now()
 		waitRevision(t, m, rev)
-		if took := time.Since(began); took > 500*time.Millisecond {
+		if took := time.Since(began); took > 5*time.Second { // the store tells by itself after 20
 			t.Errorf("took %s", took)
 		}
 	}

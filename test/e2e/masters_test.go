@@ -64,10 +64,15 @@ func theLeaderStops(s story) {
 	}
 	s.must(stop.Wait())
 	s.Logf("the longest time between two answers was %s", longest)
-	if longest > time.Second {
-		s.Errorf("that is more than a second")
+	if longest > handover {
+		s.Errorf("that is more than %s", handover)
 	}
 }
+
+// handover is how long no request may succeed when a leader ends as it should:
+// less than its lease, with room for a machine that is busy. How long it takes on
+// one that is not, `bench memory` tells.
+const handover = 4 * time.Second
 
 // takeover is how long nobody may lead: the lease of the dead leader, and a second.
 const takeover = 11 * time.Second
