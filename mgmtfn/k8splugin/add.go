@@ -10,6 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniresult"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 	"github.com/contiv/netplugin/utils/fault"
@@ -120,6 +121,12 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 	if err != nil {
 		return attachment.Record{}, failed(stepLabels, err)
 	}
+	var selected map[string]string // under Kubernetes, services are its own
+	if s.Mode == CNI {
+		if selected, err = labels.Container(c.args, c.conf); err != nil {
+			return attachment.Record{}, failed(stepLabels, err)
+		}
+	}
 	endpoint, err := c.endpoint(s.Mode)
 	if err != nil {
 		return attachment.Record{}, err
@@ -137,6 +144,7 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		Tenant:       where.Tenant,
 		NetworkName:  where.Network,
 		Group:        where.Group,
+		Labels:       selected,
 		Endpoint:     endpoint,
 	}
 	if err := s.store.Begin(&r, time.Now()); err != nil {

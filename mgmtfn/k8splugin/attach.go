@@ -120,5 +120,6 @@ func endpointRequest(r *attachment.Record, host string) mastercfg.CreateEndpoint
 		EndpointID:   r.Endpoint,
 		EPCommonName: r.PodName,
 		ConfigEP:     mastercfg.ConfigEP{Container: r.Endpoint, Host: host, ServiceName: r.Group},
+		Labels:       r.Labels,
 	}
 }

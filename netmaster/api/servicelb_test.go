@@ -29,19 +29,30 @@ func (b *bench) container(event, network, endpoint, id string, labels map[string
 // providers are the stored addresses behind a service of the tenant blue.
 func (b *bench) providers(service string) []string {
 	b.Helper()
+	serving, _ := b.behind(service)
+	return serving
+}
+
+// behind are those that serve and those that drain.
+func (b *bench) behind(service string) (serving, draining []string) {
+	b.Helper()
 	kvs, _, err := b.db.List(b.Context(), mastercfg.ProviderKey(service+":blue", ""))
 	if err != nil {
 		b.Fatal(err)
 	}
-	all := []string{}
+	serving, draining = []string{}, []string{}
 	for _, kv := range kvs {
 		var p mastercfg.SvcProvider
 		if err := json.Unmarshal(kv.Value, &p); err != nil {
 			b.Fatal(err)
 		}
-		all = append(all, p.Providers...)
+		if p.Draining {
+			draining = append(draining, p.Providers...)
+		} else {
+			serving = append(serving, p.Providers...)
+		}
 	}
-	return all
+	return serving, draining
 }
 
 func (b *bench) vip(service string) string {
@@ -256,6 +267,7 @@ func TestProvidersAgreeWithAModel(t *testing.T) {
 			labels map[string]string
 		}
 		endpoints, services := map[string]*container{}, map[string]map[string]string{}
+		behind := map[string][]string{} // a service, as it was seen last: who stays behind it drains
 		labels := rapid.MapOfN(rapid.SampledFrom([]string{"app", "tier"}), rapid.SampledFrom([]string{"", "web", "db"}), 0, 2)
 		endpoint, service := rapid.SampledFrom([]string{"e1", "e2", "e3"}), rapid.SampledFrom([]string{"s1", "s2", "s3"})
 		id := rapid.SampledFrom([]string{"c1", "c2"})
@@ -309,25 +321,32 @@ func TestProvidersAgreeWithAModel(t *testing.T) {
 				if services[name] != nil {
 					b.ok("DELETE", "serviceLBs/blue:"+name, "")
 					delete(services, name)
+					delete(behind, name)
 				}
 			},
 			"": func(rt *rapid.T) {
 				for name, selectors := range services {
-					want := []string{}
+					want, drain := []string{}, []string{}
 					for _, c := range endpoints {
 						matches := c.id != "" && len(c.labels) > 0
 						for key, value := range selectors {
 							got, has := c.labels[key]
 							matches = matches && has && got == value
 						}
-						if matches {
+						switch {
+						case matches:
 							want = append(want, c.ip)
+						case c.id != "" && slices.Contains(behind[name], c.ip):
+							drain = append(drain, c.ip)
 						}
 					}
 					slices.Sort(want)
-					if diff := cmp.Diff(want, b.providers(name)); diff != "" {
+					slices.Sort(drain)
+					serving, draining := b.behind(name)
+					if diff := cmp.Diff(want, serving) + cmp.Diff(drain, draining); diff != "" {
 						rt.Fatalf("service %s %v: %s", name, selectors, diff)
 					}
+					behind[name] = slices.Concat(serving, draining)
 				}
 			},
 		})
@@ -341,4 +360,34 @@ func TestProvidersAgreeWithAModel(t *testing.T) {
 			rt.Fatalf("counters %d %d", n.AllocatedAddressesCount, n.NumEndpoints)
 		}
 	})
+}
+
+// A container that starts with its endpoint, and one that is selected no longer.
+func TestLabelsOfAnEndpointMakeAProviderThatMayDrain(t *testing.T) {
+	b := furnished(t)
+	b.ok("POST", "serviceLBs/blue:lb", lb)
+	request := mastercfg.CreateEndpointRequest{TenantName: "blue", NetworkName: "web", EndpointID: "e1", Labels: map[string]string{"app": "web"},
+		ConfigEP: mastercfg.ConfigEP{Container: "e1", Host: "h1"}}
+	for range 2 { // a repeated ADD
+		plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, request)
+	}
+	expect := func(when string, serving, draining int) {
+		t.Helper()
+		if s, d := b.behind("lb"); len(s) != serving || len(d) != draining {
+			t.Errorf("%s: %v serve, %v drain", when, s, d)
+		}
+	}
+	expect("created", 1, 0)
+	b.container("start", "web", "e1", "e1", map[string]string{"app": "db"})
+	expect("not selected any more", 0, 1)
+	b.ok("POST", "serviceLBs/blue:lb", with(lb)(`,"ports":["81:8080:TCP"]`))
+	expect("the service has changed", 0, 1)
+	b.container("start", "web", "e1", "e1", map[string]string{"app": "web"})
+	expect("selected again", 1, 0)
+	b.ok("POST", "serviceLBs/blue:lb", with(lb)(`,"selectors":["app=db"]`))
+	expect("the service selects others", 0, 1)
+	b.container("start", "web", "e1", "e1", nil)
+	expect("without labels", 0, 1)
+	b.container("die", "", "", "e1", nil)
+	expect("stopped", 0, 0)
 }

@@ -1,6 +1,7 @@
 package master
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -46,7 +47,12 @@ func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (master
 	if s.group != nil {
 		ep.EndpointGroupKey, ep.EndpointGroupID = s.group.ID, s.group.EndpointGroupID
 	}
-	return ep, putEndpoint(tx, &ep)
+	if len(req.Labels) == 0 {
+		return ep, putEndpoint(tx, &ep)
+	}
+	created := ep
+	ep.Labels, ep.ContainerID = req.Labels, req.ConfigEP.Container
+	return ep, cmp.Or(putEndpoint(tx, &ep), moveProvider(tx, &created, &ep))
 }
 
 // address gives an endpoint an address of each family that its network has or

@@ -10,7 +10,9 @@ import (
 // from the event that told of the start until the one that tells of the end, or
 // until it is deleted. The labels that came with the start stay. Nothing else
 // is remembered, so that the list of a service can be made anew from the
-// endpoints at any time.
+// endpoints at any time, but for those that drain: a provider that is selected no
+// longer while its container goes on running keeps its connections and gets no new
+// ones, until the container stops.
 
 // StartContainer records what a container runtime told about the container of
 // an endpoint.
@@ -47,7 +49,7 @@ func StopContainer(tx *ledger.Tx, containerID string) (known bool, err error) {
 // moveProvider takes an endpoint out of the services that selected it as it
 // was and adds it to those that select it as it is; after is nil once it is gone.
 func moveProvider(tx *ledger.Tx, before, after *mastercfg.CfgEndpointState) error {
-	if !provides(before) && !provides(after) {
+	if !runs(before) && !runs(after) {
 		return nil
 	}
 	net, err := GetNetwork(tx, before.NetID)
@@ -59,30 +61,30 @@ func moveProvider(tx *ledger.Tx, before, after *mastercfg.CfgEndpointState) erro
 		if err != nil {
 			return nil // no such service can be made
 		}
-		was, is := selectedBy(selectors, before), selectedBy(selectors, after)
-		if was == is {
-			return nil
-		}
-		return listProvider(tx, mastercfg.ServiceID(s.TenantName, s.ServiceName), before.IPAddress, is)
+		return listProvider(tx, mastercfg.ServiceID(s.TenantName, s.ServiceName), before.IPAddress, selectedBy(selectors, after), runs(after))
 	})
 }
 
-// listProvider adds an address to those behind a service, or takes it out.
-func listProvider(tx *ledger.Tx, serviceID, address string, present bool) error {
+// listProvider adds an address to those behind a service, lets it drain if it was one and
+// still runs, or takes it out.
+func listProvider(tx *ledger.Tx, serviceID, address string, selected, runs bool) error {
 	key := mastercfg.ProviderKey(serviceID, address)
-	if !present {
-		tx.Delete(key)
+	_, listed := tx.Get(key)
+	if !selected && !(listed && runs) {
+		if listed {
+			tx.Delete(key)
+		}
 		return nil
 	}
-	return ledger.Write(tx, key, mastercfg.SvcProvider{ID: address, ServiceName: serviceID, Providers: []string{address}})
+	return ledger.Write(tx, key, mastercfg.SvcProvider{ID: address, ServiceName: serviceID, Providers: []string{address}, Draining: !selected})
 }
 
-// Containers are the endpoints of a tenant whose container runs and has labels.
+// Containers are the endpoints of a tenant whose container runs.
 func Containers(r ledger.Reader, tenant string) ([]mastercfg.CfgEndpointState, error) {
 	var all []mastercfg.CfgEndpointState
 	err := each(r, mastercfg.ModelKey("network", tenant+":"), func(_ string, n contivmodel.Network) error {
 		for _, ep := range readFound(r, runningTerm+mastercfg.NetworkID(n.TenantName, n.NetworkName)) {
-			if provides(&ep) {
+			if runs(&ep) {
 				all = append(all, ep)
 			}
 		}
@@ -118,6 +120,9 @@ func selectedBy(selectors map[string]string, ep *mastercfg.CfgEndpointState) boo
 	return provides(ep) && selects(selectors, ep.Labels)
 }
 
-func provides(ep *mastercfg.CfgEndpointState) bool {
-	return ep != nil && ep.ContainerID != "" && len(ep.Labels) > 0 && ep.IPAddress != ""
+func provides(ep *mastercfg.CfgEndpointState) bool { return runs(ep) && len(ep.Labels) > 0 }
+
+// runs tells whether an endpoint has a running container and can be given connections.
+func runs(ep *mastercfg.CfgEndpointState) bool {
+	return ep != nil && ep.ContainerID != "" && ep.IPAddress != ""
 }

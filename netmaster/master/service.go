@@ -62,15 +62,15 @@ func freeVIP(tx *ledger.Tx, s *contivmodel.ServiceLB) (string, error) {
 
 // deriveProviders makes the addresses behind a service those of the containers it selects.
 func deriveProviders(tx *ledger.Tx, rec *mastercfg.CfgServiceLBState, all []mastercfg.CfgEndpointState) error {
-	wanted := map[string]bool{}
-	for _, ep := range Selected(rec, all) {
-		wanted[mastercfg.ProviderKey(rec.ID, ep.IPAddress)] = true
-		if err := listProvider(tx, rec.ID, ep.IPAddress, true); err != nil {
+	running := map[string]bool{}
+	for _, ep := range all {
+		running[mastercfg.ProviderKey(rec.ID, ep.IPAddress)] = true
+		if err := listProvider(tx, rec.ID, ep.IPAddress, selectedBy(rec.Selectors, &ep), true); err != nil {
 			return err
 		}
 	}
 	tx.Range(mastercfg.ProviderKey(rec.ID, ""), func(key string, _ []byte) bool {
-		if !wanted[key] {
+		if !running[key] {
 			tx.Delete(key)
 		}
 		return true

@@ -79,6 +79,10 @@ type CreateEndpointRequest struct {
 	EndpointID   string
 	EPCommonName string
 	ConfigEP     ConfigEP
+
+	// Labels are those of a container that is being started with the endpoint;
+	// none: an event will tell.
+	Labels map[string]string `json:",omitempty"`
 }
 
 // Check is that of AllocAddressRequest.
@@ -94,6 +98,7 @@ func (r *CreateEndpointRequest) Check() error {
 		limits.Text("ConfigEP.IPAddress", r.ConfigEP.IPAddress, limits.Address),
 		limits.Text("ConfigEP.IPv6Address", r.ConfigEP.IPv6Address, limits.Address),
 		limits.Text("ConfigEP.ServiceName", r.ConfigEP.ServiceName, limits.Name),
+		limits.Labels("Labels", r.Labels),
 	)
 }
 

@@ -32,4 +32,6 @@ type SvcProvider struct {
 	ID          string   `json:"id"`          // the address
 	ServiceName string   `json:"ServiceName"` // S:T
 	Providers   []string `json:"Providers"`   // the address
+
+	Draining bool `json:"Draining,omitempty"` // keeps its connections and gets no new ones
 }

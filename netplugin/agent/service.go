@@ -18,10 +18,10 @@ import (
 // services knows the virtual addresses and, by a record each, the addresses
 // behind them. A provider may be known before its service, or outlive it.
 type services struct {
-	service    map[string]service                 // by id, S:T
-	providers  map[string]map[netip.Addr]struct{} // by service id
-	servicesIn index                              // network -> services, the network known or not
-	groups     map[uint32]struct{}                // numbers of the services' groups in the switch
+	service    map[string]service             // by id, S:T
+	providers  map[string]map[netip.Addr]bool // by service id: does it drain?
+	servicesIn index                          // network -> services, the network known or not
+	groups     map[uint32]struct{}            // numbers of the services' groups in the switch
 }
 
 // service is a decoded service.
@@ -32,7 +32,7 @@ type service struct {
 }
 
 func newServices() services {
-	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]struct{}), servicesIn: make(index), groups: make(map[uint32]struct{})}
+	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{})}
 }
 
 func decodeService(id string, value []byte) (service, error) {
@@ -99,17 +99,21 @@ func (c *cache) removeService(id string) {
 	c.mark(pipeline.KindService, id)
 }
 
-// putProvider enters an address behind a service; its key says all.
-func (c *cache) putProvider(id string, _ []byte, _ int64) error {
+// putProvider enters an address behind a service; its key says which.
+func (c *cache) putProvider(id string, value []byte, _ int64) error {
+	var r mastercfg.SvcProvider
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
 	service, text, _ := strings.Cut(id, "/")
 	address, err := netip.ParseAddr(text)
 	if err != nil {
 		return fmt.Errorf("provider: %w", err)
 	}
 	if c.providers[service] == nil {
-		c.providers[service] = make(map[netip.Addr]struct{})
+		c.providers[service] = make(map[netip.Addr]bool)
 	}
-	c.providers[service][address] = struct{}{}
+	c.providers[service][address] = r.Draining
 	c.mark(pipeline.KindService, service)
 	return nil
 }
@@ -141,7 +145,13 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 	}
 	o := s.part
 	o.VRF, o.Tag = n.VRF, n.Tag
-	o.Providers = slices.SortedFunc(maps.Keys(c.providers[id]), netip.Addr.Compare)
+	for _, a := range slices.SortedFunc(maps.Keys(c.providers[id]), netip.Addr.Compare) {
+		if c.providers[id][a] {
+			o.Draining = append(o.Draining, a)
+		} else {
+			o.Providers = append(o.Providers, a)
+		}
+	}
 	return o, nil
 }
 

@@ -79,10 +79,16 @@ func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, e
 	return n, n.writeCNIConfig(ctx)
 }
 
+// cniDir is where a CNI runtime finds the network configuration of all pods.
+const cniDir = "/etc/cni/net.d"
+
 // writeCNIConfig installs the network configuration a CNI runtime reads.
-func (n *Node) writeCNIConfig(ctx context.Context) error {
-	_, err := n.Run(ctx, "sh", "-ec", `mkdir -p /etc/cni/net.d && printf %s "$1" > /etc/cni/net.d/10-contiv.conflist`, "sh",
-		`{"cniVersion":"1.1.0","name":"`+networkName+`","plugins":[{"type":"contivk8s"}]}`)
+func (n *Node) writeCNIConfig(ctx context.Context) error { return n.writeCNI(ctx, cniDir, "") }
+
+// writeCNI writes a network configuration; args are members of its plugin.
+func (n *Node) writeCNI(ctx context.Context, dir, args string) error {
+	_, err := n.Run(ctx, "sh", "-ec", `mkdir -p "$1" && printf %s "$2" > "$1/10-contiv.conflist"`, "sh", dir,
+		`{"cniVersion":"1.1.0","name":"`+networkName+`","plugins":[{"type":"contivk8s"`+args+`}]}`)
 	return err
 }
 

@@ -20,7 +20,8 @@ type Pod struct {
 	Node    *Node
 	Tenant  string
 	Network string
-	Group   string // endpoint group; empty: none
+	Group   string            // endpoint group; empty: none
+	Labels  map[string]string // of its container
 	IP      netip.Addr
 	Gateway netip.Addr
 	Took    time.Duration // of the ADD, as the CNI runtime saw it
@@ -74,8 +75,34 @@ func (p *Pod) CNI(ctx context.Context, verb string) (string, error) {
 	if p.Group != "" {
 		args = append(args, "IO_CONTIV_NET_GROUP="+p.Group)
 	}
-	return p.Node.Run(ctx, "env", "CNI_PATH="+p.Node.bed.Bin, "CNI_ARGS="+strings.Join(args, ";"),
+	dir, err := p.configuration(ctx)
+	if err != nil {
+		return "", err
+	}
+	return p.Node.Run(ctx, "env", "NETCONFPATH="+dir, "CNI_PATH="+p.Node.bed.Bin, "CNI_ARGS="+strings.Join(args, ";"),
 		filepath.Join(p.Node.bed.Bin, "cnitool"), verb, networkName, "/run/netns/"+p.Name)
+}
+
+// configuration is the directory with the pod's network configuration. Labels are in
+// one of its own, as a runtime writes it: cnitool takes no argument with "=" in it.
+func (p *Pod) configuration(ctx context.Context) (dir string, err error) {
+	if len(p.Labels) == 0 {
+		return cniDir, nil
+	}
+	type label struct {
+		Key   string `json:"key"`
+		Value string `json:"value"`
+	}
+	var labels []label
+	for key, value := range p.Labels {
+		labels = append(labels, label{key, value})
+	}
+	data, err := json.Marshal(labels)
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join("/run/contiv-pods", p.Name)
+	return dir, p.Node.writeCNI(ctx, dir, `,"args":{"cni":{"labels":`+string(data)+`}}`)
 }
 
 // Delete detaches the pod and removes its namespace.

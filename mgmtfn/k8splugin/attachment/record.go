@@ -47,10 +47,11 @@ type Record struct {
 	PodName      string `json:"podName,omitempty"`
 	PodUID       string `json:"podUID,omitempty"`
 
-	Tenant      string `json:"tenant"`
-	NetworkName string `json:"network"`
-	Group       string `json:"group,omitempty"`
-	Endpoint    string `json:"endpoint"` // identity within the network
+	Tenant      string            `json:"tenant"`
+	NetworkName string            `json:"network"`
+	Group       string            `json:"group,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"` // of the container, for services
+	Endpoint    string            `json:"endpoint"`         // identity within the network
 	// KeepEndpoint: the endpoint turned out to be another node's; it is not
 	// ours to delete.
 	KeepEndpoint bool `json:"keepEndpoint,omitempty"`

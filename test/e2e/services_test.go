@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+func TestServices(t *testing.T) {
+	tell(t, 2, []chapter{
+		{"a service is served by the containers with its labels, and each connection by one of them until it ends", aServiceFollowsLabels},
+	})
+}
+
+const serviceVIP = "10.1.2.200"
+
+func aServiceFollowsLabels(s story) {
+	s.tenant("blue")
+	s.network("blue", "lan", "10.1.1.0/24")
+	s.network("blue", "shop", "10.1.2.0/24")
+	clients := []*testbed.Pod{s.pod(0, "client0", "blue", "lan", ""), s.pod(1, "client1", "blue", "lan", "")}
+	service := "service create -t blue -s shop -l app=web -ip " + serviceVIP + " -p " + tcpPort + ":80:TCP -p " + echoPort + ":7:UDP web"
+	s.netctlForNow(service, "service rm -t blue web")
+	web := &testbed.Pod{Name: "web", IP: netip.MustParseAddr(serviceVIP)}
+
+	s.refused(clients[0])
+
+	// Labels that come with the CNI call.
+	one := s.sandbox(0, "one", "blue", "shop", "")
+	one.Labels = map[string]string{"app": "web", "tier": "1"}
+	s.must(one.Attach(s.ctx))
+	s.serve(one)
+	s.servedBy(append(clients, one), "one") // on its own node, on another, and by itself
+
+	// Labels that a container runtime tells. What a client has begun goes on.
+	two := s.pod(1, "two", "blue", "shop", "")
+	s.withoutLoss(clients[1], web, func() {
+		s.container("start", two, map[string]string{"app": "web"})
+		s.servedBy(append(clients, one, two), "one", "two")
+		s.must(clients[1].Node.Netplugin().Kill())
+		s.must(clients[1].Node.StartNetplugin())
+		s.must(clients[1].Node.WaitReady(s.ctx))
+		s.container("die", two, nil)
+		s.servedBy(clients, "one")
+		s.container("start", two, map[string]string{"app": "web"})
+		s.servedBy(clients, "one", "two")
+	})
+
+	// Who is selected no longer and runs on keeps his connections; who ends does not.
+	s.withoutLoss(clients[0], web, func() {
+		s.container("start", one, map[string]string{"app": "old"})
+		s.container("start", two, map[string]string{"app": "old"})
+		s.refused(clients[0])
+	})
+	s.container("start", two, map[string]string{"app": "web"})
+	s.container("die", one, nil)
+	s.servedBy(clients, "two")
+	s.container("die", two, nil)
+	s.refused(clients[1])
+}
+
+// container tells the leading netmaster what happened to the container of a pod.
+func (s story) container(event string, pod *testbed.Pod, labels map[string]string) {
+	s.Helper()
+	endpoint, _ := s.endpointCounts(pod)
+	request := mastercfg.UpdateEndpointRequest{
+		Event: event, Tenant: pod.Tenant, Network: pod.Network, Labels: labels, ContainerID: pod.Name,
+		EndpointID: strings.TrimPrefix(endpoint, mastercfg.NetworkID(pod.Tenant, pod.Network)+"-"),
+	}
+	s.must(post(s.ctx, pod.Node, masterURL(s.bed.Nodes[0], mastercfg.UpdateEndpointPath), request, nil))
+}
+
+// servedBy expects that soon every client gets answers from all of the pods and from
+// no other, by TCP and by UDP.
+func (s story) servedBy(clients []*testbed.Pod, pods ...string) {
+	s.Helper()
+	s.soon(15*time.Second, func() error {
+		for _, client := range clients {
+			seen := map[string][]string{}
+			for range 12 * len(pods) {
+				got, err := ask(s.ctx, client, netip.MustParseAddr(serviceVIP), time.Second)
+				if err != nil {
+					return err
+				}
+				for _, kind := range []string{"tcp", "udp"} {
+					if !slices.Contains(pods, got[kind]) || got["ping"] != "pong" {
+						return fmt.Errorf("%s asks and gets %v, want %v", client.Name, got, pods)
+					}
+					if !slices.Contains(seen[kind], got[kind]) {
+						seen[kind] = append(seen[kind], got[kind])
+					}
+				}
+				if len(seen["tcp"]) == len(pods) && len(seen["udp"]) == len(pods) {
+					break
+				}
+			}
+			if len(seen["tcp"]) != len(pods) || len(seen["udp"]) != len(pods) {
+				return fmt.Errorf("%s is served by %v, want %v", client.Name, seen, pods)
+			}
+		}
+		return nil
+	})
+}
+
+// refused expects that soon a client is told, by TCP and by UDP, that nobody serves.
+func (s story) refused(client *testbed.Pod) {
+	s.Helper()
+	s.soon(10*time.Second, func() error {
+		for _, way := range []string{"exec 3<>/dev/tcp/" + serviceVIP + "/" + tcpPort, "exec 3<>/dev/udp/" + serviceVIP + "/" + echoPort + "; echo x >&3; timeout 2 cat <&3"} {
+			if out, err := client.Run(s.ctx, "bash", "-c", way+" 2>&1"); err == nil || !strings.Contains(out+err.Error(), "Connection refused") {
+				return fmt.Errorf("%s: %q: %s, %v", client.Name, way, out, err)
+			}
+		}
+		return nil
+	})
+}
