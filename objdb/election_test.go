@@ -312,7 +312,7 @@ func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
 func TestACampaignWaitsForTheStore(t *testing.T) {
 	p := testetcd.NewProcess(t)
 	p.Kill()
-	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: 300 * time.Millisecond})
+	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: 2 * time.Second})
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, db, "patient", 3*time.Second) }()
 	p.Start()
