@@ -22,7 +22,6 @@ type instruction struct {
 func load32(dst, src uint8, offset int16) instruction {
 	return instruction{0x61, dst | src<<4, offset, 0}
 }
-func move(dst, src uint8) instruction        { return instruction{0xbf, dst | src<<4, 0, 0} }
 func set(dst uint8, value int32) instruction { return instruction{0xb7, dst, 0, value} }
 func and(dst uint8, value int32) instruction { return instruction{0x57, dst, 0, value} }
 func call(helper int32) instruction          { return instruction{0x85, 0, 0, helper} }
