@@ -22,6 +22,8 @@ func TestTenantsShareNodes(t *testing.T) {
 		{"who forges the address of another gets nowhere", forgedAddresses},
 		{"bridged networks reach and flood to their own, by policy, while the ARP mode changes and an agent restarts", bridgedNetworks},
 		{"networks with IPv6 only reach each other through their gateways, by policy, while an agent restarts", networksWithIPv6Only},
+		{"tenants with equal addresses and names are told their own, and what others know", namesOfTenants},
+		{"names are told again after an agent was killed, and to those beside one who floods", namesGoOn},
 	})
 }
 

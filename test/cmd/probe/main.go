@@ -9,6 +9,9 @@
 //	probe watch -to A:7                a line whenever answers cease or return
 //	probe flood -to A:9 -rate 60000    datagrams at a rate, in kbit/s
 //	probe marks -dev eth0 -port 7      the DSCPs of datagrams on a link, as JSON
+//	probe resolve -server A NAME       what names stand for, as JSON
+//	probe questions -server A NAME     questions for names as fast as they are answered
+//	probe resolver -listen A:53 N=A    a name server that knows names
 //	probe forge -eth-src M -ip-src A   frames with any sender
 //	probe keys URL                     the keys of an etcd and a digest of each value
 package main
@@ -22,22 +25,25 @@ import (
 )
 
 var commands = map[string]func(ctx context.Context, args []string) error{
-	"http":   get,
-	"serve":  serve,
-	"reach":  reach,
-	"stream": stream,
-	"watch":  watch,
-	"flood":  flood,
-	"marks":  marks,
-	"forge":  forge,
-	"keys":   keys,
+	"http":      get,
+	"serve":     serve,
+	"reach":     reach,
+	"stream":    stream,
+	"watch":     watch,
+	"flood":     flood,
+	"marks":     marks,
+	"resolve":   resolve,
+	"questions": questions,
+	"resolver":  resolver,
+	"forge":     forge,
+	"keys":      keys,
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: probe http|serve|reach|stream|watch|flood|marks|forge|keys ...; see the head of its source")
+		fmt.Fprintln(os.Stderr, "usage: probe http|serve|reach|stream|watch|flood|marks|resolve|questions|resolver|forge|keys ...; see the head of its source")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// namesake makes a tenant whose network, group and addresses are those of others, and
+// a pod of the group on each of the first two nodes.
+func (s story) namesake(tenant string) (near, far *testbed.Pod) {
+	s.Helper()
+	s.tenant(tenant)
+	s.netctlForNow(fmt.Sprintf("network create -t %s -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::ffff front", tenant), fmt.Sprintf("network rm -t %s front", tenant))
+	s.group(tenant, "front", "web")
+	return s.pod(0, tenant+"-near", tenant, "front", "web"), s.pod(1, tenant+"-far", tenant, "front", "web")
+}
+
+func namesOfTenants(s story) {
+	blue, blueFar := s.namesake("blue")
+	red, _ := s.namesake("red")
+	s.netctlForNow("network create -t red -s 10.1.2.0/24 -g 10.1.2.254 back", "network rm -t red back")
+	s.group("red", "back", "db")
+	db := s.pod(1, "red-db", "red", "back", "db")
+	if blue.IP != red.IP {
+		s.Fatalf("the tenants have different addresses: %s and %s", blue.IP, red.IP)
+	}
+	both := blue.IP.String() + " " + blueFar.IP.String()
+	s.soon(10*time.Second, func() error { return told(s, blue, both, "web") })
+	s.soon(10*time.Second, func() error { return told(s, red, db.IP.String(), "db") })
+	for _, c := range []struct {
+		asker *testbed.Pod
+		want  string
+		args  []string
+	}{
+		{blue, both, []string{"web.blue.contiv.internal"}},
+		{blue, both, []string{"-net", "tcp", "WEB"}},
+		{blue, both, []string{"-size", "1232", "web"}},
+		{blue, both, []string{"-server", "fd00:1::ffff", "web"}},
+		{blue, "fd00:1:: fd00:1::1", []string{"-type", "AAAA", "web"}},
+		{blue, "NXDOMAIN", []string{"db"}},
+		{blue, "NXDOMAIN", []string{"db.red.contiv.internal"}},
+		{red, db.IP.String(), []string{"-net", "tcp", "-server", "fd00:1::ffff", "db.red.contiv.internal"}},
+		{db, both, []string{"-server", "10.1.2.254", "web"}},
+		{db, "NXDOMAIN", []string{"-server", "10.1.2.254", "web.blue.contiv.internal"}},
+	} {
+		if err := told(s, c.asker, c.want, c.args...); err != nil {
+			s.Error(err)
+		}
+	}
+
+	// What is nobody's here is asked of the host's name servers, as they are now.
+	node := blue.Node
+	_, err := node.Start("resolver", blue.Probe(), "resolver", "-listen", "127.0.0.7:53", "www.example.org=192.0.2.7")
+	s.must(err)
+	old, err := node.Run(s.ctx, "sh", "-ec", "cat /etc/resolv.conf; echo nameserver 127.0.0.7 > /etc/resolv.conf")
+	s.must(err)
+	s.afterwards(func(ctx context.Context) error {
+		_, err := node.Run(ctx, "sh", "-ec", `printf %s "$1" > /etc/resolv.conf`, "sh", old)
+		return err
+	})
+	s.soon(15*time.Second, func() error { return told(s, blue, "192.0.2.7", "www.example.org") })
+	s.must(told(s, red, "NXDOMAIN", "-net", "tcp", "no.example.org"))
+
+	out, err := node.Run(s.ctx, blue.Probe(), "http", "http://127.0.0.1:9090/inspect/nameserver")
+	s.must(err)
+	if !strings.Contains(out, `"endpointGroups":{"web":["ipv4:`+blue.IP.String()) || !strings.Contains(out, `"foundNameRecord":`) {
+		s.Errorf("the node's inspection: %s", out)
+	}
+}
+
+// told tells what is wrong with what a pod is told of a name, the last argument, by
+// its gateway if no other server is among them.
+func told(s story, asker *testbed.Pod, want string, args ...string) error {
+	args = append([]string{"resolve", "-server", asker.Gateway.String()}, args...)
+	out, err := asker.Run(s.ctx, append([]string{asker.Probe()}, args...)...)
+	if err != nil {
+		return err
+	}
+	var got map[string]string
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		return err
+	}
+	if name := args[len(args)-1]; got[name] != want {
+		return fmt.Errorf("%s asks %v and is told %q, want %q", asker.Name, args, got[name], want)
+	}
+	return nil
+}
+
+func namesGoOn(s story) {
+	blue, blueFar := s.namesake("blue")
+	red, _ := s.namesake("red")
+	both := blue.IP.String() + " " + blueFar.IP.String()
+	s.reachEachOther(10*time.Second, blue, blueFar)
+	s.soon(10*time.Second, func() error { return told(s, blue, both, "web") })
+	s.withoutLoss(blue, blueFar, func() {
+		s.must(blue.Node.Netplugin().Kill())
+		s.must(blue.Node.StartNetplugin())
+		s.soon(10*time.Second, func() error { return told(s, blue, both, "web") })
+		s.must(blue.Node.WaitReady(s.ctx))
+	})
+
+	flood, err := red.Start("flood-"+red.Name, red.Probe(), "questions", "-server", red.Gateway.String(), "-flood", "-for", "2s", "web")
+	s.must(err)
+	defer func() { s.must(flood.Kill()) }()
+	out, err := blue.Run(s.ctx, blue.Probe(), "questions", "-server", blue.Gateway.String(), "-for", "1500ms", "-pause", "5ms", "web")
+	s.must(err)
+	var beside struct {
+		Sent, Answered int
+		LongestMS      float64
+	}
+	s.must(json.Unmarshal([]byte(out), &beside))
+	s.Logf("beside a flood: %s", strings.TrimSpace(out))
+	if beside.Sent == 0 || beside.Answered < beside.Sent*9/10 {
+		s.Errorf("beside one who floods, %d of %d questions were answered", beside.Answered, beside.Sent)
+	}
+}
