@@ -122,17 +122,17 @@ func (p *podInterface) addFamily(endpoint, address string, bits uint, gateway st
 }
 
 // bringUp lets the container use its interface and completes the record.
-func (p *podInterface) bringUp(c *call, r *attachment.Record) (err error) {
+func (p *podInterface) bringUp(c *call, r *attachment.Record, at Attachment) (err error) {
 	if p.spec.Gateways, err = p.BringUp(p.spec); err != nil {
 		return err
 	}
 	r.HostLink, r.Link = p.port.HostLink, p.spec
-	r.Result, err = p.result(c)
+	r.Result, err = p.result(c, at)
 	return err
 }
 
 // result is our part of the CNI result, after the interface has been configured.
-func (p *podInterface) result(c *call) (json.RawMessage, error) {
+func (p *podInterface) result(c *call, at Attachment) (json.RawMessage, error) {
 	return json.Marshal(cniresult.Build(cniresult.Facts{
 		HostLink:        p.port.HostLink,
 		HostMAC:         p.hostMAC,
@@ -143,6 +143,6 @@ func (p *podInterface) result(c *call) (json.RawMessage, error) {
 		Addresses:       p.spec.Addresses,
 		NetworkGateways: p.gateways,
 		DefaultRoutes:   p.spec.Gateways,
-		DNS:             c.conf.Resolver(),
+		DNS:             resolver(c.conf.Resolver(), at),
 	}))
 }

@@ -3,10 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -18,6 +20,10 @@ type Attachment struct {
 	Endpoint mastercfg.CfgEndpointState
 	Network  mastercfg.CfgNetworkState
 	VRF      uint16 // number of the tenant's routing domain
+	// Where the endpoint asks for names, and the domain of its tenant's own; empty:
+	// nobody answers.
+	NameServers []netip.Addr
+	Domain      string
 }
 
 // PreparePort makes the link and switch port of an endpoint, the pod's end in
@@ -184,7 +190,8 @@ func (a *Agent) awaitEndpoint(ctx context.Context, epID string, recent bool) (At
 
 // servedLocally finds a local endpoint that has all it needs; it is called with the lock.
 func (a *Agent) servedLocally(epID string) (Attachment, error) {
-	if _, err := a.cache.wantedEndpoint(epID); err != nil {
+	wanted, err := a.cache.wantedEndpoint(epID)
+	if err != nil {
 		return Attachment{}, err
 	}
 	e := a.cache.endpoints[epID]
@@ -195,7 +202,11 @@ func (a *Agent) servedLocally(epID string) (Attachment, error) {
 		return Attachment{}, err
 	}
 	n := a.cache.networks[e.netID].record
-	return Attachment{Endpoint: *e.record, Network: n, VRF: a.cache.vrfs[n.Tenant]}, nil
+	at := Attachment{Endpoint: *e.record, Network: n, VRF: a.cache.vrfs[n.Tenant]}
+	if at.NameServers = a.askedBy(wanted); len(at.NameServers) > 0 {
+		at.Domain = nameserver.DomainOf(n.Tenant)
+	}
+	return at, nil
 }
 
 // explain says what an error was about. Running out of time is Unavailable: the

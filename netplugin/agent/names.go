@@ -53,6 +53,21 @@ func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 	}
 }
 
+// askedBy are the addresses at which an endpoint of this node can ask for names.
+func (a *Agent) askedBy(o pipeline.Object) (servers []netip.Addr) {
+	e, ok := o.(pipeline.Endpoint)
+	if !ok || a.cfg.Names == nil || e.Mode.Bridged() {
+		return nil
+	}
+	n := a.cache.networks[e.Network].part
+	for _, family := range []struct{ own, gateway netip.Addr }{{e.IPv4, n.Gateway}, {e.IPv6, n.Gateway6}} {
+		if family.own.IsValid() && family.gateway.IsValid() {
+			servers = append(servers, family.gateway)
+		}
+	}
+	return servers
+}
+
 func namedPorts(ports []pipeline.ServicePort) []nameserver.Port {
 	protocols := map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp"}
 	list := make([]nameserver.Port, len(ports))

@@ -12,6 +12,11 @@ import (
 // nobody else can have names below it.
 const Domain = "contiv.internal."
 
+// DomainOf is the domain of a tenant's names, without the final dot.
+func DomainOf(tenant string) string {
+	return fold(tenant) + "." + strings.TrimSuffix(Domain, ".")
+}
+
 // ttl is how many seconds an answer of ours may be kept. Names follow their
 // endpoints, so not long; that a name does not exist is kept as long.
 const ttl = 30

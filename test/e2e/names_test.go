@@ -29,6 +29,15 @@ func namesOfTenants(s story) {
 	if blue.IP != red.IP {
 		s.Fatalf("the tenants have different addresses: %s and %s", blue.IP, red.IP)
 	}
+	result, err := blue.CNI(s.ctx, "add") // of what is attached
+	s.must(err)
+	var answer struct {
+		DNS struct{ Nameservers, Search []string }
+	}
+	s.must(json.Unmarshal([]byte(result), &answer))
+	if got := fmt.Sprint(answer.DNS); got != "{[10.1.1.254 fd00:1::ffff] [blue.contiv.internal]}" {
+		s.Errorf("the runtime is told to ask %s", got)
+	}
 	both := blue.IP.String() + " " + blueFar.IP.String()
 	s.soon(10*time.Second, func() error { return told(s, blue, both, "web") })
 	s.soon(10*time.Second, func() error { return told(s, red, db.IP.String(), "db") })
@@ -41,7 +50,7 @@ func namesOfTenants(s story) {
 		{blue, both, []string{"-net", "tcp", "WEB"}},
 		{blue, both, []string{"-size", "1232", "web"}},
 		{blue, both, []string{"-server", "fd00:1::ffff", "web"}},
-		{blue, "fd00:1:: fd00:1::1", []string{"-type", "AAAA", "web"}},
+		{blue, "fd00:1::1 fd00:1::2", []string{"-type", "AAAA", "web"}},
 		{blue, "NXDOMAIN", []string{"db"}},
 		{blue, "NXDOMAIN", []string{"db.red.contiv.internal"}},
 		{red, db.IP.String(), []string{"-net", "tcp", "-server", "fd00:1::ffff", "db.red.contiv.internal"}},
@@ -55,7 +64,7 @@ func namesOfTenants(s story) {
 
 	// What is nobody's here is asked of the host's name servers, as they are now.
 	node := blue.Node
-	_, err := node.Start("resolver", blue.Probe(), "resolver", "-listen", "127.0.0.7:53", "www.example.org=192.0.2.7")
+	_, err = node.Start("resolver", blue.Probe(), "resolver", "-listen", "127.0.0.7:53", "www.example.org=192.0.2.7")
 	s.must(err)
 	old, err := node.Run(s.ctx, "sh", "-ec", "cat /etc/resolv.conf; echo nameserver 127.0.0.7 > /etc/resolv.conf")
 	s.must(err)
