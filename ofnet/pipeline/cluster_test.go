@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// cluster is one or two nodes, each a real Open vSwitch, joined by VXLAN, and
+// cluster is up to three nodes, each a real Open vSwitch, joined by VXLAN, and
 // pods on them. Its switches have the flows of the pipeline and nothing else.
 type cluster struct {
 	t     *testing.T
@@ -24,11 +24,14 @@ type cluster struct {
 	pods  map[string]*pod // by endpoint id
 
 	networks []Network // the example's, or what a test makes of them
+	trunks   bool      // the nodes are joined by uplinks, not by tunnels
 }
 
 type node struct {
 	*ovstest.Switch
 	vtep     netip.Addr
+	mac      string // of the bridge with the tunnel address
+	cabled   int    // of the first node: ends of the cable
 	pipeline *Pipeline
 }
 
@@ -67,34 +70,95 @@ func (c *cluster) nodeOf(vtep netip.Addr) *node {
 	}
 	c.nodes = append(c.nodes, n)
 	n.AddBridge(bridge)
+	if c.trunks {
+		n.pipeline = New(Config{UplinkPort: exampleTunnelPort})
+		c.trunk(n)
+		return n
+	}
 	n.Vsctl("add-port", bridge, "vxlan", "--", "set", "interface", "vxlan", "type=vxlan",
-		"options:remote_ip=flow", "options:key=flow", "options:tos=inherit", fmt.Sprintf("ofport_request=%d", exampleTunnelPort))
-	if len(c.nodes) == 2 {
-		c.join(c.nodes[0], c.nodes[1])
+		"options:remote_ip=flow", "options:key=flow", "options:tos=inherit", "options:local_ip="+vtep.String(), fmt.Sprintf("ofport_request=%d", exampleTunnelPort))
+	switch len(c.nodes) {
+	case 1: // alone
+	case 2:
+		c.join(c.nodes[0])
+		fallthrough
+	default:
+		c.join(n)
 	}
 	return n
 }
 
-// join connects two nodes by a cable. The tunnel address must be on the local
-// port of a bridge: only there does the userspace datapath look for it.
-func (c *cluster) join(a, b *node) {
+// join connects a node to the cable of all nodes, and tells it and the others how
+// to reach each other.
+func (c *cluster) join(n *node) {
 	c.t.Helper()
-	a.Exec("ip", "link", "add", "uplink", "type", "veth", "peer", "name", "uplink", "netns", b.Netns)
-	macs := map[*node]string{}
-	for _, n := range []*node{a, b} {
-		macs[n] = strings.Fields(n.Exec("ip", "-br", "link", "show", "dev", "uplink"))[2]
-		n.Exec("ip", "link", "set", "uplink", "up")
-		n.AddBridge("br-phy", fmt.Sprintf("other-config:hwaddr=%q", macs[n]), "fail_mode=standalone")
-		n.Vsctl("add-port", "br-phy", "uplink")
+	c.plugIn(n)
+	n.mac = strings.Fields(n.Exec("ip", "-br", "link", "show", "dev", "uplink"))[2]
+	// The tunnel address must be on the local port of a bridge: only there does
+	// the userspace datapath look for it.
+	n.AddBridge("br-phy", fmt.Sprintf("other-config:hwaddr=%q", n.mac), "fail_mode=standalone")
+	n.Vsctl("add-port", "br-phy", "uplink")
+	if n.vtep.Is4() {
+		n.withoutIPv6("br-phy")
 		n.Exec("ip", "addr", "add", n.vtep.String()+"/24", "dev", "br-phy")
-		n.Exec("ip", "link", "set", "br-phy", "up")
+	} else {
+		n.Exec("ip", "addr", "add", n.vtep.String()+"/64", "dev", "br-phy", "nodad")
 	}
+	n.Exec("ip", "link", "set", "br-phy", "up")
 	// The switch drops what it has to tunnel to a node whose MAC it does not
 	// know yet. Told in advance, it loses no frame of a test.
-	for n, peer := range map[*node]*node{a: b, b: a} {
-		n.Appctl("tnl/neigh/set", "br-phy", peer.vtep.String(), macs[peer])
-		if eventually(func() string { return n.routeTo(peer) }) == "" {
-			c.t.Fatalf("node %s knows no way to node %s", n.vtep, peer.vtep)
+	for _, peer := range c.nodes {
+		if peer.mac == "" || peer == n {
+			continue
+		}
+		for _, way := range [][2]*node{{n, peer}, {peer, n}} {
+			way[0].Appctl("tnl/neigh/set", "br-phy", way[1].vtep.String(), way[1].mac)
+			if eventually(func() string { return way[0].routeTo(way[1]) }) == "" {
+				c.t.Fatalf("node %s knows no way to node %s", way[0].vtep, way[1].vtep)
+			}
+		}
+	}
+}
+
+// trunk joins a node to the VLANs of the cable.
+func (c *cluster) trunk(n *node) {
+	c.t.Helper()
+	c.plugIn(n)
+	n.Vsctl("add-port", bridge, "uplink", "--", "set", "interface", "uplink", fmt.Sprintf("ofport_request=%d", exampleTunnelPort))
+}
+
+// plugIn makes the link uplink of a node an end of the cable, which is a bridge
+// of the kernel where the first node is. Addresses of IPv6, which come by themselves
+// a while later, would make the switch read its routes anew, and throw tunnelled
+// packets away meanwhile.
+func (c *cluster) plugIn(n *node) {
+	c.t.Helper()
+	hub := c.nodes[0]
+	if hub.cabled == 0 {
+		hub.Exec("ip", "link", "add", "cable", "type", "bridge", "mcast_snooping", "0")
+		hub.withoutIPv6("cable")
+		hub.Exec("ip", "link", "set", "cable", "up")
+	}
+	hub.cabled++
+	end := fmt.Sprint("cable", hub.cabled)
+	hub.Exec("ip", "link", "add", end, "type", "veth", "peer", "name", "uplink", "netns", n.Netns)
+	hub.withoutIPv6(end)
+	n.withoutIPv6("uplink")
+	hub.Exec("ip", "link", "set", end, "master", "cable", "up")
+	n.Exec("ip", "link", "set", "uplink", "up")
+}
+
+func (n *node) withoutIPv6(link string) {
+	n.Exec("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/"+link+"/disable_ipv6")
+}
+
+// settle returns when the switches have seen all that was done to links. Each
+// question is answered in another round of their main loop, and a round reads the
+// news of links and routes after it answers.
+func (c *cluster) settle() {
+	for _, n := range c.nodes {
+		for range 3 {
+			n.Appctl("version")
 		}
 	}
 }

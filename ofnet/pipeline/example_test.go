@@ -23,6 +23,7 @@ var (
 	prefix = netip.MustParsePrefix
 
 	vtep1, vtep2 = addr("192.168.2.1"), addr("192.168.2.2")
+	vtep3        = addr("192.168.2.3")
 )
 
 const (

@@ -67,6 +67,40 @@ func ipv6Frame(dst, src mac, to, from netip.Addr, protocol, hops byte, checksumA
 	return ethernet(dst, src, 0x86dd, header, addresses, payload)
 }
 
+// fragments splits an IP packet so that no part has more bytes than the MTU.
+func fragments(frame []byte, mtu int) (parts [][]byte) {
+	const moreFragments = 0x2000
+	header := frame[14:34]
+	if header[0]>>4 == 6 {
+		header = frame[14:54]
+	}
+	payload := frame[14+len(header):]
+	for from := 0; from < len(payload); {
+		ip := bytes.Clone(header)
+		if len(header) == 40 {
+			ip[6] = 44
+			ip = append(ip, header[6], 0, 0, 0, 0, 0, 0, 1)
+		}
+		to := min(from+(mtu-len(ip))&^7, len(payload))
+		more := uint16(0)
+		if to < len(payload) {
+			more = 1
+		}
+		if len(header) == 40 {
+			binary.BigEndian.PutUint16(ip[4:], uint16(8+to-from))
+			binary.BigEndian.PutUint16(ip[42:], uint16(from)|more)
+		} else {
+			binary.BigEndian.PutUint16(ip[2:], uint16(20+to-from))
+			binary.BigEndian.PutUint16(ip[6:], uint16(from/8)|more*moreFragments)
+			binary.BigEndian.PutUint16(ip[10:], 0)
+			binary.BigEndian.PutUint16(ip[10:], checksum(ip))
+		}
+		parts = append(parts, bytes.Join([][]byte{frame[:14], ip, payload[from:to]}, nil))
+		from = to
+	}
+	return parts
+}
+
 // solicitationFrame is a neighbour solicitation to the target's multicast
 // address, with the sender's MAC as an option if withOption.
 func solicitationFrame(src mac, from, target netip.Addr, withOption bool) []byte {

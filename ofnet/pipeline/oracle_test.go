@@ -11,8 +11,9 @@ import (
 )
 
 // world is networks, endpoints and rules as chance made them. The endpoint with
-// number i is at port 10+i, on node i%2.
+// number i is at port 10+i, on node i%3.
 type world struct {
+	lawless   bool // no rule counts
 	networks  []Network
 	endpoints []Endpoint
 	rules     []Rule
@@ -38,15 +39,19 @@ func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// newWorld makes two tenants with the same subnets, networks of all modes, and
-// rules of different priorities: which of two equal ones wins is not promised.
-func newWorld(r *rand.Rand, nodes []*node) *world {
+// newWorld makes two tenants with the same subnets, networks of all modes that an
+// encapsulation has, and rules of different priorities: which of two equal ones
+// wins is not promised.
+func newWorld(r *rand.Rand, encap Encap, nodes []*node) *world {
 	w := &world{rand: r}
 	var onlyIPv6 []bool // by network
 	for tag := range uint16(4) {
 		tenant := tag / 2
 		n := network(fmt.Sprintf("n%d.t%d", tag%2, tenant), fmt.Sprint("t", tenant), tenant+1, tag+1, fmt.Sprint(tag%2+1))
 		n.Mode = pick(r, Routed, Routed, BridgedProxy, BridgedFlood)
+		if n.Encap = encap; encap == VLAN {
+			n.VNI, n.Mode = 0, pick(r, BridgedProxy, BridgedFlood)
+		}
 		if chance(r, 20) {
 			n.Gateway = netip.Addr{}
 		}
@@ -106,11 +111,23 @@ type probeFrame struct {
 	syn, ack   bool
 	sender     netip.Addr
 	viaGateway bool
+	size       int // bytes behind the IP header
 	frame      []byte
 }
 
+// frames are the frame, or its fragments if it does not fit into the MTU.
+func (p probeFrame) frames() [][]byte {
+	if len(p.frame) <= 14+probeMTU {
+		return [][]byte{p.frame}
+	}
+	return fragments(p.frame, probeMTU)
+}
+
+// probeMTU leaves room for the ids that are behind the packets.
+const probeMTU = 1400
+
 func (p probeFrame) String() string {
-	return fmt.Sprintf("from %d to %s at %x, protocol %d, ports %d and %d, syn %v, ack %v", p.from, p.to, p.toMAC, p.protocol, p.src, p.dst, p.syn, p.ack)
+	return fmt.Sprintf("from %d to %s at %x, protocol %d, ports %d and %d, syn %v, ack %v, %d bytes", p.from, p.to, p.toMAC, p.protocol, p.src, p.dst, p.syn, p.ack, p.size)
 }
 
 // probes are from every endpoint to the addresses of every other, and to nobody
@@ -176,12 +193,19 @@ func (w *world) probe(from int, to netip.Addr) (probeFrame, bool) {
 		p.toMAC = mac{2, 2, 10, 1, in.Subnet.Addr().As4()[2], b[len(b)-1]}
 	}
 	p.viaGateway = p.toMAC == AnycastMAC
+	header := 20
+	if to.Is6() {
+		header = 40
+	}
+	if p.size = 20; chance(r, 5) {
+		p.size = pick(r, probeMTU-header-1, probeMTU-header, probeMTU-header+1, 9000)
+	}
 	p.frame = p.build(e.MAC)
 	return p, true
 }
 
 func (p probeFrame) build(src mac) []byte {
-	body := make([]byte, 20)
+	body := make([]byte, p.size)
 	binary.BigEndian.PutUint16(body, p.src)
 	binary.BigEndian.PutUint16(body[2:], p.dst)
 	protocol := p.protocol
@@ -206,10 +230,18 @@ func (p probeFrame) build(src mac) []byte {
 	if p.to.Is6() {
 		return ipv6Frame(p.toMAC, src, p.to, p.sender, protocol, 64, 16, body)
 	}
-	header := []byte{0x45, 0, 0, byte(20 + len(body)), 0, 0, 0, 0, 64, protocol, 0, 0}
+	header := []byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0}
+	binary.BigEndian.PutUint16(header[2:], uint16(20+len(body)))
 	header = append(append(header, p.sender.AsSlice()...), p.to.AsSlice()...)
 	binary.BigEndian.PutUint16(header[10:], checksum(header))
 	return ethernet(p.toMAC, src, openflow.EthTypeIPv4, header, body)
+}
+
+// without is who could get a frame if there were no rules.
+func (w *world) without(p probeFrame, frame []byte) map[int][]byte {
+	lawless := *w
+	lawless.lawless = true
+	return lawless.receivers(p, frame)
 }
 
 // receivers is the oracle: which endpoints get a frame, and how it looks then.
@@ -238,7 +270,8 @@ func (w *world) receivers(p probeFrame, frame []byte) map[int][]byte {
 			w.deliver(p, e, i, frame, got)
 		}
 	}
-	if in.Mode.Bridged() && !known && !p.viaGateway {
+	outside := in.Encap == VLAN && p.toMAC[0]&1 == 0 // whoever is not known is there
+	if in.Mode.Bridged() && !known && !p.viaGateway && !outside {
 		w.flooded(p, in, frame, got)
 	}
 	return got
@@ -272,6 +305,8 @@ func (w *world) answered(p probeFrame, in Network, frame []byte, got map[int][]b
 	owner, known := owners[p.to]
 	sender := w.endpoints[p.from]
 	switch {
+	case in.Encap == VLAN && p.to == sender.IPv4: // hosts outside may want to know
+		w.flooded(p, in, frame, got)
 	case in.Mode != BridgedFlood && p.to == sender.IPv4: // nobody's business
 	case in.Mode != BridgedFlood && known:
 		answer := ethernet(sender.MAC, owner, openflow.EthTypeARP, []byte{0, 1, 8, 0, 6, 4, 0, 2},
@@ -283,7 +318,7 @@ func (w *world) answered(p probeFrame, in Network, frame []byte, got map[int][]b
 }
 
 func (w *world) deliver(p probeFrame, to Endpoint, number int, frame []byte, got map[int][]byte) {
-	if number != p.from && w.allows(p, w.endpoints[p.from].Group, to.Group) {
+	if number != p.from && (w.lawless || w.allows(p, w.endpoints[p.from].Group, to.Group)) {
 		got[number] = frame
 	}
 }
