@@ -106,15 +106,15 @@ func (o *options) completeNode() []error {
 		found = append(found, fmt.Errorf("--host %q: must not contain slashes or blanks", o.hostLabel))
 	}
 	o.node.HostLabel = o.hostLabel
-	for _, ip := range []struct {
-		flag, text string
-		dst        *netip.Addr
-	}{{"--ctrl-ip", o.ctrlIP, &o.node.CtrlIP}, {"--vtep-ip", o.vtepIP, &o.node.VTEP}} {
-		addr, err := address(ip.text)
-		if err != nil {
-			found = append(found, fmt.Errorf("%s: %w", ip.flag, err))
-		}
-		*ip.dst = addr
+	var err error
+	if o.node.CtrlIP, err = address(o.ctrlIP); err == nil && !o.node.CtrlIP.Is4() {
+		err = fmt.Errorf("%q is not an IPv4 address", o.ctrlIP)
+	}
+	if err != nil {
+		found = append(found, fmt.Errorf("--ctrl-ip: %w", err))
+	}
+	if o.node.VTEP, err = address(o.vtepIP); err != nil {
+		found = append(found, fmt.Errorf("--vtep-ip: %w", err))
 	}
 	if o.vxlanPort < 1 || o.vxlanPort > 65535 {
 		found = append(found, fmt.Errorf("--vxlan-port %d: must be 1 to 65535", o.vxlanPort))
@@ -149,14 +149,14 @@ func (o *options) completeUplinks() (found []error) {
 // maxLinkName is how long the kernel's names of links are, in bytes.
 const maxLinkName = 15
 
-// address reads an IPv4 address; without one it is the host's.
+// address reads the address of a host; without one it is this host's.
 func address(text string) (netip.Addr, error) {
 	if text == "" {
 		return hostaddr.Default()
 	}
 	addr, err := netip.ParseAddr(text)
-	if err != nil || !addr.Is4() || addr.IsUnspecified() || addr.IsMulticast() {
-		return netip.Addr{}, fmt.Errorf("%q is not an IPv4 address of a host", text)
+	if err != nil || addr.Is4In6() || addr.Zone() != "" || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() && addr.Is6() {
+		return netip.Addr{}, fmt.Errorf("%q is not an address of a host", text)
 	}
 	return addr, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,13 @@ func TestEnvironmentAndAliasesSetTheNode(t *testing.T) {
 	}
 }
 
+func TestTheTunnelMayBeOfIPv6(t *testing.T) {
+	o, err := parse(append(slices.Clone(minimal[:4]), "--vtep-ip=2001:db8::7")...)
+	if err != nil || o.node.VTEP != netip.MustParseAddr("2001:db8::7") {
+		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
 func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--mode is required":               {"--netmode=vxlan", "--fwdmode=routing"},
@@ -75,6 +83,8 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		`--fwdmode "l3": want bridge`:      {"--fwdmode=l3"},
 		`--vtep-ip: "10.1.1"`:              {"--vtep-ip=10.1.1"},
 		`--ctrl-ip: "2001:db8::1"`:         {"--ctrl-ip=2001:db8::1"},
+		`--vtep-ip: "fe80::1"`:             {"--vtep-ip=fe80::1"},
+		`--vtep-ip: "ff02::1"`:             {"--vtep-ip=ff02::1"},
 		`--host "a/b"`:                     {"--host=a/b"},
 		`--vxlan-port 65536`:               {"--vxlan-port=65536"},
 		`invalid value "many"`:             {"--vxlan-port=many"},

@@ -99,7 +99,7 @@ func New(cfg Config) *Agent {
 		changed: newSignal(), given: newSignal(), behind: newSignal(), report: newSignal(), host: newSignal(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
-	a.cache.linger, a.cache.uplink, a.planner.names = cfg.Linger, cfg.Uplink, cfg.Names
+	a.cache.vtep, a.cache.linger, a.cache.uplink, a.planner.names = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Names
 	for _, prefix := range followed {
 		m := &follower{prefix: prefix}
 		m.Mirror = mirror.New(cfg.DB, prefix, func(b mirror.Batch) { a.takeIn(m, b) })

@@ -20,8 +20,9 @@ const peerPrefix = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
 // them, and the keys of the datapath objects whose wanted form may have changed.
 // It has no lock; its owner has.
 type cache struct {
-	host   string // the label of this node
-	uplink bool   // networks of encapsulation vlan are served
+	host   string     // the label of this node
+	vtep   netip.Addr // our end of the tunnels; not valid: not known
+	uplink bool       // networks of encapsulation vlan are served
 	log    *logrus.Entry
 
 	networks  map[string]network

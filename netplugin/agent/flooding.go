@@ -43,7 +43,7 @@ func (c *cache) wantedFloodSet(id string) (pipeline.Object, error) {
 		s.Members = append(s.Members, c.endpoints[ep].part.MAC)
 	}
 	for host := range c.hostsIn[id] {
-		if vtep := c.peers.vtep[host]; host != c.host && vtep.IsValid() && n.Encap == pipeline.VXLAN {
+		if vtep, err := c.vtepOf(host); host != c.host && err == nil && n.Encap == pipeline.VXLAN {
 			s.VTEPs = append(s.VTEPs, vtep)
 		}
 	}

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"net/netip"
+
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -74,10 +76,22 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	if n.Encap == pipeline.VLAN {
 		return e, nil // wherever its node is, it is behind the uplink
 	}
-	if e.VTEP = c.peers.vtep[record.host]; !e.VTEP.IsValid() {
-		return nil, fault.New(fault.MissingReference, "host %q has no known VTEP", record.host)
+	if e.VTEP, err = c.vtepOf(record.host); err != nil {
+		return nil, err
 	}
 	return e, nil
+}
+
+// vtepOf is the end of the tunnel to a host.
+func (c *cache) vtepOf(host string) (netip.Addr, error) {
+	vtep := c.peers.vtep[host]
+	if !vtep.IsValid() {
+		return vtep, fault.New(fault.MissingReference, "host %q has no known VTEP", host)
+	}
+	if c.vtep.IsValid() && c.vtep.Is4() != vtep.Is4() {
+		return netip.Addr{}, fault.New(fault.Unsupported, "host %q has tunnel address %s, which %s, of the other version of IP, cannot reach", host, vtep, c.vtep)
+	}
+	return vtep, nil
 }
 
 func (c *cache) wantedRule(id string) (pipeline.Object, error) {
