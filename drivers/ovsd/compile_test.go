@@ -3,6 +3,7 @@ package ovsd
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync/atomic"
 	"testing"
@@ -132,27 +133,36 @@ type localPort struct{ noPorts }
 
 func (localPort) endpointNumber(string) uint32 { return 10 }
 
-// The fake switch refuses everything to do with meters.
-func TestASwitchWithoutMetersGetsEverythingElse(t *testing.T) {
-	h, sw := newHarness(t, func(h *harness) { h.ports = localPort{} }), newFakeSwitch()
-	sw.noMeters = true
-	h.connect(sw)
-	here := remotes(1)[0].(pipeline.Endpoint)
-	here.Local, here.Limits = true, pipeline.Limits{Rate: 1000}
-	h.inbox.put(drivers.Change{Replace: true, Set: []pipeline.Object{here}})
-	if err := h.sync(here.Key()); err != nil {
-		t.Fatal(err)
-	}
-	if flows, _ := sw.count(); flows < 10 {
-		t.Errorf("%d flows", flows)
-	}
-	sw.set(func() {
-		for _, f := range sw.flows {
-			if f.Flow().Meter != 0 {
-				t.Errorf("%s", f.Flow())
-			}
+// The fake switch refuses everything to do with meters that it has not.
+func TestASwitchWithFewOrNoMetersGetsEverythingElse(t *testing.T) {
+	for most, want := range map[uint32]map[uint32]bool{
+		0:      {},
+		70_000: {10: true, 1<<16 + 10: true}, // of what it answers, and of what it sends
+	} {
+		h, sw := newHarness(t, func(h *harness) { h.ports = localPort{} }), newFakeSwitch()
+		sw.meters = most
+		h.connect(sw)
+		here := remotes(1)[0].(pipeline.Endpoint)
+		here.Local, here.Limits = true, pipeline.Limits{Rate: 1000}
+		h.inbox.put(drivers.Change{Replace: true, Set: []pipeline.Object{here}})
+		if err := h.sync(here.Key()); err != nil {
+			t.Fatal(err)
 		}
-	})
+		if flows, _ := sw.count(); flows < 10 {
+			t.Errorf("%d flows", flows)
+		}
+		used := map[uint32]bool{}
+		sw.set(func() {
+			for _, f := range sw.flows {
+				if m := f.Flow().Meter; m != 0 {
+					used[m] = true
+				}
+			}
+		})
+		if !maps.Equal(used, want) {
+			t.Errorf("of meters up to %d: %v are used, want %v", most, used, want)
+		}
+	}
 }
 
 // BenchmarkInstall measures what a remote endpoint costs here, from the object

@@ -24,14 +24,14 @@ type fakeSwitch struct {
 	bundles  int
 	tolerant bool          // takes everything
 	mute     bool          // does not answer
-	noMeters bool          // has no meters
+	meters   uint32        // the largest number of a meter
 	gate     chan struct{} // if not nil, a bundle waits until it gets something
 	done     chan struct{}
 	closing  sync.Once
 }
 
 func newFakeSwitch() *fakeSwitch {
-	return &fakeSwitch{flows: map[string]openflow.PackedFlow{}, done: make(chan struct{})}
+	return &fakeSwitch{flows: map[string]openflow.PackedFlow{}, meters: 1 << 18, done: make(chan struct{})}
 }
 
 func (s *fakeSwitch) Bundle(ctx context.Context, messages ...openflow.Message) error {
@@ -75,7 +75,12 @@ func (s *fakeSwitch) Send(ctx context.Context, messages ...openflow.Message) err
 	if err := s.answer(ctx); err != nil {
 		return err
 	}
-	return fmt.Errorf("unexpected messages %s", messages)
+	for _, m := range messages {
+		if mod, ok := m.(openflow.MeterMod); !ok || mod.Meter.ID > s.meters {
+			return fmt.Errorf("unexpected message %s of %s", m, messages)
+		}
+	}
+	return nil
 }
 
 // answer is what every request begins with.
@@ -140,10 +145,7 @@ func (s *fakeSwitch) Groups(context.Context) ([]openflow.Group, error) { return 
 func (s *fakeSwitch) Meters(context.Context) ([]openflow.Meter, error) { return nil, nil }
 
 func (s *fakeSwitch) MeterFeatures(context.Context) (openflow.MeterFeatures, error) {
-	if s.noMeters {
-		return openflow.MeterFeatures{}, nil
-	}
-	return openflow.MeterFeatures{MaxMeters: 1000}, nil
+	return openflow.MeterFeatures{MaxMeters: s.meters}, nil
 }
 
 func (s *fakeSwitch) Done() <-chan struct{} { return s.done }

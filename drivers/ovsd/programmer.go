@@ -37,18 +37,18 @@ type programmer struct {
 	inbox       *inbox
 	connections <-chan flowSwitch
 	ports       portNumbers
-	newCompiler func(at fixedPorts, noMeters bool) compiler
+	newCompiler func(at fixedPorts, metersEnd uint32) compiler
 	excluded    func() bool // another driver has the bridge
 	flowsLost   bell
 	peers       *peers
 	report      func(progress)
 
-	compiler compiler
-	objects  map[pipeline.Key]pipeline.Object
-	ledger   *ledger
-	auditor  *auditor
-	fixed    fixedPorts
-	noMeters bool // the switch has none
+	compiler  compiler
+	objects   map[pipeline.Key]pipeline.Object
+	ledger    *ledger
+	auditor   *auditor
+	fixed     fixedPorts
+	metersEnd uint32 // as in pipeline.Config
 
 	sw       flowSwitch // nil: not connected
 	loaded   bool       // the ledger knows what is in sw
@@ -74,8 +74,8 @@ func newProgrammer(d *Driver) *programmer {
 		inbox:       d.inbox,
 		connections: d.connections,
 		ports:       d.db,
-		newCompiler: func(at fixedPorts, noMeters bool) compiler {
-			return pipeline.New(d.config.pipelineConfig(at, noMeters))
+		newCompiler: func(at fixedPorts, metersEnd uint32) compiler {
+			return pipeline.New(d.config.pipelineConfig(at, metersEnd))
 		},
 		excluded: d.db.client.Excluded, flowsLost: d.flowsLost,
 		peers:   d.peers,
@@ -204,24 +204,6 @@ func (p *programmer) load(ctx context.Context) (loaded bool) {
 	}
 	p.loaded, p.others = true, others
 	return true
-}
-
-// askMeters learns whether the switch has meters. Without them nothing is limited,
-// and everything else works.
-func (p *programmer) askMeters(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, switchTime)
-	defer cancel()
-	features, err := p.sw.MeterFeatures(ctx)
-	if err != nil {
-		return err
-	}
-	if none := features.MaxMeters == 0; none != p.noMeters {
-		if p.noMeters = none; none {
-			p.log.Warn("the switch has no meters: endpoints are not limited, nor is what it answers for others")
-		}
-		p.compileAll()
-	}
-	return nil
 }
 
 // write writes the next batch.

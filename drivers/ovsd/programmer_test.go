@@ -91,9 +91,9 @@ func (h *harness) programmer() *programmer {
 	entry := log.WithField("component", "ovsd")
 	return &programmer{
 		log: entry, inbox: h.inbox, connections: h.connections, ports: h.ports,
-		newCompiler: func(_ fixedPorts, noMeters bool) compiler {
-			if noMeters {
-				return pipeline.New(pipeline.Config{TunnelPort: 1, NoMeters: true})
+		newCompiler: func(_ fixedPorts, metersEnd uint32) compiler {
+			if metersEnd != 0 {
+				return pipeline.New(pipeline.Config{TunnelPort: 1, MetersEnd: metersEnd})
 			}
 			return h.compiler
 		},

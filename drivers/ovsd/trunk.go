@@ -118,11 +118,11 @@ func (d *Driver) endpointMTU() (int, error) {
 }
 
 // pipelineConfig is what the pipeline is told of the bridge.
-func (c Config) pipelineConfig(at fixedPorts, noMeters bool) pipeline.Config {
+func (c Config) pipelineConfig(at fixedPorts, metersEnd uint32) pipeline.Config {
 	if len(c.Uplinks) > 0 {
-		return pipeline.Config{UplinkPort: at.trunk, NamesPort: at.names, NoMeters: noMeters}
+		return pipeline.Config{UplinkPort: at.trunk, NamesPort: at.names, MetersEnd: metersEnd}
 	}
-	return pipeline.Config{TunnelPort: at.trunk, LocalVTEP: c.VTEP, NamesPort: at.names, NoMeters: noMeters}
+	return pipeline.Config{TunnelPort: at.trunk, LocalVTEP: c.VTEP, NamesPort: at.names, MetersEnd: metersEnd}
 }
 
 // fixedPorts are the numbers of the ports that are part of the flows of many objects.

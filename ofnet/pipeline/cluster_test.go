@@ -254,7 +254,9 @@ func (n *node) replace(t *testing.T, wants Wants) {
 		}
 		return conn.Bundle(t.Context(), bundle...)
 	})
-	// The datapath still remembers what the old flows said.
+	// The datapath still remembers what the old flows said. It is told twice, as
+	// what is just being looked at is passed over.
+	n.Appctl("revalidator/purge")
 	n.Appctl("revalidator/purge")
 }
 

@@ -51,6 +51,9 @@ const (
 	namesMeters = 3072
 )
 
+// LastMeter is the largest number of a meter.
+const LastMeter = meterNames + namesMeters - 1
+
 func questionMeter(port uint32) uint32 { return meterNames + port%namesMeters }
 
 // NamesMAC is the address of the name server's link. The link needs no ARP:

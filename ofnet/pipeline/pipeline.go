@@ -58,6 +58,7 @@ package pipeline
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
@@ -73,7 +74,7 @@ type Config struct {
 	UplinkPort uint32     // OpenFlow number of the port to the physical network; 0: the bridge has a tunnel
 	LocalVTEP  netip.Addr // our own tunnel address: nothing is tunnelled to it
 	GatewayMAC [6]byte    // zero: AnycastMAC
-	NoMeters   bool       // the switch has none: nothing is limited
+	MetersEnd  uint32     // the first number that no meter of the switch can have; 0: it takes all of ours; 1: it has no meters
 	NamesPort  uint32     // OpenFlow number of the name server's port; 0: there is no name server
 }
 
@@ -101,7 +102,7 @@ func New(c Config) *Pipeline {
 		bridging{others: others},
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		services{gateway: c.GatewayMAC},
-		refuse{noMeters: c.NoMeters},
+		refuse{noMeter: !c.hasMeter(PacketRefused.meter())},
 		outside{gateway: c.GatewayMAC},
 		policy{},
 		forward{gateway: c.GatewayMAC, others: others},
@@ -192,15 +193,18 @@ var classes = map[Kind]cookie.Class{
 	KindRule:     cookie.Policy,
 }
 
-// finished gives all flows their cookie, and takes the meters away if there
-// can be none.
+// hasMeter tells whether the switch can have a meter; 0 is none.
+func (c Config) hasMeter(id uint32) bool { return c.MetersEnd == 0 || id < c.MetersEnd }
+
+// finished gives all flows their cookie, and takes the meters away that there
+// cannot be.
 func (p *Pipeline) finished(w *Wants, c uint64) Wants {
 	for i := range w.Flows {
 		w.Flows[i].Cookie = c
 	}
-	if p.config.NoMeters {
-		w.Meters = nil
-		for i := range w.Flows {
+	w.Meters = slices.DeleteFunc(w.Meters, func(m openflow.Meter) bool { return !p.config.hasMeter(m.ID) })
+	for i := range w.Flows {
+		if !p.config.hasMeter(w.Flows[i].Meter) {
 			w.Flows[i].Meter = 0
 		}
 	}

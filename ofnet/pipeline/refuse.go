@@ -11,7 +11,7 @@ import (
 // the agent, which answers it (package refusal). It has passed the meter of its
 // port in table ANSWER before, as everything that is answered, and then that of
 // its class. What exceeds them is dropped in silence.
-type refuse struct{ noMeters bool }
+type refuse struct{ noMeter bool }
 
 // PacketRefused is the class of packets to which nobody answers.
 const PacketRefused PacketClass = 1
@@ -25,7 +25,7 @@ const (
 func (r refuse) base(w *Wants) {
 	v4 := ipv4()
 	w.flow(at(tableReply, priorityOther, v4.is()).drop(reasonNoProvider))
-	if r.noMeters {
+	if r.noMeter {
 		return
 	}
 	w.Meters = append(w.Meters, PacketRefused.Meter(refusalsPerSecond, refusalsAtOnce))
