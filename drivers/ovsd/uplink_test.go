@@ -69,7 +69,7 @@ type bridged struct {
 
 func (n *node) startVLAN() *bridged {
 	n.t.Helper()
-	b, err := uplink.New(uplink.Config{RunDir: n.RunDir, Serves: vlanBridge, Links: n.config.Uplinks, NetNS: n.config.NetNS})
+	b, err := uplink.New(uplink.Config{RunDir: n.RunDir, Serves: vlanBridge, Links: n.config.Uplinks, NetNS: n.config.NetNS, StateDir: n.t.TempDir()})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
@@ -37,31 +38,32 @@ func (l *links) close() { l.handle.Close() }
 type linkState struct {
 	index         int // in its namespace; another link of the same name has another one
 	down, carrier bool
-	addresses     []string // that the host is reached by
 }
 
-// state returns the state of a link, and whether there is such a link.
-func (l *links) state(name string) (state linkState, there bool, err error) {
+// byName finds a link; without it the error is NotFound.
+func (l *links) byName(name string) (netlink.Link, error) {
 	link, err := l.handle.LinkByName(name)
 	var notFound netlink.LinkNotFoundError
 	switch {
 	case errors.As(err, &notFound):
+		return nil, fault.New(fault.NotFound, "link %s: there is no such link", name)
+	case err != nil:
+		return nil, fault.New(fault.Unavailable, "link %s: %w", name, err)
+	}
+	return link, nil
+}
+
+// state returns the state of a link, and whether there is such a link.
+func (l *links) state(name string) (state linkState, there bool, err error) {
+	link, err := l.byName(name)
+	switch {
+	case fault.Is(err, fault.NotFound):
 		return linkState{}, false, nil
 	case err != nil:
-		return linkState{}, false, fault.New(fault.Unavailable, "link %s: %w", name, err)
+		return linkState{}, false, err
 	}
 	attrs := link.Attrs()
-	state = linkState{index: attrs.Index, down: attrs.Flags&net.FlagUp == 0, carrier: attrs.RawFlags&unix.IFF_LOWER_UP != 0}
-	addresses, err := l.handle.AddrList(link, netlink.FAMILY_ALL)
-	if err != nil {
-		return linkState{}, false, fault.New(fault.Unavailable, "addresses of link %s: %w", name, err)
-	}
-	for _, a := range addresses {
-		if a.IP.IsGlobalUnicast() {
-			state.addresses = append(state.addresses, a.IPNet.String())
-		}
-	}
-	return state, true, nil
+	return linkState{index: attrs.Index, down: attrs.Flags&net.FlagUp == 0, carrier: attrs.RawFlags&unix.IFF_LOWER_UP != 0}, true, nil
 }
 
 // setUp sets a link up.
@@ -76,29 +78,30 @@ func (l *links) setUp(name string) error {
 	return nil
 }
 
-// watch calls changed whenever a link of the namespace has changed, until ctx is
-// done. What is missed because the kernel tells too much at once is told as one
+// watch calls changed whenever a link or an address of the namespace has changed, until
+// ctx is done. What is missed because the kernel tells too much at once is told as one
 // change.
 func (l *links) watch(ctx context.Context, changed func()) error {
+	at := netns.None()
+	if l.ns != nil {
+		at = *l.ns
+	}
 	for {
-		updates, done := make(chan netlink.LinkUpdate), make(chan struct{})
-		err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{Namespace: l.ns})
+		socket, err := nl.SubscribeAt(at, netns.None(), unix.NETLINK_ROUTE,
+			unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 		if err != nil {
 			return fmt.Errorf("changes of the uplinks: %w", err)
 		}
-		changed()
-		open := true
-		for open {
-			select {
-			case _, open = <-updates:
-				changed()
-			case <-ctx.Done():
-				close(done)
-				for range updates {
-				}
-				return ctx.Err()
-			}
+		stop := context.AfterFunc(ctx, socket.Close)
+		for err == nil {
+			changed()
+			_, _, err = socket.Receive()
 		}
-		close(done)
+		if stop() {
+			socket.Close()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
 }

@@ -11,15 +11,17 @@ import (
 // Rows of the database, as far as they matter here.
 type (
 	rootRow struct {
-		UUID   ovsdb.UUID `ovsdb:"_uuid"`
-		CurCfg int64      `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has caught up with
+		UUID    ovsdb.UUID `ovsdb:"_uuid"`
+		NextCfg int64      `ovsdb:"next_cfg"`
+		CurCfg  int64      `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has caught up with
 	}
 	bridgeRow struct {
-		UUID     ovsdb.UUID   `ovsdb:"_uuid"`
-		Name     string       `ovsdb:"name"`
-		Datapath string       `ovsdb:"datapath_type"`
-		FailMode *string      `ovsdb:"fail_mode"`
-		Ports    []ovsdb.UUID `ovsdb:"ports"`
+		UUID        ovsdb.UUID        `ovsdb:"_uuid"`
+		Name        string            `ovsdb:"name"`
+		Datapath    string            `ovsdb:"datapath_type"`
+		FailMode    *string           `ovsdb:"fail_mode"`
+		Ports       []ovsdb.UUID      `ovsdb:"ports"`
+		OtherConfig map[string]string `ovsdb:"other_config"`
 	}
 	portRow struct {
 		UUID        ovsdb.UUID        `ovsdb:"_uuid"`
@@ -100,9 +102,11 @@ func (db *database) bridgeOf(link string) string {
 }
 
 // seen is the configuration that ovs-vswitchd has caught up with.
-func (db *database) seen() int64 {
+func (db *database) seen() int64 { return db.rootRow().CurCfg }
+
+func (db *database) rootRow() rootRow {
 	root, _ := db.root.Find(func(rootRow) bool { return true })
-	return root.CurCfg
+	return root
 }
 
 // configure writes rows, and returns the configuration in which they are seen.
@@ -127,6 +131,7 @@ type wanted struct {
 	datapath string
 	links    []string // that can be ports now
 	mode     BondMode // empty: a single link
+	hardware string   // MAC of the local port; empty: anything
 }
 
 // failMode standalone: without a controller it is a learning switch.
@@ -146,6 +151,9 @@ func (w wanted) operations(db *database) []ovsdb.Operation {
 	}
 	if bridge.FailMode == nil || *bridge.FailMode != failMode {
 		row["fail_mode"] = failMode
+	}
+	if w.hardware != "" && bridge.OtherConfig["hwaddr"] != w.hardware {
+		row["other_config"] = w.otherConfig(bridge.OtherConfig)
 	}
 	if len(row) > 0 {
 		ops = append(ops, ovsdb.Update("Bridge", here, row))
@@ -173,8 +181,24 @@ func (w wanted) create() []ovsdb.Operation {
 	return append(ops,
 		ovsdb.Insert("Interface", "local_interface", ovsdb.Row{"name": w.name, "type": "internal"}),
 		ovsdb.Insert("Port", "local", local),
-		ovsdb.Insert("Bridge", "bridge", ovsdb.Row{"name": w.name, "datapath_type": w.datapath, "fail_mode": failMode, "ports": ports}),
+		ovsdb.Insert("Bridge", "bridge", ovsdb.Row{"name": w.name, "datapath_type": w.datapath, "fail_mode": failMode, "ports": ports, "other_config": w.otherConfig(nil)}),
 		ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "bridges", Mutator: "insert", Value: ovsdb.UUID("bridge")}))
+}
+
+// touchesLocal tells whether ovs-vswitchd has to make or change the local port.
+func (w wanted) touchesLocal(db *database) bool {
+	bridge, ok := db.bridge(w.name)
+	return !ok || bridge.Datapath != w.datapath || w.hardware != "" && bridge.OtherConfig["hwaddr"] != w.hardware
+}
+
+// otherConfig gives the local port the MAC.
+func (w wanted) otherConfig(have map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, have)
+	if w.hardware != "" {
+		all["hwaddr"] = w.hardware
+	}
+	return all
 }
 
 // localPort keeps what is flooded on VLANs, which is for pods, away from the host:

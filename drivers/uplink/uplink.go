@@ -7,8 +7,8 @@
 // The links to the physical network are ports of a bridge of their own, which is an
 // ordinary learning switch: it has no flows of ours and no controller, and its fail
 // mode is standalone. So a bond works as Open vSwitch has it (only action NORMAL
-// knows bonds), and the host keeps its network whatever becomes of netplugin. Pods
-// are behind a patch port, which costs nothing: Open vSwitch resolves it when it
+// knows bonds), and the host, whose addresses on the links move to the local port
+// (moving.go), keeps its network whatever becomes of netplugin. Pods are behind a patch port, which costs nothing: Open vSwitch resolves it when it
 // computes a datapath flow.
 //
 // Two designs were left: the links as ports of contivVlanBridge, where a bond is a
@@ -40,10 +40,11 @@ import (
 
 // Names of rows.
 const (
-	DefaultBridge = "contivUplink"
-	PatchPort     = "uplinkPatch" // on the bridge of the pods
-	PeerPort      = "vlanPatch"   // its other end, on ours
-	uplinkPort    = "uplinkPort"  // the link, or the bond of the links
+	DefaultBridge   = "contivUplink"
+	DefaultStateDir = "/var/lib/contiv"
+	PatchPort       = "uplinkPatch" // on the bridge of the pods
+	PeerPort        = "vlanPatch"   // its other end, on ours
+	uplinkPort      = "uplinkPort"  // the link, or the bond of the links
 )
 
 // pause is how long the keeper waits before it tries again what failed.
@@ -51,13 +52,14 @@ const pause = 2 * time.Second
 
 // Config says which links to join.
 type Config struct {
-	RunDir string          // where ovsdb-server has its socket
-	Bridge string          // the bridge to make; empty: DefaultBridge
-	Serves string          // the bridge at the other end of the patch, whose datapath it is
-	Links  []string        // one, or those of a bond
-	Mode   BondMode        // of the bond; empty: DefaultBondMode
-	NetNS  *netns.NsHandle // where the links are; nil: here
-	Log    *logrus.Entry
+	RunDir   string          // where ovsdb-server has its socket
+	Bridge   string          // the bridge to make; empty: DefaultBridge
+	Serves   string          // the bridge at the other end of the patch, whose datapath it is
+	Links    []string        // one, or those of a bond
+	Mode     BondMode        // of the bond; empty: DefaultBondMode
+	NetNS    *netns.NsHandle // where the links are; nil: here
+	StateDir string          // where is written down what was moved; empty: DefaultStateDir
+	Log      *logrus.Entry
 }
 
 // Bridge keeps the bridge.
@@ -71,6 +73,8 @@ type Bridge struct {
 	// The keeper's own.
 	known map[string]int   // index of each link when it was seen last
 	taken map[string]int64 // configuration with which a link was taken off the bridge
+	moved record           // what of the host's was moved to the local port
+	local int64            // configuration in which the local port is as it should be
 
 	mu      sync.Mutex
 	problem string // what is wrong at the moment
@@ -84,17 +88,24 @@ var (
 
 // New makes a keeper; Run starts it.
 func New(config Config) (*Bridge, error) {
+	if len(config.Links) == 0 {
+		return nil, fault.New(fault.Invalid, "bridge %s: no uplink is named", config.Bridge)
+	}
+	return open(config)
+}
+
+func open(config Config) (*Bridge, error) {
 	if config.Bridge == "" {
 		config.Bridge = DefaultBridge
+	}
+	if config.StateDir == "" {
+		config.StateDir = DefaultStateDir
 	}
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "uplink")
 	}
 	if config.Mode == "" {
 		config.Mode = DefaultBondMode
-	}
-	if len(config.Links) == 0 {
-		return nil, fault.New(fault.Invalid, "bridge %s: no uplink is named", config.Bridge)
 	}
 	b := &Bridge{config: config, log: config.Log, news: make(chan struct{}, 1), known: map[string]int{}, taken: map[string]int64{}}
 	var err error
@@ -189,8 +200,17 @@ func (b *Bridge) look(ctx context.Context) error {
 	if !ok {
 		return nil // it is made at this moment, and we hear of it
 	}
+	if b.moved.Links == nil {
+		var err error
+		if b.moved, err = b.config.readRecord(); err != nil {
+			return err
+		}
+		b.local = b.db.rootRow().NextCfg // what an earlier run may have written a moment ago
+	}
 	usable, problems := b.usable()
-	want := wanted{name: b.config.Bridge, datapath: served.Datapath, links: usable}
+	usable, err := b.noteHost(usable)
+	problems = append(problems, err)
+	want := wanted{name: b.config.Bridge, datapath: served.Datapath, links: usable, hardware: b.moved.hardware()}
 	if len(b.config.Links) > 1 {
 		want.mode = b.config.Mode
 	}
@@ -198,10 +218,18 @@ func (b *Bridge) look(ctx context.Context) error {
 		want.links = nil // for now; the port is made anew once ovs-vswitchd has seen that
 	}
 	if ops := want.operations(b.db); len(ops) > 0 {
-		leaving := b.db.memberNames(b.config.Bridge)
+		leaving, local := b.db.memberNames(b.config.Bridge), want.touchesLocal(b.db)
+		for _, name := range want.links {
+			if !slices.Contains(leaving, name) { // first, so that a bond begins with all its legs
+				problems = append(problems, b.links.setUp(name))
+			}
+		}
 		config, err := b.db.configure(ctx, ops)
 		if err != nil {
 			return err
+		}
+		if local {
+			b.local = config
 		}
 		b.log.WithField("bridge", b.config.Bridge).WithField("links", want.links).Info("bridge set right")
 		for _, name := range leaving {
@@ -209,12 +237,8 @@ func (b *Bridge) look(ctx context.Context) error {
 				b.taken[name] = config
 			}
 		}
-		for _, name := range want.links {
-			if !slices.Contains(leaving, name) {
-				problems = append(problems, b.links.setUp(name))
-			}
-		}
 	}
+	problems = append(problems, b.moveHost(want.links))
 	return errors.Join(append(problems, b.failures()...)...)
 }
 
@@ -241,9 +265,6 @@ func (b *Bridge) usable() (names []string, problems []error) {
 			use, err = false, fault.New(fault.Conflict, "uplink %s is a port of bridge %s", name, b.db.bridgeOf(name))
 		case !ours && b.db.seen() < b.taken[name]:
 			use, err = false, fault.New(fault.Unavailable, "uplink %s is being taken off the bridge", name)
-		case !ours && len(link.addresses) > 0:
-			use, err = false, fault.New(fault.Conflict, "uplink %s carries the host's addresses %s, which would be cut off: give them to another link",
-				name, strings.Join(link.addresses, ", "))
 		case link.down && ours:
 			err = fault.New(fault.Unavailable, "uplink %s is set down", name)
 		case !link.carrier && ours:

@@ -23,12 +23,13 @@ type node struct {
 	t       *testing.T
 	outside *ovstest.Switch
 	ns      netns.NsHandle
+	state   string // directory
 }
 
 const pods = "pods"
 
 func newNode(t *testing.T) *node {
-	n := &node{Switch: ovstest.Start(t), t: t, outside: ovstest.Start(t)}
+	n := &node{Switch: ovstest.Start(t), t: t, outside: ovstest.Start(t), state: t.TempDir()}
 	var err error
 	if n.ns, err = netns.GetFromName(n.Netns); err != nil {
 		t.Fatal(err)
@@ -54,10 +55,14 @@ func (n *node) wire(name string) {
 	n.outside.Exec("ip", "link", "set", "to-"+name, "up")
 }
 
+func (n *node) config(mode uplink.BondMode, links ...string) uplink.Config {
+	return uplink.Config{RunDir: n.RunDir, Serves: pods, Links: links, Mode: mode, NetNS: &n.ns, StateDir: n.state}
+}
+
 // keep runs a keeper of the uplinks until stop.
 func (n *node) keep(mode uplink.BondMode, links ...string) (b *uplink.Bridge, stop func()) {
 	n.t.Helper()
-	b, err := uplink.New(uplink.Config{RunDir: n.RunDir, Serves: pods, Links: links, Mode: mode, NetNS: &n.ns})
+	b, err := uplink.New(n.config(mode, links...))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -83,6 +88,11 @@ func (n *node) eventually(what string, condition func() bool) {
 // reaches waits until the physical switch answers.
 func (n *node) reaches(when string) {
 	n.t.Helper()
+	defer func() {
+		if n.t.Failed() {
+			n.t.Log(n.Appctl("bond/show"), n.Appctl("fdb/show", uplink.DefaultBridge), n.outside.Appctl("fdb/show", "sw"))
+		}
+	}()
 	n.eventually("10.1.7.1 answers "+when, func() bool {
 		_, err := n.Try("ping", "-c1", "-W1", "-n", "-q", "10.1.7.1")
 		return err == nil

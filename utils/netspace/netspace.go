@@ -67,12 +67,22 @@ func Do(name string, work func() error) error {
 	if err != nil {
 		return fmt.Errorf("network namespace %s: %w", name, err)
 	}
-	return errors.Join(onThread(func() error {
-		if err := netns.Set(ns); err != nil {
-			return fmt.Errorf("enter network namespace %s: %w", name, err)
+	if err = In(&ns, work); err != nil {
+		err = fmt.Errorf("network namespace %s: %w", name, err)
+	}
+	return errors.Join(err, ns.Close())
+}
+
+// In does work on a thread that has entered a namespace; nil is the one it is in.
+func In(ns *netns.NsHandle, work func() error) error {
+	return onThread(func() error {
+		if ns != nil {
+			if err := netns.Set(*ns); err != nil {
+				return fmt.Errorf("enter network namespace: %w", err)
+			}
 		}
 		return work()
-	}), ns.Close())
+	})
 }
 
 // onThread does work on a thread that nobody uses afterwards: it may be in another

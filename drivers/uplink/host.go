@@ -1,0 +1,230 @@
+package uplink
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/netspace"
+)
+
+// belongings are what the host has at a link: it is reached there, and sends there.
+type belongings struct {
+	MAC       string            `json:"mac"`
+	Index     int               `json:"index"` // of the link that has, or had, them
+	Addresses []netlink.Addr    `json:"addresses"`
+	Routes    []netlink.Route   `json:"routes"`
+	Settings  map[string]string `json:"settings,omitempty"` // sysctls before they were changed
+}
+
+func (b belongings) empty() bool { return len(b.Addresses)+len(b.Routes) == 0 }
+
+// add takes over what is new or has changed.
+func (b *belongings) add(found belongings) {
+	for _, a := range found.Addresses {
+		b.Addresses = append(slices.DeleteFunc(b.Addresses, func(old netlink.Addr) bool { return sameAddress(old, a) }), a)
+	}
+	for _, r := range found.Routes {
+		b.Routes = append(slices.DeleteFunc(b.Routes, func(old netlink.Route) bool { return sameRoute(old, r) }), r)
+	}
+}
+
+// split divides what is there into what somebody had, as he had it, and the rest.
+func (b belongings) split(had belongings) (theirs, rest belongings) {
+	theirs, rest = had, b
+	theirs.Addresses, rest.Addresses = divide(b.Addresses, had.Addresses, sameAddress)
+	theirs.Routes, rest.Routes = divide(b.Routes, had.Routes, sameRoute)
+	return theirs, rest
+}
+
+func divide[T any](have, old []T, same func(a, b T) bool) (known, fresh []T) {
+	for _, one := range have {
+		if i := slices.IndexFunc(old, func(o T) bool { return same(o, one) }); i >= 0 {
+			known = append(known, old[i])
+		} else {
+			fresh = append(fresh, one)
+		}
+	}
+	return known, fresh
+}
+
+func sameAddress(a, b netlink.Addr) bool { return a.IPNet.String() == b.IPNet.String() }
+
+// sameRoute tells whether two routes are for the same packets.
+func sameRoute(a, b netlink.Route) bool {
+	return fmt.Sprint(a.Dst) == fmt.Sprint(b.Dst) && a.Table == b.Table && a.Priority == b.Priority && a.Tos == b.Tos && a.Family == b.Family
+}
+
+// belongings are the global addresses of a link, and the routes that lead out of it,
+// but for those that the kernel makes for the addresses.
+func (l *links) belongings(link netlink.Link) (found belongings, err error) {
+	found.MAC, found.Index = link.Attrs().HardwareAddr.String(), link.Attrs().Index
+	addresses, err := l.handle.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return found, fmt.Errorf("addresses of link %s: %w", link.Attrs().Name, err)
+	}
+	for _, a := range addresses {
+		if a.IP.IsGlobalUnicast() {
+			found.Addresses = append(found.Addresses, a)
+		}
+	}
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		routes, err := l.handle.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			return found, fmt.Errorf("routes of link %s: %w", link.Attrs().Name, err)
+		}
+		for _, r := range routes {
+			if leadsOut(r, link.Attrs().Index) {
+				found.Routes = append(found.Routes, r)
+			}
+		}
+	}
+	return found, nil
+}
+
+// leadsOut tells whether a route that somebody has made leads out of a link.
+func leadsOut(r netlink.Route, link int) bool {
+	if r.Protocol == unix.RTPROT_KERNEL || r.Type != unix.RTN_UNICAST {
+		return false
+	}
+	return r.LinkIndex == link || slices.ContainsFunc(r.MultiPath, func(hop *netlink.NexthopInfo) bool { return hop.LinkIndex == link })
+}
+
+// maxLabel is how long the label of an address may be, in bytes.
+const maxLabel = 15
+
+// give has a link take belongings of another one. What it has already stays.
+func (l *links) give(to netlink.Link, from string, b belongings) error {
+	if err := l.handle.LinkSetUp(to); err != nil {
+		return fmt.Errorf("link %s: set it up: %w", to.Attrs().Name, err)
+	}
+	var problems []error
+	for _, a := range b.Addresses {
+		if rest, ok := strings.CutPrefix(a.Label, from); ok {
+			if a.Label = to.Attrs().Name + rest; len(a.Label) > maxLabel {
+				a.Label = to.Attrs().Name
+			}
+		}
+		a.LinkIndex, a.Flags = to.Attrs().Index, a.Flags&unix.IFA_F_NOPREFIXROUTE
+		switch {
+		case a.IP.To4() == nil:
+			a.Flags |= unix.IFA_F_NODAD // it has been in use
+		case a.Broadcast == nil:
+			a.Broadcast = net.IPv4zero // none; the library would invent one
+		}
+		if err := l.handle.AddrReplace(to, &a); err != nil {
+			problems = append(problems, fmt.Errorf("address %s of link %s: %w", a.IPNet, to.Attrs().Name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// lead makes the routes of what another link had lead out of this one. Those without a
+// gateway come first: by them the gateways of the others are found.
+func (l *links) lead(to netlink.Link, b belongings) error {
+	routes := moved(b.Routes, b.Index, to.Attrs().Index)
+	slices.SortStableFunc(routes, func(a, b netlink.Route) int { return hasGateway(a) - hasGateway(b) })
+	var problems []error
+	for _, r := range routes {
+		r.Flags &= unix.RTNH_F_ONLINK
+		if err := l.handle.RouteAdd(&r); err != nil && !errors.Is(err, fs.ErrExist) {
+			problems = append(problems, fmt.Errorf("route %s: %w", r, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// moved are the routes, out of another link.
+func moved(routes []netlink.Route, from, to int) []netlink.Route {
+	routes = slices.Clone(routes)
+	for i := range routes {
+		r := &routes[i]
+		if r.LinkIndex == from {
+			r.LinkIndex = to
+		}
+		r.MultiPath = slices.Clone(r.MultiPath)
+		for i, hop := range r.MultiPath {
+			if hop.LinkIndex == from {
+				other := *hop
+				other.LinkIndex = to
+				r.MultiPath[i] = &other
+			}
+		}
+	}
+	return routes
+}
+
+func hasGateway(r netlink.Route) int {
+	if r.Gw != nil || r.Via != nil || len(r.MultiPath) > 0 {
+		return 1
+	}
+	return 0
+}
+
+// strip takes belongings off a link.
+func (l *links) strip(link netlink.Link, b belongings) error {
+	var problems []error
+	for _, r := range moved(b.Routes, b.Index, link.Attrs().Index) {
+		if err := l.handle.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
+			problems = append(problems, fmt.Errorf("route %s: %w", r, err))
+		}
+	}
+	for _, a := range b.Addresses {
+		if err := l.handle.AddrDel(link, &netlink.Addr{IPNet: a.IPNet, Peer: a.Peer}); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			problems = append(problems, fmt.Errorf("address %s of link %s: %w", a.IPNet, link.Attrs().Name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// portSettings keep the host's own stack away from a link that is a port, below
+// /proc/sys/net. With the userspace datapath the kernel goes on receiving there, and
+// would take each packet for the host twice.
+func portSettings(link string) map[string]string {
+	return map[string]string{"ipv4/conf/" + link + "/rp_filter": "1", "ipv6/conf/" + link + "/disable_ipv6": "1"}
+}
+
+// set writes settings, and returns what they were. A kernel without IPv6 has fewer.
+func (l *links) set(settings map[string]string) (before map[string]string, err error) {
+	before = map[string]string{}
+	err = netspace.In(l.ns, func() error {
+		for name, value := range settings {
+			path := filepath.Join("/proc/sys/net", name)
+			old, err := os.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err == nil {
+				before[name] = strings.TrimSpace(string(old))
+				err = os.WriteFile(path, []byte(value), 0)
+			}
+			if err != nil {
+				return fmt.Errorf("setting %s=%s: %w", name, value, err)
+			}
+		}
+		return nil
+	})
+	return before, err
+}
+
+// addressTexts are for people.
+func (b belongings) addressTexts() string {
+	var texts []string
+	for _, a := range b.Addresses {
+		texts = append(texts, a.IPNet.String())
+	}
+	for _, r := range b.Routes {
+		if r.Dst == nil || r.Dst.IP.IsUnspecified() {
+			texts = append(texts, "the default route")
+		}
+	}
+	return strings.Join(texts, ", ")
+}

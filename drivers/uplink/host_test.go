@@ -1,0 +1,202 @@
+package uplink_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers/uplink"
+)
+
+// aHost gives up0 an address of each family, and routes; its router is outside.
+func aHost(t *testing.T) *node {
+	n := newNode(t)
+	n.outside.Vsctl("add-port", "sw", "to-up0", "--", "add-port", "sw", "to-up1")
+	n.outside.Vsctl("add-port", "sw", "router", "--", "set", "interface", "router", "type=internal")
+	n.outside.Exec("ip", "link", "set", "router", "up")
+	n.outside.Exec("ip", "address", "add", "198.51.100.1/24", "dev", "router")
+	n.outside.Exec("ip", "address", "add", "2001:db8:7::1/64", "dev", "router", "nodad")
+	n.Exec("ip", "link", "set", "up0", "up")
+	n.Exec("ip", "address", "add", "198.51.100.7/24", "dev", "up0", "label", "up0:host")
+	n.Exec("ip", "address", "add", "2001:db8:7::7/64", "dev", "up0", "nodad")
+	n.Exec("ip", "route", "add", "default", "via", "198.51.100.1")
+	n.Exec("ip", "route", "add", "203.0.113.0/24", "dev", "up0", "src", "198.51.100.7", "metric", "42")
+	n.Exec("ip", "route", "add", "192.0.2.0/24", "via", "203.0.113.1", "table", "77", "onlink", "dev", "up0")
+	n.Exec("ip", "-6", "route", "add", "default", "via", "2001:db8:7::1")
+	return n
+}
+
+// picture is what the host has.
+func (n *node) picture() string {
+	n.t.Helper()
+	return n.Exec("sh", "-ec", `
+ip -o address show scope global | sed 's/^[0-9]*: //' | grep -v '^host ' || true
+ip -4 route show table all | grep -v 'table local\|dev host\|dev pods' | sed 's/ linkdown//'
+ip -6 route show table all | grep -v 'table local\|fe80\|multicast' | sed 's/ pref medium//'
+grep . /proc/sys/net/ipv4/conf/up?/rp_filter /proc/sys/net/ipv6/conf/up?/disable_ipv6 || true`)
+}
+
+// onBridge is the same when the host is reached by the bridge.
+func onBridge(before string) string {
+	var all []string
+	for line := range strings.Lines(before) {
+		if !strings.HasPrefix(line, "/proc") {
+			line = strings.ReplaceAll(line, "up0:host", uplink.DefaultBridge) // the label would be too long
+			line = strings.ReplaceAll(line, "up0", uplink.DefaultBridge)
+		}
+		all = append(all, line)
+	}
+	return strings.Join(all, "")
+}
+
+func (n *node) hostReaches(address string) {
+	n.t.Helper()
+	n.eventually("the host reaches "+address, func() bool {
+		out, err := n.Try("ping", "-c2", "-i0.01", "-W1", "-n", "-q", address)
+		return err == nil && !strings.Contains(out, "dup")
+	})
+}
+
+func (n *node) isOnBridge(when string, before string) {
+	n.t.Helper()
+	want := strings.Join(strings.Split(onBridge(before), "/proc")[:1], "")
+	defer func() {
+		if n.t.Failed() {
+			n.t.Logf("%s: want\n%s\nhave\n%s", when, want, n.picture())
+		}
+	}()
+	n.eventually("the host is on the bridge "+when, func() bool { return strings.HasPrefix(n.picture(), want) })
+	n.hostReaches("198.51.100.1")
+	n.hostReaches("2001:db8:7::1")
+	n.reaches(when)
+}
+
+func TestTheHostKeepsItsAddressesWhileItsLinkIsAnUplink(t *testing.T) {
+	n := aHost(t)
+	before := n.picture()
+	n.hostReaches("198.51.100.1")
+	flood := n.outside.Command("ping", "-i0.01", "-n", "-q", "-w60", "198.51.100.7")
+	var summary strings.Builder
+	flood.Stdout = &summary
+	if err := flood.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b, stop := n.keep("", "up0")
+	n.isOnBridge("at first", before)
+	n.says(b, "")
+	n.Exec("ip", "address", "add", "198.51.100.8/24", "dev", "up0")
+	n.eventually("an address that came later follows", func() bool {
+		return strings.Contains(n.Exec("ip", "address", "show", "dev", uplink.DefaultBridge), "198.51.100.8/24")
+	})
+	n.Exec("ip", "address", "del", "198.51.100.8/24", "dev", uplink.DefaultBridge)
+	n.eventually("one that goes is forgotten", func() bool {
+		data, err := os.ReadFile(n.record())
+		return err == nil && !strings.Contains(string(data), "198.51.100.8")
+	})
+	stop()
+	if err := flood.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := flood.Wait(); err != nil {
+		t.Error(err)
+	}
+	var sent, received int
+	line := summary.String()[strings.Index(summary.String(), "---\n")+4:]
+	if _, err := fmt.Sscanf(line, "%d packets transmitted, %d received", &sent, &received); err != nil || received == 0 || sent-received > 5 {
+		t.Errorf("while the addresses moved: %s, %v", line, err)
+	}
+
+	// With nobody there, and a switch that was killed.
+	n.KillVswitchd()
+	n.StartVswitchd()
+	n.isOnBridge("without a keeper", before)
+
+	// Killed in the middle of moving.
+	n.spoilRecord(func(r map[string]any) { r["local"] = 0 })
+	n.Exec("ip", "address", "flush", "dev", uplink.DefaultBridge)
+	b, stop = n.keep("", "up0")
+	n.isOnBridge("after a crash", before)
+	n.Vsctl("del-br", uplink.DefaultBridge)
+	n.isOnBridge("after somebody removed the bridge", before)
+	n.says(b, "")
+	stop()
+
+	lines, err := uplink.Moved(n.config(""))
+	if err != nil || len(lines) != 1 || !strings.Contains(lines[0], "uplink up0: the host's 198.51.100.7/24") {
+		t.Errorf("moved: %q, %v", lines, err)
+	}
+	for range 2 { // the second time there is nothing to do
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := uplink.Undo(ctx, n.config("")); err != nil {
+			t.Fatal(err)
+		}
+		n.hasBack(before)
+		n.hostReaches("198.51.100.1")
+		n.hostReaches("2001:db8:7::1")
+	}
+	if _, err := os.Stat(n.record()); !os.IsNotExist(err) {
+		t.Errorf("the record is left: %v", err)
+	}
+}
+
+func TestAnUplinkThatIsNoneAnyMoreGetsTheHostsAddressesBack(t *testing.T) {
+	n := aHost(t)
+	before := n.picture()
+	_, stop := n.keep(uplink.ActiveBackup, "up1", "up0")
+	n.isOnBridge("by a bond", before)
+	stop()
+	b, _ := n.keep("", "up1")
+	n.hasBack(before)
+	n.hostReaches("198.51.100.1")
+	n.reaches("by the other link")
+	n.says(b, "")
+}
+
+func TestAddressesThatCannotBeWrittenDownStay(t *testing.T) {
+	n := aHost(t)
+	before := n.picture()
+	n.state = "/proc/no-such-directory"
+	b, _ := n.keep("", "up0")
+	n.says(b, "the host's addresses on uplinks cannot be written down")
+	if after := n.picture(); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	n.hostReaches("198.51.100.1")
+}
+
+// hasBack waits until the host has what it had.
+func (n *node) hasBack(before string) {
+	n.t.Helper()
+	defer func() {
+		if n.t.Failed() {
+			n.t.Logf("before:\n%s\nafter:\n%s", before, n.picture())
+		}
+	}()
+	n.eventually("the host has its link back", func() bool { return n.picture() == before })
+}
+
+func (n *node) record() string { return filepath.Join(n.state, "uplink.json") }
+
+func (n *node) spoilRecord(change func(map[string]any)) {
+	n.t.Helper()
+	data, err := os.ReadFile(n.record())
+	var r map[string]any
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err == nil {
+		change(r)
+		if data, err = json.Marshal(r); err == nil {
+			err = os.WriteFile(n.record(), data, 0o600)
+		}
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}

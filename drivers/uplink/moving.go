@@ -1,0 +1,161 @@
+package uplink
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// A host that is reached by a link is reached by the local port of the bridge when the
+// link is a port of it. The port has the link's MAC, so that nobody outside notices.
+// For each link: what is there is written down, the link becomes a port, addresses are
+// added to the local port and taken off the link, routes follow. Between the last two
+// the host has no route for some microseconds; connections do not notice.
+//
+// Addresses that appear on the link later, as from a DHCP client, follow, too.
+
+// noteHost writes down what the host has at links that are to be ports, before
+// anything is done to it, and returns those that can be. A link waits until there is a
+// local port to move to.
+func (b *Bridge) noteHost(usable []string) (ready []string, err error) {
+	_, missing := b.localPort()
+	ports, next, noted := b.db.memberNames(b.config.Bridge), b.moved.clone(), map[string]bool{}
+	for _, name := range usable {
+		found, err := b.hostAt(name)
+		if err != nil {
+			return ports, err
+		}
+		if !found.empty() {
+			next.note(name, found)
+			noted[name] = true
+		}
+	}
+	if len(noted) > 0 {
+		if err = b.config.writeRecord(next); err != nil {
+			err = fault.New(fault.Unavailable, "the host's addresses on uplinks cannot be written down, and stay where they are: %w", err)
+		} else {
+			b.moved = next
+		}
+	}
+	for _, name := range usable {
+		blocked := noted[name] && (missing != nil || err != nil)
+		if !blocked || slices.Contains(ports, name) && missing == nil {
+			ready = append(ready, name)
+		}
+	}
+	return ready, err
+}
+
+func (b *Bridge) hostAt(name string) (belongings, error) {
+	link, err := b.links.byName(name)
+	if err != nil {
+		return belongings{}, err
+	}
+	return b.links.belongings(link)
+}
+
+// moveHost gives the local port what was written down, unless it has it, once the links
+// it is from are ports.
+func (b *Bridge) moveHost(ports []string) error {
+	if len(b.moved.Links) == 0 {
+		return nil
+	}
+	local, err := b.localPort()
+	if fault.Is(err, fault.NotFound) {
+		return nil // we hear of it when it is made
+	} else if err != nil {
+		return err
+	}
+	if err := b.release(local); err != nil {
+		return err
+	}
+	if local.Attrs().Index == b.moved.Local {
+		return b.noteLocal()
+	}
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(b.moved.Links)) {
+		if _, err := b.links.byName(name); err == nil && !slices.Contains(ports, name) {
+			return nil // we hear of it when it is
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.moved.Links)) {
+		problems = append(problems, b.moveFrom(name, b.moved.Links[name], local))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fault.New(fault.Unavailable, "the host's addresses: %w", err)
+	}
+	b.moved.Local = local.Attrs().Index
+	return b.config.writeRecord(b.moved)
+}
+
+// localPort is the link of the local port, if ovs-vswitchd is done with it: to set its
+// MAC, it takes a link of the userspace datapath down for a moment, and routes and IPv6
+// addresses with it.
+func (b *Bridge) localPort() (netlink.Link, error) {
+	if b.db.seen() < b.local {
+		return nil, fault.New(fault.NotFound, "bridge %s: ovs-vswitchd has not made its local port yet", b.config.Bridge)
+	}
+	return b.links.byName(b.config.Bridge)
+}
+
+func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link) error {
+	if err := b.links.give(local, name, *what); err != nil {
+		return err
+	}
+	if link, err := b.links.byName(name); err == nil {
+		if what.Settings == nil {
+			if what.Settings, err = b.links.set(portSettings(name)); err == nil {
+				err = b.config.writeRecord(b.moved)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		found, err := b.links.belongings(link)
+		if err == nil {
+			err = b.links.strip(link, found)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are on bridge " + b.config.Bridge)
+	return b.links.lead(local, *what)
+}
+
+// noteLocal writes down what the local port has by now, if all was moved there. What has
+// come since is the first link's. A port that is down, or has nothing, is on its way out
+// and loses what it had.
+func (b *Bridge) noteLocal() error {
+	local, err := b.localPort()
+	if err != nil || len(b.moved.Links) == 0 || local.Attrs().Index != b.moved.Local {
+		return nil // nothing is newer than what was written down
+	}
+	rest, err := b.links.belongings(local)
+	if err != nil {
+		return err
+	}
+	if state, _, err := b.links.state(b.config.Bridge); err != nil || state.down || state.index != b.moved.Local || len(rest.Addresses) == 0 {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(b.moved.Links))
+	for _, name := range names {
+		*b.moved.Links[name], rest = rest.split(*b.moved.Links[name])
+	}
+	first := b.moved.Links[names[0]]
+	first.Addresses = append(first.Addresses, rest.Addresses...)
+	first.Routes = append(first.Routes, moved(rest.Routes, rest.Index, first.Index)...)
+	return b.config.writeRecord(b.moved)
+}
+
+// hardware is the MAC of the link that the host is reached by, "" if there is none.
+func (r record) hardware() string {
+	for _, name := range slices.Sorted(maps.Keys(r.Links)) {
+		return r.Links[name].MAC
+	}
+	return ""
+}

@@ -1,0 +1,86 @@
+package uplink
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/utils/durable"
+)
+
+// record says what was moved from which link to the local port of the bridge. It is on
+// disk before anything is moved: whoever is killed while he moves finds it and goes on.
+type record struct {
+	Boot  string                 `json:"boot"`  // what is of another boot is nobody's any more
+	Local int                    `json:"local"` // index of the local port that has all of it; 0: not yet
+	Links map[string]*belongings `json:"links"`
+}
+
+// note adds what was found on a link, which is to be moved.
+func (r *record) note(link string, found belongings) {
+	if r.Links[link] == nil {
+		r.Links[link] = &belongings{MAC: found.MAC, Index: found.Index}
+	}
+	r.Links[link].add(found)
+	r.Local = 0
+}
+
+func (r record) clone() record {
+	links := map[string]*belongings{}
+	for name, b := range r.Links {
+		own := *b
+		own.Addresses, own.Routes = slices.Clone(b.Addresses), slices.Clone(b.Routes)
+		links[name] = &own
+	}
+	r.Links = links
+	return r
+}
+
+const recordName = "uplink.json"
+
+func (c Config) recordPath() string { return filepath.Join(c.StateDir, recordName) }
+
+// readRecord returns what was moved since this boot.
+func (c Config) readRecord() (r record, err error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return r, fmt.Errorf("id of this boot: %w", err)
+	}
+	fresh := record{Boot: strings.TrimSpace(string(boot)), Links: map[string]*belongings{}}
+	data, err := os.ReadFile(c.recordPath())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fresh, nil
+	case err != nil:
+		return r, fmt.Errorf("what the host's addresses were: %w", err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("%s: what the host's addresses were is not readable: %w", c.recordPath(), err)
+	}
+	if r.Boot != fresh.Boot || r.Links == nil {
+		return fresh, nil
+	}
+	return r, nil
+}
+
+// writeRecord returns when the record is on disk.
+func (c Config) writeRecord(r record) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	data = append(data, '\n')
+	if old, err := os.ReadFile(c.recordPath()); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	if err := durable.MakeDir(c.StateDir); err != nil {
+		return err
+	}
+	return durable.Write(c.recordPath(), data)
+}

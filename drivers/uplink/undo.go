@@ -1,0 +1,121 @@
+package uplink
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Undo takes the bridge away and gives the links back what the host had there, or has
+// at the local port by now. No agent may run. Where nothing was done, nothing is
+// undone. Of the configuration, RunDir and the places of things matter. The error says
+// what is left.
+func Undo(ctx context.Context, config Config) error {
+	b, err := open(config)
+	if err != nil {
+		return err
+	}
+	defer b.links.close()
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = b.db.client.Run(ctx) // ends with ctx
+	}()
+	defer func() { cancel(); <-ended }()
+	if err := b.db.client.Wait(ctx, func() (bool, error) { return b.db.client.Owner(), nil }); err != nil {
+		return fault.New(fault.Unavailable, "bridge %s stays: database of the switch: %w", b.config.Bridge, err)
+	}
+	if b.moved, err = b.config.readRecord(); err != nil {
+		return err
+	}
+	if err := b.noteLocal(); err != nil {
+		return err
+	}
+	if err := b.removeBridge(ctx); err != nil {
+		return err
+	}
+	for name := range b.moved.Links {
+		if err := b.giveBack(name); err != nil {
+			return fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err)
+		}
+	}
+	return durable.Remove(b.config.recordPath())
+}
+
+// Moved says, a line for each link, what Undo would give back.
+func Moved(config Config) (lines []string, err error) {
+	if config.StateDir == "" {
+		config.StateDir = DefaultStateDir
+	}
+	moved, err := config.readRecord()
+	for _, name := range slices.Sorted(maps.Keys(moved.Links)) {
+		lines = append(lines, fmt.Sprintf("uplink %s: the host's %s", name, moved.Links[name].addressTexts()))
+	}
+	return lines, err
+}
+
+// removeBridge removes the bridge, and returns when ovs-vswitchd has.
+func (b *Bridge) removeBridge(ctx context.Context) error {
+	bridge, ok := b.db.bridge(b.config.Bridge)
+	if !ok {
+		return nil
+	}
+	config, err := b.db.configure(ctx, []ovsdb.Operation{ovsdb.Mutate("Open_vSwitch", ovsdb.All(),
+		ovsdb.Mutation{Column: "bridges", Mutator: "delete", Value: bridge.UUID})})
+	if err != nil {
+		return err
+	}
+	if err := b.db.client.Wait(ctx, func() (bool, error) { return b.db.seen() >= config, nil }); err != nil {
+		return fault.New(fault.Unavailable, "bridge %s: ovs-vswitchd has not removed it yet: %w", b.config.Bridge, err)
+	}
+	return nil
+}
+
+// giveBack returns to a link what it had.
+func (b *Bridge) giveBack(name string) error {
+	what := b.moved.Links[name]
+	link, err := b.links.byName(name)
+	if err != nil {
+		return err
+	}
+	if _, err := b.links.set(what.Settings); err != nil {
+		return err
+	}
+	if err := b.links.give(link, name, *what); err != nil {
+		return err
+	}
+	return b.links.lead(link, *what)
+}
+
+// release gives back what links had that are uplinks no more.
+func (b *Bridge) release(local netlink.Link) error {
+	for name := range b.moved.Links {
+		if slices.Contains(b.config.Links, name) {
+			continue
+		}
+		if err := b.noteLocal(); err != nil {
+			return err
+		}
+		what := b.moved.Links[name]
+		if err := b.links.strip(local, *what); err != nil {
+			return err
+		}
+		if err := b.giveBack(name); err != nil {
+			return err
+		}
+		b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are back on their link")
+		delete(b.moved.Links, name)
+		if err := b.config.writeRecord(b.moved); err != nil {
+			return err
+		}
+	}
+	return nil
+}
