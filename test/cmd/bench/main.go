@@ -49,6 +49,7 @@ var benchmarks = []benchmark{
 	{name: "endpoints", run: insideLeader("endpoints")},
 	{name: "cni", run: benchCNI},
 	{name: "tcp", run: benchTCP},
+	{name: "dns", run: benchDNS},
 	{name: "rule", run: benchRule},
 	{name: "apply", run: insideLeader("apply")},
 	{name: "dryrun", run: insideLeader("dryrun")},

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+const (
+	dnsAskers = 8 // pods, each below its limit
+	dnsGroups = 4 // names that they ask for
+	dnsRounds = 5 // of each server, in turns; the median counts
+	dnsGoal   = 1.0
+)
+
+// dnsmasqScript runs the Reference in a pod until it is killed: dnsmasq with the same
+// names, in the format of /etc/hosts.
+const dnsmasqScript = `
+printf %s "$1" > /run/dnsmasq.hosts
+exec dnsmasq --keep-in-foreground --conf-file=/dev/null --no-resolv --no-hosts --addn-hosts=/run/dnsmasq.hosts \
+  --listen-address="$2" --bind-interfaces --local-ttl=30 --user=root --pid-file= --dns-forward-max=1000`
+
+// benchDNS counts how many questions of pods are answered, by their gateway and by
+// dnsmasq in a pod of the same node.
+func benchDNS(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
+	f := figure{Name: fmt.Sprintf("answers to %d pods that ask for names, on one node", dnsAskers), Goal: fmt.Sprintf("at least %.1f", dnsGoal)}
+	err := netctlAll(ctx, bed,
+		[]string{"tenant", "create", "dns"},
+		[]string{"network", "create", "-t", "dns", "-s", "10.36.0.0/16", "-g", "10.36.255.254", "net"})
+	if err != nil {
+		return nil, err
+	}
+	node := bed.Nodes[1]
+	var pods []*testbed.Pod
+	var names []string
+	var hosts strings.Builder
+	for i := range dnsAskers {
+		group := fmt.Sprint("name", i%dnsGroups)
+		if i < dnsGroups {
+			if err := netctlAll(ctx, bed, []string{"group", "create", "-t", "dns", "net", group}); err != nil {
+				return nil, err
+			}
+			names = append(names, group)
+		}
+		pod, err := node.AddPod(ctx, fmt.Sprint("asker", i), "dns", "net", group)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintln(&hosts, pod.IP, group)
+		pods = append(pods, pod)
+	}
+	ours, err := answersOf(ctx, pods, names, pods[0].Gateway.String(), 1)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := exec.LookPath("dnsmasq"); err != nil {
+		f.Value, f.Reference, f.Ratio, f.Met = fmt.Sprintf("%.0f/s", ours[0]), "dnsmasq is not installed", "-", true
+		return []figure{f}, nil
+	}
+	reference, err := node.AddPod(ctx, "dnsmasq", "dns", "net", "")
+	if err != nil {
+		return nil, err
+	}
+	server, err := reference.Start("dnsmasq", "sh", "-ec", dnsmasqScript, "sh", hosts.String(), reference.IP.String())
+	if err != nil {
+		return nil, err
+	}
+	defer server.Kill()
+	if err := awaitNameServer(ctx, pods[0], reference.IP.String(), names[0]); err != nil {
+		return nil, err
+	}
+	ours = nil
+	var theirs []float64
+	for range dnsRounds {
+		for _, side := range []struct {
+			server  string
+			results *[]float64
+		}{{pods[0].Gateway.String(), &ours}, {reference.IP.String(), &theirs}} {
+			rate, err := answersOf(ctx, pods, names, side.server, 1)
+			if err != nil {
+				return nil, err
+			}
+			*side.results = append(*side.results, rate...)
+		}
+	}
+	ratio := median(ours) / median(theirs)
+	f.Value, f.Reference = fmt.Sprintf("%.0f/s", median(ours)), fmt.Sprintf("dnsmasq %.0f/s", median(theirs))
+	f.Ratio, f.Met = fmt.Sprintf("%.2f", ratio), ratio >= dnsGoal
+	return []figure{f}, nil
+}
+
+// answersOf are the answers per second that a server gives to all pods together, in
+// each of some rounds.
+func answersOf(ctx context.Context, pods []*testbed.Pod, names []string, server string, rounds int) (rates []float64, err error) {
+	for range rounds {
+		each := make([]float64, len(pods))
+		group, ctx := errgroup.WithContext(ctx)
+		for i, pod := range pods {
+			group.Go(func() error {
+				out, err := pod.Run(ctx, append([]string{pod.Probe(), "questions", "-server", server, "-workers", "4", "-for", "2s"}, names...)...)
+				if err != nil {
+					return err
+				}
+				var report struct {
+					Sent, Answered int
+					Seconds        float64
+				}
+				if err := json.Unmarshal([]byte(out), &report); err != nil {
+					return err
+				}
+				if report.Answered == 0 || report.Answered < report.Sent*9/10 {
+					return fmt.Errorf("%s: %s answered %d of %d questions", pod.Name, server, report.Answered, report.Sent)
+				}
+				each[i] = float64(report.Answered) / report.Seconds
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, err
+		}
+		rates = append(rates, sum(each))
+	}
+	return rates, nil
+}
+
+// awaitNameServer waits until a server answers.
+func awaitNameServer(ctx context.Context, from *testbed.Pod, server, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return testkit.Poll(ctx, func() error {
+		out, err := from.Run(ctx, from.Probe(), "resolve", "-server", server, "-wait", "200ms", name)
+		if err == nil && !strings.Contains(out, "10.36.") {
+			err = fmt.Errorf("name server %s: %s", server, out)
+		}
+		return err
+	})
+}
+
+func sum(list []float64) (total float64) {
+	for _, x := range list {
+		total += x
+	}
+	return total
+}
