@@ -50,10 +50,16 @@ func healthy() client.Status {
 	return status
 }
 
+// namesServed is what an agent says of its name server, namesOff what one without says.
+const (
+	namesServed = `{"server":{"on":true,"listening":true,"upstream":["192.0.2.53:53"]}}`
+	namesOff    = `{"stats":{}}`
+)
+
 const driverInSync = `{"vlan":null,"vxlan":{"IsConnected":true,"VtepTable":{"n1":"10.1.0.1","n2":"10.1.0.2"},"ErrStats":{},"Datapath":{"Type":"netdev","InSync":true}}}`
 
 func TestACheckIsALineEach(t *testing.T) {
-	url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync})
+	url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": namesServed})
 	wantOutcome(t, "all is well", run(t, url, "check --agent-port "+port), outcome{stdout: strings.ReplaceAll(`ok    netmaster: version 1.2.3
 ok    store: http://10.0.0.1:2379
 ok    leader: 10.0.0.1:9999, epoch 7
@@ -62,9 +68,11 @@ ok    nodes: 2 registered
 ok    agent n1: http://127.0.0.1:PORT
 ok    switch n1: netdev datapath, in sync
 ok    tunnels n1: to 1 nodes
+ok    names n1: answered, others' by 192.0.2.53:53
 ok    agent n2: http://127.0.0.1:PORT
 ok    switch n2: netdev datapath, in sync
 ok    tunnels n2: to 1 nodes
+ok    names n2: answered, others' by 192.0.2.53:53
 `, "PORT", port)})
 }
 
@@ -94,6 +102,21 @@ FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting f
 	got = run(t, url, "check --agent-port "+port)
 	if !strings.Contains(got.stdout, "FAIL  tunnels n1: no tunnel to n2 (10.1.0.2);") || got.code != exitPartial {
 		t.Errorf("wrong tunnel: %v", got)
+	}
+}
+
+func TestANodesNameServerIsChecked(t *testing.T) {
+	for answer, want := range map[string]string{
+		namesOff:                  "",
+		`{"server":{"on":false}}`: "",
+		`{"server":{"on":true,"listening":true,"upstream":[]}}`: "ok    names n1: answered, others' by nobody\n",
+		`{"server":{"on":true,"listening":false}}`:              "FAIL  names n1: nobody listens where endpoints ask; is Open vSwitch running on n1?",
+	} {
+		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": answer})
+		got := run(t, url, "check --agent-port "+port)
+		if want == "" && strings.Contains(got.stdout, "names n1") || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: %s, want %q", answer, got.stdout, want)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ type Forwarder struct {
 	mu       sync.Mutex
 	underWay map[dns.Question]*asked
 	waiting  map[netip.Addr]int // by asker: questions whose answers he waits for
+	problem  string             // see State
 }
 
 // asked is a question that is under way.
@@ -117,6 +118,7 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 		errs = append(errs, err)
 	}
 	a.err = errors.Join(errs...)
+	f.note(a.err)
 	f.mu.Lock()
 	delete(f.underWay, q)
 	f.mu.Unlock()

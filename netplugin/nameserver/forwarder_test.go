@@ -167,8 +167,12 @@ func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
 			if got := told(NewForwarder(Fixed(server, good)).ask(t.Context(), someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 				t.Error(got)
 			}
-			if got := told(NewForwarder(Fixed(server)).ask(t.Context(), someone, of("example.org."))); !strings.Contains(got, server.String()) {
+			f := NewForwarder(Fixed(server))
+			if got := told(f.ask(t.Context(), someone, of("example.org."))); !strings.Contains(got, server.String()) {
 				t.Error(got)
+			}
+			if state := (&Node{servers: []*Server{{Forwarder: f}}}).State(); !strings.Contains(state.Problem, server.String()) || state.Listening {
+				t.Errorf("%+v", state)
 			}
 		})
 	}

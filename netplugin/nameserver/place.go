@@ -89,6 +89,8 @@ func (s *Server) listen(ctx context.Context) error {
 	if err := packets.(*net.UDPConn).SetReadBuffer(receiveBuffer); err != nil {
 		s.Log.WithError(err).Debug("receive buffer")
 	}
+	s.listening.Store(true)
+	defer s.listening.Store(false)
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	group.Go(func() error {

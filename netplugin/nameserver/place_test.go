@@ -111,6 +111,9 @@ func TestTheServerIsWhereItsPlaceIs(t *testing.T) {
 	place.mu.Unlock()
 	close(gone)
 	testkit.Eventually(t, 10*time.Second, "it answers in the other place", func() bool { return answers(second) })
+	if state := (&Node{servers: []*Server{s}}).State(); !state.On || !state.Listening {
+		t.Errorf("%+v", state)
+	}
 	if answers(first) {
 		t.Error("it still answers in the first place")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
@@ -39,9 +40,11 @@ type Server struct {
 	Forwarder *Forwarder
 	Log       *logrus.Entry
 
-	place  Place // of Keep
-	ready  func(context.Context) error
-	counts counts
+	place Place // of Keep
+	ready func(context.Context) error
+	// It has sockets at its place.
+	listening atomic.Bool
+	counts    counts
 }
 
 // Run answers on a packet socket and on a listener until ctx is done, and closes

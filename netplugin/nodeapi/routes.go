@@ -56,6 +56,7 @@ func (h handlers) inspectNameserver(w http.ResponseWriter, _ *http.Request) {
 	h.json(w, map[string]any{
 		"serviceQueue": []any{}, "endpointQueue": []any{},
 		"dnsRecords": h.Names.Records(), "stats": h.Names.Stats().Tenants,
+		"server": h.Names.State(),
 	})
 }
 

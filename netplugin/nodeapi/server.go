@@ -59,6 +59,7 @@ type Attachments interface {
 type Names interface {
 	Records() map[string]nameserver.Records
 	Stats() nameserver.Stats
+	State() nameserver.State
 }
 
 // Config of a server.

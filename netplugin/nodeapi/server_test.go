@@ -41,6 +41,10 @@ func (exampleNames) Records() map[string]nameserver.Records {
 	return map[string]nameserver.Records{"blue": {"endpoints": {"c1": {"ipv4:10.1.1.1"}}}}
 }
 
+func (exampleNames) State() nameserver.State {
+	return nameserver.State{On: true, Listening: true, Upstream: []string{"192.0.2.1:53"}}
+}
+
 func (exampleNames) Stats() nameserver.Stats {
 	return nameserver.Stats{Tenants: map[string]nameserver.TenantStats{"blue": {Invalid: 1, Unnamed: 2, Named: 3}}}
 }
@@ -141,7 +145,7 @@ func TestRoutesAnswerInTheirShape(t *testing.T) {
 	}{
 		{"GET", "/svcstats", 200, jsonType, "{}\n"},
 		{"GET", "/inspect/bgp", 200, jsonType, "null\n"},
-		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{"blue":{"endpoints":{"c1":["ipv4:10.1.1.1"]}}},"endpointQueue":[],"serviceQueue":[],"stats":{"blue":{"invalidQuery":1,"noNameRecord":2,"foundNameRecord":3}}}` + "\n"},
+		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{"blue":{"endpoints":{"c1":["ipv4:10.1.1.1"]}}},"endpointQueue":[],"server":{"on":true,"listening":true,"upstream":["192.0.2.1:53"],"problem":""},"serviceQueue":[],"stats":{"blue":{"invalidQuery":1,"noNameRecord":2,"foundNameRecord":3}}}` + "\n"},
 		{"GET", "/inspect/counters?kind=rule", 200, jsonType, `{"rules":{"blue:r":{"packets":3,"bytes":300}},"endpoints":{}}` + "\n"},
 		{"GET", "/inspect/counters?kind=endpoint&id=web.blue-1", 200, jsonType,
 			`{"rules":{},"endpoints":{"web.blue-1":{"rxPackets":1,"rxBytes":64,"txPackets":2,"txBytes":128}}}` + "\n"},

@@ -1,0 +1,39 @@
+package checkup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// namesView is what matters of an agent's name server. One of an earlier release says
+// nothing of it.
+type namesView struct {
+	Server *struct {
+		On        bool     `json:"on"`
+		Listening bool     `json:"listening"`
+		Upstream  []string `json:"upstream"`
+	} `json:"server"`
+}
+
+// checkNames checks the name server of a node, if it has one.
+func checkNames(ctx context.Context, host, url string, report Report) {
+	var view namesView
+	answer, err := get(ctx, url+"/inspect/nameserver")
+	if err == nil {
+		err = json.Unmarshal(answer, &view)
+	}
+	if err == nil && (view.Server == nil || !view.Server.On) {
+		return
+	}
+	detail := "answered, others' by nobody"
+	switch {
+	case err != nil:
+	case !view.Server.Listening:
+		err = errors.New("nobody listens where endpoints ask")
+	case len(view.Server.Upstream) > 0:
+		detail = "answered, others' by " + strings.Join(view.Server.Upstream, ", ")
+	}
+	report.check("names "+host, "is Open vSwitch running on "+host+"? see also the log of netplugin", detail, err)
+}
