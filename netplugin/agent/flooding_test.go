@@ -25,26 +25,27 @@ func crowd(n int) (c *cache, ids []string) {
 	return c, ids
 }
 
-// refused are the endpoints that the switch cannot flood to.
+// refused are those of the first and the last endpoints that the switch cannot flood to.
 func refused(t *testing.T, c *cache, ids []string) (without []string) {
 	t.Helper()
-	for _, id := range ids {
-		switch err := c.roomToFlood(id); {
-		case fault.Is(err, fault.Exhausted):
-			without = append(without, id)
-		case err != nil:
-			t.Fatal(err)
-		}
-	}
 	o, err := c.wanted(pipeline.Key{Kind: pipeline.KindFloodSet, ID: "web.blue"})
 	if c.mode.Bridged() && err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range ids {
-		s, _ := o.(pipeline.FloodSet)
-		e, known := c.endpoints[id]
-		if known && c.mode.Bridged() && slices.Contains(s.Members, e.part.MAC) == slices.Contains(without, id) {
-			t.Errorf("%s is refused or flooded to, both or none", id)
+	s, _ := o.(pipeline.FloodSet)
+	if c.mode.Bridged() && len(s.Members) != pipeline.MaxMembers {
+		t.Errorf("%d are flooded to", len(s.Members))
+	}
+	for _, id := range slices.Concat(ids[:9], ids[len(ids)-9:]) {
+		err := c.roomToFlood(id)
+		if err != nil && !fault.Is(err, fault.Exhausted) {
+			t.Fatal(err)
+		}
+		if err != nil {
+			without = append(without, id)
+		}
+		if c.mode.Bridged() && slices.Contains(s.Members, c.endpoints[id].part.MAC) != (err == nil) {
+			t.Errorf("%s is refused or flooded to, both or none: %v", id, err)
 		}
 	}
 	return without

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // Pods of both versions of IP reach each other between nodes that tunnel over IPv6.
-func TestTheTunnelMayBeOfIPv6(t *testing.T) {
+func TestLongTheTunnelMayBeOfIPv6(t *testing.T) {
+	testkit.TakesLong(t)
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 2})
 	for i, n := range bed.Nodes {
 		n.VTEPIP = fmt.Sprintf("fd99::%d", i+1)
