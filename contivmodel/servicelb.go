@@ -23,6 +23,10 @@ type ServiceLBOper struct {
 	NumProviders int            `json:"numProviders,omitempty"`
 	Providers    []EndpointOper `json:"providers,omitempty"`
 	ServiceVip   string         `json:"serviceVip,omitempty"`
+	// Counters are what providers exchanged with clients, by address: received by the
+	// provider (rx) and sent by it (tx), summed over the nodes that answered.
+	Counters map[string]EndpointCounters `json:"counters,omitempty"`
+	Silent   []string                    `json:"silent,omitempty"` // nodes that did not answer, each with the cause
 }
 
 // ServiceLBInspect answers inspection of a service.

@@ -182,6 +182,9 @@ func (p *Pair) Counters(ctx context.Context, keys ...pipeline.Key) (map[pipeline
 			sum := all[key]
 			sum.Sent, sum.Received = added(sum.Sent, c.Sent), added(sum.Received, c.Received)
 			sum.Decided = added(sum.Decided, c.Decided)
+			if c.Served != nil {
+				sum.Served = c.Served // services are on one bridge
+			}
 			all[key] = sum
 		}
 	}

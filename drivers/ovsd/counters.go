@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -43,6 +44,25 @@ func countersOf(ctx context.Context, sw flowSwitch, key pipeline.Key) (c drivers
 		c.Sent, c.Received = sum(pipeline.CountsSent), sum(pipeline.CountsReceived)
 	case pipeline.KindRule:
 		c.Decided = sum(pipeline.CountsDecided)
+	case pipeline.KindService:
+		c.Served, err = servedBy(ctx, sw, key)
 	}
 	return c, err
+}
+
+// servedBy adds up the flows that count for the providers of a service.
+func servedBy(ctx context.Context, sw flowSwitch, service pipeline.Key) (map[pipeline.Served]drivers.Count, error) {
+	all := map[pipeline.Served]drivers.Count{}
+	for _, filter := range pipeline.ServedFlows(service) {
+		err := sw.EachFlow(ctx, filter, func(f openflow.FlowEntry) error {
+			if s, ok := pipeline.ServedBy(f.Flow().Flow); ok {
+				all[s] = drivers.Count{Packets: all[s].Packets + f.Packets, Bytes: all[s].Bytes + f.Bytes}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

@@ -34,6 +34,8 @@ const (
 type nodeCounters struct {
 	Rules     map[string]contivmodel.RuleCounters     // by rule id
 	Endpoints map[string]contivmodel.EndpointCounters // by endpoint id
+
+	Services map[string]map[string]contivmodel.EndpointCounters // by service id and provider
 }
 
 // counters answers with what the rules of a policy have counted on all nodes.
@@ -48,41 +50,72 @@ func (a *API) counters(r *http.Request) (reply, error) {
 	}); err != nil {
 		return reply{}, err
 	}
-	registered, err := a.store.Services(r.Context(), mastercfg.AgentService)
+	sum := contivmodel.PolicyCounters{Rules: map[string]contivmodel.RuleCounters{}}
+	silent, err := a.askNodes(r.Context(), url.Values{"kind": {"rule"}}, func(counted nodeCounters) {
+		for id, n := range counted.Rules {
+			if key, ok := ruleOf(id, policy); ok {
+				total := sum.Rules[key]
+				sum.Rules[key] = contivmodel.RuleCounters{Bytes: total.Bytes + n.Bytes, Packets: total.Packets + n.Packets}
+			}
+		}
+	})
+	sum.Silent = silent
+	return reply{body: sum}, err
+}
+
+// askNodes asks all nodes what they count and has the answers added up, one at a time.
+// It returns who did not answer, each with the cause.
+func (a *API) askNodes(ctx context.Context, query url.Values, add func(nodeCounters)) (silent []string, err error) {
+	registered, err := a.store.Services(ctx, mastercfg.AgentService)
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	addresses := map[string]string{} // by host, which has several registrations
 	for _, s := range registered {
 		addresses[s.Hostname] = s.HostAddr
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), countersPatience)
+	ctx, cancel := context.WithTimeout(ctx, countersPatience)
 	defer cancel()
-	sum := contivmodel.PolicyCounters{Rules: map[string]contivmodel.RuleCounters{}}
 	var mu sync.Mutex
 	var asking errgroup.Group
 	asking.SetLimit(askedAtOnce)
 	for host, address := range addresses {
 		asking.Go(func() error {
-			counted, err := a.counted(ctx, address, url.Values{"kind": {"rule"}})
+			counted, err := a.counted(ctx, address, query)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				sum.Silent = append(sum.Silent, host+": "+err.Error())
+				silent = append(silent, host+": "+err.Error())
 				return nil
 			}
-			for id, n := range counted.Rules {
-				if key, ok := ruleOf(id, policy); ok {
-					total := sum.Rules[key]
-					sum.Rules[key] = contivmodel.RuleCounters{Bytes: total.Bytes + n.Bytes, Packets: total.Packets + n.Packets}
-				}
-			}
+			add(counted)
 			return nil
 		})
 	}
 	err = asking.Wait()
-	slices.Sort(sum.Silent)
-	return reply{body: sum}, err
+	slices.Sort(silent)
+	return silent, err
+}
+
+// serviceCounters adds to what is known of a service what its providers exchanged with
+// clients. Who counts nothing is left out.
+func (a *API) serviceCounters(ctx context.Context, id string, oper *contivmodel.ServiceLBOper) (err error) {
+	oper.Silent, err = a.askNodes(ctx, url.Values{"kind": {"service"}, "id": {id}}, func(counted nodeCounters) {
+		for provider, n := range counted.Services[id] {
+			if n == (contivmodel.EndpointCounters{}) {
+				continue
+			}
+			if oper.Counters == nil {
+				oper.Counters = map[string]contivmodel.EndpointCounters{}
+			}
+			sum := oper.Counters[provider]
+			oper.Counters[provider] = contivmodel.EndpointCounters{
+				RxBytes: sum.RxBytes + n.RxBytes, RxPackets: sum.RxPackets + n.RxPackets,
+				TxBytes: sum.TxBytes + n.TxBytes, TxPackets: sum.TxPackets + n.TxPackets,
+			}
+		}
+	})
+	return err
 }
 
 // ruleOf is the key of the rule of a policy that a directional rule is made of;

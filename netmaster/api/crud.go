@@ -130,6 +130,9 @@ func (a *API) inspect(r *http.Request) (reply, error) {
 	if mux.Vars(r)["segment"] == contivmodel.EndpointSegment {
 		return a.inspectEndpoint(r)
 	}
+	if mux.Vars(r)["segment"] == serviceSegment {
+		return a.inspectService(r)
+	}
 	return a.read(r, func(s storage, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
 		shown, err := s.inspect(&view{reader, r.Context(), a}, stored)
 		return reply{body: shown}, err

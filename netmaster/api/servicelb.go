@@ -1,12 +1,16 @@
 package api
 
 import (
+	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 func createServiceLB(c *change, s *contivmodel.ServiceLB) error {
@@ -50,14 +54,37 @@ func removeServiceLB(c *change, s *contivmodel.ServiceLB) error {
 	return nil
 }
 
-func inspectServiceLB(v *view, s *contivmodel.ServiceLB) (any, error) {
+// serviceSegment is where services are found.
+const serviceSegment = "serviceLBs"
+
+// inspectService answers with a service, and with what all nodes have counted of it.
+func (a *API) inspectService(r *http.Request) (reply, error) {
+	var shown contivmodel.ServiceLBInspect
+	err := a.ledger.View(func(reader ledger.Reader) error {
+		s, err := master.Get[contivmodel.ServiceLB](reader, mux.Vars(r)["key"], notFound("serviceLB"))
+		if err != nil {
+			return err
+		}
+		shown, err = inspectedService(reader, s)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	err = a.serviceCounters(r.Context(), mastercfg.ServiceID(shown.Config.TenantName, shown.Config.ServiceName), &shown.Oper)
+	return reply{body: shown}, err
+}
+
+func inspectServiceLB(v *view, s *contivmodel.ServiceLB) (any, error) { return inspectedService(v, s) }
+
+func inspectedService(v ledger.Reader, s *contivmodel.ServiceLB) (shown contivmodel.ServiceLBInspect, err error) {
 	rec, err := master.GetService(v, mastercfg.ServiceID(s.TenantName, s.ServiceName))
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	all, err := master.Containers(v, s.TenantName)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	oper := contivmodel.ServiceLBOper{ServiceVip: rec.IPAddress}
 	for _, ep := range master.Selected(&rec, all) {

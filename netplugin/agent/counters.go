@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"net/netip"
+	"strings"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -11,10 +13,24 @@ import (
 type Counters struct {
 	Rules     map[string]drivers.Count  // by rule id: what the rule decided about here
 	Endpoints map[string]EndpointCounts // by endpoint id, of those on this node
+	Services  map[string]ServiceCounts  // by service id, if they were asked for
 }
 
 // EndpointCounts is an endpoint's traffic as its container sees it.
 type EndpointCounts struct{ Received, Sent drivers.Count }
+
+// ServiceCounts is what the providers of a service exchanged with endpoints of this node.
+type ServiceCounts struct {
+	Tenant string
+	VIP    netip.Addr
+	Ports  []PortCounts
+}
+
+// PortCounts is the traffic of one port, by provider: Received by the provider and Sent by it.
+type PortCounts struct {
+	pipeline.ServicePort
+	Providers map[netip.Addr]EndpointCounts
+}
 
 // Counters asks the switch about the objects of a kind that are programmed here;
 // an id limits it to one of them. An empty kind means rules and endpoints.
@@ -34,6 +50,13 @@ func (a *Agent) Counters(ctx context.Context, kind pipeline.Kind, id string) (Co
 			counted.Rules[key.ID] = n.Decided
 		case pipeline.KindEndpoint:
 			counted.Endpoints[key.ID] = EndpointCounts{Received: n.Received, Sent: n.Sent}
+		case pipeline.KindService:
+			if counts, ok := a.serviceCounts(key.ID, n.Served); ok {
+				if counted.Services == nil {
+					counted.Services = make(map[string]ServiceCounts)
+				}
+				counted.Services[key.ID] = counts
+			}
 		}
 	}
 	return counted, nil
@@ -52,8 +75,45 @@ func (a *Agent) countable(kind pipeline.Kind, id string) (objects []pipeline.Key
 	for rule := range a.cache.rules {
 		add(pipeline.Key{Kind: pipeline.KindRule, ID: rule})
 	}
+	if kind == pipeline.KindService {
+		for service := range a.cache.service {
+			add(pipeline.Key{Kind: kind, ID: service})
+		}
+	}
 	for endpoint := range a.cache.endpointsOn[a.cfg.HostLabel] {
 		add(pipeline.Key{Kind: pipeline.KindEndpoint, ID: endpoint})
 	}
 	return objects
+}
+
+// serviceCounts sorts what the switch has counted by the ports of a service. Answers tell
+// the provider's port only; where several ports have the same one, the first gets them.
+func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Count) (counts ServiceCounts, ok bool) {
+	a.mu.Lock()
+	s, ok := a.cache.service[id]
+	a.mu.Unlock()
+	if !ok {
+		return counts, false // it has gone meanwhile
+	}
+	counts = ServiceCounts{Tenant: strings.TrimPrefix(id, s.name+":"), VIP: s.part.VIP}
+	targets := map[pipeline.ServicePort]bool{}
+	for _, p := range s.part.Ports {
+		target := pipeline.ServicePort{Protocol: p.Protocol, Target: p.Target}
+		port := PortCounts{ServicePort: p, Providers: map[netip.Addr]EndpointCounts{}}
+		for what, n := range served {
+			sum := port.Providers[what.Provider]
+			switch {
+			case what.Protocol == p.Protocol && what.Port == p.Port:
+				sum.Received = n
+			case what.Protocol == p.Protocol && what.Target == p.Target && !targets[target]:
+				sum.Sent = n
+			default:
+				continue
+			}
+			port.Providers[what.Provider] = sum
+		}
+		targets[target] = true
+		counts.Ports = append(counts.Ports, port)
+	}
+	return counts, true
 }

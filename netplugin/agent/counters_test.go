@@ -23,9 +23,9 @@ func TestCountersAreThoseOfWhatIsProgrammedHere(t *testing.T) {
 		id   string
 		want Counters
 	}{
-		{"", "", Counters{rules, endpoints}},
-		{pipeline.KindRule, "", Counters{rules, none.Endpoints}},
-		{pipeline.KindEndpoint, "web.blue-1", Counters{none.Rules, endpoints}},
+		{"", "", Counters{Rules: rules, Endpoints: endpoints}},
+		{pipeline.KindRule, "", Counters{Rules: rules, Endpoints: none.Endpoints}},
+		{pipeline.KindEndpoint, "web.blue-1", Counters{Rules: none.Rules, Endpoints: endpoints}},
 		{pipeline.KindEndpoint, "web.blue-2", none}, // on another node
 		{pipeline.KindRule, "red:r", none},
 	} {

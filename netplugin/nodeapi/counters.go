@@ -13,6 +13,8 @@ import (
 type countersView struct {
 	Rules     map[string]countsView         `json:"rules"`
 	Endpoints map[string]endpointCountsView `json:"endpoints"`
+	// Services are told only if they are asked for; of each, by provider.
+	Services map[string]map[string]endpointCountsView `json:"services,omitempty"`
 }
 
 type countsView struct {
@@ -28,11 +30,11 @@ type endpointCountsView struct {
 	TxBytes   uint64 `json:"txBytes"`
 }
 
-// inspectCounters answers ?kind=rule|endpoint, without it both; &id= asks for one.
+// inspectCounters answers ?kind=rule|endpoint|service, without it the first two; &id= asks for one.
 func (h handlers) inspectCounters(w http.ResponseWriter, r *http.Request) {
 	kind, id := pipeline.Kind(r.URL.Query().Get("kind")), r.URL.Query().Get("id")
-	if kinds := []pipeline.Kind{"", pipeline.KindRule, pipeline.KindEndpoint}; !slices.Contains(kinds, kind) {
-		h.fail(w, fault.New(fault.Invalid, "kind %q: want %s or %s, such as /inspect/counters?kind=rule", kind, pipeline.KindRule, pipeline.KindEndpoint))
+	if kinds := []pipeline.Kind{"", pipeline.KindRule, pipeline.KindEndpoint, pipeline.KindService}; !slices.Contains(kinds, kind) {
+		h.fail(w, fault.New(fault.Invalid, "kind %q: want %s, %s or %s, such as /inspect/counters?kind=rule", kind, pipeline.KindRule, pipeline.KindEndpoint, pipeline.KindService))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), countersTimeout)
@@ -50,6 +52,12 @@ func (h handlers) inspectCounters(w http.ResponseWriter, r *http.Request) {
 		view.Endpoints[id] = endpointCountsView{
 			RxPackets: n.Received.Packets, RxBytes: n.Received.Bytes, TxPackets: n.Sent.Packets, TxBytes: n.Sent.Bytes,
 		}
+	}
+	for id, n := range counted.Services {
+		if view.Services == nil {
+			view.Services = make(map[string]map[string]endpointCountsView)
+		}
+		view.Services[id] = providersView(n)
 	}
 	h.json(w, view)
 }

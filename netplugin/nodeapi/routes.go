@@ -37,11 +37,6 @@ func (h handlers) ready(w http.ResponseWriter, _ *http.Request) {
 	h.text(w, http.StatusOK, "ok")
 }
 
-// serviceStats is a map by endpoint address; services are not balanced by this agent yet.
-func (h handlers) serviceStats(w http.ResponseWriter, _ *http.Request) {
-	h.json(w, struct{}{})
-}
-
 func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
 	h.json(w, driverView(h.CtrlIP, h.Agent.Inspect()))
 }

@@ -150,7 +150,7 @@ func TestRoutesAnswerInTheirShape(t *testing.T) {
 		{"GET", "/inspect/counters?kind=endpoint&id=web.blue-1", 200, jsonType,
 			`{"rules":{},"endpoints":{"web.blue-1":{"rxPackets":1,"rxBytes":64,"txPackets":2,"txBytes":128}}}` + "\n"},
 		{"GET", "/inspect/counters?kind=endpoint&id=other", 200, jsonType, `{"rules":{},"endpoints":{}}` + "\n"},
-		{"GET", "/inspect/counters?kind=pod", 400, textType, "kind \"pod\": want rule or endpoint, such as /inspect/counters?kind=rule\n"},
+		{"GET", "/inspect/counters?kind=pod", 400, textType, "kind \"pod\": want rule, endpoint or service, such as /inspect/counters?kind=rule\n"},
 		{"GET", "/healthz", 200, textType, "ok\n"},
 		{"GET", "/readyz", 200, textType, "ok\n"},
 		{"GET", "/inspect/endpoint/web.blue-1", 200, jsonType, `{"endpoint":"web.blue-1","user":"pod@eth0"}` + "\n"},

@@ -18,10 +18,10 @@ import (
 
 // commit gives a new connection its provider.
 func (o Service) commit(p ServicePort, provider netip.Addr) []openflow.Action {
-	ct := openflow.CT{Commit: true, Zone: o.VRF, Recirculate: true, Table: tableDest, Actions: []openflow.Action{
+	ct := openflow.CT{Commit: true, Zone: o.VRF, Recirculate: true, Table: tableSource, Actions: []openflow.Action{
 		openflow.NAT{Kind: openflow.NATDestination, MinIP: provider, MinPort: p.Target},
-		set(openflow.CTMark(uint32(p.Protocol)<<16|uint32(p.Port), ^uint32(0))),
-		set(openflow.CTLabel(labelOf(o.VIP), openflow.Value{Hi: ^uint64(0), Lo: ^uint64(0)})),
+		set(p.mark()),
+		set(o.label()),
 	}}
 	if p.Protocol == openflow.ProtoUDP {
 		return []openflow.Action{set(ipv4().dst(openflow.Host(o.VIP))), ct} // see spreadUDP
@@ -29,9 +29,15 @@ func (o Service) commit(p ServicePort, provider netip.Addr) []openflow.Action {
 	return []openflow.Action{ct}
 }
 
-func labelOf(vip netip.Addr) openflow.Value {
-	b := vip.As16()
-	return openflow.Value{Hi: binary.BigEndian.Uint64(b[:8]), Lo: binary.BigEndian.Uint64(b[8:])}
+// mark is that of the connections to a port, label that of those to a service.
+func (p ServicePort) mark() openflow.FieldMatch {
+	return openflow.CTMark(uint32(p.Protocol)<<16|uint32(p.Port), ^uint32(0))
+}
+
+func (o Service) label() openflow.FieldMatch {
+	b := o.VIP.As16()
+	return openflow.CTLabel(openflow.Value{Hi: binary.BigEndian.Uint64(b[:8]), Lo: binary.BigEndian.Uint64(b[8:])},
+		openflow.Value{Hi: ^uint64(0), Lo: ^uint64(0)})
 }
 
 func addressOf(label openflow.Value) netip.Addr {

@@ -14,8 +14,9 @@ import (
 // one zone for each VRF:
 //
 //	ROUTER   for a port of the service: what was this connection translated to?
+//	SOURCE   counts it for the provider
 //	DEST     a new one: the group of the port chooses a provider by a hash
-//	           ct(commit,nat(dst=provider:port)), and begins again at DEST
+//	           ct(commit,nat(dst=provider:port)), and begins again at SOURCE
 //	         otherwise it is for the provider now, as any packet
 //	OUTPUT   from a provider's port to a local endpoint: if it is an answer of
 //	           a translated connection, it comes from the service again
@@ -62,7 +63,7 @@ func (s services) service(w *Wants, o Service) {
 	}
 	// Only the first fragment has ports; the connection tracker puts them together.
 	for _, m := range append(errorMatches(), openflow.Match{openflow.IPFragment()}) {
-		w.flow(s.arrival(o, priorityExcept, m...).do(regRouted.set(1), o.translate(tableDest)).end())
+		w.flow(s.arrival(o, priorityExcept, m...).do(regRouted.set(1), o.translate(tableSource)).end())
 	}
 	for _, a := range providers {
 		for _, m := range []openflow.FieldMatch{ipv4().isICMP(), openflow.IPFragment()} {
@@ -97,10 +98,14 @@ func (s services) port(w *Wants, o Service, p ServicePort) {
 	}
 	w.Groups = append(w.Groups, group)
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
-	w.flow(s.arrival(o, priorityExcept, to...).do(regRouted.set(1), o.translate(tableDest)).end())
+	w.flow(s.arrival(o, priorityExcept, to...).do(regRouted.set(1), o.translate(tableSource)).end())
 	if len(o.Providers) == 0 {
 		w.flow(o.fresh(priorityExcept, to...).goTo(tableAnswer))
 		return
+	}
+	for _, a := range slices.Concat(o.Providers, o.Draining) {
+		w.flow(at(tableSource, priorityExcept, o.match(ipv4().dst(openflow.Host(a)),
+			openflow.CTState(openflow.CTTrk, openflow.CTTrk), p.mark(), o.label())...).goTo(tableDest))
 	}
 	choose := openflow.OutputGroup{ID: group.ID}
 	if p.Protocol == openflow.ProtoTCP {

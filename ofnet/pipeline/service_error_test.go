@@ -100,3 +100,31 @@ func TestWhatNobodyServesIsRefused(t *testing.T) {
 		t.Error("a service has the group of somebody else")
 	}
 }
+
+// Rules are those between client and provider; the service's address is in none.
+func TestRulesJudgeServicesByTheirProviders(t *testing.T) {
+	c := startCluster(t, db1, web2)
+	s := shop(web2.IPv4)
+	tcp := func(change func(*Rule)) Rule {
+		return rule("r", 10, func(r *Rule) { r.Protocol = openflow.ProtoTCP; change(r) })
+	}
+	c.pod(web2).serveShop()
+	for _, test := range []struct {
+		name   string
+		rule   Rule
+		denied bool
+	}{
+		{"the service's address", tcp(func(r *Rule) { r.Dst = openflow.Host(s.VIP) }), false},
+		{"its port", tcp(func(r *Rule) { r.DstPort = 80 }), false},
+		{"client's and provider's group, the provider's port", tcp(func(r *Rule) { r.SrcGroup, r.DstGroup, r.DstPort = store, front, 8080 }), true},
+		{"the answers", tcp(func(r *Rule) { r.SrcGroup, r.DstGroup = front, store }), true},
+	} {
+		c.program(s, test.rule)
+		if got := c.pod(db1).requests(s.VIP, "tcp", 80, "hello"); strings.HasPrefix(got, "error") != test.denied {
+			t.Errorf("a rule denies %s: %s", test.name, got)
+		}
+		if got := c.pod(db1).requests(s.VIP, "udp", 53, "hello"); strings.HasPrefix(got, "error") {
+			t.Errorf("a rule denies %s by TCP; by UDP: %s", test.name, got)
+		}
+	}
+}

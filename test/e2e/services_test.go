@@ -1,13 +1,16 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -37,6 +40,8 @@ func aServiceFollowsLabels(s story) {
 	s.must(one.Attach(s.ctx))
 	s.serve(one)
 	s.servedBy(append(clients, one), "one") // on its own node, on another, and by itself
+
+	s.counts(clients[0], one.IP.String())
 
 	// Labels that a container runtime tells. What a client has begun goes on.
 	two := s.pod(1, "two", "blue", "shop", "")
@@ -103,6 +108,44 @@ func (s story) servedBy(clients []*testbed.Pod, pods ...string) {
 			if len(seen["tcp"]) != len(pods) || len(seen["udp"]) != len(pods) {
 				return fmt.Errorf("%s is served by %v, want %v", client.Name, seen, pods)
 			}
+		}
+		return nil
+	})
+}
+
+// counts expects that netctl and a client's node soon tell of packets both ways between
+// clients and a provider.
+func (s story) counts(client *testbed.Pod, provider string) {
+	s.Helper()
+	s.soon(10*time.Second, func() error {
+		var shown contivmodel.ServiceLBInspect
+		if err := json.Unmarshal([]byte(s.netctl("service", "inspect", "-t", "blue", "web")), &shown); err != nil {
+			return err
+		}
+		if n := shown.Oper.Counters[provider]; n.RxPackets < 4 || n.TxPackets < 4 || n.RxBytes == 0 || n.TxBytes == 0 {
+			return fmt.Errorf("netctl tells %+v", shown.Oper)
+		}
+		var stats map[string]struct {
+			SvcStats map[string]struct {
+				ProvStats map[string]struct{ PacketsIn, PacketsOut int }
+			}
+		}
+		got, err := send(s.ctx, client.Node, http.MethodGet, "http://127.0.0.1:9090/svcstats", nil)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(got.body), &stats); err != nil {
+			return err
+		}
+		for _, of := range stats {
+			for _, port := range []string{tcpPort + ":TCP", echoPort + ":UDP"} {
+				if n := of.SvcStats[serviceVIP+":"+port].ProvStats[provider]; n.PacketsIn == 0 || n.PacketsOut == 0 {
+					return fmt.Errorf("%s: node tells %s", port, got.body)
+				}
+			}
+		}
+		if len(stats) != 1 {
+			return fmt.Errorf("node tells %s", got.body)
 		}
 		return nil
 	})

@@ -1,0 +1,47 @@
+package ovsd_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// BenchmarkServices measures a thousand services with five providers each: the first
+// installation, and a provider that comes or goes afterwards. Run it with -benchtime=1x.
+func BenchmarkServices(b *testing.B) {
+	const services, providers = 1000, 5
+	n := newNode(b)
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
+	service := func(i, providers int) pipeline.Service {
+		s := pipeline.Service{ID: fmt.Sprint("s", i, ":blue"), VRF: network.VRF, Tag: network.Tag,
+			VIP:   netip.AddrFrom4([4]byte{10, 200, byte(i >> 8), byte(i)}),
+			Ports: []pipeline.ServicePort{{Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}}}
+		for p := range providers {
+			s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, byte(100 + p), byte(i >> 8), byte(i)}))
+		}
+		return s.Numbered(func(uint32) bool { return false })
+	}
+	var all drivers.Change
+	for i := range services {
+		all.Set = append(all.Set, service(i, providers))
+	}
+	began := time.Now()
+	r.give(all)
+	b.ReportMetric(time.Since(began).Seconds(), "s-cold")
+	b.ReportMetric(float64(r.Status().Flows), "flows")
+	var total, worst time.Duration
+	const changes = 100
+	for i := range changes {
+		began := time.Now()
+		r.give(drivers.Change{Set: []pipeline.Object{service(i/2, providers-1+i%2)}})
+		total, worst = total+time.Since(began), max(worst, time.Since(began))
+	}
+	b.ReportMetric(total.Seconds()*1000/changes, "ms-change")
+	b.ReportMetric(worst.Seconds()*1000, "ms-worst-change")
+}

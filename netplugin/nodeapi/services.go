@@ -1,0 +1,112 @@
+package nodeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// The answer of /svcstats has the shape that tools of the original controller read: clients,
+// their services, the providers of these. A switch counts by provider and not by client,
+// so the clients of a tenant on this node stand together, at NODE:TENANT.
+
+// In is what providers sent to clients, Out what clients sent to providers.
+type portStats struct{ PacketsIn, BytesIn, PacketsOut, BytesOut uint64 }
+
+type clientStats struct {
+	EndpointIP string // of the node
+	VrfName    string // the tenant
+	PortStats  portStats
+	SvcStats   map[string]svcStats // by virtual address; ADDRESS:PORT:PROTOCOL of a service with several ports
+}
+
+type svcStats struct {
+	ServiceIP, ServiceVRF, Protocol, SvcPort, ProvPort string
+
+	SvcStats  portStats
+	ProvStats map[string]provStats // by the provider's address
+}
+
+type provStats struct {
+	ProviderIP, ServiceIP, ServiceVrf string
+	portStats
+}
+
+func (s *portStats) add(in, out drivers.Count) {
+	s.PacketsIn += in.Packets
+	s.BytesIn += in.Bytes
+	s.PacketsOut += out.Packets
+	s.BytesOut += out.Bytes
+}
+
+func (h handlers) serviceStats(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), countersTimeout)
+	defer cancel()
+	counted, err := h.Agent.Counters(ctx, pipeline.KindService, "")
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	h.json(w, clientsOf(h.CtrlIP, counted.Services))
+}
+
+// clientsOf are the clients of a node, by tenant.
+func clientsOf(node string, services map[string]agent.ServiceCounts) map[string]clientStats {
+	all := map[string]clientStats{}
+	for _, s := range services {
+		key := node + ":" + s.Tenant
+		clients, known := all[key]
+		if !known {
+			clients = clientStats{EndpointIP: node, VrfName: s.Tenant, SvcStats: map[string]svcStats{}}
+		}
+		for _, p := range s.Ports {
+			name, stats := s.VIP.String(), statsOf(s, p)
+			if len(s.Ports) > 1 {
+				name += ":" + stats.SvcPort + ":" + stats.Protocol
+			}
+			clients.SvcStats[name] = stats
+			for _, n := range p.Providers {
+				clients.PortStats.add(n.Sent, n.Received)
+			}
+		}
+		all[key] = clients
+	}
+	return all
+}
+
+func statsOf(s agent.ServiceCounts, p agent.PortCounts) svcStats {
+	stats := svcStats{
+		ServiceIP: s.VIP.String(), ServiceVRF: s.Tenant, Protocol: "UDP", SvcPort: fmt.Sprint(p.Port), ProvPort: fmt.Sprint(p.Target),
+		ProvStats: map[string]provStats{},
+	}
+	if p.Protocol == openflow.ProtoTCP {
+		stats.Protocol = "TCP"
+	}
+	for provider, n := range p.Providers {
+		one := provStats{ProviderIP: provider.String(), ServiceIP: stats.ServiceIP, ServiceVrf: s.Tenant}
+		one.add(n.Sent, n.Received)
+		stats.ProvStats[one.ProviderIP] = one
+		stats.SvcStats.add(n.Sent, n.Received)
+	}
+	return stats
+}
+
+// providersView is what /inspect/counters tells of a service, by the provider's address.
+func providersView(s agent.ServiceCounts) map[string]endpointCountsView {
+	view := map[string]endpointCountsView{}
+	for _, p := range s.Ports {
+		for provider, n := range p.Providers {
+			sum := view[provider.String()]
+			view[provider.String()] = endpointCountsView{
+				RxPackets: sum.RxPackets + n.Received.Packets, RxBytes: sum.RxBytes + n.Received.Bytes,
+				TxPackets: sum.TxPackets + n.Sent.Packets, TxBytes: sum.TxBytes + n.Sent.Bytes,
+			}
+		}
+	}
+	return view
+}
