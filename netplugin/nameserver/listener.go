@@ -27,7 +27,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		asker, _ := askerOf(conn.RemoteAddr())
+		asker := askerOf(conn.RemoteAddr())
 		if l.enter(asker) {
 			return &fairConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(asker) })}, nil
 		}

@@ -72,10 +72,10 @@ func (s *Server) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var packets net.PacketConn
+	var packets *net.UDPConn
 	var streams net.Listener
 	err = enter(func() (err error) {
-		if packets, err = new(net.ListenConfig).ListenPacket(ctx, "udp", address); err != nil {
+		if packets, err = net.ListenUDP("udp", &net.UDPAddr{Port: dnsPort}); err != nil {
 			return err
 		}
 		if streams, err = new(net.ListenConfig).Listen(ctx, "tcp", address); err != nil {
@@ -86,7 +86,7 @@ func (s *Server) listen(ctx context.Context) error {
 	if err != nil {
 		return fault.New(fault.Unavailable, "name server: %w", err)
 	}
-	if err := packets.(*net.UDPConn).SetReadBuffer(receiveBuffer); err != nil {
+	if err := packets.SetReadBuffer(receiveBuffer); err != nil {
 		s.Log.WithError(err).Debug("receive buffer")
 	}
 	s.listening.Store(true)

@@ -49,31 +49,30 @@ type Server struct {
 
 // Run answers on a packet socket and on a listener until ctx is done, and closes
 // both.
-func (s *Server) Run(ctx context.Context, packets net.PacketConn, streams net.Listener) error {
-	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { s.serve(ctx, w, m) })
+func (s *Server) Run(ctx context.Context, packets *net.UDPConn, streams net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, server := range []*dns.Server{
-		{PacketConn: packets, Handler: handler, UDPSize: dns.MinMsgSize * 8, MsgAcceptFunc: acceptQuery},
-		{Listener: netutil.LimitListener(newFairListener(streams, maxOfAsker), maxConnections), Handler: handler, MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
-			ReadTimeout: questionTime, WriteTimeout: questionTime, IdleTimeout: func() time.Duration { return idleTime }},
-	} {
-		started := make(chan struct{})
-		server.NotifyStartedFunc = func() { close(started) }
-		group.Go(func() error {
-			if err := server.ActivateAndServe(); err != nil && ctx.Err() == nil {
-				return fault.New(fault.Internal, "name server: %w", err)
-			}
-			return nil
-		})
-		group.Go(func() error {
-			<-ctx.Done()
-			select {
-			case <-started:
-			case <-time.After(questionTime): // it never started: its socket was closed
-			}
-			return ignoreClosed(server.ShutdownContext(context.WithoutCancel(ctx)))
-		})
+	group.Go(func() error { return s.servePackets(ctx, packets) })
+	started := make(chan struct{})
+	server := &dns.Server{
+		Listener: netutil.LimitListener(newFairListener(streams, maxOfAsker), maxConnections), MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
+		ReadTimeout: questionTime, WriteTimeout: questionTime, IdleTimeout: func() time.Duration { return idleTime },
+		Handler:           dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { s.serve(ctx, w, m) }),
+		NotifyStartedFunc: func() { close(started) },
 	}
+	group.Go(func() error {
+		if err := server.ActivateAndServe(); err != nil && ctx.Err() == nil {
+			return fault.New(fault.Internal, "name server: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		select {
+		case <-started:
+		case <-time.After(questionTime): // it never started: its socket was closed
+		}
+		return ignoreClosed(server.ShutdownContext(context.WithoutCancel(ctx)))
+	})
 	return group.Wait()
 }
 
@@ -99,29 +98,35 @@ func acceptQuery(h dns.Header) dns.MsgAcceptAction {
 	return dns.MsgAccept
 }
 
-// serve answers one question.
+// serve answers one question that has come on a connection.
 func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
-	asker, overTCP := askerOf(w.RemoteAddr())
+	asker := askerOf(w.RemoteAddr())
 	tenant, known := s.Tenant(asker)
 	if !known {
 		s.counts.strangers.Add(1)
 		return
 	}
-	reply := s.reply(ctx, asker, tenant, m)
+	reply, ours := s.reply(tenant, m)
+	if !ours {
+		reply = s.forward(ctx, asker, reply)
+	}
 	reply.Compress = true
-	if !overTCP {
-		reply.Truncate(sizeFor(m))
-	}
-	data, err := reply.Pack()
-	if err != nil { // whatever others have answered
-		data, err = new(dns.Msg).SetRcode(m, dns.RcodeServerFailure).Pack()
-	}
-	if err == nil {
-		_, err = w.Write(data)
-	}
-	if err != nil {
+	if _, err := w.Write(s.pack(reply, m)); err != nil {
 		s.Log.WithError(err).WithField("asker", asker).Debug("answer not sent")
 	}
+}
+
+// pack is an answer as it is sent. One that cannot be expressed, whatever others have
+// answered, is a failure.
+func (s *Server) pack(reply, m *dns.Msg) []byte {
+	data, err := reply.Pack()
+	if err != nil {
+		data, err = new(dns.Msg).SetRcode(m, dns.RcodeServerFailure).Pack()
+	}
+	if err != nil {
+		s.Log.WithError(err).Debug("answer cannot be expressed")
+	}
+	return data
 }
 
 // sizeFor is how large an answer in a datagram may be.
@@ -132,9 +137,10 @@ func sizeFor(m *dns.Msg) int {
 	return dns.MinMsgSize
 }
 
-// reply makes the answer to a question.
-func (s *Server) reply(ctx context.Context, asker netip.Addr, tenant string, m *dns.Msg) *dns.Msg {
-	reply := new(dns.Msg).SetReply(m)
+// reply makes the answer to a question; it lacks what others have to be asked for if
+// the question is not ours.
+func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, ours bool) {
+	reply = new(dns.Msg).SetReply(m)
 	reply.RecursionAvailable = s.Forwarder != nil
 	opt := m.IsEdns0()
 	if opt != nil {
@@ -143,23 +149,23 @@ func (s *Server) reply(ctx context.Context, asker netip.Addr, tenant string, m *
 	q := m.Question[0]
 	switch {
 	case opt != nil && opt.Version() != 0:
-		return s.refuse(tenant, reply, dns.RcodeBadVers)
+		return s.refuse(tenant, reply, dns.RcodeBadVers), true
 	case m.IsTsig() != nil, q.Qclass != dns.ClassINET, q.Qtype == dns.TypeAXFR, q.Qtype == dns.TypeIXFR:
-		return s.refuse(tenant, reply, dns.RcodeRefused)
+		return s.refuse(tenant, reply, dns.RcodeRefused), true
 	}
 	switch s.Zones.answer(tenant, reply) {
 	case answered:
 		s.counts.answer(tenant, len(reply.Answer) > 0)
-		return reply
+		return reply, true
 	case unknown:
 		s.counts.failed.Add(1)
 		reply.Rcode = dns.RcodeServerFailure
-		return reply
+		return reply, true
 	}
 	if s.Forwarder == nil || !m.RecursionDesired {
-		return s.refuse(tenant, reply, dns.RcodeRefused)
+		return s.refuse(tenant, reply, dns.RcodeRefused), true
 	}
-	return s.forward(ctx, asker, reply)
+	return reply, false
 }
 
 func (s *Server) refuse(tenant string, reply *dns.Msg, code int) *dns.Msg {
@@ -183,12 +189,12 @@ func (s *Server) forward(ctx context.Context, asker netip.Addr, reply *dns.Msg) 
 }
 
 // askerOf is where a question comes from.
-func askerOf(a net.Addr) (asker netip.Addr, overTCP bool) {
+func askerOf(a net.Addr) netip.Addr {
 	switch a := a.(type) {
 	case *net.UDPAddr:
-		return a.AddrPort().Addr().Unmap(), false
+		return a.AddrPort().Addr().Unmap()
 	case *net.TCPAddr:
-		return a.AddrPort().Addr().Unmap(), true
+		return a.AddrPort().Addr().Unmap()
 	}
-	return netip.Addr{}, false
+	return netip.Addr{}
 }

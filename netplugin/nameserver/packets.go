@@ -1,0 +1,164 @@
+package nameserver
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+
+	"github.com/miekg/dns"
+	"golang.org/x/net/ipv6"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Questions come in batches, and are answered in batches: with many who ask, entering
+// the kernel costs more than finding the answer. Each reader answers what the names
+// of tenants tell by itself; what others have to be asked waits in a goroutine of its
+// own, of which the forwarder bounds how many there are.
+const (
+	batchSize   = 32
+	maxQuestion = dns.MinMsgSize * 8 // bytes
+)
+
+// servePackets answers on a packet socket until ctx is done, and closes it.
+func (s *Server) servePackets(ctx context.Context, socket *net.UDPConn) error {
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		<-ctx.Done()
+		return ignoreClosed(socket.Close())
+	})
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() error {
+			r := newPacketReader(s, socket, &waiting)
+			for {
+				if err := r.round(ctx); err != nil {
+					if ctx.Err() != nil {
+						return nil
+					}
+					return fault.New(fault.Internal, "name server: %w", err)
+				}
+			}
+		})
+	}
+	return group.Wait()
+}
+
+// packetReader reads and answers batches.
+type packetReader struct {
+	*Server
+	socket    *net.UDPConn
+	batches   *ipv6.PacketConn // of either version of IP
+	questions []ipv6.Message
+	answers   []ipv6.Message
+	waiting   *sync.WaitGroup
+}
+
+func newPacketReader(s *Server, socket *net.UDPConn, waiting *sync.WaitGroup) *packetReader {
+	r := &packetReader{Server: s, socket: socket, batches: ipv6.NewPacketConn(socket), waiting: waiting, questions: make([]ipv6.Message, batchSize)}
+	for i := range r.questions {
+		r.questions[i].Buffers = [][]byte{make([]byte, maxQuestion)}
+	}
+	return r
+}
+
+// round answers one batch.
+func (r *packetReader) round(ctx context.Context) error {
+	n, err := r.batches.ReadBatch(r.questions, 0)
+	if err != nil {
+		return err
+	}
+	r.answers = r.answers[:0]
+	for _, q := range r.questions[:n] {
+		from := q.Addr
+		data := r.answer(ctx, q.Buffers[0][:q.N], askerOf(from), func(find func() []byte) { r.later(from, find) })
+		if data != nil {
+			r.answers = append(r.answers, ipv6.Message{Buffers: [][]byte{data}, Addr: from})
+		}
+	}
+	for rest := r.answers; len(rest) > 0; {
+		n, err := r.batches.WriteBatch(rest, 0)
+		if err != nil { // of the first of them: who asked may have gone
+			r.Log.WithError(err).WithField("asker", rest[0].Addr).Debug("answer not sent")
+		}
+		rest = rest[max(n, 1):]
+	}
+	return nil
+}
+
+// later sends an answer that others had to be asked for.
+func (r *packetReader) later(to net.Addr, find func() []byte) {
+	r.waiting.Go(func() {
+		if _, err := r.socket.WriteTo(find(), to); err != nil {
+			r.Log.WithError(err).WithField("asker", to).Debug("answer not sent")
+		}
+	})
+}
+
+// answer returns the answer to a datagram, if there is one at once. Finding it may
+// take its time when it is left for later.
+func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, later func(find func() []byte)) []byte {
+	m, refusal := unpackQuestion(data)
+	if refusal != nil {
+		return s.pack(refusal, m)
+	}
+	if m == nil {
+		return nil
+	}
+	tenant, known := s.Tenant(asker)
+	if !known {
+		s.counts.strangers.Add(1)
+		return nil
+	}
+	reply, ours := s.reply(tenant, m)
+	if ours {
+		return s.packTruncated(reply, m)
+	}
+	later(func() []byte { return s.packTruncated(s.forward(ctx, asker, reply), m) })
+	return nil
+}
+
+// packTruncated makes an answer fit into a datagram.
+func (s *Server) packTruncated(reply, m *dns.Msg) []byte {
+	reply.Compress = true
+	data := s.pack(reply, m)
+	if most := sizeFor(m); len(data) > most {
+		reply.Truncate(most)
+		data = s.pack(reply, m)
+	}
+	return data
+}
+
+// unpackQuestion reads a message; nil: it gets a refusal, or no answer at all.
+func unpackQuestion(data []byte) (m, refusal *dns.Msg) {
+	const headerBytes = 12
+	if len(data) < headerBytes {
+		return nil, nil
+	}
+	field := func(i int) uint16 { return binary.BigEndian.Uint16(data[2*i:]) }
+	header := dns.Header{Id: field(0), Bits: field(1), Qdcount: field(2), Ancount: field(3), Nscount: field(4), Arcount: field(5)}
+	m = new(dns.Msg)
+	action := acceptQuery(header)
+	if action == dns.MsgAccept {
+		if m.Unpack(data) == nil && len(m.Question) == 1 {
+			return m, nil
+		}
+		action = dns.MsgReject
+	}
+	refusal = new(dns.Msg)
+	refusal.Id, refusal.Response, refusal.Opcode = header.Id, true, int(header.Bits>>11)&0xf
+	switch action {
+	case dns.MsgReject:
+		refusal.Rcode = dns.RcodeFormatError
+	case dns.MsgRejectNotImplemented:
+		refusal.Rcode = dns.RcodeNotImplemented
+	default:
+		return nil, nil
+	}
+	return nil, refusal
+}
