@@ -70,7 +70,7 @@ func killAt(t *testing.T, db *objdb.DB, url, appears string) (keys, journal int)
 	select {
 	case <-seen:
 		c.Kill()
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no journal")
 	}
 	count := func(prefix string) int {

@@ -74,7 +74,7 @@ func StartChild(t *testing.T, role string, args ...string) *Child {
 // Expect waits until the child says a line.
 func (c *Child) Expect(t *testing.T, want string) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case line, open := <-c.lines:

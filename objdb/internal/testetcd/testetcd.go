@@ -62,7 +62,7 @@ func NewMembers(t testing.TB, count int, quota int64) []*embedded.Server {
 }
 
 // start-up and stop of a member take this long on a machine that is busy.
-const memberTime = 20 * time.Second
+const memberTime = time.Minute
 
 // Ready waits until a member serves.
 func Ready(t testing.TB, s *embedded.Server) {
