@@ -51,7 +51,7 @@ func TestASuccessorLeadsAtOnceAfterAResignation(t *testing.T) {
 	first := campaign(t, a, "a:1", time.Minute)
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, b, "b:1", time.Minute) }()
-	testkit.Eventually(t, 5*time.Second, "second candidate queues", func() bool {
+	testkit.Eventually(t, 20*time.Second, "second candidate queues", func() bool {
 		kvs, _, err := a.List(ctx, lockRoot+lock+"/")
 		return err == nil && len(kvs) == 2
 	})
@@ -161,7 +161,7 @@ func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
 	db := open(t, Config{Endpoints: []string{p.URL}})
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, db, "successor", ttl) }()
-	testkit.Eventually(t, 5*time.Second, "successor queues", func() bool {
+	testkit.Eventually(t, 20*time.Second, "successor queues", func() bool {
 		kvs, _, err := db.List(context.Background(), lockRoot+lock+"/")
 		return err == nil && len(kvs) == 2
 	})
@@ -297,7 +297,7 @@ func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
 			return err == nil && len(kvs) == n
 		}
 	}
-	testkit.Eventually(t, 5*time.Second, "far queues", candidates(2))
+	testkit.Eventually(t, 20*time.Second, "far queues", candidates(2))
 	way.Silence()
 	testkit.Eventually(t, 10*time.Second, "far's lease lapses", candidates(1))
 	way.Mend()
@@ -341,7 +341,7 @@ func TestACandidateWhoseKeyWasRemovedStandsAgain(t *testing.T) {
 	first := campaign(t, db, "a", 10*time.Second)
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, db, "b", 10*time.Second) }()
-	testkit.Eventually(t, 5*time.Second, "b queues", func() bool {
+	testkit.Eventually(t, 20*time.Second, "b queues", func() bool {
 		kvs, _, err := db.List(ctx, LockKey(lock)+"/")
 		for _, kv := range kvs {
 			if string(kv.Value) == "b" {

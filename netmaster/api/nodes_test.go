@@ -93,7 +93,7 @@ func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
 			t.Error(err)
 		}
 	})
-	testkit.Eventually(t, 5*time.Second, "nodes are registered", func() bool {
+	testkit.Eventually(t, 20*time.Second, "nodes are registered", func() bool {
 		all, err := b.db.Services(t.Context(), mastercfg.AgentVTEPService)
 		return err == nil && len(all) == 3
 	})

@@ -31,7 +31,7 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var s status
-	testkit.Eventually(t, 5*time.Second, "all are registered", func() bool {
+	testkit.Eventually(t, 20*time.Second, "all are registered", func() bool {
 		s = status{}
 		if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/status", "")), &s); err != nil {
 			t.Fatal(err)

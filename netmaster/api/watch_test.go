@@ -309,7 +309,7 @@ func TestWatchesEndCleanlyWithTheTerm(t *testing.T) {
 		// The feed is known still; the stream ends at once, and the client asks who leads.
 		t.Errorf("after the end: %d %s", code, answer)
 	}
-	testkit.Eventually(t, 5*time.Second, "no watch is left", func() bool { return a.watching.Load() == 0 })
+	testkit.Eventually(t, 20*time.Second, "no watch is left", func() bool { return a.watching.Load() == 0 })
 }
 
 func TestWatchersThatDoNotReadHoldNobodyUp(t *testing.T) {
@@ -342,5 +342,5 @@ func TestThereIsALimitOfWatches(t *testing.T) {
 		t.Errorf("%d %s", code, answer)
 	}
 	w.cancel()
-	testkit.Eventually(t, 5*time.Second, "the place is free again", func() bool { return b.api.watching.Load() == maxWatches-1 })
+	testkit.Eventually(t, 20*time.Second, "the place is free again", func() bool { return b.api.watching.Load() == maxWatches-1 })
 }

@@ -54,7 +54,7 @@ func TestFollowersForwardAndTellTheLeadersView(t *testing.T) {
 			t.Errorf("an error comes through as %d %s %v", code, answer, err)
 		}
 		var info map[string]any
-		testkit.Eventually(t, 5*time.Second, "all netmasters are registered", func() bool {
+		testkit.Eventually(t, 20*time.Second, "all netmasters are registered", func() bool {
 			if err := json.Unmarshal([]byte(f.ok("GET", "/info", "")), &info); err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +123,7 @@ func TestASuccessorDoesNotListTheStore(t *testing.T) {
 		return slices.ContainsFunc(hook.AllEntries(), func(e *logrus.Entry) bool { return e.Message == what })
 	}
 	next := run(t, func(c *Config) { c.Store.Log = logrus.NewEntry(log) })
-	testkit.Eventually(t, 5*time.Second, "the successor has read the store", func() bool { return said("standby has read the store") })
+	testkit.Eventually(t, 20*time.Second, "the successor has read the store", func() bool { return said("standby has read the store") })
 	first.endpoint("c1")
 	first.shut()
 	leader(t, next)
@@ -142,7 +142,7 @@ func TestADeposedLeaderWritesNothingAndFollows(t *testing.T) {
 	first.ok("POST", "/api/v1/networks/default:web/", webNetwork)
 	usurp(t)
 	// The deposed leader finds out with its first write, and its successor carries it out.
-	testkit.Eventually(t, 5*time.Second, "the other leads", func() bool {
+	testkit.Eventually(t, 20*time.Second, "the other leads", func() bool {
 		_, _, _ = first.endpoint("probe")
 		return others[0].leads() && !first.leads()
 	})
@@ -194,7 +194,7 @@ func TestWorkGoesOnWhileLeadersComeAndGo(t *testing.T) {
 	for range 3 {
 		before, _ := leader(t, nodes...)
 		usurp(t)
-		testkit.Eventually(t, 8*time.Second, "the deposed leader stands back", func() bool { return !before.leads() })
+		testkit.Eventually(t, 20*time.Second, "the deposed leader stands back", func() bool { return !before.leads() })
 	}
 	clients.Wait()
 	if len(addresses) != 200 {

@@ -112,7 +112,7 @@ func TestANodeThatComesBackKeepsItsEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 5*time.Second, "the agent is registered", func() bool {
+	testkit.Eventually(t, 20*time.Second, "the agent is registered", func() bool {
 		services, err := w.db.Services(t.Context(), mastercfg.AgentVTEPService)
 		return err == nil && len(services) == 1
 	})
@@ -124,7 +124,7 @@ func TestANodeThatComesBackKeepsItsEndpoints(t *testing.T) {
 	if _, err := w.db.Get(t.Context(), mastercfg.OvsDriverPrefix+"h1"); err != nil {
 		t.Errorf("its report was deleted: %v", err)
 	}
-	testkit.Eventually(t, 5*time.Second, "the node is forgotten", func() bool {
+	testkit.Eventually(t, 20*time.Second, "the node is forgotten", func() bool {
 		w.sweep(collector, now.Add(2*time.Hour))
 		_, err := w.db.Get(t.Context(), mastercfg.NodeGCPrefix+"h1")
 		return fault.Is(err, fault.NotFound)

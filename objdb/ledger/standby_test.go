@@ -120,7 +120,7 @@ func TestALedgerBeginsWithWhatItsStandbyHas(t *testing.T) {
 	mustUpdate(t, next, func(tx *Tx) error { tx.Put(state+"after", []byte("new")); return nil })
 	testdb.Delete(t, db, state+"before")
 	testdb.Put(t, db, model+"foreign", "new")
-	testkit.Eventually(t, 5*time.Second, "what others write arrives", func() bool {
+	testkit.Eventually(t, 20*time.Second, "what others write arrives", func() bool {
 		all := contents(t, next)
 		return all[state+"before"] == "" && all[model+"foreign"] != "" && all[state+"after"] != ""
 	})

@@ -24,7 +24,7 @@ func newFeed(t *testing.T, db *objdb.DB) *Feed {
 	t.Helper()
 	f := NewFeed(db, watched)
 	testetcd.Run(t, func(ctx context.Context) { _ = f.Run(ctx) })
-	testkit.Eventually(t, 5*time.Second, "the feed begins", func() bool { _, begun := f.Revision(); return begun })
+	testkit.Eventually(t, 20*time.Second, "the feed begins", func() bool { _, begun := f.Revision(); return begun })
 	return f
 }
 
