@@ -90,7 +90,7 @@ func anAgentStartsAlone(s story) {
 		s.must(node.WaitReady(s.ctx))
 	})
 	late := s.pod(0, "late", "blue", "front", "")
-	s.reachEachOther(time.Second, a, b, late)
+	s.reachEachOther(shortly, a, b, late)
 }
 
 // cutADDs is how many ADDs are cut short, each up to an ADD's length after its start.
@@ -123,13 +123,13 @@ func anAgentIsKilledInAnADD(s story) {
 		if i%2 == 0 { // the runtime tries once more, or gives the pod up
 			s.must(pod.Attach(s.ctx))
 			s.serve(pod)
-			s.reachEachOther(2*time.Second, pod, peer)
+			s.reachEachOther(shortly, pod, peer)
 		}
 		_, err := pod.CNI(s.ctx, "del")
 		s.must(err)
 	}
 	s.Logf("%d of %d ADDs succeeded all the same", finished, cutADDs)
-	s.soon(5*time.Second, func() error { return endpoints(s.ctx, s.bed, 1) })
+	s.soon(shortly, func() error { return endpoints(s.ctx, s.bed, 1) })
 }
 
 // linkDown is how long the node is cut off: connections to the store break.
@@ -147,7 +147,7 @@ func aNodeFallsBehind(s story) {
 	lonely := s.bed.Nodes[behind]
 	a, b := s.pod(behind, "a", "blue", "front", ""), s.pod(elsewhere, "b", "blue", "front", "")
 	old := s.pod(elsewhere, "old", "blue", "front", "")
-	s.reachEachOther(2*time.Second, a, b, old)
+	s.reachEachOther(shortly, a, b, old)
 	etcd := s.administer(leader)
 
 	management := func(ctx context.Context, state string) error {
@@ -168,5 +168,5 @@ func aNodeFallsBehind(s story) {
 		s.reachEachOther(10*time.Second, a, b, c)
 	})
 	d := s.pod(behind, "d", "blue", "back", "")
-	s.reachEachOther(2*time.Second, a, b, c, d)
+	s.reachEachOther(shortly, a, b, c, d)
 }

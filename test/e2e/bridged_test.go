@@ -14,8 +14,8 @@ import (
 func bridgedNetworks(s story) {
 	s.netctlForNow("global set --fwd-mode bridge", "global set --fwd-mode routing")
 	blue, red := s.lans()
-	s.reachEachOther(5*time.Second, blue...)
-	s.reachEachOther(5*time.Second, red...)
+	s.reachEachOther(shortly, blue...)
+	s.reachEachOther(shortly, red...)
 	for _, pods := range [][]*testbed.Pod{blue, red} {
 		s.reachByIPv6(pods)
 	}
@@ -42,12 +42,12 @@ func bridgedNetworks(s story) {
 	// blue2 takes no datagrams from the others: neither direct nor flooded ones.
 	s.broadcast(blue[0], map[*testbed.Pod]int{blue[1]: forgeries, blue[2]: forgeries, red[0]: 0, red[1]: 0})
 	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard quiet")...)
-	s.soon(3*time.Second, func() error { return isGuarded(s.ctx, blue[0], blue[2]) })
+	s.soon(shortly, func() error { return isGuarded(s.ctx, blue[0], blue[2]) })
 	s.broadcast(blue[0], map[*testbed.Pod]int{blue[1]: forgeries, blue[2]: 0, red[0]: 0, red[1]: 0})
 
 	s.withoutLoss(blue[0], blue[1], func() {
 		s.netctlForNow("global set --arp-mode flood", "global set --arp-mode proxy")
-		s.soon(5*time.Second, func() error {
+		s.soon(shortly, func() error {
 			s.announce(speaker)
 			if !s.knows(listener, speaker) {
 				return fmt.Errorf("%s has not heard of %s, although ARP is flooded", listener.Name, speaker.Name)
@@ -58,8 +58,8 @@ func bridgedNetworks(s story) {
 	for _, p := range append(blue, red...) {
 		s.forget(p)
 	}
-	s.reachEachOther(5*time.Second, blue[:2]...)
-	s.reachEachOther(5*time.Second, red...)
+	s.reachEachOther(shortly, blue[:2]...)
+	s.reachEachOther(shortly, red...)
 	s.withoutLoss(blue[0], blue[1], func() {
 		s.must(blue[1].Node.Netplugin().Kill())
 		s.must(blue[1].Node.StartNetplugin())
@@ -100,7 +100,7 @@ func (s story) reachByIPv6(pods []*testbed.Pod) {
 		}
 		address := netip.MustParsePrefix(fields[2]).Addr()
 		from := pods[(i+len(pods)-1)%len(pods)]
-		s.soon(5*time.Second, func() error {
+		s.soon(shortly, func() error {
 			_, err := from.Run(s.ctx, "ping", "-c1", "-W1", "-n", "-q", address.String())
 			return err
 		})
@@ -117,7 +117,7 @@ func (s story) broadcast(from *testbed.Pod, want map[*testbed.Pod]int) {
 	_, err := from.Run(s.ctx, from.Probe(), "forge", "-dev", "eth0", "-port", echoPort, "-count", strconv.Itoa(forgeries),
 		"-eth-src", macOf(from.IP), "-eth-dst", "ff:ff:ff:ff:ff:ff", "-ip-src", from.IP.String(), "-ip-dst", "255.255.255.255")
 	s.must(err)
-	s.soon(3*time.Second, func() error {
+	s.soon(shortly, func() error {
 		for p, n := range want {
 			if got := s.forgedDatagrams(p) - before[p]; got < n {
 				return fmt.Errorf("%s gets %d of %d broadcasts", p.Name, got, n)

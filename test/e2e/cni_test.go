@@ -56,7 +56,7 @@ func checkNoticesLosses(s story) {
 		if pod.IP != was {
 			s.Logf("a repeated ADD after the loss of %s gave %s instead of %s", loss.what, pod.IP, was)
 		}
-		s.reachEachOther(3*time.Second, pod, peer)
+		s.reachEachOther(shortly, pod, peer)
 	}
 }
 
@@ -86,12 +86,12 @@ func gcRemovesTheUnknown(s story) {
 	elsewhere := s.pod(1, "elsewhere", "blue", "front", "")
 	_, err := pod.CNI(s.ctx, "gc") // cnitool tells the plugin that no pod of this node is known
 	s.must(err)
-	s.soon(5*time.Second, func() error { return endpoints(s.ctx, s.bed, 1) })
+	s.soon(shortly, func() error { return endpoints(s.ctx, s.bed, 1) })
 	if _, err := pod.Run(s.ctx, "ip", "link", "show", "eth0"); err == nil {
 		s.Error("the pod still has its link")
 	}
 	s.must(pod.Attach(s.ctx))
-	s.reachEachOther(3*time.Second, pod, elsewhere)
+	s.reachEachOther(shortly, pod, elsewhere)
 }
 
 func badADDs(s story) {

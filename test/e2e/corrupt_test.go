@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -36,7 +35,7 @@ func corruptValues(s story) {
 	s.network("blue", "front", "10.1.1.0/24")
 	s.network("blue", "back", "10.1.2.0/24")
 	a, b := s.pod(0, "a", "blue", "front", ""), s.pod(1, "b", "blue", "back", "")
-	s.reachEachOther(2*time.Second, a, b)
+	s.reachEachOther(shortly, a, b)
 	etcd := s.administer(s.bed.Nodes[0])
 	s.afterwards(func(ctx context.Context) (err error) {
 		for key := range nonsense {
@@ -51,11 +50,11 @@ func corruptValues(s story) {
 			s.must(err)
 		}
 		for _, n := range s.bed.Nodes {
-			s.soon(5*time.Second, func() error { return reports(n, "netplugin", unreadable...) })
+			s.soon(shortly, func() error { return reports(n, "netplugin", unreadable...) })
 		}
 	})
 	c := s.pod(2, "c", "blue", "front", "")
-	s.reachEachOther(2*time.Second, a, b, c)
+	s.reachEachOther(shortly, a, b, c)
 
 	// Who starts with them in the store goes on, too.
 	s.must(a.Node.Netplugin().Kill())
@@ -65,10 +64,10 @@ func corruptValues(s story) {
 	s.must(leader.Netmaster().Terminate())
 	s.startMasters()
 	d := s.pod(0, "d", "blue", "back", "")
-	s.reachEachOther(2*time.Second, a, b, c, d)
+	s.reachEachOther(shortly, a, b, c, d)
 	s.group("blue", "front", "web")
 	successor := s.leader()
-	s.soon(5*time.Second, func() error { return reports(successor, "netmaster", unreadable...) })
+	s.soon(shortly, func() error { return reports(successor, "netmaster", unreadable...) })
 }
 
 // reports tells which keys a daemon of a node has not complained about.
@@ -94,7 +93,7 @@ func aRecordIsCorrupted(s story) {
 	keys, err := s.bed.Keys(s.ctx, "/contiv.io/state/eps/")
 	s.must(err)
 	victim := s.pod(2, "victim", "blue", "front", "")
-	s.reachEachOther(2*time.Second, a, b, victim)
+	s.reachEachOther(shortly, a, b, victim)
 	with, err := s.bed.Keys(s.ctx, "/contiv.io/state/eps/")
 	s.must(err)
 	key := newKey(keys, with)
@@ -107,11 +106,11 @@ func aRecordIsCorrupted(s story) {
 	s.withoutLoss(a, b, func() {
 		_, err = etcd.Put(s.ctx, key, `{"id":`)
 		s.must(err)
-		s.soon(5*time.Second, func() error { return reports(a.Node, "netplugin", key) })
-		s.reachEachOther(time.Second, a, b)
+		s.soon(shortly, func() error { return reports(a.Node, "netplugin", key) })
+		s.reachEachOther(shortly, a, b)
 		_, err = etcd.Put(s.ctx, key, string(value.Kvs[0].Value))
 		s.must(err)
-		s.reachEachOther(5*time.Second, a, b, victim)
+		s.reachEachOther(shortly, a, b, victim)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/test/testbed"
@@ -40,7 +39,7 @@ func trafficIsCounted(s story) {
 	}
 	from := s.pod(0, "from", "blue", "front", "")
 	open, shut := s.pod(1, "open", "blue", "front", "open"), s.pod(1, "shut", "blue", "front", "shut")
-	s.soon(5*time.Second, func() error { // the first packet to a node may be lost; pings are to be counted
+	s.soon(shortly, func() error { // the first packet to a node may be lost; pings are to be counted
 		out, err := from.Run(s.ctx, from.Probe(), "reach", "-wait", "1s", "-tcp", net.JoinHostPort(shut.IP.String(), tcpPort))
 		if err == nil && !strings.Contains(out, shut.Name) {
 			err = fmt.Errorf("%s does not reach %s: %s", from.Name, shut.Name, out)
@@ -81,7 +80,7 @@ func (s story) ping(from, to *testbed.Pod) int {
 // counts a moment behind. Allowed ones have been decided about on both nodes.
 func (s story) areCounted(receiver *testbed.Pod, want uint64) {
 	s.Helper()
-	s.soon(5*time.Second, func() error {
+	s.soon(shortly, func() error {
 		if got := s.pingsCounted("open"); got != 2*want {
 			return fmt.Errorf("%d allowed pings are counted, want twice %d", got, want)
 		}

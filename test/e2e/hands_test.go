@@ -50,7 +50,7 @@ func (s story) bystanders() (one, other *testbed.Pod) {
 	s.tenant("red")
 	s.network("red", "front", "10.1.1.0/24")
 	one, other = s.pod(0, "one", "red", "front", ""), s.pod(0, "other", "red", "front", "")
-	s.reachEachOther(2*time.Second, one, other)
+	s.reachEachOther(shortly, one, other)
 	return one, other
 }
 
@@ -70,7 +70,7 @@ func aLinkIsDeleted(s story) {
 	s.withLittleLoss(one, other, func() {
 		_, err := front.Node.Run(s.ctx, "ip", "link", "del", port)
 		s.must(err)
-		s.soon(5*time.Second, func() error {
+		s.soon(shortly, func() error {
 			got, err := send(s.ctx, front.Node, http.MethodGet, "http://127.0.0.1:9090/inspect/driver", nil)
 			if err == nil && !strings.Contains(got.body, port) {
 				err = fmt.Errorf("/inspect/driver does not tell of %s: %s", port, got.body)

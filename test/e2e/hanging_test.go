@@ -68,7 +68,7 @@ func TestLongADDsThatHang(t *testing.T) {
 		}
 	}
 	s.others(living, doomed)
-	s.reachEachOther(time.Second, living, peer)
+	s.reachEachOther(shortly, living, peer)
 
 	s.must(s.eachMaster((*testbed.Process).Resume))
 	close(resumed)
@@ -82,8 +82,8 @@ func TestLongADDsThatHang(t *testing.T) {
 		}
 		owner[pod.IP] = pod.Name
 	}
-	s.reachEachOther(2*time.Second, living, peer)
-	s.soon(5*time.Second, func() error { return endpoints(s.ctx, s.bed, manyADDs+2) })
+	s.reachEachOther(shortly, living, peer)
+	s.soon(shortly, func() error { return endpoints(s.ctx, s.bed, manyADDs+2) })
 }
 
 // others are commands that the ADDs must not hold up. STATUS says that an ADD

@@ -44,7 +44,7 @@ func aProfileLimits(s story) {
 		s.marked(peer, "46", "marks", "-dev", "eth0", "-port", echoPort)
 		s.marked(peer, "46", "marks", "-dev", "uplink", "-port", "4789")
 		s.netctl(strings.Fields("netprofile create -t blue --bandwidth 20Mbps --burst 1000 slow")...)
-		s.soon(2*time.Second, func() error { return s.hasMeters(limited, twentyMbps, 8192) })
+		s.soon(shortly, func() error { return s.hasMeters(limited, twentyMbps, 8192) })
 		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort)
 	})
 
@@ -59,7 +59,7 @@ func aProfileLimits(s story) {
 
 	s.withoutLoss(limited, peer, func() {
 		s.netctl("group", "update", "-t", "blue", "-n", "", "front")
-		s.soon(2*time.Second, func() error { return s.hasMeters(limited, 0, 0) })
+		s.soon(shortly, func() error { return s.hasMeters(limited, 0, 0) })
 		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort)
 	})
 	s.isUnlimited(limited, peer, twentyMbps)
@@ -86,7 +86,7 @@ func (s story) arrives(from, to *testbed.Pod, offered float64, right func(rate f
 	s.must(err)
 	defer func() { s.must(flood.Kill()) }()
 	first := s.arrived(to)
-	s.soon(8*time.Second, func() error {
+	s.soon(shortly, func() error {
 		last := s.arrived(to)
 		took := last.at - first.at
 		if took < time.Second {
@@ -125,7 +125,7 @@ func (s story) marked(pod *testbed.Pod, dscp string, probe ...string) {
 	if strings.Contains(strings.Join(probe, " "), "uplink") {
 		run = pod.Node.Run
 	}
-	s.soon(5*time.Second, func() error {
+	s.soon(shortly, func() error {
 		out, err := run(s.ctx, append([]string{pod.Probe()}, probe...)...)
 		if err != nil {
 			return err

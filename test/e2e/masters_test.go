@@ -27,7 +27,7 @@ func allMastersDie(s story) {
 	s.network("blue", "back", "10.1.2.0/24")
 	a, b := s.pod(0, "a", "blue", "front", ""), s.pod(1, "b", "blue", "back", "")
 	doomed := s.pod(2, "doomed", "blue", "front", "")
-	s.reachEachOther(time.Second, a, b, doomed)
+	s.reachEachOther(shortly, a, b, doomed)
 
 	s.withoutLoss(a, b, func() {
 		s.killMasters()
@@ -38,12 +38,12 @@ func allMastersDie(s story) {
 		if reaches(s.ctx, a, doomed) == nil {
 			s.Error("a deleted pod is still reached")
 		}
-		s.reachEachOther(time.Second, a, b)
+		s.reachEachOther(shortly, a, b)
 		s.startMasters()
 	})
 	s.soon(10*time.Second, func() error { return endpoints(s.ctx, s.bed, 2) })
 	s.must(doomed.Attach(s.ctx))
-	s.reachEachOther(2*time.Second, a, b, doomed)
+	s.reachEachOther(shortly, a, b, doomed)
 }
 
 func theLeaderStops(s story) {

@@ -28,7 +28,7 @@ func networksWithIPv6Only(s story) {
 	}
 	s.reachEachOther(10*time.Second, pods...)
 	s.netctl(strings.Fields("policy rule-add -t blue -d in -l tcp -P 80 -n six -j deny guard 1")...)
-	s.soon(5*time.Second, func() error {
+	s.soon(shortly, func() error {
 		got, err := ask(s.ctx, pods[0], pods[2].IP, 500*time.Millisecond)
 		if err == nil && (got["tcp"] != "" || got["udp"] != pods[2].Name) {
 			err = fmt.Errorf("with TCP denied, %s gets %v from %s", pods[0].Name, got, pods[2].Name)
@@ -40,5 +40,5 @@ func networksWithIPv6Only(s story) {
 		s.must(pods[2].Node.StartNetplugin())
 		s.must(pods[2].Node.WaitReady(s.ctx))
 	})
-	s.reachEachOther(5*time.Second, pods[:2]...)
+	s.reachEachOther(shortly, pods[:2]...)
 }

@@ -220,6 +220,11 @@ func reaches(ctx context.Context, from, to *testbed.Pod) error {
 	return nil
 }
 
+// shortly is how long a change may take to be seen. A datagram may be lost while
+// a port is added; it is asked for again after a second. An audit, which would
+// make good what the change itself has not done, comes later.
+const shortly = 10 * time.Second
+
 // reachEachOther expects that every pod reaches every other within the time.
 func (s story) reachEachOther(limit time.Duration, pods ...*testbed.Pod) time.Duration {
 	s.Helper()

@@ -39,7 +39,7 @@ func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 		"-count", fmt.Sprint(2*storyLimit.Milliseconds()), "-grace", "500ms")
 	s.must(err)
 	defer stream.Kill() // of a story that fails meanwhile
-	s.soon(5*time.Second, func() error {
+	s.soon(shortly, func() error {
 		data, err := os.ReadFile(log)
 		if err == nil && !strings.Contains(string(data), "sending") {
 			err = fmt.Errorf("the stream has not begun: %q", data)

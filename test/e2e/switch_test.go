@@ -86,7 +86,7 @@ func theDatabaseIsKilled(s story) {
 	}
 	s.isGuardedAgain(10*time.Second, front, back)
 	late := s.pod(1, "late", "blue", "front", "")
-	s.reachEachOther(2*time.Second, front, late)
+	s.reachEachOther(shortly, front, late)
 }
 
 // removals are what somebody may do to a switch; $1 is the pod's port.

@@ -78,7 +78,7 @@ func sixtyPods(s story) {
 		_, err := p.CNI(s.ctx, "del")
 		return err
 	})
-	s.soon(5*time.Second, func() error { return endpoints(s.ctx, s.bed, 0) })
+	s.soon(shortly, func() error { return endpoints(s.ctx, s.bed, 0) })
 }
 
 // all does something to all pods at once and fails the story with the first error.
@@ -111,8 +111,8 @@ func (s story) twins() (blue, red [2]*testbed.Pod) {
 func equalAddresses(s story) {
 	blue, red := s.twins()
 	only := s.pod(2, "only", "blue", "front", "") // at an address that red has not
-	s.reachEachOther(3*time.Second, blue[0], blue[1], only)
-	s.reachEachOther(3*time.Second, red[:]...)
+	s.reachEachOther(shortly, blue[0], blue[1], only)
+	s.reachEachOther(shortly, red[:]...)
 	var asking sync.WaitGroup
 	for _, stranger := range red {
 		asking.Go(func() {
@@ -136,8 +136,8 @@ const forgeries = 20
 func forgedAddresses(s story) {
 	blue, red := s.twins()
 	villain, victim, target := blue[0], s.pod(0, "victim", "blue", "front", ""), blue[1]
-	s.reachEachOther(3*time.Second, villain, victim, target)
-	s.reachEachOther(3*time.Second, red[:]...)
+	s.reachEachOther(shortly, villain, victim, target)
+	s.reachEachOther(shortly, red[:]...)
 	alien := s.pod(0, "alien", "red", "front", "") // has the victim's addresses, in red
 	if alien.IP != victim.IP {
 		s.Fatalf("want one address in both tenants: %s, %s", alien.IP, victim.IP)
@@ -169,7 +169,7 @@ func forgedAddresses(s story) {
 	_, err := villain.Run(s.ctx, villain.Probe(), "forge", "-dev", "eth0", "-arp", "-count", strconv.Itoa(forgeries),
 		"-eth-src", own, "-eth-dst", "ff:ff:ff:ff:ff:ff", "-ip-src", victim.IP.String(), "-ip-dst", victim.IP.String())
 	s.must(err)
-	s.reachEachOther(2*time.Second, villain, victim, target)
+	s.reachEachOther(shortly, villain, victim, target)
 }
 
 // forgery is the head of a datagram.
@@ -186,7 +186,7 @@ func (s story) forge(from, target *testbed.Pod, f forgery) int {
 	_, err := from.Run(s.ctx, from.Probe(), "forge", "-dev", "eth0", "-port", echoPort, "-count", strconv.Itoa(forgeries),
 		"-eth-src", f.ethSrc, "-eth-dst", f.ethDst, "-ip-src", f.ipSrc.String(), "-ip-dst", f.ipDst.String())
 	s.must(err)
-	s.soon(3*time.Second, func() error {
+	s.soon(shortly, func() error {
 		got, err := ask(s.ctx, from, target.IP, 500*time.Millisecond)
 		if err == nil && got["udp"] == "" {
 			err = fmt.Errorf("%s gets no answer from %s", from.Name, target.IP)

@@ -51,7 +51,7 @@ func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 			s.withoutLoss(far, front, func() { s.roll(version.name, version.bin, front, back) })
 		})
 		s.isGuardedAgain(time.Second, front, back)
-		s.reachEachOther(time.Second, front, neighbour, far)
+		s.reachEachOther(shortly, front, neighbour, far)
 	}
 }
 
@@ -75,7 +75,7 @@ func (s story) roll(name, bin string, front, back *testbed.Pod) {
 		pod := s.sandbox(1, fmt.Sprintf("%s%d", name, i), "blue", "front", "")
 		s.must(pod.Attach(s.ctx))
 		s.serve(pod)
-		s.reachEachOther(2*time.Second, append(made, pod, front)...)
+		s.reachEachOther(shortly, append(made, pod, front)...)
 		s.isGuardedAgain(2*time.Second, pod, back)
 		made = append(made, pod)
 	}
@@ -83,7 +83,7 @@ func (s story) roll(name, bin string, front, back *testbed.Pod) {
 		_, err := pod.CNI(s.ctx, "del")
 		s.must(err)
 	}
-	s.soon(5*time.Second, func() error { return endpoints(s.ctx, s.bed, 4) })
+	s.soon(shortly, func() error { return endpoints(s.ctx, s.bed, 4) })
 }
 
 // memberServes expects that a node's member of the store takes part in it.

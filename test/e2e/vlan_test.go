@@ -52,7 +52,7 @@ func vlansBesideTunnels(s story) {
 	inner := []*testbed.Pod{s.pod(0, "inner1", "blue", "inner", ""), s.pod(1, "inner2", "blue", "inner", "")}
 
 	s.reachEachOther(10*time.Second, lan1, lan2, dmz1, dmz2)
-	s.reachEachOther(5*time.Second, inner...)
+	s.reachEachOther(shortly, inner...)
 	s.reachByIPv6([]*testbed.Pod{lan1, lan2})
 	s.reachByIPv6([]*testbed.Pod{lan1, dmz2}) // by the router
 	for _, router := range []string{lanRouter4, lanRouter6} {
@@ -70,7 +70,7 @@ func vlansBesideTunnels(s story) {
 	// Rules hold on the VLAN and behind the router, on the sender's node and on another one.
 	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard quiet")...)
 	for _, from := range []*testbed.Pod{dmz2, lan1, lan2} {
-		s.soon(3*time.Second, func() error { return isGuarded(s.ctx, from, dmz1) })
+		s.soon(shortly, func() error { return isGuarded(s.ctx, from, dmz1) })
 	}
 
 	node := s.bed.Nodes[0]
@@ -87,8 +87,8 @@ func vlansBesideTunnels(s story) {
 	took := s.soon(10*time.Second, func() error { return reaches(s.ctx, lan1, dmz2) })
 	s.Logf("%s after the switch answered, pods reach each other", took)
 	s.isGuardedAgain(2*time.Second, dmz2, dmz1)
-	s.reachEachOther(5*time.Second, inner...)
-	s.soon(5*time.Second, func() error {
+	s.reachEachOther(shortly, inner...)
+	s.soon(shortly, func() error {
 		if now := s.programmed(node); now != before {
 			return fmt.Errorf("before:\n%s\nand after the switch and the agent were killed:\n%s", before, now)
 		}

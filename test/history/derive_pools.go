@@ -69,7 +69,8 @@ func orText(texts ...string) string {
 }
 
 // providers of a service are the addresses of the running containers of its
-// tenant that have all its labels.
+// tenant that have all its labels. One that had them once may drain for as long
+// as it runs.
 func (d *derivation) service(s *contivmodel.ServiceLB) {
 	id := s.ServiceName + ":" + s.TenantName
 	selectors := document{}
@@ -79,7 +80,15 @@ func (d *derivation) service(s *contivmodel.ServiceLB) {
 	}
 	d.put(servicePrefix+id, document{"id": id, "servicename": s.ServiceName, "tenantname": s.TenantName, "subnet": s.NetworkName,
 		"ports": s.Ports, "selectors": selectors, "ipaddress": d.world.record(servicePrefix + id)["ipaddress"]})
-	for _, address := range d.providers(s.TenantName, selectors) {
-		d.put(statePrefix+"provider/"+id+"/"+address, document{"id": address, "ServiceName": id, "Providers": []string{address}})
+	for _, ep := range d.running(s.TenantName) {
+		key := statePrefix + "provider/" + id + "/" + ep.IPAddress
+		provider := document{"id": ep.IPAddress, "ServiceName": id, "Providers": []string{ep.IPAddress}}
+		switch {
+		case selects(selectors, ep.Labels):
+			d.put(key, provider)
+		case d.world.record(key)["Draining"] == true:
+			provider["Draining"] = true
+			d.put(key, provider)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package history
 
 import (
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -110,30 +109,25 @@ func covering(s subnet) netip.Prefix {
 	return cover
 }
 
-// providers are the addresses of a tenant's running containers that have all
-// the labels of a service.
-func (d *derivation) providers(tenant string, selectors document) []string {
-	found := []string{}
-	for _, ep := range d.world.endpoints(func(ep *mastercfg.CfgEndpointState) bool {
-		return ep.ContainerID != "" && len(ep.Labels) > 0 && d.tenantOfNetwork(ep.NetID) == tenant
-	}) {
-		if !slices.ContainsFunc(keysOf(selectors), func(key string) bool { return ep.Labels[key] != selectors[key] }) {
-			found = append(found, ep.IPAddress)
+// running are the endpoints of a tenant with a container that runs and can be
+// given connections.
+func (d *derivation) running(tenant string) []*mastercfg.CfgEndpointState {
+	return d.world.endpoints(func(ep *mastercfg.CfgEndpointState) bool {
+		return ep.ContainerID != "" && ep.IPAddress != "" && d.tenantOfNetwork(ep.NetID) == tenant
+	})
+}
+
+// selects tells whether a container has labels, and all those of a service.
+func selects(selectors document, labels map[string]string) bool {
+	for key, value := range selectors {
+		if labels[key] != value {
+			return false
 		}
 	}
-	slices.Sort(found)
-	return found
+	return len(labels) > 0
 }
 
 func (d *derivation) tenantOfNetwork(id string) string {
 	tenant, _ := d.world.record(networkPrefix + id)["tenant"].(string)
 	return tenant
-}
-
-func keysOf(d document) []string {
-	var keys []string
-	for key := range d {
-		keys = append(keys, key)
-	}
-	return keys
 }
