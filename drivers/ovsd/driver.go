@@ -246,6 +246,10 @@ func (d *Driver) waitReady(ctx context.Context) error {
 // connect keeps an OpenFlow connection and hands each one to the programmer.
 func (d *Driver) connect(ctx context.Context) error {
 	return d.keepConnected(ctx, nil, func(ctx context.Context, conn *openflow.Conn) error {
+		// Before any flow of a policy is there.
+		if err := conn.Send(ctx, openflow.SetConfig{Flags: openflow.FragmentsHavePorts}); err != nil {
+			return err
+		}
 		d.mu.Lock()
 		d.sw = conn
 		d.mu.Unlock()

@@ -231,6 +231,9 @@ func TestAKilledVswitchdGetsEverythingBack(t *testing.T) {
 	if after := n.flows(); strings.Join(after, "\n") != strings.Join(before, "\n") {
 		t.Errorf("flows after:\n%s\nbefore:\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
 	}
+	if got := n.Ofctl("get-frags", bridge); !strings.Contains(got, "nx-match") {
+		t.Errorf("first fragments have no ports: %s", got)
+	}
 	a.exec("ping", "-c", "3", "-i", "0.2", "-W", "5", b.endpoint.IPv4.String())
 	if n.newPod(r, 3).port.OFPort == 0 {
 		t.Error("no number for a new port")
