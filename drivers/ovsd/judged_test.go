@@ -60,6 +60,9 @@ func TestPacketsAreJudgedRightWhileRulesChangeInManyBundles(t *testing.T) {
 	}
 	all, at := judgements(), 0
 	r.give(drivers.Change{Set: all[at]})
+	eventually(t, "the switch has looked at its cached flows again", func() bool {
+		return a.command("ping", "-c", "1", "-W", "1", to.endpoint.IPv4.String()).Run() != nil
+	})
 	done, summary := probe(t, a, to, 500)
 	losesNothing(t, b, to, 3, func() {
 		change := drivers.Change{}

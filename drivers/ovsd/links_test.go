@@ -12,9 +12,6 @@ func TestTheHostHasNoAddressOnTheLinkOfAPod(t *testing.T) {
 	r := n.start()
 	r.give(drivers.Change{Replace: true})
 	p := n.newPod(r, 1)
-	eventually(t, "the link works", func() bool {
-		return strings.Contains(n.Exec("ip", "link", "show", p.port.HostLink), "state UP")
-	})
 	if got := n.Exec("ip", "-o", "address", "show", "dev", p.port.HostLink); got != "" {
 		t.Errorf("the pod reaches the host at %s", got)
 	}

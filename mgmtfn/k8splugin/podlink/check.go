@@ -1,13 +1,17 @@
 package podlink
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Check compares the container's interface with what it is to be and names
@@ -121,6 +125,28 @@ func CheckHostLink(name string) error {
 		return fmt.Errorf("link %s on the host is down", name)
 	}
 	return nil
+}
+
+// awaitPause is how long AwaitUp waits before it looks again. Looking makes recent
+// kernels catch up, so that once is enough.
+const awaitPause = time.Millisecond
+
+// AwaitUp returns when the switch side of a link carries packets. The kernel drops
+// what is sent to the other end until it has taken note that the other end is up,
+// which it does by and by.
+func AwaitUp(ctx context.Context, name string) error {
+	for {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("find link %s: %w", name, err)
+		}
+		if link.Attrs().OperState == netlink.OperUp {
+			return nil
+		}
+		if retry.Pause(ctx, awaitPause); ctx.Err() != nil {
+			return fmt.Errorf("link %s is not up: %w", name, ctx.Err())
+		}
+	}
 }
 
 // Exists tells whether there is a link of a name in our own namespace.

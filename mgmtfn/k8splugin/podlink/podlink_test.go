@@ -1,6 +1,7 @@
 package podlink_test
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 	"github.com/contiv/netplugin/test/fakenode"
@@ -67,6 +69,24 @@ func TestAnInterfaceThatIsSetUpIsDown(t *testing.T) {
 	}
 	if got := fakenode.InNamespace(t, path, "ip", "address", "show", "eth0"); !strings.Contains(got, "10.0.0.2/24") || !strings.Contains(got, "state DOWN") {
 		t.Errorf("set up:\n%s", got)
+	}
+}
+
+func TestTheSwitchSideIsUpWhenItCarriesPackets(t *testing.T) {
+	n, _ := connect(t, "p5")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := podlink.AwaitUp(ctx, "vp5"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "vp5") {
+		t.Errorf("the other end is down: %v", err)
+	}
+	if _, err := configure(n, "p5", podlink.Spec{Name: "eth0", MAC: "02:02:0a:00:00:05"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := podlink.AwaitUp(t.Context(), "vp5"); err != nil {
+		t.Error(err)
+	}
+	if err := podlink.AwaitUp(t.Context(), "nolink"); err == nil || !strings.Contains(err.Error(), "nolink") {
+		t.Errorf("a link that is not there: %v", err)
 	}
 }
 
