@@ -10,7 +10,7 @@ GOBUILD  := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 
 PROGRAMS := netmaster netplugin netctl contivk8s
 PACKAGES := openvswitch-switch etcd-server containernetworking-plugins iproute2 iputils-ping \
-            ethtool iperf3 procps util-linux bash zsh fish patch gcc libc6-dev git ca-certificates
+            ethtool iperf3 procps util-linux nftables bash zsh fish patch gcc libc6-dev git ca-certificates
 
 # A test that hangs is a failure well before the suite's 15 minutes are over.
 TESTFLAGS ?= -race -timeout 12m

@@ -26,6 +26,7 @@ func command(start func(context.Context, *options) error) *cli.Command {
 	return &cli.Command{
 		Name:                   "netplugin",
 		Usage:                  "agent of a node: programs Open vSwitch and attaches containers",
+		Commands:               []*cli.Command{cleanupCommand()},
 		Flags:                  append(daemonflags.Flags("netplugin", &o.Common), nodeFlags(&o)...),
 		UseShortOptionHandling: true,
 		HideHelpCommand:        true,
@@ -65,6 +66,8 @@ func nodeFlags(o *options) []cli.Flag {
 		&cli.StringFlag{Name: "ovs-rundir", Sources: cli.EnvVars("OVS_RUNDIR"), Value: ovsd.DefaultRunDir, Destination: &o.runDir,
 			Category: categoryNode, Usage: "directory of Open vSwitch's sockets", OnlyOnce: true},
 		set.String(&o.datapath, "datapath", "DATAPATH", ovsd.DatapathAuto, categoryNode, "system (kernel), netdev (userspace) or auto"),
+		&cli.BoolFlag{Name: "nat", Sources: set.Env("NAT"), Value: true, Destination: &o.nat, Category: categoryNode,
+			Usage: "let endpoints of routed networks reach the outside by this host (contivh0)", OnlyOnce: true},
 		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ":9090", categoryNode, "address:port of the node's REST server"),
 		&cli.BoolFlag{Name: "dns", Sources: set.Env("DNS"), Value: true, Destination: &o.names.on,
 			Category: categoryNames, Usage: "answer endpoints' questions for names, at the gateways of routed networks; --dns=false: do not", OnlyOnce: true},

@@ -28,6 +28,7 @@ type options struct {
 	vxlanPort                 int
 	httpAddress               string
 	names                     namesOptions
+	nat                       bool // endpoints reach the outside by this host
 }
 
 // configError is everything that is wrong with the command line.

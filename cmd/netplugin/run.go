@@ -26,6 +26,11 @@ func run(ctx context.Context, o *options) error {
 	log.WithFields(logrus.Fields{
 		"version": buildinfo.Get().Version, "host": o.node.HostLabel, "ctrl-ip": o.node.CtrlIP, "vtep-ip": o.node.VTEP,
 	}).Info("starting")
+	present, err := bePresent(presenceFile)
+	if err != nil {
+		return err
+	}
+	defer present.Close()
 	db, err := openStore(o)
 	if err != nil {
 		return err
@@ -45,7 +50,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	zones := o.names.zones()
 	node := agent.New(agent.Config{
-		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, DB: db, Names: zones, Metrics: metrics,
+		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat, DB: db, Names: zones, Metrics: metrics,
 	})
 	names := newNameServer(&o.names, zones, node, tunnel)
 	if err := names.Register(metrics); err != nil {

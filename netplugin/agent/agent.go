@@ -28,6 +28,7 @@ type Config struct {
 	FwdMode   string     // what the node was started with; the store's word counts
 	Driver    drivers.NetworkDriver
 	Uplink    bool // the driver serves networks of encapsulation vlan, too
+	Outside   bool // endpoints of routed networks reach the outside by this host
 	DB        *objdb.DB
 	Names     *nameserver.Zones     // told what has a name here; nil: nobody asks
 	Metrics   prometheus.Registerer // nil: no metrics
@@ -99,7 +100,8 @@ func New(cfg Config) *Agent {
 		changed: newSignal(), given: newSignal(), behind: newSignal(), report: newSignal(), host: newSignal(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
-	a.cache.vtep, a.cache.linger, a.cache.uplink, a.planner.names = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Names
+	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
+	a.planner.names = cfg.Names
 	for _, prefix := range followed {
 		m := &follower{prefix: prefix}
 		m.Mirror = mirror.New(cfg.DB, prefix, func(b mirror.Batch) { a.takeIn(m, b) })

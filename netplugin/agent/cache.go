@@ -20,10 +20,11 @@ const peerPrefix = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
 // them, and the keys of the datapath objects whose wanted form may have changed.
 // It has no lock; its owner has.
 type cache struct {
-	host   string     // the label of this node
-	vtep   netip.Addr // our end of the tunnels; not valid: not known
-	uplink bool       // networks of encapsulation vlan are served
-	log    *logrus.Entry
+	host    string     // the label of this node
+	vtep    netip.Addr // our end of the tunnels; not valid: not known
+	uplink  bool       // networks of encapsulation vlan are served
+	outside bool       // endpoints may leave by the host
+	log     *logrus.Entry
 
 	networks  map[string]network
 	endpoints map[string]endpoint
@@ -263,6 +264,7 @@ func (c *cache) putGlobal(_ string, value []byte, _ int64) error {
 		return err
 	}
 	c.global = g
+	c.mark(pipeline.KindOutside, OutsideID)
 	if mode, err := modeOf(g); err == nil && mode != c.mode {
 		c.mode = mode
 		for id := range c.networks {

@@ -17,6 +17,8 @@ const infraNetwork = "infra"
 type HostAccess struct {
 	Networks []HostNetwork                // infra networks, by id
 	Released []mastercfg.CfgEndpointState // the host's endpoints in networks that are gone
+	Outside  *pipeline.Outside            // the port by which endpoints leave; nil: there is none
+	IPv6     bool                         // some network is routed for IPv6
 }
 
 // HostNetwork is an infra network as this host sees it.
@@ -47,6 +49,7 @@ func (a *Agent) HostChanged() <-chan struct{} { return a.host }
 func (c *cache) hostAccess() HostAccess {
 	var access HostAccess
 	for id, n := range c.networks {
+		access.IPv6 = access.IPv6 || n.part.Gateway6.IsValid()
 		if n.record.NwType != infraNetwork || n.problem != "" {
 			continue
 		}
@@ -57,6 +60,9 @@ func (c *cache) hostAccess() HostAccess {
 		access.Networks = append(access.Networks, h)
 	}
 	slices.SortFunc(access.Networks, func(a, b HostNetwork) int { return strings.Compare(a.Network.ID, b.Network.ID) })
+	if o, err := c.hostPort(); err == nil {
+		access.Outside = &o
+	}
 	for id := range c.endpointsOn[c.host] {
 		e := c.endpoints[id]
 		if _, known := c.networks[e.netID]; !known && id == mastercfg.EndpointID(e.netID, c.host) {

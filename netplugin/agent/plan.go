@@ -63,7 +63,9 @@ func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
 }
 
 // order in which kinds are programmed; removals go the other way.
-var order = map[pipeline.Kind]int{pipeline.KindNetwork: 0, pipeline.KindEndpoint: 1, pipeline.KindFloodSet: 2, pipeline.KindService: 3, pipeline.KindRule: 4}
+var order = map[pipeline.Kind]int{
+	pipeline.KindNetwork: 0, pipeline.KindEndpoint: 1, pipeline.KindFloodSet: 2, pipeline.KindService: 3, pipeline.KindOutside: 4, pipeline.KindRule: 5,
+}
 
 func byKindAndID(a, b pipeline.Key) int {
 	return cmp.Or(cmp.Compare(order[a.Kind], order[b.Kind]), cmp.Compare(a.ID, b.ID))

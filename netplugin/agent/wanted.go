@@ -19,6 +19,8 @@ func (c *cache) wanted(key pipeline.Key) (pipeline.Object, error) {
 		return c.wantedFloodSet(key.ID)
 	case pipeline.KindService:
 		return c.wantedService(key.ID)
+	case pipeline.KindOutside:
+		return c.wantedOutside()
 	case pipeline.KindRule:
 		return c.wantedRule(key.ID)
 	}

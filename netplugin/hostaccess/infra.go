@@ -26,7 +26,7 @@ func checkName(network string) error {
 // interfaceOf is what the host's interface in a network should be, but for what
 // depends on the port.
 func interfaceOf(at agent.Attachment, n agent.HostNetwork) (wantedLink, error) {
-	w := wantedLink{name: n.Network.NetworkName}
+	w := wantedLink{name: n.Network.NetworkName, group: infraGroup}
 	var err error
 	if w.mac, err = net.ParseMAC(at.Endpoint.MacAddress); err != nil {
 		return w, fault.New(fault.Internal, "endpoint %s: hardware address %q: %w", at.Endpoint.ID, at.Endpoint.MacAddress, err)

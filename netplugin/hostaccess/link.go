@@ -21,9 +21,11 @@ import (
 type wantedLink struct {
 	name               string
 	mac                net.HardwareAddr
-	mtu                int // bytes
+	mtu                int    // bytes
+	group              uint32 // 0: leave it
 	addresses          []netip.Prefix
 	routes             []wantedRoute
+	noARP              bool // neighbours are not asked for
 	checksumInSoftware bool // a userspace switch would forward checksums that nobody has filled in
 }
 
@@ -32,6 +34,10 @@ type wantedRoute struct {
 	to       netip.Prefix
 	via, src netip.Addr
 }
+
+// infraGroup marks the host's interfaces in infra networks, for our rules and for
+// people (ip link show group 194).
+const infraGroup = 194
 
 // routeProtocol marks our routes (ip route show proto 168).
 const routeProtocol netlink.RouteProtocol = 168
@@ -85,6 +91,12 @@ func (w wantedLink) hardware(link netlink.Link) (changed bool, err error) {
 	}
 	if have := link.Attrs().MTU; err == nil && w.mtu != 0 && have != w.mtu {
 		changed, err = true, netlink.LinkSetMTU(link, w.mtu)
+	}
+	if err == nil && w.group != 0 && link.Attrs().Group != w.group {
+		changed, err = true, netlink.LinkSetGroup(link, int(w.group))
+	}
+	if silent := link.Attrs().RawFlags&unix.IFF_NOARP != 0; err == nil && w.noARP && !silent {
+		changed, err = true, netlink.LinkSetARPOff(link)
 	}
 	return changed, err
 }

@@ -32,7 +32,7 @@ func pair(t *testing.T) (drivers.Port, wantedLink) {
 	t.Cleanup(func() { run(t, "ip link del vvport7") })
 	a := func(text string) netip.Addr { return netip.MustParseAddr(text) }
 	return drivers.Port{HostLink: "vvport7", PodLink: "vport7"}, wantedLink{
-		name: "contivh1", mac: net.HardwareAddr{2, 2, 10, 9, 0, 1}, mtu: 1450,
+		name: "contivh1", group: infraGroup, mac: net.HardwareAddr{2, 2, 10, 9, 0, 1}, mtu: 1450,
 		addresses: []netip.Prefix{netip.MustParsePrefix("10.9.0.1/24"), netip.MustParsePrefix("fd00:9::2/64")},
 		routes: []wantedRoute{
 			{to: netip.MustParsePrefix("10.1.1.0/24"), via: a("10.9.0.254"), src: a("10.9.0.1")},
@@ -53,7 +53,7 @@ func ensured(t *testing.T, port drivers.Port, want wantedLink, why string) {
 		t.Errorf("%s: looked at again: changed %v, %v", why, changed, err)
 	}
 	got := run(t, "ip -d address show contivh1; ip route show dev contivh1; ip -6 route show dev contivh1; ethtool -k contivh1")
-	for _, part := range []string{"mtu 1450", "link/ether 02:02:0a:09:00:01", "inet 10.9.0.1/24", "inet6 fd00:9::2/64", "LOWER_UP",
+	for _, part := range []string{"mtu 1450", "link/ether 02:02:0a:09:00:01", "inet 10.9.0.1/24", "inet6 fd00:9::2/64", "LOWER_UP", "group 194",
 		"10.1.1.0/24 via 10.9.0.254 proto 168 src 10.9.0.1", "fd00:1::/64 via fd00:9::1 proto 168 src fd00:9::2", "tx-checksum-ip-generic: off"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%s: %q is missing:\n%s", why, part, got)

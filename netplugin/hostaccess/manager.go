@@ -20,6 +20,7 @@ type Datapath interface {
 	HostAccess() (agent.HostAccess, error)
 	HostChanged() <-chan struct{}
 	PreparePort(ctx context.Context, epID string, podNetNS int) (drivers.Port, error)
+	PrepareOutside(ctx context.Context) (drivers.Port, error)
 	ServeHost(ctx context.Context, epID string, revision int64) (agent.Attachment, error)
 	Detach(ctx context.Context, epID string) error
 }
@@ -36,6 +37,7 @@ type Config struct {
 	Datapath  Datapath
 	Master    Master
 	Netdev    func() bool // the datapath is in userspace
+	StateDir  string      // where the settings are kept that the host had before; empty: DefaultStateDir
 	Log       *logrus.Entry
 }
 
@@ -43,8 +45,14 @@ type Config struct {
 type Manager struct {
 	Config
 	joined  map[string]string // id of an endpoint that we have made a port for -> its network
-	problem string            // the last one, to log each once
+	rules   rules
+	leads   bool   // there may be a way out, of this process or an earlier one
+	problem string // the last one
+	told    bool   // and it is in the log
 }
+
+// DefaultStateDir is where the manager keeps what it must not forget.
+const DefaultStateDir = "/var/lib/contiv/host"
 
 // Times of the manager.
 const (
@@ -59,7 +67,10 @@ func New(c Config) *Manager {
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "hostaccess")
 	}
-	return &Manager{Config: c, joined: map[string]string{}}
+	if c.StateDir == "" {
+		c.StateDir = DefaultStateDir
+	}
+	return &Manager{Config: c, joined: map[string]string{}, leads: true}
 }
 
 // Run keeps the interfaces until ctx is done. They stay: the host goes on using them.
@@ -89,7 +100,7 @@ func (m *Manager) Run(ctx context.Context) error {
 func (m *Manager) look(ctx context.Context) error {
 	access, err := m.Datapath.HostAccess()
 	if err != nil {
-		return err
+		return nil // the agent says what it waits for, and wakes us
 	}
 	wanted, problems := map[string]bool{}, []error{}
 	for _, n := range access.Networks {
@@ -107,6 +118,7 @@ func (m *Manager) look(ctx context.Context) error {
 	for _, n := range access.Networks {
 		problems = append(problems, m.within(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n) }))
 	}
+	problems = append(problems, m.within(ctx, "way out by the host", func(ctx context.Context) error { return m.keepOutside(ctx, access) }))
 	return errors.Join(problems...)
 }
 
@@ -177,15 +189,20 @@ func (m *Manager) leave(ctx context.Context, id, network string) error {
 	return nil
 }
 
-// note logs a problem when it is new, and tells whether there is none.
+// note logs a problem once, one that may pass by itself when it is met again. It tells
+// whether there is none.
 func (m *Manager) note(ctx context.Context, err error) bool {
-	text := ""
-	if err != nil {
-		text = err.Error()
+	if err == nil || ctx.Err() != nil {
+		m.problem, m.told = "", false
+		return err == nil
 	}
-	if text != "" && text != m.problem && ctx.Err() == nil {
-		m.Log.Warn(text)
+	again := err.Error() == m.problem
+	if m.problem = err.Error(); !again {
+		m.told = false
 	}
-	m.problem = text
-	return err == nil
+	if !m.told && (again || !fault.Is(err, fault.Unavailable)) {
+		m.told = true
+		m.Log.Warn(m.problem)
+	}
+	return false
 }

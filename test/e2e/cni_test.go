@@ -38,13 +38,12 @@ func checkNoticesLosses(s story) {
 		if _, err := pod.CNI(s.ctx, "check"); err != nil {
 			s.Fatalf("CHECK before the loss of %s: %v", loss.what, err)
 		}
-		port, err := pod.Node.Run(s.ctx, "sh", "-c", "ls /sys/class/net | grep vvport")
-		s.must(err)
+		port := s.hostPort(pod.Node)
 		run := pod.Run
 		if !loss.inside {
 			run = pod.Node.Run
 		}
-		_, err = run(s.ctx, "sh", "-ec", loss.script, "sh", strings.TrimSpace(port))
+		_, err := run(s.ctx, "sh", "-ec", loss.script, "sh", port)
 		s.must(err)
 		if out, err := pod.CNI(s.ctx, "check"); err == nil {
 			s.Errorf("CHECK does not notice the loss of %s: %s", loss.what, out)
@@ -121,8 +120,10 @@ func badADDs(s story) {
 				s.Errorf("%s: the error does not say %q: %v", bad.name, word, err)
 			}
 		}
-		if out, err := pod.Node.Run(s.ctx, "sh", "-c", "ls /sys/class/net | grep vport; find /var/lib/contiv/cni -type f"); out != "" {
-			s.Errorf("%s: a failed ADD left %s (%v)", bad.name, out, err)
+		links, err := pod.Node.PodLinks(s.ctx)
+		s.must(err)
+		if out, err := pod.Node.Run(s.ctx, "find", "/var/lib/contiv/cni", "-type", "f"); len(links) > 0 || out != "" {
+			s.Errorf("%s: a failed ADD left %v %s (%v)", bad.name, links, out, err)
 		}
 	}
 }

@@ -57,9 +57,12 @@ func (s story) bystanders() (one, other *testbed.Pod) {
 // hostPort is the host's end of the link of the only pod on a node.
 func (s story) hostPort(n *testbed.Node) string {
 	s.Helper()
-	port, err := n.Run(s.ctx, "sh", "-c", "ls /sys/class/net | grep vvport")
+	links, err := n.PodLinks(s.ctx)
 	s.must(err)
-	return strings.TrimSpace(port)
+	if len(links) != 1 {
+		s.Fatalf("%s has the pod links %v, want one", n.Name, links)
+	}
+	return links[0]
 }
 
 func aLinkIsDeleted(s story) {

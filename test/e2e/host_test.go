@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 func TestHostAccess(t *testing.T) {
 	tell(t, 2, []chapter{
 		{"each host is in an infra network, and reaches the pods of its tenant from there", hostsJoinANetwork},
+		{"pods reach what is outside by their host, whoever else has their address, and are not reached from there", podsReachTheOutside},
 	})
 }
 
@@ -52,7 +55,7 @@ func hostsJoinANetwork(s story) {
 	s.must(host.Netplugin().Kill())
 	_, err := host.Run(s.ctx, "sh", "-ec", "ip route del 10.1.1.0/24 && ip addr del "+s.hostAddress(host).String()+"/24 dev contivh1")
 	s.must(err)
-	s.must(hostReaches(s.ctx, s.bed.Nodes[1], near))
+	s.soon(5*time.Second, func() error { return hostReaches(s.ctx, s.bed.Nodes[1], near) })
 	s.must(host.StartNetplugin())
 	s.must(host.WaitReady(s.ctx))
 	s.soon(10*time.Second, func() error { return hostReaches(s.ctx, host, far) })
@@ -97,4 +100,49 @@ func hostReaches(ctx context.Context, from *testbed.Node, to *testbed.Pod) error
 func pinged(ctx context.Context, run func(context.Context, ...string) (string, error), address netip.Addr) error {
 	_, err := run(ctx, "ping", "-c1", "-W1", "-n", "-q", address.String())
 	return err
+}
+
+func podsReachTheOutside(s story) {
+	host, outside := s.bed.Nodes[0], s.bed.Nodes[1]
+	var pods []*testbed.Pod
+	for _, tenant := range []string{"blue", "red"} {
+		s.tenant(tenant)
+		s.network(tenant, "front", "10.1.1.0/24")
+		pods = append(pods, s.pod(0, tenant, tenant, "front", ""))
+	}
+	world := netip.MustParseAddr(outside.MgmtIP)
+	everybodyOut := func() error {
+		for _, pod := range pods {
+			_, err := pod.Run(s.ctx, pod.Probe(), "http", "http://"+outside.MgmtIP+":9999/version")
+			if err := cmp.Or(pinged(s.ctx, pod.Run, world), err, pinged(s.ctx, pod.Run, netip.MustParseAddr(host.MgmtIP))); err != nil {
+				return fmt.Errorf("%s: %w", pod.Name, err)
+			}
+		}
+		return nil
+	}
+	s.soon(10*time.Second, everybodyOut)
+
+	number, err := host.Run(s.ctx, "sh", "-c", "ovs-vsctl --timeout=10 --format=csv --no-headings --columns=ofport,external_ids list interface | grep front.blue- | cut -d, -f1")
+	s.must(err)
+	port, err := strconv.Atoi(strings.TrimSpace(number))
+	s.must(err)
+	address := netip.AddrFrom4([4]byte{172, 19, byte(port >> 8), byte(port)})
+	s.must(pinged(s.ctx, host.Run, address))
+	_, err = outside.Run(s.ctx, "ip", "route", "add", address.String(), "via", host.MgmtIP)
+	s.must(err)
+	s.afterwards(func(ctx context.Context) error {
+		_, err := outside.Run(ctx, "ip", "route", "del", address.String())
+		return err
+	})
+	if pinged(s.ctx, outside.Run, address) == nil {
+		s.Errorf("%s is reached from outside by its private address %s", pods[0].Name, address)
+	}
+
+	// What somebody takes away comes back.
+	s.must(host.Netplugin().Kill())
+	_, err = host.Run(s.ctx, "sh", "-ec", "nft flush table inet contiv; sysctl -qw net.ipv4.ip_forward=0; ip link set contivh0 down")
+	s.must(err)
+	s.must(host.StartNetplugin())
+	s.must(host.WaitReady(s.ctx))
+	s.soon(10*time.Second, everybodyOut)
 }

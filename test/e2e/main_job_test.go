@@ -18,6 +18,11 @@ func newBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed) {
 	if err := bed.StartDaemons(ctx); err != nil {
 		t.Fatal(err)
 	}
+	for _, n := range bed.Nodes {
+		if err := n.WaitWayOut(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return ctx, bed
 }
 

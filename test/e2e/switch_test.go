@@ -100,10 +100,9 @@ var removals = []struct{ what, script string }{
 func rowsAreRemoved(s story) {
 	front, back := s.guarded()
 	s.isGuardedAgain(2*time.Second, front, back)
-	port, err := front.Node.Run(s.ctx, "sh", "-c", "ls /sys/class/net | grep vvport")
-	s.must(err)
+	port := s.hostPort(front.Node)
 	for _, r := range removals {
-		_, err := front.Node.Run(s.ctx, "sh", "-ec", r.script, "sh", strings.TrimSpace(port))
+		_, err := front.Node.Run(s.ctx, "sh", "-ec", r.script, "sh", port)
 		s.must(err)
 		s.Logf("removed: %s", r.what)
 		s.isGuardedAgain(15*time.Second, front, back)

@@ -59,6 +59,20 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	return nil
 }
 
+// WaitWayOut waits until the node's pods can leave by it, the last that an agent makes.
+func (n *Node) WaitWayOut(ctx context.Context) error {
+	if _, err := n.retry(ctx, "sh", "-ec", "ip -br link show dev contivh0 up | grep -q ."); err != nil {
+		return fmt.Errorf("%s: interface contivh0 is not up, see %s: %w", n.Name, n.LogFile("netplugin"), err)
+	}
+	return nil
+}
+
+// PodLinks lists the host's ends of the links of pods.
+func (n *Node) PodLinks(ctx context.Context) ([]string, error) {
+	out, err := n.Run(ctx, "sh", "-c", "grep -Lx hostcontivh0 /sys/class/net/vvport*/ifalias | cut -d/ -f5")
+	return strings.Fields(out), err
+}
+
 // Leader finds the node whose netmaster leads.
 func (b *Bed) Leader(ctx context.Context) (*Node, error) {
 	info, err := b.Info(ctx)

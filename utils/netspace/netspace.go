@@ -31,6 +31,9 @@ func Open(name string) (ns netns.NsHandle, made bool, err error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return netns.None(), false, fmt.Errorf("network namespace %s: %w", name, err)
 	}
+	if err := shareDir(); err != nil {
+		return netns.None(), false, fmt.Errorf("network namespace %s: %w", name, err)
+	}
 	err = onThread(func() error {
 		ns, err = netns.NewNamed(name)
 		return err
@@ -39,6 +42,23 @@ func Open(name string) (ns netns.NsHandle, made bool, err error) {
 		return netns.None(), false, fmt.Errorf("network namespace %s: %w", name, err)
 	}
 	return ns, true, nil
+}
+
+// shareDir makes the directory a mount of its own that is shared, as `ip netns` does
+// when it makes the first namespace. Made later, it would be a second layer, and the
+// names that were there before could not be removed any more.
+func shareDir() error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	err := unix.Mount("", dir, "none", unix.MS_SHARED|unix.MS_REC, "")
+	if !errors.Is(err, unix.EINVAL) { // it is no mount
+		return err
+	}
+	if err := unix.Mount(dir, dir, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	return unix.Mount("", dir, "none", unix.MS_SHARED|unix.MS_REC, "")
 }
 
 // Delete takes a namespace its name, and its links, unless somebody is in it. One

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// presenceFile is locked by every netplugin of the node as long as it runs. Several
+// may run, while one takes over from the other; a cleanup runs alone.
+const presenceFile = "/run/contiv/netplugin.lock"
+
+// bePresent says that a netplugin runs, until the result is closed or the process ends.
+func bePresent(path string) (io.Closer, error) {
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return locked(path, os.O_CREATE, unix.LOCK_SH, "netplugin cleanup is running on this node")
+}
+
+// beAlone says that none runs, and keeps others from starting.
+func beAlone(path string) (io.Closer, error) {
+	lock, err := locked(path, 0, unix.LOCK_EX, "a netplugin is running on this node: stop it first")
+	if errors.Is(err, fs.ErrNotExist) {
+		return io.NopCloser(nil), nil // none has ever run, or the last cleanup was complete
+	}
+	return lock, err
+}
+
+func locked(path string, create, how int, taken string) (io.Closer, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|create, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB); err != nil {
+		closed := file.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fault.New(fault.Conflict, "%s (%s)", taken, path)
+		}
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), closed)
+	}
+	return file, nil
+}

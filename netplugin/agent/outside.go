@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// OutsideID is the endpoint id of the port to the host, as operators of the original
+// controller know it.
+const OutsideID = "hostcontivh0"
+
+// outsidePrefix6 are the private IPv6 addresses by which hosts know endpoints. Those of
+// IPv4 are a global setting, because they may be in use; these are nobody else's.
+var outsidePrefix6 = netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")
+
+// wantedOutside is the way out by the host. Bridged networks have none: their router
+// is a host of the network, or there is none.
+func (c *cache) wantedOutside() (pipeline.Object, error) {
+	o, err := c.hostPort()
+	if err == nil && c.mode.Bridged() {
+		err = fault.New(fault.NotFound, "bridged networks have no way out by the host")
+	}
+	return o, err
+}
+
+// hostPort is the host's side of it, which is there in every mode.
+func (c *cache) hostPort() (pipeline.Outside, error) {
+	prefix, err := netip.ParsePrefix(c.global.PvtSubnet)
+	switch {
+	case !c.outside || c.global.PvtSubnet == "":
+		return pipeline.Outside{}, fault.New(fault.NotFound, "endpoints do not leave by this host")
+	case err != nil || !prefix.Addr().Is4() || prefix.Bits() != 16:
+		return pipeline.Outside{}, fault.New(fault.Invalid, "private subnet %q is not an IPv4 prefix of 16 bits", c.global.PvtSubnet)
+	}
+	o := pipeline.Outside{ID: OutsideID, MAC: [6]byte{2, 2}, Prefix: prefix.Masked(), Prefix6: outsidePrefix6}
+	own := pipeline.OutsideAddress(o.Prefix, pipeline.OutsideHost).As4()
+	copy(o.MAC[2:], own[:])
+	return o, nil
+}
+
+// PrepareOutside makes the link and the port to the host; PreparePort tells the rest.
+func (a *Agent) PrepareOutside(ctx context.Context) (drivers.Port, error) {
+	if err := a.Ready(); err != nil {
+		return drivers.Port{}, err
+	}
+	unlock, err := a.ports.Lock(ctx, OutsideID)
+	if err != nil {
+		return drivers.Port{}, explain(err, "port %s", OutsideID)
+	}
+	defer unlock()
+	a.claim(OutsideID)
+	return a.cfg.Driver.AddPort(ctx, pipeline.VXLAN, OutsideID, 0)
+}

@@ -1,0 +1,110 @@
+package cleanup
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Times to wait for Open vSwitch, which is on this machine.
+const (
+	databaseTime = 5 * time.Second // to answer
+	switchTime   = 5 * time.Second // to do what the database says
+)
+
+type bridgeRow struct {
+	UUID  ovsdb.UUID   `ovsdb:"_uuid"`
+	Name  string       `ovsdb:"name"`
+	Ports []ovsdb.UUID `ovsdb:"ports"`
+}
+
+type rootRow struct {
+	UUID   ovsdb.UUID `ovsdb:"_uuid"`
+	CurCfg int64      `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has caught up with
+}
+
+// database is the switch's, for as long as something is looked up or written.
+type database struct {
+	client  *ovsdb.Client
+	bridges *ovsdb.Table[bridgeRow]
+	root    *ovsdb.Table[rootRow]
+}
+
+// withDatabase connects for one purpose.
+func withDatabase(ctx context.Context, runDir string, do func(ctx context.Context, db *database) error) error {
+	db := &database{bridges: ovsdb.NewTable[bridgeRow]("Bridge", nil), root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
+	target := filepath.Join(runDir, "db.sock")
+	var err error
+	if db.client, err = ovsdb.New(ovsdb.Config{Target: "unix:" + target, Log: silent()}, db.bridges, db.root); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- db.client.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-ended // with the context's error
+	}()
+	waiting, stop := context.WithTimeout(ctx, databaseTime)
+	defer stop()
+	if err := db.client.Wait(waiting, func() (bool, error) { return db.client.Connected(), nil }); err != nil {
+		return fault.New(fault.Unavailable, "the database of Open vSwitch does not answer at %s", target)
+	}
+	return do(ctx, db)
+}
+
+// bridges finds ours. Without a database there is nothing to be found.
+func bridges(ctx context.Context, c Config) (things []thing, err error) {
+	err = withDatabase(ctx, c.RunDir, func(_ context.Context, db *database) error {
+		for _, row := range db.bridges.Rows() {
+			if slices.Contains(c.Bridges, row.Name) {
+				things = append(things, thing{
+					what:   fmt.Sprintf("bridge %s with %d ports", row.Name, len(row.Ports)),
+					remove: func(ctx context.Context) error { return removeBridge(ctx, c.RunDir, row.UUID) },
+				})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("bridges %v, if there are any: %w", c.Bridges, err)
+	}
+	return things, err
+}
+
+// removeBridge takes the row out and waits until ovs-vswitchd has seen that. The
+// rows of its ports are collected by the server.
+func removeBridge(ctx context.Context, runDir string, id ovsdb.UUID) error {
+	return withDatabase(ctx, runDir, func(ctx context.Context, db *database) error {
+		results, err := db.client.Transact(ctx,
+			ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "bridges", Mutator: "delete", Value: id}),
+			ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "next_cfg", Mutator: "+=", Value: 1}),
+			ovsdb.Select("Open_vSwitch", ovsdb.All(), "next_cfg"))
+		if err != nil {
+			return err
+		}
+		var written struct {
+			NextCfg int64 `ovsdb:"next_cfg"`
+		}
+		if rows := results[2].Rows; len(rows) > 0 {
+			if err := ovsdb.DecodeRow(rows[0], &written); err != nil {
+				return err
+			}
+		}
+		ctx, cancel := context.WithTimeout(ctx, switchTime)
+		defer cancel()
+		err = db.client.Wait(ctx, func() (bool, error) {
+			root, ok := db.root.Find(func(rootRow) bool { return true })
+			return ok && root.CurCfg >= written.NextCfg, nil
+		})
+		if err != nil {
+			return fault.New(fault.Unavailable, "its rows are gone; ovs-vswitchd does not answer, and removes the rest when it starts")
+		}
+		return nil
+	})
+}

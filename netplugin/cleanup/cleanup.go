@@ -1,0 +1,75 @@
+// Package cleanup leaves a node as it was before netplugin's first start.
+//
+// What netplugin makes on a node is found by how it looks, not by a list that
+// could be lost: bridges by their names, links by their group, the table of
+// nftables by its name. Only the settings of the host were written down before they
+// were changed. The order is that of taking down a house: first nobody gets in any
+// more, at last the ground is levelled.
+//
+//	bridges        with all their ports: pods and tunnels end here
+//	links          what was behind the ports, in pods as well
+//	namespaces     those of the name server
+//	nftables       our table
+//	settings       of the host, as they were
+//	files          checkpoints, sockets; directories only when they are empty
+//
+// Each thing is removed for itself: what cannot be removed is reported, everything else
+// goes on, and the next cleanup tries again. There is nothing to remove twice. The
+// store is not touched: netmaster gives up the endpoints of a node that is gone.
+package cleanup
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Config says where things are.
+type Config struct {
+	RunDir    string   // of Open vSwitch's sockets
+	Bridges   []string // names of our bridges
+	StateDirs []string // directories of ours, with all that is in them
+	Files     []string // sockets and the like
+	Memory    string   // directory with the settings of the host; one of StateDirs
+	DryRun    bool     // only say what there is
+	Out       io.Writer
+}
+
+// thing is something of ours on the node.
+type thing struct {
+	what   string // for people
+	remove func(ctx context.Context) error
+}
+
+// Run removes what there is. Its error says that something is left.
+func Run(ctx context.Context, c Config) error {
+	left := 0
+	for _, find := range []func(context.Context, Config) ([]thing, error){bridges, links, namespaces, firewall, settings, files} {
+		things, err := find(ctx, c)
+		if err != nil {
+			left++
+			c.say("left", err.Error())
+		}
+		for _, t := range things {
+			if c.DryRun {
+				c.say("would remove", t.what)
+				continue
+			}
+			if err := t.remove(ctx); err != nil {
+				left++
+				c.say("left", fmt.Sprintf("%s: %v", t.what, err))
+				continue
+			}
+			c.say("removed", t.what)
+		}
+	}
+	if left > 0 {
+		return fault.New(fault.Unavailable, "cleanup: %d things are left, see above; try again when their causes are gone", left)
+	}
+	return nil
+}
+
+// say reports to people; who does not listen is cleaned up for all the same.
+func (c Config) say(verb, what string) { _, _ = fmt.Fprintf(c.Out, "%s %s\n", verb, what) }

@@ -1,0 +1,92 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netplugin/hostaccess"
+)
+
+// firewall finds our table of nftables.
+func firewall(ctx context.Context, _ Config) ([]thing, error) {
+	there, err := hostaccess.HasRules(ctx)
+	if !there || err != nil {
+		return nil, err
+	}
+	return []thing{{what: "nftables table inet contiv", remove: hostaccess.RemoveRules}}, nil
+}
+
+// settings finds what has to be put back.
+func settings(_ context.Context, c Config) ([]thing, error) {
+	changed, err := hostaccess.ChangedSettings(c.Memory)
+	if len(changed) == 0 {
+		return nil, err
+	}
+	return []thing{{
+		what:   "changed settings of the host, such as net." + strings.ReplaceAll(changed[0], "/", "."),
+		remove: func(context.Context) error { return hostaccess.PutSettingsBack(c.Memory) },
+	}}, err
+}
+
+// files finds what is on disk. A directory that others use, too, is removed when it
+// is empty.
+func files(_ context.Context, c Config) (things []thing, err error) {
+	for _, dir := range c.StateDirs {
+		if dir == c.Memory && !c.DryRun && settingsAreLeft(dir) {
+			continue // the next cleanup needs it
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			things = append(things, thing{what: "directory " + dir, remove: func(context.Context) error { return os.RemoveAll(dir) }})
+		}
+	}
+	for _, file := range c.Files {
+		if _, err := os.Lstat(file); err == nil {
+			things = append(things, thing{what: "file " + file, remove: func(context.Context) error { return os.Remove(file) }})
+		}
+	}
+	return append(things, emptyParents(c)...), nil
+}
+
+// settingsAreLeft tells whether something could not be put back, which has been said.
+func settingsAreLeft(dir string) bool {
+	changes, err := hostaccess.ChangedSettings(dir)
+	return len(changes) > 0 || err != nil
+}
+
+// emptyParents are the directories that are empty when the rest is gone.
+func emptyParents(c Config) (things []thing) {
+	ours := slices.Concat(c.StateDirs, c.Files)
+	var parents []string
+	for _, path := range ours {
+		parents = append(parents, filepath.Dir(path))
+	}
+	slices.Sort(parents)
+	for _, dir := range slices.Compact(parents) {
+		entries, err := os.ReadDir(dir)
+		if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !slices.Contains(ours, filepath.Join(dir, e.Name())) }) {
+			continue // it is not there, or others use it
+		}
+		things = append(things, thing{what: "directory " + dir, remove: func(context.Context) error {
+			if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		}})
+	}
+	return things
+}
+
+// silent logs nothing: what matters is reported.
+func silent() *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	return logrus.NewEntry(l)
+}

@@ -1,0 +1,96 @@
+package hostaccess
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/sirupsen/logrus"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// outsideLink is the interface by which endpoints leave and the host reaches them
+// by their private addresses.
+const outsideLink = "contivh0"
+
+// keepOutside keeps the way out by the host, or its absence. The rules of the
+// firewall come before the way is open, and go after it is closed.
+func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) error {
+	if access.Outside == nil {
+		return m.closeOutside(ctx)
+	}
+	o := *access.Outside
+	if err := isFree(o.Prefix); err != nil {
+		return err
+	}
+	if err := m.rules.apply(ctx, rulesFor(o)); err != nil {
+		return err
+	}
+	if err := m.forward(access.IPv6); err != nil {
+		return err
+	}
+	m.leads = true
+	port, err := m.Datapath.PrepareOutside(ctx)
+	if err != nil {
+		return err
+	}
+	want := outsideInterface(o)
+	want.mtu, want.checksumInSoftware = port.MTU, m.Netdev()
+	changed, err := want.ensure(port)
+	if changed {
+		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses}).Info("the way out by the host set right")
+	}
+	return err
+}
+
+// closeOutside takes the port and the rules away that there may be.
+func (m *Manager) closeOutside(ctx context.Context) error {
+	if !m.leads {
+		return nil
+	}
+	if err := m.Datapath.Detach(ctx, agent.OutsideID); err != nil {
+		return err
+	}
+	if err := m.rules.remove(ctx); err != nil && !fault.Is(err, fault.Unsupported) { // without nft there is no table
+		return err
+	}
+	m.leads = false
+	m.Log.Debug("endpoints do not leave by this host")
+	return nil
+}
+
+// outsideInterface needs no neighbour discovery: everything that the host sends
+// into it is for the switch.
+func outsideInterface(o pipeline.Outside) wantedLink {
+	w := wantedLink{name: outsideLink, mac: o.MAC[:], noARP: true}
+	for _, p := range []netip.Prefix{o.Prefix, o.Prefix6} {
+		if p.IsValid() {
+			w.addresses = append(w.addresses, netip.PrefixFrom(pipeline.OutsideAddress(p, pipeline.OutsideHost), p.Bits()))
+		}
+	}
+	return w
+}
+
+// isFree tells whether other interfaces use addresses of the private subnet.
+func isFree(private netip.Prefix) error {
+	all, err := netlink.AddrList(nil, unix.AF_INET)
+	if err != nil {
+		return fmt.Errorf("addresses of the host: %w", err)
+	}
+	for _, a := range all {
+		link, err := netlink.LinkByIndex(a.LinkIndex)
+		if err != nil || link.Attrs().Name == outsideLink {
+			continue // it has gone meanwhile, or is ours
+		}
+		if p := prefixOf(a.IPNet); p.Overlaps(private) {
+			return fault.New(fault.Conflict, "private subnet %s: interface %s has address %s: set another one (netctl global set --private-subnet)",
+				private, link.Attrs().Name, p)
+		}
+	}
+	return nil
+}

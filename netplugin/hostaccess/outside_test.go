@@ -1,0 +1,101 @@
+package hostaccess
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+var wayOut = pipeline.Outside{ID: "hostcontivh0", MAC: [6]byte{2, 2, 172, 19, 0xff, 0xfe}, Prefix: netip.MustParsePrefix("172.19.0.0/16"), Prefix6: netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")}
+
+func TestOurRulesAreATableOfOurOwn(t *testing.T) {
+	testkit.NeedsMachine(t)
+	run(t, "nft add table ip contiv; nft add chain ip contiv theirs") // of another family
+	t.Cleanup(func() { run(t, "nft flush ruleset") })
+	theirs := run(t, "nft list ruleset")
+	var r rules
+	expect := func(why string) {
+		t.Helper()
+		if err := r.apply(t.Context(), rulesFor(wayOut)); err != nil {
+			t.Fatalf("%s: %v", why, err)
+		}
+		got := run(t, "nft list table inet contiv")
+		for _, part := range []string{"ip saddr 172.19.0.0/16 oifname != \"contivh0\"", "ip6 saddr fd63:6f6e:7469:7601::/64", "masquerade", "oifname \"contivh0\" ct state new drop", "maxseg size set rt mtu", "oifgroup 194 drop"} {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: %s is missing:\n%s", why, part, got)
+			}
+		}
+	}
+	expect("at first")
+	for _, change := range []string{"flush table inet contiv", "delete table inet contiv", "flush chain inet contiv enter", "add rule inet contiv enter accept"} {
+		run(t, "nft "+change)
+		expect(change)
+	}
+	if err := r.remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.remove(t.Context()); err != nil {
+		t.Errorf("what is not there: %v", err)
+	}
+	if got := run(t, "nft list ruleset"); got != theirs {
+		t.Errorf("left behind:\n%s", got)
+	}
+}
+
+func TestAPrivateSubnetInUseIsRefused(t *testing.T) {
+	testkit.NeedsMachine(t)
+	run(t, "ip link add br-docker type bridge && ip addr add 172.19.3.1/24 dev br-docker")
+	t.Cleanup(func() { run(t, "ip link del br-docker") })
+	if err := isFree(wayOut.Prefix); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "br-docker has address 172.19.3.1/24") {
+		t.Errorf("got %v", err)
+	}
+	if err := isFree(netip.MustParsePrefix("172.20.0.0/16")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSettingsAreRememberedBeforeTheyAreChanged(t *testing.T) {
+	testkit.NeedsMachine(t)
+	m := New(Config{StateDir: t.TempDir() + "/host"})
+	run(t, "ip link add d0 type bridge; sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0 net.ipv6.conf.d0.accept_ra=1 net.ipv4.conf.d0.forwarding=1")
+	t.Cleanup(func() { run(t, "ip link del d0") })
+	const settings = "sysctl net.ipv4.ip_forward net.ipv4.conf.d0.forwarding net.ipv6.conf.all.forwarding net.ipv6.conf.d0.accept_ra"
+	for range 2 {
+		if err := m.forward(true); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(run(t, settings+" | cut -d= -f2")), " "); got != "1 1 1 2" {
+			t.Errorf("settings: %s", got)
+		}
+		run(t, "sysctl -qw net.ipv4.ip_forward=0") // somebody, once more
+	}
+	known, err := recall(m.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for setting, want := range map[string]string{"ipv4/ip_forward": "0", "ipv4/conf/d0/forwarding": "1", "ipv4/conf/lo/forwarding": "0", "ipv6/conf/all/forwarding": "0", "ipv6/conf/d0/accept_ra": "1"} {
+		if known[setting] != want {
+			t.Errorf("%s was %q, want %s", setting, known[setting], want)
+		}
+	}
+	if err := PutSettingsBack(m.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(strings.Fields(run(t, settings+" | cut -d= -f2")), " "); got != "0 1 0 1" {
+		t.Errorf("settings put back: %s", got)
+	}
+	if changed, err := ChangedSettings(m.StateDir); len(changed) > 0 || err != nil {
+		t.Errorf("not put back: %v, %v", changed, err)
+	}
+	if err := os.WriteFile(m.StateDir+"/"+memoryFile, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.forward(true); err == nil {
+		t.Error("settings are changed although nobody knows any more what they were")
+	}
+}

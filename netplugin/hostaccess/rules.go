@@ -1,0 +1,135 @@
+package hostaccess
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"sigs.k8s.io/knftables"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// tableName is our table of nftables, family inet. Nobody else's is touched.
+const tableName = "contiv"
+
+// chain is a base chain of our table with its rules; a rule has a comment by which
+// it is known again.
+type chain struct {
+	name     string
+	kind     knftables.BaseChainType
+	hook     knftables.BaseChainHook
+	priority knftables.BaseChainPriority
+	rules    []rule
+}
+
+type rule struct{ text, comment string }
+
+// rulesFor are the rules of a way out.
+func rulesFor(o pipeline.Outside) []chain {
+	masquerade := chain{name: "leave-masquerade", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority}
+	for _, p := range []netip.Prefix{o.Prefix, o.Prefix6} {
+		if p.IsValid() {
+			masquerade.rules = append(masquerade.rules, rule{
+				text:    knftables.Concat(version(p), "saddr", p, "oifname !=", quoted(outsideLink), "masquerade"),
+				comment: fmt.Sprintf("endpoints of %s go out as the host", p),
+			})
+		}
+	}
+	return []chain{masquerade,
+		{"enter", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
+			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
+			comment: "only answers are forwarded to endpoints",
+		}, {
+			// Out of the one tenant and, as the host, into another one.
+			text:    knftables.Concat("iifname", quoted(outsideLink), "oifgroup", infraGroup, "drop"),
+			comment: "no way into infra networks",
+		}}},
+		{"leave-mss", knftables.FilterType, knftables.ForwardHook, knftables.ManglePriority, []rule{{
+			// An endpoint is not reached by what routers say of packets that are too big.
+			text:    knftables.Concat("iifname", quoted(outsideLink), "tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu"),
+			comment: "segments that fit the way",
+		}}},
+	}
+}
+
+func version(p netip.Prefix) string {
+	if p.Addr().Is4() {
+		return "ip"
+	}
+	return "ip6"
+}
+
+func quoted(s string) string { return `"` + s + `"` }
+
+// rules keeps our table.
+type rules struct {
+	nft     knftables.Interface
+	applied bool // by this process: another version may have written other rules
+}
+
+// open finds out how to speak to the kernel's nftables: by nft(8).
+func (r *rules) open() (err error) {
+	if r.nft == nil {
+		if r.nft, err = knftables.New(knftables.InetFamily, tableName); err != nil {
+			return fault.New(fault.Unsupported, "nftables, which the way out by the host needs: %w", err)
+		}
+	}
+	return nil
+}
+
+// apply makes the table what it should be, in one transaction, unless it is.
+func (r *rules) apply(ctx context.Context, want []chain) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	if r.applied && r.isRight(ctx, want) {
+		return nil
+	}
+	tx := r.nft.NewTransaction()
+	tx.Add(&knftables.Table{})
+	tx.Delete(&knftables.Table{})
+	tx.Add(&knftables.Table{Comment: knftables.PtrTo("made by netplugin")})
+	for _, c := range want {
+		tx.Add(&knftables.Chain{Name: c.name, Type: &c.kind, Hook: &c.hook, Priority: &c.priority})
+		for _, rule := range c.rules {
+			tx.Add(&knftables.Rule{Chain: c.name, Rule: rule.text, Comment: &rule.comment})
+		}
+	}
+	if err := r.nft.Run(ctx, tx); err != nil {
+		return fault.New(fault.Unavailable, "nftables table inet %s: %w", tableName, err)
+	}
+	r.applied = true
+	return nil
+}
+
+// isRight compares the comments of the rules that are there.
+func (r *rules) isRight(ctx context.Context, want []chain) bool {
+	chains, err := r.nft.List(ctx, "chain")
+	if err != nil || len(chains) != len(want) {
+		return false
+	}
+	for _, c := range want {
+		have, err := r.nft.ListRules(ctx, c.name)
+		if err != nil || !slices.EqualFunc(have, c.rules, func(h *knftables.Rule, w rule) bool { return h.Comment != nil && *h.Comment == w.comment }) {
+			return false
+		}
+	}
+	return true
+}
+
+// remove removes the table; one that is not there is no error.
+func (r *rules) remove(ctx context.Context) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	tx := r.nft.NewTransaction()
+	tx.Add(&knftables.Table{})
+	tx.Delete(&knftables.Table{})
+	if err := r.nft.Run(ctx, tx); err != nil {
+		return fault.New(fault.Unavailable, "nftables table inet %s: %w", tableName, err)
+	}
+	return nil
+}

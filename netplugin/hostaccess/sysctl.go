@@ -1,0 +1,155 @@
+package hostaccess
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/utils/durable"
+)
+
+// sysctlRoot is where settings of the network are, of the namespace that reads them.
+const sysctlRoot = "/proc/sys/net/"
+
+// memoryFile is where the settings of the host are that were there before us.
+const memoryFile = "sysctls.json"
+
+// forwarding is what routing takes in a version of IP, and what the kernel changes
+// along with it: all of it has to be known to be put back.
+type forwarding struct {
+	setting string
+	along   []string // patterns
+}
+
+var forwardingOf = map[bool]forwarding{
+	false: {"ipv4/ip_forward", []string{"ipv4/conf/*/forwarding", "ipv4/conf/all/accept_redirects"}},
+	true:  {"ipv6/conf/all/forwarding", []string{"ipv6/conf/*/forwarding"}},
+}
+
+// forward has the host route, for IPv6 if it is used.
+func (m *Manager) forward(ipv6 bool) error {
+	if err := m.forwardOne(forwardingOf[false]); err != nil || !ipv6 {
+		return err
+	}
+	if read(forwardingOf[true].setting) == "0" {
+		if err := m.keepRouters(); err != nil {
+			return err
+		}
+	}
+	return m.forwardOne(forwardingOf[true])
+}
+
+// forwardOne has the host route one version of IP.
+func (m *Manager) forwardOne(f forwarding) error {
+	if read(f.setting) != "0" {
+		return nil
+	}
+	settings := []string{f.setting}
+	for _, pattern := range f.along {
+		settings = append(settings, matching(pattern)...)
+	}
+	if err := m.remember(settings...); err != nil {
+		return err
+	}
+	m.Log.WithField("setting", f.setting).Info("the host forwards packets from now on")
+	return write(f.setting, "1")
+}
+
+// keepRouters lets interfaces that listen to routers go on when the host is one itself.
+func (m *Manager) keepRouters() error {
+	for _, setting := range matching("ipv6/conf/*/accept_ra") {
+		if read(setting) != "1" {
+			continue
+		}
+		if err := m.remember(setting); err != nil {
+			return err
+		}
+		if err := write(setting, "2"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remember writes down what settings are, unless an earlier value is known: before
+// they are changed, so that a crash in between loses nothing.
+func (m *Manager) remember(settings ...string) error {
+	known, err := recall(m.StateDir)
+	if err != nil {
+		return err
+	}
+	for _, setting := range settings {
+		if _, already := known[setting]; !already {
+			known[setting] = read(setting)
+		}
+	}
+	if err := durable.MakeDir(m.StateDir); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(known, "", "  ")
+	if err != nil {
+		return fmt.Errorf("settings of the host: %w", err)
+	}
+	return durable.Write(filepath.Join(m.StateDir, memoryFile), data)
+}
+
+// recall reads what was written down; no file means nothing.
+func recall(dir string) (map[string]string, error) {
+	known := map[string]string{}
+	data, err := os.ReadFile(filepath.Join(dir, memoryFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &known)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("settings of the host before netplugin, %s: %w", filepath.Join(dir, memoryFile), err)
+	}
+	return known, nil
+}
+
+// inOrder sorts settings so that those that change others come first.
+func inOrder(known map[string]string) []string {
+	masters := func(setting string) int {
+		for _, f := range forwardingOf {
+			if setting == f.setting {
+				return 0
+			}
+		}
+		return 1
+	}
+	return slices.SortedFunc(maps.Keys(known), func(a, b string) int {
+		if d := masters(a) - masters(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+// read returns a setting; "" if the kernel does not have it.
+func read(setting string) string {
+	value, _ := os.ReadFile(sysctlRoot + setting) // a kernel without IPv6 has none of its settings
+	return strings.TrimSpace(string(value))
+}
+
+func write(setting, value string) error {
+	if err := os.WriteFile(sysctlRoot+setting, []byte(value), 0); err != nil {
+		return fmt.Errorf("set %s to %s: %w", setting, value, err)
+	}
+	return nil
+}
+
+func matching(pattern string) []string {
+	paths, _ := filepath.Glob(sysctlRoot + pattern) // the patterns are valid
+	for i := range paths {
+		paths[i] = strings.TrimPrefix(paths[i], sysctlRoot)
+	}
+	return paths
+}
