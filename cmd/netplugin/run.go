@@ -67,14 +67,14 @@ func run(ctx context.Context, o *options) error {
 	if cni != nil {
 		front, attachments = append(front, cni.Run), cni
 	}
+	host := newHostAccess(o, node, master, driver)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
-		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, Metrics: metrics,
+		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, Host: host.Problem, Metrics: metrics,
 	})
 	if err != nil {
 		return err
 	}
 	front = append(front, api.Serve, names.Run)
-	host := newHostAccess(o, node, master, driver)
 	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node), host.Run, refuse(tunnel)}, front)
 	log.Info("stopped; the switch goes on forwarding")
 	return err

@@ -122,6 +122,9 @@ func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, 
 	}
 	detail := fmt.Sprintf("%s datapath, in sync", view.VXLAN.Datapath.Type)
 	report.check("switch "+n.Host, "is Open vSwitch running on "+n.Host+"? see also the log of netplugin", detail, err)
+	if problem := view.VXLAN.ErrStats["HostAccess"]; problem != "" {
+		report.check("host "+n.Host, "its pods do not reach the outside, or it does not reach them; see docs/networking.md, Outside", "", errors.New(problem))
+	}
 	report.check("tunnels "+n.Host, "is netplugin of the missing nodes registered, with its --vtep-ip?",
 		fmt.Sprintf("to %d nodes", registered(all)-1), view.missing(n, all))
 	checkNames(ctx, n.Host, url, report)

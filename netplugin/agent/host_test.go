@@ -63,3 +63,28 @@ func texts(list []netip.Prefix) (all []string) {
 	}
 	return all
 }
+
+func TestTheWayOutFollowsTheGlobalSettings(t *testing.T) {
+	n := newNode(t)
+	n.cache.outside = true
+	global := func(mode, subnet string) *node {
+		return n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"`+mode+`","pvt-subnet":"`+subnet+`"}`)
+	}
+	global("routing", "172.19.0.0/16").expect("routed", "+outside "+OutsideID)
+	o := n.cache.hostAccess().Outside
+	if o == nil || o.MAC != [6]byte{2, 2, 172, 19, 0xff, 0xfe} || o.Prefix != netip.MustParsePrefix("172.19.0.0/16") {
+		t.Fatalf("%+v", o)
+	}
+	global("routing", "172.19.0.0/16").expect("the same again")
+	global("routing", "10.77.0.0/16").expect("another subnet", "+outside "+OutsideID)
+	global("bridge", "10.77.0.0/16").expect("bridged", "-outside "+OutsideID)
+	if n.cache.hostAccess().Outside == nil {
+		t.Error("the host's side goes in bridged mode")
+	}
+	global("routing", "10.77.0.0/24").expect("a subnet that makes no sense")
+	if n.cache.hostAccess().Outside != nil {
+		t.Error("the host's side has a subnet that makes no sense")
+	}
+	n.cache.outside = false
+	global("routing", "172.19.0.0/16").expect("without a way out")
+}

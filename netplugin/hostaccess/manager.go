@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -46,9 +47,9 @@ type Manager struct {
 	Config
 	joined  map[string]string // id of an endpoint that we have made a port for -> its network
 	rules   rules
-	leads   bool   // there may be a way out, of this process or an earlier one
-	problem string // the last one
-	told    bool   // and it is in the log
+	leads   bool                   // there may be a way out, of this process or an earlier one
+	problem atomic.Pointer[string] // the last one; nil: none
+	told    bool                   // and it is in the log
 }
 
 // DefaultStateDir is where the manager keeps what it must not forget.
@@ -193,16 +194,26 @@ func (m *Manager) leave(ctx context.Context, id, network string) error {
 // whether there is none.
 func (m *Manager) note(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
-		m.problem, m.told = "", false
+		m.problem.Store(nil)
+		m.told = false
 		return err == nil
 	}
-	again := err.Error() == m.problem
-	if m.problem = err.Error(); !again {
+	text := err.Error()
+	again := m.Problem() == text
+	if m.problem.Store(&text); !again {
 		m.told = false
 	}
 	if !m.told && (again || !fault.Is(err, fault.Unavailable)) {
 		m.told = true
-		m.Log.Warn(m.problem)
+		m.Log.Warn(text)
 	}
 	return false
+}
+
+// Problem says what is wrong at the moment, "" if nothing is.
+func (m *Manager) Problem() string {
+	if text := m.problem.Load(); text != nil {
+		return *text
+	}
+	return ""
 }

@@ -45,7 +45,10 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 	if changed {
 		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses}).Info("the way out by the host set right")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return inTheWay(ctx)
 }
 
 // closeOutside takes the port and the rules away that there may be.

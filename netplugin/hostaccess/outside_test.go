@@ -47,6 +47,25 @@ func TestOurRulesAreATableOfOurOwn(t *testing.T) {
 	}
 }
 
+func TestRulesOfOthersInTheWayAreNamed(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset") })
+	if err := new(rules).apply(t.Context(), rulesFor(wayOut)); err != nil {
+		t.Fatal(err)
+	}
+	if err := inTheWay(t.Context()); err != nil {
+		t.Errorf("nobody's: %v", err)
+	}
+	run(t, "nft add table ip filter; nft add chain ip filter INPUT '{ type filter hook input priority filter; policy drop; }'; nft add chain ip filter FORWARD '{ type filter hook forward priority filter; policy drop; }'")
+	if err := inTheWay(t.Context()); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "chain FORWARD of nftables table ip filter") {
+		t.Errorf("got %v", err)
+	}
+	run(t, "nft add rule ip filter FORWARD iifname contivh0 accept")
+	if err := inTheWay(t.Context()); err != nil {
+		t.Errorf("let through: %v", err)
+	}
+}
+
 func TestAPrivateSubnetInUseIsRefused(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip link add br-docker type bridge && ip addr add 172.19.3.1/24 dev br-docker")

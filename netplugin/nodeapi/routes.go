@@ -38,7 +38,11 @@ func (h handlers) ready(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
-	h.json(w, driverView(h.CtrlIP, h.Agent.Inspect()))
+	view := driverView(h.CtrlIP, h.Agent.Inspect())
+	if h.Host != nil && h.Host() != "" {
+		view.VXLAN.ErrStats["HostAccess"] = h.Host()
+	}
+	h.json(w, view)
 }
 
 // inspectBGP is null as long as there is no BGP server.

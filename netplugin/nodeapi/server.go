@@ -69,6 +69,7 @@ type Config struct {
 	Agent       Agent
 	Attachments Attachments
 	Names       Names
+	Host        func() string // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
 	Metrics     prometheus.Gatherer
 	Log         *logrus.Entry
 }

@@ -16,7 +16,7 @@ const picture = `
 echo "# switch"; ovs-vsctl --timeout=10 show | grep -v ovs_version
 for t in bridge port interface; do ovs-vsctl --timeout=10 --columns=name,external_ids,other_config list $t | sort; done
 ovs-vsctl --timeout=10 --columns=external_ids,other_config,manager_options list open_vswitch
-echo "# links"; ip -d -o link | sed 's/ [0-9]*: / /' ; ip -o address; ip netns list
+echo "# links"; ip -d -o link | sed 's/ [0-9]*: / /' ; ip -o address; ip netns list | sed 's, (id.*,,'
 echo "# routes"; ip rule; ip -6 rule; ip route show table all; ip -6 route show table all
 echo "# nftables"; nft list ruleset
 echo "# settings"; sysctl -a -r '^net\.' 2>/dev/null | grep -v -e conntrack_count -e random
