@@ -110,7 +110,7 @@ func TestANodesNameServerIsChecked(t *testing.T) {
 		namesOff:                  "",
 		`{"server":{"on":false}}`: "",
 		`{"server":{"on":true,"listening":true,"upstream":[]}}`: "ok    names n1: answered, others' by nobody\n",
-		`{"server":{"on":true,"listening":false}}`:              "FAIL  names n1: nobody listens where endpoints ask; is Open vSwitch running on n1?",
+		`{"server":{"on":true,"listening":false}}`:              "FAIL  names n1: nobody listens where endpoints ask; was n1 upgraded under its pods?",
 	} {
 		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": answer})
 		got := run(t, url, "check --agent-port "+port)

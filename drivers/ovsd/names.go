@@ -21,7 +21,10 @@ import (
 // restarted agent finds it, and the bridge sees no link come or go, which would
 // cost the tunnels packets.
 //
-// The keeper makes what is missing and sets right what is wrong.
+// The keeper makes what is missing and sets right what is wrong. A link or port that
+// comes costs the tunnels of a userspace datapath packets, too. So where endpoints have
+// ports already, on a node whose earlier agent had no name server, its link comes with
+// the next endpoint's.
 const (
 	namesLinkPrefix = "dns-"
 	namesInside     = "eth0"

@@ -157,6 +157,32 @@ func TestTheLinkOfTheNameServerGoesWithIt(t *testing.T) {
 	}
 }
 
+// A link that comes costs the tunnels packets: where endpoints are already, that of
+// the name server waits until another port comes anyway.
+func TestTheLinkOfTheNameServerComesWithAnEndpoint(t *testing.T) {
+	n := newNode(t)
+	n.withNames()
+	n.config.Names = false
+	r := n.start()
+	a := n.newPod(r, 1)
+	r.give(everything(a))
+	r.stop()
+	links, config := n.Exec("ip", "-o", "link"), n.column("open_vswitch", ".", "next_cfg")
+	n.config.Names = true
+	r = n.start()
+	r.give(everything(a))
+	if now := n.Exec("ip", "-o", "link"); now != links {
+		t.Errorf("the links were\n%s\nand are\n%s", links, now)
+	}
+	if now := n.column("open_vswitch", ".", "next_cfg"); now != config {
+		t.Errorf("the rows were written: configuration %s, then %s", config, now)
+	}
+	b := n.newPod(r, 2)
+	r.give(everything(a, b))
+	r.listen()
+	knowsAskers(t, a, b)
+}
+
 func TestNobodyAsksFromAnAddressWithoutAPort(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -29,6 +29,11 @@ func (k *keeper) lookAtNames(ctx context.Context) error {
 	if !k.config.Names {
 		return k.removeNames(ctx, port, attached)
 	}
+	if !attached {
+		if wait, err := k.namesWait(); wait || err != nil {
+			return err
+		}
+	}
 	ns, fresh, err := netspace.Open(k.config.NamesNetNS)
 	if err != nil {
 		return err
@@ -64,6 +69,15 @@ func (k *keeper) lookAtNames(ctx context.Context) error {
 	}
 	k.names.found(fresh)
 	return nil
+}
+
+// namesWait tells whether a link that is not there yet has to wait for another port.
+func (k *keeper) namesWait() (bool, error) {
+	if k.db.portAdded.Load() || k.namesDetached != 0 || k.datapathType() != DatapathNetdev || len(k.db.endpointPorts()) == 0 {
+		return false, nil
+	}
+	_, there, err := k.links.ofNames(k.db.namesName)
+	return !there, err
 }
 
 // errNamesDetached says that ovs-vswitchd has to see that the port is gone first;

@@ -107,6 +107,8 @@ type database struct {
 	flushed atomic.Bool
 	// Something has happened to the port of the name server.
 	namesTouched atomic.Bool
+	// This driver has added an endpoint's port.
+	portAdded atomic.Bool
 }
 
 // newDatabase makes the copy of the rows we look at; changed is called after

@@ -35,5 +35,5 @@ func checkNames(ctx context.Context, host, url string, report Report) {
 	case len(view.Server.Upstream) > 0:
 		detail = "answered, others' by " + strings.Join(view.Server.Upstream, ", ")
 	}
-	report.check("names "+host, "is Open vSwitch running on "+host+"? see also the log of netplugin", detail, err)
+	report.check("names "+host, "was "+host+" upgraded under its pods? then with the next pod made there; else see the log of netplugin", detail, err)
 }
