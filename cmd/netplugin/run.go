@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/objdb"
@@ -40,7 +41,7 @@ func run(ctx context.Context, o *options) error {
 			log.WithError(err).Debug("closing the store")
 		}
 	}()
-	driver, tunnel, err := newDriver(o)
+	driver, tunnel, routes, err := newDriver(o)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	zones := o.names.zones()
 	node := agent.New(agent.Config{
-		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat, DB: db, Names: zones, Metrics: metrics,
+		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat, Border: asBorder(routes), DB: db, Names: zones, Metrics: metrics,
 	})
 	names := newNameServer(&o.names, zones, node, tunnel)
 	if err := names.Register(metrics); err != nil {
@@ -69,7 +70,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	host := newHostAccess(o, node, master, driver)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
-		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, Host: host.Problem, Metrics: metrics,
+		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, BGP: inspectBGP(routes), Host: host.Problem, Metrics: metrics,
 	})
 	if err != nil {
 		return err
@@ -82,20 +83,21 @@ func run(ctx context.Context, o *options) error {
 
 // newDriver makes the driver of the node's bridges: one with a tunnel, where services
 // and names are, and if there are uplinks one with those.
-func newDriver(o *options) (node drivers.NetworkDriver, tunnel *ovsd.Driver, err error) {
+func newDriver(o *options) (node drivers.NetworkDriver, tunnel *ovsd.Driver, routes *border.Border, err error) {
 	tunnel, err = ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath, Names: o.names.on})
 	if err != nil || len(o.uplinks) == 0 {
-		return tunnel, tunnel, err
+		return tunnel, tunnel, nil, err
 	}
 	vlan, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplinks: o.uplinks, Datapath: o.datapath})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	links, err := uplink.New(uplink.Config{RunDir: o.runDir, Serves: ovsd.DefaultUplinkBridge, Links: o.uplinks, Mode: o.bondMode})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return bridges.New(tunnel, vlan, links), tunnel, nil
+	routes = border.New(border.Config{Driver: vlan})
+	return bridges.New(tunnel, routes, links), tunnel, routes, nil
 }
 
 func openStore(o *options) (*objdb.DB, error) {

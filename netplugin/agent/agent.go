@@ -27,8 +27,9 @@ type Config struct {
 	VTEP      netip.Addr // this node's VTEP, for the operational records
 	FwdMode   string     // what the node was started with; the store's word counts
 	Driver    drivers.NetworkDriver
-	Uplink    bool // the driver serves networks of encapsulation vlan, too
-	Outside   bool // endpoints of routed networks reach the outside by this host
+	Uplink    bool   // the driver serves networks of encapsulation vlan, too
+	Outside   bool   // endpoints of routed networks reach the outside by this host
+	Border    Border // makes the node a router; nil: it has no uplink
 	DB        *objdb.DB
 	Names     *nameserver.Zones     // told what has a name here; nil: nobody asks
 	Metrics   prometheus.Registerer // nil: no metrics
@@ -62,6 +63,7 @@ type Agent struct {
 	inSync  flag   // the switch has once had all that was wanted
 	serving flag   // the first state was given
 
+	told      *BGP // what the border was told; guarded by mu
 	held      held // guarded by mu
 	orphans   orphans
 	unclaimed orphans
@@ -198,6 +200,7 @@ func (a *Agent) program(ctx context.Context) error {
 		return err
 	}
 	a.started = true
+	a.speak()
 	change, _ := a.planner.plan(a.cache, everything)
 	change.Replace = true
 	a.cfg.Driver.Update(change)
@@ -253,6 +256,7 @@ func (a *Agent) handOver() {
 	if !a.started {
 		return
 	}
+	a.speak()
 	change, ok := a.planner.plan(a.cache, 0)
 	if ok {
 		a.cfg.Driver.Update(change)

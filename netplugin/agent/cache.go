@@ -43,6 +43,7 @@ type cache struct {
 
 	presence
 	services
+	routers routers
 
 	dirty       map[pipeline.Key]struct{}
 	localsDirty bool // an endpoint record of this node changed
@@ -56,7 +57,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		limits: make(map[string]pipeline.Limits),
 		vrfs:   make(map[string]uint16), peers: newPeers(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(),
+		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), routers: newRouters(),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }
@@ -74,6 +75,7 @@ var kinds = []struct {
 	{mastercfg.EndpointGroupPrefix, (*cache).putLimits, func(c *cache, id string) { c.setLimits(id, pipeline.Limits{}) }},
 	{mastercfg.ServiceLBPrefix, (*cache).putService, (*cache).removeService},
 	{mastercfg.ProviderPrefix, (*cache).putProvider, (*cache).removeProvider},
+	{mastercfg.BgpPrefix, (*cache).putBGP, (*cache).removeBGP},
 	{mastercfg.PolicyRulePrefix, (*cache).putRule, func(c *cache, id string) { c.setRule(id, rule{}, false) }},
 	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0) }},
 	{peerPrefix, (*cache).putPeer, func(c *cache, id string) { c.settle(c.peers.unset(id)...) }},

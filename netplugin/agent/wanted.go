@@ -48,12 +48,13 @@ func (c *cache) servedNetwork(id string) (pipeline.Network, error) {
 		return pipeline.Network{}, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", n.record.Tenant)
 	case n.problem != "":
 		return pipeline.Network{}, fault.New(fault.Unsupported, "network %s: %s", id, n.problem)
-	case n.part.Encap == pipeline.VLAN && !c.mode.Bridged():
-		return pipeline.Network{}, fault.New(fault.Unsupported, "network %s: encapsulation vlan is served in forwarding mode bridge only", id)
 	case c.vrfs[n.record.Tenant] == 0:
 		return pipeline.Network{}, fault.New(fault.MissingReference, "tenant %s has no VRF number", n.record.Tenant)
 	}
 	n.part.VRF, n.part.Mode = c.vrfs[n.record.Tenant], c.mode
+	if routedVLAN(n.part) {
+		n.part.VRF = pipeline.SharedVRF // routers outside know addresses, not tenants
+	}
 	return n.part, nil
 }
 
@@ -76,6 +77,9 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 		return e, nil
 	}
 	if n.Encap == pipeline.VLAN {
+		if routedVLAN(n) {
+			e.VTEP = c.routers.addresses[record.host]
+		}
 		return e, nil // wherever its node is, it is behind the uplink
 	}
 	if e.VTEP, err = c.vtepOf(record.host); err != nil {

@@ -53,9 +53,9 @@ func prefixOf(p *apiutil.Path) (netip.Prefix, bool) {
 	return nlri.Prefix.Masked(), true
 }
 
-// nextHopOf is the address to send to. Of IPv6 the link-local one is preferred, as
-// it is on our link for sure; an IPv4 address may stand for a router that has no
-// IPv6 address of its own.
+// nextHopOf is the address to send to: an IPv4 one may stand for a router of IPv6
+// that has no such address of its own. The library loses the link-local address that
+// comes beside an unspecified one; then it is the neighbour itself that is meant.
 func nextHopOf(p *apiutil.Path) (next netip.Addr) {
 	for _, a := range p.Attrs {
 		switch a := a.(type) {
@@ -63,13 +63,10 @@ func nextHopOf(p *apiutil.Path) (next netip.Addr) {
 			next = a.Value
 		case *bgp.PathAttributeMpReachNLRI:
 			next = a.Nexthop
-			if a.LinkLocalNexthop.IsValid() && a.LinkLocalNexthop.IsLinkLocalUnicast() {
-				next = a.LinkLocalNexthop
-			}
 		}
 	}
 	if next.IsUnspecified() {
-		return netip.Addr{}
+		return p.PeerAddress
 	}
 	return next.Unmap()
 }

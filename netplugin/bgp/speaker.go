@@ -55,10 +55,9 @@ type Speaker struct {
 	wake chan struct{}
 	news chan struct{}
 
-	recalled bool // there are routes of an earlier run; Run's, once it runs
-
 	mu        sync.Mutex // guards all below
 	current   *session   // whose server is heard
+	recalled  bool       // there are routes of an earlier run
 	wanted    *Settings
 	announced map[netip.Prefix]struct{}
 	dirty     map[netip.Prefix]struct{} // announced or withdrawn since the session was told
@@ -115,7 +114,7 @@ func (s *Speaker) Announce(add, remove []netip.Prefix) {
 	ring(s.wake)
 }
 
-// Recall gives the speaker the routes of an earlier run, before Run. They hold
+// Recall gives the speaker the routes of an earlier run, before Configure. They hold
 // until their neighbour has said everything again, or for the restart time.
 func (s *Speaker) Recall(routes []Route) {
 	s.mu.Lock()
@@ -147,8 +146,7 @@ func (s *Speaker) Routes() []Route {
 // Run speaks until ctx is done, and then falls silent without telling the
 // neighbours, so that they wait for the next run.
 func (s *Speaker) Run(ctx context.Context) error {
-	forget := time.NewTimer(s.cfg.RestartTime)
-	defer forget.Stop()
+	var forget <-chan time.Time // runs from the beginning of the first session
 	again := time.NewTimer(0)
 	defer again.Stop()
 	wait := retry.NewPacer(100*time.Millisecond, 5*time.Second)
@@ -162,8 +160,10 @@ func (s *Speaker) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-forget.C:
+		case <-forget:
+			s.mu.Lock()
 			s.recalled = false
+			s.mu.Unlock()
 			s.dropRoutes(func(_ netip.Prefix, _ netip.Addr, h hop) bool { return h.stale })
 			continue
 		case <-s.wake:
@@ -178,6 +178,9 @@ func (s *Speaker) Run(ctx context.Context) error {
 			continue
 		}
 		wait.Reset()
+		if now != nil && forget == nil {
+			forget = time.After(s.cfg.RestartTime)
+		}
 		if next > 0 {
 			again.Reset(next)
 		}
@@ -263,7 +266,10 @@ func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []N
 		if _, there := now.neighbours[n.Address]; there {
 			continue
 		}
-		if err := now.addNeighbour(ctx, n, s.recalled); err != nil {
+		s.mu.Lock()
+		restarting := s.recalled
+		s.mu.Unlock()
+		if err := now.addNeighbour(ctx, n, restarting); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package bgp
+package bgp_test
 
 import (
 	"bufio"
@@ -19,6 +19,7 @@ import (
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
+	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/test/fakenode"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // order is what a neighbour is told to do.
 type order struct {
-	Settings *Settings
+	Settings *bgp.Settings
 	Add      []netip.Prefix
 	Remove   []netip.Prefix
 	Count    int // so many prefixes more, of 100.64.0.0/10
@@ -49,7 +50,7 @@ func beNeighbour() int {
 	defer cancel()
 	log := logrus.New()
 	log.SetOutput(os.Stderr)
-	s := New(Config{Log: logrus.NewEntry(log)})
+	s := bgp.New(bgp.Config{Log: logrus.NewEntry(log)})
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	go func() {
@@ -109,7 +110,7 @@ func newLink(t testing.TB, number int) *router {
 }
 
 // speak begins to be a BGP speaker.
-func (r *router) speak(settings Settings) {
+func (r *router) speak(settings bgp.Settings) {
 	r.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -132,7 +133,7 @@ func (r *router) speak(settings Settings) {
 	r.process, r.input = cmd, input
 	go func() {
 		for lines := bufio.NewScanner(output); lines.Scan(); {
-			var c Change
+			var c bgp.Change
 			if json.Unmarshal(lines.Bytes(), &c) == nil {
 				r.mu.Lock()
 				r.has[c.Prefix] = c.NextHops
@@ -191,11 +192,11 @@ func run(t testing.TB, name string, args ...string) {
 }
 
 // start runs a speaker until stop.
-func start(t testing.TB, cfg Config, recalled ...Route) (s *Speaker, log *logtest.Hook, stop func()) {
+func start(t testing.TB, cfg bgp.Config, recalled ...bgp.Route) (s *bgp.Speaker, log *logtest.Hook, stop func()) {
 	t.Helper()
 	logger, hook := logtest.NewNullLogger()
 	cfg.Log = logrus.NewEntry(logger)
-	s = New(cfg)
+	s = bgp.New(cfg)
 	s.Recall(recalled)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -217,13 +218,6 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	testkit.Eventually(t, patience, what, holds)
 }
 
-// has tells what the speaker has of a prefix.
-func has(s *Speaker, p netip.Prefix) []netip.Addr {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.table.nextHops(p)
-}
-
 func logged(hook *logtest.Hook, text string) bool {
 	for _, e := range hook.AllEntries() {
 		if line, err := e.String(); err == nil && strings.Contains(line, text) {
@@ -233,11 +227,8 @@ func logged(hook *logtest.Hook, text string) bool {
 	return false
 }
 
-func (s *Speaker) state(of netip.Addr) PeerStatus {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.status[of]
-}
+func addr(text string) netip.Addr     { return netip.MustParseAddr(text) }
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
 const ourAS, theirAS = 65001, 65100
 
@@ -252,14 +243,14 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 	run(t, "ip", "route", "replace", b.own.String(), "dev", "to1", "src", b.near.String())
 
 	four, six := prefix("10.1.1.5/32"), prefix("2001:db8:1::5/128")
-	s, log, _ := start(t, Config{})
-	settings := Settings{AS: ourAS, Router: us, NextHop6: addr("2001:db8:ffff::1"), Neighbours: []Neighbour{
+	s, log, _ := start(t, bgp.Config{})
+	settings := bgp.Settings{AS: ourAS, Router: us, NextHop6: addr("2001:db8:ffff::1"), Neighbours: []bgp.Neighbour{
 		{Address: a.own, AS: theirAS, Password: "secret", HoldTime: 3 * time.Second}, {Address: b.own, AS: ourAS},
 	}}
 	s.Announce([]netip.Prefix{four, six}, nil)
 	s.Configure(&settings)
-	a.speak(Settings{AS: theirAS, Router: a.own, NextHop6: addr("fe80::a"), Neighbours: []Neighbour{{Address: us, AS: ourAS, Password: "secret"}}})
-	b.speak(Settings{AS: ourAS, Router: b.own, Neighbours: []Neighbour{{Address: us, AS: ourAS}}})
+	a.speak(bgp.Settings{AS: theirAS, Router: a.own, NextHop6: addr("fe80::a"), Neighbours: []bgp.Neighbour{{Address: us, AS: ourAS, Password: "secret"}}})
+	b.speak(bgp.Settings{AS: ourAS, Router: b.own, Neighbours: []bgp.Neighbour{{Address: us, AS: ourAS}}})
 
 	anywhere, six0, lan := prefix("0.0.0.0/0"), prefix("::/0"), prefix("198.51.100.0/24")
 	a.do(order{Add: []netip.Prefix{anywhere, six0}})
@@ -269,7 +260,7 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 		r.hears(six, settings.NextHop6)
 	}
 	for p, next := range map[netip.Prefix]netip.Addr{anywhere: a.own, six0: addr("fe80::a"), lan: b.own} {
-		eventually(t, fmt.Sprint(p, " is learned"), func() bool { return fmt.Sprint(has(s, p)) == fmt.Sprint([]netip.Addr{next}) })
+		eventually(t, fmt.Sprint(p, " is learned"), func() bool { return fmt.Sprint(s.NextHops(p)) == fmt.Sprint([]netip.Addr{next}) })
 	}
 
 	s.Announce([]netip.Prefix{prefix("10.1.1.6/32")}, []netip.Prefix{four})
@@ -277,7 +268,7 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 	b.hears(prefix("10.1.1.6/32"), us)
 	a.hears(four)
 	a.do(order{Remove: []netip.Prefix{anywhere}})
-	eventually(t, "the default route goes", func() bool { return has(s, anywhere) == nil })
+	eventually(t, "the default route goes", func() bool { return s.NextHops(anywhere) == nil })
 
 	// What a neighbour is told is ours alone.
 	b.mu.Lock()
@@ -288,13 +279,11 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 	// A neighbour that is not wanted takes its routes along.
 	settings.Neighbours = settings.Neighbours[:1]
 	s.Configure(&settings)
-	eventually(t, "routes of a former neighbour go", func() bool { return has(s, lan) == nil })
+	eventually(t, "routes of a former neighbour go", func() bool { return s.NextHops(lan) == nil })
 	b.hears(prefix("10.1.1.6/32"))
 	s.Configure(nil)
 	a.hears(six)
-	if len(s.Routes()) != 0 {
-		t.Errorf("left: %v", s.Routes())
-	}
+	eventually(t, "nothing is left", func() bool { return len(s.Routes()) == 0 })
 	if !logged(log, "BGP neighbour is there") {
 		t.Error("nothing in the log")
 	}
@@ -310,22 +299,22 @@ func TestLongEqualRoutesAreUsedTogether(t *testing.T) {
 	run(t, "ip", "address", "replace", us.String()+"/32", "dev", "lo")
 	fakenode.InNamespace(t, b.netns, "ip", "route", "add", us.String(), "via", b.near.String())
 	run(t, "ip", "route", "replace", b.own.String(), "dev", "to1", "src", us.String())
-	s, _, _ := start(t, Config{})
-	s.Configure(&Settings{AS: ourAS, Router: us, Neighbours: []Neighbour{{Address: a.own, AS: theirAS}, {Address: b.own, AS: theirAS}}})
+	s, _, _ := start(t, bgp.Config{})
+	s.Configure(&bgp.Settings{AS: ourAS, Router: us, Neighbours: []bgp.Neighbour{{Address: a.own, AS: theirAS}, {Address: b.own, AS: theirAS}}})
 	anywhere := prefix("0.0.0.0/0")
 	for _, r := range []*router{a, b} {
-		r.speak(Settings{AS: theirAS, Router: r.own, Neighbours: []Neighbour{{Address: us, AS: ourAS}}})
+		r.speak(bgp.Settings{AS: theirAS, Router: r.own, Neighbours: []bgp.Neighbour{{Address: us, AS: ourAS}}})
 		r.do(order{Add: []netip.Prefix{anywhere}})
 	}
 	both := []netip.Addr{a.own, b.own}
-	eventually(t, "both next hops", func() bool { return slices.Equal(has(s, anywhere), both) })
+	eventually(t, "both next hops", func() bool { return slices.Equal(s.NextHops(anywhere), both) })
 	a.do(order{Remove: []netip.Prefix{anywhere}})
-	eventually(t, "the other one", func() bool { return slices.Equal(has(s, anywhere), both[1:]) })
+	eventually(t, "the other one", func() bool { return slices.Equal(s.NextHops(anywhere), both[1:]) })
 	a.do(order{Add: []netip.Prefix{anywhere}})
-	eventually(t, "both again", func() bool { return slices.Equal(has(s, anywhere), both) })
+	eventually(t, "both again", func() bool { return slices.Equal(s.NextHops(anywhere), both) })
 	b.stop()
-	eventually(t, "who has gone is waited for", func() bool { return s.state(b.own).SessionState != established })
-	if now := has(s, anywhere); !slices.Equal(now, both) {
+	eventually(t, "who has gone is waited for", func() bool { return s.Status(b.own).SessionState != bgp.Established })
+	if now := s.NextHops(anywhere); !slices.Equal(now, both) {
 		t.Errorf("meanwhile: %v", now)
 	}
 }
@@ -336,11 +325,11 @@ func TestLongANeighbourThatIsNotTheOneIsRefusedWithAReason(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
 	a := newLink(t, 0)
-	s, log, _ := start(t, Config{})
-	s.Configure(&Settings{AS: ourAS, Router: a.near, Neighbours: []Neighbour{{Address: a.own, AS: theirAS}}})
-	a.speak(Settings{AS: theirAS + 1, Router: a.own, Neighbours: []Neighbour{{Address: a.near, AS: ourAS}}})
+	s, log, _ := start(t, bgp.Config{})
+	s.Configure(&bgp.Settings{AS: ourAS, Router: a.near, Neighbours: []bgp.Neighbour{{Address: a.own, AS: theirAS}}})
+	a.speak(bgp.Settings{AS: theirAS + 1, Router: a.own, Neighbours: []bgp.Neighbour{{Address: a.near, AS: ourAS}}})
 	a.do(order{Add: []netip.Prefix{prefix("0.0.0.0/0")}})
-	eventually(t, "the wrong AS is told", func() bool { return strings.Contains(s.state(a.own).LastError, "peer") })
+	eventually(t, "the wrong AS is told", func() bool { return strings.Contains(s.Status(a.own).LastError, "peer") })
 	if !logged(log, "BGP neighbour is not reached") || len(s.Routes()) != 0 {
 		t.Errorf("routes %v", s.Routes())
 	}
@@ -361,9 +350,9 @@ func TestLongANeighbourThatIsNotTheOneIsRefusedWithAReason(t *testing.T) {
 	}
 	// A neighbour's garbage costs its session only.
 	fakenode.InNamespace(t, a.netns, "bash", "-c", "exec 3<>/dev/tcp/"+a.near.String()+"/179; head -c 5000 /dev/urandom >&3; cat <&3 >/dev/null || true")
-	a.speak(Settings{AS: theirAS, Router: a.own, Neighbours: []Neighbour{{Address: a.near, AS: ourAS}}})
+	a.speak(bgp.Settings{AS: theirAS, Router: a.own, Neighbours: []bgp.Neighbour{{Address: a.near, AS: ourAS}}})
 	a.do(order{Add: []netip.Prefix{prefix("0.0.0.0/0")}})
-	eventually(t, "the right one is heard", func() bool { return has(s, prefix("0.0.0.0/0")) != nil })
+	eventually(t, "the right one is heard", func() bool { return s.NextHops(prefix("0.0.0.0/0")) != nil })
 }
 
 // The neighbour and we keep each other's routes while one of us restarts.
@@ -372,15 +361,15 @@ func TestARestartIsGraceful(t *testing.T) {
 	run(t, "ip", "link", "set", "lo", "up")
 	a := newLink(t, 0)
 	ours, kept, gone := prefix("10.1.1.5/32"), prefix("198.51.100.0/24"), prefix("203.0.113.0/24")
-	settings := &Settings{AS: ourAS, Router: a.near, Neighbours: []Neighbour{{Address: a.own, AS: theirAS}}}
-	theirs := Settings{AS: theirAS, Router: a.own, Neighbours: []Neighbour{{Address: a.near, AS: ourAS}}}
-	s, _, stop := start(t, Config{})
+	settings := &bgp.Settings{AS: ourAS, Router: a.near, Neighbours: []bgp.Neighbour{{Address: a.own, AS: theirAS}}}
+	theirs := bgp.Settings{AS: theirAS, Router: a.own, Neighbours: []bgp.Neighbour{{Address: a.near, AS: ourAS}}}
+	s, _, stop := start(t, bgp.Config{})
 	s.Announce([]netip.Prefix{ours}, nil)
 	s.Configure(settings)
 	a.speak(theirs)
 	a.do(order{Add: []netip.Prefix{kept, gone}})
 	a.hears(ours, a.near)
-	eventually(t, "routes", func() bool { return has(s, kept) != nil && has(s, gone) != nil })
+	eventually(t, "routes", func() bool { return s.NextHops(kept) != nil && s.NextHops(gone) != nil })
 
 	// We restart.
 	before := a.count()
@@ -390,15 +379,15 @@ func TestARestartIsGraceful(t *testing.T) {
 		t.Fatalf("routes at the end: %v", saved)
 	}
 	a.do(order{Remove: []netip.Prefix{gone}})
-	s, _, _ = start(t, Config{}, saved...)
-	if has(s, kept) == nil || has(s, gone) == nil {
+	s, _, _ = start(t, bgp.Config{}, saved...)
+	if s.NextHops(kept) == nil || s.NextHops(gone) == nil {
 		t.Error("routes of the earlier run are not in force")
 	}
 	s.Changes()
 	s.Announce([]netip.Prefix{ours}, nil)
 	s.Configure(settings)
-	eventually(t, "what was withdrawn meanwhile goes", func() bool { return has(s, gone) == nil })
-	eventually(t, "there again", func() bool { return s.state(a.own).SessionState == established })
+	eventually(t, "what was withdrawn meanwhile goes", func() bool { return s.NextHops(gone) == nil })
+	eventually(t, "there again", func() bool { return s.Status(a.own).SessionState == bgp.Established })
 	for _, c := range s.Changes() {
 		if c.Prefix == kept {
 			t.Errorf("the route that stayed has changed: %v", c)
@@ -410,10 +399,10 @@ func TestARestartIsGraceful(t *testing.T) {
 
 	// The neighbour is killed and comes back.
 	a.kill()
-	eventually(t, "it is gone", func() bool { return s.state(a.own).SessionState != established })
+	eventually(t, "it is gone", func() bool { return s.Status(a.own).SessionState != bgp.Established })
 	a.speak(theirs)
 	a.do(order{Add: []netip.Prefix{kept}})
-	eventually(t, "it is back", func() bool { return s.state(a.own).SessionState == established })
+	eventually(t, "it is back", func() bool { return s.Status(a.own).SessionState == bgp.Established })
 	a.hears(ours, a.near)
 	for _, c := range s.Changes() {
 		t.Errorf("we have noticed its restart: %v", c)
@@ -426,9 +415,9 @@ func TestLongANeighbourWithTooManyRoutesIsClosedForAWhile(t *testing.T) {
 	run(t, "ip", "link", "set", "lo", "up")
 	a := newLink(t, 0)
 	const limit = 100
-	s, log, _ := start(t, Config{MaxRoutes: limit, ClosedTime: time.Second})
-	s.Configure(&Settings{AS: ourAS, Router: a.near, Neighbours: []Neighbour{{Address: a.own, AS: theirAS}}})
-	a.speak(Settings{AS: theirAS, Router: a.own, Neighbours: []Neighbour{{Address: a.near, AS: ourAS}}})
+	s, log, _ := start(t, bgp.Config{MaxRoutes: limit, ClosedTime: time.Second})
+	s.Configure(&bgp.Settings{AS: ourAS, Router: a.near, Neighbours: []bgp.Neighbour{{Address: a.own, AS: theirAS}}})
+	a.speak(bgp.Settings{AS: theirAS, Router: a.own, Neighbours: []bgp.Neighbour{{Address: a.near, AS: ourAS}}})
 	a.do(order{Count: limit})
 	eventually(t, "as many as allowed", func() bool { return len(s.Routes()) == limit })
 	a.do(order{Count: limit + 1})

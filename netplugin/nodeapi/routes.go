@@ -45,9 +45,13 @@ func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
 	h.json(w, view)
 }
 
-// inspectBGP is null as long as there is no BGP server.
+// inspectBGP is null as long as there is nobody to speak with.
 func (h handlers) inspectBGP(w http.ResponseWriter, _ *http.Request) {
-	h.json(w, nil)
+	if h.BGP == nil {
+		h.json(w, nil)
+		return
+	}
+	h.json(w, h.BGP())
 }
 
 // inspectNameserver tells names and numbers by tenant. What is to come is in no queue.

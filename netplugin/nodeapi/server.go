@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/net/netutil"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -69,7 +70,8 @@ type Config struct {
 	Agent       Agent
 	Attachments Attachments
 	Names       Names
-	Host        func() string // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
+	BGP         func() *mastercfg.NodeBgp // nil: the node has no uplink
+	Host        func() string             // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
 	Metrics     prometheus.Gatherer
 	Log         *logrus.Entry
 }

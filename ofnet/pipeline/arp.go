@@ -41,21 +41,30 @@ func (a arp) network(w *Wants, n Network) {
 	}
 }
 
-func (arp) endpoint(w *Wants, e placed) {
+func (a arp) endpoint(w *Wants, e placed) {
 	if !e.IPv4.IsValid() || e.Mode == BridgedFlood {
 		return
 	}
-	w.flow(answerARP(e.Tag, e.IPv4, e.MAC))
+	w.flow(answerARP(e.Tag, e.IPv4, e.reachedAt(a.gateway)))
 	if e.local() {
 		w.flow(at(tableNeighbour, priorityExcept, openflow.InPort(e.port),
 			isARP(), openflow.ARPTpa(openflow.Host(e.IPv4))).aboutItself(e))
 	}
 }
 
+// reachedAt is the MAC that others of the network send to: the endpoint's own, or the
+// gateway's if there is a router outside on the way.
+func (e placed) reachedAt(gateway [6]byte) [6]byte {
+	if e.behindRouter() {
+		return gateway
+	}
+	return e.MAC
+}
+
 // aboutItself ends what an endpoint asks about its own address. Behind an uplink
 // are others who should hear it: switches that learn, and who has the address, too.
 func (b flowBuilder) aboutItself(e placed) openflow.Flow {
-	if e.Encap == VLAN {
+	if e.Encap == VLAN && e.Mode.Bridged() {
 		return b.goTo(tableDest)
 	}
 	return b.drop(reasonOwnAddress)

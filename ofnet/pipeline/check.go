@@ -23,6 +23,12 @@ func check(o Object) error {
 		return checkService(o)
 	case Outside:
 		return checkOutside(o)
+	case Router:
+		return checkRouter(o)
+	case Route:
+		return checkRoute(o)
+	case NextHop:
+		return checkNextHop(o)
 	case Rule:
 		return checkRule(o)
 	default:

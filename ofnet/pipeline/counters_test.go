@@ -99,6 +99,7 @@ func TestEveryDropHasAReasonAndEveryReasonADrop(t *testing.T) {
 	for _, o := range goldenObjects {
 		wants.add(wantsOf(p, o, portOf(o)))
 	}
+	wants.add(wantsOf(New(Config{UplinkPort: exampleTunnelPort}), asRouter, examplePort))
 	for _, f := range wants.Flows {
 		if f.Table == tableDrop {
 			continue

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"net/netip"
+
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -20,8 +22,20 @@ func (d dest) endpoint(w *Wants, e placed) {
 	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
+		if e.behindRouter() {
+			d.group(w, e, f, a)
+			continue
+		}
 		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(openflow.Host(a))).
 			do(toReceiver(e, d.others)...).goTo(tablePolicy))
+	}
+}
+
+// group tells the policy the group of a receiver that a route leads to (router.go).
+func (dest) group(w *Wants, e placed, f family, a netip.Addr) {
+	if e.Group != 0 {
+		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(openflow.Host(a))).
+			do(regDstGroup.set(uint32(e.Group))).goTo(tablePolicy))
 	}
 }
 

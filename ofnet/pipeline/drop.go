@@ -22,6 +22,7 @@ const (
 	reasonNoCopy
 	reasonNoProvider
 	reasonTooShort
+	reasonNoNextHop
 )
 
 // DropReason describes a reason to people.
@@ -51,6 +52,7 @@ func Reasons() []DropReason {
 		{reasonNoCopy, "no copy", "The copy of a flooded packet for its own sender, or for a member that has no port yet."},
 		{reasonNoProvider, "no provider", "For a service, and nobody serves it: no provider, or no such port."},
 		{reasonTooShort, "too short", "The first fragment of a packet, without the ports that rules judge."},
+		{reasonNoNextHop, "no next hop", "By a route to a router outside that has not told its MAC."},
 	}
 }
 

@@ -153,3 +153,17 @@ func (w *Wants) add(more Wants) {
 	w.Groups = append(w.Groups, more.Groups...)
 	w.Meters = append(w.Meters, more.Meters...)
 }
+
+// Networks of VLANs that are routed, and the routers outside.
+var (
+	routedVLAN = func() Network {
+		n := vlanTag(network("routed.blue", "blue", SharedVRF, 8, "8"), 8)
+		return n
+	}()
+	rv1     = endpoint("rv1", routedVLAN, 1, front)
+	rv2     = endpoint("rv2", routedVLAN, 2, store)
+	borderA = NextHop{Address: addr("192.0.2.1"), MAC: [6]byte{2, 0, 0, 0, 0, 1}, From: asRouter.MAC}
+	borderB = NextHop{Address: addr("fe80::b"), MAC: [6]byte{2, 0, 0, 0, 0, 2}, From: asRouter.MAC}
+
+	asRouter = Router{ID: "inb01", MAC: [6]byte{2, 2, 192, 0, 2, 9}, IPv4: addr("192.0.2.9"), IPv6: addr("2001:db8::9")}
+)

@@ -16,6 +16,7 @@ type family struct {
 	srcField openflow.Field
 	dstField openflow.Field
 	toMany   netip.Prefix // addresses that are not one host's
+	onLink   netip.Prefix // addresses that no router forwards to
 }
 
 func ipv4() family {
@@ -27,6 +28,7 @@ func ipv4() family {
 		srcField: openflow.FieldIPv4Src,
 		dstField: openflow.FieldIPv4Dst,
 		toMany:   netip.MustParsePrefix("224.0.0.0/3"),
+		onLink:   netip.MustParsePrefix("169.254.0.0/16"),
 	}
 }
 
@@ -39,6 +41,7 @@ func ipv6() family {
 		srcField: openflow.FieldIPv6Src,
 		dstField: openflow.FieldIPv6Dst,
 		toMany:   netip.MustParsePrefix("ff00::/8"),
+		onLink:   netip.MustParsePrefix("fe80::/10"),
 	}
 }
 

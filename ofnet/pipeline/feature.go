@@ -22,6 +22,13 @@ type (
 	outsideFeature interface {
 		outside(w *Wants, o Outside, port uint32)
 	}
+	// routerFeature wants something for the node as a router, by its port, for each
+	// route and for each router that routes lead to.
+	routerFeature interface {
+		router(w *Wants, o Router, port uint32)
+		route(w *Wants, o Route)
+		nextHop(w *Wants, o NextHop)
+	}
 	// ruleFeature wants something for each rule.
 	ruleFeature interface{ rule(w *Wants, r Rule) }
 )
@@ -33,6 +40,9 @@ type placed struct {
 }
 
 func (e placed) local() bool { return e.port != 0 }
+
+// behindRouter tells whether there is a router outside on the way.
+func (e placed) behindRouter() bool { return !e.local() && e.Encap == VLAN && !e.Mode.Bridged() }
 
 // Wants is what must be in the switch for an object.
 type Wants struct {

@@ -88,11 +88,11 @@ func (f nd) network(w *Wants, n Network) {
 	}
 }
 
-func (nd) endpoint(w *Wants, e placed) {
+func (f nd) endpoint(w *Wants, e placed) {
 	if !e.IPv6.IsValid() || e.Mode == BridgedFlood {
 		return
 	}
-	w.flow(answerND(e.Tag, e.IPv6, e.MAC))
+	w.flow(answerND(e.Tag, e.IPv6, e.reachedAt(f.gateway)))
 	if e.local() {
 		w.flow(at(tableNeighbour, priorityExcept,
 			icmpv6(openflow.NDSolicit, openflow.InPort(e.port), openflow.NDTarget(e.IPv6))...).aboutItself(e))

@@ -21,6 +21,9 @@ const (
 	KindFloodSet Kind = "flood set"
 	KindService  Kind = "service"
 	KindOutside  Kind = "outside"
+	KindRouter   Kind = "router"
+	KindRoute    Kind = "route"
+	KindNextHop  Kind = "next hop"
 	KindRule     Kind = "rule"
 )
 
@@ -97,7 +100,7 @@ type Endpoint struct {
 	MAC     [6]byte
 	Group   uint16     // endpoint group id, up to MaxGroup; 0: none
 	Local   bool       // on this node: the driver finds its port by ID
-	VTEP    netip.Addr // remote: where it lives; VLAN: of no meaning
+	VTEP    netip.Addr // remote: where it lives; VLAN: its node among the routers outside, invalid if that is not known
 	Limits  Limits     // local: those of its group
 }
 
@@ -111,6 +114,8 @@ func EncapOf(o Object) (e Encap, shared bool) {
 		return o.Encap, false
 	case FloodSet:
 		return o.Encap, false
+	case Router, Route, NextHop:
+		return VLAN, false
 	case Rule:
 		return 0, true
 	}
@@ -158,8 +163,30 @@ type Outside struct {
 	Prefix6 netip.Prefix // private IPv6 addresses, at most 112 bits long; invalid: none
 }
 
+// Router is the node among the routers outside, by a port to the host.
+type Router struct {
+	ID   string     // of the port, as an endpoint's
+	MAC  [6]byte    // of the host's end, and so the node's among the routers
+	IPv4 netip.Addr // the node's own addresses; invalid: none
+	IPv6 netip.Addr
+}
+
+// Route is the way to a prefix: by one router, or by several that are equally good.
+type Route struct {
+	Prefix   netip.Prefix // masked
+	NextHops []netip.Addr // each once
+	Group    uint32       // of several: number of their group, FirstRouteGroup..LastRouteGroup, which no other route has
+}
+
+// NextHop is a router that routes lead to.
+type NextHop struct {
+	Address netip.Addr
+	MAC     [6]byte
+	From    [6]byte // our own MAC on that link
+}
+
 // KindsWithPorts are the kinds of objects that may have a port of their own.
-var KindsWithPorts = []Kind{KindEndpoint, KindOutside}
+var KindsWithPorts = []Kind{KindEndpoint, KindOutside, KindRouter}
 
 // PortID is the id under which the driver finds the port of an object.
 func PortID(o Object) (id string, has bool) {
@@ -167,6 +194,8 @@ func PortID(o Object) (id string, has bool) {
 	case Endpoint:
 		return o.ID, o.Local
 	case Outside:
+		return o.ID, true
+	case Router:
 		return o.ID, true
 	}
 	return "", false
@@ -202,6 +231,15 @@ func (s Service) Key() Key { return Key{KindService, s.ID} }
 // Key identifies the way out.
 func (o Outside) Key() Key { return Key{KindOutside, o.ID} }
 
+// Key identifies the router.
+func (o Router) Key() Key { return Key{KindRouter, o.ID} }
+
+// Key identifies the route.
+func (o Route) Key() Key { return Key{KindRoute, o.Prefix.String()} }
+
+// Key identifies the next hop.
+func (o NextHop) Key() Key { return Key{KindNextHop, o.Address.String()} }
+
 // Key identifies the rule.
 func (r Rule) Key() Key { return Key{KindRule, r.ID} }
 
@@ -230,3 +268,15 @@ func (r Rule) Equal(other Object) bool { return other == Object(r) }
 
 // Equal compares all fields.
 func (o Outside) Equal(other Object) bool { return other == Object(o) }
+
+// Equal compares all fields.
+func (o Router) Equal(other Object) bool { return other == Object(o) }
+
+// Equal compares all fields.
+func (o NextHop) Equal(other Object) bool { return other == Object(o) }
+
+// Equal compares all fields, the next hops in their order.
+func (o Route) Equal(other Object) bool {
+	r, ok := other.(Route)
+	return ok && o.Prefix == r.Prefix && o.Group == r.Group && slices.Equal(o.NextHops, r.NextHops)
+}

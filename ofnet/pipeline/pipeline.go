@@ -112,7 +112,7 @@ func New(c Config) *Pipeline {
 		drop{},
 	}}
 	if c.UplinkPort != 0 {
-		p.features = append(p.features, uplink{port: c.UplinkPort})
+		p.features = append(p.features, uplink{port: c.UplinkPort}, router{uplink: c.UplinkPort})
 	}
 	if c.NamesPort != 0 {
 		p.features = append(p.features, names{port: c.NamesPort, gateway: c.GatewayMAC})
@@ -155,6 +155,14 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 		if port != 0 {
 			each(p, func(f outsideFeature) { f.outside(w, o, port) })
 		}
+	case Router:
+		if port != 0 {
+			each(p, func(f routerFeature) { f.router(w, o, port) })
+		}
+	case Route:
+		each(p, func(f routerFeature) { f.route(w, o) })
+	case NextHop:
+		each(p, func(f routerFeature) { f.nextHop(w, o) })
 	case Rule:
 		each(p, func(f ruleFeature) { f.rule(w, o) })
 	}
@@ -190,6 +198,9 @@ var classes = map[Kind]cookie.Class{
 	KindFloodSet: cookie.FloodSet,
 	KindService:  cookie.Service,
 	KindOutside:  cookie.Outside,
+	KindRouter:   cookie.Router,
+	KindRoute:    cookie.Route,
+	KindNextHop:  cookie.NextHop,
 	KindRule:     cookie.Policy,
 }
 

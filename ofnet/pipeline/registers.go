@@ -26,6 +26,7 @@ var (
 	regNetwork  = Register{"NETWORK", 4, 0, 16, "Network the packet came in by, by its tag: the sender's, or that of the VNI."}
 	regDstNet   = Register{"DST_NETWORK", 4, 16, 16, "Network of the receiver; 0: there is no such receiver."}
 	regOut      = Register{"OUT", 5, 0, 32, "OpenFlow port the packet leaves by; 0: none."}
+	regNextHop  = Register{"NEXT_HOP", 6, 0, 128, "Router outside that a packet is sent to; an IPv4 address in the last of the registers."}
 	regDstMAC   = Register{"DST_MAC", 10, 0, 64, "MAC of the receiver, 48 bits."}
 	regScratch  = Register{"SCRATCH", 12, 0, 128, "Holds an address while two are swapped."}
 )
@@ -46,7 +47,7 @@ const (
 
 // Registers lists them for dumps and documentation.
 func Registers() []Register {
-	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regDstMAC, regScratch}
+	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regNextHop, regDstMAC, regScratch}
 }
 
 // is matches a value of the register.

@@ -28,7 +28,7 @@ func unicast() openflow.FieldMatch { return openflow.EthDstMasked([6]byte{}, gro
 func toAll() openflow.FieldMatch   { return openflow.EthDstMasked(groupBit, groupBit) }
 
 func (u uplink) network(w *Wants, n Network) {
-	if n.Encap != VLAN {
+	if n.Encap != VLAN || !n.Mode.Bridged() {
 		return
 	}
 	tag := uint32(n.Tag)
@@ -57,7 +57,7 @@ func (u uplink) floodSet(w *Wants, s FloodSet) {
 
 // endpoint tells the group of an endpoint's address, whichever MAC is beside it.
 func (u uplink) endpoint(w *Wants, e placed) {
-	if e.Encap != VLAN || e.Group == 0 {
+	if e.Encap != VLAN || e.Group == 0 || !e.Mode.Bridged() {
 		return
 	}
 	for _, a := range e.addresses() {

@@ -50,6 +50,9 @@ const (
 	FloodSet                  // the members of a bridged network
 	Service                   // a virtual address and its providers
 	Outside                   // the way out by the host
+	Router                    // the node as a router among those outside
+	Route
+	NextHop
 )
 
 // New makes the cookie of an object's flows.

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/border"
+)
+
+// asBorder is what the agent sees of it; nil: the node has no uplink.
+func asBorder(b *border.Border) agent.Border {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+// inspectBGP tells how it stands with BGP, if there is any.
+func inspectBGP(b *border.Border) func() *mastercfg.NodeBgp {
+	if b == nil {
+		return nil
+	}
+	return b.Inspect
+}

@@ -1,0 +1,137 @@
+package ovsd_test
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// A node as a router: its address among the routers is on an interface of the host,
+// and a router outside has routes to pods by way of it.
+//
+//	world 198.51.100.1, 203.0.113.1 -- outside 198.18.5.1 == uplink == node 198.18.5.9 -- pods of 10.1.0.0/24
+func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
+	out, n := newOutside(t), newNode(t)
+	out.connect(n)
+	out.Vsctl("add-port", "sw", "native", "--", "set", "interface", "native", "type=internal")
+	out.Exec("sh", "-ec", `
+ip link set lo up
+ip link set native up
+ip address add 198.18.5.1/24 dev native
+ip address add 198.18.5.2/24 dev native
+ip -6 address add 2001:db8::1/64 dev native nodad
+ip address add 198.51.100.1/32 dev lo
+ip address add 203.0.113.1/32 dev lo
+ip route add 10.1.0.1/32 via 198.18.5.9
+ip route add 10.1.0.2/32 via 198.18.5.9`)
+	r := n.startVLAN()
+	routed := vlanNetwork(lanVLAN)
+	routed.Mode, routed.VRF = pipeline.Routed, pipeline.SharedVRF
+	var pods []*pod
+	for number := range byte(2) {
+		e := onVLAN(lanVLAN, endpoint(number+1, 10+uint16(number)))
+		e.Mode, e.VRF = pipeline.Routed, pipeline.SharedVRF
+		port, err := r.AddPort(patience(t), pipeline.VLAN, e.ID, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := n.podAt(e, port, number+1)
+		p.exec("ip", "route", "add", "default", "via", routed.Gateway.String())
+		pods = append(pods, p)
+	}
+	router := pipeline.Router{ID: "inb01", MAC: [6]byte{2, 2, 198, 18, 5, 9}, IPv4: netip.MustParseAddr("198.18.5.9")}
+	port, err := r.AddPort(patience(t), pipeline.VLAN, router.ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Exec("sh", "-ec", `
+ip link set "$1" name inb01
+ip link set inb01 address "$2"
+ethtool -K inb01 tx off >/dev/null
+ip link set inb01 up
+ip address add 198.18.5.9/24 dev inb01`, "sh", port.PodLink, mac(router.MAC))
+
+	hop := func(address string, mac string) pipeline.NextHop {
+		h := pipeline.NextHop{Address: netip.MustParseAddr(address), From: router.MAC}
+		copy(h.MAC[:], parseMAC(t, mac))
+		return h
+	}
+	outsideMAC := strings.TrimSpace(out.Exec("cat", "/sys/class/net/native/address"))
+	a, b := hop("198.18.5.1", outsideMAC), hop("198.18.5.2", outsideMAC)
+	route := func(prefix string, hops ...pipeline.NextHop) pipeline.Route {
+		o := pipeline.Route{Prefix: netip.MustParsePrefix(prefix)}
+		for _, h := range hops {
+			o.NextHops = append(o.NextHops, h.Address)
+		}
+		if len(hops) > 1 {
+			o.Group = pipeline.FirstRouteGroup + 1
+		}
+		return o
+	}
+	state := func() drivers.Change {
+		c := drivers.Change{Replace: true, Set: []pipeline.Object{routed, router, a, b, route("198.51.100.0/24", a), route("203.0.113.0/24", a, b)}}
+		for _, p := range pods {
+			c.Set = append(c.Set, p.endpoint)
+		}
+		return c
+	}
+	r.give(state())
+	if s := r.Status(); !s.InSync || s.LastError != "" {
+		t.Errorf("status %+v", s)
+	}
+
+	// The host speaks with routers.
+	eventually(t, "the host reaches the router", func() bool {
+		_, err := n.Try("ping", "-c1", "-W1", "-n", "-q", "198.18.5.1")
+		return err == nil
+	})
+	out.Exec("ping", "-c1", "-W5", "-n", "-q", "198.18.5.9")
+	// Pods reach each other, their gateway and the world, which reaches them.
+	one, two := pods[0], pods[1]
+	one.reaches(two.endpoint.IPv4.String())
+	one.reaches(routed.Gateway.String())
+	for _, world := range []string{"198.51.100.1", "203.0.113.1"} {
+		one.reaches(world)
+		two.reaches(world)
+		out.Exec("ping", "-c1", "-W5", "-n", "-q", "-I", world, one.endpoint.IPv4.String())
+	}
+	if out := one.exec("ping", "-c1", "-W5", "-n", "198.51.100.1"); !strings.Contains(out, "ttl=63") {
+		t.Errorf("a router has been passed:\n%s", out)
+	}
+	// Where no route leads nobody is reached, and nothing comes in for whom nobody has.
+	if one.pings("198.19.0.1") || one.pings("10.1.0.77") {
+		t.Error("reached without a route")
+	}
+
+	// Rules know the world by address.
+	rule := pipeline.Rule{ID: "no-world", Priority: 10, SrcGroup: 10, Dst: netip.MustParsePrefix("198.51.100.0/24"), Protocol: 1}
+	r.give(drivers.Change{Set: []pipeline.Object{rule}})
+	eventually(t, "the rule holds", func() bool { return !one.pings("198.51.100.1") })
+	one.reaches("203.0.113.1")
+	two.reaches("198.51.100.1")
+	r.give(drivers.Change{Remove: []pipeline.Key{rule.Key()}})
+	one.reaches("198.51.100.1")
+
+	// The driver restarts: nothing is lost, and nothing changes.
+	before := n.Ofctl("--no-stats", "--no-names", "dump-flows", vlanBridge)
+	r.stop()
+	r = n.startVLAN()
+	r.give(state())
+	if after := n.Ofctl("--no-stats", "--no-names", "dump-flows", vlanBridge); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	one.reaches("203.0.113.1")
+}
+
+func parseMAC(t testing.TB, text string) []byte {
+	t.Helper()
+	mac, err := net.ParseMAC(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mac
+}

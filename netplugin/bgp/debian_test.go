@@ -1,0 +1,216 @@
+package bgp_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netplugin/bgp"
+	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A speaker of others, which knows its own configuration only.
+type speaker struct {
+	name   string
+	config string // %[1]s is its address, %[2]s ours
+	start  func(config, dir string) [][]string
+	show   func(dir string) []string // prints the routes it has
+}
+
+var bird = speaker{
+	name: "bird",
+	config: `
+log stderr all;
+debug protocols { states, events };
+router id %[1]s;
+protocol device {}
+protocol direct { ipv4; ipv6; interface "up0"; }
+protocol static { ipv4; route 198.51.100.0/24 blackhole; }
+protocol static { ipv6; route 2001:db8:51::/48 blackhole; }
+protocol bgp node {
+  local %[1]s as 65100;
+  neighbor %[2]s as 65001;
+  password "secret";
+  hold time 9;
+  graceful restart on;
+  ipv4 { import all; export where source = RTS_STATIC; };
+  ipv6 { import all; export where source = RTS_STATIC; next hop address fe80::c0de; };
+}
+`,
+	start: func(config, dir string) [][]string {
+		return [][]string{{"bird", "-f", "-R", "-c", config, "-s", filepath.Join(dir, "ctl")}}
+	},
+	show: func(dir string) []string {
+		return []string{"birdc", "-s", filepath.Join(dir, "ctl"), "show", "route", "all"}
+	},
+}
+
+var frr = speaker{
+	name: "frr",
+	config: `
+frr defaults traditional
+hostname outside
+router bgp 65100
+ bgp router-id %[1]s
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ bgp graceful-restart
+ neighbor %[2]s remote-as 65001
+ neighbor %[2]s password secret
+ neighbor %[2]s timers 3 9
+ address-family ipv4 unicast
+  network 198.51.100.0/24
+ exit-address-family
+ address-family ipv6 unicast
+  network 2001:db8:51::/48
+  neighbor %[2]s activate
+ exit-address-family
+`,
+	start: func(config, dir string) [][]string {
+		return [][]string{
+			{"/usr/lib/frr/zebra", "-K", "60", "-f", "/dev/null", "-i", filepath.Join(dir, "zebra.pid"), "-z", filepath.Join(dir, "zserv"), "--vty_socket", dir},
+			{"/usr/lib/frr/bgpd", "-f", config, "-i", filepath.Join(dir, "bgpd.pid"), "-z", filepath.Join(dir, "zserv"), "--vty_socket", dir},
+		}
+	},
+	show: func(dir string) []string {
+		return []string{"vtysh", "--vty_socket", dir, "-c", "show bgp ipv4 unicast", "-c", "show bgp ipv6 unicast"}
+	},
+}
+
+// With TCP MD5, both versions of IP over one session, and restarts of either side.
+func TestLongTheSpeakersOfDebianUnderstandUs(t *testing.T) {
+	testkit.TakesLong(t)
+	testkit.NeedsMachine(t)
+	for _, theirs := range []speaker{bird, frr} {
+		t.Run(theirs.name, func(t *testing.T) { understands(t, theirs) })
+	}
+}
+
+func understands(t *testing.T, theirs speaker) {
+	run(t, "ip", "link", "set", "lo", "up")
+	r := newLink(t, 0)
+	fakenode.InNamespace(t, r.netns, "ip", "link", "set", "lo", "up")
+	fakenode.InNamespace(t, r.netns, "ip", "address", "add", "fe80::c0de/64", "dev", "up0", "nodad")
+	dir, err := os.MkdirTemp("", "bgp")
+	if err == nil {
+		err = os.Chmod(dir, 0o777) // they give up their rights
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	config := filepath.Join(dir, "config")
+	if err := os.WriteFile(config, fmt.Appendf(nil, theirs.config, r.own, r.near), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var last *exec.Cmd
+	begin := func(args []string) {
+		t.Helper()
+		log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		cmd := exec.Command("nsenter", append([]string{"--net=" + r.netns}, args...)...)
+		cmd.Stdout, cmd.Stderr = log, log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		last = cmd
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(filepath.Join(dir, "log")); t.Failed() && err == nil {
+			t.Logf("%s:\n%s", theirs.name, log)
+		}
+	})
+	programs := theirs.start(config, dir)
+	for _, args := range programs {
+		begin(args)
+	}
+
+	four, six := prefix("10.1.1.5/32"), prefix("2001:db8:1::5/128")
+	world4, world6 := prefix("198.51.100.0/24"), prefix("2001:db8:51::/48")
+	settings := &bgp.Settings{AS: ourAS, Router: r.near, NextHop6: addr("fe80::1234"),
+		Neighbours: []bgp.Neighbour{{Address: r.own, AS: theirAS, Password: "secret", HoldTime: 3 * time.Second}}}
+	s, _, stop := start(t, bgp.Config{})
+	s.Announce([]netip.Prefix{four, six}, nil)
+	s.Configure(settings)
+	hears := func(what string, holds func(routes string) bool) {
+		t.Helper()
+		eventually(t, theirs.name+" "+what, func() bool {
+			command := theirs.show(dir)
+			out, err := exec.Command("nsenter", append([]string{"--net=" + r.netns}, command...)...).CombinedOutput()
+			return err == nil && holds(string(out))
+		})
+	}
+	learned := func() bool {
+		return slices.Equal(s.NextHops(world4), []netip.Addr{r.own}) && len(s.NextHops(world6)) == 1
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%+v, routes %v", s.Status(r.own), s.Routes())
+		}
+	})
+	eventually(t, "both versions are learned", learned)
+	t.Log("IPv6 by", s.NextHops(world6))
+	hears("has heard both", func(routes string) bool {
+		return strings.Contains(routes, "10.1.1.5/32") && strings.Contains(routes, "2001:db8:1::5/128") &&
+			strings.Contains(routes, r.near.String()) && strings.Contains(routes, "fe80::1234")
+	})
+
+	// We restart: they keep what we said.
+	stop()
+	saved := s.Routes()
+	hears("keeps our routes while we are away", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
+	s, _, _ = start(t, bgp.Config{}, saved...)
+	s.Changes()
+	s.Announce([]netip.Prefix{four}, nil)
+	s.Configure(settings)
+	eventually(t, "the session is there again", func() bool { return s.Status(r.own).SessionState == bgp.Established })
+	hears("drops what we do not say again", func(routes string) bool {
+		return strings.Contains(routes, "10.1.1.5/32") && !strings.Contains(routes, "2001:db8:1::5/128")
+	})
+	eventually(t, "both are there", learned)
+	for _, c := range s.Changes() {
+		t.Errorf("changed by our restart: %v", c)
+	}
+
+	// They are killed and come back: we keep what they said.
+	if err := last.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = last.Wait()
+	eventually(t, "they are gone", func() bool { return s.Status(r.own).SessionState != bgp.Established })
+	if !learned() {
+		t.Error("their routes went with them")
+	}
+	begin(programs[len(programs)-1])
+	eventually(t, "they are back", func() bool { return s.Status(r.own).SessionState == bgp.Established })
+	hears("has our route again", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
+	for _, c := range s.Changes() {
+		t.Errorf("changed by their restart: %v", c)
+	}
+
+	// Another password: nobody is reached, and somebody is told.
+	settings.Neighbours[0].Password = "wrong"
+	wrong := *settings
+	wrong.Neighbours = slices.Clone(settings.Neighbours)
+	s.Configure(&wrong)
+	eventually(t, "the wrong password does not work", func() bool {
+		status := s.Status(r.own)
+		return status.SessionState != bgp.Established && status.LastError != ""
+	})
+	t.Log(s.Status(r.own))
+}

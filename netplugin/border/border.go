@@ -1,0 +1,189 @@
+package border
+
+import (
+	"context"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/bgp"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// Interface is the host's interface among the routers outside, and the id of its port.
+const Interface = "inb01"
+
+// Config of a Border.
+type Config struct {
+	Driver    drivers.NetworkDriver // of the bridge with the uplinks
+	StateFile string                // where routes are kept; empty: the usual place
+	Speaker   bgp.Config
+	Log       *logrus.Entry
+}
+
+// Border is a driver that knows routes.
+type Border struct {
+	drivers.NetworkDriver
+	cfg     Config
+	log     *logrus.Entry
+	speaker *bgp.Speaker
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	wanted  *agent.BGP      // nil: this node is no router
+	router  pipeline.Router // zero: not yet, or no more
+	started bool            // the driver has been given its first state
+	rib     *rib
+	local   map[pipeline.Key][]netip.Prefix    // addresses of this node's endpoints
+	remote  map[pipeline.Key]pipeline.Endpoint // endpoints of other nodes
+	problem string                             // why there is no router
+}
+
+var (
+	_ drivers.NetworkDriver = (*Border)(nil)
+	_ agent.Border          = (*Border)(nil)
+)
+
+// New makes the border of a node. Nothing happens before Configure.
+func New(cfg Config) *Border {
+	if cfg.StateFile == "" {
+		cfg.StateFile = filepath.Join(cniwire.DefaultStateDir, "routes.json")
+	}
+	if cfg.Log == nil {
+		cfg.Log = logrus.WithField("component", "border")
+	}
+	b := &Border{
+		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: make(chan struct{}, 1),
+		local: map[pipeline.Key][]netip.Prefix{}, remote: map[pipeline.Key]pipeline.Endpoint{},
+	}
+	b.rib = newRIB()
+	return b
+}
+
+// Configure tells how the node is to speak with routers; nil: not at all. Called
+// before the first change is given, it sees to it that routes of an earlier run are
+// part of that.
+func (b *Border) Configure(wanted *agent.BGP) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wanted = wanted
+	if !b.started && wanted != nil {
+		b.recall()
+	}
+	ring(b.wake)
+}
+
+// Run runs the driver, the speaker and the border itself.
+func (b *Border) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, run := range []func(context.Context) error{b.NetworkDriver.Run, b.speaker.Run, b.loop} {
+		group.Go(func() error { return run(ctx) })
+	}
+	return group.Wait()
+}
+
+// Update passes a change on, with what it means for routes.
+func (b *Border) Update(c drivers.Change) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var announce, withdraw []netip.Prefix
+	routes := drivers.Change{}
+	gone := slices.Clone(c.Remove)
+	if c.Replace {
+		for key := range b.local {
+			gone = append(gone, key)
+		}
+		for key := range b.remote {
+			gone = append(gone, key)
+		}
+	}
+	for _, key := range gone {
+		withdraw = append(withdraw, b.drop(key, &routes)...)
+	}
+	for _, o := range c.Set {
+		e, ok := o.(pipeline.Endpoint)
+		if !ok {
+			continue
+		}
+		withdraw = append(withdraw, b.drop(e.Key(), &routes)...)
+		if e.Encap != pipeline.VLAN || e.Mode.Bridged() {
+			continue
+		}
+		if e.Local {
+			b.local[e.Key()] = hostPrefixes(e)
+			announce = append(announce, hostPrefixes(e)...)
+		} else {
+			b.remote[e.Key()] = e
+			b.lead(e, &routes)
+		}
+	}
+	withdraw = slices.DeleteFunc(withdraw, func(p netip.Prefix) bool { return slices.Contains(announce, p) })
+	b.speaker.Announce(announce, withdraw)
+	if c.Replace {
+		b.started = true
+		routes = drivers.Change{Set: b.rib.all()}
+		if b.router.ID != "" {
+			routes.Set = append(routes.Set, b.router)
+		}
+	}
+	routes = withoutDoubles(routes)
+	c.Set, c.Remove = slices.Concat(c.Set, routes.Set), slices.Concat(c.Remove, routes.Remove)
+	b.NetworkDriver.Update(c)
+}
+
+// drop forgets an endpoint and returns what is not to be announced any more.
+func (b *Border) drop(key pipeline.Key, c *drivers.Change) []netip.Prefix {
+	if e, ok := b.remote[key]; ok {
+		delete(b.remote, key)
+		for _, p := range hostPrefixes(e) {
+			b.rib.lead(p, netip.Addr{}, c)
+		}
+	}
+	prefixes := b.local[key]
+	delete(b.local, key)
+	return prefixes
+}
+
+// lead leads to an endpoint of another node without a detour, if there is such a way.
+func (b *Border) lead(e pipeline.Endpoint, c *drivers.Change) {
+	for _, p := range hostPrefixes(e) {
+		node := netip.Addr{}
+		if b.wanted != nil && b.wanted.Link.Contains(e.VTEP) {
+			node = e.VTEP
+		}
+		b.rib.lead(p, node, c)
+	}
+}
+
+// Ports lists those of endpoints.
+func (b *Border) Ports() []drivers.Port {
+	return slices.DeleteFunc(b.NetworkDriver.Ports(), func(p drivers.Port) bool { return p.EndpointID == Interface })
+}
+
+// Inspect says how it stands with the neighbours; nil: there are none.
+func (b *Border) Inspect() *mastercfg.NodeBgp { return b.speaker.Inspect() }
+
+func hostPrefixes(e pipeline.Endpoint) (list []netip.Prefix) {
+	for _, a := range []netip.Addr{e.IPv4, e.IPv6} {
+		if a.IsValid() {
+			list = append(list, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return list
+}
+
+// ring leaves a value where none waits.
+func ring(bell chan<- struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}

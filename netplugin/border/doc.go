@@ -1,0 +1,23 @@
+// Package border makes a node with uplinks a router among those outside, so that
+// routed networks of encapsulation vlan are reached from there.
+//
+//	agent --> Border --objects, and routes--> driver of the bridge with the uplinks
+//	           |   \
+//	           |    inb01, an interface of the host at a port of that bridge
+//	           |      the kernel answers there for the node's address, and finds
+//	           |      the MACs of routers
+//	          BGP speaker, by sockets on that address
+//
+// A Border is a driver with another one behind it. It passes on what the agent wants,
+// and reads from that what is to be announced: the endpoints of this node. It adds
+// what the agent does not know: itself as a router, routes and next hops. Endpoints on
+// another node are sent to that node without a detour, if it is on the same link;
+// otherwise routes lead to them, as to everybody.
+//
+// Routes are kept in a file. A restart begins with those, as the switch has them;
+// what is not said again goes when the neighbour has said all, or after the restart
+// time (package bgp).
+//
+// border.go is the driver, loop.go its one goroutine, link.go the interface and the
+// kernel's neighbours, rib.go the routes in force.
+package border

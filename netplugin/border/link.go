@@ -1,0 +1,116 @@
+package border
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/hostaccess"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// routerOf is what the node is among the routers. Its MAC follows from its address,
+// as those of endpoints do, so that it is the same after a restart.
+func routerOf(w *agent.BGP) pipeline.Router {
+	four := w.Link.Addr().As4()
+	return pipeline.Router{ID: Interface, MAC: [6]byte{2, 2, four[0], four[1], four[2], four[3]}, IPv4: w.Link.Addr(), IPv6: w.Link6.Addr()}
+}
+
+// ensureInterface makes the host's interface, or sets it right.
+func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
+	port, err := b.AddPort(ctx, pipeline.VLAN, Interface, 0)
+	if err != nil {
+		return err
+	}
+	addresses := []netip.Prefix{w.Link}
+	if w.Link6.IsValid() {
+		addresses = append(addresses, w.Link6)
+	}
+	mac := routerOf(w).MAC
+	_, err = hostaccess.Interface{
+		Name: Interface, MAC: mac[:], Addresses: addresses, Userspace: b.Status().Datapath == datapathUserspace,
+	}.Ensure(port)
+	return err
+}
+
+// datapathUserspace is what drivers call it.
+const datapathUserspace = "netdev"
+
+// removeInterface removes it with its port.
+func (b *Border) removeInterface(ctx context.Context) error { return b.RemovePort(ctx, Interface) }
+
+// neighbours are the MACs that the kernel knows on the interface. A next hop that
+// does not answer is not among them.
+func neighbours(link netlink.Link, from [6]byte) (map[netip.Addr]pipeline.NextHop, error) {
+	list, err := netlink.NeighList(link.Attrs().Index, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("neighbours of %s: %w", Interface, err)
+	}
+	const known = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT
+	all := map[netip.Addr]pipeline.NextHop{}
+	for _, n := range list {
+		a, ok := netip.AddrFromSlice(n.IP)
+		if a = a.Unmap(); !ok || n.State&known == 0 || len(n.HardwareAddr) != 6 || n.HardwareAddr[0]&1 != 0 {
+			continue
+		}
+		all[a] = pipeline.NextHop{Address: a, MAC: [6]byte(n.HardwareAddr), From: from}
+	}
+	return all, nil
+}
+
+// solicit has the kernel find out the MAC of a next hop, or whether it is still that.
+func solicit(link netlink.Link, a netip.Addr) error {
+	ask := &netlink.Neigh{LinkIndex: link.Attrs().Index, IP: net.IP(a.AsSlice()), Family: netlink.FAMILY_V4, Flags: netlink.NTF_USE}
+	if a.Is6() {
+		ask.Family = netlink.FAMILY_V6
+	}
+	if err := netlink.NeighSet(ask); err != nil {
+		return fmt.Errorf("solicit next hop %s: %w", a, err)
+	}
+	return nil
+}
+
+// findLink finds the interface; there is none: nil.
+func findLink() (netlink.Link, error) {
+	link, err := netlink.LinkByName(Interface)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return nil, nil
+	}
+	return link, err
+}
+
+// lookAround takes in what the kernel knows of next hops and has it ask for those it
+// does not know, or for everything.
+// It is called with the lock.
+func (b *Border) lookAround(everything bool, c *drivers.Change) error {
+	link, err := findLink()
+	if err != nil || link == nil || b.router.ID == "" {
+		return err
+	}
+	known, err := neighbours(link, b.router.MAC)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for a := range b.rib.users {
+		hop, answers := known[a]
+		hop.Address = a
+		b.rib.answer(hop, answers, c)
+		if everything || !answers {
+			problems = append(problems, solicit(link, a))
+		}
+	}
+	for a := range b.rib.macs {
+		if _, used := b.rib.users[a]; !used {
+			b.rib.answer(pipeline.NextHop{Address: a}, false, c)
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,257 @@
+package border
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/bgp"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/durable"
+)
+
+// Times of the loop.
+const (
+	lookInterval = 2 * time.Second        // between two looks at the interface and the next hops
+	workPause    = 100 * time.Millisecond // after changes of routes: flapping costs so much and no more
+	portTimeout  = 10 * time.Second
+)
+
+// loop keeps the interface, tells the speaker, and takes in what it learns.
+func (b *Border) loop(ctx context.Context) error {
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	heard := make(chan netlink.NeighUpdate, 64)
+	if err := netlink.NeighSubscribe(heard, ctx.Done()); err != nil {
+		b.log.WithError(err).Warn("changes of next hops are seen by looking only")
+		heard = nil
+	}
+	resting, changed, unsaved := false, false, false
+	for {
+		everything := false
+		select {
+		case <-ctx.Done():
+			b.save()
+			return ctx.Err()
+		case <-b.wake:
+			b.settle(ctx)
+		case <-look.C:
+			b.settle(ctx)
+			everything = true
+			if unsaved {
+				b.save()
+			}
+			unsaved = false
+		case _, open := <-heard:
+			if !open {
+				heard = nil
+			}
+			changed = true
+		case <-b.speaker.News():
+			changed, unsaved = true, true
+		case <-pause.C:
+			resting = false
+		}
+		if everything || changed && !resting {
+			b.takeIn(everything)
+			changed, resting = false, true
+			pause.Reset(workPause)
+		}
+	}
+}
+
+// settle makes the interface and the speaker what is wanted.
+func (b *Border) settle(ctx context.Context) {
+	b.mu.Lock()
+	wanted, started := b.wanted, b.started
+	b.mu.Unlock()
+	if !started {
+		return // the driver waits for its first state
+	}
+	ctx, cancel := context.WithTimeout(ctx, portTimeout)
+	defer cancel()
+	b.note(b.become(ctx, wanted))
+}
+
+// become makes the node the router that is wanted; nil: none.
+func (b *Border) become(ctx context.Context, wanted *agent.BGP) error {
+	b.mu.Lock()
+	another := b.router.ID != "" && (wanted == nil || b.router != routerOf(wanted))
+	b.mu.Unlock()
+	if wanted == nil || another {
+		if err := b.retire(ctx); wanted == nil || err != nil {
+			return err
+		}
+	}
+	if err := b.ensureInterface(ctx, wanted); err != nil {
+		return err
+	}
+	b.open(wanted)
+	return nil
+}
+
+// open makes the node a router: its interface is there.
+func (b *Border) open(wanted *agent.BGP) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	router := routerOf(wanted)
+	if b.router != router {
+		b.router = router
+		change := drivers.Change{Set: []pipeline.Object{router}}
+		for _, e := range b.remote {
+			b.lead(e, &change)
+		}
+		b.NetworkDriver.Update(change)
+	}
+	settings := &bgp.Settings{AS: wanted.AS, Router: wanted.Link.Addr(), NextHop6: wanted.Link6.Addr(), Neighbours: wanted.Neighbours}
+	if !settings.NextHop6.IsValid() {
+		settings.NextHop6 = router.LinkLocal()
+	}
+	b.speaker.Configure(settings)
+	change := drivers.Change{}
+	for _, n := range wanted.Neighbours {
+		b.rib.lead(netip.PrefixFrom(n.Address, n.Address.BitLen()), n.Address, &change)
+	}
+	b.give(change)
+}
+
+// retire makes the node a router no more.
+func (b *Border) retire(ctx context.Context) error {
+	b.mu.Lock()
+	router := b.router
+	b.mu.Unlock()
+	b.speaker.Configure(nil)
+	if router.ID == "" {
+		return nil
+	}
+	if err := b.removeInterface(ctx); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change := drivers.Change{Remove: []pipeline.Key{router.Key()}}
+	for _, o := range b.rib.all() {
+		change.Remove = append(change.Remove, o.Key())
+	}
+	b.router, b.rib = pipeline.Router{}, newRIB()
+	b.NetworkDriver.Update(change)
+	return nil
+}
+
+// takeIn brings routes and next hops up to date; next hops that are known are asked
+// only if everything is looked at.
+func (b *Border) takeIn(everything bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var change drivers.Change
+	for _, c := range b.speaker.Changes() {
+		b.rib.learn(c.Prefix, c.NextHops, &change)
+	}
+	err := b.lookAround(everything, &change)
+	b.give(change)
+	if err != nil {
+		b.log.WithError(err).Debug("next hops")
+	}
+}
+
+// give gives the driver what has changed, once it has its first state.
+func (b *Border) give(c drivers.Change) {
+	if b.started && len(c.Set)+len(c.Remove) > 0 {
+		b.NetworkDriver.Update(withoutDoubles(c))
+	}
+}
+
+// withoutDoubles keeps of each object the last word.
+func withoutDoubles(c drivers.Change) drivers.Change {
+	last := map[pipeline.Key]pipeline.Object{}
+	for _, o := range c.Set {
+		last[o.Key()] = o
+	}
+	out := drivers.Change{}
+	for _, key := range c.Remove {
+		if _, set := last[key]; !set && !slices.Contains(out.Remove, key) {
+			out.Remove = append(out.Remove, key)
+		}
+	}
+	for _, o := range last {
+		out.Set = append(out.Set, o)
+	}
+	return out
+}
+
+// note keeps why the node is no router, and logs it once.
+func (b *Border) note(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	b.mu.Lock()
+	fresh := text != b.problem
+	b.problem = text
+	b.mu.Unlock()
+	if fresh && err != nil {
+		b.log.WithError(err).Warn("the node is no router yet")
+	}
+}
+
+// saved is the file of routes.
+type saved struct {
+	Routes []bgp.Route
+}
+
+// save keeps the routes for the next run. Without them, a restart would lose them for
+// as long as it takes to learn them again.
+func (b *Border) save() {
+	data, err := json.Marshal(saved{b.speaker.Routes()})
+	if err == nil {
+		err = durable.MakeDir(filepath.Dir(b.cfg.StateFile))
+	}
+	if err == nil {
+		err = durable.Put(b.cfg.StateFile, data)
+	}
+	if err != nil {
+		b.log.WithError(err).Warn("routes cannot be kept for a restart")
+	}
+}
+
+// recall takes in what an earlier run has left: routes, and what the kernel knows of
+// next hops. It is called with the lock, before anything is given to the driver.
+func (b *Border) recall() {
+	data, err := os.ReadFile(b.cfg.StateFile)
+	var state saved
+	if err == nil {
+		err = json.Unmarshal(data, &state)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			b.log.WithError(err).Warn("routes of the last run cannot be read")
+		}
+		return
+	}
+	b.speaker.Recall(state.Routes)
+	var change drivers.Change // all of it is in the first state
+	for _, c := range b.speaker.Changes() {
+		b.rib.learn(c.Prefix, c.NextHops, &change)
+	}
+	for _, n := range b.wanted.Neighbours {
+		b.rib.lead(netip.PrefixFrom(n.Address, n.Address.BitLen()), n.Address, &change)
+	}
+	if link, err := findLink(); err == nil && link != nil {
+		b.router = routerOf(b.wanted)
+		if err := b.lookAround(true, &change); err != nil {
+			b.log.WithError(err).Debug("next hops of the last run")
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// router joins routed networks of encapsulation vlan to the routers outside. The
+// node is a router among them: it has an address on the uplink's link, untagged, and
+// a port to the host, which speaks with the routers and answers for that address.
+//
+//	CLASSIFY   from the uplink: ARP, neighbour discovery and what is for the node's
+//	           own addresses goes to the host's port, unseen by anything else;
+//	           other IP for the node's MAC is to be routed to an endpoint here
+//	           from the host's port: out by the uplink
+//	FORWARD    to be routed, from a local port, for no endpoint here: the longest
+//	           prefix of a route gives the next hop; of several equal ones a group
+//	           chooses, by a hash of the connection
+//	OUTPUT     the next hop gives the MACs
+//
+// Everybody shares one VRF, as the routers outside know addresses only. Endpoints on
+// other nodes are reached by routes like everything else; their flows give their
+// groups to the policy. What comes from outside never goes out again: the node is no
+// transit.
+//
+// Routes and the MACs of next hops are objects of their own, so that a router that
+// is replaced is one flow, however many routes lead to it.
+type router struct{ uplink uint32 }
+
+// priorityRoute and the length of its prefix is the priority of a route; what is not
+// to be routed at all comes before.
+const (
+	priorityRoute   uint16 = 1000
+	priorityNoRoute uint16 = priorityRoute + 200
+)
+
+// SharedVRF is the VRF of all routed networks of encapsulation vlan. They are alone
+// on their bridge, so it does not matter that it may be a tenant's elsewhere.
+const SharedVRF uint16 = 65535
+
+// Groups of routes with several next hops have these numbers.
+const (
+	FirstRouteGroup uint32 = 1 << 30
+	LastRouteGroup  uint32 = groupServices - 1
+)
+
+func (r router) router(w *Wants, o Router, port uint32) {
+	fromUplink := openflow.InPort(r.uplink)
+	toHost := func(priority uint16, match ...openflow.FieldMatch) {
+		w.flow(at(tableClassify, priority, append([]openflow.FieldMatch{fromUplink}, match...)...).do(regOut.set(port)).goTo(tableOutput))
+	}
+	toHost(priorityExact, isARP())
+	for _, kind := range []uint8{openflow.NDSolicit, openflow.NDAdvert} {
+		toHost(priorityExcept, icmpv6(kind)...)
+	}
+	for _, a := range o.addresses() {
+		f := familyOf(a)
+		toHost(priorityExcept, openflow.EthDst(o.MAC), f.is(), f.dst(openflow.Host(a)))
+	}
+	w.flow(
+		at(tableClassify, priorityExact, openflow.InPort(port)).do(regOrigin.set(originHost), regOut.set(r.uplink)).goTo(tableOutput),
+		at(tableOutput, priorityExact, regOut.is(port)).do(openflow.Output{Port: port}).end(),
+		at(tableOutput, priorityExact, regOrigin.is(originHost), regOut.is(r.uplink)).do(openflow.Output{Port: r.uplink}).end(),
+		at(tableOutput, priorityOther, regOut.is(r.uplink)).drop(reasonNoNextHop))
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(at(tableClassify, priorityExact, fromUplink, openflow.EthDst(o.MAC), f.is()).
+			do(regOrigin.set(originTunnel), regVRF.set(uint32(SharedVRF)), regRouted.set(1)).goTo(tableSource))
+		w.flow(unreceived(priorityNoRoute, f.is(), f.dst(f.toMany)).drop(reasonMulticast))
+		w.flow(unreceived(priorityNoRoute, f.is(), f.dst(f.onLink)).drop(reasonNoRoute))
+		for ttl := range uint8(2) {
+			w.flow(unreceived(priorityNoRoute, f.is(), openflow.IPTTL(ttl)).drop(reasonTTL))
+		}
+	}
+}
+
+// route's flow is like all of forward.go: one hop less to live. MACs come later.
+func (r router) route(w *Wants, o Route) {
+	f := familyOf(o.Prefix.Addr())
+	routed := at(tableForward, priorityRoute+uint16(o.Prefix.Bits()), sentToRouter(), regOut.is(0), f.is(), f.dst(o.Prefix)).
+		do(openflow.DecTTL{}, regOut.set(r.uplink))
+	if len(o.NextHops) == 1 {
+		w.flow(routed.do(keepNextHop(o.NextHops[0])...).goTo(tableOutput))
+		return
+	}
+	choice := openflow.Group{ID: o.Group, Type: openflow.GroupSelect}
+	for _, next := range o.NextHops {
+		choice.Buckets = append(choice.Buckets, openflow.Bucket{Weight: 1,
+			Actions: append(keepNextHop(next), openflow.Resubmit{Table: tableOutput})})
+	}
+	w.Groups = append(w.Groups, choice)
+	w.flow(routed.do(openflow.OutputGroup{ID: o.Group}).end())
+}
+
+func (r router) nextHop(w *Wants, o NextHop) {
+	w.flow(at(tableOutput, priorityExact, append(keptNextHop(o.Address), regOut.is(r.uplink))...).
+		do(set(openflow.EthSrc(o.From)), set(openflow.EthDst(o.MAC)), openflow.Output{Port: r.uplink}).end())
+}
+
+// sentToRouter matches what comes from a local port and is to be routed.
+func sentToRouter() openflow.FieldMatch {
+	both := regOrigin.is(originLocal)
+	routed := regRouted.is(1)
+	both.Value.Lo, both.Mask.Lo = both.Value.Lo|routed.Value.Lo, both.Mask.Lo|routed.Mask.Lo
+	return both
+}
+
+// LinkLocal is the IPv6 address that the host makes for itself on that link.
+func (o Router) LinkLocal() netip.Addr { return linkLocalOf(o.MAC) }
+
+// addresses are those that the host answers for.
+func (o Router) addresses() []netip.Addr {
+	return addresses(o.IPv4, o.IPv6, o.LinkLocal())
+}
+
+// keepNextHop writes an address to NEXT_HOP. An IPv4 address is in the last of its
+// registers; no IPv6 address of a router begins with as many zeros.
+func keepNextHop(a netip.Addr) []openflow.Action {
+	words := nextHopWords(a)
+	if a.Is4() {
+		return []openflow.Action{set(words[3])}
+	}
+	return []openflow.Action{set(words[0]), set(words[1]), set(words[2]), set(words[3])}
+}
+
+// keptNextHop matches packets with an address in NEXT_HOP.
+func keptNextHop(a netip.Addr) openflow.Match { return nextHopWords(a) }
+
+func nextHopWords(a netip.Addr) (words openflow.Match) {
+	raw := a.As16()
+	if a.Is4() {
+		clear(raw[:12])
+	}
+	for i := range 4 {
+		words = append(words, openflow.Reg(regNextHop.Index+i, binary.BigEndian.Uint32(raw[4*i:]), ^uint32(0)))
+	}
+	return words
+}
+
+func checkRouter(o Router) error {
+	if o.MAC == ([6]byte{}) || o.MAC[0]&1 != 0 {
+		return fault.New(fault.Invalid, "router %s: MAC %x is not that of one host", o.ID, o.MAC)
+	}
+	return checkAddresses("router", o.ID, o.IPv4, o.IPv6)
+}
+
+func checkRoute(o Route) error {
+	switch several := len(o.NextHops) > 1; {
+	case !o.Prefix.IsValid() || o.Prefix != o.Prefix.Masked():
+		return fault.New(fault.Invalid, "route %s: not a prefix", o.Prefix)
+	case len(o.NextHops) == 0:
+		return fault.New(fault.Invalid, "route %s: no next hop", o.Prefix)
+	case several && (o.Group < FirstRouteGroup || o.Group > LastRouteGroup):
+		return fault.New(fault.Invalid, "route %s: group %d is not one of routes", o.Prefix, o.Group)
+	}
+	return nil
+}
+
+func checkNextHop(o NextHop) error {
+	for _, mac := range [][6]byte{o.MAC, o.From} {
+		if mac == ([6]byte{}) || mac[0]&1 != 0 {
+			return fault.New(fault.Invalid, "next hop %s: MAC %x is not that of one host", o.Address, mac)
+		}
+	}
+	return nil
+}
