@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
-	"runtime"
 	"sync"
 
 	"github.com/miekg/dns"
@@ -16,9 +15,10 @@ import (
 )
 
 // Questions come in batches, and are answered in batches: with many who ask, entering
-// the kernel costs more than finding the answer. Each reader answers what the names
-// of tenants tell by itself; what others have to be asked waits in a goroutine of its
-// own, of which the forwarder bounds how many there are.
+// the kernel costs more than finding the answer. One goroutine reads them, and answers
+// by itself what the names of tenants tell; a second one would mostly be woken for what
+// the first has taken. What others have to be asked waits in a goroutine of its own, of
+// which the forwarder bounds how many there are.
 const (
 	batchSize   = 32
 	maxQuestion = dns.MinMsgSize * 8 // bytes
@@ -33,19 +33,16 @@ func (s *Server) servePackets(ctx context.Context, socket *net.UDPConn) error {
 		<-ctx.Done()
 		return ignoreClosed(socket.Close())
 	})
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() error {
-			r := newPacketReader(s, socket, &waiting)
-			for {
-				if err := r.round(ctx); err != nil {
-					if ctx.Err() != nil {
-						return nil
-					}
-					return fault.New(fault.Internal, "name server: %w", err)
-				}
+	group.Go(func() error {
+		r := newPacketReader(s, socket, &waiting)
+		for {
+			if err := r.round(ctx); ctx.Err() != nil {
+				return nil
+			} else if err != nil {
+				return fault.New(fault.Internal, "name server: %w", err)
 			}
-		})
-	}
+		}
+	})
 	return group.Wait()
 }
 

@@ -74,14 +74,14 @@ type asking struct {
 }
 
 // questions asks for names over UDP, one after the other and many at a time, and
-// prints how many were answered. With flood it waits for no answer.
+// prints how many were answered.
 func questions(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("questions", flag.ContinueOnError)
 	server := flags.String("server", "", "address of the name server")
 	workers := flags.Int("workers", 1, "how many ask at the same time")
 	limit := flags.Duration("for", time.Second, "how long")
 	pause := flags.Duration("pause", 0, "between an answer and the next question")
-	flood := flags.Bool("flood", false, "do not wait for answers")
+	flood := flags.Int("flood", 0, "questions per second of a worker that waits for no answer; 0: wait")
 	wait := flags.Duration("wait", time.Second, "how long to wait for an answer")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -101,7 +101,12 @@ func questions(ctx context.Context, args []string) error {
 			}
 			defer conn.Close()
 			buffer := make([]byte, dns.MaxMsgSize)
-			for i := worker; ctx.Err() == nil; i++ {
+			for i, first := worker, time.Now(); ctx.Err() == nil; i++ {
+				if due := int(time.Since(first).Seconds() * float64(*flood)); *flood > 0 && i-worker >= due {
+					time.Sleep(time.Millisecond)
+					i--
+					continue
+				}
 				m := new(dns.Msg).SetQuestion(dns.Fqdn(flags.Arg(i%flags.NArg())), dns.TypeA)
 				data, err := m.Pack()
 				if err != nil {
@@ -110,7 +115,7 @@ func questions(ctx context.Context, args []string) error {
 				asked := time.Now()
 				_, err = conn.Write(data)
 				sent.Add(1)
-				if *flood {
+				if *flood > 0 {
 					continue // nobody has to be there
 				}
 				if err == nil {
