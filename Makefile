@@ -12,6 +12,9 @@ PROGRAMS := netmaster netplugin netctl contivk8s
 PACKAGES := openvswitch-switch etcd-server containernetworking-plugins iproute2 iputils-ping \
             ethtool iperf3 procps util-linux nftables bash zsh fish patch gcc libc6-dev git ca-certificates
 
+# What only the long tests need: routers of others.
+LONG_PACKAGES := bird2 frr
+
 # A test that hangs is a failure well before the suite's 15 minutes are over.
 TESTFLAGS ?= -race -timeout 12m
 
@@ -47,6 +50,7 @@ test: deps build-test lint ## install what is needed and run every test but the 
 	@go test $(TESTFLAGS) ./...
 
 e2e-long: deps build-test ## run the long tests
+	@scripts/deps.sh $(LONG_PACKAGES)
 	@CONTIV_TEST_LONG=1 go test -race -timeout 40m -p 1 -run Long ./test/... ./ofnet/pipeline ./netplugin/bgp
 
 demo: deps build-test ## a cluster of 3 nodes on this machine does the main job and shows it
