@@ -69,6 +69,9 @@ over the nodes; those that do not answer within 3 seconds are named as ` + "`sil
 nodes is decided about where it is sent and again where it is received: one that is allowed counts twice.
 What an endpoint has sent and received is in its inspection. Counters begin when the switch does, not the agent.
 
+` + "`GET /api/v1/inspect/serviceLBs/KEY/`" + ` tells in ` + "`Oper.counters`" + ` what each provider received from clients (` + "`rx`" + `)
+and sent to them (` + "`tx`" + `), by its address, as all nodes have counted it; nodes that did not answer are in ` + "`Oper.silent`" + `.
+
 Texts are UTF-8 without control characters; limits of requests, and of texts that have none
 below, are in [limits.md](limits.md).
 
