@@ -19,8 +19,12 @@
 //	_PORT._PROTO.SERVICE     SRV: the port and name of the service
 //	address, reversed        PTR: the service or container that has it
 //
-// Zones is made of the same records of the store as the datapath. It has no
-// I/O; it is written by whoever follows the store, and read by the server.
+// Zones is made of the same objects as the datapath. It has no I/O; it is written by
+// the agent, which follows the store, and read by the server. What is still to come is
+// not denied.
+//
+// A Node has a Server at each Place where endpoints ask: sockets in a network namespace
+// behind a port of the bridge, under whose addresses the driver knows who asks.
 //
 // What keeps the server standing when somebody asks too much: an answer is never
 // larger than the asker says he can take, and never above MaxUDP; questions that
