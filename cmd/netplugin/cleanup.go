@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/drivers/ovsd"
-	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/netplugin/cleanup"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
@@ -15,7 +14,7 @@ import (
 // cleanupCommand takes down what netplugin has made on the node.
 func cleanupCommand() *cli.Command {
 	c := cleanup.Config{
-		Bridges:   []string{ovsd.DefaultBridge, ovsd.DefaultUplinkBridge, uplink.DefaultBridge},
+		Bridges:   []string{ovsd.DefaultBridge, ovsd.DefaultUplinkBridge},
 		StateDirs: []string{cniwire.DefaultStateDir, hostaccess.DefaultStateDir},
 		Files:     []string{cniwire.DefaultSocket, presenceFile},
 		Memory:    hostaccess.DefaultStateDir,

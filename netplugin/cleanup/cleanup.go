@@ -6,6 +6,7 @@
 // were changed. The order is that of taking down a house: first nobody gets in any
 // more, at last the ground is levelled.
 //
+//	uplinks        the host gets its addresses and routes back
 //	bridges        with all their ports: pods and tunnels end here
 //	links          what was behind the ports, in pods as well
 //	namespaces     those of the name server
@@ -46,7 +47,7 @@ type thing struct {
 // Run removes what there is. Its error says that something is left.
 func Run(ctx context.Context, c Config) error {
 	left := 0
-	for _, find := range []func(context.Context, Config) ([]thing, error){bridges, links, namespaces, firewall, settings, files} {
+	for _, find := range []func(context.Context, Config) ([]thing, error){uplinks, bridges, links, namespaces, firewall, settings, files} {
 		things, err := find(ctx, c)
 		if err != nil {
 			left++
