@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 )
@@ -61,6 +62,12 @@ func settingsAreLeft(dir string) bool {
 	return len(changes) > 0 || err != nil
 }
 
+// isMount tells whether a directory is on another file system than the one around it.
+func isMount(dir string) bool {
+	var inside, outside unix.Stat_t
+	return unix.Stat(dir, &inside) == nil && unix.Stat(filepath.Dir(dir), &outside) == nil && inside.Dev != outside.Dev
+}
+
 // emptyParents are the directories that are empty when the rest is gone.
 func emptyParents(c Config) (things []thing) {
 	ours := slices.Concat(c.StateDirs, c.Files)
@@ -73,6 +80,9 @@ func emptyParents(c Config) (things []thing) {
 		entries, err := os.ReadDir(dir)
 		if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !slices.Contains(ours, filepath.Join(dir, e.Name())) }) {
 			continue // it is not there, or others use it
+		}
+		if isMount(dir) {
+			continue // it was there before
 		}
 		things = append(things, thing{what: "directory " + dir, remove: func(context.Context) error {
 			if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
