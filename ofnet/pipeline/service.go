@@ -99,13 +99,13 @@ func (s services) port(w *Wants, o Service, p ServicePort) {
 	w.Groups = append(w.Groups, group)
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
 	w.flow(s.arrival(o, priorityExcept, to...).do(regRouted.set(1), o.translate(tableSource)).end())
-	if len(o.Providers) == 0 {
-		w.flow(o.fresh(priorityExcept, to...).goTo(tableAnswer))
-		return
-	}
 	for _, a := range slices.Concat(o.Providers, o.Draining) {
 		w.flow(at(tableSource, priorityExcept, o.match(ipv4().dst(openflow.Host(a)),
 			openflow.CTState(openflow.CTTrk, openflow.CTTrk), p.mark(), o.label())...).goTo(tableDest))
+	}
+	if len(o.Providers) == 0 {
+		w.flow(o.fresh(priorityExcept, to...).goTo(tableAnswer))
+		return
 	}
 	choose := openflow.OutputGroup{ID: group.ID}
 	if p.Protocol == openflow.ProtoTCP {
