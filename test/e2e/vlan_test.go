@@ -14,6 +14,7 @@ import (
 func TestNodesHaveAPhysicalNetwork(t *testing.T) {
 	tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1}, []chapter{
 		{"networks on VLANs reach their own, the router, and each other by it; those in tunnels go on beside them", vlansBesideTunnels},
+		{"a pod that moves to another node is found; hosts keep their addresses on uplinks while agents and switches are killed", podsMoveAndHostsStay},
 	})
 }
 
@@ -93,6 +94,82 @@ func vlansBesideTunnels(s story) {
 			return fmt.Errorf("before:\n%s\nand after the switch and the agent were killed:\n%s", before, now)
 		}
 		return nil
+	})
+}
+
+func podsMoveAndHostsStay(s story) {
+	s.netctlForNow("global set --fwd-mode bridge", "global set --fwd-mode routing")
+	s.tenant("blue")
+	s.onVLAN("lan", lanVLAN, lanRouter4, lanRouter6)
+	s.moves(s.pod(1, "lan2", "blue", "lan", ""), 0)
+	s.hostsHaveAddresses()
+	for _, n := range s.bed.Nodes {
+		s.must(n.Netplugin().Kill())
+		s.must(n.KillVSwitchd())
+		s.must(n.StartOVS(s.ctx))
+	}
+	s.hostsReachEachOther() // with nobody there
+	for _, n := range s.bed.Nodes {
+		s.must(n.StartNetplugin())
+		s.must(n.WaitReady(s.ctx))
+	}
+	s.hostsReachEachOther()
+}
+
+// moves takes a pod away and makes one of its address, and so of its MAC, on another
+// node. The router, which knows where the first one was, finds the second one.
+func (s story) moves(pod *testbed.Pod, to int) {
+	s.Helper()
+	ping := func() error {
+		_, err := s.bed.Outside.Run(s.ctx, "ping", "-c1", "-W1", "-n", "-q", pod.IP.String())
+		return err
+	}
+	s.soon(shortly, ping)
+	s.must(pod.Delete(s.ctx))
+	moved, err := s.bed.Nodes[to].AddPod(s.ctx, "moved", pod.Tenant, pod.Network, pod.Group)
+	s.must(err)
+	if moved.IP != pod.IP {
+		s.Fatalf("the next pod got %s, not %s", moved.IP, pod.IP)
+	}
+	s.Logf("the router reaches the pod on its new node after %s", s.soon(shortly, ping))
+	s.must(moved.Delete(s.ctx))
+	_, err = pod.Node.Run(s.ctx, "ip", "netns", "add", pod.Name) // so that it ends as it began
+	s.must(err)
+	s.must(pod.Attach(s.ctx))
+	s.serve(pod)
+	s.soon(shortly, ping)
+}
+
+// hostsHaveAddresses gives the nodes addresses on their uplinks, 203.0.113.1 and so on.
+func (s story) hostsHaveAddresses() {
+	s.Helper()
+	for i, n := range s.bed.Nodes {
+		address := fmt.Sprintf("203.0.113.%d/24", i+1)
+		_, err := n.Run(s.ctx, "ip", "address", "add", address, "dev", testbed.UplinkName(1))
+		s.must(err)
+		s.afterwards(func(ctx context.Context) error {
+			_, err := n.Run(ctx, "ip", "address", "del", address, "dev", "contivUplink")
+			return err
+		})
+	}
+	s.hostsReachEachOther()
+}
+
+// hostsReachEachOther expects the addresses on the bridge of the uplinks, and an answer.
+func (s story) hostsReachEachOther() {
+	s.Helper()
+	s.soon(shortly, func() error {
+		for i, n := range s.bed.Nodes {
+			out, err := n.Run(s.ctx, "ip", "-4", "-o", "address", "show")
+			if err != nil {
+				return err
+			}
+			if address := fmt.Sprintf("203.0.113.%d/24", i+1); !strings.Contains(out, "contivUplink    inet "+address) || strings.Count(out, address) != 1 {
+				return fmt.Errorf("%s has not moved to contivUplink:\n%s", address, out)
+			}
+		}
+		_, err := s.bed.Nodes[0].Run(s.ctx, "ping", "-c1", "-W1", "-n", "-q", "203.0.113.2")
+		return err
 	})
 }
 
