@@ -55,7 +55,7 @@ var (
 // New makes the border of a node. Nothing happens before Configure.
 func New(cfg Config) *Border {
 	if cfg.StateFile == "" {
-		cfg.StateFile = filepath.Join(cniwire.DefaultStateDir, "routes.json")
+		cfg.StateFile = filepath.Join(filepath.Dir(cniwire.DefaultStateDir), "border", "routes.json") // not among the attachments, whose owner takes it for a spoiled one
 	}
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "border")
