@@ -24,7 +24,7 @@ func TestABedThatIsClosedInTheMiddleOfWorkLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := pod.Serve(pod.Probe(), "serve", "-udp", echoPort); err != nil {
+		if err := pod.Serve(ctx, "-udp", echoPort); err != nil {
 			t.Fatal(err)
 		}
 	}

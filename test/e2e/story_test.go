@@ -177,7 +177,7 @@ func (s story) pod(node int, name, tenant, network, group string) *testbed.Pod {
 // serve answers in a pod for as long as it lives.
 func (s story) serve(pod *testbed.Pod) {
 	s.Helper()
-	s.must(pod.Serve(pod.Probe(), "serve", "-name", pod.Name, "-tcp", tcpPort, "-udp", echoPort))
+	s.must(pod.Serve(s.ctx, "-name", pod.Name, "-tcp", tcpPort, "-udp", echoPort))
 }
 
 // Ports that every pod serves.

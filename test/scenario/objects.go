@@ -66,7 +66,7 @@ func (s *Scenario) addPod(ctx context.Context, spec podSpec) (*testbed.Pod, erro
 	}
 	s.pods[spec.name] = pod
 	s.timing("pod ADD", pod.Took)
-	return pod, pod.Serve(pod.Probe(), "serve", "-name", spec.name, "-tcp", allowedPort+","+otherPort, "-udp", echoPort)
+	return pod, pod.Serve(ctx, "-name", spec.name, "-tcp", allowedPort+","+otherPort, "-udp", echoPort)
 }
 
 // eachPod runs f for all pods at once and returns the first error.

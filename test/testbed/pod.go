@@ -1,10 +1,14 @@
 package testbed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -139,14 +143,26 @@ func (p *Pod) Start(name string, args ...string) (*Process, error) {
 	return p.Node.Start(name, p.inside(args)...)
 }
 
-// Serve starts a server program in the pod; it ends with the pod.
-func (p *Pod) Serve(args ...string) error {
-	s, err := p.Start(p.Name, args...)
+// Serve has the probe serve in the pod, and returns when it does; it ends with
+// the pod. The arguments are those of probe serve.
+func (p *Pod) Serve(ctx context.Context, args ...string) error {
+	log := p.Node.LogFile(p.Name)
+	before, err := os.ReadFile(log) // of an earlier pod of that name
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s, err := p.Start(p.Name, append([]string{p.Probe(), "serve"}, args...)...)
 	if err != nil {
 		return err
 	}
 	p.servers = append(p.servers, s)
-	return nil
+	return within(ctx, startLimit, func() error {
+		now, err := os.ReadFile(log)
+		if err == nil && !bytes.Contains(now[len(before):], []byte("serving")) {
+			err = fmt.Errorf("%s does not serve yet, see %s", p.Name, log)
+		}
+		return err
+	})
 }
 
 // Probe is the path of the probe program, for Run and Serve.

@@ -45,7 +45,7 @@ func benchRule(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 		return nil, err
 	}
 	target := pods[0]
-	if err := target.Serve(target.Probe(), "serve", "-udp", "7"); err != nil {
+	if err := target.Serve(ctx, "-udp", "7"); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -20,7 +20,7 @@ const (
 
 // serve says its name to whoever connects or asks, and echoes other datagrams,
 // on any address. The name tells which of several pods with the same address
-// has answered.
+// has answered. It prints "serving" when all ports are open.
 func serve(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	name := flags.String("name", "ok", "what to say")
@@ -29,26 +29,43 @@ func serve(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	for port := range strings.SplitSeq(*tcp, ",") {
-		if port != "" {
-			g.Go(func() error { return serveTCP(ctx, port, *name) })
+	var serving []func() error
+	var sockets []io.Closer
+	for _, port := range ports(*tcp) {
+		l, err := net.Listen("tcp", ":"+port)
+		if err != nil {
+			return err
 		}
+		sockets = append(sockets, l)
+		serving = append(serving, func() error { return serveTCP(l, *name) })
 	}
-	for port := range strings.SplitSeq(*udp, ",") {
-		if port != "" {
-			g.Go(func() error { return serveUDP(ctx, port, *name) })
+	for _, port := range ports(*udp) {
+		conn, err := net.ListenPacket("udp", ":"+port)
+		if err != nil {
+			return err
 		}
+		sockets = append(sockets, conn)
+		serving = append(serving, func() error { return serveUDP(conn, *name) })
+	}
+	fmt.Println("serving") // testbed.Pod.Serve waits for it
+	g, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, func() {
+		for _, s := range sockets {
+			s.Close()
+		}
+	})()
+	for _, f := range serving {
+		g.Go(f)
 	}
 	return g.Wait()
 }
 
-func serveTCP(ctx context.Context, port, name string) error {
-	l, err := net.Listen("tcp", ":"+port)
-	if err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, func() { l.Close() })()
+// ports are the elements of a comma separated list, which may be empty.
+func ports(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+}
+
+func serveTCP(l net.Listener, name string) error {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -59,12 +76,7 @@ func serveTCP(ctx context.Context, port, name string) error {
 	}
 }
 
-func serveUDP(ctx context.Context, port, name string) error {
-	conn, err := net.ListenPacket("udp", ":"+port)
-	if err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+func serveUDP(conn net.PacketConn, name string) error {
 	buf := make([]byte, 2048)
 	for {
 		n, peer, err := conn.ReadFrom(buf)

@@ -62,11 +62,13 @@ func stream(ctx context.Context, args []string) error {
 	defer tick.Stop()
 	var packet [8]byte
 	var sent []time.Time
+	var refused error
 	for len(sent) < *count && ctx.Err() == nil {
 		<-tick.C
 		binary.BigEndian.PutUint64(packet[:], uint64(len(sent)))
 		if _, err := conn.Write(packet[:]); err != nil {
-			break // a refused datagram is a lost one
+			refused = err // and lost, as those that are not sent then
+			break
 		}
 		sent = append(sent, time.Now())
 	}
@@ -79,7 +81,7 @@ func stream(ctx context.Context, args []string) error {
 		return err
 	}
 	if report.Lost != 0 || len(sent) < *count && ctx.Err() == nil {
-		return errors.New("stream: datagrams were lost")
+		return errors.Join(errors.New("stream: datagrams were lost"), refused)
 	}
 	return nil
 }
