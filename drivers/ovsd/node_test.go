@@ -134,10 +134,7 @@ func (n *node) podAt(e pipeline.Endpoint, port drivers.Port, number byte) *pod {
 	p.exec("ip", "link", "set", "eth0", "up")
 	p.exec("ip", "link", "set", "lo", "up")
 	p.exec("ethtool", "-K", "eth0", "tx", "off")
-	// What is sent before the kernel has taken note that the other end is up is lost.
-	eventually(n.t, "the link carries packets", func() bool {
-		return strings.Contains(n.Exec("ip", "link", "show", p.port.HostLink), "state UP")
-	})
+	n.AwaitLink(p.port.HostLink)
 	return p
 }
 

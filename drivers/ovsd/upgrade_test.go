@@ -22,7 +22,8 @@ func TestAnUpgradeFromTheFirstLayoutLosesNoPacket(t *testing.T) {
 	a.endpoint.Group, b.endpoint.Group = 5, 5
 	all := drivers.Change{Replace: true, Set: []pipeline.Object{network, a.endpoint, b.endpoint, remote(9, 5),
 		pipeline.Rule{ID: "r1", Priority: 3, SrcGroup: 5, DstGroup: 5, Protocol: 6, DstPort: 80}}}
-	for _, chunk := range []int{0, 1, 3, 20} { // in one bundle, and in many
+	// It returns false if the pings were over before the upgrade was.
+	upgrade := func(chunk, packets int) bool {
 		r.stop()
 		n.chunk = chunk
 		n.Ofctl("del-meters", bridge)
@@ -31,23 +32,31 @@ func TestAnUpgradeFromTheFirstLayoutLosesNoPacket(t *testing.T) {
 		if n.flowsWith("cookie=0xc00029") != len(n.flows()) || len(n.flows()) < 50 {
 			t.Fatalf("not the old layout:\n%s", strings.Join(n.flows(), "\n"))
 		}
-		a.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
-
-		const packets = 1000
+		// The datapath forgets a moment later that there were no flows.
+		eventually(t, "packets pass by the old layout", func() bool {
+			return a.command("ping", "-c", "1", "-W", "1", b.endpoint.IPv4.String()).Run() == nil
+		})
 		done, summary := probe(t, a, b, packets)
 		r = n.start()
 		r.give(all)
 		if left := n.flowsWith("cookie=0xc00029"); left != 0 || !r.Status().InSync || len(n.flows()) != r.Status().Flows {
 			t.Errorf("%d flows of the old layout are left, status %+v", left, r.Status())
 		}
+		covered := true
 		select {
 		case <-done:
-			t.Error("the probe ended before the upgrade")
+			covered = false
 		default:
 		}
 		<-done
 		if want := fmt.Sprintf("%d packets transmitted, %d received", packets, packets); !strings.Contains(summary.String(), want) {
 			t.Errorf("%d flows a bundle: %s", chunk, summary)
+		}
+		return covered
+	}
+	for _, chunk := range []int{0, 1, 3, 20} { // in one bundle, and in many
+		for packets := 1000; !upgrade(chunk, packets); packets *= 2 {
+			t.Logf("%d flows a bundle: %d packets are sent sooner than the upgrade is done", chunk, packets)
 		}
 	}
 }

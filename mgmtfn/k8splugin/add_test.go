@@ -74,6 +74,39 @@ func TestAnInterfaceThatCannotBeConfiguredFailsTheAdd(t *testing.T) {
 	}
 }
 
+// What the switch sends before its side of the link is up is lost.
+func TestAnAddWaitsForTheSwitchSideOfTheLink(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	const host = "/proc/self/ns/net"
+	node.Switch.Watch(func(call string) {
+		if call == fakenode.PreparePort+" done" {
+			fakenode.InNamespace(t, host, "ip", "link", "set", "vvport1", "down")
+		}
+	})
+	netns := fakenode.NewNamespace(t)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := node.Do(request(cniwire.Add, "pod", netns, ""))
+		answered <- err
+	}()
+	fakenode.Eventually(t, "the container's side is up", func() bool {
+		return strings.Contains(fakenode.InNamespace(t, netns, "ip", "-o", "link"), "eth0") &&
+			strings.Contains(fakenode.InNamespace(t, netns, "ip", "-o", "link", "show", "eth0"), ",UP>")
+	})
+	select {
+	case err := <-answered:
+		t.Errorf("answered with %v before the switch side is up", err)
+	case <-time.After(50 * time.Millisecond): // it may be as slow as it likes
+		fakenode.InNamespace(t, host, "ip", "link", "set", "vvport1", "up")
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	}
+	do(t, node, request(cniwire.Del, "pod", netns, ""))
+	node.NothingLeft(t)
+}
+
 func TestABadRequestIsRefusedBeforeAnythingHappens(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t)

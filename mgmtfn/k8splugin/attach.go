@@ -77,7 +77,7 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 		return err
 	}
 	log.Debug("add: bring up")
-	if err := pod.bringUp(c, r, stored); err != nil {
+	if err := pod.bringUp(ctx, c, r, stored); err != nil {
 		return failed(stepPod, err)
 	}
 	r.Stored = storedFrom(stored)

@@ -121,9 +121,13 @@ func (p *podInterface) addFamily(endpoint, address string, bits uint, gateway st
 	return nil
 }
 
-// bringUp lets the container use its interface and completes the record.
-func (p *podInterface) bringUp(c *call, r *attachment.Record, at Attachment) (err error) {
+// bringUp lets the container use its interface, waits until the switch can send to
+// it, and completes the record.
+func (p *podInterface) bringUp(ctx context.Context, c *call, r *attachment.Record, at Attachment) (err error) {
 	if p.spec.Gateways, err = p.BringUp(p.spec); err != nil {
+		return err
+	}
+	if err := podlink.AwaitUp(ctx, p.port.HostLink); err != nil {
 		return err
 	}
 	r.HostLink, r.Link = p.port.HostLink, p.spec

@@ -146,6 +146,7 @@ func (c *cluster) plugIn(n *node) {
 	n.withoutIPv6("uplink")
 	hub.Exec("ip", "link", "set", end, "master", "cable", "up")
 	n.Exec("ip", "link", "set", "uplink", "up")
+	hub.AwaitLink(end)
 }
 
 func (n *node) withoutIPv6(link string) {

@@ -33,6 +33,7 @@ ip -n "$1" addr add "$4" dev eth0 nodad
 ovs-vsctl --db="unix:$5" --timeout=20 add-port br-int names -- set interface names ofport_request="$6"`, "sh",
 		server.netns, net.HardwareAddr(NamesMAC[:]).String(), netip.PrefixFrom(NamesServer(p[0]), p[0].Bits()).String(),
 		netip.PrefixFrom(NamesServer(p[1]), p[1].Bits()).String(), n.Socket, strconv.Itoa(exampleNamesPort))
+	n.AwaitLink("names")
 	answer := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
 		reply := new(dns.Msg).SetReply(m)
 		reply.Answer = []dns.RR{&dns.TXT{Hdr: dns.RR_Header{Name: m.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET}, Txt: []string{w.RemoteAddr().Network() + " " + host(w.RemoteAddr())}}}

@@ -32,6 +32,7 @@ ip -n "$1" addr add "$6/128" dev lo
 ovs-vsctl --db="unix:$7" --timeout=20 add-port br-int way -- set interface way ofport_request="$8"`, "sh",
 		host.netns, net.HardwareAddr(wayOut.MAC[:]).String(), hostPrefix(wayOut.Prefix), hostPrefix(wayOut.Prefix6),
 		beyond[0].String(), beyond[1].String(), n.Socket, strconv.Itoa(int(host.port)))
+	n.AwaitLink("way")
 	c.program(append(more, wayOut)...)
 	return host
 }

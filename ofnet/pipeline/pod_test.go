@@ -44,6 +44,7 @@ func (p *pod) start() {
 	in := networkOf(p.Endpoint)
 	p.node.Exec("sh", "-ec", podScript, "sh", p.netns, strconv.Itoa(int(p.port)), net.HardwareAddr(p.MAC[:]).String(),
 		p.IPv4.String(), p.IPv6.String(), in.Gateway.String(), in.Gateway6.String(), p.node.Socket)
+	p.node.AwaitLink(fmt.Sprint("v", p.port))
 }
 
 func (p *pod) netnsCommand(verb string) {

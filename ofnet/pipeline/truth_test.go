@@ -94,6 +94,7 @@ func (c *cluster) plug(number int) *wire {
 		n.Exec("ip", "link", "set", end, "up")
 	}
 	n.Vsctl("add-port", bridge, fmt.Sprint("v", port), "--", "set", "interface", fmt.Sprint("v", port), fmt.Sprintf("ofport_request=%d", port))
+	n.AwaitLink(fmt.Sprint("v", port))
 	p := &pod{t: c.t, netns: n.Netns, node: n, port: port}
 	p.ID = name
 	return p.wireAt(name)

@@ -132,6 +132,19 @@ func (s *Switch) AddBridge(name string, settings ...string) {
 	s.Vsctl(append([]string{"add-br", name, "--", "set", "bridge", name}, row...)...)
 }
 
+// AwaitLink waits until a link carries packets: what is sent before the kernel has
+// taken note that its other end is up is lost.
+func (s *Switch) AwaitLink(name string) {
+	s.t.Helper()
+	s.eventually("link "+name+" carries packets", func() error {
+		shown, err := s.Try("ip", "link", "show", name)
+		if err == nil && !strings.Contains(shown, "state UP") {
+			err = errors.New(shown)
+		}
+		return err
+	})
+}
+
 // Vsctl runs ovs-vsctl on this switch.
 func (s *Switch) Vsctl(args ...string) string {
 	s.t.Helper()
