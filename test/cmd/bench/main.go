@@ -50,6 +50,7 @@ var benchmarks = []benchmark{
 	{name: "cni", run: benchCNI},
 	{name: "tcp", run: benchTCP},
 	{name: "dns", run: benchDNS},
+	{name: "services", run: benchServices},
 	{name: "rule", run: benchRule},
 	{name: "apply", run: insideLeader("apply")},
 	{name: "dryrun", run: insideLeader("dryrun")},

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+const (
+	serviceVIP    = "10.37.0.200" // of the service, and of both references
+	serviceRounds = 5             // of each side, in turns; the median counts
+)
+
+// referencesScript gives a node the references: a client and a server on a bare bridge
+// with the least flows that translate with the connection tracker; and a client, a server
+// and a router between them with the rules that kube-proxy writes for such a service.
+const referencesScript = `
+vip=$1
+for side in ovs nft; do
+  ip netns add $side-client
+  ip netns add $side-server
+done
+ovs-vsctl add-br br-ct -- set bridge br-ct datapath_type=netdev fail_mode=secure
+for i in 1 2; do
+  ns=$([ $i = 1 ] && echo ovs-client || echo ovs-server)
+  ip link add ct-p$i type veth peer name eth0 netns $ns
+  ip link set ct-p$i up
+  ip -n $ns link set eth0 address 02:00:00:00:00:0$i up
+  ip -n $ns link set lo up
+  ip -n $ns addr add 10.37.0.$i/24 dev eth0
+  ip netns exec $ns ethtool -K eth0 tx off >/dev/null
+  ovs-vsctl add-port br-ct ct-p$i -- set interface ct-p$i ofport_request=$i
+done
+ip -n ovs-client neigh add $vip lladdr 02:00:00:00:00:02 dev eth0
+ovs-ofctl -O OpenFlow13 add-group br-ct "group_id=1,type=select,bucket=actions=ct(commit,zone=7,table=2,nat(dst=10.37.0.2:80))"
+ovs-ofctl -O OpenFlow13 add-flows br-ct - <<END
+table=0,priority=1,actions=NORMAL
+table=0,priority=10,tcp,in_port=1,nw_dst=$vip,tp_dst=80,actions=ct(zone=7,nat,table=1)
+table=0,priority=10,tcp,in_port=2,tp_src=80,actions=ct(zone=7,nat,table=3)
+table=1,priority=10,ct_state=+new+trk,tcp,nw_dst=$vip,actions=group:1
+table=1,priority=1,actions=output:2
+table=2,actions=output:2
+table=3,actions=output:1
+END
+ip netns add nft-router
+for i in 1 2; do
+  ns=$([ $i = 1 ] && echo nft-client || echo nft-server)
+  ip link add eth$i netns nft-router type veth peer name eth0 netns $ns
+  ip -n nft-router addr add 10.38.$i.254/24 dev eth$i
+  ip -n nft-router link set eth$i up
+  ip -n $ns addr add 10.38.$i.1/24 dev eth0
+  ip -n $ns link set eth0 up
+  ip -n $ns link set lo up
+  ip -n $ns route add default via 10.38.$i.254
+done
+ip netns exec nft-router sysctl -q -w net.ipv4.ip_forward=1
+ip netns exec nft-router nft -f - <<END
+table ip proxy {
+  chain endpoint {
+    meta l4proto tcp dnat to 10.38.2.1:80
+  }
+  chain service {
+    numgen random mod 1 vmap { 0 : goto endpoint }
+  }
+  map service-ips {
+    type ipv4_addr . inet_proto . inet_service : verdict
+    elements = { $vip . tcp . 80 : goto service }
+  }
+  chain prerouting {
+    type nat hook prerouting priority dstnat;
+    ip daddr . meta l4proto . th dport vmap @service-ips
+  }
+}
+END`
+
+// benchServices compares connections to a service with those to the references, and
+// iperf3 to a service with that to its provider.
+func benchServices(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
+	err := netctlAll(ctx, bed,
+		[]string{"tenant", "create", "svc"},
+		[]string{"network", "create", "-t", "svc", "-s", "10.37.0.0/24", "-g", "10.37.0.254", "net"},
+		[]string{"service", "create", "-t", "svc", "-s", "net", "-l", "app=web", "-ip", serviceVIP, "-p", "80:80:TCP", "-p", "5201:5201:TCP", "web"})
+	if err != nil {
+		return nil, err
+	}
+	n := bed.Nodes[1]
+	client, err := n.AddPod(ctx, "svc-client", "svc", "net", "")
+	if err != nil {
+		return nil, err
+	}
+	provider := &testbed.Pod{Name: "svc-web", Node: n, Tenant: "svc", Network: "net", Labels: map[string]string{"app": "web"}}
+	if _, err := n.Run(ctx, "ip", "netns", "add", provider.Name); err != nil {
+		return nil, err
+	}
+	if err := provider.Attach(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := n.Run(ctx, "sh", "-ec", referencesScript, "sh", serviceVIP); err != nil {
+		return nil, err
+	}
+	from := map[string]netnsRunner{"ours": {n, client.Name, serviceVIP}, "ovs": {n, "ovs-client", serviceVIP}, "nft": {n, "nft-client", serviceVIP}}
+	for _, ns := range []string{provider.Name, "ovs-server", "nft-server"} {
+		server := netnsRunner{node: n, ns: ns}
+		p, err := n.Start("serve-"+ns, server.command(client.Probe(), "serve", "-tcp", "80")...)
+		if err != nil {
+			return nil, err
+		}
+		defer p.Kill()
+		if _, err := n.Run(ctx, server.command("timeout", "10", "sh", "-c", "until ss -ltn | grep -q :80; do :; done")...); err != nil {
+			return nil, err
+		}
+	}
+	rates := map[string][]float64{}
+	for range serviceRounds {
+		for _, side := range []string{"ours", "ovs", "nft"} {
+			rate, err := connections(ctx, from[side], client.Probe())
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", side, err)
+			}
+			rates[side] = append(rates[side], rate)
+		}
+	}
+	var list []figure
+	for _, reference := range []struct {
+		side, name string
+		goal       float64
+	}{{"ovs", "bare bridge with ct(nat)", 0.9}, {"nft", "kube-proxy's nftables rules", 1}} {
+		ours, theirs := median(rates["ours"]), median(rates[reference.side])
+		list = append(list, figure{
+			Name: "connections to a service", Value: fmt.Sprintf("%.0f/s", ours), Reference: fmt.Sprintf("%s %.0f/s", reference.name, theirs),
+			Ratio: fmt.Sprintf("%.2f", ours/theirs), Goal: fmt.Sprintf("at least %.1f", reference.goal), Met: ours/theirs >= reference.goal,
+		})
+	}
+	throughput, err := compareTCP(ctx, "TCP through a service, same node",
+		netnsRunner{n, client.Name, client.IP.String()}, netnsRunner{n, provider.Name, serviceVIP},
+		netnsRunner{n, client.Name, client.IP.String()}, netnsRunner{n, provider.Name, provider.IP.String()})
+	throughput.Reference = strings.Replace(throughput.Reference, "bare bridge", "to the provider itself", 1)
+	return append(list, throughput), err
+}
+
+// connections are those per second that clients of a service are served.
+func connections(ctx context.Context, from netnsRunner, probe string) (float64, error) {
+	out, err := from.node.Run(ctx, from.command(probe, "dial", "-to", from.ip+":80", "-for", "2s")...)
+	if err != nil {
+		return 0, err
+	}
+	var report struct {
+		Connections, Failed int
+		Seconds             float64
+		LastError           string
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		return 0, err
+	}
+	if report.Connections == 0 || report.Failed > report.Connections/100 { // those under way at the end
+		return 0, fmt.Errorf("%s: %d connections, %d failed, such as: %s", from.ns, report.Connections, report.Failed, report.LastError)
+	}
+	return float64(report.Connections) / report.Seconds, nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// dialReport is what dial prints.
+type dialReport struct {
+	Connections int64   `json:"connections"`
+	Failed      int64   `json:"failed"`
+	Seconds     float64 `json:"seconds"`
+	LastError   string  `json:"lastError"`
+}
+
+// maxDialing bounds how long dial works.
+const maxDialing = time.Minute
+
+// dial connects to a server that says its name and closes, again and again from some
+// clients at once, and counts how often that worked.
+func dial(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("dial", flag.ContinueOnError)
+	to := flags.String("to", "", "address:port")
+	clients := flags.Int("clients", 8, "connections at once")
+	limit := flags.Duration("for", 2*time.Second, "how long")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *clients < 1 || *clients > 100 || *limit > maxDialing {
+		return fmt.Errorf("dial: %d clients for %s: want 1 to 100, %s at most", *clients, *limit, maxDialing)
+	}
+	ctx, cancel := context.WithTimeout(ctx, *limit)
+	defer cancel()
+	var done, failed atomic.Int64
+	var last atomic.Value // error
+	var group sync.WaitGroup
+	began := time.Now()
+	for range *clients {
+		group.Go(func() {
+			for time.Since(began) < *limit && ctx.Err() == nil {
+				if err := dialOnce(ctx, *to); err == nil {
+					done.Add(1)
+				} else if time.Since(began) < *limit { // the context may hear of its end later
+					failed.Add(1)
+					last.Store(err.Error())
+				}
+			}
+		})
+	}
+	group.Wait()
+	return json.NewEncoder(os.Stdout).Encode(dialReport{done.Load(), failed.Load(), time.Since(began).Seconds(), fmt.Sprint(last.Load())})
+}
+
+func dialOnce(ctx context.Context, to string) error {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", to)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, conn)
+	return err
+}
