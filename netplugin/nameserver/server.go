@@ -101,6 +101,10 @@ func acceptQuery(h dns.Header) dns.MsgAcceptAction {
 // serve answers one question that has come on a connection.
 func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
 	asker := askerOf(w.RemoteAddr())
+	if len(m.Question) != 1 { // only the header, which announces one, is no error for the library
+		s.write(w, asker, new(dns.Msg).SetRcodeFormatError(m), m)
+		return
+	}
 	tenant, known := s.Tenant(asker)
 	if !known {
 		s.counts.strangers.Add(1)
@@ -110,6 +114,11 @@ func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
 	if !ours {
 		reply = s.forward(ctx, asker, reply)
 	}
+	s.write(w, asker, reply, m)
+}
+
+// write sends an answer over a connection.
+func (s *Server) write(w dns.ResponseWriter, asker netip.Addr, reply, m *dns.Msg) {
 	reply.Compress = true
 	if _, err := w.Write(s.pack(reply, m)); err != nil {
 		s.Log.WithError(err).WithField("asker", asker).Debug("answer not sent")
@@ -138,7 +147,7 @@ func sizeFor(m *dns.Msg) int {
 }
 
 // reply makes the answer to a question; it lacks what others have to be asked for if
-// the question is not ours.
+// the question is not ours. The message has one question.
 func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, ours bool) {
 	reply = new(dns.Msg).SetReply(m)
 	reply.RecursionAvailable = s.Forwarder != nil

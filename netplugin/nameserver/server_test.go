@@ -2,7 +2,6 @@ package nameserver
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -221,42 +220,6 @@ func TestStrangersAndAnswersGetSilence(t *testing.T) {
 	if got := s.Stats(); got.Strangers != 1 {
 		t.Errorf("%+v", got)
 	}
-}
-
-// Whatever somebody sends, the server goes on, and no answer is larger than a
-// datagram of its own may be, or 512 bytes, if that is more.
-func FuzzMessagesOfAnyContent(f *testing.F) {
-	for _, m := range []*dns.Msg{question("front.", dns.TypeA), question("_80._tcp.shop.", dns.TypeSRV), question("1.1.1.10.in-addr.arpa.", dns.TypePTR)} {
-		data, err := m.Pack()
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-		f.Add(append(data, 0xc0, 0x0c))                  // a pointer behind the end
-		f.Add(append(data[:12:12], 0xc0, 0x0c, 0, 1, 0)) // a name that points to itself
-		f.Add(data[:len(data)-1])
-		many := append([]byte{}, data...)
-		binary.BigEndian.PutUint16(many[4:], 65535)
-		f.Add(many)
-	}
-	s := &Server{Zones: exampleZones(f), Tenant: inBlue, Log: testkit.Quiet()}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		answer := s.answer(t.Context(), data, netip.MustParseAddr("169.254.0.10"), func(find func() []byte) { find() })
-		if answer == nil {
-			return
-		}
-		reply, m := new(dns.Msg), new(dns.Msg)
-		if err := reply.Unpack(answer); err != nil {
-			t.Fatalf("%x: %v", data, err)
-		}
-		if len(answer) > MaxUDP {
-			t.Errorf("%d bytes for %x", len(answer), data)
-		}
-		_ = m.Unpack(data) // what it says of itself, as far as it can be read
-		if text := reply.String(); strings.Contains(text, "10.1.1.77") || strings.Contains(text, "secret") && !strings.Contains(m.String(), "secret") {
-			t.Errorf("of another tenant: %s", text)
-		}
-	})
 }
 
 // A connection that says nothing does not last, and keeps nobody out meanwhile.
