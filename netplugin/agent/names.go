@@ -53,10 +53,11 @@ func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 	}
 }
 
-// askedBy are the addresses at which an endpoint of this node can ask for names.
+// askedBy are the addresses at which an endpoint of this node can ask for names: the
+// gateways that are ours, on the bridge of the tunnels.
 func (a *Agent) askedBy(o pipeline.Object) (servers []netip.Addr) {
 	e, ok := o.(pipeline.Endpoint)
-	if !ok || a.cfg.Names == nil || e.Mode.Bridged() {
+	if !ok || a.cfg.Names == nil || e.Mode.Bridged() || e.Encap != pipeline.VXLAN {
 		return nil
 	}
 	n := a.cache.networks[e.Network].part

@@ -94,3 +94,22 @@ func TestNamesAreDeniedOnceAllAreThere(t *testing.T) {
 		}
 	}
 }
+
+// Only the bridge of the tunnels has a name server.
+func TestWhoCanAskIsToldWhere(t *testing.T) {
+	for encap, want := range map[string]string{"vxlan": "[10.1.0.1 2001:db8::1]", "vlan": "[]"} {
+		n := newNode(t)
+		n.cache.uplink = true
+		n.put(vrfKey("blue"), `{"vrf":1}`).
+			put(netKey("web.blue"), strings.Replace(netValue("blue", `,"ipv6SubnetIP":"2001:db8::","ipv6SubnetLen":64,"ipv6Gateway":"2001:db8::1"`), "vxlan", encap, 1)).
+			put(epKey("web.blue-1"), strings.TrimSuffix(epValue("web.blue", me, "10.1.0.2"), "}")+`,"ipv6Address":"2001:db8::2"}`)
+		a := &Agent{cfg: Config{HostLabel: me, Names: nameserver.NewZones()}, cache: n.cache}
+		at, err := a.servedLocally("web.blue-1")
+		if err != nil {
+			t.Fatal(encap, err)
+		}
+		if got := fmt.Sprint(at.NameServers); got != want || (at.Domain != "") != (want != "[]") {
+			t.Errorf("%s: asks %s in domain %q, want %s", encap, got, at.Domain, want)
+		}
+	}
+}
