@@ -192,27 +192,50 @@ func portSettings(link string) map[string]string {
 	return map[string]string{"ipv4/conf/" + link + "/rp_filter": "1", "ipv6/conf/" + link + "/disable_ipv6": "1"}
 }
 
-// set writes settings, and returns what they were. A kernel without IPv6 has fewer.
-func (l *links) set(settings map[string]string) (before map[string]string, err error) {
-	before = map[string]string{}
+// get returns what settings are. A kernel without IPv6 has fewer.
+func (l *links) get(settings map[string]string) (values map[string]string, err error) {
+	values = map[string]string{}
 	err = netspace.In(l.ns, func() error {
+		for name := range settings {
+			value, err := os.ReadFile(settingPath(name))
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				return fmt.Errorf("setting %s: %w", name, err)
+			default:
+				values[name] = strings.TrimSpace(string(value))
+			}
+		}
+		return nil
+	})
+	return values, err
+}
+
+// set writes those settings that the kernel has.
+func (l *links) set(settings map[string]string) error {
+	return netspace.In(l.ns, func() error {
 		for name, value := range settings {
-			path := filepath.Join("/proc/sys/net", name)
-			old, err := os.ReadFile(path)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err == nil {
-				before[name] = strings.TrimSpace(string(old))
-				err = os.WriteFile(path, []byte(value), 0)
-			}
-			if err != nil {
+			if err := os.WriteFile(settingPath(name), []byte(value), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("setting %s=%s: %w", name, value, err)
 			}
 		}
 		return nil
 	})
-	return before, err
+}
+
+func settingPath(name string) string { return filepath.Join("/proc/sys/net", name) }
+
+// texts tell what was found from what was found at another time.
+func (b belongings) texts() string {
+	var texts []string
+	for _, a := range b.Addresses {
+		texts = append(texts, a.IPNet.String())
+	}
+	for _, r := range b.Routes {
+		texts = append(texts, fmt.Sprint(r.Dst, r.Gw, r.Via, r.MultiPath, r.Table, r.Priority, r.Tos))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, "\n")
 }
 
 // addressTexts are for people.

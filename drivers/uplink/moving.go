@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -16,7 +17,8 @@ import (
 // added to the local port and taken off the link, routes follow. Between the last two
 // the host has no route for some microseconds; connections do not notice.
 //
-// Addresses that appear on the link later, as from a DHCP client, follow, too.
+// Addresses that appear on the link later, as from a DHCP client, follow, too, once the
+// link has been quiet for some seconds: the client adds routes by them first.
 
 // noteHost writes down what the host has at links that are to be ports, before
 // anything is done to it, and returns those that can be. A link waits until there is a
@@ -29,7 +31,9 @@ func (b *Bridge) noteHost(usable []string) (ready []string, err error) {
 		if err != nil {
 			return ports, err
 		}
-		if !found.empty() {
+		if found.empty() {
+			delete(b.busy, name)
+		} else if !slices.Contains(ports, name) || b.isQuiet(name, found) {
 			next.note(name, found)
 			noted[name] = true
 		}
@@ -48,6 +52,30 @@ func (b *Bridge) noteHost(usable []string) (ready []string, err error) {
 		}
 	}
 	return ready, err
+}
+
+// quietTime is how long what the host has at a port of the bridge must not have changed
+// before it is moved.
+const quietTime = 3 * time.Second
+
+// seenAt is what was found at a link, and since when it is the same.
+type seenAt struct {
+	what  string
+	since time.Time
+}
+
+// isQuiet tells whether a link has had for a while what was found there. If not, the
+// keeper looks again.
+func (b *Bridge) isQuiet(name string, found belongings) bool {
+	what := found.texts()
+	if b.busy[name].what != what {
+		b.busy[name] = seenAt{what, time.Now()}
+	}
+	if time.Since(b.busy[name].since) < quietTime {
+		return false
+	}
+	delete(b.busy, name)
+	return true
 }
 
 func (b *Bridge) hostAt(name string) (belongings, error) {
@@ -77,16 +105,19 @@ func (b *Bridge) moveHost(ports []string) error {
 		return b.noteLocal()
 	}
 	var problems []error
+	complete := true
 	for _, name := range slices.Sorted(maps.Keys(b.moved.Links)) {
 		if _, err := b.links.byName(name); err == nil && !slices.Contains(ports, name) {
-			return nil // we hear of it when it is
+			complete = false // we hear of it when it is
+			continue
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(b.moved.Links)) {
 		problems = append(problems, b.moveFrom(name, b.moved.Links[name], local))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fault.New(fault.Unavailable, "the host's addresses: %w", err)
+	}
+	if !complete {
+		return nil
 	}
 	b.moved.Local = local.Attrs().Index
 	return b.config.writeRecord(b.moved)
@@ -102,29 +133,54 @@ func (b *Bridge) localPort() (netlink.Link, error) {
 	return b.links.byName(b.config.Bridge)
 }
 
+// moveFrom moves what a link had, unless the local port has it. What is on the link and
+// was not written down stays there.
 func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link) error {
-	if err := b.links.give(local, name, *what); err != nil {
+	have, err := b.links.belongings(local)
+	if err != nil {
+		return err
+	}
+	_, missing := what.split(have)
+	if err := b.links.give(local, name, missing); err != nil {
 		return err
 	}
 	if link, err := b.links.byName(name); err == nil {
-		if what.Settings == nil {
-			if what.Settings, err = b.links.set(portSettings(name)); err == nil {
-				err = b.config.writeRecord(b.moved)
-			}
-			if err != nil {
-				return err
-			}
+		if err := b.quieten(name, what); err != nil {
+			return err
 		}
 		found, err := b.links.belongings(link)
-		if err == nil {
-			err = b.links.strip(link, found)
-		}
 		if err != nil {
 			return err
 		}
+		noted, _ := found.split(*what)
+		if err := b.links.strip(link, noted); err != nil {
+			return err
+		}
+	}
+	if missing.empty() {
+		return nil
 	}
 	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are on bridge " + b.config.Bridge)
-	return b.links.lead(local, *what)
+	return b.links.lead(local, missing)
+}
+
+// quieten changes the settings of a link that is a port. What they were is on disk
+// before: a keeper that is killed in between leaves nothing that is taken for it.
+func (b *Bridge) quieten(name string, what *belongings) (err error) {
+	settings := portSettings(name)
+	if what.Settings == nil {
+		before, err := b.links.get(settings)
+		if err != nil {
+			return err
+		}
+		next := b.moved.clone()
+		next.Links[name].Settings = before
+		if err := b.config.writeRecord(next); err != nil {
+			return err
+		}
+		what.Settings = before
+	}
+	return b.links.set(settings)
 }
 
 // noteLocal writes down what the local port has by now, if all was moved there. What has

@@ -14,7 +14,8 @@ import (
 )
 
 // Undo takes the bridge away and gives the links back what the host had there, or has
-// at the local port by now. No agent may run. Where nothing was done, nothing is
+// at the local port by now. What nobody has moved there, as the host's own configuration
+// does, goes to the first link. No agent may run. Where nothing was done, nothing is
 // undone. Of the configuration, RunDir and the places of things matter. The error says
 // what is left.
 func Undo(ctx context.Context, config Config) error {
@@ -39,6 +40,9 @@ func Undo(ctx context.Context, config Config) error {
 	if err := b.noteLocal(); err != nil {
 		return err
 	}
+	if err := b.noteForeign(); err != nil {
+		return err
+	}
 	if err := b.removeBridge(ctx); err != nil {
 		return err
 	}
@@ -48,6 +52,25 @@ func Undo(ctx context.Context, config Config) error {
 		}
 	}
 	return durable.Remove(b.config.recordPath())
+}
+
+// noteForeign writes down what the host has at the local port if it was not moved there.
+func (b *Bridge) noteForeign() error {
+	if len(b.moved.Links) > 0 {
+		return nil // noteLocal has
+	}
+	found, err := b.hostAt(b.config.Bridge)
+	if fault.Is(err, fault.NotFound) || err == nil && found.empty() {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	members := b.db.memberNames(b.config.Bridge)
+	if len(members) == 0 {
+		return fault.New(fault.Conflict, "bridge %s stays: the host has %s there, and there is no uplink that could have it", b.config.Bridge, found.addressTexts())
+	}
+	b.moved.note(members[0], found)
+	return b.config.writeRecord(b.moved)
 }
 
 // Moved says, a line for each link, what Undo would give back.
@@ -79,14 +102,17 @@ func (b *Bridge) removeBridge(ctx context.Context) error {
 	return nil
 }
 
-// giveBack returns to a link what it had.
+// giveBack returns to a link what it had. If the link has gone, so has that.
 func (b *Bridge) giveBack(name string) error {
 	what := b.moved.Links[name]
 	link, err := b.links.byName(name)
-	if err != nil {
+	if fault.Is(err, fault.NotFound) {
+		b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Warn("the uplink has gone, and the host's addresses at it")
+		return nil
+	} else if err != nil {
 		return err
 	}
-	if _, err := b.links.set(what.Settings); err != nil {
+	if err := b.links.set(what.Settings); err != nil {
 		return err
 	}
 	if err := b.links.give(link, name, *what); err != nil {

@@ -71,10 +71,11 @@ type Bridge struct {
 	news   chan struct{} // something has changed
 
 	// The keeper's own.
-	known map[string]int   // index of each link when it was seen last
-	taken map[string]int64 // configuration with which a link was taken off the bridge
-	moved record           // what of the host's was moved to the local port
-	local int64            // configuration in which the local port is as it should be
+	known map[string]int    // index of each link when it was seen last
+	taken map[string]int64  // configuration with which a link was taken off the bridge
+	moved record            // what of the host's was moved to the local port
+	busy  map[string]seenAt // ports at which the host has something that may change yet
+	local int64             // configuration in which the local port is as it should be
 
 	mu      sync.Mutex
 	problem string // what is wrong at the moment
@@ -107,7 +108,7 @@ func open(config Config) (*Bridge, error) {
 	if config.Mode == "" {
 		config.Mode = DefaultBondMode
 	}
-	b := &Bridge{config: config, log: config.Log, news: make(chan struct{}, 1), known: map[string]int{}, taken: map[string]int64{}}
+	b := &Bridge{config: config, log: config.Log, news: make(chan struct{}, 1), known: map[string]int{}, taken: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
 	if b.links, err = newLinks(config.NetNS); err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (b *Bridge) wake() {
 	}
 }
 
-// keep looks whenever something has changed, and now and then at what is wrong.
+// keep looks whenever something has changed, and now and then at what is wrong, or busy.
 func (b *Bridge) keep(ctx context.Context) error {
 	for {
 		err := b.look(ctx)
@@ -156,7 +157,7 @@ func (b *Bridge) keep(ctx context.Context) error {
 		}
 		b.note(err)
 		var again <-chan time.Time
-		if err != nil {
+		if err != nil || len(b.busy) > 0 {
 			again = time.After(pause)
 		}
 		select {

@@ -1,0 +1,126 @@
+package uplink_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/drivers/uplink"
+)
+
+func (n *node) undo() {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), 60*time.Second)
+	defer cancel()
+	if err := uplink.Undo(ctx, n.config("")); err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := os.Stat(n.record()); !os.IsNotExist(err) {
+		n.t.Errorf("the record is left: %v", err)
+	}
+}
+
+// A client that was started on the link adds its address first and its routes later:
+// the address must be where the routes are added.
+func TestAClientOnAnUplinkGetsItsRoutes(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	n.Exec("sh", "-ec", "ip address flush dev up0 scope global; ip -6 route flush default")
+	b, _ := n.keep("", "up0")
+	n.says(b, "")
+	n.reaches("at first")
+	n.Exec("ip", "address", "add", "198.51.100.7/24", "dev", "up0")
+	n.Exec("sleep", "0.5") // of the client, which asks whether somebody else has the address
+	n.Exec("ip", "route", "add", "default", "via", "198.51.100.1", "dev", "up0")
+	n.eventually("address and route follow", func() bool {
+		return strings.Contains(n.Exec("ip", "route", "show", "default"), "via 198.51.100.1 dev "+uplink.DefaultBridge)
+	})
+	n.hostReaches("198.51.100.1")
+	n.says(b, "")
+}
+
+// The host's own configuration may give the local port its addresses.
+func TestUndoKeepsWhatTheHostHasAtTheBridge(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	n.Exec("sh", "-ec", "ip address flush dev up0 scope global; ip -6 route flush default")
+	b, stop := n.keep("", "up0")
+	n.says(b, "")
+	n.reaches("at first")
+	n.Exec("ip", "address", "add", "198.51.100.7/24", "dev", uplink.DefaultBridge)
+	n.Exec("ip", "link", "set", uplink.DefaultBridge, "up")
+	n.Exec("ip", "route", "add", "default", "via", "198.51.100.1")
+	n.hostReaches("198.51.100.1")
+	stop()
+	n.undo()
+	if have := n.Exec("ip", "route", "show", "default"); !strings.Contains(have, "via 198.51.100.1 dev up0") {
+		t.Errorf("default route %q", have)
+	}
+	n.hostReaches("198.51.100.1")
+}
+
+func TestUndoGoesOnWithoutALinkThatHasGone(t *testing.T) {
+	n := aHost(t)
+	b, stop := n.keep("", "up0")
+	n.says(b, "")
+	n.hostReaches("198.51.100.1")
+	stop()
+	n.Exec("ip", "link", "delete", "up0")
+	n.undo()
+}
+
+// The other link is a port of somebody else's bridge: what was written down of it waits.
+func TestALinkThatIsNoPortKeepsNoOtherWaiting(t *testing.T) {
+	n := aHost(t)
+	before := n.picture()
+	_, stop := n.keep(uplink.ActiveBackup, "up0", "up1")
+	n.isOnBridge("at first", before)
+	stop()
+	n.spoilRecord(func(r map[string]any) {
+		r["local"] = 0
+		links := r["links"].(map[string]any)
+		links["up1"] = map[string]any{"mac": "", "index": 0}
+	})
+	n.Exec("ip", "address", "flush", "dev", uplink.DefaultBridge)
+	n.Vsctl("del-port", "uplinkPort")
+	n.AddBridge("br-other")
+	n.Vsctl("add-port", "br-other", "up1")
+	n.keep(uplink.ActiveBackup, "up0", "up1")
+	n.isOnBridge("without up1", before)
+}
+
+// A keeper that cannot write down what settings were, or is killed meanwhile, has not
+// changed them.
+func TestSettingsAreWrittenDownBeforeTheyAreChanged(t *testing.T) {
+	n := aHost(t)
+	before := n.picture()
+	_, stop := n.keep("", "up0")
+	n.isOnBridge("at first", before)
+	stop()
+	n.spoilRecord(func(r map[string]any) {
+		r["local"] = 0
+		delete(r["links"].(map[string]any)["up0"].(map[string]any), "settings")
+	})
+	setting := "net.ipv4.conf.up0.rp_filter"
+	n.Exec("sysctl", "-w", setting+"=2")
+	for _, flags := range []uintptr{unix.MS_BIND, unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY} {
+		if err := unix.Mount(n.state, n.state, "", flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(n.state, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	b, stop := n.keep("", "up0")
+	n.says(b, "read-only file system")
+	stop()
+	if now := n.Exec("sysctl", "-n", setting); now != "2\n" {
+		t.Errorf("%s = %s", setting, now)
+	}
+}
