@@ -88,7 +88,7 @@ func TestANamespaceThatOnlyTheRuntimeSeesIsPassedAlong(t *testing.T) {
 	if out := runHidden("ADD"); !strings.Contains(out, "10.1.0.2/16") {
 		t.Errorf("ADD prints %s", out)
 	}
-	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "10.1.0.1")
 	runHidden("CHECK")
 	runHidden("DEL")
 	node.NothingLeft(t)

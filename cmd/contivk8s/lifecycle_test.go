@@ -110,9 +110,9 @@ func TestEveryVersionOfTheSpecificationGetsItsContainerConnected(t *testing.T) {
 					t.Errorf("STATUS: %v", err)
 				}
 			}
-			fakenode.InNamespace(t, first.NetNS, "ping", "-c1", "-W2", "10.1.0.3")
-			fakenode.InNamespace(t, first.NetNS, "ping", "-c1", "-W2", "fd01::3")
-			fakenode.InNamespace(t, second.NetNS, "ping", "-c1", "-W2", "10.1.0.1")
+			fakenode.InNamespace(t, first.NetNS, "ping", "-c1", "-W30", "10.1.0.3")
+			fakenode.InNamespace(t, first.NetNS, "ping", "-c1", "-W30", "fd01::3")
+			fakenode.InNamespace(t, second.NetNS, "ping", "-c1", "-W30", "10.1.0.1")
 
 			for range 2 {
 				runtime.del(t, first)

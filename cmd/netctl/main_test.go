@@ -33,7 +33,7 @@ func TestASignalEndsTheWaitForInput(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		watchdog := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
+		watchdog := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 		said := bufio.NewReader(stderr)
 		if prompt, err := said.ReadString(':'); err != nil || prompt != "Username:" {
 			t.Errorf("prompt %q, %v", prompt, err)

@@ -230,12 +230,12 @@ func run(t testing.TB, name string, args ...string) string {
 
 func patience(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	testkit.Eventually(t, 20*time.Second, what, condition)
+	testkit.Eventually(t, time.Minute, what, condition)
 }

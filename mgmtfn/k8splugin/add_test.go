@@ -175,9 +175,9 @@ func TestAContainersLeftoverInTheSameNamespaceMakesWay(t *testing.T) {
 	netns := fakenode.NewNamespace(t)
 	do(t, node, request(cniwire.Add, "old", netns, ""))
 	do(t, node, request(cniwire.Add, "new", netns, ""))
-	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "10.1.0.1")
 	do(t, node, request(cniwire.Del, "old", netns, ""))
-	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "10.1.0.1")
 	do(t, node, request(cniwire.Del, "new", netns, ""))
 	node.NothingLeft(t)
 }
@@ -200,7 +200,7 @@ func TestARepeatedAddDoesNotPromiseAnInterfaceThatIsGone(t *testing.T) {
 		if addressOf(t, first) != addressOf(t, again) {
 			t.Errorf("%v: first %s, then %s", damage.command, first, again)
 		}
-		fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+		fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "10.1.0.1")
 	}
 }
 
@@ -228,7 +228,7 @@ func TestAContainerMayHaveTwoInterfaces(t *testing.T) {
 	}
 	first := request(cniwire.Del, "pod", netns, "")
 	do(t, node, first)
-	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.2.0.1")
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "10.2.0.1")
 	second.Command = cniwire.Del
 	do(t, node, second)
 	node.NothingLeft(t)
@@ -244,7 +244,7 @@ func TestAnIPv6OnlyNetworkNeedsNoIPv4(t *testing.T) {
 	if got := addressOf(t, result); got != "fd06::2" {
 		t.Errorf("address %s", got)
 	}
-	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "fd06::1")
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "fd06::1")
 }
 
 func TestTheRuntimeMayAskForAnAddress(t *testing.T) {

@@ -147,7 +147,7 @@ func TestContainersKeepTheirInterfaceWhileTheServerRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitDeath(t, child)
-	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "10.1.0.1")
 	node.Start(t)
 	if again := do(t, node, request(cniwire.Add, "pod", netns, "")); string(again) != string(first) {
 		t.Errorf("after the restart ADD answers %s, before %s", again, first)

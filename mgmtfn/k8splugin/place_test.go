@@ -21,7 +21,7 @@ func TestAPortThatNoCheckpointKnowsIsMadeAnew(t *testing.T) {
 	}
 	netns := fakenode.NewNamespace(t)
 	do(t, node, request(cniwire.Add, "pod", netns, ""))
-	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "10.1.0.1")
 	do(t, node, request(cniwire.Del, "pod", "", ""))
 	node.NothingLeft(t)
 }

@@ -24,7 +24,7 @@ const podEndpoint = "default-net.default-pod"
 
 func pings(t *testing.T, netns string) {
 	t.Helper()
-	fakenode.InNamespace(t, netns, "ping", "-c1", "-W2", "10.1.0.1")
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "10.1.0.1")
 }
 
 func knows(t *testing.T, node *fakenode.Node, id string) bool {

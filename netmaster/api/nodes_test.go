@@ -87,7 +87,7 @@ func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := registration.Close(ctx); err != nil {
 			t.Error(err)

@@ -109,8 +109,8 @@ func newLink(t testing.TB, number int) *router {
 	return r
 }
 
-// speak begins to be a BGP speaker.
-func (r *router) speak(settings bgp.Settings) {
+// speak begins to be a BGP speaker, which has routes when it meets its neighbours.
+func (r *router) speak(settings bgp.Settings, routes ...netip.Prefix) {
 	r.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *router) speak(settings bgp.Settings) {
 		}
 	}()
 	r.t.Cleanup(func() { r.stop() })
-	r.do(order{Settings: &settings})
+	r.do(order{Add: routes, Settings: &settings})
 }
 
 func (r *router) do(o order) {
@@ -360,7 +360,7 @@ func TestARestartIsGraceful(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
 	a := newLink(t, 0)
-	ours, kept, gone := prefix("10.1.1.5/32"), prefix("198.51.100.0/24"), prefix("203.0.113.0/24")
+	ours, kept, gone, added := prefix("10.1.1.5/32"), prefix("198.51.100.0/24"), prefix("203.0.113.0/24"), prefix("10.1.1.6/32")
 	settings := &bgp.Settings{AS: ourAS, Router: a.near, Neighbours: []bgp.Neighbour{{Address: a.own, AS: theirAS}}}
 	theirs := bgp.Settings{AS: theirAS, Router: a.own, Neighbours: []bgp.Neighbour{{Address: a.near, AS: ourAS}}}
 	s, _, stop := start(t, bgp.Config{})
@@ -388,24 +388,30 @@ func TestARestartIsGraceful(t *testing.T) {
 	s.Configure(settings)
 	eventually(t, "what was withdrawn meanwhile goes", func() bool { return s.NextHops(gone) == nil })
 	eventually(t, "there again", func() bool { return s.Status(a.own).SessionState == bgp.Established })
+	// What the neighbour hears of the restart it hears before a route that is new.
+	s.Announce([]netip.Prefix{added}, nil)
+	a.hears(added, a.near)
 	for _, c := range s.Changes() {
 		if c.Prefix == kept {
 			t.Errorf("the route that stayed has changed: %v", c)
 		}
 	}
-	if now := a.count(); now != before {
-		t.Errorf("the neighbour has noticed our restart: %d changes", now-before)
+	if now := a.count(); now != before+1 {
+		t.Errorf("the neighbour has noticed our restart: %d changes, want one", now-before)
 	}
 
 	// The neighbour is killed and comes back.
 	a.kill()
 	eventually(t, "it is gone", func() bool { return s.Status(a.own).SessionState != bgp.Established })
-	a.speak(theirs)
-	a.do(order{Add: []netip.Prefix{kept}})
+	a.speak(theirs, kept)
 	eventually(t, "it is back", func() bool { return s.Status(a.own).SessionState == bgp.Established })
 	a.hears(ours, a.near)
+	a.do(order{Add: []netip.Prefix{gone}})
+	eventually(t, "a new route", func() bool { return s.NextHops(gone) != nil })
 	for _, c := range s.Changes() {
-		t.Errorf("we have noticed its restart: %v", c)
+		if c.Prefix != gone {
+			t.Errorf("we have noticed its restart: %v", c)
+		}
 	}
 }
 

@@ -242,7 +242,7 @@ func TestNobodyAnswersInTime(t *testing.T) {
 	b := &book{}
 	b.set(refusing(t), refusing(t))
 	limits := short
-	limits.Total = 400 * time.Millisecond
+	limits.Total = time.Second
 	m := NewMaster(b, limits, nil)
 	defer m.Close()
 	start := time.Now()
@@ -250,7 +250,7 @@ func TestNobodyAnswersInTime(t *testing.T) {
 	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("got %v, want unavailable because connections are refused", err)
 	}
-	if took := time.Since(start); took > 2*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("took %s", took)
 	}
 	if b.lookups < 3 {
@@ -260,12 +260,16 @@ func TestNobodyAnswersInTime(t *testing.T) {
 
 func TestStoreAwayFailsSoonerThanTheDeadline(t *testing.T) {
 	b := &book{err: fault.New(fault.Unavailable, "etcd at http://127.0.0.1:1: get: refused")}
+	limits := short
+	limits.Total = time.Minute
+	m := NewMaster(b, limits, nil)
+	defer m.Close()
 	start := time.Now()
-	_, _, err := create(t, b)
+	_, _, err := m.CreateEndpoint(t.Context(), request)
 	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "etcd") {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("took %s", took)
 	}
 }

@@ -59,7 +59,7 @@ func (r *recorder) Defragment(ctx context.Context, url string) error {
 func (r *recorder) refuses(t *testing.T, k *space.Keeper) bool {
 	t.Helper()
 	before := r.asked.Load()
-	testkit.Eventually(t, 10*time.Second, "the keeper looks", func() bool { return r.asked.Load() >= before+2 })
+	testkit.Eventually(t, time.Minute, "the keeper looks", func() bool { return r.asked.Load() >= before+2 })
 	return k.Admit() != nil
 }
 
@@ -94,7 +94,7 @@ func grow(t *testing.T, db *objdb.DB, prefix string) error {
 	if err := put(t, db, prefix); err != nil {
 		return err
 	}
-	testkit.Eventually(t, 10*time.Second, "what was written counts", func() bool { return inUse() != before })
+	testkit.Eventually(t, time.Minute, "what was written counts", func() bool { return inUse() != before })
 	return nil
 }
 
@@ -132,7 +132,7 @@ func takesWrites(t *testing.T, db *objdb.DB, keepers ...*space.Keeper) {
 	t.Helper()
 	testkit.Eventually(t, 20*time.Second, "the store takes writes again", func() bool { return put(t, db, "/x/probe") == nil })
 	for _, k := range keepers {
-		testkit.Eventually(t, 5*time.Second, "nothing is refused", func() bool { return k.Admit() == nil })
+		testkit.Eventually(t, time.Minute, "nothing is refused", func() bool { return k.Admit() == nil })
 	}
 }
 
@@ -175,7 +175,7 @@ func TestRoomThatAReaderKeepsIsTriedForAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := keep(t, store, store.Endpoints()[0])
-	testkit.Eventually(t, 10*time.Second, "the keeper has tried", store.acted.Load)
+	testkit.Eventually(t, time.Minute, "the keeper has tried", store.acted.Load)
 	if !store.refuses(t, k) {
 		t.Error("there is room although somebody reads")
 	}

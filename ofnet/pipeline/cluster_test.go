@@ -288,8 +288,8 @@ func (c *cluster) know(absent ...Endpoint) {
 
 func (c *cluster) pod(e Endpoint) *pod { return c.pods[e.ID] }
 
-// soon is how long anything may take that must happen.
-const soon = 5 * time.Second
+// soon is how long anything may take that must happen, on a busy machine.
+const soon = 30 * time.Second
 
 // eventually asks until there is an answer, and gives up with none.
 func eventually(answer func() string) (got string) {

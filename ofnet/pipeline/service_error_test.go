@@ -30,7 +30,7 @@ while True:
 const mtu = `
 import socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.IPPROTO_IP, 10, 2); s.connect((sys.argv[1], 53))
-for _ in range(50):
+for _ in range(600):
     try: s.send(b"x" * 1100)
     except OSError: pass
     if s.getsockopt(socket.IPPROTO_IP, 14) == 1000: break

@@ -122,7 +122,7 @@ func (s *Scenario) killLeader(ctx context.Context) error {
 		seen[pod.IP.String()] = pod.Name
 	}
 	s.check(len(pods) == morePods, "the leader on %s was killed; all %d pods were made, no address twice", leader.Name, len(pods))
-	if _, err := pods[0].Run(ctx, "ping", "-c1", "-W2", "-n", "-q", pods[len(pods)-1].IP.String()); err != nil {
+	if _, err := pods[0].Run(ctx, "ping", "-c1", "-W10", "-n", "-q", pods[len(pods)-1].IP.String()); err != nil {
 		s.check(false, "the first and the last of them do not reach each other: %v", err)
 	}
 	if err := leader.StartNetmaster(); err != nil {

@@ -201,7 +201,7 @@ func (s *Scenario) printMatrix(answers map[string]map[string]string) {
 // gatewaysAnswer pings each pod's gateway from the pod.
 func (s *Scenario) gatewaysAnswer(ctx context.Context) error {
 	return s.eachPod(func(spec podSpec, pod *testbed.Pod) error {
-		if _, err := pod.Run(ctx, "ping", "-c1", "-W2", "-n", "-q", pod.Gateway.String()); err != nil {
+		if _, err := pod.Run(ctx, "ping", "-c1", "-W10", "-n", "-q", pod.Gateway.String()); err != nil {
 			return fmt.Errorf("gateway of %s does not answer: %w", spec.name, err)
 		}
 		return nil

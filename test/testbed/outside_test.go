@@ -6,6 +6,7 @@ import (
 
 	"github.com/vishvananda/netns"
 
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/test/vlanlink"
 )
 
@@ -39,8 +40,10 @@ func TestTheOutsideSwitchesAndRoutesVLANs(t *testing.T) {
 		}
 	}
 	ping := func(address string) error {
-		_, err := bed.Nodes[0].Run(ctx, "ping", "-c1", "-W5", "-n", address)
-		return err
+		return testkit.Poll(ctx, func() error {
+			_, err := bed.Nodes[0].Run(ctx, "ping", "-c1", "-W1", "-n", address)
+			return err
+		})
 	}
 	for _, address := range []string{"10.1.7.1", "10.1.8.2"} {
 		if err := ping(address); err != nil {

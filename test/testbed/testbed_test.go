@@ -31,7 +31,7 @@ func newBareBed(t *testing.T, cfg Config) (context.Context, *Bed) {
 func TestNodesReachEachOtherOnBothNetworks(t *testing.T) {
 	ctx, bed := newBareBed(t, Config{})
 	for _, address := range []string{bed.Nodes[1].MgmtIP, bed.Nodes[1].VTEPIP} {
-		if _, err := bed.Nodes[0].Run(ctx, "ping", "-c1", "-W5", "-n", address); err != nil {
+		if _, err := bed.Nodes[0].Run(ctx, "ping", "-c1", "-W30", "-n", address); err != nil {
 			t.Error(err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestAProcessThatStoodStillIsEndedLikeAnyOther(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("nobody notices the end of a process that stood still")
 		}
 	}

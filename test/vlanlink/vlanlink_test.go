@@ -50,9 +50,14 @@ func (h host) vlan(id uint16, address string) {
 	h.run("ip", "-n", h.name, "address", "add", address, "dev", name)
 }
 
-// hears tells whether the host gets an answer to a ping.
-func (h host) hears(address string) bool {
-	args := h.inside("ping", "-c1", "-W1", "-n", "-q", address)
+// hears tells whether the host gets an answer to a ping; it waits as long as what
+// is expected deserves.
+func (h host) hears(address string, expected bool) bool {
+	patience := "-W1"
+	if expected {
+		patience = "-W30"
+	}
+	args := h.inside("ping", "-c1", patience, "-n", "-q", address)
 	return exec.Command(args[0], args[1:]...).Run() == nil
 }
 
@@ -71,7 +76,7 @@ func TestAVLANReachesItsMembersAndNobodyElse(t *testing.T) {
 	a.vlan(9, "10.0.9.1/24")
 	b.vlan(10, "10.0.9.2/24")
 	for address, want := range map[string]bool{"10.0.0.2": true, "10.0.7.2": true, "10.0.8.2": true, "10.0.9.2": false} {
-		if got := a.hears(address); got != want {
+		if got := a.hears(address, want); got != want {
 			t.Errorf("%s answers: %v", address, got)
 		}
 	}
