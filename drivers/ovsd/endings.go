@@ -1,8 +1,11 @@
 package ovsd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -22,10 +25,15 @@ import (
 // For as long the group keeps the buckets that made them, without weight. So
 // a driver that was killed meanwhile, or has lost its connection, finds in the
 // switch what is still to be ended.
+//
+// Each flush walks through the whole table, and ovs-vswitchd does nothing else
+// meanwhile. So what is to be ended waits in a queue. A step takes a few from it; then
+// the switch has as much time for others as the step took. First rounds come first.
 const (
 	endingRounds = 5
-	endingPasses = 3 // in a round
-	endingPause  = time.Second
+	endingPasses = 3           // in a round
+	endingPause  = time.Second // between rounds, at least
+	endingStep   = 4           // flushes, each of which is sent endingPasses times
 )
 
 // kindEnding is the kind of who claims the buckets of a group that are to be ended.
@@ -34,15 +42,18 @@ const kindEnding pipeline.Kind = "ending"
 // endings are the connections that no wanted group makes, and buckets in the
 // switch have made.
 type endings struct {
-	made   map[openflow.CTFlush]int            // by how many wanted groups
+	made   map[openflow.CTFlush]int            // by how many wanted groups; with any provider, too
 	makes  map[pipeline.Key][]openflow.CTFlush // by the owner of the groups
 	ending map[openflow.CTFlush]*ending
+	queue  []*ending // have a round to come now
 }
 
 // ending is a kind of connections that are being ended.
 type ending struct {
-	group  string // the place of the bucket that has made them
-	rounds int    // to come; 0: the bucket may go
+	connections openflow.CTFlush
+	group       string // the place of the bucket that has made them
+	rounds      int    // to come; 0: the bucket may go
+	queued      bool
 }
 
 func newEndings() endings {
@@ -60,7 +71,8 @@ func (e *endings) want(owner pipeline.Key, groups []entry[openflow.Group]) {
 	for _, g := range groups {
 		for _, c := range pipeline.Connections(g.thing) {
 			e.made[c]++
-			e.makes[owner] = append(e.makes[owner], c)
+			e.made[toAny(c)]++
+			e.makes[owner] = append(e.makes[owner], c, toAny(c))
 		}
 	}
 }
@@ -68,6 +80,7 @@ func (e *endings) want(owner pipeline.Key, groups []entry[openflow.Group]) {
 // forgetEndings forgets what is being ended; what is left of it is in the switch.
 func (l *ledger) forgetEndings() {
 	clear(l.ending)
+	l.queue = nil
 	for owner := range l.groups.owned {
 		if owner.Kind == kindEnding {
 			l.groups.set(owner, nil)
@@ -88,7 +101,7 @@ func (l *ledger) linger() {
 				continue
 			}
 			if l.ending[c] == nil {
-				l.ending[c] = &ending{group: p.name, rounds: endingRounds}
+				l.ending[c] = &ending{connections: c, group: p.name, rounds: endingRounds}
 			}
 			if l.ending[c].rounds > 0 {
 				ends = append(ends, c)
@@ -120,32 +133,85 @@ func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group]
 	return best
 }
 
-// endNext returns the connections to end now: those whose group has changed and
-// that have not had a round yet, or all others as well, which have one round less then.
-func (l *ledger) endNext(everything bool) (list []openflow.CTFlush) {
-	var over []*place[openflow.Group]
+// queueEndings queues the connections whose group has changed and that have not had a
+// round yet, or all others as well.
+func (l *ledger) queueEndings(everything bool) {
+	var list []*ending
 	for c, e := range l.ending {
 		p := l.groups.places[e.group]
 		switch {
 		case l.made[c] > 0, p == nil, e.rounds == 0 && !slices.Contains(pipeline.Connections(p.have), c):
 			delete(l.ending, c) // a provider again, or the bucket has gone
-		case e.rounds > 0 && !p.pending && (everything || e.rounds == endingRounds):
-			list = append(list, c)
-			if e.rounds--; e.rounds == 0 {
-				over = append(over, p)
-			}
+		case l.due(e) && !e.queued && (everything || e.rounds == endingRounds):
+			e.queued = true
+			list = append(list, e)
 		}
 	}
-	for _, p := range over {
-		l.lingerNoMore(p)
+	slices.SortFunc(list, func(a, b *ending) int {
+		return cmp.Or(cmp.Compare(b.rounds, a.rounds), a.connections.Compare(b.connections))
+	})
+	if everything {
+		l.queue = append(l.queue, list...)
+	} else {
+		l.queue = append(list, l.queue...)
 	}
-	return list
+}
+
+// due tells whether an ending may have a round now: the first only when nothing is sent
+// to the bucket any more.
+func (l *ledger) due(e *ending) bool {
+	p := l.groups.places[e.group]
+	return l.ending[e.connections] == e && e.rounds > 0 && l.made[e.connections] == 0 &&
+		p != nil && (!p.pending || e.rounds < endingRounds)
+}
+
+// endNext returns the flushes of the next step, and how many in the queue they end;
+// those stay in it until ended is called. Where no wanted group makes connections to an
+// address and port, one flush ends those to all its providers.
+func (l *ledger) endNext() (flushes []openflow.CTFlush, count int) {
+	for _, e := range l.queue {
+		if l.due(e) {
+			flush := e.connections
+			if l.made[toAny(flush)] == 0 {
+				flush = toAny(flush)
+			}
+			if !slices.Contains(flushes, flush) {
+				if len(flushes) == endingStep {
+					break
+				}
+				flushes = append(flushes, flush)
+			}
+		}
+		count++
+	}
+	return flushes, count
+}
+
+// ended takes what had its round off the queue.
+func (l *ledger) ended(count int) {
+	for _, e := range l.queue[:count] {
+		e.queued = false
+		if !l.due(e) {
+			continue
+		}
+		if e.rounds--; e.rounds == 0 {
+			l.lingerNoMore(l.groups.places[e.group])
+		}
+	}
+	l.queue = l.queue[count:]
+}
+
+// toAny are the connections to the same address and port, whoever answers them.
+func toAny(c openflow.CTFlush) openflow.CTFlush {
+	c.From = netip.AddrPort{}
+	return c
 }
 
 // endNothing lets the buckets go.
 func (l *ledger) endNothing() {
+	l.queue = nil
 	for _, e := range l.ending {
-		e.rounds = 0
+		e.rounds, e.queued = 0, false
 		if p := l.groups.places[e.group]; p != nil {
 			l.lingerNoMore(p)
 		}
@@ -162,25 +228,63 @@ func (e *endings) moreRounds() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(e.ending)), func(e *ending) bool { return e.rounds > 0 })
 }
 
-// endConnections ends what has to be ended, and sees to it that it is done again.
-func (p *programmer) endConnections(ctx context.Context, again bool) {
-	list := p.ledger.endNext(again)
+// endConnections has connections ended: those that have had no round yet, or all that
+// are to have one more.
+func (p *programmer) endConnections(again bool) {
+	p.ledger.queueEndings(again)
 	if p.endAgain == nil && p.ledger.moreRounds() {
 		p.endAgain = time.After(endingPause)
 	}
-	if len(list) == 0 || p.sw == nil {
-		return
+	if p.endStep == nil && len(p.ledger.queue) > 0 {
+		p.endStep = time.After(0)
+	}
+}
+
+// endSome ends the next few connections. What the switch does not answer is tried again.
+func (p *programmer) endSome(ctx context.Context) {
+	if p.sw == nil || !p.loaded {
+		return // what is to be ended is looked up with the rest
+	}
+	began := time.Now()
+	flushes, count := p.ledger.endNext()
+	switch err := p.flush(ctx, flushes); {
+	case err == nil:
+		p.ledger.ended(count)
+	case isUnsupported(err):
+		p.log.WithError(err).Warn("connections to providers that have gone are not ended; they end when nothing is sent any more")
+		p.ledger.endNothing()
+	case isRefusal(err):
+		p.log.WithError(err).Warn("connections to a provider that has gone are not ended")
+		p.ledger.ended(count)
+	default:
+		p.log.WithError(err).Warn("connections to providers that have gone are not ended yet")
+	}
+	if len(p.ledger.queue) > 0 {
+		p.endStep = time.After(time.Since(began))
+	}
+}
+
+func (p *programmer) flush(ctx context.Context, flushes []openflow.CTFlush) error {
+	if len(flushes) == 0 {
+		return nil
 	}
 	var messages []openflow.Message
 	for range endingPasses {
-		for _, c := range list {
-			messages = append(messages, c)
+		for _, f := range flushes {
+			messages = append(messages, f)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, switchTime)
 	defer cancel()
-	if err := p.sw.Send(ctx, messages...); err != nil {
-		p.log.WithError(err).Warn("connections to providers that have gone are not ended; they end when nothing is sent any more")
-		p.ledger.endNothing()
-	}
+	return p.sw.Send(ctx, messages...)
+}
+
+func isRefusal(err error) bool {
+	var refusal *openflow.Error
+	return errors.As(err, &refusal)
+}
+
+func isUnsupported(err error) bool {
+	var refusal *openflow.Error
+	return errors.As(err, &refusal) && refusal.Unsupported()
 }

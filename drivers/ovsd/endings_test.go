@@ -1,6 +1,7 @@
 package ovsd
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -80,8 +81,16 @@ func (s endingSwitch) restarted() endingSwitch {
 func (s endingSwitch) expect(what string, again bool, want ...string) {
 	s.Helper()
 	var got []string
-	for _, c := range s.endNext(again) {
-		got = append(got, fmt.Sprintf("%c:%d", c.From.Addr().As4()[3], c.To.Port()))
+	for s.queueEndings(again); len(s.queue) > 0; {
+		flushes, count := s.endNext()
+		for _, c := range flushes {
+			provider := byte('*')
+			if c.From.IsValid() {
+				provider = c.From.Addr().As4()[3]
+			}
+			got = append(got, fmt.Sprintf("%c:%d", provider, c.To.Port()))
+		}
+		s.ended(count)
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
@@ -111,12 +120,12 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	s := start("ab", web)
 	s.expect("at the start", false)
 	s.want(service("b", web)).expect("a has gone", false, "a:80")
-	s.want(nil).expect("the service has gone", false, "b:80")
+	s.want(nil).expect("the service has gone", false, "*:80")
 	if s.buckets() != 2 || s.pending() != 0 {
 		t.Errorf("%d buckets while connections are ended, %d pending", s.buckets(), s.pending())
 	}
 	for range endingRounds - 1 {
-		s.expect("one more round", true, "a:80", "b:80")
+		s.expect("one more round", true, "*:80")
 	}
 	s.expect("all rounds are over", true)
 	if len(s.inSwitch()) != 0 || s.moreRounds() {
@@ -134,7 +143,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	s = start("ab", web).want(service("b", web)).restarted().want(service("b", web))
 	s.expect("restarted", false, "a:80")
 	s = start("ab", web).restarted().want(nil)
-	s.expect("gone meanwhile", false, "a:80", "b:80")
+	s.expect("gone meanwhile", false, "*:80")
 	s.forget()
 	if s.write(); len(s.inSwitch()) != 0 || s.moreRounds() {
 		t.Errorf("another switch: %v", s.inSwitch())
@@ -144,7 +153,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	s = start("a", two).want(service("a", map[uint16]uint16{80: 8080, 443: 8443}))
 	s.expect("the other port of the provider goes on", false, "a:443")
 	s = start("a", two).want(service("a", web))
-	s.expect("a port has gone", false, "a:443")
+	s.expect("a port has gone", false, "*:443")
 
 	// A group with another number makes the same connections.
 	moved := service("ab", web)
@@ -153,5 +162,72 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	s.expect("another number", false)
 	if s.buckets() != 2 {
 		t.Errorf("left: %v", s.inSwitch())
+	}
+}
+
+func TestStepsOfEndingsAreSmall(t *testing.T) {
+	all, few := balanced("abcdefghijklmnop", map[uint16]uint16{80: 8080}), balanced("p", map[uint16]uint16{80: 8080})
+	s := endingSwitch{t, newLedger(defaultChunk)}.want(&all).want(&few)
+	s.queueEndings(false)
+	var steps, total int
+	for len(s.queue) > 0 {
+		flushes, count := s.endNext()
+		if again, _ := s.endNext(); len(flushes) > endingStep || count == 0 || !slices.Equal(flushes, again) {
+			t.Fatalf("%d flushes that end %d of %d, then %d", len(flushes), count, len(s.queue), len(again))
+		}
+		s.ended(count)
+		steps, total = steps+1, total+len(flushes)
+	}
+	if total != 15 || steps != 4 {
+		t.Errorf("%d flushes in %d steps", total, steps)
+	}
+
+	// A first round overtakes the later ones of others.
+	s.queueEndings(true)
+	two := balanced("p", map[uint16]uint16{80: 8443})
+	s.want(&two).queueEndings(false)
+	if flushes, _ := s.endNext(); len(flushes) == 0 || flushes[0].From.Addr().As4()[3] != 'p' {
+		t.Errorf("first: %v", flushes)
+	}
+	s.want(&all).queueEndings(false)
+	if flushes, _ := s.endNext(); len(flushes) != 1 || flushes[0].From.Port() != 8443 {
+		t.Errorf("all are providers again, and are ended: %v", flushes)
+	}
+}
+
+// unflushing is a switch that does not do flushes, for a reason.
+type unflushing struct {
+	*fakeSwitch
+	reason error
+}
+
+func (u unflushing) Send(context.Context, ...openflow.Message) error { return u.reason }
+
+func TestOnlyASwitchThatCannotEndConnectionsIsNotAskedAgain(t *testing.T) {
+	lasting := func(reason error) (rounds int, queued bool) {
+		all, few := balanced("ab", map[uint16]uint16{80: 8080}), balanced("b", map[uint16]uint16{80: 8080})
+		s := endingSwitch{t, newLedger(defaultChunk)}.want(&all).want(&few)
+		p := (&harness{t: t}).programmer()
+		p.ledger, p.sw, p.loaded = s.ledger, unflushing{newFakeSwitch(), reason}, true
+		p.endConnections(false)
+		p.endSome(t.Context())
+		for _, e := range s.ending {
+			rounds += e.rounds
+		}
+		return rounds, p.endStep != nil && len(s.queue) > 0
+	}
+	for what, test := range map[string]struct {
+		reason error
+		rounds int
+		queued bool
+	}{
+		"late":        {context.DeadlineExceeded, endingRounds, true},
+		"unsupported": {&openflow.Error{Type: 1, Code: 4}, 0, false},
+		"refused":     {&openflow.Error{Type: 1, Code: 10}, endingRounds - 1, false},
+		"done":        {nil, endingRounds - 1, false},
+	} {
+		if rounds, queued := lasting(test.reason); rounds != test.rounds || queued != test.queued {
+			t.Errorf("%s: %d rounds to come, queued %v", what, rounds, queued)
+		}
 	}
 }

@@ -59,6 +59,7 @@ type programmer struct {
 	waiting  []*ticket
 	lastErr  error            // of the connection
 	endAgain <-chan time.Time // the next round of ended connections; nil: none is to come
+	endStep  <-chan time.Time // the next step of a round; nil: none is to come
 }
 
 // progress is what the programmer says of itself.
@@ -130,7 +131,10 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 		p.ledger.release()
 	case <-p.endAgain:
 		p.endAgain = nil
-		p.endConnections(ctx, true)
+		p.endConnections(true)
+	case <-p.endStep:
+		p.endStep = nil
+		p.endSome(ctx)
 	case <-p.flowsLost:
 		p.loaded = false
 	case sw := <-p.connections:
@@ -230,7 +234,7 @@ func (p *programmer) write(ctx context.Context) {
 		return
 	}
 	p.lastErr = nil
-	p.endConnections(ctx, false)
+	p.endConnections(false)
 }
 
 // giveUp ends a connection on which the switch does not answer; the client

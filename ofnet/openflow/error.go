@@ -29,6 +29,12 @@ func (e *Error) Error() string {
 // Unwrap gives the error a kind: the request is wrong, not the connection.
 func (e *Error) Unwrap() error { return fault.New(fault.Invalid, "%s", e.Reason()) }
 
+// Unsupported tells whether the switch does not know messages of this type.
+func (e *Error) Unsupported() bool {
+	const badRequest, badType, badExperimenter, badExperimenterType = 1, 1, 3, 4
+	return e.Type == badRequest && (e.Code == badType || e.Code == badExperimenter || e.Code == badExperimenterType)
+}
+
 // Reason is the type and code in words, such as "bad match: bad prerequisite".
 func (e *Error) Reason() string {
 	if e.Type == TypeExperimenterError {

@@ -1,6 +1,7 @@
 package openflow
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 )
@@ -57,14 +58,22 @@ type CTFlush struct {
 	Zone     uint16
 	Protocol uint8
 	To       netip.AddrPort // where the connections were made to
-	From     netip.AddrPort // where their answers come from
+	From     netip.AddrPort // where their answers come from; zero: anywhere
 }
 
 func (CTFlush) messageType() Type { return TypeExperimenter }
 
 // String names the message in errors.
 func (f CTFlush) String() string {
+	if !f.From.IsValid() {
+		return fmt.Sprintf("end connections of protocol %d to %s, zone %d", f.Protocol, f.To, f.Zone)
+	}
 	return fmt.Sprintf("end connections of protocol %d to %s that %s answers, zone %d", f.Protocol, f.To, f.From, f.Zone)
+}
+
+// Compare orders flushes: by what connections are made to, then by who answers them.
+func (f CTFlush) Compare(other CTFlush) int {
+	return cmp.Or(cmp.Compare(f.Zone, other.Zone), f.To.Compare(other.To), cmp.Compare(f.Protocol, other.Protocol), f.From.Compare(other.From))
 }
 
 // Properties of a flush, and those of a tuple in it.
@@ -91,7 +100,9 @@ func (f CTFlush) encodeBody(e *encoder) {
 		})
 	}
 	tuple(flushOriginal, tupleDst, tupleDstPort, f.To)
-	tuple(flushReply, tupleSrc, tupleSrcPort, f.From)
+	if f.From.IsValid() {
+		tuple(flushReply, tupleSrc, tupleSrcPort, f.From)
+	}
 	e.property(true, flushZone, func() { e.u16(f.Zone) })
 }
 

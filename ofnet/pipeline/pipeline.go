@@ -7,10 +7,11 @@
 // flows of another, and a driver may compute, compare and replace them object
 // by object, in any order.
 //
-// Networks are joined by VXLAN and either routed or bridged, or they are VLANs
-// and bridged. A bridge has a port per local endpoint and one to all other nodes:
-// the tunnel or, in a bridge of its own, the uplink. The drawing is of routed
-// networks; bridge.go, flood.go and uplink.go tell what is different in the others.
+// Networks are joined by VXLAN and routed or bridged, or they are of encapsulation
+// VLAN: bridged as VLANs, or routed by nodes that are routers among those outside.
+// A bridge has a port per local endpoint and one to all other nodes: the tunnel or,
+// in a bridge of its own, the uplink. The drawing is of routed networks; bridge.go,
+// flood.go, uplink.go and router.go tell what is different in the others.
 //
 //	                        CLASSIFY
 //	local port  ___________/        \______________  tunnel port

@@ -16,7 +16,7 @@ import (
 const dir = "/run/netns"
 
 // Open opens the namespace of a name; it is made if there is none. It lasts until
-// somebody deletes it, whoever runs. Somebody else's file of that name is an error.
+// somebody deletes it, whoever runs. A file of that name that is no namespace is removed.
 func Open(name string) (ns netns.NsHandle, made bool, err error) {
 	path := filepath.Join(dir, name)
 	ns, err = netns.GetFromPath(path)
