@@ -29,7 +29,8 @@ const (
 	namesLinkPrefix = "dns-"
 	namesInside     = "eth0"
 	namesAlias      = "name server"
-	// namesNumber is asked for by the port; endpoints ask for lower ones.
+	// namesNumber is asked for by the port; endpoints ask for lower ones, since there is
+	// a name server.
 	namesNumber = lastNumber + endpointOffset + 1
 )
 
@@ -82,26 +83,22 @@ func (p *namesPlace) found(fresh bool) {
 	p.gone = make(chan struct{})
 }
 
-// namesNumber is the OpenFlow number of the name server's port; until the switch
-// has given it one, the number it asks for. 0: there is no name server.
+// namesNumber is the OpenFlow number of the name server's port; 0: there is no name
+// server, or the switch has not given its port a number yet. The one that it asks for
+// is no guess: endpoints of an agent without a name server may have it.
 func (db *database) namesNumber() uint32 {
-	if !db.names {
+	port, attached := db.attachedAs(db.namesName)
+	if !db.names || !attached {
 		return 0
 	}
-	if port, ok := db.attachedAs(db.namesName); ok && port.link.number() != 0 {
-		return port.link.number()
-	}
-	return namesNumber
+	return port.link.number()
 }
 
-// endpointAt finds the endpoint whose port has an OpenFlow number.
+// endpointAt finds the endpoint whose port has an OpenFlow number. The other bridge
+// has such numbers, too.
 func (db *database) endpointAt(port uint32) (endpointID string, known bool) {
-	links := db.linksAt.Rows(strconv.FormatUint(uint64(port), 10))
-	for _, link := range links {
-		if link.endpoint() == "" {
-			continue
-		}
-		if _, ours := db.attachedAs(link.Name); len(links) == 1 || ours { // the other bridge has such numbers, too
+	for _, link := range db.linksAt.Rows(strconv.FormatUint(uint64(port), 10)) {
+		if _, ours := db.attachedAs(link.Name); ours && link.endpoint() != "" {
 			return link.endpoint(), true
 		}
 	}

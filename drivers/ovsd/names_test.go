@@ -183,6 +183,44 @@ func TestTheLinkOfTheNameServerComesWithAnEndpoint(t *testing.T) {
 	knowsAskers(t, a, b)
 }
 
+// An agent before the name server gave endpoints all numbers.
+func TestAnEndpointWithTheNumberOfTheNameServerIsServed(t *testing.T) {
+	n := newNode(t)
+	n.withNames()
+	n.config.Names = false
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	r.stop()
+	n.Vsctl("set", "interface", a.port.HostLink, "ofport_request=65279")
+	eventually(t, "it has the number", func() bool { return n.column("interface", a.port.HostLink, "ofport") == "65279" })
+	n.config.Names = true
+	r = n.start()
+	r.give(everything(a, b))
+	if flows := n.flowsWith("tp_dst=53"); flows > 0 {
+		t.Errorf("%d flows lead questions to %s", flows, a.endpoint.ID)
+	}
+	a.reaches(b.endpoint.IPv4.String())
+	c := n.newPod(r, 3) // with it the name server's port comes
+	r.give(everything(a, b, c))
+	r.listen()
+	knowsAskers(t, a, b, c)
+	a.reaches(b.endpoint.IPv4.String())
+}
+
+// The ports of the other bridge have the same numbers.
+func TestNobodyOfAnotherBridgeAsks(t *testing.T) {
+	n := newNode(t)
+	n.Vsctl("add-br", "other", "--", "set", "bridge", "other", "datapath_type=netdev", "--", "add-port", "other", "vvport77", "--", "set", "interface", "vvport77",
+		"type=internal", "ofport_request=40", "external_ids:endpoint-id=lan.blue-1")
+	eventually(t, "its port has a number", func() bool { return n.column("interface", "vvport77", "ofport") == "40" })
+	r := n.start()
+	r.add("web.blue-1") // what the database had before has been read
+	if id, known := r.AskerAt(pipeline.NamesAsker(pipeline.NamesPrefixes()[0], 40)); known {
+		t.Errorf("port 40 of our bridge is of %q", id)
+	}
+}
+
 func TestNobodyAsksFromAnAddressWithoutAPort(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
