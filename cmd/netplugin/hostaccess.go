@@ -1,16 +1,53 @@
 package main
 
 import (
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 )
 
 // newHostAccess makes what keeps the host's own interfaces.
 func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, driver drivers.NetworkDriver) *hostaccess.Manager {
-	return hostaccess.New(hostaccess.Config{HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver)})
+	return hostaccess.New(hostaccess.Config{
+		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver),
+		Closed: closedFor(o), RouterLink: border.Interface,
+	})
+}
+
+// Ports of netmaster and etcd where nothing else is said, and of BGP.
+var standardPorts = []uint16{9999, 2379, 2380, 179}
+
+// closedFor is what the command line tells of what endpoints must not reach: the ports
+// of the cluster, and machines of etcd that are named by an address.
+func closedFor(o *options) hostaccess.Closed {
+	closed := hostaccess.Closed{
+		VXLANPort: o.node.VXLANPort, Ports: slices.Clone(standardPorts), Nodes: []netip.Addr{o.node.CtrlIP, o.node.VTEP},
+	}
+	addresses := []string{o.httpAddress}
+	for _, endpoint := range o.Store.Endpoints {
+		if u, err := url.Parse(endpoint); err == nil {
+			addresses = append(addresses, u.Host)
+		}
+	}
+	for _, address := range addresses {
+		host, text, _ := net.SplitHostPort(address)
+		if port, err := strconv.ParseUint(text, 10, 16); err == nil {
+			closed.Ports = append(closed.Ports, uint16(port))
+		}
+		if a, err := netip.ParseAddr(host); err == nil && !a.IsLoopback() && !a.IsUnspecified() {
+			closed.Nodes = append(closed.Nodes, a)
+		}
+	}
+	return closed
 }
 
 // inUserspace tells whether ovs-vswitchd forwards packets itself.

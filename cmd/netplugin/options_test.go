@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/netplugin/cluster"
+	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/utils/daemonflags"
 )
 
@@ -147,5 +149,19 @@ func TestWhoIsAskedForNames(t *testing.T) {
 	}
 	if _, err := parse(append(minimal, "--dns-upstream=192.0.2.1,example.org")...); err == nil || !strings.Contains(err.Error(), `--dns-upstream: name server "example.org"`) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestEndpointsAreKeptFromWhatTheCommandLineNames(t *testing.T) {
+	o := &options{httpAddress: "192.0.2.9:9091"}
+	o.node.VXLANPort, o.node.CtrlIP, o.node.VTEP = 4790, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	o.Store.Endpoints = []string{"http://127.0.0.1:2381", "https://192.0.2.7:2379/", "http://store:4001", "http://[2001:db8::7]:2379"}
+	got := closedFor(o)
+	want := hostaccess.Closed{VXLANPort: 4790, Ports: []uint16{9999, 2379, 2380, 179, 9091, 2381, 2379, 4001, 2379}}
+	for _, address := range []string{"192.0.2.1", "2001:db8::1", "192.0.2.9", "192.0.2.7", "2001:db8::7"} {
+		want.Nodes = append(want.Nodes, netip.MustParseAddr(address))
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -78,7 +78,7 @@ type follower struct {
 }
 
 // followed are the prefixes an agent needs; the state comes first.
-var followed = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, peerPrefix}
+var followed = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix}
 
 // New makes an agent; nothing happens before Run.
 func New(cfg Config) *Agent {

@@ -32,6 +32,7 @@ type cache struct {
 	limits    map[string]pipeline.Limits // by group; of those that have some
 	vrfs      map[string]uint16          // by tenant
 	peers     peers
+	nodes     nodes
 	global    mastercfg.GlobConfig // zero: not known
 	mode      pipeline.Mode        // of all networks; the last that made sense
 
@@ -55,7 +56,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		host: host, log: log,
 		networks: make(map[string]network), endpoints: make(map[string]endpoint), rules: make(map[string]rule),
 		limits: make(map[string]pipeline.Limits),
-		vrfs:   make(map[string]uint16), peers: newPeers(),
+		vrfs:   make(map[string]uint16), peers: newPeers(), nodes: newNodes(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
 		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), routers: newRouters(),
 		dirty: make(map[pipeline.Key]struct{}),
@@ -79,6 +80,8 @@ var kinds = []struct {
 	{mastercfg.PolicyRulePrefix, (*cache).putRule, func(c *cache, id string) { c.setRule(id, rule{}, false) }},
 	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0) }},
 	{peerPrefix, (*cache).putPeer, func(c *cache, id string) { c.settle(c.peers.unset(id)...) }},
+	{agentPrefix, (*cache).putAgent, (*cache).remain},
+	{masterPrefix, (*cache).putMaster, (*cache).remain},
 	{mastercfg.GlobalConfigKey, (*cache).putGlobal, func(c *cache, _ string) { c.global = mastercfg.GlobConfig{} }},
 }
 
@@ -241,12 +244,14 @@ func (c *cache) putPeer(key string, value []byte, revision int64) error {
 	if err != nil {
 		return err
 	}
+	c.addNode(vtep)
 	c.settle(c.peers.set(key, peer{host, vtep, revision})...)
 	return nil
 }
 
 // recallPeer supplies a VTEP remembered from before this agent started.
 func (c *cache) recallPeer(host string, vtep netip.Addr) {
+	c.addNode(vtep)
 	if len(c.endpointsOn[host]) > 0 && c.peers.recall(host, vtep) {
 		c.markHost(host)
 	}

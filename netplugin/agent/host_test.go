@@ -88,3 +88,36 @@ func TestTheWayOutFollowsTheGlobalSettings(t *testing.T) {
 	n.cache.outside = false
 	global("routing", "172.19.0.0/16").expect("without a way out")
 }
+
+func TestNodesAreKnownFromTheRegistry(t *testing.T) {
+	n := newNode(t)
+	agentKey, masterKey := agentPrefix+"192.0.2.1:9002", masterPrefix+"192.0.2.2:9998"
+	for _, step := range []struct {
+		key, value, why string
+		nodes           []string
+		ports           []uint16
+		changed         bool
+	}{
+		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other"}`, "an agent", []string{"192.0.2.1"}, nil, true},
+		{vtepKey("198.51.100.1"), `{"HostAddr":"198.51.100.1","Port":4789,"Hostname":"other"}`, "its VTEP", []string{"192.0.2.1", "198.51.100.1"}, nil, true},
+		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998}`, "a netmaster", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1"}, []uint16{9998}, true},
+		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998,"Role":"leader"}`, "it leads", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1"}, []uint16{9998}, false},
+	} {
+		n.put(step.key, step.value)
+		got := n.cache.hostAccess()
+		var nodes []string
+		for _, a := range got.Nodes {
+			nodes = append(nodes, a.String())
+		}
+		if diff := cmp.Diff(step.nodes, nodes) + cmp.Diff(step.ports, got.MasterPorts); diff != "" {
+			t.Errorf("%s: %s", step.why, diff)
+		}
+		if changed := n.changed(); changed != step.changed {
+			t.Errorf("%s: concerns the host: %v", step.why, changed)
+		}
+	}
+	n.del(agentKey, masterKey)
+	if got := n.cache.hostAccess(); len(got.Nodes) != 3 || len(got.MasterPorts) != 1 {
+		t.Errorf("their processes are gone, the machines are not: %+v", got)
+	}
+}

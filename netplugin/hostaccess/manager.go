@@ -34,12 +34,14 @@ type Master interface {
 
 // Config is what a manager is made of. All but Log are required.
 type Config struct {
-	HostLabel string
-	Datapath  Datapath
-	Master    Master
-	Netdev    func() bool // the datapath is in userspace
-	StateDir  string      // where the settings are kept that the host had before; empty: DefaultStateDir
-	Log       *logrus.Entry
+	HostLabel  string
+	Datapath   Datapath
+	Master     Master
+	Netdev     func() bool // the datapath is in userspace
+	Closed     Closed      // what endpoints do not reach by the way out; the store knows more
+	RouterLink string      // interface of the host among the routers, no way out either
+	StateDir   string      // where the settings are kept that the host had before; empty: DefaultStateDir
+	Log        *logrus.Entry
 }
 
 // Manager keeps the host's own interfaces.

@@ -28,7 +28,7 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := isFree(o.Prefix); err != nil {
 		return err
 	}
-	if err := m.rules.apply(ctx, rulesFor(o)); err != nil {
+	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access), m.RouterLink)); err != nil {
 		return err
 	}
 	if err := m.forward(access.IPv6); err != nil {

@@ -13,6 +13,8 @@ import (
 
 var wayOut = pipeline.Outside{ID: "hostcontivh0", MAC: [6]byte{2, 2, 172, 19, 0xff, 0xfe}, Prefix: netip.MustParsePrefix("172.19.0.0/16"), Prefix6: netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")}
 
+var closed = Closed{VXLANPort: 4789, Ports: []uint16{2379, 9999}, Nodes: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}}
+
 func TestOurRulesAreATableOfOurOwn(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "nft add table ip contiv; nft add chain ip contiv theirs") // of another family
@@ -21,18 +23,21 @@ func TestOurRulesAreATableOfOurOwn(t *testing.T) {
 	var r rules
 	expect := func(why string) {
 		t.Helper()
-		if err := r.apply(t.Context(), rulesFor(wayOut)); err != nil {
+		if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01")); err != nil {
 			t.Fatalf("%s: %v", why, err)
 		}
 		got := run(t, "nft list table inet contiv")
-		for _, part := range []string{"ip saddr 172.19.0.0/16 oifname != \"contivh0\"", "ip6 saddr fd63:6f6e:7469:7601::/64", "masquerade", "oifname \"contivh0\" ct state new drop", "maxseg size set rt mtu", "oifgroup 194 drop"} {
+		for _, part := range []string{"ip saddr 172.19.0.0/16 oifname != \"contivh0\"", "ip6 saddr fd63:6f6e:7469:7601::/64", "masquerade", "oifname \"contivh0\" ct state new drop", "maxseg size set rt mtu", "oifgroup 194 drop", "oifname \"inb01\" drop",
+			"udp dport 4789 drop", "elements = { 2379, 9999 }", "elements = { 192.0.2.1 }", "elements = { 2001:db8::1 }"} {
 			if !strings.Contains(got, part) {
 				t.Errorf("%s: %s is missing:\n%s", why, part, got)
 			}
 		}
 	}
 	expect("at first")
-	for _, change := range []string{"flush table inet contiv", "delete table inet contiv", "flush chain inet contiv enter", "add rule inet contiv enter accept"} {
+	for _, change := range []string{"flush table inet contiv", "delete table inet contiv", "flush chain inet contiv enter", "add rule inet contiv enter accept",
+		"insert rule inet contiv closed-here accept", "flush set inet contiv nodes", "delete element inet contiv control-ports '{ 9999 }'",
+		"flush chain inet contiv leave-mss; nft add rule inet contiv leave-mss counter comment '\"segments that fit the way\"'"} {
 		run(t, "nft "+change)
 		expect(change)
 	}
@@ -50,7 +55,7 @@ func TestOurRulesAreATableOfOurOwn(t *testing.T) {
 func TestRulesOfOthersInTheWayAreNamed(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
-	if err := new(rules).apply(t.Context(), rulesFor(wayOut)); err != nil {
+	if err := new(rules).apply(t.Context(), tableFor(wayOut, closed, "inb01")); err != nil {
 		t.Fatal(err)
 	}
 	if err := inTheWay(t.Context()); err != nil {

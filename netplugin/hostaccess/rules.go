@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
+	"os/exec"
+	"reflect"
 
 	"sigs.k8s.io/knftables"
 
@@ -15,8 +16,19 @@ import (
 // tableName is our table of nftables, family inet. Nobody else's is touched.
 const tableName = "contiv"
 
-// chain is a base chain of our table with its rules; a rule has a comment by which
-// it is known again.
+// table is what our table should hold.
+type table struct {
+	sets   []set
+	chains []chain
+}
+
+// set is a named set of what rules compare with.
+type set struct {
+	name, kind string
+	elements   []string
+}
+
+// chain is a base chain of our table with its rules; a rule has a comment for who reads them.
 type chain struct {
 	name     string
 	kind     knftables.BaseChainType
@@ -27,8 +39,9 @@ type chain struct {
 
 type rule struct{ text, comment string }
 
-// rulesFor are the rules of a way out.
-func rulesFor(o pipeline.Outside) []chain {
+// tableFor is the table of a way out, which leads neither to what is closed nor out of
+// the link to the routers: they take what comes from there for the node's word.
+func tableFor(o pipeline.Outside, closed Closed, routers string) table {
 	masquerade := chain{name: "leave-masquerade", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority}
 	for _, p := range []netip.Prefix{o.Prefix, o.Prefix6} {
 		if p.IsValid() {
@@ -38,21 +51,24 @@ func rulesFor(o pipeline.Outside) []chain {
 			})
 		}
 	}
-	return []chain{masquerade,
-		{"enter", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
+	return table{closed.sets(), append(closed.chains(), masquerade,
+		chain{"enter", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
 		}, {
 			// Out of the one tenant and, as the host, into another one.
 			text:    knftables.Concat("iifname", quoted(outsideLink), "oifgroup", infraGroup, "drop"),
 			comment: "no way into infra networks",
+		}, {
+			text:    knftables.Concat("iifname", quoted(outsideLink), "oifname", quoted(routers), "drop"),
+			comment: "no way to the node's routers",
 		}}},
-		{"leave-mss", knftables.FilterType, knftables.ForwardHook, knftables.ManglePriority, []rule{{
+		chain{"leave-mss", knftables.FilterType, knftables.ForwardHook, knftables.ManglePriority, []rule{{
 			// An endpoint is not reached by what routers say of packets that are too big.
 			text:    knftables.Concat("iifname", quoted(outsideLink), "tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu"),
 			comment: "segments that fit the way",
 		}}},
-	}
+	)}
 }
 
 func version(p netip.Prefix) string {
@@ -67,7 +83,8 @@ func quoted(s string) string { return `"` + s + `"` }
 // rules keeps our table.
 type rules struct {
 	nft     knftables.Interface
-	applied bool // by this process: another version may have written other rules
+	applied table  // the last one
+	listed  string // what nft(8) said of it then; empty: another version may have written other rules
 }
 
 // open finds out how to speak to the kernel's nftables: by nft(8).
@@ -81,18 +98,24 @@ func (r *rules) open() (err error) {
 }
 
 // apply makes the table what it should be, in one transaction, unless it is.
-func (r *rules) apply(ctx context.Context, want []chain) error {
+func (r *rules) apply(ctx context.Context, want table) error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	if r.applied && r.isRight(ctx, want) {
+	if r.listed != "" && reflect.DeepEqual(r.applied, want) && list(ctx) == r.listed {
 		return nil
 	}
 	tx := r.nft.NewTransaction()
 	tx.Add(&knftables.Table{})
 	tx.Delete(&knftables.Table{})
 	tx.Add(&knftables.Table{Comment: knftables.PtrTo("made by netplugin")})
-	for _, c := range want {
+	for _, s := range want.sets {
+		tx.Add(&knftables.Set{Name: s.name, Type: s.kind})
+		for _, element := range s.elements {
+			tx.Add(&knftables.Element{Set: s.name, Key: []string{element}})
+		}
+	}
+	for _, c := range want.chains {
 		tx.Add(&knftables.Chain{Name: c.name, Type: &c.kind, Hook: &c.hook, Priority: &c.priority})
 		for _, rule := range c.rules {
 			tx.Add(&knftables.Rule{Chain: c.name, Rule: rule.text, Comment: &rule.comment})
@@ -101,23 +124,14 @@ func (r *rules) apply(ctx context.Context, want []chain) error {
 	if err := r.nft.Run(ctx, tx); err != nil {
 		return fault.New(fault.Unavailable, "nftables table inet %s: %w", tableName, err)
 	}
-	r.applied = true
+	r.applied, r.listed = want, list(ctx)
 	return nil
 }
 
-// isRight compares the comments of the rules that are there.
-func (r *rules) isRight(ctx context.Context, want []chain) bool {
-	chains, err := r.nft.List(ctx, "chain")
-	if err != nil || len(chains) != len(want) {
-		return false
-	}
-	for _, c := range want {
-		have, err := r.nft.ListRules(ctx, c.name)
-		if err != nil || !slices.EqualFunc(have, c.rules, func(h *knftables.Rule, w rule) bool { return h.Comment != nil && *h.Comment == w.comment }) {
-			return false
-		}
-	}
-	return true
+// list is the table as nft(8) shows it, "" without one.
+func list(ctx context.Context) string {
+	out, _ := exec.CommandContext(ctx, "nft", "--stateless", "list", "table", "inet", tableName).Output() // then it is written anew
+	return string(out)
 }
 
 // remove removes the table; one that is not there is no error.

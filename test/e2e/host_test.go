@@ -110,17 +110,18 @@ func podsReachTheOutside(s story) {
 		s.network(tenant, "front", "10.1.1.0/24")
 		pods = append(pods, s.pod(0, tenant, tenant, "front", ""))
 	}
-	world := netip.MustParseAddr(outside.MgmtIP)
+	server := s.serverOutside(host, "9999,2379,9090", "4790")
 	everybodyOut := func() error {
 		for _, pod := range pods {
-			_, err := pod.Run(s.ctx, pod.Probe(), "http", "http://"+outside.MgmtIP+":9999/version")
-			if err := cmp.Or(pinged(s.ctx, pod.Run, world), err, pinged(s.ctx, pod.Run, netip.MustParseAddr(host.MgmtIP))); err != nil {
+			if err := cmp.Or(pinged(s.ctx, pod.Run, netip.MustParseAddr(outside.MgmtIP)), pinged(s.ctx, pod.Run, netip.MustParseAddr(host.MgmtIP)),
+				answering(s.ctx, pod, []string{server + ":9999", server + ":2379", server + ":9090"}, nil)); err != nil {
 				return fmt.Errorf("%s: %w", pod.Name, err)
 			}
 		}
 		return nil
 	}
 	s.soon(10*time.Second, everybodyOut)
+	s.controlIsClosed(pods[0], server)
 
 	number, err := host.Run(s.ctx, "sh", "-c", "ovs-vsctl --timeout=10 --format=csv --no-headings --columns=ofport,external_ids list interface | grep front.blue- | cut -d, -f1")
 	s.must(err)

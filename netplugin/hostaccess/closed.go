@@ -1,0 +1,67 @@
+package hostaccess
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"sigs.k8s.io/knftables"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+)
+
+// Closed is what endpoints must not reach by the way out, because those who serve there
+// take them for the host: the tunnels, in which a packet is of the tenant that its VNI
+// says, and what controls the cluster.
+type Closed struct {
+	VXLANPort uint16       // UDP, at any address
+	Ports     []uint16     // TCP, at the addresses of this host and at Nodes
+	Nodes     []netip.Addr // of the cluster's machines
+}
+
+// with adds what the store knows.
+func (c Closed) with(access agent.HostAccess) Closed {
+	c.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Ports, access.MasterPorts))))
+	c.Nodes = slices.Concat(c.Nodes, access.Nodes)
+	slices.SortFunc(c.Nodes, netip.Addr.Compare)
+	c.Nodes = slices.Compact(c.Nodes)
+	return c
+}
+
+// Names of our sets.
+const (
+	setPorts  = "control-ports"
+	setNodes  = "nodes"
+	setNodes6 = "nodes6"
+)
+
+func (c Closed) sets() []set {
+	ports, nodes, nodes6 := set{setPorts, "inet_service", nil}, set{setNodes, "ipv4_addr", nil}, set{setNodes6, "ipv6_addr", nil}
+	for _, port := range c.Ports {
+		ports.elements = append(ports.elements, fmt.Sprint(port))
+	}
+	for _, node := range c.Nodes {
+		if node.Is4() {
+			nodes.elements = append(nodes.elements, node.String())
+		} else {
+			nodes6.elements = append(nodes6.elements, node.String())
+		}
+	}
+	return []set{ports, nodes, nodes6}
+}
+
+// chains are the rules: for this host whatever address of it is meant, for the others
+// by the addresses that are known.
+func (c Closed) chains() []chain {
+	from := knftables.Concat("iifname", quoted(outsideLink))
+	tunnels := rule{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"}
+	return []chain{
+		{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{tunnels,
+			{knftables.Concat(from, "tcp dport @"+setPorts, "drop"), "this host's control ports"},
+		}},
+		{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{tunnels,
+			{knftables.Concat(from, "ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
+			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
+		}},
+	}
+}
