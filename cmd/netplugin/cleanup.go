@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cleanup"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 )
@@ -15,8 +16,8 @@ import (
 func cleanupCommand() *cli.Command {
 	c := cleanup.Config{
 		Bridges:   []string{ovsd.DefaultBridge, ovsd.DefaultUplinkBridge},
-		StateDirs: []string{cniwire.DefaultStateDir, hostaccess.DefaultStateDir},
-		Files:     []string{cniwire.DefaultSocket, presenceFile},
+		StateDirs: []string{cniwire.DefaultStateDir, hostaccess.DefaultStateDir, border.DefaultStateDir},
+		Files:     []string{cniwire.DefaultSocket},
 		Memory:    hostaccess.DefaultStateDir,
 	}
 	return &cli.Command{
@@ -31,11 +32,14 @@ func cleanupCommand() *cli.Command {
 		},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			c.Out = cmd.Root().Writer
-			alone, err := beAlone(presenceFile)
+			alone, made, err := beAlone(presenceFile)
 			if err != nil {
 				return err
 			}
 			defer alone.Close()
+			if !made {
+				c.Files = append(c.Files, presenceFile)
+			}
 			return cleanup.Run(ctx, c)
 		},
 	}

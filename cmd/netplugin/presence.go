@@ -26,13 +26,33 @@ func bePresent(path string) (io.Closer, error) {
 	return locked(path, os.O_CREATE, unix.LOCK_SH, "netplugin cleanup is running on this node")
 }
 
-// beAlone says that none runs, and keeps others from starting.
-func beAlone(path string) (io.Closer, error) {
-	lock, err := locked(path, 0, unix.LOCK_EX, "a netplugin is running on this node: stop it first")
-	if errors.Is(err, fs.ErrNotExist) {
-		return io.NopCloser(nil), nil // none has ever run, or the last cleanup was complete
+// beAlone says that none runs, and keeps others from starting until the result is
+// closed. A file that was made for that, because none has run since the boot or the last
+// cleanup, goes with it, and so does its directory if nothing else is there.
+func beAlone(path string) (lock io.Closer, made bool, err error) {
+	_, err = os.Lstat(path)
+	if made = errors.Is(err, fs.ErrNotExist); made {
+		if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+			return nil, false, err
+		}
 	}
-	return lock, err
+	lock, err = locked(path, os.O_CREATE, unix.LOCK_EX, "a netplugin is running on this node: stop it first")
+	if err == nil && made {
+		lock = passing{lock, path}
+	}
+	return lock, made, err
+}
+
+// passing is a lock whose file is removed with it.
+type passing struct {
+	io.Closer
+	path string
+}
+
+func (p passing) Close() error {
+	err := durable.Remove(p.path)
+	_ = os.Remove(filepath.Dir(p.path)) // fails if others use it
+	return errors.Join(err, p.Closer.Close())
 }
 
 func locked(path string, create, how int, taken string) (io.Closer, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -9,9 +10,18 @@ import (
 
 func TestACleanupRunsAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run", "lock")
-	nobody, err := beAlone(path)
-	if err != nil || nobody.Close() != nil {
-		t.Fatalf("where no netplugin has ever run: %v", err)
+	nobody, made, err := beAlone(path)
+	if err != nil || !made {
+		t.Fatalf("where no netplugin has ever run: made %t, %v", made, err)
+	}
+	if _, err := bePresent(path); !fault.Is(err, fault.Conflict) {
+		t.Errorf("the first netplugin while a cleanup runs: %v", err)
+	}
+	if err := nobody.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Dir(path)); !os.IsNotExist(err) {
+		t.Errorf("left: %v", err)
 	}
 	one, err := bePresent(path)
 	if err != nil {
@@ -22,14 +32,14 @@ func TestACleanupRunsAlone(t *testing.T) {
 		t.Fatalf("a second netplugin: %v", err)
 	}
 	for _, present := range []interface{ Close() error }{one, successor} {
-		if _, err := beAlone(path); !fault.Is(err, fault.Conflict) {
+		if _, _, err := beAlone(path); !fault.Is(err, fault.Conflict) {
 			t.Errorf("a cleanup while a netplugin runs: %v", err)
 		}
 		if err := present.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	alone, err := beAlone(path)
+	alone, _, err := beAlone(path)
 	if err != nil {
 		t.Fatalf("a cleanup when all have gone: %v", err)
 	}

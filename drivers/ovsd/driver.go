@@ -329,14 +329,14 @@ func (d *Driver) noteProgress(p progress) {
 	}
 }
 
-// lockName is the lock of the database that the one driver of a bridge holds.
-func (c Config) lockName() string {
+// LockName is the lock of the database that whoever keeps a bridge holds.
+func LockName(bridge string) string {
 	return "contiv_" + strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
 			return r
 		}
 		return '_'
-	}, c.Bridge)
+	}, bridge)
 }
 
 // target of the database's socket.

@@ -127,7 +127,7 @@ func newDatabase(config Config, changed func()) (*database, error) {
 	var err error
 	db.client, err = ovsdb.New(ovsdb.Config{
 		Target:   config.ovsdbTarget(),
-		Lock:     config.lockName(),
+		Lock:     LockName(config.Bridge),
 		Log:      config.Log,
 		OnUpdate: changed,
 	}, db.root, db.bridges, db.ports, db.interfaces)

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
@@ -21,10 +20,14 @@ import (
 // Interface is the host's interface among the routers outside, and the id of its port.
 const Interface = "inb01"
 
+// DefaultStateDir is where routes are kept. It is not the directory of the attachments,
+// whose owner would take the file for a spoiled one.
+const DefaultStateDir = "/var/lib/contiv/border"
+
 // Config of a Border.
 type Config struct {
 	Driver    drivers.NetworkDriver // of the bridge with the uplinks
-	StateFile string                // where routes are kept; empty: the usual place
+	StateFile string                // where routes are kept; empty: in DefaultStateDir
 	Speaker   bgp.Config
 	Log       *logrus.Entry
 }
@@ -39,6 +42,7 @@ type Border struct {
 
 	mu      sync.Mutex
 	wanted  *agent.BGP      // nil: this node is no router
+	cleared bool            // there is no interface, of an earlier run neither
 	router  pipeline.Router // zero: not yet, or no more
 	started bool            // the driver has been given its first state
 	rib     *rib
@@ -55,7 +59,7 @@ var (
 // New makes the border of a node. Nothing happens before Configure.
 func New(cfg Config) *Border {
 	if cfg.StateFile == "" {
-		cfg.StateFile = filepath.Join(filepath.Dir(cniwire.DefaultStateDir), "border", "routes.json") // not among the attachments, whose owner takes it for a spoiled one
+		cfg.StateFile = filepath.Join(DefaultStateDir, "routes.json")
 	}
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "border")

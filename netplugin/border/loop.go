@@ -1,6 +1,7 @@
 package border
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,6 +53,8 @@ func (b *Border) loop(ctx context.Context) error {
 			everything = true
 			if unsaved {
 				b.save()
+			} else {
+				b.keepYoung()
 			}
 			unsaved = false
 		case _, open := <-heard:
@@ -95,6 +98,9 @@ func (b *Border) become(ctx context.Context, wanted *agent.BGP) error {
 			return err
 		}
 	}
+	b.mu.Lock()
+	b.cleared = false
+	b.mu.Unlock()
 	if err := b.ensureInterface(ctx, wanted); err != nil {
 		return err
 	}
@@ -127,13 +133,14 @@ func (b *Border) open(wanted *agent.BGP) {
 	b.give(change)
 }
 
-// retire makes the node a router no more.
+// retire makes the node a router no more, or sees to it that nothing is left of an
+// earlier run that was one.
 func (b *Border) retire(ctx context.Context) error {
 	b.mu.Lock()
-	router := b.router
+	router, cleared := b.router, b.cleared
 	b.mu.Unlock()
 	b.speaker.Configure(nil)
-	if router.ID == "" {
+	if cleared {
 		return nil
 	}
 	if err := b.removeInterface(ctx); err != nil {
@@ -141,6 +148,10 @@ func (b *Border) retire(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.cleared = true
+	if router.ID == "" {
+		return nil
+	}
 	change := drivers.Change{Remove: []pipeline.Key{router.Key()}}
 	for _, o := range b.rib.all() {
 		change.Remove = append(change.Remove, o.Key())
@@ -191,7 +202,7 @@ func withoutDoubles(c drivers.Change) drivers.Change {
 	return out
 }
 
-// note keeps why the node is no router, and logs it once.
+// note keeps why the node is not the router that is wanted, and logs it once.
 func (b *Border) note(err error) {
 	text := ""
 	if err != nil {
@@ -202,7 +213,7 @@ func (b *Border) note(err error) {
 	b.problem = text
 	b.mu.Unlock()
 	if fresh && err != nil {
-		b.log.WithError(err).Warn("the node is no router yet")
+		b.log.WithError(err).Warn("the node is not the router yet that is wanted, or none")
 	}
 }
 
@@ -226,9 +237,29 @@ func (b *Border) save() {
 	}
 }
 
-// recall takes in what an earlier run has left: routes, and what the kernel knows of
-// next hops. It is called with the lock, before anything is given to the driver.
+// keepYoung shows that the routes in the file were in use a moment ago.
+func (b *Border) keepYoung() {
+	now := time.Now()
+	if err := os.Chtimes(b.cfg.StateFile, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.log.WithError(err).Debug("age of the file of routes")
+	}
+}
+
+// isYoung tells whether neighbours may still expect this node to know its routes. A
+// clock that was set is no better than a long time.
+func (b *Border) isYoung() bool {
+	limit := cmp.Or(b.cfg.Speaker.RestartTime, bgp.DefaultRestartTime)
+	info, err := os.Stat(b.cfg.StateFile)
+	return err == nil && time.Since(info.ModTime()).Abs() < limit
+}
+
+// recall takes in what an earlier run has left, if that was just now: routes, and what
+// the kernel knows of next hops. It is called with the lock, before anything is given
+// to the driver.
 func (b *Border) recall() {
+	if !b.isYoung() {
+		return
+	}
 	data, err := os.ReadFile(b.cfg.StateFile)
 	var state saved
 	if err == nil {

@@ -37,10 +37,15 @@ type database struct {
 
 // withDatabase connects for one purpose.
 func withDatabase(ctx context.Context, runDir string, do func(ctx context.Context, db *database) error) error {
+	return withLock(ctx, runDir, "", do)
+}
+
+// withLock asks for a lock, too; somebody else may have it.
+func withLock(ctx context.Context, runDir, lock string, do func(ctx context.Context, db *database) error) error {
 	db := &database{bridges: ovsdb.NewTable[bridgeRow]("Bridge", nil), root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
 	target := filepath.Join(runDir, "db.sock")
 	var err error
-	if db.client, err = ovsdb.New(ovsdb.Config{Target: "unix:" + target, Log: silent()}, db.bridges, db.root); err != nil {
+	if db.client, err = ovsdb.New(ovsdb.Config{Target: "unix:" + target, Lock: lock, Log: silent()}, db.bridges, db.root); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -44,8 +44,12 @@ type thing struct {
 	remove func(ctx context.Context) error
 }
 
-// Run removes what there is. Its error says that something is left.
+// Run removes what there is. Its error says that something is left; it is of kind
+// Conflict if nothing was done, because somebody keeps one of the bridges.
 func Run(ctx context.Context, c Config) error {
+	if err := beAlone(ctx, c); err != nil {
+		return err
+	}
 	left := 0
 	for _, find := range []func(context.Context, Config) ([]thing, error){uplinks, bridges, links, namespaces, firewall, settings, files} {
 		things, err := find(ctx, c)
