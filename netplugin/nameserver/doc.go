@@ -28,7 +28,7 @@
 //
 // What keeps the server standing when somebody asks too much: an answer is never
 // larger than the asker says he can take, and never above MaxUDP; questions that
-// have to be forwarded are limited per asker and in all, and the same question of
-// many is asked once; the cache is bounded in answers and bytes; connections are
+// have to be forwarded are limited per asker, per tenant and in all, and the same
+// question of many is asked once; the cache is bounded in answers and bytes; connections are
 // limited per asker and in all, and have deadlines.
 package nameserver

@@ -12,8 +12,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Bounds of forwarding: questions under way in all and of one asker, and how
-// long a name server upstream may take.
+// Bounds of forwarding: questions under way in all, answers that one asker waits for,
+// and how long a name server upstream may take. A tenant begins a question while it has
+// fewer under way than there is room for still. So one alone has half of all, k that want
+// more come to one in k+1 each, and there is room for another one.
 const (
 	maxAsked         = 512
 	maxAskedBy       = 32
@@ -28,12 +30,14 @@ type Forwarder struct {
 
 	mu       sync.Mutex
 	underWay map[dns.Question]*asked
+	begun    map[string]int     // by tenant: its questions that are under way
 	waiting  map[netip.Addr]int // by asker: questions whose answers he waits for
 	problem  string             // see State
 }
 
 // asked is a question that is under way.
 type asked struct {
+	tenant string // who began it
 	done   chan struct{}
 	answer answer
 	err    error
@@ -49,36 +53,24 @@ type answer struct {
 // NewForwarder makes one that asks these in turn, until one answers.
 func NewForwarder(upstream Upstream) *Forwarder {
 	return &Forwarder{upstream: upstream, cache: newCache(time.Now),
-		underWay: map[dns.Question]*asked{}, waiting: map[netip.Addr]int{}}
+		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}}
 }
 
 // ask finds the answer to a question. Where the same is under way, for whoever,
 // its answer is waited for: a question that comes back to us by a loop among name
 // servers ends with the time of the first, and does not multiply.
-func (f *Forwarder) ask(ctx context.Context, asker netip.Addr, q dns.Question) (answer, error) {
+func (f *Forwarder) ask(ctx context.Context, tenant string, asker netip.Addr, q dns.Question) (answer, error) {
 	key := q
 	key.Name = fold(q.Name)
 	if a, ok := f.cache.get(key); ok {
 		return a, nil
 	}
-	f.mu.Lock()
-	if f.waiting[asker] >= maxAskedBy {
-		f.mu.Unlock()
-		return answer{}, fault.New(fault.Exhausted, "%s waits for %d answers already", asker, maxAskedBy)
+	a, first, err := f.begin(tenant, asker, key)
+	if err != nil {
+		return answer{}, err
 	}
-	a, again := f.underWay[key]
-	if !again {
-		if len(f.underWay) >= maxAsked {
-			f.mu.Unlock()
-			return answer{}, fault.New(fault.Exhausted, "%d questions are under way already", maxAsked)
-		}
-		a = &asked{done: make(chan struct{})}
-		f.underWay[key] = a
-	}
-	f.waiting[asker]++
-	f.mu.Unlock()
 	defer f.leave(asker)
-	if !again {
+	if first {
 		f.find(ctx, key, a)
 	}
 	select {
@@ -87,6 +79,38 @@ func (f *Forwarder) ask(ctx context.Context, asker netip.Addr, q dns.Question) (
 	case <-ctx.Done():
 		return answer{}, ctx.Err()
 	}
+}
+
+// begin has an asker wait for a question, until he leaves; first tells that it was not
+// under way, so that he has to find its answer.
+func (f *Forwarder) begin(tenant string, asker netip.Addr, q dns.Question) (a *asked, first bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting[asker] >= maxAskedBy {
+		return nil, false, fault.New(fault.Exhausted, "%s waits for %d answers already", asker, maxAskedBy)
+	}
+	a, again := f.underWay[q]
+	if !again {
+		if begun := f.begun[tenant]; begun >= maxAsked-len(f.underWay) {
+			return nil, false, fault.New(fault.Exhausted, "%d questions of tenant %s are under way already, of %d in all", begun, tenant, len(f.underWay))
+		}
+		a = &asked{tenant: tenant, done: make(chan struct{})}
+		f.underWay[q] = a
+		f.begun[tenant]++
+	}
+	f.waiting[asker]++
+	return a, !again, nil
+}
+
+// end gives the answer of a question to all who wait for it.
+func (f *Forwarder) end(q dns.Question, a *asked) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.underWay, q)
+	if f.begun[a.tenant]--; f.begun[a.tenant] == 0 {
+		delete(f.begun, a.tenant)
+	}
+	close(a.done)
 }
 
 func (f *Forwarder) leave(asker netip.Addr) {
@@ -119,10 +143,7 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	}
 	a.err = errors.Join(errs...)
 	f.note(a.err)
-	f.mu.Lock()
-	delete(f.underWay, q)
-	f.mu.Unlock()
-	close(a.done)
+	f.end(q, a)
 }
 
 // exchange asks a name server, over TCP if the answer does not fit in a datagram.

@@ -14,6 +14,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 var someone = netip.MustParseAddr("169.254.0.10")
@@ -97,7 +98,7 @@ func TestOthersAreAskedOnceForWhatTheySayForAWhile(t *testing.T) {
 		{time.Second, "no.example.org.", "NXDOMAIN example.org. 900 IN SOA ns.example.org. x.example.org. 1 2 3 4 60", 4},
 	} {
 		now = now.Add(step.later)
-		if got := told(f.ask(t.Context(), someone, of(step.name))); got != step.want || asked.Load() != step.asked {
+		if got := told(f.ask(t.Context(), "blue", someone, of(step.name))); got != step.want || asked.Load() != step.asked {
 			t.Errorf("%s: %s after %d questions, want %s after %d", step.name, got, asked.Load(), step.want, step.asked)
 		}
 	}
@@ -164,11 +165,11 @@ func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
 	for name, server := range bad {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := told(NewForwarder(Fixed(server, good)).ask(t.Context(), someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+			if got := told(NewForwarder(Fixed(server, good)).ask(t.Context(), "blue", someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 				t.Error(got)
 			}
 			f := NewForwarder(Fixed(server))
-			if got := told(f.ask(t.Context(), someone, of("example.org."))); !strings.Contains(got, server.String()) {
+			if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); !strings.Contains(got, server.String()) {
 				t.Error(got)
 			}
 			if state := (&Node{servers: []*Server{{Forwarder: f}}}).State(); !strings.Contains(state.Problem, server.String()) || state.Listening {
@@ -188,7 +189,7 @@ func TestAnAnswerThatDoesNotFitIsAskedForOverTCP(t *testing.T) {
 		reply.Truncated = true
 		_ = w.WriteMsg(reply)
 	})))
-	if got := told(f.ask(t.Context(), someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+	if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 		t.Error(got)
 	}
 }
@@ -204,7 +205,9 @@ func TestQuestionsUnderWayAreLimitedPerAskerAndSharedByAll(t *testing.T) {
 	})))
 	results := make(chan string)
 	ask := func(asker byte, name string) {
-		go func() { results <- told(f.ask(t.Context(), netip.AddrFrom4([4]byte{169, 254, 0, asker}), of(name))) }()
+		go func() {
+			results <- told(f.ask(t.Context(), "blue", netip.AddrFrom4([4]byte{169, 254, 0, asker}), of(name)))
+		}()
 	}
 	for i := range maxAskedBy + 5 {
 		ask(1, fmt.Sprintf("n%d.example.org.", i))
@@ -232,8 +235,44 @@ func TestQuestionsUnderWayAreLimitedPerAskerAndSharedByAll(t *testing.T) {
 	if asked.Load() != maxAskedBy+1 {
 		t.Errorf("%d questions, want %d and one", asked.Load(), maxAskedBy)
 	}
-	if len(f.waiting)+len(f.underWay) != 0 {
-		t.Errorf("left: %v %v", f.waiting, f.underWay)
+	if len(f.waiting)+len(f.underWay)+len(f.begun) != 0 {
+		t.Errorf("left: %v %v %v", f.waiting, f.underWay, f.begun)
+	}
+}
+
+// However many endpoints a tenant has, others get their questions through.
+func TestATenantLeavesRoomForOthers(t *testing.T) {
+	f, pods := NewForwarder(Fixed()), byte(0)
+	begin := func(tenant string) (begun []*asked) {
+		pods++
+		for i := range 2 * maxAsked {
+			asker := netip.AddrFrom4([4]byte{169, 254, pods, byte(i / maxAskedBy)})
+			a, _, err := f.begin(tenant, asker, of(fmt.Sprint(tenant, i)))
+			if fault.Is(err, fault.Exhausted) {
+				return begun
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			begun = append(begun, a)
+		}
+		t.Fatalf("%s has %d questions under way", tenant, len(begun))
+		return nil
+	}
+	blue := begin("blue")
+	if len(blue) != maxAsked/2 {
+		t.Errorf("alone, a tenant has %d questions under way", len(blue))
+	}
+	if red := begin("red"); len(red) < maxAsked/4 {
+		t.Errorf("beside another one, a tenant has %d", len(red))
+	}
+	if green := begin("green"); len(green) < maxAsked/8 {
+		t.Errorf("beside two, a tenant has %d", len(green))
+	}
+	for i, a := range blue {
+		f.end(of(fmt.Sprint("blue", i)), a)
+	}
+	if blue = begin("blue"); len(blue) < maxAsked/4 {
+		t.Errorf("after all of its questions have ended, a tenant has %d", len(blue))
 	}
 }
 

@@ -116,7 +116,7 @@ func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, late
 	if ours {
 		return s.packTruncated(reply, m)
 	}
-	later(func() []byte { return s.packTruncated(s.forward(ctx, asker, reply), m) })
+	later(func() []byte { return s.packTruncated(s.forward(ctx, tenant, asker, reply), m) })
 	return nil
 }
 

@@ -112,7 +112,7 @@ func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
 	}
 	reply, ours := s.reply(tenant, m)
 	if !ours {
-		reply = s.forward(ctx, asker, reply)
+		reply = s.forward(ctx, tenant, asker, reply)
 	}
 	s.write(w, asker, reply, m)
 }
@@ -184,8 +184,8 @@ func (s *Server) refuse(tenant string, reply *dns.Msg, code int) *dns.Msg {
 }
 
 // forward has others answer.
-func (s *Server) forward(ctx context.Context, asker netip.Addr, reply *dns.Msg) *dns.Msg {
-	got, err := s.Forwarder.ask(ctx, asker, reply.Question[0])
+func (s *Server) forward(ctx context.Context, tenant string, asker netip.Addr, reply *dns.Msg) *dns.Msg {
+	got, err := s.Forwarder.ask(ctx, tenant, asker, reply.Question[0])
 	if err != nil {
 		s.counts.failed.Add(1)
 		s.Log.WithError(err).WithField("name", reply.Question[0].Name).Debug("not answered")
