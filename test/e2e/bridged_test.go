@@ -100,10 +100,7 @@ func (s story) reachByIPv6(pods []*testbed.Pod) {
 		}
 		address := netip.MustParsePrefix(fields[2]).Addr()
 		from := pods[(i+len(pods)-1)%len(pods)]
-		s.soon(shortly, func() error {
-			_, err := from.Run(s.ctx, "ping", "-c1", "-W1", "-n", "-q", address.String())
-			return err
-		})
+		s.pings(from, address.String())
 	}
 }
 

@@ -29,7 +29,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	s.must(n.StartNetmaster())
 	_, err := n.Run(ctx, "sysctl", "-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0", "net.ipv6.conf.eth0.accept_ra=1", "net.ipv4.conf.eth0.forwarding=1")
 	s.must(err)
-	s.soon(10*time.Second, func() error {
+	s.soon(shortly, func() error {
 		_, err := n.Run(ctx, "sh", "-ec", "! ip -6 address | grep -q tentative")
 		return err
 	})
@@ -43,8 +43,8 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	s.netctl(strings.Fields("network create -t blue --nw-type infra -s 10.9.0.0/24 -g 10.9.0.254 contivh1")...)
 	s.must(pod.Attach(ctx))
 	s.serve(pod)
-	s.soon(10*time.Second, func() error { return hostReaches(ctx, n, pod) })
-	s.soon(10*time.Second, func() error {
+	s.soon(shortly, func() error { return hostReaches(ctx, n, pod) })
+	s.soon(shortly, func() error {
 		_, err := n.Run(ctx, "sh", "-ec", "[ $(cat /proc/sys/net/ipv6/conf/all/forwarding) = 1 ]")
 		return err
 	})

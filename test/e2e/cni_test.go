@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestTheRuntimeAsks(t *testing.T) {
@@ -65,14 +64,14 @@ func statusTells(s story) {
 		s.Errorf("STATUS of a node that is ready: %v", err)
 	}
 	s.killMasters()
-	s.soon(15*time.Second, func() error {
+	s.soon(shortly, func() error {
 		if _, err := pod.CNI(s.ctx, "status"); err != nil {
 			return nil
 		}
 		return errors.New("STATUS promises that an ADD would be served")
 	})
 	s.startMasters()
-	s.soon(takeover, func() error {
+	s.soon(shortly, func() error {
 		_, err := pod.CNI(s.ctx, "status")
 		return err
 	})

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -33,13 +32,13 @@ func handChanges(s story) {
 	front, back := s.guarded()
 	port := s.hostPort(front.Node) // of the only pod there yet
 	one, other := s.bystanders()
-	s.isGuardedAgain(2*time.Second, front, back)
+	s.isGuardedAgain(front, back)
 	for _, c := range changes {
 		s.Log(c.what)
 		s.withLittleLoss(one, other, func() {
 			_, err := front.Node.Run(s.ctx, "sh", "-ec", c.script, "sh", port)
 			s.must(err)
-			s.isGuardedAgain(10*time.Second, front, back)
+			s.isGuardedAgain(front, back)
 		})
 	}
 }
@@ -69,7 +68,7 @@ func aLinkIsDeleted(s story) {
 	front, back := s.guarded()
 	port := s.hostPort(front.Node)
 	one, other := s.bystanders()
-	s.isGuardedAgain(2*time.Second, front, back)
+	s.isGuardedAgain(front, back)
 	s.withLittleLoss(one, other, func() {
 		_, err := front.Node.Run(s.ctx, "ip", "link", "del", port)
 		s.must(err)
@@ -83,6 +82,6 @@ func aLinkIsDeleted(s story) {
 		_, err = front.CNI(s.ctx, "del")
 		s.must(err)
 		s.must(front.Attach(s.ctx))
-		s.isGuardedAgain(5*time.Second, front, back)
+		s.isGuardedAgain(front, back)
 	})
 }

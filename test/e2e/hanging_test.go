@@ -56,7 +56,7 @@ func TestLongADDsThatHang(t *testing.T) {
 	for _, pod := range pods {
 		adds.Go(func() error { return addUntilItSucceeds(s.ctx, pod, resumed, refused) })
 	}
-	s.soon(20*time.Second, func() error {
+	s.soon(shortly, func() error {
 		if n := len(refused); n < addsAbove {
 			return fmt.Errorf("%d ADDs were refused, want %d", n, addsAbove)
 		}

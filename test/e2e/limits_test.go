@@ -31,7 +31,7 @@ func aProfileLimits(s story) {
 	s.netctlForNow("group create -t blue -n slow lan front", "group rm -t blue front")
 	limited, peer := s.pod(0, "limited", "blue", "lan", "front"), s.pod(1, "peer", "blue", "lan", "")
 	beside := s.pod(0, "beside", "blue", "lan", "")
-	s.reachEachOther(10*time.Second, limited, peer, beside)
+	s.reachEachOther(shortly, limited, peer, beside)
 
 	// A busy machine drops one or the other of a flood's packets before any limit.
 	if r := s.during(beside, peer, func() { s.flows(limited, peer, tenMbps) }); r.Lost > r.Sent/100 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -40,8 +39,8 @@ func namesOfTenants(s story) {
 		s.Errorf("the runtime is told to ask %s", got)
 	}
 	both := blue.IP.String() + " " + blueFar.IP.String()
-	s.soon(10*time.Second, func() error { return told(s, blue, both, "web") })
-	s.soon(10*time.Second, func() error { return told(s, red, db.IP.String(), "db") })
+	s.soon(shortly, func() error { return told(s, blue, both, "web") })
+	s.soon(shortly, func() error { return told(s, red, db.IP.String(), "db") })
 	for _, c := range []struct {
 		asker *testbed.Pod
 		want  string
@@ -73,7 +72,7 @@ func namesOfTenants(s story) {
 		_, err := node.Run(ctx, "sh", "-ec", `printf %s "$1" > /etc/resolv.conf`, "sh", old)
 		return err
 	})
-	s.soon(15*time.Second, func() error { return told(s, blue, "192.0.2.7", "www.example.org") })
+	s.soon(shortly, func() error { return told(s, blue, "192.0.2.7", "www.example.org") })
 	s.must(told(s, red, "NXDOMAIN", "-net", "tcp", "no.example.org"))
 
 	out, err := node.Run(s.ctx, blue.Probe(), "http", "http://127.0.0.1:9090/inspect/nameserver")
@@ -105,27 +104,27 @@ func namesGoOn(s story) {
 	blue, blueFar := s.namesake("blue")
 	red, _ := s.namesake("red")
 	both := blue.IP.String() + " " + blueFar.IP.String()
-	s.reachEachOther(10*time.Second, blue, blueFar)
-	s.soon(10*time.Second, func() error { return told(s, blue, both, "web") })
+	s.reachEachOther(shortly, blue, blueFar)
+	s.soon(shortly, func() error { return told(s, blue, both, "web") })
 	s.withoutLoss(blue, blueFar, func() {
 		s.must(blue.Node.Netplugin().Kill())
 		s.must(blue.Node.StartNetplugin())
-		s.soon(10*time.Second, func() error { return told(s, blue, both, "web") })
+		s.soon(shortly, func() error { return told(s, blue, both, "web") })
 		s.must(blue.Node.WaitReady(s.ctx))
 	})
 
 	// A bounded flood, of which the switch drops what exceeds the limit of its port.
-	flood, err := red.Start("flood-"+red.Name, red.Probe(), "questions", "-server", red.Gateway.String(), "-flood", "30000", "-for", "5s", "web")
+	flood, err := red.Start("flood-"+red.Name, red.Probe(), "questions", "-server", red.Gateway.String(), "-flood", "30000", "-for", shortly.String(), "web")
 	s.must(err)
 	defer func() { s.must(flood.Kill()) }()
-	s.soon(5*time.Second, func() error {
+	s.soon(shortly, func() error {
 		out, err := red.Node.Run(s.ctx, "ovs-ofctl", "-O", "OpenFlow13", "meter-stats", "contivVxlanBridge")
 		if err == nil && !droppedQuestions.MatchString(out) {
 			err = fmt.Errorf("no question is dropped:\n%s", out)
 		}
 		return err
 	})
-	s.soon(5*time.Second, func() error { return told(s, blue, both, "web") })
+	s.soon(shortly, func() error { return told(s, blue, both, "web") })
 }
 
 // droppedQuestions finds a meter of questions that has dropped some.

@@ -23,10 +23,9 @@ func networksWithIPv6Only(s story) {
 		if out, err := p.Run(s.ctx, "ip", "-4", "address", "show", "dev", "eth0"); err != nil || out != "" {
 			s.Errorf("%s has an IPv4 address: %s %v", p.Name, out, err)
 		}
-		_, err := p.Run(s.ctx, "ping", "-c1", "-W2", "-n", "-q", p.Gateway.String())
-		s.must(err)
+		s.pings(p, p.Gateway.String())
 	}
-	s.reachEachOther(10*time.Second, pods...)
+	s.reachEachOther(shortly, pods...)
 	s.netctl(strings.Fields("policy rule-add -t blue -d in -l tcp -P 80 -n six -j deny guard 1")...)
 	s.soon(shortly, func() error {
 		got, err := ask(s.ctx, pods[0], pods[2].IP, 500*time.Millisecond)

@@ -85,7 +85,7 @@ func (s story) container(event string, pod *testbed.Pod, labels map[string]strin
 // no other, by TCP and by UDP.
 func (s story) servedBy(clients []*testbed.Pod, pods ...string) {
 	s.Helper()
-	s.soon(15*time.Second, func() error {
+	s.soon(shortly, func() error {
 		for _, client := range clients {
 			seen := map[string][]string{}
 			for range 12 * len(pods) {
@@ -117,7 +117,7 @@ func (s story) servedBy(clients []*testbed.Pod, pods ...string) {
 // clients and a provider.
 func (s story) counts(client *testbed.Pod, provider string) {
 	s.Helper()
-	s.soon(10*time.Second, func() error {
+	s.soon(shortly, func() error {
 		var shown contivmodel.ServiceLBInspect
 		if err := json.Unmarshal([]byte(s.netctl("service", "inspect", "-t", "blue", "web")), &shown); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (s story) counts(client *testbed.Pod, provider string) {
 // refused expects that soon a client is told, by TCP and by UDP, that nobody serves.
 func (s story) refused(client *testbed.Pod) {
 	s.Helper()
-	s.soon(10*time.Second, func() error {
+	s.soon(shortly, func() error {
 		for _, way := range []string{"exec 3<>/dev/tcp/" + serviceVIP + "/" + tcpPort, "exec 3<>/dev/udp/" + serviceVIP + "/" + echoPort + "; echo x >&3; timeout 2 cat <&3"} {
 			if out, err := client.Run(s.ctx, "bash", "-c", way+" 2>&1"); err == nil || !strings.Contains(out+err.Error(), "Connection refused") {
 				return fmt.Errorf("%s: %q: %s, %v", client.Name, way, out, err)

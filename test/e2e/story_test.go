@@ -14,10 +14,11 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// storyLimit bounds what a story does, cleanUpLimit what it takes to be gone.
+// storyLimit bounds what a story does, cleanUpLimit what it takes to be gone, on a
+// machine that is busy with other tests.
 const (
-	storyLimit   = 30 * time.Second
-	cleanUpLimit = 15 * time.Second
+	storyLimit   = 3 * time.Minute
+	cleanUpLimit = time.Minute
 )
 
 // story is one test on a bed that others use after it.
@@ -220,10 +221,10 @@ func reaches(ctx context.Context, from, to *testbed.Pod) error {
 	return nil
 }
 
-// shortly is how long a change may take to be seen. A datagram may be lost while
-// a port is added; it is asked for again after a second. An audit, which would
-// make good what the change itself has not done, comes later.
-const shortly = 10 * time.Second
+// shortly is how long a change may take to be seen on a busy machine; it is no
+// promise. It is less than the time from one audit to the next: an audit would make
+// good what the change itself has not done.
+const shortly = 30 * time.Second
 
 // reachEachOther expects that every pod reaches every other within the time.
 func (s story) reachEachOther(limit time.Duration, pods ...*testbed.Pod) time.Duration {
@@ -240,6 +241,19 @@ func (s story) reachEachOther(limit time.Duration, pods ...*testbed.Pod) time.Du
 			}
 		}
 		return nil
+	})
+}
+
+// pings expects that a pod, a node or the router gets an answer from an address, the
+// last argument, and tells how long it took.
+func (s story) pings(from interface {
+	Run(context.Context, ...string) (string, error)
+}, args ...string) time.Duration {
+	s.Helper()
+	ping := append([]string{"ping", "-c1", "-W1", "-n", "-q"}, args...)
+	return s.soon(shortly, func() error {
+		_, err := from.Run(s.ctx, ping...)
+		return err
 	})
 }
 

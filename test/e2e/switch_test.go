@@ -48,10 +48,10 @@ func isGuarded(ctx context.Context, from, to *testbed.Pod) error {
 	return nil
 }
 
-// isGuardedAgain expects the same soon, and no moment at which datagrams pass.
-func (s story) isGuardedAgain(limit time.Duration, from, to *testbed.Pod) {
+// isGuardedAgain expects the same shortly, and no moment at which datagrams pass.
+func (s story) isGuardedAgain(from, to *testbed.Pod) {
 	s.Helper()
-	took := s.soon(limit, func() error {
+	took := s.soon(shortly, func() error {
 		err := isGuarded(s.ctx, from, to)
 		if err != nil && strings.HasPrefix(err.Error(), "policy:") {
 			s.Fatal(err)
@@ -63,28 +63,28 @@ func (s story) isGuardedAgain(limit time.Duration, from, to *testbed.Pod) {
 
 func theSwitchIsKilled(s story) {
 	front, back := s.guarded()
-	s.isGuardedAgain(2*time.Second, front, back)
+	s.isGuardedAgain(front, back)
 	for _, n := range s.bed.Nodes {
 		s.must(n.KillVSwitchd())
 		s.must(n.StartOVS(s.ctx))
-		s.isGuardedAgain(10*time.Second, front, back)
+		s.isGuardedAgain(front, back)
 	}
 	late := s.pod(0, "late", "blue", "back", "db")
-	s.isGuardedAgain(2*time.Second, front, late)
+	s.isGuardedAgain(front, late)
 }
 
 // theDatabaseIsKilled: without its database, Open vSwitch in user space does
 // not forward at all, on any bridge; on a kernel datapath it does.
 func theDatabaseIsKilled(s story) {
 	front, back := s.guarded()
-	s.isGuardedAgain(2*time.Second, front, back)
+	s.isGuardedAgain(front, back)
 	for _, n := range s.bed.Nodes {
 		s.must(n.KillOVSDB())
 	}
 	for _, n := range s.bed.Nodes {
 		s.must(n.StartOVS(s.ctx))
 	}
-	s.isGuardedAgain(10*time.Second, front, back)
+	s.isGuardedAgain(front, back)
 	late := s.pod(1, "late", "blue", "front", "")
 	s.reachEachOther(shortly, front, late)
 }
@@ -99,16 +99,16 @@ var removals = []struct{ what, script string }{
 
 func rowsAreRemoved(s story) {
 	front, back := s.guarded()
-	s.isGuardedAgain(2*time.Second, front, back)
+	s.isGuardedAgain(front, back)
 	port := s.hostPort(front.Node)
 	for _, r := range removals {
 		_, err := front.Node.Run(s.ctx, "sh", "-ec", r.script, "sh", port)
 		s.must(err)
 		s.Logf("removed: %s", r.what)
-		s.isGuardedAgain(15*time.Second, front, back)
+		s.isGuardedAgain(front, back)
 	}
 	late := s.pod(0, "late", "blue", "front", "")
-	s.isGuardedAgain(2*time.Second, late, back)
+	s.isGuardedAgain(late, back)
 }
 
 // foreignRows are what the database says about the bridge of the underlay and
@@ -151,7 +151,7 @@ ovs-ofctl -O OpenFlow13 add-flow br-other "cookie=0xc0ffee, priority=7, actions=
 	}
 	before := look()
 	front, back := s.guarded()
-	s.isGuardedAgain(2*time.Second, front, back)
+	s.isGuardedAgain(front, back)
 	s.must(n.Netplugin().Kill())
 	s.must(n.StartNetplugin())
 	s.must(n.WaitReady(s.ctx))

@@ -71,7 +71,7 @@ func sixtyPods(s story) {
 		seen[place] = p.Name
 	}
 	s.all(pods, func(p *testbed.Pod) error {
-		_, err := p.Run(s.ctx, "ping", "-c3", "-i0.2", "-W2", "-n", "-q", p.Gateway.String())
+		_, err := p.Run(s.ctx, "ping", "-c3", "-i0.2", "-W30", "-n", "-q", p.Gateway.String())
 		return err
 	})
 	s.all(pods, func(p *testbed.Pod) error {

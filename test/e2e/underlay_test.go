@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 	"github.com/contiv/netplugin/test/testkit"
@@ -27,15 +26,14 @@ func TestLongTheTunnelMayBeOfIPv6(t *testing.T) {
 		s.tenant("blue")
 		s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe both", "network rm -t blue both")
 		a, b := s.pod(0, "a", "blue", "both", ""), s.pod(1, "b", "blue", "both", "")
-		s.reachEachOther(10*time.Second, a, b)
+		s.reachEachOther(shortly, a, b)
 		s.reachByIPv6([]*testbed.Pod{a, b})
 		out, err := a.Run(s.ctx, "cat", "/sys/class/net/eth0/mtu")
 		s.must(err)
 		if strings.TrimSpace(out) != "1430" {
 			s.Errorf("MTU %s, want that of the underlay less 70", out)
 		}
-		_, err = a.Run(s.ctx, "ping", "-c1", "-W2", "-n", "-q", "-M", "do", "-s", "1402", b.IP.String())
-		s.must(err)
+		s.pings(a, "-M", "do", "-s", "1402", b.IP.String())
 		s.withoutLoss(a, b, func() {
 			s.must(b.Node.Netplugin().Kill())
 			s.must(b.Node.StartNetplugin())

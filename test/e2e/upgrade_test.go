@@ -45,12 +45,12 @@ func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 	front, back := s.guarded()
 	neighbour := s.pod(0, "front2", "blue", "front", "")
 	far := s.pod(2, "front3", "blue", "front", "")
-	s.isGuardedAgain(2*time.Second, front, back)
+	s.isGuardedAgain(front, back)
 	for _, version := range []struct{ name, bin string }{{"upgraded", now}, {"returned", old}} {
 		s.withoutLoss(front, neighbour, func() {
 			s.withoutLoss(far, front, func() { s.roll(version.name, version.bin, front, back) })
 		})
-		s.isGuardedAgain(time.Second, front, back)
+		s.isGuardedAgain(front, back)
 		s.reachEachOther(shortly, front, neighbour, far)
 	}
 }
@@ -76,7 +76,7 @@ func (s story) roll(name, bin string, front, back *testbed.Pod) {
 		s.must(pod.Attach(s.ctx))
 		s.serve(pod)
 		s.reachEachOther(shortly, append(made, pod, front)...)
-		s.isGuardedAgain(2*time.Second, pod, back)
+		s.isGuardedAgain(pod, back)
 		made = append(made, pod)
 	}
 	for _, pod := range made {

@@ -52,16 +52,14 @@ func vlansBesideTunnels(s story) {
 	dmz1, dmz2 := s.pod(0, "dmz1", "blue", "dmz", "quiet"), s.pod(1, "dmz2", "blue", "dmz", "")
 	inner := []*testbed.Pod{s.pod(0, "inner1", "blue", "inner", ""), s.pod(1, "inner2", "blue", "inner", "")}
 
-	s.reachEachOther(10*time.Second, lan1, lan2, dmz1, dmz2)
+	s.reachEachOther(shortly, lan1, lan2, dmz1, dmz2)
 	s.reachEachOther(shortly, inner...)
 	s.reachByIPv6([]*testbed.Pod{lan1, lan2})
 	s.reachByIPv6([]*testbed.Pod{lan1, dmz2}) // by the router
 	for _, router := range []string{lanRouter4, lanRouter6} {
-		_, err := lan1.Run(s.ctx, "ping", "-c1", "-W5", "-n", "-q", router)
-		s.must(err)
+		s.pings(lan1, router)
 	}
-	_, err := s.bed.Outside.Run(s.ctx, "ping", "-c1", "-W5", "-n", "-q", dmz1.IP.String())
-	s.must(err)
+	s.pings(s.bed.Outside, dmz1.IP.String())
 	for way, who := range s.asked(lan1, inner[1].IP) {
 		if who != "" {
 			s.Errorf("a pod on a VLAN reaches %s in a tunnel by %s", inner[1].IP, way)
@@ -85,9 +83,9 @@ func vlansBesideTunnels(s story) {
 	})
 	s.must(node.KillVSwitchd())
 	s.must(node.StartOVS(s.ctx))
-	took := s.soon(10*time.Second, func() error { return reaches(s.ctx, lan1, dmz2) })
+	took := s.soon(shortly, func() error { return reaches(s.ctx, lan1, dmz2) })
 	s.Logf("%s after the switch answered, pods reach each other", took)
-	s.isGuardedAgain(2*time.Second, dmz2, dmz1)
+	s.isGuardedAgain(dmz2, dmz1)
 	s.reachEachOther(shortly, inner...)
 	s.soon(shortly, func() error {
 		if now := s.programmed(node); now != before {
@@ -120,24 +118,20 @@ func podsMoveAndHostsStay(s story) {
 // node. The router, which knows where the first one was, finds the second one.
 func (s story) moves(pod *testbed.Pod, to int) {
 	s.Helper()
-	ping := func() error {
-		_, err := s.bed.Outside.Run(s.ctx, "ping", "-c1", "-W1", "-n", "-q", pod.IP.String())
-		return err
-	}
-	s.soon(shortly, ping)
+	s.pings(s.bed.Outside, pod.IP.String())
 	s.must(pod.Delete(s.ctx))
 	moved, err := s.bed.Nodes[to].AddPod(s.ctx, "moved", pod.Tenant, pod.Network, pod.Group)
 	s.must(err)
 	if moved.IP != pod.IP {
 		s.Fatalf("the next pod got %s, not %s", moved.IP, pod.IP)
 	}
-	s.Logf("the router reaches the pod on its new node after %s", s.soon(shortly, ping))
+	s.Logf("the router reaches the pod on its new node after %s", s.pings(s.bed.Outside, pod.IP.String()))
 	s.must(moved.Delete(s.ctx))
 	_, err = pod.Node.Run(s.ctx, "ip", "netns", "add", pod.Name) // so that it ends as it began
 	s.must(err)
 	s.must(pod.Attach(s.ctx))
 	s.serve(pod)
-	s.soon(shortly, ping)
+	s.pings(s.bed.Outside, pod.IP.String())
 }
 
 // hostsHaveAddresses gives the nodes addresses on their uplinks, 203.0.113.1 and so on.
