@@ -2,22 +2,32 @@ package border
 
 import (
 	"context"
+	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/bgp"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // portDriver counts the interfaces that are removed.
 type portDriver struct {
 	drivers.NetworkDriver
 	removed []string
+	given   []pipeline.Object
 }
 
-func (d *portDriver) Update(drivers.Change) {}
+func (d *portDriver) Update(c drivers.Change) { d.given = append(d.given, c.Set...) }
 
 func (d *portDriver) RemovePort(_ context.Context, id string) error {
 	d.removed = append(d.removed, id)
@@ -68,4 +78,75 @@ func TestRoutesAreRecalledWhileTheyAreYoung(t *testing.T) {
 	if recalled() != 1 {
 		t.Error("nothing of a run that went on until now")
 	}
+}
+
+// A router may pass on a next hop that is not on the link: the kernel would send to its
+// gateway, and the switch knows none.
+func TestNextHopsElsewhereAreIgnored(t *testing.T) {
+	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	border.Configure(&agent.BGP{Link: prefix("192.0.2.9/24"), Link6: prefix("2001:db8::9/64")})
+	want := map[netip.Prefix]bool{
+		prefix("198.51.100.0/25"): true, prefix("198.51.100.128/25"): false,
+		prefix("2001:db8:1::/64"): true, prefix("2001:db8:2::/64"): true, prefix("2001:db8:3::/64"): false,
+	}
+	for p, next := range map[string]string{
+		"198.51.100.0/25": "192.0.2.1", "198.51.100.128/25": "203.0.113.1",
+		"2001:db8:1::/64": "2001:db8::1", "2001:db8:2::/64": "fe80::1", "2001:db8:3::/64": "2001:db8:ffff::1",
+	} {
+		border.speaker.Recall([]bgp.Route{{Prefix: prefix(p), Neighbour: addr("192.0.2.1"), NextHop: addr(next)}})
+	}
+	border.takeIn(true)
+	for p, usable := range want {
+		if _, learned := border.rib.learned[p]; learned != usable {
+			t.Errorf("%s: learned %t", p, learned)
+		}
+	}
+}
+
+func TestTheKernelTellsWhichNextHopsAnswer(t *testing.T) {
+	testkit.NeedsMachine(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for ever: the thread ends with its namespace
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Error(err)
+			return
+		}
+		script := `
+ip link add inb01 type veth peer name outside
+ip link set outside up
+ip link set inb01 up
+ip address add 192.0.2.9/24 dev inb01
+ip neighbour add 192.0.2.1 lladdr 02:00:00:00:00:01 dev inb01`
+		if out, err := exec.Command("sh", "-ec", script).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+			return
+		}
+		d, wanted := &portDriver{}, &agent.BGP{Link: prefix("192.0.2.9/24")}
+		border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+		border.Configure(wanted)
+		border.Update(drivers.Change{Replace: true})
+		border.router = routerOf(wanted)
+		border.speaker.Recall([]bgp.Route{
+			{Prefix: prefix("198.51.100.0/25"), Neighbour: addr("192.0.2.1"), NextHop: addr("192.0.2.1")},
+			{Prefix: prefix("198.51.100.128/25"), Neighbour: addr("192.0.2.2"), NextHop: addr("192.0.2.2")},
+		})
+		border.takeIn(true)
+		hops := map[netip.Addr]pipeline.NextHop{}
+		for _, o := range d.given {
+			if hop, ok := o.(pipeline.NextHop); ok {
+				hops[hop.Address] = hop
+			}
+		}
+		one := addr("192.0.2.1")
+		if want := (pipeline.NextHop{Address: one, MAC: [6]byte{2, 5: 1}, From: border.router.MAC}); len(hops) != 1 || hops[one] != want {
+			t.Errorf("next hops %v", hops)
+		}
+		asked, err := exec.Command("ip", "neighbour", "show", "to", "192.0.2.2").CombinedOutput()
+		if err != nil || !strings.Contains(string(asked), "192.0.2.2") {
+			t.Errorf("the kernel was not asked for 192.0.2.2: %s, %v", asked, err)
+		}
+	}()
+	<-done
 }

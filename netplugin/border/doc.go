@@ -14,9 +14,12 @@
 // another node are sent to that node without a detour, if it is on the same link;
 // otherwise routes lead to them, as to everybody.
 //
-// Routes are kept in a file. A restart begins with those, as the switch has them;
-// what is not said again goes when the neighbour has said all, or after the restart
-// time (package bgp).
+// A route is used by those next hops that are on the link of inb01. Others that a router
+// may name are ignored.
+//
+// Routes are kept in a file. A restart within the restart time begins with those, as the
+// switch has them; what is not said again goes when the neighbour has said all, or after
+// the restart time (package bgp).
 //
 // border.go is the driver, loop.go its one goroutine, link.go the interface and the
 // kernel's neighbours, rib.go the routes in force.

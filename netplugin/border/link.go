@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 
@@ -47,19 +48,19 @@ func (b *Border) removeInterface(ctx context.Context) error { return b.RemovePor
 
 // neighbours are the MACs that the kernel knows on the interface. A next hop that
 // does not answer is not among them.
-func neighbours(link netlink.Link, from [6]byte) (map[netip.Addr]pipeline.NextHop, error) {
+func neighbours(link netlink.Link) (map[netip.Addr][6]byte, error) {
 	list, err := netlink.NeighList(link.Attrs().Index, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("neighbours of %s: %w", Interface, err)
 	}
 	const known = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT
-	all := map[netip.Addr]pipeline.NextHop{}
+	all := map[netip.Addr][6]byte{}
 	for _, n := range list {
 		a, ok := netip.AddrFromSlice(n.IP)
 		if a = a.Unmap(); !ok || n.State&known == 0 || len(n.HardwareAddr) != 6 || n.HardwareAddr[0]&1 != 0 {
 			continue
 		}
-		all[a] = pipeline.NextHop{Address: a, MAC: [6]byte(n.HardwareAddr), From: from}
+		all[a] = [6]byte(n.HardwareAddr)
 	}
 	return all, nil
 }
@@ -86,25 +87,24 @@ func findLink() (netlink.Link, error) {
 	return link, err
 }
 
-// lookAround takes in what the kernel knows of next hops and has it ask for those it
-// does not know, or for everything.
-// It is called with the lock.
-func (b *Border) lookAround(everything bool, c *drivers.Change) error {
+// lookAround returns what the kernel knows of next hops; without the interface nil.
+func lookAround() (netlink.Link, map[netip.Addr][6]byte, error) {
 	link, err := findLink()
-	if err != nil || link == nil || b.router.ID == "" {
-		return err
+	if err != nil || link == nil {
+		return nil, nil, err
 	}
-	known, err := neighbours(link, b.router.MAC)
-	if err != nil {
-		return err
-	}
-	var problems []error
+	known, err := neighbours(link)
+	return link, known, err
+}
+
+// meet takes in which next hops answer, and returns those that do not.
+// It is called with the lock.
+func (b *Border) meet(known map[netip.Addr][6]byte, c *drivers.Change) (silent []netip.Addr) {
 	for a := range b.rib.users {
-		hop, answers := known[a]
-		hop.Address = a
-		b.rib.answer(hop, answers, c)
-		if everything || !answers {
-			problems = append(problems, solicit(link, a))
+		mac, answers := known[a]
+		b.rib.answer(pipeline.NextHop{Address: a, MAC: mac, From: b.router.MAC}, answers, c)
+		if !answers {
+			silent = append(silent, a)
 		}
 	}
 	for a := range b.rib.macs {
@@ -112,5 +112,13 @@ func (b *Border) lookAround(everything bool, c *drivers.Change) error {
 			b.rib.answer(pipeline.NextHop{Address: a}, false, c)
 		}
 	}
-	return errors.Join(problems...)
+	return silent
+}
+
+// onLink keeps those next hops that the node reaches by its interface. A router may name
+// others, which nobody would answer for. It is called with the lock.
+func (b *Border) onLink(hops []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(hops), func(a netip.Addr) bool {
+		return b.wanted == nil || !b.wanted.Link.Contains(a) && !b.wanted.Link6.Contains(a) && !(a.Is6() && a.IsLinkLocalUnicast())
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -164,17 +165,32 @@ func (b *Border) retire(ctx context.Context) error {
 // takeIn brings routes and next hops up to date; next hops that are known are asked
 // only if everything is looked at.
 func (b *Border) takeIn(everything bool) {
+	link, known, err := lookAround()
+	problems := []error{err}
+	for _, a := range b.takeChanges(link != nil && err == nil, known, everything) {
+		problems = append(problems, solicit(link, a))
+	}
+	if err := errors.Join(problems...); err != nil {
+		b.log.WithError(err).Debug("next hops")
+	}
+}
+
+// takeChanges is the part of takeIn with the lock; looked says that known is true. It
+// returns the next hops to ask for.
+func (b *Border) takeChanges(looked bool, known map[netip.Addr][6]byte, everything bool) (ask []netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var change drivers.Change
 	for _, c := range b.speaker.Changes() {
-		b.rib.learn(c.Prefix, c.NextHops, &change)
+		b.rib.learn(c.Prefix, b.onLink(c.NextHops), &change)
 	}
-	err := b.lookAround(everything, &change)
+	if looked && b.router.ID != "" {
+		if ask = b.meet(known, &change); everything {
+			ask = slices.Collect(maps.Keys(b.rib.users))
+		}
+	}
 	b.give(change)
-	if err != nil {
-		b.log.WithError(err).Debug("next hops")
-	}
+	return ask
 }
 
 // give gives the driver what has changed, once it has its first state.
@@ -274,15 +290,15 @@ func (b *Border) recall() {
 	b.speaker.Recall(state.Routes)
 	var change drivers.Change // all of it is in the first state
 	for _, c := range b.speaker.Changes() {
-		b.rib.learn(c.Prefix, c.NextHops, &change)
+		b.rib.learn(c.Prefix, b.onLink(c.NextHops), &change)
 	}
 	for _, n := range b.wanted.Neighbours {
 		b.rib.lead(netip.PrefixFrom(n.Address, n.Address.BitLen()), n.Address, &change)
 	}
-	if link, err := findLink(); err == nil && link != nil {
+	if link, known, err := lookAround(); err != nil {
+		b.log.WithError(err).Debug("next hops of the last run")
+	} else if link != nil {
 		b.router = routerOf(b.wanted)
-		if err := b.lookAround(true, &change); err != nil {
-			b.log.WithError(err).Debug("next hops of the last run")
-		}
+		b.meet(known, &change) // the loop asks for the others
 	}
 }
