@@ -45,6 +45,11 @@ Written by ` + "`go test ./docs -update`" + ` from the constants of the code; th
 set a limit are in the ` + "`--help`" + ` of the daemons.
 `
 
+const connectionTracking = "**Connection tracking has no limit for each endpoint.** Connections to services are in the switch's table,\n" +
+	"those by the way out in the kernel's (`net.netfilter.nf_conntrack_max`): an endpoint that opens very many fills the table\n" +
+	"of its node, and new connections of others fail there until its own time out. In a datapath of user space\n" +
+	"`ovs-appctl dpctl/ct-set-maxconns` bounds the table, in the kernel `ovs-appctl dpctl/ct-set-limits` a zone, which is a tenant."
+
 var limitSections = []struct {
 	title, intro string
 	limits       []limit
@@ -62,7 +67,7 @@ var limitSections = []struct {
 		{"contivmodel/limits.LabelsTotal", bytes, "keys and values of all labels of a container"},
 		{"contivmodel/limits.ListItem", bytes, "item of a list of an object"},
 	}},
-	{"What a cluster can have", "", []limit{
+	{"What a cluster can have", connectionTracking, []limit{
 		{"ofnet/pipeline.MaxVNI", number, "highest VNI of a network"},
 		{"netmaster/resources.maxVXLANSpan", number, "VNIs in the range of a cluster, and so vxlan networks"},
 		{"ofnet/pipeline.MaxGroup", number, "endpoint groups"},

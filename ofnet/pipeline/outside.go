@@ -55,13 +55,14 @@ func (outside) base(w *Wants) {
 
 func (x outside) outside(w *Wants, o Outside, port uint32) {
 	w.flow(
-		at(tableClassify, priorityExact, openflow.InPort(port)).do(regOrigin.set(originHost)).goTo(tableSource),
+		at(tableClassify, priorityOther, openflow.InPort(port)).drop(reasonUnknown),
 		at(tableOutput, priorityExact, regOut.is(port)).do(openflow.Output{Port: port}).end())
 	for _, p := range o.prefixes() {
 		f, host := familyOf(p.Addr()), openflow.Host(OutsideAddress(p, OutsideHost))
 		toHost := []openflow.Action{openflow.DecTTL{}, set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(o.MAC)),
 			set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16}, regOut.set(port)}
 		w.flow(
+			at(tableClassify, priorityExact, openflow.InPort(port), f.is(), f.dst(p)).do(regOrigin.set(originHost)).goTo(tableSource),
 			unreceived(priorityHost, f.is(), f.dst(host)).do(toHost...).goTo(tableOutput),
 			unreceived(priorityInside, f.is(), f.dst(f.toMany)).drop(reasonMulticast),
 			unreceived(priorityInside, f.is(), f.dst(p)).drop(reasonNoRoute),
@@ -81,7 +82,8 @@ func (outside) network(w *Wants, n Network) {
 	}
 }
 
-// endpoint's flows find the endpoint behind a private address, whatever the prefix.
+// endpoint's flows find the endpoint behind a private address; CLASSIFY has
+// seen that it is one.
 func (x outside) endpoint(w *Wants, e placed) {
 	if !e.local() || e.Mode.Bridged() {
 		return

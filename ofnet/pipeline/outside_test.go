@@ -108,19 +108,24 @@ func TestOnlyWhatIsForOutsideGoesThere(t *testing.T) {
 		t.Errorf("from the world: %s", got)
 	}
 	for name, odd := range map[string]packet{
-		"an address of the own network that nobody has":     with(out, func(p *packet) { p.to = addr("10.1.1.77") }),
-		"an address of another network that nobody has":     with(out, func(p *packet) { p.to = addr("10.1.2.77") }),
-		"the private address of another":                    with(out, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, c.pod(db1).port) }),
-		"multicast":                                         with(out, func(p *packet) { p.to = addr("224.0.0.1") }),
-		"broadcast":                                         with(out, func(p *packet) { p.to = addr("255.255.255.255") }),
-		"not to the gateway":                                with(out, func(p *packet) { p.dst = wayOut.MAC }),
-		"at the end of its life":                            with(out, func(p *packet) { p.kind = "udp,nw_ttl=1" }),
-		"in another's name":                                 with(out, func(p *packet) { p.from = db1.IPv4 }),
-		"what a rule denies":                                with(out, func(p *packet) { p.to = addr("203.0.113.9") }),
-		"an answer that a rule denies":                      with(in, func(p *packet) { p.from = addr("203.0.113.9") }),
-		"the host to an endpoint's own address":             with(in, func(p *packet) { p.to = web1.IPv4 }),
-		"the host to a port that nobody has":                with(in, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, 4000) }),
-		"the host to itself":                                with(in, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, OutsideHost) }),
+		"an address of the own network that nobody has": with(out, func(p *packet) { p.to = addr("10.1.1.77") }),
+		"an address of another network that nobody has": with(out, func(p *packet) { p.to = addr("10.1.2.77") }),
+		"the private address of another":                with(out, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, c.pod(db1).port) }),
+		"multicast":                                     with(out, func(p *packet) { p.to = addr("224.0.0.1") }),
+		"broadcast":                                     with(out, func(p *packet) { p.to = addr("255.255.255.255") }),
+		"not to the gateway":                            with(out, func(p *packet) { p.dst = wayOut.MAC }),
+		"at the end of its life":                        with(out, func(p *packet) { p.kind = "udp,nw_ttl=1" }),
+		"in another's name":                             with(out, func(p *packet) { p.from = db1.IPv4 }),
+		"what a rule denies":                            with(out, func(p *packet) { p.to = addr("203.0.113.9") }),
+		"an answer that a rule denies":                  with(in, func(p *packet) { p.from = addr("203.0.113.9") }),
+		"the host to an endpoint's own address":         with(in, func(p *packet) { p.to = web1.IPv4 }),
+		"the host to a port that nobody has":            with(in, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, 4000) }),
+		"the host to itself":                            with(in, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, OutsideHost) }),
+		"the host to multicast that ends like one": with(in, func(p *packet) {
+			p.dst, p.to = mac{1, 0, 0x5e, 0, 0, byte(port)}, addr("224.0.0."+strconv.Itoa(int(port)))
+		}),
+		"the host to broadcast that ends like one":          with(in, func(p *packet) { p.to = addr("255.255.0." + strconv.Itoa(int(port))) }),
+		"the host to another prefix that ends like one":     with(in, func(p *packet) { p.to = addr("10.99.0." + strconv.Itoa(int(port))) }),
 		"another node to a private address":                 with(in, func(p *packet) { p.inPort, p.vni = exampleTunnelPort, webBlue.VNI }),
 		"an endpoint to the private address of one, by MAC": with(out, func(p *packet) { p.dst, p.to = web1.MAC, OutsideAddress(wayOut.Prefix, port) }),
 	} {
