@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/contiv/netplugin/utils/durable"
 )
@@ -48,11 +47,11 @@ func (c Config) recordPath() string { return filepath.Join(c.StateDir, recordNam
 
 // readRecord returns what was moved since this boot.
 func (c Config) readRecord() (r record, err error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := durable.Boot()
 	if err != nil {
-		return r, fmt.Errorf("id of this boot: %w", err)
+		return r, err
 	}
-	fresh := record{Boot: strings.TrimSpace(string(boot)), Links: map[string]*belongings{}}
+	fresh := record{Boot: boot, Links: map[string]*belongings{}}
 	data, err := os.ReadFile(c.recordPath())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

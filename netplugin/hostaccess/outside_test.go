@@ -116,6 +116,15 @@ func TestSettingsAreRememberedBeforeTheyAreChanged(t *testing.T) {
 	if changed, err := ChangedSettings(m.StateDir); len(changed) > 0 || err != nil {
 		t.Errorf("not put back: %v, %v", changed, err)
 	}
+	// Since another boot the settings are what the host's own configuration makes them.
+	for _, file := range []string{`{"boot":"another","settings":{"ipv4/ip_forward":"1"}}`, `{"ipv4/ip_forward":"1"}`} {
+		if err := os.WriteFile(m.StateDir+"/"+memoryFile, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if known, err := recall(m.StateDir); len(known) > 0 || err != nil {
+			t.Errorf("of another boot: %v, %v", known, err)
+		}
+	}
 	if err := os.WriteFile(m.StateDir+"/"+memoryFile, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,12 @@ const sysctlRoot = "/proc/sys/net/"
 // memoryFile is where the settings of the host are that were there before us.
 const memoryFile = "sysctls.json"
 
+// memory is what it says.
+type memory struct {
+	Boot     string            `json:"boot"` // after another one the settings are the host's own again
+	Settings map[string]string `json:"settings"`
+}
+
 // forwarding is what routing takes in a version of IP, and what the kernel changes
 // along with it: all of it has to be known to be put back.
 type forwarding struct {
@@ -92,27 +98,38 @@ func (m *Manager) remember(settings ...string) error {
 	if err := durable.MakeDir(m.StateDir); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(known, "", "  ")
+	boot, err := durable.Boot()
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(memory{boot, known}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("settings of the host: %w", err)
 	}
 	return durable.Write(filepath.Join(m.StateDir, memoryFile), data)
 }
 
-// recall reads what was written down; no file means nothing.
+// recall reads what was written down since this boot; no file means nothing.
 func recall(dir string) (map[string]string, error) {
-	known := map[string]string{}
+	boot, err := durable.Boot()
+	if err != nil {
+		return nil, err
+	}
+	var m memory
 	data, err := os.ReadFile(filepath.Join(dir, memoryFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return known, nil
+		return map[string]string{}, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(data, &known)
+		err = json.Unmarshal(data, &m)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("settings of the host before netplugin, %s: %w", filepath.Join(dir, memoryFile), err)
 	}
-	return known, nil
+	if m.Boot != boot || m.Settings == nil {
+		return map[string]string{}, nil
+	}
+	return m.Settings, nil
 }
 
 // inOrder sorts settings so that those that change others come first.
