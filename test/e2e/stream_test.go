@@ -36,7 +36,7 @@ func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 		s.Fatal(err) // an earlier stream's
 	}
 	stream, err := from.Start(name, from.Probe(), "stream", "-to", net.JoinHostPort(to.IP.String(), echoPort),
-		"-count", fmt.Sprint(2*storyLimit.Milliseconds()), "-grace", "500ms")
+		"-count", fmt.Sprint(2*storyLimit.Milliseconds()))
 	s.must(err)
 	defer stream.Kill() // of a story that fails meanwhile
 	s.soon(shortly, func() error {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,7 +42,7 @@ func stream(ctx context.Context, args []string) error {
 	to := flags.String("to", "", "address:port of a UDP echo server")
 	count := flags.Int("count", 5000, "datagrams to send")
 	interval := flags.Duration("interval", time.Millisecond, "time between two datagrams")
-	grace := flags.Duration("grace", 2*time.Second, "how long to wait for the last answers")
+	grace := flags.Duration("grace", 5*time.Second, "how long to wait for the last answers")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -56,7 +57,8 @@ func stream(ctx context.Context, args []string) error {
 	fmt.Fprintln(os.Stderr, "stream: sending to", *to)
 	seen := make([]bool, *count) // the receiver's until it has reported
 	received := make(chan streamReport, 1)
-	go func() { received <- receive(conn, seen) }()
+	var answers atomic.Int64
+	go func() { received <- receive(conn, seen, &answers) }()
 
 	tick := time.NewTicker(*interval)
 	defer tick.Stop()
@@ -72,7 +74,10 @@ func stream(ctx context.Context, args []string) error {
 		}
 		sent = append(sent, time.Now())
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(*grace)); err != nil {
+	for last := time.Now().Add(*grace); answers.Load() < int64(len(sent)) && time.Now().Before(last); {
+		<-tick.C
+	}
+	if err := conn.SetReadDeadline(time.Now()); err != nil {
 		return err
 	}
 	report := <-received
@@ -102,8 +107,9 @@ func losses(sent []time.Time, answered []bool) (rows []loss) {
 	return rows
 }
 
-// receive notes distinct answers until all have come or the read deadline ends it.
-func receive(conn net.Conn, seen []bool) (r streamReport) {
+// receive notes distinct answers, and counts them for others to see, until all have
+// come or the read deadline ends it.
+func receive(conn net.Conn, seen []bool, answers *atomic.Int64) (r streamReport) {
 	var packet [16]byte
 	last := time.Now()
 	for r.Received < len(seen) {
@@ -120,6 +126,7 @@ func receive(conn net.Conn, seen []bool) (r streamReport) {
 		}
 		seen[number] = true
 		r.Received++
+		answers.Add(1)
 		r.MaxGap = max(r.MaxGap, float64(time.Since(last).Microseconds())/1000)
 		last = time.Now()
 	}
