@@ -63,7 +63,7 @@ func (c *cache) hostAccess() HostAccess {
 		access.Networks = append(access.Networks, h)
 	}
 	slices.SortFunc(access.Networks, func(a, b HostNetwork) int { return strings.Compare(a.Network.ID, b.Network.ID) })
-	if o, err := c.wantedOutside(); err == nil {
+	if o, err := c.hostPort(); err == nil {
 		access.Outside = &o
 	}
 	for id := range c.endpointsOn[c.host] {

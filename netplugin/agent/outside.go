@@ -19,11 +19,18 @@ var outsidePrefix6 = netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")
 
 // wantedOutside is the way out by the host. Bridged networks have none: their router
 // is a host of the network, or there is none.
-func (c *cache) wantedOutside() (pipeline.Outside, error) {
+func (c *cache) wantedOutside() (pipeline.Object, error) {
+	o, err := c.hostPort()
+	if err == nil && c.mode.Bridged() {
+		err = fault.New(fault.NotFound, "bridged networks have no way out by the host")
+	}
+	return o, err
+}
+
+// hostPort is the host's side of it, which is there in every mode.
+func (c *cache) hostPort() (pipeline.Outside, error) {
 	prefix, err := netip.ParsePrefix(c.global.PvtSubnet)
 	switch {
-	case c.mode.Bridged():
-		return pipeline.Outside{}, fault.New(fault.NotFound, "bridged networks have no way out by the host")
 	case !c.outside || c.global.PvtSubnet == "":
 		return pipeline.Outside{}, fault.New(fault.NotFound, "endpoints do not leave by this host")
 	case err != nil || !prefix.Addr().Is4() || prefix.Bits() != 16:
