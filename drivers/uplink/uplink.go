@@ -216,7 +216,7 @@ func (b *Bridge) look(ctx context.Context) error {
 		want.mode = b.config.Mode
 	}
 	if want.mustRemake(b.db) {
-		want.links = nil // for now; the port is made anew once ovs-vswitchd has seen that
+		want.links = nil // a member goes and comes in two transactions: ovs-vswitchd has to see it gone
 	}
 	if ops := want.operations(b.db); len(ops) > 0 {
 		leaving, local := b.db.memberNames(b.config.Bridge), want.touchesLocal(b.db)

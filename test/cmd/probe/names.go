@@ -103,7 +103,7 @@ func questions(ctx context.Context, args []string) error {
 			buffer := make([]byte, dns.MaxMsgSize)
 			for i, first := worker, time.Now(); ctx.Err() == nil; i++ {
 				if due := int(time.Since(first).Seconds() * float64(*flood)); *flood > 0 && i-worker >= due {
-					time.Sleep(time.Millisecond)
+					pace(ctx, time.Millisecond)
 					i--
 					continue
 				}
@@ -126,7 +126,7 @@ func questions(ctx context.Context, args []string) error {
 					for took, old := int64(time.Since(asked)), longest.Load(); took > old && !longest.CompareAndSwap(old, took); old = longest.Load() {
 					}
 				}
-				time.Sleep(*pause)
+				pace(ctx, *pause)
 			}
 			return nil
 		})
@@ -174,4 +174,15 @@ func resolver(ctx context.Context, args []string) error {
 	stop := context.AfterFunc(ctx, func() { _ = server.Shutdown() }) // it ends either way
 	defer stop()
 	return server.ListenAndServe()
+}
+
+// pace waits for the time of the next question, or for the end.
+func pace(ctx context.Context, wait time.Duration) {
+	if wait <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait):
+	}
 }

@@ -156,7 +156,7 @@ func shell(ctx context.Context, c *cli.Command) error {
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		os.Exit(exit.ExitCode())
+		return cli.Exit("", exit.ExitCode()) // that of the command
 	}
 	return err
 }
