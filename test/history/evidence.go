@@ -170,3 +170,22 @@ func (e *Evidence) allocated(networkID string, a netip.Addr, revision int64) boo
 	}
 	return false
 }
+
+// fleeting counts the objects of a kind that were posted during a call and were
+// gone, or something else, at the revision of their answer: the log does not
+// show what they had.
+func (e *Evidence) fleeting(c *Call, is func(posted *Call) bool) int {
+	n := 0
+	for _, other := range e.calls {
+		if other.Outcome == Done && other.Verb == Post && other.Revision >= c.From && other.Revision <= c.To && is(other) &&
+			(e.log.At(other.storeKey(), other.Revision) == nil || len(e.during(other.storeKey(), other.Revision, other.Revision, Post, Delete)) > 1) {
+			n++
+		}
+	}
+	for _, m := range c.mates {
+		if m != c && m.Verb == Post && is(m) {
+			n++
+		}
+	}
+	return n
+}

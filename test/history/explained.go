@@ -52,13 +52,34 @@ func (x *explanation) key(key string) {
 	}
 	versions := x.log.versions[key]
 	for i, v := range versions {
-		if i == 0 || versions[i-1].To != v.From {
+		if i == 0 || versions[i-1].To != v.From || x.replaced(key, versions[i-1], v) {
 			x.change(key, v.From, v.Value, Post, CreateEndpoint)
 		}
-		if v.To != forever && (i+1 == len(versions) || versions[i+1].From != v.To) {
+		if v.To != forever && (i+1 == len(versions) || versions[i+1].From != v.To || x.replaced(key, v, versions[i+1])) {
 			x.change(key, v.To, v.Value, Delete, DeleteEndpoint)
 		}
 	}
+}
+
+// replaced tells whether an endpoint was deleted and made again at the revision
+// at which one version of its key follows another. Its addresses change by
+// nothing else; it may get the same ones again.
+func (x *explanation) replaced(key string, before, after Version) bool {
+	old, made := endpointOf(key, before.Value), endpointOf(key, after.Value)
+	if old == nil || made == nil {
+		return false
+	}
+	return old.IPAddress != made.IPAddress || old.IPv6Address != made.IPv6Address ||
+		slices.ContainsFunc(x.byKey[key], func(c *Call) bool { return c.Verb == DeleteEndpoint && c.exact == after.From })
+}
+
+// endpointOf is the endpoint that a key holds, nil if it holds none.
+func endpointOf(key string, value []byte) *mastercfg.CfgEndpointState {
+	ep := new(mastercfg.CfgEndpointState)
+	if !strings.HasPrefix(key, endpointPrefix) || json.Unmarshal(value, ep) != nil {
+		return nil
+	}
+	return ep
 }
 
 // change explains that a key came or went at a revision.
@@ -72,13 +93,7 @@ func (x *explanation) change(key string, revision int64, value []byte, verbs ...
 	if policy := policyOfRule(key); policy != "" && verbs[0] == Delete {
 		lost = slices.Concat(lost, x.lost[policy])
 	}
-	var ep *mastercfg.CfgEndpointState
-	if strings.HasPrefix(key, endpointPrefix) {
-		ep = new(mastercfg.CfgEndpointState)
-		if json.Unmarshal(value, ep) != nil {
-			ep = nil
-		}
-	}
+	ep := endpointOf(key, value)
 	for _, c := range lost {
 		fate, used := x.fates[c]
 		// What takes a policy away takes several rules away, at one revision.
@@ -101,11 +116,11 @@ func (x *explanation) success(c *Call) {
 	key := c.storeKey()
 	switch c.Verb {
 	case Post:
-		if x.log.At(key, c.Revision) == nil && !x.deleted(key, c.Revision, c.Revision) && !x.lostDelete(c) {
+		if x.log.At(key, c.Revision) == nil && !x.deleted(key, c.Revision, c.Revision) && !x.undone(c, Delete) {
 			x.report("succeeded, but %s is not in the store: %s", key, c)
 		}
 	case Delete, DeleteEndpoint:
-		if x.log.At(key, c.Revision) != nil && len(x.during(key, c.Revision, c.Revision, Post, CreateEndpoint)) == 0 {
+		if x.log.At(key, c.Revision) != nil && len(x.during(key, c.Revision, c.Revision, Post, CreateEndpoint)) == 0 && !x.undone(c, Post, CreateEndpoint) {
 			x.report("succeeded, but %s is in the store: %s", key, c)
 		}
 	case CreateEndpoint:
@@ -116,8 +131,13 @@ func (x *explanation) success(c *Call) {
 	}
 }
 
-func (x *explanation) lostDelete(c *Call) bool {
-	return slices.ContainsFunc(x.lost[c.storeKey()], func(l *Call) bool { return l.Verb == Delete && l.From <= c.Revision })
+// undone tells whether a lost call may have done the opposite at the revision
+// of a success.
+func (x *explanation) undone(c *Call, opposite ...Verb) bool {
+	return slices.ContainsFunc(x.lost[c.storeKey()], func(l *Call) bool {
+		fate, used := x.fates[l]
+		return slices.Contains(opposite, l.Verb) && l.From <= c.Revision && (!used || fate.Revision == c.Revision)
+	})
 }
 
 // endpointStored checks that the record a client was given is the record of
@@ -128,7 +148,7 @@ func (x *explanation) endpointStored(c *Call) {
 		x.report("succeeded without a record: %s", c)
 		return
 	}
-	if len(x.during(c.storeKey(), c.Revision, c.Revision, DeleteEndpoint)) > 0 {
+	if len(x.during(c.storeKey(), c.Revision, c.Revision, DeleteEndpoint)) > 0 || x.undone(c, DeleteEndpoint) {
 		return // gone at the same revision
 	}
 	value := x.log.At(c.storeKey(), c.Revision)

@@ -123,10 +123,25 @@ func Justified(e *Evidence) []string {
 		case !slices.ContainsFunc(refusals, said):
 			found = append(found, fmt.Sprintf("refused in a way that is not documented: %s", c))
 		case !slices.ContainsFunc(refusals, holds):
-			found = append(found, fmt.Sprintf("refused without cause: %s", c))
+			found = append(found, fmt.Sprintf("refused without cause: %s%s", c, e.meanwhile(c)))
 		}
 	}
 	return found
+}
+
+// meanwhile lists what succeeded, or may have, while a call lasted, so that a
+// reader can tell what the refusal rests on. Rules are many and refuse nothing.
+func (e *Evidence) meanwhile(c *Call) string {
+	var text strings.Builder
+	for _, other := range e.calls {
+		if other.Verb == Get || other.Type == "rule" {
+			continue
+		}
+		if other.Outcome == Done && other.Revision >= c.From && other.Revision <= c.To || other.Outcome == Unknown && other.Start < c.End {
+			fmt.Fprintf(&text, "\n\t%s", other)
+		}
+	}
+	return text.String()
 }
 
 func wrong(_ *Evidence, c *Call) bool      { return c.Wrong != "" }

@@ -27,106 +27,6 @@ func (e *Evidence) documents(c *Call, key string) []document {
 	return list
 }
 
-// tagKind is a kind of tag: networks with the encapsulation have it under a
-// name; the pool's record has the range.
-type tagKind struct{ encap, member, pool, ranged string }
-
-var (
-	vlanTags  = tagKind{"vlan", "pktTag", "auto-vlan", "vlans"}
-	vxlanTags = tagKind{"vxlan", "extPktTag", "auto-vxlan", "vxlans"}
-)
-
-// heldTags are the tags that somebody may have had during a call. Groups have
-// those of their networks, or in a fabric their own.
-func (e *Evidence) heldTags(c *Call, kind tagKind) map[int]bool {
-	held := map[int]bool{}
-	for _, key := range append(e.log.Keys(networkPrefix), e.log.Keys(groupPrefix)...) {
-		for _, d := range e.documents(c, key) {
-			if d["pktTagType"] == kind.encap {
-				held[number(d[kind.member])] = true
-			}
-		}
-	}
-	return held
-}
-
-// lastingTags are the tags that were in the range during the whole of a call.
-func (e *Evidence) lastingTags(c *Call, kind tagKind) map[int]bool {
-	lasting := map[int]bool{}
-	documents := e.documents(c, statePrefix+kind.pool+"/global")
-	for i, d := range documents {
-		within := map[int]bool{}
-		for index, set := range parseBits(d[kind.ranged]) {
-			if tag := index + number(d["FreeVXLANsStart"]); set && (i == 0 || lasting[tag]) {
-				within[tag] = true
-			}
-		}
-		lasting = within
-	}
-	return lasting
-}
-
-// tagTaken: the tag a network asked for may not have been free.
-func tagTaken(kind tagKind) func(*Evidence, *Call) bool {
-	return func(e *Evidence, c *Call) bool {
-		tag := c.Object.(*contivmodel.Network).PktTag
-		return e.fleeting(c, "network") > 0 || !e.lastingTags(c, kind)[tag] || e.heldTags(c, kind)[tag]
-	}
-}
-
-// tagsExhausted: every tag may have been taken at some moment.
-func tagsExhausted(kind tagKind) func(*Evidence, *Call) bool {
-	return func(e *Evidence, c *Call) bool {
-		free := e.lastingTags(c, kind)
-		for tag := range e.heldTags(c, kind) {
-			delete(free, tag)
-		}
-		return len(free) <= e.fleeting(c, "network")
-	}
-}
-
-// fleeting counts the objects of a type that came and went at one revision
-// during a call, so that the log does not show what they had.
-func (e *Evidence) fleeting(c *Call, typ string) int {
-	n := 0
-	for _, other := range e.calls {
-		if other.Outcome == Done && other.Type == typ && (other.Verb == Post || other.Verb == CreateEndpoint || other.Verb == AllocAddress) &&
-			other.Revision >= c.From && other.Revision <= c.To &&
-			(typ == "address" || e.log.At(other.storeKey(), other.Revision) == nil) {
-			n++
-		}
-	}
-	for _, m := range c.mates {
-		if m != c && m.Verb == Post && m.Type == typ {
-			n++
-		}
-	}
-	return n
-}
-
-// tagsOutside: a network may have had a tag outside the range asked for. The
-// networks of the time are the evidence, whatever their tags.
-func tagsOutside(e *Evidence, c *Call) bool {
-	wanted := c.Object.(*contivmodel.Global)
-	encap, text := "vxlan", wanted.Vxlans
-	if strings.Contains(c.Message, "vlan range") {
-		encap, text = "vlan", wanted.Vlans
-	}
-	low, high := tagRange(text)
-	for _, key := range e.log.Keys(networkPrefix) {
-		for _, d := range e.documents(c, key) {
-			tag := number(d["pktTag"])
-			if encap == "vxlan" {
-				tag = number(d["extPktTag"])
-			}
-			if d["pktTagType"] == encap && (tag < low || tag > high) {
-				return true
-			}
-		}
-	}
-	return e.fleeting(c, "network") > 0
-}
-
 // request is what a call about addresses asks for.
 type request struct {
 	networkID string
@@ -253,7 +153,7 @@ func (e *Evidence) taken(c *Call, r request, n *contivmodel.Network, a netip.Add
 		return e.taken6(c, r, n, a)
 	}
 	return !parseSubnet(n.Subnet, n.Gateway).usable(a) || e.owned(c, r.networkID)[a] ||
-		e.reserved(c, r, n, a) || e.outsidePool(c, r, a) || e.passing(c, r.networkID, a)
+		e.reserved(c, r, n, a) || e.outsidePool(c, r, a) || e.passing(c, r.networkID, a) || e.fleeting(c, serviceIn(r.networkID)) > 0
 }
 
 // outsidePool tells whether the group that the caller named may have had a range
@@ -342,6 +242,15 @@ func (e *Evidence) passing(c *Call, networkID string, a netip.Addr) bool {
 	})
 }
 
+// serviceIn tells of a call whether it is about a service that has its address
+// in a network.
+func serviceIn(networkID string) func(*Call) bool {
+	return func(c *Call) bool {
+		s, ok := c.Object.(*contivmodel.ServiceLB)
+		return ok && s.NetworkName+"."+s.TenantName == networkID
+	}
+}
+
 // addressTaken: the address asked for may have been taken or reserved.
 func addressTaken(e *Evidence, c *Call) bool {
 	r := requestOf(c)
@@ -368,16 +277,17 @@ func (e *Evidence) full(c *Call, r request, n *contivmodel.Network, pool string)
 	}
 	s := parseSubnet(n.Subnet, n.Gateway)
 	owned := e.owned(c, r.networkID)
+	left := 0
 	for offset := range s.size() {
 		a := s.at(offset)
 		if !s.usable(a) || owned[a] || pool != "" && !poolHas(pool, a) || e.passing(c, r.networkID, a) {
 			continue
 		}
 		if pool != "" || !e.reserved(c, r, n, a) {
-			return false
+			left++
 		}
 	}
-	return true
+	return left <= e.fleeting(c, serviceIn(r.networkID)) // each had an address that nothing tells
 }
 
 // ipv6Exhausted: the IPv6 subnet is small, and every host part may have been
