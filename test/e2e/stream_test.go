@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -21,40 +24,77 @@ type streamReport struct {
 		At    time.Time `json:"at"`
 		Count int       `json:"count"`
 	} `json:"losses"`
+	LastLost time.Time `json:"lastLost"` // when the last one that was lost was sent
+}
+
+// flow is a stream of datagrams, one per millisecond, to somebody who echoes them.
+type flow struct {
+	name  string // of its log
+	from  *testbed.Pod
+	to    netip.Addr
+	fresh bool // each datagram is the first of a flow of its own
 }
 
 // logTime is how the logs of nodes tell the time.
 const logTime = "2006-01-02T15:04:05.000Z"
 
-// during sends a datagram per millisecond to another pod, which echoes them,
-// for as long as something happens, and gives how many never came back.
+// during sends a datagram per millisecond to another pod for as long as something
+// happens, and gives how many never came back.
 func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 	s.Helper()
-	name := "stream-" + from.Name
-	log := from.Node.LogFile(name)
-	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
+	return s.whileFlowing([]flow{{name: "stream-" + from.Name, from: from, to: to.IP}}, happens)[0]
+}
+
+// whileFlowing is during for several flows at once.
+func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
+	s.Helper()
+	var streams []*testbed.Process
+	for _, f := range flows {
+		stream := s.begin(f)
+		defer stream.Kill() // of a story that fails meanwhile
+		streams = append(streams, stream)
+	}
+	happens()
+	var ending errgroup.Group
+	for _, stream := range streams {
+		ending.Go(stream.Terminate)
+	}
+	s.must(ending.Wait())
+	var reports []streamReport
+	for _, f := range flows {
+		r, err := reportIn(f.log())
+		s.must(err)
+		s.Logf("%s from %s to %s: %d datagrams sent, %d lost, longest gap %.0f ms", f.name, f.from.Name, f.to, r.Sent, r.Lost, r.MaxGapMS)
+		for _, loss := range r.Losses {
+			s.Logf("%d lost from %s on", loss.Count, loss.At.UTC().Format(logTime))
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+func (f flow) log() string { return f.from.Node.LogFile(f.name) }
+
+// begin starts a stream and returns when it sends.
+func (s story) begin(f flow) *testbed.Process {
+	s.Helper()
+	if err := os.Remove(f.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.Fatal(err) // an earlier stream's
 	}
-	stream, err := from.Start(name, from.Probe(), "stream", "-to", net.JoinHostPort(to.IP.String(), echoPort),
-		"-count", fmt.Sprint(2*storyLimit.Milliseconds()))
+	args := []string{f.from.Probe(), "stream", "-to", net.JoinHostPort(f.to.String(), echoPort), "-count", fmt.Sprint(2 * storyLimit.Milliseconds())}
+	if f.fresh {
+		args = append(args, "-fresh")
+	}
+	stream, err := f.from.Start(f.name, args...)
 	s.must(err)
-	defer stream.Kill() // of a story that fails meanwhile
 	s.soon(shortly, func() error {
-		data, err := os.ReadFile(log)
+		data, err := os.ReadFile(f.log())
 		if err == nil && !strings.Contains(string(data), "sending") {
 			err = fmt.Errorf("the stream has not begun: %q", data)
 		}
 		return err
 	})
-	happens()
-	s.must(stream.Terminate())
-	report, err := reportIn(log)
-	s.must(err)
-	s.Logf("%s to %s: %d datagrams sent, %d lost, longest gap %.0f ms", from.Name, to.Name, report.Sent, report.Lost, report.MaxGapMS)
-	for _, loss := range report.Losses {
-		s.Logf("%d lost from %s on", loss.Count, loss.At.UTC().Format(logTime))
-	}
-	return report
+	return stream
 }
 
 // withoutLoss expects that no datagram is lost while something happens.

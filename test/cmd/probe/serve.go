@@ -45,6 +45,9 @@ func serve(ctx context.Context, args []string) error {
 			return err
 		}
 		sockets = append(sockets, conn)
+		if err := conn.(*net.UDPConn).SetReadBuffer(roomForDatagrams); err != nil {
+			return err
+		}
 		serving = append(serving, func() error { return serveUDP(conn, *name) })
 	}
 	fmt.Println("serving") // testbed.Pod.Serve waits for it
