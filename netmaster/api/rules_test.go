@@ -148,6 +148,27 @@ func TestListsAreSorted(t *testing.T) {
 	}
 }
 
+func TestARuleThatNamesANetworkOfBothFamiliesMeansBoth(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", with(web)(`,"ipv6Subnet":"2001:db8::/64"`))
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.ok("POST", "endpointGroups/blue:front", frontWithP)
+	for id, c := range map[string]struct {
+		members, direction string
+		want               [4]string // sources of both families, destinations of both
+	}{
+		"1": {`"direction":"in","fromNetwork":"web","protocol":"tcp","port":80`, "inRx", [4]string{"10.7.0.0/24", "2001:db8::/64"}},
+		"2": {`"direction":"in","fromNetwork":"web","protocol":"tcp","port":81`, "inTx", [4]string{2: "10.7.0.0/24", 3: "2001:db8::/64"}},
+		"3": {`"direction":"out","toNetwork":"web"`, "outTx", [4]string{2: "10.7.0.0/24", 3: "2001:db8::/64"}},
+	} {
+		b.ok("POST", "rules/blue:p:"+id, `{"tenantName":"blue","policyName":"p","ruleId":"`+id+`","action":"deny",`+c.members+`}`)
+		r := record[mastercfg.CfgPolicyRule](b, mastercfg.PolicyRulePrefix+"blue:front:blue:p:blue:p:"+id+":"+c.direction)
+		if got := [4]string{r.SrcIPAddr, r.SrcIPv6Addr, r.DstIPAddr, r.DstIPv6Addr}; got != c.want {
+			t.Errorf("%s: %q, want %q", c.members, got, c.want)
+		}
+	}
+}
+
 func TestARuleMayNameIPv6AndOneAddressAsAPrefix(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "networks/blue:web", with(web)(`,"ipv6Subnet":"2001:db8::/64"`))

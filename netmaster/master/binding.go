@@ -147,43 +147,55 @@ func ResolvePeer(r ledger.Reader, rule *contivmodel.Rule) (Peer, error) {
 		}
 		peer.Group = group.EndpointGroupID
 	}
-	if err := resolveNetwork(r, rule.TenantName, rule.FromNetwork, "from", rule.ToIPAddress, &peer.From); err != nil {
-		return peer, err
+	var err error
+	if rule.FromNetwork != "" {
+		peer.From, peer.From6, err = resolveNetwork(r, rule.TenantName, rule.FromNetwork, "from", rule.ToIPAddress)
 	}
-	return peer, resolveNetwork(r, rule.TenantName, rule.ToNetwork, "to", rule.FromIPAddress, &peer.To)
+	if rule.ToNetwork != "" && err == nil {
+		peer.To, peer.To6, err = resolveNetwork(r, rule.TenantName, rule.ToNetwork, "to", rule.FromIPAddress)
+	}
+	return peer, err
 }
 
-// resolveNetwork finds the subnet of a network a rule names: that of IPv4, unless
-// the network has none or the address of the other side is of IPv6.
-func resolveNetwork(r ledger.Reader, tenant, name, side, other string, cidr *string) error {
-	if name == "" {
-		return nil
-	}
+// resolveNetwork finds the subnets of a network a rule names: both, if it has both
+// and the address of the other side does not say which family is meant. The first
+// is that of IPv4, if there are two.
+func resolveNetwork(r ledger.Reader, tenant, name, side, other string) (cidr, cidr6 string, err error) {
 	missing := fault.New(fault.MissingReference, "%s Network not found", side).WithDetails("network " + tenant + ":" + name)
 	network, err := Get[contivmodel.Network](r, tenant+":"+name, missing)
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	facing, ok := parseAddresses(other)
-	if network.Subnet == "" && ok && facing.Addr().Is4() {
-		return fault.New(fault.MissingReference, "%s Network %s has no IPv4, the other side is %s", side, name, other).
+	only4, only6 := ok && facing.Addr().Is4(), ok && facing.Addr().Is6()
+	lacks := func(family string) error {
+		return fault.New(fault.MissingReference, "%s Network %s has no %s, the other side is %s", side, name, family, other).
 			WithDetails("network " + tenant + ":" + name)
 	}
-	if network.Subnet == "" || ok && facing.Addr().Is6() {
-		subnet, err := resources.ParseIPv6Subnet(network.Ipv6Subnet)
+	switch {
+	case only4 && network.Subnet == "":
+		return "", "", lacks("IPv4")
+	case only6 && network.Ipv6Subnet == "":
+		return "", "", lacks("IPv6")
+	}
+	if network.Subnet != "" && !only6 {
+		subnet, err := resources.ParseSubnet(network.Subnet)
 		if err != nil {
-			return fault.New(fault.MissingReference, "%s Network %s has no IPv6, the other side is %s", side, name, other).
-				WithDetails("network " + tenant + ":" + name)
+			return "", "", err
 		}
-		*cidr = subnet.String()
-		return nil
+		cidr = subnet.CIDR().String()
 	}
-	subnet, err := resources.ParseSubnet(network.Subnet)
+	if network.Ipv6Subnet == "" || only4 {
+		return cidr, "", nil
+	}
+	subnet, err := resources.ParseIPv6Subnet(network.Ipv6Subnet)
 	if err != nil {
-		return err
+		return "", "", err
 	}
-	*cidr = subnet.CIDR().String()
-	return nil
+	if cidr == "" {
+		return subnet.String(), "", nil
+	}
+	return cidr, subnet.String(), nil
 }
 
 // GroupChanged re-expands the rules of a tenant that name a group which came

@@ -33,8 +33,9 @@ const connectionSetup = "syn,!ack"
 
 // Peer is the far side of a rule, as the datapath knows it.
 type Peer struct {
-	Group    int    // id of the from- or to-group; 0: any
-	From, To string // addresses or CIDRs; empty: any
+	Group      int    // id of the from- or to-group; 0: any
+	From, To   string // addresses or CIDRs; empty: any
+	From6, To6 string // IPv6 subnet of a network whose IPv4 subnet stands in From or To; else empty
 }
 
 // Expand says what a rule means for one group its policy is attached to.
@@ -60,14 +61,15 @@ func Expand(rule *contivmodel.Rule, bindingID string, own int, peer Peer) ([]mas
 
 	request, reply := &toGroup, &fromGroup
 	names := [2]string{inRx, inTx}
-	remote, local := peer.From, peer.To
+	remote, local, remote6 := peer.From, peer.To, peer.From6
 	if rule.Direction == "out" {
 		request, reply = &fromGroup, &toGroup
 		names = [2]string{outTx, outRx}
-		remote, local = peer.To, ""
+		remote, local, remote6 = peer.To, "", peer.To6
 	}
 	toGroup.SrcIPAddr, toGroup.DstIPAddr = remote, local
 	fromGroup.SrcIPAddr, fromGroup.DstIPAddr = local, remote
+	toGroup.SrcIPv6Addr, fromGroup.DstIPv6Addr = remote6, remote6
 	request.DstPort, reply.SrcPort = uint16(rule.Port), uint16(rule.Port)
 	if protocol == protoTCP && rule.Port == 0 {
 		request.TCPFlags = connectionSetup

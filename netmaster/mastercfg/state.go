@@ -74,6 +74,8 @@ type CfgPolicyRule struct {
 	DstEndpointGroup int    `json:"DstEndpointGroup"`
 	SrcIPAddr        string `json:"SrcIpAddr"` // address or CIDR; empty: any
 	DstIPAddr        string `json:"DstIpAddr"`
+	SrcIPv6Addr      string `json:"SrcIpv6Addr,omitempty"` // CIDR, beside an IPv4 one: the rule names a network of both
+	DstIPv6Addr      string `json:"DstIpv6Addr,omitempty"`
 	IPProtocol       uint8  `json:"IpProtocol"` // 0: any
 	SrcPort          uint16 `json:"SrcPort"`
 	DstPort          uint16 `json:"DstPort"`

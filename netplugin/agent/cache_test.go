@@ -265,7 +265,7 @@ func TestTranslatedObjectsCarryWhatTheRecordsSay(t *testing.T) {
 		put(vrfKey("blue"), `{"vrf":7}`).
 		put(netKey("web.blue"), netValue("blue", `,"ipv6SubnetIP":"2001:db8::","ipv6SubnetLen":64,"ipv6Gateway":"2001:db8::1"`)).
 		put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2")).
-		put(ruleKey("blue:r"), `{"RuleId":"blue:r","Priority":9,"Action":"allow","SrcEndpointGroup":3,"DstIpAddr":"10.1.2.3/24","IpProtocol":6,"DstPort":80,"TcpFlags":"syn,!ack"}`)
+		put(ruleKey("blue:r"), `{"RuleId":"blue:r","Priority":9,"Action":"allow","SrcEndpointGroup":3,"DstIpAddr":"10.1.2.3/24","DstIpv6Addr":"2001:db8:2::/64","IpProtocol":6,"DstPort":80,"TcpFlags":"syn,!ack"}`)
 	change, _ := n.planner.plan(n.cache, everything)
 	var got []string
 	for _, o := range change.Set {
@@ -274,7 +274,7 @@ func TestTranslatedObjectsCarryWhatTheRecordsSay(t *testing.T) {
 	want := []string{
 		`{"ID":"web.blue","Tenant":"blue","Mode":0,"Encap":0,"VRF":7,"VNI":11,"Tag":1,"Subnet":"10.1.0.0/16","Gateway":"10.1.0.1","Subnet6":"2001:db8::/64","Gateway6":"2001:db8::1"}`,
 		`{"ID":"web.blue-1","Network":"web.blue","Tenant":"blue","Mode":0,"Encap":0,"VRF":7,"VNI":11,"Tag":1,"IPv4":"10.1.0.2","IPv6":"","MAC":[2,2,10,1,0,2],"Group":0,"Local":true,"VTEP":"","Limits":{"Rate":0,"Burst":0,"DSCP":0}}`,
-		`{"ID":"blue:r","Priority":9,"SrcGroup":3,"DstGroup":0,"Src":"","Dst":"10.1.2.0/24","Protocol":6,"SrcPort":0,"DstPort":80,"TCPFlags":"syn,!ack","Allow":true}`,
+		`{"ID":"blue:r","Priority":9,"SrcGroup":3,"DstGroup":0,"Src":"","Dst":"10.1.2.0/24","Src6":"","Dst6":"2001:db8:2::/64","Protocol":6,"SrcPort":0,"DstPort":80,"TCPFlags":"syn,!ack","Allow":true}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -195,6 +195,12 @@ func rulePart(id string, r mastercfg.CfgPolicyRule) (pipeline.Rule, error) {
 	if rule.Dst, err = parsePrefix(r.DstIPAddr); err != nil {
 		return rule, fmt.Errorf("destination: %w", err)
 	}
+	if rule.Src6, err = parsePrefix(r.SrcIPv6Addr); err != nil {
+		return rule, fmt.Errorf("IPv6 source: %w", err)
+	}
+	if rule.Dst6, err = parsePrefix(r.DstIPv6Addr); err != nil {
+		return rule, fmt.Errorf("IPv6 destination: %w", err)
+	}
 	return rule, nil
 }
 

@@ -168,6 +168,11 @@ func checkRule(r Rule) error {
 	if !ValidTCPFlags(r.TCPFlags) {
 		return fault.New(fault.Invalid, "rule %s: TCP flags %q are unknown", r.ID, r.TCPFlags)
 	}
+	for _, p := range []netip.Prefix{r.Src6, r.Dst6} {
+		if p.IsValid() && p.Addr().Is4() {
+			return fault.New(fault.Invalid, "rule %s: %s is not an IPv6 prefix", r.ID, p)
+		}
+	}
 	if r.Src.IsValid() && r.Dst.IsValid() && r.Src.Addr().Is4() != r.Dst.Addr().Is4() {
 		return fault.New(fault.Invalid, "rule %s: %s and %s are of different IP versions", r.ID, r.Src, r.Dst)
 	}

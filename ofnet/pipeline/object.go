@@ -209,6 +209,8 @@ type Rule struct {
 	DstGroup uint16
 	Src      netip.Prefix // invalid: any
 	Dst      netip.Prefix
+	Src6     netip.Prefix // for IPv6, in place of Src of IPv4; invalid: there is Src only
+	Dst6     netip.Prefix
 	Protocol uint8 // 0: any
 	SrcPort  uint16
 	DstPort  uint16

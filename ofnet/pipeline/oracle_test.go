@@ -40,8 +40,7 @@ func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // newWorld makes two tenants with the same subnets, networks of all modes that an
-// encapsulation has, and rules of different priorities: which of two equal ones
-// wins is not promised.
+// encapsulation has, and rules, some of equal priorities.
 func newWorld(r *rand.Rand, encap Encap, nodes []*node) *world {
 	w := &world{rand: r}
 	var onlyIPv6 []bool // by network
@@ -74,18 +73,18 @@ func newWorld(r *rand.Rand, encap Encap, nodes []*node) *world {
 		}
 		w.endpoints = append(w.endpoints, e)
 	}
-	for _, priority := range r.Perm(MaxPriority)[:r.IntN(31)] {
-		w.rules = append(w.rules, w.newRule(priority+1))
+	for i := range r.IntN(31) {
+		w.rules = append(w.rules, w.newRule(i, 1+r.IntN(MaxPriority/4)))
 	}
 	return w
 }
 
-func (w *world) newRule(priority int) Rule {
+func (w *world) newRule(number, priority int) Rule {
 	r := w.rand
 	prefixes := []netip.Prefix{{}, {}, {}, {}, prefix("10.1.1.0/24"), prefix("10.1.2.4/30"), prefix("fd00:1::/64"),
 		openflow.Host(pick(r, w.endpoints...).IPv4)}
 	rule := Rule{
-		ID: fmt.Sprint("r", priority), Priority: priority, Allow: chance(r, 50),
+		ID: fmt.Sprint("r", number), Priority: priority, Allow: chance(r, 50),
 		SrcGroup: uint16(r.IntN(4)), DstGroup: uint16(r.IntN(4)), Protocol: pick[uint8](r, 0, 1, 6, 6, 17, 132),
 		Src: pick(r, prefixes...), Dst: pick(r, prefixes...),
 	}
@@ -97,6 +96,9 @@ func (w *world) newRule(priority int) Rule {
 	}
 	if rule.Src.IsValid() && rule.Dst.IsValid() && rule.Src.Addr().Is4() != rule.Dst.Addr().Is4() {
 		rule.Dst = netip.Prefix{}
+	}
+	if six := prefix("fd00:1::/64"); chance(r, 30) && rule.Dst == prefix("10.1.1.0/24") {
+		rule.Dst6 = six // a network of both versions of IP
 	}
 	return rule
 }
@@ -323,11 +325,15 @@ func (w *world) deliver(p probeFrame, to Endpoint, number int, frame []byte, got
 	}
 }
 
-// allows asks the rules; the one with the highest priority decides.
+// allows asks the rules; those with the highest priority decide, and each of them may deny.
 func (w *world) allows(p probeFrame, from, to uint16) bool {
 	verdict, best := true, 0
 	for _, r := range w.rules {
-		if r.Priority > best && r.fits(p, from, to) {
+		switch {
+		case r.Priority < best || !r.fits(p, from, to):
+		case r.Priority == best:
+			verdict = verdict && r.Allow
+		default:
 			verdict, best = r.Allow, r.Priority
 		}
 	}
@@ -337,7 +343,8 @@ func (w *world) allows(p probeFrame, from, to uint16) bool {
 func (r Rule) fits(p probeFrame, from, to uint16) bool {
 	is := func(want, got uint16) bool { return want == 0 || want == got }
 	return p.protocol != 0 && is(r.SrcGroup, from) && is(r.DstGroup, to) &&
-		(!r.Src.IsValid() || r.Src.Contains(p.sender)) && (!r.Dst.IsValid() || r.Dst.Contains(p.to)) &&
+		(!r.Src.IsValid() || r.Src.Contains(p.sender)) &&
+		(!r.Dst.IsValid() || r.Dst.Contains(p.to) || r.Dst6.IsValid() && r.Dst6.Contains(p.to)) &&
 		is(uint16(r.Protocol), uint16(p.protocol)) && is(r.SrcPort, p.src) && is(r.DstPort, p.dst) &&
 		(r.TCPFlags == "" || p.syn && !p.ack)
 }

@@ -11,24 +11,23 @@ import (
 // policy applies the rules.
 //
 // A rule becomes one flow per version of IP it can mean. A rule with an IPv4
-// address means IPv4, one with an IPv6 address means IPv6, one without
-// addresses means both; its protocol 1, ICMP, is protocol 58 in IPv6. A packet
+// address means IPv4, one with an IPv6 address means IPv6, one with a prefix of
+// each, or without addresses, means both; its protocol 1, ICMP, is protocol 58 in IPv6. A packet
 // between two endpoints is judged where it is sent and again where it is
 // received, also inside one group and inside one network.
 //
 // Group ids are unique in the cluster, so a rule with a group needs no VRF. A
 // rule without groups applies to every tenant.
 //
-// The flow's priority is 10 + the rule's, so the higher rule wins, and what no
-// rule mentions falls to the table's miss: allowed. Between rules of equal
-// priority:
+// The higher rule wins, and of two rules of equal priority that match a packet, the
+// one that denies: every priority of a rule has two of the switch. What no rule
+// mentions falls to the table's miss: allowed. Where two rules of equal priority do
+// the same to the same packets, the switch has room for one flow only. A driver that
+// holds several flows with one MatchKey asks Preferred, and so gets the same answer
+// whatever came first.
 //
-//   - with equal matches, the switch has room for one flow only. Preferred says
-//     which one that is: a denial before a permission. A driver that holds
-//     several flows with one MatchKey asks it, and so gets the same answer
-//     whatever came first.
-//   - with matches that merely overlap, OpenFlow leaves the choice to the
-//     switch. Give such rules different priorities.
+// The number of flows does not depend on how many endpoints are in a group, as the
+// group is in a register, nor on how many addresses are in a network.
 //
 // Fragments share the fate of the first one, which is judged as any packet. A
 // later one has neither ports nor flags, in IPv6 not even a protocol; it passes if
@@ -38,10 +37,11 @@ type policy struct{}
 
 func (policy) rule(w *Wants, r Rule) {
 	for _, f := range []family{ipv4(), ipv6()} {
+		r := r.of(f)
 		if !f.admits(r.Src) || !f.admits(r.Dst) {
 			continue
 		}
-		verdict := at(tablePolicy, priorityOther+uint16(r.Priority), ruleMatch(r, f)...)
+		verdict := at(tablePolicy, r.rank(), ruleMatch(r, f)...)
 		if !r.Allow {
 			w.flow(verdict.drop(reasonDenied))
 			continue
@@ -52,6 +52,29 @@ func (policy) rule(w *Wants, r Rule) {
 			w.flow(at(tablePolicy, verdict.Priority, later...).goTo(tableForward))
 		}
 	}
+}
+
+// rank is the priority of the rule's flows: a denial is looked at before a permission
+// of equal priority.
+func (r Rule) rank() uint16 {
+	rank := priorityRules + 2*uint16(r.Priority)
+	if r.Allow {
+		return rank
+	}
+	return rank + 1
+}
+
+// of is the rule for packets of a family.
+func (r Rule) of(f family) Rule {
+	six := f.ethType == openflow.EthTypeIPv6
+	if six && r.Src6.IsValid() {
+		r.Src = r.Src6
+	}
+	if six && r.Dst6.IsValid() {
+		r.Dst = r.Dst6
+	}
+	r.Src6, r.Dst6 = netip.Prefix{}, netip.Prefix{}
+	return r
 }
 
 // ofLaterFragments is the rule without what a later fragment does not say.

@@ -151,9 +151,20 @@ func TestRulesDecideWhoMayConnectWhere(t *testing.T) {
 			{"a host is denied", []Object{to("h", 1, db2.IPv6.String()+"/128", false)}, true, false, true, true},
 			{"a network is allowed, its group is not", []Object{denyNew, to("n", 5, dbBlue.Subnet6.String(), true)}, false, true, false, true},
 			{"a host is an exception in its network", []Object{to("n", 1, dbBlue.Subnet6.String(), false), to("h", 2, db2.IPv6.String()+"/128", true)}, true, true, true, false},
+			{"a network of both families, in one rule", []Object{rule("n", 1, func(r *Rule) {
+				r.Protocol, r.DstPort, r.Dst, r.Dst6 = 6, ssh, dbBlue.Subnet, dbBlue.Subnet6
+			})}, false, false, false, false},
+			{"of equal priorities the denial wins, whatever came first", []Object{
+				to("a", 5, dbBlue.Subnet.String(), true), to("d", 5, db2.IPv4.String()+"/32", false),
+				to("d6", 5, dbBlue.Subnet6.String(), false), to("a6", 5, db2.IPv6.String()+"/128", true)}, false, false, true, false},
 			{"both families, one rule each", []Object{to("6", 1, db2.IPv6.String()+"/128", false), to("4", 1, db1.IPv4.String()+"/32", false)}, true, false, false, true},
 		} {
-			c.program(scene.rules...)
+			for i, n := range c.nodes {
+				if i%2 == 1 {
+					slices.Reverse(scene.rules)
+				}
+				c.programNode(n, scene.rules...)
+			}
 			var all sync.WaitGroup
 			for a, want := range map[netip.Addr]bool{db2.IPv4: scene.want4, db2.IPv6: scene.want6, db1.IPv4: scene.other4, db1.IPv6: scene.other6} {
 				all.Go(func() {
@@ -178,27 +189,61 @@ func TestRulesDecideWhoMayConnectWhere(t *testing.T) {
 	}
 }
 
-// ofFragments tells whether a flow is for fragments only.
-func ofFragments(f openflow.Flow) bool {
-	_, is := f.Match.Get(openflow.FieldIPFrag)
-	return is
+func TestADenialComesBeforeAPermissionOfEqualPriorityAndAfterTheNextPriority(t *testing.T) {
+	p := node1()
+	ranks := func(r Rule) []uint16 {
+		var all []uint16
+		for _, f := range flowsOf(p, r, 0) {
+			all = append(all, f.Priority)
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	var list []uint16
+	for priority := range 3 {
+		list = append(list, slices.Concat(
+			ranks(tcpRule("a", priority+1, 80, "", true)), ranks(tcpRule("d", priority+1, 0, "", false)))...)
+	}
+	if len(list) != 6 || !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != 6 {
+		t.Errorf("priorities of allow 1, deny 1, allow 2, ...: %d", list)
+	}
 }
 
-func TestOfTwoRulesWithEqualMatchTheDenialIsPreferred(t *testing.T) {
+func TestOfTwoRulesThatSayTheSameOneIsPreferred(t *testing.T) {
 	p := node1()
-	allow := slices.DeleteFunc(flowsOf(p, tcpRule("a", 5, 80, "", true), 0), ofFragments)
-	deny := flowsOf(p, tcpRule("b", 5, 80, "", false), 0)
-	twin := flowsOf(p, tcpRule("c", 5, 80, "", false), 0)
-	for i := range allow {
-		if allow[i].MatchKey() != deny[i].MatchKey() {
-			t.Fatalf("the flows do not compete:\n%s\n%s", allow[i], deny[i])
+	one, twin := flowsOf(p, tcpRule("b", 5, 80, "", false), 0), flowsOf(p, tcpRule("c", 5, 80, "", false), 0)
+	for i := range one {
+		if one[i].MatchKey() != twin[i].MatchKey() || Preferred(one[i], twin[i]) == Preferred(twin[i], one[i]) {
+			t.Errorf("no order between\n%s\n%s", one[i], twin[i])
 		}
-		if !Preferred(deny[i], allow[i]) || Preferred(allow[i], deny[i]) {
-			t.Errorf("allow is preferred to deny:\n%s\n%s", allow[i], deny[i])
+	}
+}
+
+// Members of groups and addresses of networks do not multiply what a rule costs.
+func TestFiveThousandRulesBetweenGroupsOfTwoHundredMembersAreFiveThousandFlowsForEachFamily(t *testing.T) {
+	const rules, members = 5000, 200
+	p, places := node1(), map[string]bool{}
+	add := func(objects ...Object) {
+		for _, o := range objects {
+			for _, f := range flowsOf(p, o, 0) {
+				places[f.MatchKey()] = true
+			}
 		}
-		if Preferred(deny[i], twin[i]) == Preferred(twin[i], deny[i]) {
-			t.Errorf("no order between\n%s\n%s", deny[i], twin[i])
-		}
+	}
+	for i := range members {
+		add(endpoint(fmt.Sprint("from", i), webBlue, byte(i), front), endpoint(fmt.Sprint("to", i), dbBlue, byte(i), store))
+	}
+	endpoints := len(places)
+	for i := range rules {
+		r := tcpRule(fmt.Sprint("r", i), 1+i%MaxPriority, uint16(1+i), "", false)
+		r.Src, r.Src6 = webBlue.Subnet, webBlue.Subnet6
+		add(r)
+	}
+	if got := len(places) - endpoints; got != 2*rules {
+		t.Errorf("%d rules between groups of %d members are %d flows", rules, members, got)
+	}
+	if endpoints > 2*members*6 { // three for each family
+		t.Errorf("%d endpoints are %d flows", 2*members, endpoints)
 	}
 }
 

@@ -61,7 +61,7 @@ func Tables() []Table {
 const (
 	priorityMiss    uint16 = 1
 	priorityFlood   uint16 = 5  // what nobody of a bridged network has: it is for all of them
-	priorityOther   uint16 = 10 // the rest of what a more exact flow singles out; rules start above it
+	priorityOther   uint16 = 10 // the rest of what a more exact flow singles out
 	priorityNotIP   uint16 = 20 // whatever is no IP; priorityIP is for what is
 	priorityIP      uint16 = 30
 	priorityNear    uint16 = 50  // what is known of a receiver that is not found by MAC
@@ -75,4 +75,7 @@ const (
 	priorityHairpin uint16 = 120 // what a provider sends to itself
 	priorityGuard   uint16 = 200 // looked at before everything else in its table
 	priorityTrunk   uint16 = 210 // what a guard must not stop: tags, at the uplink
+	// Rules have priorityRules and twice their own, above all that any layout before had
+	// in their table: where flows of both are there, these decide (ledger.go of the driver).
+	priorityRules uint16 = 300
 )
