@@ -70,7 +70,7 @@ func nodeFlags(o *options) []cli.Flag {
 			Usage: "let endpoints of routed networks reach the outside by this host (contivh0)", OnlyOnce: true},
 		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ":9090", categoryNode, "address:port of the node's REST server"),
 		&cli.BoolFlag{Name: "dns", Sources: set.Env("DNS"), Value: true, Destination: &o.names.on,
-			Category: categoryNames, Usage: "answer endpoints' questions for names, at the gateways of routed networks; --dns=false: do not", OnlyOnce: true},
+			Category: categoryNames, Usage: "answer endpoints' questions for names; --dns=false: do not", OnlyOnce: true},
 		set.String(&o.names.upstream, "dns-upstream", "DNS_UPSTREAM", "", categoryNames,
 			"comma-separated name servers, address or address:port, that are asked for all other names; none: nobody (default: those of "+resolvConf+", as it is at the time)"),
 	}

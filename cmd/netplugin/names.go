@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/nameserver"
 )
@@ -52,10 +53,15 @@ func (o *namesOptions) zones() *nameserver.Zones {
 	return nameserver.NewZones()
 }
 
-// newNameServer makes the node's name server; without zones it answers nobody.
-func newNameServer(o *namesOptions, zones *nameserver.Zones, node *agent.Agent, places ...nameserver.Place) *nameserver.Node {
+// newNameServer makes the node's name server, which endpoints of all bridges ask;
+// without zones it answers nobody.
+func newNameServer(o *namesOptions, zones *nameserver.Zones, node *agent.Agent, bridges []*ovsd.Driver) *nameserver.Node {
 	if zones == nil {
 		return nameserver.NewNode(nameserver.NewZones(), nil, node.AwaitState)
+	}
+	var places []nameserver.Place
+	for _, bridge := range bridges {
+		places = append(places, bridge)
 	}
 	return nameserver.NewNode(zones, o.forwarder, node.AwaitState, places...)
 }

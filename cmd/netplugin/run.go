@@ -41,7 +41,7 @@ func run(ctx context.Context, o *options) error {
 			log.WithError(err).Debug("closing the store")
 		}
 	}()
-	driver, tunnel, routes, err := newDriver(o)
+	driver, own, routes, err := newDriver(o)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func run(ctx context.Context, o *options) error {
 	node := agent.New(agent.Config{
 		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat, Border: asBorder(routes), DB: db, Names: zones, Metrics: metrics,
 	})
-	names := newNameServer(&o.names, zones, node, tunnel)
+	names := newNameServer(&o.names, zones, node, own)
 	if err := names.Register(metrics); err != nil {
 		return err
 	}
@@ -76,19 +76,19 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	front = append(front, api.Serve, names.Run)
-	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node), host.Run, refuse(tunnel)}, front)
+	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node), host.Run, refuse(own[0])}, front)
 	log.Info("stopped; the switch goes on forwarding")
 	return err
 }
 
-// newDriver makes the driver of the node's bridges: one with a tunnel, where services
-// and names are, and if there are uplinks one with those.
-func newDriver(o *options) (node drivers.NetworkDriver, tunnel *ovsd.Driver, routes *border.Border, err error) {
-	tunnel, err = ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath, Names: o.names.on})
+// newDriver makes the driver of the node's bridges, and those of each: one with a tunnel,
+// where services are, and if there are uplinks one with those.
+func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
+	tunnel, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath, Names: o.names.on})
 	if err != nil || len(o.uplinks) == 0 {
-		return tunnel, tunnel, nil, err
+		return tunnel, []*ovsd.Driver{tunnel}, nil, err
 	}
-	vlan, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplinks: o.uplinks, Datapath: o.datapath})
+	vlan, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplinks: o.uplinks, Datapath: o.datapath, Names: o.names.on})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -97,7 +97,7 @@ func newDriver(o *options) (node drivers.NetworkDriver, tunnel *ovsd.Driver, rou
 		return nil, nil, nil, err
 	}
 	routes = border.New(border.Config{Driver: vlan})
-	return bridges.New(tunnel, routes, links), tunnel, routes, nil
+	return bridges.New(tunnel, routes, links), []*ovsd.Driver{tunnel, vlan}, routes, nil
 }
 
 func openStore(o *options) (*objdb.DB, error) {

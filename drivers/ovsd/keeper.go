@@ -75,6 +75,7 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 	problem := errors.Join(k.keepPorts(ctx), k.keepNames(ctx))
 	if !k.started {
 		k.started = true
+		k.db.started.Store(true)
 		close(k.ready)
 	}
 	// Without a trunk the node works, but alone.

@@ -10,10 +10,12 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// The name server of a node is behind a port of the bridge:
+// The name server of a node is behind a port of each bridge:
 //
 //	bridge --- dns-vxlan ==== eth0 169.254.0.1, fd63:6f6e:7469:7600::1
 //	           (host)         (network namespace contiv-dns-vxlan)
+//
+// and dns-vlan at the one with the uplinks.
 //
 // The namespace is there so that the addresses behind the port, which say who asks
 // (ofnet/pipeline/names.go), cannot meet any that the host has, and so that no rule,
@@ -24,7 +26,7 @@ import (
 // The keeper makes what is missing and sets right what is wrong. A link or port that
 // comes costs the tunnels of a userspace datapath packets, too. So where endpoints have
 // ports already, on a node whose earlier agent had no name server, its link comes with
-// the next endpoint's.
+// the next endpoint's, whichever bridge that is of.
 const (
 	namesLinkPrefix = "dns-"
 	namesInside     = "eth0"

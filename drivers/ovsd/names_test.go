@@ -183,6 +183,25 @@ func TestTheLinkOfTheNameServerComesWithAnEndpoint(t *testing.T) {
 	knowsAskers(t, a, b)
 }
 
+// The same where the endpoints are at the bridge of the tunnels, and the link is of the
+// other one.
+func TestTheLinkOfTheNameServerComesWithAnEndpointOfEitherBridge(t *testing.T) {
+	n := newNode(t)
+	n.Exec("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
+	tunnel := n.start()
+	tunnel.give(everything(n.newPod(tunnel, 1)))
+	n.config.Uplinks = []string{"up0"}
+	n.withNames()
+	vlan := n.startVLAN()
+	vlan.give(onNode(nil))
+	there := func() bool { return strings.Contains(n.Exec("ip", "-o", "link"), "dns-vlan") }
+	if there() {
+		t.Error("the link is there before an endpoint comes")
+	}
+	tunnel.add("web.blue-2")
+	eventually(t, "the link is there", there)
+}
+
 // An agent before the name server gave endpoints all numbers.
 func TestAnEndpointWithTheNumberOfTheNameServerIsServed(t *testing.T) {
 	n := newNode(t)

@@ -71,9 +71,10 @@ func (k *keeper) lookAtNames(ctx context.Context) error {
 	return nil
 }
 
-// namesWait tells whether a link that is not there yet has to wait for another port.
+// namesWait tells whether a link that is not there yet has to wait for another port, of
+// whichever bridge.
 func (k *keeper) namesWait() (bool, error) {
-	if k.db.portAdded.Load() || k.namesDetached != 0 || k.datapathType() != DatapathNetdev || len(k.db.endpointPorts()) == 0 {
+	if k.db.portAdded.Load() || k.namesDetached != 0 || k.datapathType() != DatapathNetdev || !k.db.hasEndpoints() {
 		return false, nil
 	}
 	_, there, err := k.links.ofNames(k.db.namesName)

@@ -204,9 +204,6 @@ func (d *Driver) insertPort(ctx context.Context, want wantedPort) (ovsdb.UUID, i
 	if err != nil {
 		return "", 0, err
 	}
-	if !d.db.portAdded.Swap(true) {
-		d.db.namesTouched.Store(true) // its link may have waited for this
-	}
 	return results[0].UUID, config, nil
 }
 

@@ -107,8 +107,8 @@ type database struct {
 	flushed atomic.Bool
 	// Something has happened to the port of the name server.
 	namesTouched atomic.Bool
-	// This driver has added an endpoint's port.
-	portAdded atomic.Bool
+	// What was there at the start has been seen; since then, an endpoint's port has come.
+	started, portAdded atomic.Bool
 }
 
 // newDatabase makes the copy of the rows we look at; changed is called after
@@ -187,6 +187,9 @@ func (db *database) noteInterface(c ovsdb.Change[interfaceRow]) {
 			db.endpoints.add(id)
 		}
 	}
+	if c.Old == nil && c.New.endpoint() != "" && db.started.Load() && !db.portAdded.Swap(true) {
+		db.namesTouched.Store(true) // its link may have waited for this
+	}
 }
 
 // noteName notes a port that may be an endpoint's.
@@ -225,6 +228,12 @@ func (db *database) attachedAs(name string) (attached, bool) {
 	}
 	link, ok := db.interfaces.Get(port.Interfaces[0])
 	return attached{port, link}, ok && link.Name == name
+}
+
+// hasEndpoints tells whether any bridge has ports that were made for endpoints.
+func (db *database) hasEndpoints() bool {
+	_, found := db.interfaces.Find(func(i interfaceRow) bool { return i.endpoint() != "" })
+	return found
 }
 
 // endpointPorts lists the ports of our bridge that were made for an endpoint.

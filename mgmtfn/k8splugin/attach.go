@@ -47,7 +47,7 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 			return failed(stepMaster, trackCtx.Err()) // what ended the context counts first
 		}
 		log.Debug("add: set up")
-		if err := pod.plan(stored.Endpoint, stored.Network); err != nil {
+		if err := pod.plan(stored); err != nil {
 			return failed(stepPod, err)
 		}
 		return failed(stepPod, pod.SetUp(pod.spec))

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniresult"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -71,7 +71,8 @@ func (p *podInterface) close() {
 
 // plan derives addresses and gateways from what the master allocated. A network
 // without a gateway is an isolated segment: its containers get no default route.
-func (p *podInterface) plan(ep mastercfg.CfgEndpointState, nw mastercfg.CfgNetworkState) error {
+func (p *podInterface) plan(at Attachment) error {
+	ep, nw := at.Endpoint, at.Network
 	mac, err := net.ParseMAC(ep.MacAddress)
 	if err != nil {
 		return fault.New(fault.Internal, "endpoint %s: hardware address %q: %w", ep.ID, ep.MacAddress, err)
@@ -96,6 +97,11 @@ func (p *podInterface) plan(ep mastercfg.CfgEndpointState, nw mastercfg.CfgNetwo
 	p.spec.MAC = mac.String()
 	p.spec.Gateways = p.gateways
 	p.spec.Announce = nw.PktTagType == "vlan" // others have to learn where it is
+	for _, server := range at.NameServers {
+		if !slices.Contains(p.gateways, server) {
+			p.spec.OnLink = append(p.spec.OnLink, server)
+		}
+	}
 	return nil
 }
 
@@ -124,7 +130,7 @@ func (p *podInterface) addFamily(endpoint, address string, bits uint, gateway st
 // bringUp lets the container use its interface, waits until the switch can send to
 // it, and completes the record.
 func (p *podInterface) bringUp(ctx context.Context, c *call, r *attachment.Record, at Attachment) (err error) {
-	if p.spec.Gateways, err = p.BringUp(p.spec); err != nil {
+	if p.spec.Gateways, p.spec.OnLink, err = p.BringUp(p.spec); err != nil {
 		return err
 	}
 	if err := podlink.AwaitUp(ctx, p.port.HostLink); err != nil {
@@ -147,6 +153,7 @@ func (p *podInterface) result(c *call, at Attachment) (json.RawMessage, error) {
 		Addresses:       p.spec.Addresses,
 		NetworkGateways: p.gateways,
 		DefaultRoutes:   p.spec.Gateways,
+		OnLink:          p.spec.OnLink,
 		DNS:             resolver(c.conf.Resolver(), at),
 	}))
 }

@@ -53,17 +53,17 @@ func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 	}
 }
 
-// askedBy are the addresses at which an endpoint of this node can ask for names: the
-// gateways that are ours, on the bridge of the tunnels.
+// askedBy are the addresses at which an endpoint of this node can ask for names.
 func (a *Agent) askedBy(o pipeline.Object) (servers []netip.Addr) {
 	e, ok := o.(pipeline.Endpoint)
-	if !ok || a.cfg.Names == nil || e.Mode.Bridged() || e.Encap != pipeline.VXLAN {
+	if !ok || a.cfg.Names == nil {
 		return nil
 	}
 	n := a.cache.networks[e.Network].part
-	for _, family := range []struct{ own, gateway netip.Addr }{{e.IPv4, n.Gateway}, {e.IPv6, n.Gateway6}} {
-		if family.own.IsValid() && family.gateway.IsValid() {
-			servers = append(servers, family.gateway)
+	n.Mode = e.Mode
+	for _, server := range n.NameServers() {
+		if own := map[bool]netip.Addr{true: e.IPv4, false: e.IPv6}[server.Is4()]; own.IsValid() {
+			servers = append(servers, server)
 		}
 	}
 	return servers

@@ -95,21 +95,29 @@ func TestNamesAreDeniedOnceAllAreThere(t *testing.T) {
 	}
 }
 
-// Only the bridge of the tunnels has a name server.
+// An endpoint asks at a gateway that is ours, or else at the well-known address, by
+// the versions of IP that it has.
 func TestWhoCanAskIsToldWhere(t *testing.T) {
-	for encap, want := range map[string]string{"vxlan": "[10.1.0.1 2001:db8::1]", "vlan": "[]"} {
+	const six = `,"ipv6SubnetIP":"2001:db8::","ipv6SubnetLen":64,"ipv6Gateway":"2001:db8::1"`
+	for _, c := range []struct{ encap, mode, more, own, want string }{
+		{"vxlan", "routing", six, `,"ipv6Address":"2001:db8::2"`, "[10.1.0.1 2001:db8::1]"},
+		{"vlan", "routing", six, `,"ipv6Address":"2001:db8::2"`, "[10.1.0.1 2001:db8::1]"},
+		{"vxlan", "bridge", six, `,"ipv6Address":"2001:db8::2"`, "[169.254.0.1 fd63:6f6e:7469:7600::1]"},
+		{"vlan", "bridge", "", "", "[169.254.0.1]"},
+	} {
 		n := newNode(t)
 		n.cache.uplink = true
+		n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"`+c.mode+`"}`)
 		n.put(vrfKey("blue"), `{"vrf":1}`).
-			put(netKey("web.blue"), strings.Replace(netValue("blue", `,"ipv6SubnetIP":"2001:db8::","ipv6SubnetLen":64,"ipv6Gateway":"2001:db8::1"`), "vxlan", encap, 1)).
-			put(epKey("web.blue-1"), strings.TrimSuffix(epValue("web.blue", me, "10.1.0.2"), "}")+`,"ipv6Address":"2001:db8::2"}`)
+			put(netKey("web.blue"), strings.Replace(netValue("blue", c.more), "vxlan", c.encap, 1)).
+			put(epKey("web.blue-1"), strings.TrimSuffix(epValue("web.blue", me, "10.1.0.2"), "}")+c.own+"}")
 		a := &Agent{cfg: Config{HostLabel: me, Names: nameserver.NewZones()}, cache: n.cache}
 		at, err := a.servedLocally("web.blue-1")
 		if err != nil {
-			t.Fatal(encap, err)
+			t.Fatal(c.encap, err)
 		}
-		if got := fmt.Sprint(at.NameServers); got != want || (at.Domain != "") != (want != "[]") {
-			t.Errorf("%s: asks %s in domain %q, want %s", encap, got, at.Domain, want)
+		if got := fmt.Sprint(at.NameServers); got != c.want || at.Domain != "blue.contiv.internal" {
+			t.Errorf("%s, %s: asks %s in domain %q, want %s", c.encap, c.mode, got, at.Domain, c.want)
 		}
 	}
 }

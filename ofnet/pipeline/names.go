@@ -8,7 +8,9 @@ import (
 
 // names leads an endpoint's questions for names to the name server of its node,
 // and the answers back. The server is asked at the gateway of the endpoint's
-// network, UDP and TCP port 53.
+// network, UDP and TCP port 53. In a bridged network the gateway is somebody
+// else's; there the server has the address that it has on its link, and nothing
+// else of the network is touched (wellKnown).
 //
 // Endpoints of different tenants may have the same address, so the server must be
 // told in another way who asks. Behind its port every endpoint of the node has an
@@ -17,8 +19,8 @@ import (
 // its own. The switch translates, without remembering anything:
 //
 //	endpoint                            server's port
-//	own address -> gateway, 53    ==>   NamesAsker(port) -> NamesServer, 53
-//	gateway, 53 -> own address    <==   NamesServer, 53 -> NamesAsker(port)
+//	own address -> asked, 53      ==>   NamesAsker(port) -> NamesServer, 53
+//	asked, 53 -> own address      <==   NamesServer, 53 -> NamesAsker(port)
 //
 // So the server answers with ordinary sockets, and no packet goes through the
 // controller. What an endpoint asks is looked at first by the guard: nobody asks in
@@ -66,7 +68,8 @@ func NamesPrefixes() [2]netip.Prefix {
 }
 
 // NamesServer is the server's address on its link, in the version of IP of a
-// prefix. It is that of the port that is never an endpoint's.
+// prefix, and the one that bridged networks know it by. It is that of the port that
+// is never an endpoint's. No host gives itself the IPv4 address (RFC 3927, 2.1).
 func NamesServer(p netip.Prefix) netip.Addr { return NamesAsker(p, 1) }
 
 // NamesAsker is the address under which the endpoint at a port asks.
@@ -89,21 +92,40 @@ func NamesPort(asker netip.Addr) uint32 {
 func (n names) base(w *Wants) {
 	w.flow(
 		at(tableClassify, priorityExact, openflow.InPort(n.port)).do(regOrigin.set(originNames)).goTo(tableSource),
+		at(tableDest, priorityRefuse, regOrigin.is(originNames)).drop(reasonForged), // it answers, and sends nothing else
 		at(tableOutput, priorityExact, regOut.is(n.port)).do(openflow.Output{Port: n.port}).end(),
 	)
 }
 
-// network's flows make a question for a gateway one for the server, and an
-// answer of the server one of the gateway.
+// NameServers are the addresses at which endpoints of a network ask, at most one for
+// each version of IP. A bridged network that has the well-known address itself keeps
+// it, and has no name server.
+func (n Network) NameServers() (servers []netip.Addr) {
+	if !n.Mode.Bridged() {
+		return n.gateways()
+	}
+	for _, p := range NamesPrefixes() {
+		if a := NamesServer(p); !n.Subnet.Contains(a) && !n.Subnet6.Contains(a) {
+			servers = append(servers, a)
+		}
+	}
+	return servers
+}
+
+// network's flows make a question for an address at which one asks one for the
+// server, and an answer of the server one of that address.
 func (n names) network(w *Wants, net Network) {
-	for _, gateway := range net.gateways() {
-		f, p := familyOf(gateway), namesPrefix(gateway)
+	if net.Mode.Bridged() {
+		n.wellKnown(w, net)
+	}
+	for _, server := range net.NameServers() {
+		f, p := familyOf(server), namesPrefix(server)
 		question := []openflow.Action{
 			set(openflow.EthSrc(n.gateway)), set(openflow.EthDst(NamesMAC)),
 			set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16},
 			set(f.dst(openflow.Host(NamesServer(p)))), regOut.set(n.port),
 		}
-		answer := []openflow.Action{set(openflow.EthSrc(n.gateway)), set(f.src(openflow.Host(gateway)))}
+		answer := []openflow.Action{set(openflow.EthSrc(n.gateway)), set(f.src(openflow.Host(server)))}
 		for _, t := range []struct {
 			protocol   uint8
 			asks, told openflow.FieldMatch
@@ -113,18 +135,38 @@ func (n names) network(w *Wants, net Network) {
 		} {
 			w.flow(
 				at(tableDest, priorityExcept, regRouted.is(1), regNetwork.is(uint32(net.Tag)),
-					f.is(), openflow.IPProto(t.protocol), f.dst(openflow.Host(gateway)), t.asks).do(question...).goTo(tableAnswer),
+					f.is(), openflow.IPProto(t.protocol), f.dst(openflow.Host(server)), t.asks).do(question...).goTo(tableAnswer),
 				at(tableDest, priorityExcept, regOrigin.is(originNames), regNetwork.is(uint32(net.Tag)),
 					f.is(), openflow.IPProto(t.protocol), t.told).do(answer...).goTo(tableOutput))
 		}
 	}
 }
 
+// wellKnown answers for the server's address in a bridged network: to ARP, neighbour
+// solicitations and pings. The MAC is that of gateways, which nobody has in such a
+// network. A packet to the address is the server's whatever its MAC, so it may come by
+// way of a router, too. What is no question for names goes nowhere.
+func (n names) wellKnown(w *Wants, net Network) {
+	inNetwork := regNetwork.is(uint32(net.Tag))
+	for _, server := range net.NameServers() {
+		f, toServer := familyOf(server), familyOf(server).dst(openflow.Host(server))
+		if server.Is4() {
+			w.flow(answerARP(net.Tag, server, n.gateway))
+		} else {
+			w.flow(answerND(net.Tag, server, n.gateway))
+		}
+		w.flow(
+			at(tableRouter, priorityExact, inNetwork, f.is(), toServer).do(regRouted.set(1)).goTo(tableDest),
+			at(tableDest, priorityExcept, regRouted.is(1), inNetwork, f.is(), f.isICMP(), f.echo, toServer).goTo(tableAnswer))
+	}
+	w.flow(at(tableDest, priorityOther, regRouted.is(1), inNetwork).drop(reasonNoRoute))
+}
+
 // endpoint's flows find the endpoint whose question is answered, and limit how many
 // it asks.
 func (n names) endpoint(w *Wants, e placed) {
-	if !e.local() || e.Mode.Bridged() {
-		return // nobody can ask a gateway that is not ours
+	if !e.local() {
+		return
 	}
 	meter := questionMeter(e.port)
 	w.Meters = append(w.Meters, openflow.Meter{

@@ -16,7 +16,9 @@ import (
 func (c *cluster) withNames(of Endpoint) {
 	c.t.Helper()
 	n := c.pod(of).node
-	n.pipeline = New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: n.vtep, NamesPort: exampleNamesPort})
+	config := n.pipeline.config
+	config.NamesPort = exampleNamesPort
+	n.pipeline = New(config)
 	server := &pod{Endpoint: Endpoint{ID: "name server"}, t: c.t, node: n, port: exampleNamesPort, netns: n.Netns + "-names"}
 	server.netnsCommand("add")
 	c.t.Cleanup(func() { server.netnsCommand("del") })

@@ -29,13 +29,7 @@ func namesOfTenants(s story) {
 	if blue.IP != red.IP {
 		s.Fatalf("the tenants have different addresses: %s and %s", blue.IP, red.IP)
 	}
-	result, err := blue.CNI(s.ctx, "add") // of what is attached
-	s.must(err)
-	var answer struct {
-		DNS struct{ Nameservers, Search []string }
-	}
-	s.must(json.Unmarshal([]byte(result), &answer))
-	if got := fmt.Sprint(answer.DNS); got != "{[10.1.1.254 fd00:1::ffff] [blue.contiv.internal]}" {
+	if got := s.toldByCNI(blue); got != "{[10.1.1.254 fd00:1::ffff] [blue.contiv.internal]}" {
 		s.Errorf("the runtime is told to ask %s", got)
 	}
 	both := blue.IP.String() + " " + blueFar.IP.String()
@@ -64,7 +58,7 @@ func namesOfTenants(s story) {
 
 	// What is nobody's here is asked of the host's name servers, as they are now.
 	node := blue.Node
-	_, err = node.Start("resolver", blue.Probe(), "resolver", "-listen", "127.0.0.7:53", "www.example.org=192.0.2.7")
+	_, err := node.Start("resolver", blue.Probe(), "resolver", "-listen", "127.0.0.7:53", "www.example.org=192.0.2.7")
 	s.must(err)
 	old, err := node.Run(s.ctx, "sh", "-ec", "cat /etc/resolv.conf; echo nameserver 127.0.0.7 > /etc/resolv.conf")
 	s.must(err)
@@ -125,6 +119,74 @@ func namesGoOn(s story) {
 		return err
 	})
 	s.soon(shortly, func() error { return told(s, blue, both, "web") })
+}
+
+// The addresses at which bridged networks ask.
+const wellKnown4, wellKnown6 = "169.254.0.1", "fd63:6f6e:7469:7600::1"
+
+func namesInBridgedNetworks(s story) {
+	s.netctlForNow("global set --fwd-mode bridge", "global set --fwd-mode routing")
+	s.tenant("blue")
+	s.onVLAN("lan", lanVLAN, lanRouter4, lanRouter6)
+	s.netctlForNow("network create -t blue -s 10.1.9.0/24 -s6 fd00:9::/64 inner", "network rm -t blue inner")
+	s.group("blue", "lan", "web")
+	lan1, lan2 := s.pod(0, "lan1", "blue", "lan", "web"), s.pod(1, "lan2", "blue", "lan", "web")
+	inner := s.pod(0, "inner1", "blue", "inner", "") // in a network without a router
+	both := lan1.IP.String() + " " + lan2.IP.String()
+	for _, asker := range []*testbed.Pod{lan1, inner} {
+		if got, want := s.toldByCNI(asker), fmt.Sprintf("{[%s %s] [blue.contiv.internal]}", wellKnown4, wellKnown6); got != want {
+			s.Errorf("the runtime of %s is told to ask %s, want %s", asker.Name, got, want)
+		}
+		s.soon(shortly, func() error { return told(s, asker, both, "-server", wellKnown4, "web") })
+		for _, args := range [][]string{
+			{"-server", wellKnown4, "-net", "tcp", "web.blue.contiv.internal"},
+			{"-server", wellKnown6, "web"},
+			{"-server", wellKnown6, "-net", "tcp", "web"},
+		} {
+			if err := told(s, asker, both, args...); err != nil {
+				s.Error(err)
+			}
+		}
+		s.pings(asker, wellKnown4)
+		s.pings(asker, wellKnown6)
+	}
+	// Without the route of its own, a pod's questions go by its router, and no further
+	// than the switch.
+	_, err := lan1.Run(s.ctx, "ip", "route", "del", wellKnown4)
+	s.must(err)
+	s.must(told(s, lan1, both, "-server", wellKnown4, "web"))
+	s.pings(lan1, lanRouter4) // which is asked nothing else
+	s.withoutLoss(lan1, lan2, func() {
+		s.must(lan1.Node.Netplugin().Kill())
+		s.must(lan1.Node.StartNetplugin())
+		s.must(lan1.Node.WaitReady(s.ctx))
+		s.soon(shortly, func() error { return told(s, inner, both, "-server", wellKnown4, "web") })
+	})
+}
+
+func namesOnRoutedVLANs(s story) {
+	s.tenant("blue")
+	s.netctlForNow("network create -t blue -e vlan -p 107 -s 10.1.7.0/24 -g 10.1.7.254 -s6 fd00:7::/64 -g6 fd00:7::fe web", "network rm -t blue web")
+	s.group("blue", "web", "front")
+	near, far := s.pod(0, "near", "blue", "web", "front"), s.pod(1, "far", "blue", "web", "front")
+	if got := s.toldByCNI(near); got != "{[10.1.7.254 fd00:7::fe] [blue.contiv.internal]}" {
+		s.Errorf("the runtime is told to ask %s", got)
+	}
+	both := near.IP.String() + " " + far.IP.String()
+	s.soon(shortly, func() error { return told(s, near, both, "front") })
+	s.must(told(s, far, both, "-server", "fd00:7::fe", "-net", "tcp", "front"))
+}
+
+// toldByCNI is what the runtime of a pod is told about names.
+func (s story) toldByCNI(pod *testbed.Pod) string {
+	s.Helper()
+	result, err := pod.CNI(s.ctx, "add") // of what is attached
+	s.must(err)
+	var answer struct {
+		DNS struct{ Nameservers, Search []string }
+	}
+	s.must(json.Unmarshal([]byte(result), &answer))
+	return fmt.Sprint(answer.DNS)
 }
 
 // droppedQuestions finds a meter of questions that has dropped some.

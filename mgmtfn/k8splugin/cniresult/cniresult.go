@@ -28,6 +28,7 @@ type Facts struct {
 	Addresses         []netip.Prefix
 	NetworkGateways   []netip.Addr // of the networks, for the addresses
 	DefaultRoutes     []netip.Addr // gateways of the default routes made
+	OnLink            []netip.Addr // hosts to which routes were made
 	DNS               types.DNS
 }
 
@@ -62,6 +63,9 @@ func Build(f Facts) *types100.Result {
 	}
 	for _, gateway := range f.DefaultRoutes {
 		r.Routes = append(r.Routes, &types.Route{Dst: defaultDestination(gateway), GW: gateway.AsSlice()})
+	}
+	for _, host := range f.OnLink {
+		r.Routes = append(r.Routes, &types.Route{Dst: net.IPNet{IP: host.AsSlice(), Mask: net.CIDRMask(host.BitLen(), host.BitLen())}})
 	}
 	return r
 }

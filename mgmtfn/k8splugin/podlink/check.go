@@ -79,13 +79,22 @@ func checkRoutes(nl *netlink.Handle, link netlink.Link, spec Spec) error {
 	if err != nil {
 		return fmt.Errorf("list routes of %s: %w", spec.Name, err)
 	}
-	have := map[netip.Addr]bool{}
+	have, reached := map[netip.Addr]bool{}, map[netip.Prefix]bool{}
 	for _, r := range list {
 		if gateway, ok := netip.AddrFromSlice(r.Gw); ok && isDefault(r.Dst) {
 			have[gateway.Unmap()] = true
+		} else if !ok && r.Dst != nil {
+			to, _ := netip.AddrFromSlice(r.Dst.IP)
+			ones, _ := r.Dst.Mask.Size()
+			reached[netip.PrefixFrom(to.Unmap(), ones)] = true
 		}
 	}
 	var errs []error
+	for _, host := range spec.OnLink {
+		if !reached[hostPrefix(host)] {
+			errs = append(errs, fmt.Errorf("interface %s: route to %s is missing", spec.Name, host))
+		}
+	}
 	for _, want := range spec.Gateways {
 		if !have[want] {
 			errs = append(errs, fmt.Errorf("interface %s: default route via %s is missing", spec.Name, want))

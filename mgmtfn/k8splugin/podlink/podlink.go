@@ -31,6 +31,7 @@ type Spec struct {
 	MTU       int            `json:"mtu,omitempty"` // 0: leave it
 	Addresses []netip.Prefix `json:"addresses"`
 	Gateways  []netip.Addr   `json:"gateways,omitempty"` // default routes, at most one of each family
+	OnLink    []netip.Addr   `json:"onLink,omitempty"`   // hosts that are reached directly, although no subnet has them
 	// ChecksumInSoftware has the kernel finish checksums before packets leave
 	// the container. A userspace datapath takes them off the veth as they are
 	// and would forward TCP and UDP with checksums nobody has filled in.
@@ -123,23 +124,33 @@ func (i *Interface) SetUp(spec Spec) error {
 	return nil
 }
 
-// BringUp lets the container use its interface. It returns the gateways in use:
-// where the container already has a default route of the family, through another
-// interface, that one stays.
-func (i *Interface) BringUp(spec Spec) (gateways []netip.Addr, err error) {
+// BringUp lets the container use its interface. It returns the routes in use, as they
+// are in the specification: where the container already has a default route of the
+// family, or one to a host, through another interface, that one stays.
+func (i *Interface) BringUp(spec Spec) (gateways, onLink []netip.Addr, err error) {
 	if err := i.nl.LinkSetUp(i.link); err != nil {
-		return nil, fmt.Errorf("bring up %s: %w", i.name, err)
+		return nil, nil, fmt.Errorf("bring up %s: %w", i.name, err)
 	}
 	for _, gateway := range spec.Gateways {
 		switch err := i.nl.RouteAdd(defaultRoute(i.link, gateway, spec.Addresses)); {
 		case errors.Is(err, fs.ErrExist):
 		case err != nil:
-			return nil, fmt.Errorf("add default route via %s to %s: %w", gateway, i.name, err)
+			return nil, nil, fmt.Errorf("add default route via %s to %s: %w", gateway, i.name, err)
 		default:
 			gateways = append(gateways, gateway)
 		}
 	}
-	return gateways, nil
+	for _, host := range spec.OnLink {
+		route := netlink.Route{LinkIndex: i.link.Attrs().Index, Dst: ipNet(hostPrefix(host)), Scope: netlink.SCOPE_LINK}
+		switch err := i.nl.RouteAdd(&route); {
+		case errors.Is(err, fs.ErrExist):
+		case err != nil:
+			return nil, nil, fmt.Errorf("add route to %s by %s: %w", host, i.name, err)
+		default:
+			onLink = append(onLink, host)
+		}
+	}
+	return gateways, onLink, nil
 }
 
 // Close gives up the socket, whatever has become of the link.
@@ -156,6 +167,8 @@ func defaultRoute(link netlink.Link, gateway netip.Addr, addresses []netip.Prefi
 	}
 	return route
 }
+
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}

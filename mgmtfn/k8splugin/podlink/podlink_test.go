@@ -44,7 +44,7 @@ func connect(t *testing.T, name string) (*podlink.Namespace, string) {
 }
 
 // configure takes a link, sets it up and brings it up.
-func configure(n *podlink.Namespace, link string, spec podlink.Spec) ([]netip.Addr, error) {
+func configure(n *podlink.Namespace, link string, spec podlink.Spec) (routes []netip.Addr, err error) {
 	i, err := n.Take(link, spec)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,8 @@ func configure(n *podlink.Namespace, link string, spec podlink.Spec) ([]netip.Ad
 	if err := i.SetUp(spec); err != nil {
 		return nil, err
 	}
-	return i.BringUp(spec)
+	gateways, onLink, err := i.BringUp(spec)
+	return append(gateways, onLink...), err
 }
 
 func TestAnInterfaceThatIsSetUpIsDown(t *testing.T) {
@@ -96,14 +97,15 @@ func TestTheInterfaceIsAsSpecified(t *testing.T) {
 		Name: "eth0", MAC: "02:02:0a:00:00:02", MTU: 1400,
 		Addresses:          []netip.Prefix{netip.MustParsePrefix("10.0.0.2/24"), netip.MustParsePrefix("fd00::2/64")},
 		Gateways:           []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("fd99::1")}, // off the subnets
+		OnLink:             []netip.Addr{netip.MustParseAddr("169.254.0.1"), netip.MustParseAddr("fd63::1")},
 		ChecksumInSoftware: true,
 	}
-	gateways, err := configure(n, "p1", spec)
+	routes, err := configure(n, "p1", spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(gateways) != 2 {
-		t.Errorf("gateways %v", gateways)
+	if len(routes) != 4 {
+		t.Errorf("routes %v", routes)
 	}
 	if err := n.Check(spec); err != nil {
 		t.Errorf("Check finds: %v", err)
@@ -118,12 +120,20 @@ func TestTheInterfaceIsAsSpecified(t *testing.T) {
 		{"ip -6 addr show eth0", "inet6 fd00::2/64 scope global nodad"},
 		{"ip -4 route", "default via 192.0.2.1 dev eth0 onlink"},
 		{"ip -6 route", "default via fd99::1 dev eth0"},
+		{"ip -4 route", "169.254.0.1 dev eth0 scope link"},
+		{"ip -6 route", "fd63::1 dev eth0"},
 		{"ethtool -k eth0", "tx-checksum-ip-generic: off"},
 		{"ethtool -k eth0", "tx-checksum-sctp: off"},
 		{"ethtool -k eth0", "tx-tcp-segmentation: off"},
 	} {
 		if got := fakenode.InNamespace(t, path, strings.Fields(look.command)...); !strings.Contains(got, look.want) {
 			t.Errorf("%s: %q is missing in\n%s", look.command, look.want, got)
+		}
+	}
+	for _, host := range []string{"169.254.0.1", "fd63::1"} {
+		fakenode.InNamespace(t, path, "ip", "route", "del", host, "dev", "eth0")
+		if err := n.Check(spec); err == nil || !strings.Contains(err.Error(), "route to "+host) {
+			t.Errorf("without a route to %s Check finds: %v", host, err)
 		}
 	}
 	if got := fakenode.InNamespace(t, path, "ip", "-6", "addr", "show", "dev", "eth0", "tentative"); strings.Contains(got, "fd00::2") {
