@@ -92,16 +92,21 @@ func (s story) lans() (blue, red []*testbed.Pod) {
 func (s story) reachByIPv6(pods []*testbed.Pod) {
 	s.Helper()
 	for i, to := range pods {
-		out, err := to.Run(s.ctx, "ip", "-6", "-br", "address", "show", "dev", "eth0", "scope", "global")
-		s.must(err)
-		fields := strings.Fields(out)
-		if len(fields) < 3 {
-			s.Fatalf("%s has no IPv6 address: %q", to.Name, out)
-		}
-		address := netip.MustParsePrefix(fields[2]).Addr()
-		from := pods[(i+len(pods)-1)%len(pods)]
+		address, from := s.ipv6Of(to), pods[(i+len(pods)-1)%len(pods)]
 		s.pings(from, address.String())
 	}
+}
+
+// ipv6Of is the address that a pod has.
+func (s story) ipv6Of(p *testbed.Pod) netip.Addr {
+	s.Helper()
+	out, err := p.Run(s.ctx, "ip", "-6", "-br", "address", "show", "dev", "eth0", "scope", "global")
+	s.must(err)
+	fields := strings.Fields(out)
+	if len(fields) < 3 {
+		s.Fatalf("%s has no IPv6 address: %q", p.Name, out)
+	}
+	return netip.MustParsePrefix(fields[2]).Addr()
 }
 
 // broadcast sends datagrams to everybody and compares how many the pods take.

@@ -1,0 +1,268 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// The routers of Debian speak with nodes that know nothing of them but address and AS.
+func TestLongRoutersOutsideReachPods(t *testing.T) {
+	testkit.TakesLong(t)
+	for _, r := range []outsideRouter{bird, frr} {
+		t.Run(r.name, func(t *testing.T) {
+			tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1}, []chapter{
+				{"pods and the world reach each other, and go on doing so while agents and the router restart", func(s story) { podsAndTheWorld(s, r) }},
+			})
+		})
+	}
+}
+
+// outsideRouter is a BGP speaker of others in the physical network.
+type outsideRouter struct {
+	name    string
+	config  string
+	install string // before the first start, in the machine
+	start   [][]string
+	restart string // gracefully; what keeps routes meanwhile goes on
+}
+
+// The router's own place: the untagged network of the nodes, and addresses beyond.
+const (
+	routerAddress = "198.18.5.1"
+	routerAS      = 65100
+	world4        = "203.0.113.1"
+	world6        = "2001:db8:52::1"
+)
+
+var bird = outsideRouter{
+	name: "bird",
+	config: `
+router id 198.18.5.1;
+graceful restart wait 20;
+protocol device {}
+protocol kernel kernel4 { persist; graceful restart; ipv4 { export where source = RTS_BGP; }; }
+protocol kernel kernel6 { persist; graceful restart; ipv6 { export where source = RTS_BGP; }; }
+protocol static { ipv4; route 203.0.113.0/24 blackhole; }
+protocol static { ipv6; route 2001:db8:52::/48 blackhole; }
+template bgp node {
+  local 198.18.5.1 as 65100;
+  hold time 9;
+  graceful restart on;
+  ipv4 { import all; export where source = RTS_STATIC; };
+  ipv6 { import all; export where source = RTS_STATIC; next hop address fe80::c0de; };
+}
+protocol bgp from node { neighbor 198.18.5.11 as 65001; }
+protocol bgp from node { neighbor 198.18.5.12 as 65002; }
+`,
+	start: [][]string{{"bird", "-f", "-R", "-c", "{config}", "-s", "/run/bird.ctl"}},
+}
+
+var frr = outsideRouter{
+	name: "frr",
+	config: `
+frr defaults traditional
+hostname outside
+router bgp 65100
+ bgp router-id 198.18.5.1
+ no bgp ebgp-requires-policy
+ bgp graceful-restart
+ neighbor nodes peer-group
+ neighbor nodes timers 3 9
+ neighbor 198.18.5.11 remote-as 65001
+ neighbor 198.18.5.11 peer-group nodes
+ neighbor 198.18.5.12 remote-as 65002
+ neighbor 198.18.5.12 peer-group nodes
+ address-family ipv4 unicast
+  network 203.0.113.1/32
+ exit-address-family
+ address-family ipv6 unicast
+  network 2001:db8:52::1/128
+  neighbor nodes activate
+ exit-address-family
+`,
+	install: `mkdir -p /run/frr; chown frr:frr /run/frr`,
+	start: [][]string{
+		{"/usr/lib/frr/zebra", "-K", "60", "-f", "/dev/null"},
+		{"/usr/lib/frr/bgpd", "-f", "{config}"},
+	},
+}
+
+// run starts the router's programs; the last one is the speaker.
+func (s story) run(r outsideRouter) (speaker *testbed.Process, again func()) {
+	s.Helper()
+	file := filepath.Join(s.TempDir(), r.name+".conf")
+	s.must(os.WriteFile(file, []byte(r.config), 0o644))
+	s.must(os.Chmod(filepath.Dir(file), 0o755))
+	if r.install != "" {
+		_, err := s.bed.Outside.Run(s.ctx, "sh", "-ec", r.install)
+		s.must(err)
+	}
+	begin := func(args []string) *testbed.Process {
+		line := strings.ReplaceAll(strings.Join(args, " "), "{config}", file)
+		p, err := s.bed.Outside.Start(filepath.Base(args[0]), strings.Fields(line)...)
+		s.must(err)
+		s.afterwards(func(context.Context) error {
+			if p.Exited() {
+				return nil
+			}
+			return p.Kill()
+		})
+		return p
+	}
+	for _, args := range r.start {
+		speaker = begin(args)
+	}
+	s.Cleanup(func() {
+		if s.Failed() {
+			for _, what := range []string{"cat " + s.bed.Outside.LogFile("bird"), "ip route; ip -6 route; ip neigh; ip -br addr; bridge link"} {
+				out, err := s.bed.Outside.Run(context.Background(), "sh", "-c", what)
+				s.Log(out, err)
+			}
+			for _, what := range []string{"ip -br addr; ip neigh; ip route", "ovs-ofctl dump-flows contivVlanBridge table=26; ovs-ofctl dump-flows contivVlanBridge table=30; ovs-ofctl dump-flows contivVlanBridge table=0", "wget -qO- localhost:9090/inspect/bgp || curl -s localhost:9090/inspect/bgp"} {
+				out, err := s.bed.Nodes[0].Run(context.Background(), "sh", "-c", what)
+				s.Log(out, err)
+			}
+		}
+	})
+	return speaker, func() {
+		s.Helper()
+		s.must(speaker.Kill())
+		speaker = begin(r.start[len(r.start)-1])
+	}
+}
+
+func podsAndTheWorld(s story, r outsideRouter) {
+	_, err := s.bed.Outside.Run(s.ctx, "sh", "-ec", `
+ip address add 198.18.5.1/24 dev native
+ip address add fe80::c0de/64 dev native nodad
+ip address add 203.0.113.1/32 dev lo
+ip address add 2001:db8:52::1/128 dev lo`)
+	s.must(err)
+	_, restart := s.run(r)
+	for i, n := range s.bed.Nodes {
+		s.netctlForNow(fmt.Sprintf("bgp create %s --router-ip 198.18.5.%d/24 --as %d --neighbor-as %d --neighbor %s", n.Name, 11+i, 65001+i, routerAS, routerAddress), "bgp rm "+n.Name)
+	}
+	s.tenant("blue")
+	s.netctlForNow("network create -t blue -e vlan -p 107 -s 10.1.7.0/24 -g 10.1.7.254 -s6 fd00:7::/64 -g6 fd00:7::fe routed", "network rm -t blue routed")
+	s.netctlForNow("network create -t blue -e vlan -p 108 -s 10.1.8.0/24 -g 10.1.8.254 -s6 fd00:8::/64 -g6 fd00:8::fe other", "network rm -t blue other")
+	s.netctlForNow("policy create -t blue guard", "policy rm -t blue guard")
+	s.netctlForNow("group create -t blue -p guard other quiet", "group rm -t blue quiet")
+	a, b, c := s.pod(0, "a", "blue", "routed", ""), s.pod(1, "b", "blue", "routed", ""), s.pod(1, "c", "blue", "other", "quiet")
+
+	s.reachEachOther(20*time.Second, a, b, c)
+	for _, pod := range []*testbed.Pod{a, b, c} {
+		for _, world := range []string{world4, world6} {
+			s.soon(20*time.Second, func() error { return pingsWorld(s.ctx, pod, world) })
+		}
+		for _, address := range []string{pod.IP.String(), s.ipv6Of(pod).String()} {
+			s.soon(5*time.Second, func() error {
+				_, err := s.bed.Outside.Run(s.ctx, "ping", "-c1", "-W1", "-n", "-q", "-I", worldOf(address), address)
+				return err
+			})
+		}
+	}
+	s.reachByIPv6([]*testbed.Pod{a, b})
+
+	// What users see.
+	var told contivmodel.BgpInspect
+	s.must(json.Unmarshal([]byte(s.netctl("bgp", "inspect", s.bed.Nodes[0].Name)), &told))
+	if told.Oper.NeighborStatus != "established" || told.Oper.NumRoutes < 2 {
+		s.Errorf("netctl bgp inspect: %+v", told.Oper)
+	}
+
+	// Rules hold for what comes from the world, too.
+	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard no-echo")...)
+	s.soon(3*time.Second, func() error { return isGuarded(s.ctx, a, c) })
+
+	quietly := func(what string, happens func()) {
+		s.Helper()
+		if lost := s.lostFromTheWorld(a, happens); lost != "0%" {
+			s.Errorf("%s: %s lost from the world", what, lost)
+		}
+	}
+	both := func(what string, happens func()) {
+		quietly(what, func() { s.withoutLoss(a, b, happens) })
+	}
+	both("an agent is killed and restarted", func() {
+		for _, n := range s.bed.Nodes {
+			s.must(n.Netplugin().Kill())
+			s.must(n.StartNetplugin())
+			s.must(n.WaitReady(s.ctx))
+		}
+		s.established()
+	})
+	both("the router restarts", func() {
+		restart()
+		s.established()
+	})
+}
+
+// established waits until the sessions of all nodes are up.
+func (s story) established() {
+	s.Helper()
+	for _, n := range s.bed.Nodes {
+		s.soon(20*time.Second, func() error {
+			var told contivmodel.BgpInspect
+			out, err := s.bed.Netctl(s.ctx, "bgp", "inspect", n.Name)
+			if err == nil {
+				err = json.Unmarshal([]byte(out), &told)
+			}
+			if err == nil && told.Oper.NeighborStatus != "established" {
+				err = fmt.Errorf("neighbour of %s: %+v", n.Name, told.Oper)
+			}
+			return err
+		})
+	}
+}
+
+// lostFromTheWorld is how many of the pings from outside were lost meanwhile, in percent.
+func (s story) lostFromTheWorld(to *testbed.Pod, happens func()) string {
+	s.Helper()
+	ctx, stop := context.WithCancel(s.ctx)
+	defer stop()
+	done := make(chan string, 1)
+	go func() {
+		out, err := s.bed.Outside.Run(ctx, "sh", "-c", `ping -i 0.002 -n -q -I "$1" "$2" & echo $! > /run/ping.pid; wait`, "sh", world4, to.IP.String())
+		if err != nil {
+			out += err.Error()
+		}
+		done <- out
+	}()
+	happens()
+	_, err := s.bed.Outside.Run(s.ctx, "sh", "-c", "kill -INT $(cat /run/ping.pid)")
+	s.must(err)
+	out := <-done
+	_, rest, _ := strings.Cut(out, "received, ")
+	lost, _, ok := strings.Cut(rest, " packet loss")
+	if !ok {
+		s.Fatalf("ping: %s", out)
+	}
+	s.Log(strings.TrimSpace(out[strings.Index(out, "---"):]))
+	return lost
+}
+
+func pingsWorld(ctx context.Context, from *testbed.Pod, address string) error {
+	out, err := from.Run(ctx, "ping", "-c1", "-W1", "-n", "-q", address)
+	if err != nil {
+		return fmt.Errorf("%s pings %s: %w %s", from.Name, address, err, out)
+	}
+	return nil
+}
+
+// worldOf is the address of the world of the same version of IP.
+func worldOf(address string) string {
+	if strings.Contains(address, ":") {
+		return world6
+	}
+	return world4
+}
