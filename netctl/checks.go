@@ -22,11 +22,11 @@ func checkNetwork(c *call, o contivmodel.Object) error {
 	return checkAddress("gatewayv6", network.Ipv6Gateway)
 }
 
-// checkBgp asks for everything, in the right form.
+// checkBgp asks for what the first neighbour needs, in the right form.
 func checkBgp(c *call, o contivmodel.Object) error {
-	for _, f := range c.verb.flags {
-		if c.cmd.String(f.name()) == "" {
-			return usageError{fmt.Sprintf("--%s required", f.name()), c.cmd}
+	for _, name := range []string{"router-ip", "as", "neighbor-as", "neighbor"} {
+		if c.cmd.String(name) == "" {
+			return usageError{fmt.Sprintf("--%s required", name), c.cmd}
 		}
 	}
 	bgp := o.(*contivmodel.Bgp)

@@ -19,7 +19,10 @@ var examples = map[string][]string{
 		"netctl export | netctl --netmaster http://other:9999 apply -f -",
 	},
 
-	"bgp create":  {"netctl bgp create node1 --router-ip 50.1.1.2/24 --as 65002 --neighbor-as 500 --neighbor 50.1.1.1"},
+	"bgp create": {
+		"netctl bgp create node1 --router-ip 50.1.1.2/24 --as 65002 --neighbor-as 500 --neighbor 50.1.1.1",
+		"netctl bgp create node1 --router-ip 50.1.1.2/24 --as 65002 --neighbor-as 500 --neighbor 50.1.1.1 --neighbors 50.1.1.3=500 --hold-time 9",
+	},
 	"bgp rm":      {"netctl bgp rm node1"},
 	"bgp ls":      {"netctl bgp ls", "netctl bgp ls -o wide"},
 	"bgp inspect": {"netctl bgp inspect node1"},

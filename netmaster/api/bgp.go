@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -17,6 +18,9 @@ func createBgp(c *change, b *contivmodel.Bgp) error {
 	}
 	if inFabric {
 		return fault.New(fault.Mode, "not supported in ACI fabric mode")
+	}
+	if _, err := master.BgpRecord(b).Speaker(); err != nil {
+		return err
 	}
 	if err := master.DeriveBgp(c.Tx, b); err != nil {
 		return err
@@ -62,6 +66,12 @@ func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, er
 	}
 	if len(told.Peers) > 0 {
 		oper.AdminStatus, oper.NeighborStatus = told.Peers[0].State.AdminState, told.Peers[0].State.SessionState
+	}
+	for _, p := range told.Peers {
+		oper.Neighbors = append(oper.Neighbors, contivmodel.BgpNeighborOper{
+			Address: p.Config.NeighborAddress, As: strconv.FormatUint(uint64(p.Config.PeerAs), 10),
+			AdminStatus: p.State.AdminState, Status: p.State.SessionState, LastError: p.State.LastError, NumRoutes: p.State.Routes,
+		})
 	}
 	oper.NumRoutes, oper.Routes = len(told.Dsts), told.Dsts
 	return oper, nil

@@ -65,6 +65,9 @@ func TestBgpRefusals(t *testing.T) {
 		{"POST", "Bgps/h1", bgp(`,"neighbor":"1000.1000.1000.1000"`), "neighbor string too long", 400, "invalid"},
 		{"POST", "Bgps/h1", bgp(`,"as":"` + strings.Repeat("6", 65) + `"`), "as string too long", 400, "invalid"},
 		{"POST", "Bgps/h_1", bgp(`,"hostname":"h_1"`), "hostname string invalid format", 400, "invalid"},
+		{"POST", "Bgps/h1", bgp(`,"neighbor":"50.1.1.1","neighbor-as":"500","as":"65002"`), "neighbor 50.1.1.1 is the node's own address", 400, "invalid"},
+		{"POST", "Bgps/h1", bgp(`,"neighbors":["50.1.1.2=0"],"as":"65002"`), `neighbors "0" is not the number of an AS: want 1 to 4294967295, or 1.10`, 400, "invalid"},
+		{"POST", "Bgps/h1", bgp(`,"holdTime":2`), "holdTime 2: want 3 to 65535 seconds, or 0 for 90", 400, "invalid"},
 	})
 	b.ok("POST", "Bgps/h1", bgp(""))
 	b.ok("DELETE", "endpointGroups/blue:front", "")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"strconv"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/bgp"
@@ -69,40 +68,15 @@ func (c *cache) setRouter(host string, part *BGP) {
 
 // bgpPart reads a record. Without a neighbour the node has the address only.
 func bgpPart(r mastercfg.CfgBgpState) (*BGP, error) {
-	link, err := netip.ParsePrefix(r.RouterIP)
-	if err != nil || !link.Addr().Is4() || link.Addr() == link.Masked().Addr() && link.Bits() < 31 {
-		return nil, fmt.Errorf("router address %q is not an IPv4 address with a length", r.RouterIP)
+	speaker, err := r.Speaker()
+	if err != nil {
+		return nil, err
 	}
-	part := &BGP{Link: link}
-	if r.As == "" && r.Neighbor == "" {
-		return part, nil
+	part := &BGP{AS: speaker.AS, Link: speaker.Link, Link6: speaker.Link6}
+	for _, n := range speaker.Neighbours {
+		part.Neighbours = append(part.Neighbours, bgp.Neighbour{Address: n.Address, AS: n.AS, Password: speaker.Password, HoldTime: speaker.HoldTime})
 	}
-	if part.AS, err = asNumber(r.As); err != nil {
-		return nil, fmt.Errorf("AS: %w", err)
-	}
-	if r.Neighbor == "" {
-		return part, nil
-	}
-	n := bgp.Neighbour{}
-	if n.Address, err = netip.ParseAddr(r.Neighbor); err != nil {
-		return nil, fmt.Errorf("neighbour %q is not an address", r.Neighbor)
-	}
-	if n.AS, err = asNumber(r.NeighborAs); err != nil {
-		return nil, fmt.Errorf("AS of neighbour %s: %w", n.Address, err)
-	}
-	if !link.Contains(n.Address) || n.Address == link.Addr() {
-		return nil, fmt.Errorf("neighbour %s is not another router of %s", n.Address, link.Masked())
-	}
-	part.Neighbours = []bgp.Neighbour{n}
 	return part, nil
-}
-
-func asNumber(text string) (uint32, error) {
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%q is not a number from 1 to 4294967295", text)
-	}
-	return uint32(n), nil
 }
 
 // speak tells the border what has changed about this node as a router. Only where

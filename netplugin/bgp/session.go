@@ -55,9 +55,13 @@ func (s *Speaker) begin(ctx context.Context, settings Settings) (*session, error
 		defer close(now.served)
 		now.server.Serve()
 	}()
+	listen := []string{settings.Router.String()}
+	if settings.Router6.IsValid() {
+		listen = append(listen, settings.Router6.String())
+	}
 	err := now.server.StartBgp(ctx, &api.StartBgpRequest{Global: &api.Global{
 		Asn: settings.AS, RouterId: settings.Router.String(),
-		ListenPort: int32(s.cfg.Port), ListenAddresses: []string{settings.Router.String()}, UseMultiplePaths: true,
+		ListenPort: int32(s.cfg.Port), ListenAddresses: listen, UseMultiplePaths: true,
 	}})
 	if err == nil {
 		err = now.server.SetPolicies(ctx, ownRoutesOnly())
@@ -93,7 +97,7 @@ func ownRoutesOnly() *api.SetPoliciesRequest {
 
 // fits tells whether the session can go on under settings.
 func (n *session) fits(s Settings) bool {
-	return n.settings.AS == s.AS && n.settings.Router == s.Router && n.settings.NextHop6 == s.NextHop6
+	return n.settings.AS == s.AS && n.settings.Router == s.Router && n.settings.Router6 == s.Router6 && n.settings.NextHop6 == s.NextHop6
 }
 
 // end closes all sessions and waits for the server's end; silently: without telling
@@ -129,8 +133,9 @@ func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool
 			Enabled: true, RestartTime: uint32(n.restart.Seconds()), DeferralTime: restartDeferral, LocalRestarting: restarting,
 		},
 	}
-	if b.Address.Is4() {
-		peer.Transport.LocalAddress = n.settings.Router.String()
+	peer.Transport.LocalAddress = n.settings.Router.String()
+	if b.Address.Is6() {
+		peer.Transport.LocalAddress = n.settings.Router6.String()
 	}
 	for _, family := range families {
 		peer.AfiSafis = append(peer.AfiSafis, &api.AfiSafi{

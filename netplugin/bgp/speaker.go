@@ -17,6 +17,7 @@ import (
 type Settings struct {
 	AS         uint32
 	Router     netip.Addr  // our IPv4 address among the neighbours: router id, our end of sessions, next hop of what we announce
+	Router6    netip.Addr  // our IPv6 address among the neighbours, our end of sessions of IPv6; invalid: there are none
 	NextHop6   netip.Addr  // next hop of IPv6; invalid: nothing of IPv6 is announced
 	Neighbours []Neighbour // each address once
 }

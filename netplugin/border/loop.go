@@ -122,7 +122,7 @@ func (b *Border) open(wanted *agent.BGP) {
 		}
 		b.NetworkDriver.Update(change)
 	}
-	settings := &bgp.Settings{AS: wanted.AS, Router: wanted.Link.Addr(), NextHop6: wanted.Link6.Addr(), Neighbours: wanted.Neighbours}
+	settings := &bgp.Settings{AS: wanted.AS, Router: wanted.Link.Addr(), Router6: wanted.Link6.Addr(), NextHop6: wanted.Link6.Addr(), Neighbours: wanted.Neighbours}
 	if !settings.NextHop6.IsValid() {
 		settings.NextHop6 = router.LinkLocal()
 	}

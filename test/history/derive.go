@@ -38,8 +38,12 @@ func Derive(w *World, held Held) (map[string]document, error) {
 		d.service(s)
 	}
 	for _, b := range all[contivmodel.Bgp](w) {
-		d.put(statePrefix+"bgp/"+b.Hostname, document{"id": b.Hostname, "hostname": b.Hostname, "router-ip": b.Routerip,
-			"as": b.As, "neighbor-as": b.NeighborAs, "neighbor": b.Neighbor})
+		record := document{"id": b.Hostname, "hostname": b.Hostname, "router-ip": b.Routerip,
+			"as": b.As, "neighbor-as": b.NeighborAs, "neighbor": b.Neighbor}
+		if len(b.Neighbors) > 0 {
+			record["neighbors"] = b.Neighbors
+		}
+		d.put(statePrefix+"bgp/"+b.Hostname, record)
 	}
 	return d.out, d.err
 }

@@ -166,7 +166,7 @@ var changeable = map[string][]string{
 	"netprofile":    {"bandwidth", "DSCP", "burst"},
 	"appProfile":    {"endpointGroups"},
 	"serviceLB":     {"networkName", "ipAddress", "ports", "selectors"},
-	"Bgp":           {"routerip", "as", "neighbor", "neighbor-as"},
+	"Bgp":           {"routerip", "as", "neighbor", "neighbor-as", "neighbors"},
 	"network":       {"encap", "subnet", "gateway", "pktTag", "ipv6Subnet", "ipv6Gateway", "nwType", "cfgdTag"},
 	"rule":          {"direction", "protocol", "port", "action", "fromEndpointGroup", "toEndpointGroup", "fromNetwork", "toNetwork", "fromIpAddress", "toIpAddress"},
 }

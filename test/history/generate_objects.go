@@ -172,6 +172,7 @@ func (g *generator) postBgp() Operation {
 	return g.post(&contivmodel.Bgp{
 		Hostname: g.name("h", hosts), Routerip: fmt.Sprintf("192.0.2.%d/24", 1+g.IntN(9)), As: "65002",
 		Neighbor: "192.0.2.254", NeighborAs: oneOf(g, []string{"65000", "65001"}),
+		Neighbors: oneOf(g, [][]string{nil, {"192.0.2.253=65000"}}),
 	}, "")
 }
 

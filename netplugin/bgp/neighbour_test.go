@@ -1,0 +1,232 @@
+package bgp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/contiv/netplugin/netplugin/bgp"
+	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// asNeighbour makes the test binary a neighbour: a speaker in a namespace of its
+// own, with the orders on its standard input. The library has variables of the
+// process, so two speakers need two processes.
+const asNeighbour = "CONTIV_TEST_BGP_NEIGHBOUR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asNeighbour) != "" {
+		os.Exit(beNeighbour())
+	}
+	os.Exit(fakenode.Isolate(m))
+}
+
+// order is what a neighbour is told to do.
+type order struct {
+	Settings *bgp.Settings
+	Add      []netip.Prefix
+	Remove   []netip.Prefix
+	Count    int // so many prefixes more, of 100.64.0.0/10
+}
+
+// beNeighbour does what it is told until its input ends, and prints the changes.
+func beNeighbour() int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	s := bgp.New(bgp.Config{Log: logrus.NewEntry(log)})
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	go func() {
+		out := json.NewEncoder(os.Stdout)
+		for range s.News() {
+			for _, c := range s.Changes() {
+				_ = out.Encode(c)
+			}
+		}
+	}()
+	for in := json.NewDecoder(os.Stdin); ; {
+		var o order
+		if in.Decode(&o) != nil {
+			cancel()
+			<-ended
+			return 0
+		}
+		for i := range o.Count {
+			o.Add = append(o.Add, netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64 + byte(i>>16), byte(i >> 8), byte(i)}), 32))
+		}
+		s.Announce(o.Add, o.Remove)
+		if o.Settings != nil {
+			s.Configure(o.Settings)
+		}
+	}
+}
+
+// router is a neighbour on a link of its own.
+type router struct {
+	t       testing.TB
+	netns   string
+	own     netip.Addr // its address on the link
+	near    netip.Addr // ours
+	process *exec.Cmd
+	input   io.WriteCloser
+
+	mu      sync.Mutex
+	has     map[netip.Prefix][]netip.Addr // what it has learned
+	changes int                           // how often that has changed
+}
+
+// newLink makes a namespace with a link to ours; number tells links apart.
+func newLink(t testing.TB, number int) *router {
+	t.Helper()
+	r := &router{
+		t: t, netns: fakenode.NewNamespace(t), has: map[netip.Prefix][]netip.Addr{},
+		near: netip.AddrFrom4([4]byte{192, 0, 2, byte(4*number + 1)}), own: netip.AddrFrom4([4]byte{192, 0, 2, byte(4*number + 2)}),
+	}
+	link := fmt.Sprint("to", number)
+	run(t, "ip", "link", "add", link, "type", "veth", "peer", "name", "up0", "netns", r.netns)
+	t.Cleanup(func() { run(t, "ip", "link", "del", link) })
+	run(t, "ip", "address", "add", r.near.String()+"/30", "dev", link)
+	run(t, "ip", "link", "set", link, "up")
+	fakenode.InNamespace(t, r.netns, "ip", "address", "add", r.own.String()+"/30", "dev", "up0")
+	fakenode.InNamespace(t, r.netns, "ip", "link", "set", "up0", "up")
+	return r
+}
+
+// speak begins to be a BGP speaker, which has routes when it meets its neighbours.
+func (r *router) speak(settings bgp.Settings, routes ...netip.Prefix) {
+	r.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cmd := exec.Command("nsenter", "--net="+r.netns, self)
+	cmd.Env = append(os.Environ(), asNeighbour+"=1")
+	cmd.Stderr = os.Stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.process, r.input = cmd, input
+	go func() {
+		for lines := bufio.NewScanner(output); lines.Scan(); {
+			var c bgp.Change
+			if json.Unmarshal(lines.Bytes(), &c) == nil {
+				r.mu.Lock()
+				r.has[c.Prefix] = c.NextHops
+				r.changes++
+				r.mu.Unlock()
+			}
+		}
+	}()
+	r.t.Cleanup(func() { r.stop() })
+	r.do(order{Add: routes, Settings: &settings})
+}
+
+func (r *router) do(o order) {
+	r.t.Helper()
+	if err := json.NewEncoder(r.input).Encode(o); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// stop ends the speaker as an operator would, kill as a crash.
+func (r *router) stop() {
+	_ = r.input.Close()
+	_ = r.process.Wait()
+}
+
+func (r *router) kill() {
+	_ = r.process.Process.Kill()
+	_ = r.process.Wait()
+}
+
+// hears waits until the neighbour has learned just these next hops of a prefix.
+func (r *router) hears(p netip.Prefix, next ...netip.Addr) {
+	r.t.Helper()
+	eventually(r.t, fmt.Sprint(r.own, " has heard ", p, next), func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.Equal(r.has[p], next)
+	})
+}
+
+// count is how often what it has learned has changed.
+func (r *router) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changes
+}
+
+// patience is how long anything may take on a busy machine.
+const patience = 30 * time.Second
+
+func run(t testing.TB, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// start runs a speaker until stop.
+func start(t testing.TB, cfg bgp.Config, recalled ...bgp.Route) (s *bgp.Speaker, log *logtest.Hook, stop func()) {
+	t.Helper()
+	logger, hook := logtest.NewNullLogger()
+	cfg.Log = logrus.NewEntry(logger)
+	s = bgp.New(cfg)
+	s.Recall(recalled)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	done := false
+	stop = func() {
+		if !done {
+			done = true
+			cancel()
+			<-ended
+		}
+	}
+	t.Cleanup(stop)
+	return s, hook, stop
+}
+
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	testkit.Eventually(t, patience, what, holds)
+}
+
+func logged(hook *logtest.Hook, text string) bool {
+	for _, e := range hook.AllEntries() {
+		if line, err := e.String(); err == nil && strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
+}
+
+func addr(text string) netip.Addr     { return netip.MustParseAddr(text) }
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
+
+const ourAS, theirAS = 65001, 65100
