@@ -7,11 +7,11 @@ import (
 	"net"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/rtwatch"
 )
 
 // links are the links of the host.
@@ -79,29 +79,11 @@ func (l *links) setUp(name string) error {
 }
 
 // watch calls changed whenever a link or an address of the namespace has changed, until
-// ctx is done. What is missed because the kernel tells too much at once is told as one
-// change.
+// ctx is done.
 func (l *links) watch(ctx context.Context, changed func()) error {
 	at := netns.None()
 	if l.ns != nil {
 		at = *l.ns
 	}
-	for {
-		socket, err := nl.SubscribeAt(at, netns.None(), unix.NETLINK_ROUTE,
-			unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
-		if err != nil {
-			return fmt.Errorf("changes of the uplinks: %w", err)
-		}
-		stop := context.AfterFunc(ctx, socket.Close)
-		for err == nil {
-			changed()
-			_, _, err = socket.Receive()
-		}
-		if stop() {
-			socket.Close()
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
+	return rtwatch.Watch(ctx, at, changed, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 }

@@ -39,6 +39,7 @@ type Border struct {
 	log     *logrus.Entry
 	speaker *bgp.Speaker
 	wake    chan struct{}
+	met     chan struct{} // the kernel has learned something of next hops
 
 	mu      sync.Mutex
 	wanted  *agent.BGP      // nil: this node is no router
@@ -49,6 +50,8 @@ type Border struct {
 	local   map[pipeline.Key][]netip.Prefix    // addresses of this node's endpoints
 	remote  map[pipeline.Key]pipeline.Endpoint // endpoints of other nodes
 	problem string                             // why there is no router
+
+	neighbours []netip.Addr // that routes lead to
 }
 
 var (
@@ -65,7 +68,7 @@ func New(cfg Config) *Border {
 		cfg.Log = logrus.WithField("component", "border")
 	}
 	b := &Border{
-		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: make(chan struct{}, 1),
+		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: make(chan struct{}, 1), met: make(chan struct{}, 1),
 		local: map[pipeline.Key][]netip.Prefix{}, remote: map[pipeline.Key]pipeline.Endpoint{},
 	}
 	b.rib = newRIB()
@@ -88,7 +91,7 @@ func (b *Border) Configure(wanted *agent.BGP) {
 // Run runs the driver, the speaker and the border itself.
 func (b *Border) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, run := range []func(context.Context) error{b.NetworkDriver.Run, b.speaker.Run, b.loop} {
+	for _, run := range []func(context.Context) error{b.NetworkDriver.Run, b.speaker.Run, b.loop, b.listen} {
 		group.Go(func() error { return run(ctx) })
 	}
 	return group.Wait()
@@ -156,6 +159,22 @@ func (b *Border) drop(key pipeline.Key, c *drivers.Change) []netip.Prefix {
 	return prefixes
 }
 
+// leadToNeighbours leads to the routers that the node speaks with, and no more to others.
+// It is called with the lock.
+func (b *Border) leadToNeighbours(wanted *agent.BGP, c *drivers.Change) {
+	former := b.neighbours
+	b.neighbours = nil
+	for _, n := range wanted.Neighbours {
+		b.neighbours = append(b.neighbours, n.Address)
+		b.rib.lead(hostPrefix(n.Address), n.Address, c)
+	}
+	for _, a := range former {
+		if !slices.Contains(b.neighbours, a) {
+			b.rib.lead(hostPrefix(a), netip.Addr{}, c)
+		}
+	}
+}
+
 // lead leads to an endpoint of another node without a detour, if there is such a way.
 func (b *Border) lead(e pipeline.Endpoint, c *drivers.Change) {
 	for _, p := range hostPrefixes(e) {
@@ -178,11 +197,13 @@ func (b *Border) Inspect() *mastercfg.NodeBgp { return b.speaker.Inspect() }
 func hostPrefixes(e pipeline.Endpoint) (list []netip.Prefix) {
 	for _, a := range []netip.Addr{e.IPv4, e.IPv6} {
 		if a.IsValid() {
-			list = append(list, netip.PrefixFrom(a, a.BitLen()))
+			list = append(list, hostPrefix(a))
 		}
 	}
 	return list
 }
+
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // ring leaves a value where none waits.
 func ring(bell chan<- struct{}) {

@@ -80,6 +80,21 @@ func TestRoutesAreRecalledWhileTheyAreYoung(t *testing.T) {
 	}
 }
 
+func TestNothingLeadsToAFormerNeighbour(t *testing.T) {
+	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	for _, now := range [][]string{{"192.0.2.1", "192.0.2.2"}, {"192.0.2.3", "192.0.2.2"}, nil} {
+		wanted := &agent.BGP{AS: 1, Link: prefix("192.0.2.9/24")}
+		for _, address := range now {
+			wanted.Neighbours = append(wanted.Neighbours, bgp.Neighbour{Address: addr(address), AS: 2})
+		}
+		border.Configure(wanted)
+		border.open(wanted)
+		if len(border.rib.given) != len(now) {
+			t.Errorf("neighbours %v, routes %v", now, border.rib.given)
+		}
+	}
+}
+
 // A router may pass on a next hop that is not on the link: the kernel would send to its
 // gateway, and the switch knows none.
 func TestNextHopsElsewhereAreIgnored(t *testing.T) {

@@ -9,11 +9,14 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/rtwatch"
 )
 
 // routerOf is what the node is among the routers. Its MAC follows from its address,
@@ -63,6 +66,11 @@ func neighbours(link netlink.Link) (map[netip.Addr][6]byte, error) {
 		all[a] = [6]byte(n.HardwareAddr)
 	}
 	return all, nil
+}
+
+// listen rings when the kernel has learned something of its neighbours.
+func (b *Border) listen(ctx context.Context) error {
+	return rtwatch.Watch(ctx, netns.None(), func() { ring(b.met) }, unix.RTNLGRP_NEIGH)
 }
 
 // solicit has the kernel find out the MAC of a next hop, or whether it is still that.

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
@@ -35,11 +33,6 @@ func (b *Border) loop(ctx context.Context) error {
 	defer look.Stop()
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	heard := make(chan netlink.NeighUpdate, 64)
-	if err := netlink.NeighSubscribe(heard, ctx.Done()); err != nil {
-		b.log.WithError(err).Warn("changes of next hops are seen by looking only")
-		heard = nil
-	}
 	resting, changed, unsaved := false, false, false
 	for {
 		everything := false
@@ -58,10 +51,7 @@ func (b *Border) loop(ctx context.Context) error {
 				b.keepYoung()
 			}
 			unsaved = false
-		case _, open := <-heard:
-			if !open {
-				heard = nil
-			}
+		case <-b.met:
 			changed = true
 		case <-b.speaker.News():
 			changed, unsaved = true, true
@@ -128,9 +118,7 @@ func (b *Border) open(wanted *agent.BGP) {
 	}
 	b.speaker.Configure(settings)
 	change := drivers.Change{}
-	for _, n := range wanted.Neighbours {
-		b.rib.lead(netip.PrefixFrom(n.Address, n.Address.BitLen()), n.Address, &change)
-	}
+	b.leadToNeighbours(wanted, &change)
 	b.give(change)
 }
 
@@ -157,7 +145,7 @@ func (b *Border) retire(ctx context.Context) error {
 	for _, o := range b.rib.all() {
 		change.Remove = append(change.Remove, o.Key())
 	}
-	b.router, b.rib = pipeline.Router{}, newRIB()
+	b.router, b.rib, b.neighbours = pipeline.Router{}, newRIB(), nil
 	b.NetworkDriver.Update(change)
 	return nil
 }
@@ -292,9 +280,7 @@ func (b *Border) recall() {
 	for _, c := range b.speaker.Changes() {
 		b.rib.learn(c.Prefix, b.onLink(c.NextHops), &change)
 	}
-	for _, n := range b.wanted.Neighbours {
-		b.rib.lead(netip.PrefixFrom(n.Address, n.Address.BitLen()), n.Address, &change)
-	}
+	b.leadToNeighbours(b.wanted, &change)
 	if link, known, err := lookAround(); err != nil {
 		b.log.WithError(err).Debug("next hops of the last run")
 	} else if link != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,12 +37,12 @@ type outsideRouter struct {
 	state   string // shows how it stands
 }
 
-// The router's own place: the untagged network of the nodes, and addresses beyond.
+// The router's own place, the untagged network of the nodes, and a machine beyond.
 const (
 	routerAddress = "198.18.5.1"
 	routerAS      = 65100
-	world4        = "203.0.113.1"
-	world6        = "2001:db8:52::1"
+	world4        = "203.0.113.2"
+	world6        = "2001:db8:52::2"
 )
 
 // nodeAddress is that of a node among the routers.
@@ -56,7 +57,7 @@ protocol device {}
 protocol kernel kernel4 { persist; graceful restart; ipv4 { export where source = RTS_BGP; }; }
 protocol kernel kernel6 { persist; graceful restart; ipv6 { export where source = RTS_BGP; }; }
 protocol static { ipv4; route 203.0.113.0/24 blackhole; }
-protocol static { ipv6; route 2001:db8:52::/48 blackhole; }
+protocol static { ipv6; route 2001:db8:52::/64 blackhole; }
 template bgp node {
   local 198.18.5.1 as 65100;
   hold time 9;
@@ -87,10 +88,10 @@ router bgp 65100
  neighbor 198.18.5.12 remote-as 65002
  neighbor 198.18.5.12 peer-group nodes
  address-family ipv4 unicast
-  network 203.0.113.1/32
+  network 203.0.113.0/24
  exit-address-family
  address-family ipv6 unicast
-  network 2001:db8:52::1/128
+  network 2001:db8:52::/64
   neighbor nodes activate
  exit-address-family
 `,
@@ -141,9 +142,19 @@ func podsAndTheWorld(s story, r outsideRouter) {
 	_, err := s.bed.Outside.Run(s.ctx, "sh", "-ec", `
 ip address add 198.18.5.1/24 dev native
 ip address add fe80::c0de/64 dev native nodad
-ip address add 203.0.113.1/32 dev lo
-ip address add 2001:db8:52::1/128 dev lo`)
+sysctl -q net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+ip netns add world
+ip link add world type veth peer name eth0 netns world
+ip address add 203.0.113.1/24 dev world
+ip address add 2001:db8:52::1/64 dev world nodad
+ip link set world up
+ip -n world address add 203.0.113.2/24 dev eth0
+ip -n world address add 2001:db8:52::2/64 dev eth0 nodad
+ip -n world link set eth0 up
+ip -n world route add default via 203.0.113.1
+ip -n world route add default via 2001:db8:52::1`)
 	s.must(err)
+	inWorld := func(args ...string) []string { return append([]string{"ip", "netns", "exec", "world"}, args...) }
 	_, restart := s.run(r)
 	for i, n := range s.bed.Nodes {
 		s.netctlForNow(fmt.Sprintf("bgp create %s --router-ip %s/24 --as %d --neighbor-as %d --neighbor %s", n.Name, nodeAddress(i), 65001+i, routerAS, routerAddress), "bgp rm "+n.Name)
@@ -168,7 +179,7 @@ ip address add 2001:db8:52::1/128 dev lo`)
 		}
 		for _, address := range []string{pod.IP.String(), s.ipv6Of(pod).String()} {
 			s.soon(5*time.Second, func() error {
-				_, err := s.bed.Outside.Run(s.ctx, "ping", "-c1", "-W1", "-n", "-q", "-I", worldOf(address), address)
+				_, err := s.bed.Outside.Run(s.ctx, inWorld("ping", "-c1", "-W1", "-n", "-q", address)...)
 				return err
 			})
 		}
@@ -186,15 +197,23 @@ ip address add 2001:db8:52::1/128 dev lo`)
 	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard no-echo")...)
 	s.soon(3*time.Second, func() error { return isGuarded(s.ctx, a, c) })
 
-	both := func(what string, happens func()) {
+	echo, err := s.bed.Outside.Start("world", inWorld(a.Probe(), "serve", "-udp", echoPort)...)
+	s.must(err)
+	s.afterwards(func(context.Context) error { return echo.Kill() })
+	flows := []flow{{name: "pod", from: a, to: b.IP}}
+	for name, to := range map[string]string{"world4": world4, "world6": world6} {
+		flows = append(flows, flow{name: name, from: a, to: netip.MustParseAddr(to)})
+	}
+	quietly := func(what string, happens func()) {
 		s.Helper()
 		s.Log(what)
-		world := sender{name: r.name, logFile: s.bed.Outside.LogFile, start: s.bed.Outside.Start, source: world4}
-		if lost := s.streaming(world, a, func() { s.withoutLoss(a, b, happens) }); lost.Lost != 0 || lost.Sent == 0 {
-			s.Errorf("%s: of %d datagrams of the world %d were lost", what, lost.Sent, lost.Lost)
+		for i, r := range s.whileFlowing(flows, happens) {
+			if r.Lost != 0 || r.Sent == 0 {
+				s.Errorf("%s: of %d datagrams to %s %d were lost", what, r.Sent, flows[i].to, r.Lost)
+			}
 		}
 	}
-	both("an agent is killed and restarted", func() {
+	quietly("an agent is killed and restarted", func() {
 		for _, n := range s.bed.Nodes {
 			s.must(n.Netplugin().Kill())
 			s.must(n.StartNetplugin())
@@ -202,7 +221,7 @@ ip address add 2001:db8:52::1/128 dev lo`)
 		}
 		s.established()
 	})
-	both("the router restarts", func() {
+	quietly("the router restarts", func() {
 		restart()
 		s.established()
 	})
@@ -239,12 +258,4 @@ func pingsWorld(ctx context.Context, from *testbed.Pod, address string) error {
 		return fmt.Errorf("%s pings %s: %w %s", from.Name, address, err, out)
 	}
 	return nil
-}
-
-// worldOf is the address of the world of the same version of IP.
-func worldOf(address string) string {
-	if strings.Contains(address, ":") {
-		return world6
-	}
-	return world4
 }

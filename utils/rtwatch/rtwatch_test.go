@@ -1,0 +1,77 @@
+package rtwatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/rtwatch"
+)
+
+func TestMain(m *testing.M) { os.Exit(fakenode.Isolate(m)) }
+
+// addresses gives an interface so many of them.
+func addresses(t *testing.T, net, count int) {
+	t.Helper()
+	var script strings.Builder
+	for i := range count {
+		fmt.Fprintf(&script, "address replace 10.%d.%d.%d/32 dev lo\n", net, i>>8, i&255)
+	}
+	cmd := exec.Command("ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(script.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("ip: %v: %s", err, out)
+	}
+}
+
+// Who is slow, so that the kernel loses what it would tell, hears of what comes then.
+func TestAChangeAfterAnOverflowIsTold(t *testing.T) {
+	testkit.NeedsMachine(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		ended <- rtwatch.Watch(ctx, netns.None(), func() {
+			if calls.Add(1) == 1 {
+				close(begun)
+				<-goOn
+			}
+		}, unix.RTNLGRP_IPV4_IFADDR)
+	}()
+	<-begun
+	const flood = 900
+	addresses(t, 1, flood)
+	close(goOn)
+	testkit.Eventually(t, patience, "an overflow ends the first subscription", func() bool { return calls.Load() > 1 })
+	addresses(t, 2, 1)
+	settled := calls.Load()
+	testkit.Eventually(t, patience, "what is waiting is told", func() bool {
+		before := settled
+		settled = calls.Load()
+		return settled == before
+	})
+	if settled >= flood {
+		t.Fatalf("%d changes were told: nothing was lost, and nothing is shown", settled)
+	}
+	addresses(t, 3, 1)
+	testkit.Eventually(t, patience, "a change after that is told", func() bool { return calls.Load() > settled })
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// patience is how long anything may take on a busy machine.
+const patience = 30 * time.Second
