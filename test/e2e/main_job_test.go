@@ -50,7 +50,7 @@ func newBareBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed
 
 func TestTheMainJobIsDoneOnThreeNodes(t *testing.T) {
 	ctx, bed := newBed(t, testbed.Config{Nodes: 3})
-	report, err := scenario.Run(ctx, bed, t.Output())
+	report, err := scenario.Run(ctx, bed, t.Output(), scenario.MainJob)
 	if err != nil {
 		t.Fatal(err)
 	}

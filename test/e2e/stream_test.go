@@ -25,6 +25,7 @@ type streamReport struct {
 		Count int       `json:"count"`
 	} `json:"losses"`
 	LastLost time.Time `json:"lastLost"` // when the last one that was lost was sent
+	Late     int       `json:"late"`     // not sent, as the machine was too busy
 }
 
 // flow is a stream of datagrams, one per millisecond, to somebody who echoes them.
@@ -64,7 +65,7 @@ func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 	for _, f := range flows {
 		r, err := reportIn(f.log())
 		s.must(err)
-		s.Logf("%s from %s to %s: %d datagrams sent, %d lost, longest gap %.0f ms", f.name, f.from.Name, f.to, r.Sent, r.Lost, r.MaxGapMS)
+		s.Logf("%s from %s to %s: %d datagrams sent, %d lost, longest gap %.0f ms, %d could not be sent in time", f.name, f.from.Name, f.to, r.Sent, r.Lost, r.MaxGapMS, r.Late)
 		for _, loss := range r.Losses {
 			s.Logf("%d lost from %s on", loss.Count, loss.At.UTC().Format(logTime))
 		}

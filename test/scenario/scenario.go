@@ -1,16 +1,20 @@
-// Package scenario is the main job of the project, told as a list of steps on
-// a test bed: what `make demo` shows and the end-to-end test asserts.
+// Package scenario is what the project does, told as acts of several steps on a test
+// bed: what `make demo` shows. The end-to-end test asserts the first of them.
 //
-// Two tenants use the same subnet; one of them has two networks with a group
+// The main job: two tenants use the same subnet; one of them has two networks with a group
 // each. Six pods on three nodes find each other exactly as the model says,
 // before, during and after a policy; the leader dies in the middle of work, an
 // agent restarts under traffic, and in the end nothing is left.
+//
+// The second act: a tenant with both versions of IP has a service, names and a limit;
+// then its pods are on a VLAN, with a router that knows nothing of us.
 package scenario
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
@@ -32,7 +36,11 @@ type step struct {
 	run   func(*Scenario, context.Context) error
 }
 
-var steps = []step{
+// Act is a list of steps that leaves the cluster as it was.
+type Act []step
+
+// MainJob is the first act; it needs three nodes.
+var MainJob = Act{
 	{"objects: two tenants, three networks, two groups", (*Scenario).createObjects},
 	{"pods: six over three nodes, through the CNI", (*Scenario).createPods},
 	{"reachability without a policy", (*Scenario).matrixOpen},
@@ -44,16 +52,25 @@ var steps = []step{
 	{"everything is deleted", (*Scenario).deleteAll},
 }
 
-// Run plays all steps on a bed of at least three nodes whose daemons are
-// ready. A check that fails is counted and the story goes on; a step that
+// SecondAct needs uplinks besides.
+var SecondAct = Act{
+	{"a tenant with IPv4 and IPv6", (*Scenario).createBothVersions},
+	{"a service with two providers", (*Scenario).createService},
+	{"names of endpoints and services", (*Scenario).resolveNames},
+	{"a limit acts on running endpoints", (*Scenario).limitGroup},
+	{"a VLAN with a router outside", (*Scenario).moveToVLAN},
+	{"everything is deleted again", (*Scenario).deleteSecondAct},
+}
+
+// Run plays acts one after the other on a bed whose daemons are ready. A check that fails is counted and the story goes on; a step that
 // cannot go on ends it with an error, and counts as a failed check too.
-func Run(ctx context.Context, bed *testbed.Bed, out io.Writer) (*Report, error) {
+func Run(ctx context.Context, bed *testbed.Bed, out io.Writer, acts ...Act) (*Report, error) {
 	s := &Scenario{bed: bed, out: out, pods: map[string]*testbed.Pod{}}
 	var err error
 	if s.before, err = bed.Snapshot(ctx); err != nil {
 		return &s.report, err
 	}
-	for i, step := range steps {
+	for i, step := range slices.Concat(acts...) {
 		fmt.Fprintf(out, "\n== %d. %s\n", i+1, step.title)
 		started := time.Now()
 		if err := step.run(s, ctx); err != nil {

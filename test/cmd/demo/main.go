@@ -1,5 +1,6 @@
-// Demo brings up a cluster of three nodes and three netmasters on this machine,
-// does the main job on it with real pods and real packets, and cleans up.
+// Demo brings up a cluster of three nodes and three netmasters on this machine, with a
+// physical network beside it, plays both acts of what the project does with real pods
+// and real packets, and cleans up.
 package main
 
 import (
@@ -30,7 +31,7 @@ func main() {
 }
 
 func demo(ctx context.Context) (err error) {
-	bed, err := testbed.New(ctx, testbed.Config{Nodes: 3, Log: os.Stdout})
+	bed, err := testbed.New(ctx, testbed.Config{Nodes: 3, Uplinks: 1, Log: os.Stdout})
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,12 @@ func demo(ctx context.Context) (err error) {
 	if err := bed.StartDaemons(ctx); err != nil {
 		return err
 	}
-	report, err := scenario.Run(ctx, bed, os.Stdout)
+	for _, n := range bed.Nodes {
+		if err := n.WaitWayOut(ctx); err != nil {
+			return err
+		}
+	}
+	report, err := scenario.Run(ctx, bed, os.Stdout, scenario.MainJob, scenario.SecondAct)
 	if _, writeErr := report.WriteTo(os.Stdout); writeErr != nil {
 		return writeErr
 	}

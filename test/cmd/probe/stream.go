@@ -19,6 +19,7 @@ type streamReport struct {
 	MaxGap   float64   `json:"maxGapMs"` // longest time between two answers
 	Losses   []loss    `json:"losses"`   // the first ones
 	LastLost time.Time `json:"lastLost"` // when the last datagram without an answer was sent
+	Late     int       `json:"late"`     // datagrams that were not sent, as the machine was too busy at their time
 }
 
 // loss is a row of datagrams that were not answered.
@@ -81,6 +82,7 @@ func stream(ctx context.Context, args []string) error {
 	}
 	s.end()
 	report := answered.report(sent)
+	report.Late = late(sent, *interval)
 	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {
 		return err
 	}
@@ -88,6 +90,14 @@ func stream(ctx context.Context, args []string) error {
 		return errors.Join(errors.New("stream: datagrams were lost"), refused)
 	}
 	return nil
+}
+
+// late is how many datagrams a steady pace would have sent besides.
+func late(sent []time.Time, interval time.Duration) int {
+	if len(sent) == 0 {
+		return 0
+	}
+	return max(0, int(sent[len(sent)-1].Sub(sent[0])/interval)-len(sent)+1)
 }
 
 // sender sends datagrams and notes their answers.
