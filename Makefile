@@ -15,6 +15,9 @@ PACKAGES := openvswitch-switch etcd-server containernetworking-plugins iproute2 
 # What only the long tests need: routers of others.
 LONG_PACKAGES := bird2 frr
 
+# What only the comparison with others needs.
+PEER_PACKAGES := ovn-central ovn-host
+
 # A test that hangs is a failure well before the suite's 15 minutes are over.
 TESTFLAGS ?= -race -timeout 12m
 
@@ -23,7 +26,7 @@ TESTFLAGS ?= -race -timeout 12m
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
 SLOW := /cmd/|/objdb|/netmaster/(api|daemon|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build build-test unit test e2e-long lint demo bench clean
+.PHONY: help deps build build-test unit test e2e-long lint demo bench bench-peers clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -53,11 +56,15 @@ e2e-long: deps build-test ## run the long tests
 	@scripts/deps.sh $(LONG_PACKAGES)
 	@CONTIV_TEST_LONG=1 go test -race -timeout 40m -p 1 -run Long ./test/... ./ofnet/pipeline ./netplugin/bgp
 
-demo: deps build-test ## a cluster of 3 nodes on this machine does the main job and shows it
+demo: deps build-test ## a cluster of 3 nodes on this machine shows what it does, in a minute
 	@$(BIN)/demo
 
 bench: deps build-test ## measure, with the references in the same run
 	@$(BIN)/bench
+
+bench-peers: deps build-test ## measure beside OVN of Debian, on two nodes each
+	@scripts/deps.sh $(PEER_PACKAGES)
+	@$(BIN)/bench peers
 
 clean: ## remove what was built
 	@rm -rf $(BIN)

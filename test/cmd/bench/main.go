@@ -3,12 +3,14 @@
 //
 //	bench             all of them, on a bed of three nodes
 //	bench cni tcp     only those
+//	bench peers       the comparison with OVN, which has to be installed
 //
 // What measures netmaster alone runs inside the leader's node, as "bench inside",
 // and what measures the switch inside a node, as "bench switch-inside".
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +42,8 @@ type benchmark struct {
 	name  string
 	run   func(context.Context, *testbed.Bed) ([]figure, error)
 	fresh bool // on a bed of its own, which it leaves as it likes
+	nodes int  // of that bed, if not three
+	named bool // runs only if it is named: it needs packages of others
 }
 
 // benchmarks are in the order in which they run. Those that share a bed come
@@ -61,6 +65,7 @@ var benchmarks = []benchmark{
 	{name: "firstpod", run: benchFirstPod, fresh: true},
 	{name: "reconcile", run: insideLeader("reconcile"), fresh: true},
 	{name: "switch", run: benchSwitch, fresh: true},
+	{name: "peers", run: benchPeers, fresh: true, nodes: 2, named: true},
 }
 
 func main() {
@@ -97,7 +102,7 @@ func runAll(ctx context.Context, only []string) (err error) {
 	}()
 	var figures []figure
 	for _, b := range benchmarks {
-		if len(only) > 0 && !slices.Contains(only, b.name) {
+		if !slices.Contains(only, b.name) && (len(only) > 0 || b.named) {
 			continue
 		}
 		if bed != nil && b.fresh {
@@ -108,7 +113,7 @@ func runAll(ctx context.Context, only []string) (err error) {
 			}
 		}
 		if bed == nil {
-			if bed, err = testbed.New(ctx, testbed.Config{Nodes: 3, Log: os.Stdout}); err != nil {
+			if bed, err = testbed.New(ctx, testbed.Config{Nodes: cmp.Or(b.nodes, 3), Log: os.Stdout}); err != nil {
 				return err
 			}
 			if err := bed.StartDaemons(ctx); err != nil {

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// contiv is us.
+type contiv struct{ bed *testbed.Bed }
+
+func (c contiv) pods(ctx context.Context, place func(group string, node int) *testbed.Pod) error {
+	err := netctlAll(ctx, c.bed,
+		[]string{"tenant", "create", "peers"},
+		[]string{"network", "create", "-t", "peers", "-s", "10.39.0.0/24", "-g", "10.39.0.254", "net"},
+		[]string{"policy", "create", "-t", "peers", "guard"},
+		[]string{"group", "create", "-t", "peers", "net", "front"},
+		[]string{"group", "create", "-t", "peers", "-p", "guard", "net", "db"})
+	if err != nil {
+		return err
+	}
+	for _, group := range peerGroups {
+		for i, n := range c.bed.Nodes {
+			pod := place(group, i)
+			if _, err := n.Run(ctx, "ip", "netns", "add", pod.Name); err != nil {
+				return err
+			}
+			if err := pod.Attach(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c contiv) fill(ctx context.Context, rules int) error {
+	var documents strings.Builder
+	for i := range rules {
+		fmt.Fprintf(&documents, `{"kind":"rule","metadata":{"tenant":"peers","policy":"guard","name":"r%d"},"spec":{"direction":"in","action":"deny","protocol":"tcp","port":%d,"priority":1,"fromEndpointGroup":"front"}}`+"\n", i, firstPort+i)
+	}
+	dir, err := os.MkdirTemp("", "contiv-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "rules.json")
+	if err := os.WriteFile(file, []byte(documents.String()), 0o644); err != nil {
+		return err
+	}
+	_, err = c.bed.Netctl(ctx, "apply", "-q", "-f", file)
+	return err
+}
+
+// empty removes the policy with its rules, and makes it anew.
+func (c contiv) empty(ctx context.Context) error {
+	return netctlAll(ctx, c.bed,
+		[]string{"group", "update", "-t", "peers", "-p", "", "db"},
+		[]string{"policy", "rm", "-t", "peers", "guard"},
+		[]string{"policy", "create", "-t", "peers", "guard"},
+		[]string{"group", "update", "-t", "peers", "-p", "guard", "db"})
+}
+
+func (c contiv) add(ctx context.Context) error {
+	_, err := c.bed.Netctl(ctx, "policy", "rule-add", "-t", "peers", "-d", "in", "-l", "udp", "-g", "front", "-p", "2", "-j", "deny", "guard", "no-udp")
+	return err
+}
+
+func (c contiv) remove(ctx context.Context) error {
+	_, err := c.bed.Netctl(ctx, "policy", "rule-rm", "-t", "peers", "guard", "no-udp")
+	return err
+}
+
+func (c contiv) bridge() string { return "contivVxlanBridge" }
