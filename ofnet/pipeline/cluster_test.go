@@ -137,6 +137,8 @@ func (c *cluster) plugIn(n *node) {
 	if hub.cabled == 0 {
 		hub.Exec("ip", "link", "add", "cable", "type", "bridge", "mcast_snooping", "0")
 		hub.withoutIPv6("cable")
+		// Rules for bridges would cut off what is behind a packet.
+		hub.Exec("sh", "-c", "for f in /proc/sys/net/bridge/bridge-nf-call-ip*tables; do [ ! -e $f ] || echo 0 > $f; done")
 		hub.Exec("ip", "link", "set", "cable", "up")
 	}
 	hub.cabled++

@@ -73,22 +73,6 @@ func TestSwitchedFramesArriveUnchangedAndRoutedOnesFromTheGateway(t *testing.T) 
 	}
 }
 
-// routed is what a router makes of a frame.
-func routed(frame []byte, to mac) []byte {
-	out := bytes.Clone(frame)
-	copy(out[0:], to[:])
-	copy(out[6:], AnycastMAC[:])
-	if ip := out[14:]; ip[0]>>4 == 6 {
-		ip[7]--
-	} else {
-		ip[8]--
-		ip[10], ip[11] = 0, 0
-		sum := checksum(ip[:20])
-		ip[10], ip[11] = byte(sum>>8), byte(sum)
-	}
-	return out
-}
-
 // red1 has the MAC and the IPv4 address of web1, and red2 those of web2.
 func TestTenantsMayHaveTheSameAddressesAndMACs(t *testing.T) {
 	c := startCluster(t, web1, web2, red1, red2)

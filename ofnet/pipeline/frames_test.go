@@ -79,7 +79,7 @@ func fragments(frame []byte, mtu int) (parts [][]byte) {
 		ip := bytes.Clone(header)
 		if len(header) == 40 {
 			ip[6] = 44
-			ip = append(ip, header[6], 0, 0, 0, 0, 0, 0, 1)
+			ip = append(ip, header[6], 0, 0, 0, 0, 0, header[2], header[3]) // the number is in the flow label
 		}
 		to := min(from+(mtu-len(ip))&^7, len(payload))
 		more := uint16(0)

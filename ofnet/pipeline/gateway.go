@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
@@ -43,6 +44,12 @@ func (n Network) gateways() []netip.Addr {
 }
 
 func (g gateway) network(w *Wants, n Network) {
+	for _, f := range []family{ipv4(), ipv6()} {
+		has := func(a netip.Addr) bool { return familyOf(a).ethType == f.ethType }
+		if !n.Mode.Bridged() && !slices.ContainsFunc(n.gateways(), has) { // services neither
+			w.flow(at(tableRouter, priorityGuard, regNetwork.is(uint32(n.Tag)), openflow.EthDst(g.mac), f.is()).drop(reasonNoGateway))
+		}
+	}
 	for _, a := range n.gateways() {
 		f := familyOf(a)
 		w.flow(

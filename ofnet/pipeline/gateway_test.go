@@ -41,19 +41,24 @@ func TestANetworkWithoutAGatewayIsIsolated(t *testing.T) {
 	alone := dbBlue
 	alone.Gateway, alone.Gateway6 = netip.Addr{}, netip.Addr{}
 	c.networks = []Network{webBlue, alone, webRed}
-	c.program()
+	c.program(shop(web2.IPv4))
 	web, db := c.pod(web1).wire(), c.pod(db1).wire()
 
 	for _, to := range []Endpoint{db1, db2} {
 		web.send(udpFrame(AnycastMAC, web1.MAC, to.IPv4, web1.IPv4, "stray"))
 		web.send(udpFrame(AnycastMAC, web1.MAC, to.IPv6, web1.IPv6, "stray"))
 	}
+	db.send(echoFrame(AnycastMAC, db1.MAC, shop().VIP, db1.IPv4))
+	db.send(udpFrame(AnycastMAC, db1.MAC, shop().VIP, db1.IPv4, "stray"))
 	for _, to := range []Endpoint{web1, web2, db2} {
 		db.send(udpFrame(AnycastMAC, db1.MAC, to.IPv4, db1.IPv4, "stray"))
 		db.send(udpFrame(AnycastMAC, db1.MAC, to.IPv6, db1.IPv6, "stray"))
 	}
 	c.expectFence(web, []*wire{c.pod(web2).wire()}, "stray")
 	c.expectFence(db, []*wire{c.pod(db2).wire()}, "stray")
+	if got := db.receive(never, func(frame []byte) bool { src, _ := ends(frame); return src == shop().VIP }); got != nil {
+		t.Errorf("a service answers: %x", got)
+	}
 	for _, w := range []*wire{web, db} {
 		if got := w.receive(never, carrying("stray")); got != nil {
 			t.Errorf("%s got %x", w.pod.ID, got)

@@ -1,0 +1,161 @@
+package pipeline
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// mailbox sends frames and compares what arrives at all wires with what should.
+type mailbox struct {
+	wires   []*wire
+	letters map[string]*letter // by id
+	before  map[string]*letter // of the world before: what may arrive may be late
+	open    int                // arrivals to wait for
+	sent    int
+}
+
+// letter is a frame under way.
+type letter struct {
+	probe probeFrame
+	fate
+	may map[int][]byte // at all of these, or not
+	at  []int          // where it has arrived
+}
+
+var letterID = regexp.MustCompile(`<\d+\.\d+>`)
+
+// exchange sends frames and reads what comes of them. Where each whole one has arrived is told, in
+// the order of the frames.
+func (m *mailbox) exchange(t *testing.T, w *world, probes []probeFrame) (arrived [][]int) {
+	t.Helper()
+	var firsts []*letter
+	since := 0
+	for _, p := range probes {
+		m.sent++
+		for part, frame := range p.frames() {
+			id := fmt.Sprintf("<%d.%d>", m.sent, part)
+			frame := append(frame, id...)
+			l := &letter{probe: p, fate: w.fate(p, frame)}
+			if part == 0 {
+				firsts = append(firsts, l)
+			} else { // of no use without the first one
+				l.may = w.without(p, frame).anywhere()
+			}
+			m.letters[id] = l
+			m.open += l.missing()
+			m.wires[p.from].send(frame)
+			since++
+		}
+		if since >= 15 { // what the sockets on the way have room for
+			m.read(t, soon)
+			since = 0
+		}
+	}
+	m.read(t, soon)
+	for _, l := range firsts {
+		arrived = append(arrived, l.at)
+	}
+	return arrived
+}
+
+// anywhere is where a frame may arrive.
+func (f fate) anywhere() map[int][]byte {
+	all := maps.Clone(f.must)
+	maps.Copy(all, f.oneOf)
+	return all
+}
+
+// missing is how often a letter still has to arrive.
+func (l *letter) missing() (count int) {
+	if len(l.oneOf) > 0 && !l.none && len(l.at) == 0 {
+		count++
+	}
+	for wire := range l.must {
+		if !slices.Contains(l.at, wire) {
+			count++
+		}
+	}
+	return count
+}
+
+// read reads until everything that should has arrived, or for so long.
+func (m *mailbox) read(t *testing.T, limit time.Duration) {
+	t.Helper()
+	buffer := make([]byte, 2048)
+	fds := make([]unix.PollFd, len(m.wires))
+	for deadline := time.Now().Add(limit); (m.open > 0 || limit < soon) && time.Now().Before(deadline); {
+		for i, w := range m.wires {
+			fds[i] = unix.PollFd{Fd: int32(w.fd), Events: unix.POLLIN}
+		}
+		if _, err := unix.Poll(fds, 20); err != nil && err != unix.EINTR {
+			t.Fatal(err)
+		}
+		for i, fd := range fds {
+			if fd.Revents != 0 {
+				m.take(t, i, buffer)
+			}
+		}
+	}
+	if m.open > 0 {
+		for id, l := range m.letters {
+			if l.missing() > 0 {
+				t.Errorf("missing: %s: %s", id, l)
+			}
+		}
+		m.open = 0
+	}
+}
+
+func (l *letter) String() string {
+	return fmt.Sprintf("%s; to %v or one of %v; arrived at %v", l.probe, wiresOf(l.must), wiresOf(l.oneOf), l.at)
+}
+
+func wiresOf(frames map[int][]byte) (all []int) {
+	for wire := range frames {
+		all = append(all, wire)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (m *mailbox) take(t *testing.T, number int, buffer []byte) {
+	t.Helper()
+	n, from, err := unix.Recvfrom(m.wires[number].fd, buffer, unix.MSG_DONTWAIT)
+	if link, ok := from.(*unix.SockaddrLinklayer); err != nil || !ok || link.Pkttype == unix.PACKET_OUTGOING ||
+		link.Pkttype == unix.PACKET_OTHERHOST && number >= borders {
+		return
+	}
+	got, id := buffer[:n], string(letterID.Find(buffer[:n]))
+	l := m.letters[id]
+	if l == nil {
+		l = m.before[id]
+	}
+	if l == nil {
+		t.Errorf("too much at %d: %x", number, got)
+		return
+	}
+	want, due := l.must[number], true
+	if want == nil && len(l.at) == 0 {
+		want, due = l.oneOf[number], !l.none
+	}
+	if want == nil {
+		want, due = l.may[number], false
+	}
+	switch {
+	case want == nil || slices.Contains(l.at, number):
+		t.Errorf("too much: %s at %d: %s: %x", id, number, l, got)
+		return
+	case !bytes.Equal(got, want):
+		t.Errorf("changed: %s at %d: %s:\n%x\nwant:\n%x", id, number, l, got, want)
+	}
+	if l.at = append(l.at, number); due {
+		m.open--
+	}
+}

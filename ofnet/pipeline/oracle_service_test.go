@@ -1,0 +1,149 @@
+package pipeline
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// firstPort and what is above it are ports of clients of services, each used once.
+const firstPort = 20000
+
+// talk is a connection to a service, or datagrams between two ports.
+type talk struct {
+	client   int
+	service  int
+	port     ServicePort
+	sport    uint16
+	provider int  // -1: nobody knows yet
+	answered bool // the client has had an answer
+}
+
+func (w *world) isService(vrf uint16, a netip.Addr) bool { return w.serviceAt(vrf, a) >= 0 }
+
+// serviceAt is the number of the service at an address; -1: there is none.
+func (w *world) serviceAt(vrf uint16, a netip.Addr) int {
+	return slices.IndexFunc(w.services, func(s Service) bool { return s.VRF == vrf && s.VIP == a })
+}
+
+// served is what becomes of a packet for a service: a ping is answered, a connection
+// keeps its provider, and a new one gets any. What nobody serves is the agent's, and
+// there is none here.
+func (w *world) served(p probeFrame, frame []byte, f *fate) bool {
+	if p.to == hairpinAddress {
+		w.hairpinned(p, frame, f)
+		return true
+	}
+	number := w.serviceAt(w.endpoints[p.from].VRF, p.to)
+	if number < 0 {
+		return false
+	}
+	if p.isPing() {
+		f.must[p.from] = echoed(frame)
+		return true
+	}
+	s := w.services[number]
+	at := slices.IndexFunc(s.Ports, func(o ServicePort) bool { return o.Protocol == p.protocol && o.Port == p.dst })
+	if at < 0 {
+		return true
+	}
+	for _, t := range w.talks {
+		if t.client == p.from && t.service == number && t.port == s.Ports[at] && t.sport == p.src && t.provider >= 0 {
+			if arrival := w.translated(p, frame, t.provider, t.port); arrival != nil {
+				f.must[t.provider] = arrival
+			}
+			return true
+		}
+	}
+	f.oneOf = map[int][]byte{}
+	for i, e := range w.endpoints {
+		if e.VRF != s.VRF || !slices.Contains(s.Providers, e.IPv4) {
+			continue
+		}
+		if arrival := w.translated(p, frame, i, s.Ports[at]); arrival != nil {
+			f.oneOf[i] = arrival
+		} else {
+			f.none = true
+		}
+	}
+	return true
+}
+
+// translated is a request as a provider gets it, nil if the rules are against it: they know
+// client and provider only.
+func (w *world) translated(p probeFrame, frame []byte, provider int, port ServicePort) []byte {
+	e := w.endpoints[provider]
+	p.to, p.dst = e.IPv4, port.Target
+	if !w.allows(p, w.groupOf(p.from), e.Group) {
+		return nil
+	}
+	frame = routed(withPort(withDestination(frame, e.IPv4), 2, port.Target), e.MAC)
+	if provider == p.from {
+		frame = withSource(frame, hairpinAddress)
+	}
+	return frame
+}
+
+// fromService is what a provider answers, as the client gets it.
+func (w *world) fromService(p probeFrame, frames map[int][]byte) {
+	for _, t := range w.talks {
+		if t.answers(p) && w.endpoints[t.client].IPv4 == p.to && w.endpoints[t.client].VRF == w.endpoints[p.from].VRF {
+			for wire, frame := range frames {
+				frames[wire] = withPort(withSource(frame, w.services[t.service].VIP), 0, t.port.Port)
+			}
+		}
+	}
+}
+
+func (t talk) answers(p probeFrame) bool {
+	return t.provider == p.from && t.port.Protocol == p.protocol && t.port.Target == p.src && t.sport == p.dst
+}
+
+// hairpinned is what a provider answers to itself.
+func (w *world) hairpinned(p probeFrame, frame []byte, f *fate) {
+	e := w.endpoints[p.from]
+	for _, t := range w.talks {
+		if p.to = e.IPv4; t.answers(p) && t.client == p.from && w.allows(p, e.Group, e.Group) {
+			frame = routed(withDestination(frame, e.IPv4), e.MAC)
+			f.must[p.from] = withPort(withSource(frame, w.services[t.service].VIP), 0, t.port.Port)
+		}
+	}
+}
+
+// newTalks are from some endpoints to every service, each with ports of its own.
+func (w *world) newTalks() (all []talk) {
+	for number, s := range w.services {
+		for i, e := range w.endpoints {
+			if len(s.Ports) > 0 && e.VRF == s.VRF && e.IPv4.IsValid() && w.in(e).Gateway.IsValid() && chance(w.rand, 50) {
+				w.ports++
+				all = append(all, talk{client: i, service: number, port: pick(w.rand, s.Ports...), sport: firstPort + w.ports, provider: -1})
+			}
+		}
+	}
+	return all
+}
+
+// request is the next packet of the client, the first one again as long as nobody
+// has answered.
+func (w *world) request(t talk) probeFrame {
+	return w.sized(probeFrame{from: t.client, to: w.services[t.service].VIP, protocol: t.port.Protocol, src: t.sport, dst: t.port.Port,
+		syn: !t.answered, ack: t.answered})
+}
+
+// answer is what the provider says to it.
+func (w *world) answer(t talk) probeFrame {
+	p := probeFrame{from: t.provider, to: w.endpoints[t.client].IPv4, protocol: t.port.Protocol, src: t.port.Target, dst: t.sport,
+		syn: !t.answered, ack: true, answer: true}
+	if t.client == t.provider {
+		p.to = hairpinAddress
+	}
+	return w.sized(p)
+}
+
+// sized is a packet with some data, or with nothing if it is to open a TCP connection.
+func (w *world) sized(p probeFrame) probeFrame {
+	if p.size = len(p.header()); p.protocol != 6 || !p.syn {
+		p.size += pick(w.rand, 0, 1, probeMTU-20-len(p.header()))
+	}
+	w.address(&p)
+	return p
+}
