@@ -31,33 +31,37 @@ func TestTheNodeByHandOfTheDocumentationWorks(t *testing.T) {
 	}
 	own := filepath.Join(t.TempDir(), "bed")
 	there := func(text string) string { return strings.ReplaceAll(text, dir, own) }
-	run := func(args ...string) error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.Dir = "../.."
-		// A file, not a pipe: the daemons that are started keep it open.
-		out, err := os.CreateTemp(t.TempDir(), "out")
-		if err != nil {
-			return err
-		}
-		defer out.Close()
-		cmd.Stdout, cmd.Stderr = out, out
-		err = cmd.Run()
-		said, _ := os.ReadFile(out.Name())
-		t.Logf("%s\n%s", args[len(args)-1], said)
-		return err
-	}
 	t.Cleanup(func() {
-		if err := run("sh", "-ec", there(down)); err != nil {
+		if err := runHere(t, "sh", "-ec", there(down)); err != nil {
 			t.Errorf("down: %v", err)
 		}
 	})
-	if err := run("sh", "-ec", there(up)); err != nil {
+	if err := runHere(t, "sh", "-ec", there(up)); err != nil {
 		t.Fatalf("up: %v", err)
 	}
 	shell := strings.Fields(there(enter))
-	if err := run(append(shell, "sh", "-ec", inside)...); err != nil {
+	if err := runHere(t, append(shell, "sh", "-ec", inside)...); err != nil {
 		t.Errorf("on the node: %v", err)
 	}
+}
+
+// runHere runs a command at the top of the tree, where pages assume their reader, and
+// shows what it says.
+func runHere(t *testing.T, args ...string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = "../.."
+	// A file, not a pipe: the daemons that are started keep it open.
+	out, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
+	said, _ := os.ReadFile(out.Name())
+	t.Logf("%s\n%s", args[len(args)-1], said)
+	return err
 }
