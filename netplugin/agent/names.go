@@ -46,7 +46,8 @@ func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 	case pipeline.KindService:
 		s, known := c.service[key.ID]
 		if n, placed := c.networks[s.netID]; known && placed && wanted {
-			p.names.SetService(nameserver.Service{ID: key.ID, Tenant: n.record.Tenant, Name: s.name, Address: s.part.VIP, Ports: namedPorts(s.part.Ports)})
+			_, serving := c.providersOf(key.ID)
+			p.names.SetService(nameserver.Service{ID: key.ID, Tenant: n.record.Tenant, Name: s.name, Address: s.part.VIP, Ports: namedPorts(s.part.Ports), Providers: serving})
 		} else {
 			p.names.RemoveService(key.ID)
 		}
@@ -73,7 +74,7 @@ func namedPorts(ports []pipeline.ServicePort) []nameserver.Port {
 	protocols := map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp"}
 	list := make([]nameserver.Port, len(ports))
 	for i, p := range ports {
-		list[i] = nameserver.Port{Protocol: protocols[p.Protocol], Number: p.Port}
+		list[i] = nameserver.Port{Protocol: protocols[p.Protocol], Number: p.Port, Target: p.Target}
 	}
 	return list
 }

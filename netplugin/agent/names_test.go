@@ -41,7 +41,7 @@ func names(zones *nameserver.Zones, tenant string) string {
 func TestNamesAreOfWhatIsWantedOfTheTenantsThatAreHere(t *testing.T) {
 	n, zones := namedNode(t)
 	const one = "commonNames one ipv4:10.1.0.2; endpointGroups front ipv4:10.1.0.2; endpoints 1 ipv4:10.1.0.2"
-	const service = mastercfg.ServiceLBPrefix + "shop:blue"
+	const service, provider = mastercfg.ServiceLBPrefix + "shop:blue", mastercfg.ProviderPrefix + "shop:blue/"
 	for _, step := range []struct {
 		what string
 		do   func()
@@ -60,6 +60,10 @@ func TestNamesAreOfWhatIsWantedOfTheTenantsThatAreHere(t *testing.T) {
 			n.put(epKey("web.blue-1"), namedValue(me, "10.1.0.2", "front", "One"))
 		}, one},
 		{"a service", func() { n.put(service, serviceValue(`"80:8080:TCP"`)) }, one + "; services shop ipv4:10.1.0.200"},
+		{"providers, of whom one drains", func() {
+			n.put(provider+"10.1.0.2", `{}`).put(provider+"10.1.0.3", `{"Draining":true}`)
+		}, one + "; providers shop ipv4:10.1.0.2; services shop ipv4:10.1.0.200"},
+		{"the other one goes", func() { n.del(provider + "10.1.0.2") }, one + "; services shop ipv4:10.1.0.200"},
 		{"it goes", func() { n.del(service) }, one},
 		{"a record that makes no sense", func() { n.put(epKey("web.blue-1"), `{"netID":"web.blue","homingHost":"`+me+`","ipAddress":"nowhere"}`) }, ""},
 	} {

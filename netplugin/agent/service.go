@@ -145,14 +145,20 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 	}
 	o := s.part
 	o.VRF, o.Tag = n.VRF, n.Tag
+	o.Draining, o.Providers = c.providersOf(id)
+	return o, nil
+}
+
+// providersOf are the providers of a service, ascending: those that drain, and the others.
+func (c *cache) providersOf(id string) (draining, serving []netip.Addr) {
 	for _, a := range slices.SortedFunc(maps.Keys(c.providers[id]), netip.Addr.Compare) {
 		if c.providers[id][a] {
-			o.Draining = append(o.Draining, a)
+			draining = append(draining, a)
 		} else {
-			o.Providers = append(o.Providers, a)
+			serving = append(serving, a)
 		}
 	}
-	return o, nil
+	return draining, serving
 }
 
 func (c *cache) markServices(network string) {

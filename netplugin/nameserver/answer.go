@@ -44,9 +44,9 @@ func (z *Zones) answer(tenant string, reply *dns.Msg) verdict {
 	case name == "":
 		f.known = true // the zone itself, or the one above it
 	case strings.HasPrefix(name, "_"):
-		f = z.answerSRV(tenant, reply, name)
+		f = z.answerSRV(tenant, reply, name, ours)
 	default:
-		f = z.lookup(tenant, name)
+		f = z.lookup(tenant, name, ours)
 		reply.Answer = addressRecords(q, f.addresses)
 	}
 	switch {
@@ -101,32 +101,42 @@ func addressRecords(q dns.Question, addresses []netip.Addr) (list []dns.RR) {
 	return list
 }
 
-// answerSRV answers for _PORT._PROTO.SERVICE, and _PROTO.SERVICE for all ports.
-func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string) (f found) {
+// answerSRV answers for _PORT._PROTO.SERVICE, and _PROTO.SERVICE for all ports; for
+// those of providers in the same way.
+func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool) (f found) {
 	q := reply.Question[0]
 	port, protocol, rest := "", "", name
 	for strings.HasPrefix(rest, "_") {
 		port = protocol
 		protocol, rest, _ = strings.Cut(rest, ".")
 	}
-	s := z.lookup(tenant, rest)
+	s := z.lookup(tenant, rest, ours)
 	f.unsure = s.unsure
-	target, expressible := qualified(rest, tenant)
 	for _, p := range s.ports {
 		if "_"+p.Protocol != protocol || port != "" && port != "_"+itoa(p.Number) {
 			continue
 		}
-		f.known, f.unsure = true, !expressible
-		if expressible && (q.Qtype == dns.TypeSRV || q.Qtype == dns.TypeANY) {
-			reply.Answer = append(reply.Answer, &dns.SRV{
-				Hdr:  dns.RR_Header{Name: q.Name, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl},
-				Port: p.Number, Target: target,
-			})
+		f.known, f.unsure = true, false
+		for _, t := range s.targets(rest, p) {
+			full, expressible := qualified(t.name, tenant)
+			if !expressible {
+				reply.Answer = nil
+				return found{known: true, unsure: true}
+			}
+			if q.Qtype == dns.TypeSRV || q.Qtype == dns.TypeANY {
+				reply.Answer = append(reply.Answer, &dns.SRV{
+					Hdr:  dns.RR_Header{Name: q.Name, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl},
+					Port: t.port, Target: full,
+				})
+			}
 		}
 	}
 	if len(reply.Answer) > 0 {
-		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-			reply.Extra = append(reply.Extra, addressRecords(dns.Question{Name: target, Qtype: kind}, s.addresses)...)
+		for _, t := range s.targets(rest, Port{}) {
+			full, _ := qualified(t.name, tenant) // it was, just now
+			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+				reply.Extra = append(reply.Extra, addressRecords(dns.Question{Name: full, Qtype: kind}, t.addresses)...)
+			}
 		}
 	}
 	return f

@@ -16,7 +16,9 @@
 //	GROUP            the addresses of all endpoints of the group
 //	CONTAINER        the address of the container of that name, or id
 //	each as it is, and with .TENANT.Domain behind it
-//	_PORT._PROTO.SERVICE     SRV: the port and name of the service
+//	NAME.SERVICE, providers.SERVICE, both with .TENANT.Domain
+//	                 the addresses of a provider of the service, of all
+//	_PORT._PROTO.SERVICE     SRV: the port and name of the service; the same of providers
 //	address, reversed        PTR: the service or container that has it
 //
 // Zones is made of the same objects as the datapath. It has no I/O; it is written by

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Records are the names of a tenant, by kind: services, endpointGroups, commonNames,
-// endpoints.
+// Records are the names of a tenant, by kind: services, and by their names providers,
+// endpointGroups, commonNames, endpoints.
 type Records map[string]map[string][]string
 
 // Records lists the names of all tenants for inspection, and for each who has it:
@@ -17,13 +17,16 @@ func (z *Zones) Records() map[string]Records {
 	defer z.mu.RUnlock()
 	all := map[string]Records{}
 	for tenant := range z.tenants {
-		all[tenant] = Records{"services": {}, "endpointGroups": {}, "commonNames": {}, "endpoints": {}}
+		all[tenant] = Records{"services": {}, "providers": {}, "endpointGroups": {}, "commonNames": {}, "endpoints": {}}
 	}
 	add := func(tenant, kind, name string, addresses ...netip.Addr) {
 		all[tenant][kind][name] = append(all[tenant][kind][name], describe(addresses))
 	}
 	for _, s := range z.services {
 		add(s.Tenant, "services", s.Name, s.Address)
+		for _, a := range s.Providers {
+			add(s.Tenant, "providers", s.Name, a)
+		}
 	}
 	kinds := [classes]string{byGroup: "endpointGroups", byContainer: "commonNames", byRuntime: "endpoints"}
 	for _, h := range z.endpoints {

@@ -155,7 +155,7 @@ func TestAnAnswerFitsInWhatTheAskerTakes(t *testing.T) {
 func TestAnAnswerThatCannotBeExpressedIsAFailure(t *testing.T) {
 	z := exampleZones(t)
 	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("a", 60)+".", 4), ".") // with the tenant's domain too long
-	z.SetService(Service{ID: "long:blue", Tenant: "blue", Name: long, Address: addr("10.1.2.201"), Ports: []Port{{"tcp", 80}}})
+	z.SetService(Service{ID: "long:blue", Tenant: "blue", Name: long, Address: addr("10.1.2.201"), Ports: []Port{{"tcp", 80, 80}}})
 	_, server := start(t, z, nil, inBlue)
 	for _, network := range []string{"udp", "tcp"} {
 		if reply := exchangeWith(t, network, server, question("_tcp."+long+".", dns.TypeSRV)); reply.Rcode != dns.RcodeServerFailure {

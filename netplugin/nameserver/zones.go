@@ -36,19 +36,21 @@ type Endpoint struct {
 	IPv6      netip.Addr // invalid: none
 }
 
-// Service is a name with an address and ports.
+// Service is a name with an address and ports, and those who serve it.
 type Service struct {
-	ID      string
-	Tenant  string
-	Name    string
-	Address netip.Addr // invalid: none
-	Ports   []Port
+	ID        string
+	Tenant    string
+	Name      string
+	Address   netip.Addr // invalid: none
+	Ports     []Port
+	Providers []netip.Addr // without those that drain
 }
 
 // Port of a service.
 type Port struct {
 	Protocol string // tcp, udp
 	Number   uint16
+	Target   uint16 // of the providers
 }
 
 // zone is what a tenant has, by what is asked for.
@@ -273,11 +275,15 @@ type found struct {
 	unsure    bool // it may be among what is to come, or cannot be told
 	addresses []netip.Addr
 	ports     []Port
+
+	ofProviders bool // it is not the service's own
+	providers   []provider
 }
 
 // lookup finds what a name of a tenant stands for. A name is one label or more,
-// without the tenant's domain.
-func (z *Zones) lookup(tenant, name string) found {
+// without the tenant's domain; ours tells that nobody else could know it. Others'
+// domains are not hidden by what a service and a container are called.
+func (z *Zones) lookup(tenant, name string, ours bool) found {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	in := z.tenants[tenant]
@@ -306,6 +312,11 @@ func (z *Zones) lookup(tenant, name string) found {
 		}
 		return f
 	}
+	if ours {
+		if f := in.providersOf(name); f.known {
+			return f
+		}
+	}
 	return found{unsure: z.partial}
 }
 
@@ -327,11 +338,8 @@ func (z *Zones) owner(tenant string, a netip.Addr) (names []string, inside, unsu
 		}
 	}
 	for _, h := range in.addressed[a] {
-		for _, name := range []string{h.names[byContainer], h.names[byRuntime]} {
-			if isLabel(name) {
-				names = append(names, name)
-				break
-			}
+		if name, ok := h.label(); ok {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)

@@ -23,8 +23,8 @@ var example = []any{
 	Endpoint{ID: "web.red-c1", Tenant: "red", Runtime: "c1", Group: "Front", Container: "web1", IPv4: addr("10.1.1.9")},
 	Endpoint{ID: "web.red-c9", Tenant: "red", Runtime: "c9", Container: "secret", IPv4: addr("10.1.1.77")},
 
-	Service{"Shop:blue", "blue", "Shop", addr("10.1.2.200"), []Port{{"tcp", 80}, {"udp", 53}}},
-	Service{"new:blue", "blue", "new", netip.Addr{}, []Port{{"tcp", 80}}},
+	Service{"Shop:blue", "blue", "Shop", addr("10.1.2.200"), []Port{{"tcp", 80, 8080}, {"udp", 53, 5353}}, []netip.Addr{addr("10.1.1.1"), addr("10.1.1.2"), addr("10.1.1.99")}},
+	Service{"new:blue", "blue", "new", netip.Addr{}, []Port{{"tcp", 80, 80}}, nil},
 }
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
@@ -116,6 +116,25 @@ func TestATenantIsAnsweredFromItsOwnNames(t *testing.T) {
 		{"blue", ".", dns.TypeNS, "forwarded"},
 		{"blue", "_80._tcp.example.org.", dns.TypeSRV, "forwarded"},
 
+		// Providers: by the name of their container, or by their address; only below the domain.
+		{"blue", "providers.shop.blue.contiv.internal.", dns.TypeA, "10.1.1.1 10.1.1.2 10.1.1.99"},
+		{"blue", "Web1.Shop.blue.contiv.internal.", dns.TypeA, "10.1.1.1"},
+		{"blue", "c2.shop.blue.contiv.internal.", dns.TypeA, "10.1.1.2"},
+		{"blue", "10-1-1-99.shop.blue.contiv.internal.", dns.TypeA, "10.1.1.99"},
+		{"blue", "web1.shop.blue.contiv.internal.", dns.TypeAAAA, ""},
+		{"blue", "c3.shop.blue.contiv.internal.", dns.TypeA, "NXDOMAIN"}, // serves nobody
+		{"blue", "web1.shop.", dns.TypeA, "forwarded"},
+		{"blue", "_80._tcp.providers.shop.", dns.TypeSRV, "forwarded"},
+		{"blue", "_80._tcp.providers.shop.blue.contiv.internal.", dns.TypeSRV,
+			"0 0 8080 10-1-1-99.shop.blue.contiv.internal. 0 0 8080 c2.shop.blue.contiv.internal. 0 0 8080 web1.shop.blue.contiv.internal."},
+		{"blue", "_53._udp.web1.shop.blue.contiv.internal.", dns.TypeSRV, "0 0 5353 web1.shop.blue.contiv.internal."},
+		{"blue", "_81._tcp.providers.shop.blue.contiv.internal.", dns.TypeSRV, "NXDOMAIN"},
+		{"blue", "providers.new.blue.contiv.internal.", dns.TypeA, ""}, // nobody yet
+		{"blue", "_80._tcp.providers.new.blue.contiv.internal.", dns.TypeSRV, ""},
+		{"blue", "providers.front.blue.contiv.internal.", dns.TypeA, "NXDOMAIN"},
+		{"red", "providers.shop.blue.contiv.internal.", dns.TypeA, "NXDOMAIN"},
+		{"red", "providers.shop.red.contiv.internal.", dns.TypeA, "NXDOMAIN"},
+
 		// Nothing of another tenant, not even that it is there.
 		{"red", "front.", dns.TypeA, "10.1.1.9"},
 		{"red", "shop.", dns.TypeA, "NXDOMAIN"},
@@ -155,6 +174,8 @@ func TestNamesComeAndGoWithTheirObjects(t *testing.T) {
 		{endpoint("web.blue-c4", "back", "10.1.2.4"), "", "back.", "10.1.1.5 10.1.2.4"},
 		{nil, "web.blue-c1", "back.", "10.1.2.4"},
 		{nil, "web.blue-c4", "back.", "NXDOMAIN"},
+		{nil, "", "providers.shop.blue.contiv.internal.", "10.1.1.1 10.1.1.2 10.1.1.99"},
+		{Service{ID: "Shop:blue", Tenant: "blue", Name: "shop", Address: addr("10.1.2.200"), Providers: []netip.Addr{addr("10.1.1.2")}}, "", "providers.shop.blue.contiv.internal.", "10.1.1.2"},
 		{nil, "Shop:blue", "shop.", "10.1.2.1"}, // the container of that name
 		{Endpoint{ID: "db.blue-c3", Tenant: "red", Container: "shop", IPv4: addr("10.1.2.1")}, "", "shop.", "NXDOMAIN"},
 		{nil, "web.blue-c2", "front.", "NXDOMAIN"},
@@ -193,7 +214,7 @@ func TestAGroupHasTheMembersThatAreLeft(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		if got := z.lookup("blue", "many"); len(want) != len(got.addresses) || got.known != (len(want) > 0) {
+		if got := z.lookup("blue", "many", true); len(want) != len(got.addresses) || got.known != (len(want) > 0) {
 			t.Fatalf("%v, want %v", got, want)
 		}
 		if len(want) > 0 && ask(z, "blue", "many.", dns.TypeA) != strings.Join(want, " ") {
@@ -249,8 +270,10 @@ func FuzzNamesOfAnyContent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, name string) {
 		z := exampleZones(t)
 		z.SetEndpoint(Endpoint{ID: "x", Tenant: "blue", Group: text, Container: text, Runtime: text, IPv4: addr("10.1.1.3")})
-		z.SetService(Service{ID: "x", Tenant: "blue", Name: text, Address: addr("10.1.1.4"), Ports: []Port{{text, 1}}})
+		z.SetService(Service{ID: "x", Tenant: "blue", Name: text, Address: addr("10.1.1.4"), Ports: []Port{{text, 1, 2}}, Providers: []netip.Addr{addr("10.1.1.3")}})
 		ask(z, "blue", dns.Fqdn(name), dns.TypeANY)
+		ask(z, "blue", "providers."+dns.Fqdn(text)+"blue.contiv.internal.", dns.TypeANY)
+		ask(z, "blue", "_1._"+dns.Fqdn(text)+"providers."+dns.Fqdn(text)+"blue.contiv.internal.", dns.TypeSRV)
 		z.Records()
 		z.remove("x")
 		if a, ok := parseReverse(name); ok && strings.TrimSuffix(reverse(a.String()), ".") != fold(name) && !strings.Contains(name, ".0") {

@@ -1,0 +1,81 @@
+package nameserver
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+)
+
+// everyProvider before a service's name stands for all of its providers.
+const everyProvider = "providers"
+
+// provider is who serves a service.
+type provider struct {
+	name    string // below the tenant's domain
+	address netip.Addr
+}
+
+// providersOf finds what NAME.SERVICE stands for, a provider, and providers.SERVICE,
+// which is all of them, up to maxAddresses and others each time. Several providers may
+// have one name.
+func (in *zone) providersOf(name string) (f found) {
+	wanted, serviceName, _ := strings.Cut(name, ".")
+	s := in.services[serviceName]
+	if s == nil {
+		return found{}
+	}
+	f = found{known: wanted == everyProvider, ports: s.Ports, ofProviders: true}
+	first := rand.IntN(max(len(s.Providers), 1))
+	for i := range s.Providers {
+		a := s.Providers[(first+i)%len(s.Providers)]
+		label := in.labelOf(a)
+		if wanted != everyProvider && wanted != label {
+			continue
+		}
+		f.known, f.addresses = true, append(f.addresses, a)
+		if f.providers = append(f.providers, provider{label + "." + serviceName, a}); len(f.providers) == maxAddresses {
+			break
+		}
+	}
+	return f
+}
+
+// labelOf is what the provider at an address is called: like its container or, where
+// that is no label, like its address with dashes.
+func (in *zone) labelOf(a netip.Addr) string {
+	for _, h := range in.addressed[a] {
+		if name, ok := h.label(); ok {
+			return name
+		}
+	}
+	return strings.NewReplacer(".", "-", ":", "-").Replace(a.String())
+}
+
+// label is the name of a container that can be one label.
+func (h *host) label() (name string, ok bool) {
+	for _, name := range []string{h.names[byContainer], h.names[byRuntime]} {
+		if isLabel(name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// target is where a service is found.
+type target struct {
+	name      string // below the tenant's domain
+	port      uint16
+	addresses []netip.Addr
+}
+
+// targets are where a port of what has a name is found: at the service, or at each of
+// its providers with the port that it has there.
+func (f found) targets(name string, p Port) (list []target) {
+	if !f.ofProviders {
+		return []target{{name, p.Number, f.addresses}}
+	}
+	for _, by := range f.providers {
+		list = append(list, target{by.name, p.Target, []netip.Addr{by.address}})
+	}
+	return list
+}
