@@ -11,7 +11,8 @@ import (
 )
 
 func createNetwork(c *change, n *contivmodel.Network) error {
-	if err := globalReady(c, n.Encap); err != nil {
+	mode, err := readyMode(c, n.Encap)
+	if err != nil {
 		return err
 	}
 	if n.TenantName == "" {
@@ -24,6 +25,11 @@ func createNetwork(c *change, n *contivmodel.Network) error {
 	}
 	if err := noOverlap(c, n); err != nil {
 		return err
+	}
+	if n.Encap == "vlan" && mode == "routing" {
+		if err := aloneOutside(c, n); err != nil {
+			return err
+		}
 	}
 	if master.Exists(c, "endpointGroup", n.ModelKey()) {
 		return fault.New(fault.Conflict, "EndpointGroup %s conflicts with the network name", n.NetworkName).
@@ -42,48 +48,78 @@ func createNetwork(c *change, n *contivmodel.Network) error {
 	return master.NetworkChanged(c.Tx, n.TenantName, n.NetworkName)
 }
 
-// globalReady refuses networks before the global object says how they are to work.
-func globalReady(r ledger.Reader, encap string) error {
+// readyMode is the forwarding mode. It refuses networks before the global object says
+// how they are to work.
+func readyMode(r ledger.Reader, encap string) (string, error) {
 	g, err := master.Get[contivmodel.Global](r, contivmodel.GlobalName,
 		fault.New(fault.Mode, "Global configuration is not ready: there is no global object"))
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case g.FwdMode == "":
-		return fault.New(fault.Mode, "Global configuration is not ready: forwarding mode is not set")
+		return "", fault.New(fault.Mode, "Global configuration is not ready: forwarding mode is not set")
 	case encap == "vlan" && g.Vlans == "":
-		return fault.New(fault.Mode, "Global configuration is not ready: vlan range is not set")
+		return "", fault.New(fault.Mode, "Global configuration is not ready: vlan range is not set")
 	case encap == "vxlan" && g.Vxlans == "":
-		return fault.New(fault.Mode, "Global configuration is not ready: vxlan range is not set")
+		return "", fault.New(fault.Mode, "Global configuration is not ready: vxlan range is not set")
 	}
-	return nil
+	return g.FwdMode, nil
 }
 
 // noOverlap compares a network with the others of its tenant; tenants may overlap each other.
 func noOverlap(r ledger.Reader, n *contivmodel.Network) error {
+	o, err := overlapOf(r, n.TenantName, n)
+	if o == nil {
+		return err
+	}
+	text := "network %s conflicts with subnet %s"
+	if o.field == "ipv6Subnet" {
+		text = "network %s conflicts with subnetv6  %s"
+	}
+	return fault.New(fault.Conflict, text, o.with.NetworkName, o.theirs).WithField(o.field).WithDetails("network " + o.with.Key)
+}
+
+// aloneOutside compares a network with those of all tenants that routers outside know:
+// to them an address is one host, whosever it is.
+func aloneOutside(r ledger.Reader, n *contivmodel.Network) error {
+	o, err := overlapOf(r, master.OnVLANs, n)
+	if o == nil {
+		return err
+	}
+	return fault.New(fault.Conflict, "%s %s overlaps %s of network %s of tenant %s: routed networks of encapsulation vlan share the addresses outside",
+		o.field, o.own, o.theirs, o.with.NetworkName, o.with.TenantName).WithField(o.field).WithDetails("network " + o.with.Key)
+}
+
+// overlap is what a network has in common with another one.
+type overlap struct {
+	with        *contivmodel.Network
+	field       string // JSON name
+	own, theirs string
+}
+
+// overlapOf finds a network of a tenant, or master.OnVLANs, that overlaps; nil: none.
+func overlapOf(r ledger.Reader, tenant string, n *contivmodel.Network) (*overlap, error) {
 	if prefix, err := resources.ParseIPv6Subnet(n.Ipv6Subnet); err == nil { // else empty, or refused later
-		other, err := master.OverlapIPv6(r, n.TenantName, prefix)
+		other, err := master.OverlapIPv6(r, tenant, prefix)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if other != nil {
-			return fault.New(fault.Conflict, "network %s conflicts with subnetv6  %s", other.NetworkName, other.Ipv6Subnet).
-				WithField("ipv6Subnet").WithDetails("network " + other.Key)
+			return &overlap{other, "ipv6Subnet", n.Ipv6Subnet, other.Ipv6Subnet}, nil
 		}
 	}
 	if n.Subnet == "" {
-		return nil
+		return nil, nil
 	}
 	subnet, err := resources.ParseSubnet(n.Subnet)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	other, err := master.OverlapIPv4(r, n.TenantName, subnet)
+	other, err := master.OverlapIPv4(r, tenant, subnet)
 	if err != nil || other == nil {
-		return err
+		return nil, err
 	}
-	return fault.New(fault.Conflict, "network %s conflicts with subnet %s", other.NetworkName, other.Subnet).
-		WithField("subnet").WithDetails("network " + other.Key)
+	return &overlap{other, "subnet", n.Subnet, other.Subnet}, nil
 }
 
 func updateNetwork(_ *change, n, _ *contivmodel.Network) error {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -278,4 +279,30 @@ func (b *bench) drop(key string) {
 	if _, err := b.ledger.Update(b.Context(), func(tx *ledger.Tx) error { tx.Delete(key); return nil }); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// Routers outside know addresses, and not tenants.
+func TestRoutedVLANsOfTenantsDoNotOverlap(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
+	network := func(tenant, name, encap, subnet, subnet6 string) string {
+		return fmt.Sprintf(`{"tenantName":%q,"networkName":%q,"encap":%q,"subnet":%q,"ipv6Subnet":%q}`, tenant, name, encap, subnet, subnet6)
+	}
+	b.ok("POST", "networks/blue:web", network("blue", "web", "vlan", "10.7.0.0/24", "2001:db8:7::/64"))
+	const outside = " of network web of tenant blue: routed networks of encapsulation vlan share the addresses outside"
+	b.refuseAll([]refusal{
+		{"POST", "networks/red:n", network("red", "n", "vlan", "10.7.0.128/25", ""), "subnet 10.7.0.128/25 overlaps 10.7.0.0/24" + outside, 409, "conflict"},
+		{"POST", "networks/red:n", network("red", "n", "vlan", "10.0.0.0/8", ""), "subnet 10.0.0.0/8 overlaps 10.7.0.0/24" + outside, 409, "conflict"},
+		{"POST", "networks/red:n", network("red", "n", "vlan", "10.8.0.0/24", "2001:db8::/32"), "ipv6Subnet 2001:db8::/32 overlaps 2001:db8:7::/64" + outside, 409, "conflict"},
+	})
+	b.ok("POST", "networks/red:inner", network("red", "inner", "vxlan", "10.7.0.0/24", "2001:db8:7::/64"))
+	b.ok("POST", "networks/red:beside", network("red", "beside", "vlan", "10.7.1.0/24", "2001:db8:8::/64"))
+	b.ok("DELETE", "networks/blue:web", "")
+	b.ok("POST", "networks/blue:web", network("blue", "web", "vlan", "10.7.0.0/24", ""))
+	for _, key := range []string{"blue:web", "red:inner", "red:beside"} {
+		b.ok("DELETE", "networks/"+key, "")
+	}
+	b.ok("POST", "globals/global", `{"name":"global","fwdMode":"bridge","vlans":"1-4094","vxlans":"1-10000","pvtSubnet":"172.19.0.0/16"}`)
+	b.ok("POST", "networks/blue:web", network("blue", "web", "vlan", "10.7.0.0/24", ""))
+	b.ok("POST", "networks/red:web", network("red", "web", "vlan", "10.7.0.0/24", ""))
 }

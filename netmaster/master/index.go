@@ -3,6 +3,7 @@ package master
 import (
 	"context"
 	"encoding/json"
+	"net/netip"
 	"strings"
 	"unique"
 
@@ -127,11 +128,17 @@ func serviceTerms(s *contivmodel.ServiceLB) []string {
 // after an address is the only one that can hold it.
 func networkTerms(n *contivmodel.Network) []string {
 	var terms []string
+	add := func(family, subnet string, last netip.Addr) {
+		terms = append(terms, family+n.TenantName+"/"+sortable(last), subnetTerm+subnet)
+		if n.Encap == "vlan" {
+			terms = append(terms, family+OnVLANs+"/"+sortable(last))
+		}
+	}
 	if subnet, err := resources.ParseSubnet(n.Subnet); err == nil {
-		terms = append(terms, ipv4Term+n.TenantName+"/"+sortable(subnet.Last), subnetTerm+subnet.Prefix.String())
+		add(ipv4Term, subnet.Prefix.String(), subnet.Last)
 	}
 	if prefix, err := resources.ParseIPv6Subnet(n.Ipv6Subnet); err == nil {
-		terms = append(terms, ipv6Term+n.TenantName+"/"+sortable(resources.LastIPv6(prefix)), subnetTerm+prefix.String())
+		add(ipv6Term, prefix.String(), resources.LastIPv6(prefix))
 	}
 	return terms
 }

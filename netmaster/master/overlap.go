@@ -9,12 +9,15 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
+// OnVLANs stands for the tenants of all networks of encapsulation vlan.
+const OnVLANs = ""
+
 // OverlapIPv4 finds a network of a tenant that has addresses in common with a
-// subnet; nil if there is none.
+// subnet; nil if there is none. OnVLANs is for forwarding mode routing.
 //
-// Networks of a tenant never overlap, so of those that end at or after the
-// subnet's first address the one that ends first also begins first: if that one
-// begins beyond the subnet, all others do.
+// Networks of a tenant never overlap, nor do those on VLANs where they are routed,
+// so of those that end at or after the subnet's first address the one that ends
+// first also begins first: if that one begins beyond the subnet, all others do.
 func OverlapIPv4(r ledger.Reader, tenant string, subnet resources.Subnet) (*contivmodel.Network, error) {
 	return firstEnding(r, ipv4Term+tenant+"/", subnet.First, func(n *contivmodel.Network) bool {
 		theirs, err := resources.ParseSubnet(n.Subnet)

@@ -148,6 +148,7 @@ ip link add world type veth peer name eth0 netns world
 ip address add 203.0.113.1/24 dev world
 ip address add 2001:db8:52::1/64 dev world nodad
 ip link set world up
+ip -n world link set lo up
 ip -n world address add 203.0.113.2/24 dev eth0
 ip -n world address add 2001:db8:52::2/64 dev eth0 nodad
 ip -n world link set eth0 up

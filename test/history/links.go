@@ -151,8 +151,8 @@ func (w *World) stored() []contivmodel.Object {
 	return list
 }
 
-// References reports what refers to something that is not there, and networks
-// of one tenant that overlap.
+// References reports what refers to something that is not there, and networks that
+// overlap: of one tenant, or on VLANs.
 func References(w *World) []string {
 	var found []string
 	ties(w, func(from contivmodel.Object, _ string, to contivmodel.Link, back string) {
@@ -168,7 +168,8 @@ func References(w *World) []string {
 	networks := all[contivmodel.Network](w)
 	for i, a := range networks {
 		for _, b := range networks[:i] {
-			if a.TenantName == b.TenantName && (overlap4(a, b) || overlap6(a, b)) {
+			together := a.TenantName == b.TenantName || a.Encap == "vlan" && b.Encap == "vlan" // these are routed outside
+			if together && (overlap4(a, b) || overlap6(a, b)) {
 				found = append(found, fmt.Sprintf("networks %s and %s overlap", a.Key, b.Key))
 			}
 		}

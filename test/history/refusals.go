@@ -42,6 +42,7 @@ var refusals = []refusal{
 	{Post, "network", fault.Immutable, "Cant change network parameters", ownPresent},
 	{Post, "network", fault.Conflict, "conflicts with subnetv6", overlapping(overlap6)},
 	{Post, "network", fault.Conflict, "conflicts with subnet ", overlapping(overlap4)},
+	{Post, "network", fault.Conflict, "share the addresses outside", sharingOutside},
 	{Post, "network", fault.Conflict, "conflicts with the network name", twin("endpointGroup")},
 	{Post, "network", fault.Conflict, "requested vlan not available", tagTaken(vlanTags)},
 	{Post, "network", fault.Conflict, "requested vxlan is out of range", tagTaken(vxlanTags)},
@@ -171,6 +172,14 @@ func overlapping(overlap func(a, b *contivmodel.Network) bool) func(*Evidence, *
 	return func(e *Evidence, c *Call) bool {
 		return some(e, c, tenantOf(c.Key), func(n *contivmodel.Network) bool { return overlap(n, c.Object.(*contivmodel.Network)) })
 	}
+}
+
+// sharingOutside: a network of anybody on a VLAN may have had an address of this one.
+func sharingOutside(e *Evidence, c *Call) bool {
+	wanted := c.Object.(*contivmodel.Network)
+	return wanted.Encap == "vlan" && some(e, c, "", func(n *contivmodel.Network) bool {
+		return n.Encap == "vlan" && (overlap4(n, wanted) || overlap6(n, wanted))
+	})
 }
 
 // usesNetwork: an object of the tenant may have named the network.
