@@ -38,6 +38,7 @@ func TestTheDocumentSaysWhatThePipelineIs(t *testing.T) {
 		parts[name] = part
 	}
 	parts["vlan"] = "```\n" + vlanText(&Pipeline{features: []any{uplink{port: exampleTunnelPort}}}, vlanBlue, here(vl1)) + "```\n"
+	parts["router"] = "```\n" + wantsText(New(Config{UplinkPort: exampleTunnelPort}), routedWorld[2:]...) + "```\n"
 	old, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)

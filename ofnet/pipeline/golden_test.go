@@ -89,9 +89,13 @@ func TestABridgeWithAnUplinkWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 
 // vlanText is what a bridge with an uplink wants for objects, and for the flood set
 // of the example.
-func vlanText(p *Pipeline, objects ...Object) (text string) {
-	flood := FloodSet{Network: vlanBlue.ID, Encap: VLAN, Tag: vlanBlue.Tag, Members: [][6]byte{vl1.MAC, vl3.MAC}}
-	for _, o := range append(objects, flood) {
+func vlanText(p *Pipeline, objects ...Object) string {
+	return wantsText(p, append(objects, FloodSet{Network: vlanBlue.ID, Encap: VLAN, Tag: vlanBlue.Tag, Members: [][6]byte{vl1.MAC, vl3.MAC}})...)
+}
+
+// wantsText is what objects want in a switch, one after the other.
+func wantsText(p *Pipeline, objects ...Object) (text string) {
+	for _, o := range objects {
 		text += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(p, o, portOf(o)))
 	}
 	return text

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"fmt"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -11,18 +10,16 @@ import (
 )
 
 func TestARoutedVLANWantsTheFlowsOfItsGoldenFile(t *testing.T) {
-	p := New(Config{UplinkPort: exampleTunnelPort})
-	var text string
-	for _, o := range []Object{
-		routedVLAN, here(rv1), rv2, asRouter, borderA, borderB,
-		Route{Prefix: prefix("0.0.0.0/0"), NextHops: []netip.Addr{borderA.Address}},
-		Route{Prefix: prefix("10.1.8.2/32"), NextHops: []netip.Addr{addr("192.0.2.8")}},
-		Route{Prefix: prefix("2001:db8:1::/48"), NextHops: []netip.Addr{borderB.Address}},
-		Route{Prefix: prefix("198.51.100.0/24"), NextHops: []netip.Addr{borderA.Address, addr("192.0.2.2")}, Group: FirstRouteGroup + 7},
-	} {
-		text += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(p, o, portOf(o)))
-	}
-	compareGolden(t, filepath.Join("testdata", "router.golden"), text)
+	compareGolden(t, filepath.Join("testdata", "router.golden"), wantsText(New(Config{UplinkPort: exampleTunnelPort}), routedWorld...))
+}
+
+// routedWorld is a network, its endpoints, the node as a router, its neighbours and routes.
+var routedWorld = []Object{
+	routedVLAN, here(rv1), rv2, asRouter, borderA, borderB,
+	Route{Prefix: prefix("0.0.0.0/0"), NextHops: []netip.Addr{borderA.Address}},
+	Route{Prefix: prefix("10.1.8.2/32"), NextHops: []netip.Addr{addr("192.0.2.8")}},
+	Route{Prefix: prefix("2001:db8:1::/48"), NextHops: []netip.Addr{borderB.Address}},
+	Route{Prefix: prefix("198.51.100.0/24"), NextHops: []netip.Addr{borderA.Address, addr("192.0.2.2")}, Group: FirstRouteGroup + 7},
 }
 
 // A longer prefix comes before a shorter one, and what must not be routed before all.
