@@ -21,7 +21,8 @@ type BgpOper struct {
 	NeighborStatus string            `json:"neighborStatus,omitempty"` // of the first neighbour
 	Neighbors      []BgpNeighborOper `json:"neighbors,omitempty"`
 	NumRoutes      int               `json:"numRoutes,omitempty"`
-	Routes         []string          `json:"routes,omitempty"` // prefixes learned
+	Problem        string            `json:"problem,omitempty"` // why the node is not the router that is wanted
+	Routes         []string          `json:"routes,omitempty"`  // prefixes learned
 }
 
 // BgpNeighborOper is how it stands with one neighbour.

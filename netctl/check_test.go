@@ -25,6 +25,9 @@ func startCluster(t *testing.T, status client.Status, agent map[string]string) (
 	t.Cleanup(master.Close)
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, ok := agent[r.URL.Path]
+		if !ok && r.URL.Path == "/inspect/bgp" {
+			body, ok = "null\n", true // no speaker
+		}
 		if !ok {
 			http.Error(w, "waiting for the store\nand more", http.StatusServiceUnavailable)
 			return
@@ -115,6 +118,26 @@ func TestANodesNameServerIsChecked(t *testing.T) {
 		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": answer})
 		got := run(t, url, "check --agent-port "+port)
 		if want == "" && strings.Contains(got.stdout, "names n1") || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: %s, want %q", answer, got.stdout, want)
+		}
+	}
+}
+
+func TestBGPOfANodeIsChecked(t *testing.T) {
+	peer := func(address, state, problem string) string {
+		return `{"config":{"neighbor-address":"` + address + `","peer-as":65100},"state":{"session-state":"` + state + `","last-error":"` + problem + `"}}`
+	}
+	for answer, want := range map[string]string{
+		"null": "",
+		`{"peers":[` + peer("192.0.2.1", "established", "") + `],"dsts":["0.0.0.0/0"]}`: "ok    bgp n1: 1 neighbours, 1 routes\n",
+		`{"peers":[` + peer("192.0.2.1", "established", "") + "," + peer("192.0.2.2", "active", "refused") + "," + peer("192.0.2.3", "idle", "") + `],"dsts":[]}`: "FAIL  bgp n1: " +
+			"no session with 192.0.2.2 of AS 65100: refused; no session with 192.0.2.3 of AS 65100; see netctl bgp inspect n1, and the router's log\n",
+		`{"peers":[],"dsts":[],"problem":"port inb01: no uplink"}`: "FAIL  bgp n1: port inb01: no uplink; see",
+		"nonsense": "FAIL  bgp n1: invalid character",
+	} {
+		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": namesOff, "/inspect/bgp": answer})
+		got := run(t, url, "check --agent-port "+port)
+		if want == "" && strings.Contains(got.stdout, "bgp n1") || !strings.Contains(got.stdout, want) {
 			t.Errorf("%s: %s, want %q", answer, got.stdout, want)
 		}
 	}

@@ -49,6 +49,11 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	if routes != nil {
+		if err := routes.Register(metrics); err != nil {
+			return err
+		}
+	}
 	zones := o.names.zones()
 	node := agent.New(agent.Config{
 		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat, Border: asBorder(routes), DB: db, Names: zones, Metrics: metrics,

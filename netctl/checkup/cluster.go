@@ -128,6 +128,7 @@ func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, 
 	report.check("tunnels "+n.Host, "is netplugin of the missing nodes registered, with its --vtep-ip?",
 		fmt.Sprintf("to %d nodes", registered(all)-1), view.missing(n, all))
 	checkNames(ctx, n.Host, url, report)
+	checkBGP(ctx, n.Host, url, report)
 }
 
 // trouble says what is wrong with a switch.

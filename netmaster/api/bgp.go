@@ -73,6 +73,6 @@ func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, er
 			AdminStatus: p.State.AdminState, Status: p.State.SessionState, LastError: p.State.LastError, NumRoutes: p.State.Routes,
 		})
 	}
-	oper.NumRoutes, oper.Routes = len(told.Dsts), told.Dsts
+	oper.NumRoutes, oper.Routes, oper.Problem = len(told.Dsts), told.Dsts, told.Problem
 	return oper, nil
 }

@@ -18,6 +18,8 @@ type CfgBgpState struct {
 type NodeBgp struct {
 	Peers []NodeBgpPeer `json:"peers"`
 	Dsts  []string      `json:"dsts"` // prefixes learned
+
+	Problem string `json:"problem,omitempty"` // why the node is not the router that is wanted
 }
 
 // NodeBgpPeer is how it stands with a neighbour.

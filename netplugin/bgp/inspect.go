@@ -33,3 +33,26 @@ func (s *Speaker) Inspect() *mastercfg.NodeBgp {
 	}
 	return view
 }
+
+// Counts are the numbers of a speaker.
+type Counts struct {
+	Neighbours, Sessions int // wanted, and established
+	Learned, Announced   int // prefixes
+}
+
+// Counts counts.
+func (s *Speaker) Counts() Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := Counts{Learned: len(s.table.routes)}
+	if s.wanted == nil {
+		return c
+	}
+	c.Neighbours, c.Announced = len(s.wanted.Neighbours), len(s.announced)
+	for _, status := range s.status {
+		if status.SessionState == established {
+			c.Sessions++
+		}
+	}
+	return c
+}

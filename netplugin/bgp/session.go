@@ -105,6 +105,7 @@ func (n *session) fits(s Settings) bool {
 func (s *Speaker) end(now *session, silently bool) {
 	s.mu.Lock()
 	s.current = nil
+	clear(s.status)
 	s.mu.Unlock()
 	now.unwatch()
 	if silently {

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -190,9 +189,6 @@ func (b *Border) lead(e pipeline.Endpoint, c *drivers.Change) {
 func (b *Border) Ports() []drivers.Port {
 	return slices.DeleteFunc(b.NetworkDriver.Ports(), func(p drivers.Port) bool { return p.EndpointID == Interface })
 }
-
-// Inspect says how it stands with the neighbours; nil: there are none.
-func (b *Border) Inspect() *mastercfg.NodeBgp { return b.speaker.Inspect() }
 
 func hostPrefixes(e pipeline.Endpoint) (list []netip.Prefix) {
 	for _, a := range []netip.Addr{e.IPv4, e.IPv6} {

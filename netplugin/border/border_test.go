@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/drivers"
@@ -18,6 +19,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // portDriver counts the interfaces that are removed.
@@ -164,4 +166,31 @@ ip neighbour add 192.0.2.1 lladdr 02:00:00:00:00:01 dev inb01`
 		}
 	}()
 	<-done
+}
+
+// refusing is a driver whose ports cannot be made.
+type refusing struct{ portDriver }
+
+func (refusing) AddPort(context.Context, pipeline.Encap, string, int) (drivers.Port, error) {
+	return drivers.Port{}, fault.New(fault.Unavailable, "no uplink")
+}
+
+func TestWhyANodeIsNoRouterIsTold(t *testing.T) {
+	border := New(Config{Driver: &refusing{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	registry := prometheus.NewRegistry()
+	if err := border.Register(registry); err != nil {
+		t.Fatal(err)
+	}
+	border.Configure(&agent.BGP{AS: 1, Link: prefix("192.0.2.9/24"), Neighbours: []bgp.Neighbour{{Address: addr("192.0.2.1"), AS: 2}}})
+	if view := border.Inspect(); view != nil {
+		t.Errorf("before anything was tried: %+v", view)
+	}
+	border.Update(drivers.Change{Replace: true})
+	border.settle(t.Context())
+	if view := border.Inspect(); view == nil || view.Problem != "no uplink" {
+		t.Errorf("%+v", view)
+	}
+	if families, err := registry.Gather(); err != nil || len(families) != 4 {
+		t.Errorf("%v, %v", families, err)
+	}
 }
