@@ -18,6 +18,10 @@ LONG_PACKAGES := bird2 frr
 # What only the comparison with others needs.
 PEER_PACKAGES := ovn-central ovn-host
 
+# What a Kubernetes cluster for tests needs beside its own components: how containers
+# are run, a store, and what the suites run in pods.
+K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf conntrack wget curl iptables
+
 # A test that hangs is a failure well before the suite's 15 minutes are over.
 TESTFLAGS ?= -race -timeout 12m
 
@@ -26,7 +30,7 @@ TESTFLAGS ?= -race -timeout 12m
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
 SLOW := /cmd/|/objdb|/netmaster/(api|daemon|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build build-test unit test e2e-long lint demo bench bench-peers clean
+.PHONY: help deps build build-test unit test e2e-long k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -55,6 +59,24 @@ test: deps build-test lint ## install what is needed and run every test but the 
 e2e-long: deps build-test ## run the long tests
 	@scripts/deps.sh $(LONG_PACKAGES)
 	@CONTIV_TEST_LONG=1 go test -race -timeout 40m -p 1 -run Long ./test/... ./ofnet/pipeline ./netplugin/bgp
+
+K8S := $(BIN)/k8s
+K8S_SOURCES := scripts/k8s-build.sh $(wildcard test/k8s/tools/* test/k8s/tools/e2e/* test/k8s/coredns/* test/k8s/pause/* test/k8s/images/*)
+
+$(K8S)/images.tar: $(K8S_SOURCES)
+	@scripts/deps.sh $(PACKAGES) $(K8S_PACKAGES)
+	@scripts/k8s-build.sh $(K8S)
+
+k8s-build: $(K8S)/images.tar ## build Kubernetes, its network tests and their images; ten minutes the first time
+
+k8s-up: build-test k8s-build ## start a Kubernetes cluster of 3 nodes on this machine; prints the path of a kubeconfig last
+	@$(BIN)/k8scluster up
+
+k8s-down: ## end that cluster
+	@$(BIN)/k8scluster down
+
+k8s-shell: ## work on its first node, with kubectl and netctl
+	@$(BIN)/k8scluster shell
 
 demo: deps build-test ## a cluster of 3 nodes on this machine shows what it does, in a minute
 	@$(BIN)/demo

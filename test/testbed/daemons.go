@@ -17,7 +17,7 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 	}
 	args := []string{
 		filepath.Join(n.bed.Bin, "netmaster"),
-		"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
+		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--external-address", "0.0.0.0:9999",
 		"--internal-address", n.MgmtIP + ":9999",
 		"--embedded-etcd", "/var/lib/contiv/etcd",
@@ -34,7 +34,7 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 func (n *Node) StartNetplugin(extra ...string) (err error) {
 	args := []string{
 		filepath.Join(n.bed.Bin, "netplugin"),
-		"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
+		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--host", n.Name, "--ctrl-ip", n.MgmtIP, "--vtep-ip", n.VTEPIP,
 		"--etcd-endpoints", strings.Join(n.bed.EtcdEndpoints(), ","),
 	}

@@ -15,6 +15,7 @@ import (
 // state is what a later process needs to find a detached bed again.
 type state struct {
 	Bin     string   `json:"bin"`
+	Mode    string   `json:"mode"` // of the daemons
 	Fabric  holder   `json:"fabric"`
 	Outside *holder  `json:"outside,omitempty"`
 	Uplinks int      `json:"uplinks,omitempty"` // of each node
@@ -59,7 +60,7 @@ func startTime(pid int) (string, error) {
 func (b *Bed) stateFile() string { return filepath.Join(b.Dir, "bed.json") }
 
 func (b *Bed) save() error {
-	s := state{Bin: b.Bin}
+	s := state{Bin: b.Bin, Mode: b.mode}
 	var err error
 	if s.Fabric, err = b.fabric.holderOf(); err != nil {
 		return err
@@ -103,7 +104,7 @@ func Open(dir string) (*Bed, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("%s: %w", b.stateFile(), err)
 	}
-	b.Bin = s.Bin
+	b.Bin, b.mode = s.Bin, s.Mode
 	b.fabric = s.Fabric.machine("fabric", filepath.Join(dir, "fabric"))
 	if s.Outside != nil {
 		b.Outside = &Outside{s.Outside.machine("outside", filepath.Join(dir, "outside"))}

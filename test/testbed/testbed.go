@@ -24,6 +24,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ const maxNodes = 200
 type Config struct {
 	Nodes   int       // 1..200
 	Uplinks int       // links of each node to a physical network of VLANs
+	Mode    string    // of the daemons, who starts containers; empty: cni
 	Dir     string    // state and logs; empty: a new directory, removed by Close
 	Bin     string    // directory of the built binaries; empty: bin/ of the module
 	Detach  bool      // the nodes outlive this process, until Close or Open(...).Close
@@ -61,6 +63,7 @@ type Bed struct {
 	Outside *Outside // nil without uplinks
 
 	fabric    *machine
+	mode      string
 	log       io.Writer
 	removeDir bool
 }
@@ -71,7 +74,7 @@ func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("testbed: %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
 	}
-	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, log: cfg.Log}
+	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), log: cfg.Log}
 	if b.log == nil {
 		b.log = io.Discard
 	}

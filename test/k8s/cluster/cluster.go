@@ -1,0 +1,158 @@
+// Package cluster brings up Kubernetes on a test bed, of real parts: API server,
+// controller manager and scheduler on the first node, containerd and kubelet on
+// every node, our daemons as the only network, CoreDNS.
+//
+//	                 node1                      node2 ...
+//	kubectl ---- etcd, kube-apiserver
+//	(forwarded)  controller-manager, scheduler
+//	             containerd, kubelet        containerd, kubelet
+//	             netmaster, netplugin       netmaster, netplugin
+//
+// What is needed beside the test bed's programs is built by `make k8s-build`: a folder
+// with the components of Kubernetes and an archive of the images that its own
+// tests ask for.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// Address ranges of the cluster.
+const (
+	podRange     = "10.128.0.0/16"
+	podGateway   = "10.128.0.1"
+	nodeRange    = "10.127.0.0/24" // of the nodes' own interfaces in the pod network
+	nodeGateway  = "10.127.0.254"
+	serviceRange = "10.96.0.0/16"
+	apiService   = "10.96.0.1" // the first, which the API server takes for itself
+	dnsService   = "10.96.0.10"
+)
+
+// Config describes a cluster.
+type Config struct {
+	Nodes  int       // 1..20
+	Dir    string    // state and logs; empty: a new directory, removed by Close
+	Bin    string    // the built programs, those of Kubernetes in k8s/ below
+	Detach bool      // the cluster outlives this process
+	Log    io.Writer // progress; nil: none
+}
+
+// maxNodes is what one machine can carry: a node takes about 200 MB.
+const maxNodes = 20
+
+// Cluster is a running Kubernetes.
+type Cluster struct {
+	*testbed.Bed
+	apiServer *testbed.Process // nil in a cluster that was opened
+	log       io.Writer
+}
+
+// Up starts a cluster and waits until its nodes are ready and its DNS runs. On error nothing is left.
+func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
+	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
+		return nil, fmt.Errorf("cluster of %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
+	}
+	c := &Cluster{log: cfg.Log}
+	if c.log == nil {
+		c.log = io.Discard
+	}
+	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.Bed.DumpLogs(c.log)
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"control plane", c.startControl},
+		{"containers and kubelets", c.startNodes},
+		{"network", c.startNetwork},
+		{"nodes are ready", c.awaitNodes},
+		{"cluster's DNS", c.startDNS},
+		{"way in from this machine", c.forward},
+	} {
+		started := time.Now()
+		if err := step.run(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, err)
+		}
+		fmt.Fprintf(c.log, "%s: %.1f s\n", step.name, time.Since(started).Seconds())
+	}
+	return c, nil
+}
+
+// Open finds a cluster that another process started detached in dir.
+func Open(dir string) (*Cluster, error) {
+	bed, err := testbed.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Bed: bed, log: io.Discard}, nil
+}
+
+// Close ends the cluster with all that runs in it, and removes its files.
+func (c *Cluster) Close() error {
+	err := c.Bed.Close()
+	for _, n := range c.Nodes {
+		err = errors.Join(err, c.removeGroups(n), os.RemoveAll(c.nodeDir(n)))
+	}
+	return errors.Join(err, os.RemoveAll(c.file("")))
+}
+
+// Kubeconfig is the path of credentials of an administrator, for clients on this machine.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
+
+// Kubectl runs kubectl on the first node, as administrator.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.control().Run(ctx, append([]string{c.tool("kubectl"), "--kubeconfig", c.file("admin.kubeconfig")}, args...)...)
+}
+
+// control is the node that the control plane runs on.
+func (c *Cluster) control() *testbed.Node { return c.Nodes[0] }
+
+// tool is the path of a program of Kubernetes.
+func (c *Cluster) tool(name string) string { return filepath.Join(c.Bin, "k8s", name) }
+
+// file is the path of a file of the control plane.
+func (c *Cluster) file(name string) string { return filepath.Join(c.Dir, "kubernetes", name) }
+
+// nodeDir is where a node's containers are, and what they write.
+func (c *Cluster) nodeDir(n *testbed.Node) string { return filepath.Join(c.Dir, n.Name+"-containers") }
+
+// stepLimit bounds how long a part of the cluster may take until it answers,
+// on a machine that has other work, too.
+const stepLimit = 3 * time.Minute
+
+// await tries until there is no error, or the time is over.
+func await(ctx context.Context, try func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	return testkit.Poll(ctx, try)
+}
+
+// Shell prepares a command on a node, where kubectl and netctl are in its path and
+// know the cluster.
+func (c *Cluster) Shell(ctx context.Context, node string, run ...string) (*exec.Cmd, error) {
+	for _, n := range c.Nodes {
+		if n.Name == node {
+			return n.Command(ctx, append([]string{"env", "PATH=" + c.tool("") + ":" + c.Bin + ":" + os.Getenv("PATH"),
+				"KUBECONFIG=" + c.file("admin.kubeconfig"), "NETMASTER=" + strings.Join(c.MasterURLs(), ",")}, run...)...), nil
+		}
+	}
+	return nil, fmt.Errorf("no node %q; there are node1 to node%d", node, len(c.Nodes))
+}

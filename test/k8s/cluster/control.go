@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// The store of Kubernetes, which is not that of our daemons.
+const storeURL = "http://127.0.0.1:23790"
+
+const apiPort = 6443
+
+func (c *Cluster) apiURL() string { return fmt.Sprintf("https://%s:%d", c.control().MgmtIP, apiPort) }
+
+// authority is the certificate that clients of the API server trust: its own.
+func (c *Cluster) authority() string { return c.file("certificates/apiserver.crt") }
+
+func (c *Cluster) startControl(ctx context.Context) error {
+	if err := c.writeCredentials(); err != nil {
+		return err
+	}
+	n := c.control()
+	if _, err := n.Start("kubernetes-etcd", "etcd", "--data-dir", c.file("etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls", storeURL, "--advertise-client-urls", storeURL, "--listen-peer-urls", "http://127.0.0.1:23800"); err != nil {
+		return err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return err
+	}
+	if _, err := n.Start("kube-controller-manager", c.tool("kube-controller-manager"),
+		"--kubeconfig", c.file("admin.kubeconfig"), "--leader-elect=false", "--bind-address=127.0.0.1",
+		"--service-account-private-key-file", c.file("accounts.key"), "--root-ca-file", c.authority(),
+		"--use-service-account-credentials=false"); err != nil {
+		return err
+	}
+	_, err := n.Start("kube-scheduler", c.tool("kube-scheduler"), "--kubeconfig", c.file("admin.kubeconfig"),
+		"--leader-elect=false", "--bind-address=127.0.0.1")
+	return err
+}
+
+// StartAPIServer starts the API server and waits until it is ready.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	n := c.control()
+	key := c.file("accounts.key")
+	server, err := n.Start("kube-apiserver", c.tool("kube-apiserver"),
+		"--etcd-servers", storeURL, "--advertise-address", n.MgmtIP, "--secure-port", fmt.Sprint(apiPort),
+		"--cert-dir", filepath.Dir(c.authority()), "--service-cluster-ip-range", serviceRange,
+		"--token-auth-file", c.file("tokens.csv"), "--authorization-mode=Node,RBAC", "--allow-privileged",
+		"--service-account-key-file", key, "--service-account-signing-key-file", key,
+		"--service-account-issuer=https://"+serverName, "--kubelet-preferred-address-types=InternalIP")
+	if err != nil {
+		return err
+	}
+	c.apiServer = server
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	return await(ctx, func() error {
+		if server.Exited() {
+			err := fmt.Errorf("kube-apiserver has ended, see %s", n.LogFile(server.Name))
+			stop(err)
+			return err
+		}
+		if _, err := os.Stat(c.authority()); err != nil {
+			return err
+		}
+		if err := c.writeKubeconfig(c.file("admin.kubeconfig"), c.apiURL(), admin); err != nil {
+			return err
+		}
+		_, err := c.Kubectl(ctx, "get", "--raw", "/readyz")
+		return err
+	})
+}

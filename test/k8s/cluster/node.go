@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	_ "embed" // what a node is configured with
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+//go:embed files/node.sh
+var nodeScript string
+
+//go:embed files/containerd.toml
+var containerdConfig string
+
+//go:embed files/kubelet.yaml
+var kubeletConfig string
+
+// startNodes starts what runs containers on every node, on all at once.
+func (c *Cluster) startNodes(ctx context.Context) error {
+	errs := make([]error, len(c.Nodes))
+	var wg sync.WaitGroup
+	for i, n := range c.Nodes {
+		wg.Go(func() { errs[i] = c.startNode(ctx, n) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *Cluster) startNode(ctx context.Context, n *testbed.Node) error {
+	if _, err := n.Run(ctx, "sh", "-ec", nodeScript, "sh", c.nodeDir(n), c.group(n)); err != nil {
+		return err
+	}
+	for name, content := range map[string]string{
+		"containerd.toml": containerdConfig,
+		"kubelet.yaml":    kubeletConfig + "cgroupRoot: /" + c.group(n) + "\nclusterDNS: [" + dnsService + "]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(c.nodeDir(n), name), []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := c.StartContainerd(ctx, n); err != nil {
+		return err
+	}
+	if _, err := n.Run(ctx, "ctr", "--namespace", "k8s.io", "images", "import", c.tool("images.tar")); err != nil {
+		return err
+	}
+	return c.StartKubelet(n)
+}
+
+// StartContainerd starts a node's containerd and waits until it answers.
+func (c *Cluster) StartContainerd(ctx context.Context, n *testbed.Node) error {
+	if _, err := n.Start("containerd", "containerd", "--config", filepath.Join(c.nodeDir(n), "containerd.toml")); err != nil {
+		return err
+	}
+	return await(ctx, func() error {
+		_, err := n.Run(ctx, "ctr", "version")
+		return err
+	})
+}
+
+// StartKubelet starts a node's kubelet.
+func (c *Cluster) StartKubelet(n *testbed.Node) error {
+	config := filepath.Join(c.nodeDir(n), "kubelet.kubeconfig")
+	if err := c.writeKubeconfig(config, c.apiURL(), kubelet(n)); err != nil {
+		return err
+	}
+	_, err := n.Start("kubelet", c.tool("kubelet"), "--config", filepath.Join(c.nodeDir(n), "kubelet.yaml"),
+		"--kubeconfig", config, "--hostname-override", n.Name, "--node-ip", n.MgmtIP)
+	return err
+}
+
+// groupsRoot is where the kernel's control groups are, a folder for each hierarchy.
+const groupsRoot = "/sys/fs/cgroup"
+
+// group is the control group of a node's containers, in each hierarchy.
+func (c *Cluster) group(n *testbed.Node) string { return filepath.Base(c.Dir) + "-" + n.Name }
+
+// removeGroups removes a node's control groups, from which all processes are gone.
+func (c *Cluster) removeGroups(n *testbed.Node) error {
+	roots, err := filepath.Glob(filepath.Join(groupsRoot, "*", c.group(n)))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, root := range roots {
+		var all []string
+		errs = append(errs, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				all = append(all, path)
+			}
+			return err
+		}))
+		for _, path := range slices.Backward(all) { // those inside first
+			errs = append(errs, os.Remove(path))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,106 @@
+// Package images makes the container images that a test cluster needs, out of
+// static Go programs and of tools of this machine: there is no registry to pull
+// them from. They have the names under which Kubernetes' own tests ask for them.
+package images
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+)
+
+// Names that the cluster itself uses.
+const (
+	Pause   = "registry.k8s.io/pause:3.10.2"
+	CoreDNS = "registry.k8s.io/coredns/coredns:v1.15.0"
+)
+
+// Names that the suites of Kubernetes v1.36, of network-policy-api v0.2 and of
+// cyclonus v0.5 use (k8s.io/kubernetes/test/utils/image).
+const (
+	agnhost    = "registry.k8s.io/e2e-test-images/agnhost:"
+	busybox    = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+	nginx      = "registry.k8s.io/e2e-test-images/nginx:1.15-4"
+	glibcDNS   = "registry.k8s.io/e2e-test-images/glibc-dns-testing:2.0.0"
+	regression = "registry.k8s.io/e2e-test-images/regression-issue-74839:1.4"
+)
+
+// Sources are the folders that images are made of.
+type Sources struct {
+	Bin    string // programs built for the cluster
+	Porter string // agnhost's example certificate and key
+}
+
+// Build writes all images into an archive at path.
+func Build(ctx context.Context, from Sources, path string) error {
+	tools := toolsLayer(ctx)
+	images := []Image{
+		{Names: []string{Pause}, Layers: []*Layer{programLayer(from, "pause")}, Entrypoint: []string{"/pause"}},
+		{Names: []string{CoreDNS}, Layers: []*Layer{programLayer(from, "coredns")}, Entrypoint: []string{"/coredns"}},
+		{Names: []string{regression}, Layers: []*Layer{programLayer(from, "regression-issue-74839")}, Entrypoint: []string{"/regression-issue-74839"}},
+		{Names: []string{busybox, glibcDNS}, Layers: []*Layer{tools}, Cmd: []string{"sh"}},
+		{Names: []string{agnhost + "2.63.0", nginx}, Layers: []*Layer{tools, agnhostLayer(from)}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
+		{Names: []string{agnhost + "2.45", agnhost + "2.43"}, Layers: []*Layer{tools, agnhostLayer(from), withoutSCTP()}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
+	}
+	if err := Write(path, runtime.GOARCH, images...); err != nil {
+		return fmt.Errorf("images: %w", err)
+	}
+	return nil
+}
+
+func programLayer(from Sources, name string) *Layer {
+	l := NewLayer()
+	l.Program("/"+name, filepath.Join(from.Bin, name))
+	return l
+}
+
+// toolsLayer has what the suites run in pods by name. The shell is dash: that of
+// busybox prefers its own nc, which knows no UDP.
+func toolsLayer(ctx context.Context) *Layer {
+	l := NewLayer()
+	for _, dir := range []string{"/etc", "/usr", "/usr/bin", "/var", "/root"} {
+		l.Dir(dir, 0o755)
+	}
+	l.Dir("/tmp", 0o1777)
+	l.Link("/bin", "usr/bin")
+	l.Link("/sbin", "usr/bin")
+	l.Text("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
+	l.Text("/etc/group", "root:x:0:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\nnogroup:x:65534:\n")
+	l.Text("/etc/nsswitch.conf", "hosts: files dns\n")
+	l.Tools(ctx, "sh", "bash", "curl", "dig", "nslookup", "nc", "iperf", "ss", "ip", "wget", "getent", "hostname", "conntrack", "busybox")
+	for _, applet := range []string{
+		"awk", "base64", "basename", "cat", "chmod", "chown", "cp", "cut", "date", "dd", "dirname", "echo", "env", "expr", "false", "find", "grep", "head", "id",
+		"kill", "ln", "ls", "mkdir", "mktemp", "mv", "nohup", "ping", "ping6", "printf", "ps", "pwd", "readlink", "rm", "rmdir", "route", "sed", "seq", "sleep",
+		"sort", "stat", "stty", "tail", "tar", "tee", "telnet", "test", "timeout", "top", "touch", "tr", "traceroute", "true", "uname", "uniq", "vi", "wc", "which", "xargs", "yes",
+	} {
+		l.Link("/usr/bin/"+applet, "busybox")
+	}
+	return l
+}
+
+// agnhostProgram is where the program itself is; tests start it by other names.
+const agnhostProgram = "/usr/libexec/agnhost"
+
+func agnhostLayer(from Sources) *Layer {
+	l := NewLayer()
+	l.Program(agnhostProgram, filepath.Join(from.Bin, "agnhost"))
+	l.Link("/agnhost", agnhostProgram)
+	l.Link("/agnhost-2", agnhostProgram)
+	l.Program("/coredns", filepath.Join(from.Bin, "coredns"))
+	l.File("/localhost.crt", filepath.Join(from.Porter, "localhost.crt"))
+	l.File("/localhost.key", filepath.Join(from.Porter, "localhost.key"))
+	l.Dir("/uploads", 0o755)
+	return l
+}
+
+// withoutSCTP lets the servers for SCTP of the policy suites be there without
+// serving: this kernel may not have that protocol, and they would end.
+func withoutSCTP() *Layer {
+	l := NewLayer()
+	l.Script("/agnhost", `#!/bin/sh
+if [ "$1" = porter ] && env | grep -q ^SERVE_SCTP_PORT; then set -- pause; fi
+exec `+agnhostProgram+` "$@"
+`)
+	return l
+}
