@@ -109,9 +109,9 @@ func Open(dir string) (*Cluster, error) {
 func (c *Cluster) Close() error {
 	err := c.Bed.Close()
 	for _, n := range c.Nodes {
-		err = errors.Join(err, c.removeGroups(n), os.RemoveAll(c.nodeDir(n)))
+		err = errors.Join(err, os.RemoveAll(c.nodeDir(n)))
 	}
-	return errors.Join(err, os.RemoveAll(c.file("")))
+	return errors.Join(err, c.removeGroups(), os.RemoveAll(c.file("")), os.RemoveAll(c.Kubeconfig()))
 }
 
 // Kubeconfig is the path of credentials of an administrator, for clients on this machine.

@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 )
 
 // The store of Kubernetes, which is not that of our daemons.
@@ -14,11 +12,11 @@ const apiPort = 6443
 
 func (c *Cluster) apiURL() string { return fmt.Sprintf("https://%s:%d", c.control().MgmtIP, apiPort) }
 
-// authority is the certificate that clients of the API server trust: its own.
-func (c *Cluster) authority() string { return c.file("certificates/apiserver.crt") }
-
 func (c *Cluster) startControl(ctx context.Context) error {
 	if err := c.writeCredentials(); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfig(c.file("admin.kubeconfig"), c.apiURL(), admin); err != nil {
 		return err
 	}
 	n := c.control()
@@ -31,7 +29,7 @@ func (c *Cluster) startControl(ctx context.Context) error {
 	}
 	if _, err := n.Start("kube-controller-manager", c.tool("kube-controller-manager"),
 		"--kubeconfig", c.file("admin.kubeconfig"), "--leader-elect=false", "--bind-address=127.0.0.1",
-		"--service-account-private-key-file", c.file("accounts.key"), "--root-ca-file", c.authority(),
+		"--service-account-private-key-file", c.file("server.key"), "--root-ca-file", c.authority(),
 		"--use-service-account-credentials=false"); err != nil {
 		return err
 	}
@@ -43,10 +41,10 @@ func (c *Cluster) startControl(ctx context.Context) error {
 // StartAPIServer starts the API server and waits until it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	n := c.control()
-	key := c.file("accounts.key")
+	key := c.file("server.key")
 	server, err := n.Start("kube-apiserver", c.tool("kube-apiserver"),
 		"--etcd-servers", storeURL, "--advertise-address", n.MgmtIP, "--secure-port", fmt.Sprint(apiPort),
-		"--cert-dir", filepath.Dir(c.authority()), "--service-cluster-ip-range", serviceRange,
+		"--tls-cert-file", c.authority(), "--tls-private-key-file", key, "--cert-dir", c.file("certificates"), "--service-cluster-ip-range", serviceRange,
 		"--token-auth-file", c.file("tokens.csv"), "--authorization-mode=Node,RBAC", "--allow-privileged",
 		"--service-account-key-file", key, "--service-account-signing-key-file", key,
 		"--service-account-issuer=https://"+serverName, "--kubelet-preferred-address-types=InternalIP")
@@ -60,12 +58,6 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		if server.Exited() {
 			err := fmt.Errorf("kube-apiserver has ended, see %s", n.LogFile(server.Name))
 			stop(err)
-			return err
-		}
-		if _, err := os.Stat(c.authority()); err != nil {
-			return err
-		}
-		if err := c.writeKubeconfig(c.file("admin.kubeconfig"), c.apiURL(), admin); err != nil {
 			return err
 		}
 		_, err := c.Kubectl(ctx, "get", "--raw", "/readyz")

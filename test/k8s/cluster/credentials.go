@@ -5,11 +5,15 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"math/big"
+	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -21,8 +25,8 @@ var admin = user{"admin", "system:masters"}
 
 func kubelet(n *testbed.Node) user { return user{"system:node:" + n.Name, "system:nodes"} }
 
-// writeCredentials makes the key with which tokens of service accounts are signed, and tokens for
-// the administrator and the kubelets.
+// writeCredentials makes the API server's certificate, the key with which it signs tokens
+// of service accounts, and tokens for the administrator, our daemons and the kubelets.
 func (c *Cluster) writeCredentials() error {
 	if err := os.MkdirAll(c.file(""), 0o700); err != nil {
 		return err
@@ -35,9 +39,32 @@ func (c *Cluster) writeCredentials() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.file("accounts.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+	if err := writePEM(c.file("server.key"), "EC PRIVATE KEY", der); err != nil {
 		return err
 	}
+	certificate := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: serverName},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, // clients trust this very certificate
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{"kubernetes", "kubernetes.default", serverName, "localhost"},
+		IPAddresses: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(c.control().MgmtIP), net.ParseIP(apiService)},
+	}
+	if der, err = x509.CreateCertificate(rand.Reader, certificate, certificate, key.Public(), key); err != nil {
+		return err
+	}
+	if err := writePEM(c.authority(), "CERTIFICATE", der); err != nil {
+		return err
+	}
+	return c.writeTokens()
+}
+
+func writePEM(path, kind string, der []byte) error {
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+}
+
+func (c *Cluster) writeTokens() error {
 	users := []user{admin, controller}
 	for _, n := range c.Nodes {
 		users = append(users, kubelet(n))
@@ -62,9 +89,11 @@ func (c *Cluster) token(u user) (string, error) {
 	return string(token), err
 }
 
-// The API server makes its certificate itself; its only name that does not depend on where it
-// is reached is this one.
+// serverName is what pods call the API server.
 const serverName = "kubernetes.default.svc"
+
+// authority is the certificate that clients of the API server trust: its own.
+func (c *Cluster) authority() string { return c.file("server.crt") }
 
 // writeKubeconfig makes the file by which a client reaches the API server as the user.
 func (c *Cluster) writeKubeconfig(path, server string, u user) error {
@@ -79,9 +108,7 @@ func (c *Cluster) writeKubeconfig(path, server string, u user) error {
 	type object = map[string]any
 	data, err := json.MarshalIndent(object{
 		"apiVersion": "v1", "kind": "Config", "current-context": "contiv",
-		"clusters": []object{{"name": "contiv", "cluster": object{
-			"server": server, "tls-server-name": serverName, "certificate-authority-data": authority,
-		}}},
+		"clusters": []object{{"name": "contiv", "cluster": object{"server": server, "certificate-authority-data": authority}}},
 		"users":    []object{{"name": u.name, "user": object{"token": token}}},
 		"contexts": []object{{"name": "contiv", "context": object{"cluster": "contiv", "user": u.name}}},
 	}, "", "  ")

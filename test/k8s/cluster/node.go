@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -79,12 +80,25 @@ func (c *Cluster) StartKubelet(n *testbed.Node) error {
 // groupsRoot is where the kernel's control groups are, a folder for each hierarchy.
 const groupsRoot = "/sys/fs/cgroup"
 
-// group is the control group of a node's containers, in each hierarchy.
+// containerGroups is what containerd puts the groups of its containers into; nodes and
+// clusters on this machine share it.
+const containerGroups = "k8s.io"
+
+// group is the control group of a node, in each hierarchy.
 func (c *Cluster) group(n *testbed.Node) string { return filepath.Base(c.Dir) + "-" + n.Name }
 
-// removeGroups removes a node's control groups, from which all processes are gone.
-func (c *Cluster) removeGroups(n *testbed.Node) error {
-	roots, err := filepath.Glob(filepath.Join(groupsRoot, "*", c.group(n)))
+// removeGroups removes the control groups of nodes that have ended.
+func (c *Cluster) removeGroups() error {
+	var errs []error
+	for _, n := range c.Nodes {
+		errs = append(errs, removeEmpty(c.group(n)))
+	}
+	return errors.Join(append(errs, removeEmpty(containerGroups))...)
+}
+
+// removeEmpty removes a group and those in it, in all hierarchies, but for those that have processes.
+func removeEmpty(group string) error {
+	roots, err := filepath.Glob(filepath.Join(groupsRoot, "*", group))
 	if err != nil {
 		return err
 	}
@@ -98,7 +112,9 @@ func (c *Cluster) removeGroups(n *testbed.Node) error {
 			return err
 		}))
 		for _, path := range slices.Backward(all) { // those inside first
-			errs = append(errs, os.Remove(path))
+			if err := os.Remove(path); !errors.Is(err, syscall.EBUSY) && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -16,6 +16,9 @@ sed -n '2,$p' /proc/cgroups | while read -r controller hierarchy _; do
   mount -t cgroup -o "$controller" cgroup "/sys/fs/cgroup/$controller"
   mkdir -p "/sys/fs/cgroup/$controller/$2"
 done
+# The one that no controller is in: who enters a container enters all its groups.
+mkdir /sys/fs/cgroup/systemd
+mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
 for f in cpus mems; do
   cat "/sys/fs/cgroup/cpuset/cpuset.$f" > "/sys/fs/cgroup/cpuset/$2/cpuset.$f"
 done
