@@ -1,0 +1,64 @@
+// Package suite runs Kubernetes' own network tests against a cluster of which our
+// daemons are the only network. It needs what `make k8s-build` builds, and
+// minutes: `make e2e-k8s`.
+package suite
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+)
+
+// part is a set of upstream tests, by regular expressions over their names.
+type part struct {
+	name        string
+	focus, skip string
+	want        int // how many that are, so that none goes missing by a change of name
+}
+
+// parts are those that pass. What is left out needs services, policies of
+// Kubernetes, host ports, two address families, or SCTP in this kernel.
+var parts = []part{
+	{name: "pods and nodes reach pods", focus: `Granular Checks: Pods should function|NoSNAT`, skip: `SCTP|DualStack`, want: 5},
+}
+
+func TestKubernetesOwnTests(t *testing.T) {
+	if os.Getenv("CONTIV_TEST_K8S") == "" {
+		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
+	}
+	bin, err := filepath.Abs("../../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Up(t.Context(), cluster.Config{Nodes: 3, Dir: filepath.Join(t.TempDir(), "k8s"), Bin: bin, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, p := range parts {
+		t.Run(p.name, func(t *testing.T) {
+			specs, err := runUpstream(t.Context(), c, p, filepath.Join(t.TempDir(), "report.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, s := range specs {
+				names = append(names, s.name())
+				if s.State != "passed" {
+					t.Errorf("%s: %s: %s", s.name(), s.State, s.Failure.Message)
+				}
+			}
+			slices.Sort(names)
+			if len(names) != p.want {
+				t.Errorf("%d tests ran, want %d: %q", len(names), p.want, names)
+			}
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package suite
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+)
+
+// processes is how many of the tests run at once: they sleep most of the time.
+const processes = 5
+
+// upstreamLimit bounds a part. A node that is not ready stalls each test for 7 minutes.
+const upstreamLimit = 20 * time.Minute
+
+// spec is what ginkgo's report says of a test.
+type spec struct {
+	ContainerHierarchyTexts []string
+	LeafNodeType            string
+	LeafNodeText            string
+	State                   string
+	Failure                 struct{ Message string }
+}
+
+func (s spec) name() string {
+	return strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " ")
+}
+
+// runUpstream runs a part and returns its tests, those that were skipped by expressions excepted.
+func runUpstream(ctx context.Context, c *cluster.Cluster, p part, report string) ([]spec, error) {
+	ctx, cancel := context.WithTimeout(ctx, upstreamLimit)
+	defer cancel()
+	tool := func(name string) string { return filepath.Join(c.Bin, "k8s", name) }
+	cmd := exec.CommandContext(ctx, tool("ginkgo"), "--procs", strconv.Itoa(processes), "--no-color", "--focus", p.focus, "--skip", p.skip,
+		"--json-report", filepath.Base(report), "--output-dir", filepath.Dir(report), tool("e2e.test"), "--",
+		"--kubeconfig", c.Kubeconfig(), "--provider=local", "--num-nodes", strconv.Itoa(len(c.Nodes)), "--kubectl-path", tool("kubectl"),
+		"--dump-logs-on-failure=false")
+	cmd.WaitDelay = time.Minute
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	runErr := cmd.Run()
+	data, err := os.ReadFile(report)
+	if err != nil {
+		return nil, fmt.Errorf("%w; %w: %s", err, runErr, tail(out.String()))
+	}
+	var suites []struct{ SpecReports []spec }
+	if err := json.Unmarshal(data, &suites); err != nil {
+		return nil, err
+	}
+	var ran []spec
+	for _, s := range suites {
+		for _, one := range s.SpecReports {
+			if one.LeafNodeType == "It" && one.State != "skipped" {
+				ran = append(ran, one)
+			}
+		}
+	}
+	var exit *exec.ExitError
+	if len(ran) == 0 || runErr != nil && !errors.As(runErr, &exit) {
+		return nil, fmt.Errorf("no test ran: %w: %s", runErr, tail(out.String()))
+	}
+	return ran, nil // why one failed is in its report
+}
+
+// tail is as much of an output as is worth reading.
+func tail(s string) string { return s[max(0, len(s)-4000):] }
