@@ -270,9 +270,10 @@ func (c *cache) putGlobal(_ string, value []byte, _ int64) error {
 	if err := json.Unmarshal(value, &g); err != nil {
 		return err
 	}
+	moved := g.PvtSubnet != c.global.PvtSubnet
 	c.global = g
 	c.mark(pipeline.KindOutside, OutsideID)
-	if mode, err := modeOf(g); err == nil && mode != c.mode {
+	if mode, err := modeOf(g); err == nil && (mode != c.mode || moved) {
 		c.mode = mode
 		for id := range c.networks {
 			c.markNetwork(id)

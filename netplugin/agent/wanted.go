@@ -74,6 +74,9 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	e.Tenant, e.Mode, e.Encap, e.VRF, e.VNI, e.Tag = n.Tenant, n.Mode, n.Encap, n.VRF, n.VNI, n.Tag
 	if e.Local = record.host == c.host; e.Local {
 		e.Limits = c.limits[record.record.EndpointGroupKey]
+		if o, err := c.hostPort(); err == nil && !e.Mode.Bridged() && e.Encap == pipeline.VXLAN {
+			e.Private = o.Prefix
+		}
 		return e, nil
 	}
 	if n.Encap == pipeline.VLAN {

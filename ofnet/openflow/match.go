@@ -72,6 +72,9 @@ func IPDSCP(dscp uint8) FieldMatch { return exactly(FieldIPDSCP, uint64(dscp)) }
 // IPFragment matches fragments, the first and later ones.
 func IPFragment() FieldMatch { return masking(FieldIPFrag, 1, 1) }
 
+// IPWhole matches packets that are no fragments.
+func IPWhole() FieldMatch { return masking(FieldIPFrag, 0, 3) }
+
 // IPFirstFragment and IPLaterFragment match the one and the others.
 func IPFirstFragment() FieldMatch       { return masking(FieldIPFrag, 1, 3) }
 func IPLaterFragment() FieldMatch       { return masking(FieldIPFrag, 3, 3) }

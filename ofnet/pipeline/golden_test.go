@@ -20,7 +20,7 @@ var goldenObjects = []Object{
 	webBlue,
 	here(web1),
 	web2,
-	limited(here(db1), Limits{Rate: 10485, Burst: 819, DSCP: 46}),
+	knownOutside(limited(here(db1), Limits{Rate: 10485, Burst: 819, DSCP: 46})),
 	lanBlue,
 	here(lan1),
 	lan2,

@@ -98,10 +98,11 @@ type Endpoint struct {
 	IPv4    netip.Addr // invalid: none
 	IPv6    netip.Addr
 	MAC     [6]byte
-	Group   uint16     // endpoint group id, up to MaxGroup; 0: none
-	Local   bool       // on this node: the driver finds its port by ID
-	VTEP    netip.Addr // remote: where it lives; VLAN: its node among the routers outside, invalid if that is not known
-	Limits  Limits     // local: those of its group
+	Group   uint16       // endpoint group id, up to MaxGroup; 0: none
+	Local   bool         // on this node: the driver finds its port by ID
+	VTEP    netip.Addr   // remote: where it lives; VLAN: its node among the routers outside, invalid if that is not known
+	Limits  Limits       // local: those of its group
+	Private netip.Prefix // local: of the IPv4 addresses by which the host knows endpoints; invalid: there is no way out
 }
 
 // EncapOf is the encapsulation of an object's network; shared tells that the object

@@ -121,7 +121,11 @@ func (w *world) probesFromOutside() (all []probeFrame) {
 			} else {
 				p.to = w.outsideAddress(i, a)
 			}
-			p.sender, p.size = beyondUs[0], len(p.header())
+			if p.size = len(p.header()); chance(w.rand, 10) && p.protocol != openflow.ProtoTCP {
+				p.size = 9000
+			}
+			w.sent++
+			p.sender, p.number = beyondUs[0], w.sent
 			if a.Is6() {
 				p.sender = beyondUs[1]
 			}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
@@ -22,6 +23,15 @@ import (
 // unknown, instead of being looked for outside. What comes in is judged by the rules
 // like all that an endpoint receives; the sender is without a group and has the
 // address it has outside.
+//
+// Fragments of IPv4 are translated by the connection tracker, which puts them together
+// for that. Open vSwitch's userspace datapath (3.1) takes what later fragments have where
+// others have their checksum for one, and changes it when an address is written; of IPv6
+// it does not. The addresses are the same, so a connection may have both kinds of packets.
+//
+//	FORWARD  from an endpoint   ct(commit,nat(src=OutsideAddress(port))), and again
+//	         translated         to the host
+//	SOURCE   from the host      ct(commit,nat(dst=own address)), to DEST
 //
 // Only what the host sends to a private address comes in. Which of others' packets
 // it lets through to there is the business of its own rules, not of the pipeline.
@@ -59,15 +69,27 @@ func (x outside) outside(w *Wants, o Outside, port uint32) {
 		at(tableOutput, priorityExact, regOut.is(port)).do(openflow.Output{Port: port}).end())
 	for _, p := range o.prefixes() {
 		f, host := familyOf(p.Addr()), openflow.Host(OutsideAddress(p, OutsideHost))
-		toHost := []openflow.Action{openflow.DecTTL{}, set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(o.MAC)),
-			set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16}, regOut.set(port)}
+		toHost := []openflow.Action{openflow.DecTTL{}, set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(o.MAC)), regOut.set(port)}
+		known := []openflow.Action{set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16}}
 		w.flow(
 			at(tableClassify, priorityExact, openflow.InPort(port), f.is(), f.dst(p)).do(regOrigin.set(originHost)).goTo(tableSource),
-			unreceived(priorityHost, f.is(), f.dst(host)).do(toHost...).goTo(tableOutput),
+			unreceived(priorityHost, f.whole(f.dst(host))...).do(known...).do(toHost...).goTo(tableOutput),
 			unreceived(priorityInside, f.is(), f.dst(f.toMany)).drop(reasonMulticast),
 			unreceived(priorityInside, f.is(), f.dst(p)).drop(reasonNoRoute),
-			unreceived(priorityOutside, f.is()).do(toHost...).goTo(tableOutput))
+			unreceived(priorityOutside, f.whole()...).do(known...).do(toHost...).goTo(tableOutput))
+		if p.Addr().Is4() {
+			w.flow(unreceived(priorityHairpin, f.is(), openflow.IPFragment(), f.src(p), openflow.CTState(openflow.CTTrk, openflow.CTTrk)).
+				do(toHost...).goTo(tableOutput))
+		}
 	}
+}
+
+// whole matches packets into which an address can be written.
+func (f family) whole(more ...openflow.FieldMatch) openflow.Match {
+	if f.ethType == openflow.EthTypeIPv4 {
+		more = append(more, openflow.IPWhole())
+	}
+	return append(openflow.Match{f.is()}, more...)
 }
 
 // network's flow keeps inside what is for an address of the network.
@@ -90,10 +112,26 @@ func (x outside) endpoint(w *Wants, e placed) {
 	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
-		behind := openflow.Masked(f.dstField, openflow.Value{Lo: uint64(e.port)}, openflow.Value{Lo: 0xffff})
-		w.flow(at(tableSource, priorityExact, regOrigin.is(originHost), f.is(), behind).
-			do(regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)),
-				set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(e.MAC)), set(f.dst(openflow.Host(a)))).
-			goTo(tableDest))
+		found := at(tableSource, priorityExact, regOrigin.is(originHost), f.is(),
+			openflow.Masked(f.dstField, openflow.Value{Lo: uint64(e.port)}, openflow.Value{Lo: 0xffff})).
+			do(regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)), set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(e.MAC)))
+		w.flow(found.do(set(f.dst(openflow.Host(a)))).goTo(tableDest))
+		if a.Is4() && e.Private.IsValid() {
+			x.fragments(w, e, found)
+		}
 	}
+}
+
+// fragments come back to FORWARD with the private address, or go on with the endpoint's.
+func (outside) fragments(w *Wants, e placed, found flowBuilder) {
+	translate := func(table uint8, kind openflow.NATKind, to netip.Addr) openflow.Action {
+		return openflow.CT{Commit: true, Zone: e.VRF, Recirculate: true, Table: table, Actions: []openflow.Action{openflow.NAT{Kind: kind, MinIP: to}}}
+	}
+	found.Priority, found.Match = priorityExcept, append(slices.Clone(found.Match), openflow.IPFragment())
+	out := translate(tableForward, openflow.NATSource, OutsideAddress(e.Private, e.port))
+	own := openflow.Match{openflow.InPort(e.port), ipv4().is(), openflow.IPFragment(), openflow.CTState(0, openflow.CTTrk)}
+	w.flow(
+		found.do(translate(tableDest, openflow.NATDestination, e.IPv4)).end(),
+		unreceived(priorityOutside, own...).do(out).end(),
+		unreceived(priorityHost, append(own, openflow.IPv4Dst(openflow.Host(OutsideAddress(e.Private, OutsideHost))))...).do(out).end())
 }

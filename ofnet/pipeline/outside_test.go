@@ -1,11 +1,13 @@
 package pipeline
 
 import (
+	"bytes"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // beyond are addresses that the example's host reaches; they stand for the world.
@@ -21,7 +23,7 @@ func (c *cluster) withOutside(of Endpoint, more ...Object) *pod {
 	n.Exec("sh", "-ec", `
 ip link add way type veth peer name contivh0 netns "$1"
 ip link set way up
-ip -n "$1" link set contivh0 address "$2" arp off
+ip -n "$1" link set contivh0 address "$2" mtu 1450 arp off
 ip netns exec "$1" ethtool -K contivh0 tx off >/dev/null
 ip -n "$1" link set contivh0 up
 ip -n "$1" addr add "$3" dev contivh0
@@ -92,6 +94,55 @@ func (p *pod) asked(server *pod, at netip.Addr) (caller string) {
 	}
 	defer conn.Close()
 	return conn.RemoteAddr().(*net.TCPAddr).IP.String()
+}
+
+// Of two tenants with one address.
+func TestDatagramsInFragmentsReachTheWorldAndComeBack(t *testing.T) {
+	c := startCluster(t, knownOutside(web1), knownOutside(red1))
+	host := c.withOutside(web1)
+	long := make([]byte, 9000)
+	for i := range long {
+		long[i] = byte(i)
+	}
+	server := host.datagrams(53)
+	for _, e := range []Endpoint{web1, red1} {
+		client := c.pod(e).datagrams(4000)
+		for _, to := range beyond {
+			if _, err := client.WriteToUDPAddrPort(long, netip.AddrPortFrom(to, 53)); err != nil {
+				t.Fatal(err)
+			}
+			buffer := make([]byte, 10_000)
+			_ = server.SetReadDeadline(time.Now().Add(soon))
+			n, from, err := server.ReadFromUDPAddrPort(buffer)
+			if err != nil || !bytes.Equal(buffer[:n], long) {
+				t.Errorf("%s to %s: %d bytes arrive, %v", e.ID, to, n, err)
+				continue
+			}
+			if want := c.outsideAddress(e, to); from.Addr().Unmap() != want || from.Port() != 4000 {
+				t.Errorf("%s calls as %s, want %s", e.ID, from, want)
+			}
+			if _, err := server.WriteToUDPAddrPort(long, from); err != nil {
+				t.Fatal(err)
+			}
+			if got := next(client, soon); !bytes.Equal(got, long) {
+				t.Errorf("%s from %s: %d bytes come back", e.ID, to, len(got))
+			}
+		}
+	}
+}
+
+// knownOutside is an endpoint as the node of wayOut sees it.
+func knownOutside(e Endpoint) Endpoint {
+	e.Private = wayOut.Prefix
+	return e
+}
+
+// outsideAddress is what its host knows an endpoint by.
+func (c *cluster) outsideAddress(e Endpoint, like netip.Addr) netip.Addr {
+	if like.Is6() {
+		return OutsideAddress(wayOut.Prefix6, c.pod(e).port)
+	}
+	return OutsideAddress(wayOut.Prefix, c.pod(e).port)
 }
 
 func TestOnlyWhatIsForOutsideGoesThere(t *testing.T) {

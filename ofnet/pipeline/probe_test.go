@@ -105,7 +105,7 @@ func (w *world) probe(from int, to netip.Addr) (probeFrame, bool) {
 	p := probeFrame{from: from, to: to, protocol: pick[uint8](r, 1, 6, 17, 132),
 		src: pick[uint16](r, 80, 4000), dst: pick[uint16](r, 80, 53, 4000), syn: chance(r, 50), ack: chance(r, 50)}
 	known := slices.ContainsFunc(w.endpoints, func(e Endpoint) bool { return e.VRF == w.endpoints[from].VRF && e.has(to) })
-	whole := w.isGateway(to) || w.encap == VXLAN && w.routes() && !known
+	whole := w.isGateway(to) || p.protocol == openflow.ProtoTCP && !known // the connection tracker knows how TCP begins
 	if w.isService(w.endpoints[from].VRF, to) {
 		w.ports++ // of its own, as answers to that one come from the service from now on
 		whole, p.src, p.syn, p.ack = true, firstPort+w.ports, true, false

@@ -38,7 +38,7 @@ func sendThroughWorlds(t *testing.T, count, share int) {
 	for _, l := range landscapes {
 		t.Run(l.name, func(t *testing.T) {
 			c, wires := settle(t, l)
-			m := &mailbox{wires: wires}
+			m := &mailbox{wires: wires, late: map[string]bool{}}
 			if *theWorld != 0 {
 				count = 1
 			}
@@ -81,7 +81,7 @@ func settle(t *testing.T, l landscape) (*cluster, []*wire) {
 
 // live has a world's endpoints talk.
 func (c *cluster) live(t *testing.T, w *world, m *mailbox, share int) {
-	m.before, m.letters = m.letters, map[string]*letter{}
+	m.forget()
 	for _, n := range c.nodes {
 		n.replace(t, w.wants(n))
 		n.Appctl("dpctl/flush-conntrack")
@@ -174,6 +174,7 @@ func (w *world) wants(n *node) Wants {
 	for i, e := range w.endpoints {
 		if local(e) {
 			e = here(e)
+			e.Private = wayOut.Prefix
 		}
 		wants.add(wantsOf(n.pipeline, e, uint32(10+i)))
 	}
