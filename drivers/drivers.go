@@ -46,6 +46,7 @@ type Status struct {
 	Flows     int    // flows we want in the switch
 	Others    int    // flows of somebody else that are left alone, as nobody knows what they do
 	Ports     int
+	PortAdded bool // since the driver runs, an endpoint's port was added
 	LastError string
 
 	VXLAN, VLAN *Status // of a node with two bridges: theirs; nil: there is one

@@ -203,6 +203,7 @@ func (p *Pair) Status() drivers.Status {
 	}
 	s := tunnel
 	s.VXLAN, s.VLAN = &tunnel, &uplink
+	s.PortAdded = tunnel.PortAdded || uplink.PortAdded
 	s.Connected, s.InSync = tunnel.Connected && uplink.Connected, tunnel.InSync && uplink.InSync
 	s.Flows, s.Others, s.Ports = tunnel.Flows+uplink.Flows, tunnel.Others+uplink.Others, tunnel.Ports+uplink.Ports
 	if s.LastError == "" {

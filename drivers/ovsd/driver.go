@@ -308,7 +308,7 @@ func (d *Driver) Status() drivers.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.status
-	s.Ports = ports
+	s.Ports, s.PortAdded = ports, d.db.portAdded.Load()
 	s.Connected = s.Connected && d.db.client.Connected()
 	s.InSync = s.InSync && s.Connected && d.inbox.empty()
 	if s.LastError == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,7 +68,9 @@ type Agent struct {
 	held      held // guarded by mu
 	orphans   orphans
 	unclaimed orphans
-	ports     keylock.Locks[string] // by endpoint: one of PreparePort, Detach and the reaper at a time
+
+	outsideWaits atomic.Bool           // the port to the host comes with the next endpoint's
+	ports        keylock.Locks[string] // by endpoint: one of PreparePort, Detach and the reaper at a time
 }
 
 // follower is one followed prefix.

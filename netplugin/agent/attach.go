@@ -43,6 +43,7 @@ func (a *Agent) PreparePort(ctx context.Context, epID string, podNetNS int) (dri
 		return drivers.Port{}, err
 	}
 	a.claim(epID)
+	defer a.noteAdded()
 	return a.cfg.Driver.AddPort(ctx, encap, epID, podNetNS)
 }
 

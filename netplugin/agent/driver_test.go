@@ -19,12 +19,20 @@ type recorder struct {
 	replaced int // changes with Replace
 	ports    map[string]drivers.Port
 	number   int
+	added    bool            // a port, since the start
 	away     bool            // the switch does not answer
 	slow     map[string]bool // endpoints whose port is never made; set before the start
 }
 
 func newRecorder() *recorder {
 	return &recorder{objects: make(map[pipeline.Key]pipeline.Object), ports: make(map[string]drivers.Port)}
+}
+
+// restarted is a driver that finds the ports of this one.
+func (r *recorder) restarted() *recorder {
+	next := newRecorder()
+	next.ports, next.number = maps.Clone(r.ports), r.number
+	return next
 }
 
 func (r *recorder) Run(ctx context.Context) error {
@@ -70,7 +78,7 @@ func (r *recorder) AddPort(ctx context.Context, _ pipeline.Encap, epID string, _
 	if !there {
 		r.number++
 		port = drivers.Port{EndpointID: epID, HostLink: fmt.Sprintf("vvport%d", r.number), PodLink: fmt.Sprintf("vport%d", r.number), OFPort: uint32(r.number)}
-		r.ports[epID] = port
+		r.ports[epID], r.added = port, true
 	}
 	return port, nil
 }
@@ -104,7 +112,7 @@ func (r *recorder) Ports() []drivers.Port {
 func (r *recorder) Status() drivers.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return drivers.Status{Connected: !r.away, InSync: !r.away, Ports: len(r.ports), Flows: len(r.objects)}
+	return drivers.Status{Connected: !r.away, InSync: !r.away, Ports: len(r.ports), PortAdded: r.added, Flows: len(r.objects)}
 }
 
 // Counters counts a packet for each object the switch has.

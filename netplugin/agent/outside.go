@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -40,6 +41,35 @@ func (c *cache) hostPort() (pipeline.Outside, error) {
 	own := pipeline.OutsideAddress(o.Prefix, pipeline.OutsideHost).As4()
 	copy(o.MAC[2:], own[:])
 	return o, nil
+}
+
+// OutsideWaits tells whether the port to the host has to wait for another endpoint's:
+// a link that comes costs the tunnels of a userspace datapath packets. So where
+// endpoints have ports already, on a node whose earlier agent had no way out, its
+// link comes with the next endpoint's. HostChanged tells of that.
+func (a *Agent) OutsideWaits(ctx context.Context) (bool, error) {
+	if err := a.Ready(); err != nil {
+		return false, err
+	}
+	if _, err := a.cfg.Driver.FindPort(ctx, OutsideID); !fault.Is(err, fault.NotFound) {
+		return false, err
+	}
+	waited := a.outsideWaits.Swap(true) // before the driver is asked, so that no port comes unheard
+	ports := a.cfg.Driver.Ports()
+	ours := slices.ContainsFunc(ports, func(p drivers.Port) bool { return p.EndpointID == OutsideID }) // its link has gone
+	waits := len(ports) > 0 && !ours && !a.cfg.Driver.Status().PortAdded
+	a.outsideWaits.CompareAndSwap(true, waits)
+	if waits && !waited {
+		a.log.Info("the way out by the host comes with the next endpoint on this node")
+	}
+	return waits, nil
+}
+
+// noteAdded wakes who waits for an endpoint's port.
+func (a *Agent) noteAdded() {
+	if a.outsideWaits.Load() && a.cfg.Driver.Status().PortAdded && a.outsideWaits.CompareAndSwap(true, false) {
+		a.host.raise()
+	}
 }
 
 // PrepareOutside makes the link and the port to the host; PreparePort tells the rest.

@@ -21,6 +21,7 @@ type Datapath interface {
 	HostAccess() (agent.HostAccess, error)
 	HostChanged() <-chan struct{}
 	PreparePort(ctx context.Context, epID string, podNetNS int) (drivers.Port, error)
+	OutsideWaits(ctx context.Context) (bool, error)
 	PrepareOutside(ctx context.Context) (drivers.Port, error)
 	ServeHost(ctx context.Context, epID string, revision int64) (agent.Attachment, error)
 	Detach(ctx context.Context, epID string) error
@@ -50,6 +51,7 @@ type Manager struct {
 	joined  map[string]string // id of an endpoint that we have made a port for -> its network
 	rules   rules
 	leads   bool                   // there may be a way out, of this process or an earlier one
+	made    bool                   // this process has made it, or found it
 	problem atomic.Pointer[string] // the last one; nil: none
 	told    bool                   // and it is in the log
 }

@@ -35,10 +35,14 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 		return err
 	}
 	m.leads = true
+	if wait, err := m.waitForEndpoint(ctx); wait || err != nil {
+		return err
+	}
 	port, err := m.Datapath.PrepareOutside(ctx)
 	if err != nil {
 		return err
 	}
+	m.made = true
 	want := outsideInterface(o)
 	want.mtu, want.checksumInSoftware = port.MTU, m.Netdev()
 	changed, err := want.ensure(port)
@@ -49,6 +53,15 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 		return err
 	}
 	return inTheWay(ctx)
+}
+
+// waitForEndpoint tells whether the way out has to wait for the link of an endpoint.
+// One that was there and is gone is made at once.
+func (m *Manager) waitForEndpoint(ctx context.Context) (bool, error) {
+	if m.made || !m.Netdev() {
+		return false, nil
+	}
+	return m.Datapath.OutsideWaits(ctx)
 }
 
 // closeOutside takes the port and the rules away that there may be.

@@ -48,7 +48,12 @@ func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 	s.isGuardedAgain(front, back)
 	for _, version := range []struct{ name, bin string }{{"upgraded", now}, {"returned", old}} {
 		s.withoutLoss(front, neighbour, func() {
-			s.withoutLoss(far, front, func() { s.roll(version.name, version.bin, front, back) })
+			s.withoutLoss(far, front, func() {
+				s.roll(version.name, version.bin, front, back)
+				if version.bin == now { // its way out has come with the pods made there
+					s.must(bed.Nodes[1].WaitWayOut(ctx))
+				}
+			})
 		})
 		s.isGuardedAgain(front, back)
 		s.reachEachOther(shortly, front, neighbour, far)

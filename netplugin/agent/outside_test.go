@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// expectWait asks whether the way out waits for an endpoint's port.
+func (r *running) expectWait(t *testing.T, why string, want bool) {
+	t.Helper()
+	if wait, err := r.OutsideWaits(t.Context()); wait != want || err != nil {
+		t.Errorf("%s: waits %v, %v; want %v", why, wait, err, want)
+	}
+}
+
+// woken tells whether who keeps the host's interfaces was told to look.
+func (r *running) woken() bool {
+	select {
+	case <-r.HostChanged():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestTheWayOutComesWithTheNextEndpointWhereEndpointsAreAlready(t *testing.T) {
+	store := newEtcd(t).start()
+	store.put(blueState...)
+	earlier := newRecorder() // of an agent that knew no way out
+	a := startAgent(t, store.db, earlier)
+	a.awaitReady(t)
+	a.expectWait(t, "no endpoint", false)
+	if _, err := a.PreparePort(t.Context(), "web.blue-1", 0); err != nil {
+		t.Fatal(err)
+	}
+	a.expectWait(t, "an endpoint that came now", false)
+	a.stop()
+
+	driver := earlier.restarted()
+	a = startAgent(t, store.db, driver)
+	if _, err := a.OutsideWaits(t.Context()); err != nil && !fault.Is(err, fault.Unavailable) {
+		t.Error(err)
+	}
+	a.awaitReady(t)
+	eventually(t, "it waits where an endpoint is already", func() error {
+		if wait, err := a.OutsideWaits(t.Context()); !wait || err != nil {
+			return fmt.Errorf("waits %v, %w", wait, err)
+		}
+		return nil
+	})
+	a.woken() // of the snapshot
+	if _, err := a.PreparePort(t.Context(), "web.blue-1", 0); err != nil {
+		t.Fatal(err)
+	}
+	if a.woken() {
+		t.Error("a port that was there is no new one")
+	}
+	if _, err := a.PreparePort(t.Context(), "web.blue-3", 0); err != nil {
+		t.Fatal(err)
+	}
+	if !a.woken() {
+		t.Error("nobody is told of the next endpoint")
+	}
+	a.expectWait(t, "the next endpoint", false)
+	if _, err := a.PreparePort(t.Context(), "web.blue-4", 0); err != nil {
+		t.Fatal(err)
+	}
+	if a.woken() {
+		t.Error("nobody waits, and is woken")
+	}
+	if _, err := a.PrepareOutside(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.stop()
+
+	a = startAgent(t, store.db, driver.restarted())
+	a.awaitReady(t)
+	a.expectWait(t, "its port is there", false)
+}
