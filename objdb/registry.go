@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -40,8 +41,8 @@ type Registration struct {
 	ttl    time.Duration
 	cancel context.CancelFunc
 	done   chan struct{}
-	held   *lease        // the last one; set before done is closed
-	change chan struct{} // wanted has changed
+	held   *lease    // the last one; set before done is closed
+	change bell.Bell // wanted has changed
 
 	mu     sync.Mutex
 	wanted []Service
@@ -58,7 +59,7 @@ func (db *DB) Register(ctx context.Context, ttl time.Duration, services ...Servi
 	ctx, cancel := context.WithCancel(ctx)
 	r := &Registration{
 		db: db, ttl: ttl, cancel: cancel,
-		done: make(chan struct{}), change: make(chan struct{}, 1),
+		done: make(chan struct{}), change: bell.New(),
 		wanted: services,
 	}
 	go func() {
@@ -74,10 +75,7 @@ func (r *Registration) Update(services ...Service) {
 	r.mu.Lock()
 	r.wanted = services
 	r.mu.Unlock()
-	select {
-	case r.change <- struct{}{}:
-	default:
-	}
+	r.change.Ring()
 }
 
 // Close withdraws the services at once.

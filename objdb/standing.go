@@ -8,6 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/utils/bell"
 )
 
 // Standing is what this process knows about the store at a moment.
@@ -31,7 +33,7 @@ type Standing struct {
 type standing struct {
 	log  *logrus.Entry
 	now  func() time.Time
-	look chan struct{} // wakes the goroutine that asks the store
+	look bell.Bell // wakes the goroutine that asks the store
 
 	mu        sync.Mutex
 	history   int
@@ -46,7 +48,7 @@ type standing struct {
 }
 
 func newStanding(log *logrus.Entry, now func() time.Time) *standing {
-	return &standing{log: log, now: now, look: make(chan struct{}, 1), changed: make(chan struct{})}
+	return &standing{log: log, now: now, look: bell.New(), changed: make(chan struct{})}
 }
 
 // question is what was known when a request was sent.
@@ -122,10 +124,7 @@ func (s *standing) lost() {
 
 // doubt has the store asked soon.
 func (s *standing) doubt() {
-	select {
-	case s.look <- struct{}{}:
-	default: // will be asked already
-	}
+	s.look.Ring()
 }
 
 // failed notes that the store did not answer when it was asked.

@@ -1,7 +1,6 @@
 package ovsd
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -120,25 +119,4 @@ func setKeys(table string, where []ovsdb.Condition, column string, have, want ma
 	return []ovsdb.Operation{ovsdb.Mutate(table, where,
 		ovsdb.Mutation{Column: column, Mutator: "delete", Value: slices.Sorted(maps.Keys(wrong))},
 		ovsdb.Mutation{Column: column, Mutator: "insert", Value: wrong})}
-}
-
-// configure writes rows, and asks ovs-vswitchd to say when it has caught up: that
-// is when seenConfig knows the returned configuration.
-func (db *database) configure(ctx context.Context, ops ...ovsdb.Operation) (results []ovsdb.Result, config int64, err error) {
-	results, err = db.client.Transact(ctx, append(ops, bumpConfig(), ovsdb.Select("Open_vSwitch", ovsdb.All(), "next_cfg"))...)
-	if err != nil {
-		return nil, 0, err
-	}
-	var root struct {
-		NextCfg int64 `ovsdb:"next_cfg"`
-	}
-	if rows := results[len(ops)+1].Rows; len(rows) > 0 {
-		err = ovsdb.DecodeRow(rows[0], &root)
-	}
-	return results, root.NextCfg, err
-}
-
-// bumpConfig asks ovs-vswitchd to say when it has caught up, see rootRow.
-func bumpConfig() ovsdb.Operation {
-	return ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "next_cfg", Mutator: "+=", Value: 1})
 }

@@ -72,6 +72,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
 )
@@ -129,8 +130,8 @@ type Driver struct {
 	peers *peers
 	chunk int // flows in a bundle
 
-	keeperBell bell // rows have changed, or a call has ended that kept the keeper away
-	flowsLost  bell // to the programmer: the switch may have forgotten its flows
+	keeperBell bell.Bell // rows have changed, or a call has ended that kept the keeper away
+	flowsLost  bell.Bell // to the programmer: the switch may have forgotten its flows
 
 	connections chan flowSwitch // to the programmer
 	packets     *packets
@@ -153,14 +154,14 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), chunk: defaultChunk, keeperBell: newBell(), flowsLost: newBell(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
+		peers: newPeers(), chunk: defaultChunk, keeperBell: bell.New(), flowsLost: bell.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
 	}
 	d.db, err = newDatabase(config, func() {
-		d.inbox.news.ring()
-		d.keeperBell.ring()
+		d.inbox.news.Ring()
+		d.keeperBell.Ring()
 	})
 	if err != nil {
 		d.links.close()

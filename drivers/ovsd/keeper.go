@@ -89,7 +89,7 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 func (k *keeper) keepBridge(ctx context.Context) error {
 	ops, flushed := k.wanted().operations(k.db), k.db.flushed.Swap(false)
 	if len(ops) > 0 || flushed {
-		_, config, err := k.db.configure(ctx, ops...)
+		_, config, err := k.db.client.Configure(ctx, ops...)
 		if err != nil {
 			if flushed {
 				k.db.flushed.Store(true) // another one may have come meanwhile, so never false
@@ -103,7 +103,7 @@ func (k *keeper) keepBridge(ctx context.Context) error {
 	}
 	if k.flushed != 0 && k.seenConfig(k.flushed) {
 		k.flushed = 0
-		k.flowsLost.ring()
+		k.flowsLost.Ring()
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 		return nil
 	}
 	log.Info("port set right")
-	_, err := k.db.client.Transact(ctx, append(ops, bumpConfig(), ovsdb.Comment("port of endpoint "+end.endpointID))...)
+	_, _, err := k.db.client.Configure(ctx, append(ops, ovsdb.Comment("port of endpoint "+end.endpointID))...)
 	if err == nil && have.link.Error != nil {
 		err = fault.New(fault.Unavailable, "switch refuses the link of endpoint %s: %s", end.endpointID, *have.link.Error)
 	}

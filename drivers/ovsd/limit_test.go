@@ -55,7 +55,8 @@ func TestALimitThatChangesLosesNoPacket(t *testing.T) {
 	}
 }
 
-// Whoever does not say what the burst is gets one with which TCP works.
+// Whoever does not say what the burst is gets one with which TCP works. A machine
+// that is busy otherwise may not send so much: it is asked again.
 func TestATCPConnectionReachesItsLimit(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -63,6 +64,21 @@ func TestATCPConnectionReachesItsLimit(t *testing.T) {
 	const rate = 104_857 // kbit/s: 100 Mbps
 	a.endpoint.Limits = pipeline.Limits{Rate: rate}
 	r.give(everything(a, b))
+	got := 0.0
+	for range 5 {
+		if got = rateOfTCP(t, a, b); got >= 0.85*rate { // headers count as well, a twentieth
+			break
+		}
+		t.Logf("%.0f kbit/s of %d", got, rate)
+	}
+	if got < 0.85*rate || got > 1.15*rate {
+		t.Errorf("%.0f kbit/s, want %d", got, rate)
+	}
+}
+
+// rateOfTCP is what a connection between two pods carries, in kbit/s.
+func rateOfTCP(t *testing.T, a, b *pod) float64 {
+	t.Helper()
 	server := b.command("iperf3", "-s", "-1", "-p", "5201")
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -82,10 +98,5 @@ func TestATCPConnectionReachesItsLimit(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
 	}
-	// Headers count as well, a twentieth.
-	if got := report.End.SumReceived.Rate / 1000; got < 0.85*rate || got > 1.15*rate {
-		t.Errorf("%.0f kbit/s, want %d", got, rate)
-	} else {
-		t.Logf("%.0f kbit/s of %d", got, rate)
-	}
+	return report.End.SumReceived.Rate / 1000
 }

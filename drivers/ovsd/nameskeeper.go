@@ -90,7 +90,7 @@ func (k *keeper) detachNames(ctx context.Context, port attached) error {
 	if !ok {
 		return nil
 	}
-	_, config, err := k.db.configure(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID),
+	_, config, err := k.db.client.Configure(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID),
 		ovsdb.Mutation{Column: "ports", Mutator: "delete", Value: port.port.UUID}))
 	k.namesDetached = config
 	return err
@@ -121,7 +121,7 @@ func (k *keeper) keepNamesPort(ctx context.Context, port attached, there bool) e
 	if len(ops) == 0 {
 		return nil
 	}
-	_, _, err := k.db.configure(ctx, ops...)
+	_, _, err := k.db.client.Configure(ctx, ops...)
 	if err == nil && there && port.link.Error != nil {
 		err = fault.New(fault.Unavailable, "switch refuses its link: %s", *port.link.Error)
 	}

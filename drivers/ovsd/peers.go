@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/bell"
 )
 
 // The kernel's datapath hands tunnelled packets to the host's IP stack, which
@@ -27,7 +28,7 @@ import (
 // peers counts the remote endpoints behind each tunnel address and has a
 // goroutine that solicits, which takes a look at the routes for every peer.
 type peers struct {
-	bell bell
+	bell bell.Bell
 
 	mu      sync.Mutex
 	count   map[netip.Addr]int
@@ -35,7 +36,7 @@ type peers struct {
 }
 
 func newPeers() *peers {
-	return &peers{bell: newBell(), count: map[netip.Addr]int{}, pending: map[netip.Addr]bool{}}
+	return &peers{bell: bell.New(), count: map[netip.Addr]int{}, pending: map[netip.Addr]bool{}}
 }
 
 // replace takes note that an object took the place of another; either may be
@@ -46,7 +47,7 @@ func (p *peers) replace(old, now pipeline.Object) {
 	if vtep, ok := peerOf(now); ok {
 		if p.count[vtep]++; p.count[vtep] == 1 {
 			p.pending[vtep] = true
-			p.bell.ring()
+			p.bell.Ring()
 		}
 	}
 	if vtep, ok := peerOf(old); ok {
@@ -64,7 +65,7 @@ func (p *peers) solicitAll() {
 	for vtep := range p.count {
 		p.pending[vtep] = true
 	}
-	p.bell.ring()
+	p.bell.Ring()
 }
 
 func (p *peers) take() []netip.Addr {

@@ -77,7 +77,7 @@ func (d *Driver) lockEndpoint(ctx context.Context, endpointID string) (unlock fu
 	}
 	return func() {
 		free()
-		d.keeperBell.ring()
+		d.keeperBell.Ring()
 	}, nil
 }
 
@@ -197,7 +197,7 @@ func (d *Driver) insertPort(ctx context.Context, want wantedPort) (ovsdb.UUID, i
 		return "", 0, fault.New(fault.Unavailable, "bridge %s is not there", d.config.Bridge)
 	}
 	here := ovsdb.Where("_uuid", bridge.UUID)
-	results, config, err := d.db.configure(ctx, append(want.insert(),
+	results, config, err := d.db.client.Configure(ctx, append(want.insert(),
 		ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("port")}),
 		// Without a bridge to hold it, the port would vanish without an error.
 		ovsdb.WaitEqual(0, "Bridge", here, []string{"name"}, ovsdb.Row{"name": bridge.Name}))...)
@@ -304,10 +304,8 @@ func (d *Driver) deletePort(ctx context.Context, a attached) error {
 	if !ok {
 		return nil
 	}
-	_, err := d.db.client.Transact(ctx,
-		ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID),
-			ovsdb.Mutation{Column: "ports", Mutator: "delete", Value: a.port.UUID}),
-		bumpConfig())
+	_, _, err := d.db.client.Configure(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID),
+		ovsdb.Mutation{Column: "ports", Mutator: "delete", Value: a.port.UUID}))
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -39,7 +40,7 @@ type programmer struct {
 	ports       portNumbers
 	newCompiler func(at fixedPorts, metersEnd uint32) compiler
 	excluded    func() bool // another driver has the bridge
-	flowsLost   bell
+	flowsLost   bell.Bell
 	peers       *peers
 	report      func(progress)
 

@@ -1,7 +1,6 @@
 package uplink
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -107,22 +106,6 @@ func (db *database) seen() int64 { return db.rootRow().CurCfg }
 func (db *database) rootRow() rootRow {
 	root, _ := db.root.Find(func(rootRow) bool { return true })
 	return root
-}
-
-// configure writes rows, and returns the configuration in which they are seen.
-func (db *database) configure(ctx context.Context, ops []ovsdb.Operation) (config int64, err error) {
-	bump := ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "next_cfg", Mutator: "+=", Value: 1})
-	results, err := db.client.Transact(ctx, append(ops, bump, ovsdb.Select("Open_vSwitch", ovsdb.All(), "next_cfg"))...)
-	if err != nil {
-		return 0, err
-	}
-	var root struct {
-		NextCfg int64 `ovsdb:"next_cfg"`
-	}
-	if rows := results[len(ops)+1].Rows; len(rows) > 0 {
-		err = ovsdb.DecodeRow(rows[0], &root)
-	}
-	return root.NextCfg, err
 }
 
 // wanted is what the rows should say.

@@ -91,8 +91,8 @@ func (b *Bridge) removeBridge(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	config, err := b.db.configure(ctx, []ovsdb.Operation{ovsdb.Mutate("Open_vSwitch", ovsdb.All(),
-		ovsdb.Mutation{Column: "bridges", Mutator: "delete", Value: bridge.UUID})})
+	_, config, err := b.db.client.Configure(ctx, ovsdb.Mutate("Open_vSwitch", ovsdb.All(),
+		ovsdb.Mutation{Column: "bridges", Mutator: "delete", Value: bridge.UUID}))
 	if err != nil {
 		return err
 	}

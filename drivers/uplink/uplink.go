@@ -35,6 +35,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -68,7 +69,7 @@ type Bridge struct {
 	log    *logrus.Entry
 	db     *database
 	links  *links
-	news   chan struct{} // something has changed
+	news   bell.Bell // something has changed
 
 	// The keeper's own.
 	known map[string]int    // index of each link when it was seen last
@@ -108,14 +109,14 @@ func open(config Config) (*Bridge, error) {
 	if config.Mode == "" {
 		config.Mode = DefaultBondMode
 	}
-	b := &Bridge{config: config, log: config.Log, news: make(chan struct{}, 1), known: map[string]int{}, taken: map[string]int64{}, busy: map[string]seenAt{}}
+	b := &Bridge{config: config, log: config.Log, news: bell.New(), known: map[string]int{}, taken: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
 	if b.links, err = newLinks(config.NetNS); err != nil {
 		return nil, err
 	}
 	b.db = newDatabase()
 	b.db.client, err = ovsdb.New(ovsdb.Config{
-		Target: "unix:" + filepath.Join(config.RunDir, "db.sock"), Lock: "contiv_" + config.Bridge, Log: config.Log, OnUpdate: b.wake,
+		Target: "unix:" + filepath.Join(config.RunDir, "db.sock"), Lock: "contiv_" + config.Bridge, Log: config.Log, OnUpdate: b.news.Ring,
 	}, b.db.root, b.db.bridges, b.db.ports, b.db.interfaces)
 	if err != nil {
 		b.links.close()
@@ -129,7 +130,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer b.links.close()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.db.client.Run(ctx) })
-	group.Go(func() error { return b.links.watch(ctx, b.wake) })
+	group.Go(func() error { return b.links.watch(ctx, b.news.Ring) })
 	group.Go(func() error { return b.keep(ctx) })
 	return group.Wait()
 }
@@ -139,13 +140,6 @@ func (b *Bridge) Problem() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.problem
-}
-
-func (b *Bridge) wake() {
-	select {
-	case b.news <- struct{}{}:
-	default: // it has not looked since the last time
-	}
 }
 
 // keep looks whenever something has changed, and now and then at what is wrong, or busy.
@@ -225,7 +219,7 @@ func (b *Bridge) look(ctx context.Context) error {
 				problems = append(problems, b.links.setUp(name))
 			}
 		}
-		config, err := b.db.configure(ctx, ops)
+		_, config, err := b.db.client.Configure(ctx, ops...)
 		if err != nil {
 			return err
 		}

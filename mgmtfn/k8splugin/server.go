@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/keylock"
 )
 
@@ -35,7 +36,7 @@ type Server struct {
 	locks   keylock.Locks[cniwire.Attachment]
 	adds    slots
 	others  slots
-	wake    chan struct{} // there is something to undo
+	wake    bell.Bell // there is something to undo
 }
 
 // New reads the checkpoints of an earlier run and has the datapath hold the
@@ -60,7 +61,7 @@ func New(c Config) (*Server, error) {
 		pending: pending.Open(c.StateDir),
 		adds:    newSlots(c.Limits.Adds),
 		others:  newSlots(c.Limits.Others),
-		wake:    make(chan struct{}, 1),
+		wake:    bell.New(),
 	}, nil
 }
 

@@ -24,7 +24,7 @@ func (s *Server) release(ctx context.Context, r attachment.Record) error {
 	defer cancel()
 	err := s.undo(ctx, r)
 	if err != nil {
-		s.poke()
+		s.wake.Ring()
 	}
 	return err
 }
@@ -59,12 +59,4 @@ func (s *Server) deleteEndpoint(ctx context.Context, r attachment.Record) error 
 		return nil
 	}
 	return err
-}
-
-// poke wakes the worker.
-func (s *Server) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default: // it is about to look anyway
-	}
 }

@@ -25,7 +25,7 @@ func (s *Server) resume() {
 		}
 	}
 	s.drain()
-	s.poke()
+	s.wake.Ring()
 }
 
 // work undoes, until ctx ends, what could not be undone when it should have
@@ -122,6 +122,6 @@ func (s *Server) acceptDeletion(a cniwire.Attachment) error {
 			return err
 		}
 	}
-	s.poke()
+	s.wake.Ring()
 	return s.pending.Done(a)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
 	"github.com/contiv/netplugin/utils/retry"
@@ -56,13 +57,13 @@ type Agent struct {
 	started bool          // the driver has been given the first complete state
 	news    chan struct{} // closed and replaced whenever the cache has changed
 
-	changed signal // there may be something to plan
-	given   signal // the driver was given a change
-	behind  signal // there is a backlog
-	report  signal // ports or local endpoints changed
-	host    signal // what the host itself is to have may have changed
-	inSync  flag   // the switch has once had all that was wanted
-	serving flag   // the first state was given
+	changed bell.Bell // there may be something to plan
+	given   bell.Bell // the driver was given a change
+	behind  bell.Bell // there is a backlog
+	report  bell.Bell // ports or local endpoints changed
+	host    bell.Bell // what the host itself is to have may have changed
+	inSync  flag      // the switch has once had all that was wanted
+	serving flag      // the first state was given
 
 	told      *BGP // what the border was told; guarded by mu
 	held      held // guarded by mu
@@ -102,7 +103,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
-		changed: newSignal(), given: newSignal(), behind: newSignal(), report: newSignal(), host: newSignal(), inSync: newFlag(), serving: newFlag(),
+		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), host: bell.New(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
@@ -141,7 +142,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	before := a.cache.global
 	if b.Another {
 		a.held.rewound = true
-		a.report.raise()
+		a.report.Ring()
 		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
 			Warn("the store went back or is another one; what it lacks is kept for a while")
 	}
@@ -160,11 +161,11 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	}
 	if a.cache.hostDirty || b.Snapshot {
 		a.cache.hostDirty = false
-		a.host.raise()
+		a.host.Ring()
 	}
 	close(a.news)
 	a.news = make(chan struct{})
-	a.changed.raise()
+	a.changed.Ring()
 }
 
 func (a *Agent) noteGlobal(global mastercfg.GlobConfig) {
@@ -209,8 +210,8 @@ func (a *Agent) program(ctx context.Context) error {
 	a.cfg.Driver.Update(change)
 	a.mu.Unlock()
 	a.log.WithField("objects", len(change.Set)).Info("first state complete")
-	a.given.raise()
-	a.report.raise()
+	a.given.Ring()
+	a.report.Ring()
 	a.serving.raise()
 	expiry := time.NewTimer(0)
 	defer expiry.Stop()
@@ -263,14 +264,14 @@ func (a *Agent) handOver() {
 	change, ok := a.planner.plan(a.cache, 0)
 	if ok {
 		a.cfg.Driver.Update(change)
-		a.given.raise()
+		a.given.Ring()
 	}
 	if len(a.cache.backlog) > 0 {
-		a.behind.raise()
+		a.behind.Ring()
 	}
 	if a.cache.localsDirty {
 		a.cache.localsDirty = false
-		a.report.raise()
+		a.report.Ring()
 	}
 }
 
@@ -314,7 +315,7 @@ func (a *Agent) handOverPortion() (keys []pipeline.Key, more bool) {
 	}
 	if change, ok := a.planner.plan(a.cache, portion); ok {
 		a.cfg.Driver.Update(change)
-		a.given.raise()
+		a.given.Ring()
 		for _, object := range change.Set {
 			keys = append(keys, object.Key())
 		}
@@ -338,7 +339,7 @@ func (a *Agent) confirm(ctx context.Context) error {
 		// driver's status; the node serves all others.
 		if fault.Is(err, fault.Unavailable) {
 			a.log.WithError(err).Warn("switch is not in sync yet")
-			a.given.raise()
+			a.given.Ring()
 			wait.Sleep(ctx)
 			continue
 		}
@@ -347,7 +348,7 @@ func (a *Agent) confirm(ctx context.Context) error {
 		if !a.inSync.raised() {
 			a.log.Info("switch is in sync")
 			a.inSync.raise()
-			a.report.raise()
+			a.report.Ring()
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 			continue
 		}
 		a.log.WithError(err).Debug("operational records not written, trying again")
-		a.report.raise()
+		a.report.Ring()
 		wait.Sleep(ctx)
 	}
 }

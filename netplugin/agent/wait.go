@@ -5,18 +5,6 @@ import (
 	"sync"
 )
 
-// signal wakes one loop; raising it again before the loop has looked changes nothing.
-type signal chan struct{}
-
-func newSignal() signal { return make(signal, 1) }
-
-func (s signal) raise() {
-	select {
-	case s <- struct{}{}:
-	default:
-	}
-}
-
 // flag goes up once and stays up.
 type flag struct {
 	up   chan struct{}

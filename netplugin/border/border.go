@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/bell"
 )
 
 // Interface is the host's interface among the routers outside, and the id of its port.
@@ -37,8 +38,8 @@ type Border struct {
 	cfg     Config
 	log     *logrus.Entry
 	speaker *bgp.Speaker
-	wake    chan struct{}
-	met     chan struct{} // the kernel has learned something of next hops
+	wake    bell.Bell
+	met     bell.Bell // the kernel has learned something of next hops
 
 	mu      sync.Mutex
 	wanted  *agent.BGP      // nil: this node is no router
@@ -67,7 +68,7 @@ func New(cfg Config) *Border {
 		cfg.Log = logrus.WithField("component", "border")
 	}
 	b := &Border{
-		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: make(chan struct{}, 1), met: make(chan struct{}, 1),
+		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: bell.New(), met: bell.New(),
 		local: map[pipeline.Key][]netip.Prefix{}, remote: map[pipeline.Key]pipeline.Endpoint{},
 	}
 	b.rib = newRIB()
@@ -84,7 +85,7 @@ func (b *Border) Configure(wanted *agent.BGP) {
 	if !b.started && wanted != nil {
 		b.recall()
 	}
-	ring(b.wake)
+	b.wake.Ring()
 }
 
 // Run runs the driver, the speaker and the border itself.
@@ -200,11 +201,3 @@ func hostPrefixes(e pipeline.Endpoint) (list []netip.Prefix) {
 }
 
 func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-
-// ring leaves a value where none waits.
-func ring(bell chan<- struct{}) {
-	select {
-	case bell <- struct{}{}:
-	default:
-	}
-}

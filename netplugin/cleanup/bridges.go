@@ -86,26 +86,16 @@ func bridges(ctx context.Context, c Config) (things []thing, err error) {
 // rows of its ports are collected by the server.
 func removeBridge(ctx context.Context, runDir string, id ovsdb.UUID) error {
 	return withDatabase(ctx, runDir, func(ctx context.Context, db *database) error {
-		results, err := db.client.Transact(ctx,
-			ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "bridges", Mutator: "delete", Value: id}),
-			ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "next_cfg", Mutator: "+=", Value: 1}),
-			ovsdb.Select("Open_vSwitch", ovsdb.All(), "next_cfg"))
+		_, config, err := db.client.Configure(ctx,
+			ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "bridges", Mutator: "delete", Value: id}))
 		if err != nil {
 			return err
-		}
-		var written struct {
-			NextCfg int64 `ovsdb:"next_cfg"`
-		}
-		if rows := results[2].Rows; len(rows) > 0 {
-			if err := ovsdb.DecodeRow(rows[0], &written); err != nil {
-				return err
-			}
 		}
 		ctx, cancel := context.WithTimeout(ctx, switchTime)
 		defer cancel()
 		err = db.client.Wait(ctx, func() (bool, error) {
 			root, ok := db.root.Find(func(rootRow) bool { return true })
-			return ok && root.CurCfg >= written.NextCfg, nil
+			return ok && root.CurCfg >= config, nil
 		})
 		if err != nil {
 			return fault.New(fault.Unavailable, "its rows are gone; ovs-vswitchd does not answer, and removes the rest when it starts")

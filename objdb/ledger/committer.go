@@ -55,14 +55,6 @@ func (l *Ledger) inCommitter(f func() error) error {
 	}
 }
 
-// proceed makes the committer go on with what waits for a large plan.
-func (l *Ledger) proceed() {
-	select {
-	case l.due <- struct{}{}:
-	default:
-	}
-}
-
 // goOn stores some more of a large plan, then serves those who wait.
 func (l *Ledger) goOn() {
 	if l.decided != nil {
@@ -105,7 +97,7 @@ func (l *Ledger) store() {
 		l.decided = nil
 		return
 	}
-	l.proceed()
+	l.due.Ring()
 }
 
 // drain refuses what waits and all that will come.

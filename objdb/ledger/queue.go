@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/bell"
 )
 
 // submission is one caller's plan on its way through the ledger.
@@ -39,10 +40,10 @@ type queue struct {
 	mu      sync.Mutex
 	waiting []*submission
 	closed  bool
-	wake    chan struct{} // there may be something to take
+	wake    bell.Bell // there may be something to take
 }
 
-func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
+func newQueue() *queue { return &queue{wake: bell.New()} }
 
 // put adds a submission; false after the end of the term.
 func (q *queue) put(s *submission) bool {
@@ -52,10 +53,7 @@ func (q *queue) put(s *submission) bool {
 		return false
 	}
 	q.waiting = append(q.waiting, s)
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	q.wake.Ring()
 	return true
 }
 

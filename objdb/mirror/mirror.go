@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -54,7 +55,7 @@ type Mirror struct {
 	held      map[string]int64 // key -> revision of its last write; nil before the first listing
 	newest    event            // the last one that the receiver has
 	forgotten int64            // the store was found to tell nothing from before this revision
-	audit     chan struct{}    // asks Follow to compare with the store
+	audit     bell.Bell        // asks Follow to compare with the store
 
 	mu       sync.Mutex
 	history  int // of the store; the rest is true within it only
@@ -69,7 +70,7 @@ func New(db *objdb.DB, prefix string, deliver func(Batch)) *Mirror {
 	return &Mirror{
 		db: db, prefix: prefix, deliver: deliver,
 		log:      db.Log().WithField("prefix", prefix),
-		audit:    make(chan struct{}, 1),
+		audit:    bell.New(),
 		advanced: make(chan struct{}),
 	}
 }
@@ -144,10 +145,7 @@ func (m *Mirror) wait(ctx context.Context, rev int64, patience <-chan time.Time)
 		case <-standing.Changed:
 		case <-patience:
 			// Nothing came: perhaps because the revision changed other keys.
-			select {
-			case m.audit <- struct{}{}:
-			default: // already asked for
-			}
+			m.audit.Ring()
 			patience = time.After(auditEvery)
 		case <-ctx.Done():
 			return fault.New(fault.Unavailable, "mirror of %s: revision %d not reached, have %d: %w", m.prefix, rev, have, ctx.Err())

@@ -6,18 +6,6 @@ import (
 	"sync"
 )
 
-// bell wakes a goroutine that has slept; rung many times, it wakes it once.
-type bell chan struct{}
-
-func newBell() bell { return make(bell, 1) }
-
-func (b bell) ring() {
-	select {
-	case b <- struct{}{}:
-	default: // it has not woken since the last time
-	}
-}
-
 // touched is a set of names that somebody has to look at.
 type touched struct {
 	mu    sync.Mutex
