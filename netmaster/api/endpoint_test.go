@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -281,65 +280,6 @@ func TestContainerEventsLabelTheEndpoint(t *testing.T) {
 		{"POST", mastercfg.UpdateEndpointPath, `{"Event":"start","ContainerID":"x","Tenant":"blue","Network":"web","EndpointID":"none"}`,
 			"key not found: endpoint web.blue-none", 404, "not-found"},
 	})
-}
-
-func TestEndpointsAreFoundByNameThenPrefixThenPart(t *testing.T) {
-	b := withGroup(t)
-	for _, c := range []string{"abc", "abcd", "xbcz"} {
-		b.endpoint("blue", "web", "front", c)
-	}
-	if _, _, err := b.db.Txn(t.Context(), putTxn(mastercfg.OperEndpointPrefix+"web.blue-abc", `{"portName":"vport3"}`)); err != nil {
-		t.Fatal(err)
-	}
-	for text, want := range map[string]string{"abc": "abc", "abcd": "abcd", "xb": "xbcz", "cz": "xbcz", "web.blue-abcd": "abcd"} {
-		var got contivmodel.EndpointInspect
-		if err := json.Unmarshal([]byte(b.ok("GET", "inspect/endpoints/"+text, "")), &got); err != nil {
-			t.Fatal(err)
-		}
-		if got.Oper.EndpointID != want || got.Oper.Key != text {
-			t.Errorf("%s: %+v", text, got.Oper)
-		}
-		if want == "abc" && got.Oper.VirtualPort != "vvport3" {
-			t.Errorf("virtual port %q", got.Oper.VirtualPort)
-		}
-	}
-	b.refused("GET", "inspect/endpoints/bc", "", "endpoint bc is ambiguous, 3 endpoints match", 409, "conflict")
-	b.refused("GET", "inspect/endpoints/none", "", "endpoint not found", 404, "not-found")
-}
-
-func TestInspectShowsWhatIs(t *testing.T) {
-	b := withGroup(t)
-	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
-	b.ok("POST", "endpointGroups/blue:pool", `{"tenantName":"blue","groupName":"pool","networkName":"web","ipPool":"10.7.0.50-10.7.0.52","policies":["p"]}`)
-	b.endpoint("blue", "web", "pool", "c1")
-	b.endpoint("blue", "web", "", "c2")
-	for path, want := range map[string]string{
-		"networks/blue:web": `{"allocatedAddressesCount":4,"allocatedIPAddresses":"10.7.0.1, 10.7.0.50-10.7.0.52, 10.7.0.254",` +
-			`"availableIPAddresses":"10.7.0.2-10.7.0.49, 10.7.0.53-10.7.0.253","externalPktTag":1,"networkTag":"web.blue","numEndpoints":2,"pktTag":1}`,
-		"endpointGroups/blue:pool": `{"allocatedIPAddresses":"10.7.0.50","availableIPAddresses":"10.7.0.51-10.7.0.52","externalPktTag":1,` +
-			`"groupTag":"pool.blue","numEndpoints":1,"pktTag":1}`,
-		"policys/blue:p": `{"numEndpoints":1}`,
-		"tenants/blue":   `{"totalEPGs":2,"totalEndpoints":2,"totalNetworks":1,"totalPolicies":1}`,
-		"globals/global": `{"clusterMode":"cni","numNetworks":1,"vxlansInUse":"1"}`,
-	} {
-		var got struct {
-			Config map[string]any
-			Oper   map[string]any
-		}
-		if err := json.Unmarshal([]byte(b.ok("GET", "inspect/"+path, "")), &got); err != nil {
-			t.Fatal(err)
-		}
-		for _, list := range []string{"endpoints", "networks", "endpointGroups"} {
-			delete(got.Oper, list)
-		}
-		oper, err := json.Marshal(got.Oper)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(oper)); diff != "" {
-			t.Errorf("%s: %s", path, diff)
-		}
-	}
 }
 
 // Two networks with one subnet in different tenants give equal addresses.

@@ -2,12 +2,17 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"os"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 const lock = "netmaster/leader"
@@ -34,4 +39,84 @@ func resign(t testing.TB, term *objdb.Term) {
 	if err := term.Resign(ctx); err != nil {
 		t.Error(err)
 	}
+}
+
+const (
+	state = "/contiv.io/state/"
+	model = "/contiv.io/obj/modeldb/"
+)
+
+// commits counts group commits.
+type commits struct{ batches, plans, conflicts atomic.Int64 }
+
+func (c *commits) Committed(plans, _ int, _ time.Duration, err error) {
+	c.batches.Add(1)
+	c.plans.Add(int64(plans))
+	if errors.Is(err, errConflict) {
+		c.conflicts.Add(1)
+	}
+}
+
+// lead wins the lock and resigns at the end of the test.
+func lead(t testing.TB, db *objdb.DB) *objdb.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	term, err := db.Campaign(ctx, objdb.CampaignConfig{Lock: "test/" + t.Name(), Value: "me", TTL: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := term.Resign(ctx); err != nil && !fault.Is(err, fault.Unavailable) {
+			t.Error(err)
+		}
+	})
+	return term
+}
+
+func openLedger(t testing.TB, term *objdb.Term) *Ledger {
+	t.Helper()
+	l, err := Open(context.Background(), term, Config{Owned: []string{state, model}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// newLedger is a ledger on a store of its own.
+func newLedger(t testing.TB) (*Ledger, *objdb.DB, *commits) {
+	t.Helper()
+	seen := &commits{}
+	db := testdb.Open(t, objdb.Config{Endpoints: []string{testetcd.New(t)}})
+	l, err := Open(context.Background(), lead(t, db), Config{Owned: []string{state, model}, Observer: seen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, db, seen
+}
+
+// increment is a plan that counts up a key.
+func increment(key string) func(*Tx) error {
+	return func(tx *Tx) error {
+		n := 0
+		if value, ok := tx.Get(key); ok {
+			var err error
+			if n, err = strconv.Atoi(string(value)); err != nil {
+				return err
+			}
+		}
+		tx.Put(key, []byte(strconv.Itoa(n+1)))
+		return nil
+	}
+}
+
+func mustUpdate(t testing.TB, l *Ledger, plan func(*Tx) error) int64 {
+	t.Helper()
+	rev, err := l.Update(context.Background(), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rev
 }

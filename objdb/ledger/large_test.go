@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
-	"github.com/contiv/netplugin/objdb/internal/testetcd"
-	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -283,171 +280,5 @@ func TestLargePlansAndOthersSeeOneHistory(t *testing.T) {
 	}
 	if kvs, _, err := db.List(ctx, journalRoot); err != nil || len(kvs) != 0 {
 		t.Errorf("%d keys of the journal are left, %v", len(kvs), err)
-	}
-}
-
-// parted is a ledger behind a proxy, and a connection past it that tells when a
-// key of the journal appears.
-func parted(t *testing.T, key string) (l *Ledger, near *objdb.DB, way *testetcd.Proxy, appeared chan struct{}) {
-	t.Helper()
-	url := testetcd.New(t)
-	way = testetcd.NewProxy(t, url)
-	near = testdb.At(t, url)
-	far := testdb.Open(t, objdb.Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second})
-	appeared = make(chan struct{}, 1)
-	m := mirror.New(near, journalRoot, func(b mirror.Batch) {
-		for _, e := range b.Events {
-			if strings.HasSuffix(e.Key, key) && e.Value != nil {
-				way.Silence()
-				appeared <- struct{}{}
-			}
-		}
-	})
-	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
-	testkit.Eventually(t, 20*time.Second, "the journal is watched", m.Synced)
-	term := campaign(t, far, "far", 30*time.Second)
-	t.Cleanup(func() { resign(t, term) })
-	return openLedger(t, term), near, way, appeared
-}
-
-// The store is away from the moment a plan is decided. Nobody sees half of it,
-// and it is finished as soon as the store is back, without anybody asking.
-func TestADecidedPlanIsFinishedAtOnceWhenTheStoreIsBack(t *testing.T) {
-	for range 3 { // the answer of the mark is lost most of the times
-		l, near, way, appeared := parted(t, "/committed")
-		testdb.Put(t, near, state+"old", "x")
-		testkit.Eventually(t, 20*time.Second, "old arrives", func() bool { return held(l, state+"old") == "x" })
-		outcome := make(chan error, 1)
-		go func() {
-			_, err := l.UpdateLarge(context.Background(), func(tx *Tx) error {
-				tx.Delete(state + "old")
-				return generation("new")(tx)
-			})
-			outcome <- err
-		}()
-		<-appeared
-		whole := func(r Reader) error {
-			n := 0
-			_, old := r.Get(state + "old")
-			r.Range(state+"generation/", func(string, []byte) bool { n++; return true })
-			if n != 0 && n != many || old != (n == 0) {
-				return fmt.Errorf("%d of %d keys, old %v", n, many, old)
-			}
-			return nil
-		}
-		testkit.Eventually(t, 10*time.Second, "a request is lost", func() bool {
-			if err := l.View(whole); err != nil {
-				t.Fatal(err)
-			}
-			return way.Lost()
-		})
-		way.Mend()
-		if err := <-outcome; err != nil {
-			t.Fatal(err)
-		}
-		kvs, _, err := near.List(context.Background(), state)
-		if err != nil || len(kvs) != many {
-			t.Fatalf("%d keys, %v", len(kvs), err)
-		}
-		if err := l.View(whole); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// A transaction of a journal that arrives late must not overwrite what was
-// written since.
-func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
-	l, db, _ := newLedger(t)
-	late := make(chan objdb.Txn, 1)
-	m := mirror.New(db, journalRoot, func(b mirror.Batch) {
-		for _, e := range b.Events {
-			if strings.HasSuffix(e.Key, "/committed") && e.Value != nil {
-				kvs, _, err := db.List(context.Background(), journalRoot)
-				if err != nil {
-					t.Error(err)
-				}
-				if d, err := l.journal.decode(kvs, l.owned); err == nil && d != nil {
-					select {
-					case late <- l.transaction(d, d.next(l.maxOps)):
-					default: // one is enough
-					}
-				}
-			}
-		}
-	})
-	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
-	testkit.Eventually(t, 20*time.Second, "the journal is watched", m.Synced)
-	var txn objdb.Txn
-	for txn.Puts == nil { // it may be over before its journal is read
-		mustUpdate(t, l, generation("a"))
-		mustUpdate(t, l, generation("b"))
-		select {
-		case txn = <-late:
-		default:
-		}
-	}
-	mustUpdate(t, l, generation("newest"))
-	if _, ok, err := l.term.Txn(context.Background(), txn); err != nil || ok {
-		t.Errorf("a late transaction happened: %v, %v", ok, err)
-	}
-	if err := l.View(oneGeneration); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestALargePlanIsStoredInTheOrderOfItsPlaces(t *testing.T) {
-	const together = 10 * politeOps // changes of the plan that are seen together
-	db := testdb.New(t)
-	testdb.Put(t, db, state+"gone", "x")
-	last := func(key string, before, after []byte) (int, bool) {
-		switch {
-		case before != nil && after == nil:
-			return 3, false // what goes
-		case string(after) == "late":
-			return 2, false
-		}
-		return map[bool]int{true: 1}[string(after) == "one"], string(after) == "one"
-	}
-	l, err := Open(context.Background(), lead(t, db), Config{Owned: []string{state, model}, Order: last})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustUpdate(t, l, func(tx *Tx) error {
-		tx.Delete(state + "gone")
-		for i := range many {
-			tx.Put(fmt.Sprintf("%slate/%04d", state, i), []byte("late"))
-		}
-		for i := range many {
-			tx.Put(fmt.Sprintf("%searly/%04d", state, i), []byte("early"))
-		}
-		for i := range together {
-			tx.Put(fmt.Sprintf("%sone/%04d", state, i), []byte("one"))
-		}
-		return nil
-	})
-	newest, oldest := int64(0), int64(1<<62)
-	kvs, rev, err := db.List(context.Background(), state)
-	if err != nil || len(kvs) != 2*many+together {
-		t.Fatal(len(kvs), err)
-	}
-	one := map[int64]int{}
-	for _, kv := range kvs {
-		switch string(kv.Value) {
-		case "early":
-			newest = max(newest, kv.ModRevision)
-		case "late":
-			oldest = min(oldest, kv.ModRevision)
-		case "one":
-			one[kv.ModRevision]++
-		}
-	}
-	for at, n := range one {
-		if n != together || at < newest || at > oldest {
-			t.Errorf("%d of %d changes are seen at %d; the early ones end at %d, the late ones begin at %d", n, together, at, newest, oldest)
-		}
-	}
-	if newest > oldest {
-		t.Errorf("a late change at %d, an early one at %d of %d", oldest, newest, rev)
 	}
 }
