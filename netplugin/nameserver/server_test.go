@@ -242,3 +242,30 @@ func TestASilentConnectionEnds(t *testing.T) {
 		t.Errorf("%d bytes, %v; want the end of the connection", n, err)
 	}
 }
+
+// Who has asked several questions at once on a connection is told all, in their order.
+func TestQuestionsOnAConnectionNeedNotWaitForAnswers(t *testing.T) {
+	_, server := start(t, exampleZones(t), nil, inBlue)
+	conn, err := dns.Dial("tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	const many = 100
+	for i := range many {
+		m := question("fRoNt.", dns.TypeA)
+		m.Id = uint16(i)
+		if err := conn.WriteMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range many {
+		reply, err := conn.ReadMsg()
+		if err != nil || reply.Id != uint16(i) || len(reply.Answer) != 2 || reply.Question[0].Name != "fRoNt." {
+			t.Fatalf("answer %d: %v, %v", i, reply, err)
+		}
+	}
+}
