@@ -14,6 +14,7 @@ type namesView struct {
 		On        bool     `json:"on"`
 		Listening bool     `json:"listening"`
 		Upstream  []string `json:"upstream"`
+		Problem   string   `json:"problem"`
 	} `json:"server"`
 }
 
@@ -34,6 +35,9 @@ func checkNames(ctx context.Context, host, url string, report Report) {
 		err = errors.New("nobody listens where endpoints ask")
 	case len(view.Server.Upstream) > 0:
 		detail = "answered, others' by " + strings.Join(view.Server.Upstream, ", ")
+	}
+	if err == nil && view.Server.Problem != "" {
+		detail += "; the last question had no answer: " + view.Server.Problem
 	}
 	report.check("names "+host, "was "+host+" upgraded under its pods? then with the next pod made there; else see the log of netplugin", detail, err)
 }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	dnsAskers = 8 // pods, each below its limit
-	dnsGroups = 4 // names that they ask for
-	dnsRounds = 5 // of each server, in turns; the median counts
+	dnsAskers = 16 // pods, each below its limit
+	dnsGroups = 4  // names that they ask for
+	dnsRounds = 5  // of each server, in turns; the median counts
 	dnsGoal   = 1.0
 )
 
@@ -105,7 +105,7 @@ func answersOf(ctx context.Context, pods []*testbed.Pod, names []string, server 
 		group, ctx := errgroup.WithContext(ctx)
 		for i, pod := range pods {
 			group.Go(func() error {
-				out, err := pod.Run(ctx, append([]string{pod.Probe(), "questions", "-server", server, "-workers", "4", "-for", "2s"}, names...)...)
+				out, err := pod.Run(ctx, append([]string{pod.Probe(), "questions", "-server", server, "-workers", "2", "-for", "2s"}, names...)...)
 				if err != nil {
 					return err
 				}
