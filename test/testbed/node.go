@@ -18,6 +18,7 @@ type Node struct {
 	VTEPIP string
 
 	uplinks   int
+	first     bool // its switch, see Config
 	bed       *Bed
 	ovsdb     *Process
 	vswitchd  *Process
@@ -64,6 +65,7 @@ func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, e
 	if err = b.fabric.inNetwork(ctx, linkScript, n.Name, strconv.Itoa(n.pid)); err != nil {
 		return nil, err
 	}
+	n.first = cfg.First
 	for n.uplinks < cfg.Uplinks {
 		n.uplinks++
 		if err = b.Outside.connect(ctx, n, n.uplinks); err != nil {
@@ -116,12 +118,21 @@ exec ovsdb-server /etc/openvswitch/conf.db --remote=punix:/run/openvswitch/db.so
 	if n.vswitchd == nil || n.vswitchd.Exited() {
 		if n.vswitchd, err = n.Start("ovs-vswitchd", "sh", "-ec", `
 `+firstInTurn+`
-exec ovs-vswitchd unix:/run/openvswitch/db.sock --pidfile=/run/openvswitch/ovs-vswitchd.pid`); err != nil {
+exec $1 ovs-vswitchd unix:/run/openvswitch/db.sock --pidfile=/run/openvswitch/ovs-vswitchd.pid`,
+			"sh", n.scheduler()); err != nil {
 			return err
 		}
 	}
 	_, err = n.retry(ctx, "ovs-appctl", "--timeout=5", "version")
 	return err
+}
+
+// scheduler is the command that runs the switch.
+func (n *Node) scheduler() string {
+	if n.first {
+		return "chrt --rr 1"
+	}
+	return ""
 }
 
 // KillVSwitchd ends the switch with SIGKILL; KillOVSDB its database server.

@@ -51,6 +51,7 @@ type Config struct {
 	Mode    string    // of the daemons, who starts containers; empty: cni
 	Dir     string    // state and logs; empty: a new directory, removed by Close
 	Bin     string    // directory of the built binaries; empty: bin/ of the module
+	First   bool      // switches run before everything else, as those of a kernel do
 	Detach  bool      // the nodes outlive this process, until Close or Open(...).Close
 	Log     io.Writer // progress, one line per step; nil: none
 }
