@@ -45,10 +45,11 @@ Written by ` + "`go test ./docs -update`" + ` from the constants of the code; th
 set a limit are in the ` + "`--help`" + ` of the daemons.
 `
 
-const connectionTracking = "**Connection tracking has no limit for each endpoint.** Connections to services are in the switch's table,\n" +
-	"those by the way out in the kernel's (`net.netfilter.nf_conntrack_max`): an endpoint that opens very many fills the table\n" +
-	"of its node, and new connections of others fail there until its own time out. In a datapath of user space\n" +
-	"`ovs-appctl dpctl/ct-set-maxconns` bounds the table, in the kernel `ovs-appctl dpctl/ct-set-limits` a zone, which is a tenant."
+const connectionTracking = "**Connections.** Those by the way out are in the kernel's table, of which each endpoint has a share\n" +
+	"([networking.md](networking.md#outside)). Those to services are in the switch's table, and **have no limit for each endpoint**:\n" +
+	"one that opens very many fills the table of its node, and new connections of others to services fail there until its own\n" +
+	"time out. In a datapath of user space `ovs-appctl dpctl/ct-set-maxconns` bounds the table, in the kernel\n" +
+	"`ovs-appctl dpctl/ct-set-limits` a zone, which is a tenant."
 
 var limitSections = []struct {
 	title, intro string
@@ -73,6 +74,9 @@ var limitSections = []struct {
 		{"ofnet/pipeline.MaxGroup", number, "endpoint groups"},
 		{"ofnet/pipeline.MaxPriority", number, "highest priority of a rule"},
 		{"ofnet/pipeline.MaxMembers", number, "endpoints of a bridged network on one node; the ADD beyond is refused"},
+		{"netplugin/hostaccess.newPerSecond", number, "connections that an endpoint begins by the way out in a second"},
+		{"netplugin/hostaccess.newAtOnce", number, "and at once"},
+		{"netplugin/hostaccess.sharePart", number, "endpoints that would fill the host's connection tracking, each with its share"},
 	}},
 	{"Requests to netmaster", "", []limit{
 		{"netmaster/api.MaxBody", bytes, "body; a larger one gets status 413"},

@@ -36,7 +36,7 @@ const (
 )
 
 func (c Closed) sets() []set {
-	ports, nodes, nodes6 := set{setPorts, "inet_service", nil}, set{setNodes, "ipv4_addr", nil}, set{setNodes6, "ipv6_addr", nil}
+	ports, nodes, nodes6 := set{name: setPorts, kind: "inet_service"}, set{name: setNodes, kind: "ipv4_addr"}, set{name: setNodes6, kind: "ipv6_addr"}
 	for _, port := range c.Ports {
 		ports.elements = append(ports.elements, fmt.Sprint(port))
 	}

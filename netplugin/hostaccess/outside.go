@@ -2,12 +2,9 @@ package hostaccess
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 
 	"github.com/sirupsen/logrus"
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -28,7 +25,7 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := isFree(o.Prefix); err != nil {
 		return err
 	}
-	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access), m.RouterLink)); err != nil {
+	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access), m.RouterLink, share())); err != nil {
 		return err
 	}
 	if err := m.forward(access.IPv6); err != nil {
@@ -84,29 +81,8 @@ func (m *Manager) closeOutside(ctx context.Context) error {
 // into it is for the switch.
 func outsideInterface(o pipeline.Outside) wantedLink {
 	w := wantedLink{name: outsideLink, mac: o.MAC[:], noARP: true}
-	for _, p := range []netip.Prefix{o.Prefix, o.Prefix6} {
-		if p.IsValid() {
-			w.addresses = append(w.addresses, netip.PrefixFrom(pipeline.OutsideAddress(p, pipeline.OutsideHost), p.Bits()))
-		}
+	for _, p := range o.Prefixes() {
+		w.addresses = append(w.addresses, netip.PrefixFrom(pipeline.OutsideAddress(p, pipeline.OutsideHost), p.Bits()))
 	}
 	return w
-}
-
-// isFree tells whether other interfaces use addresses of the private subnet.
-func isFree(private netip.Prefix) error {
-	all, err := netlink.AddrList(nil, unix.AF_INET)
-	if err != nil {
-		return fmt.Errorf("addresses of the host: %w", err)
-	}
-	for _, a := range all {
-		link, err := netlink.LinkByIndex(a.LinkIndex)
-		if err != nil || link.Attrs().Name == outsideLink {
-			continue // it has gone meanwhile, or is ours
-		}
-		if p := prefixOf(a.IPNet); p.Overlaps(private) {
-			return fault.New(fault.Conflict, "private subnet %s: interface %s has address %s: set another one (netctl global set --private-subnet)",
-				private, link.Attrs().Name, p)
-		}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"reflect"
+	"time"
 
 	"sigs.k8s.io/knftables"
 
@@ -26,7 +27,24 @@ type table struct {
 type set struct {
 	name, kind string
 	elements   []string
+	dynamic    bool          // rules add the elements
+	forgets    time.Duration // an element that no rule has added again; 0: never
 }
+
+// declared is the set without its elements.
+func (s set) declared() *knftables.Set {
+	declared := &knftables.Set{Name: s.name, Type: s.kind}
+	if s.dynamic {
+		declared.Flags, declared.Size = []knftables.SetFlag{knftables.DynamicFlag}, knftables.PtrTo(uint64(maxSenders))
+	}
+	if s.forgets > 0 {
+		declared.Flags, declared.Timeout = append(declared.Flags, knftables.TimeoutFlag), &s.forgets
+	}
+	return declared
+}
+
+// maxSenders is how many elements rules may add to a set: as many as there are ports.
+const maxSenders = 1 << 16
 
 // chain is a base chain of our table with its rules; a rule has a comment for who reads them.
 type chain struct {
@@ -41,17 +59,17 @@ type rule struct{ text, comment string }
 
 // tableFor is the table of a way out, which leads neither to what is closed nor out of
 // the link to the routers: they take what comes from there for the node's word.
-func tableFor(o pipeline.Outside, closed Closed, routers string) table {
+func tableFor(o pipeline.Outside, closed Closed, routers string, share int) table {
+	prefixes := o.Prefixes()
+	limits := shareRules(prefixes, share)
 	masquerade := chain{name: "leave-masquerade", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority}
-	for _, p := range []netip.Prefix{o.Prefix, o.Prefix6} {
-		if p.IsValid() {
-			masquerade.rules = append(masquerade.rules, rule{
-				text:    knftables.Concat(version(p), "saddr", p, "oifname !=", quoted(outsideLink), "masquerade"),
-				comment: fmt.Sprintf("endpoints of %s go out as the host", p),
-			})
-		}
+	for _, p := range prefixes {
+		masquerade.rules = append(masquerade.rules, rule{
+			text:    knftables.Concat(version(p), "saddr", p, "oifname !=", quoted(outsideLink), "masquerade"),
+			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
+		})
 	}
-	return table{closed.sets(), append(closed.chains(), masquerade,
+	return table{append(closed.sets(), senderSets()...), append(closed.chains(), masquerade,
 		chain{"enter", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
@@ -68,8 +86,14 @@ func tableFor(o pipeline.Outside, closed Closed, routers string) table {
 			text:    knftables.Concat("iifname", quoted(outsideLink), "tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu"),
 			comment: "segments that fit the way",
 		}}},
+		// Behind the other rules: what those drop takes nobody's share.
+		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, limits},
+		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits},
 	)}
 }
+
+// lastPriority is behind the other chains that filter.
+const lastPriority = knftables.FilterPriority + "+10"
 
 func version(p netip.Prefix) string {
 	if p.Addr().Is4() {
@@ -102,7 +126,7 @@ func (r *rules) apply(ctx context.Context, want table) error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	if r.listed != "" && reflect.DeepEqual(r.applied, want) && list(ctx) == r.listed {
+	if r.listed != "" && reflect.DeepEqual(r.applied, want) && list(ctx, want) == r.listed {
 		return nil
 	}
 	tx := r.nft.NewTransaction()
@@ -110,7 +134,7 @@ func (r *rules) apply(ctx context.Context, want table) error {
 	tx.Delete(&knftables.Table{})
 	tx.Add(&knftables.Table{Comment: knftables.PtrTo("made by netplugin")})
 	for _, s := range want.sets {
-		tx.Add(&knftables.Set{Name: s.name, Type: s.kind})
+		tx.Add(s.declared())
 		for _, element := range s.elements {
 			tx.Add(&knftables.Element{Set: s.name, Key: []string{element}})
 		}
@@ -124,14 +148,28 @@ func (r *rules) apply(ctx context.Context, want table) error {
 	if err := r.nft.Run(ctx, tx); err != nil {
 		return fault.New(fault.Unavailable, "nftables table inet %s: %w", tableName, err)
 	}
-	r.applied, r.listed = want, list(ctx)
+	r.applied, r.listed = want, list(ctx, want)
 	return nil
 }
 
-// list is the table as nft(8) shows it, "" without one.
-func list(ctx context.Context) string {
-	out, _ := exec.CommandContext(ctx, "nft", "--stateless", "list", "table", "inet", tableName).Output() // then it is written anew
-	return string(out)
+// list is the table as nft(8) shows it, without what rules have added to sets; "" if it
+// cannot be shown, and then it is written anew.
+func list(ctx context.Context, t table) string {
+	listings := [][]string{{"--terse", "list", "table", "inet", tableName}}
+	for _, s := range t.sets {
+		if !s.dynamic { // one by one, as nft 1.0.6 finds only the last of several
+			listings = append(listings, []string{"list", "set", "inet", tableName, s.name})
+		}
+	}
+	all := ""
+	for _, listing := range listings {
+		out, err := exec.CommandContext(ctx, "nft", append([]string{"--stateless"}, listing...)...).Output()
+		if err != nil {
+			return ""
+		}
+		all += string(out)
+	}
+	return all
 }
 
 // remove removes the table; one that is not there is no error.

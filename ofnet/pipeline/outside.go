@@ -44,8 +44,8 @@ const OutsideHost = 0xfffe
 // OutsideAddress is what the host knows the endpoint at a port by.
 func OutsideAddress(p netip.Prefix, port uint32) netip.Addr { return NamesAsker(p, port) }
 
-// prefixes are those of the private addresses, at most one for each version of IP.
-func (o Outside) prefixes() (all []netip.Prefix) {
+// Prefixes are those of the private addresses, at most one for each version of IP.
+func (o Outside) Prefixes() (all []netip.Prefix) {
 	for _, p := range []netip.Prefix{o.Prefix, o.Prefix6} {
 		if p.IsValid() {
 			all = append(all, p)
@@ -67,7 +67,7 @@ func (x outside) outside(w *Wants, o Outside, port uint32) {
 	w.flow(
 		at(tableClassify, priorityOther, openflow.InPort(port)).drop(reasonUnknown),
 		at(tableOutput, priorityExact, regOut.is(port)).do(openflow.Output{Port: port}).end())
-	for _, p := range o.prefixes() {
+	for _, p := range o.Prefixes() {
 		f, host := familyOf(p.Addr()), openflow.Host(OutsideAddress(p, OutsideHost))
 		toHost := []openflow.Action{openflow.DecTTL{}, set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(o.MAC)), regOut.set(port)}
 		known := []openflow.Action{set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16}}

@@ -51,7 +51,7 @@ func TestEndpointsReachTheWorldByTheirHost(t *testing.T) {
 	host := c.withOutside(web1)
 	for _, e := range []Endpoint{web1, red1, db1} {
 		p := c.pod(e)
-		for i, prefix := range wayOut.prefixes() {
+		for i, prefix := range wayOut.Prefixes() {
 			if got := p.ping(beyond[i]); got != 64 {
 				t.Errorf("%s pings %s: TTL %d", e.ID, beyond[i], got)
 			}

@@ -1,0 +1,69 @@
+package hostaccess
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// isFree tells whether nobody else uses addresses of the private subnet: no other
+// interface has one, and no route leads to one by another interface.
+func isFree(private netip.Prefix) error {
+	names, err := linkNames()
+	if err != nil {
+		return err
+	}
+	all, err := netlink.AddrList(nil, unix.AF_INET)
+	if err != nil {
+		return fmt.Errorf("addresses of the host: %w", err)
+	}
+	for _, a := range all {
+		if p := prefixOf(a.IPNet); p.Overlaps(private) && names[a.LinkIndex] != outsideLink {
+			return taken(private, "interface %s has address %s", names[a.LinkIndex], p)
+		}
+	}
+	var problem error
+	anyTable := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
+	err = netlink.RouteListFilteredIter(unix.AF_INET, anyTable, netlink.RT_FILTER_TABLE, func(r netlink.Route) bool {
+		if uses(r, private) && names[r.LinkIndex] != outsideLink {
+			problem = taken(private, "there is a route to %s in table %d", prefixOf(r.Dst), r.Table)
+		}
+		return problem == nil
+	})
+	if err != nil {
+		return fmt.Errorf("routes of the host: %w", err)
+	}
+	return problem
+}
+
+// uses tells whether a route is for addresses of the private subnet. The default route
+// is for what nobody else has; so is a wider one that refuses what it is for, as hosts
+// have for private addresses.
+func uses(r netlink.Route, private netip.Prefix) bool {
+	to := prefixOf(r.Dst)
+	if !to.IsValid() || to.Bits() == 0 || !to.Overlaps(private) {
+		return false
+	}
+	return r.Type == unix.RTN_UNICAST || to.Bits() >= private.Bits()
+}
+
+func taken(private netip.Prefix, why string, args ...any) error {
+	return fault.New(fault.Conflict, "private subnet %s: %s: set another one (netctl global set --private-subnet)", private, fmt.Sprintf(why, args...))
+}
+
+// linkNames are the names of the host's interfaces, by index.
+func linkNames() (map[int]string, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("interfaces of the host: %w", err)
+	}
+	names := map[int]string{}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	return names, nil
+}

@@ -1,0 +1,66 @@
+package hostaccess
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"sigs.k8s.io/knftables"
+)
+
+// An endpoint has a share of the connections that its host can track, so that one which
+// opens very many leaves the others theirs. Looking whether it has its share takes the
+// kernel longer the more there are (30 µs with 16,384, 3 µs without), so an endpoint that
+// opens connections faster than anybody needs is stopped before, which costs nothing.
+const (
+	sharePart      = 16 // an endpoint's part of the host's table
+	shareAtLeast   = 1024
+	shareOtherwise = 16384 // where the kernel does not say how many it tracks
+
+	newPerSecond = 2000
+	newAtOnce    = 4000
+)
+
+// share is how many connections by the way out an endpoint may have at a time.
+func share() int {
+	all, err := strconv.Atoi(read("netfilter/nf_conntrack_max"))
+	if err != nil || all == 0 { // nobody has tracked any yet, or there is no limit
+		return shareOtherwise
+	}
+	return max(all/sharePart, shareAtLeast)
+}
+
+// Sets of senders; those of IPv6 have a 6 at the end.
+const (
+	setFast = "opens-fast"
+	setMany = "has-many"
+)
+
+// senderSets hold endpoints by their private addresses, as long as they open connections.
+func senderSets() (sets []set) {
+	for _, family := range []struct{ suffix, kind string }{{"", "ipv4_addr"}, {"6", "ipv6_addr"}} {
+		sets = append(sets,
+			set{name: setFast + family.suffix, kind: family.kind, dynamic: true, forgets: time.Minute},
+			set{name: setMany + family.suffix, kind: family.kind, dynamic: true})
+	}
+	return sets
+}
+
+// shareRules drop what begins a connection beyond an endpoint's share.
+func shareRules(o []netip.Prefix, share int) (rules []rule) {
+	for _, p := range o {
+		suffix := ""
+		if p.Addr().Is6() {
+			suffix = "6"
+		}
+		beginning := knftables.Concat("iifname", quoted(outsideLink), version(p), "saddr", p, "ct state new")
+		each := func(set, limit string) string {
+			return knftables.Concat(beginning, "add @"+set+suffix, "{", version(p), "saddr", limit, "} counter drop")
+		}
+		rules = append(rules,
+			rule{each(setFast, fmt.Sprintf("limit rate over %d/second burst %d packets", newPerSecond, newAtOnce)), "an endpoint opens connections too fast"},
+			rule{each(setMany, fmt.Sprintf("ct count over %d", share)), "an endpoint has its share of connections"})
+	}
+	return rules
+}

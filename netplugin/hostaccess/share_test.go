@@ -1,0 +1,103 @@
+package hostaccess
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/netspace"
+)
+
+// Two endpoints are a namespace, $1, behind the way out, with the private addresses
+// 172.19.0.7 and 172.19.0.8 and fd63:6f6e:7469:7601::7; the world is another one, $2.
+const shareTopology = `
+ip link add contivh0 type veth peer name eth0 netns "$1"
+ip link add world type veth peer name eth0 netns "$2"
+ip addr add 172.19.255.254/16 dev contivh0; ip addr add fd63:6f6e:7469:7601::fffe/64 dev contivh0 nodad
+ip addr add 203.0.113.1/24 dev world; ip addr add 2001:db8::1/64 dev world nodad
+ip link set contivh0 up; ip link set world up
+sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+nft add table inet seen
+nft add chain inet seen in '{ type filter hook input priority 300; }'
+nft add chain inet seen there '{ type filter hook forward priority 300; }'
+nsenter --net="$1" sh -ec '
+ip link set eth0 up; ip addr add 172.19.0.7/16 dev eth0; ip addr add 172.19.0.8/16 dev eth0
+ip addr add fd63:6f6e:7469:7601::7/64 dev eth0 nodad
+ip route add default via 172.19.255.254; ip route add default via fd63:6f6e:7469:7601::fffe'
+nsenter --net="$2" sh -ec '
+ip link set eth0 up; ip addr add 203.0.113.2/24 dev eth0; ip addr add 2001:db8::2/64 dev eth0 nodad'`
+
+// An endpoint that has its share gets no more, and the others theirs, at the host and
+// through it.
+func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset") })
+	run(t, "set -- "+inside+" "+world+shareTopology)
+	var r rules
+	apply := func() {
+		if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply()
+	pods, err := netns.GetFromPath(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pods.Close()
+	// arrived is how many of so many connections got there.
+	arrived := func(chain, from, to string, connections int) (packets int) {
+		t.Helper()
+		run(t, "nft flush chain inet seen "+chain+"; nft add rule inet seen "+chain+" iifname contivh0 udp dport 5000-5999 counter")
+		err := netspace.In(&pods, func() error {
+			for i := range connections {
+				d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}
+				c, err := d.DialContext(t.Context(), "udp", net.JoinHostPort(to, strconv.Itoa(5000+i)))
+				if err != nil {
+					return err
+				}
+				_, err = c.Write([]byte("hello"))
+				if err := errors.Join(err, c.Close()); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, counted, _ := strings.Cut(run(t, "nft list chain inet seen "+chain), "packets ")
+		if _, err := fmt.Sscan(counted, &packets); err != nil {
+			t.Fatal(err)
+		}
+		return packets
+	}
+	for _, c := range []struct {
+		chain, from, to   string
+		connections, want int
+	}{
+		{"there", "172.19.0.7", "203.0.113.2", 15, 15},
+		{"there", "172.19.0.7", "203.0.113.2", 50, 5},
+		{"in", "172.19.0.7", "203.0.113.1", 50, 0},  // it has its share, wherever they lead
+		{"in", "172.19.0.8", "203.0.113.1", 50, 20}, // others have theirs
+		{"there", "fd63:6f6e:7469:7601::7", "2001:db8::2", 50, 20},
+	} {
+		if got := arrived(c.chain, c.from, c.to, c.connections); got != c.want {
+			t.Errorf("of %d connections from %s to %s %d arrive, want %d:\n%s", c.connections, c.from, c.to, got, c.want, run(t, "nft list table inet contiv"))
+		}
+		before := run(t, "nft -a list table inet contiv | grep handle")
+		apply() // the table is right, so it stays
+		if after := run(t, "nft -a list table inet contiv | grep handle"); after != before {
+			t.Errorf("the table was written anew:\n%s\n%s", before, after)
+		}
+	}
+}
