@@ -27,6 +27,7 @@ type Service struct {
 	HostAddr    string
 	Port        int
 	Hostname    string
+	Addresses   []string `json:",omitempty"` // all that the machine has; others keep endpoints away from its control ports
 }
 
 // Key is where the instance is registered.

@@ -13,13 +13,14 @@ import (
 	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
+	"github.com/contiv/netplugin/objdb"
 )
 
 // newHostAccess makes what keeps the host's own interfaces.
-func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, driver drivers.NetworkDriver) *hostaccess.Manager {
+func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *objdb.DB, driver drivers.NetworkDriver) *hostaccess.Manager {
 	return hostaccess.New(hostaccess.Config{
 		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver),
-		Closed: closedFor(o), RouterLink: border.Interface,
+		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
 	})
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -18,6 +20,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
 // run puts the parts together and runs them until ctx is done. Flows and ports
@@ -73,7 +76,7 @@ func run(ctx context.Context, o *options) error {
 	if cni != nil {
 		front, attachments = append(front, cni.Run), cni
 	}
-	host := newHostAccess(o, node, master, driver)
+	host := newHostAccess(o, node, master, db, driver)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, BGP: inspectBGP(routes), Host: host.Problem, Metrics: metrics,
 	})
@@ -124,15 +127,31 @@ func newRegistry() (*prometheus.Registry, error) {
 	return registry, errors.Join(registry.Register(collectors.NewGoCollector()), registry.Register(process))
 }
 
-// announce keeps the node registered. It does not withdraw the node at the end,
+// addressesEvery is how often a node looks which addresses it has.
+const addressesEvery = 15 * time.Second
+
+// announce keeps the node registered, with the addresses that it has by now. It does not withdraw the node at the end,
 // which Close would do: the switch forwards on, and the next agent is usually
 // here before the lease runs out.
 func announce(db *objdb.DB, node cluster.Node) task {
 	return func(ctx context.Context) error {
-		if _, err := db.Register(ctx, cluster.RegistrationTTL, node.Services()...); err != nil {
+		told := hostaddr.All()
+		registration, err := db.Register(ctx, cluster.RegistrationTTL, node.Services(told...)...)
+		if err != nil {
 			return err
 		}
-		<-ctx.Done()
-		return nil
+		again := time.NewTicker(addressesEvery)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+				return nil
+			}
+			if now := hostaddr.All(); !slices.Equal(now, told) {
+				registration.Update(node.Services(now...)...)
+				told = now
+			}
+		}
 	}
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/objdb/space"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/hostaddr"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -197,7 +198,7 @@ func (d *Daemon) registered(role string) []objdb.Service {
 	port, _ := strconv.Atoi(portText)
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
-		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port,
+		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Addresses: hostaddr.All(),
 	}}
 }
 

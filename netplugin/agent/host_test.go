@@ -99,9 +99,10 @@ func TestNodesAreKnownFromTheRegistry(t *testing.T) {
 		changed         bool
 	}{
 		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other"}`, "an agent", []string{"192.0.2.1"}, nil, true},
-		{vtepKey("198.51.100.1"), `{"HostAddr":"198.51.100.1","Port":4789,"Hostname":"other"}`, "its VTEP", []string{"192.0.2.1", "198.51.100.1"}, nil, true},
-		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998}`, "a netmaster", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1"}, []uint16{9998}, true},
-		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998,"Role":"leader"}`, "it leads", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1"}, []uint16{9998}, false},
+		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other","Addresses":["192.0.2.1","2001:db8::9"]}`, "its other addresses", []string{"192.0.2.1", "2001:db8::9"}, nil, true},
+		{vtepKey("198.51.100.1"), `{"HostAddr":"198.51.100.1","Port":4789,"Hostname":"other"}`, "its VTEP", []string{"192.0.2.1", "198.51.100.1", "2001:db8::9"}, nil, true},
+		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998}`, "a netmaster", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::9"}, []uint16{9998}, true},
+		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998,"Role":"leader"}`, "it leads", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::9"}, []uint16{9998}, false},
 	} {
 		n.put(step.key, step.value)
 		got := n.cache.hostAccess()
@@ -117,7 +118,7 @@ func TestNodesAreKnownFromTheRegistry(t *testing.T) {
 		}
 	}
 	n.del(agentKey, masterKey)
-	if got := n.cache.hostAccess(); len(got.Nodes) != 3 || len(got.MasterPorts) != 1 {
+	if got := n.cache.hostAccess(); len(got.Nodes) != 4 || len(got.MasterPorts) != 1 {
 		t.Errorf("their processes are gone, the machines are not: %+v", got)
 	}
 }

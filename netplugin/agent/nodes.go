@@ -9,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
 // nodes are the addresses by which the machines of the cluster know each other, and the
@@ -56,11 +57,12 @@ func (c *cache) putMaster(_ string, value []byte, _ int64) error {
 	return nil
 }
 
-// putNode notes the address of a registry entry, and returns its port.
+// putNode notes the addresses of a registry entry, and returns its port.
 func (c *cache) putNode(value []byte) (port uint16, err error) {
 	var r struct {
-		HostAddr string
-		Port     uint16
+		HostAddr  string
+		Port      uint16
+		Addresses []netip.Addr
 	}
 	if err := json.Unmarshal(value, &r); err != nil {
 		return 0, err
@@ -69,7 +71,9 @@ func (c *cache) putNode(value []byte) (port uint16, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("address %q: %w", r.HostAddr, err)
 	}
-	c.addNode(address.Unmap())
+	for _, a := range append(r.Addresses[:min(len(r.Addresses), hostaddr.Most)], address) {
+		c.addNode(a.Unmap())
+	}
 	return r.Port, nil
 }
 

@@ -27,16 +27,18 @@ type Node struct {
 	VXLANPort uint16
 }
 
-// Services are the registrations of a node.
-func (n Node) Services() []objdb.Service {
+// Services are the registrations of a node that has these addresses.
+func (n Node) Services(addresses ...string) []objdb.Service {
 	entry := func(name string, addr netip.Addr, port int) objdb.Service {
 		return objdb.Service{
 			ServiceName: name, Version: buildinfo.Get().Version, TTL: int(RegistrationTTL / time.Second),
 			HostAddr: addr.String(), Port: port, Hostname: n.HostLabel,
 		}
 	}
+	first := entry(mastercfg.AgentService, n.CtrlIP, vxlanAgentPort)
+	first.Addresses = addresses
 	return []objdb.Service{
-		entry(mastercfg.AgentService, n.CtrlIP, vxlanAgentPort),
+		first,
 		entry(mastercfg.AgentService, n.CtrlIP, vlanAgentPort),
 		entry(mastercfg.AgentVTEPService, n.VTEP, int(n.VXLANPort)),
 	}

@@ -19,10 +19,10 @@ type Closed struct {
 	Nodes     []netip.Addr // of the cluster's machines
 }
 
-// with adds what the store knows.
-func (c Closed) with(access agent.HostAccess) Closed {
-	c.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Ports, access.MasterPorts))))
-	c.Nodes = slices.Concat(c.Nodes, access.Nodes)
+// with adds what the store knows, of itself, too.
+func (c Closed) with(access agent.HostAccess, members stores) Closed {
+	c.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Ports, access.MasterPorts, members.ports))))
+	c.Nodes = slices.Concat(c.Nodes, access.Nodes, members.nodes)
 	slices.SortFunc(c.Nodes, netip.Addr.Compare)
 	c.Nodes = slices.Compact(c.Nodes)
 	return c

@@ -33,15 +33,16 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but Log are required.
+// Config is what a manager is made of. All but StoreURLs, StateDir and Log are required.
 type Config struct {
 	HostLabel  string
 	Datapath   Datapath
 	Master     Master
-	Netdev     func() bool // the datapath is in userspace
-	Closed     Closed      // what endpoints do not reach by the way out; the store knows more
-	RouterLink string      // interface of the host among the routers, no way out either
-	StateDir   string      // where the settings are kept that the host had before; empty: DefaultStateDir
+	Netdev     func() bool                                 // the datapath is in userspace
+	Closed     Closed                                      // what endpoints do not reach by the way out; the store knows more
+	StoreURLs  func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
+	RouterLink string                                      // interface of the host among the routers, no way out either
+	StateDir   string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
 	Log        *logrus.Entry
 }
 
@@ -50,6 +51,7 @@ type Manager struct {
 	Config
 	joined  map[string]string // id of an endpoint that we have made a port for -> its network
 	rules   rules
+	stores  stores
 	leads   bool                   // there may be a way out, of this process or an earlier one
 	made    bool                   // this process has made it, or found it
 	problem atomic.Pointer[string] // the last one; nil: none

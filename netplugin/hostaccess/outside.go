@@ -25,7 +25,8 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := isFree(o.Prefix); err != nil {
 		return err
 	}
-	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access), m.RouterLink, share())); err != nil {
+	m.learnStores(ctx)
+	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access, m.stores), m.RouterLink, share())); err != nil {
 		return err
 	}
 	if err := m.forward(access.IPv6); err != nil {

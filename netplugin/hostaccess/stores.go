@@ -1,0 +1,66 @@
+package hostaccess
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Addresses and ports of the store's members are asked of the store itself: the command
+// line may name one of them, by a name, and says nothing of the ports at which they
+// speak with each other. What is known stays: a store that is away is still to be closed.
+
+const (
+	storesEvery = auditEvery
+	storesTime  = 2 * time.Second // to ask, and to resolve names
+)
+
+// stores is what is known of the store's members.
+type stores struct {
+	nodes []netip.Addr
+	ports []uint16
+	asked time.Time
+}
+
+// learnStores asks the store, now and then.
+func (m *Manager) learnStores(ctx context.Context) {
+	if m.StoreURLs == nil || time.Since(m.stores.asked) < storesEvery {
+		return
+	}
+	m.stores.asked = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, storesTime)
+	defer cancel()
+	urls, err := m.StoreURLs(ctx)
+	if err != nil {
+		m.Log.WithError(err).Debug("members of the store are not known")
+	}
+	for _, text := range urls {
+		if u, err := url.Parse(text); err == nil {
+			m.stores.add(ctx, u.Host)
+		}
+	}
+}
+
+// add notes where a member listens; one that has no address by now is left out.
+func (s *stores) add(ctx context.Context, hostPort string) {
+	host, portText, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return
+	}
+	if port, err := strconv.ParseUint(portText, 10, 16); err == nil && !slices.Contains(s.ports, uint16(port)) {
+		s.ports = append(s.ports, uint16(port))
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return
+	}
+	for _, a := range addresses {
+		if a = a.Unmap(); a.IsGlobalUnicast() && !slices.Contains(s.nodes, a) {
+			s.nodes = append(s.nodes, a)
+		}
+	}
+}
