@@ -21,7 +21,7 @@ type belongings struct {
 	MAC       string            `json:"mac"`
 	Index     int               `json:"index"` // of the link that has, or had, them
 	Addresses []netlink.Addr    `json:"addresses"`
-	Routes    []netlink.Route   `json:"routes"`
+	Routes    []route           `json:"routes"`
 	Settings  map[string]string `json:"settings,omitempty"` // sysctls before they were changed
 }
 
@@ -33,7 +33,7 @@ func (b *belongings) add(found belongings) {
 		b.Addresses = append(slices.DeleteFunc(b.Addresses, func(old netlink.Addr) bool { return sameAddress(old, a) }), a)
 	}
 	for _, r := range found.Routes {
-		b.Routes = append(slices.DeleteFunc(b.Routes, func(old netlink.Route) bool { return sameRoute(old, r) }), r)
+		b.Routes = append(slices.DeleteFunc(b.Routes, func(old route) bool { return sameRoute(old, r) }), r)
 	}
 }
 
@@ -59,7 +59,7 @@ func divide[T any](have, old []T, same func(a, b T) bool) (known, fresh []T) {
 func sameAddress(a, b netlink.Addr) bool { return a.IPNet.String() == b.IPNet.String() }
 
 // sameRoute tells whether two routes are for the same packets.
-func sameRoute(a, b netlink.Route) bool {
+func sameRoute(a, b route) bool {
 	return fmt.Sprint(a.Dst) == fmt.Sprint(b.Dst) && a.Table == b.Table && a.Priority == b.Priority && a.Tos == b.Tos && a.Family == b.Family
 }
 
@@ -83,11 +83,11 @@ func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 		}
 		for _, r := range routes {
 			if leadsOut(r, link.Attrs().Index) {
-				found.Routes = append(found.Routes, r)
+				found.Routes = append(found.Routes, route{Route: r})
 			}
 		}
 	}
-	return found, nil
+	return found, l.lifetimes(found.Routes)
 }
 
 // leadsOut tells whether a route that somebody has made leads out of a link.
@@ -131,19 +131,19 @@ func (l *links) give(to netlink.Link, from string, b belongings) error {
 // gateway come first: by them the gateways of the others are found.
 func (l *links) lead(to netlink.Link, b belongings) error {
 	routes := moved(b.Routes, b.Index, to.Attrs().Index)
-	slices.SortStableFunc(routes, func(a, b netlink.Route) int { return hasGateway(a) - hasGateway(b) })
+	slices.SortStableFunc(routes, func(a, b route) int { return hasGateway(a) - hasGateway(b) })
 	var problems []error
 	for _, r := range routes {
 		r.Flags &= unix.RTNH_F_ONLINK
-		if err := l.handle.RouteAdd(&r); err != nil && !errors.Is(err, fs.ErrExist) {
-			problems = append(problems, fmt.Errorf("route %s: %w", r, err))
+		if err := l.addRoute(r); err != nil && !errors.Is(err, fs.ErrExist) {
+			problems = append(problems, fmt.Errorf("route %s: %w", r.Route, err))
 		}
 	}
 	return errors.Join(problems...)
 }
 
 // moved are the routes, out of another link.
-func moved(routes []netlink.Route, from, to int) []netlink.Route {
+func moved(routes []route, from, to int) []route {
 	routes = slices.Clone(routes)
 	for i := range routes {
 		r := &routes[i]
@@ -162,7 +162,7 @@ func moved(routes []netlink.Route, from, to int) []netlink.Route {
 	return routes
 }
 
-func hasGateway(r netlink.Route) int {
+func hasGateway(r route) int {
 	if r.Gw != nil || r.Via != nil || len(r.MultiPath) > 0 {
 		return 1
 	}
@@ -173,8 +173,8 @@ func hasGateway(r netlink.Route) int {
 func (l *links) strip(link netlink.Link, b belongings) error {
 	var problems []error
 	for _, r := range moved(b.Routes, b.Index, link.Attrs().Index) {
-		if err := l.handle.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
-			problems = append(problems, fmt.Errorf("route %s: %w", r, err))
+		if err := l.handle.RouteDel(&r.Route); err != nil && !errors.Is(err, unix.ESRCH) {
+			problems = append(problems, fmt.Errorf("route %s: %w", r.Route, err))
 		}
 	}
 	for _, a := range b.Addresses {

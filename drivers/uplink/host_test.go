@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +170,40 @@ func TestAddressesThatCannotBeWrittenDownStay(t *testing.T) {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 	n.hostReaches("198.51.100.1")
+}
+
+// What a router or a lease gives for a while is given for that while, and what is
+// renewed at the link is renewed at the local port. Who made a route is kept.
+func TestWhatTheHostHasForAWhileIsMovedForThatWhile(t *testing.T) {
+	n := aHost(t)
+	n.Exec("ip", "-6", "route", "replace", "default", "via", "2001:db8:7::1", "dev", "up0", "proto", "ra", "metric", "1024", "expires", "900")
+	n.Exec("ip", "-6", "route", "add", "2001:db8:99::/64", "via", "2001:db8:7::1", "dev", "up0", "proto", "ra", "metric", "77", "expires", "800")
+	n.Exec("ip", "route", "add", "203.0.114.0/24", "via", "198.51.100.1", "proto", "bird")
+	n.Exec("ip", "address", "add", "198.51.100.8/24", "dev", "up0", "valid_lft", "1000", "preferred_lft", "900")
+	b, stop := n.keep("", "up0")
+	// lasts tells for how long; it is in seconds.
+	lasts := func(want ...string) {
+		t.Helper()
+		n.eventually(strings.Join(want, ", "), func() bool {
+			got := n.Exec("sh", "-ec", "ip -6 route show; ip route show; ip -o address show; cd /proc/sys/net/ipv6/conf; grep . */accept_ra")
+			return !slices.ContainsFunc(want, func(part string) bool { return !regexp.MustCompile(part).MatchString(got) })
+		})
+	}
+	lasts(`default via 2001:db8:7::1 dev contivUplink proto ra metric 1024 expires [89]..sec`,
+		`2001:db8:99::/64 via 2001:db8:7::1 dev contivUplink proto ra metric 77 expires [78]..sec`,
+		`203.0.114.0/24 via 198.51.100.1 dev contivUplink proto bird`,
+		`198.51.100.8/24 .* valid_lft [89]..sec preferred_lft 8..sec`, `contivUplink/accept_ra:2`)
+	n.says(b, "")
+
+	n.Exec("ip", "address", "add", "198.51.100.8/24", "dev", "up0", "valid_lft", "5000", "preferred_lft", "4000")
+	lasts(`contivUplink +inet 198.51.100.8/24 .* valid_lft 4...sec preferred_lft 3...sec`)
+	stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := uplink.Undo(ctx, n.config("")); err != nil {
+		t.Fatal(err)
+	}
+	lasts(`default via 2001:db8:7::1 dev up0 proto ra metric 1024 expires [89]..sec`, `up0 +inet 198.51.100.8/24 .* valid_lft 4...sec preferred_lft 3...sec`)
 }
 
 // hasBack waits until the host has what it had.

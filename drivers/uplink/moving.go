@@ -141,24 +141,32 @@ func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link) err
 		return err
 	}
 	_, missing := what.split(have)
-	if err := b.links.give(local, name, missing); err != nil {
-		return err
-	}
 	if link, err := b.links.byName(name); err == nil {
-		if err := b.quieten(name, what); err != nil {
-			return err
-		}
 		found, err := b.links.belongings(link)
 		if err != nil {
 			return err
 		}
 		noted, _ := found.split(*what)
+		missing.add(noted) // one whose lease is longer by now is there already
+		if err := b.links.give(local, name, missing); err != nil {
+			return err
+		}
+		if err := b.quieten(name, what); err != nil {
+			return err
+		}
 		if err := b.links.strip(link, noted); err != nil {
 			return err
 		}
+	} else if err := b.links.give(local, name, missing); err != nil {
+		return err
 	}
 	if missing.empty() {
 		return nil
+	}
+	if missing.heardOfRouters() {
+		if err := b.links.set(routerSettings(b.config.Bridge)); err != nil {
+			return err
+		}
 	}
 	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are on bridge " + b.config.Bridge)
 	return b.links.lead(local, missing)
