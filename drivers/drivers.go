@@ -49,6 +49,8 @@ type Status struct {
 	PortAdded bool // since the driver runs, an endpoint's port was added
 	LastError string
 
+	Uplinks map[string]string // links to the physical network: what is wrong with each, "" if nothing
+
 	VXLAN, VLAN *Status // of a node with two bridges: theirs; nil: there is one
 }
 

@@ -108,6 +108,27 @@ FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting f
 	}
 }
 
+func TestUplinksAndWhatIsNotServedAreChecked(t *testing.T) {
+	vlan := func(uplinks, more string) string {
+		return `{"vlan":{"IsConnected":true,"Uplinks":{` + uplinks + `},"ErrStats":{` + more + `},"Datapath":{"InSync":true}},` + strings.TrimPrefix(driverInSync, `{"vlan":null,`)
+	}
+	for answer, want := range map[string]string{
+		driverInSync:                    "",
+		vlan(`"eth1":"","eth2":""`, ""): "ok    uplinks n1: eth1, eth2 up\n",
+		vlan(`"eth1":"","eth2":"uplink eth2: there is no such link"`, `"LastError":"bridge contivUplink: uplink eth2: there is no such link"`):                                             "FAIL  uplinks n1: uplink eth2: there is no such link; 1 of 2 go on; see docs/operations.md",
+		vlan(`"eth1":"uplink eth1 is a port of bridge br-other"`, ""):                                                                                                                      "FAIL  uplinks n1: uplink eth1 is a port of bridge br-other; see",
+		vlan(`"eth1":""`, `"LastError":"the host's addresses on uplinks cannot be written down"`):                                                                                          "FAIL  uplinks n1: the host's addresses on uplinks cannot be written down; see",
+		strings.Replace(vlan(`"eth1":""`, ""), `"InSync":true`, `"InSync":false`, 1):                                                                                                       "FAIL  uplinks n1: flows are not in sync; see",
+		strings.Replace(driverInSync, `"InSync":true`, `"InSync":true,"Pending":{"network lan.blue":"network lan.blue: no uplink","endpoint e":"x","endpoint f":"y","endpoint g":"z"}`, 1): "FAIL  served n1: endpoint e: x; endpoint f: y; endpoint g: z; and 1 more; see",
+	} {
+		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": answer, "/inspect/nameserver": namesOff})
+		got := run(t, url, "check --agent-port "+port)
+		if want == "" && strings.Contains(got.stdout, "uplinks") || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s:\n%s\nwant %q", answer, got.stdout, want)
+		}
+	}
+}
+
 func TestANodesNameServerIsChecked(t *testing.T) {
 	for answer, want := range map[string]string{
 		namesOff:                  "",

@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/announcer"
 	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
@@ -104,7 +105,7 @@ func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, rout
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	routes = border.New(border.Config{Driver: vlan})
+	routes = border.New(border.Config{Driver: announcer.New(vlan, links.Returned())})
 	return bridges.New(tunnel, routes, links), []*ovsd.Driver{tunnel, vlan}, routes, nil
 }
 

@@ -41,6 +41,9 @@ type Uplinks interface {
 	Run(ctx context.Context) error
 	// Problem says what is wrong with them at the moment, "" if nothing is.
 	Problem() string
+	// States says of each link what is wrong with it, "" if nothing is. Nobody changes
+	// the result.
+	States() map[string]string
 }
 
 // New joins the drivers of two bridges.
@@ -201,6 +204,7 @@ func (p *Pair) Status() drivers.Status {
 	if uplink.LastError == "" {
 		uplink.LastError = p.links.Problem()
 	}
+	uplink.Uplinks = p.links.States()
 	s := tunnel
 	s.VXLAN, s.VLAN = &tunnel, &uplink
 	s.PortAdded = tunnel.PortAdded || uplink.PortAdded

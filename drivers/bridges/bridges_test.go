@@ -28,6 +28,7 @@ type links struct{ problem string }
 
 func (l links) Run(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 func (l links) Problem() string               { return l.problem }
+func (l links) States() map[string]string     { return map[string]string{"eth1": l.problem} }
 
 func newBridge(name string) *bridge {
 	return &bridge{name: name, objects: map[pipeline.Key]pipeline.Object{}, ports: map[string]bool{}}

@@ -70,9 +70,11 @@ type Bridge struct {
 	db     *database
 	links  *links
 	news   bell.Bell // something has changed
+	back   bell.Bell // a link works again
 
 	// The keeper's own.
 	known map[string]int    // index of each link when it was seen last
+	works map[string]bool   // whether packets passed each link then
 	taken map[string]int64  // configuration with which a link was taken off the bridge
 	moved record            // what of the host's was moved to the local port
 	busy  map[string]seenAt // ports at which the host has something that may change yet
@@ -80,6 +82,7 @@ type Bridge struct {
 
 	mu      sync.Mutex
 	problem string // what is wrong at the moment
+	states  map[string]string
 }
 
 // Reasons to do nothing.
@@ -109,7 +112,7 @@ func open(config Config) (*Bridge, error) {
 	if config.Mode == "" {
 		config.Mode = DefaultBondMode
 	}
-	b := &Bridge{config: config, log: config.Log, news: bell.New(), known: map[string]int{}, taken: map[string]int64{}, busy: map[string]seenAt{}}
+	b := &Bridge{config: config, log: config.Log, news: bell.New(), back: bell.New(), works: map[string]bool{}, known: map[string]int{}, taken: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
 	if b.links, err = newLinks(config.NetNS); err != nil {
 		return nil, err
@@ -141,6 +144,18 @@ func (b *Bridge) Problem() string {
 	defer b.mu.Unlock()
 	return b.problem
 }
+
+// States says of each link what is wrong with it, "" if nothing is. It is replaced, not
+// changed.
+func (b *Bridge) States() map[string]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.states
+}
+
+// Returned has a value, for one reader, after a link has come back: one that was there and
+// did not work, or had gone.
+func (b *Bridge) Returned() <-chan struct{} { return b.back }
 
 // keep looks whenever something has changed, and now and then at what is wrong, or busy.
 func (b *Bridge) keep(ctx context.Context) error {
@@ -202,7 +217,8 @@ func (b *Bridge) look(ctx context.Context) error {
 		}
 		b.local = b.db.rootRow().NextCfg // what an earlier run may have written a moment ago
 	}
-	usable, problems := b.usable()
+	usable, states := b.usable()
+	problems := slices.Collect(maps.Values(states))
 	usable, err := b.noteHost(usable)
 	problems = append(problems, err)
 	want := wanted{name: b.config.Bridge, datapath: served.Datapath, links: usable, hardware: b.moved.hardware()}
@@ -234,20 +250,44 @@ func (b *Bridge) look(ctx context.Context) error {
 		}
 	}
 	problems = append(problems, b.moveHost(want.links))
-	return errors.Join(append(problems, b.failures()...)...)
+	for name, err := range b.failures() {
+		states[name] = err
+		problems = append(problems, err)
+	}
+	b.noteStates(states)
+	return errors.Join(problems...)
 }
 
-// usable are the links that can be ports now, and what is wrong with them and the
-// others.
+// noteStates keeps the states of all links for States.
+func (b *Bridge) noteStates(wrong map[string]error) {
+	states := map[string]string{}
+	for _, name := range b.config.Links {
+		if states[name] = ""; wrong[name] != nil {
+			states[name] = wrong[name].Error()
+		}
+	}
+	b.mu.Lock()
+	b.states = states
+	b.mu.Unlock()
+}
+
+// usable are the links that can be ports now, and what is wrong with them or others,
+// by name.
 //
 // One that another link has taken the name of is taken off first, until
 // ovs-vswitchd has seen that: the userspace datapath holds on to the old one.
-func (b *Bridge) usable() (names []string, problems []error) {
+func (b *Bridge) usable() (names []string, problems map[string]error) {
+	problems = map[string]error{}
 	members := b.db.memberNames(b.config.Bridge)
 	for _, name := range b.config.Links {
 		link, there, err := b.links.state(name)
 		ours, known := slices.Contains(members, name), b.known[name]
 		b.known[name] = link.index
+		works := err == nil && there && ours && !link.down && link.carrier
+		if before, seen := b.works[name]; works && seen && !before {
+			b.back.Ring()
+		}
+		b.works[name] = works
 		use := true
 		switch {
 		case err != nil:
@@ -269,17 +309,18 @@ func (b *Bridge) usable() (names []string, problems []error) {
 			names = append(names, name)
 		}
 		if err != nil {
-			problems = append(problems, err)
+			problems[name] = err
 		}
 	}
 	return names, problems
 }
 
 // failures are the links that are ports, but that ovs-vswitchd cannot open.
-func (b *Bridge) failures() (problems []error) {
+func (b *Bridge) failures() map[string]error {
+	problems := map[string]error{}
 	for name, link := range b.db.members(b.config.Bridge) {
 		if link.Error != nil {
-			problems = append(problems, fault.New(fault.Unavailable, "uplink %s: %s", name, *link.Error))
+			problems[name] = fault.New(fault.Unavailable, "uplink %s: %s", name, *link.Error)
 		}
 	}
 	return problems

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -147,16 +148,23 @@ func TestALegThatVanishesComesBack(t *testing.T) {
 	n.outside.Vsctl("add-port", "sw", "to-up0", "--", "add-port", "sw", "to-up1")
 	b, stop := n.keep(uplink.ActiveBackup, "up1", "up0", "up2")
 	n.says(b, "uplink up2: there is no such link")
+	n.eventually("each link has its state", func() bool {
+		return maps.Equal(b.States(), map[string]string{"up0": "", "up1": "", "up2": "uplink up2: there is no such link"})
+	})
 	n.reaches("by the legs that are there")
 	n.Exec("ip", "link", "delete", "up0")
 	n.says(b, "uplink up0: there is no such link")
 	n.reaches("without up0")
 	n.Exec("ip", "link", "delete", "up1")
 	n.says(b, "uplink up1: there is no such link")
+	for len(b.Returned()) > 0 {
+		<-b.Returned()
+	}
 	n.wire("up1")
 	n.outside.Vsctl("del-port", "to-up1") // in a transaction of its own, so that the switch notices
 	n.outside.Vsctl("add-port", "sw", "to-up1")
 	n.reaches("by up1 again")
+	n.eventually("others are told that it has returned", func() bool { return len(b.Returned()) > 0 })
 	n.AddBridge("br-other")
 	n.Vsctl("add-port", "br-other", "up2", "--", "set", "interface", "up2", "type=internal")
 	n.says(b, "uplink up2 is a port of bridge br-other")

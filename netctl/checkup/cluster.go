@@ -89,16 +89,20 @@ func checkNodes(ctx context.Context, nodes []client.Node, port int, report Repor
 
 // switchView is what matters of an agent's view of its switch.
 type switchView struct {
-	VXLAN struct {
-		IsConnected bool
-		VtepTable   map[string]string
-		ErrStats    map[string]string
-		Datapath    struct {
-			Type    string
-			InSync  bool
-			Pending map[string]string
-		}
-	} `json:"vxlan"`
+	VXLAN bridgeView  `json:"vxlan"`
+	VLAN  *bridgeView `json:"vlan"` // nil: there is no uplink
+}
+
+type bridgeView struct {
+	IsConnected bool
+	VtepTable   map[string]string
+	ErrStats    map[string]string
+	Uplinks     map[string]string // link -> what is wrong with it, "" if nothing
+	Datapath    struct {
+		Type    string
+		InSync  bool
+		Pending map[string]string
+	}
 }
 
 func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, report Report) {
@@ -118,7 +122,7 @@ func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, 
 		err = json.Unmarshal(answer, &view)
 	}
 	if err == nil {
-		err = view.trouble()
+		err = view.VXLAN.trouble()
 	}
 	detail := fmt.Sprintf("%s datapath, in sync", view.VXLAN.Datapath.Type)
 	report.check("switch "+n.Host, "is Open vSwitch running on "+n.Host+"? see also the log of netplugin", detail, err)
@@ -127,25 +131,29 @@ func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, 
 	}
 	report.check("tunnels "+n.Host, "is netplugin of the missing nodes registered, with its --vtep-ip?",
 		fmt.Sprintf("to %d nodes", registered(all)-1), view.missing(n, all))
+	if err == nil {
+		view.checkPending(n.Host, report)
+	}
+	view.checkUplinks(n.Host, report)
 	checkNames(ctx, n.Host, url, report)
 	checkBGP(ctx, n.Host, url, report)
 }
 
 // trouble says what is wrong with a switch.
-func (v switchView) trouble() error {
+func (v bridgeView) trouble() error {
 	var reasons []string
-	for _, text := range v.VXLAN.ErrStats {
+	for _, text := range v.ErrStats {
 		reasons = append(reasons, text)
 	}
-	for what, lack := range v.VXLAN.Datapath.Pending {
+	for what, lack := range v.Datapath.Pending {
 		reasons = append(reasons, what+" waits for "+lack)
 	}
 	slices.Sort(reasons)
 	why := strings.Join(append([]string{""}, reasons...), "; ")
 	switch {
-	case !v.VXLAN.IsConnected:
+	case !v.IsConnected:
 		return errors.New("not connected to the switch" + why)
-	case !v.VXLAN.Datapath.InSync:
+	case !v.Datapath.InSync:
 		return errors.New("flows are not in sync" + why)
 	}
 	return nil

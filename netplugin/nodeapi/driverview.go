@@ -38,6 +38,7 @@ type bridge struct {
 	ArpMode      string
 	Stats        map[string]int
 	ErrStats     map[string]string
+	Uplinks      map[string]string `json:",omitempty"` // link to the physical network -> what is wrong with it, "" if nothing
 	Datapath     datapathView
 }
 
@@ -106,7 +107,7 @@ func bridgeView(ctrlIP string, in agent.Inspection, status drivers.Status, encap
 		VrfNameIDMap: in.VRFs, VrfDb: make(map[string]vrfView),
 		FwdMode: in.FwdMode, ArpMode: in.ArpMode,
 		Stats:    map[string]int{"Flows": status.Flows, "FlowsOfOthers": status.Others, "Ports": status.Ports, "Objects": 0},
-		ErrStats: make(map[string]string),
+		ErrStats: make(map[string]string), Uplinks: status.Uplinks,
 		Datapath: datapathView{
 			Type: status.Datapath, InSync: status.InSync,
 			PolicyAgent: make(map[string]ruleView), Pending: in.Pending,
