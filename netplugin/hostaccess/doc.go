@@ -11,7 +11,8 @@
 // through the network's gateway to all networks of the same tenant. Networks of other
 // tenants may have the same addresses, and are not reached.
 //
-// Nothing is done because of an event. One goroutine compares what the store wants
-// with what the kernel has, at start, when something has changed, and now and then,
-// and sets right what differs (manager.go, link.go).
+// Nothing is done because of what an event says. One goroutine compares what the store
+// wants with what the kernel has, at start, when something has changed in the store or
+// somebody has touched what is ours (watch.go), and now and then, and sets right what
+// differs (manager.go, link.go).
 package hostaccess

@@ -19,5 +19,5 @@ type Interface struct {
 // Ensure makes the interface of the host's end of a port, or sets it right, and says
 // whether something had to be changed.
 func (i Interface) Ensure(port drivers.Port) (changed bool, err error) {
-	return wantedLink{name: i.Name, mac: i.MAC, addresses: i.Addresses, checksumInSoftware: i.Userspace}.ensure(port)
+	return wantedLink{name: i.Name, mac: i.MAC, addresses: i.Addresses, checksumInSoftware: i.Userspace}.ensure(port, new(own))
 }

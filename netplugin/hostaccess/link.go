@@ -44,11 +44,12 @@ const routeProtocol netlink.RouteProtocol = 168
 
 // ensure makes the interface of the pod's end of a port, and says whether
 // something had to be changed.
-func (w wantedLink) ensure(port drivers.Port) (changed bool, err error) {
+func (w wantedLink) ensure(port drivers.Port, ours *own) (changed bool, err error) {
 	link, err := w.find(port)
 	if err != nil {
 		return false, err
 	}
+	ours.add(link.Attrs().Index)
 	for _, step := range []func(netlink.Link) (bool, error){w.rename, w.hardware, w.checksums, w.address, w.up, w.route} {
 		did, err := step(link)
 		changed = changed || did

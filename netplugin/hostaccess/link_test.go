@@ -45,11 +45,11 @@ func pair(t *testing.T) (drivers.Port, wantedLink) {
 // ensured expects the interface to be as wanted, and a second look to find nothing to do.
 func ensured(t *testing.T, port drivers.Port, want wantedLink, why string) {
 	t.Helper()
-	changed, err := want.ensure(port)
+	changed, err := want.ensure(port, new(own))
 	if !changed || err != nil {
 		t.Fatalf("%s: changed %v, %v", why, changed, err)
 	}
-	if changed, err := want.ensure(port); changed || err != nil {
+	if changed, err := want.ensure(port, new(own)); changed || err != nil {
 		t.Errorf("%s: looked at again: changed %v, %v", why, changed, err)
 	}
 	got := run(t, "ip -d address show contivh1; ip route show dev contivh1; ip -6 route show dev contivh1; ethtool -k contivh1")
@@ -80,12 +80,12 @@ func TestTheInterfaceIsMadeAndSetRight(t *testing.T) {
 func TestWhatIsNotOursStays(t *testing.T) {
 	port, want := pair(t)
 	run(t, "ip link add contivh1 type bridge")
-	if _, err := want.ensure(port); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "contivh1") {
+	if _, err := want.ensure(port, new(own)); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "contivh1") {
 		t.Errorf("an interface of the name: %v", err)
 	}
 	run(t, "ip link del contivh1; ip link add other type bridge; ip addr add 10.8.0.1/24 dev other; ip link set other up; ip route add 10.1.1.0/24 via 10.8.0.9")
 	t.Cleanup(func() { run(t, "ip link del other") })
-	if _, err := want.ensure(port); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "10.1.1.0/24") {
+	if _, err := want.ensure(port, new(own)); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "10.1.1.0/24") {
 		t.Errorf("a route of somebody else: %v", err)
 	}
 	if got := run(t, "ip route show; ip -6 route show"); !strings.Contains(got, "10.1.1.0/24 via 10.8.0.9") || !strings.Contains(got, "fd00:1::/64") {

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -49,13 +51,16 @@ type Config struct {
 // Manager keeps the host's own interfaces.
 type Manager struct {
 	Config
-	joined  map[string]string // id of an endpoint that we have made a port for -> its network
-	rules   rules
-	stores  stores
-	leads   bool                   // there may be a way out, of this process or an earlier one
-	made    bool                   // this process has made it, or found it
-	problem atomic.Pointer[string] // the last one; nil: none
-	told    bool                   // and it is in the log
+	joined   map[string]string // id of an endpoint that we have made a port for -> its network
+	rules    rules
+	stores   stores
+	leads    bool // there may be a way out, of this process or an earlier one
+	made     bool // this process has made it, or found it
+	own      own
+	touched  bell.Bell              // somebody has changed something of ours
+	repaired time.Time              // when it looked last because of that
+	problem  atomic.Pointer[string] // the last one; nil: none
+	told     bool                   // and it is in the log
 }
 
 // DefaultStateDir is where the manager keeps what it must not forget.
@@ -66,6 +71,7 @@ const (
 	auditEvery = 45 * time.Second // between two looks when nothing has changed
 	firstRetry = time.Second
 	lastRetry  = time.Minute
+	calmTime   = time.Second      // between two looks because somebody changes what is ours
 	stepTime   = 20 * time.Second // for one network
 )
 
@@ -77,11 +83,19 @@ func New(c Config) *Manager {
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir
 	}
-	return &Manager{Config: c, joined: map[string]string{}, leads: true}
+	return &Manager{Config: c, joined: map[string]string{}, leads: true, touched: bell.New()}
 }
 
 // Run keeps the interfaces until ctx is done. They stay: the host goes on using them.
 func (m *Manager) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.own.watch(ctx, m.touched.Ring) })
+	group.Go(func() error { return m.keep(ctx) })
+	return group.Wait()
+}
+
+// keep looks when something has changed, and now and then.
+func (m *Manager) keep(ctx context.Context) error {
 	wait := retry.NewPacer(firstRetry, lastRetry)
 	for {
 		next := auditEvery
@@ -91,8 +105,15 @@ func (m *Manager) Run(ctx context.Context) error {
 			next = min(next, wait.Next())
 		}
 		timer := time.NewTimer(next)
+		touched := m.touched
+		if time.Since(m.repaired) < calmTime {
+			touched = nil
+			timer.Reset(min(next, calmTime))
+		}
 		select {
 		case <-m.Datapath.HostChanged():
+		case <-touched:
+			m.repaired = time.Now()
 		case <-timer.C:
 		case <-ctx.Done():
 		}
@@ -173,7 +194,7 @@ func (m *Manager) join(ctx context.Context, n agent.HostNetwork) error {
 		return err
 	}
 	want.mtu, want.checksumInSoftware = port.MTU, m.Netdev()
-	changed, err := want.ensure(port)
+	changed, err := want.ensure(port, &m.own)
 	if changed {
 		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses, "routes": len(want.routes)}).Info("the host's interface set right")
 	}

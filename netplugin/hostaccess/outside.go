@@ -43,7 +43,7 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 	m.made = true
 	want := outsideInterface(o)
 	want.mtu, want.checksumInSoftware = port.MTU, m.Netdev()
-	changed, err := want.ensure(port)
+	changed, err := want.ensure(port, &m.own)
 	if changed {
 		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses}).Info("the way out by the host set right")
 	}

@@ -1,0 +1,108 @@
+package hostaccess
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// watch calls changed when somebody has changed something of ours: an interface, its
+// addresses, a route, the table of nftables; or whether the host forwards. What others
+// have is none of our business, and most of what the kernel tells is about that. watch
+// ends with ctx.
+func (o *own) watch(ctx context.Context, changed func()) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return listen(ctx, unix.NETLINK_ROUTE, o.concerns, changed,
+			unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
+			unix.RTNLGRP_IPV4_NETCONF, unix.RTNLGRP_IPV6_NETCONF)
+	})
+	group.Go(func() error { return listen(ctx, unix.NETLINK_NETFILTER, isOurTable, changed, unix.NFNLGRP_NFTABLES) })
+	return group.Wait()
+}
+
+// listen calls changed for messages that concern us. What is missed because the kernel
+// tells too much at once may concern us.
+func listen(ctx context.Context, protocol int, concerns func(syscall.NetlinkMessage) bool, changed func(), groups ...uint) error {
+	for {
+		socket, err := nl.Subscribe(protocol, groups...)
+		if err != nil {
+			return fmt.Errorf("changes of the host: %w", err)
+		}
+		stop := context.AfterFunc(ctx, socket.Close)
+		changed()
+		var messages []syscall.NetlinkMessage
+		for err == nil {
+			if messages, _, err = socket.Receive(); err != nil {
+				break
+			}
+			for _, m := range messages {
+				if concerns(m) {
+					changed()
+				}
+			}
+		}
+		if stop() {
+			socket.Close()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// own are the interfaces that are ours.
+type own struct {
+	mu    sync.Mutex
+	links map[int]bool // by index
+}
+
+func (o *own) add(index int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.links == nil {
+		o.links = map[int]bool{}
+	}
+	o.links[index] = true
+}
+
+func (o *own) has(index int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.links[index]
+}
+
+// concerns tells whether a message of rtnetlink is about what is ours. Of a route that
+// has gone, the interface may have gone, too; its protocol is told.
+func (o *own) concerns(m syscall.NetlinkMessage) bool {
+	const protocolAt, indexAt = 5, 4 // in struct rtmsg; in struct ifinfomsg and ifaddrmsg
+	switch m.Header.Type {
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK, unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		return len(m.Data) >= indexAt+4 && o.has(int(binary.NativeEndian.Uint32(m.Data[indexAt:])))
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		return len(m.Data) > protocolAt && m.Data[protocolAt] == byte(routeProtocol)
+	case unix.RTM_NEWNETCONF:
+		// After struct netconfmsg, its first attribute is the interface; -1: all of them.
+		const valueAt = 8
+		return len(m.Data) >= valueAt+4 && int32(binary.NativeEndian.Uint32(m.Data[valueAt:])) == -1
+	}
+	return false
+}
+
+// isOurTable tells whether a message of nftables is about our table: its name is the
+// first attribute of all objects, after a header that begins with the family.
+func isOurTable(m syscall.NetlinkMessage) bool {
+	const header, nameAt = 4, 8
+	if len(m.Data) < nameAt || m.Data[0] != unix.NFPROTO_INET {
+		return false
+	}
+	name, _, ended := bytes.Cut(m.Data[nameAt:], []byte{0})
+	return ended && string(name) == tableName && binary.NativeEndian.Uint16(m.Data[header+2:]) == 1
+}
