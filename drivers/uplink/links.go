@@ -2,15 +2,18 @@ package uplink
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/netspace"
 	"github.com/contiv/netplugin/utils/rtwatch"
 )
 
@@ -38,6 +41,7 @@ func (l *links) close() { l.handle.Close() }
 type linkState struct {
 	index         int // in its namespace; another link of the same name has another one
 	down, carrier bool
+	changes       uint32 // how often the carrier has come or gone
 }
 
 // byName finds a link; without it the error is NotFound.
@@ -63,7 +67,36 @@ func (l *links) state(name string) (state linkState, there bool, err error) {
 		return linkState{}, false, err
 	}
 	attrs := link.Attrs()
-	return linkState{index: attrs.Index, down: attrs.Flags&net.FlagUp == 0, carrier: attrs.RawFlags&unix.IFF_LOWER_UP != 0}, true, nil
+	changes, err := l.carrierChanges(attrs.Index)
+	return linkState{attrs.Index, attrs.Flags&net.FlagUp == 0, attrs.RawFlags&unix.IFF_LOWER_UP != 0, changes}, true, err
+}
+
+// carrierChanges is how often the carrier of a link has come or gone: a link that was
+// without one for less time than it takes to look has lost it all the same.
+func (l *links) carrierChanges(index int) (changes uint32, err error) {
+	err = netspace.In(l.ns, func() error {
+		request := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_ACK)
+		message := nl.NewIfInfomsg(unix.AF_UNSPEC)
+		message.Index = int32(index)
+		request.AddData(message)
+		answers, err := request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+		if err != nil {
+			return fmt.Errorf("link %d: %w", index, err)
+		}
+		for _, answer := range answers {
+			attrs, err := nl.ParseRouteAttr(answer[message.Len():])
+			if err != nil {
+				return fmt.Errorf("link %d: %w", index, err)
+			}
+			for _, a := range attrs {
+				if a.Attr.Type == unix.IFLA_CARRIER_CHANGES && len(a.Value) == 4 {
+					changes = binary.NativeEndian.Uint32(a.Value)
+				}
+			}
+		}
+		return nil
+	})
+	return changes, err
 }
 
 // setUp sets a link up.

@@ -73,8 +73,8 @@ type Bridge struct {
 	back   bell.Bell // a link works again
 
 	// The keeper's own.
-	known map[string]int    // index of each link when it was seen last
-	works map[string]bool   // whether packets passed each link then
+	known map[string]int // index of each link when it was seen last
+	works map[string]working
 	taken map[string]int64  // configuration with which a link was taken off the bridge
 	moved record            // what of the host's was moved to the local port
 	busy  map[string]seenAt // ports at which the host has something that may change yet
@@ -112,7 +112,7 @@ func open(config Config) (*Bridge, error) {
 	if config.Mode == "" {
 		config.Mode = DefaultBondMode
 	}
-	b := &Bridge{config: config, log: config.Log, news: bell.New(), back: bell.New(), works: map[string]bool{}, known: map[string]int{}, taken: map[string]int64{}, busy: map[string]seenAt{}}
+	b := &Bridge{config: config, log: config.Log, news: bell.New(), back: bell.New(), works: map[string]working{}, known: map[string]int{}, taken: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
 	if b.links, err = newLinks(config.NetNS); err != nil {
 		return nil, err
@@ -271,6 +271,12 @@ func (b *Bridge) noteStates(wrong map[string]error) {
 	b.mu.Unlock()
 }
 
+// working says whether packets pass a link, and tells one time that they do from another.
+type working struct {
+	works   bool
+	changes uint32
+}
+
 // usable are the links that can be ports now, and what is wrong with them or others,
 // by name.
 //
@@ -283,11 +289,11 @@ func (b *Bridge) usable() (names []string, problems map[string]error) {
 		link, there, err := b.links.state(name)
 		ours, known := slices.Contains(members, name), b.known[name]
 		b.known[name] = link.index
-		works := err == nil && there && ours && !link.down && link.carrier
-		if before, seen := b.works[name]; works && seen && !before {
+		now := working{err == nil && there && ours && !link.down && link.carrier, link.changes}
+		if before, seen := b.works[name]; now.works && seen && now != before {
 			b.back.Ring()
 		}
-		b.works[name] = works
+		b.works[name] = now
 		use := true
 		switch {
 		case err != nil:

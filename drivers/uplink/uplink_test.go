@@ -164,7 +164,17 @@ func TestALegThatVanishesComesBack(t *testing.T) {
 	n.outside.Vsctl("del-port", "to-up1") // in a transaction of its own, so that the switch notices
 	n.outside.Vsctl("add-port", "sw", "to-up1")
 	n.reaches("by up1 again")
-	n.eventually("others are told that it has returned", func() bool { return len(b.Returned()) > 0 })
+	returns := func(what string) {
+		t.Helper()
+		n.eventually("others are told that up1 has returned: "+what, func() bool { return len(b.Returned()) > 0 })
+		n.says(b, "uplink up0: there is no such link") // and nothing more
+		for len(b.Returned()) > 0 {
+			<-b.Returned()
+		}
+	}
+	returns("from nowhere")
+	n.outside.Exec("sh", "-ec", "ip link set to-up1 down; ip link set to-up1 up")
+	returns("after a moment")
 	n.AddBridge("br-other")
 	n.Vsctl("add-port", "br-other", "up2", "--", "set", "interface", "up2", "type=internal")
 	n.says(b, "uplink up2 is a port of bridge br-other")

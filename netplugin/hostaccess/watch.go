@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"sync"
 	"syscall"
 
-	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/rtwatch"
 )
 
 // watch calls changed when somebody has changed something of ours: an interface, its
@@ -20,42 +21,12 @@ import (
 func (o *own) watch(ctx context.Context, changed func()) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return listen(ctx, unix.NETLINK_ROUTE, o.concerns, changed,
+		return rtwatch.Listen(ctx, netns.None(), unix.NETLINK_ROUTE, o.concerns, changed,
 			unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
 			unix.RTNLGRP_IPV4_NETCONF, unix.RTNLGRP_IPV6_NETCONF)
 	})
-	group.Go(func() error { return listen(ctx, unix.NETLINK_NETFILTER, isOurTable, changed, unix.NFNLGRP_NFTABLES) })
+	group.Go(func() error { return rtwatch.Listen(ctx, netns.None(), unix.NETLINK_NETFILTER, isOurTable, changed, unix.NFNLGRP_NFTABLES) })
 	return group.Wait()
-}
-
-// listen calls changed for messages that concern us. What is missed because the kernel
-// tells too much at once may concern us.
-func listen(ctx context.Context, protocol int, concerns func(syscall.NetlinkMessage) bool, changed func(), groups ...uint) error {
-	for {
-		socket, err := nl.Subscribe(protocol, groups...)
-		if err != nil {
-			return fmt.Errorf("changes of the host: %w", err)
-		}
-		stop := context.AfterFunc(ctx, socket.Close)
-		changed()
-		var messages []syscall.NetlinkMessage
-		for err == nil {
-			if messages, _, err = socket.Receive(); err != nil {
-				break
-			}
-			for _, m := range messages {
-				if concerns(m) {
-					changed()
-				}
-			}
-		}
-		if stop() {
-			socket.Close()
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
 }
 
 // own are the interfaces that are ours.

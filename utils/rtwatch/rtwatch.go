@@ -4,6 +4,8 @@ package rtwatch
 import (
 	"context"
 	"fmt"
+	"slices"
+	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
@@ -15,15 +17,26 @@ import (
 // netns.None() is the namespace of the calling thread. changed may take its time: what
 // the kernel cannot keep meanwhile is told as one change.
 func Watch(ctx context.Context, at netns.NsHandle, changed func(), groups ...uint) error {
+	anything := func(syscall.NetlinkMessage) bool { return true }
+	return Listen(ctx, at, unix.NETLINK_ROUTE, anything, changed, groups...)
+}
+
+// Listen is Watch for any protocol of netlink, of which only messages count that concern
+// the caller.
+func Listen(ctx context.Context, at netns.NsHandle, protocol int, concerns func(syscall.NetlinkMessage) bool, changed func(), groups ...uint) error {
 	for {
-		socket, err := nl.SubscribeAt(at, netns.None(), unix.NETLINK_ROUTE, groups...)
+		socket, err := nl.SubscribeAt(at, netns.None(), protocol, groups...)
 		if err != nil {
-			return fmt.Errorf("subscribe to changes of the kernel, groups %v: %w", groups, err)
+			return fmt.Errorf("subscribe to changes of the kernel, protocol %d, groups %v: %w", protocol, groups, err)
 		}
 		stop := context.AfterFunc(ctx, socket.Close)
-		for err == nil {
-			changed()
-			_, _, err = socket.Receive()
+		for news := true; err == nil; {
+			if news {
+				changed()
+			}
+			var messages []syscall.NetlinkMessage
+			messages, _, err = socket.Receive()
+			news = slices.ContainsFunc(messages, concerns)
 		}
 		if stop() {
 			socket.Close()
