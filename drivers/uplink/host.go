@@ -103,6 +103,7 @@ const maxLabel = 15
 
 // give has a link take belongings of another one. What it has already stays.
 func (l *links) give(to netlink.Link, from string, b belongings) error {
+	l.step("give")
 	if err := l.handle.LinkSetUp(to); err != nil {
 		return fmt.Errorf("link %s: set it up: %w", to.Attrs().Name, err)
 	}
@@ -130,6 +131,7 @@ func (l *links) give(to netlink.Link, from string, b belongings) error {
 // lead makes the routes of what another link had lead out of this one. Those without a
 // gateway come first: by them the gateways of the others are found.
 func (l *links) lead(to netlink.Link, b belongings) error {
+	l.step("lead")
 	routes := moved(b.Routes, b.Index, to.Attrs().Index)
 	slices.SortStableFunc(routes, func(a, b route) int { return hasGateway(a) - hasGateway(b) })
 	var problems []error
@@ -171,6 +173,7 @@ func hasGateway(r route) int {
 
 // strip takes belongings off a link.
 func (l *links) strip(link netlink.Link, b belongings) error {
+	l.step("strip")
 	var problems []error
 	for _, r := range moved(b.Routes, b.Index, link.Attrs().Index) {
 		if err := l.handle.RouteDel(&r.Route); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -213,6 +216,7 @@ func (l *links) get(settings map[string]string) (values map[string]string, err e
 
 // set writes those settings that the kernel has.
 func (l *links) set(settings map[string]string) error {
+	l.step("set")
 	return netspace.In(l.ns, func() error {
 		for name, value := range settings {
 			if err := os.WriteFile(settingPath(name), []byte(value), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {

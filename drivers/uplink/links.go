@@ -21,9 +21,10 @@ import (
 type links struct {
 	handle *netlink.Handle
 	ns     *netns.NsHandle
+	step   func(what string)
 }
 
-func newLinks(ns *netns.NsHandle) (*links, error) {
+func newLinks(ns *netns.NsHandle, step func(string)) (*links, error) {
 	at := netns.None()
 	if ns != nil {
 		at = *ns
@@ -32,7 +33,7 @@ func newLinks(ns *netns.NsHandle) (*links, error) {
 	if err != nil {
 		return nil, fmt.Errorf("netlink of the uplinks' namespace: %w", err)
 	}
-	return &links{handle: handle, ns: ns}, nil
+	return &links{handle: handle, ns: ns, step: step}, nil
 }
 
 func (l *links) close() { l.handle.Close() }

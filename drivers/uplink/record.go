@@ -78,6 +78,7 @@ func (c Config) writeRecord(r record) error {
 	if old, err := os.ReadFile(c.recordPath()); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
+	c.Step("write record")
 	if err := durable.MakeDir(c.StateDir); err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ func Undo(ctx context.Context, config Config) error {
 			return fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err)
 		}
 	}
+	b.config.Step("remove record")
 	return durable.Remove(b.config.recordPath())
 }
 
@@ -91,6 +92,7 @@ func (b *Bridge) removeBridge(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
+	b.config.Step("remove bridge")
 	_, config, err := b.db.client.Configure(ctx, ovsdb.Mutate("Open_vSwitch", ovsdb.All(),
 		ovsdb.Mutation{Column: "bridges", Mutator: "delete", Value: bridge.UUID}))
 	if err != nil {

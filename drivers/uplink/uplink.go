@@ -61,6 +61,8 @@ type Config struct {
 	NetNS    *netns.NsHandle // where the links are; nil: here
 	StateDir string          // where is written down what was moved; empty: DefaultStateDir
 	Log      *logrus.Entry
+
+	Step func(what string) // called before each step of which the host would notice; nil: nobody asks
 }
 
 // Bridge keeps the bridge.
@@ -112,9 +114,12 @@ func open(config Config) (*Bridge, error) {
 	if config.Mode == "" {
 		config.Mode = DefaultBondMode
 	}
+	if config.Step == nil {
+		config.Step = func(string) {}
+	}
 	b := &Bridge{config: config, log: config.Log, news: bell.New(), back: bell.New(), works: map[string]working{}, known: map[string]int{}, taken: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
-	if b.links, err = newLinks(config.NetNS); err != nil {
+	if b.links, err = newLinks(config.NetNS, config.Step); err != nil {
 		return nil, err
 	}
 	b.db = newDatabase()
@@ -235,6 +240,7 @@ func (b *Bridge) look(ctx context.Context) error {
 				problems = append(problems, b.links.setUp(name))
 			}
 		}
+		b.config.Step("set rows")
 		_, config, err := b.db.client.Configure(ctx, ops...)
 		if err != nil {
 			return err

@@ -25,7 +25,9 @@ func (o *own) watch(ctx context.Context, changed func()) error {
 			unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
 			unix.RTNLGRP_IPV4_NETCONF, unix.RTNLGRP_IPV6_NETCONF)
 	})
-	group.Go(func() error { return rtwatch.Listen(ctx, netns.None(), unix.NETLINK_NETFILTER, isOurTable, changed, unix.NFNLGRP_NFTABLES) })
+	group.Go(func() error {
+		return rtwatch.Listen(ctx, netns.None(), unix.NETLINK_NETFILTER, isOurTable, changed, unix.NFNLGRP_NFTABLES)
+	})
 	return group.Wait()
 }
 

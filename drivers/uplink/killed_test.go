@@ -1,0 +1,130 @@
+package uplink_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netns"
+
+	"github.com/contiv/netplugin/drivers/uplink"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// asProcess, in the environment, makes the test binary a process that keeps an uplink, or
+// gives it back, and is killed before a step: "keep" or "undo", the number of the step, and
+// where the switch, the namespace and the record are.
+const asProcess = "CONTIV_TEST_UPLINK"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(asProcess); what != "" {
+		if err := process(strings.Fields(what)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func process(args []string) error {
+	left, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	ns, err := netns.GetFromName(args[3])
+	if err != nil {
+		return err
+	}
+	config := uplink.Config{RunDir: args[2], Serves: pods, Links: []string{"up0"}, NetNS: &ns, StateDir: args[4], Log: testkit.Quiet()}
+	config.Step = func(what string) {
+		if left--; left == 0 {
+			fmt.Println(what)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	}
+	if args[0] == "undo" {
+		return uplink.Undo(context.Background(), config)
+	}
+	b, err := uplink.New(config)
+	if err != nil {
+		return err
+	}
+	return b.Run(context.Background())
+}
+
+// killed runs such a process until it is killed before a step, or done is true without
+// one, or it ends. It returns the step.
+func (n *node) killed(what string, step int, done func() bool) string {
+	n.t.Helper()
+	var out strings.Builder
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s %s %s", asProcess, what, step, n.RunDir, n.Netns, n.state))
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	var err error
+	n.eventually(fmt.Sprintf("%s is killed before step %d, or done", what, step), func() bool {
+		select {
+		case err = <-ended:
+			return true
+		default:
+		}
+		if !done() {
+			return false
+		}
+		_ = cmd.Process.Kill() // it may just have ended
+		<-ended
+		return true
+	})
+	if stopped := strings.TrimSpace(out.String()); stopped != "" {
+		return stopped
+	}
+	if err != nil {
+		n.t.Fatalf("%s: %v", what, err)
+	}
+	return ""
+}
+
+// The host has its addresses, or they are written down for who goes on, before whatever
+// step somebody is killed who moves them to the bridge, or back; and then the next one
+// finishes the work.
+func TestWhoIsKilledWhileTheHostMovesLeavesItsAddresses(t *testing.T) {
+	n := aHost(t)
+	before := n.picture()
+	onTheBridge := strings.Split(onBridge(before), "/proc")[0]
+	var steps []string
+	for step := 1; ; step++ {
+		kept := n.killed("keep", step, func() bool { return strings.HasPrefix(n.picture(), onTheBridge) })
+		n.hasAddresses(fmt.Sprintf("kept until %q, step %d", kept, step))
+		n.killed("keep", 0, func() bool { return strings.HasPrefix(n.picture(), onTheBridge) })
+		undone := n.killed("undo", step, func() bool { return false })
+		n.hasAddresses(fmt.Sprintf("undone until %q, step %d", undone, step))
+		n.killed("undo", 0, func() bool { return false })
+		n.hasBack(before)
+		if kept == "" && undone == "" {
+			break
+		}
+		steps = append(steps, kept, undone)
+	}
+	t.Logf("killed before: %q", steps)
+	n.hostReaches("198.51.100.1")
+}
+
+// hasAddresses expects the host to have its addresses, or them to be written down.
+func (n *node) hasAddresses(when string) {
+	n.t.Helper()
+	record, _ := os.ReadFile(n.record()) // there may be none
+	known := n.Exec("ip", "-o", "address", "show") + string(record)
+	if !strings.Contains(known, "198.51.100.7") || !strings.Contains(known, "2001:db8:7::7") {
+		n.t.Fatalf("%s: the host's addresses are lost:\n%s", when, n.picture())
+	}
+}
