@@ -64,7 +64,7 @@ func (n *node) killed(what string, step int, done func() bool) string {
 	n.t.Helper()
 	var out strings.Builder
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s %s %s", asProcess, what, step, n.RunDir, n.Netns, n.state))
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprintf("%s=%s %d %s %s %s", asProcess, what, step, n.RunDir, n.Netns, n.state))
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	if err := cmd.Start(); err != nil {
 		n.t.Fatal(err)
@@ -105,10 +105,14 @@ func TestWhoIsKilledWhileTheHostMovesLeavesItsAddresses(t *testing.T) {
 	for step := 1; ; step++ {
 		kept := n.killed("keep", step, func() bool { return strings.HasPrefix(n.picture(), onTheBridge) })
 		n.hasAddresses(fmt.Sprintf("kept until %q, step %d", kept, step))
-		n.killed("keep", 0, func() bool { return strings.HasPrefix(n.picture(), onTheBridge) })
+		_, stop := n.keep("", "up0")
+		n.eventually("the host is on the bridge", func() bool { return strings.HasPrefix(n.picture(), onTheBridge) })
+		stop()
 		undone := n.killed("undo", step, func() bool { return false })
 		n.hasAddresses(fmt.Sprintf("undone until %q, step %d", undone, step))
-		n.killed("undo", 0, func() bool { return false })
+		if err := uplink.Undo(t.Context(), n.config("")); err != nil {
+			t.Fatal(err)
+		}
 		n.hasBack(before)
 		if kept == "" && undone == "" {
 			break
