@@ -17,7 +17,6 @@ func TestNodesHaveAPhysicalNetwork(t *testing.T) {
 		{"a pod that moves to another node is found; hosts keep their addresses on uplinks while agents and switches are killed", podsMoveAndHostsStay},
 		{"bridged networks, in tunnels and on VLANs, are told names at a well-known address", namesInBridgedNetworks},
 		{"routed VLANs are told names at their gateways", namesOnRoutedVLANs},
-		{"when an uplink returns, the network outside is told where pods are", anUplinkReturns},
 	})
 }
 
