@@ -74,18 +74,18 @@ func (o *ovn) do(ctx context.Context, commands ...string) error {
 	return err
 }
 
-// pods makes a pod of each group on each node. Nobody can send as somebody else, as with us.
-func (o *ovn) pods(ctx context.Context, place func(group string, node int) *testbed.Pod) error {
+// pods makes them. Nobody can send as somebody else, as with us.
+func (o *ovn) pods(ctx context.Context, place func(group string, number int) *testbed.Pod) error {
 	host := 0
 	for _, group := range peerGroups {
 		members := []string{"--", "pg-add", group}
 		var ports []string
-		for i, n := range o.bed.Nodes {
+		for i := range peerMembers {
 			host++
 			p := place(group, i)
 			p.IP = netip.AddrFrom4([4]byte{10, 39, 0, byte(host)})
 			mac := fmt.Sprintf("02:00:00:00:00:%02x", host)
-			if _, err := n.Run(ctx, "sh", "-ec", ovnPod, "sh", p.Name, mac, p.IP.String()); err != nil {
+			if _, err := p.Node.Run(ctx, "sh", "-ec", ovnPod, "sh", p.Name, mac, p.IP.String()); err != nil {
 				return err
 			}
 			who := mac + " " + p.IP.String()
@@ -99,13 +99,23 @@ func (o *ovn) pods(ctx context.Context, place func(group string, node int) *test
 	return nil
 }
 
-// ovnMatch is a rule about packets from one group to the other.
-func ovnMatch(what string) string { return "outport == @db && ip4.src == $front_ip4 && " + what }
+// acls are the commands for a rule as we have them: without state, and so for the
+// packets from front to db and for those back. what has SIDE where the port's side is.
+func acls(command, priority, what string, action ...string) (commands []string) {
+	for _, way := range []struct{ direction, ends, side string }{
+		{"to-lport", "outport == @db && ip4.src == $front_ip4 && ", "dst"},
+		{"from-lport", "inport == @db && ip4.dst == $front_ip4 && ", "src"},
+	} {
+		match := way.ends + strings.ReplaceAll(what, "SIDE", way.side)
+		commands = append(append(commands, "--", command, "db", way.direction, priority, match), action...)
+	}
+	return commands
+}
 
 func (o *ovn) fill(ctx context.Context, rules int) error {
 	var commands []string
 	for i := range rules {
-		commands = append(commands, "--", "acl-add", "db", "to-lport", "1000", ovnMatch(fmt.Sprint("tcp.dst == ", firstPort+i)), "drop")
+		commands = append(commands, acls("acl-add", "1000", fmt.Sprint("tcp.SIDE == ", firstPort+i), "drop")...)
 	}
 	return o.do(ctx, commands[1:]...)
 }
@@ -113,11 +123,11 @@ func (o *ovn) fill(ctx context.Context, rules int) error {
 func (o *ovn) empty(ctx context.Context) error { return o.do(ctx, "acl-del", "db") }
 
 func (o *ovn) add(ctx context.Context) error {
-	return o.do(ctx, "acl-add", "db", "to-lport", "1001", ovnMatch("udp"), "drop")
+	return o.do(ctx, acls("acl-add", "1001", "udp", "drop")[1:]...)
 }
 
 func (o *ovn) remove(ctx context.Context) error {
-	return o.do(ctx, "acl-del", "db", "to-lport", "1001", ovnMatch("udp"))
+	return o.do(ctx, acls("acl-del", "1001", "udp")[1:]...)
 }
 
 func (o *ovn) bridge() string { return "br-int" }

@@ -18,23 +18,23 @@ import (
 // by side on one machine, measured in turns from outside, by what packets meet and by
 // how many flows the switches have.
 const (
-	peerRules  = 5000
-	firstPort  = 10000 // of the rules, one port each
-	peerRounds = 11
-	peerCold   = 3 // rounds of all rules at once
+	peerRules   = 5000
+	firstPort   = 10000 // of the rules, one port each
+	peerMembers = 10    // pods of a group, over all nodes
+	peerRounds  = 11
+	peerCold    = 3 // rounds of all rules at once
 
 	oneRuleGoal   = 0.25 // times the other's
 	allRulesGoal  = 0.4
 	peerFlowLimit = time.Minute
 )
 
-// peerGroups are the groups, with a pod on each node. Rules deny what the first sends to
-// the second.
+// peerGroups are the groups. Rules deny what the first sends to the second.
 var peerGroups = []string{"front", "db"}
 
 // controller is what is compared.
 type controller interface {
-	pods(ctx context.Context, place func(group string, node int) *testbed.Pod) error
+	pods(ctx context.Context, place func(group string, number int) *testbed.Pod) error
 	fill(ctx context.Context, rules int) error // denies as many TCP ports, at once
 	empty(ctx context.Context) error           // removes these rules
 	add(ctx context.Context) error             // one more rule, which denies UDP
@@ -42,7 +42,8 @@ type controller interface {
 	bridge() string // of the pods
 }
 
-// contender is a controller with its pods, by group and node.
+// contender is a controller with its pods, by group; those of a group are on one node
+// after the other.
 type contender struct {
 	controller
 	bed  *testbed.Bed
@@ -102,15 +103,15 @@ func benchPeers(ctx context.Context, bed *testbed.Bed) (_ []figure, err error) {
 
 func newContender(ctx context.Context, c controller, bed *testbed.Bed) (*contender, error) {
 	p := &contender{c, bed, map[string][]*testbed.Pod{}, map[string][]time.Duration{}}
-	err := c.pods(ctx, func(group string, node int) *testbed.Pod {
-		pod := &testbed.Pod{Name: group + strconv.Itoa(node+1), Node: bed.Nodes[node], Tenant: "peers", Network: "net", Group: group}
+	err := c.pods(ctx, func(group string, number int) *testbed.Pod {
+		pod := &testbed.Pod{Name: group + strconv.Itoa(number+1), Node: bed.Nodes[number%len(bed.Nodes)], Tenant: "peers", Network: "net", Group: group}
 		p.pod[group] = append(p.pod[group], pod)
 		return pod
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, pod := range p.pod["db"] {
+	for _, pod := range p.pod["db"][:len(bed.Nodes)] {
 		if err := pod.Serve(ctx, "-tcp", "80", "-udp", "7"); err != nil {
 			return nil, err
 		}
@@ -118,7 +119,7 @@ func newContender(ctx context.Context, c controller, bed *testbed.Bed) (*contend
 	return p, nil
 }
 
-// end is a pod as an end of a measurement.
+// end is a group's first pod on a node, as an end of a measurement.
 func (c *contender) end(group string, node int) netnsRunner {
 	pod := c.pod[group][node]
 	return netnsRunner{pod.Node, pod.Name, pod.IP.String()}
@@ -130,7 +131,7 @@ func (c *contender) oneMore(ctx context.Context, what string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watches []*scenario.Watch
-	for i, from := range c.pod["front"] {
+	for i, from := range c.pod["front"][:len(c.bed.Nodes)] {
 		to := c.pod["db"][(i+1)%len(c.bed.Nodes)]
 		w, err := scenario.StartWatch(ctx, from, to.IP.String()+":7")
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 // contiv is us.
 type contiv struct{ bed *testbed.Bed }
 
-func (c contiv) pods(ctx context.Context, place func(group string, node int) *testbed.Pod) error {
+func (c contiv) pods(ctx context.Context, place func(group string, number int) *testbed.Pod) error {
 	err := netctlAll(ctx, c.bed,
 		[]string{"tenant", "create", "peers"},
 		[]string{"network", "create", "-t", "peers", "-s", "10.39.0.0/24", "-g", "10.39.0.254", "net"},
@@ -24,9 +24,9 @@ func (c contiv) pods(ctx context.Context, place func(group string, node int) *te
 		return err
 	}
 	for _, group := range peerGroups {
-		for i, n := range c.bed.Nodes {
+		for i := range peerMembers {
 			pod := place(group, i)
-			if _, err := n.Run(ctx, "ip", "netns", "add", pod.Name); err != nil {
+			if _, err := pod.Node.Run(ctx, "ip", "netns", "add", pod.Name); err != nil {
 				return err
 			}
 			if err := pod.Attach(ctx); err != nil {
