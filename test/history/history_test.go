@@ -104,6 +104,9 @@ func verify(ctx context.Context, t *testing.T, cluster *Cluster, recorder *Recor
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, gap := range log.Gaps {
+		t.Log(gap)
+	}
 	began := time.Now()
 	world, found := Verify(log, calls)
 	for _, text := range Links(world, answered(ctx, t, cluster), true) {

@@ -49,6 +49,7 @@ type Log struct {
 	Changes  []Change
 	versions map[string][]Version
 	spans    []span
+	Gaps     []string // what the watch has left out at first
 }
 
 // span are the revisions from the mark that decides a large change to the end
@@ -59,6 +60,7 @@ type span struct{ from, to int64 }
 type Recorder struct {
 	store   *clientv3.Client
 	changes []Change
+	gaps    []string
 	err     error
 	done    sync.WaitGroup
 	stop    context.CancelFunc
@@ -73,15 +75,26 @@ func Record(ctx context.Context, store *clientv3.Client) *Recorder {
 }
 
 // follow watches until the mark of the end. A member that stops ends its
-// watches; they go on elsewhere after the last revision that has come.
+// watches; they go on elsewhere after the last revision that has come. It watches
+// all keys, so that no revision is without an event: what a watch leaves out is asked
+// for again, once.
 func (r *Recorder) follow(ctx context.Context) error {
-	next := int64(1)
+	next, asked := int64(1), int64(0)
 	for ctx.Err() == nil {
 		watching, stop := context.WithCancel(ctx)
-		for resp := range r.store.Watch(watching, root, clientv3.WithPrefix(), clientv3.WithRev(next)) {
+		for resp := range r.store.Watch(watching, "", clientv3.WithPrefix(), clientv3.WithRev(next)) {
 			if resp.CompactRevision != 0 {
 				stop()
 				return fmt.Errorf("following the store: revision %d is compacted", next)
+			}
+			if missing := leftOut(next, resp.Events); missing != 0 {
+				gap := fmt.Sprintf("the watch of the store left out revision %d", missing)
+				if asked == missing {
+					stop()
+					return fmt.Errorf("following the store: %s twice", gap)
+				}
+				r.gaps, asked = append(r.gaps, gap), missing
+				break // and begin anew at next
 			}
 			if r.take(resp.Events) {
 				stop()
@@ -96,6 +109,18 @@ func (r *Recorder) follow(ctx context.Context) error {
 	return fmt.Errorf("following the store: %w", ctx.Err())
 }
 
+// leftOut is the first revision that is missing in what comes next, 0 if none is.
+// What was before the first event that is ever seen does not count.
+func leftOut(next int64, events []*clientv3.Event) int64 {
+	for _, event := range events {
+		if next > 1 && event.Kv.ModRevision > next {
+			return next
+		}
+		next = event.Kv.ModRevision + 1
+	}
+	return 0
+}
+
 // take notes events; it tells whether the mark of the end is among them.
 func (r *Recorder) take(events []*clientv3.Event) (ended bool) {
 	for _, event := range events {
@@ -103,7 +128,7 @@ func (r *Recorder) take(events []*clientv3.Event) (ended bool) {
 		if key == lastKey {
 			return true
 		}
-		if strings.HasPrefix(key, root+"lock/") || strings.HasPrefix(key, root+"service/") {
+		if !strings.HasPrefix(key, root) || strings.HasPrefix(key, root+"lock/") || strings.HasPrefix(key, root+"service/") {
 			continue
 		}
 		change := Change{Revision: event.Kv.ModRevision, Key: key}
@@ -124,7 +149,9 @@ func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 		return nil, err
 	}
 	r.done.Wait()
-	return newLog(r.changes), r.err
+	log := newLog(r.changes)
+	log.Gaps = r.gaps
+	return log, r.err
 }
 
 // newLog sorts changes by key. A value that is written again is no change.
