@@ -42,6 +42,7 @@ var table = map[string]row{
 // is gone has none.
 func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
 	from, to := r.FromIPAddress, r.ToIPAddress
+	address6 := map[string]string{} // of a network with both families
 	group := map[rune]int{'O': own}
 	if name := orText(r.FromEndpointGroup, r.ToEndpointGroup); name != "" {
 		if group['P'] = d.groupID(r.TenantName, name); group['P'] == 0 {
@@ -51,7 +52,8 @@ func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
 	for _, side := range []struct {
 		name, other string
 		address     *string
-	}{{r.FromNetwork, r.ToIPAddress, &from}, {r.ToNetwork, r.FromIPAddress, &to}} {
+		letter      string
+	}{{r.FromNetwork, r.ToIPAddress, &from, "F"}, {r.ToNetwork, r.FromIPAddress, &to, "T"}} {
 		if side.name == "" {
 			continue
 		}
@@ -60,12 +62,15 @@ func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
 			return
 		}
 		*side.address = covering(parseSubnet(n.Subnet, "")).String()
-		if strings.Contains(side.other, ":") { // the other side is of IPv6
-			prefix, err := netip.ParsePrefix(n.Ipv6Subnet)
+		prefix, err := netip.ParsePrefix(n.Ipv6Subnet)
+		switch {
+		case strings.Contains(side.other, ":"): // the other side is of IPv6
 			if err != nil {
 				return
 			}
 			*side.address = prefix.Masked().String()
+		case side.other == "" && err == nil:
+			address6[side.letter] = prefix.Masked().String()
 		}
 	}
 	protocol, named := protocols[r.Protocol]
@@ -83,6 +88,12 @@ func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
 		doc := document{"id": "", "RuleId": id, "Priority": r.Priority, "Action": r.Action, "IpProtocol": protocol,
 			"SrcEndpointGroup": group[row.src], "DstEndpointGroup": group[row.dst],
 			"SrcIpAddr": address[row.srcIP], "DstIpAddr": address[row.dstIP], "SrcPort": 0, "DstPort": 0, "TcpFlags": ""}
+		if src6 := address6[row.srcIP]; src6 != "" {
+			doc["SrcIpv6Addr"] = src6
+		}
+		if dst6 := address6[row.dstIP]; dst6 != "" {
+			doc["DstIpv6Addr"] = dst6
+		}
 		if row.srcPort {
 			doc["SrcPort"] = r.Port
 		}
