@@ -39,6 +39,7 @@ func connect(t *testing.T, name string) (*podlink.Namespace, string) {
 		}
 	})
 	host(t, "ip", "link", "add", "v"+name, "type", "veth", "peer", "name", name, "netns", path)
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", "v"+name).Run() }) // the kernel takes it away with its peer, by and by
 	host(t, "ip", "link", "set", "v"+name, "up")
 	return n, path
 }

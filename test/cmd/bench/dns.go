@@ -97,6 +97,14 @@ func benchDNS(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return []figure{f}, nil
 }
 
+// asking is what the probe says of its questions.
+type asking struct {
+	Sent, Answered int
+	Seconds        float64
+}
+
+func (a asking) rate() float64 { return float64(a.Answered) / a.Seconds }
+
 // answersOf are the answers per second that a server gives to all pods together, in
 // each of some rounds.
 func answersOf(ctx context.Context, pods []*testbed.Pod, names []string, server string, rounds int) (rates []float64, err error) {
@@ -109,17 +117,14 @@ func answersOf(ctx context.Context, pods []*testbed.Pod, names []string, server 
 				if err != nil {
 					return err
 				}
-				var report struct {
-					Sent, Answered int
-					Seconds        float64
-				}
+				var report asking
 				if err := json.Unmarshal([]byte(out), &report); err != nil {
 					return err
 				}
 				if report.Answered == 0 || report.Answered < report.Sent*9/10 {
 					return fmt.Errorf("%s: %s answered %d of %d questions", pod.Name, server, report.Answered, report.Sent)
 				}
-				each[i] = float64(report.Answered) / report.Seconds
+				each[i] = report.rate()
 				return nil
 			})
 		}

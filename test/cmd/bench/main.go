@@ -54,6 +54,7 @@ var benchmarks = []benchmark{
 	{name: "cni", run: benchCNI},
 	{name: "tcp", run: benchTCP},
 	{name: "dns", run: benchDNS},
+	{name: "dnssocket", run: benchDNSSocket},
 	{name: "dnsflood", run: benchDNSFlood},
 	{name: "services", run: benchServices},
 	{name: "rule", run: benchRule},
