@@ -20,7 +20,7 @@ const streamTime = 6 * time.Second
 // one with SIGKILL, while datagrams flow at one per millisecond.
 func (s *Scenario) restartAgent(ctx context.Context) error {
 	from, to := s.pods["web1"], s.pods["db1"] // another node, another network
-	g, ctx := errgroup.WithContext(ctx)
+	g, streaming := errgroup.WithContext(ctx)
 	var report struct {
 		Sent, Lost int
 		Losses     []struct {
@@ -30,7 +30,7 @@ func (s *Scenario) restartAgent(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		// An exit status of 1 means losses, which the report counts.
-		out, err := from.Run(ctx, from.Probe(), "stream", "-to", to.IP.String()+":"+echoPort,
+		out, err := from.Run(streaming, from.Probe(), "stream", "-to", to.IP.String()+":"+echoPort,
 			"-count", strconv.Itoa(int(streamTime.Milliseconds())))
 		if jsonErr := json.Unmarshal([]byte(out), &report); jsonErr != nil {
 			return fmt.Errorf("stream: %w, %w", jsonErr, err)
@@ -49,7 +49,7 @@ func (s *Scenario) restartAgent(ctx context.Context) error {
 			if err := restart.node.StartNetplugin(); err != nil {
 				return err
 			}
-			if err := restart.node.WaitReady(ctx); err != nil {
+			if err := restart.node.WaitReady(streaming); err != nil {
 				return err
 			}
 			s.timing("agent restart to ready", time.Since(started))
@@ -65,7 +65,23 @@ func (s *Scenario) restartAgent(ctx context.Context) error {
 	for _, loss := range report.Losses {
 		fmt.Fprintf(s.out, "        %d lost from %s on\n", loss.Count, clock(loss.At))
 	}
+	if report.Lost > 0 {
+		s.unread(ctx, from.Node, to.Node)
+	}
 	return nil
+}
+
+// unread tells how many packets the kernels of nodes have dropped since their start
+// because ovs-vswitchd did not read them in time, as on a machine that is too busy
+// to run it for a quarter of a second.
+func (s *Scenario) unread(ctx context.Context, nodes ...*testbed.Node) {
+	for _, n := range nodes {
+		drops, err := n.Run(ctx, "sh", "-c", "ss -0 -a -n -m | grep -o ',d[0-9]*)' | tr -dc '0-9\n' | paste -s -d ' '")
+		if err != nil {
+			drops = err.Error()
+		}
+		fmt.Fprintf(s.out, "        dropped before Open vSwitch of %s read them, by port: %s\n", n.Name, drops)
+	}
 }
 
 // clock is the time of day, to compare with the logs of nodes.
