@@ -34,7 +34,7 @@ type Port struct {
 	HostLink   string // stays in the switch: vvportN
 	PodLink    string // the pod's end as it was made: vportN
 	OFPort     uint32 // OpenFlow number; 0: the switch has not given one yet
-	MTU        int    // bytes, for both ends of the link
+	MTU        int    // bytes, for the pod's end of the link
 }
 
 // Status is what a driver says of itself.

@@ -6,8 +6,16 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/pathmtu"
 	"github.com/contiv/netplugin/netplugin/refusal"
 )
+
+// tellPathMTU tells endpoints which of their packets are too big.
+func tellPathMTU(bus drivers.PacketBus) task {
+	return func(ctx context.Context) error {
+		return pathmtu.Serve(ctx, bus, logrus.WithField("component", "pathmtu"))
+	}
+}
 
 // refuse tells the clients of services that nobody serves them.
 func refuse(bus drivers.PacketBus) task {

@@ -85,7 +85,11 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	front = append(front, api.Serve, names.Run)
-	err = serve(ctx, []task{driver.Run, node.Run, announce(db, o.node), host.Run, refuse(own[0])}, front)
+	tasks := []task{driver.Run, node.Run, announce(db, o.node), host.Run, refuse(own[0])}
+	for _, bridge := range own {
+		tasks = append(tasks, tellPathMTU(bridge))
+	}
+	err = serve(ctx, tasks, front)
 	log.Info("stopped; the switch goes on forwarding")
 	return err
 }

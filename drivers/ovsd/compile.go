@@ -40,7 +40,7 @@ func (p *programmer) compile(keys []pipeline.Key) {
 
 // compileAll computes everything anew: the switch is another one.
 func (p *programmer) compileAll() {
-	p.compiler = p.newCompiler(p.fixed, p.metersEnd)
+	p.compiler = p.newCompiler(p.fixed, p.can)
 	p.enter(packedFor(baseKey, p.compiler.Base(), nil))
 	p.compile(slices.Collect(maps.Keys(p.objects)))
 }

@@ -229,8 +229,12 @@ func (k *keeper) keepPort(ctx context.Context, name string) error {
 // correctPort is called with the endpoint's lock.
 func (k *keeper) correctPort(ctx context.Context, end owned) error {
 	log := k.log.WithField("link", end.name).WithField("endpoint", end.endpointID)
-	want := wantedPort{endpointID: end.endpointID, link: end.name, number: end.number, mtu: end.mtu}
 	have, attached := k.db.attachedAs(end.name)
+	mtu, err := k.givenMTU(have, end.mtu)
+	if err != nil {
+		return err
+	}
+	want := wantedPort{endpointID: end.endpointID, link: end.name, number: end.number, mtu: mtu}
 	_, other := k.db.portOf(end.endpointID)
 	switch {
 	case !attached && k.db.hasInterface(end.name):
@@ -240,7 +244,7 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 		return k.links.remove(end.name)
 	case !attached:
 		log.Info("link without a port: port made anew")
-		_, _, err := k.insertPort(ctx, want)
+		_, _, err = k.insertPort(ctx, want)
 		return err
 	case end.endpointID == "":
 		return nil // nobody can say whose it was
@@ -255,7 +259,7 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 		return nil
 	}
 	log.Info("port set right")
-	_, _, err := k.db.client.Configure(ctx, append(ops, ovsdb.Comment("port of endpoint "+end.endpointID))...)
+	_, _, err = k.db.client.Configure(ctx, append(ops, ovsdb.Comment("port of endpoint "+end.endpointID))...)
 	if err == nil && have.link.Error != nil {
 		err = fault.New(fault.Unavailable, "switch refuses the link of endpoint %s: %s", end.endpointID, *have.link.Error)
 	}

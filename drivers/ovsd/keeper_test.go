@@ -34,10 +34,10 @@ func TestAPortThatSomebodyChangedIsSetRight(t *testing.T) {
 		{"set Port vvport1 tag=7", "Port", "tag", "[]"},
 		{"set Port vvport1 trunks=7,8 vlan_mode=trunk", "Port", "trunks", "[]"},
 		{"clear Port vvport1 external_ids", "Port", "external_ids", "{endpoint-id=web.blue-1}"},
-		{"set Interface vvport1 external_ids:endpoint-id=web.blue-9", "Interface", "external_ids", "{endpoint-id=web.blue-1}"},
-		{"clear Interface vvport1 external_ids", "Interface", "external_ids", "{endpoint-id=web.blue-1}"},
+		{"set Interface vvport1 external_ids:endpoint-id=web.blue-9", "Interface", "external_ids", `{endpoint-id=web.blue-1, pod-mtu="1550"}`},
+		{"clear Interface vvport1 external_ids", "Interface", "external_ids", `{endpoint-id=web.blue-1, pod-mtu="1550"}`},
 		{"set Interface vvport1 type=tap", "Interface", "type", `""`},
-		{"clear Interface vvport1 mtu_request", "Interface", "mtu_request", "1550"},
+		{"clear Interface vvport1 mtu_request", "Interface", "mtu_request", "9000"},
 	} {
 		t.Run(c.command, func(t *testing.T) {
 			n.Vsctl(append([]string{"--no-wait"}, strings.Fields(c.command)...)...)
@@ -49,11 +49,11 @@ func TestAPortThatSomebodyChangedIsSetRight(t *testing.T) {
 		})
 	}
 	n.Exec("ip", "link", "set", "vvport1", "mtu", "1400")
-	eventually(t, "the MTU is right", func() bool { return strings.Contains(n.Exec("ip", "link", "show", "vvport1"), "mtu 1550") })
+	eventually(t, "the MTU is right", func() bool { return strings.Contains(n.Exec("ip", "link", "show", "vvport1"), "mtu 9000") })
 	n.Vsctl("set", "Interface", "vvport1", "external_ids:theirs=kept")
 	n.Vsctl("set", "Port", "vvport1", "tag=7")
 	eventually(t, "the tag is gone", func() bool { return n.column("Port", "vvport1", "tag") == "[]" })
-	if got := n.column("Interface", "vvport1", "external_ids"); got != "{endpoint-id=web.blue-1, theirs=kept}" {
+	if got := n.column("Interface", "vvport1", "external_ids"); got != `{endpoint-id=web.blue-1, pod-mtu="1550", theirs=kept}` {
 		t.Errorf("external_ids: %s", got)
 	}
 }

@@ -81,13 +81,17 @@ func (l *links) kernelDatapath() (bool, error) {
 // errTaken says that one of the two names is in use.
 var errTaken = errors.New("link name is taken")
 
+// hostMTU is the MTU of the host's end of a link. It takes whatever the pod sends, or nobody
+// could tell a pod with a larger MTU than it was given what is too big.
+func hostMTU(mtu int) int { return max(mtu, maxLinkMTU) }
+
 // create makes a pair for an endpoint; the host's end is up. The pod's end is
 // made where it belongs: moving a link makes the kernel wait until no processor
 // can still be using it, some 20 ms.
 func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = hostLink
-	attrs.MTU = mtu
+	attrs.MTU = hostMTU(mtu)
 	attrs.Group = l.group
 	attrs.Flags = net.FlagUp
 	link := &netlink.Veth{LinkAttrs: attrs, PeerName: podLinkOf(hostLink), PeerMTU: uint32(mtu)}

@@ -125,6 +125,9 @@ func (d *Driver) lookup(ctx context.Context, endpointID string) (port drivers.Po
 	if !ok {
 		return drivers.Port{}, &have, fault.New(fault.NotFound, "its link %s is gone", have.link.Name)
 	}
+	if mtu, err = d.givenMTU(have, mtu); err != nil {
+		return drivers.Port{}, nil, err
+	}
 	row, err := d.waitNumber(ctx, have.link.UUID, 0)
 	if err != nil {
 		return drivers.Port{}, nil, err

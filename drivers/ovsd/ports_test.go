@@ -25,9 +25,9 @@ func TestAPortIsALinkARowAndANumber(t *testing.T) {
 	if got := n.links(); len(got) != 2 {
 		t.Errorf("links: %v", got)
 	}
-	for _, link := range []string{"vport1", "vvport1"} {
-		if got := n.Exec("ip", "link", "show", link); !strings.Contains(got, "mtu 1550") {
-			t.Errorf("MTU is not on both ends: %s", got)
+	for link, mtu := range map[string]string{"vport1": "mtu 1550", "vvport1": "mtu 9000"} {
+		if got := n.Exec("ip", "link", "show", link); !strings.Contains(got, mtu) {
+			t.Errorf("%s is expected: %s", mtu, got)
 		}
 	}
 	if got := n.column("Interface", "vvport1", "external_ids:endpoint-id"); got != "web.blue-1" {

@@ -34,22 +34,25 @@ var baseKey = pipeline.Key{Kind: "base"}
 // objects are in the switch now. A change that comes in while a large difference
 // is being written is in the next batch but one.
 type programmer struct {
-	log         *logrus.Entry
-	inbox       *inbox
-	connections <-chan flowSwitch
-	ports       portNumbers
-	newCompiler func(at fixedPorts, metersEnd uint32) compiler
-	excluded    func() bool // another driver has the bridge
-	flowsLost   bell.Bell
-	peers       *peers
-	report      func(progress)
+	log           *logrus.Entry
+	inbox         *inbox
+	connections   <-chan flowSwitch
+	ports         portNumbers
+	newCompiler   func(at fixedPorts, can abilities) compiler
+	comparesSizes func(ctx context.Context) bool
+	underlayMTU   func() (int, error)
+	excluded      func() bool // another driver has the bridge
+	flowsLost     bell.Bell
+	peers         *peers
+	report        func(progress)
 
-	compiler  compiler
-	objects   map[pipeline.Key]pipeline.Object
-	ledger    *ledger
-	auditor   *auditor
-	fixed     fixedPorts
-	metersEnd uint32 // as in pipeline.Config
+	compiler compiler
+	objects  map[pipeline.Key]pipeline.Object
+	ledger   *ledger
+	auditor  *auditor
+	fixed    fixedPorts
+	can      abilities
+	sizes    bool // the switch can compare sizes
 
 	sw       flowSwitch // nil: not connected
 	loaded   bool       // the ledger knows what is in sw
@@ -76,9 +79,10 @@ func newProgrammer(d *Driver) *programmer {
 		inbox:       d.inbox,
 		connections: d.connections,
 		ports:       d.db,
-		newCompiler: func(at fixedPorts, metersEnd uint32) compiler {
-			return pipeline.New(d.config.pipelineConfig(at, metersEnd))
+		newCompiler: func(at fixedPorts, can abilities) compiler {
+			return pipeline.New(d.config.pipelineConfig(at, can))
 		},
+		comparesSizes: d.comparesSizes, underlayMTU: d.endpointMTU,
 		excluded: d.db.client.Excluded, flowsLost: d.flowsLost,
 		peers:   d.peers,
 		report:  d.noteProgress,
@@ -145,6 +149,7 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 		p.sw = nil
 	case <-p.auditor.timer.C:
 		p.peers.solicitAll()
+		p.lookAtMTU()
 		if p.sw != nil && p.loaded {
 			p.auditor.begin(ctx, p.sw, p.ledger)
 		} else {
@@ -199,7 +204,7 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 func (p *programmer) load(ctx context.Context) (loaded bool) {
 	p.ledger.forget()
 	p.auditor.restart()
-	others, err := 0, p.askMeters(ctx)
+	others, err := 0, p.askAbilities(ctx)
 	if err == nil {
 		others, err = p.ledger.load(ctx, p.sw)
 	}
@@ -358,10 +363,10 @@ func (p *programmer) enter(c compiled) {
 // flows, the name server's of many, an endpoint's only of its own.
 func (p *programmer) renumber() {
 	changed, fixed := p.ports.changedEndpoints(), p.ports.fixedPorts()
-	if p.compiler == nil && fixed.trunk == 0 && p.sw == nil {
-		return // the database has not been read yet, everything would be computed twice
+	if p.compiler == nil {
+		return // nobody knows what the switch can do: everything would be computed twice
 	}
-	if p.compiler == nil || fixed != p.fixed {
+	if fixed != p.fixed {
 		p.fixed = fixed
 		p.compileAll()
 		return

@@ -91,14 +91,15 @@ func (h *harness) programmer() *programmer {
 	entry := log.WithField("component", "ovsd")
 	return &programmer{
 		log: entry, inbox: h.inbox, connections: h.connections, ports: h.ports,
-		newCompiler: func(_ fixedPorts, metersEnd uint32) compiler {
-			if metersEnd != 0 {
-				return pipeline.New(pipeline.Config{TunnelPort: 1, MetersEnd: metersEnd})
+		newCompiler: func(_ fixedPorts, can abilities) compiler {
+			if can.metersEnd != 0 {
+				return pipeline.New(pipeline.Config{TunnelPort: 1, MetersEnd: can.metersEnd})
 			}
 			return h.compiler
 		},
-		excluded: func() bool { return false },
-		peers:    newPeers(),
+		comparesSizes: func(context.Context) bool { return false },
+		excluded:      func() bool { return false },
+		peers:         newPeers(),
 		report: func(s progress) {
 			h.mu.Lock()
 			defer h.mu.Unlock()

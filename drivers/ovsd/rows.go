@@ -12,6 +12,7 @@ import (
 // Keys of external_ids.
 const (
 	idEndpoint = "endpoint-id" // Port, Interface: the endpoint it belongs to
+	idMTU      = "pod-mtu"     // Interface: bytes, what the endpoint was told to use
 )
 
 type rootRow struct {
@@ -65,9 +66,13 @@ func (i interfaceRow) number() uint32 {
 	return uint32(*i.OFPort)
 }
 
-// mtu is the MTU that the link was made with; 0: nobody has said.
+// mtu is the MTU that the endpoint was told to use; 0: nobody has said. Earlier versions
+// gave it to both ends of the link, and wrote it nowhere else.
 func (i interfaceRow) mtu() int {
-	if i.MTURequest == nil {
+	if mtu, err := strconv.Atoi(i.ExternalIDs[idMTU]); err == nil {
+		return mtu
+	}
+	if i.MTURequest == nil || *i.MTURequest >= maxLinkMTU {
 		return 0
 	}
 	return int(*i.MTURequest)

@@ -117,12 +117,24 @@ func (d *Driver) endpointMTU() (int, error) {
 	return smallest, nil
 }
 
-// pipelineConfig is what the pipeline is told of the bridge.
-func (c Config) pipelineConfig(at fixedPorts, metersEnd uint32) pipeline.Config {
-	if len(c.Uplinks) > 0 {
-		return pipeline.Config{UplinkPort: at.trunk, NamesPort: at.names, MetersEnd: metersEnd}
+// givenMTU is the MTU that an endpoint was told to use, as far as it can be known. When
+// the rows are lost, it is what a new endpoint would be told.
+func (d *Driver) givenMTU(have attached, hostEnd int) (int, error) {
+	switch known := have.link.mtu(); {
+	case known != 0:
+		return known, nil
+	case hostEnd != hostMTU(hostEnd): // an earlier version has made it
+		return hostEnd, nil
 	}
-	return pipeline.Config{TunnelPort: at.trunk, LocalVTEP: c.VTEP, NamesPort: at.names, MetersEnd: metersEnd}
+	return d.endpointMTU()
+}
+
+// pipelineConfig is what the pipeline is told of the bridge.
+func (c Config) pipelineConfig(at fixedPorts, can abilities) pipeline.Config {
+	if len(c.Uplinks) > 0 {
+		return pipeline.Config{UplinkPort: at.trunk, NamesPort: at.names, MetersEnd: can.metersEnd, MTU: can.mtu}
+	}
+	return pipeline.Config{TunnelPort: at.trunk, LocalVTEP: c.VTEP, NamesPort: at.names, MetersEnd: can.metersEnd, MTU: can.mtu}
 }
 
 // fixedPorts are the numbers of the ports that are part of the flows of many objects.

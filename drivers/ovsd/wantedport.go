@@ -1,6 +1,8 @@
 package ovsd
 
 import (
+	"strconv"
+
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 )
 
@@ -11,18 +13,22 @@ type wantedPort struct {
 	endpointID string
 	link       string
 	number     uint32
-	mtu        int // bytes
+	mtu        int // bytes, of the endpoint
 }
 
-func (w wantedPort) ids() map[string]string { return map[string]string{idEndpoint: w.endpointID} }
+func (w wantedPort) portIDs() map[string]string { return map[string]string{idEndpoint: w.endpointID} }
+
+func (w wantedPort) linkIDs() map[string]string {
+	return map[string]string{idEndpoint: w.endpointID, idMTU: strconv.Itoa(w.mtu)}
+}
 
 // insert makes the rows of the port. The port's row is named "port".
 func (w wantedPort) insert() []ovsdb.Operation {
 	return []ovsdb.Operation{
 		ovsdb.Insert("Interface", "interface", ovsdb.Row{
-			"name": w.link, "ofport_request": w.number + endpointOffset, "mtu_request": w.mtu, "external_ids": w.ids(),
+			"name": w.link, "ofport_request": w.number + endpointOffset, "mtu_request": hostMTU(w.mtu), "external_ids": w.linkIDs(),
 		}),
-		ovsdb.Insert("Port", "port", ovsdb.Row{"name": w.link, "interfaces": ovsdb.UUID("interface"), "external_ids": w.ids()}),
+		ovsdb.Insert("Port", "port", ovsdb.Row{"name": w.link, "interfaces": ovsdb.UUID("interface"), "external_ids": w.portIDs()}),
 	}
 }
 
@@ -38,19 +44,19 @@ func (w wantedPort) correct(have attached) []ovsdb.Operation {
 		link["type"] = ""
 	}
 	if have.link.MTURequest == nil {
-		link["mtu_request"] = w.mtu
+		link["mtu_request"] = hostMTU(w.mtu)
 	}
-	ops := w.correctRow("Port", have.port.UUID, port, have.port.ExternalIDs)
-	ops = append(ops, w.correctRow("Interface", have.link.UUID, link, have.link.ExternalIDs)...)
+	ops := correctRow("Port", have.port.UUID, port, have.port.ExternalIDs, w.portIDs())
+	ops = append(ops, correctRow("Interface", have.link.UUID, link, have.link.ExternalIDs, w.linkIDs())...)
 	if len(ops) == 0 && have.link.Error != nil {
 		ops = append(ops, ovsdb.Comment("tried again"))
 	}
 	return ops
 }
 
-func (w wantedPort) correctRow(table string, id ovsdb.UUID, row ovsdb.Row, ids map[string]string) []ovsdb.Operation {
+func correctRow(table string, id ovsdb.UUID, row ovsdb.Row, haveIDs, wantIDs map[string]string) []ovsdb.Operation {
 	here := ovsdb.Where("_uuid", id)
-	ops := setKeys(table, here, "external_ids", ids, w.ids())
+	ops := setKeys(table, here, "external_ids", haveIDs, wantIDs)
 	if len(row) > 0 {
 		ops = append(ops, ovsdb.Update(table, here, row))
 	}

@@ -2,6 +2,8 @@ package refusal
 
 import (
 	"encoding/binary"
+
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Sizes and positions in frames, in bytes.
@@ -66,7 +68,7 @@ func answerTo(ip []byte, protocol byte, size int) []byte {
 	b[9] = protocol
 	copy(b[12:], ip[16:20])
 	copy(b[16:], ip[12:16])
-	binary.BigEndian.PutUint16(b[10:], checksum(b[:ipSize], 0))
+	binary.BigEndian.PutUint16(b[10:], inet.Checksum(b[:ipSize], 0))
 	return b
 }
 
@@ -102,7 +104,7 @@ func reset(ip []byte, header int) []byte {
 	for i := 12; i < ipSize; i += 2 {
 		sum += uint32(binary.BigEndian.Uint16(b[i:]))
 	}
-	binary.BigEndian.PutUint16(tcp[16:], checksum(tcp, sum))
+	binary.BigEndian.PutUint16(tcp[16:], inet.Checksum(tcp, sum))
 	return b
 }
 
@@ -113,20 +115,6 @@ func unreachable(ip []byte) []byte {
 	icmp := b[ipSize:]
 	icmp[0], icmp[1] = 3, 3
 	copy(icmp[icmpSize:], about)
-	binary.BigEndian.PutUint16(icmp[2:], checksum(icmp, 0))
+	binary.BigEndian.PutUint16(icmp[2:], inet.Checksum(icmp, 0))
 	return b
-}
-
-// checksum is that of the Internet protocols over some bytes and a sum.
-func checksum(b []byte, sum uint32) uint16 {
-	for ; len(b) > 1; b = b[2:] {
-		sum += uint32(binary.BigEndian.Uint16(b))
-	}
-	if len(b) == 1 {
-		sum += uint32(b[0]) << 8
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // packet is a frame from 02:..:01 to 02:..:02, 10.1.1.1 to 10.1.1.200; the rest is
@@ -57,10 +59,10 @@ func TestRefusals(t *testing.T) {
 			continue
 		}
 		ip := got[ethernetSize:]
-		if checksum(ip[:ipSize], 0) != 0 {
+		if inet.Checksum(ip[:ipSize], 0) != 0 {
 			t.Errorf("%s: checksum of the IP header is wrong: %s", test.name, text)
 		}
-		if ip[9] == protocolICMP && checksum(ip[ipSize:], 0) != 0 {
+		if ip[9] == protocolICMP && inet.Checksum(ip[ipSize:], 0) != 0 {
 			t.Errorf("%s: checksum of ICMP is wrong: %s", test.name, text)
 		}
 		// Without the checksum of IP, in between.
@@ -78,7 +80,7 @@ func FuzzTo(f *testing.F) {
 		if answer == nil {
 			return
 		}
-		if len(answer) > ethernetSize+576 || checksum(answer[ethernetSize:ethernetSize+ipSize], 0) != 0 {
+		if len(answer) > ethernetSize+576 || inet.Checksum(answer[ethernetSize:ethernetSize+ipSize], 0) != 0 {
 			t.Errorf("%x", answer)
 		}
 		if To(answer) != nil {

@@ -154,6 +154,12 @@ type Controller struct {
 	Meter        uint32 // 0: the one of the controller
 }
 
+// CheckLarger writes a bit: whether the frame has more than so many bytes.
+type CheckLarger struct {
+	Size uint16
+	Dst  Subfield // one bit
+}
+
 // Clone does actions on a copy of the packet.
 type Clone struct{ Actions []Action }
 

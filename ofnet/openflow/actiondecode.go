@@ -57,6 +57,10 @@ func niciraAction(subtype uint16, d *decoder, depth int) (Action, error) {
 	case nxClone:
 		d.skip(6)
 		return Clone{Actions: d.actions(depth + 1)}, nil
+	case nxCheckLarger:
+		a := CheckLarger{Size: d.u16()}
+		a.Dst = d.placed(d.u16(), 1)
+		return a, nil
 	case nxCTClear:
 		return CTClear{}, nil
 	}

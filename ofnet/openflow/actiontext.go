@@ -105,6 +105,10 @@ func (a SetTTL) String() string      { return fmt.Sprintf("mod_nw_ttl:%d", a.TTL
 func (CTClear) String() string       { return "ct_clear" }
 func (a Clone) String() string       { return "clone(" + joinActions(a.Actions) + ")" }
 
+func (a CheckLarger) String() string {
+	return fmt.Sprintf("check_pkt_larger(%d)->%s", a.Size, a.Dst)
+}
+
 func (a DecTTL) String() string {
 	if len(a.Controllers) == 0 {
 		return "dec_ttl"

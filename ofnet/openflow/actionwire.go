@@ -37,6 +37,7 @@ const (
 	nxClone           = 42
 	nxCTClear         = 43
 	nxResubmitTableCT = 44
+	nxCheckLarger     = 49
 )
 
 // Flags and marks inside of actions.
@@ -322,6 +323,18 @@ func (e *encoder) property(present bool, kind uint16, body func()) {
 	body()
 	e.length(start+2, start)
 	e.pad8(start)
+}
+
+func (a CheckLarger) encode(e *encoder) {
+	if !a.Dst.valid() || a.Dst.Bits != 1 {
+		e.fail("check_pkt_larger: the answer takes one bit of a field, not %d of %s", a.Dst.Bits, a.Dst.Field)
+		return
+	}
+	e.nicira(nxCheckLarger, func() {
+		e.u16(a.Size)
+		e.u16(a.Dst.Ofs)
+		e.shortHeader(a.Dst.Field)
+	})
 }
 
 func (a Clone) encode(e *encoder) {

@@ -103,6 +103,7 @@ func genAction(t *rapid.T, depth int) Action {
 			return Conjunction{u32.Draw(t, "id"), rapid.Uint8Range(1, n).Draw(t, "k"), n}
 		},
 		func() Action { return CTClear{} },
+		func() Action { return CheckLarger{u16.Draw(t, "size"), genSubfield(t, 1)} },
 		func() Action { return genNAT(t) },
 		func() Action {
 			return Controller{u16.Draw(t, "len"), u16.Draw(t, "id"), PacketInReason(rapid.Uint8Range(0, 2).Draw(t, "reason")),

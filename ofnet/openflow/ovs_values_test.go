@@ -131,7 +131,7 @@ var wideFlows = []struct {
 		"table=7, idle_timeout=3000, hard_timeout=6000, send_flow_rem priority=2,vlan_tci=0x1000/0x1000,dl_src=01:00:00:00:00:00/01:00:00:00:00:00,dl_dst=02:00:00:00:00:00 actions=drop",
 	},
 	{
-		of.Flow{Table: 8, Priority: 1, Match: matchOf(udp4, of.UDPSrc(67), of.UDPDstMasked(0x40, 0xfff0)), Actions: []of.Action{of.ToController(), of.Controller{MaxLen: of.NoBuffer, Reason: of.ReasonAction, UserData: []byte{1, 2}}}},
+		of.Flow{Table: 8, Priority: 1, Match: matchOf(udp4, of.UDPSrc(67), of.UDPDstMasked(0x40, 0xfff0)), Actions: []of.Action{of.ToController(), of.Controller{MaxLen: of.NoBuffer, Reason: of.ReasonAction, UserData: []byte{1, 2}}, of.CheckLarger{Size: 1464, Dst: of.Subfield{Field: of.FieldReg(0), Ofs: 6, Bits: 1}}}},
 		"table=8, priority=1,udp,tp_src=67,tp_dst=0x40/0xfff0 actions=CONTROLLER:65535,controller(userdata=01.02)",
 	},
 	{

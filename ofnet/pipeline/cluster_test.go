@@ -66,7 +66,7 @@ func (c *cluster) nodeOf(vtep netip.Addr) *node {
 	n := &node{
 		Switch:   ovstest.Start(c.t),
 		vtep:     vtep,
-		pipeline: New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep}),
+		pipeline: New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep, MTU: 1450}),
 	}
 	c.nodes = append(c.nodes, n)
 	n.AddBridge(bridge)

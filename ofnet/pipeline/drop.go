@@ -23,6 +23,8 @@ const (
 	reasonNoProvider
 	reasonTooShort
 	reasonNoNextHop
+	reasonTooBig
+	reasonQuoted
 )
 
 // DropReason describes a reason to people.
@@ -53,6 +55,8 @@ func Reasons() []DropReason {
 		{reasonNoProvider, "no provider", "For a service, and nobody serves it: no provider, or no such port."},
 		{reasonTooShort, "too short", "The first fragment of a packet, without the ports that rules judge."},
 		{reasonNoNextHop, "no next hop", "By a route to a router outside that has not told its MAC."},
+		{reasonTooBig, "too big", "Larger than the way to other nodes carries; the sender is told by an ICMP error, unless it sends too many."},
+		{reasonQuoted, "quoted", "An ICMP error from outside; netplugin delivers it, quoting the packet that the endpoint has sent."},
 	}
 }
 

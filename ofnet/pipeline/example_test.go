@@ -133,7 +133,7 @@ func rule(id string, priority int, change func(*Rule)) Rule {
 }
 
 func node1() *Pipeline {
-	return New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep1, NamesPort: exampleNamesPort})
+	return New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep1, MTU: 1450, NamesPort: exampleNamesPort})
 }
 
 // wantsOf is what an object needs, nothing if it is refused.

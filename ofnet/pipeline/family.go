@@ -11,6 +11,8 @@ import (
 type family struct {
 	ethType  uint16
 	icmp     uint8 // protocol number of its ICMP
+	icmpType func(uint8) openflow.FieldMatch
+	errors   []uint8 // types of its ICMP about a packet: unreachable, too large, time exceeded, parameter problem
 	echo     openflow.FieldMatch
 	echoed   openflow.FieldMatch
 	srcField openflow.Field
@@ -23,6 +25,8 @@ func ipv4() family {
 	return family{
 		ethType:  openflow.EthTypeIPv4,
 		icmp:     openflow.ProtoICMP,
+		icmpType: openflow.ICMPType,
+		errors:   []uint8{3, 11, 12},
 		echo:     openflow.ICMPType(8),
 		echoed:   openflow.ICMPType(0),
 		srcField: openflow.FieldIPv4Src,
@@ -36,6 +40,8 @@ func ipv6() family {
 	return family{
 		ethType:  openflow.EthTypeIPv6,
 		icmp:     openflow.ProtoICMPv6,
+		icmpType: openflow.ICMPv6Type,
+		errors:   []uint8{1, 2, 3, 4},
 		echo:     openflow.ICMPv6Type(128),
 		echoed:   openflow.ICMPv6Type(129),
 		srcField: openflow.FieldIPv6Src,

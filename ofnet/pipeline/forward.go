@@ -24,6 +24,7 @@ import (
 type forward struct {
 	gateway [6]byte
 	others  uint32 // port to other nodes
+	size    tooBig
 }
 
 func (f forward) base(w *Wants) {
@@ -46,7 +47,7 @@ func (f forward) network(w *Wants, n Network) {
 	w.flow(at(tableForward, priorityExact, regRouted.is(0), within(tag)).goTo(tableOutput))
 	for _, a := range n.gateways() {
 		w.flow(at(tableForward, priorityExact, regRouted.is(1), regDstNet.is(tag), familyOf(a).is()).
-			do(openflow.DecTTL{}, set(openflow.EthSrc(f.gateway)), sendToMAC()).goTo(tableOutput))
+			do(f.size.check()...).do(openflow.DecTTL{}, set(openflow.EthSrc(f.gateway)), sendToMAC()).goTo(tableOutput))
 	}
 }
 

@@ -35,7 +35,10 @@ import (
 //
 // Only what the host sends to a private address comes in. Which of others' packets
 // it lets through to there is the business of its own rules, not of the pipeline.
-type outside struct{ gateway [6]byte }
+type outside struct {
+	gateway [6]byte
+	size    tooBig
+}
 
 // OutsideHost takes the place of the port's number in the host's own address, in
 // both versions of IP. No port has this number.
@@ -70,7 +73,7 @@ func (x outside) outside(w *Wants, o Outside, port uint32) {
 	for _, p := range o.Prefixes() {
 		f, host := familyOf(p.Addr()), openflow.Host(OutsideAddress(p, OutsideHost))
 		toHost := []openflow.Action{openflow.DecTTL{}, set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(o.MAC)), regOut.set(port)}
-		known := []openflow.Action{set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16}}
+		known := append(x.size.check(), set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16})
 		w.flow(
 			at(tableClassify, priorityExact, openflow.InPort(port), f.is(), f.dst(p)).do(regOrigin.set(originHost)).goTo(tableSource),
 			unreceived(priorityHost, f.whole(f.dst(host))...).do(known...).do(toHost...).goTo(tableOutput),

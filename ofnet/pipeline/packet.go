@@ -11,11 +11,11 @@ type PacketClass uint8
 // meterPackets plus its class is the meter of packets to the agent.
 const meterPackets = 3 << 16
 
-// Action sends a copy of the packet to the agent. It needs the meter of the
-// class in the same switch.
-func (c PacketClass) Action() openflow.Action {
+// Action sends a copy of the packet to the agent, with a note. It needs the meter of
+// the class in the same switch.
+func (c PacketClass) Action(note ...byte) openflow.Action {
 	return openflow.Controller{MaxLen: openflow.NoBuffer, Reason: openflow.ReasonAction,
-		UserData: []byte{byte(c)}, Meter: c.meter()}
+		UserData: append([]byte{byte(c)}, note...), Meter: c.meter()}
 }
 
 // Meter limits how many packets of the class are sent to the agent. What
@@ -31,7 +31,9 @@ func (c PacketClass) meter() uint32 { return meterPackets + uint32(c) }
 // knew of it by then.
 type Packet struct {
 	Class   PacketClass
+	Note    []byte // what the flow has to say of it
 	Port    uint32 // OpenFlow number of the port it came in by
+	Out     uint32 // that of the port it was to leave by; 0: not known yet
 	VRF     uint16 // 0: not known yet
 	Network uint16 // tag of the network it came in by; 0: not known yet
 	Reason  Reason // why it is thrown away; 0: it is not
@@ -41,12 +43,14 @@ type Packet struct {
 // PacketOf reads a packet that the switch has sent. It is none of ours, and ok
 // is false, if it does not say its class.
 func PacketOf(in openflow.PacketIn) (p Packet, ok bool) {
-	if len(in.UserData) != 1 {
+	if len(in.UserData) == 0 {
 		return Packet{}, false
 	}
 	return Packet{
 		Class:   PacketClass(in.UserData[0]),
+		Note:    in.UserData[1:],
 		Port:    in.InPort(),
+		Out:     regOut.of(in.Match),
 		VRF:     uint16(regVRF.of(in.Match)),
 		Network: uint16(regNetwork.of(in.Match)),
 		Reason:  Reason(regReason.of(in.Match)),

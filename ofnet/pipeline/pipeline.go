@@ -54,7 +54,7 @@
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
 // gateway, source, dest, bridge, flood, uplink, service (with connection and refuse),
-// policy, forward, outside, answer, limit, output, drop, names.
+// policy, forward, outside, quoted, toobig, answer, limit, output, drop, names.
 package pipeline
 
 import (
@@ -76,6 +76,7 @@ type Config struct {
 	LocalVTEP  netip.Addr // our own tunnel address: nothing is tunnelled to it
 	GatewayMAC [6]byte    // zero: AnycastMAC
 	MetersEnd  uint32     // the first number that no meter of the switch can have; 0: it takes all of ours; 1: it has no meters
+	MTU        int        // bytes of an IP packet that the way to other nodes carries; 0: sizes are not looked at
 	NamesPort  uint32     // OpenFlow number of the name server's port; 0: there is no name server
 }
 
@@ -91,6 +92,10 @@ func New(c Config) *Pipeline {
 		c.GatewayMAC = AnycastMAC
 	}
 	others := max(c.TunnelPort, c.UplinkPort)
+	size := tooBig{mtu: c.MTU}
+	if !c.hasMeter(PacketTooBig.meter()) {
+		size.mtu = 0
+	}
 	p := &Pipeline{config: c, features: []any{
 		tableMisses{},
 		classify{tunnelPort: c.TunnelPort},
@@ -104,16 +109,18 @@ func New(c Config) *Pipeline {
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		services{gateway: c.GatewayMAC},
 		refuse{noMeter: !c.hasMeter(PacketRefused.meter())},
-		outside{gateway: c.GatewayMAC},
+		outside{gateway: c.GatewayMAC, size: size},
+		quoted{noMeter: !c.hasMeter(PacketError.meter())},
 		policy{},
-		forward{gateway: c.GatewayMAC, others: others},
+		forward{gateway: c.GatewayMAC, others: others, size: size},
+		size,
 		answer{},
 		limit{},
 		output{tunnelPort: c.TunnelPort},
 		drop{},
 	}}
 	if c.UplinkPort != 0 {
-		p.features = append(p.features, uplink{port: c.UplinkPort}, router{uplink: c.UplinkPort})
+		p.features = append(p.features, uplink{port: c.UplinkPort}, router{uplink: c.UplinkPort, size: size})
 	}
 	if c.NamesPort != 0 {
 		p.features = append(p.features, names{port: c.NamesPort, gateway: c.GatewayMAC})

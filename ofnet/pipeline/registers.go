@@ -19,6 +19,7 @@ var (
 	regRouted   = Register{"ROUTED", 0, 3, 1, "The packet is for the gateway's MAC and is to be routed."}
 	regIsRouter = Register{"IS_ROUTER", 0, 4, 1, "The neighbour that answers a solicitation is the gateway."}
 	regFlooded  = Register{"FLOODED", 0, 5, 1, "A copy for one member, or for the other nodes, of a bridged network."}
+	regTooBig   = Register{"TOO_BIG", 0, 6, 1, "The packet is larger than the way to other nodes carries."}
 	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
 	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}
 	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; 0: none, or unknown."}
@@ -47,13 +48,19 @@ const (
 
 // Registers lists them for dumps and documentation.
 func Registers() []Register {
-	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regNextHop, regDstMAC, regScratch}
+	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regNextHop, regDstMAC, regScratch}
 }
 
 // is matches a value of the register.
 func (r Register) is(v uint32) openflow.FieldMatch {
 	mask := uint32(1<<r.Bits - 1)
 	return openflow.Reg(r.Index, v<<r.Ofs, mask<<r.Ofs)
+}
+
+// both matches two values in one register.
+func both(a, b openflow.FieldMatch) openflow.FieldMatch {
+	a.Value.Lo, a.Mask.Lo = a.Value.Lo|b.Value.Lo, a.Mask.Lo|b.Mask.Lo
+	return a
 }
 
 // of is the value of the register in what the switch says of a packet.

@@ -28,7 +28,10 @@ import (
 //
 // Routes and the MACs of next hops are objects of their own, so that a router that
 // is replaced is one flow, however many routes lead to it.
-type router struct{ uplink uint32 }
+type router struct {
+	uplink uint32
+	size   tooBig
+}
 
 // priorityRoute and the length of its prefix is the priority of a route; what is not
 // to be routed at all comes before.
@@ -80,7 +83,7 @@ func (r router) router(w *Wants, o Router, port uint32) {
 func (r router) route(w *Wants, o Route) {
 	f := familyOf(o.Prefix.Addr())
 	routed := at(tableForward, priorityRoute+uint16(o.Prefix.Bits()), sentToRouter(), regOut.is(0), f.is(), f.dst(o.Prefix)).
-		do(openflow.DecTTL{}, regOut.set(r.uplink))
+		do(r.size.check()...).do(openflow.DecTTL{}, regOut.set(r.uplink))
 	if len(o.NextHops) == 1 {
 		w.flow(routed.do(keepNextHop(o.NextHops[0])...).goTo(tableOutput))
 		return
@@ -100,12 +103,7 @@ func (r router) nextHop(w *Wants, o NextHop) {
 }
 
 // sentToRouter matches what comes from a local port and is to be routed.
-func sentToRouter() openflow.FieldMatch {
-	both := regOrigin.is(originLocal)
-	routed := regRouted.is(1)
-	both.Value.Lo, both.Mask.Lo = both.Value.Lo|routed.Value.Lo, both.Mask.Lo|routed.Mask.Lo
-	return both
-}
+func sentToRouter() openflow.FieldMatch { return both(regOrigin.is(originLocal), regRouted.is(1)) }
 
 // LinkLocal is the IPv6 address that the host makes for itself on that link.
 func (o Router) LinkLocal() netip.Addr { return linkLocalOf(o.MAC) }

@@ -66,6 +66,7 @@ const (
 	priorityIP      uint16 = 30
 	priorityNear    uint16 = 50  // what is known of a receiver that is not found by MAC
 	priorityExact   uint16 = 100 // one object, one kind of packet
+	priorityChecked uint16 = 101 // of these, what is looked at for its size
 	priorityRefuse  uint16 = 105 // what a flow for all of an object's packets would let pass
 	priorityOutside uint16 = 106 // what such a flow would refuse leaves by the host
 	priorityInside  uint16 = 107 // and what of it does not
@@ -75,6 +76,7 @@ const (
 	priorityHairpin uint16 = 120 // what a provider sends to itself
 	priorityGuard   uint16 = 200 // looked at before everything else in its table
 	priorityTrunk   uint16 = 210 // what a guard must not stop: tags, at the uplink
+	priorityTooBig  uint16 = 220 // what is too big goes no further
 	// Rules have priorityRules and twice their own, above all that any layout before had
 	// in their table: where flows of both are there, these decide (ledger.go of the driver).
 	priorityRules uint16 = 300

@@ -12,6 +12,9 @@ import (
 // in the steps a driver takes. After none of them does a packet fare otherwise.
 func TestPacketsFareTheSameInEveryStepOfAnUpgradeAndBack(t *testing.T) {
 	c := startCluster(t, web1, web2, db2)
+	for _, n := range c.nodes { // the layout before does not look at sizes
+		n.pipeline = New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: n.vtep})
+	}
 	rules := []Object{tcpRule("deny-new", 1, 0, "syn,!ack", false), tcpRule("allow-sql", 10, 5432, "", true)}
 	c.program(rules...)
 	n := c.pod(web1).node

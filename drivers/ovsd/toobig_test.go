@@ -1,0 +1,90 @@
+package ovsd_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/pathmtu"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// tellPathMTU answers packets that are too big while the test runs.
+func (r *running) tellPathMTU() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	go func() { ended <- pathmtu.Serve(ctx, r, logrus.NewEntry(log)) }()
+	r.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			r.t.Errorf("Serve returned %v", err)
+		}
+	})
+}
+
+// probes returns what ping(8) says of one packet with so many bytes of data, which must not
+// be fragmented. What the pod has learned before is forgotten.
+func (p *pod) probes(to netip.Addr, size string) string {
+	p.t.Helper()
+	p.exec("ip", "route", "flush", "cache")
+	p.exec("ip", "-6", "route", "flush", "cache")
+	out, _ := p.command("ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", size, to.String()).CombinedOutput() // fails if nobody answers
+	return string(out)
+}
+
+// A pod has raised its MTU by itself; the underlay has 1600 bytes, the tunnel 1550.
+func TestAPodIsToldWhichPacketsAreTooBigForTheTunnel(t *testing.T) {
+	n := newNode(t)
+	n.config.AuditInterval = 100 * time.Millisecond
+	r := n.start()
+	a, far := n.newPod(r, 1), remote(9, 0)
+	six := network
+	six.Subnet6, six.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
+	a.endpoint.IPv6, far.IPv6 = netip.MustParseAddr("fd00:1::1"), netip.MustParseAddr("fd00:1::9")
+	elsewhere := remote(8, 0)
+	elsewhere.IPv4, elsewhere.IPv6, elsewhere.Network, elsewhere.Tag, elsewhere.VNI = netip.MustParseAddr("10.2.0.8"), netip.MustParseAddr("fd00:2::8"), "db.blue", 2, 5002
+	other := six
+	other.ID, other.Tag, other.VNI = "db.blue", 2, 5002
+	other.Subnet, other.Gateway = netip.MustParsePrefix("10.2.0.0/24"), netip.MustParseAddr("10.2.0.254")
+	other.Subnet6, other.Gateway6 = netip.MustParsePrefix("fd00:2::/64"), netip.MustParseAddr("fd00:2::fe")
+	r.tellPathMTU()
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{six, other, a.endpoint, far, elsewhere}})
+	a.exec("ip", "link", "set", "eth0", "mtu", "9000")
+	a.exec("ip", "address", "add", a.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
+	a.exec("ip", "route", "add", "default", "via", network.Gateway.String())
+	a.exec("ip", "route", "add", "default", "via", six.Gateway6.String())
+	told := func(mtu string) {
+		t.Helper()
+		for _, to := range []netip.Addr{far.IPv4, elsewhere.IPv4, far.IPv6, elsewhere.IPv6} {
+			want, gateway := "Frag needed and DF set (mtu = "+mtu+")", network.Gateway
+			if to.Is6() {
+				want, gateway = "Packet too big: mtu="+mtu, six.Gateway6
+			}
+			for _, size := range []string{"1540", "8900"} {
+				eventually(t, "the pod is told that "+size+" bytes to "+to.String()+" are too big", func() bool {
+					said := a.probes(to, size)
+					return strings.Contains(said, want) && strings.Contains(strings.ToLower(said), "from "+gateway.String())
+				})
+			}
+		}
+	}
+	told("1550")
+	if said := a.probes(far.IPv4, "1522"); strings.Contains(said, "Frag needed") {
+		t.Errorf("what fits exactly: %s", said)
+	}
+	eventually(t, "they are counted", func() bool {
+		return !strings.Contains(n.Ofctl("dump-flows", bridge, "table=31,reg0=0x13000000/0xff000000"), "n_packets=0,")
+	})
+
+	n.Exec("ip", "link", "set", "under0", "mtu", "1500")
+	told("1450")
+}

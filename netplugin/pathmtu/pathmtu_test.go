@@ -1,0 +1,156 @@
+package pathmtu
+
+import (
+	"bytes"
+	"encoding/hex"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/utils/inet"
+)
+
+const (
+	gateway4, gateway6 = "10.1.1.254", "fd00:1::ffff"
+	// From 02:..:01 to 02:..:02.
+	ethernet4 = "020000000002 020000000001 0800"
+	ethernet6 = "020000000002 020000000001 86dd"
+	// What follows the lengths: 10.1.1.1 to 10.9.9.9, fd00:1::1 to 2001:db8::1.
+	addresses4 = "0a010101 0a090909"
+	addresses6 = "fd000001000000000000000000000001 20010db8000000000000000000000001"
+)
+
+func raw(t testing.TB, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// v4 is a packet with flags and offset of fragments, a protocol and what is behind the header.
+func v4(t testing.TB, fragment, protocol string, payload []byte) []byte {
+	b := append(raw(t, ethernet4+"4500 0000 0000"+fragment+"40"+protocol+"0000"+addresses4), payload...)
+	b[16], b[17] = byte((len(b)-14)>>8), byte(len(b)-14)
+	return b
+}
+
+func v6(t testing.TB, next string, payload []byte) []byte {
+	b := append(raw(t, ethernet6+"60000000 0000"+next+"40"+addresses6), payload...)
+	b[18], b[19] = byte(len(payload)>>8), byte(len(payload))
+	return b
+}
+
+// checked tells whether the checksum of an ICMP message is right.
+func checked(t testing.TB, frame []byte) bool {
+	p, ok := parse(frame)
+	if !ok || p.protocol != p.icmp {
+		return false
+	}
+	if p.six() {
+		return inet.Checksum(p.payload, inet.Sum(p.header[8:], 58+uint32(len(p.payload)))) == 0
+	}
+	return inet.Checksum(p.payload, 0) == 0
+}
+
+func TestASenderIsToldWhatItsWayCarries(t *testing.T) {
+	data := bytes.Repeat([]byte{7}, 1500)
+	for name, c := range map[string]struct {
+		frame  []byte
+		router string
+		want   string // the answer, but for lengths and checksums; empty: there is none
+	}{
+		"IPv4, not to be fragmented": {v4(t, "4000", "11", data), gateway4, "0304 ---- 0000 05aa"},
+		"IPv4, may be fragmented":    {v4(t, "0000", "06", data), gateway4, "0304 ---- 0000 05aa"},
+		"its first fragment":         {v4(t, "2000", "11", data), gateway4, "0304 ---- 0000 05aa"},
+		"a later one":                {v4(t, "2001", "11", data), gateway4, ""},
+		"a ping":                     {v4(t, "4000", "01", append([]byte{8, 0}, data...)), gateway4, "0304 ---- 0000 05aa"},
+		"an ICMP error":              {v4(t, "4000", "01", append([]byte{3, 1}, data...)), gateway4, ""},
+		"IPv6":                       {v6(t, "11", data), gateway6, "0200 ---- 000005aa"},
+		"an ICMPv6 error":            {v6(t, "3a", append([]byte{1, 4}, data...)), gateway6, ""},
+		"a router of another family": {v6(t, "11", data), gateway4, ""},
+		"less than it says":          {v4(t, "4000", "11", data)[:900], gateway4, ""},
+		"less than a header":         {v6(t, "11", nil)[:40], gateway6, ""},
+		"ARP":                        {append(raw(t, "020000000002 020000000001 0806"), data...), gateway4, ""},
+	} {
+		router := netip.MustParseAddr(c.router)
+		got := TooBig(c.frame, 1450, router)
+		if c.want == "" {
+			if got != nil {
+				t.Errorf("%s is answered: %x", name, got)
+			}
+			continue
+		}
+		p, ok := parse(got)
+		if !ok || !checked(t, got) {
+			t.Errorf("%s: %x", name, got)
+			continue
+		}
+		begin := hex.EncodeToString(p.payload[:2]) + "----" + hex.EncodeToString(p.payload[4:8])
+		if begin != strings.ReplaceAll(c.want, " ", "") || !bytes.Equal(p.src(), router.AsSlice()) ||
+			!bytes.Equal(p.payload[icmpSize:], c.frame[14:14+p.quoted]) ||
+			!p.six() && inet.Checksum(p.header, 0) != 0 || !bytes.Equal(got[:12], raw(t, "020000000001 000011111111")) {
+			t.Errorf("%s: %x", name, got)
+		}
+	}
+}
+
+func TestAnErrorQuotesWhatTheEndpointHasSent(t *testing.T) {
+	quote4 := "4500 05dc 0000 4000 3f11 1234 ac130005 0a090909 c0000035 05c8 0000"
+	quote6 := "60000000 05b4 11 3f fd636f6e746974010000000000000005 20010db8000000000000000000000001 c0000035 05b4 0000"
+	for name, c := range map[string]struct {
+		frame []byte
+		want  string // the quoted source; empty: nothing is delivered
+	}{
+		"IPv4":                   {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578"+quote4)), "0a090909"},
+		"IPv6":                   {v6(t, "3a", raw(t, "0200 0000 00000578"+quote6)), "20010db8000000000000000000000001"},
+		"no error":               {v4(t, "4000", "01", raw(t, "0800 0000 0000 0578"+quote4)), ""},
+		"half a quote":           {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578"+quote4)[:20]), ""},
+		"options beyond its end": {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578 4f"+quote4[2:])), ""},
+		"a quote of the other":   {v6(t, "3a", raw(t, "0200 0000 00000578"+quote4+quote4)), ""},
+	} {
+		before := bytes.Clone(c.frame)
+		got := Restored(c.frame)
+		if !bytes.Equal(before, c.frame) {
+			t.Errorf("%s: the packet itself is changed", name)
+		}
+		if c.want == "" {
+			if got != nil {
+				t.Errorf("%s: %x", name, got)
+			}
+			continue
+		}
+		p, ok := parse(got)
+		if !ok || !checked(t, got) {
+			t.Errorf("%s: %x", name, got)
+			continue
+		}
+		about := packet{version: p.version, header: p.payload[icmpSize:][:p.size]}
+		if hex.EncodeToString(about.src()) != c.want || !p.six() && inet.Checksum(about.header, 0) != 0 {
+			t.Errorf("%s: quoted %x", name, about.header)
+		}
+	}
+}
+
+func FuzzPackets(f *testing.F) {
+	f.Add(v4(f, "4000", "11", make([]byte, 100)))
+	f.Add(v6(f, "3a", append([]byte{2, 0}, make([]byte, 100)...)))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		for _, router := range []string{gateway4, gateway6} {
+			answer := TooBig(frame, 1450, netip.MustParseAddr(router))
+			if answer == nil {
+				continue
+			}
+			if !checked(t, answer) || len(answer) > ethernetSize+1280 {
+				t.Errorf("%x", answer)
+			}
+			if TooBig(answer, 100, netip.MustParseAddr(router)) != nil {
+				t.Errorf("the answer %x is answered", answer)
+			}
+		}
+		if restored := Restored(frame); restored != nil && !checked(t, restored) {
+			t.Errorf("%x", restored)
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package pipeline
+
+import "github.com/contiv/netplugin/ofnet/openflow"
+
+// quoted completes what is said outside of the packets that endpoints have sent there:
+// too big, unreachable, too many hops. Such an ICMP error quotes the packet, with the
+// private address that outside.go has given it, which the endpoint does not know. No
+// flow can write what is quoted, so the agent does (package pathmtu).
+//
+// The error itself has been brought to the endpoint like any packet, and the rules have
+// been asked, when it goes to the agent instead of to OUTPUT.
+type quoted struct{ noMeter bool }
+
+// PacketError is the class of ICMP errors from outside.
+const PacketError PacketClass = 3
+
+// How many errors a switch may send to the agent. They are rare; more than that is no use
+// to anybody.
+const (
+	errorsPerSecond = 1000
+	errorsAtOnce    = 1000
+)
+
+func (q quoted) base(w *Wants) {
+	if q.noMeter {
+		return
+	}
+	w.Meters = append(w.Meters, PacketError.Meter(errorsPerSecond, errorsAtOnce))
+	for _, f := range []family{ipv4(), ipv6()} {
+		for _, kind := range f.errors {
+			w.flow(at(tableForward, priorityService, regOrigin.is(originHost), f.is(), f.isICMP(), f.icmpType(kind)).
+				do(PacketError.Action()).drop(reasonQuoted))
+		}
+	}
+}
+
+// Deliver sends a frame to the port that the packet was to leave by.
+func (p Packet) Deliver(frame []byte) openflow.PacketOut {
+	return openflow.PacketOut{Data: frame, Actions: []openflow.Action{regOut.set(p.Out), openflow.Resubmit{Table: tableOutput}}}
+}

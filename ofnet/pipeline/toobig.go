@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// tooBig finds what a local endpoint sends and the way to other nodes cannot carry,
+// where networks are routed: an endpoint may have a larger MTU than that, one of its own
+// choice, or one from before the underlay changed.
+//
+//	FORWARD   what is about to leave by a router gets the bit TOO_BIG if it is larger
+//	          than the MTU: to another network, to the same one, outside
+//	OUTPUT    with the bit: to ANSWER
+//	ANSWER    passes the meter of its port, and gets the endpoint's own addresses back
+//	REPLY     to the agent, with MTU and gateway of the network
+//
+// The agent answers as a router would (package pathmtu). Flows can't: they do not make
+// packets. Nor can they make fragments, so IPv4 packets that may be fragmented are
+// answered as well.
+//
+// It is looked for late, when the rules have been asked, since the switch works out both
+// cases in advance, and the rest of the pipeline for each.
+//
+// Where the switch cannot compare sizes in the datapath, all packets would go through
+// ovs-vswitchd, and without a meter for it too many would come to the agent. Then it is
+// not done, and MTU is 0.
+type tooBig struct {
+	mtu int // bytes of IP; 0: nothing is looked at
+}
+
+// PacketTooBig is the class of packets that are too big.
+const PacketTooBig PacketClass = 2
+
+// What the agent may be asked for by all ports of a switch.
+const (
+	tooBigPerSecond = 1000
+	tooBigAtOnce    = 1000
+)
+
+// ethernetHeader is what a frame has before the IP packet, in bytes; tags are no part of
+// what endpoints send.
+const ethernetHeader = 14
+
+// check writes the bit; it is nothing where sizes are not looked at.
+func (t tooBig) check() []openflow.Action {
+	if t.mtu == 0 {
+		return nil
+	}
+	bit := openflow.Subfield{Field: openflow.FieldReg(regTooBig.Index), Ofs: regTooBig.Ofs, Bits: 1}
+	return []openflow.Action{openflow.CheckLarger{Size: uint16(t.mtu + ethernetHeader), Dst: bit}}
+}
+
+func (t tooBig) base(w *Wants) {
+	if t.mtu == 0 {
+		return
+	}
+	w.Meters = append(w.Meters, PacketTooBig.Meter(tooBigPerSecond, tooBigAtOnce))
+	w.flow(
+		at(tableOutput, priorityTooBig, regTooBig.is(1)).do(openflow.Resubmit{Table: tableAnswer}).end(),
+		at(tableReply, priorityGuard, regTooBig.is(1)).drop(reasonTooBig))
+}
+
+// network's flows say what the agent must know to answer. Within a network it is asked
+// of what endpoints send only: what comes out of the tunnel has come this far.
+func (t tooBig) network(w *Wants, n Network) {
+	if t.mtu == 0 || n.Mode.Bridged() {
+		return
+	}
+	tag := uint32(n.Tag)
+	w.flow(at(tableForward, priorityChecked, both(regOrigin.is(originLocal), regRouted.is(0)), within(tag)).
+		do(t.check()...).goTo(tableOutput))
+	for _, a := range n.gateways() {
+		note := append(binary.BigEndian.AppendUint16(nil, uint16(t.mtu)), a.AsSlice()...)
+		w.flow(at(tableReply, priorityTooBig, regTooBig.is(1), regNetwork.is(tag), familyOf(a).is()).
+			do(PacketTooBig.Action(note...)).drop(reasonTooBig))
+	}
+}
+
+func (t tooBig) endpoint(w *Wants, e placed) {
+	if t.mtu == 0 || !e.local() || e.Mode.Bridged() {
+		return
+	}
+	for _, a := range e.addresses() {
+		f := familyOf(a)
+		w.flow(at(tableAnswer, priorityTooBig, openflow.InPort(e.port), regTooBig.is(1), f.is()).metered(e.port).
+			do(set(openflow.EthSrc(e.MAC)), set(f.src(openflow.Host(a))), openflow.OutputGroup{ID: groupAnswer}).end())
+	}
+}
+
+// TooBig says what the way of a packet carries, in bytes of IP, and the address of the
+// router that cannot forward it.
+func (p Packet) TooBig() (mtu uint16, router netip.Addr, ok bool) {
+	if p.Class != PacketTooBig || len(p.Note) < 2 {
+		return 0, netip.Addr{}, false
+	}
+	router, ok = netip.AddrFromSlice(p.Note[2:])
+	return binary.BigEndian.Uint16(p.Note), router, ok
+}
+
+// Answer sends a frame to the endpoint at a port of the switch, as the endpoint's own
+// packet has asked for it. An ICMP error about a connection that was translated is
+// translated with it.
+func (p Packet) Answer(frame []byte) openflow.PacketOut {
+	return openflow.PacketOut{Data: frame, Actions: []openflow.Action{
+		regVRF.set(uint32(p.VRF)), regOut.set(p.Port),
+		openflow.CT{Zone: p.VRF, Recirculate: true, Table: tableOutput, Actions: []openflow.Action{openflow.NAT{}}},
+	}}
+}
