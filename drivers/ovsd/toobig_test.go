@@ -88,3 +88,56 @@ func TestAPodIsToldWhichPacketsAreTooBigForTheTunnel(t *testing.T) {
 	n.Exec("ip", "link", "set", "under0", "mtu", "1500")
 	told("1450")
 }
+
+// The host of this test is the namespace of the switch, with links to nowhere as its world.
+func TestAPodIsToldWhatIsTooBigForServicesAndForRoutersOutside(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, provider := n.newPod(r, 1), remote(9, 0)
+	net := network
+	net.Subnet6, net.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
+	a.endpoint.IPv6 = netip.MustParseAddr("fd00:1::1")
+	vip := netip.MustParseAddr("10.1.0.200")
+	service := pipeline.Service{ID: "web:blue", VRF: net.VRF, Tag: net.Tag, VIP: vip, Providers: []netip.Addr{provider.IPv4},
+		Ports: []pipeline.ServicePort{{Protocol: 17, Port: 7, Target: 7}}}.Numbered(func(uint32) bool { return false })
+	host := r.add("host")
+	out := pipeline.Outside{ID: "host", MAC: [6]byte{2, 2, 2, 2, 2, 2}, Prefix: netip.MustParsePrefix("172.19.0.0/16"), Prefix6: netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")}
+	n.Exec("sh", "-ec", `
+ip link set "$1" name contivh0 address 02:02:02:02:02:02 arp off
+ethtool -K contivh0 tx off >/dev/null
+ip link set contivh0 up
+ip address add 172.19.255.254/16 dev contivh0
+ip address add fd63:6f6e:7469:7601::fffe/64 dev contivh0 nodad
+ip link add world type veth peer name beyond
+ip link set world up
+ip link set beyond up
+ip address add 203.0.113.1/24 dev world
+ip address add 2001:db8:5::1/64 dev world nodad
+ip route replace 203.0.113.2/32 dev world mtu lock 1300
+ip route replace 2001:db8:5::2/128 dev world mtu lock 1300
+sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1`, "sh", host.PodLink)
+	r.tellPathMTU()
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{net, a.endpoint, provider, service, out}})
+	a.exec("ip", "link", "set", "eth0", "mtu", "9000")
+	a.exec("ip", "address", "add", a.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
+	a.exec("ip", "route", "add", "default", "via", net.Gateway.String())
+	a.exec("ip", "route", "add", "default", "via", net.Gateway6.String())
+
+	// The packet that was too big was for the provider; the pod has sent it to the service.
+	eventually(t, "the pod is told of the way to the service", func() bool {
+		_ = a.command("bash", "-c", "head -c 8000 /dev/zero >/dev/udp/"+vip.String()+"/7").Run() // again, once it is told
+		return strings.Contains(a.exec("ip", "route", "get", vip.String()), "mtu 1550")
+	})
+	for _, to := range []string{"203.0.113.2", "2001:db8:5::2"} {
+		for size, mtu := range map[string]string{"1400": "1300", "8900": "1550"} {
+			eventually(t, "the pod is told that "+size+" bytes to "+to+" are too big", func() bool {
+				said := strings.ReplaceAll(a.probes(netip.MustParseAddr(to), size), " ", "")
+				return strings.Contains(said, "mtu="+mtu)
+			})
+		}
+		eventually(t, "the pod is told that a packet to "+to+" has made too many hops", func() bool {
+			said, _ := a.command("ping", "-n", "-c1", "-W1", "-t2", to).CombinedOutput() // fails: nobody answers
+			return strings.Contains(string(said), "ime exceeded") || strings.Contains(string(said), "ime to live exceeded")
+		})
+	}
+}

@@ -37,8 +37,9 @@ func (c Config) trunk() trunk {
 		"key":       "flow",
 		"dst_port":  strconv.Itoa(int(c.VXLANPort)),
 		"tos":       "inherit",
-		// A tunnelled packet that is too big for a link of the underlay is
-		// fragmented there: pods could not be told, and would lose it silently.
+		// A tunnelled packet that is too big for a link further away in the underlay is
+		// fragmented there: nobody could tell the pod. Of the first link it is told (toobig.go
+		// of the pipeline).
 		"df_default": "false",
 	}}
 }

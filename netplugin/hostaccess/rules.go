@@ -82,7 +82,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: "no way to the node's routers",
 		}}},
 		chain{"leave-mss", knftables.FilterType, knftables.ForwardHook, knftables.ManglePriority, []rule{{
-			// An endpoint is not reached by what routers say of packets that are too big.
+			// Many routers do not say that a packet was too big, or are not heard.
 			text:    knftables.Concat("iifname", quoted(outsideLink), "tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu"),
 			comment: "segments that fit the way",
 		}}},
