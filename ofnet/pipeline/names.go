@@ -98,8 +98,8 @@ func (n names) base(w *Wants) {
 }
 
 // NameServers are the addresses at which endpoints of a network ask, at most one for
-// each version of IP. A bridged network that has the well-known address itself keeps
-// it, and has no name server.
+// each version of IP. A bridged network that has a well-known address itself keeps it,
+// and has no name server for that version.
 func (n Network) NameServers() (servers []netip.Addr) {
 	if !n.Mode.Bridged() {
 		return n.gateways()

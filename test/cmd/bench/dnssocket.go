@@ -60,6 +60,7 @@ func benchDNSSocket(ctx context.Context, bed *testbed.Bed) (figures []figure, er
 		if err := os.WriteFile(file, []byte(hosts.String()), 0o600); err != nil {
 			return nil, err
 		}
+		defer os.Remove(file) // the bed's directory has to be empty in the end
 		reference := exec.CommandContext(ctx, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--addn-hosts="+file,
 			"--listen-address="+theirSocket, "--bind-interfaces", "--local-ttl=30", "--user=root", "--pid-file=")
 		if err := reference.Start(); err != nil {
