@@ -68,7 +68,7 @@ func (m *mailbox) exchange(t *testing.T, w *world, probes []probeFrame) (arrived
 // forget begins with the letters of another world.
 func (m *mailbox) forget() {
 	for id, l := range m.letters {
-		if len(l.may) > 0 {
+		if len(l.may) > 0 || l.none {
 			m.late[id] = true
 		}
 	}

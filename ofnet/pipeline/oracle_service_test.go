@@ -139,10 +139,21 @@ func (w *world) answer(t talk) probeFrame {
 	return w.sized(p)
 }
 
-// sized is a packet with some data, or with nothing if it is to open a TCP connection.
+// sized is a packet with some data, or with nothing if it is to open a TCP connection. What
+// a datagram in fragments is for is known if it is of a connection, or if there is one UDP port;
+// nobody sends them to himself.
 func (w *world) sized(p probeFrame) probeFrame {
+	sizes := []int{0, 1, probeMTU - 20 - len(p.header())}
+	known := p.answer && p.to != hairpinAddress
+	if at := w.serviceAt(w.endpoints[p.from].VRF, p.to); at >= 0 {
+		s := w.services[at]
+		known = (p.ack || s.onlyUDP()) && !slices.Contains(slices.Concat(s.Providers, s.Draining), w.endpoints[p.from].IPv4)
+	}
+	if p.protocol == 17 && known {
+		sizes = append(sizes, probeMTU-20-len(p.header())+1, 9000)
+	}
 	if p.size = len(p.header()); p.protocol != 6 || !p.syn {
-		p.size += pick(w.rand, 0, 1, probeMTU-20-len(p.header()))
+		p.size += pick(w.rand, sizes...)
 	}
 	w.address(&p)
 	return p

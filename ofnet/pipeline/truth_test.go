@@ -88,7 +88,7 @@ func (c *cluster) live(t *testing.T, w *world, m *mailbox, share int) {
 	}
 	probes := w.probes()
 	m.exchange(t, w, probes[:len(probes)*share/100])
-	if len(w.services) == 0 {
+	if len(w.services) == 0 || t.Failed() {
 		return
 	}
 	w.talk(t, m, w.newTalks())
@@ -113,6 +113,9 @@ func (w *world) talk(t *testing.T, m *mailbox, more []talk) {
 		if len(at) == 1 {
 			w.talks[i].provider = at[0]
 		}
+	}
+	if t.Failed() {
+		return // connections end while frames are waited for
 	}
 	w.talks = slices.DeleteFunc(w.talks, func(t talk) bool { return t.provider < 0 })
 	for _, t := range w.talks {
