@@ -42,8 +42,7 @@ type controller interface {
 	bridge() string // of the pods
 }
 
-// contender is a controller with its pods, by group; those of a group are on one node
-// after the other.
+// contender is a controller with its pods, by group; the nodes take turns in having one.
 type contender struct {
 	controller
 	bed  *testbed.Bed
