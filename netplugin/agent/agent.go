@@ -66,6 +66,7 @@ type Agent struct {
 	serving flag      // the first state was given
 
 	told      *BGP // what the border was told; guarded by mu
+	spoken    bool // whether it was told anything; guarded by mu
 	held      held // guarded by mu
 	orphans   orphans
 	unclaimed orphans

@@ -79,20 +79,21 @@ func bgpPart(r mastercfg.CfgBgpState) (*BGP, error) {
 	return part, nil
 }
 
-// speak tells the border what has changed about this node as a router. Only where
-// networks are routed there is anything to route to.
+// speak tells the border what has changed about this node as a router, and at first what
+// it is. Only where networks are routed there is anything to route to.
 func (a *Agent) speak() {
 	own := a.cache.routers.own
 	if a.cache.mode.Bridged() {
 		own = nil
 	}
-	if own == a.told {
+	if own == a.told && a.spoken {
 		return
 	}
-	a.told = own
-	if a.cfg.Border != nil {
+	a.told, a.spoken = own, true
+	switch {
+	case a.cfg.Border != nil:
 		a.cfg.Border.Configure(own)
-	} else {
+	case own != nil:
 		a.log.Warn("the node is to speak BGP, and cannot: it has no uplink")
 	}
 }

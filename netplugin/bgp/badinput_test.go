@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -66,4 +67,75 @@ func TestLongANeighbourWithTooManyRoutesIsClosedForAWhile(t *testing.T) {
 	// 100.64.0.0 + 100
 	a.do(order{Remove: []netip.Prefix{prefix("100.64.0.100/32")}})
 	eventually(t, "it is opened again", func() bool { return len(s.Routes()) == limit })
+}
+
+// A neighbour that sends ten times too many routes, and one that comes and goes, costs
+// the others nothing, and us a bounded amount.
+func TestLongTheTroubleOfANeighbourIsItsOwn(t *testing.T) {
+	testkit.TakesLong(t)
+	testkit.NeedsMachine(t)
+	run(t, "ip", "link", "set", "lo", "up")
+	bad, good := newLink(t, 0), newLink(t, 1)
+	us := bad.near
+	run(t, "ip", "address", "replace", us.String()+"/32", "dev", "lo")
+	fakenode.InNamespace(t, good.netns, "ip", "route", "add", us.String(), "via", good.near.String())
+	run(t, "ip", "route", "replace", good.own.String(), "dev", "to1", "src", us.String())
+	s, log, _ := start(t, bgp.Config{})
+	ours, lan := prefix("10.1.1.5/32"), prefix("198.51.100.0/24")
+	s.Announce([]netip.Prefix{ours}, nil)
+	s.Configure(&bgp.Settings{AS: ourAS, Router: us, Neighbours: []bgp.Neighbour{{Address: bad.own, AS: theirAS}, {Address: good.own, AS: theirAS, HoldTime: 3 * time.Second}}})
+	good.speak(bgp.Settings{AS: theirAS, Router: good.own, Neighbours: []bgp.Neighbour{{Address: us, AS: ourAS}}}, lan)
+	eventually(t, "the good neighbour's route", func() bool { return s.NextHops(lan) != nil })
+	good.hears(ours, us)
+	s.Changes()
+	heard := good.count()
+	undisturbed := func(by string) {
+		t.Helper()
+		for _, c := range s.Changes() {
+			if c.Prefix == lan {
+				t.Errorf("%s: the good neighbour's route has changed: %v", by, c)
+			}
+		}
+		if s.Status(good.own).SessionState != bgp.Established || good.count() != heard {
+			t.Errorf("%s: %+v, heard %d changes", by, s.Status(good.own), good.count()-heard)
+		}
+	}
+
+	theirs := bgp.Settings{AS: theirAS, Router: bad.own, Neighbours: []bgp.Neighbour{{Address: us, AS: ourAS}}}
+	for range 5 {
+		bad.speak(theirs, prefix("0.0.0.0/0"))
+		eventually(t, "it comes", func() bool { return s.Status(bad.own).SessionState == bgp.Established })
+		bad.kill()
+		eventually(t, "it goes", func() bool { return s.Status(bad.own).SessionState != bgp.Established })
+	}
+	undisturbed("a neighbour that comes and goes")
+
+	const flood = 10 * bgp.DefaultMaxRoutes
+	before := heap()
+	bad.speak(theirs)
+	bad.do(order{Count: flood})
+	begun := time.Now()
+	most := 0
+	testkit.Eventually(t, 10*patience, "too many routes close it", func() bool { // they are long in saying it
+		most = max(most, s.Counts().Learned)
+		return logged(log, "more routes than the limit")
+	})
+	closed := time.Since(begun)
+	eventually(t, "its routes are gone", func() bool { return s.Counts().Learned == 1 })
+	if peer := s.Inspect().Peers[0].State; peer.AdminState != "pfx_ct" || !strings.Contains(peer.LastError, "more than 20000 routes") {
+		t.Errorf("inspected: %+v", peer)
+	}
+	if most > bgp.DefaultMaxRoutes+1 {
+		t.Errorf("%d routes were in force", most)
+	}
+	undisturbed("a neighbour with too many routes")
+	t.Logf("%d routes: closed after %s, heap %d MB before and %d MB after", flood, closed.Round(time.Millisecond), before>>20, heap()>>20)
+}
+
+// heap is the memory in use, in bytes.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

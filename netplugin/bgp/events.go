@@ -1,7 +1,6 @@
 package bgp
 
 import (
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -36,11 +35,19 @@ func (s *Speaker) learn(paths []*apiutil.Path) {
 		if !ok || !p.PeerAddress.IsValid() || p.PeerAddress.IsUnspecified() {
 			continue // ours
 		}
+		if _, closed := s.closed[p.PeerAddress]; closed {
+			continue // the library is long in forgetting what it has heard
+		}
 		next := nextHopOf(p)
 		if p.Withdrawal || !next.IsValid() {
 			s.table.unset(prefix, p.PeerAddress)
 		} else {
 			s.table.set(Route{prefix, p.PeerAddress, next}, false)
+		}
+	}
+	for by, routes := range s.table.counts {
+		if routes > int(s.cfg.MaxRoutes) {
+			s.close(by.neighbour)
 		}
 	}
 }
@@ -106,6 +113,19 @@ var reasons = map[api.PeerState_DisconnectReason]bool{
 	api.PeerState_DISCONNECT_REASON_INVALID_MSG: true, api.PeerState_DISCONNECT_REASON_BAD_PEER_AS: true,
 }
 
+// close hears a neighbour with too many routes no longer, and forgets what it has said.
+// It is called with the lock.
+func (s *Speaker) close(neighbour netip.Addr) {
+	if _, already := s.closed[neighbour]; already {
+		return
+	}
+	s.closed[neighbour] = time.Now().Add(s.cfg.ClosedTime)
+	s.table.drop(func(_ netip.Prefix, of netip.Addr, _ hop) bool { return of == neighbour })
+	ring(s.wake)
+	s.log.WithField("neighbour", neighbour).WithField("limit", s.cfg.MaxRoutes).
+		Errorf("BGP neighbour announces more routes than the limit: closed for %s", s.cfg.ClosedTime)
+}
+
 // peerChanged keeps the state of a neighbour, and says in the log what an operator
 // wants to know: that it is there, that it has gone, and that it is closed.
 func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
@@ -122,12 +142,8 @@ func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 		now.LastError = ""
 	}
 	log := s.log.WithFields(logrus.Fields{"neighbour": address, "as": state.PeerASN})
-	_, closed := s.closed[address]
-	if state.AdminState == api.PeerState_ADMIN_STATE_PFX_CT && !closed {
-		now.LastError = fmt.Sprintf("more than %d routes", s.cfg.MaxRoutes)
-		s.closed[address] = time.Now().Add(s.cfg.ClosedTime)
-		ring(s.wake)
-		log.WithField("limit", s.cfg.MaxRoutes).Errorf("BGP neighbour announces more routes than the limit: closed for %s", s.cfg.ClosedTime)
+	if state.AdminState == api.PeerState_ADMIN_STATE_PFX_CT {
+		s.close(address)
 	}
 	s.status[address] = now
 	switch {

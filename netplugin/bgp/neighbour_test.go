@@ -196,7 +196,9 @@ func start(t testing.TB, cfg bgp.Config, recalled ...bgp.Route) (s *bgp.Speaker,
 	logger, hook := logtest.NewNullLogger()
 	cfg.Log = logrus.NewEntry(logger)
 	s = bgp.New(cfg)
-	s.Recall(recalled)
+	if recalled != nil {
+		s.Recall(recalled)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

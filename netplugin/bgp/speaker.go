@@ -58,7 +58,7 @@ type Speaker struct {
 
 	mu        sync.Mutex // guards all below
 	current   *session   // whose server is heard
-	recalled  bool       // there are routes of an earlier run
+	recalled  bool       // there was an earlier run
 	wanted    *Settings
 	announced map[netip.Prefix]struct{}
 	dirty     map[netip.Prefix]struct{} // announced or withdrawn since the session was told
@@ -115,15 +115,17 @@ func (s *Speaker) Announce(add, remove []netip.Prefix) {
 	ring(s.wake)
 }
 
-// Recall gives the speaker the routes of an earlier run, before Configure. They hold
-// until their neighbour has said everything again, or for the restart time.
+// Recall tells the speaker, before Configure, that there was a run just now, and gives it
+// the routes of that. They hold until their neighbour has said everything again, or for the
+// restart time. Neighbours, also those without routes, are told that what they send was
+// forwarded meanwhile.
 func (s *Speaker) Recall(routes []Route) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range routes {
 		s.table.set(r, true)
 	}
-	s.recalled = len(routes) > 0
+	s.recalled = true
 	ring(s.news)
 }
 

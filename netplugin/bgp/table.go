@@ -25,6 +25,17 @@ type Change struct {
 type table struct {
 	routes  map[netip.Prefix]map[netip.Addr]hop // by neighbour
 	changed map[netip.Prefix]struct{}
+	counts  map[announcer]int // routes that are not stale
+}
+
+// announcer is a neighbour that speaks of one version of IP.
+type announcer struct {
+	neighbour netip.Addr
+	ipv4      bool
+}
+
+func announcerOf(prefix netip.Prefix, neighbour netip.Addr) announcer {
+	return announcer{neighbour, prefix.Addr().Is4()}
 }
 
 // hop is a neighbour's word about a prefix.
@@ -34,7 +45,7 @@ type hop struct {
 }
 
 func newTable() table {
-	return table{routes: map[netip.Prefix]map[netip.Addr]hop{}, changed: map[netip.Prefix]struct{}{}}
+	return table{routes: map[netip.Prefix]map[netip.Addr]hop{}, changed: map[netip.Prefix]struct{}{}, counts: map[announcer]int{}}
 }
 
 // set takes a neighbour's word.
@@ -47,16 +58,32 @@ func (t *table) set(r Route, stale bool) {
 	if hops[r.Neighbour].next != r.NextHop {
 		t.changed[r.Prefix] = struct{}{}
 	}
+	before, known := hops[r.Neighbour]
+	t.count(announcerOf(r.Prefix, r.Neighbour), known && !before.stale, !stale)
 	hops[r.Neighbour] = hop{r.NextHop, stale}
+}
+
+// count keeps the number of an announcer's routes: whether one did count, and does now.
+func (t *table) count(by announcer, did, does bool) {
+	switch {
+	case does && !did:
+		t.counts[by]++
+	case did && !does:
+		if t.counts[by]--; t.counts[by] == 0 {
+			delete(t.counts, by)
+		}
+	}
 }
 
 // unset takes it back.
 func (t *table) unset(prefix netip.Prefix, neighbour netip.Addr) {
 	hops := t.routes[prefix]
-	if _, known := hops[neighbour]; !known {
+	before, known := hops[neighbour]
+	if !known {
 		return
 	}
 	t.changed[prefix] = struct{}{}
+	t.count(announcerOf(prefix, neighbour), !before.stale, false)
 	if delete(hops, neighbour); len(hops) == 0 {
 		delete(t.routes, prefix)
 	}

@@ -65,3 +65,27 @@ func TestWhatWasSaidEarlierHoldsUntilItIsDropped(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestWhatANeighbourSaysIsCountedByVersion(t *testing.T) {
+	a := addr("192.0.2.1")
+	four, six := Route{prefix("10.1.1.0/24"), a, a}, Route{prefix("2001:db8::/64"), a, a}
+	routes := newTable()
+	counts := func(wantFour, wantSix int) {
+		t.Helper()
+		if routes.counts[announcer{a, true}] != wantFour || routes.counts[announcer{a, false}] != wantSix {
+			t.Errorf("%v, want %d and %d", routes.counts, wantFour, wantSix)
+		}
+	}
+	routes.set(four, true) // of an earlier run
+	counts(0, 0)
+	for range 2 {
+		routes.set(four, false)
+		routes.set(six, false)
+	}
+	counts(1, 1)
+	routes.unset(six.Prefix, a)
+	routes.unset(six.Prefix, a)
+	counts(1, 0)
+	routes.drop(func(netip.Prefix, netip.Addr, hop) bool { return true })
+	counts(0, 0)
+}

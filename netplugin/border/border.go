@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
@@ -41,10 +43,14 @@ type Border struct {
 	wake    bell.Bell
 	met     bell.Bell // the kernel has learned something of next hops
 
+	unsaved  atomic.Bool // what is to be kept for the next run has changed
+	keepNext time.Time   // when that may be done; the loop's
+
 	mu      sync.Mutex
 	wanted  *agent.BGP      // nil: this node is no router
 	cleared bool            // there is no interface, of an earlier run neither
 	router  pipeline.Router // zero: not yet, or no more
+	told    bool            // by the agent, what is wanted
 	started bool            // the driver has been given its first state
 	rib     *rib
 	local   map[pipeline.Key][]netip.Prefix    // addresses of this node's endpoints
@@ -52,6 +58,7 @@ type Border struct {
 	problem string                             // why there is no router
 
 	neighbours []netip.Addr // that routes lead to
+	recalled   bool         // what an earlier run has left is taken in
 }
 
 var (
@@ -81,9 +88,10 @@ func New(cfg Config) *Border {
 func (b *Border) Configure(wanted *agent.BGP) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.wanted = wanted
+	b.wanted, b.told = wanted, true
+	b.unsaved.Store(true)
 	if !b.started && wanted != nil {
-		b.recall()
+		b.recall(b.left())
 	}
 	b.wake.Ring()
 }
@@ -99,6 +107,13 @@ func (b *Border) Run(ctx context.Context) error {
 
 // Update passes a change on, with what it means for routes.
 func (b *Border) Update(c drivers.Change) {
+	var known map[netip.Addr][6]byte // next hops of a first state, which are not to be missed
+	if c.Replace {
+		var err error
+		if _, known, err = lookAround(); err != nil {
+			b.log.WithError(err).Debug("next hops")
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var announce, withdraw []netip.Prefix
@@ -134,8 +149,14 @@ func (b *Border) Update(c drivers.Change) {
 	}
 	withdraw = slices.DeleteFunc(withdraw, func(p netip.Prefix) bool { return slices.Contains(announce, p) })
 	b.speaker.Announce(announce, withdraw)
+	if len(announce)+len(withdraw) > 0 {
+		b.unsaved.Store(true)
+	}
 	if c.Replace {
 		b.started = true
+		if b.router.ID != "" && known != nil {
+			b.meet(known, &routes)
+		}
 		routes = drivers.Change{Set: b.rib.all()}
 		if b.router.ID != "" {
 			routes.Set = append(routes.Set, b.router)

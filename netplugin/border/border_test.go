@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +99,93 @@ func TestNothingLeadsToAFormerNeighbour(t *testing.T) {
 	}
 }
 
+// The store may be away for longer than neighbours wait for a node that restarts.
+func TestBGPGoesOnBeforeItIsKnownWhatIsWanted(t *testing.T) {
+	testkit.NeedsMachine(t)
+	alone(t, func() {
+		file := filepath.Join(t.TempDir(), "routes.json")
+		endpoint := func(id byte) pipeline.Endpoint {
+			return pipeline.Endpoint{ID: string('a' + id), Encap: pipeline.VLAN, Local: true, IPv4: netip.AddrFrom4([4]byte{10, 1, 1, id})}
+		}
+		first := New(Config{Driver: &portDriver{}, StateFile: file})
+		wanted := &agent.BGP{AS: 1, Link: prefix("192.0.2.9/24"), Neighbours: []bgp.Neighbour{{Address: addr("192.0.2.1"), AS: 2, Password: "secret", HoldTime: 9 * time.Second}}}
+		first.Configure(wanted)
+		first.Update(drivers.Change{Replace: true, Set: []pipeline.Object{endpoint(1), endpoint(2)}})
+		first.keep()
+
+		next := New(Config{Driver: &portDriver{}, StateFile: file})
+		next.resume()
+		if next.wanted != nil {
+			t.Error("without the interface")
+		}
+		sh(t, `ip link add inb01 type veth peer name outside; ip link set inb01 up; ip address add 192.0.2.9/24 dev inb01`)
+		next.resume()
+		if c := next.speaker.Counts(); !reflect.DeepEqual(next.wanted, wanted) || c.Neighbours != 1 || c.Announced != 2 {
+			t.Errorf("wanted %+v, %+v", next.wanted, c)
+		}
+		next.Configure(wanted)
+		next.Update(drivers.Change{Replace: true, Set: []pipeline.Object{endpoint(2), endpoint(3), endpoint(4)}})
+		if c := next.speaker.Counts(); c.Announced != 3 {
+			t.Errorf("once it is known what there is: %+v", c)
+		}
+
+		late := New(Config{Driver: &portDriver{}, StateFile: file})
+		late.Configure(nil)
+		if late.resume(); late.wanted != nil {
+			t.Error("what was wanted comes before what is")
+		}
+	})
+}
+
+// alone does something in a network of its own.
+func alone(t *testing.T, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for ever: the thread ends with its namespace
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Error(err)
+			return
+		}
+		do()
+	}()
+	<-done
+}
+
+// sh runs a script in the network of the calling thread.
+func sh(t *testing.T, script string) {
+	t.Helper()
+	if out, err := exec.Command("sh", "-ec", script).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// The first state replaces what the switch has: a next hop that is missing loses packets.
+func TestTheFirstStateHasTheWaysToOtherNodes(t *testing.T) {
+	testkit.NeedsMachine(t)
+	alone(t, func() {
+		sh(t, `ip link add inb01 type veth peer name outside; ip link set outside up; ip link set inb01 up
+ip address add 192.0.2.9/24 dev inb01; ip neighbour add 192.0.2.8 lladdr 02:00:00:00:00:08 dev inb01`)
+		file := filepath.Join(t.TempDir(), "routes.json")
+		wanted := &agent.BGP{AS: 1, Link: prefix("192.0.2.9/24")}
+		first := New(Config{Driver: &portDriver{}, StateFile: file})
+		first.Configure(wanted)
+		first.keep()
+		d := &portDriver{}
+		next := New(Config{Driver: d, StateFile: file})
+		next.Configure(wanted)
+		remote := pipeline.Endpoint{ID: "b", Encap: pipeline.VLAN, IPv4: addr("10.1.1.2"), VTEP: addr("192.0.2.8")}
+		next.Update(drivers.Change{Replace: true, Set: []pipeline.Object{remote}})
+		if !slices.ContainsFunc(d.given, func(o pipeline.Object) bool {
+			hop, ok := o.(pipeline.NextHop)
+			return ok && hop.Address == addr("192.0.2.8")
+		}) {
+			t.Errorf("given %v", d.given)
+		}
+	})
+}
+
 // A router may pass on a next hop that is not on the link: the kernel would send to its
 // gateway, and the switch knows none.
 func TestNextHopsElsewhereAreIgnored(t *testing.T) {
@@ -122,24 +211,13 @@ func TestNextHopsElsewhereAreIgnored(t *testing.T) {
 
 func TestTheKernelTellsWhichNextHopsAnswer(t *testing.T) {
 	testkit.NeedsMachine(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // for ever: the thread ends with its namespace
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Error(err)
-			return
-		}
-		script := `
+	alone(t, func() {
+		sh(t, `
 ip link add inb01 type veth peer name outside
 ip link set outside up
 ip link set inb01 up
 ip address add 192.0.2.9/24 dev inb01
-ip neighbour add 192.0.2.1 lladdr 02:00:00:00:00:01 dev inb01`
-		if out, err := exec.Command("sh", "-ec", script).CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
-			return
-		}
+ip neighbour add 192.0.2.1 lladdr 02:00:00:00:00:01 dev inb01`)
 		d, wanted := &portDriver{}, &agent.BGP{Link: prefix("192.0.2.9/24")}
 		border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json")})
 		border.Configure(wanted)
@@ -164,8 +242,7 @@ ip neighbour add 192.0.2.1 lladdr 02:00:00:00:00:01 dev inb01`
 		if err != nil || !strings.Contains(string(asked), "192.0.2.2") {
 			t.Errorf("the kernel was not asked for 192.0.2.2: %s, %v", asked, err)
 		}
-	}()
-	<-done
+	})
 }
 
 // refusing is a driver whose ports cannot be made.

@@ -19,8 +19,11 @@
 //
 // Routes are kept in a file. A restart within the restart time begins with those, as the
 // switch has them; what is not said again goes when the neighbour has said all, or after
-// the restart time (package bgp).
+// the restart time (package bgp). The file also has what was wanted and announced: while
+// the store is away, a node that starts again speaks on with that, as its switch forwards
+// on, and its neighbours would not wait.
 //
-// border.go is the driver, loop.go its one goroutine, link.go the interface and the
-// kernel's neighbours, rib.go the routes in force.
+// border.go is the driver, loop.go its one goroutine, recall.go what a run leaves to the
+// next one, link.go the interface and the kernel's neighbours, rib.go the routes in force,
+// inspect.go what people and metrics are told.
 package border

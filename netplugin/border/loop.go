@@ -1,15 +1,10 @@
 package border
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"io/fs"
 	"maps"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -17,7 +12,6 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/durable"
 )
 
 // Times of the loop.
@@ -33,7 +27,8 @@ func (b *Border) loop(ctx context.Context) error {
 	defer look.Stop()
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	resting, changed, unsaved := false, false, false
+	b.resume()
+	resting, changed := false, false
 	for {
 		everything := false
 		select {
@@ -45,18 +40,16 @@ func (b *Border) loop(ctx context.Context) error {
 		case <-look.C:
 			b.settle(ctx)
 			everything = true
-			if unsaved {
-				b.save()
-			} else {
-				b.keepYoung()
-			}
-			unsaved = false
+			b.keep()
+			b.keepYoung()
 		case <-b.met:
 			changed = true
 		case <-b.speaker.News():
-			changed, unsaved = true, true
+			changed = true
+			b.unsaved.Store(true)
 		case <-pause.C:
 			resting = false
+			b.keep()
 		}
 		if everything || changed && !resting {
 			b.takeIn(everything)
@@ -112,14 +105,19 @@ func (b *Border) open(wanted *agent.BGP) {
 		}
 		b.NetworkDriver.Update(change)
 	}
-	settings := &bgp.Settings{AS: wanted.AS, Router: wanted.Link.Addr(), Router6: wanted.Link6.Addr(), NextHop6: wanted.Link6.Addr(), Neighbours: wanted.Neighbours}
-	if !settings.NextHop6.IsValid() {
-		settings.NextHop6 = router.LinkLocal()
-	}
-	b.speaker.Configure(settings)
+	b.speaker.Configure(speaking(wanted))
 	change := drivers.Change{}
 	b.leadToNeighbours(wanted, &change)
 	b.give(change)
+}
+
+// speaking is what the speaker is told.
+func speaking(wanted *agent.BGP) *bgp.Settings {
+	settings := &bgp.Settings{AS: wanted.AS, Router: wanted.Link.Addr(), Router6: wanted.Link6.Addr(), NextHop6: wanted.Link6.Addr(), Neighbours: wanted.Neighbours}
+	if !settings.NextHop6.IsValid() {
+		settings.NextHop6 = routerOf(wanted).LinkLocal()
+	}
+	return settings
 }
 
 // retire makes the node a router no more, or sees to it that nothing is left of an
@@ -218,73 +216,5 @@ func (b *Border) note(err error) {
 	b.mu.Unlock()
 	if fresh && err != nil {
 		b.log.WithError(err).Warn("the node is not the router yet that is wanted, or none")
-	}
-}
-
-// saved is the file of routes.
-type saved struct {
-	Routes []bgp.Route
-}
-
-// save keeps the routes for the next run. Without them, a restart would lose them for
-// as long as it takes to learn them again.
-func (b *Border) save() {
-	data, err := json.Marshal(saved{b.speaker.Routes()})
-	if err == nil {
-		err = durable.MakeDir(filepath.Dir(b.cfg.StateFile))
-	}
-	if err == nil {
-		err = durable.Put(b.cfg.StateFile, data)
-	}
-	if err != nil {
-		b.log.WithError(err).Warn("routes cannot be kept for a restart")
-	}
-}
-
-// keepYoung shows that the routes in the file were in use a moment ago.
-func (b *Border) keepYoung() {
-	now := time.Now()
-	if err := os.Chtimes(b.cfg.StateFile, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		b.log.WithError(err).Debug("age of the file of routes")
-	}
-}
-
-// isYoung tells whether neighbours may still expect this node to know its routes. A
-// clock that was set is no better than a long time.
-func (b *Border) isYoung() bool {
-	limit := cmp.Or(b.cfg.Speaker.RestartTime, bgp.DefaultRestartTime)
-	info, err := os.Stat(b.cfg.StateFile)
-	return err == nil && time.Since(info.ModTime()).Abs() < limit
-}
-
-// recall takes in what an earlier run has left, if that was just now: routes, and what
-// the kernel knows of next hops. It is called with the lock, before anything is given
-// to the driver.
-func (b *Border) recall() {
-	if !b.isYoung() {
-		return
-	}
-	data, err := os.ReadFile(b.cfg.StateFile)
-	var state saved
-	if err == nil {
-		err = json.Unmarshal(data, &state)
-	}
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			b.log.WithError(err).Warn("routes of the last run cannot be read")
-		}
-		return
-	}
-	b.speaker.Recall(state.Routes)
-	var change drivers.Change // all of it is in the first state
-	for _, c := range b.speaker.Changes() {
-		b.rib.learn(c.Prefix, b.onLink(c.NextHops), &change)
-	}
-	b.leadToNeighbours(b.wanted, &change)
-	if link, known, err := lookAround(); err != nil {
-		b.log.WithError(err).Debug("next hops of the last run")
-	} else if link != nil {
-		b.router = routerOf(b.wanted)
-		b.meet(known, &change) // the loop asks for the others
 	}
 }

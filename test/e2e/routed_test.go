@@ -22,7 +22,7 @@ func TestLongRoutersOutsideReachPods(t *testing.T) {
 	for _, r := range []outsideRouter{bird, frr} {
 		t.Run(r.name, func(t *testing.T) {
 			tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1}, []chapter{
-				{"pods and the world reach each other, and go on doing so while agents and the router restart", func(s story) { podsAndTheWorld(s, r) }},
+				{"pods and the world reach each other, and go on doing so while agents, the router and switches restart", func(s story) { podsAndTheWorld(s, r) }},
 			})
 		})
 	}
@@ -214,34 +214,61 @@ ip -n world route add default via 2001:db8:52::1`)
 			}
 		}
 	}
-	quietly("an agent is killed and restarted", func() {
-		for _, n := range s.bed.Nodes {
-			s.must(n.Netplugin().Kill())
-			s.must(n.StartNetplugin())
-			s.must(n.WaitReady(s.ctx))
-		}
+	quietly("agents are killed and restarted", func() {
+		s.restartAgents((*testbed.Process).Kill)
 		s.established()
 	})
 	quietly("the router restarts", func() {
 		restart()
 		s.established()
 	})
+	quietly("agents are killed, and start while masters and store are away", func() {
+		s.killMasters()
+		for _, n := range s.bed.Nodes {
+			s.must(n.Netplugin().Kill())
+			s.must(n.StartNetplugin())
+		}
+		s.sessions()
+		s.startMasters()
+		for _, n := range s.bed.Nodes {
+			s.must(n.WaitReady(s.ctx))
+		}
+		s.established()
+	})
+
+	node := s.bed.Nodes[0]
+	s.must(node.KillVSwitchd())
+	s.must(node.StartOVS(s.ctx))
+	for _, world := range []string{world4, world6} {
+		took := s.soon(shortly, func() error { return pingsWorld(s.ctx, a, world) })
+		s.Logf("%s after the switch answered, a pod reaches %s", took, world)
+	}
+	s.established()
+}
+
+// sessions waits until the router has one with each node.
+func (s story) sessions() {
+	s.Helper()
+	for i, n := range s.bed.Nodes {
+		s.soon(20*time.Second, func() error {
+			out, err := s.bed.Outside.Run(s.ctx, "ss", "-tnH", "state", "established", "( sport = :179 or dport = :179 )")
+			if err == nil && !strings.Contains(out, nodeAddress(i)+":") {
+				err = fmt.Errorf("%s has no session with the router: %q", n.Name, out)
+			}
+			return err
+		})
+	}
 }
 
 // established waits until the sessions of all nodes are up: those that the router has
 // now, and not those that a node has not yet missed.
 func (s story) established() {
 	s.Helper()
-	for i, n := range s.bed.Nodes {
+	s.sessions()
+	for _, n := range s.bed.Nodes {
 		s.soon(20*time.Second, func() error {
 			var told contivmodel.BgpInspect
-			out, err := s.bed.Outside.Run(s.ctx, "ss", "-tnH", "state", "established", "( sport = :179 or dport = :179 )")
-			if err == nil && !strings.Contains(out, nodeAddress(i)+":") {
-				err = fmt.Errorf("%s has no session with the router: %q", n.Name, out)
-			}
-			if err == nil {
-				out, err = s.bed.Netctl(s.ctx, "bgp", "inspect", n.Name)
-			}
+			out, err := s.bed.Netctl(s.ctx, "bgp", "inspect", n.Name)
 			if err == nil {
 				err = json.Unmarshal([]byte(out), &told)
 			}

@@ -1,0 +1,146 @@
+package border
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/netplugin/bgp"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/durable"
+)
+
+// saved is what a run leaves to the next one. Without the routes, a restart would lose
+// them for as long as it takes to learn them again. The rest is for a start while the
+// store is away: neighbours wait for a node no longer than the restart time.
+type saved struct {
+	Routes    []bgp.Route
+	BGP       *agent.BGP `json:",omitempty"`
+	Announced []netip.Prefix
+}
+
+// keep keeps what has changed. Of the time since it last did so it takes a small share, as
+// long lists of routes take long.
+func (b *Border) keep() {
+	begun := time.Now()
+	if begun.Before(b.keepNext) || !b.unsaved.Swap(false) {
+		return
+	}
+	b.save()
+	b.keepNext = time.Now().Add(keepShare * time.Since(begun))
+}
+
+// keepShare is the part of the time, one in so many, that may be spent on keeping routes.
+const keepShare = 20
+
+func (b *Border) save() {
+	state := saved{Routes: b.speaker.Routes()}
+	b.mu.Lock()
+	state.BGP = b.wanted
+	for _, prefixes := range b.local {
+		state.Announced = append(state.Announced, prefixes...)
+	}
+	b.mu.Unlock()
+	data, err := json.Marshal(state)
+	if err == nil {
+		err = durable.MakeDir(filepath.Dir(b.cfg.StateFile))
+	}
+	if err == nil {
+		err = durable.Put(b.cfg.StateFile, data)
+	}
+	if err != nil {
+		b.log.WithError(err).Warn("routes cannot be kept for a restart")
+	}
+}
+
+// keepYoung shows that the routes in the file were in use a moment ago.
+func (b *Border) keepYoung() {
+	now := time.Now()
+	if err := os.Chtimes(b.cfg.StateFile, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.log.WithError(err).Debug("age of the file of routes")
+	}
+}
+
+// left is what an earlier run has left, if neighbours may still expect this node to know
+// it; nil: nothing. A clock that was set is no better than a long time.
+func (b *Border) left() *saved {
+	limit := cmp.Or(b.cfg.Speaker.RestartTime, bgp.DefaultRestartTime)
+	info, err := os.Stat(b.cfg.StateFile)
+	if err != nil || time.Since(info.ModTime()).Abs() >= limit {
+		return nil
+	}
+	data, err := os.ReadFile(b.cfg.StateFile)
+	state := &saved{}
+	if err == nil {
+		err = json.Unmarshal(data, state)
+	}
+	if err != nil {
+		b.log.WithError(err).Warn("routes of the last run cannot be read")
+		return nil
+	}
+	return state
+}
+
+// recall takes in what an earlier run has left: routes, and what the kernel knows of next
+// hops. It is called with the lock, before anything is given to the driver, and does so
+// once.
+func (b *Border) recall(state *saved) {
+	if state == nil || b.recalled || state.BGP == nil && len(state.Routes) == 0 {
+		return
+	}
+	b.recalled = true
+	b.speaker.Recall(state.Routes)
+	var change drivers.Change // all of it is in the first state
+	for _, c := range b.speaker.Changes() {
+		b.rib.learn(c.Prefix, b.onLink(c.NextHops), &change)
+	}
+	b.leadToNeighbours(b.wanted, &change)
+	if link, known, err := lookAround(); err != nil {
+		b.log.WithError(err).Debug("next hops of the last run")
+	} else if link != nil {
+		b.router = routerOf(b.wanted)
+		b.meet(known, &change) // the loop asks for the others
+	}
+}
+
+// resume speaks on where an earlier run has stopped, before it is known what is wanted now:
+// that may take as long as the store is away, and the switch forwards meanwhile. It does
+// nothing on a node whose interface is not as that run had left it, such as after a boot.
+func (b *Border) resume() {
+	state := b.left()
+	if state == nil || state.BGP == nil || !isAt(state.BGP.Link) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.started || b.told {
+		return
+	}
+	b.wanted = state.BGP
+	b.recall(state)
+	b.local[pipeline.Key{}] = state.Announced // until the first state says what there is
+	b.speaker.Announce(state.Announced, nil)
+	b.speaker.Configure(speaking(state.BGP))
+	b.log.WithField("neighbours", len(state.BGP.Neighbours)).Info("BGP goes on with what was wanted in the last run")
+}
+
+// isAt tells whether the interface is there and has an address.
+func isAt(address netip.Prefix) bool {
+	link, err := findLink()
+	if err != nil || link == nil || link.Attrs().Flags&net.FlagUp == 0 {
+		return false
+	}
+	have, err := netlink.AddrList(link, netlink.FAMILY_V4)
+	return err == nil && slices.ContainsFunc(have, func(a netlink.Addr) bool { return a.IPNet.String() == address.String() })
+}
