@@ -132,7 +132,7 @@ var wideFlows = []struct {
 	},
 	{
 		of.Flow{Table: 8, Priority: 1, Match: matchOf(udp4, of.UDPSrc(67), of.UDPDstMasked(0x40, 0xfff0)), Actions: []of.Action{of.ToController(), of.Controller{MaxLen: of.NoBuffer, Reason: of.ReasonAction, UserData: []byte{1, 2}}, of.CheckLarger{Size: 1464, Dst: of.Subfield{Field: of.FieldReg(0), Ofs: 6, Bits: 1}}}},
-		"table=8, priority=1,udp,tp_src=67,tp_dst=0x40/0xfff0 actions=CONTROLLER:65535,controller(userdata=01.02)",
+		"table=8, priority=1,udp,tp_src=67,tp_dst=0x40/0xfff0 actions=CONTROLLER:65535,controller(userdata=01.02),check_pkt_larger(1464)->NXM_NX_REG0[6]",
 	},
 	{
 		of.Flow{Table: 8, Priority: 2, Match: matchOf(udp6, of.UDPDst(53), of.Masked(of.FieldUDPSrc, of.Value{Lo: 1}, of.Value{Lo: 1}), of.IPv6Src(prefix("fe80::/64")), of.IPv6Dst(host("ff02::1")), of.Exact(of.FieldIPv6Label, of.Value{Lo: 5})), Actions: []of.Action{of.Clone{Actions: []of.Action{of.DecTTL{}, of.Output{Port: 4}}}}},
