@@ -14,11 +14,14 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/daemon"
+	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/hostaddr"
+	"github.com/contiv/netplugin/utils/k8sutils"
 )
 
 // options is the command line.
@@ -35,6 +38,8 @@ type options struct {
 	embeddedPeerURL   string
 	embeddedPeers     string
 	embeddedNoFsync   bool
+
+	tenantChoice string
 
 	leaderTTL time.Duration
 	nodeGrace time.Duration
@@ -76,6 +81,8 @@ func command(o *options) *cli.Command {
 			"fabric: default or aci", "infra-type"),
 		set.String(&o.pluginName, "name", "PLUGIN_NAME", "netplugin", categoryMaster,
 			"driver name of docker networks; docker and swarm-mode only", "plugin-name"),
+		set.String(&o.tenantChoice, "k8s-tenant-choice", "K8S_TENANT_CHOICE", string(k8s.ByNamespace), categoryMaster,
+			"who chooses the tenant of a pod: namespace, with those it allows, or open, whoever creates the pod"),
 		duration(set, &o.leaderTTL, "leader-ttl", "LEADER_TTL", 10*time.Second,
 			"longest time until another netmaster takes over from one that died; below 9s etcd itself may need longer"),
 		duration(set, &o.nodeGrace, "node-grace", "NODE_GRACE", 24*time.Hour,
@@ -123,6 +130,8 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	if o.nodeGrace < time.Minute {
 		found = append(found, fmt.Errorf("--node-grace %s: must be at least 1m", o.nodeGrace))
 	}
+	cluster, violations := o.kubernetes(k8sutils.DefaultPath)
+	found = append(found, violations...)
 	member, violations := o.member()
 	if found = append(found, violations...); len(found) > 0 {
 		return daemon.Config{}, errors.Join(found...)
@@ -135,9 +144,34 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 			Defaults:    api.WithDefaults(contivmodel.Global{FwdMode: o.common.FwdMode, NetworkInfraType: o.infra}),
 			Log:         logrus.WithField("component", "api"),
 		},
-		LeaderTTL: o.leaderTTL, NodeGrace: o.nodeGrace,
+		Kubernetes: cluster,
+		LeaderTTL:  o.leaderTTL, NodeGrace: o.nodeGrace,
 		Log: logrus.WithField("component", "netmaster"),
 	}, nil
+}
+
+// kubernetes is how the leader reaches the API server that the file names. Without one the
+// pods' places are found by agents, each at its own API server.
+func (o *options) kubernetes(path string) (*k8s.Config, []error) {
+	choice := k8s.TenantChoice(o.tenantChoice)
+	if choice != k8s.ByNamespace && choice != k8s.Open {
+		return nil, []error{fmt.Errorf("--k8s-tenant-choice %q: want %s or %s", o.tenantChoice, k8s.ByNamespace, k8s.Open)}
+	}
+	if o.common.Mode != "kubernetes" {
+		return nil, nil
+	}
+	config, err := k8sutils.Load(path)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, []error{err}
+	}
+	client, err := config.Watcher()
+	if err != nil {
+		return nil, []error{err}
+	}
+	return &k8s.Config{Client: client, Choice: choice}, nil
 }
 
 // resolveAddresses checks the addresses and finds the internal one if none was given.

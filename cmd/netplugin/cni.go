@@ -9,7 +9,6 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/utils/fault"
-	"github.com/contiv/netplugin/utils/k8sutils"
 )
 
 // newCNIServer makes the server container runtimes talk to; mode test has none.
@@ -17,12 +16,8 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 	if o.Mode == "test" {
 		return nil, nil
 	}
-	source, err := labelSource(o.Mode)
-	if err != nil {
-		return nil, &configError{[]error{err}}
-	}
 	return k8splugin.New(k8splugin.Config{
-		Mode: k8splugin.Mode(o.Mode), HostLabel: o.node.HostLabel, Labels: source,
+		Mode: k8splugin.Mode(o.Mode), HostLabel: o.node.HostLabel, Labels: labelSource(o.Mode, node),
 		Master: master, Datapath: node,
 		Netdev:    inUserspace(driver),
 		Ports:     driver.Ports,
@@ -42,9 +37,9 @@ func (unattached) User(epID string) (string, error) {
 func (u unattached) Reclaim(ctx context.Context, epID string) error { return u.node.Detach(ctx, epID) }
 
 // labelSource says where a container's tenant, network and group come from.
-func labelSource(mode string) (labels.Source, error) {
+func labelSource(mode string, node *agent.Agent) labels.Source {
 	if mode != string(k8splugin.Kubernetes) {
-		return labels.Call{}, nil
+		return labels.Call{}
 	}
-	return labels.FromFile(k8sutils.DefaultPath)
+	return labels.Placed{Pod: node.Pod}
 }

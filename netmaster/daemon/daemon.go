@@ -34,6 +34,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -52,7 +53,9 @@ type Config struct {
 	Store    objdb.Config
 	Embedded *embedded.Config // nil: etcd runs elsewhere
 
-	API       api.Config    // Self is filled in
+	API        api.Config  // Self is filled in
+	Kubernetes *k8s.Config // nil: containers are not those of Kubernetes
+
 	LeaderTTL time.Duration // longest takeover after the death of a leader
 	NodeGrace time.Duration // how long a node may be away before its endpoints are freed
 

@@ -6,12 +6,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // lead serves one term, until it ends or ctx does. It takes what the standby has.
@@ -67,6 +71,9 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 	d.service.Update(d.registered("leader")...)
 	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")
 
+	if d.cfg.Kubernetes != nil {
+		tasks.Go(func() { d.followKubernetes(ctx, opened, log) })
+	}
 	collector := master.NewNodeCollector(opened, term, d.cfg.NodeGrace, log)
 	reconcile := func() error { return reconciler.Run(ctx) }
 	unreconciled := func(err error) { log.WithError(err).Warn("reconciling") }
@@ -82,6 +89,18 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 		})
 	})
 	return nil
+}
+
+// followKubernetes has the leader do what Kubernetes says, until ctx ends.
+func (d *Daemon) followKubernetes(ctx context.Context, opened *ledger.Ledger, log *logrus.Entry) {
+	config := *d.cfg.Kubernetes
+	config.Log = log
+	for ctx.Err() == nil {
+		if err := k8s.New(config, opened).Run(ctx); err != nil && ctx.Err() == nil {
+			log.WithError(err).Error("kubernetes is not followed, trying again")
+			retry.Pause(ctx, standBack)
+		}
+	}
 }
 
 // every repeats a task until ctx ends; a failure is reported and the task repeated all the same.

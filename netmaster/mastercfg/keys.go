@@ -32,6 +32,7 @@ const (
 	ProviderPrefix      = StateRoot + "provider/"
 	BgpPrefix           = StateRoot + "bgp/"
 	VRFPrefix           = StateRoot + "vrfs/"
+	K8sPodPrefix        = StateRoot + "k8sPod/"
 
 	OperEndpointPrefix = OperRoot + "eps/"
 	OvsDriverPrefix    = OperRoot + "ovs-driver/"

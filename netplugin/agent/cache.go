@@ -45,6 +45,7 @@ type cache struct {
 	presence
 	services
 	routers routers
+	pods    map[string]mastercfg.K8sPod // of this node, by UID
 
 	dirty       map[pipeline.Key]struct{}
 	localsDirty bool // an endpoint record of this node changed
@@ -58,7 +59,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		limits: make(map[string]pipeline.Limits),
 		vrfs:   make(map[string]uint16), peers: newPeers(), nodes: newNodes(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), routers: newRouters(),
+		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), routers: newRouters(), pods: make(map[string]mastercfg.K8sPod),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }
@@ -79,6 +80,7 @@ var kinds = []struct {
 	{mastercfg.BgpPrefix, (*cache).putBGP, (*cache).removeBGP},
 	{mastercfg.PolicyRulePrefix, (*cache).putRule, func(c *cache, id string) { c.setRule(id, rule{}, false) }},
 	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0) }},
+	{mastercfg.K8sPodPrefix, (*cache).putPod, (*cache).removePod},
 	{peerPrefix, (*cache).putPeer, func(c *cache, id string) { c.settle(c.peers.unset(id)...) }},
 	{agentPrefix, (*cache).putAgent, (*cache).remain},
 	{masterPrefix, (*cache).putMaster, (*cache).remain},

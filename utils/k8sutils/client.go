@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestTimeout bounds one request; watches are not made with this client.
+// requestTimeout bounds one request.
 const requestTimeout = 10 * time.Second
 
 // Limits of requests to the API server: one per pod start, and a node starts
@@ -21,24 +21,29 @@ const (
 
 // Client connects lazily: it succeeds with the API server away. Certificates
 // and the token file are read again when they change.
-func (c Config) Client() (kubernetes.Interface, error) {
+func (c Config) Client() (kubernetes.Interface, error) { return c.client(requestTimeout) }
+
+// Watcher is a client whose requests may last, as those of informers do.
+func (c Config) Watcher() (kubernetes.Interface, error) { return c.client(0) }
+
+func (c Config) client(limit time.Duration) (kubernetes.Interface, error) {
 	if c.CAFile != "" {
 		if _, err := os.ReadFile(c.CAFile); err != nil {
 			return nil, fmt.Errorf("K8S_CA: %w", err)
 		}
 	}
-	client, err := kubernetes.NewForConfig(c.rest())
+	client, err := kubernetes.NewForConfig(c.rest(limit))
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes API server %s: %w", c.APIServer, err)
 	}
 	return client, nil
 }
 
-func (c Config) rest() *rest.Config {
+func (c Config) rest(limit time.Duration) *rest.Config {
 	r := &rest.Config{
 		Host:      c.APIServer,
-		UserAgent: "contiv-netplugin",
-		Timeout:   requestTimeout,
+		UserAgent: "contiv",
+		Timeout:   limit,
 		QPS:       queriesPerSecond,
 		Burst:     burst,
 		TLSClientConfig: rest.TLSClientConfig{

@@ -3,9 +3,9 @@
 //
 // Three labels say so: io.contiv.tenant, io.contiv.network and
 // io.contiv.net-group. Where they are written depends on who runs the
-// container. Under Kubernetes they are labels of the pod, read from the API
-// server each time (Pods); everywhere else they come with the CNI call itself
-// (Call). Each label is looked for on its own: one may come from the first
+// container. Under Kubernetes they are annotations and labels of the pod and its
+// namespace, which netmaster reads (Placed); everywhere else they come with the CNI call
+// itself (Call). Each label is looked for on its own: one may come from the first
 // place, another from the last.
 package labels
 

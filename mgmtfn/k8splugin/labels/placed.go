@@ -1,0 +1,40 @@
+package labels
+
+import (
+	"context"
+	"time"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Placed is the source under Kubernetes: netmaster, which follows the API server, has
+// written into the state where the pod belongs. The node needs no credentials.
+type Placed struct {
+	// Pod waits until netmaster has placed a pod of this node; uid may be empty.
+	Pod func(ctx context.Context, namespace, name, uid string) (mastercfg.K8sPod, error)
+}
+
+// placedTime is how long an ADD waits for netmaster, which learns of a pod from the same
+// API server as kubelet. Then the runtime is told to try again.
+const placedTime = 5 * time.Second
+
+// Identify finds the pod that CNI_ARGS names.
+func (p Placed) Identify(ctx context.Context, args netconf.Args, _ *netconf.Conf) (Identity, error) {
+	namespace, name := args[netconf.PodNamespace], args[netconf.PodName]
+	if namespace == "" || name == "" {
+		return Identity{}, fault.New(fault.Invalid, "CNI_ARGS: %s %q, %s %q: both are needed to find where the pod belongs",
+			netconf.PodNamespace, namespace, netconf.PodName, name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, placedTime)
+	defer cancel()
+	pod, err := p.Pod(ctx, namespace, name, args[netconf.PodUID])
+	if err != nil {
+		return Identity{}, err
+	}
+	if pod.Reason != "" {
+		return Identity{}, fault.New(fault.Invalid, "%s: %s", pod.Reason, pod.Message)
+	}
+	return Identity{Tenant: pod.Tenant, Network: pod.Network, Group: pod.Group}, nil
+}

@@ -1,0 +1,14 @@
+// Package k8s brings what Kubernetes says into the state.
+//
+// The leader follows the API server by informers and writes what agents need: agents
+// hold no credentials of it, and work from the store alone.
+//
+//	pod, namespace --informer--> queue --place.go--> state/k8sPod/<node>/<uid>
+//	                                       |
+//	                                       +--> an event on the pod, if it is refused
+//
+// An informer's event marks an object; a worker then makes its record what the
+// caches say, so that it does not matter in which order, how often or how late events
+// come. While the API server is away nothing changes. A list that was never complete
+// deletes nothing.
+package k8s

@@ -1,0 +1,101 @@
+package k8s
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Words by which pods and namespaces say where pods belong.
+const (
+	tenantKey  = "io.contiv.tenant"
+	networkKey = "io.contiv.network"
+	groupKey   = "io.contiv.net-group"
+	// allowedKey is an annotation of a namespace: further tenants that its pods may choose,
+	// separated by commas.
+	allowedKey = "io.contiv.allowed-tenants"
+)
+
+// Where a pod belongs about which nobody says anything; it has no group then.
+const (
+	defaultTenant  = "default"
+	defaultNetwork = "default-net"
+)
+
+// place is where a pod belongs.
+type place struct{ tenant, network, group string }
+
+// refusal is why a pod belongs nowhere. Its reason is that of an event.
+type refusal struct{ reason, message string }
+
+func (r *refusal) Error() string { return r.message }
+
+func refuse(reason, format string, args ...any) error {
+	return &refusal{reason, fmt.Sprintf(format, args...)}
+}
+
+// TenantChoice is who may choose the tenant of a pod.
+type TenantChoice string
+
+// Choices.
+const (
+	ByNamespace TenantChoice = "namespace" // pods only among those that the namespace allows
+	Open        TenantChoice = "open"      // whoever can create a pod, as in the original controller
+)
+
+// placement finds out where a pod belongs. For each word the first place that has it
+// counts: annotation of the pod, its label, annotation of the namespace, its label. The
+// network and the group of a namespace are of its tenant: pods of another do not
+// inherit them. networkOf tells the network of a group, and is asked when only that is known.
+func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice,
+	networkOf func(tenant, group string) (string, error)) (place, error) {
+
+	ofPod := []map[string]string{pod.Annotations, pod.Labels}
+	ofNamespace := []map[string]string{namespace.Annotations, namespace.Labels}
+	home := cmp.Or(first(tenantKey, ofNamespace), defaultTenant)
+	at := place{tenant: cmp.Or(first(tenantKey, ofPod), home)}
+	if at.tenant != home && choice != Open && !slices.Contains(allowed(namespace), at.tenant) {
+		return place{}, refuse("TenantNotAllowed", "pod %s/%s asks for tenant %s, but its namespace is of tenant %s and does not allow others: "+
+			"name them in its annotation %s", pod.Namespace, pod.Name, at.tenant, home, allowedKey)
+	}
+	sources := ofPod
+	if at.tenant == home {
+		sources = append(sources, ofNamespace...)
+	}
+	at.network, at.group = first(networkKey, sources), first(groupKey, sources)
+	if at.group != "" {
+		network, err := networkOf(at.tenant, at.group)
+		if err != nil {
+			return place{}, err
+		}
+		if at.network == "" {
+			at.network = network
+		}
+		if at.network != network {
+			return place{}, refuse("PlacementConflict", "pod %s/%s asks for network %s and for group %s of tenant %s, which is in network %s",
+				pod.Namespace, pod.Name, at.network, at.group, at.tenant, network)
+		}
+	}
+	at.network = cmp.Or(at.network, defaultNetwork)
+	return at, nil
+}
+
+// first is the value of a word in the first place that has it.
+func first(word string, places []map[string]string) string {
+	for _, p := range places {
+		if p[word] != "" {
+			return p[word]
+		}
+	}
+	return ""
+}
+
+func allowed(namespace *corev1.Namespace) (tenants []string) {
+	for tenant := range strings.SplitSeq(namespace.Annotations[allowedKey], ",") {
+		tenants = append(tenants, strings.TrimSpace(tenant))
+	}
+	return tenants
+}

@@ -1,0 +1,22 @@
+package mastercfg
+
+// K8sPod says where a pod of Kubernetes belongs, or why it belongs nowhere. The leader
+// writes it as soon as the pod is bound to a node, so that agents need no credentials for
+// the API server; it stays as it is while the pod lives.
+type K8sPod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"` // that kubelet knows the pod by
+
+	Tenant  string `json:"tenant,omitempty"`
+	Network string `json:"network,omitempty"`
+	Group   string `json:"group,omitempty"` // empty: none
+
+	// Why the pod is refused: a word that programs know, as events have it, and a
+	// sentence for people. Empty: it is not.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// K8sPodKey is where a pod of a node is noted.
+func K8sPodKey(node, uid string) string { return K8sPodPrefix + node + "/" + uid }

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+func (c *cache) putPod(id string, value []byte, _ int64) error {
+	uid, own := strings.CutPrefix(id, c.host+"/")
+	if !own {
+		return nil
+	}
+	var pod mastercfg.K8sPod
+	if err := json.Unmarshal(value, &pod); err != nil {
+		return err
+	}
+	c.pods[uid] = pod
+	return nil
+}
+
+func (c *cache) removePod(id string) {
+	if uid, own := strings.CutPrefix(id, c.host+"/"); own {
+		delete(c.pods, uid)
+	}
+}
+
+// Pod waits until netmaster has said where a pod of this node belongs. Who does
+// not know its UID leaves that empty.
+func (a *Agent) Pod(ctx context.Context, namespace, name, uid string) (mastercfg.K8sPod, error) {
+	for {
+		a.mu.Lock()
+		pod, known := a.cache.pod(namespace, name, uid)
+		news := a.news
+		a.mu.Unlock()
+		if known {
+			return pod, nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return mastercfg.K8sPod{}, explain(ctx.Err(), "pod %s/%s with uid %s: netmaster has not placed it on this node yet", namespace, name, uid)
+		}
+	}
+}
+
+func (c *cache) pod(namespace, name, uid string) (mastercfg.K8sPod, bool) {
+	if uid != "" {
+		pod, known := c.pods[uid]
+		return pod, known
+	}
+	for _, pod := range c.pods {
+		if pod.Namespace == namespace && pod.Name == name {
+			return pod, true
+		}
+	}
+	return mastercfg.K8sPod{}, false
+}
