@@ -28,7 +28,6 @@ var hostChanges = []struct{ what, script string }{
 	{"the way out, set down", `ip link set contivh0 down`},
 	{"the way out, without addresses", `ip address flush dev contivh0`},
 	{"the way out, with another MTU and MAC", `ip link set contivh0 mtu 1000 address 02:00:00:00:00:07`},
-	{"the way out, removed", `ip link delete contivh0`},
 	{"the host's interface, set down", `ip link set contivh1 down`},
 	{"the host's interface, with another address", `ip address flush dev contivh1; ip address add 203.0.114.9/24 dev contivh1`},
 	{"a route, removed", `ip route del 10.1.1.0/24`},
