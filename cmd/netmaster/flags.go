@@ -150,8 +150,8 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	}, nil
 }
 
-// kubernetes is how the leader reaches the API server that the file names. Without one the
-// pods' places are found by agents, each at its own API server.
+// kubernetes is how the leader reaches the API server that the file names. Without a file
+// nobody places pods, which the daemon says at each term.
 func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	choice := k8s.TenantChoice(o.tenantChoice)
 	if choice != k8s.ByNamespace && choice != k8s.Open {

@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/utils/k8sutils"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -73,6 +74,8 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 
 	if d.cfg.Kubernetes != nil {
 		tasks.Go(func() { d.followKubernetes(ctx, opened, log) })
+	} else if d.cfg.API.ClusterMode == "kubernetes" {
+		log.Warnf("no API server is named in %s on this machine: pods of Kubernetes are not placed, and cannot start", k8sutils.DefaultPath)
 	}
 	collector := master.NewNodeCollector(opened, term, d.cfg.NodeGrace, log)
 	reconcile := func() error { return reconciler.Run(ctx) }

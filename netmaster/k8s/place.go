@@ -3,6 +3,7 @@ package k8s
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -55,13 +56,20 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 
 	ofPod := []map[string]string{pod.Annotations, pod.Labels}
 	ofNamespace := []map[string]string{namespace.Annotations, namespace.Labels}
+	for _, word := range []string{tenantKey, networkKey, groupKey} {
+		for _, p := range slices.Concat(ofPod, ofNamespace) {
+			if err := checkName(pod, word, p[word]); err != nil {
+				return place{}, err
+			}
+		}
+	}
 	home := cmp.Or(first(tenantKey, ofNamespace), defaultTenant)
 	at := place{tenant: cmp.Or(first(tenantKey, ofPod), home)}
 	if at.tenant != home && choice != Open && !slices.Contains(allowed(namespace), at.tenant) {
 		return place{}, refuse("TenantNotAllowed", "pod %s/%s asks for tenant %s, but its namespace is of tenant %s and does not allow others: "+
 			"name them in its annotation %s", pod.Namespace, pod.Name, at.tenant, home, allowedKey)
 	}
-	sources := ofPod
+	sources := slices.Clone(ofPod)
 	if at.tenant == home {
 		sources = append(sources, ofNamespace...)
 	}
@@ -82,6 +90,21 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 	at.network = cmp.Or(at.network, defaultNetwork)
 	return at, nil
 }
+
+// checkName refuses what cannot be the name of anything: users write annotations, and what they
+// write goes into the state and into messages.
+func checkName(pod *corev1.Pod, word, name string) error {
+	if name == "" || len(name) <= maxName && nameRule.MatchString(name) {
+		return nil
+	}
+	return refuse("InvalidName", "pod %s/%s: %s is %.64q: want letters, digits, '.', '_' and '-', at most %d",
+		pod.Namespace, pod.Name, word, name, maxName)
+}
+
+// maxName is what the model has as longest name; nameRule lets no name of the model out.
+const maxName = 64
+
+var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // first is the value of a word in the first place that has it.
 func first(word string, places []map[string]string) string {

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,8 @@ func TestAPodBelongsWhereTheFirstPlaceThatSaysSoHasIt(t *testing.T) {
 		"group without network":           {labels: words{groupKey: "front"}, want: place{"default", "web", "front"}},
 		"group of another network":        {labels: words{groupKey: "front", networkKey: "b"}, reason: "PlacementConflict"},
 		"group of the same network":       {labels: words{groupKey: "front"}, nsLabels: words{networkKey: "web"}, want: place{"default", "web", "front"}},
+		"a name that is none":             {nsLabels: words{tenantKey: "blue"}, annotations: words{groupKey: "a b"}, reason: "InvalidName"},
+		"a name without end":              {annotations: words{networkKey: strings.Repeat("a", 1<<16)}, reason: "InvalidName"},
 		"no such group":                   {labels: words{groupKey: "back"}, reason: "GroupNotFound"},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Annotations: c.annotations, Labels: c.labels}}
@@ -58,6 +61,9 @@ func TestAPodBelongsWhereTheFirstPlaceThatSaysSoHasIt(t *testing.T) {
 		errors.As(err, &refused)
 		if c.reason == "" && (err != nil || got != c.want) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+		}
+		if refused != nil && len(refused.message) > 1000 { // what an event may say
+			t.Errorf("%s: message of %d bytes", name, len(refused.message))
 		}
 		if c.reason != "" && (refused == nil || refused.reason != c.reason) {
 			t.Errorf("%s: %v, %v, want reason %s", name, got, err, c.reason)

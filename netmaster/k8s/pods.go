@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,24 +16,31 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// hashAnnotation is where the API server's copy of a static pod has the UID that
-// kubelet knows it by.
-const hashAnnotation = "kubernetes.io/config.hash"
+// Annotations of the API server's copy of a static pod: that it is a copy, and the UID
+// that kubelet knows the pod by. Both have the same value, a hash.
+const (
+	mirrorAnnotation = "kubernetes.io/config.mirror"
+	hashAnnotation   = "kubernetes.io/config.hash"
+)
 
 func uidOf(pod *corev1.Pod) string {
-	if hash := pod.Annotations[hashAnnotation]; hash != "" {
+	if hash := pod.Annotations[hashAnnotation]; isHash(hash) && pod.Annotations[mirrorAnnotation] == hash {
 		return hash
 	}
 	return string(pod.UID)
+}
+
+// isHash tells whether a text may be one of kubelet's hashes.
+func isHash(text string) bool {
+	return text != "" && len(text) <= 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // adopt finds the records that earlier terms have written, and has a worker look at each.
 func (c *Controller) adopt() error {
 	return c.ledger.View(func(r ledger.Reader) error {
 		return ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(key string, record mastercfg.K8sPod) error {
-			pod := record.Namespace + "/" + record.Name
-			c.note(pod, key, true)
-			c.queue.Add(pod)
+			c.note(record.Pod(), key, true)
+			c.queue.Add(record.Pod())
 			return nil
 		})
 	})
@@ -82,7 +90,7 @@ func (c *Controller) place(ctx context.Context, name string) (refused bool, err 
 	var now, before mastercfg.K8sPod
 	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		for _, key := range keys {
-			if key != wanted {
+			if key != wanted && isOf(tx, key, name) {
 				tx.Delete(key)
 			}
 		}
@@ -90,7 +98,10 @@ func (c *Controller) place(ctx context.Context, name string) (refused bool, err 
 			return nil
 		}
 		before, err = ledger.Read[mastercfg.K8sPod](tx, wanted)
-		if err == nil && before.Reason == "" {
+		switch {
+		case err == nil && before.Pod() != name:
+			return fmt.Errorf("record %s is of pod %s", wanted, before.Pod()) // whoever says that it has this UID, too
+		case err == nil && before.Reason == "":
 			now = before // a pod stays where it is while it lives
 			return nil
 		}
@@ -111,6 +122,12 @@ func (c *Controller) place(ctx context.Context, name string) (refused bool, err 
 		c.recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Place", "%s", now.Message)
 	}
 	return now.Reason != "", nil
+}
+
+// isOf tells whether a record is of a pod. One that is damaged is nobody else's.
+func isOf(r ledger.Reader, key, pod string) bool {
+	record, err := ledger.Read[mastercfg.K8sPod](r, key)
+	return err != nil || record.Pod() == pod
 }
 
 // look finds a pod with its namespace; no pod: it has no place here (any more).

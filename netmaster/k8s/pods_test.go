@@ -133,20 +133,21 @@ func TestPodsAreNotedWhereTheirNodesLook(t *testing.T) {
 
 	w.pod("web-1", "u1", "", nil) // not bound to a node yet
 	w.pod("agent", "u2", "node1", func(p *corev1.Pod) { p.Spec.HostNetwork = true })
-	w.pod("static", "u3", "node2", func(p *corev1.Pod) { p.Annotations = map[string]string{hashAnnotation: "hash"} })
-	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/hash": "default/default-net/"})
+	w.pod("static", "u3", "node2", func(p *corev1.Pod) { p.Annotations = map[string]string{hashAnnotation: "a5", mirrorAnnotation: "a5"} })
+	w.pod("copied", "u4", "node2", func(p *corev1.Pod) { p.Annotations = map[string]string{hashAnnotation: "u0"} })
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/a5": "default/default-net/", "node2/u4": "default/default-net/"})
 
 	bound, err := w.client.CoreV1().Pods("shop").Get(t.Context(), "web-1", metav1.GetOptions{})
 	w.must(bound, err)
 	bound.Spec.NodeName = "node3"
 	w.must(w.client.CoreV1().Pods("shop").Update(t.Context(), bound, metav1.UpdateOptions{}))
-	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/hash": "default/default-net/", "node3/u1": "default/default-net/"})
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/a5": "default/default-net/", "node2/u4": "default/default-net/", "node3/u1": "default/default-net/"})
 
 	// A pod of a StatefulSet comes again by its name, and is another one.
 	w.deletePod("web-0")
 	w.pod("web-0", "u9", "node2", nil)
 	w.deletePod("static")
-	w.want(map[string]string{"node2/u9": "default/default-net/", "node3/u1": "default/default-net/"})
+	w.want(map[string]string{"node2/u4": "default/default-net/", "node2/u9": "default/default-net/", "node3/u1": "default/default-net/"})
 }
 
 func TestWhatHappenedWhileNobodyFollowedIsMadeUpFor(t *testing.T) {
@@ -160,6 +161,24 @@ func TestWhatHappenedWhileNobodyFollowedIsMadeUpFor(t *testing.T) {
 	w.pod("web-2", "u2", "node2", nil)
 	w.follow()
 	w.want(map[string]string{"node1/u1": "default/default-net/", "node2/u2": "default/default-net/"})
+}
+
+// A record belongs to the pod that it names, whatever others say of themselves.
+func TestAPodDoesNotTakeTheRecordOfAnother(t *testing.T) {
+	w := newWorld(t)
+	w.follow()
+	w.pod("victim", "a0", "node1", nil)
+	w.want(map[string]string{"node1/a0": "default/default-net/"})
+	w.pod("thief", "a1", "node1", func(p *corev1.Pod) {
+		p.Labels = map[string]string{groupKey: "front"}
+		p.Annotations = map[string]string{hashAnnotation: "a0", mirrorAnnotation: "a0"}
+	})
+	w.pod("third", "a3", "node1", nil)
+	w.want(map[string]string{"node1/a0": "default/default-net/", "node1/a3": "default/default-net/"})
+	w.deletePod("thief")
+	w.deletePod("third")
+	w.pod("fourth", "a4", "node1", nil)
+	w.want(map[string]string{"node1/a0": "default/default-net/", "node1/a4": "default/default-net/"})
 }
 
 func TestARefusedPodIsToldOnceAndPlacedWhenItCanBe(t *testing.T) {

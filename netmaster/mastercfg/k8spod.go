@@ -18,5 +18,8 @@ type K8sPod struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Pod is the pod's name with its namespace.
+func (p K8sPod) Pod() string { return p.Namespace + "/" + p.Name }
+
 // K8sPodKey is where a pod of a node is noted.
 func K8sPodKey(node, uid string) string { return K8sPodPrefix + node + "/" + uid }

@@ -41,7 +41,7 @@ func (a *Agent) Pod(ctx context.Context, namespace, name, uid string) (mastercfg
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return mastercfg.K8sPod{}, explain(ctx.Err(), "pod %s/%s with uid %s: netmaster has not placed it on this node yet", namespace, name, uid)
+			return mastercfg.K8sPod{}, explain(ctx.Err(), "pod %s/%s with uid %s: netmaster has not placed it on node %s yet", namespace, name, uid, a.cfg.HostLabel)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (a *Agent) Pod(ctx context.Context, namespace, name, uid string) (mastercfg
 func (c *cache) pod(namespace, name, uid string) (mastercfg.K8sPod, bool) {
 	if uid != "" {
 		pod, known := c.pods[uid]
-		return pod, known
+		return pod, known && pod.Namespace == namespace && pod.Name == name
 	}
 	for _, pod := range c.pods {
 		if pod.Namespace == namespace && pod.Name == name {
