@@ -167,7 +167,7 @@ func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	client, err := config.Watcher()
+	client, err := config.Client()
 	if err != nil {
 		return nil, []error{err}
 	}

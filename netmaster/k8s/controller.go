@@ -81,8 +81,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer broadcaster.Shutdown()
 	c.recorder = broadcaster.NewRecorder(scheme.Scheme, "contiv-netmaster")
 
-	c.informers.Start(ctx.Done())
-	defer c.informers.Shutdown()
+	following, stop := context.WithCancel(ctx)
+	defer c.informers.Shutdown() // waits for those whom stop tells to end
+	defer stop()
+	c.informers.Start(following.Done())
 	for kind, complete := range c.informers.WaitForCacheSync(ctx.Done()) {
 		if !complete {
 			return fmt.Errorf("kubernetes: list of %v: %w", kind, context.Cause(ctx))

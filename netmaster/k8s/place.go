@@ -8,23 +8,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Words by which pods and namespaces say where pods belong.
-const (
-	tenantKey  = "io.contiv.tenant"
-	networkKey = "io.contiv.network"
-	groupKey   = "io.contiv.net-group"
-	// allowedKey is an annotation of a namespace: further tenants that its pods may choose,
-	// separated by commas.
-	allowedKey = "io.contiv.allowed-tenants"
-)
-
-// Where a pod belongs about which nobody says anything; it has no group then.
-const (
-	defaultTenant  = "default"
-	defaultNetwork = "default-net"
-)
+// allowedKey is an annotation of a namespace: further tenants that its pods may choose,
+// separated by commas.
+const allowedKey = "io.contiv.allowed-tenants"
 
 // place is where a pod belongs.
 type place struct{ tenant, network, group string }
@@ -56,15 +46,15 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 
 	ofPod := []map[string]string{pod.Annotations, pod.Labels}
 	ofNamespace := []map[string]string{namespace.Annotations, namespace.Labels}
-	for _, word := range []string{tenantKey, networkKey, groupKey} {
+	for _, word := range []string{mastercfg.TenantLabel, mastercfg.NetworkLabel, mastercfg.GroupLabel} {
 		for _, p := range slices.Concat(ofPod, ofNamespace) {
 			if err := checkName(pod, word, p[word]); err != nil {
 				return place{}, err
 			}
 		}
 	}
-	home := cmp.Or(first(tenantKey, ofNamespace), defaultTenant)
-	at := place{tenant: cmp.Or(first(tenantKey, ofPod), home)}
+	home := cmp.Or(first(mastercfg.TenantLabel, ofNamespace), mastercfg.DefaultTenant)
+	at := place{tenant: cmp.Or(first(mastercfg.TenantLabel, ofPod), home)}
 	if at.tenant != home && choice != Open && !slices.Contains(allowed(namespace), at.tenant) {
 		return place{}, refuse("TenantNotAllowed", "pod %s/%s asks for tenant %s, but its namespace is of tenant %s and does not allow others: "+
 			"name them in its annotation %s", pod.Namespace, pod.Name, at.tenant, home, allowedKey)
@@ -73,7 +63,7 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 	if at.tenant == home {
 		sources = append(sources, ofNamespace...)
 	}
-	at.network, at.group = first(networkKey, sources), first(groupKey, sources)
+	at.network, at.group = first(mastercfg.NetworkLabel, sources), first(mastercfg.GroupLabel, sources)
 	if at.group != "" {
 		network, err := networkOf(at.tenant, at.group)
 		if err != nil {
@@ -87,7 +77,7 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 				pod.Namespace, pod.Name, at.network, at.group, at.tenant, network)
 		}
 	}
-	at.network = cmp.Or(at.network, defaultNetwork)
+	at.network = cmp.Or(at.network, mastercfg.DefaultNetwork)
 	return at, nil
 }
 

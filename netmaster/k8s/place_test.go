@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
 func TestAPodBelongsWhereTheFirstPlaceThatSaysSoHasIt(t *testing.T) {
@@ -27,32 +29,32 @@ func TestAPodBelongsWhereTheFirstPlaceThatSaysSoHasIt(t *testing.T) {
 	}{
 		"nobody says anything": {want: place{"default", "default-net", ""}},
 		"annotation before label": {
-			annotations: words{networkKey: "a"}, labels: words{networkKey: "b"}, nsAnnotations: words{networkKey: "c"},
+			annotations: words{mastercfg.NetworkLabel: "a"}, labels: words{mastercfg.NetworkLabel: "b"}, nsAnnotations: words{mastercfg.NetworkLabel: "c"},
 			want: place{"default", "a", ""},
 		},
 		"label before namespace": {
-			labels: words{networkKey: "b"}, nsAnnotations: words{networkKey: "c"}, want: place{"default", "b", ""},
+			labels: words{mastercfg.NetworkLabel: "b"}, nsAnnotations: words{mastercfg.NetworkLabel: "c"}, want: place{"default", "b", ""},
 		},
 		"namespace's annotation before its label": {
-			nsAnnotations: words{tenantKey: "blue", networkKey: "c"}, nsLabels: words{tenantKey: "red", networkKey: "d"},
+			nsAnnotations: words{mastercfg.TenantLabel: "blue", mastercfg.NetworkLabel: "c"}, nsLabels: words{mastercfg.TenantLabel: "red", mastercfg.NetworkLabel: "d"},
 			want: place{"blue", "c", ""},
 		},
 		"each word on its own": {
-			labels: words{networkKey: "b"}, nsLabels: words{tenantKey: "blue"}, want: place{"blue", "b", ""},
+			labels: words{mastercfg.NetworkLabel: "b"}, nsLabels: words{mastercfg.TenantLabel: "blue"}, want: place{"blue", "b", ""},
 		},
-		"another tenant is refused": {labels: words{tenantKey: "blue"}, reason: "TenantNotAllowed"},
+		"another tenant is refused": {labels: words{mastercfg.TenantLabel: "blue"}, reason: "TenantNotAllowed"},
 		"another tenant that is allowed does not inherit the network": {
-			labels: words{tenantKey: "blue"}, nsAnnotations: words{allowedKey: "red, blue", networkKey: "c", groupKey: "front"},
+			labels: words{mastercfg.TenantLabel: "blue"}, nsAnnotations: words{allowedKey: "red, blue", mastercfg.NetworkLabel: "c", mastercfg.GroupLabel: "front"},
 			want: place{"blue", "default-net", ""},
 		},
-		"open choice":                     {labels: words{tenantKey: "blue"}, choice: Open, want: place{"blue", "default-net", ""}},
-		"the namespace's tenant, by name": {labels: words{tenantKey: "blue"}, nsLabels: words{tenantKey: "blue"}, want: place{"blue", "default-net", ""}},
-		"group without network":           {labels: words{groupKey: "front"}, want: place{"default", "web", "front"}},
-		"group of another network":        {labels: words{groupKey: "front", networkKey: "b"}, reason: "PlacementConflict"},
-		"group of the same network":       {labels: words{groupKey: "front"}, nsLabels: words{networkKey: "web"}, want: place{"default", "web", "front"}},
-		"a name that is none":             {nsLabels: words{tenantKey: "blue"}, annotations: words{groupKey: "a b"}, reason: "InvalidName"},
-		"a name without end":              {annotations: words{networkKey: strings.Repeat("a", 1<<16)}, reason: "InvalidName"},
-		"no such group":                   {labels: words{groupKey: "back"}, reason: "GroupNotFound"},
+		"open choice":                     {labels: words{mastercfg.TenantLabel: "blue"}, choice: Open, want: place{"blue", "default-net", ""}},
+		"the namespace's tenant, by name": {labels: words{mastercfg.TenantLabel: "blue"}, nsLabels: words{mastercfg.TenantLabel: "blue"}, want: place{"blue", "default-net", ""}},
+		"group without network":           {labels: words{mastercfg.GroupLabel: "front"}, want: place{"default", "web", "front"}},
+		"group of another network":        {labels: words{mastercfg.GroupLabel: "front", mastercfg.NetworkLabel: "b"}, reason: "PlacementConflict"},
+		"group of the same network":       {labels: words{mastercfg.GroupLabel: "front"}, nsLabels: words{mastercfg.NetworkLabel: "web"}, want: place{"default", "web", "front"}},
+		"a name that is none":             {nsLabels: words{mastercfg.TenantLabel: "blue"}, annotations: words{mastercfg.GroupLabel: "a b"}, reason: "InvalidName"},
+		"a name without end":              {annotations: words{mastercfg.NetworkLabel: strings.Repeat("a", 1<<16)}, reason: "InvalidName"},
+		"no such group":                   {labels: words{mastercfg.GroupLabel: "back"}, reason: "GroupNotFound"},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Annotations: c.annotations, Labels: c.labels}}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: c.nsAnnotations, Labels: c.nsLabels}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,6 +88,12 @@ func (c *Controller) place(ctx context.Context, name string) (refused bool, err 
 	if len(keys) == 0 {
 		return false, nil
 	}
+	if pod != nil && slices.Equal(keys, []string{wanted}) {
+		settled, refused, err := c.settled(wanted, pod, namespace)
+		if settled || err != nil {
+			return refused, err
+		}
+	}
 	var now, before mastercfg.K8sPod
 	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		for _, key := range keys {
@@ -122,6 +129,26 @@ func (c *Controller) place(ctx context.Context, name string) (refused bool, err 
 		c.recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Place", "%s", now.Message)
 	}
 	return now.Reason != "", nil
+}
+
+// settled tells whether a pod's record is as it should be already, as it is after most
+// events: then the ledger, which others wait for, is left alone.
+func (c *Controller) settled(key string, pod *corev1.Pod, namespace *corev1.Namespace) (settled, refused bool, err error) {
+	err = c.ledger.View(func(r ledger.Reader) error {
+		before, err := ledger.Read[mastercfg.K8sPod](r, key)
+		if err != nil || before.Pod() != pod.Namespace+"/"+pod.Name {
+			return nil
+		}
+		now := before
+		if before.Reason != "" {
+			if now, err = c.record(r, pod, namespace); err != nil {
+				return err
+			}
+		}
+		settled, refused = now == before, now.Reason != ""
+		return nil
+	})
+	return settled, refused, err
 }
 
 // isOf tells whether a record is of a pod. One that is damaged is nobody else's.

@@ -170,7 +170,7 @@ func TestAPodDoesNotTakeTheRecordOfAnother(t *testing.T) {
 	w.pod("victim", "a0", "node1", nil)
 	w.want(map[string]string{"node1/a0": "default/default-net/"})
 	w.pod("thief", "a1", "node1", func(p *corev1.Pod) {
-		p.Labels = map[string]string{groupKey: "front"}
+		p.Labels = map[string]string{mastercfg.GroupLabel: "front"}
 		p.Annotations = map[string]string{hashAnnotation: "a0", mirrorAnnotation: "a0"}
 	})
 	w.pod("third", "a3", "node1", nil)
@@ -184,7 +184,7 @@ func TestAPodDoesNotTakeTheRecordOfAnother(t *testing.T) {
 func TestARefusedPodIsToldOnceAndPlacedWhenItCanBe(t *testing.T) {
 	w := newWorld(t)
 	w.follow()
-	w.pod("web-0", "u0", "node1", func(p *corev1.Pod) { p.Labels = map[string]string{groupKey: "front"} })
+	w.pod("web-0", "u0", "node1", func(p *corev1.Pod) { p.Labels = map[string]string{mastercfg.GroupLabel: "front"} })
 	w.want(map[string]string{"node1/u0": "GroupNotFound"})
 	var told []eventsv1.Event
 	w.eventually(func() error {

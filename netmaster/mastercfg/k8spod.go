@@ -1,5 +1,18 @@
 package mastercfg
 
+// Words by which containers, and namespaces of Kubernetes, say where they belong.
+const (
+	TenantLabel  = "io.contiv.tenant"
+	NetworkLabel = "io.contiv.network"
+	GroupLabel   = "io.contiv.net-group"
+)
+
+// Where a container belongs of which nobody says anything; it has no group then.
+const (
+	DefaultTenant  = "default"
+	DefaultNetwork = "default-net"
+)
+
 // K8sPod says where a pod of Kubernetes belongs, or why it belongs nowhere. The leader
 // writes it as soon as the pod is bound to a node, so that agents need no credentials for
 // the API server; it stays as it is while the pod lives.

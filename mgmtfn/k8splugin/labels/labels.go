@@ -14,19 +14,7 @@ import (
 	"fmt"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
-)
-
-// Names of the labels.
-const (
-	Tenant  = "io.contiv.tenant"
-	Network = "io.contiv.network"
-	Group   = "io.contiv.net-group"
-)
-
-// Where a container without labels belongs; it has no group then.
-const (
-	DefaultTenant  = "default"
-	DefaultNetwork = "default-net"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
 // Identity is where a container belongs.
@@ -74,8 +62,8 @@ func resolve(conf *netconf.Conf, places ...func(label string) string) Identity {
 		return otherwise
 	}
 	return Identity{
-		Tenant:  find(Tenant, conf.Tenant, DefaultTenant),
-		Network: find(Network, conf.Network, DefaultNetwork),
-		Group:   find(Group, conf.Group, ""),
+		Tenant:  find(mastercfg.TenantLabel, conf.Tenant, mastercfg.DefaultTenant),
+		Network: find(mastercfg.NetworkLabel, conf.Network, mastercfg.DefaultNetwork),
+		Group:   find(mastercfg.GroupLabel, conf.Group, ""),
 	}
 }

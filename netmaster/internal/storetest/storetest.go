@@ -79,10 +79,14 @@ func administer(t testing.TB) *clientv3.Client {
 	return client
 }
 
+// requestLimit is what a request may take: a machine that builds other tests meanwhile
+// may leave the store no turn for seconds.
+const requestLimit = time.Minute
+
 // Connect opens another connection to the store as it is.
 func Connect(t testing.TB) *objdb.DB {
 	t.Helper()
-	db, err := objdb.Open(objdb.Config{Endpoints: []string{endpoint}, Log: testkit.Quiet()})
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{endpoint}, RequestTimeout: requestLimit, Log: testkit.Quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
