@@ -160,8 +160,7 @@ func (s story) group(tenant, network, name string) {
 func (s story) sandbox(node int, name, tenant, network, group string) *testbed.Pod {
 	s.Helper()
 	pod := &testbed.Pod{Name: name, Node: s.bed.Nodes[node], Tenant: tenant, Network: network, Group: group}
-	_, err := pod.Node.Run(s.ctx, "ip", "netns", "add", name)
-	s.must(err)
+	s.must(pod.MakeSandbox(s.ctx))
 	s.afterwards(pod.Delete)
 	return pod
 }

@@ -130,8 +130,7 @@ func (s story) moves(pod *testbed.Pod, to int) {
 	}
 	s.Logf("the router reaches the pod on its new node after %s", s.pings(s.bed.Outside, pod.IP.String()))
 	s.must(moved.Delete(s.ctx))
-	_, err = pod.Node.Run(s.ctx, "ip", "netns", "add", pod.Name) // so that it ends as it began
-	s.must(err)
+	s.must(pod.MakeSandbox(s.ctx)) // so that it ends as it began
 	s.must(pod.Attach(s.ctx))
 	s.serve(pod)
 	s.pings(s.bed.Outside, pod.IP.String())

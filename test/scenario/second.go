@@ -45,7 +45,7 @@ func (s *Scenario) createBothVersions(ctx context.Context) error {
 
 // attach makes a pod that serves.
 func (s *Scenario) attach(ctx context.Context, pod *testbed.Pod) error {
-	if _, err := pod.Node.Run(ctx, "ip", "netns", "add", pod.Name); err != nil {
+	if err := pod.MakeSandbox(ctx); err != nil {
 		return err
 	}
 	if err := pod.Attach(ctx); err != nil {

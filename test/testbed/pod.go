@@ -37,7 +37,7 @@ type Pod struct {
 // leaves no namespace.
 func (n *Node) AddPod(ctx context.Context, name, tenant, network, group string) (*Pod, error) {
 	p := &Pod{Name: name, Node: n, Tenant: tenant, Network: network, Group: group}
-	if _, err := n.Run(ctx, "ip", "netns", "add", name); err != nil {
+	if err := p.MakeSandbox(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.Attach(ctx); err != nil {
@@ -47,6 +47,16 @@ func (n *Node) AddPod(ctx context.Context, name, tenant, network, group string) 
 		return nil, err
 	}
 	return p, nil
+}
+
+// MakeSandbox makes the namespace as container runtimes do, with its loopback up:
+// servers look at the loopback's addresses to learn which versions of IP there are.
+func (p *Pod) MakeSandbox(ctx context.Context) error {
+	if _, err := p.Node.Run(ctx, "ip", "netns", "add", p.Name); err != nil {
+		return err
+	}
+	_, err := p.Run(ctx, "ip", "link", "set", "lo", "up")
+	return err
 }
 
 // Attach runs the CNI's ADD; on a pod that is attached it changes nothing.

@@ -26,7 +26,7 @@ func (c contiv) pods(ctx context.Context, place func(group string, number int) *
 	for _, group := range peerGroups {
 		for i := range peerMembers {
 			pod := place(group, i)
-			if _, err := pod.Node.Run(ctx, "ip", "netns", "add", pod.Name); err != nil {
+			if err := pod.MakeSandbox(ctx); err != nil {
 				return err
 			}
 			if err := pod.Attach(ctx); err != nil {

@@ -91,7 +91,7 @@ func benchServices(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 		return nil, err
 	}
 	provider := &testbed.Pod{Name: "svc-web", Node: n, Tenant: "svc", Network: "net", Labels: map[string]string{"app": "web"}}
-	if _, err := n.Run(ctx, "ip", "netns", "add", provider.Name); err != nil {
+	if err := provider.MakeSandbox(ctx); err != nil {
 		return nil, err
 	}
 	if err := provider.Attach(ctx); err != nil {
