@@ -55,7 +55,8 @@ type Mirror struct {
 	held      map[string]int64 // key -> revision of its last write; nil before the first listing
 	newest    event            // the last one that the receiver has
 	forgotten int64            // the store was found to tell nothing from before this revision
-	audit     bell.Bell        // asks Follow to compare with the store
+	verified  verified
+	audit     bell.Bell // asks Follow to compare with the store
 
 	mu       sync.Mutex
 	history  int // of the store; the rest is true within it only
@@ -165,6 +166,7 @@ func (m *Mirror) reached(rev int64) {
 
 // listed records that the receiver has the state at rev of a history.
 func (m *Mirror) listed(history int, rev int64) {
+	m.verified.rev = rev
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.history, m.revision, m.synced = history, rev, true

@@ -14,7 +14,8 @@ import (
 )
 
 var (
-	// errGap means that the store no longer has the revisions a watch asked for.
+	// errGap means that the store no longer has the revisions a watch asked for, or
+	// that a watch has left some out.
 	errGap = errors.New("watch cannot resume")
 	// errUncertain means that the store may not be the one it was.
 	errUncertain = errors.New("the store's standing has changed")
@@ -123,6 +124,9 @@ func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress fu
 			case resp.Err() != nil:
 				return resp.Err()
 			case resp.IsProgressNotify():
+				if err := m.verify(ctx, resp.Header.Revision); err != nil {
+					return err
+				}
 				m.reached(resp.Header.Revision)
 			default:
 				m.apply(resp.Events)

@@ -1,0 +1,160 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// forgetful is a watcher that leaves out the events of one revision. It counts
+// the watches that were asked for.
+type forgetful struct {
+	clientv3.Watcher
+	leaveOut, watches atomic.Int64
+}
+
+// forgetfully makes a store's watches leave out events.
+func forgetfully(t *testing.T, db *objdb.DB) *forgetful {
+	t.Helper()
+	client, err := db.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &forgetful{Watcher: client.Watcher}
+	client.Watcher = f
+	return f
+}
+
+func (f *forgetful) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	f.watches.Add(1)
+	told := make(chan clientv3.WatchResponse)
+	go func() { // ends with ctx, which ends the other channel, too
+		defer close(told)
+		for resp := range f.Watcher.Watch(ctx, key, opts...) {
+			all := len(resp.Events)
+			resp.Events = slices.DeleteFunc(resp.Events, func(ev *clientv3.Event) bool { return ev.Kv.ModRevision == f.leaveOut.Load() })
+			if all > 0 && len(resp.Events) == 0 {
+				continue
+			}
+			select {
+			case told <- resp:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return told
+}
+
+// leaveOutNext leaves out the write that comes next.
+func (f *forgetful) leaveOutNext(t *testing.T, db *objdb.DB) {
+	t.Helper()
+	f.leaveOut.Store(testdb.Put(t, db, "/elsewhere", "x") + 1)
+}
+
+// notify makes the store tell how far it is, as it does by itself now and then.
+func (f *forgetful) notify(t *testing.T) {
+	t.Helper()
+	if err := f.RequestProgress(clientv3.WithRequireLeader(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatAWatchLeavesOutIsFoundAndRead(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		change func(t *testing.T, db *objdb.DB)
+		part   bool // a mirror of a part finds it, too
+	}{
+		{"a creation", func(t *testing.T, db *objdb.DB) { testdb.Put(t, db, "/m/new", "2") }, true},
+		{"a write", func(t *testing.T, db *objdb.DB) { testdb.Put(t, db, "/m/a", "2") }, true},
+		{"a deletion", func(t *testing.T, db *objdb.DB) { testdb.Delete(t, db, "/m/a") }, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			db := testdb.New(t)
+			watch := forgetfully(t, db)
+			testdb.Put(t, db, "/m/a", "1")
+			_, whole := follow(t, db)
+			replicas := []*replica{whole}
+			if c.part {
+				part := &replica{t: t, state: map[string]string{}}
+				m := NewPart(db, "/m/", func(string) bool { return true }, part.deliver)
+				testetcd.Run(t, m.Follow)
+				testkit.Eventually(t, time.Minute, "the mirror of a part is in step", m.Synced)
+				replicas = append(replicas, part)
+			}
+			watch.leaveOutNext(t, db)
+			c.change(t, db)
+
+			kvs, _, err := db.List(t.Context(), "/m/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]string{}
+			for _, kv := range kvs {
+				want[kv.Key] = string(kv.Value)
+			}
+			for _, r := range replicas {
+				testkit.Eventually(t, 20*time.Second, "what was left out arrives", func() bool {
+					watch.notify(t)
+					return cmp.Equal(want, r.contents())
+				})
+			}
+		})
+	}
+}
+
+func TestAMirrorThatIsRightGoesOnWithItsWatch(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	watch := forgetfully(t, db)
+	testdb.Put(t, db, "/m/a", "1")
+	testdb.Put(t, db, "/m/b", "1")
+	m, _ := follow(t, db)
+	testdb.Put(t, db, "/m/a", "2")
+	testdb.Delete(t, db, "/m/b")
+	rev := testdb.Put(t, db, "/elsewhere", "1")
+	testkit.Eventually(t, time.Minute, "a notification arrives", func() bool {
+		watch.notify(t)
+		return m.Revision() >= rev
+	})
+	if n := watch.watches.Load(); n != 1 {
+		t.Errorf("%d watches, want one", n)
+	}
+}
+
+// A store that has not changed, or was read a moment ago, is not read.
+func TestAMirrorIsVerifiedSeldom(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	rev := testdb.Put(t, db, "/m/a", "1")
+	m := New(db, "/m/", func(Batch) {})
+	m.Seed([]objdb.KV{{Key: "/m/a", ModRevision: rev}}, rev)
+	if err := m.verify(t.Context(), rev); err != nil || !m.verified.next.IsZero() {
+		t.Errorf("a store that has not changed was read: %v", err)
+	}
+	rev = testdb.Put(t, db, "/m/a", "2")
+	if err := m.verify(t.Context(), rev); !errors.Is(err, errGap) {
+		t.Errorf("the write that is missing was not found: %v", err)
+	}
+	if err := m.verify(t.Context(), rev); err != nil {
+		t.Errorf("the store was read again at once: %v", err)
+	}
+	m.verified.next = time.Time{}
+	m.Seed([]objdb.KV{{Key: "/m/a", ModRevision: rev}}, rev)
+	rev = testdb.Put(t, db, "/elsewhere", "1")
+	if err := m.verify(t.Context(), rev); err != nil || m.verified.rev != rev {
+		t.Errorf("verified to revision %d, want %d: %v", m.verified.rev, rev, err)
+	}
+}
