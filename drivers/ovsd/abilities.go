@@ -12,6 +12,12 @@ type abilities struct {
 	mtu       int    // likewise
 }
 
+// sizes tells whether the switch can compare the sizes of packets.
+type sizes struct {
+	can   bool
+	known bool // the last question was answered
+}
+
 // askAbilities learns them from a switch about which nothing is known. What it cannot do
 // is left out, and everything else works.
 func (p *programmer) askAbilities(ctx context.Context) error {
@@ -21,7 +27,7 @@ func (p *programmer) askAbilities(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.sizes = p.comparesSizes(ctx)
+	p.askSizes(ctx)
 	can := abilities{mtu: p.carriedMTU()}
 	if features.MaxMeters < pipeline.LastMeter {
 		can.metersEnd = features.MaxMeters + 1
@@ -40,10 +46,29 @@ func (p *programmer) askAbilities(ctx context.Context) error {
 }
 
 // lookAtMTU takes over the MTU of the underlay, which may change under way.
-func (p *programmer) lookAtMTU() {
-	if p.sw != nil && p.loaded {
-		p.become(abilities{p.can.metersEnd, p.carriedMTU()})
+func (p *programmer) lookAtMTU(ctx context.Context) {
+	if p.sw == nil || !p.loaded {
+		return
 	}
+	if !p.sizes.known {
+		p.askSizes(ctx)
+	}
+	p.become(abilities{p.can.metersEnd, p.carriedMTU()})
+}
+
+// askSizes learns whether the switch can compare sizes. Without an answer what was known
+// before stays: flows that come and go with it are those of all networks.
+func (p *programmer) askSizes(ctx context.Context) {
+	can, err := p.comparesSizes(ctx)
+	p.sizes.known = err == nil
+	if err != nil {
+		p.log.WithError(err).Warn("whether the datapath compares sizes is not known, and asked again")
+		return
+	}
+	if !can {
+		p.log.Warn("the datapath cannot compare sizes: pods are not told of packets that are too big")
+	}
+	p.sizes.can = can
 }
 
 // become computes everything for other abilities than before, or for the first time.
@@ -57,7 +82,7 @@ func (p *programmer) become(can abilities) {
 
 // carriedMTU is what packets to other nodes are held to; 0: nothing.
 func (p *programmer) carriedMTU() int {
-	if !p.sizes {
+	if !p.sizes.can {
 		return 0
 	}
 	mtu, err := p.underlayMTU()
@@ -66,13 +91,4 @@ func (p *programmer) carriedMTU() int {
 		return p.can.mtu
 	}
 	return mtu
-}
-
-// comparesSizes tells whether the datapath can compare sizes.
-func (d *Driver) comparesSizes(ctx context.Context) bool {
-	can, err := d.config.comparesSizes(ctx)
-	if err != nil || !can {
-		d.log.WithError(err).Warn("the datapath is not known to compare sizes: pods are not told of packets that are too big")
-	}
-	return can && err == nil
 }

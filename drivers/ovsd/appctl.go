@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -62,11 +61,4 @@ func askControl(ctx context.Context, socket, command string, args []string) (str
 		return "", fmt.Errorf("%v", answer.Error)
 	}
 	return answer.Result, nil
-}
-
-// comparesSizes tells whether the datapath of our bridge can compare the sizes of packets.
-// Otherwise ovs-vswitchd would do that, for each packet.
-func (c Config) comparesSizes(ctx context.Context) (bool, error) {
-	features, err := c.appctl(ctx, "dpif/show-dp-features", c.Bridge)
-	return strings.Contains(features, "Check pkt length action: Yes"), err
 }

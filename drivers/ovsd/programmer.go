@@ -39,7 +39,7 @@ type programmer struct {
 	connections   <-chan flowSwitch
 	ports         portNumbers
 	newCompiler   func(at fixedPorts, can abilities) compiler
-	comparesSizes func(ctx context.Context) bool
+	comparesSizes func(ctx context.Context) (bool, error)
 	underlayMTU   func() (int, error)
 	excluded      func() bool // another driver has the bridge
 	flowsLost     bell.Bell
@@ -52,7 +52,7 @@ type programmer struct {
 	auditor  *auditor
 	fixed    fixedPorts
 	can      abilities
-	sizes    bool // the switch can compare sizes
+	sizes    sizes
 
 	sw       flowSwitch // nil: not connected
 	loaded   bool       // the ledger knows what is in sw
@@ -149,7 +149,7 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 		p.sw = nil
 	case <-p.auditor.timer.C:
 		p.peers.solicitAll()
-		p.lookAtMTU()
+		p.lookAtMTU(ctx)
 		if p.sw != nil && p.loaded {
 			p.auditor.begin(ctx, p.sw, p.ledger)
 		} else {

@@ -97,7 +97,7 @@ func (h *harness) programmer() *programmer {
 			}
 			return h.compiler
 		},
-		comparesSizes: func(context.Context) bool { return false },
+		comparesSizes: func(context.Context) (bool, error) { return false, nil },
 		excluded:      func() bool { return false },
 		peers:         newPeers(),
 		report: func(s progress) {

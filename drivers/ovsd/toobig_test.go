@@ -92,6 +92,7 @@ func TestAPodIsToldWhichPacketsAreTooBigForTheTunnel(t *testing.T) {
 // The host of this test is the namespace of the switch, with links to nowhere as its world.
 func TestAPodIsToldWhatIsTooBigForServicesAndForRoutersOutside(t *testing.T) {
 	n := newNode(t)
+	n.config.AuditInterval = time.Second // asks ovs-vswitchd again if it was too busy to answer
 	r := n.start()
 	a, provider := n.newPod(r, 1), remote(9, 0)
 	net := network

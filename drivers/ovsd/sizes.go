@@ -1,0 +1,35 @@
+package ovsd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// releaseFile names the release of the running kernel.
+const releaseFile = "/proc/sys/kernel/osrelease"
+
+// comparesSizes tells whether the datapath of our bridge can compare the sizes of packets.
+// Otherwise ovs-vswitchd would do that, for each packet.
+func (d *Driver) comparesSizes(ctx context.Context) (bool, error) {
+	if d.datapathType() == DatapathSystem {
+		release, err := os.ReadFile(releaseFile)
+		if err != nil || !comparesSegments(string(release)) {
+			return false, err
+		}
+	}
+	features, err := d.config.appctl(ctx, "dpif/show-dp-features", d.config.Bridge)
+	return strings.Contains(features, "Check pkt length action: Yes"), err
+}
+
+// comparesSegments tells whether a release of the kernel compares what is sent: earlier
+// ones take what TCP leaves to the link to cut (GSO) for one packet, which is always too
+// big. ovs-vswitchd does not look at that.
+func comparesSegments(release string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major > 5 || major == 5 && minor >= 8
+}
