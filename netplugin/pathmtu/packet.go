@@ -35,7 +35,8 @@ type packet struct {
 	version
 	header   []byte // with options, but no extension headers
 	protocol byte   // of what follows
-	fragment bool   // not the first one
+	part     bool   // a fragment
+	later    bool   // a fragment that is not the first one
 	payload  []byte
 }
 
@@ -51,7 +52,8 @@ func parse(frame []byte) (packet, bool) {
 		if b[0]>>4 != 4 || size < ipv4Size || total < size || total > len(b) {
 			return packet{}, false
 		}
-		return packet{v4, b[:size], b[9], binary.BigEndian.Uint16(b[6:])&0x1fff != 0, b[size:total]}, true
+		fragment := binary.BigEndian.Uint16(b[6:])
+		return packet{v4, b[:size], b[9], fragment&0x3fff != 0, fragment&0x1fff != 0, b[size:total]}, true
 	case v6.etherType:
 		if b[0]>>4 != 6 || len(b) < ipv6Size {
 			return packet{}, false
@@ -60,7 +62,7 @@ func parse(frame []byte) (packet, bool) {
 		if total > len(b) {
 			return packet{}, false
 		}
-		return packet{v6, b[:ipv6Size], b[6], false, b[ipv6Size:total]}, true
+		return packet{v6, b[:ipv6Size], b[6], false, false, b[ipv6Size:total]}, true
 	}
 	return packet{}, false
 }

@@ -105,6 +105,8 @@ func TestAnErrorQuotesWhatTheEndpointHasSent(t *testing.T) {
 	}{
 		"IPv4":                   {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578"+quote4)), "0a090909"},
 		"IPv6":                   {v6(t, "3a", raw(t, "0200 0000 00000578"+quote6)), "20010db8000000000000000000000001"},
+		"its first fragment":     {v4(t, "2000", "01", raw(t, "0304 0000 0000 0578"+quote4)), ""},
+		"a later one":            {v4(t, "0001", "01", raw(t, "0304 0000 0000 0578"+quote4)), ""},
 		"no error":               {v4(t, "4000", "01", raw(t, "0800 0000 0000 0578"+quote4)), ""},
 		"half a quote":           {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578"+quote4)[:20]), ""},
 		"options beyond its end": {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578 4f"+quote4[2:])), ""},

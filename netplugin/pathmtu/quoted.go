@@ -3,15 +3,15 @@ package pathmtu
 import "slices"
 
 // Restored returns the frame of an ICMP error so that it quotes the packet as its receiver
-// has sent it; nil if it is none. The switch has brought the error to the receiver, so
-// whoever it is for is the sender of what it quotes.
+// has sent it; nil if it is none, or a part of one. The switch has brought the error to the
+// receiver, so whoever it is for is the sender of what it quotes.
 //
 // The quoted checksums of TCP and UDP stay as they are: hosts do not look at them, and most
 // errors quote less than they are about.
 func Restored(frame []byte) []byte {
 	frame = slices.Clone(frame)
 	p, ok := parse(frame)
-	if !ok || !p.isError() || p.fragment || len(p.payload) < icmpSize+p.size {
+	if !ok || !p.isError() || p.part || len(p.payload) < icmpSize+p.size {
 		return nil
 	}
 	about := p.payload[icmpSize:]

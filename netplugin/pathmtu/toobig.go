@@ -15,7 +15,7 @@ import (
 // does not make fragments; a host that hears of it does so itself.
 func TooBig(frame []byte, mtu uint16, router netip.Addr) []byte {
 	p, ok := parse(frame)
-	if !ok || p.isError() || p.fragment || len(router.AsSlice()) != p.addressLen {
+	if !ok || p.isError() || p.later || len(router.AsSlice()) != p.addressLen {
 		return nil
 	}
 	about := frame[ethernetSize:]

@@ -5,7 +5,8 @@ import "github.com/contiv/netplugin/ofnet/openflow"
 // quoted completes what is said outside of the packets that endpoints have sent there:
 // too big, unreachable, too many hops. Such an ICMP error quotes the packet, with the
 // private address that outside.go has given it, which the endpoint does not know. No
-// flow can write what is quoted, so the agent does (package pathmtu).
+// flow can write what is quoted, so the agent does (package pathmtu). An error in fragments
+// is delivered as it is: its checksum is over all of them.
 //
 // The error itself has been brought to the endpoint like any packet, and the rules have
 // been asked, when it goes to the agent instead of to OUTPUT.
@@ -28,7 +29,7 @@ func (q quoted) base(w *Wants) {
 	w.Meters = append(w.Meters, PacketError.Meter(errorsPerSecond, errorsAtOnce))
 	for _, f := range []family{ipv4(), ipv6()} {
 		for _, kind := range f.errors {
-			w.flow(at(tableForward, priorityService, regOrigin.is(originHost), f.is(), f.isICMP(), f.icmpType(kind)).
+			w.flow(at(tableForward, priorityService, f.whole(regOrigin.is(originHost), f.isICMP(), f.icmpType(kind))...).
 				do(PacketError.Action()).drop(reasonQuoted))
 		}
 	}
