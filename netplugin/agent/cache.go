@@ -246,14 +246,14 @@ func (c *cache) putPeer(key string, value []byte, revision int64) error {
 	if err != nil {
 		return err
 	}
-	c.addNode(vtep)
+	c.setNode(peerPrefix+key, vtep)
 	c.settle(c.peers.set(key, peer{host, vtep, revision})...)
 	return nil
 }
 
 // recallPeer supplies a VTEP remembered from before this agent started.
 func (c *cache) recallPeer(host string, vtep netip.Addr) {
-	c.addNode(vtep)
+	c.setNode(recalled+vtep.String(), vtep)
 	if len(c.endpointsOn[host]) > 0 && c.peers.recall(host, vtep) {
 		c.markHost(host)
 	}

@@ -101,8 +101,10 @@ func TestNodesAreKnownFromTheRegistry(t *testing.T) {
 		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other"}`, "an agent", []string{"192.0.2.1"}, nil, true},
 		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other","Addresses":["192.0.2.1","2001:db8::9"]}`, "its other addresses", []string{"192.0.2.1", "2001:db8::9"}, nil, true},
 		{vtepKey("198.51.100.1"), `{"HostAddr":"198.51.100.1","Port":4789,"Hostname":"other"}`, "its VTEP", []string{"192.0.2.1", "198.51.100.1", "2001:db8::9"}, nil, true},
-		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998}`, "a netmaster", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::9"}, []uint16{9998}, true},
-		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998,"Role":"leader"}`, "it leads", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::9"}, []uint16{9998}, false},
+		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other","Addresses":["2001:db8::8","192.0.2.1"]}`, "one for another", []string{"192.0.2.1", "198.51.100.1", "2001:db8::8"}, nil, true},
+		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other","Addresses":["2001:db8::8"]}`, "its own is among them anyhow", []string{"192.0.2.1", "198.51.100.1", "2001:db8::8"}, nil, false},
+		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998}`, "a netmaster", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::8"}, []uint16{9998}, true},
+		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998,"Role":"leader"}`, "it leads", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::8"}, []uint16{9998}, false},
 	} {
 		n.put(step.key, step.value)
 		got := n.cache.hostAccess()

@@ -15,15 +15,15 @@ import (
 // nodes are the addresses by which the machines of the cluster know each other, and the
 // ports of netmasters, from the registry. Endpoints are kept away from them.
 //
-// What is known stays until the agent ends: a registry entry that vanishes says that a
-// process is gone, not that its machine is.
+// What an entry had when it vanished stays until the agent ends: it says that a process is
+// gone, not that its machine is.
 type nodes struct {
-	addresses   map[netip.Addr]struct{}
+	addresses   map[string][]netip.Addr // by key of the entry; sorted
 	masterPorts map[uint16]struct{}
 }
 
 func newNodes() nodes {
-	return nodes{addresses: make(map[netip.Addr]struct{}), masterPorts: make(map[uint16]struct{})}
+	return nodes{addresses: make(map[string][]netip.Addr), masterPorts: make(map[uint16]struct{})}
 }
 
 // nodePrefixes are where machines register: all of them have an address of a node.
@@ -32,21 +32,26 @@ const (
 	masterPrefix = objdb.ServicePrefix + mastercfg.MasterService + "/"
 )
 
-// addNode notes the address of a machine.
-func (c *cache) addNode(address netip.Addr) {
-	if _, known := c.nodes.addresses[address]; !known {
-		c.nodes.addresses[address] = struct{}{}
+// recalled begins the keys of what was not read from the registry.
+const recalled = "recalled/"
+
+// setNode takes over the addresses of a machine as an entry has them.
+func (c *cache) setNode(key string, addresses ...netip.Addr) {
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	addresses = slices.Compact(addresses)
+	if !slices.Equal(c.nodes.addresses[key], addresses) {
+		c.nodes.addresses[key] = addresses
 		c.hostDirty = true
 	}
 }
 
-func (c *cache) putAgent(_ string, value []byte, _ int64) error {
-	_, err := c.putNode(value)
+func (c *cache) putAgent(id string, value []byte, _ int64) error {
+	_, err := c.putNode(agentPrefix+id, value)
 	return err
 }
 
-func (c *cache) putMaster(_ string, value []byte, _ int64) error {
-	port, err := c.putNode(value)
+func (c *cache) putMaster(id string, value []byte, _ int64) error {
+	port, err := c.putNode(masterPrefix+id, value)
 	if err != nil {
 		return err
 	}
@@ -57,8 +62,8 @@ func (c *cache) putMaster(_ string, value []byte, _ int64) error {
 	return nil
 }
 
-// putNode notes the addresses of a registry entry, and returns its port.
-func (c *cache) putNode(value []byte) (port uint16, err error) {
+// putNode takes over the addresses of a registry entry, and returns its port.
+func (c *cache) putNode(key string, value []byte) (port uint16, err error) {
 	var r struct {
 		HostAddr  string
 		Port      uint16
@@ -71,9 +76,11 @@ func (c *cache) putNode(value []byte) (port uint16, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("address %q: %w", r.HostAddr, err)
 	}
-	for _, a := range append(r.Addresses[:min(len(r.Addresses), hostaddr.Most)], address) {
-		c.addNode(a.Unmap())
+	addresses := append(r.Addresses[:min(len(r.Addresses), hostaddr.Most)], address)
+	for i, a := range addresses {
+		addresses[i] = a.Unmap()
 	}
+	c.setNode(key, addresses...)
 	return r.Port, nil
 }
 
@@ -81,7 +88,9 @@ func (c *cache) putNode(value []byte) (port uint16, err error) {
 func (*cache) remain(string) {}
 
 func (n nodes) list() []netip.Addr {
-	return slices.SortedFunc(maps.Keys(n.addresses), netip.Addr.Compare)
+	all := slices.Concat(slices.Collect(maps.Values(n.addresses))...)
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
 }
 
 func (n nodes) ports() []uint16 { return slices.Sorted(maps.Keys(n.masterPorts)) }
