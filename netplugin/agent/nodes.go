@@ -15,8 +15,8 @@ import (
 // nodes are the addresses by which the machines of the cluster know each other, and the
 // ports of netmasters, from the registry. Endpoints are kept away from them.
 //
-// What an entry had when it vanished stays until the agent ends: it says that a process is
-// gone, not that its machine is.
+// What an entry had when it vanished stays until the agent ends: a process is gone then,
+// but perhaps not its machine.
 type nodes struct {
 	addresses   map[string][]netip.Addr // by key of the entry; sorted
 	masterPorts map[uint16]struct{}
