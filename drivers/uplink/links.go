@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
@@ -114,10 +115,10 @@ func (l *links) setUp(name string) error {
 
 // watch calls changed whenever a link or an address of the namespace has changed, until
 // ctx is done.
-func (l *links) watch(ctx context.Context, changed func()) error {
+func (l *links) watch(ctx context.Context, log *logrus.Entry, changed func()) error {
 	at := netns.None()
 	if l.ns != nil {
 		at = *l.ns
 	}
-	return rtwatch.Watch(ctx, at, changed, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
+	return rtwatch.Watch(ctx, log, at, changed, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 }

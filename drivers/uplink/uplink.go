@@ -138,7 +138,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer b.links.close()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.db.client.Run(ctx) })
-	group.Go(func() error { return b.links.watch(ctx, b.news.Ring) })
+	group.Go(func() error { return b.links.watch(ctx, b.log, b.news.Ring) })
 	group.Go(func() error { return b.keep(ctx) })
 	return group.Wait()
 }

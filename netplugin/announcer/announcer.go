@@ -13,7 +13,6 @@ package announcer
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +33,9 @@ type Driver interface {
 }
 
 // rounds are how long after the return of an uplink all endpoints are announced: the
-// sides may take seconds to agree on a bond, or on a tree without loops.
-var rounds = []time.Duration{0, time.Second, 3 * time.Second}
+// switch may be busy and use the link later than we see it, and the sides may take
+// seconds to agree on a bond, or half a minute on a tree without loops.
+var rounds = []time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second}
 
 // Announcer is a driver whose endpoints announce themselves.
 type Announcer struct {
@@ -105,7 +105,8 @@ func (a *Announcer) announce(ctx context.Context) error {
 	}
 }
 
-// all announces every endpoint that has a port by now.
+// all announces every endpoint that has a port by now. What cannot be sent ends the
+// round: the switch is away.
 func (a *Announcer) all(ctx context.Context) {
 	ports := map[string]uint32{}
 	for _, p := range a.Ports() {
@@ -120,17 +121,17 @@ func (a *Announcer) all(ctx context.Context) {
 	}
 	a.mu.Unlock()
 	slices.SortFunc(endpoints, func(a, b pipeline.Endpoint) int { return strings.Compare(a.ID, b.ID) })
-	var problems []error
+	log := a.log.WithField("endpoints", len(endpoints))
 	for _, e := range endpoints {
 		for _, frame := range framesOf(e) {
 			packet := openflow.PacketOut{InPort: ports[e.ID], Actions: []openflow.Action{openflow.Output{Port: openflow.PortTable}}, Data: frame}
-			problems = append(problems, a.Send(ctx, packet))
+			if err := a.Send(ctx, packet); err != nil {
+				if ctx.Err() == nil {
+					log.WithField("endpoint", e.ID).WithError(err).Warn("an uplink has returned, and the network outside is not told where endpoints are")
+				}
+				return
+			}
 		}
-	}
-	log := a.log.WithField("endpoints", len(endpoints))
-	if err := errors.Join(problems...); err != nil && ctx.Err() == nil {
-		log.WithError(err).Warn("an uplink has returned, and the network outside is not told where endpoints are")
-		return
 	}
 	log.Debug("an uplink has returned: endpoints are announced")
 }

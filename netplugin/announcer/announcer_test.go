@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
@@ -39,7 +40,9 @@ func local(id string, mode pipeline.Mode) pipeline.Endpoint {
 	return pipeline.Endpoint{ID: id, Mode: mode, Encap: pipeline.VLAN, MAC: [6]byte{2, 2, 10, 1, 7, 2}, IPv4: netip.MustParseAddr("10.1.7.2"), Local: true}
 }
 
-func TestLocalEndpointsOfBridgedNetworksAreAnnounced(t *testing.T) {
+func TestLocalEndpointsOfBridgedNetworksAreAnnounced(t *testing.T) { synctest.Test(t, announced) }
+
+func announced(t *testing.T) {
 	returned, b := make(chan struct{}), bridge{sent: make(chan openflow.PacketOut)}
 	a := New(b, returned)
 	both, far := local("both", pipeline.BridgedFlood), local("far", pipeline.BridgedProxy)
@@ -59,6 +62,7 @@ func TestLocalEndpointsOfBridgedNetworksAreAnnounced(t *testing.T) {
 	const arp = "ffffffffffff02020a010702080600010800060400" + "0102020a0107020a010702" + "0000000000000a010702" + "000000000000000000000000000000000000"
 	const nd = "33330000000102020a01070286dd6000000000203aff" + "fd000007000000000000000000000002" + "ff020000000000000000000000000001" +
 		"8800" + "4987" + "20000000" + "fd000007000000000000000000000002" + "020102020a010702"
+	began := time.Now()
 	for round := range len(rounds) {
 		for _, want := range []struct {
 			port  uint32
@@ -69,13 +73,36 @@ func TestLocalEndpointsOfBridgedNetworksAreAnnounced(t *testing.T) {
 				if p.InPort != want.port || hex.EncodeToString(p.Data) != want.frame || !slices.Equal(p.Actions, []openflow.Action{openflow.Output{Port: openflow.PortTable}}) {
 					t.Errorf("round %d: sent %x by port %d, %s; want %s by port %d", round, p.Data, p.InPort, p, want.frame, want.port)
 				}
-			case <-time.After(30 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("round %d: nothing is sent", round)
 			}
 		}
 	}
+	if took := time.Since(began); took < 30*time.Second {
+		t.Errorf("announced for %s: a tree without loops takes longer", took)
+	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// deaf is a bridge whose switch is away.
+type deaf struct{ bridge }
+
+func (d deaf) Send(context.Context, openflow.PacketOut) error {
+	d.sent <- openflow.PacketOut{}
+	return errors.New("away")
+}
+
+func TestASwitchThatIsAwayIsToldOfOneEndpointARound(t *testing.T) {
+	d := deaf{bridge{sent: make(chan openflow.PacketOut, 10)}}
+	a := New(d, nil)
+	for _, id := range []string{"four", "both"} {
+		a.Update(drivers.Change{Set: []pipeline.Object{local(id, pipeline.BridgedFlood)}})
+	}
+	a.all(t.Context())
+	if len(d.sent) != 1 {
+		t.Errorf("tried %d times", len(d.sent))
 	}
 }

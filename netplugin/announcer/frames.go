@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // framesOf announce an endpoint, one for each of its addresses.
@@ -30,30 +31,16 @@ func gratuitousARP(mac [6]byte, own netip.Addr) []byte {
 	return frame[:60] // the shortest there is
 }
 
-// allNodes are all nodes of a link, by their MAC and address.
-var (
-	allNodesMAC = [6]byte{0x33, 0x33, 0, 0, 0, 1}
-	allNodes    = netip.MustParseAddr("ff02::1")
-)
-
-// advertisement says to all whose an address is, unasked (RFC 4861, 7.2.6).
+// advertisement says to all nodes of the link whose an address is, unasked (RFC 4861, 7.2.6).
 func advertisement(mac [6]byte, own netip.Addr) []byte {
 	const overrides = 0x20
-	source, to := own.As16(), allNodes.As16()
+	source, to := own.As16(), netip.IPv6LinkLocalAllNodes().As16()
 	body := append([]byte{136, 0, 0, 0, overrides, 0, 0, 0}, source[:]...)
 	body = append(append(body, 2, 1), mac[:]...) // the target's MAC
-	frame := append(append(allNodesMAC[:], mac[:]...), 0x86, 0xdd)
+	frame := append(append([]byte{0x33, 0x33, 0, 0, 0, 1}, mac[:]...), 0x86, 0xdd)
 	frame = append(frame, 0x60, 0, 0, 0, 0, byte(len(body)), 58, 255)
 	frame = append(append(frame, source[:]...), to[:]...)
-	sum := uint32(len(body)) + 58
-	for _, part := range [][]byte{source[:], to[:], body} {
-		for i := 0; i < len(part); i += 2 {
-			sum += uint32(binary.BigEndian.Uint16(part[i:]))
-		}
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	binary.BigEndian.PutUint16(body[2:], ^uint16(sum))
+	pseudo := inet.Sum(source[:], inet.Sum(to[:], uint32(len(body))+58))
+	binary.BigEndian.PutUint16(body[2:], inet.Checksum(body, pseudo))
 	return append(frame, body...)
 }

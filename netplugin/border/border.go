@@ -40,11 +40,13 @@ type Border struct {
 	cfg     Config
 	log     *logrus.Entry
 	speaker *bgp.Speaker
+	left    func() *saved // of an earlier run; nil: nothing of use
 	wake    bell.Bell
 	met     bell.Bell // the kernel has learned something of next hops
 
 	unsaved  atomic.Bool // what is to be kept for the next run has changed
 	keepNext time.Time   // when that may be done; the loop's
+	kept     bool        // this run has done it; the loop's
 
 	mu      sync.Mutex
 	wanted  *agent.BGP      // nil: this node is no router
@@ -78,7 +80,7 @@ func New(cfg Config) *Border {
 		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: bell.New(), met: bell.New(),
 		local: map[pipeline.Key][]netip.Prefix{}, remote: map[pipeline.Key]pipeline.Endpoint{},
 	}
-	b.rib = newRIB()
+	b.rib, b.left = newRIB(), b.leftBehind()
 	return b
 }
 
@@ -90,7 +92,7 @@ func (b *Border) Configure(wanted *agent.BGP) {
 	defer b.mu.Unlock()
 	b.wanted, b.told = wanted, true
 	b.unsaved.Store(true)
-	if !b.started && wanted != nil {
+	if !b.started && wanted != nil && isAt(wanted.Link) {
 		b.recall(b.left())
 	}
 	b.wake.Ring()

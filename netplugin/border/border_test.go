@@ -56,32 +56,58 @@ func TestTheInterfaceOfAnEarlierRunIsRemoved(t *testing.T) {
 }
 
 func TestRoutesAreRecalledWhileTheyAreYoung(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "routes.json")
-	text := `{"Routes":[{"Prefix":"198.51.100.0/24","Neighbour":"192.0.2.1","NextHop":"192.0.2.1"}]}`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	recalled := func() int {
-		border := New(Config{Driver: &portDriver{}, StateFile: file})
-		border.Configure(&agent.BGP{Link: prefix("192.0.2.9/24")})
-		return len(border.rib.learned)
-	}
-	if recalled() != 1 {
-		t.Error("nothing of a moment ago")
-	}
-	for _, age := range []time.Duration{time.Hour, -time.Hour} {
-		then := time.Now().Add(-age)
+	testkit.NeedsMachine(t)
+	alone(t, func() {
+		file := filepath.Join(t.TempDir(), "routes.json")
+		text := `{"Routes":[{"Prefix":"198.51.100.0/24","Neighbour":"192.0.2.1","NextHop":"192.0.2.1"}]}`
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run := func() *Border { return New(Config{Driver: &portDriver{}, StateFile: file}) }
+		recalled := func(b *Border) int {
+			b.Configure(&agent.BGP{Link: prefix("192.0.2.9/24")})
+			return len(b.rib.learned)
+		}
+		if recalled(run()) != 0 {
+			t.Error("without the interface, as after a boot")
+		}
+		sh(t, `ip link add inb01 type veth peer name outside; ip link set inb01 up; ip address add 192.0.2.9/24 dev inb01`)
+		if recalled(run()) != 1 {
+			t.Error("nothing of a moment ago")
+		}
+		for _, age := range []time.Duration{time.Hour, -time.Hour} {
+			then := time.Now().Add(-age)
+			if err := os.Chtimes(file, then, then); err != nil {
+				t.Fatal(err)
+			}
+			if recalled(run()) != 0 {
+				t.Errorf("routes of %s ago", age)
+			}
+			waits := run() // for the store, and routes get no younger by that
+			waits.resume()
+			waits.keepYoung()
+			if recalled(waits) != 0 || recalled(run()) != 0 {
+				t.Errorf("routes of %s ago, after a look", age)
+			}
+			if err := os.Chtimes(file, time.Now(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if recalled(waits) != 0 {
+				t.Error("routes of another run that this one has begun without")
+			}
+		}
+		goesOn := run()
+		recalled(goesOn)
+		goesOn.keep()
+		then := time.Now().Add(-time.Hour)
 		if err := os.Chtimes(file, then, then); err != nil {
 			t.Fatal(err)
 		}
-		if recalled() != 0 {
-			t.Errorf("routes of %s ago", age)
+		goesOn.keepYoung()
+		if recalled(run()) != 1 {
+			t.Error("nothing of a run that went on until now")
 		}
-	}
-	New(Config{StateFile: file}).keepYoung()
-	if recalled() != 1 {
-		t.Error("nothing of a run that went on until now")
-	}
+	})
 }
 
 func TestNothingLeadsToAFormerNeighbour(t *testing.T) {

@@ -70,7 +70,7 @@ func neighbours(link netlink.Link) (map[netip.Addr][6]byte, error) {
 
 // listen rings when the kernel has learned something of its neighbours.
 func (b *Border) listen(ctx context.Context) error {
-	return rtwatch.Watch(ctx, netns.None(), b.met.Ring, unix.RTNLGRP_NEIGH)
+	return rtwatch.Watch(ctx, b.log, netns.None(), b.met.Ring, unix.RTNLGRP_NEIGH)
 }
 
 // solicit has the kernel find out the MAC of a next hop, or whether it is still that.

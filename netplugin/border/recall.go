@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -61,35 +62,52 @@ func (b *Border) save() {
 	}
 	if err != nil {
 		b.log.WithError(err).Warn("routes cannot be kept for a restart")
+		return
 	}
+	b.kept = true
 }
 
-// keepYoung shows that the routes in the file were in use a moment ago.
+// keepYoung shows that the routes in the file were in use a moment ago, if they are this
+// run's.
 func (b *Border) keepYoung() {
+	if !b.kept {
+		return
+	}
 	now := time.Now()
 	if err := os.Chtimes(b.cfg.StateFile, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.log.WithError(err).Debug("age of the file of routes")
 	}
 }
 
-// left is what an earlier run has left, if neighbours may still expect this node to know
-// it; nil: nothing. A clock that was set is no better than a long time.
-func (b *Border) left() *saved {
+// leftBehind returns what tells what an earlier run has left, if neighbours may still
+// expect this node to know it; nil: nothing. The file is read once, as this run writes it,
+// too. A clock that was set is no better than a long time.
+func (b *Border) leftBehind() func() *saved {
 	limit := cmp.Or(b.cfg.Speaker.RestartTime, bgp.DefaultRestartTime)
-	info, err := os.Stat(b.cfg.StateFile)
-	if err != nil || time.Since(info.ModTime()).Abs() >= limit {
+	read := sync.OnceValues(b.read)
+	return func() *saved {
+		if state, inUse := read(); time.Since(inUse).Abs() < limit {
+			return state
+		}
 		return nil
 	}
+}
+
+// read reads the file, and when the routes in it were in use.
+func (b *Border) read() (state *saved, inUse time.Time) {
+	info, err := os.Stat(b.cfg.StateFile)
+	if err != nil {
+		return nil, time.Time{}
+	}
 	data, err := os.ReadFile(b.cfg.StateFile)
-	state := &saved{}
 	if err == nil {
-		err = json.Unmarshal(data, state)
+		err = json.Unmarshal(data, &state)
 	}
 	if err != nil {
 		b.log.WithError(err).Warn("routes of the last run cannot be read")
-		return nil
+		return nil, time.Time{}
 	}
-	return state
+	return state, info.ModTime()
 }
 
 // recall takes in what an earlier run has left: routes, and what the kernel knows of next
@@ -128,6 +146,7 @@ func (b *Border) resume() {
 		return
 	}
 	b.wanted = state.BGP
+	b.unsaved.Store(true)
 	b.recall(state)
 	b.local[pipeline.Key{}] = state.Announced // until the first state says what there is
 	b.speaker.Announce(state.Announced, nil)

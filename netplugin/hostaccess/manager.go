@@ -3,6 +3,7 @@ package hostaccess
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -54,8 +55,8 @@ type Manager struct {
 	joined   map[string]string // id of an endpoint that we have made a port for -> its network
 	rules    rules
 	stores   stores
-	leads    bool // there may be a way out, of this process or an earlier one
-	made     bool // this process has made it, or found it
+	leads    bool         // there may be a way out, of this process or an earlier one
+	made     netip.Prefix // of the one that this process has made, or found; zero: none
 	own      own
 	touched  bell.Bell              // somebody has changed something of ours
 	repaired time.Time              // when it looked last because of that
@@ -89,7 +90,7 @@ func New(c Config) *Manager {
 // Run keeps the interfaces until ctx is done. They stay: the host goes on using them.
 func (m *Manager) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.own.watch(ctx, m.touched.Ring) })
+	group.Go(func() error { return m.own.watch(ctx, m.Log, m.touched.Ring) })
 	group.Go(func() error { return m.keep(ctx) })
 	return group.Wait()
 }

@@ -2,9 +2,13 @@ package hostaccess
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"slices"
 
 	"github.com/sirupsen/logrus"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -15,16 +19,39 @@ import (
 // by their private addresses.
 const outsideLink = "contivh0"
 
-// keepOutside keeps the way out by the host, or its absence. The rules of the
-// firewall come before the way is open, and go after it is closed.
+// keepOutside keeps the way out by the host, or its absence. That others use addresses
+// of it, too, decides only whether it is opened: one that is open keeps its rules.
 func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) error {
 	if access.Outside == nil {
 		return m.closeOutside(ctx)
 	}
-	o := *access.Outside
-	if err := isFree(o.Prefix); err != nil {
-		return err
+	conflict := isFree(access.Outside.Prefix)
+	if conflict == nil || m.isOpen(*access.Outside) {
+		return errors.Join(conflict, m.openOutside(ctx, access))
 	}
+	if fault.Is(conflict, fault.Conflict) {
+		return errors.Join(conflict, m.closeOutside(ctx))
+	}
+	return conflict
+}
+
+// isOpen tells whether there is the way out, of this process or an earlier one.
+func (m *Manager) isOpen(o pipeline.Outside) bool {
+	if m.made == o.Prefix {
+		return true
+	}
+	link, err := netlink.LinkByName(outsideLink)
+	if err != nil {
+		return false
+	}
+	have, err := netlink.AddrList(link, unix.AF_INET)
+	return err == nil && slices.ContainsFunc(have, func(a netlink.Addr) bool { return o.Prefix.Contains(prefixOf(a.IPNet).Addr()) })
+}
+
+// openOutside opens the way out, or sets it right. The rules of the firewall come before
+// the way is open.
+func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) error {
+	o := *access.Outside
 	m.learnStores(ctx)
 	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access, m.stores), m.RouterLink, share())); err != nil {
 		return err
@@ -40,7 +67,7 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 	if err != nil {
 		return err
 	}
-	m.made = true
+	m.made = o.Prefix
 	want := outsideInterface(o)
 	want.mtu, want.checksumInSoftware = port.MTU, m.Netdev()
 	changed, err := want.ensure(port, &m.own)
@@ -56,13 +83,13 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 // waitForEndpoint tells whether the way out has to wait for the link of an endpoint.
 // One that was there and is gone is made at once.
 func (m *Manager) waitForEndpoint(ctx context.Context) (bool, error) {
-	if m.made || !m.Netdev() {
+	if m.made.IsValid() || !m.Netdev() {
 		return false, nil
 	}
 	return m.Datapath.OutsideWaits(ctx)
 }
 
-// closeOutside takes the port and the rules away that there may be.
+// closeOutside takes the port away that there may be, and then the rules.
 func (m *Manager) closeOutside(ctx context.Context) error {
 	if !m.leads {
 		return nil
@@ -73,7 +100,7 @@ func (m *Manager) closeOutside(ctx context.Context) error {
 	if err := m.rules.remove(ctx); err != nil && !fault.Is(err, fault.Unsupported) { // without nft there is no table
 		return err
 	}
-	m.leads = false
+	m.leads, m.made = false, netip.Prefix{}
 	m.Log.Debug("endpoints do not leave by this host")
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -17,16 +18,16 @@ import (
 // watch calls changed when somebody has changed something of ours: an interface, its
 // addresses, a route, the table of nftables; or whether the host forwards. What others
 // have is none of our business, and most of what the kernel tells is about that. watch
-// ends with ctx.
-func (o *own) watch(ctx context.Context, changed func()) error {
+// ends with ctx alone.
+func (o *own) watch(ctx context.Context, log *logrus.Entry, changed func()) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return rtwatch.Listen(ctx, netns.None(), unix.NETLINK_ROUTE, o.concerns, changed,
+		return rtwatch.Listen(ctx, log, netns.None(), unix.NETLINK_ROUTE, o.concerns, changed,
 			unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
 			unix.RTNLGRP_IPV4_NETCONF, unix.RTNLGRP_IPV6_NETCONF)
 	})
 	group.Go(func() error {
-		return rtwatch.Listen(ctx, netns.None(), unix.NETLINK_NETFILTER, isOurTable, changed, unix.NFNLGRP_NFTABLES)
+		return rtwatch.Listen(ctx, log, netns.None(), unix.NETLINK_NETFILTER, isOurTable, changed, unix.NFNLGRP_NFTABLES)
 	})
 	return group.Wait()
 }

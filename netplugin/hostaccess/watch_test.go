@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netlink"
 
 	"github.com/contiv/netplugin/test/testkit"
@@ -24,7 +25,7 @@ func TestWhoChangesWhatIsOursIsNoticedAndNobodyElse(t *testing.T) {
 	noticed := make(chan struct{}, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- o.watch(ctx, func() { noticed <- struct{}{} }) }()
+	go func() { ended <- o.watch(ctx, logrus.NewEntry(logrus.New()), func() { noticed <- struct{}{} }) }()
 	await := func(what string) {
 		t.Helper()
 		select {

@@ -3,46 +3,76 @@ package rtwatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
+	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Watch calls changed whenever something of the groups (unix.RTNLGRP_LINK and the like)
-// has changed in a network namespace, until ctx is done, and once at the beginning.
-// netns.None() is the namespace of the calling thread. changed may take its time: what
-// the kernel cannot keep meanwhile is told as one change.
-func Watch(ctx context.Context, at netns.NsHandle, changed func(), groups ...uint) error {
+// has changed in a network namespace, and once whenever it begins to listen. netns.None()
+// is the namespace of the calling thread. changed may take its time: what the kernel
+// cannot keep meanwhile is told as one change.
+//
+// Watch ends with ctx alone, and returns why that has ended. That the kernel does not
+// tell is logged once, and it is asked again: it may have no memory for a moment, or not
+// know the protocol at all.
+func Watch(ctx context.Context, log *logrus.Entry, at netns.NsHandle, changed func(), groups ...uint) error {
 	anything := func(syscall.NetlinkMessage) bool { return true }
-	return Listen(ctx, at, unix.NETLINK_ROUTE, anything, changed, groups...)
+	return Listen(ctx, log, at, unix.NETLINK_ROUTE, anything, changed, groups...)
 }
+
+// Waits between two subscriptions.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 15 * time.Second
+)
 
 // Listen is Watch for any protocol of netlink, of which only messages count that concern
 // the caller.
-func Listen(ctx context.Context, at netns.NsHandle, protocol int, concerns func(syscall.NetlinkMessage) bool, changed func(), groups ...uint) error {
+func Listen(ctx context.Context, log *logrus.Entry, at netns.NsHandle, protocol int, concerns func(syscall.NetlinkMessage) bool, changed func(), groups ...uint) error {
+	wait, told := retry.NewPacer(firstRetry, lastRetry), false
+	for ctx.Err() == nil {
+		heard, err := listen(ctx, at, protocol, concerns, changed, groups)
+		if heard {
+			wait.Reset()
+			told = false
+		}
+		if ctx.Err() == nil && !told && !errors.Is(err, unix.ENOBUFS) { // an overflow is no fault
+			told = true
+			log.WithError(err).Warnf("the kernel does not tell of changes, protocol %d of netlink, groups %v", protocol, groups)
+		}
+		wait.Sleep(ctx)
+	}
+	return ctx.Err()
+}
+
+// listen is one subscription, until it fails or ctx is done; heard says that something
+// was received by it.
+func listen(ctx context.Context, at netns.NsHandle, protocol int, concerns func(syscall.NetlinkMessage) bool, changed func(), groups []uint) (heard bool, err error) {
+	socket, err := nl.SubscribeAt(at, netns.None(), protocol, groups...)
+	if err != nil {
+		return false, fmt.Errorf("subscribe: %w", err)
+	}
+	defer socket.Close()
+	defer context.AfterFunc(ctx, socket.Close)()
+	changed()
 	for {
-		socket, err := nl.SubscribeAt(at, netns.None(), protocol, groups...)
+		messages, _, err := socket.Receive()
 		if err != nil {
-			return fmt.Errorf("subscribe to changes of the kernel, protocol %d, groups %v: %w", protocol, groups, err)
+			return heard, fmt.Errorf("receive: %w", err)
 		}
-		stop := context.AfterFunc(ctx, socket.Close)
-		for news := true; err == nil; {
-			if news {
-				changed()
-			}
-			var messages []syscall.NetlinkMessage
-			messages, _, err = socket.Receive()
-			news = slices.ContainsFunc(messages, concerns)
-		}
-		if stop() {
-			socket.Close()
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		heard = true
+		if slices.ContainsFunc(messages, concerns) {
+			changed()
 		}
 	}
 }

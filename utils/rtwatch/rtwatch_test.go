@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
@@ -43,7 +45,7 @@ func TestAChangeAfterAnOverflowIsTold(t *testing.T) {
 	var calls atomic.Int64
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rtwatch.Watch(ctx, netns.None(), func() {
+		ended <- rtwatch.Watch(ctx, logrus.NewEntry(logrus.New()), netns.None(), func() {
 			if calls.Add(1) == 1 {
 				close(begun)
 				<-goOn
@@ -67,6 +69,43 @@ func TestAChangeAfterAnOverflowIsTold(t *testing.T) {
 	}
 	addresses(t, 3, 1)
 	testkit.Eventually(t, patience, "a change after that is told", func() bool { return calls.Load() > settled })
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// A kernel that does not tell, now or ever, is no reason to end: who watches looks
+// now and then, too.
+func TestAKernelThatDoesNotTellIsAskedAgain(t *testing.T) {
+	testkit.NeedsMachine(t)
+	here, err := netns.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	const later = 700 // a descriptor that is open later
+	log, logged := logtest.NewNullLogger()
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		ended <- rtwatch.Watch(ctx, logrus.NewEntry(log), netns.NsHandle(later), func() { calls.Add(1) }, unix.RTNLGRP_IPV4_IFADDR)
+	}()
+	testkit.Eventually(t, patience, "a refusal is in the log", func() bool { return len(logged.AllEntries()) > 0 })
+	if calls.Load() > 0 {
+		t.Error("changes are told although nobody listens")
+	}
+	if err := unix.Dup2(int(here), later); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(later)
+	testkit.Eventually(t, patience, "it is asked again", func() bool { return calls.Load() == 1 })
+	addresses(t, 4, 1)
+	testkit.Eventually(t, patience, "a change is told", func() bool { return calls.Load() > 1 })
+	if all := logged.AllEntries(); len(all) != 1 {
+		t.Errorf("%d lines in the log", len(all))
+	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("ended with %v", err)
