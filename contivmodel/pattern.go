@@ -50,6 +50,7 @@ var patterns = map[string]pattern{
 	"RTRIP":    {expr: regexp.MustCompile(`^` + ip4 + `(-` + octet + `)?/` + length + `$`), doc: "IPv4 address/length", example: "10.1.2.3/24"},
 	"PVT16":    {expr: regexp.MustCompile(`^` + ip4 + `/16$`), doc: "IPv4 address/16", example: "172.19.0.0/16"},
 	"V6GW":     {expr: regexp.MustCompile(`^(` + ip6 + `)?$`), parse: optional(isIPv6), doc: "empty, or an IPv6 address", example: "2001:db8::1"},
+	"V6AUTO":   {expr: regexp.MustCompile(`^(auto|` + ip6 + `)?$`), parse: func(text string) bool { return text == "auto" || optional(isIPv6)(text) }, doc: "empty, auto, or an IPv6 address", example: "2001:db8::80"},
 	"V6NET":    {expr: regexp.MustCompile(`^(` + ip6 + `/` + len6 + `)?$`), parse: optional(isIPv6Prefix), doc: "empty, or IPv6 address/length", example: "2001:db8::/64"},
 	"RATE":     {expr: regexp.MustCompile(`^([1-9][0-9]* ?[kmgKMG](b|bps)?)?$`), doc: "empty, or a number and k, m or g, as such or with b or bps", example: "10 Mbps"},
 	"PROTOCOL": {expr: regexp.MustCompile(`^(tcp|udp|icmp|[0-9]{1,3})?$`), parse: isProtocol, doc: "empty, tcp, udp, icmp, or 0 to 255", example: "tcp"},

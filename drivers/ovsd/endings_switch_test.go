@@ -33,8 +33,8 @@ func TestAChangeDoesNotWaitForConnectionsToEnd(t *testing.T) {
 	all := func(providers int) (c drivers.Change) {
 		for i := range services {
 			s := pipeline.Service{ID: fmt.Sprint("s", i, ":blue"), VRF: network.VRF, Tag: network.Tag,
-				VIP:   netip.AddrFrom4([4]byte{10, 1, 0, byte(100 + i)}),
-				Ports: []pipeline.ServicePort{{Protocol: openflow.ProtoUDP, Port: 80, Target: 8080}}}
+				Ports: []pipeline.ServicePort{{Address: netip.AddrFrom4([4]byte{10, 1, 0, byte(100 + i)}), From: pipeline.FromPods,
+					Protocol: openflow.ProtoUDP, Port: 80, Target: 8080}}}
 			for p := range providers {
 				s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, 1, 0, byte(11 + p)}))
 			}

@@ -20,13 +20,13 @@ type endingSwitch struct {
 
 // balanced is a service whose ports have a target each.
 func balanced(providers string, ports map[uint16]uint16) pipeline.Service {
-	s := pipeline.Service{ID: "s:t", VRF: 1, Tag: 1, VIP: netip.MustParseAddr("10.1.0.200")}
+	s := pipeline.Service{ID: "s:t", VRF: 1, Tag: 1}
 	for _, name := range providers {
 		s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, 1, 0, byte(name)}))
 	}
 	for _, port := range []uint16{80, 443} {
 		if target := ports[port]; target != 0 {
-			s.Ports = append(s.Ports, pipeline.ServicePort{Protocol: openflow.ProtoTCP, Port: port, Target: target})
+			s.Ports = append(s.Ports, pipeline.ServicePort{Address: netip.MustParseAddr("10.1.0.200"), From: pipeline.FromPods, Protocol: openflow.ProtoTCP, Port: port, Target: target})
 		}
 	}
 	return s.Numbered(func(uint32) bool { return false })

@@ -20,8 +20,8 @@ func BenchmarkServices(b *testing.B) {
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
 	service := func(i, providers int) pipeline.Service {
 		s := pipeline.Service{ID: fmt.Sprint("s", i, ":blue"), VRF: network.VRF, Tag: network.Tag,
-			VIP:   netip.AddrFrom4([4]byte{10, 200, byte(i >> 8), byte(i)}),
-			Ports: []pipeline.ServicePort{{Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}}}
+			Ports: []pipeline.ServicePort{{Address: netip.AddrFrom4([4]byte{10, 200, byte(i >> 8), byte(i)}), From: pipeline.FromPods,
+				Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}}}
 		for p := range providers {
 			s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, byte(100 + p), byte(i >> 8), byte(i)}))
 		}

@@ -13,8 +13,8 @@ import (
 
 // shop is a service of the network of these tests.
 func shop(providers ...*pod) pipeline.Service {
-	s := pipeline.Service{ID: "shop:blue", VRF: network.VRF, Tag: network.Tag, VIP: netip.MustParseAddr("10.1.0.200"),
-		Ports: []pipeline.ServicePort{{Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}}}
+	s := pipeline.Service{ID: "shop:blue", VRF: network.VRF, Tag: network.Tag,
+		Ports: []pipeline.ServicePort{{Address: netip.MustParseAddr("10.1.0.200"), From: pipeline.FromPods, Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}}}
 	for _, p := range providers {
 		s.Providers = append(s.Providers, p.endpoint.IPv4)
 	}
@@ -91,7 +91,7 @@ func TestAProviderThatGoesTakesItsOwnConnectionsAlong(t *testing.T) {
 		return change
 	}
 	r.give(all(shop(a, b)))
-	vip := shop().VIP.String()
+	vip := shop().Ports[0].Address.String()
 	connectionsTo := func(p *pod) int {
 		return strings.Count(n.Appctl("dpctl/dump-conntrack"), "reply=(src="+p.endpoint.IPv4.String()+",")
 	}

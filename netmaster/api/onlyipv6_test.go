@@ -45,7 +45,7 @@ func TestANetworkMayHaveIPv6Only(t *testing.T) {
 		t.Errorf("%+v", addresses)
 	}
 	b.refuseAll([]refusal{
-		{"POST", "serviceLBs/blue:lb", lb, "auto allocation failed - address exhaustion in network web.blue, which has no IPv4 subnet", 409, "exhausted"},
+		{"POST", "serviceLBs/blue:lb", with(lb)(`,"ipAddress":"10.7.0.9"`), "requested address 10.7.0.9 cannot be had in network web.blue, which has no IPv4 subnet", 400, "invalid"},
 		{"POST", "endpointGroups/blue:g", `{"tenantName":"blue","groupName":"g","networkName":"web","ipPool":"10.7.0.1-10.7.0.2"}`,
 			"bad ip-pool 10.7.0.1-10.7.0.2: it cannot be in network web.blue, which has no IPv4 subnet", 400, "invalid"},
 	})

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,6 +32,9 @@ func placeOf(c *change, s *contivmodel.ServiceLB) (*contivmodel.Tenant, *contivm
 		return nil, nil, err
 	}
 	if err := master.CheckPorts(s.Ports); err != nil {
+		return nil, nil, err
+	}
+	if err := master.CheckEntrances(s); err != nil {
 		return nil, nil, err
 	}
 	tenant, err := tenantOf(c, s.TenantName)
@@ -86,7 +90,10 @@ func inspectedService(v ledger.Reader, s *contivmodel.ServiceLB) (shown contivmo
 	if err != nil {
 		return shown, err
 	}
-	oper := contivmodel.ServiceLBOper{ServiceVip: rec.IPAddress}
+	oper := contivmodel.ServiceLBOper{ServiceVip: cmp.Or(rec.IPAddress, rec.IPv6Address)}
+	if rec.IPAddress != "" {
+		oper.ServiceVip6 = rec.IPv6Address
+	}
 	for _, ep := range master.Selected(&rec, all) {
 		provider := endpointOper(&ep)
 		provider.ServiceName = s.ServiceName

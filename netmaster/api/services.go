@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/gorilla/mux"
@@ -63,8 +64,9 @@ func (p providers) fillIn(s *mastercfg.CfgServiceLBState) error {
 	}
 	s.Providers = map[string]mastercfg.Provider{}
 	for _, ep := range master.Selected(s, p.containers[s.Tenant]) {
-		s.Providers[ep.IPAddress+":"+s.Tenant] = mastercfg.Provider{
-			IPAddress: ep.IPAddress, ContainerID: ep.ContainerID, Labels: ep.Labels, Tenant: s.Tenant,
+		address := cmp.Or(ep.IPAddress, ep.IPv6Address)
+		s.Providers[address+":"+s.Tenant] = mastercfg.Provider{
+			IPAddress: address, ContainerID: ep.ContainerID, Labels: ep.Labels, Tenant: s.Tenant,
 			Network: ep.NetID, Services: []string{s.ID}, EpIDKey: ep.ID,
 		}
 	}

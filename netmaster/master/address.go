@@ -123,7 +123,7 @@ func (s *space) takeIPv6(requested string) (addr netip.Addr, err error) {
 	if err := pool.Check(addr); err != nil {
 		return addr, err
 	}
-	if endpointAt(s.tx, s.net.ID, addr) != "" {
+	if endpointAt(s.tx, s.net.ID, addr) != "" || serviceAt(s.tx, s.net.ID, addr) != "" {
 		return addr, pool.NotAvailable(addr)
 	}
 	s.release(addr)

@@ -52,6 +52,14 @@ func (s *space) reserveIPv4(preferred string) (netip.Addr, error) {
 	return s.takeIPv4(preferred)
 }
 
+// reserveIPv6 likewise; "" is any.
+func (s *space) reserveIPv6(preferred string) (netip.Addr, error) {
+	if addr, err := netip.ParseAddr(preferred); err == nil && serviceAt(s.tx, s.net.ID, addr) != "" {
+		return addr, fault.New(fault.Conflict, "requested address %s is not available in network %s", addr, s.net.ID)
+	}
+	return s.takeIPv6(preferred)
+}
+
 // ReleaseAddress gives an address back that was handed out without an endpoint.
 // One that an endpoint has stays: runtimes release after they delete the
 // endpoint, when another may already have got the address.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 	"unique"
 
@@ -39,19 +40,21 @@ func Open(ctx context.Context, term *objdb.Term, standby *ledger.Standby, admit 
 // Terms that values are found under, besides the numbers of numbers.go. What
 // follows a name in a term is joined by slashes, which no name contains.
 const (
-	linkTerm    = "link/"    // <type>/<key>/<link-set>: objects in a link-set of an object
-	namesTerm   = "names/"   // <T>/<N>: rules that name a network
-	ipv4Term    = "ipv4/"    // <T>/<last address>: networks by the end of their range
-	ipv6Term    = "ipv6/"    // <T>/<last address>
-	runningTerm = "running/" // <N.T>: endpoints whose container runs
-	cidTerm     = "cid/"     // <container id>: the same
-	memberTerm  = "member/"  // <G:T>: endpoints of a group
-	hostTerm    = "host/"    // <host label>: endpoints of a host
-	agentTerm   = "agent/"   // <host label>: registrations of its agent
-	rangeTerm   = "range/"   // <N.T>/<last address>/<first address>: groups with a range of a network
-	poolTerm    = "pool/"    // N:G.T: groups, as container runtimes name their range
-	subnetTerm  = "subnet/"  // <subnet>: networks of any tenant
-	bindingTerm = "binding/" // <T:P>: bindings of a policy
+	linkTerm     = "link/"     // <type>/<key>/<link-set>: objects in a link-set of an object
+	namesTerm    = "names/"    // <T>/<N>: rules that name a network
+	ipv4Term     = "ipv4/"     // <T>/<last address>: networks by the end of their range
+	ipv6Term     = "ipv6/"     // <T>/<last address>
+	runningTerm  = "running/"  // <N.T>: endpoints whose container runs
+	cidTerm      = "cid/"      // <container id>: the same
+	memberTerm   = "member/"   // <G:T>: endpoints of a group
+	hostTerm     = "host/"     // <host label>: endpoints of a host
+	agentTerm    = "agent/"    // <host label>: registrations of its agent
+	rangeTerm    = "range/"    // <N.T>/<last address>/<first address>: groups with a range of a network
+	poolTerm     = "pool/"     // N:G.T: groups, as container runtimes name their range
+	subnetTerm   = "subnet/"   // <subnet>: networks of any tenant
+	entranceTerm = "entrance/" // the one service that is reached by it, such as "node port 30080 of tcp"
+	externalTerm = "external/" // <address>: services that have it
+	bindingTerm  = "binding/"  // <T:P>: bindings of a policy
 )
 
 func indexes() []ledger.Index {
@@ -151,8 +154,9 @@ func profileTerms(p *contivmodel.AppProfile) []string {
 	return terms
 }
 
-func vipTerms(s *struct{ TenantName, Subnet, IPAddress string }) []string {
-	return addressTerms(mastercfg.NetworkID(s.TenantName, s.Subnet), s.IPAddress)
+func vipTerms(s *mastercfg.CfgServiceLBState) []string {
+	return slices.Concat(addressTerms(mastercfg.NetworkID(s.Tenant, s.Network), s.IPAddress, s.IPv6Address),
+		entranceTerms(s), externalTerms(s))
 }
 
 func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, EndpointGroupKey, HomingHost string }) []string {

@@ -1,6 +1,8 @@
 package master
 
 import (
+	"strings"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -61,8 +63,32 @@ func moveProvider(tx *ledger.Tx, before, after *mastercfg.CfgEndpointState) erro
 		if err != nil {
 			return nil // no such service can be made
 		}
-		return listProvider(tx, mastercfg.ServiceID(s.TenantName, s.ServiceName), before.IPAddress, selectedBy(selectors, after), runs(after))
+		rec, err := GetService(tx, mastercfg.ServiceID(s.TenantName, s.ServiceName))
+		if err != nil {
+			return ignoreCorrupt(ignoreNotFound(err)) // the reconciler makes it
+		}
+		for _, a := range providing(&rec, before) {
+			if err := listProvider(tx, rec.ID, a, selectedBy(selectors, after), runs(after)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// providing are the addresses of an endpoint that can be behind a service: those of the
+// versions of IP in which that has addresses.
+func providing(rec *mastercfg.CfgServiceLBState, ep *mastercfg.CfgEndpointState) (addresses []string) {
+	has := map[bool]bool{true: rec.IPAddress != "", false: rec.IPv6Address != ""}
+	for _, external := range rec.ExternalIPs {
+		has[!strings.Contains(external, ":")] = true
+	}
+	for _, text := range []string{ep.IPAddress, ep.IPv6Address} {
+		if text != "" && has[!strings.Contains(text, ":")] {
+			addresses = append(addresses, text)
+		}
+	}
+	return addresses
 }
 
 // listProvider adds an address to those behind a service, lets it drain if it was one and
@@ -124,5 +150,5 @@ func provides(ep *mastercfg.CfgEndpointState) bool { return runs(ep) && len(ep.L
 
 // runs tells whether an endpoint has a running container and can be given connections.
 func runs(ep *mastercfg.CfgEndpointState) bool {
-	return ep != nil && ep.ContainerID != "" && ep.IPAddress != ""
+	return ep != nil && ep.ContainerID != "" && (ep.IPAddress != "" || ep.IPv6Address != "")
 }

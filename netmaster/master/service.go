@@ -1,8 +1,11 @@
 package master
 
 import (
+	"strings"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -22,20 +25,17 @@ func deriveService(tx *ledger.Tx, s *contivmodel.ServiceLB, containers func(tena
 	}
 	rec := mastercfg.CfgServiceLBState{
 		ID: mastercfg.ServiceID(s.TenantName, s.ServiceName), ServiceName: s.ServiceName, Tenant: s.TenantName,
-		Network: s.NetworkName, Ports: s.Ports, Selectors: selectors,
+		Network: s.NetworkName, Ports: s.Ports, Selectors: selectors, ExternalIPs: s.ExternalIPs, NodePorts: s.NodePorts,
+	}
+	if err := checkTaken(tx, s, &rec); err != nil {
+		return err
 	}
 	old, err := GetService(tx, rec.ID)
 	if ignoreNotFound(err) != nil {
 		return err
 	}
-	if old.IPAddress != "" && old.Network == s.NetworkName && (s.IPAddress == "" || s.IPAddress == old.IPAddress) {
-		rec.IPAddress = old.IPAddress
-	} else {
-		// What it had is free: an address asked for may be in it.
-		tx.Delete(mastercfg.ServiceLBPrefix + rec.ID)
-		if rec.IPAddress, err = freeVIP(tx, s); err != nil {
-			return err
-		}
+	if rec.IPAddress, rec.IPv6Address, err = vips(tx, s, &old); err != nil {
+		return err
 	}
 	if err := ledger.Write(tx, mastercfg.ServiceLBPrefix+rec.ID, rec); err != nil {
 		return err
@@ -47,26 +47,73 @@ func deriveService(tx *ledger.Tx, s *contivmodel.ServiceLB, containers func(tena
 	return deriveProviders(tx, &rec, all)
 }
 
-// freeVIP finds a virtual address; it never comes from the range of a group.
-func freeVIP(tx *ledger.Tx, s *contivmodel.ServiceLB) (string, error) {
+// automatic asks for any IPv6 address.
+const automatic = "auto"
+
+// vips finds the virtual addresses of a service, which keeps those that it has if it may;
+// they never come from the range of a group. A network of IPv4 gives one of IPv4, and one of
+// IPv6 if that is asked for; one without IPv4 gives one of IPv6.
+func vips(tx *ledger.Tx, s *contivmodel.ServiceLB, old *mastercfg.CfgServiceLBState) (four, six string, err error) {
 	from, err := openSpace(tx, mastercfg.NetworkID(s.TenantName, s.NetworkName), "")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	vip, err := from.reserveIPv4(s.IPAddress)
-	if e := fault.As(err); e != nil && s.IPAddress != "" {
-		return "", e.WithField("ipAddress")
+	want6 := s.IPv6Address
+	only6 := resources.OnlyIPv6(&from.net) && s.IPAddress == ""
+	if only6 && want6 == "" {
+		want6 = automatic
 	}
-	return vip.String(), err
+	stays := func(has, asked string) bool {
+		return has != "" && old.Network == s.NetworkName && (asked == "" || asked == automatic || asked == has)
+	}
+	// What it gives up is free: an address asked for may be in it.
+	if old.ID != "" {
+		kept := *old
+		if only6 || !stays(old.IPAddress, s.IPAddress) {
+			kept.IPAddress = ""
+		}
+		if want6 == "" || !stays(old.IPv6Address, want6) {
+			kept.IPv6Address = ""
+		}
+		old = &kept
+		if err := ledger.Write(tx, mastercfg.ServiceLBPrefix+old.ID, kept); err != nil {
+			return "", "", err
+		}
+	}
+	if four = old.IPAddress; four == "" && !only6 {
+		vip, err := from.reserveIPv4(s.IPAddress)
+		if err != nil {
+			return "", "", ofField(err, "ipAddress", s.IPAddress)
+		}
+		four = vip.String()
+	}
+	if six = old.IPv6Address; six == "" && want6 != "" {
+		vip, err := from.reserveIPv6(strings.TrimPrefix(want6, automatic))
+		if err != nil {
+			return "", "", ofField(err, "ipv6Address", s.IPv6Address)
+		}
+		six = vip.String()
+	}
+	return four, six, nil
+}
+
+// ofField says which field asked for an address that is not to be had; "": none did.
+func ofField(err error, field, asked string) error {
+	if e := fault.As(err); e != nil && asked != "" {
+		return e.WithField(field)
+	}
+	return err
 }
 
 // deriveProviders makes the addresses behind a service those of the containers it selects.
 func deriveProviders(tx *ledger.Tx, rec *mastercfg.CfgServiceLBState, all []mastercfg.CfgEndpointState) error {
 	running := map[string]bool{}
 	for _, ep := range all {
-		running[mastercfg.ProviderKey(rec.ID, ep.IPAddress)] = true
-		if err := listProvider(tx, rec.ID, ep.IPAddress, selectedBy(rec.Selectors, &ep), true); err != nil {
-			return err
+		for _, a := range providing(rec, &ep) {
+			running[mastercfg.ProviderKey(rec.ID, a)] = true
+			if err := listProvider(tx, rec.ID, a, selectedBy(rec.Selectors, &ep), true); err != nil {
+				return err
+			}
 		}
 	}
 	tx.Range(mastercfg.ProviderKey(rec.ID, ""), func(key string, _ []byte) bool {

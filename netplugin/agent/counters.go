@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"net/netip"
-	"strings"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -22,8 +21,7 @@ type EndpointCounts struct{ Received, Sent drivers.Count }
 // ServiceCounts is what the providers of a service exchanged with endpoints of this node.
 type ServiceCounts struct {
 	Tenant string
-	VIP    netip.Addr
-	Ports  []PortCounts
+	Ports  []PortCounts // at each address
 }
 
 // PortCounts is the traffic of one port, by provider: Received by the provider and Sent by it.
@@ -91,21 +89,27 @@ func (a *Agent) countable(kind pipeline.Kind, id string) (objects []pipeline.Key
 func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Count) (counts ServiceCounts, ok bool) {
 	a.mu.Lock()
 	s, ok := a.cache.service[id]
+	ports := a.cache.enteredBy(s.part.Ports)
 	a.mu.Unlock()
 	if !ok {
 		return counts, false // it has gone meanwhile
 	}
-	counts = ServiceCounts{Tenant: strings.TrimPrefix(id, s.name+":"), VIP: s.part.VIP}
-	targets := map[pipeline.ServicePort]bool{}
-	for _, p := range s.part.Ports {
-		target := pipeline.ServicePort{Protocol: p.Protocol, Target: p.Target}
+	counts = ServiceCounts{Tenant: s.tenant}
+	type target struct {
+		ipv4     bool
+		protocol uint8
+		port     uint16
+	}
+	targets := map[target]bool{}
+	for _, p := range ports {
+		target := target{p.Address.Is4(), p.Protocol, p.Target}
 		port := PortCounts{ServicePort: p, Providers: map[netip.Addr]EndpointCounts{}}
 		for what, n := range served {
 			sum := port.Providers[what.Provider]
 			switch {
-			case what.Protocol == p.Protocol && what.Port == p.Port:
+			case what.Protocol == p.Protocol && what.Address == p.Address && what.Port == p.Port:
 				sum.Received = n
-			case what.Protocol == p.Protocol && what.Target == p.Target && !targets[target]:
+			case what.Protocol == p.Protocol && what.Provider.Is4() == p.Address.Is4() && what.Target == p.Target && !targets[target]:
 				sum.Sent = n
 			default:
 				continue

@@ -19,6 +19,7 @@ type HostAccess struct {
 	Released []mastercfg.CfgEndpointState // the host's endpoints in networks that are gone
 	Outside  *pipeline.Outside            // the port by which endpoints leave; nil: there is none
 	IPv6     bool                         // some network is routed for IPv6
+	Entrances
 
 	Nodes       []netip.Addr // of the cluster's machines, this one included
 	MasterPorts []uint16     // at which netmasters listen
@@ -50,7 +51,7 @@ func (a *Agent) HostAccess() (HostAccess, error) {
 func (a *Agent) HostChanged() <-chan struct{} { return a.host }
 
 func (c *cache) hostAccess() HostAccess {
-	access := HostAccess{Nodes: c.nodes.list(), MasterPorts: c.nodes.ports()}
+	access := HostAccess{Nodes: c.nodes.list(), MasterPorts: c.nodes.ports(), Entrances: c.entrances()}
 	for id, n := range c.networks {
 		access.IPv6 = access.IPv6 || n.part.Gateway6.IsValid()
 		if n.record.NwType != infraNetwork || n.problem != "" {

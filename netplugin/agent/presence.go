@@ -19,26 +19,40 @@ import (
 // cannot reach us without knowing our group. Only coming and going take this
 // path. Every other change is programmed together with what changed with it.
 //
+// A tenant with services that hosts reach (entrance.go) is wanted on every node.
+//
 // The last endpoint leaves the tenant behind for a while. The next pod is often
 // about to start, and taking everything away to put it back costs more than
 // keeping it.
 type presence struct {
 	linger   time.Duration             // how long a tenant without endpoints stays; 0: not at all
 	localsOf map[string]int            // tenant -> endpoints on this node
+	entered  map[string]int            // tenant -> services that hosts reach
 	leaving  map[string]time.Time      // tenant without endpoints that stays until then
 	ruled    map[string]bool           // tenants whose rules the switch is known to have
 	backlog  map[pipeline.Key]struct{} // endpoints elsewhere to be looked at, a portion at a time
 }
 
 func newPresence() presence {
-	return presence{localsOf: make(map[string]int), leaving: make(map[string]time.Time),
+	return presence{localsOf: make(map[string]int), entered: make(map[string]int), leaving: make(map[string]time.Time),
 		ruled: make(map[string]bool), backlog: make(map[pipeline.Key]struct{})}
 }
 
 // present tells whether the node serves a tenant.
 func (p *presence) present(tenant string) bool {
 	_, leaving := p.leaving[tenant]
-	return leaving || p.localsOf[tenant] > 0
+	return leaving || p.localsOf[tenant] > 0 || p.entered[tenant] > 0
+}
+
+// countEntered keeps count of a tenant's services that hosts reach.
+func (c *cache) countEntered(tenant string, step int) {
+	wasPresent := c.present(tenant)
+	if c.entered[tenant] += step; c.entered[tenant] == 0 {
+		delete(c.entered, tenant)
+	}
+	if c.present(tenant) != wasPresent {
+		c.markPresence(tenant)
+	}
 }
 
 // countLocals keeps count of a tenant's endpoints on this node.

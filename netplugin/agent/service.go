@@ -26,9 +26,12 @@ type services struct {
 
 // service is a decoded service.
 type service struct {
-	netID string
-	name  string           // the service's, without its tenant
-	part  pipeline.Service // own fields; the network's and the providers are joined later
+	netID  string
+	tenant string
+	name   string                 // without its tenant
+	vips   [2]netip.Addr          // of IPv4 and IPv6; invalid: none
+	own    []pipeline.ServicePort // as the model has them
+	part   pipeline.Service       // own fields; the network's, the node's and the providers are joined later
 }
 
 func newServices() services {
@@ -40,19 +43,32 @@ func decodeService(id string, value []byte) (service, error) {
 	if err := json.Unmarshal(value, &r); err != nil {
 		return service{}, err
 	}
-	vip, err := netip.ParseAddr(r.IPAddress)
-	if err != nil {
-		return service{}, fmt.Errorf("virtual address: %w", err)
+	s := service{netID: mastercfg.NetworkID(r.Tenant, r.Network), tenant: r.Tenant, name: r.ServiceName, part: pipeline.Service{ID: id}}
+	var err error
+	if s.own, err = parsePorts(r.Ports); err != nil {
+		return service{}, err
 	}
-	s := service{netID: mastercfg.NetworkID(r.Tenant, r.Network), name: r.ServiceName, part: pipeline.Service{ID: id, VIP: vip}}
-	for _, text := range r.Ports {
+	for i, text := range []string{r.IPAddress, r.IPv6Address} {
+		if text == "" {
+			continue
+		}
+		if s.vips[i], err = netip.ParseAddr(text); err != nil || s.vips[i].Is4() != (i == 0) {
+			return service{}, fmt.Errorf("virtual address %q is not of its version of IP", text)
+		}
+	}
+	s.part.Ports, err = s.served(r)
+	return s, err
+}
+
+func parsePorts(texts []string) (all []pipeline.ServicePort, err error) {
+	for _, text := range texts {
 		port, err := parsePort(text)
 		if err != nil {
-			return service{}, err
+			return nil, err
 		}
-		s.part.Ports = append(s.part.Ports, port)
+		all = append(all, port)
 	}
-	return s, nil
+	return all, nil
 }
 
 // parsePort reads servicePort:providerPort:protocol.
@@ -85,6 +101,10 @@ func (c *cache) putService(id string, value []byte, _ int64) error {
 	}
 	c.service[id] = s
 	c.servicesIn.add(s.netID, id)
+	if s.isEntered() {
+		c.countEntered(s.tenant, 1)
+		c.hostDirty = true
+	}
 	return nil
 }
 
@@ -95,6 +115,10 @@ func (c *cache) removeService(id string) {
 			delete(c.groups, p.Group)
 		}
 		delete(c.service, id)
+		if old.isEntered() {
+			c.countEntered(old.tenant, -1)
+			c.hostDirty = true
+		}
 	}
 	c.mark(pipeline.KindService, id)
 }
@@ -144,7 +168,7 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 		return nil, fault.New(fault.Mode, "service %s: network %s is bridged, and services need routed networks", id, s.netID)
 	}
 	o := s.part
-	o.VRF, o.Tag = n.VRF, n.Tag
+	o.VRF, o.Tag, o.Ports = n.VRF, n.Tag, c.enteredBy(o.Ports)
 	o.Draining, o.Providers = c.providersOf(id)
 	return o, nil
 }

@@ -23,8 +23,9 @@ func TestAServiceIsItsRecordItsNetworkAndItsProviders(t *testing.T) {
 	n.put(provider("10.1.0.9"), `{}`).expect("a provider of nothing")
 	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP","53:5353:udp"`)).expect("the service", "+service "+id)
 	n.put(provider("10.1.0.3"), `{}`).expect("another provider", "+service "+id)
-	want := pipeline.Service{ID: id, VRF: 1, Tag: 1, VIP: netip.MustParseAddr("10.1.0.200"),
-		Ports:     []pipeline.ServicePort{{Protocol: 6, Port: 80, Target: 8080}, {Protocol: 17, Port: 53, Target: 5353}},
+	vip := netip.MustParseAddr("10.1.0.200")
+	want := pipeline.Service{ID: id, VRF: 1, Tag: 1,
+		Ports:     []pipeline.ServicePort{{Address: vip, From: pipeline.FromPods, Protocol: 6, Port: 80, Target: 8080}, {Address: vip, From: pipeline.FromPods, Protocol: 17, Port: 53, Target: 5353}},
 		Providers: []netip.Addr{netip.MustParseAddr("10.1.0.3"), netip.MustParseAddr("10.1.0.9")}}.
 		Numbered(func(uint32) bool { return false })
 	key := pipeline.Key{Kind: pipeline.KindService, ID: id}
@@ -56,7 +57,7 @@ func TestAServiceIsItsRecordItsNetworkAndItsProviders(t *testing.T) {
 // are the same must not get each other's providers.
 func TestTwoServicesNeverShareAGroup(t *testing.T) {
 	number := func(name string) uint32 {
-		s := pipeline.Service{ID: name + ":blue", Ports: []pipeline.ServicePort{{Protocol: 6, Port: 80}}}
+		s := pipeline.Service{ID: name + ":blue", Ports: []pipeline.ServicePort{{Address: netip.MustParseAddr("10.1.0.200"), From: pipeline.FromPods, Protocol: 6, Port: 80}}}
 		return s.Numbered(func(uint32) bool { return false }).Ports[0].Group
 	}
 	first, second := "", ""

@@ -29,7 +29,8 @@ type wantedLink struct {
 	checksumInSoftware bool // a userspace switch would forward checksums that nobody has filled in
 }
 
-// wantedRoute leads to a subnet through a gateway, from an address of ours.
+// wantedRoute leads to a subnet through a gateway, from an address of ours; or without
+// either, to what is on the link.
 type wantedRoute struct {
 	to       netip.Prefix
 	via, src netip.Addr
@@ -206,9 +207,11 @@ func (w wantedLink) route(link netlink.Link) (changed bool, err error) {
 	}
 	var problems []error
 	for _, r := range missing {
-		err := netlink.RouteAdd(&netlink.Route{
-			LinkIndex: link.Attrs().Index, Dst: ipNet(r.to), Gw: r.via.AsSlice(), Src: r.src.AsSlice(), Protocol: routeProtocol,
-		})
+		add := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(r.to), Gw: r.via.AsSlice(), Src: r.src.AsSlice(), Protocol: routeProtocol}
+		if !r.via.IsValid() {
+			add.Scope = netlink.SCOPE_LINK
+		}
+		err := netlink.RouteAdd(add)
 		switch {
 		case errors.Is(err, unix.EEXIST):
 			err = fault.New(fault.Conflict, "route to %s: somebody else's is there and stays", r.to)

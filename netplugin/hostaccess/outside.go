@@ -53,7 +53,8 @@ func (m *Manager) isOpen(o pipeline.Outside) bool {
 func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) error {
 	o := *access.Outside
 	m.learnStores(ctx)
-	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access, m.stores), m.RouterLink, share())); err != nil {
+	in := entrances{access.Entrances, o}
+	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access, m.stores), m.RouterLink, share()).with(in)); err != nil {
 		return err
 	}
 	if err := m.forward(access.IPv6); err != nil {
@@ -69,7 +70,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	m.made = o.Prefix
 	want := outsideInterface(o)
-	want.mtu, want.checksumInSoftware = port.MTU, m.Netdev()
+	want.mtu, want.checksumInSoftware, want.routes = port.MTU, m.Netdev(), in.routes()
 	changed, err := want.ensure(port, &m.own)
 	if changed {
 		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses}).Info("the way out by the host set right")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
@@ -49,6 +50,32 @@ func TestOurRulesAreATableOfOurOwn(t *testing.T) {
 	}
 	if got := run(t, "nft list ruleset"); got != theirs {
 		t.Errorf("left behind:\n%s", got)
+	}
+}
+
+func TestServicesForHostsHaveRules(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset") })
+	var r rules
+	in := entrances{agent.Entrances{
+		Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:80::1")},
+		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
+	}, wayOut}
+	for range 2 { // the second one finds nothing to do
+		if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := run(t, "nft list table inet contiv")
+	for _, part := range []string{"elements = { 198.51.100.80 }", "elements = { 2001:db8:80::1 }", "tcp . 30080", "udp . 30007",
+		"fib daddr type local", "dnat ip to 172.19.255.253", "dnat ip6 to fd63:6f6e:7469:7601::fffd", "ip daddr != 127.0.0.0/8",
+		`oifname "contivh0" ip daddr @external accept`, `oifname "contivh0" ct status dnat ip daddr 172.19.255.253 accept`} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s is missing:\n%s", part, got)
+		}
+	}
+	if accept, drop := strings.Index(got, "@external accept"), strings.Index(got, `ct state new drop`); accept > drop {
+		t.Errorf("services come behind what drops everything:\n%s", got)
 	}
 }
 

@@ -70,7 +70,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 		})
 	}
 	return table{append(closed.sets(), senderSets()...), append(closed.chains(), masquerade,
-		chain{"enter", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
+		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
 		}, {
@@ -94,6 +94,9 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 
 // lastPriority is behind the other chains that filter.
 const lastPriority = knftables.FilterPriority + "+10"
+
+// chainEnter judges what is forwarded to endpoints.
+const chainEnter = "enter"
 
 func version(p netip.Prefix) string {
 	if p.Addr().Is4() {

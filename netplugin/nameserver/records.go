@@ -23,7 +23,7 @@ func (z *Zones) Records() map[string]Records {
 		all[tenant][kind][name] = append(all[tenant][kind][name], describe(addresses))
 	}
 	for _, s := range z.services {
-		add(s.Tenant, "services", s.Name, s.Address)
+		add(s.Tenant, "services", s.Name, s.addresses()...)
 		for _, a := range s.Providers {
 			add(s.Tenant, "providers", s.Name, a)
 		}

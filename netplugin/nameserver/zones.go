@@ -41,9 +41,20 @@ type Service struct {
 	ID        string
 	Tenant    string
 	Name      string
-	Address   netip.Addr // invalid: none
+	Address   netip.Addr // IPv4; invalid: none
+	IPv6      netip.Addr // likewise
 	Ports     []Port
 	Providers []netip.Addr // without those that drain
+}
+
+// addresses are those that the service has.
+func (s *Service) addresses() (all []netip.Addr) {
+	for _, a := range []netip.Addr{s.Address, s.IPv6} {
+		if a.IsValid() {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // Port of a service.
@@ -187,8 +198,8 @@ func (z *Zones) SetService(s Service) {
 	z.services[s.ID] = &s
 	in := z.tenant(s.Tenant)
 	in.services[s.Name] = &s
-	if s.Address.IsValid() {
-		in.virtual[s.Address] = &s
+	for _, a := range s.addresses() {
+		in.virtual[a] = &s
 	}
 }
 
@@ -209,8 +220,10 @@ func (z *Zones) removeService(id string) {
 	if in.services[s.Name] == s {
 		delete(in.services, s.Name)
 	}
-	if in.virtual[s.Address] == s {
-		delete(in.virtual, s.Address)
+	for _, a := range s.addresses() {
+		if in.virtual[a] == s {
+			delete(in.virtual, a)
+		}
 	}
 	z.forget(s.Tenant)
 }
@@ -291,11 +304,7 @@ func (z *Zones) lookup(tenant, name string, ours bool) found {
 		return found{unsure: z.partial}
 	}
 	if s := in.services[name]; s != nil {
-		f := found{known: true, ports: s.Ports}
-		if s.Address.IsValid() {
-			f.addresses = []netip.Addr{s.Address}
-		}
-		return f
+		return found{known: true, addresses: s.addresses(), ports: s.Ports}
 	}
 	for _, named := range in.named {
 		hosts := named[name]

@@ -23,8 +23,8 @@ var example = []any{
 	Endpoint{ID: "web.red-c1", Tenant: "red", Runtime: "c1", Group: "Front", Container: "web1", IPv4: addr("10.1.1.9")},
 	Endpoint{ID: "web.red-c9", Tenant: "red", Runtime: "c9", Container: "secret", IPv4: addr("10.1.1.77")},
 
-	Service{"Shop:blue", "blue", "Shop", addr("10.1.2.200"), []Port{{"tcp", 80, 8080}, {"udp", 53, 5353}}, []netip.Addr{addr("10.1.1.1"), addr("10.1.1.2"), addr("10.1.1.99")}},
-	Service{"new:blue", "blue", "new", netip.Addr{}, []Port{{"tcp", 80, 80}}, nil},
+	Service{"Shop:blue", "blue", "Shop", addr("10.1.2.200"), netip.Addr{}, []Port{{"tcp", 80, 8080}, {"udp", 53, 5353}}, []netip.Addr{addr("10.1.1.1"), addr("10.1.1.2"), addr("10.1.1.99")}},
+	Service{"new:blue", "blue", "new", netip.Addr{}, netip.Addr{}, []Port{{"tcp", 80, 80}}, nil},
 }
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
@@ -64,9 +65,14 @@ func clientsOf(node string, services map[string]agent.ServiceCounts) map[string]
 		if !known {
 			clients = clientStats{EndpointIP: node, VrfName: s.Tenant, SvcStats: map[string]svcStats{}}
 		}
+		seen, several := map[netip.Addr]bool{}, map[netip.Addr]bool{}
 		for _, p := range s.Ports {
-			name, stats := s.VIP.String(), statsOf(s, p)
-			if len(s.Ports) > 1 {
+			several[p.Address] = seen[p.Address]
+			seen[p.Address] = true
+		}
+		for _, p := range s.Ports {
+			name, stats := p.Address.String(), statsOf(s, p)
+			if several[p.Address] {
 				name += ":" + stats.SvcPort + ":" + stats.Protocol
 			}
 			clients.SvcStats[name] = stats
@@ -81,7 +87,7 @@ func clientsOf(node string, services map[string]agent.ServiceCounts) map[string]
 
 func statsOf(s agent.ServiceCounts, p agent.PortCounts) svcStats {
 	stats := svcStats{
-		ServiceIP: s.VIP.String(), ServiceVRF: s.Tenant, Protocol: "UDP", SvcPort: fmt.Sprint(p.Port), ProvPort: fmt.Sprint(p.Target),
+		ServiceIP: p.Address.String(), ServiceVRF: s.Tenant, Protocol: "UDP", SvcPort: fmt.Sprint(p.Port), ProvPort: fmt.Sprint(p.Target),
 		ProvStats: map[string]provStats{},
 	}
 	if p.Protocol == openflow.ProtoTCP {

@@ -18,9 +18,9 @@ func TestServiceStatsHaveTheirShape(t *testing.T) {
 	counts := func(in, out uint64) map[netip.Addr]agent.EndpointCounts {
 		return map[netip.Addr]agent.EndpointCounts{provider: {Received: drivers.Count{Packets: out, Bytes: 100 * out}, Sent: drivers.Count{Packets: in, Bytes: 100 * in}}}
 	}
-	s := agent.ServiceCounts{Tenant: "blue", VIP: netip.MustParseAddr("10.1.2.200"), Ports: []agent.PortCounts{
-		{ServicePort: pipeline.ServicePort{Protocol: 6, Port: 80, Target: 8080}, Providers: counts(3, 4)},
-		{ServicePort: pipeline.ServicePort{Protocol: 17, Port: 53, Target: 53}, Providers: counts(5, 6)},
+	s := agent.ServiceCounts{Tenant: "blue", Ports: []agent.PortCounts{
+		{ServicePort: pipeline.ServicePort{Address: netip.MustParseAddr("10.1.2.200"), Protocol: 6, Port: 80, Target: 8080}, Providers: counts(3, 4)},
+		{ServicePort: pipeline.ServicePort{Address: netip.MustParseAddr("10.1.2.200"), Protocol: 17, Port: 53, Target: 53}, Providers: counts(5, 6)},
 	}}
 	got, err := json.Marshal(clientsOf("192.168.2.1", map[string]agent.ServiceCounts{"web:blue": s}))
 	if err != nil {

@@ -26,7 +26,9 @@ const (
 	ProtoTCP    = 6
 	ProtoUDP    = 17
 	ProtoICMPv6 = 58
-	ProtoSCTP   = 132
+
+	ProtoIPv6Fragment = 44 // of later fragments of any protocol
+	ProtoSCTP         = 132
 
 	NDSolicit = 135
 	NDAdvert  = 136

@@ -38,13 +38,17 @@ func (answer) base(w *Wants) {
 // endpoint's meter has the number of its port, as no other endpoint has that;
 // limit.go has more meters of a port.
 func (answer) endpoint(w *Wants, e placed) {
-	if !e.local() {
-		return
+	if e.local() {
+		questions(w, e.port)
 	}
+}
+
+// questions limits and answers what a port asks the switch.
+func questions(w *Wants, port uint32) {
 	w.Meters = append(w.Meters, openflow.Meter{
-		ID: e.port, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
+		ID: port, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
 		Bands: []openflow.MeterBand{{Rate: answersPerSecond, Burst: answersAtOnce}},
 	})
-	w.flow(at(tableAnswer, priorityExact, openflow.InPort(e.port)).
-		metered(e.port).do(openflow.OutputGroup{ID: groupAnswer}).end())
+	w.flow(at(tableAnswer, priorityExact, openflow.InPort(port)).
+		metered(port).do(openflow.OutputGroup{ID: groupAnswer}).end())
 }

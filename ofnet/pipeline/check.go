@@ -98,15 +98,18 @@ func checkService(s Service) error {
 	if s.Tag == 0 || s.Tag > MaxTag {
 		return fault.New(fault.Invalid, "service %s: local tag %d is not in 1..%d", s.ID, s.Tag, MaxTag)
 	}
-	for _, a := range slices.Concat([]netip.Addr{s.VIP}, s.Providers, s.Draining) {
-		if !a.Is4() {
-			return fault.New(fault.Invalid, "service %s: %s is not an IPv4 address", s.ID, a)
+	for _, a := range slices.Concat(s.Providers, s.Draining) {
+		if !plain(a) {
+			return fault.New(fault.Invalid, "service %s: provider %s is not an address of one host", s.ID, a)
 		}
 	}
 	if n := len(s.Providers) + len(s.Draining); n > MaxProviders {
 		return fault.New(fault.Exhausted, "service %s: %d providers, at most %d can be balanced over", s.ID, n, MaxProviders)
 	}
 	for _, p := range s.Ports {
+		if !plain(p.Address) {
+			return fault.New(fault.Invalid, "service %s: port %d is at %s, which is not an address of one host", s.ID, p.Port, p.Address)
+		}
 		if p.Group < groupServices || p.Group >= groupServices+groupRange {
 			return fault.New(fault.Invalid, "service %s: port %d has group %d, which is not one of services", s.ID, p.Port, p.Group)
 		}
@@ -115,6 +118,11 @@ func checkService(s Service) error {
 		}
 	}
 	return nil
+}
+
+// plain tells whether an address is one that a host can have in any network.
+func plain(a netip.Addr) bool {
+	return a.IsValid() && !a.Is4In6() && a.Zone() == "" && !a.IsMulticast() && !a.IsUnspecified()
 }
 
 func checkOutside(o Outside) error {

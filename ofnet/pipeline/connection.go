@@ -11,7 +11,8 @@ import (
 
 // A connection of a service is made by a bucket of a group, and says in the
 // connection tracker what it was made for: its label is the address of the
-// service, its mark the protocol and port. So a bucket tells which connections
+// service, its mark the protocol and port, and where the client came from if not
+// all are endpoints (entrance.go). So a bucket tells which connections
 // it has made, and what the switch had and has no more tells which of them
 // have lost their provider. Nothing else would end them: what is translated is
 // translated for as long as there are packets.
@@ -20,22 +21,32 @@ import (
 func (o Service) commit(p ServicePort, provider netip.Addr) []openflow.Action {
 	ct := openflow.CT{Commit: true, Zone: o.VRF, Recirculate: true, Table: tableSource, Actions: []openflow.Action{
 		openflow.NAT{Kind: openflow.NATDestination, MinIP: provider, MinPort: p.Target},
-		set(p.mark()),
-		set(o.label()),
+		set(openflow.CTMark(p.number(), ^uint32(0))),
+		set(p.label()),
 	}}
+	if p.From&FromHost != 0 {
+		ct.Actions = append(ct.Actions, openflow.Move{Src: openflow.FieldReg(regOrigin.Index), SrcOfs: regOrigin.Ofs,
+			Dst: openflow.FieldCTMark, DstOfs: markOrigin, Bits: regOrigin.Bits})
+	}
 	if p.Protocol == openflow.ProtoUDP {
-		return []openflow.Action{set(ipv4().dst(openflow.Host(o.VIP))), ct} // see spreadUDP
+		return []openflow.Action{set(familyOf(p.Address).dst(openflow.Host(p.Address))), ct} // see spreadUDP
 	}
 	return []openflow.Action{ct}
 }
 
-// mark is that of the connections to a port, label that of those to a service.
+// markOrigin is the bit of a mark at which ORIGIN begins; protocol and port are below.
+const markOrigin = 24
+
+// number is what the mark of a connection says of its port.
+func (p ServicePort) number() uint32 { return uint32(p.Protocol)<<16 | uint32(p.Port) }
+
+// mark matches the connections to a port, label those to an address.
 func (p ServicePort) mark() openflow.FieldMatch {
-	return openflow.CTMark(uint32(p.Protocol)<<16|uint32(p.Port), ^uint32(0))
+	return openflow.CTMark(p.number(), 1<<markOrigin-1)
 }
 
-func (o Service) label() openflow.FieldMatch {
-	b := o.VIP.As16()
+func (p ServicePort) label() openflow.FieldMatch {
+	b := p.Address.As16()
 	return openflow.CTLabel(openflow.Value{Hi: binary.BigEndian.Uint64(b[:8]), Lo: binary.BigEndian.Uint64(b[8:])},
 		openflow.Value{Hi: ^uint64(0), Lo: ^uint64(0)})
 }
@@ -63,7 +74,7 @@ func connectionsOf(b openflow.Bucket) (openflow.CTFlush, bool) {
 		return openflow.CTFlush{}, false
 	}
 	ct, ok := b.Actions[len(b.Actions)-1].(openflow.CT)
-	if !ok || len(ct.Actions) != 3 {
+	if !ok || len(ct.Actions) < 3 {
 		return openflow.CTFlush{}, false
 	}
 	nat, isNAT := ct.Actions[0].(openflow.NAT)
@@ -107,6 +118,9 @@ func (o Service) Numbered(taken func(group uint32) bool) Service {
 		h := fnv.New32a()
 		h.Write([]byte(o.ID)) // never fails, as hash.Hash promises
 		h.Write([]byte{0, p.Protocol, byte(p.Port >> 8), byte(p.Port)})
+		if p.From != FromPods || !p.Address.Is4() {
+			h.Write(p.Address.AsSlice())
+		}
 		n := h.Sum32() % groupRange
 		used := func(other ServicePort) bool { return other.Group == groupServices+n }
 		for taken(groupServices+n) || slices.ContainsFunc(o.Ports[:i], used) {

@@ -58,6 +58,23 @@ func familyOf(a netip.Addr) family {
 	return ipv6()
 }
 
+// index is the family's place where there is one thing for each.
+func (f family) index() int {
+	if f.ethType == openflow.EthTypeIPv4 {
+		return 0
+	}
+	return 1
+}
+
+// fragmentsOf are the protocols that fragments of one have for Open vSwitch: of IPv6, the
+// later ones have that of the fragment header.
+func (f family) fragmentsOf(protocol uint8) []uint8 {
+	if f.index() == 0 {
+		return []uint8{protocol}
+	}
+	return []uint8{protocol, openflow.ProtoIPv6Fragment}
+}
+
 // is matches packets of the family.
 func (f family) is() openflow.FieldMatch { return openflow.EthType(f.ethType) }
 

@@ -48,15 +48,15 @@ func TestANetworkWithoutAGatewayIsIsolated(t *testing.T) {
 		web.send(udpFrame(AnycastMAC, web1.MAC, to.IPv4, web1.IPv4, "stray"))
 		web.send(udpFrame(AnycastMAC, web1.MAC, to.IPv6, web1.IPv6, "stray"))
 	}
-	db.send(echoFrame(AnycastMAC, db1.MAC, shop().VIP, db1.IPv4))
-	db.send(udpFrame(AnycastMAC, db1.MAC, shop().VIP, db1.IPv4, "stray"))
+	db.send(echoFrame(AnycastMAC, db1.MAC, vip, db1.IPv4))
+	db.send(udpFrame(AnycastMAC, db1.MAC, vip, db1.IPv4, "stray"))
 	for _, to := range []Endpoint{web1, web2, db2} {
 		db.send(udpFrame(AnycastMAC, db1.MAC, to.IPv4, db1.IPv4, "stray"))
 		db.send(udpFrame(AnycastMAC, db1.MAC, to.IPv6, db1.IPv6, "stray"))
 	}
 	c.expectFence(web, []*wire{c.pod(web2).wire()}, "stray")
 	c.expectFence(db, []*wire{c.pod(db2).wire()}, "stray")
-	if got := db.receive(never, func(frame []byte) bool { src, _ := ends(frame); return src == shop().VIP }); got != nil {
+	if got := db.receive(never, func(frame []byte) bool { src, _ := ends(frame); return src == vip }); got != nil {
 		t.Errorf("a service answers: %x", got)
 	}
 	for _, w := range []*wire{web, db} {

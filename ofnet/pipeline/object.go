@@ -135,25 +135,35 @@ type FloodSet struct {
 	VTEPs   []netip.Addr // of the other nodes with endpoints, ascending; VLAN: of no meaning
 }
 
-// Service is a virtual address of a tenant and who serves it. It joins many
+// Service is a virtual address of a tenant, or several, and who serves there. It joins many
 // endpoints, wherever they are, and no endpoint's flows depend on it.
 type Service struct {
 	ID        string // S:T
 	VRF       uint16
-	Tag       uint16     // of the network that supplies the address
-	VIP       netip.Addr // IPv4
+	Tag       uint16 // of the network that supplies the address
 	Ports     []ServicePort
-	Providers []netip.Addr // IPv4, ascending
+	Providers []netip.Addr // ascending; those of an address's version of IP serve there
 	Draining  []netip.Addr // likewise: they keep their connections and get no new ones
 }
 
-// ServicePort is a port of a service, and that of its providers behind it.
+// ServicePort is a port at an address of a service, and that of its providers behind it.
 type ServicePort struct {
+	Address  netip.Addr
+	From     Clients
 	Protocol uint8 // TCP or UDP
 	Port     uint16
 	Target   uint16 // port of the providers
 	Group    uint32 // number of its group in the switch, which no other port has: Numbered
 }
+
+// Clients say who is served at an address.
+type Clients uint8
+
+// Sorts of clients.
+const (
+	FromPods Clients = 1 << iota // endpoints of the tenant
+	FromHost                     // the host itself, and who comes in by it; no other service has the port at this address
+)
 
 // Outside is the way out of the tenants' networks: a port to the host, which knows
 // endpoints by private addresses.
@@ -262,7 +272,7 @@ func (s FloodSet) Equal(other Object) bool {
 // Equal compares all fields, the lists in their order.
 func (s Service) Equal(other Object) bool {
 	o, ok := other.(Service)
-	return ok && s.ID == o.ID && s.VRF == o.VRF && s.Tag == o.Tag && s.VIP == o.VIP &&
+	return ok && s.ID == o.ID && s.VRF == o.VRF && s.Tag == o.Tag &&
 		slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Providers, o.Providers) && slices.Equal(s.Draining, o.Draining)
 }
 

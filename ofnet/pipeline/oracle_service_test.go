@@ -22,14 +22,17 @@ func (w *world) isService(vrf uint16, a netip.Addr) bool { return w.serviceAt(vr
 
 // serviceAt is the number of the service at an address; -1: there is none.
 func (w *world) serviceAt(vrf uint16, a netip.Addr) int {
-	return slices.IndexFunc(w.services, func(s Service) bool { return s.VRF == vrf && s.VIP == a })
+	return slices.IndexFunc(w.services, func(s Service) bool { return s.VRF == vrf && vipOf(s) == a })
 }
+
+// vipOf is the one address that services of a world have.
+func vipOf(s Service) netip.Addr { return s.Ports[0].Address }
 
 // served is what becomes of a packet for a service: a ping is answered, a connection
 // keeps its provider, and a new one gets any. What nobody serves is the agent's, and
 // there is none here.
 func (w *world) served(p probeFrame, frame []byte, f *fate) bool {
-	if p.to == hairpinAddress {
+	if p.to == ipv4().hairpinAddress() {
 		w.hairpinned(p, frame, f)
 		return true
 	}
@@ -78,7 +81,7 @@ func (w *world) translated(p probeFrame, frame []byte, provider int, port Servic
 	}
 	frame = routed(withPort(withDestination(frame, e.IPv4), 2, port.Target), e.MAC)
 	if provider == p.from {
-		frame = withSource(frame, hairpinAddress)
+		frame = withSource(frame, ipv4().hairpinAddress())
 	}
 	return frame
 }
@@ -88,7 +91,7 @@ func (w *world) fromService(p probeFrame, frames map[int][]byte) {
 	for _, t := range w.talks {
 		if t.answers(p) && w.endpoints[t.client].IPv4 == p.to && w.endpoints[t.client].VRF == w.endpoints[p.from].VRF {
 			for wire, frame := range frames {
-				frames[wire] = withPort(withSource(frame, w.services[t.service].VIP), 0, t.port.Port)
+				frames[wire] = withPort(withSource(frame, vipOf(w.services[t.service])), 0, t.port.Port)
 			}
 		}
 	}
@@ -104,7 +107,7 @@ func (w *world) hairpinned(p probeFrame, frame []byte, f *fate) {
 	for _, t := range w.talks {
 		if p.to = e.IPv4; t.answers(p) && t.client == p.from && w.allows(p, e.Group, e.Group) {
 			frame = routed(withDestination(frame, e.IPv4), e.MAC)
-			f.must[p.from] = withPort(withSource(frame, w.services[t.service].VIP), 0, t.port.Port)
+			f.must[p.from] = withPort(withSource(frame, vipOf(w.services[t.service])), 0, t.port.Port)
 		}
 	}
 }
@@ -125,7 +128,7 @@ func (w *world) newTalks() (all []talk) {
 // request is the next packet of the client, the first one again as long as nobody
 // has answered.
 func (w *world) request(t talk) probeFrame {
-	return w.sized(probeFrame{from: t.client, to: w.services[t.service].VIP, protocol: t.port.Protocol, src: t.sport, dst: t.port.Port,
+	return w.sized(probeFrame{from: t.client, to: vipOf(w.services[t.service]), protocol: t.port.Protocol, src: t.sport, dst: t.port.Port,
 		syn: !t.answered, ack: t.answered})
 }
 
@@ -134,7 +137,7 @@ func (w *world) answer(t talk) probeFrame {
 	p := probeFrame{from: t.provider, to: w.endpoints[t.client].IPv4, protocol: t.port.Protocol, src: t.port.Target, dst: t.sport,
 		syn: !t.answered, ack: true, answer: true}
 	if t.client == t.provider {
-		p.to = hairpinAddress
+		p.to = ipv4().hairpinAddress()
 	}
 	return w.sized(p)
 }

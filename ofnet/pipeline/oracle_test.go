@@ -30,7 +30,7 @@ func (w *world) fate(p probeFrame, frame []byte) fate {
 		w.bridged(p, in, marked(frame, sender.Limits.DSCP), f.must)
 	case !p.viaGateway:
 		w.switched(p, in, marked(frame, sender.Limits.DSCP), f.must)
-	case in.routes(p.to) || p.to == hairpinAddress:
+	case in.routes(p.to) || p.to == ipv4().hairpinAddress():
 		w.routed(p, marked(frame, sender.Limits.DSCP), &f)
 	}
 	w.fromService(p, f.must)
@@ -145,7 +145,7 @@ func (w *world) answered(p probeFrame, in Network, frame []byte, got map[int][]b
 	}
 	for _, s := range w.services {
 		if s.Tag == in.Tag {
-			owners[s.VIP] = AnycastMAC
+			owners[vipOf(s)] = AnycastMAC
 		}
 	}
 	for i, e := range w.endpoints {

@@ -53,7 +53,7 @@ func (w *world) probes() []probeFrame {
 		targets := []netip.Addr{addr("255.255.255.255"), addr("224.0.0.251"), addr("ff02::fb"), in.nobody()}
 		targets = append(append(targets, beyondUs...), addresses(in.Gateway, in.Gateway6)...)
 		for _, s := range w.services {
-			targets = append(targets, s.VIP)
+			targets = append(targets, vipOf(s))
 		}
 		for _, to := range w.endpoints {
 			if to.ID != from.ID {

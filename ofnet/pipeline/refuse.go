@@ -23,14 +23,17 @@ const (
 )
 
 func (r refuse) base(w *Wants) {
-	v4 := ipv4()
-	w.flow(at(tableReply, priorityOther, v4.is()).drop(reasonNoProvider))
-	if r.noMeter {
-		return
+	if !r.noMeter {
+		w.Meters = append(w.Meters, PacketRefused.Meter(refusalsPerSecond, refusalsAtOnce))
 	}
-	w.Meters = append(w.Meters, PacketRefused.Meter(refusalsPerSecond, refusalsAtOnce))
-	for _, protocol := range []uint8{openflow.ProtoTCP, openflow.ProtoUDP} {
-		w.flow(at(tableReply, priorityExact, v4.is(), openflow.IPProto(protocol)).
-			do(PacketRefused.Action()).drop(reasonNoProvider))
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(at(tableReply, priorityOther, f.is()).drop(reasonNoProvider))
+		if r.noMeter {
+			continue
+		}
+		for _, protocol := range []uint8{openflow.ProtoTCP, openflow.ProtoUDP} {
+			w.flow(at(tableReply, priorityExact, f.is(), openflow.IPProto(protocol)).
+				do(PacketRefused.Action()).drop(reasonNoProvider))
+		}
 	}
 }

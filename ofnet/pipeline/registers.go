@@ -15,7 +15,7 @@ type Register struct {
 // The registers. Groups, VRFs and networks are numbered for the whole cluster,
 // so that dumps of different nodes can be compared.
 var (
-	regOrigin   = Register{"ORIGIN", 0, 0, 3, "Where the packet came from: 1 a local port, 2 the tunnel or the uplink, 3 the name server, 4 the host."}
+	regOrigin   = Register{"ORIGIN", 0, 0, 3, "Where the packet came from: 1 a local port, 2 the tunnel or the uplink, 3 the name server, 4 the host, 5 the host, for a service."}
 	regRouted   = Register{"ROUTED", 0, 3, 1, "The packet is for the gateway's MAC and is to be routed."}
 	regIsRouter = Register{"IS_ROUTER", 0, 4, 1, "The neighbour that answers a solicitation is the gateway."}
 	regFlooded  = Register{"FLOODED", 0, 5, 1, "A copy for one member, or for the other nodes, of a bridged network."}
@@ -34,10 +34,11 @@ var (
 
 // Values of ORIGIN.
 const (
-	originLocal  = 1
-	originTunnel = 2
-	originNames  = 3
-	originHost   = 4
+	originLocal   = 1
+	originTunnel  = 2
+	originNames   = 3
+	originHost    = 4
+	originEntered = 5
 )
 
 // Values of OUT that are no port.

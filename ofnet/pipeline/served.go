@@ -12,6 +12,7 @@ import (
 // endpoints of the node, whether they were asked for through the service or not.
 type Served struct {
 	Provider netip.Addr
+	Address  netip.Addr // of the service; invalid: answers are counted
 	Protocol uint8
 	Port     uint16 // of the service; 0: answers are counted
 	Target   uint16 // of the provider; 0: requests are counted
@@ -27,24 +28,34 @@ func ServedFlows(service Key) []openflow.FlowFilter {
 
 // ServedBy tells what a flow of a service counts, if it counts.
 func ServedBy(f openflow.Flow) (s Served, ok bool) {
-	field := func(of openflow.Field) uint64 {
+	ok = true
+	field := func(of openflow.Field) openflow.Value {
 		m, has := f.Match.Get(of)
 		ok = ok && has
-		return m.Value.Lo
+		return m.Value
 	}
-	address := func(n uint64) netip.Addr {
-		return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
+	ip := ipv4()
+	if field(openflow.FieldEthType).Lo == openflow.EthTypeIPv6 {
+		ip = ipv6()
 	}
-	ok = true
 	if f.Table == tableSource {
-		mark := field(openflow.FieldCTMark)
-		return Served{Provider: address(field(openflow.FieldIPv4Dst)), Protocol: uint8(mark >> 16), Port: uint16(mark)}, ok
+		mark := field(openflow.FieldCTMark).Lo
+		return Served{Provider: ip.address(field(ip.dstField)), Address: addressOf(field(openflow.FieldCTLabel)),
+			Protocol: uint8(mark >> 16), Port: uint16(mark)}, ok
 	}
-	s = Served{Provider: address(field(openflow.FieldIPv4Src)), Protocol: uint8(field(openflow.FieldIPProto))}
+	s = Served{Provider: ip.address(field(ip.srcField)), Protocol: uint8(field(openflow.FieldIPProto).Lo)}
 	if s.Protocol == openflow.ProtoTCP {
-		s.Target = uint16(field(openflow.FieldTCPSrc))
+		s.Target = uint16(field(openflow.FieldTCPSrc).Lo)
 	} else {
-		s.Target = uint16(field(openflow.FieldUDPSrc))
+		s.Target = uint16(field(openflow.FieldUDPSrc).Lo)
 	}
 	return s, ok
+}
+
+// address is the one that is the value of a field.
+func (f family) address(v openflow.Value) netip.Addr {
+	if f.index() == 0 {
+		return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(v.Lo))))
+	}
+	return addressOf(v)
 }

@@ -32,98 +32,120 @@ import (
 // gets no new ones: its bucket has no weight.
 //
 // A provider that calls its own service may be given itself. It would not accept
-// a packet from its own address, so it gets it from hairpinAddress, and
+// a packet from its own address, so it gets it from another one, and
 // what it answers there comes back to it:
 //
-//	OUTPUT   provider -> provider       from hairpinAddress, back to the port
-//	ROUTER   provider -> hairpinAddress to the provider itself
+//	OUTPUT   provider -> provider       from that address, back to the port
+//	ROUTER   provider -> that address   to the provider itself
 //	OUTPUT   provider -> provider       translated as any answer, back to the port
 //
 // What else is sent to the address goes to table ANSWER: pings are answered,
-// and connections refused (refuse.go).
+// and connections refused (refuse.go). Who is not an endpoint comes in by the
+// host (entrance.go).
 type services struct{ gateway [6]byte }
 
-// hairpinAddress is link-local, so no network has it; hosts send what they
-// have for it to their gateway.
-var hairpinAddress = netip.AddrFrom4([4]byte{169, 254, 0, 253})
+// hairpin numbers the address from which a provider gets what it sends itself,
+// among those on the link of the name server. No network has them; hosts send what
+// they have for them to their gateway.
+const hairpin = 0xfd
+
+func (f family) hairpinAddress() netip.Addr {
+	return NamesAsker(NamesPrefixes()[f.index()], hairpin)
+}
 
 func (s services) base(w *Wants) {
-	v4 := ipv4()
-	w.flow(at(tableRouter, priorityExcept, openflow.EthDst(s.gateway), v4.is(), v4.dst(openflow.Host(hairpinAddress))).
-		do(openflow.MoveAll(v4.srcField, v4.dstField), regRouted.set(1)).goTo(tableDest))
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(at(tableRouter, priorityExcept, openflow.EthDst(s.gateway), f.is(), f.dst(openflow.Host(f.hairpinAddress()))).
+			do(openflow.MoveAll(f.srcField, f.dstField), regRouted.set(1)).goTo(tableDest))
+	}
 }
 
 func (s services) service(w *Wants, o Service) {
-	w.flow(
-		answerARP(o.Tag, o.VIP, s.gateway),
-		s.arrival(o, priorityRefuse).goTo(tableAnswer))
-	providers := slices.Concat(o.Providers, o.Draining)
-	if len(o.Ports) == 0 || len(providers) == 0 {
-		return
+	for _, a := range o.addresses(FromPods) {
+		if a.Is4() {
+			w.flow(answerARP(o.Tag, a, s.gateway))
+		} else {
+			w.flow(answerND(o.Tag, a, s.gateway))
+		}
+		w.flow(s.arrival(o, a, priorityRefuse).goTo(tableAnswer))
+		if len(o.behind(a)) == 0 {
+			continue
+		}
+		for _, m := range withoutPorts(a) {
+			w.flow(s.arrival(o, a, priorityExcept, m...).do(regRouted.set(1), o.translate(tableSource)).end())
+		}
 	}
-	// Only the first fragment has ports; the connection tracker puts them together.
-	for _, m := range append(errorMatches(), openflow.Match{openflow.IPFragment()}) {
-		w.flow(s.arrival(o, priorityExcept, m...).do(regRouted.set(1), o.translate(tableSource)).end())
-	}
-	for _, a := range providers {
-		for _, m := range []openflow.FieldMatch{ipv4().isICMP(), openflow.IPFragment()} {
-			w.flow(o.departure(priorityService, m, ipv4().src(openflow.Host(a))).do(o.translate(tableOutput)).end())
+	for _, a := range o.served() {
+		for _, m := range []openflow.FieldMatch{familyOf(a).isICMP(), openflow.IPFragment()} {
+			w.flow(o.departure(priorityService, a, m).do(o.translate(tableOutput)).end())
 		}
 	}
 	for _, p := range o.Ports {
-		s.port(w, o, p)
-		for _, a := range providers {
+		if len(o.behind(p.Address)) > 0 {
+			s.port(w, o, p)
+		}
+	}
+	for _, p := range o.answered(FromPods | FromHost) {
+		for _, a := range o.behind(p.Address) {
 			s.answers(w, o, p, a)
 		}
 	}
 }
 
-// errorMatches match the ICMP errors about a packet of a connection: unreachable (and
-// too large), time exceeded, parameter problem.
-func errorMatches() (list []openflow.Match) {
-	for _, t := range []uint8{3, 11, 12} {
-		list = append(list, openflow.Match{ipv4().isICMP(), openflow.ICMPType(t)})
+// withoutPorts match what belongs to connections and does not say their ports: later
+// fragments, which the connection tracker puts together, and ICMP errors about a packet
+// of a connection: unreachable, too large, time exceeded, parameter problem.
+func withoutPorts(of netip.Addr) (list []openflow.Match) {
+	f := familyOf(of)
+	for _, t := range f.errors {
+		list = append(list, openflow.Match{f.isICMP(), f.icmpType(t)})
 	}
-	return list
+	return append(list, openflow.Match{openflow.IPFragment()})
 }
 
 // port balances what is for one port.
 func (s services) port(w *Wants, o Service, p ServicePort) {
 	group := openflow.Group{ID: p.Group, Type: openflow.GroupSelect}
-	for _, a := range o.Providers {
+	providers, draining := ofFamily(o.Providers, p.Address), ofFamily(o.Draining, p.Address)
+	for _, a := range providers {
 		group.Buckets = append(group.Buckets, openflow.Bucket{Weight: 1, Actions: o.commit(p, a)})
 	}
-	for _, a := range o.Draining {
+	for _, a := range draining {
 		group.Buckets = append(group.Buckets, openflow.Bucket{Actions: o.commit(p, a)})
 	}
 	w.Groups = append(w.Groups, group)
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
-	w.flow(s.arrival(o, priorityExcept, to...).do(regRouted.set(1), o.translate(tableSource)).end())
-	for _, a := range slices.Concat(o.Providers, o.Draining) {
-		w.flow(at(tableSource, priorityExcept, o.match(ipv4().dst(openflow.Host(a)),
-			openflow.CTState(openflow.CTTrk, openflow.CTTrk), p.mark(), o.label())...).goTo(tableDest))
+	if p.From&FromPods != 0 {
+		w.flow(s.arrival(o, p.Address, priorityExcept, to...).do(regRouted.set(1), o.translate(tableSource)).end())
 	}
-	if len(o.Providers) == 0 {
-		w.flow(o.fresh(priorityExcept, to...).goTo(tableAnswer))
+	for _, a := range o.behind(p.Address) {
+		w.flow(at(tableSource, priorityExcept, o.match(familyOf(a).is(), familyOf(a).dst(openflow.Host(a)),
+			openflow.CTState(openflow.CTTrk, openflow.CTTrk), p.mark(), p.label())...).goTo(tableDest))
+	}
+	if len(providers) == 0 {
+		w.flow(o.fresh(priorityExcept, p, to...).goTo(tableAnswer))
 		return
 	}
 	choose := openflow.OutputGroup{ID: group.ID}
 	if p.Protocol == openflow.ProtoTCP {
-		w.flow(o.fresh(priorityExcept, to...).do(choose).end())
+		w.flow(o.fresh(priorityExcept, p, to...).do(choose).end())
 		return
 	}
-	w.flow(o.fresh(priorityExcept, to...).do(spreadUDP(), choose).end())
-	if o.onlyUDP() {
+	w.flow(o.fresh(priorityExcept, p, to...).do(spreadUDP(p.Address), choose).end())
+	if o.onlyUDP(p) {
 		// All fragments must get the same provider.
-		w.flow(o.fresh(priorityService, openflow.IPProto(p.Protocol), openflow.IPFragment()).do(choose).end())
+		for _, protocol := range familyOf(p.Address).fragmentsOf(p.Protocol) {
+			w.flow(o.fresh(priorityService, p, openflow.IPProto(protocol), openflow.IPFragment()).do(choose).end())
+		}
 	}
 }
 
-// onlyUDP tells whether the service has one UDP port. Then a fragment tells what it
-// is for without having ports.
-func (o Service) onlyUDP() bool {
-	tcp := func(p ServicePort) bool { return p.Protocol == openflow.ProtoTCP }
-	return len(slices.DeleteFunc(slices.Clone(o.Ports), tcp)) == 1
+// onlyUDP tells whether there is no other UDP port at the address. Then a fragment tells
+// what it is for without having ports.
+func (o Service) onlyUDP(only ServicePort) bool {
+	return !slices.ContainsFunc(o.Ports, func(p ServicePort) bool {
+		return p.Protocol == only.Protocol && p.Address == only.Address && p.Port != only.Port
+	})
 }
 
 // spreadUDP makes the hash of a group depend on the client's UDP port. Open
@@ -131,42 +153,95 @@ func (o Service) onlyUDP() bool {
 // into the address of the service; the bucket writes it anew. Six bits are enough, as
 // there are not more than 64 values of the hash. The lowest is left out: Linux
 // prefers even ports.
-func spreadUDP() openflow.Action {
-	return openflow.Move{Src: openflow.FieldUDPSrc, SrcOfs: 1, Dst: openflow.FieldIPv4Dst, Bits: 6}
+func spreadUDP(service netip.Addr) openflow.Action {
+	return openflow.Move{Src: openflow.FieldUDPSrc, SrcOfs: 1, Dst: familyOf(service).dstField, Bits: 6}
 }
 
 // answers restores the service as the sender of what a provider answers.
 func (s services) answers(w *Wants, o Service, p ServicePort, provider netip.Addr) {
-	from, to := ipv4().src(openflow.Host(provider)), ipv4().dst(openflow.Host(provider))
-	answer := append(p.matches(openflow.TCPSrc, openflow.UDPSrc, p.Target), from)
-	request := append(p.matches(openflow.TCPDst, openflow.UDPDst, p.Target), from, to,
+	f := familyOf(provider)
+	to := f.dst(openflow.Host(provider))
+	answer := p.matches(openflow.TCPSrc, openflow.UDPSrc, p.Target)
+	request := append(p.matches(openflow.TCPDst, openflow.UDPDst, p.Target), f.is(), f.src(openflow.Host(provider)), to,
 		openflow.CTState(openflow.CTTrk, openflow.CTTrk))
 	w.flow(
-		o.departure(priorityExcept, answer...).do(o.translate(tableOutput)).end(),
-		o.departure(priorityHairpin, append(answer, to)...).do(regOut.set(outBack), o.translate(tableOutput)).end(),
+		o.departure(priorityExcept, provider, answer...).do(o.translate(tableOutput)).end(),
+		o.departure(priorityHairpin, provider, append(answer, to)...).do(regOut.set(outBack), o.translate(tableOutput)).end(),
 		at(tableOutput, priorityHairpin, o.match(request...)...).
-			do(set(ipv4().src(openflow.Host(hairpinAddress))), openflow.Output{Port: openflow.PortInPort}).end())
+			do(set(f.src(openflow.Host(f.hairpinAddress()))), openflow.Output{Port: openflow.PortInPort}).end())
 }
 
-// match adds the VRF and the version of IP of a service.
+// addresses are those at which all of the given clients are served.
+func (o Service) addresses(from Clients) (all []netip.Addr) {
+	for _, p := range o.Ports {
+		if p.From&from == from && !slices.Contains(all, p.Address) {
+			all = append(all, p.Address)
+		}
+	}
+	return all
+}
+
+// answered are ports that serve some of the given clients, one for each version of IP,
+// protocol and port of the providers: what providers answer does not say more.
+func (o Service) answered(clients Clients) (some []ServicePort) {
+	for _, p := range o.Ports {
+		same := func(other ServicePort) bool {
+			return other.Address.Is4() == p.Address.Is4() && other.Protocol == p.Protocol && other.Target == p.Target
+		}
+		if p.From&clients != 0 && !slices.ContainsFunc(some, same) {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// behind are the providers that connections to an address may have: those of its
+// version of IP.
+func (o Service) behind(service netip.Addr) []netip.Addr {
+	return ofFamily(slices.Concat(o.Providers, o.Draining), service)
+}
+
+// served are the providers of the versions of IP in which the service has addresses.
+func (o Service) served() (all []netip.Addr) {
+	for _, a := range slices.Concat(o.Providers, o.Draining) {
+		if slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.Address.Is4() == a.Is4() }) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+func ofFamily(all []netip.Addr, as netip.Addr) (some []netip.Addr) {
+	for _, a := range all {
+		if a.Is4() == as.Is4() {
+			some = append(some, a)
+		}
+	}
+	return some
+}
+
+// match adds the VRF of a service.
 func (o Service) match(more ...openflow.FieldMatch) openflow.Match {
-	return append(openflow.Match{regVRF.is(uint32(o.VRF)), ipv4().is()}, more...)
+	return append(openflow.Match{regVRF.is(uint32(o.VRF))}, more...)
 }
 
-// arrival matches what a local endpoint sends to a service.
-func (s services) arrival(o Service, priority uint16, more ...openflow.FieldMatch) flowBuilder {
-	return at(tableRouter, priority, append(o.match(more...), openflow.EthDst(s.gateway), ipv4().dst(openflow.Host(o.VIP)))...)
+// arrival matches what a local endpoint sends to an address of a service.
+func (s services) arrival(o Service, to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
+	f := familyOf(to)
+	return at(tableRouter, priority, append(o.match(f.is(), openflow.EthDst(s.gateway), f.dst(openflow.Host(to))), more...)...)
 }
 
 // fresh matches what is still for a service: it begins a connection.
-func (o Service) fresh(priority uint16, more ...openflow.FieldMatch) flowBuilder {
-	return at(tableDest, priority, append(o.match(more...), ipv4().dst(openflow.Host(o.VIP)),
-		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk))...)
+func (o Service) fresh(priority uint16, p ServicePort, more ...openflow.FieldMatch) flowBuilder {
+	f := familyOf(p.Address)
+	return at(tableDest, priority, append(o.match(f.is(), f.dst(openflow.Host(p.Address)),
+		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk)), more...)...)
 }
 
-// departure matches what is about to be delivered and has not been looked up.
-func (o Service) departure(priority uint16, more ...openflow.FieldMatch) flowBuilder {
-	return at(tableOutput, priority, append(o.match(more...), openflow.CTState(0, openflow.CTTrk))...)
+// departure matches what is about to be delivered from a provider and has not been looked up.
+func (o Service) departure(priority uint16, from netip.Addr, more ...openflow.FieldMatch) flowBuilder {
+	f := familyOf(from)
+	return at(tableOutput, priority, append(o.match(f.is(), f.src(openflow.Host(from)), openflow.CTState(0, openflow.CTTrk)), more...)...)
 }
 
 // translate looks a packet up, does to it what its connection says, and goes on in a table.

@@ -43,11 +43,11 @@ func TestErrorsAboutWhatAServiceWasSentReachTheClient(t *testing.T) {
 	c := startCluster(t, db1, web1, web2)
 	for _, provider := range []Endpoint{web1, web2} {
 		c.program(shop(provider.IPv4))
-		if got := c.pod(db1).requests(shop().VIP, "udp", 53, "hello"); !strings.Contains(got, "ConnectionRefused") {
+		if got := c.pod(db1).requests(vip, "udp", 53, "hello"); !strings.Contains(got, "ConnectionRefused") {
 			t.Errorf("nobody listens on %s: %s", provider.ID, got)
 		}
 		c.pod(provider).run(narrow, provider.IPv4.String())
-		if out, err := c.pod(db1).exec("python3", "-c", mtu, shop().VIP.String()); err != nil || strings.TrimSpace(out) != "1000" {
+		if out, err := c.pod(db1).exec("python3", "-c", mtu, vip.String()); err != nil || strings.TrimSpace(out) != "1000" {
 			t.Errorf("MTU on the way to %s: %s, %v", provider.ID, out, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestWhatNobodyServesIsRefused(t *testing.T) {
 		tcp, udp string // ports
 	}{{shop(), "80", "53"}, {shop(web1.IPv4), "81", "54"}, {drained, "80", "53"}} {
 		c.program(test.service)
-		if out, err := c.pod(db1).exec("python3", "-c", knock, shop().VIP.String(), test.tcp, test.udp); err != nil {
+		if out, err := c.pod(db1).exec("python3", "-c", knock, vip.String(), test.tcp, test.udp); err != nil {
 			t.Fatal(out, err)
 		}
 		if got := eventually(func() string {
@@ -92,11 +92,11 @@ func TestWhatNobodyServesIsRefused(t *testing.T) {
 		}); got == "" {
 			t.Errorf("service %+v: %d packets to be refused, want 2", test.service, refused())
 		}
-		if c.pod(db1).ping(shop().VIP) != freshTTL {
+		if c.pod(db1).ping(vip) != freshTTL {
 			t.Error("no ping of the service")
 		}
 	}
-	if _, err := node1().For(Service{ID: "s", VRF: 1, Tag: 1, VIP: shop().VIP, Ports: []ServicePort{{Protocol: openflow.ProtoTCP, Port: 1, Target: 1, Group: groupAnswer}}}, 0); err == nil {
+	if _, err := node1().For(Service{ID: "s", VRF: 1, Tag: 1, Ports: []ServicePort{{Address: vip, From: FromPods, Protocol: openflow.ProtoTCP, Port: 1, Target: 1, Group: groupAnswer}}}, 0); err == nil {
 		t.Error("a service has the group of somebody else")
 	}
 }
@@ -114,16 +114,16 @@ func TestRulesJudgeServicesByTheirProviders(t *testing.T) {
 		rule   Rule
 		denied bool
 	}{
-		{"the service's address", tcp(func(r *Rule) { r.Dst = openflow.Host(s.VIP) }), false},
+		{"the service's address", tcp(func(r *Rule) { r.Dst = openflow.Host(vip) }), false},
 		{"its port", tcp(func(r *Rule) { r.DstPort = 80 }), false},
 		{"client's and provider's group, the provider's port", tcp(func(r *Rule) { r.SrcGroup, r.DstGroup, r.DstPort = store, front, 8080 }), true},
 		{"the answers", tcp(func(r *Rule) { r.SrcGroup, r.DstGroup = front, store }), true},
 	} {
 		c.program(s, test.rule)
-		if got := c.pod(db1).requests(s.VIP, "tcp", 80, "hello"); strings.HasPrefix(got, "error") != test.denied {
+		if got := c.pod(db1).requests(vip, "tcp", 80, "hello"); strings.HasPrefix(got, "error") != test.denied {
 			t.Errorf("a rule denies %s: %s", test.name, got)
 		}
-		if got := c.pod(db1).requests(s.VIP, "udp", 53, "hello"); strings.HasPrefix(got, "error") {
+		if got := c.pod(db1).requests(vip, "udp", 53, "hello"); strings.HasPrefix(got, "error") {
 			t.Errorf("a rule denies %s by TCP; by UDP: %s", test.name, got)
 		}
 	}

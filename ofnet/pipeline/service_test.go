@@ -10,11 +10,31 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
+// Addresses of the service of the example.
+var vip, vip6 = addr("10.1.1.200"), addr("fd00:1::c8")
+
 // shop is a service of the example, in the network web.blue.
 func shop(providers ...netip.Addr) Service {
-	return Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, VIP: addr("10.1.1.200"), Providers: providers,
-		Ports: []ServicePort{{Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}, {Protocol: openflow.ProtoUDP, Port: 53, Target: 5353}}}.
-		Numbered(noneTaken)
+	return serving(FromPods, providers, vip)
+}
+
+// serving is a service with two ports at each of its addresses.
+func serving(from Clients, providers []netip.Addr, at ...netip.Addr) Service {
+	s := Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: providers}
+	for _, a := range at {
+		s.Ports = append(s.Ports, ServicePort{Address: a, From: from, Protocol: openflow.ProtoTCP, Port: 80, Target: 8080},
+			ServicePort{Address: a, From: from, Protocol: openflow.ProtoUDP, Port: 53, Target: 5353})
+	}
+	return s.Numbered(noneTaken)
+}
+
+// addressesOf are those of endpoints, of both versions of IP.
+func addressesOf(all ...Endpoint) (list []netip.Addr) {
+	for _, e := range all {
+		list = append(list, e.IPv4, e.IPv6)
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list
 }
 
 // noneTaken lets a service have the numbers that it asks for.
@@ -23,13 +43,14 @@ func noneTaken(uint32) bool { return false }
 // server answers a port of a pod, over TCP and UDP, with a text.
 const server = `
 import socket, sys, threading
-tcp = socket.socket(); tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); tcp.bind(("0.0.0.0", 8080)); tcp.listen(64)
-udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); udp.bind(("0.0.0.0", 5353))
+tcp = socket.socket(socket.AF_INET6); tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); tcp.bind(("::", 8080)); tcp.listen(64)
+udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); udp.bind(("::", 5353))
+def caller(a): return a[0].replace("::ffff:", "")
 def talk(c, a):
     while True:
         d = c.recv(65536)
         if not d: return
-        c.sendall((sys.argv[1] + " " + a[0] + "\n").encode())
+        c.sendall((sys.argv[1] + " " + caller(a) + "\n").encode())
 def streams():
     while True:
         c, a = tcp.accept()
@@ -38,15 +59,16 @@ threading.Thread(target=streams, daemon=True).start()
 print("ready", flush=True)
 while True:
     d, a = udp.recvfrom(65536)
-    udp.sendto((sys.argv[1] + " " + a[0] + "\n").encode() + b"x" * (4000 if d == b"long" else 0), a)
+    udp.sendto((sys.argv[1] + " " + caller(a) + "\n").encode() + b"x" * (4000 if d == b"long" else 0), a)
 `
 
 // client asks a service and prints the answer and who gave it.
 const client = `
 import socket, sys
 to, kind, port, text = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4].encode()
-s = socket.socket(socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+s = socket.socket(socket.AF_INET6 if ":" in to else socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
 s.settimeout(1)
+if len(sys.argv) > 5: s.bind((sys.argv[5], 0))
 s.connect((to, port))
 s.send(text)
 d = b""
@@ -77,9 +99,14 @@ func (p *pod) run(script string, args ...string) {
 	}
 }
 
-// requests returns what a service answers, "" if nothing.
-func (p *pod) requests(to netip.Addr, kind string, port int, text string) string {
-	out, err := p.exec("python3", "-c", client, to.String(), kind, fmt.Sprint(port), text)
+// requests returns what a service answers, or the error; from is the client's address, if it
+// matters.
+func (p *pod) requests(to netip.Addr, kind string, port int, text string, from ...netip.Addr) string {
+	args := []string{"python3", "-c", client, to.String(), kind, fmt.Sprint(port), text}
+	for _, a := range from {
+		args = append(args, a.String())
+	}
+	out, err := p.exec(args...)
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(out+err.Error()), "\n")
 		return "error: " + lines[len(lines)-1]
@@ -90,57 +117,75 @@ func (p *pod) requests(to netip.Addr, kind string, port int, text string) string
 // Clients on both nodes and in both networks, providers likewise.
 func TestAServiceAnswersEveryPodOfItsTenant(t *testing.T) {
 	c := startCluster(t, web1, db1, web2, db2, red1)
-	s := shop(web1.IPv4, web2.IPv4)
-	c.program(s)
+	c.program(serving(FromPods, addressesOf(web1, web2), vip, vip6))
 	for _, e := range []Endpoint{web1, web2} {
 		c.pod(e).serveShop()
 	}
-	for _, e := range []Endpoint{web1, db1, web2, db2} {
-		if c.pod(e).ping(s.VIP) != freshTTL {
-			t.Errorf("%s: no ping of the service", e.ID)
-		}
-		for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
-			seen := map[string]int{}
-			for range 25 {
-				got := c.pod(e).requests(s.VIP, kind, port, "hello")
-				provider, _, _ := strings.Cut(got, " ")
-				from := e.IPv4.String()
-				if provider == e.ID {
-					from = hairpinAddress.String()
-				}
-				if !strings.HasPrefix(got, provider+" "+from+" "+s.VIP.String()) {
-					t.Errorf("%s by %s: %q", e.ID, kind, got)
-				}
-				if seen[provider]++; len(seen) == 2 {
-					break
+	for _, at := range []netip.Addr{vip, vip6} {
+		for _, e := range []Endpoint{web1, db1, web2, db2} {
+			if c.pod(e).ping(at) != freshTTL {
+				t.Errorf("%s: no ping of %s", e.ID, at)
+			}
+			c.served(e, at, web1, web2)
+			if e.ID == web1.ID || e.ID == web2.ID {
+				continue
+			}
+			// In fragments, as it is larger than the MTU.
+			if got := c.pod(e).requests(at, "udp", 53, "long"); !strings.Contains(got, at.String()+" 40") {
+				t.Errorf("%s: long answer %q", e.ID, got)
+			}
+			for range 3 {
+				if got := c.pod(e).requests(at, "udp", 53, strings.Repeat("y", 4000)); strings.HasPrefix(got, "error") {
+					t.Errorf("%s: long question to %s: %s", e.ID, at, got)
 				}
 			}
-			if len(seen) != 2 {
-				t.Errorf("%s: providers %v by %s", e.ID, seen, kind)
-			}
 		}
-		if slices.Contains(s.Providers, e.IPv4) {
-			continue
-		}
-		// In fragments, as it is larger than the MTU.
-		if got := c.pod(e).requests(s.VIP, "udp", 53, "long"); !strings.Contains(got, s.VIP.String()+" 40") {
-			t.Errorf("%s: long answer %q", e.ID, got)
-		}
-		for range 3 {
-			if got := c.pod(e).requests(s.VIP, "udp", 53, strings.Repeat("y", 4000)); strings.HasPrefix(got, "error") {
-				t.Errorf("%s: long question: %s", e.ID, got)
-			}
+		if got := c.pod(red1).requests(at, "tcp", 80, "hello"); !strings.HasPrefix(got, "error") {
+			t.Errorf("another tenant is answered: %s", got)
 		}
 	}
-	if got := c.pod(red1).requests(s.VIP, "tcp", 80, "hello"); !strings.HasPrefix(got, "error") {
-		t.Errorf("another tenant is answered: %s", got)
-	}
-	if got := c.pod(db1).requests(web2.IPv4, "tcp", 8080, "direct"); !strings.HasPrefix(got, web2.ID) || !strings.Contains(got, web2.IPv4.String()) {
-		t.Errorf("a provider by its own address: %s", got)
+	for _, own := range []netip.Addr{web2.IPv4, web2.IPv6} {
+		if got := c.pod(db1).requests(own, "tcp", 8080, "direct"); !strings.HasPrefix(got, web2.ID) || !strings.Contains(got, own.String()) {
+			t.Errorf("a provider by its own address: %s", got)
+		}
 	}
 	if tracked := c.pod(db1).node.Appctl("dpctl/dump-conntrack"); strings.Contains(tracked, "dport=8080)") {
 		t.Errorf("what is not for a service is tracked:\n%s", tracked)
 	}
+}
+
+// served expects that each of the providers answers an endpoint at an address, by TCP and UDP.
+func (c *cluster) served(client Endpoint, at netip.Addr, providers ...Endpoint) {
+	c.t.Helper()
+	for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
+		c.askedAs(c.pod(client), at, kind, port, func(provider string) netip.Addr {
+			switch f := familyOf(at); {
+			case provider == client.ID:
+				return f.hairpinAddress()
+			case f.index() == 0:
+				return client.IPv4
+			}
+			return client.IPv6
+		}, nil, providers...)
+	}
+}
+
+// askedAs expects that each of the providers answers, and sees the client at an address.
+// From is the one that the client takes, if it has several.
+func (c *cluster) askedAs(client *pod, at netip.Addr, kind string, port int, as func(provider string) netip.Addr, from []netip.Addr, providers ...Endpoint) {
+	c.t.Helper()
+	seen := map[string]int{}
+	for range 60 {
+		got := client.requests(at, kind, port, "hello", from...)
+		provider, _, _ := strings.Cut(got, " ")
+		if !strings.HasPrefix(got, provider+" "+as(provider).String()+" "+at.String()) {
+			c.t.Errorf("%s asks %s by %s: %q", client.ID, at, kind, got)
+		}
+		if seen[provider]++; len(seen) == len(providers) {
+			return
+		}
+	}
+	c.t.Errorf("%s asks %s by %s and is answered by %v", client.ID, at, kind, seen)
 }
 
 func TestOnlyTheConnectionsOfAProviderThatGoesAreEnded(t *testing.T) {
@@ -166,7 +211,7 @@ func TestOnlyTheConnectionsOfAProviderThatGoesAreEnded(t *testing.T) {
 		if tries == 20 {
 			t.Fatalf("one provider only:\n%s\n%s", n.Appctl("dpctl/dump-conntrack"), n.Ofctl("dump-groups", bridge))
 		}
-		if got := c.pod(db1).requests(shop().VIP, "tcp", 80, "hello"); strings.HasPrefix(got, "error") {
+		if got := c.pod(db1).requests(vip, "tcp", 80, "hello"); strings.HasPrefix(got, "error") {
 			t.Fatal(got)
 		}
 	}

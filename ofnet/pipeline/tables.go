@@ -71,10 +71,12 @@ const (
 	priorityOutside uint16 = 106 // what such a flow would refuse leaves by the host
 	priorityInside  uint16 = 107 // and what of it does not
 	priorityHost    uint16 = 108 // but for the host itself
+	priorityAnswer  uint16 = 109 // what answers one who came in by a host
 	priorityExcept  uint16 = 110 // an exception to these
 	priorityService uint16 = 115 // fragments and errors of a provider
 	priorityHairpin uint16 = 120 // what a provider sends to itself
 	priorityGuard   uint16 = 200 // looked at before everything else in its table
+	priorityEntered uint16 = 205 // a guard has to do more for who came in by the host
 	priorityTrunk   uint16 = 210 // what a guard must not stop: tags, at the uplink
 	priorityTooBig  uint16 = 220 // what is too big goes no further
 	// Rules have priorityRules and twice their own, above all that any layout before had

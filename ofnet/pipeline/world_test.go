@@ -166,11 +166,15 @@ func (w *world) addService(i int) {
 	}
 	vip := in.Subnet.Addr().As4()
 	vip[3] = 200
-	s := Service{ID: fmt.Sprintf("s%d:%s", i, in.Tenant), VRF: in.VRF, Tag: in.Tag, VIP: netip.AddrFrom4(vip)}
+	s := Service{ID: fmt.Sprintf("s%d:%s", i, in.Tenant), VRF: in.VRF, Tag: in.Tag}
 	for _, port := range []ServicePort{{Protocol: 6, Port: 80}, {Protocol: 17, Port: 53}, {Protocol: 17, Port: 80}} {
 		if port.Target = pick[uint16](r, 80, 8080, 5353); chance(r, 60) {
+			port.Address, port.From = netip.AddrFrom4(vip), FromPods
 			s.Ports = append(s.Ports, port)
 		}
+	}
+	if len(s.Ports) == 0 {
+		return
 	}
 	w.services = append(w.services, w.provided(s).Numbered(noneTaken))
 }

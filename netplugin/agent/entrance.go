@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// Services that hosts, and who comes in by them, reach too: every node serves them,
+// whether it has endpoints of their tenant or not.
+
+// Entrances are what the host leads to its port of the switch.
+type Entrances struct {
+	Addresses []netip.Addr // external addresses of services, ascending
+	NodePorts []NodePort   // ascending
+}
+
+// NodePort is a port of every node that a service has.
+type NodePort struct {
+	Protocol uint8
+	Port     uint16
+}
+
+// served are the ports of a service at all of its addresses. Those of node ports have none
+// yet, but for its version of IP.
+func (s service) served(r mastercfg.CfgServiceLBState) (all []pipeline.ServicePort, err error) {
+	node, err := parsePorts(r.NodePorts)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range node {
+		at := slices.IndexFunc(s.own, func(p pipeline.ServicePort) bool { return p.Protocol == n.Protocol && p.Port == n.Target })
+		if at < 0 {
+			return nil, fmt.Errorf("node port %q is for a port that the service does not have", r.NodePorts[i])
+		}
+		node[i].Target = s.own[at].Target
+	}
+	at := func(a netip.Addr, from pipeline.Clients, ports []pipeline.ServicePort) {
+		for _, p := range ports {
+			p.Address, p.From = a, from
+			all = append(all, p)
+		}
+	}
+	for i, anywhere := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		if s.vips[i].IsValid() {
+			at(s.vips[i], pipeline.FromPods, s.own)
+			at(anywhere, pipeline.FromHost, node)
+		}
+	}
+	for _, text := range r.ExternalIPs {
+		external, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("external address: %w", err)
+		}
+		at(external, pipeline.FromPods|pipeline.FromHost, s.own)
+	}
+	return all, nil
+}
+
+// enteredBy are the ports of a service on a node that leads to them by its port to the host;
+// without one, those that endpoints reach.
+func (c *cache) enteredBy(ports []pipeline.ServicePort) (all []pipeline.ServicePort) {
+	host, err := c.hostPort()
+	for _, p := range ports {
+		switch {
+		case err == nil && p.From == pipeline.FromHost && p.Address.Is4():
+			p.Address = pipeline.NodePorts(host.Prefix)
+		case err == nil && p.From == pipeline.FromHost:
+			p.Address = pipeline.NodePorts(host.Prefix6)
+		case err != nil && p.From == pipeline.FromHost:
+			continue
+		case err != nil:
+			p.From = pipeline.FromPods
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// entrances are those of all services that hosts reach.
+func (c *cache) entrances() (e Entrances) {
+	if c.mode.Bridged() {
+		return e
+	}
+	for _, s := range c.service {
+		for _, p := range s.part.Ports {
+			switch {
+			case p.From == pipeline.FromHost:
+				e.NodePorts = append(e.NodePorts, NodePort{p.Protocol, p.Port})
+			case p.From&pipeline.FromHost != 0:
+				e.Addresses = append(e.Addresses, p.Address)
+			}
+		}
+	}
+	slices.SortFunc(e.Addresses, netip.Addr.Compare)
+	e.Addresses = slices.Compact(e.Addresses)
+	slices.SortFunc(e.NodePorts, func(a, b NodePort) int {
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
+	})
+	e.NodePorts = slices.Compact(e.NodePorts)
+	return e
+}
+
+// isEntered tells whether hosts reach a service.
+func (s service) isEntered() bool {
+	return slices.ContainsFunc(s.part.Ports, func(p pipeline.ServicePort) bool { return p.From&pipeline.FromHost != 0 })
+}

@@ -1,0 +1,102 @@
+package hostaccess
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"sigs.k8s.io/knftables"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// Services that the host and who comes in by it reach: an external address is led to the
+// switch by a route, a node port by translation to the address that the switch has the node
+// ports at. Which provider a connection gets is the switch's choice; nothing here knows
+// providers.
+
+const (
+	setExternal  = "external"
+	setExternal6 = "external6"
+	setNodePorts = "node-ports"
+)
+
+// entrances are what the host leads to the switch, and by which way out.
+type entrances struct {
+	agent.Entrances
+	outside pipeline.Outside
+}
+
+// routes lead to the external addresses; nobody is asked for there.
+func (e entrances) routes() (all []wantedRoute) {
+	for _, a := range e.Addresses {
+		all = append(all, wantedRoute{to: netip.PrefixFrom(a, a.BitLen())})
+	}
+	return all
+}
+
+func (e entrances) sets() []set {
+	four, six, ports := set{name: setExternal, kind: "ipv4_addr"}, set{name: setExternal6, kind: "ipv6_addr"}, set{name: setNodePorts, kind: "inet_proto . inet_service"}
+	for _, a := range e.Addresses {
+		if a.Is4() {
+			four.elements = append(four.elements, a.String())
+		} else {
+			six.elements = append(six.elements, a.String())
+		}
+	}
+	names := map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp"}
+	for _, p := range e.NodePorts {
+		ports.elements = append(ports.elements, fmt.Sprint(names[p.Protocol], " . ", p.Port))
+	}
+	return []set{four, six, ports}
+}
+
+// letIn lets through what is for services.
+func (e entrances) letIn() (all []rule) {
+	for _, r := range []string{
+		"ip daddr @" + setExternal, "ip6 daddr @" + setExternal6, "ct status dnat " + e.nodePorts(0), "ct status dnat " + e.nodePorts(1),
+	} {
+		all = append(all, rule{knftables.Concat("oifname", quoted(outsideLink), r, "accept"), "services"})
+	}
+	return all
+}
+
+// nodePorts matches what is for the address of the node ports, of IPv4 or IPv6.
+func (e entrances) nodePorts(family int) string {
+	p := []netip.Prefix{e.outside.Prefix, e.outside.Prefix6}[family]
+	return knftables.Concat(version(p), "daddr", pipeline.NodePorts(p))
+}
+
+// chains turn the host's own addresses and a node port into those of the switch, for who
+// comes in and for the host itself. A loopback address stays: its answers could not come back.
+func (e entrances) chains() []chain {
+	var in, here []rule
+	for _, p := range []netip.Prefix{e.outside.Prefix, e.outside.Prefix6} {
+		const comment = "node ports of services"
+		ip, loopback := version(p), map[bool]string{true: "127.0.0.0/8", false: "::1"}[p.Addr().Is4()]
+		dnat := knftables.Concat("fib daddr type local meta l4proto . th dport @"+setNodePorts, "dnat", ip, "to", pipeline.NodePorts(p))
+		in = append(in, rule{knftables.Concat("meta nfproto", map[string]string{"ip": "ipv4", "ip6": "ipv6"}[ip], dnat), comment})
+		here = append(here, rule{knftables.Concat(ip, "daddr !=", loopback, dnat), comment})
+	}
+	return []chain{
+		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, in},
+		{"node-ports-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, here},
+	}
+}
+
+// none tells whether there is nothing to lead in.
+func (e entrances) none() bool { return len(e.Addresses)+len(e.NodePorts) == 0 }
+
+// with puts what leads to services into the table of a way out.
+func (t table) with(e entrances) table {
+	if e.none() {
+		return t
+	}
+	t.sets = slices.Concat(t.sets, e.sets())
+	t.chains = slices.Concat(t.chains, e.chains())
+	i := slices.IndexFunc(t.chains, func(c chain) bool { return c.name == chainEnter })
+	t.chains[i].rules = slices.Concat(e.letIn(), t.chains[i].rules)
+	return t
+}

@@ -1,0 +1,113 @@
+package hostaccess
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// answering is a namespace that plays a switch with services: it answers whoever comes, at
+// any of its addresses, with the address of the client.
+const answering = `
+import socket, sys, threading
+def serve(kind, port):
+    s = socket.socket(socket.AF_INET6, kind); s.bind(("::", port))
+    if kind == socket.SOCK_STREAM:
+        s.listen(8)
+        while True:
+            c, a = s.accept(); c.sendall(a[0].encode()); c.close()
+    while True:
+        d, a = s.recvfrom(9); s.sendto(a[0].encode(), a)
+for kind, port in ((socket.SOCK_STREAM, 80), (socket.SOCK_STREAM, 30080), (socket.SOCK_DGRAM, 30007)):
+    threading.Thread(target=serve, args=(kind, port)).start()
+`
+
+// asking prints what it is told by an address and port.
+const asking = `
+import socket, sys
+s = socket.create_connection((sys.argv[2], int(sys.argv[3])), 5) if sys.argv[1] == "tcp" else socket.socket(socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(5)
+if sys.argv[1] == "udp": s.connect((sys.argv[2], int(sys.argv[3]))); s.send(b"x")
+print(s.recv(99).decode().replace("::ffff:", ""))
+`
+
+// The host and the world beyond it get to services, and answers back to them; providers are
+// told who it is.
+func TestTheHostLeadsToServices(t *testing.T) {
+	testkit.NeedsMachine(t)
+	in := entrances{agent.Entrances{
+		Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:80::1")},
+		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
+	}, wayOut}
+	t.Cleanup(func() {
+		run(t, "nft flush ruleset; ip netns del switch || true; ip netns del world || true; ip link del esw 2>/dev/null || true")
+	})
+	run(t, `set -e
+sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+ip link set lo up
+ip netns add world; ip netns add switch
+ip link add toworld type veth peer name eth0 netns world
+ip addr add 203.0.113.1/24 dev toworld; ip addr add 2001:db8:1::1/64 dev toworld nodad; ip link set toworld up
+ip -n world addr add 203.0.113.2/24 dev eth0; ip -n world addr add 2001:db8:1::2/64 dev eth0 nodad; ip -n world link set eth0 up
+ip -n world route add default via 203.0.113.1; ip -n world route add default via 2001:db8:1::1
+ip link add esw type veth peer name pod; ip link set esw up`)
+	link := outsideInterface(wayOut)
+	link.routes = in.routes()
+	for range 2 {
+		if _, err := link.ensure(drivers.Port{HostLink: "esw", PodLink: "pod"}, new(own)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if changed, err := link.ensure(drivers.Port{HostLink: "esw", PodLink: "pod"}, new(own)); changed || err != nil {
+		t.Errorf("set right again: %v, %v", changed, err)
+	}
+	run(t, `set -e
+ip link set esw netns switch; ip -n switch link set lo up; ip -n switch link set esw arp off up
+for a in 172.19.255.253/32 198.51.100.80/32; do ip -n switch addr add $a dev esw; done
+for a in fd63:6f6e:7469:7601::fffd/128 2001:db8:80::1/128; do ip -n switch addr add $a dev esw nodad; done
+ip netns exec switch ip link set esw address `+link.mac.String()+`
+ip -n switch route add default dev esw; ip -n switch -6 route add default dev esw`)
+	if err := new(rules).apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("ip", "netns", "exec", "switch", "python3", "-c", answering)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for _, test := range []struct{ from, kind, at, port, as string }{
+		{"", "tcp", "198.51.100.80", "80", "172.19.255.254"},
+		{"", "tcp", "2001:db8:80::1", "80", "fd63:6f6e:7469:7601::fffe"},
+		{"", "tcp", "203.0.113.1", "30080", "203.0.113.1"},
+		{"", "udp", "203.0.113.1", "30007", "203.0.113.1"},
+		{"", "tcp", "2001:db8:1::1", "30080", "2001:db8:1::1"},
+		{"ip netns exec world ", "tcp", "198.51.100.80", "80", "203.0.113.2"},
+		{"ip netns exec world ", "tcp", "2001:db8:80::1", "80", "2001:db8:1::2"},
+		{"ip netns exec world ", "tcp", "203.0.113.1", "30080", "203.0.113.2"},
+		{"ip netns exec world ", "udp", "203.0.113.1", "30007", "203.0.113.2"},
+		{"ip netns exec world ", "tcp", "2001:db8:1::1", "30080", "2001:db8:1::2"},
+	} {
+		ask := fmt.Sprintf("%spython3 -c '%s' %s %s %s 2>&1 || true", test.from, asking, test.kind, test.at, test.port)
+		var got string
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := testkit.Until(ctx, "an answer", func() bool {
+			got = strings.TrimSpace(run(t, ask))
+			return got == test.as
+		}); err != nil {
+			t.Errorf("%s%s %s %s is answered %q, want %q", test.from, test.kind, test.at, test.port, got, test.as)
+		}
+	}
+	// What is not for a service stays out.
+	if got := run(t, fmt.Sprintf("ip netns exec world timeout 1 python3 -c '%s' tcp 172.19.255.253 30080 2>&1 || true", asking)); strings.Contains(got, "203.0.113.2") {
+		t.Errorf("the address of the node ports is reached from outside: %s", got)
+	}
+}

@@ -1,0 +1,156 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// entrance is how those who are not endpoints reach services: the host's own
+// processes, and who comes in from outside by the host, to addresses of services that
+// are served FromHost. The host only steers: it routes such an address to its port, and
+// turns its own address and a node port into NodePorts and that port.
+//
+//	CLASSIFY  what the host sends, and not to an endpoint
+//	ROUTER    for a port of a service: VRF and network are those of the service, and
+//	            all is as for an endpoint's packet from here on
+//
+// The client keeps its address, which any provider sees. The provider may be on
+// another node, so that one must know by which node the client came in, and send the
+// answers back there, where the connection is translated:
+//
+//	OUTPUT    into the tunnel           from entranceMAC
+//	SOURCE    out of it, entranceMAC    ct(commit): the label is the other node's tunnel
+//	                                    address
+//	FORWARD   from a provider's port, for no endpoint: is it of such a connection?
+//	            of one that came in by another node: into the tunnel to that node
+//	            of one that came in by this host: from the service again, to the host
+//	            of none: as any packet
+//
+// A mark tells these connections apart by where they came from: its highest bits are
+// ORIGIN. The groups of endpoints are not looked up for such clients, whatever address
+// they have.
+type entrance struct {
+	gateway    [6]byte
+	tunnelPort uint32
+	underlay6  bool // tunnels are of IPv6
+}
+
+// entranceMAC is where packets come from, in tunnels, whose sender came in by the host.
+var entranceMAC = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x00, 0x02}
+
+// outsideNode takes the place of the port's number in the address at which the host's
+// port has the node ports, in both versions of IP. No port has this number.
+const outsideNode = 0xfffd
+
+// NodePorts is the address of the node ports at a host's port.
+func NodePorts(private netip.Prefix) netip.Addr { return OutsideAddress(private, outsideNode) }
+
+// origin matches the connections that a sort of packets has begun.
+func origin(of uint32) openflow.FieldMatch {
+	return openflow.CTMark(of<<markOrigin, (1<<regOrigin.Bits-1)<<markOrigin)
+}
+
+func (e entrance) base(w *Wants) {
+	w.flow(
+		at(tableRouter, priorityOther, regOrigin.is(originEntered)).drop(reasonUnknown),
+		at(tableSource, priorityRefuse, regOrigin.is(originEntered)).goTo(tableDest))
+	if e.tunnelPort == 0 {
+		return
+	}
+	label, vtep := openflow.Subfield{Field: openflow.FieldCTLabel, Bits: 32}, openflow.FieldTunSrc
+	if e.underlay6 {
+		label.Bits, vtep = 128, openflow.FieldTunIPv6Src
+	}
+	remember := openflow.CT{Commit: true, ZoneField: openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Bits: regVRF.Bits},
+		Recirculate: true, Table: tableDest, Actions: []openflow.Action{
+			set(openflow.CTMark(originTunnel<<markOrigin, ^uint32(0))),
+			openflow.Move{Src: vtep, Dst: label.Field, Bits: label.Bits},
+		}}
+	w.flow(
+		at(tableOutput, priorityEntered, regOut.is(e.tunnelPort), regOrigin.is(originEntered)).
+			do(set(openflow.EthSrc(entranceMAC)), openflow.Output{Port: e.tunnelPort}).end())
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(at(tableSource, priorityExcept, regOrigin.is(originTunnel), openflow.EthSrc(entranceMAC), f.is()).
+			do(set(openflow.EthSrc(e.gateway)), remember).end())
+	}
+}
+
+// network's flow sends answers to the node by which the client came in.
+func (e entrance) network(w *Wants, n Network) {
+	if n.Mode.Bridged() || n.Encap == VLAN {
+		return
+	}
+	from, to, bits := openflow.FieldCTLabel, openflow.FieldTunDst, uint16(32)
+	if e.underlay6 {
+		to, bits = openflow.FieldTunIPv6Dst, 128
+	}
+	for _, a := range n.gateways() {
+		w.flow(unreceived(priorityAnswer, regNetwork.is(uint32(n.Tag)), familyOf(a).is(), answering(), origin(originTunnel)).
+			do(openflow.DecTTL{}, set(openflow.EthSrc(e.gateway)), set(openflow.TunnelID(uint64(n.VNI))),
+				openflow.Move{Src: from, Dst: to, Bits: bits}, regOut.set(e.tunnelPort)).goTo(tableOutput))
+	}
+}
+
+// answering matches what the connection tracker knows as an answer.
+func answering() openflow.FieldMatch {
+	return openflow.CTState(openflow.CTTrk|openflow.CTRpl, openflow.CTTrk|openflow.CTRpl)
+}
+
+func (e entrance) outside(w *Wants, o Outside, port uint32) {
+	questions(w, port)
+	toHost := []openflow.Action{set(openflow.EthSrc(e.gateway)), set(openflow.EthDst(o.MAC)), regOut.set(port)}
+	for _, p := range o.Prefixes() {
+		f := familyOf(p.Addr())
+		node := f.dst(openflow.Host(NodePorts(p)))
+		w.flow(
+			at(tableClassify, priorityIP, openflow.InPort(port), f.is()).do(regOrigin.set(originEntered)).goTo(tableRouter),
+			at(tableClassify, priorityExcept, openflow.InPort(port), f.is(), node).do(regOrigin.set(originEntered)).goTo(tableRouter),
+			at(tableRouter, priorityRefuse, regOrigin.is(originEntered), f.is(), node).goTo(tableAnswer),
+			at(tableForward, priorityAnswer, regOut.is(0), f.is(), answering(), origin(originEntered)).do(toHost...).goTo(tableOutput))
+	}
+}
+
+func (e entrance) service(w *Wants, o Service) {
+	if len(o.addresses(FromHost)) == 0 {
+		return
+	}
+	for _, a := range o.addresses(FromHost | FromPods) { // a whole address of the service
+		w.flow(entered(a, priorityRefuse).goTo(tableAnswer))
+		for _, m := range withoutPorts(a) {
+			w.flow(entered(a, priorityExcept, m...).do(o.enter()...).do(o.translate(tableSource)).end())
+		}
+	}
+	for _, p := range o.Ports {
+		if p.From&FromHost == 0 || len(o.behind(p.Address)) == 0 {
+			continue
+		}
+		w.flow(entered(p.Address, priorityExcept, p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)...).
+			do(o.enter()...).do(o.translate(tableSource)).end())
+	}
+	leaving := func(a netip.Addr, m openflow.Match) {
+		w.flow(at(tableForward, priorityService, append(o.match(familyOf(a).is(), familyOf(a).src(openflow.Host(a)),
+			regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)...).do(o.translate(tableForward)).end())
+	}
+	for _, p := range o.answered(FromHost) {
+		for _, a := range o.behind(p.Address) {
+			leaving(a, p.matches(openflow.TCPSrc, openflow.UDPSrc, p.Target))
+		}
+	}
+	for _, a := range o.served() {
+		for _, m := range withoutPorts(a) {
+			leaving(a, m)
+		}
+	}
+}
+
+// entered matches what came in by the host for an address.
+func entered(to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
+	f := familyOf(to)
+	return at(tableRouter, priority, append([]openflow.FieldMatch{regOrigin.is(originEntered), f.is(), f.dst(openflow.Host(to))}, more...)...)
+}
+
+// enter makes a packet one of the service's tenant and network.
+func (o Service) enter() []openflow.Action {
+	return []openflow.Action{regVRF.set(uint32(o.VRF)), regNetwork.set(uint32(o.Tag)), regRouted.set(1)}
+}
