@@ -9,15 +9,24 @@ import (
 // Sizes and positions in frames, in bytes.
 const (
 	ethernetSize = 14
-	ipSize       = 20 // without options
+	ipv4Size     = 20 // without options
+	ipv6Size     = 40
 	tcpSize      = 20
 	icmpSize     = 8
-	quoted       = 548 // of the refused packet in an ICMP error: RFC 1812 wants no more than 576 in all
+	quoted4      = 548  // of the refused packet in an ICMP error: RFC 1812 wants no more than 576 in all
+	quoted6      = 1232 // RFC 4443: no more than the least MTU of IPv6
 )
 
 const (
-	protocolICMP = 1
-	protocolTCP  = 6
+	typeIPv4 = 0x0800
+	typeIPv6 = 0x86dd
+)
+
+const (
+	protocolICMP   = 1
+	protocolTCP    = 6
+	protocolUDP    = 17
+	protocolICMPv6 = 58
 )
 
 // Flags of TCP.
@@ -29,52 +38,97 @@ const (
 	ack
 )
 
-// To returns the frame that refuses an IPv4 packet, nil if there must be none:
-// what is damaged is not answered, nor are later fragments, resets and ICMP.
+// To returns the frame that refuses a packet of IPv4 or IPv6, nil if there must be none:
+// what is damaged is not answered, nor are fragments but the first of IPv4, resets and ICMP.
 func To(frame []byte) []byte {
-	if len(frame) < ethernetSize+ipSize || binary.BigEndian.Uint16(frame[12:]) != 0x0800 {
+	if len(frame) < ethernetSize {
 		return nil
 	}
-	ip := frame[ethernetSize:]
-	header, total := int(ip[0]&0xf)*4, int(binary.BigEndian.Uint16(ip[2:]))
-	fragment := binary.BigEndian.Uint16(ip[6:]) & 0x1fff
-	if ip[0]>>4 != 4 || header < ipSize || total < header+8 || total > len(ip) || fragment != 0 {
+	ip, ok := parse(binary.BigEndian.Uint16(frame[12:]), frame[ethernetSize:])
+	if !ok {
 		return nil
 	}
-	ip = ip[:total]
 	var answer []byte
-	switch ip[9] {
-	case protocolICMP:
+	switch ip.protocol {
 	case protocolTCP:
-		answer = reset(ip, header)
-	default:
-		answer = unreachable(ip)
+		answer = ip.reset()
+	case protocolUDP:
+		answer = ip.unreachable()
 	}
 	if answer == nil {
 		return nil
 	}
 	back := append([]byte{}, frame[6:12]...)
 	back = append(back, frame[:6]...)
-	return append(append(back, 0x08, 0x00), answer...)
+	return append(append(back, frame[12:14]...), answer...)
 }
 
-// answerTo begins a packet back to where one came from.
-func answerTo(ip []byte, protocol byte, size int) []byte {
-	b := make([]byte, ipSize+size)
+// packet is one of IPv4 or IPv6.
+type packet struct {
+	all      []byte
+	src, dst []byte
+	protocol byte
+	segment  []byte // what is behind the header
+}
+
+// parse reads a packet without extensions and with at least 8 bytes behind its header.
+func parse(kind uint16, b []byte) (p packet, ok bool) {
+	switch {
+	case kind == typeIPv4 && len(b) >= ipv4Size && b[0]>>4 == 4:
+		header, total := int(b[0]&0xf)*4, int(binary.BigEndian.Uint16(b[2:]))
+		fragment := binary.BigEndian.Uint16(b[6:]) & 0x1fff
+		if header < ipv4Size || total < header+8 || total > len(b) || fragment != 0 {
+			return p, false
+		}
+		return packet{b[:total], b[12:16], b[16:20], b[9], b[header:total]}, true
+	case kind == typeIPv6 && len(b) >= ipv6Size && b[0]>>4 == 6:
+		total := ipv6Size + int(binary.BigEndian.Uint16(b[4:]))
+		if total < ipv6Size+8 || total > len(b) {
+			return p, false
+		}
+		return packet{b[:total], b[8:24], b[24:40], b[6], b[ipv6Size:total]}, true
+	}
+	return p, false
+}
+
+func (p packet) isIPv4() bool { return len(p.src) == 4 }
+
+// answer begins a packet back to where one came from; the segment is still zero.
+func (p packet) answer(protocol byte, size int) (all, segment []byte) {
+	if !p.isIPv4() {
+		b := make([]byte, ipv6Size+size)
+		b[0] = 0x60
+		binary.BigEndian.PutUint16(b[4:], uint16(size))
+		b[6], b[7] = protocol, 64
+		copy(b[8:], p.dst)
+		copy(b[24:], p.src)
+		return b, b[ipv6Size:]
+	}
+	b := make([]byte, ipv4Size+size)
 	b[0] = 0x45
 	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 	b[6] = 0x40 // not to be fragmented
-	b[8] = 64
-	b[9] = protocol
-	copy(b[12:], ip[16:20])
-	copy(b[16:], ip[12:16])
-	binary.BigEndian.PutUint16(b[10:], inet.Checksum(b[:ipSize], 0))
-	return b
+	b[8], b[9] = 64, protocol
+	copy(b[12:], p.dst)
+	copy(b[16:], p.src)
+	binary.BigEndian.PutUint16(b[10:], inet.Checksum(b[:ipv4Size], 0))
+	return b, b[ipv4Size:]
+}
+
+// pseudo is the sum over the pseudo header: both addresses, the protocol and the length.
+func (p packet) pseudo(protocol byte, size int) uint32 {
+	sum := uint32(protocol) + uint32(size)
+	for _, address := range [][]byte{p.src, p.dst} {
+		for i := 0; i < len(address); i += 2 {
+			sum += uint32(binary.BigEndian.Uint16(address[i:]))
+		}
+	}
+	return sum
 }
 
 // reset refuses a segment as RFC 9293, 3.10.7.1, wants it.
-func reset(ip []byte, header int) []byte {
-	segment := ip[header:]
+func (p packet) reset() []byte {
+	segment := p.segment
 	if len(segment) < tcpSize || segment[13]&rst != 0 {
 		return nil
 	}
@@ -82,8 +136,7 @@ func reset(ip []byte, header int) []byte {
 	if data < 0 {
 		return nil
 	}
-	b := answerTo(ip, protocolTCP, tcpSize)
-	tcp := b[ipSize:]
+	b, tcp := p.answer(protocolTCP, tcpSize)
 	copy(tcp, segment[2:4])
 	copy(tcp[2:], segment[:2])
 	tcp[12], tcp[13] = tcpSize/4<<4, rst
@@ -99,22 +152,24 @@ func reset(ip []byte, header int) []byte {
 		}
 		binary.BigEndian.PutUint32(tcp[8:], next)
 	}
-	// The pseudo header: both addresses, the protocol and the length.
-	sum := protocolTCP + uint32(len(tcp))
-	for i := 12; i < ipSize; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	binary.BigEndian.PutUint16(tcp[16:], inet.Checksum(tcp, sum))
+	binary.BigEndian.PutUint16(tcp[16:], inet.Checksum(tcp, p.pseudo(protocolTCP, len(tcp))))
 	return b
 }
 
 // unreachable is the ICMP error about a packet to a closed port.
-func unreachable(ip []byte) []byte {
-	about := ip[:min(len(ip), quoted)]
-	b := answerTo(ip, protocolICMP, icmpSize+len(about))
-	icmp := b[ipSize:]
-	icmp[0], icmp[1] = 3, 3
+func (p packet) unreachable() []byte {
+	kind, code, protocol, quoted := byte(3), byte(3), byte(protocolICMP), quoted4
+	if !p.isIPv4() {
+		kind, code, protocol, quoted = 1, 4, protocolICMPv6, quoted6
+	}
+	about := p.all[:min(len(p.all), quoted)]
+	b, icmp := p.answer(protocol, icmpSize+len(about))
+	icmp[0], icmp[1] = kind, code
 	copy(icmp[icmpSize:], about)
-	binary.BigEndian.PutUint16(icmp[2:], inet.Checksum(icmp, 0))
+	sum := uint32(0)
+	if !p.isIPv4() {
+		sum = p.pseudo(protocol, len(icmp))
+	}
+	binary.BigEndian.PutUint16(icmp[2:], inet.Checksum(icmp, sum))
 	return b
 }

@@ -147,7 +147,7 @@ func (w *world) answer(t talk) probeFrame {
 // nobody sends them to himself.
 func (w *world) sized(p probeFrame) probeFrame {
 	sizes := []int{0, 1, probeMTU - 20 - len(p.header())}
-	known := p.answer && p.to != hairpinAddress
+	known := p.answer && p.to != ipv4().hairpinAddress()
 	if at := w.serviceAt(w.endpoints[p.from].VRF, p.to); at >= 0 {
 		s := w.services[at]
 		known = (p.ack || s.onlyUDP()) && !slices.Contains(slices.Concat(s.Providers, s.Draining), w.endpoints[p.from].IPv4)
