@@ -99,8 +99,8 @@ func TestAPodIsToldWhatIsTooBigForServicesAndForRoutersOutside(t *testing.T) {
 	net.Subnet6, net.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
 	a.endpoint.IPv6 = netip.MustParseAddr("fd00:1::1")
 	vip := netip.MustParseAddr("10.1.0.200")
-	service := pipeline.Service{ID: "web:blue", VRF: net.VRF, Tag: net.Tag, VIP: vip, Providers: []netip.Addr{provider.IPv4},
-		Ports: []pipeline.ServicePort{{Protocol: 17, Port: 7, Target: 7}}}.Numbered(func(uint32) bool { return false })
+	service := pipeline.Service{ID: "web:blue", VRF: net.VRF, Tag: net.Tag, Providers: []netip.Addr{provider.IPv4},
+		Ports: []pipeline.ServicePort{{Address: vip, From: pipeline.FromPods, Protocol: 17, Port: 7, Target: 7}}}.Numbered(func(uint32) bool { return false })
 	host := r.add("host")
 	out := pipeline.Outside{ID: "host", MAC: [6]byte{2, 2, 2, 2, 2, 2}, Prefix: netip.MustParsePrefix("172.19.0.0/16"), Prefix6: netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")}
 	n.Exec("sh", "-ec", `

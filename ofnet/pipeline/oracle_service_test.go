@@ -150,7 +150,7 @@ func (w *world) sized(p probeFrame) probeFrame {
 	known := p.answer && p.to != ipv4().hairpinAddress()
 	if at := w.serviceAt(w.endpoints[p.from].VRF, p.to); at >= 0 {
 		s := w.services[at]
-		known = (p.ack || s.onlyUDP()) && !slices.Contains(slices.Concat(s.Providers, s.Draining), w.endpoints[p.from].IPv4)
+		known = (p.ack || onlyOneUDP(s)) && !slices.Contains(slices.Concat(s.Providers, s.Draining), w.endpoints[p.from].IPv4)
 	}
 	if p.protocol == 17 && known {
 		sizes = append(sizes, probeMTU-20-len(p.header())+1, 9000)
@@ -160,4 +160,10 @@ func (w *world) sized(p probeFrame) probeFrame {
 	}
 	w.address(&p)
 	return p
+}
+
+// onlyOneUDP tells whether a service of a world has one UDP port.
+func onlyOneUDP(s Service) bool {
+	isUDP := func(p ServicePort) bool { return p.Protocol == 17 }
+	return len(slices.DeleteFunc(slices.Clone(s.Ports), func(p ServicePort) bool { return !isUDP(p) })) == 1
 }
