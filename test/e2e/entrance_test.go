@@ -20,9 +20,10 @@ func TestServicesForHosts(t *testing.T) {
 
 // Where the service of this story is reached.
 const (
-	outsideVIP, outsideVIP6    = "198.51.100.80", "2001:db8:80::1"
-	tcpNodePort, udpNodePort   = "30080", "30007"
-	worldGateway, serviceVIPv6 = "203.0.113.1", "fd00:2::c8"
+	outsideVIP, outsideVIP6     = "198.51.100.80", "2001:db8:80::1"
+	tcpNodePort, udpNodePort    = "30080", "30007"
+	serviceVIPv6                = "fd00:2::c8"
+	worldGateway, worldGateway6 = "203.0.113.1", "2001:db8:113::1"
 )
 
 func hostsReachAService(s story) {
@@ -40,7 +41,11 @@ func hostsReachAService(s story) {
 		}
 	}
 	s.serverOutside(near, "1", "1")
-	_, err := near.Run(s.ctx, "ip", "-n", "world", "route", "add", "default", "via", worldGateway)
+	_, err := near.Run(s.ctx, "sh", "-ec", `
+ip address add `+worldGateway6+`/64 dev world nodad
+ip -n world address add 2001:db8:113::2/64 dev eth0 nodad
+ip -n world route add default via `+worldGateway+`
+ip -n world route add default via `+worldGateway6)
 	s.must(err)
 	fromWorld := func(args ...string) (string, error) {
 		return near.Run(s.ctx, append([]string{"ip", "netns", "exec", "world", near.Tool("probe")}, args...)...)
@@ -56,8 +61,11 @@ func hostsReachAService(s story) {
 			{"a host by IPv6", fromHost(near), at(outsideVIP6, tcpPort, echoPort)},
 			{"a host by its own node port", fromHost(near), at(near.MgmtIP, tcpNodePort, udpNodePort)},
 			{"a host by another's node port", fromHost(far), at(near.MgmtIP, tcpNodePort, udpNodePort)},
+			{"a host by its own node port by IPv6", fromHost(near), at(worldGateway6, tcpNodePort, udpNodePort)},
 			{"the world by a host", fromWorld, at(outsideVIP, tcpPort, echoPort)},
+			{"the world by a host and IPv6", fromWorld, at(outsideVIP6, tcpPort, echoPort)},
 			{"the world by a node port", fromWorld, at(worldGateway, tcpNodePort, udpNodePort)},
+			{"the world by a node port and IPv6", fromWorld, at(worldGateway6, tcpNodePort, udpNodePort)},
 		} {
 			s.soon(shortly, func() error { return answeredBy(test.from, test.at, providers) })
 			if s.Failed() {
@@ -88,7 +96,9 @@ func hostsReachAService(s story) {
 
 	// By an infra network the host is an endpoint of the tenant, and so a client as others.
 	s.netctlForNow("network create -t blue --nw-type infra -s 10.9.0.0/24 -g 10.9.0.254 contivh1", "network rm -t blue contivh1")
-	s.soon(shortly, func() error { return answeredBy(fromHost(near), at(serviceVIP, tcpPort, echoPort), []string{"distant", "local"}) })
+	s.soon(shortly, func() error {
+		return answeredBy(fromHost(near), at(serviceVIP, tcpPort, echoPort), []string{"distant", "local"})
+	})
 
 	// Nobody serves: who asks is told.
 	s.netctl(strings.Fields("service create -t blue -s shop -l app=none -ip " + serviceVIP + " -x " + outsideVIP + " -p " + tcpPort + ":80:TCP web")...)
