@@ -48,7 +48,8 @@ func TestTheHostLeadsToServices(t *testing.T) {
 		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
 	}, wayOut}
 	t.Cleanup(func() {
-		run(t, "nft flush ruleset; ip netns del switch || true; ip netns del world || true; ip link del esw 2>/dev/null || true")
+		// The links go at once; those inside a namespace go some time after it.
+		run(t, "nft flush ruleset; for l in contivh0 esw toworld; do ip link del $l 2>/dev/null || true; done; ip netns del switch || true; ip netns del world || true")
 	})
 	run(t, `set -e
 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
