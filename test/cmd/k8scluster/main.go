@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/k8s/images"
+	"github.com/contiv/netplugin/test/testbed"
 )
 
 func main() {
@@ -88,12 +88,9 @@ func shell(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = nil // a shell must stay in the terminal's foreground group
-	err = cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return cli.Exit("", exit.ExitCode()) // that of the command
+	code, err := testbed.RunInTerminal(cmd)
+	if code != 0 {
+		return cli.Exit("", code) // that of the command
 	}
 	return err
 }

@@ -151,12 +151,9 @@ func shell(ctx context.Context, c *cli.Command) error {
 	}
 	cmd := command(ctx, append([]string{"env", "PATH=" + bed.Bin + ":" + os.Getenv("PATH"), "CNI_PATH=" + bed.Bin,
 		"NETMASTER=" + strings.Join(bed.MasterURLs(), ",")}, run...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = nil // a shell must stay in the terminal's foreground group
-	err = cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return cli.Exit("", exit.ExitCode()) // that of the command
+	code, err := testbed.RunInTerminal(cmd)
+	if code != 0 {
+		return cli.Exit("", code) // that of the command
 	}
 	return err
 }

@@ -54,8 +54,7 @@ const maxNodes = 20
 // Cluster is a running Kubernetes.
 type Cluster struct {
 	*testbed.Bed
-	apiServer *testbed.Process // nil in a cluster that was opened
-	log       io.Writer
+	log io.Writer
 }
 
 // Up starts a cluster and waits until its nodes are ready and its DNS runs. On error nothing is left.

@@ -51,7 +51,6 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.apiServer = server
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	return await(ctx, func() error {

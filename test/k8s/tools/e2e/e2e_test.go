@@ -46,7 +46,6 @@ func TestE2E(t *testing.T) {
 // The address family of a cluster is that of its API server's service. The
 // upstream suite finds it in a package that brings every other group's specs.
 var _ = ginkgo.BeforeSuite(func(ctx context.Context) {
-	framework.TestContext.CloudConfig.NumNodes = framework.TestContext.CloudConfig.NumNodes
 	family, err := clusterFamily(ctx)
 	framework.ExpectNoError(err)
 	framework.TestContext.IPFamily = family
