@@ -134,10 +134,12 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 	if existed {
 		c.networksOf.remove(old.record.Tenant, id)
 		c.countLocals(old.record.Tenant, -c.hostsIn[id][c.host])
+		c.share(id, old, -1)
 	}
 	if exists {
 		c.networksOf.add(n.record.Tenant, id)
 		c.countLocals(n.record.Tenant, c.hostsIn[id][c.host])
+		c.share(id, n, 1)
 	}
 	c.markNetwork(id)
 }
@@ -276,12 +278,20 @@ func (c *cache) putGlobal(_ string, value []byte, _ int64) error {
 	c.global = g
 	c.mark(pipeline.KindOutside, OutsideID)
 	if mode, err := modeOf(g); err == nil && (mode != c.mode || moved) {
-		c.mode = mode
-		for id := range c.networks {
-			c.markNetwork(id)
-		}
+		c.setMode(mode)
 	}
 	return nil
+}
+
+func (c *cache) setMode(mode pipeline.Mode) {
+	for id, n := range c.networks {
+		c.share(id, n, -1)
+	}
+	c.mode = mode
+	for id, n := range c.networks {
+		c.share(id, n, 1)
+		c.markNetwork(id)
+	}
 }
 
 // globalKnown tells whether netmaster has ever configured this cluster.
@@ -302,6 +312,9 @@ func (c *cache) count(e endpoint, step int) {
 	}
 	if n, known := c.networks[e.netID]; known && e.host == c.host {
 		c.countLocals(n.record.Tenant, step)
+		if c.routedVLAN(n) {
+			c.countLocals(routedVLANs, step)
+		}
 	}
 }
 

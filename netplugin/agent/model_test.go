@@ -37,6 +37,7 @@ type model struct {
 	written  map[string]int64 // revision of a key
 	recalled map[string]string
 	mode     pipeline.Mode // the last that made sense
+	uplink   bool
 }
 
 func (m *model) hostsInUse() map[string]bool {
@@ -83,6 +84,10 @@ func (m *model) remember() {
 // naive is the specification: every object wanted, from the records alone.
 func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	networks, vrfs, present := map[string]network{}, map[string]uint16{}, map[string]bool{}
+	shared := func(n network) bool {
+		return n.record.PktTagType == "vlan" && n.problem == "" && m.mode == pipeline.Routed
+	}
+	sharing, anyShared := map[string]bool{}, false // tenants with routed VLANs; whether one is here
 	endpoints, limits := map[string]endpoint{}, map[string]pipeline.Limits{}
 	for key, value := range m.keys {
 		if id, ok := strings.CutPrefix(key, mastercfg.NetworkPrefix); ok {
@@ -103,16 +108,23 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 			}
 		}
 	}
+	for _, n := range networks {
+		sharing[n.record.Tenant] = sharing[n.record.Tenant] || shared(n)
+	}
 	for _, e := range endpoints {
 		if n, known := networks[e.netID]; known && e.host == me {
 			present[n.record.Tenant] = true
+			anyShared = anyShared || shared(n)
 		}
 	}
 	want := make(map[pipeline.Key]pipeline.Object)
 	add := func(o pipeline.Object) { want[o.Key()] = o }
 	for id, n := range networks {
-		if vrf := vrfs[n.record.Tenant]; present[n.record.Tenant] && n.problem == "" && n.record.PktTagType == "vxlan" && vrf != 0 {
-			n.part.VRF, n.part.Mode = vrf, m.mode
+		here := present[n.record.Tenant] || anyShared && shared(n)
+		if vrf := vrfs[n.record.Tenant]; here && n.problem == "" && vrf != 0 && (m.uplink || n.record.PktTagType == "vxlan") {
+			if n.part.VRF, n.part.Mode = vrf, m.mode; shared(n) {
+				n.part.VRF = pipeline.SharedVRF
+			}
 			networks[id] = n
 			add(n.part)
 		}
@@ -120,7 +132,7 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	floods := map[string]pipeline.FloodSet{}
 	for id, n := range networks {
 		if n.part.VRF != 0 && m.mode.Bridged() {
-			floods[id] = pipeline.FloodSet{Network: id, VNI: n.part.VNI, Tag: n.part.Tag}
+			floods[id] = pipeline.FloodSet{Network: id, Encap: n.part.Encap, VNI: n.part.VNI, Tag: n.part.Tag}
 		}
 	}
 	for _, e := range endpoints {
@@ -129,7 +141,7 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 		switch {
 		case !flooded:
 			continue
-		case e.host != me && known:
+		case e.host != me && known && s.Encap == pipeline.VXLAN:
 			s.VTEPs = append(s.VTEPs, netip.MustParseAddr(vtep))
 		case e.host == me && e.problem == "":
 			s.Members = append(s.Members, e.part.MAC)
@@ -148,10 +160,10 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 			continue
 		}
 		o := e.part
-		o.Tenant, o.Mode, o.VRF, o.VNI, o.Tag, o.Local = n.part.Tenant, m.mode, n.part.VRF, n.part.VNI, n.part.Tag, e.host == me
+		o.Tenant, o.Mode, o.Encap, o.VRF, o.VNI, o.Tag, o.Local = n.part.Tenant, m.mode, n.part.Encap, n.part.VRF, n.part.VNI, n.part.Tag, e.host == me
 		if o.Local {
 			o.Limits = limits[e.record.EndpointGroupKey]
-		} else {
+		} else if o.Encap == pipeline.VXLAN {
 			vtep, known := m.recalled[e.host]
 			if !known {
 				continue
@@ -162,7 +174,7 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	}
 	for key, value := range m.keys {
 		if id, ok := strings.CutPrefix(key, mastercfg.PolicyRulePrefix); ok {
-			if r, err := decodeRule(id, []byte(value)); err == nil && present[r.tenant] {
+			if r, err := decodeRule(id, []byte(value)); err == nil && (present[r.tenant] || anyShared && sharing[r.tenant]) {
 				add(r.part)
 			}
 		}
@@ -237,6 +249,8 @@ func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{keys: map[string]string{}, written: map[string]int64{}, recalled: map[string]string{}}
 		c, p := newCache(me, quiet), newPlanner()
+		m.uplink = rapid.Bool().Draw(t, "uplink")
+		c.uplink = m.uplink
 		inSwitch := make(map[pipeline.Key]pipeline.Object)
 		apply := func(key, value string) {
 			m.revision++
@@ -252,8 +266,9 @@ func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 		}
 		for _, tenant := range tenants { // most histories have something to show
 			apply(vrfKey(tenant), `{"vrf":1}`)
-			apply(netKey("web."+tenant), netValue(tenant, ""))
-			apply(epKey("web."+tenant+"-0"), epValue("web."+tenant, me, "10.1.0.9"))
+			encap := rapid.SampledFrom([]string{"vxlan", "vlan"}).Draw(t, "encap of web")
+			apply(netKey("web."+tenant), strings.Replace(netValue(tenant, ""), "vxlan", encap, 1))
+			apply(epKey("web."+tenant+"-0"), epValue("web."+tenant, rapid.SampledFrom(hosts).Draw(t, "host of the first"), "10.1.0.9"))
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			for range rapid.IntRange(1, 3).Draw(t, "batch") {

@@ -21,27 +21,62 @@ import (
 //
 // A tenant with services that hosts reach (entrance.go) is wanted on every node.
 //
+// Routed VLANs share one routing domain, whatever their tenants. So an endpoint in
+// one of them makes all of them wanted, and the rules of their tenants, beside
+// its own tenant.
+//
 // The last endpoint leaves the tenant behind for a while. The next pod is often
 // about to start, and taking everything away to put it back costs more than
 // keeping it.
 type presence struct {
 	linger   time.Duration             // how long a tenant without endpoints stays; 0: not at all
-	localsOf map[string]int            // tenant -> endpoints on this node
+	localsOf map[string]int            // tenant, or routedVLANs -> endpoints on this node
 	entered  map[string]int            // tenant -> services that hosts reach
-	leaving  map[string]time.Time      // tenant without endpoints that stays until then
+	leaving  map[string]time.Time      // tenant, or routedVLANs, without endpoints that stays until then
+	routedOf index                     // tenant -> its networks that are routed VLANs
 	ruled    map[string]bool           // tenants whose rules the switch is known to have
 	backlog  map[pipeline.Key]struct{} // endpoints elsewhere to be looked at, a portion at a time
 }
 
+// routedVLANs come and go together, as a tenant's networks do. It is no tenant's name.
+const routedVLANs = "*"
+
 func newPresence() presence {
 	return presence{localsOf: make(map[string]int), entered: make(map[string]int), leaving: make(map[string]time.Time),
-		ruled: make(map[string]bool), backlog: make(map[pipeline.Key]struct{})}
+		routedOf: make(index), ruled: make(map[string]bool), backlog: make(map[pipeline.Key]struct{})}
 }
 
-// present tells whether the node serves a tenant.
+// present tells whether the node serves a tenant, or routed VLANs.
 func (p *presence) present(tenant string) bool {
 	_, leaving := p.leaving[tenant]
 	return leaving || p.localsOf[tenant] > 0 || p.entered[tenant] > 0
+}
+
+// presentIn tells whether the node serves a network.
+func (c *cache) presentIn(n network) bool {
+	return c.present(n.record.Tenant) || c.routedVLAN(n) && c.present(routedVLANs)
+}
+
+// ruledHere tells whether the node knows the rules of a tenant.
+func (c *cache) ruledHere(tenant string) bool {
+	return c.present(tenant) || len(c.routedOf[tenant]) > 0 && c.present(routedVLANs)
+}
+
+// routedVLAN tells whether tenants share a network's routing domain.
+func (c *cache) routedVLAN(n network) bool { return n.part.Encap == pipeline.VLAN && !c.mode.Bridged() }
+
+// share counts a network in (1) or out (-1) if it is a routed VLAN.
+func (c *cache) share(id string, n network, step int) {
+	if !c.routedVLAN(n) {
+		return
+	}
+	if step > 0 {
+		c.routedOf.add(n.record.Tenant, id)
+	} else {
+		c.routedOf.remove(n.record.Tenant, id)
+	}
+	c.countLocals(routedVLANs, step*c.hostsIn[id][c.host])
+	c.markRules(n.record.Tenant)
 }
 
 // countEntered keeps count of a tenant's services that hosts reach.
@@ -55,7 +90,7 @@ func (c *cache) countEntered(tenant string, step int) {
 	}
 }
 
-// countLocals keeps count of a tenant's endpoints on this node.
+// countLocals keeps count of a tenant's endpoints on this node, or those in routed VLANs.
 func (c *cache) countLocals(tenant string, step int) {
 	before, wasPresent := c.localsOf[tenant], c.present(tenant)
 	after := before + step
@@ -90,11 +125,24 @@ func (c *cache) leave(now time.Time) (next time.Time) {
 	return next
 }
 
-// markPresence has everything of a tenant that comes or goes looked at: what is
-// elsewhere a portion at a time, the rest at once.
+// markPresence has everything of a tenant, or all routed VLANs, that come or go looked at.
 func (c *cache) markPresence(tenant string) {
 	delete(c.ruled, tenant)
-	for id := range c.networksOf[tenant] {
+	if tenant != routedVLANs {
+		c.markComing(c.networksOf[tenant])
+		c.markRules(tenant)
+		return
+	}
+	for tenant, networks := range c.routedOf {
+		c.markComing(networks)
+		c.markRules(tenant)
+	}
+}
+
+// markComing has networks looked at: what is elsewhere a portion at a time, the rest
+// at once.
+func (c *cache) markComing(networks map[string]struct{}) {
+	for id := range networks {
 		c.mark(pipeline.KindNetwork, id)
 		c.mark(pipeline.KindFloodSet, id)
 		c.markServices(id)
@@ -106,7 +154,6 @@ func (c *cache) markPresence(tenant string) {
 			}
 		}
 	}
-	c.markRules(tenant)
 }
 
 // programmedFirst are the objects without which an endpoint of this node must

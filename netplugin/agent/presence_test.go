@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -84,6 +86,28 @@ func TestATenantLingersWhenItsLastEndpointGoes(t *testing.T) {
 	if change, _ := p.plan(c, everything); len(change.Remove) != 12 || len(p.given) != 0 {
 		t.Errorf("in the end go %d objects, %d stay", len(change.Remove), len(p.given))
 	}
+}
+
+// Routed VLANs are one routing domain: an endpoint in any of them is reached by all others.
+func TestAnEndpointInARoutedVLANHasThoseOfOtherTenantsProgrammed(t *testing.T) {
+	vlan := func(tenant string) string { return strings.Replace(netValue(tenant, ""), "vxlan", "vlan", 1) }
+	const redRule = "red:front:red:p:red:p:1:inRx"
+	n := newNode(t)
+	n.cache.uplink = true
+	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(vrfKey("red"), `{"vrf":2}`).
+		put(netKey("web.blue"), vlan("blue")).put(netKey("web.red"), vlan("red")).put(netKey("db.red"), netValue("red", "")).
+		put(epKey("web.red-1"), epValue("web.red", "node2", "10.1.0.3")).put(ruleKey(redRule), ruleValue(redRule, "deny"))
+	n.expect("nobody here")
+	n.put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2"))
+	n.expect("one here", "+network web.blue", "+network web.red", "+endpoint web.blue-1", "+endpoint web.red-1", "+rule "+redRule)
+	n.put(epKey("web.red-2"), epValue("web.red", "node2", "10.1.0.4"))
+	n.expect("one more elsewhere", "+endpoint web.red-2")
+	n.del(netKey("web.red"))
+	n.expect("without red's network", "-rule "+redRule, "-endpoint web.red-2", "-endpoint web.red-1", "-network web.red")
+	n.put(netKey("web.red"), vlan("red"))
+	n.expect("with it", "+network web.red", "+endpoint web.red-1", "+endpoint web.red-2", "+rule "+redRule)
+	n.del(epKey("web.blue-1"))
+	n.expect("nobody here any more", "-rule "+redRule, "-endpoint web.red-2", "-endpoint web.red-1", "-endpoint web.blue-1", "-network web.red", "-network web.blue")
 }
 
 // reluctant is a driver whose switch never has endpoints elsewhere.

@@ -38,13 +38,13 @@ func (c *cache) wantedNetwork(id string) (pipeline.Object, error) {
 	return n, nil
 }
 
-// servedNetwork is a network of a tenant that is present on this node.
+// servedNetwork is a network that is present on this node.
 func (c *cache) servedNetwork(id string) (pipeline.Network, error) {
 	n, known := c.networks[id]
 	switch {
 	case !known:
 		return pipeline.Network{}, fault.New(fault.MissingReference, "network %s is not known", id)
-	case !c.present(n.record.Tenant):
+	case !c.presentIn(n):
 		return pipeline.Network{}, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", n.record.Tenant)
 	case n.problem != "":
 		return pipeline.Network{}, fault.New(fault.Unsupported, "network %s: %s", id, n.problem)
@@ -108,7 +108,7 @@ func (c *cache) wantedRule(id string) (pipeline.Object, error) {
 	switch {
 	case !known:
 		return nil, fault.New(fault.NotFound, "rule %s is not known", id)
-	case !c.present(r.tenant):
+	case !c.ruledHere(r.tenant):
 		return nil, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", r.tenant)
 	}
 	return r.part, nil
