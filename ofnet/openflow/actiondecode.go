@@ -63,6 +63,8 @@ func niciraAction(subtype uint16, d *decoder, depth int) (Action, error) {
 		return a, nil
 	case nxCTClear:
 		return CTClear{}, nil
+	case nxLearn2:
+		return d.learn(), nil
 	}
 	return nil, fmt.Errorf("nicira action %d is not known", subtype)
 }

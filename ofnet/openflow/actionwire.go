@@ -37,6 +37,7 @@ const (
 	nxClone           = 42
 	nxCTClear         = 43
 	nxResubmitTableCT = 44
+	nxLearn2          = 45
 	nxCheckLarger     = 49
 )
 

@@ -151,6 +151,17 @@ var wideFlows = []struct {
 		"table=9, priority=1,reg2=0,reg3=0x5,dl_type=0x88cc actions=set_field:0x100000000->xreg2,load:0->NXM_OF_IN_PORT[],output:3,write_actions(output:1),goto_table:10",
 	},
 	{
+		of.Flow{Table: 9, Priority: 3, Match: matchOf(ip4), Actions: []of.Action{of.Learn{IdleTimeout: 10800, Priority: 100, Cookie: 0xc106aabbccddeeff, Delete: true, Table: 32, Limit: 65535, Specs: []of.LearnSpec{
+			{Src: of.Whole(of.FieldReg(12)), Dst: of.Whole(of.FieldReg(12))},
+			{Value: 0x800, Dst: of.Whole(of.FieldEthType)},
+			{Src: of.Whole(of.FieldIPv4Src), Dst: of.Whole(of.FieldIPv4Src)},
+			{Src: of.Whole(of.FieldReg(13)), Dst: of.Whole(of.FieldReg(13)), Load: true},
+			{Value: 0x0a010101, Dst: of.Whole(of.FieldReg(14)), Load: true},
+			{Dst: of.Whole(of.FieldReg(15)), Load: true},
+		}}}},
+		"table=9, priority=3,ip actions=learn(table=32,idle_timeout=10800,priority=100,delete_learned,cookie=0xc106aabbccddeeff,limit=65535,NXM_NX_REG12[],eth_type=0x800,NXM_OF_IP_SRC[],load:NXM_NX_REG13[]->NXM_NX_REG13[],load:0xa010101->NXM_NX_REG14[],load:0->NXM_NX_REG15[])",
+	},
+	{
 		of.Flow{Table: 9, Priority: 2, ClearActions: true, Actions: []of.Action{of.SetField{FieldMatch: of.Reg(0, 1, 0xff)}}},
 		"table=9, priority=2 actions=set_field:0x1/0xff->reg0,clear_actions",
 	},

@@ -28,10 +28,15 @@ func (o Service) commit(p ServicePort, provider netip.Addr) []openflow.Action {
 		ct.Actions = append(ct.Actions, openflow.Move{Src: openflow.FieldReg(regOrigin.Index), SrcOfs: regOrigin.Ofs,
 			Dst: openflow.FieldCTMark, DstOfs: markOrigin, Bits: regOrigin.Bits})
 	}
-	if p.Protocol == openflow.ProtoUDP {
-		return []openflow.Action{set(familyOf(p.Address).dst(openflow.Host(p.Address))), ct} // see spreadUDP
-	}
 	return []openflow.Action{ct}
+}
+
+// choice is a bucket's: it commits, and writes the address anew that spreadUDP has changed.
+func (o Service) choice(p ServicePort, provider netip.Addr) (actions []openflow.Action) {
+	if p.Protocol == openflow.ProtoUDP {
+		actions = append(actions, set(familyOf(p.Address).dst(openflow.Host(p.Address))))
+	}
+	return append(actions, o.commit(p, provider)...)
 }
 
 // markOrigin is the bit of a mark at which ORIGIN begins; protocol and port are below.

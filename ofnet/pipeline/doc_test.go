@@ -107,6 +107,8 @@ func tablesText() string {
 		switch {
 		case table.ID == tableDrop:
 			miss = "drop"
+		case table.Miss == table.ID:
+			miss = "nothing"
 		case table.Miss == tableDrop:
 			miss = fmt.Sprintf("drop: %s", Reasons()[table.Why-1].Name)
 		}
@@ -147,8 +149,9 @@ func (n *node) flowText() string {
 	var b strings.Builder
 	b.WriteString("```\n")
 	for _, table := range Tables() {
-		fmt.Fprintf(&b, "# %d %s\n", table.ID, table.Name)
-		b.WriteString(n.sortedFlows(fmt.Sprintf("table=%d", table.ID)))
+		if flows := n.sortedFlows(fmt.Sprintf("table=%d", table.ID)); flows != "" {
+			fmt.Fprintf(&b, "# %d %s\n%s", table.ID, table.Name, flows)
+		}
 	}
 	return b.String() + "```\n"
 }

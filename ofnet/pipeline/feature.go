@@ -99,6 +99,7 @@ func (tableMisses) base(w *Wants) {
 		switch miss := at(t.ID, priorityMiss); {
 		case t.ID == tableDrop:
 			w.flow(miss.end())
+		case t.Miss == t.ID: // nothing passes it
 		case t.Miss == tableDrop:
 			w.flow(miss.drop(t.Why))
 		default:

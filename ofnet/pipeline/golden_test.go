@@ -28,7 +28,7 @@ var goldenObjects = []Object{
 	limited(here(hub1), Limits{Rate: 10485}),
 	shop(web1.IPv4, web2.IPv4),
 	Service{ID: "empty:blue", VRF: blueVRF, Tag: webBlue.Tag, Ports: []ServicePort{{Address: addr("10.1.1.201"), From: FromPods, Protocol: 6, Port: 80, Target: 80}}}.Numbered(noneTaken),
-	Service{ID: "mall:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Ports: []ServicePort{
+	Service{ID: "mall:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Affinity: 600, Ports: []ServicePort{
 		{Address: vip6, From: FromPods, Protocol: 17, Port: 53, Target: 5353},
 		{Address: beyond[0], From: FromPods | FromHost, Protocol: 6, Port: 80, Target: 8080},
 		{Address: NodePorts(wayOut.Prefix), From: FromHost, Protocol: 6, Port: 30080, Target: 8080},

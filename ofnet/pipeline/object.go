@@ -144,6 +144,7 @@ type Service struct {
 	Ports     []ServicePort
 	Providers []netip.Addr // ascending; those of an address's version of IP serve there
 	Draining  []netip.Addr // likewise: they keep their connections and get no new ones
+	Affinity  uint16       // seconds after its last new connection for which a client keeps its provider; 0: each connection may get any
 }
 
 // ServicePort is a port at an address of a service, and that of its providers behind it.
@@ -272,7 +273,7 @@ func (s FloodSet) Equal(other Object) bool {
 // Equal compares all fields, the lists in their order.
 func (s Service) Equal(other Object) bool {
 	o, ok := other.(Service)
-	return ok && s.ID == o.ID && s.VRF == o.VRF && s.Tag == o.Tag &&
+	return ok && s.ID == o.ID && s.VRF == o.VRF && s.Tag == o.Tag && s.Affinity == o.Affinity &&
 		slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Providers, o.Providers) && slices.Equal(s.Draining, o.Draining)
 }
 

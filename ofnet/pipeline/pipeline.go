@@ -53,7 +53,7 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, source, dest, bridge, flood, uplink, service (with connection and refuse),
+// gateway, source, dest, bridge, flood, uplink, service (with connection, affinity and refuse),
 // policy, forward, outside, entrance, quoted, toobig, answer, limit, output, drop, names.
 package pipeline
 

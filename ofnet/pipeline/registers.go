@@ -1,6 +1,11 @@
 package pipeline
 
-import "github.com/contiv/netplugin/ofnet/openflow"
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
 
 // Register is what a packet remembers from table to table: a run of bits of
 // one of the switch's sixteen registers. All are zero when a packet comes in.
@@ -20,6 +25,7 @@ var (
 	regIsRouter = Register{"IS_ROUTER", 0, 4, 1, "The neighbour that answers a solicitation is the gateway."}
 	regFlooded  = Register{"FLOODED", 0, 5, 1, "A copy for one member, or for the other nodes, of a bridged network."}
 	regTooBig   = Register{"TOO_BIG", 0, 6, 1, "The packet is larger than the way to other nodes carries."}
+	regAffinity = Register{"AFFINITY", 0, 7, 1, "A new connection to a service whose clients keep their providers: table AFFINITY was asked."}
 	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
 	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}
 	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; 0: none, or unknown."}
@@ -28,8 +34,8 @@ var (
 	regDstNet   = Register{"DST_NETWORK", 4, 16, 16, "Network of the receiver; 0: there is no such receiver."}
 	regOut      = Register{"OUT", 5, 0, 32, "OpenFlow port the packet leaves by; 0: none."}
 	regNextHop  = Register{"NEXT_HOP", 6, 0, 128, "Router outside that a packet is sent to; an IPv4 address in the last of the registers."}
-	regDstMAC   = Register{"DST_MAC", 10, 0, 64, "MAC of the receiver, 48 bits."}
-	regScratch  = Register{"SCRATCH", 12, 0, 128, "Holds an address while two are swapped."}
+	regDstMAC   = Register{"DST_MAC", 10, 0, 64, "MAC of the receiver, 48 bits; before it is known, in the last register, the number of a service's port."}
+	regScratch  = Register{"SCRATCH", 12, 0, 128, "Holds an address while two are swapped, or that of the provider which a client of a service has."}
 )
 
 // Values of ORIGIN.
@@ -49,7 +55,7 @@ const (
 
 // Registers lists them for dumps and documentation.
 func Registers() []Register {
-	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regNextHop, regDstMAC, regScratch}
+	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regAffinity, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regNextHop, regDstMAC, regScratch}
 }
 
 // is matches a value of the register.
@@ -76,6 +82,19 @@ func (r Register) set(v uint32) openflow.Action {
 		return set(r.is(v))
 	}
 	return openflow.LoadReg(r.Index, r.Ofs, r.Bits, v)
+}
+
+// words match an address in the four registers of one; an IPv4 address is in the last, and
+// the others are zero, with which no address of a host begins in IPv6.
+func (r Register) words(a netip.Addr) (words openflow.Match) {
+	raw := a.As16()
+	if a.Is4() {
+		clear(raw[:12])
+	}
+	for i := range 4 {
+		words = append(words, openflow.Reg(r.Index+i, binary.BigEndian.Uint32(raw[4*i:]), ^uint32(0)))
+	}
+	return words
 }
 
 // keepMAC writes a MAC to DST_MAC, and sendToMAC addresses the packet to it.

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"encoding/binary"
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
@@ -98,7 +97,7 @@ func (r router) route(w *Wants, o Route) {
 }
 
 func (r router) nextHop(w *Wants, o NextHop) {
-	w.flow(at(tableOutput, priorityExact, append(keptNextHop(o.Address), regOut.is(r.uplink))...).
+	w.flow(at(tableOutput, priorityExact, append(regNextHop.words(o.Address), regOut.is(r.uplink))...).
 		do(set(openflow.EthSrc(o.From)), set(openflow.EthDst(o.MAC)), openflow.Output{Port: r.uplink}).end())
 }
 
@@ -113,28 +112,13 @@ func (o Router) addresses() []netip.Addr {
 	return addresses(o.IPv4, o.IPv6, o.LinkLocal())
 }
 
-// keepNextHop writes an address to NEXT_HOP. An IPv4 address is in the last of its
-// registers; no IPv6 address of a router begins with as many zeros.
+// keepNextHop writes an address to NEXT_HOP.
 func keepNextHop(a netip.Addr) []openflow.Action {
-	words := nextHopWords(a)
+	words := regNextHop.words(a)
 	if a.Is4() {
 		return []openflow.Action{set(words[3])}
 	}
 	return []openflow.Action{set(words[0]), set(words[1]), set(words[2]), set(words[3])}
-}
-
-// keptNextHop matches packets with an address in NEXT_HOP.
-func keptNextHop(a netip.Addr) openflow.Match { return nextHopWords(a) }
-
-func nextHopWords(a netip.Addr) (words openflow.Match) {
-	raw := a.As16()
-	if a.Is4() {
-		clear(raw[:12])
-	}
-	for i := range 4 {
-		words = append(words, openflow.Reg(regNextHop.Index+i, binary.BigEndian.Uint32(raw[4*i:]), ^uint32(0)))
-	}
-	return words
 }
 
 func checkRouter(o Router) error {

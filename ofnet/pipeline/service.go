@@ -108,10 +108,10 @@ func (s services) port(w *Wants, o Service, p ServicePort) {
 	group := openflow.Group{ID: p.Group, Type: openflow.GroupSelect}
 	providers, draining := ofFamily(o.Providers, p.Address), ofFamily(o.Draining, p.Address)
 	for _, a := range providers {
-		group.Buckets = append(group.Buckets, openflow.Bucket{Weight: 1, Actions: o.commit(p, a)})
+		group.Buckets = append(group.Buckets, openflow.Bucket{Weight: 1, Actions: o.choice(p, a)})
 	}
 	for _, a := range draining {
-		group.Buckets = append(group.Buckets, openflow.Bucket{Actions: o.commit(p, a)})
+		group.Buckets = append(group.Buckets, openflow.Bucket{Actions: o.choice(p, a)})
 	}
 	w.Groups = append(w.Groups, group)
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
@@ -126,18 +126,37 @@ func (s services) port(w *Wants, o Service, p ServicePort) {
 		w.flow(o.fresh(priorityExcept, p, to...).goTo(tableAnswer))
 		return
 	}
-	choose := openflow.OutputGroup{ID: group.ID}
-	if p.Protocol == openflow.ProtoTCP {
-		w.flow(o.fresh(priorityExcept, p, to...).do(choose).end())
+	if o.Affinity == 0 {
+		o.choose(w, p, priorityExcept, priorityService)
 		return
 	}
-	w.flow(o.fresh(priorityExcept, p, to...).do(spreadUDP(p.Address), choose).end())
-	if o.onlyUDP(p) {
-		// All fragments must get the same provider.
-		for _, protocol := range familyOf(p.Address).fragmentsOf(p.Protocol) {
-			w.flow(o.fresh(priorityService, p, openflow.IPProto(protocol), openflow.IPFragment()).do(choose).end())
-		}
+	o.affinity(w, p)
+	o.choose(w, p, priorityChoose, priorityHairpin, regAffinity.is(1))
+}
+
+// choose lets the group of a port find a provider. Fragments have a higher priority, as they
+// must all get the same one.
+func (o Service) choose(w *Wants, p ServicePort, port, fragments uint16, more ...openflow.FieldMatch) {
+	group := openflow.OutputGroup{ID: p.Group}
+	to := o.fresh(port, p, append(p.matches(openflow.TCPDst, openflow.UDPDst, p.Port), more...)...)
+	if p.Protocol == openflow.ProtoUDP {
+		to = to.do(spreadUDP(p.Address))
 	}
+	w.flow(to.do(group).end())
+	for _, m := range o.fragments(p) {
+		w.flow(o.fresh(fragments, p, append(m, more...)...).do(group).end())
+	}
+}
+
+// fragments match those that can only be for a port of UDP, though they do not say it.
+func (o Service) fragments(p ServicePort) (list []openflow.Match) {
+	if p.Protocol != openflow.ProtoUDP || !o.onlyUDP(p) {
+		return nil
+	}
+	for _, protocol := range familyOf(p.Address).fragmentsOf(p.Protocol) {
+		list = append(list, openflow.Match{openflow.IPProto(protocol), openflow.IPFragment()})
+	}
+	return list
 }
 
 // onlyUDP tells whether there is no other UDP port at the address. Then a fragment tells

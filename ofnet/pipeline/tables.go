@@ -16,6 +16,7 @@ const (
 	tableNDReply
 	tableOutput
 	tableDrop
+	tableAffinity
 )
 
 // Every packet starts in table 0.
@@ -32,7 +33,7 @@ const firstTable = 20
 type Table struct {
 	ID   uint8
 	Name string
-	Miss uint8  // where a packet goes that no flow matched
+	Miss uint8  // where a packet goes that no flow matched; itself: nowhere, the table is only asked
 	Why  Reason // if that is tableDrop
 	Does string
 }
@@ -53,6 +54,7 @@ func Tables() []Table {
 		{tableNDReply, "ND_REPLY", tableDrop, reasonNoNeighbour, "Completes a neighbour advertisement."},
 		{tableOutput, "OUTPUT", tableDrop, reasonWrongMAC, "The only way out: to a local port, into the tunnel to one node or to several, or back. What a service's provider answers comes from the service again."},
 		{tableDrop, "DROP", tableDrop, 0, "Counts what was thrown away, by reason."},
+		{tableAffinity, "AFFINITY", tableAffinity, 0, "Which provider a client of a service has, in flows that the switch learns. Asked by DEST, which then goes on."},
 	}
 }
 
@@ -74,7 +76,9 @@ const (
 	priorityAnswer  uint16 = 109 // what answers one who came in by a host
 	priorityExcept  uint16 = 110 // an exception to these
 	priorityService uint16 = 115 // fragments and errors of a provider
+	priorityChoose  uint16 = 116 // a client of a service is known to have no provider
 	priorityHairpin uint16 = 120 // what a provider sends to itself
+	priorityKept    uint16 = 121 // a client has a provider
 	priorityGuard   uint16 = 200 // looked at before everything else in its table
 	priorityEntered uint16 = 205 // a guard has to do more for who came in by the host
 	priorityTrunk   uint16 = 210 // what a guard must not stop: tags, at the uplink

@@ -1,0 +1,86 @@
+package ovsd_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// connect opens connections to a service, one after the other, and leaves them.
+const connect = `
+import socket, sys
+for _ in range(int(sys.argv[2])):
+    c = socket.create_connection((sys.argv[1], 80), timeout=5); c.sendall(b"x"); c.recv(1); c.close()
+`
+
+// What the switch has learned is nothing that anybody takes away: not an audit, not a driver
+// that starts. It is void when the provider goes, and ends with its time and its service.
+func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
+	n := newNode(t)
+	n.config.AuditInterval = 50 * time.Millisecond
+	r := n.start()
+	client, a, b := n.newPod(r, 1), n.newPod(r, 2), n.newPod(r, 3)
+	kept := func(seconds uint16, providers ...*pod) pipeline.Service {
+		s := shop(providers...)
+		s.Affinity = seconds
+		return s
+	}
+	all := everything(client, a, b)
+	all.Set = append(all.Set, kept(600, a, b))
+	r.give(all)
+	for _, p := range []*pod{a, b} {
+		p.start(echo)
+	}
+	vip := shop().Ports[0].Address.String()
+	asked := func(p *pod) int {
+		return strings.Count(n.Appctl("dpctl/dump-conntrack"), "dst="+vip+",") -
+			strings.Count(n.Appctl("dpctl/dump-conntrack"), "reply=(src="+p.endpoint.IPv4.String()+",")
+	}
+	learned := func() []string {
+		return slices.DeleteFunc(n.flows(), func(f string) bool { return !strings.HasPrefix(f, "cookie=0xc1") })
+	}
+
+	client.exec("python3", "-c", connect, vip, "8")
+	first, other := a, b
+	if asked(a) != 0 {
+		first, other = b, a
+	}
+	if asked(first) != 0 || len(learned()) != 1 {
+		t.Fatalf("%d connections have another provider; learned: %q", asked(first), learned())
+	}
+	n.Ofctl("add-flow", bridge, "table=1,actions=drop")
+	eventually(t, "an audit", func() bool { return n.flowsWith("table=1,") == 0 })
+	r.stop()
+	r = n.start()
+	r.give(all)
+	client.exec("python3", "-c", connect, vip, "8")
+	if asked(first) != 0 || len(learned()) != 1 {
+		t.Errorf("after audits and a restart %d connections have another provider; learned: %q", asked(first), learned())
+	}
+
+	r.give(drivers.Change{Set: []pipeline.Object{kept(600, other)}})
+	client.exec("python3", "-c", connect, vip, "2")
+	r.give(drivers.Change{Set: []pipeline.Object{kept(600, a, b)}})
+	eventually(t, "no connection to the provider that went is left", func() bool { return asked(other) == 0 })
+	client.exec("python3", "-c", connect, vip, "8")
+	if asked(other) != 0 {
+		t.Errorf("the client's provider went; %d connections have another one than the next", asked(other))
+	}
+
+	r.give(drivers.Change{Set: []pipeline.Object{kept(1, a, b)}})
+	client.exec("python3", "-c", connect, vip, "1")
+	eventually(t, "the client's time is over", func() bool { return len(learned()) == 0 })
+	r.give(drivers.Change{Set: []pipeline.Object{kept(600, a, b)}})
+	client.exec("python3", "-c", connect, vip, "1")
+	if len(learned()) != 1 {
+		t.Errorf("learned: %q", learned())
+	}
+	r.give(drivers.Change{Set: []pipeline.Object{shop(a, b)}})
+	if len(learned()) != 0 {
+		t.Errorf("the service keeps nobody any more; learned: %q", learned())
+	}
+}
