@@ -40,6 +40,7 @@ type options struct {
 	embeddedNoFsync   bool
 
 	tenantChoice string
+	clusterCIDR  string
 
 	leaderTTL time.Duration
 	nodeGrace time.Duration
@@ -83,6 +84,8 @@ func command(o *options) *cli.Command {
 			"driver name of docker networks; docker and swarm-mode only", "plugin-name"),
 		set.String(&o.tenantChoice, "k8s-tenant-choice", "K8S_TENANT_CHOICE", string(k8s.ByNamespace), categoryMaster,
 			"who chooses the tenant of a pod: namespace, with those it allows, or open, whoever creates the pod"),
+		set.String(&o.clusterCIDR, "cluster-cidr", "CLUSTER_CIDR", "", categoryMaster,
+			"where pods of a new Kubernetes cluster get addresses, a range for each version of IP, separated by a comma (default: as kubeadm was told, or 10.128.0.0/14 and fd00:10:128::/64)"),
 		duration(set, &o.leaderTTL, "leader-ttl", "LEADER_TTL", 10*time.Second,
 			"longest time until another netmaster takes over from one that died; below 9s etcd itself may need longer"),
 		duration(set, &o.nodeGrace, "node-grace", "NODE_GRACE", 24*time.Hour,
@@ -157,6 +160,10 @@ func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	if choice != k8s.ByNamespace && choice != k8s.Open {
 		return nil, []error{fmt.Errorf("--k8s-tenant-choice %q: want %s or %s", o.tenantChoice, k8s.ByNamespace, k8s.Open)}
 	}
+	podRanges, err := k8s.ParseRanges(o.clusterCIDR)
+	if err != nil {
+		return nil, []error{fmt.Errorf("--cluster-cidr %q: %w", o.clusterCIDR, err)}
+	}
 	if o.common.Mode != "kubernetes" {
 		return nil, nil
 	}
@@ -171,7 +178,7 @@ func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	return &k8s.Config{Client: client, Choice: choice}, nil
+	return &k8s.Config{Client: client, Choice: choice, PodRanges: podRanges}, nil
 }
 
 // resolveAddresses checks the addresses and finds the internal one if none was given.

@@ -73,7 +73,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")
 
 	if d.cfg.Kubernetes != nil {
-		tasks.Go(func() { d.followKubernetes(ctx, opened, log) })
+		tasks.Go(func() { d.followKubernetes(ctx, opened, served, log) })
 	} else if d.cfg.API.ClusterMode == "kubernetes" {
 		log.Warnf("no API server is named in %s on this machine: pods of Kubernetes are not placed, and cannot start", k8sutils.DefaultPath)
 	}
@@ -95,9 +95,9 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 }
 
 // followKubernetes has the leader do what Kubernetes says, until ctx ends.
-func (d *Daemon) followKubernetes(ctx context.Context, opened *ledger.Ledger, log *logrus.Entry) {
+func (d *Daemon) followKubernetes(ctx context.Context, opened *ledger.Ledger, model k8s.Model, log *logrus.Entry) {
 	config := *d.cfg.Kubernetes
-	config.Log = log
+	config.Model, config.Log = model, log
 	for ctx.Err() == nil {
 		if err := k8s.New(config, opened).Run(ctx); err != nil && ctx.Err() == nil {
 			log.WithError(err).Error("kubernetes is not followed, trying again")

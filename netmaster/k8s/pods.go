@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -36,66 +39,100 @@ func isHash(text string) bool {
 	return text != "" && len(text) <= 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// adopt finds the records that earlier terms have written, and has a worker look at each.
-func (c *Controller) adopt() error {
-	return c.ledger.View(func(r ledger.Reader) error {
-		return ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(key string, record mastercfg.K8sPod) error {
-			c.note(record.Pod(), key, true)
-			c.queue.Add(record.Pod())
-			return nil
-		})
+// placer notes where pods belong.
+type placer struct {
+	*Controller
+	pods       corelisters.PodLister
+	namespaces corelisters.NamespaceLister
+
+	mu      sync.Mutex
+	records map[string]map[string]struct{} // keys of the records of a pod, by namespace/name
+}
+
+// refusedAgain is when a refused pod is looked at again: the group it wants may be there then.
+const refusedAgain = 3 * time.Second
+
+// podWork keeps a record of every pod that is bound to a node and has a network of its own.
+func (c *Controller) podWork() *work {
+	core := c.informers.Core().V1()
+	p := &placer{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(), records: map[string]map[string]struct{}{}}
+	return &work{
+		kind: "pod", workers: workers, known: p.known, right: p.place,
+		follows: []followed{
+			{core.Pods().Informer(), byName},
+			{core.Namespaces().Informer(), func(any) []string { return nil }}, // counts for new pods only
+		},
+	}
+}
+
+// known finds the pods that have records. It remembers which.
+func (p *placer) known(r ledger.Reader) (pods []string, err error) {
+	err = ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(key string, record mastercfg.K8sPod) error {
+		p.note(record.Pod(), key, true)
+		pods = append(pods, record.Pod())
+		return nil
 	})
+	return pods, err
 }
 
 // note remembers which records a pod has.
-func (c *Controller) note(pod, key string, exists bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (p *placer) note(pod, key string, exists bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !exists {
-		if delete(c.records[pod], key); len(c.records[pod]) == 0 {
-			delete(c.records, pod)
+		if delete(p.records[pod], key); len(p.records[pod]) == 0 {
+			delete(p.records, pod)
 		}
 		return
 	}
-	if c.records[pod] == nil {
-		c.records[pod] = map[string]struct{}{}
+	if p.records[pod] == nil {
+		p.records[pod] = map[string]struct{}{}
 	}
-	c.records[pod][key] = struct{}{}
+	p.records[pod][key] = struct{}{}
 }
 
 // recorded lists the records of a pod.
-func (c *Controller) recorded(pod string) (keys []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key := range c.records[pod] {
+func (p *placer) recorded(pod string) (keys []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.records[pod] {
 		keys = append(keys, key)
 	}
 	return keys
 }
 
-// place makes the records of a pod what they should be. refused tells that it belongs nowhere.
-func (c *Controller) place(ctx context.Context, name string) (refused bool, err error) {
-	pod, namespace, err := c.look(name)
+// place makes the records of a pod what they should be.
+func (p *placer) place(ctx context.Context, name string) (again time.Duration, err error) {
+	refused, err := p.settle(ctx, name)
+	if refused {
+		again = refusedAgain
+	}
+	return again, err
+}
+
+// settle makes the records of a pod what they should be. refused tells that it belongs nowhere.
+func (p *placer) settle(ctx context.Context, name string) (refused bool, err error) {
+	pod, namespace, err := p.look(name)
 	if err != nil {
 		return false, err
 	}
 	var wanted string // key
 	if pod != nil {
 		wanted = mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))
-		c.note(name, wanted, true)
+		p.note(name, wanted, true)
 	}
-	keys := c.recorded(name)
+	keys := p.recorded(name)
 	if len(keys) == 0 {
 		return false, nil
 	}
 	if pod != nil && slices.Equal(keys, []string{wanted}) {
-		settled, refused, err := c.settled(wanted, pod, namespace)
+		settled, refused, err := p.settled(wanted, pod, namespace)
 		if settled || err != nil {
 			return refused, err
 		}
 	}
 	var now, before mastercfg.K8sPod
-	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
+	_, err = p.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		for _, key := range keys {
 			if key != wanted && isOf(tx, key, name) {
 				tx.Delete(key)
@@ -112,7 +149,7 @@ func (c *Controller) place(ctx context.Context, name string) (refused bool, err 
 			now = before // a pod stays where it is while it lives
 			return nil
 		}
-		if now, err = c.record(tx, pod, namespace); err != nil || now == before {
+		if now, err = p.record(tx, pod, namespace); err != nil || now == before {
 			return err
 		}
 		return ledger.Write(tx, wanted, now)
@@ -122,26 +159,26 @@ func (c *Controller) place(ctx context.Context, name string) (refused bool, err 
 	}
 	for _, key := range keys {
 		if key != wanted {
-			c.note(name, key, false)
+			p.note(name, key, false)
 		}
 	}
 	if now.Reason != "" && now != before {
-		c.recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Place", "%s", now.Message)
+		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Place", "%s", now.Message)
 	}
 	return now.Reason != "", nil
 }
 
 // settled tells whether a pod's record is as it should be already, as it is after most
 // events: then the ledger, which others wait for, is left alone.
-func (c *Controller) settled(key string, pod *corev1.Pod, namespace *corev1.Namespace) (settled, refused bool, err error) {
-	err = c.ledger.View(func(r ledger.Reader) error {
+func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespace) (settled, refused bool, err error) {
+	err = p.ledger.View(func(r ledger.Reader) error {
 		before, err := ledger.Read[mastercfg.K8sPod](r, key)
 		if err != nil || before.Pod() != pod.Namespace+"/"+pod.Name {
 			return nil
 		}
 		now := before
 		if before.Reason != "" {
-			if now, err = c.record(r, pod, namespace); err != nil {
+			if now, err = p.record(r, pod, namespace); err != nil {
 				return err
 			}
 		}
@@ -158,19 +195,19 @@ func isOf(r ledger.Reader, key, pod string) bool {
 }
 
 // look finds a pod with its namespace; no pod: it has no place here (any more).
-func (c *Controller) look(name string) (*corev1.Pod, *corev1.Namespace, error) {
+func (p *placer) look(name string) (*corev1.Pod, *corev1.Namespace, error) {
 	namespace, short, err := cache.SplitMetaNamespaceKey(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	pod, err := c.pods.Pods(namespace).Get(short)
+	pod, err := p.pods.Pods(namespace).Get(short)
 	if apierrors.IsNotFound(err) || err == nil && (pod.Spec.NodeName == "" || pod.Spec.HostNetwork) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	ns, err := c.namespaces.Get(namespace)
+	ns, err := p.namespaces.Get(namespace)
 	if err != nil {
 		return nil, nil, fmt.Errorf("namespace %s: %w", namespace, err) // it comes by another watch
 	}
@@ -178,9 +215,9 @@ func (c *Controller) look(name string) (*corev1.Pod, *corev1.Namespace, error) {
 }
 
 // record says where a pod belongs, or why nowhere.
-func (c *Controller) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace) (mastercfg.K8sPod, error) {
+func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace) (mastercfg.K8sPod, error) {
 	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod)}
-	at, err := placement(pod, namespace, c.cfg.Choice, func(tenant, group string) (string, error) {
+	at, err := placement(pod, namespace, p.cfg.Choice, func(tenant, group string) (string, error) {
 		return networkOf(r, tenant, group)
 	})
 	if err == nil {

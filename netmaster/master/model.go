@@ -63,3 +63,19 @@ func each[T any](r ledger.Reader, prefix string, visit func(key string, v T) err
 	})
 	return failed
 }
+
+// IsNew tells whether nobody has configured the cluster yet: it has no network, and no
+// tenant but the one that every cluster has.
+func IsNew(r ledger.Reader) bool {
+	isNew := true
+	for _, objType := range []string{"network", "tenant"} {
+		r.Range(mastercfg.ModelKey(objType, ""), func(key string, _ []byte) bool {
+			isNew = key == mastercfg.ModelKey("tenant", mastercfg.DefaultTenant)
+			return isNew
+		})
+		if !isNew {
+			return false
+		}
+	}
+	return true
+}

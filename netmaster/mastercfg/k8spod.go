@@ -13,6 +13,9 @@ const (
 	DefaultNetwork = "default-net"
 )
 
+// AccessNetwork is the infra network through which a host reaches the others of its tenant.
+const AccessNetwork = "contivh1"
+
 // K8sPod says where a pod of Kubernetes belongs, or why it belongs nowhere. The leader
 // writes it as soon as the pod is bound to a node, so that agents need no credentials for
 // the API server; it stays as it is while the pod lives.

@@ -5,12 +5,10 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/utils/fault"
 )
-
-// accessNetwork is the infra network through which a host reaches the others of its tenant.
-const accessNetwork = "contivh1"
 
 // maxLinkName is how long the kernel's names of links are, in bytes.
 const maxLinkName = 15
@@ -47,7 +45,7 @@ func interfaceOf(at agent.Attachment, n agent.HostNetwork) (wantedLink, error) {
 			return w, fault.New(fault.Internal, "endpoint %s: address %q: %w", at.Endpoint.ID, family.address, err)
 		}
 		w.addresses = append(w.addresses, netip.PrefixFrom(own, int(family.bits)))
-		if gateway, err := netip.ParseAddr(family.gateway); err == nil && w.name == accessNetwork {
+		if gateway, err := netip.ParseAddr(family.gateway); err == nil && w.name == mastercfg.AccessNetwork {
 			w.routes = append(w.routes, routesThrough(gateway, own, n.Reached)...)
 		}
 	}

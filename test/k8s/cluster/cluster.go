@@ -30,10 +30,6 @@ import (
 
 // Address ranges of the cluster.
 const (
-	podRange     = "10.128.0.0/16"
-	podGateway   = "10.128.0.1"
-	nodeRange    = "10.127.0.0/24" // of the nodes' own interfaces in the pod network
-	nodeGateway  = "10.127.0.254"
 	serviceRange = "10.96.0.0/16"
 	apiService   = "10.96.0.1" // the first, which the API server takes for itself
 	dnsService   = "10.96.0.10"

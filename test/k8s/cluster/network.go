@@ -16,8 +16,8 @@ var contivScript string
 // controller is whom the API server knows our daemons as.
 var controller = user{"contiv", "contiv"}
 
-// startNetwork starts our daemons, as the only network that the cluster has, and
-// makes the networks that its pods and nodes are in.
+// startNetwork starts our daemons, as the only network that the cluster has. They
+// make the networks of pods and nodes themselves.
 func (c *Cluster) startNetwork(ctx context.Context) error {
 	if err := c.apply(ctx, "contiv.yaml"); err != nil {
 		return err
@@ -31,18 +31,7 @@ func (c *Cluster) startNetwork(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.StartDaemons(ctx); err != nil {
-		return err
-	}
-	for _, network := range [][]string{
-		{"-t", "default", "-s", podRange, "-g", podGateway, "default-net"},
-		{"-t", "default", "-n", "infra", "-s", nodeRange, "-g", nodeGateway, "contivh1"},
-	} {
-		if _, err := c.Netctl(ctx, append([]string{"network", "create"}, network...)...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.StartDaemons(ctx)
 }
 
 // contivConfig is the content of contiv.json, by which our daemons find the API server.

@@ -1,0 +1,33 @@
+package api
+
+import (
+	"context"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// FirstNetworks makes the networks of a cluster that nobody has configured yet, all of them or
+// none. made is false if the cluster has networks or tenants of its own, which are
+// left as they are.
+func (a *API) FirstNetworks(ctx context.Context, networks ...*contivmodel.Network) (made bool, err error) {
+	_, err = a.ledger.Update(ctx, func(tx *ledger.Tx) error {
+		if made = master.IsNew(tx); !made {
+			return nil
+		}
+		for _, n := range networks {
+			fresh := *n
+			contivmodel.ApplyDefaults(&fresh)
+			fresh.SetKey(fresh.ModelKey())
+			if err := contivmodel.Validate(&fresh); err != nil {
+				return err
+			}
+			if err := createNetwork(&change{tx, &a.config}, &fresh); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return made && err == nil, err
+}

@@ -1,0 +1,137 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// work is one kind of thing that the leader makes right: pods, say. Each thing has a key, and
+// is made what the caches say whenever one of the objects that it depends on has changed.
+type work struct {
+	kind    string // for messages: "pod"
+	workers int    // how many are made right at once
+	follows []followed
+	// known finds what the state has of earlier terms, so that what is gone meanwhile is removed.
+	known func(r ledger.Reader) (keys []string, err error)
+	// right makes one thing right. again, if not zero, is when it is looked at again though
+	// nothing has changed. After an error it is tried again, less and less often.
+	right func(ctx context.Context, key string) (again time.Duration, err error)
+
+	queue workqueue.TypedRateLimitingInterface[string]
+}
+
+// followed is a kind of objects on which a work depends.
+type followed struct {
+	informer cache.SharedIndexInformer
+	concerns func(object any) (keys []string) // things that an object, as it was or is, says something about
+}
+
+// Times between tries of a thing that cannot be made right.
+const (
+	retryFirst = 5 * time.Millisecond
+	retryMost  = time.Minute
+)
+
+// workers is how many things of a kind are worked on at once: each takes a transaction of the store.
+const workers = 4
+
+// auditEvery is how often everything is looked at though nothing has changed: what was missed
+// by a fault of ours is made up for then.
+const auditEvery = time.Hour
+
+// byName is for objects that say something about the thing of their own name.
+func byName(object any) []string {
+	key, err := cache.MetaNamespaceKeyFunc(object)
+	if err != nil {
+		return nil // not an object
+	}
+	return []string{key}
+}
+
+// subscribe has changes of the objects mark things. It comes before the informers start.
+func (w *work) subscribe() error {
+	w.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))
+	for _, f := range w.follows {
+		mark := func(object any) {
+			for _, key := range f.concerns(object) {
+				w.queue.Add(key)
+			}
+		}
+		_, err := f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    mark,
+			UpdateFunc: func(before, now any) { mark(before); mark(now) },
+			DeleteFunc: func(object any) {
+				if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+					object = last.Obj
+				}
+				mark(object)
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("kubernetes: follow what %ss depend on: %w", w.kind, err)
+		}
+	}
+	return nil
+}
+
+// audit marks all that there is, and all that the state has.
+func (w *work) audit(r ledger.Reader) error {
+	keys, err := w.known(r)
+	if err != nil {
+		return fmt.Errorf("kubernetes: what the state has of %ss: %w", w.kind, err)
+	}
+	for _, key := range keys {
+		w.queue.Add(key)
+	}
+	for _, f := range w.follows {
+		for _, object := range f.informer.GetStore().List() {
+			for _, key := range f.concerns(object) {
+				w.queue.Add(key)
+			}
+		}
+	}
+	return nil
+}
+
+// run makes things right until ctx ends.
+func (c *Controller) run(ctx context.Context, w *work) {
+	var working sync.WaitGroup
+	for range w.workers {
+		working.Go(func() {
+			for c.next(ctx, w) {
+			}
+		})
+	}
+	<-ctx.Done()
+	w.queue.ShutDown()
+	working.Wait()
+}
+
+// next works on one thing; false: there is nothing to do any more.
+func (c *Controller) next(ctx context.Context, w *work) bool {
+	key, done := w.queue.Get()
+	if done {
+		return false
+	}
+	defer w.queue.Done(key)
+	again, err := w.right(ctx, key)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.cfg.Log.WithError(err).WithField(w.kind, key).Warn("kubernetes: not as it should be yet")
+		}
+		w.queue.AddRateLimited(key)
+		return true
+	}
+	w.queue.Forget(key)
+	if again > 0 {
+		w.queue.AddAfter(key, again)
+	}
+	return true
+}
