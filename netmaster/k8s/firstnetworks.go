@@ -50,7 +50,7 @@ func (c *Controller) firstNetworks(ctx context.Context) error {
 	made, err := c.cfg.Model.FirstNetworks(ctx, pods, nodes)
 	if made {
 		for _, r := range chosen {
-			c.cfg.Log.Infof("kubernetes: a new cluster: pods get addresses of %s, nodes of %s", r.pods, r.nodes.prefix)
+			c.cfg.Log.Infof("kubernetes: a new cluster: pods get addresses of %s (%s), nodes of %s", r.pods.prefix, r.pods.what, r.nodes.prefix)
 		}
 	}
 	return err
