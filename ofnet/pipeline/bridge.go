@@ -55,9 +55,9 @@ func (b bridging) endpoint(w *Wants, e placed) {
 		do(toReceiver(e, b.others)...).goTo(tablePolicy))
 	if e.local() {
 		b.mayAlsoSend(w, e)
-	} else if e.Group != 0 && e.Encap == VXLAN {
+	} else if (e.Group != 0 || e.Class != 0) && e.Encap == VXLAN {
 		w.flow(at(tableSource, priorityExact, inNetwork, openflow.EthSrc(e.MAC)).
-			do(regSrcGroup.set(uint32(e.Group))).goTo(tableDest))
+			do(e.asSender()...).goTo(tableDest))
 	}
 }
 

@@ -31,6 +31,10 @@ func check(o Object) error {
 		return checkNextHop(o)
 	case Rule:
 		return checkRule(o)
+	case TierRule:
+		return checkTierRule(o)
+	case Epoch:
+		return nil
 	default:
 		return fault.New(fault.Unsupported, "object %T: the pipeline has no flows for this kind", o)
 	}

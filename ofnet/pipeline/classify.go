@@ -44,8 +44,5 @@ func (classify) endpoint(w *Wants, e placed) {
 	}
 	sender := at(tableClassify, priorityExact, openflow.InPort(e.port)).metered(e.sentMeter()).
 		do(regOrigin.set(originLocal), regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)))
-	if e.Group != 0 {
-		sender = sender.do(regSrcGroup.set(uint32(e.Group)))
-	}
-	w.flow(sender.goTo(tableGuard))
+	w.flow(sender.do(e.asSender()...).goTo(tableGuard))
 }

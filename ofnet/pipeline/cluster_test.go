@@ -24,6 +24,7 @@ type cluster struct {
 	pods  map[string]*pod // by endpoint id
 
 	networks []Network // the example's, or what a test makes of them
+	epoch    uint32    // of the tiers
 	trunks   bool      // the nodes are joined by uplinks, not by tunnels
 }
 

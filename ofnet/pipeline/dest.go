@@ -33,19 +33,24 @@ func (d dest) endpoint(w *Wants, e placed) {
 
 // group tells the policy the group of a receiver that a route leads to (router.go).
 func (dest) group(w *Wants, e placed, f family, a netip.Addr) {
-	if e.Group != 0 {
+	if e.Group != 0 || e.Class != 0 {
 		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(openflow.Host(a))).
-			do(regDstGroup.set(uint32(e.Group))).goTo(tablePolicy))
+			do(e.asReceiver()...).goTo(tablePolicy))
 	}
+}
+
+// asReceiver writes down what rules and tiers name the receiver by.
+func (e placed) asReceiver() (actions []openflow.Action) {
+	if e.Group != 0 {
+		actions = append(actions, regDstGroup.set(uint32(e.Group)))
+	}
+	return append(actions, e.classed(regDstClass, regDstTiers)...)
 }
 
 // toReceiver writes down whom a packet is for, and the way there: the endpoint's
 // port, or that to other nodes.
 func toReceiver(e placed, others uint32) []openflow.Action {
-	actions := []openflow.Action{regDstNet.set(uint32(e.Tag)), keepMAC(e.MAC)}
-	if e.Group != 0 {
-		actions = append(actions, regDstGroup.set(uint32(e.Group)))
-	}
+	actions := append([]openflow.Action{regDstNet.set(uint32(e.Tag)), keepMAC(e.MAC)}, e.asReceiver()...)
 	switch {
 	case e.local():
 		return append(actions, regOut.set(e.port))

@@ -25,6 +25,7 @@ const (
 	reasonNoNextHop
 	reasonTooBig
 	reasonQuoted
+	reasonNotAdmitted
 )
 
 // DropReason describes a reason to people.
@@ -57,6 +58,7 @@ func Reasons() []DropReason {
 		{reasonNoNextHop, "no next hop", "By a route to a router outside that has not told its MAC."},
 		{reasonTooBig, "too big", "Larger than the way to other nodes carries; the sender is told by an ICMP error, unless it sends too many."},
 		{reasonQuoted, "quoted", "An ICMP error from outside; netplugin delivers it, quoting the packet that the endpoint has sent."},
+		{reasonNotAdmitted, "not admitted", "The tiers do not admit its connection: a rule denies it, or policies isolate an end of it and none allows it."},
 	}
 }
 

@@ -126,6 +126,12 @@ func limited(e Endpoint, l Limits) Endpoint {
 	return e
 }
 
+// judged returns an endpoint that tiers judge.
+func judged(e Endpoint, class uint16, t Tiers) Endpoint {
+	e.Class, e.Tiers = class, t
+	return e
+}
+
 func rule(id string, priority int, change func(*Rule)) Rule {
 	r := Rule{ID: id, Priority: priority}
 	change(&r)

@@ -31,6 +31,11 @@ type (
 	}
 	// ruleFeature wants something for each rule.
 	ruleFeature interface{ rule(w *Wants, r Rule) }
+	// tierFeature wants something for each rule of a tier, and for each epoch.
+	tierFeature interface {
+		tierRule(w *Wants, r TierRule)
+		epoch(w *Wants, e Epoch)
+	}
 )
 
 // placed is an endpoint together with the way to it.
@@ -82,7 +87,16 @@ func (b flowBuilder) goTo(table uint8) openflow.Flow {
 // drop throws the packet away for a reason. The flow counts it for its object,
 // table DROP for the reason.
 func (b flowBuilder) drop(why Reason) openflow.Flow {
-	return b.do(regReason.set(uint32(why))).goTo(tableDrop)
+	b = b.do(regReason.set(uint32(why)))
+	if b.Table > tableDrop {
+		return b.backTo(tableDrop)
+	}
+	return b.goTo(tableDrop)
+}
+
+// backTo lets the packet go on in an earlier table.
+func (b flowBuilder) backTo(table uint8) openflow.Flow {
+	return b.do(openflow.Resubmit{Table: table}).end()
 }
 
 // end is for flows that send the packet away, or let it disappear.

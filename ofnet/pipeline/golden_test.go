@@ -25,7 +25,7 @@ var goldenObjects = []Object{
 	here(lan1),
 	lan2,
 	FloodSet{Network: lanBlue.ID, VNI: lanBlue.VNI, Tag: lanBlue.Tag, Members: [][6]byte{lan1.MAC, lan3.MAC}, VTEPs: []netip.Addr{vtep2}},
-	limited(here(hub1), Limits{Rate: 10485}),
+	judged(limited(here(hub1), Limits{Rate: 10485}), 6, JudgesOut),
 	shop(web1.IPv4, web2.IPv4),
 	Service{ID: "empty:blue", VRF: blueVRF, Tag: webBlue.Tag, Ports: []ServicePort{{Address: addr("10.1.1.201"), From: FromPods, Protocol: 6, Port: 80, Target: 80}}}.Numbered(noneTaken),
 	Service{ID: "mall:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Affinity: 600, Ports: []ServicePort{
@@ -47,6 +47,15 @@ var goldenObjects = []Object{
 	rule("ipv6-network", 20, func(r *Rule) { r.Src, r.Protocol = prefix("fd00:1::/64"), 1 }),
 	rule("any-ipv4", 2, func(r *Rule) { r.Src = prefix("0.0.0.0/0") }),
 	rule("everything", 1, func(*Rule) {}),
+	judged(endpoint("gone", webBlue, 9, 0), 5, JudgesIn|IsolatesIn), // on another node: its class alone counts
+	Epoch{Number: 77},
+	TierRule{ID: "ns/any", Tier: PolicyTier, Out: true, Number: 1, Subjects: []uint16{5, 6}, AnyPeer: true},
+	TierRule{ID: "ns/web", Tier: PolicyTier, Number: 2, Subjects: []uint16{5}, Peers: []uint16{6, 7}, Nets: []netip.Prefix{prefix("10.1.2.0/24"), prefix("::/0")},
+		Ports: []PortRange{{6, 80, 81}, {17, 0, 65535}, {132, 7, 7}}},
+	TierRule{ID: "cluster/deny", Tier: FirstTier, Rank: 26, Verdict: Deny, Number: 3, Subjects: []uint16{5}, Peers: []uint16{7}},
+	TierRule{ID: "cluster/pass", Tier: FirstTier, Out: true, Rank: 27, Verdict: Pass, Number: 4, Subjects: []uint16{5}, Peers: []uint16{7}},
+	TierRule{ID: "cluster/default", Tier: LastTier, Rank: 1, Verdict: Accept, Number: 5, Subjects: []uint16{5}, Peers: []uint16{7}},
+	TierRule{ID: "cluster/nobody", Tier: LastTier, Rank: 1, Verdict: Accept, Number: 6, Subjects: []uint16{5}},
 }
 
 // dump prints what is wanted as ovs-ofctl does, under a heading.

@@ -65,11 +65,16 @@ func TestARemoteEndpointCostsThreeFlowsPerVersionOfIP(t *testing.T) {
 func TestRegistersDoNotOverlap(t *testing.T) {
 	taken := map[int]string{}
 	for _, r := range Registers() {
-		for bit := r.Index*32 + int(r.Ofs); bit < r.Index*32+int(r.Ofs)+int(r.Bits); bit++ {
-			if other, ok := taken[bit]; ok {
-				t.Fatalf("%s and %s share bit %d of reg%d", r.Name, other, bit%32, bit/32)
+		for i := range int(r.Bits) { // from the lowest, which is in the last of several registers
+			word, bit := (int(r.Bits)-1)/32-(int(r.Ofs)+i)/32, (int(r.Ofs)+i)%32
+			if r.Bits <= 32 {
+				word = 0
 			}
-			taken[bit] = r.Name
+			at := (r.Index+word)*32 + bit
+			if other, ok := taken[at]; ok {
+				t.Fatalf("%s and %s share bit %d of reg%d", r.Name, other, bit, r.Index+word)
+			}
+			taken[at] = r.Name
 		}
 	}
 }

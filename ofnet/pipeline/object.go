@@ -25,6 +25,8 @@ const (
 	KindRoute    Kind = "route"
 	KindNextHop  Kind = "next hop"
 	KindRule     Kind = "rule"
+	KindTierRule Kind = "tier rule"
+	KindEpoch    Kind = "epoch"
 )
 
 // Object is anything the datapath can be asked to serve. Objects are values
@@ -102,6 +104,9 @@ type Endpoint struct {
 	Local   bool         // on this node: the driver finds its port by ID
 	VTEP    netip.Addr   // remote: where it lives; VLAN: its node among the routers outside, invalid if that is not known
 	Limits  Limits       // local: those of its group
+	Class   uint16       // which rules of tiers name; 0: none
+	Tiers   Tiers        // local: how tiers judge it
+	Host    bool         // local: the host itself; tiers judge nothing between it and its endpoints
 	Private netip.Prefix // local: of the IPv4 addresses by which the host knows endpoints; invalid: there is no way out
 }
 
@@ -117,7 +122,7 @@ func EncapOf(o Object) (e Encap, shared bool) {
 		return o.Encap, false
 	case Router, Route, NextHop:
 		return VLAN, false
-	case Rule:
+	case Rule, TierRule, Epoch:
 		return 0, true
 	}
 	return VXLAN, false // services need routed networks

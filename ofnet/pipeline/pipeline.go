@@ -54,7 +54,7 @@
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
 // gateway, source, dest, bridge, flood, uplink, service (with connection, affinity and refuse),
-// policy, forward, outside, entrance, quoted, toobig, answer, limit, output, drop, names.
+// policy, track, tier, forward, outside, entrance, quoted, toobig, answer, limit, output, drop, names.
 package pipeline
 
 import (
@@ -113,6 +113,8 @@ func New(c Config) *Pipeline {
 		quoted{noMeter: !c.hasMeter(PacketError.meter())},
 		entrance{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6()},
 		policy{},
+		tracking{},
+		tiers{},
 		forward{gateway: c.GatewayMAC, others: others, size: size},
 		size,
 		answer{},
@@ -174,6 +176,10 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 		each(p, func(f routerFeature) { f.nextHop(w, o) })
 	case Rule:
 		each(p, func(f ruleFeature) { f.rule(w, o) })
+	case TierRule:
+		each(p, func(f tierFeature) { f.tierRule(w, o) })
+	case Epoch:
+		each(p, func(f tierFeature) { f.epoch(w, o) })
 	}
 	return p.finished(w, Cookie(o.Key())), nil
 }
@@ -211,6 +217,8 @@ var classes = map[Kind]cookie.Class{
 	KindRoute:    cookie.Route,
 	KindNextHop:  cookie.NextHop,
 	KindRule:     cookie.Policy,
+	KindTierRule: cookie.TierRule,
+	KindEpoch:    cookie.Epoch,
 }
 
 // hasMeter tells whether the switch can have a meter; 0 is none.

@@ -26,16 +26,21 @@ var (
 	regFlooded  = Register{"FLOODED", 0, 5, 1, "A copy for one member, or for the other nodes, of a bridged network."}
 	regTooBig   = Register{"TOO_BIG", 0, 6, 1, "The packet is larger than the way to other nodes carries."}
 	regAffinity = Register{"AFFINITY", 0, 7, 1, "A new connection to a service whose clients keep their providers: table AFFINITY was asked."}
+	regSrcTiers = Register{"SRC_TIERS", 0, 8, 4, "How the tiers judge the sender, if it is here: 1 what it sends, 2 policies isolate it in that, 4 what it receives, 8 policies isolate it in that."}
+	regDstTiers = Register{"DST_TIERS", 0, 12, 4, "The same of the receiver."}
+	regTracked  = Register{"TRACKED", 0, 16, 1, "The tiers judge the sender or the receiver, and have not done so yet."}
 	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
 	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}
 	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; 0: none, or unknown."}
 	regVRF      = Register{"VRF", 3, 0, 16, "Routing domain, one per tenant."}
+	regSrcClass = Register{"SRC_CLASS", 3, 16, 16, "Class of the sender, which the rules of tiers name; 0: none."}
 	regNetwork  = Register{"NETWORK", 4, 0, 16, "Network the packet came in by, by its tag: the sender's, or that of the VNI."}
 	regDstNet   = Register{"DST_NETWORK", 4, 16, 16, "Network of the receiver; 0: there is no such receiver."}
 	regOut      = Register{"OUT", 5, 0, 32, "OpenFlow port the packet leaves by; 0: none."}
 	regNextHop  = Register{"NEXT_HOP", 6, 0, 128, "Router outside that a packet is sent to; an IPv4 address in the last of the registers."}
-	regDstMAC   = Register{"DST_MAC", 10, 0, 64, "MAC of the receiver, 48 bits; before it is known, in the last register, the number of a service's port."}
-	regScratch  = Register{"SCRATCH", 12, 0, 128, "Holds an address while two are swapped, or that of the provider which a client of a service has."}
+	regDstClass = Register{"DST_CLASS", 10, 16, 16, "Class of the receiver."}
+	regDstMAC   = Register{"DST_MAC", 10, 0, 48, "MAC of the receiver; before it is known, in the last register, the number of a service's port."}
+	regScratch  = Register{"SCRATCH", 12, 0, 128, "Holds an address while two are swapped, that of the provider which a client of a service has, or the zone of the tiers."}
 )
 
 // Values of ORIGIN.
@@ -55,7 +60,7 @@ const (
 
 // Registers lists them for dumps and documentation.
 func Registers() []Register {
-	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regAffinity, regReason, regSrcGroup, regDstGroup, regVRF, regNetwork, regDstNet, regOut, regNextHop, regDstMAC, regScratch}
+	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regAffinity, regSrcTiers, regDstTiers, regTracked, regReason, regSrcGroup, regDstGroup, regVRF, regSrcClass, regNetwork, regDstNet, regOut, regNextHop, regDstClass, regDstMAC, regScratch}
 }
 
 // is matches a value of the register.
@@ -106,7 +111,7 @@ func keepMAC(a [6]byte) openflow.Action {
 func keptMAC(a [6]byte) openflow.Match {
 	n := macNumber(a)
 	return openflow.Match{
-		openflow.Reg(regDstMAC.Index, uint32(n>>32), ^uint32(0)), openflow.Reg(regDstMAC.Index+1, uint32(n), ^uint32(0)),
+		openflow.Reg(regDstMAC.Index, uint32(n>>32), 1<<16-1), openflow.Reg(regDstMAC.Index+1, uint32(n), ^uint32(0)),
 	}
 }
 

@@ -4,21 +4,29 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// source tells the policy the group of a sender on another node.
+// source tells the policy the group, and the tiers the class, of a sender on another node.
 //
 // It is looked up by VRF and address. The address alone would not do, as
 // tenants may use the same subnets; the network would be too narrow, as a
-// packet that was routed has left the sender's network. A sender without a
-// group needs no flow: the register is zero anyway.
+// packet that was routed has left the sender's network. A sender
+// without group and class needs no flow: the registers are zero anyway.
 type source struct{}
 
 func (source) endpoint(w *Wants, e placed) {
-	if e.local() || e.Group == 0 || e.Mode.Bridged() {
+	if e.local() || e.Mode.Bridged() || e.Group == 0 && e.Class == 0 {
 		return
 	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
 		w.flow(at(tableSource, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.src(openflow.Host(a))).
-			do(regSrcGroup.set(uint32(e.Group))).goTo(tableDest))
+			do(e.asSender()...).goTo(tableDest))
 	}
+}
+
+// asSender writes down what rules and tiers name the sender by.
+func (e placed) asSender() (actions []openflow.Action) {
+	if e.Group != 0 {
+		actions = append(actions, regSrcGroup.set(uint32(e.Group)))
+	}
+	return append(actions, e.classed(regSrcClass, regSrcTiers)...)
 }

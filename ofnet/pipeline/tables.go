@@ -17,6 +17,15 @@ const (
 	tableOutput
 	tableDrop
 	tableAffinity
+	tableTrack
+	tableKnown
+	tableFirstOut
+	tablePolicyOut
+	tableLastOut
+	tableFirstIn
+	tablePolicyIn
+	tableLastIn
+	tableAdmit
 )
 
 // Every packet starts in table 0.
@@ -55,6 +64,15 @@ func Tables() []Table {
 		{tableOutput, "OUTPUT", tableDrop, reasonWrongMAC, "The only way out: to a local port, into the tunnel to one node or to several, or back. What a service's provider answers comes from the service again."},
 		{tableDrop, "DROP", tableDrop, 0, "Counts what was thrown away, by reason."},
 		{tableAffinity, "AFFINITY", tableAffinity, 0, "Which provider a client of a service has, in flows that the switch learns. Asked by DEST, which then goes on."},
+		{tableTrack, "TRACK", tableDrop, reasonNotAdmitted, "Comes from or goes to an endpoint that tiers judge, which is in FORWARD: asks the connection tracker, unless nobody may judge it."},
+		{tableKnown, "KNOWN", tableDrop, reasonNotAdmitted, "What belongs to a connection that was admitted, and nothing has changed since, goes back to FORWARD. An answer is judged as what it answers."},
+		{tableFirstOut, "FIRST_OUT", tablePolicyOut, 0, "The first tier, of the sender: rules in their order."},
+		{tablePolicyOut, "POLICY_OUT", tableLastOut, 0, "Policies that isolate the sender, and what they allow."},
+		{tableLastOut, "LAST_OUT", tableFirstIn, 0, "The last tier, of the sender."},
+		{tableFirstIn, "FIRST_IN", tablePolicyIn, 0, "The first tier, of the receiver."},
+		{tablePolicyIn, "POLICY_IN", tableLastIn, 0, "Policies that isolate the receiver, and what they allow."},
+		{tableLastIn, "LAST_IN", tableAdmit, 0, "The last tier, of the receiver."},
+		{tableAdmit, "ADMIT", tableDrop, reasonNotAdmitted, "Notes in the connection tracker that the connection is admitted, and goes back to FORWARD."},
 	}
 }
 
@@ -66,23 +84,24 @@ const (
 	priorityOther   uint16 = 10 // the rest of what a more exact flow singles out
 	priorityNotIP   uint16 = 20 // whatever is no IP; priorityIP is for what is
 	priorityIP      uint16 = 30
-	priorityNear    uint16 = 50  // what is known of a receiver that is not found by MAC
-	priorityExact   uint16 = 100 // one object, one kind of packet
-	priorityChecked uint16 = 101 // of these, what is looked at for its size
-	priorityRefuse  uint16 = 105 // what a flow for all of an object's packets would let pass
-	priorityOutside uint16 = 106 // what such a flow would refuse leaves by the host
-	priorityInside  uint16 = 107 // and what of it does not
-	priorityHost    uint16 = 108 // but for the host itself
-	priorityAnswer  uint16 = 109 // what answers one who came in by a host
-	priorityExcept  uint16 = 110 // an exception to these
-	priorityService uint16 = 115 // fragments and errors of a provider
-	priorityChoose  uint16 = 116 // a client of a service is known to have no provider
-	priorityHairpin uint16 = 120 // what a provider sends to itself
-	priorityKept    uint16 = 121 // a client has a provider
-	priorityGuard   uint16 = 200 // looked at before everything else in its table
-	priorityEntered uint16 = 205 // a guard has to do more for who came in by the host
-	priorityTrunk   uint16 = 210 // what a guard must not stop: tags, at the uplink
-	priorityTooBig  uint16 = 220 // what is too big goes no further
+	priorityNear    uint16 = 50   // what is known of a receiver that is not found by MAC
+	priorityExact   uint16 = 100  // one object, one kind of packet
+	priorityChecked uint16 = 101  // of these, what is looked at for its size
+	priorityRefuse  uint16 = 105  // what a flow for all of an object's packets would let pass
+	priorityOutside uint16 = 106  // what such a flow would refuse leaves by the host
+	priorityInside  uint16 = 107  // and what of it does not
+	priorityHost    uint16 = 108  // but for the host itself
+	priorityAnswer  uint16 = 109  // what answers one who came in by a host
+	priorityExcept  uint16 = 110  // an exception to these
+	priorityService uint16 = 115  // fragments and errors of a provider
+	priorityChoose  uint16 = 116  // a client of a service is known to have no provider
+	priorityHairpin uint16 = 120  // what a provider sends to itself
+	priorityKept    uint16 = 121  // a client has a provider
+	priorityGuard   uint16 = 200  // looked at before everything else in its table
+	priorityEntered uint16 = 205  // a guard has to do more for who came in by the host
+	priorityTrunk   uint16 = 210  // what a guard must not stop: tags, at the uplink
+	priorityTooBig  uint16 = 220  // what is too big goes no further
+	priorityTracked uint16 = 2000 // above all else in FORWARD: what is to be judged first
 	// Rules have priorityRules and twice their own, above all that any layout before had
 	// in their table: where flows of both are there, these decide (ledger.go of the driver).
 	priorityRules uint16 = 300

@@ -206,16 +206,22 @@ func (w *world) floodSet(in Network, local func(Endpoint) bool) FloodSet {
 	return s
 }
 
-// chosen settles rules with equal matches as a driver does.
+// chosen settles flows with equal matches as a driver does.
 func (w Wants) chosen() Wants {
 	place := map[string]int{}
 	var flows []openflow.Flow
 	for _, f := range w.Flows {
-		if i, taken := place[f.MatchKey()]; !taken {
+		i, taken := place[f.MatchKey()]
+		switch {
+		case !taken:
 			place[f.MatchKey()] = len(flows)
 			flows = append(flows, f)
-		} else if Preferred(f, flows[i]) {
-			flows[i] = f
+		default:
+			if united, ok := Merge(f, flows[i]); ok {
+				flows[i] = united
+			} else if Preferred(f, flows[i]) {
+				flows[i] = f
+			}
 		}
 	}
 	w.Flows = flows

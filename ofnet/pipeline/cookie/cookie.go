@@ -53,6 +53,8 @@ const (
 	Router                    // the node as a router among those outside
 	Route
 	NextHop
+	TierRule // a rule of a tier
+	Epoch    // what connections are told by that tiers have admitted
 )
 
 // New makes the cookie of an object's flows.

@@ -1,0 +1,263 @@
+package pipeline
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// tiers are the rules by which connections are judged; track.go tells when.
+//
+// A rule says: connections of one of its subjects with one of its peers, to one of its
+// ports. Subjects and peers are classes, which are sets of endpoints that no rule tells
+// apart; peers may be addresses as well. A class is in a register like a group, so what a
+// rule costs does not depend on how many endpoints there are, and an endpoint that
+// comes, goes or changes its class changes its own flows only.
+//
+// Each of the three is a dimension of a conjunction (ovs-fields(7)): a flow for each class, prefix
+// and run of ports, and one for all of them together, which the number of the rule
+// names. A rule of one dimension needs no conjunction. One dimension may be that of many rules:
+// the driver unites their flows (Merge).
+//
+// In the first tier and in the last one the rules are asked in their order. In the tier
+// of policies all of them allow, so the order does not matter and they share a priority.
+type tiers struct{}
+
+// TierRule is a rule of a tier.
+type TierRule struct {
+	ID       string
+	Tier     Tier
+	Out      bool // about what subjects send; else about what they receive
+	Rank     uint16
+	Verdict  Verdict
+	Number   uint32 // of its conjunction, which no other rule has
+	Subjects []uint16
+	AnyPeer  bool
+	Peers    []uint16       // classes, ascending; of no meaning with AnyPeer
+	Nets     []netip.Prefix // peers, too, whoever has the addresses; masked
+	Ports    []PortRange    // nil: any, of any protocol
+}
+
+// PortRange is some ports of a protocol, at the receiver of a connection.
+type PortRange struct {
+	Protocol    uint8 // TCP, UDP or SCTP
+	First, Last uint16
+}
+
+// Tier is one of those that judge, in this order.
+type Tier uint8
+
+// Tiers.
+const (
+	FirstTier  Tier = iota // of the cluster's owner
+	PolicyTier             // of policies that isolate
+	LastTier               // of the cluster's owner, for what policies say nothing about
+)
+
+// Verdict is what a rule says of a connection, in its direction.
+type Verdict uint8
+
+// Verdicts.
+const (
+	Accept Verdict = iota
+	Deny
+	Pass // ask the next tier
+)
+
+// priorityRank is the priority of rules of rank 0; MaxRank is the last.
+const (
+	priorityRank uint16 = 60000
+	MaxRank             = priorityRank - 1000
+)
+
+// Key identifies the rule.
+func (r TierRule) Key() Key { return Key{KindTierRule, r.ID} }
+
+// Equal compares all fields, the lists in their order.
+func (r TierRule) Equal(other Object) bool {
+	o, ok := other.(TierRule)
+	return ok && r.ID == o.ID && r.Tier == o.Tier && r.Out == o.Out && r.Rank == o.Rank && r.Verdict == o.Verdict && r.Number == o.Number &&
+		slices.Equal(r.Subjects, o.Subjects) && r.AnyPeer == o.AnyPeer && slices.Equal(r.Peers, o.Peers) &&
+		slices.Equal(r.Nets, o.Nets) && slices.Equal(r.Ports, o.Ports) && (r.Ports == nil) == (o.Ports == nil)
+}
+
+// Key identifies the epoch.
+func (e Epoch) Key() Key { return Key{KindEpoch, "tiers"} }
+
+// Equal compares all fields.
+func (e Epoch) Equal(other Object) bool { return other == Object(e) }
+
+// side is what differs between the directions of rules.
+type side struct {
+	tables        [3]uint8 // by tier
+	after         uint8    // the table behind them
+	subject, peer Register
+	tiers         Register // of the subject
+	judges        Tiers
+	isolates      Tiers
+	peerNet       func(netip.Prefix) openflow.FieldMatch
+}
+
+var sides = map[bool]side{
+	true: {[3]uint8{tableFirstOut, tablePolicyOut, tableLastOut}, tableFirstIn, regSrcClass, regDstClass,
+		regSrcTiers, JudgesOut, IsolatesOut, openflow.CTNwDst},
+	false: {[3]uint8{tableFirstIn, tablePolicyIn, tableLastIn}, tableAdmit, regDstClass, regSrcClass,
+		regDstTiers, JudgesIn, IsolatesIn, openflow.CTNwSrc},
+}
+
+// base lets those pass who are not judged in a direction, and drops what isolates.
+func (tiers) base(w *Wants) {
+	for _, s := range []side{sides[true], sides[false]} {
+		w.flow(
+			at(s.tables[FirstTier], priorityNobody, s.tiers.has(0, s.judges)).goTo(s.after),
+			at(s.tables[PolicyTier], priorityOther, s.tiers.has(s.isolates, s.isolates)).drop(reasonNotAdmitted))
+	}
+}
+
+// priorityNobody is above that of all rules.
+const priorityNobody uint16 = 65000
+
+// has matches some of the bits of a register.
+func (r Register) has(v, mask Tiers) openflow.FieldMatch {
+	return openflow.Reg(r.Index, uint32(v)<<r.Ofs, uint32(mask)<<r.Ofs)
+}
+
+func (tiers) epoch(*Wants, Epoch) {}
+
+func (tiers) tierRule(w *Wants, r TierRule) {
+	dimensions := r.dimensions()
+	if slices.ContainsFunc(dimensions, func(d []openflow.Match) bool { return len(d) == 0 }) {
+		return // it is about nobody
+	}
+	if len(dimensions) == 1 {
+		for _, m := range dimensions[0] {
+			w.flow(r.decides(m...))
+		}
+		return
+	}
+	for i, d := range dimensions {
+		clause := openflow.Conjunction{ID: r.Number, Clause: uint8(i + 1), Clauses: uint8(len(dimensions))}
+		for _, m := range d {
+			w.flow(at(r.side().tables[r.Tier], r.priority(), m...).do(clause).end())
+		}
+	}
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(r.decides(f.is(), openflow.ConjID(r.Number)))
+	}
+}
+
+// dimensions are the alternatives of each thing that a rule asks for.
+func (r TierRule) dimensions() [][]openflow.Match {
+	s := r.side()
+	all := [][]openflow.Match{ofClasses(s.subject, r.Subjects)}
+	if !r.AnyPeer {
+		peers := ofClasses(s.peer, r.Peers)
+		for _, p := range r.Nets {
+			f := familyOf(p.Addr())
+			m := openflow.Match{f.is()}
+			if p.Bits() > 0 {
+				m = append(m, trackedState(), s.peerNet(p))
+			}
+			peers = append(peers, m)
+		}
+		all = append(all, peers)
+	}
+	if r.Ports != nil {
+		var ports []openflow.Match
+		for _, p := range r.Ports {
+			for _, f := range []family{ipv4(), ipv6()} {
+				ports = append(ports, p.matches(f)...)
+			}
+		}
+		all = append(all, ports)
+	}
+	return all
+}
+
+func ofClasses(in Register, numbers []uint16) (all []openflow.Match) {
+	for _, n := range numbers {
+		all = append(all, openflow.Match{in.is(uint32(n))})
+	}
+	return all
+}
+
+// trackedState is what matches of a connection's first packet need beside them.
+func trackedState() openflow.FieldMatch {
+	return openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTInv)
+}
+
+func (r TierRule) side() side { return sides[r.Out] }
+
+func (r TierRule) priority() uint16 { return priorityRank - r.Rank }
+
+// decides is a flow that does what the rule says.
+func (r TierRule) decides(m ...openflow.FieldMatch) openflow.Flow {
+	s := r.side()
+	flow := at(s.tables[r.Tier], r.priority(), m...)
+	switch {
+	case r.Verdict == Deny:
+		return flow.drop(reasonNotAdmitted)
+	case r.Verdict == Pass && r.Tier != LastTier:
+		return flow.goTo(s.tables[r.Tier+1])
+	}
+	return flow.goTo(s.after)
+}
+
+// matches are the ports of connections of a family. Those of SCTP are in the packet.
+func (p PortRange) matches(f family) (all []openflow.Match) {
+	for _, run := range masked(p.First, p.Last) {
+		port := openflow.Value{Lo: uint64(run.value)}
+		mask := openflow.Value{Lo: uint64(run.mask)}
+		m := openflow.Match{f.is(), trackedState(), openflow.CTNwProto(p.Protocol), openflow.Masked(openflow.FieldCTTpDst, port, mask)}
+		if p.Protocol == openflow.ProtoSCTP {
+			m = openflow.Match{f.is(), openflow.IPProto(p.Protocol), openflow.Masked(openflow.FieldSCTPDst, port, mask)}
+		}
+		if run.mask == 0 {
+			m = m[:len(m)-1]
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// run is some ports that one match finds: those with the value where the mask is.
+type run struct{ value, mask uint16 }
+
+// masked are the fewest runs that make a range: at most 30.
+func masked(first, last uint16) (runs []run) {
+	for at := uint32(first); at <= uint32(last); {
+		size := uint32(1) << 16
+		for at%size != 0 || at+size-1 > uint32(last) {
+			size /= 2
+		}
+		runs = append(runs, run{uint16(at), ^uint16(size - 1)})
+		at += size
+	}
+	return runs
+}
+
+func checkTierRule(r TierRule) error {
+	switch {
+	case r.Tier > LastTier || r.Verdict > Pass:
+		return fault.New(fault.Invalid, "tier rule %s: tier %d and verdict %d are unknown", r.ID, r.Tier, r.Verdict)
+	case r.Tier == PolicyTier && (r.Verdict != Accept || r.Rank != 0):
+		return fault.New(fault.Invalid, "tier rule %s: policies only accept, in no order", r.ID)
+	case r.Rank > MaxRank:
+		return fault.New(fault.Exhausted, "tier rule %s: rank %d is not in 0..%d", r.ID, r.Rank, MaxRank)
+	case slices.Contains(r.Subjects, 0) || slices.Contains(r.Peers, 0):
+		return fault.New(fault.Invalid, "tier rule %s: class 0 is nobody's", r.ID)
+	}
+	for _, p := range r.Ports {
+		if !slices.Contains([]uint8{openflow.ProtoTCP, openflow.ProtoUDP, openflow.ProtoSCTP}, p.Protocol) || p.First > p.Last {
+			return fault.New(fault.Invalid, "tier rule %s: ports %d to %d of protocol %d", r.ID, p.First, p.Last, p.Protocol)
+		}
+	}
+	for _, n := range r.Nets {
+		if !n.IsValid() || n != n.Masked() || n.Addr().Is4In6() {
+			return fault.New(fault.Invalid, "tier rule %s: %s is not a network", r.ID, n)
+		}
+	}
+	return nil
+}

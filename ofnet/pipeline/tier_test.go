@@ -1,0 +1,301 @@
+package pipeline
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// Classes of the example's endpoints.
+const (
+	classWeb1 uint16 = iota + 1
+	classWeb2
+	classDB1
+	classDB2
+)
+
+const isolated = JudgesOut | IsolatesOut | JudgesIn | IsolatesIn
+
+// classify gives the example's endpoints their classes, and those named their tiers.
+func (c *cluster) classify(tiers map[string]Tiers) {
+	for e, class := range map[string]uint16{web1.ID: classWeb1, web2.ID: classWeb2, db1.ID: classDB1, db2.ID: classDB2} {
+		if p := c.pods[e]; p != nil {
+			p.Class, p.Tiers = class, tiers[e]
+		}
+	}
+}
+
+// judge programs rules of tiers; whatever they are, they are another epoch than before.
+func (c *cluster) judge(tiers map[string]Tiers, rules ...TierRule) {
+	c.t.Helper()
+	c.epoch++
+	c.classify(tiers)
+	objects := []Object{Epoch{Number: c.epoch}}
+	for i, r := range rules {
+		r.Number, r.ID = uint32(i+1), fmt.Sprint("r", i)
+		objects = append(objects, r)
+	}
+	for _, n := range c.nodes {
+		n.replace(c.t, c.wants(n, objects...).chosen())
+	}
+}
+
+func allowing(out bool, subject uint16, change ...func(*TierRule)) TierRule {
+	r := TierRule{Tier: PolicyTier, Out: out, Subjects: []uint16{subject}, AnyPeer: true}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func withPeers(classes ...uint16) func(*TierRule) {
+	return func(r *TierRule) { r.AnyPeer, r.Peers = false, classes }
+}
+
+func withNets(nets ...netip.Prefix) func(*TierRule) {
+	return func(r *TierRule) { r.AnyPeer, r.Nets = false, nets }
+}
+
+func withPorts(ports ...PortRange) func(*TierRule) {
+	return func(r *TierRule) { r.Ports = ports }
+}
+
+func inTier(t Tier, rank uint16, v Verdict) func(*TierRule) {
+	return func(r *TierRule) { r.Tier, r.Rank, r.Verdict = t, rank, v }
+}
+
+func TestTiersJudgeConnections(t *testing.T) {
+	c := startCluster(t, web1, web2, db1, db2)
+	const sql, ssh = 5432, 22
+	for _, server := range []Endpoint{web1, web2, db1, db2} {
+		c.pod(server).serve(sql)
+		c.pod(server).serve(ssh)
+	}
+	type attempt struct {
+		from, to Endpoint
+		port     uint16
+		want     bool // over both versions of IP
+	}
+	in, out := map[string]Tiers{db2.ID: JudgesIn | IsolatesIn}, map[string]Tiers{web1.ID: JudgesOut | IsolatesOut}
+	onSQL := withPorts(PortRange{openflow.ProtoTCP, sql, sql})
+	judgedIn := map[string]Tiers{db2.ID: JudgesIn}
+	for _, scene := range []struct {
+		name  string
+		tiers map[string]Tiers
+		rules []TierRule
+		tries []attempt
+	}{
+		{"nobody is isolated", nil, nil, []attempt{{web1, db2, ssh, true}}},
+		{"isolated from all who come, not from whom it calls, nor from itself", in, nil, []attempt{
+			{web1, db2, ssh, false}, {db1, db2, ssh, false}, {web2, db2, ssh, false}, {db2, web1, ssh, true}, {db2, web2, ssh, true}, {db2, db2, ssh, true}}},
+		{"isolated from all whom it calls", out, nil, []attempt{
+			{web1, db2, ssh, false}, {web1, db1, ssh, false}, {db2, web1, ssh, true}, {db1, web1, ssh, true}, {web1, web1, ssh, true}}},
+		{"one class may come", in, []TierRule{allowing(false, classDB2, withPeers(classWeb1))}, []attempt{
+			{web1, db2, ssh, true}, {web2, db2, ssh, false}, {db1, db2, ssh, false}}},
+		{"all may come, to one port", in, []TierRule{allowing(false, classDB2, onSQL)}, []attempt{
+			{web1, db2, sql, true}, {web2, db2, sql, true}, {web1, db2, ssh, false}}},
+		{"two rules: one class to one port, or an address to any", in, []TierRule{
+			allowing(false, classDB2, onSQL, withPeers(classWeb1)),
+			allowing(false, classDB2, withNets(openflow.Host(web2.IPv4), openflow.Host(web2.IPv6))),
+		}, []attempt{{web1, db2, sql, true}, {web1, db2, ssh, false}, {web2, db2, ssh, true}, {db1, db2, sql, false}}},
+		{"a range of ports has borders", in, []TierRule{allowing(false, classDB2, withPorts(PortRange{openflow.ProtoTCP, 23, 5432}))}, []attempt{
+			{web1, db2, ssh, false}, {web1, db2, sql, true}}},
+		{"both ends must agree", map[string]Tiers{web1.ID: isolated, db2.ID: isolated}, []TierRule{
+			allowing(true, classWeb1, withPeers(classDB2, classDB1)), allowing(false, classDB2, withPeers(classWeb2, classWeb1), onSQL),
+		}, []attempt{{web1, db2, sql, true}, {web1, db2, ssh, false}, {web2, db2, sql, true}, {db2, web1, sql, false}, {web1, web2, sql, false}, {web1, db1, ssh, true}}},
+		{"of the first tier the first rule that fits counts", judgedIn, []TierRule{
+			allowing(false, classDB2, inTier(FirstTier, 1, Deny), withPeers(classWeb1, classWeb2)),
+			allowing(false, classDB2, inTier(FirstTier, 0, Accept), withPeers(classWeb1), onSQL),
+		}, []attempt{{web1, db2, sql, true}, {web1, db2, ssh, false}, {web2, db2, sql, false}, {db1, db2, ssh, true}}},
+		{"what the first tier accepts no policy denies; what it passes on they judge", in, []TierRule{
+			allowing(false, classDB2, inTier(FirstTier, 0, Pass), withPeers(classWeb2)),
+			allowing(false, classDB2, inTier(FirstTier, 1, Accept)),
+		}, []attempt{{web1, db2, ssh, true}, {web2, db2, ssh, false}}},
+		{"the last tier judges whom policies do not isolate", judgedIn, []TierRule{
+			allowing(false, classDB2, inTier(LastTier, 5, Deny)),
+			allowing(false, classDB2, inTier(LastTier, 2, Pass), withPeers(classWeb1)),
+		}, []attempt{{web1, db2, ssh, true}, {web2, db2, ssh, false}}},
+		{"and not whom they isolate", in, []TierRule{
+			allowing(false, classDB2, inTier(LastTier, 5, Deny)), allowing(false, classDB2, withPeers(classWeb1)),
+		}, []attempt{{web1, db2, ssh, true}, {web2, db2, ssh, false}}},
+	} {
+		t.Run(scene.name, func(t *testing.T) {
+			c.judge(scene.tiers, scene.rules...)
+			var all sync.WaitGroup
+			for _, try := range scene.tries {
+				for _, a := range []netip.Addr{try.to.IPv4, try.to.IPv6} {
+					all.Go(func() {
+						if got := c.pod(try.from).connects(a, try.port, try.want); got != try.want {
+							t.Errorf("%s connects to %s at %s: %v, want %v", try.from.ID, try.to.ID, netip.AddrPortFrom(a, try.port), got, try.want)
+						}
+					})
+				}
+			}
+			all.Wait()
+		})
+	}
+}
+
+// talkOver is a TCP connection between two pods.
+type talkOver struct{ client, server net.Conn }
+
+func (c *cluster) connect(from, to Endpoint, port uint16) talkOver {
+	c.t.Helper()
+	var listener net.Listener
+	var talk talkOver
+	err := c.pod(to).inside(func() (err error) {
+		listener, err = net.Listen("tcp", netip.AddrPortFrom(to.IPv4, port).String())
+		return err
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer listener.Close()
+	err = c.pod(from).inside(func() (err error) {
+		talk.client, err = net.DialTimeout("tcp", listener.Addr().String(), soon)
+		return err
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if talk.server, err = listener.Accept(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _, _ = talk.client.Close(), talk.server.Close() })
+	return talk
+}
+
+// says tells whether what one end says arrives at the other, behind what was lost before.
+func says(word byte, from, to net.Conn, patience time.Duration) bool {
+	_ = to.SetReadDeadline(time.Now().Add(patience))
+	if _, err := from.Write([]byte{word}); err != nil {
+		return false
+	}
+	for heard := []byte{0}; ; {
+		if _, err := io.ReadFull(to, heard); err != nil || heard[0] == word {
+			return err == nil
+		}
+	}
+}
+
+// Whoever of the two speaks first after a change.
+func TestConnectionsAreJudgedAnewWhenTheRulesChange(t *testing.T) {
+	c := startCluster(t, web1, db1, db2)
+	both := map[string]Tiers{web1.ID: isolated, db2.ID: isolated, db1.ID: isolated}
+	rules := []TierRule{allowing(true, classWeb1), allowing(false, classDB2, withPeers(classWeb1)), allowing(false, classDB1, withPeers(classWeb1))}
+	c.judge(both, rules...)
+	var talks []talkOver
+	for i, to := range []Endpoint{db1, db2, db1, db2} {
+		talks = append(talks, c.connect(web1, to, 7000+uint16(i)))
+	}
+	clientFirst := func(i int) (from, to net.Conn) {
+		if i < 2 {
+			return talks[i].client, talks[i].server
+		}
+		return talks[i].server, talks[i].client
+	}
+	var word byte
+	try := func(when string, want bool) {
+		t.Helper()
+		word++
+		var all sync.WaitGroup
+		for i := range talks {
+			all.Go(func() {
+				patience := never
+				if want {
+					patience = soon
+				}
+				from, to := clientFirst(i)
+				if got := says(word, from, to, patience); got != want {
+					t.Errorf("%s, connection %d: %v, want %v", when, i, got, want)
+				}
+			})
+		}
+		all.Wait()
+	}
+	try("admitted", true)
+	c.judge(both, rules...)
+	try("another epoch, the same rules", true)
+	c.judge(both, rules[1:]...) // web1 may not begin anything any more
+	try("the sender's rule has gone", false)
+	c.judge(both, rules...)
+	try("it is back", true) // what was lost is sent again
+	c.judge(both, rules[0])
+	try("the receivers' rules have gone", false)
+}
+
+func TestTheHostOfAnEndpointIsNotJudged(t *testing.T) {
+	c := startCluster(t, web1, web2)
+	for _, e := range []Endpoint{web1, web2} {
+		c.pod(e).serve(80)
+	}
+	host := c.withOutside(web1)
+	c.judge(map[string]Tiers{web1.ID: isolated, web2.ID: isolated}) // without the way out
+	n := c.pod(web1).node
+	own := OutsideAddress(wayOut.Prefix, OutsideHost)
+	wants := c.wants(n, wayOut, Epoch{Number: 9}).chosen()
+	n.replace(t, wants)
+	if got := host.ping(OutsideAddress(wayOut.Prefix, c.pod(web1).port)); got == 0 {
+		t.Errorf("the host, as %s, does not reach its endpoint", own)
+	}
+	if got := c.pod(web1).ping(beyond[0]); got != 0 {
+		t.Error("an isolated endpoint reaches the world")
+	}
+
+	// An endpoint that is the host: here of web1, elsewhere of nobody.
+	c.pod(web2).Host, c.pod(web2).Tiers = true, 0
+	c.judge(map[string]Tiers{web1.ID: isolated})
+	if c.pod(web2).connects(web1.IPv4, 80, false) {
+		t.Error("the host of another node is not judged")
+	}
+}
+
+// A service's provider is judged, not the service, and answers come back.
+func TestAServiceLeadsToIsolatedProviders(t *testing.T) {
+	c := startCluster(t, web1, db1, web2, db2)
+	for _, e := range []Endpoint{web1, web2} {
+		c.pod(e).serveShop()
+	}
+	tiers := map[string]Tiers{web1.ID: isolated, web2.ID: isolated, db1.ID: JudgesOut | IsolatesOut}
+	c.classify(tiers)
+	rules := []Object{Epoch{Number: 5}, serving(FromPods, addressesOf(web1, web2), vip, vip6)}
+	for i, r := range []TierRule{
+		allowing(false, classWeb1, withPeers(classDB1, classDB2), withPorts(PortRange{6, 8080, 8080}, PortRange{17, 5353, 5353})),
+		allowing(false, classWeb2, withPeers(classDB1, classDB2)),
+		allowing(true, classDB1, withPeers(classWeb1, classWeb2), withPorts(PortRange{6, 8080, 8080}, PortRange{17, 5353, 5353})),
+	} {
+		r.Number, r.ID = uint32(i+1), fmt.Sprint(i)
+		rules = append(rules, r)
+	}
+	for _, n := range c.nodes {
+		n.replace(t, c.wants(n, rules...).chosen())
+	}
+	for _, a := range []netip.Addr{vip, vip6} {
+		c.served(db1, a, web1, web2)
+		c.served(db2, a, web1, web2)
+	}
+}
+
+func TestPortsOfARangeAreFoundByAtMostThirtyMatches(t *testing.T) {
+	most := 0
+	for _, r := range [][2]uint16{{0, 65535}, {1, 65534}, {80, 80}, {1, 1}, {65535, 65535}, {1024, 65535}, {23, 5432}, {8080, 8090}} {
+		runs := masked(r[0], r[1])
+		most = max(most, len(runs))
+		for port := range uint32(65536) {
+			fits := func(x run) bool { return uint16(port)&x.mask == x.value }
+			if n := len(slices.DeleteFunc(slices.Clone(runs), func(x run) bool { return !fits(x) })); (n == 1) != (uint16(port) >= r[0] && uint16(port) <= r[1]) || n > 1 {
+				t.Fatalf("%d..%d: port %d fits %d of %v", r[0], r[1], port, n, runs)
+			}
+		}
+	}
+	if most != 30 {
+		t.Errorf("at most %d", most)
+	}
+}

@@ -1,0 +1,156 @@
+package pipeline
+
+import (
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// tracking has tiers of rules judge connections: those of the endpoints that a tier is
+// about, and of nobody else. The rules are in tier.go.
+//
+// Rules of groups (policy.go) judge packets. Tiers judge the first packet of a
+// connection: what the sender may begin, on its node, and what the receiver accepts,
+// on its own. What follows, in both directions, passes by the connection tracker, in a
+// zone for each VRF that nobody else uses.
+//
+//	FORWARD    of a judged endpoint, before anything else there  -> TRACK
+//	TRACK      ct(zone)                                          -> KNOWN
+//	           what nobody may judge                             -> FORWARD
+//	KNOWN      admitted in this epoch; an ICMP error about it    -> FORWARD
+//	           else: an answer is turned round                   -> tiers
+//	tiers      FIRST, POLICY and LAST of the sender, then of the receiver
+//	ADMIT      ct(commit,zone), its mark is the epoch            -> FORWARD
+//
+// A packet that goes back to FORWARD has forgotten that it was tracked. It is as any
+// other there, and what services have to look up later they look up in their own zone.
+//
+// Whatever the rules say changes the epoch. A connection that was admitted in another
+// epoch is judged anew with its next packet, as a whole: an answer as the connection
+// that it belongs to. So rules compare with what the connection tracker knows of the
+// connection's first packet: its addresses, protocol and port. Later fragments, which the
+// tracker puts together, have these as well.
+//
+// Nobody judges what an endpoint sends to itself, what it exchanges with the host it
+// is on, and neighbour discovery. Of what comes in by the host, that is what the host
+// itself sends, by the address that only it has on that link; ICMP errors pass, too, as
+// they quote an address that the tracker does not know (quoted.go).
+//
+// Until 3.2 Open vSwitch's userspace datapath takes all of SCTP between two addresses
+// for one connection, so SCTP is judged packet by packet, each as the first of one.
+type tracking struct{}
+
+// Tiers are what they judge of an endpoint.
+type Tiers uint8
+
+// What is judged of an endpoint, by direction of the connection. Where policies isolate
+// it, only what a rule of theirs allows is admitted.
+const (
+	JudgesOut Tiers = 1 << iota
+	IsolatesOut
+	JudgesIn
+	IsolatesIn
+)
+
+// Epoch tells connections that were admitted by the present rules from those that were
+// admitted before. There is one in a switch.
+type Epoch struct{ Number uint32 }
+
+// zoneOf is where the number of the zone is kept. Services have the zones that are
+// called as their VRFs; those of the tiers have one bit more, and that of the
+// shared VRF, which has all bits, one less.
+var zoneOf = openflow.Subfield{Field: openflow.FieldReg(regScratch.Index), Bits: 16}
+
+const tierZone = 1 << 15
+
+// classed writes down how tiers see an end of a connection.
+func (e placed) classed(class, tiers Register) (actions []openflow.Action) {
+	if e.Class != 0 {
+		actions = append(actions, class.set(uint32(e.Class)))
+	}
+	if e.local() && e.Tiers != 0 {
+		actions = append(actions, tiers.set(uint32(e.Tiers)), regTracked.set(1))
+	}
+	return actions
+}
+
+// unjudged lets a packet go on as if there were no tiers.
+func (b flowBuilder) unjudged() openflow.Flow {
+	return b.do(regTracked.set(0)).backTo(tableForward)
+}
+
+// admitted is unjudged for what the connection tracker has seen.
+func (b flowBuilder) admitted() openflow.Flow { return b.do(openflow.CTClear{}).unjudged() }
+
+func (t tracking) base(w *Wants) {
+	for _, kind := range ndTypes {
+		w.flow(at(tableTrack, priorityGuard, icmpv6(kind)...).unjudged())
+	}
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(at(tableForward, priorityTracked, regTracked.is(1), f.is()).goTo(tableTrack))
+		for _, kind := range f.errors {
+			w.flow(at(tableTrack, priorityGuard, regOrigin.is(originHost), f.is(), f.isICMP(), f.icmpType(kind)).unjudged())
+		}
+		track := openflow.CT{ZoneField: zoneOf, Recirculate: true, Table: tableKnown}
+		keepVRF := openflow.Move{Src: openflow.FieldReg(regVRF.Index), SrcOfs: regVRF.Ofs, Dst: zoneOf.Field, Bits: regVRF.Bits}
+		w.flow(
+			at(tableTrack, priorityOther, f.is()).do(keepVRF, openflow.LoadReg(regScratch.Index, 15, 1, 1), track).end(),
+			at(tableTrack, priorityExact, f.is(), regVRF.is(uint32(SharedVRF))).do(openflow.LoadReg(regScratch.Index, 0, 16, tierZone-1), track).end(),
+			at(tableKnown, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).goTo(tableFirstOut),
+			at(tableAdmit, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).admitted())
+	}
+	w.flow(
+		at(tableKnown, priorityService, openflow.CTState(openflow.CTTrk|openflow.CTInv, openflow.CTTrk|openflow.CTInv)).drop(reasonNotAdmitted),
+		at(tableKnown, priorityExcept, openflow.CTState(openflow.CTTrk|openflow.CTRel, openflow.CTTrk|openflow.CTRel)).admitted(),
+		at(tableKnown, priorityRefuse, openflow.CTState(openflow.CTTrk|openflow.CTRpl, openflow.CTTrk|openflow.CTRpl)).
+			do(turned(regSrcClass, regDstClass)...).do(turned(regSrcTiers, regDstTiers)...).goTo(tableFirstOut),
+		at(tableKnown, priorityOther, openflow.CTState(openflow.CTTrk, openflow.CTTrk)).goTo(tableFirstOut))
+}
+
+// ndTypes are the types of neighbour discovery, and of those who listen to multicast.
+var ndTypes = []uint8{130, 131, 132, 133, 134, 135, 136, 137, 143}
+
+// turned exchanges two registers.
+func turned(a, b Register) []openflow.Action {
+	part := func(r Register) openflow.Subfield {
+		return openflow.Subfield{Field: openflow.FieldReg(r.Index), Ofs: r.Ofs, Bits: r.Bits}
+	}
+	spare := openflow.Subfield{Field: openflow.FieldReg(regScratch.Index + 1), Bits: a.Bits}
+	move := func(from, to openflow.Subfield) openflow.Action {
+		return openflow.Move{Src: from.Field, SrcOfs: from.Ofs, Dst: to.Field, DstOfs: to.Ofs, Bits: from.Bits}
+	}
+	return []openflow.Action{move(part(a), spare), move(part(b), part(a)), move(spare, part(b))}
+}
+
+// endpoint's flows except what it sends to itself, and what it exchanges with the host.
+func (tracking) endpoint(w *Wants, e placed) {
+	switch {
+	case !e.local():
+	case e.Host:
+		w.flow(
+			at(tableTrack, priorityGuard, openflow.InPort(e.port)).unjudged(),
+			at(tableTrack, priorityGuard, regOut.is(e.port)).unjudged())
+	case e.Tiers != 0:
+		w.flow(at(tableTrack, priorityGuard, openflow.InPort(e.port), regOut.is(e.port)).unjudged())
+	}
+}
+
+// outside's flows except the host itself, by the address that it has on that link.
+func (tracking) outside(w *Wants, o Outside, port uint32) {
+	for _, p := range o.Prefixes() {
+		f, host := familyOf(p.Addr()), openflow.Host(OutsideAddress(p, OutsideHost))
+		w.flow(
+			at(tableTrack, priorityGuard, openflow.InPort(port), f.is(), f.src(host)).unjudged(),
+			at(tableTrack, priorityGuard, f.is(), f.dst(host)).unjudged())
+	}
+}
+
+func (tracking) tierRule(*Wants, TierRule) {}
+
+func (tracking) epoch(w *Wants, e Epoch) {
+	mark := openflow.CTMark(e.Number, ^uint32(0))
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(
+			at(tableKnown, priorityHost, f.is(), openflow.CTState(openflow.CTTrk|openflow.CTEst, openflow.CTTrk|openflow.CTEst), mark).admitted(),
+			at(tableAdmit, priorityExact, f.is()).
+				do(openflow.CT{Commit: true, ZoneField: zoneOf, Actions: []openflow.Action{set(mark)}}).admitted())
+	}
+}
