@@ -77,7 +77,7 @@ func (p *Pair) Update(c drivers.Change) {
 			continue
 		}
 		tunnel.Remove = append(tunnel.Remove, key)
-		if key.Kind == pipeline.KindRule {
+		if pipeline.Shared(key.Kind) {
 			uplink.Remove = append(uplink.Remove, key)
 		}
 	}
@@ -122,7 +122,7 @@ func (p *Pair) split(keys []pipeline.Key) (tunnel, uplink []pipeline.Key) {
 		if !vlan {
 			tunnel = append(tunnel, key)
 		}
-		if vlan || key.Kind == pipeline.KindRule {
+		if vlan || pipeline.Shared(key.Kind) {
 			uplink = append(uplink, key)
 		}
 	}

@@ -49,12 +49,17 @@ func chooseFlow(place string, claims []claim[string]) claim[string] {
 			if effect, err := united.Effect(); err == nil {
 				best.thing = effect
 			}
-		} else if best.owner.Kind == pipeline.KindRule && pipeline.Preferred(other, flow) ||
+		} else if isRule(best.owner) && pipeline.Preferred(other, flow) ||
 			best.owner.Kind == pipeline.KindEndpoint && c.owner.Kind == pipeline.KindEndpoint && c.owner.ID < best.owner.ID {
 			best, flow = c, other
 		}
 	}
 	return best
+}
+
+// isRule tells whether several objects of a kind may want flows for the same packets.
+func isRule(k pipeline.Key) bool {
+	return k.Kind == pipeline.KindRule || k.Kind == pipeline.KindTierRule
 }
 
 func groupKind() kind[openflow.Group] {

@@ -113,6 +113,9 @@ type Endpoint struct {
 // EncapOf is the encapsulation of an object's network; shared tells that the object
 // belongs to no network, and so concerns both.
 func EncapOf(o Object) (e Encap, shared bool) {
+	if Shared(o.Key().Kind) {
+		return 0, true
+	}
 	switch o := o.(type) {
 	case Network:
 		return o.Encap, false
@@ -122,11 +125,12 @@ func EncapOf(o Object) (e Encap, shared bool) {
 		return o.Encap, false
 	case Router, Route, NextHop:
 		return VLAN, false
-	case Rule, TierRule, Epoch:
-		return 0, true
 	}
 	return VXLAN, false // services need routed networks
 }
+
+// Shared tells whether objects of a kind belong to no network.
+func Shared(k Kind) bool { return k == KindRule || k == KindTierRule || k == KindEpoch }
 
 // FloodSet is who gets what a bridged network floods: its members on this node,
 // and the nodes that have members. It is an object of its own because it joins
