@@ -147,14 +147,14 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 			Defaults:    api.WithDefaults(contivmodel.Global{FwdMode: o.common.FwdMode, NetworkInfraType: o.infra}),
 			Log:         logrus.WithField("component", "api"),
 		},
-		Kubernetes: cluster,
-		LeaderTTL:  o.leaderTTL, NodeGrace: o.nodeGrace,
+		Follow:    o.follow(cluster),
+		LeaderTTL: o.leaderTTL, NodeGrace: o.nodeGrace,
 		Log: logrus.WithField("component", "netmaster"),
 	}, nil
 }
 
 // kubernetes is how the leader reaches the API server that the file names. Without a file
-// nobody places pods, which the daemon says at each term.
+// nobody places pods, which is said at each term.
 func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	choice := k8s.TenantChoice(o.tenantChoice)
 	if choice != k8s.ByNamespace && choice != k8s.Open {

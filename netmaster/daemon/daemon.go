@@ -34,11 +34,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
-	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/space"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/hostaddr"
@@ -53,8 +53,10 @@ type Config struct {
 	Store    objdb.Config
 	Embedded *embedded.Config // nil: etcd runs elsewhere
 
-	API        api.Config  // Self is filled in
-	Kubernetes *k8s.Config // nil: containers are not those of Kubernetes
+	API api.Config // Self is filled in
+	// Follow does what Kubernetes says while this netmaster leads, until ctx ends; after an
+	// error it is called again. nil: containers are not those of Kubernetes.
+	Follow func(ctx context.Context, opened *ledger.Ledger, model *api.API, log *logrus.Entry) error
 
 	LeaderTTL time.Duration // longest takeover after the death of a leader
 	NodeGrace time.Duration // how long a node may be away before its endpoints are freed

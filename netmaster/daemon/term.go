@@ -9,13 +9,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
-	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
-	"github.com/contiv/netplugin/utils/k8sutils"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -72,10 +70,8 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 	d.service.Update(d.registered("leader")...)
 	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")
 
-	if d.cfg.Kubernetes != nil {
-		tasks.Go(func() { d.followKubernetes(ctx, opened, served, log) })
-	} else if d.cfg.API.ClusterMode == "kubernetes" {
-		log.Warnf("no API server is named in %s on this machine: pods of Kubernetes are not placed, and cannot start", k8sutils.DefaultPath)
+	if d.cfg.Follow != nil {
+		tasks.Go(func() { d.follow(ctx, opened, served, log) })
 	}
 	collector := master.NewNodeCollector(opened, term, d.cfg.NodeGrace, log)
 	reconcile := func() error { return reconciler.Run(ctx) }
@@ -94,12 +90,10 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 	return nil
 }
 
-// followKubernetes has the leader do what Kubernetes says, until ctx ends.
-func (d *Daemon) followKubernetes(ctx context.Context, opened *ledger.Ledger, model k8s.Model, log *logrus.Entry) {
-	config := *d.cfg.Kubernetes
-	config.Model, config.Log = model, log
+// follow has the leader do what Kubernetes says, until ctx ends.
+func (d *Daemon) follow(ctx context.Context, opened *ledger.Ledger, model *api.API, log *logrus.Entry) {
 	for ctx.Err() == nil {
-		if err := k8s.New(config, opened).Run(ctx); err != nil && ctx.Err() == nil {
+		if err := d.cfg.Follow(ctx, opened, model, log); err != nil && ctx.Err() == nil {
 			log.WithError(err).Error("kubernetes is not followed, trying again")
 			retry.Pause(ctx, standBack)
 		}
