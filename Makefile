@@ -30,7 +30,7 @@ TESTFLAGS ?= -race -timeout 12m
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
 SLOW := /cmd/|/objdb|/netmaster/(api|daemon|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build build-test unit test e2e-long e2e-k8s k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers clean
+.PHONY: help deps build images build-test unit test e2e-long e2e-k8s k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -41,6 +41,11 @@ deps: ## install the Debian packages and Go modules that building and testing ne
 build: ## build the static binaries into bin/
 	@mkdir -p $(BIN)
 	@for p in $(PROGRAMS); do $(GOBUILD) -o $(BIN)/$$p ./cmd/$$p || exit 1; done
+
+images: build ## make the container images of deploy/kubernetes: bin/contiv-images.tar
+	@scripts/deps.sh openvswitch-switch nftables
+	@cd scripts/tools && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../$(BIN)/ github.com/containernetworking/plugins/plugins/main/loopback
+	@go run ./deploy/images $(BIN) $(BIN)/contiv-images.tar
 
 build-test: build ## build the programs the test bed needs
 	@CGO_ENABLED=0 go build -o $(BIN)/ ./test/cmd/... github.com/containernetworking/cni/cnitool
@@ -69,10 +74,10 @@ $(K8S)/images.tar: $(K8S_SOURCES)
 
 k8s-build: $(K8S)/images.tar ## build Kubernetes, its network tests and their images; ten minutes the first time
 
-e2e-k8s: deps build-test k8s-build ## run Kubernetes' own network tests on a cluster of this network
+e2e-k8s: deps build-test images k8s-build ## run Kubernetes' own network tests on a cluster of this network
 	@CONTIV_TEST_K8S=1 go test -count=1 -timeout 40m ./test/k8s/...
 
-k8s-up: deps build-test k8s-build ## start a Kubernetes cluster of 3 nodes on this machine; prints the path of a kubeconfig last
+k8s-up: deps build-test images k8s-build ## start a Kubernetes cluster of 3 nodes on this machine; prints the path of a kubeconfig last
 	@$(BIN)/k8scluster up
 
 k8s-down: ## end that cluster

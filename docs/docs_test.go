@@ -10,7 +10,7 @@ import (
 )
 
 // paths are the words in backticks that name something of the tree.
-var paths = regexp.MustCompile("`((?:cmd|contivmodel|docs|drivers|mgmtfn|netctl|netmaster|netplugin|objdb|ofnet|scripts|test|utils)(?:/[\\w.{},*-]+)+)`")
+var paths = regexp.MustCompile("`((?:cmd|contivmodel|deploy|docs|drivers|mgmtfn|netctl|netmaster|netplugin|objdb|ofnet|scripts|test|utils)(?:/[\\w.{},*-]+)+)`")
 
 // links are those between pages.
 var links = regexp.MustCompile(`\]\(([\w./-]+\.md)\)`)

@@ -41,6 +41,7 @@ type options struct {
 
 	tenantChoice string
 	clusterCIDR  string
+	apiServer    string // of Kubernetes; empty: a file names it
 
 	leaderTTL time.Duration
 	nodeGrace time.Duration
@@ -82,6 +83,8 @@ func command(o *options) *cli.Command {
 			"fabric: default or aci", "infra-type"),
 		set.String(&o.pluginName, "name", "PLUGIN_NAME", "netplugin", categoryMaster,
 			"driver name of docker networks; docker and swarm-mode only", "plugin-name"),
+		set.String(&o.apiServer, "k8s-api-server", "K8S_API_SERVER", "", categoryMaster,
+			"URL of Kubernetes' API server, for a netmaster in a pod: its service account is used (default: what "+k8sutils.DefaultPath+" says)"),
 		set.String(&o.tenantChoice, "k8s-tenant-choice", "K8S_TENANT_CHOICE", string(k8s.ByNamespace), categoryMaster,
 			"who chooses the tenant of a pod: namespace, with those it allows, or open, whoever creates the pod"),
 		set.String(&o.clusterCIDR, "cluster-cidr", "CLUSTER_CIDR", "", categoryMaster,
@@ -153,8 +156,8 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	}, nil
 }
 
-// kubernetes is how the leader reaches the API server that the file names. Without a file
-// nobody places pods, which is said at each term.
+// kubernetes is how the leader reaches the API server that a flag or the file names. Without
+// either nobody places pods, which is said at each term.
 func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	choice := k8s.TenantChoice(o.tenantChoice)
 	if choice != k8s.ByNamespace && choice != k8s.Open {
@@ -167,7 +170,11 @@ func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	if o.common.Mode != "kubernetes" {
 		return nil, nil
 	}
-	config, err := k8sutils.Load(path)
+	load := func() (k8sutils.Config, error) { return k8sutils.Load(path) }
+	if o.apiServer != "" {
+		load = func() (k8sutils.Config, error) { return k8sutils.InPod(o.apiServer) }
+	}
+	config, err := load()
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}

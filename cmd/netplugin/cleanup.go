@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniinstall"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cleanup"
@@ -20,6 +21,8 @@ func cleanupCommand() *cli.Command {
 		Files:     []string{cniwire.DefaultSocket},
 		Memory:    hostaccess.DefaultStateDir,
 	}
+	var confDir, binDir string
+	stay := false
 	return &cli.Command{
 		Name:  "cleanup",
 		Usage: "leave this node as it was before netplugin's first start",
@@ -29,9 +32,13 @@ func cleanupCommand() *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Destination: &c.DryRun, Usage: "only say what would be removed"},
 			&cli.StringFlag{Name: "ovs-rundir", Sources: cli.EnvVars("OVS_RUNDIR"), Value: ovsd.DefaultRunDir, Destination: &c.RunDir,
 				Usage: "directory of Open vSwitch's sockets", OnlyOnce: true},
+			&cli.StringFlag{Name: "cni-conf-dir", Destination: &confDir, Usage: "folder that netplugin has written " + cniinstall.ConfName + " into", OnlyOnce: true},
+			&cli.StringFlag{Name: "cni-bin-dir", Destination: &binDir, Usage: "folder that netplugin has copied its CNI plugin into", OnlyOnce: true},
+			&cli.BoolFlag{Name: "stay", Destination: &stay, Usage: "when all is removed, stay until a signal comes; for a DaemonSet, whose containers must not end"},
 		},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			c.Out = cmd.Root().Writer
+			c.Runtime = cniinstall.Placed(confDir, binDir)
 			alone, made, err := beAlone(presenceFile)
 			if err != nil {
 				return err
@@ -40,7 +47,11 @@ func cleanupCommand() *cli.Command {
 			if !made {
 				c.Files = append(c.Files, presenceFile)
 			}
-			return cleanup.Run(ctx, c)
+			if err := cleanup.Run(ctx, c); err != nil || !stay {
+				return err
+			}
+			<-ctx.Done()
+			return nil
 		},
 	}
 }

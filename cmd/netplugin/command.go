@@ -10,6 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/drivers/uplink"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniinstall"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
 )
@@ -26,7 +27,7 @@ func command(start func(context.Context, *options) error) *cli.Command {
 	return &cli.Command{
 		Name:                   "netplugin",
 		Usage:                  "agent of a node: programs Open vSwitch and attaches containers",
-		Commands:               []*cli.Command{cleanupCommand()},
+		Commands:               []*cli.Command{installCommand(), cleanupCommand()},
 		Flags:                  append(daemonflags.Flags("netplugin", &o.Common), nodeFlags(&o)...),
 		UseShortOptionHandling: true,
 		HideHelpCommand:        true,
@@ -56,8 +57,8 @@ func nodeFlags(o *options) []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: versionFlag, Aliases: []string{"v"}, Usage: "print version, commit and build time"},
 		set.String(&o.hostLabel, "host", "HOST", "", categoryNode, "identity of the node in the cluster (default: the host's name)", "host-label"),
-		set.String(&o.ctrlIP, "ctrl-ip", "CONTROL_IP", "", categoryNode, "address others reach this node's REST server at (default: the host's address)"),
-		set.String(&o.vtepIP, "vtep-ip", "VTEP_IP", "", categoryNode, "this node's end of the tunnels (default: the host's address)"),
+		set.String(&o.ctrlIP, "ctrl-ip", "CONTROL_IP", "", categoryNode, "address others reach this node's REST server at, or a network: the host's address in it (default: the host's address)"),
+		set.String(&o.vtepIP, "vtep-ip", "VTEP_IP", "", categoryNode, "this node's end of the tunnels, or a network: the host's address in it (default: the host's address)"),
 		set.String(&o.vlanUplinks, "vlan-uplinks", "VLAN_UPLINKS", "", categoryNode, "comma-separated links to the physical network, for vlan networks; several are a bond", "vlan-if"),
 		set.String(&o.vlanBondMode, "vlan-bond-mode", "VLAN_BOND_MODE", string(uplink.DefaultBondMode), categoryNode,
 			"how several uplinks are bonded: "+strings.Join(uplink.BondModes(), ", ")),
@@ -68,6 +69,8 @@ func nodeFlags(o *options) []cli.Flag {
 		set.String(&o.datapath, "datapath", "DATAPATH", ovsd.DatapathAuto, categoryNode, "system (kernel), netdev (userspace) or auto"),
 		&cli.BoolFlag{Name: "nat", Sources: set.Env("NAT"), Value: true, Destination: &o.nat, Category: categoryNode,
 			Usage: "let endpoints of routed networks reach the outside by this host (contivh0)", OnlyOnce: true},
+		set.String(&o.cniConfDir, "cni-conf-dir", "CNI_CONF_DIR", "", categoryNode,
+			"folder to write "+cniinstall.ConfName+" into when pods can be attached, such as "+cniinstall.DefaultConfDir+" (default: none)"),
 		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ":9090", categoryNode, "address:port of the node's REST server"),
 		&cli.BoolFlag{Name: "dns", Sources: set.Env("DNS"), Value: true, Destination: &o.names.on,
 			Category: categoryNames, Usage: "answer endpoints' questions for names; --dns=false: do not", OnlyOnce: true},

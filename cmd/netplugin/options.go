@@ -27,6 +27,7 @@ type options struct {
 	bondMode                  uplink.BondMode
 	vxlanPort                 int
 	httpAddress               string
+	cniConfDir                string // empty: the configuration of pods' networks is somebody else's
 	names                     namesOptions
 	nat                       bool // endpoints reach the outside by this host
 }
@@ -150,10 +151,14 @@ func (o *options) completeUplinks() (found []error) {
 // maxLinkName is how long the kernel's names of links are, in bytes.
 const maxLinkName = 15
 
-// address reads the address of a host; without one it is this host's.
+// address reads the address of a host; without one it is this host's. A network stands
+// for this host's address in it, so that all nodes can be told the same.
 func address(text string) (netip.Addr, error) {
 	if text == "" {
 		return hostaddr.Default()
+	}
+	if network, err := netip.ParsePrefix(text); err == nil {
+		return hostaddr.In(network)
 	}
 	addr, err := netip.ParseAddr(text)
 	if err != nil || addr.Is4In6() || addr.Zone() != "" || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() && addr.Is6() {

@@ -74,6 +74,13 @@ func TestTheTunnelMayBeOfIPv6(t *testing.T) {
 	}
 }
 
+func TestANetworkStandsForTheHostsAddressInIt(t *testing.T) {
+	o, err := parse(append(slices.Clone(minimal[:3]), "--ctrl-ip=127.0.0.0/8", "--vtep-ip=127.0.0.0/8")...)
+	if want := netip.MustParseAddr("127.0.0.1"); err != nil || o.node.VTEP != want || o.node.CtrlIP != want {
+		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
 func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--mode is required":               {"--netmode=vxlan", "--fwdmode=routing"},
@@ -84,6 +91,7 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		`not the name of a link`:           {"--vlan-uplinks=eth1/2"},
 		`--fwdmode "l3": want bridge`:      {"--fwdmode=l3"},
 		`--vtep-ip: "10.1.1"`:              {"--vtep-ip=10.1.1"},
+		`no address in 233.252.0.0/24`:     {"--vtep-ip=233.252.0.0/24"},
 		`--ctrl-ip: "2001:db8::1"`:         {"--ctrl-ip=2001:db8::1"},
 		`--vtep-ip: "fe80::1"`:             {"--vtep-ip=fe80::1"},
 		`--vtep-ip: "ff02::1"`:             {"--vtep-ip=ff02::1"},

@@ -36,6 +36,9 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer present.Close()
+	if err := openSettings(settingsDir); err != nil {
+		return err
+	}
 	db, err := openStore(o)
 	if err != nil {
 		return err
@@ -76,6 +79,9 @@ func run(ctx context.Context, o *options) error {
 	}
 	if cni != nil {
 		front, attachments = append(front, cni.Run), cni
+	}
+	if o.cniConfDir != "" {
+		front = append(front, keepCNIConf(o.cniConfDir, node))
 	}
 	host := newHostAccess(o, node, master, db, driver)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{

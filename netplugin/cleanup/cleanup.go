@@ -6,6 +6,7 @@
 // were changed. The order is that of taking down a house: first nobody gets in any
 // more, at last the ground is levelled.
 //
+//	runtime        no more pods: the configuration of their networks, our CNI plugin
 //	uplinks        the host gets its addresses and routes back
 //	bridges        with all their ports: pods and tunnels end here
 //	links          what was behind the ports, in pods as well
@@ -33,6 +34,7 @@ type Config struct {
 	Bridges   []string // names of our bridges
 	StateDirs []string // directories of ours, with all that is in them
 	Files     []string // sockets and the like
+	Runtime   []string // what container runtimes find us by
 	Memory    string   // directory with the settings of the host; one of StateDirs
 	DryRun    bool     // only say what there is
 	Out       io.Writer
@@ -51,7 +53,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	left := 0
-	for _, find := range []func(context.Context, Config) ([]thing, error){uplinks, bridges, links, namespaces, firewall, settings, files} {
+	for _, find := range []func(context.Context, Config) ([]thing, error){runtime, uplinks, bridges, links, namespaces, firewall, settings, files} {
 		things, err := find(ctx, c)
 		if err != nil {
 			left++

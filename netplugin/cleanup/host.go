@@ -48,12 +48,20 @@ func files(_ context.Context, c Config) (things []thing, err error) {
 			things = append(things, thing{what: "directory " + dir, remove: func(context.Context) error { return os.RemoveAll(dir) }})
 		}
 	}
-	for _, file := range c.Files {
+	return slices.Concat(things, those(c.Files), emptyParents(c)), nil
+}
+
+// runtime finds what container runtimes know us by. Its folders are theirs.
+func runtime(_ context.Context, c Config) ([]thing, error) { return those(c.Runtime), nil }
+
+// those finds files that are there.
+func those(paths []string) (things []thing) {
+	for _, file := range paths {
 		if _, err := os.Lstat(file); err == nil {
 			things = append(things, thing{what: "file " + file, remove: func(context.Context) error { return os.Remove(file) }})
 		}
 	}
-	return append(things, emptyParents(c)...), nil
+	return things
 }
 
 // settingsAreLeft tells whether something could not be put back, which has been said.

@@ -41,6 +41,9 @@ const (
 	vtepNet = "198.51.100." // TEST-NET-2, RFC 5737
 )
 
+// VTEPNetwork is the network of the nodes' ends of tunnels.
+const VTEPNetwork = vtepNet + "0/24"
+
 // maxNodes is what the host part of the underlay networks leaves room for.
 const maxNodes = 200
 

@@ -30,6 +30,15 @@ func Write(path string, data []byte) error {
 	return flush(filepath.Dir(path))
 }
 
+// WriteProgram replaces a program as Write does, also while it runs; everybody may run it.
+func WriteProgram(path string, data []byte) error {
+	executable := func(f *os.File) error { return errors.Join(f.Chmod(0o755), f.Sync()) }
+	if err := write(path, data, executable); err != nil {
+		return err
+	}
+	return flush(filepath.Dir(path))
+}
+
 // Put replaces a file for whoever reads it, also after a crash of the process.
 // A loss of power may bring the old content back or spoil the new one, until
 // Sync has returned.

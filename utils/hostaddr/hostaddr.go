@@ -3,6 +3,7 @@ package hostaddr
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -81,4 +82,18 @@ func addressesOfHostname() []netip.Addr {
 		}
 	}
 	return found
+}
+
+// In returns the host's address in a network, the first if it has several.
+func In(network netip.Prefix) (netip.Addr, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	for _, addr := range addrs {
+		if own, err := netip.ParsePrefix(addr.String()); err == nil && network.Contains(own.Addr()) {
+			return own.Addr(), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("the host has no address in %s", network)
 }

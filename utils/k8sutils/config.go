@@ -19,7 +19,8 @@ const DefaultPath = "/var/contiv/config/contiv.json"
 
 const (
 	defaultServiceSubnet = "10.254.0.0/16"
-	serviceAccountToken  = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+	serviceAccount       = "/var/run/secrets/kubernetes.io/serviceaccount/" // of the pod that a program runs in
+	serviceAccountToken  = serviceAccount + "token"
 )
 
 // Config is the content of contiv.json.
@@ -50,6 +51,16 @@ func Load(path string) (Config, error) {
 		return Config{}, fmt.Errorf("kubernetes configuration %s: %w", path, err)
 	}
 	return c, nil
+}
+
+// InPod is the configuration of a program in a pod, with the credentials of its service
+// account. The server must be given: its service needs a network, which is what we make.
+func InPod(server string) (Config, error) {
+	data, err := json.Marshal(Config{APIServer: server, CAFile: serviceAccount + "ca.crt"})
+	if err != nil {
+		return Config{}, err
+	}
+	return Parse(data)
 }
 
 // Parse reads the content of the file, fills in defaults and reports every

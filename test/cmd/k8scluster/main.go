@@ -37,7 +37,9 @@ func command() *cli.Command {
 			{
 				Name: "up", ArgsUsage: "[NODES]", Usage: "start a cluster of NODES (default 3); the last line is the path of a kubeconfig",
 				Arguments: []cli.Argument{&cli.IntArg{Name: "nodes", Value: 3}},
-				Action:    up,
+				Flags: []cli.Flag{&cli.StringFlag{Name: "install", Usage: "start our daemons by deploy/kubernetes/`WAY`, one or three, " +
+					"in pods (default: beside Kubernetes, which is faster)"}},
+				Action: up,
 			},
 			{Name: "down", Usage: "end the cluster and all that runs in it", Action: down},
 			{
@@ -56,7 +58,7 @@ func up(ctx context.Context, c *cli.Command) error {
 	if _, err := cluster.Open(dir); err == nil {
 		return fmt.Errorf("a cluster is up in %s; take it down first", dir)
 	}
-	k8s, err := cluster.Up(ctx, cluster.Config{Nodes: c.IntArg("nodes"), Dir: dir, Detach: true, Log: os.Stdout})
+	k8s, err := cluster.Up(ctx, cluster.Config{Nodes: c.IntArg("nodes"), Install: c.String("install"), Dir: dir, Detach: true, Log: os.Stdout})
 	if err != nil {
 		return err
 	}

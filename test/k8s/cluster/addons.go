@@ -11,17 +11,26 @@ var manifests embed.FS
 
 // apply has the API server make the objects of a manifest.
 func (c *Cluster) apply(ctx context.Context, manifest string) error {
-	data, err := manifests.ReadFile("files/" + manifest)
+	if err := c.writeManifest(manifest); err != nil {
+		return err
+	}
+	return c.applyFile(ctx, c.file(manifest))
+}
+
+func (c *Cluster) applyFile(ctx context.Context, path string) error {
+	return await(ctx, func() error { // right after its start it lacks namespaces
+		_, err := c.Kubectl(ctx, "apply", "--filename", path)
+		return err
+	})
+}
+
+// writeManifest makes one of the manifests a file of the cluster.
+func (c *Cluster) writeManifest(name string) error {
+	data, err := manifests.ReadFile("files/" + name)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.file(manifest), data, 0o644); err != nil {
-		return err
-	}
-	return await(ctx, func() error { // right after its start it lacks namespaces
-		_, err := c.Kubectl(ctx, "apply", "--filename", c.file(manifest))
-		return err
-	})
+	return os.WriteFile(c.file(name), data, 0o644)
 }
 
 // startDNS has CoreDNS run, as a deployment behind a service.

@@ -18,9 +18,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,11 +39,12 @@ const (
 
 // Config describes a cluster.
 type Config struct {
-	Nodes  int       // 1..20
-	Dir    string    // state and logs; empty: a new directory, removed by Close
-	Bin    string    // the built programs, those of Kubernetes in k8s/ below
-	Detach bool      // the cluster outlives this process
-	Log    io.Writer // progress; nil: none
+	Nodes   int       // 1..20
+	Dir     string    // state and logs; empty: a new directory, removed by Close
+	Bin     string    // the built programs, those of Kubernetes in k8s/ below
+	Install string    // how Kubernetes itself starts our daemons, one of Installed; empty: they run beside it
+	Detach  bool      // the cluster outlives this process
+	Log     io.Writer // progress; nil: none
 }
 
 // maxNodes is what one machine can carry: a node takes about 200 MB.
@@ -50,7 +53,8 @@ const maxNodes = 20
 // Cluster is a running Kubernetes.
 type Cluster struct {
 	*testbed.Bed
-	log io.Writer
+	log       io.Writer
+	installed string // see Config
 }
 
 // Up starts a cluster and waits until its nodes are ready and its DNS runs. On error nothing is left.
@@ -58,12 +62,19 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("cluster of %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
 	}
-	c := &Cluster{log: cfg.Log}
+	if masters, known := Installed[cfg.Install]; cfg.Install != "" && (!known || masters > cfg.Nodes) {
+		return nil, fmt.Errorf("cluster of %d nodes, installed by %q: want one of %s, and as many nodes", cfg.Nodes, cfg.Install, strings.Join(slices.Sorted(maps.Keys(Installed)), ", "))
+	}
+	c := &Cluster{log: cfg.Log, installed: cfg.Install}
 	if c.log == nil {
 		c.log = io.Discard
 	}
 	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
 		return nil, err
+	}
+	network := c.startNetwork
+	if cfg.Install != "" {
+		network = c.install
 	}
 	defer func() {
 		if err != nil {
@@ -77,7 +88,7 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	}{
 		{"control plane", c.startControl},
 		{"containers and kubelets", c.startNodes},
-		{"network", c.startNetwork},
+		{"network", network},
 		{"nodes are ready", c.awaitNodes},
 		{"cluster's DNS", c.startDNS},
 		{"way in from this machine", c.forward},

@@ -12,11 +12,17 @@ const apiPort = 6443
 
 func (c *Cluster) apiURL() string { return fmt.Sprintf("https://%s:%d", c.control().MgmtIP, apiPort) }
 
+// AuditLog is where the API server notes what our daemons ask of it, an object of JSON in a line.
+func (c *Cluster) AuditLog() string { return c.file("audit.log") }
+
 func (c *Cluster) startControl(ctx context.Context) error {
 	if err := c.writeCredentials(); err != nil {
 		return err
 	}
 	if err := c.writeKubeconfig(c.file("admin.kubeconfig"), c.apiURL(), admin); err != nil {
+		return err
+	}
+	if err := c.writeManifest("audit.yaml"); err != nil {
 		return err
 	}
 	n := c.control()
@@ -47,7 +53,8 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--tls-cert-file", c.authority(), "--tls-private-key-file", key, "--cert-dir", c.file("certificates"), "--service-cluster-ip-range", serviceRange,
 		"--token-auth-file", c.file("tokens.csv"), "--authorization-mode=Node,RBAC", "--allow-privileged",
 		"--service-account-key-file", key, "--service-account-signing-key-file", key,
-		"--service-account-issuer=https://"+serverName, "--kubelet-preferred-address-types=InternalIP")
+		"--service-account-issuer=https://"+serverName, "--kubelet-preferred-address-types=InternalIP",
+		"--audit-policy-file", c.file("audit.yaml"), "--audit-log-path", c.AuditLog(), "--audit-log-mode=batch")
 	if err != nil {
 		return err
 	}

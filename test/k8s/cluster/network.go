@@ -19,6 +19,9 @@ var controller = user{"contiv", "contiv"}
 // startNetwork starts our daemons, as the only network that the cluster has. They
 // make the networks of pods and nodes themselves.
 func (c *Cluster) startNetwork(ctx context.Context) error {
+	if err := c.applyFile(ctx, c.deployment("base/rbac.yaml")); err != nil {
+		return err
+	}
 	if err := c.apply(ctx, "contiv.yaml"); err != nil {
 		return err
 	}

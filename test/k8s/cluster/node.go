@@ -25,10 +25,15 @@ var kubeletConfig string
 
 // startNodes starts what runs containers on every node, on all at once.
 func (c *Cluster) startNodes(ctx context.Context) error {
+	return c.eachNode(func(n *testbed.Node) error { return c.startNode(ctx, n) })
+}
+
+// eachNode does something for all nodes at once.
+func (c *Cluster) eachNode(do func(*testbed.Node) error) error {
 	errs := make([]error, len(c.Nodes))
 	var wg sync.WaitGroup
 	for i, n := range c.Nodes {
-		wg.Go(func() { errs[i] = c.startNode(ctx, n) })
+		wg.Go(func() { errs[i] = do(n) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

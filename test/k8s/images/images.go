@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+
+	"github.com/contiv/netplugin/utils/imagefile"
 )
 
 // Names that the cluster itself uses.
@@ -35,30 +37,30 @@ type Sources struct {
 // Build writes all images into an archive at path.
 func Build(ctx context.Context, from Sources, path string) error {
 	tools := toolsLayer(ctx)
-	images := []Image{
-		{Names: []string{Pause}, Layers: []*Layer{programLayer(from, "pause")}, Entrypoint: []string{"/pause"}},
-		{Names: []string{CoreDNS}, Layers: []*Layer{programLayer(from, "coredns")}, Entrypoint: []string{"/coredns"}},
-		{Names: []string{regression}, Layers: []*Layer{programLayer(from, "regression-issue-74839")}, Entrypoint: []string{"/regression-issue-74839"}},
-		{Names: []string{busybox, glibcDNS}, Layers: []*Layer{tools}, Cmd: []string{"sh"}},
-		{Names: []string{agnhost + "2.63.0", nginx}, Layers: []*Layer{tools, agnhostLayer(from)}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
-		{Names: []string{agnhost + "2.45", agnhost + "2.43"}, Layers: []*Layer{tools, agnhostLayer(from), withoutSCTP()}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
+	images := []imagefile.Image{
+		{Names: []string{Pause}, Layers: []*imagefile.Layer{programLayer(from, "pause")}, Entrypoint: []string{"/pause"}},
+		{Names: []string{CoreDNS}, Layers: []*imagefile.Layer{programLayer(from, "coredns")}, Entrypoint: []string{"/coredns"}},
+		{Names: []string{regression}, Layers: []*imagefile.Layer{programLayer(from, "regression-issue-74839")}, Entrypoint: []string{"/regression-issue-74839"}},
+		{Names: []string{busybox, glibcDNS}, Layers: []*imagefile.Layer{tools}, Cmd: []string{"sh"}},
+		{Names: []string{agnhost + "2.63.0", nginx}, Layers: []*imagefile.Layer{tools, agnhostLayer(from)}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
+		{Names: []string{agnhost + "2.45", agnhost + "2.43"}, Layers: []*imagefile.Layer{tools, agnhostLayer(from), withoutSCTP()}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
 	}
-	if err := Write(path, runtime.GOARCH, images...); err != nil {
+	if err := imagefile.Write(path, runtime.GOARCH, images...); err != nil {
 		return fmt.Errorf("images: %w", err)
 	}
 	return nil
 }
 
-func programLayer(from Sources, name string) *Layer {
-	l := NewLayer()
+func programLayer(from Sources, name string) *imagefile.Layer {
+	l := imagefile.NewLayer()
 	l.Program("/"+name, filepath.Join(from.Bin, name))
 	return l
 }
 
 // toolsLayer has what the suites run in pods by name. The shell is dash: that of
 // busybox prefers its own nc, which knows no UDP.
-func toolsLayer(ctx context.Context) *Layer {
-	l := NewLayer()
+func toolsLayer(ctx context.Context) *imagefile.Layer {
+	l := imagefile.NewLayer()
 	for _, dir := range []string{"/etc", "/usr", "/usr/bin", "/var", "/root"} {
 		l.Dir(dir, 0o755)
 	}
@@ -82,8 +84,8 @@ func toolsLayer(ctx context.Context) *Layer {
 // agnhostProgram is where the program itself is; tests start it by other names.
 const agnhostProgram = "/usr/libexec/agnhost"
 
-func agnhostLayer(from Sources) *Layer {
-	l := NewLayer()
+func agnhostLayer(from Sources) *imagefile.Layer {
+	l := imagefile.NewLayer()
 	l.Program(agnhostProgram, filepath.Join(from.Bin, "agnhost"))
 	l.Link("/agnhost", agnhostProgram)
 	l.Link("/agnhost-2", agnhostProgram)
@@ -96,8 +98,8 @@ func agnhostLayer(from Sources) *Layer {
 
 // withoutSCTP lets the servers for SCTP of the policy suites be there without
 // serving: this kernel may not have that protocol, and they would end.
-func withoutSCTP() *Layer {
-	l := NewLayer()
+func withoutSCTP() *imagefile.Layer {
+	l := imagefile.NewLayer()
 	l.Script("/agnhost", `#!/bin/sh
 if [ "$1" = porter ] && env | grep -q ^SERVE_SCTP_PORT; then set -- pause; fi
 exec `+agnhostProgram+` "$@"

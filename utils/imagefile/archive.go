@@ -1,4 +1,8 @@
-package images
+// Package imagefile makes container images without a container engine: layers of files
+// of this machine, and archives of images as `docker save` writes them, which
+// `ctr images import`, `docker load` and `podman load` read. The same files make the
+// same bytes.
+package imagefile
 
 import (
 	"archive/tar"

@@ -1,4 +1,4 @@
-package images
+package imagefile
 
 import (
 	"archive/tar"

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniinstall"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/netspace"
+)
+
+// installCommand prepares a node for a netplugin that runs in a container, from one
+// that is privileged.
+func installCommand() *cli.Command {
+	var source, target string
+	return &cli.Command{
+		Name:  "install",
+		Usage: "prepare this node for a netplugin in a container",
+		Description: "Copies the CNI plugins, and makes the network namespaces of the name server, which outlive netplugin:\n" +
+			"a container without privileges could not leave them behind.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "cni-bin-dir", Value: cniinstall.DefaultBinDir, Destination: &target, Usage: "folder of CNI plugins", OnlyOnce: true},
+			&cli.StringFlag{Name: "cni-source", Value: cniinstall.DefaultSource, Destination: &source, Usage: "folder to copy them from", OnlyOnce: true},
+		},
+		Action: func(context.Context, *cli.Command) error {
+			for _, encap := range []pipeline.Encap{pipeline.VXLAN, pipeline.VLAN} {
+				ns, _, err := netspace.Open(ovsd.DefaultNamesNetNS(encap))
+				if err != nil {
+					return err
+				}
+				if err := ns.Close(); err != nil {
+					return err
+				}
+			}
+			return cniinstall.Programs(source, target)
+		},
+	}
+}
+
+// keepCNIConf lets container runtimes find us as soon as pods can be attached.
+func keepCNIConf(dir string, node *agent.Agent) task {
+	return func(ctx context.Context) error {
+		if err := node.AwaitSync(ctx); err != nil {
+			return err
+		}
+		return cniinstall.Keep(ctx, dir, logrus.WithField("component", "cni"))
+	}
+}

@@ -1,0 +1,110 @@
+package cniinstall
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/durable"
+)
+
+// ConfName is early in the alphabet: runtimes take the first file.
+const ConfName = "05-contiv.conflist"
+
+// conf has both keys of versions: containerd before 2.0 reads only the first and does
+// not know 1.1.0, others ask for the state of the node with that version only. What is
+// declared as a capability is passed on to us with each call.
+const conf = `{
+  "cniVersion": "1.0.0",
+  "cniVersions": ["1.0.0", "1.1.0"],
+  "name": "contiv",
+  "plugins": [
+    {
+      "type": "contivk8s",
+      "capabilities": {
+        "portMappings": true,
+        "bandwidth": true,
+        "io.kubernetes.cri.pod-annotations": true
+      }
+    }
+  ]
+}
+`
+
+// lookEvery is how often the folder is looked at: a configuration that is gone makes
+// pods undeletable, as runtimes refuse DEL without one.
+const lookEvery = 5 * time.Second
+
+// Keep writes the network configuration into a folder, and again when it is gone or
+// somebody has changed it, until ctx ends. What is wrong is logged, once as long as it
+// stays the same.
+func Keep(ctx context.Context, dir string, log *logrus.Entry) error {
+	again := time.NewTicker(lookEvery)
+	defer again.Stop()
+	told := ""
+	for {
+		problem := look(dir, log)
+		if problem != told && problem != "" {
+			log.WithField("folder", dir).Warn("network configuration of pods: " + problem)
+		}
+		told = problem
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// look writes the file unless it is as it should be, and says what else is wrong.
+func look(dir string, log *logrus.Entry) (problem string) {
+	path := filepath.Join(dir, ConfName)
+	have, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err.Error()
+	}
+	if !bytes.Equal(have, []byte(conf)) {
+		if err := errors.Join(os.MkdirAll(dir, 0o755), durable.Write(path, []byte(conf))); err != nil {
+			return err.Error()
+		}
+		log.WithField("file", path).Info("network configuration of pods written")
+	}
+	earlier, err := before(dir)
+	if err != nil {
+		return err.Error()
+	}
+	if len(earlier) > 0 {
+		return "runtimes take " + earlier[0] + ", which sorts before " + ConfName + ": remove it if pods shall be in our networks"
+	}
+	return ""
+}
+
+// before lists the configurations that runtimes prefer to ours.
+func before(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries { // in the order of their names
+		if e.Name() < ConfName && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// Placed lists what is ours on a node, for whoever takes it away: the configuration and
+// our own plugin. An empty folder is not looked at.
+func Placed(confDir, binDir string) (paths []string) {
+	if confDir != "" {
+		paths = append(paths, filepath.Join(confDir, ConfName))
+	}
+	if binDir != "" {
+		paths = append(paths, filepath.Join(binDir, Plugins()[0]))
+	}
+	return paths
+}

@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// Installed are the ways of deploy/kubernetes to install our daemons, and how many
+// netmasters each has.
+var Installed = map[string]int{"one": 1, "three": 3}
+
+// installation is where the cluster has its copy of deploy/kubernetes; kustomize takes
+// nothing from elsewhere.
+const installation = "deploy"
+
+// install has Kubernetes start our daemons, as users do by deploy/kubernetes. What is
+// on the nodes is Open vSwitch and the images.
+func (c *Cluster) install(ctx context.Context) error {
+	if err := c.eachNode(func(n *testbed.Node) error { return c.prepareForInstall(ctx, n) }); err != nil {
+		return err
+	}
+	if err := c.writeInstallation(); err != nil {
+		return err
+	}
+	masters := c.Nodes[:Installed[c.installed]]
+	for _, n := range masters {
+		if err := await(ctx, func() error {
+			_, err := c.Kubectl(ctx, "label", "--overwrite", "node", n.Name, "node-role.kubernetes.io/control-plane=")
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	if _, err := c.Kubectl(ctx, "apply", "--kustomize", c.Installation("here")); err != nil {
+		return err
+	}
+	return c.AwaitInstalled(ctx)
+}
+
+// Installation is the path of a folder of deploy/kubernetes, or of "here", which fits
+// the way that this cluster was installed to its addresses.
+func (c *Cluster) Installation(name string) string {
+	return filepath.Join(c.file(installation), name)
+}
+
+// AwaitInstalled waits until all our daemons that should run are ready.
+func (c *Cluster) AwaitInstalled(ctx context.Context) error {
+	for _, what := range []string{"deployment/contiv-netmaster", "daemonset/contiv-netplugin"} {
+		if _, err := c.Kubectl(ctx, "--namespace", "kube-system", "rollout", "status", what, "--timeout", stepLimit.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deployment is the path of a file of deploy/kubernetes.
+func (c *Cluster) deployment(name string) string {
+	return filepath.Join(c.Bin, "..", "deploy", "kubernetes", name)
+}
+
+func (c *Cluster) prepareForInstall(ctx context.Context, n *testbed.Node) error {
+	if _, err := n.Run(ctx, "sh", "-ec", "rm -f /etc/cni/net.d/*"); err != nil {
+		return err
+	}
+	_, err := n.Run(ctx, "ctr", "--namespace", "k8s.io", "images", "import", filepath.Join(c.Bin, "contiv-images.tar"))
+	return err
+}
+
+// writeInstallation copies deploy/kubernetes and adds a folder with what a user would
+// change: addresses.
+func (c *Cluster) writeInstallation() error {
+	if err := os.CopyFS(c.file(installation), os.DirFS(c.deployment(""))); err != nil {
+		return err
+	}
+	if err := os.Mkdir(c.Installation("here"), 0o755); err != nil {
+		return err
+	}
+	var peers, endpoints []string
+	for _, n := range c.Nodes[:Installed[c.installed]] {
+		peers = append(peers, fmt.Sprintf("%s=http://%s:6667", n.Name, n.MgmtIP))
+		endpoints = append(endpoints, fmt.Sprintf("http://%s:6666", n.MgmtIP))
+	}
+	kustomization := fmt.Sprintf(`resources: [../%s]
+namespace: kube-system
+configMapGenerator:
+- name: contiv
+  behavior: merge
+  literals:
+  - CONTIV_NETMASTER_K8S_API_SERVER=%s
+  - CONTIV_NETMASTER_EMBEDDED_ETCD_PEERS=%s
+  - CONTIV_NETPLUGIN_ETCD_ENDPOINTS=%s
+patches:
+- patch: |
+    apiVersion: apps/v1
+    kind: DaemonSet
+    metadata: {name: contiv-netplugin, namespace: kube-system}
+    spec:
+      template:
+        spec:
+          containers:
+          - name: netplugin
+            env:
+            - {name: CONTIV_NETPLUGIN_VTEP_IP, value: %s, valueFrom: null}
+`, c.installed, c.apiURL(), strings.Join(peers, ","), strings.Join(endpoints, ","), testbed.VTEPNetwork)
+	return os.WriteFile(filepath.Join(c.Installation("here"), "kustomization.yaml"), []byte(kustomization), 0o644)
+}
