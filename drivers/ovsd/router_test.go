@@ -26,6 +26,7 @@ ip address add 198.18.5.2/24 dev native
 ip -6 address add 2001:db8::1/64 dev native nodad
 ip address add 198.51.100.1/32 dev lo
 ip address add 203.0.113.1/32 dev lo
+ip address add 10.1.0.3/32 dev lo
 ip route add 10.1.0.1/32 via 198.18.5.9
 ip route add 10.1.0.2/32 via 198.18.5.9`)
 	r := n.startVLAN()
@@ -72,8 +73,10 @@ ip address add 198.18.5.9/24 dev inb01`, "sh", port.PodLink, mac(router.MAC))
 		}
 		return o
 	}
+	elsewhere := onVLAN(lanVLAN, endpoint(3, 12))
+	elsewhere.Mode, elsewhere.VRF, elsewhere.Local = pipeline.Routed, pipeline.SharedVRF, false
 	state := func() drivers.Change {
-		c := drivers.Change{Replace: true, Set: []pipeline.Object{routed, router, a, b, route("198.51.100.0/24", a), route("203.0.113.0/24", a, b)}}
+		c := drivers.Change{Replace: true, Set: []pipeline.Object{routed, elsewhere, router, a, b, route("198.51.100.0/24", a), route("203.0.113.0/24", a, b), route("10.1.0.3/32", a)}}
 		for _, p := range pods {
 			c.Set = append(c.Set, p.endpoint)
 		}
@@ -106,6 +109,10 @@ ip address add 198.18.5.9/24 dev inb01`, "sh", port.PodLink, mac(router.MAC))
 	if out := one.exec("ping", "-c1", "-W30", "-n", "198.51.100.1"); !strings.Contains(out, "ttl=63") {
 		t.Errorf("a router has been passed:\n%s", out)
 	}
+	// A pod that has moved to another node is reached by those who still know its MAC, too.
+	one.reaches("10.1.0.3")
+	one.exec("ip", "neigh", "replace", "10.1.0.3", "lladdr", mac(elsewhere.MAC), "dev", "eth0")
+	one.reaches("10.1.0.3")
 	// Where no route leads nobody is reached, and nothing comes in for whom nobody has.
 	if one.pings("198.19.0.1") || one.pings("10.1.0.77") {
 		t.Error("reached without a route")

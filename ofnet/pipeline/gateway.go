@@ -19,6 +19,9 @@ import (
 //
 // Other traffic to the gateway's address is routed, finds no endpoint there,
 // and is dropped.
+//
+// Behind a router are endpoints that have moved there from this node, too. Who has talked
+// to one of them still sends to its own MAC for up to a minute, and is routed as well.
 type gateway struct{ mac [6]byte }
 
 // freshTTL is the hop limit of a packet the gateway itself sends.
@@ -57,5 +60,11 @@ func (g gateway) network(w *Wants, n Network) {
 				do(regRouted.set(1)).goTo(tableDest),
 			at(tableDest, priorityExcept, regRouted.is(1), regVRF.is(uint32(n.VRF)),
 				f.is(), f.isICMP(), f.echo, f.dst(openflow.Host(a))).goTo(tableAnswer))
+	}
+}
+
+func (gateway) endpoint(w *Wants, e placed) {
+	if e.behindRouter() {
+		w.flow(at(tableRouter, priorityExact, regNetwork.is(uint32(e.Tag)), openflow.EthDst(e.MAC)).do(regRouted.set(1)).goTo(tableDest))
 	}
 }

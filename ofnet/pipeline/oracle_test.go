@@ -29,7 +29,7 @@ func (w *world) fate(p probeFrame, frame []byte) fate {
 	case in.Mode.Bridged():
 		w.bridged(p, in, marked(frame, sender.Limits.DSCP), f.must)
 	case !p.viaGateway:
-		w.switched(p, in, marked(frame, sender.Limits.DSCP), f.must)
+		w.switched(p, in, marked(frame, sender.Limits.DSCP), &f)
 	case in.routes(p.to) || p.to == ipv4().hairpinAddress():
 		w.routed(p, marked(frame, sender.Limits.DSCP), &f)
 	}
@@ -65,11 +65,16 @@ func (w *world) flooded(p probeFrame, in Network, frame []byte, got map[int][]by
 	}
 }
 
-// switched stays in its network, and where there are routers between nodes on its node.
-func (w *world) switched(p probeFrame, in Network, frame []byte, got map[int][]byte) {
+// switched stays in its network. Where there are routers between nodes, who is on another
+// one is reached by them, also at the MAC that he had on the sender's node.
+func (w *world) switched(p probeFrame, in Network, frame []byte, f *fate) {
 	for i, e := range w.endpoints {
-		if e.Network == in.ID && e.MAC == p.toMAC && e.has(p.to) && (in.Encap == VXLAN || i%3 == p.from%3) {
-			w.deliver(p, i, frame, got)
+		switch {
+		case e.Network != in.ID || e.MAC != p.toMAC:
+		case in.Encap == VLAN && i%3 != p.from%3:
+			w.routed(p, frame, f)
+		case e.has(p.to):
+			w.deliver(p, i, frame, f.must)
 		}
 	}
 }

@@ -158,6 +158,9 @@ func (w *world) newRule(i int) worldRule {
 	return r
 }
 
+// routedVLANs tells whether tenants share one routing domain.
+func (l landscape) routedVLANs() bool { return l.mode == "routing" && l.encap == "vlan" }
+
 func (w *world) newPod(i, node int) *worldPod {
 	n := choose(w, w.networks...)
 	p := &worldPod{name: fmt.Sprint("w", i), tenant: n.tenant, network: n.name, node: node, provides: w.chance(40)}

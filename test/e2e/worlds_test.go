@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// theWorld repeats one: its seed is in what a failed test prints.
+var theWorld = flag.Uint64("world", 0, "seed of the only random world")
+
+const (
+	worldsPerLandscape = 2
+	podsOfAWorld       = 9
+)
+
+// TestLongRandomWorldsOfPodsFareAsTheOracleSays has pods of random models ask each other by ping,
+// TCP and UDP, and again after each change of the model, of pods and of agents.
+func TestLongRandomWorldsOfPodsFareAsTheOracleSays(t *testing.T) {
+	testkit.TakesLong(t)
+	var chapters []chapter
+	for _, l := range landscapes {
+		for n := range worldsPerLandscape {
+			chapters = append(chapters, chapter{fmt.Sprintf("%s %s %d", l.mode, l.encap, n), func(s story) { s.inhabit(l) }})
+		}
+	}
+	tellOn(t, testbed.Config{Nodes: 3, Uplinks: 1}, chapters)
+}
+
+// inhabited is a world with its pods.
+type inhabited struct {
+	story
+	*world
+	alive map[*worldPod]*testbed.Pod
+}
+
+func (s story) inhabit(l landscape) {
+	seed := rand.Uint64()
+	if *theWorld != 0 {
+		seed = *theWorld
+	}
+	w := inhabited{s, newWorld(l, seed, len(s.bed.Nodes), podsOfAWorld), map[*worldPod]*testbed.Pod{}}
+	s.Cleanup(func() {
+		if s.Failed() {
+			s.Logf("to repeat it: go test ./test/e2e -run '%s' -world %d; the model for netctl apply:\n%s", s.Name(), seed, w.documents())
+		}
+	})
+	w.prepare()
+	w.apply("world", w.documents())
+	s.afterwards(w.die)
+	s.must(w.settle(w.pods))
+	w.fares("at first")
+
+	w.rules = append(w.rules, w.newRule(100))
+	w.apply("rule", inFile(w.rules[len(w.rules)-1].document()))
+	w.fares("after a rule was added")
+
+	moved, gone := w.pods[0], w.pods[1]
+	s.must(w.leave(s.ctx, moved, gone))
+	w.pods = slices.DeleteFunc(w.pods, func(p *worldPod) bool { return p == gone })
+	moved.node = (moved.node + 1) % len(s.bed.Nodes)
+	s.must(w.settle([]*worldPod{moved}))
+	w.fares("after a pod moved and another one went")
+
+	for _, n := range s.bed.Nodes {
+		s.must(n.Netplugin().Kill())
+	}
+	w.fares("without agents")
+	for _, n := range s.bed.Nodes {
+		s.must(n.StartNetplugin())
+		s.must(n.WaitReady(s.ctx))
+	}
+	w.fares("after agents were killed")
+}
+
+// prepare makes the cluster one of the landscape.
+func (w inhabited) prepare() {
+	if w.mode == "bridge" {
+		w.netctlForNow("global set --fwd-mode bridge", "global set --fwd-mode routing")
+	}
+	for _, n := range w.networks {
+		if w.encap == "vlan" && w.mode == "bridge" {
+			id := uint16(n.tag)
+			w.must(w.bed.AddVLAN(w.ctx, id))
+			w.afterwards(func(ctx context.Context) error { return w.bed.RemoveVLAN(ctx, id) })
+		}
+	}
+	for i, n := range w.bed.Nodes {
+		if w.routedVLANs() {
+			w.netctlForNow(fmt.Sprintf("bgp create %s --router-ip %s/24 --as 65001 --neighbor-as 65100 --neighbor 198.18.5.1", n.Name, nodeAddress(i)), "bgp rm "+n.Name)
+		}
+	}
+}
+
+// apply makes the objects of documents until the story is over.
+func (w inhabited) apply(name, documents string) {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), name+".yaml")
+	w.must(os.WriteFile(file, []byte(documents), 0o644))
+	w.netctl("apply", "-q", "-f", file)
+	w.afterwards(func(ctx context.Context) error {
+		_, err := w.bed.Netctl(ctx, "delete", "-q", "-f", file)
+		return err
+	})
+}
+
+// settle makes pods, all at once.
+func (w inhabited) settle(pods []*worldPod) error {
+	for _, p := range pods {
+		pod := &testbed.Pod{Name: p.name, Node: w.bed.Nodes[p.node], Tenant: p.tenant, Network: p.network, Group: p.group}
+		if p.provides {
+			pod.Labels = map[string]string{"app": "web"}
+		}
+		if err := pod.MakeSandbox(w.ctx); err != nil {
+			return err
+		}
+		w.alive[p] = pod
+	}
+	var g errgroup.Group
+	for _, p := range pods {
+		g.Go(func() error { return w.begin(p, w.alive[p]) })
+	}
+	return g.Wait()
+}
+
+// begin attaches a pod, learns its addresses and serves in it.
+func (w inhabited) begin(p *worldPod, pod *testbed.Pod) (err error) {
+	if err := pod.Attach(w.ctx); err != nil {
+		return err
+	}
+	if p.addresses, err = addressesOf(w.ctx, pod); err != nil {
+		return err
+	}
+	return pod.Serve(w.ctx, "-name", p.name, "-tcp", tcpPort, "-udp", echoPort)
+}
+
+// addressesOf are those that others know a pod by.
+func addressesOf(ctx context.Context, pod *testbed.Pod) (all []netip.Addr, err error) {
+	out, err := pod.Run(ctx, "ip", "-br", "address", "show", "dev", "eth0", "scope", "global")
+	if err != nil {
+		return nil, err
+	}
+	for _, field := range strings.Fields(out)[2:] {
+		prefix, err := netip.ParsePrefix(field)
+		if err != nil {
+			return nil, fmt.Errorf("addresses of %s: %q: %w", pod.Name, out, err)
+		}
+		all = append(all, prefix.Addr())
+	}
+	return all, nil
+}
+
+func (w inhabited) die(ctx context.Context) error {
+	var all []*worldPod
+	for p := range w.alive {
+		all = append(all, p)
+	}
+	return w.leave(ctx, all...)
+}
+
+func (w inhabited) leave(ctx context.Context, pods ...*worldPod) error {
+	var g errgroup.Group
+	for _, p := range pods {
+		pod := w.alive[p]
+		delete(w.alive, p)
+		g.Go(func() error { return pod.Delete(ctx) })
+	}
+	return g.Wait()
+}
+
+// fares expects that soon all pods get the answers that the oracle says, and no others.
+func (w inhabited) fares(when string) {
+	w.Helper()
+	var targets []netip.Addr
+	for _, p := range w.pods {
+		targets = append(targets, p.addresses...)
+	}
+	for _, s := range w.services {
+		targets = append(targets, s.address)
+	}
+	slices.SortFunc(targets, netip.Addr.Compare)
+	targets = slices.Compact(targets)
+	w.soon(shortly, func() error {
+		all := make([]error, len(w.pods))
+		var wg sync.WaitGroup
+		for i, p := range w.pods {
+			wg.Go(func() { all[i] = w.askedBy(p, targets) })
+		}
+		wg.Wait()
+		if err := errors.Join(all...); err != nil {
+			return fmt.Errorf("%s: %w", when, err)
+		}
+		return nil
+	})
+}
+
+// askedBy compares what a pod is told with what it should be.
+func (w inhabited) askedBy(p *worldPod, targets []netip.Addr) error {
+	ports := map[string]string{"ping": "", "tcp": tcpPort, "udp": echoPort}
+	lists := map[string][]string{}
+	key := func(kind string, a netip.Addr) string {
+		if kind == "ping" {
+			return a.String()
+		}
+		return net.JoinHostPort(a.String(), ports[kind])
+	}
+	for kind := range ports {
+		for _, a := range targets {
+			if !slices.Contains(p.addresses, a) {
+				lists[kind] = append(lists[kind], key(kind, a))
+			}
+		}
+	}
+	pod := w.alive[p]
+	out, err := pod.Run(w.ctx, pod.Probe(), "reach", "-wait", (5 * time.Second).String(), // all pods ask at once
+		"-ping", strings.Join(lists["ping"], ","), "-tcp", strings.Join(lists["tcp"], ","), "-udp", strings.Join(lists["udp"], ","))
+	if err != nil {
+		return err
+	}
+	var got map[string]string
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		return fmt.Errorf("%s: %w", out, err)
+	}
+	var wrong []error
+	for kind := range ports {
+		for _, a := range targets {
+			want := w.answers(p, a, kind)
+			if answer := got[key(kind, a)]; !slices.Contains(p.addresses, a) && !slices.Contains(want, answer) {
+				wrong = append(wrong, fmt.Errorf("%s of %s, group %q, asks %s by %s and gets %q, want one of %q", p.name, p.tenant, p.group, a, kind, answer, want))
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
