@@ -12,7 +12,7 @@ import (
 )
 
 // newCNIServer makes the server container runtimes talk to; mode test has none.
-func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver drivers.NetworkDriver) (*k8splugin.Server, error) {
+func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver drivers.NetworkDriver, hostPortsChanged func()) (*k8splugin.Server, error) {
 	if o.Mode == "test" {
 		return nil, nil
 	}
@@ -22,6 +22,8 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 		Netdev:    inUserspace(driver),
 		Ports:     driver.Ports,
 		Reachable: master.Reachable,
+
+		HostPortsChanged: hostPortsChanged,
 	})
 }
 

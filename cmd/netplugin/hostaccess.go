@@ -9,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cluster"
@@ -17,11 +18,45 @@ import (
 )
 
 // newHostAccess makes what keeps the host's own interfaces.
-func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *objdb.DB, driver drivers.NetworkDriver) *hostaccess.Manager {
+func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *objdb.DB, driver drivers.NetworkDriver,
+	ports func() ([]hostaccess.HostPort, error), portsMoved <-chan struct{}) *hostaccess.Manager {
 	return hostaccess.New(hostaccess.Config{
 		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver),
 		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
+		HostPorts: ports, PortsMoved: portsMoved,
 	})
+}
+
+// hostPorts are the ports of the host that lead to attached containers, with the numbers of those
+// in the switch, which are known when the agent is ready.
+func hostPorts(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkDriver) func() ([]hostaccess.HostPort, error) {
+	if cni == nil {
+		return nil
+	}
+	return func() (all []hostaccess.HostPort, err error) {
+		wanted := cni.HostPorts()
+		if len(wanted) == 0 {
+			return nil, nil
+		}
+		if err := node.Ready(); err != nil {
+			return nil, err
+		}
+		numbers := map[string]uint32{}
+		for _, p := range driver.Ports() {
+			numbers[p.EndpointID] = p.OFPort
+		}
+		for _, p := range wanted {
+			if numbers[p.EndpointID] == 0 {
+				continue
+			}
+			to := hostaccess.HostPort{HostPort: p.HostPort, Number: numbers[p.EndpointID]}
+			for _, a := range p.Addresses {
+				to.IPv4, to.IPv6 = to.IPv4 || a.Addr().Is4(), to.IPv6 || a.Addr().Is6()
+			}
+			all = append(all, to)
+		}
+		return all, nil
+	}
 }
 
 // Ports of netmaster and etcd where nothing else is said, and of BGP.

@@ -20,6 +20,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
@@ -73,7 +74,8 @@ func run(ctx context.Context, o *options) error {
 	defer master.Close()
 	front := []task{notifySystemd(node)}
 	var attachments nodeapi.Attachments = unattached{node}
-	cni, err := newCNIServer(o, master, node, driver)
+	portsMoved := bell.New() // of the host, to containers
+	cni, err := newCNIServer(o, master, node, driver, portsMoved.Ring)
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func run(ctx context.Context, o *options) error {
 	if o.cniConfDir != "" {
 		front = append(front, keepCNIConf(o.cniConfDir, node))
 	}
-	host := newHostAccess(o, node, master, db, driver)
+	host := newHostAccess(o, node, master, db, driver, hostPorts(cni, node, driver), portsMoved)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, BGP: inspectBGP(routes), Host: host.Problem, Metrics: metrics,
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
 
@@ -49,6 +48,7 @@ func (s *Server) add(ctx context.Context, c *call) ([]byte, error) {
 		}
 		return nil, err
 	}
+	s.tellHostPorts(&r)
 	return cniresult.Answer(r.Result, c.conf.PrevResult, c.conf.CNIVersion)
 }
 
@@ -146,9 +146,7 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		Group:        where.Group,
 		Labels:       selected,
 		Endpoint:     endpoint,
+		HostPorts:    where.HostPorts,
 	}
-	if err := s.store.Begin(&r, time.Now()); err != nil {
-		return attachment.Record{}, failed(stepState, err)
-	}
-	return r, nil
+	return r, s.begin(&r)
 }

@@ -39,6 +39,8 @@ type Config struct {
 	Ports func() []drivers.Port
 	// Reachable tells whether ADD could reach master and store, for STATUS. Optional.
 	Reachable func(ctx context.Context) error
+	// HostPortsChanged is called when HostPorts may say something else. Optional.
+	HostPortsChanged func()
 
 	Log    *logrus.Entry
 	Limits Limits
@@ -124,6 +126,9 @@ func (c *Config) complete() error {
 	}
 	if c.Netdev == nil {
 		c.Netdev = func() bool { return true }
+	}
+	if c.HostPortsChanged == nil {
+		c.HostPortsChanged = func() {}
 	}
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "cni")

@@ -37,6 +37,8 @@ type Server struct {
 	adds    slots
 	others  slots
 	wake    bell.Bell // there is something to undo
+
+	beginning sync.Mutex // one container at a time says which ports of the node it has
 }
 
 // New reads the checkpoints of an earlier run and has the datapath hold the

@@ -19,6 +19,7 @@ func (s *Server) release(ctx context.Context, r attachment.Record) error {
 		if err := s.store.Delete(&r, time.Now()); err != nil {
 			return failed(stepState, err)
 		}
+		s.tellHostPorts(&r)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Limits.Undo)
 	defer cancel()

@@ -121,6 +121,7 @@ func (s *Server) acceptDeletion(a cniwire.Attachment) error {
 		if err := s.store.Delete(&r, time.Now()); err != nil {
 			return err
 		}
+		s.tellHostPorts(&r)
 	}
 	s.wake.Ring()
 	return s.pending.Done(a)

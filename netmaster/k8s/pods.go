@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -142,14 +143,10 @@ func (p *placer) settle(ctx context.Context, name string) (refused bool, err err
 			return nil
 		}
 		before, err = ledger.Read[mastercfg.K8sPod](tx, wanted)
-		switch {
-		case err == nil && before.Pod() != name:
+		if err == nil && before.Pod() != name {
 			return fmt.Errorf("record %s is of pod %s", wanted, before.Pod()) // whoever says that it has this UID, too
-		case err == nil && before.Reason == "":
-			now = before // a pod stays where it is while it lives
-			return nil
 		}
-		if now, err = p.record(tx, pod, namespace); err != nil || now == before {
+		if now, err = p.record(tx, pod, namespace, before); err != nil || reflect.DeepEqual(now, before) {
 			return err
 		}
 		return ledger.Write(tx, wanted, now)
@@ -162,7 +159,7 @@ func (p *placer) settle(ctx context.Context, name string) (refused bool, err err
 			p.note(name, key, false)
 		}
 	}
-	if now.Reason != "" && now != before {
+	if now.Reason != "" && !reflect.DeepEqual(now, before) {
 		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Place", "%s", now.Message)
 	}
 	return now.Reason != "", nil
@@ -176,14 +173,9 @@ func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespac
 		if err != nil || before.Pod() != pod.Namespace+"/"+pod.Name {
 			return nil
 		}
-		now := before
-		if before.Reason != "" {
-			if now, err = p.record(r, pod, namespace); err != nil {
-				return err
-			}
-		}
-		settled, refused = now == before, now.Reason != ""
-		return nil
+		now, err := p.record(r, pod, namespace, before)
+		settled, refused = reflect.DeepEqual(now, before), now.Reason != ""
+		return err
 	})
 	return settled, refused, err
 }
@@ -214,9 +206,13 @@ func (p *placer) look(name string) (*corev1.Pod, *corev1.Namespace, error) {
 	return pod, ns, nil
 }
 
-// record says where a pod belongs, or why nowhere.
-func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace) (mastercfg.K8sPod, error) {
-	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod)}
+// record says where a pod belongs, or why nowhere. One that has a place keeps it while it lives.
+func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
+	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), HostPorts: hostPorts(pod)}
+	if before.Tenant != "" {
+		record.Tenant, record.Network, record.Group = before.Tenant, before.Network, before.Group
+		return record, nil
+	}
 	at, err := placement(pod, namespace, p.cfg.Choice, func(tenant, group string) (string, error) {
 		return networkOf(r, tenant, group)
 	})

@@ -1,5 +1,10 @@
 package mastercfg
 
+import (
+	"fmt"
+	"net/netip"
+)
+
 // Words by which containers, and namespaces of Kubernetes, say where they belong.
 const (
 	TenantLabel  = "io.contiv.tenant"
@@ -28,6 +33,8 @@ type K8sPod struct {
 	Network string `json:"network,omitempty"`
 	Group   string `json:"group,omitempty"` // empty: none
 
+	HostPorts []HostPort `json:"hostPorts,omitempty"` // of all its containers, sidecars included
+
 	// Why the pod is refused: a word that programs know, as events have it, and a
 	// sentence for people. Empty: it is not.
 	Reason  string `json:"reason,omitempty"`
@@ -36,6 +43,28 @@ type K8sPod struct {
 
 // Pod is the pod's name with its namespace.
 func (p K8sPod) Pod() string { return p.Namespace + "/" + p.Name }
+
+// HostPort is a port of a pod's node that leads into the pod.
+type HostPort struct {
+	Address  netip.Addr `json:"address,omitzero"` // of the node; invalid: all of them
+	Protocol string     `json:"protocol"`         // tcp, udp or sctp
+	Port     uint16     `json:"port"`             // of the node
+	To       uint16     `json:"to"`               // of the pod
+}
+
+// String is the host port as messages show it, such as udp 192.0.2.1:53.
+func (p HostPort) String() string {
+	if p.Address.IsValid() {
+		return p.Protocol + " " + netip.AddrPortFrom(p.Address, p.Port).String()
+	}
+	return fmt.Sprintf("%s port %d", p.Protocol, p.Port)
+}
+
+// Clashes tells whether a packet may be for both.
+func (p HostPort) Clashes(with HostPort) bool {
+	return p.Protocol == with.Protocol && p.Port == with.Port &&
+		(p.Address == with.Address || !p.Address.IsValid() || !with.Address.IsValid())
+}
 
 // K8sPodKey is where a pod of a node is noted.
 func K8sPodKey(node, uid string) string { return K8sPodPrefix + node + "/" + uid }

@@ -75,10 +75,10 @@ func (e entrances) chains() []chain {
 	var in, here []rule
 	for _, p := range []netip.Prefix{e.outside.Prefix, e.outside.Prefix6} {
 		const comment = "node ports of services"
-		ip, loopback := version(p), map[bool]string{true: "127.0.0.0/8", false: "::1"}[p.Addr().Is4()]
+		ip, itself := version(p), loopback[p.Addr().Is4()]
 		dnat := knftables.Concat("fib daddr type local meta l4proto . th dport @"+setNodePorts, "dnat", ip, "to", pipeline.NodePorts(p))
 		in = append(in, rule{knftables.Concat("meta nfproto", map[string]string{"ip": "ipv4", "ip6": "ipv6"}[ip], dnat), comment})
-		here = append(here, rule{knftables.Concat(ip, "daddr !=", loopback, dnat), comment})
+		here = append(here, rule{knftables.Concat(ip, "daddr !=", itself, dnat), comment})
 	}
 	return []chain{
 		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, in},

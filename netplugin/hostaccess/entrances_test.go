@@ -2,6 +2,7 @@ package hostaccess
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -18,16 +20,16 @@ import (
 // any of its addresses, with the address of the client.
 const answering = `
 import socket, sys, threading
-def serve(kind, port):
-    s = socket.socket(socket.AF_INET6, kind); s.bind(("::", port))
+def serve(kind, at, port):
+    s = socket.socket(socket.AF_INET6, kind); s.bind((at, port))
     if kind == socket.SOCK_STREAM:
         s.listen(8)
         while True:
             c, a = s.accept(); c.sendall(a[0].encode()); c.close()
     while True:
         d, a = s.recvfrom(9); s.sendto(a[0].encode(), a)
-for kind, port in ((socket.SOCK_STREAM, 80), (socket.SOCK_STREAM, 30080), (socket.SOCK_DGRAM, 30007)):
-    threading.Thread(target=serve, args=(kind, port)).start()
+for one in ((socket.SOCK_STREAM, "::", 80), (socket.SOCK_STREAM, "::", 30080), (socket.SOCK_DGRAM, "::", 30007), (socket.SOCK_DGRAM, "::ffff:172.19.0.5", 30053)):
+    threading.Thread(target=serve, args=one).start()
 `
 
 // asking prints what it is told by an address and port.
@@ -39,13 +41,20 @@ if sys.argv[1] == "udp": s.connect((sys.argv[2], int(sys.argv[3]))); s.send(b"x"
 print(s.recv(99).decode().replace("::ffff:", ""))
 `
 
-// The host and the world beyond it get to services, and answers back to them; providers are
-// told who it is.
-func TestTheHostLeadsToServices(t *testing.T) {
+// The host and the world beyond it get to services and to the host ports of endpoints, and answers
+// back to them; who answers is told who it is.
+func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	testkit.NeedsMachine(t)
 	in := entrances{agent.Entrances{
 		Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:80::1")},
 		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
+	}, wayOut}
+	to := func(protocol, at string, port, to uint16) HostPort {
+		address, _ := netip.ParseAddr(at) // empty: all
+		return HostPort{mastercfg.HostPort{Address: address, Protocol: protocol, Port: port, To: to}, 5, true, true}
+	}
+	ports := hostPorts{[]HostPort{
+		to("tcp", "", 8080, 80), to("tcp", "127.0.0.1", 54323, 80), to("tcp", "203.0.113.1", 54324, 80), to("udp", "203.0.113.1", 54323, 30053),
 	}, wayOut}
 	t.Cleanup(func() {
 		// The links go at once; those inside a namespace go some time after it.
@@ -72,12 +81,17 @@ ip link add esw type veth peer name pod; ip link set esw up`)
 	}
 	run(t, `set -e
 ip link set esw netns switch; ip -n switch link set lo up; ip -n switch link set esw arp off up
-for a in 172.19.255.253/32 198.51.100.80/32; do ip -n switch addr add $a dev esw; done
-for a in fd63:6f6e:7469:7601::fffd/128 2001:db8:80::1/128; do ip -n switch addr add $a dev esw nodad; done
+for a in 172.19.255.253/32 198.51.100.80/32 172.19.0.5/32; do ip -n switch addr add $a dev esw; done
+for a in fd63:6f6e:7469:7601::fffd/128 2001:db8:80::1/128 fd63:6f6e:7469:7601::5/128; do ip -n switch addr add $a dev esw nodad; done
 ip netns exec switch ip link set esw address `+link.mac.String()+`
 ip -n switch route add default dev esw; ip -n switch -6 route add default dev esw`)
-	if err := new(rules).apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in)); err != nil {
+	table := tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)
+	rules := new(rules)
+	if err := errors.Join(rules.apply(t.Context(), table), routeLoopback()); err != nil {
 		t.Fatal(err)
+	}
+	if rules.listed == "" || list(t.Context(), table) != rules.listed {
+		t.Errorf("the table would be written again:\n%s", rules.listed)
 	}
 	cmd := exec.Command("ip", "netns", "exec", "switch", "python3", "-c", answering)
 	if err := cmd.Start(); err != nil {
@@ -95,6 +109,17 @@ ip -n switch route add default dev esw; ip -n switch -6 route add default dev es
 		{"ip netns exec world ", "tcp", "203.0.113.1", "30080", "203.0.113.2"},
 		{"ip netns exec world ", "udp", "203.0.113.1", "30007", "203.0.113.2"},
 		{"ip netns exec world ", "tcp", "2001:db8:1::1", "30080", "2001:db8:1::2"},
+		// Host ports.
+		{"", "tcp", "127.0.0.1", "8080", "172.19.255.254"},
+		{"", "tcp", "203.0.113.1", "8080", "203.0.113.1"},
+		{"", "tcp", "127.0.0.1", "54323", "172.19.255.254"},
+		{"", "tcp", "203.0.113.1", "54324", "203.0.113.1"},
+		{"", "udp", "203.0.113.1", "54323", "203.0.113.1"},
+		{"", "tcp", "2001:db8:1::1", "8080", "2001:db8:1::1"},
+		{"ip netns exec world ", "tcp", "203.0.113.1", "8080", "203.0.113.2"},
+		{"ip netns exec world ", "udp", "203.0.113.1", "54323", "203.0.113.2"},
+		{"ip netns exec world ", "tcp", "2001:db8:1::1", "8080", "2001:db8:1::2"},
+		{"ip netns exec switch ", "tcp", "203.0.113.1", "54324", "172.19.255.254"}, // an endpoint of this node
 	} {
 		ask := fmt.Sprintf("%spython3 -c '%s' %s %s %s 2>&1 || true", test.from, asking, test.kind, test.at, test.port)
 		var got string
@@ -107,7 +132,13 @@ ip -n switch route add default dev esw; ip -n switch -6 route add default dev es
 			t.Errorf("%s%s %s %s is answered %q, want %q", test.from, test.kind, test.at, test.port, got, test.as)
 		}
 	}
-	// What is not for a service stays out.
+	// What is not for a service or a host port stays out, and so do endpoints of the host's loopback.
+	run(t, "ip netns exec switch ip route add 127.0.0.9 dev esw; sysctl -qw net.ipv4.conf.contivh0.route_localnet=1")
+	for from, at := range map[string]string{"world": "203.0.113.1 54323", "switch": "127.0.0.9 8080"} {
+		if got := run(t, fmt.Sprintf("ip netns exec %s timeout 1 python3 -c '%s' tcp %s 2>&1 || true", from, asking, at)); strings.Contains(got, "172.19") || strings.Contains(got, "203.0.113.2") {
+			t.Errorf("%s reaches %s: %s", from, at, got)
+		}
+	}
 	if got := run(t, fmt.Sprintf("ip netns exec world timeout 1 python3 -c '%s' tcp 172.19.255.253 30080 2>&1 || true", asking)); strings.Contains(got, "203.0.113.2") {
 		t.Errorf("the address of the node ports is reached from outside: %s", got)
 	}

@@ -36,7 +36,7 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but StoreURLs, StateDir and Log are required.
+// Config is what a manager is made of. All but StoreURLs, HostPorts, PortsMoved, StateDir and Log are required.
 type Config struct {
 	HostLabel  string
 	Datapath   Datapath
@@ -44,6 +44,8 @@ type Config struct {
 	Netdev     func() bool                                 // the datapath is in userspace
 	Closed     Closed                                      // what endpoints do not reach by the way out; the store knows more
 	StoreURLs  func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
+	HostPorts  func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
+	PortsMoved <-chan struct{}                             // wakes when HostPorts may say something else; nil: never
 	RouterLink string                                      // interface of the host among the routers, no way out either
 	StateDir   string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
 	Log        *logrus.Entry
@@ -57,6 +59,7 @@ type Manager struct {
 	stores   stores
 	leads    bool         // there may be a way out, of this process or an earlier one
 	made     netip.Prefix // of the one that this process has made, or found; zero: none
+	ports    []HostPort   // that the rules are for
 	own      own
 	touched  bell.Bell              // somebody has changed something of ours
 	repaired time.Time              // when it looked last because of that
@@ -113,6 +116,7 @@ func (m *Manager) keep(ctx context.Context) error {
 		}
 		select {
 		case <-m.Datapath.HostChanged():
+		case <-m.PortsMoved:
 		case <-touched:
 			m.repaired = time.Now()
 		case <-timer.C:

@@ -53,10 +53,18 @@ func (m *Manager) isOpen(o pipeline.Outside) bool {
 func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) error {
 	o := *access.Outside
 	m.learnStores(ctx)
-	in := entrances{access.Entrances, o}
-	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access, m.stores), m.RouterLink, share()).with(in)); err != nil {
+	ports, err := m.hostPorts()
+	if err != nil {
 		return err
 	}
+	in := entrances{access.Entrances, o}
+	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access, m.stores), m.RouterLink, share()).with(in).withHostPorts(hostPorts{ports, o})); err != nil {
+		return err
+	}
+	if err := forget(m.ports, ports); err != nil {
+		return err
+	}
+	m.ports = ports
 	if err := m.forward(access.IPv6); err != nil {
 		return err
 	}
@@ -77,6 +85,11 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	if err != nil {
 		return err
+	}
+	if len(ports) > 0 {
+		if err := routeLoopback(); err != nil {
+			return err
+		}
 	}
 	return inTheWay(ctx)
 }

@@ -23,16 +23,21 @@ type table struct {
 	chains []chain
 }
 
-// set is a named set of what rules compare with.
+// set is a named set of what rules compare with, or a map.
 type set struct {
 	name, kind string
 	elements   []string
+	values     []string      // of a map, one for each element
+	leadsTo    string        // their kind; empty: no map
 	dynamic    bool          // rules add the elements
 	forgets    time.Duration // an element that no rule has added again; 0: never
 }
 
 // declared is the set without its elements.
-func (s set) declared() *knftables.Set {
+func (s set) declared() knftables.Object {
+	if s.leadsTo != "" {
+		return &knftables.Map{Name: s.name, Type: s.kind + " : " + s.leadsTo}
+	}
 	declared := &knftables.Set{Name: s.name, Type: s.kind}
 	if s.dynamic {
 		declared.Flags, declared.Size = []knftables.SetFlag{knftables.DynamicFlag}, knftables.PtrTo(uint64(maxSenders))
@@ -138,8 +143,12 @@ func (r *rules) apply(ctx context.Context, want table) error {
 	tx.Add(&knftables.Table{Comment: knftables.PtrTo("made by netplugin")})
 	for _, s := range want.sets {
 		tx.Add(s.declared())
-		for _, element := range s.elements {
-			tx.Add(&knftables.Element{Set: s.name, Key: []string{element}})
+		for i, element := range s.elements {
+			if s.leadsTo != "" {
+				tx.Add(&knftables.Element{Map: s.name, Key: []string{element}, Value: []string{s.values[i]}})
+			} else {
+				tx.Add(&knftables.Element{Set: s.name, Key: []string{element}})
+			}
 		}
 	}
 	for _, c := range want.chains {
@@ -161,7 +170,7 @@ func list(ctx context.Context, t table) string {
 	listings := [][]string{{"--terse", "list", "table", "inet", tableName}}
 	for _, s := range t.sets {
 		if !s.dynamic { // one by one, as nft 1.0.6 finds only the last of several
-			listings = append(listings, []string{"list", "set", "inet", tableName, s.name})
+			listings = append(listings, []string{"list", map[bool]string{true: "set", false: "map"}[s.leadsTo == ""], "inet", tableName, s.name})
 		}
 	}
 	all := ""

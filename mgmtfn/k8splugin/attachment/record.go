@@ -52,6 +52,8 @@ type Record struct {
 	Group       string            `json:"group,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"` // of the container, for services
 	Endpoint    string            `json:"endpoint"`         // identity within the network
+	// HostPorts are ports of the node that lead into the container.
+	HostPorts []mastercfg.HostPort `json:"hostPorts,omitempty"`
 	// KeepEndpoint: the endpoint turned out to be another node's; it is not
 	// ours to delete.
 	KeepEndpoint bool `json:"keepEndpoint,omitempty"`

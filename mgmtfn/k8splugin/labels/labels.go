@@ -22,6 +22,8 @@ type Identity struct {
 	Tenant  string
 	Network string
 	Group   string // empty: none
+
+	HostPorts []mastercfg.HostPort // ports of the node that lead to it
 }
 
 // String is the identity as messages show it.

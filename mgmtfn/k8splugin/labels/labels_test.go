@@ -1,6 +1,7 @@
 package labels
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
@@ -21,16 +22,16 @@ func TestALabelIsTakenFromTheFirstPlaceThatHasIt(t *testing.T) {
 		args, conf string
 		want       Identity
 	}{
-		{"", "", Identity{"default", "default-net", ""}},
-		{"IO_CONTIV_TENANT=blue;IO_CONTIV_NETWORK=web;IO_CONTIV_NET_GROUP=front", conventions, Identity{"blue", "web", "front"}},
-		{"IO_CONTIV_NETWORK=web", conventions, Identity{"green", "web", "db"}},
-		{"", conventions + `, "tenant": "red", "network": "wide"`, Identity{"green", "wide", "db"}},
-		{"IO_CONTIV_TENANT=", `, "tenant": "red"`, Identity{"red", "default-net", ""}},
-		{"", `, "group": "all"`, Identity{"default", "default-net", "all"}},
-		{"io.contiv.tenant=blue", "", Identity{"default", "default-net", ""}},
+		{"", "", Identity{Tenant: "default", Network: "default-net", Group: ""}},
+		{"IO_CONTIV_TENANT=blue;IO_CONTIV_NETWORK=web;IO_CONTIV_NET_GROUP=front", conventions, Identity{Tenant: "blue", Network: "web", Group: "front"}},
+		{"IO_CONTIV_NETWORK=web", conventions, Identity{Tenant: "green", Network: "web", Group: "db"}},
+		{"", conventions + `, "tenant": "red", "network": "wide"`, Identity{Tenant: "green", Network: "wide", Group: "db"}},
+		{"IO_CONTIV_TENANT=", `, "tenant": "red"`, Identity{Tenant: "red", Network: "default-net", Group: ""}},
+		{"", `, "group": "all"`, Identity{Tenant: "default", Network: "default-net", Group: "all"}},
+		{"io.contiv.tenant=blue", "", Identity{Tenant: "default", Network: "default-net", Group: ""}},
 	} {
 		got, err := Call{}.Identify(t.Context(), netconf.ParseArgs(c.args), parse(t, c.conf))
-		if got != c.want || err != nil {
+		if !reflect.DeepEqual(got, c.want) || err != nil {
 			t.Errorf("%q, %s: %v (%v), want %v", c.args, c.conf, got, err, c.want)
 		}
 	}

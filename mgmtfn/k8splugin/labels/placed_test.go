@@ -3,6 +3,7 @@ package labels
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestAPodBelongsWhereNetmasterHasPlacedIt(t *testing.T) {
 		return source.Identify(t.Context(), netconf.ParseArgs(args), parse(t, ""))
 	}
 	got, err := identify("K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web;K8S_POD_UID=u1")
-	if want := (Identity{"blue", "inside", "front"}); got != want || err != nil {
+	if want := (Identity{Tenant: "blue", Network: "inside", Group: "front"}); !reflect.DeepEqual(got, want) || err != nil {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 	if _, err := identify("K8S_POD_NAMESPACE=shop;K8S_POD_NAME=bad;K8S_POD_UID=u2"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "GroupNotFound: no such group") {

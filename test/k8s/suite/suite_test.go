@@ -20,9 +20,10 @@ type part struct {
 }
 
 // parts are those that pass. What is left out needs services, policies of
-// Kubernetes, host ports, two address families, or SCTP in this kernel.
+// Kubernetes, two address families, or SCTP in this kernel.
 var parts = []part{
 	{name: "pods and nodes reach pods", focus: `Granular Checks: Pods should function|NoSNAT`, skip: `SCTP|DualStack`, want: 5},
+	{name: "host ports", focus: `\[sig-network\] HostPort`, want: 1},
 }
 
 func TestKubernetesOwnTests(t *testing.T) {

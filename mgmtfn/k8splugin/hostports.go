@@ -1,0 +1,68 @@
+package k8splugin
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// HostPort is a port of the node that leads to an endpoint.
+type HostPort struct {
+	mastercfg.HostPort
+	EndpointID string
+	Addresses  []netip.Prefix // of the endpoint
+}
+
+// HostPorts lists the ports of the node that lead to attached containers. Of several
+// containers of one pod the last one counts: the others are dead.
+func (s *Server) HostPorts() (all []HostPort) {
+	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && len(r.HostPorts) > 0 })
+	slices.SortStableFunc(attached, func(a, b attachment.Record) int { return b.Since.Compare(a.Since) })
+	for _, r := range attached {
+		for _, p := range r.HostPorts {
+			if !slices.ContainsFunc(all, func(other HostPort) bool { return other.Clashes(p) }) {
+				all = append(all, HostPort{p, r.EndpointID(), r.Link.Addresses})
+			}
+		}
+	}
+	return all
+}
+
+// begin writes the first checkpoint of a container, unless another pod has a port of the
+// node that it wants. The scheduler keeps pods apart, but not those that name their node.
+func (s *Server) begin(r *attachment.Record) error {
+	if len(r.HostPorts) > 0 {
+		s.beginning.Lock()
+		defer s.beginning.Unlock()
+		if err := s.hostPortsFree(r); err != nil {
+			return failed(stepLabels, err)
+		}
+	}
+	return failed(stepState, s.store.Begin(r, time.Now()))
+}
+
+func (s *Server) hostPortsFree(r *attachment.Record) error {
+	others := s.store.Select(func(o *attachment.Record) bool {
+		return o.State != attachment.Deleting && len(o.HostPorts) > 0 && (o.PodUID != r.PodUID || o.PodName != r.PodName || o.PodNamespace != r.PodNamespace)
+	})
+	for _, o := range others {
+		for _, wanted := range r.HostPorts {
+			if slices.ContainsFunc(o.HostPorts, wanted.Clashes) {
+				return fault.New(fault.Conflict, "HostPortConflict: pod %s/%s asks for %s of this node, which pod %s/%s has: delete one of them, or let the scheduler choose the node",
+					r.PodNamespace, r.PodName, wanted, o.PodNamespace, o.PodName)
+			}
+		}
+	}
+	return nil
+}
+
+// tellHostPorts tells that a container that may have ports of the node has come or goes.
+func (s *Server) tellHostPorts(r *attachment.Record) {
+	if len(r.HostPorts) > 0 {
+		s.HostPortsChanged()
+	}
+}

@@ -1,0 +1,71 @@
+package k8splugin_test
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/fakenode"
+)
+
+// withPorts gives pods ports of the node, by their names.
+type withPorts map[string][]mastercfg.HostPort
+
+func (w withPorts) Identify(_ context.Context, args netconf.Args, _ *netconf.Conf) (labels.Identity, error) {
+	return labels.Identity{Tenant: "default", Network: "default-net", HostPorts: w[args[netconf.PodName]]}, nil
+}
+
+func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
+	at := func(address, protocol string) []mastercfg.HostPort {
+		a, _ := netip.ParseAddr(address) // empty: all
+		return []mastercfg.HostPort{{Address: a, Protocol: protocol, Port: 54323, To: 80}}
+	}
+	var changes atomic.Int32
+	node := fakenode.NewNode(t)
+	config := node.Config()
+	config.Labels = withPorts{"one": at("127.0.0.1", "tcp"), "two": at("192.0.2.1", "tcp"), "three": at("192.0.2.1", "udp"), "greedy": at("", "tcp"), "four": at("", "sctp")}
+	config.HostPortsChanged = func() { changes.Add(1) }
+	server, err := k8splugin.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	pod := func(container, name string) cniwire.Request {
+		return request(cniwire.Add, container, fakenode.NewNamespace(t), "K8S_POD_NAMESPACE=shop;K8S_POD_UID=u-"+name+";K8S_POD_NAME="+name)
+	}
+	for _, name := range []string{"one", "two", "three", "four", "without"} {
+		do(t, node, pod("c-"+name, name))
+	}
+	if n := changes.Load(); n != 4 {
+		t.Errorf("told of %d changes, want 4", n)
+	}
+	e := refused(t, node, pod("c-greedy", "greedy"), 11)
+	for _, word := range []string{"HostPortConflict", "shop/greedy", "tcp port 54323", "shop/one"} {
+		if !strings.Contains(e.Msg, word) {
+			t.Errorf("%q does not say %q", e.Msg, word)
+		}
+	}
+	// A pod that gets another sandbox takes its ports along.
+	do(t, node, pod("d-one", "one"))
+	leads := map[string]string{}
+	for _, p := range server.HostPorts() {
+		leads[p.String()] = p.EndpointID
+	}
+	if len(leads) != 4 || leads["tcp 127.0.0.1:54323"] != "default-net.default-d-one" {
+		t.Errorf("host ports %v", leads)
+	}
+	for _, container := range []string{"c-one", "d-one", "c-two"} {
+		do(t, node, request(cniwire.Del, container, "", ""))
+	}
+	do(t, node, pod("c-greedy", "greedy"))
+	if got := server.HostPorts(); len(got) != 3 {
+		t.Errorf("host ports %v", got)
+	}
+}
