@@ -11,14 +11,23 @@ import (
 	"time"
 )
 
-// inShell runs a script in a shell in which netctl is this program.
-func inShell(t *testing.T, url string, shell ...string) string {
+// built builds netctl and returns its folder. It is not this program: that has the store
+// and the race detector in it, and a shell starts netctl dozens of times.
+func built(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	program := fmt.Sprintf("#!/bin/sh\nNETCTL_TEST_MAIN=1 exec '%s' \"$@\"\n", os.Args[0])
-	if err := os.WriteFile(filepath.Join(dir, "netctl"), []byte(program), 0o755); err != nil {
-		t.Fatal(err)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "github.com/contiv/netplugin/cmd/netctl")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build netctl: %v\n%s", err, out)
 	}
+	return dir
+}
+
+// inShell runs a script in a shell that finds netctl in a folder.
+func inShell(t *testing.T, netctl, url string, shell ...string) string {
+	t.Helper()
+	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "shop.yaml"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +35,7 @@ func inShell(t *testing.T, url string, shell ...string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, shell[0], shell[1:]...)
 	cmd.Dir = dir
-	cmd.Env = append(cmd.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "NETMASTER="+url, "HOME="+dir, "XDG_CONFIG_HOME="+dir, "TERM=dumb")
+	cmd.Env = append(cmd.Environ(), "PATH="+netctl+":"+os.Getenv("PATH"), "NETMASTER="+url, "HOME="+dir, "XDG_CONFIG_HOME="+dir, "TERM=dumb")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", shell[0], err, out)
@@ -49,14 +58,14 @@ zpty -d shell
 `
 
 func TestShellsCompleteNamesOfLiveObjectsAndOfFiles(t *testing.T) {
-	url := startStore(t).startMaster(t)
+	netctl, url := built(t), startStore(t).startMaster(t)
 	for _, line := range []string{"tenant create blue", "network create web -t blue -s 10.7.0.0/24", "network create app -t blue -s 10.8.0.0/24",
 		"policy create shop -t blue", "policy rule-add shop web-in -t blue"} {
 		if got := run(t, url, line); got.code != 0 {
 			t.Fatalf("netctl %s: %v", line, got)
 		}
 	}
-	t.Run("zsh", func(t *testing.T) { inShell(t, url, "zsh", "-f", "-c", zshSession) })
+	t.Run("zsh", func(t *testing.T) { inShell(t, netctl, url, "zsh", "-f", "-c", zshSession) })
 	for line, want := range map[string]string{
 		"netctl network inspect -t blue w":     "web\n",
 		"netctl network inspect -t blue ":      "app\nweb\n",
@@ -71,7 +80,7 @@ func TestShellsCompleteNamesOfLiveObjectsAndOfFiles(t *testing.T) {
 	} {
 		t.Run("fish/"+line, func(t *testing.T) {
 			script := fmt.Sprintf("netctl completion fish | source; complete -C '%s'", line)
-			if got := inShell(t, url, "fish", "--no-config", "-c", script); got != want {
+			if got := inShell(t, netctl, url, "fish", "--no-config", "-c", script); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
@@ -79,7 +88,7 @@ func TestShellsCompleteNamesOfLiveObjectsAndOfFiles(t *testing.T) {
 			script := fmt.Sprintf(`source <(netctl completion bash); compopt() { COMPREPLY=($(compgen -f -- "${words[-1]}")); }
 COMP_LINE='%s' COMP_POINT=%d; _netctl; for word in "${COMPREPLY[@]}"; do echo "$word"; done`, line, len(line))
 			typed := line[strings.LastIndex(line, " ")+1:]
-			if got := inShell(t, url, "bash", "--norc", "-c", script); got != strings.ReplaceAll(want, typed[:strings.LastIndexAny(typed, ":=")+1], "") {
+			if got := inShell(t, netctl, url, "bash", "--norc", "-c", script); got != strings.ReplaceAll(want, typed[:strings.LastIndexAny(typed, ":=")+1], "") {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
