@@ -41,24 +41,30 @@ type node struct {
 	done                  chan struct{}
 }
 
-// NewCluster builds netmaster from the tree, to start three of it. With a store
-// nil, each will have a member of one. The binary is beside that of the test:
-// what is up to date is not linked again for the next cluster.
-func NewCluster(ctx context.Context, dir string, store *Store) (*Cluster, error) {
+// Build builds netmaster from the tree. The binary is beside that of the test: what is up
+// to date is not linked again for the next test.
+func Build(ctx context.Context) (binary string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	c := &Cluster{binary: filepath.Join(filepath.Dir(self), "netmaster"), dir: dir, store: store}
-	build := exec.CommandContext(ctx, "go", "build", "-race="+strconv.FormatBool(raced()), "-o", c.binary, "github.com/contiv/netplugin/cmd/netmaster")
+	binary = filepath.Join(filepath.Dir(self), "netmaster")
+	build := exec.CommandContext(ctx, "go", "build", "-race="+strconv.FormatBool(raced()), "-o", binary, "github.com/contiv/netplugin/cmd/netmaster")
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build netmaster: %w\n%s", err, out)
+		return "", fmt.Errorf("build netmaster: %w\n%s", err, out)
 	}
+	return binary, nil
+}
+
+// NewCluster prepares three netmasters, which keep logs and data in dir. With a store nil,
+// each will have a member of one.
+func NewCluster(binary, dir string, store *Store) *Cluster {
+	c := &Cluster{binary: binary, dir: dir, store: store}
 	for i := range members {
 		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("m%d", i),
 			address: testkit.FreeAddress(), client: testkit.FreeAddress(), peer: testkit.FreeAddress()})
 	}
-	return c, nil
+	return c
 }
 
 // raced tells whether this test looks for data races: netmaster does then, too.

@@ -30,18 +30,34 @@ var (
 )
 
 func TestClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) { oneHistory(t, v.scale, *operations/v.part) })
-	}
+	disturbed(t, *operations)
 }
 
 // TestLongClientsOfADisturbedClusterSeeOneHistory is the same, for longer.
 func TestLongClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
 	testkit.TakesLong(t)
 	const longer = 2
+	disturbed(t, longer**operations)
+}
+
+// disturbed runs the variants, which mostly wait for a leader, beside each other.
+func disturbed(t *testing.T, operations int) {
+	binary := built(t)
 	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) { oneHistory(t, v.scale, longer**operations/v.part) })
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			oneHistory(t, binary, v.scale, operations/v.part)
+		})
 	}
+}
+
+func built(t *testing.T) (binary string) {
+	t.Helper()
+	binary, err := Build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary
 }
 
 // variants of a run; each takes a part of the operations.
@@ -69,11 +85,11 @@ func planOf(t *testing.T, scale Scale, n int) Plan {
 
 // oneHistory lets clients work with a cluster that is disturbed, and verifies
 // what they and the store say of it.
-func oneHistory(t *testing.T, scale Scale, operations int) {
+func oneHistory(t *testing.T, binary string, scale Scale, operations int) {
 	plan := planOf(t, scale, operations)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(plan.Operations)*20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(plan.Operations)*20*time.Millisecond)
 	defer cancel()
-	cluster, store := start(ctx, t, nil)
+	cluster, store := start(ctx, t, binary, nil)
 
 	recorder := Record(ctx, store)
 	watchers, err := Watch(ctx, cluster)
@@ -141,13 +157,10 @@ func place(t *testing.T) string {
 
 // start starts a cluster, with members of a store or on one beside it, and
 // connects to the store.
-func start(ctx context.Context, t *testing.T, beside *Store) (*Cluster, *clientv3.Client) {
+func start(ctx context.Context, t *testing.T, binary string, beside *Store) (*Cluster, *clientv3.Client) {
 	t.Helper()
 	dir := place(t)
-	cluster, err := NewCluster(ctx, dir, beside)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := NewCluster(binary, dir, beside)
 	t.Cleanup(cluster.Stop)
 	if err := cluster.Start(ctx); err != nil {
 		for _, n := range cluster.nodes {

@@ -18,6 +18,7 @@ import (
 func TestARestoredStoreHasOneHistory(t *testing.T) {
 	plan := planOf(t, Small, *operations/20)
 	plan.Calm = true
+	binary := built(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	beside, err := StartStore(ctx, place(t))
@@ -25,7 +26,7 @@ func TestARestoredStoreHasOneHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(beside.Stop)
-	cluster, store := start(ctx, t, beside)
+	cluster, store := start(ctx, t, binary, beside)
 	plan.Began = time.Now()
 
 	before := execute(ctx, t, plan, cluster, store)
