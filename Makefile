@@ -22,8 +22,13 @@ PEER_PACKAGES := ovn-central ovn-host
 # are run, a store, and what the suites run in pods.
 K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf conntrack wget curl iptables
 
-# A test that hangs is a failure well before the suite's 15 minutes are over.
-TESTFLAGS ?= -race -timeout 12m
+# A test that hangs is a failure well before the suite's 15 minutes are over. Many tests
+# mostly wait for timers of stores and switches: hence more of them at once than there are
+# processors.
+TESTFLAGS ?= -race -timeout 12m -p 4 -parallel 4
+
+# They take longest and begin first, so that the others do not end long before them.
+LONGEST := ./test/e2e ./test/history
 
 # Packages whose tests link a store server or a client of Kubernetes, or are all
 # about processes and namespaces: building them takes longer than a minute. The
@@ -59,7 +64,7 @@ unit: ## run the tests that need neither root nor packages; a minute at most
 	@CGO_ENABLED=0 go test -short -vet=off $$(go list ./... | grep -vE '$(SLOW)')
 
 test: deps build-test lint ## install what is needed and run every test but the long ones
-	@go test $(TESTFLAGS) ./...
+	@go test $(TESTFLAGS) $(LONGEST) ./...
 
 e2e-long: deps build-test ## run the long tests
 	@scripts/deps.sh $(LONG_PACKAGES)
