@@ -6,7 +6,10 @@ COMMIT   ?= $(shell git describe --always --exclude '*' --dirty 2>/dev/null || e
 TIME     ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
 INFO     := github.com/contiv/netplugin/utils/buildinfo
 LDFLAGS  := -s -w -X $(INFO).GitCommit=$(COMMIT) -X $(INFO).BuildTime=$(TIME)
-GOBUILD  := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+# Programs are built and the code is looked at in one way, so that the packages of others
+# are compiled once for all of it, and once more for tests with the race detector.
+PLAIN    := CGO_ENABLED=0 GOFLAGS='$(shell go env GOFLAGS 2>/dev/null) -trimpath'
+GOBUILD  := $(PLAIN) go build -ldflags '$(LDFLAGS)'
 
 PROGRAMS := netmaster netplugin netctl contivk8s
 PACKAGES := openvswitch-switch etcd-server containernetworking-plugins iproute2 iputils-ping \
@@ -53,18 +56,18 @@ images: build ## make the container images of deploy/kubernetes: bin/contiv-imag
 	@go run ./deploy/images $(BIN) $(BIN)/contiv-images.tar
 
 build-test: build ## build the programs the test bed needs
-	@CGO_ENABLED=0 go build -o $(BIN)/ ./test/cmd/... github.com/containernetworking/cni/cnitool
+	@$(PLAIN) go build -o $(BIN)/ ./test/cmd/... github.com/containernetworking/cni/cnitool
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files "*.go" | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt-ed:" $$unformatted; exit 1; }
-	@go vet ./...
-	@go tool staticcheck ./...
+	@$(PLAIN) go vet ./...
+	@$(PLAIN) go tool staticcheck ./...
 
 unit: ## run the tests that need neither root nor packages; a minute at most
-	@CGO_ENABLED=0 go test -short -vet=off $$(go list ./... | grep -vE '$(SLOW)')
+	@$(PLAIN) go test -short -vet=off $$(go list ./... | grep -vE '$(SLOW)')
 
 test: deps build-test lint ## install what is needed and run every test but the long ones
-	@go test $(TESTFLAGS) $(LONGEST) ./...
+	@go test $(TESTFLAGS) -vet=off $(LONGEST) ./...
 
 e2e-long: deps build-test ## run the long tests
 	@scripts/deps.sh $(LONG_PACKAGES)

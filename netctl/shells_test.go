@@ -16,7 +16,7 @@ import (
 func built(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "github.com/contiv/netplugin/cmd/netctl")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir, "github.com/contiv/netplugin/cmd/netctl")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build netctl: %v\n%s", err, out)
