@@ -36,6 +36,15 @@ type request struct {
 	named     string // network of the request
 }
 
+// in is the request as a network takes it: one of infrastructure has a port for each
+// host, and these are in no group.
+func (r request) in(n *contivmodel.Network) request {
+	if n.NwType == "infra" {
+		r.group = ""
+	}
+	return r
+}
+
 func requestOf(c *Call) request {
 	var r request
 	text := ""
@@ -254,19 +263,19 @@ func serviceIn(networkID string) func(*Call) bool {
 // addressTaken: the address asked for may have been taken or reserved.
 func addressTaken(e *Evidence, c *Call) bool {
 	r := requestOf(c)
-	return slices.ContainsFunc(e.homes(c), func(n *contivmodel.Network) bool { return e.taken(c, r, n, r.address) })
+	return slices.ContainsFunc(e.homes(c), func(n *contivmodel.Network) bool { return e.taken(c, r.in(n), n, r.address) })
 }
 
 // addressesExhausted: every address of the pool may have been taken at some
 // moment.
 func addressesExhausted(e *Evidence, c *Call) bool {
-	r := requestOf(c)
-	pools := []string{""}
-	for _, d := range e.groupRecords(c, r) {
-		pool, _ := d["IPPool"].(string)
-		pools = append(pools, pool)
-	}
 	return slices.ContainsFunc(e.homes(c), func(n *contivmodel.Network) bool {
+		r := requestOf(c).in(n)
+		pools := []string{""}
+		for _, d := range e.groupRecords(c, r) {
+			pool, _ := d["IPPool"].(string)
+			pools = append(pools, pool)
+		}
 		return slices.ContainsFunc(pools, func(pool string) bool { return e.full(c, r, n, pool) })
 	})
 }
