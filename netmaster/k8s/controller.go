@@ -51,6 +51,9 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	}
 	c.works = []*work{
 		c.podWork(),
+		c.serviceWork(),
+		c.nodeWork(),
+		c.rangesWork(),
 	}
 	return c
 }

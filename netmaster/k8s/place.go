@@ -53,7 +53,7 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 			}
 		}
 	}
-	home := cmp.Or(first(mastercfg.TenantLabel, ofNamespace), mastercfg.DefaultTenant)
+	home := homeOf(namespace)
 	at := place{tenant: cmp.Or(first(mastercfg.TenantLabel, ofPod), home)}
 	if at.tenant != home && choice != Open && !slices.Contains(allowed(namespace), at.tenant) {
 		return place{}, refuse("TenantNotAllowed", "pod %s/%s asks for tenant %s, but its namespace is of tenant %s and does not allow others: "+
@@ -95,6 +95,11 @@ func checkName(pod *corev1.Pod, word, name string) error {
 const maxName = 64
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// homeOf is the tenant of a namespace.
+func homeOf(namespace *corev1.Namespace) string {
+	return cmp.Or(first(mastercfg.TenantLabel, []map[string]string{namespace.Annotations, namespace.Labels}), mastercfg.DefaultTenant)
+}
 
 // first is the value of a word in the first place that has it.
 func first(word string, places []map[string]string) string {

@@ -18,6 +18,8 @@ type work struct {
 	kind    string // for messages: "pod"
 	workers int    // how many are made right at once
 	follows []followed
+	delay   time.Duration // changes of a thing that come within it are looked at together
+	prepare func() error  // before the informers start; nil: nothing
 	// known finds what the state has of earlier terms, so that what is gone meanwhile is removed.
 	known func(r ledger.Reader) (keys []string, err error)
 	// right makes one thing right. again, if not zero, is when it is looked at again though
@@ -58,10 +60,15 @@ func byName(object any) []string {
 // subscribe has changes of the objects mark things. It comes before the informers start.
 func (w *work) subscribe() error {
 	w.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))
+	if w.prepare != nil {
+		if err := w.prepare(); err != nil {
+			return fmt.Errorf("kubernetes: follow what %ss depend on: %w", w.kind, err)
+		}
+	}
 	for _, f := range w.follows {
 		mark := func(object any) {
 			for _, key := range f.concerns(object) {
-				w.queue.Add(key)
+				w.queue.AddAfter(key, w.delay)
 			}
 		}
 		_, err := f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

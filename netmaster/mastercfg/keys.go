@@ -33,6 +33,9 @@ const (
 	BgpPrefix           = StateRoot + "bgp/"
 	VRFPrefix           = StateRoot + "vrfs/"
 	K8sPodPrefix        = StateRoot + "k8sPod/"
+	K8sServicePrefix    = StateRoot + "k8sSvc/"
+	K8sBackendPrefix    = StateRoot + "k8sBackend/"
+	K8sNodePrefix       = StateRoot + "k8sNode/"
 
 	OperEndpointPrefix = OperRoot + "eps/"
 	OvsDriverPrefix    = OperRoot + "ovs-driver/"
@@ -47,6 +50,7 @@ const (
 	GlobalConfigKey  = GlobalRoot + "global"
 	GlobalStateKey   = StateRoot + "global/global"
 	GlobalOperKey    = OperRoot + "global/global"
+	K8sRangesKey     = StateRoot + "k8sRanges/global"
 	VLANConfigKey    = StateRoot + "auto-vlan/global"
 	VXLANConfigKey   = StateRoot + "auto-vxlan/global"
 	LeaderLock       = "netmaster/leader" // lock name, below /contiv.io/lock/

@@ -44,6 +44,7 @@ type cache struct {
 
 	presence
 	services
+	kube    kube
 	routers routers
 	pods    map[string]mastercfg.K8sPod // of this node, by UID
 
@@ -59,7 +60,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		limits: make(map[string]pipeline.Limits),
 		vrfs:   make(map[string]uint16), peers: newPeers(), nodes: newNodes(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), routers: newRouters(), pods: make(map[string]mastercfg.K8sPod),
+		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), routers: newRouters(), pods: make(map[string]mastercfg.K8sPod),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }
@@ -81,6 +82,10 @@ var kinds = []struct {
 	{mastercfg.PolicyRulePrefix, (*cache).putRule, func(c *cache, id string) { c.setRule(id, rule{}, false) }},
 	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0) }},
 	{mastercfg.K8sPodPrefix, (*cache).putPod, (*cache).removePod},
+	{mastercfg.K8sServicePrefix, (*cache).putKubeService, (*cache).removeKubeService},
+	{mastercfg.K8sBackendPrefix, (*cache).putBackend, (*cache).removeBackend},
+	{mastercfg.K8sNodePrefix, (*cache).putKubeNode, (*cache).removeKubeNode},
+	{mastercfg.K8sRangesKey, (*cache).putKubeRanges, func(c *cache, _ string) { c.setKubeRanges(nil) }},
 	{peerPrefix, (*cache).putPeer, func(c *cache, id string) { c.settle(c.peers.unset(id)...) }},
 	{agentPrefix, (*cache).putAgent, (*cache).remain},
 	{masterPrefix, (*cache).putMaster, (*cache).remain},
@@ -131,6 +136,8 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 		return
 	}
 	c.hostDirty = true
+	c.markKubeServices(old.record.Tenant)
+	c.markKubeServices(n.record.Tenant)
 	if existed {
 		c.networksOf.remove(old.record.Tenant, id)
 		c.countLocals(old.record.Tenant, -c.hostsIn[id][c.host])
@@ -292,6 +299,9 @@ func (c *cache) setMode(mode pipeline.Mode) {
 		c.share(id, n, 1)
 		c.markNetwork(id)
 	}
+	for tenant := range c.kube.of {
+		c.markKubeServices(tenant)
+	}
 }
 
 // globalKnown tells whether netmaster has ever configured this cluster.
@@ -326,6 +336,7 @@ func (c *cache) markTenant(tenant string) {
 	for id := range c.networksOf[tenant] {
 		c.markNetwork(id)
 	}
+	c.markKubeServices(tenant)
 	c.markRules(tenant)
 }
 

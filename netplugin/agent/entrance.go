@@ -86,6 +86,7 @@ func (c *cache) entrances() (e Entrances) {
 	if c.mode.Bridged() {
 		return e
 	}
+	e = c.kubeEntrances()
 	for _, s := range c.service {
 		for _, p := range s.part.Ports {
 			switch {

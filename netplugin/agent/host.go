@@ -95,6 +95,9 @@ func (c *cache) reachedFrom(from pipeline.Network) (subnets []netip.Prefix) {
 			}
 		}
 	}
+	if from.Tenant == mastercfg.DefaultTenant {
+		subnets = append(subnets, c.kube.servedRanges(from)...) // its services are those that hosts reach
+	}
 	slices.SortFunc(subnets, netip.Prefix.Compare)
 	return subnets
 }

@@ -130,6 +130,7 @@ func (c *cache) markPresence(tenant string) {
 	delete(c.ruled, tenant)
 	if tenant != routedVLANs {
 		c.markComing(c.networksOf[tenant])
+		c.markKubeServices(tenant)
 		c.markRules(tenant)
 		return
 	}

@@ -156,6 +156,9 @@ func (c *cache) removeProvider(id string) {
 }
 
 func (c *cache) wantedService(id string) (pipeline.Object, error) {
+	if kube, ok := strings.CutPrefix(id, kubeID); ok {
+		return c.wantedKubeService(kube)
+	}
 	s, known := c.service[id]
 	if !known {
 		return nil, fault.New(fault.NotFound, "service %s is not known", id)

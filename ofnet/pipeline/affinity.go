@@ -36,10 +36,11 @@ const maxClients = 16384
 var keptPort = openflow.FieldReg(regDstMAC.Index + 1)
 
 // remembered is the number under which the clients of a port are remembered: that of
-// the group of the first port with the same providers' port.
+// the group of the first port with the same providers.
 func (o Service) remembered(p ServicePort) uint32 {
-	for _, first := range o.answered(FromPods | FromHost) {
-		if first.Address.Is4() == p.Address.Is4() && first.Protocol == p.Protocol && first.Target == p.Target {
+	own, _ := o.providers(p)
+	for _, first := range o.Ports {
+		if all, _ := o.providers(first); first.Protocol == p.Protocol && first.Address.Is4() == p.Address.Is4() && slices.Equal(all, own) {
 			return first.Group
 		}
 	}
@@ -69,13 +70,18 @@ func (o Service) affinity(w *Wants, p ServicePort) {
 	for _, m := range begins {
 		w.flow(o.fresh(priorityExcept, p, m...).do(o.lookUp(p)...).end())
 	}
-	for _, a := range ofFamily(o.Providers, p.Address) {
-		w.flow(at(tableSource, priorityService, o.match(f.is(), f.dst(openflow.Host(a)),
-			openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk), p.mark(), p.label())...).
+	serving, _ := o.providers(p)
+	for i, provider := range serving {
+		a := provider.Addr()
+		if i > 0 && serving[i-1].Addr() == a {
+			continue // a client keeps an address: of several ports it has, the first
+		}
+		w.flow(at(tableSource, priorityService, slices.Concat(o.match(f.is(), f.dst(openflow.Host(a)),
+			openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk), p.mark(), p.label()), o.outer(p))...).
 			do(o.learn(p, a)).goTo(tableDest))
 		for _, m := range begins {
 			w.flow(o.fresh(priorityKept, p, slices.Concat(m, openflow.Match{regAffinity.is(1)}, kept(a))...).
-				do(o.commit(p, a)...).end())
+				do(o.commit(p, provider)...).end())
 		}
 	}
 }

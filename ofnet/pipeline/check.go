@@ -111,14 +111,30 @@ func checkService(s Service) error {
 		return fault.New(fault.Exhausted, "service %s: %d providers, at most %d can be balanced over", s.ID, n, MaxProviders)
 	}
 	for _, p := range s.Ports {
+		if err := checkProviders(s.ID, p); err != nil {
+			return err
+		}
 		if !plain(p.Address) {
 			return fault.New(fault.Invalid, "service %s: port %d is at %s, which is not an address of one host", s.ID, p.Port, p.Address)
 		}
 		if p.Group < groupServices || p.Group >= groupServices+groupRange {
 			return fault.New(fault.Invalid, "service %s: port %d has group %d, which is not one of services", s.ID, p.Port, p.Group)
 		}
-		if p.Protocol != openflow.ProtoTCP && p.Protocol != openflow.ProtoUDP || p.Port == 0 || p.Target == 0 {
+		if p.Protocol != openflow.ProtoTCP && p.Protocol != openflow.ProtoUDP || p.Port == 0 {
 			return fault.New(fault.Invalid, "service %s: port %d to %d of protocol %d is none of TCP or UDP", s.ID, p.Port, p.Target, p.Protocol)
+		}
+	}
+	return nil
+}
+
+// checkProviders looks at those of a port alone.
+func checkProviders(service string, p ServicePort) error {
+	if n := len(p.Serving) + len(p.Draining); n > MaxProviders {
+		return fault.New(fault.Exhausted, "service %s: %d providers of port %d, at most %d can be balanced over", service, n, p.Port, MaxProviders)
+	}
+	for _, a := range slices.Concat(p.Serving, p.Draining) {
+		if p.Target != 0 || !plain(a.Addr()) || a.Addr().Is4() != p.Address.Is4() || a.Port() == 0 {
+			return fault.New(fault.Invalid, "service %s: provider %s of port %d is not an address of one host, of the version of IP of %s", service, a, p.Port, p.Address)
 		}
 	}
 	return nil

@@ -18,13 +18,13 @@ import (
 // translated for as long as there are packets.
 
 // commit gives a new connection its provider.
-func (o Service) commit(p ServicePort, provider netip.Addr) []openflow.Action {
+func (o Service) commit(p ServicePort, provider netip.AddrPort) []openflow.Action {
 	ct := openflow.CT{Commit: true, Zone: o.VRF, Recirculate: true, Table: tableSource, Actions: []openflow.Action{
-		openflow.NAT{Kind: openflow.NATDestination, MinIP: provider, MinPort: p.Target},
+		openflow.NAT{Kind: openflow.NATDestination, MinIP: provider.Addr(), MinPort: provider.Port()},
 		set(openflow.CTMark(p.number(), ^uint32(0))),
 		set(p.label()),
 	}}
-	if p.From&FromHost != 0 {
+	if p.From&(FromHost|FromOutside) != 0 {
 		ct.Actions = append(ct.Actions, openflow.Move{Src: openflow.FieldReg(regOrigin.Index), SrcOfs: regOrigin.Ofs,
 			Dst: openflow.FieldCTMark, DstOfs: markOrigin, Bits: regOrigin.Bits})
 	}
@@ -32,7 +32,7 @@ func (o Service) commit(p ServicePort, provider netip.Addr) []openflow.Action {
 }
 
 // choice is a bucket's: it commits, and writes the address anew that spreadUDP has changed.
-func (o Service) choice(p ServicePort, provider netip.Addr) (actions []openflow.Action) {
+func (o Service) choice(p ServicePort, provider netip.AddrPort) (actions []openflow.Action) {
 	if p.Protocol == openflow.ProtoUDP {
 		actions = append(actions, set(familyOf(p.Address).dst(openflow.Host(p.Address))))
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
@@ -112,7 +113,7 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 }
 
 func (e entrance) service(w *Wants, o Service) {
-	if len(o.addresses(FromHost)) == 0 {
+	if !slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.From&(FromHost|FromOutside) != 0 }) {
 		return
 	}
 	for _, a := range o.addresses(FromHost | FromPods) { // a whole address of the service
@@ -122,24 +123,45 @@ func (e entrance) service(w *Wants, o Service) {
 		}
 	}
 	for _, p := range o.Ports {
-		if p.From&FromHost == 0 || len(o.behind(p.Address)) == 0 {
-			continue
+		if len(o.behind(p)) > 0 || p.Silent {
+			e.port(w, o, p)
 		}
-		w.flow(entered(p.Address, priorityExcept, p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)...).
-			do(o.enter()...).do(o.translate(tableSource)).end())
 	}
 	leaving := func(a netip.Addr, m openflow.Match) {
 		w.flow(at(tableForward, priorityService, append(o.match(familyOf(a).is(), familyOf(a).src(openflow.Host(a)),
 			regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)...).do(o.translate(tableForward)).end())
 	}
-	for _, p := range o.answered(FromHost) {
-		for _, a := range o.behind(p.Address) {
-			leaving(a, p.matches(openflow.TCPSrc, openflow.UDPSrc, p.Target))
-		}
+	for _, b := range o.backends(FromHost | FromOutside) {
+		leaving(b.at.Addr(), b.matches(openflow.TCPSrc, openflow.UDPSrc))
 	}
 	for _, a := range o.served() {
 		for _, m := range withoutPorts(a) {
 			leaving(a, m)
+		}
+	}
+}
+
+// port takes in what is for a port of a service. Who is not from outside is told apart by his address,
+// where that makes a difference.
+func (e entrance) port(w *Wants, o Service, p ServicePort) {
+	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
+	takeIn := func(priority uint16, outer uint32, more ...openflow.FieldMatch) {
+		in := entered(p.Address, priority, append(more, to...)...).do(o.enter()...)
+		if outer != 0 {
+			in = in.do(regOuter.set(outer))
+		}
+		w.flow(in.do(o.translate(tableSource)).end())
+	}
+	if p.From&FromHost != 0 {
+		takeIn(priorityExcept, 0)
+	}
+	if p.From&FromOutside == 0 {
+		return
+	}
+	takeIn(priorityService, 1)
+	for _, inner := range o.Inner {
+		if f := familyOf(inner.Addr()); inner.Addr().Is4() == p.Address.Is4() {
+			takeIn(priorityHairpin, 0, f.src(inner))
 		}
 	}
 }

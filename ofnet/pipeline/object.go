@@ -151,9 +151,10 @@ type Service struct {
 	VRF       uint16
 	Tag       uint16 // of the network that supplies the address
 	Ports     []ServicePort
-	Providers []netip.Addr // ascending; those of an address's version of IP serve there
-	Draining  []netip.Addr // likewise: they keep their connections and get no new ones
-	Affinity  uint16       // seconds after its last new connection for which a client keeps its provider; 0: each connection may get any
+	Providers []netip.Addr   // ascending; those of an address's version of IP serve there
+	Draining  []netip.Addr   // likewise: they keep their connections and get no new ones
+	Inner     []netip.Prefix // clients that come in by the host and are not from outside
+	Affinity  uint16         // seconds after its last new connection for which a client keeps its provider; 0: each connection may get any
 }
 
 // ServicePort is a port at an address of a service, and that of its providers behind it.
@@ -162,8 +163,15 @@ type ServicePort struct {
 	From     Clients
 	Protocol uint8 // TCP or UDP
 	Port     uint16
-	Target   uint16 // port of the providers
+	Target   uint16 // port of the providers of the service; 0: the port has its own ones
 	Group    uint32 // number of its group in the switch, which no other port has: Numbered
+	Shared   bool   // other services have ports at the address, too
+
+	// Providers of the port alone, with their ports, of its address's version of IP: those that
+	// get new connections, and those that keep the ones they have. Ascending, each once. They may be
+	// addresses that no endpoint has: such a connection leaves by the host.
+	Serving, Draining []netip.AddrPort
+	Silent            bool // if nobody gets new connections, they are not answered, instead of refused
 }
 
 // Clients say who is served at an address.
@@ -171,8 +179,9 @@ type Clients uint8
 
 // Sorts of clients.
 const (
-	FromPods Clients = 1 << iota // endpoints of the tenant
-	FromHost                     // the host itself, and who comes in by it; no other service has the port at this address
+	FromPods    Clients = 1 << iota // endpoints of the tenant
+	FromHost                        // the host itself, and who comes in by it; no other service has the port at this address
+	FromOutside                     // of those, who is not in Inner of the service: another port of the service is for the others
 )
 
 // Outside is the way out of the tenants' networks: a port to the host, which knows
@@ -283,7 +292,14 @@ func (s FloodSet) Equal(other Object) bool {
 func (s Service) Equal(other Object) bool {
 	o, ok := other.(Service)
 	return ok && s.ID == o.ID && s.VRF == o.VRF && s.Tag == o.Tag && s.Affinity == o.Affinity &&
-		slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Providers, o.Providers) && slices.Equal(s.Draining, o.Draining)
+		slices.EqualFunc(s.Ports, o.Ports, ServicePort.equal) && slices.Equal(s.Inner, o.Inner) &&
+		slices.Equal(s.Providers, o.Providers) && slices.Equal(s.Draining, o.Draining)
+}
+
+func (p ServicePort) equal(o ServicePort) bool {
+	return p.Address == o.Address && p.From == o.From && p.Protocol == o.Protocol && p.Port == o.Port && p.Target == o.Target &&
+		p.Group == o.Group && p.Shared == o.Shared && p.Silent == o.Silent &&
+		slices.Equal(p.Serving, o.Serving) && slices.Equal(p.Draining, o.Draining)
 }
 
 // Equal compares all fields.

@@ -50,7 +50,7 @@ func (w *world) served(p probeFrame, frame []byte, f *fate) bool {
 		return true
 	}
 	for _, t := range w.talks {
-		if t.client == p.from && t.service == number && t.port == s.Ports[at] && t.sport == p.src && t.provider >= 0 {
+		if t.client == p.from && t.service == number && t.port.equal(s.Ports[at]) && t.sport == p.src && t.provider >= 0 {
 			if arrival := w.translated(p, frame, t.provider, t.port); arrival != nil {
 				f.must[t.provider] = arrival
 			}

@@ -62,6 +62,11 @@ func unreceived(priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	return at(tableForward, priority, append([]openflow.FieldMatch{regRouted.is(1), regOut.is(0)}, more...)...)
 }
 
+// unreceivedFrom matches of that what came from somewhere.
+func unreceivedFrom(origin uint32, priority uint16, more ...openflow.FieldMatch) flowBuilder {
+	return at(tableForward, priority, append([]openflow.FieldMatch{both(regRouted.is(1), regOrigin.is(origin)), regOut.is(0)}, more...)...)
+}
+
 func (outside) base(w *Wants) {
 	w.flow(at(tableSource, priorityOther, regOrigin.is(originHost)).drop(reasonUnknown))
 }
@@ -79,7 +84,7 @@ func (x outside) outside(w *Wants, o Outside, port uint32) {
 			unreceived(priorityHost, f.whole(f.dst(host))...).do(known...).do(toHost...).goTo(tableOutput),
 			unreceived(priorityInside, f.is(), f.dst(f.toMany)).drop(reasonMulticast),
 			unreceived(priorityInside, f.is(), f.dst(p)).drop(reasonNoRoute),
-			unreceived(priorityOutside, f.whole()...).do(known...).do(toHost...).goTo(tableOutput))
+			unreceivedFrom(originLocal, priorityOutside, f.whole()...).do(known...).do(toHost...).goTo(tableOutput))
 		if p.Addr().Is4() {
 			w.flow(unreceived(priorityHairpin, f.is(), openflow.IPFragment(), f.src(p), openflow.CTState(openflow.CTTrk, openflow.CTTrk)).
 				do(toHost...).goTo(tableOutput))

@@ -54,7 +54,7 @@
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
 // gateway, source, dest, bridge, flood, uplink, service (with connection, affinity and refuse),
-// policy, track, tier, forward, outside, entrance, quoted, toobig, answer, limit, output, drop, names.
+// policy, track, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, drop, names.
 package pipeline
 
 import (
@@ -111,6 +111,7 @@ func New(c Config) *Pipeline {
 		refuse{noMeter: !c.hasMeter(PacketRefused.meter())},
 		outside{gateway: c.GatewayMAC, size: size},
 		quoted{noMeter: !c.hasMeter(PacketError.meter())},
+		byHost{gateway: c.GatewayMAC},
 		entrance{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6()},
 		policy{},
 		tracking{},

@@ -29,6 +29,7 @@ var (
 	regSrcTiers = Register{"SRC_TIERS", 0, 8, 4, "How the tiers judge the sender, if it is here: 1 what it sends, 2 policies isolate it in that, 4 what it receives, 8 policies isolate it in that."}
 	regDstTiers = Register{"DST_TIERS", 0, 12, 4, "The same of the receiver."}
 	regTracked  = Register{"TRACKED", 0, 16, 1, "The tiers judge the sender or the receiver, and have not done so yet."}
+	regOuter    = Register{"OUTER", 0, 17, 1, "A client from outside, of a service that has other providers for such."}
 	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
 	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}
 	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; 0: none, or unknown."}
@@ -60,7 +61,7 @@ const (
 
 // Registers lists them for dumps and documentation.
 func Registers() []Register {
-	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regAffinity, regSrcTiers, regDstTiers, regTracked, regReason, regSrcGroup, regDstGroup, regVRF, regSrcClass, regNetwork, regDstNet, regOut, regNextHop, regDstClass, regDstMAC, regScratch}
+	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regAffinity, regSrcTiers, regDstTiers, regTracked, regOuter, regReason, regSrcGroup, regDstGroup, regVRF, regSrcClass, regNetwork, regDstNet, regOut, regNextHop, regDstClass, regDstMAC, regScratch}
 }
 
 // is matches a value of the register.

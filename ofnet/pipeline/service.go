@@ -68,7 +68,7 @@ func (s services) service(w *Wants, o Service) {
 			w.flow(answerND(o.Tag, a, s.gateway))
 		}
 		w.flow(s.arrival(o, a, priorityRefuse).goTo(tableAnswer))
-		if len(o.behind(a)) == 0 {
+		if !o.servesAt(a) {
 			continue
 		}
 		for _, m := range withoutPorts(a) {
@@ -81,14 +81,12 @@ func (s services) service(w *Wants, o Service) {
 		}
 	}
 	for _, p := range o.Ports {
-		if len(o.behind(p.Address)) > 0 {
+		if len(o.behind(p)) > 0 || p.Silent {
 			s.port(w, o, p)
 		}
 	}
-	for _, p := range o.answered(FromPods | FromHost) {
-		for _, a := range o.behind(p.Address) {
-			s.answers(w, o, p, a)
-		}
+	for _, b := range o.backends(^Clients(0)) {
+		s.answers(w, o, b)
 	}
 }
 
@@ -106,24 +104,31 @@ func withoutPorts(of netip.Addr) (list []openflow.Match) {
 // port balances what is for one port.
 func (s services) port(w *Wants, o Service, p ServicePort) {
 	group := openflow.Group{ID: p.Group, Type: openflow.GroupSelect}
-	providers, draining := ofFamily(o.Providers, p.Address), ofFamily(o.Draining, p.Address)
-	for _, a := range providers {
+	serving, draining := o.providers(p)
+	for _, a := range serving {
 		group.Buckets = append(group.Buckets, openflow.Bucket{Weight: 1, Actions: o.choice(p, a)})
 	}
 	for _, a := range draining {
 		group.Buckets = append(group.Buckets, openflow.Bucket{Actions: o.choice(p, a)})
 	}
-	w.Groups = append(w.Groups, group)
+	if len(group.Buckets) > 0 {
+		w.Groups = append(w.Groups, group)
+	}
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
 	if p.From&FromPods != 0 {
 		w.flow(s.arrival(o, p.Address, priorityExcept, to...).do(regRouted.set(1), o.translate(tableSource)).end())
 	}
-	for _, a := range o.behind(p.Address) {
+	for _, a := range o.counted(p) {
 		w.flow(at(tableSource, priorityExcept, o.match(familyOf(a).is(), familyOf(a).dst(openflow.Host(a)),
 			openflow.CTState(openflow.CTTrk, openflow.CTTrk), p.mark(), p.label())...).goTo(tableDest))
 	}
-	if len(providers) == 0 {
-		w.flow(o.fresh(priorityExcept, p, to...).goTo(tableAnswer))
+	switch begins := o.fresh(priorityExcept, p, to...); {
+	case len(serving) > 0:
+	case p.Silent:
+		w.flow(begins.drop(reasonNoProvider))
+		return
+	default:
+		w.flow(begins.goTo(tableAnswer))
 		return
 	}
 	if o.Affinity == 0 {
@@ -150,7 +155,7 @@ func (o Service) choose(w *Wants, p ServicePort, port, fragments uint16, more ..
 
 // fragments match those that can only be for a port of UDP, though they do not say it.
 func (o Service) fragments(p ServicePort) (list []openflow.Match) {
-	if p.Protocol != openflow.ProtoUDP || !o.onlyUDP(p) {
+	if p.Protocol != openflow.ProtoUDP || p.Shared || !o.onlyUDP(p) {
 		return nil
 	}
 	for _, protocol := range familyOf(p.Address).fragmentsOf(p.Protocol) {
@@ -177,66 +182,18 @@ func spreadUDP(service netip.Addr) openflow.Action {
 }
 
 // answers restores the service as the sender of what a provider answers.
-func (s services) answers(w *Wants, o Service, p ServicePort, provider netip.Addr) {
+func (s services) answers(w *Wants, o Service, b backend) {
+	provider := b.at.Addr()
 	f := familyOf(provider)
 	to := f.dst(openflow.Host(provider))
-	answer := p.matches(openflow.TCPSrc, openflow.UDPSrc, p.Target)
-	request := append(p.matches(openflow.TCPDst, openflow.UDPDst, p.Target), f.is(), f.src(openflow.Host(provider)), to,
+	answer := b.matches(openflow.TCPSrc, openflow.UDPSrc)
+	request := append(b.matches(openflow.TCPDst, openflow.UDPDst), f.is(), f.src(openflow.Host(provider)), to,
 		openflow.CTState(openflow.CTTrk, openflow.CTTrk))
 	w.flow(
 		o.departure(priorityExcept, provider, answer...).do(o.translate(tableOutput)).end(),
 		o.departure(priorityHairpin, provider, append(answer, to)...).do(regOut.set(outBack), o.translate(tableOutput)).end(),
 		at(tableOutput, priorityHairpin, o.match(request...)...).
 			do(set(f.src(openflow.Host(f.hairpinAddress()))), openflow.Output{Port: openflow.PortInPort}).end())
-}
-
-// addresses are those at which all of the given clients are served.
-func (o Service) addresses(from Clients) (all []netip.Addr) {
-	for _, p := range o.Ports {
-		if p.From&from == from && !slices.Contains(all, p.Address) {
-			all = append(all, p.Address)
-		}
-	}
-	return all
-}
-
-// answered are ports that serve some of the given clients, one for each version of IP,
-// protocol and port of the providers: what providers answer does not say more.
-func (o Service) answered(clients Clients) (some []ServicePort) {
-	for _, p := range o.Ports {
-		same := func(other ServicePort) bool {
-			return other.Address.Is4() == p.Address.Is4() && other.Protocol == p.Protocol && other.Target == p.Target
-		}
-		if p.From&clients != 0 && !slices.ContainsFunc(some, same) {
-			some = append(some, p)
-		}
-	}
-	return some
-}
-
-// behind are the providers that connections to an address may have: those of its
-// version of IP.
-func (o Service) behind(service netip.Addr) []netip.Addr {
-	return ofFamily(slices.Concat(o.Providers, o.Draining), service)
-}
-
-// served are the providers of the versions of IP in which the service has addresses.
-func (o Service) served() (all []netip.Addr) {
-	for _, a := range slices.Concat(o.Providers, o.Draining) {
-		if slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.Address.Is4() == a.Is4() }) {
-			all = append(all, a)
-		}
-	}
-	return all
-}
-
-func ofFamily(all []netip.Addr, as netip.Addr) (some []netip.Addr) {
-	for _, a := range all {
-		if a.Is4() == as.Is4() {
-			some = append(some, a)
-		}
-	}
-	return some
 }
 
 // match adds the VRF of a service.
@@ -253,8 +210,8 @@ func (s services) arrival(o Service, to netip.Addr, priority uint16, more ...ope
 // fresh matches what is still for a service: it begins a connection.
 func (o Service) fresh(priority uint16, p ServicePort, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(p.Address)
-	return at(tableDest, priority, append(o.match(f.is(), f.dst(openflow.Host(p.Address)),
-		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk)), more...)...)
+	return at(tableDest, priority, slices.Concat(o.match(f.is(), f.dst(openflow.Host(p.Address)),
+		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk)), o.outer(p), more)...)
 }
 
 // departure matches what is about to be delivered from a provider and has not been looked up.
@@ -268,11 +225,7 @@ func (o Service) translate(table uint8) openflow.Action {
 	return openflow.CT{Zone: o.VRF, Recirculate: true, Table: table, Actions: []openflow.Action{openflow.NAT{}}}
 }
 
-// matches is a port of the protocol.
+// matches is the port at which clients ask.
 func (p ServicePort) matches(tcp, udp func(uint16) openflow.FieldMatch, port uint16) openflow.Match {
-	m := openflow.Match{openflow.IPProto(p.Protocol)}
-	if p.Protocol == openflow.ProtoTCP {
-		return append(m, tcp(port))
-	}
-	return append(m, udp(port))
+	return backend{p.Protocol, netip.AddrPortFrom(p.Address, port)}.matches(tcp, udp)
 }

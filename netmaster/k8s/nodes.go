@@ -1,0 +1,109 @@
+package k8s
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// scalerTaint is on nodes that the cluster's autoscaler is about to delete.
+const scalerTaint = "ToBeDeletedByClusterAutoscaler"
+
+// nodeWork keeps a record of every node.
+func (c *Controller) nodeWork() *work {
+	nodes := c.informers.Core().V1().Nodes()
+	return &work{
+		kind: "node", workers: 1, follows: []followed{{nodes.Informer(), byName}},
+		known: func(r ledger.Reader) (names []string, err error) {
+			r.Range(mastercfg.K8sNodePrefix, func(key string, _ []byte) bool {
+				names = append(names, strings.TrimPrefix(key, mastercfg.K8sNodePrefix))
+				return true
+			})
+			return names, nil
+		},
+		right: func(ctx context.Context, name string) (time.Duration, error) {
+			node, err := nodes.Lister().Get(name)
+			if apierrors.IsNotFound(err) {
+				return 0, c.keep(ctx, mastercfg.K8sNodePrefix+name, nil)
+			}
+			if err != nil {
+				return 0, err
+			}
+			return 0, c.keep(ctx, mastercfg.K8sNodePrefix+name, nodeRecord(node))
+		},
+	}
+}
+
+func nodeRecord(node *corev1.Node) mastercfg.K8sNode {
+	record := mastercfg.K8sNode{Zone: node.Labels[corev1.LabelTopologyZone]}
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			record.Addresses = append(record.Addresses, addresses([]string{a.Address})...)
+		}
+	}
+	record.Leaving = node.DeletionTimestamp != nil ||
+		slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == scalerTaint })
+	return record
+}
+
+// rangesWork keeps the record of the addresses that services can have. It is one thing.
+func (c *Controller) rangesWork() *work {
+	const one = "all"
+	ranges := c.informers.Networking().V1().ServiceCIDRs().Informer()
+	return &work{
+		kind: "range of service", workers: 1,
+		follows: []followed{{ranges, func(any) []string { return []string{one} }}},
+		known:   func(ledger.Reader) ([]string, error) { return []string{one}, nil },
+		right: func(ctx context.Context, _ string) (time.Duration, error) {
+			var record mastercfg.K8sServiceRanges
+			for _, object := range ranges.GetStore().List() {
+				for _, text := range object.(*networkingv1.ServiceCIDR).Spec.CIDRs { // the store has nothing else
+					if p, err := netip.ParsePrefix(text); err == nil { // the API server has checked it
+						record.Ranges = append(record.Ranges, p.Masked())
+					}
+				}
+			}
+			slices.SortFunc(record.Ranges, netip.Prefix.Compare)
+			record.Ranges = slices.Compact(record.Ranges)
+			return 0, c.keep(ctx, mastercfg.K8sRangesKey, record)
+		},
+	}
+}
+
+// keep makes a record what it should be; nil: there is to be none.
+func (c *Controller) keep(ctx context.Context, key string, record any) error {
+	var value []byte
+	if record != nil {
+		var err error
+		if value, err = json.Marshal(record); err != nil {
+			return err
+		}
+	}
+	same := false
+	if err := c.ledger.View(func(r ledger.Reader) error {
+		before, there := r.Get(key)
+		same = there == (record != nil) && bytes.Equal(before, value)
+		return nil
+	}); err != nil || same {
+		return err
+	}
+	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
+		if record == nil {
+			tx.Delete(key)
+			return nil
+		}
+		return ledger.Write(tx, key, json.RawMessage(value))
+	})
+	return err
+}

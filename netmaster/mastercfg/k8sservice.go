@@ -1,0 +1,83 @@
+package mastercfg
+
+import "net/netip"
+
+// K8sService is a service of Kubernetes as the pods of one tenant see it. The leader writes
+// one for the tenant of its namespace and for each tenant with a pod behind it.
+type K8sService struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+
+	Addresses     []netip.Addr     `json:"addresses,omitempty"`    // cluster addresses, at most one of each version of IP
+	External      []netip.Addr     `json:"externalIPs,omitempty"`  // addresses that its owner wants to be reached at, ascending
+	LoadBalancers []netip.Addr     `json:"loadBalancer,omitempty"` // addresses that a load balancer has given it, ascending
+	SourceRanges  []netip.Prefix   `json:"sourceRanges,omitempty"` // who reaches those of load balancers; none: everybody
+	Ports         []K8sServicePort `json:"ports"`
+
+	InternalLocal bool   `json:"internalLocal,omitempty"` // cluster addresses lead to backends of the client's node only
+	ExternalLocal bool   `json:"externalLocal,omitempty"` // who comes from outside gets backends of the node that he came to only
+	HealthPort    uint16 `json:"healthPort,omitempty"`    // at which each node tells whether it has backends; 0: none
+	Affinity      int    `json:"affinity,omitempty"`      // seconds for which a client keeps its backend; 0: not at all
+}
+
+// K8sServicePort is a port of a service.
+type K8sServicePort struct {
+	Name     string `json:"name,omitempty"` // of the service's ports at most one has none
+	Protocol string `json:"protocol"`       // TCP, UDP or SCTP
+	Port     uint16 `json:"port"`
+	NodePort uint16 `json:"nodePort,omitempty"` // 0: none
+}
+
+// K8sBackend is an address behind a port of a service.
+type K8sBackend struct {
+	Address netip.AddrPort `json:"address"`
+	Node    string         `json:"node,omitempty"` // empty: it is on none of ours
+
+	Ready       bool `json:"ready,omitempty"`
+	Serving     bool `json:"serving,omitempty"` // ready, but for its being about to end
+	Terminating bool `json:"terminating,omitempty"`
+
+	ForNodes []string `json:"forNodes,omitempty"` // nodes whose clients it is meant for
+	ForZones []string `json:"forZones,omitempty"` // zones, likewise
+}
+
+// K8sNode is a machine of the cluster as Kubernetes knows it.
+type K8sNode struct {
+	Addresses []netip.Addr `json:"addresses,omitempty"` // internal ones, the primary one of each version of IP first
+	Zone      string       `json:"zone,omitempty"`
+	Leaving   bool         `json:"leaving,omitempty"` // it is being deleted: load balancers are to avoid it
+}
+
+// K8sServiceRanges are the addresses that services can have.
+type K8sServiceRanges struct {
+	Ranges []netip.Prefix `json:"ranges"` // ascending
+}
+
+// unnamed stands for the name of a port that has none; no name of a port begins with a hyphen.
+const unnamed = "-"
+
+// K8sServiceKey is where a service is noted for a tenant.
+func K8sServiceKey(tenant, namespace, name string) string {
+	return K8sServicePrefix + tenant + "/" + namespace + "/" + name
+}
+
+// K8sBackendsOf is above the backends of a service.
+func K8sBackendsOf(tenant, namespace, name string) string {
+	return K8sBackendPrefix + tenant + "/" + namespace + "/" + name + "/"
+}
+
+// K8sBackendKey is where a backend of a port is noted.
+func K8sBackendKey(tenant, namespace, name, port string, at netip.AddrPort) string {
+	if port == "" {
+		port = unnamed
+	}
+	return K8sBackendsOf(tenant, namespace, name) + port + "/" + at.String()
+}
+
+// K8sPortName is the name of a port as a key has it.
+func K8sPortName(inKey string) string {
+	if inKey == unnamed {
+		return ""
+	}
+	return inKey
+}

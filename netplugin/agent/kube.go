@@ -1,0 +1,362 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/kubeservice"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// kube is what the leader has written down of Kubernetes: services with who is behind them, nodes,
+// and the ranges of services. Backends may be known before their service, or outlive it.
+type kube struct {
+	services map[string]kubeService // by id: tenant/namespace/name
+	backends map[string]backends    // by id of the service
+	of       index                  // tenant -> services
+	nodes    map[string]mastercfg.K8sNode
+	ranges   []netip.Prefix
+}
+
+// backends are those of a service, by port and address.
+type backends map[string]map[netip.AddrPort]kubeservice.Backend
+
+// kubeService is a decoded service.
+type kubeService struct {
+	tenant string
+	record mastercfg.K8sService
+	ports  []kubePort
+}
+
+// kubePort is a port at one address of a service, for some clients.
+type kubePort struct {
+	pipeline.ServicePort        // without those who serve; a node port has no address yet, but for its version of IP
+	name                 string // of the port
+	local                bool   // backends of this node only
+}
+
+func newKube() kube {
+	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), nodes: make(map[string]mastercfg.K8sNode)}
+}
+
+// kubeID begins the ids of the pipeline's objects for services of Kubernetes; no other has a slash.
+const kubeID = "k8s/"
+
+func (c *cache) putKubeService(id string, value []byte, _ int64) error {
+	var s kubeService
+	if err := json.Unmarshal(value, &s.record); err != nil {
+		return err
+	}
+	tenant, _, ok := strings.Cut(id, "/")
+	if !ok {
+		return fmt.Errorf("key is not of tenant, namespace and name")
+	}
+	s.tenant = tenant
+	c.removeKubeService(id)
+	s.ports = c.numbered(id, kubePorts(s.record))
+	for _, p := range s.ports {
+		c.groups[p.Group] = struct{}{}
+	}
+	c.kube.services[id] = s
+	c.kube.of.add(s.tenant, id)
+	c.countEnteredKube(s, 1)
+	return nil
+}
+
+func (c *cache) removeKubeService(id string) {
+	if old, existed := c.kube.services[id]; existed {
+		for _, p := range old.ports {
+			delete(c.groups, p.Group)
+		}
+		delete(c.kube.services, id)
+		c.kube.of.remove(old.tenant, id)
+		c.countEnteredKube(old, -1)
+	}
+	c.mark(pipeline.KindService, kubeID+id)
+}
+
+// countEnteredKube counts a service that hosts lead to.
+func (c *cache) countEnteredKube(s kubeService, step int) {
+	if slices.ContainsFunc(s.ports, func(p kubePort) bool { return p.From&^pipeline.FromPods != 0 }) {
+		c.countEntered(s.tenant, step)
+		c.hostDirty = true
+	}
+}
+
+// numbered gives the ports numbers of groups that no other service has.
+func (c *cache) numbered(id string, ports []kubePort) []kubePort {
+	o := pipeline.Service{ID: kubeID + id}
+	for _, p := range ports {
+		o.Ports = append(o.Ports, p.ServicePort)
+	}
+	o = o.Numbered(func(group uint32) bool { _, taken := c.groups[group]; return taken })
+	for i := range ports {
+		ports[i].Group = o.Ports[i].Group
+	}
+	return ports
+}
+
+// kubePorts are all ports of a service at all of its addresses.
+func kubePorts(s mastercfg.K8sService) (all []kubePort) {
+	for _, p := range s.Ports {
+		protocol, known := map[string]uint8{"TCP": openflow.ProtoTCP, "UDP": openflow.ProtoUDP}[p.Protocol]
+		if !known || p.Port == 0 {
+			continue // SCTP: the switch's connection tracker does not know its ports
+		}
+		add := func(at netip.Addr, from pipeline.Clients, number uint16, local bool) {
+			all = append(all, kubePort{name: p.Name, local: local, ServicePort: pipeline.ServicePort{
+				Address: at, From: from, Protocol: protocol, Port: number, Shared: at.IsUnspecified()}})
+		}
+		for _, a := range s.Addresses {
+			add(a, pipeline.FromPods, p.Port, s.InternalLocal)
+		}
+		outer := func(a netip.Addr, number uint16) {
+			add(a, pipeline.FromPods|pipeline.FromHost, number, false)
+			if s.ExternalLocal {
+				add(a, pipeline.FromOutside, number, true)
+			}
+		}
+		for _, a := range external(s) {
+			outer(a, p.Port)
+		}
+		for _, a := range s.Addresses {
+			if p.NodePort != 0 && a.Is4() {
+				outer(netip.IPv4Unspecified(), p.NodePort)
+			} else if p.NodePort != 0 {
+				outer(netip.IPv6Unspecified(), p.NodePort)
+			}
+		}
+	}
+	return all
+}
+
+// external are the addresses of a service, besides that in the cluster, of the versions of IP that
+// it has there.
+func external(s mastercfg.K8sService) (some []netip.Addr) {
+	for _, a := range slices.Concat(s.External, s.LoadBalancers) {
+		same := func(own netip.Addr) bool { return own.Is4() == a.Is4() }
+		if slices.ContainsFunc(s.Addresses, same) && !slices.Contains(s.Addresses, a) && !slices.Contains(some, a) {
+			some = append(some, a)
+		}
+	}
+	return some
+}
+
+// backendID takes the key of a backend apart: its service, the name of the port, and the address.
+func backendID(key string) (service, port string, at netip.AddrPort, err error) {
+	parts := strings.Split(key, "/")
+	if len(parts) != 5 {
+		return "", "", at, fmt.Errorf("key is not of tenant, namespace, service, port and address")
+	}
+	at, err = netip.ParseAddrPort(parts[4])
+	return strings.Join(parts[:3], "/"), mastercfg.K8sPortName(parts[3]), at, err
+}
+
+func (c *cache) putBackend(key string, value []byte, _ int64) error {
+	service, port, at, err := backendID(key)
+	if err != nil {
+		return err
+	}
+	var r mastercfg.K8sBackend
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	if c.kube.backends[service] == nil {
+		c.kube.backends[service] = make(backends)
+	}
+	if c.kube.backends[service][port] == nil {
+		c.kube.backends[service][port] = make(map[netip.AddrPort]kubeservice.Backend)
+	}
+	c.kube.backends[service][port][at] = kubeservice.Backend{Address: at, Node: r.Node, Ready: r.Ready, Serving: r.Serving, Terminating: r.Terminating,
+		ForNodes: r.ForNodes, ForZones: r.ForZones}
+	c.mark(pipeline.KindService, kubeID+service)
+	return nil
+}
+
+func (c *cache) removeBackend(key string) {
+	service, port, at, err := backendID(key)
+	if err != nil {
+		return
+	}
+	delete(c.kube.backends[service][port], at)
+	if len(c.kube.backends[service][port]) == 0 {
+		delete(c.kube.backends[service], port)
+	}
+	if len(c.kube.backends[service]) == 0 {
+		delete(c.kube.backends, service)
+	}
+	c.mark(pipeline.KindService, kubeID+service)
+}
+
+func (c *cache) putKubeNode(name string, value []byte, _ int64) error {
+	var r mastercfg.K8sNode
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	before := c.kube.nodes[name]
+	c.kube.nodes[name] = r
+	c.kubeNodeChanged(name, before, r)
+	return nil
+}
+
+func (c *cache) removeKubeNode(name string) {
+	before := c.kube.nodes[name]
+	delete(c.kube.nodes, name)
+	c.kubeNodeChanged(name, before, mastercfg.K8sNode{})
+}
+
+// kubeNodeChanged has the services looked at whose choice depends on where this node is.
+func (c *cache) kubeNodeChanged(name string, before, now mastercfg.K8sNode) {
+	if name != c.host || before.Zone == now.Zone && slices.Equal(before.Addresses, now.Addresses) {
+		return
+	}
+	c.hostDirty = true
+	for id := range c.kube.services {
+		c.mark(pipeline.KindService, kubeID+id)
+	}
+}
+
+func (c *cache) putKubeRanges(_ string, value []byte, _ int64) error {
+	var r mastercfg.K8sServiceRanges
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	c.setKubeRanges(r.Ranges)
+	return nil
+}
+
+func (c *cache) setKubeRanges(ranges []netip.Prefix) {
+	if !slices.Equal(ranges, c.kube.ranges) {
+		c.kube.ranges, c.hostDirty = ranges, true
+	}
+}
+
+// markKubeServices has those of a tenant looked at.
+func (c *cache) markKubeServices(tenant string) {
+	for id := range c.kube.of[tenant] {
+		c.mark(pipeline.KindService, kubeID+id)
+	}
+}
+
+// wantedKubeService computes a service with those who serve it for clients of this node.
+func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
+	s, known := c.kube.services[id]
+	if !known {
+		return nil, fault.New(fault.NotFound, "service %s is not known", id)
+	}
+	n, err := c.networkForServices(s.tenant)
+	if err != nil {
+		return nil, fault.New(fault.KindOf(err), "service %s: %w", id, err)
+	}
+	o := pipeline.Service{ID: kubeID + id, VRF: n.VRF, Tag: n.Tag, Affinity: uint16(min(s.record.Affinity, maxAffinity))}
+	o.Inner = c.inner()
+	here := kubeservice.Place{Node: c.host, Zone: c.kube.nodes[c.host].Zone}
+	type who struct {
+		name      string
+		udp, ipv4 bool
+	}
+	sets := make(map[who]kubeservice.Sets)
+	for _, p := range s.ports {
+		port, ok := c.placedPort(p.ServicePort)
+		if !ok {
+			continue
+		}
+		key := who{p.name, p.Protocol == openflow.ProtoUDP, port.Address.Is4()}
+		if _, chosen := sets[key]; !chosen {
+			var all []kubeservice.Backend
+			for at, b := range c.kube.backends[id][p.name] {
+				if at.Addr().Is4() == key.ipv4 {
+					all = append(all, b)
+				}
+			}
+			sets[key] = kubeservice.Choose(all, here, key.udp)
+		}
+		chosen := sets[key].Cluster
+		if p.local {
+			chosen = sets[key].Local
+		}
+		port.Serving, port.Draining, port.Silent = chosen.Serving, chosen.Draining, chosen.Silent
+		o.Ports = append(o.Ports, port)
+	}
+	return o, nil
+}
+
+// maxAffinity is the longest time in seconds that a switch remembers a client for.
+const maxAffinity = 65535
+
+// networkForServices is a network of a tenant by whose gateway services are reached.
+func (c *cache) networkForServices(tenant string) (n pipeline.Network, err error) {
+	ids := []string{mastercfg.NetworkID(tenant, mastercfg.DefaultNetwork)}
+	for id := range c.networksOf[tenant] {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids[1:])
+	for _, id := range ids {
+		n, err := c.servedNetwork(id)
+		if err == nil && !n.Mode.Bridged() && n.Encap == pipeline.VXLAN {
+			return n, nil
+		}
+		if fault.Is(err, fault.NotFound) {
+			return n, err // the tenant is not here
+		}
+	}
+	return n, fault.New(fault.MissingReference, "tenant %s has no routed network of encapsulation vxlan", tenant)
+}
+
+// placedPort gives a port its address on this node; false: it is not reached here.
+func (c *cache) placedPort(p pipeline.ServicePort) (pipeline.ServicePort, bool) {
+	host, err := c.hostPort()
+	switch {
+	case err != nil:
+		p.From &= pipeline.FromPods
+	case p.Address.IsUnspecified() && p.Address.Is4():
+		p.Address = pipeline.NodePorts(host.Prefix)
+	case p.Address.IsUnspecified():
+		p.Address = pipeline.NodePorts(host.Prefix6)
+	}
+	return p, p.From != 0 && !p.Address.IsUnspecified()
+}
+
+// inner are who comes in by the host and is not from outside: the node itself, and its pods by
+// their private addresses.
+func (c *cache) inner() (all []netip.Prefix) {
+	if host, err := c.hostPort(); err == nil {
+		all = host.Prefixes()
+	}
+	for _, a := range c.kube.nodes[c.host].Addresses {
+		all = append(all, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return all
+}
+
+// kubeEntrances are what the host leads to the switch for services of Kubernetes.
+func (c *cache) kubeEntrances() (e Entrances) {
+	for _, s := range c.kube.services {
+		for _, p := range s.ports {
+			switch {
+			case p.From&pipeline.FromHost == 0:
+			case p.Address.IsUnspecified():
+				e.NodePorts = append(e.NodePorts, NodePort{p.Protocol, p.Port})
+			default:
+				e.Addresses = append(e.Addresses, p.Address)
+			}
+		}
+	}
+	return e
+}
+
+// servedRanges are the ranges of services that a network has a gateway of their version of IP to.
+func (k kube) servedRanges(from pipeline.Network) (some []netip.Prefix) {
+	for _, r := range k.ranges {
+		if gateway := from.Gateway6; r.Addr().Is6() && gateway.IsValid() || r.Addr().Is4() && from.Gateway.IsValid() {
+			some = append(some, r)
+		}
+	}
+	return some
+}

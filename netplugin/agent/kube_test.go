@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// kubeNode is node1 with a pod of the default tenant and a way out.
+func kubeNode(t *testing.T) *node {
+	n := newNode(t).
+		put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing","pvt-subnet":"172.19.0.0/16"}`).
+		put(vrfKey("default"), `{"vrf":1}`).
+		put(netKey("default-net.default"), netValue("default", "")).
+		put(epKey("default-net.default-1"), epValue("default-net.default", "node1", "10.1.0.2"))
+	n.cache.outside = true
+	n.step()
+	return n
+}
+
+const kubeWeb = "k8s/default/shop/web"
+
+func (n *node) kubeService(s mastercfg.K8sService) *node {
+	s.Namespace, s.Name = "shop", "web"
+	value, _ := json.Marshal(s) // a plain struct
+	return n.put(mastercfg.K8sServiceKey("default", "shop", "web"), string(value))
+}
+
+func (n *node) backend(port, address, node string) *node {
+	value, _ := json.Marshal(mastercfg.K8sBackend{Address: netip.MustParseAddrPort(address), Node: node, Ready: true, Serving: true})
+	return n.put(mastercfg.K8sBackendKey("default", "shop", "web", port, netip.MustParseAddrPort(address)), string(value))
+}
+
+// served says who serves which clients at which address.
+func (n *node) served() (all []string) {
+	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+	if err != nil {
+		return []string{fault.KindOf(err).String()}
+	}
+	clients := map[pipeline.Clients]string{pipeline.FromPods: "pods", pipeline.FromPods | pipeline.FromHost: "all", pipeline.FromOutside: "outside"}
+	for _, p := range o.(pipeline.Service).Ports {
+		text := fmt.Sprintf("%s %s %d: %v", clients[p.From], netip.AddrPortFrom(p.Address, p.Port), p.Protocol, p.Serving)
+		if p.Silent {
+			text += " silent"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func (n *node) wantServed(want ...string) {
+	n.t.Helper()
+	n.step()
+	if got := n.served(); !slices.Equal(got, want) {
+		n.t.Errorf("served\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
+	addr := netip.MustParseAddr
+	n := kubeNode(t).backend("http", "10.1.0.2:8080", "node1")
+	s := mastercfg.K8sService{Addresses: []netip.Addr{addr("10.96.0.7")}, Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80}}}
+	n.kubeService(s).wantServed("pods 10.96.0.7:80 6: [10.1.0.2:8080]")
+	n.backend("http", "10.1.0.3:8081", "node2").wantServed("pods 10.96.0.7:80 6: [10.1.0.2:8080 10.1.0.3:8081]")
+	if len(n.cache.hostAccess().Entrances.Addresses)+len(n.cache.entered) > 0 {
+		t.Error("hosts are led to a service that has no address for them")
+	}
+	s.Ports[0].NodePort, s.External, s.LoadBalancers = 30080, []netip.Addr{addr("198.51.100.1"), addr("fd00::1")}, []netip.Addr{addr("198.51.100.1"), addr("203.0.113.1")}
+	both := "[10.1.0.2:8080 10.1.0.3:8081]"
+	n.kubeService(s).wantServed("pods 10.96.0.7:80 6: "+both, "all 198.51.100.1:80 6: "+both, "all 203.0.113.1:80 6: "+both, "all 172.19.255.253:30080 6: "+both)
+	if in := n.cache.hostAccess().Entrances; len(in.Addresses) != 2 || !slices.Equal(in.NodePorts, []NodePort{{openflow.ProtoTCP, 30080}}) {
+		t.Errorf("the host leads %+v", in)
+	}
+	s.External, s.ExternalLocal, s.InternalLocal, s.LoadBalancers = nil, true, true, nil
+	n.kubeService(s).wantServed("pods 10.96.0.7:80 6: [10.1.0.2:8080]", "all 172.19.255.253:30080 6: "+both, "outside 172.19.255.253:30080 6: [10.1.0.2:8080]")
+	n.del(mastercfg.K8sBackendKey("default", "shop", "web", "http", netip.MustParseAddrPort("10.1.0.2:8080")))
+	n.wantServed("pods 10.96.0.7:80 6: [] silent", "all 172.19.255.253:30080 6: [10.1.0.3:8081]", "outside 172.19.255.253:30080 6: [] silent")
+	n.del(mastercfg.K8sServiceKey("default", "shop", "web")).wantServed("not-found")
+	n.del(mastercfg.K8sBackendKey("default", "shop", "web", "http", netip.MustParseAddrPort("10.1.0.3:8081"))).step()
+	if len(n.cache.groups)+len(n.cache.entered)+len(n.cache.kube.backends)+len(n.cache.kube.of) > 0 {
+		t.Errorf("left: %v, %v, %v, %v", n.cache.groups, n.cache.entered, n.cache.kube.backends, n.cache.kube.of)
+	}
+}
+
+// Which network of the tenant a service is reached by does not matter; without any it waits.
+func TestAServiceOfKubernetesWaitsForANetworkOfItsTenant(t *testing.T) {
+	n := kubeNode(t).kubeService(mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: []mastercfg.K8sServicePort{{Protocol: "UDP", Port: 53}}})
+	n.wantServed("pods 10.96.0.7:53 17: []")
+	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"bridge","pvt-subnet":"172.19.0.0/16"}`).wantServed("missing-reference")
+	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing","pvt-subnet":"172.19.0.0/16"}`).wantServed("pods 10.96.0.7:53 17: []")
+	n.put(netKey("a.default"), netValue("default", "")).put(epKey("a.default-1"), epValue("a.default", "node1", "10.1.0.3")).step()
+	n.del(netKey("default-net.default")).wantServed("pods 10.96.0.7:53 17: []")
+	n.del(vrfKey("default")).wantServed("missing-reference")
+}
+
+// The host reaches the ranges of services by its interface among the pods.
+func TestTheHostIsLedToTheRangesOfServices(t *testing.T) {
+	n := kubeNode(t).
+		put(netKey("contivh1.default"), netValue("default", `,"nwType":"infra"`)).
+		put(mastercfg.K8sRangesKey, `{"ranges":["10.96.0.0/16","fd00:96::/108"]}`)
+	n.step()
+	from := n.cache.networks["contivh1.default"].part
+	got := n.cache.reachedFrom(from)
+	if !slices.Contains(got, netip.MustParsePrefix("10.96.0.0/16")) || slices.Contains(got, netip.MustParsePrefix("fd00:96::/108")) != from.Gateway6.IsValid() {
+		t.Errorf("the host reaches %v", got)
+	}
+	n.del(mastercfg.K8sRangesKey).step()
+	if got := n.cache.reachedFrom(from); slices.Contains(got, netip.MustParsePrefix("10.96.0.0/16")) {
+		t.Errorf("the host reaches %v", got)
+	}
+}

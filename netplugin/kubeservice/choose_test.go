@@ -1,0 +1,85 @@
+package kubeservice
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// backends makes them of words such as "1:n1 ready,serving" or "2:n2 serving,terminating zone=a node=n1".
+func backends(texts ...string) (all []Backend) {
+	for _, text := range texts {
+		words := strings.Fields(text)
+		number, node, _ := strings.Cut(words[0], ":")
+		b := Backend{Address: netip.MustParseAddrPort("10.0.0." + number + ":80"), Node: node}
+		for _, word := range words[1:] {
+			name, value, _ := strings.Cut(word, "=")
+			switch name {
+			case "zone":
+				b.ForZones = append(b.ForZones, value)
+			case "node":
+				b.ForNodes = append(b.ForNodes, value)
+			default:
+				b.Ready, b.Serving, b.Terminating = strings.Contains(word, "ready"), strings.Contains(word, "serving"), strings.Contains(word, "terminating")
+			}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+func said(c Chosen) string {
+	var words []string
+	for _, a := range c.Serving {
+		words = append(words, fmt.Sprint(a.Addr().As4()[3]))
+	}
+	for _, a := range c.Draining {
+		words = append(words, fmt.Sprintf("(%d)", a.Addr().As4()[3]))
+	}
+	if c.Silent {
+		words = append(words, "silent")
+	}
+	return strings.Join(words, " ")
+}
+
+func TestBackendsAreChosenAsKubernetesWantsIt(t *testing.T) {
+	const ready, ends, gone = " ready,serving", " serving,terminating", " terminating"
+	for _, c := range []struct {
+		name           string
+		all            []Backend
+		udp            bool
+		cluster, local string
+	}{
+		{name: "nobody"},
+		{"ready ones, here and elsewhere", backends("1:n1"+ready, "2:n2"+ready), false, "1 2", "1 (2)"},
+		{"nobody here", backends("2:n2" + ready), false, "2", "(2) silent"},
+		{"one that ends gets nothing new", backends("1:n1"+ends, "2:n2"+ready), false, "2 (1)", "1 (2)"},
+		{"all end", backends("1:n1"+ends, "2:n2"+ends), false, "1 2", "1 (2)"},
+		{"all end, the one here does not serve", backends("1:n1"+gone, "2:n2"+ends), false, "2 (1)", "(1) (2) silent"},
+		{"none serves", backends("1:n1"+gone, "2:n2"), false, "(1) (2)", "(1) (2)"},
+		{"what is left of UDP goes to those that serve only", backends("1:n1"+gone, "2:n2"+ends, "3:n2"+ready), true, "3 (2)", "(2) (3) silent"},
+		{"hints for nodes", backends("1:n1"+ready+" node=n1 zone=a", "2:n2"+ready+" node=n2 zone=a"), false, "1 (2)", "1 (2)"},
+		{"hints for zones", backends("1:n1"+ready+" zone=b", "2:n2"+ready+" zone=a", "3:n3"+ready+" zone=a"), false, "2 3 (1)", "1 (2) (3)"},
+		{"no hint for this node, one for its zone", backends("2:n2"+ready+" node=n2 zone=a", "3:n3"+ready+" node=n3 zone=b"), false, "2 (3)", "(2) (3) silent"},
+		{"one without a hint", backends("1:n2"+ready+" zone=b", "2:n2"+ready+" zone=a", "3:n3"+ready), false, "1 2 3", "(1) (2) (3) silent"},
+		{"nobody is meant for this zone", backends("1:n2" + ready + " zone=b"), false, "1", "(1) silent"},
+		{"hints of those that are not ready are not looked at", backends("1:n2"+ready+" zone=a", "2:n2"+ends), false, "1 (2)", "(1) (2) silent"},
+		{"hints do not count among those that end", backends("1:n2"+ends+" zone=b", "2:n2"+ends+" zone=a"), false, "1 2", "(1) (2) silent"},
+		{"made by hand, on no node", backends("1:" + ready), false, "1", "(1) silent"},
+	} {
+		sets := Choose(c.all, Place{Node: "n1", Zone: "a"}, c.udp)
+		if cluster, local := said(sets.Cluster), said(sets.Local); cluster != c.cluster || local != c.local {
+			t.Errorf("%s: cluster %q, local %q, want %q, %q", c.name, cluster, local, c.cluster, c.local)
+		}
+		slices.Reverse(c.all)
+		if again := Choose(c.all, Place{Node: "n1", Zone: "a"}, c.udp); said(again.Cluster) != said(sets.Cluster) || said(again.Local) != said(sets.Local) {
+			t.Errorf("%s: another order gives another choice", c.name)
+		}
+	}
+	hinted := backends("1:n1"+ready+" zone=b", "2:n2"+ready+" zone=a")
+	if got := said(Choose(hinted, Place{Node: "n1"}, false).Cluster); got != "1 2" {
+		t.Errorf("a node without a zone gets %q, want all", got)
+	}
+}

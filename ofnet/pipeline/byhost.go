@@ -1,0 +1,61 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// byHost is how who comes in by the host reaches providers of a service that are no endpoints:
+// processes of the nodes themselves, and machines outside. Endpoints reach those as they reach
+// everybody outside. A client from there would be answered past the switch, which has
+// to translate the answer; so the provider sees an address of the host's port instead of the
+// client's, and the connection tracker remembers both in a zone of its own:
+//
+//	FORWARD   came in by the host, for nobody here: ct(commit,nat(src=that address)), and
+//	          back to the host, which routes it; the mark has the VRF
+//	CLASSIFY  from the host, for that address: who was the client?
+//	SOURCE    and what was the service: ct in the zone of the VRF
+//	FORWARD   back to the host
+type byHost struct{ gateway [6]byte }
+
+// beyondNode takes the place of the port's number in that address. No port has this number.
+const beyondNode = 0xfffc
+
+// beyondZone is the connection tracker's zone. No VRF has this number: they are given from 1 on.
+const beyondZone = 65534
+
+// originBeyond is what the mark of such a connection has in place of ORIGIN.
+const originBeyond = 7
+
+func (b byHost) base(w *Wants) {
+	vrf := openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Bits: regVRF.Bits}
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(at(tableSource, priorityGuard, regOrigin.is(originEntered), f.is(), answering(), origin(originBeyond)).
+			do(openflow.Move{Src: openflow.FieldCTMark, Dst: vrf.Field, DstOfs: vrf.Ofs, Bits: vrf.Bits},
+				openflow.CT{ZoneField: vrf, Recirculate: true, Table: tableForward, Actions: []openflow.Action{openflow.NAT{}}}).end())
+	}
+}
+
+func (b byHost) outside(w *Wants, o Outside, port uint32) {
+	for _, p := range o.Prefixes() {
+		f, own := familyOf(p.Addr()), OutsideAddress(p, beyondNode)
+		toHost := []openflow.Action{set(openflow.EthSrc(b.gateway)), set(openflow.EthDst(o.MAC)), regOut.set(outBack)}
+		w.flow(
+			unreceivedFrom(originEntered, priorityOutside, f.is(), openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTRpl)).
+				do(openflow.DecTTL{}).do(toHost...).do(b.hide(own)).end(),
+			at(tableClassify, priorityService, openflow.InPort(port), f.is(), f.dst(openflow.Host(own))).
+				do(regOrigin.set(originEntered), openflow.CT{Zone: beyondZone, Recirculate: true, Table: tableSource, Actions: []openflow.Action{openflow.NAT{}}}).end(),
+			at(tableForward, priorityExcept, openflow.InPort(port), regOut.is(0), f.is(), answering(), origin(originEntered)).
+				do(toHost...).goTo(tableOutput))
+	}
+}
+
+// hide gives a packet another sender, and goes on in OUTPUT.
+func (byHost) hide(as netip.Addr) openflow.Action {
+	return openflow.CT{Commit: true, Zone: beyondZone, Recirculate: true, Table: tableOutput, Actions: []openflow.Action{
+		openflow.NAT{Kind: openflow.NATSource, MinIP: as},
+		set(openflow.CTMark(originBeyond<<markOrigin, ^uint32(0))),
+		openflow.Move{Src: openflow.FieldReg(regVRF.Index), SrcOfs: regVRF.Ofs, Dst: openflow.FieldCTMark, Bits: regVRF.Bits},
+	}}
+}

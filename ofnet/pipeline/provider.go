@@ -1,0 +1,136 @@
+package pipeline
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// Who is behind the ports of a service. All ports of a service have the same providers,
+// or each says its own.
+
+// backend is a provider of one port, as it answers.
+type backend struct {
+	protocol uint8
+	at       netip.AddrPort
+}
+
+// matches is a backend's port.
+func (b backend) matches(tcp, udp func(uint16) openflow.FieldMatch) openflow.Match {
+	m := openflow.Match{openflow.IPProto(b.protocol)}
+	if b.protocol == openflow.ProtoTCP {
+		return append(m, tcp(b.at.Port()))
+	}
+	return append(m, udp(b.at.Port()))
+}
+
+// providers are those that connections to a port may have, of the version of IP of its address:
+// new ones, and those that there are already.
+func (o Service) providers(p ServicePort) (serving, draining []netip.AddrPort) {
+	if p.Target == 0 {
+		return p.Serving, p.Draining
+	}
+	at := func(all []netip.Addr) (some []netip.AddrPort) {
+		for _, a := range all {
+			if a.Is4() == p.Address.Is4() {
+				some = append(some, netip.AddrPortFrom(a, p.Target))
+			}
+		}
+		return some
+	}
+	return at(o.Providers), at(o.Draining)
+}
+
+// behind are all of them.
+func (o Service) behind(p ServicePort) []netip.AddrPort {
+	serving, draining := o.providers(p)
+	return slices.Concat(serving, draining)
+}
+
+// servesAt tells whether some port at an address has somebody behind it.
+func (o Service) servesAt(a netip.Addr) bool {
+	return slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.Address == a && len(o.behind(p)) > 0 })
+}
+
+// backends are those of the ports that serve some of the given clients, each once.
+func (o Service) backends(clients Clients) (all []backend) {
+	seen := map[backend]bool{}
+	for _, p := range o.Ports {
+		if p.From&clients == 0 {
+			continue
+		}
+		for _, at := range o.behind(p) {
+			if b := (backend{p.Protocol, at}); !seen[b] {
+				seen[b] = true
+				all = append(all, b)
+			}
+		}
+	}
+	return all
+}
+
+// served are the addresses of all providers, each once.
+func (o Service) served() (all []netip.Addr) {
+	seen := map[netip.Addr]bool{}
+	for _, p := range o.Ports {
+		for _, at := range o.behind(p) {
+			if a := at.Addr(); !seen[a] {
+				seen[a] = true
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// counted are the providers whose requests a port counts: what its address, protocol and number
+// tell of a connection, they tell of those from outside, too.
+func (o Service) counted(p ServicePort) (all []netip.Addr) {
+	before := map[netip.Addr]bool{}
+	for _, other := range o.Ports {
+		own := other.From == p.From
+		if !other.at(p) {
+			continue
+		}
+		for _, at := range o.behind(other) {
+			if a := at.Addr(); !before[a] {
+				before[a] = true
+				if own {
+					all = append(all, a)
+				}
+			}
+		}
+		if own {
+			break
+		}
+	}
+	return all
+}
+
+// at tells whether clients ask at the same address, protocol and number.
+func (p ServicePort) at(other ServicePort) bool {
+	return p.Address == other.Address && p.Protocol == other.Protocol && p.Port == other.Port
+}
+
+// outer matches the clients of a port, if others get other providers: those that
+// came from outside, or everybody else.
+func (o Service) outer(p ServicePort) openflow.Match {
+	for _, other := range o.Ports {
+		if other.at(p) && other.From != p.From {
+			return openflow.Match{regOuter.is(uint32(p.From&FromOutside) / uint32(FromOutside))}
+		}
+	}
+	return nil
+}
+
+// addresses are those at which all of the given clients are served, but for those that
+// the service shares with others.
+func (o Service) addresses(from Clients) (all []netip.Addr) {
+	for _, p := range o.Ports {
+		if p.From&from == from && !p.Shared && !slices.Contains(all, p.Address) {
+			all = append(all, p.Address)
+		}
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+package pipeline
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// inside is a port whose providers are its own: all of them for those inside, and here those of
+// web1's node for who comes from outside. It has both versions of IP.
+func inside(protocol uint8, port, target uint16) (all []ServicePort) {
+	for i, at := range []netip.Addr{external, external6} {
+		here, there := netip.AddrPortFrom(addressesOf(web1)[i], target), netip.AddrPortFrom(addressesOf(web2)[i], target)
+		all = append(all,
+			ServicePort{Address: at, From: FromPods | FromHost, Protocol: protocol, Port: port, Serving: []netip.AddrPort{here, there}},
+			ServicePort{Address: at, From: FromOutside, Protocol: protocol, Port: port, Serving: []netip.AddrPort{here}, Draining: []netip.AddrPort{there}})
+	}
+	return all
+}
+
+// kubeWeb is a service as Kubernetes has them.
+func kubeWeb(more ...ServicePort) Service {
+	ports := append(inside(openflow.ProtoTCP, 80, 8080), inside(openflow.ProtoUDP, 53, 5353)...)
+	return Service{ID: "k8s/blue/shop/web", VRF: blueVRF, Tag: webBlue.Tag, Inner: wayOut.Prefixes(), Ports: append(ports, more...)}.Numbered(noneTaken)
+}
+
+func TestWhoComesFromOutsideMayHaveOtherProviders(t *testing.T) {
+	c := startCluster(t, web1, db1, web2)
+	host := c.withOutside(web1, kubeWeb())
+	for _, e := range []Endpoint{web1, web2} {
+		c.pod(e).serveShop()
+	}
+	for i, at := range []netip.Addr{external, external6} {
+		host.route(at)
+		own := OutsideAddress(wayOut.Prefixes()[i], OutsideHost)
+		for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
+			as := func(a netip.Addr) func(string) netip.Addr { return func(string) netip.Addr { return a } }
+			c.askedAs(host, at, kind, port, as(own), []netip.Addr{own}, web1, web2)
+			for _, got := range host.requestsTimes(20, at, kind, port, "hello", beyond[i]) {
+				if !strings.HasPrefix(got, web1.ID+" "+beyond[i].String()+" ") {
+					t.Errorf("from outside by %s: %q", kind, got)
+				}
+			}
+		}
+		c.served(db1, at, web1, web2)
+	}
+}
+
+// A provider may be a process of the node, or a machine outside.
+func TestAProviderNeedNotBeAnEndpoint(t *testing.T) {
+	c := startCluster(t, web1, db2)
+	var ports []ServicePort
+	for i, at := range []netip.Addr{external, external6} {
+		ports = append(ports,
+			ServicePort{Address: at, From: FromPods | FromHost, Protocol: openflow.ProtoTCP, Port: 81, Serving: []netip.AddrPort{netip.AddrPortFrom(beyond[i], 8080)}},
+			ServicePort{Address: at, From: FromPods | FromHost, Protocol: openflow.ProtoUDP, Port: 54, Serving: []netip.AddrPort{netip.AddrPortFrom(beyond[i], 5353)}})
+	}
+	host := c.withOutside(web1, kubeWeb(ports...))
+	host.serveShop()
+	for i, at := range []netip.Addr{external, external6} {
+		host.route(at)
+		// The server answers from the address that the way there prefers.
+		for _, client := range []netip.Addr{c.outsideAddress(web1, at), OutsideAddress(wayOut.Prefixes()[i], beyondNode)} {
+			if out, err := host.exec("ip", "route", "add", client.String(), "dev", "contivh0", "src", beyond[i].String()); err != nil {
+				t.Fatal(out, err)
+			}
+		}
+		own := OutsideAddress(wayOut.Prefixes()[i], OutsideHost)
+		for kind, port := range map[string]int{"tcp": 81, "udp": 54} {
+			if got, want := c.pod(web1).requests(at, kind, port, "hello"), "host "+c.outsideAddress(web1, at).String()+" "+at.String(); !strings.HasPrefix(got, want) {
+				t.Errorf("an endpoint is answered %q by %s, want %q", got, kind, want)
+			}
+			for _, from := range []netip.Addr{own, beyond[i]} {
+				for _, got := range host.requestsTimes(3, at, kind, port, "hello", from) {
+					if want := "host " + OutsideAddress(wayOut.Prefixes()[i], beyondNode).String() + " " + at.String(); !strings.HasPrefix(got, want) {
+						t.Errorf("%s, who comes in by the host, is answered %q by %s, want %q", from, got, kind, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Where nobody serves here, but somebody does elsewhere, nothing is answered.
+func TestAPortMayBeSilent(t *testing.T) {
+	silent := Service{ID: "k8s/blue/shop/web", VRF: blueVRF, Tag: webBlue.Tag, Ports: []ServicePort{
+		{Address: vip, From: FromPods, Protocol: 6, Port: 80, Silent: true}}}.Numbered(noneTaken)
+	text := wantsText(node1(), silent)
+	if !strings.Contains(text, "table=24, priority=110,ct_state=+new+trk,tcp,reg3=0x1/0xffff,nw_dst=10.1.1.200,tp_dst=80 actions=load:0x10->NXM_NX_REG0[24..31],goto_table:31") ||
+		strings.Contains(text, "group") {
+		t.Error(text)
+	}
+}
