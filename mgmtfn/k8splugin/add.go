@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/containernetworking/cni/pkg/types"
 
@@ -120,6 +121,11 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 	where, err := s.Labels.Identify(ctx, c.args, c.conf)
 	if err != nil {
 		return attachment.Record{}, failed(stepLabels, err)
+	}
+	for wanted, placed := range map[*netip.Addr]netip.Addr{&c.wanted.IPv4: where.IPv4, &c.wanted.IPv6: where.IPv6} {
+		if !wanted.IsValid() {
+			*wanted = placed
+		}
 	}
 	var selected map[string]string // under Kubernetes, services are its own
 	if s.Mode == CNI {

@@ -2,7 +2,6 @@ package k8s
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -61,9 +61,22 @@ func (c *Controller) podWork() *work {
 		kind: "pod", workers: workers, known: p.known, right: p.place,
 		follows: []followed{
 			{core.Pods().Informer(), byName},
-			{core.Namespaces().Informer(), func(any) []string { return nil }}, // counts for new pods only
+			{core.Namespaces().Informer(), p.podsOf},
 		},
 	}
+}
+
+// podsOf are the pods of a namespace: some of what it says counts for them while they live.
+func (p *placer) podsOf(object any) (names []string) {
+	namespace, ok := object.(*corev1.Namespace)
+	if !ok {
+		return nil
+	}
+	pods, _ := p.pods.Pods(namespace.Name).List(labels.Everything()) // never fails
+	for _, pod := range pods {
+		names = append(names, pod.Namespace+"/"+pod.Name)
+	}
+	return names
 }
 
 // known finds the pods that have records. It remembers which.
@@ -111,7 +124,7 @@ func (p *placer) place(ctx context.Context, name string) (again time.Duration, e
 	return again, err
 }
 
-// settle makes the records of a pod what they should be. refused tells that it belongs nowhere.
+// settle makes the records of a pod what they should be. refused tells that not all of what it asks for can be had.
 func (p *placer) settle(ctx context.Context, name string) (refused bool, err error) {
 	pod, namespace, err := p.look(name)
 	if err != nil {
@@ -146,8 +159,16 @@ func (p *placer) settle(ctx context.Context, name string) (refused bool, err err
 		if err == nil && before.Pod() != name {
 			return fmt.Errorf("record %s is of pod %s", wanted, before.Pod()) // whoever says that it has this UID, too
 		}
-		if now, err = p.record(tx, pod, namespace, before); err != nil || reflect.DeepEqual(now, before) {
+		if now, err = p.record(tx, pod, namespace, before); err != nil {
 			return err
+		}
+		if ep, differs := misplaced(tx, pod, now); differs {
+			if err := master.MoveEndpoint(tx, ep, groupID(now)); err != nil {
+				return err
+			}
+		}
+		if reflect.DeepEqual(now, before) {
+			return nil
 		}
 		return ledger.Write(tx, wanted, now)
 	})
@@ -159,10 +180,8 @@ func (p *placer) settle(ctx context.Context, name string) (refused bool, err err
 			p.note(name, key, false)
 		}
 	}
-	if now.Reason != "" && !reflect.DeepEqual(now, before) {
-		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Place", "%s", now.Message)
-	}
-	return now.Reason != "", nil
+	p.tell(pod, before, now)
+	return now.Reason != "" || now.Later != "", nil
 }
 
 // settled tells whether a pod's record is as it should be already, as it is after most
@@ -174,7 +193,8 @@ func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespac
 			return nil
 		}
 		now, err := p.record(r, pod, namespace, before)
-		settled, refused = reflect.DeepEqual(now, before), now.Reason != ""
+		_, differs := misplaced(r, pod, now)
+		settled, refused = !differs && reflect.DeepEqual(now, before), now.Reason != "" || now.Later != ""
 		return err
 	})
 	return settled, refused, err
@@ -204,28 +224,6 @@ func (p *placer) look(name string) (*corev1.Pod, *corev1.Namespace, error) {
 		return nil, nil, fmt.Errorf("namespace %s: %w", namespace, err) // it comes by another watch
 	}
 	return pod, ns, nil
-}
-
-// record says where a pod belongs, or why nowhere. One that has a place keeps it while it lives.
-func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
-	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), HostPorts: hostPorts(pod)}
-	if before.Tenant != "" {
-		record.Tenant, record.Network, record.Group = before.Tenant, before.Network, before.Group
-		return record, nil
-	}
-	at, err := placement(pod, namespace, p.cfg.Choice, func(tenant, group string) (string, error) {
-		return networkOf(r, tenant, group)
-	})
-	if err == nil {
-		err = exists(r, at)
-	}
-	var refused *refusal
-	if errors.As(err, &refused) {
-		record.Reason, record.Message = refused.reason, refused.message
-		return record, nil
-	}
-	record.Tenant, record.Network, record.Group = at.tenant, at.network, at.group
-	return record, err
 }
 
 // networkOf is the network of a group.

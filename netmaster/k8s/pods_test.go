@@ -200,12 +200,4 @@ func TestARefusedPodIsToldOnceAndPlacedWhenItCanBe(t *testing.T) {
 	}
 	w.put(&contivmodel.EndpointGroup{TenantName: "default", GroupName: "front", NetworkName: "default-net"})
 	w.want(map[string]string{"node1/u0": "default/default-net/front"})
-
-	// It stays there, whatever becomes of its labels.
-	pod, err := w.client.CoreV1().Pods("shop").Get(t.Context(), "web-0", metav1.GetOptions{})
-	w.must(pod, err)
-	pod.Labels = nil
-	w.must(w.client.CoreV1().Pods("shop").Update(t.Context(), pod, metav1.UpdateOptions{}))
-	w.pod("web-1", "u1", "node1", nil)
-	w.want(map[string]string{"node1/u0": "default/default-net/front", "node1/u1": "default/default-net/"})
 }

@@ -12,6 +12,12 @@ const (
 	GroupLabel   = "io.contiv.net-group"
 )
 
+// Annotations of pods of Kubernetes that say which addresses they have.
+const (
+	IPv4Annotation = "io.contiv.ip"
+	IPv6Annotation = "io.contiv.ipv6"
+)
+
 // Where a container belongs of which nobody says anything; it has no group then.
 const (
 	DefaultTenant  = "default"
@@ -23,7 +29,7 @@ const AccessNetwork = "contivh1"
 
 // K8sPod says where a pod of Kubernetes belongs, or why it belongs nowhere. The leader
 // writes it as soon as the pod is bound to a node, so that agents need no credentials for
-// the API server; it stays as it is while the pod lives.
+// the API server. While the pod lives only its group may change.
 type K8sPod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -33,12 +39,19 @@ type K8sPod struct {
 	Network string `json:"network,omitempty"`
 	Group   string `json:"group,omitempty"` // empty: none
 
+	// Addresses that it asks for; invalid: any.
+	IPv4 netip.Addr `json:"ipv4,omitzero"`
+	IPv6 netip.Addr `json:"ipv6,omitzero"`
+
 	HostPorts []HostPort `json:"hostPorts,omitempty"` // of all its containers, sidecars included
 
 	// Why the pod is refused: a word that programs know, as events have it, and a
 	// sentence for people. Empty: it is not.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+
+	// What has been asked for since it was placed, and cannot be had while it lives.
+	Later string `json:"later,omitempty"`
 }
 
 // Pod is the pod's name with its namespace.

@@ -12,6 +12,7 @@ package labels
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -22,6 +23,8 @@ type Identity struct {
 	Tenant  string
 	Network string
 	Group   string // empty: none
+
+	IPv4, IPv6 netip.Addr // addresses it is to have; invalid: any
 
 	HostPorts []mastercfg.HostPort // ports of the node that lead to it
 }

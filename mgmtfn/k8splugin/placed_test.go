@@ -15,6 +15,22 @@ import (
 	"github.com/contiv/netplugin/test/fakenode"
 )
 
+// fixed gives all pods one address.
+type fixed struct{ netip.Addr }
+
+func (f fixed) Identify(context.Context, netconf.Args, *netconf.Conf) (labels.Identity, error) {
+	return labels.Identity{Tenant: "default", Network: "default-net", IPv4: f.Addr}, nil
+}
+
+func TestAPodGetsTheAddressThatItAsksFor(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t, func(c *k8splugin.Config) { c.Labels = fixed{netip.MustParseAddr("10.1.0.77")} })
+	if got := addressOf(t, do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))); got != "10.1.0.77" {
+		t.Errorf("address %s", got)
+	}
+	refused(t, node, request(cniwire.Add, "other", fakenode.NewNamespace(t), ""), 7)
+}
+
 // withPorts gives pods ports of the node, by their names.
 type withPorts map[string][]mastercfg.HostPort
 

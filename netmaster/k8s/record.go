@@ -1,0 +1,153 @@
+package k8s
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// record says where a pod belongs, or why nowhere. One that has a place keeps it while it
+// lives, but for its group; what else is asked for by now is noted.
+func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
+	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), HostPorts: hostPorts(pod)}
+	at, err := placement(pod, namespace, p.cfg.Choice, func(tenant, group string) (string, error) {
+		return networkOf(r, tenant, group)
+	})
+	if err == nil {
+		err = exists(r, at)
+	}
+	placed := before.Tenant != ""
+	if err == nil {
+		record.IPv4, record.IPv6, err = askedAddresses(r, pod, at, !placed)
+	}
+	var refused *refusal
+	if err != nil && !errors.As(err, &refused) {
+		return record, err
+	}
+	if !placed {
+		if refused != nil {
+			record.Reason, record.Message = refused.reason, refused.message
+			return record, nil
+		}
+		record.Tenant, record.Network, record.Group = at.tenant, at.network, at.group
+		return record, nil
+	}
+	if refused == nil {
+		refused = restart(pod, before, record, at)
+	}
+	record.Tenant, record.Network, record.Group, record.IPv4, record.IPv6 = before.Tenant, before.Network, before.Group, before.IPv4, before.IPv6
+	if refused != nil {
+		record.Later = refused.reason + ": " + refused.message
+		return record, nil
+	}
+	record.Group = at.group
+	if ep, differs := misplaced(r, pod, record); differs {
+		if err := master.Takes(r, &ep, groupID(record)); err != nil {
+			record.Group = before.Group
+			record.Later = fmt.Sprintf("%s: pod %s stays in group %q: %v; delete the pod to have another address", needsRestart, record.Pod(), before.Group, err)
+		}
+	}
+	return record, nil
+}
+
+const needsRestart = "PlacementNeedsRestart"
+
+// restart refuses what a pod cannot have while it lives: kubelet knows its address for good.
+func restart(pod *corev1.Pod, before, wanted mastercfg.K8sPod, at place) *refusal {
+	if at.tenant == before.Tenant && at.network == before.Network && wanted.IPv4 == before.IPv4 && wanted.IPv6 == before.IPv6 {
+		return nil
+	}
+	return &refusal{needsRestart, fmt.Sprintf("pod %s/%s stays in network %s of tenant %s with the address it has: delete the pod for what is asked for since",
+		pod.Namespace, pod.Name, before.Network, before.Tenant)}
+}
+
+// askedAddresses are those that a pod asks for. Of a new pod they must be free.
+func askedAddresses(r ledger.Reader, pod *corev1.Pod, at place, isNew bool) (v4, v6 netip.Addr, err error) {
+	for annotation, addr := range map[string]*netip.Addr{mastercfg.IPv4Annotation: &v4, mastercfg.IPv6Annotation: &v6} {
+		text := pod.Annotations[annotation]
+		if text == "" {
+			continue
+		}
+		if *addr, err = netip.ParseAddr(text); err != nil || addr.Is4() != (addr == &v4) || addr.Zone() != "" {
+			return v4, v6, refuse("AddressInvalid", "pod %s/%s: %s is %.64q: want an address such as 10.1.2.3, or fd00::3 for %s",
+				pod.Namespace, pod.Name, annotation, text, mastercfg.IPv6Annotation)
+		}
+		network, err := master.Get[contivmodel.Network](r, at.tenant+":"+at.network, refuse("NetworkNotFound", "no network %s", at.network))
+		if err != nil {
+			return v4, v6, err
+		}
+		if !inNetwork(network, *addr) {
+			return v4, v6, refuse("AddressInvalid", "pod %s/%s asks for %s, which is not in network %s of tenant %s", pod.Namespace, pod.Name, addr, at.network, at.tenant)
+		}
+		holder, taken, err := master.EndpointAt(r, mastercfg.NetworkID(at.tenant, at.network), *addr)
+		if err != nil {
+			return v4, v6, err
+		}
+		if taken && isNew {
+			return v4, v6, refuse("AddressInUse", "pod %s/%s asks for %s, which %s on node %s has", pod.Namespace, pod.Name, addr, holder.EPCommonName, holder.HomingHost)
+		}
+	}
+	return v4, v6, nil
+}
+
+func inNetwork(n *contivmodel.Network, addr netip.Addr) bool {
+	text := n.Ipv6Subnet
+	if addr.Is4() {
+		text = n.Subnet
+	}
+	if addr.Is4() {
+		subnet, err := resources.ParseSubnet(text)
+		return err == nil && !addr.Less(subnet.First) && !subnet.Last.Less(addr)
+	}
+	subnet, err := resources.ParseIPv6Subnet(text)
+	return err == nil && subnet.Contains(addr)
+}
+
+// misplaced finds a pod's endpoint if it is in another group than the record says.
+func misplaced(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (ep mastercfg.CfgEndpointState, differs bool) {
+	if record.Tenant == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return ep, false // its address may be another's by now
+	}
+	for _, at := range pod.Status.PodIPs {
+		addr, err := netip.ParseAddr(at.IP)
+		if err != nil {
+			continue
+		}
+		ep, there, err := master.EndpointAt(r, mastercfg.NetworkID(record.Tenant, record.Network), addr)
+		if err == nil && there && ep.EPCommonName == pod.Name && ep.HomingHost == pod.Spec.NodeName {
+			return ep, ep.EndpointGroupKey != groupID(record)
+		}
+	}
+	return ep, false
+}
+
+// groupID is the state id of a pod's group; empty: it has none.
+func groupID(record mastercfg.K8sPod) string {
+	if record.Group == "" {
+		return ""
+	}
+	return mastercfg.EndpointGroupID(record.Tenant, record.Group)
+}
+
+// tell writes events about what has changed in a record.
+func (p *placer) tell(pod *corev1.Pod, before, now mastercfg.K8sPod) {
+	if now.Reason != "" && now.Message != before.Message {
+		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Place", "%s", now.Message)
+	}
+	if reason, message, _ := strings.Cut(now.Later, ": "); now.Later != "" && now.Later != before.Later {
+		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, reason, "Place", "%s", message)
+	}
+	if before.Tenant != "" && now.Tenant != "" && before.Group != now.Group {
+		p.recorder.Eventf(pod, nil, corev1.EventTypeNormal, "GroupMoved", "Place", "pod %s moved from group %q to %q of tenant %s, and keeps its address",
+			now.Pod(), before.Group, now.Group, now.Tenant)
+	}
+}

@@ -1,0 +1,179 @@
+package k8s
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// change changes a pod.
+func (w *world) change(name string, change func(*corev1.Pod)) {
+	w.Helper()
+	pods := w.client.CoreV1().Pods("shop")
+	pod, err := pods.Get(w.Context(), name, metav1.GetOptions{})
+	w.must(pod, err)
+	change(pod)
+	w.must(pods.Update(w.Context(), pod, metav1.UpdateOptions{}))
+}
+
+// told waits until there is an event of a pod with a reason, and returns how many there are.
+func (w *world) told(pod, reason string) (n int) {
+	w.Helper()
+	w.eventually(func() error {
+		list, err := w.client.EventsV1().Events("shop").List(w.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		n = 0
+		var reasons []string
+		for _, e := range list.Items {
+			if reasons = append(reasons, e.Regarding.Name+" "+e.Reason); e.Regarding.Name == pod && e.Reason == reason {
+				n++
+			}
+		}
+		if n == 0 {
+			return fmt.Errorf("no event %s of %s: %q", reason, pod, reasons)
+		}
+		return nil
+	})
+	return n
+}
+
+// attached gives a pod of default-net its endpoint, and the pod its address.
+func (w *world) attached(pod, node, address, group string) {
+	w.Helper()
+	w.must(w.ledger.Update(w.Context(), func(tx *ledger.Tx) error {
+		_, err := master.CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "default-net", EndpointID: "c-" + pod, EPCommonName: pod,
+			ConfigEP: mastercfg.ConfigEP{Container: "c-" + pod, Host: node, IPAddress: address, ServiceName: group}})
+		return err
+	}))
+	w.change(pod, func(p *corev1.Pod) { p.Status.PodIPs = []corev1.PodIP{{IP: address}} })
+}
+
+// wantGroups waits until endpoints are in these groups: "container group".
+func (w *world) wantGroups(want ...string) {
+	w.Helper()
+	w.eventually(func() error {
+		var got []string
+		err := w.ledger.View(func(r ledger.Reader) error {
+			return ledger.ReadEach(r, mastercfg.EndpointPrefix, func(_ string, ep mastercfg.CfgEndpointState) error {
+				got = append(got, fmt.Sprintf("%s %s %s %d", ep.EndpointID, ep.IPAddress, ep.EndpointGroupKey, ep.EndpointGroupID))
+				return nil
+			})
+		})
+		if slices.Sort(got); err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("endpoints %q, want %q", got, want)
+		}
+		return err
+	})
+}
+
+// grouped is a world with groups front, back and ranged in default-net.
+func grouped(t *testing.T) *world {
+	w := newWorld(t)
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		network := &contivmodel.Network{TenantName: "default", NetworkName: "default-net", Encap: "vxlan", Subnet: "10.128.0.0/14", Gateway: "10.128.0.1"}
+		record := mastercfg.CfgNetworkState{ID: "default-net.default", Tenant: "default", NetworkName: "default-net", PktTagType: "vxlan"}
+		if err := resources.InitNetwork(&record, network.Subnet, network.Gateway); err != nil {
+			return err
+		}
+		if err := errors.Join(ledger.Write(tx, mastercfg.NetworkPrefix+record.ID, record), master.Put(tx, network)); err != nil {
+			return err
+		}
+		for _, g := range []*contivmodel.EndpointGroup{{GroupName: "front"}, {GroupName: "back"}, {GroupName: "ranged", IPPool: "10.128.7.1-10.128.7.9"}} {
+			g.TenantName, g.NetworkName = "default", "default-net"
+			if _, err := master.DeriveGroup(tx, g); err != nil {
+				return err
+			}
+			if err := master.Put(tx, g); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return w
+}
+
+func TestAPodMovesToAnotherGroupAndKeepsItsAddress(t *testing.T) {
+	w := grouped(t)
+	w.follow()
+	inGroup := func(group string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Labels = map[string]string{mastercfg.GroupLabel: group} }
+	}
+	w.pod("web", "u0", "node1", inGroup("front"))
+	w.want(map[string]string{"node1/u0": "default/default-net/front"})
+	w.attached("web", "node1", "10.128.0.5", "front")
+	w.change("web", inGroup("back"))
+	w.wantGroups("c-web 10.128.0.5 back:default 2")
+	w.want(map[string]string{"node1/u0": "default/default-net/back"})
+	w.told("web", "GroupMoved")
+
+	w.change("web", inGroup("ranged")) // has other addresses
+	w.told("web", needsRestart)
+	w.change("web", inGroup("nowhere"))
+	w.told("web", "GroupNotFound")
+	w.change("web", func(p *corev1.Pod) { p.Annotations = map[string]string{mastercfg.NetworkLabel: "other"} })
+	w.wantGroups("c-web 10.128.0.5 back:default 2")
+
+	w.change("web", func(p *corev1.Pod) { p.Labels, p.Annotations = nil, nil })
+	w.wantGroups("c-web 10.128.0.5  0")
+	// Its namespace's group is its own now.
+	namespaces := w.client.CoreV1().Namespaces()
+	shop, err := namespaces.Get(t.Context(), "shop", metav1.GetOptions{})
+	w.must(shop, err)
+	shop.Annotations = map[string]string{mastercfg.GroupLabel: "front"}
+	w.must(namespaces.Update(t.Context(), shop, metav1.UpdateOptions{}))
+	w.wantGroups("c-web 10.128.0.5 front:default 1")
+}
+
+// The change may come between the answer to the pod's ADD and the moment that its address is known.
+func TestAPodThatWasAttachedInItsFormerGroupIsMoved(t *testing.T) {
+	w := grouped(t)
+	w.follow()
+	w.pod("web", "u0", "node1", func(p *corev1.Pod) { p.Labels = map[string]string{mastercfg.GroupLabel: "back"} })
+	w.want(map[string]string{"node1/u0": "default/default-net/back"})
+	w.attached("web", "node1", "10.128.0.5", "front")
+	w.wantGroups("c-web 10.128.0.5 back:default 2")
+}
+
+func TestAnAddressThatSomebodyHasIsNoPodsUntilItIsFree(t *testing.T) {
+	w := grouped(t)
+	w.pod("first", "u0", "node1", nil)
+	w.attached("first", "node1", "10.128.0.5", "")
+	asking := func(address string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{mastercfg.IPv4Annotation: address} }
+	}
+	w.pod("second", "u1", "node1", asking("10.128.0.5"))
+	w.pod("outside", "u2", "node1", asking("10.9.0.5"))
+	w.pod("wrong", "u3", "node1", asking("fd00::5"))
+	w.pod("free", "u4", "node1", asking("10.128.0.77"))
+	w.follow()
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "AddressInUse", "node1/u2": "AddressInvalid", "node1/u3": "AddressInvalid", "node1/u4": "default/default-net/"})
+	var record mastercfg.K8sPod
+	w.must(nil, w.ledger.View(func(r ledger.Reader) (err error) {
+		record, err = ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey("node1", "u1"))
+		return err
+	}))
+	if !strings.Contains(record.Message, "first on node node1") {
+		t.Errorf("the holder is not named: %s", record.Message)
+	}
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		_, err := master.DeleteEndpoint(tx, "default-net.default-c-first")
+		return err
+	}))
+	w.change("second", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // so that nobody has to wait
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "default/default-net/", "node1/u2": "AddressInvalid", "node1/u3": "AddressInvalid", "node1/u4": "default/default-net/"})
+	w.change("free", asking("10.128.0.78"))
+	w.told("free", needsRestart)
+}
