@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// echoPort is where pods send back what they get.
+const echoPort = "7"
+
+// Stream is what became of datagrams, one per millisecond.
+type Stream struct {
+	Sent     int     `json:"sent"`
+	Lost     int     `json:"lost"`
+	MaxGapMS float64 `json:"maxGapMs"` // longest time between two answers
+	Late     int     `json:"late"`     // not sent, as the machine was too busy
+	Losses   []struct {
+		At    string `json:"at"`
+		Count int    `json:"count"`
+	} `json:"losses"`
+}
+
+// Echo has a pod send back the datagrams that it gets, until it ends.
+func (p *Pod) Echo() error {
+	_, err := p.Start("echo-"+p.Name, p.Node.Tool("probe"), "serve", "-udp", echoPort)
+	return err
+}
+
+// During sends a datagram per millisecond from a pod to an echo, for as long as
+// something happens, at most ten minutes.
+func (p *Pod) During(ctx context.Context, to string, happens func() error) (s Stream, err error) {
+	name := "stream-" + p.Name
+	log := p.Node.LogFile(name)
+	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return s, err // an earlier stream's
+	}
+	sending, err := p.Start(name, p.Node.Tool("probe"), "stream", "-to", net.JoinHostPort(to, echoPort), "-count", "600000")
+	if err != nil {
+		return s, err
+	}
+	defer sending.Kill() // if it has not ended by itself
+	if err := await(ctx, func() error {
+		data, err := os.ReadFile(log)
+		if err == nil && !strings.Contains(string(data), "sending") {
+			err = fmt.Errorf("the stream has not begun: %q", data)
+		}
+		return err
+	}); err != nil {
+		return s, err
+	}
+	if err := errors.Join(happens(), sending.Terminate()); err != nil {
+		return s, err
+	}
+	data, err := os.ReadFile(log)
+	if err != nil {
+		return s, err
+	}
+	_, report, found := strings.Cut(string(data), "{")
+	if !found {
+		return s, fmt.Errorf("no report in %q", data)
+	}
+	return s, json.NewDecoder(strings.NewReader("{" + report)).Decode(&s)
+}

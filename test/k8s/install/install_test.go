@@ -1,0 +1,151 @@
+// Package install installs our daemons in a cluster by deploy/kubernetes, as users do,
+// replaces them under traffic, and takes them away again. It needs what `make k8s-build`
+// and `make images` build, and minutes: `make e2e-k8s`.
+package install
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// shortly bounds what takes a moment on a machine that has other work, too.
+const shortly = time.Minute
+
+// installation is a cluster in which our daemons are pods.
+type installation struct {
+	*testing.T
+	*cluster.Cluster
+}
+
+func TestInstallation(t *testing.T) {
+	if os.Getenv("CONTIV_TEST_K8S") == "" {
+		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
+	}
+	bin, err := filepath.Abs("../../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Up(t.Context(), cluster.Config{Nodes: 3, Install: "three", Dir: filepath.Join(t.TempDir(), "k8s"), Bin: bin, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.DumpLogs(t.Output())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, part := range []struct {
+		name string
+		run  func(installation)
+	}{
+		{"the API server takes every manifest", installation.dryRun},
+		{"a rolling update loses nothing", installation.rollingUpdates},
+		{"a configuration that somebody removes is back", installation.configurationIsKept},
+		{"what is granted is used, and nothing else is asked for", installation.rights},
+		{"a removal leaves clean nodes", installation.removal},
+	} {
+		if !t.Run(part.name, func(t *testing.T) { part.run(installation{t, c}) }) {
+			break
+		}
+	}
+}
+
+func (i installation) must(err error) {
+	i.Helper()
+	if err != nil {
+		i.Fatal(err)
+	}
+}
+
+func (i installation) kubectl(args ...string) string {
+	i.Helper()
+	out, err := i.Kubectl(i.Context(), args...)
+	i.must(err)
+	return out
+}
+
+// pod starts one on node number n.
+func (i installation) pod(name string, n int) *cluster.Pod {
+	i.Helper()
+	p, err := i.StartPod(i.Context(), name, i.Nodes[n-1])
+	i.must(err)
+	return p
+}
+
+func (i installation) dryRun() {
+	for _, folder := range []string{"one", "three", "ovs", "remove"} {
+		i.kubectl("apply", "--kustomize", i.Installation(folder), "--dry-run=server", "--validate=strict")
+	}
+}
+
+func (i installation) rollingUpdates() {
+	client, server := i.pod("client", 1), i.pod("server", 2)
+	i.must(server.Echo())
+	for _, what := range []string{"daemonset/contiv-netplugin", "deployment/contiv-netmaster"} {
+		s, err := client.During(i.Context(), server.IP, func() error {
+			i.kubectl("--namespace", "kube-system", "rollout", "restart", what)
+			return i.AwaitInstalled(i.Context())
+		})
+		i.must(err)
+		i.Logf("%s: %d datagrams, %d lost, longest gap %.0f ms, %d late", what, s.Sent, s.Lost, s.MaxGapMS, s.Late)
+		if s.Lost > 0 || s.Sent == 0 {
+			i.Errorf("%s: of %d datagrams %d were lost: %+v", what, s.Sent, s.Lost, s.Losses)
+		}
+	}
+	i.pod("after", 3)
+}
+
+func (i installation) configurationIsKept() {
+	n := i.Nodes[2]
+	const file = "/etc/cni/net.d/05-contiv.conflist"
+	before, err := n.Run(i.Context(), "stat", "-c", "%i %Y", file)
+	i.must(err)
+	if _, err := n.Run(i.Context(), "rm", file); err != nil {
+		i.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(i.Context(), shortly)
+	defer cancel()
+	i.must(testkit.Poll(ctx, func() error {
+		now, err := n.Run(ctx, "stat", "-c", "%i %Y", file)
+		if err == nil && now == before {
+			err = fmt.Errorf("%s was not removed", file)
+		}
+		return err
+	}))
+	i.kubectl("delete", "pod", "after", "--timeout", shortly.String())
+	i.pod("again", 3)
+}
+
+func (i installation) removal() {
+	i.kubectl("delete", "pods", "--all", "--timeout", shortly.String())
+	i.kubectl("--namespace", "kube-system", "delete", "deployment", "coredns", "--cascade=foreground", "--timeout", shortly.String())
+	i.kubectl("delete", "--kustomize", i.Installation("here"), "--timeout", shortly.String())
+	i.kubectl("apply", "--kustomize", i.Installation("remove"))
+	i.kubectl("--namespace", "kube-system", "rollout", "status", "daemonset/contiv-cleanup", "--timeout", shortly.String())
+	i.kubectl("delete", "--kustomize", i.Installation("remove"), "--timeout", shortly.String())
+	for _, n := range i.Nodes {
+		for what, command := range map[string]string{
+			"bridges":    "ovs-vsctl --timeout=10 list-br | grep contiv",
+			"links":      "ls /sys/class/net | grep -E '^(vvport|contiv|dns-)'",
+			"namespaces": "ls /run/netns",
+			"rules":      "nft list tables | grep contiv",
+			"files":      "ls -d /run/contiv /opt/cni/bin/contivk8s /etc/cni/net.d/* /var/lib/contiv/*",
+		} {
+			out, _ := n.Run(i.Context(), "sh", "-c", command+" 2>/dev/null") // grep fails if there is nothing
+			if left := strings.Fields(out); len(left) > 0 && !(what == "files" && out == "/var/lib/contiv/etcd\n") {
+				i.Errorf("%s of %s are left: %q", what, n.Name, left)
+			}
+		}
+	}
+}

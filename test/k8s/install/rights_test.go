@@ -1,0 +1,111 @@
+package install
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// request is what the audit log says of one.
+type request struct {
+	Verb      string
+	User      struct{ Username string }
+	ObjectRef struct{ APIGroup, Resource, Subresource string }
+
+	ResponseStatus struct{ Code int }
+}
+
+// right is what somebody may do with objects of a kind.
+func (r request) right() string {
+	return right(r.Verb, r.ObjectRef.APIGroup, strings.TrimSuffix(r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/"))
+}
+
+func right(verb, group, resource string) string {
+	return fmt.Sprintf("%s %s.%s", verb, resource, group)
+}
+
+// unused are rights that this run gives no reason to use.
+var unused = []string{
+	right("patch", "events.k8s.io", "events"), // the same event again, after minutes
+
+	// What services and policies are made of.
+	right("watch", "", "nodes"), right("list", "", "services"), right("watch", "", "services"), right("watch", "networking.k8s.io", "servicecidrs"),
+	right("list", "discovery.k8s.io", "endpointslices"), right("watch", "discovery.k8s.io", "endpointslices"),
+	right("list", "networking.k8s.io", "networkpolicies"), right("watch", "networking.k8s.io", "networkpolicies"),
+}
+
+// rights compares what roles grant with what was asked for: agents ask for nothing.
+func (i installation) rights() {
+	// A pod that is refused, so that there is an event.
+	i.kubectl("run", "refused", "--image=nowhere", "--annotations=io.contiv.tenant=nobody", "--restart=Never")
+	granted := i.granted()
+	ctx, cancel := context.WithTimeout(i.Context(), shortly)
+	defer cancel()
+	i.must(testkit.Poll(ctx, func() error { // the log is written some time later
+		used := map[string]bool{}
+		for _, r := range i.requests() {
+			if strings.HasSuffix(r.User.Username, ":contiv-netplugin") {
+				i.Fatalf("netplugin asks the API server: %s", r.right())
+			}
+			if r.ResponseStatus.Code == http.StatusForbidden {
+				i.Fatalf("netmaster may not %s", r.right())
+			}
+			used[r.right()] = true
+		}
+		idle := slices.DeleteFunc(slices.Clone(granted), func(right string) bool { return used[right] || slices.Contains(unused, right) })
+		if len(idle) > 0 {
+			return fmt.Errorf("granted, and not used: %q", idle)
+		}
+		return nil
+	}))
+}
+
+// granted lists what the roles of netmaster allow.
+func (i installation) granted() (rights []string) {
+	var roles struct {
+		Items []struct {
+			Rules []struct{ APIGroups, Resources, Verbs []string }
+		}
+	}
+	out := i.kubectl("--namespace", "kube-system", "get", "clusterrole/contiv-netmaster", "role/contiv-netmaster", "-o", "json")
+	i.must(json.Unmarshal([]byte(out), &roles))
+	for _, role := range roles.Items {
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						rights = append(rights, right(verb, group, resource))
+					}
+				}
+			}
+		}
+	}
+	if len(rights) == 0 {
+		i.Fatal("netmaster has no rights")
+	}
+	return rights
+}
+
+// requests reads the audit log as far as it is written.
+func (i installation) requests() (all []request) {
+	file, err := os.Open(i.AuditLog())
+	i.must(err)
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r request
+		if json.Unmarshal(lines.Bytes(), &r) == nil { // the last may be half written
+			all = append(all, r)
+		}
+	}
+	i.must(lines.Err())
+	return all
+}
