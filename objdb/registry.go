@@ -27,6 +27,7 @@ type Service struct {
 	HostAddr    string
 	Port        int
 	Hostname    string
+	Ready       bool     `json:",omitempty"` // of an agent: it can attach endpoints
 	Addresses   []string `json:",omitempty"` // all that the machine has; others keep endpoints away from its control ports
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -93,7 +94,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	front = append(front, api.Serve, names.Run)
-	tasks := []task{driver.Run, node.Run, announce(db, o.node), host.Run, refuse(own[0])}
+	tasks := []task{driver.Run, node.Run, announce(db, o.node, node.AwaitSync), host.Run, refuse(own[0])}
 	for _, bridge := range own {
 		tasks = append(tasks, tellPathMTU(bridge))
 	}
@@ -143,12 +144,22 @@ func newRegistry() (*prometheus.Registry, error) {
 // addressesEvery is how often a node looks which addresses it has.
 const addressesEvery = 15 * time.Second
 
-// announce keeps the node registered, with the addresses that it has by now. It does not withdraw the node at the end,
+// announce keeps the node registered, with the addresses that it has by now, and that it can attach endpoints as soon as it can. It does not withdraw the node at the end,
 // which Close would do: the switch forwards on, and the next agent is usually
 // here before the lease runs out.
-func announce(db *objdb.DB, node cluster.Node) task {
+func announce(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) error) task {
 	return func(ctx context.Context) error {
-		told := hostaddr.All()
+		ctx, stop := context.WithCancel(ctx)
+		var waiting sync.WaitGroup
+		defer waiting.Wait()
+		defer stop()
+		ready := make(chan struct{})
+		waiting.Go(func() {
+			if awaitSync(ctx) == nil {
+				close(ready)
+			}
+		})
+		told, saidReady := hostaddr.All(), false
 		registration, err := db.Register(ctx, cluster.RegistrationTTL, node.Services(told...)...)
 		if err != nil {
 			return err
@@ -158,12 +169,14 @@ func announce(db *objdb.DB, node cluster.Node) task {
 		for {
 			select {
 			case <-again.C:
+			case <-ready:
+				node.Ready, ready = true, nil
 			case <-ctx.Done():
 				return nil
 			}
-			if now := hostaddr.All(); !slices.Equal(now, told) {
+			if now := hostaddr.All(); node.Ready != saidReady || !slices.Equal(now, told) {
 				registration.Update(node.Services(now...)...)
-				told = now
+				told, saidReady = now, node.Ready
 			}
 		}
 	}

@@ -69,6 +69,17 @@ func (n nodes) call(ctx context.Context, method, address, path string) ([]byte, 
 	return nil, fault.New(kind, "node %s: %s: %s", host, resp.Status, text)
 }
 
+// ReadyAgents names the nodes whose agents can attach pods.
+func (a *API) ReadyAgents(ctx context.Context) (hosts []string, err error) {
+	all, err := a.store.Services(ctx, mastercfg.AgentService)
+	for _, s := range all {
+		if s.Ready {
+			hosts = append(hosts, s.Hostname)
+		}
+	}
+	return hosts, err
+}
+
 // addressOf finds where a host is registered with a service.
 func (a *API) addressOf(ctx context.Context, service, host string) (address string, registered bool, err error) {
 	all, err := a.store.Services(ctx, service)

@@ -25,7 +25,9 @@ type Config struct {
 	// of IP; none: found out.
 	PodRanges []netip.Prefix
 	Model     Model
-	Log       *logrus.Entry
+	// ReadyAgents names the nodes whose agents can attach pods.
+	ReadyAgents func(ctx context.Context) (nodes []string, err error)
+	Log         *logrus.Entry
 }
 
 // Model is where networks are made.
@@ -54,6 +56,7 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 		c.serviceWork(),
 		c.nodeWork(),
 		c.rangesWork(),
+		c.taintWork(),
 	}
 	return c
 }

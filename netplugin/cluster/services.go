@@ -25,6 +25,7 @@ type Node struct {
 	CtrlIP    netip.Addr // where its REST server is reached
 	VTEP      netip.Addr
 	VXLANPort uint16
+	Ready     bool // to attach endpoints
 }
 
 // Services are the registrations of a node that has these addresses.
@@ -36,7 +37,7 @@ func (n Node) Services(addresses ...string) []objdb.Service {
 		}
 	}
 	first := entry(mastercfg.AgentService, n.CtrlIP, vxlanAgentPort)
-	first.Addresses = addresses
+	first.Addresses, first.Ready = addresses, n.Ready
 	return []objdb.Service{
 		first,
 		entry(mastercfg.AgentService, n.CtrlIP, vlanAgentPort),

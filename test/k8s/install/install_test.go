@@ -52,6 +52,7 @@ func TestInstallation(t *testing.T) {
 		{"the API server takes every manifest", installation.dryRun},
 		{"a rolling update loses nothing", installation.rollingUpdates},
 		{"a configuration that somebody removes is back", installation.configurationIsKept},
+		{"a new node takes pods when its agent is ready", installation.startupTaint},
 		{"what is granted is used, and nothing else is asked for", installation.rights},
 		{"a removal leaves clean nodes", installation.removal},
 	} {
@@ -125,6 +126,19 @@ func (i installation) configurationIsKept() {
 	}))
 	i.kubectl("delete", "pod", "after", "--timeout", shortly.String())
 	i.pod("again", 3)
+}
+
+func (i installation) startupTaint() {
+	i.kubectl("taint", "node", "node2", "node.contiv.io/agent-not-ready=:NoSchedule")
+	ctx, cancel := context.WithTimeout(i.Context(), shortly)
+	defer cancel()
+	i.must(testkit.Poll(ctx, func() error {
+		taints, err := i.Kubectl(ctx, "get", "node", "node2", "-o", "jsonpath={.spec.taints}")
+		if err == nil && taints != "" {
+			err = fmt.Errorf("node2 has taints %s", taints)
+		}
+		return err
+	}))
 }
 
 func (i installation) removal() {

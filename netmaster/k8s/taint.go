@@ -1,0 +1,76 @@
+package k8s
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// startupTaint keeps pods away from a node until its agent can attach them. Whoever
+// creates nodes sets it, where it is needed: container runtimes before containerd 2.1 do not ask us
+// whether we are ready.
+const startupTaint = "node.contiv.io/agent-not-ready"
+
+// readyAgain is when the agent of a node with the taint is asked for again.
+const readyAgain = 2 * time.Second
+
+// taintWork takes the startup taint off nodes whose agents are ready.
+func (c *Controller) taintWork() *work {
+	nodes := c.informers.Core().V1().Nodes()
+	return &work{
+		kind: "startup taint", workers: 1, follows: []followed{{nodes.Informer(), tainted}},
+		known: func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has nothing of it
+		right: func(ctx context.Context, name string) (time.Duration, error) {
+			node, err := nodes.Lister().Get(name)
+			if apierrors.IsNotFound(err) || err == nil && tainted(node) == nil {
+				return 0, nil
+			}
+			if err != nil {
+				return 0, err
+			}
+			ready, err := c.cfg.ReadyAgents(ctx)
+			if err != nil || !slices.Contains(ready, name) {
+				return readyAgain, err
+			}
+			return 0, c.untaint(ctx, node)
+		},
+	}
+}
+
+// tainted names a node if it has the taint.
+func tainted(object any) []string {
+	node, ok := object.(*corev1.Node)
+	if !ok || !slices.ContainsFunc(node.Spec.Taints, isStartup) {
+		return nil
+	}
+	return []string{node.Name}
+}
+
+func isStartup(t corev1.Taint) bool { return t.Key == startupTaint }
+
+// untaint removes the taint from the node as it was seen; if it has changed meanwhile the
+// error says so, and it is looked at again.
+func (c *Controller) untaint(ctx context.Context, node *corev1.Node) error {
+	left := slices.DeleteFunc(slices.Clone(node.Spec.Taints), isStartup)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]string{"resourceVersion": node.ResourceVersion},
+		"spec":     map[string]any{"taints": left},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := c.cfg.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("take %s off: %w", startupTaint, err)
+	}
+	c.cfg.Log.WithField("node", node.Name).Info("kubernetes: the agent is ready, the node takes pods")
+	return nil
+}
