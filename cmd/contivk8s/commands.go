@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// How long an ADD waits for a server that is being restarted, and how
-	// often it looks.
-	patience = 15 * time.Second
+	// How long an ADD waits for a server that is being restarted, or that has not
+	// started since the node was, and how often it looks. containerd takes no new
+	// configuration while an ADD runs.
+	patience = 30 * time.Second
 	interval = 50 * time.Millisecond
 	// Limit for commands other than ADD.
 	otherTimeout = 60 * time.Second
@@ -96,11 +97,17 @@ func (s settings) withoutServer(r cniwire.Request, cause error) error {
 	switch r.Command {
 	case cniwire.Del:
 		if err := pending.Open(s.StateDir).Put(r); err != nil {
-			return types.NewError(types.ErrIOFailure, fmt.Sprintf("CNI server: %v; %v", cause, err), "")
+			return types.NewError(types.ErrIOFailure, fmt.Sprintf("netplugin does not answer: %v, and %v", cause, err), "")
 		}
 		return nil
 	case cniwire.Status:
-		return types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("CNI server: %v", cause), "")
+		return unanswered(types.ErrPluginNotAvailable, cause)
 	}
-	return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("CNI server: %v", cause), "")
+	return unanswered(types.ErrTryAgainLater, cause)
+}
+
+// unanswered is what people read at their pods, and at their nodes. The cause names the socket.
+func unanswered(code uint, cause error) error {
+	return types.NewError(code, fmt.Sprintf("netplugin of this node does not answer: %v", cause),
+		"its log says why: that of the node's pod contiv-netplugin, or of the service netplugin")
 }

@@ -35,6 +35,7 @@ type failure struct {
 	CNIVersion string
 	Code       uint
 	Msg        string
+	Details    string
 }
 
 func failureOf(t *testing.T, stdout string) (f failure) {
@@ -101,8 +102,8 @@ func TestWithoutAServerEveryCommandSaysSo(t *testing.T) {
 	netns := fakenode.NewNamespace(t)
 	for command, code := range map[string]uint{"ADD": 11, "CHECK": 11, "GC": 11, "STATUS": 50} {
 		stdout, stderr, exit := run(t, conf, "CNI_COMMAND="+command, "CNI_CONTAINERID=c", "CNI_NETNS="+netns, "CNI_IFNAME=eth0", "CNI_PATH=/opt")
-		if f := failureOf(t, stdout); f.Code != code || exit == 0 || f.CNIVersion != "1.1.0" || !strings.Contains(f.Msg, "cni.sock") {
-			t.Errorf("%s: %+v, exit code %d, want CNI error %d that names the socket", command, f, exit, code)
+		if f := failureOf(t, stdout); f.Code != code || exit == 0 || f.CNIVersion != "1.1.0" || !strings.Contains(f.Msg, "cni.sock") || !strings.Contains(f.Details, "contiv-netplugin") {
+			t.Errorf("%s: %+v, exit code %d, want CNI error %d that names the socket, and where to look", command, f, exit, code)
 		}
 		if !strings.Contains(stderr, command+" c eth0: ") && command != "GC" && command != "STATUS" {
 			t.Errorf("%s: the log %q does not say what failed", command, stderr)

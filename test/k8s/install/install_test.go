@@ -147,7 +147,7 @@ func (i installation) removal() {
 	i.kubectl("delete", "--kustomize", i.Installation("here"), "--timeout", shortly.String())
 	i.kubectl("apply", "--kustomize", i.Installation("remove"))
 	i.kubectl("--namespace", "kube-system", "rollout", "status", "daemonset/contiv-cleanup", "--timeout", shortly.String())
-	i.kubectl("delete", "--kustomize", i.Installation("remove"), "--timeout", shortly.String())
+	i.kubectl("delete", "--kustomize", i.Installation("remove"), "--cascade=foreground", "--timeout", shortly.String())
 	for _, n := range i.Nodes {
 		for what, command := range map[string]string{
 			"bridges":    "ovs-vsctl --timeout=10 list-br | grep contiv",
