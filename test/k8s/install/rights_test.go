@@ -35,10 +35,7 @@ func right(verb, group, resource string) string {
 var unused = []string{
 	right("patch", "events.k8s.io", "events"), // the same event again, after minutes
 
-	// What services and policies are made of.
-	right("watch", "", "nodes"), right("list", "", "services"), right("watch", "", "services"), right("watch", "networking.k8s.io", "servicecidrs"),
-	right("list", "discovery.k8s.io", "endpointslices"), right("watch", "discovery.k8s.io", "endpointslices"),
-	right("list", "networking.k8s.io", "networkpolicies"), right("watch", "networking.k8s.io", "networkpolicies"),
+	right("list", "networking.k8s.io", "networkpolicies"), right("watch", "networking.k8s.io", "networkpolicies"), // policies are to come
 }
 
 // rights compares what roles grant with what was asked for: agents ask for nothing.
