@@ -147,6 +147,7 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		PodNamespace: c.args[netconf.PodNamespace],
 		PodName:      c.args[netconf.PodName],
 		PodUID:       c.args[netconf.PodUID],
+		PlacedUID:    where.PodUID,
 		Tenant:       where.Tenant,
 		NetworkName:  where.Network,
 		Group:        where.Group,

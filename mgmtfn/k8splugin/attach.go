@@ -120,6 +120,8 @@ func endpointRequest(r *attachment.Record, host string) mastercfg.CreateEndpoint
 		EndpointID:   r.Endpoint,
 		EPCommonName: r.PodName,
 		ConfigEP:     mastercfg.ConfigEP{Container: r.Endpoint, Host: host, ServiceName: r.Group},
+		PodNamespace: r.PodNamespace,
+		PodUID:       r.PlacedUID,
 		Labels:       r.Labels,
 	}
 }

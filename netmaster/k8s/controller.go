@@ -51,8 +51,10 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 		cfg: cfg, ledger: l,
 		informers: informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0, informers.WithTransform(strip)),
 	}
+	policies := c.newPolicies()
 	c.works = []*work{
-		c.podWork(),
+		policies.work,
+		c.podWork(policies),
 		c.serviceWork(),
 		c.nodeWork(),
 		c.rangesWork(),

@@ -43,6 +43,7 @@ func isHash(text string) bool {
 // placer notes where pods belong.
 type placer struct {
 	*Controller
+	policies   *policies
 	pods       corelisters.PodLister
 	namespaces corelisters.NamespaceLister
 
@@ -54,9 +55,9 @@ type placer struct {
 const refusedAgain = 3 * time.Second
 
 // podWork keeps a record of every pod that is bound to a node and has a network of its own.
-func (c *Controller) podWork() *work {
+func (c *Controller) podWork(policies *policies) *work {
 	core := c.informers.Core().V1()
-	p := &placer{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(), records: map[string]map[string]struct{}{}}
+	p := &placer{Controller: c, policies: policies, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(), records: map[string]map[string]struct{}{}}
 	return &work{
 		kind: "pod", workers: workers, known: p.known, right: p.place,
 		follows: []followed{
@@ -179,6 +180,9 @@ func (p *placer) settle(ctx context.Context, name string) (refused bool, err err
 		if key != wanted {
 			p.note(name, key, false)
 		}
+	}
+	if now.Reason == "" && !now.Classed {
+		p.policies.unclassed(name)
 	}
 	p.tell(pod, before, now)
 	return now.Reason != "" || now.Later != "", nil

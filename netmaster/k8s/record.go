@@ -39,12 +39,14 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 			return record, nil
 		}
 		record.Tenant, record.Network, record.Group = at.tenant, at.network, at.group
+		record.Class, record.Classed = p.policies.classOf(pod)
 		return record, nil
 	}
 	if refused == nil {
 		refused = restart(pod, before, record, at)
 	}
 	record.Tenant, record.Network, record.Group, record.IPv4, record.IPv6 = before.Tenant, before.Network, before.Group, before.IPv4, before.IPv6
+	record.Class, record.Classed = before.Class, before.Classed // policies change it
 	if refused != nil {
 		record.Later = refused.reason + ": " + refused.message
 		return record, nil

@@ -25,6 +25,7 @@ func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (master
 	ep := mastercfg.CfgEndpointState{
 		NetID: mastercfg.NetworkID(req.TenantName, req.NetworkName), EndpointID: req.ConfigEP.Container,
 		ServiceName: req.ConfigEP.ServiceName, HomingHost: req.ConfigEP.Host, EPCommonName: req.EPCommonName,
+		PodNamespace: req.PodNamespace, PodUID: req.PodUID,
 	}
 	if err := identify(&ep); err != nil {
 		return none, err

@@ -36,6 +36,8 @@ const (
 	K8sServicePrefix    = StateRoot + "k8sSvc/"
 	K8sBackendPrefix    = StateRoot + "k8sBackend/"
 	K8sNodePrefix       = StateRoot + "k8sNode/"
+	K8sClassPrefix      = StateRoot + "k8sClass/"
+	K8sPolicyPrefix     = StateRoot + "k8sPolicy/"
 
 	OperEndpointPrefix = OperRoot + "eps/"
 	OvsDriverPrefix    = OperRoot + "ovs-driver/"
@@ -48,6 +50,7 @@ const (
 // Keys of the single records.
 const (
 	GlobalConfigKey  = GlobalRoot + "global"
+	K8sEpochKey      = StateRoot + "k8sEpoch/global"
 	GlobalStateKey   = StateRoot + "global/global"
 	GlobalOperKey    = OperRoot + "global/global"
 	K8sRangesKey     = StateRoot + "k8sRanges/global"

@@ -80,6 +80,10 @@ type CreateEndpointRequest struct {
 	EPCommonName string
 	ConfigEP     ConfigEP
 
+	// Of a pod of Kubernetes: its namespace and the UID that kubelet knows it by.
+	PodNamespace string `json:",omitempty"`
+	PodUID       string `json:",omitempty"`
+
 	// Labels are those of a container that is being started with the endpoint;
 	// none: an event will tell.
 	Labels map[string]string `json:",omitempty"`
@@ -98,6 +102,8 @@ func (r *CreateEndpointRequest) Check() error {
 		limits.Text("ConfigEP.IPAddress", r.ConfigEP.IPAddress, limits.Address),
 		limits.Text("ConfigEP.IPv6Address", r.ConfigEP.IPv6Address, limits.Address),
 		limits.Text("ConfigEP.ServiceName", r.ConfigEP.ServiceName, limits.Name),
+		limits.Text("PodNamespace", r.PodNamespace, limits.Name),
+		limits.Text("PodUID", r.PodUID, limits.Name),
 		limits.Labels("Labels", r.Labels),
 	)
 }

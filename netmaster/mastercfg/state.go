@@ -43,6 +43,10 @@ type CfgEndpointState struct {
 	Labels           map[string]string `json:"labels"`
 	ContainerID      string            `json:"containerId"`
 	EPCommonName     string            `json:"epCommonName"`
+
+	// Of a pod of Kubernetes, whose name is EPCommonName.
+	PodNamespace string `json:"podNamespace,omitempty"`
+	PodUID       string `json:"podUID,omitempty"`
 }
 
 // EndpointGroupState is the derived record of an endpoint group. It does not

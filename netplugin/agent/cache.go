@@ -46,7 +46,8 @@ type cache struct {
 	services
 	kube    kube
 	routers routers
-	pods    map[string]mastercfg.K8sPod // of this node, by UID
+	tiers
+	pods map[string]mastercfg.K8sPod // of this node, by UID
 
 	dirty       map[pipeline.Key]struct{}
 	localsDirty bool // an endpoint record of this node changed
@@ -60,7 +61,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		limits: make(map[string]pipeline.Limits),
 		vrfs:   make(map[string]uint16), peers: newPeers(), nodes: newNodes(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), routers: newRouters(), pods: make(map[string]mastercfg.K8sPod),
+		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), routers: newRouters(), tiers: newTiers(), pods: make(map[string]mastercfg.K8sPod),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }
@@ -86,6 +87,9 @@ var kinds = []struct {
 	{mastercfg.K8sBackendPrefix, (*cache).putBackend, (*cache).removeBackend},
 	{mastercfg.K8sNodePrefix, (*cache).putKubeNode, (*cache).removeKubeNode},
 	{mastercfg.K8sRangesKey, (*cache).putKubeRanges, func(c *cache, _ string) { c.setKubeRanges(nil) }},
+	{mastercfg.K8sClassPrefix, (*cache).putClass, (*cache).removeClass},
+	{mastercfg.K8sPolicyPrefix, (*cache).putPolicy, (*cache).removePolicy},
+	{mastercfg.K8sEpochKey, (*cache).putEpoch, func(c *cache, _ string) { c.setEpoch(0) }},
 	{peerPrefix, (*cache).putPeer, func(c *cache, id string) { c.settle(c.peers.unset(id)...) }},
 	{agentPrefix, (*cache).putAgent, (*cache).remain},
 	{masterPrefix, (*cache).putMaster, (*cache).remain},
@@ -190,6 +194,8 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	if c.host == old.host || c.host == e.host {
 		c.localsDirty = true
 	}
+	c.podHas(old.pod, e.pod, id)
+	c.settleClass(id)
 	if id == mastercfg.EndpointID(cmp.Or(e.netID, old.netID), c.host) {
 		c.hostDirty = true
 	}

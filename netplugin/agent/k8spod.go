@@ -9,20 +9,22 @@ import (
 )
 
 func (c *cache) putPod(id string, value []byte, _ int64) error {
-	uid, own := strings.CutPrefix(id, c.host+"/")
-	if !own {
-		return nil
-	}
 	var pod mastercfg.K8sPod
 	if err := json.Unmarshal(value, &pod); err != nil {
 		return err
 	}
-	c.pods[uid] = pod
+	node, uid, _ := strings.Cut(id, "/")
+	c.setPodClass(uid, podClass{pod.Class, pod.Classed})
+	if node == c.host {
+		c.pods[uid] = pod
+	}
 	return nil
 }
 
 func (c *cache) removePod(id string) {
-	if uid, own := strings.CutPrefix(id, c.host+"/"); own {
+	node, uid, _ := strings.Cut(id, "/")
+	c.setPodClass(uid, podClass{})
+	if node == c.host {
 		delete(c.pods, uid)
 	}
 }

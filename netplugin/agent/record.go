@@ -36,6 +36,7 @@ type endpoint struct {
 	problem string
 
 	group, container string // names it has
+	pod              string // UID of the pod of Kubernetes that it is of; empty: of none
 }
 
 // rule is a decoded rule; an invalid one is not kept.
@@ -120,7 +121,7 @@ func decodeEndpoint(id string, value []byte, own string) (endpoint, error) {
 	record.NetID, record.HomingHost = unique.Make(record.NetID).Value(), unique.Make(record.HomingHost).Value()
 	group, _, _ := strings.Cut(record.EndpointGroupKey, ":")
 	e := endpoint{netID: record.NetID, host: record.HomingHost,
-		group: unique.Make(group).Value(), container: strings.Clone(strings.TrimPrefix(record.EPCommonName, "/"))}
+		group: unique.Make(group).Value(), container: strings.Clone(strings.TrimPrefix(record.EPCommonName, "/")), pod: strings.Clone(record.PodUID)}
 	if e.host == own {
 		e.record = &record
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"net/netip"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -23,6 +24,10 @@ func (c *cache) wanted(key pipeline.Key) (pipeline.Object, error) {
 		return c.wantedOutside()
 	case pipeline.KindRule:
 		return c.wantedRule(key.ID)
+	case pipeline.KindTierRule:
+		return c.wantedTierRule(key.ID)
+	case pipeline.KindEpoch:
+		return c.wantedEpoch()
 	}
 	return nil, fault.New(fault.Internal, "object %s: unknown kind %q", key.ID, key.Kind)
 }
@@ -72,7 +77,9 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	}
 	e := record.part
 	e.Tenant, e.Mode, e.Encap, e.VRF, e.VNI, e.Tag = n.Tenant, n.Mode, n.Encap, n.VRF, n.VNI, n.Tag
+	e.Class, e.Tiers = c.judged(record)
 	if e.Local = record.host == c.host; e.Local {
+		e.Host = id == mastercfg.EndpointID(record.netID, c.host)
 		e.Limits = c.limits[record.record.EndpointGroupKey]
 		if o, err := c.hostPort(); err == nil && !e.Mode.Bridged() && e.Encap == pipeline.VXLAN {
 			e.Private = o.Prefix

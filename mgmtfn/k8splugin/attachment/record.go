@@ -46,6 +46,8 @@ type Record struct {
 	PodNamespace string `json:"podNamespace,omitempty"`
 	PodName      string `json:"podName,omitempty"`
 	PodUID       string `json:"podUID,omitempty"`
+	// PlacedUID is what netmaster knows the pod by, if it has placed it.
+	PlacedUID string `json:"placedUID,omitempty"`
 
 	Tenant      string            `json:"tenant"`
 	NetworkName string            `json:"network"`

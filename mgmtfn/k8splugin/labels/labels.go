@@ -23,6 +23,7 @@ type Identity struct {
 	Tenant  string
 	Network string
 	Group   string // empty: none
+	PodUID  string // of a pod that netmaster has placed; empty: of no such
 
 	IPv4, IPv6 netip.Addr // addresses it is to have; invalid: any
 

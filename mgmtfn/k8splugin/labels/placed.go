@@ -36,5 +36,5 @@ func (p Placed) Identify(ctx context.Context, args netconf.Args, _ *netconf.Conf
 	if pod.Reason != "" {
 		return Identity{}, fault.New(fault.Invalid, "%s: %s", pod.Reason, pod.Message)
 	}
-	return Identity{Tenant: pod.Tenant, Network: pod.Network, Group: pod.Group, IPv4: pod.IPv4, IPv6: pod.IPv6, HostPorts: pod.HostPorts}, nil
+	return Identity{Tenant: pod.Tenant, Network: pod.Network, Group: pod.Group, IPv4: pod.IPv4, IPv6: pod.IPv6, HostPorts: pod.HostPorts, PodUID: pod.UID}, nil
 }

@@ -1,0 +1,331 @@
+// Package classes turns policies of Kubernetes into rules about classes of pods.
+//
+// A class is a set of pods that no selector of a policy tells apart, nor a port that
+// one calls by its name. It has a number, which every switch knows the pods of the
+// class by. So rules name few classes instead of many pods, and a pod that comes,
+// goes or gets other labels changes nothing but its own class. Pods that nothing
+// selects have none: class 0.
+//
+//	pod, namespace, policy --Engine--> classes of pods, rules by policy
+//
+// The engine is told what has changed, and says what has to be written because of it.
+// Each step costs what has changed: a pod is compared with the selectors, a new
+// selector with the pods, and rules are made anew of policies only that select one of
+// the classes that came or went. It remembers and does no I/O.
+//
+// A class that has lost its last pod is kept for a while, as its next pod is often about
+// to come. Numbers stay the same when another leader begins: it is told the one that each pod has.
+package classes
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
+
+// Engine knows pods, namespaces and policies.
+type Engine struct {
+	pods       map[string]*pod // by namespace/name
+	podsIn     map[string]map[string]struct{}
+	namespaces map[string]map[string]string // labels
+	selectors  map[string]*selector         // by their text
+	policies   map[string]*policy
+	named      map[string]map[string]struct{} // policies that use a name of a port
+	classes    map[uint16]*class
+	numbers    map[string]uint16 // of classes, by signature
+	empty      []uint16          // classes without pods, the oldest first
+	lastID     uint32
+	lastNumber uint16
+
+	dirtyPods     map[string]struct{}
+	dirtyPolicies map[string]struct{}
+	dirtyClasses  map[uint16]struct{}
+	moved         bool // a pod that was there is of another class
+}
+
+// Pod is what the engine must know of a pod.
+type Pod struct {
+	Labels   map[string]string
+	Ports    []NamedPort
+	Recorded uint16 // the class that is written down for it; 0: none
+}
+
+// NamedPort is a port of a container.
+type NamedPort struct {
+	Name     string
+	Protocol uint8
+	Number   uint16
+}
+
+type pod struct {
+	namespace string
+	labels    map[string]string
+	ports     []NamedPort
+	class     uint16
+}
+
+type selector struct {
+	id       uint32
+	spec     PodSelector
+	policies map[string]struct{}
+	classes  map[uint16]struct{}
+}
+
+type class struct {
+	signature string
+	selectors map[uint32]*selector
+	ports     []NamedPort // of those that policies name
+	members   int
+	written   bool
+}
+
+// maxEmpty is how many classes without pods are kept.
+const maxEmpty = 64
+
+// New makes an engine that knows nothing.
+func New() *Engine {
+	return &Engine{
+		pods: map[string]*pod{}, podsIn: map[string]map[string]struct{}{}, namespaces: map[string]map[string]string{},
+		selectors: map[string]*selector{}, policies: map[string]*policy{}, named: map[string]map[string]struct{}{},
+		classes: map[uint16]*class{}, numbers: map[string]uint16{},
+		dirtyPods: map[string]struct{}{}, dirtyPolicies: map[string]struct{}{}, dirtyClasses: map[uint16]struct{}{},
+	}
+}
+
+// SetNamespace says which labels a namespace has. Pods of one that is not known are in none.
+func (e *Engine) SetNamespace(name string, labels map[string]string) {
+	if old, known := e.namespaces[name]; known && maps.Equal(old, labels) {
+		return
+	}
+	e.namespaces[name] = maps.Clone(labels)
+	if e.namespaces[name] == nil {
+		e.namespaces[name] = map[string]string{}
+	}
+	for key := range e.podsIn[name] {
+		e.reclassify(key, 0)
+	}
+}
+
+// RemoveNamespace says that there is no such namespace any more.
+func (e *Engine) RemoveNamespace(name string) {
+	delete(e.namespaces, name)
+	for key := range e.podsIn[name] {
+		e.reclassify(key, 0)
+	}
+}
+
+// SetPod says what a pod is.
+func (e *Engine) SetPod(namespace, name string, now Pod) {
+	key := namespace + "/" + name
+	p, known := e.pods[key]
+	if known && maps.Equal(p.labels, now.Labels) && slices.Equal(p.ports, now.Ports) {
+		return
+	}
+	if !known {
+		p = &pod{namespace: namespace}
+		e.pods[key] = p
+		if e.podsIn[namespace] == nil {
+			e.podsIn[namespace] = map[string]struct{}{}
+		}
+		e.podsIn[namespace][key] = struct{}{}
+		e.dirtyPods[key] = struct{}{}
+	}
+	p.labels, p.ports = maps.Clone(now.Labels), slices.Clone(now.Ports)
+	moved := e.moved
+	e.reclassify(key, now.Recorded)
+	if !known {
+		e.moved = moved || now.Recorded != 0 && now.Recorded != p.class
+	}
+}
+
+// RemovePod says that there is no such pod any more.
+func (e *Engine) RemovePod(namespace, name string) {
+	key := namespace + "/" + name
+	p, known := e.pods[key]
+	if !known {
+		return
+	}
+	e.leave(p.class)
+	delete(e.pods, key)
+	delete(e.dirtyPods, key)
+	if delete(e.podsIn[namespace], key); len(e.podsIn[namespace]) == 0 {
+		delete(e.podsIn, namespace)
+	}
+}
+
+// Class is that of a pod. It is not known if what it means has not been written yet.
+func (e *Engine) Class(namespace, name string) (number uint16, known bool) {
+	p := e.pods[namespace+"/"+name]
+	if p == nil || e.namespaces[namespace] == nil {
+		return 0, false
+	}
+	return p.class, p.class == 0 || e.classes[p.class].written
+}
+
+// Knows tells whether the engine has been told of a pod.
+func (e *Engine) Knows(namespace, name string) bool { return e.pods[namespace+"/"+name] != nil }
+
+// Revisit has the class of a pod written again.
+func (e *Engine) Revisit(namespace, name string) {
+	if e.Knows(namespace, name) {
+		e.dirtyPods[namespace+"/"+name] = struct{}{}
+	}
+}
+
+// RevisitAll has everything written again.
+func (e *Engine) RevisitAll() {
+	for key := range e.pods {
+		e.dirtyPods[key] = struct{}{}
+	}
+	for id := range e.policies {
+		e.dirtyPolicies[id] = struct{}{}
+	}
+	for number := range e.classes {
+		e.dirtyClasses[number] = struct{}{}
+	}
+}
+
+// look finds out what selects a pod.
+func (e *Engine) look(p *pod) (signature string, by map[uint32]*selector, ports []NamedPort) {
+	by = map[uint32]*selector{}
+	for _, s := range e.selectors {
+		if e.selects(s.spec, p) {
+			by[s.id] = s
+		}
+	}
+	for _, port := range p.ports {
+		if _, used := e.named[port.Name]; used && port.Name != "" {
+			ports = append(ports, port)
+		}
+	}
+	return sign(by, ports), by, ports
+}
+
+// sign makes one text of what tells classes apart; nothing for class 0.
+func sign(by map[uint32]*selector, ports []NamedPort) string {
+	var raw []byte
+	for _, id := range slices.Sorted(maps.Keys(by)) {
+		raw = binary.BigEndian.AppendUint32(raw, id)
+	}
+	if len(ports) == 0 {
+		return string(raw)
+	}
+	slices.SortFunc(ports, comparePorts)
+	raw = append(raw, 0, 0, 0, 0) // no selector's id
+	for _, p := range ports {
+		raw = append(append(raw, p.Name...), 0, p.Protocol, byte(p.Number>>8), byte(p.Number))
+	}
+	return string(raw)
+}
+
+func (e *Engine) selects(s PodSelector, p *pod) bool {
+	labels, known := e.namespaces[p.namespace]
+	if s.Namespace != "" && s.Namespace != p.namespace || s.Namespace == "" && (!known || !s.Namespaces.Matches(labels)) {
+		return false
+	}
+	return s.Pods.Matches(p.labels)
+}
+
+// reclassify finds the class of a pod; preferred is its number, if that is nobody else's.
+func (e *Engine) reclassify(key string, preferred uint16) {
+	p := e.pods[key]
+	signature, by, ports := e.look(p)
+	if p.class != 0 && e.classes[p.class].signature == signature || p.class == 0 && signature == "" {
+		return
+	}
+	number := e.join(signature, by, ports, preferred)
+	e.leave(p.class)
+	p.class = number
+	e.dirtyPods[key] = struct{}{}
+	e.moved = true
+}
+
+// join enters a member of a class, which may be a new one.
+func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPort, preferred uint16) uint16 {
+	if signature == "" {
+		return 0
+	}
+	if c := e.classes[preferred]; c != nil && c.signature == signature {
+		c.members++
+		return preferred
+	}
+	number, known := e.numbers[signature]
+	if preferred != 0 && e.classes[preferred] == nil {
+		number, known = preferred, false
+	}
+	if !known {
+		if number = preferred; number == 0 || e.classes[number] != nil {
+			number = e.free()
+		}
+		e.classes[number] = &class{signature: signature, selectors: by, ports: ports}
+		if _, taken := e.numbers[signature]; !taken {
+			e.numbers[signature] = number
+		}
+		for _, s := range by {
+			s.classes[number] = struct{}{}
+		}
+		e.touch(number)
+	}
+	c := e.classes[number]
+	if c.members++; c.members == 1 {
+		e.empty = slices.DeleteFunc(e.empty, func(n uint16) bool { return n == number })
+	}
+	return number
+}
+
+// free is a number that no class has. There are 65,535; with so many classes the last one is shared.
+func (e *Engine) free() uint16 {
+	for range 1 << 16 {
+		e.lastNumber++
+		if _, recorded := e.dirtyClasses[e.lastNumber]; e.lastNumber != 0 && e.classes[e.lastNumber] == nil && !recorded {
+			break
+		}
+	}
+	return e.lastNumber
+}
+
+// leave takes a member from a class. The oldest of too many empty ones go.
+func (e *Engine) leave(number uint16) {
+	c := e.classes[number]
+	if c == nil {
+		return
+	}
+	if c.members--; c.members > 0 {
+		return
+	}
+	e.empty = append(e.empty, number)
+	if len(e.empty) > maxEmpty {
+		e.drop(e.empty[0])
+		e.empty = e.empty[1:]
+	}
+}
+
+// drop forgets a class that has no members.
+func (e *Engine) drop(number uint16) {
+	c := e.classes[number]
+	e.touch(number)
+	for _, s := range c.selectors {
+		delete(s.classes, number)
+	}
+	if e.numbers[c.signature] == number {
+		delete(e.numbers, c.signature)
+	}
+	delete(e.classes, number)
+}
+
+// touch has the record of a class, and the rules that name it, looked at.
+func (e *Engine) touch(number uint16) {
+	c := e.classes[number]
+	c.written = false
+	e.dirtyClasses[number] = struct{}{}
+	for _, s := range c.selectors {
+		for id := range s.policies {
+			e.dirtyPolicies[id] = struct{}{}
+		}
+	}
+	for _, p := range c.ports {
+		for id := range e.named[p.Name] {
+			e.dirtyPolicies[id] = struct{}{}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package classes
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// Changes are what has to be written.
+type Changes struct {
+	Pods     map[string]uint16               // classes, by namespace/name
+	Policies map[string]*mastercfg.K8sPolicy // by id; nil: the policy is gone
+	Classes  map[uint16]*mastercfg.K8sClass  // nil: the class is gone
+	Moved    bool                            // connections of pods that were there are to be judged anew
+}
+
+// Any tells whether there is something to write.
+func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) > 0 || c.Moved }
+
+// Take says what has to be written since the last time. Written or Failed has to follow.
+func (e *Engine) Take() Changes {
+	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved}
+	for key := range e.dirtyPods {
+		c.Pods[key] = e.pods[key].class
+	}
+	for id := range e.dirtyPolicies {
+		c.Policies[id] = nil
+		if p := e.policies[id]; p != nil {
+			c.Policies[id] = &mastercfg.K8sPolicy{Spec: fingerprint(p.spec), Rules: e.rules(id)}
+		}
+	}
+	for number := range e.dirtyClasses {
+		c.Classes[number] = e.record(number)
+	}
+	clear(e.dirtyPods)
+	clear(e.dirtyPolicies)
+	clear(e.dirtyClasses)
+	e.moved = false
+	return c
+}
+
+// Written says that changes are written.
+func (e *Engine) Written(c Changes) {
+	for number := range c.Classes {
+		if _, again := e.dirtyClasses[number]; !again && e.classes[number] != nil {
+			e.classes[number].written = true
+		}
+	}
+}
+
+// Failed says that changes are not written, or perhaps not.
+func (e *Engine) Failed(c Changes) {
+	for key := range c.Pods {
+		if e.pods[key] != nil {
+			e.dirtyPods[key] = struct{}{}
+		}
+	}
+	for id := range c.Policies {
+		e.dirtyPolicies[id] = struct{}{}
+	}
+	for number := range c.Classes {
+		e.dirtyClasses[number] = struct{}{}
+	}
+	e.moved = e.moved || c.Moved
+}
+
+// fingerprint tells what a policy says from what it said before.
+func fingerprint(p Policy) string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%+v", p) // never fails, as hash.Hash promises
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
+// Recorded says that a class is written down, of which the engine may know nothing.
+func (e *Engine) Recorded(number uint16) { e.dirtyClasses[number] = struct{}{} }
+
+// record says what is judged of the pods of a class.
+func (e *Engine) record(number uint16) *mastercfg.K8sClass {
+	c := e.classes[number]
+	if c == nil {
+		return nil
+	}
+	var r mastercfg.K8sClass
+	for _, s := range c.selectors {
+		for id := range s.policies {
+			p := e.policies[id]
+			if p == nil || p.subject != s {
+				continue
+			}
+			r.JudgesIn, r.JudgesOut = r.JudgesIn || p.spec.In, r.JudgesOut || p.spec.Out
+			if p.spec.Tier == Isolating {
+				r.IsolatesIn, r.IsolatesOut = r.IsolatesIn || p.spec.In, r.IsolatesOut || p.spec.Out
+			}
+		}
+	}
+	return &r
+}
+
+// rulesOfPolicy is how many rules a policy may have in each direction.
+const rulesOfPolicy = 25
+
+// rules are those of a policy, about classes. They are not nil.
+func (e *Engine) rules(id string) []mastercfg.TierRule {
+	p := e.policies[id]
+	all := []mastercfg.TierRule{}
+	subjects := slices.Sorted(maps.Keys(p.subject.classes))
+	place, count := 0, map[bool]int{}
+	if p.spec.Tier != Isolating {
+		place = e.order(id) * rulesOfPolicy
+	}
+	for i, r := range p.spec.Rules {
+		rule := mastercfg.TierRule{Tier: int(p.spec.Tier), Out: r.Out, Verdict: string(r.Verdict), Subjects: subjects, AnyPeer: r.AnyPeer, Nets: texts(r.Nets)}
+		if p.spec.Tier != Isolating {
+			rule.Rank = place + count[r.Out]
+			count[r.Out]++
+		}
+		if !r.AnyPeer {
+			rule.Peers = union(p.peers[i])
+		}
+		all = append(all, e.withPorts(rule, r.Ports)...)
+	}
+	return slices.DeleteFunc(all, func(r mastercfg.TierRule) bool {
+		return len(r.Subjects) == 0 || !r.AnyPeer && len(r.Peers)+len(r.Nets) == 0
+	})
+}
+
+// withPorts makes rules of one by what it says of ports: those with names are other
+// numbers for other classes.
+func (e *Engine) withPorts(rule mastercfg.TierRule, ports []Port) (all []mastercfg.TierRule) {
+	if ports == nil {
+		return []mastercfg.TierRule{rule}
+	}
+	numbered := rule
+	for _, p := range ports {
+		if p.Name == "" {
+			numbered.Ports = append(numbered.Ports, mastercfg.TierPorts{Protocol: p.Protocol, First: p.First, Last: p.Last})
+			continue
+		}
+		all = append(all, e.withName(rule, p)...)
+	}
+	if len(numbered.Ports) > 0 {
+		all = append([]mastercfg.TierRule{numbered}, all...)
+	}
+	return all
+}
+
+// withName makes a rule for each number that a port of a name has.
+func (e *Engine) withName(rule mastercfg.TierRule, name Port) (all []mastercfg.TierRule) {
+	serves := rule.Subjects
+	if rule.Out {
+		serves = rule.Peers
+		if rule.AnyPeer {
+			serves = slices.Sorted(maps.Keys(e.classes))
+		}
+	}
+	by := map[NamedPort][]uint16{}
+	for _, number := range serves {
+		for _, p := range e.classes[number].ports {
+			if p.Name == name.Name && (name.Protocol == 0 || name.Protocol == p.Protocol) {
+				by[p] = append(by[p], number)
+			}
+		}
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(by), comparePorts) {
+		r := rule
+		r.Ports = []mastercfg.TierPorts{{Protocol: p.Protocol, First: p.Number, Last: p.Number}}
+		if rule.Out {
+			r.AnyPeer, r.Peers, r.Nets = false, by[p], nil
+		} else {
+			r.Subjects = by[p]
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func union(selectors []*selector) []uint16 {
+	all := map[uint16]struct{}{}
+	for _, s := range selectors {
+		maps.Copy(all, s.classes)
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+func texts(nets []netip.Prefix) (all []string) {
+	for _, n := range nets {
+		all = append(all, n.String())
+	}
+	return all
+}

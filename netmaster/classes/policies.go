@@ -1,0 +1,226 @@
+package classes
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// policy is a policy and the selectors that it uses.
+type policy struct {
+	spec    Policy
+	subject *selector
+	peers   [][]*selector // by rule
+}
+
+// SetPolicy says what a policy is.
+func (e *Engine) SetPolicy(id string, spec Policy) {
+	if old, known := e.policies[id]; known && reflect.DeepEqual(old.spec, spec) {
+		return
+	}
+	before := e.policies[id]
+	p := &policy{spec: spec, subject: e.use(id, spec.Subject)}
+	for _, r := range spec.Rules {
+		var peers []*selector
+		for _, s := range r.Peers {
+			peers = append(peers, e.use(id, s))
+		}
+		p.peers = append(p.peers, peers)
+		for _, port := range r.Ports {
+			e.usePort(id, port.Name)
+		}
+	}
+	e.policies[id] = p
+	e.dirtyPolicies[id] = struct{}{}
+	e.retire(id, before)
+	e.touchSubjects(p.subject)
+	e.rank(before, p)
+}
+
+// RemovePolicy says that there is no such policy any more. What is written of it goes,
+// whether the engine has known it or not.
+func (e *Engine) RemovePolicy(id string) {
+	before := e.policies[id]
+	delete(e.policies, id)
+	e.dirtyPolicies[id] = struct{}{}
+	for _, users := range e.named {
+		delete(users, id)
+	}
+	e.retire(id, before)
+	e.rank(before, nil)
+}
+
+// Policies lists the ids of the policies.
+func (e *Engine) Policies() []string { return slices.Sorted(maps.Keys(e.policies)) }
+
+// use takes a selector. A new one tells pods apart that were of one class.
+func (e *Engine) use(id string, spec PodSelector) *selector {
+	text := spec.text()
+	s := e.selectors[text]
+	if s == nil {
+		e.lastID++
+		s = &selector{id: e.lastID, spec: spec, policies: map[string]struct{}{}, classes: map[uint16]struct{}{}}
+		e.selectors[text] = s
+		e.split(func(p *pod) bool { return e.selects(spec, p) })
+	}
+	s.policies[id] = struct{}{}
+	return s
+}
+
+// usePort has a name of ports tell pods apart, from now on.
+func (e *Engine) usePort(id, name string) {
+	if name == "" {
+		return
+	}
+	users := e.named[name]
+	if users == nil {
+		users = map[string]struct{}{}
+		e.named[name] = users
+		e.split(func(p *pod) bool {
+			return slices.ContainsFunc(p.ports, func(port NamedPort) bool { return port.Name == name })
+		})
+	}
+	users[id] = struct{}{}
+}
+
+// split classifies pods anew of which something new is to be known. That is no move: what
+// they may changes with the policy, if at all. A class of which all pods are concerned keeps its number.
+func (e *Engine) split(concerned func(*pod) bool) {
+	moved, keys := e.moved, []string{}
+	count := map[uint16]int{}
+	for key, p := range e.pods {
+		if concerned(p) {
+			keys = append(keys, key)
+			count[p.class]++
+		}
+	}
+	slices.Sort(keys) // numbers are given in this order
+	for _, key := range keys {
+		p := e.pods[key]
+		if c := e.classes[p.class]; c != nil && count[p.class] == c.members {
+			e.rename(p)
+			delete(count, p.class) // the others are alike, or of another class
+		}
+		e.reclassify(key, 0)
+	}
+	e.moved = moved
+}
+
+// rename gives a class the signature that a member of it has now, unless another has it.
+func (e *Engine) rename(p *pod) {
+	c := e.classes[p.class]
+	signature, by, ports := e.look(p)
+	if _, taken := e.numbers[signature]; taken || c.signature == signature || signature == "" {
+		return
+	}
+	e.touch(p.class)
+	e.resign(p.class, signature, by, ports)
+	e.touch(p.class)
+}
+
+// resign changes what tells a class from others.
+func (e *Engine) resign(number uint16, signature string, by map[uint32]*selector, ports []NamedPort) {
+	c := e.classes[number]
+	for _, s := range c.selectors {
+		delete(s.classes, number)
+	}
+	if e.numbers[c.signature] == number {
+		delete(e.numbers, c.signature)
+	}
+	c.signature, c.selectors, c.ports = signature, by, ports
+	for _, s := range by {
+		s.classes[number] = struct{}{}
+	}
+	if _, taken := e.numbers[signature]; !taken {
+		e.numbers[signature] = number
+	}
+}
+
+// retire takes from the selectors what a policy does not use any more. Those that nobody
+// uses tell pods apart no longer: classes that are alike then remain, but for pods that
+// nothing selects.
+func (e *Engine) retire(id string, before *policy) {
+	if before == nil {
+		return
+	}
+	e.touchSubjects(before.subject)
+	still := map[*selector]bool{}
+	if now := e.policies[id]; now != nil {
+		for _, s := range now.all() {
+			still[s] = true
+		}
+	}
+	for _, s := range before.all() {
+		if still[s] {
+			continue
+		}
+		if delete(s.policies, id); len(s.policies) > 0 || e.selectors[s.spec.text()] != s {
+			continue
+		}
+		delete(e.selectors, s.spec.text())
+		for number := range maps.Clone(s.classes) {
+			c := e.classes[number]
+			by := maps.Clone(c.selectors)
+			delete(by, s.id)
+			e.resign(number, sign(by, c.ports), by, c.ports)
+			if len(by)+len(c.ports) == 0 {
+				e.release(number)
+			}
+		}
+	}
+}
+
+// release takes all pods from a class that means nothing any more.
+func (e *Engine) release(number uint16) {
+	for key, p := range e.pods {
+		if p.class == number {
+			p.class = 0
+			e.dirtyPods[key] = struct{}{}
+		}
+	}
+	e.empty = slices.DeleteFunc(e.empty, func(n uint16) bool { return n == number })
+	e.drop(number)
+}
+
+// all are the selectors of a policy.
+func (p *policy) all() []*selector {
+	return append(slices.Concat(p.peers...), p.subject)
+}
+
+// touchSubjects has the records of the classes looked at that a selector finds.
+func (e *Engine) touchSubjects(s *selector) {
+	for number := range s.classes {
+		e.classes[number].written = false
+		e.dirtyClasses[number] = struct{}{}
+	}
+}
+
+// rank has the rules of ordered tiers looked at again when their order may have changed.
+func (e *Engine) rank(before, now *policy) {
+	ordered := func(p *policy) bool { return p != nil && p.spec.Tier != Isolating }
+	if !ordered(before) && !ordered(now) || before != nil && now != nil && before.spec.Tier == now.spec.Tier && before.spec.Priority == now.spec.Priority {
+		return
+	}
+	for id, p := range e.policies {
+		if ordered(p) {
+			e.dirtyPolicies[id] = struct{}{}
+		}
+	}
+}
+
+// order is the place of a policy among those of its tier.
+func (e *Engine) order(id string) (place int) {
+	own := e.policies[id].spec
+	for other, p := range e.policies {
+		if p.spec.Tier == own.Tier && cmp.Or(cmp.Compare(p.spec.Priority, own.Priority), strings.Compare(other, id)) < 0 {
+			place++
+		}
+	}
+	return place
+}
+
+func comparePorts(a, b NamedPort) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+}

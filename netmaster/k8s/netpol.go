@@ -1,0 +1,160 @@
+package k8s
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	netutils "k8s.io/utils/net"
+
+	"github.com/contiv/netplugin/netmaster/classes"
+)
+
+// networkPolicy says what a NetworkPolicy means. What cannot be understood allows nothing;
+// doubts are sentences about it for people.
+func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts []string) {
+	policy = classes.Policy{
+		Subject: classes.PodSelector{Namespace: p.Namespace, Pods: selector(&p.Spec.PodSelector)},
+		Tier:    classes.Isolating,
+		In:      len(p.Spec.PolicyTypes) == 0, Out: len(p.Spec.PolicyTypes) == 0 && len(p.Spec.Egress) > 0,
+	}
+	for _, t := range p.Spec.PolicyTypes {
+		policy.In = policy.In || t == networkingv1.PolicyTypeIngress
+		policy.Out = policy.Out || t == networkingv1.PolicyTypeEgress
+	}
+	add := func(out bool, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
+		r := classes.Rule{Out: out, Verdict: classes.Accept, AnyPeer: len(peers) == 0}
+		for _, peer := range peers {
+			if peer.IPBlock != nil {
+				nets, doubt := blockOf(peer.IPBlock)
+				r.Nets, doubts = append(r.Nets, nets...), append(doubts, doubt...)
+			} else {
+				r.Peers = append(r.Peers, podsOf(p.Namespace, peer.NamespaceSelector, peer.PodSelector))
+			}
+		}
+		for i := range ports {
+			if r.Ports == nil {
+				r.Ports = []classes.Port{}
+			}
+			if port, ok := portOf(&ports[i]); ok {
+				r.Ports = append(r.Ports, port)
+			} else {
+				doubts = append(doubts, "port "+ports[i].String()+" is of no protocol that is known")
+			}
+		}
+		policy.Rules = append(policy.Rules, r)
+	}
+	if policy.In {
+		for _, r := range p.Spec.Ingress {
+			add(false, r.From, r.Ports)
+		}
+	}
+	if policy.Out {
+		for _, r := range p.Spec.Egress {
+			add(true, r.To, r.Ports)
+		}
+	}
+	return policy, doubts
+}
+
+// podsOf are the pods of a peer: those of the policy's namespace if it names no namespaces.
+func podsOf(namespace string, namespaces, pods *metav1.LabelSelector) classes.PodSelector {
+	s := classes.PodSelector{Namespace: namespace, Pods: selector(pods)}
+	if namespaces != nil {
+		s.Namespace, s.Namespaces = "", selector(namespaces)
+	}
+	return s
+}
+
+func selector(s *metav1.LabelSelector) (all classes.Selector) {
+	if s == nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) { // always the same
+		all = append(all, classes.Requirement{Key: key, Op: classes.In, Values: []string{s.MatchLabels[key]}})
+	}
+	for _, r := range s.MatchExpressions {
+		all = append(all, classes.Requirement{Key: r.Key, Op: classes.Operator(r.Operator), Values: r.Values})
+	}
+	return all
+}
+
+// blockOf is a network without its exceptions. Old objects have bits behind the prefix, and
+// leading zeros.
+func blockOf(b *networkingv1.IPBlock) (nets []netip.Prefix, doubts []string) {
+	net, err := cidr(b.CIDR)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	var except []netip.Prefix
+	for _, text := range b.Except {
+		e, err := cidr(text)
+		if err != nil {
+			return nil, []string{err.Error()}
+		}
+		except = append(except, e)
+	}
+	return classes.Without(net, except), nil
+}
+
+func cidr(text string) (netip.Prefix, error) {
+	_, net, err := netutils.ParseCIDRSloppy(text)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	address, _ := netip.AddrFromSlice(net.IP)
+	bits, _ := net.Mask.Size()
+	return netip.PrefixFrom(address.Unmap(), bits), nil
+}
+
+// protocols by their names in Kubernetes.
+var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
+
+func portOf(p *networkingv1.NetworkPolicyPort) (classes.Port, bool) {
+	port := classes.Port{Protocol: protocols[corev1.ProtocolTCP]}
+	if p.Protocol != nil {
+		port.Protocol = protocols[*p.Protocol]
+	}
+	switch {
+	case p.Port == nil:
+		port.Last = 65535
+	case p.Port.Type == intstr.String:
+		port.Name = p.Port.StrVal
+	default:
+		port.First = uint16(p.Port.IntVal)
+		port.Last = port.First
+		if p.EndPort != nil {
+			port.Last = uint16(*p.EndPort)
+		}
+	}
+	return port, port.Protocol != 0 && port.First <= port.Last
+}
+
+// classPod is what classes depend on of a pod.
+func classPod(pod *corev1.Pod) classes.Pod {
+	p := classes.Pod{Labels: pod.Labels}
+	add := func(c corev1.Container) {
+		for _, port := range c.Ports {
+			protocol := protocols[port.Protocol]
+			if port.Protocol == "" {
+				protocol = protocols[corev1.ProtocolTCP]
+			}
+			if port.Name != "" && protocol != 0 {
+				p.Ports = append(p.Ports, classes.NamedPort{Name: port.Name, Protocol: protocol, Number: uint16(port.ContainerPort)})
+			}
+		}
+	}
+	for _, c := range pod.Spec.Containers {
+		add(c)
+	}
+	for _, c := range pod.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			add(c)
+		}
+	}
+	return p
+}

@@ -1,0 +1,284 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	networkinglisters "k8s.io/client-go/listers/networking/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/contiv/netplugin/netmaster/classes"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// policies keeps classes of pods and rules about them as policies want them (package classes).
+//
+// The things of its work are what the engine is told: a pod, a namespace, a policy; and
+// at last everything that has to be written because of it. Whatever has happened in
+// the meantime is told first, so many changes at once are one transaction.
+type policies struct {
+	*Controller
+	*work
+	pods       corelisters.PodLister
+	namespaces corelisters.NamespaceLister
+	network    networkinglisters.NetworkPolicyLister
+
+	mu       sync.Mutex
+	engine   *classes.Engine
+	recorded map[string]uint16 // classes that earlier terms have written for pods, by namespace/name
+}
+
+// What keys of the work begin with.
+const (
+	ofPod           = "pod/"
+	ofUnclassed     = "unclassed/"
+	ofNamespace     = "namespace/"
+	ofNetworkPolicy = "networkpolicy/"
+	writeAll        = "write"
+)
+
+func (c *Controller) newPolicies() *policies {
+	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
+	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
+		network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}}
+	p.work = &work{
+		kind: "policy", workers: 1, known: p.adopt, right: p.look,
+		follows: []followed{ // told in this order at first
+			{core.Namespaces().Informer(), prefixed(ofNamespace)},
+			{networking.NetworkPolicies().Informer(), prefixed(ofNetworkPolicy)},
+			{core.Pods().Informer(), prefixed(ofPod)},
+		},
+	}
+	return p
+}
+
+func prefixed(kind string) func(any) []string {
+	return func(object any) (keys []string) {
+		for _, name := range byName(object) {
+			keys = append(keys, kind+name)
+		}
+		return keys
+	}
+}
+
+// adopt takes over what is written, and has all of it looked at.
+func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.engine.RevisitAll()
+	clear(p.recorded)
+	err = ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(_ string, record mastercfg.K8sPod) error {
+		p.recorded[record.Pod()] = record.Class
+		return nil
+	})
+	if err == nil {
+		err = ledger.ReadEach(r, mastercfg.K8sClassPrefix, func(key string, _ mastercfg.K8sClass) error {
+			number, err := strconv.ParseUint(strings.TrimPrefix(key, mastercfg.K8sClassPrefix), 10, 16)
+			if err == nil {
+				p.engine.Recorded(uint16(number))
+			}
+			return nil // somebody else's
+		})
+	}
+	if err == nil {
+		err = ledger.ReadEach(r, mastercfg.K8sPolicyPrefix, func(key string, _ mastercfg.K8sPolicy) error {
+			keys = append(keys, strings.TrimPrefix(key, mastercfg.K8sPolicyPrefix))
+			return nil
+		})
+	}
+	return append(keys, writeAll), err
+}
+
+// look tells the engine what has become of a thing, or writes.
+func (p *policies) look(ctx context.Context, key string) (again time.Duration, err error) {
+	if key == writeAll {
+		return 0, p.write(ctx)
+	}
+	kind, name, _ := strings.Cut(key, "/")
+	p.mu.Lock()
+	err = p.tell(kind+"/", name)
+	p.mu.Unlock()
+	p.queue.Add(writeAll)
+	return 0, err
+}
+
+func (p *policies) tell(kind, name string) error {
+	namespace, short, err := cache.SplitMetaNamespaceKey(name)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case ofNamespace:
+		n, err := p.namespaces.Get(name)
+		if apierrors.IsNotFound(err) {
+			p.engine.RemoveNamespace(name)
+			return nil
+		}
+		if err == nil {
+			p.engine.SetNamespace(name, n.Labels)
+		}
+		return err
+	case ofPod, ofUnclassed:
+		pod, err := p.pods.Pods(namespace).Get(short)
+		if apierrors.IsNotFound(err) || err == nil && !isJudged(pod) {
+			p.engine.RemovePod(namespace, short)
+			return nil
+		}
+		if err == nil {
+			p.enter(pod)
+		}
+		if kind == ofUnclassed {
+			p.engine.Revisit(namespace, short)
+		}
+		return err
+	case ofNetworkPolicy:
+		policy, err := p.network.NetworkPolicies(namespace).Get(short)
+		if apierrors.IsNotFound(err) {
+			p.engine.RemovePolicy(kind + name)
+			return nil
+		}
+		if err == nil {
+			meaning, doubts := networkPolicy(policy)
+			p.engine.SetPolicy(kind+name, meaning)
+			p.doubt(policy, doubts)
+		}
+		return err
+	}
+	return fmt.Errorf("%s%s is of no kind that is known", kind, name)
+}
+
+// isJudged tells whether policies can be about a pod: one with a network of its own, that has begun
+// and not ended.
+func isJudged(pod *corev1.Pod) bool {
+	return !pod.Spec.HostNetwork && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+func (p *policies) enter(pod *corev1.Pod) {
+	known := classPod(pod)
+	known.Recorded = p.recorded[pod.Namespace+"/"+pod.Name]
+	p.engine.SetPod(pod.Namespace, pod.Name, known)
+}
+
+// doubt tells of what was not understood of a policy.
+func (p *policies) doubt(policy runtime.Object, doubts []string) {
+	for _, doubt := range doubts {
+		p.recorder.Eventf(policy, nil, corev1.EventTypeWarning, "PolicyUnsupported", "Translate", "%s: it allows nothing", doubt)
+	}
+}
+
+// classOf is the class of a pod that is about to be placed. If it is not known yet the pod
+// is isolated, and unclassed has it written as soon as it is.
+func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.engine.Knows(pod.Namespace, pod.Name) {
+		p.enter(pod)
+		p.queue.Add(writeAll)
+	}
+	return p.engine.Class(pod.Namespace, pod.Name)
+}
+
+func (p *policies) unclassed(pod string) { p.queue.Add(ofUnclassed + pod) }
+
+// write makes the state what the engine says. Rules come before the classes that they name, and those
+// before their pods: a class without a record is isolated.
+func (p *policies) write(ctx context.Context) error {
+	p.mu.Lock()
+	changes := p.engine.Take()
+	p.mu.Unlock()
+	if !changes.Any() {
+		return nil
+	}
+	_, err := p.ledger.Update(ctx, func(tx *ledger.Tx) error { return p.writeChanges(tx, changes) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.engine.Failed(changes)
+		return err
+	}
+	p.engine.Written(changes)
+	return nil
+}
+
+func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
+	bump := changes.Moved
+	for id, policy := range changes.Policies {
+		other, err := writePolicy(tx, mastercfg.K8sPolicyPrefix+id, policy)
+		if err != nil {
+			return err
+		}
+		bump = bump || other
+	}
+	for number, class := range changes.Classes {
+		if err := put(tx, mastercfg.K8sClassKey(number), class); err != nil {
+			return err
+		}
+	}
+	for name, class := range changes.Pods {
+		if err := p.writePod(tx, name, class); err != nil {
+			return err
+		}
+	}
+	return nextEpoch(tx, bump)
+}
+
+// put writes a record, or deletes it if there is none.
+func put[T any](tx *ledger.Tx, key string, record *T) error {
+	if record == nil {
+		tx.Delete(key)
+		return nil
+	}
+	return ledger.Write(tx, key, record)
+}
+
+// writePolicy writes the rules of a policy, and tells whether it says something else than before.
+func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy) (other bool, err error) {
+	before, err := ledger.Read[mastercfg.K8sPolicy](tx, key)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return false, err
+	}
+	existed := err == nil
+	if now == nil {
+		return existed, put(tx, key, now)
+	}
+	return !existed || before.Spec != now.Spec, put(tx, key, now)
+}
+
+// writePod writes the class of a pod into its record, if it has one.
+func (p *policies) writePod(tx *ledger.Tx, name string, class uint16) error {
+	namespace, short, _ := strings.Cut(name, "/")
+	pod, err := p.pods.Pods(namespace).Get(short)
+	if err != nil {
+		return nil // it has gone meanwhile
+	}
+	key := mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))
+	record, err := ledger.Read[mastercfg.K8sPod](tx, key)
+	if err != nil || record.Pod() != name {
+		return nil // it gets its class when it is placed
+	}
+	record.Class, record.Classed = class, true
+	return ledger.Write(tx, key, record)
+}
+
+// nextEpoch has connections judged anew. There is always an epoch.
+func nextEpoch(tx *ledger.Tx, bump bool) error {
+	epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
+	if err == nil && !bump {
+		return nil
+	}
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	epoch.Number++
+	return ledger.Write(tx, mastercfg.K8sEpochKey, epoch)
+}

@@ -1,0 +1,195 @@
+package k8s
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/contiv/netplugin/netmaster/classes"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "p"}
+	app := func(v string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": v}}
+	}
+	appIs := func(v string) classes.Selector {
+		return classes.Selector{{Key: "app", Op: classes.In, Values: []string{v}}}
+	}
+	udp, sctp, odd := corev1.ProtocolUDP, corev1.ProtocolSCTP, corev1.Protocol("DCCP")
+	number, name, end := intstr.FromInt32(80), intstr.FromString("web"), int32(90)
+	net := netip.MustParsePrefix
+	for what, c := range map[string]struct {
+		spec   networkingv1.NetworkPolicySpec
+		want   classes.Policy
+		doubts int
+	}{
+		"nothing but pods: nobody may come": {networkingv1.NetworkPolicySpec{PodSelector: *app("db")},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop", Pods: appIs("db")}, Tier: classes.Isolating, In: true}, 0},
+		"egress alone leaves ingress open": {networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, Out: true}, 0},
+		"an empty rule allows all; rules of a direction that is not isolated say nothing": {
+			networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Ingress"}, Ingress: []networkingv1.NetworkPolicyIngressRule{{}}, Egress: []networkingv1.NetworkPolicyEgressRule{{}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, AnyPeer: true}}}, 0},
+		"peers": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
+			{PodSelector: app("web")},
+			{NamespaceSelector: &metav1.LabelSelector{}},
+			{NamespaceSelector: app("x"), PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"b"}}}}},
+			{IPBlock: &networkingv1.IPBlock{CIDR: "010.0.0.3/30", Except: []string{"10.0.0.0/31"}}},
+			{IPBlock: &networkingv1.IPBlock{CIDR: "nonsense"}},
+		}}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept,
+				Peers: []classes.PodSelector{{Namespace: "shop", Pods: appIs("web")}, {}, {Namespaces: appIs("x"), Pods: classes.Selector{{Key: "a", Op: classes.NotIn, Values: []string{"b"}}}}},
+				Nets:  []netip.Prefix{net("10.0.0.2/31")}}}}, 1},
+		"ports": {networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}, Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{
+			{}, {Port: &number}, {Protocol: &udp, Port: &number, EndPort: &end}, {Protocol: &sctp, Port: &name}, {Protocol: &odd},
+		}}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, Out: true, Rules: []classes.Rule{{Out: true, Verdict: classes.Accept, AnyPeer: true, Ports: []classes.Port{
+				{Protocol: 6, Last: 65535}, {Protocol: 6, First: 80, Last: 80}, {Protocol: 17, First: 80, Last: 90}, {Protocol: 132, Name: "web"}}}}}, 1},
+	} {
+		got, doubts := networkPolicy(&networkingv1.NetworkPolicy{ObjectMeta: meta, Spec: c.spec})
+		if !reflect.DeepEqual(got, c.want) || len(doubts) != c.doubts {
+			t.Errorf("%s:\n%+v, doubts %q; want\n%+v", what, got, doubts, c.want)
+		}
+	}
+}
+
+// wantClasses waits until pods have classes that policies tell apart as wanted: pods with one
+// text are of one class, and "" is of none; and until there are rules of these policies.
+func (w *world) wantClasses(texts map[string]string, policies ...string) {
+	w.Helper()
+	w.eventually(func() error {
+		numbers, got := map[string]uint16{"": 0}, []string{}
+		return w.ledger.View(func(r ledger.Reader) error {
+			err := ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(_ string, p mastercfg.K8sPod) error {
+				text, wanted := texts[p.Name]
+				if !wanted {
+					return nil
+				}
+				number, known := numbers[text]
+				if !known {
+					numbers[text] = p.Class
+				}
+				if !p.Classed || known && number != p.Class || text != "" && p.Class == 0 {
+					return fmt.Errorf("pod %+v is not of class %q, %v", p, text, numbers)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if distinct := slices.Compact(slices.Sorted(maps.Values(numbers))); len(distinct) != len(numbers) {
+				return fmt.Errorf("classes %v", numbers)
+			}
+			err = ledger.ReadEach(r, mastercfg.K8sPolicyPrefix, func(key string, _ mastercfg.K8sPolicy) error {
+				got = append(got, strings.TrimPrefix(key, mastercfg.K8sPolicyPrefix))
+				return nil
+			})
+			if err == nil && !slices.Equal(got, policies) {
+				err = fmt.Errorf("rules of %q, want %q", got, policies)
+			}
+			return err
+		})
+	})
+}
+
+func (w *world) epoch() (number uint32) {
+	w.eventually(func() error {
+		return w.ledger.View(func(r ledger.Reader) error {
+			e, err := ledger.Read[mastercfg.K8sEpoch](r, mastercfg.K8sEpochKey)
+			number = e.Number
+			return err
+		})
+	})
+	return number
+}
+
+func TestPodsGetClassesAndPoliciesRules(t *testing.T) {
+	w := newWorld(t)
+	stop := w.follow()
+	labels := func(app string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
+	}
+	for i, app := range []string{"web", "web", "db", "other"} {
+		w.pod(fmt.Sprint(app, i), fmt.Sprint("u", i), "node1", labels(app))
+	}
+	w.wantClasses(map[string]string{"web0": "", "web1": "", "db2": "", "other3": ""})
+	before := w.epoch()
+	selects := func(app string) metav1.LabelSelector {
+		return metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	}
+	web := selects("web")
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}, Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: selects("db"), Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &web}}}}}}
+	w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(), policy, metav1.CreateOptions{}))
+	w.wantClasses(map[string]string{"web0": "web", "web1": "web", "db2": "db", "other3": ""}, "networkpolicy/shop/db")
+	if after := w.epoch(); after == before {
+		t.Error("a policy comes, and connections are not judged anew")
+	}
+
+	// A pod comes, with a class that is known, and one is called otherwise.
+	w.pod("web4", "u4", "node2", labels("web"))
+	w.wantClasses(map[string]string{"web0": "web", "web4": "web", "db2": "db"}, "networkpolicy/shop/db")
+	before = w.epoch()
+	pod, err := w.client.CoreV1().Pods("shop").Get(t.Context(), "other3", metav1.GetOptions{})
+	w.must(pod, err)
+	pod.Labels = map[string]string{"app": "db"}
+	w.must(w.client.CoreV1().Pods("shop").Update(t.Context(), pod, metav1.UpdateOptions{}))
+	w.wantClasses(map[string]string{"web0": "web", "other3": "db", "db2": "db"}, "networkpolicy/shop/db")
+	if after := w.epoch(); after == before {
+		t.Error("a pod is of another class, and connections are not judged anew")
+	}
+
+	// Another leader writes nothing.
+	before = w.epoch()
+	state := w.state()
+	stop()
+	stop = w.follow()
+	w.pod("web5", "u5", "node2", labels("web")) // the last to be written
+	w.wantClasses(map[string]string{"web5": "web", "web1": "web", "db2": "db"}, "networkpolicy/shop/db")
+	w.deletePod("web5")
+	w.eventually(func() error {
+		if now := w.state(); !maps.Equal(now, state) {
+			return fmt.Errorf("state %v, want %v", now, state)
+		}
+		return nil
+	})
+	if after := w.epoch(); after != before {
+		t.Errorf("epoch %d, want %d", after, before)
+	}
+
+	// What goes while nobody follows is gone for the next one.
+	stop()
+	w.must(nil, w.client.NetworkingV1().NetworkPolicies("shop").Delete(t.Context(), "db", metav1.DeleteOptions{}))
+	w.follow()
+	w.wantClasses(map[string]string{"web0": "", "db2": "", "other3": ""})
+	if after := w.epoch(); after == before {
+		t.Error("a policy goes, and connections are not judged anew")
+	}
+}
+
+// state is all that policies have written.
+func (w *world) state() map[string]string {
+	all := map[string]string{}
+	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
+		for _, prefix := range []string{mastercfg.K8sPodPrefix, mastercfg.K8sClassPrefix, mastercfg.K8sPolicyPrefix} {
+			r.Range(prefix, func(key string, value []byte) bool {
+				all[key] = string(value)
+				return true
+			})
+		}
+		return nil
+	}))
+	return all
+}

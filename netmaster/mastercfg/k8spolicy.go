@@ -1,0 +1,48 @@
+package mastercfg
+
+import "strconv"
+
+// K8sClass is what tiers judge of the pods of a class, which are those that no policy tells
+// apart. Its key is the number of the class; pods have it in their K8sPod. Whoever is of a
+// class that has no record is isolated.
+type K8sClass struct {
+	JudgesOut   bool `json:"judgesOut,omitempty"`   // what they begin
+	IsolatesOut bool `json:"isolatesOut,omitempty"` // policies let them begin only what a rule allows
+	JudgesIn    bool `json:"judgesIn,omitempty"`    // what they accept
+	IsolatesIn  bool `json:"isolatesIn,omitempty"`
+}
+
+// K8sClassKey is where a class is noted.
+func K8sClassKey(number uint16) string { return K8sClassPrefix + strconv.Itoa(int(number)) }
+
+// K8sPolicy are the rules that a policy of Kubernetes has become.
+type K8sPolicy struct {
+	Spec  string     `json:"spec"` // tells what the policy says from what it said before
+	Rules []TierRule `json:"rules"`
+}
+
+// TierRule is about connections of its subjects with its peers.
+type TierRule struct {
+	Tier     int         `json:"tier"`           // 0 first, 1 that of policies, 2 last
+	Out      bool        `json:"out,omitempty"`  // that subjects begin; else that they accept
+	Rank     int         `json:"rank,omitempty"` // in tiers 0 and 2: lower comes first
+	Verdict  string      `json:"verdict"`        // accept, deny, pass
+	Subjects []uint16    `json:"subjects"`       // classes, ascending
+	AnyPeer  bool        `json:"anyPeer,omitempty"`
+	Peers    []uint16    `json:"peers,omitempty"` // classes, ascending
+	Nets     []string    `json:"nets,omitempty"`  // CIDRs
+	Ports    []TierPorts `json:"ports,omitempty"` // none: any, of any protocol
+}
+
+// TierPorts is a range of ports at the receiver of a connection.
+type TierPorts struct {
+	Protocol uint8  `json:"protocol"`
+	First    uint16 `json:"first"`
+	Last     uint16 `json:"last"`
+}
+
+// K8sEpoch changes when a policy does, or pods that were there become of another class:
+// connections that were admitted before are judged anew.
+type K8sEpoch struct {
+	Number uint32 `json:"number"`
+}

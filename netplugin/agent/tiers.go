@@ -1,0 +1,277 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// tiers knows what policies of Kubernetes have become: classes of pods, rules about them, and
+// the epoch. A pod's class is in its own record, which may come before its endpoint or after it.
+//
+// The switch has the rules about classes of which this node has an endpoint.
+type tiers struct {
+	podClasses map[string]podClass       // by UID, of all nodes
+	podsOf     index                     // UID -> endpoints
+	judges     map[uint16]pipeline.Tiers // what is judged of a class, if it has a record
+	classOf    map[string]uint16         // endpoints of this node that have a class
+	classes    map[uint16]int            // how many of them have it
+	policyOf   map[string][]string       // rules by policy
+	tierRules  map[string]pipeline.TierRule
+	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
+	taken      map[uint32]struct{}            // numbers of rules
+	epoch      uint32                         // 0: there is none
+}
+
+// podClass is the class in a pod's record.
+type podClass struct {
+	number uint16
+	known  bool
+}
+
+func newTiers() tiers {
+	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
+		classes: make(map[uint16]int), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
+		about: make(map[uint16]map[string]struct{}), taken: make(map[uint32]struct{})}
+}
+
+// isolated is what is judged of whom nothing is known.
+const isolated = pipeline.JudgesOut | pipeline.IsolatesOut | pipeline.JudgesIn | pipeline.IsolatesIn
+
+// judged says how tiers see an endpoint.
+func (t *tiers) judged(e endpoint) (class uint16, what pipeline.Tiers) {
+	if e.pod == "" {
+		return 0, 0
+	}
+	pod := t.podClasses[e.pod]
+	if !pod.known {
+		return 0, isolated
+	}
+	if pod.number == 0 {
+		return 0, 0
+	}
+	what, known := t.judges[pod.number]
+	if !known {
+		what = isolated
+	}
+	return pod.number, what
+}
+
+// podHas notes of which pod an endpoint is.
+func (t *tiers) podHas(before, now, endpoint string) {
+	if before != "" {
+		t.podsOf.remove(before, endpoint)
+	}
+	if now != "" {
+		t.podsOf.add(now, endpoint)
+	}
+}
+
+// setPodClass takes over the class of a pod.
+func (c *cache) setPodClass(uid string, now podClass) {
+	if c.podClasses[uid] == now {
+		return
+	}
+	c.podClasses[uid] = now
+	if now == (podClass{}) {
+		delete(c.podClasses, uid)
+	}
+	for id := range c.podsOf[uid] {
+		c.settleClass(id)
+		c.mark(pipeline.KindEndpoint, id)
+	}
+}
+
+// settleClass keeps count of the classes on this node. Rules about one that comes or goes are
+// looked at.
+func (c *cache) settleClass(id string) {
+	var class uint16
+	if e := c.endpoints[id]; e.host == c.host {
+		class, _ = c.judged(e)
+	}
+	before := c.classOf[id]
+	if before == class {
+		return
+	}
+	c.classOf[id] = class
+	if class == 0 {
+		delete(c.classOf, id)
+	}
+	for number, step := range map[uint16]int{before: -1, class: 1} {
+		if number == 0 {
+			continue
+		}
+		had := c.classes[number] > 0
+		if c.classes[number] += step; c.classes[number] == 0 {
+			delete(c.classes, number)
+		}
+		if had != (c.classes[number] > 0) {
+			for rule := range c.about[number] {
+				c.mark(pipeline.KindTierRule, rule)
+			}
+		}
+	}
+}
+
+func (c *cache) putClass(id string, value []byte, _ int64) error {
+	number, err := strconv.ParseUint(id, 10, 16)
+	if err != nil || number == 0 {
+		return fmt.Errorf("class %q is not in 1..65535", id)
+	}
+	var r mastercfg.K8sClass
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	var what pipeline.Tiers
+	for bit, judged := range map[pipeline.Tiers]bool{pipeline.JudgesOut: r.JudgesOut, pipeline.IsolatesOut: r.IsolatesOut, pipeline.JudgesIn: r.JudgesIn, pipeline.IsolatesIn: r.IsolatesIn} {
+		if judged {
+			what |= bit
+		}
+	}
+	if old, known := c.judges[uint16(number)]; !known || old != what {
+		c.judges[uint16(number)] = what
+		c.markClass(uint16(number))
+	}
+	return nil
+}
+
+func (c *cache) removeClass(id string) {
+	if number, err := strconv.ParseUint(id, 10, 16); err == nil {
+		delete(c.judges, uint16(number))
+		c.markClass(uint16(number))
+	}
+}
+
+// markClass has the endpoints of this node looked at that have a class.
+func (c *cache) markClass(number uint16) {
+	for id, class := range c.classOf {
+		if class == number {
+			c.mark(pipeline.KindEndpoint, id)
+		}
+	}
+}
+
+func (c *cache) putPolicy(id string, value []byte, _ int64) error {
+	var r mastercfg.K8sPolicy
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	var rules []pipeline.TierRule
+	for i, wire := range r.Rules {
+		rule, err := tierRule(id+"#"+strconv.Itoa(i), wire)
+		if err != nil {
+			return err
+		}
+		rules = append(rules, rule)
+	}
+	c.removePolicy(id)
+	for _, rule := range rules {
+		rule.Number = c.numberFor(rule.ID)
+		c.tierRules[rule.ID] = rule
+		c.policyOf[id] = append(c.policyOf[id], rule.ID)
+		for _, class := range rule.Subjects {
+			if c.about[class] == nil {
+				c.about[class] = make(map[string]struct{})
+			}
+			c.about[class][rule.ID] = struct{}{}
+		}
+		c.mark(pipeline.KindTierRule, rule.ID)
+	}
+	return nil
+}
+
+func (c *cache) removePolicy(id string) {
+	for _, ruleID := range c.policyOf[id] {
+		rule := c.tierRules[ruleID]
+		for _, class := range rule.Subjects {
+			if delete(c.about[class], ruleID); len(c.about[class]) == 0 {
+				delete(c.about, class)
+			}
+		}
+		delete(c.taken, rule.Number)
+		delete(c.tierRules, ruleID)
+		c.mark(pipeline.KindTierRule, ruleID)
+	}
+	delete(c.policyOf, id)
+}
+
+// numberFor is the number of a rule: a hash, so that it is the same in every run, or if
+// that is taken the next one that is not.
+func (t *tiers) numberFor(id string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(id)) // never fails, as hash.Hash promises
+	number := h.Sum32()
+	for {
+		if _, taken := t.taken[number]; number != 0 && !taken {
+			t.taken[number] = struct{}{}
+			return number
+		}
+		number++
+	}
+}
+
+// tierRule reads a rule.
+func tierRule(id string, r mastercfg.TierRule) (pipeline.TierRule, error) {
+	verdicts := map[string]pipeline.Verdict{"accept": pipeline.Accept, "deny": pipeline.Deny, "pass": pipeline.Pass}
+	verdict, known := verdicts[r.Verdict]
+	switch {
+	case !known:
+		return pipeline.TierRule{}, fmt.Errorf("verdict %q of rule %s is none of accept, deny, pass", r.Verdict, id)
+	case r.Tier < 0 || r.Tier > int(pipeline.LastTier):
+		return pipeline.TierRule{}, fmt.Errorf("tier %d of rule %s is not in 0..%d", r.Tier, id, pipeline.LastTier)
+	case r.Rank < 0 || r.Rank > int(pipeline.MaxRank):
+		return pipeline.TierRule{}, fmt.Errorf("rank %d of rule %s is not in 0..%d", r.Rank, id, pipeline.MaxRank)
+	}
+	rule := pipeline.TierRule{ID: id, Tier: pipeline.Tier(r.Tier), Out: r.Out, Rank: uint16(r.Rank), Verdict: verdict,
+		Subjects: r.Subjects, AnyPeer: r.AnyPeer, Peers: r.Peers}
+	for _, text := range r.Nets {
+		net, err := netip.ParsePrefix(text)
+		if err != nil {
+			return rule, fmt.Errorf("peers of rule %s: %w", id, err)
+		}
+		rule.Nets = append(rule.Nets, net)
+	}
+	for _, p := range r.Ports {
+		rule.Ports = append(rule.Ports, pipeline.PortRange{Protocol: p.Protocol, First: p.First, Last: p.Last})
+	}
+	return rule, nil
+}
+
+func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
+	rule, known := c.tierRules[id]
+	if !known {
+		return nil, fault.New(fault.NotFound, "rule %s is not known", id)
+	}
+	if !slices.ContainsFunc(rule.Subjects, func(class uint16) bool { return c.classes[class] > 0 }) {
+		return nil, fault.New(fault.NotFound, "rule %s is about nobody on this node", id)
+	}
+	return rule, nil
+}
+
+func (c *cache) putEpoch(_ string, value []byte, _ int64) error {
+	var r mastercfg.K8sEpoch
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	c.setEpoch(r.Number)
+	return nil
+}
+
+func (c *cache) setEpoch(number uint32) {
+	c.epoch = number
+	c.mark(pipeline.KindEpoch, pipeline.Epoch{}.Key().ID)
+}
+
+func (c *cache) wantedEpoch() (pipeline.Object, error) {
+	if c.epoch == 0 {
+		return nil, fault.New(fault.NotFound, "there are no policies")
+	}
+	return pipeline.Epoch{Number: c.epoch}, nil
+}

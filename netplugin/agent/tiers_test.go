@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func podEndpoint(network, host, ip, uid string) string {
+	return epValue(network, host, ip)[:len(epValue(network, host, ip))-1] + `,"podNamespace":"shop","podUID":"` + uid + `"}`
+}
+
+// A pod is isolated until everything is known that judges it, in whatever order that comes.
+func TestAPodIsIsolatedUntilItsClassIsKnown(t *testing.T) {
+	const id = "web.blue-pod"
+	n := blueHere(t)
+	n.step()
+	sees := func(when string, class uint16, tiers pipeline.Tiers) {
+		t.Helper()
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindEndpoint, ID: id})
+		if e, ok := o.(pipeline.Endpoint); err != nil || !ok || e.Class != class || e.Tiers != tiers {
+			t.Errorf("%s: %+v, %v; want class %d, tiers %d", when, o, err, class, tiers)
+		}
+	}
+	pod, class := mastercfg.K8sPodKey("node1", "u1"), mastercfg.K8sClassKey(7)
+	n.put(epKey(id), podEndpoint("web.blue", "node1", "10.1.0.30", "u1")).expect("its endpoint", "+endpoint "+id)
+	sees("without a record", 0, isolated)
+	n.put(pod, `{"namespace":"shop","name":"web","uid":"u1"}`).expect("a record without a class")
+	n.put(pod, `{"namespace":"shop","name":"web","uid":"u1","class":7,"classed":true}`).expect("its class", "+endpoint "+id)
+	sees("of a class without a record", 7, isolated)
+	n.put(class, `{"judgesIn":true}`).expect("the class", "+endpoint "+id)
+	sees("all is known", 7, pipeline.JudgesIn)
+	n.put(pod, `{"namespace":"shop","name":"web","uid":"u1","classed":true}`).expect("no policy names it any more", "+endpoint "+id)
+	sees("of no class", 0, 0)
+}
+
+// A node has the rules that are about its own endpoints.
+func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
+	const id, rule = "web.blue-pod", "+tier rule networkpolicy/shop/p#0"
+	n := blueHere(t)
+	n.step()
+	policy := mastercfg.K8sPolicyPrefix + "networkpolicy/shop/p"
+	pod := mastercfg.K8sPodKey("node1", "u1")
+	n.put(mastercfg.K8sEpochKey, `{"number":3}`).expect("an epoch", "+epoch tiers")
+	n.put(policy, `{"spec":"a","rules":[{"tier":1,"verdict":"accept","subjects":[7],"peers":[8],"nets":["10.0.0.0/8"],"ports":[{"protocol":6,"first":80,"last":81}]}]}`).
+		expect("about nobody here")
+	n.put(mastercfg.K8sClassKey(7), `{}`).expect("a class of nobody here")
+	n.put(pod, `{"uid":"u1","class":7,"classed":true}`).expect("a pod without an endpoint")
+	n.put(epKey(id), podEndpoint("web.blue", "node1", "10.1.0.30", "u1")).expect("a subject", "+endpoint "+id, rule)
+	n.put(policy, `{"spec":"a","rules":[{"tier":1,"verdict":"perhaps","subjects":[7]}]}`).expect("nonsense", "-"+rule[1:])
+	n.put(policy, `{"spec":"b","rules":[{"tier":1,"verdict":"accept","subjects":[7,9],"anyPeer":true}]}`).expect("sense", rule)
+	n.del(epKey(id)).expect("the subject goes", "-"+rule[1:], "-endpoint "+id)
+	if _, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindTierRule, ID: "networkpolicy/shop/p#0"}); !fault.Is(err, fault.NotFound) {
+		t.Error(err)
+	}
+	n.del(policy, mastercfg.K8sEpochKey).expect("no policies", "-epoch tiers")
+}
