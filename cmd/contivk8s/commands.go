@@ -21,15 +21,20 @@ const (
 	// configuration while an ADD runs.
 	patience = 30 * time.Second
 	interval = 50 * time.Millisecond
-	// Limit for commands other than ADD.
-	otherTimeout = 60 * time.Second
+	// Limits for STATUS, which container runtimes wait for with everything else, and for
+	// the other commands.
+	statusTimeout = 2 * time.Second
+	otherTimeout  = 60 * time.Second
 )
 
 // carryOut has the server do a command and returns what is to be printed.
 func (s settings) carryOut(r cniwire.Request) ([]byte, error) {
 	limit := otherTimeout
-	if r.Command == cniwire.Add {
+	switch r.Command {
+	case cniwire.Add:
 		limit = s.timeout()
+	case cniwire.Status:
+		limit = statusTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -101,6 +106,9 @@ func (s settings) withoutServer(r cniwire.Request, cause error) error {
 		}
 		return nil
 	case cniwire.Status:
+		if cniwire.Beats(s.Socket, cniwire.Grace) {
+			return nil // it is being replaced
+		}
 		return unanswered(types.ErrPluginNotAvailable, cause)
 	}
 	return unanswered(types.ErrTryAgainLater, cause)

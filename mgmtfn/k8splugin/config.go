@@ -56,6 +56,8 @@ type Limits struct {
 	RetryMax    time.Duration // up to this
 	PendingScan time.Duration // how often deletions queued on disk are looked for
 	Reconcile   time.Duration // how often the store is compared with the checkpoints
+	Beat        time.Duration // how often the heartbeat is touched
+	Sweep       time.Duration // how often attachments without a namespace are looked for
 	Adds        int           // ADDs carried out at a time; as many wait for their turn
 	Others      int           // commands other than ADD carried out at a time; as many wait
 	Connections int           // open at a time
@@ -72,6 +74,8 @@ const (
 	scanEvery      = 2 * time.Second
 	reconcileEvery = 2 * time.Second
 	requestTime    = 10 * time.Second
+	beatEvery      = 5 * time.Second
+	sweepEvery     = time.Minute
 
 	addsAtOnce     = 64
 	othersAtOnce   = 64
@@ -92,6 +96,8 @@ func (l *Limits) setDefaults() {
 		{&l.PendingScan, scanEvery},
 		{&l.Reconcile, reconcileEvery},
 		{&l.Request, requestTime},
+		{&l.Beat, beatEvery},
+		{&l.Sweep, sweepEvery},
 	} {
 		if *d.value == 0 {
 			*d.value = d.standard

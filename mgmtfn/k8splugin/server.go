@@ -86,6 +86,10 @@ func (s *Server) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { s.work(working) })
 	running.Go(func() { s.reconcile(working) })
+	if s.Mode == Kubernetes {
+		running.Go(func() { s.beat(working) })
+		running.Go(func() { s.sweep(working) })
+	}
 	stopped := make(chan error, 1)
 	running.Go(func() { stopped <- server.Serve(listener) })
 	s.Log.WithField("socket", s.SocketPath).Info("CNI server is listening")

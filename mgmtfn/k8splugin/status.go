@@ -7,23 +7,32 @@ import (
 	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 )
 
 // readyPoll is how often a waiting ADD asks the datapath again.
 const readyPoll = 20 * time.Millisecond
 
-// status tells whether an ADD could be served.
+// outageGrace is how long the datapath may be away until a node of Kubernetes says so.
+const outageGrace = 30 * time.Second
+
+// status tells whether an ADD could be served. Under Kubernetes it is about this node alone: what all
+// nodes miss at once, such as a leader, would make all of them not ready, with all pods.
 func (s *Server) status(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
 	defer cancel()
 	if err := s.Datapath.Ready(); err != nil {
+		if s.Mode == Kubernetes && cniwire.Beats(s.SocketPath, outageGrace) {
+			return nil
+		}
 		var affected interface{ PodsAffected() bool }
 		if errors.As(err, &affected) && affected.PodsAffected() {
 			return types.NewError(types.ErrLimitedConnectivity, fmt.Sprintf("datapath: %v", err), "attached containers are affected, too")
 		}
 		return types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("datapath is not ready: %v", err), "")
 	}
-	if s.Reachable != nil {
+	if s.Reachable != nil && s.Mode != Kubernetes {
 		if err := s.Reachable(ctx); err != nil {
 			return types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("master: %v", err), "")
 		}

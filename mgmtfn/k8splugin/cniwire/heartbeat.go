@@ -1,0 +1,20 @@
+package cniwire
+
+import (
+	"os"
+	"time"
+)
+
+// Heartbeat is a file beside the server's socket that a server of Kubernetes touches while
+// containers can be attached. It is gone after a reboot.
+func Heartbeat(socket string) string { return socket + ".alive" }
+
+// Grace is how long a node may be without a server, as while that is replaced, until STATUS fails.
+// Kubernetes then takes the node for not ready, with all of its pods.
+const Grace = time.Minute
+
+// Beats tells whether containers could be attached lately.
+func Beats(socket string, lately time.Duration) bool {
+	file, err := os.Stat(Heartbeat(socket))
+	return err == nil && time.Since(file.ModTime()) < lately
+}

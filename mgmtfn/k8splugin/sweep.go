@@ -1,0 +1,80 @@
+package k8splugin
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+)
+
+// beat touches the heartbeat while containers can be attached, until ctx ends.
+func (s *Server) beat(ctx context.Context) {
+	tick := time.NewTicker(s.Limits.Beat)
+	defer tick.Stop()
+	for {
+		if s.Datapath.Ready() == nil {
+			if err := os.WriteFile(cniwire.Heartbeat(s.SocketPath), nil, 0o600); err != nil {
+				s.Log.WithError(err).Warn("STATUS will not know that this server was there")
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sweep undoes, until ctx ends, attachments whose network namespace is gone: the link has gone with
+// it. Kubelet says DEL for most of them; container runtimes never say GC.
+func (s *Server) sweep(ctx context.Context) {
+	tick := time.NewTicker(s.Limits.Sweep)
+	defer tick.Stop()
+	missed := map[cniwire.Attachment]time.Time{}
+	for {
+		missed = s.sweepOnce(ctx, missed)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sweepOnce undoes what has been missed before, and returns what is missed now with the
+// time of its checkpoint: a DEL may be on its way.
+func (s *Server) sweepOnce(ctx context.Context, before map[cniwire.Attachment]time.Time) (missed map[cniwire.Attachment]time.Time) {
+	missed = map[cniwire.Attachment]time.Time{}
+	for _, r := range s.store.Select(isReady) {
+		if there, err := podlink.Exists(r.HostLink); there || err != nil || r.HostLink == "" {
+			continue
+		}
+		id := r.Attachment()
+		missed[id] = r.Since
+		if since, again := before[id]; !again || !since.Equal(r.Since) {
+			continue
+		}
+		s.undoMissed(ctx, r)
+	}
+	return missed
+}
+
+func (s *Server) undoMissed(ctx context.Context, r attachment.Record) {
+	unlock, busy := s.locks.Try(r.Attachment())
+	if busy != nil {
+		return // a command works on it
+	}
+	defer unlock()
+	if now, still := s.store.Get(r.Attachment()); !still || now.State != r.State || !now.Since.Equal(r.Since) {
+		return
+	}
+	log := s.Log.WithField("attachment", r.Attachment().String())
+	if err := s.release(ctx, r); err != nil {
+		log.WithError(err).Warn("the namespace of an attachment is gone; going on to undo it in the background")
+		return
+	}
+	log.Warn("the namespace of an attachment is gone, undone")
+}

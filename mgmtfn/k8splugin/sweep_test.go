@@ -1,0 +1,64 @@
+package k8splugin_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
+	"github.com/contiv/netplugin/test/fakenode"
+)
+
+// kubernetes is a server of Kubernetes that places pods as the call says.
+func kubernetes(c *k8splugin.Config) {
+	c.Mode, c.Labels = k8splugin.Kubernetes, labels.Call{}
+	c.Limits.Beat, c.Limits.Sweep = 10*time.Millisecond, 10*time.Millisecond
+}
+
+func TestAContainerWhoseNamespaceIsGoneIsUndone(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t, kubernetes)
+	gone, stays := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "stays", stays, ""))
+	do(t, node, request(cniwire.Add, "gone", gone, ""))
+	// The end of a namespace ends the links in it.
+	fakenode.InNamespace(t, gone, "ip", "link", "del", "eth0")
+	fakenode.Eventually(t, "the endpoint is given back", func() bool {
+		endpoints, err := node.Cluster.Endpoints()
+		return err == nil && len(endpoints) == 1 && endpoints[0] == "default-net.default-stays"
+	})
+	fakenode.InNamespace(t, stays, "ping", "-c1", "-W30", "10.1.0.1")
+	do(t, node, request(cniwire.Del, "stays", stays, ""))
+	do(t, node, request(cniwire.Del, "gone", "", ""))
+	node.NothingLeft(t)
+}
+
+// A failing STATUS makes a node not ready, and its pods with it: only what lasts and is of
+// this node may do that.
+func TestANodeOfKubernetesStaysReadyThroughShortOutages(t *testing.T) {
+	node := fakenode.NewNode(t)
+	alive := cniwire.Heartbeat(node.Socket())
+	node.Switch.Fail(fakenode.Ready, errors.New("first sync is pending"))
+	node.Start(t, kubernetes, func(c *k8splugin.Config) {
+		c.Reachable = func(context.Context) error { return errors.New("no leader") }
+	})
+	status := cniwire.Request{Command: cniwire.Status, Stdin: []byte(conf)}
+	refused(t, node, status, 50) // it has never been ready since the boot
+	node.Switch.Fail(fakenode.Ready, nil)
+	do(t, node, status) // whoever leads
+	fakenode.Eventually(t, "the heart beats", func() bool { return cniwire.Beats(node.Socket(), time.Minute) })
+	node.Switch.Fail(fakenode.Ready, errors.New("no switch"))
+	do(t, node, status)
+	fakenode.Eventually(t, "STATUS fails when the outage lasts", func() bool {
+		past := time.Now().Add(-time.Minute)
+		if err := os.Chtimes(alive, past, past); err != nil {
+			t.Fatal(err)
+		}
+		_, err := node.Do(status)
+		return err != nil
+	})
+}
