@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // written is how many keys the large plan of these tests writes: far more than
@@ -29,10 +30,21 @@ func largePlan(tx *Tx) error {
 // writeMany is a leader that commits the large plan over and over.
 func writeMany(args []string) error {
 	ctx := context.Background()
-	db, err := objdb.Open(objdb.Config{Endpoints: args[:1], Log: testkit.Quiet()})
+	db, err := objdb.Open(objdb.Config{Endpoints: args[:1], RequestTimeout: time.Minute, Log: testkit.Quiet()})
 	if err != nil {
 		return err
 	}
+	for {
+		err := writeInATerm(ctx, db)
+		if !fault.Is(err, fault.NotLeader) {
+			return err
+		}
+	}
+}
+
+// writeInATerm is the work of a term. A short one, so that a successor need not wait
+// long, ends early on a machine that is busy.
+func writeInATerm(ctx context.Context, db *objdb.DB) error {
 	term, err := db.Campaign(ctx, objdb.CampaignConfig{Lock: lock, Value: "writer", TTL: time.Second})
 	if err != nil {
 		return err
@@ -71,7 +83,8 @@ func killAt(t *testing.T, db *objdb.DB, url, appears string) (keys, journal int)
 	case <-seen:
 		c.Kill()
 	case <-time.After(time.Minute):
-		t.Fatal("no journal")
+		c.Kill()
+		t.Fatalf("no journal: %q", c.Failed)
 	}
 	count := func(prefix string) int {
 		kvs, _, err := db.List(context.Background(), prefix)

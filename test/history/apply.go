@@ -122,19 +122,30 @@ func (c *Call) mate(is func(*Call) bool) bool {
 // about, nobody can tell.
 func Whole(e *Evidence, fates map[*Call]Fate) []string {
 	var found []string
+	told := map[*Call]bool{} // applies, by their first member: thousands of others may be missing
 	for c, fate := range fates {
-		if !c.Applied || len(e.lost[c.storeKey()]) > 1 {
+		if !c.Applied || told[c.mates[0]] || len(e.lost[c.storeKey()]) > 1 {
 			continue
 		}
-		for _, m := range c.mates {
-			key := m.storeKey()
-			if len(e.lost[key]) > 1 || len(e.during(key, fate.Revision, fate.Revision, Post, Delete)) > 0 {
-				continue
-			}
-			if there := e.log.At(key, fate.Revision) != nil; there != (m.Verb == Post) {
-				found = append(found, "revision "+itoa(fate.Revision)+": happened without a part of the same apply: "+c.String()+"; the part is "+m.String())
-			}
+		if m := e.missing(c, fate.Revision); m != nil {
+			told[c.mates[0]] = true
+			found = append(found, "revision "+itoa(fate.Revision)+": happened without a part of the same apply: "+c.String()+"; the part is "+m.String())
 		}
 	}
 	return found
+}
+
+// missing is an operation of the apply of c that has not happened at a revision, nil if
+// there is none.
+func (e *Evidence) missing(c *Call, revision int64) *Call {
+	for _, m := range c.mates {
+		key := m.storeKey()
+		if len(e.lost[key]) > 1 || len(e.during(key, revision, revision, Post, Delete)) > 0 {
+			continue
+		}
+		if there := e.log.At(key, revision) != nil; there != (m.Verb == Post) {
+			return m
+		}
+	}
+	return nil
 }

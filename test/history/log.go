@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // Where things are in the store, from the specification of the key space.
@@ -143,15 +146,30 @@ func (r *Recorder) take(events []*clientv3.Event) (ended bool) {
 // Finish marks the end of the history and returns it once all of it has come.
 func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 	defer r.stop()
-	asking, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if _, err := r.store.Put(asking, lastKey, "end"); err != nil {
+	if err := r.end(ctx); err != nil {
 		return nil, err
 	}
 	r.done.Wait()
 	log := newLog(r.changes)
 	log.Gaps = r.gaps
 	return log, r.err
+}
+
+// end marks the end of the history. That is not in the middle of a large change: one whose
+// answer was lost may be on its way still.
+func (r *Recorder) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	noJournal := clientv3.Compare(clientv3.CreateRevision(journalPrefix), "=", 0).WithPrefix()
+	return testkit.Poll(ctx, func() error {
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		resp, err := r.store.Txn(asking).If(noJournal).Then(clientv3.OpPut(lastKey, "end")).Commit()
+		if err == nil && !resp.Succeeded {
+			err = errors.New("a large change is not complete")
+		}
+		return err
+	})
 }
 
 // newLog sorts changes by key. A value that is written again is no change.

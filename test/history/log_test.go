@@ -1,10 +1,13 @@
 package history
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 )
 
 func TestARevisionThatAWatchLeavesOutIsSeen(t *testing.T) {
@@ -30,5 +33,39 @@ func TestARevisionThatAWatchLeavesOutIsSeen(t *testing.T) {
 		if got := leftOut(c.next, c.events); got != c.missing {
 			t.Errorf("%s: %d is missing, want %d", c.why, got, c.missing)
 		}
+	}
+}
+
+// A client may have lost the answer of a large change and not wait for its end. The record does.
+func TestAHistoryDoesNotEndInTheMiddleOfALargeChange(t *testing.T) {
+	beside, err := StartStore(t.Context(), place(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(beside.Stop)
+	store, err := clientv3.New(clientv3.Config{Endpoints: []string{beside.url}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	const mark = journalPrefix + "leader" + markSuffix
+	if _, err := store.Put(t.Context(), mark, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	r := Record(t.Context(), store)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := r.end(ctx); err == nil {
+		t.Error("ended in the middle")
+	}
+	if _, err := store.Delete(t.Context(), mark); err != nil {
+		t.Fatal(err)
+	}
+	log, err := r.Finish(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(log.spans) != 1 || log.spans[0].to == forever {
+		t.Errorf("large changes are %v", log.spans)
 	}
 }

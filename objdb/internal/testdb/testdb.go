@@ -4,6 +4,7 @@ package testdb
 import (
 	"context"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -12,9 +13,16 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
+// requestLimit is what a request may take where a test says nothing else: a machine that
+// builds other tests meanwhile may leave the store no turn for seconds.
+const requestLimit = time.Minute
+
 // Open connects to a store for the time of the test.
 func Open(t testing.TB, cfg objdb.Config) *objdb.DB {
 	t.Helper()
+	if cfg.RequestTimeout == 0 {
+		cfg.RequestTimeout = requestLimit
+	}
 	if cfg.Log == nil {
 		cfg.Log = testkit.Quiet()
 	}
