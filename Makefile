@@ -38,7 +38,7 @@ LONGEST := ./test/e2e ./test/history
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
 SLOW := /cmd/|/objdb|/netmaster/(api|daemon|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build images build-test unit test e2e-long e2e-k8s k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers clean
+.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -84,6 +84,9 @@ k8s-build: $(K8S)/images.tar ## build Kubernetes, its network tests and their im
 
 e2e-k8s: deps build-test images k8s-build ## run Kubernetes' own network tests on a cluster of this network
 	@CONTIV_TEST_K8S=1 go test -count=1 -timeout 40m ./test/k8s/...
+
+e2e-k8s-short: deps build-test k8s-build ## run a few of them, in two minutes
+	@CONTIV_TEST_K8S=short go test -count=1 -timeout 15m ./test/k8s/suite
 
 k8s-up: deps build-test images k8s-build ## start a Kubernetes cluster of 3 nodes on this machine; prints the path of a kubeconfig last
 	@$(BIN)/k8scluster up

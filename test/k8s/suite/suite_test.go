@@ -16,18 +16,20 @@ import (
 type part struct {
 	name        string
 	focus, skip string
-	want        int // how many that are, so that none goes missing by a change of name
+	want        int  // how many that are, so that none goes missing by a change of name
+	short       bool // also of the short form, which runs after every change
 }
 
 // parts are those that pass. What is left out needs services, policies of
 // Kubernetes, two address families, or SCTP in this kernel.
 var parts = []part{
-	{name: "pods and nodes reach pods", focus: `Granular Checks: Pods should function|NoSNAT`, skip: `SCTP|DualStack`, want: 5},
-	{name: "host ports", focus: `\[sig-network\] HostPort`, want: 1},
+	{name: "pods and nodes reach pods", focus: `Granular Checks: Pods should function|NoSNAT`, skip: `SCTP|DualStack`, want: 5, short: true},
+	{name: "host ports", focus: `\[sig-network\] HostPort`, want: 1, short: true},
 }
 
 func TestKubernetesOwnTests(t *testing.T) {
-	if os.Getenv("CONTIV_TEST_K8S") == "" {
+	form := os.Getenv("CONTIV_TEST_K8S")
+	if form == "" {
 		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
 	}
 	bin, err := filepath.Abs("../../../bin")
@@ -44,6 +46,9 @@ func TestKubernetesOwnTests(t *testing.T) {
 		}
 	})
 	for _, p := range parts {
+		if form == "short" && !p.short {
+			continue
+		}
 		t.Run(p.name, func(t *testing.T) {
 			specs, err := runUpstream(t.Context(), c, p, filepath.Join(t.TempDir(), "report.json"))
 			if err != nil {
