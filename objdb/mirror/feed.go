@@ -45,6 +45,10 @@ type Feed struct {
 	prefix string
 	log    *logrus.Entry
 
+	// These belong to Run.
+	verified verified
+	keys     int64 // below the prefix at the revision that is verified, or unknown
+
 	mu       sync.Mutex
 	history  int      // of the store; the rest is of that one
 	changes  []Change // by revision
@@ -105,8 +109,12 @@ func (f *Feed) begin(ctx context.Context, history int) error {
 		return errUncertain
 	}
 	floor := max(1, standing.Since, present.Header.Revision-feedBacklog)
-	_, err = f.count(ctx, floor)
-	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+	f.verified, f.keys = verified{rev: floor}, unknown
+	there, err := f.count(ctx, floor)
+	switch {
+	case err == nil:
+		f.keys = there.Count
+	case !errors.Is(err, rpctypes.ErrCompacted):
 		return err
 	}
 	f.mu.Lock()
@@ -177,6 +185,12 @@ func (f *Feed) watch(ctx context.Context, standing objdb.Standing, progress func
 				return fmt.Errorf("compacted up to %d", resp.CompactRevision)
 			case resp.Err() != nil:
 				return resp.Err()
+			case resp.IsProgressNotify():
+				if err := f.verify(ctx, resp.Header.Revision); err != nil {
+					f.log.WithError(err).Warn("readers have to start over")
+					f.skip(resp.Header.Revision + 1)
+					return err
+				}
 			}
 			f.db.Heard(standing.History, resp.Header.GetRevision())
 			f.add(resp.Events, resp.Header.Revision, resp.IsProgressNotify())
@@ -191,8 +205,9 @@ func (f *Feed) next() int64 {
 	return f.revision + 1
 }
 
-// skip leaves a gap behind: the store has no changes before a revision.
+// skip leaves a gap behind: the changes before a revision are not to be had.
 func (f *Feed) skip(rev int64) {
+	f.verified.rev, f.keys = rev-1, unknown
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changes, f.bytes = nil, 0

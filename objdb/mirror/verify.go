@@ -24,6 +24,19 @@ type verified struct {
 	next time.Time // when to compare again, at the earliest
 }
 
+// wait puts the next verification off, after one of a prefix with so many keys.
+func (v *verified) wait(keys int64) {
+	v.next = time.Now().Add(max(verifyPause, time.Duration(keys)*verifyPerKey))
+}
+
+// written asks for the keys below a prefix that were written after a revision, as they
+// were at a later one and without values, and for the number of all keys then.
+func written(ctx context.Context, db *objdb.DB, prefix string, after, at int64) (*clientv3.GetResponse, error) {
+	return objdb.Call(ctx, db, "verify "+prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithRev(at), clientv3.WithMinModRev(after+1))
+	})
+}
+
 // verify finds out whether the watch has left out events. It is called when the
 // store has told that there are no more up to a revision: what the receiver has
 // must be what the store had then. The store sends the keys that were written
@@ -41,15 +54,12 @@ func (m *Mirror) verify(ctx context.Context, rev int64) error {
 	if rev <= m.verified.rev || time.Now().Before(m.verified.next) {
 		return nil
 	}
-	resp, err := objdb.Call(ctx, m.db, "verify "+m.prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
-		return c.Get(ctx, m.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
-			clientv3.WithRev(rev), clientv3.WithMinModRev(m.verified.rev+1))
-	})
+	resp, err := written(ctx, m.db, m.prefix, m.verified.rev, rev)
 	if err != nil {
 		m.log.WithError(err).Debug("verifying failed")
 		return nil
 	}
-	m.verified.next = time.Now().Add(max(verifyPause, time.Duration(resp.Count)*verifyPerKey))
+	m.verified.wait(resp.Count)
 	for _, kv := range resp.Kvs {
 		key := string(kv.Key)
 		if had := m.held[key]; m.wants(key) && had != kv.ModRevision {

@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testdb"
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // forgetful is a watcher that leaves out the events of one revision. It counts
@@ -156,5 +157,58 @@ func TestAMirrorIsVerifiedSeldom(t *testing.T) {
 	rev = testdb.Put(t, db, "/elsewhere", "1")
 	if err := m.verify(t.Context(), rev); err != nil || m.verified.rev != rev {
 		t.Errorf("verified to revision %d, want %d: %v", m.verified.rev, rev, err)
+	}
+}
+
+// A reader of a feed cannot be told late: it starts over, and goes on from there.
+func TestAFeedWhoseWatchLeavesOutAChangeSendsItsReadersAway(t *testing.T) {
+	for what, change := range map[string]func(t *testing.T, db *objdb.DB){
+		"a creation": func(t *testing.T, db *objdb.DB) { testdb.Put(t, db, watched+"new", "2") },
+		"a write":    func(t *testing.T, db *objdb.DB) { testdb.Put(t, db, watched+"a", "2") },
+		"a deletion": func(t *testing.T, db *objdb.DB) { testdb.Delete(t, db, watched+"a") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			db := testdb.New(t)
+			watch := forgetfully(t, db)
+			before := testdb.Put(t, db, watched+"a", "1")
+			f := newFeed(t, db)
+			watch.leaveOutNext(t, db)
+			change(t, db)
+			testkit.Eventually(t, time.Minute, "readers have to start over", func() bool {
+				watch.notify(t)
+				_, _, _, err := f.After(before)
+				return fault.Is(err, fault.Conflict)
+			})
+			present, _ := f.Revision()
+			after := testdb.Put(t, db, watched+"b", "1")
+			if got := told(t, f, present, after); got != "+b:>1" {
+				t.Errorf("then the feed tells %s", got)
+			}
+		})
+	}
+}
+
+// Changes of all kinds are known: nobody has to start over.
+func TestAFeedThatIsRightKeepsItsReaders(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	watch := forgetfully(t, db)
+	before := testdb.Put(t, db, watched+"a", "1")
+	f := newFeed(t, db)
+	testdb.Put(t, db, watched+"b", "1")
+	testdb.Put(t, db, watched+"b", "2")
+	testdb.Delete(t, db, watched+"a")
+	testdb.Put(t, db, watched+"a", "2")
+	testdb.Delete(t, db, watched+"b")
+	testdb.Put(t, db, watched+"c", "1")
+	rev := testdb.Put(t, db, "/elsewhere", "1")
+	testkit.Eventually(t, time.Minute, "a notification arrives", func() bool {
+		watch.notify(t)
+		have, _ := f.Revision()
+		return have >= rev
+	})
+	if _, _, _, err := f.After(before); err != nil {
+		t.Error(err)
 	}
 }
