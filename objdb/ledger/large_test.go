@@ -125,19 +125,23 @@ func TestALargePlanThatChangesNothingIsAnsweredWithWhatItHasSeen(t *testing.T) {
 // What others write below a prefix arrives in the order of the store, so that a
 // large plan need not ask for each of them whether something has been written.
 func TestALargePlanDoesNotWaitForPrefixesThatNobodyWrites(t *testing.T) {
-	const quiet = 200
-	cfg := Config{Owned: []string{state}}
-	for i := range quiet {
-		cfg.Owned = append(cfg.Owned, fmt.Sprintf("%squiet/%d/", model, i))
+	const quiet, wait = 200, 25 * time.Millisecond
+	took := func(prefixes int) time.Duration {
+		cfg := Config{Owned: []string{state}}
+		for i := range prefixes {
+			cfg.Owned = append(cfg.Owned, fmt.Sprintf("%squiet/%d/", model, i))
+		}
+		l, err := Open(context.Background(), lead(t, testdb.New(t)), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		mustUpdate(t, l, generation("a"))
+		return time.Since(began)
 	}
-	l, err := Open(context.Background(), lead(t, testdb.New(t)), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	mustUpdate(t, l, generation("a"))
-	if took := time.Since(began); took > quiet*25*time.Millisecond {
-		t.Errorf("it took %s", took)
+	// On a busy machine both take longer.
+	if alone, among := took(0), took(quiet); among > 3*alone+quiet*wait {
+		t.Errorf("it took %s, and %s alone", among, alone)
 	}
 }
 
