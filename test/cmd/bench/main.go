@@ -43,7 +43,7 @@ type benchmark struct {
 	run   func(context.Context, *testbed.Bed) ([]figure, error)
 	fresh bool // on a bed of its own, which it leaves as it likes
 	nodes int  // of that bed, if not three
-	named bool // runs only if it is named: it needs packages of others
+	named bool // runs only if it is named: it needs packages of others, or minutes
 }
 
 // benchmarks are in the order in which they run. Those that share a bed come
@@ -56,7 +56,9 @@ var benchmarks = []benchmark{
 	{name: "dns", run: benchDNS},
 	{name: "dnssocket", run: benchDNSSocket},
 	{name: "dnsflood", run: benchDNSFlood},
+	{name: "floods", run: benchFloods, named: true},
 	{name: "services", run: benchServices},
+	{name: "rules", run: benchRules, named: true},
 	{name: "rule", run: benchRule},
 	{name: "apply", run: insideLeader("apply")},
 	{name: "dryrun", run: insideLeader("dryrun")},
@@ -66,6 +68,7 @@ var benchmarks = []benchmark{
 	{name: "wide", run: benchWide, fresh: true},
 	{name: "firstpod", run: benchFirstPod, fresh: true},
 	{name: "reconcile", run: insideLeader("reconcile"), fresh: true},
+	{name: "bridgedfloods", run: benchBridgedFloods, fresh: true, named: true},
 	{name: "switch", run: benchSwitch, fresh: true},
 	{name: "peers", run: benchPeers, fresh: true, nodes: 2, named: true},
 }

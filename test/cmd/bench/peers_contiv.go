@@ -38,9 +38,15 @@ func (c contiv) pods(ctx context.Context, place func(group string, number int) *
 }
 
 func (c contiv) fill(ctx context.Context, rules int) error {
+	return denyPorts(ctx, c.bed, "peers", rules, `,"fromEndpointGroup":"front"`)
+}
+
+// denyPorts gives a tenant's policy guard as many rules at once, each of which denies a
+// TCP port. More is what a rule says besides.
+func denyPorts(ctx context.Context, bed *testbed.Bed, tenant string, rules int, more string) error {
 	var documents strings.Builder
 	for i := range rules {
-		fmt.Fprintf(&documents, `{"kind":"rule","metadata":{"tenant":"peers","policy":"guard","name":"r%d"},"spec":{"direction":"in","action":"deny","protocol":"tcp","port":%d,"priority":1,"fromEndpointGroup":"front"}}`+"\n", i, firstPort+i)
+		fmt.Fprintf(&documents, `{"kind":"rule","metadata":{"tenant":%q,"policy":"guard","name":"r%d"},"spec":{"direction":"in","action":"deny","protocol":"tcp","port":%d,"priority":1%s}}`+"\n", tenant, i, firstPort+i, more)
 	}
 	dir, err := os.MkdirTemp("", "contiv-bench-")
 	if err != nil {
@@ -51,7 +57,7 @@ func (c contiv) fill(ctx context.Context, rules int) error {
 	if err := os.WriteFile(file, []byte(documents.String()), 0o644); err != nil {
 		return err
 	}
-	_, err = c.bed.Netctl(ctx, "apply", "-q", "-f", file)
+	_, err = bed.Netctl(ctx, "apply", "-q", "-f", file)
 	return err
 }
 

@@ -124,7 +124,7 @@ func compareTCP(ctx context.Context, name, refName string, goal float64, from, t
 	}
 	return figure{
 		Name: name, Value: gbit(median(ours)), Reference: refName + " " + gbit(median(reference)),
-		Ratio: fmt.Sprintf("%.2f", median(ratios)), Goal: fmt.Sprintf("at least %.1f", goal), Met: median(ratios) >= goal,
+		Ratio: fmt.Sprintf("%.2f", median(ratios)), Goal: fmt.Sprintf("at least %.2g", goal), Met: median(ratios) >= goal,
 	}, nil
 }
 

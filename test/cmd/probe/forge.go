@@ -73,18 +73,27 @@ func (f frame) ethernet(etherType uint16) []byte {
 	return binary.BigEndian.AppendUint16(head, etherType)
 }
 
-// datagram is Ethernet, IPv4 and UDP without a checksum, which UDP permits.
+// datagram is Ethernet, IPv4 and UDP.
 func (f frame) datagram(port uint16) []byte {
-	udp := binary.BigEndian.AppendUint16(nil, port)
-	udp = binary.BigEndian.AppendUint16(udp, port)
-	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(forged)))
-	udp = append(append(udp, 0, 0), forged...)
+	return append(f.ethernet(unix.ETH_P_IP), f.ipv4(unix.IPPROTO_UDP, udp(port, port, []byte(forged)))...)
+}
 
-	ip := []byte{0x45, 0, 0, byte(20 + len(udp)), 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
+// ipv4 is a packet that must not be fragmented.
+func (f frame) ipv4(protocol byte, payload []byte) []byte {
+	length := uint16(20 + len(payload))
+	ip := []byte{0x45, 0, byte(length >> 8), byte(length), 0, 0, 0x40, 0, 64, protocol, 0, 0}
 	src, dst := f.ipSrc.As4(), f.ipDst.As4()
 	ip = append(append(ip, src[:]...), dst[:]...)
 	binary.BigEndian.PutUint16(ip[10:], checksum(ip))
-	return append(append(f.ethernet(unix.ETH_P_IP), ip...), udp...)
+	return append(ip, payload...)
+}
+
+// udp has no checksum, which IPv4 permits.
+func udp(from, to uint16, payload []byte) []byte {
+	head := binary.BigEndian.AppendUint16(nil, from)
+	head = binary.BigEndian.AppendUint16(head, to)
+	head = binary.BigEndian.AppendUint16(head, uint16(8+len(payload)))
+	return append(append(head, 0, 0), payload...)
 }
 
 // checksum is the one of RFC 1071, over an even number of bytes.

@@ -9,6 +9,7 @@
 //	probe stream -to A:7 -count 5000   one datagram per interval, count losses
 //	probe watch -to A:7                a line whenever answers cease or return
 //	probe flood -to A:9 -rate 60000    datagrams at a rate, in kbit/s
+//	probe storm -kind arp -to A        packets of a kind, as many as there can be, counted
 //	probe marks -dev eth0 -port 7      the DSCPs of datagrams on a link, as JSON
 //	probe resolve -server A NAME       what names stand for, as JSON
 //	probe questions -server A NAME     questions for names as fast as they are answered
@@ -33,6 +34,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"stream":    stream,
 	"watch":     watch,
 	"flood":     flood,
+	"storm":     storm,
 	"marks":     marks,
 	"resolve":   resolve,
 	"questions": questions,
@@ -45,7 +47,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: probe dial|http|serve|reach|stream|watch|flood|marks|resolve|questions|resolver|forge|keys ...; see the head of its source")
+		fmt.Fprintln(os.Stderr, "usage: probe dial|http|serve|reach|stream|watch|flood|storm|marks|resolve|questions|resolver|forge|keys ...; see the head of its source")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	stormPort    = 9000
+	stormPorts   = 8       // of a service, from stormPort on: half a million connections with all ports of a client
+	firstClient  = 1 << 10 // port
+	clientPorts  = 1<<16 - firstClient
+	shortPayload = 22 // bytes
+	longPayload  = 3000
+)
+
+// packetKind is a kind of packets of which a pod may send more than others can bear.
+type packetKind struct {
+	frames bool                        // packet makes Ethernet frames; else IPv4 packets
+	packet func(f frame, i int) []byte // the i-th one, from the source of f to its receiver
+}
+
+var packetKinds = map[string]packetKind{
+	"udp":       {false, func(f frame, _ int) []byte { return f.datagrams(stormPort, stormPort, shortPayload) }},
+	"toobig":    {false, func(f frame, _ int) []byte { return f.datagrams(stormPort, stormPort, longPayload) }},
+	"flows":     {false, newFlow},
+	"syn":       {false, newConnection},
+	"arp":       {true, request},
+	"nd":        {true, solicitation},
+	"unicast":   {true, unknownUnicast},
+	"broadcast": {true, broadcast},
+}
+
+func (f frame) datagrams(from, to uint16, bytes int) []byte {
+	return f.ipv4(unix.IPPROTO_UDP, udp(from, to, make([]byte, bytes)))
+}
+
+func clientPort(i int) uint16 { return uint16(firstClient + i%clientPorts) }
+
+// newFlow is a datagram from another port than those before it.
+func newFlow(f frame, i int) []byte {
+	return f.datagrams(clientPort(i), uint16(stormPort+i/clientPorts%stormPorts), shortPayload)
+}
+
+// newConnection is a TCP SYN from another port than those before it.
+func newConnection(f frame, i int) []byte {
+	const withoutOptions, syn = 5 << 4, 2
+	tcp := binary.BigEndian.AppendUint16(nil, clientPort(i))
+	tcp = binary.BigEndian.AppendUint16(tcp, stormPort)
+	tcp = append(tcp, 0, 0, 0, 1, 0, 0, 0, 0, withoutOptions, syn, 0xff, 0xff, 0, 0, 0, 0)
+	binary.BigEndian.PutUint16(tcp[16:], f.checksumOf(unix.IPPROTO_TCP, tcp))
+	return f.ipv4(unix.IPPROTO_TCP, tcp)
+}
+
+// checksumOf is that of a transport's segment with an even length, and the pseudo header.
+func (f frame) checksumOf(protocol byte, segment []byte) uint16 {
+	pseudo := append(append(f.ipSrc.AsSlice(), f.ipDst.AsSlice()...), 0, protocol)
+	pseudo = binary.BigEndian.AppendUint16(pseudo, uint16(len(segment)))
+	return checksum(append(pseudo, segment...))
+}
+
+// asked is what the i-th packet asks for: the receiver of f, or another address near it.
+func asked(f frame, i int) netip.Addr {
+	a := f.ipDst.AsSlice()
+	if i%2 == 1 {
+		binary.BigEndian.PutUint16(a[len(a)-2:], uint16(i))
+	}
+	address, _ := netip.AddrFromSlice(a)
+	return address
+}
+
+// request is an ARP request.
+func request(f frame, i int) []byte {
+	f.ethDst, f.ipDst = everybody(), asked(f, i)
+	frame := f.announcement()
+	frame[21] = 1 // asks
+	return frame
+}
+
+// solicitation is one of a neighbour.
+func solicitation(f frame, i int) []byte {
+	const kind, sourceLink, hopLimit = 135, 1, 255
+	target := asked(f, i).As16()
+	group := netip.MustParseAddr("ff02::1:ff00:0").As16()
+	copy(group[13:], target[13:])
+	f.ipDst, f.ethDst = netip.AddrFrom16(group), append(net.HardwareAddr{0x33, 0x33}, group[12:]...)
+	icmp := append([]byte{kind, 0, 0, 0, 0, 0, 0, 0}, target[:]...)
+	icmp = append(append(icmp, sourceLink, 1), f.ethSrc...)
+	binary.BigEndian.PutUint16(icmp[2:], f.checksumOf(unix.IPPROTO_ICMPV6, icmp))
+	src := f.ipSrc.As16()
+	ip := append(f.ethernet(unix.ETH_P_IPV6), 0x60, 0, 0, 0, 0, byte(len(icmp)), unix.IPPROTO_ICMPV6, hopLimit)
+	return append(append(append(ip, src[:]...), group[:]...), icmp...)
+}
+
+// unknownUnicast is for a MAC address that nobody has.
+func unknownUnicast(f frame, i int) []byte {
+	f.ethDst = binary.BigEndian.AppendUint32(net.HardwareAddr{0x06, 0}, uint32(i))
+	return append(f.ethernet(unix.ETH_P_IP), f.datagrams(stormPort, stormPort, shortPayload)...)
+}
+
+func broadcast(f frame, _ int) []byte {
+	f.ethDst, f.ipDst = everybody(), netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	return append(f.ethernet(unix.ETH_P_IP), f.datagrams(stormPort, stormPort, shortPayload)...)
+}
+
+func everybody() net.HardwareAddr { return net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} }
