@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	floodsFor     = "6s" // longer than the neighbour's stream
+	floodsFor     = "5s" // longer than the neighbour's stream
 	floodsSubnet  = "10.38.0.0/16"
 	floodsSubnet6 = "fd00:38::/64"
 	gateway6      = "fd00:38::ffff"
@@ -46,8 +46,8 @@ var (
 )
 
 // benchFloods counts what a neighbour loses of a datagram per millisecond to a pod of
-// another node and back, beside a pod that sends as many packets of a kind as it can, and
-// beside the same pod that sends as many ordinary datagrams to another one of its node.
+// another node and back, beside a pod that sends packets of a kind, as many as it can
+// send ordinary datagrams, and beside as many of these, to another one of its node.
 func benchFloods(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	err := netctlAll(ctx, bed,
 		[]string{"tenant", "create", "floods"},
@@ -93,6 +93,10 @@ func floodAll(ctx context.Context, bed *testbed.Bed, kinds []kindOfFlood) (figur
 	if _, err := flooder.Run(ctx, "ip", "link", "set", "eth0", "mtu", "9000"); err != nil {
 		return nil, err
 	}
+	most, _, err := lostBeside(ctx, pods, "udp", pods[taker].IP.String(), 0)
+	if err != nil {
+		return nil, err
+	}
 	targets := map[string]string{"": flooder.Gateway.String(), taker: pods[taker].IP.String(), "far": pods["far"].IP.String()}
 	for _, k := range kinds {
 		if known, found := targets[k.to]; found {
@@ -103,7 +107,7 @@ func floodAll(ctx context.Context, bed *testbed.Bed, kinds []kindOfFlood) (figur
 				return nil, err
 			}
 		}
-		f, err := compareFlood(ctx, k, pods)
+		f, err := compareFlood(ctx, k, pods, most)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.name, err)
 		}
@@ -112,11 +116,12 @@ func floodAll(ctx context.Context, bed *testbed.Bed, kinds []kindOfFlood) (figur
 	return figures, nil
 }
 
-// compareFlood takes turns with the flood and as many ordinary datagrams.
-func compareFlood(ctx context.Context, k kindOfFlood, pods map[string]*testbed.Pod) (figure, error) {
+// compareFlood takes turns with the flood, of so many packets per second at most, and as
+// many ordinary datagrams.
+func compareFlood(ctx context.Context, k kindOfFlood, pods map[string]*testbed.Pod, most float64) (figure, error) {
 	var rates, reached, with, without []float64
 	for range floodRounds {
-		rate, lost, err := lostBeside(ctx, pods, k.kind, k.to, 0)
+		rate, lost, err := lostBeside(ctx, pods, k.kind, k.to, most)
 		if err != nil {
 			return figure{}, err
 		}
