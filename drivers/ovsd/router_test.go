@@ -1,8 +1,10 @@
 package ovsd_test
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,10 +19,12 @@ import (
 func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
 	out, n := newOutside(t), newNode(t)
 	out.connect(n)
-	out.Vsctl("add-port", "sw", "native", "--", "set", "interface", "native", "type=internal")
+	for _, link := range []string{"native", "second"} {
+		out.Vsctl("add-port", "sw", link, "--", "set", "interface", link, "type=internal")
+		out.Exec("ip", "link", "set", link, "up")
+	}
 	out.Exec("sh", "-ec", `
 ip link set lo up
-ip link set native up
 ip address add 198.18.5.1/24 dev native
 ip address add 198.18.5.2/24 dev native
 ip -6 address add 2001:db8::1/64 dev native nodad
@@ -61,8 +65,10 @@ ip address add 198.18.5.9/24 dev inb01`, "sh", port.PodLink, mac(router.MAC))
 		copy(h.MAC[:], parseMAC(t, mac))
 		return h
 	}
-	outsideMAC := strings.TrimSpace(out.Exec("cat", "/sys/class/net/native/address"))
-	a, b := hop("198.18.5.1", outsideMAC), hop("198.18.5.2", outsideMAC)
+	of := func(link, what string) string {
+		return strings.TrimSpace(out.Exec("cat", "/sys/class/net/"+link+"/"+what))
+	}
+	a, b := hop("198.18.5.1", of("native", "address")), hop("198.18.5.2", of("second", "address"))
 	route := func(prefix string, hops ...pipeline.NextHop) pipeline.Route {
 		o := pipeline.Route{Prefix: netip.MustParsePrefix(prefix)}
 		for _, h := range hops {
@@ -117,6 +123,41 @@ ip address add 198.18.5.9/24 dev inb01`, "sh", port.PodLink, mac(router.MAC))
 	if one.pings("198.19.0.1") || one.pings("10.1.0.77") {
 		t.Error("reached without a route")
 	}
+
+	// Equal routes share what pods send: connections one by one, the rest by its addresses.
+	sharedBy := func(packets int, send ...string) (first, second int) {
+		t.Helper()
+		counts := func() (n [2]int) {
+			for i, link := range []string{"native", "second"} {
+				var err error
+				if n[i], err = strconv.Atoi(of(link, "statistics/rx_packets")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return n
+		}
+		before := counts()
+		one.exec(send...)
+		eventually(t, "all packets at the routers", func() bool {
+			after := counts()
+			first, second = after[0]-before[0], after[1]-before[1]
+			return first+second >= packets
+		})
+		return first, second
+	}
+	const connections, few, pings = 64, 8, 20 // each connection is refused
+	x, y := sharedBy(connections, "bash", "-c", fmt.Sprintf("for i in {1..%d}; do ! echo 2>/dev/null >/dev/tcp/203.0.113.1/9; done", connections))
+	if x < few || y < few {
+		t.Errorf("of %d connections equal routers got %d and %d", connections, x, y)
+	}
+	if x, y = sharedBy(pings, "ping", "-c", fmt.Sprint(pings), "-i0.01", "-n", "-q", "203.0.113.1"); max(x, y) < pings || min(x, y) >= few {
+		t.Errorf("of %d pings equal routers got %d and %d", pings, x, y)
+	}
+	r.give(drivers.Change{Set: []pipeline.Object{route("203.0.113.0/24", b)}})
+	if x, y = sharedBy(connections, "bash", "-c", fmt.Sprintf("for i in {1..%d}; do ! echo 2>/dev/null >/dev/tcp/203.0.113.1/9; done", connections)); x >= few {
+		t.Errorf("after one had gone, routers got %d and %d", x, y)
+	}
+	r.give(state())
 
 	// Rules know the world by address.
 	rule := pipeline.Rule{ID: "no-world", Priority: 10, SrcGroup: 10, Dst: netip.MustParsePrefix("198.51.100.0/24"), Protocol: 1}

@@ -17,7 +17,7 @@ import (
 //	           from the host's port: out by the uplink
 //	FORWARD    to be routed, from a local port, for no endpoint here: the longest
 //	           prefix of a route gives the next hop; of several equal ones a group
-//	           chooses, by a hash of the connection
+//	           chooses, by a hash of the addresses and, of TCP and SCTP, the ports
 //	OUTPUT     the next hop gives the MACs
 //
 // Everybody shares one VRF, as the routers outside know addresses only. Endpoints on

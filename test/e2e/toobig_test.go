@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A pod speaks with a machine beyond a router outside whose next link is the smallest of
+// the way, and hears what that router and the machine have to say of its packets.
+func TestLongTheOutsideIsReachedByTheSmallLinkOfARouter(t *testing.T) {
+	testkit.TakesLong(t)
+	tell(t, 1, []chapter{{"TCP finds the size of packets, and errors of both versions of IP find the pod", beyondASmallLink}})
+}
+
+func beyondASmallLink(s story) {
+	s.tenant("blue")
+	s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe both", "network rm -t blue both")
+	pod, host := s.pod(0, "pod", "blue", "both", ""), s.bed.Nodes[0]
+	const small = "1300" // bytes; the far end announces that it takes more, so that senders find out
+	s.afterwards(func(ctx context.Context) error {
+		_, err := host.Run(ctx, "sh", "-c", "ip netns delete world; ip netns delete router")
+		return err
+	})
+	_, err := host.Run(s.ctx, "sh", "-ec", `
+ip netns add router
+ip netns add world
+ip link add router type veth peer name near netns router
+ip -n router link add far mtu `+small+` type veth peer name eth0 netns world
+ip netns exec router sysctl -q net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+ip -n router address add 198.18.6.2/24 dev near
+ip -n router address add 2001:db8:6::2/64 dev near nodad
+ip -n router address add 203.0.113.1/24 dev far
+ip -n router address add 2001:db8:52::1/64 dev far nodad
+ip -n router link set near up
+ip -n router link set far up
+ip -n router link set lo up
+ip -n world address add `+world4+`/24 dev eth0
+ip -n world address add `+world6+`/64 dev eth0 nodad
+ip -n world link set eth0 up
+ip -n world link set lo up
+ip -n world route add default via 203.0.113.1
+ip -n world route add default via 2001:db8:52::1
+ip address add 198.18.6.1/24 dev router
+ip address add 2001:db8:6::1/64 dev router nodad
+ip link set router up
+ip route add 203.0.113.0/24 via 198.18.6.2
+ip route add 2001:db8:52::/64 via 2001:db8:6::2`)
+	s.must(err)
+	for _, command := range []string{"iperf3 -s", host.Tool("probe") + " serve -name world -tcp " + tcpPort + " -udp " + echoPort} {
+		server, err := host.Start("world", append([]string{"ip", "netns", "exec", "world"}, strings.Fields(command)...)...)
+		s.must(err)
+		s.afterwards(func(context.Context) error { return server.Kill() })
+	}
+	for _, to := range []string{world4, world6} {
+		s.soon(shortly, func() error {
+			got, err := ask(s.ctx, pod, netip.MustParseAddr(to), 2*time.Second)
+			if err == nil && (got["ping"] != "pong" || got["tcp"] != "world" || got["udp"] != "world") {
+				err = fmt.Errorf("%s: %v", to, got)
+			}
+			return err
+		})
+		_, err = pod.Run(s.ctx, "sh", "-ec", "ip route flush cache; ip -6 route flush cache")
+		s.must(err)
+		if out, err := pod.Run(s.ctx, "timeout", "30", "iperf3", "-c", to, "-n", "4M"); err != nil {
+			s.Errorf("TCP to %s: %v %s", to, err, out)
+		}
+		s.says(pod, "mtu "+small, "ip", "route", "get", to)
+		s.isTold(pod, to, small, "1400")
+		s.says(pod, "From (198.18.6.2|2001:db8:6::2).*exceeded", "ping", "-n", "-c1", "-W1", "-t3", to)
+		s.says(pod, "onnection refused", "bash", "-c", "exec 3<>/dev/udp/"+to+"/9; echo >&3; sleep 0.1; echo >&3")
+		s.says(pod, "onnection refused", "bash", "-c", "exec 3<>/dev/tcp/"+to+"/9")
+	}
+}
+
+// In routed VLANs, too, nodes are routers that tell pods which packets are too big.
+func TestLongPodsInRoutedVLANsAreToldWhatIsTooBig(t *testing.T) {
+	testkit.TakesLong(t)
+	tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1}, []chapter{{"by their own node", func(s story) {
+		for i, n := range s.bed.Nodes {
+			s.netctlForNow(fmt.Sprintf("bgp create %s --router-ip %s/24 --as 65001 --neighbor-as 65100 --neighbor %s", n.Name, nodeAddress(i), routerAddress), "bgp rm "+n.Name)
+		}
+		s.tenant("blue")
+		s.netctlForNow("network create -t blue -e vlan -p 107 -s 10.1.7.0/24 -g 10.1.7.254 -s6 fd00:7::/64 -g6 fd00:7::fe routed", "network rm -t blue routed")
+		a, b := s.pod(0, "a", "blue", "routed", ""), s.pod(1, "b", "blue", "routed", "")
+		s.reachEachOther(shortly, a, b)
+		s.reachByIPv6([]*testbed.Pod{a, b})
+		mtu, err := a.Run(s.ctx, "cat", "/sys/class/net/eth0/mtu")
+		s.must(err)
+		for _, pod := range []*testbed.Pod{a, b} {
+			_, err := pod.Run(s.ctx, "ip", "link", "set", "eth0", "mtu", "9000")
+			s.must(err)
+		}
+		for _, to := range []netip.Addr{b.IP, s.ipv6Of(b)} {
+			s.isTold(a, to.String(), strings.TrimSpace(mtu), "8900")
+			s.pings(a, "-s", "8900", to.String()) // now both ends fragment
+		}
+	}}})
+}
