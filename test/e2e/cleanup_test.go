@@ -23,7 +23,7 @@ echo "# settings"; sysctl -a -r '^net\.' 2>/dev/null | grep -v -e conntrack_coun
 echo "# files"; find /run/contiv /var/lib/contiv /var/contiv /run/netns -path /var/lib/contiv/etcd -prune -o -printf '%p %M %U %s\n' 2>/dev/null | sort`
 
 func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
-	ctx, bed := newBareBed(t, testbed.Config{Nodes: 1})
+	ctx, bed := newBareBed(t, testbed.Config{Nodes: 1, Uplinks: 1})
 	s := story{t, ctx, bed}
 	n := bed.Nodes[0]
 	s.must(n.StartNetmaster())
@@ -41,9 +41,14 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	s.netctl("tenant", "create", "blue")
 	s.netctl(strings.Fields("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::1 front")...)
 	s.netctl(strings.Fields("network create -t blue --nw-type infra -s 10.9.0.0/24 -g 10.9.0.254 contivh1")...)
+	s.netctl(strings.Fields("bgp create node1 --router-ip " + nodeAddress(0) + "/24 --as 65001 --neighbor-as 65100 --neighbor " + routerAddress)...)
 	s.must(pod.Attach(ctx))
 	s.serve(pod)
 	s.soon(shortly, func() error { return hostReaches(ctx, n, pod) })
+	s.soon(shortly, func() error {
+		_, err := n.Run(ctx, "sh", "-ec", "ip address show dev inb01 | grep -q "+nodeAddress(0)+" && [ -s /var/lib/contiv/border/routes.json ]")
+		return err
+	})
 	s.soon(shortly, func() error {
 		_, err := n.Run(ctx, "sh", "-ec", "[ $(cat /proc/sys/net/ipv6/conf/all/forwarding) = 1 ]")
 		return err
