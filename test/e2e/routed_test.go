@@ -187,6 +187,15 @@ ip -n world route add default via 2001:db8:52::1`)
 	}
 	s.reachByIPv6([]*testbed.Pod{a, b})
 
+	// Who leaves by the host does not get at the routers, which would take it for the node.
+	s.network("blue", "tunnels", "10.1.9.0/24")
+	leaver, host := s.pod(0, "leaver", "blue", "tunnels", ""), s.bed.Nodes[0]
+	s.soon(shortly, func() error { return pinged(s.ctx, leaver.Run, netip.MustParseAddr(host.MgmtIP)) })
+	s.must(pinged(s.ctx, host.Run, netip.MustParseAddr(routerAddress)))
+	if pinged(s.ctx, leaver.Run, netip.MustParseAddr(routerAddress)) == nil {
+		s.Errorf("a pod in a tunnel reaches the router %s by the node's interface", routerAddress)
+	}
+
 	// What users see.
 	var told contivmodel.BgpInspect
 	s.must(json.Unmarshal([]byte(s.netctl("bgp", "inspect", s.bed.Nodes[0].Name)), &told))
