@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 	return err
 }
 
-// StartNetplugin starts the node's agent.
+// StartNetplugin starts the node's agent, with its first uplink unless others are named.
 func (n *Node) StartNetplugin(extra ...string) (err error) {
 	args := []string{
 		filepath.Join(n.bed.Bin, "netplugin"),
@@ -38,7 +39,7 @@ func (n *Node) StartNetplugin(extra ...string) (err error) {
 		"--host", n.Name, "--ctrl-ip", n.MgmtIP, "--vtep-ip", n.VTEPIP,
 		"--etcd-endpoints", strings.Join(n.bed.EtcdEndpoints(), ","),
 	}
-	if n.uplinks > 0 {
+	if n.uplinks > 0 && !slices.Contains(extra, "--vlan-uplinks") {
 		args = append(args, "--vlan-uplinks", UplinkName(1))
 	}
 	n.netplugin, err = n.Start("netplugin", append(args, extra...)...)
