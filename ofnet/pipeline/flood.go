@@ -10,6 +10,7 @@ import (
 // a MAC that nobody has) to everybody in its bridged network.
 //
 //	DEST     nobody has this MAC: it is for all of the network
+//	           from a local port: the meter of the port, and DEST again
 //	           group of members    a copy for each endpoint on this node, back to DEST
 //	           group of nodes      from a local port: at OUTPUT, a copy into the
 //	                               tunnel to each node that has members
@@ -20,6 +21,9 @@ import (
 // there only: here nobody knows for whom, and a rule that denies all but one
 // group would keep the packet from that group, too. What comes out of the tunnel
 // does not go back into it, so nothing goes round.
+//
+// One packet costs as many as there are members. The meter keeps an endpoint from taking the
+// time of all others so.
 //
 // The sets name members by their MAC. Port and group of a member are in the
 // flows of its endpoint; without them, it is not here yet, and gets nothing.
@@ -32,6 +36,13 @@ type flood struct {
 const (
 	groupMembers uint32 = 1 << 16
 	groupNodes   uint32 = 2 << 16
+)
+
+// What an endpoint may flood, in packets: a stream of 50 Mbit/s in large ones, or a host that
+// looks for all its neighbours.
+const (
+	floodedPerSecond = 5000
+	floodedAtOnce    = 5000
 )
 
 func (flood) base(w *Wants) {
@@ -80,7 +91,7 @@ func toMembersOf(s FloodSet) []openflow.Action {
 	return []openflow.Action{regFlooded.set(1), regDstNet.set(uint32(s.Tag)), openflow.OutputGroup{ID: groupMembers | uint32(s.Tag)}}
 }
 
-// endpoint takes the copies for a local endpoint. Nobody gets his own.
+// endpoint takes the copies for a local endpoint, and meters what it floods. Nobody gets his own.
 func (f flood) endpoint(w *Wants, e placed) {
 	if !e.local() || !e.Mode.Bridged() {
 		return
@@ -90,4 +101,20 @@ func (f flood) endpoint(w *Wants, e placed) {
 		at(tableDest, priorityExact, copyFor...).do(toReceiver(e, f.tunnelPort)...).goTo(tablePolicy),
 		at(tableDest, priorityExcept, append(copyFor, openflow.InPort(e.port))...).drop(reasonNoCopy),
 	)
+	f.meter(w, e)
+}
+
+// meter limits what an endpoint floods. DST_NETWORK tells that it has passed. On a VLAN
+// only one, the uplink, gets what is for a MAC that is not known.
+func (flood) meter(w *Wants, e placed) {
+	id, fresh := floodedMeter(e.port), both(regNetwork.is(uint32(e.Tag)), regDstNet.is(0))
+	w.Meters = append(w.Meters, openflow.Meter{
+		ID: id, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
+		Bands: []openflow.MeterBand{{Rate: floodedPerSecond, Burst: floodedAtOnce}},
+	})
+	flooded := []openflow.FieldMatch{openflow.InPort(e.port), regFlooded.is(0), fresh}
+	if e.Encap == VLAN {
+		flooded = append(flooded, toAll())
+	}
+	w.flow(at(tableDest, priorityOther, flooded...).metered(id).do(regDstNet.set(uint32(e.Tag)), openflow.Resubmit{Table: tableDest}).end())
 }
