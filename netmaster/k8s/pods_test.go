@@ -157,10 +157,21 @@ func TestWhatHappenedWhileNobodyFollowedIsMadeUpFor(t *testing.T) {
 	w.pod("web-1", "u1", "node1", nil)
 	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "default/default-net/"})
 	stop()
+	revision := func() (at int64) {
+		w.must(nil, w.ledger.View(func(r ledger.Reader) error {
+			at = r.Revision(mastercfg.K8sPodKey("node1", "u1"))
+			return nil
+		}))
+		return at
+	}
+	written := revision()
 	w.deletePod("web-0")
 	w.pod("web-2", "u2", "node2", nil)
 	w.follow()
 	w.want(map[string]string{"node1/u1": "default/default-net/", "node2/u2": "default/default-net/"})
+	if now := revision(); now != written || written == 0 {
+		t.Errorf("what was right already is written again: revision %d, then %d", written, now)
+	}
 }
 
 // A record belongs to the pod that it names, whatever others say of themselves.

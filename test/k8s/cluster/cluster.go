@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
@@ -43,6 +44,7 @@ type Config struct {
 	Dir     string    // state and logs; empty: a new directory, removed by Close
 	Bin     string    // the built programs, those of Kubernetes in k8s/ below
 	Install string    // how Kubernetes itself starts our daemons, one of Installed; empty: they run beside it
+	First   bool      // switches run before everything else, as those of a kernel do
 	Detach  bool      // the cluster outlives this process
 	Log     io.Writer // progress; nil: none
 }
@@ -55,6 +57,9 @@ type Cluster struct {
 	*testbed.Bed
 	log       io.Writer
 	installed string // see Config
+
+	mu        sync.Mutex
+	processes map[string]*testbed.Process // by node and name, of those that this process has started
 }
 
 // Up starts a cluster and waits until its nodes are ready and its DNS runs. On error nothing is left.
@@ -65,11 +70,11 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if masters, known := Installed[cfg.Install]; cfg.Install != "" && (!known || masters > cfg.Nodes) {
 		return nil, fmt.Errorf("cluster of %d nodes, installed by %q: want one of %s, and as many nodes", cfg.Nodes, cfg.Install, strings.Join(slices.Sorted(maps.Keys(Installed)), ", "))
 	}
-	c := &Cluster{log: cfg.Log, installed: cfg.Install}
+	c := &Cluster{log: cfg.Log, installed: cfg.Install, processes: map[string]*testbed.Process{}}
 	if c.log == nil {
 		c.log = io.Discard
 	}
-	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
+	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, First: cfg.First, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
 	network := c.startNetwork
@@ -108,7 +113,7 @@ func Open(dir string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Bed: bed, log: io.Discard}, nil
+	return &Cluster{Bed: bed, log: io.Discard, processes: map[string]*testbed.Process{}}, nil
 }
 
 // Close ends the cluster with all that runs in it, and removes its files.
@@ -126,6 +131,25 @@ func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig"
 // Kubectl runs kubectl on the first node, as administrator.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.control().Run(ctx, append([]string{c.tool("kubectl"), "--kubeconfig", c.file("admin.kubeconfig")}, args...)...)
+}
+
+// Process is the last daemon of a name on a node that this process has started, such as
+// containerd, kubelet or kube-apiserver; nil: none.
+func (c *Cluster) Process(n *testbed.Node, name string) *testbed.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.processes[n.Name+"/"+name]
+}
+
+// start starts a daemon that Process finds.
+func (c *Cluster) start(n *testbed.Node, name string, args ...string) (*testbed.Process, error) {
+	p, err := n.Start(name, args...)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.processes[n.Name+"/"+name] = p
+	}
+	return p, err
 }
 
 // control is the node that the control plane runs on.

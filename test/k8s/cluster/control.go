@@ -48,7 +48,7 @@ func (c *Cluster) startControl(ctx context.Context) error {
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	n := c.control()
 	key := c.file("server.key")
-	server, err := n.Start("kube-apiserver", c.tool("kube-apiserver"),
+	server, err := c.start(n, "kube-apiserver", c.tool("kube-apiserver"),
 		"--etcd-servers", storeURL, "--advertise-address", n.MgmtIP, "--secure-port", fmt.Sprint(apiPort),
 		"--tls-cert-file", c.authority(), "--tls-private-key-file", key, "--cert-dir", c.file("certificates"), "--service-cluster-ip-range", serviceRange,
 		"--token-auth-file", c.file("tokens.csv"), "--authorization-mode=Node,RBAC", "--allow-privileged",

@@ -62,7 +62,7 @@ func (c *Cluster) startNode(ctx context.Context, n *testbed.Node) error {
 
 // StartContainerd starts a node's containerd and waits until it answers.
 func (c *Cluster) StartContainerd(ctx context.Context, n *testbed.Node) error {
-	if _, err := n.Start("containerd", "containerd", "--config", filepath.Join(c.nodeDir(n), "containerd.toml")); err != nil {
+	if _, err := c.start(n, "containerd", "containerd", "--config", filepath.Join(c.nodeDir(n), "containerd.toml")); err != nil {
 		return err
 	}
 	return await(ctx, func() error {
@@ -77,7 +77,7 @@ func (c *Cluster) StartKubelet(n *testbed.Node) error {
 	if err := c.writeKubeconfig(config, c.apiURL(), kubelet(n)); err != nil {
 		return err
 	}
-	_, err := n.Start("kubelet", c.tool("kubelet"), "--config", filepath.Join(c.nodeDir(n), "kubelet.yaml"),
+	_, err := c.start(n, "kubelet", c.tool("kubelet"), "--config", filepath.Join(c.nodeDir(n), "kubelet.yaml"),
 		"--kubeconfig", config, "--hostname-override", n.Name, "--node-ip", n.MgmtIP)
 	return err
 }

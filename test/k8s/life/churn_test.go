@@ -1,0 +1,260 @@
+package life
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// up is a cluster of real parts for one story.
+func up(t *testing.T, nodes int) (*cluster.Cluster, *cluster.API) {
+	t.Helper()
+	if os.Getenv("CONTIV_TEST_K8S") == "" {
+		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
+	}
+	bin, err := filepath.Abs("../../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Up(t.Context(), cluster.Config{Nodes: nodes, Dir: filepath.Join(t.TempDir(), "k8s"), Bin: bin, First: true, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.DumpLogs(t.Output())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	api, err := c.API()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(api.Close)
+	return c, api
+}
+
+// Times of the stories, on a machine that has other work, too.
+const (
+	podLimit   = 4 * time.Minute // for a pod to get its address
+	emptyLimit = 4 * time.Minute // for everything to be gone
+)
+
+// atOnce is how many pods come or go at a time.
+const atOnce = 50
+
+func TestPodsThatComeAndGoLeaveNothing(t *testing.T) { churn(t, 100) }
+
+func TestLongPodsThatComeAndGoLeaveNothing(t *testing.T) {
+	if os.Getenv("CONTIV_TEST_LONG") == "" {
+		t.Skip("takes long: make e2e-k8s with CONTIV_TEST_LONG=1")
+	}
+	churn(t, 1000)
+}
+
+// churn makes, kills and deletes pods at random, many at a time, and kills containerd and netplugin
+// among them. No two pods have one address, and nothing is left of them.
+func churn(t *testing.T, total int) {
+	c, api := up(t, 3)
+	settling, cancel := context.WithTimeout(t.Context(), podLimit)
+	defer cancel()
+	for _, n := range c.Nodes { // whose agents report of themselves when they have a pod
+		if err := errors.Join(create(settling, api, "first-"+n.Name, n.Name, 0),
+			testkit.Poll(settling, func() error { return attached(get(settling, api, "first-"+n.Name)) }),
+			remove(settling, api, "first-"+n.Name, false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := testkit.Poll(settling, func() error { return settled(settling, c, api) }); err != nil {
+		t.Fatal(err)
+	}
+	before, err := c.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	ctx, stop := context.WithCancel(t.Context())
+	var watching, working sync.WaitGroup
+	watching.Go(func() { noTwoHaveOneAddress(ctx, t, api) })
+	watching.Go(func() { killDaemons(ctx, t, c, rand.New(rand.NewPCG(seed, 1<<32))) })
+	var next atomic.Int64
+	for worker := range atOnce {
+		working.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(worker)))
+			for n := next.Add(1); n <= int64(total) && !t.Failed(); n = next.Add(1) {
+				if err := cycle(ctx, c, api, random, int(n)); err != nil {
+					t.Errorf("pod %d: %v", n, err)
+				}
+			}
+		})
+	}
+	working.Wait()
+	stop()
+	watching.Wait()
+	if t.Failed() {
+		return
+	}
+	emptied, cancelled := context.WithTimeout(t.Context(), emptyLimit)
+	defer cancelled()
+	if err := testkit.Poll(emptied, func() error {
+		pods, err := list(emptied, api)
+		if err == nil && len(pods) > 0 {
+			err = fmt.Errorf("%d pods are there still, such as %s", len(pods), pods[0].Metadata.Name)
+		}
+		if err != nil {
+			return err
+		}
+		after, err := c.Snapshot(emptied)
+		if err != nil {
+			return err
+		}
+		if left := before.Diff(after); len(left) > 0 {
+			return fmt.Errorf("%d lines differ:\n%s", len(left), strings.Join(left[:min(len(left), 40)], "\n"))
+		}
+		return nothingTracked(emptied, c)
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// settled tells what is missing of a new cluster: its own pods, and what agents report of endpoints.
+func settled(ctx context.Context, c *cluster.Cluster, api *cluster.API) error {
+	pods, err := list(ctx, api)
+	if err == nil && len(pods) > 0 {
+		err = fmt.Errorf("%d pods are there still", len(pods))
+	}
+	if err = cmp.Or(err, allAttached(ctx, api, "kube-system")); err != nil {
+		return err
+	}
+	var have [2]int
+	for i, root := range []string{"state", "oper"} {
+		keys, err := c.Keys(ctx, "/contiv.io/"+root+"/eps/")
+		if err != nil {
+			return err
+		}
+		have[i] = strings.Count(keys, "/eps/")
+	}
+	if have[0] != have[1] {
+		return fmt.Errorf("of %d endpoints %d are reported", have[0], have[1])
+	}
+	return nil
+}
+
+// cycle is the life of one pod.
+func cycle(ctx context.Context, c *cluster.Cluster, api *cluster.API, random *rand.Rand, number int) error {
+	name, node := fmt.Sprintf("churn-%d", number), c.Nodes[random.IntN(len(c.Nodes))]
+	hostPort := 0
+	if random.IntN(4) == 0 {
+		hostPort = 20000 + number
+	}
+	if err := create(ctx, api, name, node.Name, hostPort); err != nil {
+		return err
+	}
+	if random.IntN(10) > 0 { // else it goes while it comes
+		waiting, cancel := context.WithTimeout(ctx, podLimit)
+		defer cancel()
+		if err := testkit.Poll(waiting, func() error { return attached(get(waiting, api, name)) }); err != nil {
+			return err
+		}
+		if random.IntN(5) == 0 {
+			killPod(ctx, node, name)
+		}
+	}
+	return remove(ctx, api, name, random.IntN(3) == 0)
+}
+
+// killPod kills all processes of a pod, if containerd says which, and lets kubelet find out.
+func killPod(ctx context.Context, n *testbed.Node, name string) {
+	ids, err := n.Run(ctx, "ctr", "--namespace", "k8s.io", "containers", "list", "--quiet", `labels."io.kubernetes.pod.name"==`+name)
+	if err != nil {
+		return // containerd is away
+	}
+	for id := range strings.FieldsSeq(ids) {
+		_, _ = n.Run(ctx, "ctr", "--namespace", "k8s.io", "tasks", "kill", "--signal", "SIGKILL", id) // which may be gone
+	}
+}
+
+// killDaemons kills what pods are made by, now here and now there.
+func killDaemons(ctx context.Context, t *testing.T, c *cluster.Cluster, random *rand.Rand) {
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	for round := 0; ; round++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		n := c.Nodes[random.IntN(len(c.Nodes))]
+		var err error
+		if round%2 == 0 {
+			if err = c.Process(n, "containerd").Kill(); err == nil {
+				err = c.StartContainerd(t.Context(), n)
+			}
+		} else {
+			if err = n.Netplugin().Kill(); err == nil {
+				err = n.StartNetplugin()
+			}
+		}
+		if err != nil {
+			t.Errorf("%s: %v", n.Name, err)
+			return
+		}
+	}
+}
+
+// noTwoHaveOneAddress watches the pods that nobody has deleted.
+func noTwoHaveOneAddress(ctx context.Context, t *testing.T, api *cluster.API) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		pods, err := list(ctx, api)
+		if err != nil {
+			continue // asked again soon
+		}
+		holders := map[string]string{}
+		for _, p := range pods {
+			if p.Status.PodIP == "" || p.Metadata.DeletionTimestamp != nil {
+				continue
+			}
+			if other := holders[p.Status.PodIP]; other != "" {
+				t.Errorf("%s and %s have address %s", other, p.Metadata.Name, p.Status.PodIP)
+			}
+			holders[p.Status.PodIP] = p.Metadata.Name
+		}
+	}
+}
+
+// nothingTracked tells of host ports that lead to pods that are gone.
+func nothingTracked(ctx context.Context, c *cluster.Cluster) error {
+	for _, n := range c.Nodes {
+		out, err := n.Run(ctx, "sh", "-c", "nft list table inet contiv | grep -c 'udp . 2[01]' || true")
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(out) != "0" {
+			return fmt.Errorf("%s: %s lines of host ports are left", n.Name, strings.TrimSpace(out))
+		}
+	}
+	return nil
+}

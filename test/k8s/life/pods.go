@@ -1,0 +1,86 @@
+// Package life has stories of pods of a real cluster whose daemons come and go. They need what
+// `make k8s-build` builds, and minutes: `make e2e-k8s`.
+package life
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+)
+
+type object = map[string]any
+
+// pod is what the API server says of a pod.
+type pod struct {
+	Metadata struct {
+		Name              string
+		DeletionTimestamp *string
+	}
+	Spec   struct{ NodeName string }
+	Status struct{ PodIP string }
+}
+
+const podsPath = "/api/v1/namespaces/default/pods"
+
+const pauseImage = "registry.k8s.io/pause:3.10.2"
+
+// create makes a pod on a node, past the scheduler; hostPort 0: none.
+func create(ctx context.Context, api *cluster.API, name, node string, hostPort int) error {
+	container := object{"name": "c", "image": pauseImage}
+	if hostPort != 0 {
+		container["ports"] = []object{{"containerPort": 80, "hostPort": hostPort, "protocol": "UDP"}}
+	}
+	return api.Do(ctx, http.MethodPost, podsPath, object{
+		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name, "labels": object{"story": "life"}},
+		"spec": object{"nodeName": node, "containers": []object{container}, "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": false,
+			"tolerations": []object{{"operator": "Exists"}}},
+	}, nil)
+}
+
+// remove deletes a pod; force: without waiting for its node.
+func remove(ctx context.Context, api *cluster.API, name string, force bool) error {
+	options := object{}
+	if force {
+		options["gracePeriodSeconds"] = 0
+	}
+	return api.Do(ctx, http.MethodDelete, podsPath+"/"+name, options, nil)
+}
+
+// list lists the pods of the stories.
+func list(ctx context.Context, api *cluster.API) ([]pod, error) {
+	var all struct{ Items []pod }
+	err := api.Do(ctx, http.MethodGet, podsPath+"?labelSelector=story%3Dlife", nil, &all)
+	return all.Items, err
+}
+
+func get(ctx context.Context, api *cluster.API, name string) (p pod, err error) {
+	err = api.Do(ctx, http.MethodGet, podsPath+"/"+name, nil, &p)
+	return p, err
+}
+
+// allAttached tells of a pod of a namespace that has no address yet, or of a namespace without pods.
+func allAttached(ctx context.Context, api *cluster.API, namespace string) error {
+	var all struct{ Items []pod }
+	if err := api.Do(ctx, http.MethodGet, "/api/v1/namespaces/"+namespace+"/pods", nil, &all); err != nil {
+		return err
+	}
+	if len(all.Items) == 0 {
+		return fmt.Errorf("namespace %s has no pods yet", namespace)
+	}
+	for _, p := range all.Items {
+		if err := attached(p, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attached tells that a pod has no address yet.
+func attached(p pod, err error) error {
+	if err == nil && p.Status.PodIP == "" {
+		err = fmt.Errorf("pod %s on %s has no address yet", p.Metadata.Name, p.Spec.NodeName)
+	}
+	return err
+}
