@@ -19,6 +19,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/announcer"
 	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cluster"
+	"github.com/contiv/netplugin/netplugin/kubehealth"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/bell"
@@ -94,6 +95,9 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	front = append(front, api.Serve, names.Run)
+	if o.Mode == "kubernetes" {
+		front = append(front, kubehealth.New(node, log).Run)
+	}
 	tasks := []task{driver.Run, node.Run, announce(db, o.node, node.AwaitSync), host.Run, refuse(own[0])}
 	for _, bridge := range own {
 		tasks = append(tasks, tellPathMTU(bridge))

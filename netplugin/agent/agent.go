@@ -51,11 +51,12 @@ type Agent struct {
 	mirrors []*follower
 	metrics metrics
 
-	mu      sync.Mutex // guards all below
-	cache   *cache
-	planner planner
-	started bool          // the driver has been given the first complete state
-	news    chan struct{} // closed and replaced whenever the cache has changed
+	mu       sync.Mutex // guards all below
+	cache    *cache
+	planner  planner
+	started  bool          // the driver has been given the first complete state
+	news     chan struct{} // closed and replaced whenever the cache has changed
+	wasReady time.Time     // when the agent was last seen to serve as it should
 
 	changed bell.Bell // there may be something to plan
 	given   bell.Bell // the driver was given a change

@@ -22,6 +22,7 @@ type kube struct {
 	of       index                  // tenant -> services
 	nodes    map[string]mastercfg.K8sNode
 	ranges   []netip.Prefix
+	asked    map[string]struct{} // services that load balancers ask about at a port of the node
 }
 
 // backends are those of a service, by port and address.
@@ -39,10 +40,11 @@ type kubePort struct {
 	pipeline.ServicePort        // without those who serve; a node port has no address yet, but for its version of IP
 	name                 string // of the port
 	local                bool   // backends of this node only
+	limited              bool   // source ranges say who is served
 }
 
 func newKube() kube {
-	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), nodes: make(map[string]mastercfg.K8sNode)}
+	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), nodes: make(map[string]mastercfg.K8sNode), asked: make(map[string]struct{})}
 }
 
 // kubeID begins the ids of the pipeline's objects for services of Kubernetes; no other has a slash.
@@ -65,6 +67,9 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 	}
 	c.kube.services[id] = s
 	c.kube.of.add(s.tenant, id)
+	if s.record.HealthPort != 0 {
+		c.kube.asked[id] = struct{}{}
+	}
 	c.countEnteredKube(s, 1)
 	return nil
 }
@@ -75,6 +80,7 @@ func (c *cache) removeKubeService(id string) {
 			delete(c.groups, p.Group)
 		}
 		delete(c.kube.services, id)
+		delete(c.kube.asked, id)
 		c.kube.of.remove(old.tenant, id)
 		c.countEnteredKube(old, -1)
 	}
@@ -110,7 +116,8 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 			continue // SCTP: the switch's connection tracker does not know its ports
 		}
 		add := func(at netip.Addr, from pipeline.Clients, number uint16, local bool) {
-			all = append(all, kubePort{name: p.Name, local: local, ServicePort: pipeline.ServicePort{
+			limited := slices.Contains(s.LoadBalancers, at) && !slices.Contains(s.External, at)
+			all = append(all, kubePort{name: p.Name, local: local, limited: limited, ServicePort: pipeline.ServicePort{
 				Address: at, From: from, Protocol: protocol, Port: number, Shared: at.IsUnspecified()}})
 		}
 		for _, a := range s.Addresses {
@@ -281,7 +288,12 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 		if p.local {
 			chosen = sets[key].Local
 		}
-		port.Serving, port.Draining, port.Silent = chosen.Serving, chosen.Draining, chosen.Silent
+		port.Serving = chosen.Serving[:min(len(chosen.Serving), pipeline.MaxProviders)]
+		port.Draining = chosen.Draining[:min(len(chosen.Draining), pipeline.MaxProviders-len(port.Serving))]
+		port.Silent = chosen.Silent
+		if p.limited {
+			port.Sources = c.sources(s.record.SourceRanges, port.Address.Is4())
+		}
 		o.Ports = append(o.Ports, port)
 	}
 	return o, nil
@@ -321,6 +333,26 @@ func (c *cache) placedPort(p pipeline.ServicePort) (pipeline.ServicePort, bool) 
 		p.Address = pipeline.NodePorts(host.Prefix6)
 	}
 	return p, p.From != 0 && !p.Address.IsUnspecified()
+}
+
+// sources are the clients that a service serves at the addresses of its load balancers, if it says
+// so; a range of everybody is none. A node that is meant is so by its address at the switch, too.
+func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
+	if slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() == 0 && r.Addr().Is4() == ipv4 }) {
+		return nil
+	}
+	all = slices.Clone(ranges) // those of the other version of IP serve nobody in this one
+	host, err := c.hostPort()
+	for _, a := range c.kube.nodes[c.host].Addresses {
+		if err == nil && slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) }) {
+			for _, p := range host.Prefixes() {
+				own := pipeline.OutsideAddress(p, pipeline.OutsideHost)
+				all = append(all, netip.PrefixFrom(own, own.BitLen()))
+			}
+		}
+	}
+	slices.SortFunc(all, netip.Prefix.Compare)
+	return slices.Compact(all)
 }
 
 // inner are who comes in by the host and is not from outside: the node itself, and its pods by

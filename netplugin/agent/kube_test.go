@@ -79,6 +79,26 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	if in := n.cache.hostAccess().Entrances; len(in.Addresses) != 2 || !slices.Equal(in.NodePorts, []NodePort{{openflow.ProtoTCP, 30080}}) {
 		t.Errorf("the host leads %+v", in)
 	}
+	s.SourceRanges = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	n.kubeService(s).step()
+	ranges := func() (all []string) {
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+		for i := range 3 {
+			all = append(all, fmt.Sprint(o.(pipeline.Service).Ports[i].Sources, err))
+		}
+		return all
+	}
+	if got := ranges(); !slices.Equal(got, []string{"[] <nil>", "[] <nil>", "[192.0.2.0/24] <nil>"}) { // cluster, external, load balancer
+		t.Errorf("clients %v", got)
+	}
+	n.put(mastercfg.K8sNodePrefix+"node1", `{"addresses":["192.0.2.1"]}`)
+	if got := ranges()[2]; got != "[172.19.255.254/32 192.0.2.0/24 fd63:6f6e:7469:7601::fffe/128] <nil>" {
+		t.Errorf("with the node among them: %v", got)
+	}
+	s.SourceRanges = append(s.SourceRanges, netip.MustParsePrefix("0.0.0.0/0"))
+	if got := n.kubeService(s).step(); ranges()[2] != "[] <nil>" {
+		t.Errorf("everybody: %v, %v", ranges(), got)
+	}
 	s.External, s.ExternalLocal, s.InternalLocal, s.LoadBalancers = nil, true, true, nil
 	n.kubeService(s).wantServed("pods 10.96.0.7:80 6: [10.1.0.2:8080]", "all 172.19.255.253:30080 6: "+both, "outside 172.19.255.253:30080 6: [10.1.0.2:8080]")
 	n.del(mastercfg.K8sBackendKey("default", "shop", "web", "http", netip.MustParseAddrPort("10.1.0.2:8080")))

@@ -26,6 +26,7 @@ const (
 	reasonTooBig
 	reasonQuoted
 	reasonNotAdmitted
+	reasonNotServed
 )
 
 // DropReason describes a reason to people.
@@ -59,6 +60,7 @@ func Reasons() []DropReason {
 		{reasonTooBig, "too big", "Larger than the way to other nodes carries; the sender is told by an ICMP error, unless it sends too many."},
 		{reasonQuoted, "quoted", "An ICMP error from outside; netplugin delivers it, quoting the packet that the endpoint has sent."},
 		{reasonNotAdmitted, "not admitted", "The tiers do not admit its connection: a rule denies it, or policies isolate an end of it and none allows it."},
+		{reasonNotServed, "not served", "For a service that serves other clients only."},
 	}
 }
 

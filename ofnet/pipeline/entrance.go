@@ -145,23 +145,21 @@ func (e entrance) service(w *Wants, o Service) {
 // where that makes a difference.
 func (e entrance) port(w *Wants, o Service, p ServicePort) {
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
-	takeIn := func(priority uint16, outer uint32, more ...openflow.FieldMatch) {
-		in := entered(p.Address, priority, append(more, to...)...).do(o.enter()...)
-		if outer != 0 {
-			in = in.do(regOuter.set(outer))
-		}
-		w.flow(in.do(o.translate(tableSource)).end())
+	takeIn := func(of netip.Prefix, priority uint16, more ...openflow.Action) {
+		p.admit(w, of, priority, func(priority uint16, from ...openflow.FieldMatch) flowBuilder {
+			return entered(p.Address, priority, append(from, to...)...)
+		}, slices.Concat(o.enter(), more, []openflow.Action{o.translate(tableSource)})...)
 	}
 	if p.From&FromHost != 0 {
-		takeIn(priorityExcept, 0)
+		takeIn(netip.Prefix{}, priorityExcept)
 	}
 	if p.From&FromOutside == 0 {
 		return
 	}
-	takeIn(priorityService, 1)
+	takeIn(netip.Prefix{}, priorityService, regOuter.set(1))
 	for _, inner := range o.Inner {
-		if f := familyOf(inner.Addr()); inner.Addr().Is4() == p.Address.Is4() {
-			takeIn(priorityHairpin, 0, f.src(inner))
+		if inner.Addr().Is4() == p.Address.Is4() {
+			takeIn(inner, priorityHairpin)
 		}
 	}
 }

@@ -33,7 +33,7 @@ var goldenObjects = []Object{
 		{Address: beyond[0], From: FromPods | FromHost, Protocol: 6, Port: 80, Target: 8080},
 		{Address: NodePorts(wayOut.Prefix), From: FromHost, Protocol: 6, Port: 30080, Target: 8080},
 	}}.Numbered(noneTaken),
-	kubeWeb(),
+	kubeWeb(ServicePort{Address: external, From: FromPods, Protocol: 6, Port: 443, Silent: true, Sources: []netip.Prefix{prefix("192.0.2.0/24")}}),
 	wayOut,
 	rule("groups-port", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow = front, store, 6, 5432, true

@@ -163,9 +163,10 @@ type ServicePort struct {
 	From     Clients
 	Protocol uint8 // TCP or UDP
 	Port     uint16
-	Target   uint16 // port of the providers of the service; 0: the port has its own ones
-	Group    uint32 // number of its group in the switch, which no other port has: Numbered
-	Shared   bool   // other services have ports at the address, too
+	Target   uint16         // port of the providers of the service; 0: the port has its own ones
+	Group    uint32         // number of its group in the switch, which no other port has: Numbered
+	Shared   bool           // other services have ports at the address, too
+	Sources  []netip.Prefix // of clients that are served; none: everybody is. Others are not answered
 
 	// Providers of the port alone, with their ports, of its address's version of IP: those that
 	// get new connections, and those that keep the ones they have. Ascending, each once. They may be
@@ -299,7 +300,7 @@ func (s Service) Equal(other Object) bool {
 func (p ServicePort) equal(o ServicePort) bool {
 	return p.Address == o.Address && p.From == o.From && p.Protocol == o.Protocol && p.Port == o.Port && p.Target == o.Target &&
 		p.Group == o.Group && p.Shared == o.Shared && p.Silent == o.Silent &&
-		slices.Equal(p.Serving, o.Serving) && slices.Equal(p.Draining, o.Draining)
+		slices.Equal(p.Sources, o.Sources) && slices.Equal(p.Serving, o.Serving) && slices.Equal(p.Draining, o.Draining)
 }
 
 // Equal compares all fields.

@@ -134,3 +134,31 @@ func (o Service) addresses(from Clients) (all []netip.Addr) {
 	}
 	return all
 }
+
+// admit lets in the clients of a prefix, or all if it is invalid; where a port serves some only, those of
+// them, by flows of the next priority, and the others are dropped.
+func (p ServicePort) admit(w *Wants, of netip.Prefix, priority uint16, flow func(uint16, ...openflow.FieldMatch) flowBuilder, actions ...openflow.Action) {
+	from := func(clients netip.Prefix) openflow.Match {
+		if !clients.IsValid() {
+			return nil
+		}
+		return openflow.Match{familyOf(clients.Addr()).src(clients)}
+	}
+	if len(p.Sources) == 0 {
+		w.flow(flow(priority, from(of)...).do(actions...).end())
+		return
+	}
+	w.flow(flow(priority, from(of)...).drop(reasonNotServed))
+	for _, source := range p.Sources {
+		if source.Addr().Is4() != p.Address.Is4() {
+			continue
+		}
+		switch {
+		case !of.IsValid() || of.Overlaps(source) && of.Bits() <= source.Bits():
+			w.flow(flow(priority+1, from(source)...).do(actions...).end())
+		case of.Overlaps(source):
+			w.flow(flow(priority+1, from(of)...).do(actions...).end())
+			return // all of them
+		}
+	}
+}

@@ -93,3 +93,35 @@ func TestAPortMayBeSilent(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Who is not meant is not answered, wherever he comes from.
+func TestAPortMayServeSomeClientsOnly(t *testing.T) {
+	c := startCluster(t, web1, db1)
+	ports := inside(openflow.ProtoTCP, 80, 8080)
+	for i := range ports {
+		ports[i].Serving, ports[i].Draining = ports[i].Serving[:1], nil
+		ports[i].Sources = []netip.Prefix{netip.PrefixFrom(web1.IPv4, 32), netip.PrefixFrom(beyond[0], 32), netip.PrefixFrom(beyond[1], 128)}
+	}
+	s := kubeWeb()
+	s.Ports = ports
+	host := c.withOutside(web1, s.Numbered(noneTaken))
+	c.pod(web1).serveShop()
+	host.route(external)
+	host.route(external6)
+	for _, ask := range []struct {
+		client *pod
+		at     netip.Addr
+		from   []netip.Addr
+		served bool
+	}{
+		{host, external, beyond[:1], true},
+		{host, external6, beyond[1:2], true},
+		{host, external, []netip.Addr{OutsideAddress(wayOut.Prefix, OutsideHost)}, false},
+		{c.pod(web1), external, nil, true},
+		{c.pod(db1), external, nil, false},
+	} {
+		if got := ask.client.requests(ask.at, "tcp", 80, "hello", ask.from...); strings.HasPrefix(got, web1.ID) != ask.served {
+			t.Errorf("%s asks %s from %v: %q, want an answer: %v", ask.client.ID, ask.at, ask.from, got, ask.served)
+		}
+	}
+}

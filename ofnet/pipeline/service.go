@@ -116,7 +116,9 @@ func (s services) port(w *Wants, o Service, p ServicePort) {
 	}
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
 	if p.From&FromPods != 0 {
-		w.flow(s.arrival(o, p.Address, priorityExcept, to...).do(regRouted.set(1), o.translate(tableSource)).end())
+		p.admit(w, netip.Prefix{}, priorityExcept, func(priority uint16, from ...openflow.FieldMatch) flowBuilder {
+			return s.arrival(o, p.Address, priority, append(from, to...)...)
+		}, regRouted.set(1), o.translate(tableSource))
 	}
 	for _, a := range o.counted(p) {
 		w.flow(at(tableSource, priorityExcept, o.match(familyOf(a).is(), familyOf(a).dst(openflow.Host(a)),

@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"net/netip"
+	"time"
+)
+
+// KubeHealth is what others ask a node about services of Kubernetes.
+type KubeHealth struct {
+	Ports   map[uint16]HealthPort // of services that have a port for that
+	Leaving bool                  // the node is about to be deleted
+	Updated time.Time             // when the node was known to have what it should; now, if it has
+	Changed <-chan struct{}       // is closed when anything may be different
+}
+
+// HealthPort is what load balancers ask about a service.
+type HealthPort struct {
+	Namespace, Name string
+	Backends        int // ready ones on this node, that are not about to end, by their addresses
+}
+
+// KubeHealth tells how services of Kubernetes are served here.
+func (a *Agent) KubeHealth() KubeHealth {
+	ready := a.Ready() == nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ready {
+		a.wasReady = time.Now()
+	}
+	h := a.cache.kubeHealth()
+	h.Updated, h.Changed = a.wasReady, a.news
+	return h
+}
+
+func (c *cache) kubeHealth() KubeHealth {
+	h := KubeHealth{Ports: make(map[uint16]HealthPort, len(c.kube.asked)), Leaving: c.kube.nodes[c.host].Leaving}
+	for id := range c.kube.asked {
+		s := c.kube.services[id].record
+		here := make(map[netip.Addr]struct{})
+		for _, port := range c.kube.backends[id] {
+			for at, b := range port {
+				if b.Ready && !b.Terminating && b.Node == c.host {
+					here[at.Addr()] = struct{}{}
+				}
+			}
+		}
+		h.Ports[s.HealthPort] = HealthPort{Namespace: s.Namespace, Name: s.Name, Backends: len(here)}
+	}
+	return h
+}

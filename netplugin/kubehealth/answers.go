@@ -1,0 +1,64 @@
+package kubehealth
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// ProxyMode is the name of this proxy.
+const ProxyMode = "contiv"
+
+// service answers at the port of a service: 200 if a backend is here and ready.
+func (s *Server) service(port uint16) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		of, known := s.node.KubeHealth().Ports[port]
+		if !known {
+			http.Error(w, fmt.Sprintf("no service has health port %d any more", port), http.StatusServiceUnavailable)
+			return
+		}
+		healthy := s.node.Ready() == nil
+		w.Header().Set("X-Load-Balancing-Endpoint-Weight", strconv.Itoa(of.Backends))
+		answer(w, healthy && of.Backends > 0, map[string]any{
+			"service":        map[string]string{"namespace": of.Namespace, "name": of.Name},
+			"localEndpoints": of.Backends, "serviceProxyHealthy": healthy,
+		})
+	})
+}
+
+// proxy answers for the node: whether services are served, and whether new clients are welcome.
+func (s *Server) proxy() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(path string, eligible bool) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			health, good := s.node.KubeHealth(), s.node.Ready() == nil
+			body := map[string]any{"lastUpdated": health.Updated.UTC().String(), "currentTime": time.Now().UTC().String()}
+			if eligible {
+				body["nodeEligible"] = !health.Leaving
+				good = good && !health.Leaving
+			}
+			answer(w, good, body)
+		})
+	}
+	handle("/healthz", true)
+	handle("/livez", false)
+	return mux
+}
+
+func mode() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/proxyMode", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, ProxyMode) })
+	return mux
+}
+
+// answer writes a body with the status of a good node or of a bad one.
+func answer(w http.ResponseWriter, good bool, body map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !good {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(body) // who has gone does not read it
+}

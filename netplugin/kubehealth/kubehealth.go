@@ -1,0 +1,129 @@
+// Package kubehealth answers those who ask a node how it serves services of Kubernetes, at the
+// ports at which they expect Kubernetes' own proxy:
+//
+//	port of a service       load balancers: has the node a backend of it?
+//	:10256 /healthz         load balancers: does the node serve services, and is it going to stay?
+//	:10256 /livez           the first half of that
+//	127.0.0.1:10249         which proxy is it? /proxyMode
+//
+// A port of a service is open exactly while the service has it.
+package kubehealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+)
+
+// Node is what the server asks.
+type Node interface {
+	KubeHealth() agent.KubeHealth
+	Ready() error // why the node does not serve as it should; nil: it does
+}
+
+// Server listens for those who ask.
+type Server struct {
+	node  Node
+	log   *logrus.Entry
+	fixed map[string]http.Handler // by address: what is there whatever services there are
+
+	open   map[string]*http.Server
+	failed map[string]string // why there is nobody at an address, as it is in the log
+}
+
+// Where Kubernetes' own proxy is asked about itself.
+const (
+	healthAddress = ":10256"
+	modeAddress   = "127.0.0.1:10249"
+)
+
+// Times of the server.
+const (
+	retryEvery  = 5 * time.Second // where an address was not free
+	readTimeout = 10 * time.Second
+	lastAnswers = time.Second // for requests that are under way at the end
+)
+
+// New makes a server; nothing happens before Run.
+func New(node Node, log *logrus.Entry) *Server {
+	s := &Server{node: node, log: log, open: map[string]*http.Server{}, failed: map[string]string{}}
+	s.fixed = map[string]http.Handler{healthAddress: s.proxy(), modeAddress: mode()}
+	return s
+}
+
+// Run listens where it is to, until ctx is done.
+func (s *Server) Run(ctx context.Context) error {
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer s.listen(context.WithoutCancel(ctx), nil, &serving)
+	for ctx.Err() == nil {
+		health := s.node.KubeHealth()
+		wanted := map[string]http.Handler{}
+		for address, handler := range s.fixed {
+			wanted[address] = handler
+		}
+		for port := range health.Ports {
+			wanted[fmt.Sprintf(":%d", port)] = s.service(port)
+		}
+		s.listen(ctx, wanted, &serving)
+		var again <-chan time.Time
+		if len(s.open) < len(wanted) {
+			again = time.After(retryEvery)
+		}
+		select {
+		case <-health.Changed:
+		case <-again:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+// listen makes the open addresses the wanted ones.
+func (s *Server) listen(ctx context.Context, wanted map[string]http.Handler, serving *sync.WaitGroup) {
+	for address, server := range s.open {
+		if wanted[address] != nil {
+			continue
+		}
+		delete(s.open, address)
+		ending, cancel := context.WithTimeout(ctx, lastAnswers)
+		if server.Shutdown(ending) != nil {
+			server.Close()
+		}
+		cancel()
+	}
+	for address := range s.failed {
+		if wanted[address] == nil {
+			delete(s.failed, address)
+		}
+	}
+	for address, handler := range wanted {
+		if s.open[address] != nil {
+			continue
+		}
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			if s.failed[address] != err.Error() && ctx.Err() == nil {
+				s.failed[address] = err.Error()
+				s.log.WithError(err).Warn("nobody is told how this node serves services; tried again")
+			}
+			continue
+		}
+		delete(s.failed, address)
+		server := &http.Server{Handler: handler, ReadTimeout: readTimeout, WriteTimeout: readTimeout}
+		s.open[address] = server
+		serving.Go(func() {
+			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				s.log.WithError(err).WithField("address", address).Warn("health of services")
+			}
+		})
+	}
+}
