@@ -17,8 +17,9 @@ type EndpointOper struct {
 	IPAddress        []string          `json:"ipAddress,omitempty"` // IPv4, IPv6; the latter may be empty
 	Labels           string            `json:"labels,omitempty"`    // such as map[app:web tier:front]
 	MacAddress       string            `json:"macAddress,omitempty"`
-	Network          string            `json:"network,omitempty"`     // state id, N.T
-	ServiceName      string            `json:"serviceName,omitempty"` // endpoint group
+	Network          string            `json:"network,omitempty"`      // state id, N.T
+	PodNamespace     string            `json:"podNamespace,omitempty"` // of a pod of Kubernetes, whose name is ContainerName
+	ServiceName      string            `json:"serviceName,omitempty"`  // endpoint group
 	VirtualPort      string            `json:"virtualPort,omitempty"`
 	VtepIP           string            `json:"vtepIP,omitempty"`
 }

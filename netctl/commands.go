@@ -194,7 +194,7 @@ func (c *call) checkArgs() error {
 func checkName(label, name string, isID bool) error {
 	refused := "/:"
 	if isID {
-		refused = "/"
+		name, refused = inspected(name), "/"
 	}
 	if name == "" {
 		return usageError{message: label + " name required"}

@@ -17,7 +17,7 @@ var describeTool = tool{
 	name: "describe", usage: "Show all there is to know of an object, for reading", args: "KIND [NAME]", run: doDescribe,
 	flags: func() []cli.Flag { return []cli.Flag{tenantFlag()} },
 	more: "Shows what was configured, what is at run time, what the object refers to and what refers to it. " +
-		"KIND may also be endpoint; NAME is then an endpoint's id, or the id or name of its container.",
+		"KIND may also be endpoint; NAME is then an endpoint's id, the id or name of its container, or NAMESPACE/POD.",
 }
 
 func doDescribe(s *session) error {
@@ -174,7 +174,7 @@ func (d *description) endpoint(id string) error {
 	if err := checkName("endpoint", id, true); err != nil {
 		return err
 	}
-	a, err := d.inspect(contivmodel.EndpointSegment, id)
+	a, err := d.inspect(contivmodel.EndpointSegment, inspected(id))
 	if err != nil {
 		return d.absent(err, contivmodel.Kind{}, id)
 	}

@@ -24,7 +24,7 @@ type endpointColumn struct {
 var (
 	endpointColumns = []endpointColumn{
 		{"Endpoint", func(e contivmodel.EndpointOper) string { return e.EndpointID }},
-		{"Container", func(e contivmodel.EndpointOper) string { return e.ContainerName }},
+		{"Container", containerOf},
 		{"Network", func(e contivmodel.EndpointOper) string { return e.Network }},
 		{"Group", func(e contivmodel.EndpointOper) string { return e.EndpointGroupKey }},
 		{"Host", func(e contivmodel.EndpointOper) string { return e.HomingHost }},
@@ -39,6 +39,17 @@ var (
 		{"Labels", func(e contivmodel.EndpointOper) string { return e.Labels }},
 	}
 )
+
+// containerOf is the name of the container, or the pod: NAMESPACE/POD.
+func containerOf(e contivmodel.EndpointOper) string {
+	if e.PodNamespace == "" {
+		return e.ContainerName
+	}
+	return e.PodNamespace + "/" + e.ContainerName
+}
+
+// inspected is what netmaster finds an endpoint by; it knows pods as NAMESPACE:POD.
+func inspected(id string) string { return strings.Replace(id, "/", ":", 1) }
 
 // addresses joins those that there are.
 func addresses(e contivmodel.EndpointOper) string {
@@ -142,7 +153,7 @@ func getEndpoints(s *session, id string) error {
 		}
 		return s.printEndpoints(endpoints)
 	}
-	endpoint, err := client.Endpoint(s.ctx, s.client, id)
+	endpoint, err := client.Endpoint(s.ctx, s.client, inspected(id))
 	if err != nil {
 		return s.absent(err, contivmodel.Kind{}, id)
 	}

@@ -181,11 +181,11 @@ func doInspect(c *call) error {
 	if err != nil {
 		return err
 	}
-	segment := c.kind.Segment
+	segment, asked := c.kind.Segment, key
 	if c.kind.Type == "" {
-		segment = contivmodel.EndpointSegment
+		segment, asked = contivmodel.EndpointSegment, inspected(key)
 	}
-	raw, err := c.client.InspectRaw(c.ctx, segment, key)
+	raw, err := c.client.InspectRaw(c.ctx, segment, asked)
 	if err != nil {
 		return c.absent(err, c.kind, key)
 	}

@@ -53,14 +53,14 @@ func byEndpointID(r ledger.Reader, keys []string) ([]string, error) {
 
 func endpointOper(ep *mastercfg.CfgEndpointState) contivmodel.EndpointOper {
 	return contivmodel.EndpointOper{
-		Network: ep.NetID, EndpointID: ep.EndpointID, ContainerID: ep.ContainerID, ContainerName: ep.EPCommonName,
+		Network: ep.NetID, EndpointID: ep.EndpointID, ContainerID: ep.ContainerID, ContainerName: ep.EPCommonName, PodNamespace: ep.PodNamespace,
 		ServiceName: ep.ServiceName, EndpointGroupID: ep.EndpointGroupID, EndpointGroupKey: ep.EndpointGroupKey,
 		IPAddress: []string{ep.IPAddress, ep.IPv6Address}, MacAddress: ep.MacAddress, HomingHost: ep.HomingHost,
 		IntfName: ep.IntfName, VtepIP: ep.VtepIP, Labels: fmt.Sprint(ep.Labels),
 	}
 }
 
-// inspectEndpoint looks an endpoint up by its id, container id or common name.
+// inspectEndpoint looks an endpoint up by its id, container id or common name, or as NAMESPACE:POD.
 func (a *API) inspectEndpoint(r *http.Request) (reply, error) {
 	text := mux.Vars(r)["key"]
 	var ep mastercfg.CfgEndpointState
@@ -107,15 +107,19 @@ func lookupEndpoint(r ledger.Reader, text string) (mastercfg.CfgEndpointState, e
 	verbatim := !strings.ContainsFunc(text, func(c rune) bool {
 		return c > unicode.MaxASCII || !unicode.IsPrint(c) || strings.ContainsRune(`"\<>&`, c)
 	})
+	last := []byte(text[strings.LastIndex(text, ":")+1:])
 	r.Range(mastercfg.EndpointPrefix, func(key string, value []byte) bool {
-		if verbatim && !bytes.Contains(value, []byte(text)) {
+		if verbatim && !bytes.Contains(value, last) {
 			return true // most need not be decoded
 		}
-		var ep struct{ ID, EndpointID, ContainerID, EPCommonName string }
+		var ep struct{ ID, EndpointID, ContainerID, EPCommonName, PodNamespace string }
 		if json.Unmarshal(value, &ep) != nil {
 			return true // the reconciler reports it
 		}
 		names := []string{ep.ID, ep.EndpointID, ep.ContainerID, ep.EPCommonName}
+		if ep.PodNamespace != "" {
+			names = append(names, ep.PodNamespace+":"+ep.EPCommonName)
+		}
 		for i, matches := range classes {
 			if slices.ContainsFunc(names, func(name string) bool { return name != "" && matches(name, text) }) {
 				found[i] = append(found[i], key)

@@ -34,6 +34,24 @@ func TestEndpointsAreFoundByNameThenPrefixThenPart(t *testing.T) {
 	b.refused("GET", "inspect/endpoints/none", "", "endpoint not found", 404, "not-found")
 }
 
+func TestPodsAreFoundByNamespaceAndName(t *testing.T) {
+	b := withGroup(t)
+	for id, namespace := range map[string]string{"c1": "shop", "c2": "bank", "c3": ""} {
+		plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+			TenantName: "blue", NetworkName: "web", EPCommonName: "web-0", PodNamespace: namespace, ConfigEP: mastercfg.ConfigEP{Container: id, Host: "h1"},
+		})
+	}
+	var got contivmodel.EndpointInspect
+	if err := json.Unmarshal([]byte(b.ok("GET", "inspect/endpoints/bank:web-0", "")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Oper.EndpointID != "c2" || got.Oper.PodNamespace != "bank" || got.Oper.ContainerName != "web-0" {
+		t.Errorf("%+v", got.Oper)
+	}
+	b.refused("GET", "inspect/endpoints/web-0", "", "endpoint web-0 is ambiguous, 3 endpoints match", 409, "conflict")
+	b.refused("GET", "inspect/endpoints/shop:web-1", "", "endpoint not found", 404, "not-found")
+}
+
 func TestInspectShowsWhatIs(t *testing.T) {
 	b := withGroup(t)
 	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
