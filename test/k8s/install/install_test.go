@@ -105,6 +105,7 @@ func (i installation) rollingUpdates() {
 		}
 	}
 	i.pod("after", 3)
+	i.kubectl("--namespace", "kube-system", "exec", "deployment/contiv-netmaster", "--", "netctl", "endpoint", "inspect", "default/after")
 }
 
 func (i installation) configurationIsKept() {
