@@ -133,7 +133,7 @@ func (tiers) tierRule(w *Wants, r TierRule) {
 	}
 	if len(dimensions) == 1 {
 		for _, m := range dimensions[0] {
-			w.flow(r.decides(m...))
+			w.flow(r.decides(r.priority()+r.alone(), m...))
 		}
 		return
 	}
@@ -144,7 +144,7 @@ func (tiers) tierRule(w *Wants, r TierRule) {
 		}
 	}
 	for _, f := range []family{ipv4(), ipv6()} {
-		w.flow(r.decides(f.is(), openflow.ConjID(r.Number)))
+		w.flow(r.decides(r.priority(), f.is(), openflow.ConjID(r.Number)))
 	}
 }
 
@@ -192,10 +192,20 @@ func (r TierRule) side() side { return sides[r.Out] }
 
 func (r TierRule) priority() uint16 { return priorityRank - r.Rank }
 
+// alone is how far above other rules of its rank one of a single dimension is. Policies share
+// a rank: where another of them has its subject as a clause, a switch can have only one
+// of the two flows at one priority.
+func (r TierRule) alone() uint16 {
+	if r.Tier == PolicyTier {
+		return 1
+	}
+	return 0
+}
+
 // decides is a flow that does what the rule says.
-func (r TierRule) decides(m ...openflow.FieldMatch) openflow.Flow {
+func (r TierRule) decides(priority uint16, m ...openflow.FieldMatch) openflow.Flow {
 	s := r.side()
-	flow := at(s.tables[r.Tier], r.priority(), m...)
+	flow := at(s.tables[r.Tier], priority, m...)
 	switch {
 	case r.Verdict == Deny:
 		return flow.drop(reasonNotAdmitted)

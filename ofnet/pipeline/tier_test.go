@@ -71,6 +71,30 @@ func inTier(t Tier, rank uint16, v Verdict) func(*TierRule) {
 	return func(r *TierRule) { r.Tier, r.Rank, r.Verdict = t, rank, v }
 }
 
+// A switch has one flow for a match and a priority. Whatever several policies say of one
+// subject can be there at once: parts of conjunctions are united, others do the same.
+func TestPoliciesAboutOneSubjectDoNotTakeEachOthersFlows(t *testing.T) {
+	p, at := node1(), map[string]openflow.Flow{}
+	for i, r := range []TierRule{
+		allowing(false, classWeb1),
+		allowing(false, classWeb1, withPorts(PortRange{6, 80, 80})),
+		allowing(false, classWeb1, withPeers(classDB1)),
+		allowing(false, classWeb1, withPeers(classDB1), withPorts(PortRange{6, 80, 80})),
+		allowing(false, classWeb1),
+	} {
+		r.Number, r.ID = uint32(i+1), fmt.Sprint("r", i)
+		for _, f := range flowsOf(p, r, 0) {
+			if other, taken := at[f.MatchKey()]; !taken {
+				at[f.MatchKey()] = f
+			} else if united, ok := Merge(other, f); ok {
+				at[f.MatchKey()] = united
+			} else if fmt.Sprint(other.Actions, other.Goto) != fmt.Sprint(f.Actions, f.Goto) {
+				t.Errorf("one takes the place of the other:\n%s\n%s", other, f)
+			}
+		}
+	}
+}
+
 func TestTiersJudgeConnections(t *testing.T) {
 	c := startCluster(t, web1, web2, db1, db2)
 	const sql, ssh = 5432, 22

@@ -133,13 +133,15 @@ func (tracking) endpoint(w *Wants, e placed) {
 	}
 }
 
-// outside's flows except the host itself, by the address that it has on that link.
+// outside's flows except the host itself, by the address that it has on that link. The
+// tracker sees what is for that address, though nobody judges it: a host that reaches
+// an endpoint of another node by a service is judged there, and this is the answer.
 func (tracking) outside(w *Wants, o Outside, port uint32) {
 	for _, p := range o.Prefixes() {
 		f, host := familyOf(p.Addr()), openflow.Host(OutsideAddress(p, OutsideHost))
 		w.flow(
 			at(tableTrack, priorityGuard, openflow.InPort(port), f.is(), f.src(host)).unjudged(),
-			at(tableTrack, priorityGuard, f.is(), f.dst(host)).unjudged())
+			at(tableKnown, priorityGuard, f.is(), f.dst(host)).admitted())
 	}
 }
 
