@@ -323,3 +323,31 @@ func TestPortsOfARangeAreFoundByAtMostThirtyMatches(t *testing.T) {
 		t.Errorf("at most %d", most)
 	}
 }
+
+// A host reaches isolated providers of its own node and of others, as who may: the
+// connection tracker of the provider's node sees both directions.
+func TestAServiceLeadsTheHostToIsolatedProvidersOfOtherNodes(t *testing.T) {
+	c := startCluster(t, web1, web2)
+	c.classify(map[string]Tiers{web1.ID: isolated, web2.ID: isolated})
+	objects := []Object{serving(FromPods|FromHost, addressesOf(web1, web2), external, external6), Epoch{Number: 7}}
+	for i, class := range []uint16{classWeb1, classWeb2} {
+		r := allowing(false, class, withPorts(PortRange{6, 8080, 8080}, PortRange{17, 5353, 5353}))
+		r.Number, r.ID = uint32(i+1), fmt.Sprint(i)
+		objects = append(objects, r)
+	}
+	host := c.withOutside(web1)
+	for _, n := range c.nodes {
+		n.replace(t, c.wants(n, append(objects, wayOut)...).chosen())
+	}
+	for _, e := range []Endpoint{web1, web2} {
+		c.pod(e).serveShop()
+	}
+	for i, at := range []netip.Addr{external, external6} {
+		host.route(at)
+		for _, from := range []netip.Addr{OutsideAddress(wayOut.Prefixes()[i], OutsideHost), beyond[i]} {
+			for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
+				c.askedAs(host, at, kind, port, func(string) netip.Addr { return from }, []netip.Addr{from}, web1, web2)
+			}
+		}
+	}
+}
