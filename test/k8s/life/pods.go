@@ -33,7 +33,7 @@ func create(ctx context.Context, api *cluster.API, name, node string, hostPort i
 		container["ports"] = []object{{"containerPort": 80, "hostPort": hostPort, "protocol": "UDP"}}
 	}
 	return api.Do(ctx, http.MethodPost, podsPath, object{
-		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name, "labels": object{"story": "life"}},
+		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name},
 		"spec": object{"nodeName": node, "containers": []object{container}, "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": false,
 			"tolerations": []object{{"operator": "Exists"}}},
 	}, nil)
@@ -48,33 +48,20 @@ func remove(ctx context.Context, api *cluster.API, name string, force bool) erro
 	return api.Do(ctx, http.MethodDelete, podsPath+"/"+name, options, nil)
 }
 
-// list lists the pods of the stories.
-func list(ctx context.Context, api *cluster.API) ([]pod, error) {
+// list lists the pods of a namespace, "": of all.
+func list(ctx context.Context, api *cluster.API, namespace string) ([]pod, error) {
+	path := "/api/v1/pods"
+	if namespace != "" {
+		path = "/api/v1/namespaces/" + namespace + "/pods"
+	}
 	var all struct{ Items []pod }
-	err := api.Do(ctx, http.MethodGet, podsPath+"?labelSelector=story%3Dlife", nil, &all)
+	err := api.Do(ctx, http.MethodGet, path, nil, &all)
 	return all.Items, err
 }
 
 func get(ctx context.Context, api *cluster.API, name string) (p pod, err error) {
 	err = api.Do(ctx, http.MethodGet, podsPath+"/"+name, nil, &p)
 	return p, err
-}
-
-// allAttached tells of a pod of a namespace that has no address yet, or of a namespace without pods.
-func allAttached(ctx context.Context, api *cluster.API, namespace string) error {
-	var all struct{ Items []pod }
-	if err := api.Do(ctx, http.MethodGet, "/api/v1/namespaces/"+namespace+"/pods", nil, &all); err != nil {
-		return err
-	}
-	if len(all.Items) == 0 {
-		return fmt.Errorf("namespace %s has no pods yet", namespace)
-	}
-	for _, p := range all.Items {
-		if err := attached(p, nil); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // attached tells that a pod has no address yet.
