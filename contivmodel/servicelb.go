@@ -11,6 +11,7 @@ type ServiceLB struct {
 	Ports       []string       `json:"ports,omitempty" model:"required changeable" doc:"ports, each servicePort:providerPort:protocol"`
 	Selectors   []string       `json:"selectors,omitempty" model:"required changeable" doc:"labels of providers, each key=value" column:"4 Selectors"`
 	ServiceName string         `json:"serviceName,omitempty" model:"key=2 required max=256 rule=NAME" doc:"name of the service" column:"1 ServiceName"`
+	Affinity    int            `json:"sessionAffinity,omitempty" model:"max=65535 changeable" doc:"seconds after its last new connection for which a client, by its address, keeps its provider; 0: none"`
 	TenantName  string         `json:"tenantName,omitempty" model:"key=1 required max=64 rule=NAME" doc:"tenant of the service" column:"2 Tenant"`
 	Links       ServiceLBLinks `json:"links"`
 }

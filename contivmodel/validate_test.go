@@ -92,6 +92,7 @@ var values = []struct {
 	{"network.gateway", list("", "10.7.0.1", "0.0.0.0", "255.255.255.255"), list("10.7.0.256", "10.7.0", "x", "::1", "010.0.0.1"), 0},
 	{"network.ipv6Subnet", list("", "2001:db8::/64", "::/1", "1:2:3:4:5:6:7:8/127", "fd00::/108", "fd00::/109", "fd00::/118", "fd00::/119", "fd00::/120"), list("/64", "1:/64", "2001:db8::", "2001:db8::/0", "2001:db8::/128", "10.0.0.0/8", ":::/64", "1::2::3/64", "g::/64", "1:2:3:4:5:6:7/64"), 0},
 	{"network.ipv6Gateway", list("", "2001:db8::1", "::", "::1"), list("1:", ":", "10.0.0.1", "1::2::3", "2001:db8::1/64", "fe80::1%eth0"), 0},
+	{"serviceLB.sessionAffinity", list(0, 1, 65535), list(-1, 65536), 0},
 	{"serviceLB.ipv6Address", list("", "auto", "2001:db8::1", "::1"), list("1:", "Auto", "10.0.0.1", "2001:db8::1/64", "fe80::1%eth0"), 0},
 	{"network.cfgdTag", list("", "web.blue", "t1"), list("web.", "a_b", "-"), 129},
 	{"endpointGroup.groupName", list("front"), list("", "a b"), 65},

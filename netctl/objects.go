@@ -163,6 +163,7 @@ var objects = []object{
 					{names: "preferred-ipv6,ip6", field: "ipv6Address"},
 					{names: "external-ip,x", field: "externalIps"},
 					{names: "node-port,n", field: "nodePorts"},
+					{names: "affinity,a", field: "sessionAffinity"},
 				}},
 			{name: "rm", usage: "Delete a service", args: []arg{serviceArg}, run: remove, done: "Deleting Service {name},{tenant}"},
 			{name: "ls", usage: "List services", spare: true, run: list},

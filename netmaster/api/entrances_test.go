@@ -53,6 +53,21 @@ func TestAServiceMayHaveAnIPv6Address(t *testing.T) {
 	}
 }
 
+func TestClientsOfAServiceMayKeepTheirProvider(t *testing.T) {
+	b := furnished(t)
+	b.dual()
+	for _, step := range []struct {
+		members string
+		seconds int
+	}{{``, 0}, {`,"sessionAffinity":10800`, 10800}, {`,"sessionAffinity":65535`, 65535}, {``, 0}} {
+		b.ok("POST", "serviceLBs/blue:lb", with(dualLB)(step.members))
+		if rec := record[mastercfg.CfgServiceLBState](b, mastercfg.ServiceLBPrefix+"lb:blue"); rec.Affinity != step.seconds {
+			t.Errorf("after %s: %d seconds", step.members, rec.Affinity)
+		}
+	}
+	b.refuseAll([]refusal{{"POST", "serviceLBs/blue:lb", with(dualLB)(`,"sessionAffinity":65536`), "sessionAffinity Value Out of bound", 400, "invalid"}})
+}
+
 func TestANetworkOfIPv6HasServices(t *testing.T) {
 	b := furnished(t)
 	b.ok("POST", "networks/blue:six", `{"tenantName":"blue","networkName":"six","encap":"vxlan","ipv6Subnet":"2001:db8::/64","ipv6Gateway":"2001:db8::1"}`)

@@ -26,6 +26,7 @@ func deriveService(tx *ledger.Tx, s *contivmodel.ServiceLB, containers func(tena
 	rec := mastercfg.CfgServiceLBState{
 		ID: mastercfg.ServiceID(s.TenantName, s.ServiceName), ServiceName: s.ServiceName, Tenant: s.TenantName,
 		Network: s.NetworkName, Ports: s.Ports, Selectors: selectors, ExternalIPs: s.ExternalIPs, NodePorts: s.NodePorts,
+		Affinity: s.Affinity,
 	}
 	if err := checkTaken(tx, s, &rec); err != nil {
 		return err

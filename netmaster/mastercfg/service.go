@@ -13,6 +13,7 @@ type CfgServiceLBState struct {
 	IPv6Address string   `json:"ipv6address,omitempty"` // a virtual address, too
 	ExternalIPs []string `json:"externalIPs,omitempty"` // served there as well, and to hosts
 	NodePorts   []string `json:"nodePorts,omitempty"`   // nodePort:servicePort:protocol
+	Affinity    int      `json:"affinity,omitempty"`    // seconds for which a client keeps its provider; 0: none
 
 	// Providers by "address:tenant" are in answers of netmaster only, even if empty. The store
 	// has their addresses in SvcProvider, and who they are in the endpoints.

@@ -56,6 +56,9 @@ func decodeService(id string, value []byte) (service, error) {
 			return service{}, fmt.Errorf("virtual address %q is not of its version of IP", text)
 		}
 	}
+	if s.part.Affinity = uint16(r.Affinity); int(s.part.Affinity) != r.Affinity {
+		return service{}, fmt.Errorf("session affinity of %d seconds is not in 0..65535", r.Affinity)
+	}
 	s.part.Ports, err = s.served(r)
 	return s, err
 }

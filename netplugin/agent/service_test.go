@@ -49,6 +49,18 @@ func TestAServiceIsItsRecordItsNetworkAndItsProviders(t *testing.T) {
 			t.Errorf("port %s: %v", ports, err)
 		}
 	}
+	for _, seconds := range []uint16{1, 65535} {
+		n.put(mastercfg.ServiceLBPrefix+id, serviceValue(fmt.Sprintf(`"80:8080:tcp"],"affinity":%d,"more":[`, seconds))).step()
+		if got, err := n.cache.wanted(key); err != nil || got.(pipeline.Service).Affinity != seconds {
+			t.Errorf("affinity of %d seconds: %+v, %v", seconds, got, err)
+		}
+	}
+	for _, seconds := range []int{-1, 65536} {
+		n.put(mastercfg.ServiceLBPrefix+id, serviceValue(fmt.Sprintf(`"80:8080:tcp"],"affinity":%d,"more":[`, seconds))).step()
+		if _, err := n.cache.wanted(key); !fault.Is(err, fault.NotFound) {
+			t.Errorf("affinity of %d seconds: %v", seconds, err)
+		}
+	}
 	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:tcp"`)).expect("can be used again", "+service "+id)
 	n.del(mastercfg.ServiceLBPrefix+id).expect("the service goes", "-service "+id)
 }
