@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -48,9 +49,16 @@ func aServiceFollowsLabels(s story) {
 	s.withoutLoss(clients[1], web, func() {
 		s.container("start", two, map[string]string{"app": "web"})
 		s.servedBy(append(clients, one, two), "one", "two")
+		s.netctl(strings.Fields(service + " --affinity 600")...)
+		kept := s.alwaysServedBy(clients[1])
 		s.must(clients[1].Node.Netplugin().Kill())
 		s.must(clients[1].Node.StartNetplugin())
 		s.must(clients[1].Node.WaitReady(s.ctx))
+		if again := s.alwaysServedBy(clients[1]); !maps.Equal(kept, again) {
+			s.Errorf("a client that keeps its providers had %v and has, after a restart, %v", kept, again)
+		}
+		s.netctl(strings.Fields(service)...)
+		s.servedBy(clients, "one", "two")
 		s.container("die", two, nil)
 		s.servedBy(clients, "one")
 		s.container("start", two, map[string]string{"app": "web"})
@@ -111,6 +119,27 @@ func (s story) servedBy(clients []*testbed.Pod, pods ...string) {
 		}
 		return nil
 	})
+}
+
+// alwaysServedBy expects that soon all that a client asks is answered by the same provider, and
+// tells by which, for TCP and UDP.
+func (s story) alwaysServedBy(client *testbed.Pod) (providers map[string]string) {
+	s.Helper()
+	s.soon(shortly, func() error {
+		for i := range 10 { // by chance one time in 512
+			got, err := ask(s.ctx, client, netip.MustParseAddr(serviceVIP), time.Second)
+			switch {
+			case err != nil:
+				return err
+			case i == 0:
+				providers = got
+			case !maps.Equal(got, providers):
+				return fmt.Errorf("%s is served by %v and then by %v", client.Name, providers, got)
+			}
+		}
+		return nil
+	})
+	return providers
 }
 
 // counts expects that netctl and a client's node soon tell of packets both ways between
