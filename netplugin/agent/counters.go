@@ -89,7 +89,7 @@ func (a *Agent) countable(kind pipeline.Kind, id string) (objects []pipeline.Key
 func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Count) (counts ServiceCounts, ok bool) {
 	a.mu.Lock()
 	s, ok := a.cache.service[id]
-	ports := a.cache.enteredBy(s.part.Ports)
+	ports := a.cache.enteredBy(s.part.Ports, a.cache.networks[s.netID].part.Encap)
 	a.mu.Unlock()
 	if !ok {
 		return counts, false // it has gone meanwhile

@@ -62,18 +62,19 @@ func (s service) served(r mastercfg.CfgServiceLBState) (all []pipeline.ServicePo
 }
 
 // enteredBy are the ports of a service on a node that leads to them by its port to the host;
-// without one, those that endpoints reach.
-func (c *cache) enteredBy(ports []pipeline.ServicePort) (all []pipeline.ServicePort) {
+// without one, and in other networks than routed ones of vxlan, those that endpoints reach.
+func (c *cache) enteredBy(ports []pipeline.ServicePort, encap pipeline.Encap) (all []pipeline.ServicePort) {
 	host, err := c.hostPort()
+	led := err == nil && !c.mode.Bridged() && encap == pipeline.VXLAN
 	for _, p := range ports {
 		switch {
-		case err == nil && p.From == pipeline.FromHost && p.Address.Is4():
+		case led && p.From == pipeline.FromHost && p.Address.Is4():
 			p.Address = pipeline.NodePorts(host.Prefix)
-		case err == nil && p.From == pipeline.FromHost:
+		case led && p.From == pipeline.FromHost:
 			p.Address = pipeline.NodePorts(host.Prefix6)
-		case err != nil && p.From == pipeline.FromHost:
+		case p.From == pipeline.FromHost:
 			continue
-		case err != nil:
+		case !led:
 			p.From = pipeline.FromPods
 		}
 		all = append(all, p)

@@ -170,21 +170,21 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.Mode.Bridged() {
-		return nil, fault.New(fault.Mode, "service %s: network %s is bridged, and services need routed networks", id, s.netID)
-	}
 	o := s.part
-	o.VRF, o.Tag, o.Ports = n.VRF, n.Tag, c.enteredBy(o.Ports)
-	o.Draining, o.Providers = c.providersOf(id)
+	o.Mode, o.Encap, o.VRF, o.Tag, o.Ports = n.Mode, n.Encap, n.VRF, n.Tag, c.enteredBy(o.Ports, n.Encap)
+	o.Draining, o.Providers = c.providersOf(id, n)
 	return o, nil
 }
 
-// providersOf are the providers of a service, ascending: those that drain, and the others.
-func (c *cache) providersOf(id string) (draining, serving []netip.Addr) {
+// providersOf are the providers of a service of a network, ascending: those that drain, and
+// the others. A bridged network leads to none but its own.
+func (c *cache) providersOf(id string, in pipeline.Network) (draining, serving []netip.Addr) {
 	for _, a := range slices.SortedFunc(maps.Keys(c.providers[id]), netip.Addr.Compare) {
-		if c.providers[id][a] {
+		switch {
+		case c.mode.Bridged() && !in.Subnet.Contains(a) && !in.Subnet6.Contains(a):
+		case c.providers[id][a]:
 			draining = append(draining, a)
-		} else {
+		default:
 			serving = append(serving, a)
 		}
 	}

@@ -35,14 +35,17 @@ func TestAServiceIsItsRecordItsNetworkAndItsProviders(t *testing.T) {
 	n.put(provider("10.1.0.3"), `{"id":"10.1.0.3"}`).expect("the same again")
 	n.del(provider("10.1.0.9")).expect("a provider goes", "+service "+id)
 
-	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"bridge"}`).step()
-	if _, err := n.cache.wanted(key); !fault.Is(err, fault.Mode) {
-		t.Errorf("in a bridged network: %v", err)
+	for mode, want := range map[string]pipeline.Mode{"bridge": pipeline.BridgedProxy, "routing": pipeline.Routed} {
+		n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"`+mode+`"}`).put(provider("10.2.0.9"), `{}`).step()
+		others := 2 // of another network
+		if want.Bridged() {
+			others = 1
+		}
+		if got, err := n.cache.wanted(key); err != nil || got.(pipeline.Service).Mode != want || len(got.(pipeline.Service).Providers) != others {
+			t.Errorf("in forwarding mode %s: %+v, %v", mode, got, err)
+		}
 	}
-	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing"}`).step()
-	if _, err := n.cache.wanted(key); err != nil {
-		t.Error(err)
-	}
+	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing"}`).del(provider("10.2.0.9")).step()
 	for _, ports := range []string{`"80:8080"`, `"80:8080:sctp"`, `"0:8080:tcp"`, `"80:65536:tcp"`} {
 		n.put(mastercfg.ServiceLBPrefix+id, serviceValue(ports)).step()
 		if _, err := n.cache.wanted(key); !fault.Is(err, fault.NotFound) {

@@ -20,6 +20,10 @@ import (
 // forwards that. ARP and solicitations which nobody has answered in NEIGHBOUR go
 // to whom they are addressed.
 //
+// Nodes do not route here, but names and services have the MAC of gateways, which nobody has
+// in such a network. What was sent to a service is for its provider by the address, and
+// gets its MAC (service.go); there, too, nobody is outside of the network.
+//
 // The group of the sender, on another node, is found by network and MAC, and so
 // is the receiver. Whoever is not found by MAC is everybody (flood.go).
 type bridging struct{ others uint32 }
@@ -42,7 +46,9 @@ func (bridging) base(w *Wants) {
 
 func (bridging) network(w *Wants, n Network) {
 	if n.Mode.Bridged() {
-		w.flow(at(tableNeighbour, priorityOther, regNetwork.is(uint32(n.Tag))).goTo(tableDest))
+		w.flow(
+			at(tableNeighbour, priorityOther, regNetwork.is(uint32(n.Tag))).goTo(tableDest),
+			at(tableDest, priorityOther, regNetwork.is(uint32(n.Tag)), regRouted.is(1)).drop(reasonNoRoute))
 	}
 }
 
@@ -53,6 +59,11 @@ func (b bridging) endpoint(w *Wants, e placed) {
 	inNetwork := regNetwork.is(uint32(e.Tag))
 	w.flow(at(tableDest, priorityExact, inNetwork, openflow.EthDst(e.MAC)).
 		do(toReceiver(e, b.others)...).goTo(tablePolicy))
+	for _, a := range e.addresses() {
+		f := familyOf(a)
+		w.flow(at(tableDest, priorityExact, inNetwork, regRouted.is(1), f.is(), f.dst(openflow.Host(a))).
+			do(regRouted.set(0), set(openflow.EthDst(e.MAC))).do(toReceiver(e, b.others)...).goTo(tablePolicy))
+	}
 	if e.local() {
 		b.mayAlsoSend(w, e)
 	} else if (e.Group != 0 || e.Class != 0) && e.Encap == VXLAN {

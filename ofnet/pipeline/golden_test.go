@@ -34,6 +34,8 @@ var goldenObjects = []Object{
 		{Address: NodePorts(wayOut.Prefix), From: FromHost, Protocol: 6, Port: 30080, Target: 8080},
 	}}.Numbered(noneTaken),
 	kubeWeb(ServicePort{Address: external, From: FromPods, Protocol: 6, Port: 443, Silent: true, Sources: []netip.Prefix{prefix("192.0.2.0/24")}}),
+	Service{ID: "yard:blue", Mode: BridgedProxy, VRF: blueVRF, Tag: lanBlue.Tag, Providers: []netip.Addr{lan1.IPv4},
+		Ports: []ServicePort{{Address: addr("10.1.4.200"), From: FromPods, Protocol: 6, Port: 80, Target: 8080}}}.Numbered(noneTaken),
 	wayOut,
 	rule("groups-port", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow = front, store, 6, 5432, true

@@ -161,7 +161,6 @@ func (n names) wellKnown(w *Wants, net Network) {
 			at(tableRouter, priorityExact, inNetwork, f.is(), toServer).do(regRouted.set(1)).goTo(tableDest),
 			at(tableDest, priorityExcept, regRouted.is(1), inNetwork, f.is(), f.isICMP(), f.echo, toServer).goTo(tableAnswer))
 	}
-	w.flow(at(tableDest, priorityOther, regRouted.is(1), inNetwork).drop(reasonNoRoute))
 }
 
 // endpoint's flows find the endpoint whose question is answered, and limit how many

@@ -123,10 +123,12 @@ func EncapOf(o Object) (e Encap, shared bool) {
 		return o.Encap, false
 	case FloodSet:
 		return o.Encap, false
+	case Service:
+		return o.Encap, false
 	case Router, Route, NextHop:
 		return VLAN, false
 	}
-	return VXLAN, false // services need routed networks
+	return VXLAN, false // the way out by the host
 }
 
 // Shared tells whether objects of a kind belong to no network.
@@ -148,8 +150,10 @@ type FloodSet struct {
 // endpoints, wherever they are, and no endpoint's flows depend on it.
 type Service struct {
 	ID        string // S:T
+	Mode      Mode   // of the network that supplies the address
+	Encap     Encap
 	VRF       uint16
-	Tag       uint16 // of the network that supplies the address
+	Tag       uint16
 	Ports     []ServicePort
 	Providers []netip.Addr   // ascending; those of an address's version of IP serve there
 	Draining  []netip.Addr   // likewise: they keep their connections and get no new ones
@@ -292,7 +296,7 @@ func (s FloodSet) Equal(other Object) bool {
 // Equal compares all fields, the lists in their order.
 func (s Service) Equal(other Object) bool {
 	o, ok := other.(Service)
-	return ok && s.ID == o.ID && s.VRF == o.VRF && s.Tag == o.Tag && s.Affinity == o.Affinity &&
+	return ok && s.ID == o.ID && s.Mode == o.Mode && s.Encap == o.Encap && s.VRF == o.VRF && s.Tag == o.Tag && s.Affinity == o.Affinity &&
 		slices.EqualFunc(s.Ports, o.Ports, ServicePort.equal) && slices.Equal(s.Inner, o.Inner) &&
 		slices.Equal(s.Providers, o.Providers) && slices.Equal(s.Draining, o.Draining)
 }

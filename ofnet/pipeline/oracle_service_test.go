@@ -28,30 +28,57 @@ func (w *world) serviceAt(vrf uint16, a netip.Addr) int {
 // vipOf is the one address that services of a world have.
 func vipOf(s Service) netip.Addr { return s.Ports[0].Address }
 
+// inReach tells whether endpoints are clients of a service, and may be its providers: in a
+// bridged network its members are, elsewhere who has a gateway.
+func (w *world) inReach(s Service, e Endpoint) bool {
+	if s.Mode.Bridged() {
+		return s.Tag == e.Tag && like(e, vipOf(s)).IsValid()
+	}
+	return s.VRF == e.VRF && like(e, vipOf(s)).IsValid() && w.in(e).routes(vipOf(s))
+}
+
+// like is the address of an endpoint that is of the same version of IP as another.
+func like(e Endpoint, a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return e.IPv4
+	}
+	return e.IPv6
+}
+
+// asItself is the address from which a provider gets what it asks itself.
+func asItself(s Service) netip.Addr {
+	if s.Mode.Bridged() {
+		return vipOf(s)
+	}
+	return familyOf(vipOf(s)).hairpinAddress()
+}
+
 // served is what becomes of a packet for a service: a ping is answered, a connection
 // keeps its provider, and a new one gets any. What nobody serves is the agent's, and
 // there is none here.
 func (w *world) served(p probeFrame, frame []byte, f *fate) bool {
-	if p.to == ipv4().hairpinAddress() {
-		w.hairpinned(p, frame, f)
+	if w.hairpinned(p, frame, f) {
 		return true
 	}
 	number := w.serviceAt(w.endpoints[p.from].VRF, p.to)
 	if number < 0 {
-		return false
+		return p.to == familyOf(p.to).hairpinAddress()
+	}
+	s := w.services[number]
+	if !w.inReach(s, w.endpoints[p.from]) {
+		return true
 	}
 	if p.isPing() {
 		f.must[p.from] = echoed(frame)
 		return true
 	}
-	s := w.services[number]
 	at := slices.IndexFunc(s.Ports, func(o ServicePort) bool { return o.Protocol == p.protocol && o.Port == p.dst })
 	if at < 0 {
 		return true
 	}
 	for _, t := range w.talks {
 		if t.client == p.from && t.service == number && t.port.equal(s.Ports[at]) && t.sport == p.src && t.provider >= 0 {
-			if arrival := w.translated(p, frame, t.provider, t.port); arrival != nil {
+			if arrival := w.translated(p, frame, t.provider, t); arrival != nil {
 				f.must[t.provider] = arrival
 			}
 			return true
@@ -59,10 +86,10 @@ func (w *world) served(p probeFrame, frame []byte, f *fate) bool {
 	}
 	f.oneOf = map[int][]byte{}
 	for i, e := range w.endpoints {
-		if e.VRF != s.VRF || !slices.Contains(s.Providers, e.IPv4) {
+		if e.VRF != s.VRF || !slices.Contains(s.Providers, like(e, p.to)) {
 			continue
 		}
-		if arrival := w.translated(p, frame, i, s.Ports[at]); arrival != nil {
+		if arrival := w.translated(p, frame, i, talk{service: number, port: s.Ports[at]}); arrival != nil {
 			f.oneOf[i] = arrival
 		} else {
 			f.none = true
@@ -73,23 +100,36 @@ func (w *world) served(p probeFrame, frame []byte, f *fate) bool {
 
 // translated is a request as a provider gets it, nil if the rules are against it: they know
 // client and provider only.
-func (w *world) translated(p probeFrame, frame []byte, provider int, port ServicePort) []byte {
-	e := w.endpoints[provider]
-	p.to, p.dst = e.IPv4, port.Target
+func (w *world) translated(p probeFrame, frame []byte, provider int, t talk) []byte {
+	e, s := w.endpoints[provider], w.services[t.service]
+	p.to, p.dst = like(e, p.to), t.port.Target
 	if !w.allows(p, w.groupOf(p.from), e.Group) {
 		return nil
 	}
-	frame = routed(withPort(withDestination(frame, e.IPv4), 2, port.Target), e.MAC)
+	frame = w.carried(s, p.from, provider, withPort(withDestination(frame, p.to), 2, t.port.Target))
 	if provider == p.from {
-		frame = withSource(frame, ipv4().hairpinAddress())
+		frame = withMACs(withSource(frame, asItself(s)), AnycastMAC, e.MAC)
 	}
 	return frame
+}
+
+// carried is a frame on its way from a client to a provider: bridged, or routed by one
+// node, or by both.
+func (w *world) carried(s Service, client, provider int, frame []byte) []byte {
+	from, to := w.endpoints[client].MAC, w.endpoints[provider].MAC
+	switch {
+	case s.Mode.Bridged():
+		return withMACs(frame, from, to)
+	case w.encap == VLAN && client%3 != provider%3:
+		return routed(routed(frame, to), to)
+	}
+	return routed(frame, to)
 }
 
 // fromService is what a provider answers, as the client gets it.
 func (w *world) fromService(p probeFrame, frames map[int][]byte) {
 	for _, t := range w.talks {
-		if t.answers(p) && w.endpoints[t.client].IPv4 == p.to && w.endpoints[t.client].VRF == w.endpoints[p.from].VRF {
+		if t.answers(p) && like(w.endpoints[t.client], p.to) == p.to && w.endpoints[t.client].VRF == w.endpoints[p.from].VRF {
 			for wire, frame := range frames {
 				frames[wire] = withPort(withSource(frame, vipOf(w.services[t.service])), 0, t.port.Port)
 			}
@@ -102,21 +142,27 @@ func (t talk) answers(p probeFrame) bool {
 }
 
 // hairpinned is what a provider answers to itself.
-func (w *world) hairpinned(p probeFrame, frame []byte, f *fate) {
+func (w *world) hairpinned(p probeFrame, frame []byte, f *fate) bool {
 	e := w.endpoints[p.from]
 	for _, t := range w.talks {
-		if p.to = e.IPv4; t.answers(p) && t.client == p.from && w.allows(p, e.Group, e.Group) {
-			frame = routed(withDestination(frame, e.IPv4), e.MAC)
-			f.must[p.from] = withPort(withSource(frame, vipOf(w.services[t.service])), 0, t.port.Port)
+		s := w.services[t.service]
+		if t.client != p.from || p.to != asItself(s) || !t.answers(p) {
+			continue
 		}
+		if p.to = like(e, p.to); w.allows(p, e.Group, e.Group) {
+			frame = w.carried(s, p.from, p.from, withDestination(frame, p.to))
+			f.must[p.from] = withMACs(withPort(withSource(frame, vipOf(s)), 0, t.port.Port), AnycastMAC, e.MAC)
+		}
+		return true
 	}
+	return false
 }
 
 // newTalks are from some endpoints to every service, each with ports of its own.
 func (w *world) newTalks() (all []talk) {
 	for number, s := range w.services {
 		for i, e := range w.endpoints {
-			if len(s.Ports) > 0 && e.VRF == s.VRF && e.IPv4.IsValid() && w.in(e).Gateway.IsValid() && chance(w.rand, 50) {
+			if w.inReach(s, e) && chance(w.rand, 50) {
 				w.ports++
 				all = append(all, talk{client: i, service: number, port: pick(w.rand, s.Ports...), sport: firstPort + w.ports, provider: -1})
 			}
@@ -134,10 +180,11 @@ func (w *world) request(t talk) probeFrame {
 
 // answer is what the provider says to it.
 func (w *world) answer(t talk) probeFrame {
-	p := probeFrame{from: t.provider, to: w.endpoints[t.client].IPv4, protocol: t.port.Protocol, src: t.port.Target, dst: t.sport,
+	s := w.services[t.service]
+	p := probeFrame{from: t.provider, to: like(w.endpoints[t.client], vipOf(s)), protocol: t.port.Protocol, src: t.port.Target, dst: t.sport,
 		syn: !t.answered, ack: true, answer: true}
 	if t.client == t.provider {
-		p.to = ipv4().hairpinAddress()
+		p.to = asItself(s)
 	}
 	return w.sized(p)
 }
@@ -146,14 +193,18 @@ func (w *world) answer(t talk) probeFrame {
 // a datagram in fragments is for is known if it is of a connection, or if there is one UDP port;
 // nobody sends them to himself.
 func (w *world) sized(p probeFrame) probeFrame {
-	sizes := []int{0, 1, probeMTU - 20 - len(p.header())}
-	known := p.answer && p.to != ipv4().hairpinAddress()
+	room := probeMTU - 20 - len(p.header())
+	if p.to.Is6() {
+		room -= 20
+	}
+	sizes := []int{0, 1, room}
+	known := p.answer && p.to != familyOf(p.to).hairpinAddress()
 	if at := w.serviceAt(w.endpoints[p.from].VRF, p.to); at >= 0 {
 		s := w.services[at]
-		known = (p.ack || onlyOneUDP(s)) && !slices.Contains(slices.Concat(s.Providers, s.Draining), w.endpoints[p.from].IPv4)
+		known = (p.ack || onlyOneUDP(s)) && !slices.Contains(slices.Concat(s.Providers, s.Draining), like(w.endpoints[p.from], p.to))
 	}
 	if p.protocol == 17 && known {
-		sizes = append(sizes, probeMTU-20-len(p.header())+1, 9000)
+		sizes = append(sizes, room+1, 9000)
 	}
 	if p.size = len(p.header()); p.protocol != 6 || !p.syn {
 		p.size += pick(w.rand, sizes...)

@@ -26,11 +26,12 @@ func (w *world) fate(p probeFrame, frame []byte) fate {
 	switch marked := withDSCP; {
 	case p.protocol == 0:
 		w.answered(p, in, frame, f.must)
+	case in.Mode.Bridged() && p.viaGateway && w.served(p, marked(frame, sender.Limits.DSCP), &f):
 	case in.Mode.Bridged():
 		w.bridged(p, in, marked(frame, sender.Limits.DSCP), f.must)
 	case !p.viaGateway:
 		w.switched(p, in, marked(frame, sender.Limits.DSCP), &f)
-	case in.routes(p.to) || p.to == ipv4().hairpinAddress():
+	case in.routes(p.to) || p.to == familyOf(p.to).hairpinAddress():
 		w.routed(p, marked(frame, sender.Limits.DSCP), &f)
 	}
 	w.fromService(p, f.must)
@@ -161,12 +162,13 @@ func (w *world) answered(p probeFrame, in Network, frame []byte, got map[int][]b
 		}
 	}
 	owner, known := owners[p.to]
+	service := owner == AnycastMAC && in.Mode.Bridged()
 	sender := w.endpoints[p.from]
 	switch {
 	case in.Encap == VLAN && in.Mode.Bridged() && p.to == sender.IPv4: // hosts outside may want to know
 		w.flooded(p, in, frame, got)
 	case in.Mode != BridgedFlood && p.to == sender.IPv4: // nobody's business
-	case in.Mode != BridgedFlood && known:
+	case in.Mode != BridgedFlood && known, service:
 		answer := ethernet(sender.MAC, owner, openflow.EthTypeARP, []byte{0, 1, 8, 0, 6, 4, 0, 2},
 			owner[:], frame[38:42], frame[22:28], frame[28:32])
 		got[p.from] = append(answer, frame[42:]...)

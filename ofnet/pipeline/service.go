@@ -39,6 +39,11 @@ import (
 //	ROUTER   provider -> that address   to the provider itself
 //	OUTPUT   provider -> provider       translated as any answer, back to the port
 //
+// In a bridged network (bridge.go) there may be no gateway to send that to. There it
+// comes from the address of the service, for which every endpoint asks its neighbours:
+//
+//	ROUTER   provider:port -> service   to the provider itself
+//
 // What else is sent to the address goes to table ANSWER: pings are answered,
 // and connections refused (refuse.go). Who is not an endpoint comes in by the
 // host (entrance.go).
@@ -187,15 +192,21 @@ func spreadUDP(service netip.Addr) openflow.Action {
 func (s services) answers(w *Wants, o Service, b backend) {
 	provider := b.at.Addr()
 	f := familyOf(provider)
-	to := f.dst(openflow.Host(provider))
+	from, to := f.src(openflow.Host(provider)), f.dst(openflow.Host(provider))
 	answer := b.matches(openflow.TCPSrc, openflow.UDPSrc)
-	request := append(b.matches(openflow.TCPDst, openflow.UDPDst), f.is(), f.src(openflow.Host(provider)), to,
-		openflow.CTState(openflow.CTTrk, openflow.CTTrk))
+	asker, sender := f.hairpinAddress(), []openflow.Action(nil)
+	own := slices.DeleteFunc(o.addresses(FromPods), func(a netip.Addr) bool { return a.Is4() != provider.Is4() })
+	if o.Mode.Bridged() && len(own) > 0 { // there is one of each version of IP
+		asker, sender = own[0], []openflow.Action{set(openflow.EthSrc(s.gateway))}
+		w.flow(s.arrival(o, asker, priorityService, append(answer, from)...).
+			do(openflow.MoveAll(f.srcField, f.dstField), regRouted.set(1)).goTo(tableDest))
+	}
+	request := append(b.matches(openflow.TCPDst, openflow.UDPDst), f.is(), from, to, openflow.CTState(openflow.CTTrk, openflow.CTTrk))
 	w.flow(
 		o.departure(priorityExcept, provider, answer...).do(o.translate(tableOutput)).end(),
-		o.departure(priorityHairpin, provider, append(answer, to)...).do(regOut.set(outBack), o.translate(tableOutput)).end(),
+		o.departure(priorityHairpin, provider, append(answer, to)...).do(sender...).do(regOut.set(outBack), o.translate(tableOutput)).end(),
 		at(tableOutput, priorityHairpin, o.match(request...)...).
-			do(set(f.src(openflow.Host(f.hairpinAddress()))), openflow.Output{Port: openflow.PortInPort}).end())
+			do(sender...).do(set(f.src(openflow.Host(asker))), openflow.Output{Port: openflow.PortInPort}).end())
 }
 
 // match adds the VRF of a service.
@@ -206,7 +217,11 @@ func (o Service) match(more ...openflow.FieldMatch) openflow.Match {
 // arrival matches what a local endpoint sends to an address of a service.
 func (s services) arrival(o Service, to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(to)
-	return at(tableRouter, priority, append(o.match(f.is(), openflow.EthDst(s.gateway), f.dst(openflow.Host(to))), more...)...)
+	m := o.match(f.is(), openflow.EthDst(s.gateway), f.dst(openflow.Host(to)))
+	if o.Mode.Bridged() {
+		m = append(m, regNetwork.is(uint32(o.Tag)))
+	}
+	return at(tableRouter, priority, append(m, more...)...)
 }
 
 // fresh matches what is still for a service: it begins a connection.
@@ -217,9 +232,15 @@ func (o Service) fresh(priority uint16, p ServicePort, more ...openflow.FieldMat
 }
 
 // departure matches what is about to be delivered from a provider and has not been looked up.
+// What is flooded is no answer, and of its copies, if they are fragments, the connection
+// tracker might make one packet.
 func (o Service) departure(priority uint16, from netip.Addr, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(from)
-	return at(tableOutput, priority, append(o.match(f.is(), f.src(openflow.Host(from)), openflow.CTState(0, openflow.CTTrk)), more...)...)
+	m := o.match(f.is(), f.src(openflow.Host(from)), openflow.CTState(0, openflow.CTTrk))
+	if o.Mode.Bridged() {
+		m = append(m, regFlooded.is(0))
+	}
+	return at(tableOutput, priority, append(m, more...)...)
 }
 
 // translate looks a packet up, does to it what its connection says, and goes on in a table.

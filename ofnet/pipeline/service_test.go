@@ -159,14 +159,58 @@ func TestAServiceAnswersEveryPodOfItsTenant(t *testing.T) {
 	}
 }
 
+// In a bridged network, too, on both nodes; a provider that asks itself is asked by the
+// service. Members of other networks, and what is for no port, get nowhere.
+func TestAServiceOfABridgedNetworkAnswersItsMembers(t *testing.T) {
+	c := startBridged(t)
+	s := Service{ID: "shop:blue", Mode: lanBlue.Mode, VRF: blueVRF, Tag: lanBlue.Tag, Providers: addressesOf(lan1, lan2)}
+	for _, a := range []netip.Addr{addr("10.1.4.200"), addr("fd00:4::c8")} {
+		s.Ports = append(s.Ports, ServicePort{Address: a, From: FromPods, Protocol: 6, Port: 80, Target: 8080},
+			ServicePort{Address: a, From: FromPods, Protocol: 17, Port: 53, Target: 5353})
+	}
+	s = s.Numbered(noneTaken)
+	c.program(s)
+	for _, e := range []Endpoint{lan1, lan2} {
+		c.pod(e).serveShop()
+	}
+	for at, clients := range map[netip.Addr][]Endpoint{s.Ports[0].Address: {lan1, lan3}, s.Ports[2].Address: {lan2}} {
+		for _, e := range clients {
+			if c.pod(e).ping(at) != freshTTL {
+				t.Errorf("%s: no ping of %s", e.ID, at)
+			}
+			c.servedAs(e, at, at, lan1, lan2)
+		}
+		if got := c.pod(lan3).requests(at, "udp", 53, "long"); !strings.Contains(got, at.String()+" 40") {
+			t.Errorf("long answer %q", got)
+		}
+		if got := c.pod(lr1).requests(at, "tcp", 80, "hello"); !strings.HasPrefix(got, "error") {
+			t.Errorf("another tenant is answered: %s", got)
+		}
+	}
+	n := c.pod(lan3).node
+	in := packet{inPort: c.pod(lan3).port, src: lan3.MAC, dst: AnycastMAC, from: lan3.IPv4, kind: "tcp,tp_dst=80"}
+	for name, to := range map[string]netip.Addr{"nobody's address": addr("10.1.4.77"), "a member, by the gateway's MAC": lan1.IPv4, "outside": beyond[0]} {
+		in.to = to
+		if got := n.verdict(t, in); got != "drop" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 // served expects that each of the providers answers an endpoint at an address, by TCP and UDP.
 func (c *cluster) served(client Endpoint, at netip.Addr, providers ...Endpoint) {
+	c.t.Helper()
+	c.servedAs(client, at, familyOf(at).hairpinAddress(), providers...)
+}
+
+// servedAs says who a provider is for itself, as well.
+func (c *cluster) servedAs(client Endpoint, at, itself netip.Addr, providers ...Endpoint) {
 	c.t.Helper()
 	for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
 		c.askedAs(c.pod(client), at, kind, port, func(provider string) netip.Addr {
 			switch f := familyOf(at); {
 			case provider == client.ID:
-				return f.hairpinAddress()
+				return itself
 			case f.index() == 0:
 				return client.IPv4
 			}

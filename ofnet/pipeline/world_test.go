@@ -85,10 +85,8 @@ func newWorld(r *rand.Rand, l landscape, nodes []*node) *world {
 	for i := range r.IntN(31) {
 		w.rules = append(w.rules, w.newRule(i, 1+r.IntN(MaxPriority/4)))
 	}
-	if l.routes() && l.encap == VXLAN {
-		for i := range 4 {
-			w.addService(i)
-		}
+	for i := range w.networks {
+		w.addService(i)
 	}
 	return w
 }
@@ -161,15 +159,17 @@ func (w *world) newRule(number, priority int) Rule {
 // addService adds one with random ports and providers, if its network can have it.
 func (w *world) addService(i int) {
 	r, in := w.rand, w.networks[i]
-	if !in.Gateway.IsValid() {
+	four, six := in.Subnet.Addr(), in.Subnet6.Addr()
+	vip := pick(r, addresses(four, six)...).AsSlice()
+	vip[len(vip)-1] = 200
+	address, _ := netip.AddrFromSlice(vip) // of 4 or of 16 bytes
+	if !in.Mode.Bridged() && !in.routes(address) {
 		return
 	}
-	vip := in.Subnet.Addr().As4()
-	vip[3] = 200
-	s := Service{ID: fmt.Sprintf("s%d:%s", i, in.Tenant), VRF: in.VRF, Tag: in.Tag}
+	s := Service{ID: fmt.Sprintf("s%d:%s", i, in.Tenant), Mode: in.Mode, Encap: in.Encap, VRF: in.VRF, Tag: in.Tag}
 	for _, port := range []ServicePort{{Protocol: 6, Port: 80}, {Protocol: 17, Port: 53}, {Protocol: 17, Port: 80}} {
 		if port.Target = pick[uint16](r, 80, 8080, 5353); chance(r, 60) {
-			port.Address, port.From = netip.AddrFrom4(vip), FromPods
+			port.Address, port.From = address, FromPods
 			s.Ports = append(s.Ports, port)
 		}
 	}
@@ -185,12 +185,12 @@ func (w *world) provided(s Service) Service {
 	had, share := slices.Concat(s.Providers, s.Draining), pick(w.rand, 0, 20, 50, 100)
 	s.Providers, s.Draining = nil, nil
 	for _, e := range w.endpoints {
-		switch {
-		case e.VRF != s.VRF || !e.IPv4.IsValid() || !w.in(e).Gateway.IsValid():
+		switch a := like(e, vipOf(s)); {
+		case !w.inReach(s, e):
 		case chance(w.rand, share):
-			s.Providers = append(s.Providers, e.IPv4)
-		case slices.Contains(had, e.IPv4):
-			s.Draining = append(s.Draining, e.IPv4)
+			s.Providers = append(s.Providers, a)
+		case slices.Contains(had, a):
+			s.Draining = append(s.Draining, a)
 		}
 	}
 	slices.SortFunc(s.Providers, netip.Addr.Compare)
