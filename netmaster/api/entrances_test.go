@@ -53,6 +53,29 @@ func TestAServiceMayHaveAnIPv6Address(t *testing.T) {
 	}
 }
 
+// A network that comes after the service, too, has none of its external addresses.
+func TestANetworkHasNoExternalAddressOfItsTenant(t *testing.T) {
+	b := furnished(t)
+	b.dual()
+	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
+	b.ok("POST", "serviceLBs/blue:lb", with(dualLB)(`,"externalIps":["203.0.113.80","2001:db9::1"]`))
+	network := func(tenant, subnets string) (path, body string) {
+		return "networks/" + tenant + ":late", `{"tenantName":"` + tenant + `","networkName":"late","encap":"vxlan",` + subnets + `}`
+	}
+	for subnets, want := range map[string]string{
+		`"subnet":"203.0.113.64/26"`:                           "network late: external address 203.0.113.80 of service lb:blue is in its subnet",
+		`"subnet":"10.10.0.0/24","ipv6Subnet":"2001:db9::/64"`: "network late: external address 2001:db9::1 of service lb:blue is in its ipv6Subnet",
+	} {
+		path, body := network("blue", subnets)
+		b.refused("POST", path, body, want, 409, "conflict")
+		path, body = network("red", subnets)
+		b.ok("POST", path, body)
+		b.ok("DELETE", path, "")
+	}
+	path, body := network("blue", `"subnet":"203.0.113.0/26"`)
+	b.ok("POST", path, body)
+}
+
 func TestClientsOfAServiceMayKeepTheirProvider(t *testing.T) {
 	b := furnished(t)
 	b.dual()

@@ -69,14 +69,32 @@ func readyMode(r ledger.Reader, encap string) (string, error) {
 // noOverlap compares a network with the others of its tenant; tenants may overlap each other.
 func noOverlap(r ledger.Reader, n *contivmodel.Network) error {
 	o, err := overlapOf(r, n.TenantName, n)
-	if o == nil {
+	if err != nil {
 		return err
+	}
+	if o == nil {
+		return noExternal(r, n)
 	}
 	text := "network %s conflicts with subnet %s"
 	if o.field == "ipv6Subnet" {
 		text = "network %s conflicts with subnetv6  %s"
 	}
 	return fault.New(fault.Conflict, text, o.with.NetworkName, o.theirs).WithField(o.field).WithDetails("network " + o.with.Key)
+}
+
+// noExternal refuses a network with an address that services of its tenant have outside of all
+// networks.
+func noExternal(r ledger.Reader, n *contivmodel.Network) error {
+	service, at := master.ExternalIn(r, n)
+	if service == "" {
+		return nil
+	}
+	field := "subnet"
+	if at.Is6() {
+		field = "ipv6Subnet"
+	}
+	return fault.New(fault.Conflict, "network %s: external address %s of service %s is in its %s", n.NetworkName, at, service, field).
+		WithField(field).WithDetails("serviceLB " + service)
 }
 
 // aloneOutside compares a network with those of all tenants that routers outside know:

@@ -109,7 +109,7 @@ func checkTaken(r ledger.Reader, s *contivmodel.ServiceLB, rec *mastercfg.CfgSer
 		}
 		var in *contivmodel.Network
 		if a.Is4() {
-			in, err = OverlapIPv4(r, s.TenantName, resources.Subnet{Prefix: netip.PrefixFrom(a, a.BitLen()), First: a, Last: a})
+			in, err = OverlapIPv4(r, s.TenantName, only(a))
 		} else {
 			in, err = OverlapIPv6(r, s.TenantName, netip.PrefixFrom(a, a.BitLen()))
 		}
@@ -121,6 +121,28 @@ func checkTaken(r ledger.Reader, s *contivmodel.ServiceLB, rec *mastercfg.CfgSer
 		}
 	}
 	return nil
+}
+
+// only is a subnet of one address.
+func only(a netip.Addr) resources.Subnet {
+	return resources.Subnet{Prefix: netip.PrefixFrom(a, a.BitLen()), First: a, Last: a}
+}
+
+// ExternalIn finds an external address of a tenant's services in the subnets that a network is
+// to have, and the service; "": there is none.
+func ExternalIn(r ledger.Reader, n *contivmodel.Network) (service string, at netip.Addr) {
+	four, err4 := resources.ParseSubnet(n.Subnet)
+	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
+	r.Search(externalTerm, "", func(term, key string) bool {
+		id := strings.TrimPrefix(key, mastercfg.ServiceLBPrefix)
+		_, tenant, _ := strings.Cut(id, ":")
+		a, err := netip.ParseAddr(strings.TrimPrefix(term, externalTerm))
+		if err == nil && tenant == n.TenantName && (a.Is4() && err4 == nil && four.Overlaps(only(a)) || a.Is6() && err6 == nil && six.Contains(a)) {
+			service, at = id, a
+		}
+		return service == ""
+	})
+	return service, at
 }
 
 // entranceTerms index the records of services by their entrances, which only one can have.

@@ -28,6 +28,8 @@ func bridgedNetworks(s story) {
 		}
 	}
 
+	s.isService("lan", "10.4.0.200", blue[1], blue...)
+
 	// An announcement is news where nobody answers for others.
 	_, err = blue[1].Run(s.ctx, "sysctl", "-qw", "net.ipv4.conf.eth0.arp_accept=1")
 	s.must(err)

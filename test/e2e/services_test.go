@@ -93,11 +93,26 @@ func (s story) container(event string, pod *testbed.Pod, labels map[string]strin
 // no other, by TCP and by UDP.
 func (s story) servedBy(clients []*testbed.Pod, pods ...string) {
 	s.Helper()
+	s.servedAt(serviceVIP, clients, pods...)
+}
+
+// isService has a network of blue a service that a pod provides, and others ask.
+func (s story) isService(network, vip string, provider *testbed.Pod, clients ...*testbed.Pod) {
+	s.Helper()
+	s.netctlForNow("service create -t blue -s "+network+" -l at="+network+" -ip "+vip+" -p "+tcpPort+":"+tcpPort+":TCP -p "+echoPort+":7:UDP of-"+network,
+		"service rm -t blue of-"+network)
+	s.container("start", provider, map[string]string{"at": network})
+	s.servedAt(vip, clients, provider.Name)
+}
+
+// servedAt is servedBy at any address.
+func (s story) servedAt(vip string, clients []*testbed.Pod, pods ...string) {
+	s.Helper()
 	s.soon(shortly, func() error {
 		for _, client := range clients {
 			seen := map[string][]string{}
 			for range 12 * len(pods) {
-				got, err := ask(s.ctx, client, netip.MustParseAddr(serviceVIP), time.Second)
+				got, err := ask(s.ctx, client, netip.MustParseAddr(vip), time.Second)
 				if err != nil {
 					return err
 				}

@@ -69,6 +69,8 @@ func vlansBesideTunnels(s story) {
 		}
 	}
 
+	s.isService("lan", "10.1.7.200", lan2, lan1, lan2)
+
 	// Rules hold on the VLAN and behind the router, on the sender's node and on another one.
 	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard quiet")...)
 	for _, from := range []*testbed.Pod{dmz2, lan1, lan2} {
