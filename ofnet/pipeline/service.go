@@ -72,7 +72,10 @@ func (s services) service(w *Wants, o Service) {
 		} else {
 			w.flow(answerND(o.Tag, a, s.gateway))
 		}
-		w.flow(s.arrival(o, a, priorityRefuse).goTo(tableAnswer))
+		w.flow(
+			s.arrival(o, a, priorityRefuse).goTo(tableAnswer),
+			// Wherever a route leads, what is still for the service goes nowhere, such as later fragments of what is refused.
+			at(tableDest, priorityRefuse, o.match(familyOf(a).is(), familyOf(a).dst(openflow.Host(a)), regRouted.is(1))...).drop(reasonNoProvider))
 		if !o.servesAt(a) {
 			continue
 		}
