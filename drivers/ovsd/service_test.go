@@ -122,7 +122,7 @@ func TestAProviderThatGoesTakesItsOwnConnectionsAlong(t *testing.T) {
 		t.Errorf("of %d connections to the other %d are left", toB, left)
 	}
 	r.give(drivers.Change{Set: []pipeline.Object{shop()}})
-	if n.flowsWith("nw_dst="+vip) != 1 || !r.Status().InSync {
+	if n.flowsWith("nw_dst="+vip) != 2 || !r.Status().InSync {
 		t.Errorf("without providers: status %+v, flows:\n%s", r.Status(), strings.Join(n.flows(), "\n"))
 	}
 	eventually(t, "nor one to the other", func() bool { return connectionsTo(b) == 0 })
