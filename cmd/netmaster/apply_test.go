@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // manyNetworks is an apply that takes several transactions.
@@ -79,8 +80,16 @@ func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
 	if strings.Contains(p.log.String(), "repaired:") {
 		t.Error("there was something to repair")
 	}
+	served := func(path string) (answer string) { // a busy machine may be late
+		testkit.Eventually(t, time.Minute, path+" is answered", func() bool {
+			code, text := p.get(path)
+			answer = text
+			return code == http.StatusOK
+		})
+		return answer
+	}
 	var all []struct{ Key string }
-	_, answer := p.get("/api/v1/networks/")
+	answer := served("/api/v1/networks/")
 	if err := json.Unmarshal([]byte(answer), &all); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +101,7 @@ func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
 		t.Errorf("%d networks, %d records, want %d", len(all), len(records), networks)
 	}
 	var global struct{ Oper struct{ NumNetworks int } }
-	_, answer = p.get("/api/v1/inspect/globals/global/")
+	answer = served("/api/v1/inspect/globals/global/")
 	if err := json.Unmarshal([]byte(answer), &global); err != nil || global.Oper.NumNetworks != networks {
 		t.Errorf("%s: %v", answer, err)
 	}
