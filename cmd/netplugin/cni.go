@@ -23,7 +23,7 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 		Ports:     driver.Ports,
 		Reachable: master.Reachable,
 
-		HostPortsChanged: hostPortsChanged,
+		HostPortsChanged: hostPortsChanged, HoldsPort: closedFor(o).Holds,
 	})
 }
 

@@ -62,11 +62,14 @@ func hostPorts(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkD
 // Ports of netmaster and etcd where nothing else is said, and of BGP.
 var standardPorts = []uint16{9999, 2379, 2380, 179}
 
+// ownPorts are those of the API server and kubelet, and of netplugin itself.
+var ownPorts = []uint16{6443, 10250, 9001, 9002}
+
 // closedFor is what the command line tells of what endpoints must not reach: the ports
 // of the cluster, and machines of etcd that are named by an address.
 func closedFor(o *options) hostaccess.Closed {
 	closed := hostaccess.Closed{
-		VXLANPort: o.node.VXLANPort, Ports: slices.Clone(standardPorts), Nodes: []netip.Addr{o.node.CtrlIP, o.node.VTEP},
+		VXLANPort: o.node.VXLANPort, Ports: slices.Clone(standardPorts), Nodes: []netip.Addr{o.node.CtrlIP, o.node.VTEP}, Own: ownPorts,
 	}
 	addresses := []string{o.httpAddress}
 	for _, endpoint := range o.Store.Endpoints {

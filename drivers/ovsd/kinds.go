@@ -37,24 +37,55 @@ func withCookieOf(a, b string) string { return b[:8] + a[8:] }
 // and whose, not by when they came: every node chooses the same, also after a
 // restart. Of two endpoints with one address that with the lesser id has it.
 func chooseFlow(place string, claims []claim[string]) claim[string] {
-	unpack := func(c claim[string]) openflow.Flow {
-		return openflow.PackedFlow{Key: place, Effect: c.thing}.Flow()
-	}
-	best := claims[len(claims)-1]
-	flow := unpack(best)
-	for _, c := range claims[:len(claims)-1] {
-		other := unpack(c)
-		if united, ok := pipeline.Merge(other, flow); ok {
-			flow = united
-			if effect, err := united.Effect(); err == nil {
-				best.thing = effect
-			}
-		} else if isRule(best.owner) && pipeline.Preferred(other, flow) ||
+	all := unite(place, claims)
+	best := all[len(all)-1]
+	for _, c := range all[:len(all)-1] {
+		if isRule(best.owner) && pipeline.Preferred(flowAt(place, c), flowAt(place, best)) ||
 			best.owner.Kind == pipeline.KindEndpoint && c.owner.Kind == pipeline.KindEndpoint && c.owner.ID < best.owner.ID {
-			best, flow = c, other
+			best = c
 		}
 	}
 	return best
+}
+
+func flowAt(place string, c claim[string]) openflow.Flow {
+	return openflow.PackedFlow{Key: place, Effect: c.thing}.Flow()
+}
+
+// maxClauses is how many clauses a flow can have: with 16 bytes each, and what else it is made
+// of, it has to fit into a message of 65535 bytes.
+const maxClauses = 4000
+
+// unite makes one claim, which comes last, of all that can be united. Of too many clauses those
+// of the conjunctions with the highest numbers are left out, which then apply to nothing.
+func unite(place string, claims []claim[string]) (all []claim[string]) {
+	var whole openflow.Flow
+	var united claim[string]
+	for _, c := range claims {
+		flow := flowAt(place, c)
+		if !pipeline.IsClause(flow) {
+			all = append(all, c)
+			continue
+		}
+		if united.thing == "" || flow.Cookie < whole.Cookie {
+			united.owner, whole.Cookie = c.owner, flow.Cookie
+		}
+		if united.thing == "" {
+			whole = flow
+		} else {
+			whole.Actions = append(whole.Actions, flow.Actions...)
+		}
+		united.thing = c.thing
+	}
+	if united.thing == "" {
+		return all
+	}
+	whole, _ = pipeline.Merge(whole, whole) // puts the clauses in order
+	whole.Actions = whole.Actions[:min(len(whole.Actions), maxClauses)]
+	if effect, err := whole.Effect(); err == nil { // as of each of its parts
+		united.thing = effect
+	}
+	return append(all, united)
 }
 
 // isRule tells whether several objects of a kind may want flows for the same packets.

@@ -65,6 +65,17 @@ func (l *ledger) set(owner pipeline.Key, p packed) []conflict {
 	return conflicts
 }
 
+// crowded returns a flow that an object shares with so many others that not all of their
+// clauses fit into it.
+func (l *ledger) crowded(owner pipeline.Key) (flow string, is bool) {
+	for _, p := range l.flows.owned[owner] {
+		if len(p.claims) > maxClauses {
+			return describePlace(p.name), true
+		}
+	}
+	return "", false
+}
+
 // settled tells whether all that an object wants is in the switch.
 func (l *ledger) settled(owner pipeline.Key) bool {
 	if owner.Kind == kindUnwanted {

@@ -348,6 +348,9 @@ func (p *programmer) enter(c compiled) {
 	delete(p.invalid, c.key)
 	delete(p.refused, c.key)
 	conflicts := p.ledger.set(c.key, c.wants)
+	if flow, is := p.ledger.crowded(c.key); is && c.err == nil {
+		c.err = fault.New(fault.TooLarge, "more than %d rules have clauses in the flow %s: those with the highest numbers are not in force", maxClauses, flow)
+	}
 	if c.err != nil {
 		p.invalid[c.key] = c.err
 		p.problem(c.key, c.err)

@@ -10,6 +10,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
 // Mode is who runs the containers.
@@ -41,6 +42,8 @@ type Config struct {
 	Reachable func(ctx context.Context) error
 	// HostPortsChanged is called when HostPorts may say something else. Optional.
 	HostPortsChanged func()
+	// HoldsPort tells whether the node needs a port itself. Optional.
+	HoldsPort func(mastercfg.HostPort) bool
 
 	Log    *logrus.Entry
 	Limits Limits
@@ -135,6 +138,9 @@ func (c *Config) complete() error {
 	}
 	if c.HostPortsChanged == nil {
 		c.HostPortsChanged = func() {}
+	}
+	if c.HoldsPort == nil {
+		c.HoldsPort = func(mastercfg.HostPort) bool { return false }
 	}
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "cni")

@@ -32,8 +32,8 @@ func (s *Server) HostPorts() (all []HostPort) {
 	return all
 }
 
-// begin writes the first checkpoint of a container, unless another pod has a port of the
-// node that it wants. The scheduler keeps pods apart, but not those that name their node.
+// begin writes the first checkpoint of a container, unless another pod, or the node itself, has
+// a port of the node that it wants. The scheduler keeps pods apart, but not those that name their node.
 func (s *Server) begin(r *attachment.Record) error {
 	if len(r.HostPorts) > 0 {
 		s.beginning.Lock()
@@ -46,6 +46,10 @@ func (s *Server) begin(r *attachment.Record) error {
 }
 
 func (s *Server) hostPortsFree(r *attachment.Record) error {
+	if i := slices.IndexFunc(r.HostPorts, s.HoldsPort); i >= 0 {
+		return fault.New(fault.Conflict, "HostPortConflict: pod %s/%s asks for %s of this node, which the node needs itself: ask for another one",
+			r.PodNamespace, r.PodName, r.HostPorts[i])
+	}
 	others := s.store.Select(func(o *attachment.Record) bool {
 		return o.State != attachment.Deleting && len(o.HostPorts) > 0 && (o.PodUID != r.PodUID || o.PodName != r.PodName || o.PodNamespace != r.PodNamespace)
 	})

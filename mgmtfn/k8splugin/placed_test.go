@@ -46,7 +46,8 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 	var changes atomic.Int32
 	node := fakenode.NewNode(t)
 	config := node.Config()
-	config.Labels = withPorts{"one": at("127.0.0.1", "tcp"), "two": at("192.0.2.1", "tcp"), "three": at("192.0.2.1", "udp"), "greedy": at("", "tcp"), "four": at("", "sctp")}
+	config.Labels = withPorts{"one": at("127.0.0.1", "tcp"), "two": at("192.0.2.1", "tcp"), "three": at("192.0.2.1", "udp"), "greedy": at("", "tcp"), "four": at("", "sctp"), "kubelet": {{Protocol: "tcp", Port: 10250, To: 80}}}
+	config.HoldsPort = func(p mastercfg.HostPort) bool { return p.Port == 10250 }
 	config.HostPortsChanged = func() { changes.Add(1) }
 	server, err := k8splugin.New(config)
 	if err != nil {
@@ -67,6 +68,9 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 		if !strings.Contains(e.Msg, word) {
 			t.Errorf("%q does not say %q", e.Msg, word)
 		}
+	}
+	if e := refused(t, node, pod("c-kubelet", "kubelet"), 11); !strings.Contains(e.Msg, "HostPortConflict: pod shop/kubelet asks for tcp port 10250") {
+		t.Errorf("a port of the node itself: %q", e.Msg)
 	}
 	// A pod that gets another sandbox takes its ports along.
 	do(t, node, pod("d-one", "one"))

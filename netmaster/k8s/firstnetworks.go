@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,7 +106,8 @@ func (c *Controller) lookAround(ctx context.Context, private string) (s surround
 	}
 	s.pods = []source{{"--cluster-cidr", c.cfg.PodRanges}, {"podSubnet of kubeadm", kubeadm}}
 	for _, parts := range assigned {
-		if whole, ok := block(parts); ok {
+		// That of a single node is a part of what a cluster that grows will have.
+		if whole, ok := block(parts); ok && !slices.Contains(parts, whole) {
 			s.pods = append(s.pods, source{"podCIDRs of the nodes", []netip.Prefix{whole}})
 		}
 	}

@@ -54,6 +54,7 @@ func TestANewClusterGetsItsNetworks(t *testing.T) {
 		"kubeadm": {api: []runtime.Object{serviceCIDR("10.96.0.0/16"), kubeadm("networking: {podSubnet: '10.7.0.0/16,fd07::/56'}"), node("n1", "192.0.2.1", "10.8.0.0/24")},
 			want: "10.7.0.0/16 10.7.0.1  "},
 		"nodes":    {api: []runtime.Object{serviceCIDR("10.96.0.0/16"), node("n1", "192.0.2.1", "10.8.0.0/24"), node("n2", "192.0.2.2", "10.8.1.0/24")}, want: "10.8.0.0/23 10.8.0.1  "},
+		"one node": {api: []runtime.Object{serviceCIDR("10.96.0.0/16"), node("n1", "192.0.2.1", "10.8.0.0/24")}, want: "10.128.0.0/14 10.128.0.1  "},
 		"nonsense": {api: []runtime.Object{serviceCIDR("10.96.0.0/16"), kubeadm("networking: {podSubnet: here}")}, refusal: `podSubnet "here"`},
 		"overlap":  {api: []runtime.Object{serviceCIDR("10.96.0.0/16"), node("n1", "10.129.0.1")}, refusal: "default range of pods 10.128.0.0/14 overlaps address of node n1 10.129.0.1/32"},
 		"private":  {api: []runtime.Object{serviceCIDR("10.96.0.0/16")}, podRanges: "172.16.0.0/12", refusal: "--cluster-cidr 172.16.0.0/12 overlaps private subnet 172.19.0.0/16"},

@@ -51,8 +51,12 @@ type placer struct {
 	records map[string]map[string]struct{} // keys of the records of a pod, by namespace/name
 }
 
-// refusedAgain is when a refused pod is looked at again: the group it wants may be there then.
-const refusedAgain = 3 * time.Second
+// When a refused pod is looked at again: the group it wants may be there then. It is after a
+// tenth of its age, within these bounds.
+const (
+	refusedFirst = 3 * time.Second
+	refusedLast  = time.Minute
+)
 
 // podWork keeps a record of every pod that is bound to a node and has a network of its own.
 func (c *Controller) podWork(policies *policies) *work {
@@ -119,10 +123,17 @@ func (p *placer) recorded(pod string) (keys []string) {
 // place makes the records of a pod what they should be.
 func (p *placer) place(ctx context.Context, name string) (again time.Duration, err error) {
 	refused, err := p.settle(ctx, name)
-	if refused {
-		again = refusedAgain
+	if pod, _, lost := p.look(name); refused && lost == nil && pod != nil {
+		again = refusedAgain(pod.CreationTimestamp.Time, time.Now())
 	}
 	return again, err
+}
+
+func refusedAgain(created, now time.Time) time.Duration {
+	if created.IsZero() {
+		return refusedFirst
+	}
+	return min(max(now.Sub(created)/10, refusedFirst), refusedLast)
 }
 
 // settle makes the records of a pod what they should be. refused tells that not all of what it asks for can be had.

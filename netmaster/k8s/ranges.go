@@ -42,10 +42,20 @@ var (
 )
 
 // choose finds the ranges of pods and nodes, for every version of IP that services have. Ranges
-// of pods that overlap others are refused.
+// of pods that overlap others are refused, and so are those of services.
 func (s surroundings) choose() (chosen []ranges, err error) {
 	if len(s.services) == 0 {
 		return nil, fmt.Errorf("the API server has no ServiceCIDR: it makes one at its start, from version 1.33 on")
+	}
+	for _, c := range s.services {
+		if with := overlapping(c.prefix, s.taken); with != nil {
+			return nil, fmt.Errorf("%s overlaps %s", c, with)
+		}
+	}
+	for i, c := range s.taken {
+		if with := overlapping(c.prefix, s.taken[:i]); with != nil && c.prefix != with.prefix {
+			return nil, fmt.Errorf("%s overlaps %s", c, with)
+		}
 	}
 	for _, v4 := range []bool{true, false} {
 		if !slices.ContainsFunc(s.services, func(c claim) bool { return c.prefix.Addr().Is4() == v4 }) {

@@ -39,6 +39,9 @@ func TestANewClusterGetsRangesThatOverlapNothing(t *testing.T) {
 		"nodes give way":            {services: "10.96.0.0/12", taken: "10.127.3.4/32", want: "10.128.0.0/14 100.127.0.0/16"},
 		"pods over services":        {services: "10.130.0.0/16", refusal: "default range of pods 10.128.0.0/14 overlaps service range 10.130.0.0/16"},
 		"pods over a node":          {services: "10.96.0.0/12", taken: "192.0.2.1/32", pods: []source{{"--cluster-cidr", prefixes("192.0.2.0/24")}}, refusal: "--cluster-cidr 192.0.2.0/24 overlaps address 192.0.2.1/32"},
+		"services over a node":      {services: "10.96.0.0/12", taken: "10.97.0.1/32", refusal: "service range 10.96.0.0/12 overlaps address 10.97.0.1/32"},
+		"a node in others' range":   {services: "10.96.0.0/12", taken: "172.19.0.0/16 172.19.0.5/32", refusal: "address 172.19.0.5/32 overlaps address 172.19.0.0/16"},
+		"two nodes behind one":      {services: "10.96.0.0/12", taken: "192.0.2.5/32 192.0.2.5/32", want: "10.128.0.0/14 10.127.0.0/16"},
 		"no service range":          {refusal: "no ServiceCIDR"},
 		"no range for nodes":        {services: "10.96.0.0/12", pods: []source{{"a", prefixes("10.4.0.0/16")}}, taken: "10.127.0.1/32 100.127.0.1/32 192.168.0.1/32", refusal: "netctl"},
 	} {

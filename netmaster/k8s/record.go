@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -19,13 +20,16 @@ import (
 // lives, but for its group; what else is asked for by now is noted.
 func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
 	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), HostPorts: hostPorts(pod)}
+	placed := before.Tenant != ""
+	if placed {
+		namespace = asItWas(pod, namespace, before)
+	}
 	at, err := placement(pod, namespace, p.cfg.Choice, func(tenant, group string) (string, error) {
 		return networkOf(r, tenant, group)
 	})
 	if err == nil {
 		err = exists(r, at)
 	}
-	placed := before.Tenant != ""
 	if err == nil {
 		record.IPv4, record.IPv6, err = askedAddresses(r, pod, at, !placed)
 	}
@@ -59,6 +63,28 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 		}
 	}
 	return record, nil
+}
+
+// asItWas is a namespace that says of tenant and network what it said when a pod got its place:
+// only what it says of the group counts for pods that live.
+func asItWas(pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) *corev1.Namespace {
+	ofPod, ofNamespace := []map[string]string{pod.Annotations, pod.Labels}, []map[string]string{namespace.Annotations, namespace.Labels}
+	home, group := homeOf(namespace), first(mastercfg.GroupLabel, ofNamespace)
+	switch {
+	case home == before.Tenant:
+	case first(mastercfg.TenantLabel, ofPod) != "":
+		group = "" // of another tenant
+	default:
+		group = before.Group
+	}
+	words := map[string]string{
+		mastercfg.TenantLabel: before.Tenant, mastercfg.GroupLabel: group,
+		allowedKey: namespace.Annotations[allowedKey] + "," + home,
+	}
+	if group == "" && first(mastercfg.GroupLabel, ofPod) == "" {
+		words[mastercfg.NetworkLabel] = before.Network // else it is the group's
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, Annotations: words}}
 }
 
 const needsRestart = "PlacementNeedsRestart"

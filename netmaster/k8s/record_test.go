@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,4 +177,46 @@ func TestAnAddressThatSomebodyHasIsNoPodsUntilItIsFree(t *testing.T) {
 	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "default/default-net/", "node1/u2": "AddressInvalid", "node1/u3": "AddressInvalid", "node1/u4": "default/default-net/"})
 	w.change("free", asking("10.128.0.78"))
 	w.told("free", needsRestart)
+}
+
+// What a namespace says of tenant and network counts for new pods, what it says of the group for all.
+func TestAPodThatLivesStaysWhateverItsNamespaceSays(t *testing.T) {
+	networks := map[string]string{"front": "net", "back": "net", "far": "other"}
+	before := mastercfg.K8sPod{Tenant: "red", Network: "net", Group: "front"}
+	ungrouped := mastercfg.K8sPod{Tenant: "red", Network: "net"}
+	words := func(tenant, network, group string) map[string]string {
+		return map[string]string{mastercfg.TenantLabel: tenant, mastercfg.NetworkLabel: network, mastercfg.GroupLabel: group}
+	}
+	for name, c := range map[string]struct {
+		pod, namespace map[string]string
+		before         mastercfg.K8sPod
+		want           place
+	}{
+		"nothing has changed":                {nil, words("red", "net", "front"), before, place{"red", "net", "front"}},
+		"another network":                    {nil, words("red", "other", ""), ungrouped, place{"red", "net", ""}},
+		"no network any more":                {nil, words("red", "", ""), ungrouped, place{"red", "net", ""}},
+		"another tenant":                     {nil, words("blue", "net", "far"), before, place{"red", "net", "front"}},
+		"another group":                      {nil, words("red", "net", "back"), before, place{"red", "net", "back"}},
+		"a group of another network":         {nil, words("red", "net", "far"), before, place{"red", "other", "far"}}, // refused later
+		"no group any more":                  {nil, words("red", "net", ""), before, place{"red", "net", ""}},
+		"the pod says another network":       {words("", "other", ""), words("red", "net", ""), ungrouped, place{"red", "other", ""}},
+		"the pod says another group":         {words("", "", "back"), words("red", "", "front"), before, place{"red", "net", "back"}},
+		"the pod of an allowed tenant stays": {words("red", "net", ""), words("blue", "net", "far"), ungrouped, place{"red", "net", ""}},
+		"the pod says its namespace's":       {words("blue", "", ""), words("blue", "", ""), ungrouped, place{"blue", "default-net", ""}}, // refused later
+	} {
+		pod, namespace := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: c.pod}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: c.namespace}}
+		got, err := placement(pod, asItWas(pod, namespace, c.before), ByNamespace, func(_, group string) (string, error) { return networks[group], nil })
+		if err != nil || got != c.want {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+}
+
+func TestARefusedPodIsLookedAtLessAndLessOften(t *testing.T) {
+	created := time.Unix(1_000_000, 0)
+	for age, want := range map[time.Duration]time.Duration{-time.Hour: 3 * time.Second, 0: 3 * time.Second, 5 * time.Minute: 30 * time.Second, 48 * time.Hour: time.Minute} {
+		if got := refusedAgain(created, created.Add(age)); got != want {
+			t.Errorf("of an age of %v: %v, want %v", age, got, want)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/knftables"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 )
 
@@ -17,6 +18,13 @@ type Closed struct {
 	VXLANPort uint16       // UDP, at any address
 	Ports     []uint16     // TCP, at the addresses of this host and at Nodes
 	Nodes     []netip.Addr // of the cluster's machines
+	Own       []uint16     // TCP, open to endpoints; as Ports and VXLANPort they are no host ports
+}
+
+// Holds tells whether the host needs a port itself, so that it leads to no endpoint.
+func (c Closed) Holds(p mastercfg.HostPort) bool {
+	return p.Protocol == "udp" && p.Port == c.VXLANPort ||
+		p.Protocol == "tcp" && (slices.Contains(c.Ports, p.Port) || slices.Contains(c.Own, p.Port))
 }
 
 // with adds what the store knows, of itself, too.

@@ -84,10 +84,11 @@ ip link set esw netns switch; ip -n switch link set lo up; ip -n switch link set
 for a in 172.19.255.253/32 198.51.100.80/32 172.19.0.5/32; do ip -n switch addr add $a dev esw; done
 for a in fd63:6f6e:7469:7601::fffd/128 2001:db8:80::1/128 fd63:6f6e:7469:7601::5/128; do ip -n switch addr add $a dev esw nodad; done
 ip netns exec switch ip link set esw address `+link.mac.String()+`
-ip -n switch route add default dev esw; ip -n switch -6 route add default dev esw`)
+ip -n switch route add default dev esw; ip -n switch -6 route add default dev esw
+ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 	table := tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)
 	rules := new(rules)
-	if err := errors.Join(rules.apply(t.Context(), table), routeLoopback()); err != nil {
+	if err := errors.Join(rules.apply(t.Context(), table), routeLoopback(true)); err != nil {
 		t.Fatal(err)
 	}
 	if rules.listed == "" || list(t.Context(), table) != rules.listed {
@@ -111,15 +112,17 @@ ip -n switch route add default dev esw; ip -n switch -6 route add default dev es
 		{"ip netns exec world ", "tcp", "2001:db8:1::1", "30080", "2001:db8:1::2"},
 		// Host ports.
 		{"", "tcp", "127.0.0.1", "8080", "172.19.255.254"},
-		{"", "tcp", "203.0.113.1", "8080", "203.0.113.1"},
+		{"", "tcp", "203.0.113.1", "8080", "172.19.255.254"},
 		{"", "tcp", "127.0.0.1", "54323", "172.19.255.254"},
-		{"", "tcp", "203.0.113.1", "54324", "203.0.113.1"},
-		{"", "udp", "203.0.113.1", "54323", "203.0.113.1"},
-		{"", "tcp", "2001:db8:1::1", "8080", "2001:db8:1::1"},
+		{"", "tcp", "203.0.113.1", "54324", "172.19.255.254"},
+		{"", "udp", "203.0.113.1", "54323", "172.19.255.254"},
+		{"", "tcp", "2001:db8:1::1", "8080", "fd63:6f6e:7469:7601::fffe"},
 		{"ip netns exec world ", "tcp", "203.0.113.1", "8080", "203.0.113.2"},
 		{"ip netns exec world ", "udp", "203.0.113.1", "54323", "203.0.113.2"},
 		{"ip netns exec world ", "tcp", "2001:db8:1::1", "8080", "2001:db8:1::2"},
-		{"ip netns exec switch ", "tcp", "203.0.113.1", "54324", "172.19.255.254"}, // an endpoint of this node
+		// Endpoints of this node are not the host: rules judge them.
+		{"ip netns exec switch ", "tcp", "203.0.113.1", "54324", "172.19.255.251"},
+		{"ip netns exec switch ", "tcp", "2001:db8:1::1", "8080", "fd63:6f6e:7469:7601::fffb"},
 	} {
 		ask := fmt.Sprintf("%spython3 -c '%s' %s %s %s 2>&1 || true", test.from, asking, test.kind, test.at, test.port)
 		var got string

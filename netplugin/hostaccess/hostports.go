@@ -1,13 +1,11 @@
 package hostaccess
 
 import (
-	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 	"sigs.k8s.io/knftables"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -20,6 +18,9 @@ type HostPort struct {
 	Number     uint32 // of the endpoint's port in the switch
 	IPv4, IPv6 bool   // whether the endpoint has an address
 }
+
+// has tells whether the endpoint has an address like another one.
+func (p HostPort) has(like netip.Addr) bool { return like.Is4() && p.IPv4 || like.Is6() && p.IPv6 }
 
 // Maps of host ports: those at one address of the host, and those at all of them. Those of
 // IPv6 have a 6 at the end.
@@ -48,7 +49,7 @@ func (h hostPorts) sets() (all []set) {
 		at := set{name: mapHostPortsAt + suffix, kind: ip + " . inet_proto . inet_service", leadsTo: ip + " . inet_service"}
 		everywhere := set{name: mapHostPorts + suffix, kind: "inet_proto . inet_service", leadsTo: ip + " . inet_service"}
 		for _, port := range h.all {
-			if p.Addr().Is4() && !port.IPv4 || p.Addr().Is6() && !port.IPv6 {
+			if !port.has(p.Addr()) {
 				continue
 			}
 			to, key := &everywhere, fmt.Sprint(port.Protocol, " . ", port.Port)
@@ -74,9 +75,11 @@ func (h hostPorts) letIn() (all []rule) {
 	return all
 }
 
-// chains translate what is for a host port, from outside and from the host itself. Who has
-// an address that the endpoint could not answer to becomes the host: itself at its loopback
-// address, and the endpoints of this node. An IPv6 loopback address cannot be left at all.
+// chains translate what is for a host port, from outside and from the host itself. What the
+// host itself sends comes from its own address on the link, which no rule judges: also what is
+// from a loopback address, to which an endpoint could not answer. Endpoints of this node have
+// private addresses to which it could not answer either, and come as somebody else, whom
+// rules judge. An IPv6 loopback address cannot be left at all.
 func (h hostPorts) chains() []chain {
 	var lead, hide []rule
 	for _, p := range h.outside.Prefixes() {
@@ -87,23 +90,26 @@ func (h hostPorts) chains() []chain {
 		lead = append(lead,
 			rule{knftables.Concat("dnat", ip, "to", ip, "daddr . meta l4proto . th dport map @"+mapHostPortsAt+suffix), "host ports at one address"},
 			rule{knftables.Concat(notItself, "fib daddr type local dnat", ip, "to meta l4proto . th dport map @"+mapHostPorts+suffix), "host ports"})
-		for _, from := range []string{loopback[p.Addr().Is4()], p.String()} {
-			hide = append(hide, rule{
-				text:    knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "saddr", from, ip, "daddr !=", pipeline.NodePorts(p), "masquerade"),
-				comment: "to a host port as the host",
-			})
-		}
+		led := knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.NodePorts(p))
+		hide = append(hide,
+			rule{knftables.Concat(led, ip, "saddr", p, ip, "saddr !=", pipeline.OutsideAddress(p, pipeline.OutsideHost), "snat", ip, "to", pipeline.PodsAsHost(p)), "endpoints to a host port"},
+			rule{knftables.Concat(led, "fib saddr type local", "snat", ip, "to", pipeline.OutsideAddress(p, pipeline.OutsideHost)), "the host to a host port"})
 	}
 	return []chain{
 		{"host-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, lead},
 		{"host-ports-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, lead},
 		{"host-ports-hide", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority, hide},
-		{"host-ports-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{{
-			// The kernel takes such packets from this link, so that it takes answers to them.
-			text:    knftables.Concat("iifname", quoted(outsideLink), "ip daddr", loopback[true], "drop"),
-			comment: "no endpoint reaches the host's loopback addresses",
-		}}},
 	}
+}
+
+// loopbackGuard keeps endpoints from the host's loopback addresses. It stands whether there
+// are host ports or not: they may have just gone, and the kernel still take such packets.
+func loopbackGuard() chain {
+	return chain{"host-ports-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{{
+		// The kernel takes such packets from this link, so that it takes answers to them.
+		text:    knftables.Concat("iifname", quoted(outsideLink), "ip daddr", loopback[true], "drop"),
+		comment: "no endpoint reaches the host's loopback addresses",
+	}}}
 }
 
 // withHostPorts puts what leads into endpoints into the table of a way out.
@@ -118,40 +124,20 @@ func (t table) withHostPorts(h hostPorts) table {
 	return t
 }
 
-// routeLoopback has the kernel send from a loopback address by the way out, and take the answers.
-func routeLoopback() error {
+// routeLoopback has the kernel send from a loopback address by the way out, and take the
+// answers, while there are host ports.
+func routeLoopback(on bool) error {
 	const setting = "ipv4/conf/" + outsideLink + "/route_localnet"
-	if read(setting) == "1" {
+	want := map[bool]string{true: "1", false: "0"}[on]
+	if read(setting) == want {
 		return nil
 	}
-	return write(setting, "1")
+	return write(setting, want)
 }
 
-// forget has the host's connection tracking forget datagrams to ports that lead elsewhere
-// than before: a client that goes on sending would be led there for ever.
-func forget(before, now []HostPort) error {
-	var stale []netlink.CustomConntrackFilter
-	for _, all := range [][2][]HostPort{{before, now}, {now, before}} {
-		for _, p := range all[0] {
-			if p.Protocol != "udp" || slices.Contains(all[1], p) {
-				continue
-			}
-			filter := &netlink.ConntrackFilter{}
-			if err := errors.Join(filter.AddProtocol(unix.IPPROTO_UDP), filter.AddPort(netlink.ConntrackOrigDstPort, p.Port)); err != nil {
-				return fmt.Errorf("forget datagrams to %s: %w", p, err)
-			}
-			stale = append(stale, filter)
-		}
-	}
-	if len(stale) == 0 {
-		return nil
-	}
-	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
-		if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, stale...); err != nil {
-			return fmt.Errorf("forget datagrams to host ports: %w", err)
-		}
-	}
-	return nil
+// available lists those that the host does not need itself.
+func (c Closed) available(all []HostPort) []HostPort {
+	return slices.DeleteFunc(slices.Clone(all), func(p HostPort) bool { return c.Holds(p.HostPort) })
 }
 
 // hostPorts lists them in an order that depends on nothing else.

@@ -41,17 +41,72 @@ func TestHostPortsLeadToEndpointsThatHaveTheVersionOfIP(t *testing.T) {
 // A client that goes on sending datagrams is led where the port leads now.
 func TestDatagramsToAHostPortThatMovedAreForgotten(t *testing.T) {
 	testkit.NeedsMachine(t)
-	t.Cleanup(func() { run(t, "nft flush ruleset") })
-	run(t, `ip link set lo up; nft 'add table inet t; add chain inet t c { type filter hook output priority 0; }; add rule inet t c ct state new counter'
-conntrack -I -p udp -s 192.0.2.9 -d 192.0.2.1 --sport 5353 --dport 5000 -t 60 -u UNSET
-conntrack -I -p udp -s 192.0.2.9 -d 192.0.2.1 --sport 5353 --dport 5001 -t 60 -u UNSET`)
-	before := []HostPort{{mastercfg.HostPort{Protocol: "udp", Port: 5000, To: 1}, 7, true, false}, {mastercfg.HostPort{Protocol: "udp", Port: 5001, To: 1}, 7, true, false}}
-	now := slices.Clone(before)
-	now[0].Number = 8
-	if err := forget(before, now); err != nil {
+	t.Cleanup(func() { run(t, "nft flush ruleset; ip addr del 192.0.2.1/32 dev lo") })
+	run(t, `ip link set lo up; ip addr add 192.0.2.1/32 dev lo
+nft 'add table inet t; add chain inet t c { type filter hook output priority 0; }; add rule inet t c ct state new counter'
+now() { conntrack -I -p udp -s 192.0.2.9 --sport 5353 -t 60 -u UNSET -r "$3" --reply-port-src "$4" --reply-port-dst 5353 -q 192.0.2.9 -d "$1" --dport "$2" $5; }
+now 192.0.2.1 5000 172.19.0.6 1
+now 192.0.2.1 5001 172.19.0.7 1
+now 192.0.2.1 5002 172.19.0.9 1
+now 192.0.2.1 5003 192.0.2.1 5003
+now 192.0.2.1 5004 172.19.255.253 5004
+now 198.51.100.1 5000 198.51.100.1 5000
+now 192.0.2.1 5005 172.19.0.7 1 "-w 7"`)
+	port := func(number uint16, to uint32) HostPort {
+		return HostPort{mastercfg.HostPort{Protocol: "udp", Port: number, To: 1}, to, true, false}
+	}
+	m := New(Config{})
+	for range 2 { // the second time nothing has changed
+		if err := m.forget(hostPorts{[]HostPort{port(5000, 8), port(5001, 7), port(5003, 7)}, wayOut}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := run(t, "conntrack -L -p udp 2>/dev/null; conntrack -L -p udp -w 7 2>/dev/null")
+	for what, want := range map[string]bool{
+		"dst=192.0.2.1 sport=5353 dport=5000":    false, // leads elsewhere
+		"dst=192.0.2.1 sport=5353 dport=5001":    true,
+		"dst=192.0.2.1 sport=5353 dport=5002":    false, // leads nowhere, since before we began
+		"dst=192.0.2.1 sport=5353 dport=5003":    false, // was no host port
+		"dst=192.0.2.1 sport=5353 dport=5004":    true,  // of a service
+		"dst=198.51.100.1 sport=5353 dport=5000": true,  // another machine's
+		"dst=192.0.2.1 sport=5353 dport=5005":    true,  // a switch's
+	} {
+		if strings.Contains(left, what) != want {
+			t.Errorf("%s: want %v, left:\n%s", what, want, left)
+		}
+	}
+}
+
+// A host port that has come and gone leaves no way to the host's loopback addresses.
+func TestWithoutHostPortsNoEndpointReachesTheLoopback(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh0") })
+	run(t, "ip link add contivh0 type veth peer name esw")
+	for _, on := range []bool{true, false} {
+		if err := routeLoopback(on); err != nil {
+			t.Fatal(err)
+		}
+		if got := read("ipv4/conf/contivh0/route_localnet") == "1"; got != on {
+			t.Errorf("host ports %v: addresses of the loopback are routed: %v", on, got)
+		}
+	}
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).withHostPorts(hostPorts{nil, wayOut})); err != nil {
 		t.Fatal(err)
 	}
-	if left := run(t, "conntrack -L -p udp 2>/dev/null"); strings.Contains(left, "dport=5000") || !strings.Contains(left, "dport=5001") {
-		t.Errorf("left: %s", left)
+	if got := run(t, "nft list table inet contiv"); !strings.Contains(got, `iifname "contivh0" ip daddr 127.0.0.0/8 drop`) {
+		t.Errorf("no guard:\n%s", got)
+	}
+}
+
+func TestPortsThatTheHostNeedsAreNoHostPorts(t *testing.T) {
+	c := Closed{VXLANPort: 4789, Ports: []uint16{2379}, Own: []uint16{10250}}
+	port := func(protocol string, number uint16) HostPort {
+		return HostPort{HostPort: mastercfg.HostPort{Protocol: protocol, Port: number}}
+	}
+	fine := []HostPort{port("tcp", 4789), port("udp", 2379), port("tcp", 80)}
+	all := append([]HostPort{port("udp", 4789), port("tcp", 2379), port("tcp", 10250)}, fine...)
+	if got := c.available(all); !slices.Equal(got, fine) {
+		t.Errorf("available: %v", got)
 	}
 }

@@ -59,7 +59,8 @@ type Manager struct {
 	stores   stores
 	leads    bool         // there may be a way out, of this process or an earlier one
 	made     netip.Prefix // of the one that this process has made, or found; zero: none
-	ports    []HostPort   // that the rules are for
+	ports    []HostPort   // other datagrams have been forgotten
+	forgot   bool         // at all
 	own      own
 	touched  bell.Bell              // somebody has changed something of ours
 	repaired time.Time              // when it looked last because of that

@@ -53,18 +53,16 @@ func (m *Manager) isOpen(o pipeline.Outside) bool {
 func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) error {
 	o := *access.Outside
 	m.learnStores(ctx)
-	ports, err := m.hostPorts()
+	all, err := m.hostPorts()
 	if err != nil {
 		return err
 	}
-	in := entrances{access.Entrances, o}
-	if err := m.rules.apply(ctx, tableFor(o, m.Closed.with(access, m.stores), m.RouterLink, share()).with(in).withHostPorts(hostPorts{ports, o})); err != nil {
+	in, closed := entrances{access.Entrances, o}, m.Closed.with(access, m.stores)
+	ports := hostPorts{closed.available(all), o}
+	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports)); err != nil {
 		return err
 	}
-	if err := forget(m.ports, ports); err != nil {
-		return err
-	}
-	m.ports = ports
+	forgotten := m.forget(ports) // what fails is tried again, and keeps nothing closed
 	if err := m.forward(access.IPv6); err != nil {
 		return err
 	}
@@ -86,12 +84,10 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err != nil {
 		return err
 	}
-	if len(ports) > 0 {
-		if err := routeLoopback(); err != nil {
-			return err
-		}
+	if err := routeLoopback(len(ports.all) > 0); err != nil {
+		return err
 	}
-	return inTheWay(ctx)
+	return errors.Join(forgotten, inTheWay(ctx))
 }
 
 // waitForEndpoint tells whether the way out has to wait for the link of an endpoint.

@@ -74,7 +74,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
 		})
 	}
-	return table{append(closed.sets(), senderSets()...), append(closed.chains(), masquerade,
+	return table{append(closed.sets(), senderSets()...), append(closed.chains(), masquerade, loopbackGuard(),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",

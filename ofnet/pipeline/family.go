@@ -19,6 +19,7 @@ type family struct {
 	dstField openflow.Field
 	toMany   netip.Prefix // addresses that are not one host's
 	onLink   netip.Prefix // addresses that no router forwards to
+	loopback netip.Prefix // addresses of who speaks to itself
 }
 
 func ipv4() family {
@@ -33,6 +34,7 @@ func ipv4() family {
 		dstField: openflow.FieldIPv4Dst,
 		toMany:   netip.MustParsePrefix("224.0.0.0/3"),
 		onLink:   netip.MustParsePrefix("169.254.0.0/16"),
+		loopback: netip.MustParsePrefix("127.0.0.0/8"),
 	}
 }
 
@@ -48,6 +50,7 @@ func ipv6() family {
 		dstField: openflow.FieldIPv6Dst,
 		toMany:   netip.MustParsePrefix("ff00::/8"),
 		onLink:   netip.MustParsePrefix("fe80::/10"),
+		loopback: netip.MustParsePrefix("::1/128"),
 	}
 }
 

@@ -44,6 +44,14 @@ type outside struct {
 // both versions of IP. No port has this number.
 const OutsideHost = 0xfffe
 
+// outsidePods takes the place of the port's number in the address of PodsAsHost. No port has
+// this number.
+const outsidePods = 0xfffb
+
+// PodsAsHost is what endpoints see that another endpoint of their node reaches by a port of
+// the host: a sender that is not the host, so rules judge it. The host translates the answers.
+func PodsAsHost(private netip.Prefix) netip.Addr { return OutsideAddress(private, outsidePods) }
+
 // OutsideAddress is what the host knows the endpoint at a port by.
 func OutsideAddress(p netip.Prefix, port uint32) netip.Addr { return NamesAsker(p, port) }
 
@@ -82,6 +90,8 @@ func (x outside) outside(w *Wants, o Outside, port uint32) {
 		w.flow(
 			at(tableClassify, priorityExact, openflow.InPort(port), f.is(), f.dst(p)).do(regOrigin.set(originHost)).goTo(tableSource),
 			unreceived(priorityHost, f.whole(f.dst(host))...).do(known...).do(toHost...).goTo(tableOutput),
+			unreceived(priorityHost, f.whole(f.dst(openflow.Host(PodsAsHost(p))))...).do(known...).do(toHost...).goTo(tableOutput),
+			unreceived(priorityInside, f.is(), f.dst(f.loopback)).drop(reasonNoRoute),
 			unreceived(priorityInside, f.is(), f.dst(f.toMany)).drop(reasonMulticast),
 			unreceived(priorityInside, f.is(), f.dst(p)).drop(reasonNoRoute),
 			unreceivedFrom(originLocal, priorityOutside, f.whole()...).do(known...).do(toHost...).goTo(tableOutput))
@@ -141,5 +151,6 @@ func (outside) fragments(w *Wants, e placed, found flowBuilder) {
 	w.flow(
 		found.do(translate(tableDest, openflow.NATDestination, e.IPv4)).end(),
 		unreceived(priorityOutside, own...).do(out).end(),
-		unreceived(priorityHost, append(own, openflow.IPv4Dst(openflow.Host(OutsideAddress(e.Private, OutsideHost))))...).do(out).end())
+		unreceived(priorityHost, append(slices.Clone(own), openflow.IPv4Dst(openflow.Host(OutsideAddress(e.Private, OutsideHost))))...).do(out).end(),
+		unreceived(priorityHost, append(slices.Clone(own), openflow.IPv4Dst(openflow.Host(PodsAsHost(e.Private))))...).do(out).end())
 }

@@ -162,6 +162,7 @@ func TestOnlyWhatIsForOutsideGoesThere(t *testing.T) {
 		"an address of the own network that nobody has": with(out, func(p *packet) { p.to = addr("10.1.1.77") }),
 		"an address of another network that nobody has": with(out, func(p *packet) { p.to = addr("10.1.2.77") }),
 		"the private address of another":                with(out, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, c.pod(db1).port) }),
+		"a loopback address":                            with(out, func(p *packet) { p.to = addr("127.0.0.1") }),
 		"multicast":                                     with(out, func(p *packet) { p.to = addr("224.0.0.1") }),
 		"broadcast":                                     with(out, func(p *packet) { p.to = addr("255.255.255.255") }),
 		"not to the gateway":                            with(out, func(p *packet) { p.dst = wayOut.MAC }),

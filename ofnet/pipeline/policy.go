@@ -149,7 +149,7 @@ var tcpFlags = map[string]struct{ value, mask uint16 }{
 // clauses of both. Other flows cannot be united; then ok is false, and one of
 // them has to be chosen. The order does not matter, nor that of several merges.
 func Merge(a, b openflow.Flow) (united openflow.Flow, ok bool) {
-	if !isClause(a) || !isClause(b) {
+	if !IsClause(a) || !IsClause(b) {
 		return openflow.Flow{}, false
 	}
 	united = a
@@ -163,8 +163,8 @@ func Merge(a, b openflow.Flow) (united openflow.Flow, ok bool) {
 	return united, true
 }
 
-// isClause tells whether all a flow does is to fulfil clauses of conjunctions.
-func isClause(f openflow.Flow) bool {
+// IsClause tells whether all a flow does is to fulfil clauses of conjunctions.
+func IsClause(f openflow.Flow) bool {
 	if len(f.Actions) == 0 || f.Goto != 0 {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -268,6 +269,11 @@ func TestTheHostOfAnEndpointIsNotJudged(t *testing.T) {
 	n.replace(t, wants)
 	if got := host.ping(OutsideAddress(wayOut.Prefix, c.pod(web1).port)); got == 0 {
 		t.Errorf("the host, as %s, does not reach its endpoint", own)
+	}
+	for from, want := range map[netip.Addr]bool{own: false, PodsAsHost(wayOut.Prefix): true} {
+		if got := n.verdict(t, packet{inPort: host.port, src: wayOut.MAC, dst: wayOut.MAC, from: from, to: OutsideAddress(wayOut.Prefix, c.pod(web1).port)}); strings.HasSuffix(got, "drop") != want {
+			t.Errorf("from %s to an isolated endpoint: %s, want it dropped: %v", from, got, want)
+		}
 	}
 	if got := c.pod(web1).ping(beyond[0]); got != 0 {
 		t.Error("an isolated endpoint reaches the world")
