@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,10 +87,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.informers.Shutdown() // waits for those whom stop tells to end
 	defer stop()
 	c.informers.Start(following.Done())
-	for kind, complete := range c.informers.WaitForCacheSync(ctx.Done()) {
-		if !complete {
-			return fmt.Errorf("kubernetes: list of %v: %w", kind, context.Cause(ctx))
-		}
+	if err := c.complete(ctx); err != nil {
+		return err
 	}
 	if err := c.audit(); err != nil {
 		return err
@@ -112,6 +112,30 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	working.Wait()
 	return ctx.Err()
+}
+
+// completeSoon is within what time all is listed where nothing is wrong.
+const completeSoon = 30 * time.Second
+
+// complete waits until all caches are, and says which ones are not.
+func (c *Controller) complete(ctx context.Context) error {
+	for ctx.Err() == nil {
+		soon, cancel := context.WithTimeout(ctx, completeSoon)
+		var missing []string
+		for kind, complete := range c.informers.WaitForCacheSync(soon.Done()) {
+			if !complete {
+				missing = append(missing, kind.Elem().Name())
+			}
+		}
+		cancel()
+		if len(missing) == 0 {
+			return nil
+		}
+		slices.Sort(missing)
+		c.cfg.Log.Warnf("kubernetes: there is no list of each %s yet, and nothing is done without: may netmaster list and watch them? "+
+			"deploy/kubernetes/base/rbac.yaml has what it needs", strings.Join(missing, ", "))
+	}
+	return fmt.Errorf("kubernetes: lists of the API server: %w", context.Cause(ctx))
 }
 
 // audit has all be looked at.

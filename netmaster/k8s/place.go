@@ -84,7 +84,7 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 // checkName refuses what cannot be the name of anything: users write annotations, and what they
 // write goes into the state and into messages.
 func checkName(pod *corev1.Pod, word, name string) error {
-	if name == "" || len(name) <= maxName && nameRule.MatchString(name) {
+	if name == "" || isName(name) {
 		return nil
 	}
 	return refuse("InvalidName", "pod %s/%s: %s is %.64q: want letters, digits, '.', '_' and '-', at most %d",
@@ -95,6 +95,8 @@ func checkName(pod *corev1.Pod, word, name string) error {
 const maxName = 64
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func isName(text string) bool { return len(text) <= maxName && nameRule.MatchString(text) }
 
 // homeOf is the tenant of a namespace.
 func homeOf(namespace *corev1.Namespace) string {

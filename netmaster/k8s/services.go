@@ -2,11 +2,12 @@ package k8s
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -27,10 +29,14 @@ type balancer struct {
 	*Controller
 	services   corelisters.ServiceLister
 	namespaces corelisters.NamespaceLister
+	pods       corelisters.PodLister
+	nodes      corelisters.NodeLister
 	slices     cache.Indexer
+	ranges     cache.SharedIndexInformer // ServiceCIDRs
 
 	mu      sync.Mutex
 	tenants map[string]map[string]struct{} // for whom a service is noted, by namespace/name
+	refused map[string]string              // what was told of addresses that are not served, likewise
 }
 
 // sliceIndex finds the slices of a service, by namespace/name.
@@ -43,8 +49,9 @@ const changesTogether = 10 * time.Millisecond
 // serviceWork keeps a record of every service with an address of its own, and of each of its backends.
 func (c *Controller) serviceWork() *work {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
-	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(),
-		slices: endpoints.GetIndexer(), tenants: map[string]map[string]struct{}{}}
+	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Lister(),
+		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
+		tenants: map[string]map[string]struct{}{}, refused: map[string]string{}}
 	return &work{
 		prepare: func() error {
 			return endpoints.AddIndexers(cache.Indexers{sliceIndex: func(object any) ([]string, error) { return serviceOf(object), nil }})
@@ -53,6 +60,7 @@ func (c *Controller) serviceWork() *work {
 		follows: []followed{
 			{core.Services().Informer(), byName},
 			{endpoints, serviceOf},
+			{core.Namespaces().Informer(), b.servicesOf},
 		},
 	}
 }
@@ -64,6 +72,19 @@ func serviceOf(object any) []string {
 		return nil
 	}
 	return []string{slice.Namespace + "/" + slice.Labels[discoveryv1.LabelServiceName]}
+}
+
+// servicesOf are the services of a namespace, whose tenant they have.
+func (b *balancer) servicesOf(object any) (names []string) {
+	namespace, ok := object.(*corev1.Namespace)
+	if !ok {
+		return nil
+	}
+	services, _ := b.services.Services(namespace.Name).List(labels.Everything()) // never fails
+	for _, s := range services {
+		names = append(names, s.Namespace+"/"+s.Name)
+	}
+	return names
 }
 
 // known finds the services that have records. It remembers for whom.
@@ -121,33 +142,41 @@ func (b *balancer) right(ctx context.Context, key string) (time.Duration, error)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, err
 	}
-	var home string
+	var home string // empty: what the namespace says is no tenant's name
 	if err == nil {
 		ns, err := b.namespaces.Get(namespace)
 		if err != nil {
-			return 0, err // it comes by another watch
+			return 0, fmt.Errorf("namespace %s: %w", namespace, err) // comes by a watch of its own: it is tried again
 		}
-		home = homeOf(ns)
+		if tenant := homeOf(ns); isName(tenant) {
+			home = tenant
+		}
 	}
 	records := map[string][]byte{}
-	var gone []string // keys
+	var gone, refused []string // keys, and why addresses are not served
+	var again time.Duration
 	err = b.ledger.View(func(r ledger.Reader) error {
 		wanted, err := b.wanted(r, service, key, home)
 		if err != nil {
 			return err
 		}
+		again, refused = wanted.again, wanted.refused
 		for _, tenant := range b.noted(key) {
-			gone = append(gone, surplus(r, wanted, tenant, namespace, name)...)
+			gone = append(gone, surplus(r, wanted.records, tenant, namespace, name)...)
 		}
-		for key, value := range wanted {
+		for key, value := range wanted.records {
 			if before, there := r.Get(key); !there || !bytes.Equal(before, value) {
 				records[key] = value
 			}
 		}
 		return nil
 	})
-	if err != nil || len(records)+len(gone) == 0 {
+	if err != nil {
 		return 0, err
+	}
+	b.tellRefused(service, key, refused)
+	if len(records)+len(gone) == 0 {
+		return again, nil
 	}
 	// Nobody else writes these keys, and one worker at a time those of a service.
 	_, err = b.ledger.Update(ctx, func(tx *ledger.Tx) error {
@@ -173,7 +202,7 @@ func (b *balancer) right(ctx context.Context, key string) (time.Duration, error)
 		return nil
 	})
 	b.forget(key, left)
-	return 0, err
+	return again, err
 }
 
 // surplus are the keys of a service's records for a tenant that are not wanted.
@@ -191,40 +220,83 @@ func surplus(r ledger.Reader, wanted map[string][]byte, tenant, namespace, name 
 	return keys
 }
 
-// wanted are the records of a service, by key; nil: there is none, or it is not ours.
-func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key, home string) (map[string][]byte, error) {
+// wanted is what a service should have.
+type wanted struct {
+	records map[string][]byte // by key
+	refused []string          // why addresses are not served
+	again   time.Duration     // when it is looked at again; 0: when something changes
+}
+
+// wanted finds out what a service should have; nothing: there is none, or it is not ours. home
+// is the tenant of its namespace.
+func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key, home string) (w wanted, err error) {
 	record, served := serviceRecord(service)
 	if !served {
-		return nil, nil
+		return w, nil
 	}
 	objects, err := b.slices.ByIndex(sliceIndex, key)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	records := map[string]any{}
-	of := map[string][]behind{home: nil} // by tenant; those that are of none are in every one
+	of := map[string][]behind{} // by tenant; those that are of none are in every one
+	if home != "" {
+		of[home] = nil
+	}
 	var everywhere []behind
 	for _, one := range backends(record, objects) {
-		tenant := ""
-		if one.pod != "" {
-			if pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(one.Node, one.pod)); err == nil {
-				tenant = pod.Tenant
-			}
-		}
-		if tenant == "" {
+		switch at, err := b.owner(r, service.Namespace, one); {
+		case err != nil:
+			return w, err
+		case at.unknown:
+			w.again = unknownAgain
+		case at.tenant == "":
 			everywhere = append(everywhere, one)
-		} else {
-			of[tenant] = append(of[tenant], one)
+		default:
+			of[at.tenant] = append(of[at.tenant], one)
 		}
 	}
-	for tenant, list := range of {
+	hosts := forHosts(of, everywhere, home)
+	if len(record.External)+len(record.LoadBalancers) > 0 {
+		w.again = externalAgain
+		if w.refused, err = b.admit(r, &record, slices.Collect(maps.Keys(of))); err != nil {
+			return w, err
+		}
+	}
+	records := map[string]any{}
+	add := func(tenant string, list []behind) {
 		b.note(key, tenant)
-		records[mastercfg.K8sServiceKey(tenant, record.Namespace, record.Name)] = record
-		for _, one := range slices.Concat(list, everywhere) {
+		of := record
+		of.Guest = tenant != hosts
+		records[mastercfg.K8sServiceKey(tenant, record.Namespace, record.Name)] = of
+		for _, one := range list {
 			records[mastercfg.K8sBackendKey(tenant, record.Namespace, record.Name, one.port, one.Address)] = one.K8sBackend
 		}
 	}
-	return encoded(records)
+	for tenant, list := range of {
+		add(tenant, slices.Concat(list, everywhere))
+	}
+	for _, tenant := range b.noted(key) {
+		if left := b.left(r, record, tenant, records); len(left) > 0 {
+			add(tenant, left)
+			w.again = cmp.Or(w.again, leftAgain)
+		}
+	}
+	w.records, err = encoded(records)
+	return w, err
+}
+
+// forHosts is the tenant by whose backends hosts are served: that of the namespace, unless only
+// others have some.
+func forHosts(of map[string][]behind, everywhere []behind, home string) string {
+	if home != "" && len(of[home])+len(everywhere) > 0 {
+		return home
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(of)) {
+		if len(of[tenant]) > 0 {
+			return tenant
+		}
+	}
+	return home
 }
 
 func encoded(records map[string]any) (map[string][]byte, error) {
@@ -237,41 +309,4 @@ func encoded(records map[string]any) (map[string][]byte, error) {
 		all[key] = value
 	}
 	return all, nil
-}
-
-// behind is a backend with the port of the service that it is behind.
-type behind struct {
-	mastercfg.K8sBackend
-	port string
-	pod  string // its UID; empty: none
-}
-
-// backends are those of slices, each address of a port once: pods move from slice to slice.
-func backends(service mastercfg.K8sService, objects []any) (all []behind) {
-	found := map[string]map[netip.AddrPort]behind{}
-	for _, object := range objects {
-		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
-		if !isServed(slice.Labels) || slice.AddressType == discoveryv1.AddressTypeFQDN {
-			continue
-		}
-		for _, port := range slice.Ports {
-			if port.Name == nil || port.Port == nil || *port.Port < 1 || *port.Port > 65535 ||
-				!slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == *port.Name }) {
-				continue
-			}
-			if found[*port.Name] == nil {
-				found[*port.Name] = map[netip.AddrPort]behind{}
-			}
-			for _, e := range slice.Endpoints {
-				one, ok := endpoint(e, *port.Name, uint16(*port.Port))
-				if before, twice := found[*port.Name][one.Address]; ok && (!twice || before.Terminating && !one.Terminating) {
-					found[*port.Name][one.Address] = one
-				}
-			}
-		}
-	}
-	for _, port := range found {
-		all = slices.AppendSeq(all, maps.Values(port))
-	}
-	return all
 }

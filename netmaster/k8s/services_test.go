@@ -51,7 +51,7 @@ func (w *world) slice(name, service, port string, number int32, change func(*dis
 		words := append(strings.Fields(m), "", "")
 		e := discoveryv1.Endpoint{Addresses: words[:1]}
 		if words[1] != "" {
-			e.TargetRef = &corev1.ObjectReference{Kind: "Pod", UID: types.UID(words[1])}
+			e.TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: "pod-" + words[1], UID: types.UID(words[1])}
 			e.NodeName = &words[2]
 		}
 		s.Endpoints = append(s.Endpoints, e)
@@ -141,8 +141,72 @@ func TestABackendIsOfItsPodsTenant(t *testing.T) {
 	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "10.128.0.5 u1 node1", "192.0.2.1")
 	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80", "default/shop/web/-/192.0.2.1:80",
 		"blue/shop/web", "blue/shop/web/-/10.128.0.5:80", "blue/shop/web/-/192.0.2.1:80")
-	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1")
+	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "10.128.0.6 u2 node1") // nobody knows u2
+	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80", "blue/shop/web", "blue/shop/web/-/10.128.0.5:80")
+}
+
+// A backend that is not meant any more keeps its connections while its pod lives.
+func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web-0", "u0", "node1", nil)
+	stop := w.follow()
+	w.want(map[string]string{"node1/u0": "default/default-net/"})
+	w.service("web", nil, "=80")
+	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "192.0.2.1")
+	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80", "default/shop/web/-/192.0.2.1:80")
+	w.slice("web-1", "web", "", 80, nil)
 	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80")
+	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
+		b, err := ledger.Read[mastercfg.K8sBackend](r, mastercfg.K8sBackendKey("default", "shop", "web", "", netip.MustParseAddrPort("10.128.0.4:80")))
+		if b.Ready || b.Serving || !b.Terminating {
+			t.Errorf("%+v", b)
+		}
+		return err
+	}))
+	w.deletePod("web-0")
+	w.want(map[string]string{})
+	stop()
+	w.follow() // it is looked at again now
+	w.wantServices("default/shop/web")
+}
+
+// A service has the tenant that its namespace says, as long as that can be one.
+func TestAServiceFollowsItsNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.follow()
+	w.service("web", nil, "=80")
+	w.slice("web-1", "web", "", 80, nil, "192.0.2.1")
+	for _, step := range []struct {
+		tenant string
+		want   []string
+	}{
+		{"", []string{"default/shop/web", "default/shop/web/-/192.0.2.1:80"}},
+		{"blue", []string{"blue/shop/web", "blue/shop/web/-/192.0.2.1:80"}},
+		{"a/b", nil},
+	} {
+		w.must(w.client.CoreV1().Namespaces().Update(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+			Annotations: map[string]string{mastercfg.TenantLabel: step.tenant}}}, metav1.UpdateOptions{}))
+		w.wantServices(step.want...)
+	}
+}
+
+// Hosts are served by one tenant's backends: those of the namespace, if it has some.
+func TestHostsAreServedByOneTenant(t *testing.T) {
+	some := []behind{{}}
+	for _, c := range []struct {
+		of         map[string][]behind
+		everywhere []behind
+		want       string
+	}{
+		{map[string][]behind{"home": nil}, nil, "home"},
+		{map[string][]behind{"home": some, "blue": some}, nil, "home"},
+		{map[string][]behind{"home": nil, "red": some, "blue": some}, nil, "blue"},
+		{map[string][]behind{"home": nil, "blue": some}, some, "home"},
+	} {
+		if got := forHosts(c.of, c.everywhere, "home"); got != c.want {
+			t.Errorf("%v: %s, want %s", c.of, got, c.want)
+		}
+	}
 }
 
 func TestAServiceSaysWhatItsFieldsMean(t *testing.T) {
@@ -161,7 +225,7 @@ func TestAServiceSaysWhatItsFieldsMean(t *testing.T) {
 			{IP: "203.0.113.9", IPMode: &proxy}, {IP: "203.0.113.8", IPMode: &vip}, {Hostname: "example.org"}, {IP: "203.0.113.7"}}}},
 	}
 	got, ok := serviceRecord(s)
-	want := `{shop web [10.96.0.7 fd00:96::7] [198.51.100.1 198.51.100.2] [203.0.113.7 203.0.113.8] [192.0.2.0/24] [{dns UDP 53 30053}] true true 30999 60}`
+	want := `{shop web [10.96.0.7 fd00:96::7] [198.51.100.1 198.51.100.2] [203.0.113.7 203.0.113.8] [192.0.2.0/24] [{dns UDP 53 30053}] true true 30999 false 60}`
 	if fmt.Sprint(got) != want || !ok {
 		t.Errorf("%v, want %s", got, want)
 	}

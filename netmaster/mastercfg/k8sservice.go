@@ -17,6 +17,7 @@ type K8sService struct {
 	InternalLocal bool   `json:"internalLocal,omitempty"` // cluster addresses lead to backends of the client's node only
 	ExternalLocal bool   `json:"externalLocal,omitempty"` // who comes from outside gets backends of the node that he came to only
 	HealthPort    uint16 `json:"healthPort,omitempty"`    // at which each node tells whether it has backends; 0: none
+	Guest         bool   `json:"guest,omitempty"`         // hosts are served by the backends of another tenant
 	Affinity      int    `json:"affinity,omitempty"`      // seconds for which a client keeps its backend; 0: not at all
 }
 
@@ -32,6 +33,7 @@ type K8sServicePort struct {
 type K8sBackend struct {
 	Address netip.AddrPort `json:"address"`
 	Node    string         `json:"node,omitempty"` // empty: it is on none of ours
+	Pod     string         `json:"pod,omitempty"`  // UID of its pod; empty: it is none
 
 	Ready       bool `json:"ready,omitempty"`
 	Serving     bool `json:"serving,omitempty"` // ready, but for its being about to end

@@ -15,7 +15,7 @@ import (
 
 // Entrances are what the host leads to its port of the switch.
 type Entrances struct {
-	Addresses []netip.Addr // external addresses of services, ascending
+	Addresses []netip.Addr // external addresses of services that no node has, ascending
 	NodePorts []NodePort   // ascending
 }
 
@@ -100,6 +100,8 @@ func (c *cache) entrances() (e Entrances) {
 	}
 	slices.SortFunc(e.Addresses, netip.Addr.Compare)
 	e.Addresses = slices.Compact(e.Addresses)
+	nodes := c.nodes.list() // whoever leads them to the switch is cut off from them
+	e.Addresses = slices.DeleteFunc(e.Addresses, func(a netip.Addr) bool { return slices.Contains(nodes, a) })
 	slices.SortFunc(e.NodePorts, func(a, b NodePort) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})

@@ -52,6 +52,10 @@ func TestAServiceForHostsIsOnEveryNode(t *testing.T) {
 	if len(in.Addresses) != 1 || len(in.NodePorts) != 1 || in.NodePorts[0] != (NodePort{6, 30080}) {
 		t.Errorf("%+v", in)
 	}
+	n.cache.setNode(agentPrefix+"node2", netip.MustParseAddr("198.51.100.80"))
+	if in := n.cache.hostAccess().Entrances; len(in.Addresses) != 0 {
+		t.Errorf("the host leads the address of a node to the switch: %+v", in)
+	}
 	n.cache.outside = false // endpoints are served all the same
 	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
 	if err != nil || len(o.(pipeline.Service).Ports) != 2 || o.(pipeline.Service).Ports[1].From != pipeline.FromPods {

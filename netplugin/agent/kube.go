@@ -116,9 +116,15 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 			continue // SCTP: the switch's connection tracker does not know its ports
 		}
 		add := func(at netip.Addr, from pipeline.Clients, number uint16, local bool) {
+			if s.Guest {
+				from &= pipeline.FromPods
+			}
+			if from == 0 || s.Guest && at.IsUnspecified() {
+				return
+			}
 			limited := slices.Contains(s.LoadBalancers, at) && !slices.Contains(s.External, at)
 			all = append(all, kubePort{name: p.Name, local: local, limited: limited, ServicePort: pipeline.ServicePort{
-				Address: at, From: from, Protocol: protocol, Port: number, Shared: at.IsUnspecified()}})
+				Name: p.Name, Address: at, From: from, Protocol: protocol, Port: number, Shared: at.IsUnspecified()}})
 		}
 		for _, a := range s.Addresses {
 			add(a, pipeline.FromPods, p.Port, s.InternalLocal)
@@ -288,9 +294,8 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 		if p.local {
 			chosen = sets[key].Local
 		}
-		port.Serving = chosen.Serving[:min(len(chosen.Serving), pipeline.MaxProviders)]
-		port.Draining = chosen.Draining[:min(len(chosen.Draining), pipeline.MaxProviders-len(port.Serving))]
-		port.Silent = chosen.Silent
+		chosen = chosen.AtMost(pipeline.MaxProviders, c.host)
+		port.Serving, port.Draining, port.Silent = chosen.Serving, chosen.Draining, chosen.Silent
 		if p.limited {
 			port.Sources = c.sources(s.record.SourceRanges, port.Address.Is4())
 		}

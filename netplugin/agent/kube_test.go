@@ -79,6 +79,12 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	if in := n.cache.hostAccess().Entrances; len(in.Addresses) != 2 || !slices.Equal(in.NodePorts, []NodePort{{openflow.ProtoTCP, 30080}}) {
 		t.Errorf("the host leads %+v", in)
 	}
+	s.Guest = true
+	n.kubeService(s).wantServed("pods 10.96.0.7:80 6: "+both, "pods 198.51.100.1:80 6: "+both, "pods 203.0.113.1:80 6: "+both)
+	if in := n.cache.hostAccess().Entrances; len(in.Addresses)+len(in.NodePorts)+len(n.cache.entered) != 0 {
+		t.Errorf("the host leads to another tenant, too: %+v", in)
+	}
+	s.Guest = false
 	s.SourceRanges = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 	n.kubeService(s).step()
 	ranges := func() (all []string) {

@@ -2,16 +2,20 @@
 // the backends of a port, on this node, for which clients. It is pure; Kubernetes' rule is that
 // of its own proxy.
 //
-//	                  ready ones, those meant for this node or zone
-//	cluster set    =  none ready: those that end and still serve
-//	local set      =  the same of this node only, whomever they are meant for
-//	nobody at all  =  refused; nobody here, but elsewhere: silence
+//	cluster set    the ready ones that are meant for this node or its zone; if none is
+//	               ready, those that are about to end and still serve
+//	local set      the same of this node only, whomever they are meant for
 //
-// Clients in the cluster have the cluster set, but at a cluster address with the internal
-// policy Local. Clients from outside have the local set with the external policy Local.
+// Where no backend serves at all, connections are refused. Where none of this node does, but some elsewhere,
+// the local set is silent.
+//
+// Clients in the cluster have the cluster set; at a cluster address with the internal policy Local
+// they have the local set. Clients from outside have the cluster set, with the external policy Local the local one.
 package kubeservice
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"net/netip"
 	"slices"
 )
@@ -117,4 +121,29 @@ func chosen(serving, all []Backend, udp bool) (c Chosen) {
 	slices.SortFunc(c.Draining, netip.AddrPort.Compare)
 	c.Draining = slices.Compact(c.Draining)
 	return c
+}
+
+// AtMost leaves n of the chosen ones, those that serve before those that drain. Which ones depends on the
+// node, so that all together the nodes use all of them, and one that comes or goes changes at most one other.
+func (c Chosen) AtMost(n int, node string) Chosen {
+	c.Serving = some(c.Serving, n, node)
+	c.Draining = some(c.Draining, n-len(c.Serving), node)
+	return c
+}
+
+// some are the n of all with the lowest hashes, ascending by address.
+func some(all []netip.AddrPort, n int, node string) []netip.AddrPort {
+	if len(all) <= n {
+		return all
+	}
+	hashes := make(map[netip.AddrPort][sha256.Size]byte, len(all))
+	for _, a := range all {
+		hashes[a] = sha256.Sum256([]byte(node + " " + a.String()))
+	}
+	chosen := slices.SortedFunc(slices.Values(all), func(a, b netip.AddrPort) int {
+		first, second := hashes[a], hashes[b]
+		return bytes.Compare(first[:], second[:])
+	})[:n]
+	slices.SortFunc(chosen, netip.AddrPort.Compare)
+	return chosen
 }

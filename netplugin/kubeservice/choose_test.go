@@ -83,3 +83,36 @@ func TestBackendsAreChosenAsKubernetesWantsIt(t *testing.T) {
 		t.Errorf("a node without a zone gets %q, want all", got)
 	}
 }
+
+// Beyond what a switch balances over, each node has some of its own, and keeps them when others come.
+func TestOfTooManyBackendsANodeHasSome(t *testing.T) {
+	var all Chosen
+	for i := range 100 {
+		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)
+		if all.Serving = append(all.Serving, at); i < 5 {
+			all.Draining = append(all.Draining, netip.AddrPortFrom(at.Addr(), 81))
+		}
+	}
+	used := map[netip.AddrPort]bool{}
+	for _, node := range []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"} {
+		some := all.AtMost(50, node)
+		if len(some.Serving) != 50 || len(some.Draining) != 0 || !slices.IsSortedFunc(some.Serving, netip.AddrPort.Compare) {
+			t.Errorf("%s has %v", node, some)
+		}
+		for _, a := range some.Serving {
+			used[a] = true
+		}
+		fewer := Chosen{Serving: slices.Clone(all.Serving)}
+		fewer.Serving = slices.Delete(fewer.Serving, 0, 1)
+		lost := slices.DeleteFunc(slices.Clone(some.Serving), func(a netip.AddrPort) bool { return slices.Contains(fewer.AtMost(50, node).Serving, a) })
+		if len(lost) > 1 || len(lost) == 1 && lost[0] != all.Serving[0] {
+			t.Errorf("%s lost %v, as %s went", node, lost, all.Serving[0])
+		}
+	}
+	if len(used) < 90 {
+		t.Errorf("all nodes together use %d of 100", len(used))
+	}
+	if some := all.AtMost(102, "n1"); len(some.Serving) != 100 || len(some.Draining) != 2 {
+		t.Errorf("%d serve, %d drain", len(some.Serving), len(some.Draining))
+	}
+}

@@ -31,16 +31,16 @@ import (
 // any provider each time. For each one that is new, ovs-vswitchd counts those of the service.
 const maxClients = 16384
 
-// keptPort holds the number of the port while a provider is chosen; the receiver's MAC, for
-// which the register is, is known later. SCRATCH holds the client's provider.
+// keptPort holds the number of the port while a provider is chosen: the second half of DST_MAC, which
+// gets the receiver's MAC later. SCRATCH holds the client's provider.
 var keptPort = openflow.FieldReg(regDstMAC.Index + 1)
 
-// remembered is the number under which the clients of a port are remembered: that of
-// the group of the first port with the same providers.
+// remembered is the number under which the clients of a port are remembered: that of the group of
+// the service's first port of the same name, protocol and version of IP. Providers do not
+// matter: those for clients from outside may be others, and they change.
 func (o Service) remembered(p ServicePort) uint32 {
-	own, _ := o.providers(p)
 	for _, first := range o.Ports {
-		if all, _ := o.providers(first); first.Protocol == p.Protocol && first.Address.Is4() == p.Address.Is4() && slices.Equal(all, own) {
+		if first.Name == p.Name && first.Target == p.Target && first.Protocol == p.Protocol && first.Address.Is4() == p.Address.Is4() {
 			return first.Group
 		}
 	}

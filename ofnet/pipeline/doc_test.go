@@ -124,7 +124,7 @@ func registersText() string {
 		where := fmt.Sprintf("`reg%d`", r.Index)
 		switch {
 		case r.Bits > 32:
-			where = fmt.Sprintf("`reg%d`..`reg%d`", r.Index, r.Index+int(r.Bits)/32-1)
+			where = fmt.Sprintf("`reg%d`..`reg%d`", r.Index, r.Index+int(r.Bits-1)/32)
 		case r.Bits == 1:
 			where = fmt.Sprintf("`reg%d[%d]`", r.Index, r.Ofs)
 		case r.Bits < 32:

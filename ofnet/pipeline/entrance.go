@@ -121,6 +121,13 @@ func (e entrance) service(w *Wants, o Service) {
 		for _, m := range withoutPorts(a) {
 			w.flow(entered(a, priorityExcept, m...).do(o.enter()...).do(o.translate(tableSource)).end())
 		}
+		o.takeIn(a, o.clients(a)&FromOutside, func(from netip.Prefix, priority uint16, actions ...openflow.Action) {
+			m := []openflow.FieldMatch{openflow.IPFragment()}
+			if from.IsValid() {
+				m = append(m, familyOf(a).src(from))
+			}
+			w.flow(entered(a, priority, m...).do(actions...).end())
+		})
 	}
 	for _, p := range o.Ports {
 		if len(o.behind(p)) > 0 || p.Silent {
@@ -141,27 +148,42 @@ func (e entrance) service(w *Wants, o Service) {
 	}
 }
 
-// port takes in what is for a port of a service. Who is not from outside is told apart by his address,
-// where that makes a difference.
+// port takes in what is for a port of a service.
 func (e entrance) port(w *Wants, o Service, p ServicePort) {
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
-	takeIn := func(of netip.Prefix, priority uint16, more ...openflow.Action) {
+	o.takeIn(p.Address, p.From, func(of netip.Prefix, priority uint16, actions ...openflow.Action) {
 		p.admit(w, of, priority, func(priority uint16, from ...openflow.FieldMatch) flowBuilder {
 			return entered(p.Address, priority, append(from, to...)...)
-		}, slices.Concat(o.enter(), more, []openflow.Action{o.translate(tableSource)})...)
+		}, actions...)
+	})
+}
+
+// takeIn adds what takes in packets of some clients for an address. Where those from outside are told
+// apart, everybody is one of them but who has an address in Inner.
+func (o Service) takeIn(a netip.Addr, clients Clients, add func(from netip.Prefix, priority uint16, actions ...openflow.Action)) {
+	look := append(o.enter(), o.translate(tableSource))
+	if clients&FromHost != 0 {
+		add(netip.Prefix{}, priorityExcept, look...)
 	}
-	if p.From&FromHost != 0 {
-		takeIn(netip.Prefix{}, priorityExcept)
-	}
-	if p.From&FromOutside == 0 {
+	if clients&FromOutside == 0 {
 		return
 	}
-	takeIn(netip.Prefix{}, priorityService, regOuter.set(1))
+	add(netip.Prefix{}, priorityService, slices.Concat(o.enter(), []openflow.Action{regOuter.set(1), o.translate(tableSource)})...)
 	for _, inner := range o.Inner {
-		if inner.Addr().Is4() == p.Address.Is4() {
-			takeIn(inner, priorityHairpin)
+		if inner.Addr().Is4() == a.Is4() {
+			add(inner, priorityHairpin, look...)
 		}
 	}
+}
+
+// clients are all that some port at an address serves.
+func (o Service) clients(a netip.Addr) (all Clients) {
+	for _, p := range o.Ports {
+		if p.Address == a {
+			all |= p.From
+		}
+	}
+	return all
 }
 
 // entered matches what came in by the host for an address.

@@ -163,6 +163,7 @@ type Service struct {
 
 // ServicePort is a port at an address of a service, and that of its providers behind it.
 type ServicePort struct {
+	Name     string // that the service knows it by, at all of its addresses
 	Address  netip.Addr
 	From     Clients
 	Protocol uint8 // TCP or UDP
@@ -185,8 +186,8 @@ type Clients uint8
 // Sorts of clients.
 const (
 	FromPods    Clients = 1 << iota // endpoints of the tenant
-	FromHost                        // the host itself, and who comes in by it; no other service has the port at this address
-	FromOutside                     // of those, who is not in Inner of the service: another port of the service is for the others
+	FromHost                        // the host itself, and who comes in by it; only one service may have a port of this number and protocol at the address
+	FromOutside                     // who comes in by the host and is not in Inner of the service: another port of the service is for the others
 )
 
 // Outside is the way out of the tenants' networks: a port to the host, which knows
@@ -302,7 +303,7 @@ func (s Service) Equal(other Object) bool {
 }
 
 func (p ServicePort) equal(o ServicePort) bool {
-	return p.Address == o.Address && p.From == o.From && p.Protocol == o.Protocol && p.Port == o.Port && p.Target == o.Target &&
+	return p.Name == o.Name && p.Address == o.Address && p.From == o.From && p.Protocol == o.Protocol && p.Port == o.Port && p.Target == o.Target &&
 		p.Group == o.Group && p.Shared == o.Shared && p.Silent == o.Silent &&
 		slices.Equal(p.Sources, o.Sources) && slices.Equal(p.Serving, o.Serving) && slices.Equal(p.Draining, o.Draining)
 }

@@ -84,8 +84,9 @@ func (o Service) served() (all []netip.Addr) {
 	return all
 }
 
-// counted are the providers whose requests a port counts: what its address, protocol and number
-// tell of a connection, they tell of those from outside, too.
+// counted are the providers for which a port has flows that count requests. Such a flow matches the port's
+// address, protocol and number, not who asks: of two ports that differ only in their clients, the first
+// has it for a provider of both.
 func (o Service) counted(p ServicePort) (all []netip.Addr) {
 	before := map[netip.Addr]bool{}
 	for _, other := range o.Ports {

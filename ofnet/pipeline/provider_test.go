@@ -38,9 +38,11 @@ func TestWhoComesFromOutsideMayHaveOtherProviders(t *testing.T) {
 		for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
 			as := func(a netip.Addr) func(string) netip.Addr { return func(string) netip.Addr { return a } }
 			c.askedAs(host, at, kind, port, as(own), []netip.Addr{own}, web1, web2)
-			for _, got := range host.requestsTimes(20, at, kind, port, "hello", beyond[i]) {
-				if !strings.HasPrefix(got, web1.ID+" "+beyond[i].String()+" ") {
-					t.Errorf("from outside by %s: %q", kind, got)
+			for _, text := range []string{"hello", strings.Repeat("in fragments ", 200)} {
+				for _, got := range host.requestsTimes(20, at, kind, port, text, beyond[i]) {
+					if !strings.HasPrefix(got, web1.ID+" "+beyond[i].String()+" ") {
+						t.Errorf("from outside by %s, %d bytes: %q", kind, len(text), got)
+					}
 				}
 			}
 		}

@@ -1,0 +1,106 @@
+package k8s
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// behind is a backend with the port of the service that it is behind.
+type behind struct {
+	mastercfg.K8sBackend
+	port string
+	name string // of its pod
+}
+
+// backends are those of slices, each address of a port once: pods move from slice to slice.
+func backends(service mastercfg.K8sService, objects []any) (all []behind) {
+	found := map[string]map[netip.AddrPort]behind{}
+	for _, object := range objects {
+		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
+		if !isServed(slice.Labels) || slice.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
+		for _, port := range slice.Ports {
+			if port.Name == nil || port.Port == nil || *port.Port < 1 || *port.Port > 65535 ||
+				!slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == *port.Name }) {
+				continue
+			}
+			if found[*port.Name] == nil {
+				found[*port.Name] = map[netip.AddrPort]behind{}
+			}
+			for _, e := range slice.Endpoints {
+				one, ok := endpoint(e, *port.Name, uint16(*port.Port))
+				if before, twice := found[*port.Name][one.Address]; ok && (!twice || before.Terminating && !one.Terminating) {
+					found[*port.Name][one.Address] = one
+				}
+			}
+		}
+	}
+	for _, port := range found {
+		all = slices.AppendSeq(all, maps.Values(port))
+	}
+	return all
+}
+
+// unknownAgain is when a service is looked at again of which a backend's pod is not known:
+// the record of the pod is written at the same time, or it is gone and its slice is not yet changed.
+const unknownAgain = 3 * time.Second
+
+// owner says whose a backend is.
+type owner struct {
+	tenant  string // empty: everybody's
+	unknown bool   // nobody's, until more is known
+}
+
+// owner finds the tenant of a backend's pod. Pods without a record have the address of their node.
+func (b *balancer) owner(r ledger.Reader, namespace string, one behind) (owner, error) {
+	if one.Pod == "" {
+		return owner{}, nil
+	}
+	uid := one.Pod
+	if pod, err := b.pods.Pods(namespace).Get(one.name); err == nil && string(pod.UID) == uid {
+		uid = uidOf(pod) // that of a static pod is another one
+	}
+	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(one.Node, uid))
+	if err == nil {
+		return owner{pod.Tenant, pod.Tenant == ""}, nil
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return owner{}, err
+	}
+	node, err := ledger.Read[mastercfg.K8sNode](r, mastercfg.K8sNodePrefix+one.Node)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return owner{}, err
+	}
+	return owner{unknown: !slices.Contains(node.Addresses, one.Address.Addr())}, nil
+}
+
+// leftAgain is when a service is looked at again that backends have left whose pods live.
+const leftAgain = 10 * time.Second
+
+// left are backends of a tenant that are not among a service's any more, though their pods
+// live: connections of TCP stay with them until the pod ends.
+func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) (all []behind) {
+	prefix := mastercfg.K8sBackendsOf(tenant, service.Namespace, service.Name)
+	r.Range(prefix, func(key string, _ []byte) bool {
+		port, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
+		name := mastercfg.K8sPortName(port)
+		before, err := ledger.Read[mastercfg.K8sBackend](r, key)
+		_, stays := wanted[key]
+		if err == nil && !stays && before.Pod != "" && r.Revision(mastercfg.K8sPodKey(before.Node, before.Pod)) != 0 &&
+			slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == name && p.Protocol == "TCP" }) {
+			all = append(all, behind{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}})
+		}
+		return true
+	})
+	return all
+}

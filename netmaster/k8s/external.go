@@ -1,0 +1,162 @@
+package k8s
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// Whoever may create a service writes its externalIPs, and nobody checks them. Every node leads
+// such an address to the switch, so one that belongs to somebody else would cut him off. It is left out,
+// and an event tells why.
+
+// maxExternal is how many external addresses of a service are served, each of its lists counted
+// alone: each has a route and flows on every node.
+const maxExternal = 32
+
+// externalAgain is when a service with external addresses is looked at again: a network, a node
+// or another service may have one of them then.
+const externalAgain = time.Minute
+
+// neverExternal are addresses that are of one machine or link only, or of nobody.
+var neverExternal = []claim{
+	{"range", netip.MustParsePrefix("0.0.0.0/8")}, {"loopback range", netip.MustParsePrefix("127.0.0.0/8")},
+	{"link-local range", netip.MustParsePrefix("169.254.0.0/16")}, {"range", netip.MustParsePrefix("224.0.0.0/3")},
+	{"range", netip.MustParsePrefix("::/96")}, {"link-local range", netip.MustParsePrefix("fe80::/10")},
+	{"multicast range", netip.MustParsePrefix("ff00::/8")}, {"range of the switch", outsidePrefix6},
+	{"range of the switch", pipeline.NamesPrefixes()[1]},
+}
+
+// outsidePrefix6 has the addresses by which hosts know endpoints of IPv6.
+var outsidePrefix6 = netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")
+
+// admit takes from a service the external addresses that are not its own, and tells why. tenants
+// are those in which it is served.
+func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants []string) (refused []string, err error) {
+	if len(record.External)+len(record.LoadBalancers) == 0 {
+		return nil, nil
+	}
+	taken, err := b.taken(r, tenants)
+	if err != nil {
+		return nil, err
+	}
+	others, err := b.services.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range []*[]netip.Addr{&record.External, &record.LoadBalancers} {
+		own := (*list)[:0:0]
+		for _, a := range *list {
+			if with := overlapping(netip.PrefixFrom(a, a.BitLen()), taken); with != nil {
+				refused = append(refused, fmt.Sprintf("%s is in %s", a, with))
+			} else if owner := ownerOf(a, record, others); owner != "" {
+				refused = append(refused, fmt.Sprintf("%s is an address of service %s", a, owner))
+			} else {
+				own = append(own, a)
+			}
+		}
+		if len(own) > maxExternal {
+			refused = append(refused, fmt.Sprintf("%d of %d addresses are too many: at most %d are served", len(own)-maxExternal, len(own), maxExternal))
+			own = own[:maxExternal]
+		}
+		*list = own
+	}
+	return refused, nil
+}
+
+// taken are addresses that no service may have as external ones.
+func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err error) {
+	all = slices.Clone(neverExternal)
+	for _, object := range b.ranges.GetStore().List() {
+		o := object.(*networkingv1.ServiceCIDR) // the store has nothing else
+		for _, text := range o.Spec.CIDRs {
+			all = claimed(all, "service range "+o.Name, text)
+		}
+	}
+	nodes, err := b.nodes.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		for _, a := range n.Status.Addresses {
+			for _, address := range addresses([]string{a.Address}) { // else a name
+				all = append(all, claim{"addresses of node " + n.Name, netip.PrefixFrom(address, address.BitLen())})
+			}
+		}
+	}
+	err = ledger.ReadEach(r, mastercfg.ModelKey("network", ""), func(_ string, n contivmodel.Network) error {
+		if n.TenantName == mastercfg.DefaultTenant || slices.Contains(tenants, n.TenantName) {
+			all = claimed(claimed(all, "network "+n.NetworkName, n.Subnet), "network "+n.NetworkName, n.Ipv6Subnet)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = ledger.ReadEach(r, mastercfg.ModelKey("global", ""), func(_ string, g contivmodel.Global) error {
+		all = claimed(all, "private subnet", g.PvtSubnet)
+		return nil
+	})
+	return all, err
+}
+
+// claimed adds a range, if a text is one.
+func claimed(all []claim, what, text string) []claim {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		all = append(all, claim{what, p.Masked()})
+	}
+	return all
+}
+
+// ownerOf is another service whose cluster address an address is, or, of several with a port of the
+// same number and protocol at it, the first by name; empty: none.
+func ownerOf(a netip.Addr, record *mastercfg.K8sService, others []*corev1.Service) (name string) {
+	for _, s := range others {
+		other, served := serviceRecord(s)
+		id := s.Namespace + "/" + s.Name
+		switch {
+		case !served || s.Namespace == record.Namespace && s.Name == record.Name:
+		case slices.Contains(other.Addresses, a):
+			return id
+		case strings.Compare(id, record.Namespace+"/"+record.Name) < 0 &&
+			(slices.Contains(other.External, a) || slices.Contains(other.LoadBalancers, a)) && samePort(record, other):
+			return id
+		}
+	}
+	return ""
+}
+
+// samePort tells whether two services have a port of one number and protocol.
+func samePort(a *mastercfg.K8sService, b mastercfg.K8sService) bool {
+	return slices.ContainsFunc(a.Ports, func(p mastercfg.K8sServicePort) bool {
+		return slices.ContainsFunc(b.Ports, func(q mastercfg.K8sServicePort) bool { return p.Protocol == q.Protocol && p.Port == q.Port })
+	})
+}
+
+// tellRefused writes an event about addresses that are not served, once for each new list of them.
+func (b *balancer) tellRefused(service *corev1.Service, key string, refused []string) {
+	text := strings.Join(refused, "; ")
+	b.mu.Lock()
+	news := text != b.refused[key]
+	if b.refused[key] = text; text == "" {
+		delete(b.refused, key)
+	}
+	b.mu.Unlock()
+	if news && text != "" {
+		b.recorder.Eventf(service, nil, corev1.EventTypeWarning, "AddressNotServed", "Serve", "%s", text[:min(len(text), maxNote)])
+	}
+}
+
+// maxNote is the longest text that the API server takes in an event.
+const maxNote = 1024

@@ -1,0 +1,72 @@
+package k8s
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// An external address that is somebody else's is left out, and an event names him.
+func TestAServiceTakesNobodysAddresses(t *testing.T) {
+	w := newWorld(t)
+	w.put(&contivmodel.Global{Name: contivmodel.GlobalName, PvtSubnet: "172.19.0.0/16"},
+		&contivmodel.Network{TenantName: "default", NetworkName: "default-net", Subnet: "10.128.0.0/14", Ipv6Subnet: "fd00:10:128::/64"},
+		&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Network{TenantName: "blue", NetworkName: "lan", Subnet: "198.51.100.0/24"})
+	w.must(w.client.NetworkingV1().ServiceCIDRs().Create(t.Context(),
+		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}, metav1.CreateOptions{}))
+	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.1"}}}}, metav1.CreateOptions{}))
+	old := func(s *corev1.Service) { // of a range that is gone
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = "203.0.113.1", []string{"203.0.113.1"}
+		s.Spec.ExternalIPs = []string{"203.0.113.2"}
+	}
+	w.service("old", old, "=80")
+	taken := []string{"0.0.0.0", "127.0.0.1", "169.254.1.1", "224.0.0.1", "255.255.255.255", "::1", "fe80::1", "ff02::1", "fd63:6f6e:7469:7600::1", "fd63:6f6e:7469:7601::2",
+		"10.96.0.10", "192.0.2.1", "10.128.0.2", "fd00:10:128::7", "172.19.0.4", "203.0.113.1", "203.0.113.2"}
+	own := []string{"198.51.100.1", "203.0.113.3"}
+	w.service("web", func(s *corev1.Service) {
+		s.Spec.ExternalIPs = slices.Concat(taken, own)
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {IP: "203.0.113.2"}, {IP: "203.0.113.4"}}
+	}, "=80")
+	w.service("zoo", func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.2", "203.0.113.3"} }, "=81") // other ports
+	var many []string
+	for i := range maxExternal + 1 {
+		many = append(many, fmt.Sprint("198.51.100.", 100+i))
+	}
+	w.service("many", func(s *corev1.Service) { s.Spec.ExternalIPs = many }, "=80")
+	w.follow()
+	want := map[string]string{
+		"old": "[203.0.113.2] []", "web": fmt.Sprint(own, " [203.0.113.4]"), "zoo": "[203.0.113.2 203.0.113.3] []",
+		"many": fmt.Sprint(many[:maxExternal], " []"),
+	}
+	for name, external := range want {
+		w.eventually(func() error {
+			return w.ledger.View(func(r ledger.Reader) error {
+				s, err := ledger.Read[mastercfg.K8sService](r, mastercfg.K8sServiceKey("default", "shop", name))
+				if got := fmt.Sprint(s.External, " ", s.LoadBalancers); err == nil && got != external {
+					t.Fatalf("%s has %s, want %s", name, got, external)
+				}
+				return err
+			})
+		})
+	}
+	for _, text := range []string{"10.96.0.10 is in service range kubernetes 10.96.0.0/16", "192.0.2.1 is in addresses of node node1", "203.0.113.1 is an address of service shop/old", "1 of 33 addresses are too many"} {
+		w.eventually(func() error {
+			list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
+			if err == nil && !slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == "AddressNotServed" && strings.Contains(e.Note, text) }) {
+				err = fmt.Errorf("no event says %q: %v", text, list.Items)
+			}
+			return err
+		})
+	}
+}
