@@ -61,13 +61,17 @@ type owner struct {
 	unknown bool   // nobody's, until more is known
 }
 
-// owner finds the tenant of a backend's pod. Pods without a record have the address of their node.
+// owner finds the tenant of a backend's pod. Pods without a record are
+// processes of their node, and have its address.
 func (b *balancer) owner(r ledger.Reader, namespace string, one behind) (owner, error) {
 	if one.Pod == "" {
 		return owner{}, nil
 	}
 	uid := one.Pod
 	if pod, err := b.pods.Pods(namespace).Get(one.name); err == nil && string(pod.UID) == uid {
+		if pod.Spec.HostNetwork {
+			return owner{}, nil
+		}
 		uid = uidOf(pod) // that of a static pod is another one
 	}
 	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(one.Node, uid))

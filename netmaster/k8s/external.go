@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -55,12 +56,12 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 	if err != nil {
 		return nil, err
 	}
-	for _, list := range []*[]netip.Addr{&record.External, &record.LoadBalancers} {
+	for rank, list := range []*[]netip.Addr{byBalancer: &record.LoadBalancers, bySpec: &record.External} {
 		own := (*list)[:0:0]
 		for _, a := range *list {
 			if with := overlapping(netip.PrefixFrom(a, a.BitLen()), taken); with != nil {
 				refused = append(refused, fmt.Sprintf("%s is in %s", a, with))
-			} else if owner := ownerOf(a, record, others); owner != "" {
+			} else if owner := ownerOf(a, rank, record, others); owner != "" {
 				refused = append(refused, fmt.Sprintf("%s is an address of service %s", a, owner))
 			} else {
 				own = append(own, a)
@@ -119,18 +120,27 @@ func claimed(all []claim, what, text string) []claim {
 	return all
 }
 
-// ownerOf is another service whose cluster address an address is, or, of several with a port of the
-// same number and protocol at it, the first by name; empty: none.
-func ownerOf(a netip.Addr, record *mastercfg.K8sService, others []*corev1.Service) (name string) {
+// How a service has come by an external address: who is earlier here has it.
+const (
+	byBalancer = iota // a load balancer has given it
+	bySpec            // its owner has written it down
+)
+
+// ownerOf is another service that an address is of; empty: none. It is of the service whose cluster
+// address it is; among those with a port of the same number and protocol at it, of the one of the
+// earliest rank, then of the first by name.
+func ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService, others []*corev1.Service) (name string) {
+	own := record.Namespace + "/" + record.Name
 	for _, s := range others {
 		other, served := serviceRecord(s)
 		id := s.Namespace + "/" + s.Name
-		switch {
-		case !served || s.Namespace == record.Namespace && s.Name == record.Name:
-		case slices.Contains(other.Addresses, a):
-			return id
-		case strings.Compare(id, record.Namespace+"/"+record.Name) < 0 &&
-			(slices.Contains(other.External, a) || slices.Contains(other.LoadBalancers, a)) && samePort(record, other):
+		if !served || id == own {
+			continue
+		}
+		earlier := func(list []netip.Addr, its int) bool {
+			return slices.Contains(list, a) && cmp.Or(cmp.Compare(its, rank), cmp.Compare(id, own)) < 0 && samePort(record, other)
+		}
+		if slices.Contains(other.Addresses, a) || earlier(other.LoadBalancers, byBalancer) || earlier(other.External, bySpec) {
 			return id
 		}
 	}
