@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
 // Every connection of a client, to any address of the service, gets the provider that the
@@ -44,5 +46,26 @@ func TestAClientKeepsItsProvider(t *testing.T) {
 		if got := c.pod(db1).requests(external, "udp", 53, strings.Repeat("y", 4000)); strings.HasPrefix(got, "error") {
 			t.Errorf("long question: %s", got)
 		}
+	}
+}
+
+// All addresses of a port share the memory of its clients, whoever serves there at the moment.
+func TestAPortsClientsAreRememberedByItsName(t *testing.T) {
+	s := kubeWeb()
+	for i := range s.Ports {
+		s.Ports[i].Name = map[uint8]string{openflow.ProtoTCP: "http", openflow.ProtoUDP: "dns"}[s.Ports[i].Protocol]
+	}
+	s = s.Numbered(noneTaken)
+	numbers := map[uint32]int{}
+	for _, p := range s.Ports {
+		before := s.remembered(p)
+		numbers[before]++
+		p.Serving, p.Draining = p.Serving[:0], p.Serving
+		if now := s.remembered(p); now != before {
+			t.Errorf("port %s at %s is remembered by %d, and by %d after a change of its providers", p.Name, p.Address, before, now)
+		}
+	}
+	if len(numbers) != 4 { // two names, of IPv4 and IPv6
+		t.Errorf("ports are remembered by %v, want one number for each name and version of IP", numbers)
 	}
 }
