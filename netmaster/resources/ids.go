@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"math"
-
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -19,10 +17,14 @@ func LowestGroupID(used Used[uint]) (int, error) {
 	return int(id), nil
 }
 
+// maxVRF is the last routing domain: the datapath tracks the connections of each in two of
+// 65536 zones, and needs some for itself.
+const maxVRF = 32765
+
 // LowestVRF finds the number of a new tenant's routing domain.
 func LowestVRF(used Used[uint]) (uint16, error) {
 	n, ok := used.NextFree(1)
-	if !ok || n >= math.MaxUint16 {
+	if !ok || n > maxVRF {
 		return 0, fault.New(fault.Exhausted, "no routing domain numbers available")
 	}
 	return uint16(n), nil

@@ -176,6 +176,12 @@ func TestGroupIDsAndRoutingDomainsAreTheLowestFree(t *testing.T) {
 	if id, err := LowestGroupID(full); err != nil || id != 17 {
 		t.Errorf("got %d, %v", id, err)
 	}
+	for id := uint(1); id <= maxVRF; id++ {
+		full[id] = true
+	}
+	if _, err := LowestVRF(full); text(err) != "no routing domain numbers available" {
+		t.Error(err)
+	}
 	for _, c := range []struct {
 		taken tagSet
 		want  uint16

@@ -22,7 +22,7 @@ type byHost struct{ gateway [6]byte }
 // beyondNode takes the place of the port's number in that address. No port has this number.
 const beyondNode = 0xfffc
 
-// beyondZone is the connection tracker's zone. No VRF has this number: they are given from 1 on.
+// beyondZone is the connection tracker's zone. No VRF and no tiers have this one (MaxVRF).
 const beyondZone = 65534
 
 // originBeyond is what the mark of such a connection has in place of ORIGIN.

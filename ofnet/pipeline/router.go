@@ -39,8 +39,7 @@ const (
 	priorityNoRoute uint16 = priorityRoute + 200
 )
 
-// SharedVRF is the VRF of all routed networks of encapsulation vlan. They are alone
-// on their bridge, so it does not matter that it may be a tenant's elsewhere.
+// SharedVRF is the VRF of all routed networks of encapsulation vlan. No tenant has it.
 const SharedVRF uint16 = 65535
 
 // Groups of routes with several next hops have these numbers.
