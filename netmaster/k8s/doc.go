@@ -3,9 +3,12 @@
 // The leader follows the API server by informers and writes what agents need: agents
 // hold no credentials of it, and work from the store alone.
 //
-//	pod, namespace --informer--> queue --place.go--> state/k8sPod/<node>/<uid>
-//	                                       |
-//	                                       +--> an event on the pod, if it is refused
+//	pods, namespaces     --informer--> queue --place.go-----> state/k8sPod/<node>/<uid>
+//	                                            |
+//	                                            +--> an event on the pod, if it is refused
+//	services, endpoints  --informer--> queue --services.go--> state/k8sSvc/, k8sBackend/
+//	policies             --informer--> queue --policies.go--> state/k8sPolicy/, k8sClass/, k8sEpoch
+//	nodes                --informer--> queue --nodes.go-----> state/k8sNode/; taint.go takes their taint away
 //
 // An informer's event marks an object; a worker then makes its record what the
 // caches say, so that it does not matter in which order, how often or how late events

@@ -128,15 +128,11 @@ func askedAddresses(r ledger.Reader, pod *corev1.Pod, at place, isNew bool) (v4,
 }
 
 func inNetwork(n *contivmodel.Network, addr netip.Addr) bool {
-	text := n.Ipv6Subnet
 	if addr.Is4() {
-		text = n.Subnet
-	}
-	if addr.Is4() {
-		subnet, err := resources.ParseSubnet(text)
+		subnet, err := resources.ParseSubnet(n.Subnet)
 		return err == nil && !addr.Less(subnet.First) && !subnet.Last.Less(addr)
 	}
-	subnet, err := resources.ParseIPv6Subnet(text)
+	subnet, err := resources.ParseIPv6Subnet(n.Ipv6Subnet)
 	return err == nil && subnet.Contains(addr)
 }
 

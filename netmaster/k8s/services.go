@@ -56,7 +56,7 @@ func (c *Controller) serviceWork() *work {
 		prepare: func() error {
 			return endpoints.AddIndexers(cache.Indexers{sliceIndex: func(object any) ([]string, error) { return serviceOf(object), nil }})
 		},
-		kind: "service", workers: workers, delay: changesTogether, known: b.known, right: b.right,
+		kind: "service", workers: transactions, delay: changesTogether, known: b.known, right: b.right,
 		follows: []followed{
 			{core.Services().Informer(), byName},
 			{endpoints, serviceOf},

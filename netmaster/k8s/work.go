@@ -41,8 +41,8 @@ const (
 	retryMost  = time.Minute
 )
 
-// workers is how many things of a kind are worked on at once: each takes a transaction of the store.
-const workers = 4
+// transactions of the store there may be at once for things of one kind.
+const transactions = 4
 
 // auditEvery is how often everything is looked at though nothing has changed: what was missed
 // by a fault of ours is made up for then.
