@@ -43,9 +43,10 @@ func newTiers() tiers {
 }
 
 // isolated is what is judged of whom nothing is known.
-const isolated = pipeline.JudgesOut | pipeline.IsolatesOut | pipeline.JudgesIn | pipeline.IsolatesIn
+const isolated = pipeline.JudgesOut | pipeline.IsolatesOut | pipeline.JudgesIn | pipeline.IsolatesIn | pipeline.Tracked
 
-// judged says how tiers see an endpoint.
+// judged says how tiers see an endpoint. Those of pods are tracked from their start: when
+// something is judged of them one day, it is known who began the connections that there are.
 func (t *tiers) judged(e endpoint) (class uint16, what pipeline.Tiers) {
 	if e.pod == "" {
 		return 0, 0
@@ -54,14 +55,11 @@ func (t *tiers) judged(e endpoint) (class uint16, what pipeline.Tiers) {
 	if !pod.known {
 		return 0, isolated
 	}
-	if pod.number == 0 {
-		return 0, 0
-	}
 	what, known := t.judges[pod.number]
-	if !known {
+	if !known && pod.number != 0 {
 		what = isolated
 	}
-	return pod.number, what
+	return pod.number, what | pipeline.Tracked
 }
 
 // podHas notes of which pod an endpoint is.

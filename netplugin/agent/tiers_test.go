@@ -31,9 +31,9 @@ func TestAPodIsIsolatedUntilItsClassIsKnown(t *testing.T) {
 	n.put(pod, `{"namespace":"shop","name":"web","uid":"u1","class":7,"classed":true}`).expect("its class", "+endpoint "+id)
 	sees("of a class without a record", 7, isolated)
 	n.put(class, `{"judgesIn":true}`).expect("the class", "+endpoint "+id)
-	sees("all is known", 7, pipeline.JudgesIn)
+	sees("all is known", 7, pipeline.JudgesIn|pipeline.Tracked)
 	n.put(pod, `{"namespace":"shop","name":"web","uid":"u1","classed":true}`).expect("no policy names it any more", "+endpoint "+id)
-	sees("of no class", 0, 0)
+	sees("of no class", 0, pipeline.Tracked) // as there may be a policy one day
 }
 
 // A node has the rules that are about its own endpoints.

@@ -47,6 +47,7 @@ const (
 	MaxVLAN     = 4094
 	MaxTag      = 16383 // as many as networks can have VNIs
 	MaxGroup    = 32767
+	MaxVRF      = 32765 // zones of the connection tracker above it are those of tiers, of the shared VRF and beyondZone
 	MaxPriority = 100
 	MaxMembers  = 1000 // of a bridged network on one node: the switch follows a packet through 4096 tables, four for each member
 
@@ -84,6 +85,9 @@ func checkEndpoint(e Endpoint) error {
 	}
 	if e.Limits.DSCP > MaxDSCP {
 		return fault.New(fault.Invalid, "endpoint %s: DSCP %d is not in 0..%d", e.ID, e.Limits.DSCP, MaxDSCP)
+	}
+	if t := e.Tiers; t > judgement|Tracked || t&IsolatesOut != 0 && t&JudgesOut == 0 || t&IsolatesIn != 0 && t&JudgesIn == 0 {
+		return fault.New(fault.Invalid, "endpoint %s: tiers %#x are unknown, or isolate in a direction that they do not judge", e.ID, t)
 	}
 	return checkAddresses("endpoint", e.ID, e.IPv4, e.IPv6)
 }
@@ -158,6 +162,9 @@ func checkOutside(o Outside) error {
 func checkVRF(kind, id string, vrf uint16) error {
 	if vrf == 0 {
 		return fault.New(fault.Invalid, "%s %s: VRF is missing", kind, id)
+	}
+	if vrf > MaxVRF && vrf != SharedVRF {
+		return fault.New(fault.Invalid, "%s %s: VRF %d is not in 1..%d", kind, id, vrf, MaxVRF)
 	}
 	return nil
 }

@@ -18,6 +18,10 @@ func TestAnObjectThatCannotBeExpressedHasNoFlowsAndAReason(t *testing.T) {
 	for reason, o := range map[string]Object{
 		"network web.blue: VNI 0 is not in":                      lost,
 		"endpoint web.blue-web1: VRF is missing":                 broken(func(e *Endpoint) { e.VRF = 0 }),
+		"endpoint web.blue-web1: VRF 32766 is not in":            broken(func(e *Endpoint) { e.VRF = 32766 }),
+		"endpoint web.blue-web1: tiers 0x2 are unknown, or":      broken(func(e *Endpoint) { e.Tiers = IsolatesOut }),
+		"endpoint web.blue-web1: tiers 0x9 are unknown, or":      broken(func(e *Endpoint) { e.Tiers = JudgesOut | IsolatesIn }),
+		"endpoint web.blue-web1: tiers 0x20 are unknown, or":     broken(func(e *Endpoint) { e.Tiers = Tracked << 1 }),
 		"endpoint web.blue-web1: local tag 16384 is not in":      broken(func(e *Endpoint) { e.Tag = 16384 }),
 		"endpoint web.blue-web1: group 32768 is not in":          broken(func(e *Endpoint) { e.Group = 32768 }),
 		"endpoint web.blue-web1: DSCP 64 is not in":              broken(func(e *Endpoint) { e.Limits.DSCP = 64 }),

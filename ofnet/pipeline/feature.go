@@ -31,11 +31,10 @@ type (
 	}
 	// ruleFeature wants something for each rule.
 	ruleFeature interface{ rule(w *Wants, r Rule) }
-	// tierFeature wants something for each rule of a tier, and for each epoch.
-	tierFeature interface {
-		tierRule(w *Wants, r TierRule)
-		epoch(w *Wants, e Epoch)
-	}
+	// tierFeature wants something for each rule of a tier.
+	tierFeature interface{ tierRule(w *Wants, r TierRule) }
+	// epochFeature wants something for the epoch.
+	epochFeature interface{ epoch(w *Wants, e Epoch) }
 )
 
 // placed is an endpoint together with the way to it.

@@ -28,6 +28,7 @@
 //	POLICY    may they talk?                      |
 //	    |                                         |
 //	FORWARD   route, or stay in the network     ANSWER   not too many
+//	    |   \__ of a tracked endpoint: TRACK, KNOWN, the tiers, ADMIT, and back here once
 //	    |                                         |
 //	    |                                       REPLY, ND_REPLY
 //	    |_________________________________________|
@@ -180,7 +181,7 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 	case TierRule:
 		each(p, func(f tierFeature) { f.tierRule(w, o) })
 	case Epoch:
-		each(p, func(f tierFeature) { f.epoch(w, o) })
+		each(p, func(f epochFeature) { f.epoch(w, o) })
 	}
 	return p.finished(w, Cookie(o.Key())), nil
 }

@@ -28,7 +28,7 @@ var (
 	regAffinity = Register{"AFFINITY", 0, 7, 1, "A new connection to a service whose clients keep their providers: table AFFINITY was asked."}
 	regSrcTiers = Register{"SRC_TIERS", 0, 8, 4, "How the tiers judge the sender, if it is here: 1 what it sends, 2 policies isolate it in that, 4 what it receives, 8 policies isolate it in that."}
 	regDstTiers = Register{"DST_TIERS", 0, 12, 4, "The same of the receiver."}
-	regTracked  = Register{"TRACKED", 0, 16, 1, "The tiers judge the sender or the receiver, and have not done so yet."}
+	regTracked  = Register{"TRACKED", 0, 16, 1, "The connections of the sender or the receiver are tracked, and this packet has not been yet."}
 	regOuter    = Register{"OUTER", 0, 17, 1, "A client from outside, of a service that has other providers for such."}
 	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
 	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}

@@ -64,7 +64,7 @@ func Tables() []Table {
 		{tableOutput, "OUTPUT", tableDrop, reasonWrongMAC, "The only way out: to a local port, into the tunnel to one node or to several, or back. What a service's provider answers comes from the service again."},
 		{tableDrop, "DROP", tableDrop, 0, "Counts what was thrown away, by reason."},
 		{tableAffinity, "AFFINITY", tableAffinity, 0, "Which provider a client of a service has, in flows that the switch learns. Asked by DEST, which then goes on."},
-		{tableTrack, "TRACK", tableDrop, reasonNotAdmitted, "Comes from or goes to an endpoint that tiers judge, which is in FORWARD: asks the connection tracker, unless nobody may judge it."},
+		{tableTrack, "TRACK", tableDrop, reasonNotAdmitted, "Asks the connection tracker about what an endpoint of this node sends or gets, if its connections are tracked, unless nobody may judge it."},
 		{tableKnown, "KNOWN", tableDrop, reasonNotAdmitted, "What belongs to a connection that was admitted, and nothing has changed since, goes back to FORWARD. An answer is judged as what it answers."},
 		{tableFirstOut, "FIRST_OUT", tablePolicyOut, 0, "The first tier, of the sender: rules in their order."},
 		{tablePolicyOut, "POLICY_OUT", tableLastOut, 0, "Policies that isolate the sender, and what they allow."},
@@ -97,6 +97,7 @@ const (
 	priorityChoose  uint16 = 116  // a client of a service is known to have no provider
 	priorityHairpin uint16 = 120  // what a provider sends to itself
 	priorityKept    uint16 = 121  // a client has a provider
+	priorityExempt  uint16 = 130  // what concerns nobody whom tiers judge
 	priorityGuard   uint16 = 200  // looked at before everything else in its table
 	priorityEntered uint16 = 205  // a guard has to do more for who came in by the host
 	priorityTrunk   uint16 = 210  // what a guard must not stop: tags, at the uplink

@@ -124,8 +124,6 @@ func (r Register) has(v, mask Tiers) openflow.FieldMatch {
 	return openflow.Reg(r.Index, uint32(v)<<r.Ofs, uint32(mask)<<r.Ofs)
 }
 
-func (tiers) epoch(*Wants, Epoch) {}
-
 func (tiers) tierRule(w *Wants, r TierRule) {
 	dimensions := r.dimensions()
 	if slices.ContainsFunc(dimensions, func(d []openflow.Match) bool { return len(d) == 0 }) {

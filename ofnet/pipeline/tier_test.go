@@ -257,8 +257,8 @@ func TestConnectionsAreJudgedAnewWhenTheRulesChange(t *testing.T) {
 }
 
 func TestTheHostOfAnEndpointIsNotJudged(t *testing.T) {
-	c := startCluster(t, web1, web2)
-	for _, e := range []Endpoint{web1, web2} {
+	c := startCluster(t, web1, web2, db1)
+	for _, e := range []Endpoint{web1, web2, db1} {
 		c.pod(e).serve(80)
 	}
 	host := c.withOutside(web1)
@@ -279,11 +279,16 @@ func TestTheHostOfAnEndpointIsNotJudged(t *testing.T) {
 		t.Error("an isolated endpoint reaches the world")
 	}
 
-	// An endpoint that is the host: here of web1, elsewhere of nobody.
-	c.pod(web2).Host, c.pod(web2).Tiers = true, 0
+	// An endpoint that is the host: to the endpoints of its node, not to those of others.
+	for _, e := range []Endpoint{web2, db1} {
+		c.pod(e).Host = true
+	}
 	c.judge(map[string]Tiers{web1.ID: isolated})
 	if c.pod(web2).connects(web1.IPv4, 80, false) {
 		t.Error("the host of another node is not judged")
+	}
+	if !c.pod(db1).connects(web1.IPv4, 80, true) || !c.pod(web1).connects(db1.IPv4, 80, true) {
+		t.Error("the host does not reach its endpoint, or is not reached")
 	}
 }
 

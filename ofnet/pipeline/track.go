@@ -4,18 +4,20 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// tracking has tiers of rules judge connections: those of the endpoints that a tier is
-// about, and of nobody else. The rules are in tier.go.
+// tracking has tiers of rules judge connections: those of the endpoints that have Tiers,
+// and of nobody else. The rules are in tier.go.
 //
 // Rules of groups (policy.go) judge packets. Tiers judge the first packet of a
 // connection: what the sender may begin, on its node, and what the receiver accepts,
 // on its own. What follows, in both directions, passes by the connection tracker, in a
 // zone for each VRF that nobody else uses.
 //
-//	FORWARD    of a judged endpoint, before anything else there  -> TRACK
+//	FORWARD    of a tracked endpoint, before anything else there -> TRACK
 //	TRACK      ct(zone)                                          -> KNOWN
 //	           what nobody may judge                             -> FORWARD
 //	KNOWN      admitted in this epoch; an ICMP error about it    -> FORWARD
+//	           an ICMP error about another; what is invalid      -> DROP
+//	           a later fragment                                  -> ADMIT
 //	           else: an answer is turned round                   -> tiers
 //	tiers      FIRST, POLICY and LAST of the sender, then of the receiver
 //	ADMIT      ct(commit,zone), its mark is the epoch            -> FORWARD
@@ -26,16 +28,24 @@ import (
 // Whatever the rules say changes the epoch. A connection that was admitted in another
 // epoch is judged anew with its next packet, as a whole: an answer as the connection
 // that it belongs to. So rules compare with what the connection tracker knows of the
-// connection's first packet: its addresses, protocol and port. Later fragments, which the
-// tracker puts together, have these as well.
+// connection's first packet: its addresses, protocol and port. Of later fragments the
+// userspace datapath does not know the port; they are of no use without the first one, which
+// is judged, and go with it, as the tracker wants to see all of them each time. (The first one
+// of SCTP it sees once.)
+//
+// Who began a connection is known of those that began after the tracker has seen one of
+// their ends. So an endpoint that may be judged one day is tracked from its start, and as
+// long as nothing of either end is judged, what the tracker takes for invalid passes, too.
+// A connection that is older than that counts as begun by whoever speaks first.
 //
 // Nobody judges what an endpoint sends to itself, what it exchanges with the host it
 // is on, and neighbour discovery. Of what comes in by the host, that is what the host
 // itself sends, by the address that only it has on that link; ICMP errors pass, too, as
 // they quote an address that the tracker does not know (quoted.go).
 //
-// Until 3.2 Open vSwitch's userspace datapath takes all of SCTP between two addresses
-// for one connection, so SCTP is judged packet by packet, each as the first of one.
+// Before 3.2 Open vSwitch's userspace datapath takes all of SCTP between two addresses
+// for one connection, so SCTP is judged packet by packet on every datapath, each as the
+// first of one.
 type tracking struct{}
 
 // Tiers are what they judge of an endpoint.
@@ -48,15 +58,19 @@ const (
 	IsolatesOut
 	JudgesIn
 	IsolatesIn
+	Tracked // its connections are known to the tracker; so are those of whom anything is judged
 )
 
+// judgement is what the registers have of it.
+const judgement = JudgesOut | IsolatesOut | JudgesIn | IsolatesIn
+
 // Epoch tells connections that were admitted by the present rules from those that were
-// admitted before. There is one in a switch.
+// admitted before. There is one in a switch; without one every packet is judged.
 type Epoch struct{ Number uint32 }
 
-// zoneOf is where the number of the zone is kept. Services have the zones that are
-// called as their VRFs; those of the tiers have one bit more, and that of the
-// shared VRF, which has all bits, one less.
+// zoneOf is where the number of the zone is kept. Services have the zones with the numbers
+// of their VRFs, 1 to MaxVRF; those of the tiers have bit 15 as well, and that of the
+// shared VRF, which has all bits, is 32767.
 var zoneOf = openflow.Subfield{Field: openflow.FieldReg(regScratch.Index), Bits: 16}
 
 const tierZone = 1 << 15
@@ -67,7 +81,7 @@ func (e placed) classed(class, tiers Register) (actions []openflow.Action) {
 		actions = append(actions, class.set(uint32(e.Class)))
 	}
 	if e.local() && e.Tiers != 0 {
-		actions = append(actions, tiers.set(uint32(e.Tiers)), regTracked.set(1))
+		actions = append(actions, tiers.set(uint32(e.Tiers&judgement)), regTracked.set(1))
 	}
 	return actions
 }
@@ -94,15 +108,27 @@ func (t tracking) base(w *Wants) {
 		w.flow(
 			at(tableTrack, priorityOther, f.is()).do(keepVRF, openflow.LoadReg(regScratch.Index, 15, 1, 1), track).end(),
 			at(tableTrack, priorityExact, f.is(), regVRF.is(uint32(SharedVRF))).do(openflow.LoadReg(regScratch.Index, 0, 16, tierZone-1), track).end(),
-			at(tableKnown, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).goTo(tableFirstOut),
-			at(tableAdmit, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).admitted())
+			at(tableKnown, priorityGuard, f.is(), trackedState(), openflow.CTNwProto(openflow.ProtoSCTP), openflow.IPLaterFragment()).admitted(),
+			at(tableKnown, priorityService, f.is(), openflow.IPProto(openflow.ProtoSCTP)).goTo(tableFirstOut),
+			at(tableAdmit, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).admitted(),
+			at(tableKnown, priorityRefuse, f.is(), tracked(0), openflow.IPLaterFragment()).goTo(tableAdmit),
+			at(tableAdmit, priorityOther, f.is()).do(openflow.CT{Commit: true, ZoneField: zoneOf}).admitted())
+	}
+	nobody := both(regSrcTiers.is(0), regDstTiers.is(0))
+	for _, odd := range []openflow.FieldMatch{tracked(openflow.CTInv), tracked(openflow.CTRel)} {
+		w.flow(
+			at(tableKnown, priorityExempt, nobody, odd).admitted(),
+			at(tableKnown, priorityAnswer, odd).drop(reasonNotAdmitted))
 	}
 	w.flow(
-		at(tableKnown, priorityService, openflow.CTState(openflow.CTTrk|openflow.CTInv, openflow.CTTrk|openflow.CTInv)).drop(reasonNotAdmitted),
-		at(tableKnown, priorityExcept, openflow.CTState(openflow.CTTrk|openflow.CTRel, openflow.CTTrk|openflow.CTRel)).admitted(),
-		at(tableKnown, priorityRefuse, openflow.CTState(openflow.CTTrk|openflow.CTRpl, openflow.CTTrk|openflow.CTRpl)).
+		at(tableKnown, priorityExact, tracked(openflow.CTRpl)).
 			do(turned(regSrcClass, regDstClass)...).do(turned(regSrcTiers, regDstTiers)...).goTo(tableFirstOut),
-		at(tableKnown, priorityOther, openflow.CTState(openflow.CTTrk, openflow.CTTrk)).goTo(tableFirstOut))
+		at(tableKnown, priorityOther, tracked(0)).goTo(tableFirstOut))
+}
+
+// tracked matches what the tracker has seen, and found to be so.
+func tracked(flag uint32) openflow.FieldMatch {
+	return openflow.CTState(openflow.CTTrk|flag, openflow.CTTrk|flag)
 }
 
 // ndTypes are the types of neighbour discovery, and of those who listen to multicast.
@@ -145,13 +171,12 @@ func (tracking) outside(w *Wants, o Outside, port uint32) {
 	}
 }
 
-func (tracking) tierRule(*Wants, TierRule) {}
-
 func (tracking) epoch(w *Wants, e Epoch) {
 	mark := openflow.CTMark(e.Number, ^uint32(0))
 	for _, f := range []family{ipv4(), ipv6()} {
 		w.flow(
-			at(tableKnown, priorityHost, f.is(), openflow.CTState(openflow.CTTrk|openflow.CTEst, openflow.CTTrk|openflow.CTEst), mark).admitted(),
+			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark).admitted(),
+			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark).admitted(),
 			at(tableAdmit, priorityExact, f.is()).
 				do(openflow.CT{Commit: true, ZoneField: zoneOf, Actions: []openflow.Action{set(mark)}}).admitted())
 	}

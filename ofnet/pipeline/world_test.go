@@ -77,6 +77,9 @@ func newWorld(r *rand.Rand, l landscape, nodes []*node) *world {
 		if chance(r, 15) {
 			e.Limits.DSCP = uint8(1 + r.IntN(MaxDSCP))
 		}
+		if chance(r, 50) {
+			e.Tiers = Tracked // nobody sees a difference
+		}
 		w.endpoints = append(w.endpoints, e)
 	}
 	for i := range w.networks {
