@@ -14,12 +14,13 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// forget forgets datagrams when host ports have changed, and once when it begins.
+// forget forgets datagrams when host ports have changed, and once when it begins. That it
+// cannot, as a kernel may not let it, matters only to who has host ports.
 func (m *Manager) forget(now hostPorts) error {
 	if m.forgot && slices.Equal(m.ports, now.all) {
 		return nil
 	}
-	if err := now.forget(); err != nil {
+	if err := now.forget(); err != nil && len(m.ports)+len(now.all) > 0 {
 		return err
 	}
 	m.ports, m.forgot = now.all, true
