@@ -17,16 +17,19 @@ import (
 func flowKind() kind[string] {
 	return kind[string]{
 		same:   sameEffect,
-		alike:  func(a, b string) bool { return sameEffect(withCookieOf(a, b), b) },
+		alike:  func(a, b string) bool { return sameEffect(withCookieOf(a, b), b) || isClause(a) && isClause(b) },
 		choose: chooseFlow,
 	}
 }
 
 // sameEffect compares bytes, and if they differ what they mean.
-func sameEffect(a, b string) bool {
-	const anywhere = "\x00\x00\x00"
-	return a == b || openflow.PackedFlow{Key: anywhere, Effect: a}.Flow().
-		SameEffect(openflow.PackedFlow{Key: anywhere, Effect: b}.Flow())
+func sameEffect(a, b string) bool { return a == b || flowOf(a).SameEffect(flowOf(b)) }
+
+func isClause(effect string) bool { return pipeline.IsClause(flowOf(effect)) }
+
+// flowOf is a flow with an effect, at no place in particular.
+func flowOf(effect string) openflow.Flow {
+	return openflow.PackedFlow{Key: "\x00\x00\x00", Effect: effect}.Flow()
 }
 
 // withCookieOf returns the effect a under the cookie of b, which are its first

@@ -62,3 +62,18 @@ func TestOfTooManyClausesTheLastAreLeftOut(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Rules that share a flow are no conflict.
+func TestClausesOfTwoRulesAreNoConflict(t *testing.T) {
+	flows := newBook(flowKind())
+	for number := uint32(1); number < 4; number++ {
+		place, c := ruleFlow(t, number, clause(number))
+		if conflicts := flows.set(c.owner, []entry[string]{{place, c.thing}}); len(conflicts) > 0 {
+			t.Errorf("clause %d: %v", number, conflicts)
+		}
+	}
+	place, c := ruleFlow(t, 9, openflow.Flow{Goto: 9})
+	if conflicts := flows.set(c.owner, []entry[string]{{place, c.thing}}); len(conflicts) != 1 {
+		t.Errorf("a flow that is no clause: %v", conflicts)
+	}
+}
