@@ -3,21 +3,30 @@ package k8s
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// strip takes away what nobody here reads: pods are most of a cluster's memory.
+// strip takes away what nobody here reads: pods are most of a cluster's memory. What it
+// is given may be somebody else's, too, and stays as it is.
 func strip(object any) (any, error) {
-	if o, err := meta.Accessor(object); err == nil { // else the name of one that is gone
-		o.SetManagedFields(nil)
-	}
-	if pod, ok := object.(*corev1.Pod); ok {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		pod := *o
+		pod.ManagedFields = nil
 		pod.Spec = corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork,
-			InitContainers: ports(pod.Spec.InitContainers), Containers: ports(pod.Spec.Containers),
+			NodeName: o.Spec.NodeName, HostNetwork: o.Spec.HostNetwork,
+			InitContainers: ports(o.Spec.InitContainers), Containers: ports(o.Spec.Containers),
 		}
-		pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, PodIPs: pod.Status.PodIPs}
+		pod.Status = corev1.PodStatus{Phase: o.Status.Phase, PodIPs: o.Status.PodIPs}
+		return &pod, nil
+	case runtime.Object:
+		copied := o.DeepCopyObject()
+		if named, err := meta.Accessor(copied); err == nil {
+			named.SetManagedFields(nil)
+		}
+		return copied, nil
 	}
-	return object, nil
+	return object, nil // the name of one that is gone
 }
 
 // ports leaves of containers which ports they have; those without are left out.

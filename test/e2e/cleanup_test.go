@@ -29,10 +29,11 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	s.must(n.StartNetmaster())
 	_, err := n.Run(ctx, "sysctl", "-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0", "net.ipv6.conf.eth0.accept_ra=1", "net.ipv4.conf.eth0.forwarding=1")
 	s.must(err)
-	s.soon(shortly, func() error {
+	settled := func() error { // the routes of an address come when it is no duplicate
 		_, err := n.Run(ctx, "sh", "-ec", "! ip -6 address | grep -q tentative")
 		return err
-	})
+	}
+	s.soon(shortly, settled)
 	pod := s.sandbox(0, "pod", "blue", "front", "") // the runtime's, not ours
 	before := s.picture(n)
 	s.must(n.StartNetplugin())
@@ -58,6 +59,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 		t.Errorf("while netplugin runs: %s, %v", out, err)
 	}
 	s.must(n.Netplugin().Kill())
+	s.soon(shortly, settled)
 	served := s.picture(n)
 	dry, err := n.Run(ctx, n.Tool("netplugin"), "cleanup", "--dry-run")
 	s.must(err)

@@ -20,16 +20,18 @@ type part struct {
 	short       bool // also of the short form, which runs after every change
 }
 
-// parts are those that pass. What is left out needs policies of Kubernetes, two address
-// families, or SCTP in this kernel; stops daemons (Disruptive); needs what these machines lack: zones, load
-// balancers; has pods ask processes of nodes by datagrams in fragments (hostNetwork); or has a
-// server of names in a pod that the image's CoreDNS cannot be (configurable pod resolv.conf).
+// parts are those that pass. What is left out needs two address families, or SCTP in this
+// kernel; stops daemons (Disruptive) or changes the cluster's CoreDNS (Serial); needs what these machines
+// lack: zones, load balancers; or has pods ask processes of nodes by datagrams in fragments
+// (hostNetwork). The test of the invalid conntrack state is not reliable: its server answers the end of one
+// connection as if it were the beginning of another, where both come at once.
 var parts = []part{
 	{name: "pods and nodes reach pods", focus: `Granular Checks: Pods should function|NoSNAT`, skip: `SCTP|DualStack`, want: 5, short: true},
 	{name: "services", focus: `\[sig-network\] Services`, skip: `SCTP|DualStack|Disruptive|Serial|LoadBalancer`, want: 47},
 	{name: "services, one by one", focus: `Granular Checks: Services`, skip: `SCTP|DualStack|hostNetwork`, want: 16},
-	{name: "changes of services", focus: `\[sig-network\] (Conntrack|Connectivity Pod Lifecycle|Service CIDRs|EndpointSlice)|kube-proxy urls`, skip: `SCTP|DualStack|Disruptive|Serial`, want: 19},
-	{name: "names", focus: `\[sig-network\] DNS`, skip: `DualStack|configurable pod resolv.conf`, want: 16},
+	{name: "changes of services", focus: `\[sig-network\] (Conntrack|Connectivity Pod Lifecycle|Service CIDRs|EndpointSlice)|kube-proxy urls`, skip: `SCTP|DualStack|Disruptive|Serial|invalid conntrack state`, want: 18},
+	{name: "names", focus: `\[sig-network\] DNS`, skip: `DualStack|Serial`, want: 16},
+	{name: "NetworkPolicy", focus: `\[sig-network\] Netpol`, skip: `SCTPConnectivity|Netpol API`, want: 45},
 	{name: "host ports", focus: `\[sig-network\] HostPort`, want: 1, short: true},
 }
 
