@@ -44,7 +44,10 @@ func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 		return slices.DeleteFunc(n.flows(), func(f string) bool { return !strings.HasPrefix(f, "cookie=0xc1") })
 	}
 
-	client.exec("python3", "-c", connect, vip, "8")
+	// What is learned counts when the flows of the datapath have been looked at again.
+	client.exec("python3", "-c", connect, vip, "1")
+	n.Appctl("revalidator/wait")
+	client.exec("python3", "-c", connect, vip, "7")
 	first, other := a, b
 	if asked(a) != 0 {
 		first, other = b, a
