@@ -29,6 +29,7 @@ func TestAClientKeepsItsProvider(t *testing.T) {
 			// Another process: its first connection may have come before the datapath knew of
 			// what was learned. By chance all would be the same 1 time in 128.
 			first, _, _ := strings.Cut(test.who.requests(test.at, kind, port, "hello", test.from...), " ")
+			test.who.node.Appctl("revalidator/wait")
 			for _, got := range test.who.requestsTimes(7, test.at, kind, port, "hello", test.from...) {
 				if provider, _, _ := strings.Cut(got, " "); provider != first || strings.HasPrefix(got, "error") {
 					t.Errorf("%s at %s by %s: %s, after %s", test.who.ID, test.at, kind, got, first)
