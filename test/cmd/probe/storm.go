@@ -61,7 +61,10 @@ func storm(ctx context.Context, args []string) error {
 		due := sent + stormBatch
 		if *rate > 0 {
 			if due = min(due, int(past.Seconds()**rate)); due == sent {
-				time.Sleep(stormPause)
+				select {
+				case <-ctx.Done():
+				case <-time.After(stormPause):
+				}
 			}
 		}
 		for ; sent < due; sent++ {
