@@ -13,6 +13,9 @@
 // selector with the pods, and rules are made anew of policies only that select one of
 // the classes that came or went. It remembers and does no I/O.
 //
+// There are numbers for 65,534 classes. Pods for whose class there is none left are of one
+// that is never written, so they are isolated.
+//
 // A class that has lost its last pod is kept for a while, as its next pod is often about
 // to come. Numbers stay the same when another leader begins: it is told the one that each pod has.
 package classes
@@ -41,6 +44,8 @@ type Engine struct {
 	dirtyPolicies map[string]struct{}
 	dirtyClasses  map[uint16]struct{}
 	moved         bool // a pod that was there is of another class
+
+	left map[uint16]map[string]struct{} // classes of which rules of these policies are left out
 }
 
 // Pod is what the engine must know of a pod.
@@ -79,6 +84,9 @@ type class struct {
 	written   bool
 }
 
+// nobodys is the class of pods for whose own one there is no number. It has no record and no rules.
+const nobodys = 65535
+
 // maxEmpty is how many classes without pods are kept.
 const maxEmpty = 64
 
@@ -87,7 +95,8 @@ func New() *Engine {
 	return &Engine{
 		pods: map[string]*pod{}, podsIn: map[string]map[string]struct{}{}, namespaces: map[string]map[string]string{},
 		selectors: map[string]*selector{}, policies: map[string]*policy{}, named: map[string]map[string]struct{}{},
-		classes: map[uint16]*class{}, numbers: map[string]uint16{},
+		classes: map[uint16]*class{nobodys: {signature: "nobody's"}}, numbers: map[string]uint16{},
+		left:      map[uint16]map[string]struct{}{},
 		dirtyPods: map[string]struct{}{}, dirtyPolicies: map[string]struct{}{}, dirtyClasses: map[uint16]struct{}{},
 	}
 }
@@ -257,6 +266,9 @@ func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPo
 		if number = preferred; number == 0 || e.classes[number] != nil {
 			number = e.free()
 		}
+		if number == nobodys {
+			return number
+		}
 		e.classes[number] = &class{signature: signature, selectors: by, ports: ports}
 		if _, taken := e.numbers[signature]; !taken {
 			e.numbers[signature] = number
@@ -273,21 +285,21 @@ func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPo
 	return number
 }
 
-// free is a number that no class has. There are 65,535; with so many classes the last one is shared.
+// free is a number that no class has, or nobodys.
 func (e *Engine) free() uint16 {
-	for range 1 << 16 {
+	for range nobodys {
 		e.lastNumber++
 		if _, recorded := e.dirtyClasses[e.lastNumber]; e.lastNumber != 0 && e.classes[e.lastNumber] == nil && !recorded {
-			break
+			return e.lastNumber
 		}
 	}
-	return e.lastNumber
+	return nobodys
 }
 
 // leave takes a member from a class. The oldest of too many empty ones go.
 func (e *Engine) leave(number uint16) {
 	c := e.classes[number]
-	if c == nil {
+	if c == nil || number == nobodys {
 		return
 	}
 	if c.members--; c.members > 0 {

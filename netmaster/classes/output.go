@@ -17,6 +17,7 @@ type Changes struct {
 	Policies map[string]*mastercfg.K8sPolicy // by id; nil: the policy is gone
 	Classes  map[uint16]*mastercfg.K8sClass  // nil: the class is gone
 	Moved    bool                            // connections of pods that were there are to be judged anew
+	Left     []string                        // ids of policies of which rules are left out, since the last time
 }
 
 // Any tells whether there is something to write.
@@ -25,6 +26,9 @@ func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) 
 // Take says what has to be written since the last time. Written or Failed has to follow.
 func (e *Engine) Take() Changes {
 	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved}
+	for number := range e.dirtyClasses {
+		c.Left = append(c.Left, e.limit(number)...)
+	}
 	for key := range e.dirtyPods {
 		c.Pods[key] = e.pods[key].class
 	}
@@ -82,7 +86,7 @@ func (e *Engine) Recorded(number uint16) { e.dirtyClasses[number] = struct{}{} }
 // record says what is judged of the pods of a class.
 func (e *Engine) record(number uint16) *mastercfg.K8sClass {
 	c := e.classes[number]
-	if c == nil {
+	if c == nil || number == nobodys {
 		return nil
 	}
 	var r mastercfg.K8sClass
@@ -108,7 +112,10 @@ const rulesOfPolicy = 25
 func (e *Engine) rules(id string) []mastercfg.TierRule {
 	p := e.policies[id]
 	all := []mastercfg.TierRule{}
-	subjects := slices.Sorted(maps.Keys(p.subject.classes))
+	subjects := slices.DeleteFunc(slices.Sorted(maps.Keys(p.subject.classes)), func(number uint16) bool {
+		_, left := e.left[number][id]
+		return left
+	})
 	place, count := 0, map[bool]int{}
 	if p.spec.Tier != Isolating {
 		place = e.order(id) * rulesOfPolicy
@@ -149,12 +156,18 @@ func (e *Engine) withPorts(rule mastercfg.TierRule, ports []Port) (all []masterc
 	return all
 }
 
-// withName makes a rule for each number that a port of a name has.
+// withName makes a rule for each number that a port of a name has. Peers that a rule of what subjects begin
+// finds by their addresses may be of any class.
 func (e *Engine) withName(rule mastercfg.TierRule, name Port) (all []mastercfg.TierRule) {
+	if rule.Out && len(rule.Peers) > 0 && len(rule.Nets) > 0 {
+		pods, nets := rule, rule
+		pods.Nets, nets.Peers = nil, nil
+		return append(e.withName(pods, name), e.withName(nets, name)...)
+	}
 	serves := rule.Subjects
 	if rule.Out {
 		serves = rule.Peers
-		if rule.AnyPeer {
+		if rule.AnyPeer || len(rule.Nets) > 0 {
 			serves = slices.Sorted(maps.Keys(e.classes))
 		}
 	}
@@ -169,10 +182,13 @@ func (e *Engine) withName(rule mastercfg.TierRule, name Port) (all []mastercfg.T
 	for _, p := range slices.SortedFunc(maps.Keys(by), comparePorts) {
 		r := rule
 		r.Ports = []mastercfg.TierPorts{{Protocol: p.Protocol, First: p.Number, Last: p.Number}}
-		if rule.Out {
-			r.AnyPeer, r.Peers, r.Nets = false, by[p], nil
-		} else {
+		switch {
+		case !rule.Out:
 			r.Subjects = by[p]
+		case len(rule.Nets) > 0:
+			r.Serving = by[p]
+		default:
+			r.AnyPeer, r.Peers = false, by[p]
 		}
 		all = append(all, r)
 	}

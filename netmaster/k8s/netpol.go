@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -14,11 +15,12 @@ import (
 	"github.com/contiv/netplugin/netmaster/classes"
 )
 
-// networkPolicy says what a NetworkPolicy means. What cannot be understood allows nothing;
-// doubts are sentences about it for people.
+// networkPolicy says what a NetworkPolicy means. What cannot be understood allows nothing, as it
+// may be what a later version of the API has; doubts are sentences about it for people.
 func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts []string) {
+	subject := selector(&p.Spec.PodSelector)
 	policy = classes.Policy{
-		Subject: classes.PodSelector{Namespace: p.Namespace, Pods: selector(&p.Spec.PodSelector)},
+		Subject: classes.PodSelector{Namespace: p.Namespace, Pods: slices.DeleteFunc(slices.Clone(subject), isOdd)},
 		Tier:    classes.Isolating,
 		In:      len(p.Spec.PolicyTypes) == 0, Out: len(p.Spec.PolicyTypes) == 0 && len(p.Spec.Egress) > 0,
 	}
@@ -26,14 +28,26 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 		policy.In = policy.In || t == networkingv1.PolicyTypeIngress
 		policy.Out = policy.Out || t == networkingv1.PolicyTypeEgress
 	}
+	if odd := slices.IndexFunc(subject, isOdd); odd >= 0 { // it isolates all that it may select
+		return policy, []string{oddOperator(subject[odd])}
+	}
 	add := func(out bool, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
 		r := classes.Rule{Out: out, Verdict: classes.Accept, AnyPeer: len(peers) == 0}
 		for _, peer := range peers {
-			if peer.IPBlock != nil {
+			switch {
+			case peer.IPBlock != nil:
 				nets, doubt := blockOf(peer.IPBlock)
 				r.Nets, doubts = append(r.Nets, nets...), append(doubts, doubt...)
-			} else {
-				r.Peers = append(r.Peers, podsOf(p.Namespace, peer.NamespaceSelector, peer.PodSelector))
+			case peer.NamespaceSelector == nil && peer.PodSelector == nil:
+				doubts = append(doubts, "a peer is neither pods nor an ipBlock")
+			default:
+				pods := podsOf(p.Namespace, peer.NamespaceSelector, peer.PodSelector)
+				r.Peers = append(r.Peers, pods)
+				for _, requirement := range slices.Concat(pods.Namespaces, pods.Pods) {
+					if isOdd(requirement) {
+						doubts = append(doubts, oddOperator(requirement))
+					}
+				}
 			}
 		}
 		for i := range ports {
@@ -43,7 +57,7 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 			if port, ok := portOf(&ports[i]); ok {
 				r.Ports = append(r.Ports, port)
 			} else {
-				doubts = append(doubts, "port "+ports[i].String()+" is of no protocol that is known")
+				doubts = append(doubts, "port "+ports[i].String()+" has a protocol or a number that is not known")
 			}
 		}
 		policy.Rules = append(policy.Rules, r)
@@ -81,6 +95,15 @@ func selector(s *metav1.LabelSelector) (all classes.Selector) {
 		all = append(all, classes.Requirement{Key: r.Key, Op: classes.Operator(r.Operator), Values: r.Values})
 	}
 	return all
+}
+
+// isOdd tells whether a requirement has an operator that is not known. Nothing meets it.
+func isOdd(r classes.Requirement) bool {
+	return !slices.Contains([]classes.Operator{classes.In, classes.NotIn, classes.Exists, classes.DoesNotExist}, r.Op)
+}
+
+func oddOperator(r classes.Requirement) string {
+	return fmt.Sprintf("operator %s of label %s is not known", r.Op, r.Key)
 }
 
 // blockOf is a network without its exceptions. Old objects have bits behind the prefix, and
@@ -125,13 +148,16 @@ func portOf(p *networkingv1.NetworkPolicyPort) (classes.Port, bool) {
 	case p.Port.Type == intstr.String:
 		port.Name = p.Port.StrVal
 	default:
-		port.First = uint16(p.Port.IntVal)
-		port.Last = port.First
+		first, last := p.Port.IntVal, p.Port.IntVal
 		if p.EndPort != nil {
-			port.Last = uint16(*p.EndPort)
+			last = *p.EndPort
 		}
+		if first < 1 || first > last || last > 65535 {
+			return port, false
+		}
+		port.First, port.Last = uint16(first), uint16(last)
 	}
-	return port, port.Protocol != 0 && port.First <= port.Last
+	return port, port.Protocol != 0
 }
 
 // classPod is what classes depend on of a pod.

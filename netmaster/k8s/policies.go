@@ -176,6 +176,17 @@ func (p *policies) doubt(policy runtime.Object, doubts []string) {
 	}
 }
 
+// crowded tells of a policy for whose rules there is no room.
+func (p *policies) crowded(id string) {
+	namespace, name, _ := strings.Cut(strings.TrimPrefix(id, ofNetworkPolicy), "/")
+	policy, err := p.network.NetworkPolicies(namespace).Get(name)
+	if err != nil {
+		return // it has gone meanwhile
+	}
+	p.recorder.Eventf(policy, nil, corev1.EventTypeWarning, "PolicyTooLarge", "Translate",
+		"policies have more than %d rules about pods that this one selects: it allows these pods nothing; take together what several policies allow", classes.MaxRules)
+}
+
 // classOf is the class of a pod that is about to be placed. If it is not known yet the pod
 // is isolated, and unclassed has it written as soon as it is.
 func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
@@ -198,6 +209,9 @@ func (p *policies) write(ctx context.Context) error {
 	p.mu.Unlock()
 	if !changes.Any() {
 		return nil
+	}
+	for _, id := range changes.Left {
+		p.crowded(id)
 	}
 	_, err := p.ledger.Update(ctx, func(tx *ledger.Tx) error { return p.writeChanges(tx, changes) })
 	p.mu.Lock()

@@ -29,6 +29,7 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 	}
 	udp, sctp, odd := corev1.ProtocolUDP, corev1.ProtocolSCTP, corev1.Protocol("DCCP")
 	number, name, end := intstr.FromInt32(80), intstr.FromString("web"), int32(90)
+	low, far, huge, zero := int32(79), int32(65536+90), intstr.FromInt32(65536+80), intstr.FromInt32(0)
 	net := netip.MustParsePrefix
 	for what, c := range map[string]struct {
 		spec   networkingv1.NetworkPolicySpec
@@ -52,6 +53,22 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept,
 				Peers: []classes.PodSelector{{Namespace: "shop", Pods: appIs("web")}, {}, {Namespaces: appIs("x"), Pods: classes.Selector{{Key: "a", Op: classes.NotIn, Values: []string{"b"}}}}},
 				Nets:  []netip.Prefix{net("10.0.0.2/31")}}}}, 1},
+		"a peer that is nothing, as one may look that a later version knows, and an operator": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
+			{}, {PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Gt", Values: []string{"1"}}}}}}}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept,
+				Peers: []classes.PodSelector{{Namespace: "shop", Pods: classes.Selector{{Key: "a", Op: "Gt", Values: []string{"1"}}}}}}}}, 2},
+		"subjects that are not understood are isolated, and others with them": {
+			networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Gt", Values: []string{"1"}}}},
+				Ingress: []networkingv1.NetworkPolicyIngressRule{{}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop", Pods: appIs("db")}, Tier: classes.Isolating, In: true}, 1},
+		"a block of which nothing is left, and one of which nothing is taken": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
+			{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"10.0.0.0/8"}}},
+			{IPBlock: &networkingv1.IPBlock{CIDR: "fd00::/8", Except: []string{"10.0.0.0/8", "fe00::/8"}}},
+			{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"nonsense"}}}}}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, Nets: []netip.Prefix{net("fd00::/8")}}}}, 1},
+		"a range the wrong way round, and a number that is none": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{
+			{Port: &number, EndPort: &low}, {Port: &huge}, {Port: &number, EndPort: &far}, {Port: &zero}}}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, AnyPeer: true, Ports: []classes.Port{}}}}, 4},
 		"ports": {networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}, Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{
 			{}, {Port: &number}, {Protocol: &udp, Port: &number, EndPort: &end}, {Protocol: &sctp, Port: &name}, {Protocol: &odd},
 		}}}},

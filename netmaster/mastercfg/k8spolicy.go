@@ -29,9 +29,10 @@ type TierRule struct {
 	Verdict  string      `json:"verdict"`        // accept, deny, pass
 	Subjects []uint16    `json:"subjects"`       // classes, ascending
 	AnyPeer  bool        `json:"anyPeer,omitempty"`
-	Peers    []uint16    `json:"peers,omitempty"` // classes, ascending
-	Nets     []string    `json:"nets,omitempty"`  // CIDRs
-	Ports    []TierPorts `json:"ports,omitempty"` // none: any, of any protocol
+	Peers    []uint16    `json:"peers,omitempty"`   // classes, ascending
+	Nets     []string    `json:"nets,omitempty"`    // CIDRs
+	Serving  []uint16    `json:"serving,omitempty"` // classes, ascending; of one of them is the receiver, too. None: whoever it is
+	Ports    []TierPorts `json:"ports,omitempty"`   // none: any, of any protocol
 }
 
 // TierPorts is a range of ports at the receiver of a connection.

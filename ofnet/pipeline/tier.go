@@ -16,7 +16,10 @@ import (
 // rule costs does not depend on how many endpoints there are, and an endpoint that
 // comes, goes or changes its class changes its own flows only.
 //
-// Each of the three is a dimension of a conjunction (ovs-fields(7)): a flow for each class, prefix
+// Ports that peers call by a name have other numbers in other classes: what such a rule says of
+// addresses holds for receivers of some classes only.
+//
+// Each of these is a dimension of a conjunction (ovs-fields(7)): a flow for each class, prefix
 // and run of ports, and one for all of them together, which the number of the rule
 // names. A rule of one dimension needs no conjunction. One dimension may be that of many rules:
 // the driver unites their flows (Merge).
@@ -37,6 +40,7 @@ type TierRule struct {
 	AnyPeer  bool
 	Peers    []uint16       // classes, ascending; of no meaning with AnyPeer
 	Nets     []netip.Prefix // peers, too, whoever has the addresses; masked
+	Serving  []uint16       // classes: the receiver is of one of them, too; nil: whoever it is
 	Ports    []PortRange    // nil: any, of any protocol
 }
 
@@ -80,7 +84,7 @@ func (r TierRule) Equal(other Object) bool {
 	o, ok := other.(TierRule)
 	return ok && r.ID == o.ID && r.Tier == o.Tier && r.Out == o.Out && r.Rank == o.Rank && r.Verdict == o.Verdict && r.Number == o.Number &&
 		slices.Equal(r.Subjects, o.Subjects) && r.AnyPeer == o.AnyPeer && slices.Equal(r.Peers, o.Peers) &&
-		slices.Equal(r.Nets, o.Nets) && slices.Equal(r.Ports, o.Ports) && (r.Ports == nil) == (o.Ports == nil)
+		slices.Equal(r.Nets, o.Nets) && slices.Equal(r.Serving, o.Serving) && slices.Equal(r.Ports, o.Ports) && (r.Ports == nil) == (o.Ports == nil)
 }
 
 // Key identifies the epoch.
@@ -161,6 +165,9 @@ func (r TierRule) dimensions() [][]openflow.Match {
 			peers = append(peers, m)
 		}
 		all = append(all, peers)
+	}
+	if r.Serving != nil {
+		all = append(all, ofClasses(regDstClass, r.Serving))
 	}
 	if r.Ports != nil {
 		var ports []openflow.Match
@@ -254,7 +261,7 @@ func checkTierRule(r TierRule) error {
 		return fault.New(fault.Invalid, "tier rule %s: policies only accept, in no order", r.ID)
 	case r.Rank > MaxRank:
 		return fault.New(fault.Exhausted, "tier rule %s: rank %d is not in 0..%d", r.ID, r.Rank, MaxRank)
-	case slices.Contains(r.Subjects, 0) || slices.Contains(r.Peers, 0):
+	case slices.Contains(r.Subjects, 0) || slices.Contains(r.Peers, 0) || slices.Contains(r.Serving, 0):
 		return fault.New(fault.Invalid, "tier rule %s: class 0 is nobody's", r.ID)
 	}
 	for _, p := range r.Ports {

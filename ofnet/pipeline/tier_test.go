@@ -64,6 +64,10 @@ func withNets(nets ...netip.Prefix) func(*TierRule) {
 	return func(r *TierRule) { r.AnyPeer, r.Nets = false, nets }
 }
 
+func servedBy(classes ...uint16) func(*TierRule) {
+	return func(r *TierRule) { r.Serving = classes }
+}
+
 func withPorts(ports ...PortRange) func(*TierRule) {
 	return func(r *TierRule) { r.Ports = ports }
 }
@@ -130,6 +134,9 @@ func TestTiersJudgeConnections(t *testing.T) {
 			allowing(false, classDB2, onSQL, withPeers(classWeb1)),
 			allowing(false, classDB2, withNets(openflow.Host(web2.IPv4), openflow.Host(web2.IPv6))),
 		}, []attempt{{web1, db2, sql, true}, {web1, db2, ssh, false}, {web2, db2, ssh, true}, {db1, db2, sql, false}}},
+		{"an address may be called, if it is of a class that serves", out, []TierRule{
+			allowing(true, classWeb1, withNets(openflow.Host(db1.IPv4), openflow.Host(db2.IPv4), openflow.Host(db1.IPv6), openflow.Host(db2.IPv6)), servedBy(classDB2)),
+		}, []attempt{{web1, db2, ssh, true}, {web1, db1, ssh, false}}},
 		{"a range of ports has borders", in, []TierRule{allowing(false, classDB2, withPorts(PortRange{openflow.ProtoTCP, 23, 5432}))}, []attempt{
 			{web1, db2, ssh, false}, {web1, db2, sql, true}}},
 		{"both ends must agree", map[string]Tiers{web1.ID: isolated, db2.ID: isolated}, []TierRule{
