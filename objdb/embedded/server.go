@@ -7,7 +7,7 @@
 // operator's etcdctl) can use the same URL.
 //
 // The data directory decides. A member that has data is started from it; the
-// peers map is used once, when the cluster is founded, and must afterwards be
+// peers map is used once, when the cluster is founded or joined, and must afterwards be
 // the one it was founded with, which is checked.
 package embedded
 
@@ -114,6 +114,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	settings, err := cfg.settings(peers, s.fail)
 	if err != nil {
+		return nil, err
+	}
+	if settings.ClusterState, err = cfg.clusterState(peers); err != nil {
 		return nil, err
 	}
 	settings.GRPCAdditionalServerOptions = s.calls.options()

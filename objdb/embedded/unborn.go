@@ -20,7 +20,9 @@ const firstSegment = "0000000000000000-0000000000000000.wal"
 // itself included, and wait for a leader for ever.
 //
 // Removing it is safe because such a member has promised nothing to anybody.
-// One entry or one vote is enough to keep the data.
+// One entry or one vote is enough to keep the data, and so is whatever cannot be read
+// from the beginning to the end: the log of a member that was sent the whole store has a
+// gap before that, and what is damaged is for etcd to mend or to refuse.
 func discardUnborn(dir string) error {
 	log := filepath.Join(dir, "member", "wal")
 	segments, err := filepath.Glob(filepath.Join(log, "*.wal"))
@@ -32,15 +34,12 @@ func discardUnborn(dir string) error {
 	}
 	w, err := wal.OpenForRead(zap.NewNop(), log, &walpb.Snapshot{})
 	if err != nil {
-		return fault.New(fault.Unavailable, "etcd write-ahead log %s: %w", log, err)
+		return nil
 	}
 	// The error is that of a directory handle that a reader does not have.
 	defer func() { _ = w.Close() }()
 	_, vote, entries, err := w.ReadAll()
-	if err != nil {
-		return fault.New(fault.Unavailable, "etcd write-ahead log %s: %w", log, err)
-	}
-	if len(entries) > 0 || vote.GetTerm() > 0 {
+	if err != nil || len(entries) > 0 || vote.GetTerm() > 0 {
 		return nil
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "member")); err != nil {

@@ -1,0 +1,53 @@
+package embedded
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
+	"go.uber.org/zap"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// peerDial is how long a peer may take to accept a connection.
+const peerDial = time.Second
+
+// clusterState tells etcd whether a member without data founds its cluster with the
+// others, or joins one that there is, in the place of a member whose data was lost. It
+// joins where somebody has added it and it has never been: such a member has no name yet.
+// A member with data has its cluster already.
+//
+// A member that was removed and not added again is refused: without its data it would
+// take itself for the one that was removed, which nobody listens to any more.
+func (c Config) clusterState(peers map[string]string) (string, error) {
+	if _, err := os.Stat(filepath.Join(c.Dir, "member", "wal")); err == nil {
+		return embed.ClusterStateFlagNew, nil
+	}
+	others := maps.Clone(peers)
+	delete(others, c.Name)
+	transport, err := rafthttp.NewRoundTripper(c.tls(), peerDial)
+	if err != nil {
+		return "", fault.New(fault.Invalid, "embedded etcd: connections to peers: %w", err)
+	}
+	cluster, err := etcdserver.GetClusterFromRemotePeers(zap.NewNop(), slices.Sorted(maps.Values(others)), transport)
+	if err != nil {
+		return embed.ClusterStateFlagNew, nil // nobody has a cluster yet, or nobody answers
+	}
+	for _, m := range cluster.Members() {
+		if !slices.Contains(m.PeerURLs, c.PeerURL) {
+			continue
+		}
+		if m.Name == "" {
+			return embed.ClusterStateFlagExisting, nil
+		}
+		return embed.ClusterStateFlagNew, nil
+	}
+	return "", fault.New(fault.Conflict, "embedded etcd: the cluster of the peers of %q has no member with the peer URL %s; "+
+		"add it there first: etcdctl member add %s --peer-urls=%s", c.Name, c.PeerURL, c.Name, c.PeerURL)
+}
