@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"sync"
@@ -120,7 +121,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	settings.GRPCAdditionalServerOptions = s.calls.options()
-	s.etcd, err = embed.StartEtcd(settings)
+	s.etcd, err = startEtcd(settings)
 	if err != nil {
 		s.calls.stop()
 		return nil, fault.New(fault.Unavailable, "embedded etcd %q in %s: %w", cfg.Name, cfg.Dir, err)
@@ -132,6 +133,16 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		cfg.Log.WithField("member", cfg.Name).Info("started, waiting for a quorum")
 	}
 	return s, nil
+}
+
+// startEtcd starts etcd, which panics over data that it cannot read.
+func startEtcd(settings *embed.Config) (etcd *embed.Etcd, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("etcd gives up: %v", cause)
+		}
+	}()
+	return embed.StartEtcd(settings)
 }
 
 // Ready is closed when the member has joined its cluster and serves.

@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -222,6 +223,20 @@ func TestADataDirectoryIsNotTakenOverByAnotherCluster(t *testing.T) {
 	testetcd.Stop(t, s)
 	cfg.Peers = map[string]string{"a": cfg.PeerURL, "b": testkit.FreeURL()}
 	if _, err := embedded.Start(context.Background(), cfg); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "belongs to member") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDamagedDataIsAnError(t *testing.T) {
+	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()}
+	s := start(t, within(time.Minute), cfg)
+	testetcd.Ready(t, s)
+	testetcd.Stop(t, s)
+	log := filepath.Join(cfg.Dir, "member", "wal", "0000000000000000-0000000000000000.wal")
+	if err := os.WriteFile(log, bytes.Repeat([]byte{7}, 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := embedded.Start(t.Context(), cfg); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), cfg.Dir) {
 		t.Errorf("got %v", err)
 	}
 }
