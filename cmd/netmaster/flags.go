@@ -181,11 +181,11 @@ func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	client, err := config.Client()
+	clients, err := config.Clients()
 	if err != nil {
 		return nil, []error{err}
 	}
-	return &k8s.Config{Client: client, Choice: choice, PodRanges: podRanges}, nil
+	return &k8s.Config{Client: clients.Core, PolicyClient: clients.Policies, Choice: choice, PodRanges: podRanges}, nil
 }
 
 // resolveAddresses checks the addresses and finds the internal one if none was given.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -351,6 +352,79 @@ func (u *universe) adopt(t *testing.T, b *book, when string) {
 	}
 	if changed > 0 {
 		t.Logf("%s: %d of %d pods have another class", when, changed, len(before))
+	}
+}
+
+// ordered is a policy of the first tier with one rule of a verdict.
+func ordered(priority int, v Verdict, ports ...Port) Policy {
+	return Policy{Tier: First, Priority: priority, In: true, Rules: []Rule{{Verdict: v, AnyPeer: true, Ports: ports}}}
+}
+
+// A policy moves no others but those that have its priority.
+func TestAPlaceAmongPoliciesIsTheirPriority(t *testing.T) {
+	e, b := New(), newBook()
+	e.SetNamespace("shop", nil)
+	e.SetPod("shop", "web", Pod{Labels: map[string]string{"app": "web"}})
+	step := func(what string, writes int, change func(), want map[string]int) {
+		t.Helper()
+		before := b.writes
+		change()
+		b.write(e)
+		got := map[string]int{}
+		for id, rules := range b.policies {
+			got[id] = rules[0].Rank
+		}
+		if !maps.Equal(got, want) || b.writes-before != writes {
+			t.Errorf("%s: ranks %v after %d writes, want %v after %d", what, got, b.writes-before, want, writes)
+		}
+	}
+	step("the first", 3, func() { e.SetPolicy("m", ordered(10, Deny)) }, map[string]int{"m": 250}) // and a pod, and its class
+	step("one before it", 1, func() { e.SetPolicy("z", ordered(3, Deny)) }, map[string]int{"z": 75, "m": 250})
+	step("one of its priority", 2, func() { e.SetPolicy("a", ordered(10, Deny)) }, map[string]int{"z": 75, "a": 250, "m": 275})
+	step("one whose place is taken", 1, func() { e.SetPolicy("b", ordered(11, Deny)) }, map[string]int{"z": 75, "a": 250, "m": 275, "b": 300})
+	step("another priority", 3, func() { e.SetPolicy("a", ordered(12, Deny)) }, map[string]int{"z": 75, "m": 250, "b": 275, "a": 300})
+	step("the first goes", 0, func() { e.RemovePolicy("z") }, map[string]int{"m": 250, "b": 275, "a": 300})
+}
+
+// What is too large for a switch denies.
+func TestAPolicyThatIsTooLargeDenies(t *testing.T) {
+	if last := (lastPlace + 1) * rulesOfPolicy; last != int(pipeline.MaxRank) {
+		t.Errorf("the last rank is %d, that of switches %d", last, pipeline.MaxRank)
+	}
+	e := New()
+	e.SetNamespace("shop", nil)
+	e.SetPod("shop", "web", Pod{Ports: []NamedPort{{"web", 6, 80}}})
+	for i := range MaxRules + 1 {
+		e.SetPod("shop", fmt.Sprint("odd", i), Pod{Ports: []NamedPort{{"odd", 6, uint16(i + 1)}}})
+	}
+	const first = lastPlace - 99 // of hundred places for the p's
+	for i := range lastPlace - first + 1 {
+		e.SetPolicy(fmt.Sprintf("p%02d", i), ordered(first, Pass))
+	}
+	e.SetPolicy("q", ordered(lastPlace, Accept))
+	e.SetPolicy("accepts", ordered(first, Accept, Port{Name: "odd"}, Port{Protocol: 6, First: 1, Last: 2}))
+	e.SetPolicy("denies", ordered(first, Deny, Port{Name: "odd"}))
+	many := ordered(first, Accept)
+	for range rulesOfPolicy {
+		many.Rules = append(many.Rules, many.Rules[0])
+	}
+	e.SetPolicy("many", many)
+	changes := e.Take()
+	for id, want := range map[string]string{"q": "deny any", "accepts": "", "denies": "deny any", "many": "deny any", "p95": "pass any", "p96": "pass any", "p97": "deny any", "p99": "deny any"} {
+		got := ""
+		for _, r := range changes.Policies[id].Rules {
+			if len(r.Ports) == 0 && r.AnyPeer {
+				got += r.Verdict + " any"
+			} else {
+				got += fmt.Sprintf("%+v", r)
+			}
+			if r.Out || r.Rank > int(pipeline.MaxRank) {
+				t.Errorf("%s: %+v", id, r)
+			}
+		}
+		if _, told := changes.TooLarge[id]; got != want || told != (want != "pass any") {
+			t.Errorf("%s: %q, told %v; want %q", id, got, told, want)
+		}
 	}
 }
 

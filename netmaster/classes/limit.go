@@ -1,8 +1,11 @@
 package classes
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
 // MaxRules is how many rules of policies there can be about a class, in one direction: a flow of a
@@ -78,4 +81,31 @@ func (p Policy) size() (rules [2]int) {
 		}
 	}
 	return rules
+}
+
+// Limits of ordered tiers.
+const (
+	rulesOfPolicy = 25   // in each direction, as the API has it
+	lastPlace     = 2359 // the last of which all rules have ranks in a switch (pipeline.MaxRank)
+)
+
+// unranked tells why the rules of a policy have no ranks.
+func (p *policy) unranked() string {
+	if p.place > lastPlace {
+		return fmt.Sprintf("the %d places of its tier are taken by those of lower priority", lastPlace+1)
+	}
+	count := map[bool]int{}
+	for _, r := range p.spec.Rules {
+		count[r.Out]++
+	}
+	if most := max(count[false], count[true]); most > rulesOfPolicy {
+		return fmt.Sprintf("it has %d rules for a direction, and may have %d", most, rulesOfPolicy)
+	}
+	return ""
+}
+
+// closed denies everything in a direction.
+func closed(r mastercfg.TierRule, out bool) mastercfg.TierRule {
+	r.Out, r.Verdict, r.AnyPeer, r.Peers, r.Nets, r.Ports = out, string(Deny), true, nil, nil, nil
+	return r
 }

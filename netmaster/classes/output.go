@@ -18,6 +18,7 @@ type Changes struct {
 	Classes  map[uint16]*mastercfg.K8sClass  // nil: the class is gone
 	Moved    bool                            // connections of pods that were there are to be judged anew
 	Left     []string                        // ids of policies of which rules are left out, since the last time
+	TooLarge map[string]string               // why policies of ordered tiers deny what they do not say, by id
 }
 
 // Any tells whether there is something to write.
@@ -25,7 +26,7 @@ func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) 
 
 // Take says what has to be written since the last time. Written or Failed has to follow.
 func (e *Engine) Take() Changes {
-	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved}
+	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved, TooLarge: map[string]string{}}
 	for number := range e.dirtyClasses {
 		c.Left = append(c.Left, e.limit(number)...)
 	}
@@ -35,7 +36,11 @@ func (e *Engine) Take() Changes {
 	for id := range e.dirtyPolicies {
 		c.Policies[id] = nil
 		if p := e.policies[id]; p != nil {
-			c.Policies[id] = &mastercfg.K8sPolicy{Spec: fingerprint(p.spec), Rules: e.rules(id)}
+			rules, tooLarge := e.rules(id)
+			c.Policies[id] = &mastercfg.K8sPolicy{Spec: fingerprint(p.spec), Rules: rules}
+			if tooLarge != "" {
+				c.TooLarge[id] = tooLarge
+			}
 		}
 	}
 	for number := range e.dirtyClasses {
@@ -105,35 +110,53 @@ func (e *Engine) record(number uint16) *mastercfg.K8sClass {
 	return &r
 }
 
-// rulesOfPolicy is how many rules a policy may have in each direction.
-const rulesOfPolicy = 25
-
-// rules are those of a policy, about classes. They are not nil.
-func (e *Engine) rules(id string) []mastercfg.TierRule {
+// rules are those of a policy, about classes. They are not nil. A policy of an ordered tier that is too
+// large denies everything, or what is too large of it does; tooLarge tells what that is.
+func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 	p := e.policies[id]
-	all := []mastercfg.TierRule{}
-	subjects := slices.DeleteFunc(slices.Sorted(maps.Keys(p.subject.classes)), func(number uint16) bool {
+	ordered := p.spec.Tier != Isolating
+	all = []mastercfg.TierRule{}
+	base := mastercfg.TierRule{Tier: int(p.spec.Tier), Subjects: slices.DeleteFunc(slices.Sorted(maps.Keys(p.subject.classes)), func(number uint16) bool {
 		_, left := e.left[number][id]
 		return left
-	})
-	place, count := 0, map[bool]int{}
-	if p.spec.Tier != Isolating {
-		place = e.order(id) * rulesOfPolicy
+	})}
+	if len(base.Subjects) == 0 {
+		return all, ""
 	}
+	if ordered {
+		base.Rank = p.place * rulesOfPolicy
+		if tooLarge = p.unranked(); tooLarge != "" {
+			for _, out := range []bool{false, true} {
+				if about := map[bool]bool{false: p.spec.In, true: p.spec.Out}; about[out] {
+					all = append(all, closed(base, out))
+				}
+			}
+			return all, tooLarge
+		}
+	}
+	count := map[bool]int{}
 	for i, r := range p.spec.Rules {
-		rule := mastercfg.TierRule{Tier: int(p.spec.Tier), Out: r.Out, Verdict: string(r.Verdict), Subjects: subjects, AnyPeer: r.AnyPeer, Nets: texts(r.Nets)}
-		if p.spec.Tier != Isolating {
-			rule.Rank = place + count[r.Out]
+		rule := base
+		rule.Out, rule.Verdict, rule.AnyPeer, rule.Nets = r.Out, string(r.Verdict), r.AnyPeer, texts(r.Nets)
+		if ordered {
+			rule.Rank += count[r.Out]
 			count[r.Out]++
 		}
 		if !r.AnyPeer {
 			rule.Peers = union(p.peers[i])
 		}
-		all = append(all, e.withPorts(rule, r.Ports)...)
+		split := e.withPorts(rule, r.Ports)
+		if ordered && len(split) > MaxRules {
+			tooLarge = fmt.Sprintf("names of ports in a rule stand for more than %d numbers", MaxRules)
+			if split = nil; r.Verdict != Accept {
+				split = append(split, closed(rule, r.Out))
+			}
+		}
+		all = append(all, split...)
 	}
 	return slices.DeleteFunc(all, func(r mastercfg.TierRule) bool {
 		return len(r.Subjects) == 0 || !r.AnyPeer && len(r.Peers)+len(r.Nets) == 0
-	})
+	}), tooLarge
 }
 
 // withPorts makes rules of one by what it says of ports: those with names are other

@@ -13,6 +13,7 @@ type policy struct {
 	spec    Policy
 	subject *selector
 	peers   [][]*selector // by rule
+	place   int           // among those of its tier, if that is ordered
 }
 
 // SetPolicy says what a policy is.
@@ -22,6 +23,9 @@ func (e *Engine) SetPolicy(id string, spec Policy) {
 	}
 	before := e.policies[id]
 	p := &policy{spec: spec, subject: e.use(id, spec.Subject)}
+	if before != nil {
+		p.place = before.place
+	}
 	for _, r := range spec.Rules {
 		var peers []*selector
 		for _, s := range r.Peers {
@@ -197,28 +201,41 @@ func (e *Engine) touchSubjects(s *selector) {
 	}
 }
 
-// rank has the rules of ordered tiers looked at again when their order may have changed.
+// rank gives the policies of an ordered tier their places again when their order may have
+// changed. The place of one is its priority, or the next that is free, so that a policy which comes
+// or goes moves those only that have its priority.
 func (e *Engine) rank(before, now *policy) {
-	ordered := func(p *policy) bool { return p != nil && p.spec.Tier != Isolating }
-	if !ordered(before) && !ordered(now) || before != nil && now != nil && before.spec.Tier == now.spec.Tier && before.spec.Priority == now.spec.Priority {
+	if before != nil && now != nil && before.spec.Tier == now.spec.Tier && before.spec.Priority == now.spec.Priority {
 		return
 	}
-	for id, p := range e.policies {
-		if ordered(p) {
-			e.dirtyPolicies[id] = struct{}{}
+	for _, tier := range []Tier{First, Last} {
+		if (before == nil || before.spec.Tier != tier) && (now == nil || now.spec.Tier != tier) {
+			continue
+		}
+		next := 0
+		for _, id := range e.inOrder(tier) {
+			p := e.policies[id]
+			place := min(max(next, p.spec.Priority), lastPlace+1)
+			next = place + 1
+			if p.place != place {
+				p.place = place
+				e.dirtyPolicies[id] = struct{}{}
+			}
 		}
 	}
 }
 
-// order is the place of a policy among those of its tier.
-func (e *Engine) order(id string) (place int) {
-	own := e.policies[id].spec
-	for other, p := range e.policies {
-		if p.spec.Tier == own.Tier && cmp.Or(cmp.Compare(p.spec.Priority, own.Priority), strings.Compare(other, id)) < 0 {
-			place++
+// inOrder lists the policies of a tier as they are asked: by priority, then by id.
+func (e *Engine) inOrder(tier Tier) (ids []string) {
+	for id, p := range e.policies {
+		if p.spec.Tier == tier {
+			ids = append(ids, id)
 		}
 	}
-	return place
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(cmp.Compare(e.policies[a].spec.Priority, e.policies[b].spec.Priority), strings.Compare(a, b))
+	})
+	return ids
 }
 
 func comparePorts(a, b NamedPort) int {

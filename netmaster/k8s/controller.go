@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+	policyclient "sigs.k8s.io/network-policy-api/pkg/client/clientset/versioned"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -22,7 +25,11 @@ import (
 // Config is what a controller works with.
 type Config struct {
 	Client kubernetes.Interface
-	Choice TenantChoice
+	// PolicyClient is for kinds of sigs.k8s.io/network-policy-api.
+	PolicyClient policyclient.Interface
+	// KindEvery is the time between questions whether the API server has such kinds; 0: a minute.
+	KindEvery time.Duration
+	Choice    TenantChoice
 	// PodRanges are where pods of a new cluster get addresses, at most one of each version
 	// of IP; none: found out.
 	PodRanges []netip.Prefix
@@ -45,6 +52,7 @@ type Controller struct {
 	informers informers.SharedInformerFactory
 	recorder  events.EventRecorder
 	works     []*work
+	cluster   *clusterPolicies
 }
 
 // New prepares a controller; nothing happens before Run.
@@ -54,6 +62,7 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 		informers: informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0, informers.WithTransform(strip)),
 	}
 	policies := c.newPolicies()
+	c.cluster = policies.cluster
 	c.works = []*work{
 		policies.work,
 		c.podWork(policies),
@@ -70,12 +79,18 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.firstNetworks(ctx); err != nil {
 		return fmt.Errorf("kubernetes: networks of a new cluster: %w", err)
 	}
+	kinds := runtime.NewScheme() // of objects that events are about
+	for _, install := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.Install} {
+		if err := install(kinds); err != nil {
+			return fmt.Errorf("kubernetes: kinds of objects: %w", err)
+		}
+	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.cfg.Client.EventsV1()})
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("kubernetes: events: %w", err)
 	}
 	defer broadcaster.Shutdown()
-	c.recorder = broadcaster.NewRecorder(scheme.Scheme, "contiv-netmaster")
+	c.recorder = broadcaster.NewRecorder(kinds, "contiv-netmaster")
 
 	for _, w := range c.works {
 		if err := w.subscribe(); err != nil {
@@ -90,12 +105,17 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.complete(ctx); err != nil {
 		return err
 	}
+	defer c.cluster.close()
+	if err := c.cluster.begin(following); err != nil {
+		return err
+	}
 	if err := c.audit(); err != nil {
 		return err
 	}
 	c.cfg.Log.Info("kubernetes: all caches are complete")
 
 	var working sync.WaitGroup
+	working.Go(func() { c.cluster.run(ctx) })
 	for _, w := range c.works {
 		working.Go(func() { c.run(ctx, w) })
 	}

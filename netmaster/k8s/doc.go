@@ -7,7 +7,9 @@
 //	                                            |
 //	                                            +--> an event on the pod, if it is refused
 //	services, endpoints  --informer--> queue --services.go--> state/k8sSvc/, k8sBackend/
-//	policies             --informer--> queue --policies.go--> state/k8sPolicy/, k8sClass/, k8sEpoch
+//	policies             --informer--> queue --policies.go--> state/k8sPolicy/, k8sClass/, k8sEpoch;
+//	                                            |             clusterpolicies.go follows those of the cluster
+//	                                            +--> an event on the policy, if it is not understood
 //	nodes                --informer--> queue --nodes.go-----> state/k8sNode/; taint.go takes their taint away
 //
 // An informer's event marks an object; a worker then makes its record what the

@@ -60,7 +60,7 @@ func TestANewClusterGetsItsNetworks(t *testing.T) {
 		"private":  {api: []runtime.Object{serviceCIDR("10.96.0.0/16")}, podRanges: "172.16.0.0/12", refusal: "--cluster-cidr 172.16.0.0/12 overlaps private subnet 172.19.0.0/16"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{t, fake.NewClientset(c.api...), storetest.Lead(t, storetest.Open(t))}
+			w := &world{T: t, client: fake.NewClientset(c.api...), ledger: storetest.Lead(t, storetest.Open(t))}
 			w.put(&contivmodel.Tenant{TenantName: "default"}, &contivmodel.Global{Name: "global", FwdMode: "routing", PvtSubnet: "172.19.0.0/16"})
 			podRanges, err := ParseRanges(c.podRanges)
 			w.must(podRanges, err)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	policyfake "sigs.k8s.io/network-policy-api/pkg/client/clientset/versioned/fake"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -29,12 +30,15 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 // world is a store, and an API server of which the leader's part runs.
 type world struct {
 	*testing.T
-	client *fake.Clientset
-	ledger *ledger.Ledger
+	client   *fake.Clientset
+	policies *policyfake.Clientset
+	ledger   *ledger.Ledger
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t, fake.NewClientset(), storetest.Lead(t, storetest.Open(t))}
+	//lint:ignore SA1019 what replaces it lacks the schema of its own kinds
+	policies := policyfake.NewSimpleClientset()
+	w := &world{t, fake.NewClientset(), policies, storetest.Lead(t, storetest.Open(t))}
 	w.namespace("shop", nil)
 	w.put(&contivmodel.Tenant{TenantName: "default"}, &contivmodel.Network{TenantName: "default", NetworkName: "default-net"})
 	return w
@@ -45,7 +49,7 @@ func (w *world) follow() (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := New(Config{Client: w.client, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger).Run(ctx); ctx.Err() == nil {
+		if err := New(Config{Client: w.client, PolicyClient: w.policies, KindEvery: 10 * time.Millisecond, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger).Run(ctx); ctx.Err() == nil {
 			w.Error(err)
 		}
 	})

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -31,11 +32,14 @@ type policies struct {
 	*work
 	pods       corelisters.PodLister
 	namespaces corelisters.NamespaceLister
+	nodes      corelisters.NodeLister
 	network    networkinglisters.NetworkPolicyLister
+	cluster    *clusterPolicies
 
 	mu       sync.Mutex
 	engine   *classes.Engine
-	recorded map[string]uint16 // classes that earlier terms have written for pods, by namespace/name
+	recorded map[string]uint16            // classes that earlier terms have written for pods, by namespace/name
+	said     map[string]map[string]string // what events have said of ClusterNetworkPolicies, by name and reason
 }
 
 // What keys of the work begin with.
@@ -44,18 +48,23 @@ const (
 	ofUnclassed     = "unclassed/"
 	ofNamespace     = "namespace/"
 	ofNetworkPolicy = "networkpolicy/"
+	ofClusterPolicy = "clusternetworkpolicy/"
+	ofNodes         = "nodes/" // all of them, as peers
 	writeAll        = "write"
 )
 
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
-		network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}}
+		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}, said: map[string]map[string]string{}}
+	p.cluster = &clusterPolicies{server: c.cfg.Client.Discovery(), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
+		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, log: c.cfg.Log}
 	p.work = &work{
 		kind: "policy", workers: 1, known: p.adopt, right: p.look,
 		follows: []followed{ // told in this order at first
 			{core.Namespaces().Informer(), prefixed(ofNamespace)},
 			{networking.NetworkPolicies().Informer(), prefixed(ofNetworkPolicy)},
+			{core.Nodes().Informer(), func(any) []string { return []string{ofNodes} }},
 			{core.Pods().Informer(), prefixed(ofPod)},
 		},
 	}
@@ -95,6 +104,9 @@ func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 			keys = append(keys, strings.TrimPrefix(key, mastercfg.K8sPolicyPrefix))
 			return nil
 		})
+	}
+	for _, policy := range p.cluster.list() {
+		keys = append(keys, ofClusterPolicy+policy.Name)
 	}
 	return append(keys, writeAll), err
 }
@@ -153,6 +165,10 @@ func (p *policies) tell(kind, name string) error {
 			p.doubt(policy, doubts)
 		}
 		return err
+	case ofClusterPolicy:
+		return p.tellCluster(name)
+	case ofNodes:
+		return p.tellNodes()
 	}
 	return fmt.Errorf("%s%s is of no kind that is known", kind, name)
 }
@@ -172,7 +188,7 @@ func (p *policies) enter(pod *corev1.Pod) {
 // doubt tells of what was not understood of a policy.
 func (p *policies) doubt(policy runtime.Object, doubts []string) {
 	for _, doubt := range doubts {
-		p.recorder.Eventf(policy, nil, corev1.EventTypeWarning, "PolicyUnsupported", "Translate", "%s: it allows nothing", doubt)
+		p.warn(policy, "PolicyUnsupported", doubt+": it allows nothing")
 	}
 }
 
@@ -183,8 +199,12 @@ func (p *policies) crowded(id string) {
 	if err != nil {
 		return // it has gone meanwhile
 	}
-	p.recorder.Eventf(policy, nil, corev1.EventTypeWarning, "PolicyTooLarge", "Translate",
-		"policies have more than %d rules about pods that this one selects: it allows these pods nothing; take together what several policies allow", classes.MaxRules)
+	p.warn(policy, "PolicyTooLarge", fmt.Sprintf("policies have more than %d rules about pods that this one selects: "+
+		"it allows these pods nothing; take together what several policies allow", classes.MaxRules))
+}
+
+func (p *policies) warn(policy runtime.Object, reason, note string) {
+	p.recorder.Eventf(policy, nil, corev1.EventTypeWarning, reason, "Translate", "%s", note)
 }
 
 // classOf is the class of a pod that is about to be placed. If it is not known yet the pod
@@ -221,6 +241,7 @@ func (p *policies) write(ctx context.Context) error {
 		return err
 	}
 	p.engine.Written(changes)
+	p.sayTooLarge(changes)
 	return nil
 }
 

@@ -46,7 +46,7 @@ func TestEveryViolationIsReported(t *testing.T) {
 }
 
 func TestAMissingCAIsAnError(t *testing.T) {
-	_, err := Config{APIServer: "https://10.0.0.1", CAFile: "/nowhere", Token: "x"}.Client()
+	_, err := Config{APIServer: "https://10.0.0.1", CAFile: "/nowhere", Token: "x"}.Clients()
 	if err == nil || !strings.Contains(err.Error(), "K8S_CA") {
 		t.Errorf("client: %v", err)
 	}
@@ -68,11 +68,11 @@ func TestTheTokenComesFromTheFileUnlessThereIsOne(t *testing.T) {
 		"Bearer from-file":   {APIServer: api.URL, TokenFile: file},
 		"Bearer from-config": {APIServer: api.URL, TokenFile: file, Token: "from-config"},
 	} {
-		client, err := c.Client()
+		clients, err := c.Clients()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.CoreV1().Pods("shop").Get(t.Context(), "web-0", metav1.GetOptions{}); err != nil {
+		if _, err := clients.Core.CoreV1().Pods("shop").Get(t.Context(), "web-0", metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-seen; got != want {

@@ -1,0 +1,192 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+	policyclient "sigs.k8s.io/network-policy-api/pkg/client/clientset/versioned"
+	policyinformers "sigs.k8s.io/network-policy-api/pkg/client/informers/externalversions"
+	policylisters "sigs.k8s.io/network-policy-api/pkg/client/listers/apis/v1alpha2"
+)
+
+// clusterPolicies are the ClusterNetworkPolicies of the API server, as long as it has that
+// kind: it is a custom resource, which whoever runs a cluster installs and removes at any time.
+type clusterPolicies struct {
+	server  discovery.ServerResourcesInterface
+	client  policyclient.Interface
+	every   time.Duration     // between questions whether there is the kind
+	changed func(name string) // a policy is another than before, or gone
+	log     *logrus.Entry
+
+	missed int    // how often in a row the server has not known the kind
+	stop   func() // ends what follows the kind; nil: nothing does
+
+	mu     sync.Mutex
+	lister policylisters.ClusterNetworkPolicyLister // nil: there is no such kind
+}
+
+// Times of the questions whether there is the kind.
+const (
+	kindEvery = time.Minute
+	kindAgain = time.Second // after an error, where nothing can be done without an answer
+	// kindGone is after how many answers the kind is believed to be gone: its policies are not
+	// given up for one, which may be that of a server that has just started.
+	kindGone = 2
+)
+
+// begin finds out whether there is the kind and lists what there is of it, however long that takes.
+func (c *clusterPolicies) begin(ctx context.Context) error {
+	said := time.Now()
+	for {
+		err := c.look(ctx)
+		if err == nil {
+			return nil
+		}
+		if time.Since(said) >= completeSoon {
+			c.log.WithError(err).Warn("kubernetes: it is not known yet which ClusterNetworkPolicies there are, and nothing is done without")
+			said = time.Now()
+		}
+		if err := pause(ctx, kindAgain); err != nil {
+			return fmt.Errorf("kubernetes: ClusterNetworkPolicies: %w", err)
+		}
+	}
+}
+
+// run keeps asking until ctx ends.
+func (c *clusterPolicies) run(ctx context.Context) {
+	for pause(ctx, c.every) == nil {
+		if err := c.look(ctx); err != nil && ctx.Err() == nil {
+			c.log.WithError(err).Warn("kubernetes: it is not known which ClusterNetworkPolicies there are")
+		}
+	}
+}
+
+// close ends what follows the kind.
+func (c *clusterPolicies) close() {
+	if c.stop != nil {
+		c.stop()
+		c.stop = nil
+	}
+}
+
+// pause waits, or returns why ctx has ended.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// look asks whether there is the kind, and follows it from now on, or no more.
+func (c *clusterPolicies) look(ctx context.Context) error {
+	kinds, err := c.server.ServerResourcesForGroupVersion(v1alpha2.GroupVersion.String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("kinds of %s: %w", v1alpha2.GroupVersion, err)
+	}
+	if err == nil && slices.ContainsFunc(kinds.APIResources, func(r metav1.APIResource) bool { return r.Name == clusterPolicyResource }) {
+		c.missed = 0
+		return c.follow(ctx)
+	}
+	if c.missed++; c.missed >= kindGone {
+		c.forget()
+	}
+	return nil
+}
+
+// clusterPolicyResource is the kind, as the API server calls it in addresses.
+const clusterPolicyResource = "clusternetworkpolicies"
+
+// follow lists the policies, and has each marked when it changes.
+func (c *clusterPolicies) follow(ctx context.Context) error {
+	if c.stop != nil {
+		return nil
+	}
+	factory := policyinformers.NewSharedInformerFactoryWithOptions(c.client, 0, policyinformers.WithTransform(strip))
+	policies := factory.Policy().V1alpha2().ClusterNetworkPolicies()
+	informer := policies.Informer()
+	following, cancel := context.WithCancel(ctx)
+	stop := func() { cancel(); factory.Shutdown() }
+	factory.Start(following.Done())
+	soon, done := context.WithTimeout(ctx, completeSoon)
+	defer done()
+	if !cache.WaitForCacheSync(soon.Done(), informer.HasSynced) {
+		stop()
+		return fmt.Errorf("there is no list of each ClusterNetworkPolicy: may netmaster list and watch them? deploy/kubernetes/base/rbac.yaml has what it needs")
+	}
+	c.set(policies.Lister())
+	mark := func(object any) {
+		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
+		}
+		for _, name := range byName(object) {
+			c.changed(name)
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // of those that there are, too
+		AddFunc: mark, UpdateFunc: func(_, now any) { mark(now) }, DeleteFunc: mark,
+	}); err != nil {
+		stop()
+		return fmt.Errorf("follow ClusterNetworkPolicies: %w", err)
+	}
+	c.stop = stop
+	c.log.Info("kubernetes: ClusterNetworkPolicies are followed")
+	return nil
+}
+
+// forget has nothing known any more.
+func (c *clusterPolicies) forget() {
+	if c.stop == nil {
+		return
+	}
+	c.close()
+	gone := c.list()
+	c.set(nil)
+	for _, policy := range gone {
+		c.changed(policy.Name)
+	}
+	c.log.Info("kubernetes: the API server has no ClusterNetworkPolicies any more")
+}
+
+func (c *clusterPolicies) set(lister policylisters.ClusterNetworkPolicyLister) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lister = lister
+}
+
+// list returns what there is.
+func (c *clusterPolicies) list() []*v1alpha2.ClusterNetworkPolicy {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lister == nil {
+		return nil
+	}
+	all, err := c.lister.List(labels.Everything())
+	if err != nil { // of a cache it never fails
+		c.log.WithError(err).Error("kubernetes: list ClusterNetworkPolicies")
+	}
+	return all
+}
+
+// get finds one. Where there is no such kind, there is no such policy.
+func (c *clusterPolicies) get(name string) (*v1alpha2.ClusterNetworkPolicy, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lister == nil {
+		return nil, apierrors.NewNotFound(v1alpha2.Resource(clusterPolicyResource), name)
+	}
+	return c.lister.Get(name)
+}
