@@ -32,6 +32,7 @@ type Engine struct {
 	podsIn     map[string]map[string]struct{}
 	namespaces map[string]map[string]string // labels
 	selectors  map[string]*selector         // by their text
+	reach      reach                        // and by the namespaces that they look into
 	policies   map[string]*policy
 	named      map[string]map[string]struct{} // policies that use a name of a port
 	classes    map[uint16]*class
@@ -94,7 +95,7 @@ const maxEmpty = 64
 func New() *Engine {
 	return &Engine{
 		pods: map[string]*pod{}, podsIn: map[string]map[string]struct{}{}, namespaces: map[string]map[string]string{},
-		selectors: map[string]*selector{}, policies: map[string]*policy{}, named: map[string]map[string]struct{}{},
+		selectors: map[string]*selector{}, reach: newReach(), policies: map[string]*policy{}, named: map[string]map[string]struct{}{},
 		classes: map[uint16]*class{nobodys: {signature: "nobody's"}}, numbers: map[string]uint16{},
 		left:      map[uint16]map[string]struct{}{},
 		dirtyPods: map[string]struct{}{}, dirtyPolicies: map[string]struct{}{}, dirtyClasses: map[uint16]struct{}{},
@@ -110,6 +111,7 @@ func (e *Engine) SetNamespace(name string, labels map[string]string) {
 	if e.namespaces[name] == nil {
 		e.namespaces[name] = map[string]string{}
 	}
+	e.reach.label(name, labels, true)
 	for key := range e.podsIn[name] {
 		e.reclassify(key, 0)
 	}
@@ -118,6 +120,7 @@ func (e *Engine) SetNamespace(name string, labels map[string]string) {
 // RemoveNamespace says that there is no such namespace any more.
 func (e *Engine) RemoveNamespace(name string) {
 	delete(e.namespaces, name)
+	e.reach.label(name, nil, false)
 	for key := range e.podsIn[name] {
 		e.reclassify(key, 0)
 	}
@@ -197,8 +200,8 @@ func (e *Engine) RevisitAll() {
 // look finds out what selects a pod.
 func (e *Engine) look(p *pod) (signature string, by map[uint32]*selector, ports []NamedPort) {
 	by = map[uint32]*selector{}
-	for _, s := range e.selectors {
-		if e.selects(s.spec, p) {
+	for s := range e.reach.into[p.namespace] {
+		if s.spec.Pods.Matches(p.labels) {
 			by[s.id] = s
 		}
 	}
@@ -225,14 +228,6 @@ func sign(by map[uint32]*selector, ports []NamedPort) string {
 		raw = append(append(raw, p.Name...), 0, p.Protocol, byte(p.Number>>8), byte(p.Number))
 	}
 	return string(raw)
-}
-
-func (e *Engine) selects(s PodSelector, p *pod) bool {
-	labels, known := e.namespaces[p.namespace]
-	if s.Namespace != "" && s.Namespace != p.namespace || s.Namespace == "" && (!known || !s.Namespaces.Matches(labels)) {
-		return false
-	}
-	return s.Pods.Matches(p.labels)
 }
 
 // reclassify finds the class of a pod; preferred is its number, if that is nobody else's.

@@ -95,6 +95,22 @@ func TestAPodIsOneWrite(t *testing.T) {
 	})
 }
 
+// A name of ports that some pods of a class have, with different numbers, takes no others with it.
+func TestANameOfPortsTellsPodsApart(t *testing.T) {
+	e, b := New(), newBook()
+	e.SetNamespace("shop", nil)
+	for name, ports := range map[string][]NamedPort{"a": {{"dns", 6, 53}}, "b": {{"dns", 17, 53}}, "c": nil} {
+		e.SetPod("shop", name, Pod{Ports: ports})
+	}
+	e.SetPolicy("p", Policy{Subject: PodSelector{Namespace: "shop"}, Tier: Isolating, In: true, Rules: []Rule{{Verdict: Accept, AnyPeer: true, Ports: []Port{{Name: "dns"}}}}})
+	b.write(e)
+	for key, port := range map[string][2]bool{"shop/a": {true, false}, "shop/b": {false, true}, "shop/c": {}} {
+		if got := [2]bool{b.admits("shop/c", key, false, 6, 53), b.admits("shop/c", key, false, 17, 53)}; got != port {
+			t.Errorf("%s at TCP and UDP: %v, want %v", key, got, port)
+		}
+	}
+}
+
 // universe is pods and policies as chance made them.
 type universe struct {
 	rand       *rand.Rand

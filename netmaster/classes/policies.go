@@ -67,7 +67,9 @@ func (e *Engine) use(id string, spec PodSelector) *selector {
 		e.lastID++
 		s = &selector{id: e.lastID, spec: spec, policies: map[string]struct{}{}, classes: map[uint16]struct{}{}}
 		e.selectors[text] = s
-		e.split(func(p *pod) bool { return e.selects(spec, p) })
+		into := places(s, e.namespaces)
+		e.reach.add(s, into)
+		e.split(into, func(p *pod) bool { return spec.Pods.Matches(p.labels) })
 	}
 	s.policies[id] = struct{}{}
 	return s
@@ -82,28 +84,34 @@ func (e *Engine) usePort(id, name string) {
 	if users == nil {
 		users = map[string]struct{}{}
 		e.named[name] = users
-		e.split(func(p *pod) bool {
+		e.split(slices.Collect(maps.Keys(e.podsIn)), func(p *pod) bool {
 			return slices.ContainsFunc(p.ports, func(port NamedPort) bool { return port.Name == name })
 		})
 	}
 	users[id] = struct{}{}
 }
 
-// split classifies pods anew of which something new is to be known. That is no move: what
+// split classifies pods of namespaces anew of which something new is to be known. That is no move: what
 // they may changes with the policy, if at all. A class of which all pods are concerned keeps its number.
-func (e *Engine) split(concerned func(*pod) bool) {
+func (e *Engine) split(namespaces []string, concerned func(*pod) bool) {
 	moved, keys := e.moved, []string{}
 	count := map[uint16]int{}
-	for key, p := range e.pods {
-		if concerned(p) {
-			keys = append(keys, key)
-			count[p.class]++
+	for _, namespace := range namespaces {
+		for key := range e.podsIn[namespace] {
+			if p := e.pods[key]; concerned(p) {
+				keys = append(keys, key)
+				count[p.class]++
+			}
 		}
 	}
+	maps.DeleteFunc(count, func(number uint16, concerned int) bool {
+		c := e.classes[number]
+		return c == nil || c.members != concerned
+	})
 	slices.Sort(keys) // numbers are given in this order
 	for _, key := range keys {
 		p := e.pods[key]
-		if c := e.classes[p.class]; c != nil && count[p.class] == c.members {
+		if _, all := count[p.class]; all {
 			e.rename(p)
 			delete(count, p.class) // the others are alike, or of another class
 		}
@@ -112,16 +120,15 @@ func (e *Engine) split(concerned func(*pod) bool) {
 	e.moved = moved
 }
 
-// rename gives a class the signature that a member of it has now, unless another has it.
+// rename gives a class the signature that a member of it has now, unless another has it. Rules
+// name it by its number, so those of other policies stay.
 func (e *Engine) rename(p *pod) {
 	c := e.classes[p.class]
 	signature, by, ports := e.look(p)
 	if _, taken := e.numbers[signature]; taken || c.signature == signature || signature == "" {
 		return
 	}
-	e.touch(p.class)
 	e.resign(p.class, signature, by, ports)
-	e.touch(p.class)
 }
 
 // resign changes what tells a class from others.
@@ -164,6 +171,7 @@ func (e *Engine) retire(id string, before *policy) {
 			continue
 		}
 		delete(e.selectors, s.spec.text())
+		e.reach.remove(s)
 		for number := range maps.Clone(s.classes) {
 			c := e.classes[number]
 			by := maps.Clone(c.selectors)

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -66,22 +65,9 @@ func (c *Controller) podWork(policies *policies) *work {
 		kind: "pod", workers: transactions, known: p.known, right: p.place,
 		follows: []followed{
 			{core.Pods().Informer(), byName},
-			{core.Namespaces().Informer(), p.podsOf},
+			{core.Namespaces().Informer(), within(core.Pods().Informer())},
 		},
 	}
-}
-
-// podsOf are the pods of a namespace: some of what it says counts for them while they live.
-func (p *placer) podsOf(object any) (names []string) {
-	namespace, ok := object.(*corev1.Namespace)
-	if !ok {
-		return nil
-	}
-	pods, _ := p.pods.Pods(namespace.Name).List(labels.Everything()) // never fails
-	for _, pod := range pods {
-		names = append(names, pod.Namespace+"/"+pod.Name)
-	}
-	return names
 }
 
 // known finds the pods that have records. It remembers which.

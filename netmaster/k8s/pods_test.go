@@ -160,6 +160,14 @@ func TestWhatHappenedWhileNobodyFollowedIsMadeUpFor(t *testing.T) {
 	w.pod("web-0", "u0", "node1", nil)
 	w.pod("web-1", "u1", "node1", nil)
 	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "default/default-net/"})
+	testkit.Eventually(t, time.Minute, "its class is known", func() bool {
+		var record mastercfg.K8sPod
+		w.must(nil, w.ledger.View(func(r ledger.Reader) (err error) {
+			record, err = ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey("node1", "u1"))
+			return err
+		}))
+		return record.Classed
+	})
 	stop()
 	revision := func() (at int64) {
 		w.must(nil, w.ledger.View(func(r ledger.Reader) error {

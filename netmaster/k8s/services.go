@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -60,7 +59,7 @@ func (c *Controller) serviceWork() *work {
 		follows: []followed{
 			{core.Services().Informer(), byName},
 			{endpoints, serviceOf},
-			{core.Namespaces().Informer(), b.servicesOf},
+			{core.Namespaces().Informer(), within(core.Services().Informer())},
 		},
 	}
 }
@@ -72,19 +71,6 @@ func serviceOf(object any) []string {
 		return nil
 	}
 	return []string{slice.Namespace + "/" + slice.Labels[discoveryv1.LabelServiceName]}
-}
-
-// servicesOf are the services of a namespace, whose tenant they have.
-func (b *balancer) servicesOf(object any) (names []string) {
-	namespace, ok := object.(*corev1.Namespace)
-	if !ok {
-		return nil
-	}
-	services, _ := b.services.Services(namespace.Name).List(labels.Everything()) // never fails
-	for _, s := range services {
-		names = append(names, s.Namespace+"/"+s.Name)
-	}
-	return names
 }
 
 // known finds the services that have records. It remembers for whom.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -55,6 +56,18 @@ func byName(object any) []string {
 		return nil // not an object
 	}
 	return []string{key}
+}
+
+// within is for things of a kind that depend on what their namespace says.
+func within(things cache.SharedIndexInformer) func(object any) []string {
+	return func(object any) []string {
+		namespace, ok := object.(*corev1.Namespace)
+		if !ok {
+			return nil
+		}
+		names, _ := things.GetIndexer().IndexKeys(cache.NamespaceIndex, namespace.Name) // all informers have this index
+		return names
+	}
 }
 
 // subscribe has changes of the objects mark things. It comes before the informers start.

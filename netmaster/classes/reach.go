@@ -1,0 +1,71 @@
+package classes
+
+// reach finds the selectors that look into a namespace: those of it, and those that find it by
+// its labels. So a pod is compared with few of them, and a new selector with few pods.
+type reach struct {
+	into map[string]map[*selector]struct{} // by namespace
+	wide map[*selector]struct{}            // those that find namespaces by labels
+}
+
+func newReach() reach {
+	return reach{into: map[string]map[*selector]struct{}{}, wide: map[*selector]struct{}{}}
+}
+
+// places are the namespaces into which a selector looks, of those with these labels.
+func places(s *selector, namespaces map[string]map[string]string) (names []string) {
+	if s.spec.Namespace != "" {
+		return []string{s.spec.Namespace}
+	}
+	for name, labels := range namespaces {
+		if s.spec.Namespaces.Matches(labels) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// add enters a selector, which looks into some namespaces.
+func (r *reach) add(s *selector, places []string) {
+	if s.spec.Namespace == "" {
+		r.wide[s] = struct{}{}
+	}
+	for _, name := range places {
+		r.enter(name, s)
+	}
+}
+
+func (r *reach) enter(namespace string, s *selector) {
+	if r.into[namespace] == nil {
+		r.into[namespace] = map[*selector]struct{}{}
+	}
+	r.into[namespace][s] = struct{}{}
+}
+
+func (r *reach) leave(namespace string, s *selector) {
+	if delete(r.into[namespace], s); len(r.into[namespace]) == 0 {
+		delete(r.into, namespace)
+	}
+}
+
+// remove drops a selector.
+func (r *reach) remove(s *selector) {
+	if s.spec.Namespace != "" {
+		r.leave(s.spec.Namespace, s)
+		return
+	}
+	delete(r.wide, s)
+	for namespace := range r.into {
+		r.leave(namespace, s)
+	}
+}
+
+// label says which labels a namespace has; not known: there is no such namespace.
+func (r *reach) label(namespace string, labels map[string]string, known bool) {
+	for s := range r.wide {
+		if known && s.spec.Namespaces.Matches(labels) {
+			r.enter(namespace, s)
+		} else {
+			r.leave(namespace, s)
+		}
+	}
+}
