@@ -32,6 +32,8 @@ var inside = map[string]func(context.Context, *site) ([]figure, error){
 	"list":      measureList,
 	"growth":    measureGrowth,
 	"fill":      fillMemory,
+
+	"kubeleader": measureKubeLeader,
 }
 
 // insideLeader runs one of them.

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -43,6 +44,7 @@ type benchmark struct {
 	run   func(context.Context, *testbed.Bed) ([]figure, error)
 	fresh bool // on a bed of its own, which it leaves as it likes
 	nodes int  // of that bed, if not three
+	kube  bool // on a bed whose netmasters follow the simulated API server
 	named bool // runs only if it is named: it needs packages of others, or minutes
 }
 
@@ -68,6 +70,7 @@ var benchmarks = []benchmark{
 	{name: "wide", run: benchWide, fresh: true},
 	{name: "firstpod", run: benchFirstPod, fresh: true},
 	{name: "reconcile", run: insideLeader("reconcile"), fresh: true},
+	{name: "kubeleader", run: benchKubeLeader, fresh: true, nodes: 1, kube: true},
 	{name: "bridgedfloods", run: benchBridgedFloods, fresh: true, named: true},
 	{name: "switch", run: benchSwitch, fresh: true},
 	{name: "peers", run: benchPeers, fresh: true, nodes: 2, named: true},
@@ -118,14 +121,11 @@ func runAll(ctx context.Context, only []string) (err error) {
 			}
 		}
 		if bed == nil {
-			if bed, err = testbed.New(ctx, testbed.Config{Nodes: cmp.Or(b.nodes, 3), Log: os.Stdout}); err != nil {
-				return err
-			}
-			if err := bed.StartDaemons(ctx); err != nil {
+			if bed, err = b.bed(ctx); err != nil {
 				return err
 			}
 		}
-		fmt.Println("measuring", b.name)
+		fmt.Printf("measuring %s, load average %s\n", b.name, load())
 		f, err := b.run(ctx, bed)
 		if err != nil {
 			bed.DumpLogs(os.Stderr)
@@ -134,6 +134,37 @@ func runAll(ctx context.Context, only []string) (err error) {
 		figures = append(figures, f...)
 	}
 	return printFigures(figures)
+}
+
+// bed starts the bed that a benchmark wants.
+func (b benchmark) bed(ctx context.Context) (bed *testbed.Bed, err error) {
+	config := testbed.Config{Nodes: cmp.Or(b.nodes, 3), Log: os.Stdout}
+	if b.kube {
+		config.Mode = "kubernetes"
+	}
+	if bed, err = testbed.New(ctx, config); err != nil {
+		return nil, err
+	}
+	if b.kube {
+		err = followKube(ctx, bed)
+	}
+	if err == nil {
+		err = bed.StartDaemons(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	return bed, nil
+}
+
+// load is the machine's load average of the last minute.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return err.Error()
+	}
+	one, _, _ := strings.Cut(string(text), " ")
+	return one
 }
 
 func printFigures(figures []figure) error {
