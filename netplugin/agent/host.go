@@ -111,5 +111,9 @@ func (a *Agent) ServeHost(ctx context.Context, epID string, revision int64) (Att
 		return Attachment{}, err
 	}
 	a.handOver()
-	return at, a.awaitFlows(ctx, epID, at.Network)
+	if err := a.awaitFlows(ctx, epID, at.Network); err != nil {
+		return Attachment{}, err
+	}
+	a.report.Ring() // its port may have come after its record
+	return at, nil
 }

@@ -15,6 +15,29 @@ func infraValue(tenant string) string {
 		`"subnetIP":"10.9.0.0","subnetLen":24,"gateway":"10.9.0.254"}`
 }
 
+func TestTheHostsOwnEndpointIsReportedWithoutAnyPod(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(mastercfg.GlobalConfigKey, globalValue, vrfKey("blue"), `{"vrf":1}`, netKey("contivh1.blue"), infraValue("blue"))
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	id := mastercfg.EndpointID("contivh1.blue", me)
+	revision := store.put(epKey(id), epValue("contivh1.blue", me, "10.9.0.1"))
+	if _, err := a.Await(t.Context(), id, revision); err != nil { // its record is known before it has a port
+		t.Fatal(err)
+	}
+	expectObjects(t, driver, "the record", "network contivh1.blue", "endpoint "+id)
+	if _, err := a.PreparePort(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.ServeHost(t.Context(), id, revision); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "report", func() error {
+		_, err := store.db.Get(t.Context(), mastercfg.OperEndpointPrefix+id)
+		return err
+	})
+}
+
 // changed tells, once, whether what the host is to have may have changed.
 func (n *node) changed() bool {
 	defer func() { n.cache.hostDirty = false }()
