@@ -65,6 +65,7 @@ type API struct {
 	storages map[string]storage // by type of object
 	router   http.Handler
 	answers  *spool.Budget
+	rest     *master.Rest
 
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
@@ -82,8 +83,8 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	}
 	a := &API{
 		ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), storages: storages(),
-		answers: spool.NewBudget(answersTotal),
-		feed:    feed, ended: make(chan struct{}),
+		answers: spool.NewBudget(answersTotal), rest: master.NewRest(time.Now),
+		feed: feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()
 	return a

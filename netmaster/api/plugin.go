@@ -30,9 +30,12 @@ func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressReque
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (reply, error) {
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		answer.EndpointConfig, err = master.CreateEndpoint(tx, req)
+		answer.EndpointConfig, err = a.rest.CreateEndpoint(tx, req)
 		return err
 	})
+	if err == nil {
+		a.rest.Given(&answer.EndpointConfig)
+	}
 	return reply{body: answer, revision: rev}, err
 }
 
@@ -42,6 +45,9 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 		answer.EndpointConfig, err = master.DeleteEndpoint(tx, endpointNamed(tx, req))
 		return err
 	})
+	if err == nil {
+		a.rest.Freed(&answer.EndpointConfig)
+	}
 	return reply{body: answer, revision: rev}, err
 }
 

@@ -33,6 +33,13 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 	if err == nil {
 		record.IPv4, record.IPv6, err = askedAddresses(r, pod, at, !placed)
 	}
+	var badRate error
+	if record.Ingress, record.Egress, badRate = bandwidthOf(pod); badRate != nil {
+		record.Ingress, record.Egress = before.Ingress, before.Egress
+	}
+	if err == nil {
+		err = badRate
+	}
 	var refused *refusal
 	if err != nil && !errors.As(err, &refused) {
 		return record, err

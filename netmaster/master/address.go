@@ -19,6 +19,7 @@ type space struct {
 	group *mastercfg.EndpointGroupState // nil: none
 	own   bool                          // the addresses are of the group's range
 	v4    resources.IPv4Pool
+	rest  *Rest // of the endpoint's address, if it is a pod's; nil: the lowest will do
 }
 
 // openSpace reads the records; groupID is the state id of a group, or empty.
@@ -45,6 +46,14 @@ func openSpace(tx *ledger.Tx, networkID, groupID string) (*space, error) {
 	return s, err
 }
 
+// pool names the range that addresses come from.
+func (s *space) pool() pool {
+	if s.own {
+		return pool{s.net.ID, s.group.ID}
+	}
+	return pool{network: s.net.ID}
+}
+
 func networkPool(r ledger.Reader, net *mastercfg.CfgNetworkState) (resources.IPv4Pool, error) {
 	return resources.NetworkPool(net, addresses{r, net.ID}, groupRanges{r, net.ID})
 }
@@ -60,11 +69,14 @@ func GroupPool(r ledger.Reader, net *mastercfg.CfgNetworkState, group *mastercfg
 }
 
 // takeIPv4 finds the address of a record that the caller is about to write: the
-// one asked for, or the lowest free.
+// one asked for, or the lowest free; of a pod, the next that has rested.
 //
 // An address asked for may be held: allocAddress handed it out to the very
 // caller who now names it. What matters is whether somebody uses it.
 func (s *space) takeIPv4(requested string) (netip.Addr, error) {
+	if requested == "" && s.rest != nil {
+		return s.rest.next(s.pool(), s.v4)
+	}
 	if requested == "" {
 		return s.v4.Lowest()
 	}

@@ -17,6 +17,10 @@ import (
 // families, a MAC, the id of its group. It is idempotent by container: the
 // record of an existing endpoint is returned as it is, whatever else differs.
 func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
+	return createEndpoint(tx, req, nil)
+}
+
+func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, rest *Rest) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
 	req, err := inDefaultGroup(tx, req)
 	if err != nil {
@@ -42,6 +46,9 @@ func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (master
 	if err != nil {
 		return none, err
 	}
+	if ep.PodUID != "" {
+		s.rest = rest
+	}
 	if err := s.address(&ep, &req.ConfigEP); err != nil {
 		return none, err
 	}
@@ -59,15 +66,19 @@ func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (master
 // address gives an endpoint an address of each family that its network has or
 // that is asked for.
 func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP) error {
+	var before4, before6 netip.Addr
+	if s.rest != nil {
+		before4, before6 = s.rest.before(ep.NetID, ep.PodUID)
+	}
 	if want.IPAddress != "" || !resources.OnlyIPv6(&s.net) {
-		addr, err := s.takeIPv4(want.IPAddress)
+		addr, err := again(s.takeIPv4, want.IPAddress, before4)
 		if err != nil {
 			return err
 		}
 		ep.IPAddress, ep.MacAddress = addr.String(), MAC(addr)
 	}
 	if want.IPv6Address != "" || s.net.IPv6SubnetLen != 0 {
-		addr, err := s.takeIPv6(want.IPv6Address)
+		addr, err := again(s.takeIPv6, want.IPv6Address, before6)
 		if err != nil {
 			return err
 		}
@@ -77,6 +88,17 @@ func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP
 		}
 	}
 	return nil
+}
+
+// again takes the address that is asked for, or the one that the same pod had before if it still
+// can be had, or any.
+func again(take func(requested string) (netip.Addr, error), requested string, before netip.Addr) (netip.Addr, error) {
+	if requested == "" && before.IsValid() {
+		if addr, err := take(before.String()); err == nil {
+			return addr, nil
+		}
+	}
+	return take(requested)
 }
 
 // inDefaultGroup puts an endpoint without a group into the one of the fabric.

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// BenchmarkAnEndpoint is what the plan of one endpoint takes in networks of any
+// BenchmarkAnEndpoint is what the plan of one endpoint, or of that of a pod, takes in networks of any
 // size, with few and many endpoints, without the commit.
 func BenchmarkAnEndpoint(b *testing.B) {
 	w := newWorld(b)
@@ -23,21 +24,26 @@ func BenchmarkAnEndpoint(b *testing.B) {
 		w.post("networks/default:"+n.name, `{"tenantName":"default","networkName":"`+n.name+`","encap":"vxlan","subnet":"`+n.prefix+`"}`)
 		w.fill(n.name, netip.MustParsePrefix(n.prefix), n.taken)
 	}
+	rest := master.NewRest(time.Now)
 	for _, n := range networks {
-		b.Run(n.name, func(b *testing.B) {
-			b.ReportAllocs()
-			req := &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: n.name,
-				ConfigEP: mastercfg.ConfigEP{Container: "new", Host: "h1"}}
-			for b.Loop() {
-				err := w.ledger.Preview(b.Context(), func(tx *ledger.Tx) error {
-					_, err := master.CreateEndpoint(tx, req)
-					return err
-				})
-				if err != nil {
-					b.Fatal(err)
+		for who, uid := range map[string]string{"": "", "/pod": "u1"} {
+			b.Run(n.name+who, func(b *testing.B) {
+				b.ReportAllocs()
+				req := &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: n.name, PodUID: uid,
+					ConfigEP: mastercfg.ConfigEP{Container: "new", Host: "h1"}}
+				for b.Loop() {
+					var ep mastercfg.CfgEndpointState
+					err := w.ledger.Preview(b.Context(), func(tx *ledger.Tx) (err error) {
+						ep, err = rest.CreateEndpoint(tx, req)
+						return err
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+					rest.Given(&ep)
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ const AccessNetwork = "contivh1"
 
 // K8sPod says where a pod of Kubernetes belongs, or why it belongs nowhere. The leader
 // writes it as soon as the pod is bound to a node, so that agents need no credentials for
-// the API server. While the pod lives only its group and its class may change.
+// the API server. While the pod lives only its group, its class and its bandwidth may change.
 type K8sPod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -44,6 +44,10 @@ type K8sPod struct {
 	IPv6 netip.Addr `json:"ipv6,omitzero"`
 
 	HostPorts []HostPort `json:"hostPorts,omitempty"` // of all its containers, sidecars included
+
+	// What it may receive and send, in bit/s; 0: as much as its group. May change, too.
+	Ingress int64 `json:"ingress,omitempty"`
+	Egress  int64 `json:"egress,omitempty"`
 
 	// Class is what policies name the pod by; 0: none does. While it is not known
 	// (Classed), the pod is isolated.

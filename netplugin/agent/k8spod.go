@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 func (c *cache) putPod(id string, value []byte, _ int64) error {
@@ -16,7 +17,13 @@ func (c *cache) putPod(id string, value []byte, _ int64) error {
 	node, uid, _ := strings.Cut(id, "/")
 	c.setPodClass(uid, podClass{pod.Class, pod.Classed})
 	if node == c.host {
+		old := c.pods[uid]
 		c.pods[uid] = pod
+		if old.Ingress != pod.Ingress || old.Egress != pod.Egress {
+			for endpoint := range c.podsOf[uid] {
+				c.mark(pipeline.KindEndpoint, endpoint)
+			}
+		}
 	}
 	return nil
 }

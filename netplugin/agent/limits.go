@@ -13,9 +13,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A group's record carries the limits of its profile. They are those of each
-// endpoint of the group, not of all together, and concern the node that an
-// endpoint is on: its others need not know.
+// A group's record carries the limits of its profile, and that of a pod of Kubernetes what
+// its annotations say. They are those of each endpoint of the group, not of all together,
+// and concern the node that an endpoint is on: its others need not know.
 
 // bandwidth is a rate as a profile says it: 10Mbps, 10 mb, 10M.
 var bandwidth = regexp.MustCompile(`^([1-9][0-9]*) ?([kmgKMG])(?:b|bps)?$`)
@@ -70,6 +70,23 @@ func kbits(number, size uint64) uint32 {
 		return math.MaxUint32
 	}
 	return uint32(low / bitsOfKbit)
+}
+
+// limitsOf are those of an endpoint of this node: its group's, and its pod's own.
+func (c *cache) limitsOf(e endpoint) pipeline.Limits {
+	limits := c.limits[e.record.EndpointGroupKey]
+	if pod, known := c.pods[e.pod]; known {
+		limits.Sent, limits.Received = rateOf(pod.Egress), rateOf(pod.Ingress)
+	}
+	return limits
+}
+
+// rateOf is a number of bit/s in kbit/s; 0: no limit.
+func rateOf(bits int64) uint32 {
+	if bits <= 0 {
+		return 0
+	}
+	return max(kbits(uint64(bits), 1), 1)
 }
 
 func (c *cache) putLimits(group string, value []byte, _ int64) error {

@@ -97,3 +97,42 @@ func TestTheLimitsOfAGroupAreThoseOfItsEndpointsHere(t *testing.T) {
 		}
 	}
 }
+
+// What a pod's annotations say reaches its endpoint beside what its group's profile says, before
+// the endpoint is there or after it.
+func TestTheBandwidthOfAPodIsThatOfItsEndpoint(t *testing.T) {
+	c := newCache(me, quiet)
+	put := func(key, value string) { c.apply(key, []byte(value), 1) }
+	put(netKey("web.blue"), netValue("blue", ""))
+	put(vrfKey("blue"), `{"vrf":1}`)
+	put(mastercfg.EndpointGroupPrefix+"front:blue", `{"Bandwidth":"10Mbps","Burst":20}`)
+	put(mastercfg.K8sPodKey(me, "u1"), `{"ingress":1000,"egress":5000000}`)
+	put(epKey("web.blue-1"), strings.Replace(epValue("web.blue", me, "10.1.0.2"), "{", `{"podUID":"u1","endpointGroupId":3,"endpointGroupKey":"front:blue",`, 1))
+	want := pipeline.Limits{Rate: 10485, Burst: 163}
+	for _, step := range []struct {
+		pod            string
+		sent, received uint32
+		moved          int
+	}{
+		{"", 5000, 1, 0},
+		{`{"ingress":1000,"egress":5000000,"later":"x"}`, 5000, 1, 0},
+		{`{"ingress":1001,"egress":5}`, 1, 1, 1},
+		{`{"ingress":1000000000000000}`, 0, math.MaxUint32, 1},
+		{`{}`, 0, 0, 1},
+	} {
+		clear(c.dirty)
+		if step.pod != "" {
+			put(mastercfg.K8sPodKey(me, "u1"), step.pod)
+		}
+		o, err := c.wanted(pipeline.Key{Kind: pipeline.KindEndpoint, ID: "web.blue-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.Sent, want.Received = step.sent, step.received; o.(pipeline.Endpoint).Limits != want {
+			t.Errorf("%s: %+v, want %+v", step.pod, o.(pipeline.Endpoint).Limits, want)
+		}
+		if len(c.dirty) != step.moved && step.pod != "" {
+			t.Errorf("%s: %d objects may have changed, want %d", step.pod, len(c.dirty), step.moved)
+		}
+	}
+}

@@ -80,7 +80,7 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	e.Class, e.Tiers = c.judged(record)
 	if e.Local = record.host == c.host; e.Local {
 		e.Host = id == mastercfg.EndpointID(record.netID, c.host)
-		e.Limits = c.limits[record.record.EndpointGroupKey]
+		e.Limits = c.limitsOf(record)
 		if o, err := c.hostPort(); err == nil && !e.Mode.Bridged() && e.Encap == pipeline.VXLAN {
 			e.Private = o.Prefix
 		}

@@ -7,9 +7,25 @@ import (
 // Limits are what an endpoint may send and receive, and how what it sends is
 // marked. The zero value limits and marks nothing.
 type Limits struct {
-	Rate  uint32 // kbit/s, 1000 bits each, in each direction; 0: unlimited
-	Burst uint32 // kbit above the rate at once; 0: what a TCP connection needs
-	DSCP  uint8  // 1..MaxDSCP: in every IP packet it sends; 0: as the endpoint set it
+	Rate     uint32 // kbit/s, 1000 bits each, in each direction; 0: unlimited
+	Sent     uint32 // kbit/s of what it sends, where that is less than Rate; 0: Rate alone counts
+	Received uint32 // likewise, of what it receives
+	Burst    uint32 // kbit above the rate at once; 0: what a TCP connection needs
+	DSCP     uint8  // 1..MaxDSCP: in every IP packet it sends; 0: as the endpoint set it
+}
+
+// sent is the rate at which an endpoint may send; 0: unlimited.
+func (l Limits) sent() uint32 { return least(l.Rate, l.Sent) }
+
+// received is the rate at which an endpoint may receive; 0: unlimited.
+func (l Limits) received() uint32 { return least(l.Rate, l.Received) }
+
+// least is the smaller of two limits, of which 0 is none.
+func least(a, b uint32) uint32 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // MaxDSCP is the largest mark.
@@ -41,13 +57,16 @@ const (
 
 // endpoint's meters drop what exceeds the rate.
 func (limit) endpoint(w *Wants, e placed) {
-	if !e.local() || e.Limits.Rate == 0 {
+	if !e.local() {
 		return
 	}
-	for _, id := range []uint32{e.sentMeter(), e.receivedMeter()} {
+	for _, m := range []struct{ id, rate uint32 }{{e.sentMeter(), e.Limits.sent()}, {e.receivedMeter(), e.Limits.received()}} {
+		if m.rate == 0 {
+			continue
+		}
 		w.Meters = append(w.Meters, openflow.Meter{
-			ID: id, Flags: openflow.MeterKbps | openflow.MeterBurst | openflow.MeterStatistics,
-			Bands: []openflow.MeterBand{{Rate: e.Limits.Rate, Burst: e.Limits.bucket()}},
+			ID: m.id, Flags: openflow.MeterKbps | openflow.MeterBurst | openflow.MeterStatistics,
+			Bands: []openflow.MeterBand{{Rate: m.rate, Burst: e.Limits.bucket(m.rate)}},
 		})
 	}
 }
@@ -71,23 +90,23 @@ const (
 	burstShare = 4
 )
 
-// bucket is the size of a meter's bucket in kbit.
-func (l Limits) bucket() uint32 {
+// bucket is the size of the bucket of a rate's meter in kbit.
+func (l Limits) bucket(rate uint32) uint32 {
 	burst := l.Burst
 	if burst == 0 {
-		burst = max(leastBurst, l.Rate/burstShare)
+		burst = max(leastBurst, rate/burstShare)
 	}
-	return max(burst, largestPacket+1, l.Rate/refillShare)
+	return max(burst, largestPacket+1, rate/refillShare)
 }
 
 // sentMeter is the meter that what an endpoint sends passes; 0: none.
-func (e placed) sentMeter() uint32 { return e.meter(meterSent) }
+func (e placed) sentMeter() uint32 { return e.meter(meterSent, e.Limits.sent()) }
 
 // receivedMeter is the meter that what an endpoint receives passes; 0: none.
-func (e placed) receivedMeter() uint32 { return e.meter(meterReceived) }
+func (e placed) receivedMeter() uint32 { return e.meter(meterReceived, e.Limits.received()) }
 
-func (e placed) meter(purpose uint32) uint32 {
-	if e.Limits.Rate == 0 {
+func (e placed) meter(purpose, rate uint32) uint32 {
+	if rate == 0 {
 		return 0
 	}
 	return purpose + e.port

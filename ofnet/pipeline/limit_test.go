@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -85,6 +86,36 @@ func TestALimitIsThatOfOneEndpoint(t *testing.T) {
 	}
 }
 
+// Each direction has the smaller of what both have and what it has of its own.
+func TestEachDirectionHasTheSmallerLimit(t *testing.T) {
+	for _, c := range []struct {
+		limits         Limits
+		sent, received uint32 // 0: no meter
+	}{
+		{Limits{Rate: 5}, 5, 5},
+		{Limits{Sent: 3}, 3, 0},
+		{Limits{Received: 3}, 0, 3},
+		{Limits{Rate: 5, Sent: 3, Received: 9}, 3, 5},
+		{Limits{Sent: 7, Received: 9}, 7, 9},
+	} {
+		got := map[uint32]uint32{}
+		for _, m := range wantsOf(node1(), limited(here(web1), c.limits), 5).Meters {
+			if m.Flags&openflow.MeterKbps != 0 {
+				got[m.ID] = m.Bands[0].Rate
+			}
+		}
+		want := map[uint32]uint32{}
+		for id, rate := range map[uint32]uint32{meterSent + 5: c.sent, meterReceived + 5: c.received} {
+			if rate != 0 {
+				want[id] = rate
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%+v: meters %v, want %v", c.limits, got, want)
+		}
+	}
+}
+
 // Another rate is another meter with the same number, and nothing else.
 func TestAnotherRateChangesNoFlow(t *testing.T) {
 	slow, fast := limited(here(web1), Limits{Rate: 1}), limited(here(web1), Limits{Rate: 1000})
@@ -112,7 +143,7 @@ func TestABurstHoldsAPacketAndWhatComesBetweenTwoRefills(t *testing.T) {
 		{Limits{Rate: math.MaxUint32, Burst: 85_901}, 42_949_672}, // as far as a meter goes
 		{Limits{Rate: 1, Burst: 85_901}, 85_901},
 	} {
-		if got := c.limits.bucket(); got != c.bucket {
+		if got := c.limits.bucket(c.limits.Rate); got != c.bucket {
 			t.Errorf("%+v: %d kbit, want %d", c.limits, got, c.bucket)
 		}
 	}

@@ -1,0 +1,105 @@
+package master_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// dormitory gives addresses to pods, at a time that the test sets.
+type dormitory struct {
+	*world
+	rest *master.Rest
+	now  time.Time
+}
+
+func newDormitory(t testing.TB, subnet, ipv6 string) *dormitory {
+	d := &dormitory{world: newWorld(t), now: time.Now()}
+	d.post("networks/default:pods", `{"tenantName":"default","networkName":"pods","encap":"vxlan","subnet":"`+subnet+`","ipv6Subnet":"`+ipv6+`"}`)
+	d.restart()
+	return d
+}
+
+// restart is another term.
+func (d *dormitory) restart() { d.rest = master.NewRest(func() time.Time { return d.now }) }
+
+// add attaches a pod's container, and returns its address.
+func (d *dormitory) add(container, uid string) string {
+	d.Helper()
+	var ep mastercfg.CfgEndpointState
+	_, err := d.ledger.Update(d.Context(), func(tx *ledger.Tx) (err error) {
+		ep, err = d.rest.CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "pods", PodUID: uid,
+			ConfigEP: mastercfg.ConfigEP{Container: container, Host: "h1"}})
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	d.rest.Given(&ep)
+	return ep.IPAddress + ep.IPv6Address
+}
+
+func (d *dormitory) remove(container string) {
+	d.Helper()
+	d.update(func(tx *ledger.Tx) error {
+		ep, err := master.DeleteEndpoint(tx, "pods.default-"+container)
+		d.rest.Freed(&ep)
+		return err
+	})
+}
+
+func (d *dormitory) want(what, got, want string) {
+	d.Helper()
+	if got != want {
+		d.Errorf("%s: %s, want %s", what, got, want)
+	}
+}
+
+func TestAddressesOfPodsRestWhileOthersAreFree(t *testing.T) {
+	d := newDormitory(t, "10.1.0.0/29", "")
+	for n := 1; n <= 3; n++ {
+		d.want("new", d.add(fmt.Sprint("c", n), fmt.Sprint("u", n)), fmt.Sprint("10.1.0.", n))
+	}
+	d.remove("c1")
+	d.now = d.now.Add(20 * time.Second)
+	d.remove("c2")
+	d.want("others are free", d.add("c4", "u4"), "10.1.0.4")
+	d.want("others are free", d.add("c5", "u5"), "10.1.0.5")
+	d.want("others are free", d.add("c6", "u6"), "10.1.0.6")
+	d.now = d.now.Add(39 * time.Second)
+	d.want("none is, so it is the one that has rested for longest", d.add("c7", "u7"), "10.1.0.1")
+	d.remove("c7")
+	d.now = d.now.Add(21 * time.Second)
+	d.want("has rested", d.add("c8", "u8"), "10.1.0.2")
+	d.want("no other", d.add("c9", "u9"), "10.1.0.1")
+	d.want("nothing is left", d.add("c10", "u10"), "auto allocation failed - address exhaustion in subnet 10.1.0.0/29")
+}
+
+func TestTheNextAttemptOfAPodHasItsAddressesAgain(t *testing.T) {
+	d := newDormitory(t, "10.1.0.0/16", "2001:db8::/64")
+	d.want("first", d.add("a", "u1"), "10.1.0.12001:db8::1")
+	d.remove("a")
+	d.want("another pod", d.add("b", "u2"), "10.1.0.22001:db8::2")
+	d.want("next attempt", d.add("c", "u1"), "10.1.0.12001:db8::1")
+	d.want("beside it", d.add("d", "u1"), "10.1.0.32001:db8::3")
+	d.remove("c")
+	d.now = d.now.Add(time.Hour)
+	d.want("long after", d.add("e", "u1"), "10.1.0.42001:db8::4")
+}
+
+func TestTheNextLeaderGoesOnBehindWhatIsTaken(t *testing.T) {
+	d := newDormitory(t, "10.1.0.0/16", "")
+	for n := range 3 {
+		d.add(fmt.Sprint("c", n), fmt.Sprint("u", n))
+	}
+	d.remove("c0")
+	d.restart()
+	d.want("new leader", d.add("x", "x"), "10.1.0.4")
+	if got := d.add("no pod", ""); got != "10.1.0.1" {
+		t.Errorf("who is no pod gets %s, want the lowest", got)
+	}
+}
