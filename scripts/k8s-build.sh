@@ -26,6 +26,11 @@ porter=$(go list -f '{{.Dir}}' k8s.io/kubernetes/test/images/agnhost)/porter
 cd "$root/test/k8s/coredns"
 echo "building CoreDNS"
 go build -p 2 -ldflags "-s -w" -o "$out/" .
+cd "$root/test/k8s/containerd"
+echo "building containerd 2"
+mkdir -p "$out/containerd2"
+version=$(go list -m -f '{{.Version}}' github.com/containerd/containerd/v2)
+go build -p 2 -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$version" -o "$out/containerd2/" tool
 cd "$root"
 go build -o "$out/" ./test/k8s/pause
 echo "making images"

@@ -37,8 +37,11 @@ func command() *cli.Command {
 			{
 				Name: "up", ArgsUsage: "[NODES]", Usage: "start a cluster of NODES (default 3); the last line is the path of a kubeconfig",
 				Arguments: []cli.Argument{&cli.IntArg{Name: "nodes", Value: 3}},
-				Flags: []cli.Flag{&cli.StringFlag{Name: "install", Usage: "start our daemons by deploy/kubernetes/`WAY`, one or three, " +
-					"in pods (default: beside Kubernetes, which is faster)"}},
+				Flags: []cli.Flag{
+					&cli.StringFlag{Name: "install", Usage: "start our daemons by deploy/kubernetes/`WAY`, one or three, " +
+						"in pods (default: beside Kubernetes, which is faster)"},
+					&cli.BoolFlag{Name: "containerd2", Usage: "run containers by containerd 2 (default: by Debian's 1.6)"},
+				},
 				Action: up,
 			},
 			{Name: "down", Usage: "end the cluster and all that runs in it", Action: down},
@@ -58,7 +61,7 @@ func up(ctx context.Context, c *cli.Command) error {
 	if _, err := cluster.Open(dir); err == nil {
 		return fmt.Errorf("a cluster is up in %s; take it down first", dir)
 	}
-	k8s, err := cluster.Up(ctx, cluster.Config{Nodes: c.IntArg("nodes"), Install: c.String("install"), Dir: dir, Detach: true, Log: os.Stdout})
+	k8s, err := cluster.Up(ctx, cluster.Config{Nodes: c.IntArg("nodes"), Install: c.String("install"), Containerd2: c.Bool("containerd2"), Dir: dir, Detach: true, Log: os.Stdout})
 	if err != nil {
 		return err
 	}

@@ -40,13 +40,14 @@ const (
 
 // Config describes a cluster.
 type Config struct {
-	Nodes   int       // 1..20
-	Dir     string    // state and logs; empty: a new directory, removed by Close
-	Bin     string    // the built programs, those of Kubernetes in k8s/ below
-	Install string    // how Kubernetes itself starts our daemons, one of Installed; empty: they run beside it
-	First   bool      // switches run before everything else, as those of a kernel do
-	Detach  bool      // the cluster outlives this process
-	Log     io.Writer // progress; nil: none
+	Nodes       int       // 1..20
+	Dir         string    // state and logs; empty: a new directory, removed by Close
+	Bin         string    // the built programs, those of Kubernetes in k8s/ below
+	Install     string    // how Kubernetes itself starts our daemons, one of Installed; empty: they run beside it
+	Containerd2 bool      // containerd 2 runs the containers, not Debian's 1.6
+	First       bool      // switches run before everything else, as those of a kernel do
+	Detach      bool      // the cluster outlives this process
+	Log         io.Writer // progress; nil: none
 }
 
 // maxNodes is what one machine can carry: a node takes about 200 MB.
@@ -57,6 +58,8 @@ type Cluster struct {
 	*testbed.Bed
 	log       io.Writer
 	installed string // see Config
+
+	containerd2 bool
 
 	mu        sync.Mutex
 	processes map[string]*testbed.Process // by node and name, of those that this process has started
@@ -70,7 +73,7 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if masters, known := Installed[cfg.Install]; cfg.Install != "" && (!known || masters > cfg.Nodes) {
 		return nil, fmt.Errorf("cluster of %d nodes, installed by %q: want one of %s, and as many nodes", cfg.Nodes, cfg.Install, strings.Join(slices.Sorted(maps.Keys(Installed)), ", "))
 	}
-	c := &Cluster{log: cfg.Log, installed: cfg.Install, processes: map[string]*testbed.Process{}}
+	c := &Cluster{log: cfg.Log, installed: cfg.Install, containerd2: cfg.Containerd2, processes: map[string]*testbed.Process{}}
 	if c.log == nil {
 		c.log = io.Discard
 	}

@@ -20,6 +20,9 @@ var nodeScript string
 //go:embed files/containerd.toml
 var containerdConfig string
 
+//go:embed files/containerd2.toml
+var containerd2Config string
+
 //go:embed files/kubelet.yaml
 var kubeletConfig string
 
@@ -43,8 +46,12 @@ func (c *Cluster) startNode(ctx context.Context, n *testbed.Node) error {
 	if _, err := n.Run(ctx, "sh", "-ec", nodeScript, "sh", c.nodeDir(n), c.group(n)); err != nil {
 		return err
 	}
+	containerd := containerdConfig
+	if c.containerd2 {
+		containerd = containerd2Config
+	}
 	for name, content := range map[string]string{
-		"containerd.toml": containerdConfig,
+		"containerd.toml": containerd,
 		"kubelet.yaml":    kubeletConfig + "cgroupRoot: /" + c.group(n) + "\nclusterDNS: [" + dnsService + "]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(c.nodeDir(n), name), []byte(content), 0o644); err != nil {
@@ -62,7 +69,11 @@ func (c *Cluster) startNode(ctx context.Context, n *testbed.Node) error {
 
 // StartContainerd starts a node's containerd and waits until it answers.
 func (c *Cluster) StartContainerd(ctx context.Context, n *testbed.Node) error {
-	if _, err := c.start(n, "containerd", "containerd", "--config", filepath.Join(c.nodeDir(n), "containerd.toml")); err != nil {
+	path := os.Getenv("PATH") // of its shim as well
+	if c.containerd2 {
+		path = c.tool("containerd2") + ":" + path
+	}
+	if _, err := c.start(n, "containerd", "env", "PATH="+path, "containerd", "--config", filepath.Join(c.nodeDir(n), "containerd.toml")); err != nil {
 		return err
 	}
 	return await(ctx, func() error {
