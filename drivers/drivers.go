@@ -13,6 +13,7 @@ package drivers
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -94,6 +95,10 @@ type NetworkDriver interface {
 	FindPort(ctx context.Context, endpointID string) (Port, error)
 	// RemovePort removes port and link; an unknown endpoint is no error.
 	RemovePort(ctx context.Context, endpointID string) error
+	// EndConnections ends the connections of an address of a VRF that the switch
+	// tracks. A switch that cannot lets them end when they are not used any more,
+	// and that is no error.
+	EndConnections(ctx context.Context, vrf uint16, addr netip.Addr) error
 	// Ports lists the endpoint ports in the switch, by endpoint id.
 	Ports() []Port
 	// Counters returns what the switch has counted, by object; an object that

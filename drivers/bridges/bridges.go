@@ -13,6 +13,7 @@ package bridges
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -163,6 +164,11 @@ func (p *Pair) FindPort(ctx context.Context, endpointID string) (drivers.Port, e
 // RemovePort removes an endpoint's port, on whichever bridge it is.
 func (p *Pair) RemovePort(ctx context.Context, endpointID string) error {
 	return errors.Join(p.tunnel.RemovePort(ctx, endpointID), p.uplink.RemovePort(ctx, endpointID))
+}
+
+// EndConnections ends those of an address; both bridges have one datapath.
+func (p *Pair) EndConnections(ctx context.Context, vrf uint16, addr netip.Addr) error {
+	return p.tunnel.EndConnections(ctx, vrf, addr)
 }
 
 // Ports lists those of both bridges.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,8 @@ func (b *bridge) RemovePort(_ context.Context, id string) error {
 	delete(b.ports, id)
 	return nil
 }
+
+func (b *bridge) EndConnections(context.Context, uint16, netip.Addr) error { return nil }
 
 func (b *bridge) Ports() (list []drivers.Port) {
 	for id := range b.ports {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // When a provider goes, the connections that were translated to it are ended,
@@ -268,6 +269,10 @@ func (p *programmer) flush(ctx context.Context, flushes []openflow.CTFlush) erro
 	if len(flushes) == 0 {
 		return nil
 	}
+	return sendFlushes(ctx, p.sw, flushes)
+}
+
+func sendFlushes(ctx context.Context, sw flowSwitch, flushes []openflow.CTFlush) error {
 	var messages []openflow.Message
 	for range endingPasses {
 		for _, f := range flushes {
@@ -276,7 +281,21 @@ func (p *programmer) flush(ctx context.Context, flushes []openflow.CTFlush) erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, switchTime)
 	defer cancel()
-	return p.sw.Send(ctx, messages...)
+	return sw.Send(ctx, messages...)
+}
+
+// EndConnections ends those of an address of a VRF, of which no more come.
+func (d *Driver) EndConnections(ctx context.Context, vrf uint16, addr netip.Addr) error {
+	d.mu.Lock()
+	sw := d.sw
+	d.mu.Unlock()
+	if sw == nil || ended(sw) {
+		return fault.New(fault.Unavailable, "bridge %s: connections of %s: the switch is not connected", d.config.Bridge, addr)
+	}
+	if err := sendFlushes(ctx, sw, pipeline.ConnectionsOf(vrf, addr)); err != nil && !isUnsupported(err) {
+		return fault.New(kindOf(err), "connections of %s in VRF %d: %w", addr, vrf, err)
+	}
+	return nil
 }
 
 func isRefusal(err error) bool {

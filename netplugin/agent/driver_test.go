@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -19,6 +20,7 @@ type recorder struct {
 	replaced int // changes with Replace
 	ports    map[string]drivers.Port
 	number   int
+	ended    []string        // connections: VRF and address
 	added    bool            // a port, since the start
 	away     bool            // the switch does not answer
 	slow     map[string]bool // endpoints whose port is never made; set before the start
@@ -100,6 +102,13 @@ func (r *recorder) RemovePort(_ context.Context, epID string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.ports, epID)
+	return nil
+}
+
+func (r *recorder) EndConnections(_ context.Context, vrf uint16, addr netip.Addr) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = append(r.ended, fmt.Sprint(vrf, " ", addr))
 	return nil
 }
 

@@ -53,11 +53,12 @@ func (r resume) encodeBody(e *encoder) {
 }
 
 // CTFlush ends tracked connections of a zone: those made to an address and port and
-// translated to another one. Open vSwitch has it since 3.1.
+// translated to another one, or those of an address. Open vSwitch has it since 3.1.
 type CTFlush struct {
 	Zone     uint16
-	Protocol uint8
-	To       netip.AddrPort // where the connections were made to
+	Protocol uint8          // 0: all
+	By       netip.Addr     // who has made the connections; zero: anybody
+	To       netip.AddrPort // where the connections were made to; zero: anywhere; port 0: all
 	From     netip.AddrPort // where their answers come from; zero: anywhere
 }
 
@@ -65,15 +66,18 @@ func (CTFlush) messageType() Type { return TypeExperimenter }
 
 // String names the message in errors.
 func (f CTFlush) String() string {
+	if f.By.IsValid() {
+		return fmt.Sprintf("end connections of %s, zone %d", f.By, f.Zone)
+	}
 	if !f.From.IsValid() {
 		return fmt.Sprintf("end connections of protocol %d to %s, zone %d", f.Protocol, f.To, f.Zone)
 	}
 	return fmt.Sprintf("end connections of protocol %d to %s that %s answers, zone %d", f.Protocol, f.To, f.From, f.Zone)
 }
 
-// Compare orders flushes: by what connections are made to, then by who answers them.
+// Compare orders flushes: by who has made the connections, by what connections are made to, then by who answers them.
 func (f CTFlush) Compare(other CTFlush) int {
-	return cmp.Or(cmp.Compare(f.Zone, other.Zone), f.To.Compare(other.To), cmp.Compare(f.Protocol, other.Protocol), f.From.Compare(other.From))
+	return cmp.Or(cmp.Compare(f.Zone, other.Zone), f.By.Compare(other.By), f.To.Compare(other.To), cmp.Compare(f.Protocol, other.Protocol), f.From.Compare(other.From))
 }
 
 // Properties of a flush, and those of a tuple in it.
@@ -92,17 +96,23 @@ func (f CTFlush) encodeBody(e *encoder) {
 	e.u32(nxCTFlush)
 	e.u8(f.Protocol)
 	e.zeros(7)
-	tuple := func(direction, address, port uint16, of netip.AddrPort) {
-		e.property(true, direction, func() {
-			e.zeros(4)
-			e.property(true, address, func() { b := of.Addr().As16(); e.raw(b[:]) })
-			e.property(true, port, func() { e.u16(of.Port()) })
-		})
+	address := func(kind uint16, a netip.Addr) {
+		e.property(a.IsValid(), kind, func() { b := a.As16(); e.raw(b[:]) })
 	}
-	tuple(flushOriginal, tupleDst, tupleDstPort, f.To)
-	if f.From.IsValid() {
-		tuple(flushReply, tupleSrc, tupleSrcPort, f.From)
+	port := func(kind uint16, a netip.AddrPort) {
+		e.property(a.Port() != 0, kind, func() { e.u16(a.Port()) })
 	}
+	e.property(true, flushOriginal, func() {
+		e.zeros(4)
+		address(tupleSrc, f.By)
+		address(tupleDst, f.To.Addr())
+		port(tupleDstPort, f.To)
+	})
+	e.property(f.From.IsValid(), flushReply, func() {
+		e.zeros(4)
+		address(tupleSrc, f.From.Addr())
+		port(tupleSrcPort, f.From)
+	})
 	e.property(true, flushZone, func() { e.u16(f.Zone) })
 }
 

@@ -63,6 +63,17 @@ func addressOf(label openflow.Value) netip.Addr {
 	return netip.AddrFrom16(b).Unmap()
 }
 
+// ConnectionsOf are those that an address of a VRF has made, and those that were made to it. Of
+// services only the former are in the switch of an endpoint: those to a provider are ended as the
+// provider goes.
+func ConnectionsOf(vrf uint16, addr netip.Addr) []openflow.CTFlush {
+	tiers := vrf | tierZone
+	if vrf == SharedVRF {
+		tiers = tierZone - 1
+	}
+	return []openflow.CTFlush{{Zone: vrf, By: addr}, {Zone: tiers, By: addr}, {Zone: tiers, To: netip.AddrPortFrom(addr, 0)}}
+}
+
 // Connections are those that the buckets of a group make, if it is one of a service.
 func Connections(g openflow.Group) []openflow.CTFlush {
 	var all []openflow.CTFlush
