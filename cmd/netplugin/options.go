@@ -30,6 +30,7 @@ type options struct {
 	cniConfDir                string // empty: the configuration of pods' networks is somebody else's
 	names                     namesOptions
 	nat                       bool // endpoints reach the outside by this host
+	tooBig                    bool // endpoints are told of packets that are too big
 }
 
 // configError is everything that is wrong with the command line.

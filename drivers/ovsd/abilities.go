@@ -66,7 +66,7 @@ func (p *programmer) askSizes(ctx context.Context) {
 		return
 	}
 	if !can {
-		p.log.Warn("the datapath cannot compare sizes: pods are not told of packets that are too big")
+		p.log.Warn("the datapath does not compare sizes: pods are not told of packets that are too big")
 	}
 	p.sizes.can = can
 }

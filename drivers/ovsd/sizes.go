@@ -10,9 +10,12 @@ import (
 // releaseFile names the release of the running kernel.
 const releaseFile = "/proc/sys/kernel/osrelease"
 
-// comparesSizes tells whether the datapath of our bridge can compare the sizes of packets.
+// comparesSizes tells whether the datapath of our bridge can, and shall, compare the sizes of packets.
 // Otherwise ovs-vswitchd would do that, for each packet.
 func (d *Driver) comparesSizes(ctx context.Context) (bool, error) {
+	if d.config.AnySize {
+		return false, nil
+	}
 	if d.datapathType() == DatapathSystem {
 		release, err := os.ReadFile(releaseFile)
 		if err != nil || !comparesSegments(string(release)) {

@@ -113,6 +113,13 @@ func TestTheDatapathIsAskedOverTheControlSocket(t *testing.T) {
 	}
 }
 
+func TestSizesAreNotComparedWhereNobodyWantsIt(t *testing.T) {
+	d := &Driver{config: Config{RunDir: t.TempDir(), Bridge: "contivBridge", AnySize: true}, log: logrus.NewEntry(logrus.New())}
+	if can, err := d.comparesSizes(t.Context()); can || err != nil {
+		t.Errorf("%v, error %v; want no, without a question", can, err)
+	}
+}
+
 func TestEarlyKernelsTakeManySegmentsForOnePacket(t *testing.T) {
 	for release, want := range map[string]bool{
 		"4.18.0-553.el8_10.x86_64": false,

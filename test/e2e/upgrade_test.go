@@ -46,14 +46,21 @@ func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 	neighbour := s.pod(0, "front2", "blue", "front", "")
 	far := s.pod(2, "front3", "blue", "front", "")
 	s.isGuardedAgain(front, back)
-	for _, version := range []struct{ name, bin string }{{"upgraded", now}, {"returned", old}} {
+	for _, step := range []struct {
+		name string
+		do   func(name string)
+	}{
+		{"upgraded", func(name string) {
+			s.roll(name, now, front, back)
+			s.must(bed.Nodes[1].WaitWayOut(ctx)) // it has come with the pods made there
+		}},
+		{"returned", func(name string) {
+			s.withoutSizes()
+			s.roll(name, old, front, back)
+		}},
+	} {
 		s.withoutLoss(front, neighbour, func() {
-			s.withoutLoss(far, front, func() {
-				s.roll(version.name, version.bin, front, back)
-				if version.bin == now { // its way out has come with the pods made there
-					s.must(bed.Nodes[1].WaitWayOut(ctx))
-				}
-			})
+			s.withoutLoss(far, front, func() { step.do(step.name) })
 		})
 		s.isGuardedAgain(front, back)
 		s.reachEachOther(shortly, front, neighbour, far)
@@ -89,6 +96,20 @@ func (s story) roll(name, bin string, front, back *testbed.Pod) {
 		s.must(err)
 	}
 	s.soon(shortly, func() error { return endpoints(s.ctx, s.bed, 4) })
+}
+
+// withoutSizes makes agents do without the actions that the version before cannot read
+// in dumps of flows, as the operations page says.
+func (s story) withoutSizes() {
+	s.Helper()
+	for _, n := range s.bed.Nodes {
+		s.must(n.Netplugin().Terminate())
+		s.must(n.StartNetplugin("--packet-too-big=false"))
+		s.must(n.WaitReady(s.ctx))
+		if left := s.programmed(n); strings.Contains(left, "check_pkt_larger") {
+			s.Fatalf("%s still compares sizes:\n%s", n.Name, left)
+		}
+	}
 }
 
 // memberServes expects that a node's member of the store takes part in it.
