@@ -46,11 +46,15 @@ type Engine struct {
 	dirtyClasses  map[uint16]struct{}
 	moved         bool // a pod that was there is of another class
 
-	left map[uint16]map[string]struct{} // classes of which rules of these policies are left out
+	tenants map[string]int                 // how many pods each has
+	strange map[string][]string            // tenants of peers by policy, as last told
+	left    map[uint16]map[string]struct{} // classes of which rules of these policies are left out
+	most    uint16                         // the last number that a class can have
 }
 
 // Pod is what the engine must know of a pod.
 type Pod struct {
+	Tenant   string
 	Labels   map[string]string
 	Ports    []NamedPort
 	Recorded uint16 // the class that is written down for it; 0: none
@@ -65,6 +69,7 @@ type NamedPort struct {
 
 type pod struct {
 	namespace string
+	tenant    string
 	labels    map[string]string
 	ports     []NamedPort
 	class     uint16
@@ -97,7 +102,7 @@ func New() *Engine {
 		pods: map[string]*pod{}, podsIn: map[string]map[string]struct{}{}, namespaces: map[string]map[string]string{},
 		selectors: map[string]*selector{}, reach: newReach(), policies: map[string]*policy{}, named: map[string]map[string]struct{}{},
 		classes: map[uint16]*class{nobodys: {signature: "nobody's"}}, numbers: map[string]uint16{},
-		left:      map[uint16]map[string]struct{}{},
+		tenants: map[string]int{}, strange: map[string][]string{}, left: map[uint16]map[string]struct{}{}, most: nobodys - 1,
 		dirtyPods: map[string]struct{}{}, dirtyPolicies: map[string]struct{}{}, dirtyClasses: map[uint16]struct{}{},
 	}
 }
@@ -130,7 +135,7 @@ func (e *Engine) RemoveNamespace(name string) {
 func (e *Engine) SetPod(namespace, name string, now Pod) {
 	key := namespace + "/" + name
 	p, known := e.pods[key]
-	if known && maps.Equal(p.labels, now.Labels) && slices.Equal(p.ports, now.Ports) {
+	if known && p.tenant == now.Tenant && maps.Equal(p.labels, now.Labels) && slices.Equal(p.ports, now.Ports) {
 		return
 	}
 	if !known {
@@ -142,6 +147,7 @@ func (e *Engine) SetPod(namespace, name string, now Pod) {
 		e.podsIn[namespace][key] = struct{}{}
 		e.dirtyPods[key] = struct{}{}
 	}
+	e.settleTenant(p, now.Tenant, known)
 	p.labels, p.ports = maps.Clone(now.Labels), slices.Clone(now.Ports)
 	moved := e.moved
 	e.reclassify(key, now.Recorded)
@@ -158,6 +164,7 @@ func (e *Engine) RemovePod(namespace, name string) {
 		return
 	}
 	e.leave(p.class)
+	e.settleTenant(p, "", true)
 	delete(e.pods, key)
 	delete(e.dirtyPods, key)
 	if delete(e.podsIn[namespace], key); len(e.podsIn[namespace]) == 0 {
@@ -282,9 +289,9 @@ func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPo
 
 // free is a number that no class has, or nobodys.
 func (e *Engine) free() uint16 {
-	for range nobodys {
-		e.lastNumber++
-		if _, recorded := e.dirtyClasses[e.lastNumber]; e.lastNumber != 0 && e.classes[e.lastNumber] == nil && !recorded {
+	for range e.most {
+		e.lastNumber = e.lastNumber%e.most + 1
+		if _, recorded := e.dirtyClasses[e.lastNumber]; e.classes[e.lastNumber] == nil && !recorded {
 			return e.lastNumber
 		}
 	}

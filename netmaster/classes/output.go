@@ -19,6 +19,7 @@ type Changes struct {
 	Moved    bool                            // connections of pods that were there are to be judged anew
 	Left     []string                        // ids of policies of which rules are left out, since the last time
 	TooLarge map[string]string               // why policies of ordered tiers deny what they do not say, by id
+	Strange  map[string][]string             // by policy: tenants of peers that are of none of its subjects, if they are others than the last time
 }
 
 // Any tells whether there is something to write.
@@ -26,14 +27,19 @@ func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) 
 
 // Take says what has to be written since the last time. Written or Failed has to follow.
 func (e *Engine) Take() Changes {
-	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved, TooLarge: map[string]string{}}
+	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved,
+		TooLarge: map[string]string{}, Strange: map[string][]string{}}
 	for number := range e.dirtyClasses {
 		c.Left = append(c.Left, e.limit(number)...)
 	}
 	for key := range e.dirtyPods {
 		c.Pods[key] = e.pods[key].class
 	}
+	tenants := e.tenantsByClass()
 	for id := range e.dirtyPolicies {
+		if strangers, other := e.strangers(id, tenants); other {
+			c.Strange[id] = strangers
+		}
 		c.Policies[id] = nil
 		if p := e.policies[id]; p != nil {
 			rules, tooLarge := e.rules(id)

@@ -181,6 +181,9 @@ func isJudged(pod *corev1.Pod) bool {
 
 func (p *policies) enter(pod *corev1.Pod) {
 	known := classPod(pod)
+	if namespace, err := p.namespaces.Get(pod.Namespace); err == nil { // else it is told again with it
+		known.Tenant = cmp.Or(first(mastercfg.TenantLabel, []map[string]string{pod.Annotations, pod.Labels}), homeOf(namespace))
+	}
 	known.Recorded = p.recorded[pod.Namespace+"/"+pod.Name]
 	p.engine.SetPod(pod.Namespace, pod.Name, known)
 }
@@ -192,15 +195,30 @@ func (p *policies) doubt(policy runtime.Object, doubts []string) {
 	}
 }
 
-// crowded tells of a policy for whose rules there is no room.
-func (p *policies) crowded(id string) {
-	namespace, name, _ := strings.Cut(strings.TrimPrefix(id, ofNetworkPolicy), "/")
-	policy, err := p.network.NetworkPolicies(namespace).Get(name)
-	if err != nil {
-		return // it has gone meanwhile
+// tellOf tells of policies that do not do all that they say.
+func (p *policies) tellOf(changes classes.Changes) {
+	for _, id := range changes.Left {
+		p.warnOf(id, "PolicyTooLarge", fmt.Sprintf("policies have more than %d rules about pods that this one selects, and it allows these pods nothing: "+
+			"let one rule say what several do", classes.MaxRules))
 	}
-	p.warn(policy, "PolicyTooLarge", fmt.Sprintf("policies have more than %d rules about pods that this one selects: "+
-		"it allows these pods nothing; take together what several policies allow", classes.MaxRules))
+	for id, tenants := range changes.Strange {
+		p.warnOf(id, "PeerInOtherTenant", fmt.Sprintf("peers are of tenant %s, and none of the pods that this policy selects: "+
+			"pods of different tenants do not reach each other", strings.Join(tenants, ", ")))
+	}
+}
+
+// warnOf makes an event of a policy, unless it has gone meanwhile.
+func (p *policies) warnOf(id, reason, note string) {
+	if name, ours := strings.CutPrefix(id, ofClusterPolicy); ours {
+		if policy, err := p.cluster.get(name); err == nil {
+			p.warn(policy, reason, note)
+		}
+		return
+	}
+	namespace, name, _ := strings.Cut(strings.TrimPrefix(id, ofNetworkPolicy), "/")
+	if policy, err := p.network.NetworkPolicies(namespace).Get(name); err == nil {
+		p.warn(policy, reason, note)
+	}
 }
 
 func (p *policies) warn(policy runtime.Object, reason, note string) {
@@ -230,9 +248,7 @@ func (p *policies) write(ctx context.Context) error {
 	if !changes.Any() {
 		return nil
 	}
-	for _, id := range changes.Left {
-		p.crowded(id)
-	}
+	p.tellOf(changes)
 	_, err := p.ledger.Update(ctx, func(tx *ledger.Tx) error { return p.writeChanges(tx, changes) })
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -196,6 +196,37 @@ func TestPodsGetClassesAndPoliciesRules(t *testing.T) {
 	}
 }
 
+// What a policy says and does not do is told in an event of it.
+func TestPoliciesThatDoNotDoAllTheySayHaveEvents(t *testing.T) {
+	w := newWorld(t)
+	w.namespace("foreign", map[string]string{"io.contiv.tenant": "blue"})
+	w.must(w.client.CoreV1().Pods("foreign").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u2"}, Spec: corev1.PodSpec{NodeName: "node1"}}, metav1.CreateOptions{}))
+	w.pod("db", "u1", "node1", nil)
+	foreign := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "any", Operator: metav1.LabelSelectorOpDoesNotExist}}}}
+	for name, rules := range map[string][]networkingv1.NetworkPolicyIngressRule{
+		"large":    make([]networkingv1.NetworkPolicyIngressRule, classes.MaxRules+1),
+		"strange":  {{From: []networkingv1.NetworkPolicyPeer{foreign}}},
+		"everyone": {{From: []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}}},
+		"odd":      {{From: []networkingv1.NetworkPolicyPeer{{}}}},
+	} {
+		w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(), &networkingv1.NetworkPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: networkingv1.NetworkPolicySpec{Ingress: rules}}, metav1.CreateOptions{}))
+	}
+	w.follow()
+	for name, reason := range map[string]string{"large": "PolicyTooLarge", "strange": "PeerInOtherTenant", "odd": "PolicyUnsupported"} {
+		if n := w.told(name, reason); n != 1 {
+			t.Errorf("%d events %s of %s, want 1", n, reason, name)
+		}
+	}
+	list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
+	w.must(list, err)
+	for _, e := range list.Items {
+		if e.Regarding.Name == "everyone" {
+			t.Errorf("event %s of a policy that lets everyone in: %s", e.Reason, e.Note)
+		}
+	}
+}
+
 // state is all that policies have written.
 func (w *world) state() map[string]string {
 	all := map[string]string{}
