@@ -54,6 +54,7 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 	for _, p := range s.Spec.Ports {
 		record.Ports = append(record.Ports, mastercfg.K8sServicePort{Name: p.Name, Protocol: string(p.Protocol), Port: uint16(p.Port), NodePort: uint16(p.NodePort)})
 	}
+	record.Shared = isShared(s)
 	record.InternalLocal = s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 	record.ExternalLocal = s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && record.ExternalLocal {
@@ -66,6 +67,16 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 		}
 	}
 	return record, true
+}
+
+// isShared tells whether pods of every tenant reach a service: those without which no pod gets along,
+// and those of which somebody says so.
+func isShared(s *corev1.Service) bool {
+	switch s.Namespace + "/" + s.Name {
+	case "default/kubernetes", "kube-system/kube-dns":
+		return true
+	}
+	return s.Annotations[mastercfg.SharedAnnotation] == "true"
 }
 
 // addresses parses those that are some, each once and in their order; old objects may have

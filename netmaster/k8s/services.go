@@ -259,6 +259,9 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key, home st
 		}
 	}
 	for tenant, list := range of {
+		if record.Shared && tenant != hosts && len(list)+len(everywhere) == 0 {
+			continue // its pods reach those of the other tenant
+		}
 		add(tenant, slices.Concat(list, everywhere))
 	}
 	for _, tenant := range b.noted(key) {

@@ -18,6 +18,9 @@ const (
 	IPv6Annotation = "io.contiv.ipv6"
 )
 
+// SharedAnnotation of a service of Kubernetes says "true" if pods of all tenants reach it.
+const SharedAnnotation = "io.contiv.shared"
+
 // Where a container belongs of which nobody says anything; it has no group then.
 const (
 	DefaultTenant  = "default"

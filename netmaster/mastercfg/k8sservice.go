@@ -18,6 +18,7 @@ type K8sService struct {
 	ExternalLocal bool   `json:"externalLocal,omitempty"` // who comes from outside gets backends of the node that he came to only
 	HealthPort    uint16 `json:"healthPort,omitempty"`    // at which each node tells whether it has backends; 0: none
 	Guest         bool   `json:"guest,omitempty"`         // hosts are served by the backends of another tenant
+	Shared        bool   `json:"shared,omitempty"`        // pods of other tenants reach it, too
 	Affinity      int    `json:"affinity,omitempty"`      // seconds for which a client keeps its backend; 0: not at all
 }
 

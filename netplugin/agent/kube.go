@@ -110,6 +110,10 @@ func (c *cache) numbered(id string, ports []kubePort) []kubePort {
 
 // kubePorts are all ports of a service at all of its addresses.
 func kubePorts(s mastercfg.K8sService) (all []kubePort) {
+	inside := pipeline.FromPods
+	if s.Shared {
+		inside |= pipeline.FromTenants
+	}
 	for _, p := range s.Ports {
 		protocol, known := map[string]uint8{"TCP": openflow.ProtoTCP, "UDP": openflow.ProtoUDP}[p.Protocol]
 		if !known || p.Port == 0 {
@@ -127,7 +131,7 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 				Name: p.Name, Address: at, From: from, Protocol: protocol, Port: number, Shared: at.IsUnspecified()}})
 		}
 		for _, a := range s.Addresses {
-			add(a, pipeline.FromPods, p.Port, s.InternalLocal)
+			add(a, inside, p.Port, s.InternalLocal)
 		}
 		outer := func(a netip.Addr, number uint16) {
 			add(a, pipeline.FromPods|pipeline.FromHost, number, false)

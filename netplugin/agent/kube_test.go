@@ -45,7 +45,8 @@ func (n *node) served() (all []string) {
 	if err != nil {
 		return []string{fault.KindOf(err).String()}
 	}
-	clients := map[pipeline.Clients]string{pipeline.FromPods: "pods", pipeline.FromPods | pipeline.FromHost: "all", pipeline.FromOutside: "outside"}
+	clients := map[pipeline.Clients]string{pipeline.FromPods: "pods", pipeline.FromPods | pipeline.FromHost: "all", pipeline.FromOutside: "outside",
+		pipeline.FromPods | pipeline.FromTenants: "tenants"}
 	for _, p := range o.(pipeline.Service).Ports {
 		text := fmt.Sprintf("%s %s %d: %v", clients[p.From], netip.AddrPortFrom(p.Address, p.Port), p.Protocol, p.Serving)
 		if p.Silent {
@@ -73,6 +74,12 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	if len(n.cache.hostAccess().Entrances.Addresses)+len(n.cache.entered) > 0 {
 		t.Error("hosts are led to a service that has no address for them")
 	}
+	s.Shared = true
+	n.kubeService(s).wantServed("tenants 10.96.0.7:80 6: [10.1.0.2:8080 10.1.0.3:8081]")
+	if len(n.cache.hostAccess().Entrances.Addresses) > 0 || len(n.cache.entered) != 1 {
+		t.Errorf("entered are %v, and hosts are led to %v", n.cache.entered, n.cache.hostAccess().Entrances.Addresses)
+	}
+	s.Shared = false
 	s.Ports[0].NodePort, s.External, s.LoadBalancers = 30080, []netip.Addr{addr("198.51.100.1"), addr("fd00::1")}, []netip.Addr{addr("198.51.100.1"), addr("203.0.113.1")}
 	both := "[10.1.0.2:8080 10.1.0.3:8081]"
 	n.kubeService(s).wantServed("pods 10.96.0.7:80 6: "+both, "all 198.51.100.1:80 6: "+both, "all 203.0.113.1:80 6: "+both, "all 172.19.255.253:30080 6: "+both)

@@ -24,7 +24,7 @@ func (o Service) commit(p ServicePort, provider netip.AddrPort) []openflow.Actio
 		set(openflow.CTMark(p.number(), ^uint32(0))),
 		set(p.label()),
 	}}
-	if p.From&(FromHost|FromOutside) != 0 {
+	if p.From&^FromPods != 0 {
 		ct.Actions = append(ct.Actions, openflow.Move{Src: openflow.FieldReg(regOrigin.Index), SrcOfs: regOrigin.Ofs,
 			Dst: openflow.FieldCTMark, DstOfs: markOrigin, Bits: regOrigin.Bits})
 	}
@@ -134,7 +134,7 @@ func (o Service) Numbered(taken func(group uint32) bool) Service {
 		h := fnv.New32a()
 		h.Write([]byte(o.ID)) // never fails, as hash.Hash promises
 		h.Write([]byte{0, p.Protocol, byte(p.Port >> 8), byte(p.Port)})
-		if p.From != FromPods || !p.Address.Is4() {
+		if p.From&^FromTenants != FromPods || !p.Address.Is4() {
 			h.Write(p.Address.AsSlice())
 		}
 		n := h.Sum32() % groupRange

@@ -113,10 +113,10 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 }
 
 func (e entrance) service(w *Wants, o Service) {
-	if !slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.From&(FromHost|FromOutside) != 0 }) {
+	if !slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.From&^FromPods != 0 }) {
 		return
 	}
-	for _, a := range o.addresses(FromHost | FromPods) { // a whole address of the service
+	for _, a := range slices.Concat(o.addresses(FromHost|FromPods), o.addresses(FromTenants)) { // a whole address of the service
 		w.flow(entered(a, priorityRefuse).goTo(tableAnswer))
 		for _, m := range withoutPorts(a) {
 			w.flow(entered(a, priorityExcept, m...).do(o.enter()...).do(o.translate(tableSource)).end())
@@ -138,7 +138,7 @@ func (e entrance) service(w *Wants, o Service) {
 		w.flow(at(tableForward, priorityService, append(o.match(familyOf(a).is(), familyOf(a).src(openflow.Host(a)),
 			regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)...).do(o.translate(tableForward)).end())
 	}
-	for _, b := range o.backends(FromHost | FromOutside) {
+	for _, b := range o.backends(^FromPods) {
 		leaving(b.at.Addr(), b.matches(openflow.TCPSrc, openflow.UDPSrc))
 	}
 	for _, a := range o.served() {
@@ -162,7 +162,7 @@ func (e entrance) port(w *Wants, o Service, p ServicePort) {
 // apart, everybody is one of them but who has an address in Inner.
 func (o Service) takeIn(a netip.Addr, clients Clients, add func(from netip.Prefix, priority uint16, actions ...openflow.Action)) {
 	look := append(o.enter(), o.translate(tableSource))
-	if clients&FromHost != 0 {
+	if clients&(FromHost|FromTenants) != 0 {
 		add(netip.Prefix{}, priorityExcept, look...)
 	}
 	if clients&FromOutside == 0 {

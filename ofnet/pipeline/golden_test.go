@@ -34,6 +34,9 @@ var goldenObjects = []Object{
 		{Address: NodePorts(wayOut.Prefix), From: FromHost, Protocol: 6, Port: 30080, Target: 8080},
 	}}.Numbered(noneTaken),
 	kubeWeb(ServicePort{Address: external, From: FromPods, Protocol: 6, Port: 443, Silent: true, Sources: []netip.Prefix{prefix("192.0.2.0/24")}}),
+	Service{ID: "names:blue", VRF: blueVRF, Tag: webBlue.Tag, Ports: []ServicePort{
+		{Address: shared[0], From: FromPods | FromTenants, Protocol: 17, Port: 53, Serving: []netip.AddrPort{netip.AddrPortFrom(web2.IPv4, 53)}},
+	}}.Numbered(noneTaken),
 	Service{ID: "yard:blue", Mode: BridgedProxy, VRF: blueVRF, Tag: lanBlue.Tag, Providers: []netip.Addr{lan1.IPv4},
 		Ports: []ServicePort{{Address: addr("10.1.4.200"), From: FromPods, Protocol: 6, Port: 80, Target: 8080}}}.Numbered(noneTaken),
 	wayOut,

@@ -188,6 +188,7 @@ const (
 	FromPods    Clients = 1 << iota // endpoints of the tenant
 	FromHost                        // the host itself, and who comes in by it; only one service may have a port of this number and protocol at the address
 	FromOutside                     // who comes in by the host and is not in Inner of the service: another port of the service is for the others
+	FromTenants                     // endpoints of other tenants, of this node
 )
 
 // Outside is the way out of the tenants' networks: a port to the host, which knows

@@ -113,6 +113,7 @@ func New(c Config) *Pipeline {
 		outside{gateway: c.GatewayMAC, size: size},
 		quoted{noMeter: !c.hasMeter(PacketError.meter())},
 		byHost{gateway: c.GatewayMAC},
+		visit{},
 		entrance{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6()},
 		policy{},
 		tracking{},

@@ -97,6 +97,7 @@ const (
 	priorityChoose  uint16 = 116  // a client of a service is known to have no provider
 	priorityHairpin uint16 = 120  // what a provider sends to itself
 	priorityKept    uint16 = 121  // a client has a provider
+	priorityVisit   uint16 = 125  // endpoints of other tenants and a service
 	priorityExempt  uint16 = 130  // what concerns nobody whom tiers judge
 	priorityGuard   uint16 = 200  // looked at before everything else in its table
 	priorityEntered uint16 = 205  // a guard has to do more for who came in by the host

@@ -41,6 +41,8 @@ func command() *cli.Command {
 					&cli.StringFlag{Name: "install", Usage: "start our daemons by deploy/kubernetes/`WAY`, one or three, " +
 						"in pods (default: beside Kubernetes, which is faster)"},
 					&cli.BoolFlag{Name: "containerd2", Usage: "run containers by containerd 2 (default: by Debian's 1.6)"},
+					&cli.BoolFlag{Name: "dual-stack", Usage: "IPv6 beside IPv4"},
+					&cli.IntFlag{Name: "zones", Usage: "`NUMBER` of zones that nodes are in"},
 				},
 				Action: up,
 			},
@@ -61,7 +63,8 @@ func up(ctx context.Context, c *cli.Command) error {
 	if _, err := cluster.Open(dir); err == nil {
 		return fmt.Errorf("a cluster is up in %s; take it down first", dir)
 	}
-	k8s, err := cluster.Up(ctx, cluster.Config{Nodes: c.IntArg("nodes"), Install: c.String("install"), Containerd2: c.Bool("containerd2"), Dir: dir, Detach: true, Log: os.Stdout})
+	k8s, err := cluster.Up(ctx, cluster.Config{Nodes: c.IntArg("nodes"),
+		Install: c.String("install"), Containerd2: c.Bool("containerd2"), DualStack: c.Bool("dual-stack"), Zones: c.Int("zones"), Dir: dir, Detach: true, Log: os.Stdout})
 	if err != nil {
 		return err
 	}

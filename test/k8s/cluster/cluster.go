@@ -33,14 +33,17 @@ import (
 
 // Address ranges of the cluster.
 const (
-	serviceRange = "10.96.0.0/16"
-	apiService   = "10.96.0.1" // the first, which the API server takes for itself
-	dnsService   = "10.96.0.10"
+	serviceRange  = "10.96.0.0/16"
+	serviceRange6 = "fd00:10:96::/112" // of a cluster of two families
+	apiService    = "10.96.0.1"        // the first, which the API server takes for itself
+	dnsService    = "10.96.0.10"
 )
 
 // Config describes a cluster.
 type Config struct {
 	Nodes       int       // 1..20
+	DualStack   bool      // IPv6 beside IPv4
+	Zones       int       // that nodes are in, one after the other; 0: none
 	Dir         string    // state and logs; empty: a new directory, removed by Close
 	Bin         string    // the built programs, those of Kubernetes in k8s/ below
 	Install     string    // how Kubernetes itself starts our daemons, one of Installed; empty: they run beside it
@@ -58,6 +61,8 @@ type Cluster struct {
 	*testbed.Bed
 	log       io.Writer
 	installed string // see Config
+	dualStack bool
+	zones     int
 
 	containerd2 bool
 
@@ -73,7 +78,8 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if masters, known := Installed[cfg.Install]; cfg.Install != "" && (!known || masters > cfg.Nodes) {
 		return nil, fmt.Errorf("cluster of %d nodes, installed by %q: want one of %s, and as many nodes", cfg.Nodes, cfg.Install, strings.Join(slices.Sorted(maps.Keys(Installed)), ", "))
 	}
-	c := &Cluster{log: cfg.Log, installed: cfg.Install, containerd2: cfg.Containerd2, processes: map[string]*testbed.Process{}}
+	c := &Cluster{log: cfg.Log, installed: cfg.Install, containerd2: cfg.Containerd2, dualStack: cfg.DualStack, zones: cfg.Zones,
+		processes: map[string]*testbed.Process{}}
 	if c.log == nil {
 		c.log = io.Discard
 	}
@@ -98,6 +104,7 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 		{"containers and kubelets", c.startNodes},
 		{"network", network},
 		{"nodes are ready", c.awaitNodes},
+		{"zones", c.labelZones},
 		{"cluster's DNS", c.startDNS},
 		{"way in from this machine", c.forward},
 	} {

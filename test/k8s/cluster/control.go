@@ -50,7 +50,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	key := c.file("server.key")
 	server, err := c.start(n, "kube-apiserver", c.tool("kube-apiserver"),
 		"--etcd-servers", storeURL, "--advertise-address", n.MgmtIP, "--secure-port", fmt.Sprint(apiPort),
-		"--tls-cert-file", c.authority(), "--tls-private-key-file", key, "--cert-dir", c.file("certificates"), "--service-cluster-ip-range", serviceRange,
+		"--tls-cert-file", c.authority(), "--tls-private-key-file", key, "--cert-dir", c.file("certificates"), "--service-cluster-ip-range", c.serviceRanges(),
 		"--token-auth-file", c.file("tokens.csv"), "--authorization-mode=Node,RBAC", "--allow-privileged",
 		"--service-account-key-file", key, "--service-account-signing-key-file", key,
 		"--service-account-issuer=https://"+serverName, "--kubelet-preferred-address-types=InternalIP",

@@ -46,6 +46,9 @@ func (c *Cluster) startNode(ctx context.Context, n *testbed.Node) error {
 	if _, err := n.Run(ctx, "sh", "-ec", nodeScript, "sh", c.nodeDir(n), c.group(n)); err != nil {
 		return err
 	}
+	if err := c.addFamily(ctx, n); err != nil {
+		return err
+	}
 	containerd := containerdConfig
 	if c.containerd2 {
 		containerd = containerd2Config
@@ -89,7 +92,7 @@ func (c *Cluster) StartKubelet(n *testbed.Node) error {
 		return err
 	}
 	_, err := c.start(n, "kubelet", c.tool("kubelet"), "--config", filepath.Join(c.nodeDir(n), "kubelet.yaml"),
-		"--kubeconfig", config, "--hostname-override", n.Name, "--node-ip", n.MgmtIP)
+		"--kubeconfig", config, "--hostname-override", n.Name, "--node-ip", c.nodeAddresses(n))
 	return err
 }
 

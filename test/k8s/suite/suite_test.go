@@ -20,10 +20,10 @@ type part struct {
 	short       bool // also of the short form, which runs after every change
 }
 
-// parts are those that pass. What is left out needs two address families, or SCTP in this
+// parts are those that pass. What is left out needs SCTP in this
 // kernel; stops daemons (Disruptive) or changes the cluster's CoreDNS (Serial); needs what these machines
-// lack: zones, load balancers; or has pods ask processes of nodes by datagrams in fragments
-// (hostNetwork). The test of the invalid conntrack state is not reliable: its server answers the end of one
+// lack: load balancers; or has pods ask processes of nodes by datagrams in fragments
+// (hostNetwork of IPv4). The test of the invalid conntrack state is not reliable: its server answers the end of one
 // connection as if it were the beginning of another, where both come at once.
 var parts = []part{
 	{name: "pods and nodes reach pods", focus: `Granular Checks: Pods should function|NoSNAT`, skip: `SCTP|DualStack`, want: 5, short: true},
@@ -35,16 +35,36 @@ var parts = []part{
 	{name: "host ports", focus: `\[sig-network\] HostPort`, want: 1, short: true},
 }
 
-func TestKubernetesOwnTests(t *testing.T) {
+// partsOfLarge are those that want two families, and nodes in zones.
+var partsOfLarge = []part{
+	{name: "two families", focus: `IPv6DualStack`, skip: `SCTP`, want: 22},
+	{name: "zones", focus: `Traffic Distribution`, want: 6},
+}
+
+func TestKubernetesOwnTests(t *testing.T) { runParts(t, cluster.Config{Nodes: 3}, parts) }
+
+func TestKubernetesOwnTestsOfFamiliesAndZones(t *testing.T) {
+	runParts(t, cluster.Config{Nodes: 6, DualStack: true, Zones: 3}, partsOfLarge)
+}
+
+// runParts runs those of them that the form has, in a cluster of their own.
+func runParts(t *testing.T, of cluster.Config, parts []part) {
 	form := os.Getenv("CONTIV_TEST_K8S")
 	if form == "" {
 		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
+	}
+	if form == "short" {
+		parts = slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.short })
+	}
+	if len(parts) == 0 {
+		t.Skip("the short form has none of them")
 	}
 	bin, err := filepath.Abs("../../../bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := cluster.Up(t.Context(), cluster.Config{Nodes: 3, Dir: filepath.Join(t.TempDir(), "k8s"), Bin: bin, Log: t.Output()})
+	of.Dir, of.Bin, of.Log = filepath.Join(t.TempDir(), "k8s"), bin, t.Output()
+	c, err := cluster.Up(t.Context(), of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +74,6 @@ func TestKubernetesOwnTests(t *testing.T) {
 		}
 	})
 	for _, p := range parts {
-		if form == "short" && !p.short {
-			continue
-		}
 		t.Run(p.name, func(t *testing.T) {
 			specs, err := runUpstream(t.Context(), c, p, filepath.Join(t.TempDir(), "report.json"))
 			if err != nil {

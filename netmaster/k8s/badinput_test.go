@@ -1,0 +1,113 @@
+package k8s
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// What the API server accepts, or did in older versions, of services: each is understood as far as it can be, and
+// the rest is left out.
+func TestOddServicesAreUnderstoodAsFarAsTheyCanBe(t *testing.T) {
+	if _, served := serviceRecord(nil); served {
+		t.Error("no service is served")
+	}
+	for name, c := range map[string]struct {
+		odd  func(*corev1.Service)
+		want string // addresses, ports, source ranges, affinity; empty: not served
+	}{
+		"nothing at all":               {func(s *corev1.Service) { s.Spec = corev1.ServiceSpec{} }, ""},
+		"no address yet":               {func(s *corev1.Service) { s.Spec.ClusterIP = "" }, ""},
+		"headless":                     {func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "None", []string{"None"} }, ""},
+		"a name elsewhere":             {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }, ""},
+		"of another proxy":             {func(s *corev1.Service) { s.Labels = map[string]string{proxyLabel: ""} }, ""},
+		"without ports":                {func(s *corev1.Service) { s.Spec.Ports = nil }, "[10.96.0.7] [] [] 0"},
+		"leading zeros":                {func(s *corev1.Service) { s.Spec.ClusterIP = "010.096.000.07" }, "[10.96.0.7] [{ TCP 80 0}] [] 0"},
+		"an address twice":             {func(s *corev1.Service) { s.Spec.ClusterIPs = []string{"10.96.0.7", "10.96.0.7"} }, "[10.96.0.7] [{ TCP 80 0}] [] 0"},
+		"an address of IPv4 as IPv6":   {func(s *corev1.Service) { s.Spec.ClusterIP = "::ffff:10.96.0.7" }, "[10.96.0.7] [{ TCP 80 0}] [] 0"},
+		"external addresses of nobody": {func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"", "web", "1.2.3", "300.1.1.1"} }, "[10.96.0.7] [{ TCP 80 0}] [] 0"},
+		"ranges of nobody": {func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{"", "10.0.0.0", "10.0.0.0/33", " 010.1.2.3/8"}
+		}, "[10.96.0.7] [{ TCP 80 0}] [10.0.0.0/8] 0"},
+		"affinity without a time": {func(s *corev1.Service) {
+			s.Spec.SessionAffinity, s.Spec.SessionAffinityConfig = corev1.ServiceAffinityClientIP, &corev1.SessionAffinityConfig{}
+		}, "[10.96.0.7] [{ TCP 80 0}] [] 10800"},
+	} {
+		s := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.7", Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80}}}}
+		c.odd(s)
+		got, served := serviceRecord(s)
+		if text := fmt.Sprint(got.Addresses, got.Ports, got.SourceRanges, got.Affinity); served != (c.want != "") || served && text != c.want {
+			t.Errorf("%s: %s, served %v; want %q", name, text, served, c.want)
+		}
+	}
+}
+
+// A slice says nothing of itself that has to be there.
+func TestOddSlicesAreUnderstoodAsFarAsTheyCanBe(t *testing.T) {
+	web, dns, number, zero, large := "web", "dns", int32(8080), int32(0), int32(70000)
+	port := discoveryv1.EndpointPort{Name: &web, Port: &number}
+	at := func(addresses ...string) discoveryv1.Endpoint { return discoveryv1.Endpoint{Addresses: addresses} }
+	for name, c := range map[string]struct {
+		slice discoveryv1.EndpointSlice
+		want  []string
+	}{
+		"nothing at all":          {discoveryv1.EndpointSlice{}, nil},
+		"no ports":                {discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{at("10.1.1.1")}}, nil},
+		"a port of nil":           {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{}}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1")}}, nil},
+		"a port without a number": {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &web}, {Name: &web, Port: &zero}, {Name: &web, Port: &large}}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1")}}, nil},
+		"a port of another name":  {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &dns, Port: &number}}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1")}}, nil},
+		"no addresses":            {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{port}, Endpoints: []discoveryv1.Endpoint{{}, at(""), at("web.example.org")}}, nil},
+		"names":                   {discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeFQDN, Ports: []discoveryv1.EndpointPort{port}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1")}}, nil},
+		"only the first address":  {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{port}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1", "10.1.1.2")}}, []string{"10.1.1.1:8080"}},
+		"leading zeros":           {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{port}, Endpoints: []discoveryv1.Endpoint{at("010.01.001.8"), at("10.1.1.8")}}, []string{"10.1.1.8:8080"}},
+		"a port twice":            {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{port, port}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1")}}, []string{"10.1.1.1:8080"}},
+	} {
+		var got []string
+		for _, b := range backends(mastercfg.K8sService{Ports: []mastercfg.K8sServicePort{{Name: web, Port: 80}}}, []any{&c.slice}) {
+			if got = append(got, b.Address.String()); !b.Ready || !b.Serving || b.Terminating || b.Node != "" {
+				t.Errorf("%s: where nothing is said: %+v", name, b)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// As large as a slice may be: a hundred ports, a thousand endpoints.
+func TestTheLargestSliceIsUnderstood(t *testing.T) {
+	var slice discoveryv1.EndpointSlice
+	var service mastercfg.K8sService
+	for i := range 100 {
+		name, number := fmt.Sprint("p", i), int32(8000+i)
+		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &number})
+		service.Ports = append(service.Ports, mastercfg.K8sServicePort{Name: name, Port: uint16(i + 1)})
+	}
+	for i := range 1000 {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)}})
+	}
+	if got := len(backends(service, []any{&slice})); got != 100*1000 {
+		t.Errorf("%d backends", got)
+	}
+}
+
+// Slices may come before their service, and stay behind it.
+func TestSlicesBeforeTheirServiceWait(t *testing.T) {
+	w := newWorld(t)
+	w.follow()
+	w.slice("web-1", "web", "", 80, nil, "192.0.2.1")
+	w.slice("odd", "", "", 80, nil, "192.0.2.9") // of no service
+	w.service("other", nil, "=80")
+	w.wantServices("default/shop/other")
+	w.service("web", func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.96.0.8", nil }, "=80")
+	w.wantServices("default/shop/other", "default/shop/web", "default/shop/web/-/192.0.2.1:80")
+	w.service("web", nil, "=80", strings.Repeat("p", 63)+"=81")
+	w.slice("web-2", "web", strings.Repeat("p", 63), 81, nil, "192.0.2.2")
+	w.wantServices("default/shop/other", "default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/"+strings.Repeat("p", 63)+"/192.0.2.2:81")
+}

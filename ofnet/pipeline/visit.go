@@ -1,0 +1,43 @@
+package pipeline
+
+import (
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// visit is how endpoints reach services of another tenant, at addresses that are served FromTenants.
+// Tenants may have the same addresses, so such an endpoint comes as one who leaves its own
+// tenant: by its private address (outside.go). Only, it does not have to go to the host. The
+// switch takes the packet for one that the host has sent on:
+//
+//	FORWARD  of the endpoint's tenant, for nobody there: to the host, from the private address
+//	OUTPUT   for such a service: nothing is known of it any more, it came in by the host
+//	ROUTER   for a port of a service: as all that comes in by the host (entrance.go)
+//
+// and answers for one that the host has sent to the private address:
+//
+//	FORWARD  an answer from the service: likewise, it came from the host
+//	SOURCE   for a private address: to the endpoint, in its own tenant
+//
+// So rules and policies of both tenants count: those of the client's see the address of the
+// service, those of the provider's the private address.
+type visit struct{}
+
+func (visit) service(w *Wants, o Service) {
+	for _, a := range o.addresses(FromTenants) {
+		f := familyOf(a)
+		leaves := openflow.Match{both(regOrigin.is(originLocal), regRouted.is(1)), regDstNet.is(0), f.is(), f.dst(openflow.Host(a))}
+		answers := openflow.Match{regOut.is(0), f.is(), f.src(openflow.Host(a)), answering(), origin(originEntered)}
+		w.flow(
+			at(tableOutput, priorityVisit, leaves...).do(asFrom(originEntered)...).backTo(tableRouter),
+			at(tableForward, priorityVisit, answers...).do(asFrom(originHost)...).backTo(tableSource))
+	}
+}
+
+// asFrom makes a packet one that has just come in.
+func asFrom(where uint32) []openflow.Action {
+	actions := []openflow.Action{openflow.CTClear{}}
+	for i := range 8 { // two registers at once
+		actions = append(actions, openflow.Load{Field: openflow.FieldXReg(i), Bits: 64})
+	}
+	return append(actions, regOrigin.set(where))
+}
