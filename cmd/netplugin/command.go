@@ -71,6 +71,8 @@ func nodeFlags(o *options) []cli.Flag {
 			Usage: "let endpoints of routed networks reach the outside by this host (contivh0)", OnlyOnce: true},
 		&cli.BoolFlag{Name: "packet-too-big", Sources: set.Env("PACKET_TOO_BIG"), Value: true, Destination: &o.tooBig, Category: categoryNode,
 			Usage: "tell endpoints of routed networks of packets that are too big for their way, by ICMP", OnlyOnce: true},
+		set.String(&o.nodePortAddresses, "node-port-addresses", "NODE_PORT_ADDRESSES", "", categoryNode,
+			"comma-separated networks, the host's addresses in which have the node ports of services (default: all of its addresses)"),
 		set.String(&o.cniConfDir, "cni-conf-dir", "CNI_CONF_DIR", "", categoryNode,
 			"folder to write "+cniinstall.ConfName+" into when pods can be attached, such as "+cniinstall.DefaultConfDir+" (default: none)"),
 		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ":9090", categoryNode, "address:port of the node's REST server"),

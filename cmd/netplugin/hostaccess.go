@@ -23,7 +23,7 @@ func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *ob
 	return hostaccess.New(hostaccess.Config{
 		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver),
 		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
-		HostPorts: ports, PortsMoved: portsMoved,
+		HostPorts: ports, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt,
 	})
 }
 

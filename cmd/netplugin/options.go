@@ -27,7 +27,9 @@ type options struct {
 	bondMode                  uplink.BondMode
 	vxlanPort                 int
 	httpAddress               string
-	cniConfDir                string // empty: the configuration of pods' networks is somebody else's
+	nodePortAddresses         string
+	nodePortsAt               []netip.Prefix // none: all addresses of the host
+	cniConfDir                string         // empty: the configuration of pods' networks is somebody else's
 	names                     namesOptions
 	nat                       bool // endpoints reach the outside by this host
 	tooBig                    bool // endpoints are told of packets that are too big
@@ -70,6 +72,7 @@ func (o *options) complete(positional []string) error {
 		found = append(found, fmt.Errorf("--datapath %q: want auto, system or netdev", o.datapath))
 	}
 	found = append(found, o.completeUplinks()...)
+	found = append(found, o.completeNodePorts()...)
 	found = append(found, o.names.complete()...)
 	if err := daemonflags.CheckAddress(o.httpAddress); err != nil {
 		found = append(found, fmt.Errorf("--http-address: %w", err))
@@ -123,6 +126,22 @@ func (o *options) completeNode() []error {
 		found = append(found, fmt.Errorf("--vxlan-port %d: must be 1 to 65535", o.vxlanPort))
 	}
 	o.node.VXLANPort = uint16(o.vxlanPort)
+	return found
+}
+
+// completeNodePorts takes the networks that node ports are at.
+func (o *options) completeNodePorts() (found []error) {
+	for text := range strings.SplitSeq(o.nodePortAddresses, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			found = append(found, fmt.Errorf("--node-port-addresses: %q is not a network such as 192.0.2.0/24", text))
+			continue
+		}
+		o.nodePortsAt = append(o.nodePortsAt, p.Masked())
+	}
 	return found
 }
 

@@ -88,6 +88,7 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		`--netmode vlan: needs an uplink`:  {"--netmode=vlan"},
 		`eth1 is named twice`:              {"--vlan-if=eth1,eth2, eth1"},
 		`--vlan-bond-mode "802.3ad": want`: {"--vlan-if=eth1,eth2", "--vlan-bond-mode=802.3ad"},
+		`not a network such as`:            {"--node-port-addresses=192.0.2.0/24,primary"},
 		`not the name of a link`:           {"--vlan-uplinks=eth1/2"},
 		`--fwdmode "l3": want bridge`:      {"--fwdmode=l3"},
 		`--vtep-ip: "10.1.1"`:              {"--vtep-ip=10.1.1"},

@@ -8,8 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // What the API server accepts, or did in older versions, of services: each is understood as far as it can be, and
@@ -110,4 +112,41 @@ func TestSlicesBeforeTheirServiceWait(t *testing.T) {
 	w.service("web", nil, "=80", strings.Repeat("p", 63)+"=81")
 	w.slice("web-2", "web", strings.Repeat("p", 63), 81, nil, "192.0.2.2")
 	w.wantServices("default/shop/other", "default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/"+strings.Repeat("p", 63)+"/192.0.2.2:81")
+}
+
+// What is not served as a service says is told once: SCTP, and more backends than a node balances over.
+func TestWhatOfAServiceIsNotServedIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.follow()
+	var many []string
+	for i := range pipeline.MaxProviders + 1 {
+		many = append(many, fmt.Sprintf("192.0.%d.%d", 2+i/250, i%250+1))
+	}
+	w.slice("web-1", "web", "", 80, nil, many[:pipeline.MaxProviders]...)
+	w.service("web", nil, "=80")
+	w.service("phone", func(s *corev1.Service) {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs, s.Spec.Ports[0].Protocol = "10.96.0.8", nil, corev1.ProtocolSCTP
+	}, "sig=5060")
+	told := func(service, reason, text string) {
+		t.Helper()
+		w.eventually(func() error {
+			list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
+			var got []string
+			if err == nil {
+				for _, e := range list.Items {
+					got = append(got, fmt.Sprint(e.Regarding.Name, " ", e.Reason, ": ", e.Note))
+				}
+				if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, service+" "+reason+": "+text) }) {
+					err = fmt.Errorf("no event %s %s: %s; there are %q", service, reason, text, got)
+				}
+			}
+			return err
+		})
+	}
+	told("phone", "PortNotServed", "port 5060 is not served: SCTP")
+	w.slice("web-1", "web", "", 80, nil, many...)
+	told("web", "ServiceTooLarge", `port "" has 501 backends of IPv4`)
+	if texts := tooLarge(make([]behind, pipeline.MaxProviders)); texts != nil {
+		t.Errorf("as many as can be: %q", texts)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,20 +152,3 @@ func samePort(a *mastercfg.K8sService, b mastercfg.K8sService) bool {
 		return slices.ContainsFunc(b.Ports, func(q mastercfg.K8sServicePort) bool { return p.Protocol == q.Protocol && p.Port == q.Port })
 	})
 }
-
-// tellRefused writes an event about addresses that are not served, once for each new list of them.
-func (b *balancer) tellRefused(service *corev1.Service, key string, refused []string) {
-	text := strings.Join(refused, "; ")
-	b.mu.Lock()
-	news := text != b.refused[key]
-	if b.refused[key] = text; text == "" {
-		delete(b.refused, key)
-	}
-	b.mu.Unlock()
-	if news && text != "" {
-		b.recorder.Eventf(service, nil, corev1.EventTypeWarning, "AddressNotServed", "Serve", "%s", text[:min(len(text), maxNote)])
-	}
-}
-
-// maxNote is the longest text that the API server takes in an event.
-const maxNote = 1024

@@ -35,7 +35,7 @@ type balancer struct {
 
 	mu      sync.Mutex
 	tenants map[string]map[string]struct{} // for whom a service is noted, by namespace/name
-	refused map[string]string              // what was told of addresses that are not served, likewise
+	told    map[string]map[string]string   // what of it is not served, by the event's reason, likewise
 }
 
 // sliceIndex finds the slices of a service, by namespace/name.
@@ -50,7 +50,7 @@ func (c *Controller) serviceWork() *work {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Lister(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}, refused: map[string]string{}}
+		tenants: map[string]map[string]struct{}{}, told: map[string]map[string]string{}}
 	return &work{
 		prepare: func() error {
 			return endpoints.AddIndexers(cache.Indexers{sliceIndex: func(object any) ([]string, error) { return serviceOf(object), nil }})
@@ -139,14 +139,15 @@ func (b *balancer) right(ctx context.Context, key string) (time.Duration, error)
 		}
 	}
 	records := map[string][]byte{}
-	var gone, refused []string // keys, and why addresses are not served
+	var gone []string // keys
+	var problems map[string][]string
 	var again time.Duration
 	err = b.ledger.View(func(r ledger.Reader) error {
 		wanted, err := b.wanted(r, service, key, home)
 		if err != nil {
 			return err
 		}
-		again, refused = wanted.again, wanted.refused
+		again, problems = wanted.again, wanted.problems
 		for _, tenant := range b.noted(key) {
 			gone = append(gone, surplus(r, wanted.records, tenant, namespace, name)...)
 		}
@@ -160,7 +161,7 @@ func (b *balancer) right(ctx context.Context, key string) (time.Duration, error)
 	if err != nil {
 		return 0, err
 	}
-	b.tellRefused(service, key, refused)
+	b.tell(service, key, problems)
 	if len(records)+len(gone) == 0 {
 		return again, nil
 	}
@@ -208,9 +209,9 @@ func surplus(r ledger.Reader, wanted map[string][]byte, tenant, namespace, name 
 
 // wanted is what a service should have.
 type wanted struct {
-	records map[string][]byte // by key
-	refused []string          // why addresses are not served
-	again   time.Duration     // when it is looked at again; 0: when something changes
+	records  map[string][]byte   // by key
+	problems map[string][]string // why something of it is not served, by the event's reason
+	again    time.Duration       // when it is looked at again; 0: when something changes
 }
 
 // wanted finds out what a service should have; nothing: there is none, or it is not ours. home
@@ -242,9 +243,10 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key, home st
 		}
 	}
 	hosts := forHosts(of, everywhere, home)
+	w.problems = map[string][]string{portNotServed: unserved(record)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		w.again = externalAgain
-		if w.refused, err = b.admit(r, &record, slices.Collect(maps.Keys(of))); err != nil {
+		if w.problems[addressNotServed], err = b.admit(r, &record, slices.Collect(maps.Keys(of))); err != nil {
 			return w, err
 		}
 	}
@@ -259,6 +261,7 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key, home st
 		}
 	}
 	for tenant, list := range of {
+		w.problems[serviceTooLarge] = append(w.problems[serviceTooLarge], tooLarge(slices.Concat(list, everywhere))...)
 		if record.Shared && tenant != hosts && len(list)+len(everywhere) == 0 {
 			continue // its pods reach those of the other tenant
 		}

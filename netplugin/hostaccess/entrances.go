@@ -27,6 +27,7 @@ const (
 type entrances struct {
 	agent.Entrances
 	outside pipeline.Outside
+	at      []netip.Prefix // addresses of the host that have the node ports; none: all
 }
 
 // routes lead to the external addresses; nobody is asked for there.
@@ -77,13 +78,29 @@ func (e entrances) chains() []chain {
 		const comment = "node ports of services"
 		ip, itself := version(p), loopback[p.Addr().Is4()]
 		dnat := knftables.Concat("fib daddr type local meta l4proto . th dport @"+setNodePorts, "dnat", ip, "to", pipeline.NodePorts(p))
-		in = append(in, rule{knftables.Concat("meta nfproto", map[string]string{"ip": "ipv4", "ip6": "ipv6"}[ip], dnat), comment})
-		here = append(here, rule{knftables.Concat(ip, "daddr !=", itself, dnat), comment})
+		for _, own := range e.places(p) {
+			in = append(in, rule{knftables.Concat(own, dnat), comment})
+			here = append(here, rule{knftables.Concat(own, ip, "daddr !=", itself, dnat), comment})
+		}
 	}
 	return []chain{
 		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, in},
 		{"node-ports-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, here},
 	}
+}
+
+// places match addresses that have the node ports, of a prefix's version of IP; what is matched need not
+// be the host's own.
+func (e entrances) places(of netip.Prefix) (matches []string) {
+	if len(e.at) == 0 {
+		return []string{map[bool]string{true: "meta nfproto ipv4", false: "meta nfproto ipv6"}[of.Addr().Is4()]}
+	}
+	for _, p := range e.at {
+		if p.Addr().Is4() == of.Addr().Is4() {
+			matches = append(matches, knftables.Concat(version(p), "daddr", p))
+		}
+	}
+	return matches
 }
 
 // none tells whether there is nothing to lead in.

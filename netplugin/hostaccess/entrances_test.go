@@ -48,7 +48,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	in := entrances{agent.Entrances{
 		Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:80::1")},
 		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
-	}, wayOut}
+	}, wayOut, nil}
 	to := func(protocol, at string, port, to uint16) HostPort {
 		address, _ := netip.ParseAddr(at) // empty: all
 		return HostPort{mastercfg.HostPort{Address: address, Protocol: protocol, Port: port, To: to}, 5, true, true}
@@ -133,6 +133,18 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 			return got == test.as
 		}); err != nil {
 			t.Errorf("%s%s %s %s is answered %q, want %q", test.from, test.kind, test.at, test.port, got, test.as)
+		}
+	}
+	// Node ports may be at some addresses of the host only.
+	in.at = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
+	if err := rules.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)); err != nil {
+		t.Fatal(err)
+	}
+	for at, answers := range map[string]bool{"203.0.113.1": true, "2001:db8:1::1": false} {
+		for _, from := range []string{"", "ip netns exec world "} {
+			if got := run(t, fmt.Sprintf("%spython3 -c '%s' tcp %s 30080 2>&1 || true", from, asking, at)); strings.Contains(got, "203.0.113") != answers {
+				t.Errorf("node ports are at %v; %sat %s: %q", in.at, from, at, got)
+			}
 		}
 	}
 	// What is not for a service or a host port stays out, and so do endpoints of the host's loopback.

@@ -36,19 +36,20 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but StoreURLs, HostPorts, PortsMoved, StateDir and Log are required.
+// Config is what a manager is made of. All but StoreURLs, HostPorts, PortsMoved, NodePortsAt, StateDir and Log are required.
 type Config struct {
-	HostLabel  string
-	Datapath   Datapath
-	Master     Master
-	Netdev     func() bool                                 // the datapath is in userspace
-	Closed     Closed                                      // what endpoints do not reach by the way out; the store knows more
-	StoreURLs  func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
-	HostPorts  func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
-	PortsMoved <-chan struct{}                             // wakes when HostPorts may say something else; nil: never
-	RouterLink string                                      // interface of the host among the routers, no way out either
-	StateDir   string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
-	Log        *logrus.Entry
+	HostLabel   string
+	Datapath    Datapath
+	Master      Master
+	Netdev      func() bool                                 // the datapath is in userspace
+	Closed      Closed                                      // what endpoints do not reach by the way out; the store knows more
+	StoreURLs   func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
+	HostPorts   func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
+	PortsMoved  <-chan struct{}                             // wakes when HostPorts may say something else; nil: never
+	RouterLink  string                                      // interface of the host among the routers, no way out either
+	NodePortsAt []netip.Prefix                              // addresses of the host that have the node ports of services; none: all
+	StateDir    string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
+	Log         *logrus.Entry
 }
 
 // Manager keeps the host's own interfaces.

@@ -1,0 +1,73 @@
+package k8s
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// What of a service is not served as it says, by the reason of the event that tells.
+const (
+	addressNotServed = "AddressNotServed"
+	portNotServed    = "PortNotServed"
+	serviceTooLarge  = "ServiceTooLarge"
+)
+
+// unserved are the ports of a service that no node serves.
+func unserved(s mastercfg.K8sService) (texts []string) {
+	for _, p := range s.Ports {
+		if p.Protocol != string(corev1.ProtocolTCP) && p.Protocol != string(corev1.ProtocolUDP) {
+			texts = append(texts, fmt.Sprintf("port %d is not served: %s is not balanced; let clients ask its pods, by a headless service", p.Port, p.Protocol))
+		}
+	}
+	return texts
+}
+
+// tooLarge tells of ports with more backends than a node balances over, in one tenant.
+func tooLarge(all []behind) (texts []string) {
+	type of struct {
+		port string
+		ipv4 bool
+	}
+	count := map[of]int{}
+	for _, one := range all {
+		count[of{one.port, one.Address.Addr().Is4()}]++
+	}
+	for o, n := range count {
+		if n > pipeline.MaxProviders {
+			texts = append(texts, fmt.Sprintf("port %q has %d backends of IPv%d, and a node uses %d of them, each node others; use several services",
+				o.port, n, map[bool]int{true: 4, false: 6}[o.ipv4], pipeline.MaxProviders))
+		}
+	}
+	return texts
+}
+
+// tell writes an event for each reason, once for each new text.
+func (b *balancer) tell(service *corev1.Service, key string, problems map[string][]string) {
+	now := map[string]string{}
+	for reason, texts := range problems {
+		if text := strings.Join(slices.Compact(slices.Sorted(slices.Values(texts))), "; "); text != "" {
+			now[reason] = text[:min(len(text), maxNote)]
+		}
+	}
+	b.mu.Lock()
+	before := b.told[key]
+	if b.told[key] = now; len(now) == 0 {
+		delete(b.told, key)
+	}
+	b.mu.Unlock()
+	for _, reason := range slices.Sorted(maps.Keys(now)) {
+		if now[reason] != before[reason] {
+			b.recorder.Eventf(service, nil, corev1.EventTypeWarning, reason, "Serve", "%s", now[reason])
+		}
+	}
+}
+
+// maxNote is the longest text that the API server takes in an event.
+const maxNote = 1024
