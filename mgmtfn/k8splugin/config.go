@@ -69,6 +69,7 @@ type Limits struct {
 
 const (
 	addTime        = 100 * time.Second // the program waits 120 s
+	addTimeOfPods  = 25 * time.Second  // 30 s: containerd takes no new configuration while an ADD runs, and kubelet tries again
 	readyTime      = 4 * time.Second   // so that an ADD fails within 5 s
 	undoTime       = 5 * time.Second
 	otherTime      = 10 * time.Second
@@ -85,12 +86,16 @@ const (
 	maxConnections = 320 // more than all that run and wait
 )
 
-func (l *Limits) setDefaults() {
+func (l *Limits) setDefaults(mode Mode) {
+	add := addTime
+	if mode == Kubernetes {
+		add = addTimeOfPods
+	}
 	for _, d := range []struct {
 		value    *time.Duration
 		standard time.Duration
 	}{
-		{&l.Add, addTime},
+		{&l.Add, add},
 		{&l.Ready, readyTime},
 		{&l.Undo, undoTime},
 		{&l.Other, otherTime},
@@ -145,6 +150,6 @@ func (c *Config) complete() error {
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "cni")
 	}
-	c.Limits.setDefaults()
+	c.Limits.setDefaults(c.Mode)
 	return nil
 }

@@ -105,8 +105,15 @@ func restart(pod *corev1.Pod, before, wanted mastercfg.K8sPod, at place) *refusa
 		pod.Namespace, pod.Name, before.Network, before.Tenant)}
 }
 
+// macAnnotation asks for what no pod can have.
+const macAnnotation = "io.contiv.mac"
+
 // askedAddresses are those that a pod asks for. Of a new pod they must be free.
 func askedAddresses(r ledger.Reader, pod *corev1.Pod, at place, isNew bool) (v4, v6 netip.Addr, err error) {
+	if mac := pod.Annotations[macAnnotation]; mac != "" {
+		return v4, v6, refuse("AddressInvalid", "pod %s/%s asks for hardware address %.64q: those follow from addresses of IP, ask for one by %s",
+			pod.Namespace, pod.Name, mac, mastercfg.IPv4Annotation)
+	}
 	for annotation, addr := range map[string]*netip.Addr{mastercfg.IPv4Annotation: &v4, mastercfg.IPv6Annotation: &v6} {
 		text := pod.Annotations[annotation]
 		if text == "" {

@@ -159,8 +159,9 @@ func TestAnAddressThatSomebodyHasIsNoPodsUntilItIsFree(t *testing.T) {
 	w.pod("outside", "u2", "node1", asking("10.9.0.5"))
 	w.pod("wrong", "u3", "node1", asking("fd00::5"))
 	w.pod("free", "u4", "node1", asking("10.128.0.77"))
+	w.pod("hard", "u5", "node1", func(p *corev1.Pod) { p.Annotations = map[string]string{macAnnotation: "02:02:0a:80:00:05"} })
 	w.follow()
-	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "AddressInUse", "node1/u2": "AddressInvalid", "node1/u3": "AddressInvalid", "node1/u4": "default/default-net/"})
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "AddressInUse", "node1/u2": "AddressInvalid", "node1/u3": "AddressInvalid", "node1/u4": "default/default-net/", "node1/u5": "AddressInvalid"})
 	var record mastercfg.K8sPod
 	w.must(nil, w.ledger.View(func(r ledger.Reader) (err error) {
 		record, err = ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey("node1", "u1"))
@@ -174,7 +175,7 @@ func TestAnAddressThatSomebodyHasIsNoPodsUntilItIsFree(t *testing.T) {
 		return err
 	}))
 	w.change("second", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // so that nobody has to wait
-	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "default/default-net/", "node1/u2": "AddressInvalid", "node1/u3": "AddressInvalid", "node1/u4": "default/default-net/"})
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "default/default-net/", "node1/u2": "AddressInvalid", "node1/u3": "AddressInvalid", "node1/u4": "default/default-net/", "node1/u5": "AddressInvalid"})
 	w.change("free", asking("10.128.0.78"))
 	w.told("free", needsRestart)
 }

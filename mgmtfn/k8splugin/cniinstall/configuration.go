@@ -20,7 +20,8 @@ const ConfName = "05-contiv.conflist"
 
 // conf has both keys of versions: containerd before 2.0 reads only the first and does
 // not know 1.1.0, others ask for the state of the node with that version only. What is
-// declared as a capability is passed on to us with each call.
+// declared as a capability is passed on to us with each call. An ADD that takes longer than
+// the timeout, in seconds, is tried again by kubelet.
 const conf = `{
   "cniVersion": "1.0.0",
   "cniVersions": ["1.0.0", "1.1.0"],
@@ -28,6 +29,7 @@ const conf = `{
   "plugins": [
     {
       "type": "contivk8s",
+      "timeout": 30,
       "capabilities": {
         "portMappings": true,
         "bandwidth": true,
