@@ -277,6 +277,8 @@ func (p *typed) arguments(ctx context.Context) []string {
 		return append(commandKinds(), "endpoint", "all")
 	case name == "describe" && len(p.args) == 0:
 		return append(commandKinds(), "endpoint")
+	case name == "verdict" && len(p.args) < 2:
+		return p.names(ctx, "endpoint")
 	case (name == "explain" || name == "delete") && len(p.args) == 0:
 		return commandKinds()
 	case (name == "get" || name == "describe" || name == "delete") && len(p.args) == 1:

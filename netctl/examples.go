@@ -48,6 +48,8 @@ var examples = map[string][]string{
 	"endpoint ls":      {"netctl endpoint ls -t blue", "netctl endpoint ls --all --host node1 -o wide"},
 	"endpoint inspect": {"netctl endpoint inspect front-1"},
 
+	"verdict": {"netctl verdict shop/web shop/db --port 5432"},
+
 	"explain": {"netctl explain network", "netctl explain rule.protocol"},
 	"export":  {"netctl export > cluster.yaml", "netctl export -t blue -o json"},
 

@@ -33,6 +33,13 @@ func addCluster(paths, schemas object) {
 		schemaOf(reflect.TypeFor[contivmodel.PolicyCounters](), schemas))
 	counters["parameters"] = []any{keyParameter("tenantName:policyName")}
 	paths["/api/v1/counters/policys/{key}/"] = object{"get": counters}
+	verdict := operation("verdict", "Whether an endpoint may begin a connection to another, and what decides", nil,
+		schemaOf(reflect.TypeFor[contivmodel.Verdicts](), schemas))
+	verdict["parameters"] = []any{
+		queryParameter("from", "string", "an endpoint, as it is inspected"), queryParameter("to", "string", "an endpoint, as it is inspected"),
+		queryParameter("protocol", "string", "tcp, udp or sctp"), queryParameter("port", "integer", "1 to 65535"),
+	}
+	paths["/api/v1/verdict"] = object{"get": verdict}
 	paths["/api/v1/status"] = object{"get": operation("status", "How the cluster is doing", nil, ref("Status"))}
 	paths["/api/v1/openapi.json"] = object{"get": operation("openapi", "This document", nil, object{"type": "object"})}
 }

@@ -69,6 +69,10 @@ over the nodes; those that do not answer within 3 seconds are named as ` + "`sil
 nodes is decided about where it is sent and again where it is received: one that is allowed counts twice.
 What an endpoint has sent and received is in its inspection. Counters begin when the switch does, not the agent.
 
+` + "`GET /api/v1/verdict?from=ENDPOINT&to=ENDPOINT&protocol=tcp&port=80`" + ` tells whether one may begin a connection to the other,
+over each version of IP that both have, and who has decided: rules between groups, then policies of Kubernetes by their tiers. A
+pod is ` + "`NAMESPACE:POD`" + `. It is what the state says, which agents make flows of; flows are not looked at.
+
 ` + "`GET /api/v1/inspect/serviceLBs/KEY/`" + ` tells in ` + "`Oper.counters`" + ` what each provider received from clients (` + "`rx`" + `)
 and sent to them (` + "`tx`" + `), by its address, as all nodes have counted it; nodes that did not answer are in ` + "`Oper.silent`" + `.
 

@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/utils/buildinfo"
@@ -59,6 +61,14 @@ func (c *Client) PolicyCounters(ctx context.Context, policy string) (contivmodel
 	}
 	err := c.do(ctx, http.MethodGet, pathOf("counters", "policys", policy), nil, &counters)
 	return counters, err
+}
+
+// Verdicts returns whether an endpoint may begin a connection to a port of another.
+func (c *Client) Verdicts(ctx context.Context, from, to, protocol string, port int) (contivmodel.Verdicts, error) {
+	var verdicts contivmodel.Verdicts
+	query := url.Values{"from": {from}, "to": {to}, "protocol": {protocol}, "port": {strconv.Itoa(port)}}
+	err := c.do(ctx, http.MethodGet, pathOf("verdict")+"?"+query.Encode(), nil, &verdicts)
+	return verdicts, err
 }
 
 // Status returns how the cluster is doing.

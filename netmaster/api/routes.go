@@ -37,6 +37,7 @@ func (a *API) routes() http.Handler {
 
 		ApplyPath:              {http.MethodPost: a.applyAll},
 		CountersPath + "{key}": {http.MethodGet: a.counters},
+		VerdictPath:            {http.MethodGet: a.verdict},
 		"/api/v1/status":       {http.MethodGet: a.status},
 		"/api/v1/openapi.json": {http.MethodGet: openapi},
 

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/tiers"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// VerdictPath is where it is told whether one endpoint may reach another.
+const VerdictPath = "/api/v1/verdict"
+
+// tierNames are how people call the tiers.
+var tierNames = map[int]string{tiers.None: "none", 0: "ClusterNetworkPolicy, Admin", 1: "NetworkPolicy", 2: "ClusterNetworkPolicy, Baseline"}
+
+var verdictProtocols = map[string]uint8{"tcp": 6, "udp": 17, "sctp": 132}
+
+// verdict says whether an endpoint may begin a connection to another, and what decides.
+func (a *API) verdict(r *http.Request) (reply, error) {
+	q := r.URL.Query()
+	port, err := strconv.ParseUint(q.Get("port"), 10, 16)
+	protocol, known := verdictProtocols[q.Get("protocol")]
+	if err != nil || port == 0 || !known {
+		return reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp or sctp", q.Get("port"), q.Get("protocol"))
+	}
+	all := contivmodel.Verdicts{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol"), Port: int(port)}
+	err = a.ledger.View(func(r ledger.Reader) (err error) {
+		j := judge{about: tiers.Connection{Protocol: protocol, Port: uint16(port)}}
+		if err := j.read(r, all.From, all.To); err != nil {
+			return err
+		}
+		for i := range j.from.addresses {
+			if from, to := j.from.addresses[i], j.to.addresses[i]; from.IsValid() && to.IsValid() {
+				all.Verdicts = append(all.Verdicts, j.verdict(from, to))
+			}
+		}
+		return nil
+	})
+	return reply{body: all}, err
+}
+
+// judge has what is written about two endpoints.
+type judge struct {
+	from, to judged
+	rules    []mastercfg.CfgPolicyRule
+	state    tiers.State
+	about    tiers.Connection
+}
+
+// judged is an endpoint as those see it that judge.
+type judged struct {
+	id, tenant string
+	group      int
+	end        tiers.End
+	addresses  [2]netip.Addr // of IPv4 and IPv6; invalid: none
+}
+
+func (j *judge) read(r ledger.Reader, from, to string) (err error) {
+	if j.from, err = readJudged(r, from); err != nil {
+		return err
+	}
+	if j.to, err = readJudged(r, to); err != nil {
+		return err
+	}
+	if err := ledger.ReadEach(r, mastercfg.PolicyRulePrefix, func(_ string, rule mastercfg.CfgPolicyRule) error {
+		j.rules = append(j.rules, rule)
+		return nil
+	}); err != nil {
+		return err
+	}
+	j.state = tiers.State{Classes: map[uint16]mastercfg.K8sClass{}, Policies: map[string]mastercfg.K8sPolicy{}}
+	for _, end := range []tiers.End{j.from.end, j.to.end} {
+		if class, err := ledger.Read[mastercfg.K8sClass](r, mastercfg.K8sClassKey(end.Class)); err == nil {
+			j.state.Classes[end.Class] = class
+		} else if !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return ledger.ReadEach(r, mastercfg.K8sPolicyPrefix, func(key string, policy mastercfg.K8sPolicy) error {
+		j.state.Policies[strings.TrimPrefix(key, mastercfg.K8sPolicyPrefix)] = policy
+		return nil
+	})
+}
+
+// readJudged finds an endpoint, and what is written of its pod.
+func readJudged(r ledger.Reader, name string) (judged, error) {
+	ep, err := lookupEndpoint(r, name)
+	if err != nil {
+		return judged{}, err
+	}
+	_, tenant, _ := strings.Cut(ep.NetID, ".")
+	j := judged{id: ep.ID, tenant: tenant, group: ep.EndpointGroupID, end: tiers.End{Judged: ep.PodUID != ""}}
+	for i, text := range []string{ep.IPAddress, ep.IPv6Address} {
+		if address, err := netip.ParseAddr(text); err == nil { // else it has none
+			j.addresses[i] = address
+		}
+	}
+	if ep.PodUID == "" {
+		return j, nil
+	}
+	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(ep.HomingHost, ep.PodUID))
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return j, err
+	}
+	j.end.Class, j.end.Classed = pod.Class, pod.Classed
+	return j, nil
+}
+
+// verdict asks all that judge, in their order, until one denies.
+func (j *judge) verdict(from, to netip.Addr) contivmodel.Verdict {
+	v := contivmodel.Verdict{From: from.String(), To: to.String()}
+	asked := func(of string, allowed bool, tier, rule string) bool {
+		v.Judged = append(v.Judged, contivmodel.Judgement{Of: of, Allowed: allowed, Tier: tier, Rule: rule})
+		return allowed
+	}
+	if j.from.tenant != j.to.tenant {
+		asked("packets", false, "tenants", "")
+		return v
+	}
+	c := j.about
+	c.From, c.To = j.from.end, j.to.end
+	c.From.Address, c.To.Address = from, to
+	if j.from.id == j.to.id {
+		v.Allowed = asked("packets", true, "itself", "")
+		return v
+	}
+	allowed, rule := tiers.Groups(j.rules, j.from.group, j.to.group, c)
+	tier := tierNames[tiers.None]
+	if rule != "" {
+		tier = "groups"
+	}
+	out, in := j.state.Out(c), j.state.In(c)
+	v.Allowed = asked("packets", allowed, tier, rule) && asked("egress", out.Allowed, tierNames[out.Tier], out.Policy) &&
+		asked("ingress", in.Allowed, tierNames[in.Tier], in.Policy)
+	return v
+}

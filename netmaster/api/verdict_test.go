@@ -1,0 +1,77 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// It is told who decides about a connection of two pods: groups, then policies of Kubernetes, of the one who begins
+// and of the one who accepts.
+func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
+	b := withGroup(t)
+	for name, uid := range map[string]string{"web": "u1", "db": "u2"} {
+		plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+			TenantName: "blue", NetworkName: "web", EPCommonName: name, PodNamespace: "shop", PodUID: uid, ConfigEP: mastercfg.ConfigEP{Container: "c" + name, Host: "h1", ServiceName: "front"},
+		})
+	}
+	write := func(records map[string]any) {
+		t.Helper()
+		if _, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+			for key, record := range records {
+				if err := ledger.Write(tx, key, record); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says := func(when, query, want string) {
+		t.Helper()
+		var got contivmodel.Verdicts
+		if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=shop:web&to=shop:db&"+query, "")), &got); err != nil {
+			t.Fatal(err)
+		}
+		var words []string
+		for _, v := range got.Verdicts {
+			words = append(words, fmt.Sprint(v.Allowed))
+			for _, j := range v.Judged {
+				words = append(words, strings.TrimSpace(fmt.Sprintf("%s %v %s %s", j.Of, j.Allowed, j.Tier, j.Rule)))
+			}
+		}
+		want += "; " + want // over both versions of IP
+		if text := strings.Join(words, "; "); text != want {
+			t.Errorf("%s, %s: %s; want %s", when, query, text, want)
+		}
+	}
+	tcp := "protocol=tcp&port=80"
+	says("pods of whom nothing is known are isolated", tcp, "false; packets true none; egress false NetworkPolicy")
+	pod := func(name, uid string, class uint16) map[string]any {
+		return map[string]any{mastercfg.K8sPodKey("h1", uid): mastercfg.K8sPod{Namespace: "shop", Name: name, UID: uid, Class: class, Classed: true}}
+	}
+	write(pod("web", "u1", 0))
+	write(pod("db", "u2", 7))
+	write(map[string]any{mastercfg.K8sClassKey(7): mastercfg.K8sClass{JudgesIn: true, IsolatesIn: true},
+		mastercfg.K8sPolicyPrefix + "networkpolicy/shop/db": mastercfg.K8sPolicy{Rules: []mastercfg.TierRule{{Tier: 1, Verdict: "accept", Subjects: []uint16{7}, AnyPeer: true, Ports: []mastercfg.TierPorts{{Protocol: 6, First: 80, Last: 81}}}}}})
+	says("a policy allows a port", tcp, "true; packets true none; egress true none; ingress true NetworkPolicy networkpolicy/shop/db")
+	says("and no other", "protocol=tcp&port=82", "false; packets true none; egress true none; ingress false NetworkPolicy")
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.ok("POST", "rules/blue:p:1", `{"tenantName":"blue","policyName":"p","ruleId":"1","direction":"in","protocol":"tcp","port":80,"action":"deny","priority":1}`)
+	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","policies":["p"]}`)
+	var got contivmodel.Verdicts
+	if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=shop:web&to=shop:db&"+tcp, "")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if v := got.Verdicts[0]; v.Allowed || len(v.Judged) != 1 || v.Judged[0].Tier != "groups" || v.Judged[0].Rule == "" {
+		t.Errorf("a rule of the group denies: %+v", v)
+	}
+	b.refused("GET", VerdictPath+"?from=shop:web&to=shop:none&"+tcp, "", "endpoint not found", 404, "not-found")
+	b.refused("GET", VerdictPath+"?from=shop:web&to=shop:db&protocol=icmp&port=1", "", `port "1", protocol "icmp": want 1 to 65535, and tcp, udp or sctp`, 400, "invalid")
+}

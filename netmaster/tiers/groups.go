@@ -1,0 +1,49 @@
+package tiers
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// Groups says what rules between groups decide about the first packet of a connection: those of
+// the highest priority, and of these one that denies. It judges every packet, on both nodes alike.
+func Groups(rules []mastercfg.CfgPolicyRule, from, to int, c Connection) (allowed bool, rule string) {
+	allowed, best := true, 0
+	for _, r := range rules {
+		if r.Priority < best || !isAbout(r, from, to, c) {
+			continue
+		}
+		if allows := r.Action == "allow"; r.Priority > best || allowed && !allows {
+			allowed, best, rule = allows, r.Priority, r.RuleID
+		}
+	}
+	return allowed, rule
+}
+
+func isAbout(r mastercfg.CfgPolicyRule, from, to int, c Connection) bool {
+	return (r.SrcEndpointGroup == 0 || r.SrcEndpointGroup == from) && (r.DstEndpointGroup == 0 || r.DstEndpointGroup == to) &&
+		isAt(c.From.Address, r.SrcIPAddr, r.SrcIPv6Addr) && isAt(c.To.Address, r.DstIPAddr, r.DstIPv6Addr) &&
+		(r.IPProtocol == 0 || r.IPProtocol == c.Protocol) && r.SrcPort == 0 && (r.DstPort == 0 || r.DstPort == c.Port) &&
+		slices.Contains([]string{"", "syn", "syn,!ack"}, r.TCPFlags) // those of a first packet
+}
+
+// isAt tells whether an address is one of those that a rule names; none: it names none.
+func isAt(a netip.Addr, named ...string) bool {
+	any := true
+	for _, text := range named {
+		if text == "" {
+			continue
+		}
+		any = false
+		net, err := netip.ParsePrefix(text)
+		if one, of := netip.ParseAddr(text); of == nil {
+			net, err = netip.PrefixFrom(one, one.BitLen()), nil
+		}
+		if err == nil && net.Contains(a) {
+			return true
+		}
+	}
+	return any
+}
