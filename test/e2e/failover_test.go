@@ -31,6 +31,9 @@ func TestLongABondGoesOnWithItsOtherLeg(t *testing.T) {
 		if err := n.WaitReady(ctx); err != nil {
 			t.Fatal(err)
 		}
+		if err := n.WaitWayOut(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 	playOn(t, bed, func(s story) {
 		s.netctlForNow("global set --fwd-mode bridge", "global set --fwd-mode routing")

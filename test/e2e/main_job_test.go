@@ -15,6 +15,13 @@ import (
 func newBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed) {
 	t.Helper()
 	ctx, bed := newBareBed(t, cfg)
+	startDaemons(t, ctx, bed)
+	return ctx, bed
+}
+
+// startDaemons returns when they have made all that they make of themselves.
+func startDaemons(t *testing.T, ctx context.Context, bed *testbed.Bed) {
+	t.Helper()
 	if err := bed.StartDaemons(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +30,6 @@ func newBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed) {
 			t.Fatal(err)
 		}
 	}
-	return ctx, bed
 }
 
 // newBareBed starts nodes without daemons, and shows their logs if the test

@@ -19,9 +19,7 @@ func TestLongTheTunnelMayBeOfIPv6(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := bed.StartDaemons(ctx); err != nil {
-		t.Fatal(err)
-	}
+	startDaemons(t, ctx, bed)
 	playOn(t, bed, func(s story) {
 		s.tenant("blue")
 		s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe both", "network rm -t blue both")
