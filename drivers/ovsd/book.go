@@ -110,16 +110,19 @@ func (b *book[T]) claim(p *place[T], c claim[T]) (present pipeline.Key, conflict
 	for i := range p.claims {
 		if p.claims[i].owner == c.owner {
 			p.claims[i] = c
-			b.touch(p)
+			b.claimed(p)
 			return pipeline.Key{}, false
 		}
 	}
-	before, occupied := b.inForce(p)
-	if p.claims = append(p.claims, c); !occupied {
+	if last := len(p.claims) - 1; last < 0 {
 		b.wanted++
+	} else if !b.alike(p.claims[last].thing, c.thing) {
+		before, _ := b.inForce(p)
+		present, conflicts = before.owner, !b.alike(before.thing, c.thing)
 	}
-	b.touch(p)
-	return before.owner, occupied && !b.alike(before.thing, c.thing)
+	p.claims = append(p.claims, c)
+	b.claimed(p)
+	return present, conflicts
 }
 
 // withdraw removes an owner's claim; one who has none, because an object wants a
@@ -131,7 +134,17 @@ func (b *book[T]) withdraw(p *place[T], owner pipeline.Key) {
 		p.claims = nil
 		b.wanted--
 	}
-	b.touch(p)
+	b.claimed(p)
+}
+
+// claimed looks at a place whose claims have changed. Those of many owners are united only when
+// it is planned: they often change together, and uniting them costs as much as there are.
+func (b *book[T]) claimed(p *place[T]) {
+	if len(p.claims) > 1 {
+		b.mark(p)
+	} else {
+		b.touch(p)
+	}
 }
 
 // inForce returns the claim that the switch should have.
@@ -149,8 +162,13 @@ func (b *book[T]) inForce(p *place[T]) (claim[T], bool) {
 func (b *book[T]) touch(p *place[T]) {
 	if _, _, right := b.compare(p); right {
 		b.settle(p)
-		return
+	} else {
+		b.mark(p)
 	}
+}
+
+// mark notes that the switch may have to change at a place.
+func (b *book[T]) mark(p *place[T]) {
 	if !p.pending {
 		p.pending = true
 		b.pending++
