@@ -1,0 +1,97 @@
+package life
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// What a pod's annotations say of its bandwidth counts, and what they say later counts while it runs.
+func TestTheBandwidthOfAPodFollowsItsAnnotations(t *testing.T) {
+	c, api := up(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), podLimit)
+	defer cancel()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	annotate := func(text string) {
+		t.Helper()
+		_, err := c.Kubectl(ctx, "annotate", "--overwrite", "pod", "from", "kubernetes.io/egress-bandwidth"+text)
+		must(err)
+	}
+	for _, name := range []string{"from", "to"} {
+		must(create(ctx, api, name, c.Nodes[0].Name, 0))
+	}
+	annotate("=5M") // which may come before its ADD or after it
+	for _, name := range []string{"from", "to"} {
+		must(testkit.Poll(ctx, func() error { return attached(get(ctx, api, name)) }))
+	}
+	for _, step := range []struct {
+		text        string
+		least, most float64 // Mbit/s; a busy machine sends less
+	}{{"=5M", 0.5, 7}, {"=40M", 8, 48}, {"=2M", 0.2, 3.6}, {"-", 50, 1e6}} {
+		annotate(step.text)
+		if err := testkit.Poll(ctx, func() error {
+			rate, err := rateBetween(ctx, c, api)
+			if err == nil && (rate < step.least || rate > step.most) {
+				err = fmt.Errorf("%.1f Mbit/s, want %.1f to %.1f", rate, step.least, step.most)
+			}
+			t.Logf("%s: %.1f Mbit/s", step.text, rate)
+			return err
+		}); err != nil {
+			t.Errorf("%s: %v", step.text, err)
+		}
+	}
+}
+
+// measured is for how many seconds it is sent: the meter's bucket, a second of 8 Mbit/s, is full at first.
+const measured = 8
+
+// rateBetween is what pod from gets through to pod to of 100 Mbit/s, in datagrams.
+func rateBetween(ctx context.Context, c *cluster.Cluster, api *cluster.API) (float64, error) {
+	n := c.Nodes[0]
+	from, err1 := sandbox(ctx, n, "from")
+	to, err2 := sandbox(ctx, n, "to")
+	p, err3 := get(ctx, api, "to")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return 0, err
+	}
+	server, err := n.Start("iperf3", "nsenter", "--net="+to.Netns, "iperf3", "-s", "-1")
+	if err != nil {
+		return 0, err
+	}
+	defer server.Kill() // if nobody came
+	if err := testkit.Poll(ctx, func() error {
+		_, err := n.Run(ctx, "nsenter", "--net="+to.Netns, "sh", "-c", "ss -ltn | grep -q :5201")
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	out, err := n.Run(ctx, "nsenter", "--net="+from.Netns, "iperf3", "-c", p.Status.PodIP, "-u", "-b", "100M", "-l", "1300", "-t", fmt.Sprint(measured), "-J")
+	if err != nil {
+		return 0, err
+	}
+	var report struct {
+		End struct {
+			Streams []struct {
+				UDP struct {
+					Rate float64 `json:"bits_per_second"`
+					Lost float64 `json:"lost_percent"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.End.Streams) == 0 {
+		return 0, fmt.Errorf("iperf3 says %.300q: %w", out, err)
+	}
+	udp := report.End.Streams[0].UDP
+	return udp.Rate * (1 - udp.Lost/100) / 1e6, nil
+}
