@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds what a Kubernetes cluster for tests is made of into the folder named as
-# argument: its components, its own network tests, CoreDNS, and the archive of
+# argument: its components, its own network tests and those of
+# ClusterNetworkPolicy with its kind, CoreDNS, and the archive of
 # the images that both need. The first time takes about ten minutes.
 set -eu
 out=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -22,6 +23,10 @@ for package in $(go list -f '{{.ImportPath}}' tool); do
 done
 echo "building the network tests of Kubernetes $version"
 go test -c -p 2 -vet=off -ldflags "$flags" -o "$out/e2e.test" ./e2e
+echo "building the conformance tests of ClusterNetworkPolicy"
+go test -c -p 2 -vet=off -ldflags "-s -w" -o "$out/cnp.test" ./cnp
+policies=$(go list -m -f '{{.Dir}}' sigs.k8s.io/network-policy-api)
+install -m 644 "$policies/config/crd/experimental/policy.networking.k8s.io_clusternetworkpolicies.yaml" "$out/clusternetworkpolicies.yaml"
 porter=$(go list -f '{{.Dir}}' k8s.io/kubernetes/test/images/agnhost)/porter
 cd "$root/test/k8s/coredns"
 echo "building CoreDNS"

@@ -25,7 +25,7 @@ func (o *options) follow(cluster *k8s.Config) func(context.Context, *ledger.Ledg
 			return ctx.Err()
 		}
 		config := *cluster
-		config.Model, config.ReadyAgents, config.Log = model, model.ReadyAgents, log
+		config.Model, config.ReadyAgents, config.EnforcedEpoch, config.Log = model, model.ReadyAgents, model.EnforcedEpoch, log
 		return k8s.New(config, opened).Run(ctx)
 	}
 }

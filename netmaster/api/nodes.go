@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -78,6 +79,22 @@ func (a *API) ReadyAgents(ctx context.Context) (hosts []string, err error) {
 		}
 	}
 	return hosts, err
+}
+
+// EnforcedEpoch is the epoch of policies of which a node's switch has everything; 0: none is known.
+func (a *API) EnforcedEpoch(ctx context.Context, node string) (uint32, error) {
+	kv, err := a.store.Get(ctx, mastercfg.K8sEnforcedKey(node))
+	if fault.Is(err, fault.NotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	var epoch mastercfg.K8sEpoch
+	if err := json.Unmarshal(kv.Value, &epoch); err != nil {
+		return 0, fault.New(fault.Malformed, "%s: %w", kv.Key, err)
+	}
+	return epoch.Number, nil
 }
 
 // addressOf finds where a host is registered with a service.

@@ -95,6 +95,6 @@ func (p *policies) addressesOf(which labels.Selector) (all []netip.Prefix, err e
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	slices.SortFunc(all, netip.Prefix.Compare)
 	return slices.Compact(all), err
 }

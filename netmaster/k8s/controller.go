@@ -36,6 +36,10 @@ type Config struct {
 	Model     Model
 	// ReadyAgents names the nodes whose agents can attach pods.
 	ReadyAgents func(ctx context.Context) (nodes []string, err error)
+	// EnforcedEpoch is the epoch of policies of which a node's switch has everything; 0: none is known.
+	EnforcedEpoch func(ctx context.Context, node string) (number uint32, err error)
+	// ReportEvery is the time between reports about policies; 0: 5 seconds.
+	ReportEvery time.Duration
 	Log         *logrus.Entry
 }
 
@@ -52,7 +56,7 @@ type Controller struct {
 	informers informers.SharedInformerFactory
 	recorder  events.EventRecorder
 	works     []*work
-	cluster   *clusterPolicies
+	policies  *policies
 }
 
 // New prepares a controller; nothing happens before Run.
@@ -62,7 +66,7 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 		informers: informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0, informers.WithTransform(strip)),
 	}
 	policies := c.newPolicies()
-	c.cluster = policies.cluster
+	c.policies = policies
 	c.works = []*work{
 		policies.work,
 		c.podWork(policies),
@@ -105,8 +109,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.complete(ctx); err != nil {
 		return err
 	}
-	defer c.cluster.close()
-	if err := c.cluster.begin(following); err != nil {
+	defer c.policies.cluster.close()
+	if err := c.policies.cluster.begin(following); err != nil {
 		return err
 	}
 	if err := c.audit(); err != nil {
@@ -115,7 +119,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.cfg.Log.Info("kubernetes: all caches are complete")
 
 	var working sync.WaitGroup
-	working.Go(func() { c.cluster.run(ctx) })
+	working.Go(func() { c.policies.cluster.run(ctx) })
+	working.Go(func() { c.policies.report(ctx) })
 	for _, w := range c.works {
 		working.Go(func() { c.run(ctx, w) })
 	}

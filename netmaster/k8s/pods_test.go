@@ -33,12 +33,13 @@ type world struct {
 	client   *fake.Clientset
 	policies *policyfake.Clientset
 	ledger   *ledger.Ledger
+	enforced *epochs
 }
 
 func newWorld(t *testing.T) *world {
 	//lint:ignore SA1019 what replaces it lacks the schema of its own kinds
 	policies := policyfake.NewSimpleClientset()
-	w := &world{t, fake.NewClientset(), policies, storetest.Lead(t, storetest.Open(t))}
+	w := &world{t, fake.NewClientset(), policies, storetest.Lead(t, storetest.Open(t)), &epochs{of: map[string]uint32{}}}
 	w.namespace("shop", nil)
 	w.put(&contivmodel.Tenant{TenantName: "default"}, &contivmodel.Network{TenantName: "default", NetworkName: "default-net"})
 	return w
@@ -49,7 +50,7 @@ func (w *world) follow() (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := New(Config{Client: w.client, PolicyClient: w.policies, KindEvery: 10 * time.Millisecond, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger).Run(ctx); ctx.Err() == nil {
+		if err := New(Config{Client: w.client, PolicyClient: w.policies, KindEvery: 10 * time.Millisecond, ReportEvery: 10 * time.Millisecond, EnforcedEpoch: w.enforced.get, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger).Run(ctx); ctx.Err() == nil {
 			w.Error(err)
 		}
 	})

@@ -36,6 +36,8 @@ type policies struct {
 	network    networkinglisters.NetworkPolicyLister
 	cluster    *clusterPolicies
 
+	reportEvery time.Duration
+
 	mu       sync.Mutex
 	engine   *classes.Engine
 	recorded map[string]uint16            // classes that earlier terms have written for pods, by namespace/name
@@ -57,6 +59,7 @@ func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
 		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}, said: map[string]map[string]string{}}
+	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: c.cfg.Client.Discovery(), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, log: c.cfg.Log}
 	p.work = &work{
@@ -262,9 +265,14 @@ func (p *policies) write(ctx context.Context) error {
 }
 
 func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
+	epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
+	first := fault.Is(err, fault.NotFound)
+	if err != nil && !first {
+		return err
+	}
 	bump := changes.Moved
 	for id, policy := range changes.Policies {
-		other, err := writePolicy(tx, mastercfg.K8sPolicyPrefix+id, policy)
+		other, err := writePolicy(tx, mastercfg.K8sPolicyPrefix+id, policy, epoch.Number+1)
 		if err != nil {
 			return err
 		}
@@ -280,7 +288,11 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 			return err
 		}
 	}
-	return nextEpoch(tx, bump)
+	if !bump && !first { // there is always an epoch
+		return nil
+	}
+	epoch.Number++ // has connections judged anew
+	return ledger.Write(tx, mastercfg.K8sEpochKey, epoch)
 }
 
 // put writes a record, or deletes it if there is none.
@@ -292,8 +304,9 @@ func put[T any](tx *ledger.Tx, key string, record *T) error {
 	return ledger.Write(tx, key, record)
 }
 
-// writePolicy writes the rules of a policy, and tells whether it says something else than before.
-func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy) (other bool, err error) {
+// writePolicy writes the rules of a policy, and tells whether it says something else than before,
+// which it then does in the epoch next.
+func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint32) (other bool, err error) {
 	before, err := ledger.Read[mastercfg.K8sPolicy](tx, key)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return false, err
@@ -302,7 +315,11 @@ func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy) (other boo
 	if now == nil {
 		return existed, put(tx, key, now)
 	}
-	return !existed || before.Spec != now.Spec, put(tx, key, now)
+	record := *now // of the plan, which may be made again
+	if record.Epoch = before.Epoch; !existed || before.Spec != now.Spec {
+		other, record.Epoch = true, next
+	}
+	return other, put(tx, key, &record)
 }
 
 // writePod writes the class of a pod into its record, if it has one.
@@ -319,17 +336,4 @@ func (p *policies) writePod(tx *ledger.Tx, name string, class uint16) error {
 	}
 	record.Class, record.Classed = class, true
 	return ledger.Write(tx, key, record)
-}
-
-// nextEpoch has connections judged anew. There is always an epoch.
-func nextEpoch(tx *ledger.Tx, bump bool) error {
-	epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
-	if err == nil && !bump {
-		return nil
-	}
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return err
-	}
-	epoch.Number++
-	return ledger.Write(tx, mastercfg.K8sEpochKey, epoch)
 }

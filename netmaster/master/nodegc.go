@@ -2,6 +2,7 @@ package master
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -193,7 +194,7 @@ func (c *NodeCollector) dropSwitch(ctx context.Context, host string) error {
 	if err != nil || back {
 		return err
 	}
-	return c.drop(ctx, mastercfg.OvsDriverPrefix+host, guards...)
+	return errors.Join(c.drop(ctx, mastercfg.OvsDriverPrefix+host, guards...), c.drop(ctx, mastercfg.K8sEnforcedKey(host), guards...))
 }
 
 // drop deletes what an agent that is gone had reported, if the guards hold.

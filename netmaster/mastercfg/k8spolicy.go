@@ -17,7 +17,8 @@ func K8sClassKey(number uint16) string { return K8sClassPrefix + strconv.Itoa(in
 
 // K8sPolicy are the rules that a policy of Kubernetes has become.
 type K8sPolicy struct {
-	Spec  string     `json:"spec"` // tells what the policy says from what it said before
+	Spec  string     `json:"spec"`            // tells what the policy says from what it said before
+	Epoch uint32     `json:"epoch,omitempty"` // in which it says that
 	Rules []TierRule `json:"rules"`
 }
 
@@ -47,3 +48,6 @@ type TierPorts struct {
 type K8sEpoch struct {
 	Number uint32 `json:"number"`
 }
+
+// K8sEnforcedKey is where the agent of a node notes the epoch of which its switch has everything.
+func K8sEnforcedKey(node string) string { return OperRoot + "k8s-epoch/" + node }

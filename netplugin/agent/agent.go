@@ -58,13 +58,14 @@ type Agent struct {
 	news     chan struct{} // closed and replaced whenever the cache has changed
 	wasReady time.Time     // when the agent was last seen to serve as it should
 
-	changed bell.Bell // there may be something to plan
-	given   bell.Bell // the driver was given a change
-	behind  bell.Bell // there is a backlog
-	report  bell.Bell // ports or local endpoints changed
-	host    bell.Bell // what the host itself is to have may have changed
-	inSync  flag      // the switch has once had all that was wanted
-	serving flag      // the first state was given
+	changed  bell.Bell // there may be something to plan
+	given    bell.Bell // the driver was given a change
+	behind   bell.Bell // there is a backlog
+	report   bell.Bell // ports or local endpoints changed
+	host     bell.Bell // what the host itself is to have may have changed
+	enforces bell.Bell // the switch has another epoch of policies
+	inSync   flag      // the switch has once had all that was wanted
+	serving  flag      // the first state was given
 
 	told      *BGP // what the border was told; guarded by mu
 	spoken    bool // whether it was told anything; guarded by mu
@@ -72,6 +73,7 @@ type Agent struct {
 	orphans   orphans
 	unclaimed orphans
 
+	enforced     atomic.Uint32         // the epoch of policies that the switch has; 0: none
 	outsideWaits atomic.Bool           // the port to the host comes with the next endpoint's
 	ports        keylock.Locks[string] // by endpoint: one of PreparePort, Detach and the reaper at a time
 }
@@ -105,7 +107,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
-		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), host: bell.New(), inSync: newFlag(), serving: newFlag(),
+		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), host: bell.New(), enforces: bell.New(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
@@ -128,7 +130,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, m := range a.mirrors {
 		group.Go(func() error { return m.Run(ctx) })
 	}
-	for _, loop := range []func(context.Context) error{a.program, a.catchUp, a.confirm, a.reap, a.reportLoop} {
+	for _, loop := range []func(context.Context) error{a.program, a.catchUp, a.confirm, a.reap, a.reportLoop, a.enforcedLoop} {
 		group.Go(func() error { return loop(ctx) })
 	}
 	if err := group.Wait(); ctx.Err() == nil {
@@ -335,7 +337,7 @@ func (a *Agent) confirm(ctx context.Context) error {
 			return ctx.Err()
 		case <-a.given:
 		}
-		start := time.Now()
+		start, epoch := time.Now(), a.givenEpoch()
 		err := a.cfg.Driver.Sync(ctx)
 		// An object that is refused concerns those who want it, and is in the
 		// driver's status; the node serves all others.
@@ -346,6 +348,9 @@ func (a *Agent) confirm(ctx context.Context) error {
 			continue
 		}
 		wait.Reset()
+		if err == nil && a.enforced.Swap(epoch) != epoch {
+			a.enforces.Ring()
+		}
 		a.metrics.sync.Observe(time.Since(start).Seconds())
 		if !a.inSync.raised() {
 			a.log.Info("switch is in sync")

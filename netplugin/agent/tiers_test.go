@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -56,4 +58,33 @@ func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 		t.Error(err)
 	}
 	n.del(policy, mastercfg.K8sEpochKey).expect("no policies", "-epoch tiers")
+}
+
+// The node tells of an epoch when the switch has it, and all that came with it.
+func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`)...)
+	startAgent(t, store.db, driver).awaitReady(t)
+	tells := func(want string) {
+		t.Helper()
+		eventually(t, "the epoch is told", func() error {
+			kv, err := store.db.Get(t.Context(), mastercfg.K8sEnforcedKey(me))
+			if err == nil && string(kv.Value) != want {
+				err = fmt.Errorf("%s, want %s", kv.Value, want)
+			}
+			return err
+		})
+	}
+	tells(`{"number":3}`)
+	driver.setAway(true)
+	store.put(mastercfg.K8sEpochKey, `{"number":4}`)
+	eventually(t, "the driver is given an epoch", func() error {
+		if driver.object(pipeline.Epoch{}.Key()) != pipeline.Object(pipeline.Epoch{Number: 4}) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	tells(`{"number":3}`)
+	driver.setAway(false)
+	tells(`{"number":4}`)
 }

@@ -39,9 +39,11 @@ func (c *Cluster) startControl(ctx context.Context) error {
 		"--use-service-account-credentials=false"); err != nil {
 		return err
 	}
-	_, err := n.Start("kube-scheduler", c.tool("kube-scheduler"), "--kubeconfig", c.file("admin.kubeconfig"),
-		"--leader-elect=false", "--bind-address=127.0.0.1")
-	return err
+	if _, err := n.Start("kube-scheduler", c.tool("kube-scheduler"), "--kubeconfig", c.file("admin.kubeconfig"),
+		"--leader-elect=false", "--bind-address=127.0.0.1"); err != nil {
+		return err
+	}
+	return c.applyFile(ctx, c.tool("clusternetworkpolicies.yaml")) // the kind
 }
 
 // StartAPIServer starts the API server and waits until it is ready.

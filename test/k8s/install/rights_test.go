@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -36,10 +37,25 @@ var unused = []string{
 	right("patch", "events.k8s.io", "events"), // the same event again, after minutes
 }
 
+const nobodysPolicy = `
+apiVersion: policy.networking.k8s.io/v1alpha2
+kind: ClusterNetworkPolicy
+metadata: {name: nobodys}
+spec:
+  tier: Baseline
+  priority: 1000
+  subject: {namespaces: {matchLabels: {whose: nobodys}}}
+  ingress: [{action: Pass, from: [{namespaces: {}}]}]
+`
+
 // rights compares what roles grant with what was asked for: agents ask for nothing.
 func (i installation) rights() {
 	// A pod that is refused, so that there is an event.
 	i.kubectl("run", "refused", "--image=nowhere", "--annotations=io.contiv.tenant=nobody", "--restart=Never")
+	// A policy of the cluster, so that there is a status.
+	policy := filepath.Join(i.TempDir(), "policy.yaml")
+	i.must(os.WriteFile(policy, []byte(nobodysPolicy), 0o644))
+	i.kubectl("apply", "--filename", policy)
 	granted := i.granted()
 	ctx, cancel := context.WithTimeout(i.Context(), shortly)
 	defer cancel()

@@ -92,4 +92,7 @@ func runParts(t *testing.T, of cluster.Config, parts []part) {
 			}
 		})
 	}
+	if form != "short" {
+		t.Run("ClusterNetworkPolicy", func(t *testing.T) { clusterPolicies(t, c) })
+	}
 }

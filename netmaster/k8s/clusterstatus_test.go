@@ -1,0 +1,91 @@
+package k8s
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubetesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+)
+
+// epochs are what the switches of nodes have.
+type epochs struct {
+	mu sync.Mutex
+	of map[string]uint32
+}
+
+func (e *epochs) set(node string, number uint32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.of[node] = number
+}
+
+func (e *epochs) get(_ context.Context, node string) (uint32, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.of[node], nil
+}
+
+// A ClusterNetworkPolicy is enforced when the switches of all nodes with subjects have the epoch in which it says what it says.
+func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
+	w := newWorld(t)
+	w.served().Store(true)
+	policies := w.policies.PolicyV1alpha2().ClusterNetworkPolicies()
+	// The fake knows no apply. This one of ours takes the conditions as they are.
+	w.policies.PrependReactor("patch", clusterPolicyResource, func(action kubetesting.Action) (bool, runtime.Object, error) {
+		patch := action.(kubetesting.PatchAction)
+		var applied v1alpha2.ClusterNetworkPolicy
+		if err := json.Unmarshal(patch.GetPatch(), &applied); err != nil || patch.GetSubresource() != "status" || applied.Kind != "ClusterNetworkPolicy" {
+			return true, nil, fmt.Errorf("patch %s of %q: %w", patch.GetPatch(), patch.GetSubresource(), err)
+		}
+		object, err := w.policies.Tracker().Get(patch.GetResource(), "", patch.GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		policy := object.DeepCopyObject().(*v1alpha2.ClusterNetworkPolicy)
+		policy.Status = applied.Status
+		return true, policy, w.policies.Tracker().Update(patch.GetResource(), policy, "")
+	})
+	w.pod("web0", "u0", "node1", nil)
+	w.pod("web1", "u1", "node2", nil)
+	policy := &v1alpha2.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "guard", Generation: 1}, Spec: v1alpha2.ClusterNetworkPolicySpec{Tier: v1alpha2.AdminTier,
+		Subject: v1alpha2.ClusterNetworkPolicySubject{Namespaces: &metav1.LabelSelector{}}, Ingress: []ingress{{Action: "Deny", From: []from{{Namespaces: &metav1.LabelSelector{}}}}}}}
+	w.must(policies.Create(t.Context(), policy, metav1.CreateOptions{}))
+	w.follow()
+	wants := func(status metav1.ConditionStatus, message string) *v1alpha2.ClusterNetworkPolicy {
+		t.Helper()
+		var now *v1alpha2.ClusterNetworkPolicy
+		w.eventually(func() (err error) {
+			if now, err = policies.Get(t.Context(), "guard", metav1.GetOptions{}); err != nil {
+				return err
+			}
+			got := now.Status.Conditions
+			if len(got) != 1 || got[0].Type != conditionEnforced || got[0].Status != status || got[0].Message != message || got[0].ObservedGeneration != now.Generation {
+				return fmt.Errorf("conditions %+v", got)
+			}
+			return nil
+		})
+		return now
+	}
+	wants(metav1.ConditionFalse, "on 0 of 2 nodes with subjects; not on node1, node2")
+	w.wantClasses(map[string]string{"web0": "any", "web1": "any"}, ofClusterPolicy+"guard")
+	epoch := w.epoch()
+	w.enforced.set("node1", epoch)
+	wants(metav1.ConditionFalse, "on 1 of 2 nodes with subjects; not on node2")
+	w.enforced.set("node2", epoch)
+	now := wants(metav1.ConditionTrue, "on all nodes with subjects: 2")
+
+	now = now.DeepCopy()
+	now.Generation, now.Spec.Priority = 2, 5
+	w.must(policies.Update(t.Context(), now, metav1.UpdateOptions{}))
+	wants(metav1.ConditionFalse, "on 0 of 2 nodes with subjects; not on node1, node2")
+	for _, node := range []string{"node1", "node2"} {
+		w.enforced.set(node, w.epoch())
+	}
+	wants(metav1.ConditionTrue, "on all nodes with subjects: 2")
+}
