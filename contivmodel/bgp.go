@@ -18,6 +18,7 @@ type Bgp struct {
 // BgpOper is the run-time view of a BGP speaker.
 type BgpOper struct {
 	AdminStatus    string            `json:"adminStatus,omitempty"`    // of the first neighbour
+	Announced      []string          `json:"announced,omitempty"`      // prefixes that neighbours are told
 	NeighborStatus string            `json:"neighborStatus,omitempty"` // of the first neighbour
 	Neighbors      []BgpNeighborOper `json:"neighbors,omitempty"`
 	NumRoutes      int               `json:"numRoutes,omitempty"`

@@ -38,13 +38,13 @@ func withCookieOf(a, b string) string { return b[:8] + a[8:] }
 
 // chooseFlow unites flows of a place, or prefers one of them by what they are
 // and whose, not by when they came: every node chooses the same, also after a
-// restart. Of two endpoints with one address that with the lesser id has it.
+// restart. Of two endpoints, or two services, with one address that with the lesser id has it.
 func chooseFlow(place string, claims []claim[string]) claim[string] {
 	all := unite(place, claims)
 	best := all[len(all)-1]
 	for _, c := range all[:len(all)-1] {
 		if isRule(best.owner) && pipeline.Preferred(flowAt(place, c), flowAt(place, best)) ||
-			best.owner.Kind == pipeline.KindEndpoint && c.owner.Kind == pipeline.KindEndpoint && c.owner.ID < best.owner.ID {
+			hasAddress(best.owner) && c.owner.Kind == best.owner.Kind && c.owner.ID < best.owner.ID {
 			best = c
 		}
 	}
@@ -94,6 +94,11 @@ func unite(place string, claims []claim[string]) (all []claim[string]) {
 // isRule tells whether several objects of a kind may want flows for the same packets.
 func isRule(k pipeline.Key) bool {
 	return k.Kind == pipeline.KindRule || k.Kind == pipeline.KindTierRule
+}
+
+// hasAddress tells whether objects of a kind have addresses of their own.
+func hasAddress(k pipeline.Key) bool {
+	return k.Kind == pipeline.KindEndpoint || k.Kind == pipeline.KindService
 }
 
 func groupKind() kind[openflow.Group] {

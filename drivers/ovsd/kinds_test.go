@@ -46,6 +46,20 @@ func TestWhatIsChosenDoesNotDependOnWhoCameFirst(t *testing.T) {
 	}
 }
 
+// An address that two objects claim is the same one's on every node, whoever came first.
+func TestOfTwoWithOneAddressTheLesserIDHasIt(t *testing.T) {
+	for _, kind := range []pipeline.Kind{pipeline.KindEndpoint, pipeline.KindService} {
+		place, a := ruleFlow(t, 1, openflow.Flow{Goto: 8})
+		_, b := ruleFlow(t, 2, openflow.Flow{Goto: 9})
+		a.owner, b.owner = pipeline.Key{Kind: kind, ID: "a"}, pipeline.Key{Kind: kind, ID: "b"}
+		for _, order := range [][]claim[string]{{a, b}, {b, a}} {
+			if got := chooseFlow(place, order); got != a {
+				t.Errorf("%s, %s first: %s has it", kind, order[0].owner.ID, got.owner.ID)
+			}
+		}
+	}
+}
+
 // What does not fit into a flow is left out, the same on every node; the rest stays.
 func TestOfTooManyClausesTheLastAreLeftOut(t *testing.T) {
 	var place string

@@ -12,11 +12,21 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A node as a router: its address among the routers is on an interface of the host,
-// and a router outside has routes to pods by way of it.
+// routedNode is a node as a router: its address among the routers is on an interface of the
+// host, and a router outside has routes to pods by way of it.
 //
 //	world 198.51.100.1, 203.0.113.1 -- outside 198.18.5.1 == uplink == node 198.18.5.9 -- pods of 10.1.0.0/24
-func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
+type routedNode struct {
+	*node
+	out    outside
+	r      *bridged
+	routed pipeline.Network
+	pods   []*pod
+	router pipeline.Router
+}
+
+func newRoutedNode(t *testing.T) routedNode {
+	t.Helper()
 	out, n := newOutside(t), newNode(t)
 	out.connect(n)
 	for _, link := range []string{"native", "second"} {
@@ -60,25 +70,37 @@ ethtool -K inb01 tx off >/dev/null
 ip link set inb01 up
 ip address add 198.18.5.9/24 dev inb01`, "sh", port.PodLink, mac(router.MAC))
 
-	hop := func(address string, mac string) pipeline.NextHop {
-		h := pipeline.NextHop{Address: netip.MustParseAddr(address), From: router.MAC}
-		copy(h.MAC[:], parseMAC(t, mac))
-		return h
+	return routedNode{n, out, r, routed, pods, router}
+}
+
+// next is a router outside at a link there.
+func (rn routedNode) next(address, link string) pipeline.NextHop {
+	h := pipeline.NextHop{Address: netip.MustParseAddr(address), From: rn.router.MAC}
+	copy(h.MAC[:], parseMAC(rn.t, rn.of(link, "address")))
+	return h
+}
+
+// of reads what the kernel says of a link of the router outside.
+func (rn routedNode) of(link, what string) string {
+	rn.t.Helper()
+	return strings.TrimSpace(rn.out.Exec("cat", "/sys/class/net/"+link+"/"+what))
+}
+
+func routeTo(prefix string, hops ...pipeline.NextHop) pipeline.Route {
+	o := pipeline.Route{Prefix: netip.MustParsePrefix(prefix)}
+	for _, h := range hops {
+		o.NextHops = append(o.NextHops, h.Address)
 	}
-	of := func(link, what string) string {
-		return strings.TrimSpace(out.Exec("cat", "/sys/class/net/"+link+"/"+what))
+	if len(hops) > 1 {
+		o.Group = pipeline.FirstRouteGroup + 1
 	}
-	a, b := hop("198.18.5.1", of("native", "address")), hop("198.18.5.2", of("second", "address"))
-	route := func(prefix string, hops ...pipeline.NextHop) pipeline.Route {
-		o := pipeline.Route{Prefix: netip.MustParsePrefix(prefix)}
-		for _, h := range hops {
-			o.NextHops = append(o.NextHops, h.Address)
-		}
-		if len(hops) > 1 {
-			o.Group = pipeline.FirstRouteGroup + 1
-		}
-		return o
-	}
+	return o
+}
+
+func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
+	rn := newRoutedNode(t)
+	out, n, r, routed, pods, router, of, route := rn.out, rn.node, rn.r, rn.routed, rn.pods, rn.router, rn.of, routeTo
+	a, b := rn.next("198.18.5.1", "native"), rn.next("198.18.5.2", "second")
 	elsewhere := onVLAN(lanVLAN, endpoint(3, 12))
 	elsewhere.Mode, elsewhere.VRF, elsewhere.Local = pipeline.Routed, pipeline.SharedVRF, false
 	state := func() drivers.Change {

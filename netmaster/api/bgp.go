@@ -74,5 +74,6 @@ func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, er
 		})
 	}
 	oper.NumRoutes, oper.Routes, oper.Problem = len(told.Dsts), told.Dsts, told.Problem
+	oper.Announced = told.Announced
 	return oper, nil
 }

@@ -19,6 +19,8 @@ type NodeBgp struct {
 	Peers []NodeBgpPeer `json:"peers"`
 	Dsts  []string      `json:"dsts"` // prefixes learned
 
+	Announced []string `json:"announced,omitempty"` // prefixes, ascending
+
 	Problem string `json:"problem,omitempty"` // why the node is not the router that is wanted
 }
 

@@ -194,6 +194,8 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	if c.host == old.host || c.host == e.host {
 		c.localsDirty = true
 	}
+	c.comesOrGoes(old, -1)
+	c.comesOrGoes(e, 1)
 	c.podHas(old.pod, e.pod, id)
 	c.settleClass(id)
 	if id == mastercfg.EndpointID(cmp.Or(e.netID, old.netID), c.host) {

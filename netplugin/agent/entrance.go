@@ -49,6 +49,7 @@ func (s service) served(r mastercfg.CfgServiceLBState) (all []pipeline.ServicePo
 		if s.vips[i].IsValid() {
 			at(s.vips[i], pipeline.FromPods, s.own)
 			at(anywhere, pipeline.FromHost, node)
+			at(s.vips[i], pipeline.FromOutside, s.own)
 		}
 	}
 	for _, text := range r.ExternalIPs {
@@ -62,7 +63,7 @@ func (s service) served(r mastercfg.CfgServiceLBState) (all []pipeline.ServicePo
 }
 
 // enteredBy are the ports of a service on a node that leads to them by its port to the host;
-// without one, and in other networks than routed ones of vxlan, those that endpoints reach.
+// without one, and in other networks than routed ones of vxlan, those that endpoints reach. announced.go has the rest.
 func (c *cache) enteredBy(ports []pipeline.ServicePort, encap pipeline.Encap) (all []pipeline.ServicePort) {
 	host, err := c.hostPort()
 	led := err == nil && !c.mode.Bridged() && encap == pipeline.VXLAN
@@ -72,7 +73,7 @@ func (c *cache) enteredBy(ports []pipeline.ServicePort, encap pipeline.Encap) (a
 			p.Address = pipeline.NodePorts(host.Prefix)
 		case led && p.From == pipeline.FromHost:
 			p.Address = pipeline.NodePorts(host.Prefix6)
-		case p.From == pipeline.FromHost:
+		case p.From == pipeline.FromHost || p.From == pipeline.FromOutside:
 			continue
 		case !led:
 			p.From = pipeline.FromPods

@@ -22,6 +22,7 @@ type services struct {
 	providers  map[string]map[netip.Addr]bool // by service id: does it drain?
 	servicesIn index                          // network -> services, the network known or not
 	groups     map[uint32]struct{}            // numbers of the services' groups in the switch
+	here       map[netip.Addr]int             // addresses of this node's endpoints; tenants may have the same
 }
 
 // service is a decoded service.
@@ -35,7 +36,7 @@ type service struct {
 }
 
 func newServices() services {
-	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{})}
+	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{}), here: make(map[netip.Addr]int)}
 }
 
 func decodeService(id string, value []byte) (service, error) {
@@ -173,6 +174,9 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 	o := s.part
 	o.Mode, o.Encap, o.VRF, o.Tag, o.Ports = n.Mode, n.Encap, n.VRF, n.Tag, c.enteredBy(o.Ports, n.Encap)
 	o.Draining, o.Providers = c.providersOf(id, n)
+	if routedVLAN(n) {
+		o.Ports = append(o.Ports, c.announcedBy(s.part.Ports, o.Providers, o.Draining)...)
+	}
 	return o, nil
 }
 

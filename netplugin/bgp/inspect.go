@@ -2,6 +2,9 @@ package bgp
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/osrg/gobgp/v4/api"
@@ -10,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Inspect says how it stands with the neighbours and what they have announced; nil
+// Inspect says how it stands with the neighbours, and what they and this node have announced; nil
 // while there is nobody to speak with.
 func (s *Speaker) Inspect() *mastercfg.NodeBgp {
 	s.mu.Lock()
@@ -25,6 +28,9 @@ func (s *Speaker) Inspect() *mastercfg.NodeBgp {
 		for neighbour := range s.table.routes[p] {
 			routes[neighbour.String()]++
 		}
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(s.announced), netip.Prefix.Compare) {
+		view.Announced = append(view.Announced, p.String())
 	}
 	for _, n := range s.wanted.Neighbours {
 		var peer mastercfg.NodeBgpPeer

@@ -55,7 +55,7 @@ type Border struct {
 	told    bool            // by the agent, what is wanted
 	started bool            // the driver has been given its first state
 	rib     *rib
-	local   map[pipeline.Key][]netip.Prefix    // addresses of this node's endpoints
+	local   map[pipeline.Key][]netip.Prefix    // what is announced of each object
 	remote  map[pipeline.Key]pipeline.Endpoint // endpoints of other nodes
 	problem string                             // why there is no router
 
@@ -133,18 +133,12 @@ func (b *Border) Update(c drivers.Change) {
 		withdraw = append(withdraw, b.drop(key, &routes)...)
 	}
 	for _, o := range c.Set {
-		e, ok := o.(pipeline.Endpoint)
-		if !ok {
-			continue
+		withdraw = append(withdraw, b.drop(o.Key(), &routes)...)
+		if prefixes := announced(o); len(prefixes) > 0 {
+			b.local[o.Key()] = prefixes
+			announce = append(announce, prefixes...)
 		}
-		withdraw = append(withdraw, b.drop(e.Key(), &routes)...)
-		if e.Encap != pipeline.VLAN || e.Mode.Bridged() {
-			continue
-		}
-		if e.Local {
-			b.local[e.Key()] = hostPrefixes(e)
-			announce = append(announce, hostPrefixes(e)...)
-		} else {
+		if e, ok := o.(pipeline.Endpoint); ok && !e.Local && e.Encap == pipeline.VLAN && !e.Mode.Bridged() {
 			b.remote[e.Key()] = e
 			b.lead(e, &routes)
 		}
@@ -169,7 +163,7 @@ func (b *Border) Update(c drivers.Change) {
 	b.NetworkDriver.Update(c)
 }
 
-// drop forgets an endpoint and returns what is not to be announced any more.
+// drop forgets an object and returns what is not to be announced any more.
 func (b *Border) drop(key pipeline.Key, c *drivers.Change) []netip.Prefix {
 	if e, ok := b.remote[key]; ok {
 		delete(b.remote, key)
@@ -212,6 +206,25 @@ func (b *Border) lead(e pipeline.Endpoint, c *drivers.Change) {
 // Ports lists those of endpoints.
 func (b *Border) Ports() []drivers.Port {
 	return slices.DeleteFunc(b.NetworkDriver.Ports(), func(p drivers.Port) bool { return p.EndpointID == Interface })
+}
+
+// announced are the addresses of an object that routers are told: those of an endpoint of this
+// node, and those of a service that somebody here serves for who comes in by the uplink.
+func announced(o pipeline.Object) (list []netip.Prefix) {
+	switch o := o.(type) {
+	case pipeline.Endpoint:
+		if o.Local && o.Encap == pipeline.VLAN && !o.Mode.Bridged() {
+			return hostPrefixes(o)
+		}
+	case pipeline.Service:
+		for _, p := range o.Ports {
+			at := hostPrefix(p.Address)
+			if o.Encap == pipeline.VLAN && p.From&pipeline.FromOutside != 0 && len(p.Serving) > 0 && !slices.Contains(list, at) {
+				list = append(list, at)
+			}
+		}
+	}
+	return list
 }
 
 func hostPrefixes(e pipeline.Endpoint) (list []netip.Prefix) {

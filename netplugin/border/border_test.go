@@ -297,3 +297,40 @@ func TestWhyANodeIsNoRouterIsTold(t *testing.T) {
 		t.Errorf("%v, %v", families, err)
 	}
 }
+
+// A service is announced while it is served on this node, whatever else changes about it.
+func TestServicesAreAnnouncedWhileTheyAreServedHere(t *testing.T) {
+	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	served := func(encap pipeline.Encap, serving ...string) pipeline.Service {
+		pods := pipeline.ServicePort{Address: addr("10.1.7.200"), From: pipeline.FromPods, Protocol: 6, Port: 80, Target: 8080}
+		outer := pipeline.ServicePort{Address: addr("10.1.7.200"), From: pipeline.FromOutside, Protocol: 6, Port: 80}
+		for _, at := range serving {
+			outer.Serving = append(outer.Serving, netip.MustParseAddrPort(at))
+		}
+		second := outer
+		second.Port = 443
+		return pipeline.Service{ID: "shop:blue", Encap: encap, Ports: []pipeline.ServicePort{pods, outer, second}}
+	}
+	for _, step := range []struct {
+		what   string
+		change drivers.Change
+		want   int
+	}{
+		{"no provider here", drivers.Change{Set: []pipeline.Object{served(pipeline.VLAN)}}, 0},
+		{"a provider", drivers.Change{Set: []pipeline.Object{served(pipeline.VLAN, "10.1.7.1:8080")}}, 1},
+		{"another one", drivers.Change{Set: []pipeline.Object{served(pipeline.VLAN, "10.1.7.1:8080", "10.1.7.2:8080")}}, 1},
+		{"none any more", drivers.Change{Set: []pipeline.Object{served(pipeline.VLAN)}}, 0},
+		{"in a tunnel", drivers.Change{Set: []pipeline.Object{served(pipeline.VXLAN, "10.1.7.1:8080")}}, 0},
+		{"again", drivers.Change{Set: []pipeline.Object{served(pipeline.VLAN, "10.1.7.2:8080")}}, 1},
+		{"gone", drivers.Change{Remove: []pipeline.Key{served(pipeline.VLAN).Key()}}, 0},
+		{"again", drivers.Change{Set: []pipeline.Object{served(pipeline.VLAN, "10.1.7.2:8080")}}, 1},
+		{"not in a new state", drivers.Change{Replace: true}, 0},
+	} {
+		border.Update(step.change)
+		border.speaker.Configure(&bgp.Settings{})
+		if got := border.speaker.Counts().Announced; got != step.want {
+			t.Errorf("%s: %d prefixes are announced, want %d", step.what, got, step.want)
+		}
+		border.speaker.Configure(nil)
+	}
+}

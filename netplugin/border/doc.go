@@ -9,8 +9,8 @@
 //	          BGP speaker, by sockets on that address
 //
 // A Border is a driver with another one behind it. It passes on what the agent wants,
-// and reads from that what is to be announced: the endpoints of this node. It adds
-// what the agent does not know: itself as a router, routes and next hops. Endpoints on
+// and reads from that what is to be announced: the endpoints of this node, and the services
+// that have a provider among them. It adds what the agent does not know: itself as a router, routes and next hops. Endpoints on
 // another node are sent to that node without a detour, if it is on the same link;
 // otherwise routes lead to them, as to everybody.
 //

@@ -113,7 +113,7 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 }
 
 func (e entrance) service(w *Wants, o Service) {
-	if !slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.From&^FromPods != 0 }) {
+	if o.Encap == VLAN || !slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.From&^FromPods != 0 }) {
 		return
 	}
 	for _, a := range slices.Concat(o.addresses(FromHost|FromPods), o.addresses(FromTenants)) { // a whole address of the service

@@ -166,8 +166,12 @@ var (
 		n := vlanTag(network("routed.blue", "blue", SharedVRF, 8, "8"), 8)
 		return n
 	}()
-	rv1     = endpoint("rv1", routedVLAN, 1, front)
-	rv2     = endpoint("rv2", routedVLAN, 2, store)
+	rv1    = endpoint("rv1", routedVLAN, 1, front)
+	rv2    = endpoint("rv2", routedVLAN, 2, store)
+	rvShop = Service{ID: "shop:blue", Encap: VLAN, VRF: SharedVRF, Tag: routedVLAN.Tag, Providers: addressesOf(rv1, rv2), Ports: []ServicePort{
+		{Address: addr("10.1.8.200"), From: FromPods, Protocol: 6, Port: 80, Target: 8080},
+		{Address: addr("10.1.8.200"), From: FromOutside, Protocol: 6, Port: 80, Serving: []netip.AddrPort{netip.AddrPortFrom(rv1.IPv4, 8080)}},
+	}}.Numbered(noneTaken)
 	borderA = NextHop{Address: addr("192.0.2.1"), MAC: [6]byte{2, 0, 0, 0, 0, 1}, From: asRouter.MAC}
 	borderB = NextHop{Address: addr("fe80::b"), MAC: [6]byte{2, 0, 0, 0, 0, 2}, From: asRouter.MAC}
 

@@ -187,7 +187,7 @@ type Clients uint8
 const (
 	FromPods    Clients = 1 << iota // endpoints of the tenant
 	FromHost                        // the host itself, and who comes in by it; only one service may have a port of this number and protocol at the address
-	FromOutside                     // who comes in by the host and is not in Inner of the service: another port of the service is for the others
+	FromOutside                     // who comes in by the host and is not in Inner of the service: another port of the service is for the others. VLAN: who comes in by the uplink
 	FromTenants                     // endpoints of other tenants, of this node
 )
 

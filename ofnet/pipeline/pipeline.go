@@ -11,7 +11,7 @@
 // VLAN: bridged as VLANs, or routed by nodes that are routers among those outside.
 // A bridge has a port per local endpoint and one to all other nodes: the tunnel or,
 // in a bridge of its own, the uplink. The drawing is of routed networks; bridge.go,
-// flood.go, uplink.go and router.go tell what is different in the others.
+// flood.go, uplink.go, router.go and announced.go tell what is different in the others.
 //
 //	                        CLASSIFY
 //	local port  ___________/        \______________  tunnel port
@@ -126,7 +126,7 @@ func New(c Config) *Pipeline {
 		drop{},
 	}}
 	if c.UplinkPort != 0 {
-		p.features = append(p.features, uplink{port: c.UplinkPort}, router{uplink: c.UplinkPort, size: size})
+		p.features = append(p.features, uplink{port: c.UplinkPort}, router{uplink: c.UplinkPort, size: size}, announced{})
 	}
 	if c.NamesPort != 0 {
 		p.features = append(p.features, names{port: c.NamesPort, gateway: c.GatewayMAC})

@@ -19,6 +19,7 @@ import (
 //	           prefix of a route gives the next hop; of several equal ones a group
 //	           chooses, by a hash of the addresses and, of TCP and SCTP, the ports
 //	OUTPUT     the next hop gives the MACs
+//	           what the switch answers itself goes back to the router that sent it
 //
 // Everybody shares one VRF, as the routers outside know addresses only. Endpoints on
 // other nodes are reached by routes like everything else; their flows give their
@@ -61,7 +62,9 @@ func (r router) router(w *Wants, o Router, port uint32) {
 		f := familyOf(a)
 		toHost(priorityExcept, openflow.EthDst(o.MAC), f.is(), f.dst(openflow.Host(a)))
 	}
+	questions(w, r.uplink)
 	w.flow(
+		at(tableOutput, priorityExcept, fromUplink, regOut.is(outBack)).do(set(openflow.EthSrc(o.MAC)), openflow.Output{Port: openflow.PortInPort}).end(),
 		at(tableClassify, priorityExact, openflow.InPort(port)).do(regOrigin.set(originHost), regOut.set(r.uplink)).goTo(tableOutput),
 		at(tableOutput, priorityExact, regOut.is(port)).do(openflow.Output{Port: port}).end(),
 		at(tableOutput, priorityExact, regOrigin.is(originHost), regOut.is(r.uplink)).do(openflow.Output{Port: r.uplink}).end(),

@@ -13,9 +13,9 @@ func TestARoutedVLANWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 	compareGolden(t, filepath.Join("testdata", "router.golden"), wantsText(New(Config{UplinkPort: exampleTunnelPort}), routedWorld...))
 }
 
-// routedWorld is a network, its endpoints, the node as a router, its neighbours and routes.
+// routedWorld is a network, its endpoints, a service, the node as a router, its neighbours and routes.
 var routedWorld = []Object{
-	routedVLAN, here(rv1), rv2, asRouter, borderA, borderB,
+	routedVLAN, here(rv1), rv2, asRouter, borderA, borderB, rvShop,
 	Route{Prefix: prefix("0.0.0.0/0"), NextHops: []netip.Addr{borderA.Address}},
 	Route{Prefix: prefix("10.1.8.2/32"), NextHops: []netip.Addr{addr("192.0.2.8")}},
 	Route{Prefix: prefix("2001:db8:1::/48"), NextHops: []netip.Addr{borderB.Address}},

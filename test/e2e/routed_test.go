@@ -187,6 +187,7 @@ ip -n world route add default via 2001:db8:52::1`)
 	}
 	s.reachByIPv6([]*testbed.Pod{a, b})
 	s.isService("routed", "10.1.7.200", b, a, b, c)
+	s.servicesAreAnnounced(inWorld, a, b)
 
 	// Who leaves by the host does not get at the routers, which would take it for the node.
 	s.network("blue", "tunnels", "10.1.9.0/24")

@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// Who comes in by the uplink is served by the providers that this node has, as they come, drain,
+// move and go; in a tunnel's network by nobody.
+func TestWhoComesInByTheUplinkIsServedByThisNodesProviders(t *testing.T) {
+	const id = "shop:blue"
+	vlan := func(text string) string { return strings.Replace(text, "vxlan", "vlan", 1) }
+	provider := func(address string) string { return mastercfg.ProviderKey(id, address) }
+	n := newNode(t)
+	n.cache.uplink = true
+	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), vlan(netValue("blue", ""))).
+		put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2")).
+		put(epKey("web.blue-2"), epValue("web.blue", "node2", "10.1.0.3")).
+		put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP"`)).step()
+	outer := func() (serving, draining []netip.AddrPort) {
+		t.Helper()
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range o.(pipeline.Service).Ports {
+			if p.From == pipeline.FromOutside {
+				serving, draining = slices.Concat(serving, p.Serving), slices.Concat(draining, p.Draining)
+			}
+		}
+		return serving, draining
+	}
+	here := netip.MustParseAddrPort("10.1.0.2:8080")
+	for _, step := range []struct {
+		what              string
+		change            func()
+		serving, draining int
+	}{
+		{"nobody provides", func() {}, 0, 0},
+		{"one elsewhere", func() { n.put(provider("10.1.0.3"), `{}`).expect("one elsewhere", "+service "+id) }, 0, 0},
+		{"one here", func() { n.put(provider("10.1.0.2"), `{}`).expect("one here", "+service "+id) }, 1, 0},
+		{"it drains", func() { n.put(provider("10.1.0.2"), `{"Draining":true}`).expect("it drains", "+service "+id) }, 0, 1},
+		{"it serves again", func() { n.put(provider("10.1.0.2"), `{}`).step() }, 1, 0},
+		{"it moves away", func() {
+			n.put(epKey("web.blue-1"), epValue("web.blue", "node2", "10.1.0.2")).put(epKey("web.blue-3"), epValue("web.blue", me, "10.1.0.4")).step()
+		}, 0, 0},
+		{"it comes back", func() {
+			n.put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2"))
+			n.expect("it comes back", "+endpoint web.blue-1", "+service "+id)
+		}, 1, 0},
+		{"a tunnel's network", func() { n.put(netKey("web.blue"), netValue("blue", "")).step() }, 0, 0},
+		{"a bridged VLAN", func() {
+			n.put(netKey("web.blue"), vlan(netValue("blue", ""))).put(mastercfg.GlobalConfigKey, strings.Replace(globalValue, "routing", "bridge", 1)).step()
+		}, 0, 0},
+		{"a routed one", func() { n.put(mastercfg.GlobalConfigKey, globalValue).step() }, 1, 0},
+	} {
+		step.change()
+		serving, draining := outer()
+		if len(serving) != step.serving || len(draining) != step.draining || slices.ContainsFunc(slices.Concat(serving, draining), func(a netip.AddrPort) bool { return a != here }) {
+			t.Errorf("%s: served by %v, draining %v", step.what, serving, draining)
+		}
+	}
+}
