@@ -38,11 +38,13 @@ const (
 	groupNodes   uint32 = 2 << 16
 )
 
-// What an endpoint may flood, in packets: a stream of 50 Mbit/s in large ones, or a host that
-// looks for all its neighbours.
+// What an endpoint may flood, in packets: a stream of 50 Mbit/s in large ones, or, at once, a host
+// that looks for most of its neighbours in a /24. More at once would cost others theirs: each node with members gets a
+// copy of all, and a switch in user space reads an uplink by a socket that holds 277 small packets
+// (net.core.rmem_default is 212,992 bytes).
 const (
 	floodedPerSecond = 5000
-	floodedAtOnce    = 5000
+	floodedAtOnce    = 200
 )
 
 func (flood) base(w *Wants) {
