@@ -98,17 +98,17 @@ func run(ctx context.Context, o *options) error {
 	if o.Mode == "kubernetes" {
 		front = append(front, kubehealth.New(node, log).Run)
 	}
-	tasks := []task{driver.Run, node.Run, announce(db, o.node, node.AwaitSync), host.Run, refuse(own[0])}
+	tasks := []task{driver.Run, node.Run, announce(db, o.node, node.AwaitSync), host.Run}
 	for _, bridge := range own {
-		tasks = append(tasks, tellPathMTU(bridge))
+		tasks = append(tasks, tellPathMTU(bridge), refuse(bridge))
 	}
 	err = serve(ctx, tasks, front)
 	log.Info("stopped; the switch goes on forwarding")
 	return err
 }
 
-// newDriver makes the driver of the node's bridges, and those of each: one with a tunnel,
-// where services are, and if there are uplinks one with those.
+// newDriver makes the driver of the node's bridges, and those of each: one with a tunnel, and
+// if there are uplinks one with those.
 func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
 	tunnel, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath, Names: o.names.on, AnySize: !o.tooBig})
 	if err != nil || len(o.uplinks) == 0 {

@@ -1,11 +1,15 @@
 package ovsd_test
 
 import (
+	"context"
 	"net/netip"
 	"strings"
 	"testing"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/refusal"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
@@ -46,6 +50,14 @@ func TestRoutersOutsideReachServicesOfRoutedVLANs(t *testing.T) {
 	if said, err := rn.out.Try("timeout", "10", "bash", "-c", ": </dev/tcp/"+provider.endpoint.IPv4.String()+"/8080"); err != nil {
 		t.Errorf("the provider's own port: %v %s", err, said)
 	}
+	ctx, stop := context.WithCancel(t.Context())
+	refusing := make(chan error, 1)
+	go func() { refusing <- refusal.Serve(ctx, rn.r, logrus.WithField("component", "refusal")) }()
+	if said, err := rn.out.Try("timeout", "20", "bash", "-c", ": </dev/tcp/"+vip.String()+"/81"); err == nil || !strings.Contains(said+err.Error(), "refused") {
+		t.Errorf("a port that the service does not have: %v %s", err, said)
+	}
+	stop()
+	<-refusing
 	asked := func() string {
 		said, err := rn.out.Try("timeout", "20", "python3", "-c", talk, vip.String(), "2")
 		if err != nil {

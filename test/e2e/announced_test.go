@@ -72,7 +72,7 @@ func (s story) servicesAreAnnounced(inWorld func(...string) []string, here, ther
 	s.container("start", there, labels)
 	announcedBy(there.Node)
 	servedBy(there)
-	refused, err := s.bed.Outside.Run(s.ctx, inWorld("bash", "-c", "! : 2>&1 </dev/tcp/"+announced4+"/81")...)
+	refused, err := s.bed.Outside.Run(s.ctx, inWorld("timeout", "10", "bash", "-c", "! : 2>&1 </dev/tcp/"+announced4+"/81")...)
 	if err != nil || !strings.Contains(refused, "refused") {
 		s.Errorf("a port that the service does not have: %v %q", err, refused)
 	}
