@@ -19,5 +19,9 @@ if [ -n "$missing" ]; then
     # shellcheck disable=SC2086 # one word per package
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
 fi
-go mod download
-(cd scripts/tools && go mod download)
+for module in . scripts/tools; do
+    (cd "$module" && timeout --foreground 1200 go mod download) || {
+        echo "deps: the modules of $module/go.mod cannot be had (GOPROXY=$(go env GOPROXY))" >&2
+        exit 1
+    }
+done
