@@ -74,6 +74,7 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 		c.nodeWork(),
 		c.rangesWork(),
 		c.taintWork(),
+		c.strayWork(),
 	}
 	return c
 }

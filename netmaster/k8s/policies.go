@@ -3,7 +3,6 @@ package k8s
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +18,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/classes"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // policies keeps classes of pods and rules about them as policies want them (package classes).
@@ -94,18 +92,16 @@ func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 		return nil
 	})
 	if err == nil {
-		err = ledger.ReadEach(r, mastercfg.K8sClassPrefix, func(key string, _ mastercfg.K8sClass) error {
+		r.Range(mastercfg.K8sClassPrefix, func(key string, _ []byte) bool {
 			number, err := strconv.ParseUint(strings.TrimPrefix(key, mastercfg.K8sClassPrefix), 10, 16)
-			if err == nil {
+			if err == nil { // else it is a stray
 				p.engine.Recorded(uint16(number))
 			}
-			return nil // somebody else's
+			return true
 		})
-	}
-	if err == nil {
-		err = ledger.ReadEach(r, mastercfg.K8sPolicyPrefix, func(key string, _ mastercfg.K8sPolicy) error {
+		r.Range(mastercfg.K8sPolicyPrefix, func(key string, _ []byte) bool {
 			keys = append(keys, strings.TrimPrefix(key, mastercfg.K8sPolicyPrefix))
-			return nil
+			return true
 		})
 	}
 	for _, policy := range p.cluster.list() {
@@ -119,18 +115,19 @@ func (p *policies) look(ctx context.Context, key string) (again time.Duration, e
 	if key == writeAll {
 		return 0, p.write(ctx)
 	}
-	kind, name, _ := strings.Cut(key, "/")
 	p.mu.Lock()
-	err = p.tell(kind+"/", name)
+	err = p.tell(key)
 	p.mu.Unlock()
 	p.queue.Add(writeAll)
 	return 0, err
 }
 
-func (p *policies) tell(kind, name string) error {
+func (p *policies) tell(key string) error {
+	kind, name, _ := strings.Cut(key, "/")
+	kind += "/"
 	namespace, short, err := cache.SplitMetaNamespaceKey(name)
 	if err != nil {
-		return err
+		kind = "" // nothing has such a name
 	}
 	switch kind {
 	case ofNamespace:
@@ -173,7 +170,8 @@ func (p *policies) tell(kind, name string) error {
 	case ofNodes:
 		return p.tellNodes()
 	}
-	return fmt.Errorf("%s%s is of no kind that is known", kind, name)
+	p.engine.RemovePolicy(key) // rules that are of no policy
+	return nil
 }
 
 // isJudged tells whether policies can be about a pod: one with a network of its own, that has begun
@@ -266,11 +264,7 @@ func (p *policies) write(ctx context.Context) error {
 
 func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 	epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
-	first := fault.Is(err, fault.NotFound)
-	if err != nil && !first {
-		return err
-	}
-	bump := changes.Moved
+	bump := changes.Moved || err != nil // there is always one; a damaged one begins anew
 	for id, policy := range changes.Policies {
 		other, err := writePolicy(tx, mastercfg.K8sPolicyPrefix+id, policy, epoch.Number+1)
 		if err != nil {
@@ -288,7 +282,7 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 			return err
 		}
 	}
-	if !bump && !first { // there is always an epoch
+	if !bump {
 		return nil
 	}
 	epoch.Number++ // has connections judged anew
@@ -308,15 +302,11 @@ func put[T any](tx *ledger.Tx, key string, record *T) error {
 // which it then does in the epoch next.
 func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint32) (other bool, err error) {
 	before, err := ledger.Read[mastercfg.K8sPolicy](tx, key)
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return false, err
-	}
-	existed := err == nil
 	if now == nil {
-		return existed, put(tx, key, now)
+		return tx.Revision(key) != 0, put(tx, key, now)
 	}
 	record := *now // of the plan, which may be made again
-	if record.Epoch = before.Epoch; !existed || before.Spec != now.Spec {
+	if record.Epoch = before.Epoch; err != nil || before.Spec != now.Spec { // one that is damaged said something else
 		other, record.Epoch = true, next
 	}
 	return other, put(tx, key, &record)
