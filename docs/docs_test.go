@@ -54,21 +54,23 @@ func alternatives(path string) []string {
 	return all
 }
 
-// commands begin lines that a test of test/e2e runs, if they are in blocks for a shell.
-var commands = regexp.MustCompile(`^ +(netctl|cnitool|ip|nft|ovs-\w+|bin/testbed) `)
+// commands begin lines that tests of test/e2e and test/k8s run, if they are in blocks for a shell.
+var commands = regexp.MustCompile(`^ +(netctl|cnitool|ip|nft|ovs-\w+|bin/\w+|kubectl|etcdctl|ctr|make) `)
 
-func TestTheCommandsOfTheNetworkingPageAreRun(t *testing.T) {
-	text, err := os.ReadFile("networking.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, part := range strings.Split(string(text), "```") {
-		if i%2 != 0 {
-			continue // inside a block
+func TestTheCommandsOfPagesAreRun(t *testing.T) {
+	for _, page := range []string{"networking.md", "kubernetes.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for line := range strings.Lines(part) {
-			if commands.MatchString(line) {
-				t.Errorf("networking.md: %q is not in a block that begins with ```sh", line)
+		for i, part := range strings.Split(string(text), "```") {
+			if i%2 != 0 {
+				continue // inside a block
+			}
+			for line := range strings.Lines(part) {
+				if commands.MatchString(line) {
+					t.Errorf("%s: %q is not in a block that begins with ```sh", page, line)
+				}
 			}
 		}
 	}

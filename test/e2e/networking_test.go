@@ -1,11 +1,11 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/test/pages"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -14,7 +14,10 @@ import (
 // and begin each of the others, which find an empty cluster.
 func TestLongTheCommandsOfTheNetworkingPageWork(t *testing.T) {
 	testkit.TakesLong(t)
-	sections := commandsIn(t, "../../docs/networking.md")
+	sections, err := pages.Commands("../../docs/networking.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	shell := "bin/testbed --dir " + filepath.Join(t.TempDir(), "bed")
 	bed := func(script string) {
 		t.Helper()
@@ -23,17 +26,17 @@ func TestLongTheCommandsOfTheNetworkingPageWork(t *testing.T) {
 		}
 	}
 	const enter = "bin/testbed shell node1\n"
-	outside, begin, entered := strings.Cut(sections[0].commands, enter)
+	outside, begin, entered := strings.Cut(sections[0].Commands, enter)
 	if !entered {
-		t.Fatalf("the first section does not enter a node:\n%s", sections[0].commands)
+		t.Fatalf("the first section does not enter a node:\n%s", sections[0].Commands)
 	}
 	t.Cleanup(func() { bed("bin/testbed down") })
 	bed(outside)
 	bed("bin/testbed shell node1 sh -ec 'until ip -br link show dev contivh0 up | grep -q .; do sleep 0.1; done'")
 	for _, s := range sections[1:] {
-		t.Run(s.title, func(t *testing.T) {
+		t.Run(s.Title, func(t *testing.T) {
 			inside := strings.Fields(shell + " shell node1 bash -ec")
-			if err := runHere(t, append(inside, begin+s.commands)...); err != nil {
+			if err := runHere(t, append(inside, begin+s.Commands)...); err != nil {
 				t.Error(err)
 			}
 			if err := runHere(t, append(inside, emptyAgain)...); err != nil {
@@ -52,33 +55,3 @@ done
 netctl bgp rm node1 2>/dev/null || :
 netctl export -t blue | netctl delete -f -
 netctl global set --fwd-mode routing --arp-mode proxy`
-
-// section is a part of a page, with its blocks of commands one after the other.
-type section struct{ title, commands string }
-
-// commandsIn are the sections of a page that have commands.
-func commandsIn(t *testing.T, page string) (sections []section) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	title, command := "", false
-	for line := range strings.Lines(string(text)) {
-		switch {
-		case strings.HasPrefix(line, "```"):
-			command = line == "```sh\n"
-			if command && (len(sections) == 0 || sections[len(sections)-1].title != title) {
-				sections = append(sections, section{title: title})
-			}
-		case command:
-			sections[len(sections)-1].commands += line
-		case strings.HasPrefix(line, "#"):
-			title = strings.TrimSpace(strings.TrimLeft(line, "#"))
-		}
-	}
-	if len(sections) < 2 {
-		t.Fatalf("%s has %d sections with commands", page, len(sections))
-	}
-	return sections
-}

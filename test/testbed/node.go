@@ -33,14 +33,17 @@ ip link add "$1-vtep" type veth peer name uplink netns "$2"
 ip link set "$1-mgmt" master mgmt up
 ip link set "$1-vtep" master vtep up`
 
-// bridgeScript puts the tunnel address where the userspace datapath finds it.
-const bridgeScript = `
+// addressScript gives a node its address.
+const addressScript = `
 ip addr add "$1/24" dev eth0
 ip link set eth0 up
-ip link set uplink up
+ip link set uplink up`
+
+// bridgeScript puts the tunnel address where the userspace datapath finds it.
+const bridgeScript = `
 mac=$(cat /sys/class/net/uplink/address)
-ovs-vsctl --timeout=20 add-br br-phy -- set bridge br-phy datapath_type=netdev other-config:hwaddr="$mac" -- add-port br-phy uplink
-ip addr add "$2/24" dev br-phy
+ovs-vsctl --timeout=20 --may-exist add-br br-phy -- set bridge br-phy datapath_type=netdev other-config:hwaddr="$mac" -- --may-exist add-port br-phy uplink
+ip addr replace "$1/24" dev br-phy
 ip link set br-phy up`
 
 func (b *Bed) newNode(number int) *Node {
@@ -72,13 +75,25 @@ func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, e
 			return nil, err
 		}
 	}
-	if err = n.StartOVS(ctx); err != nil {
+	if _, err = n.Run(ctx, "sh", "-ec", addressScript, "sh", n.MgmtIP); err != nil {
 		return nil, err
 	}
-	if _, err = n.Run(ctx, "sh", "-ec", bridgeScript, "sh", n.MgmtIP, n.VTEPIP); err != nil {
-		return nil, err
+	if !cfg.Bare {
+		if err = n.StartOVS(ctx); err != nil {
+			return nil, err
+		}
+		if err = n.JoinTunnels(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return n, n.writeCNIConfig(ctx)
+}
+
+// JoinTunnels gives the node the address of its end of tunnels, at its switch. It is called again
+// for a new one.
+func (n *Node) JoinTunnels(ctx context.Context) error {
+	_, err := n.Run(ctx, "sh", "-ec", bridgeScript, "sh", n.VTEPIP)
+	return err
 }
 
 // cniDir is where a CNI runtime finds the network configuration of all pods.

@@ -55,6 +55,7 @@ type Config struct {
 	Dir     string    // state and logs; empty: a new directory, removed by Close
 	Bin     string    // directory of the built binaries; empty: bin/ of the module
 	First   bool      // switches run before everything else, as those of a kernel do
+	Bare    bool      // nodes have no Open vSwitch: whoever starts one calls Node.JoinTunnels
 	Detach  bool      // the nodes outlive this process, until Close or Open(...).Close
 	Log     io.Writer // progress, one line per step; nil: none
 }
@@ -135,7 +136,11 @@ func (b *Bed) addNodes(ctx context.Context, cfg Config) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	fmt.Fprintf(b.log, "%d nodes up, each with its own Open vSwitch; state in %s\n", cfg.Nodes, b.Dir)
+	with := "each with its own Open vSwitch"
+	if cfg.Bare {
+		with = "without Open vSwitch"
+	}
+	fmt.Fprintf(b.log, "%d nodes up, %s; state in %s\n", cfg.Nodes, with, b.Dir)
 	return nil
 }
 

@@ -47,6 +47,8 @@ type Config struct {
 	Dir         string    // state and logs; empty: a new directory, removed by Close
 	Bin         string    // the built programs, those of Kubernetes in k8s/ below
 	Install     string    // how Kubernetes itself starts our daemons, one of Installed; empty: they run beside it
+	ByHand      bool      // with Install: all is prepared for it, and somebody else installs, then calls Settle
+	Switch      bool      // with Install: Open vSwitch runs in pods, too
 	Containerd2 bool      // containerd 2 runs the containers, not Debian's 1.6
 	First       bool      // switches run before everything else, as those of a kernel do
 	Detach      bool      // the cluster outlives this process
@@ -61,6 +63,7 @@ type Cluster struct {
 	*testbed.Bed
 	log       io.Writer
 	installed string // see Config
+	switched  bool   // see Config.Switch
 	dualStack bool
 	zones     int
 
@@ -78,17 +81,16 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if masters, known := Installed[cfg.Install]; cfg.Install != "" && (!known || masters > cfg.Nodes) {
 		return nil, fmt.Errorf("cluster of %d nodes, installed by %q: want one of %s, and as many nodes", cfg.Nodes, cfg.Install, strings.Join(slices.Sorted(maps.Keys(Installed)), ", "))
 	}
-	c := &Cluster{log: cfg.Log, installed: cfg.Install, containerd2: cfg.Containerd2, dualStack: cfg.DualStack, zones: cfg.Zones,
+	if cfg.Install == "" && (cfg.ByHand || cfg.Switch) {
+		return nil, errors.New("cluster that is not installed: nothing is by hand, and no switch in a pod")
+	}
+	c := &Cluster{log: cfg.Log, installed: cfg.Install, switched: cfg.Switch, containerd2: cfg.Containerd2, dualStack: cfg.DualStack, zones: cfg.Zones,
 		processes: map[string]*testbed.Process{}}
 	if c.log == nil {
 		c.log = io.Discard
 	}
-	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, First: cfg.First, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
+	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, First: cfg.First, Bare: cfg.Switch, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
 		return nil, err
-	}
-	network := c.startNetwork
-	if cfg.Install != "" {
-		network = c.install
 	}
 	defer func() {
 		if err != nil {
@@ -96,25 +98,52 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	for _, step := range []struct {
-		name string
-		run  func(context.Context) error
-	}{
-		{"control plane", c.startControl},
-		{"containers and kubelets", c.startNodes},
-		{"network", network},
-		{"nodes are ready", c.awaitNodes},
-		{"zones", c.labelZones},
-		{"cluster's DNS", c.startDNS},
-		{"way in from this machine", c.forward},
-	} {
-		started := time.Now()
-		if err := step.run(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", step.name, err)
-		}
-		fmt.Fprintf(c.log, "%s: %.1f s\n", step.name, time.Since(started).Seconds())
+	if err = c.run(ctx, c.steps(cfg)); err != nil {
+		return nil, err
 	}
 	return c, nil
+}
+
+// step is a part of what makes a cluster.
+type step struct {
+	name string
+	run  func(context.Context) error
+}
+
+func (c *Cluster) steps(cfg Config) []step {
+	steps := []step{{"control plane", c.startControl}, {"containers and kubelets", c.startNodes}}
+	way := step{"way in from this machine", c.forward}
+	switch {
+	case cfg.ByHand:
+		return append(steps, step{"preparation", c.prepare}, way)
+	case cfg.Install != "":
+		steps = append(steps, step{"preparation", c.prepare}, step{"network", c.install})
+	default:
+		steps = append(steps, step{"network", c.startNetwork})
+	}
+	return append(append(steps, c.last()...), way)
+}
+
+// last are the steps of a cluster that has a network.
+func (c *Cluster) last() []step {
+	return []step{{"nodes are ready", c.awaitNodes}, {"zones", c.labelZones}, {"cluster's DNS", c.startDNS}}
+}
+
+func (c *Cluster) run(ctx context.Context, steps []step) error {
+	for _, s := range steps {
+		started := time.Now()
+		if err := s.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		fmt.Fprintf(c.log, "%s: %.1f s\n", s.name, time.Since(started).Seconds())
+	}
+	return nil
+}
+
+// Settle waits until nodes are ready of a cluster that somebody has installed our daemons in,
+// and has its DNS run.
+func (c *Cluster) Settle(ctx context.Context) error {
+	return c.run(ctx, append([]step{{"our daemons", c.AwaitInstalled}}, c.last()...))
 }
 
 // Open finds a cluster that another process started detached in dir.

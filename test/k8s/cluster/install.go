@@ -16,11 +16,14 @@ var Installed = map[string]int{"one": 1, "three": 3}
 
 // installation is where the cluster has its copy of deploy/kubernetes; kustomize takes
 // nothing from elsewhere.
-const installation = "deploy"
+const installation = "deploy/kubernetes"
 
-// install has Kubernetes start our daemons, as users do by deploy/kubernetes. What is
-// on the nodes is Open vSwitch and the images.
-func (c *Cluster) install(ctx context.Context) error {
+// Files is a directory with the copy, as the top of the tree has it.
+func (c *Cluster) Files() string { return c.file("") }
+
+// prepare makes what deploy/kubernetes expects: images on the nodes, some of which are of the
+// control plane.
+func (c *Cluster) prepare(ctx context.Context) error {
 	if err := c.eachNode(func(n *testbed.Node) error { return c.prepareForInstall(ctx, n) }); err != nil {
 		return err
 	}
@@ -36,10 +39,31 @@ func (c *Cluster) install(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// install has Kubernetes start our daemons, as users do by deploy/kubernetes.
+func (c *Cluster) install(ctx context.Context) error {
+	if c.switched {
+		if err := c.startSwitches(ctx); err != nil {
+			return err
+		}
+	}
 	if _, err := c.Kubectl(ctx, "apply", "--kustomize", c.Installation("here")); err != nil {
 		return err
 	}
 	return c.AwaitInstalled(ctx)
+}
+
+// startSwitches has Kubernetes start Open vSwitch, too.
+func (c *Cluster) startSwitches(ctx context.Context) error {
+	if _, err := c.Kubectl(ctx, "apply", "--kustomize", c.Installation("ovs")); err != nil {
+		return err
+	}
+	if _, err := c.Kubectl(ctx, "--namespace", "kube-system", "rollout", "status", "daemonset/contiv-ovs", "--timeout", stepLimit.String()); err != nil {
+		return err
+	}
+	return c.eachNode(func(n *testbed.Node) error { return n.JoinTunnels(ctx) })
 }
 
 // Installation is the path of a folder of deploy/kubernetes, or of "here", which fits

@@ -1,10 +1,11 @@
-// Package install installs our daemons in a cluster by deploy/kubernetes, as users do,
-// replaces them under traffic, and takes them away again. It needs what `make k8s-build`
-// and `make images` build, and minutes: `make e2e-k8s`.
+// Package install installs our daemons in a cluster by deploy/kubernetes, as users do by the
+// commands of docs/kubernetes.md, replaces them under traffic, and takes them away again. It
+// needs what `make k8s-build` and `make images` build, and minutes: `make e2e-k8s`.
 package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,15 +26,24 @@ type installation struct {
 	*cluster.Cluster
 }
 
-func TestInstallation(t *testing.T) {
+// part is something that a cluster is to stand.
+type part struct {
+	name string
+	run  func(installation)
+}
+
+// inCluster goes through parts in a cluster, as far as they are well.
+func inCluster(t *testing.T, cfg cluster.Config, parts []part) {
+	t.Helper()
 	if os.Getenv("CONTIV_TEST_K8S") == "" {
 		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
 	}
-	bin, err := filepath.Abs("../../../bin")
-	if err != nil {
+	var err error
+	if cfg.Bin, err = filepath.Abs("../../../bin"); err != nil {
 		t.Fatal(err)
 	}
-	c, err := cluster.Up(t.Context(), cluster.Config{Nodes: 3, Install: "three", Dir: filepath.Join(t.TempDir(), "k8s"), Bin: bin, Log: t.Output()})
+	cfg.Dir, cfg.Log = filepath.Join(t.TempDir(), "k8s"), t.Output()
+	c, err := cluster.Up(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,21 +55,24 @@ func TestInstallation(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, part := range []struct {
-		name string
-		run  func(installation)
-	}{
-		{"the API server takes every manifest", installation.dryRun},
-		{"a rolling update loses nothing", installation.rollingUpdates},
-		{"a configuration that somebody removes is back", installation.configurationIsKept},
-		{"a new node takes pods when its agent is ready", installation.startupTaint},
-		{"what is granted is used, and nothing else is asked for", installation.rights},
-		{"a removal leaves clean nodes", installation.removal},
-	} {
-		if !t.Run(part.name, func(t *testing.T) { part.run(installation{t, c}) }) {
+	for _, p := range parts {
+		if !t.Run(p.name, func(t *testing.T) { p.run(installation{t, c}) }) {
 			break
 		}
 	}
+}
+
+func TestInstallation(t *testing.T) {
+	inCluster(t, cluster.Config{Nodes: 3, Install: "three", ByHand: true}, []part{
+		{"the API server takes every manifest", installation.dryRun},
+		{"the page says how to install", installation.byThePage},
+		{"a rolling update loses nothing", installation.rollingUpdates},
+		{"a configuration that somebody removes is back", installation.configurationIsKept},
+		{"a new node takes pods when its agent is ready", installation.startupTaint},
+		{"the page says where to look", installation.lookAround},
+		{"what is granted is used, and nothing else is asked for", installation.rights},
+		{"a removal by the page leaves clean nodes", installation.removal},
+	})
 }
 
 func (i installation) must(err error) {
@@ -142,25 +155,43 @@ func (i installation) startupTaint() {
 	}))
 }
 
+// soon tries until there is no error.
+func (i installation) soon(try func(ctx context.Context) error) {
+	i.Helper()
+	ctx, cancel := context.WithTimeout(i.Context(), shortly)
+	defer cancel()
+	i.must(testkit.Poll(ctx, func() error { return try(ctx) }))
+}
+
 func (i installation) removal() {
+	i.withoutPods()
+	i.follow("Remove")
+	i.cleanNodes()
+}
+
+// withoutPods deletes all that have a network of ours.
+func (i installation) withoutPods() {
 	i.kubectl("delete", "pods", "--all", "--timeout", shortly.String())
 	i.kubectl("--namespace", "kube-system", "delete", "deployment", "coredns", "--cascade=foreground", "--timeout", shortly.String())
-	i.kubectl("delete", "--kustomize", i.Installation("here"), "--timeout", shortly.String())
-	i.kubectl("apply", "--kustomize", i.Installation("remove"))
-	i.kubectl("--namespace", "kube-system", "rollout", "status", "daemonset/contiv-cleanup", "--timeout", shortly.String())
-	i.kubectl("delete", "--kustomize", i.Installation("remove"), "--cascade=foreground", "--timeout", shortly.String())
-	for _, n := range i.Nodes {
-		for what, command := range map[string]string{
-			"bridges":    "ovs-vsctl --timeout=10 list-br | grep contiv",
-			"links":      "ls /sys/class/net | grep -E '^(vvport|contiv|dns-)'",
-			"namespaces": "ls /run/netns",
-			"rules":      "nft list tables | grep contiv",
-			"files":      "ls -d /run/contiv /opt/cni/bin/contivk8s /etc/cni/net.d/* /var/lib/contiv/*",
-		} {
-			out, _ := n.Run(i.Context(), "sh", "-c", command+" 2>/dev/null") // grep fails if there is nothing
-			if left := strings.Fields(out); len(left) > 0 && !(what == "files" && out == "/var/lib/contiv/etcd\n") {
-				i.Errorf("%s of %s are left: %q", what, n.Name, left)
+}
+
+// cleanNodes waits until nothing of ours is on them. What was told to end is given a moment.
+func (i installation) cleanNodes() {
+	i.soon(func(ctx context.Context) (err error) {
+		for _, n := range i.Nodes {
+			for what, command := range map[string]string{
+				"bridges":    "ovs-vsctl --timeout=10 list-br | grep contiv",
+				"links":      "ls /sys/class/net | grep -E '^(vvport|contiv|dns-)'",
+				"namespaces": "ls /run/netns",
+				"rules":      "nft list tables | grep contiv",
+				"files":      "ls -d /run/contiv /opt/cni/bin/contivk8s /etc/cni/net.d/* /var/lib/contiv/*",
+			} {
+				out, _ := n.Run(ctx, "sh", "-c", command+" 2>/dev/null") // grep fails if there is nothing
+				if left := strings.Fields(out); len(left) > 0 && !(what == "files" && out == "/var/lib/contiv/etcd\n") {
+					err = errors.Join(err, fmt.Errorf("%s of %s are left: %q", what, n.Name, left))
+				}
 			}
 		}
-	}
+		return err
+	})
 }

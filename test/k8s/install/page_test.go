@@ -1,0 +1,107 @@
+package install
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/contiv/netplugin/test/pages"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// page is where the commands stand.
+const page = "../../../docs/kubernetes.md"
+
+// prelude stands for what is done elsewhere: images are built before, and the addresses in
+// contiv.env are those of the bed.
+const prelude = `
+make() { [ "$*" = images ] && [ -e bin/contiv-images.tar ]; }
+vi() { [ -e "$1" ]; }
+set -x
+`
+
+// follow runs the commands of a section of the page on the first node, at the top of a tree
+// that has the manifests and what was built.
+func (i installation) follow(title string) {
+	i.Helper()
+	sections, err := pages.Commands(page)
+	i.must(err)
+	for _, s := range sections {
+		if s.Title != title {
+			continue
+		}
+		commands := strings.NewReplacer("NODE:", i.Nodes[0].MgmtIP+":", "NAMESPACE/POD", "default/shown").Replace(s.Commands)
+		cmd, err := i.Shell(i.Context(), i.Nodes[0].Name, "bash", "-ec", `cd "$1"; eval "$2"`, "bash", i.Files(), prelude+commands)
+		i.must(err)
+		out, err := cmd.CombinedOutput()
+		if i.Logf("%s\n%s", title, out); err != nil {
+			i.Fatalf("%s: %v", title, err)
+		}
+		return
+	}
+	i.Fatalf("%s has no commands in section %s", page, title)
+}
+
+// byThePage installs as the page says, with its example of an own network for tunnels.
+func (i installation) byThePage() {
+	if err := os.Symlink(i.Bin, filepath.Join(i.Files(), "bin")); err != nil {
+		i.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	i.must(err)
+	_, patch, _ := strings.Cut(string(text), "```yaml\n")
+	patch, _, _ = strings.Cut(patch, "```")
+	const example = "10.7.0.0/16"
+	if !strings.HasPrefix(patch, "patches:") || !strings.Contains(patch, example) {
+		i.Fatalf("the example of the page is another one:\n%s", patch)
+	}
+	own, err := os.OpenFile(filepath.Join(i.Installation("three"), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	i.must(err)
+	_, err = own.WriteString(strings.ReplaceAll(patch, example, testbed.VTEPNetwork))
+	i.must(err)
+	i.must(own.Close())
+	i.follow("Install")
+	i.must(i.Settle(i.Context()))
+}
+
+// shown is what the page's commands are to show: a pod that a policy isolates, with a port of
+// its node, on the first node.
+const shown = `
+apiVersion: v1
+kind: Pod
+metadata: {name: shown, labels: {app: shown}}
+spec:
+  nodeName: node1
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: shown
+    image: registry.k8s.io/e2e-test-images/agnhost:2.63.0
+    args: [netexec]
+    ports: [{containerPort: 8080, hostPort: 18080}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: shown}
+spec:
+  selector: {app: shown}
+  ports: [{port: 80, targetPort: 8080}]
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: shown}
+spec:
+  podSelector: {matchLabels: {app: shown}}
+  ingress: [{from: [{podSelector: {}}], ports: [{port: 8080}]}]
+`
+
+// lookAround runs the commands of the page that show something.
+func (i installation) lookAround() {
+	manifest := filepath.Join(i.Files(), "shown.yaml")
+	i.must(os.WriteFile(manifest, []byte(shown), 0o644))
+	i.kubectl("apply", "--filename", manifest)
+	i.kubectl("wait", "pod/shown", "--for=condition=Ready", "--timeout", shortly.String())
+	for _, title := range []string{"Host ports", "Policies", "Services", "Debug"} {
+		i.follow(title)
+	}
+	i.kubectl("delete", "--filename", manifest)
+}
