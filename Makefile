@@ -23,7 +23,7 @@ PEER_PACKAGES := ovn-central ovn-host
 
 # What a Kubernetes cluster for tests needs beside its own components: how containers
 # are run, a store, and what the suites run in pods.
-K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf conntrack wget curl iptables
+K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf conntrack wget curl iptables etcd-client
 
 # A test that hangs is a failure well before the suite's 15 minutes are over. Many tests
 # mostly wait for timers of stores and switches: hence more of them at once than there are

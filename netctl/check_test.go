@@ -223,3 +223,43 @@ n2    127.0.0.1:9002  10.1.0.2  0          gone
 		t.Errorf("json: %v", got)
 	}
 }
+
+func TestKubernetesIsChecked(t *testing.T) {
+	well := func() *client.Kubernetes {
+		return &client.Kubernetes{Nodes: []string{"n1", "n2"}, Services: 3, Waiting: 1, Behind: 2}
+	}
+	for name, c := range map[string]struct {
+		change func(k *client.Kubernetes)
+		want   string
+	}{
+		"all is well": {func(*client.Kubernetes) {}, "ok    kubernetes: followed, 1 changes wait\nok    kubernetes nodes: 2, each with an agent\nok    kubernetes services: 3\n"},
+		"a service of nobody": {func(k *client.Kubernetes) { k.Unserved = []string{"default/shop/web"} },
+			"ok    kubernetes services: 3; with nobody behind: default/shop/web\n"},
+		"many of them": {func(k *client.Kubernetes) { k.Unserved = strings.Split("a b c d e f g", " ") }, "behind: a, b, c, d, e and 2 more\n"},
+		"the API server is away": {func(k *client.Kubernetes) { k.Problem = "the API server does not answer: timeout" },
+			"FAIL  kubernetes: the API server does not answer: timeout; pods that are known go on"},
+		"what changes waits": {func(k *client.Kubernetes) { k.Waiting, k.Behind = 7, 40 }, "FAIL  kubernetes: 7 changes wait, the first for 40 s; pods that"},
+		"nodes are not the same": {func(k *client.Kubernetes) { k.Nodes = []string{"n1", "n3"} },
+			"FAIL  kubernetes nodes: without an agent: n3; agents of no node: n2; an agent's --host is"},
+		"objects that do not get what they ask for": {func(k *client.Kubernetes) {
+			k.Troubles, k.Untold = []client.Trouble{{Object: "pod shop/web", Reason: "GroupNotFound", Message: "tenant default has no group x: netctl group create"}}, 4
+		}, "FAIL  pod shop/web: GroupNotFound; tenant default has no group x: netctl group create\nFAIL  kubernetes: 4 more objects have troubles; see their events\n"},
+	} {
+		status := healthy()
+		status.Kubernetes = well()
+		c.change(status.Kubernetes)
+		url, port := startCluster(t, status, map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": namesOff})
+		got := run(t, url, "check --agent-port "+port)
+		if !strings.Contains(got.stdout, c.want) || (got.code != 0) != strings.Contains(c.want, "FAIL") {
+			t.Errorf("%s: %v\nwant %q", name, got, c.want)
+		}
+	}
+}
+
+func TestAConfigurationThatKeepsPodsAwayIsTold(t *testing.T) {
+	answer := strings.Replace(driverInSync, `"ErrStats":{}`, `"ErrStats":{"PodConfiguration":"runtimes take 00-other.conflist"}`, 1)
+	url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": answer, "/inspect/nameserver": namesOff})
+	if got := run(t, url, "check --agent-port "+port); !strings.Contains(got.stdout, "FAIL  pods n1: runtimes take 00-other.conflist; see docs/kubernetes.md, Debug\n") {
+		t.Errorf("%v", got)
+	}
+}

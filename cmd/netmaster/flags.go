@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v3"
 
@@ -142,8 +143,12 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	if found = append(found, violations...); len(found) > 0 {
 		return daemon.Config{}, errors.Join(found...)
 	}
+	var metrics []prometheus.Collector
+	if cluster != nil {
+		metrics = append(metrics, cluster.Metrics)
+	}
 	return daemon.Config{
-		Listen: o.external, Control: o.internal,
+		Listen: o.external, Control: o.internal, Metrics: metrics,
 		Store: o.store(), Embedded: member,
 		API: api.Config{
 			ClusterMode: o.common.Mode,
@@ -185,7 +190,7 @@ func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	return &k8s.Config{Client: clients.Core, PolicyClient: clients.Policies, Choice: choice, PodRanges: podRanges}, nil
+	return &k8s.Config{Client: clients.Core, PolicyClient: clients.Policies, Choice: choice, PodRanges: podRanges, Metrics: k8s.NewMetrics()}, nil
 }
 
 // resolveAddresses checks the addresses and finds the internal one if none was given.

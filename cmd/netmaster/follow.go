@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -26,6 +27,24 @@ func (o *options) follow(cluster *k8s.Config) func(context.Context, *ledger.Ledg
 		}
 		config := *cluster
 		config.Model, config.ReadyAgents, config.EnforcedEpoch, config.Log = model, model.ReadyAgents, model.EnforcedEpoch, log
-		return k8s.New(config, opened).Run(ctx)
+		controller := k8s.New(config, opened)
+		model.Follows(func(ctx context.Context) api.Following { return following(controller.State(ctx)) })
+		err := controller.Run(ctx)
+		if err != nil {
+			model.Follows(func(context.Context) api.Following { return api.Following{Problem: err.Error()} })
+		}
+		return err
 	}
+}
+
+// following is the state of a controller as the API tells it.
+func following(s k8s.State) api.Following {
+	f := api.Following{Problem: s.Problem, Waiting: s.Waiting}
+	if !s.First.IsZero() {
+		f.Behind = int(time.Since(s.First).Seconds())
+	}
+	for _, t := range s.Troubles {
+		f.Troubles = append(f.Troubles, api.Trouble(t))
+	}
+	return f
 }

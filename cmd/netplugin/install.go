@@ -42,11 +42,12 @@ func installCommand() *cli.Command {
 }
 
 // keepCNIConf lets container runtimes find us as soon as pods can be attached.
-func keepCNIConf(dir string, node *agent.Agent) task {
+func keepCNIConf(dir string, node *agent.Agent) (keep task, problem func() string) {
+	keeper := &cniinstall.Keeper{Dir: dir, Log: logrus.WithField("component", "cni")}
 	return func(ctx context.Context) error {
 		if err := node.AwaitSync(ctx); err != nil {
 			return err
 		}
-		return cniinstall.Keep(ctx, dir, logrus.WithField("component", "cni"))
-	}
+		return keeper.Run(ctx)
+	}, keeper.Problem
 }

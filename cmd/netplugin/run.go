@@ -84,12 +84,15 @@ func run(ctx context.Context, o *options) error {
 	if cni != nil {
 		front, attachments = append(front, cni.Run), cni
 	}
+	var podsProblem func() string
 	if o.cniConfDir != "" {
-		front = append(front, keepCNIConf(o.cniConfDir, node))
+		var keep task
+		keep, podsProblem = keepCNIConf(o.cniConfDir, node)
+		front = append(front, keep)
 	}
 	host := newHostAccess(o, node, master, db, driver, hostPorts(cni, node, driver), portsMoved)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
-		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, BGP: inspectBGP(routes), Host: host.Problem, Metrics: metrics,
+		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, BGP: inspectBGP(routes), Host: host.Problem, Pods: podsProblem, Metrics: metrics,
 	})
 	if err != nil {
 		return err

@@ -28,6 +28,8 @@ type Status struct {
 	Masters  []Master       `json:"masters"`
 	Nodes    []Node         `json:"nodes"`
 	Store    Store          `json:"store"`
+
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: others start containers
 }
 
 // Master is a registered netmaster.
@@ -51,6 +53,25 @@ type Node struct {
 type Store struct {
 	Endpoints []string `json:"endpoints"`
 	Healthy   bool     `json:"healthy"`
+}
+
+// Kubernetes is how it is served.
+type Kubernetes struct {
+	Problem  string    `json:"problem"`  // why it is not followed; empty: it is
+	Waiting  int       `json:"waiting"`  // objects that have changed, and are not written down yet
+	Behind   int       `json:"behind"`   // seconds since the first of them has
+	Nodes    []string  `json:"nodes"`    // as Kubernetes knows them
+	Services int       `json:"services"` // with addresses
+	Unserved []string  `json:"unserved"` // TENANT/NAMESPACE/NAME of services that nobody is behind
+	Troubles []Trouble `json:"troubles"`
+	Untold   int       `json:"untold"` // how many more there are
+}
+
+// Trouble is what an object of Kubernetes asks for and does not get.
+type Trouble struct {
+	Object  string `json:"object"` // kind and name: pod shop/web
+	Reason  string `json:"reason"` // a word that programs know, as events have it
+	Message string `json:"message"`
 }
 
 // PolicyCounters returns what the rules of a policy have counted.

@@ -52,6 +52,7 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 		fmt.Sprintf("%d registered", len(status.Masters)), unless(len(status.Masters) > 0, "none registered"))
 	report.check("nodes", "is netplugin running, and does it use the same store?",
 		fmt.Sprintf("%d registered", registered(status.Nodes)), unless(registered(status.Nodes) > 0, "none registered"))
+	checkKubernetes(status.Kubernetes, status.Nodes, report)
 	checkNodes(ctx, status.Nodes, agentPort, report)
 }
 
@@ -128,6 +129,9 @@ func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, 
 	report.check("switch "+n.Host, "is Open vSwitch running on "+n.Host+"? see also the log of netplugin", detail, err)
 	if problem := view.VXLAN.ErrStats["HostAccess"]; problem != "" {
 		report.check("host "+n.Host, "its pods do not reach the outside, or it does not reach them; see docs/networking.md, Outside", "", errors.New(problem))
+	}
+	if problem := view.VXLAN.ErrStats["PodConfiguration"]; problem != "" {
+		report.check("pods "+n.Host, "see docs/kubernetes.md, Debug", "", errors.New(problem))
 	}
 	report.check("tunnels "+n.Host, "is netplugin of the missing nodes registered, with its --vtep-ip?",
 		fmt.Sprintf("to %d nodes", registered(all)-1), view.missing(n, all))

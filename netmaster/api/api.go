@@ -70,6 +70,8 @@ type API struct {
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
 	watching atomic.Int64  // how many there are
+
+	following atomic.Pointer[func(context.Context) Following] // Kubernetes; nil: nobody does
 }
 
 // New makes the API of a term. It answers at once; watches need Run, which

@@ -29,6 +29,8 @@ type status struct {
 	Masters  []masterStatus `json:"masters"`
 	Nodes    []*nodeStatus  `json:"nodes"`
 	Store    storeStatus    `json:"store"`
+
+	Kubernetes *kubernetesStatus `json:"kubernetes,omitempty"` // where it starts containers
 }
 
 type masterStatus struct {
@@ -83,6 +85,9 @@ func (a *API) status(r *http.Request) (reply, error) {
 		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader))
 		return nil
 	})
+	if err == nil {
+		s.Kubernetes, err = a.kubernetes(ctx)
+	}
 	return reply{body: s}, err
 }
 

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
@@ -57,6 +58,8 @@ type Config struct {
 	// Follow does what Kubernetes says while this netmaster leads, until ctx ends; after an
 	// error it is called again. nil: containers are not those of Kubernetes.
 	Follow func(ctx context.Context, opened *ledger.Ledger, model *api.API, log *logrus.Entry) error
+	// Metrics are shown beside the daemon's own.
+	Metrics []prometheus.Collector
 
 	LeaderTTL time.Duration // longest takeover after the death of a leader
 	NodeGrace time.Duration // how long a node may be away before its endpoints are freed
@@ -108,6 +111,7 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db)}
 	d.metrics.watch(d.space)
+	d.metrics.registry.MustRegister(cfg.Metrics...)
 	d.front = newFront(newProxy(db, cfg.Control, cfg.Log), d.metrics)
 	return d, nil
 }

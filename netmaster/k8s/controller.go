@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -40,6 +41,7 @@ type Config struct {
 	EnforcedEpoch func(ctx context.Context, node string) (number uint32, err error)
 	// ReportEvery is the time between reports about policies; 0: 5 seconds.
 	ReportEvery time.Duration
+	Metrics     *Metrics // nil: nobody reads them
 	Log         *logrus.Entry
 }
 
@@ -55,8 +57,10 @@ type Controller struct {
 	ledger    *ledger.Ledger
 	informers informers.SharedInformerFactory
 	recorder  events.EventRecorder
+	warnings  warnings // what it has recorded
 	works     []*work
 	policies  *policies
+	problem   atomic.Pointer[string] // see State
 }
 
 // New prepares a controller; nothing happens before Run.
@@ -65,6 +69,10 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 		cfg: cfg, ledger: l,
 		informers: informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0, informers.WithTransform(strip)),
 	}
+	if c.cfg.Metrics == nil {
+		c.cfg.Metrics = NewMetrics()
+	}
+	c.lacks("the leader has just begun")
 	policies := c.newPolicies()
 	c.policies = policies
 	c.works = []*work{
@@ -75,6 +83,9 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 		c.rangesWork(),
 		c.taintWork(),
 		c.strayWork(),
+	}
+	for _, w := range c.works {
+		w.lag = newLag(c.cfg.Metrics.waiting.WithLabelValues(w.kind))
 	}
 	return c
 }
@@ -95,13 +106,15 @@ func (c *Controller) Run(ctx context.Context) error {
 		return fmt.Errorf("kubernetes: events: %w", err)
 	}
 	defer broadcaster.Shutdown()
-	c.recorder = broadcaster.NewRecorder(kinds, "contiv-netmaster")
+	c.warnings.EventRecorder = broadcaster.NewRecorder(kinds, "contiv-netmaster")
+	c.recorder = &c.warnings
 
 	for _, w := range c.works {
 		if err := w.subscribe(); err != nil {
 			return err
 		}
 		defer w.queue.ShutDown()
+		defer w.lag.length.Set(0) // nothing waits for who does not lead
 	}
 	following, stop := context.WithCancel(ctx)
 	defer c.informers.Shutdown() // waits for those whom stop tells to end
@@ -117,6 +130,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.audit(); err != nil {
 		return err
 	}
+	c.lacks("")
 	c.cfg.Log.Info("kubernetes: all caches are complete")
 
 	var working sync.WaitGroup
@@ -158,8 +172,10 @@ func (c *Controller) complete(ctx context.Context) error {
 			return nil
 		}
 		slices.Sort(missing)
-		c.cfg.Log.Warnf("kubernetes: there is no list of each %s yet, and nothing is done without: may netmaster list and watch them? "+
+		lack := fmt.Sprintf("there is no list of each %s yet, and nothing is done without: may netmaster list and watch them? "+
 			"deploy/kubernetes/base/rbac.yaml has what it needs", strings.Join(missing, ", "))
+		c.lacks(lack)
+		c.cfg.Log.Warn("kubernetes: " + lack)
 	}
 	return fmt.Errorf("kubernetes: lists of the API server: %w", context.Cause(ctx))
 }

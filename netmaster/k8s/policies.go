@@ -115,6 +115,7 @@ func (p *policies) look(ctx context.Context, key string) (again time.Duration, e
 	if key == writeAll {
 		return 0, p.write(ctx)
 	}
+	p.warnings.over(key) // what is wrong with it is said again
 	p.mu.Lock()
 	err = p.tell(key)
 	p.mu.Unlock()
@@ -305,7 +306,7 @@ func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint3
 	if now == nil {
 		return tx.Revision(key) != 0, put(tx, key, now)
 	}
-	record := *now // of the plan, which may be made again
+	record := *now                                                          // of the plan, which may be made again
 	if record.Epoch = before.Epoch; err != nil || before.Spec != now.Spec { // one that is damaged said something else
 		other, record.Epoch = true, next
 	}

@@ -62,6 +62,11 @@ func (b *balancer) tell(service *corev1.Service, key string, problems map[string
 		delete(b.told, key)
 	}
 	b.mu.Unlock()
+	for reason := range before {
+		if now[reason] != before[reason] {
+			b.warnings.over("service/"+key, reason)
+		}
+	}
 	for _, reason := range slices.Sorted(maps.Keys(now)) {
 		if now[reason] != before[reason] {
 			b.recorder.Eventf(service, nil, corev1.EventTypeWarning, reason, "Serve", "%s", now[reason])

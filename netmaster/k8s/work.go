@@ -28,6 +28,7 @@ type work struct {
 	right func(ctx context.Context, key string) (again time.Duration, err error)
 
 	queue workqueue.TypedRateLimitingInterface[string]
+	lag   *lag
 }
 
 // followed is a kind of objects on which a work depends.
@@ -81,6 +82,7 @@ func (w *work) subscribe() error {
 	for _, f := range w.follows {
 		mark := func(object any) {
 			for _, key := range f.concerns(object) {
+				w.lag.marked(key, time.Now())
 				w.queue.AddAfter(key, w.delay)
 			}
 		}
@@ -141,8 +143,12 @@ func (c *Controller) next(ctx context.Context, w *work) bool {
 		return false
 	}
 	defer w.queue.Done(key)
+	since := w.lag.take(key)
 	again, err := w.right(ctx, key)
 	if err != nil {
+		if !since.IsZero() {
+			w.lag.marked(key, since)
+		}
 		if ctx.Err() == nil {
 			c.cfg.Log.WithError(err).WithField(w.kind, key).Warn("kubernetes: not as it should be yet")
 		}
@@ -150,6 +156,9 @@ func (c *Controller) next(ctx context.Context, w *work) bool {
 		return true
 	}
 	w.queue.Forget(key)
+	if !since.IsZero() {
+		c.cfg.Metrics.written.WithLabelValues(w.kind).Observe(time.Since(since).Seconds())
+	}
 	if again > 0 {
 		w.queue.AddAfter(key, again)
 	}

@@ -41,8 +41,13 @@ func (h handlers) ready(w http.ResponseWriter, _ *http.Request) {
 
 func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
 	view := driverView(h.CtrlIP, h.Agent.Inspect())
-	if h.Host != nil && h.Host() != "" {
-		view.VXLAN.ErrStats["HostAccess"] = h.Host()
+	for what, problem := range map[string]func() string{"HostAccess": h.Host, "PodConfiguration": h.Pods} {
+		if problem == nil {
+			continue
+		}
+		if text := problem(); text != "" {
+			view.VXLAN.ErrStats[what] = text
+		}
 	}
 	h.json(w, view)
 }

@@ -72,6 +72,7 @@ type Config struct {
 	Names       Names
 	BGP         func() *mastercfg.NodeBgp // nil: the node has no uplink
 	Host        func() string             // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
+	Pods        func() string             // what keeps container runtimes from us, "" if nothing does; nil: others write their configuration
 	Metrics     prometheus.Gatherer
 	Log         *logrus.Entry
 }

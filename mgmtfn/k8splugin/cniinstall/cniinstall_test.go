@@ -137,7 +137,8 @@ func TestAConfigurationThatRuntimesPreferIsToldOnce(t *testing.T) {
 		log, hook := test.NewNullLogger()
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- Keep(ctx, dir, logrus.NewEntry(log)) }()
+		keeper := &Keeper{Dir: dir, Log: logrus.NewEntry(log)}
+		go func() { ended <- keeper.Run(ctx) }()
 		testkit.Eventually(t, 10*time.Second, "the configuration is there", func() bool {
 			_, err := os.Stat(filepath.Join(dir, ConfName))
 			return !errors.Is(err, fs.ErrNotExist)
@@ -147,8 +148,8 @@ func TestAConfigurationThatRuntimesPreferIsToldOnce(t *testing.T) {
 		warned := slices.ContainsFunc(hook.AllEntries(), func(e *logrus.Entry) bool {
 			return e.Level == logrus.WarnLevel && strings.Contains(e.Message, name)
 		})
-		if warned != preferred {
-			t.Errorf("%s: warned %v, want %v", name, warned, preferred)
+		if told := strings.Contains(keeper.Problem(), name); warned != preferred || told != preferred {
+			t.Errorf("%s: warned %v, told %v, want %v", name, warned, told, preferred)
 		}
 		for _, left := range []string{name, ConfName} {
 			if err := os.Remove(filepath.Join(dir, left)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -44,19 +45,34 @@ const conf = `{
 // pods undeletable, as runtimes refuse DEL without one.
 const lookEvery = 5 * time.Second
 
-// Keep writes the network configuration into a folder, and again when it is gone or
-// somebody has changed it, until ctx ends. What is wrong is logged, once as long as it
-// stays the same.
-func Keep(ctx context.Context, dir string, log *logrus.Entry) error {
+// Keeper keeps the network configuration in a folder.
+type Keeper struct {
+	Dir string
+	Log *logrus.Entry
+
+	problem atomic.Pointer[string]
+}
+
+// Problem is what keeps runtimes from taking the configuration; empty: nothing, or it is not
+// written yet.
+func (k *Keeper) Problem() string {
+	if problem := k.problem.Load(); problem != nil {
+		return *problem
+	}
+	return ""
+}
+
+// Run writes the configuration, and again when it is gone or somebody has changed it, until ctx
+// ends. What is wrong is logged, once as long as it stays the same.
+func (k *Keeper) Run(ctx context.Context) error {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
-	told := ""
 	for {
-		problem := look(dir, log)
-		if problem != told && problem != "" {
-			log.WithField("folder", dir).Warn("network configuration of pods: " + problem)
+		problem := look(k.Dir, k.Log)
+		if problem != k.Problem() && problem != "" {
+			k.Log.WithField("folder", k.Dir).Warn("network configuration of pods: " + problem)
 		}
-		told = problem
+		k.problem.Store(&problem)
 		select {
 		case <-again.C:
 		case <-ctx.Done():

@@ -60,7 +60,7 @@ func (c *Cluster) startSwitches(ctx context.Context) error {
 	if _, err := c.Kubectl(ctx, "apply", "--kustomize", c.Installation("ovs")); err != nil {
 		return err
 	}
-	if _, err := c.Kubectl(ctx, "--namespace", "kube-system", "rollout", "status", "daemonset/contiv-ovs", "--timeout", stepLimit.String()); err != nil {
+	if err := c.AwaitSwitches(ctx); err != nil {
 		return err
 	}
 	return c.eachNode(func(n *testbed.Node) error { return n.JoinTunnels(ctx) })
@@ -132,4 +132,12 @@ patches:
             - {name: CONTIV_NETPLUGIN_VTEP_IP, value: %s, valueFrom: null}
 `, c.installed, c.apiURL(), strings.Join(peers, ","), strings.Join(endpoints, ","), testbed.VTEPNetwork)
 	return os.WriteFile(filepath.Join(c.Installation("here"), "kustomization.yaml"), []byte(kustomization), 0o644)
+}
+
+// AwaitSwitches waits until Open vSwitch is ready on every node where it runs in a pod.
+func (c *Cluster) AwaitSwitches(ctx context.Context) error {
+	// There is no status of a rollout for a daemon set whose pods nobody replaces.
+	_, err := c.Kubectl(ctx, "--namespace", "kube-system", "wait", "daemonset/contiv-ovs", "--timeout", stepLimit.String(),
+		fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", len(c.Nodes)))
+	return err
 }

@@ -31,7 +31,7 @@ func (i installation) exchange(client, server *cluster.Pod) {
 func (i installation) newSwitch() {
 	client, server := i.pod("client2", 1), i.pod("server2", 2)
 	i.kubectl("--namespace", "kube-system", "delete", "pod", "--selector", "app=contiv-ovs", "--field-selector", "spec.nodeName=node2", "--timeout", shortly.String())
-	i.kubectl("--namespace", "kube-system", "rollout", "status", "daemonset/contiv-ovs", "--timeout", shortly.String())
+	i.must(i.AwaitSwitches(i.Context()))
 	i.must(i.Nodes[1].JoinTunnels(i.Context())) // its address went with the switch
 	i.exchange(client, server)
 	i.must(i.AwaitInstalled(i.Context()))

@@ -1,0 +1,86 @@
+package checkup
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel/client"
+)
+
+// tolerated is how many seconds a change of Kubernetes may wait until agents are told of it.
+const tolerated = 10
+
+// checkKubernetes reports how Kubernetes is followed and served, if there is one. Troubles have the
+// words of events.
+func checkKubernetes(k *client.Kubernetes, nodes []client.Node, report Report) {
+	if k == nil {
+		return
+	}
+	report.check("kubernetes", "pods that are known go on, and can be attached; see the log of the leading netmaster",
+		"followed, "+waiting(k), lagging(k))
+	report.check("kubernetes nodes", "an agent's --host is its node's name in Kubernetes; does netplugin run there, or is the node gone for good?",
+		fmt.Sprintf("%d, each with an agent", len(k.Nodes)), mismatch(k.Nodes, nodes))
+	detail := fmt.Sprint(k.Services)
+	if len(k.Unserved) > 0 {
+		detail += "; with nobody behind: " + some(k.Unserved)
+	}
+	report.check("kubernetes services", "", detail, nil)
+	for _, t := range k.Troubles {
+		report(Result{Name: t.Object, Detail: t.Reason, Hint: t.Message})
+	}
+	if k.Untold > 0 {
+		report(Result{Name: "kubernetes", Detail: fmt.Sprintf("%d more objects have troubles", k.Untold), Hint: "see their events"})
+	}
+}
+
+func waiting(k *client.Kubernetes) string {
+	if k.Waiting == 0 {
+		return "nothing waits"
+	}
+	return fmt.Sprintf("%d changes wait", k.Waiting)
+}
+
+func lagging(k *client.Kubernetes) error {
+	if k.Problem != "" {
+		return errors.New(k.Problem)
+	}
+	return unless(k.Behind <= tolerated, "%s, the first for %d s", waiting(k), k.Behind)
+}
+
+// mismatch tells which nodes have no agent, and which agents no node.
+func mismatch(names []string, nodes []client.Node) error {
+	var without, strangers []string
+	agents := map[string]bool{}
+	for _, n := range nodes {
+		if n.Registered {
+			agents[n.Host] = true
+			if !slices.Contains(names, n.Host) {
+				strangers = append(strangers, n.Host)
+			}
+		}
+	}
+	for _, name := range names {
+		if !agents[name] {
+			without = append(without, name)
+		}
+	}
+	var found []string
+	if len(without) > 0 {
+		found = append(found, "without an agent: "+some(without))
+	}
+	if len(strangers) > 0 {
+		found = append(found, "agents of no node: "+some(strangers))
+	}
+	return unless(len(found) == 0, "%s", strings.Join(found, "; "))
+}
+
+// some are the first of a list, and how many more there are.
+func some(all []string) string {
+	const most = 5
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
+}

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+func TestStatusTellsHowKubernetesIsServed(t *testing.T) {
+	b := ready(t)
+	ask := func() *kubernetesStatus {
+		var s status
+		if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/status", "")), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Kubernetes
+	}
+	if s := ask(); s != nil {
+		t.Errorf("without Kubernetes: %+v", s)
+	}
+	b.api.config.ClusterMode = "kubernetes"
+	if s := ask(); s.Problem == "" {
+		t.Error("nobody follows an API server, and that is no problem")
+	}
+	b.api.Follows(func(context.Context) Following {
+		return Following{Problem: "away", Waiting: 3, Behind: 4, Troubles: []Trouble{{"service shop/web", "AddressNotServed", "because"}}}
+	})
+	b.ok("POST", "networks/blue:web", web)
+	write := func(records map[string]string) {
+		t.Helper()
+		if _, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+			for key, value := range records {
+				tx.Put(key, []byte(value))
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(map[string]string{
+		mastercfg.K8sNodePrefix + "h1":                                `{}`,
+		mastercfg.K8sNodePrefix + "h2":                                `{}`,
+		mastercfg.K8sServiceKey("blue", "shop", "web"):                `{}`,
+		mastercfg.K8sServiceKey("default", "shop", "web"):             `{}`,
+		mastercfg.K8sServiceKey("default", "shop", "none"):            `{}`,
+		mastercfg.K8sBackendPrefix + "default/shop/web/-/10.1.1.1:80": `{"serving":true}`,
+		mastercfg.K8sBackendPrefix + "blue/shop/web/-/10.1.1.1:80":    `{"terminating":true}`,
+		mastercfg.K8sRangesKey:                                        `{"ranges":["10.7.0.0/16","fd00:1::/108"]}`,
+		mastercfg.K8sPodKey("h1", "u1"):                               `{"namespace":"shop","name":"web","reason":"GroupNotFound","message":"no group"}`,
+		mastercfg.K8sPodKey("h1", "u2"):                               `{"namespace":"shop","name":"db","later":"PlacementNeedsRestart: it stays: as it is"}`,
+		mastercfg.K8sPodKey("h1", "u3"):                               `{"namespace":"shop","name":"well"}`,
+	})
+	b.same("status", ask(), &kubernetesStatus{
+		Problem: "away", Waiting: 3, Behind: 4, Nodes: []string{"h1", "h2"},
+		Services: 3, Unserved: []string{"blue/shop/web", "default/shop/none"},
+		Troubles: []Trouble{
+			{"pod shop/web", "GroupNotFound", "no group"},
+			{"pod shop/db", "PlacementNeedsRestart", "it stays: as it is"},
+			{"network blue/web", "RangesOverlap", "its addresses overlap those of services, 10.7.0.0/16: pods reach only one of both"},
+			{"service shop/web", "AddressNotServed", "because"},
+		},
+	})
+	refused := map[string]string{}
+	for i := range maxTroubles {
+		uid := fmt.Sprint("more", i)
+		refused[mastercfg.K8sPodKey("h2", uid)] = `{"namespace":"shop","name":"` + uid + `","reason":"GroupNotFound","message":"no group"}`
+	}
+	write(refused)
+	if s := ask(); len(s.Troubles) != maxTroubles || s.Untold != 4 {
+		t.Errorf("%d troubles, %d untold", len(s.Troubles), s.Untold)
+	}
+}

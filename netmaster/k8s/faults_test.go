@@ -1,0 +1,200 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// started begins to follow and returns who does.
+func (w *world) started() *Controller {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	c := New(Config{Client: w.client, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	w.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			w.Errorf("ended with %v", err)
+		}
+	})
+	return c
+}
+
+// Whatever the API server answers to lists at first, nothing is removed, and all is right in the end.
+func TestListsThatAreRefusedRemoveNothing(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web", "u1", "node1", nil)
+	w.pod("gone", "u2", "node1", nil)
+	stop := w.follow()
+	w.want(map[string]string{"node1/u1": "default/default-net/", "node1/u2": "default/default-net/"})
+	stop()
+	before := w.state()
+	w.deletePod("gone") // while nobody follows
+
+	answers := []error{
+		apierrors.NewTooManyRequests("slow down", 1),
+		apierrors.NewResourceExpired("too old"),
+		apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no such right")),
+	}
+	refused, let := make(chan struct{}, len(answers)), make(chan struct{})
+	w.client.PrependReactor("list", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
+		if len(answers) == 0 {
+			<-let // slow
+			return false, nil, nil
+		}
+		answer := answers[0]
+		answers = answers[1:]
+		refused <- struct{}{}
+		return true, nil, answer
+	})
+	c := w.started()
+	for range cap(refused) {
+		select {
+		case <-refused:
+		case <-time.After(time.Minute):
+			t.Fatal("it is not asked again")
+		}
+	}
+	if now := w.state(); !maps.Equal(now, before) {
+		t.Errorf("state %v, was %v", now, before)
+	}
+	if s := c.State(t.Context()); s.Problem == "" {
+		t.Error("there is no list of pods, and that is no problem")
+	}
+	close(let)
+	w.want(map[string]string{"node1/u1": "default/default-net/"})
+	w.eventually(func() error {
+		if s := c.State(t.Context()); s.Problem != "" || s.Waiting > 0 {
+			return fmt.Errorf("state %+v", s)
+		}
+		return nil
+	})
+}
+
+// streams makes watches of pods that a test speaks for; lists are those of the API server.
+func (w *world) streams() <-chan *watch.FakeWatcher {
+	opened := make(chan *watch.FakeWatcher, 16)
+	w.client.PrependWatchReactor("pods", func(k8stesting.Action) (bool, watch.Interface, error) {
+		stream := watch.NewFakeWithChanSize(16, false)
+		opened <- stream
+		return true, stream, nil
+	})
+	return opened
+}
+
+func (w *world) opened(streams <-chan *watch.FakeWatcher) *watch.FakeWatcher {
+	w.Helper()
+	select {
+	case s := <-streams:
+		return s
+	case <-time.After(time.Minute):
+		w.Fatal("pods are not watched")
+		return nil
+	}
+}
+
+func onNode(uid, version, node string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: types.UID(uid), ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: node}}
+}
+
+// What comes twice, late or never is made up for, at the latest by the next list.
+func TestAStreamOfNonsenseEndsWell(t *testing.T) {
+	w := newWorld(t)
+	streams := w.streams()
+	c := w.started()
+	s := w.opened(streams)
+	s.Add(onNode("u1", "10", "node1"))
+	s.Add(onNode("u1", "10", "node1"))
+	s.Modify(onNode("u1", "9", "")) // older: not bound yet
+	s.Modify(onNode("u1", "11", "node1"))
+	s.Delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "never"}})
+	w.want(map[string]string{"node1/u1": "default/default-net/"})
+	s.Delete(onNode("u1", "12", "node1"))
+	s.Delete(onNode("u1", "12", "node1"))
+	s.Add(onNode("u2", "13", "node2")) // the next of its name
+	w.want(map[string]string{"node2/u2": "default/default-net/"})
+
+	// The stream is too old: what it said is not in the list.
+	w.pod("web", "u3", "node3", nil)
+	tooOld(s)
+	w.want(map[string]string{"node3/u3": "default/default-net/"})
+	next := w.opened(streams)
+
+	// The API server is away, and has forgotten while it was.
+	var away atomic.Bool
+	away.Store(true)
+	for _, resource := range []string{"pods", "nodes"} {
+		w.client.PrependReactor("list", resource, func(k8stesting.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, fmt.Errorf("connection refused")
+		})
+	}
+	tooOld(next)
+	w.eventually(func() error {
+		if s := c.State(t.Context()); !strings.Contains(s.Problem, "connection refused") {
+			return fmt.Errorf("state %+v", s)
+		}
+		return nil
+	})
+	w.want(map[string]string{"node3/u3": "default/default-net/"})
+	w.deletePod("web")
+	away.Store(false)
+	w.want(map[string]string{})
+}
+
+// tooOld ends a stream as the API server does that has forgotten where it began.
+func tooOld(s *watch.FakeWatcher) {
+	s.Error(&metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old"})
+}
+
+// Clocks of others do not matter: a refused pod is looked at again within bounds.
+func TestAPodOfTomorrowIsLookedAtAgainSoon(t *testing.T) {
+	now := time.Now()
+	for age, want := range map[time.Duration]time.Duration{
+		-24 * time.Hour: refusedFirst, -time.Second: refusedFirst, 0: refusedFirst, 100 * time.Second: 10 * time.Second, 24 * time.Hour: refusedLast,
+	} {
+		if got := refusedAgain(now.Add(-age), now); got != want {
+			t.Errorf("age %s: %s, want %s", age, got, want)
+		}
+	}
+}
+
+func TestTheLagIsThatOfTheFirstChange(t *testing.T) {
+	l := newLag(NewMetrics().waiting.WithLabelValues("pod"))
+	now := time.Now()
+	l.marked("a", now.Add(time.Second))
+	l.marked("b", now)
+	l.marked("b", now.Add(2*time.Second))
+	if count, first := l.waiting(); count != 2 || !first.Equal(now) {
+		t.Errorf("%d wait, since %s", count, first)
+	}
+	if since := l.take("b"); !since.Equal(now) {
+		t.Errorf("b waited since %s", since)
+	}
+	l.marked("b", now.Add(3*time.Second)) // while it is looked at, which fails
+	l.marked("b", now)
+	if count, first := l.waiting(); count != 2 || !first.Equal(now) {
+		t.Errorf("%d wait, since %s", count, first)
+	}
+	l.take("a")
+	if since := l.take("c"); !since.IsZero() {
+		t.Errorf("c waited since %s", since)
+	}
+}
