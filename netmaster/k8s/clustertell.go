@@ -19,6 +19,7 @@ func (p *policies) tellCluster(name string) error {
 	if apierrors.IsNotFound(err) {
 		p.engine.RemovePolicy(ofClusterPolicy + name)
 		delete(p.said, name) // another of its name is another
+		p.warnings.over(ofClusterPolicy + name)
 		return nil
 	}
 	if err != nil {
@@ -65,6 +66,7 @@ func (p *policies) say(policy *v1alpha2.ClusterNetworkPolicy, reason, note strin
 	if p.said[policy.Name] == nil {
 		p.said[policy.Name] = map[string]string{}
 	}
+	p.warnings.over(ofClusterPolicy+policy.Name, reason)
 	if p.said[policy.Name][reason] = note; note != "" {
 		p.warn(policy, reason, note)
 	}

@@ -26,7 +26,7 @@ import (
 func (w *world) started() *Controller {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	c := New(Config{Client: w.client, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger)
+	c := New(Config{Client: w.client, PolicyClient: w.policies, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
 	w.Cleanup(func() {

@@ -3,6 +3,7 @@ package k8s
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -115,7 +116,6 @@ func (p *policies) look(ctx context.Context, key string) (again time.Duration, e
 	if key == writeAll {
 		return 0, p.write(ctx)
 	}
-	p.warnings.over(key) // what is wrong with it is said again
 	p.mu.Lock()
 	err = p.tell(key)
 	p.mu.Unlock()
@@ -155,6 +155,7 @@ func (p *policies) tell(key string) error {
 		}
 		return err
 	case ofNetworkPolicy:
+		p.warnings.over(key) // what holds is said again
 		policy, err := p.network.NetworkPolicies(namespace).Get(short)
 		if apierrors.IsNotFound(err) {
 			p.engine.RemovePolicy(kind + name)

@@ -40,11 +40,16 @@ func (w *warnings) Eventf(regarding, related runtime.Object, eventType, reason, 
 	w.told[object][reason] = fmt.Sprintf(note, args...)
 }
 
-// over forgets what was said about an object, which is looked at anew.
-func (w *warnings) over(object string) {
+// over forgets what was said about an object, for some reasons or, without any, for all.
+func (w *warnings) over(object string, reasons ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.told, object)
+	for _, reason := range reasons {
+		delete(w.told[object], reason)
+	}
+	if len(reasons) == 0 || len(w.told[object]) == 0 {
+		delete(w.told, object)
+	}
 }
 
 // troubles are the warnings that hold.
