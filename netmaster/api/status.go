@@ -86,7 +86,7 @@ func (a *API) status(r *http.Request) (reply, error) {
 		return nil
 	})
 	if err == nil {
-		s.Kubernetes, err = a.kubernetes(ctx)
+		s.Kubernetes, err = a.kubernetes(r.Context())
 	}
 	return reply{body: s}, err
 }
