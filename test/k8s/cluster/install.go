@@ -139,5 +139,9 @@ func (c *Cluster) AwaitSwitches(ctx context.Context) error {
 	// There is no status of a rollout for a daemon set whose pods nobody replaces.
 	_, err := c.Kubectl(ctx, "--namespace", "kube-system", "wait", "daemonset/contiv-ovs", "--timeout", stepLimit.String(),
 		fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", len(c.Nodes)))
+	if err != nil {
+		said, _ := c.Kubectl(ctx, "--namespace", "kube-system", "logs", "--selector", "app=contiv-ovs", "--all-containers", "--prefix", "--tail=20")
+		err = fmt.Errorf("%w\n%s", err, said)
+	}
 	return err
 }
