@@ -3,6 +3,7 @@ package install
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/test/pages"
@@ -100,8 +101,12 @@ func (i installation) lookAround() {
 	i.must(os.WriteFile(manifest, []byte(shown), 0o644))
 	i.kubectl("apply", "--filename", manifest)
 	i.kubectl("wait", "pod/shown", "--for=condition=Ready", "--timeout", shortly.String())
-	for _, title := range []string{"Host ports", "Policies", "Services", "Debug"} {
-		i.follow(title)
+	sections, err := pages.Commands(page)
+	i.must(err)
+	for _, s := range sections {
+		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in"}, s.Title) {
+			i.follow(s.Title)
+		}
 	}
 	i.kubectl("delete", "--filename", manifest)
 }
