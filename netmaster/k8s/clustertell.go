@@ -9,26 +9,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
-
-	"github.com/contiv/netplugin/netmaster/classes"
 )
 
 // tellCluster tells the engine what has become of a ClusterNetworkPolicy.
 func (p *policies) tellCluster(name string) error {
+	key := ofClusterPolicy + name
 	policy, err := p.cluster.get(name)
 	if apierrors.IsNotFound(err) {
-		p.engine.RemovePolicy(ofClusterPolicy + name)
-		delete(p.said, name) // another of its name is another
-		p.warnings.over(ofClusterPolicy + name)
+		p.engine.RemovePolicy(key)
+		p.warnings.gone(key)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	meaning, doubts := clusterNetworkPolicy(policy, p.addressesOf)
-	p.engine.SetPolicy(ofClusterPolicy+name, meaning)
-	p.say(policy, "PolicyUnsupported", strings.Join(doubts, "; "))
-	p.say(policy, "EqualPriority", p.equals(policy))
+	p.engine.SetPolicy(key, meaning)
+	p.warn(policy, key, "PolicyUnsupported", "Translate", strings.Join(doubts, "; "))
+	p.warn(policy, key, "EqualPriority", "Translate", p.equals(policy))
 	return nil
 }
 
@@ -45,31 +43,6 @@ func (p *policies) equals(policy *v1alpha2.ClusterNetworkPolicy) string {
 	}
 	slices.Sort(names)
 	return fmt.Sprintf("%s of tier %s have priority %d, too: they are asked in the order of their names", strings.Join(names, ", "), policy.Spec.Tier, policy.Spec.Priority)
-}
-
-// sayTooLarge tells of policies that were written and deny what they do not say.
-func (p *policies) sayTooLarge(changes classes.Changes) {
-	for id := range changes.Policies {
-		name, ours := strings.CutPrefix(id, ofClusterPolicy)
-		if policy, err := p.cluster.get(name); ours && err == nil {
-			p.say(policy, "PolicyTooLarge", changes.TooLarge[id])
-		}
-	}
-}
-
-// say makes an event about a policy, unless the last one of that reason said the same; "":
-// there is no reason any more.
-func (p *policies) say(policy *v1alpha2.ClusterNetworkPolicy, reason, note string) {
-	if p.said[policy.Name][reason] == note {
-		return
-	}
-	if p.said[policy.Name] == nil {
-		p.said[policy.Name] = map[string]string{}
-	}
-	p.warnings.over(ofClusterPolicy+policy.Name, reason)
-	if p.said[policy.Name][reason] = note; note != "" {
-		p.warn(policy, reason, note)
-	}
 }
 
 // tellNodes tells it what has become of nodes, for policies of which they are peers.

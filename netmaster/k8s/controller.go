@@ -57,7 +57,7 @@ type Controller struct {
 	ledger    *ledger.Ledger
 	informers informers.SharedInformerFactory
 	recorder  events.EventRecorder
-	warnings  warnings // what it has recorded
+	warnings  warnings
 	works     []*work
 	policies  *policies
 	problem   atomic.Pointer[string] // see State
@@ -106,8 +106,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return fmt.Errorf("kubernetes: events: %w", err)
 	}
 	defer broadcaster.Shutdown()
-	c.warnings.EventRecorder = broadcaster.NewRecorder(kinds, "contiv-netmaster")
-	c.recorder = &c.warnings
+	c.recorder = broadcaster.NewRecorder(kinds, "contiv-netmaster")
 
 	for _, w := range c.works {
 		if err := w.subscribe(); err != nil {

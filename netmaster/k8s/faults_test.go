@@ -185,16 +185,24 @@ func TestTheLagIsThatOfTheFirstChange(t *testing.T) {
 	if count, first := l.waiting(); count != 2 || !first.Equal(now) {
 		t.Errorf("%d wait, since %s", count, first)
 	}
-	if since := l.take("b"); !since.Equal(now) {
+	l.begin("b")
+	l.marked("b", now.Add(3*time.Second)) // while it is written, which fails
+	if count, first := l.waiting(); count != 2 || !first.Equal(now) {
+		t.Errorf("while b is written %d wait, since %s", count, first)
+	}
+	if since := l.end("b", false); !since.Equal(now) {
 		t.Errorf("b waited since %s", since)
 	}
-	l.marked("b", now.Add(3*time.Second)) // while it is looked at, which fails
-	l.marked("b", now)
 	if count, first := l.waiting(); count != 2 || !first.Equal(now) {
 		t.Errorf("%d wait, since %s", count, first)
 	}
-	l.take("a")
-	if since := l.take("c"); !since.IsZero() {
+	l.begin("b")
+	l.end("b", true)
+	if count, first := l.waiting(); count != 1 || !first.Equal(now.Add(time.Second)) {
+		t.Errorf("%d wait, since %s", count, first)
+	}
+	l.begin("c")
+	if since := l.end("c", true); !since.IsZero() {
 		t.Errorf("c waited since %s", since)
 	}
 }

@@ -13,28 +13,49 @@ type lag struct {
 	length prometheus.Gauge // how many wait
 
 	mu    sync.Mutex
-	since map[string]time.Time // by key
+	since map[string]time.Time // of those that nobody looks at, by key
+	being map[string]time.Time // of those that are looked at now; they may have changed again
 }
 
-func newLag(length prometheus.Gauge) *lag { return &lag{length: length, since: map[string]time.Time{}} }
+func newLag(length prometheus.Gauge) *lag {
+	return &lag{length: length, since: map[string]time.Time{}, being: map[string]time.Time{}}
+}
 
 // marked notes a change; an earlier one that waits counts on.
 func (l *lag) marked(key string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.mark(key, now)
+	l.length.Set(float64(l.count()))
+}
+
+func (l *lag) mark(key string, now time.Time) {
 	if before, waits := l.since[key]; !waits || now.Before(before) {
 		l.since[key] = now
 	}
-	l.length.Set(float64(len(l.since)))
 }
 
-// take is since when a thing has waited that is looked at now; zero: nothing has changed.
-func (l *lag) take(key string) time.Time {
+// begin says that a thing is looked at from now on. It waits until end.
+func (l *lag) begin(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	since := l.since[key]
-	delete(l.since, key)
-	l.length.Set(float64(len(l.since)))
+	if since, waits := l.since[key]; waits {
+		l.being[key] = since
+		delete(l.since, key)
+	}
+}
+
+// end says whether a thing has been made right, and returns since when it has waited; zero: nothing
+// had changed. What has changed since begin waits on.
+func (l *lag) end(key string, right bool) (since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since, waited := l.being[key]
+	delete(l.being, key)
+	if waited && !right {
+		l.mark(key, since)
+	}
+	l.length.Set(float64(l.count()))
 	return since
 }
 
@@ -42,12 +63,25 @@ func (l *lag) take(key string) time.Time {
 func (l *lag) waiting() (count int, first time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, since := range l.since {
-		if first.IsZero() || since.Before(first) {
-			first = since
+	for _, waiting := range []map[string]time.Time{l.since, l.being} {
+		for _, since := range waiting {
+			if first.IsZero() || since.Before(first) {
+				first = since
+			}
 		}
 	}
-	return len(l.since), first
+	return l.count(), first
+}
+
+// count is how many things wait, each once.
+func (l *lag) count() int {
+	n := len(l.since)
+	for key := range l.being {
+		if _, again := l.since[key]; !again {
+			n++
+		}
+	}
+	return n
 }
 
 // Metrics are those of all terms of a netmaster.

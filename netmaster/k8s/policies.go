@@ -39,8 +39,7 @@ type policies struct {
 
 	mu       sync.Mutex
 	engine   *classes.Engine
-	recorded map[string]uint16            // classes that earlier terms have written for pods, by namespace/name
-	said     map[string]map[string]string // what events have said of ClusterNetworkPolicies, by name and reason
+	recorded map[string]uint16 // classes that earlier terms have written for pods, by namespace/name
 }
 
 // What keys of the work begin with.
@@ -57,7 +56,7 @@ const (
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
-		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}, said: map[string]map[string]string{}}
+		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}}
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: c.cfg.Client.Discovery(), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, log: c.cfg.Log}
@@ -155,16 +154,16 @@ func (p *policies) tell(key string) error {
 		}
 		return err
 	case ofNetworkPolicy:
-		p.warnings.over(key) // what holds is said again
 		policy, err := p.network.NetworkPolicies(namespace).Get(short)
 		if apierrors.IsNotFound(err) {
-			p.engine.RemovePolicy(kind + name)
+			p.engine.RemovePolicy(key)
+			p.warnings.gone(key)
 			return nil
 		}
 		if err == nil {
 			meaning, doubts := networkPolicy(policy)
-			p.engine.SetPolicy(kind+name, meaning)
-			p.doubt(policy, doubts)
+			p.engine.SetPolicy(key, meaning)
+			p.warn(policy, key, "PolicyUnsupported", "Translate", allowsNothing(doubts))
 		}
 		return err
 	case ofClusterPolicy:
@@ -191,41 +190,44 @@ func (p *policies) enter(pod *corev1.Pod) {
 	p.engine.SetPod(pod.Namespace, pod.Name, known)
 }
 
-// doubt tells of what was not understood of a policy.
-func (p *policies) doubt(policy runtime.Object, doubts []string) {
-	for _, doubt := range doubts {
-		p.warn(policy, "PolicyUnsupported", doubt+": it allows nothing")
+// allowsNothing tells of what was not understood of a NetworkPolicy; empty: nothing was not.
+func allowsNothing(doubts []string) string {
+	if len(doubts) == 0 {
+		return ""
 	}
+	return strings.Join(doubts, "; ") + ": that allows nothing"
 }
 
-// tellOf tells of policies that do not do all that they say.
+// tellOf tells of policies that were written and do not do all that they say.
 func (p *policies) tellOf(changes classes.Changes) {
-	for _, id := range changes.Left {
-		p.warnOf(id, "PolicyTooLarge", fmt.Sprintf("policies have more than %d rules about pods that this one selects, and it allows these pods nothing: "+
-			"let one rule say what several do", classes.MaxRules))
-	}
-	for id, tenants := range changes.Strange {
-		p.warnOf(id, "PeerInOtherTenant", fmt.Sprintf("peers are of tenant %s, and none of the pods that this policy selects: "+
-			"pods of different tenants do not reach each other", strings.Join(tenants, ", ")))
+	for id := range changes.Policies {
+		policy, err := p.policy(id)
+		if err != nil { // it has gone meanwhile
+			p.warnings.gone(id)
+			continue
+		}
+		left, strangers := p.engine.Holds(id)
+		large, strange := changes.TooLarge[id], ""
+		if left {
+			large = fmt.Sprintf("policies have more than %d rules about pods that this one selects, and it allows these pods nothing: "+
+				"let one rule say what several do", classes.MaxRules)
+		}
+		if len(strangers) > 0 {
+			strange = fmt.Sprintf("peers are of tenant %s, and none of the pods that this policy selects: "+
+				"pods of different tenants do not reach each other", strings.Join(strangers, ", "))
+		}
+		p.warn(policy, id, "PolicyTooLarge", "Translate", large)
+		p.warn(policy, id, "PeerInOtherTenant", "Translate", strange)
 	}
 }
 
-// warnOf makes an event of a policy, unless it has gone meanwhile.
-func (p *policies) warnOf(id, reason, note string) {
+// policy finds one by its id.
+func (p *policies) policy(id string) (runtime.Object, error) {
 	if name, ours := strings.CutPrefix(id, ofClusterPolicy); ours {
-		if policy, err := p.cluster.get(name); err == nil {
-			p.warn(policy, reason, note)
-		}
-		return
+		return p.cluster.get(name)
 	}
 	namespace, name, _ := strings.Cut(strings.TrimPrefix(id, ofNetworkPolicy), "/")
-	if policy, err := p.network.NetworkPolicies(namespace).Get(name); err == nil {
-		p.warn(policy, reason, note)
-	}
-}
-
-func (p *policies) warn(policy runtime.Object, reason, note string) {
-	p.recorder.Eventf(policy, nil, corev1.EventTypeWarning, reason, "Translate", "%s", note)
+	return p.network.NetworkPolicies(namespace).Get(name)
 }
 
 // classOf is the class of a pod that is about to be placed. If it is not known yet the pod
@@ -251,7 +253,6 @@ func (p *policies) write(ctx context.Context) error {
 	if !changes.Any() {
 		return nil
 	}
-	p.tellOf(changes)
 	_, err := p.ledger.Update(ctx, func(tx *ledger.Tx) error { return p.writeChanges(tx, changes) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,7 +261,7 @@ func (p *policies) write(ctx context.Context) error {
 		return err
 	}
 	p.engine.Written(changes)
-	p.sayTooLarge(changes)
+	p.tellOf(changes)
 	return nil
 }
 

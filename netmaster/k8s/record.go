@@ -179,13 +179,13 @@ func groupID(record mastercfg.K8sPod) string {
 // tell writes events about what has changed in a record.
 func (p *placer) tell(pod *corev1.Pod, before, now mastercfg.K8sPod) {
 	if now.Reason != "" && now.Message != before.Message {
-		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Place", "%s", now.Message)
+		p.event(pod, corev1.EventTypeWarning, now.Reason, "Place", now.Message)
 	}
 	if reason, message, _ := strings.Cut(now.Later, ": "); now.Later != "" && now.Later != before.Later {
-		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, reason, "Place", "%s", message)
+		p.event(pod, corev1.EventTypeWarning, reason, "Place", message)
 	}
 	if before.Tenant != "" && now.Tenant != "" && before.Group != now.Group {
-		p.recorder.Eventf(pod, nil, corev1.EventTypeNormal, "GroupMoved", "Place", "pod %s moved from group %q to %q of tenant %s, and keeps its address",
-			now.Pod(), before.Group, now.Group, now.Tenant)
+		p.event(pod, corev1.EventTypeNormal, "GroupMoved", "Place", fmt.Sprintf("pod %s moved from group %q to %q of tenant %s, and keeps its address",
+			now.Pod(), before.Group, now.Group, now.Tenant))
 	}
 }

@@ -35,7 +35,6 @@ type balancer struct {
 
 	mu      sync.Mutex
 	tenants map[string]map[string]struct{} // for whom a service is noted, by namespace/name
-	told    map[string]map[string]string   // what of it is not served, by the event's reason, likewise
 }
 
 // sliceIndex finds the slices of a service, by namespace/name.
@@ -50,7 +49,7 @@ func (c *Controller) serviceWork() *work {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Lister(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}, told: map[string]map[string]string{}}
+		tenants: map[string]map[string]struct{}{}}
 	return &work{
 		prepare: func() error {
 			return endpoints.AddIndexers(cache.Indexers{sliceIndex: func(object any) ([]string, error) { return serviceOf(object), nil }})

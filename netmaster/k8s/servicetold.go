@@ -2,7 +2,6 @@ package k8s
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -48,31 +47,14 @@ func tooLarge(all []behind) (texts []string) {
 	return texts
 }
 
-// tell writes an event for each reason, once for each new text.
+// tell notes what is not served of a service; nil: there is none any more.
 func (b *balancer) tell(service *corev1.Service, key string, problems map[string][]string) {
-	now := map[string]string{}
-	for reason, texts := range problems {
-		if text := strings.Join(slices.Compact(slices.Sorted(slices.Values(texts))), "; "); text != "" {
-			now[reason] = text[:min(len(text), maxNote)]
-		}
+	if service == nil {
+		b.warnings.gone("service/" + key)
+		return
 	}
-	b.mu.Lock()
-	before := b.told[key]
-	if b.told[key] = now; len(now) == 0 {
-		delete(b.told, key)
-	}
-	b.mu.Unlock()
-	for reason := range before {
-		if now[reason] != before[reason] {
-			b.warnings.over("service/"+key, reason)
-		}
-	}
-	for _, reason := range slices.Sorted(maps.Keys(now)) {
-		if now[reason] != before[reason] {
-			b.recorder.Eventf(service, nil, corev1.EventTypeWarning, reason, "Serve", "%s", now[reason])
-		}
+	for _, reason := range []string{addressNotServed, portNotServed, serviceTooLarge} {
+		texts := slices.Compact(slices.Sorted(slices.Values(problems[reason])))
+		b.warn(service, "service/"+key, reason, "Serve", strings.Join(texts, "; "))
 	}
 }
-
-// maxNote is the longest text that the API server takes in an event.
-const maxNote = 1024

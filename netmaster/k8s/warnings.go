@@ -1,66 +1,74 @@
 package k8s
 
 import (
-	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 )
 
-// warnings records events, and remembers the warnings among them as long as they hold. Those of
-// pods are in the pods' records.
+// warnings are what objects ask for and do not get, as long as that holds. Those of pods are in
+// the pods' records.
 type warnings struct {
-	events.EventRecorder
-
-	mu   sync.Mutex
-	told map[string]map[string]string // reason -> message, by object: networkpolicy/shop/db
+	mu    sync.Mutex
+	holds map[string]map[string]string // messages by object, such as networkpolicy/shop/db, and reason
 }
 
-// Eventf records an event.
-func (w *warnings) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	w.EventRecorder.Eventf(regarding, related, eventType, reason, action, note, args...)
-	name, err := cache.MetaNamespaceKeyFunc(regarding)
-	if _, isPod := regarding.(*corev1.Pod); isPod || err != nil || eventType != corev1.EventTypeWarning {
-		return
-	}
-	object := strings.ToLower(reflect.TypeOf(regarding).Elem().Name()) + "/" + name
+// set notes what is wrong with an object for a reason; an empty message: nothing is any more. news
+// tells that there is a message, and another one than before.
+func (w *warnings) set(object, reason, message string) (news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.told == nil {
-		w.told = map[string]map[string]string{}
+	before := w.holds[object][reason]
+	if message == "" {
+		if delete(w.holds[object], reason); len(w.holds[object]) == 0 {
+			delete(w.holds, object)
+		}
+		return false
 	}
-	if w.told[object] == nil {
-		w.told[object] = map[string]string{}
+	if w.holds == nil {
+		w.holds = map[string]map[string]string{}
 	}
-	w.told[object][reason] = fmt.Sprintf(note, args...)
+	if w.holds[object] == nil {
+		w.holds[object] = map[string]string{}
+	}
+	w.holds[object][reason] = message
+	return message != before
 }
 
-// over forgets what was said about an object, for some reasons or, without any, for all.
-func (w *warnings) over(object string, reasons ...string) {
+// gone forgets an object.
+func (w *warnings) gone(object string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, reason := range reasons {
-		delete(w.told[object], reason)
-	}
-	if len(reasons) == 0 || len(w.told[object]) == 0 {
-		delete(w.told, object)
-	}
+	delete(w.holds, object)
 }
 
 // troubles are the warnings that hold.
 func (w *warnings) troubles() (all []Trouble) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for object, reasons := range w.told {
+	for object, messages := range w.holds {
 		kind, name, _ := strings.Cut(object, "/")
-		for reason, message := range reasons {
+		for reason, message := range messages {
 			all = append(all, Trouble{kind + " " + name, reason, message})
 		}
 	}
 	return all
+}
+
+// warn notes what is wrong with an object that is called key among warnings, and makes an event of
+// it once for each new message; an empty message: nothing is wrong.
+func (c *Controller) warn(object runtime.Object, key, reason, action, message string) {
+	if c.warnings.set(key, reason, message) {
+		c.event(object, corev1.EventTypeWarning, reason, action, message)
+	}
+}
+
+// maxNote is the longest text that the API server takes in an event, in bytes.
+const maxNote = 1024
+
+// event records an event, of which the API server takes the first part if it is long.
+func (c *Controller) event(object runtime.Object, kind, reason, action, note string) {
+	c.recorder.Eventf(object, nil, kind, reason, action, "%s", strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
 }

@@ -143,12 +143,10 @@ func (c *Controller) next(ctx context.Context, w *work) bool {
 		return false
 	}
 	defer w.queue.Done(key)
-	since := w.lag.take(key)
+	w.lag.begin(key)
 	again, err := w.right(ctx, key)
+	since := w.lag.end(key, err == nil)
 	if err != nil {
-		if !since.IsZero() {
-			w.lag.marked(key, since)
-		}
 		if ctx.Err() == nil {
 			c.cfg.Log.WithError(err).WithField(w.kind, key).Warn("kubernetes: not as it should be yet")
 		}
