@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
@@ -12,7 +13,7 @@ import (
 
 // Watch follows, from inside a pod, whether an echo server answers.
 type Watch struct {
-	pod    *testbed.Pod
+	name   string // of the pod
 	events chan transition
 	cancel context.CancelFunc
 	done   chan error
@@ -25,8 +26,15 @@ type transition struct {
 
 // StartWatch sends a datagram per millisecond from the pod until Stop.
 func StartWatch(ctx context.Context, pod *testbed.Pod, target string) (*Watch, error) {
+	return StartWatchBy(ctx, pod.Name, func(ctx context.Context) *exec.Cmd {
+		return pod.Command(ctx, pod.Probe(), "watch", "-to", target, "-for", "5m")
+	})
+}
+
+// StartWatchBy is StartWatch for a pod of no bed, where a command runs "probe watch".
+func StartWatchBy(ctx context.Context, name string, command func(ctx context.Context) *exec.Cmd) (*Watch, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := pod.Command(ctx, pod.Probe(), "watch", "-to", target, "-for", "5m")
+	cmd := command(ctx)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		cancel()
@@ -36,7 +44,7 @@ func StartWatch(ctx context.Context, pod *testbed.Pod, target string) (*Watch, e
 		cancel()
 		return nil, err
 	}
-	w := &Watch{pod: pod, events: make(chan transition, 1024), cancel: cancel, done: make(chan error, 1)}
+	w := &Watch{name: name, events: make(chan transition, 1024), cancel: cancel, done: make(chan error, 1)}
 	go func() {
 		defer close(w.events)
 		lines := bufio.NewScanner(out)
@@ -59,13 +67,13 @@ func (w *Watch) Await(ctx context.Context, answered bool) (time.Time, error) {
 		select {
 		case t, ok := <-w.events:
 			if !ok {
-				return time.Time{}, fmt.Errorf("%s: the watch has ended", w.pod.Name)
+				return time.Time{}, fmt.Errorf("%s: the watch has ended", w.name)
 			}
 			if t.Answered == answered {
 				return time.Unix(0, t.At), nil
 			}
 		case <-ctx.Done():
-			return time.Time{}, fmt.Errorf("%s: waited for answered=%v: %w", w.pod.Name, answered, ctx.Err())
+			return time.Time{}, fmt.Errorf("%s: waited for answered=%v: %w", w.name, answered, ctx.Err())
 		}
 	}
 }

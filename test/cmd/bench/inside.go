@@ -34,6 +34,7 @@ var inside = map[string]func(context.Context, *site) ([]figure, error){
 	"fill":      fillMemory,
 
 	"kubeleader": measureKubeLeader,
+	"kubenode":   measureKubeNode,
 }
 
 // insideLeader runs one of them.

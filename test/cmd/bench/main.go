@@ -71,6 +71,7 @@ var benchmarks = []benchmark{
 	{name: "firstpod", run: benchFirstPod, fresh: true},
 	{name: "reconcile", run: insideLeader("reconcile"), fresh: true},
 	{name: "kubeleader", run: benchKubeLeader, fresh: true, nodes: 1, kube: true},
+	{name: "kubenode", run: benchKubeNode, fresh: true, nodes: 1, kube: true},
 	{name: "bridgedfloods", run: benchBridgedFloods, fresh: true, named: true},
 	{name: "switch", run: benchSwitch, fresh: true},
 	{name: "peers", run: benchPeers, fresh: true, nodes: 2, named: true},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -196,9 +195,6 @@ func (c *contender) allAtOnce(ctx context.Context) error {
 	return nil
 }
 
-// flowCount is what ovs-ofctl says of all flows of a bridge.
-var flowCount = regexp.MustCompile(`flow_count=(\d+)`)
-
 // flows counts those of all nodes.
 func (c *contender) flows(ctx context.Context) (sum int, err error) {
 	for _, n := range c.bed.Nodes {
@@ -206,11 +202,7 @@ func (c *contender) flows(ctx context.Context) (sum int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		match := flowCount.FindStringSubmatch(out)
-		if match == nil {
-			return 0, fmt.Errorf("dump-aggregate: %q", out)
-		}
-		count, err := strconv.Atoi(match[1])
+		count, err := flowsIn(out)
 		if err != nil {
 			return 0, err
 		}
