@@ -27,29 +27,46 @@ func (c *cache) announcedBy(ports []pipeline.ServicePort, providers, draining []
 // ofThisNode are the providers that are endpoints of this node and serve a port.
 func (c *cache) ofThisNode(providers []netip.Addr, p pipeline.ServicePort) (some []netip.AddrPort) {
 	for _, a := range providers {
-		if a.Is4() == p.Address.Is4() && c.here[a] > 0 {
+		if a.Is4() == p.Address.Is4() && c.routedHere(a) {
 			some = append(some, netip.AddrPortFrom(a, p.Target))
 		}
 	}
 	return some
 }
 
-// comesOrGoes counts the addresses of an endpoint of this node in (1) or out (-1).
-func (c *cache) comesOrGoes(e endpoint, step int) {
+// routedHere tells whether an address is that of an endpoint of this node in a routed VLAN. Endpoints
+// in networks of other kinds may have the same address.
+func (c *cache) routedHere(a netip.Addr) bool {
+	for id := range c.here[a.String()] {
+		e := c.endpoints[id]
+		if n, err := c.servedNetwork(e.netID); err == nil && routedVLAN(n) && e.problem == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// comesOrGoes enters the addresses of an endpoint in the index of this node's or, if it goes, removes
+// them.
+func (c *cache) comesOrGoes(id string, e endpoint, change func(x index, address, id string)) {
 	if e.host != c.host {
 		return
 	}
 	for _, a := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
-		if !a.IsValid() {
-			continue
+		if a.IsValid() {
+			change(c.here, a.String(), id)
 		}
-		if c.here[a] += step; c.here[a] == 0 {
-			delete(c.here, a)
-		}
-		for service, providers := range c.providers {
-			if _, serves := providers[a]; serves {
-				c.mark(pipeline.KindService, service)
-			}
+	}
+	c.markServed(e)
+}
+
+// markServed marks the services that an endpoint is a provider of, by its addresses.
+func (c *cache) markServed(e endpoint) {
+	for service, providers := range c.providers {
+		_, serves := providers[e.part.IPv4]
+		_, serves6 := providers[e.part.IPv6]
+		if serves || serves6 {
+			c.mark(pipeline.KindService, service)
 		}
 	}
 }

@@ -66,3 +66,32 @@ func TestWhoComesInByTheUplinkIsServedByThisNodesProviders(t *testing.T) {
 		}
 	}
 }
+
+// Endpoints in a tunnel's network of another tenant may have the address of a provider elsewhere.
+func TestAnAddressInATunnelsNetworkServesNobodyOfAVLAN(t *testing.T) {
+	const id = "shop:blue"
+	vlan := func(text string) string { return strings.Replace(text, "vxlan", "vlan", 1) }
+	n := newNode(t)
+	n.cache.uplink = true
+	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(vrfKey("red"), `{"vrf":2}`).
+		put(netKey("web.blue"), vlan(netValue("blue", ""))).put(netKey("web.red"), netValue("red", "")).
+		put(epKey("web.blue-1"), epValue("web.blue", "node2", "10.1.0.2")).put(epKey("web.blue-2"), epValue("web.blue", me, "10.1.0.3")).
+		put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP"`)).put(mastercfg.ProviderKey(id, "10.1.0.2"), `{}`).step()
+	served := func(what string, want bool) {
+		t.Helper()
+		o, ok := n.planner.given[pipeline.Key{Kind: pipeline.KindService, ID: id}].(pipeline.Service)
+		if !ok {
+			t.Fatalf("%s: there is no service", what)
+		}
+		if got := slices.ContainsFunc(o.Ports, func(p pipeline.ServicePort) bool { return p.From == pipeline.FromOutside }); got != want {
+			t.Errorf("%s: it is served here: %t, want %t", what, got, want)
+		}
+	}
+	served("elsewhere", false)
+	n.put(epKey("web.red-1"), epValue("web.red", me, "10.1.0.2")).step()
+	served("a tunnel's endpoint has the address", false)
+	n.put(netKey("web.red"), vlan(netValue("red", ""))).step()
+	served("its network becomes a VLAN's", true)
+	n.put(netKey("web.red"), netValue("red", "")).step()
+	served("and a tunnel's again", false)
+}

@@ -194,8 +194,8 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	if c.host == old.host || c.host == e.host {
 		c.localsDirty = true
 	}
-	c.comesOrGoes(old, -1)
-	c.comesOrGoes(e, 1)
+	c.comesOrGoes(id, old, index.remove)
+	c.comesOrGoes(id, e, index.add)
 	c.podHas(old.pod, e.pod, id)
 	c.settleClass(id)
 	if id == mastercfg.EndpointID(cmp.Or(e.netID, old.netID), c.host) {
@@ -360,6 +360,9 @@ func (c *cache) markNetwork(id string) {
 	c.markServices(id)
 	for endpoint := range c.endpointsIn[id] {
 		c.mark(pipeline.KindEndpoint, endpoint)
+		if e := c.endpoints[endpoint]; e.host == c.host {
+			c.markServed(e)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ type services struct {
 	providers  map[string]map[netip.Addr]bool // by service id: does it drain?
 	servicesIn index                          // network -> services, the network known or not
 	groups     map[uint32]struct{}            // numbers of the services' groups in the switch
-	here       map[netip.Addr]int             // addresses of this node's endpoints; tenants may have the same
+	here       index                          // address -> endpoints of this node
 }
 
 // service is a decoded service.
@@ -36,7 +36,7 @@ type service struct {
 }
 
 func newServices() services {
-	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{}), here: make(map[netip.Addr]int)}
+	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{}), here: make(index)}
 }
 
 func decodeService(id string, value []byte) (service, error) {

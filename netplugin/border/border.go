@@ -56,6 +56,7 @@ type Border struct {
 	started bool            // the driver has been given its first state
 	rib     *rib
 	local   map[pipeline.Key][]netip.Prefix    // what is announced of each object
+	held    map[netip.Prefix]int               // for how many objects a prefix is announced
 	remote  map[pipeline.Key]pipeline.Endpoint // endpoints of other nodes
 	problem string                             // why there is no router
 
@@ -78,7 +79,7 @@ func New(cfg Config) *Border {
 	}
 	b := &Border{
 		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: bell.New(), met: bell.New(),
-		local: map[pipeline.Key][]netip.Prefix{}, remote: map[pipeline.Key]pipeline.Endpoint{},
+		local: map[pipeline.Key][]netip.Prefix{}, held: map[netip.Prefix]int{}, remote: map[pipeline.Key]pipeline.Endpoint{},
 	}
 	b.rib, b.left = newRIB(), b.leftBehind()
 	return b
@@ -118,7 +119,7 @@ func (b *Border) Update(c drivers.Change) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var announce, withdraw []netip.Prefix
+	var changed []netip.Prefix
 	routes := drivers.Change{}
 	gone := slices.Clone(c.Remove)
 	if c.Replace {
@@ -130,23 +131,18 @@ func (b *Border) Update(c drivers.Change) {
 		}
 	}
 	for _, key := range gone {
-		withdraw = append(withdraw, b.drop(key, &routes)...)
+		changed = append(changed, b.drop(key, &routes)...)
 	}
 	for _, o := range c.Set {
-		withdraw = append(withdraw, b.drop(o.Key(), &routes)...)
-		if prefixes := announced(o); len(prefixes) > 0 {
-			b.local[o.Key()] = prefixes
-			announce = append(announce, prefixes...)
-		}
+		changed = append(changed, b.drop(o.Key(), &routes)...)
+		changed = append(changed, b.hold(o.Key(), announced(o))...)
 		if e, ok := o.(pipeline.Endpoint); ok && !e.Local && e.Encap == pipeline.VLAN && !e.Mode.Bridged() {
 			b.remote[e.Key()] = e
 			b.lead(e, &routes)
 		}
 	}
-	withdraw = slices.DeleteFunc(withdraw, func(p netip.Prefix) bool { return slices.Contains(announce, p) })
-	b.speaker.Announce(announce, withdraw)
-	if len(announce)+len(withdraw) > 0 {
-		b.unsaved.Store(true)
+	if len(changed) > 0 {
+		b.tell(changed)
 	}
 	if c.Replace {
 		b.started = true
@@ -163,7 +159,32 @@ func (b *Border) Update(c drivers.Change) {
 	b.NetworkDriver.Update(c)
 }
 
-// drop forgets an object and returns what is not to be announced any more.
+// tell has the speaker announce those of some prefixes that an object holds, and no others of them.
+func (b *Border) tell(changed []netip.Prefix) {
+	var announce, withdraw []netip.Prefix
+	for _, p := range changed {
+		if b.held[p] > 0 {
+			announce = append(announce, p)
+		} else {
+			withdraw = append(withdraw, p)
+		}
+	}
+	b.speaker.Announce(announce, withdraw)
+	b.unsaved.Store(true)
+}
+
+// hold notes what is announced of an object, and returns it.
+func (b *Border) hold(key pipeline.Key, prefixes []netip.Prefix) []netip.Prefix {
+	if len(prefixes) > 0 {
+		b.local[key] = prefixes
+	}
+	for _, p := range prefixes {
+		b.held[p]++
+	}
+	return prefixes
+}
+
+// drop forgets an object and returns what was announced of it.
 func (b *Border) drop(key pipeline.Key, c *drivers.Change) []netip.Prefix {
 	if e, ok := b.remote[key]; ok {
 		delete(b.remote, key)
@@ -173,6 +194,11 @@ func (b *Border) drop(key pipeline.Key, c *drivers.Change) []netip.Prefix {
 	}
 	prefixes := b.local[key]
 	delete(b.local, key)
+	for _, p := range prefixes {
+		if b.held[p]--; b.held[p] == 0 {
+			delete(b.held, p)
+		}
+	}
 	return prefixes
 }
 

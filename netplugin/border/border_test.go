@@ -334,3 +334,34 @@ func TestServicesAreAnnouncedWhileTheyAreServedHere(t *testing.T) {
 		border.speaker.Configure(nil)
 	}
 }
+
+// Services may have an address in common, such as a load balancer's with a port each.
+func TestAnAddressIsAnnouncedForTheLastServiceThatHasIt(t *testing.T) {
+	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	service := func(id string) pipeline.Object {
+		return pipeline.Service{ID: id, Encap: pipeline.VLAN, Ports: []pipeline.ServicePort{{
+			Address: addr("10.1.7.200"), From: pipeline.FromOutside, Protocol: 6, Port: 80, Serving: []netip.AddrPort{netip.MustParseAddrPort("10.1.7.1:8080")},
+		}}}
+	}
+	web, mail := service("web:blue"), service("mail:blue")
+	for _, step := range []struct {
+		what   string
+		change drivers.Change
+		want   int
+	}{
+		{"two", drivers.Change{Set: []pipeline.Object{web, mail}}, 1},
+		{"one is set again", drivers.Change{Set: []pipeline.Object{mail}}, 1},
+		{"one goes", drivers.Change{Remove: []pipeline.Key{web.Key()}}, 1},
+		{"the other goes, and one comes", drivers.Change{Set: []pipeline.Object{web}, Remove: []pipeline.Key{mail.Key()}}, 1},
+		{"both are in a new state", drivers.Change{Replace: true, Set: []pipeline.Object{web, mail}}, 1},
+		{"one is in a new state", drivers.Change{Replace: true, Set: []pipeline.Object{mail}}, 1},
+		{"the last one goes", drivers.Change{Remove: []pipeline.Key{mail.Key()}}, 0},
+	} {
+		border.Update(step.change)
+		border.speaker.Configure(&bgp.Settings{})
+		if got := border.speaker.Counts().Announced; got != step.want {
+			t.Errorf("%s: %d prefixes are announced, want %d", step.what, got, step.want)
+		}
+		border.speaker.Configure(nil)
+	}
+}

@@ -148,8 +148,7 @@ func (b *Border) resume() {
 	b.wanted = state.BGP
 	b.unsaved.Store(true)
 	b.recall(state)
-	b.local[pipeline.Key{}] = state.Announced // until the first state says what there is
-	b.speaker.Announce(state.Announced, nil)
+	b.speaker.Announce(b.hold(pipeline.Key{}, state.Announced), nil) // until the first state says what there is
 	b.speaker.Configure(speaking(state.BGP))
 	b.log.WithField("neighbours", len(state.BGP.Neighbours)).Info("BGP goes on with what was wanted in the last run")
 }
