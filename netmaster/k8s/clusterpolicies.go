@@ -39,8 +39,8 @@ type clusterPolicies struct {
 const (
 	kindEvery = time.Minute
 	kindAgain = time.Second // after an error, where nothing can be done without an answer
-	// kindGone is after how many answers the kind is believed to be gone: its policies are not
-	// given up for one, which may be that of a server that has just started.
+	// kindGone is how many answers in a row must lack the kind before its policies are removed. A
+	// server that has just started may answer so once.
 	kindGone = 2
 )
 

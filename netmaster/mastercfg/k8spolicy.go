@@ -32,7 +32,7 @@ type TierRule struct {
 	AnyPeer  bool        `json:"anyPeer,omitempty"`
 	Peers    []uint16    `json:"peers,omitempty"`   // classes, ascending
 	Nets     []string    `json:"nets,omitempty"`    // CIDRs
-	Serving  []uint16    `json:"serving,omitempty"` // classes, ascending; of one of them is the receiver, too. None: whoever it is
+	Serving  []uint16    `json:"serving,omitempty"` // classes, ascending: the rule is for receivers of these only. None: for all receivers
 	Ports    []TierPorts `json:"ports,omitempty"`   // none: any, of any protocol
 }
 

@@ -89,8 +89,8 @@ func (e entrances) chains() []chain {
 	}
 }
 
-// places match addresses that have the node ports, of a prefix's version of IP; what is matched need not
-// be the host's own.
+// places match packets by their destination: the addresses that may have the node ports, of a prefix's
+// version of IP. Whether such an address is the host's own is for another match.
 func (e entrances) places(of netip.Prefix) (matches []string) {
 	if len(e.at) == 0 {
 		return []string{map[bool]string{true: "meta nfproto ipv4", false: "meta nfproto ipv6"}[of.Addr().Is4()]}

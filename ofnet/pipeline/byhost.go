@@ -40,17 +40,18 @@ func (b byHost) base(w *Wants) {
 func (b byHost) outside(w *Wants, o Outside, port uint32) {
 	for _, p := range o.Prefixes() {
 		f, own := familyOf(p.Addr()), OutsideAddress(p, beyondNode)
-		toHost := []openflow.Action{set(openflow.EthSrc(b.gateway)), set(openflow.EthDst(o.MAC)), regOut.set(outBack)}
-		asks := openflow.Match{f.is(), openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTRpl)}
+		toHost := []openflow.Action{set(openflow.EthSrc(b.gateway)), set(openflow.EthDst(o.MAC))}
+		asks := func(priority uint16, leaves uint32, more ...openflow.FieldMatch) openflow.Flow {
+			question := append([]openflow.FieldMatch{f.is(), openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTRpl)}, more...)
+			return unreceivedFrom(originEntered, priority, question...).do(openflow.DecTTL{}).do(toHost...).do(regOut.set(leaves), b.hide(own)).end()
+		}
 		w.flow(
-			unreceivedFrom(originEntered, priorityHost, append(asks, openflow.InPort(port))...).
-				do(openflow.DecTTL{}).do(toHost...).do(b.hide(own)).end(),
-			unreceivedFrom(originEntered, priorityOutside, asks...). // an endpoint of another tenant
-											do(openflow.DecTTL{}).do(toHost...).do(regOut.set(port), b.hide(own)).end(),
+			asks(priorityHost, outBack, openflow.InPort(port)),
+			asks(priorityOutside, port), // an endpoint of another tenant
 			at(tableClassify, priorityService, openflow.InPort(port), f.is(), f.dst(openflow.Host(own))).
 				do(regOrigin.set(originEntered), openflow.CT{Zone: beyondZone, Recirculate: true, Table: tableSource, Actions: []openflow.Action{openflow.NAT{}}}).end(),
 			at(tableForward, priorityExcept, openflow.InPort(port), regOut.is(0), f.is(), answering(), origin(originEntered)).
-				do(toHost...).goTo(tableOutput))
+				do(toHost...).do(regOut.set(outBack)).goTo(tableOutput))
 	}
 }
 

@@ -63,9 +63,9 @@ func addressOf(label openflow.Value) netip.Addr {
 	return netip.AddrFrom16(b).Unmap()
 }
 
-// ConnectionsOf are those that an address of a VRF has made, and those that were made to it. Of
-// services only the former are in the switch of an endpoint: those to a provider are ended as the
-// provider goes.
+// ConnectionsOf are those that an address of a VRF has made, and those that were made to it. In the
+// zone of services these are only the ones it has made: connections to a provider are in the switches
+// of their clients, and are ended when the provider goes.
 func ConnectionsOf(vrf uint16, addr netip.Addr) []openflow.CTFlush {
 	tiers := vrf | tierZone
 	if vrf == SharedVRF {

@@ -8,7 +8,7 @@ import (
 // marked. The zero value limits and marks nothing.
 type Limits struct {
 	Rate     uint32 // kbit/s, 1000 bits each, in each direction; 0: unlimited
-	Sent     uint32 // kbit/s of what it sends, where that is less than Rate; 0: Rate alone counts
+	Sent     uint32 // kbit/s of what it sends; the effective limit is the smaller of Rate and this that is not 0
 	Received uint32 // likewise, of what it receives
 	Burst    uint32 // kbit above the rate at once; 0: what a TCP connection needs
 	DSCP     uint8  // 1..MaxDSCP: in every IP packet it sends; 0: as the endpoint set it

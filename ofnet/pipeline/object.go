@@ -103,7 +103,7 @@ type Endpoint struct {
 	Group   uint16       // endpoint group id, up to MaxGroup; 0: none
 	Local   bool         // on this node: the driver finds its port by ID
 	VTEP    netip.Addr   // remote: where it lives; VLAN: its node among the routers outside, invalid if that is not known
-	Limits  Limits       // local: those of its group
+	Limits  Limits       // local: of its group or, of a pod, its own
 	Class   uint16       // which rules of tiers name; 0: none
 	Tiers   Tiers        // local: how tiers judge it
 	Host    bool         // local: the host itself; tiers judge nothing between it and its endpoints

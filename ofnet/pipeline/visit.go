@@ -6,20 +6,24 @@ import (
 
 // visit is how endpoints reach services of another tenant, at addresses that are served FromTenants.
 // Tenants may have the same addresses, so such an endpoint comes as one who leaves its own
-// tenant: by its private address (outside.go). Only, it does not have to go to the host. The
-// switch takes the packet for one that the host has sent on:
+// tenant: by its private address (outside.go). The packet is not sent to the host, though: the
+// switch handles it as one that the host has sent back:
 //
 //	FORWARD  of the endpoint's tenant, for nobody there: to the host, from the private address
-//	OUTPUT   for such a service: nothing is known of it any more, it came in by the host
+//	OUTPUT   for such a service: all registers but ORIGIN are cleared, back to ROUTER
 //	ROUTER   for a port of a service: as all that comes in by the host (entrance.go)
 //
-// and answers for one that the host has sent to the private address:
+// and an answer as one that the host has sent to the private address:
 //
-//	FORWARD  an answer from the service: likewise, it came from the host
+//	FORWARD  from the service: registers are cleared likewise, back to SOURCE
 //	SOURCE   for a private address: to the endpoint, in its own tenant
 //
 // So rules and policies of both tenants count: those of the client's see the address of the
 // service, those of the provider's the private address.
+//
+// That address has the number of the endpoint's port, which endpoints of other nodes have, too. A
+// provider's node cannot tell two clients of different nodes apart that have the same number, ask the same
+// provider, and use the same port of TCP or UDP: the answers go to the node that has sent last.
 type visit struct{}
 
 func (visit) service(w *Wants, o Service) {

@@ -61,12 +61,11 @@ const maxNodes = 20
 // Cluster is a running Kubernetes.
 type Cluster struct {
 	*testbed.Bed
-	log       io.Writer
-	installed string // see Config
-	switched  bool   // see Config.Switch
-	dualStack bool
-	zones     int
-
+	log         io.Writer
+	installed   string // see Config
+	switched    bool   // see Config.Switch
+	dualStack   bool
+	zones       int
 	containerd2 bool
 
 	mu        sync.Mutex

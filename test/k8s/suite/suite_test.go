@@ -41,14 +41,19 @@ var partsOfLarge = []part{
 	{name: "zones", focus: `Traffic Distribution`, want: 6},
 }
 
-func TestKubernetesOwnTests(t *testing.T) { runParts(t, cluster.Config{Nodes: 3}, parts) }
+func TestKubernetesOwnTests(t *testing.T) {
+	c := runParts(t, cluster.Config{Nodes: 3}, parts)
+	if os.Getenv("CONTIV_TEST_K8S") != "short" {
+		t.Run("ClusterNetworkPolicy", func(t *testing.T) { clusterPolicies(t, c) })
+	}
+}
 
 func TestKubernetesOwnTestsOfFamiliesAndZones(t *testing.T) {
 	runParts(t, cluster.Config{Nodes: 6, DualStack: true, Zones: 3}, partsOfLarge)
 }
 
-// runParts runs those of them that the form has, in a cluster of their own.
-func runParts(t *testing.T, of cluster.Config, parts []part) {
+// runParts runs those of them that the form has, in a cluster of their own, which it returns.
+func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
 	form := os.Getenv("CONTIV_TEST_K8S")
 	if form == "" {
 		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
@@ -92,7 +97,5 @@ func runParts(t *testing.T, of cluster.Config, parts []part) {
 			}
 		})
 	}
-	if form != "short" {
-		t.Run("ClusterNetworkPolicy", func(t *testing.T) { clusterPolicies(t, c) })
-	}
+	return c
 }
