@@ -31,6 +31,8 @@ const defaultChunk = 20_000
 //     by the old flows and is denied by the new ones, the one flow or the other
 //     outranks everything else that can match it, at every step; the same if it
 //     was allowed.
+//   - The epoch of the tiers is last of all, whatever waits: what is judged in it is judged by all that
+//     came with it.
 //   - Meters come before all flows and go after them, as do groups: flows name
 //     them.
 //
@@ -190,6 +192,12 @@ func (l *ledger) nextFlows(urgent []pipeline.Key) []*place[string] {
 				}
 			}
 		}
+		list = slices.DeleteFunc(list, func(p *place[string]) bool {
+			if isEpoch(p) {
+				l.plan = append(l.plan, p)
+			}
+			return isEpoch(p)
+		})
 		if len(list) > 0 {
 			return slices.Compact(l.order(list))
 		}
@@ -200,6 +208,11 @@ func (l *ledger) nextFlows(urgent []pipeline.Key) []*place[string] {
 	first := l.plan[:n]
 	l.plan = l.plan[n:]
 	return first
+}
+
+// isEpoch tells whether the epoch wants a flow.
+func isEpoch(p *place[string]) bool {
+	return len(p.claims) > 0 && p.claims[0].owner.Kind == pipeline.KindEpoch
 }
 
 // isOther tells whether a flow that nobody claims is one that somebody does
@@ -231,6 +244,8 @@ func (l *ledger) order(list []*place[string]) []*place[string] {
 		switch {
 		case len(p.claims) == 0:
 			return 2
+		case isEpoch(p):
+			return 3
 		case based && p.claims[0].owner.Kind != pipeline.KindEndpoint:
 			return 0
 		}

@@ -33,7 +33,7 @@ func (c classify) network(w *Wants, n Network) {
 		return
 	}
 	w.flow(at(tableClassify, priorityExact, openflow.InPort(c.tunnelPort), openflow.TunnelID(uint64(n.VNI))).
-		do(regOrigin.set(originTunnel), regVRF.set(uint32(n.VRF)), regNetwork.set(uint32(n.Tag))).
+		do(arrived(originTunnel)...).do(regVRF.set(uint32(n.VRF)), regNetwork.set(uint32(n.Tag))).
 		goTo(tableSource))
 }
 
@@ -43,6 +43,6 @@ func (classify) endpoint(w *Wants, e placed) {
 		return
 	}
 	sender := at(tableClassify, priorityExact, openflow.InPort(e.port)).metered(e.sentMeter()).
-		do(regOrigin.set(originLocal), regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)))
+		do(arrived(originLocal)...).do(regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)))
 	w.flow(sender.do(e.asSender()...).goTo(tableGuard))
 }

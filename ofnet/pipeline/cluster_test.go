@@ -234,9 +234,23 @@ func (c *cluster) floodSet(n *node, in Network) FloodSet {
 	return s
 }
 
-// replace makes the switch have exactly what is wanted, the flows in one step,
-// and makes the datapath forget what older ones said.
+// replace makes the switch have exactly what is wanted, and the datapath forget what
+// older flows said.
 func (n *node) replace(t *testing.T, wants Wants) {
+	t.Helper()
+	n.write(t, wants)
+	n.forget()
+}
+
+// forget empties the datapath. It is told twice, as what is just being looked at is
+// passed over.
+func (n *node) forget() {
+	n.Appctl("revalidator/purge")
+	n.Appctl("revalidator/purge")
+}
+
+// write makes the switch have exactly what is wanted, the flows in one step.
+func (n *node) write(t *testing.T, wants Wants) {
 	t.Helper()
 	meters := []openflow.Message{openflow.MeterMod{Command: openflow.MeterDelete, Meter: openflow.Meter{ID: openflow.MeterAll}}}
 	for _, m := range wants.Meters {
@@ -258,10 +272,6 @@ func (n *node) replace(t *testing.T, wants Wants) {
 		}
 		return conn.Bundle(t.Context(), bundle...)
 	})
-	// The datapath still remembers what the old flows said. It is told twice, as
-	// what is just being looked at is passed over.
-	n.Appctl("revalidator/purge")
-	n.Appctl("revalidator/purge")
 }
 
 // connected does something over a connection to the switch.

@@ -105,8 +105,8 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 		f := familyOf(p.Addr())
 		node := f.dst(openflow.Host(NodePorts(p)))
 		w.flow(
-			at(tableClassify, priorityIP, openflow.InPort(port), f.is()).do(regOrigin.set(originEntered)).goTo(tableRouter),
-			at(tableClassify, priorityExcept, openflow.InPort(port), f.is(), node).do(regOrigin.set(originEntered)).goTo(tableRouter),
+			at(tableClassify, priorityIP, openflow.InPort(port), f.is()).do(arrived(originEntered)...).goTo(tableRouter),
+			at(tableClassify, priorityExcept, openflow.InPort(port), f.is(), node).do(arrived(originEntered)...).goTo(tableRouter),
 			at(tableRouter, priorityRefuse, regOrigin.is(originEntered), f.is(), node).goTo(tableAnswer),
 			at(tableForward, priorityAnswer, regOut.is(0), f.is(), answering(), origin(originEntered)).do(toHost...).goTo(tableOutput))
 	}

@@ -93,7 +93,7 @@ func NamesPort(asker netip.Addr) uint32 {
 
 func (n names) base(w *Wants) {
 	w.flow(
-		at(tableClassify, priorityExact, openflow.InPort(n.port)).do(regOrigin.set(originNames)).goTo(tableSource),
+		at(tableClassify, priorityExact, openflow.InPort(n.port)).do(arrived(originNames)...).goTo(tableSource),
 		at(tableDest, priorityRefuse, regOrigin.is(originNames)).drop(reasonForged), // it answers, and sends nothing else
 		at(tableOutput, priorityExact, regOut.is(n.port)).do(openflow.Output{Port: n.port}).end(),
 	)

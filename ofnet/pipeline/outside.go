@@ -88,7 +88,7 @@ func (x outside) outside(w *Wants, o Outside, port uint32) {
 		toHost := []openflow.Action{openflow.DecTTL{}, set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(o.MAC)), regOut.set(port)}
 		known := append(x.size.check(), set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16})
 		w.flow(
-			at(tableClassify, priorityExact, openflow.InPort(port), f.is(), f.dst(p)).do(regOrigin.set(originHost)).goTo(tableSource),
+			at(tableClassify, priorityExact, openflow.InPort(port), f.is(), f.dst(p)).do(arrived(originHost)...).goTo(tableSource),
 			unreceived(priorityHost, f.whole(f.dst(host))...).do(known...).do(toHost...).goTo(tableOutput),
 			unreceived(priorityHost, f.whole(f.dst(openflow.Host(PodsAsHost(p))))...).do(known...).do(toHost...).goTo(tableOutput),
 			unreceived(priorityInside, f.is(), f.dst(f.loopback)).drop(reasonNoRoute),

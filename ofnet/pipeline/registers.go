@@ -30,6 +30,7 @@ var (
 	regDstTiers = Register{"DST_TIERS", 0, 12, 4, "The same of the receiver."}
 	regTracked  = Register{"TRACKED", 0, 16, 1, "The connections of the sender or the receiver are tracked, and this packet has not been yet."}
 	regOuter    = Register{"OUTER", 0, 17, 1, "A client from outside, of a service that has other providers for such."}
+	regEpoch    = Register{"EPOCH", 0, 18, 6, "The epoch when the packet came in: 1 more than its rest by 63; 0: there was none."}
 	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
 	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}
 	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; 0: none, or unknown."}
@@ -61,7 +62,7 @@ const (
 
 // Registers lists them for dumps and documentation.
 func Registers() []Register {
-	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regAffinity, regSrcTiers, regDstTiers, regTracked, regOuter, regReason, regSrcGroup, regDstGroup, regVRF, regSrcClass, regNetwork, regDstNet, regOut, regNextHop, regDstClass, regDstMAC, regScratch}
+	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regAffinity, regSrcTiers, regDstTiers, regTracked, regOuter, regEpoch, regReason, regSrcGroup, regDstGroup, regVRF, regSrcClass, regNetwork, regDstNet, regOut, regNextHop, regDstClass, regDstMAC, regScratch}
 }
 
 // is matches a value of the register.

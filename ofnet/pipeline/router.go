@@ -71,7 +71,7 @@ func (r router) router(w *Wants, o Router, port uint32) {
 		at(tableOutput, priorityOther, regOut.is(r.uplink)).drop(reasonNoNextHop))
 	for _, f := range []family{ipv4(), ipv6()} {
 		w.flow(at(tableClassify, priorityExact, fromUplink, openflow.EthDst(o.MAC), f.is()).
-			do(regOrigin.set(originTunnel), regVRF.set(uint32(SharedVRF)), regRouted.set(1)).goTo(tableSource))
+			do(arrived(originTunnel)...).do(regVRF.set(uint32(SharedVRF)), regRouted.set(1)).goTo(tableSource))
 		w.flow(unreceived(priorityNoRoute, f.is(), f.dst(f.toMany)).drop(reasonMulticast))
 		w.flow(unreceived(priorityNoRoute, f.is(), f.dst(f.onLink)).drop(reasonNoRoute))
 		for ttl := range uint8(2) {

@@ -26,6 +26,7 @@ const (
 	tablePolicyIn
 	tableLastIn
 	tableAdmit
+	tableEpoch
 )
 
 // Every packet starts in table 0.
@@ -73,6 +74,7 @@ func Tables() []Table {
 		{tablePolicyIn, "POLICY_IN", tableLastIn, 0, "Policies that isolate the receiver, and what they allow."},
 		{tableLastIn, "LAST_IN", tableAdmit, 0, "The last tier, of the receiver."},
 		{tableAdmit, "ADMIT", tableDrop, reasonNotAdmitted, "Notes in the connection tracker that the connection is admitted, and goes back to FORWARD."},
+		{tableEpoch, "EPOCH", tableEpoch, 0, "Which epoch is it? Asked by CLASSIFY, before anything else is found out about a packet."},
 	}
 }
 

@@ -33,6 +33,15 @@ import (
 // is judged, and go with it, as the tracker wants to see all of them each time. (The first one
 // of SCTP it sees once.)
 //
+// What is judged is found out in the first pass of a packet, and the tracker ends a pass. The datapath has
+// a flow for each pass, and ovs-vswitchd looks at them one after the other when rules
+// change, so an old first pass may be followed by a new last one. Therefore the first pass keeps
+// the epoch that it is of, and a connection gets the mark of that only. Of another epoch it is
+// let through, or not, and judged again with its next packet.
+//
+//	CLASSIFY   EPOCH writes the epoch into a register, for all passes
+//	ADMIT      of this epoch: its mark; of another one: ct(commit) without one
+//
 // Who began a connection is known of those that began after the tracker has seen one of
 // their ends. So an endpoint that may be judged one day is tracked from its start, and as
 // long as nothing of either end is judged, what the tracker takes for invalid passes, too.
@@ -60,6 +69,14 @@ const (
 	IsolatesIn
 	Tracked // its connections are known to the tracker; so are those of whom anything is judged
 )
+
+// short is the epoch in the register: another one than those before and after it, and not 0.
+func (e Epoch) short() uint32 { return 1 + e.Number%(1<<regEpoch.Bits-1) }
+
+// arrived writes down where a packet came from, and in which epoch, before anything else.
+func arrived(where uint32) []openflow.Action {
+	return []openflow.Action{regOrigin.set(where), openflow.Resubmit{Table: tableEpoch}}
+}
 
 // judgement is what the registers have of it.
 const judgement = JudgesOut | IsolatesOut | JudgesIn | IsolatesIn
@@ -173,11 +190,12 @@ func (tracking) outside(w *Wants, o Outside, port uint32) {
 
 func (tracking) epoch(w *Wants, e Epoch) {
 	mark := openflow.CTMark(e.Number, ^uint32(0))
+	w.flow(at(tableEpoch, priorityExact).do(regEpoch.set(e.short())).end())
 	for _, f := range []family{ipv4(), ipv6()} {
 		w.flow(
 			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark).admitted(),
 			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark).admitted(),
-			at(tableAdmit, priorityExact, f.is()).
+			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short())).
 				do(openflow.CT{Commit: true, ZoneField: zoneOf, Actions: []openflow.Action{set(mark)}}).admitted())
 	}
 }

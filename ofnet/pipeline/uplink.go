@@ -34,7 +34,7 @@ func (u uplink) network(w *Wants, n Network) {
 	tag := uint32(n.Tag)
 	w.flow(
 		at(tableClassify, priorityTrunk, openflow.InPort(u.port), openflow.VLANVID(n.Tag), openflow.EthSrcMasked([6]byte{}, groupBit)).
-			do(openflow.PopVLAN{}, regOrigin.set(originTunnel), regVRF.set(uint32(n.VRF)), regNetwork.set(tag)).goTo(tableSource),
+			do(openflow.PopVLAN{}).do(arrived(originTunnel)...).do(regVRF.set(uint32(n.VRF)), regNetwork.set(tag)).goTo(tableSource),
 		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originLocal), unicast()).
 			do(regDstNet.set(tag), regOut.set(u.port)).goTo(tablePolicy),
 		at(tableOutput, priorityExact, regNetwork.is(tag), regOut.is(u.port)).

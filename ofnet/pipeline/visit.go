@@ -43,5 +43,5 @@ func asFrom(where uint32) []openflow.Action {
 	for i := range 8 { // two registers at once
 		actions = append(actions, openflow.Load{Field: openflow.FieldXReg(i), Bits: 64})
 	}
-	return append(actions, regOrigin.set(where))
+	return append(actions, arrived(where)...)
 }
