@@ -1,11 +1,16 @@
 package pipeline
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // After a change ovs-vswitchd looks at the flows of the datapath one after the other. What the
@@ -97,5 +102,55 @@ func (n *node) forgetLaterPasses(t *testing.T) {
 	}
 	if gone == 0 {
 		t.Fatal("no packet has been tracked")
+	}
+}
+
+// Many connections go on while isolation comes and goes: while all is denied, none of them
+// is ever admitted, whichever flow of the datapath is looked at first.
+func TestLongNothingIsAdmittedWhileEverythingIsDenied(t *testing.T) {
+	testkit.TakesLong(t)
+	c := startCluster(t, web1, db1)
+	n := c.pod(web1).node
+	free := map[string]Tiers{web1.ID: Tracked, db1.ID: Tracked}
+	none := map[string]Tiers{web1.ID: isolated, db1.ID: isolated}
+	c.judge(free)
+	ctx, stop := context.WithCancel(t.Context())
+	var talks sync.WaitGroup
+	defer talks.Wait()
+	defer stop()
+	for i := range 40 {
+		ends := []Endpoint{web1, db1}
+		from, to := ends[i%2], ends[1-i%2]
+		server, client := c.pod(to).datagrams(uint16(6000+i)), c.pod(from).datagrams(0)
+		at := netip.AddrPortFrom(to.IPv4, uint16(6000+i))
+		talks.Go(func() {
+			for buffer := make([]byte, 100); ctx.Err() == nil; {
+				_ = server.SetReadDeadline(time.Now().Add(never))
+				if _, asker, err := server.ReadFromUDPAddrPort(buffer); err == nil {
+					_, _ = server.WriteToUDPAddrPort(buffer[:1], asker)
+				}
+			}
+		})
+		talks.Go(func() {
+			for pace := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-pace.C {
+				_, _ = client.WriteToUDPAddrPort([]byte("?"), at)
+			}
+		})
+	}
+	admitted := func() int { return strings.Count(n.Appctl("dpctl/dump-conntrack"), fmt.Sprintf(",mark=%d\n", c.epoch)) }
+	change := func(tiers map[string]Tiers) {
+		c.epoch++
+		c.classify(tiers)
+		n.write(t, c.wants(n, Epoch{Number: c.epoch}).chosen())
+	}
+	for range 40 {
+		change(free)
+		testkit.Eventually(t, soon, "all connections are admitted", func() bool { return admitted() >= 40 })
+		change(none)
+		n.Appctl("revalidator/wait")
+		n.Appctl("revalidator/wait")
+		if got := admitted(); got > 0 {
+			t.Errorf("%d of 40 connections are admitted in epoch %d, in which all are denied", got, c.epoch)
+		}
 	}
 }
