@@ -92,5 +92,8 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	return a
 }
 
+// Rest is what the term remembers of addresses of pods.
+func (a *API) Rest() *master.Rest { return a.rest }
+
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.router.ServeHTTP(w, r) }

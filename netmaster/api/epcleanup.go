@@ -120,12 +120,16 @@ func (a *API) reclaim(ctx context.Context, ep *mastercfg.CfgEndpointState) error
 			return fmt.Errorf("host %s: %w", ep.HomingHost, err)
 		}
 	}
-	_, err = a.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		_, err := master.DeleteEndpoint(tx, ep.ID)
-		if fault.Is(err, fault.NotFound) {
-			return nil // deleted meanwhile
-		}
+	var deleted mastercfg.CfgEndpointState
+	_, err = a.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+		deleted, err = master.DeleteEndpoint(tx, ep.ID)
 		return err
 	})
+	if fault.Is(err, fault.NotFound) {
+		return nil // deleted meanwhile
+	}
+	if err == nil {
+		a.rest.Freed(&deleted)
+	}
 	return err
 }

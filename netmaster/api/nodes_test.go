@@ -314,3 +314,18 @@ func TestDebugShowsWhatAgentsActOn(t *testing.T) {
 		t.Errorf("state %+v", got)
 	}
 }
+
+// The address of a pod rests when it is cleaned up, as when its node gives it back.
+func TestAddressesOfPodsThatAreCleanedUpRest(t *testing.T) {
+	b := withGroup(t)
+	add := func(container, uid string) string {
+		return plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+			TenantName: "blue", NetworkName: "web", PodUID: uid, ConfigEP: mastercfg.ConfigEP{Container: container, Host: "h9"},
+		}).EndpointConfig.IPAddress
+	}
+	first := add("c1", "u1")
+	b.ok("DELETE", "/debug/epcleanup/tenant/blue/ep/c1", "")
+	if again := add("c2", "u1"); again != first {
+		t.Errorf("the next attempt of the pod gets %s, want %s", again, first)
+	}
+}

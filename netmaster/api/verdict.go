@@ -57,6 +57,8 @@ type judge struct {
 type judged struct {
 	id, tenant string
 	group      int
+	node       string
+	access     bool // it is the node's own
 	end        tiers.End
 	addresses  [2]netip.Addr // of IPv4 and IPv6; invalid: none
 }
@@ -95,7 +97,7 @@ func readJudged(r ledger.Reader, name string) (judged, error) {
 		return judged{}, err
 	}
 	_, tenant, _ := strings.Cut(ep.NetID, ".")
-	j := judged{id: ep.ID, tenant: tenant, group: ep.EndpointGroupID, end: tiers.End{Judged: ep.PodUID != ""}}
+	j := judged{id: ep.ID, tenant: tenant, group: ep.EndpointGroupID, node: ep.HomingHost, access: ep.PodUID == "" && (ep.EndpointID == "" || ep.EndpointID == ep.HomingHost), end: tiers.End{Judged: ep.PodUID != ""}}
 	for i, text := range []string{ep.IPAddress, ep.IPv6Address} {
 		if address, err := netip.ParseAddr(text); err == nil { // else it has none
 			j.addresses[i] = address
@@ -126,6 +128,7 @@ func (j *judge) verdict(from, to netip.Addr) contivmodel.Verdict {
 	c := j.about
 	c.From, c.To = j.from.end, j.to.end
 	c.From.Address, c.To.Address = from, to
+	c.OwnNode = j.from.node == j.to.node && (j.from.access || j.to.access)
 	if j.from.id == j.to.id {
 		v.Allowed = asked("packets", true, "itself", "")
 		return v

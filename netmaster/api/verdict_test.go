@@ -62,6 +62,18 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 		mastercfg.K8sPolicyPrefix + "networkpolicy/shop/db": mastercfg.K8sPolicy{Rules: []mastercfg.TierRule{{Tier: 1, Verdict: "accept", Subjects: []uint16{7}, AnyPeer: true, Ports: []mastercfg.TierPorts{{Protocol: 6, First: 80, Last: 81}}}}}})
 	says("a policy allows a port", tcp, "true; packets true none; egress true none; ingress true NetworkPolicy networkpolicy/shop/db")
 	says("and no other", "protocol=tcp&port=82", "false; packets true none; egress true none; ingress false NetworkPolicy")
+	for host, allowed := range map[string]bool{"h1": true, "h2": false} { // h1 is the pod's node
+		plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+			TenantName: "blue", NetworkName: "web", ConfigEP: mastercfg.ConfigEP{Container: host, Host: host},
+		})
+		var got contivmodel.Verdicts
+		if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=web.blue-"+host+"&to=shop:db&protocol=tcp&port=82", "")), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Verdicts[0].Allowed != allowed {
+			t.Errorf("from node %s: %+v, want %v", host, got.Verdicts[0], allowed)
+		}
+	}
 	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
 	b.ok("POST", "rules/blue:p:1", `{"tenantName":"blue","policyName":"p","ruleId":"1","direction":"in","protocol":"tcp","port":80,"action":"deny","priority":1}`)
 	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","policies":["p"]}`)

@@ -2,6 +2,7 @@ package classes
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 )
 
@@ -52,6 +53,22 @@ func BenchmarkLabel(b *testing.B) {
 	for b.Loop() {
 		i++
 		e.SetPod("space7", "pod3", crowdPod(i%10))
+		e.Written(e.Take())
+	}
+}
+
+// BenchmarkTenants is the same where pods are of two tenants; one that changes nothing that is written.
+func BenchmarkTenants(b *testing.B) {
+	e, i := crowd(), 0
+	red := crowdPod(0)
+	red.Tenant = "red"
+	e.SetPod("space8", "pod0", red)
+	for b.Loop() {
+		i++
+		blue := crowdPod(3)
+		blue.Tenant = "blue"
+		blue.Labels["hash"] = strconv.Itoa(i)
+		e.SetPod("space7", "pod3", blue)
 		e.Written(e.Take())
 	}
 }

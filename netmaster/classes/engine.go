@@ -1,7 +1,7 @@
 // Package classes turns policies of Kubernetes into rules about classes of pods.
 //
-// A class is a set of pods that no selector of a policy tells apart, nor a port that
-// one calls by its name. It has a number, which every switch knows the pods of the
+// A class is a set of pods that no selector of a policy tells apart, and that have the same numbers
+// for the names of ports in policies. It has a number, which every switch knows the pods of the
 // class by. So rules name few classes instead of many pods, and a pod that comes,
 // goes or gets other labels changes nothing but its own class. Pods that nothing
 // selects have none: class 0.
@@ -87,6 +87,7 @@ type class struct {
 	selectors map[uint32]*selector
 	ports     []NamedPort // of those that policies name
 	members   int
+	tenants   map[string]int // how many members are of each
 	written   bool
 }
 
@@ -147,7 +148,7 @@ func (e *Engine) SetPod(namespace, name string, now Pod) {
 		e.podsIn[namespace][key] = struct{}{}
 		e.dirtyPods[key] = struct{}{}
 	}
-	e.settleTenant(p, now.Tenant, known)
+	e.settleTenant(p, now.Tenant)
 	p.labels, p.ports = maps.Clone(now.Labels), slices.Clone(now.Ports)
 	moved := e.moved
 	e.reclassify(key, now.Recorded)
@@ -163,8 +164,8 @@ func (e *Engine) RemovePod(namespace, name string) {
 	if !known {
 		return
 	}
+	e.settleTenant(p, "")
 	e.leave(p.class)
-	e.settleTenant(p, "", true)
 	delete(e.pods, key)
 	delete(e.dirtyPods, key)
 	if delete(e.podsIn[namespace], key); len(e.podsIn[namespace]) == 0 {
@@ -204,6 +205,10 @@ func (e *Engine) RevisitAll() {
 	}
 }
 
+// maxNumbers is how many ports of a pod a name stands for. Kubernetes wants the names of a pod to differ, and
+// does not refuse those of several containers that do not: other namespaces' rules about the name would be as many.
+const maxNumbers = 10
+
 // look finds out what selects a pod.
 func (e *Engine) look(p *pod) (signature string, by map[uint32]*selector, ports []NamedPort) {
 	by = map[uint32]*selector{}
@@ -212,9 +217,11 @@ func (e *Engine) look(p *pod) (signature string, by map[uint32]*selector, ports 
 			by[s.id] = s
 		}
 	}
+	count := map[string]int{}
 	for _, port := range p.ports {
-		if _, used := e.named[port.Name]; used && port.Name != "" {
+		if _, used := e.named[port.Name]; used && count[port.Name] < maxNumbers {
 			ports = append(ports, port)
+			count[port.Name]++
 		}
 	}
 	return sign(by, ports), by, ports
@@ -245,8 +252,10 @@ func (e *Engine) reclassify(key string, preferred uint16) {
 		return
 	}
 	number := e.join(signature, by, ports, preferred)
+	e.classes[p.class].count(p.tenant, -1)
 	e.leave(p.class)
 	p.class = number
+	e.classes[number].count(p.tenant, 1)
 	e.dirtyPods[key] = struct{}{}
 	e.moved = true
 }

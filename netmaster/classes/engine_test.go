@@ -176,7 +176,7 @@ func (u *universe) change(e *Engine) {
 		delete(u.pods, key)
 		e.RemovePod(namespace, name)
 	case 2, 3, 4:
-		p := Pod{Labels: u.labels()}
+		p := Pod{Labels: u.labels(), Tenant: pick(u.rand, "", "blue", "red")}
 		if u.rand.IntN(2) == 0 {
 			p.Ports = append(p.Ports, NamedPort{"web", 6, pick[uint16](u.rand, 80, 81)})
 		}
@@ -312,9 +312,29 @@ func liveThrough(t *testing.T, seeds uint64) {
 			}
 			b.write(e)
 			u.compare(t, b, fmt.Sprintf("seed %d, step %d", seed, step))
+			e.countAgain(t, fmt.Sprintf("seed %d, step %d", seed, step))
 		}
 		b.write(e)
 		u.adopt(t, b, fmt.Sprintf("seed %d, another leader", seed))
+	}
+}
+
+// countAgain compares the tenants of classes with those of their pods.
+func (e *Engine) countAgain(t *testing.T, when string) {
+	t.Helper()
+	want := map[uint16]map[string]int{}
+	for number := range e.classes {
+		want[number] = map[string]int{}
+	}
+	for _, p := range e.pods {
+		if p.class != 0 && p.tenant != "" {
+			want[p.class][p.tenant]++
+		}
+	}
+	for number, c := range e.classes {
+		if !maps.Equal(c.tenants, want[number]) {
+			t.Fatalf("%s: class %d has tenants %v, want %v", when, number, c.tenants, want[number])
+		}
 	}
 }
 

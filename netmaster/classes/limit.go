@@ -13,23 +13,69 @@ import (
 const MaxRules = 4000
 
 // limit leaves out rules of policies that are too many about a class, those whose ids come last. As the policies
-// isolate the class, what their rules would allow is denied. It returns those of which rules were not left out before.
-func (e *Engine) limit(number uint16) (more []string) {
-	before, now := e.left[number], e.tooMany(number)
-	for _, ids := range []map[string]struct{}{before, now} {
-		for id := range ids {
-			e.dirtyPolicies[id] = struct{}{}
+// isolate the class, what their rules would allow is denied. It returns those of which no rule was left out before.
+func (e *Engine) limit() (more []string) {
+	before := e.leftOut()
+	for number := range e.crowded() {
+		old, now := e.left[number], e.tooMany(number)
+		for _, ids := range []map[string]struct{}{old, now} {
+			for id := range ids {
+				e.dirtyPolicies[id] = struct{}{}
+			}
+		}
+		if delete(e.left, number); now != nil {
+			e.left[number] = now
 		}
 	}
-	for id := range now {
+	for id := range e.leftOut() {
 		if _, known := before[id]; !known {
 			more = append(more, id)
 		}
 	}
-	if delete(e.left, number); now != nil {
-		e.left[number] = now
-	}
+	slices.Sort(more)
 	return more
+}
+
+// leftOut are the policies of which rules are left out about any class.
+func (e *Engine) leftOut() map[string]struct{} {
+	all := map[string]struct{}{}
+	for _, ids := range e.left {
+		maps.Copy(all, ids)
+	}
+	return all
+}
+
+// crowded are the classes about which there may be another number of rules than before: those that have changed, and
+// the subjects of policies for whose names of ports there are other numbers.
+func (e *Engine) crowded() map[uint16]struct{} {
+	all := map[uint16]struct{}{}
+	maps.Copy(all, e.dirtyClasses)
+	for id := range e.dirtyPolicies {
+		p := e.policies[id]
+		if p == nil || p.spec.Tier != Isolating {
+			continue
+		}
+		if begun := e.begun(p); begun != p.begun {
+			p.begun = begun
+			maps.Copy(all, p.subject.classes)
+		}
+	}
+	return all
+}
+
+// begun is how many rules a policy becomes about what its subjects begin. A name of ports is a rule for each number
+// that it has in the classes of the peers.
+func (e *Engine) begun(p *policy) (rules int) {
+	for i, r := range p.spec.Rules {
+		switch {
+		case !r.Out:
+		case slices.ContainsFunc(r.Ports, func(port Port) bool { return port.Name != "" }):
+			rules += len(e.expand(mastercfg.TierRule{}, p, i))
+		default:
+			rules++
+		}
+	}
+	return rules
 }
 
 // tooMany are the policies for whose rules about a class there is no room.
@@ -42,7 +88,7 @@ func (e *Engine) tooMany(number uint16) (ids map[string]struct{}) {
 	for _, s := range c.selectors {
 		for id := range s.policies {
 			if p := e.policies[id]; p != nil && p.subject == s && p.spec.Tier == Isolating {
-				rules[id] = p.spec.size()
+				rules[id] = [2]int{p.begun, p.accepted(c)}
 				total += rules[id][0] + rules[id][1]
 			}
 		}
@@ -65,19 +111,24 @@ func (e *Engine) tooMany(number uint16) (ids map[string]struct{}) {
 	return ids
 }
 
-// size is how many rules a policy becomes, out of its subjects and into them. A port with a name
-// is one of its own.
-func (p Policy) size() (rules [2]int) {
-	for _, r := range p.Rules {
-		direction := 0
-		if !r.Out {
-			direction = 1
+// accepted is how many rules a policy becomes about what a class of its subjects accepts. A name of ports is a rule
+// for each number that it has in the class.
+func (p *policy) accepted(c *class) (rules int) {
+	for _, r := range p.spec.Rules {
+		if r.Out {
+			continue
 		}
-		rules[direction]++
+		numbered := r.Ports == nil
 		for _, port := range r.Ports {
-			if port.Name != "" {
-				rules[direction]++
+			numbered = numbered || port.Name == ""
+			for _, of := range c.ports {
+				if port.means(of) {
+					rules++
+				}
 			}
+		}
+		if numbered {
+			rules++
 		}
 	}
 	return rules

@@ -2,6 +2,7 @@ package classes
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -43,6 +44,72 @@ func TestPoliciesThatAreTooManyAllowNothing(t *testing.T) {
 	step("and not", 1, MaxRules/2, MaxRules/2, 0)
 	e.RemovePolicy("p0")
 	step("one goes", 0, 0, MaxRules/2, 1)
+}
+
+// A name of ports counts as what it becomes, whoever has the ports, and the policy is told of once.
+func TestNamesOfPortsCountAsTheRulesThatTheyBecome(t *testing.T) {
+	e, b := New(), newBook()
+	e.SetNamespace("shop", nil)
+	e.SetNamespace("other", nil)
+	own := PodSelector{Namespace: "shop"}
+	e.SetPolicy("dns", Policy{Subject: own, Tier: Isolating, Out: true, Rules: []Rule{{Out: true, Verdict: Accept, AnyPeer: true, Ports: []Port{{Name: "dns"}}}}})
+	for _, app := range []string{"a", "b"} { // two classes
+		e.SetPolicy(app, Policy{Subject: PodSelector{Namespace: "shop", Pods: labelled("app", app)}, Tier: Isolating, In: true})
+		e.SetPod("shop", app, Pod{Labels: map[string]string{"app": app}})
+	}
+	pod := func(i, ports int) (p Pod) {
+		for n := range ports {
+			p.Ports = append(p.Ports, NamedPort{"dns", 17, uint16(i*maxNumbers + n + 1)})
+		}
+		return p
+	}
+	step := func(what string, rules int, left ...string) {
+		t.Helper()
+		c := e.Take()
+		e.Failed(c) // for the book
+		b.write(e)
+		if !slices.Equal(c.Left, left) {
+			t.Errorf("%s: %q are told of, want %q", what, c.Left, left)
+		}
+		if got := len(b.policies["dns"]); got != rules {
+			t.Errorf("%s: %d rules, want %d", what, got, rules)
+		}
+	}
+	e.SetPod("other", "0", pod(0, MaxRules+1))
+	step("one pod with a name for many ports", maxNumbers)
+	for i := range MaxRules/maxNumbers - 1 {
+		e.SetPod("other", fmt.Sprint(i+1), pod(i+1, maxNumbers))
+	}
+	step("as many as there can be", MaxRules)
+	e.SetPod("other", "more", pod(MaxRules/maxNumbers, 1))
+	step("one more", 0, "dns")
+	e.SetPod("other", "still more", pod(MaxRules/maxNumbers+1, 1))
+	step("two more", 0)
+	for i := range 2 * maxEmpty {
+		e.RemovePod("other", fmt.Sprint(i))
+	}
+	step("there is room again", MaxRules+2-maxNumbers*maxEmpty)
+}
+
+// A name that no policy uses any more tells pods apart no longer.
+func TestNamesThatNoPolicyUsesAreForgotten(t *testing.T) {
+	e, b := New(), newBook()
+	e.SetNamespace("shop", nil)
+	e.SetPod("shop", "web", Pod{Ports: []NamedPort{{"http", 6, 80}, {"https", 6, 443}}})
+	for step, names := range [][]string{{"http", "https"}, {"https"}, nil} {
+		p := Policy{Subject: PodSelector{Namespace: "nowhere"}, Tier: Isolating, In: true}
+		for _, name := range names {
+			p.Rules = append(p.Rules, Rule{Verdict: Accept, AnyPeer: true, Ports: []Port{{Name: name}}})
+		}
+		e.SetPolicy("p", p)
+		b.write(e)
+		if got := len(e.named); got != len(names) {
+			t.Errorf("step %d: %d names are known, want %q", step, got, names)
+		}
+		if class, known := e.Class("shop", "web"); !known || class == 0 != (len(names) == 0) {
+			t.Errorf("step %d: the pod is of class %d, known %v", step, class, known)
+		}
+	}
 }
 
 // Pods for whose class there is no number are of one that is never written, and take nobody's.

@@ -18,7 +18,7 @@ type Changes struct {
 	Classes  map[uint16]*mastercfg.K8sClass  // nil: the class is gone
 	Moved    bool                            // connections of pods that were there are to be judged anew
 	Left     []string                        // ids of policies of which rules are left out, since the last time
-	TooLarge map[string]string               // why policies of ordered tiers deny what they do not say, by id
+	TooLarge map[string]string               // why policies of ordered tiers deny everything, or rules of them do, by id
 	Strange  map[string][]string             // by policy: tenants of peers that are of none of its subjects, if they are others than the last time
 }
 
@@ -29,15 +29,12 @@ func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) 
 func (e *Engine) Take() Changes {
 	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved,
 		TooLarge: map[string]string{}, Strange: map[string][]string{}}
-	for number := range e.dirtyClasses {
-		c.Left = append(c.Left, e.limit(number)...)
-	}
+	c.Left = e.limit()
 	for key := range e.dirtyPods {
 		c.Pods[key] = e.pods[key].class
 	}
-	tenants := e.tenantsByClass()
 	for id := range e.dirtyPolicies {
-		if strangers, other := e.strangers(id, tenants); other {
+		if strangers, other := e.strangers(id); other {
 			c.Strange[id] = strangers
 		}
 		c.Policies[id] = nil
@@ -52,9 +49,7 @@ func (e *Engine) Take() Changes {
 	for number := range e.dirtyClasses {
 		c.Classes[number] = e.record(number)
 	}
-	clear(e.dirtyPods)
-	clear(e.dirtyPolicies)
-	clear(e.dirtyClasses)
+	e.dirtyPods, e.dirtyPolicies, e.dirtyClasses = map[string]struct{}{}, map[string]struct{}{}, map[uint16]struct{}{} // clear would leave their room, which is walked
 	e.moved = false
 	return c
 }
@@ -143,15 +138,11 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 	count := map[bool]int{}
 	for i, r := range p.spec.Rules {
 		rule := base
-		rule.Out, rule.Verdict, rule.AnyPeer, rule.Nets = r.Out, string(r.Verdict), r.AnyPeer, texts(r.Nets)
 		if ordered {
 			rule.Rank += count[r.Out]
 			count[r.Out]++
 		}
-		if !r.AnyPeer {
-			rule.Peers = union(p.peers[i])
-		}
-		split := e.withPorts(rule, r.Ports)
+		split := e.expand(rule, p, i)
 		if ordered && len(split) > MaxRules {
 			tooLarge = fmt.Sprintf("names of ports in a rule stand for more than %d numbers", MaxRules)
 			if split = nil; r.Verdict != Accept {
@@ -163,6 +154,16 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 	return slices.DeleteFunc(all, func(r mastercfg.TierRule) bool {
 		return len(r.Subjects) == 0 || !r.AnyPeer && len(r.Peers)+len(r.Nets) == 0
 	}), tooLarge
+}
+
+// expand makes rules about classes of one of a policy; base says of whom and in which order.
+func (e *Engine) expand(base mastercfg.TierRule, p *policy, i int) []mastercfg.TierRule {
+	r := p.spec.Rules[i]
+	base.Out, base.Verdict, base.AnyPeer, base.Nets = r.Out, string(r.Verdict), r.AnyPeer, texts(r.Nets)
+	if !r.AnyPeer {
+		base.Peers = union(p.peers[i])
+	}
+	return e.withPorts(base, r.Ports)
 }
 
 // withPorts makes rules of one by what it says of ports: those with names are other
@@ -203,7 +204,7 @@ func (e *Engine) withName(rule mastercfg.TierRule, name Port) (all []mastercfg.T
 	by := map[NamedPort][]uint16{}
 	for _, number := range serves {
 		for _, p := range e.classes[number].ports {
-			if p.Name == name.Name && (name.Protocol == 0 || name.Protocol == p.Protocol) {
+			if name.means(p) {
 				by[p] = append(by[p], number)
 			}
 		}

@@ -14,6 +14,7 @@ type policy struct {
 	subject *selector
 	peers   [][]*selector // by rule
 	place   int           // among those of its tier, if that is ordered
+	begun   int           // how many rules it becomes about what its subjects begin, as last counted
 }
 
 // SetPolicy says what a policy is.
@@ -49,9 +50,6 @@ func (e *Engine) RemovePolicy(id string) {
 	before := e.policies[id]
 	delete(e.policies, id)
 	e.dirtyPolicies[id] = struct{}{}
-	for _, users := range e.named {
-		delete(users, id)
-	}
 	e.retire(id, before)
 	e.rank(before, nil)
 }
@@ -149,7 +147,7 @@ func (e *Engine) resign(number uint16, signature string, by map[uint32]*selector
 	}
 }
 
-// retire takes from the selectors what a policy does not use any more. Those that nobody
+// retire takes from the selectors and the names of ports what a policy does not use any more. Those that nobody
 // uses tell pods apart no longer: classes that are alike then remain, but for pods that
 // nothing selects.
 func (e *Engine) retire(id string, before *policy) {
@@ -176,11 +174,40 @@ func (e *Engine) retire(id string, before *policy) {
 			c := e.classes[number]
 			by := maps.Clone(c.selectors)
 			delete(by, s.id)
-			e.resign(number, sign(by, c.ports), by, c.ports)
-			if len(by)+len(c.ports) == 0 {
-				e.release(number)
+			e.reduce(number, by, c.ports)
+		}
+	}
+	e.retirePorts(id, before)
+}
+
+// retirePorts does so with the names of ports.
+func (e *Engine) retirePorts(id string, before *policy) {
+	still := map[string]bool{}
+	if now := e.policies[id]; now != nil {
+		still = now.names()
+	}
+	for name := range before.names() {
+		if still[name] {
+			continue
+		}
+		if delete(e.named[name], id); len(e.named[name]) > 0 {
+			continue
+		}
+		delete(e.named, name)
+		for number, c := range maps.Clone(e.classes) {
+			ports := slices.DeleteFunc(slices.Clone(c.ports), func(p NamedPort) bool { return p.Name == name })
+			if len(ports) < len(c.ports) {
+				e.reduce(number, c.selectors, ports)
 			}
 		}
+	}
+}
+
+// reduce leaves less that tells a class from others. If that is nothing, its pods have none.
+func (e *Engine) reduce(number uint16, by map[uint32]*selector, ports []NamedPort) {
+	e.resign(number, sign(by, ports), by, ports)
+	if len(by)+len(ports) == 0 {
+		e.release(number)
 	}
 }
 
@@ -199,6 +226,19 @@ func (e *Engine) release(number uint16) {
 // all are the selectors of a policy.
 func (p *policy) all() []*selector {
 	return append(slices.Concat(p.peers...), p.subject)
+}
+
+// names are those of ports that a policy uses.
+func (p *policy) names() map[string]bool {
+	all := map[string]bool{}
+	for _, r := range p.spec.Rules {
+		for _, port := range r.Ports {
+			if port.Name != "" {
+				all[port.Name] = true
+			}
+		}
+	}
+	return all
 }
 
 // touchSubjects has the records of the classes looked at that a selector finds.

@@ -48,6 +48,11 @@ type Port struct {
 	First, Last uint16
 }
 
+// means tells whether a name stands for a port of a pod.
+func (p Port) means(of NamedPort) bool {
+	return p.Name == of.Name && (p.Protocol == 0 || p.Protocol == of.Protocol)
+}
+
 // Without are the fewest prefixes that make one without others.
 func Without(net netip.Prefix, except []netip.Prefix) (rest []netip.Prefix) {
 	within := false

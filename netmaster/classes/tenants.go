@@ -8,29 +8,50 @@ import (
 // Pods of different tenants do not reach each other, whatever policies say: a peer of another
 // tenant is a mistake that somebody should be told of.
 
-// settleTenant counts the pods of tenants.
-func (e *Engine) settleTenant(p *pod, now string, counted bool) {
-	if counted && p.tenant != "" {
-		if e.tenants[p.tenant]--; e.tenants[p.tenant] == 0 {
-			delete(e.tenants, p.tenant)
-		}
+// settleTenant counts the pods of tenants, and those of a class; now is empty when the pod goes.
+func (e *Engine) settleTenant(p *pod, now string) {
+	if p.tenant == now {
+		return
 	}
-	if p.tenant = now; now != "" {
-		e.tenants[now]++
+	c := e.classes[p.class]
+	c.count(p.tenant, -1)
+	add(e.tenants, p.tenant, -1)
+	p.tenant = now
+	c.count(now, 1)
+	add(e.tenants, now, 1)
+}
+
+// count adds members of a tenant to a class; class 0 and pods of no tenant are not counted.
+func (c *class) count(tenant string, more int) {
+	if c == nil || tenant == "" {
+		return
+	}
+	if c.tenants == nil {
+		c.tenants = map[string]int{}
+	}
+	add(c.tenants, tenant, more)
+}
+
+func add(counts map[string]int, tenant string, more int) {
+	if tenant == "" {
+		return
+	}
+	if counts[tenant] += more; counts[tenant] == 0 {
+		delete(counts, tenant)
 	}
 }
 
 // strangers are the tenants of a policy's peers that none of its subjects is of. A peer that
 // is all pods means those that can be reached. other tells that they are not those that were told last.
-func (e *Engine) strangers(id string, by map[uint16]map[string]struct{}) (tenants []string, other bool) {
-	if p := e.policies[id]; p != nil && by != nil {
+func (e *Engine) strangers(id string) (tenants []string, other bool) {
+	if p := e.policies[id]; p != nil && len(e.tenants) > 1 {
 		var peers []*selector
 		for _, s := range slices.Concat(p.peers...) {
 			if s.spec.Namespace != "" || len(s.spec.Namespaces)+len(s.spec.Pods) > 0 {
 				peers = append(peers, s)
 			}
 		}
-		ours, theirs := tenantsOf(by, p.subject), tenantsOf(by, peers...)
+		ours, theirs := e.tenantsOf(p.subject), e.tenantsOf(peers...)
 		maps.DeleteFunc(theirs, func(tenant string, _ struct{}) bool { _, own := ours[tenant]; return own || len(ours) == 0 })
 		tenants = slices.Sorted(maps.Keys(theirs))
 	}
@@ -41,30 +62,14 @@ func (e *Engine) strangers(id string, by map[uint16]map[string]struct{}) (tenant
 	return tenants, other && len(tenants) > 0
 }
 
-// tenantsByClass are the tenants of the pods of each class; of all at once, as there are more pods than
-// classes. nil: all pods are of one tenant.
-func (e *Engine) tenantsByClass() map[uint16]map[string]struct{} {
-	if len(e.tenants) < 2 {
-		return nil
-	}
-	by := map[uint16]map[string]struct{}{}
-	for _, p := range e.pods {
-		if by[p.class] == nil {
-			by[p.class] = map[string]struct{}{}
-		}
-		if p.tenant != "" {
-			by[p.class][p.tenant] = struct{}{}
-		}
-	}
-	return by
-}
-
 // tenantsOf are the tenants of pods that selectors find.
-func tenantsOf(by map[uint16]map[string]struct{}, selectors ...*selector) map[string]struct{} {
+func (e *Engine) tenantsOf(selectors ...*selector) map[string]struct{} {
 	all := map[string]struct{}{}
 	for _, s := range selectors {
 		for number := range s.classes {
-			maps.Copy(all, by[number])
+			for tenant := range e.classes[number].tenants {
+				all[tenant] = struct{}{}
+			}
 		}
 	}
 	return all

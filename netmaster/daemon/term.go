@@ -73,7 +73,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 	if d.cfg.Follow != nil {
 		tasks.Go(func() { d.follow(ctx, opened, served, log) })
 	}
-	collector := master.NewNodeCollector(opened, term, d.cfg.NodeGrace, log)
+	collector := master.NewNodeCollector(opened, term, served.Rest(), d.cfg.NodeGrace, log)
 	reconcile := func() error { return reconciler.Run(ctx) }
 	unreconciled := func(err error) { log.WithError(err).Warn("reconciling") }
 	tasks.Go(func() {

@@ -19,7 +19,7 @@ type space struct {
 	group *mastercfg.EndpointGroupState // nil: none
 	own   bool                          // the addresses are of the group's range
 	v4    resources.IPv4Pool
-	rest  *Rest // of the endpoint's address, if it is a pod's; nil: the lowest will do
+	rest  *Rest // says which addresses other pods have just had; nil: the endpoint is no pod, the lowest free one will do
 }
 
 // openSpace reads the records; groupID is the state id of a group, or empty.
@@ -166,6 +166,12 @@ func (s *space) ipv6() (resources.IPv6Pool, error) {
 // hold notes that an address was handed out to somebody without an endpoint.
 func (s *space) hold(address string) error {
 	return ledger.Write(s.tx, mastercfg.HeldKey(s.net.ID, address), mastercfg.HeldAddress{ID: address, NetID: s.net.ID})
+}
+
+// held tells whether an address was handed out to somebody without an endpoint.
+func (s *space) held(addr netip.Addr) bool {
+	_, held := s.tx.Get(mastercfg.HeldKey(s.net.ID, addr.String()))
+	return held
 }
 
 // release ends holding an address. One that is not held stays as it is.

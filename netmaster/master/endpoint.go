@@ -71,14 +71,14 @@ func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP
 		before4, before6 = s.rest.before(ep.NetID, ep.PodUID)
 	}
 	if want.IPAddress != "" || !resources.OnlyIPv6(&s.net) {
-		addr, err := again(s.takeIPv4, want.IPAddress, before4)
+		addr, err := s.again(s.takeIPv4, want.IPAddress, before4)
 		if err != nil {
 			return err
 		}
 		ep.IPAddress, ep.MacAddress = addr.String(), MAC(addr)
 	}
 	if want.IPv6Address != "" || s.net.IPv6SubnetLen != 0 {
-		addr, err := again(s.takeIPv6, want.IPv6Address, before6)
+		addr, err := s.again(s.takeIPv6, want.IPv6Address, before6)
 		if err != nil {
 			return err
 		}
@@ -91,9 +91,9 @@ func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP
 }
 
 // again takes the address that is asked for, or the one that the same pod had before if it still
-// can be had, or any.
-func again(take func(requested string) (netip.Addr, error), requested string, before netip.Addr) (netip.Addr, error) {
-	if requested == "" && before.IsValid() {
+// can be had, or any. One that is held was handed out to somebody else meanwhile.
+func (s *space) again(take func(requested string) (netip.Addr, error), requested string, before netip.Addr) (netip.Addr, error) {
+	if requested == "" && before.IsValid() && !s.held(before) {
 		if addr, err := take(before.String()); err == nil {
 			return addr, nil
 		}

@@ -36,6 +36,7 @@ type Reports interface {
 type NodeCollector struct {
 	ledger  Ledger
 	reports Reports
+	rest    *Rest
 	grace   time.Duration
 	log     *logrus.Entry
 	gone    map[string]countdown // nodes this leader sees gone, by host label
@@ -55,9 +56,9 @@ const parts = 24
 // freedAtOnce is how many endpoints are deleted in one transaction.
 const freedAtOnce = 32
 
-// NewNodeCollector makes the collector of a term.
-func NewNodeCollector(ledger Ledger, reports Reports, grace time.Duration, log *logrus.Entry) *NodeCollector {
-	return &NodeCollector{ledger, reports, grace, log.WithField("component", "nodegc"), map[string]countdown{}}
+// NewNodeCollector makes the collector of a term, which tells rest what it frees.
+func NewNodeCollector(ledger Ledger, reports Reports, rest *Rest, grace time.Duration, log *logrus.Entry) *NodeCollector {
+	return &NodeCollector{ledger, reports, rest, grace, log.WithField("component", "nodegc"), map[string]countdown{}}
 }
 
 // Sweep looks at all nodes once.
@@ -143,9 +144,10 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 	freed := 0
 	for {
 		var ids []string
+		var deleted []mastercfg.CfgEndpointState
 		back := false
 		_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-			if ids, back = nil, registered(tx, host); back {
+			if ids, deleted, back = nil, nil, registered(tx, host); back {
 				return nil
 			}
 			found(tx, hostTerm+host, func(key string) bool {
@@ -153,9 +155,11 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 				return len(ids) < freedAtOnce
 			})
 			for _, id := range ids {
-				if _, err := DeleteEndpoint(tx, id); ignoreNotFound(err) != nil {
+				ep, err := DeleteEndpoint(tx, id)
+				if ignoreNotFound(err) != nil {
 					return err
 				}
+				deleted = append(deleted, ep)
 			}
 			if len(ids) == 0 {
 				tx.Delete(mastercfg.NodeGCPrefix + host)
@@ -164,6 +168,9 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 		})
 		if err != nil || back {
 			return err // the next sweep forgets the record
+		}
+		for i := range deleted {
+			c.rest.Freed(&deleted[i])
 		}
 		for _, id := range ids {
 			// The same endpoint may have been made again, and be reported.

@@ -25,22 +25,28 @@ type Rest struct {
 
 	mu       sync.Mutex
 	last     map[pool]netip.Addr // given to a pod
-	resting  map[home]rested
-	had      map[tenancy][]netip.Addr // that rest
-	sequence []home                   // in the order in which they began to rest; those that were given meanwhile are in it still
+	resting  map[addressIn]rested
+	had      map[podIn][]netip.Addr // that rest
+	sequence []began                // in their order; of those that were given meanwhile, too
+}
+
+// began is when an address began to rest.
+type began struct {
+	addressIn
+	at time.Time
 }
 
 // pool is where addresses are given from: a network, or a group with a range of its own.
 type pool struct{ network, group string }
 
-// home is an address of a network.
-type home struct {
+// addressIn is an address of a network.
+type addressIn struct {
 	network string
 	addr    netip.Addr
 }
 
-// tenancy is a pod, by its UID, in a network.
-type tenancy struct{ network, pod string }
+// podIn is a pod, by its UID, in a network.
+type podIn struct{ network, pod string }
 
 // rested is since when an address rests, and the UID of the pod that had it.
 type rested struct {
@@ -50,7 +56,7 @@ type rested struct {
 
 // NewRest makes what a term remembers.
 func NewRest(now func() time.Time) *Rest {
-	return &Rest{now: now, last: map[pool]netip.Addr{}, resting: map[home]rested{}, had: map[tenancy][]netip.Addr{}}
+	return &Rest{now: now, last: map[pool]netip.Addr{}, resting: map[addressIn]rested{}, had: map[podIn][]netip.Addr{}}
 }
 
 // CreateEndpoint is the function of that name, in which a pod's address has rested. The caller
@@ -67,7 +73,7 @@ func (r *Rest) Given(ep *mastercfg.CfgEndpointState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, addr := range addressesOf(ep) {
-		r.end(home{ep.NetID, addr})
+		r.end(addressIn{ep.NetID, addr})
 		if addr.Is4() {
 			r.last[pool{ep.NetID, ep.EndpointGroupKey}] = addr
 			r.last[pool{network: ep.NetID}] = addr
@@ -84,33 +90,34 @@ func (r *Rest) Freed(ep *mastercfg.CfgEndpointState) {
 	defer r.mu.Unlock()
 	now := r.now()
 	all := addressesOf(ep)
-	r.had[tenancy{ep.NetID, ep.PodUID}] = all
+	r.had[podIn{ep.NetID, ep.PodUID}] = all
 	for _, addr := range all {
-		at := home{ep.NetID, addr}
+		at := addressIn{ep.NetID, addr}
 		r.resting[at] = rested{now, ep.PodUID}
-		r.sequence = append(r.sequence, at)
+		r.sequence = append(r.sequence, began{at, now})
 	}
-	r.wake(now)
+	r.expire(now)
 }
 
-// wake forgets what has rested.
-func (r *Rest) wake(now time.Time) {
+// expire forgets what has rested.
+func (r *Rest) expire(now time.Time) {
 	for len(r.sequence) > 0 {
 		first := r.sequence[0]
-		rest, resting := r.resting[first]
-		if resting && now.Sub(rest.since) < restTime {
-			return
+		if rest, resting := r.resting[first.addressIn]; resting && rest.since.Equal(first.at) { // else it was given, and may rest again
+			if now.Sub(first.at) < restTime {
+				return
+			}
+			r.end(first.addressIn)
 		}
-		r.end(first)
 		r.sequence = r.sequence[1:]
 	}
 }
 
 // end has an address rest no more.
-func (r *Rest) end(at home) {
+func (r *Rest) end(at addressIn) {
 	if rest, resting := r.resting[at]; resting {
 		delete(r.resting, at)
-		delete(r.had, tenancy{at.network, rest.pod})
+		delete(r.had, podIn{at.network, rest.pod})
 	}
 }
 
@@ -127,8 +134,8 @@ func addressesOf(ep *mastercfg.CfgEndpointState) (all []netip.Addr) {
 func (r *Rest) before(network, podUID string) (v4, v6 netip.Addr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wake(r.now())
-	for _, addr := range r.had[tenancy{network, podUID}] {
+	r.expire(r.now())
+	for _, addr := range r.had[podIn{network, podUID}] {
 		if addr.Is4() {
 			v4 = addr
 		} else {
@@ -142,7 +149,7 @@ func (r *Rest) before(network, podUID string) (v4, v6 netip.Addr) {
 func (r *Rest) next(from pool, p resources.IPv4Pool) (netip.Addr, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wake(r.now())
+	r.expire(r.now())
 	last, known := r.last[from]
 	if !known {
 		last = p.HighestTaken()
@@ -151,7 +158,7 @@ func (r *Rest) next(from pool, p resources.IPv4Pool) (netip.Addr, error) {
 	var since time.Time
 	first, err := p.After(last)
 	for addr := first; err == nil; {
-		rest, resting := r.resting[home{from.network, addr}]
+		rest, resting := r.resting[addressIn{from.network, addr}]
 		if !resting {
 			return addr, nil
 		}

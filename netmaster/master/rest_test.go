@@ -10,25 +10,25 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// dormitory gives addresses to pods, at a time that the test sets.
-type dormitory struct {
+// restingPods gives addresses to pods, at a time that the test sets.
+type restingPods struct {
 	*world
 	rest *master.Rest
 	now  time.Time
 }
 
-func newDormitory(t testing.TB, subnet, ipv6 string) *dormitory {
-	d := &dormitory{world: newWorld(t), now: time.Now()}
+func newRestingPods(t testing.TB, subnet, ipv6 string) *restingPods {
+	d := &restingPods{world: newWorld(t), now: time.Now()}
 	d.post("networks/default:pods", `{"tenantName":"default","networkName":"pods","encap":"vxlan","subnet":"`+subnet+`","ipv6Subnet":"`+ipv6+`"}`)
 	d.restart()
 	return d
 }
 
 // restart is another term.
-func (d *dormitory) restart() { d.rest = master.NewRest(func() time.Time { return d.now }) }
+func (d *restingPods) restart() { d.rest = master.NewRest(func() time.Time { return d.now }) }
 
 // add attaches a pod's container, and returns its address.
-func (d *dormitory) add(container, uid string) string {
+func (d *restingPods) add(container, uid string) string {
 	d.Helper()
 	var ep mastercfg.CfgEndpointState
 	_, err := d.ledger.Update(d.Context(), func(tx *ledger.Tx) (err error) {
@@ -43,7 +43,7 @@ func (d *dormitory) add(container, uid string) string {
 	return ep.IPAddress + ep.IPv6Address
 }
 
-func (d *dormitory) remove(container string) {
+func (d *restingPods) remove(container string) {
 	d.Helper()
 	d.update(func(tx *ledger.Tx) error {
 		ep, err := master.DeleteEndpoint(tx, "pods.default-"+container)
@@ -52,7 +52,7 @@ func (d *dormitory) remove(container string) {
 	})
 }
 
-func (d *dormitory) want(what, got, want string) {
+func (d *restingPods) want(what, got, want string) {
 	d.Helper()
 	if got != want {
 		d.Errorf("%s: %s, want %s", what, got, want)
@@ -60,7 +60,7 @@ func (d *dormitory) want(what, got, want string) {
 }
 
 func TestAddressesOfPodsRestWhileOthersAreFree(t *testing.T) {
-	d := newDormitory(t, "10.1.0.0/29", "")
+	d := newRestingPods(t, "10.1.0.0/29", "")
 	for n := 1; n <= 3; n++ {
 		d.want("new", d.add(fmt.Sprint("c", n), fmt.Sprint("u", n)), fmt.Sprint("10.1.0.", n))
 	}
@@ -80,7 +80,7 @@ func TestAddressesOfPodsRestWhileOthersAreFree(t *testing.T) {
 }
 
 func TestTheNextAttemptOfAPodHasItsAddressesAgain(t *testing.T) {
-	d := newDormitory(t, "10.1.0.0/16", "2001:db8::/64")
+	d := newRestingPods(t, "10.1.0.0/16", "2001:db8::/64")
 	d.want("first", d.add("a", "u1"), "10.1.0.12001:db8::1")
 	d.remove("a")
 	d.want("another pod", d.add("b", "u2"), "10.1.0.22001:db8::2")
@@ -91,8 +91,25 @@ func TestTheNextAttemptOfAPodHasItsAddressesAgain(t *testing.T) {
 	d.want("long after", d.add("e", "u1"), "10.1.0.42001:db8::4")
 }
 
+// What was handed out meanwhile without an endpoint is somebody else's.
+func TestTheNextAttemptOfAPodTakesNoAddressThatIsHeld(t *testing.T) {
+	d := newRestingPods(t, "10.1.0.0/16", "2001:db8::/126")
+	d.want("first", d.add("a", "u1"), "10.1.0.12001:db8::1")
+	d.remove("a")
+	for _, pool := range []string{"", "2001:db8::/126", "2001:db8::/126", "2001:db8::/126"} { // three, and the first again
+		d.update(func(tx *ledger.Tx) error {
+			_, err := master.AllocAddress(tx, &mastercfg.AllocAddressRequest{NetworkID: "pods.default", AddressPool: pool}, false)
+			return err
+		})
+	}
+	d.update(func(tx *ledger.Tx) error {
+		return master.ReleaseAddress(tx, &mastercfg.ReleaseAddressRequest{NetworkID: "pods.default", IPv4Address: "2001:db8::2"})
+	})
+	d.want("next attempt", d.add("b", "u1"), "10.1.0.22001:db8::2")
+}
+
 func TestTheNextLeaderGoesOnBehindWhatIsTaken(t *testing.T) {
-	d := newDormitory(t, "10.1.0.0/16", "")
+	d := newRestingPods(t, "10.1.0.0/16", "")
 	for n := range 3 {
 		d.add(fmt.Sprint("c", n), fmt.Sprint("u", n))
 	}

@@ -33,6 +33,7 @@ type Connection struct {
 	From, To End
 	Protocol uint8
 	Port     uint16
+	OwnNode  bool // of a pod and the processes of its node, which no policy is asked about
 }
 
 // Decision is what the tiers say of a connection in one direction.
@@ -55,7 +56,7 @@ func (s State) Out(c Connection) Decision { return s.decide(c.From, c.To, true, 
 func (s State) In(c Connection) Decision { return s.decide(c.To, c.From, false, c) }
 
 func (s State) decide(subject, peer End, out bool, c Connection) Decision {
-	if !subject.Judged {
+	if !subject.Judged || c.OwnNode {
 		return Decision{Allowed: true, Tier: None}
 	}
 	class, known := s.Classes[subject.Class]

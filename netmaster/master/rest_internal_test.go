@@ -1,0 +1,28 @@
+package master
+
+import (
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// What is remembered of addresses that are given and freed all the time is what a minute holds.
+func TestFewAddressesAreRememberedOfAPodThatFailsAgainAndAgain(t *testing.T) {
+	now := time.Now()
+	r := NewRest(func() time.Time { return now })
+	ep := mastercfg.CfgEndpointState{NetID: "pods.default", PodUID: "u1", IPAddress: "10.1.0.1"}
+	for range 1000 {
+		r.before(ep.NetID, ep.PodUID)
+		r.Given(&ep)
+		now = now.Add(10 * time.Second)
+		r.Freed(&ep)
+		now = now.Add(10 * time.Second)
+		if v4, _ := r.before(ep.NetID, ep.PodUID); !v4.IsValid() {
+			t.Fatal("the next attempt does not get the address again")
+		}
+	}
+	if n := len(r.sequence); n > 4 {
+		t.Errorf("%d addresses are remembered", n)
+	}
+}
