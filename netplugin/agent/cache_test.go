@@ -273,7 +273,7 @@ func TestTranslatedObjectsCarryWhatTheRecordsSay(t *testing.T) {
 	}
 	want := []string{
 		`{"ID":"web.blue","Tenant":"blue","Mode":0,"Encap":0,"VRF":7,"VNI":11,"Tag":1,"Subnet":"10.1.0.0/16","Gateway":"10.1.0.1","Subnet6":"2001:db8::/64","Gateway6":"2001:db8::1"}`,
-		`{"ID":"web.blue-1","Network":"web.blue","Tenant":"blue","Mode":0,"Encap":0,"VRF":7,"VNI":11,"Tag":1,"IPv4":"10.1.0.2","IPv6":"","MAC":[2,2,10,1,0,2],"Group":0,"Local":true,"VTEP":"","Limits":{"Rate":0,"Burst":0,"DSCP":0},"Class":0,"Tiers":0,"Host":false,"Private":""}`,
+		`{"ID":"web.blue-1","Network":"web.blue","Tenant":"blue","Mode":0,"Encap":0,"VRF":7,"VNI":11,"Tag":1,"IPv4":"10.1.0.2","IPv6":"","MAC":[2,2,10,1,0,2],"Group":0,"Local":true,"VTEP":"","Limits":{"Rate":0,"Sent":0,"Received":0,"Burst":0,"DSCP":0},"Class":0,"Tiers":0,"Host":false,"Private":""}`,
 		`{"ID":"blue:r","Priority":9,"SrcGroup":3,"DstGroup":0,"Src":"","Dst":"10.1.2.0/24","Src6":"","Dst6":"2001:db8:2::/64","Protocol":6,"SrcPort":0,"DstPort":80,"TCPFlags":"syn,!ack","Allow":true}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
