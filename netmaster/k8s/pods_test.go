@@ -37,7 +37,6 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	//lint:ignore SA1019 what replaces it lacks the schema of its own kinds
 	policies := policyfake.NewSimpleClientset()
 	w := &world{t, fake.NewClientset(), policies, storetest.Lead(t, storetest.Open(t)), &epochs{of: map[string]uint32{}}}
 	w.namespace("shop", nil)

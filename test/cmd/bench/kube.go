@@ -56,7 +56,7 @@ func kubePod(namespace, name, node, address string, labels map[string]string) *c
 			Annotations:     map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "9102", "kubectl.kubernetes.io/restartedAt": "2026-01-02T03:04:05Z"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5d4f8c7b9d", UID: "8c0e6f5a-7b34-4f3e-9d0c-6a1f2e3d4c5b", Controller: &yes}},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(managedFields)}}},
+				FieldsV1: metav1.NewFieldsV1(managedFields)}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: node, ServiceAccountName: "default",
