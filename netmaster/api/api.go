@@ -39,6 +39,7 @@ type Ledger interface {
 // Store reads what others write: the run-time records of agents, the registry, the lock.
 type Store interface {
 	Get(ctx context.Context, key string) (objdb.KV, error)
+	List(ctx context.Context, prefix string) ([]objdb.KV, int64, error)
 	Services(ctx context.Context, name string) ([]objdb.Service, error)
 	Holder(ctx context.Context, lock string) (string, error)
 	Ping(ctx context.Context) error

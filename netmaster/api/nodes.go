@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -81,20 +82,21 @@ func (a *API) ReadyAgents(ctx context.Context) (hosts []string, err error) {
 	return hosts, err
 }
 
-// EnforcedEpoch is the epoch of policies of which a node's switch has everything; 0: none is known.
-func (a *API) EnforcedEpoch(ctx context.Context, node string) (uint32, error) {
-	kv, err := a.store.Get(ctx, mastercfg.K8sEnforcedKey(node))
-	if fault.Is(err, fault.NotFound) {
-		return 0, nil
-	}
+// EnforcedEpochs are the epochs of policies of which the switches have everything, by node. Of nodes that
+// have none, or what is no epoch, none is known.
+func (a *API) EnforcedEpochs(ctx context.Context) (map[string]uint32, error) {
+	kvs, _, err := a.store.List(ctx, mastercfg.K8sEnforcedPrefix)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var epoch mastercfg.K8sEpoch
-	if err := json.Unmarshal(kv.Value, &epoch); err != nil {
-		return 0, fault.New(fault.Malformed, "%s: %w", kv.Key, err)
+	all := map[string]uint32{}
+	for _, kv := range kvs {
+		var epoch mastercfg.K8sEpoch
+		if json.Unmarshal(kv.Value, &epoch) == nil {
+			all[strings.TrimPrefix(kv.Key, mastercfg.K8sEnforcedPrefix)] = epoch.Number
+		}
 	}
-	return epoch.Number, nil
+	return all, nil
 }
 
 // addressOf finds where a host is registered with a service.

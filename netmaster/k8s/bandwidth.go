@@ -20,17 +20,20 @@ var (
 
 // bandwidthOf is what a pod may receive and send, in bit/s; 0: nothing is said.
 func bandwidthOf(pod *corev1.Pod) (ingress, egress int64, err error) {
-	for annotation, rate := range map[string]*int64{ingressAnnotation: &ingress, egressAnnotation: &egress} {
-		text := pod.Annotations[annotation]
+	for _, one := range []struct {
+		annotation string
+		rate       *int64
+	}{{ingressAnnotation, &ingress}, {egressAnnotation, &egress}} { // in this order, so that a refusal is always the same
+		text := pod.Annotations[one.annotation]
 		if text == "" {
 			continue
 		}
 		quantity, err := resource.ParseQuantity(text)
 		if err != nil || quantity.Cmp(leastBandwidth) < 0 || quantity.Cmp(mostBandwidth) > 0 {
 			return 0, 0, refuse("BandwidthInvalid", "pod %s/%s: %s is %.64q: want bits per second such as 10M, from %s to %s",
-				pod.Namespace, pod.Name, annotation, text, &leastBandwidth, &mostBandwidth)
+				pod.Namespace, pod.Name, one.annotation, text, &leastBandwidth, &mostBandwidth)
 		}
-		*rate = quantity.Value()
+		*one.rate = quantity.Value()
 	}
 	return ingress, egress, nil
 }

@@ -20,13 +20,14 @@ import (
 //
 // A rule of which something cannot be understood fails closed, as the API asks: one that
 // accepts matches nothing, any other denies everything. doubts are sentences about such rules.
-func clusterNetworkPolicy(p *v1alpha2.ClusterNetworkPolicy, nodes func(labels.Selector) ([]netip.Prefix, error)) (classes.Policy, []string) {
+// A policy whose subject cannot be understood is nil: it is about no pod.
+func clusterNetworkPolicy(p *v1alpha2.ClusterNetworkPolicy, nodes func(labels.Selector) ([]netip.Prefix, error)) (*classes.Policy, []string) {
 	t := clusterTranslation{spec: &p.Spec, nodes: nodes, policy: classes.Policy{
 		Tier: clusterTiers[p.Spec.Tier], Priority: int(p.Spec.Priority), In: len(p.Spec.Ingress) > 0, Out: len(p.Spec.Egress) > 0,
 	}}
 	var err error
 	if t.policy.Subject, err = podsAnywhere(p.Spec.Subject.Namespaces, p.Spec.Subject.Pods); err != nil {
-		return classes.Policy{Tier: t.policy.Tier}, []string{fmt.Sprintf("subject: %v: the policy applies to no pod", err)}
+		return nil, []string{fmt.Sprintf("subject: %v: the policy applies to no pod", err)}
 	}
 	for i, r := range p.Spec.Ingress {
 		var from []v1alpha2.ClusterNetworkPolicyEgressPeer // has all that an ingress peer has
@@ -38,7 +39,7 @@ func clusterNetworkPolicy(p *v1alpha2.ClusterNetworkPolicy, nodes func(labels.Se
 	for i, r := range p.Spec.Egress {
 		t.rule(fmt.Sprintf("egress[%d] %s", i, r.Name), true, r.Action, r.To, r.Protocols)
 	}
-	return t.policy, t.doubts
+	return &t.policy, t.doubts
 }
 
 // Words of the API.

@@ -22,7 +22,7 @@ import (
 // clusterPolicies are the ClusterNetworkPolicies of the API server, as long as it has that
 // kind: it is a custom resource, which whoever runs a cluster installs and removes at any time.
 type clusterPolicies struct {
-	server  discovery.ServerResourcesInterface
+	server  discovery.ServerResourcesInterfaceWithContext
 	client  policyclient.Interface
 	every   time.Duration     // between questions whether there is the kind
 	changed func(name string) // a policy is another than before, or gone
@@ -37,8 +37,9 @@ type clusterPolicies struct {
 
 // Times of the questions whether there is the kind.
 const (
-	kindEvery = time.Minute
-	kindAgain = time.Second // after an error, where nothing can be done without an answer
+	kindEvery  = time.Minute
+	kindAnswer = 10 * time.Second // how long an answer may take
+	kindAgain  = time.Second      // after an error, where nothing can be done without an answer
 	// kindGone is how many answers in a row must lack the kind before its policies are removed. A
 	// server that has just started may answer so once.
 	kindGone = 2
@@ -53,7 +54,7 @@ func (c *clusterPolicies) begin(ctx context.Context) error {
 			return nil
 		}
 		if time.Since(said) >= completeSoon {
-			c.log.WithError(err).Warn("kubernetes: it is not known yet which ClusterNetworkPolicies there are, and nothing is done without")
+			c.log.WithError(err).Warn("kubernetes: it is not known yet which ClusterNetworkPolicies there are: new pods are isolated, and no policy changes")
 			said = time.Now()
 		}
 		if err := pause(ctx, kindAgain); err != nil {
@@ -93,7 +94,9 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // look asks whether there is the kind, and follows it from now on, or no more.
 func (c *clusterPolicies) look(ctx context.Context) error {
-	kinds, err := c.server.ServerResourcesForGroupVersion(v1alpha2.GroupVersion.String())
+	soon, done := context.WithTimeout(ctx, kindAnswer)
+	defer done()
+	kinds, err := c.server.ServerResourcesForGroupVersionWithContext(soon, v1alpha2.GroupVersion.String())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("kinds of %s: %w", v1alpha2.GroupVersion, err)
 	}
@@ -158,7 +161,7 @@ func (c *clusterPolicies) forget() {
 	for _, policy := range gone {
 		c.changed(policy.Name)
 	}
-	c.log.Info("kubernetes: the API server has no ClusterNetworkPolicies any more")
+	c.log.WithField("policies", len(gone)).Warn("kubernetes: the API server has no kind ClusterNetworkPolicy any more: policies of it are not in force")
 }
 
 func (c *clusterPolicies) set(lister policylisters.ClusterNetworkPolicyLister) {

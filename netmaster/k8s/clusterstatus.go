@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // conditionEnforced is True when the switches of all nodes that have subjects of a
@@ -26,50 +26,86 @@ const conditionEnforced = "contiv.io/Enforced"
 // reportEvery is the time between reports: a policy's status is not written more often.
 const reportEvery = 5 * time.Second
 
+// spec tells what a policy says from what it, or another of its name, said before.
+type spec struct {
+	uid        types.UID
+	generation int64
+}
+
+func specOf(policy *v1alpha2.ClusterNetworkPolicy) spec { return spec{policy.UID, policy.Generation} }
+
 // report keeps the conditions of ClusterNetworkPolicies true until ctx ends. A policy is looked at
 // until it is enforced, and again when it says something else.
 func (p *policies) report(ctx context.Context) {
 	done := map[string]uint32{} // epochs of policies that are known to be enforced, by name
 	for pause(ctx, p.reportEvery) == nil {
-		for _, policy := range p.cluster.list() {
-			if err := p.reportOne(ctx, policy, done); err != nil && ctx.Err() == nil {
-				p.cfg.Log.WithError(err).WithField("policy", policy.Name).Warn("kubernetes: the status of a ClusterNetworkPolicy is not written")
-			}
+		if failed, err := p.reportAll(ctx, done); err != nil && ctx.Err() == nil {
+			p.cfg.Log.WithError(err).WithField("policies", failed).Warn("kubernetes: the status of ClusterNetworkPolicies is not written")
 		}
 	}
 }
 
-func (p *policies) reportOne(ctx context.Context, policy *v1alpha2.ClusterNetworkPolicy, done map[string]uint32) error {
-	var record mastercfg.K8sPolicy
-	err := p.ledger.View(func(r ledger.Reader) (err error) {
-		record, err = ledger.Read[mastercfg.K8sPolicy](r, mastercfg.K8sPolicyPrefix+ofClusterPolicy+policy.Name)
-		return err
+// reportAll reports about each policy that has to be looked at. It returns how many of them failed, and why
+// the last one did.
+func (p *policies) reportAll(ctx context.Context, done map[string]uint32) (failed int, err error) {
+	look, records, err := p.unreported(done)
+	if len(look) == 0 {
+		return 0, err
+	}
+	epochs, err := p.cfg.EnforcedEpochs(ctx)
+	if err != nil {
+		return len(look), err
+	}
+	nodesOf := p.nodesByClass()
+	for i, policy := range look {
+		if one := p.reportOne(ctx, policy, nodesWith(records[i], nodesOf), records[i].Epoch, epochs, done); one != nil {
+			failed, err = failed+1, one
+		}
+	}
+	return failed, err
+}
+
+// unreported are the policies that have to be looked at, and their records. Those that are not written as they
+// are now come later. done loses policies that are gone.
+func (p *policies) unreported(done map[string]uint32) (look []*v1alpha2.ClusterNetworkPolicy, records []mastercfg.K8sPolicy, err error) {
+	p.mu.Lock()
+	written := p.written // another map each time
+	p.mu.Unlock()
+	maps.DeleteFunc(done, func(name string, _ uint32) bool { _, there := written[name]; return !there })
+	err = p.ledger.View(func(r ledger.Reader) error {
+		for _, policy := range p.cluster.list() {
+			if now, there := written[policy.Name]; !there || now != specOf(policy) {
+				continue
+			}
+			record, err := ledger.Read[mastercfg.K8sPolicy](r, mastercfg.K8sPolicyPrefix+ofClusterPolicy+policy.Name)
+			if err != nil {
+				continue // it is about no pod, or about to be translated anew
+			}
+			epoch, isDone := done[policy.Name]
+			before := meta.FindStatusCondition(policy.Status.Conditions, conditionEnforced)
+			if !isDone || epoch != record.Epoch || before == nil || before.ObservedGeneration != policy.Generation {
+				look, records = append(look, policy), append(records, record)
+			}
+		}
+		return nil
 	})
-	if fault.Is(err, fault.NotFound) {
-		return nil // it is about to be translated
-	}
-	before := meta.FindStatusCondition(policy.Status.Conditions, conditionEnforced)
-	if err != nil || done[policy.Name] == record.Epoch && before != nil && before.ObservedGeneration == policy.Generation {
-		return err
-	}
-	nodes := p.nodesOf(record)
+	return look, records, err
+}
+
+func (p *policies) reportOne(ctx context.Context, policy *v1alpha2.ClusterNetworkPolicy, nodes []string, epoch uint32, epochs, done map[string]uint32) error {
 	var missing []string
 	for _, node := range nodes {
-		has, err := p.cfg.EnforcedEpoch(ctx, node)
-		if err != nil {
-			return err
-		}
-		if has == 0 || has < record.Epoch {
+		if has := epochs[node]; has == 0 || has < epoch {
 			missing = append(missing, node)
 		}
 	}
 	now := enforced(nodes, missing)
 	now.ObservedGeneration = policy.Generation
-	if err := p.writeCondition(ctx, policy, before, now); err != nil {
-		return err
+	if err := p.writeCondition(ctx, policy, meta.FindStatusCondition(policy.Status.Conditions, conditionEnforced), now); err != nil {
+		return fmt.Errorf("%s: %w", policy.Name, err)
 	}
 	if delete(done, policy.Name); missing == nil {
-		done[policy.Name] = record.Epoch
+		done[policy.Name] = epoch
 	}
 	return nil
 }
@@ -85,27 +121,37 @@ func enforced(nodes, missing []string) metav1.Condition {
 		Message: fmt.Sprintf("on %d of %d nodes with subjects; not on %s", len(nodes)-len(missing), len(nodes), strings.Join(missing[:min(some, len(missing))], ", "))}
 }
 
-// nodesOf lists the nodes that have subjects of a policy.
-func (p *policies) nodesOf(record mastercfg.K8sPolicy) (nodes []string) {
-	subjects := map[uint16]bool{}
-	for _, r := range record.Rules {
-		for _, class := range r.Subjects {
-			subjects[class] = true
-		}
-	}
+// nodesByClass are the nodes that have pods of each class.
+func (p *policies) nodesByClass() map[uint16]map[string]struct{} {
 	pods, err := p.pods.List(labels.Everything())
 	if err != nil { // of a cache it never fails
 		p.cfg.Log.WithError(err).Error("kubernetes: list pods")
 	}
+	by := map[uint16]map[string]struct{}{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, pod := range pods {
-		if class, _ := p.engine.Class(pod.Namespace, pod.Name); subjects[class] {
-			nodes = append(nodes, pod.Spec.NodeName)
+		class, _ := p.engine.Class(pod.Namespace, pod.Name)
+		if class == 0 {
+			continue
+		}
+		if by[class] == nil {
+			by[class] = map[string]struct{}{}
+		}
+		by[class][pod.Spec.NodeName] = struct{}{}
+	}
+	return by
+}
+
+// nodesWith lists the nodes that have subjects of a policy.
+func nodesWith(record mastercfg.K8sPolicy, by map[uint16]map[string]struct{}) []string {
+	all := map[string]struct{}{}
+	for _, r := range record.Rules {
+		for _, class := range r.Subjects {
+			maps.Copy(all, by[class])
 		}
 	}
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	return slices.Sorted(maps.Keys(all))
 }
 
 // writeCondition writes one condition and leaves those of others alone.

@@ -3,14 +3,21 @@ package k8s
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubetesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // epochs are what the switches of nodes have.
@@ -25,10 +32,10 @@ func (e *epochs) set(node string, number uint32) {
 	e.of[node] = number
 }
 
-func (e *epochs) get(_ context.Context, node string) (uint32, error) {
+func (e *epochs) all(context.Context) (map[string]uint32, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.of[node], nil
+	return maps.Clone(e.of), nil
 }
 
 // A ClusterNetworkPolicy is enforced when the switches of all nodes with subjects have the epoch in which it says what it says.
@@ -56,7 +63,16 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	policy := &v1alpha2.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "guard", Generation: 1}, Spec: v1alpha2.ClusterNetworkPolicySpec{Tier: v1alpha2.AdminTier,
 		Subject: v1alpha2.ClusterNetworkPolicySubject{Namespaces: &metav1.LabelSelector{}}, Ingress: []ingress{{Action: "Deny", From: []from{{Namespaces: &metav1.LabelSelector{}}}}}}}
 	w.must(policies.Create(t.Context(), policy, metav1.CreateOptions{}))
-	w.follow()
+	c := w.controller()
+	var full atomic.Bool // the store, which takes nothing then
+	right := c.policies.right
+	c.policies.right = func(ctx context.Context, key string) (time.Duration, error) {
+		if key == writeAll && full.Load() {
+			return 0, errors.New("the store takes nothing")
+		}
+		return right(ctx, key)
+	}
+	stop := w.run(c)
 	wants := func(status metav1.ConditionStatus, message string) *v1alpha2.ClusterNetworkPolicy {
 		t.Helper()
 		var now *v1alpha2.ClusterNetworkPolicy
@@ -87,5 +103,43 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	for _, node := range []string{"node1", "node2"} {
 		w.enforced.set(node, w.epoch())
 	}
+	wants(metav1.ConditionTrue, "on all nodes with subjects: 2")
+
+	// As long as what it says now is not written, nothing is said of it.
+	now, err := policies.Get(t.Context(), "guard", metav1.GetOptions{})
+	w.must(now, err)
+	now = now.DeepCopy()
+	now.Generation, now.Spec.Priority = 3, 6
+	full.Store(true)
+	w.must(policies.Update(t.Context(), now, metav1.UpdateOptions{}))
+	w.eventually(func() error {
+		c.policies.mu.Lock()
+		defer c.policies.mu.Unlock()
+		if got := c.policies.told["guard"].generation; got != 3 {
+			return fmt.Errorf("generation %d is translated", got)
+		}
+		return nil
+	})
+	w.must(c.policies.reportAll(t.Context(), map[string]uint32{}))
+	now, err = policies.Get(t.Context(), "guard", metav1.GetOptions{})
+	w.must(now, err)
+	if got := now.Status.Conditions[0].ObservedGeneration; got != 2 {
+		t.Errorf("condition of generation %d, which is not written", got)
+	}
+	full.Store(false)
+	wants(metav1.ConditionFalse, "on 0 of 2 nodes with subjects; not on node1, node2")
+
+	// What an earlier version has written has no epoch: any will do.
+	stop()
+	key := mastercfg.K8sPolicyPrefix + ofClusterPolicy + "guard"
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		record, err := ledger.Read[mastercfg.K8sPolicy](tx, key)
+		if err != nil {
+			return err
+		}
+		record.Epoch = 0
+		return ledger.Write(tx, key, record)
+	}))
+	w.follow()
 	wants(metav1.ConditionTrue, "on all nodes with subjects: 2")
 }

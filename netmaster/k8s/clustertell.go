@@ -18,16 +18,28 @@ func (p *policies) tellCluster(name string) error {
 	if apierrors.IsNotFound(err) {
 		p.engine.RemovePolicy(key)
 		p.warnings.gone(key)
+		delete(p.told, name)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	meaning, doubts := clusterNetworkPolicy(policy, p.addressesOf)
-	p.engine.SetPolicy(key, meaning)
+	doubts := p.translate(policy)
 	p.warn(policy, key, "PolicyUnsupported", "Translate", strings.Join(doubts, "; "))
 	p.warn(policy, key, "EqualPriority", "Translate", p.equals(policy))
 	return nil
+}
+
+// translate tells the engine what a policy means, and returns what is not understood of it.
+func (p *policies) translate(policy *v1alpha2.ClusterNetworkPolicy) (doubts []string) {
+	meaning, doubts := clusterNetworkPolicy(policy, p.addressesOf)
+	if meaning == nil {
+		p.engine.RemovePolicy(ofClusterPolicy + policy.Name)
+	} else {
+		p.engine.SetPolicy(ofClusterPolicy+policy.Name, *meaning)
+	}
+	p.told[policy.Name] = specOf(policy)
+	return doubts
 }
 
 // equals tells of other policies that have a policy's priority. Which of them is asked first the API leaves open.
@@ -49,8 +61,7 @@ func (p *policies) equals(policy *v1alpha2.ClusterNetworkPolicy) string {
 func (p *policies) tellNodes() error {
 	for _, policy := range p.cluster.list() {
 		if slices.ContainsFunc(policy.Spec.Egress, namesNodes) {
-			meaning, _ := clusterNetworkPolicy(policy, p.addressesOf)
-			p.engine.SetPolicy(ofClusterPolicy+policy.Name, meaning)
+			p.translate(policy)
 		}
 	}
 	return nil

@@ -37,8 +37,8 @@ type Config struct {
 	Model     Model
 	// ReadyAgents names the nodes whose agents can attach pods.
 	ReadyAgents func(ctx context.Context) (nodes []string, err error)
-	// EnforcedEpoch is the epoch of policies of which a node's switch has everything; 0: none is known.
-	EnforcedEpoch func(ctx context.Context, node string) (number uint32, err error)
+	// EnforcedEpochs are the epochs of policies of which nodes' switches have everything, by node.
+	EnforcedEpochs func(ctx context.Context) (map[string]uint32, error)
 	// ReportEvery is the time between reports about policies; 0: 5 seconds.
 	ReportEvery time.Duration
 	Metrics     *Metrics // nil: nobody reads them
@@ -122,20 +122,15 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.complete(ctx); err != nil {
 		return err
 	}
-	defer c.policies.cluster.close()
-	if err := c.policies.cluster.begin(following); err != nil {
+	others := slices.DeleteFunc(slices.Clone(c.works), func(w *work) bool { return w == c.policies.work })
+	if err := c.audit(others...); err != nil {
 		return err
 	}
-	if err := c.audit(); err != nil {
-		return err
-	}
-	c.lacks("")
 	c.cfg.Log.Info("kubernetes: all caches are complete")
 
 	var working sync.WaitGroup
-	working.Go(func() { c.policies.cluster.run(ctx) })
-	working.Go(func() { c.policies.report(ctx) })
-	for _, w := range c.works {
+	working.Go(func() { c.follow(ctx, following) })
+	for _, w := range others {
 		working.Go(func() { c.run(ctx, w) })
 	}
 	tick := time.NewTicker(auditEvery)
@@ -144,13 +139,40 @@ func (c *Controller) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-			if err := c.audit(); err != nil {
+			if err := c.audit(c.works...); err != nil {
 				c.cfg.Log.WithError(err).Warn("kubernetes: the hourly audit")
 			}
 		}
 	}
 	working.Wait()
 	return ctx.Err()
+}
+
+// follow does what policies want, as soon as it is known which ClusterNetworkPolicies there are. Until
+// then new pods are isolated.
+func (c *Controller) follow(ctx, following context.Context) {
+	c.lacks("it is not known yet which ClusterNetworkPolicies there are: new pods are isolated, and no policy changes")
+	defer c.policies.cluster.close()
+	if err := c.policies.cluster.begin(following); err != nil {
+		return // the term ends
+	}
+	for {
+		err := c.audit(c.policies.work)
+		if err == nil {
+			break
+		}
+		c.lacks(err.Error())
+		c.cfg.Log.WithError(err).Warn("kubernetes: policies are not looked at")
+		if pause(ctx, kindAgain) != nil {
+			return
+		}
+	}
+	c.lacks("")
+	var working sync.WaitGroup
+	working.Go(func() { c.policies.cluster.run(ctx) })
+	working.Go(func() { c.policies.report(ctx) })
+	c.run(ctx, c.policies.work)
+	working.Wait()
 }
 
 // completeSoon is within what time all is listed where nothing is wrong.
@@ -179,10 +201,10 @@ func (c *Controller) complete(ctx context.Context) error {
 	return fmt.Errorf("kubernetes: lists of the API server: %w", context.Cause(ctx))
 }
 
-// audit has all be looked at.
-func (c *Controller) audit() error {
+// audit has all things of some kinds be looked at.
+func (c *Controller) audit(kinds ...*work) error {
 	return c.ledger.View(func(r ledger.Reader) error {
-		for _, w := range c.works {
+		for _, w := range kinds {
 			if err := w.audit(r); err != nil {
 				return err
 			}

@@ -45,11 +45,18 @@ func newWorld(t *testing.T) *world {
 }
 
 // follow runs a controller until the function it returns is called.
-func (w *world) follow() (stop func()) {
+func (w *world) follow() (stop func()) { return w.run(w.controller()) }
+
+func (w *world) controller() *Controller {
+	return New(Config{Client: w.client, PolicyClient: w.policies, KindEvery: 10 * time.Millisecond, ReportEvery: 10 * time.Millisecond,
+		EnforcedEpochs: w.enforced.all, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger)
+}
+
+func (w *world) run(c *Controller) (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := New(Config{Client: w.client, PolicyClient: w.policies, KindEvery: 10 * time.Millisecond, ReportEvery: 10 * time.Millisecond, EnforcedEpoch: w.enforced.get, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger).Run(ctx); ctx.Err() == nil {
+		if err := c.Run(ctx); ctx.Err() == nil {
 			w.Error(err)
 		}
 	})

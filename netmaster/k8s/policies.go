@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
 	"k8s.io/client-go/tools/cache"
@@ -40,6 +42,8 @@ type policies struct {
 	mu       sync.Mutex
 	engine   *classes.Engine
 	recorded map[string]uint16 // classes that earlier terms have written for pods, by namespace/name
+	told     map[string]spec   // what the engine has been told of ClusterNetworkPolicies, by name
+	written  map[string]spec   // likewise, of which the rules are written; nil: nothing has been written yet
 }
 
 // What keys of the work begin with.
@@ -56,9 +60,9 @@ const (
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
-		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}}
+		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}, told: map[string]spec{}}
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
-	p.cluster = &clusterPolicies{server: c.cfg.Client.Discovery(), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
+	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, log: c.cfg.Log}
 	p.work = &work{
 		kind: "policy", workers: 1, known: p.adopt, right: p.look,
@@ -81,7 +85,8 @@ func prefixed(kind string) func(any) []string {
 	}
 }
 
-// adopt takes over what is written, and has all of it looked at.
+// adopt takes over what is written, and has all of it looked at. Nothing is written before the engine has
+// been told of every object: what it does not know would be removed.
 func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +188,9 @@ func isJudged(pod *corev1.Pod) bool {
 
 func (p *policies) enter(pod *corev1.Pod) {
 	known := classPod(pod)
-	if namespace, err := p.namespaces.Get(pod.Namespace); err == nil { // else it is told again with it
+	// One whose namespace is not known is of no tenant until the next audit, or until it changes itself:
+	// the API server has every namespace before its pods, and the informers are complete before anything is told.
+	if namespace, err := p.namespaces.Get(pod.Namespace); err == nil {
 		known.Tenant = cmp.Or(first(mastercfg.TenantLabel, []map[string]string{pod.Annotations, pod.Labels}), homeOf(namespace))
 	}
 	known.Recorded = p.recorded[pod.Namespace+"/"+pod.Name]
@@ -235,6 +242,9 @@ func (p *policies) policy(id string) (runtime.Object, error) {
 func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.written == nil { // not all policies may be known yet; what is written first has it, too
+		return 0, false
+	}
 	if !p.engine.Knows(pod.Namespace, pod.Name) {
 		p.enter(pod)
 		p.queue.Add(writeAll)
@@ -248,7 +258,10 @@ func (p *policies) unclassed(pod string) { p.queue.Add(ofUnclassed + pod) }
 // before their pods: a class without a record is isolated.
 func (p *policies) write(ctx context.Context) error {
 	p.mu.Lock()
-	changes := p.engine.Take()
+	changes, told := p.engine.Take(), maps.Clone(p.told)
+	if !changes.Any() {
+		p.written = told
+	}
 	p.mu.Unlock()
 	if !changes.Any() {
 		return nil
@@ -261,6 +274,7 @@ func (p *policies) write(ctx context.Context) error {
 		return err
 	}
 	p.engine.Written(changes)
+	p.written = told
 	p.tellOf(changes)
 	return nil
 }

@@ -114,7 +114,11 @@ func askedAddresses(r ledger.Reader, pod *corev1.Pod, at place, isNew bool) (v4,
 		return v4, v6, refuse("AddressInvalid", "pod %s/%s asks for hardware address %.64q: those follow from addresses of IP, ask for one by %s",
 			pod.Namespace, pod.Name, mac, mastercfg.IPv4Annotation)
 	}
-	for annotation, addr := range map[string]*netip.Addr{mastercfg.IPv4Annotation: &v4, mastercfg.IPv6Annotation: &v6} {
+	for _, one := range []struct {
+		annotation string
+		addr       *netip.Addr
+	}{{mastercfg.IPv4Annotation, &v4}, {mastercfg.IPv6Annotation, &v6}} { // in this order, so that a refusal is always the same
+		annotation, addr := one.annotation, one.addr
 		text := pod.Annotations[annotation]
 		if text == "" {
 			continue

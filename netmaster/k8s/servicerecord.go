@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 	for _, p := range s.Spec.Ports {
 		record.Ports = append(record.Ports, mastercfg.K8sServicePort{Name: p.Name, Protocol: string(p.Protocol), Port: uint16(p.Port), NodePort: uint16(p.NodePort)})
 	}
-	record.Shared = isShared(s)
+	record.Shared = isNeeded(s)
 	record.InternalLocal = s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 	record.ExternalLocal = s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && record.ExternalLocal {
@@ -69,14 +70,27 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 	return record, true
 }
 
-// isShared tells whether pods of every tenant reach a service: those without which no pod gets along,
-// and those of which somebody says so.
-func isShared(s *corev1.Service) bool {
-	switch s.Namespace + "/" + s.Name {
-	case "default/kubernetes", "kube-system/kube-dns":
-		return true
+// isNeeded tells whether a service is one without which no pod gets along, of whatever tenant.
+func isNeeded(s *corev1.Service) bool {
+	name := s.Namespace + "/" + s.Name
+	return name == "default/kubernetes" || name == "kube-system/kube-dns"
+}
+
+// allowSharedKey is an annotation of a namespace: "true" lets its services be opened to all tenants.
+// Who may edit services of a namespace may not edit the namespace.
+const allowSharedKey = "io.contiv.allow-shared"
+
+// share opens a service to all tenants if it asks for that and may, and tells why it may not.
+func share(record *mastercfg.K8sService, s *corev1.Service, namespace *corev1.Namespace, choice TenantChoice) (problems []string) {
+	switch {
+	case record.Shared || s.Annotations[mastercfg.SharedAnnotation] != "true":
+	case choice == Open || namespace.Annotations[allowSharedKey] == "true":
+		record.Shared = true
+	default:
+		return []string{fmt.Sprintf("annotation %s opens a service to all tenants only in a namespace with the annotation %s: \"true\"",
+			mastercfg.SharedAnnotation, allowSharedKey)}
 	}
-	return s.Annotations[mastercfg.SharedAnnotation] == "true"
+	return nil
 }
 
 // addresses parses those that are some, each once and in their order; old objects may have

@@ -127,14 +127,10 @@ func (b *balancer) right(ctx context.Context, key string) (time.Duration, error)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, err
 	}
-	var home string // empty: what the namespace says is no tenant's name
+	var within *corev1.Namespace
 	if err == nil {
-		ns, err := b.namespaces.Get(namespace)
-		if err != nil {
+		if within, err = b.namespaces.Get(namespace); err != nil {
 			return 0, fmt.Errorf("namespace %s: %w", namespace, err) // comes by a watch of its own: it is tried again
-		}
-		if tenant := homeOf(ns); isName(tenant) {
-			home = tenant
 		}
 	}
 	records := map[string][]byte{}
@@ -142,7 +138,7 @@ func (b *balancer) right(ctx context.Context, key string) (time.Duration, error)
 	var problems map[string][]string
 	var again time.Duration
 	err = b.ledger.View(func(r ledger.Reader) error {
-		wanted, err := b.wanted(r, service, key, home)
+		wanted, err := b.wanted(r, service, key, within)
 		if err != nil {
 			return err
 		}
@@ -213,12 +209,15 @@ type wanted struct {
 	again    time.Duration       // when it is looked at again; 0: when something changes
 }
 
-// wanted finds out what a service should have; nothing: there is none, or it is not ours. home
-// is the tenant of its namespace.
-func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key, home string) (w wanted, err error) {
+// wanted finds out what a service should have; nothing: there is none, or it is not ours.
+func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, namespace *corev1.Namespace) (w wanted, err error) {
 	record, served := serviceRecord(service)
 	if !served {
 		return w, nil
+	}
+	home := homeOf(namespace)
+	if !isName(home) {
+		home = "" // of no tenant
 	}
 	objects, err := b.slices.ByIndex(sliceIndex, key)
 	if err != nil {
@@ -242,7 +241,7 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key, home st
 		}
 	}
 	hosts := forHosts(of, everywhere, home)
-	w.problems = map[string][]string{portNotServed: unserved(record)}
+	w.problems = map[string][]string{portNotServed: unserved(record), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		w.again = externalAgain
 		if w.problems[addressNotServed], err = b.admit(r, &record, slices.Collect(maps.Keys(of))); err != nil {

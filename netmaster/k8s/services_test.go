@@ -149,6 +149,11 @@ func TestABackendIsOfItsPodsTenant(t *testing.T) {
 	one := []string{"default/shop/web", "default/shop/web/-/10.128.0.4:80", "blue/shop/all", "blue/shop/all/-/10.128.0.5:80", "blue/shop/web", "blue/shop/web/-/10.128.0.5:80"}
 	w.wantServices(append([]string{"default/shop/all"}, one...)...)
 	w.service("all", func(s *corev1.Service) { s.Annotations = map[string]string{mastercfg.SharedAnnotation: "true"} }, "=80")
+	// Whoever edits a service does not open it to all tenants, unless its namespace lets him.
+	w.told("all", "SharingNotAllowed")
+	w.wantServices(append([]string{"default/shop/all"}, one...)...)
+	w.must(w.client.CoreV1().Namespaces().Update(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+		Annotations: map[string]string{allowedKey: "blue", allowSharedKey: "true"}}}, metav1.UpdateOptions{}))
 	w.wantServices(one...)
 }
 
@@ -220,7 +225,7 @@ func TestAServiceSaysWhatItsFieldsMean(t *testing.T) {
 	local, proxy, vip := corev1.ServiceInternalTrafficPolicyLocal, corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP
 	timeout := int32(60)
 	s := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{mastercfg.SharedAnnotation: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.7", ClusterIPs: []string{"10.96.0.7", "fd00:96::7"},
 			ExternalIPs: []string{"198.51.100.2", "198.51.100.01"}, LoadBalancerSourceRanges: []string{" 192.0.2.7/24 ", "nothing"},
@@ -232,7 +237,7 @@ func TestAServiceSaysWhatItsFieldsMean(t *testing.T) {
 			{IP: "203.0.113.9", IPMode: &proxy}, {IP: "203.0.113.8", IPMode: &vip}, {Hostname: "example.org"}, {IP: "203.0.113.7"}}}},
 	}
 	got, ok := serviceRecord(s)
-	want := `{shop web [10.96.0.7 fd00:96::7] [198.51.100.1 198.51.100.2] [203.0.113.7 203.0.113.8] [192.0.2.0/24] [{dns UDP 53 30053}] true true 30999 false true 60}`
+	want := `{shop web [10.96.0.7 fd00:96::7] [198.51.100.1 198.51.100.2] [203.0.113.7 203.0.113.8] [192.0.2.0/24] [{dns UDP 53 30053}] true true 30999 false false 60}`
 	if fmt.Sprint(got) != want || !ok {
 		t.Errorf("%v, want %s", got, want)
 	}

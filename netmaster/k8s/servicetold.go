@@ -16,6 +16,7 @@ const (
 	addressNotServed = "AddressNotServed"
 	portNotServed    = "PortNotServed"
 	serviceTooLarge  = "ServiceTooLarge"
+	notShared        = "SharingNotAllowed"
 )
 
 // unserved are the ports of a service that no node serves.
@@ -53,7 +54,7 @@ func (b *balancer) tell(service *corev1.Service, key string, problems map[string
 		b.warnings.gone("service/" + key)
 		return
 	}
-	for _, reason := range []string{addressNotServed, portNotServed, serviceTooLarge} {
+	for _, reason := range []string{addressNotServed, portNotServed, serviceTooLarge, notShared} {
 		texts := slices.Compact(slices.Sorted(slices.Values(problems[reason])))
 		b.warn(service, "service/"+key, reason, "Serve", strings.Join(texts, "; "))
 	}

@@ -109,15 +109,15 @@ func (w *work) audit(r ledger.Reader) error {
 	if err != nil {
 		return fmt.Errorf("kubernetes: what the state has of %ss: %w", w.kind, err)
 	}
-	for _, key := range keys {
-		w.queue.Add(key)
-	}
 	for _, f := range w.follows {
 		for _, object := range f.informer.GetStore().List() {
 			for _, key := range f.concerns(object) {
 				w.queue.Add(key)
 			}
 		}
+	}
+	for _, key := range keys { // after all objects: see policies.adopt
+		w.queue.Add(key)
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ const (
 	IPv6Annotation = "io.contiv.ipv6"
 )
 
-// SharedAnnotation of a service of Kubernetes says "true" if pods of all tenants reach it.
+// SharedAnnotation of a service of Kubernetes says "true" if pods of all tenants are to reach it, which its namespace
+// has to allow.
 const SharedAnnotation = "io.contiv.shared"
 
 // Where a container belongs of which nobody says anything; it has no group then.

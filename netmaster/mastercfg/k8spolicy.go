@@ -50,4 +50,7 @@ type K8sEpoch struct {
 }
 
 // K8sEnforcedKey is where the agent of a node notes the epoch of which its switch has everything.
-func K8sEnforcedKey(node string) string { return OperRoot + "k8s-epoch/" + node }
+func K8sEnforcedKey(node string) string { return K8sEnforcedPrefix + node }
+
+// K8sEnforcedPrefix is that of all nodes.
+const K8sEnforcedPrefix = OperRoot + "k8s-epoch/"

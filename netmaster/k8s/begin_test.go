@@ -1,0 +1,122 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	kubetesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// What the engine has not been told of would be removed, whoever has marked it before.
+func TestAnAuditHasAllToldBeforeItIsWritten(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web", "u1", "node1", nil)
+	c := w.controller()
+	policies := c.policies.work
+	follows := policies.follows
+	policies.follows = nil // nobody marks what comes
+	w.must(nil, policies.subscribe())
+	policies.follows = follows
+	c.informers.Start(t.Context().Done())
+	w.must(nil, c.complete(t.Context()))
+	w.must(nil, w.ledger.View(func(r ledger.Reader) error { return policies.audit(r) }))
+	var keys []string
+	for policies.queue.Len() > 0 {
+		key, _ := policies.queue.Get()
+		keys = append(keys, key)
+	}
+	if got := strings.Join(keys, " "); got != "namespace/shop pod/shop/web write" {
+		t.Errorf("order %s", got)
+	}
+	policies.queue.ShutDown()
+}
+
+// hangs answers nothing.
+type hangs struct {
+	discovery.ServerResourcesInterfaceWithContext
+}
+
+func (hangs) ServerResourcesForGroupVersionWithContext(ctx context.Context, _ string) (*metav1.APIResourceList, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func TestAnAPIServerThatHangsHoldsUpNoEndOfATerm(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &clusterPolicies{server: hangs{}, log: testkit.Quiet()}
+	ended := make(chan error, 1)
+	go func() { ended <- c.begin(ctx) }()
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it goes on")
+	}
+}
+
+// Who may not ask for ClusterNetworkPolicies serves pods and services all the same; new pods are isolated.
+func TestAKindThatNobodyMayAskForHoldsUpPoliciesOnly(t *testing.T) {
+	w := newWorld(t)
+	var may atomic.Bool
+	w.client.PrependReactor("get", "resource", func(kubetesting.Action) (bool, runtime.Object, error) {
+		if may.Load() {
+			return true, nil, apierrors.NewNotFound(v1alpha2.Resource(clusterPolicyResource), "")
+		}
+		return true, nil, apierrors.NewForbidden(v1alpha2.Resource(clusterPolicyResource), "", errors.New("no such right"))
+	})
+	w.pod("web", "u1", "node1", nil)
+	w.service("web", nil, "=80")
+	c := w.controller()
+	w.run(c)
+	w.want(map[string]string{"node1/u1": "default/default-net/"})
+	w.wantServices("default/shop/web")
+	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
+		record, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey("node1", "u1"))
+		if record.Classed {
+			t.Errorf("policies are not known, and a pod has class %d", record.Class)
+		}
+		return err
+	}))
+	w.eventually(func() error {
+		if s := c.State(t.Context()); !strings.Contains(s.Problem, "ClusterNetworkPolicies") {
+			return fmt.Errorf("state %+v", s)
+		}
+		return nil
+	})
+	may.Store(true)
+	w.wantClasses(map[string]string{"web": ""})
+	w.eventually(func() error {
+		if s := c.State(t.Context()); s.Problem != "" {
+			return fmt.Errorf("state %+v", s)
+		}
+		return nil
+	})
+}
+
+// A refusal that differs from one look to the next would be written, and told, at each.
+func TestARefusalIsTheSameEachTime(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{ingressAnnotation: "fast", egressAnnotation: "slow"}}}
+	for range 100 {
+		if _, _, err := bandwidthOf(pod); err == nil || !strings.Contains(err.Error(), ingressAnnotation) {
+			t.Fatal(err)
+		}
+	}
+}
