@@ -13,7 +13,6 @@ package drivers
 
 import (
 	"context"
-	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -27,6 +26,10 @@ type Change struct {
 	Replace bool // forget everything else: the change is the whole wanted state
 	Remove  []pipeline.Key
 	Set     []pipeline.Object
+	// Left are endpoints that exist no more, here or elsewhere, as they were given last. When their flows
+	// are out, the connections that the switch tracks of them are ended, a few at a time; nobody waits
+	// for that. A switch that cannot lets them end when they are not used any more.
+	Left []pipeline.Endpoint
 }
 
 // Port is a local endpoint's attachment to the switch.
@@ -95,10 +98,6 @@ type NetworkDriver interface {
 	FindPort(ctx context.Context, endpointID string) (Port, error)
 	// RemovePort removes port and link; an unknown endpoint is no error.
 	RemovePort(ctx context.Context, endpointID string) error
-	// EndConnections ends the connections of an address of a VRF that the switch
-	// tracks. A switch that cannot lets them end when they are not used any more,
-	// and that is no error.
-	EndConnections(ctx context.Context, vrf uint16, addr netip.Addr) error
 	// Ports lists the endpoint ports in the switch, by endpoint id.
 	Ports() []Port
 	// Counters returns what the switch has counted, by object; an object that

@@ -113,11 +113,11 @@ func run(ctx context.Context, o *options) error {
 // newDriver makes the driver of the node's bridges, and those of each: one with a tunnel, and
 // if there are uplinks one with those.
 func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
-	tunnel, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath, Names: o.names.on, AnySize: !o.tooBig})
+	tunnel, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig})
 	if err != nil || len(o.uplinks) == 0 {
 		return tunnel, []*ovsd.Driver{tunnel}, nil, err
 	}
-	vlan, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplinks: o.uplinks, Datapath: o.datapath, Names: o.names.on, AnySize: !o.tooBig})
+	vlan, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplinks: o.uplinks, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig})
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -13,7 +13,6 @@ package bridges
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -97,8 +96,15 @@ func (p *Pair) Update(c drivers.Change) {
 			tunnel.Set = append(tunnel.Set, o)
 		}
 	}
+	for _, e := range c.Left {
+		if e.Encap == pipeline.VLAN {
+			uplink.Left = append(uplink.Left, e)
+		} else {
+			tunnel.Left = append(tunnel.Left, e)
+		}
+	}
 	for d, part := range map[drivers.NetworkDriver]drivers.Change{p.tunnel: tunnel, p.uplink: uplink} {
-		if part.Replace || len(part.Remove)+len(part.Set) > 0 {
+		if part.Replace || len(part.Remove)+len(part.Set)+len(part.Left) > 0 {
 			d.Update(part)
 		}
 	}
@@ -164,11 +170,6 @@ func (p *Pair) FindPort(ctx context.Context, endpointID string) (drivers.Port, e
 // RemovePort removes an endpoint's port, on whichever bridge it is.
 func (p *Pair) RemovePort(ctx context.Context, endpointID string) error {
 	return errors.Join(p.tunnel.RemovePort(ctx, endpointID), p.uplink.RemovePort(ctx, endpointID))
-}
-
-// EndConnections ends those of an address; both bridges have one datapath.
-func (p *Pair) EndConnections(ctx context.Context, vrf uint16, addr netip.Addr) error {
-	return p.tunnel.EndConnections(ctx, vrf, addr)
 }
 
 // Ports lists those of both bridges.

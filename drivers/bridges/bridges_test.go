@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ type bridge struct {
 	objects map[pipeline.Key]pipeline.Object
 	ports   map[string]bool
 	synced  []pipeline.Key
+	left    []pipeline.Endpoint
 	syncs   int
 }
 
@@ -47,6 +47,7 @@ func (b *bridge) Update(c drivers.Change) {
 	for _, o := range c.Set {
 		b.objects[o.Key()] = o
 	}
+	b.left = append(b.left, c.Left...)
 }
 
 func (b *bridge) Sync(_ context.Context, keys ...pipeline.Key) error {
@@ -71,8 +72,6 @@ func (b *bridge) RemovePort(_ context.Context, id string) error {
 	delete(b.ports, id)
 	return nil
 }
-
-func (b *bridge) EndConnections(context.Context, uint16, netip.Addr) error { return nil }
 
 func (b *bridge) Ports() (list []drivers.Port) {
 	for id := range b.ports {
@@ -128,6 +127,12 @@ func TestObjectsAreOnTheBridgeOfTheirEncapsulationAndRulesOnBoth(t *testing.T) {
 	rule := pipeline.Rule{ID: "r"}
 	pair.Update(drivers.Change{Replace: true, Set: slices.Concat(objectsOf(pipeline.VXLAN, "a"), objectsOf(pipeline.VLAN, "b"), []pipeline.Object{rule})})
 	expect("all", a+", "+r, b+", "+r)
+
+	left := []pipeline.Endpoint{{ID: "a-2", Encap: pipeline.VXLAN}, {ID: "b-2", Encap: pipeline.VLAN}}
+	pair.Update(drivers.Change{Remove: []pipeline.Key{left[0].Key(), left[1].Key()}, Left: left})
+	if !slices.Equal(tunnel.left, left[:1]) || !slices.Equal(uplink.left, left[1:]) {
+		t.Errorf("tunnel is told that %v left, uplink that %v did", tunnel.left, uplink.left)
+	}
 
 	if err := pair.Sync(t.Context(), pipeline.Key{Kind: pipeline.KindNetwork, ID: "b"}, rule.Key()); err != nil || len(tunnel.synced) != 1 || len(uplink.synced) != 2 {
 		t.Errorf("sync of a network and a rule: %v, %v, %v", err, tunnel.synced, uplink.synced)

@@ -65,7 +65,7 @@ func (p *programmer) askSizes(ctx context.Context) {
 		p.log.WithError(err).Warn("whether the datapath compares sizes is not known, and asked again")
 		return
 	}
-	if !can {
+	if !can && p.wantsSizes {
 		p.log.Warn("the datapath does not compare sizes: pods are not told of packets that are too big")
 	}
 	p.sizes.can = can

@@ -28,6 +28,7 @@ type book[T any] struct {
 type kind[T any] struct {
 	same   func(a, b T) bool                              // the same to the switch
 	alike  func(a, b T) bool                              // the same to packets
+	unites func(thing T) bool                             // nil: none; those that it tells of are united, so no two conflict
 	choose func(place string, claims []claim[T]) claim[T] // of two or more, in the order they came
 }
 
@@ -116,7 +117,7 @@ func (b *book[T]) claim(p *place[T], c claim[T]) (present pipeline.Key, conflict
 	}
 	if last := len(p.claims) - 1; last < 0 {
 		b.wanted++
-	} else if !b.alike(p.claims[last].thing, c.thing) {
+	} else if b.unites == nil || !b.unites(p.claims[last].thing) || !b.unites(c.thing) {
 		before, _ := b.inForce(p)
 		present, conflicts = before.owner, !b.alike(before.thing, c.thing)
 	}

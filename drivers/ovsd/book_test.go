@@ -167,6 +167,15 @@ func TestTwoObjectsThatWantTheSameAreNoConflict(t *testing.T) {
 	}
 }
 
+func TestThatTheLastToComeWantsTheSameHidesNoConflict(t *testing.T) {
+	l := newLedger(defaultChunk)
+	mustSet(t, l, endpointKey(1), wanting(map[int]int{7: 1}))
+	mustSet(t, l, endpointKey(2), wanting(map[int]int{7: 2}))
+	if conflicts := mustSet(t, l, endpointKey(3), wanting(map[int]int{7: 2})); len(conflicts) != 1 || conflicts[0].present != endpointKey(1) {
+		t.Errorf("conflicts: %+v, want one with the first, which is in force", conflicts)
+	}
+}
+
 func TestAnObjectThatWantsAPlaceTwiceLeavesItOnce(t *testing.T) {
 	l := newLedger(defaultChunk)
 	twice := wanting(map[int]int{7: 1})

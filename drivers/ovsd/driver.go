@@ -111,7 +111,7 @@ type Config struct {
 	AuditInterval time.Duration   // how often the switch is compared with the book
 	NetNS         *netns.NsHandle // where the switch and its links are; nil: here
 	Names         bool            // there is a name server on the node
-	AnySize       bool            // sizes of packets are not compared, even if the switch can
+	NoSizeChecks  bool            // sizes of packets are not compared, even if the switch can
 	NamesNetNS    string          // name of its network namespace; empty: the usual one
 	Log           *logrus.Entry
 }

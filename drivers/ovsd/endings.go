@@ -11,7 +11,6 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // When a provider goes, the connections that were translated to it are ended,
@@ -43,6 +42,8 @@ const kindEnding pipeline.Kind = "ending"
 // endings are the connections that no wanted group makes, and buckets in the
 // switch have made.
 type endings struct {
+	leaving bool // there may be some of endpoints that wait for flows to be out
+
 	made   map[openflow.CTFlush]int            // by how many wanted groups; with any provider, too
 	makes  map[pipeline.Key][]openflow.CTFlush // by the owner of the groups
 	ending map[openflow.CTFlush]*ending
@@ -52,8 +53,10 @@ type endings struct {
 // ending is a kind of connections that are being ended.
 type ending struct {
 	connections openflow.CTFlush
-	group       string // the place of the bucket that has made them
+	group       string // the place of the bucket that has made them; empty: those of an endpoint that has left
 	rounds      int    // to come; 0: the bucket may go
+	begun       bool   // it has had a round
+	waits       bool   // for the flows of the endpoint to be out
 	queued      bool
 }
 
@@ -78,9 +81,13 @@ func (e *endings) want(owner pipeline.Key, groups []entry[openflow.Group]) {
 	}
 }
 
-// forgetEndings forgets what is being ended; what is left of it is in the switch.
+// forgetEndings forgets what is being ended; what is left of it is in the switch. Of endpoints
+// that have left nothing is there.
 func (l *ledger) forgetEndings() {
-	clear(l.ending)
+	maps.DeleteFunc(l.ending, func(_ openflow.CTFlush, e *ending) bool { return e.group != "" })
+	for _, e := range l.ending {
+		e.queued = false
+	}
 	l.queue = nil
 	for owner := range l.groups.owned {
 		if owner.Kind == kindEnding {
@@ -137,13 +144,13 @@ func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group]
 // queueEndings queues the connections whose group has changed and that have not had a
 // round yet, or all others as well.
 func (l *ledger) queueEndings(everything bool) {
+	l.noteFlowsOut()
 	var list []*ending
 	for c, e := range l.ending {
-		p := l.groups.places[e.group]
 		switch {
-		case l.made[c] > 0, p == nil, e.rounds == 0 && !slices.Contains(pipeline.Connections(p.have), c):
-			delete(l.ending, c) // a provider again, or the bucket has gone
-		case l.due(e) && !e.queued && (everything || e.rounds == endingRounds):
+		case l.over(e):
+			delete(l.ending, c)
+		case l.due(e) && !e.queued && (everything || !e.begun):
 			e.queued = true
 			list = append(list, e)
 		}
@@ -158,12 +165,27 @@ func (l *ledger) queueEndings(everything bool) {
 	}
 }
 
+// over tells whether there is nothing to end any more: there is a provider again, or the bucket
+// has gone, or the endpoint's rounds are over.
+func (l *ledger) over(e *ending) bool {
+	if e.group == "" {
+		return e.rounds == 0
+	}
+	p := l.groups.places[e.group]
+	return l.made[e.connections] > 0 || p == nil || e.rounds == 0 && !slices.Contains(pipeline.Connections(p.have), e.connections)
+}
+
 // due tells whether an ending may have a round now: the first only when nothing is sent
 // to the bucket any more.
 func (l *ledger) due(e *ending) bool {
+	if l.ending[e.connections] != e || e.rounds == 0 {
+		return false
+	}
+	if e.group == "" {
+		return !e.waits
+	}
 	p := l.groups.places[e.group]
-	return l.ending[e.connections] == e && e.rounds > 0 && l.made[e.connections] == 0 &&
-		p != nil && (!p.pending || e.rounds < endingRounds)
+	return l.made[e.connections] == 0 && p != nil && (!p.pending || e.begun)
 }
 
 // endNext returns the flushes of the next step, and how many in the queue they end;
@@ -195,7 +217,8 @@ func (l *ledger) ended(count int) {
 		if !l.due(e) {
 			continue
 		}
-		if e.rounds--; e.rounds == 0 {
+		e.begun = true
+		if e.rounds--; e.rounds == 0 && e.group != "" {
 			l.lingerNoMore(l.groups.places[e.group])
 		}
 	}
@@ -252,13 +275,13 @@ func (p *programmer) endSome(ctx context.Context) {
 	case err == nil:
 		p.ledger.ended(count)
 	case isUnsupported(err):
-		p.log.WithError(err).Warn("connections to providers that have gone are not ended; they end when nothing is sent any more")
+		p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
 		p.ledger.endNothing()
 	case isRefusal(err):
-		p.log.WithError(err).Warn("connections to a provider that has gone are not ended")
+		p.log.WithError(err).Warn("connections to something that has gone are not ended")
 		p.ledger.ended(count)
 	default:
-		p.log.WithError(err).Warn("connections to providers that have gone are not ended yet")
+		p.log.WithError(err).Warn("connections to what has gone are not ended yet")
 	}
 	if len(p.ledger.queue) > 0 {
 		p.endStep = time.After(time.Since(began))
@@ -269,10 +292,6 @@ func (p *programmer) flush(ctx context.Context, flushes []openflow.CTFlush) erro
 	if len(flushes) == 0 {
 		return nil
 	}
-	return sendFlushes(ctx, p.sw, flushes)
-}
-
-func sendFlushes(ctx context.Context, sw flowSwitch, flushes []openflow.CTFlush) error {
 	var messages []openflow.Message
 	for range endingPasses {
 		for _, f := range flushes {
@@ -281,21 +300,7 @@ func sendFlushes(ctx context.Context, sw flowSwitch, flushes []openflow.CTFlush)
 	}
 	ctx, cancel := context.WithTimeout(ctx, switchTime)
 	defer cancel()
-	return sw.Send(ctx, messages...)
-}
-
-// EndConnections ends those of an address of a VRF, of which no more come.
-func (d *Driver) EndConnections(ctx context.Context, vrf uint16, addr netip.Addr) error {
-	d.mu.Lock()
-	sw := d.sw
-	d.mu.Unlock()
-	if sw == nil || ended(sw) {
-		return fault.New(fault.Unavailable, "bridge %s: connections of %s: the switch is not connected", d.config.Bridge, addr)
-	}
-	if err := sendFlushes(ctx, sw, pipeline.ConnectionsOf(vrf, addr)); err != nil && !isUnsupported(err) {
-		return fault.New(kindOf(err), "connections of %s in VRF %d: %w", addr, vrf, err)
-	}
-	return nil
+	return p.sw.Send(ctx, messages...)
 }
 
 func isRefusal(err error) bool {

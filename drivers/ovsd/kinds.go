@@ -18,6 +18,7 @@ func flowKind() kind[string] {
 	return kind[string]{
 		same:   sameEffect,
 		alike:  func(a, b string) bool { return sameEffect(withCookieOf(a, b), b) || isClause(a) && isClause(b) },
+		unites: isClause,
 		choose: chooseFlow,
 	}
 }

@@ -40,6 +40,7 @@ type programmer struct {
 	ports         portNumbers
 	newCompiler   func(at fixedPorts, can abilities) compiler
 	comparesSizes func(ctx context.Context) (bool, error)
+	wantsSizes    bool // nobody has said that sizes are not to be compared
 	underlayMTU   func() (int, error)
 	excluded      func() bool // another driver has the bridge
 	flowsLost     bell.Bell
@@ -82,7 +83,7 @@ func newProgrammer(d *Driver) *programmer {
 		newCompiler: func(at fixedPorts, can abilities) compiler {
 			return pipeline.New(d.config.pipelineConfig(at, can))
 		},
-		comparesSizes: d.comparesSizes, underlayMTU: d.endpointMTU,
+		comparesSizes: d.comparesSizes, wantsSizes: !d.config.NoSizeChecks, underlayMTU: d.endpointMTU,
 		excluded: d.db.client.Excluded, flowsLost: d.flowsLost,
 		peers:   d.peers,
 		report:  d.noteProgress,
@@ -196,6 +197,8 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 	case p.ledger.unfinished():
 		p.write(ctx)
 		return p.sw != nil && (p.ledger.unfinished() || p.auditor.rest > 0)
+	case p.ledger.leaving:
+		p.endConnections(false) // of endpoints that had no flows
 	}
 	return p.auditor.findLost(p.ledger) || p.ledger.unfinished()
 }
@@ -327,14 +330,21 @@ func (p *programmer) accept(c drivers.Change) {
 		delete(p.objects, key)
 		p.enter(compiled{key: key})
 	}
+	for _, e := range c.Left {
+		p.ledger.leave(e)
+	}
 	changed := make([]pipeline.Key, 0, len(c.Set))
 	for _, o := range c.Set {
 		key := o.Key()
-		if old := p.objects[key]; old != nil && old.Equal(o) {
+		old := p.objects[key]
+		if old != nil && old.Equal(o) {
 			continue
 		}
-		p.peers.replace(p.objects[key], o)
+		p.peers.replace(old, o)
 		p.objects[key] = o
+		if e, is := o.(pipeline.Endpoint); is && old == nil {
+			p.ledger.enterEndpoint(e)
+		}
 		changed = append(changed, key)
 	}
 	if p.compiler != nil {

@@ -13,7 +13,7 @@ const releaseFile = "/proc/sys/kernel/osrelease"
 // comparesSizes tells whether the datapath of our bridge can, and shall, compare the sizes of packets.
 // Otherwise ovs-vswitchd would do that, for each packet.
 func (d *Driver) comparesSizes(ctx context.Context) (bool, error) {
-	if d.config.AnySize {
+	if d.config.NoSizeChecks {
 		return false, nil
 	}
 	if d.datapathType() == DatapathSystem {

@@ -114,7 +114,7 @@ func TestTheDatapathIsAskedOverTheControlSocket(t *testing.T) {
 }
 
 func TestSizesAreNotComparedWhereNobodyWantsIt(t *testing.T) {
-	d := &Driver{config: Config{RunDir: t.TempDir(), Bridge: "contivBridge", AnySize: true}, log: logrus.NewEntry(logrus.New())}
+	d := &Driver{config: Config{RunDir: t.TempDir(), Bridge: "contivBridge", NoSizeChecks: true}, log: logrus.NewEntry(logrus.New())}
 	if can, err := d.comparesSizes(t.Context()); can || err != nil {
 		t.Errorf("%v, error %v; want no, without a question", can, err)
 	}

@@ -69,9 +69,10 @@ type Limits struct {
 
 const (
 	addTime        = 100 * time.Second // the program waits 120 s
-	addTimeOfPods  = 25 * time.Second  // 30 s: containerd takes no new configuration while an ADD runs, and kubelet tries again
+	addTimeOfPods  = 18 * time.Second  // 30 s: containerd takes no new configuration while an ADD runs, and kubelet tries again
 	readyTime      = 4 * time.Second   // so that an ADD fails within 5 s
 	undoTime       = 5 * time.Second
+	mostUndos      = 2 // of an ADD: what an earlier one left, or is in its way, and what it has made itself
 	otherTime      = 10 * time.Second
 	retryFirst     = 500 * time.Millisecond
 	retryMost      = 30 * time.Second

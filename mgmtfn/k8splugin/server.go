@@ -110,7 +110,7 @@ func (s *Server) httpServer(commands context.Context) *http.Server {
 		Handler:           s.routes(),
 		ReadHeaderTimeout: s.Limits.Request,
 		ReadTimeout:       s.Limits.Request,
-		WriteTimeout:      s.Limits.Request + s.Limits.Add + s.Limits.Undo + answerTime,
+		WriteTimeout:      s.Limits.Request + s.Limits.Add + mostUndos*s.Limits.Undo + answerTime,
 		IdleTimeout:       s.Limits.Request,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return commands },

@@ -58,14 +58,13 @@ type Agent struct {
 	news     chan struct{} // closed and replaced whenever the cache has changed
 	wasReady time.Time     // when the agent was last seen to serve as it should
 
-	changed  bell.Bell // there may be something to plan
-	given    bell.Bell // the driver was given a change
-	behind   bell.Bell // there is a backlog
-	report   bell.Bell // ports or local endpoints changed
-	host     bell.Bell // what the host itself is to have may have changed
-	enforces bell.Bell // the switch has another epoch of policies
-	inSync   flag      // the switch has once had all that was wanted
-	serving  flag      // the first state was given
+	changed bell.Bell // there may be something to plan
+	given   bell.Bell // the driver was given a change
+	behind  bell.Bell // there is a backlog
+	report  bell.Bell // ports, local endpoints or the enforced epoch changed
+	host    bell.Bell // what the host itself is to have may have changed
+	inSync  flag      // the switch has once had all that was wanted
+	serving flag      // the first state was given
 
 	told      *BGP // what the border was told; guarded by mu
 	spoken    bool // whether it was told anything; guarded by mu
@@ -107,7 +106,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
-		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), host: bell.New(), enforces: bell.New(), inSync: newFlag(), serving: newFlag(),
+		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), host: bell.New(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
@@ -130,7 +129,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, m := range a.mirrors {
 		group.Go(func() error { return m.Run(ctx) })
 	}
-	for _, loop := range []func(context.Context) error{a.program, a.catchUp, a.confirm, a.reap, a.reportLoop, a.enforcedLoop} {
+	for _, loop := range []func(context.Context) error{a.program, a.catchUp, a.confirm, a.reap, a.reportLoop} {
 		group.Go(func() error { return loop(ctx) })
 	}
 	if err := group.Wait(); ctx.Err() == nil {
@@ -155,6 +154,10 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 			continue
 		}
 		delete(a.held.absent, event.Key)
+		if m.complete && a.comesBack(event.Key, event.Value) {
+			a.held.rewound = true
+			a.report.Ring()
+		}
 		a.cache.apply(event.Key, event.Value, event.ModRevision)
 	}
 	a.expelClashing()
@@ -348,8 +351,11 @@ func (a *Agent) confirm(ctx context.Context) error {
 			continue
 		}
 		wait.Reset()
+		if err != nil {
+			err = a.syncPolicies(ctx)
+		}
 		if err == nil && a.enforced.Swap(epoch) != epoch {
-			a.enforces.Ring()
+			a.report.Ring()
 		}
 		a.metrics.sync.Observe(time.Since(start).Seconds())
 		if !a.inSync.raised() {

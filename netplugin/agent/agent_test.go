@@ -129,12 +129,12 @@ func TestAttachWaitsForTheRevisionAndReportsTheEndpoint(t *testing.T) {
 	if err := a.Detach(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"1 10.1.0.8"}; !slices.Equal(driver.ended, want) {
-		t.Errorf("connections of %q are ended, want %q", driver.ended, want)
-	}
 	eventually(t, "nothing is left", func() error {
 		if left := append(store.keys(mastercfg.OperRoot), portIDs(driver)...); len(left) > 0 {
 			return fmt.Errorf("left: %q", left)
+		}
+		if gone := driver.gone(); !slices.Equal(gone, []string{id}) {
+			return fmt.Errorf("connections of %q are ended, want of %s", gone, id)
 		}
 		return nil
 	})

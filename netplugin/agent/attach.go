@@ -148,7 +148,7 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	return at, nil
 }
 
-// Detach removes an endpoint's port and link. Its flows go with its record.
+// Detach removes an endpoint's port and link. Its flows and connections go with its record.
 func (a *Agent) Detach(ctx context.Context, epID string) error {
 	unlock, err := a.ports.Lock(ctx, epID)
 	if err != nil {
@@ -157,14 +157,10 @@ func (a *Agent) Detach(ctx context.Context, epID string) error {
 	defer unlock()
 	a.mu.Lock()
 	delete(a.held.attached, epID)
-	gone, _ := a.cache.wantedEndpoint(epID) // nil: the switch has nothing of it
 	a.mu.Unlock()
 	a.changed.Ring() // what only this container needed may go
 	if err := a.cfg.Driver.RemovePort(ctx, epID); err != nil {
 		return err
-	}
-	if e, known := gone.(pipeline.Endpoint); known {
-		a.endConnections(ctx, e)
 	}
 	a.mu.Lock()
 	delete(a.held.claimed, epID)
@@ -172,19 +168,6 @@ func (a *Agent) Detach(ctx context.Context, epID string) error {
 	a.mu.Unlock()
 	a.report.Ring()
 	return nil
-}
-
-// endConnections has the switch forget the connections of an endpoint whose port is gone, before
-// another one gets its addresses. If it does not they end by themselves.
-func (a *Agent) endConnections(ctx context.Context, e pipeline.Endpoint) {
-	for _, addr := range []netip.Addr{e.IPv4, e.IPv6} {
-		if !addr.IsValid() {
-			continue
-		}
-		if err := a.cfg.Driver.EndConnections(ctx, e.VRF, addr); err != nil {
-			a.log.WithError(err).WithField("endpoint", e.ID).Warn("connections of an endpoint that is gone are left")
-		}
-	}
 }
 
 // awaitEndpoint waits until the endpoint is wanted on this node. If the cache

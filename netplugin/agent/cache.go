@@ -206,6 +206,12 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	c.mark(pipeline.KindFloodSet, e.netID)
 }
 
+// knows tells whether there is a record of an endpoint.
+func (c *cache) knows(id string) bool {
+	_, known := c.endpoints[id]
+	return known
+}
+
 // wasHereBefore notes that a container was attached before this agent started:
 // it goes before all that came since.
 func (c *cache) wasHereBefore(id string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 
@@ -20,9 +19,10 @@ type recorder struct {
 	replaced int // changes with Replace
 	ports    map[string]drivers.Port
 	number   int
-	ended    []string        // connections: VRF and address
+	left     []string        // endpoints whose connections are to end
 	added    bool            // a port, since the start
 	away     bool            // the switch does not answer
+	refused  pipeline.Key    // an object that the switch refuses; set before the start
 	slow     map[string]bool // endpoints whose port is never made; set before the start
 }
 
@@ -55,13 +55,19 @@ func (r *recorder) Update(c drivers.Change) {
 	for _, object := range c.Set {
 		r.objects[object.Key()] = object
 	}
+	for _, e := range c.Left {
+		r.left = append(r.left, e.ID)
+	}
 }
 
-func (r *recorder) Sync(context.Context, ...pipeline.Key) error {
+func (r *recorder) Sync(_ context.Context, keys ...pipeline.Key) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.away {
 		return fault.New(fault.Unavailable, "switch is away")
+	}
+	if _, there := r.objects[r.refused]; there && (len(keys) == 0 || slices.Contains(keys, r.refused)) {
+		return fault.New(fault.Invalid, "%v is refused", r.refused)
 	}
 	return nil
 }
@@ -102,13 +108,6 @@ func (r *recorder) RemovePort(_ context.Context, epID string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.ports, epID)
-	return nil
-}
-
-func (r *recorder) EndConnections(_ context.Context, vrf uint16, addr netip.Addr) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ended = append(r.ended, fmt.Sprint(vrf, " ", addr))
 	return nil
 }
 
@@ -169,4 +168,11 @@ func (r *recorder) replacements() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.replaced
+}
+
+// gone lists the endpoints whose connections are to end.
+func (r *recorder) gone() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.left)
 }

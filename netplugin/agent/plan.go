@@ -56,6 +56,9 @@ func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
 	case err != nil && had:
 		change.Remove = append(change.Remove, key)
 		delete(p.given, key)
+		if e, is := before.(pipeline.Endpoint); is && !c.knows(e.ID) {
+			change.Left = append(change.Left, e)
+		}
 	case err == nil && (!had || !object.Equal(before)):
 		change.Set = append(change.Set, object)
 		p.given[key] = object

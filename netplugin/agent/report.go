@@ -49,6 +49,9 @@ type reporter struct {
 
 	summary   []byte    // as the store has it; nil: absent
 	summaryAt time.Time // when it was last written
+
+	enforced   []byte // the epoch of policies, likewise
+	enforcedAt time.Time
 }
 
 // operational is what this node has to report.
@@ -64,20 +67,20 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 	if err := a.inSync.await(ctx); err != nil {
 		return err
 	}
-	summary := time.NewTimer(0)
-	defer summary.Stop()
+	due := time.NewTimer(0)
+	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-a.report:
-		case <-summary.C:
+		case <-due.C:
 		}
 		next, err := a.reportOnce(ctx, &r)
 		if err == nil {
 			wait.Reset()
 			if next > 0 {
-				summary.Reset(next)
+				due.Reset(next)
 			}
 			continue
 		}
@@ -87,8 +90,8 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 	}
 }
 
-// reportOnce writes what differs, and says when the summary is due; 0: it is written.
-func (a *Agent) reportOnce(ctx context.Context, r *reporter) (summaryIn time.Duration, err error) {
+// reportOnce writes what differs, and says when the rest is due; 0: all is written.
+func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration, err error) {
 	if !a.cfg.Driver.Status().Connected {
 		return 0, fault.New(fault.Unavailable, "switch is away, its ports are not known")
 	}
@@ -117,7 +120,15 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (summaryIn time.Dur
 	if err := r.reconcile(ctx, want); err != nil {
 		return 0, err
 	}
-	return r.summarise(ctx, want.summary, time.Now())
+	epochIn, err := r.tellEnforced(ctx, a.enforced.Load(), time.Now())
+	if err != nil {
+		return 0, err
+	}
+	summaryIn, err := r.summarise(ctx, want.summary, time.Now())
+	if epochIn > 0 && (epochIn < summaryIn || summaryIn == 0) {
+		return epochIn, err
+	}
+	return summaryIn, err
 }
 
 // operational describes the local endpoints that have a port.
@@ -168,6 +179,9 @@ func (r *reporter) load(ctx context.Context) error {
 	}
 	if r.written == nil {
 		r.written, r.doubt = make(map[string]mastercfg.OperEndpointState), make(map[string]struct{})
+	}
+	if err := r.loadEnforced(ctx); err != nil {
+		return err
 	}
 	kv, err := r.store.Get(ctx, mastercfg.OvsDriverPrefix+r.host)
 	if err != nil && !fault.Is(err, fault.NotFound) {

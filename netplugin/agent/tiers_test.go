@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -64,6 +65,7 @@ func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`)...)
+	driver.refused = pipeline.Key{Kind: pipeline.KindEndpoint, ID: "web.blue-1"} // no policy
 	startAgent(t, store.db, driver).awaitReady(t)
 	tells := func(want string) {
 		t.Helper()
@@ -87,4 +89,53 @@ func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
 	tells(`{"number":3}`)
 	driver.setAway(false)
 	tells(`{"number":4}`)
+
+	// netmaster gave the node up, which was only cut off.
+	own, registration := vtepKey("192.0.2.1"), vtepValue(me, "192.0.2.1")
+	store.del(own)
+	store.del(mastercfg.K8sEnforcedKey(me))
+	store.put(own, registration)
+	tells(`{"number":4}`)
+}
+
+// A policy that the switch refuses is not enforced.
+func TestAnEpochWithARefusedPolicyIsNotTold(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	rule := "networkpolicy/shop/p"
+	driver.refused = pipeline.Key{Kind: pipeline.KindTierRule, ID: rule + "#0"}
+	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`, mastercfg.K8sClassKey(7), `{}`, mastercfg.K8sPodKey(me, "u1"), `{"uid":"u1","class":7,"classed":true}`,
+		epKey("web.blue-pod"), podEndpoint("web.blue", me, "10.1.0.30", "u1"),
+		mastercfg.K8sPolicyPrefix+rule, `{"spec":"a","rules":[{"tier":1,"verdict":"accept","subjects":[7],"anyPeer":true}]}`)...)
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	if a.enforced.Load() != 0 {
+		t.Error("an epoch of which the switch refuses a rule counts as enforced")
+	}
+}
+
+// The connections of endpoints are ended when they are gone for good, wherever they were, not when the node has no
+// use for them for now.
+func TestConnectionsOfEndpointsThatAreGoneAreEnded(t *testing.T) {
+	n := blueHere(t)
+	leave := func() (ids []string) {
+		change, _ := n.planner.plan(n.cache, everything)
+		for _, e := range change.Left {
+			ids = append(ids, e.ID)
+		}
+		return ids
+	}
+	n.del(vrfKey("blue"))
+	if ids := leave(); len(ids) != 0 {
+		t.Errorf("without a VRF connections of %q are ended", ids)
+	}
+	n.put(vrfKey("blue"), `{"vrf":1}`)
+	leave()
+	n.del(epKey("web.blue-2"))
+	if ids := leave(); !slices.Equal(ids, []string{"web.blue-2"}) {
+		t.Errorf("connections of %q are ended, want of the one elsewhere", ids)
+	}
+	n.del(epKey("web.blue-1"))
+	if ids := leave(); !slices.Equal(ids, []string{"web.blue-1"}) {
+		t.Errorf("connections of %q are ended, want of the one here", ids)
+	}
 }
