@@ -275,7 +275,10 @@ func (p *programmer) endSome(ctx context.Context) {
 	case err == nil:
 		p.ledger.ended(count)
 	case isUnsupported(err):
-		p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
+		if !p.endsNothing {
+			p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
+		}
+		p.endsNothing = true
 		p.ledger.endNothing()
 	case isRefusal(err):
 		p.log.WithError(err).Warn("connections to something that has gone are not ended")

@@ -65,6 +65,8 @@ type programmer struct {
 	lastErr  error            // of the connection
 	endAgain <-chan time.Time // the next round of ended connections; nil: none is to come
 	endStep  <-chan time.Time // the next step of a round; nil: none is to come
+
+	endsNothing bool // the switch has said that it cannot
 }
 
 // progress is what the programmer says of itself.
@@ -166,7 +168,7 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 
 // connect takes over a connection, about whose switch nothing is known.
 func (p *programmer) connect(sw flowSwitch) {
-	p.sw, p.loaded = sw, false
+	p.sw, p.loaded, p.endsNothing = sw, false, false
 	p.peers.solicitAll()
 }
 

@@ -104,6 +104,10 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	if err := r.load(ctx); err != nil {
 		return 0, err
 	}
+	epochIn, err := r.tellEnforced(ctx, a.enforced.Load(), time.Now())
+	if err != nil {
+		return 0, err
+	}
 	ports := a.cfg.Driver.Ports()
 	a.mu.Lock()
 	want := a.cache.operational(ports, a.cfg.VTEP)
@@ -118,10 +122,6 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	a.held.unreported = nil
 	a.mu.Unlock()
 	if err := r.reconcile(ctx, want); err != nil {
-		return 0, err
-	}
-	epochIn, err := r.tellEnforced(ctx, a.enforced.Load(), time.Now())
-	if err != nil {
 		return 0, err
 	}
 	summaryIn, err := r.summarise(ctx, want.summary, time.Now())

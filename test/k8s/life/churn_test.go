@@ -221,20 +221,26 @@ func killDaemons(ctx context.Context, t *testing.T, c *cluster.Cluster, random *
 	}
 }
 
-// noTwoHaveOneAddress watches the pods that nobody has deleted.
+// noTwoHaveOneAddress watches the pods that nobody has deleted. A list that fails is asked for again soon.
 func noTwoHaveOneAddress(ctx context.Context, t *testing.T, api *cluster.API) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
+	lists, failed := 0, 0
 	for {
 		select {
 		case <-ctx.Done():
+			if lists == 0 || failed > lists {
+				t.Errorf("%d lists of pods, %d have failed: nobody has seen which addresses they have", lists+failed, failed)
+			}
 			return
 		case <-tick.C:
 		}
 		pods, err := list(ctx, api, "default")
 		if err != nil {
-			continue // asked again soon
+			failed++
+			continue
 		}
+		lists++
 		holders := map[string]string{}
 		for _, p := range pods {
 			if p.Status.PodIP == "" || p.Metadata.DeletionTimestamp != nil {
