@@ -30,7 +30,7 @@ var (
 	regDstTiers = Register{"DST_TIERS", 0, 12, 4, "The same of the receiver."}
 	regTracked  = Register{"TRACKED", 0, 16, 1, "The connections of the sender or the receiver are tracked, and this packet has not been yet."}
 	regOuter    = Register{"OUTER", 0, 17, 1, "A client from outside, of a service that has other providers for such."}
-	regEpoch    = Register{"EPOCH", 0, 18, 6, "The epoch when the packet came in: 1 more than its rest by 63; 0: there was none."}
+	regEpoch    = Register{"EPOCH", 0, 18, 6, "1 plus the epoch modulo 63, of the moment when the packet was classified; 0: there was no epoch."}
 	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
 	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}
 	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; 0: none, or unknown."}

@@ -33,11 +33,11 @@ import (
 // is judged, and go with it, as the tracker wants to see all of them each time. (The first one
 // of SCTP it sees once.)
 //
-// What is judged is found out in the first pass of a packet, and the tracker ends a pass. The datapath has
-// a flow for each pass, and ovs-vswitchd looks at them one after the other when rules
-// change, so an old first pass may be followed by a new last one. Therefore the first pass keeps
-// the epoch that it is of, and a connection gets the mark of that only. Of another epoch it is
-// let through, or not, and judged again with its next packet.
+// A packet's ends are classified in its first pass, and the tracker ends a pass. The datapath
+// has a flow for each pass, and ovs-vswitchd looks at them one after the other when rules
+// change, so an old first pass may be followed by a new last one. Therefore a packet keeps
+// the epoch of its first pass, and a connection is marked in that epoch only. In another one
+// the packet is judged, but the connection is judged again with its next packet.
 //
 //	CLASSIFY   EPOCH writes the epoch into a register, for all passes
 //	ADMIT      of this epoch: its mark; of another one: ct(commit) without one
@@ -70,7 +70,8 @@ const (
 	Tracked // its connections are known to the tracker; so are those of whom anything is judged
 )
 
-// short is the epoch in the register: another one than those before and after it, and not 0.
+// short is the epoch in the register, never 0. It comes again after 63 epochs: the datapath's
+// flows are looked at again long before.
 func (e Epoch) short() uint32 { return 1 + e.Number%(1<<regEpoch.Bits-1) }
 
 // arrived writes down where a packet came from, and in which epoch, before anything else.
