@@ -70,7 +70,7 @@ func TestInstallation(t *testing.T) {
 		{"a configuration that somebody removes is back", installation.configurationIsKept},
 		{"a new node takes pods when its agent is ready", installation.startupTaint},
 		{"the page says where to look", installation.lookAround},
-		{"what is granted is used, and nothing else is asked for", installation.rights},
+		{"what is granted is used and nothing else is asked for", installation.rights},
 		{"a removal by the page leaves clean nodes", installation.removal},
 	})
 }
