@@ -78,6 +78,7 @@ type Bridge struct {
 	known map[string]int // index of each link when it was seen last
 	works map[string]working
 	taken map[string]int64  // configuration with which a link was taken off the bridge
+	added map[string]int64  // configuration with which a link became a port, until ovs-vswitchd has it
 	moved record            // what of the host's was moved to the local port
 	busy  map[string]seenAt // ports at which the host has something that may change yet
 	local int64             // configuration in which the local port is as it should be
@@ -117,7 +118,7 @@ func open(config Config) (*Bridge, error) {
 	if config.Step == nil {
 		config.Step = func(string) {}
 	}
-	b := &Bridge{config: config, log: config.Log, news: bell.New(), back: bell.New(), works: map[string]working{}, known: map[string]int{}, taken: map[string]int64{}, busy: map[string]seenAt{}}
+	b := &Bridge{config: config, log: config.Log, news: bell.New(), back: bell.New(), works: map[string]working{}, known: map[string]int{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
 	if b.links, err = newLinks(config.NetNS, config.Step); err != nil {
 		return nil, err
@@ -249,18 +250,48 @@ func (b *Bridge) look(ctx context.Context) error {
 			b.local = config
 		}
 		b.log.WithField("bridge", b.config.Bridge).WithField("links", want.links).Info("bridge set right")
-		for _, name := range leaving {
-			if !slices.Contains(want.links, name) {
-				b.taken[name] = config
-			}
-		}
+		b.noteMembers(leaving, want.links, config)
 	}
+	problems = append(problems, b.settle())
 	problems = append(problems, b.moveHost(want.links))
 	for name, err := range b.failures() {
 		states[name] = err
 		problems = append(problems, err)
 	}
 	b.noteStates(states)
+	return errors.Join(problems...)
+}
+
+// noteMembers notes with which configuration links cease to be ports, and become ports.
+func (b *Bridge) noteMembers(before, now []string, config int64) {
+	for _, name := range before {
+		if !slices.Contains(now, name) {
+			b.taken[name] = config
+			delete(b.added, name)
+		}
+	}
+	for _, name := range now {
+		if !slices.Contains(before, name) {
+			b.added[name] = config
+		}
+	}
+}
+
+// settle sets links up that ovs-vswitchd has made ports of, once more: it reads and
+// writes all flags of a link to change one, when it opens and when it closes it, and may
+// write that the link is down, as it was a moment ago. A port that is set down later is
+// left so.
+func (b *Bridge) settle() error {
+	var problems []error
+	for name, config := range b.added {
+		if b.db.seen() < config {
+			continue // we hear of it when it has
+		}
+		delete(b.added, name)
+		if link, there, err := b.links.state(name); err != nil || there && link.down {
+			problems = append(problems, err, b.links.setUp(name))
+		}
+	}
 	return errors.Join(problems...)
 }
 

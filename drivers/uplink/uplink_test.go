@@ -63,7 +63,13 @@ func (n *node) config(mode uplink.BondMode, links ...string) uplink.Config {
 // keep runs a keeper of the uplinks until stop.
 func (n *node) keep(mode uplink.BondMode, links ...string) (b *uplink.Bridge, stop func()) {
 	n.t.Helper()
-	b, err := uplink.New(n.config(mode, links...))
+	return n.run(n.config(mode, links...))
+}
+
+// run runs a keeper until stop.
+func (n *node) run(config uplink.Config) (b *uplink.Bridge, stop func()) {
+	n.t.Helper()
+	b, err := uplink.New(config)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -192,6 +198,24 @@ func TestALegThatVanishesComesBack(t *testing.T) {
 	n.eventually("only up1 is left", func() bool {
 		return strings.Contains(n.Vsctl("list-ifaces", uplink.DefaultBridge), "up1") && !strings.Contains(n.Vsctl("list-ifaces", uplink.DefaultBridge), "up0")
 	})
+}
+
+// ovs-vswitchd, which changes another flag of the link at this moment, may write that it
+// is down. Later it is somebody's will.
+func TestALinkThatIsSetDownWhileItBecomesAPortIsSetUp(t *testing.T) {
+	n := newNode(t)
+	n.outside.Vsctl("add-port", "sw", "to-up0")
+	config := n.config("", "up0")
+	config.Step = func(what string) {
+		if what == "set rows" {
+			n.Exec("ip", "link", "set", "up0", "down")
+		}
+	}
+	b, _ := n.run(config)
+	n.reaches("by a link that was set down")
+	n.says(b, "")
+	n.Exec("ip", "link", "set", "up0", "down")
+	n.says(b, "uplink up0 is set down")
 }
 
 func TestRowsThatSomebodyChangedAreSetRight(t *testing.T) {
