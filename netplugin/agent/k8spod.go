@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -19,6 +20,7 @@ func (c *cache) putPod(id string, value []byte, _ int64) error {
 	if node == c.host {
 		old := c.pods[uid]
 		c.pods[uid] = pod
+		c.hostPortsChange(old, pod)
 		if old.Ingress != pod.Ingress || old.Egress != pod.Egress {
 			for endpoint := range c.podsOf[uid] {
 				c.mark(pipeline.KindEndpoint, endpoint)
@@ -32,7 +34,15 @@ func (c *cache) removePod(id string) {
 	node, uid, _ := strings.Cut(id, "/")
 	c.setPodClass(uid, podClass{})
 	if node == c.host {
+		c.hostPortsChange(c.pods[uid], mastercfg.K8sPod{})
 		delete(c.pods, uid)
+	}
+}
+
+// hostPortsChange has the ports of the node looked at that lead into a pod.
+func (c *cache) hostPortsChange(before, now mastercfg.K8sPod) {
+	if !slices.Equal(before.HostPorts, now.HostPorts) {
+		c.mark(pipeline.KindOutside, OutsideID)
 	}
 }
 

@@ -91,7 +91,7 @@ func (c *cache) removeKubeService(id string) {
 func (c *cache) countEnteredKube(s kubeService, step int) {
 	if slices.ContainsFunc(s.ports, func(p kubePort) bool { return p.From&^pipeline.FromPods != 0 }) {
 		c.countEntered(s.tenant, step)
-		c.hostDirty = true
+		c.hostChanges()
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *cache) kubeNodeChanged(name string, before, now mastercfg.K8sNode) {
 	if name != c.host || before.Zone == now.Zone && slices.Equal(before.Addresses, now.Addresses) {
 		return
 	}
-	c.hostDirty = true
+	c.hostChanges()
 	for id := range c.kube.services {
 		c.mark(pipeline.KindService, kubeID+id)
 	}

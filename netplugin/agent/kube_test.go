@@ -150,3 +150,33 @@ func TestTheHostIsLedToTheRangesOfServices(t *testing.T) {
 		t.Errorf("the host reaches %v", got)
 	}
 }
+
+// Pods that policies isolate reach their own node, but not what its ports lead to.
+func TestTheSwitchKnowsItsNodeAndThePortsThatLeadElsewhere(t *testing.T) {
+	n := kubeNode(t)
+	knows := func(when, want string) {
+		t.Helper()
+		n.step()
+		o, _ := n.planner.given[pipeline.Key{Kind: pipeline.KindOutside, ID: OutsideID}].(pipeline.Outside)
+		if got := fmt.Sprint(o.Own, o.Led); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	n.kubeService(mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: []mastercfg.K8sServicePort{{Protocol: "UDP", Port: 53, NodePort: 30053}}})
+	knows("a node that Kubernetes does not know", "[] []")
+	n.put(mastercfg.K8sNodePrefix+"node2", `{"addresses":["192.0.2.2"]}`)
+	knows("another node", "[] []")
+	n.put(mastercfg.K8sNodePrefix+"node1", `{"addresses":["192.0.2.1","2001:db8::1"]}`)
+	knows("this node", "[192.0.2.1 2001:db8::1] [{17 30053 30053}]")
+	n.put(mastercfg.K8sPodKey("node1", "u1"), `{"uid":"u1","hostPorts":[{"protocol":"tcp","port":8080,"to":80},{"address":"192.0.2.1","protocol":"sctp","port":7,"to":7}]}`)
+	knows("a pod with host ports", "[192.0.2.1 2001:db8::1] [{6 8080 8080} {17 30053 30053} {132 7 7}]")
+	n.put(mastercfg.K8sPodKey("node2", "u2"), `{"uid":"u2","hostPorts":[{"protocol":"tcp","port":9090,"to":80}]}`)
+	n.del(mastercfg.K8sPodKey("node1", "u1"))
+	knows("it goes, and one of another node comes", "[192.0.2.1 2001:db8::1] [{17 30053 30053}]")
+	n.del(mastercfg.K8sServiceKey("default", "shop", "web"))
+	knows("the service goes", "[192.0.2.1 2001:db8::1] []")
+	n.put(mastercfg.K8sNodePrefix+"node1", `{"addresses":["192.0.2.1"]}`)
+	knows("an address goes", "[192.0.2.1] []")
+	n.del(mastercfg.K8sNodePrefix + "node1")
+	knows("the node goes", "[] []")
+}

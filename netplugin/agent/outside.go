@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -25,7 +27,37 @@ func (c *cache) wantedOutside() (pipeline.Object, error) {
 	if err == nil && c.mode.Bridged() {
 		err = fault.New(fault.NotFound, "bridged networks have no way out by the host")
 	}
+	o.Own, o.Led = c.ownNode()
 	return o, err
+}
+
+// ownNode are the addresses that this node has in Kubernetes, and its ports that lead to services and pods.
+func (c *cache) ownNode() (own []netip.Addr, led []pipeline.PortRange) {
+	own = slices.SortedFunc(slices.Values(c.kube.nodes[c.host].Addresses), netip.Addr.Compare)
+	if own == nil {
+		return nil, nil
+	}
+	for _, p := range c.entrances().NodePorts {
+		led = append(led, pipeline.PortRange{Protocol: p.Protocol, First: p.Port, Last: p.Port})
+	}
+	for _, pod := range c.pods {
+		for _, p := range pod.HostPorts {
+			led = append(led, pipeline.PortRange{Protocol: hostProtocols[p.Protocol], First: p.Port, Last: p.Port})
+		}
+	}
+	slices.SortFunc(led, func(a, b pipeline.PortRange) int {
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.First, b.First))
+	})
+	return slices.Compact(own), slices.Compact(led)
+}
+
+// hostProtocols are those of host ports.
+var hostProtocols = map[string]uint8{"tcp": openflow.ProtoTCP, "udp": openflow.ProtoUDP, "sctp": openflow.ProtoSCTP}
+
+// hostChanges has the host looked at, and what is known of it at its port.
+func (c *cache) hostChanges() {
+	c.hostDirty = true
+	c.mark(pipeline.KindOutside, OutsideID)
 }
 
 // hostPort is the host's side of it, which is there in every mode.

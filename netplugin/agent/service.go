@@ -107,7 +107,7 @@ func (c *cache) putService(id string, value []byte, _ int64) error {
 	c.servicesIn.add(s.netID, id)
 	if s.isEntered() {
 		c.countEntered(s.tenant, 1)
-		c.hostDirty = true
+		c.hostChanges()
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (c *cache) removeService(id string) {
 		delete(c.service, id)
 		if old.isEntered() {
 			c.countEntered(old.tenant, -1)
-			c.hostDirty = true
+			c.hostChanges()
 		}
 	}
 	c.mark(pipeline.KindService, id)

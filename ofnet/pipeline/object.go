@@ -198,6 +198,8 @@ type Outside struct {
 	MAC     [6]byte      // of the host's end
 	Prefix  netip.Prefix // private IPv4 addresses, 16 bits long
 	Prefix6 netip.Prefix // private IPv6 addresses, at most 112 bits long; invalid: none
+	Own     []netip.Addr // by which Kubernetes knows the host, ascending: policies that isolate an endpoint of the node let it reach these
+	Led     []PortRange  // but not these ports, by which the host leads to endpoints and services, ascending
 }
 
 // Router is the node among the routers outside, by a port to the host.
@@ -312,8 +314,11 @@ func (p ServicePort) equal(o ServicePort) bool {
 // Equal compares all fields.
 func (r Rule) Equal(other Object) bool { return other == Object(r) }
 
-// Equal compares all fields.
-func (o Outside) Equal(other Object) bool { return other == Object(o) }
+// Equal compares all fields, the lists in their order.
+func (o Outside) Equal(other Object) bool {
+	w, ok := other.(Outside)
+	return ok && o.ID == w.ID && o.MAC == w.MAC && o.Prefix == w.Prefix && o.Prefix6 == w.Prefix6 && slices.Equal(o.Own, w.Own) && slices.Equal(o.Led, w.Led)
+}
 
 // Equal compares all fields.
 func (o Router) Equal(other Object) bool { return other == Object(o) }

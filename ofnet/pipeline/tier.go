@@ -120,6 +120,27 @@ func (tiers) base(w *Wants) {
 	}
 }
 
+// outside's flows let isolated endpoints reach their own node. That is what policies allow, so the other tiers
+// are asked as ever. A tenant may have an address of the node in a network of its own: the receiver is nobody there, or,
+// of an answer, the sender is not. A port by which the node leads to somebody else is not the node.
+func (tiers) outside(w *Wants, o Outside, _ uint32) {
+	s := sides[true]
+	isolated := s.tiers.has(s.isolates, s.isolates)
+	for _, a := range o.Own {
+		own := openflow.Match{familyOf(a).is(), trackedState(), s.peerNet(openflow.Host(a))}
+		w.flow(
+			at(s.tables[PolicyTier], priorityExempt, append(slices.Clone(own), both(isolated, regOrigin.is(originLocal)), regOut.is(0))...).goTo(s.after),
+			at(s.tables[PolicyTier], priorityExempt, append(own, both(isolated, regOrigin.is(originHost)))...).goTo(s.after))
+	}
+	for _, p := range o.Led {
+		for _, f := range []family{ipv4(), ipv6()} {
+			for _, m := range p.matches(f) {
+				w.flow(at(s.tables[PolicyTier], priorityGuard, append(m, isolated)...).drop(reasonNotAdmitted))
+			}
+		}
+	}
+}
+
 // priorityNobody is above that of all rules.
 const priorityNobody uint16 = 65000
 

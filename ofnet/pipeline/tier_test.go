@@ -180,10 +180,15 @@ type talkOver struct{ client, server net.Conn }
 
 func (c *cluster) connect(from, to Endpoint, port uint16) talkOver {
 	c.t.Helper()
+	return c.calls(from, c.pod(to), to.IPv4, port)
+}
+
+func (c *cluster) calls(from Endpoint, server *pod, at netip.Addr, port uint16) talkOver {
+	c.t.Helper()
 	var listener net.Listener
 	var talk talkOver
-	err := c.pod(to).inside(func() (err error) {
-		listener, err = net.Listen("tcp", netip.AddrPortFrom(to.IPv4, port).String())
+	err := server.inside(func() (err error) {
+		listener, err = net.Listen("tcp", netip.AddrPortFrom(at, port).String())
 		return err
 	})
 	if err != nil {
@@ -322,6 +327,67 @@ func TestAServiceLeadsToIsolatedProviders(t *testing.T) {
 	for _, a := range []netip.Addr{vip, vip6} {
 		c.served(db1, a, web1, web2)
 		c.served(db2, a, web1, web2)
+	}
+}
+
+// An endpoint that policies isolate reaches its own node, but by ports that lead elsewhere only as a rule of its own
+// says; the tiers of the cluster's owner judge it as others. Who has the node's address in a tenant's network is not the node.
+func TestIsolatedEndpointsReachTheirOwnNode(t *testing.T) {
+	const ssh, led = 22, 30080
+	c := startCluster(t, web1, db2)
+	host := c.withOutside(web1)
+	for _, port := range []uint16{ssh, led} {
+		host.serve(port)
+	}
+	c.pod(db2).serve(ssh)
+	way := wayOut
+	way.Led = []PortRange{{openflow.ProtoTCP, led, led}}
+	way.Own = slices.Clone(beyond)
+	judge := func(tiers Tiers, own []netip.Addr, rules ...TierRule) {
+		c.epoch++
+		c.classify(map[string]Tiers{web1.ID: tiers})
+		way.Own = own
+		objects := []Object{way, Epoch{Number: c.epoch}}
+		for i, r := range rules {
+			r.Number, r.ID = uint32(i+1), fmt.Sprint("r", i)
+			objects = append(objects, r)
+		}
+		for _, n := range c.nodes {
+			n.replace(t, c.wants(n, objects...).chosen())
+		}
+	}
+	reaches := func(when string, to netip.Addr, port uint16, want bool) {
+		t.Helper()
+		if got := c.pod(web1).connects(to, port, want); got != want {
+			t.Errorf("%s: %s:%d: %v, want %v", when, to, port, got, want)
+		}
+	}
+	nobody, everywhere := inTier(FirstTier, 0, Deny), inTier(LastTier, 0, Deny)
+	for _, a := range beyond {
+		judge(isolated, nil)
+		reaches("an address that is not the node's", a, ssh, false)
+		judge(isolated, beyond)
+		reaches("isolated", a, ssh, true)
+		reaches("isolated", a, led, false)
+		judge(isolated, beyond, allowing(true, classWeb1, withNets(openflow.Host(a))))
+		reaches("a policy allows the node", a, led, true)
+		judge(isolated, beyond, allowing(true, classWeb1, everywhere))
+		reaches("what policies allow, the last tier is not asked about", a, ssh, true)
+		judge(isolated, beyond, allowing(true, classWeb1, nobody))
+		reaches("the first tier denies", a, ssh, false)
+		judge(JudgesOut, beyond, allowing(true, classWeb1, everywhere))
+		reaches("the last tier denies", a, ssh, false)
+	}
+	judge(isolated, []netip.Addr{db2.IPv4, db2.IPv6})
+	for _, a := range []netip.Addr{db2.IPv4, db2.IPv6} {
+		reaches("another endpoint has the node's address", a, ssh, false)
+	}
+
+	judge(isolated, beyond)
+	conn := c.calls(web1, host, beyond[0], 7000)
+	judge(isolated, beyond)
+	if !says(1, conn.server, conn.client, soon) || !says(2, conn.client, conn.server, soon) {
+		t.Error("another epoch, and the node speaks first: the connection has ended")
 	}
 }
 
