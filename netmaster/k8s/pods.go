@@ -62,7 +62,7 @@ func (c *Controller) podWork(policies *policies) *work {
 	core := c.informers.Core().V1()
 	p := &placer{Controller: c, policies: policies, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(), records: map[string]map[string]struct{}{}}
 	return &work{
-		kind: "pod", workers: transactions, known: p.known, right: p.place,
+		kind: "pod", workers: manyWorkers, known: p.known, right: p.place,
 		follows: []followed{
 			{core.Pods().Informer(), byName},
 			{core.Namespaces().Informer(), within(core.Pods().Informer())},

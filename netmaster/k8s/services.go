@@ -40,8 +40,8 @@ type balancer struct {
 // sliceIndex finds the slices of a service, by namespace/name.
 const sliceIndex = "service"
 
-// changesTogether is how long a service is left alone after a change: its pods come and go in
-// groups, and each state of it is a transaction and news for every agent.
+// changesTogether is how long a service is left alone after a change, which is looked at at once: its
+// pods come and go in groups, and each state of it is a transaction and news for every agent.
 const changesTogether = 10 * time.Millisecond
 
 // serviceWork keeps a record of every service with an address of its own, and of each of its backends.
@@ -54,7 +54,7 @@ func (c *Controller) serviceWork() *work {
 		prepare: func() error {
 			return endpoints.AddIndexers(cache.Indexers{sliceIndex: func(object any) ([]string, error) { return serviceOf(object), nil }})
 		},
-		kind: "service", workers: transactions, delay: changesTogether, known: b.known, right: b.right,
+		kind: "service", workers: manyWorkers, rest: changesTogether, known: b.known, right: b.right,
 		follows: []followed{
 			{core.Services().Informer(), byName},
 			{endpoints, serviceOf},

@@ -19,7 +19,7 @@ type work struct {
 	kind    string // for messages: "pod"
 	workers int    // how many are made right at once
 	follows []followed
-	delay   time.Duration // changes of a thing that come within it are looked at together
+	rest    time.Duration // how long a thing is left alone after it was looked at: what changes within it is looked at together
 	prepare func() error  // before the informers start; nil: nothing
 	// known finds what the state has of earlier terms, so that what is gone meanwhile is removed.
 	known func(r ledger.Reader) (keys []string, err error)
@@ -43,8 +43,9 @@ const (
 	retryMost  = time.Minute
 )
 
-// transactions of the store there may be at once for things of one kind.
-const transactions = 4
+// manyWorkers are for things whose records do not depend on each other: what is written for those
+// that are made right at once shares a transaction, so that many changes cost few of them.
+const manyWorkers = 32
 
 // auditEvery is how often everything is looked at though nothing has changed: what was missed
 // by a fault of ours is made up for then.
@@ -80,12 +81,7 @@ func (w *work) subscribe() error {
 		}
 	}
 	for _, f := range w.follows {
-		mark := func(object any) {
-			for _, key := range f.concerns(object) {
-				w.lag.marked(key, time.Now())
-				w.queue.AddAfter(key, w.delay)
-			}
-		}
+		mark := func(object any) { w.mark(f.concerns(object)...) }
 		_, err := f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    mark,
 			UpdateFunc: func(before, now any) { mark(before); mark(now) },
@@ -101,6 +97,14 @@ func (w *work) subscribe() error {
 		}
 	}
 	return nil
+}
+
+// mark has things looked at that have changed.
+func (w *work) mark(keys ...string) {
+	for _, key := range keys {
+		w.lag.marked(key, time.Now())
+		w.queue.Add(key)
+	}
 }
 
 // audit marks all that there is, and all that the state has.
@@ -142,7 +146,7 @@ func (c *Controller) next(ctx context.Context, w *work) bool {
 	if done {
 		return false
 	}
-	defer w.queue.Done(key)
+	defer w.leave(key)
 	w.lag.begin(key)
 	again, err := w.right(ctx, key)
 	since := w.lag.end(key, err == nil)
@@ -161,4 +165,13 @@ func (c *Controller) next(ctx context.Context, w *work) bool {
 		w.queue.AddAfter(key, again)
 	}
 	return true
+}
+
+// leave lets a thing be looked at again when it has rested: until then the queue keeps its changes.
+func (w *work) leave(key string) {
+	if w.rest == 0 {
+		w.queue.Done(key)
+		return
+	}
+	time.AfterFunc(w.rest, func() { w.queue.Done(key) }) // of no effect after the term
 }
