@@ -12,35 +12,45 @@ import (
 
 // DialContext connects from the machine's network. The connection is used from
 // anywhere: a socket stays in the network it was made in.
-func (m *machine) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan result, 1)
+func (m *machine) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = m.inNamespace(fmt.Sprintf("/proc/%d/ns/net", m.pid), func() (err error) {
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// InNetns makes sockets, which stay there, in a network namespace that the machine has
+// at a path.
+func (m *machine) InNetns(path string, open func() error) error {
+	return m.inNamespace(fmt.Sprintf("/proc/%d/root%s", m.pid, path), open)
+}
+
+// inNamespace calls a function in a thread that is in a network namespace.
+func (m *machine) inNamespace(path string, call func() error) error {
+	done := make(chan error, 1)
 	go func() {
 		// Never unlocked: the thread, which is in a foreign network now, ends
 		// with the goroutine.
 		runtime.LockOSThread()
-		var r result
-		if r.err = m.joinNetwork(); r.err == nil {
-			r.conn, r.err = new(net.Dialer).DialContext(ctx, network, address)
+		err := m.join(path)
+		if err == nil {
+			err = call()
 		}
-		done <- r
+		done <- err
 	}()
-	r := <-done
-	return r.conn, r.err
+	return <-done
 }
 
-// joinNetwork moves the calling thread into the machine's network.
-func (m *machine) joinNetwork() error {
-	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.pid))
+// join moves the calling thread into a network namespace.
+func (m *machine) join(path string) error {
+	ns, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("machine %s: %w", m.name, err)
 	}
 	defer ns.Close()
 	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("machine %s: enter its network: %w", m.name, err)
+		return fmt.Errorf("machine %s: enter %s: %w", m.name, path, err)
 	}
 	return nil
 }

@@ -46,12 +46,14 @@ func NewWorld() *World {
 }
 
 // Steps changes the world step by step, and calls visit after each: count times a policy comes,
-// alone or beside the one before it. First come all kinds of peers and ports in all directions, then
-// random ones. Now and then a pod or a namespace gets other labels.
+// alone or beside the one before it. Among them are all kinds of peers and ports in all directions, if
+// there are 150 or more; the others are random. Now and then a pod or a namespace gets other labels.
 func (w *World) Steps(random *rand.Rand, count int, visit func(step int)) {
 	g := &generator{w, random}
-	next := append(g.kinds(), make([]Spec, max(0, count-len(g.kinds())))...)[:count]
-	for i, spec := range next {
+	next := g.kinds()
+	next = append(next, make([]Spec, max(0, count-len(next)))...)
+	random.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+	for i, spec := range next[:count] {
 		if spec.PolicyTypes == nil {
 			spec = g.spec()
 		}

@@ -1,0 +1,196 @@
+// Package truth compares what NetworkPolicies do in a cluster of real parts with what
+// they say: every pod to every other, by TCP, UDP and SCTP, over IPv4 and IPv6, after each of
+// hundreds of changes. It needs what `make k8s-build` builds, and minutes: `make e2e-k8s`.
+package truth
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/k8s/netpol"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+type object = map[string]any
+
+// How many policies come, and what chance is made of: to repeat a run.
+var (
+	policies = flag.Int("policies", 240, "how many policies come")
+	theSeed  = flag.Uint64("seed", 0, "seed of the policies; 0: a new one")
+)
+
+// Times, on a machine that has other work, too.
+const (
+	upLimit   = 3 * time.Minute  // for the pods to get their addresses
+	stepLimit = 50 * time.Second // for a change to be what every packet sees
+)
+
+func TestPacketsFareAsPoliciesSay(t *testing.T) {
+	if form := os.Getenv("CONTIV_TEST_K8S"); form == "" || form == "short" {
+		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
+	}
+	bin, err := filepath.Abs("../../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Up(t.Context(), cluster.Config{Nodes: 3, Dir: filepath.Join(t.TempDir(), "k8s"), Bin: bin, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.DumpLogs(t.Output())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	api, err := c.API()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(api.Close)
+
+	b := &bed{Cluster: c, api: api, world: netpol.NewWorld(), now: map[string]string{}}
+	t.Cleanup(b.close)
+	settling, cancel := context.WithTimeout(t.Context(), upLimit)
+	defer cancel()
+	if err := b.makePods(settling); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.settle(t.Context()); err != nil {
+		t.Fatalf("without policies: %v", err)
+	}
+	seed := cmp.Or(*theSeed, rand.Uint64())
+	t.Logf("seed %d", seed)
+	began := time.Now()
+	b.world.Steps(rand.New(rand.NewPCG(seed, 0)), *policies, func(step int) {
+		if t.Failed() {
+			return
+		}
+		if end, ok := t.Deadline(); ok && time.Until(end) < upLimit/3 { // for the cluster to end, too
+			t.Errorf("the time is over after %d policies", step)
+			return
+		}
+		err := b.change(t.Context())
+		if err == nil {
+			err = b.settle(t.Context())
+		}
+		if err != nil {
+			said, _ := json.MarshalIndent(b.world.Policies, "", " ") // it is what the API server got
+			t.Errorf("step %d: %v\npolicies %s\nnamespaces %v", step, err, said, b.world.Namespaces)
+		}
+	})
+	t.Logf("%d policies, %d probes, %d connections at the second try or later, in %.0f s", *policies, b.probed, b.redialed, time.Since(began).Seconds())
+}
+
+// settle probes until all is as the policies say, or the time is over.
+func (b *bed) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	return testkit.Poll(ctx, func() error { return b.exchange(ctx) })
+}
+
+// change makes the API server have what the world has, and waits until all switches know of it.
+func (b *bed) change(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	before, err := b.epoch(ctx)
+	if err != nil {
+		return err
+	}
+	changed, err := b.apply(ctx)
+	if err != nil || !changed {
+		return err
+	}
+	return testkit.Poll(ctx, func() error {
+		now, err := b.epoch(ctx)
+		if err == nil && now == before {
+			err = fmt.Errorf("all switches are at epoch %s still", now)
+		}
+		return err
+	})
+}
+
+// apply tells the API server what it does not have yet. other tells that a policy says
+// something else than before.
+func (b *bed) apply(ctx context.Context) (other bool, err error) {
+	wanted := map[string]object{} // by path; of what there is already only the labels change
+	for name, labels := range b.world.Namespaces {
+		wanted["/api/v1/namespaces/"+name] = object{"metadata": object{"labels": labels}}
+	}
+	for _, p := range b.world.Pods {
+		wanted["/api/v1/namespaces/"+p.Namespace+"/pods/"+p.Name] = object{"metadata": object{"labels": p.Labels}}
+	}
+	for _, p := range b.world.Policies {
+		wanted[policiesPath(p.Metadata.Namespace)+"/"+p.Metadata.Name] = object{"metadata": p.Metadata, "spec": p.Spec}
+	}
+	for path, o := range wanted {
+		data, err := json.Marshal(o)
+		if err != nil {
+			return false, err
+		}
+		if b.now[path] == string(data) {
+			continue
+		}
+		switch isPolicy := o["spec"] != nil; {
+		case !isPolicy:
+			err = b.relabel(ctx, path, o)
+		case b.now[path] == "":
+			other, err = true, b.api.Do(ctx, http.MethodPost, filepath.Dir(path), o, nil)
+		default:
+			other, err = true, b.api.Do(ctx, http.MethodPut, path, o, nil)
+		}
+		if err != nil {
+			return false, err
+		}
+		b.now[path] = string(data)
+	}
+	for path := range b.now {
+		if wanted[path] == nil {
+			if err := b.api.Do(ctx, http.MethodDelete, path, nil, nil); err != nil {
+				return false, err
+			}
+			delete(b.now, path)
+			other = true
+		}
+	}
+	return other, nil
+}
+
+// relabel gives an object its labels, and takes away the others of the world.
+func (b *bed) relabel(ctx context.Context, path string, o object) error {
+	var there object
+	if err := b.api.Do(ctx, http.MethodGet, path, nil, &there); err != nil {
+		return err
+	}
+	metadata, ok := there["metadata"].(object)
+	if !ok {
+		return fmt.Errorf("%s has no metadata", path)
+	}
+	labels, _ := metadata["labels"].(object) // there may be none
+	if labels == nil {
+		labels = object{}
+	}
+	delete(labels, "app")
+	delete(labels, "team")
+	for key, value := range o["metadata"].(object)["labels"].(map[string]string) {
+		labels[key] = value
+	}
+	metadata["labels"] = labels
+	return b.api.Do(ctx, http.MethodPut, path, there, nil)
+}
+
+func policiesPath(namespace string) string {
+	return "/apis/networking.k8s.io/v1/namespaces/" + namespace + "/networkpolicies"
+}
