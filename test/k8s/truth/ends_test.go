@@ -108,8 +108,8 @@ func (b *bed) note(word string) {
 	b.arrived[word] = true
 }
 
-// hangUp ends the connections that have lived through an exchange. Of their clients' end a server may
-// not hear.
+// hangUp ends the connections that have lived through an exchange. A policy may keep the end of the
+// client's side from the server.
 func (e *end) hangUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
