@@ -14,7 +14,7 @@ import (
 // compare more, and some room is left.
 const (
 	FewOps      = 119
-	ManyOps     = 4500 // a thousand objects, with the keys that were read for them
+	ManyOps     = 5000 // a thousand objects, with the keys that were read for them
 	MaxTxnBytes = 5 << 18
 )
 

@@ -52,7 +52,7 @@ const (
 	catchUpEntries  = 250
 
 	defaultQuota = 4 << 30
-	maxTxnOps    = 4608
+	maxTxnOps    = 5120 // room for objdb.ManyOps
 )
 
 // Config describes the member.

@@ -118,7 +118,9 @@ func (tx *Tx) size() int {
 		size += change{key: key, value: r.value}.size()
 	}
 	for key := range tx.reads {
-		size += len(key) + compareSize
+		if _, wrote := tx.wrote[key]; !wrote { // else its guard is counted with the change
+			size += len(key) + compareSize
+		}
 	}
 	for s := range tx.spans {
 		size += len(s.from) + len(s.end) + compareSize
