@@ -21,6 +21,8 @@
 //	_PORT._PROTO.SERVICE     SRV: the port and name of the service; the same of providers
 //	address, reversed        PTR: the service or container that has it
 //
+// Answers to what comes in datagrams are kept as they were sent, until a name changes (prepared.go).
+//
 // Zones is made of the same objects as the datapath. It has no I/O; it is written by
 // the agent, which follows the store, and read by the server. What is still to come is
 // not denied.

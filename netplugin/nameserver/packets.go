@@ -53,6 +53,7 @@ type packetReader struct {
 	batches   *ipv6.PacketConn // of either version of IP
 	questions []ipv6.Message
 	answers   []ipv6.Message
+	prepared  prepared
 	waiting   *sync.WaitGroup
 }
 
@@ -73,7 +74,7 @@ func (r *packetReader) round(ctx context.Context) error {
 	r.answers = r.answers[:0]
 	for _, q := range r.questions[:n] {
 		from := q.Addr
-		data := r.answer(ctx, q.Buffers[0][:q.N], askerOf(from), func(find func() []byte) { r.later(from, find) })
+		data := r.answer(ctx, q.Buffers[0][:q.N], askerOf(from), &r.prepared, func(find func() []byte) { r.later(from, find) })
 		if data != nil {
 			r.answers = append(r.answers, ipv6.Message{Buffers: [][]byte{data}, Addr: from})
 		}
@@ -99,7 +100,15 @@ func (r *packetReader) later(to net.Addr, find func() []byte) {
 
 // answer returns the answer to a datagram, if there is one at once. Finding it may
 // take its time when it is left for later.
-func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, later func(find func() []byte)) []byte {
+func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, again *prepared, later func(find func() []byte)) []byte {
+	version := s.Zones.version.Load() // before they are asked
+	tenant, known := s.Tenant(asker)
+	if known {
+		if reply := again.find(version, tenant, data); reply != nil {
+			s.counts.answer(tenant, true)
+			return reply
+		}
+	}
 	m, refusal := unpackQuestion(data)
 	if refusal != nil {
 		return s.pack(refusal, m)
@@ -107,14 +116,16 @@ func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, late
 	if m == nil {
 		return nil
 	}
-	tenant, known := s.Tenant(asker)
 	if !known {
 		s.counts.strangers.Add(1)
 		return nil
 	}
 	reply, ours := s.reply(tenant, m)
 	if ours {
-		return s.packTruncated(reply, m)
+		records := len(reply.Answer)
+		packed := s.packTruncated(reply, m)
+		again.keep(version, tenant, data, packed, records)
+		return packed
 	}
 	later(func() []byte { return s.packTruncated(s.forward(ctx, tenant, asker, reply), m) })
 	return nil

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Zones are the names of tenants. They are written by whoever follows the store,
@@ -16,6 +17,7 @@ type Zones struct {
 	endpoints map[string]*host    // by id
 	services  map[string]*Service // by id
 	partial   bool                // more is to come
+	version   atomic.Uint64       // another one after every change
 }
 
 // Network is what a network says about names: which addresses are its tenant's.
@@ -97,6 +99,15 @@ func (h *host) addresses() (list []netip.Addr) {
 	return list
 }
 
+// change begins a change; what it returns ends it.
+func (z *Zones) change() (end func()) {
+	z.mu.Lock()
+	return func() {
+		z.version.Add(1)
+		z.mu.Unlock()
+	}
+}
+
 // NewZones makes zones without names.
 func NewZones() *Zones {
 	return &Zones{tenants: map[string]*zone{}, networks: map[string]Network{}, endpoints: map[string]*host{}, services: map[string]*Service{}}
@@ -105,8 +116,7 @@ func NewZones() *Zones {
 // SetPartial says whether more is to come: then a name that is not there is not
 // denied.
 func (z *Zones) SetPartial(partial bool) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+	defer z.change()()
 	z.partial = partial
 }
 
@@ -119,8 +129,7 @@ func (z *Zones) Partial() bool {
 
 // SetNetwork enters a network, or another version of it.
 func (z *Zones) SetNetwork(n Network) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+	defer z.change()()
 	z.removeNetwork(n.ID)
 	z.networks[n.ID] = n
 	z.tenant(n.Tenant).networks[n.ID] = n.Subnets
@@ -128,8 +137,7 @@ func (z *Zones) SetNetwork(n Network) {
 
 // RemoveNetwork takes a network away, if it is there.
 func (z *Zones) RemoveNetwork(id string) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+	defer z.change()()
 	z.removeNetwork(id)
 }
 
@@ -143,8 +151,7 @@ func (z *Zones) removeNetwork(id string) {
 
 // SetEndpoint enters an endpoint, or another version of it.
 func (z *Zones) SetEndpoint(e Endpoint) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+	defer z.change()()
 	if old, known := z.endpoints[e.ID]; known && old.Endpoint == e {
 		return
 	}
@@ -165,8 +172,7 @@ func (z *Zones) SetEndpoint(e Endpoint) {
 
 // RemoveEndpoint takes an endpoint away, if it is there.
 func (z *Zones) RemoveEndpoint(id string) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+	defer z.change()()
 	z.removeEndpoint(id)
 }
 
@@ -191,8 +197,7 @@ func (z *Zones) removeEndpoint(id string) {
 
 // SetService enters a service, or another version of it.
 func (z *Zones) SetService(s Service) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+	defer z.change()()
 	z.removeService(s.ID)
 	s.Name = fold(s.Name)
 	z.services[s.ID] = &s
@@ -205,8 +210,7 @@ func (z *Zones) SetService(s Service) {
 
 // RemoveService takes a service away, if it is there.
 func (z *Zones) RemoveService(id string) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+	defer z.change()()
 	z.removeService(id)
 }
 
