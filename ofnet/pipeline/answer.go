@@ -15,6 +15,10 @@ import (
 // has one bucket, chosen by a hash that only the datapath can compute; so the
 // datapath meters and hashes, and looks up anew what is left (it recirculates).
 // Only that reaches ovs-vswitchd.
+//
+// Solicitations of neighbours pass meter and group before anybody looks at whom they are
+// about (guard.go): the datapath keeps a flow for each address that was looked up, and asks
+// ovs-vswitchd for it. For IPv4 addresses it does not, as it keeps what the known ones have in common.
 type answer struct{}
 
 // The limit of a port, in packets. A host that starts may look for a thousand
@@ -26,13 +30,22 @@ const (
 	answersAtOnce    = 1000
 )
 
-// groupAnswer is the group that stands between meter and answer.
-const groupAnswer = 1
+// The groups that stand between the meter and the answer, and between the meter and
+// the search for whom a solicitation is about.
+const (
+	groupAnswer = 1
+	groupAsked  = 2
+)
 
 func (answer) base(w *Wants) {
-	w.Groups = append(w.Groups, openflow.Group{ID: groupAnswer, Type: openflow.GroupSelect, Buckets: []openflow.Bucket{
-		{Weight: 1, Actions: []openflow.Action{openflow.Resubmit{Table: tableReply}}},
-	}})
+	w.Groups = append(w.Groups, lookedUpAnew(groupAnswer, tableReply), lookedUpAnew(groupAsked, tableNeighbour))
+}
+
+// lookedUpAnew is a group behind which a packet goes on in a table, in another look-up of the datapath.
+func lookedUpAnew(id uint32, in uint8) openflow.Group {
+	return openflow.Group{ID: id, Type: openflow.GroupSelect, Buckets: []openflow.Bucket{
+		{Weight: 1, Actions: []openflow.Action{openflow.Resubmit{Table: in}}},
+	}}
 }
 
 // endpoint's meter has the number of its port, as no other endpoint has that;

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"encoding/binary"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +79,37 @@ func TestAPodThatFloodsQuestionsIsLimitedAndOthersAreAnswered(t *testing.T) {
 	// What is refused is refused in the datapath.
 	if flows := n.Appctl("dpctl/dump-flows"); !strings.Contains(flows, "meter(") || !strings.Contains(flows, "recirc(") {
 		t.Errorf("the datapath does not meter before it asks ovs-vswitchd:\n%s", flows)
+	}
+}
+
+// Solicitations for ever other neighbours are one flow in the datapath until they have passed
+// the meter, in every kind of network: what ovs-vswitchd is asked does not depend on what a pod makes up.
+func TestSolicitationsForEverOtherNeighboursAreLimitedInTheDatapath(t *testing.T) {
+	const targets = 4 * answersAtOnce
+	c := startBridged(t, hub1, hub2)
+	for _, e := range []Endpoint{web1, lan1, hub1} {
+		p := c.pod(e)
+		w, raw := p.wire(), e.IPv6.As16()
+		for i := range targets {
+			binary.BigEndian.PutUint16(raw[8:], uint16(i)) // outside of what is known, too
+			binary.BigEndian.PutUint16(raw[14:], uint16(i))
+			w.send(solicitationFrame(e.MAC, e.IPv6, netip.AddrFrom16(raw), true))
+		}
+		w.send(udpFrame(AnycastMAC, e.MAC, e.IPv6, e.IPv6, "fence")) // to nobody else
+		before, behind := 0, 0
+		for line := range strings.Lines(p.node.Appctl("dpctl/dump-flows", "-m")) {
+			switch {
+			case !strings.Contains(line, "icmpv6(type=135") || !strings.Contains(line, "src="+e.IPv6.String()):
+			case strings.Contains(line, "recirc_id(0)"):
+				before++
+			default:
+				behind++
+			}
+		}
+		t.Logf("%s: %d flows, and %d behind the meter", e.ID, before, behind)
+		if before > 1 {
+			t.Errorf("%s: solicitations have %d flows in the datapath, want 1", e.ID, before)
+		}
 	}
 }
 

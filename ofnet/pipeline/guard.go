@@ -13,8 +13,8 @@ import (
 //	IPv4, IPv6      own MAC, own address             -> on to the policy
 //	ARP             own MAC, sender's MAC, own       -> NEIGHBOUR
 //	                address or none (a probe)
-//	neighbour       own MAC; own address, a          -> NEIGHBOUR
-//	solicitation    link-local one, or none (DAD)
+//	neighbour       own MAC; own address, a          -> NEIGHBOUR,
+//	solicitation    link-local one, or none (DAD)       metered (answer.go)
 //	neighbour       own MAC, own address, and about  -> as other IPv6
 //	advertisement   it
 //	router's ICMPv6 advertisements, redirects        -> dropped
@@ -64,7 +64,8 @@ func (guard) endpoint(w *Wants, e placed) {
 		return
 	}
 	for _, sender := range asked {
-		w.flow(e.from(priorityExcept, icmpv6(openflow.NDSolicit, openflow.IPv6Src(sender))...).goTo(tableNeighbour))
+		w.flow(e.from(priorityAsking, icmpv6(openflow.NDSolicit, openflow.IPv6Src(sender))...).
+			metered(e.port).do(openflow.OutputGroup{ID: groupAsked}).end())
 	}
 	for _, own := range told {
 		w.flow(e.from(priorityExcept, icmpv6(openflow.NDAdvert, openflow.IPv6Src(openflow.Host(own)), openflow.NDTarget(own))...).marked(e.Limits).goTo(tableRouter))

@@ -18,7 +18,7 @@ import (
 //	asked from ::            to all nodes: it is a probe whether the address is
 //	                         free (DAD), and the answer is that it is not
 //
-// each for a gateway ("router") and for an endpoint. A solicitation that
+// each for a gateway ("router") and for an endpoint. The guard has limited how often a port asks. A solicitation that
 // carries no link-layer option yields an advertisement without one: an option
 // can be rewritten, not added.
 //
@@ -102,5 +102,5 @@ func (f nd) endpoint(w *Wants, e placed) {
 // answerND lets the owner of an address answer solicitations for it in a network.
 func answerND(network uint16, owner netip.Addr, mac [6]byte, more ...openflow.Action) openflow.Flow {
 	return at(tableNeighbour, priorityExact, icmpv6(openflow.NDSolicit, regNetwork.is(uint32(network)), openflow.NDTarget(owner))...).
-		do(more...).do(replyFrom(mac)...).goTo(tableAnswer)
+		do(more...).do(replyFrom(mac)...).goTo(tableReply)
 }
