@@ -125,9 +125,10 @@ var limitSections = []struct {
 		{"mgmtfn/k8splugin/cniwire.maxContainerID", bytes, "id of a container"},
 	}},
 	{"A node", "", []limit{
-		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, neighbour discovery, pings of a gateway)"},
-		{"ofnet/pipeline.floodedPerSecond", number, "packets per second of an endpoint that a bridged network floods; as many at once"},
+		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, pings of a gateway), and neighbour solicitations, whoever answers them"},
 		{"ofnet/pipeline.answersAtOnce", number, "such packets at once"},
+		{"ofnet/pipeline.floodedPerSecond", number, "packets per second of an endpoint that a bridged network floods"},
+		{"ofnet/pipeline.floodedAtOnce", number, "such packets at once"},
 		{"netplugin/cluster.RegistrationTTL", span, "until a silent node counts as gone"},
 		{"drivers/ovsd.DefaultAuditInterval", span, "between two audits of the switch"},
 	}},
