@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -74,6 +75,10 @@ func Open(cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	options := []grpc.DialOption{grpc.WithConnectParams(reconnect)}
+	if tlsConfig != nil {
+		options = append(options, grpc.WithTransportCredentials(renewed{credentials.NewTLS(tlsConfig), cfg}))
+	}
 	background, stop := context.WithCancel(context.Background())
 	db := &DB{cfg: cfg, log: cfg.Log, standing: newStanding(cfg.Log, cfg.Now), stop: stop}
 	db.dial = func() (*clientv3.Client, error) {
@@ -85,7 +90,7 @@ func Open(cfg Config) (*DB, error) {
 			DialTimeout:          cfg.DialTimeout,
 			DialKeepAliveTime:    pingAfter,
 			DialKeepAliveTimeout: pingTimeout,
-			DialOptions:          []grpc.DialOption{grpc.WithConnectParams(reconnect)},
+			DialOptions:          options,
 			Logger:               zap.NewNop(), // errors are returned and logged by us
 		})
 		if err == nil {

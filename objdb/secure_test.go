@@ -30,8 +30,15 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	a := &authority{dir: t.TempDir()}
-	a.cert, a.key = a.issue(t, "ca", nil)
+	a.replace(t)
 	return a
+}
+
+// replace puts another authority, and a certificate of it, into the same files.
+func (a *authority) replace(t *testing.T) {
+	t.Helper()
+	a.cert, a.key = a.issue(t, "ca", nil)
+	a.issue(t, "node", a.key)
 }
 
 func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
@@ -76,23 +83,12 @@ func (a *authority) issue(t *testing.T, name string, signer *ecdsa.PrivateKey) (
 func TestAStoreWithTLSTakesOnlyClientsOfItsAuthority(t *testing.T) {
 	t.Parallel() // it mostly waits
 	ca := newAuthority(t)
-	ca.issue(t, "node", ca.key)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	url := "https" + testkit.FreeURL()[len("http"):]
-	s, err := embedded.Start(ctx, embedded.Config{
-		Dir: t.TempDir(), Name: "a", ClientURL: url, PeerURL: testkit.FreeURL(), Log: testkit.Quiet(),
-		CertFile: ca.file("node.pem"), KeyFile: ca.file("node.key"), CAFile: ca.file("ca.pem"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	}()
-	good := open(t, Config{Endpoints: []string{url}, CAFile: ca.file("ca.pem"), CertFile: ca.file("node.pem"), KeyFile: ca.file("node.key")})
+	server := ca.server(t)
+	url := server.ClientURL
+	defer serve(ctx, t, server)()
+	good := open(t, ca.client(url))
 	if err := good.Ping(ctx); err != nil {
 		t.Errorf("client of the authority: %v", err)
 	}
@@ -105,6 +101,52 @@ func TestAStoreWithTLSTakesOnlyClientsOfItsAuthority(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// server is the configuration of a member that shows a certificate of the authority and
+// wants to see one.
+func (a *authority) server(t *testing.T) embedded.Config {
+	url := "https" + testkit.FreeURL()[len("http"):]
+	return embedded.Config{
+		Dir: t.TempDir(), Name: "a", ClientURL: url, PeerURL: testkit.FreeURL(), Log: testkit.Quiet(), NoFsync: true,
+		CertFile: a.file("node.pem"), KeyFile: a.file("node.key"), CAFile: a.file("ca.pem"),
+	}
+}
+
+// client is the configuration of a client with a certificate of the authority.
+func (a *authority) client(url string) Config {
+	return Config{Endpoints: []string{url}, CAFile: a.file("ca.pem"), CertFile: a.file("node.pem"), KeyFile: a.file("node.key")}
+}
+
+// serve starts a member and returns what stops it.
+func serve(ctx context.Context, t *testing.T, config embedded.Config) (stop func()) {
+	t.Helper()
+	s, err := embedded.Start(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := s.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The certificates of a cluster are replaced with their authority; a client that has
+// been there before goes on.
+func TestAnotherAuthorityIsTrustedWithoutARestart(t *testing.T) {
+	t.Parallel() // it mostly waits
+	ca := newAuthority(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	server := ca.server(t)
+	db := open(t, ca.client(server.ClientURL))
+	stop := serve(ctx, t, server)
+	testkit.Eventually(t, 20*time.Second, "the client is connected", func() bool { return db.Ping(ctx) == nil })
+	stop()
+	ca.replace(t)
+	defer serve(ctx, t, server)()
+	testkit.Eventually(t, 20*time.Second, "the client is connected again", func() bool { return db.Ping(ctx) == nil })
 }
 
 func TestAStoreWithUsersTakesOnlyTheRightPassword(t *testing.T) {

@@ -15,9 +15,10 @@ type Files struct {
 	Cert, Key string // of the client
 }
 
-// Client returns a configuration with what the files hold. The certificate of
+// Client returns a configuration with what the files hold now. The certificate of
 // the client is read again for each connection, so that a renewed one is used
-// without a restart. Files that cannot be used are a fault.Invalid that names them.
+// without a restart; another CA takes another call. Files that cannot be used are a
+// fault.Invalid that names them.
 func (f Files) Client() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.CA != "" {
