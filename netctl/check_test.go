@@ -224,6 +224,21 @@ n2    127.0.0.1:9002  10.1.0.2  0          gone
 	}
 }
 
+func TestServicesAreChecked(t *testing.T) {
+	for want, services := range map[string]*client.Services{
+		"ok    nodes: 2 registered\nok    agent":                      nil,
+		"ok    services: 3\n":                                         {Count: 3},
+		"ok    services: 3; with nobody behind: blue/shop, red/web\n": {Count: 3, Unserved: []string{"blue/shop", "red/web"}},
+	} {
+		status := healthy()
+		status.Services = services
+		url, port := startCluster(t, status, map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": namesOff})
+		if got := run(t, url, "check --agent-port "+port); !strings.Contains(got.stdout, want) || got.code != 0 {
+			t.Errorf("%v\nwant %q", got, want)
+		}
+	}
+}
+
 func TestKubernetesIsChecked(t *testing.T) {
 	well := func() *client.Kubernetes {
 		return &client.Kubernetes{Nodes: []string{"n1", "n2"}, Services: 3, Waiting: 1, Behind: 2}

@@ -29,6 +29,7 @@ type Status struct {
 	Nodes    []Node         `json:"nodes"`
 	Store    Store          `json:"store"`
 
+	Services   *Services   `json:"services,omitempty"`   // nil: there are none
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: others start containers
 }
 
@@ -53,6 +54,12 @@ type Node struct {
 type Store struct {
 	Endpoints []string `json:"endpoints"`
 	Healthy   bool     `json:"healthy"`
+}
+
+// Services are those of tenants.
+type Services struct {
+	Count    int      `json:"count"`
+	Unserved []string `json:"unserved"` // TENANT/NAME of those that nobody is behind
 }
 
 // Kubernetes is how it is served.

@@ -52,6 +52,9 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 		fmt.Sprintf("%d registered", len(status.Masters)), unless(len(status.Masters) > 0, "none registered"))
 	report.check("nodes", "is netplugin running, and does it use the same store?",
 		fmt.Sprintf("%d registered", registered(status.Nodes)), unless(registered(status.Nodes) > 0, "none registered"))
+	if s := status.Services; s != nil {
+		report.check("services", "", served(s.Count, s.Unserved), nil)
+	}
 	checkKubernetes(status.Kubernetes, status.Nodes, report)
 	checkNodes(ctx, status.Nodes, agentPort, report)
 }

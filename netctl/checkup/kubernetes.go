@@ -22,11 +22,7 @@ func checkKubernetes(k *client.Kubernetes, nodes []client.Node, report Report) {
 		"followed, "+waiting(k), lagging(k))
 	report.check("kubernetes nodes", "an agent's --host is its node's name in Kubernetes; does netplugin run there, or is the node gone for good?",
 		fmt.Sprintf("%d, each with an agent", len(k.Nodes)), mismatch(k.Nodes, nodes))
-	detail := fmt.Sprint(k.Services)
-	if len(k.Unserved) > 0 {
-		detail += "; with nobody behind: " + some(k.Unserved)
-	}
-	report.check("kubernetes services", "", detail, nil)
+	report.check("kubernetes services", "", served(k.Services, k.Unserved), nil)
 	for _, t := range k.Troubles {
 		report(Result{Name: t.Object, Detail: t.Reason, Hint: t.Message})
 	}
@@ -74,6 +70,14 @@ func mismatch(names []string, nodes []client.Node) error {
 		found = append(found, "agents of no node: "+some(strangers))
 	}
 	return unless(len(found) == 0, "%s", strings.Join(found, "; "))
+}
+
+// served says how many services there are, and which have nobody behind them.
+func served(count int, unserved []string) string {
+	if len(unserved) == 0 {
+		return fmt.Sprint(count)
+	}
+	return fmt.Sprintf("%d; with nobody behind: %s", count, some(unserved))
 }
 
 // some are the first of a list, and how many more there are.

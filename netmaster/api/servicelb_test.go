@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
@@ -375,6 +376,13 @@ func TestLabelsOfAnEndpointMakeAProviderThatMayDrain(t *testing.T) {
 		t.Helper()
 		if s, d := b.behind("lb"); len(s) != serving || len(d) != draining {
 			t.Errorf("%s: %v serve, %v drain", when, s, d)
+		}
+		var now struct{ Services client.Services }
+		if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/status", "")), &now); err != nil {
+			t.Fatal(err)
+		}
+		if s := now.Services; s.Count != 1 || slices.Equal(s.Unserved, []string{"blue/lb"}) != (serving == 0) {
+			t.Errorf("%s: the status tells %+v", when, s)
 		}
 	}
 	expect("created", 1, 0)

@@ -30,6 +30,7 @@ type status struct {
 	Nodes    []*nodeStatus  `json:"nodes"`
 	Store    storeStatus    `json:"store"`
 
+	Services   *servicesStatus   `json:"services,omitempty"`   // if there are any
 	Kubernetes *kubernetesStatus `json:"kubernetes,omitempty"` // where it starts containers
 }
 
@@ -80,10 +81,11 @@ func (a *API) status(r *http.Request) (reply, error) {
 		s.Masters = append(s.Masters, masterStatus{net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), m.Role, m.Version})
 	}
 	slices.SortFunc(s.Masters, func(a, b masterStatus) int { return cmp.Compare(a.Address, b.Address) })
-	err := a.ledger.View(func(reader ledger.Reader) error {
+	err := a.ledger.View(func(reader ledger.Reader) (err error) {
 		s.Revision = reader.Newest()
 		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader))
-		return nil
+		s.Services, err = servicesOf(reader)
+		return err
 	})
 	if err == nil {
 		s.Kubernetes, err = a.kubernetes(r.Context())

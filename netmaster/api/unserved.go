@@ -1,0 +1,42 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// servicesStatus is how many services there are, and which of them refuse.
+type servicesStatus struct {
+	Count    int      `json:"count"`
+	Unserved []string `json:"unserved"` // TENANT/NAME of those whose new connections nobody takes
+}
+
+// servicesOf is the status of services; nil: there are none.
+func servicesOf(r ledger.Reader) (*servicesStatus, error) {
+	s := &servicesStatus{Unserved: []string{}}
+	err := ledger.ReadEach(r, mastercfg.ServiceLBPrefix, func(_ string, service mastercfg.CfgServiceLBState) error {
+		s.Count++
+		if !isServed(r, service.ID) {
+			s.Unserved = append(s.Unserved, service.Tenant+"/"+service.ServiceName)
+		}
+		return nil
+	})
+	if s.Count == 0 {
+		return nil, err
+	}
+	slices.Sort(s.Unserved)
+	return s, err
+}
+
+// isServed tells whether a service has a provider that does not drain.
+func isServed(r ledger.Reader, service string) (found bool) {
+	r.Range(mastercfg.ProviderKey(service, ""), func(_ string, value []byte) bool {
+		var p mastercfg.SvcProvider
+		found = json.Unmarshal(value, &p) == nil && !p.Draining
+		return !found
+	})
+	return found
+}
