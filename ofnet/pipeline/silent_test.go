@@ -1,0 +1,64 @@
+package pipeline
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// attempts asks a TCP port many times at once, and prints what became of each.
+const attempts = `
+import socket, sys
+from concurrent.futures import ThreadPoolExecutor
+def ask(_):
+    s = socket.socket(); s.settimeout(2)
+    try:
+        s.connect((sys.argv[1], 80)); s.send(b"hello")
+        return s.recv(100).decode().split()[0]
+    except ConnectionRefusedError: return "refused"
+    except socket.timeout: return "silence"
+    finally: s.close()
+with ThreadPoolExecutor(int(sys.argv[2])) as all: print("\n".join(all.map(ask, range(int(sys.argv[2])))))
+`
+
+// Nobody looks whether providers answer: one that does not costs those who are sent to it,
+// and nobody else.
+func TestAProviderThatDoesNotAnswerCostsItsOwnShare(t *testing.T) {
+	const clients = 32 // that one of two providers gets none of them has a chance of 1 in 4 billion
+	c := startCluster(t, db1, web1, web2)
+	c.pod(web2).serveShop()
+	gone := addr("10.1.1.77")
+	for _, test := range []struct {
+		providers []netip.Addr
+		told      []string
+	}{
+		{[]netip.Addr{web1.IPv4, web2.IPv4}, []string{"refused", web2.ID}}, // nothing listens
+		{[]netip.Addr{gone, web2.IPv4}, []string{"silence", web2.ID}},      // nobody has the address
+		{[]netip.Addr{web2.IPv4}, []string{web2.ID}},
+		{[]netip.Addr{gone}, []string{"silence"}},
+	} {
+		c.program(shop(test.providers...))
+		out, err := c.pod(db1).exec("python3", "-c", attempts, vip.String(), fmt.Sprint(clients))
+		if err != nil {
+			t.Fatal(out, err)
+		}
+		counted := map[string]int{}
+		for _, answer := range strings.Fields(out) {
+			counted[answer]++
+		}
+		sum := 0
+		for _, want := range test.told {
+			if counted[want] == 0 {
+				t.Errorf("providers %v: nobody is told %q: %v", test.providers, want, counted)
+			}
+			sum += counted[want]
+		}
+		if sum != clients {
+			t.Errorf("providers %v: %d clients are told %v, want %v", test.providers, clients, counted, test.told)
+		}
+		if c.pod(db1).ping(web2.IPv4) == 0 {
+			t.Errorf("providers %v: the client does not reach %s", test.providers, web2.ID)
+		}
+	}
+}
