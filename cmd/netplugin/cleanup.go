@@ -18,7 +18,7 @@ func cleanupCommand() *cli.Command {
 	c := cleanup.Config{
 		Bridges:   []string{ovsd.DefaultBridge, ovsd.DefaultUplinkBridge},
 		StateDirs: []string{cniwire.DefaultStateDir, hostaccess.DefaultStateDir, border.DefaultStateDir},
-		Files:     []string{cniwire.DefaultSocket, cniwire.Heartbeat(cniwire.DefaultSocket)},
+		Files:     []string{cniwire.DefaultSocket, cniwire.Heartbeat(cniwire.DefaultSocket), answersFile},
 		Memory:    hostaccess.DefaultStateDir,
 	}
 	var confDir, binDir string

@@ -6,6 +6,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/domains"
 	"github.com/contiv/netplugin/netplugin/pathmtu"
 	"github.com/contiv/netplugin/netplugin/refusal"
 )
@@ -23,3 +24,11 @@ func refuse(bus drivers.PacketBus) task {
 		return refusal.Serve(ctx, bus, logrus.WithField("component", "refusal"))
 	}
 }
+
+// hearAnswers tells the agent what endpoints are told that names stand for.
+func hearAnswers(bus drivers.PacketBus, of domains.Listener) task {
+	return func(ctx context.Context) error { return domains.Serve(ctx, bus, of) }
+}
+
+// answersFile is where the next agent finds what this one has heard. It is gone after a reboot, as are the pods.
+const answersFile = "/run/contiv/names.json"

@@ -66,7 +66,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	zones := o.names.zones()
 	node := agent.New(agent.Config{
-		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat, Border: asBorder(routes), DB: db, Names: zones, Metrics: metrics,
+		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat, Border: asBorder(routes), DB: db, Names: zones, Metrics: metrics, AnswersFile: answersFile,
 	})
 	names := newNameServer(&o.names, zones, node, own)
 	if err := names.Register(metrics); err != nil {
@@ -103,7 +103,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	tasks := []task{driver.Run, node.Run, announce(db, o.node, node.AwaitSync), host.Run}
 	for _, bridge := range own {
-		tasks = append(tasks, tellPathMTU(bridge), refuse(bridge))
+		tasks = append(tasks, tellPathMTU(bridge), refuse(bridge), hearAnswers(bridge, node))
 	}
 	err = serve(ctx, tasks, front)
 	log.Info("stopped; the switch goes on forwarding")

@@ -464,6 +464,19 @@ func TestAPolicyThatIsTooLargeDenies(t *testing.T) {
 	}
 }
 
+// Who has a name, agents find out. A rule of nothing but names has peers, too.
+func TestARuleAboutNamesKeepsThem(t *testing.T) {
+	e := New()
+	e.SetNamespace("shop", nil)
+	e.SetPod("shop", "web", Pod{})
+	names := []string{"example.org", "*.example.org"}
+	e.SetPolicy("names", Policy{Tier: First, Out: true, Rules: []Rule{{Out: true, Verdict: Accept, Names: names}, {Out: true, Verdict: Accept}, {Out: true, Verdict: Deny, AnyPeer: true}}})
+	rules := e.Take().Policies["names"].Rules
+	if len(rules) != 2 || !slices.Equal(rules[0].Names, names) || rules[1].Names != nil || rules[1].Rank != rules[0].Rank+2 {
+		t.Errorf("%+v", rules)
+	}
+}
+
 func TestExceptionsArePartsOfANetwork(t *testing.T) {
 	nets := func(texts ...string) (all []netip.Prefix) {
 		for _, text := range texts {

@@ -157,6 +157,6 @@ func (p *policy) unranked() string {
 
 // closed denies everything in a direction.
 func closed(r mastercfg.TierRule, out bool) mastercfg.TierRule {
-	r.Out, r.Verdict, r.AnyPeer, r.Peers, r.Nets, r.Ports = out, string(Deny), true, nil, nil, nil
+	r.Out, r.Verdict, r.AnyPeer, r.Peers, r.Nets, r.Names, r.Ports = out, string(Deny), true, nil, nil, nil, nil
 	return r
 }

@@ -152,7 +152,7 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 		all = append(all, split...)
 	}
 	return slices.DeleteFunc(all, func(r mastercfg.TierRule) bool {
-		return len(r.Subjects) == 0 || !r.AnyPeer && len(r.Peers)+len(r.Nets) == 0
+		return len(r.Subjects) == 0 || !r.AnyPeer && len(r.Peers)+len(r.Nets)+len(r.Names) == 0
 	}), tooLarge
 }
 
@@ -160,6 +160,7 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 func (e *Engine) expand(base mastercfg.TierRule, p *policy, i int) []mastercfg.TierRule {
 	r := p.spec.Rules[i]
 	base.Out, base.Verdict, base.AnyPeer, base.Nets = r.Out, string(r.Verdict), r.AnyPeer, texts(r.Nets)
+	base.Names = r.Names
 	if !r.AnyPeer {
 		base.Peers = union(p.peers[i])
 	}

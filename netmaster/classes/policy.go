@@ -38,6 +38,7 @@ type Rule struct {
 	AnyPeer bool
 	Peers   []PodSelector
 	Nets    []netip.Prefix // masked
+	Names   []string       // of domains, with *. in front: all below
 	Ports   []Port         // nil: any, of any protocol
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -97,8 +98,10 @@ func (t *clusterTranslation) read(action v1alpha2.ClusterNetworkPolicyRuleAction
 		if err != nil {
 			return r, fmt.Errorf("protocol %d: %w", i, err)
 		}
-		if port.Name != "" && slices.ContainsFunc(peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool { return p.Nodes != nil || p.Networks != nil }) {
-			return r, fmt.Errorf("protocol %d: networks and nodes have no port %q", i, port.Name)
+		if port.Name != "" && slices.ContainsFunc(peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
+			return p.Nodes != nil || p.Networks != nil || p.DomainNames != nil
+		}) {
+			return r, fmt.Errorf("protocol %d: networks, nodes and domains have no port %q", i, port.Name)
 		}
 		r.Ports = append(r.Ports, port)
 	}
@@ -127,13 +130,30 @@ func (t *clusterTranslation) peer(r *classes.Rule, p *v1alpha2.ClusterNetworkPol
 			r.Nets = append(r.Nets, net)
 		}
 	case len(p.DomainNames) > 0:
-		return errors.New("names of domains are not looked up")
+		if r.Verdict != classes.Accept {
+			return errors.New("names of domains are only for rules that accept")
+		}
+		for _, name := range p.DomainNames {
+			if err := domainName(string(name)); err != nil {
+				return err
+			}
+			r.Names = append(r.Names, string(name))
+		}
 	default:
 		pods, err := podsAnywhere(p.Namespaces, p.Pods)
 		if err != nil {
 			return err
 		}
 		r.Peers = append(r.Peers, pods)
+	}
+	return nil
+}
+
+// domainName checks the name of a domain, with *. in front of it or not.
+func domainName(name string) error {
+	domain := strings.TrimPrefix(name, "*.")
+	if _, ok := dns.IsDomainName(domain); !ok || domain == "" || strings.Contains(domain, "*") {
+		return fmt.Errorf("%q is not the name of a domain", name)
 	}
 	return nil
 }

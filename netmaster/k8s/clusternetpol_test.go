@@ -72,6 +72,13 @@ func TestAClusterNetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 			{Action: "Pass", To: []to{{Networks: []v1alpha2.CIDR{"10.0.0.0/8", "fd00::/8"}}, {Nodes: appIn("node")}}}}},
 			classes.Policy{Tier: classes.Last, Out: true, Rules: []classes.Rule{{Out: true, Verdict: classes.Pass,
 				Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), node}}}}, 0},
+		"names of domains": {v1alpha2.ClusterNetworkPolicySpec{Tier: "Admin", Subject: all, Egress: []egress{
+			{Action: "Accept", To: []to{{DomainNames: []v1alpha2.DomainName{"*.example.org", "kubernetes.io."}}}, Protocols: []protocol{tcp(443)}},
+			{Action: "Deny", To: []to{{DomainNames: []v1alpha2.DomainName{"example.org"}}}},
+			{Action: "Accept", To: []to{{DomainNames: []v1alpha2.DomainName{"example.org"}}}, Protocols: []protocol{{DestinationNamedPort: "web"}}}}},
+			classes.Policy{Tier: classes.First, Out: true, Rules: []classes.Rule{
+				{Out: true, Verdict: classes.Accept, Names: []string{"*.example.org", "kubernetes.io."}, Ports: []classes.Port{{Protocol: 6, First: 443, Last: 443}}},
+				denied(true), {Out: true, Verdict: classes.Accept}}}, 2},
 		"what is not known fails closed": {v1alpha2.ClusterNetworkPolicySpec{Tier: "Admin", Subject: all,
 			Ingress: []ingress{
 				{Action: "Accept", From: []from{everybody[0], {}}},
@@ -84,7 +91,7 @@ func TestAClusterNetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 				{Action: "Deny", From: everybody, Protocols: []protocol{tcp(0)}},
 			},
 			Egress: []egress{
-				{Action: "Accept", To: []to{{DomainNames: []v1alpha2.DomainName{"*.example.org"}}}},
+				{Action: "Accept", To: []to{{DomainNames: []v1alpha2.DomainName{"www.*.org"}}}},
 				{Action: "Deny", To: []to{{Networks: []v1alpha2.CIDR{"10.0.0.0/99"}}}},
 				{Action: "Deny", To: []to{{Nodes: odd}}},
 				{Action: "Deny", To: []to{{Networks: []v1alpha2.CIDR{"10.0.0.0/8"}}}, Protocols: []protocol{{DestinationNamedPort: "web"}}},

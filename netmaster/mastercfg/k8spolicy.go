@@ -32,6 +32,7 @@ type TierRule struct {
 	AnyPeer  bool        `json:"anyPeer,omitempty"`
 	Peers    []uint16    `json:"peers,omitempty"`   // classes, ascending
 	Nets     []string    `json:"nets,omitempty"`    // CIDRs
+	Names    []string    `json:"names,omitempty"`   // of domains, or *.DOMAIN for all below: what agents hear that they stand for are peers, too
 	Serving  []uint16    `json:"serving,omitempty"` // classes, ascending: the rule is for receivers of these only. None: for all receivers
 	Ports    []TierPorts `json:"ports,omitempty"`   // none: any, of any protocol
 }

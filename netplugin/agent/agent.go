@@ -35,7 +35,9 @@ type Config struct {
 	DB        *objdb.DB
 	Names     *nameserver.Zones     // told what has a name here; nil: nobody asks
 	Metrics   prometheus.Registerer // nil: no metrics
-	Log       *logrus.Entry
+	// AnswersFile is where it is written down for the next agent what names of domains stand for; empty: nowhere.
+	AnswersFile string
+	Log         *logrus.Entry
 
 	ReapInterval time.Duration // between two looks for orphaned ports; default 5 min
 	ReapGrace    time.Duration // how long a port may be without an endpoint; default 1 min
@@ -125,6 +127,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.metrics.register(a.cfg.Metrics); err != nil {
 		return err
 	}
+	a.recallAnswers()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range a.mirrors {
 		group.Go(func() error { return m.Run(ctx) })

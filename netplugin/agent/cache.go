@@ -47,7 +47,8 @@ type cache struct {
 	kube    kube
 	routers routers
 	tiers
-	pods map[string]mastercfg.K8sPod // of this node, by UID
+	named named
+	pods  map[string]mastercfg.K8sPod // of this node, by UID
 
 	dirty       map[pipeline.Key]struct{}
 	localsDirty bool // an endpoint record of this node changed
@@ -61,7 +62,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		limits: make(map[string]pipeline.Limits),
 		vrfs:   make(map[string]uint16), peers: newPeers(), nodes: newNodes(),
 		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), routers: newRouters(), tiers: newTiers(), pods: make(map[string]mastercfg.K8sPod),
+		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), routers: newRouters(), tiers: newTiers(), named: newNamed(), pods: make(map[string]mastercfg.K8sPod),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }

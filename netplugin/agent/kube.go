@@ -272,7 +272,7 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 		return nil, fault.New(fault.KindOf(err), "service %s: %w", id, err)
 	}
 	o := pipeline.Service{ID: kubeID + id, VRF: n.VRF, Tag: n.Tag, Affinity: uint16(min(s.record.Affinity, maxAffinity))}
-	o.Inner = c.inner()
+	o.Inner, o.Overheard = c.inner(), c.overhears(id)
 	here := kubeservice.Place{Node: c.host, Zone: c.kube.nodes[c.host].Zone}
 	type who struct {
 		name      string

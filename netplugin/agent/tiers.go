@@ -162,16 +162,18 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 		return err
 	}
 	var rules []pipeline.TierRule
+	var names [][]string
 	for i, wire := range r.Rules {
 		rule, err := tierRule(id+"#"+strconv.Itoa(i), wire)
 		if err != nil {
 			return err
 		}
-		rules = append(rules, rule)
+		rules, names = append(rules, rule), append(names, wire.Names)
 	}
 	c.removePolicy(id)
-	for _, rule := range rules {
+	for i, rule := range rules {
 		rule.Number = c.numberFor(rule.ID)
+		c.setNames(rule.ID, names[i])
 		c.tierRules[rule.ID] = rule
 		c.policyOf[id] = append(c.policyOf[id], rule.ID)
 		for _, class := range rule.Subjects {
@@ -195,6 +197,7 @@ func (c *cache) removePolicy(id string) {
 		}
 		delete(c.taken, rule.Number)
 		delete(c.tierRules, ruleID)
+		c.setNames(ruleID, nil)
 		c.mark(pipeline.KindTierRule, ruleID)
 	}
 	delete(c.policyOf, id)
@@ -250,6 +253,7 @@ func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
 	if !slices.ContainsFunc(rule.Subjects, func(class uint16) bool { return c.classes[class] > 0 }) {
 		return nil, fault.New(fault.NotFound, "rule %s is about nobody on this node", id)
 	}
+	rule.Nets = slices.Concat(rule.Nets, c.addressesFor(id))
 	return rule, nil
 }
 

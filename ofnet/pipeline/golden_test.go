@@ -34,12 +34,12 @@ var goldenObjects = []Object{
 		{Address: NodePorts(wayOut.Prefix), From: FromHost, Protocol: 6, Port: 30080, Target: 8080},
 	}}.Numbered(noneTaken),
 	kubeWeb(ServicePort{Address: external, From: FromPods, Protocol: 6, Port: 443, Silent: true, Sources: []netip.Prefix{prefix("192.0.2.0/24")}}),
-	Service{ID: "names:blue", VRF: blueVRF, Tag: webBlue.Tag, Ports: []ServicePort{
+	Service{ID: "names:blue", Overheard: true, VRF: blueVRF, Tag: webBlue.Tag, Ports: []ServicePort{
 		{Address: shared[0], From: FromPods | FromTenants, Protocol: 17, Port: 53, Serving: []netip.AddrPort{netip.AddrPortFrom(web2.IPv4, 53)}},
 	}}.Numbered(noneTaken),
 	Service{ID: "yard:blue", Mode: BridgedProxy, VRF: blueVRF, Tag: lanBlue.Tag, Providers: []netip.Addr{lan1.IPv4},
 		Ports: []ServicePort{{Address: addr("10.1.4.200"), From: FromPods, Protocol: 6, Port: 80, Target: 8080}}}.Numbered(noneTaken),
-	wayOut,
+	ownedBy(wayOut),
 	rule("groups-port", 10, func(r *Rule) {
 		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow = front, store, 6, 5432, true
 	}),
@@ -64,6 +64,12 @@ var goldenObjects = []Object{
 	TierRule{ID: "cluster/pass", Tier: FirstTier, Out: true, Rank: 27, Verdict: Pass, Number: 4, Subjects: []uint16{5}, Peers: []uint16{7}},
 	TierRule{ID: "cluster/default", Tier: LastTier, Rank: 1, Verdict: Accept, Number: 5, Subjects: []uint16{5}, Peers: []uint16{7}},
 	TierRule{ID: "cluster/nobody", Tier: LastTier, Rank: 1, Verdict: Accept, Number: 6, Subjects: []uint16{5}},
+}
+
+// ownedBy has the node of a way out known, too.
+func ownedBy(o Outside) Outside {
+	o.Own, o.Led = []netip.Addr{addr("192.0.2.1"), addr("2001:db8::1")}, []PortRange{{17, 30053, 30053}}
+	return o
 }
 
 // dump prints what is wanted as ovs-ofctl does, under a heading.

@@ -158,6 +158,7 @@ type Service struct {
 	Providers []netip.Addr   // ascending; those of an address's version of IP serve there
 	Draining  []netip.Addr   // likewise: they keep their connections and get no new ones
 	Inner     []netip.Prefix // clients that come in by the host and are not from outside
+	Overheard bool           // it is one of names: the agent hears what it answers to those whom tiers judge
 	Affinity  uint16         // seconds after its last new connection for which a client keeps its provider; 0: each connection may get any
 }
 
@@ -300,7 +301,7 @@ func (s FloodSet) Equal(other Object) bool {
 // Equal compares all fields, the lists in their order.
 func (s Service) Equal(other Object) bool {
 	o, ok := other.(Service)
-	return ok && s.ID == o.ID && s.Mode == o.Mode && s.Encap == o.Encap && s.VRF == o.VRF && s.Tag == o.Tag && s.Affinity == o.Affinity &&
+	return ok && s.ID == o.ID && s.Mode == o.Mode && s.Encap == o.Encap && s.VRF == o.VRF && s.Tag == o.Tag && s.Affinity == o.Affinity && s.Overheard == o.Overheard &&
 		slices.EqualFunc(s.Ports, o.Ports, ServicePort.equal) && slices.Equal(s.Inner, o.Inner) &&
 		slices.Equal(s.Providers, o.Providers) && slices.Equal(s.Draining, o.Draining)
 }

@@ -55,7 +55,7 @@
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
 // gateway, source, dest, bridge, flood, uplink, service (with connection, affinity and refuse),
-// policy, track, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, drop, names.
+// policy, track, overheard, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, drop, names.
 package pipeline
 
 import (
@@ -117,6 +117,7 @@ func New(c Config) *Pipeline {
 		entrance{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6()},
 		policy{},
 		tracking{},
+		overheard{noMeter: !c.hasMeter(PacketAnswer.meter())},
 		tiers{},
 		forward{gateway: c.GatewayMAC, others: others, size: size},
 		size,

@@ -121,11 +121,9 @@ func (t tracking) base(w *Wants) {
 		for _, kind := range f.errors {
 			w.flow(at(tableTrack, priorityGuard, regOrigin.is(originHost), f.is(), f.isICMP(), f.icmpType(kind)).unjudged())
 		}
-		track := openflow.CT{ZoneField: zoneOf, Recirculate: true, Table: tableKnown}
-		keepVRF := openflow.Move{Src: openflow.FieldReg(regVRF.Index), SrcOfs: regVRF.Ofs, Dst: zoneOf.Field, Bits: regVRF.Bits}
 		w.flow(
-			at(tableTrack, priorityOther, f.is()).do(keepVRF, openflow.LoadReg(regScratch.Index, 15, 1, 1), track).end(),
-			at(tableTrack, priorityExact, f.is(), regVRF.is(uint32(SharedVRF))).do(openflow.LoadReg(regScratch.Index, 0, 16, tierZone-1), track).end(),
+			at(tableTrack, priorityOther, f.is()).do(askTracker()...).end(),
+			at(tableTrack, priorityExact, f.is(), regVRF.is(uint32(SharedVRF))).do(openflow.LoadReg(regScratch.Index, 0, 16, tierZone-1), toKnown).end(),
 			at(tableKnown, priorityGuard, f.is(), trackedState(), openflow.CTNwProto(openflow.ProtoSCTP), openflow.IPLaterFragment()).admitted(),
 			at(tableKnown, priorityService, f.is(), openflow.IPProto(openflow.ProtoSCTP)).goTo(tableFirstOut),
 			at(tableAdmit, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).admitted(),
@@ -142,6 +140,17 @@ func (t tracking) base(w *Wants) {
 		at(tableKnown, priorityExact, tracked(openflow.CTRpl)).
 			do(turned(regSrcClass, regDstClass)...).do(turned(regSrcTiers, regDstTiers)...).goTo(tableFirstOut),
 		at(tableKnown, priorityOther, tracked(0)).goTo(tableFirstOut))
+}
+
+// toKnown asks the connection tracker, in the zone that is written down.
+var toKnown = openflow.CT{ZoneField: zoneOf, Recirculate: true, Table: tableKnown}
+
+// askTracker asks it in the zone of the packet's VRF.
+func askTracker() []openflow.Action {
+	return []openflow.Action{
+		openflow.Move{Src: openflow.FieldReg(regVRF.Index), SrcOfs: regVRF.Ofs, Dst: zoneOf.Field, Bits: regVRF.Bits},
+		openflow.LoadReg(regScratch.Index, 15, 1, 1), toKnown,
+	}
 }
 
 // tracked matches what the tracker has seen, and found to be so.

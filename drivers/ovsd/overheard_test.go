@@ -1,0 +1,102 @@
+package ovsd_test
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netplugin/domains"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// answers says at UDP port 53 of a pod, to whatever is asked, that it stands for an address.
+const answers = `
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", 53))
+print("ready", flush=True)
+while True:
+    q, who = s.recvfrom(512)
+    s.sendto(q[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + q[12:] + b"\xc0\x0c\0\1\0\1\0\0\0\x05\0\4" + socket.inet_aton(sys.argv[1]), who)
+`
+
+// asks has one name looked up, at an address.
+const asks = `
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\4shop\7example\0\0\1\0\1", (sys.argv[1], 53))
+print(socket.inet_ntoa(s.recv(512)[-4:]))
+`
+
+// heard are what the switch has told of.
+type heard chan domains.Answer
+
+func (h heard) HearAnswer(a domains.Answer) { h <- a }
+func (h heard) ForgetAnswers(time.Time)     {}
+
+// A pod that may reach only what a name stands for asks for it; the agent hears of the answer, and the rule
+// has the address. What others say who are no name servers does not count.
+func TestAnswersOfNameServersAreOverheard(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	var pods []*pod
+	for i := range byte(4) {
+		p := n.newPod(r, i+1)
+		p.endpoint.Class, p.endpoint.Tiers = uint16(i+1), pipeline.Tracked
+		pods = append(pods, p)
+	}
+	client, server, shop, liar := pods[0], pods[1], pods[2], pods[3]
+	client.endpoint.Tiers |= pipeline.JudgesOut
+	names := pipeline.Service{ID: "names", VRF: network.VRF, Tag: network.Tag, Overheard: true, Ports: []pipeline.ServicePort{{
+		Address: netip.MustParseAddr("10.1.0.200"), From: pipeline.FromPods, Protocol: openflow.ProtoUDP, Port: 53,
+		Serving: []netip.AddrPort{netip.AddrPortFrom(server.endpoint.IPv4, 53)},
+	}}}.Numbered(func(uint32) bool { return false })
+	rule := func(id string, number uint32, rank uint16, verdict pipeline.Verdict) pipeline.TierRule {
+		return pipeline.TierRule{ID: id, Number: number, Rank: rank, Verdict: verdict, Tier: pipeline.FirstTier, Out: true, Subjects: []uint16{1}}
+	}
+	asking, named, deny := rule("ask", 1, 0, pipeline.Accept), rule("named", 2, 1, pipeline.Accept), rule("deny", 3, 2, pipeline.Deny)
+	asking.Peers, deny.AnyPeer = []uint16{2, 4}, true
+	change := everything(pods...)
+	change.Set = append(change.Set, names, asking, named, deny, pipeline.Epoch{Number: 1})
+
+	told, ended := make(heard, 8), make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { ended <- domains.Serve(ctx, r, told) }()
+	t.Cleanup(func() { stop(); <-ended })
+	r.give(change)
+	server.start(answers, shop.endpoint.IPv4.String())
+	liar.start(answers, liar.endpoint.IPv4.String())
+	shop.start(echo)
+
+	looksUp := func(at netip.Addr, want *pod) {
+		t.Helper()
+		if got := strings.TrimSpace(client.exec("python3", "-c", asks, at.String())); got != want.endpoint.IPv4.String() {
+			t.Fatalf("asked %s: %s", at, got)
+		}
+	}
+	connects := func() bool {
+		return client.command("timeout", "1", "bash", "-c", ": </dev/tcp/"+shop.endpoint.IPv4.String()+"/8080").Run() == nil
+	}
+	looksUp(liar.endpoint.IPv4, liar) // first, so that it would be heard first
+	if connects() {
+		t.Error("reached before its name is known")
+	}
+	looksUp(names.Ports[0].Address, shop)
+	looksUp(server.endpoint.IPv4, shop) // its own address is as good
+	for range 2 {
+		select {
+		case a := <-told:
+			if len(a.Names) != 1 || a.Names[0] != "shop.example" || len(a.Addresses) != 1 || a.Addresses[0] != shop.endpoint.IPv4 || a.TTL != 5*time.Second {
+				t.Errorf("heard %+v", a)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("nothing is heard")
+		}
+	}
+	named.Nets = []netip.Prefix{netip.PrefixFrom(shop.endpoint.IPv4, 32)}
+	r.give(drivers.Change{Set: []pipeline.Object{named}})
+	eventually(t, "what the name stands for is reached", connects)
+}

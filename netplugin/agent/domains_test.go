@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/domains"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+const namesPolicy = `{"spec":"a","rules":[{"tier":0,"out":true,"verdict":"accept","subjects":[7],"nets":["203.0.113.0/24"],"names":["Shop.Example.","*.kubernetes.io"]}]}`
+
+// A rule about names has the addresses that the endpoints of this node were told of, in this agent's life or in the
+// one before, for as long as they count.
+func TestARuleHasTheAddressesOfItsNames(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	policy := mastercfg.K8sPolicyPrefix + "clusternetworkpolicy/names"
+	rule := pipeline.Key{Kind: pipeline.KindTierRule, ID: "clusternetworkpolicy/names#0"}
+	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`, mastercfg.K8sClassKey(7), `{}`, mastercfg.K8sPodKey(me, "u1"), `{"uid":"u1","class":7,"classed":true}`,
+		epKey("web.blue-pod"), podEndpoint("web.blue", me, "10.1.0.30", "u1"), policy, namesPolicy)...)
+	file := filepath.Join(t.TempDir(), "names.json")
+	start := func() *running {
+		a := startAgent(t, store.db, driver, func(c *Config) { c.AnswersFile = file })
+		a.awaitReady(t)
+		return a
+	}
+	has := func(when string, want ...string) {
+		t.Helper()
+		var all []netip.Prefix
+		for _, text := range append([]string{"203.0.113.0/24"}, want...) {
+			all = append(all, netip.MustParsePrefix(text))
+		}
+		eventually(t, when, func() error {
+			if r, ok := driver.object(rule).(pipeline.TierRule); !ok || !slices.Equal(r.Nets, all) {
+				return errors.New("another rule")
+			}
+			return nil
+		})
+	}
+	hear := func(a *running, name, address string) {
+		a.HearAnswer(domains.Answer{Names: []string{name}, Addresses: []netip.Addr{netip.MustParseAddr(address)}})
+	}
+	a := start()
+	has("nothing is heard")
+	hear(a, "shop.example", "198.51.100.2")
+	hear(a, "bank.example", "198.51.100.9")
+	has("a name is heard", "198.51.100.2/32")
+	hear(a, "www.kubernetes.io", "2001:db8::1")
+	has("another is heard", "198.51.100.2/32", "2001:db8::1/128")
+	a.stop()
+
+	driver = newRecorder()
+	a = start()
+	has("the next agent", "198.51.100.2/32", "2001:db8::1/128")
+	store.put(policy, `{"spec":"b","rules":[]}`)
+	eventually(t, "the policy has no rule any more", func() error {
+		if driver.object(rule) != nil {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	store.put(policy, namesPolicy)
+	has("it has one again", "198.51.100.2/32", "2001:db8::1/128")
+	a.ForgetAnswers(time.Now().Add(24 * time.Hour))
+	has("they do not count any more")
+	a.stop()
+	driver = newRecorder()
+	start()
+	has("nor for the next agent")
+}
+
+// What the name service answers is of interest while there are rules about names.
+func TestTheNameServiceIsOverheardWhileRulesHaveNames(t *testing.T) {
+	n := kubeNode(t)
+	other := "default/shop/web"
+	dns := "default/kube-system/kube-dns"
+	for _, id := range []string{dns, other} {
+		n.put(mastercfg.K8sServicePrefix+id, `{"namespace":"x","name":"y","addresses":["10.96.0.10"],"ports":[{"protocol":"UDP","port":53}]}`)
+	}
+	overheard := func(when string, want bool) {
+		t.Helper()
+		n.step()
+		for id, want := range map[string]bool{dns: want, other: false} {
+			if o := n.planner.given[pipeline.Key{Kind: pipeline.KindService, ID: kubeID + id}]; o == nil || o.(pipeline.Service).Overheard != want {
+				t.Errorf("%s: %s: %+v", when, id, o)
+			}
+		}
+	}
+	overheard("no policies", false)
+	n.put(mastercfg.K8sPolicyPrefix+"clusternetworkpolicy/names", namesPolicy)
+	overheard("a rule has names", true)
+	n.put(mastercfg.K8sPolicyPrefix+"clusternetworkpolicy/more", namesPolicy)
+	n.del(mastercfg.K8sPolicyPrefix + "clusternetworkpolicy/names")
+	overheard("another has", true)
+	n.del(mastercfg.K8sPolicyPrefix + "clusternetworkpolicy/more")
+	overheard("none has", false)
+	if left := n.cache.named; len(left.names)+len(left.users) != 0 {
+		t.Errorf("left: %+v", left)
+	}
+}

@@ -1,0 +1,129 @@
+package domains
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// message is what a name server says to a question.
+func message(t *testing.T, question string, records ...string) []byte {
+	t.Helper()
+	m := new(dns.Msg).SetQuestion(question, dns.TypeA)
+	m.Response, m.Compress = true, true
+	for _, text := range records {
+		record, err := dns.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Answer = append(m.Answer, record)
+	}
+	data, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestAnAnswerNamesTheAddressesOfAllAliases(t *testing.T) {
+	for name, c := range map[string]struct {
+		records []string
+		want    string
+	}{
+		"addresses":              {[]string{"Shop.Example. 30 IN A 192.0.2.1", "shop.example. 20 IN A 192.0.2.2"}, "[shop.example] [192.0.2.1 192.0.2.2] 20s"},
+		"an alias":               {[]string{"shop.example. 9 IN CNAME a.cdn.example.", "a.cdn.example. 60 IN AAAA 2001:db8::1"}, "[shop.example a.cdn.example] [2001:db8::1] 9s"},
+		"something else beside":  {[]string{"shop.example. 30 IN A 192.0.2.1", "shop.example. 1 IN TXT \"x\"", "bank.example. 30 IN A 192.0.2.9"}, "[shop.example] [192.0.2.1] 30s"},
+		"aliases in a circle":    {[]string{"shop.example. 9 IN CNAME b.example.", "b.example. 9 IN CNAME shop.example."}, "nothing"},
+		"nothing that was asked": {[]string{"bank.example. 30 IN A 192.0.2.9"}, "nothing"},
+	} {
+		a, ok := read(message(t, "SHOP.example.", c.records...))
+		got := fmt.Sprint(a.Names, a.Addresses, a.TTL)
+		if !ok {
+			got = "nothing"
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	question, _ := new(dns.Msg).SetQuestion("shop.example.", dns.TypeA).Pack()
+	refused, _ := new(dns.Msg).SetRcode(new(dns.Msg).SetQuestion("shop.example.", dns.TypeA), dns.RcodeNameError).Pack()
+	whole := message(t, "shop.example.", "shop.example. 30 IN A 192.0.2.1")
+	for name, odd := range map[string][]byte{"a question": question, "no such name": refused, "cut off": whole[:len(whole)-2], "empty": nil} {
+		if a, ok := read(odd); ok {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
+func TestOnlyWholeDatagramsAreRead(t *testing.T) {
+	udp := append(binary.BigEndian.AppendUint16([]byte{0, 53, 0x80, 0}, 8+5), 0, 0, 'h', 'e', 'l', 'l', 'o')
+	ipv4 := append(make([]byte, 12), 0x08, 0x00, 0x46) // with an option of 4 bytes
+	ipv4 = append(ipv4, make([]byte, 23)...)
+	ipv4[14+9] = 17
+	ipv4 = append(ipv4, udp...)
+	ipv6 := append(make([]byte, 12), 0x86, 0xdd, 0x60, 0, 0, 0, 0, 13, 17)
+	ipv6 = append(ipv6, make([]byte, 33)...)
+	ipv6 = append(ipv6, udp...)
+	for name, frame := range map[string][]byte{"IPv4": ipv4, "IPv6": ipv6, "IPv4, padded": append(slices.Clone(ipv4), 0, 0)} {
+		if got := string(payload(frame)); got != "hello" {
+			t.Errorf("%s: %q", name, got)
+		}
+		for cut := range frame {
+			if got := payload(frame[:cut]); got != nil && string(got) != "hello" {
+				t.Fatalf("%s, %d bytes of it: %q", name, cut, got)
+			}
+		}
+	}
+	fragment, tcp := slices.Clone(ipv4), slices.Clone(ipv4)
+	fragment[14+6], tcp[14+9] = 0x20, 6
+	for name, frame := range map[string][]byte{"the first fragment": fragment, "TCP": tcp} {
+		if got := payload(frame); got != nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestTheBookHasTheAddressesOfNamesForAWhile(t *testing.T) {
+	now := time.Now()
+	book, names := Book{}, []string{"kubernetes.io", "*.kubernetes.io", "*.example"}
+	hear := func(name, address string, ttl time.Duration, want string) {
+		t.Helper()
+		if changed, _ := book.Hear(names, Answer{[]string{name}, []netip.Addr{netip.MustParseAddr(address)}, ttl}, now); fmt.Sprint(changed) != want {
+			t.Errorf("%s: %s, want %s", name, changed, want)
+		}
+	}
+	hear("kubernetes.io", "192.0.2.1", 0, "[kubernetes.io]")
+	hear("my-kubernetes.io", "192.0.2.9", 0, "[]")
+	hear("www.kubernetes.io", "192.0.2.2", 3*time.Hour, "[*.kubernetes.io]")
+	hear("latest.blog.kubernetes.io", "2001:db8::1", 0, "[*.kubernetes.io]")
+	hear("kubernetes.io", "192.0.2.1", 0, "[]") // once more
+	has := func(when, want string) {
+		t.Helper()
+		if got := fmt.Sprint(book.Of(names)); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	has("heard", "[192.0.2.1/32 192.0.2.2/32 2001:db8::1/128]")
+	now = now.Add(40 * time.Minute)
+	hear("kubernetes.io", "192.0.2.1", time.Second, "[]") // counts for longer now
+	now = now.Add(40 * time.Minute)
+	if changed := book.Expire(now); fmt.Sprint(changed) != "[*.kubernetes.io]" {
+		t.Errorf("too old: %s", changed)
+	}
+	has("a name of a second was heard again", "[192.0.2.1/32 192.0.2.2/32]")
+	book.Expire(now.Add(longest))
+	if len(book) != 0 {
+		t.Errorf("left: %v", book)
+	}
+	for i := range most + 5 {
+		book.Hear(names, Answer{[]string{"a.example"}, []netip.Addr{netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)})}, 0}, now)
+	}
+	if got := len(book.Of(names)); got != most {
+		t.Errorf("%d addresses of one name, want %d", got, most)
+	}
+}

@@ -1,0 +1,97 @@
+package domains
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// Answer says what a name stands for.
+type Answer struct {
+	Names     []string // the one that was asked for, and those that it is an alias of; see Fold
+	Addresses []netip.Addr
+	TTL       time.Duration // the shortest of all records
+}
+
+// Fold is a name as it is compared: in small letters, without a dot at its end.
+func Fold(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+// read takes an answer from a message; false: it has no addresses.
+func read(message []byte) (a Answer, ok bool) {
+	var m dns.Msg
+	if err := m.Unpack(message); err != nil || !m.Response || m.Rcode != dns.RcodeSuccess || len(m.Question) != 1 || m.Question[0].Qclass != dns.ClassINET {
+		return a, false
+	}
+	ttl := ^uint32(0)
+	for at := Fold(m.Question[0].Name); at != "" && !slices.Contains(a.Names, at); {
+		a.Names = append(a.Names, at)
+		next := ""
+		for _, record := range m.Answer {
+			if Fold(record.Header().Name) != at {
+				continue
+			}
+			switch r := record.(type) {
+			case *dns.CNAME:
+				next = Fold(r.Target)
+			case *dns.A:
+				a.Addresses = append(a.Addresses, addressOf(r.A))
+			case *dns.AAAA:
+				a.Addresses = append(a.Addresses, addressOf(r.AAAA))
+			default:
+				continue
+			}
+			ttl = min(ttl, record.Header().Ttl)
+		}
+		at = next
+	}
+	a.Addresses = slices.DeleteFunc(a.Addresses, func(one netip.Addr) bool { return !one.IsValid() })
+	a.TTL = time.Duration(ttl) * time.Second
+	return a, len(a.Addresses) > 0
+}
+
+func addressOf(raw []byte) netip.Addr {
+	a, _ := netip.AddrFromSlice(raw)
+	return a.Unmap()
+}
+
+// Sizes of headers, in bytes, and what they say.
+const (
+	ethernetSize = 14
+	ipv4Size     = 20 // without options
+	ipv6Size     = 40
+	udpSize      = 8
+	typeIPv4     = 0x0800
+	typeIPv6     = 0x86dd
+	protocolUDP  = 17
+)
+
+// payload is what a datagram in a frame says; nil: it is none, or not all of one.
+func payload(frame []byte) []byte {
+	if len(frame) < ethernetSize {
+		return nil
+	}
+	kind, ip := binary.BigEndian.Uint16(frame[12:]), frame[ethernetSize:]
+	header, protocol := 0, byte(0)
+	switch {
+	case kind == typeIPv4 && len(ip) >= ipv4Size:
+		header, protocol = int(ip[0]&0xf)*4, ip[9]
+		if binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 { // a fragment
+			return nil
+		}
+	case kind == typeIPv6 && len(ip) >= ipv6Size:
+		header, protocol = ipv6Size, ip[6]
+	}
+	if protocol != protocolUDP || len(ip) < header+udpSize {
+		return nil
+	}
+	udp := ip[header:]
+	size := int(binary.BigEndian.Uint16(udp[4:]))
+	if size < udpSize || size > len(udp) {
+		return nil
+	}
+	return udp[udpSize:size]
+}
