@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds what a Kubernetes cluster for tests is made of into the folder named as
-# argument: its components, its own network tests and those of
-# ClusterNetworkPolicy with its kind, CoreDNS, and the archive of
-# the images that both need. The first time takes about ten minutes. A step that
-# fails, or hangs because a module proxy does, ends it, and its last line says which.
+# argument: its components, its own network tests, those of ClusterNetworkPolicy with
+# its kind, and those of cyclonus, CoreDNS, and the archive of the images that all of
+# them need. The first time takes about ten minutes. A step that fails, or hangs because
+# a module proxy does, ends it, and its last line says which.
 set -eu
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -44,6 +44,8 @@ for package in $(go list -f '{{.ImportPath}}' tool); do
 done
 step "network tests of Kubernetes $version" go test -c -p 2 -vet=off -ldflags "$flags" -o "$out/e2e.test" ./e2e
 step "conformance tests of ClusterNetworkPolicy" go test -c -p 2 -vet=off -ldflags "-s -w" -o "$out/cnp.test" ./cnp
+step "tests of cyclonus" go test -c -p 2 -vet=off -ldflags "-s -w" -o "$out/cyclonus.test" ./cyclonus
+step "programs of its pods" go build -ldflags "-s -w" -o "$out/" ./cyclonus/worker ./cyclonus/connect
 policies=$(go list -m -f '{{.Dir}}' sigs.k8s.io/network-policy-api)
 install -m 644 "$policies/config/crd/experimental/policy.networking.k8s.io_clusternetworkpolicies.yaml" "$out/clusternetworkpolicies.yaml"
 porter=$(go list -f '{{.Dir}}' k8s.io/kubernetes/test/images/agnhost)/porter

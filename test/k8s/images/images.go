@@ -19,13 +19,14 @@ const (
 )
 
 // Names that the suites of Kubernetes v1.36, of network-policy-api v0.2 and of
-// cyclonus v0.5 use (k8s.io/kubernetes/test/utils/image).
+// cyclonus v0.5 use (k8s.io/kubernetes/test/utils/image, cyclonus/pkg/connectivity/probe).
 const (
 	agnhost    = "registry.k8s.io/e2e-test-images/agnhost:"
 	busybox    = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
 	nginx      = "registry.k8s.io/e2e-test-images/nginx:1.15-4"
 	glibcDNS   = "registry.k8s.io/e2e-test-images/glibc-dns-testing:2.0.0"
 	regression = "registry.k8s.io/e2e-test-images/regression-issue-74839:1.4"
+	worker     = "docker.io/mfenwick100/cyclonus-worker:latest"
 )
 
 // Sources are the folders that images are made of.
@@ -36,14 +37,15 @@ type Sources struct {
 
 // Build writes all images into an archive at path.
 func Build(ctx context.Context, from Sources, path string) error {
-	tools := toolsLayer(ctx)
+	tools, whole := toolsLayer(ctx), agnhostLayer(from)
 	images := []imagefile.Image{
 		{Names: []string{Pause}, Layers: []*imagefile.Layer{programLayer(from, "pause")}, Entrypoint: []string{"/pause"}},
 		{Names: []string{CoreDNS}, Layers: []*imagefile.Layer{programLayer(from, "coredns")}, Entrypoint: []string{"/coredns"}},
 		{Names: []string{regression}, Layers: []*imagefile.Layer{programLayer(from, "regression-issue-74839")}, Entrypoint: []string{"/regression-issue-74839"}},
 		{Names: []string{busybox, glibcDNS}, Layers: []*imagefile.Layer{tools}, Cmd: []string{"sh"}},
-		{Names: []string{agnhost + "2.63.0", nginx}, Layers: []*imagefile.Layer{tools, agnhostLayer(from)}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
-		{Names: []string{agnhost + "2.45", agnhost + "2.43"}, Layers: []*imagefile.Layer{tools, agnhostLayer(from), withoutSCTP()}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
+		{Names: []string{agnhost + "2.63.0", nginx}, Layers: []*imagefile.Layer{tools, whole}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
+		{Names: []string{agnhost + "2.45", agnhost + "2.43"}, Layers: []*imagefile.Layer{tools, whole, withoutSCTP()}, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}},
+		{Names: []string{worker}, Layers: []*imagefile.Layer{workerLayer(from)}, Entrypoint: []string{"/worker"}},
 	}
 	if err := imagefile.Write(path, runtime.GOARCH, images...); err != nil {
 		return fmt.Errorf("images: %w", err)
@@ -93,6 +95,14 @@ func agnhostLayer(from Sources) *imagefile.Layer {
 	l.File("/localhost.crt", filepath.Join(from.Porter, "localhost.crt"))
 	l.File("/localhost.key", filepath.Join(from.Porter, "localhost.key"))
 	l.Dir("/uploads", 0o755)
+	return l
+}
+
+// workerLayer has what runs probes in the pods of cyclonus, and a small agnhost.
+func workerLayer(from Sources) *imagefile.Layer {
+	l := imagefile.NewLayer()
+	l.Program("/worker", filepath.Join(from.Bin, "worker"))
+	l.Program("/agnhost", filepath.Join(from.Bin, "connect"))
 	return l
 }
 

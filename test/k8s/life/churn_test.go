@@ -83,18 +83,20 @@ func churn(t *testing.T, total int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := rand.Uint64()
+	began, seed := time.Now(), rand.Uint64()
 	t.Logf("seed %d", seed)
 	ctx, stop := context.WithCancel(t.Context())
 	var watching, working sync.WaitGroup
 	watching.Go(func() { noTwoHaveOneAddress(ctx, t, api) })
 	watching.Go(func() { killDaemons(ctx, t, c, rand.New(rand.NewPCG(seed, 1<<32))) })
+	talks := &talks{addresses: map[string]bool{}}
+	defer talks.close()
 	var next atomic.Int64
 	for worker := range atOnce {
 		working.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(worker)))
 			for n := next.Add(1); n <= int64(total) && !t.Failed(); n = next.Add(1) {
-				if err := cycle(ctx, c, api, random, int(n)); err != nil {
+				if err := cycle(ctx, c, api, talks, random, int(n)); err != nil {
 					t.Errorf("pod %d: %v", n, err)
 				}
 			}
@@ -105,6 +107,10 @@ func churn(t *testing.T, total int) {
 	watching.Wait()
 	if t.Failed() {
 		return
+	}
+	t.Logf("%d pods in %.0f s, %d of them with connections", total, time.Since(began).Seconds(), len(talks.open))
+	if len(talks.open) == 0 {
+		t.Error("no pod had a connection: nothing was there to be forgotten")
 	}
 	emptied, cancelled := context.WithTimeout(t.Context(), emptyLimit)
 	defer cancelled()
@@ -122,6 +128,9 @@ func churn(t *testing.T, total int) {
 		}
 		if left := before.Diff(after); len(left) > 0 {
 			return fmt.Errorf("%d lines differ:\n%s", len(left), strings.Join(left[:min(len(left), 40)], "\n"))
+		}
+		if err := talks.left(emptied, c); err != nil {
+			return err
 		}
 		return nothingOpen(emptied, c)
 	}); err != nil {
@@ -160,8 +169,9 @@ func settled(ctx context.Context, c *cluster.Cluster, api *cluster.API) error {
 }
 
 // cycle is the life of one pod.
-func cycle(ctx context.Context, c *cluster.Cluster, api *cluster.API, random *rand.Rand, number int) error {
-	name, node := fmt.Sprintf("churn-%d", number), c.Nodes[random.IntN(len(c.Nodes))]
+func cycle(ctx context.Context, c *cluster.Cluster, api *cluster.API, talks *talks, random *rand.Rand, number int) error {
+	at := random.IntN(len(c.Nodes))
+	name, node, other := fmt.Sprintf("churn-%d", number), c.Nodes[at], c.Nodes[(at+1)%len(c.Nodes)]
 	hostPort := 0
 	if random.IntN(4) == 0 {
 		hostPort = 20000 + number
@@ -172,8 +182,15 @@ func cycle(ctx context.Context, c *cluster.Cluster, api *cluster.API, random *ra
 	if random.IntN(10) > 0 { // else it goes while it comes
 		waiting, cancel := context.WithTimeout(ctx, podLimit)
 		defer cancel()
-		if err := testkit.Poll(waiting, func() error { return attached(get(waiting, api, name)) }); err != nil {
+		var p pod
+		if err := testkit.Poll(waiting, func() (err error) {
+			p, err = get(waiting, api, name)
+			return attached(p, err)
+		}); err != nil {
 			return err
+		}
+		if random.IntN(4) == 0 {
+			talks.begin(ctx, other, p.Status.PodIP)
 		}
 		if random.IntN(5) == 0 {
 			killPod(ctx, node, name)

@@ -24,13 +24,19 @@ type pod struct {
 
 const podsPath = "/api/v1/namespaces/default/pods"
 
-const pauseImage = "registry.k8s.io/pause:3.10.2"
+// podImage has tools; podCommand takes connections to podPort, and keeps them.
+const (
+	podImage = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+	podPort  = 80
+)
+
+var podCommand = []string{"nc", "-d", "-l", "-k", fmt.Sprint(podPort)}
 
 // create makes a pod on a node, past the scheduler; hostPort 0: none.
 func create(ctx context.Context, api *cluster.API, name, node string, hostPort int) error {
-	container := object{"name": "c", "image": pauseImage}
+	container := object{"name": "c", "image": podImage, "command": podCommand}
 	if hostPort != 0 {
-		container["ports"] = []object{{"containerPort": 80, "hostPort": hostPort, "protocol": "UDP"}}
+		container["ports"] = []object{{"containerPort": podPort, "hostPort": hostPort, "protocol": "UDP"}}
 	}
 	return api.Do(ctx, http.MethodPost, podsPath, object{
 		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name},

@@ -52,17 +52,14 @@ func TestKubernetesOwnTestsOfFamiliesAndZones(t *testing.T) {
 	runParts(t, cluster.Config{Nodes: 6, DualStack: true, Zones: 3}, partsOfLarge)
 }
 
-// runParts runs those of them that the form has, in a cluster of their own, which it returns.
-func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
-	form := os.Getenv("CONTIV_TEST_K8S")
-	if form == "" {
+// up is a cluster of a test's own. The test is skipped in the short form if that has no part of it.
+func up(t *testing.T, of cluster.Config, short bool) *cluster.Cluster {
+	t.Helper()
+	switch form := os.Getenv("CONTIV_TEST_K8S"); {
+	case form == "":
 		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
-	}
-	if form == "short" {
-		parts = slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.short })
-	}
-	if len(parts) == 0 {
-		t.Skip("the short form has none of them")
+	case form == "short" && !short:
+		t.Skip("the short form has none of it")
 	}
 	bin, err := filepath.Abs("../../../bin")
 	if err != nil {
@@ -78,7 +75,17 @@ func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
 			t.Error(err)
 		}
 	})
+	return c
+}
+
+// runParts runs those of them that the form has, in a cluster of their own, which it returns.
+func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
+	isShort := func(p part) bool { return p.short }
+	c := up(t, of, slices.ContainsFunc(parts, isShort))
 	for _, p := range parts {
+		if os.Getenv("CONTIV_TEST_K8S") == "short" && !p.short {
+			continue
+		}
 		t.Run(p.name, func(t *testing.T) {
 			specs, err := runUpstream(t.Context(), c, p, filepath.Join(t.TempDir(), "report.json"))
 			if err != nil {

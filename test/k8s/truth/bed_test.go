@@ -27,6 +27,7 @@ type bed struct {
 	kept     []*probe          // whose connections go on
 	probed   int
 	redialed int // connections that were allowed, and needed more than one try
+	again    int // exchanges that were not as the policies say
 
 	mu       sync.Mutex
 	arrived  map[string]bool // words that servers got

@@ -57,8 +57,9 @@ func (b *bed) fresh() (all []*probe) {
 }
 
 // exchange has all pods try to reach each other, by new connections and by those of
-// the exchange before it, and says what is not as the policies say.
-func (b *bed) exchange(ctx context.Context) error {
+// the exchange before it. It says what is missing of what the policies allow, or else what has
+// leaked of what they deny.
+func (b *bed) exchange(ctx context.Context) (missing, leaked error) {
 	b.mu.Lock()
 	b.arrived, b.answered = map[string]bool{}, map[string]bool{}
 	b.mu.Unlock()
@@ -85,7 +86,7 @@ func (b *bed) exchange(ctx context.Context) error {
 		}
 	}()
 	b.probed += len(probes)
-	missing := testkit.Poll(trying, func() error { return b.check(wanted, true) })
+	missing = testkit.Poll(trying, func() error { return b.check(wanted, true) })
 	select {
 	case <-time.After(quiet):
 	case <-ctx.Done():
@@ -97,9 +98,9 @@ func (b *bed) exchange(ctx context.Context) error {
 		e.hangUp()
 	}
 	if missing != nil {
-		return missing
+		return missing, nil
 	}
-	return b.check(unwanted, false)
+	return nil, b.check(unwanted, false)
 }
 
 // check says which of the probes have not fared as they should.

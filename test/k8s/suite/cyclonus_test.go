@@ -1,0 +1,35 @@
+package suite
+
+import (
+	"os"
+	"testing"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+)
+
+// cyclonusCases is how many cases cyclonus v0.5.6 has by default.
+const cyclonusCases = 112
+
+// TestLongCyclonus runs those cases, by TCP and UDP: 9 pods of 3 namespaces, each to the services of all
+// others, after each change of policies, labels, pods or namespaces.
+func TestLongCyclonus(t *testing.T) {
+	if os.Getenv("CONTIV_TEST_LONG") == "" {
+		t.Skip("takes long: make e2e-k8s with CONTIV_TEST_LONG=1")
+	}
+	c := up(t, cluster.Config{Nodes: 3}, false)
+	ran, said, err := runProgram(t, c, "cyclonus.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, verdict := range ran {
+		if verdict != "PASS" {
+			t.Errorf("%s: %s", name, verdict)
+		}
+	}
+	if len(ran) != cyclonusCases {
+		t.Errorf("%d cases ran, want %d", len(ran), cyclonusCases)
+	}
+	if t.Failed() {
+		t.Log(tail(said))
+	}
+}
