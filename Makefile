@@ -83,7 +83,7 @@ $(K8S)/images.tar: $(K8S_SOURCES)
 k8s-build: $(K8S)/images.tar ## build Kubernetes, its network tests and their images; ten minutes the first time
 
 e2e-k8s: deps build-test images k8s-build ## run Kubernetes' own network tests on a cluster of this network
-	@CONTIV_TEST_K8S=1 go test -v -count=1 -timeout 40m -p 1 ./test/k8s/...
+	@CONTIV_TEST_K8S=1 go test -v -count=1 -timeout 60m -p 1 ./test/k8s/...
 
 e2e-k8s-short: deps build-test k8s-build ## run a few of them, in two minutes
 	@CONTIV_TEST_K8S=short go test -v -count=1 -timeout 15m ./test/k8s/suite

@@ -26,6 +26,19 @@ func connect() (*kube.Kubernetes, error) {
 	return cluster, err
 }
 
+// mode is what the probes of a case go to. Of pods that come, or get other labels, cyclonus does not know the
+// address of their services.
+func mode(c *generator.TestCase) generator.ProbeMode {
+	for _, step := range c.Steps {
+		for _, a := range step.Actions {
+			if a.CreatePod != nil || a.SetPodLabels != nil {
+				return generator.ProbeModePodIP
+			}
+		}
+	}
+	return generator.ProbeModeServiceIP
+}
+
 // TestDefaultCases does what `cyclonus generate --destination-type service-ip --server-protocol TCP,UDP
 // --ignore-loopback` does. By names of services a pod that may not ask for names would need minutes to find
 // out, in each of dozens of probes. Those of a pod are run by cyclonus' own worker in it, all in one call, which
@@ -51,7 +64,7 @@ func TestDefaultCases(t *testing.T) {
 	})
 	for _, c := range generator.NewTestCaseGenerator(true, zc.IP, namespaces, nil, cli.DefaultExcludeTags).GenerateTestCases() {
 		for _, step := range c.Steps {
-			step.Probe.Mode = generator.ProbeModeServiceIP
+			step.Probe.Mode = mode(c)
 		}
 		t.Run(strings.ReplaceAll(c.Description, "/", " or "), func(t *testing.T) {
 			result := interpreter.ExecuteTestCase(c)
