@@ -2,6 +2,7 @@ package suite
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
@@ -29,6 +30,7 @@ func TestLongCyclonus(t *testing.T) {
 	if len(ran) != cyclonusCases {
 		t.Errorf("%d cases ran, want %d", len(ran), cyclonusCases)
 	}
+	t.Logf("%d probes of all pods were done again", strings.Count(said, "probed twice"))
 	if t.Failed() {
 		t.Log(tail(said))
 	}
