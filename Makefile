@@ -38,7 +38,7 @@ LONGEST := ./test/e2e ./test/history
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
 SLOW := /cmd/|/objdb|/netmaster/(api|daemon|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers clean
+.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -106,6 +106,9 @@ bench: deps build-test ## measure, with the references in the same run
 bench-peers: deps build-test ## measure beside OVN of Debian, on two nodes each
 	@scripts/deps.sh $(PEER_PACKAGES)
 	@$(BIN)/bench peers
+
+bench-k8s: deps build-test k8s-build ## measure on a cluster of real parts, beside the CNI project's plugins and kube-proxy
+	@$(BIN)/bench kubepods kubeproxy
 
 clean: ## remove what was built
 	@rm -rf $(BIN)

@@ -4,6 +4,7 @@
 //	bench             all of them, on a bed of three nodes
 //	bench cni tcp     only those
 //	bench peers       the comparison with OVN, which has to be installed
+//	bench kubepods    one of those on a real cluster, which need what make k8s-build builds
 //
 // What measures netmaster alone runs inside the leader's node, as "bench inside",
 // and what measures the switch inside a node, as "bench switch-inside".
@@ -22,6 +23,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/testbed"
 )
 
@@ -46,6 +48,7 @@ type benchmark struct {
 	nodes int  // of that bed, if not three
 	kube  bool // on a bed whose netmasters follow the simulated API server
 	named bool // runs only if it is named: it needs packages of others, or minutes
+	own   bool // starts what it needs itself, and gets no bed
 }
 
 // benchmarks are in the order in which they run. Those that share a bed come
@@ -75,6 +78,8 @@ var benchmarks = []benchmark{
 	{name: "bridgedfloods", run: benchBridgedFloods, fresh: true, named: true},
 	{name: "switch", run: benchSwitch, fresh: true},
 	{name: "peers", run: benchPeers, fresh: true, nodes: 2, named: true},
+	{name: "kubepods", run: onCluster(benchKubePods), fresh: true, own: true, named: true},
+	{name: "kubeproxy", run: onCluster(benchKubeProxy), fresh: true, own: true, named: true},
 }
 
 func main() {
@@ -121,7 +126,7 @@ func runAll(ctx context.Context, only []string) (err error) {
 				return err
 			}
 		}
-		if bed == nil {
+		if bed == nil && !b.own {
 			if bed, err = b.bed(ctx); err != nil {
 				return err
 			}
@@ -129,7 +134,9 @@ func runAll(ctx context.Context, only []string) (err error) {
 		fmt.Printf("measuring %s, load average %s\n", b.name, load())
 		f, err := b.run(ctx, bed)
 		if err != nil {
-			bed.DumpLogs(os.Stderr)
+			if bed != nil {
+				bed.DumpLogs(os.Stderr)
+			}
 			return errors.Join(fmt.Errorf("%s: %w", b.name, err), printFigures(figures))
 		}
 		figures = append(figures, f...)
@@ -156,6 +163,23 @@ func (b benchmark) bed(ctx context.Context) (bed *testbed.Bed, err error) {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return bed, nil
+}
+
+// onCluster runs a measurement on a cluster of real parts that is up for it alone.
+func onCluster(measure func(context.Context, *cluster.Cluster) ([]figure, error)) func(context.Context, *testbed.Bed) ([]figure, error) {
+	return func(ctx context.Context, _ *testbed.Bed) (figures []figure, err error) {
+		c, err := cluster.Up(ctx, cluster.Config{Nodes: 3, Log: os.Stdout})
+		if err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				c.DumpLogs(os.Stderr)
+			}
+			err = errors.Join(err, c.Close())
+		}()
+		return measure(ctx, c)
+	}
 }
 
 // load is the machine's load average of the last minute.

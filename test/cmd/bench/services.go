@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/contiv/netplugin/test/testbed"
@@ -145,16 +144,5 @@ func connections(ctx context.Context, from netnsRunner, probe string) (float64, 
 	if err != nil {
 		return 0, err
 	}
-	var report struct {
-		Connections, Failed int
-		Seconds             float64
-		LastError           string
-	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		return 0, err
-	}
-	if report.Connections == 0 || report.Failed > report.Connections/100 { // those under way at the end
-		return 0, fmt.Errorf("%s: %d connections, %d failed, such as: %s", from.ns, report.Connections, report.Failed, report.LastError)
-	}
-	return float64(report.Connections) / report.Seconds, nil
+	return rateOf(from.ns, out)
 }

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/scenario"
+	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+const (
+	podTurns     = 4   // of each side: pods one after the other, then many at once
+	podsInATurn  = 10  // one after the other
+	podsAtOnce   = 100 // in half of the turns
+	podLimit     = 4 * time.Minute
+	podGoal      = 1.1
+	podsOnceGoal = 1.0
+
+	pauseImage = "registry.k8s.io/pause:3.10.2"
+	podsPath   = "/api/v1/namespaces/default/pods"
+)
+
+// side is whose network pods have.
+type side string
+
+const (
+	ours   side = "ours"
+	theirs side = "bridge + host-local"
+)
+
+// podBench measures how long pods take on a node of a cluster, from the moment that the API server is asked for
+// them until it says that they are ready.
+type podBench struct {
+	*cluster.Cluster
+	api   *cluster.API
+	node  *testbed.Node
+	seen  *podStates
+	count int // of pods so far
+
+	single, once map[side][]time.Duration
+	sandboxes    map[side]sandboxes
+}
+
+// benchKubePods compares that with pods whose network is by the CNI project's bridge and host-local, on the same
+// node in turns. Every pod is known to our leader, and none of the reference has anything of us on the node.
+func benchKubePods(ctx context.Context, c *cluster.Cluster) (_ []figure, err error) {
+	api, err := c.API()
+	if err != nil {
+		return nil, err
+	}
+	defer api.Close()
+	b := &podBench{Cluster: c, api: api, node: c.Nodes[len(c.Nodes)-1], seen: watchPods(ctx, api),
+		single: map[side][]time.Duration{}, once: map[side][]time.Duration{}, sandboxes: map[side]sandboxes{}}
+	defer b.seen.stop()
+	for turn := range podTurns {
+		for _, s := range []side{ours, theirs} {
+			if err := b.turn(ctx, s, turn%2 == 1); err != nil {
+				return nil, fmt.Errorf("turn %d of %s: %w", turn, s, err)
+			}
+		}
+	}
+	var list []figure
+	for _, p := range []int{50, 99} {
+		list = append(list, compared(fmt.Sprintf("pod until it is ready, p%d of %d", p, len(b.single[ours])),
+			scenario.Percentile(b.single[ours], p), scenario.Percentile(b.single[theirs], p), podGoal))
+	}
+	list = append(list, compared(fmt.Sprintf("%d pods at once on a node until all are ready", podsAtOnce), median(b.once[ours]), median(b.once[theirs]), podsOnceGoal))
+	f := compared("of it kubelet's time for a sandbox, mean of all pods", b.sandboxes[ours].mean(), b.sandboxes[theirs].mean(), 0)
+	f.Goal, f.Met = "none", true
+	return append(list, f), nil
+}
+
+func compared(name string, mine, reference time.Duration, goal float64) figure {
+	ratio := float64(mine) / float64(reference)
+	return figure{Name: name, Value: inMS(mine), Reference: string(theirs) + " " + inMS(reference), Ratio: fmt.Sprintf("%.2f", ratio),
+		Goal: fmt.Sprintf("at most %.1f", goal), Met: ratio <= goal}
+}
+
+// turn measures one side: some pods one after the other, and many at once.
+func (b *podBench) turn(ctx context.Context, s side, many bool) error {
+	ctx, cancel := context.WithTimeout(ctx, podLimit)
+	defer cancel()
+	if err := b.choose(ctx, s); err != nil {
+		return err
+	}
+	before, err := sandboxesOf(ctx, b.node)
+	if err != nil {
+		return err
+	}
+	for range podsInATurn {
+		took, err := b.start(ctx, 1)
+		if err != nil {
+			return err
+		}
+		b.single[s] = append(b.single[s], took)
+	}
+	if many {
+		took, err := b.start(ctx, podsAtOnce)
+		if err != nil {
+			return err
+		}
+		b.once[s] = append(b.once[s], took)
+	}
+	after, err := sandboxesOf(ctx, b.node)
+	b.sandboxes[s] = b.sandboxes[s].plus(after.minus(before))
+	return err
+}
+
+// choose has new pods be of one side.
+func (b *podBench) choose(ctx context.Context, s side) error {
+	change := func() error { return b.Refer(ctx, b.node, "bridge") }
+	if s == ours {
+		change = func() error { return b.Unrefer(ctx, b.node) }
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	return testkit.Poll(ctx, func() error { // the runtime reads its configuration when it likes
+		name := b.name()
+		if _, err := b.run(ctx, []string{name}); err != nil {
+			return err
+		}
+		address := b.seen.state(name).address
+		if err := b.end(ctx, []string{name}); err != nil {
+			return err
+		}
+		if strings.HasPrefix(address, cluster.ReferenceAddresses) != (s == theirs) {
+			return fmt.Errorf("pod %s has %s, which is not an address of %s", name, address, s)
+		}
+		return nil
+	})
+}
+
+func (b *podBench) name() string {
+	b.count++
+	return "bench-" + strconv.Itoa(b.count)
+}
+
+// start tells how long some pods take that are asked for at once, and ends them.
+func (b *podBench) start(ctx context.Context, count int) (time.Duration, error) {
+	var names []string
+	for range count {
+		names = append(names, b.name())
+	}
+	took, err := b.run(ctx, names)
+	if err != nil {
+		return 0, err
+	}
+	return took, b.end(ctx, names)
+}
+
+// run makes pods and waits until all are ready.
+func (b *podBench) run(ctx context.Context, names []string) (time.Duration, error) {
+	began := time.Now()
+	if _, err := spread(ctx, 16, len(names), func(ctx context.Context, i int) error { return b.create(ctx, names[i]) }); err != nil {
+		return 0, err
+	}
+	var last time.Time
+	err := b.seen.wait(ctx, names, func(s podState) bool {
+		if s.ready.After(last) {
+			last = s.ready
+		}
+		return !s.ready.IsZero()
+	})
+	return last.Sub(began), err
+}
+
+// end deletes pods and waits until nothing of them is left at the API server: their sandboxes are gone then.
+func (b *podBench) end(ctx context.Context, names []string) error {
+	if _, err := spread(ctx, 16, len(names), func(ctx context.Context, i int) error {
+		return b.api.Do(ctx, http.MethodDelete, podsPath+"/"+names[i], map[string]any{}, nil)
+	}); err != nil {
+		return err
+	}
+	return b.seen.wait(ctx, names, func(s podState) bool { return s.gone })
+}
+
+func (b *podBench) create(ctx context.Context, name string) error {
+	type object = map[string]any
+	return b.api.Do(ctx, http.MethodPost, podsPath, object{
+		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name},
+		"spec": object{"nodeName": b.node.Name, "containers": []object{{"name": "c", "image": pauseImage}},
+			"terminationGracePeriodSeconds": 0, "automountServiceAccountToken": false},
+	}, nil)
+}
+
+// sandboxes are those that a kubelet has made, and the time that it took.
+type sandboxes struct {
+	seconds, count float64
+}
+
+func (s sandboxes) minus(t sandboxes) sandboxes {
+	return sandboxes{s.seconds - t.seconds, s.count - t.count}
+}
+func (s sandboxes) plus(t sandboxes) sandboxes {
+	return sandboxes{s.seconds + t.seconds, s.count + t.count}
+}
+func (s sandboxes) mean() time.Duration { return time.Duration(s.seconds / s.count * 1e9) }
+
+// sandboxesOf asks a node's kubelet.
+func sandboxesOf(ctx context.Context, n *testbed.Node) (s sandboxes, err error) {
+	out, err := n.Run(ctx, "curl", "-sSk", "--fail", "https://127.0.0.1:10250/metrics")
+	if err != nil {
+		return s, err
+	}
+	for line := range strings.Lines(out) {
+		for name, value := range map[string]*float64{"_sum{": &s.seconds, "_count{": &s.count} {
+			if rest, found := strings.CutPrefix(line, "kubelet_run_podsandbox_duration_seconds"+name); found {
+				if _, err := fmt.Sscan(rest[strings.Index(rest, "}")+1:], value); err != nil {
+					return s, fmt.Errorf("%q: %w", line, err)
+				}
+			}
+		}
+	}
+	return s, nil
+}
+
+// podState is what has been seen of a pod.
+type podState struct {
+	ready   time.Time // when it was seen to be, first
+	address string
+	gone    bool
+}
+
+// seePod reads what the API server says of a pod.
+func (s *podState) seePod(object json.RawMessage, gone bool) (name string, err error) {
+	var pod struct {
+		Metadata struct{ Name string }
+		Status   struct {
+			PodIP      string
+			Conditions []struct{ Type, Status string }
+		}
+	}
+	if err := json.Unmarshal(object, &pod); err != nil {
+		return "", err
+	}
+	s.gone, s.address = gone, pod.Status.PodIP
+	for _, c := range pod.Status.Conditions {
+		if c.Type == "Ready" && c.Status == "True" {
+			s.ready = time.Now()
+		}
+	}
+	return pod.Metadata.Name, nil
+}
