@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -168,7 +169,12 @@ func (b benchmark) bed(ctx context.Context) (bed *testbed.Bed, err error) {
 // onCluster runs a measurement on a cluster of real parts that is up for it alone.
 func onCluster(measure func(context.Context, *cluster.Cluster) ([]figure, error)) func(context.Context, *testbed.Bed) ([]figure, error) {
 	return func(ctx context.Context, _ *testbed.Bed) (figures []figure, err error) {
-		c, err := cluster.Up(ctx, cluster.Config{Nodes: 3, Log: os.Stdout})
+		dir, err := os.MkdirTemp("", "contiv-k8s-")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		c, err := cluster.Up(ctx, cluster.Config{Nodes: 3, Dir: filepath.Join(dir, "cluster"), Log: os.Stdout})
 		if err != nil {
 			return nil, err
 		}
