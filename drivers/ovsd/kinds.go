@@ -33,9 +33,15 @@ func flowOf(effect string) openflow.Flow {
 	return openflow.PackedFlow{Key: "\x00\x00\x00", Effect: effect}.Flow()
 }
 
-// withCookieOf returns the effect a under the cookie of b, which are its first
-// 8 bytes.
-func withCookieOf(a, b string) string { return b[:8] + a[8:] }
+// withCookieOf returns the effect a under the cookie of b.
+func withCookieOf(a, b string) string {
+	cookie, _ := cookieOf(b)
+	_, rest := cookieOf(a)
+	return cookie + rest
+}
+
+// cookieOf takes the cookie off an effect: its first 8 bytes.
+func cookieOf(effect string) (cookie, rest string) { return effect[:8], effect[8:] }
 
 // chooseFlow unites flows of a place, or prefers one of them by what they are
 // and whose, not by when they came: every node chooses the same, also after a
@@ -63,6 +69,9 @@ const maxClauses = 4000
 // unite makes one claim, which comes last, of all that can be united. Of too many clauses those
 // of the conjunctions with the highest numbers are left out, which then apply to nothing.
 func unite(place string, claims []claim[string]) (all []claim[string]) {
+	if !anyClause(claims) {
+		return claims
+	}
 	var whole openflow.Flow
 	var united claim[string]
 	for _, c := range claims {
@@ -90,6 +99,21 @@ func unite(place string, claims []claim[string]) (all []claim[string]) {
 		united.thing = effect
 	}
 	return append(all, united)
+}
+
+// anyClause tells whether there are clauses among claims. Many services have the same flow for what a pod
+// answers, each under its own cookie, so what has been found out about one effect holds for the next.
+func anyClause(claims []claim[string]) bool {
+	known := ""
+	for _, c := range claims {
+		if _, effect := cookieOf(c.thing); effect != known {
+			if isClause(c.thing) {
+				return true
+			}
+			known = effect
+		}
+	}
+	return false
 }
 
 // isRule tells whether several objects of a kind may want flows for the same packets.

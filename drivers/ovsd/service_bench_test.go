@@ -11,9 +11,15 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// BenchmarkServices measures a thousand services with five providers each: the first
-// installation, and a provider that comes or goes afterwards. Run it with -benchtime=1x.
+// BenchmarkServices measures a thousand services with five providers each, which are of one service only or of
+// many: the first installation, and a provider that comes or goes afterwards. Run it with -benchtime=1x.
 func BenchmarkServices(b *testing.B) {
+	b.Run("own", func(b *testing.B) { benchServices(b, 1000) })
+	b.Run("shared", func(b *testing.B) { benchServices(b, 40) })
+}
+
+// benchServices has so many groups of five providers, and as many services for each as there have to be.
+func benchServices(b *testing.B, groups int) {
 	const services, providers = 1000, 5
 	n := newNode(b)
 	r := n.start()
@@ -23,7 +29,7 @@ func BenchmarkServices(b *testing.B) {
 			Ports: []pipeline.ServicePort{{Address: netip.AddrFrom4([4]byte{10, 200, byte(i >> 8), byte(i)}), From: pipeline.FromPods,
 				Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}}}
 		for p := range providers {
-			s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, byte(100 + p), byte(i >> 8), byte(i)}))
+			s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, byte(100 + p), byte(i % groups >> 8), byte(i % groups)}))
 		}
 		return s.Numbered(func(uint32) bool { return false })
 	}
