@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -76,9 +77,16 @@ func lead(t testing.TB, db *objdb.DB) *objdb.Term {
 	return term
 }
 
-func openLedger(t testing.TB, term *objdb.Term) *Ledger {
+// openLedger opens the ledger of a term. A store that does not answer in time is asked again:
+// some tests wait for its answers for a second only.
+func openLedger(t testing.TB, term *objdb.Term) (l *Ledger) {
 	t.Helper()
-	l, err := Open(context.Background(), term, Config{Owned: []string{state, model}})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	err := testkit.Poll(ctx, func() (err error) {
+		l, err = Open(context.Background(), term, Config{Owned: []string{state, model}})
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
