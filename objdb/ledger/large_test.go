@@ -201,7 +201,7 @@ func TestALargePlanIsNotStarvedByOthers(t *testing.T) {
 // keys: nothing is lost, and no reader sees half of a large plan.
 func TestLargePlansAndOthersSeeOneHistory(t *testing.T) {
 	l, db, _ := newLedger(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	counter := func(i int) string { return fmt.Sprintf("%scounter/%04d", state, i) }
 	var all, reading sync.WaitGroup
