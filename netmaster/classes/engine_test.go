@@ -296,7 +296,7 @@ func TestRulesAboutClassesSayWhatPoliciesSayAboutPods(t *testing.T) { liveThroug
 
 func TestLongRulesAboutClassesSayWhatPoliciesSayAboutPods(t *testing.T) {
 	testkit.TakesLong(t)
-	liveThrough(t, 1000)
+	liveThrough(t, 400)
 }
 
 func liveThrough(t *testing.T, seeds uint64) {

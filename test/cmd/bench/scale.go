@@ -15,7 +15,7 @@ import (
 
 const (
 	applyObjects = 1000
-	applyRounds  = 5
+	applyRounds  = 11
 	applyGoal    = 2.0 // times the same keys in etcd
 
 	listObjects = 10000
