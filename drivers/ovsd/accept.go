@@ -1,0 +1,100 @@
+package ovsd
+
+import (
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// What comes to the programmer from outside, on its way into the ledger: changes of the
+// wanted objects, and other numbers of ports.
+
+// accept takes a change of the wanted objects.
+func (p *programmer) accept(c drivers.Change) {
+	remove := c.Remove
+	if c.Replace {
+		p.replaced = true
+		keep := map[pipeline.Key]bool{}
+		for _, o := range c.Set {
+			keep[o.Key()] = true
+		}
+		for key := range p.objects {
+			if !keep[key] {
+				remove = append(remove, key)
+			}
+		}
+	}
+	for _, key := range remove {
+		p.peers.replace(p.objects[key], nil)
+		delete(p.objects, key)
+		p.enter(compiled{key: key})
+	}
+	for _, e := range c.Left {
+		p.ledger.leave(e)
+	}
+	changed := make([]pipeline.Key, 0, len(c.Set))
+	for _, o := range c.Set {
+		key := o.Key()
+		old := p.objects[key]
+		if old != nil && old.Equal(o) {
+			continue
+		}
+		p.peers.replace(old, o)
+		p.objects[key] = o
+		if e, is := o.(pipeline.Endpoint); is && old == nil {
+			p.ledger.enterEndpoint(e)
+		}
+		changed = append(changed, key)
+	}
+	if p.compiler != nil {
+		p.compile(changed)
+	}
+}
+
+// enter writes what an object wants into the ledger. What was wrong with it
+// before is forgotten.
+func (p *programmer) enter(c compiled) {
+	delete(p.invalid, c.key)
+	delete(p.refused, c.key)
+	conflicts := p.ledger.set(c.key, c.wants)
+	if flow, is := p.ledger.crowded(c.key); is && c.err == nil {
+		c.err = fault.New(fault.TooLarge, "more than %d rules have clauses in the flow %s: those with the highest numbers are not in force", maxClauses, flow)
+	}
+	if c.err != nil {
+		p.invalid[c.key] = c.err
+		p.problem(c.key, c.err)
+	}
+	for _, c := range conflicts {
+		p.log.WithFields(logrus.Fields{
+			"flow": describePlace(c.place), "newcomer": fmt.Sprint(c.newcomer), "present": fmt.Sprint(c.present),
+		}).Warn("two objects want different flows for the same packets")
+	}
+}
+
+// renumber takes over the numbers of the ports. The trunk's is part of most
+// flows, the name server's of many, an endpoint's only of its own.
+func (p *programmer) renumber() {
+	changed, fixed := p.ports.changedEndpoints(), p.ports.fixedPorts()
+	if p.compiler == nil {
+		return // nobody knows what the switch can do: everything would be computed twice
+	}
+	if fixed != p.fixed {
+		p.fixed = fixed
+		p.compileAll()
+		return
+	}
+	var moved []pipeline.Key
+	for _, id := range changed {
+		for _, kind := range pipeline.KindsWithPorts {
+			key := pipeline.Key{Kind: kind, ID: id}
+			if _, wanted := p.objects[key]; wanted {
+				moved = append(moved, key)
+			}
+		}
+	}
+	p.compile(moved)
+}
