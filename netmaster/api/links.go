@@ -38,7 +38,7 @@ func immutable(o contivmodel.Object, text string) error {
 		WithExplanation("%s: delete %s %s first", text, o.ModelType(), o.ModelKey())
 }
 
-// tenantOf reads the tenant an object belongs to.
+// tenantOf reads the tenant an object belongs to; it must not be changed.
 func tenantOf(r ledger.Reader, name string) (*contivmodel.Tenant, error) {
-	return master.Get[contivmodel.Tenant](r, name, missing("Tenant not found").WithExplanation("Tenant not found: %s", name))
+	return master.GetShared[contivmodel.Tenant](r, name, missing("Tenant not found").WithExplanation("Tenant not found: %s", name))
 }

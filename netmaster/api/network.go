@@ -51,7 +51,7 @@ func createNetwork(c *change, n *contivmodel.Network) error {
 // readyMode is the forwarding mode. It refuses networks before the global object says
 // how they are to work.
 func readyMode(r ledger.Reader, encap string) (string, error) {
-	g, err := master.Get[contivmodel.Global](r, contivmodel.GlobalName,
+	g, err := master.GetShared[contivmodel.Global](r, contivmodel.GlobalName,
 		fault.New(fault.Mode, "Global configuration is not ready: there is no global object"))
 	switch {
 	case err != nil:

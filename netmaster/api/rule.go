@@ -38,8 +38,9 @@ func createRule(c *change, r *contivmodel.Rule) error {
 	return master.ApplyRule(c.Tx, policy, r)
 }
 
+// policyOf reads the policy of a rule; it must not be changed.
 func policyOf(reader ledger.Reader, r *contivmodel.Rule) (*contivmodel.Policy, error) {
-	return master.Get[contivmodel.Policy](reader, r.TenantName+":"+r.PolicyName, missingPolicy(r.TenantName, r.PolicyName))
+	return master.GetShared[contivmodel.Policy](reader, r.TenantName+":"+r.PolicyName, missingPolicy(r.TenantName, r.PolicyName))
 }
 
 // ownAddress checks an incoming rule that is for one endpoint of the group: the
@@ -68,12 +69,13 @@ func ownAddress(r ledger.Reader, policy *contivmodel.Policy, address string) err
 }
 
 // peerOf reads the group a rule names; nil if it names none, or one that is gone.
+// It must not be changed.
 func peerOf(reader ledger.Reader, r *contivmodel.Rule) (*contivmodel.EndpointGroup, error) {
 	name := master.PeerGroup(r)
 	if name == "" {
 		return nil, nil
 	}
-	return master.Get[contivmodel.EndpointGroup](reader, r.TenantName+":"+name, nil)
+	return master.GetShared[contivmodel.EndpointGroup](reader, r.TenantName+":"+name, nil)
 }
 
 func updateRule(_ *change, r, _ *contivmodel.Rule) error {

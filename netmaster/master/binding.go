@@ -138,7 +138,7 @@ func PeerGroup(rule *contivmodel.Rule) string {
 func ResolvePeer(r ledger.Reader, rule *contivmodel.Rule) (Peer, error) {
 	peer := Peer{From: rule.FromIPAddress, To: rule.ToIPAddress}
 	if name := PeerGroup(rule); name != "" {
-		group, err := GetGroup(r, mastercfg.EndpointGroupID(rule.TenantName, name))
+		group, err := ledger.ReadShared[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix+mastercfg.EndpointGroupID(rule.TenantName, name))
 		if fault.Is(err, fault.NotFound) {
 			return peer, fault.New(fault.MissingReference, "endpoint group not found").WithDetails("endpointGroup " + rule.TenantName + ":" + name)
 		}

@@ -30,6 +30,19 @@ func Get[T any, P contivmodel.Pointer[T]](r ledger.Reader, key string, missing e
 	return &v, nil
 }
 
+// GetShared is Get for an object that a plan with many changes needs again and again:
+// it is decoded once (see ledger.ReadShared) and must not be changed.
+func GetShared[T any, P contivmodel.Pointer[T]](r ledger.Reader, key string, missing error) (P, error) {
+	v, err := ledger.ReadShared[T](r, mastercfg.ModelKey(P(new(T)).ModelType(), key))
+	if fault.Is(err, fault.NotFound) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
 // Exists tells whether a model object is stored, readable or not.
 func Exists(r ledger.Reader, objType, key string) bool {
 	_, ok := r.Get(mastercfg.ModelKey(objType, key))
