@@ -17,7 +17,7 @@ import (
 
 const (
 	podTurns     = 4   // of each side: pods one after the other, then many at once
-	podsInATurn  = 10  // one after the other
+	podsInATurn  = 15  // one after the other
 	podsAtOnce   = 100 // in half of the turns
 	podLimit     = 4 * time.Minute
 	podGoal      = 1.1
@@ -94,19 +94,31 @@ func (b *podBench) turn(ctx context.Context, s side, many bool) error {
 	if err != nil {
 		return err
 	}
+	var names []string
 	for range podsInATurn {
-		took, err := b.start(ctx, 1)
+		names = append(names, b.name())
+		took, err := b.run(ctx, names[len(names)-1:])
 		if err != nil {
 			return err
 		}
 		b.single[s] = append(b.single[s], took)
 	}
+	if err := b.end(ctx, names); err != nil {
+		return err
+	}
 	if many {
-		took, err := b.start(ctx, podsAtOnce)
+		names = nil
+		for range podsAtOnce {
+			names = append(names, b.name())
+		}
+		took, err := b.run(ctx, names)
 		if err != nil {
 			return err
 		}
 		b.once[s] = append(b.once[s], took)
+		if err := b.end(ctx, names); err != nil {
+			return err
+		}
 	}
 	after, err := sandboxesOf(ctx, b.node)
 	b.sandboxes[s] = b.sandboxes[s].plus(after.minus(before))
@@ -143,20 +155,7 @@ func (b *podBench) name() string {
 	return "bench-" + strconv.Itoa(b.count)
 }
 
-// start tells how long some pods take that are asked for at once, and ends them.
-func (b *podBench) start(ctx context.Context, count int) (time.Duration, error) {
-	var names []string
-	for range count {
-		names = append(names, b.name())
-	}
-	took, err := b.run(ctx, names)
-	if err != nil {
-		return 0, err
-	}
-	return took, b.end(ctx, names)
-}
-
-// run makes pods and waits until all are ready.
+// run makes pods and tells how long it takes until all are ready.
 func (b *podBench) run(ctx context.Context, names []string) (time.Duration, error) {
 	began := time.Now()
 	if _, err := spread(ctx, 16, len(names), func(ctx context.Context, i int) error { return b.create(ctx, names[i]) }); err != nil {

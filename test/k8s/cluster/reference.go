@@ -22,7 +22,7 @@ const ReferenceAddresses = "10.99.0."
 // with host-local. It takes the runtime a moment. Ours serves those after Unrefer; until then no other
 // pod may end.
 func (c *Cluster) Refer(ctx context.Context, n *testbed.Node, plugin string) error {
-	config := `{"cniVersion":"1.0.0","name":"reference","plugins":[{"type":"` + plugin + `","bridge":"cni-ref","isDefaultGateway":true,
+	config := `{"cniVersion":"1.0.0","name":"reference","plugins":[{"type":"` + plugin + `","bridge":"cni-ref","isGateway":true,
  "ipam":{"type":"host-local","subnet":"` + ReferenceAddresses + `0/24","dataDir":"/run/cni-ref","routes":[{"dst":"0.0.0.0/0"}]}}]}`
 	_, err := n.Run(ctx, "sh", "-ec", `cp -n /usr/lib/cni/bridge /usr/lib/cni/ptp /usr/lib/cni/host-local /opt/cni/bin/
 printf %s "$1" > "$2.new"
