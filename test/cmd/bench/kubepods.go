@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	podTurns     = 4   // of each side: pods one after the other, then many at once
+	podTurns     = 2   // of each side: pods one after the other, then many at once
 	podsInATurn  = 15  // one after the other
 	podsAtOnce   = 100 // in half of the turns
 	podLimit     = 4 * time.Minute

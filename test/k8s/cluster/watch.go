@@ -24,24 +24,35 @@ func (a *API) Watch(ctx context.Context, path string, each func(object json.RawM
 			return err
 		}
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path+"?watch=1&resourceVersion="+list.Metadata.ResourceVersion, nil)
+	since := list.Metadata.ResourceVersion
+	for {
+		err := a.watch(ctx, path, &since, each)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !errors.Is(err, io.EOF): // the server ends a watch when it likes
+			return fmt.Errorf("watch %s: %w", path, err)
+		}
+	}
+}
+
+// watch follows changes since a version until the server ends it, and moves the version on.
+func (a *API) watch(ctx context.Context, path string, since *string, each func(object json.RawMessage, gone bool) error) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path+"?watch=1&resourceVersion="+*since, nil)
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+a.token)
 	response, err := (&http.Client{Transport: a.client.Transport}).Do(request) // without a limit of time
-	if err == nil {
-		defer response.Body.Close()
-		err = events(response, each)
+	if err != nil {
+		return err
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("watch %s: %w", path, err)
+	defer response.Body.Close()
+	return events(response, since, each)
 }
 
 // events reads those of a watch until it ends.
-func events(response *http.Response, each func(object json.RawMessage, gone bool) error) error {
+func events(response *http.Response, since *string, each func(object json.RawMessage, gone bool) error) error {
 	if response.StatusCode != http.StatusOK {
 		said, err := io.ReadAll(io.LimitReader(response.Body, 300))
 		return errors.Join(fmt.Errorf("%s: %s", response.Status, said), err)
@@ -56,6 +67,13 @@ func events(response *http.Response, each func(object json.RawMessage, gone bool
 		}
 		switch event.Type {
 		case "ADDED", "MODIFIED", "DELETED":
+			var object struct {
+				Metadata struct{ ResourceVersion string }
+			}
+			if err := json.Unmarshal(event.Object, &object); err != nil {
+				return err
+			}
+			*since = object.Metadata.ResourceVersion
 			if err := each(event.Object, event.Type == "DELETED"); err != nil {
 				return err
 			}
