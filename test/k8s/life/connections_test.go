@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,13 +20,15 @@ type talks struct {
 	mu        sync.Mutex
 	addresses map[string]bool // of the pods
 	open      []net.Conn
+	tracked   int // of them, by the nodes of the pods
 }
 
 // talkLimit bounds how long a pod that has its address may take until it answers.
 const talkLimit = 10 * time.Second
 
-// begin connects a node with a pod of another node, if it can: what starts the pod may have been killed.
-func (k *talks) begin(ctx context.Context, from *testbed.Node, address string) {
+// begin connects a node with a pod of another node, if it can: what starts the pod may have been killed. It
+// notes whether the pod's node tracks the connection.
+func (k *talks) begin(ctx context.Context, from, node *testbed.Node, address string) {
 	ctx, cancel := context.WithTimeout(ctx, talkLimit)
 	defer cancel()
 	var conn net.Conn
@@ -35,35 +38,39 @@ func (k *talks) begin(ctx context.Context, from *testbed.Node, address string) {
 	}) != nil {
 		return
 	}
+	lines, err := tracked(ctx, node, map[string]bool{address: true})
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.addresses[address] = true
 	k.open = append(k.open, conn)
+	if err == nil && len(lines) > 0 {
+		k.tracked++
+	}
 }
 
 // known is an address in a line of a connection tracker.
 var known = regexp.MustCompile(`(?:src|dst)=([0-9.]+)`)
 
+// tracked are the connections with some addresses that the switch of a node tracks.
+func tracked(ctx context.Context, n *testbed.Node, addresses map[string]bool) (lines []string, err error) {
+	out, err := n.Run(ctx, "ovs-appctl", "--timeout=10", "dpctl/dump-conntrack")
+	for line := range strings.Lines(out) {
+		if slices.ContainsFunc(known.FindAllStringSubmatch(line, -1), func(found []string) bool { return addresses[found[1]] }) {
+			lines = append(lines, line)
+		}
+	}
+	return lines, err
+}
+
 // left tells of connections that a switch tracks although their pods have gone.
 func (k *talks) left(ctx context.Context, c *cluster.Cluster) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	for _, n := range c.Nodes {
-		out, err := n.Run(ctx, "ovs-appctl", "--timeout=10", "dpctl/dump-conntrack")
+		lines, err := tracked(ctx, n, k.addresses)
 		if err != nil {
 			return err
 		}
-		var left []string
-		for line := range strings.Lines(out) {
-			for _, address := range known.FindAllStringSubmatch(line, -1) {
-				if k.addresses[address[1]] {
-					left = append(left, line)
-					break
-				}
-			}
-		}
-		if len(left) > 0 {
-			return fmt.Errorf("%s tracks %d connections of pods that are gone, such as\n%s", n.Name, len(left), strings.Join(left[:min(len(left), 10)], ""))
+		if len(lines) > 0 {
+			return fmt.Errorf("%s tracks %d connections of pods that are gone, such as\n%s", n.Name, len(lines), strings.Join(lines[:min(len(lines), 10)], ""))
 		}
 	}
 	return nil
