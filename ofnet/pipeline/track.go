@@ -31,7 +31,9 @@ import (
 // connection's first packet: its addresses, protocol and port. Of later fragments the
 // userspace datapath does not know the port; they are of no use without the first one, which
 // is judged, and go with it, as the tracker wants to see all of them each time. (The first one
-// of SCTP it sees once.)
+// of SCTP it sees once.) Copies of what a bridged network floods it must not see in fragments: it
+// would take those of different copies for one packet, and send a first one, which the rules have
+// kept from a receiver, to him with a later one. If somebody judges them, they are dropped.
 //
 // A packet's ends are classified in its first pass, and the tracker ends a pass. The datapath
 // has a flow for each pass, and ovs-vswitchd looks at them one after the other when rules
@@ -113,6 +115,7 @@ func (b flowBuilder) unjudged() openflow.Flow {
 func (b flowBuilder) admitted() openflow.Flow { return b.do(openflow.CTClear{}).unjudged() }
 
 func (t tracking) base(w *Wants) {
+	nobody := both(regSrcTiers.is(0), regDstTiers.is(0))
 	for _, kind := range ndTypes {
 		w.flow(at(tableTrack, priorityGuard, icmpv6(kind)...).unjudged())
 	}
@@ -122,6 +125,8 @@ func (t tracking) base(w *Wants) {
 			w.flow(at(tableTrack, priorityGuard, regOrigin.is(originHost), f.is(), f.isICMP(), f.icmpType(kind)).unjudged())
 		}
 		w.flow(
+			at(tableTrack, priorityExcept, regFlooded.is(1), f.is(), openflow.IPFragment()).drop(reasonNotAdmitted),
+			at(tableTrack, priorityGuard, both(regFlooded.is(1), nobody), f.is(), openflow.IPFragment()).unjudged(),
 			at(tableTrack, priorityOther, f.is()).do(askTracker()...).end(),
 			at(tableTrack, priorityExact, f.is(), regVRF.is(uint32(SharedVRF))).do(openflow.LoadReg(regScratch.Index, 0, 16, tierZone-1), toKnown).end(),
 			at(tableKnown, priorityGuard, f.is(), trackedState(), openflow.CTNwProto(openflow.ProtoSCTP), openflow.IPLaterFragment()).admitted(),
@@ -130,7 +135,6 @@ func (t tracking) base(w *Wants) {
 			at(tableKnown, priorityRefuse, f.is(), tracked(0), openflow.IPLaterFragment()).goTo(tableAdmit),
 			at(tableAdmit, priorityOther, f.is()).do(openflow.CT{Commit: true, ZoneField: zoneOf}).admitted())
 	}
-	nobody := both(regSrcTiers.is(0), regDstTiers.is(0))
 	for _, odd := range []openflow.FieldMatch{tracked(openflow.CTInv), tracked(openflow.CTRel)} {
 		w.flow(
 			at(tableKnown, priorityExempt, nobody, odd).admitted(),
