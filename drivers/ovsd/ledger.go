@@ -40,7 +40,7 @@ const defaultChunk = 20_000
 // (networks and rules) comes before endpoints, and whatever somebody waits for,
 // or was changed since, overtakes the rest. Endpoints that are missing meanwhile
 // cannot be reached, or are reached as a bridge reaches those whom it does not
-// know; what they send from other nodes has been judged there.
+// know; what they send from other nodes is dropped.
 type ledger struct {
 	chunk   int // flows in a bundle
 	flows   *book[string]

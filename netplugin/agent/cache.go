@@ -271,6 +271,9 @@ func (c *cache) putPeer(key string, value []byte, revision int64) error {
 		return err
 	}
 	c.setNode(peerPrefix+key, vtep)
+	if host != c.host {
+		c.setPeer(vtep)
+	}
 	c.settle(c.peers.set(key, peer{host, vtep, revision})...)
 	return nil
 }
@@ -278,6 +281,7 @@ func (c *cache) putPeer(key string, value []byte, revision int64) error {
 // recallPeer supplies a VTEP remembered from before this agent started.
 func (c *cache) recallPeer(host string, vtep netip.Addr) {
 	c.setNode(recalled+vtep.String(), vtep)
+	c.setPeer(vtep)
 	if len(c.endpointsOn[host]) > 0 && c.peers.recall(host, vtep) {
 		c.markHost(host)
 	}

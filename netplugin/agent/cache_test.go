@@ -105,7 +105,7 @@ func blueHere(t *testing.T) *node {
 		put(epKey("web.blue-2"), epValue("web.blue", "node2", "10.1.0.3")).
 		put(vtepKey("192.0.2.2"), vtepValue("node2", "192.0.2.2")).
 		put(ruleKey(blueRule), ruleValue(blueRule, "allow"))
-	n.expect("first state", "+network web.blue", "+endpoint web.blue-1", "+endpoint web.blue-2", "+rule "+blueRule)
+	n.expect("first state", "+network web.blue", "+endpoint web.blue-1", "+endpoint web.blue-2", "+rule "+blueRule, "+peer 192.0.2.2")
 	return n
 }
 
@@ -116,7 +116,7 @@ func TestTenantIsProgrammedOnlyWhileItHasAnEndpointHere(t *testing.T) {
 		put(epKey("web.blue-2"), epValue("web.blue", "node2", "10.1.0.3")).
 		put(vtepKey("192.0.2.2"), vtepValue("node2", "192.0.2.2")).
 		put(ruleKey(blueRule), ruleValue(blueRule, "allow"))
-	n.expect("no endpoint of blue is here")
+	n.expect("no endpoint of blue is here", "+peer 192.0.2.2")
 	n.put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2"))
 	n.expect("the first endpoint brings all of blue", "+network web.blue", "+endpoint web.blue-1", "+endpoint web.blue-2", "+rule "+blueRule)
 	n.put(epKey("web.blue-1"), epValue("web.blue", "node3", "10.1.0.2"))
@@ -135,7 +135,7 @@ func TestEndpointWaitsForItsNetworkItsVRFAndItsHostsVTEP(t *testing.T) {
 		t.Errorf("pending says %v, want it to name node2", err)
 	}
 	n.put(vtepKey("192.0.2.2"), vtepValue("node2", "192.0.2.2"))
-	n.expect("all known", "+endpoint web.blue-2")
+	n.expect("all known", "+endpoint web.blue-2", "+peer 192.0.2.2")
 	if len(n.planner.pending) != 0 {
 		t.Errorf("still pending: %v", n.planner.pending)
 	}
@@ -165,10 +165,18 @@ func TestVanishedPeerKeepsItsVTEPWhileEndpointsLiveThere(t *testing.T) {
 	n.expect("the held VTEP is forgotten")
 }
 
+// Clients may come in by a node without endpoints, whose agent restarts and whose switch forwards on.
+func TestAPeerStaysWhenItsRegistrationVanishesAndThisNodeIsNone(t *testing.T) {
+	n := newNode(t).put(vtepKey("192.0.2.2"), vtepValue("node2", "192.0.2.2")).put(vtepKey("192.0.2.1"), vtepValue(me, "192.0.2.1"))
+	n.expect("another node", "+peer 192.0.2.2")
+	n.del(vtepKey("192.0.2.2"))
+	n.expect("its agent is gone")
+}
+
 func TestYoungestRegistrationOfAHostCounts(t *testing.T) {
 	n := blueHere(t)
 	n.put(vtepKey("192.0.2.9"), vtepValue("node2", "192.0.2.9"))
-	n.expect("node2 moved", "+endpoint web.blue-2")
+	n.expect("node2 moved", "+endpoint web.blue-2", "+peer 192.0.2.9")
 	n.del(vtepKey("192.0.2.2"))
 	n.expect("the old lease ran out")
 	if got := n.cache.peers.vtep["node2"].String(); got != "192.0.2.9" {
@@ -188,9 +196,9 @@ func TestRememberedVTEPGivesWayToARegistration(t *testing.T) {
 	}
 	n.cache.recallPeer("node2", v)
 	n.cache.recallPeer("node7", v)
-	n.expect("remembered", "+network web.blue", "+endpoint web.blue-1", "+endpoint web.blue-2")
+	n.expect("remembered", "+network web.blue", "+endpoint web.blue-1", "+endpoint web.blue-2", "+peer 192.0.2.2")
 	n.put(vtepKey("192.0.2.9"), vtepValue("node2", "192.0.2.9"))
-	n.expect("registered elsewhere", "+endpoint web.blue-2")
+	n.expect("registered elsewhere", "+endpoint web.blue-2", "+peer 192.0.2.9")
 	if _, kept := n.cache.peers.vtep["node7"]; kept {
 		t.Error("a host without endpoints is remembered")
 	}

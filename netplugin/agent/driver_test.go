@@ -145,14 +145,16 @@ func (r *recorder) setAway(away bool) {
 	r.away = away
 }
 
-// has lists what the switch has, "kind id", in order.
+// has lists what the switch has, "kind id", in order; but for the other nodes.
 func (r *recorder) has() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	keys := slices.SortedFunc(maps.Keys(r.objects), byKindAndID)
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = string(key.Kind) + " " + key.ID
+	var texts []string
+	for _, key := range keys {
+		if key.Kind != pipeline.KindPeer {
+			texts = append(texts, string(key.Kind)+" "+key.ID)
+		}
 	}
 	return texts
 }

@@ -36,7 +36,8 @@ type model struct {
 	revision int64
 	written  map[string]int64 // revision of a key
 	recalled map[string]string
-	mode     pipeline.Mode // the last that made sense
+	peers    map[string]bool // addresses of all nodes that were ever registered, but this one
+	mode     pipeline.Mode   // the last that made sense
 	uplink   bool
 }
 
@@ -63,6 +64,9 @@ func (m *model) remember() {
 			continue
 		}
 		host, vtep, err := decodePeer([]byte(value))
+		if err == nil && host != me {
+			m.peers[vtep.String()] = true
+		}
 		if err == nil && m.written[key] > youngest[host] {
 			youngest[host], m.recalled[host] = m.written[key], vtep.String()
 		}
@@ -119,6 +123,9 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	}
 	want := make(map[pipeline.Key]pipeline.Object)
 	add := func(o pipeline.Object) { want[o.Key()] = o }
+	for vtep := range m.peers {
+		add(pipeline.Peer{VTEP: netip.MustParseAddr(vtep)})
+	}
 	for id, n := range networks {
 		here := present[n.record.Tenant] || anyShared && shared(n)
 		if vrf := vrfs[n.record.Tenant]; here && n.problem == "" && vrf != 0 && (m.uplink || n.record.PktTagType == "vxlan") {
@@ -247,7 +254,7 @@ func text(v any) string {
 
 func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{keys: map[string]string{}, written: map[string]int64{}, recalled: map[string]string{}}
+		m := &model{keys: map[string]string{}, written: map[string]int64{}, recalled: map[string]string{}, peers: map[string]bool{}}
 		c, p := newCache(me, quiet), newPlanner()
 		m.uplink = rapid.Bool().Draw(t, "uplink")
 		c.uplink = m.uplink

@@ -9,6 +9,8 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
@@ -20,10 +22,11 @@ import (
 type nodes struct {
 	addresses   map[string][]netip.Addr // by key of the entry; sorted
 	masterPorts map[uint16]struct{}
+	peers       map[string]pipeline.Peer // other machines' ends of tunnels, by the id of the peer
 }
 
 func newNodes() nodes {
-	return nodes{addresses: make(map[string][]netip.Addr), masterPorts: make(map[uint16]struct{})}
+	return nodes{addresses: make(map[string][]netip.Addr), masterPorts: make(map[uint16]struct{}), peers: make(map[string]pipeline.Peer)}
 }
 
 // nodePrefixes are where machines register: all of them have an address of a node.
@@ -82,6 +85,23 @@ func (c *cache) putNode(key string, value []byte) (port uint16, err error) {
 	}
 	c.setNode(key, addresses...)
 	return r.Port, nil
+}
+
+// setPeer takes over another machine's end of the tunnels.
+func (c *cache) setPeer(vtep netip.Addr) {
+	p := pipeline.Peer{VTEP: vtep}
+	if _, known := c.nodes.peers[p.Key().ID]; !known {
+		c.nodes.peers[p.Key().ID] = p
+		c.mark(pipeline.KindPeer, p.Key().ID)
+	}
+}
+
+func (n nodes) wantedPeer(id string) (pipeline.Object, error) {
+	p, known := n.peers[id]
+	if !known {
+		return nil, fault.New(fault.NotFound, "peer %s is not known", id)
+	}
+	return p, nil
 }
 
 // remain keeps what is known when an entry vanishes.

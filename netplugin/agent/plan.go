@@ -67,7 +67,7 @@ func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
 
 // order in which kinds are programmed; removals go the other way.
 var order = map[pipeline.Kind]int{
-	pipeline.KindNetwork: 0, pipeline.KindEndpoint: 1, pipeline.KindFloodSet: 2, pipeline.KindService: 3, pipeline.KindOutside: 4, pipeline.KindRule: 5, pipeline.KindTierRule: 6, pipeline.KindEpoch: 7,
+	pipeline.KindNetwork: 0, pipeline.KindEndpoint: 1, pipeline.KindFloodSet: 2, pipeline.KindService: 3, pipeline.KindOutside: 4, pipeline.KindRule: 5, pipeline.KindTierRule: 6, pipeline.KindEpoch: 7, pipeline.KindPeer: 8,
 }
 
 func byKindAndID(a, b pipeline.Key) int {

@@ -15,8 +15,8 @@ import (
 // follow in portions, from the backlog. Nothing is let through meanwhile that
 // the rules deny: towards an endpoint that is not programmed there is no way,
 // or that of a bridge, which asks the rules for each member on its own node; and
-// what such an endpoint sends has passed the rules on its own node, which
-// cannot reach us without knowing our group. Only coming and going take this
+// what such an endpoint sends through a tunnel is dropped, and what comes of it by an
+// uplink has passed the rules on its own node. Only coming and going take this
 // path. Every other change is programmed together with what changed with it.
 //
 // A tenant with services that hosts reach (entrance.go) is wanted on every node.

@@ -28,6 +28,8 @@ func (c *cache) wanted(key pipeline.Key) (pipeline.Object, error) {
 		return c.wantedTierRule(key.ID)
 	case pipeline.KindEpoch:
 		return c.wantedEpoch()
+	case pipeline.KindPeer:
+		return c.nodes.wantedPeer(key.ID)
 	}
 	return nil, fault.New(fault.Internal, "object %s: unknown kind %q", key.ID, key.Kind)
 }

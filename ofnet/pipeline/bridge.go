@@ -66,9 +66,6 @@ func (b bridging) endpoint(w *Wants, e placed) {
 	}
 	if e.local() {
 		b.mayAlsoSend(w, e)
-	} else if (e.Group != 0 || e.Class != 0) && e.Encap == VXLAN {
-		w.flow(at(tableSource, priorityExact, inNetwork, openflow.EthSrc(e.MAC)).
-			do(e.asSender()...).goTo(tableDest))
 	}
 }
 

@@ -35,6 +35,8 @@ func check(o Object) error {
 		return checkTierRule(o)
 	case Epoch:
 		return nil
+	case Peer:
+		return checkPeer(o)
 	default:
 		return fault.New(fault.Unsupported, "object %T: the pipeline has no flows for this kind", o)
 	}

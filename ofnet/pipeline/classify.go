@@ -11,7 +11,7 @@ import (
 // question. All nodes share one tunnel port; the VNI says which network a
 // packet is in. The sending node has routed it already, so that is the
 // receiver's network, and the sender may live in another one of the same
-// tenant: its group is looked up in table SOURCE.
+// tenant: whether it lives on that node is the question of table PEER.
 //
 // The table is small: one flow per port and per network. That is what makes it
 // possible to exchange the pipeline under way (tables.go).
@@ -34,7 +34,7 @@ func (c classify) network(w *Wants, n Network) {
 	}
 	w.flow(at(tableClassify, priorityExact, openflow.InPort(c.tunnelPort), openflow.TunnelID(uint64(n.VNI))).
 		do(arrived(originTunnel)...).do(regVRF.set(uint32(n.VRF)), regNetwork.set(uint32(n.Tag))).
-		goTo(tableSource))
+		goTo(tablePeer))
 }
 
 // endpoint's flow counts all that the endpoint sends.

@@ -200,6 +200,9 @@ func (c *cluster) wants(n *node, more ...Object) Wants {
 			wants.add(wantsOf(n.pipeline, c.floodSet(n, o), 0))
 		}
 	}
+	for _, peer := range c.nodes {
+		wants.add(wantsOf(n.pipeline, Peer{peer.vtep}, 0))
+	}
 	for _, o := range more {
 		var port uint32
 		if o.Key().Kind == KindOutside {

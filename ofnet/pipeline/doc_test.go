@@ -27,7 +27,7 @@ func TestTheDocumentSaysWhatThePipelineIs(t *testing.T) {
 		"dump":      first.node.flowText(),
 		"sending": first.node.walk(packet{inPort: first.port, src: web1.MAC, dst: AnycastMAC,
 			from: web1.IPv4, to: db2.IPv4, kind: "tcp,nw_ttl=64,tp_src=40000,tp_dst=5432,tcp_flags=syn"}.String()),
-		"receiving": second.node.walk(packet{inPort: exampleTunnelPort, vni: dbBlue.VNI, src: AnycastMAC, dst: db2.MAC,
+		"receiving": second.node.walk(packet{inPort: exampleTunnelPort, node: vtep1, vni: dbBlue.VNI, src: AnycastMAC, dst: db2.MAC,
 			from: web1.IPv4, to: db2.IPv4, kind: "tcp,nw_ttl=63,tp_src=40000,tp_dst=5432,tcp_flags=syn"}.String()),
 		"denied": first.node.walk(packet{inPort: first.port, src: web1.MAC, dst: AnycastMAC,
 			from: web1.IPv4, to: db2.IPv4, kind: "tcp,nw_ttl=64,tp_src=40000,tp_dst=22,tcp_flags=syn"}.String()),
@@ -74,7 +74,7 @@ func bridgedParts(t *testing.T) map[string]string {
 		"bridged-one": first.node.walk(packet{inPort: first.port, src: lan1.MAC, dst: lan2.MAC,
 			from: lan1.IPv4, to: lan2.IPv4}.String()),
 		"bridged-all": first.node.walk(all.String()),
-		"bridged-arrival": second.node.walk(packet{inPort: exampleTunnelPort, vni: lanBlue.VNI, src: all.src, dst: all.dst,
+		"bridged-arrival": second.node.walk(packet{inPort: exampleTunnelPort, node: vtep1, vni: lanBlue.VNI, src: all.src, dst: all.dst,
 			from: all.from, to: all.to}.String()),
 		"bridged-dump": first.node.flowTextOf(Key{KindNetwork, lanBlue.ID}, Key{KindFloodSet, lanBlue.ID}, lan1.Key(), lan2.Key()),
 	}

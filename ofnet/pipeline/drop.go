@@ -27,6 +27,7 @@ const (
 	reasonQuoted
 	reasonNotAdmitted
 	reasonNotServed
+	reasonOtherNode
 )
 
 // DropReason describes a reason to people.
@@ -61,6 +62,7 @@ func Reasons() []DropReason {
 		{reasonQuoted, "quoted", "An ICMP error from outside; netplugin delivers it, quoting the packet that the endpoint has sent."},
 		{reasonNotAdmitted, "not admitted", "The tiers do not admit its connection: a rule denies it, or policies isolate an end of it and none allows it."},
 		{reasonNotServed, "not served", "For a service that serves other clients only."},
+		{reasonOtherNode, "other node", "Out of the tunnel, from a node that does not have the sender: a stranger, or one that speaks for others' endpoints."},
 	}
 }
 

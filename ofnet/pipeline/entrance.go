@@ -21,7 +21,7 @@ import (
 // answers back there, where the connection is translated:
 //
 //	OUTPUT    into the tunnel           from entranceMAC
-//	SOURCE    out of it, entranceMAC    ct(commit): the label is the other node's tunnel
+//	PEER      out of it, entranceMAC    ct(commit): the label is the other node's tunnel
 //	                                    address
 //	FORWARD   from a provider's port, for no endpoint: is it of such a connection?
 //	            of one that came in by another node: into the tunnel to that node
@@ -56,9 +56,14 @@ func (e entrance) base(w *Wants) {
 	w.flow(
 		at(tableRouter, priorityOther, regOrigin.is(originEntered)).drop(reasonUnknown),
 		at(tableSource, priorityRefuse, regOrigin.is(originEntered)).goTo(tableDest))
-	if e.tunnelPort == 0 {
-		return
+	if e.tunnelPort != 0 {
+		w.flow(at(tableOutput, priorityEntered, regOut.is(e.tunnelPort), regOrigin.is(originEntered)).
+			do(set(openflow.EthSrc(entranceMAC)), openflow.Output{Port: e.tunnelPort}).end())
 	}
+}
+
+// peer's flows remember by which node a client came in.
+func (e entrance) peer(w *Wants, p Peer) {
 	label, vtep := openflow.Subfield{Field: openflow.FieldCTLabel, Bits: 32}, openflow.FieldTunSrc
 	if e.underlay6 {
 		label.Bits, vtep = 128, openflow.FieldTunIPv6Src
@@ -68,11 +73,8 @@ func (e entrance) base(w *Wants) {
 			set(openflow.CTMark(originTunnel<<markOrigin, ^uint32(0))),
 			openflow.Move{Src: vtep, Dst: label.Field, Bits: label.Bits},
 		}}
-	w.flow(
-		at(tableOutput, priorityEntered, regOut.is(e.tunnelPort), regOrigin.is(originEntered)).
-			do(set(openflow.EthSrc(entranceMAC)), openflow.Output{Port: e.tunnelPort}).end())
 	for _, f := range []family{ipv4(), ipv6()} {
-		w.flow(at(tableSource, priorityExcept, regOrigin.is(originTunnel), openflow.EthSrc(entranceMAC), f.is()).
+		w.flow(peers{}.sends(p.VTEP, priorityExcept, openflow.EthSrc(entranceMAC), f.is()).
 			do(set(openflow.EthSrc(e.gateway)), remember).end())
 	}
 }

@@ -33,6 +33,8 @@ type (
 	ruleFeature interface{ rule(w *Wants, r Rule) }
 	// tierFeature wants something for each rule of a tier.
 	tierFeature interface{ tierRule(w *Wants, r TierRule) }
+	// peerFeature wants something for each other node.
+	peerFeature interface{ peer(w *Wants, p Peer) }
 	// epochFeature wants something for the epoch.
 	epochFeature interface{ epoch(w *Wants, e Epoch) }
 )

@@ -55,6 +55,7 @@ var goldenObjects = []Object{
 	rule("everything", 1, func(*Rule) {}),
 	judged(endpoint("gone", webBlue, 9, 0), 5, JudgesIn|IsolatesIn), // on another node: its class alone counts
 	Epoch{Number: 77},
+	Peer{vtep2},
 	TierRule{ID: "ns/any", Tier: PolicyTier, Out: true, Number: 1, Subjects: []uint16{5, 6}, AnyPeer: true},
 	TierRule{ID: "ns/web", Tier: PolicyTier, Number: 2, Subjects: []uint16{5}, Peers: []uint16{6, 7}, Nets: []netip.Prefix{prefix("10.1.2.0/24"), prefix("::/0")},
 		Ports: []PortRange{{6, 80, 81}, {17, 0, 65535}, {132, 7, 7}}},

@@ -27,6 +27,7 @@ const (
 	KindRule     Kind = "rule"
 	KindTierRule Kind = "tier rule"
 	KindEpoch    Kind = "epoch"
+	KindPeer     Kind = "peer"
 )
 
 // Object is anything the datapath can be asked to serve. Objects are values
@@ -128,7 +129,7 @@ func EncapOf(o Object) (e Encap, shared bool) {
 	case Router, Route, NextHop:
 		return VLAN, false
 	}
-	return VXLAN, false // the way out by the host
+	return VXLAN, false // the way out by the host, and other nodes
 }
 
 // Shared tells whether objects of a kind belong to no network.

@@ -20,7 +20,7 @@
 //	    |   \__ asks for a neighbour: NEIGHBOUR __.      |
 //	    |                                         |     |
 //	ROUTER    is it for the gateway, a service?   |     |
-//	    |                                         |   SOURCE   who sends?
+//	    |                                         |   PEER     who sends, and from that node?
 //	    |_________________________________________|_____|
 //	    |                                         |
 //	DEST      who receives, and where is it?      |
@@ -54,7 +54,7 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, source, dest, bridge, flood, uplink, service (with connection, affinity and refuse),
+// gateway, peer, source, dest, bridge, flood, uplink, service (with connection, affinity and refuse),
 // policy, track, overheard, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, drop, names.
 package pipeline
 
@@ -104,7 +104,7 @@ func New(c Config) *Pipeline {
 		arp{gateway: c.GatewayMAC},
 		nd{gateway: c.GatewayMAC},
 		gateway{mac: c.GatewayMAC},
-		source{},
+		peers{},
 		dest{others: others},
 		bridging{others: others},
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
@@ -127,7 +127,7 @@ func New(c Config) *Pipeline {
 		drop{},
 	}}
 	if c.UplinkPort != 0 {
-		p.features = append(p.features, uplink{port: c.UplinkPort}, router{uplink: c.UplinkPort, size: size}, announced{})
+		p.features = append(p.features, source{}, uplink{port: c.UplinkPort}, router{uplink: c.UplinkPort, size: size}, announced{})
 	}
 	if c.NamesPort != 0 {
 		p.features = append(p.features, names{port: c.NamesPort, gateway: c.GatewayMAC})
@@ -182,6 +182,10 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 		each(p, func(f ruleFeature) { f.rule(w, o) })
 	case TierRule:
 		each(p, func(f tierFeature) { f.tierRule(w, o) })
+	case Peer:
+		if p.reaches(o.VTEP) {
+			each(p, func(f peerFeature) { f.peer(w, o) })
+		}
 	case Epoch:
 		each(p, func(f epochFeature) { f.epoch(w, o) })
 	}
@@ -205,6 +209,12 @@ func (p *Pipeline) place(e Endpoint, port uint32) (placed, bool) {
 	return placed{Endpoint: e}, e.Encap == VLAN || e.VTEP.IsValid() && e.VTEP != p.config.LocalVTEP
 }
 
+// reaches tells whether there are tunnels to another node.
+func (p *Pipeline) reaches(vtep netip.Addr) bool {
+	own := p.config.LocalVTEP
+	return p.config.TunnelPort != 0 && vtep != own && (!own.IsValid() || own.Is4() == vtep.Is4())
+}
+
 // Cookie returns the cookie of all flows of an object.
 func Cookie(key Key) uint64 {
 	return cookie.New(classes[key.Kind], key.ID)
@@ -223,6 +233,7 @@ var classes = map[Kind]cookie.Class{
 	KindRule:     cookie.Policy,
 	KindTierRule: cookie.TierRule,
 	KindEpoch:    cookie.Epoch,
+	KindPeer:     cookie.Peer,
 }
 
 // hasMeter tells whether the switch can have a meter; 0 is none.

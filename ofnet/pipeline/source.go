@@ -4,7 +4,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// source tells the policy the group, and the tiers the class, of a sender on another node.
+// source tells the policy the group, and the tiers the class, of a sender behind a router
+// outside. Of one behind the tunnel table PEER tells them (peer.go).
 //
 // It is looked up by VRF and address. The address alone would not do, as
 // tenants may use the same subnets; the network would be too narrow, as a
@@ -13,7 +14,7 @@ import (
 type source struct{}
 
 func (source) endpoint(w *Wants, e placed) {
-	if e.local() || e.Mode.Bridged() || e.Group == 0 && e.Class == 0 {
+	if !e.behindRouter() || e.Group == 0 && e.Class == 0 {
 		return
 	}
 	for _, a := range e.addresses() {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -14,7 +15,8 @@ type packet struct {
 	vni      uint32
 	src, dst mac
 	from, to netip.Addr
-	kind     string // protocol and TTL; empty: UDP
+	kind     string     // protocol and TTL; empty: UDP
+	node     netip.Addr // out of the tunnel: that of the sender; zero: vtep2
 }
 
 func (p packet) String() string {
@@ -25,7 +27,8 @@ func (p packet) String() string {
 	text := fmt.Sprintf("%s,in_port=%d,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s", kind,
 		p.inPort, net.HardwareAddr(p.src[:]), net.HardwareAddr(p.dst[:]), p.from, p.to)
 	if p.vni != 0 {
-		text += fmt.Sprintf(",tun_id=%d,tun_src=%s,tun_dst=%s", p.vni, vtep2, vtep1)
+		sender := cmp.Or(p.node, vtep2)
+		text += fmt.Sprintf(",tun_id=%d,tun_src=%s,tun_dst=%s", p.vni, sender, map[bool]netip.Addr{true: vtep2, false: vtep1}[sender == vtep1])
 	}
 	return text
 }
@@ -63,12 +66,12 @@ func TestWhatComesOutOfTheTunnelIsOnlyDelivered(t *testing.T) {
 		name  string
 		wrong packet
 	}{
-		{"an unknown VNI", packet{tunnel, 4711, web2.MAC, web1.MAC, web2.IPv4, web1.IPv4, ""}},
-		{"the VNI of another network of the tenant", packet{tunnel, dbBlue.VNI, web2.MAC, web1.MAC, web2.IPv4, web1.IPv4, ""}},
-		{"no VNI", packet{tunnel, 0, web2.MAC, web1.MAC, web2.IPv4, web1.IPv4, ""}},
-		{"an endpoint behind the tunnel", packet{tunnel, webBlue.VNI, db2.MAC, web2.MAC, db2.IPv4, web2.IPv4, ""}},
-		{"the gateway's MAC", packet{tunnel, webBlue.VNI, web2.MAC, AnycastMAC, web2.IPv4, web1.IPv4, ""}},
-		{"a ping for the gateway", packet{tunnel, webBlue.VNI, web2.MAC, AnycastMAC, web2.IPv4, webBlue.Gateway, ping}},
+		{"an unknown VNI", packet{tunnel, 4711, web2.MAC, web1.MAC, web2.IPv4, web1.IPv4, "", vtep2}},
+		{"the VNI of another network of the tenant", packet{tunnel, dbBlue.VNI, web2.MAC, web1.MAC, web2.IPv4, web1.IPv4, "", vtep2}},
+		{"no VNI", packet{tunnel, 0, web2.MAC, web1.MAC, web2.IPv4, web1.IPv4, "", vtep2}},
+		{"an endpoint behind the tunnel", packet{tunnel, webBlue.VNI, db2.MAC, web2.MAC, db2.IPv4, web2.IPv4, "", vtep2}},
+		{"the gateway's MAC", packet{tunnel, webBlue.VNI, web2.MAC, AnycastMAC, web2.IPv4, web1.IPv4, "", vtep2}},
+		{"a ping for the gateway", packet{tunnel, webBlue.VNI, web2.MAC, AnycastMAC, web2.IPv4, webBlue.Gateway, ping, vtep2}},
 	} {
 		t.Run(test.name+" leads nowhere", func(t *testing.T) {
 			if got := n.verdict(t, test.wrong); got != "drop" {

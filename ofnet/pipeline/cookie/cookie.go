@@ -55,6 +55,7 @@ const (
 	NextHop
 	TierRule // a rule of a tier
 	Epoch    // what connections are told by that tiers have admitted
+	Peer     // another node
 )
 
 // New makes the cookie of an object's flows.

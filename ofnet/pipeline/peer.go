@@ -1,0 +1,62 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Peer is another node, by its end of the tunnels.
+type Peer struct{ VTEP netip.Addr }
+
+// Key identifies the peer.
+func (p Peer) Key() Key { return Key{KindPeer, p.VTEP.String()} }
+
+// Equal compares all fields.
+func (p Peer) Equal(other Object) bool { return other == Object(p) }
+
+// peers tell table PEER who may send from which node. What comes out of the tunnel says itself
+// in which network it is and who has sent it, and whoever reaches UDP 4789 of this node can say
+// so. It is believed if the node it comes from has the sender:
+//
+//	routed    VRF, address of an endpoint, and the tunnel address of its node
+//	bridged   network, MAC of an endpoint, and the tunnel address of its node
+//	entrance  entranceMAC, and the tunnel address of any node: clients that come in by
+//	          the host have addresses that nobody here knows (entrance.go)
+//
+// The same flow tells the policy the group, and the tiers the class, of the sender (source.go),
+// so that a remote endpoint costs no flow more. An endpoint that moves is another match, so that
+// for a moment it is believed from both nodes, if both records are there.
+//
+// Nodes are believed to guard their own ports, and to send from their own tunnel address:
+// the network between them is to drop what forges that.
+type peers struct{}
+
+// sends matches what comes out of the tunnel from a node.
+func (peers) sends(from netip.Addr, priority uint16, match ...openflow.FieldMatch) flowBuilder {
+	return at(tablePeer, priority, append(openflow.Match{openflow.TunSrc(openflow.Host(from))}, match...)...)
+}
+
+func (p peers) endpoint(w *Wants, e placed) {
+	if e.local() || e.Encap == VLAN {
+		return
+	}
+	if e.Mode.Bridged() {
+		w.flow(p.sends(e.VTEP, priorityExact, regNetwork.is(uint32(e.Tag)), openflow.EthSrc(e.MAC)).
+			do(e.asSender()...).backTo(tableDest))
+		return
+	}
+	for _, a := range e.addresses() {
+		f := familyOf(a)
+		w.flow(p.sends(e.VTEP, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.src(openflow.Host(a))).
+			do(e.asSender()...).backTo(tableDest))
+	}
+}
+
+func checkPeer(p Peer) error {
+	if !p.VTEP.IsValid() || p.VTEP.IsUnspecified() || p.VTEP.IsMulticast() {
+		return fault.New(fault.Invalid, "peer %q: not the tunnel address of a node", p.VTEP)
+	}
+	return nil
+}
