@@ -96,6 +96,8 @@ func UDPDst(port uint16) FieldMatch { return exactly(FieldUDPDst, uint64(port)) 
 func UDPDstMasked(port, mask uint16) FieldMatch {
 	return masking(FieldUDPDst, uint64(port), uint64(mask))
 }
+func SCTPSrc(port uint16) FieldMatch        { return exactly(FieldSCTPSrc, uint64(port)) }
+func SCTPDst(port uint16) FieldMatch        { return exactly(FieldSCTPDst, uint64(port)) }
 func ICMPType(t uint8) FieldMatch           { return exactly(FieldICMPType, uint64(t)) }
 func ICMPv6Type(t uint8) FieldMatch         { return exactly(FieldICMPv6Type, uint64(t)) }
 func ICMPv6Code(c uint8) FieldMatch         { return exactly(FieldICMPv6Code, uint64(c)) }

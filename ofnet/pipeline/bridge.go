@@ -34,10 +34,12 @@ var (
 	reservedMACMask = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}
 )
 
-// Ports of DHCP.
+// Ports of DHCP, and of DHCP for IPv6.
 const (
-	dhcpClient uint16 = 68
-	dhcpServer uint16 = 67
+	dhcpClient  uint16 = 68
+	dhcpServer  uint16 = 67
+	dhcpClient6 uint16 = 546
+	dhcpServer6 uint16 = 547
 )
 
 func (bridging) base(w *Wants) {

@@ -28,6 +28,7 @@ const (
 	reasonNotAdmitted
 	reasonNotServed
 	reasonOtherNode
+	reasonServer
 )
 
 // DropReason describes a reason to people.
@@ -42,7 +43,7 @@ func Reasons() []DropReason {
 	return []DropReason{
 		{reasonNobody, "nobody", "A port or VNI that belongs to nobody."},
 		{reasonIllegal, "illegal", "A multicast address as the sender's MAC; a VLAN tag."},
-		{reasonForged, "forged", "A local endpoint does not send as itself, or sends what it may not: other protocols (in a routed network), link-local traffic, what only routers send."},
+		{reasonForged, "forged", "A local endpoint does not send as itself, or sends what it may not: other protocols (in a routed network), link-local traffic."},
 		{reasonNoNeighbour, "no neighbour", "ARP or neighbour solicitation for an address that nobody has in this network."},
 		{reasonOwnAddress, "own address", "An endpoint asks for its own address, to announce it or to see whether it is free; silence is the answer."},
 		{reasonDenied, "denied", "A rule says so; the rule's own flow counts it, too."},
@@ -56,13 +57,14 @@ func Reasons() []DropReason {
 		{reasonWrongMAC, "wrong MAC", "For a local endpoint's address, at another MAC than its own."},
 		{reasonNoCopy, "no copy", "The copy of a flooded packet for its own sender, or for a member that has no port yet."},
 		{reasonNoProvider, "no provider", "For a service, and nobody serves it: no provider, or no such port."},
-		{reasonTooShort, "too short", "The first fragment of a packet, without the ports that rules judge."},
+		{reasonTooShort, "too short", "The first fragment of a packet, without the ports that rules judge, or without all headers before them."},
 		{reasonNoNextHop, "no next hop", "By a route to a router outside that has not told its MAC."},
 		{reasonTooBig, "too big", "Larger than the way to other nodes carries; the sender is told by an ICMP error, unless it sends too many."},
 		{reasonQuoted, "quoted", "An ICMP error from outside; netplugin delivers it, quoting the packet that the endpoint has sent."},
 		{reasonNotAdmitted, "not admitted", "The tiers do not admit its connection: a rule denies it, or policies isolate an end of it and none allows it."},
 		{reasonNotServed, "not served", "For a service that serves other clients only."},
 		{reasonOtherNode, "other node", "Out of the tunnel, from a node that does not have the sender: a stranger, or one that speaks for others' endpoints."},
+		{reasonServer, "server", "What routers and DHCP servers send, from a local endpoint: router advertisements, redirects; UDP from ports 67 and 547, and to 68 and 546."},
 	}
 }
 

@@ -92,7 +92,7 @@ func TestAFirstFragmentWithoutPortsIsDropped(t *testing.T) {
 	c.program(rule("allow", 1, func(r *Rule) { r.Allow = true }))
 	from, to := c.pod(web1).wire(), c.pod(db1).wire()
 	const more = 0x20 // flag in the first byte of the offset
-	for protocol, length := range map[byte][2]int{6: {19, 20}, 17: {7, 8}, 132: {7, 7}} {
+	for protocol, length := range map[byte][2]int{6: {19, 20}, 17: {7, 8}, 132: {11, 12}} {
 		for i, text := range []string{"", "whole"} {
 			transport := make([]byte, length[i])
 			binary.BigEndian.PutUint16(transport[2:], 80)
@@ -103,7 +103,7 @@ func TestAFirstFragmentWithoutPortsIsDropped(t *testing.T) {
 			header = append(append(header, web1.IPv4.AsSlice()...), db1.IPv4.AsSlice()...)
 			binary.BigEndian.PutUint16(header[10:], checksum(header))
 			from.send(ethernet(AnycastMAC, web1.MAC, openflow.EthTypeIPv4, header, transport))
-			wanted := text != "" || protocol == 132
+			wanted := text != ""
 			limit := soon
 			if !wanted {
 				from.send(udpFrame(AnycastMAC, web1.MAC, db1.IPv4, web1.IPv4, "fence"))
@@ -115,5 +115,27 @@ func TestAFirstFragmentWithoutPortsIsDropped(t *testing.T) {
 				t.Errorf("protocol %d, %d bytes: got %x", protocol, length[i], got)
 			}
 		}
+	}
+}
+
+// Extension headers that go on in the next fragment hide even the protocol.
+func TestAFirstFragmentWithoutAllHeadersIsDropped(t *testing.T) {
+	c := startCluster(t, web1, web2)
+	from, to := c.pod(web1).wire(), c.pod(web2).wire()
+	const destinationOptions, udp, fragment = 60, 17, 44
+	first := func(options ...byte) []byte {
+		header := []byte{destinationOptions, 0, 0, 1, 0, 0, 0, 7} // at 0, and more to come
+		header = append(header, options...)
+		ip := append(append([]byte{0x60, 0, 0, 0, 0, byte(len(header)), fragment, 64}, web1.IPv6.AsSlice()...), web2.IPv6.AsSlice()...)
+		return ethernet(web2.MAC, web1.MAC, openflow.EthTypeIPv6, ip, header)
+	}
+	hidden := first(udp, 1, 1, 12, 'h', 'i', 'd', 'e') // 16 bytes of options, of which 8 are here
+	shown := first(append([]byte{udp, 0, 1, 4, 0, 0, 0, 0}, []byte{0, 9, 0, 9, 0, 24, 0, 0, 's', 'h', 'o', 'w', 0, 0, 0, 0}...)...)
+	from.send(hidden)
+	from.send(shown)
+	if got := to.receive(soon, func(frame []byte) bool {
+		return bytes.Contains(frame, []byte("hide")) || bytes.Contains(frame, []byte("show"))
+	}); !bytes.Contains(got, []byte("show")) {
+		t.Errorf("got %x", got)
 	}
 }

@@ -18,7 +18,9 @@ import (
 //	neighbour       own MAC, own address, and about  -> as other IPv6
 //	advertisement   it
 //	router's ICMPv6 advertisements, redirects        -> dropped
+//	DHCP server's   from its ports, to clients'      -> dropped
 //	a first fragment that is too short for ports     -> dropped
+//	IPv6            headers that are not all there   -> dropped
 //	all the rest    counted per endpoint             -> dropped
 //
 // Link-local addresses serve neighbour discovery and nothing else: they are
@@ -33,15 +35,33 @@ type guard struct{}
 
 func (guard) base(w *Wants) {
 	for _, kind := range []uint8{ndRouterAdvert, ndRedirect} {
-		w.flow(at(tableGuard, priorityExcept, icmpv6(kind)...).drop(reasonForged))
+		w.flow(at(tableGuard, priorityExcept, icmpv6(kind)...).drop(reasonServer))
 	}
 	for _, f := range []family{ipv4(), ipv6()} {
-		first := openflow.Match{f.is(), openflow.IPFirstFragment()}
-		w.flow(
-			at(tableGuard, priorityGuard, append(first, openflow.IPProto(openflow.ProtoTCP), openflow.TCPSrc(0), openflow.TCPDst(0))...).drop(reasonTooShort),
-			at(tableGuard, priorityGuard, append(first, openflow.IPProto(openflow.ProtoUDP), openflow.UDPSrc(0), openflow.UDPDst(0))...).drop(reasonTooShort),
-		)
+		for _, d := range f.dhcp() {
+			w.flow(at(tableGuard, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoUDP), d).drop(reasonServer))
+		}
+		for _, withoutPorts := range []openflow.Match{
+			{openflow.IPProto(openflow.ProtoTCP), openflow.TCPSrc(0), openflow.TCPDst(0)},
+			{openflow.IPProto(openflow.ProtoUDP), openflow.UDPSrc(0), openflow.UDPDst(0)},
+			{openflow.IPProto(openflow.ProtoSCTP), openflow.SCTPSrc(0), openflow.SCTPDst(0)},
+		} {
+			first := openflow.Match{f.is(), openflow.IPFirstFragment()}
+			w.flow(at(tableGuard, priorityGuard, append(first, withoutPorts...)...).drop(reasonTooShort))
+		}
 	}
+	// To the switch a packet whose extension headers go on in the next fragment has no
+	// protocol, and is no fragment. Its receiver would put it together (RFC 7112).
+	w.flow(at(tableGuard, priorityGuard, ipv6().is(), openflow.IPProto(0)).drop(reasonTooShort))
+}
+
+// dhcp matches UDP datagrams that only servers send, and relays: from the port of servers, or to
+// that of clients, which do not ask for the sender's.
+func (f family) dhcp() [2]openflow.FieldMatch {
+	if f.ethType == openflow.EthTypeIPv4 {
+		return [2]openflow.FieldMatch{openflow.UDPSrc(dhcpServer), openflow.UDPDst(dhcpClient)}
+	}
+	return [2]openflow.FieldMatch{openflow.UDPSrc(dhcpServer6), openflow.UDPDst(dhcpClient6)}
 }
 
 func (guard) endpoint(w *Wants, e placed) {

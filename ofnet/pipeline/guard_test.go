@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -73,6 +74,41 @@ func TestAPodCannotAdvertiseAnAddressThatIsNotItsOwn(t *testing.T) {
 	// The kernel at the other end has not been told of another gateway.
 	if out, err := c.pod(web2).exec("ip", "-6", "neigh", "show", webBlue.Gateway6.String()); err != nil || strings.Contains(out, "02:02:0a:01:01:01") {
 		t.Errorf("web2 believes in another gateway: %s %v", out, err)
+	}
+}
+
+// A server's answers give a client its address and its router.
+func TestAPodCannotServeDHCP(t *testing.T) {
+	for _, pods := range [][2]Endpoint{{web1, web2}, {lan1, lan3}} {
+		server, client := pods[0], pods[1]
+		c := startCluster(t, server, client)
+		sender, receiver := c.pod(server).wire(), c.pod(client).wire()
+		before := c.pod(server).node.dropped(t, reasonServer)
+		var sent uint64
+		for _, frame := range [][]byte{
+			udpFrame(client.MAC, server.MAC, client.IPv4, server.IPv4, "answer"),
+			udpFrame(client.MAC, server.MAC, client.IPv6, server.IPv6, "answer"),
+		} {
+			asked, answering := uint16(67), uint16(68)
+			ports := frame[14+20:]
+			if frame[12] == 0x86 {
+				asked, answering, ports = 547, 546, frame[14+40:]
+			}
+			for _, p := range [][2]uint16{{asked, answering}, {asked, 9}, {4000, answering}} {
+				binary.BigEndian.PutUint16(ports, p[0])
+				binary.BigEndian.PutUint16(ports[2:], p[1])
+				sender.send(frame)
+				sent++
+			}
+		}
+		sender.send(udpFrame(client.MAC, server.MAC, client.IPv4, server.IPv4, "fence"))
+		if got := receiver.got("fence", "answer"); got != 0 {
+			t.Errorf("%s gets %d answers", client.ID, got)
+		}
+		n := c.pod(server).node
+		if got := settled(sent, func() uint64 { n.forget(); return n.dropped(t, reasonServer) - before }); got != sent {
+			t.Errorf("%s: %d are counted, want %d", server.ID, got, sent)
+		}
 	}
 }
 
