@@ -88,8 +88,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // rewrite makes the request to the leader; attempts add where that is.
 func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.RawQuery = mastercfg.Scheme, r.In.URL.RawQuery
-	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
-	r.SetXForwarded()
+	r.SetXForwarded() // of the client alone: what it says of others anybody can say
 	r.Out.Header.Set(forwardedHeader, p.self)
 	r.Out.Header.Del("Origin") // checked here, against the host the client has asked
 	r.Out.Header.Del("Sec-Fetch-Site")

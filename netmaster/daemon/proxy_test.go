@@ -88,7 +88,7 @@ func TestALeaderThatDoesNotAnswerIsAProblemForClientsThatAsk(t *testing.T) {
 // arrives, on both ways, as the client and the leader have sent it.
 func TestTheConnectionsOwnHeadersEndWithIt(t *testing.T) {
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, want := range map[string]string{"X-Hop": "", "X-End": "kept", "X-Forwarded-For": "10.9.9.9, 192.0.2.1", "Contiv-Forwarded": "127.0.0.1:1"} {
+		for name, want := range map[string]string{"X-Hop": "", "X-End": "kept", "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Host": "example.com", "X-Forwarded-Proto": "http", "Forwarded": "", "Contiv-Forwarded": "127.0.0.1:1"} {
 			if got := strings.Join(r.Header[name], ", "); got != want {
 				t.Errorf("the leader gets %s %q, want %q", name, got, want)
 			}
@@ -107,7 +107,7 @@ func TestTheConnectionsOwnHeadersEndWithIt(t *testing.T) {
 	p := newProxy(holder(func() (string, error) { return leader.Listener.Addr().String(), nil }), "127.0.0.1:1", testkit.Quiet())
 	defer p.transport.CloseIdleConnections()
 	r := httptest.NewRequest("GET", "/version?a=1;b&c=%zz", nil)
-	r.Header = http.Header{"Connection": {"X-Hop"}, "X-Hop": {"dropped"}, "X-End": {"kept"}, "X-Forwarded-For": {"10.9.9.9"}}
+	r.Header = http.Header{"Connection": {"X-Hop"}, "X-Hop": {"dropped"}, "X-End": {"kept"}, "X-Forwarded-For": {"10.9.9.9"}, "X-Forwarded-Host": {"forged"}, "X-Forwarded-Proto": {"https"}, "Forwarded": {"for=10.9.9.9"}}
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, r)
 	got := w.Result()
