@@ -14,16 +14,29 @@ import (
 // compare more, and some room is left.
 const (
 	FewOps      = 119
-	ManyOps     = 5000 // a thousand objects, with the keys that were read for them
+	ManyOps     = 5000 // about a thousand objects with the keys that were read for them, if they are small enough for MaxTxnBytes
 	MaxTxnBytes = 5 << 18
 )
 
+// FewerOps is how many to try after a member of the store has not taken some: the
+// next of what there are stores for. FewOps every store takes.
+func FewerOps(than int) int {
+	const before = 4500 // embedded members of versions before take 4608
+	for _, n := range []int{before, 1000} {
+		if n < than {
+			return n
+		}
+	}
+	return FewOps
+}
+
 // MaxOps finds out how many compares, and how many operations, the store takes
-// in one transaction: ManyOps, FewOps, or something between.
+// in one transaction: ManyOps, FewOps, or something between. Another member may
+// take fewer.
 func (db *DB) MaxOps(ctx context.Context) (int, error) {
 	always := clientv3.Compare(clientv3.Version(lockRoot), "=", 0)
 	cmps := slices.Repeat([]clientv3.Cmp{always}, ManyOps)
-	for _, n := range []int{ManyOps, 1000} {
+	for n := ManyOps; n > FewOps; n = FewerOps(n) {
 		_, err := Call(ctx, db, "measure", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 			return c.Txn(ctx).If(cmps[:n]...).Commit()
 		})

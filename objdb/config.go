@@ -56,6 +56,7 @@ func (c Config) check() error {
 	if len(c.Endpoints) == 0 {
 		return fault.New(fault.Invalid, "etcd endpoints: none given")
 	}
+	scheme := ""
 	for _, e := range c.Endpoints {
 		u, err := url.Parse(e)
 		switch {
@@ -67,7 +68,10 @@ func (c Config) check() error {
 			return fault.New(fault.Invalid, "etcd endpoint %q: host and port are required", e)
 		case u.Path != "" && u.Path != "/":
 			return fault.New(fault.Invalid, "etcd endpoint %q: has a path", e)
+		case u.Scheme != scheme && scheme != "": // one client speaks TLS to all or to none
+			return fault.New(fault.Invalid, "etcd endpoints %q and %q: http and https cannot be mixed", c.Endpoints[0], e)
 		}
+		scheme = u.Scheme
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return fault.New(fault.Invalid, "etcd client certificate %q, key %q: both or none are required", c.CertFile, c.KeyFile)

@@ -126,6 +126,7 @@ func TestBadConfigurationsAreRefusedWithTheCause(t *testing.T) {
 		"no such file":      {Endpoints: []string{"https://a:1"}, CAFile: "/nonexistent/ca.pem"},
 		"holds none":        {Endpoints: []string{"https://a:1"}, CAFile: "config.go"},
 		"both or none":      {Endpoints: []string{"https://a:1"}, CertFile: "x"},
+		"http and https":    {Endpoints: []string{"http://a:1", "https://b:1"}},
 		"has no password":   {Endpoints: []string{"http://a:1"}, User: "root"},
 		"client certificat": {Endpoints: []string{"https://a:1"}, CertFile: "config.go", KeyFile: "config.go"},
 	} {

@@ -125,7 +125,7 @@ func (l *Ledger) serve(list []*submission) {
 // commitSome commits as many submissions as fit into one group and returns how
 // many it has dealt with.
 func (l *Ledger) commitSome(list []*submission) int {
-	for try := 1; ; try++ {
+	for try := 1; ; {
 		if l.stale {
 			if err := l.reload(l.term.Context()); err != nil {
 				refuse(claimed(l.small.take()), err) // they have waited as long as this took
@@ -147,6 +147,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 			l.stale = !refused(err)
 			if errors.Is(err, errConflict) && try < maxTries {
 				l.log.WithField("try", try).Debug("state changed by others, running plans again")
+				try++
 				continue
 			}
 			if errors.Is(err, errConflict) {
@@ -176,13 +177,14 @@ func refused(err error) bool {
 
 // fewer tells whether the store has refused a transaction although it took as
 // large ones before: another of its members answers, which takes fewer
-// operations. From then on the ledger asks for no more than every store takes.
+// operations. From then on the ledger asks for fewer, until the next term measures again.
 func (l *Ledger) fewer(err error) bool {
 	if !objdb.TooManyOps(err) || l.maxOps <= objdb.FewOps {
 		return false
 	}
-	l.log.WithFields(logrus.Fields{"before": l.maxOps, "now": objdb.FewOps}).Warn("a member of the store takes fewer operations in a transaction")
-	l.maxOps = objdb.FewOps
+	now := objdb.FewerOps(l.maxOps)
+	l.log.WithFields(logrus.Fields{"before": l.maxOps, "now": now}).Warn("a member of the store takes fewer operations in a transaction")
+	l.maxOps = now
 	return true
 }
 

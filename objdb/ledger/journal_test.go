@@ -167,7 +167,8 @@ func TestALargePlanIsRunAgainWhenOthersWriteInBetween(t *testing.T) {
 }
 
 func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
-	for url, want := range map[string]int{testetcd.New(t): objdb.ManyOps, testetcd.NewProcess(t).URL: objdb.FewOps} {
+	const before = "--max-txn-ops=4608" // of embedded members of versions before
+	for url, want := range map[string]int{testetcd.New(t): objdb.ManyOps, testetcd.NewProcess(t, before).URL: 4500, testetcd.NewProcess(t).URL: objdb.FewOps} {
 		l := openLedger(t, lead(t, testdb.Open(t, objdb.Config{Endpoints: []string{url}})))
 		if l.maxOps != want {
 			t.Errorf("%d operations, want %d", l.maxOps, want)
@@ -178,6 +179,19 @@ func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
 			}
 			return nil
 		})
+		// It answers after another that took more, and is asked for as much as it takes.
+		if err := l.inCommitter(func() error { l.maxOps = objdb.ManyOps; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		mustUpdate(t, l, func(tx *Tx) error {
+			for i := range objdb.ManyOps {
+				tx.Put(fmt.Sprintf("%sfit/%04d", state, i), []byte("again"))
+			}
+			return nil
+		})
+		if l.maxOps != want {
+			t.Errorf("%d operations after a refusal, want %d", l.maxOps, want)
+		}
 	}
 }
 

@@ -200,22 +200,22 @@ func TestALargePlanIsNotStarvedByOthers(t *testing.T) {
 // Large and small plans, and somebody who writes past the ledger, count the same
 // keys: nothing is lost, and no reader sees half of a large plan.
 func TestLargePlansAndOthersSeeOneHistory(t *testing.T) {
-	l, db, _ := newLedger(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	l, db, seen := newLedger(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	counter := func(i int) string { return fmt.Sprintf("%scounter/%04d", state, i) }
 	var all, reading sync.WaitGroup
 	stop := make(chan struct{})
 	reading.Go(func() {
 		for {
+			if err := l.View(oneGeneration); err != nil {
+				t.Error(err)
+				return
+			}
 			select {
 			case <-stop:
 				return
-			default:
-				if err := l.View(oneGeneration); err != nil {
-					t.Error(err)
-					return
-				}
+			case <-seen.news:
 			}
 		}
 	})

@@ -88,19 +88,20 @@ func Stop(t testing.TB, s *embedded.Server) {
 
 // Process is Debian's etcd as a process of its own, for outages.
 type Process struct {
-	t      testing.TB
-	dir    string
-	token  string
-	URL    string
-	peer   string
-	cmd    *exec.Cmd
-	output bytes.Buffer
+	t       testing.TB
+	options []string
+	dir     string
+	token   string
+	URL     string
+	peer    string
+	cmd     *exec.Cmd
+	output  bytes.Buffer
 }
 
-// NewProcess starts an etcd that ends with the test.
-func NewProcess(t testing.TB) *Process {
+// NewProcess starts an etcd that ends with the test; the options are more than those it has anyway.
+func NewProcess(t testing.TB, options ...string) *Process {
 	t.Helper()
-	p := &Process{t: t, dir: t.TempDir(), token: "first", URL: testkit.FreeURL(), peer: testkit.FreeURL()}
+	p := &Process{t: t, options: options, dir: t.TempDir(), token: "first", URL: testkit.FreeURL(), peer: testkit.FreeURL()}
 	p.Start()
 	t.Cleanup(p.Kill)
 	return p
@@ -109,10 +110,10 @@ func NewProcess(t testing.TB) *Process {
 // Start starts the process, again on its data after Kill, and waits until it answers.
 func (p *Process) Start() {
 	p.t.Helper()
-	p.cmd = exec.Command("etcd", "--name=a", "--data-dir="+p.dir, "--logger=zap", "--log-level=error",
-		"--listen-client-urls="+p.URL, "--advertise-client-urls="+p.URL,
-		"--listen-peer-urls="+p.peer, "--initial-advertise-peer-urls="+p.peer, "--initial-cluster=a="+p.peer, "--initial-cluster-token="+p.token,
-		"--heartbeat-interval=100", "--election-timeout=500")
+	p.cmd = exec.Command("etcd", append([]string{"--name=a", "--data-dir=" + p.dir, "--logger=zap", "--log-level=error",
+		"--listen-client-urls=" + p.URL, "--advertise-client-urls=" + p.URL,
+		"--listen-peer-urls=" + p.peer, "--initial-advertise-peer-urls=" + p.peer, "--initial-cluster=a=" + p.peer, "--initial-cluster-token=" + p.token,
+		"--heartbeat-interval=100", "--election-timeout=500"}, p.options...)...)
 	p.cmd.Stderr, p.cmd.Stdout = &p.output, &p.output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
