@@ -47,7 +47,7 @@ type Engine struct {
 	moved         bool // a pod that was there is of another class
 
 	tenants map[string]int                 // how many pods each has
-	strange map[string][]string            // tenants of peers by policy, as last told
+	strange map[string][]string            // tenants of peers by policy, as of the last Take
 	left    map[uint16]map[string]struct{} // classes of which rules of these policies are left out
 	most    uint16                         // the last number that a class can have
 }

@@ -13,9 +13,8 @@ import (
 const MaxRules = 4000
 
 // limit leaves out rules of policies that are too many about a class, those whose ids come last. As the policies
-// isolate the class, what their rules would allow is denied. It returns those of which no rule was left out before.
-func (e *Engine) limit() (more []string) {
-	before := e.leftOut()
+// isolate the class, what their rules would allow is denied.
+func (e *Engine) limit() {
 	for number := range e.crowded() {
 		old, now := e.left[number], e.tooMany(number)
 		for _, ids := range []map[string]struct{}{old, now} {
@@ -27,22 +26,6 @@ func (e *Engine) limit() (more []string) {
 			e.left[number] = now
 		}
 	}
-	for id := range e.leftOut() {
-		if _, known := before[id]; !known {
-			more = append(more, id)
-		}
-	}
-	slices.Sort(more)
-	return more
-}
-
-// leftOut are the policies of which rules are left out about any class.
-func (e *Engine) leftOut() map[string]struct{} {
-	all := map[string]struct{}{}
-	for _, ids := range e.left {
-		maps.Copy(all, ids)
-	}
-	return all
 }
 
 // crowded are the classes about which there may be another number of rules than before: those that have changed, and

@@ -3,10 +3,12 @@ package classes
 import (
 	"fmt"
 	"hash/fnv"
+	"io"
 	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
@@ -17,9 +19,7 @@ type Changes struct {
 	Policies map[string]*mastercfg.K8sPolicy // by id; nil: the policy is gone
 	Classes  map[uint16]*mastercfg.K8sClass  // nil: the class is gone
 	Moved    bool                            // connections of pods that were there are to be judged anew
-	Left     []string                        // ids of policies of which rules are left out, since the last time
 	TooLarge map[string]string               // why policies of ordered tiers deny everything, or rules of them do, by id
-	Strange  map[string][]string             // by policy: tenants of peers that are of none of its subjects, if they are others than the last time
 }
 
 // Any tells whether there is something to write.
@@ -28,15 +28,13 @@ func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) 
 // Take says what has to be written since the last time. Written or Failed has to follow.
 func (e *Engine) Take() Changes {
 	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved,
-		TooLarge: map[string]string{}, Strange: map[string][]string{}}
-	c.Left = e.limit()
+		TooLarge: map[string]string{}}
+	e.limit()
 	for key := range e.dirtyPods {
 		c.Pods[key] = e.pods[key].class
 	}
 	for id := range e.dirtyPolicies {
-		if strangers, other := e.strangers(id); other {
-			c.Strange[id] = strangers
-		}
+		e.lookForStrangers(id)
 		c.Policies[id] = nil
 		if p := e.policies[id]; p != nil {
 			rules, tooLarge := e.rules(id)
@@ -79,10 +77,12 @@ func (e *Engine) Failed(c Changes) {
 	e.moved = e.moved || c.Moved
 }
 
-// fingerprint tells what a policy says from what it said before.
+// fingerprint tells what a policy says from what it said before. It is stored: a field that is new must
+// not change that of a policy that says nothing of it, or an upgrade would look like a change of each policy.
 func fingerprint(p Policy) string {
+	text := strings.ReplaceAll(fmt.Sprintf("%+v", p), " Names:[]", "")
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%+v", p) // never fails, as hash.Hash promises
+	_, _ = io.WriteString(h, text) // never fails, as hash.Hash promises
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 

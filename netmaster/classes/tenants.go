@@ -41,9 +41,10 @@ func add(counts map[string]int, tenant string, more int) {
 	}
 }
 
-// strangers are the tenants of a policy's peers that none of its subjects is of. A peer that
-// is all pods means those that can be reached. other tells that they are not those that were told last.
-func (e *Engine) strangers(id string) (tenants []string, other bool) {
+// lookForStrangers finds the tenants of a policy's peers that none of its subjects is of. A peer that
+// is all pods means those that can be reached.
+func (e *Engine) lookForStrangers(id string) {
+	delete(e.strange, id)
 	if p := e.policies[id]; p != nil && len(e.tenants) > 1 {
 		var peers []*selector
 		for _, s := range slices.Concat(p.peers...) {
@@ -53,13 +54,10 @@ func (e *Engine) strangers(id string) (tenants []string, other bool) {
 		}
 		ours, theirs := e.tenantsOf(p.subject), e.tenantsOf(peers...)
 		maps.DeleteFunc(theirs, func(tenant string, _ struct{}) bool { _, own := ours[tenant]; return own || len(ours) == 0 })
-		tenants = slices.Sorted(maps.Keys(theirs))
+		if len(theirs) > 0 {
+			e.strange[id] = slices.Sorted(maps.Keys(theirs))
+		}
 	}
-	other = !slices.Equal(tenants, e.strange[id])
-	if e.strange[id] = tenants; len(tenants) == 0 {
-		delete(e.strange, id)
-	}
-	return tenants, other && len(tenants) > 0
 }
 
 // tenantsOf are the tenants of pods that selectors find.

@@ -1,0 +1,28 @@
+package classes
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// The fingerprint is in the store. One that another version has written for the same policy must be
+// the same: if it were not, every connection would be judged anew at an upgrade, and at each change of leader during it.
+func TestTheFingerprintOfAPolicyIsTheOneThatIsStored(t *testing.T) {
+	policy := func(names ...string) Policy {
+		return Policy{
+			Subject: PodSelector{Namespace: "shop", Pods: labelled("app", "db")}, Tier: Last, Priority: 7, In: true, Out: true,
+			Rules: []Rule{
+				{Verdict: Accept, Peers: []PodSelector{{Namespaces: Selector{{"name", Exists, nil}}}}, Ports: []Port{{6, "", 80, 90}, {0, "dns", 0, 0}}},
+				{Out: true, Verdict: Deny, Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+				{Out: true, Verdict: Pass, AnyPeer: true, Names: names},
+			},
+		}
+	}
+	const stored = "33t8fpc25norh" // by a version that knew no names
+	if got := fingerprint(policy()); got != stored {
+		t.Errorf("got %s, want %s", got, stored)
+	}
+	if one, other := fingerprint(policy("example.org")), fingerprint(policy("example.com")); one == stored || one == other {
+		t.Errorf("names make no difference: %s, %s", one, other)
+	}
+}
