@@ -87,8 +87,15 @@ func described(n *node) (routes []string) {
 	}
 	for path, methods := range document.Paths {
 		if _, ok := methods["get"]; ok {
-			routes = append(routes, strings.ReplaceAll(path, "{key}", "x"))
+			route := strings.ReplaceAll(path, "{key}", "x")
+			if strings.Contains(route, "{") {
+				n.Fatalf("%s: what stands for what is in braces?", path)
+			}
+			routes = append(routes, route)
 		}
+	}
+	if len(routes) < 20 { // those of the objects alone are more
+		n.Fatalf("%d paths are described", len(routes))
 	}
 	return routes
 }
