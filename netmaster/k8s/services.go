@@ -40,8 +40,8 @@ type balancer struct {
 // sliceIndex finds the slices of a service, by namespace/name.
 const sliceIndex = "service"
 
-// changesTogether is how long a service is left alone after a change, which is looked at at once: its
-// pods come and go in groups, and each state of it is a transaction and news for every agent.
+// changesTogether: the first change of a service is handled at once; changes within this time after it
+// are handled together. Pods come and go in groups, and each state is a transaction and news for every agent.
 const changesTogether = 10 * time.Millisecond
 
 // serviceWork keeps a record of every service with an address of its own, and of each of its backends.

@@ -43,8 +43,8 @@ const (
 	retryMost  = time.Minute
 )
 
-// manyWorkers are for things whose records do not depend on each other: what is written for those
-// that are made right at once shares a transaction, so that many changes cost few of them.
+// manyWorkers are for things whose records do not depend on each other. Workers wait for the ledger
+// side by side, and it commits what waits in one transaction.
 const manyWorkers = 32
 
 // auditEvery is how often everything is looked at though nothing has changed: what was missed
