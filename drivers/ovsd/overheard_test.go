@@ -89,7 +89,7 @@ func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 	for range 2 {
 		select {
 		case a := <-told:
-			if len(a.Names) != 1 || a.Names[0] != "shop.example" || len(a.Addresses) != 1 || a.Addresses[0] != shop.endpoint.IPv4 || a.TTL != 5*time.Second {
+			if a.Name != "shop.example" || len(a.Addresses) != 1 || a.Addresses[0] != shop.endpoint.IPv4 || a.TTL != 5*time.Second {
 				t.Errorf("heard %+v", a)
 			}
 		case <-time.After(20 * time.Second):

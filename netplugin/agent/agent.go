@@ -65,6 +65,7 @@ type Agent struct {
 	behind  bell.Bell // there is a backlog
 	report  bell.Bell // ports, local endpoints or the enforced epoch changed
 	host    bell.Bell // what the host itself is to have may have changed
+	settle  bell.Bell // names of domains may have other addresses
 	inSync  flag      // the switch has once had all that was wanted
 	serving flag      // the first state was given
 
@@ -108,7 +109,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
-		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), host: bell.New(), inSync: newFlag(), serving: newFlag(),
+		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), host: bell.New(), settle: bell.New(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
@@ -132,7 +133,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, m := range a.mirrors {
 		group.Go(func() error { return m.Run(ctx) })
 	}
-	for _, loop := range []func(context.Context) error{a.program, a.catchUp, a.confirm, a.reap, a.reportLoop} {
+	for _, loop := range []func(context.Context) error{a.program, a.catchUp, a.confirm, a.reap, a.reportLoop, a.followNames} {
 		group.Go(func() error { return loop(ctx) })
 	}
 	if err := group.Wait(); ctx.Err() == nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/domains"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // named knows which rules have names of domains as peers, and what those stand for.
@@ -21,11 +23,13 @@ type named struct {
 	names map[string][]string // by rule
 	users index               // name -> rules
 	book  domains.Book
-	heard bool // since the book was written down
+
+	changed   map[string]struct{} // names with other addresses than their rules were planned with
+	unwritten bool                // the book says more than its file
 }
 
 func newNamed() named {
-	return named{names: make(map[string][]string), users: make(index), book: make(domains.Book)}
+	return named{names: make(map[string][]string), users: make(index), book: make(domains.Book), changed: make(map[string]struct{})}
 }
 
 // nameService ends the id of the service of Kubernetes whose answers are believed.
@@ -60,49 +64,84 @@ func (c *cache) overhears(service string) bool {
 // addressesFor are those of the names of a rule.
 func (c *cache) addressesFor(rule string) []netip.Prefix { return c.named.book.Of(c.named.names[rule]) }
 
-// renamed has the rules looked at that have one of some names.
-func (c *cache) renamed(names []string) {
-	for _, name := range names {
+// renamed has the rules looked at whose names have other addresses.
+func (c *cache) renamed() {
+	for name := range c.named.changed {
 		for rule := range c.named.users[name] {
 			c.mark(pipeline.KindTierRule, rule)
 		}
 	}
+	clear(c.named.changed)
 }
 
 // HearAnswer takes over what endpoints were told of a name. Connections are not judged anew for it: what was refused
 // until now tries again.
 func (a *Agent) HearAnswer(answer domains.Answer) {
-	a.learn(func(n *named) (changed []string, write bool) {
-		changed, news := n.book.Hear(slices.Collect(maps.Keys(n.users)), answer, time.Now())
-		n.heard = n.heard || news
-		return changed, len(changed) > 0
-	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := &a.cache.named
+	changed, news := n.book.Hear(slices.Collect(maps.Keys(n.users)), answer, time.Now())
+	n.unwritten = n.unwritten || news
+	a.settleNames(changed)
 }
 
 // ForgetAnswers forgets what does not count any more.
 func (a *Agent) ForgetAnswers(now time.Time) {
-	a.learn(func(n *named) (changed []string, write bool) {
-		changed = n.book.Expire(now)
-		return changed, n.heard || len(changed) > 0
-	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	changed := a.cache.named.book.Expire(now)
+	a.cache.named.unwritten = a.cache.named.unwritten || len(changed) > 0
+	a.settleNames(changed)
+	if a.cache.named.unwritten { // that addresses known already count for longer waits until now
+		a.settle.Ring()
+	}
 }
 
-// learn changes the book. It is written down for the next agent of this node, at once where addresses come or go.
-func (a *Agent) learn(change func(n *named) (changed []string, write bool)) {
+// settleNames has followNames look at names that have other addresses. The caller holds mu.
+func (a *Agent) settleNames(changed []string) {
+	for _, name := range changed {
+		a.cache.named.changed[name] = struct{}{}
+	}
+	if len(changed) > 0 {
+		a.settle.Ring()
+	}
+}
+
+// namesEvery is how often rules are planned at most because of their names, and what names stand for is written down. An
+// endpoint has as many answers as it likes, and each would cost all addresses of a rule. TCP tries again after a second.
+const namesEvery = 200 * time.Millisecond
+
+// followNames has the rules planned whose names have other addresses, and writes down for the next agent of this node
+// what names stand for.
+func (a *Agent) followNames(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			a.writeAnswers()
+			return ctx.Err()
+		case <-a.settle:
+		}
+		a.mu.Lock()
+		a.cache.renamed()
+		a.mu.Unlock()
+		a.changed.Ring()
+		a.writeAnswers()
+		retry.Pause(ctx, namesEvery)
+	}
+}
+
+// writeAnswers writes down what the file does not say yet.
+func (a *Agent) writeAnswers() {
 	a.mu.Lock()
-	changed, write := change(&a.cache.named)
-	a.cache.renamed(changed)
+	write := a.cache.named.unwritten && a.cfg.AnswersFile != ""
 	var text []byte
 	var err error
 	if write {
 		text, err = json.Marshal(a.cache.named.book)
-		a.cache.named.heard = false
 	}
+	a.cache.named.unwritten = false
 	a.mu.Unlock()
-	if len(changed) > 0 {
-		a.changed.Ring()
-	}
-	if err == nil && write && a.cfg.AnswersFile != "" {
+	if err == nil && write {
 		err = durable.Put(a.cfg.AnswersFile, text)
 	}
 	if err != nil {

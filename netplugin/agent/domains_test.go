@@ -1,13 +1,17 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/domains"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -43,7 +47,7 @@ func TestARuleHasTheAddressesOfItsNames(t *testing.T) {
 		})
 	}
 	hear := func(a *running, name, address string) {
-		a.HearAnswer(domains.Answer{Names: []string{name}, Addresses: []netip.Addr{netip.MustParseAddr(address)}})
+		a.HearAnswer(domains.Answer{Name: name, Addresses: []netip.Addr{netip.MustParseAddr(address)}})
 	}
 	a := start()
 	has("nothing is heard")
@@ -52,11 +56,18 @@ func TestARuleHasTheAddressesOfItsNames(t *testing.T) {
 	has("a name is heard", "198.51.100.2/32")
 	hear(a, "www.kubernetes.io", "2001:db8::1")
 	has("another is heard", "198.51.100.2/32", "2001:db8::1/128")
+	eventually(t, "it is written down", func() error {
+		if text, err := os.ReadFile(file); err != nil || !bytes.Contains(text, []byte("2001:db8::1")) {
+			return fmt.Errorf("the file says %s, %w", text, err)
+		}
+		return nil
+	})
+	hear(a, "shop.example", "198.51.100.3")
 	a.stop()
 
 	driver = newRecorder()
 	a = start()
-	has("the next agent", "198.51.100.2/32", "2001:db8::1/128")
+	has("the next agent", "198.51.100.2/32", "198.51.100.3/32", "2001:db8::1/128")
 	store.put(policy, `{"spec":"b","rules":[]}`)
 	eventually(t, "the policy has no rule any more", func() error {
 		if driver.object(rule) != nil {
@@ -65,13 +76,56 @@ func TestARuleHasTheAddressesOfItsNames(t *testing.T) {
 		return nil
 	})
 	store.put(policy, namesPolicy)
-	has("it has one again", "198.51.100.2/32", "2001:db8::1/128")
+	has("it has one again", "198.51.100.2/32", "198.51.100.3/32", "2001:db8::1/128")
 	a.ForgetAnswers(time.Now().Add(24 * time.Hour))
 	has("they do not count any more")
 	a.stop()
 	driver = newRecorder()
 	start()
 	has("nor for the next agent")
+}
+
+// plans counts how often a driver is given a rule.
+type plans struct {
+	*recorder
+	rule  pipeline.Key
+	given int
+}
+
+func (p *plans) Update(c drivers.Change) {
+	p.recorder.Update(c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.ContainsFunc(c.Set, func(o pipeline.Object) bool { return o.Key() == p.rule }) {
+		p.given++
+	}
+}
+
+// An endpoint that is answered new addresses all the time does not have its rules planned for each.
+func TestRulesAreNotPlannedForEachAnswer(t *testing.T) {
+	store := newEtcd(t).start()
+	driver := &plans{recorder: newRecorder(), rule: pipeline.Key{Kind: pipeline.KindTierRule, ID: "clusternetworkpolicy/names#0"}}
+	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`, mastercfg.K8sClassKey(7), `{}`, mastercfg.K8sPodKey(me, "u1"), `{"uid":"u1","class":7,"classed":true}`,
+		epKey("web.blue-pod"), podEndpoint("web.blue", me, "10.1.0.30", "u1"), mastercfg.K8sPolicyPrefix+"clusternetworkpolicy/names", namesPolicy)...)
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	var last netip.Addr
+	begun := time.Now()
+	for i := 0; time.Since(begun) < 2*namesEvery; i++ {
+		last = netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)})
+		a.HearAnswer(domains.Answer{Name: "shop.example", Addresses: []netip.Addr{last}})
+	}
+	eventually(t, "the last is in the rule", func() error {
+		if r, ok := driver.object(driver.rule).(pipeline.TierRule); !ok || !slices.Contains(r.Nets, netip.PrefixFrom(last, 32)) {
+			return fmt.Errorf("it has %d networks, not %s", len(r.Nets), last)
+		}
+		return nil
+	})
+	driver.mu.Lock()
+	defer driver.mu.Unlock()
+	if most := 3 + int(time.Since(begun)/namesEvery); driver.given > most { // the first state, and one at each end
+		t.Errorf("the rule is planned %d times, want %d at most", driver.given, most)
+	}
 }
 
 // What the name service answers is of interest while there are rules about names.

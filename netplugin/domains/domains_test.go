@@ -30,19 +30,19 @@ func message(t *testing.T, question string, records ...string) []byte {
 	return data
 }
 
-func TestAnAnswerNamesTheAddressesOfAllAliases(t *testing.T) {
+func TestAnAnswerIsAboutTheNameThatWasAskedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		records []string
 		want    string
 	}{
-		"addresses":              {[]string{"Shop.Example. 30 IN A 192.0.2.1", "shop.example. 20 IN A 192.0.2.2"}, "[shop.example] [192.0.2.1 192.0.2.2] 20s"},
-		"an alias":               {[]string{"shop.example. 9 IN CNAME a.cdn.example.", "a.cdn.example. 60 IN AAAA 2001:db8::1"}, "[shop.example a.cdn.example] [2001:db8::1] 9s"},
-		"something else beside":  {[]string{"shop.example. 30 IN A 192.0.2.1", "shop.example. 1 IN TXT \"x\"", "bank.example. 30 IN A 192.0.2.9"}, "[shop.example] [192.0.2.1] 30s"},
+		"addresses":              {[]string{"Shop.Example. 30 IN A 192.0.2.1", "shop.example. 20 IN A 192.0.2.2"}, "shop.example [192.0.2.1 192.0.2.2] 20s"},
+		"an alias":               {[]string{"shop.example. 9 IN CNAME a.cdn.example.", "a.cdn.example. 60 IN AAAA 2001:db8::1"}, "shop.example [2001:db8::1] 9s"},
+		"something else beside":  {[]string{"shop.example. 30 IN A 192.0.2.1", "shop.example. 1 IN TXT \"x\"", "bank.example. 30 IN A 192.0.2.9"}, "shop.example [192.0.2.1] 30s"},
 		"aliases in a circle":    {[]string{"shop.example. 9 IN CNAME b.example.", "b.example. 9 IN CNAME shop.example."}, "nothing"},
 		"nothing that was asked": {[]string{"bank.example. 30 IN A 192.0.2.9"}, "nothing"},
 	} {
 		a, ok := read(message(t, "SHOP.example.", c.records...))
-		got := fmt.Sprint(a.Names, a.Addresses, a.TTL)
+		got := fmt.Sprint(a.Name, " ", a.Addresses, " ", a.TTL)
 		if !ok {
 			got = "nothing"
 		}
@@ -93,7 +93,7 @@ func TestTheBookHasTheAddressesOfNamesForAWhile(t *testing.T) {
 	book, names := Book{}, []string{"kubernetes.io", "*.kubernetes.io", "*.example"}
 	hear := func(name, address string, ttl time.Duration, want string) {
 		t.Helper()
-		if changed, _ := book.Hear(names, Answer{[]string{name}, []netip.Addr{netip.MustParseAddr(address)}, ttl}, now); fmt.Sprint(changed) != want {
+		if changed, _ := book.Hear(names, Answer{name, []netip.Addr{netip.MustParseAddr(address)}, ttl}, now); fmt.Sprint(changed) != want {
 			t.Errorf("%s: %s, want %s", name, changed, want)
 		}
 	}
@@ -120,10 +120,39 @@ func TestTheBookHasTheAddressesOfNamesForAWhile(t *testing.T) {
 	if len(book) != 0 {
 		t.Errorf("left: %v", book)
 	}
-	for i := range most + 5 {
-		book.Hear(names, Answer{[]string{"a.example"}, []netip.Addr{netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)})}, 0}, now)
+}
+
+// Whoever has many new addresses answered, for as long as can be, does not keep those out that come later, nor those that
+// are heard again and again.
+func TestTheAddressesHeardLongestAgoMakeRoom(t *testing.T) {
+	now := time.Now()
+	book, names := Book{}, []string{"*.example"}
+	hear := func(ttl time.Duration, addresses ...netip.Addr) []string {
+		now = now.Add(time.Second)
+		changed, _ := book.Hear(names, Answer{"a.example", addresses, ttl}, now)
+		return changed
 	}
-	if got := len(book.Of(names)); got != most {
-		t.Errorf("%d addresses of one name, want %d", got, most)
+	numbered := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}) }
+	steady, once := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2")
+	hear(0, once)
+	var all []netip.Addr
+	for i := range most {
+		hear(0, steady)
+		hear(longest, numbered(i))
+		all = append(all, numbered(i))
+	}
+	late := []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2")}
+	for _, one := range late {
+		if changed := hear(0, one); len(changed) != 1 {
+			t.Errorf("%s changes %s", one, changed)
+		}
+	}
+	for one, want := range map[netip.Addr]bool{steady: true, once: false, late[0]: true, late[1]: true, numbered(0): false, numbered(most - 1): true} {
+		if _, got := book[names[0]][one]; got != want {
+			t.Errorf("%s counts: %v, want %v", one, got, want)
+		}
+	}
+	if hear(0, append(all, late...)...); len(book.Of(names)) != most {
+		t.Errorf("%d addresses of one name, want %d", len(book.Of(names)), most)
 	}
 }

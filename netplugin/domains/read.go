@@ -10,9 +10,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Answer says what a name stands for.
+// Answer says what a name stands for: the name that was asked for, and no other. That it is an alias of another name says
+// nothing of that one: the answer comes from whoever owns the alias, and he may have added any addresses.
 type Answer struct {
-	Names     []string // the one that was asked for, and those that it is an alias of; see Fold
+	Name      string // see Fold
 	Addresses []netip.Addr
 	TTL       time.Duration // the shortest of all records
 }
@@ -26,9 +27,10 @@ func read(message []byte) (a Answer, ok bool) {
 	if err := m.Unpack(message); err != nil || !m.Response || m.Rcode != dns.RcodeSuccess || len(m.Question) != 1 || m.Question[0].Qclass != dns.ClassINET {
 		return a, false
 	}
-	ttl := ^uint32(0)
-	for at := Fold(m.Question[0].Name); at != "" && !slices.Contains(a.Names, at); {
-		a.Names = append(a.Names, at)
+	a.Name = Fold(m.Question[0].Name)
+	ttl, chain := ^uint32(0), []string(nil)
+	for at := a.Name; at != "" && !slices.Contains(chain, at); {
+		chain = append(chain, at)
 		next := ""
 		for _, record := range m.Answer {
 			if Fold(record.Header().Name) != at {
