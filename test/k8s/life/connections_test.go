@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
@@ -19,6 +20,7 @@ import (
 type talks struct {
 	mu        sync.Mutex
 	addresses map[string]bool // of the pods
+	tried     int             // to open
 	open      []net.Conn
 	tracked   int // of them, by the nodes of the pods
 }
@@ -31,6 +33,9 @@ const talkLimit = 10 * time.Second
 func (k *talks) begin(ctx context.Context, from, node *testbed.Node, address string) {
 	ctx, cancel := context.WithTimeout(ctx, talkLimit)
 	defer cancel()
+	k.mu.Lock()
+	k.tried++
+	k.mu.Unlock()
 	var conn net.Conn
 	if testkit.Poll(ctx, func() (err error) {
 		conn, err = from.DialContext(ctx, "tcp", net.JoinHostPort(address, fmt.Sprint(podPort)))
@@ -45,6 +50,27 @@ func (k *talks) begin(ctx context.Context, from, node *testbed.Node, address str
 	k.open = append(k.open, conn)
 	if err == nil && len(lines) > 0 {
 		k.tracked++
+	}
+}
+
+// enough says why too few connections were opened or tracked for the test to mean anything. Some pods cannot be reached,
+// as what starts them was killed, and some connections end before their node is asked.
+func (k *talks) enough() error {
+	if len(k.open) == 0 || 2*k.tracked <= len(k.open) {
+		return fmt.Errorf("%d connections tried, %d open, %d of them tracked: want more than half tracked", k.tried, len(k.open), k.tracked)
+	}
+	return nil
+}
+
+func TestMostConnectionsHaveToBeTracked(t *testing.T) {
+	for _, c := range []struct {
+		open, tracked int
+		enough        bool
+	}{{0, 0, false}, {1, 0, false}, {2, 1, false}, {3, 2, true}, {3, 3, true}} {
+		k := &talks{open: make([]net.Conn, c.open), tracked: c.tracked}
+		if err := k.enough(); (err == nil) != c.enough {
+			t.Errorf("%d open, %d tracked: %v", c.open, c.tracked, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -37,30 +38,57 @@ func TestWhatAPodReachesIsWhatPoliciesSay(t *testing.T) {
 	address := func(of string) string { return kubectl("get", "pod", of, "-o", "jsonpath={.status.podIP}") }
 	own, far, web, other := address("process1"), address("process2"), address("web"), address("other")
 	const named = "web.default.svc.cluster.local"
-	reaches := func(want bool, at ...string) {
+	check := func(holds func(ctx context.Context, c *cluster.Cluster, to string) error, at ...string) {
 		t.Helper()
 		for _, to := range at {
-			if err := testkit.Poll(ctx, func() error {
-				_, err := c.Kubectl(ctx, "exec", "client", "--", "curl", "--silent", "--max-time", "3", "--output", "/dev/null", "http://"+to+"/hostname")
-				if (err == nil) != want {
-					err = fmt.Errorf("reached: %v, want %v: %w", err == nil, want, err)
-				} else {
-					err = nil
-				}
-				return err
-			}); err != nil {
+			if err := testkit.Poll(ctx, func() error { return holds(ctx, c, to) }); err != nil {
 				t.Errorf("%s: %v", to, err)
 			}
 		}
 	}
 	ownNode, hostPort, nodePort, farNode := own+":7070", own+":8088", own+":30080", far+":7070"
-	reaches(true, ownNode, hostPort, nodePort, farNode, named+":8080")
+	check(reached, ownNode, hostPort, nodePort, farNode, named+":8080")
 	kubectl("apply", "-f", manifest("isolated.yaml"))
-	reaches(false, hostPort, nodePort, farNode)
-	reaches(true, ownNode)
+	check(denied, hostPort, nodePort, farNode)
+	check(reached, ownNode)
 	kubectl("delete", "-f", manifest("isolated.yaml"))
 	kubectl("apply", "-f", manifest("names.yaml"))
-	reaches(false, ownNode, web+":8080") // the name was not asked for since
-	reaches(true, named+":8080", web+":8080", farNode)
-	reaches(false, other+":8080", ownNode)
+	check(denied, ownNode, web+":8080") // the name was not asked for since
+	check(reached, named+":8080", web+":8080", farNode)
+	check(denied, other+":8080", ownNode)
+}
+
+// reached says why the pod client does not reach a server.
+func reached(ctx context.Context, c *cluster.Cluster, to string) error {
+	code, err := curl(ctx, c, to)
+	if err == nil && code != "0" {
+		err = fmt.Errorf("not reached: curl's exit code is %s", code)
+	}
+	return err
+}
+
+// denied says why a server does not count as denied to the pod client. One try that fails may be chance, so it takes three in a row.
+func denied(ctx context.Context, c *cluster.Cluster, to string) error {
+	for range 3 {
+		code, err := curl(ctx, c, to)
+		if err != nil {
+			return err
+		}
+		if code != curlRefused && code != curlTimeout {
+			return fmt.Errorf("not denied: curl's exit code is %s", code)
+		}
+	}
+	return nil
+}
+
+// Exit codes of curl (curl(1), EXIT CODES).
+const (
+	curlRefused = "7"
+	curlTimeout = "28"
+)
+
+// curl asks a server from the pod client. It returns curl's exit code; an error says that curl has not run.
+func curl(ctx context.Context, c *cluster.Cluster, to string) (code string, err error) {
+	out, err := c.Kubectl(ctx, "exec", "client", "--", "sh", "-c", `curl --silent --max-time 2 --output /dev/null "$0"; echo $?`, "http://"+to+"/hostname")
+	return strings.TrimSpace(out), err
 }
