@@ -12,7 +12,8 @@ import (
 const cyclonusCases = 112
 
 // TestLongCyclonus runs those cases, by TCP and UDP: 9 pods of 3 namespaces, each to the services of all
-// others, after each change of policies, labels, pods or namespaces.
+// others, or, in cases where pods come or get other labels, to the pods, after each change of policies, labels, pods or
+// namespaces.
 func TestLongCyclonus(t *testing.T) {
 	if os.Getenv("CONTIV_TEST_LONG") == "" {
 		t.Skip("takes long: make e2e-k8s with CONTIV_TEST_LONG=1")

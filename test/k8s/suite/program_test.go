@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +31,9 @@ func runProgram(t *testing.T, c *cluster.Cluster, name string, args ...string) (
 	var exit *exec.ExitError
 	if len(listener.verdicts) == 0 || err != nil && !errors.As(err, &exit) {
 		return nil, "", fmt.Errorf("%s: %d tests ran (%v): %s", name, len(listener.verdicts), err, tail(listener.said.String()))
+	}
+	if failed := slices.Contains(slices.Collect(maps.Values(listener.verdicts)), "FAIL"); err != nil && !failed {
+		return nil, "", fmt.Errorf("%s: no subtest failed, but it did (%v): %s", name, err, tail(listener.said.String()))
 	}
 	return listener.verdicts, listener.said.String(), nil // why one failed is in what it said
 }
