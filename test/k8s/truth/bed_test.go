@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/k8s/images"
 	"github.com/contiv/netplugin/test/k8s/netpol"
 	"github.com/contiv/netplugin/test/testbed"
 	"github.com/contiv/netplugin/test/testkit"
@@ -34,8 +35,6 @@ type bed struct {
 	answered map[string]bool // and clients back
 }
 
-const pauseImage = "registry.k8s.io/pause:3.10.2"
-
 // makePods makes the pods of the world, three on each node, with addresses of both versions of IP.
 func (b *bed) makePods(ctx context.Context) error {
 	const network = "both"
@@ -56,7 +55,7 @@ func (b *bed) makePods(ctx context.Context) error {
 		}
 		pod := object{"metadata": object{"name": p.Name, "labels": p.Labels}, "spec": object{
 			"nodeName": b.nodeOf(i).Name, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 0,
-			"containers": []object{{"name": "c", "image": pauseImage, "ports": ports}}}}
+			"containers": []object{{"name": "c", "image": images.Pause, "ports": ports}}}}
 		if err := testkit.Poll(ctx, func() error { // a new namespace has no service account yet
 			return b.api.Do(ctx, http.MethodPost, "/api/v1/namespaces/"+p.Namespace+"/pods", pod, nil)
 		}); err != nil {

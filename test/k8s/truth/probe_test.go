@@ -122,7 +122,8 @@ func (b *bed) check(probes []*probe, want bool) error {
 		return nil
 	}
 	slices.Sort(wrong)
-	return fmt.Errorf("%d of %d that policies allow (%t) fare otherwise, such as\n%s", len(wrong), len(probes), want, strings.Join(wrong[:min(len(wrong), 8)], "\n"))
+	what := map[bool]string{true: "allowed, and did not arrive", false: "denied, and arrived"}[want]
+	return fmt.Errorf("%s: %d of %d, such as\n%s", what, len(wrong), len(probes), strings.Join(wrong[:min(len(wrong), 8)], "\n"))
 }
 
 // keep has connections of TCP live until the next exchange, and those of UDP forever.
