@@ -2,9 +2,11 @@
 package docs_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,5 +75,41 @@ func TestTheCommandsOfPagesAreRun(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestArchitectureNamesEveryPackage looks at packages of this module. A row of the table of rooms names them in full, or by
+// their names in the first folder of the row.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rooms, _ := strings.Cut(string(text), "## Rooms")
+	rooms, _, _ = strings.Cut(rooms, "\n## ")
+	var named []string
+	for row := range strings.Lines(rooms) {
+		words := strings.Split(row, "`")
+		for i := 1; i < len(words); i += 2 {
+			named = append(named, alternatives(words[i])...)
+			named = append(named, words[1]+"/"+words[i])
+		}
+	}
+	err = filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() || path == ".." || path == filepath.Join("..", "docs") {
+			return err
+		}
+		if files, _ := filepath.Glob(filepath.Join(path, "go.mod")); len(files) > 0 || strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" {
+			return filepath.SkipDir
+		}
+		files, err := filepath.Glob(filepath.Join(path, "*.go"))
+		folder := strings.TrimPrefix(filepath.ToSlash(path), "../")
+		if err == nil && len(files) > 0 && !slices.ContainsFunc(named, func(pattern string) bool { found, _ := filepath.Match(pattern, folder); return found }) {
+			t.Errorf("architecture.md: no room is %s", folder)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds what a Kubernetes cluster for tests is made of into the folder named as
-# argument: its components, its own network tests, those of ClusterNetworkPolicy with
-# its kind, and those of cyclonus, CoreDNS, and the archive of the images that all of
-# them need. The first time takes about ten minutes. A step that fails, or hangs because
+# argument: its components, the network tests of Kubernetes, the tests and the custom resource of
+# ClusterNetworkPolicy, the tests of cyclonus, CoreDNS, and the archive of the images that
+# all of them need. The first time takes about ten minutes. A step that fails, or hangs because
 # a module proxy does, ends it, and its last line says which.
 set -eu
 out=$(mkdir -p "$1" && cd "$1" && pwd)
