@@ -59,7 +59,7 @@ func TestRoutersOutsideReachServicesOfRoutedVLANs(t *testing.T) {
 	stop()
 	<-refusing
 	asked := func() string {
-		said, err := rn.out.Try("timeout", "20", "python3", "-c", talk, vip.String(), "2")
+		said, err := rn.out.Try("timeout", "120", "python3", "-c", talk, vip.String(), "2")
 		if err != nil {
 			said = err.Error()
 		}
