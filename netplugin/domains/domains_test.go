@@ -39,6 +39,7 @@ func TestAnAnswerIsAboutTheNameThatWasAskedFor(t *testing.T) {
 		"an alias":               {[]string{"shop.example. 9 IN CNAME a.cdn.example.", "a.cdn.example. 60 IN AAAA 2001:db8::1"}, "shop.example [2001:db8::1] 9s"},
 		"something else beside":  {[]string{"shop.example. 30 IN A 192.0.2.1", "shop.example. 1 IN TXT \"x\"", "bank.example. 30 IN A 192.0.2.9"}, "shop.example [192.0.2.1] 30s"},
 		"aliases in a circle":    {[]string{"shop.example. 9 IN CNAME b.example.", "b.example. 9 IN CNAME shop.example."}, "nothing"},
+		"hosts of no network":    {[]string{"shop.example. 30 IN A 127.0.0.1", "shop.example. 30 IN A 169.254.169.254", "shop.example. 30 IN AAAA fe80::1", "shop.example. 30 IN A 10.0.0.1"}, "shop.example [10.0.0.1] 30s"},
 		"nothing that was asked": {[]string{"bank.example. 30 IN A 192.0.2.9"}, "nothing"},
 	} {
 		a, ok := read(message(t, "SHOP.example.", c.records...))

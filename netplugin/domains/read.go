@@ -50,7 +50,8 @@ func read(message []byte) (a Answer, ok bool) {
 		}
 		at = next
 	}
-	a.Addresses = slices.DeleteFunc(a.Addresses, func(one netip.Addr) bool { return !one.IsValid() })
+	// Who owns a name may not open what is at every node, such as its loopback or a service for metadata at 169.254.169.254.
+	a.Addresses = slices.DeleteFunc(a.Addresses, func(one netip.Addr) bool { return !one.IsGlobalUnicast() })
 	a.TTL = time.Duration(ttl) * time.Second
 	return a, len(a.Addresses) > 0
 }
