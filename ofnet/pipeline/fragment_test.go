@@ -123,16 +123,18 @@ func TestAFirstFragmentWithoutAllHeadersIsDropped(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	from, to := c.pod(web1).wire(), c.pod(web2).wire()
 	const destinationOptions, udp, fragment = 60, 17, 44
-	first := func(options ...byte) []byte {
-		header := []byte{destinationOptions, 0, 0, 1, 0, 0, 0, 7} // at 0, and more to come
+	first := func(next byte, options ...byte) []byte {
+		header := []byte{next, 0, 0, 1, 0, 0, 0, 7} // at 0, and more to come
 		header = append(header, options...)
 		ip := append(append([]byte{0x60, 0, 0, 0, 0, byte(len(header)), fragment, 64}, web1.IPv6.AsSlice()...), web2.IPv6.AsSlice()...)
 		return ethernet(web2.MAC, web1.MAC, openflow.EthTypeIPv6, ip, header)
 	}
-	hidden := first(udp, 1, 1, 12, 'h', 'i', 'd', 'e') // 16 bytes of options, of which 8 are here
-	shown := first(append([]byte{udp, 0, 1, 4, 0, 0, 0, 0}, []byte{0, 9, 0, 9, 0, 24, 0, 0, 's', 'h', 'o', 'w', 0, 0, 0, 0}...)...)
-	from.send(hidden)
-	from.send(shown)
+	// 16 bytes of options, of which 8 are here; 8 bytes, and more of them in the next fragment;
+	// and one that is to the userspace datapath as the others are to the kernel's.
+	from.send(first(destinationOptions, udp, 1, 1, 12, 'h', 'i', 'd', 'e'))
+	from.send(first(destinationOptions, destinationOptions, 0, 1, 4, 'h', 'i', 'd', 'e'))
+	from.send(first(noNextHeader, 'h', 'i', 'd', 'e', 0, 0, 0, 0))
+	from.send(first(destinationOptions, append([]byte{udp, 0, 1, 4, 0, 0, 0, 0}, []byte{0, 9, 0, 9, 0, 24, 0, 0, 's', 'h', 'o', 'w', 0, 0, 0, 0}...)...))
 	if got := to.receive(soon, func(frame []byte) bool {
 		return bytes.Contains(frame, []byte("hide")) || bytes.Contains(frame, []byte("show"))
 	}); !bytes.Contains(got, []byte("show")) {

@@ -50,10 +50,16 @@ func (guard) base(w *Wants) {
 			w.flow(at(tableGuard, priorityGuard, append(first, withoutPorts...)...).drop(reasonTooShort))
 		}
 	}
-	// To the switch a packet whose extension headers go on in the next fragment has no
-	// protocol, and is no fragment. Its receiver would put it together (RFC 7112).
-	w.flow(at(tableGuard, priorityGuard, ipv6().is(), openflow.IPProto(0)).drop(reasonTooShort))
+	// Extension headers that go on in the next fragment hide the protocol, and the receiver would
+	// put them together (RFC 7112). To the userspace datapath such a first fragment has protocol 0
+	// and is no fragment, to the kernel's it is a first fragment without a next header.
+	w.flow(
+		at(tableGuard, priorityGuard, ipv6().is(), openflow.IPProto(0)).drop(reasonTooShort),
+		at(tableGuard, priorityGuard, ipv6().is(), openflow.IPFirstFragment(), openflow.IPProto(noNextHeader)).drop(reasonTooShort))
 }
+
+// noNextHeader is the protocol of an IPv6 packet that ends with its headers (RFC 8200, 4.7).
+const noNextHeader = 59
 
 // dhcp matches UDP datagrams that only servers send, and relays: from the port of servers, or to
 // that of clients, which do not ask for the sender's.
