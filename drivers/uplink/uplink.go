@@ -78,7 +78,7 @@ type Bridge struct {
 	known map[string]int // index of each link when it was seen last
 	works map[string]working
 	taken map[string]int64  // configuration with which a link was taken off the bridge
-	added map[string]int64  // configuration with which a link became a port, until ovs-vswitchd has it
+	added map[string]int64  // configuration with which a link became a port, until it is up in it
 	moved record            // what of the host's was moved to the local port
 	busy  map[string]seenAt // ports at which the host has something that may change yet
 	local int64             // configuration in which the local port is as it should be
@@ -222,6 +222,7 @@ func (b *Bridge) look(ctx context.Context) error {
 			return err
 		}
 		b.local = b.db.rootRow().NextCfg // what an earlier run may have written a moment ago
+		b.noteMembers(nil, b.db.memberNames(b.config.Bridge), b.local)
 	}
 	usable, states := b.usable()
 	problems := slices.Collect(maps.Values(states))
@@ -277,20 +278,24 @@ func (b *Bridge) noteMembers(before, now []string, config int64) {
 	}
 }
 
-// settle sets links up that ovs-vswitchd has made ports of, once more: it reads and
-// writes all flags of a link to change one, when it opens and when it closes it, and may
-// write that the link is down, as it was a moment ago. A port that is set down later is
-// left so.
+// settle sets links up, once, after ovs-vswitchd has made ports of them, and after a start.
+// When ovs-vswitchd opens or closes a link, it reads all flags, changes one, and writes all of
+// them. If the link was set up in between, it is down again. A port that somebody sets down
+// later is left so, until netplugin starts anew: nobody knows then who has done it.
 func (b *Bridge) settle() error {
 	var problems []error
 	for name, config := range b.added {
 		if b.db.seen() < config {
 			continue // we hear of it when it has
 		}
-		delete(b.added, name)
-		if link, there, err := b.links.state(name); err != nil || there && link.down {
-			problems = append(problems, err, b.links.setUp(name))
+		link, there, err := b.links.state(name)
+		if err == nil && there && link.down {
+			err = b.links.setUp(name)
 		}
+		if err == nil {
+			delete(b.added, name)
+		}
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }
