@@ -281,8 +281,8 @@ func (c *cache) putPeer(key string, value []byte, revision int64) error {
 // recallPeer supplies a VTEP remembered from before this agent started.
 func (c *cache) recallPeer(host string, vtep netip.Addr) {
 	c.setNode(recalled+vtep.String(), vtep)
-	c.setPeer(vtep)
 	if len(c.endpointsOn[host]) > 0 && c.peers.recall(host, vtep) {
+		c.setPeer(vtep)
 		c.markHost(host)
 	}
 }

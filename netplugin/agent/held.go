@@ -80,8 +80,8 @@ func (h *held) expired(now time.Time) (keys []string, next time.Time) {
 		case !until.After(now):
 			keys = append(keys, key)
 			delete(h.absent, key)
-		case next.IsZero() || until.Before(next):
-			next = until
+		default:
+			next = sooner(next, until)
 		}
 	}
 	slices.Sort(keys)
@@ -173,13 +173,19 @@ func (a *Agent) dropExpired(now time.Time) time.Duration {
 	for _, key := range keys {
 		a.cache.apply(key, nil, 0)
 	}
-	if leaving := a.cache.leave(now); next.IsZero() || !leaving.IsZero() && leaving.Before(next) {
-		next = leaving
-	}
+	next = sooner(sooner(next, a.cache.leave(now)), a.cache.agePeers(now))
 	if next.IsZero() {
 		return 0
 	}
 	return max(next.Sub(now), time.Millisecond)
+}
+
+// sooner is the earlier of two times; a zero one never comes.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // expelClashing drops kept records whose numbers a store that went back has

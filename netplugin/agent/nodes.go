@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -17,16 +18,22 @@ import (
 // nodes are the addresses by which the machines of the cluster know each other, and the
 // ports of netmasters, from the registry. Endpoints are kept away from them.
 //
-// What an entry had when it vanished stays until the agent ends: a process is gone then,
-// but perhaps not its machine.
+// The addresses and ports of an entry that vanished stay until the agent ends: a process is gone
+// then, but perhaps not its machine. Its end of the tunnels stays for peerGrace, as it lets a
+// machine send in the name of clients outside, and the next one that has the address may be another.
 type nodes struct {
 	addresses   map[string][]netip.Addr // by key of the entry; sorted
 	masterPorts map[uint16]struct{}
-	peers       map[string]pipeline.Peer // other machines' ends of tunnels, by the id of the peer
+	peers       map[netip.Addr]time.Time // other machines' ends of tunnels -> when that is forgotten; zero: it is in use
 }
 
+// peerGrace is how long another machine's end of the tunnels is known when nobody registers it
+// and its host has no endpoints. An agent's repair takes less time, and whoever gives addresses
+// to machines seldom gives one to another machine sooner.
+const peerGrace = time.Hour
+
 func newNodes() nodes {
-	return nodes{addresses: make(map[string][]netip.Addr), masterPorts: make(map[uint16]struct{}), peers: make(map[string]pipeline.Peer)}
+	return nodes{addresses: make(map[string][]netip.Addr), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time)}
 }
 
 // nodePrefixes are where machines register: all of them have an address of a node.
@@ -89,19 +96,42 @@ func (c *cache) putNode(key string, value []byte) (port uint16, err error) {
 
 // setPeer takes over another machine's end of the tunnels.
 func (c *cache) setPeer(vtep netip.Addr) {
-	p := pipeline.Peer{VTEP: vtep}
-	if _, known := c.nodes.peers[p.Key().ID]; !known {
-		c.nodes.peers[p.Key().ID] = p
-		c.mark(pipeline.KindPeer, p.Key().ID)
+	if _, known := c.nodes.peers[vtep]; !known {
+		c.mark(pipeline.KindPeer, pipeline.Peer{VTEP: vtep}.Key().ID)
 	}
+	c.nodes.peers[vtep] = time.Time{}
+}
+
+// agePeers begins the grace of peers that are out of use, and forgets those whose grace is over.
+// It says when the next one's is; zero: there is none.
+func (c *cache) agePeers(now time.Time) (next time.Time) {
+	used := c.peers.addresses()
+	for vtep, until := range c.nodes.peers {
+		switch {
+		case used[vtep]:
+			until = time.Time{}
+		case until.IsZero():
+			until = now.Add(peerGrace)
+		case !until.After(now):
+			delete(c.nodes.peers, vtep)
+			c.mark(pipeline.KindPeer, pipeline.Peer{VTEP: vtep}.Key().ID)
+			continue
+		}
+		c.nodes.peers[vtep] = until
+		next = sooner(next, until)
+	}
+	return next
 }
 
 func (n nodes) wantedPeer(id string) (pipeline.Object, error) {
-	p, known := n.peers[id]
-	if !known {
+	vtep, err := netip.ParseAddr(id)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "peer %s: %w", id, err)
+	}
+	if _, known := n.peers[vtep]; !known {
 		return nil, fault.New(fault.NotFound, "peer %s is not known", id)
 	}
-	return p, nil
+	return pipeline.Peer{VTEP: vtep}, nil
 }
 
 // remain keeps what is known when an entry vanishes.

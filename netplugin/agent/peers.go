@@ -62,6 +62,18 @@ func (p *peers) settle(host string, inUse bool) bool {
 	return p.vtep[host] != before
 }
 
+// addresses are the VTEPs that are registered, or in force.
+func (p *peers) addresses() map[netip.Addr]bool {
+	all := make(map[netip.Addr]bool, len(p.vtep))
+	for _, vtep := range p.vtep {
+		all[vtep] = true
+	}
+	for _, entry := range p.entries {
+		all[entry.vtep] = true
+	}
+	return all
+}
+
 // recall gives a host without a known VTEP the one it had before this agent started.
 func (p *peers) recall(host string, vtep netip.Addr) bool {
 	if p.vtep[host].IsValid() || !vtep.IsValid() {

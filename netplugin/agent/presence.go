@@ -114,9 +114,7 @@ func (c *cache) countLocals(tenant string, step int) {
 func (c *cache) leave(now time.Time) (next time.Time) {
 	for tenant, until := range c.leaving {
 		if until.After(now) {
-			if next.IsZero() || until.Before(next) {
-				next = until
-			}
+			next = sooner(next, until)
 			continue
 		}
 		delete(c.leaving, tenant)

@@ -25,9 +25,10 @@ func (p Peer) Equal(other Object) bool { return other == Object(p) }
 //	entrance  entranceMAC, and the tunnel address of any node: clients that come in by
 //	          the host have addresses that nobody here knows (entrance.go)
 //
-// The same flow tells the policy the group, and the tiers the class, of the sender (source.go),
-// so that a remote endpoint costs no flow more. An endpoint that moves is another match, so that
-// for a moment it is believed from both nodes, if both records are there.
+// The same flow tells the policy the group, and the tiers the class, of the sender (source.go).
+// An endpoint has one record, which names one node: when it moves, it is believed from the new
+// one as soon as its record says so here. Where two records have an address, as while another
+// endpoint gets it, both nodes are believed.
 //
 // Nodes are believed to guard their own ports, and to send from their own tunnel address:
 // the network between them is to drop what forges that.

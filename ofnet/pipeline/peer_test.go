@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/test/testkit"
@@ -109,16 +110,28 @@ func forged(t *testing.T, times int) {
 	}
 }
 
-// While an endpoint moves, both nodes are known for a moment.
-func TestAnEndpointThatMovesIsBelievedFromBothNodes(t *testing.T) {
+// An endpoint that moves keeps its record, which names one node. Two records of an address
+// name two, as while another endpoint gets it.
+func TestAnEndpointIsBelievedFromTheNodesOfItsRecords(t *testing.T) {
 	c := startCluster(t, web1)
-	moved := web2
-	moved.ID, moved.VTEP = web2.ID+"-moved", vtep3
-	c.know(web2, moved)
+	moved, another := web2, web2
+	moved.VTEP = vtep3
+	another.ID = web2.ID + "-another"
 	arrival := packet{inPort: exampleTunnelPort, vni: webBlue.VNI, src: web2.MAC, dst: web1.MAC, from: web2.IPv4, to: web1.IPv4}
-	for _, node := range []netip.Addr{vtep2, vtep3} {
-		if arrival.node = node; c.nodes[0].verdict(t, arrival) == "drop" {
-			t.Errorf("%s is not believed", node)
+	for _, step := range []struct {
+		known    Endpoint
+		believed []netip.Addr
+	}{
+		{web2, []netip.Addr{vtep2}},
+		{moved, []netip.Addr{vtep3}},
+		{another, []netip.Addr{vtep2, vtep3}},
+	} {
+		c.know(step.known)
+		for _, node := range []netip.Addr{vtep2, vtep3} {
+			arrival.node = node
+			if got := c.nodes[0].verdict(t, arrival); (got != "drop") != slices.Contains(step.believed, node) {
+				t.Errorf("%s, known at %s: from %s %s", step.known.ID, step.known.VTEP, node, got)
+			}
 		}
 	}
 }

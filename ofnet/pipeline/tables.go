@@ -97,7 +97,7 @@ const (
 	priorityHost    uint16 = 108  // but for the host itself
 	priorityAnswer  uint16 = 109  // what answers one who came in by a host
 	priorityExcept  uint16 = 110  // an exception to these
-	priorityAsking  uint16 = 112  // nor compared with what these look at
+	priorityAsking  uint16 = 112  // a solicitation is metered before its target is looked at
 	priorityService uint16 = 115  // fragments and errors of a provider
 	priorityChoose  uint16 = 116  // a client of a service is known to have no provider
 	priorityHairpin uint16 = 120  // what a provider sends to itself

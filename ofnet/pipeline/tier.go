@@ -121,8 +121,9 @@ func (tiers) base(w *Wants) {
 }
 
 // outside's flows let isolated endpoints reach their own node. That is what policies allow, so the other tiers
-// are asked as ever. A tenant may have an address of the node in a network of its own: the receiver is nobody there, or,
-// of an answer, the sender is not. A port by which the node leads to somebody else is not the node.
+// are asked as ever. A tenant may have an endpoint with an address of the node: only what has no receiver in the tenant is
+// for the node, and only what comes from the host is an answer of it. A port by which the node leads to somebody else is
+// not the node.
 func (tiers) outside(w *Wants, o Outside, _ uint32) {
 	s := sides[true]
 	isolated := s.tiers.has(s.isolates, s.isolates)

@@ -31,9 +31,9 @@ import (
 // connection's first packet: its addresses, protocol and port. Of later fragments the
 // userspace datapath does not know the port; they are of no use without the first one, which
 // is judged, and go with it, as the tracker wants to see all of them each time. (The first one
-// of SCTP it sees once.) Copies of what a bridged network floods it must not see in fragments: it
-// would take those of different copies for one packet, and send a first one, which the rules have
-// kept from a receiver, to him with a later one. If somebody judges them, they are dropped.
+// of SCTP it sees once.) Fragments that a bridged network floods must not reach the tracker. It
+// would put fragments of the copies for several receivers together, and so deliver a first
+// fragment to a receiver whose rules deny it. Where sender or receiver are judged, they are dropped.
 //
 // A packet's ends are classified in its first pass, and the tracker ends a pass. The datapath
 // has a flow for each pass, and ovs-vswitchd looks at them one after the other when rules
