@@ -14,7 +14,8 @@ import (
 // node. Names follow the wanted objects, in the same steps; what waits for a part,
 // such as the VTEP of its node, has its names already.
 
-// namesFollow says whether names are still to come with the backlog.
+// namesFollow says whether names are still to come with the backlog: before a step, as the step
+// may enter the first names of a tenant, and after it.
 func (p *planner) namesFollow(c *cache) {
 	if p.names != nil {
 		p.names.SetPartial(len(c.backlog) > 0)

@@ -26,6 +26,7 @@ type verdict int
 
 const (
 	answered  verdict = iota // the reply is complete
+	partly                   // it names only some of very many, and others the next time
 	unknown                  // nobody can say, or not yet
 	forwarded                // it is not about a name of ours
 )
@@ -61,6 +62,9 @@ func (z *Zones) answer(tenant string, reply *dns.Msg) verdict {
 	}
 	if len(reply.Answer) == 0 {
 		reply.Ns = []dns.RR{soa()}
+	}
+	if f.cut {
+		return partly
 	}
 	return answered
 }
@@ -111,7 +115,7 @@ func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool)
 		protocol, rest, _ = strings.Cut(rest, ".")
 	}
 	s := z.lookup(tenant, rest, ours)
-	f.unsure = s.unsure
+	f.unsure, f.cut = s.unsure, s.cut
 	for _, p := range s.ports {
 		if "_"+p.Protocol != protocol || port != "" && port != "_"+itoa(p.Number) {
 			continue

@@ -120,11 +120,12 @@ func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, agai
 		s.counts.strangers.Add(1)
 		return nil
 	}
-	reply, ours := s.reply(tenant, m)
-	if ours {
-		records := len(reply.Answer)
+	reply, by := s.reply(tenant, m)
+	if by != forwarded {
 		packed := s.packTruncated(reply, m)
-		again.keep(version, tenant, data, packed, records)
+		if by == answered {
+			again.keep(version, tenant, data, packed, reply)
+		}
 		return packed
 	}
 	later(func() []byte { return s.packTruncated(s.forward(ctx, tenant, asker, reply), m) })

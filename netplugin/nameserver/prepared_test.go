@@ -32,7 +32,12 @@ func newPreparing(z *Zones) *preparing {
 // told are the addresses that an asker is told, in their order.
 func (p *preparing) told(t testing.TB, asker netip.Addr, name string) (list []string) {
 	t.Helper()
-	m := question(name, dns.TypeA)
+	return p.tell(t, asker, question(name, dns.TypeA))
+}
+
+// tell asks a question, and returns the addresses in the answer.
+func (p *preparing) tell(t testing.TB, asker netip.Addr, m *dns.Msg) (list []string) {
+	t.Helper()
 	p.ids++
 	m.Id = p.ids
 	data, err := m.Pack()
@@ -43,11 +48,11 @@ func (p *preparing) told(t testing.TB, asker netip.Addr, name string) (list []st
 	if err := reply.Unpack(p.answer(t.Context(), data, asker, &p.prepared, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if reply.Id != m.Id || !slices.Equal(reply.Question, m.Question) {
+	if reply.Id != m.Id || !slices.Equal(reply.Question, m.Question) || (reply.IsEdns0() == nil) != (m.IsEdns0() == nil) {
 		t.Fatalf("an answer to another question: %v", reply)
 	}
 	for _, r := range reply.Answer {
-		list = append(list, r.(*dns.A).A.String())
+		list = append(list, strings.TrimPrefix(r.String(), r.Header().String()))
 	}
 	return list
 }
@@ -79,31 +84,91 @@ func TestAnswersThatAreKeptFollowTheNamesAndStayWithTheirTenants(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreKeptComeInSeveralOrders(t *testing.T) {
-	z, asker := NewZones(), netip.MustParseAddr("10.1.0.1")
-	for i := range 3 {
-		z.SetEndpoint(Endpoint{ID: fmt.Sprint(i), Tenant: "blue", Group: "web", IPv4: netip.AddrFrom4([4]byte{10, 2, 0, byte(i)})})
+// Whoever takes the first address of an answer goes to each member of a group about as often, whether
+// the answer is kept or does not fit in what the asker takes.
+func TestAllAddressesOfAnswersAreFirstEquallyOften(t *testing.T) {
+	const each = 30
+	asker := netip.MustParseAddr("10.1.0.1")
+	for _, c := range []struct {
+		members int
+		kind    uint16
+		offers  uint16 // bytes; 0: without EDNS
+		kept    bool
+	}{
+		{2, dns.TypeA, 0, true}, {40, dns.TypeA, 0, false}, {40, dns.TypeA, MaxUDP, true}, {30, dns.TypeAAAA, MaxUDP, true}, {10, dns.TypeANY, MaxUDP, false},
+	} {
+		z := NewZones()
+		for i := range c.members {
+			z.SetEndpoint(Endpoint{ID: fmt.Sprint(i), Tenant: "blue", Group: "web", IPv4: addr(fmt.Sprint("10.2.0.", i)), IPv6: addr(fmt.Sprintf("fd00::%x", i+1))})
+		}
+		p := newPreparing(z)
+		p.tenants[asker] = "blue"
+		m := question("web.", c.kind)
+		if c.offers > 0 {
+			m.SetEdns0(c.offers, false)
+		}
+		first, addresses := map[string]int{}, c.members
+		if c.kind == dns.TypeANY {
+			addresses *= 2
+		}
+		asked := uint64(each * addresses)
+		for range asked {
+			list := p.tell(t, asker, m)
+			first[list[0]]++
+			if slices.Sort(list); len(slices.Compact(list)) != len(list) || c.kept && len(list) != c.members {
+				t.Fatalf("%+v: told %v", c, list)
+			}
+		}
+		for a, n := range first { // bounds that chance passes once in a hundred million
+			if n < each/10 || n > 3*each {
+				t.Errorf("%+v: %s is first %d times, others about %d", c, a, n, each)
+			}
+		}
+		if len(first) != addresses || (len(p.answers) == 1) != c.kept {
+			t.Errorf("%+v: %d addresses are ever first; kept: %d answers", c, len(first), len(p.answers))
+		}
+		if got := p.Stats(); got.Answered != asked || got.Tenants["blue"].Named != asked {
+			t.Errorf("%+v: counted: %+v", c, got)
+		}
 	}
+}
+
+// An answer with room for all it tells may still be of some of very many: those of one family among them.
+func TestAnswersThatNameSomeOfManyAreNotKept(t *testing.T) {
+	z, asker := NewZones(), netip.MustParseAddr("10.1.0.1")
+	shop := Service{ID: "shop", Tenant: "blue", Name: "shop", Address: addr("10.3.0.1")}
+	for i := range 200 {
+		e := Endpoint{ID: fmt.Sprint(i), Tenant: "blue", Group: "web", IPv4: addr(fmt.Sprint("10.2.0.", i))}
+		if i%4 == 0 {
+			e.IPv6 = addr(fmt.Sprintf("fd00::%x", i+1))
+			shop.Providers = append(shop.Providers, e.IPv4, e.IPv6)
+		}
+		z.SetEndpoint(e)
+	}
+	z.SetService(shop)
 	p := newPreparing(z)
 	p.tenants[asker] = "blue"
-	for range maxOrders {
-		p.told(t, asker, "web.")
-	}
-	orders := map[string]int{}
-	for range 100 * maxOrders {
-		orders[strings.Join(p.told(t, asker, "web."), " ")]++
-	}
-	if len(orders) < 3 { // that all of maxOrders are two of the six has a chance of 1 in 2 million
-		t.Errorf("orders: %v", orders)
-	}
-	if got := p.Stats(); got.Answered != 101*maxOrders || got.Tenants["blue"].Named != 101*maxOrders {
-		t.Errorf("counted: %+v", got)
+	for _, c := range []struct {
+		name string
+		kind uint16
+		want int
+	}{{"web.", dns.TypeAAAA, 50}, {"web.", dns.TypeA, 200}, {"providers.shop.blue.contiv.internal.", dns.TypeA, 50}, {"providers.shop.blue.contiv.internal.", dns.TypeAAAA, 50}} {
+		m, named := question(c.name, c.kind), map[string]bool{}
+		m.SetEdns0(MaxUDP, false)
+		for range 400 { // where each is in a quarter of the answers or more
+			for _, a := range p.tell(t, asker, m) {
+				named[a] = true
+			}
+		}
+		if len(named) != c.want || len(p.answers) != 0 {
+			t.Errorf("%s %s: %d addresses are ever named, want %d; kept: %d answers", c.name, dns.TypeToString[c.kind], len(named), c.want, len(p.answers))
+		}
 	}
 }
 
 func TestAnswersThatAreKeptAreBounded(t *testing.T) {
 	z, asker := NewZones(), netip.MustParseAddr("10.1.0.1")
-	for i := range maxAddresses {
+	for i := range maxAddresses + 1 {
 		z.SetEndpoint(Endpoint{ID: fmt.Sprint(i), Tenant: "blue", Group: "many", Container: "one", IPv4: netip.AddrFrom4([4]byte{10, 2, 0, byte(i)})})
 	}
 	const long = "abcdefghijklmnop"

@@ -34,6 +34,7 @@ func (in *zone) providersOf(name string) (f found) {
 		}
 		f.known, f.addresses = true, append(f.addresses, a)
 		if f.providers = append(f.providers, provider{label + "." + serviceName, a}); len(f.providers) == maxAddresses {
+			f.cut = i+1 < len(s.Providers)
 			break
 		}
 	}

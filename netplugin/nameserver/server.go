@@ -110,8 +110,8 @@ func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
 		s.counts.strangers.Add(1)
 		return
 	}
-	reply, ours := s.reply(tenant, m)
-	if !ours {
+	reply, by := s.reply(tenant, m)
+	if by == forwarded {
 		reply = s.forward(ctx, tenant, asker, reply)
 	}
 	s.write(w, asker, reply, m)
@@ -147,8 +147,8 @@ func sizeFor(m *dns.Msg) int {
 }
 
 // reply makes the answer to a question; it lacks what others have to be asked for if
-// the question is not ours. The message has one question.
-func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, ours bool) {
+// it is to be forwarded. The message has one question.
+func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, by verdict) {
 	reply = new(dns.Msg).SetReply(m)
 	reply.RecursionAvailable = s.Forwarder != nil
 	opt := m.IsEdns0()
@@ -158,23 +158,20 @@ func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, ours bool) {
 	q := m.Question[0]
 	switch {
 	case opt != nil && opt.Version() != 0:
-		return s.refuse(tenant, reply, dns.RcodeBadVers), true
+		return s.refuse(tenant, reply, dns.RcodeBadVers), answered
 	case m.IsTsig() != nil, q.Qclass != dns.ClassINET, q.Qtype == dns.TypeAXFR, q.Qtype == dns.TypeIXFR:
-		return s.refuse(tenant, reply, dns.RcodeRefused), true
+		return s.refuse(tenant, reply, dns.RcodeRefused), answered
 	}
-	switch s.Zones.answer(tenant, reply) {
-	case answered:
+	switch by = s.Zones.answer(tenant, reply); {
+	case by == answered || by == partly:
 		s.counts.answer(tenant, len(reply.Answer) > 0)
-		return reply, true
-	case unknown:
+	case by == unknown:
 		s.counts.failed.Add(1)
 		reply.Rcode = dns.RcodeServerFailure
-		return reply, true
+	case s.Forwarder == nil || !m.RecursionDesired:
+		return s.refuse(tenant, reply, dns.RcodeRefused), answered
 	}
-	if s.Forwarder == nil || !m.RecursionDesired {
-		return s.refuse(tenant, reply, dns.RcodeRefused), true
-	}
-	return reply, false
+	return reply, by
 }
 
 func (s *Server) refuse(tenant string, reply *dns.Msg, code int) *dns.Msg {

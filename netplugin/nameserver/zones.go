@@ -17,7 +17,7 @@ type Zones struct {
 	endpoints map[string]*host    // by id
 	services  map[string]*Service // by id
 	partial   bool                // more is to come
-	version   atomic.Uint64       // another one after every change
+	version   atomic.Uint64       // another one whenever any of it is different
 }
 
 // Network is what a network says about names: which addresses are its tenant's.
@@ -36,34 +36,6 @@ type Endpoint struct {
 	Runtime   string // what the container runtime calls it
 	IPv4      netip.Addr
 	IPv6      netip.Addr // invalid: none
-}
-
-// Service is a name with an address and ports, and those who serve it.
-type Service struct {
-	ID        string
-	Tenant    string
-	Name      string
-	Address   netip.Addr // IPv4; invalid: none
-	IPv6      netip.Addr // likewise
-	Ports     []Port
-	Providers []netip.Addr // without those that drain
-}
-
-// addresses are those that the service has.
-func (s *Service) addresses() (all []netip.Addr) {
-	for _, a := range []netip.Addr{s.Address, s.IPv6} {
-		if a.IsValid() {
-			all = append(all, a)
-		}
-	}
-	return all
-}
-
-// Port of a service.
-type Port struct {
-	Protocol string // tcp, udp
-	Number   uint16
-	Target   uint16 // of the providers
 }
 
 // zone is what a tenant has, by what is asked for.
@@ -99,12 +71,12 @@ func (h *host) addresses() (list []netip.Addr) {
 	return list
 }
 
-// change begins a change; what it returns ends it.
-func (z *Zones) change() (end func()) {
+// change makes a change, which says whether anything is different now.
+func (z *Zones) change(do func() bool) {
 	z.mu.Lock()
-	return func() {
+	defer z.mu.Unlock()
+	if do() {
 		z.version.Add(1)
-		z.mu.Unlock()
 	}
 }
 
@@ -116,8 +88,11 @@ func NewZones() *Zones {
 // SetPartial says whether more is to come: then a name that is not there is not
 // denied.
 func (z *Zones) SetPartial(partial bool) {
-	defer z.change()()
-	z.partial = partial
+	z.change(func() bool {
+		before := z.partial
+		z.partial = partial
+		return partial != before
+	})
 }
 
 // Partial tells whether more is to come.
@@ -129,33 +104,45 @@ func (z *Zones) Partial() bool {
 
 // SetNetwork enters a network, or another version of it.
 func (z *Zones) SetNetwork(n Network) {
-	defer z.change()()
-	z.removeNetwork(n.ID)
-	z.networks[n.ID] = n
-	z.tenant(n.Tenant).networks[n.ID] = n.Subnets
+	z.change(func() bool {
+		if old, known := z.networks[n.ID]; known && old == n {
+			return false
+		}
+		z.removeNetwork(n.ID)
+		z.networks[n.ID] = n
+		z.tenant(n.Tenant).networks[n.ID] = n.Subnets
+		return true
+	})
 }
 
 // RemoveNetwork takes a network away, if it is there.
 func (z *Zones) RemoveNetwork(id string) {
-	defer z.change()()
-	z.removeNetwork(id)
+	z.change(func() bool { return z.removeNetwork(id) })
 }
 
-func (z *Zones) removeNetwork(id string) {
-	if old, known := z.networks[id]; known {
+func (z *Zones) removeNetwork(id string) (known bool) {
+	old, known := z.networks[id]
+	if known {
 		delete(z.networks, id)
 		delete(z.tenants[old.Tenant].networks, id)
 		z.forget(old.Tenant)
 	}
+	return known
 }
 
 // SetEndpoint enters an endpoint, or another version of it.
 func (z *Zones) SetEndpoint(e Endpoint) {
-	defer z.change()()
-	if old, known := z.endpoints[e.ID]; known && old.Endpoint == e {
-		return
-	}
-	z.removeEndpoint(e.ID)
+	z.change(func() bool {
+		if old, known := z.endpoints[e.ID]; known && old.Endpoint == e {
+			return false
+		}
+		z.removeEndpoint(e.ID)
+		z.addEndpoint(e)
+		return true
+	})
+}
+
+func (z *Zones) addEndpoint(e Endpoint) {
 	h := &host{Endpoint: e, names: [classes]string{byGroup: fold(e.Group), byContainer: fold(e.Container), byRuntime: fold(e.Runtime)}}
 	z.endpoints[e.ID] = h
 	in := z.tenant(e.Tenant)
@@ -172,14 +159,13 @@ func (z *Zones) SetEndpoint(e Endpoint) {
 
 // RemoveEndpoint takes an endpoint away, if it is there.
 func (z *Zones) RemoveEndpoint(id string) {
-	defer z.change()()
-	z.removeEndpoint(id)
+	z.change(func() bool { return z.removeEndpoint(id) })
 }
 
-func (z *Zones) removeEndpoint(id string) {
+func (z *Zones) removeEndpoint(id string) (known bool) {
 	h, known := z.endpoints[id]
 	if !known {
-		return
+		return false
 	}
 	delete(z.endpoints, id)
 	in := z.tenants[h.Tenant]
@@ -193,43 +179,7 @@ func (z *Zones) removeEndpoint(id string) {
 		dropAt(in.addressed, a, slices.Index(in.addressed[a], h))
 	}
 	z.forget(h.Tenant)
-}
-
-// SetService enters a service, or another version of it.
-func (z *Zones) SetService(s Service) {
-	defer z.change()()
-	z.removeService(s.ID)
-	s.Name = fold(s.Name)
-	z.services[s.ID] = &s
-	in := z.tenant(s.Tenant)
-	in.services[s.Name] = &s
-	for _, a := range s.addresses() {
-		in.virtual[a] = &s
-	}
-}
-
-// RemoveService takes a service away, if it is there.
-func (z *Zones) RemoveService(id string) {
-	defer z.change()()
-	z.removeService(id)
-}
-
-func (z *Zones) removeService(id string) {
-	s, known := z.services[id]
-	if !known {
-		return
-	}
-	delete(z.services, id)
-	in := z.tenants[s.Tenant]
-	if in.services[s.Name] == s {
-		delete(in.services, s.Name)
-	}
-	for _, a := range s.addresses() {
-		if in.virtual[a] == s {
-			delete(in.virtual, a)
-		}
-	}
-	z.forget(s.Tenant)
+	return true
 }
 
 // tenant is the zone of a tenant, made if there is none.
@@ -290,6 +240,7 @@ const maxAddresses = 64
 type found struct {
 	known     bool // there is such a name
 	unsure    bool // it may be among what is to come, or cannot be told
+	cut       bool // there are more than are named here
 	addresses []netip.Addr
 	ports     []Port
 
@@ -315,9 +266,9 @@ func (z *Zones) lookup(tenant, name string, ours bool) found {
 		if len(hosts) == 0 {
 			continue
 		}
-		f := found{known: true}
+		f := found{known: true, cut: len(hosts) > maxAddresses}
 		first := 0
-		if len(hosts) > maxAddresses {
+		if f.cut {
 			first = rand.IntN(len(hosts))
 		}
 		for i := range min(len(hosts), maxAddresses) {

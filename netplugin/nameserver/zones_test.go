@@ -245,6 +245,59 @@ func TestWhatMayBeToComeIsNotDenied(t *testing.T) {
 	}
 }
 
+// What was found counts until something is different.
+func TestOnlyWhatIsDifferentIsAChange(t *testing.T) {
+	z := NewZones()
+	network := Network{ID: "n", Tenant: "blue", Subnets: [2]netip.Prefix{netip.MustParsePrefix("10.1.1.0/24")}}
+	endpoint := Endpoint{ID: "e", Tenant: "blue", Group: "web", IPv4: addr("10.1.1.1")}
+	service := func(providers ...netip.Addr) Service {
+		return Service{ID: "s", Tenant: "blue", Name: "Shop", Address: addr("10.1.1.9"), Ports: []Port{{"tcp", 80, 8080}}, Providers: providers}
+	}
+	moved := endpoint
+	moved.IPv4 = addr("10.1.1.2")
+	for _, step := range []struct {
+		what string
+		do   func()
+	}{
+		{"more is to come", func() { z.SetPartial(true) }},
+		{"a network", func() { z.SetNetwork(network) }},
+		{"an endpoint", func() { z.SetEndpoint(endpoint) }},
+		{"another address", func() { z.SetEndpoint(moved) }},
+		{"a service", func() { z.SetService(service()) }},
+		{"a provider", func() { z.SetService(service(moved.IPv4)) }},
+		{"no endpoint", func() { z.RemoveEndpoint("e") }},
+		{"no network", func() { z.RemoveNetwork("n") }},
+		{"no service", func() { z.RemoveService("s") }},
+		{"all is there", func() { z.SetPartial(false) }},
+	} {
+		before := z.version.Load()
+		step.do()
+		after := z.version.Load()
+		if step.do(); after == before || z.version.Load() != after {
+			t.Errorf("%s: version %d, then %d, and once more %d", step.what, before, after, z.version.Load())
+		}
+	}
+}
+
+// Two services may have a name and an address for a moment, when they come and go in another order.
+func TestAServiceHasItsNameAgainAfterAnotherHadIt(t *testing.T) {
+	z := NewZones()
+	for _, id := range []string{"one", "two"} {
+		z.SetService(Service{ID: id, Tenant: "blue", Name: "shop", Address: addr("10.1.1.9")})
+	}
+	z.RemoveService("two")
+	z.SetService(Service{ID: "one", Tenant: "blue", Name: "shop", Address: addr("10.1.1.9")})
+	if got := ask(z, "blue", "shop.", dns.TypeA); got != "10.1.1.9" {
+		t.Errorf("entered again: %q", got)
+	}
+	z.SetService(Service{ID: "two", Tenant: "blue", Name: "shop", Address: addr("10.1.1.9")})
+	z.RemoveService("two")
+	z.RemoveService("one")
+	if got := ask(z, "blue", "shop.", dns.TypeA); got != "NXDOMAIN" || len(z.tenants) != 0 {
+		t.Errorf("both removed: %q, tenants: %v", got, z.tenants)
+	}
+}
+
 func TestAnAnswerNamesABoundedNumberOfMembersAndNotAlwaysTheSame(t *testing.T) {
 	z := NewZones()
 	for i := range 1000 {

@@ -13,7 +13,8 @@ type overheard struct{ noMeter bool }
 // PacketAnswer is the class of answers of name servers.
 const PacketAnswer PacketClass = 4
 
-// What the agent may hear of all answers of a switch.
+// What the agent may hear of all answers of a switch. Pods are not told apart: the action of a flow names one meter, and
+// there is one flow for all that a provider answers. What is not heard counts once its pod asks again.
 const (
 	overheardPerSecond = 1000
 	overheardAtOnce    = 1000
