@@ -2,6 +2,8 @@ package ovsd_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,5 +60,58 @@ func TestAnUpgradeFromTheFirstLayoutLosesNoPacket(t *testing.T) {
 		for packets := 1000; !upgrade(chunk, packets); packets *= 2 {
 			t.Logf("%d flows a bundle: %d packets are sent sooner than the upgrade is done", chunk, packets)
 		}
+	}
+}
+
+// The version before looked at what comes out of a tunnel in table SOURCE, without the node
+// that it comes from. Its flows go when those of table PEER are there, and lead nowhere before.
+func TestAnUpgradeLosesNothingOutOfATunnel(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a := n.newPod(r, 1)
+	objects := []pipeline.Object{network, a.endpoint}
+	for number := range byte(50) {
+		objects = append(objects, remote(100+number, 5))
+	}
+	last := objects[len(objects)-1].(pipeline.Endpoint)
+	arrival := fmt.Sprintf("udp,in_port=%s,tun_id=%d,tun_src=%s,tun_dst=192.0.2.1,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s,nw_ttl=64",
+		n.column("interface", "vxif0", "ofport"), network.VNI, last.VTEP, mac(last.MAC), mac(a.endpoint.MAC), last.IPv4, a.endpoint.IPv4)
+	delivered := func() bool {
+		return !strings.Contains(n.Appctl("ofproto/trace", bridge, arrival), "Datapath actions: drop")
+	}
+	for _, chunk := range []int{0, 1, 7} { // in one bundle, and in many
+		r.give(drivers.Change{Replace: true, Set: objects})
+		r.stop()
+		before := []string{"delete table=43"}
+		for _, flow := range n.flows() {
+			if strings.Contains(flow, "table=43") && strings.Contains(flow, "resubmit(,24)") {
+				flow = strings.Replace(strings.Replace(flow, "table=43", "table=23", 1), "tun_src="+last.VTEP.String()+",", "", 1)
+				before = append(before, "add "+flow)
+			} else if strings.Contains(flow, "goto_table:43") {
+				before = append(before, "add "+strings.Replace(flow, "goto_table:43", "goto_table:23", 1))
+			}
+		}
+		file := filepath.Join(t.TempDir(), "flows")
+		if err := os.WriteFile(file, []byte(strings.Join(before, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.Ofctl("--bundle", "add-flows", bridge, file)
+		if len(before) < 50 || !delivered() {
+			t.Fatalf("not the layout before:\n%s", strings.Join(before, "\n"))
+		}
+		n.chunk = chunk
+		r = n.start()
+		r.Update(drivers.Change{Replace: true, Set: objects})
+		asked := 0
+		for ctx := patience(t); !r.Status().InSync && ctx.Err() == nil; asked++ {
+			if !delivered() {
+				t.Fatalf("%d flows a bundle: lost after %d packets", chunk, asked)
+			}
+		}
+		r.sync()
+		if asked == 0 || !delivered() || n.flowsWith("table=43") < 50 {
+			t.Errorf("%d flows a bundle: %d packets, of %d flows", chunk, asked, len(n.flows()))
+		}
+		t.Logf("%d flows a bundle: %d packets arrive", chunk, asked)
 	}
 }
