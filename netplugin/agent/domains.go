@@ -145,7 +145,10 @@ func (a *Agent) writeAnswers() {
 		err = durable.Put(a.cfg.AnswersFile, text)
 	}
 	if err != nil {
-		a.log.WithError(err).Warn("what names of domains stand for is not written down: the next agent has to hear it again")
+		a.log.WithError(err).Warn("what names of domains stand for is not written down, and is tried again: until then the next agent has to hear it anew")
+		a.mu.Lock()
+		a.cache.named.unwritten = true
+		a.mu.Unlock()
 	}
 }
 

@@ -85,6 +85,30 @@ func TestARuleHasTheAddressesOfItsNames(t *testing.T) {
 	has("nor for the next agent")
 }
 
+// What cannot be written down now is written down later, though nothing new is heard.
+func TestNamesThatCannotBeWrittenDownAreTriedAgain(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	policy := mastercfg.K8sPolicyPrefix + "clusternetworkpolicy/names"
+	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`, policy, namesPolicy)...)
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file where the directory should be
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "names.json")
+	a := startAgent(t, store.db, driver, func(c *Config) { c.AnswersFile = file })
+	a.awaitReady(t)
+	a.HearAnswer(domains.Answer{Name: "shop.example", Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.2")}})
+	a.writeAnswers()
+	if err := errors.Join(os.Remove(dir), os.Mkdir(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is written down", func() error {
+		a.ForgetAnswers(time.Now())
+		_, err := os.Stat(file)
+		return err
+	})
+}
+
 // plans counts how often a driver is given a rule.
 type plans struct {
 	*recorder

@@ -113,8 +113,8 @@ func TestAnEpochWithARefusedPolicyIsNotTold(t *testing.T) {
 	}
 }
 
-// The connections of endpoints are ended when they are gone for good, wherever they were, not when the node has no
-// use for them for now.
+// The connections of endpoints are ended when the endpoints exist no more, wherever they were, not when this node does
+// not need to know them.
 func TestConnectionsOfEndpointsThatAreGoneAreEnded(t *testing.T) {
 	n := blueHere(t)
 	leave := func() (ids []string) {
