@@ -7,13 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/k8s/clustertest"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -35,26 +34,7 @@ type part struct {
 // inCluster goes through parts in a cluster, as far as they are well.
 func inCluster(t *testing.T, cfg cluster.Config, parts []part) {
 	t.Helper()
-	if os.Getenv("CONTIV_TEST_K8S") == "" {
-		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
-	}
-	var err error
-	if cfg.Bin, err = filepath.Abs("../../../bin"); err != nil {
-		t.Fatal(err)
-	}
-	cfg.Dir, cfg.Log = filepath.Join(t.TempDir(), "k8s"), t.Output()
-	c, err := cluster.Up(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			c.DumpLogs(t.Output())
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := clustertest.Up(t, cfg, false)
 	for _, p := range parts {
 		if !t.Run(p.name, func(t *testing.T) { p.run(installation{t, c}) }) {
 			break

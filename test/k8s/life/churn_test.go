@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/k8s/clustertest"
 	"github.com/contiv/netplugin/test/testbed"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -21,31 +21,8 @@ import (
 // up is a cluster of real parts for one story.
 func up(t *testing.T, nodes int) (*cluster.Cluster, *cluster.API) {
 	t.Helper()
-	if os.Getenv("CONTIV_TEST_K8S") == "" {
-		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
-	}
-	bin, err := filepath.Abs("../../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := cluster.Up(t.Context(), cluster.Config{Nodes: nodes, Dir: filepath.Join(t.TempDir(), "k8s"), Bin: bin, First: true, Log: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			c.DumpLogs(t.Output())
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	api, err := c.API()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(api.Close)
-	return c, api
+	c := clustertest.Up(t, cluster.Config{Nodes: nodes, First: true}, false)
+	return c, clustertest.API(t, c)
 }
 
 // Times of the stories, on a machine that has other work, too.

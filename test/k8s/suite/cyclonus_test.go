@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/k8s/clustertest"
 )
 
 // cyclonusCases is how many cases cyclonus v0.5.6 has by default.
@@ -18,7 +19,7 @@ func TestLongCyclonus(t *testing.T) {
 	if os.Getenv("CONTIV_TEST_LONG") == "" {
 		t.Skip("takes long: make e2e-k8s with CONTIV_TEST_LONG=1")
 	}
-	c := up(t, cluster.Config{Nodes: 3}, false)
+	c := clustertest.Up(t, cluster.Config{Nodes: 3}, false)
 	ran, said, err := runProgram(t, c, "cyclonus.test")
 	if err != nil {
 		t.Fatal(err)

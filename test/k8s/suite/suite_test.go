@@ -4,12 +4,12 @@
 package suite
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/k8s/clustertest"
 )
 
 // part is a set of upstream tests, by regular expressions over their names.
@@ -43,7 +43,7 @@ var partsOfLarge = []part{
 
 func TestKubernetesOwnTests(t *testing.T) {
 	c := runParts(t, cluster.Config{Nodes: 3}, parts)
-	if os.Getenv("CONTIV_TEST_K8S") != "short" {
+	if !clustertest.IsShort() {
 		t.Run("ClusterNetworkPolicy", func(t *testing.T) { clusterPolicies(t, c) })
 	}
 }
@@ -52,38 +52,12 @@ func TestKubernetesOwnTestsOfFamiliesAndZones(t *testing.T) {
 	runParts(t, cluster.Config{Nodes: 6, DualStack: true, Zones: 3}, partsOfLarge)
 }
 
-// up is a cluster of a test's own. The test is skipped in the short form if that has no part of it.
-func up(t *testing.T, of cluster.Config, short bool) *cluster.Cluster {
-	t.Helper()
-	switch form := os.Getenv("CONTIV_TEST_K8S"); {
-	case form == "":
-		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
-	case form == "short" && !short:
-		t.Skip("the short form has none of it")
-	}
-	bin, err := filepath.Abs("../../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	of.Dir, of.Bin, of.Log = filepath.Join(t.TempDir(), "k8s"), bin, t.Output()
-	c, err := cluster.Up(t.Context(), of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
-}
-
 // runParts runs those of them that the form has, in a cluster of their own, which it returns.
 func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
 	isShort := func(p part) bool { return p.short }
-	c := up(t, of, slices.ContainsFunc(parts, isShort))
+	c := clustertest.Up(t, of, slices.ContainsFunc(parts, isShort))
 	for _, p := range parts {
-		if os.Getenv("CONTIV_TEST_K8S") == "short" && !p.short {
+		if clustertest.IsShort() && !p.short {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {

@@ -12,12 +12,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/k8s/clustertest"
 	"github.com/contiv/netplugin/test/k8s/netpol"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -38,30 +38,8 @@ const (
 )
 
 func TestPacketsFareAsPoliciesSay(t *testing.T) {
-	if form := os.Getenv("CONTIV_TEST_K8S"); form == "" || form == "short" {
-		t.Skip("takes minutes and what `make k8s-build` builds: make e2e-k8s")
-	}
-	bin, err := filepath.Abs("../../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := cluster.Up(t.Context(), cluster.Config{Nodes: 3, Dir: filepath.Join(t.TempDir(), "k8s"), Bin: bin, Log: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			c.DumpLogs(t.Output())
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	api, err := c.API()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(api.Close)
+	c := clustertest.Up(t, cluster.Config{Nodes: 3}, false)
+	api := clustertest.API(t, c)
 
 	b := &bed{Cluster: c, api: api, world: netpol.NewWorld(), now: map[string]string{}}
 	t.Cleanup(b.close)
