@@ -27,15 +27,16 @@ const (
 
 // exitCodes maps kinds of errors; those left out are exitRefused.
 var exitCodes = map[fault.Kind]int{
-	fault.Unavailable: exitUnreachable,
-	fault.NotLeader:   exitUnreachable,
-	fault.NotFound:    exitNotFound,
-	fault.Conflict:    exitConflict,
-	fault.InUse:       exitConflict,
-	fault.Immutable:   exitConflict,
-	fault.Exhausted:   exitConflict,
-	fault.Mode:        exitConflict,
-	fault.Denied:      exitDenied,
+	fault.Unavailable:     exitUnreachable,
+	fault.NotLeader:       exitUnreachable,
+	fault.NotFound:        exitNotFound,
+	fault.Conflict:        exitConflict,
+	fault.InUse:           exitConflict,
+	fault.Immutable:       exitConflict,
+	fault.Exhausted:       exitConflict,
+	fault.Mode:            exitConflict,
+	fault.Denied:          exitDenied,
+	fault.Unauthenticated: exitDenied,
 }
 
 // usageError is a command line that makes no sense.

@@ -30,6 +30,7 @@ var codes = map[fault.Kind]int{
 	fault.Unavailable:      http.StatusServiceUnavailable,
 	fault.Denied:           http.StatusForbidden,
 	fault.TooLarge:         http.StatusRequestEntityTooLarge,
+	fault.Unauthenticated:  http.StatusUnauthorized,
 }
 
 // statusError is an error whose status, for clients that ask for proper ones,

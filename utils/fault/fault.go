@@ -47,6 +47,8 @@ const (
 	Denied
 	// TooLarge: the request exceeds a documented limit.
 	TooLarge
+	// Unauthenticated: the caller has not shown who it is, or not in a way that counts.
+	Unauthenticated
 )
 
 // names are the wire forms of kinds, as in the "reason" member of a problem document.
@@ -55,6 +57,7 @@ var names = [...]string{
 	MissingReference: "missing-reference", Immutable: "immutable", InUse: "in-use",
 	Conflict: "conflict", Exhausted: "exhausted", Mode: "mode", Unsupported: "unsupported",
 	NotLeader: "not-leader", Unavailable: "unavailable", Denied: "denied", TooLarge: "too-large",
+	Unauthenticated: "unauthenticated",
 }
 
 // String returns the wire form, for example "in-use".
