@@ -271,7 +271,13 @@ func TestATermEndsWhenTheClockSaysSo(t *testing.T) {
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	db := open(t, Config{Endpoints: []string{testetcd.New(t)}, Now: now})
 	term := campaign(t, db, "a", 3*time.Second)
+	if err := term.Trusted(); err != nil {
+		t.Errorf("a young term: %v", err)
+	}
 	ahead.Store(int64(time.Hour)) // as after a suspension of the machine
+	if err := term.Trusted(); !fault.Is(err, fault.NotLeader) || term.Context().Err() == nil {
+		t.Errorf("before any timer has run: %v, context %v", err, term.Context().Err())
+	}
 	select {
 	case <-term.Context().Done():
 	case <-time.After(30 * time.Second):

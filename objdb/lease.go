@@ -3,6 +3,7 @@ package objdb
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -23,8 +24,8 @@ const revokeTries = 5
 type lease struct {
 	db      *DB
 	id      clientv3.LeaseID
-	ttl     time.Duration // as granted; the store rounds up to what it can promise
-	renewed time.Time     // own clock: sending of the last renewal that was answered
+	ttl     time.Duration             // as granted; the store rounds up to what it can promise
+	renewed atomic.Pointer[time.Time] // own clock: sending of the last renewal that was answered
 
 	stream etcdserverpb.Lease_LeaseKeepAliveClient // nil: to be opened
 	end    context.CancelFunc                      // ends the stream
@@ -39,7 +40,9 @@ func (db *DB) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lease{db: db, id: resp.ID, ttl: time.Duration(resp.TTL) * time.Second, renewed: sent}, nil
+	held := &lease{db: db, id: resp.ID, ttl: time.Duration(resp.TTL) * time.Second}
+	held.renewed.Store(&sent)
+	return held, nil
 }
 
 // keep renews the lease until ctx ends, which gives nil, or until the lease is
@@ -56,7 +59,7 @@ func (l *lease) keep(ctx context.Context, limit time.Duration) error {
 		}
 		left := l.left(limit)
 		if left <= 0 {
-			return fault.New(fault.Unavailable, "etcd at %s: lease %x: not renewed for %s", l.db.endpoints(), l.id, limit)
+			return l.overdue(limit)
 		}
 		err := l.renew(ctx, min(left, limit/4))
 		switch {
@@ -75,7 +78,12 @@ func (l *lease) keep(ctx context.Context, limit time.Duration) error {
 
 // left is how long the own clock still trusts the lease.
 func (l *lease) left(limit time.Duration) time.Duration {
-	return limit - l.db.cfg.Now().Sub(l.renewed)
+	return limit - l.db.cfg.Now().Sub(*l.renewed.Load())
+}
+
+// overdue says that the own clock trusts the lease no more.
+func (l *lease) overdue(limit time.Duration) error {
+	return fault.New(fault.Unavailable, "etcd at %s: lease %x: not renewed for %s", l.db.endpoints(), l.id, limit)
 }
 
 func (l *lease) renew(ctx context.Context, within time.Duration) error {
@@ -84,7 +92,7 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	sent := l.db.cfg.Now()
 	_, err := Call(ctx, l.db, "renew lease", l.exchange)
 	if err == nil {
-		l.renewed = sent
+		l.renewed.Store(&sent)
 	}
 	return err
 }

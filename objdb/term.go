@@ -24,6 +24,7 @@ type Term struct {
 	value string
 	epoch int64
 	won   int64
+	limit time.Duration // how long the lease is trusted without an answer to a renewal
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -40,12 +41,12 @@ func newTerm(db *DB, held *lease, history int, cfg CampaignConfig) *Term {
 	t := &Term{
 		db: db, lease: held, lock: lock, value: cfg.Value,
 		fence: fmt.Sprintf("%s/%x", lock, held.id),
-		kept:  make(chan struct{}),
+		limit: ownLimit(cfg.TTL), kept: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
-		if err := held.keep(t.ctx, ownLimit(cfg.TTL)); err != nil {
+		if err := held.keep(t.ctx, t.limit); err != nil {
 			t.end(err)
 		}
 	})
@@ -103,6 +104,19 @@ func (t *Term) Go(run func()) bool {
 // Ended is the error of everything after the end; before, it must not be called.
 func (t *Term) Ended() error {
 	return fault.New(fault.NotLeader, "not the leader: %w", context.Cause(t.ctx))
+}
+
+// Trusted is nil if nobody else can have led by now, by the own clock. Whoever has
+// read what the term knows asks before it is told to others: a process that was
+// stopped goes on before its timers have ended the context. The error is that of Ended.
+func (t *Term) Trusted() error {
+	if t.ctx.Err() == nil && t.lease.left(t.limit) <= 0 {
+		t.end(t.lease.overdue(t.limit))
+	}
+	if t.ctx.Err() != nil {
+		return t.Ended()
+	}
+	return nil
 }
 
 // Txn commits a transaction under the fence of the term and returns its

@@ -54,6 +54,7 @@ type Config struct {
 	Epoch       int64              // of the term
 	NodePort    int                // where agents answer questions; 0: DefaultNodePort
 	Bookmarks   time.Duration      // longest silence of a watch; 0: 30 s
+	Trusted     func() error       // says why the term is over; nil: it never is
 	Log         *logrus.Entry
 }
 
@@ -80,6 +81,9 @@ type API struct {
 func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "api")
+	}
+	if config.Trusted == nil {
+		config.Trusted = func() error { return nil }
 	}
 	if config.Bookmarks == 0 {
 		config.Bookmarks = bookmarkEvery

@@ -50,11 +50,13 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) {
 			return final.write(out)
 		})
 	})
-	if err != nil {
+	if err == nil {
+		defer whole.Close()
+	}
+	if err = a.judged(r, err); err != nil {
 		WriteError(w, r, err)
 		return
 	}
-	defer whole.Close()
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	if _, isText := final.body.(plainText); isText {

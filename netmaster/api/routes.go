@@ -105,7 +105,7 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	reply, err := handler(r)
 	if err != nil {
-		WriteError(w, r, err)
+		WriteError(w, r, s.api.judged(r, err))
 		return
 	}
 	s.api.send(w, r, reply)

@@ -16,15 +16,17 @@ const (
 
 // stream writes lines of JSON to a client as they come. It holds what was not
 // flushed yet; how long a client may take to accept that is the server's to say.
+// What was not flushed when the term ended is not told.
 type stream struct {
 	out     http.ResponseWriter
+	trusted func() error
 	pending bytes.Buffer
 	lines   *json.Encoder
 }
 
 // newStream begins the answer.
-func newStream(out http.ResponseWriter) *stream {
-	s := &stream{out: out}
+func newStream(out http.ResponseWriter, trusted func() error) *stream {
+	s := &stream{out: out, trusted: trusted}
 	s.lines = lineEncoder(&s.pending)
 	out.Header().Set("Content-Type", StreamType)
 	return s
@@ -45,6 +47,9 @@ func (s *stream) full() bool { return s.pending.Len() >= streamPiece }
 
 // flush sends what there is.
 func (s *stream) flush() error {
+	if err := s.trusted(); err != nil {
+		return err
+	}
 	if _, err := s.out.Write(s.pending.Bytes()); err != nil {
 		return err
 	}

@@ -99,10 +99,15 @@ func (a *API) watch(r *http.Request, kind contivmodel.Kind) (reply, error) {
 			a.watching.Add(-1)
 			return reply{}, err
 		}
+		if err := a.config.Trusted(); err != nil {
+			a.watching.Add(-1)
+			present.Close()
+			return reply{}, err
+		}
 	}
 	return reply{stream: func(client http.ResponseWriter) {
 		defer a.watching.Add(-1)
-		out := newStream(client)
+		out := newStream(client, w.api.config.Trusted)
 		if present != nil {
 			_, err := present.WriteTo(client)
 			present.Close()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,6 +151,20 @@ func TestADeposedLeaderWritesNothingAndFollows(t *testing.T) {
 		if code, answer, err := n.endpoint(fmt.Sprintf("c%d", i)); err != nil || code != http.StatusOK {
 			t.Errorf("%d %s %v", code, answer, err)
 		}
+	}
+}
+
+func TestALeaderThatWasStoppedForLongerThanItsTermReadsNothing(t *testing.T) {
+	storetest.Open(t)
+	var ahead atomic.Int64
+	stopped := run(t, func(cfg *Config) {
+		cfg.Store.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	leader(t, stopped)
+	stopped.ok("GET", "/api/v1/tenants/", "")
+	ahead.Store(int64(time.Hour)) // no timer has run that would end the term
+	if code, answer, err := stopped.try("GET", "/api/v1/tenants/", ""); err != nil || code == http.StatusOK {
+		t.Errorf("read after the term: %d %s %v", code, answer, err)
 	}
 }
 

@@ -55,7 +55,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 		return err
 	}
 	config := d.cfg.API
-	config.Epoch = term.Epoch()
+	config.Epoch, config.Trusted = term.Epoch(), term.Trusted
 	served := api.New(opened, d.db, mirror.NewFeed(d.db, mastercfg.ModelRoot), config)
 	if err := served.Bootstrap(ctx); err != nil {
 		return err
