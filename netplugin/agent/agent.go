@@ -208,6 +208,7 @@ func (a *Agent) program(ctx context.Context) error {
 	if err := a.awaitFirstState(ctx); err != nil {
 		return err
 	}
+	a.agePeerKeys(ctx)
 	a.recallPeers(ctx)
 	a.mu.Lock()
 	if err := a.recallHeld(); err != nil {

@@ -271,9 +271,6 @@ func (c *cache) putPeer(key string, value []byte, revision int64) error {
 		return err
 	}
 	c.setNode(peerPrefix+key, vtep)
-	if host != c.host {
-		c.setPeer(vtep)
-	}
 	c.settle(c.peers.set(key, peer{host, vtep, revision})...)
 	return nil
 }
@@ -289,8 +286,16 @@ func (c *cache) recallPeer(host string, vtep netip.Addr) {
 
 func (c *cache) settle(hosts ...string) {
 	for _, host := range hosts {
-		if c.peers.settle(host, len(c.endpointsOn[host]) > 0) {
+		changed, refused := c.peers.settle(host, len(c.endpointsOn[host]) > 0)
+		if changed {
 			c.markHost(host)
+		}
+		if vtep := c.peers.vtep[host]; vtep.IsValid() && host != c.host {
+			c.setPeer(vtep)
+		}
+		for _, key := range refused {
+			c.log.WithFields(logrus.Fields{"key": peerPrefix + key, "cause": c.peers.refused[key]}).Error("registration of a node refused: it claims what another one has")
+			c.unsetPeer(c.peers.entries[key].vtep)
 		}
 	}
 }

@@ -173,15 +173,46 @@ func TestAPeerStaysWhenItsRegistrationVanishesAndThisNodeIsNone(t *testing.T) {
 	n.expect("its agent is gone")
 }
 
-func TestYoungestRegistrationOfAHostCounts(t *testing.T) {
+func TestARegistrationThatClaimsAnothersNameIsRefusedAndSaid(t *testing.T) {
 	n := blueHere(t)
-	n.put(vtepKey("192.0.2.9"), vtepValue("node2", "192.0.2.9"))
-	n.expect("node2 moved", "+endpoint web.blue-2", "+peer 192.0.2.9")
-	n.del(vtepKey("192.0.2.2"))
-	n.expect("the old lease ran out")
-	if got := n.cache.peers.vtep["node2"].String(); got != "192.0.2.9" {
-		t.Errorf("node2 is at %s", got)
+	said := func(want string) {
+		t.Helper()
+		if got := slices.Collect(maps.Values(n.cache.peers.refused)); strings.Join(got, "; ") != want {
+			t.Errorf("refused %q, want %q", got, want)
+		}
 	}
+	n.put(vtepKey("192.0.2.9"), vtepValue("node2", "192.0.2.9"))
+	n.expect("a second node2")
+	const why = "host node2 is at 192.0.2.2, a later registration says 192.0.2.9"
+	said(why)
+	if last := n.log.LastEntry(); last == nil || last.Level != logrus.ErrorLevel || last.Data["cause"] != why {
+		t.Errorf("logged %+v", last)
+	}
+	n.put(vtepKey("192.0.2.2"), vtepValue("node2", "192.0.2.2"))
+	n.expect("the first one is restarted")
+	said(why)
+	n.put(vtepKey("192.0.2.9"), vtepValue("node9", "192.0.2.9"))
+	n.expect("the second one has a name of its own", "+peer 192.0.2.9")
+	said("")
+	n.put(vtepKey("192.0.2.9"), vtepValue("node2", "192.0.2.9"))
+	n.expect("and takes the first one's again", "-peer 192.0.2.9")
+	said(why)
+	n.put(peerPrefix+"192.0.2.2:8472", vtepValue("node9", "192.0.2.2"))
+	n.expect("another name for the address of node2")
+	n.del(peerPrefix + "192.0.2.2:8472")
+	said(why)
+	n.del(vtepKey("192.0.2.2"))
+	n.expect("the first one's lease ran out: node2 has moved", "+endpoint web.blue-2", "+peer 192.0.2.9")
+	said("")
+}
+
+func TestWhatIsReadAtAStartIsAsOldAsItsKeys(t *testing.T) {
+	n := newNode(t)
+	n.put(vtepKey("192.0.2.9"), vtepValue("node2", "192.0.2.9")) // written before the restart of
+	n.put(vtepKey("192.0.2.2"), vtepValue("node2", "192.0.2.2")) // this one, whose key is older
+	n.cache.settle(n.cache.peers.made("192.0.2.2:4789", 0)...)
+	n.cache.settle(n.cache.peers.made("192.0.2.9:4789", 1)...)
+	n.expect("what was made first counts", "+peer 192.0.2.2")
 }
 
 func TestRememberedVTEPGivesWayToARegistration(t *testing.T) {

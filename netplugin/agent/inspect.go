@@ -19,6 +19,7 @@ type Inspection struct {
 	VRFs      map[string]uint16     // tenant -> routing domain
 	Objects   []pipeline.Object     // given to the driver, in order
 	Pending   map[string]string     // "kind id" -> what it waits for
+	Refused   []string              // why registrations of nodes do not count
 	Status    drivers.Status
 }
 
@@ -34,6 +35,7 @@ func (a *Agent) Inspect() Inspection {
 		Objects: slices.Collect(maps.Values(a.planner.given)),
 		Pending: make(map[string]string, len(a.planner.pending)), Status: status,
 	}
+	view.Refused = slices.Sorted(maps.Values(a.cache.peers.refused))
 	slices.SortFunc(view.Objects, func(x, y pipeline.Object) int { return byKindAndID(x.Key(), y.Key()) })
 	for key, err := range a.planner.pending {
 		view.Pending[string(key.Kind)+" "+key.ID] = err.Error()

@@ -102,6 +102,14 @@ func (c *cache) setPeer(vtep netip.Addr) {
 	c.nodes.peers[vtep] = time.Time{}
 }
 
+// unsetPeer forgets an end of tunnels at once, as it is not what its registration says.
+func (c *cache) unsetPeer(vtep netip.Addr) {
+	if _, known := c.nodes.peers[vtep]; known && !c.peers.addresses()[vtep] {
+		delete(c.nodes.peers, vtep)
+		c.mark(pipeline.KindPeer, pipeline.Peer{VTEP: vtep}.Key().ID)
+	}
+}
+
 // agePeers begins the grace of peers that are out of use, and forgets those whose grace is over.
 // It says when the next one's is; zero: there is none.
 func (c *cache) agePeers(now time.Time) (next time.Time) {

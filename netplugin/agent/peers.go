@@ -1,35 +1,67 @@
 package agent
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // peers knows the VTEP of each host from the registry.
 //
 // A registry entry that vanishes means that a host's agent is gone, not that
 // its switch stopped forwarding: agents are restarted, hosts rarely. So the
 // last known VTEP of a host is held as long as endpoints live there.
+//
+// Of live entries that name one host with different VTEPs, or one VTEP for
+// different hosts, the oldest counts and the others are refused: whoever starts
+// a second agent with the name of a host does not get the traffic of the first.
+// A host whose address has changed is reached there once its former entry has
+// run out, which takes the TTL of registrations.
 type peers struct {
 	entries map[string]peer       // live registry entries by key
 	byHost  index                 // host -> keys of its live entries
+	byVTEP  index                 // VTEP -> keys of the live entries that name it
 	vtep    map[string]netip.Addr // host -> VTEP in force, live or held
+	refused map[string]string     // keys of live entries that do not count -> why
+	newest  int64                 // largest since
 }
 
 // peer is one live registry entry.
 type peer struct {
-	host     string
-	vtep     netip.Addr
-	revision int64 // of its last write; of two entries of a host the younger counts
+	host  string
+	vtep  netip.Addr
+	since int64 // revision at which it began to say this, as far as is known
 }
 
 func newPeers() peers {
-	return peers{entries: make(map[string]peer), byHost: make(index), vtep: make(map[string]netip.Addr)}
+	return peers{entries: make(map[string]peer), byHost: make(index), byVTEP: make(index), vtep: make(map[string]netip.Addr), refused: make(map[string]string)}
 }
 
 // set stores or replaces a live entry and returns the hosts to settle.
 func (p *peers) set(key string, entry peer) []string {
-	hosts := append(p.unset(key), entry.host)
+	old, known := p.entries[key]
+	switch {
+	case known && old.host == entry.host && old.vtep == entry.vtep:
+		return nil
+	case known: // the key is as old as it was, but what it says is new
+		entry.since = max(entry.since, p.newest+1)
+	}
+	p.newest = max(p.newest, entry.since)
+	hosts := p.unset(key)
 	p.entries[key] = entry
 	p.byHost.add(entry.host, key)
-	return hosts
+	p.byVTEP.add(entry.vtep.String(), key)
+	return append(hosts, p.touching(entry)...)
+}
+
+// made tells when the key of a live entry was made, and returns the hosts to settle.
+func (p *peers) made(key string, revision int64) []string {
+	entry, known := p.entries[key]
+	if !known || entry.since <= revision {
+		return nil
+	}
+	entry.since = revision
+	p.entries[key] = entry
+	return p.touching(entry)
 }
 
 // unset removes an entry and returns the hosts to settle.
@@ -38,38 +70,72 @@ func (p *peers) unset(key string) []string {
 	if !known {
 		return nil
 	}
+	hosts := p.touching(old)
 	delete(p.entries, key)
+	delete(p.refused, key)
 	p.byHost.remove(old.host, key)
-	return []string{old.host}
+	p.byVTEP.remove(old.vtep.String(), key)
+	return hosts
 }
 
-// settle brings a host's VTEP in force in line with its live entries; inUse
-// says whether endpoints live there. It tells whether the VTEP changed.
-func (p *peers) settle(host string, inUse bool) bool {
-	before := p.vtep[host]
-	var best peer
-	for key := range p.byHost[host] {
-		if entry := p.entries[key]; entry.revision > best.revision {
-			best = entry
+// touching are the hosts that an entry is about: its own, and those with the same VTEP.
+func (p *peers) touching(entry peer) []string {
+	hosts := []string{entry.host}
+	for key := range p.byVTEP[entry.vtep.String()] {
+		hosts = append(hosts, p.entries[key].host)
+	}
+	return hosts
+}
+
+// refusal says why a live entry does not count; empty: it does.
+func (p *peers) refusal(key string) string {
+	entry := p.entries[key]
+	first, found := peer{since: entry.since}, key
+	for _, keys := range []map[string]struct{}{p.byHost[entry.host], p.byVTEP[entry.vtep.String()]} {
+		for other := range keys {
+			o := p.entries[other]
+			agree := o.host == entry.host && o.vtep == entry.vtep
+			if !agree && (o.since < first.since || o.since == first.since && other < found) {
+				first, found = o, other
+			}
 		}
 	}
 	switch {
-	case best.vtep.IsValid():
-		p.vtep[host] = best.vtep
-	case !inUse:
-		delete(p.vtep, host)
+	case found == key:
+		return ""
+	case first.host == entry.host:
+		return fmt.Sprintf("host %s is at %s, a later registration says %s", entry.host, first.vtep, entry.vtep)
 	}
-	return p.vtep[host] != before
+	return fmt.Sprintf("address %s is that of host %s, a later registration says %s", entry.vtep, first.host, entry.host)
 }
 
-// addresses are the VTEPs that are registered, or in force.
+// settle brings a host's VTEP in force in line with its live entries; inUse
+// says whether endpoints live there. It tells whether the VTEP changed, and
+// which entries have been refused by this.
+func (p *peers) settle(host string, inUse bool) (changed bool, refused []string) {
+	before, counts := p.vtep[host], false
+	for key := range p.byHost[host] {
+		why := p.refusal(key)
+		switch {
+		case why == "":
+			delete(p.refused, key)
+			p.vtep[host], counts = p.entries[key].vtep, true // all that count name the same
+		case p.refused[key] != why:
+			p.refused[key] = why
+			refused = append(refused, key)
+		}
+	}
+	if !counts && !inUse {
+		delete(p.vtep, host)
+	}
+	return p.vtep[host] != before, refused
+}
+
+// addresses are the VTEPs in force.
 func (p *peers) addresses() map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(p.vtep))
 	for _, vtep := range p.vtep {
 		all[vtep] = true
-	}
-	for _, entry := range p.entries {
-		all[entry.vtep] = true
 	}
 	return all
 }

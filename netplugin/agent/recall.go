@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -42,6 +43,29 @@ func (a *Agent) recallPeers(ctx context.Context) {
 		if vtep, err := netip.ParseAddr(record.VtepIP); err == nil {
 			a.cache.recallPeer(record.HomingHost, vtep)
 		}
+	}
+}
+
+// agePeerKeys asks which of the registrations that contradict each other is the oldest. An agent
+// that is restarted finds its key and writes it again: the key's age counts, not that of the write.
+func (a *Agent) agePeerKeys(ctx context.Context) {
+	a.mu.Lock()
+	contradicted := len(a.cache.peers.refused) > 0
+	a.mu.Unlock()
+	if !contradicted {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, recallLimit)
+	defer cancel()
+	kvs, _, err := a.cfg.DB.List(ctx, peerPrefix)
+	if err != nil {
+		a.log.WithError(err).Warn("which of contradicting registrations is older is not known, the one that was written first counts")
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, kv := range kvs {
+		a.cache.settle(a.cache.peers.made(strings.TrimPrefix(kv.Key, peerPrefix), kv.CreateRevision)...)
 	}
 }
 

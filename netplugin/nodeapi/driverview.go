@@ -116,6 +116,9 @@ func bridgeView(ctrlIP string, in agent.Inspection, status drivers.Status, encap
 	if status.LastError != "" {
 		b.ErrStats["LastError"] = status.LastError
 	}
+	if len(in.Refused) > 0 {
+		b.ErrStats["Registrations"] = strings.Join(in.Refused, "; ")
+	}
 	for host, vtep := range in.Peers {
 		b.VtepTable[host] = vtep.String()
 	}
