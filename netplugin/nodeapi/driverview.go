@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
