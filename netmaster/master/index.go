@@ -19,7 +19,7 @@ import (
 // themselves (oper/eps, oper/ovs-driver) is not among them.
 // The registry is: nobody here writes it, but what is freed depends on it.
 var Owned = append([]string{
-	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot,
+	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot, mastercfg.AccessRoot,
 	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix,
 	// Where an older netmaster keeps what is free.
 	mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/", mastercfg.OperRoot + "auto-epg/",

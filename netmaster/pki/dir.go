@@ -1,0 +1,109 @@
+package pki
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Save writes authorities to a directory that only root can look into: for each a file
+// with the certificate and one with the key. The last file that is written is the one
+// that Load looks for, so that a directory is complete or empty for it.
+func (a Authorities) Save(dir string) error {
+	if err := durable.MakeDir(dir); err != nil {
+		return err
+	}
+	files, err := a.Encode()
+	if err != nil {
+		return err
+	}
+	for i := len(roles) - 1; i >= 0; i-- {
+		for _, end := range []string{".key", ".crt"} {
+			name := string(roles[i]) + end
+			if err := durable.Write(filepath.Join(dir, name), []byte(files[name])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// last is the file that Save writes at the end.
+const last = string(API) + ".crt"
+
+// Load reads what Save has written. A directory without authorities is a
+// fault.NotFound; one that others can look into, or that holds something else, is a
+// fault.Invalid that names the file.
+func Load(dir string) (Authorities, error) {
+	if _, err := os.Stat(filepath.Join(dir, last)); errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.NotFound, "%s: no authorities", dir)
+	}
+	files := map[string]string{}
+	for _, role := range roles {
+		for _, end := range []string{".crt", ".key"} {
+			name := string(role) + end
+			content, err := ReadFile(filepath.Join(dir, name), end == ".key")
+			if err != nil {
+				return nil, err
+			}
+			files[name] = string(content)
+		}
+	}
+	all, err := Decode(files)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%s: %w", dir, err)
+	}
+	return all, nil
+}
+
+// ReadFile reads a small file. One that is secret must not be readable by others.
+func ReadFile(path string, secret bool) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fault.New(fault.Invalid, "%w", err)
+	case secret && info.Mode().Perm()&0o077 != 0:
+		return nil, fault.New(fault.Invalid, "%s: mode is %#o, others can read it; want 0600", path, info.Mode().Perm())
+	case info.Size() > maxPEM:
+		return nil, fault.New(fault.Invalid, "%s: %d bytes, at most %d are read", path, info.Size(), maxPEM)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%w", err)
+	}
+	return content, nil
+}
+
+// Encode are certificates and keys as PEM, by the name of their file.
+func (a Authorities) Encode() (map[string]string, error) {
+	files := map[string]string{}
+	for _, role := range roles {
+		key, err := EncodeKey(a[role].key)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", role, err)
+		}
+		files[string(role)+".crt"], files[string(role)+".key"] = string(EncodeCertificates(a[role].Certificate)), string(key)
+	}
+	return files, nil
+}
+
+// Decode reads what Encode made. Errors are fault.Invalid.
+func Decode(files map[string]string) (Authorities, error) {
+	all := Authorities{}
+	for _, role := range roles {
+		a, err := readAuthority(role, []byte(files[string(role)+".crt"]), []byte(files[string(role)+".key"]))
+		if err != nil {
+			return nil, err
+		}
+		all[role] = a
+		if a.Cluster != all[roles[0]].Cluster {
+			return nil, fault.New(fault.Invalid, "%s: it is of cluster %s, %s of %s", role, a.Cluster, roles[0], all[roles[0]].Cluster)
+		}
+	}
+	return all, nil
+}

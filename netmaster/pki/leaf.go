@@ -1,0 +1,95 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Leaf is what a certificate is to say.
+type Leaf struct {
+	Who       identity.Identity // a master, node or user
+	Use       x509.ExtKeyUsage  // to serve or to be a client
+	Key       crypto.PublicKey
+	Names     []string     // of a server: the names that clients dial
+	Addresses []netip.Addr // and the addresses
+}
+
+// Sign makes a certificate. It is good from a moment ago, so that clocks may differ,
+// and for LeafLife, but never longer than the authority's own.
+func (a *Authority) Sign(leaf Leaf, now time.Time) (*x509.Certificate, error) {
+	end := now.Add(LeafLife)
+	if end.After(a.Certificate.NotAfter) {
+		end = a.Certificate.NotAfter
+	}
+	if now.Before(a.Certificate.NotBefore) || !now.Before(end) {
+		return nil, fault.New(fault.Conflict, "authority %s signs from %s to %s only, and the clock says %s", a.Certificate.Subject.CommonName,
+			a.Certificate.NotBefore.Format(time.RFC3339), a.Certificate.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	begin := now.Add(-backdated)
+	if begin.Before(a.Certificate.NotBefore) {
+		begin = a.Certificate.NotBefore
+	}
+	number, err := serial()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: number,
+		Subject:      pkix.Name{Organization: []string{a.Cluster}, CommonName: leaf.Who.String()},
+		NotBefore:    begin, NotAfter: end,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{leaf.Use},
+		BasicConstraintsValid: true,
+		URIs:                  []*url.URL{leaf.Who.URI(a.Cluster)},
+		DNSNames:              leaf.Names,
+	}
+	for _, addr := range leaf.Addresses {
+		template.IPAddresses = append(template.IPAddresses, net.IP(addr.Unmap().AsSlice()))
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.Certificate, leaf.Key, a.key)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+// RenewAt is when a certificate is renewed: after half of its life, a little earlier or
+// later so that those who joined together do not come together. spread is at random
+// from 0 to 1.
+func RenewAt(c *x509.Certificate, spread float64) time.Time {
+	life := c.NotAfter.Sub(c.NotBefore)
+	return c.NotBefore.Add(time.Duration(float64(life) * (0.45 + 0.1*spread)))
+}
+
+// Request asks for a certificate for a key, and proves that who asks has the key. What
+// else the certificate is to say is not for the asker to decide.
+func Request(key *ecdsa.PrivateKey) ([]byte, error) {
+	return x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+}
+
+// ReadRequest reads the key of a request. Errors are fault.Invalid.
+func ReadRequest(der []byte) (*ecdsa.PublicKey, error) {
+	request, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "certificate request: %w", err)
+	}
+	if err := request.CheckSignature(); err != nil {
+		return nil, fault.New(fault.Invalid, "certificate request: it is not signed by its key: %w", err)
+	}
+	key, ok := request.PublicKey.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return nil, fault.New(fault.Invalid, "certificate request: want an ECDSA key on curve P-256")
+	}
+	return key, nil
+}

@@ -1,0 +1,100 @@
+package pki
+
+import (
+	"crypto/x509"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Bounds of what a client may show.
+const (
+	maxChain = 3       // certificates
+	maxBytes = 8 << 10 // of each
+)
+
+// Trust is whom certificates of one use are taken from.
+type Trust struct {
+	Cluster     string
+	Authorities []*x509.Certificate // more than one while they are replaced
+	Use         x509.ExtKeyUsage
+}
+
+// Verify returns who the first certificate of a chain belongs to: it is signed by one
+// of the authorities, is good now, is for this use and has the name of somebody of this
+// cluster. Anything else is a fault.Unauthenticated that says what is wrong.
+func (t Trust) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
+	who, err := t.verify(chain, now)
+	if err != nil {
+		return identity.Identity{}, fault.New(fault.Unauthenticated, "certificate: %w", err)
+	}
+	who.KeyHash = KeyHash(chain[0])
+	return who, nil
+}
+
+func (t Trust) verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
+	switch {
+	case len(chain) == 0:
+		return identity.Identity{}, errors.New("none was shown")
+	case len(chain) > maxChain:
+		return identity.Identity{}, fault.New(fault.Unauthenticated, "a chain of %d, at most %d are read", len(chain), maxChain)
+	}
+	for _, c := range chain {
+		if len(c.Raw) > maxBytes {
+			return identity.Identity{}, fault.New(fault.Unauthenticated, "it has %d bytes, at most %d are read", len(c.Raw), maxBytes)
+		}
+	}
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	for _, c := range t.Authorities {
+		roots.AddCert(c)
+	}
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	leaf := chain[0]
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{t.Use}}); err != nil {
+		return identity.Identity{}, plain(err, now)
+	}
+	if leaf.IsCA {
+		return identity.Identity{}, errors.New("it is that of an authority")
+	}
+	return t.named(leaf)
+}
+
+// named is the one identity that a certificate has in this cluster. That a certificate
+// that is good for everything has no use of its own is refused as well.
+func (t Trust) named(leaf *x509.Certificate) (identity.Identity, error) {
+	if !slices.Contains(leaf.ExtKeyUsage, t.Use) {
+		return identity.Identity{}, errors.New("it does not say that it is for this use")
+	}
+	if len(leaf.URIs) != 1 {
+		return identity.Identity{}, fault.New(fault.Unauthenticated, "it has %d names of the form contiv://..., not one", len(leaf.URIs))
+	}
+	cluster, who, err := identity.ParseURI(leaf.URIs[0].String())
+	if err != nil {
+		return identity.Identity{}, err
+	}
+	if cluster != t.Cluster {
+		return identity.Identity{}, fault.New(fault.Unauthenticated, "%s belongs to cluster %s, this is %s", who, cluster, t.Cluster)
+	}
+	return who, nil
+}
+
+// plain says the most usual reasons in words that help.
+func plain(err error, now time.Time) error {
+	var invalid x509.CertificateInvalidError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && now.Before(invalid.Cert.NotBefore):
+		return fault.New(fault.Unauthenticated, "it begins at %s, and it is %s", invalid.Cert.NotBefore.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fault.New(fault.Unauthenticated, "it expired at %s, and it is %s", invalid.Cert.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case errors.As(err, &unknown):
+		return errors.New("it was not signed by an authority of this cluster")
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "x509: "))
+}
