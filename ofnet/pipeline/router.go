@@ -89,12 +89,11 @@ func (r router) route(w *Wants, o Route) {
 		w.flow(routed.do(keepNextHop(o.NextHops[0])...).goTo(tableOutput))
 		return
 	}
-	choice := openflow.Group{ID: o.Group, Type: openflow.GroupSelect}
+	var choices [][]openflow.Action
 	for _, next := range o.NextHops {
-		choice.Buckets = append(choice.Buckets, openflow.Bucket{Weight: 1,
-			Actions: append(keepNextHop(next), openflow.Resubmit{Table: tableOutput})})
+		choices = append(choices, append(keepNextHop(next), openflow.Resubmit{Table: tableOutput}))
 	}
-	w.Groups = append(w.Groups, choice)
+	w.Groups = append(w.Groups, openflow.Group{ID: o.Group, Type: openflow.GroupSelect, Buckets: evenly(choices)})
 	w.flow(routed.do(openflow.OutputGroup{ID: o.Group}).end())
 }
 

@@ -111,11 +111,12 @@ func withoutPorts(of netip.Addr) (list []openflow.Match) {
 
 // port balances what is for one port.
 func (s services) port(w *Wants, o Service, p ServicePort) {
-	group := openflow.Group{ID: p.Group, Type: openflow.GroupSelect}
 	serving, draining := o.providers(p)
+	var choices [][]openflow.Action
 	for _, a := range serving {
-		group.Buckets = append(group.Buckets, openflow.Bucket{Weight: 1, Actions: o.choice(p, a)})
+		choices = append(choices, o.choice(p, a))
 	}
+	group := openflow.Group{ID: p.Group, Type: openflow.GroupSelect, Buckets: evenly(choices)}
 	for _, a := range draining {
 		group.Buckets = append(group.Buckets, openflow.Bucket{Actions: o.choice(p, a)})
 	}
@@ -180,15 +181,6 @@ func (o Service) onlyUDP(only ServicePort) bool {
 	return !slices.ContainsFunc(o.Ports, func(p ServicePort) bool {
 		return p.Protocol == only.Protocol && p.Address == only.Address && p.Port != only.Port
 	})
-}
-
-// spreadUDP makes the hash of a group depend on the client's UDP port. Open
-// vSwitch hashes addresses, and ports for TCP only, so some bits of the port go
-// into the address of the service; the bucket writes it anew. Six bits are enough, as
-// there are not more than 64 values of the hash. The lowest is left out: Linux
-// prefers even ports.
-func spreadUDP(service netip.Addr) openflow.Action {
-	return openflow.Move{Src: openflow.FieldUDPSrc, SrcOfs: 1, Dst: familyOf(service).dstField, Bits: 6}
 }
 
 // answers restores the service as the sender of what a provider answers.
