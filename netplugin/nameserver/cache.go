@@ -17,6 +17,7 @@ const (
 	maxCachedBytes = 8 << 20
 	longestKept    = time.Hour
 	longestGone    = 5 * time.Minute // for what does not exist
+	failureKept    = time.Second     // where nobody has an answer; the least of RFC 9520
 )
 
 // cache keeps what others have answered, within these bounds; the answer that
@@ -97,6 +98,9 @@ func (a answer) size() (bytes int) {
 // kept is how long an answer may be kept: as long as the record that is good for
 // the shortest time, or as its authority says that there is none.
 func kept(a answer) time.Duration {
+	if a.failure != nil {
+		return failureKept
+	}
 	if len(a.answer) == 0 {
 		for _, r := range a.authority {
 			if soa, ok := r.(*dns.SOA); ok {
@@ -114,7 +118,7 @@ func kept(a answer) time.Duration {
 
 // aged copies an answer that was kept for some seconds.
 func (a answer) aged(seconds uint32) answer {
-	return answer{a.rcode, aged(a.answer, seconds), aged(a.authority, seconds)}
+	return answer{a.failure, a.rcode, aged(a.answer, seconds), aged(a.authority, seconds)}
 }
 
 // aged copies records, their times to live shortened by some seconds.

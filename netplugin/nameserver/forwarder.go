@@ -40,11 +40,11 @@ type asked struct {
 	tenant string // who began it
 	done   chan struct{}
 	answer answer
-	err    error
 }
 
 // answer is what somebody else said. It is shared and never changed.
 type answer struct {
+	failure   error // nobody said anything that can be used
 	rcode     int
 	answer    []dns.RR
 	authority []dns.RR
@@ -58,12 +58,13 @@ func NewForwarder(upstream Upstream) *Forwarder {
 
 // ask finds the answer to a question. Where the same is under way, for whoever,
 // its answer is waited for: a question that comes back to us by a loop among name
-// servers ends with the time of the first, and does not multiply.
+// servers ends with the time of the first, and does not multiply. Nor does it begin
+// again by another way of the loop, as failures are kept for a while, too.
 func (f *Forwarder) ask(ctx context.Context, tenant string, asker netip.Addr, q dns.Question) (answer, error) {
 	key := q
 	key.Name = fold(q.Name)
 	if a, ok := f.cache.get(key); ok {
-		return a, nil
+		return a, a.failure
 	}
 	a, first, err := f.begin(tenant, asker, key)
 	if err != nil {
@@ -75,7 +76,7 @@ func (f *Forwarder) ask(ctx context.Context, tenant string, asker netip.Addr, q 
 	}
 	select {
 	case <-a.done:
-		return a.answer.aged(0), a.err
+		return a.answer.aged(0), a.answer.failure
 	case <-ctx.Done():
 		return answer{}, ctx.Err()
 	}
@@ -134,15 +135,15 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 		reply, err := exchange(share, q, server)
 		done()
 		if err == nil {
-			a.answer = answer{reply.Rcode, about(q, reply.Answer), authority(reply.Ns)}
-			f.cache.put(q, a.answer)
+			a.answer = answer{rcode: reply.Rcode, answer: about(q, reply.Answer), authority: authority(reply.Ns)}
 			errs = nil
 			break
 		}
 		errs = append(errs, err)
 	}
-	a.err = errors.Join(errs...)
-	f.note(a.err)
+	a.answer.failure = errors.Join(errs...)
+	f.note(a.answer.failure)
+	f.cache.put(q, a.answer)
 	f.end(q, a)
 }
 

@@ -297,6 +297,50 @@ func TestALoopEndsAndDoesNotMultiply(t *testing.T) {
 	}
 }
 
+// Two name servers ask each other. The second has three ways to the first, of which one is
+// still left when the first gives up.
+func TestALoopOfTwoNameServersDoesNotBeginAgain(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	var first, second atomic.Pointer[netip.AddrPort]
+	silent := upstream(t, func(dns.ResponseWriter, *dns.Msg) { asked.Add(1) })
+	serve := func(at *atomic.Pointer[netip.AddrPort], f *Forwarder) string {
+		_, server := start(t, exampleZones(t), f, inBlue)
+		a := netip.MustParseAddrPort(server)
+		at.Store(&a)
+		return server
+	}
+	back := NewForwarder(func() []netip.AddrPort { return slices.Repeat([]netip.AddrPort{*first.Load()}, 3) })
+	serve(&second, back)
+	server := serve(&first, NewForwarder(func() []netip.AddrPort { return []netip.AddrPort{silent, *second.Load()} }))
+	if reply := exchangeWith(t, "udp", server, question("example.org.", dns.TypeA)); reply.Rcode != dns.RcodeServerFailure {
+		t.Error(reply)
+	}
+	testkit.Eventually(t, 5*time.Second, "the second gives up, too", func() bool {
+		back.mu.Lock()
+		defer back.mu.Unlock()
+		return len(back.underWay) == 0
+	})
+	if asked.Load() != 1 {
+		t.Errorf("the question was asked %d times", asked.Load())
+	}
+}
+
+func TestAFailureIsKeptForASecond(t *testing.T) {
+	var asked atomic.Int32
+	f, now := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		asked.Add(1)
+		tell(w, m, dns.RcodeServerFailure)
+	}))), time.Now()
+	f.cache.now = func() time.Time { return now }
+	for _, want := range []int32{1, 1, 2} {
+		if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); !strings.Contains(got, "SERVFAIL") || asked.Load() != want {
+			t.Errorf("%s after %d questions, want %d", got, asked.Load(), want)
+		}
+		now = now.Add(failureKept * 3 / 4)
+	}
+}
+
 func TestTheCacheHasABoundAndKeepsWhatIsUsed(t *testing.T) {
 	c := newCache(time.Now)
 	record, err := dns.NewRR("example.org. 60 IN A 192.0.2.1")
