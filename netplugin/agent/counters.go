@@ -18,7 +18,8 @@ type Counters struct {
 // EndpointCounts is an endpoint's traffic as its container sees it.
 type EndpointCounts struct{ Received, Sent drivers.Count }
 
-// ServiceCounts is what the providers of a service exchanged with endpoints of this node.
+// ServiceCounts is what the providers of a service received from clients of this node, sent to endpoints
+// of this node and, if they are on this node, to hosts.
 type ServiceCounts struct {
 	Tenant string
 	Ports  []PortCounts // at each address
@@ -85,15 +86,16 @@ func (a *Agent) countable(kind pipeline.Kind, id string) (objects []pipeline.Key
 }
 
 // serviceCounts sorts what the switch has counted by the ports of a service. Answers tell
-// the provider's port only; where several ports have the same one, the first gets them.
+// the provider's port only; where several ports have the same one, the first gets them. Answers
+// to hosts are counted by the providers' nodes.
 func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Count) (counts ServiceCounts, ok bool) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	s, ok := a.cache.service[id]
-	ports := a.cache.enteredBy(s.part.Ports, a.cache.networks[s.netID].part.Encap)
-	a.mu.Unlock()
 	if !ok {
 		return counts, false // it has gone meanwhile
 	}
+	ports := a.cache.enteredBy(s.part.Ports, a.cache.networks[s.netID].part.Encap)
 	counts = ServiceCounts{Tenant: s.tenant}
 	type target struct {
 		ipv4     bool
@@ -109,8 +111,10 @@ func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Coun
 			switch {
 			case what.Protocol == p.Protocol && what.Address == p.Address && what.Port == p.Port:
 				sum.Received = n
+			case what.Leaving && !a.cache.hasHere(s.tenant, what.Provider):
+				continue
 			case what.Protocol == p.Protocol && what.Provider.Is4() == p.Address.Is4() && what.Target == p.Target && !targets[target]:
-				sum.Sent = n
+				sum.Sent = drivers.Count{Packets: sum.Sent.Packets + n.Packets, Bytes: sum.Sent.Bytes + n.Bytes}
 			default:
 				continue
 			}

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -36,5 +38,29 @@ func TestCountersAreThoseOfWhatIsProgrammedHere(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s %s: %s", c.kind, c.id, diff)
 		}
+	}
+}
+
+// An answer to a host passes the node of the provider and that of the host.
+func TestAnswersToHostsAreCountedByTheProvidersNode(t *testing.T) {
+	const id = "shop:blue"
+	n := blueHere(t)
+	n.put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2")).put(epKey("web.blue-2"), epValue("web.blue", "node2", "10.1.0.3")).
+		put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP"`)).step()
+	here, there := netip.MustParseAddr("10.1.0.2"), netip.MustParseAddr("10.1.0.3")
+	answers := func(by netip.Addr, leaving bool) pipeline.Served {
+		return pipeline.Served{Provider: by, Protocol: 6, Target: 8080, Leaving: leaving}
+	}
+	a := &Agent{cache: n.cache}
+	counts, ok := a.serviceCounts(id, map[pipeline.Served]drivers.Count{
+		answers(here, false): {Packets: 1, Bytes: 100}, answers(here, true): {Packets: 2, Bytes: 200},
+		answers(there, false): {Packets: 4, Bytes: 400}, answers(there, true): {Packets: 8, Bytes: 800},
+	})
+	want := map[netip.Addr]EndpointCounts{here: {Sent: drivers.Count{Packets: 3, Bytes: 300}}, there: {Sent: drivers.Count{Packets: 4, Bytes: 400}}}
+	if !ok || len(counts.Ports) != 1 {
+		t.Fatal(counts, ok)
+	}
+	if diff := cmp.Diff(want, counts.Ports[0].Providers); diff != "" {
+		t.Error(diff)
 	}
 }

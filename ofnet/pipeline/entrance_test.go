@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
 // Addresses of the service of the example that outsiders know.
@@ -70,6 +72,12 @@ func TestANodePortIsAPortOfTheHost(t *testing.T) {
 	for kind, port := range map[string]int{"tcp": 30080, "udp": 30053} {
 		c.askedAs(host, node, kind, port, func(string) netip.Addr { return beyond[0] }, []netip.Addr{beyond[0]}, web1, web2)
 	}
+	for _, provider := range []Endpoint{web1, web2} {
+		answers := Served{Provider: provider.IPv4, Protocol: 17, Target: 5353, Leaving: true}
+		if eventually(func() string { return c.pod(provider).node.counts(t, s, answers) }) == "" {
+			t.Errorf("the node of %s has not counted what it answered", provider.ID)
+		}
+	}
 	n, in := c.pod(web1).node, packet{inPort: host.port, src: wayOut.MAC, dst: wayOut.MAC, from: beyond[0], to: node, kind: "tcp,tp_dst=30081"}
 	if got := n.verdict(t, in); got == "drop" {
 		t.Errorf("a node port that nobody has: %s", got)
@@ -84,4 +92,20 @@ func TestANodePortIsAPortOfTheHost(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
+}
+
+// counts tells that something of a service has been counted.
+func (n *node) counts(t *testing.T, s Service, what Served) (counted string) {
+	t.Helper()
+	for _, filter := range ServedFlows(s.Key()) {
+		n.connected(t, func(conn *openflow.Conn) error {
+			return conn.EachFlow(t.Context(), filter, func(f openflow.FlowEntry) error {
+				if got, ok := ServedBy(f.Flow().Flow); ok && got == what && f.Packets > 0 {
+					counted = "counted"
+				}
+				return nil
+			})
+		})
+	}
+	return counted
 }

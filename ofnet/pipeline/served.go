@@ -9,13 +9,15 @@ import (
 
 // Served is what a flow of a service counts: requests to a provider, for a port of the
 // service; or answers from a provider, from one of its own ports. Answers are those to
-// endpoints of the node, whether they were asked for through the service or not.
+// endpoints of the node, or to all who are no endpoints; whether they were asked for through
+// the service or not.
 type Served struct {
 	Provider netip.Addr
 	Address  netip.Addr // of the service; invalid: answers are counted
 	Protocol uint8
 	Port     uint16 // of the service; 0: answers are counted
 	Target   uint16 // of the provider; 0: requests are counted
+	Leaving  bool   // answers to who is no endpoint. They are counted on the provider's node and, again, where the client came in
 }
 
 // ServedFlows select the flows of a service that count, and some that do not.
@@ -23,6 +25,7 @@ func ServedFlows(service Key) []openflow.FlowFilter {
 	return []openflow.FlowFilter{
 		{OneTable: true, Table: tableSource, Cookie: Cookie(service), CookieMask: ^uint64(0)},
 		{OneTable: true, Table: tableOutput, Cookie: Cookie(service), CookieMask: ^uint64(0)},
+		{OneTable: true, Table: tableForward, Cookie: Cookie(service), CookieMask: ^uint64(0)},
 	}
 }
 
@@ -43,7 +46,7 @@ func ServedBy(f openflow.Flow) (s Served, ok bool) {
 		return Served{Provider: ip.address(field(ip.dstField)), Address: addressOf(field(openflow.FieldCTLabel)),
 			Protocol: uint8(mark >> 16), Port: uint16(mark)}, ok
 	}
-	s = Served{Provider: ip.address(field(ip.srcField)), Protocol: uint8(field(openflow.FieldIPProto).Lo)}
+	s = Served{Provider: ip.address(field(ip.srcField)), Protocol: uint8(field(openflow.FieldIPProto).Lo), Leaving: f.Table == tableForward}
 	if s.Protocol == openflow.ProtoTCP {
 		s.Target = uint16(field(openflow.FieldTCPSrc).Lo)
 	} else {
