@@ -254,7 +254,7 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 			return err
 		}
 	}
-	ops := want.correct(have)
+	ops := want.correct(have, end.mtu)
 	if len(ops) == 0 {
 		return nil
 	}

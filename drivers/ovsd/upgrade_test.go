@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
@@ -113,5 +115,63 @@ func TestAnUpgradeLosesNothingOutOfATunnel(t *testing.T) {
 			t.Errorf("%d flows a bundle: %d packets, of %d flows", chunk, asked, len(n.flows()))
 		}
 		t.Logf("%d flows a bundle: %d packets arrive", chunk, asked)
+	}
+}
+
+// The first version gave both ends of a link the endpoint's MTU and wrote it nowhere. At any
+// change of a link ovs-vswitchd reads its routes anew, and sends nothing into tunnels meanwhile.
+func TestAnUpgradeChangesNoLink(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	ports := []drivers.Port{r.add("web.blue-1"), r.add("web.blue-2")}
+	r.stop()
+	for _, p := range ports {
+		n.Vsctl("clear", "Interface", p.HostLink, "mtu_request", "--", "remove", "Interface", p.HostLink, "external_ids", "pod-mtu")
+		n.Exec("ip", "link", "set", p.HostLink, "mtu", "1550")
+	}
+	for _, p := range ports {
+		eventually(t, "ovs-vswitchd has seen "+p.HostLink, func() bool { return n.column("Interface", p.HostLink, "mtu") == "1550" })
+	}
+	changes := n.watchLinks()
+	r = n.start()
+	for _, p := range ports {
+		eventually(t, "the row of "+p.HostLink+" is right", func() bool {
+			return strings.Contains(n.column("Interface", p.HostLink, "external_ids"), `pod-mtu="1550"`)
+		})
+	}
+	n.Vsctl("set", "Open_vSwitch", ".", "external_ids:seen=all") // and waits for ovs-vswitchd
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
+	if got := r.Ports(); len(got) != 2 || got[0] != ports[0] || got[1] != ports[1] {
+		t.Errorf("ports %+v, were %+v", got, ports)
+	}
+	if got := changes(); len(got) > 0 {
+		t.Errorf("links that were changed: %v", got)
+	}
+}
+
+// watchLinks collects the changes of the node's links, each with its name, until changes is
+// called, which waits for all of them.
+func (n *node) watchLinks() (changes func() []string) {
+	n.t.Helper()
+	const marker = "under0" // of one that is down nothing is told
+	updates, done := make(chan netlink.LinkUpdate, 100), make(chan struct{})
+	n.t.Cleanup(func() { close(done) })
+	if err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{Namespace: n.config.NetNS}); err != nil {
+		n.t.Fatal(err)
+	}
+	return func() (names []string) {
+		n.t.Helper()
+		n.Exec("ip", "link", "set", marker, "alias", "the last change")
+		for ctx := patience(n.t); ; {
+			select {
+			case update := <-updates:
+				if update.Attrs().Name == marker {
+					return names
+				}
+				names = append(names, update.Attrs().Name)
+			case <-ctx.Done():
+				n.t.Fatal("the last change of a link is not seen")
+			}
+		}
 	}
 }

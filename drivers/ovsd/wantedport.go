@@ -34,7 +34,11 @@ func (w wantedPort) insert() []ovsdb.Operation {
 
 // correct returns what makes the rows of an existing port right, none if they
 // are. A port that the switch could not open is tried again.
-func (w wantedPort) correct(have attached) []ovsdb.Operation {
+//
+// linkMTU is that of the link, in bytes. A link with the endpoint's own is left alone: earlier
+// versions made it, a change of it would have ovs-vswitchd read its routes anew, and until it
+// has done so, packets of all endpoints are lost that go into tunnels.
+func (w wantedPort) correct(have attached, linkMTU int) []ovsdb.Operation {
 	port, link := ovsdb.Row{}, ovsdb.Row{}
 	// A tag would move the pod into a VLAN that the pipeline knows nothing of.
 	if have.port.Tag != nil || len(have.port.Trunks) > 0 || have.port.VLANMode != nil {
@@ -43,7 +47,7 @@ func (w wantedPort) correct(have attached) []ovsdb.Operation {
 	if have.link.Type != "" && have.link.Type != DatapathSystem {
 		link["type"] = ""
 	}
-	if have.link.MTURequest == nil {
+	if have.link.MTURequest == nil && linkMTU != w.mtu {
 		link["mtu_request"] = hostMTU(w.mtu)
 	}
 	ops := correctRow("Port", have.port.UUID, port, have.port.ExternalIDs, w.portIDs())
