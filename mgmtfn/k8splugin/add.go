@@ -155,5 +155,10 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		Endpoint:     endpoint,
 		HostPorts:    where.HostPorts,
 	}
+	unlock, err := s.names.Lock(ctx, r.EndpointID()) // an endpoint that is given up is gone when this one is asked for
+	if err != nil {
+		return attachment.Record{}, failed(stepState, err)
+	}
+	defer unlock()
 	return r, s.begin(&r)
 }

@@ -16,15 +16,16 @@ import (
 // fails the caller undoes them, however far they have come.
 //
 // Two tracks run side by side, as each waits most of its time: for the kernel
-// and the switch, or for the disk, the master and the store. The master is
-// asked when the checkpoint is on disk: what it gives outlives a loss of power,
-// and ports do not. The interface gets its addresses while the flows are written,
-// and comes up only behind them.
+// and the switch, or for the master and the store. The interface gets its addresses
+// while the flows are written, and comes up only behind them.
 //
 //	PreparePort --> take the link ---+----+--> set up, still down --+
 //	                                 |    |                         +--> bring up --> ready
-//	checkpoint --> CreateEndpoint ---|----+--+                      |
+//	CreateEndpoint ------------------|----+--+                      |
 //	                                 +--> Attach (flows) -----------+
+//
+// Nobody waits for the checkpoint to reach the disk: the store has the endpoint, with the boot of
+// this machine that it belongs to (attachment.Boots).
 func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
 	log := s.Log.WithField("attachment", c.id.String())
 	var (
@@ -53,12 +54,14 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 		return failed(stepPod, pod.SetUp(pod.spec))
 	})
 	tracks.Go(func() (err error) {
-		if err := s.store.Sync(r); err != nil {
-			return failed(stepState, err)
-		}
-		revision, err := s.createEndpoint(trackCtx, c, r)
+		boot, revision, err := s.createEndpoint(trackCtx, c, r)
 		if err != nil {
 			return failed(stepMaster, err)
+		}
+		if boot != s.boots.Now() { // a master of an earlier release, or somebody else has made it
+			if err := s.store.Sync(r); err != nil {
+				return failed(stepState, err)
+			}
 		}
 		if stored, err = s.Datapath.Await(trackCtx, r.EndpointID(), revision); err != nil {
 			return failed(stepDatapath, err)
@@ -89,19 +92,19 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 	return nil
 }
 
-// createEndpoint has the master allocate addresses. An endpoint of that name
-// on another node is not ours, neither to use nor to delete.
-func (s *Server) createEndpoint(ctx context.Context, c *call, r *attachment.Record) (revision int64, err error) {
-	endpoint, revision, err := s.Master.CreateEndpoint(ctx, createRequest(c, r, s.HostLabel))
+// createEndpoint has the master allocate addresses, and returns the boot that the store has of
+// the endpoint. An endpoint of that name on another node is not ours, neither to use nor to delete.
+func (s *Server) createEndpoint(ctx context.Context, c *call, r *attachment.Record) (boot string, revision int64, err error) {
+	endpoint, revision, err := s.Master.CreateEndpoint(ctx, s.createRequest(c, r))
 	if err == nil && endpoint.HomingHost != "" && endpoint.HomingHost != s.HostLabel {
 		r.KeepEndpoint = true
 		err = fault.New(fault.Conflict, "endpoint %s lives on host %s", r.EndpointID(), endpoint.HomingHost)
 	}
-	return revision, err
+	return endpoint.Boot, revision, err
 }
 
-func createRequest(c *call, r *attachment.Record, host string) mastercfg.CreateEndpointRequest {
-	request := endpointRequest(r, host)
+func (s *Server) createRequest(c *call, r *attachment.Record) mastercfg.CreateEndpointRequest {
+	request := s.endpointRequest(r)
 	if c.wanted.IPv4.IsValid() {
 		request.ConfigEP.IPAddress = c.wanted.IPv4.String()
 	}
@@ -112,16 +115,17 @@ func createRequest(c *call, r *attachment.Record, host string) mastercfg.CreateE
 }
 
 // endpointRequest asks for the endpoint of an attachment, with any address.
-func endpointRequest(r *attachment.Record, host string) mastercfg.CreateEndpointRequest {
+func (s *Server) endpointRequest(r *attachment.Record) mastercfg.CreateEndpointRequest {
 	return mastercfg.CreateEndpointRequest{
 		TenantName:   r.Tenant,
 		NetworkName:  r.NetworkName,
 		ServiceName:  r.Group,
 		EndpointID:   r.Endpoint,
 		EPCommonName: r.PodName,
-		ConfigEP:     mastercfg.ConfigEP{Container: r.Endpoint, Host: host, ServiceName: r.Group},
+		ConfigEP:     mastercfg.ConfigEP{Container: r.Endpoint, Host: s.HostLabel, ServiceName: r.Group},
 		PodNamespace: r.PodNamespace,
 		PodUID:       r.PlacedUID,
+		Boot:         s.boots.Now(),
 		Labels:       r.Labels,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/durable"
 )
 
 // Mode is who runs the containers.
@@ -28,6 +29,7 @@ type Config struct {
 	StateDir   string // default cniwire.DefaultStateDir
 	Mode       Mode
 	HostLabel  string // this node, in endpoint records
+	Boot       string // of this machine; default durable.Boot
 	Master     Master
 	Datapath   Datapath
 	Labels     labels.Source // default labels.Call
@@ -135,6 +137,13 @@ func (c *Config) complete() error {
 	}
 	if c.StateDir == "" {
 		c.StateDir = cniwire.DefaultStateDir
+	}
+	if c.Boot == "" {
+		boot, err := durable.Boot()
+		if err != nil {
+			return fmt.Errorf("CNI server: %w", err)
+		}
+		c.Boot = boot
 	}
 	if c.Labels == nil {
 		c.Labels = labels.Call{}

@@ -127,7 +127,7 @@ func (s *Server) announce(ctx context.Context, endpointID string) error {
 		s.Log.WithField("attachment", r.Attachment().String()).Warn("neither the store nor the switch has it any more, undone")
 		return s.release(ctx, r)
 	}
-	request := endpointRequest(&r, s.HostLabel)
+	request := s.endpointRequest(&r)
 	for _, address := range r.Link.Addresses {
 		if address.Addr().Is4() {
 			request.ConfigEP.IPAddress = address.Addr().String()
@@ -183,16 +183,25 @@ func (s *Server) recordsOf(endpointID string) []attachment.Record {
 
 // abandon deletes an endpoint that was attached here and that no checkpoint
 // knows. The rows of the switch tell: a port outlives its link and the process
-// as long as the store has its endpoint. While the link is there, a container
-// may be behind it. An endpoint without a port was made by somebody else, and is
-// theirs to delete.
+// as long as the store has its endpoint. So does the store, if that was before this machine
+// was started again. While the link is there, a container may be behind it. An endpoint of which
+// neither says so was made by somebody else, and is theirs to delete.
 func (s *Server) abandon(ctx context.Context, at Attachment) error {
-	id := at.Endpoint.ID
-	if len(s.recordsOf(id)) > 0 || at.Port.HostLink == "" || at.Network.NetworkName == "" {
+	id, port := at.Endpoint.ID, at.Port.HostLink
+	unlock, _ := s.names.Try(id)
+	if unlock == nil {
+		return nil // it is begun
+	}
+	defer unlock()
+	if len(s.recordsOf(id)) > 0 || at.Network.NetworkName == "" {
 		return nil
 	}
-	if there, err := podlink.Exists(at.Port.HostLink); there || err != nil {
-		return err
+	if port != "" {
+		if there, err := podlink.Exists(port); there || err != nil {
+			return err
+		}
+	} else if !s.boots.Ended(at.Endpoint.Boot) {
+		return nil
 	}
 	if err := s.Datapath.Detach(ctx, id); err != nil {
 		return err

@@ -32,8 +32,10 @@ const (
 type Server struct {
 	Config
 	store   *attachment.Store
+	boots   attachment.Boots
 	pending pending.Queue
 	locks   keylock.Locks[cniwire.Attachment]
+	names   keylock.Locks[string] // ids of endpoints that are begun, or given up
 	adds    slots
 	others  slots
 	wake    bell.Bell // there is something to undo
@@ -51,8 +53,12 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CNI server: %w", err)
 	}
+	boots, err := attachment.OpenBoots(c.StateDir, c.Boot)
+	if err != nil {
+		return nil, fmt.Errorf("CNI server: %w", err)
+	}
 	for _, p := range problems {
-		c.Log.WithError(p).Error("checkpoint set aside; its endpoint may have to be removed by hand")
+		c.Log.WithError(p).Error("checkpoint set aside; its endpoint may have to be removed by hand, unless the machine was restarted")
 	}
 	for _, r := range store.Select(isReady) {
 		c.Datapath.Hold(heldBy(&r))
@@ -60,6 +66,7 @@ func New(c Config) (*Server, error) {
 	return &Server{
 		Config:  c,
 		store:   store,
+		boots:   boots,
 		pending: pending.Open(c.StateDir),
 		adds:    newSlots(c.Limits.Adds),
 		others:  newSlots(c.Limits.Others),

@@ -29,7 +29,7 @@ func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, rest *R
 	ep := mastercfg.CfgEndpointState{
 		NetID: mastercfg.NetworkID(req.TenantName, req.NetworkName), EndpointID: req.ConfigEP.Container,
 		ServiceName: req.ConfigEP.ServiceName, HomingHost: req.ConfigEP.Host, EPCommonName: req.EPCommonName,
-		PodNamespace: req.PodNamespace, PodUID: req.PodUID,
+		PodNamespace: req.PodNamespace, PodUID: req.PodUID, Boot: req.Boot,
 	}
 	if err := identify(&ep); err != nil {
 		return none, err

@@ -84,6 +84,9 @@ type CreateEndpointRequest struct {
 	PodNamespace string `json:",omitempty"`
 	PodUID       string `json:",omitempty"`
 
+	// Boot is that of the host, by the kernel's id; a new endpoint's container is gone with it.
+	Boot string `json:",omitempty"`
+
 	// Labels are those of a container that is being started with the endpoint;
 	// none: an event will tell.
 	Labels map[string]string `json:",omitempty"`
@@ -104,6 +107,7 @@ func (r *CreateEndpointRequest) Check() error {
 		limits.Text("ConfigEP.ServiceName", r.ConfigEP.ServiceName, limits.Name),
 		limits.Text("PodNamespace", r.PodNamespace, limits.Name),
 		limits.Text("PodUID", r.PodUID, limits.Name),
+		limits.Text("Boot", r.Boot, limits.Name),
 		limits.Labels("Labels", r.Labels),
 	)
 }

@@ -47,6 +47,10 @@ type CfgEndpointState struct {
 	// Of a pod of Kubernetes, whose name is EPCommonName.
 	PodNamespace string `json:"podNamespace,omitempty"`
 	PodUID       string `json:"podUID,omitempty"`
+
+	// Boot is that of the host in which the endpoint's container was attached, by the kernel's
+	// id; empty: nobody has said.
+	Boot string `json:"boot,omitempty"`
 }
 
 // EndpointGroupState is the derived record of an endpoint group. It does not

@@ -78,7 +78,7 @@ func (c *Cluster) CreateEndpoint(_ context.Context, r mastercfg.CreateEndpointRe
 		if ep, ok = s.Endpoints[id]; !ok {
 			ep = mastercfg.CfgEndpointState{
 				ID: id, NetID: nw.ID, EndpointID: r.EndpointID, ServiceName: group,
-				HomingHost: r.ConfigEP.Host, ContainerID: r.ConfigEP.Container, EPCommonName: r.EPCommonName,
+				HomingHost: r.ConfigEP.Host, ContainerID: r.ConfigEP.Container, EPCommonName: r.EPCommonName, Boot: r.Boot,
 			}
 			if err := s.allocate(&ep, nw, r.ConfigEP); err != nil {
 				return err

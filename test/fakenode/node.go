@@ -19,6 +19,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -201,7 +202,7 @@ func (n *Node) Leftovers(t testing.TB) []string {
 		left = append(left, "endpoint "+id)
 	}
 	err = filepath.WalkDir(n.StateDir(), func(path string, entry os.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
+		if err == nil && !entry.IsDir() && entry.Name() != attachment.BootsFile {
 			left = append(left, "file "+path)
 		}
 		return err

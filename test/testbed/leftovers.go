@@ -20,7 +20,7 @@ var leftovers = []struct {
 	{"ports", []string{"sh", "-ec", "for b in $(ovs-vsctl --timeout=10 list-br); do ovs-vsctl --timeout=10 list-ports $b; done | sed /^dns-/d"}},
 	{"links", []string{"sh", "-c", "ls /sys/class/net | sed /^dns-/d | sort"}},
 	{"namespaces", []string{"sh", "-c", "ip netns list | sed /^contiv-dns-/d"}},
-	{"attachments", []string{"sh", "-c", "find /var/lib/contiv/cni -type f 2>/dev/null | sort"}},
+	{"attachments", []string{"sh", "-c", "find /var/lib/contiv/cni -type f ! -name boots 2>/dev/null | sort"}},
 }
 
 // generation is the part of a flow that a restart of an agent changes.

@@ -85,7 +85,8 @@ func decode(data []byte) (Record, error) {
 }
 
 // Begin writes the checkpoint of an attachment that is being added. It survives
-// the process; for a loss of power it needs Sync.
+// the process. For a loss of power it needs Sync, unless the store says in which boot
+// the endpoint was attached.
 func (s *Store) Begin(r *Record, now time.Time) error {
 	return s.write(r, Adding, now, durable.Put)
 }
@@ -99,7 +100,7 @@ func (s *Store) Sync(r *Record) error {
 }
 
 // Finish writes the checkpoint of an attachment that is complete. It survives
-// the process. A loss of power may bring the one before back or spoil the file;
+// the process. A loss of power may bring the one before back, spoil or remove the file;
 // with it the container is gone, too, and an endpoint without container and
 // checkpoint is found by the server.
 func (s *Store) Finish(r *Record, now time.Time) error {

@@ -1,0 +1,118 @@
+package k8splugin_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/fakenode"
+)
+
+// nextBoot has a server run after the machine was started again.
+func nextBoot(c *k8splugin.Config) { c.Boot = "the next one" }
+
+// cutPower takes away what a machine loses with its power: links, and the files that need
+// not have reached the disk.
+func cutPower(t *testing.T, node *fakenode.Node) {
+	t.Helper()
+	for _, p := range node.Switch.Ports() {
+		if out, err := exec.Command("ip", "link", "del", p.HostLink).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	for _, pattern := range []string{filepath.Join(node.StateDir(), "*.json"), filepath.Join(node.Dir, "port-*")} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestAnAddThatPowerIsCutFromLeavesNothing(t *testing.T) {
+	for _, point := range []string{
+		"add: begin", fakenode.PreparePort + " done", fakenode.CreateEndpoint, fakenode.CreateEndpoint + " done",
+		"add: flows", fakenode.Attach + " done", "add: bring up", "add: checkpoint", lastPointOfAdd,
+	} {
+		t.Run(point, func(t *testing.T) {
+			node := fakenode.NewNode(t)
+			add := request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")
+			child := crashingServer(t, node, point)
+			if answer, err := node.Do(add); err == nil {
+				t.Fatalf("ADD answered %s", answer)
+			}
+			awaitDeath(t, child)
+			cutPower(t, node)
+			node.Start(t, nextBoot)
+			node.NothingLeft(t)
+			do(t, node, add)
+			do(t, node, request(cniwire.Check, "pod", add.Netns, ""))
+			do(t, node, request(cniwire.Del, "pod", "", ""))
+			node.NothingLeft(t)
+		})
+	}
+}
+
+func TestOnlyWhatWasAttachedByThisMachineInAFormerBootIsDeleted(t *testing.T) {
+	node := fakenode.NewNode(t)
+	stop := node.Start(t)
+	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))
+	stop()
+	cutPower(t, node)
+	var others []string
+	for name, boot := range map[string]string{"byhand": "", "twin": "of another machine with this label", "now": "the next one"} {
+		ep := mastercfg.CfgEndpointState{ID: "default-net.default-" + name, NetID: "default-net.default",
+			EndpointID: name, HomingHost: fakenode.HostLabel, Boot: boot}
+		if err := node.Cluster.Place(ep); err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, ep.ID)
+	}
+	slices.Sort(others)
+	fresh, err := fakenode.OpenNode(node.Dir) // nobody remembers who holds what
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = fresh.Start(t, nextBoot)
+	fakenode.Eventually(t, "the endpoint of the former boot is deleted", func() bool { return !knows(t, node, podEndpoint) })
+	stop() // and finish what it is about
+	if left, err := node.Cluster.Endpoints(); err != nil || !slices.Equal(left, others) {
+		t.Errorf("endpoints %q (%v), want %q", left, err, others)
+	}
+}
+
+// Of an endpoint that was there before, or that an older master makes, the store does not say
+// in which boot it was attached: the checkpoint has to.
+func TestACheckpointReachesTheDiskIfTheStoreDoesNotSayAsMuch(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		node := fakenode.NewNode(t)
+		node.Start(t)
+		if !known {
+			ep := mastercfg.CfgEndpointState{ID: podEndpoint, NetID: "default-net.default", EndpointID: "pod",
+				IPAddress: "10.1.0.2", MacAddress: "02:02:0a:01:00:02", HomingHost: fakenode.HostLabel}
+			if err := node.Cluster.Place(ep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		node.Cluster.Watch(func(call string) { // without the file nobody can have it on the disk
+			if call == fakenode.CreateEndpoint+" done" {
+				if err := os.Remove(filepath.Join(node.StateDir(), "pod@eth0.json")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		_, err := node.Do(request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))
+		if (err == nil) != known {
+			t.Errorf("the store says the boot: %v; ADD without its checkpoint: %v", known, err)
+		}
+	}
+}
