@@ -178,6 +178,16 @@ func (s *fakeSwitch) has(priority uint16) bool {
 	return false
 }
 
+// priorities are those of flows, as they were written.
+func (s *fakeSwitch) priorities() (list []uint16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range s.written {
+		list = append(list, openflow.PackedFlow{Key: key}.Priority())
+	}
+	return list
+}
+
 func (s *fakeSwitch) count() (flows, bundles int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

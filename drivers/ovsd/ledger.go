@@ -32,7 +32,7 @@ const defaultChunk = 20_000
 //     outranks everything else that can match it, at every step; the same if it
 //     was allowed.
 //   - The epoch of the tiers is last of all, whatever waits: what is judged in it is judged by all that
-//     came with it.
+//     came with it (epoch.go).
 //   - Meters come before all flows and go after them, as do groups: flows name
 //     them.
 //
@@ -49,6 +49,7 @@ type ledger struct {
 	plan    []*place[string] // flows to be written, in this order
 	held    []func()         // bring back what was put aside
 	endings                  // of connections
+	epoch   epoch
 
 	turn    uint32          // of the audit, see audit.go
 	deleted map[string]bool // flows deleted in this turn
@@ -60,6 +61,9 @@ func newLedger(chunk int) *ledger {
 
 // set replaces what an object wants.
 func (l *ledger) set(owner pipeline.Key, p packed) []conflict {
+	if owner.Kind == pipeline.KindEpoch {
+		return l.setEpoch(owner, p)
+	}
 	conflicts := l.flows.set(owner, p.flows)
 	l.groups.set(owner, p.groups)
 	l.endings.want(owner, p.groups)
@@ -208,11 +212,6 @@ func (l *ledger) nextFlows(urgent []pipeline.Key) []*place[string] {
 	first := l.plan[:n]
 	l.plan = l.plan[n:]
 	return first
-}
-
-// isEpoch tells whether the epoch wants a flow.
-func isEpoch(p *place[string]) bool {
-	return len(p.claims) > 0 && p.claims[0].owner.Kind == pipeline.KindEpoch
 }
 
 // isOther tells whether a flow that nobody claims is one that somebody does

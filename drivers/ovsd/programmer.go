@@ -180,6 +180,7 @@ func (p *programmer) take() {
 	for _, c := range changes {
 		p.accept(c)
 	}
+	p.settleEpoch()
 }
 
 // work does one piece of what there is to do, and tells whether there is more.
@@ -240,6 +241,7 @@ func (p *programmer) write(ctx context.Context) {
 	// What was refused may be settled by now, by another try or by another
 	// object in its place.
 	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return p.ledger.settled(owner) })
+	p.settleEpoch()
 	if err != nil {
 		p.giveUp(err)
 		return

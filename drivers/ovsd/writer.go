@@ -83,20 +83,41 @@ func writeSteps(ctx context.Context, sw flowSwitch, send func(context.Context, .
 	some, others := halves(steps)
 	if len(others) == 0 {
 		no[steps[0].owner] = err
-		for _, s := range steps {
-			s.hold()
-		}
+		hold(steps)
 		return nil
 	}
 	if err := writeSteps(ctx, sw, send, some, no); err != nil {
 		return err
 	}
+	if ofEpoch(others[0]) && anyJudges(no) {
+		hold(others)
+		return nil
+	}
 	return writeSteps(ctx, sw, send, others, no)
 }
 
+func hold(steps []step) {
+	for _, s := range steps {
+		s.hold()
+	}
+}
+
+func ofEpoch(s step) bool { return s.owner.Kind == pipeline.KindEpoch }
+
 // halves divides steps so that those of an object stay together, in their
-// order. All steps of one object cannot be divided.
+// order. All steps of one object cannot be divided. The epoch is divided from all others first.
 func halves(steps []step) (some, others []step) {
+	for _, s := range steps {
+		if ofEpoch(s) {
+			others = append(others, s)
+		} else {
+			some = append(some, s)
+		}
+	}
+	if len(some) > 0 && len(others) > 0 {
+		return some, others
+	}
+	some, others = nil, nil
 	number := map[pipeline.Key]int{} // of an object, by its first step
 	for _, s := range steps {
 		if _, known := number[s.owner]; !known {

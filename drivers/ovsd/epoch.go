@@ -1,0 +1,64 @@
+package ovsd
+
+import (
+	"maps"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// A connection that is admitted in an epoch is not judged again before the next one. So
+// there is an epoch in the switch only while it has everything that judges. When it refuses some of
+// that, the epoch is taken away: every packet is judged then, by the flows that there are.
+// When it takes it at last, by another try, the epoch comes back, and no connection has been
+// admitted in it.
+
+// epoch is the epoch that is wanted.
+type epoch struct {
+	owner    pipeline.Key
+	wants    packed
+	withheld bool // the switch is not to have it now
+}
+
+// setEpoch is set for the epoch.
+func (l *ledger) setEpoch(owner pipeline.Key, p packed) []conflict {
+	l.epoch.owner, l.epoch.wants = owner, p
+	if l.epoch.withheld {
+		p = packed{}
+	}
+	return l.flows.set(owner, p.flows)
+}
+
+// withhold says whether the switch is to be without epoch.
+func (l *ledger) withhold(epoch bool) {
+	if l.epoch.withheld != epoch {
+		l.epoch.withheld = epoch
+		l.setEpoch(l.epoch.owner, l.epoch.wants)
+	}
+}
+
+// isEpoch tells whether the epoch wants a flow.
+func isEpoch(p *place[string]) bool {
+	return len(p.claims) > 0 && p.claims[0].owner.Kind == pipeline.KindEpoch
+}
+
+// judges tells whether what is refused of an object may have been about connections: a rule, the class of
+// an endpoint, or a flow of any of them that nobody wants any more.
+func judges(owner pipeline.Key) bool {
+	switch owner.Kind {
+	case pipeline.KindTierRule, pipeline.KindEndpoint, kindUnwanted:
+		return true
+	}
+	return false
+}
+
+// settleEpoch gives the switch its epoch or takes it away.
+func (p *programmer) settleEpoch() { p.ledger.withhold(anyJudges(p.refused)) }
+
+func anyJudges[T any](refused map[pipeline.Key]T) bool {
+	for owner := range maps.Keys(refused) {
+		if judges(owner) {
+			return true
+		}
+	}
+	return false
+}

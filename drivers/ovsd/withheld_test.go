@@ -1,0 +1,69 @@
+package ovsd
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
+)
+
+// tierCompiler gives a rule of a tier a flow, with the rank as priority, and an epoch one
+// whose priority is its number.
+type tierCompiler struct{ ruleCompiler }
+
+func (tierCompiler) For(o pipeline.Object, _ uint32) (w pipeline.Wants, err error) {
+	switch o := o.(type) {
+	case pipeline.TierRule:
+		w.Flows = []openflow.Flow{{Priority: o.Rank, Cookie: cookie.New(cookie.TierRule, o.ID), Match: openflow.Match{openflow.InPort(o.Number)}}}
+	case pipeline.Epoch:
+		w.Flows = []openflow.Flow{{Priority: uint16(o.Number), Cookie: cookie.New(cookie.Epoch, "")}}
+	}
+	return w, nil
+}
+
+// What is judged in an epoch is not judged again. While the switch refuses a rule there is none, and the
+// next one comes when the rule is there, or is not wanted any more.
+func TestThereIsNoEpochWhileARuleIsRefused(t *testing.T) {
+	denial := pipeline.TierRule{ID: "denial", Rank: refusedPriority, Verdict: pipeline.Deny, Number: 1}
+	for _, c := range []struct {
+		name string
+		mend func(h *harness, sw *fakeSwitch)
+	}{
+		{"it is taken at last", func(_ *harness, sw *fakeSwitch) { sw.set(func() { sw.tolerant = true }) }},
+		{"it is taken away", func(h *harness, _ *fakeSwitch) {
+			h.inbox.put(drivers.Change{Remove: []pipeline.Key{denial.Key()}})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t, func(h *harness) { h.compiler = tierCompiler{} })
+			sw := newFakeSwitch()
+			other := pipeline.TierRule{ID: "other", Rank: 500, Number: 2}
+			h.inbox.put(drivers.Change{Replace: true, Set: []pipeline.Object{other, pipeline.Epoch{Number: 901}}})
+			h.connect(sw)
+			if err := h.sync(); err != nil || !sw.has(901) {
+				t.Fatalf("no epoch to begin with, error %v", err)
+			}
+			other.Rank = 501
+			h.inbox.put(drivers.Change{Set: []pipeline.Object{denial, other, pipeline.Epoch{Number: 902}}})
+			if err := h.sync(); err == nil {
+				t.Error("nothing is refused")
+			}
+			if sw.has(901) || sw.has(902) || !sw.has(501) {
+				t.Errorf("an epoch without a rule that denies: %v", sw.priorities())
+			}
+			h.inbox.put(drivers.Change{Set: []pipeline.Object{pipeline.Epoch{Number: 903}}})
+			if err := h.sync(); err == nil || sw.has(903) {
+				t.Errorf("another epoch without the rule: %v, error %v", sw.priorities(), err)
+			}
+			c.mend(h, sw)
+			h.eventually("the epoch is there", func() bool { return sw.has(903) && h.progress().inSync })
+			order := sw.priorities()
+			if slices.Contains(order, 902) || order[len(order)-1] != 903 {
+				t.Errorf("order %v", order)
+			}
+		})
+	}
+}
