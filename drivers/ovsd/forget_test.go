@@ -23,60 +23,105 @@ for i in itertools.count():
 print("0 sent")
 `
 
+// track is three pods of both families with connections, and one elsewhere; it counts how often addresses are tracked.
+func (n *node) track(r *running) (pods []*pod, far pipeline.Endpoint, all drivers.Change, tracked func(of ...netip.Addr) int) {
+	n.t.Helper()
+	six := func(number byte) netip.Addr {
+		return netip.AddrFrom16([16]byte{0: 0xfd, 7: 1, 15: number})
+	}
+	for i := range byte(3) {
+		p := n.newPod(r, i+1)
+		p.endpoint.Tiers, p.endpoint.IPv6 = pipeline.Tracked, six(i+1)
+		p.exec("ip", "address", "add", p.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
+		pods = append(pods, p)
+	}
+	a, b, c := pods[0], pods[1], pods[2]
+	far = remote(9, 0)
+	far.Tiers = pipeline.Tracked
+	all = everything(pods...)
+	dual := network
+	dual.Subnet6, dual.Gateway6 = netip.PrefixFrom(six(0), 64), six(254)
+	all.Set[0] = dual
+	all.Set = append(all.Set, far)
+	r.give(all)
+	for _, pair := range [][2]*pod{{c, a}, {b, c}} {
+		pair[0].exec("ping", "-c", "1", "-W", "5", pair[1].endpoint.IPv6.String())
+		if got := pair[0].start(datagrams, addressesOf(pair[1])...)(); got != "0 sent" {
+			n.t.Fatal(got)
+		}
+	}
+	b.start(datagrams, far.IPv4.String())
+	a.start(datagrams, append([]string{"on"}, addressesOf(b)...)...)
+	tracked = func(of ...netip.Addr) (count int) {
+		for line := range strings.Lines(n.Appctl("dpctl/dump-conntrack")) {
+			for _, address := range of {
+				if !strings.HasPrefix(line, "icmpv6") {
+					count += strings.Count(line, "="+address.String()+",")
+				}
+			}
+		}
+		return count
+	}
+	eventually(n.t, "both ends of connections of both families are tracked", func() bool {
+		return tracked(a.own()...) == 8 && tracked(b.own()...) == 10 && tracked(c.own()...) == 8 && tracked(far.IPv4) == 2
+	})
+	return pods, far, all, tracked
+}
+
+// own are the addresses of a pod.
+func (p *pod) own() []netip.Addr { return []netip.Addr{p.endpoint.IPv4, p.endpoint.IPv6} }
+
+func addressesOf(p *pod) (texts []string) {
+	for _, a := range p.own() {
+		texts = append(texts, a.String())
+	}
+	return texts
+}
+
 // What is known of the connections of an endpoint that goes is forgotten, in both zones that have them
 // and in both directions, though it goes on sending; those of others stay. Of one elsewhere those made to it are.
 // Echoes of IPv6 are left.
 func TestConnectionsOfAnEndpointThatGoesAreEnded(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
-	pods := []*pod{n.newPod(r, 1), n.newPod(r, 2), n.newPod(r, 3)}
-	six := func(number byte) netip.Addr {
-		return netip.AddrFrom16([16]byte{0: 0xfd, 7: 1, 15: number})
-	}
-	for i, p := range pods {
-		p.endpoint.Tiers, p.endpoint.IPv6 = pipeline.Tracked, six(byte(i+1))
-		p.exec("ip", "address", "add", p.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
-	}
-	a, b, c := pods[0], pods[1], pods[2]
-	far := remote(9, 0)
-	far.Tiers = pipeline.Tracked
-	all := everything(a, b, c)
-	dual := network
-	dual.Subnet6, dual.Gateway6 = netip.PrefixFrom(six(0), 64), six(254)
-	all.Set[0] = dual
-	r.give(all)
-	r.give(drivers.Change{Set: []pipeline.Object{far}})
-	addresses := func(p *pod) []string { return []string{p.endpoint.IPv4.String(), p.endpoint.IPv6.String()} }
-	for _, pair := range [][2]*pod{{c, a}, {b, c}} {
-		pair[0].exec("ping", "-c", "1", "-W", "5", pair[1].endpoint.IPv6.String())
-		if got := pair[0].start(datagrams, addresses(pair[1])...)(); got != "0 sent" {
-			t.Fatal(got)
-		}
-	}
-	b.start(datagrams, far.IPv4.String())
-	a.start(datagrams, append([]string{"on"}, addresses(b)...)...)
-	tracked := func(of ...string) (count int) {
-		for line := range strings.Lines(n.Appctl("dpctl/dump-conntrack")) {
-			for _, address := range of {
-				if !strings.HasPrefix(line, "icmpv6") {
-					count += strings.Count(line, "="+address+",")
-				}
-			}
-		}
-		return count
-	}
-	eventually(t, "both ends of connections of both families are tracked", func() bool {
-		return tracked(addresses(a)...) == 8 && tracked(addresses(b)...) == 10 && tracked(addresses(c)...) == 8 && tracked(far.IPv4.String()) == 2
-	})
-
+	pods, far, _, tracked := n.track(r)
+	a, c := pods[0], pods[2]
 	r.give(drivers.Change{Remove: []pipeline.Key{a.endpoint.Key()}, Left: []pipeline.Endpoint{a.endpoint}})
-	eventually(t, "nothing is tracked of the one that goes", func() bool { return tracked(addresses(a)...) == 0 })
+	eventually(t, "nothing is tracked of the one that goes", func() bool { return tracked(a.own()...) == 0 })
 	r.give(drivers.Change{Remove: []pipeline.Key{far.Key()}, Left: []pipeline.Endpoint{far}})
-	eventually(t, "nothing is tracked of the one elsewhere", func() bool { return tracked(far.IPv4.String()) == 0 })
-	if between := tracked(addresses(c)...); between != 4 {
+	eventually(t, "nothing is tracked of the one elsewhere", func() bool { return tracked(far.IPv4) == 0 })
+	if between := tracked(c.own()...); between != 4 {
 		t.Errorf("%d addresses are tracked of one that stays, want 4:\n%s", between, n.Appctl("dpctl/dump-conntrack"))
 	}
-	if left := tracked(addresses(a)...); left != 0 {
+	if left := tracked(a.own()...); left != 0 {
 		t.Errorf("%d addresses are tracked again:\n%s", left, n.Appctl("dpctl/dump-conntrack"))
+	}
+}
+
+// The next driver ends the connections of those that went while none ran, also where somebody else has
+// the address by then.
+func TestConnectionsOfEndpointsThatWentWhileNoDriverRanAreEnded(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	pods, far, all, tracked := n.track(r)
+	a, b, c := pods[0], pods[1], pods[2]
+	r.stop()
+	r = n.start()
+	r.give(all)
+	if got := tracked(a.own()...) + tracked(c.own()...) + tracked(far.IPv4); got != 18 {
+		t.Errorf("of those that stay %d addresses are tracked, want 18", got)
+	}
+	r.stop()
+
+	next := endpoint(8, 0)
+	next.IPv4, next.Tiers = c.endpoint.IPv4, pipeline.Tracked
+	r = n.start()
+	r.add(next.ID)
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{all.Set[0], b.endpoint, next}})
+	eventually(t, "nothing is tracked of who is gone", func() bool {
+		return tracked(a.own()...)+tracked(c.own()...)+tracked(far.IPv4) == 0
+	})
+	if table := n.Appctl("dpctl/dump-conntrack"); strings.Contains(table, "udp") {
+		t.Errorf("of who stays nothing is left to track but echoes:\n%s", table)
 	}
 }

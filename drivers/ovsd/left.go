@@ -1,10 +1,17 @@
 package ovsd
 
-import "github.com/contiv/netplugin/ofnet/pipeline"
+import (
+	"slices"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
 
 // When an endpoint is gone its connections are ended, or whoever gets its address next would have
 // them. That begins when its flows are out, as a packet would make them anew before. It is done twice, as for
 // half a second more the datapath may know the flows. Rounds and steps are those of endings.go.
+//
+// Of an endpoint that went while no driver ran nobody tells. Its flows do, which are still in the switch.
 const leftRounds = 2
 
 // leave has the connections of an endpoint ended.
@@ -12,6 +19,23 @@ func (l *ledger) leave(e pipeline.Endpoint) {
 	for _, c := range pipeline.ConnectionsOf(e) {
 		l.ending[c] = &ending{connections: c, rounds: leftRounds, waits: true}
 		l.leaving = true
+	}
+}
+
+// leaveUnknown has the connections ended of endpoints that the switch has flows of and nobody wants.
+func (l *ledger) leaveUnknown() {
+	for _, p := range l.flows.list {
+		if !p.there || slices.ContainsFunc(p.claims, func(c claim[string]) bool { return c.thing[:8] == p.have[:8] }) {
+			continue
+		}
+		e, is := pipeline.ReceiverOf(openflow.PackedFlow{Key: p.name, Effect: p.have}.Flow())
+		if !is {
+			continue
+		}
+		l.leave(e)
+		if len(p.claims) > 0 {
+			l.enterEndpoint(e) // another one has the address
+		}
 	}
 }
 

@@ -57,6 +57,7 @@ type programmer struct {
 
 	sw       flowSwitch // nil: not connected
 	loaded   bool       // the ledger knows what is in sw
+	compared bool       // what was in sw has been compared with what is wanted
 	replaced bool       // the agent has said what it wants as a whole
 	others   int        // flows that are left alone because nobody knows what they do
 	refused  refusals
@@ -197,6 +198,10 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 	// endpoints until we know the whole of what it should have.
 	case !p.replaced:
 		return false
+	case !p.compared:
+		p.compared = true
+		p.ledger.leaveUnknown()
+		return true
 	case p.ledger.unfinished():
 		p.write(ctx)
 		return p.sw != nil && (p.ledger.unfinished() || p.auditor.rest > 0)
@@ -218,7 +223,7 @@ func (p *programmer) load(ctx context.Context) (loaded bool) {
 		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
 		return false
 	}
-	p.loaded, p.others = true, others
+	p.loaded, p.compared, p.others = true, false, others
 	return true
 }
 
