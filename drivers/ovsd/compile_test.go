@@ -70,7 +70,7 @@ func testPipeline() *pipeline.Pipeline {
 	return pipeline.New(pipeline.Config{TunnelPort: 1, LocalVTEP: netip.MustParseAddr("192.0.2.1")})
 }
 
-// countingSwitch counts the messages that change the switch.
+// countingSwitch counts the messages that change what the switch has been given.
 type countingSwitch struct {
 	*openflow.Conn
 	changes *atomic.Int32
@@ -82,7 +82,11 @@ func (s countingSwitch) Bundle(ctx context.Context, messages ...openflow.Message
 }
 
 func (s countingSwitch) Send(ctx context.Context, messages ...openflow.Message) error {
-	s.changes.Add(int32(len(messages)))
+	for _, m := range messages {
+		if _, ends := m.(openflow.CTFlush); !ends {
+			s.changes.Add(1)
+		}
+	}
 	return s.Conn.Send(ctx, messages...)
 }
 
