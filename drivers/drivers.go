@@ -113,8 +113,9 @@ type NetworkDriver interface {
 type PacketBus interface {
 	// Packets returns the channel on which the packets of a class arrive, the
 	// same one whenever it is asked for; it is never closed. Some dozen wait
-	// there for their reader. What comes while so many wait, or before somebody
-	// has asked for the class, is dropped and counted.
+	// there for their reader. What comes while so many wait takes the place of the
+	// oldest. That one, and what comes before somebody has asked for the class, is
+	// dropped and counted.
 	Packets(class pipeline.PacketClass) <-chan pipeline.Packet
 	// Send has the switch do the actions on a packet and waits until it has.
 	// The error is of kind Unavailable while the switch is not connected.

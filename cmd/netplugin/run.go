@@ -64,6 +64,10 @@ func run(ctx context.Context, o *options) error {
 			return err
 		}
 	}
+	drops := ovsd.DropMetrics(own)
+	if err := metrics.Register(drops); err != nil {
+		return err
+	}
 	zones := o.names.zones()
 	node := agent.New(agent.Config{
 		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat, Border: asBorder(routes), DB: db, Names: zones, Metrics: metrics, AnswersFile: answersFile,
@@ -92,7 +96,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	host := newHostAccess(o, node, master, db, driver, hostPorts(cni, node, driver), portsMoved)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
-		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, BGP: inspectBGP(routes), Host: host.Problem, Pods: podsProblem, Metrics: metrics,
+		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, BGP: inspectBGP(routes), Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: drops.Inspect,
 	})
 	if err != nil {
 		return err

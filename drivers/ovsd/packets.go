@@ -13,7 +13,7 @@ import (
 // bundles nor in front of them. What a pod can make the switch send to us is
 // bounded at each step, by class: the meter in the switch, the hundred packets
 // that ovs-vswitchd keeps for a connection, and the queue here, which never
-// makes the connection wait.
+// makes the connection wait: when it is full, the oldest packet makes room.
 
 // packetQueue is how many packets of a class wait for their reader.
 const packetQueue = 64
@@ -40,7 +40,7 @@ func (d *Driver) exchangePackets(ctx context.Context) error {
 	})
 }
 
-// take puts a packet into the queue of its class, if there is room.
+// take puts a packet into the queue of its class, if somebody reads that.
 func (p *packets) take(m openflow.Message) {
 	in, ok := m.(openflow.PacketIn)
 	if !ok {
@@ -52,10 +52,22 @@ func (p *packets) take(m openflow.Message) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case p.queues[packet.Class] <- packet: // nil, which takes nothing, if nobody has asked
-	default:
+	queue := p.queues[packet.Class]
+	if queue == nil { // nobody has asked
 		p.dropped[packet.Class]++
+		return
+	}
+	for {
+		select {
+		case queue <- packet:
+			return
+		default:
+		}
+		select {
+		case <-queue: // who sent it may have stopped waiting
+			p.dropped[packet.Class]++
+		default: // the reader was faster
+		}
 	}
 }
 

@@ -61,3 +61,26 @@ func (h handlers) inspectCounters(w http.ResponseWriter, r *http.Request) {
 	}
 	h.json(w, view)
 }
+
+// inspectDrops answers what was thrown away, by bridge and reason; what nothing was thrown away for is left out.
+func (h handlers) inspectDrops(w http.ResponseWriter, r *http.Request) {
+	view := map[string]map[string]countsView{}
+	if h.Drops == nil {
+		h.json(w, view)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), countersTimeout)
+	defer cancel()
+	bridges, err := h.Drops(ctx)
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	for bridge, drops := range bridges {
+		view[bridge] = map[string]countsView{}
+		for reason, n := range drops {
+			view[bridge][reason] = countsView(n)
+		}
+	}
+	h.json(w, view)
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/net/netutil"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/nameserver"
@@ -74,7 +75,9 @@ type Config struct {
 	Host        func() string             // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
 	Pods        func() string             // what keeps container runtimes from us, "" if nothing does; nil: others write their configuration
 	Metrics     prometheus.Gatherer
-	Log         *logrus.Entry
+	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.
+	Drops func(context.Context) (map[string]map[string]drivers.Count, error)
+	Log   *logrus.Entry
 }
 
 // Server is a listening socket with the routes behind it.
@@ -136,6 +139,7 @@ func Handler(cfg Config) http.Handler {
 	get("/inspect/driver", h.budgeted(h.inspectDriver))
 	get("/inspect/counters", h.budgeted(h.inspectCounters))
 	get("/inspect/bgp", h.inspectBGP)
+	get("/inspect/drops", h.inspectDrops)
 	get("/inspect/nameserver", h.budgeted(h.inspectNameserver))
 	get("/inspect/endpoint/{epID}", h.inspectEndpoint)
 	get("/healthz", h.alive)

@@ -89,6 +89,10 @@ func (n *node) Inspect() agent.Inspection {
 	}
 }
 
+func exampleDrops(context.Context) (map[string]map[string]drivers.Count, error) {
+	return map[string]map[string]drivers.Count{"contivVxlanBridge": {"forged": {Packets: 5, Bytes: 300}}}, nil
+}
+
 // start serves a node and returns the server's URL.
 func start(t *testing.T, n *node) string {
 	t.Helper()
@@ -97,7 +101,7 @@ func start(t *testing.T, n *node) string {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	server, err := Listen(ctx, Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics})
+	server, err := Listen(ctx, Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics, Drops: exampleDrops})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,6 +150,7 @@ func TestRoutesAnswerInTheirShape(t *testing.T) {
 		{"GET", "/svcstats", 200, jsonType, "{}\n"},
 		{"GET", "/inspect/bgp", 200, jsonType, "null\n"},
 		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{"blue":{"endpoints":{"c1":["ipv4:10.1.1.1"]}}},"endpointQueue":[],"server":{"on":true,"listening":true,"upstream":["192.0.2.1:53"],"problem":""},"serviceQueue":[],"stats":{"blue":{"invalidQuery":1,"noNameRecord":2,"foundNameRecord":3}}}` + "\n"},
+		{"GET", "/inspect/drops", 200, jsonType, `{"contivVxlanBridge":{"forged":{"packets":5,"bytes":300}}}` + "\n"},
 		{"GET", "/inspect/counters?kind=rule", 200, jsonType, `{"rules":{"blue:r":{"packets":3,"bytes":300}},"endpoints":{}}` + "\n"},
 		{"GET", "/inspect/counters?kind=endpoint&id=web.blue-1", 200, jsonType,
 			`{"rules":{},"endpoints":{"web.blue-1":{"rxPackets":1,"rxBytes":64,"txPackets":2,"txBytes":128}}}` + "\n"},
