@@ -42,7 +42,7 @@ func TestObjectsAreComputedOnceHoweverLateTheTunnelIsKnown(t *testing.T) {
 		h.compiler = countingCompiler{asked: &asked}
 	})
 	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(100)})
-	h.eventually("the change is taken", h.inbox.empty)
+	h.eventually("the change is taken", h.inbox.settled)
 	number.Store(1)
 	h.connect(newFakeSwitch())
 	if err := h.sync(); err != nil {

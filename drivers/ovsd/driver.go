@@ -312,7 +312,7 @@ func (d *Driver) Status() drivers.Status {
 	s := d.status
 	s.Ports, s.PortAdded = ports, d.db.portAdded.Load()
 	s.Connected = s.Connected && d.db.client.Connected()
-	s.InSync = s.InSync && s.Connected && d.inbox.empty()
+	s.InSync = s.InSync && s.Connected && d.inbox.settled()
 	if s.LastError == "" {
 		s.LastError = d.keeperFail
 	}

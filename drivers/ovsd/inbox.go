@@ -15,6 +15,7 @@ type inbox struct {
 
 	mu      sync.Mutex
 	changes []drivers.Change
+	taken   bool // changes have been taken, and the programmer has not said what has become of them
 	waiting []*ticket
 }
 
@@ -51,11 +52,18 @@ func (in *inbox) leave(t *ticket) {
 	in.waiting = slices.DeleteFunc(in.waiting, func(other *ticket) bool { return other == t })
 }
 
-// empty tells whether all changes have been taken.
-func (in *inbox) empty() bool {
+// settled tells whether what the programmer has last said of itself is about all changes.
+func (in *inbox) settled() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return len(in.changes) == 0
+	return len(in.changes) == 0 && !in.taken
+}
+
+// told notes that the programmer has said what has become of the changes it took.
+func (in *inbox) told() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.taken = false
 }
 
 // take empties the inbox. Those who wait do so for these changes, or for
@@ -64,7 +72,7 @@ func (in *inbox) take() ([]drivers.Change, []*ticket) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	changes := in.changes
-	in.changes = nil
+	in.changes, in.taken = nil, in.taken || len(changes) > 0
 	return changes, slices.Clone(in.waiting)
 }
 

@@ -29,7 +29,7 @@ func TestNothingPilesUpWhileTheSwitchIsAway(t *testing.T) {
 		}
 		stop()
 	}
-	testkit.Eventually(t, 20*time.Second, "changes are taken", d.inbox.empty)
+	testkit.Eventually(t, 20*time.Second, "changes are taken", d.inbox.settled)
 	if n := len(d.inbox.waiting); n != 0 {
 		t.Errorf("%d tickets of callers who have gone", n)
 	}

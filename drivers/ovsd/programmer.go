@@ -107,6 +107,7 @@ func (p *programmer) run(ctx context.Context) error {
 		p.take()
 		more := p.work(ctx)
 		p.report(p.progress()) // first, so that whoever returns from Sync finds it in the status
+		p.inbox.told()
 		p.answer(more)
 		if err := p.sleep(ctx, more); err != nil {
 			return err

@@ -164,6 +164,37 @@ func TestChangesThatComeTogetherAreOneBundle(t *testing.T) {
 	}
 }
 
+// slowCompiler takes as long as it is made to.
+type slowCompiler struct {
+	ruleCompiler
+	begun, end chan struct{}
+}
+
+func (c slowCompiler) For(o pipeline.Object, port uint32) (pipeline.Wants, error) {
+	c.begun <- struct{}{}
+	<-c.end
+	return c.ruleCompiler.For(o, port)
+}
+
+func TestTheSwitchIsNotInSyncWhileAChangeIsComputed(t *testing.T) {
+	slow := slowCompiler{begun: make(chan struct{}), end: make(chan struct{})}
+	h, sw := newHarness(t, func(h *harness) { h.compiler = slow }), newFakeSwitch()
+	h.inbox.put(drivers.Change{Replace: true})
+	h.connect(sw)
+	inSync := func() bool { return h.progress().inSync && h.inbox.settled() }
+	h.eventually("the switch is in sync", inSync)
+	h.inbox.put(drivers.Change{Set: []pipeline.Object{rule(1, 50)}})
+	<-slow.begun
+	if inSync() {
+		t.Error("in sync while a rule is computed that the switch does not have")
+	}
+	close(slow.end)
+	h.eventually("the switch is in sync again", inSync)
+	if !sw.has(50) {
+		t.Error("in sync without the rule")
+	}
+}
+
 func TestARefusedObjectHoldsUpNoOtherAndIsTriedAgain(t *testing.T) {
 	h, sw := newHarness(t), newFakeSwitch()
 	all := append(manyRules(100), rule(200, refusedPriority), rule(201, refusedPriority))

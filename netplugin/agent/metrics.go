@@ -34,7 +34,7 @@ func newMetrics(a *Agent) metrics {
 		read       func() float64
 	}{
 		{"contiv_switch_connected", "1 while the switch answers.", status(func(s drivers.Status) float64 { return truth(s.Connected) })},
-		{"contiv_switch_in_sync", "1 while the switch has everything that is wanted.", status(func(s drivers.Status) float64 { return truth(s.InSync) })},
+		{"contiv_switch_in_sync", "1 while the switch has everything that is wanted.", func() float64 { return truth(a.hasAll()) }},
 		{"contiv_flows", "Flows wanted in the switch.", status(func(s drivers.Status) float64 { return float64(s.Flows) })},
 		{"contiv_ports", "Endpoint ports in the switch.", status(func(s drivers.Status) float64 { return float64(s.Ports) })},
 		{"contiv_objects_pending", "Objects that wait for a missing part.", func() float64 {
@@ -56,6 +56,13 @@ func newMetrics(a *Agent) metrics {
 				func() float64 { return truth(mirror.Connected()) }))
 	}
 	return m
+}
+
+// hasAll tells whether the switch has what the state says, as far as it has been read.
+func (a *Agent) hasAll() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.cache.dirty)+len(a.cache.backlog) == 0 && a.cfg.Driver.Status().InSync
 }
 
 func (m metrics) register(registry prometheus.Registerer) error {
