@@ -120,6 +120,12 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 		}
 		return nil
 	})
+	w.eventually(func() error {
+		if s := c.State(t.Context()); s.Waiting == 0 {
+			return errors.New("nothing waits, though the store takes nothing")
+		}
+		return nil
+	})
 	w.must(c.policies.reportAll(t.Context(), map[string]uint32{}))
 	now, err = policies.Get(t.Context(), "guard", metav1.GetOptions{})
 	w.must(now, err)
@@ -128,6 +134,12 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	}
 	full.Store(false)
 	wants(metav1.ConditionFalse, "on 0 of 2 nodes with subjects; not on node1, node2")
+	w.eventually(func() error {
+		if s := c.State(t.Context()); s.Waiting > 0 {
+			return fmt.Errorf("%d wait, though all is written", s.Waiting)
+		}
+		return nil
+	})
 
 	// What an earlier version has written has no epoch: any will do.
 	stop()

@@ -123,7 +123,7 @@ func (p *policies) look(ctx context.Context, key string) (again time.Duration, e
 	p.mu.Lock()
 	err = p.tell(key)
 	p.mu.Unlock()
-	p.queue.Add(writeAll)
+	p.mark(writeAll) // what is told waits until it is written
 	return 0, err
 }
 
@@ -247,7 +247,7 @@ func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
 	}
 	if !p.engine.Knows(pod.Namespace, pod.Name) {
 		p.enter(pod)
-		p.queue.Add(writeAll)
+		p.mark(writeAll)
 	}
 	return p.engine.Class(pod.Namespace, pod.Name)
 }
