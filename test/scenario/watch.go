@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"time"
@@ -17,6 +18,7 @@ type Watch struct {
 	events chan transition
 	cancel context.CancelFunc
 	done   chan error
+	up     bool // whether answers came when the last event was read
 }
 
 type transition struct {
@@ -59,22 +61,55 @@ func StartWatchBy(ctx context.Context, name string, command func(ctx context.Con
 	return w, nil
 }
 
+// awaitTime is how long one may wait for another fate.
+const awaitTime = 20 * time.Second
+
 // Await waits until answers come, or cease, and tells since when.
 func (w *Watch) Await(ctx context.Context, answered bool) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()
 	for {
-		select {
-		case t, ok := <-w.events:
-			if !ok {
-				return time.Time{}, fmt.Errorf("%s: the watch has ended", w.name)
-			}
-			if t.Answered == answered {
-				return time.Unix(0, t.At), nil
-			}
-		case <-ctx.Done():
-			return time.Time{}, fmt.Errorf("%s: waited for answered=%v: %w", w.name, answered, ctx.Err())
+		t, err := w.next(ctx)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("%s: waited for answered=%v: %w", w.name, answered, err)
 		}
+		if t.Answered == answered {
+			return time.Unix(0, t.At), nil
+		}
+	}
+}
+
+// AwaitSteady waits until answers have come, or not, for as long as steady without a change. So
+// what follows is not about an answer that was late.
+func (w *Watch) AwaitSteady(ctx context.Context, answered bool, steady time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, awaitTime)
+	defer cancel()
+	for {
+		quiet, stop := context.WithTimeout(ctx, steady)
+		_, err := w.next(quiet)
+		isQuiet := quiet.Err() != nil
+		stop()
+		switch {
+		case err == nil:
+		case !isQuiet || ctx.Err() != nil:
+			return fmt.Errorf("%s: waited for answered=%v to last: %w", w.name, answered, err)
+		case w.up == answered:
+			return nil
+		}
+	}
+}
+
+// next is the next change.
+func (w *Watch) next(ctx context.Context) (transition, error) {
+	select {
+	case t, ok := <-w.events:
+		if !ok {
+			return t, errors.New("the watch has ended")
+		}
+		w.up = t.Answered
+		return t, nil
+	case <-ctx.Done():
+		return transition{}, ctx.Err()
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,9 +18,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/kubeapi"
-	"github.com/contiv/netplugin/test/scenario"
 	"github.com/contiv/netplugin/test/testbed"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -255,16 +252,11 @@ func (b *kubeBed) policies(ctx context.Context) ([]figure, error) {
 	policy.Spec.Ingress[0].Ports[0].Protocol = &protocol
 	closed := policy.DeepCopy()
 	closed.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{}
-	took, err := b.toggle(ctx, server, client, server.Status.PodIP, closed, policy)
+	took, err := b.toggle(ctx, mastercfg.K8sPolicyPrefix, server, client, server.Status.PodIP, closed, policy)
 	if err != nil {
 		return nil, err
 	}
-	p99 := scenario.Percentile(took, 99)
-	return []figure{cold.figure, {
-		Name:  fmt.Sprintf("policy change to enforcement p99, %d policies, %d pods", nodePolicies, nodePods),
-		Value: inMS(p99) + " (p50 " + inMS(scenario.Percentile(took, 50)) + ")", Reference: "none", Ratio: "-",
-		Goal: "at most " + inMS(policyChangeGoal), Met: p99 <= policyChangeGoal,
-	}}, nil
+	return []figure{cold.figure, took.figure(fmt.Sprintf("policy change to enforcement p99, %d policies, %d pods", nodePolicies, nodePods), policyChangeGoal)}, nil
 }
 
 // services measures 1,000 services at once, and beside them one whose only pod comes and goes.
@@ -293,169 +285,9 @@ func (b *kubeBed) services(ctx context.Context) ([]figure, error) {
 	}
 	with, without := kubeSlice(service, echoPort, server), kubeSlice(service, echoPort)
 	with.Ports[0].Protocol, without.Ports[0].Protocol = &service.Spec.Ports[0].Protocol, &service.Spec.Ports[0].Protocol
-	took, err := b.toggle(ctx, server, client, service.Spec.ClusterIP, without, with)
+	took, err := b.toggle(ctx, mastercfg.K8sBackendPrefix, server, client, service.Spec.ClusterIP, without, with)
 	if err != nil {
 		return nil, err
 	}
-	p99 := scenario.Percentile(took, 99)
-	return []figure{cold.figure, {
-		Name:  fmt.Sprintf("pod of a service changed until its clients see it, p99, %d services", nodeServices),
-		Value: inMS(p99) + " (p50 " + inMS(scenario.Percentile(took, 50)) + ")", Reference: "none", Ratio: "-",
-		Goal: "at most " + inMS(serviceChangeGoal), Met: p99 <= serviceChangeGoal,
-	}}, nil
-}
-
-// echoPort is where the first pod answers.
-const echoPort = 7
-
-// toggle puts one of two objects after the other, and tells how long it takes until a client has no
-// answers of the server, or some again.
-func (b *kubeBed) toggle(ctx context.Context, server, client *corev1.Pod, address string, closed, open kubeapi.Object) (took []time.Duration, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	echo := exec.CommandContext(ctx, "ip", "netns", "exec", server.Name, tool("probe"), "serve", "-udp", fmt.Sprint(echoPort))
-	if err := echo.Start(); err != nil {
-		return nil, err
-	}
-	defer func() {
-		cancel()
-		_ = echo.Wait() // it ends by the signal
-	}()
-	if err := b.api.Put(open); err != nil {
-		return nil, err
-	}
-	w, err := scenario.StartWatchBy(ctx, client.Name, func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, "ip", "netns", "exec", client.Name, tool("probe"), "watch", "-to", fmt.Sprintf("%s:%d", address, echoPort), "-for", "5m")
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer w.Stop()
-	if _, err := w.Await(ctx, true); err != nil {
-		return nil, err
-	}
-	for i := range nodeChanges {
-		object, answered := closed, false
-		if i%2 == 1 {
-			object, answered = open, true
-		}
-		began := time.Now()
-		if err := b.api.Put(object); err != nil {
-			return nil, err
-		}
-		at, err := w.Await(ctx, answered)
-		if err != nil {
-			return nil, err
-		}
-		took = append(took, max(0, at.Sub(began)))
-	}
-	return took, nil
-}
-
-// timedFigure is a figure with the time that it is about.
-type timedFigure struct {
-	figure
-	took time.Duration
-}
-
-// settled is how long the count of flows stays as it is when all are there, or gone.
-const settled = 3 * time.Second
-
-// atOnce puts objects all at once, again and again, and tells how long it takes until the switch has all
-// flows for them. keys is how many there are in the state then.
-func (b *kubeBed) atOnce(ctx context.Context, objects []kubeapi.Object, prefix string, keys int) (f timedFigure, err error) {
-	known, stop := b.count(ctx, prefix)
-	defer stop()
-	var all int
-	var took, written []time.Duration
-	for i := range 1 + nodeColds {
-		began := time.Now()
-		if err := b.api.Put(objects...); err != nil {
-			return f, err
-		}
-		if err := testkit.Until(ctx, "the state has all", func() bool { return known() >= keys }); err != nil {
-			return f, err
-		}
-		state := time.Since(began)
-		if i == 0 {
-			if all, err = b.settle(ctx); err != nil {
-				return f, err
-			}
-		} else {
-			if err := testkit.Until(ctx, fmt.Sprintf("%d flows", all), func() bool {
-				now, inSync, err := b.flows(ctx)
-				return err == nil && inSync && now >= all
-			}); err != nil {
-				return f, err
-			}
-			took, written = append(took, time.Since(began)), append(written, state)
-		}
-		if i == nodeColds {
-			break
-		}
-		if err := b.api.Delete(objects...); err != nil {
-			return f, err
-		}
-		if err := testkit.Until(ctx, "the state has none", func() bool { return known() == 0 }); err != nil {
-			return f, err
-		}
-		if _, err := b.settle(ctx); err != nil {
-			return f, err
-		}
-	}
-	f.took = median(took)
-	f.Value, f.Reference = fmt.Sprintf("%s (%d flows)", inMS(f.took), all), "until the state has them "+inMS(median(written))
-	f.Ratio = fmt.Sprintf("%.1f", float64(f.took)/float64(median(written)))
-	return f, nil
-}
-
-// count follows how many keys of a prefix there are.
-func (b *kubeBed) count(ctx context.Context, prefix string) (known func() int, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var n atomic.Int64
-	keys := map[string]struct{}{}
-	m := mirror.New(b.db, prefix, func(batch mirror.Batch) {
-		for _, e := range batch.Events {
-			if keys[e.Key] = struct{}{}; e.Value == nil {
-				delete(keys, e.Key)
-			}
-		}
-		n.Store(int64(len(keys)))
-	})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = m.Run(ctx) // ends with the context's error
-	}()
-	return func() int { return int(n.Load()) }, func() {
-		cancel()
-		<-ended
-	}
-}
-
-// flows counts those of the switch; inSync tells whether it has all that the agent knows.
-func (b *kubeBed) flows(ctx context.Context) (n int, inSync bool, err error) {
-	metrics, err := get(ctx, b.http, "http://127.0.0.1:9090/metrics")
-	if err != nil {
-		return 0, false, err
-	}
-	out, err := command(ctx, flowsCommand...)
-	if err != nil {
-		return 0, false, err
-	}
-	n, err = flowsIn(out)
-	return n, strings.Contains(metrics, "contiv_switch_in_sync 1"), err
-}
-
-// settle waits until the switch has all, and the count of flows does not change any more.
-func (b *kubeBed) settle(ctx context.Context) (flows int, err error) {
-	since := time.Now()
-	err = testkit.Until(ctx, "the count of flows stays", func() bool {
-		now, inSync, err := b.flows(ctx)
-		if err != nil || !inSync || now != flows {
-			flows, since = now, time.Now()
-		}
-		return time.Since(since) > settled
-	})
-	return flows, err
+	return []figure{cold.figure, took.figure(fmt.Sprintf("pod of a service changed until its clients see it, p99, %d services", nodeServices), serviceChangeGoal)}, nil
 }

@@ -133,7 +133,9 @@ func runAll(ctx context.Context, only []string) (err error) {
 			}
 		}
 		fmt.Printf("measuring %s, load average %s\n", b.name, load())
+		before := ownThreads()
 		f, err := b.run(ctx, bed)
+		fmt.Printf("%s: load average %s, its processes %s\n", b.name, load(), ownThreads().since(before))
 		if err != nil {
 			if bed != nil {
 				bed.DumpLogs(os.Stderr)

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/contiv/netplugin/test/kubeapi"
+	"github.com/contiv/netplugin/test/scenario"
+)
+
+// echoPort is where the first pod answers.
+const echoPort = 7
+
+// steady is how long a client's fate has lasted before it is changed: longer than an answer may take.
+const steady = 150 * time.Millisecond
+
+// toggled is how long each of many changes took.
+type toggled struct {
+	seen   []time.Duration // until a client had no answers of the server, or some again
+	stated []time.Duration // until the state had it
+}
+
+// figure compares both.
+func (t toggled) figure(name string, goal time.Duration) figure {
+	p99, reference := scenario.Percentile(t.seen, 99), scenario.Percentile(t.stated, 99)
+	return figure{
+		Name: name, Value: inMS(p99) + " (p50 " + inMS(scenario.Percentile(t.seen, 50)) + ")",
+		Reference: "until the state has it " + inMS(reference) + " (p50 " + inMS(scenario.Percentile(t.stated, 50)) + ")",
+		Ratio:     fmt.Sprintf("%.1f", float64(p99)/float64(reference)), Goal: "at most " + inMS(goal), Met: p99 <= goal,
+	}
+}
+
+// toggle puts one of two objects after the other, which change something below a prefix of the state,
+// and measures how long it takes until a client has no answers of the server, or some again.
+func (b *kubeBed) toggle(ctx context.Context, prefix string, server, client *corev1.Pod, address string, closed, open kubeapi.Object) (t toggled, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	echo := exec.CommandContext(ctx, "ip", "netns", "exec", server.Name, tool("probe"), "serve", "-udp", fmt.Sprint(echoPort))
+	if err := echo.Start(); err != nil {
+		return t, err
+	}
+	defer func() {
+		cancel()
+		_ = echo.Wait() // it ends by the signal
+	}()
+	state := b.follow(ctx, prefix)
+	defer state.stop()
+	if err := b.api.Put(open); err != nil {
+		return t, err
+	}
+	w, err := scenario.StartWatchBy(ctx, client.Name, func(ctx context.Context) *exec.Cmd {
+		return exec.CommandContext(ctx, "ip", "netns", "exec", client.Name, tool("probe"), "watch", "-to", fmt.Sprintf("%s:%d", address, echoPort), "-for", "5m")
+	})
+	if err != nil {
+		return t, err
+	}
+	defer w.Stop()
+	for i := range nodeChanges {
+		object, answered := closed, false
+		if i%2 == 1 {
+			object, answered = open, true
+		}
+		if err := w.AwaitSteady(ctx, !answered, steady); err != nil {
+			return t, err
+		}
+		began := time.Now()
+		if err := b.api.Put(object); err != nil {
+			return t, err
+		}
+		at, err := w.Await(ctx, answered)
+		if err != nil {
+			return t, err
+		}
+		_, stated := state.last()
+		t.seen, t.stated = append(t.seen, max(0, at.Sub(began))), append(t.stated, max(0, stated.Sub(began)))
+	}
+	return t, nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// share is what the scheduler says of a thread: how long it has run, and how long it was ready to and
+// had no processor.
+type share struct{ ran, waited time.Duration }
+
+// threads are those of this process and of all that it has started, with their shares.
+type threads map[string]share
+
+// ownThreads reads them. What ends meanwhile is left out.
+func ownThreads() threads {
+	children := map[string][]string{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a good one
+	for _, file := range stats {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
+		if fields := strings.Fields(rest); len(fields) > 1 { // its state, its parent
+			children[fields[1]] = append(children[fields[1]], filepath.Base(filepath.Dir(file)))
+		}
+	}
+	all := threads{}
+	for left := []string{strconv.Itoa(os.Getpid())}; len(left) > 0; left = left[1:] {
+		left = append(left, children[left[0]]...)
+		tasks, _ := filepath.Glob("/proc/" + left[0] + "/task/*/schedstat")
+		for _, task := range tasks {
+			var s share
+			if text, err := os.ReadFile(task); err == nil {
+				if _, err := fmt.Sscan(string(text), &s.ran, &s.waited); err == nil {
+					all[task] = s
+				}
+			}
+		}
+	}
+	return all
+}
+
+// since is what has been added to the shares since before. Threads that have begun since count.
+func (now threads) since(before threads) (sum share) {
+	for task, s := range now {
+		sum.ran += s.ran - before[task].ran
+		sum.waited += s.waited - before[task].waited
+	}
+	return sum
+}
+
+// String tells how much of the time in which threads could have run they waited for a processor.
+func (s share) String() string {
+	return fmt.Sprintf("waited %.0f %% of the time for a processor", 100*float64(s.waited)/float64(max(1, s.ran+s.waited)))
+}
