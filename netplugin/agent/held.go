@@ -46,12 +46,17 @@ func (h *held) needs(key string) bool {
 		_, attached := h.attached[id]
 		return attached
 	}
+	network, isNetwork := strings.CutPrefix(key, mastercfg.NetworkPrefix)
+	tenant, isTenant := strings.CutPrefix(key, mastercfg.VRFPrefix)
+	if !isNetwork && !isTenant {
+		return key == mastercfg.GlobalConfigKey
+	}
 	for _, at := range h.attached {
-		if key == mastercfg.NetworkPrefix+at.Endpoint.NetID || key == mastercfg.VRFPrefix+at.Network.Tenant {
+		if isNetwork && at.Endpoint.NetID == network || isTenant && at.Network.Tenant == tenant {
 			return true
 		}
 	}
-	return key == mastercfg.GlobalConfigKey
+	return false
 }
 
 // keep decides about a key the store has dropped. A key that is needed stays as

@@ -40,6 +40,17 @@ func soon(c *Config) {
 	c.ReapInterval, c.ReapGrace, c.SweepGrace = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
 }
 
+// Thousands of keys go at once when services do.
+func TestADroppedKeyIsNotComparedWithEveryContainer(t *testing.T) {
+	h := newHeld()
+	for i := range 100 {
+		h.attached[fmt.Sprint("web.blue-", i)] = Attachment{}
+	}
+	if n := testing.AllocsPerRun(10, func() { h.needs(mastercfg.K8sBackendPrefix + "blue/shop/web/http/10.1.1.1:80") }); n > 1 {
+		t.Errorf("%.0f allocations for a backend that goes, beside 100 containers", n)
+	}
+}
+
 func TestWhatAnAttachedContainerNeedsStaysWhenTheStoreLosesIt(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
