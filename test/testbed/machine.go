@@ -149,8 +149,8 @@ func (m *machine) remove() error {
 	return errors.Join(m.stop(), os.RemoveAll(m.dir))
 }
 
-// childLimit bounds how long a process may take to fork, and to end.
-const childLimit = 10 * time.Second
+// childLimit bounds how long a process may take to fork, and to end, on a machine where many others want a processor.
+const childLimit = time.Minute
 
 // onlyChild waits until the process has a child and returns it. The commands
 // that enter a process namespace (unshare, nsenter) fork; the child is what we

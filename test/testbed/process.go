@@ -40,7 +40,7 @@ func (m *machine) Start(name string, args ...string) (*Process, error) {
 		cmd.Wait() // how it ended is in the log
 	}()
 	if childErr != nil {
-		return nil, fmt.Errorf("%s: %s ended at once, see %s: %w", m.name, name, m.LogFile(name), childErr)
+		return nil, fmt.Errorf("%s: %s has not started, see %s: %w", m.name, name, m.LogFile(name), childErr)
 	}
 	p.PID = child
 	return p, nil
