@@ -256,7 +256,7 @@ func (b *kubeBed) policies(ctx context.Context) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []figure{cold.figure, took.figure(fmt.Sprintf("policy change to enforcement p99, %d policies, %d pods", nodePolicies, nodePods), policyChangeGoal)}, nil
+	return append([]figure{cold.figure}, took.figures(fmt.Sprintf("policy change to enforcement p99, %d policies, %d pods", nodePolicies, nodePods), policyChangeGoal)...), nil
 }
 
 // services measures 1,000 services at once, and beside them one whose only pod comes and goes.
@@ -289,5 +289,5 @@ func (b *kubeBed) services(ctx context.Context) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []figure{cold.figure, took.figure(fmt.Sprintf("pod of a service changed until its clients see it, p99, %d services", nodeServices), serviceChangeGoal)}, nil
+	return append([]figure{cold.figure}, took.figures(fmt.Sprintf("pod of a service changed until its clients see it, p99, %d services", nodeServices), serviceChangeGoal)...), nil
 }

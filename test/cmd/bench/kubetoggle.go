@@ -22,16 +22,17 @@ const steady = 150 * time.Millisecond
 type toggled struct {
 	seen   []time.Duration // until a client had no answers of the server, or some again
 	stated []time.Duration // until the state had it
+	spent  []figure        // by whom
 }
 
-// figure compares both.
-func (t toggled) figure(name string, goal time.Duration) figure {
+// figures compares both.
+func (t toggled) figures(name string, goal time.Duration) []figure {
 	p99, reference := scenario.Percentile(t.seen, 99), scenario.Percentile(t.stated, 99)
-	return figure{
+	return append([]figure{{
 		Name: name, Value: inMS(p99) + " (p50 " + inMS(scenario.Percentile(t.seen, 50)) + ")",
 		Reference: "until the state has it " + inMS(reference) + " (p50 " + inMS(scenario.Percentile(t.stated, 50)) + ")",
 		Ratio:     fmt.Sprintf("%.1f", float64(p99)/float64(reference)), Goal: "at most " + inMS(goal), Met: p99 <= goal,
-	}
+	}}, t.spent...)
 }
 
 // toggle puts one of two objects after the other, which change something below a prefix of the state,
@@ -59,6 +60,7 @@ func (b *kubeBed) toggle(ctx context.Context, prefix string, server, client *cor
 		return t, err
 	}
 	defer w.Stop()
+	effort := beginEffort("netmaster", "netplugin")
 	for i := range nodeChanges {
 		object, answered := closed, false
 		if i%2 == 1 {
@@ -78,5 +80,6 @@ func (b *kubeBed) toggle(ctx context.Context, prefix string, server, client *cor
 		_, stated := state.last()
 		t.seen, t.stated = append(t.seen, max(0, at.Sub(began))), append(t.stated, max(0, stated.Sub(began)))
 	}
+	t.spent = effort.figures("", nodeChanges)
 	return t, nil
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,17 +35,55 @@ func ownThreads() threads {
 	all := threads{}
 	for left := []string{strconv.Itoa(os.Getpid())}; len(left) > 0; left = left[1:] {
 		left = append(left, children[left[0]]...)
-		tasks, _ := filepath.Glob("/proc/" + left[0] + "/task/*/schedstat")
-		for _, task := range tasks {
-			var s share
-			if text, err := os.ReadFile(task); err == nil {
-				if _, err := fmt.Sscan(string(text), &s.ran, &s.waited); err == nil {
-					all[task] = s
-				}
-			}
+		all.add(left[0])
+	}
+	return all
+}
+
+// threadsNamed reads those of the processes of a name.
+func threadsNamed(name string) threads {
+	all := threads{}
+	names, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is a good one
+	for _, file := range names {
+		if text, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(text)) == name {
+			all.add(filepath.Base(filepath.Dir(file)))
 		}
 	}
 	return all
+}
+
+// add reads the threads of a process.
+func (t threads) add(pid string) {
+	tasks, _ := filepath.Glob("/proc/" + pid + "/task/*/schedstat")
+	for _, task := range tasks {
+		var s share
+		if text, err := os.ReadFile(task); err == nil {
+			if _, err := fmt.Sscan(string(text), &s.ran, &s.waited); err == nil {
+				t[task] = s
+			}
+		}
+	}
+}
+
+// effort is the processor time that processes of the same node take for one of many changes, by their names. Unlike
+// the time that passes, it does not depend on what else runs on the machine.
+type effort map[string]threads
+
+func beginEffort(names ...string) effort {
+	e := effort{}
+	for _, name := range names {
+		e[name] = threadsNamed(name)
+	}
+	return e
+}
+
+// figures tells the mean over so many changes.
+func (e effort) figures(what string, changes int) (list []figure) {
+	for _, name := range slices.Sorted(maps.Keys(e)) {
+		mean := threadsNamed(name).since(e[name]).ran / time.Duration(changes)
+		list = append(list, figure{Name: "of it processor time of " + name + what, Value: inMS(mean), Reference: "none", Ratio: "-", Goal: "none", Met: true})
+	}
+	return list
 }
 
 // since is what has been added to the shares since before. Threads that have begun since count.
