@@ -17,6 +17,8 @@
 package client
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/url"
@@ -47,6 +49,8 @@ type Config struct {
 	Tokens   map[string]string // by URL; before Token
 	Insecure bool              // accept any server certificate
 
+	// The files are read again for each connection: neither a new authority nor a new
+	// certificate needs another Client. Behind a proxy the authorities stay those of New.
 	CAFile            string // certificates to trust instead of the system's
 	CertFile, KeyFile string // client certificate
 	ServerName        string // name expected in the server's certificate
@@ -82,15 +86,22 @@ func New(cfg Config) (*Client, error) {
 	if len(c.bases) == 0 {
 		return nil, fault.New(fault.Invalid, "no netmaster URL given")
 	}
-	tlsConfig, err := tlsfiles.Files{CA: cfg.CAFile, Cert: cfg.CertFile, Key: cfg.KeyFile}.Client()
+	tlsConfig, err := cfg.tls()
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig.ServerName, tlsConfig.InsecureSkipVerify = cfg.ServerName, cfg.Insecure
+	dialer := &net.Dialer{Timeout: min(connectTimeout, c.timeout)}
 	c.http = &http.Client{CheckRedirect: redirected, Transport: &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: min(connectTimeout, c.timeout)}).DialContext,
-		TLSHandshakeTimeout: min(connectTimeout, c.timeout),
+		Proxy:       http.ProxyFromEnvironment,
+		DialContext: dialer.DialContext,
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			now, err := cfg.tls()
+			if err != nil {
+				return nil, err
+			}
+			return (&tls.Dialer{NetDialer: dialer, Config: now}).DialContext(ctx, network, address)
+		},
+		TLSHandshakeTimeout: dialer.Timeout, // behind a proxy
 		// Of a watch, which has no end, the beginning must come in time.
 		ResponseHeaderTimeout: c.timeout,
 		TLSClientConfig:       tlsConfig,
@@ -98,6 +109,16 @@ func New(cfg Config) (*Client, error) {
 		IdleConnTimeout:       30 * time.Second,
 	}}
 	return c, nil
+}
+
+// tls is the configuration of a connection by what the files hold now.
+func (cfg Config) tls() (*tls.Config, error) {
+	t, err := tlsfiles.Files{CA: cfg.CAFile, Cert: cfg.CertFile, Key: cfg.KeyFile}.Client()
+	if err != nil {
+		return nil, err
+	}
+	t.ServerName, t.InsecureSkipVerify = cfg.ServerName, cfg.Insecure
+	return t, nil
 }
 
 // Close drops the idle connections.

@@ -72,6 +72,8 @@ type Config struct {
 	NoFsync bool
 
 	// For https URLs. With a CAFile clients and peers must present a certificate of it.
+	// Certificate and key are read again for each connection; the authorities at the start only,
+	// by etcd: a file that is to have another one needs both at first, and a restart of each member.
 	CertFile, KeyFile, CAFile string
 
 	Log *logrus.Entry

@@ -17,7 +17,7 @@ type Files struct {
 
 // Client returns a configuration with what the files hold now. The certificate of
 // the client is read again for each connection, so that a renewed one is used
-// without a restart; another CA takes another call. Files that cannot be used are a
+// without a restart; another CA takes another call, which users make for each connection. Files that cannot be used are a
 // fault.Invalid that names them.
 func (f Files) Client() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
