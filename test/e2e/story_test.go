@@ -18,7 +18,7 @@ import (
 // machine that is busy with other tests.
 const (
 	storyLimit   = 3 * time.Minute
-	cleanUpLimit = time.Minute
+	cleanUpLimit = 2 * time.Minute // agents remove ports that nobody holds after one
 )
 
 // story is one test on a bed that others use after it.
