@@ -13,7 +13,7 @@ import (
 
 // Closed is what endpoints must not reach by the way out, because those who serve there
 // take them for the host: the tunnels, in which a packet is of the tenant that its VNI
-// says, and what controls the cluster.
+// says, those of others at the cluster's machines, and what controls the cluster.
 type Closed struct {
 	VXLANPort uint16       // UDP, at any address
 	Ports     []uint16     // TCP, at the addresses of this host and at Nodes
@@ -58,6 +58,10 @@ func (c Closed) sets() []set {
 	return []set{ports, nodes, nodes6}
 }
 
+// foreignTunnels are the ports of tunnels that are not ours: VXLAN-GPE, Geneve, and VXLAN as
+// the kernel names it. A machine of the cluster may have one for something else.
+const foreignTunnels = "{ 4790, 6081, 8472 }"
+
 // chains are the rules: for this host whatever address of it is meant, for the others
 // by the addresses that are known.
 func (c Closed) chains() []chain {
@@ -65,9 +69,12 @@ func (c Closed) chains() []chain {
 	tunnels := rule{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"}
 	return []chain{
 		{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{tunnels,
+			{knftables.Concat(from, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 			{knftables.Concat(from, "tcp dport @"+setPorts, "drop"), "this host's control ports"},
 		}},
 		{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{tunnels,
+			{knftables.Concat(from, "ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
+			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 			{knftables.Concat(from, "ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
 			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
 		}},

@@ -79,13 +79,14 @@ wait`, "bash"}, targets...)...)
 	return ends
 }
 
-// seenScript counts the datagrams for the port of tunnels, and for the one beside it,
+// seenScript counts the datagrams for the ports of tunnels, and for one beside them,
 // that the rules of the host have let in.
 const seenScript = `
 nft add table inet seen
 nft add chain inet seen in '{ type filter hook input priority 100; }'
-nft add rule inet seen in udp dport 4789 ip saddr "$1" counter
-nft add rule inet seen in udp dport 4790 ip saddr "$1" counter`
+for port in 4789 4790 6081 8472 4791; do
+	nft add rule inet seen in udp dport "$port" ip saddr "$1" counter
+done`
 
 // controlIsClosed expects a pod not to reach what controls the cluster, nor the tunnels,
 // on its own host and on another one, and to reach what is beside it.
@@ -110,7 +111,11 @@ func (s story) controlIsClosed(pod *testbed.Pod, server string) {
 			s.Errorf("netmaster, etcd and netplugin of %s from a pod: %q, want %s", n.Name, left, timeout)
 		}
 		s.soon(10*time.Second, func() error {
-			_, err := pod.Run(s.ctx, pod.Probe(), "reach", "-wait", "200ms", "-udp", n.MgmtIP+":4789,"+n.MgmtIP+":4790")
+			var targets []string
+			for _, port := range []string{"4789", "4790", "6081", "8472", "4791"} {
+				targets = append(targets, n.MgmtIP+":"+port)
+			}
+			_, err := pod.Run(s.ctx, pod.Probe(), "reach", "-wait", "200ms", "-udp", strings.Join(targets, ","))
 			if err != nil {
 				return err
 			}
@@ -119,11 +124,11 @@ func (s story) controlIsClosed(pod *testbed.Pod, server string) {
 				return err
 			}
 			for line := range strings.Lines(seen) {
-				switch none := strings.Contains(line, "packets 0"); {
-				case strings.Contains(line, "dport 4790") && none:
+				switch none, beside := strings.Contains(line, "packets 0"), strings.Contains(line, "dport 4791"); {
+				case beside && none:
 					return fmt.Errorf("%s: no datagram has come: %s", n.Name, seen)
-				case strings.Contains(line, "dport 4789") && !none:
-					s.Errorf("%s: datagrams into the tunnel: %s", n.Name, seen)
+				case strings.Contains(line, "dport") && !beside && !none:
+					s.Errorf("%s: datagrams into a tunnel: %s", n.Name, seen)
 				}
 			}
 			return nil
