@@ -110,6 +110,17 @@ var examples = map[string][]string{
 	"service ls":      {"netctl service ls -t blue", "netctl service ls --all -o wide"},
 	"service inspect": {"netctl service inspect vip -t blue"},
 
+	"node ls":    {"netctl node ls", "netctl node ls --masters -o json"},
+	"node rm":    {"netctl node rm worker-3"},
+	"node rekey": {"netctl node rekey worker-3"},
+
+	"token create": {
+		"netctl --netmaster https://10.0.0.1:9999 --cacert ca.pem token create --role node",
+		"netctl token create --role node --host 'worker-*' --uses 3 --ttl 1h -q > /run/join-token",
+	},
+	"token ls": {"netctl token ls"},
+	"token rm": {"netctl token rm k3xq7v2mza"},
+
 	"status": {"netctl status", "netctl --netmaster http://10.0.0.1:9999,http://10.0.0.2:9999 status -o yaml"},
 
 	"tenant create":  {"netctl tenant create blue"},

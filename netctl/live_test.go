@@ -65,7 +65,8 @@ func (s store) startMaster(t *testing.T) string {
 	address := testkit.FreeAddress()
 	d, err := daemon.New(daemon.Config{
 		Listen: address, Control: address, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: testkit.Quiet(),
-		Store: objdb.Config{Endpoints: []string{s.url}, Log: testkit.Quiet()},
+		Security: daemon.Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m1"},
+		Store:    objdb.Config{Endpoints: []string{s.url}, Log: testkit.Quiet()},
 		API: api.Config{ClusterMode: "cni", Log: testkit.Quiet(),
 			Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})},
 	})

@@ -61,6 +61,9 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 	for _, t := range tools() {
 		root.Commands = append(root.Commands, t.command())
 	}
+	for _, f := range families() {
+		root.Commands = append(root.Commands, f.command())
+	}
 	slices.SortFunc(root.Commands, func(a, b *cli.Command) int { return strings.Compare(a.Name, b.Name) })
 	return root
 }

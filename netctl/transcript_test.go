@@ -99,6 +99,8 @@ var masks = []struct {
 	{regexp.MustCompile(`(?m)( version ).*$`), "${1}..."},
 	{regexp.MustCompile(`127\.0\.0\.1:[0-9]+`), "SERVER"},
 	{regexp.MustCompile(`((?i:epoch|revision)"?:? +)[0-9]+`), "${1}N"},
+	{regexp.MustCompile(`CT1\.[a-z2-7]{10}\.[a-z2-7]{26}\.[0-9a-f]{64}`), "TOKEN"},
+	{regexp.MustCompile(`(?m)^Join token [a-z2-7]{10} (.*), until .*Z\.`), "Join token ID $1, until TIME."},
 	{regexp.MustCompile(`\((unknown|devel)\)|"(GitCommit|BuildTime|Version)": "[^"]*"`), "BUILD"},
 }
 

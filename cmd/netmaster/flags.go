@@ -46,11 +46,14 @@ type options struct {
 
 	leaderTTL time.Duration
 	nodeGrace time.Duration
+
+	security securityOptions
 }
 
 const (
 	categoryMaster   = "Netmaster"
 	categoryEmbedded = "Embedded etcd"
+	categorySecurity = "Security"
 )
 
 const description = `Netmaster needs to know three things: who asks for ports (--mode), how packets
@@ -94,6 +97,15 @@ func command(o *options) *cli.Command {
 			"longest time until another netmaster takes over from one that died; below 9s etcd itself may need longer"),
 		duration(set, &o.nodeGrace, "node-grace", "NODE_GRACE", 24*time.Hour,
 			"how long a node may be away before its endpoints are freed"),
+
+		set.Bool(&o.security.secure, "secure", "SECURE", categorySecurity,
+			"give a cluster that has none its authorities for certificates: REST is served over TLS beside plain HTTP, and nodes can join with tokens"),
+		set.String(&o.security.dir, "pki-dir", "PKI_DIR", "/var/lib/contiv/pki", categorySecurity,
+			"directory of the authorities; only root may read it"),
+		set.String(&o.security.names, "tls-san", "TLS_SAN", "", categorySecurity,
+			"names and addresses, with commas between, that clients reach this netmaster by, beside its own addresses"),
+		set.String(&o.security.socket, "socket", "SOCKET", "", categorySecurity,
+			"socket on which root of this machine is served (default with --secure: "+defaultSocket+")"),
 
 		set.String(&o.embeddedDir, "embedded-etcd", "EMBEDDED_ETCD", "", categoryEmbedded,
 			"run a member of the store in this process, with its data in this directory"),
@@ -140,6 +152,8 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	cluster, violations := o.kubernetes(k8sutils.DefaultPath)
 	found = append(found, violations...)
 	member, violations := o.member()
+	found = append(found, violations...)
+	security, violations := o.protection()
 	if found = append(found, violations...); len(found) > 0 {
 		return daemon.Config{}, errors.Join(found...)
 	}
@@ -149,7 +163,7 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	}
 	return daemon.Config{
 		Listen: o.external, Control: o.internal, Metrics: metrics,
-		Store: o.store(), Embedded: member,
+		Store: o.store(), Embedded: member, Security: security,
 		API: api.Config{
 			ClusterMode: o.common.Mode,
 			Defaults:    api.WithDefaults(contivmodel.Global{FwdMode: o.common.FwdMode, NetworkInfraType: o.infra}),

@@ -31,6 +31,7 @@ type options struct {
 	nodePortsAt               []netip.Prefix // none: all addresses of the host
 	cniConfDir                string         // empty: the configuration of pods' networks is somebody else's
 	names                     namesOptions
+	join                      joinOptions
 	nat                       bool // endpoints reach the outside by this host
 	tooBig                    bool // endpoints are told of packets that are too big
 }

@@ -78,7 +78,14 @@ func run(ctx context.Context, o *options) error {
 	}
 	master := cluster.NewMaster(db, cluster.Limits{}, nil)
 	defer master.Close()
+	joined, err := newMembership(o, db, master)
+	if err != nil {
+		return err
+	}
 	front := []task{notifySystemd(node)}
+	if joined != nil {
+		front = append(front, joined)
+	}
 	var attachments nodeapi.Attachments = unattached{node}
 	portsMoved := bell.New() // of the host, to containers
 	cni, err := newCNIServer(o, master, node, driver, portsMoved.Ring)

@@ -26,6 +26,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -48,13 +49,15 @@ type Store interface {
 
 // Config is what the API needs to know of the daemon.
 type Config struct {
-	ClusterMode string             // docker, kubernetes, swarm-mode, cni, test
-	Defaults    contivmodel.Global // what the global object gets where a request leaves a mode open
-	Self        string             // control address of this netmaster, ip:port
-	Epoch       int64              // of the term
-	NodePort    int                // where agents answer questions; 0: DefaultNodePort
-	Bookmarks   time.Duration      // longest silence of a watch; 0: 30 s
-	Trusted     func() error       // says why the term is over; nil: it never is
+	ClusterMode string                 // docker, kubernetes, swarm-mode, cni, test
+	Defaults    contivmodel.Global     // what the global object gets where a request leaves a mode open
+	Self        string                 // control address of this netmaster, ip:port
+	Epoch       int64                  // of the term
+	NodePort    int                    // where agents answer questions; 0: DefaultNodePort
+	Bookmarks   time.Duration          // longest silence of a watch; 0: 30 s
+	Authorities func() pki.Authorities // that sign certificates; nil, or none returned: there are none
+	Now         func() time.Time       // of certificates and join tokens; nil: time.Now
+	Trusted     func() error           // says why the term is over; nil: it never is
 	Log         *logrus.Entry
 }
 
@@ -84,6 +87,9 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	}
 	if config.Trusted == nil {
 		config.Trusted = func() error { return nil }
+	}
+	if config.Now == nil {
+		config.Now = time.Now
 	}
 	if config.Bookmarks == 0 {
 		config.Bookmarks = bookmarkEvery

@@ -47,6 +47,18 @@ func (a *API) routes() http.Handler {
 		mastercfg.DeleteEndpointPath: {http.MethodPost: plugin(a.deleteEndpoint)},
 		mastercfg.UpdateEndpointPath: {http.MethodPost: plugin(a.updateEndpoint)},
 
+		mastercfg.AuthorityPath:                 {http.MethodGet: a.authority},
+		mastercfg.JoinPath:                      {http.MethodPost: plugin(a.join)},
+		mastercfg.RenewPath:                     {http.MethodPost: plugin(a.renew)},
+		mastercfg.JoinTokensPath:                {http.MethodGet: a.joinTokens, http.MethodPost: plugin(a.createJoinToken)},
+		mastercfg.JoinTokensPath + "/{id}":      {http.MethodDelete: a.removeJoinToken},
+		mastercfg.NodesPath:                     {http.MethodGet: a.joined(mastercfg.NodePrefix)},
+		mastercfg.NodesPath + "/{host}":         {http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)},
+		mastercfg.NodesPath + "/{host}/rekey":   {http.MethodPost: a.rekey("node", mastercfg.NodePrefix)},
+		mastercfg.MastersPath:                   {http.MethodGet: a.joined(mastercfg.MasterPrefix)},
+		mastercfg.MastersPath + "/{host}":       {http.MethodDelete: a.removeJoined("netmaster", mastercfg.MasterPrefix)},
+		mastercfg.MastersPath + "/{host}/rekey": {http.MethodPost: a.rekey("netmaster", mastercfg.MasterPrefix)},
+
 		"/version":      {http.MethodGet: version},
 		"/info":         {http.MethodGet: a.info},
 		"/services":     {http.MethodGet: a.services},

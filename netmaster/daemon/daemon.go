@@ -19,6 +19,8 @@
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader
 //	server.go    HTTP limits; shedder.go keeps silent connections cheap
+//	connection.go  TLS and plain on one port; identify.go who asks
+//	papers.go    authorities and own certificates; found.go how a cluster gets them
 //	member.go    the embedded member of the store, and the room it has
 package daemon
 
@@ -61,6 +63,8 @@ type Config struct {
 	// Metrics are shown beside the daemon's own.
 	Metrics []prometheus.Collector
 
+	Security Security // the zero value: everything is plain and nobody is asked
+
 	LeaderTTL time.Duration // longest takeover after the death of a leader
 	NodeGrace time.Duration // how long a node may be away before its endpoints are freed
 
@@ -91,6 +95,7 @@ type Daemon struct {
 	metrics *metrics
 	space   *space.Keeper
 	service *objdb.Registration
+	papers  *papers
 }
 
 // New checks the configuration and prepares a netmaster; nothing runs yet.
@@ -105,14 +110,19 @@ func New(cfg Config) (*Daemon, error) {
 		cfg.SweepEvery = 30 * time.Second
 	}
 	cfg.API.Self = cfg.Control
+	papers, err := newPapers(cfg.Security, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	cfg.API.Authorities = papers.authorities
 	db, err := objdb.Open(cfg.Store)
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db)}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers}
 	d.metrics.watch(d.space)
 	d.metrics.registry.MustRegister(cfg.Metrics...)
-	d.front = newFront(newProxy(db, cfg.Control, cfg.Log), d.metrics)
+	d.front = newFront(newProxy(db, cfg.Control, papers, cfg.Log), d.metrics)
 	return d, nil
 }
 
@@ -130,7 +140,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	failed := make(chan error, 2)
-	server := newServer(d.front, d.log)
+	server := newServer(d.front, d.papers, d.log)
+	for i, l := range listeners {
+		listeners[i] = encrypting{l, d.papers.server(), d.papers.have}
+	}
+	if d.cfg.Security.Socket != "" {
+		local, err := listenSocket(d.cfg.Security.Socket)
+		if err != nil {
+			return err
+		}
+		listeners = append(listeners, local)
+	}
 	if limit := d.cfg.requestLimit; limit > 0 {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
 	}
@@ -154,6 +174,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	var leading sync.WaitGroup
 	leading.Go(func() { d.loop(working, ctx) })
 	leading.Go(func() { d.space.Run(working) })
+	leading.Go(func() { d.papers.Run(working) })
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
 	d.notify(daemon.SdNotifyReady)
 

@@ -282,7 +282,7 @@ func TestFollowersWithoutALeaderSaySo(t *testing.T) {
 	gone := silent.Addr().String()
 	silent.Close()
 	follower := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		newProxy(holder(func() (string, error) { return "127.0.0.1:1", nil }), "127.0.0.1:1", testkit.Quiet()).ServeHTTP(w, r)
+		newProxy(holder(func() (string, error) { return "127.0.0.1:1", nil }), "127.0.0.1:1", new(papers), testkit.Quiet()).ServeHTTP(w, r)
 	}))
 	t.Cleanup(follower.Close)
 	for name, c := range map[string]struct {
@@ -301,7 +301,7 @@ func TestFollowersWithoutALeaderSaySo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProxy(c.holder, "127.0.0.1:1", testkit.Quiet())
+			p := newProxy(c.holder, "127.0.0.1:1", new(papers), testkit.Quiet())
 			r := httptest.NewRequest("GET", "/api/v1/tenants/", nil)
 			if c.header != "" {
 				r.Header.Set(forwardedHeader, c.header)

@@ -3,18 +3,21 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -46,14 +49,19 @@ type proxy struct {
 	became    func() http.Handler // own handler once this netmaster leads
 	transport *http.Transport
 	buffers   buffers
+	papers    *papers
 	log       *log.Logger
 }
 
-func newProxy(store holderReader, self string, entry *logrus.Entry) *proxy {
+func newProxy(store holderReader, self string, papers *papers, entry *logrus.Entry) *proxy {
+	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	return &proxy{leader: &lookup{store: store}, self: self, became: func() http.Handler { return nil },
-		log: log.New(debugWriter{entry}, "", 0),
+		papers: papers, log: log.New(debugWriter{entry}, "", 0),
 		transport: &http.Transport{
-			DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+			DialContext: dialer.DialContext,
+			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return (&tls.Dialer{NetDialer: dialer, Config: papers.dialer()}).DialContext(ctx, network, address)
+			},
 			ResponseHeaderTimeout: answerLimit, // as a client of the leader has
 			MaxIdleConnsPerHost:   64,
 			IdleConnTimeout:       30 * time.Second,
@@ -90,6 +98,7 @@ func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.RawQuery = mastercfg.Scheme, r.In.URL.RawQuery
 	r.SetXForwarded() // of the client alone: what it says of others anybody can say
 	r.Out.Header.Set(forwardedHeader, p.self)
+	r.Out.Header.Set(identityHeader, passOn(identity.From(r.In.Context())))
 	r.Out.Header.Del("Origin") // checked here, against the host the client has asked
 	r.Out.Header.Del("Sec-Fetch-Site")
 }
@@ -135,7 +144,14 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	out := r.Clone(r.Context())
 	out.URL.Host, out.Host = leader, leader
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(a.body)), int64(len(a.body)), nil
+	if a.papers.have() {
+		out.URL.Scheme = "https"
+	}
 	resp, err = a.transport.RoundTrip(out)
+	if isPlain(err) && strings.TrimSuffix(r.URL.Path, "/") != mastercfg.JoinPath {
+		out.URL.Scheme = mastercfg.Scheme // the leader has no authorities yet; nothing was sent
+		resp, err = a.transport.RoundTrip(out)
+	}
 	if err != nil {
 		a.leader.forget()
 		return nil, neverSent(err) || r.Method == http.MethodGet || r.Method == http.MethodHead, err // a read does no harm twice
@@ -145,6 +161,12 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 		return nil, true, errors.Join(errNoLeader, resp.Body.Close())
 	}
 	return resp, false, nil
+}
+
+// isPlain tells whether who was asked over TLS speaks plain HTTP only.
+func isPlain(err error) bool {
+	var other tls.RecordHeaderError
+	return errors.As(err, &other)
 }
 
 // neverSent tells whether a failure is one to connect.

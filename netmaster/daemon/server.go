@@ -29,10 +29,10 @@ type server struct {
 	conn *shedder
 }
 
-func newServer(handler http.Handler, entry *logrus.Entry) *server {
+func newServer(handler http.Handler, clients verifier, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
-		Handler:           conn.guard(paced(admit(newBodies().limit(handler)), paceTime)),
+		Handler:           conn.guard(paced(admit(newBodies().limit(identify(handler, clients))), paceTime)),
 		ConnState:         conn.track,
 		ConnContext:       conn.remember,
 		MaxHeaderBytes:    2 * maxHeader,

@@ -1,6 +1,12 @@
 package mastercfg
 
-import "time"
+import (
+	"net/netip"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/utils/fault"
+)
 
 // Who has joined, and the tokens to do so.
 const (
@@ -42,6 +48,7 @@ const (
 	AuthorityPath  = "/api/v1/ca"
 	JoinTokensPath = "/api/v1/joinTokens"
 	NodesPath      = "/api/v1/nodes"
+	MastersPath    = "/api/v1/masters"
 )
 
 // JoinRequest asks to become a node or a netmaster of the cluster.
@@ -70,4 +77,59 @@ type JoinResponse struct {
 type Authority struct {
 	Cluster     string `json:"cluster"`
 	Authorities string `json:"authorities"` // PEM
+}
+
+// Limits of what who joins says.
+const (
+	maxCSR       = 4 << 10 // bytes
+	maxAddresses = 64
+)
+
+// Check refuses what no host can say. Errors are fault.Invalid.
+func (r *JoinRequest) Check() error {
+	if err := checkJoiner(r.Host, r.CSR); err != nil {
+		return err
+	}
+	for field, addresses := range map[string][]string{"addresses": r.Addresses, "vteps": r.VTEPs} {
+		if len(addresses) > maxAddresses {
+			return fault.New(fault.Invalid, "%s: %d of them, at most %d", field, len(addresses), maxAddresses).WithField(field)
+		}
+		for _, text := range addresses {
+			if addr, err := netip.ParseAddr(text); err != nil || addr.Zone() != "" {
+				return fault.New(fault.Invalid, "%s: %.60q is not an IP address", field, text).WithField(field)
+			}
+		}
+	}
+	return nil
+}
+
+// Check refuses what no host can say. Errors are fault.Invalid.
+func (r *RenewRequest) Check() error { return checkJoiner(r.Host, r.CSR) }
+
+func checkJoiner(host string, csr []byte) error {
+	switch {
+	case !identity.ValidName(host):
+		return fault.New(fault.Invalid, "host %.60q: want letters, digits, and the signs . - _ @, at most 253", host).WithField("host")
+	case len(csr) == 0 || len(csr) > maxCSR:
+		return fault.New(fault.Invalid, "csr: %d bytes, want 1 to %d", len(csr), maxCSR).WithField("csr")
+	}
+	return nil
+}
+
+// NewJoinToken asks for a join token.
+type NewJoinToken struct {
+	Role    string   `json:"role"`
+	TTL     string   `json:"ttl"` // such as 24h
+	Host    string   `json:"host"`
+	Tenants []string `json:"tenants"`
+	Uses    int      `json:"uses"`
+}
+
+// Check refuses nothing: what a token can be is checked with its life.
+func (r *NewJoinToken) Check() error { return nil }
+
+// ShownJoinToken is the answer: the only time that the token is shown.
+type ShownJoinToken struct {
+	Token  string    `json:"token"`
+	Record JoinToken `json:"record"`
 }

@@ -30,7 +30,7 @@ func (m *Master) try(ctx context.Context, address, path string, request, answer 
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.limits.Try)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, mastercfg.Scheme+"://"+address+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.scheme()+"://"+address+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, fault.New(fault.Unavailable, "address %q: %w", address, err)
 	}
@@ -64,7 +64,7 @@ func (m *Master) try(ctx context.Context, address, path string, request, answer 
 func (m *Master) probe(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.limits.Try)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, mastercfg.Scheme+"://"+address+"/version", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.scheme()+"://"+address+"/version", nil)
 	if err != nil {
 		return fault.New(fault.Unavailable, "address %q: %w", address, err)
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -64,6 +65,7 @@ type Master struct {
 	http      *http.Client
 	log       *logrus.Entry
 	known     atomic.Pointer[string] // who has answered last; nil: nobody yet
+	secured   func() *tls.Config     // nil, or none returned: netmasters are asked in plain HTTP
 }
 
 // NewMaster makes a client; it holds connections to netmasters open.
@@ -72,18 +74,34 @@ func NewMaster(directory Directory, limits Limits, log *logrus.Entry) *Master {
 		log = logrus.WithField("component", "master-client")
 	}
 	limits = limits.withDefaults()
-	return &Master{
-		directory: directory, limits: limits, log: log,
-		http: &http.Client{
-			Transport: &http.Transport{
-				DialContext:         (&net.Dialer{Timeout: limits.Try, KeepAlive: 10 * time.Second}).DialContext,
-				MaxIdleConnsPerHost: 64, // as many pods may start at once
-				IdleConnTimeout:     90 * time.Second,
+	dialer := &net.Dialer{Timeout: limits.Try, KeepAlive: 10 * time.Second}
+	m := &Master{directory: directory, limits: limits, log: log}
+	m.http = &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext,
+			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return (&tls.Dialer{NetDialer: dialer, Config: m.secured()}).DialContext(ctx, network, address)
 			},
-			// Masters forward by themselves; a redirect would turn a POST into a GET.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			MaxIdleConnsPerHost: 64, // as many pods may start at once
+			IdleConnTimeout:     90 * time.Second,
 		},
+		// Masters forward by themselves; a redirect would turn a POST into a GET.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	return m
+}
+
+// Secure has netmasters asked over TLS, by a node that has joined the cluster. The
+// configuration is asked for at each connection; while there is none, they are asked as before.
+// It is called before the first request.
+func (m *Master) Secure(config func() *tls.Config) { m.secured = config }
+
+// scheme is how netmasters are asked now.
+func (m *Master) scheme() string {
+	if m.secured != nil && m.secured() != nil {
+		return "https"
+	}
+	return mastercfg.Scheme
 }
 
 // Close lets go of idle connections.

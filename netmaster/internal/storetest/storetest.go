@@ -150,7 +150,7 @@ func compact(t testing.TB, client *clientv3.Client, revision int64) {
 func Dump(t testing.TB, db *objdb.DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, prefix := range []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot, mastercfg.OperRoot} {
+	for _, prefix := range []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot, mastercfg.OperRoot, mastercfg.AccessRoot} {
 		kvs, _, err := db.List(t.Context(), prefix)
 		if err != nil {
 			t.Fatal(err)

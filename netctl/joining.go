@@ -1,0 +1,157 @@
+package netctl
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/contivmodel/client"
+)
+
+// family is a command that groups tools.
+type family struct {
+	name, usage string
+	tools       []tool
+}
+
+// families returns all of them.
+func families() []family { return []family{nodeFamily, tokenFamily} }
+
+func (f family) command() *cli.Command {
+	cmd := &cli.Command{Name: f.name, Usage: f.usage, Action: unknownCommand, OnUsageError: onUsageError}
+	for _, t := range f.tools {
+		sub := t.command()
+		sub.Aliases = verbAliases[t.name]
+		teach(sub, f.name+" "+t.name, t.more)
+		cmd.Commands = append(cmd.Commands, sub)
+	}
+	return cmd
+}
+
+var tokenFamily = family{name: "token", usage: "Tokens with which nodes and netmasters join the cluster", tools: []tool{
+	{name: "create", usage: "Create a join token and print it, this once", run: createToken,
+		flags: func() []cli.Flag {
+			return []cli.Flag{
+				&cli.StringFlag{Name: "role", Usage: "node or master: what joins with it", OnlyOnce: true},
+				&cli.DurationFlag{Name: "ttl", Value: 24 * time.Hour, Usage: "how long it can be used"},
+				&cli.IntFlag{Name: "uses", Usage: "how many may join with it; 0: any number"},
+				&cli.StringFlag{Name: "host", Value: "*", Usage: "names that may join, with * and ? for what differs", OnlyOnce: true},
+				&cli.StringFlag{Name: "tenants", Usage: "tenants that the nodes may serve, with commas between (default: all)", OnlyOnce: true},
+				&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print the token only"},
+			}
+		},
+		more: "The token is a secret: put it into a file that only root reads, and name the file to netplugin with --join-token-file. " +
+			"It is shown over https, and on the machine of a netmaster, only. It holds the pin of the cluster's authority, so that who joins knows the cluster.",
+	},
+	{name: "ls", usage: "List the join tokens, without their secrets", run: listTokens, flags: listingFlags},
+	{name: "rm", usage: "Remove a join token; who has joined with it stays", args: "ID", run: func(s *session) error {
+		return s.done("Removed join token "+s.cmd.Args().First(), s.client.RemoveJoinToken(s.ctx, s.cmd.Args().First()))
+	}},
+}}
+
+var nodeFamily = family{name: "node", usage: "Nodes and netmasters that have joined the cluster", tools: []tool{
+	{name: "ls", usage: "List who has joined, and until when its certificate is good", run: listNodes,
+		flags: func() []cli.Flag { return append(listingFlags(), mastersFlag()) }},
+	{name: "rm", usage: "Remove a node: its certificate does not count any more", args: "HOST", run: func(s *session) error {
+		host := s.cmd.Args().First()
+		return s.done("Removed "+host, s.client.RemoveNode(s.ctx, host, s.cmd.Bool("masters")))
+	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} }},
+	{name: "rekey", usage: "Let a node that has lost its key join once more", args: "HOST", run: func(s *session) error {
+		host := s.cmd.Args().First()
+		return s.done(host+" may join once more", s.client.RekeyNode(s.ctx, host, s.cmd.Bool("masters")))
+	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
+		more: "The name of a node belongs to the key that it joined with, so that nobody with a token becomes a node that exists. After this, the next " +
+			"one with a token gets the name, and the key of before does not count any more."},
+}}
+
+func mastersFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "masters", Usage: "a netmaster, not a node"}
+}
+
+func listingFlags() []cli.Flag {
+	return []cli.Flag{outputFlag(documentFormats), &cli.BoolFlag{Name: "no-headers", Usage: "leave out the headings of tables"}}
+}
+
+// done prints what has been done, unless it has not.
+func (s *session) done(line string, err error) error {
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.out, line)
+	return err
+}
+
+func createToken(s *session) error {
+	if s.cmd.String("role") == "" {
+		return usageError{"--role required: node or master", s.cmd}
+	}
+	wanted := client.NewJoinToken{Role: s.cmd.String("role"), TTL: s.cmd.Duration("ttl").String(), Host: s.cmd.String("host"), Uses: s.cmd.Int("uses")}
+	for tenant := range strings.SplitSeq(s.cmd.String("tenants"), ",") {
+		if tenant = strings.TrimSpace(tenant); tenant != "" {
+			wanted.Tenants = append(wanted.Tenants, tenant)
+		}
+	}
+	text, record, err := s.client.CreateJoinToken(s.ctx, wanted)
+	if err != nil {
+		return err
+	}
+	if !s.cmd.Bool("quiet") {
+		fmt.Fprintf(s.errOut, "Join token %s for role %s, until %s. It is not shown again.\n", record.ID, record.Role, moment(record.Expires))
+	}
+	_, err = fmt.Fprintln(s.out, text)
+	return err
+}
+
+func listTokens(s *session) error {
+	all, err := s.client.JoinTokens(s.ctx)
+	if err != nil {
+		return err
+	}
+	if s.format() != formatTable {
+		return s.printDocument(all)
+	}
+	var rows [][]string
+	for _, t := range all {
+		used := fmt.Sprint(t.Used)
+		if t.Uses > 0 {
+			used = fmt.Sprintf("%d of %d", t.Used, t.Uses)
+		}
+		rows = append(rows, printables(t.ID, t.Role, t.Host, cmp.Or(strings.Join(t.Tenants, ","), "all"), used, moment(t.Expires), t.Creator))
+	}
+	return s.printTable([]string{"ID", "Role", "Hosts", "Tenants", "Used", "Expires", "Creator"}, rows)
+}
+
+func listNodes(s *session) error {
+	all, err := s.client.Nodes(s.ctx, s.cmd.Bool("masters"))
+	if err != nil {
+		return err
+	}
+	if s.format() != formatTable {
+		return s.printDocument(all)
+	}
+	var rows [][]string
+	for _, n := range all {
+		key := "none: may join once more"
+		if len(n.Key) >= shownKey {
+			key = n.Key[:shownKey]
+		}
+		rows = append(rows, printables(n.Host, strings.Join(n.Addresses, ","), cmp.Or(strings.Join(n.Tenants, ","), "all"), moment(n.Joined), moment(n.Expires), key))
+	}
+	return s.printTable([]string{"Host", "Addresses", "Tenants", "Joined", "Certificate until", "Key"}, rows)
+}
+
+// shownKey is how many digits of the hash of a key are shown.
+const shownKey = 16
+
+// moment is a time for people, to the minute.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
+
+func printables(texts ...string) []string {
+	for i := range texts {
+		texts[i] = printable(texts[i])
+	}
+	return texts
+}

@@ -1,0 +1,175 @@
+package api
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/jointoken"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// renewable is how long after the end of its certificate a node may renew it: a cluster
+// that was switched off for a while comes back by itself.
+const renewable = 90 * 24 * time.Hour
+
+// authorities are those that this netmaster signs with.
+func (a *API) authorities() (pki.Authorities, error) {
+	if a.config.Authorities != nil {
+		if all := a.config.Authorities(); all != nil {
+			return all, nil
+		}
+	}
+	return nil, fault.New(fault.Mode, "this cluster has no authorities for certificates: its netmasters were started without --secure")
+}
+
+// authority answers how this cluster is known.
+func (a *API) authority(*http.Request) (reply, error) {
+	all, err := a.authorities()
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: mastercfg.Authority{Cluster: all.Cluster(), Authorities: string(pki.EncodeCertificates(all[pki.API].Certificate))}}, nil
+}
+
+// confidential refuses to take or to give a secret on a connection that others can read.
+func confidential(r *http.Request) error {
+	remote, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, err := netip.ParseAddr(remote)
+	if r.TLS != nil || identity.From(r.Context()).Kind == identity.Root || err == nil && addr.Unmap().IsLoopback() {
+		return nil
+	}
+	return fault.New(fault.Denied, "%s %s: join tokens are taken and given over https only, or on the machine of a netmaster", r.Method, r.URL.Path)
+}
+
+// join makes a node or a netmaster of who has a token. The name belongs to the key from
+// then on. Who has not heard the answer asks again with the same key, and is not
+// counted twice.
+func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (reply, error) {
+	if err := confidential(r); err != nil {
+		return reply{}, err
+	}
+	token, err := jointoken.Parse(request.Token)
+	if err != nil {
+		return reply{}, err
+	}
+	wanted, err := a.asked(request.CSR)
+	if err != nil {
+		return reply{}, err
+	}
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		record, err := ledger.Read[mastercfg.JoinToken](tx, mastercfg.JoinTokenPrefix+token.ID)
+		if err != nil {
+			return either(err, jointoken.Unknown(token.ID))
+		}
+		at := joinedAt(record.Role, request.Host)
+		before, err := ledger.Read[mastercfg.Joined](tx, at)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		again := err == nil && before.Key == wanted.hash && before.Token == record.ID
+		if err := jointoken.Admit(record, token, request.Host, again, wanted.now); err != nil {
+			return err
+		}
+		if err == nil && before.Key != "" && before.Key != wanted.hash {
+			return fault.New(fault.Conflict, "%s %s has joined with another key; if that is lost, netctl node rekey %s lets it join once more",
+				record.Role, request.Host, request.Host).WithField("host")
+		}
+		joined := mastercfg.Joined{Host: request.Host, Key: wanted.hash, Addresses: request.Addresses, VTEPs: request.VTEPs,
+			Tenants: record.Tenants, Token: record.ID, Joined: wanted.now}
+		if again {
+			joined.Joined = before.Joined
+		} else {
+			record.Used++
+			if err := ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record); err != nil {
+				return err
+			}
+		}
+		return wanted.sign(tx, at, identity.Kind(record.Role), joined)
+	})
+	return reply{body: wanted.answer, revision: rev}, err
+}
+
+// renew makes another certificate for a node that has joined, if who asks has its key.
+func (a *API) renew(r *http.Request, request *mastercfg.RenewRequest) (reply, error) {
+	wanted, err := a.asked(request.CSR)
+	if err != nil {
+		return reply{}, err
+	}
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		at := joinedAt(string(identity.Node), request.Host)
+		joined, err := ledger.Read[mastercfg.Joined](tx, at)
+		switch {
+		case err != nil:
+			return either(err, fault.New(fault.Denied, "node %s has not joined, or was removed: it needs a join token", request.Host))
+		case joined.Key != wanted.hash:
+			return fault.New(fault.Denied, "node %s has joined with another key than that of this request", request.Host)
+		case wanted.now.After(joined.Expires.Add(renewable)):
+			return fault.New(fault.Denied, "node %s: its certificate expired at %s, more than %d days ago: netctl node rekey %s, and a join token",
+				request.Host, joined.Expires.UTC().Format(time.RFC3339), int(renewable.Hours()/24), request.Host)
+		}
+		return wanted.sign(tx, at, identity.Node, joined)
+	})
+	return reply{body: wanted.answer, revision: rev}, err
+}
+
+// either is the refusal for a record that is missing, and any other error as it is.
+func either(err, missing error) error {
+	if fault.Is(err, fault.NotFound) {
+		return missing
+	}
+	return err
+}
+
+// joinedAt is where the record of a node or a netmaster is.
+func joinedAt(role, host string) string {
+	if identity.Kind(role) == identity.Master {
+		return mastercfg.MasterPrefix + host
+	}
+	return mastercfg.NodePrefix + host
+}
+
+// certificate is one that somebody asks for.
+type certificate struct {
+	by     pki.Authorities
+	key    *ecdsa.PublicKey
+	hash   string // of the key
+	now    time.Time
+	answer mastercfg.JoinResponse
+}
+
+// asked reads a request for a certificate.
+func (a *API) asked(csr []byte) (*certificate, error) {
+	by, err := a.authorities()
+	if err != nil {
+		return nil, err
+	}
+	c := &certificate{by: by, now: a.config.Now().UTC()}
+	if c.key, err = pki.ReadRequest(csr); err != nil {
+		return nil, err
+	}
+	c.hash, err = pki.PublicKeyHash(c.key)
+	return c, err
+}
+
+// sign makes the certificate and writes the record with its end.
+func (c *certificate) sign(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) error {
+	signed, err := c.by[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: kind, Name: joined.Host}, Use: x509.ExtKeyUsageClientAuth, Key: c.key}, c.now)
+	if err != nil {
+		return err
+	}
+	joined.Expires = signed.NotAfter
+	c.answer = mastercfg.JoinResponse{
+		Cluster:     c.by.Cluster(),
+		Certificate: string(pki.EncodeCertificates(signed)),
+		Authorities: string(pki.EncodeCertificates(c.by[pki.API].Certificate)),
+	}
+	return ledger.Write(tx, at, joined)
+}

@@ -1,0 +1,342 @@
+package api
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+)
+
+// joinBench is an API with authorities and a clock of its own.
+type joinBench struct {
+	*bench
+	by  pki.Authorities
+	now atomic.Pointer[time.Time]
+}
+
+func startJoin(t *testing.T) *joinBench {
+	begin := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	by, err := pki.NewCluster(begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &joinBench{by: by}
+	j.now.Store(&begin)
+	j.bench = start(t, func(c *Config) {
+		c.Authorities = func() pki.Authorities { return by }
+		c.Now = func() time.Time { return *j.now.Load() }
+	})
+	return j
+}
+
+func (j *joinBench) pass(d time.Duration) { later := j.now.Load().Add(d); j.now.Store(&later) }
+
+// token creates a join token.
+func (j *joinBench) token(request string) mastercfg.ShownJoinToken {
+	j.Helper()
+	var shown mastercfg.ShownJoinToken
+	if err := json.Unmarshal([]byte(j.ok("POST", mastercfg.JoinTokensPath, request)), &shown); err != nil {
+		j.Fatal(err)
+	}
+	return shown
+}
+
+// machine is a host with a key.
+type machine struct {
+	name string
+	key  *ecdsa.PrivateKey
+	csr  []byte
+}
+
+func newMachine(t testing.TB, name string) machine {
+	t.Helper()
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := pki.Request(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine{name, key, csr}
+}
+
+// join asks to join, and returns the answer or the refusal.
+func (j *joinBench) join(m machine, token string) (mastercfg.JoinResponse, string) {
+	j.Helper()
+	return tryPlug[mastercfg.JoinResponse](j.bench, mastercfg.JoinPath, mastercfg.JoinRequest{Token: token, Host: m.name, CSR: m.csr, Addresses: []string{"10.0.0.1"}})
+}
+
+func (j *joinBench) renew(m machine) (mastercfg.JoinResponse, string) {
+	j.Helper()
+	return tryPlug[mastercfg.JoinResponse](j.bench, mastercfg.RenewPath, mastercfg.RenewRequest{Host: m.name, CSR: m.csr})
+}
+
+// belongs fails unless a certificate is that of a host, with the key of the host.
+func (j *joinBench) belongs(answer mastercfg.JoinResponse, kind identity.Kind, m machine) {
+	j.Helper()
+	certs, err := pki.ParseCertificates([]byte(answer.Certificate))
+	if err != nil {
+		j.Fatal(err)
+	}
+	trust := pki.Trust{Cluster: j.by.Cluster(), Authorities: []*x509.Certificate{j.by[pki.Client].Certificate}, Use: x509.ExtKeyUsageClientAuth}
+	who, err := trust.Verify(certs, *j.now.Load())
+	if err != nil || who.Kind != kind || who.Name != m.name || !m.key.PublicKey.Equal(certs[0].PublicKey) {
+		j.Errorf("the certificate is that of %s: %v", who, err)
+	}
+	if answer.Cluster != j.by.Cluster() || answer.Authorities != string(pki.EncodeCertificates(j.by[pki.API].Certificate)) {
+		j.Errorf("cluster %s, authorities %s", answer.Cluster, answer.Authorities)
+	}
+}
+
+func TestATokenLetsNodesJoin(t *testing.T) {
+	j := startJoin(t)
+	shown := j.token(`{"role":"node","uses":1,"tenants":["blue"]}`)
+	m := newMachine(t, "h1")
+	answer, refused := j.join(m, shown.Token)
+	if refused != "" {
+		t.Fatal(refused)
+	}
+	j.belongs(answer, identity.Node, m)
+	got := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+"h1")
+	if got.Key == "" || got.Token != shown.Record.ID || len(got.Tenants) != 1 || !got.Expires.Equal(j.now.Load().Add(pki.LeafLife)) {
+		t.Errorf("record %+v", got)
+	}
+	if _, refused := j.join(newMachine(t, "h2"), shown.Token); !strings.Contains(refused, "used 1 times") {
+		t.Errorf("another: %q", refused)
+	}
+	secret := strings.Split(shown.Token, ".")[2]
+	for key, value := range storetest.Dump(t, j.db) {
+		if strings.Contains(fmt.Sprint(key, value), secret) {
+			t.Errorf("%s holds the secret of the token", key)
+		}
+	}
+	if list := j.ok("GET", mastercfg.JoinTokensPath, ""); strings.Contains(list, secret) || strings.Contains(list, "digest") || !strings.Contains(list, `"used":1`) {
+		t.Errorf("tokens: %s", list)
+	}
+}
+
+// A node that has not heard the answer asks again: the token counts once, the record stays.
+func TestALostAnswerIsAskedForAgain(t *testing.T) {
+	j := startJoin(t)
+	shown := j.token(`{"role":"node","uses":1}`)
+	m := newMachine(t, "h1")
+	if _, refused := j.join(m, shown.Token); refused != "" {
+		t.Fatal(refused)
+	}
+	before := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+"h1")
+	answer, refused := j.join(m, shown.Token)
+	if refused != "" {
+		t.Fatal(refused)
+	}
+	j.belongs(answer, identity.Node, m)
+	if after := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+"h1"); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("%+v became %+v", before, after)
+	}
+	if got := record[mastercfg.JoinToken](j.bench, mastercfg.JoinTokenPrefix+shown.Record.ID); got.Used != 1 {
+		t.Errorf("used %d times", got.Used)
+	}
+}
+
+func TestANameBelongsToAKey(t *testing.T) {
+	j := startJoin(t)
+	shown := j.token(`{"role":"node"}`)
+	m, thief := newMachine(t, "h1"), newMachine(t, "h1")
+	if _, refused := j.join(m, shown.Token); refused != "" {
+		t.Fatal(refused)
+	}
+	if _, refused := j.join(thief, shown.Token); !strings.Contains(refused, "joined with another key") {
+		t.Errorf("another key: %q", refused)
+	}
+	if _, refused := j.renew(thief); !strings.Contains(refused, "another key") {
+		t.Errorf("renewal with another key: %q", refused)
+	}
+	if answer := j.ok("POST", mastercfg.NodesPath+"/h1/rekey", ""); answer != `"h1"` {
+		t.Errorf("rekey: %s", answer)
+	}
+	if _, refused := j.renew(m); refused == "" {
+		t.Error("the key of before still counts")
+	}
+	if _, refused := j.join(thief, shown.Token); refused != "" {
+		t.Errorf("after rekey: %s", refused)
+	}
+	if _, refused := j.join(m, shown.Token); refused == "" {
+		t.Error("rekey allowed two to join")
+	}
+	j.ok("DELETE", mastercfg.NodesPath+"/h1", "")
+	if _, refused := j.renew(thief); !strings.Contains(refused, "was removed") {
+		t.Errorf("renewal of a node that was removed: %q", refused)
+	}
+	if got := j.ok("GET", mastercfg.NodesPath, ""); got != "[]" {
+		t.Errorf("nodes: %s", got)
+	}
+	for _, c := range [][2]string{{"DELETE", "/h1"}, {"POST", "/h1/rekey"}} {
+		if code, text, _ := j.do(c[0], mastercfg.NodesPath+c[1], "", "Accept", problemType); code != http.StatusNotFound {
+			t.Errorf("%s %s: %d %s", c[0], c[1], code, text)
+		}
+	}
+}
+
+func TestACertificateIsRenewedForAQuarterAfterItsEnd(t *testing.T) {
+	j := startJoin(t)
+	m := newMachine(t, "h1")
+	if _, refused := j.join(m, j.token(`{"role":"node"}`).Token); refused != "" {
+		t.Fatal(refused)
+	}
+	for _, pause := range []time.Duration{pki.LeafLife / 2, 30 * 24 * time.Hour, pki.LeafLife + renewable} {
+		j.pass(pause)
+		answer, refused := j.renew(m)
+		if refused != "" {
+			t.Fatalf("after %s: %s", pause, refused)
+		}
+		j.belongs(answer, identity.Node, m)
+	}
+	j.pass(pki.LeafLife + renewable + time.Second)
+	if _, refused := j.renew(m); !strings.Contains(refused, "more than 90 days ago") {
+		t.Errorf("after that: %q", refused)
+	}
+}
+
+// Names of netmasters and of nodes are apart.
+func TestANetmasterJoinsWithATokenOfItsOwn(t *testing.T) {
+	j := startJoin(t)
+	m := newMachine(t, "h1")
+	answer, refused := j.join(m, j.token(`{"role":"master"}`).Token)
+	if refused != "" {
+		t.Fatal(refused)
+	}
+	j.belongs(answer, identity.Master, m)
+	if answer, refused = j.join(m, j.token(`{"role":"node"}`).Token); refused != "" {
+		t.Fatal(refused)
+	}
+	j.belongs(answer, identity.Node, m)
+	if got := j.ok("GET", mastercfg.MastersPath, ""); !strings.Contains(got, `"host":"h1"`) {
+		t.Errorf("netmasters: %s", got)
+	}
+}
+
+func TestOnlyAsManyJoinAsATokenAllows(t *testing.T) {
+	j := startJoin(t)
+	shown := j.token(`{"role":"node","uses":3}`)
+	var joined atomic.Int32
+	var joining sync.WaitGroup
+	for i := range 12 {
+		m := newMachine(t, fmt.Sprintf("h%d", i))
+		joining.Go(func() {
+			if _, refused := j.join(m, shown.Token); refused == "" {
+				joined.Add(1)
+			}
+		})
+	}
+	joining.Wait()
+	if joined.Load() != 3 {
+		t.Errorf("%d joined", joined.Load())
+	}
+}
+
+// Whoever is refused leaves no trace, hears which object and why, and no secret.
+func TestJoinsThatAreRefused(t *testing.T) {
+	j := startJoin(t)
+	shown := j.token(`{"role":"node","host":"h*","ttl":"1h"}`)
+	removed := j.token(`{"role":"node"}`)
+	j.ok("DELETE", mastercfg.JoinTokensPath+"/"+removed.Record.ID, "")
+	parts := strings.Split(shown.Token, ".")
+	other := strings.Split(removed.Token, ".")
+	csr := string(must(json.Marshal(newMachine(t, "h1").csr)))
+	body := func(token, host, csr string) string {
+		return fmt.Sprintf(`{"token":%q,"host":%q,"csr":%s,"addresses":["10.0.0.1"]}`, token, host, csr)
+	}
+	for name, c := range map[string]struct {
+		body string
+		code int
+		says string
+	}{
+		"no body":             {"", 400, "not JSON"},
+		"no token":            {body("", "h1", csr), 400, "as netctl token create printed it"},
+		"a token cut off":     {body(shown.Token[:30], "h1", csr), 400, "join token"},
+		"another secret":      {body(strings.Join([]string{parts[0], parts[1], other[2], parts[3]}, "."), "h1", csr), 403, "there is none"},
+		"another id":          {body(strings.Join([]string{parts[0], other[1], parts[2], parts[3]}, "."), "h1", csr), 403, "there is none"},
+		"a removed token":     {body(removed.Token, "h1", csr), 403, "there is none"},
+		"another host":        {body(shown.Token, "w1", csr), 403, `hosts named`},
+		"a name with a slash": {body(shown.Token, "h1/x", csr), 400, "want letters"},
+		"a name of dots":      {body(shown.Token, "..", csr), 400, "want letters"},
+		"no name":             {body(shown.Token, "", csr), 400, "want letters"},
+		"no request":          {body(shown.Token, "h1", `""`), 400, "csr"},
+		"a damaged request":   {body(shown.Token, "h1", `"AAAA"`), 400, "certificate request"},
+		"a long request":      {body(shown.Token, "h1", `"`+strings.Repeat("A", 8<<10)+`"`), 400, "csr"},
+		"1 MiB":               {body(shown.Token, strings.Repeat("h", 1<<20), csr), 413, "too large"},
+		"no address":          {strings.Replace(body(shown.Token, "h1", csr), "10.0.0.1", "10.0.0.1/24", 1), 400, "is not an IP address"},
+	} {
+		before := storetest.Dump(t, j.db)
+		code, text, _ := j.do("POST", mastercfg.JoinPath, c.body, "Accept", problemType)
+		if code != c.code || !strings.Contains(text, c.says) || strings.Contains(text, parts[2]) {
+			t.Errorf("%s: %d %.300s", name, code, text)
+		}
+		if after := storetest.Dump(t, j.db); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("%s: left a trace", name)
+		}
+	}
+	j.pass(time.Hour)
+	if _, refused := j.join(newMachine(t, "h1"), shown.Token); !strings.Contains(refused, "expired at") {
+		t.Errorf("expired: %q", refused)
+	}
+	if code, text, _ := j.do("POST", mastercfg.JoinPath+"?token="+shown.Token, "{}", "Accept", problemType); code != 400 || strings.Contains(text, parts[2]) {
+		t.Errorf("a token in the URL: %d %s", code, text)
+	}
+}
+
+func TestTokensThatCannotBe(t *testing.T) {
+	j := startJoin(t)
+	for _, body := range []string{`{}`, `{"role":"user"}`, `{"role":"node","ttl":"soon"}`, `{"role":"node","ttl":"1s"}`, `{"role":"node","uses":-1}`,
+		`{"role":"node","host":"a/b"}`, `{"role":"node","tenants":["a:b"]}`, `[]`} {
+		if code, text, _ := j.do("POST", mastercfg.JoinTokensPath, body, "Accept", problemType); code != 400 {
+			t.Errorf("%s: %d %s", body, code, text)
+		}
+	}
+	if got := j.ok("GET", mastercfg.JoinTokensPath, ""); got != "[]" {
+		t.Errorf("tokens: %s", got)
+	}
+}
+
+// A secret does not travel where others can read it.
+func TestSecretsAreRefusedOnPlainConnections(t *testing.T) {
+	j := startJoin(t)
+	for path, body := range map[string]string{mastercfg.JoinTokensPath: `{"role":"node"}`, mastercfg.JoinPath: `{"token":"x","host":"h1","csr":"AAAA"}`} {
+		r := httptest.NewRequest("POST", path, strings.NewReader(body))
+		r.RemoteAddr = "10.1.1.1:40000"
+		r.Header.Set("Accept", problemType)
+		w := httptest.NewRecorder()
+		j.api.ServeHTTP(w, r)
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "https only") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestWithoutAuthoritiesNobodyJoins(t *testing.T) {
+	b := start(t)
+	for path, body := range map[string]string{mastercfg.JoinTokensPath: `{"role":"node"}`, mastercfg.RenewPath: `{"host":"h1","csr":"AAAA"}`} {
+		if code, text, _ := b.do("POST", path, body, "Accept", problemType); code != http.StatusConflict || !strings.Contains(text, "no authorities") {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

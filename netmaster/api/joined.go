@@ -1,0 +1,121 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/jointoken"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// createJoinToken makes a token and shows it, this once.
+func (a *API) createJoinToken(r *http.Request, request *mastercfg.NewJoinToken) (reply, error) {
+	if err := confidential(r); err != nil {
+		return reply{}, err
+	}
+	by, err := a.authorities()
+	if err != nil {
+		return reply{}, err
+	}
+	life := jointoken.DefaultLife
+	if request.TTL != "" {
+		if life, err = time.ParseDuration(request.TTL); err != nil {
+			return reply{}, fault.New(fault.Invalid, "join token: ttl %.40q: want a time such as 24h", request.TTL).WithField("ttl")
+		}
+	}
+	now := a.config.Now().UTC()
+	record := mastercfg.JoinToken{Role: request.Role, Host: request.Host, Tenants: request.Tenants, Uses: request.Uses,
+		Creator: identity.From(r.Context()).String(), Created: now, Expires: now.Add(life)}
+	if err := jointoken.Check(&record, life); err != nil {
+		return reply{}, err
+	}
+	token, err := jointoken.New(pki.KeyHash(by[pki.API].Certificate))
+	if err != nil {
+		return reply{}, err
+	}
+	record.ID, record.Digest = token.ID, token.Digest()
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record)
+	})
+	record.Digest = ""
+	return reply{body: mastercfg.ShownJoinToken{Token: token.Text(), Record: record}, revision: rev}, err
+}
+
+// joinTokens lists the tokens that can still be used, and those that cannot.
+func (a *API) joinTokens(*http.Request) (reply, error) {
+	return reply{from: func(r ledger.Reader) (reply, error) {
+		all, err := readAll[mastercfg.JoinToken](r, mastercfg.JoinTokenPrefix)
+		for i := range all {
+			all[i].Digest = ""
+		}
+		return reply{body: all}, err
+	}}, nil
+}
+
+// removeJoinToken makes a token useless. Who has joined with it stays.
+func (a *API) removeJoinToken(r *http.Request) (reply, error) {
+	return a.removeRecord(r, "join token", mastercfg.JoinTokenPrefix, mux.Vars(r)["id"])
+}
+
+// joined lists who has joined below a prefix.
+func (a *API) joined(prefix string) answer {
+	return func(*http.Request) (reply, error) {
+		return reply{from: func(r ledger.Reader) (reply, error) {
+			all, err := readAll[mastercfg.Joined](r, prefix)
+			return reply{body: all}, err
+		}}, nil
+	}
+}
+
+// removeJoined takes the name from a key: its certificates do not count any more.
+func (a *API) removeJoined(what, prefix string) answer {
+	return func(r *http.Request) (reply, error) { return a.removeRecord(r, what, prefix, mux.Vars(r)["host"]) }
+}
+
+// rekey lets the next one who shows a token have the name; the key of before does not
+// count any more.
+func (a *API) rekey(what, prefix string) answer {
+	return func(r *http.Request) (reply, error) {
+		host := mux.Vars(r)["host"]
+		rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+			record, err := ledger.Read[mastercfg.Joined](tx, prefix+host)
+			if err != nil {
+				return either(err, fault.New(fault.NotFound, "%s %s has not joined", what, host))
+			}
+			record.Key = ""
+			return ledger.Write(tx, prefix+host, record)
+		})
+		return reply{body: host, revision: rev}, err
+	}
+}
+
+func (a *API) removeRecord(r *http.Request, what, prefix, name string) (reply, error) {
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		if _, known := tx.Get(prefix + name); !known {
+			return fault.New(fault.NotFound, "%s %s: there is none", what, name)
+		}
+		tx.Delete(prefix + name)
+		return nil
+	})
+	return reply{body: name, revision: rev}, err
+}
+
+// readAll reads the records below a prefix, in the order of their keys; never nil.
+func readAll[T any](r ledger.Reader, prefix string) ([]T, error) {
+	all := []T{}
+	var failed error
+	r.Range(prefix, func(key string, _ []byte) bool {
+		var v T
+		if v, failed = ledger.Read[T](r, key); failed == nil {
+			all = append(all, v)
+		}
+		return failed == nil
+	})
+	return all, failed
+}

@@ -1,0 +1,147 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// TLS and plain HTTP are served on one port: the first byte of a connection tells which
+// of the two it is. It is looked at when the server first reads, not when the connection
+// is accepted, so that whoever connects and says nothing costs what it has always cost:
+// the same limits, of number and of time, are those of connections of both kinds, and a
+// handshake has to end before the header would have to. A handshake that has begun
+// holds no place that others wait for.
+
+// tlsHandshake is the first byte of a TLS connection; no HTTP request begins with it.
+const tlsHandshake = 0x16
+
+// encrypting is a listener whose connections may be TLS. While offers says that there is
+// no certificate they are all plain, as they come.
+type encrypting struct {
+	net.Listener
+	config *tls.Config
+	offers func() bool
+}
+
+// Accept implements net.Listener.
+func (e encrypting) Accept() (net.Conn, error) {
+	conn, err := e.Listener.Accept()
+	if err != nil || !e.offers() {
+		return conn, err
+	}
+	return &connection{Conn: conn, config: e.config}, nil
+}
+
+// connection is one of which the first byte tells what it is.
+type connection struct {
+	net.Conn // as it was accepted
+	config   *tls.Config
+	first    sync.Once
+	failed   error
+	spoken   atomic.Pointer[net.Conn] // what is read from and written to; nil: before the first byte
+	secured  atomic.Pointer[tls.Conn] // the same where it is TLS and the handshake is done
+}
+
+// Read implements net.Conn. The first call does the handshake, until the deadline for reading.
+func (c *connection) Read(p []byte) (int, error) {
+	if c.first.Do(c.begin); c.failed != nil {
+		return 0, c.failed
+	}
+	return c.speaking().Read(p)
+}
+
+func (c *connection) begin() {
+	var first [1]byte
+	n, err := c.Conn.Read(first[:])
+	if n == 0 {
+		c.failed = err
+		return
+	}
+	var spoken net.Conn = &replayed{Conn: c.Conn, first: first[:]}
+	if first[0] == tlsHandshake {
+		secured := tls.Server(spoken, c.config)
+		if c.failed = secured.HandshakeContext(context.Background()); c.failed != nil {
+			return
+		}
+		c.secured.Store(secured)
+		spoken = secured
+	}
+	c.spoken.Store(&spoken)
+}
+
+func (c *connection) speaking() net.Conn {
+	if spoken := c.spoken.Load(); spoken != nil {
+		return *spoken
+	}
+	return c.Conn
+}
+
+// Write implements net.Conn.
+func (c *connection) Write(p []byte) (int, error) { return c.speaking().Write(p) }
+
+// Close implements net.Conn. It says goodbye to who speaks TLS.
+func (c *connection) Close() error { return c.speaking().Close() }
+
+// CloseWrite tells the other side that nothing follows, as the server does before it
+// closes a connection whose client may still send.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.speaking().(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// state is what the handshake has agreed on; nil: the connection is plain.
+func (c *connection) state() *tls.ConnectionState {
+	secured := c.secured.Load()
+	if secured == nil {
+		return nil
+	}
+	state := secured.ConnectionState()
+	return &state
+}
+
+// replayed gives the first byte again.
+type replayed struct {
+	net.Conn
+	first []byte // left of it
+}
+
+// Read implements net.Conn.
+func (r *replayed) Read(p []byte) (int, error) {
+	if len(r.first) == 0 {
+		return r.Conn.Read(p)
+	}
+	n := copy(p, r.first)
+	r.first = r.first[n:]
+	return n, nil
+}
+
+// CloseWrite implements the half of net.TCPConn.
+func (r *replayed) CloseWrite() error {
+	if half, ok := r.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// ofRoot tells whether a connection is one of the socket of this machine, made by root.
+func ofRoot(conn net.Conn) bool {
+	local, ok := conn.(*net.UnixConn)
+	if !ok {
+		return false
+	}
+	raw, err := local.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var who *unix.Ucred
+	controlled := raw.Control(func(fd uintptr) { who, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return controlled == nil && err == nil && who.Uid == 0
+}

@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"crypto/x509"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// identityHeader is where a netmaster that passes a request on says who it comes from: an
+// identity, and the hash of its key if there is one. It is believed of netmasters that
+// show their certificate, and is taken from the requests of all others.
+const identityHeader = "Contiv-Identity"
+
+// verifier tells who a certificate belongs to.
+type verifier interface {
+	Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error)
+}
+
+// identify notes who a request comes from: root, by the socket, who shows a certificate,
+// or nobody. A certificate that does not count is refused with the reason, whatever the
+// request: who shows one believes to be somebody.
+func identify(next http.Handler, clients verifier) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		passedOn := r.Header.Get(identityHeader)
+		r.Header.Del(identityHeader)
+		who, err := whoAsks(r, clients)
+		if err == nil && who.Kind == identity.Master && passedOn != "" {
+			who, err = readPassedOn(passedOn)
+		}
+		if err != nil {
+			api.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(identity.With(r.Context(), who)))
+	})
+}
+
+// whoAsks is who is at the other end of the connection. It notes in the request that the
+// connection is encrypted.
+func whoAsks(r *http.Request, clients verifier) (identity.Identity, error) {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	if ofRoot(conn) {
+		return identity.Identity{Kind: identity.Root}, nil
+	}
+	secured, ok := conn.(*connection)
+	if !ok {
+		return identity.Identity{}, nil
+	}
+	if r.TLS = secured.state(); r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return identity.Identity{}, nil
+	}
+	return clients.Verify(r.TLS.PeerCertificates, time.Now())
+}
+
+// passOn writes an identity for the leader.
+func passOn(who identity.Identity) string { return strings.TrimSpace(who.String() + " " + who.KeyHash) }
+
+func readPassedOn(text string) (identity.Identity, error) {
+	name, hash, _ := strings.Cut(text, " ")
+	who, err := identity.Parse(name)
+	who.KeyHash = hash
+	return who, err
+}

@@ -1,0 +1,184 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// Security is what a netmaster needs to show who it is.
+type Security struct {
+	Dir       string       // of the authorities; empty: there are none, everything is plain
+	Secure    bool         // a cluster that has no authorities gets some
+	Name      string       // of this netmaster in its certificates
+	Names     []string     // that clients reach it by, beside localhost
+	Addresses []netip.Addr // the same, beside those of loopback
+	Socket    string       // path of the socket for root; empty: none
+}
+
+// papers are the authorities of the cluster, as this netmaster has them, and its own
+// certificates, which it signs itself: at its start, and again before they end.
+// Connections that are open go on with what they have.
+type papers struct {
+	cfg   Security
+	log   *logrus.Entry
+	held  atomic.Pointer[held] // nil: no authorities
+	taken chan struct{}        // closed when there are some
+	once  sync.Once
+}
+
+// held is what is used at a time.
+type held struct {
+	authorities    pki.Authorities
+	server, client *tls.Certificate
+}
+
+// newPapers reads the authorities, if there are any yet.
+func newPapers(cfg Security, log *logrus.Entry) (*papers, error) {
+	p := &papers{cfg: cfg, log: log, taken: make(chan struct{})}
+	if cfg.Dir == "" {
+		return p, nil
+	}
+	all, err := pki.Load(cfg.Dir)
+	if fault.Is(err, fault.NotFound) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, p.use(all)
+}
+
+// use signs certificates with authorities, and shows them from now on.
+func (p *papers) use(all pki.Authorities) error {
+	now := time.Now()
+	server, err := p.sign(all[pki.API], x509.ExtKeyUsageServerAuth, now)
+	if err != nil {
+		return err
+	}
+	client, err := p.sign(all[pki.Client], x509.ExtKeyUsageClientAuth, now)
+	if err != nil {
+		return err
+	}
+	p.held.Store(&held{all, server, client})
+	p.once.Do(func() { close(p.taken) })
+	return nil
+}
+
+// sign makes a certificate for a key that is never on disk.
+func (p *papers) sign(by *pki.Authority, use x509.ExtKeyUsage, now time.Time) (*tls.Certificate, error) {
+	key, err := pki.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	leaf := pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: p.cfg.Name}, Use: use, Key: key.Public()}
+	if use == x509.ExtKeyUsageServerAuth {
+		leaf.Names = append([]string{"localhost"}, p.cfg.Names...)
+		leaf.Addresses = append([]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, p.cfg.Addresses...)
+	}
+	signed, err := by.Sign(leaf, now)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{signed.Raw}, PrivateKey: key, Leaf: signed}, nil
+}
+
+// found makes the authorities of a new cluster, and writes them down before they are used.
+func (p *papers) found() error {
+	all, err := pki.NewCluster(time.Now())
+	if err != nil {
+		return err
+	}
+	if err := all.Save(p.cfg.Dir); err != nil {
+		return err
+	}
+	p.log.WithFields(logrus.Fields{"cluster": all.Cluster(), "pin": pki.KeyHash(all[pki.API].Certificate), "dir": p.cfg.Dir}).Info("made the authorities of this cluster")
+	return p.use(all)
+}
+
+// renewCheck is how often it is looked whether certificates are to be renewed, by the
+// clock that those have who read them: a machine that was asleep may be late.
+const renewCheck = time.Minute
+
+// Run renews the certificates until ctx ends.
+func (p *papers) Run(ctx context.Context) {
+	select {
+	case <-p.taken:
+	case <-ctx.Done():
+		return
+	}
+	due := p.due()
+	for ctx.Err() == nil {
+		retry.Pause(ctx, min(renewCheck, max(time.Until(due), time.Second)))
+		if time.Now().Before(due) || ctx.Err() != nil {
+			continue
+		}
+		if err := p.use(p.authorities()); err != nil {
+			p.log.WithError(err).Error("certificates cannot be renewed")
+			continue
+		}
+		due = p.due()
+		p.log.WithField("again", due).Info("certificates renewed")
+	}
+}
+
+// due is when the certificates are to be renewed.
+func (p *papers) due() time.Time { return pki.RenewAt(p.held.Load().server.Leaf, rand.Float64()) }
+
+// have tells whether there are authorities.
+func (p *papers) have() bool { return p.held.Load() != nil }
+
+// authorities are nil while there are none.
+func (p *papers) authorities() pki.Authorities {
+	if h := p.held.Load(); h != nil {
+		return h.authorities
+	}
+	return nil
+}
+
+// Verify implements verifier for clients of this cluster.
+func (p *papers) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
+	all := p.authorities()
+	if all == nil {
+		return identity.Identity{}, fault.New(fault.Unauthenticated, "certificate: this netmaster knows no authority")
+	}
+	trust := pki.Trust{Cluster: all.Cluster(), Authorities: []*x509.Certificate{all[pki.Client].Certificate}, Use: x509.ExtKeyUsageClientAuth}
+	return trust.Verify(chain, now)
+}
+
+// server is how clients are served. Their certificates are asked for, and looked at when
+// they ask for something (identify): a bad one is worth an answer with the reason.
+func (p *papers) server() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if h := p.held.Load(); h != nil {
+				return h.server, nil
+			}
+			return nil, fault.New(fault.Unavailable, "no certificate yet")
+		},
+	}
+}
+
+// dialer is how another netmaster is reached over TLS, as it is now; nil while there are no authorities.
+func (p *papers) dialer() *tls.Config {
+	h := p.held.Load()
+	if h == nil {
+		return nil
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(h.authorities[pki.API].Certificate)
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{*h.client}, NextProtos: []string{"http/1.1"}}
+}

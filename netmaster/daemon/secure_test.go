@@ -1,0 +1,339 @@
+package daemon
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// secured runs a netmaster that gives the cluster authorities.
+func secured(t *testing.T) (n *node, cfg Security) {
+	t.Helper()
+	dir := t.TempDir()
+	cfg = Security{Dir: filepath.Join(dir, "pki"), Secure: true, Name: "m1", Socket: filepath.Join(dir, "run", "netmaster.sock")}
+	n = run(t, func(c *Config) { c.Security = cfg })
+	leader(t, n)
+	return n, cfg
+}
+
+// asking is a client over TLS; with a certificate if there is one.
+func asking(t *testing.T, roots []*x509.Certificate, own ...tls.Certificate) *http.Client {
+	t.Helper()
+	pool := x509.NewCertPool()
+	for _, c := range roots {
+		pool.AddCert(c)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: own}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+}
+
+// overSocket is a client of the socket.
+func overSocket(t *testing.T, path string) *http.Client {
+	t.Helper()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+}
+
+func exchange(t *testing.T, c *http.Client, method, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/problem+json")
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// A cluster gets its authorities once; TLS and plain HTTP are served on one port; root
+// makes a token on the socket, and who has it joins over TLS.
+func TestASecuredClusterIsJoined(t *testing.T) {
+	storetest.Open(t)
+	n, cfg := secured(t)
+	all, err := pki.Load(cfg.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := asking(t, []*x509.Certificate{all[pki.API].Certificate})
+	for _, url := range []string{"https://" + n.addr, n.url} {
+		if code, answer := exchange(t, client, "GET", url+"/api/v1/tenants/", ""); code != http.StatusOK || !strings.Contains(answer, "default") {
+			t.Errorf("%s: %d %s", url, code, answer)
+		}
+	}
+	code, answer := exchange(t, overSocket(t, cfg.Socket), "POST", "http://localhost"+mastercfg.JoinTokensPath, `{"role":"node"}`)
+	var shown mastercfg.ShownJoinToken
+	if err := json.Unmarshal([]byte(answer), &shown); err != nil || code != http.StatusOK || shown.Record.Creator != "root" {
+		t.Fatalf("token: %d %s, %v", code, answer, err)
+	}
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := pki.Request(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := json.Marshal(mastercfg.JoinRequest{Token: shown.Token, Host: "h1", CSR: csr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, answer = exchange(t, client, "POST", "https://"+n.addr+mastercfg.JoinPath, string(request))
+	var joined mastercfg.JoinResponse
+	if err := json.Unmarshal([]byte(answer), &joined); err != nil || code != http.StatusOK {
+		t.Fatalf("join: %d %s, %v", code, answer, err)
+	}
+	certs, err := pki.ParseCertificates([]byte(joined.Certificate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: key}
+	if code, answer := exchange(t, asking(t, []*x509.Certificate{all[pki.API].Certificate}, own), "GET", "https://"+n.addr+"/version", ""); code != http.StatusOK {
+		t.Errorf("with the certificate: %d %s", code, answer)
+	}
+
+	// The next netmaster on this directory serves with the same authorities.
+	n.shut()
+	again := run(t, func(c *Config) { c.Security = Security{Dir: cfg.Dir, Secure: true, Name: "m1"} })
+	leader(t, again)
+	if code, answer := exchange(t, client, "GET", "https://"+again.addr+"/version", ""); code != http.StatusOK {
+		t.Errorf("after a restart: %d %s", code, answer)
+	}
+	if info, err := os.Stat(cfg.Dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// Nobody who does not ask for it is served otherwise than before.
+func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
+	storetest.Open(t)
+	n := run(t)
+	conn, err := net.Dial("tcp", n.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).Handshake(); err == nil {
+		t.Error("a handshake succeeds")
+	}
+}
+
+// named answers with who is asking and how.
+var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	who := identity.From(r.Context())
+	fmt.Fprintf(w, "%s key=%t tls=%t header=%q", who, who.KeyHash != "", r.TLS != nil, r.Header.Get(identityHeader))
+})
+
+// served serves a handler as netmaster does, with authorities.
+func served(t *testing.T) (addr string, p *papers) {
+	t.Helper()
+	p, err := newPapers(Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m1", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, testkit.Quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.found(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(named, p, testkit.Quiet())
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(encrypting{l, p.server(), p.have}) }()
+	t.Cleanup(func() {
+		if err := s.stop(0); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String(), p
+}
+
+// certificate is one of somebody, for use as a client.
+func certificate(t *testing.T, by *pki.Authority, who identity.Identity, use x509.ExtKeyUsage, at time.Time) tls.Certificate {
+	t.Helper()
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := by.Sign(pki.Leaf{Who: who, Use: use, Key: key.Public()}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key}
+}
+
+func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {
+	addr, p := served(t)
+	all := p.authorities()
+	others, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := []*x509.Certificate{all[pki.API].Certificate}
+	h1, m1 := identity.Identity{Kind: identity.Node, Name: "h1"}, identity.Identity{Kind: identity.Master, Name: "m1"}
+	client := x509.ExtKeyUsageClientAuth
+	for name, c := range map[string]struct {
+		own    []tls.Certificate
+		header string // that says who is asking
+		code   int
+		want   string
+	}{
+		"nobody":                   {nil, "", 200, `nobody key=false tls=true header=""`},
+		"nobody who says root":     {nil, "root", 200, `nobody key=false tls=true header=""`},
+		"a node":                   {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "", 200, `node/h1 key=true tls=true header=""`},
+		"a node that says root":    {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "root", 200, `node/h1 key=true`},
+		"a netmaster":              {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "", 200, `master/m1 key=true`},
+		"a netmaster that passes":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "node/h2 abcd", 200, `node/h2 key=true tls=true header=""`},
+		"a netmaster for nobody":   {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "nobody", 200, `nobody key=false`},
+		"nonsense of a netmaster":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "king/h2", 401, "identity"},
+		"somebody of elsewhere":    {[]tls.Certificate{certificate(t, others[pki.Client], h1, client, time.Now())}, "", 401, "not signed by an authority of this cluster"},
+		"the authority of servers": {[]tls.Certificate{certificate(t, all[pki.API], h1, client, time.Now())}, "", 401, "not signed by an authority"},
+		"a server":                 {[]tls.Certificate{certificate(t, all[pki.Client], h1, x509.ExtKeyUsageServerAuth, time.Now())}, "", 401, "usage"},
+	} {
+		req, err := http.NewRequest("GET", "https://"+addr+"/who", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(identityHeader, c.header)
+		resp, err := asking(t, roots, c.own...).Do(req)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		answer, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.code || !strings.Contains(string(answer), c.want) {
+			t.Errorf("%s: %d %s, %v; want %d %s", name, resp.StatusCode, answer, err, c.code, c.want)
+		}
+	}
+}
+
+// What is neither of both, stops half-way or is too old ends, and others are served.
+func TestConnectionsThatAreNoneOfBoth(t *testing.T) {
+	addr, p := served(t)
+	for name, said := range map[string][]byte{
+		"half a handshake":  {tlsHandshake, 3, 1, 0, 200, 1},
+		"a wrong handshake": append([]byte{tlsHandshake, 3, 1, 0, 5}, "hello world, this is no TLS"...),
+		"nonsense":          {0, 1, 2, 3, '\r', '\n', '\r', '\n'},
+	} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write(said); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if name != "half a handshake" { // which waits for the rest until the time for a header is over
+			if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		conn.Close()
+	}
+	old := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11, ServerName: "localhost"}
+	old.RootCAs.AddCert(p.authorities()[pki.API].Certificate)
+	if conn, err := tls.Dial("tcp", addr, old); err == nil {
+		conn.Close()
+		t.Error("TLS 1.1 is spoken")
+	}
+	for _, url := range []string{"http://" + addr, "https://" + addr} {
+		if code, answer := exchange(t, asking(t, []*x509.Certificate{p.authorities()[pki.API].Certificate}), "GET", url, ""); code != http.StatusOK {
+			t.Errorf("%s: %d %s", url, code, answer)
+		}
+	}
+}
+
+// Certificates are replaced under the connections that use them.
+func TestARenewedCertificateIsShownToTheNext(t *testing.T) {
+	addr, p := served(t)
+	roots := x509.NewCertPool()
+	roots.AddCert(p.authorities()[pki.API].Certificate)
+	dial := func() *tls.Conn {
+		conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: roots})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	before := dial()
+	if err := p.use(p.authorities()); err != nil {
+		t.Fatal(err)
+	}
+	after := dial()
+	if before.ConnectionState().PeerCertificates[0].Equal(after.ConnectionState().PeerCertificates[0]) {
+		t.Error("the certificate is that of before")
+	}
+	for _, conn := range []*tls.Conn{before, after} {
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: m1\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%v, %v", resp, err)
+		}
+	}
+}
+
+// A follower passes on over TLS, and the leader hears who is asking. One that leads and
+// has no authorities yet is asked in plain text, but for a join: a token is a secret.
+func TestAFollowerPassesOnWhoIsAsking(t *testing.T) {
+	addr, p := served(t)
+	plain := httptest.NewServer(named)
+	defer plain.Close()
+	for name, c := range map[string]struct {
+		leader, path, want string
+		code               int
+	}{
+		"over TLS":             {addr, "/x", `node/h1 key=true tls=true`, 200},
+		"in plain text":        {plain.Listener.Addr().String(), "/x", `nobody key=false tls=false`, 200},
+		"no token in the open": {plain.Listener.Addr().String(), mastercfg.JoinPath, "", 502},
+	} {
+		follower := newProxy(holder(func() (string, error) { return c.leader, nil }), "127.0.0.1:1", p, testkit.Quiet())
+		r := httptest.NewRequest("GET", c.path, nil)
+		r = r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Node, Name: "h1", KeyHash: "abcd"}))
+		w := httptest.NewRecorder()
+		follower.ServeHTTP(w, r)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+		follower.transport.CloseIdleConnections()
+	}
+}

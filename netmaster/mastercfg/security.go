@@ -1,0 +1,21 @@
+package mastercfg
+
+// SecurityKey is where it is written how far a cluster is closed. A cluster without it
+// is open.
+const SecurityKey = GlobalRoot + "security"
+
+// Security is how far a cluster is closed.
+type Security struct {
+	Mode      SecurityMode `json:"mode"`
+	ClusterID string       `json:"clusterID"` // in the names of its certificates
+}
+
+// SecurityMode is what is asked of requests.
+type SecurityMode string
+
+// The modes.
+const (
+	SecurityOpen       SecurityMode = "open"       // nothing
+	SecurityPermissive SecurityMode = "permissive" // it is noted what enforced would refuse
+	SecurityEnforced   SecurityMode = "enforced"   // an identity, and the right
+)

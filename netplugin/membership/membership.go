@@ -1,0 +1,234 @@
+// Package membership is how a node belongs to its cluster.
+//
+// A node joins once, with a token. It makes a key, asks a netmaster for the authorities
+// of the cluster without believing it, and compares them with the pin in the token: whoever
+// else answers gets nothing. Then it shows the token, over a connection that these
+// authorities vouch for, and gets a certificate for its key. Key, certificate and
+// authorities are kept on disk; the certificate is renewed at half of its life, and for a
+// long time after its end. The key is on disk before it is first shown, so that a node
+// that did not hear the answer asks again as the same.
+package membership
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/jointoken"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// Config is what a node knows of itself and its cluster.
+type Config struct {
+	Dir       string // where key and certificates are kept
+	TokenFile string // of the join token; not read once the node has joined
+	Host      string
+	Addresses []string
+	VTEPs     []string
+	// Masters are the netmasters to ask, host:port.
+	Masters func(context.Context) ([]string, error)
+	Log     *logrus.Entry
+}
+
+// Member is the node.
+type Member struct {
+	cfg  Config
+	key  *ecdsa.PrivateKey
+	held atomic.Pointer[held] // nil: not joined yet
+}
+
+// held is what a node that has joined shows and believes.
+type held struct {
+	own   tls.Certificate
+	roots *x509.CertPool
+}
+
+// Names of the files.
+const (
+	keyFile         = "node.key"
+	certificateFile = "node.crt"
+	// AuthorityFile is written last: where it is, the node has joined.
+	AuthorityFile = "ca.crt"
+)
+
+// Open reads what is kept of the node, and makes its key the first time.
+func Open(cfg Config) (*Member, error) {
+	if err := durable.MakeDir(cfg.Dir); err != nil {
+		return nil, err
+	}
+	m := &Member{cfg: cfg}
+	if err := m.openKey(); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(m.path(AuthorityFile)); os.IsNotExist(err) {
+		return m, nil
+	}
+	certificate, err := pki.ReadFile(m.path(certificateFile), false)
+	if err != nil {
+		return nil, err
+	}
+	authorities, err := pki.ReadFile(m.path(AuthorityFile), false)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.use(certificate, authorities)
+}
+
+func (m *Member) path(name string) string { return filepath.Join(m.cfg.Dir, name) }
+
+func (m *Member) openKey() (err error) {
+	path := m.path(keyFile)
+	if _, err := os.Stat(path); os.IsNotExist(err) {
+		if m.key, err = pki.NewKey(); err != nil {
+			return err
+		}
+		text, err := pki.EncodeKey(m.key)
+		if err != nil {
+			return err
+		}
+		return durable.Write(path, text)
+	}
+	text, err := pki.ReadFile(path, true)
+	if err != nil {
+		return err
+	}
+	if m.key, err = pki.ParseKey(text); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// use shows a certificate and believes authorities from now on.
+func (m *Member) use(certificate, authorities []byte) error {
+	certs, err := pki.ParseCertificates(certificate)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.path(certificateFile), err)
+	}
+	if !m.key.PublicKey.Equal(certs[0].PublicKey) {
+		return fmt.Errorf("%s: it is not for the key in %s", m.path(certificateFile), m.path(keyFile))
+	}
+	trusted, err := pki.ParseCertificates(authorities)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.path(AuthorityFile), err)
+	}
+	roots := x509.NewCertPool()
+	for _, c := range trusted {
+		roots.AddCert(c)
+	}
+	m.held.Store(&held{tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: m.key, Leaf: certs[0]}, roots})
+	return nil
+}
+
+// TLS is how netmasters are talked to, now; nil until the node has joined.
+func (m *Member) TLS() *tls.Config {
+	h := m.held.Load()
+	if h == nil {
+		return nil
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: h.roots, Certificates: []tls.Certificate{h.own}}
+}
+
+const (
+	// check is how often it is looked whether the certificate is to be renewed.
+	check = time.Minute
+	// Times between tries.
+	firstPause, longestPause = time.Second, time.Minute
+)
+
+// Run joins, if that is still to be done, and renews the certificate until ctx ends.
+func (m *Member) Run(ctx context.Context) error {
+	for pace := retry.NewPacer(firstPause, longestPause); m.held.Load() == nil; pace.Sleep(ctx) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := m.join(ctx); err != nil {
+			m.cfg.Log.WithError(err).Error("the node has not joined the cluster, trying again")
+		}
+	}
+	due := time.Time{} // at the start, whatever its age
+	for pace := retry.NewPacer(firstPause, longestPause); ctx.Err() == nil; {
+		if time.Now().Before(due) {
+			retry.Pause(ctx, min(check, time.Until(due)))
+			continue
+		}
+		if err := m.renew(ctx); err != nil {
+			if ctx.Err() == nil {
+				m.cfg.Log.WithError(err).Warn("the certificate of the node is not renewed, trying again")
+			}
+			pace.Sleep(ctx)
+			continue
+		}
+		pace.Reset()
+		due = pki.RenewAt(m.held.Load().own.Leaf, rand.Float64())
+	}
+	return nil
+}
+
+// join shows the token to the first netmaster that answers as one of the cluster.
+func (m *Member) join(ctx context.Context) error {
+	text, err := pki.ReadFile(m.cfg.TokenFile, true)
+	if err != nil {
+		return err
+	}
+	token, err := jointoken.Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.cfg.TokenFile, err)
+	}
+	csr, err := pki.Request(m.key)
+	if err != nil {
+		return err
+	}
+	request := mastercfg.JoinRequest{Token: token.Text(), Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs}
+	return m.inTurn(ctx, func(address string) error {
+		authorities, err := fetch(ctx, address, token.Pin)
+		if err != nil {
+			return err
+		}
+		var answer mastercfg.JoinResponse
+		if err := post(ctx, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: authorities}, address, mastercfg.JoinPath, request, &answer); err != nil {
+			return err
+		}
+		m.cfg.Log.WithFields(logrus.Fields{"host": m.cfg.Host, "cluster": answer.Cluster}).Info("the node has joined")
+		return m.keep(answer)
+	})
+}
+
+// renew asks for another certificate. The key is proof enough: the old certificate may
+// have ended.
+func (m *Member) renew(ctx context.Context) error {
+	csr, err := pki.Request(m.key)
+	if err != nil {
+		return err
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: m.held.Load().roots}
+	return m.inTurn(ctx, func(address string) error {
+		var answer mastercfg.JoinResponse
+		if err := post(ctx, conf, address, mastercfg.RenewPath, mastercfg.RenewRequest{Host: m.cfg.Host, CSR: csr}, &answer); err != nil {
+			return err
+		}
+		return m.keep(answer)
+	})
+}
+
+// keep uses what a netmaster answered, and writes it down.
+func (m *Member) keep(answer mastercfg.JoinResponse) error {
+	if err := m.use([]byte(answer.Certificate), []byte(answer.Authorities)); err != nil {
+		return err
+	}
+	if err := durable.Write(m.path(certificateFile), []byte(answer.Certificate)); err != nil {
+		return err
+	}
+	return durable.Write(m.path(AuthorityFile), []byte(answer.Authorities))
+}

@@ -1,0 +1,246 @@
+package membership
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/jointoken"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// cluster is a netmaster in small: it signs what it is asked to.
+type cluster struct {
+	testing.TB
+	by       pki.Authorities
+	address  string
+	lose     atomic.Bool  // the answer to the next join
+	joins    atomic.Int32 // requests that came with a token
+	renewals atomic.Int32
+	keys     atomic.Pointer[string] // of the last who joined
+}
+
+func start(t testing.TB) *cluster {
+	t.Helper()
+	by, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{TB: t, by: by}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+mastercfg.AuthorityPath, func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(mastercfg.Authority{Authorities: string(pki.EncodeCertificates(by[pki.API].Certificate))})
+	})
+	mux.HandleFunc("POST "+mastercfg.JoinPath, func(w http.ResponseWriter, r *http.Request) {
+		var request mastercfg.JoinRequest
+		_ = json.NewDecoder(r.Body).Decode(&request)
+		c.joins.Add(1)
+		c.sign(w, request.Host, request.CSR)
+	})
+	mux.HandleFunc("POST "+mastercfg.RenewPath, func(w http.ResponseWriter, r *http.Request) {
+		var request mastercfg.RenewRequest
+		_ = json.NewDecoder(r.Body).Decode(&request)
+		c.renewals.Add(1)
+		c.sign(w, request.Host, request.CSR)
+	})
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := by[pki.API].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: "m1"}, Use: x509.ExtKeyUsageServerAuth, Key: key.Public(),
+		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(mux)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{own.Raw}, PrivateKey: key}}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c.address = server.Listener.Addr().String()
+	return c
+}
+
+func (c *cluster) sign(w http.ResponseWriter, host string, csr []byte) {
+	key, err := pki.ReadRequest(csr)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	hash, err := pki.PublicKeyHash(key)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	c.keys.Store(&hash)
+	if c.lose.Swap(false) {
+		panic(http.ErrAbortHandler)
+	}
+	signed, err := c.by[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Node, Name: host}, Use: x509.ExtKeyUsageClientAuth, Key: key}, time.Now())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(mastercfg.JoinResponse{Cluster: c.by.Cluster(), Certificate: string(pki.EncodeCertificates(signed)),
+		Authorities: string(pki.EncodeCertificates(c.by[pki.API].Certificate))})
+}
+
+// config is that of a node with a token for the cluster with the pin.
+func (c *cluster) config(pin string) Config {
+	c.Helper()
+	token, err := jointoken.New(pin)
+	if err != nil {
+		c.Fatal(err)
+	}
+	dir := c.TempDir()
+	file := filepath.Join(dir, "token")
+	if err := os.WriteFile(file, []byte(token.Text()+"\n"), 0o600); err != nil {
+		c.Fatal(err)
+	}
+	return Config{Dir: filepath.Join(dir, "pki"), TokenFile: file, Host: "h1", Log: testkit.Quiet(),
+		Masters: func(context.Context) ([]string, error) { return []string{c.address}, nil }}
+}
+
+func (c *cluster) pin() string { return pki.KeyHash(c.by[pki.API].Certificate) }
+
+func open(t testing.TB, cfg Config) *Member {
+	t.Helper()
+	m, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestANodeJoinsOnceAndIsTheSameAfterARestart(t *testing.T) {
+	c := start(t)
+	cfg := c.config(c.pin())
+	m := open(t, cfg)
+	if m.TLS() != nil {
+		t.Error("TLS before the node has joined")
+	}
+	if err := m.join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(cfg.TokenFile); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, cfg)
+	if again.TLS() == nil || !again.key.Equal(m.key) {
+		t.Fatal("the node has forgotten who it is")
+	}
+	if err := again.renew(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{keyFile, certificateFile, AuthorityFile} {
+		if info, err := os.Stat(filepath.Join(cfg.Dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if c.joins.Load() != 1 {
+		t.Errorf("%d joins", c.joins.Load())
+	}
+}
+
+// A node that did not hear the answer asks again with the same key, also as another process.
+func TestALostAnswerIsAskedForWithTheSameKey(t *testing.T) {
+	c := start(t)
+	cfg := c.config(c.pin())
+	c.lose.Store(true)
+	if err := open(t, cfg).join(t.Context()); err == nil {
+		t.Fatal("the answer came")
+	}
+	first := *c.keys.Load()
+	m := open(t, cfg)
+	if err := m.join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if *c.keys.Load() != first {
+		t.Error("with another key")
+	}
+}
+
+// Whoever else answers hears nothing of the token.
+func TestTheTokenIsNotShownToAnotherCluster(t *testing.T) {
+	c, others := start(t), start(t)
+	cfg := c.config(others.pin())
+	err := open(t, cfg).join(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "another pin") || c.joins.Load() != 0 {
+		t.Errorf("%v, %d joins", err, c.joins.Load())
+	}
+	// Nor to who shows the authority, and has not its key.
+	thief := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != mastercfg.AuthorityPath {
+			t.Errorf("the thief is asked for %s", r.URL.Path)
+		}
+		_ = json.NewEncoder(w).Encode(mastercfg.Authority{Authorities: string(pki.EncodeCertificates(c.by[pki.API].Certificate))})
+	}))
+	defer thief.Close()
+	cfg = c.config(c.pin())
+	cfg.Masters = func(context.Context) ([]string, error) { return []string{thief.Listener.Addr().String()}, nil }
+	if err := open(t, cfg).join(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("%v", err)
+	}
+	// The next netmaster is asked.
+	cfg.Masters = func(context.Context) ([]string, error) {
+		return []string{thief.Listener.Addr().String(), c.address}, nil
+	}
+	if err := open(t, cfg).join(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunJoinsAndRenews(t *testing.T) {
+	c := start(t)
+	m := open(t, c.config(c.pin()))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	testkit.Eventually(t, time.Minute, "the node has joined and renewed", func() bool { return m.TLS() != nil && c.renewals.Load() > 0 })
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFilesThatCannotBeUsed(t *testing.T) {
+	c := start(t)
+	for name, damage := range map[string]func(Config) error{
+		"key cut off":            func(cfg Config) error { return os.Truncate(filepath.Join(cfg.Dir, keyFile), 50) },
+		"key of somebody else":   func(cfg Config) error { return os.Remove(filepath.Join(cfg.Dir, keyFile)) },
+		"key for others to read": func(cfg Config) error { return os.Chmod(filepath.Join(cfg.Dir, keyFile), 0o644) },
+		"no certificate":         func(cfg Config) error { return os.Remove(filepath.Join(cfg.Dir, certificateFile)) },
+		"certificate cut off":    func(cfg Config) error { return os.Truncate(filepath.Join(cfg.Dir, certificateFile), 50) },
+		"authority cut off":      func(cfg Config) error { return os.Truncate(filepath.Join(cfg.Dir, AuthorityFile), 50) },
+	} {
+		cfg := c.config(c.pin())
+		if err := open(t, cfg).join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := damage(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(cfg); err == nil || strings.Contains(err.Error(), "BEGIN") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	cfg := c.config(c.pin())
+	if err := os.Chmod(cfg.TokenFile, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, cfg).join(t.Context()); err == nil || !strings.Contains(err.Error(), "others can read") {
+		t.Errorf("a token that others can read: %v", err)
+	}
+}
