@@ -160,5 +160,6 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		return attachment.Record{}, failed(stepState, err)
 	}
 	defer unlock()
-	return r, s.begin(&r)
+	err = s.begin(&r) // which changes it
+	return r, err
 }
