@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,6 +63,38 @@ func TestADelNeedsNothingButTheAttachment(t *testing.T) {
 	do(t, node, bare)
 	do(t, node, bare)
 	node.NothingLeft(t)
+}
+
+// A runtime that calls DEL ten times at once, while the ADD is under way, removes one container. The next of the
+// pod is not touched by what is still said of the first.
+func TestTenDeletionsAtOnceAreOne(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t, func(c *k8splugin.Config) { c.Limits.Ready = time.Minute })
+	attaching := make(chan struct{}, 1000)
+	node.Switch.Fail(fakenode.Ready, errors.New("first sync is pending"))
+	node.Switch.Watch(func(string) { attaching <- struct{}{} })
+	first, next := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	var calls sync.WaitGroup
+	calls.Go(func() { _, _ = node.Do(request(cniwire.Add, "first", first, "")) }) // whatever becomes of it
+	<-attaching
+	for range 10 {
+		calls.Go(func() {
+			if _, err := node.Do(request(cniwire.Del, "first", first, "")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	node.Switch.Watch(nil)
+	node.Switch.Fail(fakenode.Ready, nil)
+	calls.Wait()
+	do(t, node, request(cniwire.Del, "first", "", ""))
+	node.NothingLeft(t)
+
+	do(t, node, request(cniwire.Add, "next", next, ""))
+	for range 10 {
+		do(t, node, request(cniwire.Del, "first", first, ""))
+	}
+	do(t, node, request(cniwire.Check, "next", next, ""))
 }
 
 func TestDeletionsQueuedOnDiskAreCarriedOut(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -30,8 +29,7 @@ func Serve(ctx context.Context, bus drivers.PacketBus, log *logrus.Entry) error 
 			if answer == nil {
 				continue
 			}
-			out := openflow.PacketOut{Actions: []openflow.Action{openflow.Output{Port: p.Port}}, Data: answer}
-			if err := bus.Send(ctx, out); err != nil {
+			if err := bus.Send(ctx, p.Reply(answer)); err != nil {
 				log.WithError(err).WithField("port", p.Port).Debug("a client of a service is not told that nobody serves it")
 			}
 		}

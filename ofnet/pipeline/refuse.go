@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -11,7 +13,13 @@ import (
 // the agent, which answers it (package refusal). It has passed the meter of its
 // port in table ANSWER before, as everything that is answered, and then that of
 // its class. What exceeds them is dropped in silence.
-type refuse struct{ noMeter bool }
+//
+// An endpoint that visits a service of another tenant (visit.go) does not ask by its own address
+// any more, so the answer goes by the tables, as one of the host.
+type refuse struct {
+	gateway [6]byte
+	noMeter bool
+}
 
 // PacketRefused is the class of packets to which nobody answers.
 const PacketRefused PacketClass = 1
@@ -32,8 +40,23 @@ func (r refuse) base(w *Wants) {
 			continue
 		}
 		for _, protocol := range []uint8{openflow.ProtoTCP, openflow.ProtoUDP} {
-			w.flow(at(tableReply, priorityExact, f.is(), openflow.IPProto(protocol)).
-				do(PacketRefused.Action()).drop(reasonNoProvider))
+			ip := openflow.IPProto(protocol)
+			w.flow(
+				at(tableReply, priorityExact, f.is(), ip).do(PacketRefused.Action()).drop(reasonNoProvider),
+				at(tableReply, priorityVisit, regOrigin.is(originEntered), openflow.EthSrc(r.gateway), f.is(), ip).
+					do(PacketRefused.Action(noteVisitor)).drop(reasonNoProvider))
 		}
 	}
+}
+
+// noteVisitor is the note about a packet of an endpoint that visits a service of another tenant.
+const noteVisitor = 1
+
+// Reply sends a frame to who has sent the packet.
+func (p Packet) Reply(frame []byte) openflow.PacketOut {
+	out := openflow.PacketOut{Data: frame, Actions: []openflow.Action{openflow.Output{Port: p.Port}}}
+	if slices.Equal(p.Note, []byte{noteVisitor}) {
+		out.Actions = append(arrived(originHost), openflow.Resubmit{Table: tableSource})
+	}
+	return out
 }
