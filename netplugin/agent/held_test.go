@@ -43,8 +43,10 @@ func soon(c *Config) {
 // Thousands of keys go at once when services do.
 func TestADroppedKeyIsNotComparedWithEveryContainer(t *testing.T) {
 	h := newHeld()
+	var at Attachment
+	at.Endpoint.NetID, at.Network.Tenant = "default-net.blue", "blue"
 	for i := range 100 {
-		h.attached[fmt.Sprint("web.blue-", i)] = Attachment{}
+		h.attached[fmt.Sprint("default-net.blue-", i)] = at
 	}
 	if n := testing.AllocsPerRun(10, func() { h.needs(mastercfg.K8sBackendPrefix + "blue/shop/web/http/10.1.1.1:80") }); n > 1 {
 		t.Errorf("%.0f allocations for a backend that goes, beside 100 containers", n)
