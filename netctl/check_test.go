@@ -271,10 +271,16 @@ func TestKubernetesIsChecked(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatKeepsPodsAwayIsTold(t *testing.T) {
-	answer := strings.Replace(driverInSync, `"ErrStats":{}`, `"ErrStats":{"PodConfiguration":"runtimes take 00-other.conflist"}`, 1)
-	url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": answer, "/inspect/nameserver": namesOff})
-	if got := run(t, url, "check --agent-port "+port); !strings.Contains(got.stdout, "FAIL  pods n1: runtimes take 00-other.conflist; see docs/kubernetes.md, Debug\n") {
-		t.Errorf("%v", got)
+func TestWhatANodeComplainsOfIsTold(t *testing.T) {
+	for problem, want := range map[string]string{
+		`"PodConfiguration":"runtimes take 00-other.conflist"`: "FAIL  pods n1: runtimes take 00-other.conflist; see docs/kubernetes.md, Debug\n",
+		`"Registrations":"host n2 is at 192.0.2.2, a later registration says 192.0.2.9"`: "FAIL  registrations n1: host n2 is at 192.0.2.2, a later registration says 192.0.2.9; " +
+			"two agents run with one --host-label, or one --vtep-ip; stop the one that is wrong\n",
+	} {
+		answer := strings.Replace(driverInSync, `"ErrStats":{}`, `"ErrStats":{`+problem+`}`, 1)
+		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": answer, "/inspect/nameserver": namesOff})
+		if got := run(t, url, "check --agent-port "+port); !strings.Contains(got.stdout, want) {
+			t.Errorf("%v\nwant %s", got, want)
+		}
 	}
 }

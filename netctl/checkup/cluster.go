@@ -137,7 +137,7 @@ func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, 
 		report.check("pods "+n.Host, "see docs/kubernetes.md, Debug", "", errors.New(problem))
 	}
 	if problem := view.VXLAN.ErrStats["Registrations"]; problem != "" {
-		report.check("names "+n.Host, "two agents run with one --host-label, or one --vtep-ip; stop the one that is wrong", "", errors.New(problem))
+		report.check("registrations "+n.Host, "two agents run with one --host-label, or one --vtep-ip; stop the one that is wrong", "", errors.New(problem))
 	}
 	report.check("tunnels "+n.Host, "is netplugin of the missing nodes registered, with its --vtep-ip?",
 		fmt.Sprintf("to %d nodes", registered(all)-1), view.missing(n, all))
