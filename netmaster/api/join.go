@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -39,8 +40,14 @@ func (a *API) authority(*http.Request) (reply, error) {
 	return reply{body: mastercfg.Authority{Cluster: all.Cluster(), Authorities: string(pki.EncodeCertificates(all[pki.API].Certificate))}}, nil
 }
 
-// confidential refuses to take or to give a secret on a connection that others can read.
-func confidential(r *http.Request) error {
+// Confidential refuses a request in which, or in the answer to which, there is a join
+// token, on a connection that others can read. A netmaster that passes requests on asks
+// this too: the leader sees the connection between the two only.
+func Confidential(r *http.Request) error {
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	if r.Method != http.MethodPost || path != mastercfg.JoinPath && path != mastercfg.JoinTokensPath {
+		return nil
+	}
 	remote, _, _ := net.SplitHostPort(r.RemoteAddr)
 	addr, err := netip.ParseAddr(remote)
 	if r.TLS != nil || identity.From(r.Context()).Kind == identity.Root || err == nil && addr.Unmap().IsLoopback() {
@@ -53,7 +60,7 @@ func confidential(r *http.Request) error {
 // then on. Who has not heard the answer asks again with the same key, and is not
 // counted twice.
 func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (reply, error) {
-	if err := confidential(r); err != nil {
+	if err := Confidential(r); err != nil {
 		return reply{}, err
 	}
 	token, err := jointoken.Parse(request.Token)

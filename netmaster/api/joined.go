@@ -16,7 +16,7 @@ import (
 
 // createJoinToken makes a token and shows it, this once.
 func (a *API) createJoinToken(r *http.Request, request *mastercfg.NewJoinToken) (reply, error) {
-	if err := confidential(r); err != nil {
+	if err := Confidential(r); err != nil {
 		return reply{}, err
 	}
 	by, err := a.authorities()

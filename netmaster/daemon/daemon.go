@@ -147,6 +147,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if d.cfg.Security.Socket != "" {
 		local, err := listenSocket(d.cfg.Security.Socket)
 		if err != nil {
+			for _, l := range listeners {
+				err = errors.Join(err, l.Close())
+			}
 			return err
 		}
 		listeners = append(listeners, local)

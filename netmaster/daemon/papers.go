@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"math/rand/v2"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,11 +31,9 @@ type Security struct {
 // certificates, which it signs itself: at its start, and again before they end.
 // Connections that are open go on with what they have.
 type papers struct {
-	cfg   Security
-	log   *logrus.Entry
-	held  atomic.Pointer[held] // nil: no authorities
-	taken chan struct{}        // closed when there are some
-	once  sync.Once
+	cfg  Security
+	log  *logrus.Entry
+	held atomic.Pointer[held] // nil: no authorities
 }
 
 // held is what is used at a time.
@@ -47,7 +44,7 @@ type held struct {
 
 // newPapers reads the authorities, if there are any yet.
 func newPapers(cfg Security, log *logrus.Entry) (*papers, error) {
-	p := &papers{cfg: cfg, log: log, taken: make(chan struct{})}
+	p := &papers{cfg: cfg, log: log}
 	if cfg.Dir == "" {
 		return p, nil
 	}
@@ -73,7 +70,6 @@ func (p *papers) use(all pki.Authorities) error {
 		return err
 	}
 	p.held.Store(&held{all, server, client})
-	p.once.Do(func() { close(p.taken) })
 	return nil
 }
 
@@ -112,30 +108,28 @@ func (p *papers) found() error {
 // clock that those have who read them: a machine that was asleep may be late.
 const renewCheck = time.Minute
 
-// Run renews the certificates until ctx ends.
+// Run renews the certificates until ctx ends, whenever there are some.
 func (p *papers) Run(ctx context.Context) {
-	select {
-	case <-p.taken:
-	case <-ctx.Done():
-		return
-	}
-	due := p.due()
-	for ctx.Err() == nil {
-		retry.Pause(ctx, min(renewCheck, max(time.Until(due), time.Second)))
-		if time.Now().Before(due) || ctx.Err() != nil {
+	var seen *held
+	var due time.Time
+	for ; ctx.Err() == nil; retry.Pause(ctx, renewCheck) {
+		now := p.held.Load()
+		if now == nil {
 			continue
 		}
-		if err := p.use(p.authorities()); err != nil {
+		if now != seen {
+			seen, due = now, pki.RenewAt(now.server.Leaf, rand.Float64())
+		}
+		if time.Now().Before(due) {
+			continue
+		}
+		if err := p.use(now.authorities); err != nil {
 			p.log.WithError(err).Error("certificates cannot be renewed")
 			continue
 		}
-		due = p.due()
-		p.log.WithField("again", due).Info("certificates renewed")
+		p.log.WithField("until", p.held.Load().server.Leaf.NotAfter).Info("certificates renewed")
 	}
 }
-
-// due is when the certificates are to be renewed.
-func (p *papers) due() time.Time { return pki.RenewAt(p.held.Load().server.Leaf, rand.Float64()) }
 
 // have tells whether there are authorities.
 func (p *papers) have() bool { return p.held.Load() != nil }

@@ -71,6 +71,10 @@ func newProxy(store holderReader, self string, papers *papers, entry *logrus.Ent
 // ServeHTTP forwards a request. While no leader answers and nothing can have
 // happened yet, it tries again for a moment: a change of leader is short.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := api.Confidential(r); err != nil {
+		api.WriteError(w, r, err)
+		return
+	}
 	body, err := api.ReadBody(r)
 	if err != nil {
 		api.WriteError(w, r, err)

@@ -312,6 +312,46 @@ func TestARenewedCertificateIsShownToTheNext(t *testing.T) {
 	}
 }
 
+// A token does not come to a follower, either, where others can read it.
+func TestAFollowerTakesNoSecretsOnPlainConnections(t *testing.T) {
+	addr, p := served(t)
+	follower := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())
+	defer follower.transport.CloseIdleConnections()
+	for path, want := range map[string]int{mastercfg.JoinPath: 403, mastercfg.JoinTokensPath + "/": 403, mastercfg.RenewPath: 200} {
+		r := httptest.NewRequest("POST", path, strings.NewReader("{}"))
+		r.RemoteAddr = "10.1.1.1:40000"
+		r.Header.Set("Accept", "application/problem+json")
+		w := httptest.NewRecorder()
+		follower.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// Authorities of another cluster, such as those that were left on a machine, are not used.
+func TestAuthoritiesOfAnotherClusterAreNotUsed(t *testing.T) {
+	storetest.Open(t)
+	n, cfg := secured(t)
+	if !n.daemon.papers.have() {
+		t.Error("its own are not used")
+	}
+	n.shut()
+	others, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Dir = filepath.Join(t.TempDir(), "pki")
+	if err := others.Save(cfg.Dir); err != nil {
+		t.Fatal(err)
+	}
+	n = run(t, func(c *Config) { c.Security = cfg })
+	leader(t, n)
+	if n.daemon.papers.have() {
+		t.Error("they are used")
+	}
+}
+
 // A follower passes on over TLS, and the leader hears who is asking. One that leads and
 // has no authorities yet is asked in plain text, but for a join: a token is a secret.
 func TestAFollowerPassesOnWhoIsAsking(t *testing.T) {
