@@ -63,7 +63,8 @@ type Agent struct {
 	changed bell.Bell // there may be something to plan
 	given   bell.Bell // the driver was given a change
 	behind  bell.Bell // there is a backlog
-	report  bell.Bell // ports, local endpoints or the enforced epoch changed
+	report  bell.Bell // ports or local endpoints changed
+	tell    bell.Bell // the switch has the policies of another epoch
 	host    bell.Bell // what the host itself is to have may have changed
 	settle  bell.Bell // names of domains may have other addresses
 	inSync  flag      // the switch has once had all that was wanted
@@ -109,7 +110,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
-		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), host: bell.New(), settle: bell.New(), inSync: newFlag(), serving: newFlag(),
+		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), tell: bell.New(), host: bell.New(), settle: bell.New(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
@@ -360,7 +361,7 @@ func (a *Agent) confirm(ctx context.Context) error {
 			err = a.syncPolicies(ctx)
 		}
 		if err == nil && a.enforced.Swap(epoch) != epoch {
-			a.report.Ring()
+			a.tell.Ring()
 		}
 		a.metrics.sync.Observe(time.Since(start).Seconds())
 		if !a.inSync.raised() {

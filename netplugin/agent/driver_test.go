@@ -18,6 +18,7 @@ type recorder struct {
 	objects  map[pipeline.Key]pipeline.Object
 	replaced int // changes with Replace
 	ports    map[string]drivers.Port
+	asked    int // how often for all ports
 	number   int
 	left     []string        // endpoints whose connections are to end
 	added    bool            // a port, since the start
@@ -114,7 +115,14 @@ func (r *recorder) RemovePort(_ context.Context, epID string) error {
 func (r *recorder) Ports() []drivers.Port {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.asked++
 	return slices.Collect(maps.Values(r.ports))
+}
+
+func (r *recorder) portsAsked() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
 }
 
 func (r *recorder) Status() drivers.Status {

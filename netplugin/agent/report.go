@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -60,37 +61,52 @@ type operational struct {
 	summary   mastercfg.OvsDriverOperState
 }
 
-// reportLoop writes the records of endpoints with a port, off the attach path.
+// reporting is one of the things that the reporter does: when something has changed, and when the rest is due.
+type reporting struct {
+	bell bell.Bell
+	due  *time.Timer
+	once func(context.Context, *reporter) (next time.Duration, err error) // next: when the rest is due; 0: all is written
+}
+
+// reportLoop writes the records of endpoints with a port, off the attach path, and the epoch of policies. That one changes
+// with every policy of the cluster, and costs the same whatever the node has.
 func (a *Agent) reportLoop(ctx context.Context) error {
 	r := reporter{store: a.cfg.DB, host: a.cfg.HostLabel}
 	wait := retry.NewPacer(100*time.Millisecond, 30*time.Second)
 	if err := a.inSync.await(ctx); err != nil {
 		return err
 	}
-	due := time.NewTimer(0)
-	defer due.Stop()
+	endpoints := reporting{a.report, time.NewTimer(0), a.reportOnce}
+	epoch := reporting{a.tell, time.NewTimer(0), a.tellEpoch}
+	defer endpoints.due.Stop()
+	defer epoch.due.Stop()
 	for {
+		what := endpoints
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-a.report:
-		case <-due.C:
+		case <-endpoints.bell:
+		case <-endpoints.due.C:
+		case <-epoch.bell:
+			what = epoch
+		case <-epoch.due.C:
+			what = epoch
 		}
-		next, err := a.reportOnce(ctx, &r)
+		next, err := what.once(ctx, &r)
 		if err == nil {
 			wait.Reset()
 			if next > 0 {
-				due.Reset(next)
+				what.due.Reset(next)
 			}
 			continue
 		}
 		a.log.WithError(err).Debug("operational records not written, trying again")
-		a.report.Ring()
+		what.bell.Ring()
 		wait.Sleep(ctx)
 	}
 }
 
-// reportOnce writes what differs, and says when the rest is due; 0: all is written.
+// reportOnce writes of endpoints what differs.
 func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration, err error) {
 	if !a.cfg.Driver.Status().Connected {
 		return 0, fault.New(fault.Unavailable, "switch is away, its ports are not known")
@@ -99,13 +115,10 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	if a.held.rewound {
 		a.held.rewound = false
 		r.forget()
+		a.tell.Ring()
 	}
 	a.mu.Unlock()
 	if err := r.load(ctx); err != nil {
-		return 0, err
-	}
-	epochIn, err := r.tellEnforced(ctx, a.enforced.Load(), time.Now())
-	if err != nil {
 		return 0, err
 	}
 	ports := a.cfg.Driver.Ports()
@@ -124,11 +137,15 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	if err := r.reconcile(ctx, want); err != nil {
 		return 0, err
 	}
-	summaryIn, err := r.summarise(ctx, want.summary, time.Now())
-	if epochIn > 0 && (epochIn < summaryIn || summaryIn == 0) {
-		return epochIn, err
+	return r.summarise(ctx, want.summary, time.Now())
+}
+
+// tellEpoch writes which epoch of policies the switch has.
+func (a *Agent) tellEpoch(ctx context.Context, r *reporter) (next time.Duration, err error) {
+	if err := r.load(ctx); err != nil {
+		return 0, err
 	}
-	return summaryIn, err
+	return r.tellEnforced(ctx, a.enforced.Load(), time.Now())
 }
 
 // operational describes the local endpoints that have a port.
