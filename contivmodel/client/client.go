@@ -43,7 +43,7 @@ const wakeTimeout = 2 * time.Second
 
 // Config says whom to talk to, and how.
 type Config struct {
-	URLs     []string          // base URLs, http or https, tried in turn
+	URLs     []string          // base URLs, http or https, tried in turn; or unix:///path, a socket, alone
 	Timeout  time.Duration     // of one attempt at one server; 0 is DefaultTimeout
 	Token    string            // sent as X-Auth-Token, over https only
 	Tokens   map[string]string // by URL; before Token
@@ -73,6 +73,10 @@ func New(cfg Config) (*Client, error) {
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}
+	socket, local := cfg.socket()
+	if local {
+		cfg.URLs = []string{onSocket}
+	}
 	for _, text := range cfg.URLs {
 		base, err := parseBase(text)
 		if err != nil {
@@ -92,8 +96,13 @@ func New(cfg Config) (*Client, error) {
 	}
 	dialer := &net.Dialer{Timeout: min(connectTimeout, c.timeout)}
 	c.http = &http.Client{CheckRedirect: redirected, Transport: &http.Transport{
-		Proxy:       http.ProxyFromEnvironment,
-		DialContext: dialer.DialContext,
+		Proxy: http.ProxyFromEnvironment,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if local {
+				network, address = "unix", socket
+			}
+			return dialer.DialContext(ctx, network, address)
+		},
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			now, err := cfg.tls()
 			if err != nil {
@@ -109,6 +118,17 @@ func New(cfg Config) (*Client, error) {
 		IdleConnTimeout:       30 * time.Second,
 	}}
 	return c, nil
+}
+
+// onSocket is how requests on a socket are addressed; localhost is never asked by a proxy.
+const onSocket = "http://localhost"
+
+// socket is the path of the socket on which netmaster is to be asked, if that is all that is given.
+func (cfg Config) socket() (path string, is bool) {
+	if len(cfg.URLs) != 1 {
+		return "", false
+	}
+	return strings.CutPrefix(cfg.URLs[0], "unix://")
 }
 
 // tls is the configuration of a connection by what the files hold now.
