@@ -1,0 +1,71 @@
+package accounts
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// How long tokens last.
+const (
+	SessionLife      = 10 * time.Hour // from a login, as in the original
+	DefaultTokenLife = 90 * 24 * time.Hour
+	LongestTokenLife = 365 * 24 * time.Hour
+)
+
+// A token is ctv1_<id>_<secret>: the id finds the record, the secret proves. Of the
+// secret only the digest is stored.
+const tokenPrefix = "ctv1_"
+
+var tokenForm = regexp.MustCompile(`^ctv1_([0-9a-f]{32})_([0-9a-f]{64})$`)
+
+// Token is a new token, whose text is shown once.
+type Token struct {
+	ID     string
+	Digest string // of the secret: what is stored
+	Text   string
+}
+
+// NewToken makes a token. The ids of all tokens of one owner begin with Owner.
+func NewToken(owner string) Token {
+	random := make([]byte, 8+32)
+	_, _ = rand.Read(random) // never fails
+	id, secret := Owner(owner)+hex.EncodeToString(random[:8]), hex.EncodeToString(random[8:])
+	return Token{ID: id, Digest: digest(secret), Text: tokenPrefix + id + "_" + secret}
+}
+
+// Owner is what the ids of an owner's tokens begin with, so that they can be listed.
+// Owners are compared by name beside that.
+func Owner(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:8])
+}
+
+// LooksLikeToken tells whether a text is meant to be one of these tokens.
+func LooksLikeToken(text string) bool { return strings.HasPrefix(text, tokenPrefix) }
+
+// ParseToken takes the text of a token apart. The error does not show it.
+func ParseToken(text string) (id, secret string, err error) {
+	parts := tokenForm.FindStringSubmatch(text)
+	if parts == nil {
+		return "", "", fault.New(fault.Denied, "token: it has not the form of one")
+	}
+	return parts[1], parts[2], nil
+}
+
+// Proves tells whether a secret is the one with a digest, in a time that does not
+// tell where they differ.
+func Proves(secret, stored string) bool {
+	return subtle.ConstantTimeCompare([]byte(digest(secret)), []byte(stored)) == 1
+}
+
+func digest(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
