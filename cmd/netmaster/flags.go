@@ -14,6 +14,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/objdb"
@@ -46,6 +47,7 @@ type options struct {
 
 	leaderTTL time.Duration
 	nodeGrace time.Duration
+	auditLog  string
 
 	security securityOptions
 }
@@ -97,6 +99,8 @@ func command(o *options) *cli.Command {
 			"longest time until another netmaster takes over from one that died; below 9s etcd itself may need longer"),
 		duration(set, &o.nodeGrace, "node-grace", "NODE_GRACE", 24*time.Hour,
 			"how long a node may be away before its endpoints are freed"),
+		set.String(&o.auditLog, "audit-log", "AUDIT_LOG", "/var/log/contiv/audit.log", categoryMaster,
+			"file in which the leader of a cluster that asks who somebody is writes down changes and refusals"),
 
 		set.Bool(&o.security.secure, "secure", "SECURE", categorySecurity,
 			"give a cluster that has none its authorities for certificates: REST is served over TLS beside plain HTTP, and nodes can join with tokens"),
@@ -167,6 +171,7 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 		API: api.Config{
 			ClusterMode: o.common.Mode,
 			Defaults:    api.WithDefaults(contivmodel.Global{FwdMode: o.common.FwdMode, NetworkInfraType: o.infra}),
+			Audit:       audit.New(o.auditLog, logrus.WithField("component", "audit")),
 			Log:         logrus.WithField("component", "api"),
 		},
 		Follow:    o.follow(cluster),

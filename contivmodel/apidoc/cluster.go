@@ -65,6 +65,8 @@ var responses = object{
 	"refused": object{"description": "refused", "content": object{
 		mediaProblem: object{"schema": ref("Problem")},
 		mediaText:    object{"schema": object{"type": "string", "description": "for clients that did not ask for a problem"}},
+		mediaJSON: object{"schema": object{"type": "object", "description": "the same, with status 401 and 403, because of who asks",
+			"properties": object{"error": object{"type": "string"}}}},
 	}},
 }
 

@@ -12,7 +12,8 @@
 // writers; a long answer is made one object at a time (reply.go). Several changes
 // at once are one plan (apply.go), whoever wants to hear of changes reads a stream
 // of them (watch.go), and who changes what it has read names the revision
-// (revision.go). Errors of any kind are written in one place (problem.go).
+// (revision.go). Who asks, and whether he may, is decided for all routes in one place
+// (asking.go), from the table of routes (routes.go). Errors of any kind are written in one place (problem.go).
 package api
 
 import (
@@ -24,7 +25,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/spool"
+	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb"
@@ -56,7 +59,9 @@ type Config struct {
 	NodePort    int                    // where agents answer questions; 0: DefaultNodePort
 	Bookmarks   time.Duration          // longest silence of a watch; 0: 30 s
 	Authorities func() pki.Authorities // that sign certificates; nil, or none returned: there are none
-	Now         func() time.Time       // of certificates and join tokens; nil: time.Now
+	Now         func() time.Time       // of certificates, tokens and sessions; nil: time.Now
+	Audit       *audit.Log             // who has changed what, in clusters that ask; nil: nothing is written down
+	HashCost    accounts.Cost          // of passwords; zero: accounts.DefaultCost
 	Trusted     func() error           // says why the term is over; nil: it never is
 	Log         *logrus.Entry
 }
@@ -71,6 +76,9 @@ type API struct {
 	router   http.Handler
 	answers  *spool.Budget
 	rest     *master.Rest
+
+	hasher  *accounts.Hasher
+	guesses *accounts.Guesses
 
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
@@ -88,15 +96,19 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	if config.Trusted == nil {
 		config.Trusted = func() error { return nil }
 	}
-	if config.Now == nil {
-		config.Now = time.Now
-	}
 	if config.Bookmarks == 0 {
 		config.Bookmarks = bookmarkEvery
 	}
+	if config.HashCost == (accounts.Cost{}) {
+		config.HashCost = accounts.DefaultCost
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
 	a := &API{
-		ledger: ledger, store: store, config: config, nodes: newNodes(config.NodePort), storages: storages(),
+		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config.NodePort), storages: storages(),
 		answers: spool.NewBudget(answersTotal), rest: master.NewRest(time.Now),
+		hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
 		feed: feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()
@@ -107,4 +119,16 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 func (a *API) Rest() *master.Rest { return a.rest }
 
 // ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.router.ServeHTTP(w, r) }
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	asked, err := a.asks(r)
+	if err != nil {
+		WriteError(w, r, err)
+		return
+	}
+	if q := askingOf(asked.Context()); q != nil {
+		said := &answered{ResponseWriter: w}
+		defer a.writeDown(q, asked, said)
+		w = said
+	}
+	a.router.ServeHTTP(w, asked)
+}

@@ -111,8 +111,12 @@ func (a *API) list(r *http.Request) (reply, error) {
 	}
 	return reply{from: func(reader ledger.Reader) (reply, error) {
 		answer := reply{body: []any{}, revision: reader.Snapshot(mastercfg.ModelRoot)}
+		scope, err := scopeOf(reader, kind, r)
+		if err != nil {
+			return reply{}, err
+		}
 		if s, ok := a.storages[kind.Type]; ok {
-			answer.body = s.list(reader, scopeOf(kind, r))
+			answer.body = s.list(reader, scope)
 		}
 		return answer, nil
 	}}, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -64,8 +65,11 @@ func endpointOper(ep *mastercfg.CfgEndpointState) contivmodel.EndpointOper {
 func (a *API) inspectEndpoint(r *http.Request) (reply, error) {
 	text := mux.Vars(r)["key"]
 	var ep mastercfg.CfgEndpointState
-	err := a.ledger.View(func(reader ledger.Reader) (err error) {
-		ep, err = lookupEndpoint(reader, text)
+	err := a.ledger.View(func(reader ledger.Reader) error {
+		sees, err := askingOf(r.Context()).sees(reader)
+		if err == nil {
+			ep, err = lookupEndpoint(reader, sees, text)
+		}
 		return err
 	})
 	if err != nil {
@@ -97,8 +101,8 @@ func (a *API) virtualPort(r *http.Request, id string) (string, error) {
 }
 
 // lookupEndpoint prefers an exact match, then a prefix, then any part; the
-// match must be the only one of its class.
-func lookupEndpoint(r ledger.Reader, text string) (mastercfg.CfgEndpointState, error) {
+// match must be the only one of its class among the endpoints that are seen.
+func lookupEndpoint(r ledger.Reader, sees func(tenant string) bool, text string) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
 	classes := []func(name, text string) bool{
 		func(name, text string) bool { return name == text }, strings.HasPrefix, strings.Contains,
@@ -112,7 +116,10 @@ func lookupEndpoint(r ledger.Reader, text string) (mastercfg.CfgEndpointState, e
 		if verbatim && !bytes.Contains(value, last) {
 			return true // most need not be decoded
 		}
-		var ep struct{ ID, EndpointID, ContainerID, EPCommonName, PodNamespace string }
+		var ep struct {
+			NetID                                                   string `json:"netID"`
+			ID, EndpointID, ContainerID, EPCommonName, PodNamespace string
+		}
 		if json.Unmarshal(value, &ep) != nil {
 			return true // the reconciler reports it
 		}
@@ -121,7 +128,7 @@ func lookupEndpoint(r ledger.Reader, text string) (mastercfg.CfgEndpointState, e
 			names = append(names, ep.PodNamespace+":"+ep.EPCommonName)
 		}
 		for i, matches := range classes {
-			if slices.ContainsFunc(names, func(name string) bool { return name != "" && matches(name, text) }) {
+			if slices.ContainsFunc(names, func(name string) bool { return name != "" && matches(name, text) }) && sees(tenantOfEndpoint(r, ep.NetID)) {
 				found[i] = append(found[i], key)
 			}
 		}
@@ -140,4 +147,13 @@ func lookupEndpoint(r ledger.Reader, text string) (mastercfg.CfgEndpointState, e
 		}
 	}
 	return none, notFound("endpoint")
+}
+
+// tenantOfEndpoint is the tenant of an endpoint's network; empty: the network is gone.
+func tenantOfEndpoint(r ledger.Reader, networkID string) string {
+	network, err := master.GetNetwork(r, networkID)
+	if err != nil {
+		return ""
+	}
+	return network.Tenant
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -174,10 +175,11 @@ func inspectGlobal(r *view, g *contivmodel.Global) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return contivmodel.GlobalInspect{Config: *g, Oper: contivmodel.GlobalOper{
-		NumNetworks: vlans.Count() + vxlans.Count(), VlansInUse: vlans.InUse(), VxlansInUse: vxlans.InUse(),
-		DefaultNetwork: oper.DefaultNetwork, FreeVXLANsStart: int(oper.FreeVXLANsStart), ClusterMode: r.api.config.ClusterMode,
-	}}, nil
+	shown := contivmodel.GlobalOper{DefaultNetwork: oper.DefaultNetwork, FreeVXLANsStart: int(oper.FreeVXLANsStart), ClusterMode: r.api.config.ClusterMode}
+	if askingOf(r.ctx).may(r, need{verb: rights.Read, area: rights.Cluster}) {
+		shown.NumNetworks, shown.VlansInUse, shown.VxlansInUse = vlans.Count()+vxlans.Count(), vlans.InUse(), vxlans.InUse()
+	}
+	return contivmodel.GlobalInspect{Config: *g, Oper: shown}, nil
 }
 
 // existing says what stands in the way of a change: "existing 2 vlans and 1 vxlans", or nothing.

@@ -48,6 +48,9 @@ func codeOf(err error) int {
 	if errors.As(err, &special) {
 		return special.code
 	}
+	if d, ok := denied(err); ok {
+		return d.code
+	}
 	if code, ok := codes[fault.KindOf(err)]; ok {
 		return code
 	}
@@ -77,6 +80,10 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	if !WantsProblem(r) {
+		if d, ok := denied(err); ok {
+			d.writeAsProxy(w)
+			return
+		}
 		http.Error(w, message, http.StatusInternalServerError)
 		return
 	}

@@ -2,13 +2,16 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -51,6 +54,9 @@ func rank(t *task) int { return slices.Index(dependencies, t.Type) }
 func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, err error) {
 	plan := func(tx *ledger.Tx) error {
 		rev = tx.Newest()
+		if err := p.judge(tx, askingOf(ctx)); err != nil {
+			return err
+		}
 		if err := p.run(&change{tx, &a.config}); err != nil {
 			return err
 		}
@@ -64,6 +70,32 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 		return a.ledger.UpdateLarge(ctx, plan)
 	}
 	return a.ledger.Update(ctx, plan)
+}
+
+// judge refuses the program if its caller may not do one of its operations, before it
+// looks at what there is; the refusal names all that he may not. Operations about no
+// type are refused for what they are.
+func (p *program) judge(r ledger.Reader, q *asking) error {
+	var first error
+	var all []string
+	for _, t := range p.tasks {
+		kind, known := contivmodel.KindByType(t.Type)
+		if q == nil || !known {
+			continue
+		}
+		err := q.judge(r, needOf(rights.Change, kind, t.Key))
+		if err != nil && !fault.Is(err, fault.Denied) {
+			return err
+		}
+		if err != nil {
+			first = cmp.Or(first, err)
+			all = append(all, t.name())
+		}
+	}
+	if d, ok := denied(first); ok {
+		return denial{error: fault.New(fault.Denied, "%w", first).WithDetails(all...), code: d.code}
+	}
+	return nil
 }
 
 // run carries out all tasks and notes what has become of each. It fails only

@@ -16,9 +16,10 @@ const answersTotal = 64 << 20
 // answer is a handler that returns what to write instead of writing it.
 type answer func(r *http.Request) (reply, error)
 
-// reply is what a 200 says: a body as JSON, or a text, or one of the two last.
+// reply is what a request that succeeded is told: a body as JSON, or a text, or one of the two last.
 // A revision and an entity tag above 0 go into the header.
 type reply struct {
+	code     int // 0: 200; with 204 nothing else
 	body     any // plainText, or what jsonstream writes
 	revision int64
 	tag      int64
@@ -32,11 +33,11 @@ type reply struct {
 // plainText is an answer that is no JSON.
 type plainText string
 
-// send answers a request with a reply, or with an error if it cannot be made.
-func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) {
+// send answers a request with a reply. It fails, and has sent nothing, if that cannot be made.
+func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) error {
 	if said.stream != nil {
 		said.stream(w)
-		return
+		return nil
 	}
 	final := said
 	whole, err := a.answers.Write(r.Context(), func(out io.Writer) error {
@@ -44,6 +45,9 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) {
 			return said.write(out)
 		}
 		return a.ledger.View(func(reader ledger.Reader) (err error) {
+			if err := askingOf(r.Context()).still(reader); err != nil {
+				return err
+			}
 			if final, err = said.from(reader); err != nil {
 				return err
 			}
@@ -54,8 +58,7 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) {
 		defer whole.Close()
 	}
 	if err = a.judged(r, err); err != nil {
-		WriteError(w, r, err)
-		return
+		return err
 	}
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
@@ -68,8 +71,16 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) {
 	if final.tag > 0 {
 		header.Set("ETag", `"`+strconv.FormatInt(final.tag, 10)+`"`)
 	}
+	if final.code == http.StatusNoContent {
+		w.WriteHeader(final.code)
+		return nil
+	}
 	header.Set("Content-Length", strconv.FormatInt(whole.Size(), 10))
+	if final.code != 0 {
+		w.WriteHeader(final.code)
+	}
 	_, _ = whole.WriteTo(w) // an error means that the client is gone
+	return nil
 }
 
 func (r reply) write(out io.Writer) error {

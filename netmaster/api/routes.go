@@ -10,66 +10,88 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // methods are the answers of one path.
 type methods map[string]answer
 
-// served is a path with its methods.
-type served struct {
-	api     *API
+// route is a path with its methods, and the area of rights that it is in. One without
+// an area is refused to everybody in a cluster that asks for rights.
+type route struct {
+	path    string
+	area    rights.Area
 	methods methods
+}
+
+// served is a route as it is served.
+type served struct {
+	api *API
+	route
+	closed bool // it is of the account routes
 }
 
 // inspectRoot is where objects are found with their run-time view.
 const inspectRoot = "/api/v1/inspect/"
 
-// routes builds the table of paths. Each is served with and without a trailing slash.
+// table is all routes, the more special before the more general. Each is served with and
+// without a trailing slash.
+func (a *API) table() []route {
+	return []route{
+		{ApplyPath, rights.Known, methods{http.MethodPost: a.applyAll}},
+		{CountersPath + "{key}", rights.RunTime, methods{http.MethodGet: a.counters}},
+		{VerdictPath, rights.Known, methods{http.MethodGet: a.verdict}},
+		{"/api/v1/status", rights.Known, methods{http.MethodGet: a.status}},
+		{"/api/v1/openapi.json", rights.Known, methods{http.MethodGet: openapi}},
+
+		{"/api/v1/{segment}", rights.OfKind, methods{http.MethodGet: a.list}},
+		{"/api/v1/{segment}/{key}", rights.OfKind, methods{http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove}},
+		{inspectRoot + "{segment:globals}/{key}", rights.Known, methods{http.MethodGet: a.inspect}},
+		{inspectRoot + "{segment:" + contivmodel.EndpointSegment + "}/{key}", rights.Known, methods{http.MethodGet: a.inspect}},
+		{inspectRoot + "{segment}/{key}", rights.OfKind, methods{http.MethodGet: a.inspect}},
+
+		{mastercfg.AllocAddressPath, rights.Agents, methods{http.MethodPost: plugin(a.allocAddress)}},
+		{mastercfg.ReleaseAddressPath, rights.Agents, methods{http.MethodPost: plugin(a.releaseAddress)}},
+		{mastercfg.CreateEndpointPath, rights.Agents, methods{http.MethodPost: plugin(a.createEndpoint)}},
+		{mastercfg.DeleteEndpointPath, rights.Agents, methods{http.MethodPost: plugin(a.deleteEndpoint)}},
+		{mastercfg.UpdateEndpointPath, rights.Agents, methods{http.MethodPost: plugin(a.updateEndpoint)}},
+
+		{mastercfg.AuthorityPath, rights.Public, methods{http.MethodGet: a.authority}},
+		{mastercfg.JoinPath, rights.Public, methods{http.MethodPost: plugin(a.join)}},   // a token is shown
+		{mastercfg.RenewPath, rights.Public, methods{http.MethodPost: plugin(a.renew)}}, // a certificate that may have expired
+		{mastercfg.JoinTokensPath, rights.Access, methods{http.MethodGet: a.joinTokens, http.MethodPost: plugin(a.createJoinToken)}},
+		{mastercfg.JoinTokensPath + "/{id}", rights.Access, methods{http.MethodDelete: a.removeJoinToken}},
+		{mastercfg.NodesPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.NodePrefix)}},
+		{mastercfg.NodesPath + "/{host}", rights.Operations, methods{http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)}},
+		{mastercfg.NodesPath + "/{host}/rekey", rights.Access, methods{http.MethodPost: a.rekey("node", mastercfg.NodePrefix)}},
+		{mastercfg.MastersPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.MasterPrefix)}},
+		{mastercfg.MastersPath + "/{host}", rights.Access, methods{http.MethodDelete: a.removeJoined("netmaster", mastercfg.MasterPrefix)}},
+		{mastercfg.MastersPath + "/{host}/rekey", rights.Access, methods{http.MethodPost: a.rekey("netmaster", mastercfg.MasterPrefix)}},
+
+		{"/version", rights.Public, methods{http.MethodGet: version}},
+		{"/info", rights.Operations, methods{http.MethodGet: a.info}},
+		{"/services", rights.Known, methods{http.MethodGet: a.services}},
+		{"/service/{id}", rights.Known, methods{http.MethodGet: a.service}},
+		{"/debug/ofnet", rights.Operations, methods{http.MethodGet: a.ofnet}},
+
+		{"/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}", rights.RunTime, methods{http.MethodDelete: a.cleanUp}},
+	}
+}
+
+// routes builds the router of the table.
 func (a *API) routes() http.Handler {
 	router := mux.NewRouter()
 	router.NotFoundHandler = http.HandlerFunc(noRoute)
-	for path, methods := range map[string]methods{
-		"/api/v1/{segment}":             {http.MethodGet: a.list},
-		"/api/v1/{segment}/{key}":       {http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove},
-		inspectRoot + "{segment}/{key}": {http.MethodGet: a.inspect},
-
-		ApplyPath:              {http.MethodPost: a.applyAll},
-		CountersPath + "{key}": {http.MethodGet: a.counters},
-		VerdictPath:            {http.MethodGet: a.verdict},
-		"/api/v1/status":       {http.MethodGet: a.status},
-		"/api/v1/openapi.json": {http.MethodGet: openapi},
-
-		mastercfg.AllocAddressPath:   {http.MethodPost: plugin(a.allocAddress)},
-		mastercfg.ReleaseAddressPath: {http.MethodPost: plugin(a.releaseAddress)},
-		mastercfg.CreateEndpointPath: {http.MethodPost: plugin(a.createEndpoint)},
-		mastercfg.DeleteEndpointPath: {http.MethodPost: plugin(a.deleteEndpoint)},
-		mastercfg.UpdateEndpointPath: {http.MethodPost: plugin(a.updateEndpoint)},
-
-		mastercfg.AuthorityPath:                 {http.MethodGet: a.authority},
-		mastercfg.JoinPath:                      {http.MethodPost: plugin(a.join)},
-		mastercfg.RenewPath:                     {http.MethodPost: plugin(a.renew)},
-		mastercfg.JoinTokensPath:                {http.MethodGet: a.joinTokens, http.MethodPost: plugin(a.createJoinToken)},
-		mastercfg.JoinTokensPath + "/{id}":      {http.MethodDelete: a.removeJoinToken},
-		mastercfg.NodesPath:                     {http.MethodGet: a.joined(mastercfg.NodePrefix)},
-		mastercfg.NodesPath + "/{host}":         {http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)},
-		mastercfg.NodesPath + "/{host}/rekey":   {http.MethodPost: a.rekey("node", mastercfg.NodePrefix)},
-		mastercfg.MastersPath:                   {http.MethodGet: a.joined(mastercfg.MasterPrefix)},
-		mastercfg.MastersPath + "/{host}":       {http.MethodDelete: a.removeJoined("netmaster", mastercfg.MasterPrefix)},
-		mastercfg.MastersPath + "/{host}/rekey": {http.MethodPost: a.rekey("netmaster", mastercfg.MasterPrefix)},
-
-		"/version":      {http.MethodGet: version},
-		"/info":         {http.MethodGet: a.info},
-		"/services":     {http.MethodGet: a.services},
-		"/service/{id}": {http.MethodGet: a.service},
-		"/debug/ofnet":  {http.MethodGet: a.ofnet},
-
-		"/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}": {http.MethodDelete: a.cleanUp},
-	} {
-		route := router.Handle(path+"{slash:/?}", served{a, methods})
-		if strings.Contains(path, "{segment}") {
-			route.MatcherFunc(knownSegment(path[:strings.Index(path, "{segment}")]))
+	for _, entry := range a.accountRoutes() {
+		router.Handle(entry.path+"{slash:/?}", served{a, entry, true})
+	}
+	for _, entry := range a.table() {
+		route := router.Handle(entry.path+"{slash:/?}", served{a, entry, false})
+		if at := strings.Index(entry.path, "{segment}"); at >= 0 {
+			route.MatcherFunc(knownSegment(entry.path[:at]))
 		}
 	}
 	return cleanly(router)
@@ -90,7 +112,12 @@ func cleanly(router http.Handler) http.Handler {
 	})
 }
 
+// noRoute tells only those whom it knows what there is.
 func noRoute(w http.ResponseWriter, r *http.Request) {
+	if q := askingOf(r.Context()); q != nil && q.mode == mastercfg.SecurityEnforced && q.who.Kind == identity.Nobody {
+		WriteError(w, r, denial{error: fault.New(fault.Denied, "nobody says who is asking"), code: http.StatusUnauthorized})
+		return
+	}
 	WriteStatus(w, r, http.StatusNotFound, fault.New(fault.NotFound, "404 page not found"))
 }
 
@@ -99,12 +126,20 @@ func knownSegment(root string) mux.MatcherFunc {
 	return func(r *http.Request, _ *mux.RouteMatch) bool {
 		segment, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, root), "/")
 		_, known := contivmodel.KindBySegment(segment)
-		return known || root == inspectRoot && segment == contivmodel.EndpointSegment
+		return known
 	}
 }
 
 // ServeHTTP implements http.Handler.
 func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.closed && askingOf(r.Context()) == nil {
+		noRoute(w, r)
+		return
+	}
+	if err := s.admit(r); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet // the server drops the body
@@ -117,10 +152,50 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	reply, err := handler(r)
 	if err != nil {
-		WriteError(w, r, s.api.judged(r, err))
+		err = s.api.judged(r, err)
+	} else {
+		err = s.api.send(w, r, reply)
+	}
+	if err != nil {
+		s.refuse(w, r, err)
+	}
+}
+
+// refuse answers with an error; the account routes as the original's proxy did.
+func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	_, isDenial := denied(err)
+	if s.closed && !isDenial && !WantsProblem(r) {
+		writeProxyError(w, codeOf(err), err.Error())
 		return
 	}
-	s.api.send(w, r, reply)
+	WriteError(w, r, err)
+}
+
+// admit refuses who may not use the route, and notes what he needs for what follows.
+func (s served) admit(r *http.Request) error {
+	q := askingOf(r.Context())
+	if q == nil {
+		return nil
+	}
+	q.need = s.need(r)
+	return s.api.ledger.View(q.still)
+}
+
+// need is what a request to the route needs.
+func (r route) need(asked *http.Request) need {
+	verb := rights.Change
+	if asked.Method == http.MethodGet || asked.Method == http.MethodHead {
+		verb = rights.Read
+	}
+	vars := mux.Vars(asked)
+	switch kind, _ := contivmodel.KindBySegment(vars["segment"]); r.area {
+	case rights.OfKind:
+		return needOf(verb, kind, vars["key"])
+	case rights.RunTime:
+		tenant, _, _ := strings.Cut(vars["tenant"]+vars["key"], ":")
+		return need{verb, r.area, tenant}
+	}
+	return need{verb: verb, area: r.area}
 }
 
 // allow lists the methods served.

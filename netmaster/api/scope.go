@@ -2,34 +2,68 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// scope is the part of a collection that a request is about.
+// scope is the part of a collection that a request is about and its caller may see: the
+// keys below some prefixes, or some of them.
 type scope struct {
-	prefix string // of the store's keys
-	only   string // the one key; empty: all
+	prefixes []string // of the store's keys; sorted
+	only     []string // whole keys, sorted; nil: all below the prefixes
 }
 
 // scopeOf narrows a collection to a tenant: to its objects, or, of the tenants,
 // to itself. Kinds that belong to no tenant are not narrowed.
-func scopeOf(kind contivmodel.Kind, r *http.Request) scope {
-	s := scope{prefix: mastercfg.ModelKey(kind.Type, "")}
-	tenant := r.URL.Query().Get("tenant")
-	switch keyFields := kind.KeyFields(); {
-	case tenant == "":
-	case kind.Type == "tenant":
-		s.only = s.prefix + tenant
-	case len(keyFields) > 1 && keyFields[0].Name == "tenantName":
-		s.prefix += tenant + ":"
+func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scope, error) {
+	root := mastercfg.ModelKey(kind.Type, "")
+	if kind.Type != "tenant" && !ofTenant(kind) {
+		return scope{prefixes: []string{root}}, nil
 	}
-	return s
+	q, area := askingOf(r.Context()), rights.Objects
+	if kind.Type == "tenant" {
+		area = rights.Tenants
+	}
+	tenants, all, err := q.visible(reader, area)
+	if err != nil {
+		return scope{}, err
+	}
+	if tenant := r.URL.Query().Get("tenant"); tenant != "" {
+		if err := q.judge(reader, need{rights.Read, area, tenant}); err != nil {
+			return scope{}, err
+		}
+		tenants, all = []string{tenant}, false
+	}
+	if all {
+		return scope{prefixes: []string{root}}, nil
+	}
+	slices.Sort(tenants)
+	s := scope{}
+	if kind.Type == "tenant" {
+		s = scope{prefixes: []string{root}, only: []string{}}
+	}
+	for _, tenant := range tenants {
+		if kind.Type == "tenant" {
+			s.only = append(s.only, root+tenant)
+		} else {
+			s.prefixes = append(s.prefixes, root+tenant+":")
+		}
+	}
+	return s, nil
 }
 
 // holds tells whether a key of the store is in the scope.
 func (s scope) holds(key string) bool {
-	return strings.HasPrefix(key, s.prefix) && (s.only == "" || key == s.only)
+	below := slices.ContainsFunc(s.prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+	return below && (s.only == nil || slices.Contains(s.only, key))
+}
+
+// equal tells whether two scopes are the same.
+func (s scope) equal(other scope) bool {
+	return slices.Equal(s.prefixes, other.prefixes) && slices.Equal(s.only, other.only) && (s.only == nil) == (other.only == nil)
 }

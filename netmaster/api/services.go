@@ -14,14 +14,22 @@ import (
 )
 
 // services answers with the records of all services, with their providers.
-func (a *API) services(*http.Request) (reply, error) {
+func (a *API) services(asked *http.Request) (reply, error) {
+	q := askingOf(asked.Context())
 	return reply{from: func(r ledger.Reader) (reply, error) {
+		sees, err := q.sees(r)
+		if err != nil {
+			return reply{}, err
+		}
 		if !holdsAny(r, mastercfg.ServiceLBPrefix) {
 			return reply{}, fault.New(fault.NotFound, "key not found")
 		}
 		all := func(item func(any) error) error {
 			providers := providers{r, map[string][]mastercfg.CfgEndpointState{}}
 			return ledger.ReadEach(r, mastercfg.ServiceLBPrefix, func(_ string, s mastercfg.CfgServiceLBState) error {
+				if !sees(s.Tenant) {
+					return nil
+				}
 				if err := providers.fillIn(&s); err != nil {
 					return err
 				}
@@ -36,8 +44,12 @@ func (a *API) services(*http.Request) (reply, error) {
 func (a *API) service(r *http.Request) (reply, error) {
 	id := mux.Vars(r)["id"]
 	return reply{from: func(reader ledger.Reader) (reply, error) {
+		sees, err := askingOf(r.Context()).sees(reader)
+		if err != nil {
+			return reply{}, err
+		}
 		s, err := master.GetService(reader, id)
-		if fault.Is(err, fault.NotFound) {
+		if fault.Is(err, fault.NotFound) || err == nil && !sees(s.Tenant) {
 			return reply{}, nil
 		}
 		if err == nil {

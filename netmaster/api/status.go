@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel/apidoc"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/buildinfo"
@@ -81,12 +82,22 @@ func (a *API) status(r *http.Request) (reply, error) {
 		s.Masters = append(s.Masters, masterStatus{net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), m.Role, m.Version})
 	}
 	slices.SortFunc(s.Masters, func(a, b masterStatus) int { return cmp.Compare(a.Address, b.Address) })
-	err := a.ledger.View(func(reader ledger.Reader) (err error) {
+	q, whole := askingOf(r.Context()), false // who runs no cluster is told how it is, not what it is made of
+	err := a.ledger.View(func(reader ledger.Reader) error {
+		sees, err := q.sees(reader)
+		if err != nil {
+			return err
+		}
 		s.Revision = reader.Newest()
 		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader))
-		s.Services, err = servicesOf(reader)
+		s.Services, err = servicesOf(reader, sees)
+		whole = q.may(reader, need{verb: rights.Read, area: rights.Operations})
 		return err
 	})
+	if err == nil && !whole {
+		s.Masters, s.Nodes, s.Store.Endpoints = []masterStatus{}, []*nodeStatus{}, []string{}
+		return reply{body: s}, nil
+	}
 	if err == nil {
 		s.Kubernetes, err = a.kubernetes(r.Context())
 	}

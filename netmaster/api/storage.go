@@ -87,13 +87,19 @@ func of[T any, P contivmodel.Pointer[T]](creates func(*change, P) error, updates
 
 func (typed[T, P]) list(r ledger.Reader, s scope) jsonstream.Array {
 	return func(item func(any) error) error {
-		return ledger.ReadEach(r, s.prefix, func(key string, o T) error {
-			if !s.holds(key) {
-				return nil
+		for _, prefix := range s.prefixes {
+			err := ledger.ReadEach(r, prefix, func(key string, o T) error {
+				if !s.holds(key) {
+					return nil
+				}
+				master.Complete(r, P(&o))
+				return item(o)
+			})
+			if err != nil {
+				return err
 			}
-			master.Complete(r, P(&o))
-			return item(o)
-		})
+		}
+		return nil
 	}
 }
 

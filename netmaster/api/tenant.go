@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -46,7 +47,7 @@ func removeTenant(c *change, t *contivmodel.Tenant) error {
 	}
 	c.Delete(mastercfg.VRFPrefix + t.TenantName)
 	master.Drop(c.Tx, t)
-	return nil
+	return access.UnbindTenant(c.Tx, t.TenantName)
 }
 
 // belowTenant finds the objects of a type that belong to a tenant but are not linked to it.

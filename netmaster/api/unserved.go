@@ -14,10 +14,13 @@ type servicesStatus struct {
 	Unserved []string `json:"unserved"` // TENANT/NAME of those whose new connections nobody takes
 }
 
-// servicesOf is the status of services; nil: there are none.
-func servicesOf(r ledger.Reader) (*servicesStatus, error) {
+// servicesOf is the status of services in the tenants that are seen; nil: there are none.
+func servicesOf(r ledger.Reader, sees func(tenant string) bool) (*servicesStatus, error) {
 	s := &servicesStatus{Unserved: []string{}}
 	err := ledger.ReadEach(r, mastercfg.ServiceLBPrefix, func(_ string, service mastercfg.CfgServiceLBState) error {
+		if !sees(service.Tenant) {
+			return nil
+		}
 		s.Count++
 		if !isServed(r, service.ID) {
 			s.Unserved = append(s.Unserved, service.Tenant+"/"+service.ServiceName)

@@ -30,9 +30,14 @@ func (a *API) verdict(r *http.Request) (reply, error) {
 		return reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp or sctp", q.Get("port"), q.Get("protocol"))
 	}
 	all := contivmodel.Verdicts{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol"), Port: int(port)}
-	err = a.ledger.View(func(r ledger.Reader) (err error) {
+	caller := askingOf(r.Context())
+	err = a.ledger.View(func(r ledger.Reader) error {
 		j := judge{about: tiers.Connection{Protocol: protocol, Port: uint16(port)}}
-		if err := j.read(r, all.From, all.To); err != nil {
+		sees, err := caller.sees(r)
+		if err != nil {
+			return err
+		}
+		if err := j.read(r, sees, all.From, all.To); err != nil {
 			return err
 		}
 		for i := range j.from.addresses {
@@ -63,11 +68,11 @@ type judged struct {
 	addresses  [2]netip.Addr // of IPv4 and IPv6; invalid: none
 }
 
-func (j *judge) read(r ledger.Reader, from, to string) (err error) {
-	if j.from, err = readJudged(r, from); err != nil {
+func (j *judge) read(r ledger.Reader, sees func(tenant string) bool, from, to string) (err error) {
+	if j.from, err = readJudged(r, sees, from); err != nil {
 		return err
 	}
-	if j.to, err = readJudged(r, to); err != nil {
+	if j.to, err = readJudged(r, sees, to); err != nil {
 		return err
 	}
 	if err := ledger.ReadEach(r, mastercfg.PolicyRulePrefix, func(_ string, rule mastercfg.CfgPolicyRule) error {
@@ -90,9 +95,9 @@ func (j *judge) read(r ledger.Reader, from, to string) (err error) {
 	})
 }
 
-// readJudged finds an endpoint, and what is written of its pod.
-func readJudged(r ledger.Reader, name string) (judged, error) {
-	ep, err := lookupEndpoint(r, name)
+// readJudged finds an endpoint among those that are seen, and what is written of its pod.
+func readJudged(r ledger.Reader, sees func(tenant string) bool, name string) (judged, error) {
+	ep, err := lookupEndpoint(r, sees, name)
 	if err != nil {
 		return judged{}, err
 	}

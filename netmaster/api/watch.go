@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -30,6 +32,9 @@ const (
 	// Leaders may change more often than a bookmark is due, and the next one
 	// remembers so many changes only (mirror.Feed).
 	bookmarkAfter = 1000
+	// rightsEvery is how often a watch that has nothing to tell asks whether its caller
+	// may still hear it.
+	rightsEvery = 500 * time.Millisecond
 	// maxWatches is how many there may be: each keeps a connection.
 	maxWatches = 512
 )
@@ -63,8 +68,10 @@ func wantsWatch(r *http.Request) (bool, error) {
 // watch is one watch in progress.
 type watch struct {
 	api      *API
+	asked    *http.Request
+	asking   *asking
 	kind     contivmodel.Kind
-	scope    scope
+	scope    scope // what the caller may see; see allowed
 	revision int64 // everything up to here has been told; 0: nothing
 
 	// What is there may be newer than revision. Until the changes up to the
@@ -77,13 +84,16 @@ type watch struct {
 
 // watch answers with a stream of events.
 func (a *API) watch(r *http.Request, kind contivmodel.Kind) (reply, error) {
-	w := &watch{api: a, kind: kind, scope: scopeOf(kind, r)}
+	w := &watch{api: a, asked: r, asking: askingOf(r.Context()), kind: kind}
 	if text := r.URL.Query().Get("revision"); text != "" {
 		rev, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || rev < 0 {
 			return reply{}, fault.New(fault.Invalid, "revision %s is not a number", text).WithField("revision")
 		}
 		w.revision = rev
+	}
+	if err := a.ledger.View(w.begin); err != nil {
+		return reply{}, err
 	}
 	if err := w.known(r.Context()); err != nil {
 		return reply{}, err
@@ -117,6 +127,37 @@ func (a *API) watch(r *http.Request, kind contivmodel.Kind) (reply, error) {
 		}
 		w.run(r.Context(), out)
 	}}, nil
+}
+
+// begin finds what the caller may see. Who saw less, or more, until a later revision than
+// the one he wants to go on after has to list again.
+func (w *watch) begin(r ledger.Reader) (err error) {
+	if w.scope, err = scopeOf(r, w.kind, w.asked); err != nil || w.asking == nil || w.revision == 0 {
+		return err
+	}
+	if since := access.Since(r, w.asking.who); since > w.revision {
+		return gone(fault.New(fault.Conflict, "revision %d: what %s may see changed at revision %d", w.revision, w.asking.who, since))
+	}
+	return nil
+}
+
+// errOver ends a watch whose caller may see something else by now. The client comes
+// back, and is told what.
+var errOver = errors.New("other rights")
+
+// allowed fails unless the caller may see in this state what he could at the beginning.
+func (w *watch) allowed(r ledger.Reader) error {
+	if mode, err := access.ModeOf(r); err != nil || mode != w.asking.modeOf() {
+		return errOver
+	}
+	if w.asking == nil {
+		return nil
+	}
+	now, err := scopeOf(r, w.kind, w.asked)
+	if err != nil || w.asking.still(r) != nil || !now.equal(w.scope) {
+		return errOver
+	}
+	return nil
 }
 
 // known refuses a revision from which the feed cannot go on.
@@ -160,6 +201,8 @@ func gone(err error) error { return statusError{err, http.StatusGone} }
 func (w *watch) run(ctx context.Context, out *stream) {
 	bookmark := time.NewTicker(w.api.config.Bookmarks)
 	defer bookmark.Stop()
+	rights := time.NewTicker(rightsEvery)
+	defer rights.Stop()
 	for {
 		changes, upTo, more, err := w.api.feed.After(w.revision)
 		if err != nil || w.tell(out, changes, upTo) != nil {
@@ -183,6 +226,10 @@ func (w *watch) run(ctx context.Context, out *stream) {
 			if out.line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
 				return
 			}
+		case <-rights.C:
+			if w.api.ledger.View(w.allowed) != nil {
+				return
+			}
 		case <-ctx.Done():
 			return
 		case <-w.api.ended:
@@ -196,20 +243,25 @@ func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
 	return w.api.answers.Write(ctx, func(out io.Writer) error {
 		lines := lineEncoder(out)
 		return w.api.ledger.View(func(r ledger.Reader) (err error) {
+			if err = w.begin(r); err != nil {
+				return err
+			}
 			w.revision, w.listed = r.Snapshot(mastercfg.ModelRoot), map[string]int64{}
 			w.newest = w.revision
-			r.Range(w.scope.prefix, func(key string, value []byte) bool {
-				o := w.object(r, value)
-				if o == nil || !w.scope.holds(key) {
-					return true
-				}
-				rev := r.Revision(key)
-				if rev > w.revision {
-					w.listed[key], w.newest = rev, max(rev, w.newest)
-				}
-				err = lines.Encode(event{"ADDED", rev, o})
-				return err == nil
-			})
+			for _, prefix := range w.scope.prefixes {
+				r.Range(prefix, func(key string, value []byte) bool {
+					o := w.object(r, value)
+					if o == nil || !w.scope.holds(key) {
+						return true
+					}
+					rev := r.Revision(key)
+					if rev > w.revision {
+						w.listed[key], w.newest = rev, max(rev, w.newest)
+					}
+					err = lines.Encode(event{"ADDED", rev, o})
+					return err == nil
+				})
+			}
 			return err
 		})
 	})
@@ -220,6 +272,9 @@ func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
 func (w *watch) tell(out *stream, changes []mirror.Change, upTo int64) error {
 	for len(changes) > 0 {
 		err := w.api.ledger.View(func(r ledger.Reader) error {
+			if err := w.allowed(r); err != nil {
+				return err
+			}
 			for len(changes) > 0 && !out.full() {
 				c := changes[0]
 				changes = changes[1:]

@@ -30,12 +30,18 @@ type watching struct {
 }
 
 // watchAt begins a watch that must succeed.
-func (b *bench) watchAt(query string) *watching {
+func (b *bench) watchAt(query string) *watching { b.Helper(); return b.watchAs(query, "") }
+
+// watchAs does so with a token.
+func (b *bench) watchAs(query, token string) *watching {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	req, err := http.NewRequestWithContext(ctx, "GET", b.url+"/api/v1/"+query, nil)
 	if err != nil {
 		b.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set(tokenHeader, token)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {

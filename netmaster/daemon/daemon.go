@@ -178,6 +178,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	leading.Go(func() { d.loop(working, ctx) })
 	leading.Go(func() { d.space.Run(working) })
 	leading.Go(func() { d.papers.Run(working) })
+	leading.Go(func() { d.cfg.API.Audit.Run(working) })
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
 	d.notify(daemon.SdNotifyReady)
 

@@ -25,7 +25,7 @@ import (
 // forwardedHeader marks a request that a netmaster has forwarded: it is not
 // forwarded again. On an answer it says that the receiver did not lead, so
 // that nothing happened and the sender may try elsewhere.
-const forwardedHeader = "Contiv-Forwarded"
+const forwardedHeader = mastercfg.ForwardedHeader
 
 const (
 	// patience is how long a request waits for a leader. A clean change of

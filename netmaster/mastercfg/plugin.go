@@ -10,6 +10,10 @@ import (
 // at which the change became visible. An agent waits for its cache to reach it.
 const RevisionHeader = "Contiv-Revision"
 
+// ForwardedHeader marks what one netmaster passes on to another: what it shows itself is
+// not who asks.
+const ForwardedHeader = "Contiv-Forwarded"
+
 // Paths of the routes that agents call.
 const (
 	AllocAddressPath   = "/plugin/allocAddress"

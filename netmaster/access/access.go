@@ -1,0 +1,152 @@
+// Package access keeps who may log in and who may what: local users and their
+// sessions, API tokens, and the roles that they have.
+//
+// All of it is records of the store. What changes them are plans, which run in a
+// transaction of the ledger; what reads them looks at the same state as the plan that
+// it decides about, so that a right that was taken away and a write cannot cross.
+// Passwords and tokens are checked by package accounts, before the plan.
+package access
+
+import (
+	"slices"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// ErrNobody is wrapped by all errors that say that a request comes from nobody, or not
+// from whom it says.
+var ErrNobody = fault.New(fault.Denied, "no identity")
+
+// nobody is such an error.
+func nobody(format string, args ...any) error {
+	return fault.New(fault.Denied, format+"%w", append(args, hidden{ErrNobody})...)
+}
+
+// hidden is a cause that the text of an error does not show.
+type hidden struct{ cause error }
+
+func (hidden) Error() string   { return "" }
+func (h hidden) Unwrap() error { return h.cause }
+
+// ModeOf is how far the cluster is closed.
+func ModeOf(r ledger.Reader) (mastercfg.SecurityMode, error) {
+	if _, there := r.Get(mastercfg.SecurityKey); !there {
+		return mastercfg.SecurityOpen, nil
+	}
+	s, err := ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
+	if err == nil && !slices.Contains([]mastercfg.SecurityMode{mastercfg.SecurityOpen, mastercfg.SecurityPermissive, mastercfg.SecurityEnforced}, s.Mode) {
+		err = fault.New(fault.Internal, "key %s: there is no mode %q", mastercfg.SecurityKey, s.Mode)
+	}
+	return s.Mode, err
+}
+
+// Recognize finds who shows a token: the user of a session, or an API token. Who it is
+// and what it may is asked again by Rights where it counts.
+func Recognize(r ledger.Reader, text string) (identity.Identity, error) {
+	id, secret, err := accounts.ParseToken(text)
+	if err != nil {
+		return identity.Identity{}, nobody("%v", err)
+	}
+	if s, err := ledger.Read[mastercfg.Session](r, mastercfg.SessionKey(id)); err == nil {
+		return proved(identity.User, s.User, id, secret, s.Digest)
+	} else if !fault.Is(err, fault.NotFound) {
+		return identity.Identity{}, err
+	}
+	t, err := ledger.Read[mastercfg.APIToken](r, mastercfg.APITokenKey(id))
+	if fault.Is(err, fault.NotFound) {
+		return identity.Identity{}, nobody("token %s is not known, or not any more", id)
+	}
+	if err != nil {
+		return identity.Identity{}, err
+	}
+	return proved(identity.Token, t.Name, id, secret, t.Digest)
+}
+
+// proved is an identity if the secret is the one that was given to it.
+func proved(kind identity.Kind, name, id, secret, digest string) (identity.Identity, error) {
+	if !accounts.Proves(secret, digest) {
+		return identity.Identity{}, nobody("token %s: it is not the one that was given out", id)
+	}
+	return identity.Identity{Kind: kind, Name: name, Session: id}, nil
+}
+
+// Rights are what an identity may in this state, at this time. It fails with ErrNobody if
+// it is none any more: its session has ended, its token is deleted, its user disabled.
+func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
+	switch who.Kind {
+	case identity.Nobody:
+		return nil, nobody("nobody says who is asking: log in, or show a token or a certificate")
+	case identity.User:
+		return rightsOfUser(r, who, now)
+	case identity.Token:
+		return rightsOfToken(r, who, now)
+	}
+	return rights.With(who), nil
+}
+
+func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
+	user, err := ledger.Read[mastercfg.LocalUser](r, mastercfg.UserKey(who.Name))
+	if fault.Is(err, fault.NotFound) || err == nil && user.Disabled {
+		return nil, nobody("user %s is not known, or disabled", who.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if who.Session != "" {
+		session, err := ledger.Read[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
+		if fault.Is(err, fault.NotFound) || err == nil && (session.User != user.Name || session.Life != user.Life || !now.Before(session.Expires)) {
+			return nil, nobody("the session of user %s has ended: log in again", who.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	bound, err := bindingsOf(r, mastercfg.BindingsKey(who.Name, true))
+	if err != nil {
+		return nil, err
+	}
+	var set rights.Set
+	for _, b := range bound.Bindings {
+		set = append(set, rights.Grant{Role: rights.Role(b.Role), Tenant: b.Tenant})
+	}
+	return set, nil
+}
+
+func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
+	token, err := ledger.Read[mastercfg.APIToken](r, mastercfg.APITokenKey(who.Session))
+	if fault.Is(err, fault.NotFound) || err == nil && !now.Before(token.Expires) {
+		return nil, nobody("token %s is not known, or has expired", who.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var set rights.Set
+	for _, tenant := range token.Tenants {
+		set = append(set, rights.Grant{Role: rights.Role(token.Role), Tenant: tenant})
+	}
+	return set, nil
+}
+
+// Since is the revision at which the rights of an identity changed last; 0: never.
+func Since(r ledger.Reader, who identity.Identity) int64 {
+	if who.Kind != identity.User {
+		return 0
+	}
+	return r.Revision(mastercfg.BindingsKey(who.Name, true))
+}
+
+// Expires is when an identity that shows a token has to show another one; the zero time:
+// never.
+func Expires(r ledger.Reader, who identity.Identity) time.Time {
+	if s, err := ledger.Read[mastercfg.Session](r, mastercfg.SessionKey(who.Session)); err == nil {
+		return s.Expires
+	}
+	t, _ := ledger.Read[mastercfg.APIToken](r, mastercfg.APITokenKey(who.Session)) // else the zero time
+	return t.Expires
+}

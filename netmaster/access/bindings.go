@@ -1,0 +1,148 @@
+package access
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Bound is one binding with whom it is about.
+type Bound struct {
+	Principal string
+	Local     bool // a local user, else a name of another directory
+	mastercfg.Binding
+}
+
+// maxPrincipal is how long the name of a principal may be, in bytes.
+const maxPrincipal = 512
+
+// bindingsOf are the bindings in a record; none without it.
+func bindingsOf(r ledger.Reader, key string) (mastercfg.Bindings, error) {
+	if _, there := r.Get(key); !there {
+		return mastercfg.Bindings{}, nil
+	}
+	return ledger.Read[mastercfg.Bindings](r, key)
+}
+
+// Bindings are all of them, by principal.
+func Bindings(r ledger.Reader) ([]Bound, error) {
+	all := []Bound{}
+	err := ledger.ReadEach(r, mastercfg.BindingsPrefix, func(_ string, of mastercfg.Bindings) error {
+		for _, b := range of.Bindings {
+			all = append(all, Bound{of.Principal, of.Local, b})
+		}
+		return nil
+	})
+	return all, err
+}
+
+// BindingAt finds a binding by its id.
+func BindingAt(r ledger.Reader, id string) (Bound, error) {
+	all, err := Bindings(r)
+	if err != nil {
+		return Bound{}, err
+	}
+	i := slices.IndexFunc(all, func(b Bound) bool { return b.ID == id })
+	if i < 0 {
+		return Bound{}, fault.New(fault.NotFound, "binding %.64q: there is none of this id", id)
+	}
+	return all[i], nil
+}
+
+// Bind gives a principal a role. One that it has already is left as it is.
+func Bind(tx *ledger.Tx, principal string, local bool, g rights.Grant) (Bound, error) {
+	if err := checkGrant(tx, g); err != nil {
+		return Bound{}, err
+	}
+	if principal == "" || len(principal) > maxPrincipal {
+		return Bound{}, fault.New(fault.Invalid, "principalName %.64q: want a name of at most %d bytes", principal, maxPrincipal).WithField("principalName")
+	}
+	if _, err := UserAt(tx, principal); local && err != nil {
+		return Bound{}, fault.New(fault.MissingReference, "principalName: %w", err).WithField("principalName")
+	}
+	key := mastercfg.BindingsKey(principal, local)
+	of, err := bindingsOf(tx, key)
+	if err != nil {
+		return Bound{}, err
+	}
+	for _, b := range of.Bindings {
+		if b.Role == string(g.Role) && b.Tenant == g.Tenant {
+			return Bound{principal, local, b}, nil
+		}
+	}
+	added := mastercfg.Binding{ID: newID(), Role: string(g.Role), Tenant: g.Tenant}
+	of.Principal, of.Local, of.Bindings = principal, local, append(of.Bindings, added)
+	return Bound{principal, local, added}, ledger.Write(tx, key, of)
+}
+
+// checkGrant refuses roles that do not exist, and tenants.
+func checkGrant(r ledger.Reader, g rights.Grant) error {
+	if !g.Valid() {
+		return fault.New(fault.Invalid, "role %.64q in tenant %.64q: want one of %v, and a tenant for viewer and tenant-admin only, %s for all",
+			g.Role, g.Tenant, rights.Roles(), rights.Everywhere).WithField("role")
+	}
+	if _, there := r.Get(mastercfg.ModelKey("tenant", g.Tenant)); g.Tenant != rights.Everywhere && !there {
+		return fault.New(fault.MissingReference, "tenant %.64q does not exist", g.Tenant).WithField("tenantName")
+	}
+	return nil
+}
+
+// Unbind takes a role away.
+func Unbind(tx *ledger.Tx, by identity.Identity, id string) error {
+	b, err := BindingAt(tx, id)
+	if err != nil {
+		return err
+	}
+	if err := drop(tx, mastercfg.BindingsKey(b.Principal, b.Local), func(other mastercfg.Binding) bool { return other.ID == id }); err != nil {
+		return err
+	}
+	if b.Role != string(rights.Admin) {
+		return nil
+	}
+	return keepsAdmin(tx, by)
+}
+
+// UnbindTenant takes all roles in a tenant away, so that nobody has one in the next
+// tenant of the name. API tokens lose the tenant.
+func UnbindTenant(tx *ledger.Tx, tenant string) error {
+	err := ledger.ReadEach(tx, mastercfg.BindingsPrefix, func(key string, of mastercfg.Bindings) error {
+		return drop(tx, key, func(b mastercfg.Binding) bool { return b.Tenant == tenant })
+	})
+	if err != nil {
+		return err
+	}
+	return ledger.ReadEach(tx, mastercfg.APITokenPrefix, func(key string, t mastercfg.APIToken) error {
+		if !slices.Contains(t.Tenants, tenant) {
+			return nil
+		}
+		t.Tenants = slices.DeleteFunc(t.Tenants, func(other string) bool { return other == tenant })
+		return ledger.Write(tx, key, t)
+	})
+}
+
+// drop takes some bindings out of a record.
+func drop(tx *ledger.Tx, key string, gone func(mastercfg.Binding) bool) error {
+	of, err := bindingsOf(tx, key)
+	if err != nil {
+		return err
+	}
+	n := len(of.Bindings)
+	if of.Bindings = slices.DeleteFunc(of.Bindings, gone); len(of.Bindings) == n {
+		return nil
+	}
+	return ledger.Write(tx, key, of)
+}
+
+// newID is a random UUID, as clients of the original controller expect.
+func newID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

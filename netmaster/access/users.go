@@ -1,0 +1,165 @@
+package access
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// UserAt finds a local user.
+func UserAt(r ledger.Reader, name string) (mastercfg.LocalUser, error) {
+	user, err := ledger.Read[mastercfg.LocalUser](r, mastercfg.UserKey(name))
+	if fault.Is(err, fault.NotFound) {
+		return user, fault.New(fault.NotFound, "user %.64q: there is no local user of this name", name)
+	}
+	return user, err
+}
+
+// CreateUser stores a new user, whose password is a hash.
+func CreateUser(tx *ledger.Tx, user mastercfg.LocalUser, now time.Time) error {
+	key := mastercfg.UserKey(user.Name)
+	if _, there := tx.Get(key); there {
+		return fault.New(fault.Conflict, "user %s exists", user.Name)
+	}
+	user.Life, user.Created = rand.Text(), now
+	return ledger.Write(tx, key, user)
+}
+
+// UserChange is what is changed of a user; nil: nothing of it.
+type UserChange struct {
+	FirstName, LastName *string
+	Disabled            *bool
+	Password            *string // a hash; sessions end
+}
+
+// ChangeUser changes a user and returns him as he is then.
+func ChangeUser(tx *ledger.Tx, by identity.Identity, name string, change UserChange) (mastercfg.LocalUser, error) {
+	user, err := UserAt(tx, name)
+	if err != nil {
+		return user, err
+	}
+	set(&user.FirstName, change.FirstName)
+	set(&user.LastName, change.LastName)
+	set(&user.Disabled, change.Disabled)
+	if change.Password != nil {
+		user.Password, user.Life = *change.Password, rand.Text()
+	}
+	if err := ledger.Write(tx, mastercfg.UserKey(name), user); err != nil {
+		return user, err
+	}
+	if change.Disabled == nil || !*change.Disabled {
+		return user, nil
+	}
+	return user, keepsAdmin(tx, by)
+}
+
+func set[T any](field, to *T) {
+	if to != nil {
+		*field = *to
+	}
+}
+
+// DeleteUser takes a user away, with his sessions and roles.
+func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
+	if _, err := UserAt(tx, name); err != nil {
+		return err
+	}
+	tx.Delete(mastercfg.UserKey(name))
+	tx.Delete(mastercfg.BindingsKey(name, true))
+	if err := eachSession(tx, name, func(key string, _ mastercfg.Session) { tx.Delete(key) }); err != nil {
+		return err
+	}
+	return keepsAdmin(tx, by)
+}
+
+// keepsAdmin refuses a change after which no user could administer the cluster: who made
+// it would lock everybody out but root.
+func keepsAdmin(r ledger.Reader, by identity.Identity) error {
+	if by.Kind != identity.User {
+		return nil
+	}
+	found := false
+	err := ledger.ReadEach(r, mastercfg.UserPrefix, func(_ string, user mastercfg.LocalUser) error {
+		if found || user.Disabled {
+			return nil
+		}
+		bound, err := bindingsOf(r, mastercfg.BindingsKey(user.Name, true))
+		for _, b := range bound.Bindings {
+			found = found || b.Role == string(rights.Admin)
+		}
+		return err
+	})
+	if err == nil && !found {
+		return fault.New(fault.Conflict, "user %s: nobody would be left who is admin", by.Name)
+	}
+	return err
+}
+
+// mostSessions is how many a user has: the oldest makes room.
+const mostSessions = 100
+
+// Login begins a session of a user whose password was right for a hash, and stores the
+// new form of the hash unless that is empty. It fails with ErrNobody if the user has
+// changed since.
+func Login(tx *ledger.Tx, name, hash, renewed string, now time.Time) (accounts.Token, error) {
+	user, err := UserAt(tx, name)
+	if fault.Is(err, fault.NotFound) || err == nil && (user.Disabled || user.Password != hash) {
+		return accounts.Token{}, nobody("user %s is not known, or disabled, or has another password now", name)
+	}
+	if err != nil {
+		return accounts.Token{}, err
+	}
+	if renewed != "" {
+		user.Password = renewed
+		if err := ledger.Write(tx, mastercfg.UserKey(name), user); err != nil {
+			return accounts.Token{}, err
+		}
+	}
+	if err := makeRoom(tx, name, now); err != nil {
+		return accounts.Token{}, err
+	}
+	token := accounts.NewToken(name)
+	return token, ledger.Write(tx, mastercfg.SessionKey(token.ID), mastercfg.Session{
+		ID: token.ID, User: name, Life: user.Life, Digest: token.Digest, Created: now, Expires: now.Add(accounts.SessionLife)})
+}
+
+// makeRoom drops the sessions of a user that have ended, and the oldest if there are too many.
+func makeRoom(tx *ledger.Tx, name string, now time.Time) error {
+	left, oldest, since := 0, "", now
+	err := eachSession(tx, name, func(key string, s mastercfg.Session) {
+		if !now.Before(s.Expires) {
+			tx.Delete(key)
+			return
+		}
+		if left++; oldest == "" || s.Created.Before(since) {
+			oldest, since = key, s.Created
+		}
+	})
+	if left >= mostSessions {
+		tx.Delete(oldest)
+	}
+	return err
+}
+
+// eachSession visits the sessions of a user.
+func eachSession(r ledger.Reader, name string, visit func(key string, s mastercfg.Session)) error {
+	return ledger.ReadEach(r, mastercfg.SessionKey(accounts.Owner(name)), func(key string, s mastercfg.Session) error {
+		if s.User == name {
+			visit(key, s)
+		}
+		return nil
+	})
+}
+
+// Logout ends the session that an identity shows. API tokens and certificates have none.
+func Logout(tx *ledger.Tx, who identity.Identity) {
+	if who.Kind == identity.User && who.Session != "" {
+		tx.Delete(mastercfg.SessionKey(who.Session))
+	}
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// tokenForm is an API token on the wire. Its text is told once, when it is made.
+type tokenForm struct {
+	Name    string    `json:"name"`
+	Role    string    `json:"role"`
+	Tenants []string  `json:"tenants"`
+	Creator string    `json:"creator"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+	Token   string    `json:"token,omitempty"`
+}
+
+func formOfToken(t mastercfg.APIToken) tokenForm {
+	return tokenForm{Name: t.Name, Role: t.Role, Tenants: t.Tenants, Creator: t.Creator, Created: t.Created, Expires: t.Expires}
+}
+
+func (a *API) listTokens(*http.Request) (reply, error) {
+	return reply{from: func(r ledger.Reader) (reply, error) {
+		forms := []tokenForm{}
+		err := ledger.ReadEach(r, mastercfg.APITokenPrefix, func(_ string, t mastercfg.APIToken) error {
+			forms = append(forms, formOfToken(t))
+			return nil
+		})
+		return reply{body: forms}, err
+	}}, nil
+}
+
+// createToken makes a token that lasts as long as its request says, in Go's notation for
+// durations.
+func (a *API) createToken(r *http.Request) (reply, error) {
+	var sent struct {
+		Name, Role, TTL string
+		Tenants         []string
+	}
+	if err := readInto(r, &sent); err != nil {
+		return reply{}, err
+	}
+	life := accounts.DefaultTokenLife
+	if sent.TTL != "" {
+		var err error
+		if life, err = time.ParseDuration(sent.TTL); err != nil {
+			return reply{}, fault.New(fault.Invalid, "token %.64q: ttl %.64q is no duration such as 720h", sent.Name, sent.TTL).WithField("ttl")
+		}
+	}
+	var form tokenForm
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		made, text, err := access.CreateToken(tx, sent.Name, rights.Role(sent.Role), sent.Tenants, life, askingOf(r.Context()).who, a.config.Now())
+		form = formOfToken(made)
+		form.Token = text
+		return err
+	})
+	return reply{code: http.StatusCreated, body: form, revision: rev}, err
+}
+
+func (a *API) deleteToken(r *http.Request) (reply, error) {
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error { return access.DeleteToken(tx, mux.Vars(r)["name"]) })
+	return reply{code: http.StatusNoContent, revision: rev}, err
+}

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.Audit = log })
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	b.want(ann, "GET", "networks/blue:web", "", 200, "") // a read that is allowed is not
+	b.want(ann, "POST", "networks/blue:green", green, 200, "")
+	b.want(ann, "GET", "networks/red:web", "", 403, "")
+	b.want("", "POST", AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`, 401, "")
+	b.mode(mastercfg.SecurityPermissive)
+	b.want("", "DELETE", "networks/blue:green", "", 200, "")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	log.Run(ended)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := audit.Verify(strings.NewReader(string(text))); n != 4 || err != nil || strings.Contains(string(text), ann[40:]) || strings.Contains(string(text), "wrong wrong") {
+		t.Fatalf("%d lines, %v:\n%s", n, err, text)
+	}
+	want := []audit.Entry{
+		{Principal: "user/ann", How: "token", Verb: "POST", Key: "/api/v1/networks/blue:green/", Tenant: "blue", Decision: audit.Allowed, Status: 200},
+		{Principal: "user/ann", How: "token", Verb: "GET", Key: "/api/v1/networks/red:web/", Tenant: "red", Decision: audit.Denied, Status: 403},
+		{Principal: "nobody", How: "nothing", Verb: "POST", Key: AuthPath + "/login/", About: "ann", Decision: audit.Denied, Status: 401},
+		{Principal: "nobody", How: "nothing", Verb: "DELETE", Key: "/api/v1/networks/blue:green/", Tenant: "blue", Decision: audit.WouldRefuse, Status: 200},
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		var e audit.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Time.IsZero() || e.Request == "" || e.Source != "127.0.0.1" || (e.Revision != "") != (e.Status == 200) || (e.Reason != "") != (e.Decision == audit.WouldRefuse) {
+			t.Errorf("%s", line)
+		}
+		e.Time, e.Request, e.Source, e.Revision, e.Reason, e.Previous = want[i].Time, "", "", "", "", ""
+		if e != want[i] {
+			t.Errorf("%+v, want %+v", e, want[i])
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// ops is how clients of the original call who administers a tenant.
+const ops = "ops"
+
+// bindingForm is a binding as the original's proxy told it.
+type bindingForm struct {
+	ID        string `json:"AuthzUUID"`
+	Principal string `json:"PrincipalName"`
+	Local     bool   `json:"Local"`
+	Role      string `json:"Role"`
+	Tenant    string `json:"TenantName"` // empty: all
+}
+
+func formOfBinding(b access.Bound) bindingForm {
+	form := bindingForm{b.ID, b.Principal, b.Local, b.Role, b.Tenant}
+	if b.Role == string(rights.TenantAdmin) {
+		form.Role = ops
+	}
+	if b.Tenant == rights.Everywhere {
+		form.Tenant = ""
+	}
+	return form
+}
+
+func grantOf(b access.Bound) rights.Grant {
+	return rights.Grant{Role: rights.Role(b.Role), Tenant: b.Tenant}
+}
+
+// granting refuses whoever may not give, or take, a role. Who may what is guarded in
+// permissive clusters, too.
+func (q *asking) granting(r ledger.Reader, grants ...rights.Grant) error {
+	set, err := access.Rights(r, q.who, q.now())
+	if err != nil {
+		return err
+	}
+	for _, g := range grants {
+		if !set.MayGrant(g) {
+			return denial{error: fault.New(fault.Denied, "%s may not give or take roles: it is %s", q.who, set), code: http.StatusForbidden}
+		}
+	}
+	return nil
+}
+
+// listBindings tells of those which the caller may take.
+func (a *API) listBindings(r *http.Request) (reply, error) {
+	q := askingOf(r.Context())
+	return reply{from: func(reader ledger.Reader) (reply, error) {
+		all, err := access.Bindings(reader)
+		if err != nil {
+			return reply{}, err
+		}
+		set, err := access.Rights(reader, q.who, q.now())
+		if err != nil {
+			return reply{}, err
+		}
+		all = slices.DeleteFunc(all, func(b access.Bound) bool { return !set.MayGrant(grantOf(b)) })
+		forms := []bindingForm{}
+		for _, b := range all {
+			forms = append(forms, formOfBinding(b))
+		}
+		return reply{body: forms}, nil
+	}}, nil
+}
+
+func (a *API) getBinding(r *http.Request) (reply, error) {
+	q := askingOf(r.Context())
+	return reply{from: func(reader ledger.Reader) (reply, error) {
+		b, err := q.bindingAt(reader, mux.Vars(r)["id"])
+		return reply{body: formOfBinding(b)}, err
+	}}, nil
+}
+
+// bindingAt finds a binding that the caller may take. Who is no admin is not told
+// whether there is another.
+func (q *asking) bindingAt(r ledger.Reader, id string) (access.Bound, error) {
+	b, err := access.BindingAt(r, id)
+	if fault.Is(err, fault.NotFound) {
+		if refused := q.granting(r, rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}); refused != nil {
+			return b, refused
+		}
+	}
+	if err != nil {
+		return b, err
+	}
+	return b, q.granting(r, grantOf(b))
+}
+
+func (a *API) bind(r *http.Request) (reply, error) {
+	var sent struct {
+		PrincipalName, Role, TenantName string
+		Local                           bool
+	}
+	if err := readInto(r, &sent); err != nil {
+		return reply{}, err
+	}
+	if sent.Role == ops && sent.TenantName == "" {
+		return reply{}, fault.New(fault.Invalid, "role ops: a tenant is wanted").WithField("tenantName")
+	}
+	g := rights.Grant{Role: rights.Role(sent.Role), Tenant: or(sent.TenantName, rights.Everywhere)}
+	if sent.Role == ops {
+		g.Role = rights.TenantAdmin
+	}
+	if g.Role == rights.Admin {
+		g.Tenant = rights.Everywhere // the original kept a tenant that meant nothing
+	}
+	var bound access.Bound
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		if err := askingOf(r.Context()).granting(tx, g); err != nil {
+			return err
+		}
+		bound, err = access.Bind(tx, sent.PrincipalName, sent.Local, g)
+		return err
+	})
+	return reply{code: http.StatusCreated, body: formOfBinding(bound), revision: rev}, err
+}
+
+func (a *API) unbind(r *http.Request) (reply, error) {
+	q := askingOf(r.Context())
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		b, err := q.bindingAt(tx, mux.Vars(r)["id"])
+		if err != nil {
+			return err
+		}
+		return access.Unbind(tx, q.who, b.ID)
+	})
+	return reply{code: http.StatusNoContent, revision: rev}, err
+}

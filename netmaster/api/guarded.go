@@ -1,0 +1,38 @@
+package api
+
+import (
+	"context"
+
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// guarded is a ledger whose plans are judged: each begins with the question whether who
+// asked for it, as its context says, may have what his route needs in the state that the
+// plan sees.
+type guarded struct{ Ledger }
+
+func (g guarded) Update(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
+	return g.Ledger.Update(ctx, first(ctx, plan))
+}
+
+func (g guarded) UpdateLarge(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
+	return g.Ledger.UpdateLarge(ctx, first(ctx, plan))
+}
+
+func (g guarded) Preview(ctx context.Context, plan func(*ledger.Tx) error) error {
+	return g.Ledger.Preview(ctx, first(ctx, plan))
+}
+
+// first is a plan that asks before it begins.
+func first(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
+	q := askingOf(ctx)
+	if q == nil {
+		return plan
+	}
+	return func(tx *ledger.Tx) error {
+		if err := q.still(tx); err != nil {
+			return err
+		}
+		return plan(tx)
+	}
+}

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// AuthPath is where the original's authenticating proxy had its own routes. They are
+// served in clusters that ask who somebody is; others have neither users nor roles.
+const AuthPath = "/api/v1/auth_proxy"
+
+// WhoAmIPath is where callers learn who they are and what they may.
+const WhoAmIPath = "/api/v1/whoami"
+
+// accountRoutes are the routes about who may log in and who may what.
+func (a *API) accountRoutes() []route {
+	const user, binding, token = AuthPath + "/local_users", AuthPath + "/authorizations", AuthPath + "/tokens"
+	return []route{
+		{AuthPath + "/login", rights.Public, methods{http.MethodPost: a.login}},
+		{AuthPath + "/version", rights.Public, methods{http.MethodGet: proxyVersion}},
+		{AuthPath + "/health", rights.Public, methods{http.MethodGet: proxyHealth}},
+		{AuthPath + "/logout", rights.Known, methods{http.MethodPost: a.logout}},
+		{WhoAmIPath, rights.Known, methods{http.MethodGet: a.whoAmI}},
+
+		{user, rights.Access, methods{http.MethodGet: a.listUsers, http.MethodPost: a.createUser}},
+		{user + "/{user}", rights.Known, methods{http.MethodGet: a.getUser, http.MethodPatch: a.changeUser, http.MethodDelete: a.deleteUser}},
+		{binding, rights.Known, methods{http.MethodGet: a.listBindings, http.MethodPost: a.bind}},
+		{binding + "/{id}", rights.Known, methods{http.MethodGet: a.getBinding, http.MethodDelete: a.unbind}},
+		{token, rights.Access, methods{http.MethodGet: a.listTokens, http.MethodPost: a.createToken}},
+		{token + "/{name}", rights.Access, methods{http.MethodDelete: a.deleteToken}},
+	}
+}
+
+// errWrongLogin is said of users who do not exist, too.
+var errWrongLogin = denial{error: fault.New(fault.Denied, "Invalid username/password"), code: http.StatusUnauthorized}
+
+// login begins a session. Which of the two was wrong is not told, and takes no other time.
+func (a *API) login(r *http.Request) (reply, error) {
+	var sent struct{ Username, Password string }
+	if err := readInto(r, &sent); err != nil {
+		return reply{}, err
+	}
+	if sent.Username == "" || sent.Password == "" {
+		return reply{}, fault.New(fault.Invalid, "username and password: both are wanted")
+	}
+	account, from := sent.Username, sourceOf(r)
+	if accounts.CheckName(account) != nil {
+		account = "" // nobody has this name
+	}
+	askingOf(r.Context()).about = account
+	if wait := a.guesses.Admit(account, from, a.config.Now()); wait > 0 {
+		return reply{}, denial{fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), http.StatusTooManyRequests, wait}
+	}
+	hash := a.hashOf(account)
+	verdict := accounts.Verdict{}
+	if len(sent.Password) <= accounts.MaxPassword { // a longer one is nobody's
+		var err error
+		if verdict, err = a.hasher.Verify(r.Context(), hash, sent.Password); err != nil {
+			a.guesses.Unjudged(account, from)
+			return reply{}, err
+		}
+	}
+	if !verdict.Right {
+		return reply{}, errWrongLogin
+	}
+	renewed := ""
+	if verdict.Renew {
+		var err error
+		if renewed, err = a.hasher.Hash(r.Context(), sent.Password); err != nil {
+			return reply{}, err
+		}
+	}
+	var token accounts.Token
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		token, err = access.Login(tx, account, hash, renewed, a.config.Now())
+		return err
+	})
+	if _, is := denied(err); is {
+		return reply{}, errWrongLogin
+	}
+	if err == nil {
+		a.guesses.Right(account, from)
+	}
+	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
+}
+
+// hashOf is the stored hash of a user's password; empty: nobody can log in as him.
+func (a *API) hashOf(name string) (hash string) {
+	_ = a.ledger.View(func(r ledger.Reader) error { // the plan of the login reports what cannot be read
+		if user, err := access.UserAt(r, name); err == nil && !user.Disabled {
+			hash = user.Password
+		}
+		return nil
+	})
+	return hash
+}
+
+// sourceOf is the address a request comes from. Another netmaster is believed whom it
+// speaks for.
+func sourceOf(r *http.Request) string {
+	if identity.From(r.Context()).Kind == identity.Master {
+		all := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		return strings.TrimSpace(all[len(all)-1])
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// logout ends the session whose token was shown.
+func (a *API) logout(r *http.Request) (reply, error) {
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		access.Logout(tx, askingOf(r.Context()).who)
+		return nil
+	})
+	return reply{code: http.StatusNoContent, revision: rev}, err
+}
+
+// caller is the answer of whoami.
+type caller struct {
+	Identity string     `json:"identity"` // as in "user/ann"
+	Mode     string     `json:"mode"`     // of the cluster
+	Roles    rights.Set `json:"roles"`
+	Expires  *time.Time `json:"expires,omitempty"` // of what was shown
+}
+
+func (a *API) whoAmI(r *http.Request) (reply, error) {
+	q := askingOf(r.Context())
+	return reply{from: func(reader ledger.Reader) (reply, error) {
+		set, err := access.Rights(reader, q.who, q.now())
+		if err != nil {
+			return reply{}, err
+		}
+		answer := caller{Identity: q.who.String(), Mode: string(q.mode), Roles: append(rights.Set{}, set...)}
+		if ends := access.Expires(reader, q.who); !ends.IsZero() {
+			answer.Expires = &ends
+		}
+		return reply{body: answer}, nil
+	}}, nil
+}
+
+func proxyVersion(*http.Request) (reply, error) {
+	return reply{body: map[string]string{"version": buildinfo.Get().Version}}, nil
+}
+
+// proxyHealth is told by the leader itself, which is well if it answers.
+func proxyHealth(*http.Request) (reply, error) {
+	version := buildinfo.Get().Version
+	return reply{body: map[string]any{
+		"netmaster": map[string]string{"status": "healthy", "reason": "", "version": version},
+		"status":    "healthy", "version": version,
+	}}, nil
+}
+
+// readInto decodes a body.
+func readInto(r *http.Request, into any) error {
+	body, err := ReadBody(r)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return malformed(err)
+	}
+	return nil
+}
+
+// forwarded tells whether another netmaster passes a request on: what it shows itself
+// is not who asks.
+func forwarded(r *http.Request, who identity.Identity) bool {
+	return who.Kind == identity.Master && r.Header.Get(mastercfg.ForwardedHeader) != ""
+}

@@ -1,0 +1,250 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+const secret = "correct horse battery"
+
+// proxied is a closed cluster whose clock a test moves, with hashes that cost nothing.
+func proxied(t testing.TB) (b *bench, ahead *atomic.Int64) {
+	ahead = new(atomic.Int64)
+	b = secured(t, mastercfg.SecurityEnforced, func(c *Config) {
+		c.HashCost = accounts.Cost{Memory: 8, Time: 1, Threads: 1}
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	return b, ahead
+}
+
+func (b *bench) login(name, password string) (token string) {
+	b.Helper()
+	answer := b.want("", "POST", AuthPath+"/login/", fmt.Sprintf(`{"username":%q,"password":%q}`, name, password), 200, "token")
+	var said struct{ Token string }
+	if err := json.Unmarshal([]byte(answer), &said); err != nil || said.Token == "" {
+		b.Fatalf("%s: %v", answer, err)
+	}
+	return said.Token
+}
+
+func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
+	b, ahead := proxied(t)
+	const users, bindings = AuthPath + "/local_users/", AuthPath + "/authorizations/"
+	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+secret+`","first_name":"Ann"}`, 201, `"username":"ann"`)
+	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+secret+`"}`, 409, `{"error":"user ann exists"}`)
+	b.want("proven:root", "POST", users, `{"username":"b/b","password":"`+secret+`"}`, 400, `"error"`)
+	b.want("proven:root", "POST", users, `{"username":"bob","password":"short"}`, 400, `want 12 to 1024`)
+	b.want("proven:root", "POST", users, `{"username":"bob"}`, 400, `a password is wanted`)
+	ann := b.login("ann", secret)
+	b.want(ann, "GET", "networks", "", 200, "[]")
+	for _, role := range []string{`{"principalName":"ann","local":true,"role":"ops"}`, `{"principalName":"ann","local":true,"role":"king"}`,
+		`{"principalName":"ann","local":true,"role":"node"}`, `{"principalName":"ann","local":true,"role":"operator","tenantName":"blue"}`, `{"principalName":"","role":"admin"}`} {
+		b.want("proven:root", "POST", bindings, role, 400, `"error"`)
+	}
+	for _, absent := range []string{`{"principalName":"none","local":true,"role":"admin"}`, `{"principalName":"ann","local":true,"role":"ops","tenantName":"none"}`} {
+		b.want("proven:root", "POST", bindings, absent, 422, `"error"`)
+	}
+	answer := b.want("proven:root", "POST", bindings, `{"principalName":"ann","local":true,"role":"ops","tenantName":"blue"}`, 201, `"Role":"ops","TenantName":"blue"`)
+	var bound bindingForm
+	if err := json.Unmarshal([]byte(answer), &bound); err != nil || len(bound.ID) != 36 {
+		t.Fatalf("%s, %v", answer, err)
+	}
+	b.want(ann, "GET", "networks", "", 200, "blue:web")
+	b.want(ann, "GET", WhoAmIPath, "", 200, `"identity":"user/ann","mode":"enforced","roles":[{"role":"tenant-admin","tenant":"blue"}],"expires"`)
+	b.want("proven:node/h1", "GET", WhoAmIPath, "", 200, `"identity":"node/h1"`)
+	// who administers a tenant gives roles in it, and sees no others
+	b.want("proven:root", "POST", users, `{"username":"bob","password":"`+secret+`"}`, 201, "")
+	b.want(ann, "POST", bindings, `{"principalName":"bob","local":true,"role":"viewer","tenantName":"blue"}`, 201, "")
+	b.want(ann, "POST", bindings, `{"principalName":"bob","local":true,"role":"viewer","tenantName":"red"}`, 403, "Insufficient")
+	b.want(ann, "POST", bindings, `{"principalName":"ann","local":true,"role":"admin"}`, 403, "Insufficient")
+	foreign := b.want("proven:root", "POST", bindings, `{"principalName":"cn=x,ou=a/b","local":false,"role":"admin"}`, 201, `"PrincipalName":"cn=x,ou=a/b","Local":false,"Role":"admin","TenantName":""`)
+	if all := b.want(ann, "GET", bindings, "", 200, "bob"); strings.Contains(all, "cn=x") {
+		t.Errorf("others' bindings are shown: %s", all)
+	}
+	var admins bindingForm
+	if err := json.Unmarshal([]byte(foreign), &admins); err != nil {
+		t.Fatal(err)
+	}
+	b.want(ann, "GET", bindings+admins.ID+"/", "", 403, "")
+	b.want(ann, "DELETE", bindings+admins.ID+"/", "", 403, "")
+	b.want("proven:root", "GET", bindings+"none/", "", 404, `"error"`)
+	// himself, but not whether he may log in
+	b.want(ann, "GET", users+"ann/", "", 200, `"first_name":"Ann"`)
+	b.want(ann, "GET", users+"bob/", "", 403, "")
+	b.want(ann, "PATCH", users+"ann/", `{"disable":false}`, 403, "")
+	b.want(ann, "PATCH", users+"ann/", `{"last_name":"A"}`, 200, `"last_name":"A"`)
+	b.want("", "GET", AuthPath+"/version/", "", 200, `"version"`)
+	b.want("", "GET", AuthPath+"/health/", "", 200, `"netmaster":{`)
+	// sessions end by logout, by a new password, with their user and after their time
+	for name, end := range map[string]func(token string){
+		"logout":       func(token string) { b.want(token, "POST", AuthPath+"/logout/", "", 204, "") },
+		"new password": func(token string) { b.want(token, "PATCH", users+"ann/", `{"password":"`+secret+`"}`, 200, "") },
+		"time":         func(string) { ahead.Add(int64(accounts.SessionLife)) },
+	} {
+		token := b.login("ann", secret)
+		b.want(token, "GET", "tenants", "", 200, "blue")
+		end(token)
+		if code, answer, _ := b.as(token, "GET", "tenants", ""); code != 401 {
+			t.Errorf("%s: %d %s", name, code, answer)
+		}
+	}
+	last := b.login("ann", secret)
+	b.want("proven:root", "DELETE", users+"ann/", "", 204, "")
+	b.want(last, "GET", "tenants", "", 401, "")
+	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+secret+`"}`, 201, "")
+	b.want(last, "GET", "tenants", "", 401, "")
+	b.want(b.login("ann", secret), "GET", "networks", "", 200, "[]") // without the roles of the other ann
+}
+
+// Bad logins: none is answered with another text than the others, none leaves anything.
+func TestBadLogins(t *testing.T) {
+	b, ahead := proxied(t)
+	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"ann","password":"`+secret+`"}`, 201, "")
+	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"off","password":"`+secret+`","disable":true}`, 201, "")
+	before := storetest.Dump(b, b.db)
+	for name, c := range map[string]struct {
+		body string
+		code int
+	}{
+		"wrong":       {`{"username":"ann","password":"` + secret + ` "}`, 401},
+		"unknown":     {`{"username":"none","password":"` + secret + `"}`, 401},
+		"disabled":    {`{"username":"off","password":"` + secret + `"}`, 401},
+		"LDAP":        {`{"username":"*)(uid=*","password":"` + secret + `"}`, 401},
+		"path":        {`{"username":"../obj","password":"` + secret + `"}`, 401},
+		"long":        {`{"username":"ann","password":"` + strings.Repeat("a", accounts.MaxPassword+1) + `"}`, 401},
+		"empty":       {`{"username":"ann","password":""}`, 400},
+		"no name":     {`{"password":"` + secret + `"}`, 400},
+		"no JSON":     {`username=ann`, 400},
+		"other types": {`{"username":1,"password":[]}`, 400},
+		"10 MiB":      {`{"username":"ann","password":"` + strings.Repeat("a", 10<<20) + `"}`, 413},
+	} {
+		code, answer, _ := b.do("POST", AuthPath+"/login/", c.body)
+		var said struct{ Error string }
+		if err := json.Unmarshal([]byte(answer), &said); err != nil || code != c.code || code == 401 && said.Error != "Invalid username/password" || strings.Contains(answer, secret) {
+			t.Errorf("%s: %d %.200s, want %d", name, code, answer, c.code)
+		}
+	}
+	if !maps.Equal(before, storetest.Dump(b, b.db)) {
+		t.Error("bad logins left something in the store")
+	}
+	// whoever guesses has to wait; sessions and other users do not
+	session := b.user("eve", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
+	var header http.Header
+	code := 0
+	for range 10 {
+		if code, _, header = b.do("POST", AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`); code == 429 {
+			break
+		}
+		ahead.Add(int64(200 * time.Millisecond))
+	}
+	if code != 429 || header.Get("Retry-After") == "" {
+		t.Errorf("many guesses: %d, Retry-After %q", code, header.Get("Retry-After"))
+	}
+	b.want(session, "GET", "networks", "", 200, "blue:web")
+	ahead.Add(int64(6 * time.Minute))
+	b.login("ann", secret)
+}
+
+func TestAnOldHashIsReplacedAtTheNextLogin(t *testing.T) {
+	b, _ := proxied(t)
+	old, err := bcrypt.GenerateFromPassword([]byte(secret), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.plan(func(tx *ledger.Tx) error {
+		return access.CreateUser(tx, mastercfg.LocalUser{Name: "ann", Password: string(old)}, time.Now())
+	})
+	first := b.login("ann", secret)
+	if stored := record[mastercfg.LocalUser](b, mastercfg.UserKey("ann")).Password; !strings.HasPrefix(stored, "$argon2id$") {
+		t.Errorf("stored: %s", stored)
+	}
+	b.login("ann", secret)
+	b.want(first, "GET", WhoAmIPath, "", 200, "ann")
+	for _, value := range storetest.Dump(b, b.db) {
+		if strings.Contains(value, first) || strings.Contains(value, secret) || strings.Contains(value, first[len(first)-64:]) {
+			t.Error("a password or a token is in the store")
+		}
+	}
+}
+
+func TestTheLastAdminStays(t *testing.T) {
+	b, _ := proxied(t)
+	admin := rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}
+	ann := b.user("ann", admin)
+	bob := b.user("bob", admin)
+	var all []bindingForm
+	if err := json.Unmarshal([]byte(b.want(ann, "GET", AuthPath+"/authorizations/", "", 200, "ann")), &all); err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	b.want(ann, "DELETE", AuthPath+"/local_users/bob/", "", 204, "")
+	b.want(bob, "GET", "tenants", "", 401, "")
+	for _, last := range [][3]string{{"DELETE", "/local_users/ann/", ""}, {"PATCH", "/local_users/ann/", `{"disable":true}`}, {"DELETE", "/authorizations/" + all[0].ID + "/", ""}} {
+		b.want(ann, last[0], AuthPath+last[1], last[2], 409, "nobody would be left who is admin")
+	}
+	b.want("proven:root", "DELETE", AuthPath+"/local_users/ann/", "", 204, "")
+}
+
+func TestAPITokensAreShownOnceAndEnd(t *testing.T) {
+	b, ahead := proxied(t)
+	const tokens = AuthPath + "/tokens/"
+	for _, bad := range []string{`{"name":"ci","role":"viewer"}`, `{"name":"c i","role":"viewer","tenants":["*"]}`, `{"name":"ci","role":"node","tenants":["*"]}`,
+		`{"name":"ci","role":"admin","tenants":["blue"]}`, `{"name":"ci","role":"viewer","tenants":["*"],"ttl":"9000h"}`, `{"name":"ci","role":"viewer","tenants":["*"],"ttl":"-1h"}`,
+		`{"name":"ci","role":"viewer","tenants":["*"],"ttl":"soon"}`} {
+		b.want("proven:root", "POST", tokens, bad, 400, `"error"`)
+	}
+	b.want("proven:root", "POST", tokens, `{"name":"ci","role":"viewer","tenants":["none"]}`, 422, `"error"`)
+	var made tokenForm
+	if err := json.Unmarshal([]byte(b.want("proven:root", "POST", tokens, `{"name":"ci","role":"viewer","tenants":["blue"],"ttl":"24h"}`, 201, `"creator":"root"`)), &made); err != nil {
+		t.Fatal(err)
+	}
+	b.want("proven:root", "POST", tokens, `{"name":"ci","role":"viewer","tenants":["blue"]}`, 409, "exists")
+	b.want(made.Token, "GET", WhoAmIPath, "", 200, `"identity":"token/ci"`)
+	b.want(made.Token, "GET", "networks", "", 200, "blue:web")
+	if all := b.want("proven:root", "GET", tokens, "", 200, `"name":"ci"`); strings.Contains(all, "ctv1_") || strings.Contains(all, "igest") {
+		t.Errorf("tokens are shown: %s", all)
+	}
+	ahead.Add(int64(24 * time.Hour))
+	b.want(made.Token, "GET", "networks", "", 401, "expired")
+	b.want("proven:root", "DELETE", tokens+"ci/", "", 204, "")
+	b.want("proven:root", "DELETE", tokens+"ci/", "", 404, "")
+}
+
+// The next tenant of a name is not that of those who had a role in the one before.
+func TestRolesGoWithTheirTenant(t *testing.T) {
+	b, _ := proxied(t)
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "red"}, rights.Grant{Role: rights.Viewer, Tenant: "blue"})
+	b.want(ann, "GET", "networks/red:web", "", 200, "")
+	b.want(ann, "DELETE", "networks/red:web", "", 200, "")
+	b.want("proven:root", "DELETE", "tenants/red", "", 200, "")
+	b.want("proven:root", "POST", "tenants/red", `{"tenantName":"red"}`, 200, "")
+	b.want(ann, "GET", "tenants/red", "", 403, "")
+	b.want(ann, "GET", "tenants/blue", "", 200, "")
+}
+
+// An open cluster has none of these routes: what anybody could write would count once it
+// is closed.
+func TestAnOpenClusterHasNoUsers(t *testing.T) {
+	b := ready(t)
+	for _, path := range []string{"/login/", "/local_users/", "/authorizations/", "/tokens/", "/version/"} {
+		for _, method := range []string{"GET", "POST"} {
+			if code, answer, _ := b.do(method, AuthPath+path, "{}", tokenHeader, "anything"); code != 404 || answer != "404 page not found" {
+				t.Errorf("%s %s: %d %s", method, path, code, answer)
+			}
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// somebody is whom a row tells of, in this order: a dot is let in, an f gets 403. All the
+// others get 401 wherever one has to be somebody.
+var somebody = []string{"bare", "viewer of blue", "viewer", "admin of blue", "operator", "admin", "metrics", "token of a viewer of blue", "node", "root"}
+
+// row is what a path answers to reads and to changes.
+type row struct{ read, change string }
+
+var (
+	rowPublic     = row{"", ""}
+	rowKnown      = row{"..........", ".........."}
+	rowOwn        = row{"f.....f.f.", "fff...fff."} // objects of blue
+	rowForeign    = row{"ff.f..fff.", "ffff..fff."} // objects of red
+	rowTenant     = row{"f.....f.f.", "ffff..fff."} // the tenant blue itself
+	rowOperations = row{"ffff..fff.", "ffff..fff."}
+	rowAccess     = row{"fffff.fff.", "fffff.fff."}
+	rowAgents     = row{"fffff.ff..", "fffff.ff.."}
+)
+
+// matrix has every route but those of kinds, with the paths that it is asked by.
+var matrix = map[string]map[string]row{
+	ApplyPath:              {ApplyPath: rowKnown},
+	CountersPath + "{key}": {CountersPath + "blue:none": rowOwn, CountersPath + "red:none": rowForeign},
+	VerdictPath:            {VerdictPath: rowKnown},
+	"/api/v1/status":       {"/api/v1/status": rowKnown},
+	"/api/v1/openapi.json": {"/api/v1/openapi.json": rowKnown},
+
+	inspectRoot + "{segment:globals}/{key}":   {inspectRoot + "globals/global": rowKnown},
+	inspectRoot + "{segment:endpoints}/{key}": {inspectRoot + "endpoints/none": rowKnown},
+
+	mastercfg.AllocAddressPath:   {mastercfg.AllocAddressPath: rowAgents},
+	mastercfg.ReleaseAddressPath: {mastercfg.ReleaseAddressPath: rowAgents},
+	mastercfg.CreateEndpointPath: {mastercfg.CreateEndpointPath: rowAgents},
+	mastercfg.DeleteEndpointPath: {mastercfg.DeleteEndpointPath: rowAgents},
+	mastercfg.UpdateEndpointPath: {mastercfg.UpdateEndpointPath: rowAgents},
+
+	mastercfg.AuthorityPath:                 {mastercfg.AuthorityPath: rowPublic},
+	mastercfg.JoinPath:                      {mastercfg.JoinPath: rowPublic},
+	mastercfg.RenewPath:                     {mastercfg.RenewPath: rowPublic},
+	mastercfg.JoinTokensPath:                {mastercfg.JoinTokensPath: rowAccess},
+	mastercfg.JoinTokensPath + "/{id}":      {mastercfg.JoinTokensPath + "/none": rowAccess},
+	mastercfg.NodesPath:                     {mastercfg.NodesPath: rowOperations},
+	mastercfg.NodesPath + "/{host}":         {mastercfg.NodesPath + "/none": rowOperations},
+	mastercfg.NodesPath + "/{host}/rekey":   {mastercfg.NodesPath + "/none/rekey": rowAccess},
+	mastercfg.MastersPath:                   {mastercfg.MastersPath: rowOperations},
+	mastercfg.MastersPath + "/{host}":       {mastercfg.MastersPath + "/none": rowAccess},
+	mastercfg.MastersPath + "/{host}/rekey": {mastercfg.MastersPath + "/none/rekey": rowAccess},
+
+	"/version":      {"/version": rowPublic},
+	"/info":         {"/info": rowOperations},
+	"/services":     {"/services": rowKnown},
+	"/service/{id}": {"/service/none": rowKnown},
+	"/debug/ofnet":  {"/debug/ofnet": rowOperations},
+
+	"/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}": {
+		"/debug/epcleanup/tenant/blue/ep/none": rowOwn, "/debug/epcleanup/tenant/red/ep/none": rowForeign},
+
+	AuthPath + "/login":               {AuthPath + "/login": rowPublic},
+	AuthPath + "/version":             {AuthPath + "/version": rowPublic},
+	AuthPath + "/health":              {AuthPath + "/health": rowPublic},
+	AuthPath + "/logout":              {AuthPath + "/logout": rowKnown},
+	WhoAmIPath:                        {WhoAmIPath: rowKnown},
+	AuthPath + "/local_users":         {AuthPath + "/local_users": rowAccess},
+	AuthPath + "/local_users/{user}":  {AuthPath + "/local_users/none": rowAccess},
+	AuthPath + "/authorizations":      {AuthPath + "/authorizations": rowKnown}, // cut to what the caller may give
+	AuthPath + "/authorizations/{id}": {AuthPath + "/authorizations/none": rowAccess},
+	AuthPath + "/tokens":              {AuthPath + "/tokens": rowAccess},
+	AuthPath + "/tokens/{name}":       {AuthPath + "/tokens/none": rowAccess},
+}
+
+// kindPaths are the paths of a kind, for the three routes of kinds.
+func kindPaths(kind contivmodel.Kind) map[string]row {
+	root, inspect := "/api/v1/"+kind.Segment+"/", inspectRoot+kind.Segment+"/"
+	switch {
+	case kind.Type == "global":
+		return map[string]row{root: rowOperations, root + "none": rowOperations}
+	case kind.Type == "tenant":
+		return map[string]row{root: rowKnown, root + "?tenant=red": rowForeign, root + "blue": rowTenant, root + "red": rowForeign,
+			inspect + "blue": rowTenant, inspect + "red": rowForeign}
+	case strings.HasPrefix(kind.Type, "aciGw") || kind.Type == "Bgp":
+		return map[string]row{root: rowOperations, root + "none": rowOperations, inspect + "none": rowOperations}
+	}
+	return map[string]row{root: rowKnown, root + "?tenant=red": {rowForeign.read, rowKnown.change}, root + "blue:none": rowOwn, root + "red:none": rowForeign,
+		inspect + "blue:none": rowOwn, inspect + "red:none": rowForeign}
+}
+
+func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	tokens := map[string]string{
+		"nobody": "", "unknown": accounts.NewToken("x").Text,
+		"expired": b.userAt("expired", time.Now().Add(-2*accounts.SessionLife), rights.Grant{Role: rights.Admin, Tenant: "*"}),
+		"ended":   b.user("ended", rights.Grant{Role: rights.Admin, Tenant: "*"}), "disabled": b.user("disabled", rights.Grant{Role: rights.Admin, Tenant: "*"}),
+		"bare": b.user("bare"), "viewer of blue": b.user("v", rights.Grant{Role: rights.Viewer, Tenant: "blue"}),
+		"viewer": b.user("va", rights.Grant{Role: rights.Viewer, Tenant: "*"}), "admin of blue": b.user("ta", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"}),
+		"operator": b.user("op", rights.Grant{Role: rights.Operator, Tenant: "*"}), "admin": b.user("ad", rights.Grant{Role: rights.Admin, Tenant: "*"}),
+		"node": "proven:node/h1", "root": "proven:root",
+	}
+	b.plan(func(tx *ledger.Tx) error {
+		who, err := access.Recognize(tx, tokens["ended"])
+		if err != nil {
+			return err
+		}
+		access.Logout(tx, who)
+		yes := true
+		if _, err = access.ChangeUser(tx, identity.Identity{}, "disabled", access.UserChange{Disabled: &yes}); err != nil {
+			return err
+		}
+		root := identity.Identity{Kind: identity.Root}
+		if _, tokens["metrics"], err = access.CreateToken(tx, "m", rights.Metrics, []string{"*"}, time.Hour, root, time.Now()); err != nil {
+			return err
+		}
+		_, tokens["token of a viewer of blue"], err = access.CreateToken(tx, "t", rights.Viewer, []string{"blue"}, time.Hour, root, time.Now())
+		return err
+	})
+	rows := map[string]row{}
+	for _, route := range append(b.api.table(), b.api.accountRoutes()...) {
+		if route.area == rights.OfKind {
+			continue
+		}
+		if route.area == rights.Unlisted || matrix[route.path] == nil {
+			t.Errorf("%s has no entry", route.path)
+		}
+		for path, want := range matrix[route.path] {
+			rows[path] = want
+		}
+	}
+	for _, kind := range contivmodel.Kinds() {
+		for path, want := range kindPaths(kind) {
+			rows[path] = want
+		}
+	}
+	cells, deviations := 0, 0
+	for path, want := range rows {
+		for method, letters := range map[string]string{"GET": want.read, "POST": want.change, "PUT": want.change, "DELETE": want.change, "PATCH": want.change} {
+			if path == AuthPath+"/logout" || method == "PATCH" && !strings.HasPrefix(path, AuthPath) {
+				continue // would end their sessions, see below; is served below AuthPath only
+			}
+			for who, token := range tokens {
+				cells++
+				if got, want := b.cell(token, method, path), expected(who, letters); got != want && got != "405" && deviations < 20 {
+					deviations++
+					t.Errorf("%s %s by %s: %s, want %s", method, path, who, got, want)
+				}
+			}
+		}
+	}
+	for who, token := range tokens {
+		if got, want := b.cell(token, "POST", AuthPath+"/logout"), expected(who, rowKnown.change); got != want {
+			t.Errorf("logout by %s: %s, want %s", who, got, want)
+		}
+	}
+	if t.Logf("%d cells, %d identities", cells, len(tokens)); cells < 800 || len(tokens) < 14 {
+		t.Error("too few")
+	}
+}
+
+// expected is what a row says of somebody; without letters, everybody is let in.
+func expected(who, letters string) string {
+	if letters == "" {
+		return "let in"
+	}
+	for i, name := range somebody {
+		if name == who {
+			return map[byte]string{'.': "let in", 'f': "403"}[letters[i]]
+		}
+	}
+	return "401"
+}
+
+// cell is what a request gets that asks for nothing that there is, or says nothing that can be read.
+func (b *bench) cell(token, method, path string) string {
+	r := httptest.NewRequest(method, path, strings.NewReader("{"))
+	if proven, is := strings.CutPrefix(token, "proven:"); is {
+		who, err := identity.Parse(proven)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r = r.WithContext(identity.With(r.Context(), who))
+	} else if token != "" {
+		r.Header.Set(tokenHeader, token)
+	}
+	w := httptest.NewRecorder()
+	b.api.ServeHTTP(w, r)
+	switch w.Code {
+	case http.StatusUnauthorized:
+		return "401"
+	case http.StatusForbidden:
+		return "403"
+	case http.StatusMethodNotAllowed:
+		return "405" // nobody is let in
+	}
+	return "let in"
+}
+
+// A route that nobody has put into an area is nobody's.
+func TestARouteWithoutAnAreaIsRefused(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	forgotten := served{api: b.api, route: route{path: "/x", methods: methods{http.MethodGet: version}}}
+	r, err := b.api.asks(httptest.NewRequest("GET", "/x", nil).WithContext(identity.With(t.Context(), identity.Identity{Kind: identity.Root})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	if forgotten.ServeHTTP(w, r); w.Code != http.StatusForbidden {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// userForm is a local user on the wire, as the original's proxy had it. What is absent
+// is not changed; the password is never told.
+type userForm struct {
+	Username  string  `json:"username"`
+	Password  *string `json:"password,omitempty"`
+	FirstName *string `json:"first_name"`
+	LastName  *string `json:"last_name"`
+	Disable   *bool   `json:"disable"`
+}
+
+func formOf(u mastercfg.LocalUser) userForm {
+	return userForm{Username: u.Name, FirstName: &u.FirstName, LastName: &u.LastName, Disable: &u.Disabled}
+}
+
+func (a *API) listUsers(*http.Request) (reply, error) {
+	return reply{from: func(r ledger.Reader) (reply, error) {
+		users, err := ledger.ReadAll[mastercfg.LocalUser](r, mastercfg.UserPrefix)
+		forms := []userForm{}
+		for _, u := range users {
+			forms = append(forms, formOf(u))
+		}
+		return reply{body: forms}, err
+	}}, nil
+}
+
+func (a *API) createUser(r *http.Request) (reply, error) {
+	var sent userForm
+	if err := readInto(r, &sent); err != nil {
+		return reply{}, err
+	}
+	if err := accounts.CheckName(sent.Username); err != nil {
+		return reply{}, err
+	}
+	if sent.Password == nil {
+		return reply{}, fault.New(fault.Invalid, "user %s: a password is wanted", sent.Username).WithField("password")
+	}
+	change, err := a.userChange(r.Context(), sent)
+	if err != nil {
+		return reply{}, err
+	}
+	var made mastercfg.LocalUser
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		if err := access.CreateUser(tx, mastercfg.LocalUser{Name: sent.Username, Password: *change.Password}, a.config.Now()); err != nil {
+			return err
+		}
+		change.Password = nil
+		made, err = access.ChangeUser(tx, identity.Identity{}, sent.Username, change)
+		return err
+	})
+	return reply{code: http.StatusCreated, body: formOf(made), revision: rev}, err
+}
+
+// userChange is what a form changes, with the hash of the password.
+func (a *API) userChange(ctx context.Context, sent userForm) (access.UserChange, error) {
+	change := access.UserChange{FirstName: sent.FirstName, LastName: sent.LastName, Disabled: sent.Disable}
+	for field, text := range map[string]*string{"first_name": sent.FirstName, "last_name": sent.LastName} {
+		if text != nil && len(*text) > maxHumanName {
+			return change, fault.New(fault.TooLarge, "%s: %d bytes, the limit is %d", field, len(*text), maxHumanName).WithField(field)
+		}
+	}
+	if sent.Password == nil {
+		return change, nil
+	}
+	if err := accounts.CheckPassword(*sent.Password); err != nil {
+		return change, fault.New(fault.Invalid, "%w", err).WithField("password")
+	}
+	hash, err := a.hasher.Hash(ctx, *sent.Password)
+	change.Password = &hash
+	return change, err
+}
+
+const maxHumanName = 256
+
+// about is the user that a request names. Everybody may look at himself, and change
+// himself, but not whether he may log in.
+func (a *API) about(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
+	q, name := askingOf(r.Context()), mux.Vars(r)["user"]
+	if own && q.who.Kind == identity.User && q.who.Name == name {
+		return name, nil
+	}
+	q.need = need{verb: verb, area: rights.Access}
+	return name, a.ledger.View(q.still)
+}
+
+func (a *API) getUser(r *http.Request) (reply, error) {
+	name, err := a.about(r, rights.Read, true)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{from: func(reader ledger.Reader) (reply, error) {
+		user, err := access.UserAt(reader, name)
+		return reply{body: formOf(user)}, err
+	}}, nil
+}
+
+func (a *API) changeUser(r *http.Request) (reply, error) {
+	var sent userForm
+	malformed := readInto(r, &sent)
+	name, err := a.about(r, rights.Change, sent.Disable == nil)
+	if err == nil {
+		err = malformed // those who may not change him are not told
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	if sent.Username != "" && sent.Username != name {
+		return reply{}, fault.New(fault.Immutable, "user %s: the name cannot be changed to %.64q", name, sent.Username).WithField("username")
+	}
+	change, err := a.userChange(r.Context(), sent)
+	if err != nil {
+		return reply{}, err
+	}
+	var user mastercfg.LocalUser
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		user, err = access.ChangeUser(tx, askingOf(r.Context()).who, name, change)
+		return err
+	})
+	return reply{body: formOf(user), revision: rev}, err
+}
+
+func (a *API) deleteUser(r *http.Request) (reply, error) {
+	name, err := a.about(r, rights.Change, false)
+	if err != nil {
+		return reply{}, err
+	}
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		return access.DeleteUser(tx, askingOf(r.Context()).who, name)
+	})
+	return reply{code: http.StatusNoContent, revision: rev}, err
+}

@@ -1,0 +1,256 @@
+// Package audit writes down who has changed what, and who was refused: one line of JSON
+// each, in a file that only grows until it is put aside.
+//
+// Each line has the hash of the line before it, so that a line that is changed or taken
+// out of the middle is found (Verify). Whoever can write the file can write it anew from
+// some line on; a copy elsewhere tells.
+//
+// Requests do not wait for the disk. What waits to be written is bounded; what did not
+// find room is counted, in the log and in the next line.
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Entry is one line.
+type Entry struct {
+	Time      time.Time `json:"time"`
+	Request   string    `json:"requestId"`
+	Principal string    `json:"principal"` // "user/ann", "nobody"
+	How       string    `json:"how"`       // what showed it: token, certificate, socket, nothing
+	Source    string    `json:"source"`    // address
+	Verb      string    `json:"verb"`      // of HTTP
+	Key       string    `json:"key"`       // path of what it is about
+	About     string    `json:"about,omitempty"`
+	Tenant    string    `json:"tenant,omitempty"`
+	Decision  Decision  `json:"decision"`
+	Reason    string    `json:"reason,omitempty"` // of a refusal
+	Status    int       `json:"status"`           // of HTTP
+	Revision  string    `json:"revision,omitempty"`
+	Lost      int64     `json:"lost,omitempty"` // entries before this one that did not find room
+	Previous  string    `json:"previous"`       // SHA-256 of the line before; empty: there is none
+}
+
+// Decision is what became of a request as far as rights go.
+type Decision string
+
+// The decisions.
+const (
+	Allowed     Decision = "allowed"
+	Denied      Decision = "denied"
+	WouldRefuse Decision = "would be refused" // in an enforced cluster
+)
+
+const (
+	waiting   = 10_000    // entries that wait to be written
+	fileSize  = 100 << 20 // bytes; then the file is put aside
+	filesKept = 10        // of those put aside
+	longest   = 64 << 10  // bytes of a line
+)
+
+// Log is the file. The zero value is not usable.
+type Log struct {
+	path    string
+	size    int64 // after which it is put aside
+	log     *logrus.Entry
+	entries chan Entry
+	lost    atomic.Int64
+
+	// These belong to Run.
+	file     *os.File
+	written  int64
+	previous string
+}
+
+// New prepares a log; the file is opened for the first entry.
+func New(path string, log *logrus.Entry) *Log {
+	return &Log{path: path, size: fileSize, log: log, entries: make(chan Entry, waiting)}
+}
+
+// Add takes an entry. It never blocks; a Log that is nil takes none.
+func (l *Log) Add(e Entry) {
+	if l == nil {
+		return
+	}
+	select {
+	case l.entries <- e:
+	default:
+		l.lost.Add(1)
+	}
+}
+
+// Run writes entries until ctx ends, and then those that are there.
+func (l *Log) Run(ctx context.Context) {
+	if l == nil {
+		return
+	}
+	defer func() {
+		if l.file != nil {
+			l.report(l.file.Close())
+		}
+	}()
+	for {
+		select {
+		case e := <-l.entries:
+			l.report(l.write(e))
+			continue
+		default:
+		}
+		select {
+		case e := <-l.entries:
+			l.report(l.write(e))
+		case <-ctx.Done():
+			if len(l.entries) == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (l *Log) report(err error) {
+	if err != nil {
+		l.log.WithError(err).Error("audit: what was done is not written down")
+	}
+}
+
+// write adds a line.
+func (l *Log) write(e Entry) error {
+	if err := l.open(); err != nil {
+		l.lost.Add(1)
+		return err
+	}
+	e.Previous, e.Lost = l.previous, l.lost.Swap(0)
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	n, err := l.file.Write(append(line, '\n'))
+	l.written += int64(n)
+	if err != nil {
+		// What is half written is no line: the next one begins a file.
+		l.lost.Add(e.Lost + 1)
+		return errors.Join(err, l.putAside())
+	}
+	l.previous = hashOf(line)
+	if e.Lost > 0 {
+		l.log.WithField("lost", e.Lost).Error("audit: entries did not find room")
+	}
+	if l.written >= l.size {
+		return l.putAside()
+	}
+	return nil
+}
+
+// open opens the file and finds the line to go on after.
+func (l *Log) open() (err error) {
+	if l.file != nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(l.path), 0o750); err != nil {
+		return err
+	}
+	last, size, whole, err := lastLine(l.path)
+	if err != nil {
+		return err
+	}
+	if !whole { // a crash cut it
+		if err := l.rename(); err != nil {
+			return err
+		}
+		size = 0
+	}
+	if last != nil {
+		l.previous = hashOf(last)
+	}
+	l.written = size
+	l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	return err
+}
+
+// putAside ends a file; the chain goes on in the next one.
+func (l *Log) putAside() error {
+	err := l.file.Close()
+	l.file, l.written = nil, 0
+	return errors.Join(err, l.rename())
+}
+
+// rename makes audit.log audit.log.1, and so on; the oldest goes.
+func (l *Log) rename() error {
+	for n := filesKept; n > 0; n-- {
+		from := fmt.Sprintf("%s.%d", l.path, n-1)
+		if n == 1 {
+			from = l.path
+		}
+		if err := os.Rename(from, fmt.Sprintf("%s.%d", l.path, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastLine is the last whole line of a file, nil if there is none, and whether the file
+// ends with it.
+func lastLine(path string) (last []byte, size int64, whole bool, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, true, nil
+	}
+	if err != nil {
+		return nil, 0, false, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, false, err
+	}
+	tail := make([]byte, min(info.Size(), 2*longest))
+	if _, err := file.ReadAt(tail, info.Size()-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return nil, 0, false, err
+	}
+	end := bytes.LastIndexByte(tail, '\n')
+	if end < 0 {
+		return nil, info.Size(), len(tail) == 0, nil
+	}
+	return tail[bytes.LastIndexByte(tail[:end], '\n')+1 : end], info.Size(), end == len(tail)-1, nil
+}
+
+func hashOf(line []byte) string {
+	sum := sha256.Sum256(line)
+	return hex.EncodeToString(sum[:])
+}
+
+// Verify reads lines and fails at the first that does not follow the one before it. The
+// first line follows whatever was put aside. It returns how many there are.
+func Verify(in io.Reader) (lines int, err error) {
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, 2*longest)
+	previous := ""
+	for scan.Scan() {
+		var e Entry
+		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
+			return lines, fmt.Errorf("line %d: %w", lines+1, err)
+		}
+		if lines > 0 && e.Previous != previous {
+			return lines, fmt.Errorf("line %d: does not follow the line before it", lines+1)
+		}
+		previous = hashOf(scan.Bytes())
+		lines++
+	}
+	return lines, scan.Err()
+}

@@ -1,0 +1,90 @@
+package mastercfg
+
+import (
+	"net/url"
+	"time"
+)
+
+// Who may log in and who may what: records that netmasters alone read. Nothing in them
+// can be shown to netmaster as a password or a token.
+const (
+	UserPrefix     = AccessRoot + "users/"
+	SessionPrefix  = AccessRoot + "sessions/"
+	APITokenPrefix = AccessRoot + "tokens/"
+	BindingsPrefix = AccessRoot + "bindings/"
+)
+
+// UserKey is where a local user is.
+func UserKey(name string) string { return UserPrefix + name }
+
+// ownerLength is how many characters of a token's id are those of its owner.
+const ownerLength = 16
+
+// below splits an id after its owner, so that the records of one can be listed.
+func below(prefix, id string) string {
+	n := min(ownerLength, len(id))
+	return prefix + id[:n] + "/" + id[n:]
+}
+
+// SessionKey is where the session of a token is; below the id of an owner alone are his.
+func SessionKey(id string) string { return below(SessionPrefix, id) }
+
+// APITokenKey is where an API token is; the same holds.
+func APITokenKey(id string) string { return below(APITokenPrefix, id) }
+
+// BindingsKey is where it is written what a principal may: a local user, or a name that
+// another directory knows, which may hold slashes.
+func BindingsKey(principal string, local bool) string {
+	if local {
+		return BindingsPrefix + "user/" + url.PathEscape(principal)
+	}
+	return BindingsPrefix + "group/" + url.PathEscape(principal)
+}
+
+// LocalUser is a user that netmaster itself knows.
+type LocalUser struct {
+	Name      string    `json:"name"`
+	FirstName string    `json:"firstName,omitempty"`
+	LastName  string    `json:"lastName,omitempty"`
+	Disabled  bool      `json:"disabled,omitempty"`
+	Password  string    `json:"password"` // its hash; see accounts
+	Life      string    `json:"life"`     // another one after each new password: sessions belong to one
+	Created   time.Time `json:"created"`
+}
+
+// Session is a login.
+type Session struct {
+	ID      string    `json:"id"`
+	User    string    `json:"user"`
+	Life    string    `json:"life"`   // of the user at the login
+	Digest  string    `json:"digest"` // of the token's secret
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+}
+
+// APIToken is what a program shows.
+type APIToken struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Role    string    `json:"role"`
+	Tenants []string  `json:"tenants"` // "*": everywhere
+	Digest  string    `json:"digest"`
+	Creator string    `json:"creator"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+}
+
+// Bindings are the roles of a principal. The record stays when the last one is gone: its
+// revision tells since when.
+type Bindings struct {
+	Principal string    `json:"principal"`
+	Local     bool      `json:"local"`
+	Bindings  []Binding `json:"bindings"`
+}
+
+// Binding is one role.
+type Binding struct {
+	ID     string `json:"id"`
+	Role   string `json:"role"`
+	Tenant string `json:"tenant"` // "*": everywhere
+}
