@@ -22,7 +22,7 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 	b.want(ann, "GET", "networks/blue:web", "", 200, "") // a read that is allowed is not
 	b.want(ann, "POST", "networks/blue:green", green, 200, "")
 	b.want(ann, "GET", "networks/red:web", "", 403, "")
-	b.want("", "POST", AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`, 401, "")
+	b.want("", "POST", AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
 	b.mode(mastercfg.SecurityPermissive)
 	b.want("", "DELETE", "networks/blue:green", "", 200, "")
 	ended, cancel := context.WithCancel(t.Context())
@@ -38,7 +38,7 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 	want := []audit.Entry{
 		{Principal: "user/ann", How: "token", Verb: "POST", Key: "/api/v1/networks/blue:green/", Tenant: "blue", Decision: audit.Allowed, Status: 200},
 		{Principal: "user/ann", How: "token", Verb: "GET", Key: "/api/v1/networks/red:web/", Tenant: "red", Decision: audit.Denied, Status: 403},
-		{Principal: "nobody", How: "nothing", Verb: "POST", Key: AuthPath + "/login/", About: "ann", Decision: audit.Denied, Status: 401},
+		{Principal: "nobody", How: "nothing", Verb: "POST", Key: AuthPath + "/login/", About: "eve", Decision: audit.Denied, Status: 401},
 		{Principal: "nobody", How: "nothing", Verb: "DELETE", Key: "/api/v1/networks/blue:green/", Tenant: "blue", Decision: audit.WouldRefuse, Status: 200},
 	}
 	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
