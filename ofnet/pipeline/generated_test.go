@@ -54,7 +54,6 @@ type datagram struct {
 	tags       []byte // before the type of the frame
 	ethType    uint16
 	before     []byte // options, extension headers
-	next       byte   // what comes first behind the fixed header
 	protocol   byte
 	ttl        byte
 	missing    byte // words that the header of IPv4 says it has less
