@@ -1,10 +1,6 @@
 package ovsd
 
-import (
-	"maps"
-
-	"github.com/contiv/netplugin/ofnet/pipeline"
-)
+import "github.com/contiv/netplugin/ofnet/pipeline"
 
 // A connection that is admitted in an epoch is not judged again before the next one. So
 // there is an epoch in the switch only while it has everything that judges. When it refuses some of
@@ -55,7 +51,7 @@ func judges(owner pipeline.Key) bool {
 func (p *programmer) settleEpoch() { p.ledger.withhold(anyJudges(p.refused)) }
 
 func anyJudges[T any](refused map[pipeline.Key]T) bool {
-	for owner := range maps.Keys(refused) {
+	for owner := range refused {
 		if judges(owner) {
 			return true
 		}

@@ -25,7 +25,7 @@ func (l *ledger) leave(e pipeline.Endpoint) {
 // leaveUnknown has the connections ended of endpoints that the switch has flows of and nobody wants.
 func (l *ledger) leaveUnknown() {
 	for _, p := range l.flows.list {
-		if !p.there || slices.ContainsFunc(p.claims, func(c claim[string]) bool { return c.thing[:8] == p.have[:8] }) {
+		if !p.there || slices.ContainsFunc(p.claims, func(c claim[string]) bool { return ofOneObject(c.thing, p.have) }) {
 			continue
 		}
 		e, is := pipeline.ReceiverOf(openflow.PackedFlow{Key: p.name, Effect: p.have}.Flow())
