@@ -138,6 +138,7 @@ func TestASecuredClusterIsJoined(t *testing.T) {
 func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
 	storetest.Open(t)
 	n := run(t)
+	leader(t, n) // one that is stopped while it stands for election may leave the lock to the next test
 	conn, err := net.Dial("tcp", n.addr)
 	if err != nil {
 		t.Fatal(err)
