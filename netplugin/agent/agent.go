@@ -150,6 +150,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	before := a.cache.global
 	if b.Another {
 		a.held.rewound = true
+		a.cache.peers.rewound()
 		a.report.Ring()
 		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
 			Warn("the store went back or is another one; what it lacks is kept for a while")
