@@ -220,7 +220,7 @@ func (a *Agent) program(ctx context.Context) error {
 	a.started = true
 	a.speak()
 	change, _ := a.planner.plan(a.cache, everything)
-	change.Replace = true
+	change.Replace, change.Known = true, a.existing()
 	a.cfg.Driver.Update(change)
 	a.mu.Unlock()
 	a.log.WithField("objects", len(change.Set)).Info("first state complete")
