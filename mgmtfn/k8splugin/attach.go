@@ -24,8 +24,9 @@ import (
 //	CreateEndpoint ------------------|----+--+                      |
 //	                                 +--> Attach (flows) -----------+
 //
-// Nobody waits for the checkpoint to reach the disk: the store has the endpoint, with the boot of
-// this machine that it belongs to (attachment.Boots).
+// The checkpoint need not reach the disk if the store has the endpoint with the boot of
+// this machine that it belongs to (attachment.Boots). A master of an earlier release does not write the boot
+// down, so until one has answered with it the checkpoint is on the disk before the endpoint is asked for.
 func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
 	log := s.Log.WithField("attachment", c.id.String())
 	var (
@@ -54,11 +55,18 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 		return failed(stepPod, pod.SetUp(pod.spec))
 	})
 	tracks.Go(func() (err error) {
+		synced := !s.tellsBoot.Load()
+		if synced {
+			if err := s.store.Sync(r); err != nil {
+				return failed(stepState, err)
+			}
+		}
 		boot, revision, err := s.createEndpoint(trackCtx, c, r)
 		if err != nil {
 			return failed(stepMaster, err)
 		}
-		if boot != s.boots.Now() { // a master of an earlier release, or somebody else has made it
+		s.tellsBoot.Store(boot != "")
+		if boot != s.boots.Now() && !synced { // it was there before, or the master is another one now
 			if err := s.store.Sync(r); err != nil {
 				return failed(stepState, err)
 			}

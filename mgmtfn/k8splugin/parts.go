@@ -41,8 +41,9 @@ type Datapath interface {
 	// Unannounced lists the endpoints held that the store does not know.
 	Unannounced() []string
 	// Unclaimed lists the endpoints that the store has had on this node for
-	// long, and nobody has held, with their ports.
-	Unclaimed() []Attachment
+	// long, or since a boot that has ended, and nobody has held, with their
+	// ports; none while another node has this one's label.
+	Unclaimed(ended func(boot string) bool) []Attachment
 }
 
 // Attachment is a programmed endpoint, with its port, record and network.

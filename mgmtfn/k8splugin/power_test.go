@@ -5,7 +5,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
@@ -96,9 +100,10 @@ func TestACheckpointReachesTheDiskIfTheStoreDoesNotSayAsMuch(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		node := fakenode.NewNode(t)
 		node.Start(t)
+		do(t, node, request(cniwire.Add, "first", fakenode.NewNamespace(t), "")) // the master does write boots down
 		if !known {
 			ep := mastercfg.CfgEndpointState{ID: podEndpoint, NetID: "default-net.default", EndpointID: "pod",
-				IPAddress: "10.1.0.2", MacAddress: "02:02:0a:01:00:02", HomingHost: fakenode.HostLabel}
+				IPAddress: "10.1.0.3", MacAddress: "02:02:0a:01:00:03", HomingHost: fakenode.HostLabel}
 			if err := node.Cluster.Place(ep); err != nil {
 				t.Fatal(err)
 			}
@@ -115,4 +120,48 @@ func TestACheckpointReachesTheDiskIfTheStoreDoesNotSayAsMuch(t *testing.T) {
 			t.Errorf("the store says the boot: %v; ADD without its checkpoint: %v", known, err)
 		}
 	}
+}
+
+// A master of an earlier release writes no boot down: if the power goes as soon as it has the
+// endpoint, only the checkpoint tells of it.
+func TestUntilAMasterHasToldABootNoEndpointIsAskedForWithoutCheckpoint(t *testing.T) {
+	node := fakenode.NewNode(t)
+	logger, _ := logtest.NewNullLogger()
+	logger.SetLevel(logrus.DebugLevel)
+	lost := "none" // without the file nobody can have it on the disk
+	logger.AddHook(at{"add: begin", func() {
+		if err := os.RemoveAll(filepath.Join(node.StateDir(), lost)); err != nil {
+			t.Error(err)
+		}
+	}})
+	node.Start(t, func(c *k8splugin.Config) { c.Log = logrus.NewEntry(logger) })
+	var asked atomic.Bool
+	node.Cluster.Watch(func(call string) {
+		if call == fakenode.CreateEndpoint {
+			asked.Store(true)
+		}
+	})
+	lost = "pod@eth0.json"
+	if _, err := node.Do(request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")); err == nil || asked.Load() {
+		t.Errorf("ADD without its checkpoint: %v; the endpoint was asked for: %v", err, asked.Load())
+	}
+	lost = "none"
+	do(t, node, request(cniwire.Add, "other", fakenode.NewNamespace(t), ""))
+	lost = "pod@eth0.json"
+	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")) // the store says enough
+}
+
+// at calls a function when something is logged.
+type at struct {
+	message string
+	do      func()
+}
+
+func (a at) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (a at) Fire(e *logrus.Entry) error {
+	if e.Message == a.message {
+		a.do()
+	}
+	return nil
 }

@@ -40,7 +40,7 @@ func (s *Server) reconcile(ctx context.Context) {
 			for _, id := range s.Datapath.Unannounced() {
 				todo[id] = func(ctx context.Context) error { return s.announce(ctx, id) }
 			}
-			for _, at := range s.Datapath.Unclaimed() {
+			for _, at := range s.Datapath.Unclaimed(s.boots.Ended) {
 				todo[at.Endpoint.ID] = func(ctx context.Context) error { return s.abandon(ctx, at) }
 			}
 			s.tryEach(ctx, todo, paces, now)

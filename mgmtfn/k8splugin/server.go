@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -39,6 +40,8 @@ type Server struct {
 	adds    slots
 	others  slots
 	wake    bell.Bell // there is something to undo
+
+	tellsBoot atomic.Bool // the master's last answer had the boot that its endpoint is of
 
 	beginning sync.Mutex // one container at a time says which ports of the node it has
 }

@@ -275,6 +275,17 @@ func (c *cache) putPeer(key string, value []byte, revision int64) error {
 	return nil
 }
 
+// hasTwin tells whether another node is registered with this one's label, or this one's
+// registration is refused.
+func (c *cache) hasTwin() bool {
+	for key := range c.peers.byHost[c.host] {
+		if c.peers.entries[key].vtep != c.vtep || c.peers.refused[key] != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // recallPeer supplies a VTEP remembered from before this agent started.
 func (c *cache) recallPeer(host string, vtep netip.Addr) {
 	c.setNode(recalled+vtep.String(), vtep)

@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,9 +31,10 @@ type held struct {
 	attached map[string]Attachment // endpoints with a container behind the port
 	absent   map[string]time.Time  // keys the cache keeps though the store lacks them, and until when
 
-	unclaimed  []string // endpoints of this node that nobody has claimed for long
-	unreported []string // endpoints whose operational record has to go, if there is one
-	rewound    bool     // the store may have lost operational records, too
+	unclaimed  []string  // endpoints of this node that nobody has claimed for long
+	twinSeen   time.Time // when another node was last registered with this one's label
+	unreported []string  // endpoints whose operational record has to go, if there is one
+	rewound    bool      // the store may have lost operational records, too
 }
 
 func newHeld() held {
@@ -142,15 +142,6 @@ func (a *Agent) recallHeld() error {
 	return nil
 }
 
-// existing lists the endpoints of the first state, served here or not. It is nil, as nobody knows, if the store lacks one
-// of an attached container: it may have lost others, too. It is called with the lock, after recallHeld.
-func (a *Agent) existing() []string {
-	if len(a.lacked()) > 0 {
-		return nil
-	}
-	return slices.AppendSeq([]string{}, maps.Keys(a.cache.endpoints))
-}
-
 // Unannounced lists the endpoints with an attached container that the store
 // does not know. It is empty while the store cannot be read.
 func (a *Agent) Unannounced() []string {
@@ -159,11 +150,7 @@ func (a *Agent) Unannounced() []string {
 	if !a.followsStore() {
 		return nil
 	}
-	return a.lacked()
-}
-
-// lacked lists the endpoints with an attached container that the store does not have, in order. It is called with the lock.
-func (a *Agent) lacked() (ids []string) {
+	var ids []string
 	for id := range a.held.attached {
 		_, absent := a.held.absent[mastercfg.EndpointPrefix+id]
 		if _, known := a.cache.endpoints[id]; absent || !known {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -198,38 +199,13 @@ func TestKeptNetworkMakesWayForOneWithItsNumbers(t *testing.T) {
 	expectObjects(t, driver, "the tenant with the number wins", "network web.red", "endpoint web.red-1")
 }
 
-// The driver is told at the start who exists, served here or not, unless the store has lost records.
-func TestDriverIsToldWhoExists(t *testing.T) {
-	store := newEtcd(t).start()
-	store.put(blueState...)
-	store.put(vtepKey("192.0.2.2"), vtepValue("node3", "192.0.2.2"), epKey("web.red-1"), epValue("web.red", "node3", "10.1.0.9"))
-	driver := newRecorder()
-	a := startAgent(t, store.db, driver)
-	a.awaitReady(t)
-	expectObjects(t, driver, "the endpoint elsewhere has no node", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
-	if got := slices.Sorted(slices.Values(driver.known)); !slices.Equal(got, []string{"web.blue-1", "web.blue-2", "web.red-1"}) {
-		t.Errorf("known: %q", got)
-	}
-	at := attachBlue(t, a)
-	a.stop()
-
-	store.del(epKey("web.blue-1"))
-	driver = newRecorder()
-	next := newAgent(store.db, driver)
-	next.Hold(at)
-	runAgent(t, next).awaitReady(t)
-	if driver.known != nil {
-		t.Errorf("known in a store that lacks an attached container: %q", driver.known)
-	}
-}
-
 func TestEndpointsInNobodysHandsAreFound(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
 	a := startAgent(t, store.db, driver, soon)
 	a.awaitReady(t)
 	unclaimed := func() (ids []string) {
-		for _, at := range a.Unclaimed() {
+		for _, at := range a.Unclaimed(func(string) bool { return false }) {
 			ids = append(ids, at.Endpoint.ID)
 		}
 		return ids
@@ -243,6 +219,44 @@ func TestEndpointsInNobodysHandsAreFound(t *testing.T) {
 	attachBlue(t, a)
 	if got := unclaimed(); len(got) > 0 {
 		t.Errorf("attached and unclaimed: %q", got)
+	}
+}
+
+// The copy of a node's disk knows the boots of the node, and calls itself by its label.
+func TestEndpointsOfAnEndedBootAreFoundAtOnceUnlessANodeHasATwin(t *testing.T) {
+	store := newEtcd(t).start()
+	store.put(blueState...)
+	own, twin := vtepKey("192.0.2.1"), vtepKey("192.0.2.7")
+	store.put(own, vtepValue(me, "192.0.2.1"))
+	a := startAgent(t, store.db, newRecorder())
+	a.awaitReady(t)
+	found := func() int { return len(a.Unclaimed(func(boot string) bool { return boot == "" })) }
+	if found() != 1 {
+		t.Error("an endpoint of an ended boot waits")
+	}
+	if left := a.Unclaimed(func(string) bool { return false }); len(left) > 0 {
+		t.Errorf("unclaimed for long: %v", left)
+	}
+	hasTwin := func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.cache.hasTwin() }
+	store.put(twin, vtepValue(me, "192.0.2.7"))
+	eventually(t, "there is a twin", func() error {
+		if !hasTwin() {
+			return errors.New("none is known")
+		}
+		return nil
+	})
+	if found() > 0 {
+		t.Error("found although another node with the label is registered")
+	}
+	store.del(twin)
+	eventually(t, "the twin is gone", func() error {
+		if hasTwin() {
+			return errors.New("it is registered")
+		}
+		return nil
+	})
+	if found() > 0 {
+		t.Error("found although the other one's agent may be started again")
 	}
 }
 

@@ -131,9 +131,13 @@ func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
 }
 
 // Unclaimed lists the endpoints that the store has on this node although nobody
-// has held them since this process started or for SweepGrace. Who keeps record
+// has held them since this process started or for SweepGrace, and at once those that were attached
+// in a boot that has ended. Who keeps record
 // of the containers decides whether one uses them: a port is given if there is one.
-func (a *Agent) Unclaimed() []Attachment {
+//
+// There are none while another node has this one's label, and for SweepGrace after: a copy of
+// this machine's disk knows its boots and its ports, and does not have its containers.
+func (a *Agent) Unclaimed(ended func(boot string) bool) []Attachment {
 	ports := make(map[string]drivers.Port)
 	for _, port := range a.cfg.Driver.Ports() {
 		ports[port.EndpointID] = port
@@ -143,10 +147,17 @@ func (a *Agent) Unclaimed() []Attachment {
 	if !a.followsStore() {
 		return nil
 	}
+	now := time.Now()
+	if a.cache.hasTwin() {
+		a.held.twinSeen = now
+	}
+	if !a.held.twinSeen.IsZero() && now.Sub(a.held.twinSeen) < a.cfg.SweepGrace {
+		return nil
+	}
 	var found []Attachment
-	for _, id := range a.held.unclaimed {
-		e, known := a.cache.endpoints[id]
-		if _, claimed := a.held.claimed[id]; claimed || !known || e.host != a.cfg.HostLabel {
+	for id := range a.cache.endpointsOn[a.cfg.HostLabel] {
+		e := a.cache.endpoints[id]
+		if _, claimed := a.held.claimed[id]; claimed || !ended(e.record.Boot) && !slices.Contains(a.held.unclaimed, id) {
 			continue
 		}
 		found = append(found, Attachment{Port: ports[id], Endpoint: *e.record, Network: a.cache.networks[e.netID].record})

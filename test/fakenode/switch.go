@@ -190,7 +190,7 @@ func (s *Switch) Unannounced() []string {
 }
 
 // Unclaimed lists the endpoints of the node that nobody has, without a grace.
-func (s *Switch) Unclaimed() []k8splugin.Attachment {
+func (s *Switch) Unclaimed(func(boot string) bool) []k8splugin.Attachment {
 	state, err := s.cluster.read()
 	if err != nil {
 		return nil
