@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/tlsfiles"
@@ -31,7 +32,17 @@ type Config struct {
 	RequestTimeout time.Duration // limit of each single request; default 5 s
 
 	Log *logrus.Entry
-	Now func() time.Time // clock that decides when a term has lasted too long; default time.Now
+	Now func() time.Time // clock that decides when a term has lasted too long; default sinceBoot
+}
+
+// sinceBoot is a clock that nobody sets and that goes on while the machine is suspended, as the
+// store's clock does. That of time.Now stands still then, as far as differences of times go.
+func sinceBoot() time.Time {
+	var since unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) != nil { // a kernel before 2.6.39
+		return time.Now()
+	}
+	return time.Unix(since.Unix())
 }
 
 // withDefaults returns the configuration with every optional field set.
@@ -46,7 +57,7 @@ func (c Config) withDefaults() Config {
 		c.Log = logrus.WithField("component", "objdb")
 	}
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = sinceBoot
 	}
 	return c
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
@@ -284,6 +286,16 @@ func TestATermEndsWhenTheClockSaysSo(t *testing.T) {
 		t.Error("the term goes on")
 	}
 	resign(t, term)
+}
+
+func TestTheStandardClockGoesOnWhileTheMachineIsSuspended(t *testing.T) {
+	var boot unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
+		t.Fatal(err)
+	}
+	if ahead := (Config{}).withDefaults().Now().Sub(time.Unix(boot.Unix())); ahead < 0 || ahead > time.Minute {
+		t.Errorf("%s ahead of the time since boot", ahead)
+	}
 }
 
 func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {

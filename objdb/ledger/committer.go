@@ -231,14 +231,14 @@ func (l *Ledger) newGroup() *group {
 	return g
 }
 
-// commit writes a group and makes it the ledger's state.
+// commit writes a group and makes it the ledger's state. What has read only is as good as the term.
 func (l *Ledger) commit(g *group, plans int) (int64, error) {
 	t, err := g.txn()
 	if err != nil {
 		return 0, err
 	}
 	if len(t.Puts)+len(t.Deletes) == 0 {
-		return l.newest, nil
+		return l.newest, l.term.Trusted() // the store is not asked
 	}
 	// A transaction that was sent is waited for even when the term ends:
 	// whoever asked for it wants to know, and the fence keeps it harmless.

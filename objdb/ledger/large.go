@@ -89,7 +89,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	case err != nil:
 		return 0, err
 	case len(g.writes) == 0: // what it has seen may be gone at a later revision
-		return base.newest, nil
+		return base.newest, l.term.Trusted()
 	case verdict == oversize:
 		return l.commitByJournal(ctx, g)
 	}
@@ -100,7 +100,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err error) {
 	changed := g.changes()
 	if len(changed) == 0 {
-		return g.base.newest, nil
+		return g.base.newest, l.term.Trusted()
 	}
 	l.arrange(g, changed)
 	l.attempts++

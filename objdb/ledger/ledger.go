@@ -124,13 +124,17 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 }
 
 // Preview runs a plan on the committed state and forgets what it wrote. Like
-// View it neither waits nor makes anybody wait.
+// View it neither waits nor makes anybody wait. What the plan has found was so if
+// the term is still trusted.
 func (l *Ledger) Preview(ctx context.Context, plan func(tx *Tx) error) error {
 	if l.term.Context().Err() != nil {
 		return l.term.Ended()
 	}
 	g := newGroup(l.state.Load(), l.owned, l.corrupt)
-	return newTx(ctx, g).run(plan)
+	if err := newTx(ctx, g).run(plan); err != nil {
+		return err
+	}
+	return l.term.Trusted()
 }
 
 // View calls read with the committed state. It neither waits nor makes anybody wait.
@@ -146,7 +150,8 @@ func (l *Ledger) View(read func(r Reader) error) error {
 }
 
 // Update runs a plan and commits what it wrote. It returns the revision of the
-// commit, or, when the plan changed nothing, a revision at which that was so.
+// commit, or, when the plan changed nothing, a revision at which that was so; then
+// the term has to be trusted, as the store is not asked.
 //
 // A plan must be a function of what it reads from tx and of its arguments: it
 // runs more than once when others write in between. If it returns an error,
