@@ -40,17 +40,20 @@ func (a *API) authority(*http.Request) (reply, error) {
 	return reply{body: mastercfg.Authority{Cluster: all.Cluster(), Authorities: string(pki.EncodeCertificates(all[pki.API].Certificate))}}, nil
 }
 
+// Private tells whether nobody but the two sides can read a request and its answer: it
+// came over TLS, or from this machine.
+func Private(r *http.Request) bool {
+	remote, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, err := netip.ParseAddr(remote)
+	return r.TLS != nil || identity.From(r.Context()).Kind == identity.Root || err == nil && addr.Unmap().IsLoopback()
+}
+
 // Confidential refuses a request in which, or in the answer to which, there is a join
 // token, on a connection that others can read. A netmaster that passes requests on asks
 // this too: the leader sees the connection between the two only.
 func Confidential(r *http.Request) error {
 	path := strings.TrimSuffix(r.URL.Path, "/")
-	if r.Method != http.MethodPost || path != mastercfg.JoinPath && path != mastercfg.JoinTokensPath {
-		return nil
-	}
-	remote, _, _ := net.SplitHostPort(r.RemoteAddr)
-	addr, err := netip.ParseAddr(remote)
-	if r.TLS != nil || identity.From(r.Context()).Kind == identity.Root || err == nil && addr.Unmap().IsLoopback() {
+	if r.Method != http.MethodPost || path != mastercfg.JoinPath && path != mastercfg.JoinTokensPath || Private(r) {
 		return nil
 	}
 	return fault.New(fault.Denied, "%s %s: join tokens are taken and given over https only, or on the machine of a netmaster", r.Method, r.URL.Path)

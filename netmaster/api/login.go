@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
@@ -107,13 +106,8 @@ func (a *API) hashOf(name string) (hash string) {
 	return hash
 }
 
-// sourceOf is the address a request comes from. Another netmaster is believed whom it
-// speaks for.
+// sourceOf is the address a request comes from, behind a netmaster that has passed it on.
 func sourceOf(r *http.Request) string {
-	if identity.From(r.Context()).Kind == identity.Master {
-		all := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-		return strings.TrimSpace(all[len(all)-1])
-	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr

@@ -139,7 +139,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, 2)
 	server := newServer(d.front, d.papers, d.log)
 	for i, l := range listeners {
 		listeners[i] = encrypting{l, d.papers.server(), d.papers.have}
@@ -158,6 +157,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
 	}
 	d.metrics.gauge("netmaster_http_connections", "Open connections.", func() float64 { return float64(server.conn.count()) })
+	failed := make(chan error, len(listeners)) // each ends once, and nobody may hear it
 	var serving sync.WaitGroup
 	for _, l := range listeners {
 		serving.Go(func() { failed <- server.serve(l) })
@@ -177,7 +177,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	var leading sync.WaitGroup
 	leading.Go(func() { d.loop(working, ctx) })
 	leading.Go(func() { d.space.Run(working) })
-	leading.Go(func() { d.papers.Run(working) })
+	leading.Go(func() { d.papers.Run(working, d.cluster) })
 	leading.Go(func() { d.cfg.API.Audit.Run(working) })
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
 	d.notify(daemon.SdNotifyReady)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"os"
@@ -25,9 +26,11 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 	})
 	switch {
 	case err == nil:
-		return d.belong(stored.ClusterID)
+		d.belong(stored.ClusterID)
+		return nil
 	case !fault.Is(err, fault.NotFound):
-		return err
+		d.log.WithError(err).Errorf("key %s cannot be read: requests are refused until it is as it was, from a backup", mastercfg.SecurityKey)
+		return nil
 	case !d.cfg.Security.Secure:
 		return nil
 	}
@@ -44,17 +47,28 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 
 // belong says what is wrong where this netmaster has no authorities, or those of another
 // cluster. It leads all the same: what needs no certificate goes on.
-func (d *Daemon) belong(cluster string) error {
-	own := d.papers.authorities()
-	switch {
-	case own == nil:
+func (d *Daemon) belong(cluster string) {
+	d.papers.belong(cluster)
+	if !d.papers.have() {
 		d.log.WithField("cluster", cluster).Error("the cluster has authorities, this netmaster does not: it serves without TLS and nobody can join; " +
 			"give it the directory that --pki-dir names of a netmaster that has them")
-	case own.Cluster() != cluster:
-		d.log.WithField("cluster", cluster).Errorf("the authorities of %s are those of another cluster, %s: they are not used", d.cfg.Security.Dir, own.Cluster())
-		d.papers.held.Store(nil)
 	}
-	return nil
+}
+
+// cluster is the one that the record names; empty: there is no record.
+func (d *Daemon) cluster(ctx context.Context) (string, error) {
+	kv, err := d.db.Get(ctx, mastercfg.SecurityKey)
+	if fault.Is(err, fault.NotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var stored mastercfg.Security
+	if err := json.Unmarshal(kv.Value, &stored); err != nil {
+		return "", fault.New(fault.Internal, "key %s: %w", mastercfg.SecurityKey, err)
+	}
+	return stored.ClusterID, nil
 }
 
 // listenSocket opens the socket for root of this machine. One that is left of a netmaster

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 
 // identityHeader is where a netmaster that passes a request on says who it comes from: an
 // identity, and the hash of its key if there is one. It is believed of netmasters that
-// show their certificate, and is taken from the requests of all others.
+// show their certificate, as is the address that they say it comes from; both are taken
+// from the requests of all others.
 const identityHeader = "Contiv-Identity"
 
 // verifier tells who a certificate belongs to.
@@ -29,9 +31,12 @@ func identify(next http.Handler, clients verifier) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		passedOn := r.Header.Get(identityHeader)
 		r.Header.Del(identityHeader)
+		client := forwardedFor(r)
 		who, err := whoAsks(r, clients)
 		if err == nil && who.Kind == identity.Master && passedOn != "" {
-			who, err = readPassedOn(passedOn)
+			if who, err = readPassedOn(passedOn); client.IsValid() {
+				r.RemoteAddr = netip.AddrPortFrom(client, 0).String()
+			}
 		}
 		if err != nil {
 			api.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
@@ -39,6 +44,18 @@ func identify(next http.Handler, clients verifier) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(identity.With(r.Context(), who)))
 	})
+}
+
+// forwardedFor takes from a request what it says of where it comes from, and returns the
+// address; the zero address if it says none. A netmaster that passes a request on says one.
+func forwardedFor(r *http.Request) netip.Addr {
+	addr, _ := netip.ParseAddr(r.Header.Get("X-Forwarded-For"))
+	for name := range r.Header {
+		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
+			r.Header.Del(name)
+		}
+	}
+	return addr
 }
 
 // whoAsks is who is at the other end of the connection. It notes in the request that the

@@ -34,6 +34,7 @@ type papers struct {
 	cfg  Security
 	log  *logrus.Entry
 	held atomic.Pointer[held] // nil: no authorities
+	read pki.Authorities      // what could not sign at the start, as when the clock was not set yet; nil: nothing
 }
 
 // held is what is used at a time.
@@ -55,7 +56,11 @@ func newPapers(cfg Security, log *logrus.Entry) (*papers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.use(all)
+	if err := p.use(all); err != nil {
+		p.read = all
+		log.WithError(err).Error("no certificates yet, trying again each minute: plain requests are served meanwhile")
+	}
+	return p, nil
 }
 
 // use signs certificates with authorities, and shows them from now on.
@@ -91,6 +96,15 @@ func (p *papers) sign(by *pki.Authority, use x509.ExtKeyUsage, now time.Time) (*
 	return &tls.Certificate{Certificate: [][]byte{signed.Raw}, PrivateKey: key, Leaf: signed}, nil
 }
 
+// belong drops authorities that are not those of the cluster.
+func (p *papers) belong(cluster string) {
+	if own := p.authorities(); own != nil && own.Cluster() != cluster {
+		p.log.WithField("cluster", cluster).Errorf("the authorities of %s are those of another cluster, %s: they are not used; "+
+			"give this netmaster the directory of one that has those of the cluster, and start it again", p.cfg.Dir, own.Cluster())
+		p.held.Store(nil)
+	}
+}
+
 // found makes the authorities of a new cluster, and writes them down before they are used.
 func (p *papers) found() error {
 	all, err := pki.NewCluster(time.Now())
@@ -108,11 +122,22 @@ func (p *papers) found() error {
 // clock that those have who read them: a machine that was asleep may be late.
 const renewCheck = time.Minute
 
-// Run renews the certificates until ctx ends, whenever there are some.
-func (p *papers) Run(ctx context.Context) {
+// Run renews the certificates until ctx ends, whenever there are some. cluster tells whose
+// authorities the record names; empty: those of nobody yet. One that follows looks at it
+// here: those on its disk may be of before another netmaster has founded the cluster.
+func (p *papers) Run(ctx context.Context, cluster func(context.Context) (string, error)) {
 	var seen *held
 	var due time.Time
 	for ; ctx.Err() == nil; retry.Pause(ctx, renewCheck) {
+		if p.read != nil && p.use(p.read) == nil {
+			p.log.Info("certificates made")
+			p.read = nil
+		}
+		if id, err := cluster(ctx); err != nil {
+			p.log.WithError(err).Warn("not known whether the authorities are those of the cluster")
+		} else if id != "" {
+			p.belong(id)
+		}
 		now := p.held.Load()
 		if now == nil {
 			continue

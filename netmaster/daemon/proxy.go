@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"strings"
 	"sync"
 	"time"
 
@@ -152,8 +151,10 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 		out.URL.Scheme = "https"
 	}
 	resp, err = a.transport.RoundTrip(out)
-	if isPlain(err) && strings.TrimSuffix(r.URL.Path, "/") != mastercfg.JoinPath {
-		out.URL.Scheme = mastercfg.Scheme // the leader has no authorities yet; nothing was sent
+	if isPlain(err) && !api.Private(r) {
+		// The leader has no authorities, or somebody else answers in its place. Nothing was
+		// sent, and what others could read already they may read again.
+		out.URL.Scheme = mastercfg.Scheme
 		resp, err = a.transport.RoundTrip(out)
 	}
 	if err != nil {

@@ -152,7 +152,8 @@ func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
 // named answers with who is asking and how.
 var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	who := identity.From(r.Context())
-	fmt.Fprintf(w, "%s key=%t tls=%t header=%q", who, who.KeyHash != "", r.TLS != nil, r.Header.Get(identityHeader))
+	from, _, _ := net.SplitHostPort(r.RemoteAddr)
+	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s", who, who.KeyHash != "", r.TLS != nil, r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from)
 })
 
 // served serves a handler as netmaster does, with authorities.
@@ -215,10 +216,10 @@ func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {
 	}{
 		"nobody":                   {nil, "", 200, `nobody key=false tls=true header=""`},
 		"nobody who says root":     {nil, "root", 200, `nobody key=false tls=true header=""`},
-		"a node":                   {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "", 200, `node/h1 key=true tls=true header=""`},
+		"a node":                   {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "", 200, `node/h1 key=true tls=true header="" forwarded="" from=127.0.0.1`},
 		"a node that says root":    {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "root", 200, `node/h1 key=true`},
 		"a netmaster":              {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "", 200, `master/m1 key=true`},
-		"a netmaster that passes":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "node/h2 abcd", 200, `node/h2 key=true tls=true header=""`},
+		"a netmaster that passes":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "node/h2 abcd", 200, `node/h2 key=true tls=true header="" forwarded="" from=10.9.9.9`},
 		"a netmaster for nobody":   {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "nobody", 200, `nobody key=false`},
 		"nonsense of a netmaster":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "king/h2", 401, "identity"},
 		"somebody of elsewhere":    {[]tls.Certificate{certificate(t, others[pki.Client], h1, client, time.Now())}, "", 401, "not signed by an authority of this cluster"},
@@ -230,6 +231,7 @@ func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set(identityHeader, c.header)
+		req.Header.Set("X-Forwarded-For", "10.9.9.9")
 		resp, err := asking(t, roots, c.own...).Do(req)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -353,22 +355,30 @@ func TestAuthoritiesOfAnotherClusterAreNotUsed(t *testing.T) {
 	}
 }
 
-// A follower passes on over TLS, and the leader hears who is asking. One that leads and
-// has no authorities yet is asked in plain text, but for a join: a token is a secret.
+// A follower passes on over TLS, and the leader hears who is asking. One that answers in
+// plain text gets in plain text what came so over the network, and nothing else.
 func TestAFollowerPassesOnWhoIsAsking(t *testing.T) {
 	addr, p := served(t)
 	plain := httptest.NewServer(named)
 	defer plain.Close()
+	plainly := plain.Listener.Addr().String()
 	for name, c := range map[string]struct {
-		leader, path, want string
-		code               int
+		leader, from string
+		over         *tls.ConnectionState // that the client has asked over
+		code         int
+		want         string
 	}{
-		"over TLS":             {addr, "/x", `node/h1 key=true tls=true`, 200},
-		"in plain text":        {plain.Listener.Addr().String(), "/x", `nobody key=false tls=false`, 200},
-		"no token in the open": {plain.Listener.Addr().String(), mastercfg.JoinPath, "", 502},
+		"over TLS":           {addr, "", nil, 200, `node/h1 key=true tls=true header="" forwarded="" from=192.0.2.1`},
+		"in plain text":      {plainly, "", nil, 200, `nobody key=false tls=false`},
+		"what came over TLS": {plainly, "", new(tls.ConnectionState), 502, ""},
+		"of this machine":    {plainly, "127.0.0.1:4000", nil, 502, ""},
 	} {
 		follower := newProxy(holder(func() (string, error) { return c.leader, nil }), "127.0.0.1:1", p, testkit.Quiet())
-		r := httptest.NewRequest("GET", c.path, nil)
+		r := httptest.NewRequest("GET", "/x", nil)
+		r.TLS = c.over
+		if c.from != "" {
+			r.RemoteAddr = c.from
+		}
 		r = r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Node, Name: "h1", KeyHash: "abcd"}))
 		w := httptest.NewRecorder()
 		follower.ServeHTTP(w, r)
@@ -376,5 +386,52 @@ func TestAFollowerPassesOnWhoIsAsking(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 		follower.transport.CloseIdleConnections()
+	}
+}
+
+// A netmaster with three listeners ends: nobody hears any more that they do.
+func TestANetmasterWithThreeListenersEnds(t *testing.T) {
+	storetest.Open(t)
+	n := run(t, func(c *Config) {
+		c.Control = testkit.FreeAddress()
+		c.Security.Socket = filepath.Join(t.TempDir(), "netmaster.sock")
+	})
+	leader(t, n)
+	n.shut()
+}
+
+// One that follows does not use the authorities that it has made itself when another has
+// founded the cluster meanwhile.
+func TestAFollowerDropsAuthoritiesOfAnotherCluster(t *testing.T) {
+	_, p := served(t)
+	own := p.authorities().Cluster()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	named := make(chan string, 1)
+	go func() {
+		defer close(ended)
+		p.Run(ctx, func(context.Context) (string, error) { return <-named, nil })
+	}()
+	defer func() { cancel(); <-ended }()
+	named <- own + "x"
+	testkit.Eventually(t, 20*time.Second, "they are dropped", func() bool { return !p.have() })
+}
+
+// A machine whose clock is not set yet starts without certificates, and makes them later.
+func TestANetmasterStartsBeforeItsClockIsRight(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	all, err := pki.NewCluster(time.Now().Add(48 * time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := all.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPapers(Security{Dir: dir, Name: "m1"}, testkit.Quiet())
+	if err != nil || p.have() {
+		t.Fatalf("has certificates: %t, %v", p.have(), err)
+	}
+	if p.read.Cluster() != all.Cluster() {
+		t.Error("does not try again")
 	}
 }
