@@ -2,7 +2,9 @@ package ovsd
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,7 +43,7 @@ func (d *Driver) Drops(ctx context.Context) (map[string]drivers.Count, error) {
 // DropMetrics are the drops of switches as numbers of a node.
 type DropMetrics []*Driver
 
-// dropsTime bounds what asking one switch takes of who reads the numbers.
+// dropsTime bounds what asking the switches takes of who reads the numbers.
 const dropsTime = 2 * time.Second
 
 var dropsDesc = prometheus.NewDesc("contiv_dropped_packets_total",
@@ -52,29 +54,44 @@ func (DropMetrics) Describe(to chan<- *prometheus.Desc) { to <- dropsDesc }
 
 // Collect implements prometheus.Collector. A switch that does not answer has no numbers.
 func (m DropMetrics) Collect(to chan<- prometheus.Metric) {
-	for _, d := range m {
-		ctx, cancel := context.WithTimeout(context.Background(), dropsTime)
-		drops, err := d.Drops(ctx)
-		cancel()
-		if err != nil {
-			d.log.WithError(err).Debug("drops are not told")
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), dropsTime)
+	defer cancel()
+	all, _ := m.ask(ctx)
+	for bridge, drops := range all {
 		for name, count := range drops {
-			to <- prometheus.MustNewConstMetric(dropsDesc, prometheus.CounterValue, float64(count.Packets), d.config.Bridge, name)
+			to <- prometheus.MustNewConstMetric(dropsDesc, prometheus.CounterValue, float64(count.Packets), bridge, name)
 		}
 	}
 }
 
-// Inspect returns the drops by bridge, those that there are.
+// Inspect returns the drops by bridge, those that there are. A bridge whose switch does
+// not answer is left out; it is an error if none does.
 func (m DropMetrics) Inspect(ctx context.Context) (map[string]map[string]drivers.Count, error) {
-	all := make(map[string]map[string]drivers.Count, len(m))
-	for _, d := range m {
-		drops, err := d.Drops(ctx)
-		if err != nil {
-			return nil, err
-		}
+	all, err := m.ask(ctx)
+	if len(all) == 0 {
+		return nil, err
+	}
+	for _, drops := range all {
 		maps.DeleteFunc(drops, func(_ string, c drivers.Count) bool { return c == drivers.Count{} })
-		all[d.config.Bridge] = drops
 	}
 	return all, nil
+}
+
+// ask asks all switches at once, and returns the drops by bridge and what went wrong with the others.
+func (m DropMetrics) ask(ctx context.Context) (map[string]map[string]drivers.Count, error) {
+	answers, errs := make([]map[string]drivers.Count, len(m)), make([]error, len(m))
+	var asking sync.WaitGroup
+	for i, d := range m {
+		asking.Go(func() { answers[i], errs[i] = d.Drops(ctx) })
+	}
+	asking.Wait()
+	all := make(map[string]map[string]drivers.Count, len(m))
+	for i, d := range m {
+		if errs[i] != nil {
+			d.log.WithError(errs[i]).Debug("drops are not told")
+			continue
+		}
+		all[d.config.Bridge] = answers[i]
+	}
+	return all, errors.Join(errs...)
 }

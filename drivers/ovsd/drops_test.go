@@ -47,4 +47,9 @@ func TestWhatIsThrownAwayIsToldByReason(t *testing.T) {
 	if _, err := metrics.Inspect(patience(t)); err == nil || !strings.Contains(err.Error(), "not connected") {
 		t.Errorf("without a switch: %v", err)
 	}
+	again := n.start()
+	again.give(everything(a))
+	if some, err := (ovsd.DropMetrics{r.Driver, again.Driver}).Inspect(patience(t)); err != nil || some[bridge] == nil {
+		t.Errorf("with one switch of two: %v, %v", some, err)
+	}
 }
