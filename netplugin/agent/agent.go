@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -153,6 +154,9 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 		a.report.Ring()
 		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
 			Warn("the store went back or is another one; what it lacks is kept for a while")
+	}
+	if m.prefix == objdb.ServicePrefix { // what vanished while nobody listened refuses nothing that came
+		slices.SortStableFunc(b.Events, func(x, y mirror.Event) int { return min(len(x.Value), 1) - min(len(y.Value), 1) })
 	}
 	for _, event := range b.Events {
 		if event.Value == nil && a.held.keep(event.Key, b.Another, time.Now().Add(a.cfg.RewindGrace)) {

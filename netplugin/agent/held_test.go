@@ -8,9 +8,13 @@ import (
 	"testing"
 	"time"
 
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // attachBlue attaches a container to endpoint web.blue-1.
@@ -181,6 +185,20 @@ func TestWhatAStoreThatWentBackLacksStaysForAWhile(t *testing.T) {
 	}
 	a.takeIn(a.mirrors[0], mirror.Batch{Revision: 2, Events: []mirror.Event{{Key: ruleKey(blueRule), Value: []byte(ruleValue(blueRule, "allow"))}}})
 	expectObjects(t, driver, "what comes again is taken", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
+}
+
+func TestANodeThatMovedWhileNobodyListenedIsNotRefused(t *testing.T) {
+	logger, messages := logtest.NewNullLogger()
+	a := New(Config{HostLabel: me, DB: openDB(t, testkit.FreeURL()), Log: logger.WithField("component", "agent")})
+	registry := a.mirrors[slices.Index(followed, objdb.ServicePrefix)]
+	came := func(vtep string) mirror.Event {
+		return mirror.Event{Key: vtepKey(vtep), Value: []byte(vtepValue("node2", vtep))}
+	}
+	a.takeIn(registry, mirror.Batch{Revision: 1, Snapshot: true, Events: []mirror.Event{came("192.0.2.2")}})
+	a.takeIn(registry, mirror.Batch{Revision: 2, Events: []mirror.Event{came("192.0.2.9"), {Key: vtepKey("192.0.2.2")}}})
+	if got := a.cache.peers.vtep["node2"].String(); got != "192.0.2.9" || len(messages.AllEntries()) > 0 {
+		t.Errorf("node2 is at %s; logged: %+v", got, messages.LastEntry())
+	}
 }
 
 func TestKeptNetworkMakesWayForOneWithItsNumbers(t *testing.T) {
