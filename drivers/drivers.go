@@ -30,6 +30,9 @@ type Change struct {
 	// are out, the connections that the switch tracks of them are ended, a few at a time; nobody waits
 	// for that. A switch that cannot lets them end when they are not used any more.
 	Left []pipeline.Endpoint
+	// Known are, with Replace, the ids of all endpoints that exist, also of those that are not set. The connections
+	// of others that the switch has flows of are ended like those of Left; nil: nobody knows who exists, and none are.
+	Known []string
 }
 
 // Port is a local endpoint's attachment to the switch.

@@ -19,7 +19,7 @@ func connectionFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "netmaster", Aliases: []string{"server"}, Value: defaultNetmaster,
 			Sources: cli.NewValueSourceChain(env{name: "NETMASTER"}),
-			Usage:   "URLs of netmasters, comma separated, tried in turn; or unix:///run/contiv/netmaster.sock, for root on the machine of a netmaster"},
+			Usage:   "URLs of netmasters, comma separated, tried in turn; or " + rootSocket + ", for root on the machine of a netmaster"},
 		&cli.BoolFlag{Name: "insecure", Sources: cli.NewValueSourceChain(env{name: "INSECURE", valid: isBool}),
 			Usage: "do not verify the server's certificate"},
 		&cli.StringFlag{Name: "cacert", TakesFile: true, Usage: "trust the certificates of this file instead of the system's"},

@@ -1,5 +1,8 @@
 package netctl
 
+// rootSocket is where root of a netmaster's machine asks it, without login.
+const rootSocket = "unix:///run/contiv/netmaster.sock"
+
 // examples are command lines that help shows, by command.
 var examples = map[string][]string{
 	"aci-gw info":    {"netctl aci-gw info"},
@@ -111,15 +114,15 @@ var examples = map[string][]string{
 	"service inspect": {"netctl service inspect vip -t blue"},
 
 	"node ls":    {"netctl node ls", "netctl node ls --masters -o json"},
-	"node rm":    {"netctl node rm worker-3"},
-	"node rekey": {"netctl node rekey worker-3"},
+	"node rm":    {"netctl --netmaster " + rootSocket + " node rm worker-3"},
+	"node rekey": {"netctl --netmaster " + rootSocket + " node rekey worker-3"},
 
 	"token create": {
 		"netctl --netmaster https://10.0.0.1:9999 --cacert ca.pem token create --role node",
-		"netctl token create --role node --host 'worker-*' --uses 3 --ttl 1h -q > /run/join-token",
+		"netctl --netmaster " + rootSocket + " token create --role node --host 'worker-*' --uses 3 --ttl 1h -q > /run/join-token",
 	},
-	"token ls": {"netctl token ls"},
-	"token rm": {"netctl token rm k3xq7v2mza"},
+	"token ls": {"netctl --netmaster " + rootSocket + " token ls"},
+	"token rm": {"netctl --netmaster " + rootSocket + " token rm k3xq7v2mza"},
 
 	"status": {"netctl status", "netctl --netmaster http://10.0.0.1:9999,http://10.0.0.2:9999 status -o yaml"},
 

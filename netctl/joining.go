@@ -44,7 +44,7 @@ var tokenFamily = family{name: "token", usage: "Tokens with which nodes and netm
 			}
 		},
 		more: "The token is a secret: put it into a file that only root reads, and name the file to netplugin with --join-token-file. " +
-			"It is shown over https, and on the machine of a netmaster, only. It holds the pin of the cluster's authority, so that who joins knows the cluster.",
+			"It is shown over https, and on the machine of a netmaster, only, to an admin who has logged in or to root: root asks at " + rootSocket + ". It holds the pin of the cluster's authority, so that who joins knows the cluster.",
 	},
 	{name: "ls", usage: "List the join tokens, without their secrets", run: listTokens, flags: listingFlags},
 	{name: "rm", usage: "Remove a join token; who has joined with it stays", args: "ID", run: func(s *session) error {

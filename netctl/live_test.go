@@ -61,11 +61,17 @@ func startStore(t *testing.T) store {
 // has just been installed; it ends with the test. It returns the URL.
 func (s store) startMaster(t *testing.T) string {
 	t.Helper()
+	return s.startMasterAt(t, "")
+}
+
+// startMasterAt is startMaster with the path of a socket for root.
+func (s store) startMasterAt(t *testing.T, socket string) string {
+	t.Helper()
 	s.empty(t)
 	address := testkit.FreeAddress()
 	d, err := daemon.New(daemon.Config{
 		Listen: address, Control: address, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: testkit.Quiet(),
-		Security: daemon.Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m1"},
+		Security: daemon.Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m1", Socket: socket},
 		Store:    objdb.Config{Endpoints: []string{s.url}, Log: testkit.Quiet()},
 		API: api.Config{ClusterMode: "cni", Log: testkit.Quiet(),
 			Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})},

@@ -15,7 +15,7 @@ import (
 // just been installed: a real netmaster on a real store. A session consists of
 //
 //	# remarks, and empty lines
-//	$ netctl ...         a command
+//	$ netctl ...         a command; rootSocket is the netmaster's own
 //	& PATH BODY          what an agent posts
 //	  text               what the command wrote to stdout
 //	! text               what it wrote to stderr
@@ -35,7 +35,8 @@ func TestSessionsWithALiveNetmaster(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := conversation{t, store.startMaster(t)}.replay(string(want))
+			socket := filepath.Join(t.TempDir(), "netmaster.sock")
+			got := conversation{t, store.startMasterAt(t, socket), socket}.replay(string(want))
 			if *updateFiles {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -51,8 +52,8 @@ func TestSessionsWithALiveNetmaster(t *testing.T) {
 
 // conversation is a user's session with one netmaster.
 type conversation struct {
-	t   *testing.T
-	url string
+	t           *testing.T
+	url, socket string
 }
 
 // replay carries out the commands of a session and returns it with what they wrote.
@@ -64,7 +65,7 @@ func (c conversation) replay(text string) string {
 		switch {
 		case isCommand:
 			out.WriteString(line)
-			out.WriteString(c.written(runWords(c.t, c.url, words(command))))
+			out.WriteString(c.written(runWords(c.t, c.url, words(strings.ReplaceAll(command, rootSocket, "unix://"+c.socket)))))
 		case isPost:
 			out.WriteString(line)
 			path, body, _ := strings.Cut(strings.TrimSpace(request), " ")

@@ -175,10 +175,14 @@ func (r *Registration) entries() map[string]string {
 	return entries
 }
 
-// publish puts the wanted entries and deletes what was published besides.
+// publish puts the wanted entries and deletes what was published besides. A key that
+// names another host goes first: the age of a key is that of what it says of a host.
 func (r *Registration) publish(ctx context.Context, held *lease, published, wanted map[string]string) error {
 	var ops []clientv3.Op
 	for key, value := range wanted {
+		if err := r.withdrawOther(ctx, key, value); err != nil {
+			return err
+		}
 		ops = append(ops, clientv3.OpPut(key, value, clientv3.WithLease(held.id)))
 	}
 	for key := range published {
@@ -190,6 +194,26 @@ func (r *Registration) publish(ctx context.Context, held *lease, published, want
 		return c.Txn(ctx).Then(ops...).Commit()
 	})
 	return err
+}
+
+// withdrawOther deletes a key if it is there and names another host than value does.
+func (r *Registration) withdrawOther(ctx context.Context, key, value string) error {
+	there, err := r.db.Get(ctx, key)
+	if fault.Is(err, fault.NotFound) || err == nil && hostname(there.Value) == hostname([]byte(value)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, _, err = r.db.Txn(ctx, Txn{If: []Guard{Unchanged(there)}, Deletes: []string{key}})
+	return err
+}
+
+// hostname is what an entry says; empty if it is corrupt.
+func hostname(value []byte) string {
+	var s Service
+	_ = json.Unmarshal(value, &s) // a corrupt entry names nobody
+	return s.Hostname
 }
 
 // Services lists the registered instances of a service. Corrupt entries are

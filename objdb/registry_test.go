@@ -86,6 +86,39 @@ func TestServicesComeBackAfterTheirLeaseWasLost(t *testing.T) {
 	announced(t, db, "netmaster", master("follower"))
 }
 
+// By the age of its key it is judged which of two that claim one host was first.
+func TestAKeyIsAsOldAsWhatItSaysOfAHost(t *testing.T) {
+	db := newDB(t)
+	place := vtep(4789).Key()
+	made := func(what string, s Service) int64 {
+		t.Helper()
+		ctx, cancel := context.WithCancel(context.Background())
+		r, err := db.Register(ctx, 10*time.Second, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		announced(t, db, s.ServiceName, s)
+		kv, err := db.Get(ctx, place)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		cancel() // its process ends, and the key stays for its TTL
+		<-r.done
+		return kv.CreateRevision
+	}
+	first := made("first", vtep(4789))
+	restarted := vtep(4789)
+	restarted.Ready = true
+	if again := made("restarted", restarted); again != first {
+		t.Errorf("a restart makes the key of revision %d anew: %d", first, again)
+	}
+	other := vtep(4789)
+	other.Hostname = "node2"
+	if later := made("under another name", other); later <= first {
+		t.Errorf("the key for another host is of revision %d, that for the first of %d", later, first)
+	}
+}
+
 func TestRegistrationStartsWithTheStoreAwayAndSurvivesAnOutage(t *testing.T) {
 	p := testetcd.NewProcess(t)
 	p.Kill()

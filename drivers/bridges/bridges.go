@@ -68,7 +68,7 @@ func (p *Pair) Run(ctx context.Context) error {
 func (p *Pair) Update(c drivers.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	tunnel, uplink := drivers.Change{Replace: c.Replace}, drivers.Change{Replace: c.Replace}
+	tunnel, uplink := drivers.Change{Replace: c.Replace, Known: c.Known}, drivers.Change{Replace: c.Replace, Known: c.Known}
 	if c.Replace {
 		clear(p.vlan)
 	}

@@ -17,7 +17,7 @@ import (
 func (p *programmer) accept(c drivers.Change) {
 	remove := c.Remove
 	if c.Replace {
-		p.replaced = true
+		p.replaced, p.known = true, c.Known
 		keep := map[pipeline.Key]bool{}
 		for _, o := range c.Set {
 			keep[o.Key()] = true

@@ -43,13 +43,6 @@ func withCookieOf(a, b string) string {
 // cookieOf takes the cookie off an effect: its first 8 bytes.
 func cookieOf(effect string) (cookie, rest string) { return effect[:8], effect[8:] }
 
-// ofOneObject tells whether two effects have one cookie.
-func ofOneObject(a, b string) bool {
-	cookie, _ := cookieOf(a)
-	other, _ := cookieOf(b)
-	return cookie == other
-}
-
 // chooseFlow unites flows of a place, or prefers one of them by what they are
 // and whose, not by when they came: every node chooses the same, also after a
 // restart. Of two endpoints, or two services, with one address that with the lesser id has it.

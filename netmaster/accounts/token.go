@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -46,9 +45,6 @@ func Owner(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:8])
 }
-
-// LooksLikeToken tells whether a text is meant to be one of these tokens.
-func LooksLikeToken(text string) bool { return strings.HasPrefix(text, tokenPrefix) }
 
 // ParseToken takes the text of a token apart. The error does not show it.
 func ParseToken(text string) (id, secret string, err error) {

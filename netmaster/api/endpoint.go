@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -66,7 +67,7 @@ func (a *API) inspectEndpoint(r *http.Request) (reply, error) {
 	text := mux.Vars(r)["key"]
 	var ep mastercfg.CfgEndpointState
 	err := a.ledger.View(func(reader ledger.Reader) error {
-		sees, err := askingOf(r.Context()).sees(reader)
+		sees, err := askingOf(r.Context()).seesNetworks(reader)
 		if err == nil {
 			ep, err = lookupEndpoint(reader, sees, text)
 		}
@@ -102,7 +103,7 @@ func (a *API) virtualPort(r *http.Request, id string) (string, error) {
 
 // lookupEndpoint prefers an exact match, then a prefix, then any part; the
 // match must be the only one of its class among the endpoints that are seen.
-func lookupEndpoint(r ledger.Reader, sees func(tenant string) bool, text string) (mastercfg.CfgEndpointState, error) {
+func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text string) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
 	classes := []func(name, text string) bool{
 		func(name, text string) bool { return name == text }, strings.HasPrefix, strings.Contains,
@@ -127,10 +128,15 @@ func lookupEndpoint(r ledger.Reader, sees func(tenant string) bool, text string)
 		if ep.PodNamespace != "" {
 			names = append(names, ep.PodNamespace+":"+ep.EPCommonName)
 		}
+		asked := false
 		for i, matches := range classes {
-			if slices.ContainsFunc(names, func(name string) bool { return name != "" && matches(name, text) }) && sees(tenantOfEndpoint(r, ep.NetID)) {
-				found[i] = append(found[i], key)
+			if !slices.ContainsFunc(names, func(name string) bool { return name != "" && matches(name, text) }) {
+				continue
 			}
+			if !asked && !sees(ep.NetID) {
+				return true
+			}
+			asked, found[i] = true, append(found[i], key)
 		}
 		return true
 	})
@@ -147,6 +153,13 @@ func lookupEndpoint(r ledger.Reader, sees func(tenant string) bool, text string)
 		}
 	}
 	return none, notFound("endpoint")
+}
+
+// seesNetworks tells in which networks the caller may see endpoints. Who may see all of
+// them has no network read.
+func (q *asking) seesNetworks(r ledger.Reader) (func(networkID string) bool, error) {
+	tenants, all, err := q.visible(r, rights.RunTime)
+	return func(networkID string) bool { return all || slices.Contains(tenants, tenantOfEndpoint(r, networkID)) }, err
 }
 
 // tenantOfEndpoint is the tenant of an endpoint's network; empty: the network is gone.

@@ -2,12 +2,16 @@ package api
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 func TestEndpointsAreFoundByNameThenPrefixThenPart(t *testing.T) {
@@ -32,6 +36,44 @@ func TestEndpointsAreFoundByNameThenPrefixThenPart(t *testing.T) {
 	}
 	b.refused("GET", "inspect/endpoints/bc", "", "endpoint bc is ambiguous, 3 endpoints match", 409, "conflict")
 	b.refused("GET", "inspect/endpoints/none", "", "endpoint not found", 404, "not-found")
+}
+
+// networkReads counts what is read of networks.
+type networkReads struct {
+	ledger.Reader
+	n int
+}
+
+func (c *networkReads) Get(key string) ([]byte, bool) {
+	if strings.HasPrefix(key, mastercfg.NetworkPrefix) {
+		c.n++
+	}
+	return c.Reader.Get(key)
+}
+
+func TestALookUpReadsNoMoreNetworksThanItsRightsNeed(t *testing.T) {
+	b := withGroup(t)
+	for _, c := range []string{"abc", "abcd", "xbcz"} {
+		b.endpoint("blue", "web", "front", c)
+	}
+	root := &asking{who: identity.Identity{Kind: identity.Root}, mode: mastercfg.SecurityEnforced, now: time.Now}
+	b.plan(func(tx *ledger.Tx) error {
+		for name, q := range map[string]*asking{"of an open cluster": nil, "by root": root} {
+			counted := &networkReads{Reader: tx}
+			sees, err := q.seesNetworks(counted)
+			if err != nil {
+				return err
+			}
+			if ep, err := lookupEndpoint(counted, sees, "abc"); err != nil || ep.EndpointID != "abc" || counted.n > 0 {
+				t.Errorf("%s: %s, %v, %d networks read", name, ep.EndpointID, err, counted.n)
+			}
+		}
+		asked := 0
+		if ep, err := lookupEndpoint(tx, func(string) bool { asked++; return true }, "abc"); err != nil || ep.EndpointID != "abc" || asked != 2 {
+			t.Errorf("%s, %v: asked %d times for two endpoints", ep.EndpointID, err, asked)
+		}
+		return nil
+	})
 }
 
 func TestPodsAreFoundByNamespaceAndName(t *testing.T) {

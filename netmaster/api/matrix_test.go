@@ -57,7 +57,7 @@ var matrix = map[string]map[string]row{
 	mastercfg.JoinTokensPath:                {mastercfg.JoinTokensPath: rowAccess},
 	mastercfg.JoinTokensPath + "/{id}":      {mastercfg.JoinTokensPath + "/none": rowAccess},
 	mastercfg.NodesPath:                     {mastercfg.NodesPath: rowOperations},
-	mastercfg.NodesPath + "/{host}":         {mastercfg.NodesPath + "/none": rowOperations},
+	mastercfg.NodesPath + "/{host}":         {mastercfg.NodesPath + "/none": rowAccess},
 	mastercfg.NodesPath + "/{host}/rekey":   {mastercfg.NodesPath + "/none/rekey": rowAccess},
 	mastercfg.MastersPath:                   {mastercfg.MastersPath: rowOperations},
 	mastercfg.MastersPath + "/{host}":       {mastercfg.MastersPath + "/none": rowAccess},

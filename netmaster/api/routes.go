@@ -65,7 +65,7 @@ func (a *API) table() []route {
 		{mastercfg.JoinTokensPath, rights.Access, methods{http.MethodGet: a.joinTokens, http.MethodPost: plugin(a.createJoinToken)}},
 		{mastercfg.JoinTokensPath + "/{id}", rights.Access, methods{http.MethodDelete: a.removeJoinToken}},
 		{mastercfg.NodesPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.NodePrefix)}},
-		{mastercfg.NodesPath + "/{host}", rights.Operations, methods{http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)}},
+		{mastercfg.NodesPath + "/{host}", rights.Access, methods{http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)}},
 		{mastercfg.NodesPath + "/{host}/rekey", rights.Access, methods{http.MethodPost: a.rekey("node", mastercfg.NodePrefix)}},
 		{mastercfg.MastersPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.MasterPrefix)}},
 		{mastercfg.MastersPath + "/{host}", rights.Access, methods{http.MethodDelete: a.removeJoined("netmaster", mastercfg.MasterPrefix)}},

@@ -210,6 +210,10 @@ func TestAPermissiveClusterRefusesNothingButWhoMayWhat(t *testing.T) {
 	b.want(ann, "GET", "networks", "", 200, "red:web")
 	b.want("", "GET", "globals", "", 200, "routing")
 	b.want("ctv1_x", "GET", "networks", "", 200, "red:web") // also for who shows something wrong
+	// nobody takes a name from a node, or lets another have it
+	b.want("", "DELETE", mastercfg.NodesPath+"/h1", "", 401, "")
+	b.want("", "POST", mastercfg.NodesPath+"/h1/rekey", "", 401, "")
+	b.want("", "DELETE", mastercfg.MastersPath+"/m1", "", 401, "")
 }
 
 func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {

@@ -33,7 +33,7 @@ func (a *API) verdict(r *http.Request) (reply, error) {
 	caller := askingOf(r.Context())
 	err = a.ledger.View(func(r ledger.Reader) error {
 		j := judge{about: tiers.Connection{Protocol: protocol, Port: uint16(port)}}
-		sees, err := caller.sees(r)
+		sees, err := caller.seesNetworks(r)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ type judged struct {
 	addresses  [2]netip.Addr // of IPv4 and IPv6; invalid: none
 }
 
-func (j *judge) read(r ledger.Reader, sees func(tenant string) bool, from, to string) (err error) {
+func (j *judge) read(r ledger.Reader, sees func(networkID string) bool, from, to string) (err error) {
 	if j.from, err = readJudged(r, sees, from); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (j *judge) read(r ledger.Reader, sees func(tenant string) bool, from, to st
 }
 
 // readJudged finds an endpoint among those that are seen, and what is written of its pod.
-func readJudged(r ledger.Reader, sees func(tenant string) bool, name string) (judged, error) {
+func readJudged(r ledger.Reader, sees func(networkID string) bool, name string) (judged, error) {
 	ep, err := lookupEndpoint(r, sees, name)
 	if err != nil {
 		return judged{}, err

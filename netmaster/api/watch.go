@@ -33,7 +33,7 @@ const (
 	// remembers so many changes only (mirror.Feed).
 	bookmarkAfter = 1000
 	// rightsEvery is how often a watch that has nothing to tell asks whether its caller
-	// may still hear it.
+	// may still hear it. In an open cluster it asks before each bookmark.
 	rightsEvery = 500 * time.Millisecond
 	// maxWatches is how many there may be: each keeps a connection.
 	maxWatches = 512
@@ -201,8 +201,8 @@ func gone(err error) error { return statusError{err, http.StatusGone} }
 func (w *watch) run(ctx context.Context, out *stream) {
 	bookmark := time.NewTicker(w.api.config.Bookmarks)
 	defer bookmark.Stop()
-	rights := time.NewTicker(rightsEvery)
-	defer rights.Stop()
+	again, stop := w.asksAgain()
+	defer stop()
 	for {
 		changes, upTo, more, err := w.api.feed.After(w.revision)
 		if err != nil || w.tell(out, changes, upTo) != nil {
@@ -223,10 +223,13 @@ func (w *watch) run(ctx context.Context, out *stream) {
 		select {
 		case <-more:
 		case <-bookmark.C:
+			if w.api.ledger.View(w.allowed) != nil {
+				return
+			}
 			if out.line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
 				return
 			}
-		case <-rights.C:
+		case <-again:
 			if w.api.ledger.View(w.allowed) != nil {
 				return
 			}
@@ -236,6 +239,16 @@ func (w *watch) run(ctx context.Context, out *stream) {
 			return
 		}
 	}
+}
+
+// asksAgain is when a silent watch asks whether its caller may still hear it: in an open
+// cluster never.
+func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
+	if w.asking == nil {
+		return nil, func() {}
+	}
+	ticker := time.NewTicker(rightsEvery)
+	return ticker.C, ticker.Stop
 }
 
 // present makes the events of what is there.

@@ -10,8 +10,8 @@ import (
 
 // Who has joined, and the tokens to do so.
 const (
-	NodePrefix      = StateRoot + "nodes/"    // agents read which nodes there are
-	MasterPrefix    = AccessRoot + "masters/" // netmasters
+	NodePrefix      = AccessRoot + "nodes/"
+	MasterPrefix    = AccessRoot + "masters/"
 	JoinTokenPrefix = AccessRoot + "joinTokens/"
 )
 

@@ -167,11 +167,6 @@ func (s Set) MayGrant(g Grant) bool {
 	return s.May(Change, Access, "") || inTenant && slices.Contains(s, Grant{TenantAdmin, g.Tenant})
 }
 
-// Without is what the set allows without a grant.
-func (s Set) Without(g Grant) Set {
-	return slices.DeleteFunc(slices.Clone(s), func(other Grant) bool { return other == g })
-}
-
 // String lists the grants: "viewer of blue, operator".
 func (s Set) String() string {
 	var all []string

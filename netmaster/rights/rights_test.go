@@ -82,9 +82,6 @@ func TestRightsAddUp(t *testing.T) {
 	if s.May(Read, Objects, "") || s.May(Read, Objects, Everywhere) || s.May(Change, Objects, "red") {
 		t.Error("two tenants are all of them, or to read is to change")
 	}
-	if rest := s.Without(Grant{Viewer, "red"}); rest.May(Read, Objects, "red") || !s.May(Read, Objects, "red") {
-		t.Error("without a grant")
-	}
 }
 
 func TestGrantsThatCannotBeGiven(t *testing.T) {

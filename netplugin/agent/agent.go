@@ -151,6 +151,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	before := a.cache.global
 	if b.Another {
 		a.held.rewound = true
+		a.cache.peers.rewound()
 		a.report.Ring()
 		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
 			Warn("the store went back or is another one; what it lacks is kept for a while")
@@ -223,7 +224,7 @@ func (a *Agent) program(ctx context.Context) error {
 	a.started = true
 	a.speak()
 	change, _ := a.planner.plan(a.cache, everything)
-	change.Replace = true
+	change.Replace, change.Known = true, a.existing()
 	a.cfg.Driver.Update(change)
 	a.mu.Unlock()
 	a.log.WithField("objects", len(change.Set)).Info("first state complete")

@@ -215,6 +215,39 @@ func TestWhatIsReadAtAStartIsAsOldAsItsKeys(t *testing.T) {
 	n.expect("what was made first counts", "+peer 192.0.2.2")
 }
 
+// node2 is registered a second time at an address that node3 registers next.
+func TestARefusedRegistrationRefusesNoOther(t *testing.T) {
+	n := blueHere(t)
+	n.put(vtepKey("192.0.2.9"), vtepValue("node2", "192.0.2.9"))
+	n.expect("a second node2")
+	n.put(peerPrefix+"192.0.2.9:8472", vtepValue("node3", "192.0.2.9"))
+	n.expect("node3 has the address", "+peer 192.0.2.9")
+	n.put(vtepKey("192.0.2.2"), vtepValue("node4", "192.0.2.2"))
+	n.expect("the first node2 has another name: the second one counts, and node3 does not", "+endpoint web.blue-2")
+	if vtep := n.cache.peers.vtep; vtep["node2"] != netip.MustParseAddr("192.0.2.9") || vtep["node4"] != netip.MustParseAddr("192.0.2.2") {
+		t.Errorf("VTEPs: %v", vtep)
+	}
+	n.del(vtepKey("192.0.2.9"))
+	n.put(epKey("web.blue-3"), epValue("web.blue", "node3", "10.1.0.4"))
+	n.expect("and then node3 again", "+endpoint web.blue-3")
+	if refused := n.cache.peers.refused; len(refused) != 0 {
+		t.Errorf("refused: %v", refused)
+	}
+}
+
+// A store that went back counts its revisions from there.
+func TestARegistrationOfARestoredStoreIsLaterThanWhatIsKnown(t *testing.T) {
+	n := blueHere(t)
+	n.cache.peers.rewound()
+	n.cache.apply(vtepKey("192.0.2.9"), []byte(vtepValue("node2", "192.0.2.9")), 1)
+	n.expect("a second node2")
+	n.cache.apply(vtepKey("192.0.2.8"), []byte(vtepValue("node8", "192.0.2.8")), 3)
+	n.cache.apply(peerPrefix+"192.0.2.8:8472", []byte(vtepValue("node8", "192.0.2.7")), 2)
+	n.expect("of two that come then, the earlier counts", "+peer 192.0.2.7")
+	n.del(vtepKey("192.0.2.2"))
+	n.expect("the first one's lease ran out", "+endpoint web.blue-2", "+peer 192.0.2.9")
+}
+
 func TestRememberedVTEPGivesWayToARegistration(t *testing.T) {
 	n := newNode(t).put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), netValue("blue", "")).
 		put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2")).put(epKey("web.blue-2"), epValue("web.blue", "node2", "10.1.0.3"))

@@ -21,6 +21,7 @@ type recorder struct {
 	asked    int // how often for all ports
 	number   int
 	left     []string        // endpoints whose connections are to end
+	known    []string        // endpoints that exist, as the last change with Replace says
 	added    bool            // a port, since the start
 	away     bool            // the switch does not answer
 	refused  pipeline.Key    // an object that the switch refuses; set before the start
@@ -48,6 +49,7 @@ func (r *recorder) Update(c drivers.Change) {
 	defer r.mu.Unlock()
 	if c.Replace {
 		r.replaced++
+		r.known = c.Known
 		clear(r.objects)
 	}
 	for _, key := range c.Remove {

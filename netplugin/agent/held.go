@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -142,6 +143,15 @@ func (a *Agent) recallHeld() error {
 	return nil
 }
 
+// existing lists the endpoints of the first state, served here or not. It is nil, as nobody knows, if the store lacks one
+// of an attached container: it may have lost others, too. It is called with the lock, after recallHeld.
+func (a *Agent) existing() []string {
+	if len(a.lacked()) > 0 {
+		return nil
+	}
+	return slices.AppendSeq([]string{}, maps.Keys(a.cache.endpoints))
+}
+
 // Unannounced lists the endpoints with an attached container that the store
 // does not know. It is empty while the store cannot be read.
 func (a *Agent) Unannounced() []string {
@@ -150,7 +160,11 @@ func (a *Agent) Unannounced() []string {
 	if !a.followsStore() {
 		return nil
 	}
-	var ids []string
+	return a.lacked()
+}
+
+// lacked lists the endpoints with an attached container that the store does not have, in order. It is called with the lock.
+func (a *Agent) lacked() (ids []string) {
 	for id := range a.held.attached {
 		_, absent := a.held.absent[mastercfg.EndpointPrefix+id]
 		if _, known := a.cache.endpoints[id]; absent || !known {

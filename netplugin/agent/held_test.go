@@ -217,6 +217,31 @@ func TestKeptNetworkMakesWayForOneWithItsNumbers(t *testing.T) {
 	expectObjects(t, driver, "the tenant with the number wins", "network web.red", "endpoint web.red-1")
 }
 
+// The driver is told at the start who exists, served here or not, unless the store has lost records.
+func TestDriverIsToldWhoExists(t *testing.T) {
+	store := newEtcd(t).start()
+	store.put(blueState...)
+	store.put(vtepKey("192.0.2.2"), vtepValue("node3", "192.0.2.2"), epKey("web.red-1"), epValue("web.red", "node3", "10.1.0.9"))
+	driver := newRecorder()
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	expectObjects(t, driver, "the endpoint elsewhere has no node", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
+	if got := slices.Sorted(slices.Values(driver.known)); !slices.Equal(got, []string{"web.blue-1", "web.blue-2", "web.red-1"}) {
+		t.Errorf("known: %q", got)
+	}
+	at := attachBlue(t, a)
+	a.stop()
+
+	store.del(epKey("web.blue-1"))
+	driver = newRecorder()
+	next := newAgent(store.db, driver)
+	next.Hold(at)
+	runAgent(t, next).awaitReady(t)
+	if driver.known != nil {
+		t.Errorf("known in a store that lacks an attached container: %q", driver.known)
+	}
+}
+
 func TestEndpointsInNobodysHandsAreFound(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)

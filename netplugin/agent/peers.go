@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 )
 
 // peers knows the VTEP of each host from the registry.
@@ -13,9 +16,12 @@ import (
 //
 // Of live entries that name one host with different VTEPs, or one VTEP for
 // different hosts, the oldest counts and the others are refused: whoever starts
-// a second agent with the name of a host does not get the traffic of the first.
-// A host whose address has changed is reached there once its former entry has
-// run out, which takes the TTL of registrations.
+// a second agent with the name of a host does not get the traffic of the first
+// as long as that is registered. A host whose address has changed is reached
+// there once its former entry has run out, which takes the TTL of
+// registrations. The second agent looks the same from then on: it counts if
+// the first was away for that long, and the first, whose entry is new when it
+// is back, is refused.
 type peers struct {
 	entries map[string]peer       // live registry entries by key
 	byHost  index                 // host -> keys of its live entries
@@ -53,6 +59,16 @@ func (p *peers) set(key string, entry peer) []string {
 	return append(hosts, p.touching(entry)...)
 }
 
+// rewound tells that the store went back, or is another one: its revisions say
+// nothing any more about those of before. What is known is older than what comes.
+func (p *peers) rewound() {
+	for key, entry := range p.entries {
+		entry.since -= p.newest
+		p.entries[key] = entry
+	}
+	p.newest = 0
+}
+
 // made tells when the key of a live entry was made, and returns the hosts to settle.
 func (p *peers) made(key string, revision int64) []string {
 	entry, known := p.entries[key]
@@ -78,35 +94,47 @@ func (p *peers) unset(key string) []string {
 	return hosts
 }
 
-// touching are the hosts that an entry is about: its own, and those with the same VTEP.
+// touching are the hosts that an entry may concern: its own, those with the same VTEP, and on from these.
 func (p *peers) touching(entry peer) []string {
-	hosts := []string{entry.host}
-	for key := range p.byVTEP[entry.vtep.String()] {
-		hosts = append(hosts, p.entries[key].host)
+	hosts, seen := []string{entry.host}, map[string]bool{entry.host: true}
+	for next := 0; next < len(hosts); next++ {
+		for key := range p.byHost[hosts[next]] {
+			for other := range p.byVTEP[p.entries[key].vtep.String()] {
+				if host := p.entries[other].host; !seen[host] {
+					seen[host] = true
+					hosts = append(hosts, host)
+				}
+			}
+		}
 	}
 	return hosts
 }
 
-// refusal says why a live entry does not count; empty: it does.
-func (p *peers) refusal(key string) string {
-	entry := p.entries[key]
-	first, found := peer{since: entry.since}, key
-	for _, keys := range []map[string]struct{}{p.byHost[entry.host], p.byVTEP[entry.vtep.String()]} {
-		for other := range keys {
-			o := p.entries[other]
-			agree := o.host == entry.host && o.vtep == entry.vtep
-			if !agree && (o.since < first.since || o.since == first.since && other < found) {
-				first, found = o, other
-			}
+// refusals says of a host's live entries why they do not count; empty: they do. The
+// oldest of all that may contradict each other counts, and what contradicts none that counts.
+func (p *peers) refusals(host string) map[string]string {
+	var keys []string
+	for _, h := range p.touching(peer{host: host}) {
+		keys = slices.AppendSeq(keys, maps.Keys(p.byHost[h]))
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.entries[a].since, p.entries[b].since), cmp.Compare(a, b))
+	})
+	why, at, of := make(map[string]string), make(map[string]netip.Addr), make(map[netip.Addr]string)
+	for _, key := range keys {
+		entry, cause := p.entries[key], ""
+		if vtep, taken := at[entry.host]; taken && vtep != entry.vtep {
+			cause = fmt.Sprintf("host %s is at %s, a later registration says %s", entry.host, vtep, entry.vtep)
+		} else if first, taken := of[entry.vtep]; taken && first != entry.host {
+			cause = fmt.Sprintf("address %s is that of host %s, a later registration says %s", entry.vtep, first, entry.host)
+		} else {
+			at[entry.host], of[entry.vtep] = entry.vtep, entry.host
+		}
+		if entry.host == host {
+			why[key] = cause
 		}
 	}
-	switch {
-	case found == key:
-		return ""
-	case first.host == entry.host:
-		return fmt.Sprintf("host %s is at %s, a later registration says %s", entry.host, first.vtep, entry.vtep)
-	}
-	return fmt.Sprintf("address %s is that of host %s, a later registration says %s", entry.vtep, first.host, entry.host)
+	return why
 }
 
 // settle brings a host's VTEP in force in line with its live entries; inUse
@@ -114,8 +142,7 @@ func (p *peers) refusal(key string) string {
 // which entries have been refused by this.
 func (p *peers) settle(host string, inUse bool) (changed bool, refused []string) {
 	before, counts := p.vtep[host], false
-	for key := range p.byHost[host] {
-		why := p.refusal(key)
+	for key, why := range p.refusals(host) {
 		switch {
 		case why == "":
 			delete(p.refused, key)
