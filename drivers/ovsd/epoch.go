@@ -5,8 +5,8 @@ import "github.com/contiv/netplugin/ofnet/pipeline"
 // A connection that is admitted in an epoch is not judged again before the next one. So
 // there is an epoch in the switch only while it has everything that judges. When it refuses some of
 // that, the epoch is taken away: every packet is judged then, by the flows that there are.
-// When it takes it at last, by another try, the epoch comes back, and no connection has been
-// admitted in it.
+// When it takes it at last, by another try, the epoch comes back, under its number or the next one. Nothing is admitted
+// in an epoch while there is none; what was admitted in it before it was taken away is not judged again.
 
 // epoch is the epoch that is wanted.
 type epoch struct {

@@ -85,8 +85,7 @@ func (l *ledger) crowded(owner pipeline.Key) (flow string, is bool) {
 // settled tells whether all that an object wants is in the switch.
 func (l *ledger) settled(owner pipeline.Key) bool {
 	if owner.Kind == kindUnwanted {
-		p := l.flows.places[owner.ID]
-		return p == nil || !p.pending
+		return l.flows.settledAt(owner.ID) && l.groups.settledAt(owner.ID) && l.meters.settledAt(owner.ID)
 	}
 	return l.flows.settled(owner) && l.groups.settled(owner) && l.meters.settled(owner)
 }

@@ -123,7 +123,7 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 		lost = p.sw.Done()
 	}
 	var retry <-chan time.Time
-	if when, ok := p.refused.nextTry(); ok && p.sw != nil {
+	if when, ok := p.refused.nextTry(); ok && p.sw != nil && p.loaded {
 		timer := time.NewTimer(time.Until(when))
 		defer timer.Stop()
 		retry = timer.C
@@ -183,6 +183,13 @@ func (p *programmer) take() {
 	for _, c := range changes {
 		p.accept(c)
 	}
+	p.settleRefused()
+}
+
+// settleRefused forgets what was refused and is settled by now: by another try, by another object in its place, or
+// because the difference is gone.
+func (p *programmer) settleRefused() {
+	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return p.ledger.settled(owner) })
 	p.settleEpoch()
 }
 
@@ -245,10 +252,7 @@ func (p *programmer) write(ctx context.Context) {
 	for owner, err := range p.refused.note(no, now) {
 		p.problem(owner, err)
 	}
-	// What was refused may be settled by now, by another try or by another
-	// object in its place.
-	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return p.ledger.settled(owner) })
-	p.settleEpoch()
+	p.settleRefused()
 	if err != nil {
 		p.giveUp(err)
 		return

@@ -3,12 +3,42 @@ package ovsd
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
+	"github.com/contiv/netplugin/utils/fault"
 )
+
+// A refused deletion stays refused until the place is as it should be, of whichever kind it is; also when somebody else
+// has made it so.
+func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
+	h := &harness{t: t, inbox: newInbox(), chunk: defaultChunk, ports: noPorts{}, compiler: ruleCompiler{}}
+	p := h.programmer()
+	p.sw, p.loaded = newFakeSwitch(), true
+	flow := openflow.Flow{Priority: 7, Match: openflow.Match{openflow.InPort(1)}}
+	packed, err := openflow.Pack(flow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ledger.flows.found(p.ledger.flows.place(packed.Key), packed.Effect)
+	p.ledger.groups.found(p.ledger.groups.place(numbered(5)), openflow.Group{ID: 5})
+	for _, place := range []string{packed.Key, numbered(5)} {
+		p.refused.note(refused{ownerOf(pipeline.Key{}, place): fault.New(fault.Internal, "no")}, time.Now())
+	}
+	p.take()
+	if len(p.refused) != 2 {
+		t.Errorf("refused: %v, want the flow and the group", p.refused)
+	}
+	p.ledger.flows.gone(p.ledger.flows.places[packed.Key])
+	p.ledger.groups.gone(p.ledger.groups.places[numbered(5)])
+	p.take()
+	if _, retry := p.refused.nextTry(); retry || p.ledger.epoch.withheld {
+		t.Errorf("refused: %v, epoch withheld: %v, though nothing is left", p.refused, p.ledger.epoch.withheld)
+	}
+}
 
 // tierCompiler gives a rule of a tier a flow, with the rank as priority, and an epoch one
 // whose priority is its number.
