@@ -22,6 +22,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +63,10 @@ const (
 	fileSize  = 100 << 20 // bytes; then the file is put aside
 	filesKept = 10        // of those put aside
 	longest   = 64 << 10  // bytes of a line
+
+	// longestText is how many bytes of a text of an entry are kept. JSON makes six of one
+	// at most, so that all ten are far below a line.
+	longestText = 512
 )
 
 // Log is the file. The zero value is not usable.
@@ -83,16 +88,28 @@ func New(path string, log *logrus.Entry) *Log {
 	return &Log{path: path, size: fileSize, log: log, entries: make(chan Entry, waiting)}
 }
 
-// Add takes an entry. It never blocks; a Log that is nil takes none.
+// Add takes an entry, whose texts it cuts. It never blocks; a Log that is nil takes none.
 func (l *Log) Add(e Entry) {
 	if l == nil {
 		return
+	}
+	for _, text := range []*string{&e.Request, &e.Principal, &e.How, &e.Source, &e.Verb, &e.Key, &e.About, &e.Tenant, &e.Reason, &e.Revision} {
+		*text = cut(*text)
 	}
 	select {
 	case l.entries <- e:
 	default:
 		l.lost.Add(1)
 	}
+}
+
+// cut keeps the beginning of a text that somebody else may have chosen, and no more of it
+// in memory.
+func cut(text string) string {
+	if len(text) > longestText {
+		text = strings.Clone(text[:longestText]) + "..."
+	}
+	return strings.ToValidUTF8(text, "?")
 }
 
 // Run writes entries until ctx ends, and then those that are there.
@@ -103,6 +120,7 @@ func (l *Log) Run(ctx context.Context) {
 	defer func() {
 		if l.file != nil {
 			l.report(l.file.Close())
+			l.file = nil
 		}
 	}()
 	for {
@@ -141,12 +159,11 @@ func (l *Log) write(e Entry) error {
 		return err
 	}
 	n, err := l.file.Write(append(line, '\n'))
-	l.written += int64(n)
 	if err != nil {
-		// What is half written is no line: the next one begins a file.
 		l.lost.Add(e.Lost + 1)
-		return errors.Join(err, l.putAside())
+		return errors.Join(err, l.takeBack())
 	}
+	l.written += int64(n)
 	l.previous = hashOf(line)
 	if e.Lost > 0 {
 		l.log.WithField("lost", e.Lost).Error("audit: entries did not find room")
@@ -180,6 +197,17 @@ func (l *Log) open() (err error) {
 	}
 	l.written = size
 	l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	return err
+}
+
+// takeBack takes a line that is half written out of the file, which a full disk allows. If
+// it cannot, the file is opened anew for the next line, and looked at.
+func (l *Log) takeBack() error {
+	err := l.file.Truncate(l.written)
+	if err != nil {
+		err = errors.Join(err, l.file.Close())
+		l.file = nil
+	}
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 )
 
 func quiet() *logrus.Entry {
@@ -110,6 +111,53 @@ func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 	var none *Log
 	none.Add(Entry{})
 	none.Run(t.Context())
+}
+
+// A stranger chooses the path: no line is longer than those who read it take.
+func TestLongTextsAreCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	long := strings.Repeat("<\xff", 32<<10)
+	l := New(path, quiet())
+	l.Add(Entry{Principal: long, Source: long, Verb: long, Key: "/api/" + long, About: long, Tenant: long, Reason: long})
+	written(t, l)
+	text := written(t, New(path, quiet()), "next")
+	if n, err := Verify(bytes.NewReader(text)); n != 2 || err != nil || len(text) > longest {
+		t.Errorf("%d lines of %d bytes, %v", n, len(text), err)
+	}
+}
+
+// What was written stays while the disk is full, and the chain goes on once there is room.
+func TestAFullDiskPutsNothingAside(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("a small disk: %v", err)
+	}
+	defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }()
+	path, filler := filepath.Join(dir, "audit.log"), filepath.Join(dir, "filler")
+	l := New(path, quiet())
+	before := written(t, l, "first")
+	l = New(path, quiet())
+	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	var keys []string
+	for i := range 100 {
+		keys = append(keys, fmt.Sprint(i, strings.Repeat("k", 400)))
+	}
+	full := written(t, l, keys...)
+	if !bytes.HasPrefix(full, before) || l.lost.Load() < 2*filesKept {
+		t.Errorf("%d entries lost, left %d bytes", l.lost.Load(), len(full))
+	}
+	if aside, err := filepath.Glob(path + ".*"); err != nil || len(aside) > 0 {
+		t.Errorf("put aside: %v, %v", aside, err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	after := written(t, l, "last")
+	if n, err := Verify(bytes.NewReader(after)); err != nil || n < 2 || !bytes.HasPrefix(after, full) || !strings.Contains(string(after), `"lost":`) {
+		t.Errorf("%d lines, %v", n, err)
+	}
 }
 
 func TestALogThatCannotBeWrittenLosesAndGoesOn(t *testing.T) {
