@@ -42,7 +42,9 @@ type asking struct {
 	mode mastercfg.SecurityMode
 	flaw error // what he shows proves nothing
 	need need  // of its route
-	now  func() time.Time
+	// routed is whether a route has its path.
+	routed bool
+	now    func() time.Time
 
 	about   string                 // whom a login is for
 	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it

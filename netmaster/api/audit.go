@@ -38,8 +38,11 @@ func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests}
 
 // writeDown audits a request that was answered, if it was to change something or was
-// refused because of who asked, or would have been.
+// refused because of who asked, or would have been. A path that no route has is about nothing.
 func (a *API) writeDown(q *asking, r *http.Request, said *answered) {
+	if !q.routed {
+		return
+	}
 	e := audit.Entry{Time: time.Now().UTC(), Request: rand.Text(), Principal: q.who.String(), How: how(q.who), Source: sourceOf(r),
 		Verb: r.Method, Key: r.URL.Path, About: q.about, Tenant: q.need.tenant, Decision: audit.Allowed, Status: said.status,
 		Revision: said.Header().Get(mastercfg.RevisionHeader)}

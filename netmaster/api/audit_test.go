@@ -23,6 +23,8 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 	b.want(ann, "POST", "networks/blue:green", green, 200, "")
 	b.want(ann, "GET", "networks/red:web", "", 403, "")
 	b.want("", "POST", AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
+	b.want(ann, "POST", "/nowhere", "", 404, "") // no route has it
+	b.want("", "POST", "/nowhere", "", 401, "")
 	b.mode(mastercfg.SecurityPermissive)
 	b.want("", "DELETE", "networks/blue:green", "", 200, "")
 	ended, cancel := context.WithCancel(t.Context())

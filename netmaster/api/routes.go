@@ -177,7 +177,7 @@ func (s served) admit(r *http.Request) error {
 	if q == nil {
 		return nil
 	}
-	q.need = s.need(r)
+	q.need, q.routed = s.need(r), true
 	return s.api.ledger.View(q.still)
 }
 
