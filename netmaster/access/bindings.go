@@ -19,8 +19,10 @@ type Bound struct {
 	mastercfg.Binding
 }
 
-// maxPrincipal is how long the name of a principal may be, in bytes.
-const maxPrincipal = 512
+const (
+	maxPrincipal = 512  // bytes of the name of a principal
+	mostBindings = 1000 // in a tenant, whose administrator may make them
+)
 
 // bindingsOf are the bindings in a record; none without it.
 func bindingsOf(r ledger.Reader, key string) (mastercfg.Bindings, error) {
@@ -76,9 +78,33 @@ func Bind(tx *ledger.Tx, principal string, local bool, g rights.Grant) (Bound, e
 			return Bound{principal, local, b}, nil
 		}
 	}
+	if err := roomIn(tx, g.Tenant); err != nil {
+		return Bound{}, err
+	}
 	added := mastercfg.Binding{ID: newID(), Role: string(g.Role), Tenant: g.Tenant}
 	of.Principal, of.Local, of.Bindings = principal, local, append(of.Bindings, added)
 	return Bound{principal, local, added}, ledger.Write(tx, key, of)
+}
+
+// roomIn refuses one binding more in a tenant that has as many as it may.
+func roomIn(r ledger.Reader, tenant string) error {
+	if tenant == rights.Everywhere {
+		return nil
+	}
+	all, err := Bindings(r)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, b := range all {
+		if b.Tenant == tenant {
+			n++
+		}
+	}
+	if n >= mostBindings {
+		return fault.New(fault.Exhausted, "tenant %s: %d bindings of roles, there can be no more", tenant, n).WithField("tenantName")
+	}
+	return nil
 }
 
 // checkGrant refuses roles that do not exist, and tenants.
@@ -126,7 +152,8 @@ func UnbindTenant(tx *ledger.Tx, tenant string) error {
 	})
 }
 
-// drop takes some bindings out of a record.
+// drop takes some bindings out of a record. That of a local user stays when it is empty:
+// its revision says when the rights of the user changed (Since).
 func drop(tx *ledger.Tx, key string, gone func(mastercfg.Binding) bool) error {
 	of, err := bindingsOf(tx, key)
 	if err != nil {
@@ -134,6 +161,10 @@ func drop(tx *ledger.Tx, key string, gone func(mastercfg.Binding) bool) error {
 	}
 	n := len(of.Bindings)
 	if of.Bindings = slices.DeleteFunc(of.Bindings, gone); len(of.Bindings) == n {
+		return nil
+	}
+	if len(of.Bindings) == 0 && !of.Local {
+		tx.Delete(key)
 		return nil
 	}
 	return ledger.Write(tx, key, of)

@@ -236,6 +236,34 @@ func TestRolesGoWithTheirTenant(t *testing.T) {
 	b.want(ann, "GET", "tenants/blue", "", 200, "")
 }
 
+// Who administers a tenant may name anybody in it, but not fill the store.
+func TestBindingsOfATenantAreBoundedAndLeaveNothing(t *testing.T) {
+	b, _ := proxied(t)
+	group := func(name string) string {
+		return `{"principalName":"` + name + `","local":false,"role":"viewer","tenantName":"blue"}`
+	}
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	bindings := AuthPath + "/authorizations/"
+	before := storetest.Dump(b, b.db)
+	var bound bindingForm
+	if err := json.Unmarshal([]byte(b.want(ann, "POST", bindings, group("cn=x"), 201, "")), &bound); err != nil {
+		t.Fatal(err)
+	}
+	b.want(ann, "DELETE", bindings+bound.ID, "", 204, "")
+	if !maps.Equal(before, storetest.Dump(b, b.db)) {
+		t.Error("a binding that is gone left something in the store")
+	}
+	b.plan(func(tx *ledger.Tx) error {
+		full := mastercfg.Bindings{Principal: "cn=many", Bindings: make([]mastercfg.Binding, 999)}
+		for i := range full.Bindings {
+			full.Bindings[i] = mastercfg.Binding{ID: fmt.Sprint(i), Role: string(rights.Viewer), Tenant: "blue"}
+		}
+		return ledger.Write(tx, mastercfg.BindingsKey("cn=many", false), full)
+	})
+	b.want(ann, "POST", bindings, group("cn=y"), 409, "there can be no more")
+	b.want("proven:root", "POST", bindings, strings.Replace(group("cn=y"), "blue", "red", 1), 201, "")
+}
+
 // An open cluster has none of these routes: what anybody could write would count once it
 // is closed.
 func TestAnOpenClusterHasNoUsers(t *testing.T) {
