@@ -68,7 +68,7 @@ func stuckEndpoints(r ledger.Reader, tenant, category, id string) ([]mastercfg.C
 	switch category {
 	case "net":
 		networkID := mastercfg.NetworkID(tenant, id)
-		matches = func(ep *mastercfg.CfgEndpointState) bool { return ep.NetID == networkID }
+		matches = func(ep *mastercfg.CfgEndpointState) bool { return ep.NetID == networkID && inTenant(r, ep, tenant) }
 		known = master.Exists(r, "network", tenant+":"+id)
 	case "group":
 		groupID := mastercfg.EndpointGroupID(tenant, id)

@@ -208,6 +208,19 @@ func TestCleanUpTakesExactlyWhatIsNamed(t *testing.T) {
 	}
 }
 
+// "web.x" of blue and "web" of x.blue make the same id.
+func TestCleanUpOfANetworkLeavesThatOfATenantWithADotAlone(t *testing.T) {
+	b, _, _ := withNodes(t)
+	b.ok("POST", "tenants/x.blue", `{"tenantName":"x.blue"}`)
+	b.ok("POST", "networks/x.blue:web", strings.NewReplacer("blue", "x.blue", "10.7.", "10.8.").Replace(web))
+	plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+		TenantName: "x.blue", NetworkName: "web", ConfigEP: mastercfg.ConfigEP{Container: "c1", Host: "h9"}})
+	b.refuseAll([]refusal{{"DELETE", "/debug/epcleanup/tenant/blue/net/web.x", "", "network not found", 404, "not-found"}})
+	if diff := cmp.Diff([]string{"web.x.blue-c1"}, b.left()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCleanUpGoesOnPastNodesThatFailAndSaysSo(t *testing.T) {
 	b, h1, h2 := withNodes(t)
 	h1.set(func(n *nodeREST) { n.failing = true })
