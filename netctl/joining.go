@@ -55,16 +55,17 @@ var tokenFamily = family{name: "token", usage: "Tokens with which nodes and netm
 var nodeFamily = family{name: "node", usage: "Nodes and netmasters that have joined the cluster", tools: []tool{
 	{name: "ls", usage: "List who has joined, and until when its certificate is good", run: listNodes,
 		flags: func() []cli.Flag { return append(listingFlags(), mastersFlag()) }},
-	{name: "rm", usage: "Remove a node: its certificate does not count any more", args: "HOST", run: func(s *session) error {
+	{name: "rm", usage: "Remove a node: it cannot renew its certificate, and is not known by it any more", args: "HOST", run: func(s *session) error {
 		host := s.cmd.Args().First()
 		return s.done("Removed "+host, s.client.RemoveNode(s.ctx, host, s.cmd.Bool("masters")))
-	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} }},
+	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
+		more: "A netmaster is believed until its certificate ends, 7 days at most."},
 	{name: "rekey", usage: "Let a node that has lost its key join once more", args: "HOST", run: func(s *session) error {
 		host := s.cmd.Args().First()
 		return s.done(host+" may join once more", s.client.RekeyNode(s.ctx, host, s.cmd.Bool("masters")))
 	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
 		more: "The name of a node belongs to the key that it joined with, so that nobody with a token becomes a node that exists. After this, the next " +
-			"one with a token gets the name, and the key of before does not count any more."},
+			"one with a token gets the name, and the key of before does not count any more; that of a netmaster does until its certificate ends, 7 days at most."},
 }}
 
 func mastersFlag() cli.Flag {

@@ -77,7 +77,8 @@ func proved(kind identity.Kind, name, id, secret, digest string) (identity.Ident
 }
 
 // Rights are what an identity may in this state, at this time. It fails with ErrNobody if
-// it is none any more: its session has ended, its token is deleted, its user disabled.
+// it is none any more: its session has ended, its token is deleted, its user disabled, the
+// name of its node belongs to another key or to nobody.
 func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
 	switch who.Kind {
 	case identity.Nobody:
@@ -86,8 +87,19 @@ func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, 
 		return rightsOfUser(r, who, now)
 	case identity.Token:
 		return rightsOfToken(r, who, now)
+	case identity.Node:
+		return rights.With(who), holdsName(r, who)
 	}
 	return rights.With(who), nil
+}
+
+// holdsName fails unless a node has the key that its name belongs to.
+func holdsName(r ledger.Reader, who identity.Identity) error {
+	joined, err := ledger.Read[mastercfg.Joined](r, mastercfg.NodePrefix+who.Name)
+	if fault.Is(err, fault.NotFound) || err == nil && (joined.Key == "" || joined.Key != who.KeyHash) {
+		return nobody("node %s was removed, or its name belongs to another key now", who.Name)
+	}
+	return err
 }
 
 func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {

@@ -73,13 +73,14 @@ func (a *API) joined(prefix string) answer {
 	}
 }
 
-// removeJoined takes the name from a key: its certificates do not count any more.
+// removeJoined takes the name from a key. A node is not known by its certificate from then
+// on; a netmaster is until that ends, for the first of them has no record.
 func (a *API) removeJoined(what, prefix string) answer {
 	return func(r *http.Request) (reply, error) { return a.removeRecord(r, what, prefix, mux.Vars(r)["host"]) }
 }
 
-// rekey lets the next one who shows a token have the name; the key of before does not
-// count any more.
+// rekey lets the next one who shows a token have the name. What removeJoined says of the
+// key of before holds here, too.
 func (a *API) rekey(what, prefix string) answer {
 	return func(r *http.Request) (reply, error) {
 		host := mux.Vars(r)["host"]

@@ -29,18 +29,29 @@ func secured(t testing.TB, mode mastercfg.SecurityMode, change ...func(*Config))
 	b.ok("POST", "networks/red:web", strings.NewReplacer("blue", "red", "10.7.", "10.8.").Replace(web))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if text := r.Header.Get(provenHeader); text != "" {
-			who, err := identity.Parse(text)
-			if err != nil {
-				t.Error(err)
-			}
-			r = r.WithContext(identity.With(r.Context(), who))
+			r = r.WithContext(identity.With(r.Context(), b.proven(text)))
 		}
 		b.api.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	b.url = server.URL
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.NodePrefix+"h1", mastercfg.Joined{Host: "h1", Key: b.proven("node/h1").KeyHash})
+	})
 	b.mode(mode)
 	return b
+}
+
+// proven is who shows a certificate; all nodes have one key.
+func (b *bench) proven(text string) identity.Identity {
+	who, err := identity.Parse(text)
+	if err != nil {
+		b.Error(err)
+	}
+	if who.Kind == identity.Node {
+		who.KeyHash = "k1"
+	}
+	return who
 }
 
 // plan changes the store as a plan of netmaster's own.
@@ -252,6 +263,22 @@ func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 		t.Errorf("a plan after the logout: %v", d)
 	}
 	b.want(ann, "GET", "tenants", "", 401, "")
+}
+
+// A certificate of a node counts while its name belongs to its key.
+func TestANodeThatWasRemovedOrHasAnotherKeyIsNobody(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	path := mastercfg.NodesPath + "/h1"
+	b.want("proven:node/h1", "GET", WhoAmIPath, "", 200, `"identity":"node/h1"`)
+	b.want("proven:node/h2", "GET", WhoAmIPath, "", 401, "") // has never joined
+	b.want("proven:root", "POST", path+"/rekey", "", 200, "")
+	b.want("proven:node/h1", "POST", mastercfg.AllocAddressPath, "{}", 401, "")
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.NodePrefix+"h1", mastercfg.Joined{Host: "h1", Key: "another"})
+	})
+	b.want("proven:node/h1", "GET", WhoAmIPath, "", 401, "")
+	b.want("proven:root", "DELETE", path, "", 200, "")
+	b.want("proven:node/h1", "GET", WhoAmIPath, "", 401, "")
 }
 
 func TestAWatchEndsWithTheRightToIt(t *testing.T) {
