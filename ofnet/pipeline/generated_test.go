@@ -2,14 +2,15 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"regexp"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/testkit"
@@ -263,6 +264,9 @@ func (d datagram) ipv6(id uint32, at int, more uint16, part []byte) []byte {
 	return slices.Concat(ip, d.from.AsSlice(), d.to.AsSlice(), chain, part)
 }
 
+// theFrames repeats a test: its seed is in what it logs.
+var theFrames = flag.Uint64("frames", 0, "seed of the random frames")
+
 func TestWhatAnEndpointSendsArrivesIfItIsProper(t *testing.T) { generate(t, 30) }
 
 func TestLongThousandsOfFramesArriveIfTheyAreProper(t *testing.T) {
@@ -271,8 +275,8 @@ func TestLongThousandsOfFramesArriveIfTheyAreProper(t *testing.T) {
 }
 
 func generate(t *testing.T, count int) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := cmp.Or(*theFrames, rand.Uint64())
+	t.Logf("to repeat it: -frames %d", seed)
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 0))}
 	c := startCluster(t, web1, web2, db1)
 	c.program(rule("closed", 5, func(r *Rule) { r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort = front, store, 17, closedPort }),
@@ -282,7 +286,7 @@ func generate(t *testing.T, count int) {
 	for _, f := range []family{ipv4(), ipv6()} {
 		tally := map[string]int{}
 		for range (count + batch - 1) / batch {
-			sent, wanted := map[string]made{}, map[string]int{}
+			sent, wanted, arrived := map[string]made{}, map[string]int{}, map[string]bool{}
 			for range batch {
 				for _, one := range m.draw(f) {
 					sender.send(one.frame)
@@ -302,18 +306,22 @@ func generate(t *testing.T, count int) {
 				complete := func(frame []byte) bool {
 					fenced = fenced || bytes.Contains(frame, []byte("fence"))
 					mark := string(markPattern.Find(frame))
-					if one, known := sent[mark]; known && one.fate == arrives {
+					switch one, known := sent[mark]; {
+					case !known:
+					case one.fate == isDropped || one.to != w.pod.ID || arrived[mark]:
+						t.Errorf("%s arrives at %s: %x; that it has before: %v", one.what, w.pod.ID, one.frame, arrived[mark])
+					case one.fate == arrives:
 						wanted[one.to]--
-						delete(sent, mark)
-					} else if known && one.fate == isDropped {
-						t.Errorf("%s arrives at %s: %x", one.what, w.pod.ID, one.frame)
+						fallthrough
+					default:
+						arrived[mark] = true
 					}
 					return fenced && wanted[w.pod.ID] == 0
 				}
 				w.receive(soon, complete)
 			}
 			for _, one := range sent {
-				if one.fate == arrives {
+				if one.fate == arrives && !arrived[one.mark] {
 					t.Errorf("lost, %s: %x", one.what, one.frame)
 				}
 			}
