@@ -127,6 +127,20 @@ func (f *followed) last() (revision int64, at time.Time) {
 	return f.revision, f.changed
 }
 
+// changedAfter is when the last change came, which is awaited if that was before a time: what the
+// agent has read and programmed may not have come here yet.
+func (f *followed) changedAfter(ctx context.Context, began time.Time) (at time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err = testkit.Poll(ctx, func() error {
+		if _, at = f.last(); !at.After(began) {
+			return fmt.Errorf("the state has not changed since %s", began.Format(time.RFC3339Nano))
+		}
+		return nil
+	})
+	return at, err
+}
+
 // settle waits until the leader has written all that it knows, the agent has read that, and the switch has it.
 func (b *kubeBed) settle(ctx context.Context, state *followed) (flows int, err error) {
 	err = testkit.Poll(ctx, func() error {

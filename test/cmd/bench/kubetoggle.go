@@ -77,8 +77,11 @@ func (b *kubeBed) toggle(ctx context.Context, prefix string, server, client *cor
 		if err != nil {
 			return t, err
 		}
-		_, stated := state.last()
-		t.seen, t.stated = append(t.seen, max(0, at.Sub(began))), append(t.stated, max(0, stated.Sub(began)))
+		stated, err := state.changedAfter(ctx, began)
+		if err != nil {
+			return t, err
+		}
+		t.seen, t.stated = append(t.seen, max(0, at.Sub(began))), append(t.stated, stated.Sub(began))
 	}
 	t.spent = effort.figures("", nodeChanges)
 	return t, nil
