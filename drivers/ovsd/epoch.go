@@ -1,6 +1,9 @@
 package ovsd
 
-import "github.com/contiv/netplugin/ofnet/pipeline"
+import (
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
 
 // A connection that is admitted in an epoch is not judged again before the next one. So
 // there is an epoch in the switch only while it has everything that judges. When it refuses some of
@@ -25,9 +28,9 @@ func (l *ledger) setEpoch(owner pipeline.Key, p packed) []conflict {
 }
 
 // withhold says whether the switch is to be without epoch.
-func (l *ledger) withhold(epoch bool) {
-	if l.epoch.withheld != epoch {
-		l.epoch.withheld = epoch
+func (l *ledger) withhold(withheld bool) {
+	if l.epoch.withheld != withheld {
+		l.epoch.withheld = withheld
 		l.setEpoch(l.epoch.owner, l.epoch.wants)
 	}
 }
@@ -37,24 +40,28 @@ func isEpoch(p *place[string]) bool {
 	return len(p.claims) > 0 && p.claims[0].owner.Kind == pipeline.KindEpoch
 }
 
-// judges tells whether what is refused of an object may have been about connections: a rule, the class of
-// an endpoint, or a flow of any of them that nobody wants any more.
-func judges(owner pipeline.Key) bool {
-	switch owner.Kind {
-	case pipeline.KindTierRule, pipeline.KindEndpoint, kindUnwanted:
-		return true
+// judges tells whether connections may be judged wrongly as long as a step at a place is refused: a rule is missing, or
+// a class is another one. An endpoint that the switch has nothing of is like one that nobody knows yet; meters and
+// groups judge nothing.
+func judges(owner pipeline.Key, p *place[string]) bool {
+	return owner.Kind == pipeline.KindTierRule || pipeline.Judges(openflow.PackedFlow{Key: p.name}.Table(), p.there)
+}
+
+// judge tells whether any of those that are refused does.
+func (r refused) judge() bool {
+	for _, problem := range r {
+		if problem.judges {
+			return true
+		}
 	}
 	return false
 }
 
 // settleEpoch gives the switch its epoch or takes it away.
-func (p *programmer) settleEpoch() { p.ledger.withhold(anyJudges(p.refused)) }
-
-func anyJudges[T any](refused map[pipeline.Key]T) bool {
-	for owner := range refused {
-		if judges(owner) {
-			return true
-		}
+func (p *programmer) settleEpoch() {
+	withheld := false
+	for _, r := range p.refused {
+		withheld = withheld || r.judges
 	}
-	return false
+	p.ledger.withhold(withheld)
 }

@@ -123,6 +123,7 @@ func (l *ledger) release() {
 type step struct {
 	owner   pipeline.Key // whom a refusal concerns; zero: nobody claims the place
 	message openflow.Message
+	judges  bool // as in problem
 	difference
 }
 
@@ -135,6 +136,7 @@ type difference interface {
 // batch is what is written next: meters one by one, the rest in one bundle.
 type batch struct {
 	meters, bundle, oldMeters []step
+	blocked                   []pipeline.Key // objects with a step that judges and was put aside
 }
 
 // next returns what to write next. Objects that are urgent come first where
@@ -149,8 +151,13 @@ func (l *ledger) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) ba
 		if l.isOther(p) {
 			continue
 		}
-		if s, ok := stepOf(l, l.flows, p, blocked, flowMessage); ok {
+		s, ok := stepOf(l, l.flows, p, blocked, flowMessage)
+		s.judges = judges(s.owner, p)
+		switch {
+		case ok:
 			b.bundle = append(b.bundle, s)
+		case s.judges && s.owner != (pipeline.Key{}):
+			b.blocked = append(b.blocked, s.owner)
 		}
 	}
 	b.bundle = append(b.bundle, oldGroups...)
@@ -294,7 +301,7 @@ func meterMessage(_ string, m openflow.Meter, there, wanted bool) openflow.Messa
 	return openflow.MeterMod{Command: openflow.MeterAdd, Meter: m}
 }
 
-// stepOf makes the step of a place, if it needs one and may have it now.
+// stepOf makes the step of a place, if it needs one and may have it now. Of one that may not it tells the owner.
 func stepOf[T any](l *ledger, b *book[T], p *place[T], blocked func(pipeline.Key) bool, message messageOf[T]) (step, bool) {
 	want, wanted, right := b.compare(p)
 	if right {
@@ -305,7 +312,7 @@ func stepOf[T any](l *ledger, b *book[T], p *place[T], blocked func(pipeline.Key
 	owner := ownerOf(want.owner, p.name)
 	if blocked(owner) {
 		d.hold()
-		return step{}, false
+		return step{owner: owner}, false
 	}
 	thing := want.thing
 	if !wanted {

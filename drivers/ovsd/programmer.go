@@ -249,8 +249,11 @@ func (p *programmer) write(ctx context.Context) {
 	}
 	batch := p.ledger.next(urgent, func(owner pipeline.Key) bool { return p.refused.blocked(owner, now) })
 	no, err := batch.write(ctx, p.sw)
-	for owner, err := range p.refused.note(no, now) {
-		p.problem(owner, err)
+	for owner, fresh := range p.refused.note(no, now) {
+		p.problem(owner, fresh.err)
+	}
+	for _, owner := range batch.blocked {
+		p.refused[owner].judges = true
 	}
 	p.settleRefused()
 	if err != nil {

@@ -336,7 +336,7 @@ func TestTheRealSwitchRefusesOneObjectAndTakesTheOthers(t *testing.T) {
 		t.Errorf("%d flows not taken, refused: %v", l.pending(), no)
 	}
 	var refusal *openflow.Error
-	if !errors.As(no[endpointKey(3)], &refusal) {
+	if !errors.As(no[endpointKey(3)].err, &refusal) {
 		t.Errorf("the group: %v", no[endpointKey(3)])
 	}
 	if got := strings.Count(s.Ofctl("dump-flows", "br0"), "cookie="); got != 8 {

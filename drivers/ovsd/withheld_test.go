@@ -26,7 +26,7 @@ func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
 	p.ledger.flows.found(p.ledger.flows.place(packed.Key), packed.Effect)
 	p.ledger.groups.found(p.ledger.groups.place(numbered(5)), openflow.Group{ID: 5})
 	for _, place := range []string{packed.Key, numbered(5)} {
-		p.refused.note(refused{ownerOf(pipeline.Key{}, place): fault.New(fault.Internal, "no")}, time.Now())
+		p.refused.note(refused{ownerOf(pipeline.Key{}, place): {err: fault.New(fault.Internal, "no")}}, time.Now())
 	}
 	p.take()
 	if len(p.refused) != 2 {
@@ -37,6 +37,35 @@ func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
 	p.take()
 	if _, retry := p.refused.nextTry(); retry || p.ledger.epoch.withheld {
 		t.Errorf("refused: %v, epoch withheld: %v, though nothing is left", p.refused, p.ledger.epoch.withheld)
+	}
+}
+
+// Only what connections are judged by takes the epoch away.
+func TestWhatJudgesNothingLeavesTheEpoch(t *testing.T) {
+	const known, firstOut, forward = 34, 35, 26
+	for _, c := range []struct {
+		name  string
+		table uint8
+		there bool
+		want  bool
+	}{
+		{"another class", 0, true, true}, {"a new endpoint", 0, false, false},
+		{"a drop among rules", firstOut, false, true}, {"an old guard", known, true, true}, {"the way out", forward, true, false},
+	} {
+		packed, err := openflow.Pack(openflow.Flow{Table: c.table, Priority: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := judges(pipeline.Key{Kind: pipeline.KindEndpoint, ID: "a"}, &place[string]{name: packed.Key, there: c.there}); got != c.want {
+			t.Errorf("%s: judges %v", c.name, got)
+		}
+	}
+	p := (&harness{t: t, inbox: newInbox(), chunk: defaultChunk, ports: noPorts{}, compiler: ruleCompiler{}}).programmer()
+	p.ledger.groups.found(p.ledger.groups.place(numbered(5)), openflow.Group{ID: 5})
+	p.refused.note(refused{ownerOf(pipeline.Key{}, numbered(5)): {err: fault.New(fault.Internal, "no")}}, time.Now())
+	p.take()
+	if p.ledger.epoch.withheld {
+		t.Error("a group that cannot be removed takes the epoch away")
 	}
 }
 

@@ -3,6 +3,7 @@ package ovsd
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
@@ -34,7 +35,13 @@ const (
 )
 
 // refused are the objects that a write was refused for.
-type refused map[pipeline.Key]error
+type refused map[pipeline.Key]problem
+
+// problem is why an object was refused.
+type problem struct {
+	err    error
+	judges bool // connections may be judged wrongly without what was refused (epoch.go)
+}
 
 // write writes a batch. The error means that the switch did not answer, and
 // nobody knows what it has done.
@@ -44,6 +51,14 @@ func (b batch) write(ctx context.Context, sw flowSwitch) (refused, error) {
 		if err := writeSteps(ctx, sw, sw.Send, []step{s}, no); err != nil {
 			return no, err
 		}
+	}
+	if len(b.blocked) > 0 {
+		b.bundle = slices.DeleteFunc(b.bundle, func(s step) bool {
+			if ofEpoch(s) {
+				s.hold()
+			}
+			return ofEpoch(s)
+		})
 	}
 	if err := writeSteps(ctx, sw, sw.Bundle, b.bundle, no); err != nil {
 		return no, err
@@ -82,14 +97,15 @@ func writeSteps(ctx context.Context, sw flowSwitch, send func(context.Context, .
 	}
 	some, others := halves(steps)
 	if len(others) == 0 {
-		no[steps[0].owner] = err
+		owner := steps[0].owner
+		no[owner] = problem{err, no[owner].judges || slices.ContainsFunc(steps, func(s step) bool { return s.judges })}
 		hold(steps)
 		return nil
 	}
 	if err := writeSteps(ctx, sw, send, some, no); err != nil {
 		return err
 	}
-	if ofEpoch(others[0]) && anyJudges(no) {
+	if ofEpoch(others[0]) && no.judge() {
 		hold(others)
 		return nil
 	}
@@ -153,7 +169,7 @@ const (
 type refusals map[pipeline.Key]*refusal
 
 type refusal struct {
-	err   error
+	problem
 	pause time.Duration
 	next  time.Time
 }
@@ -161,15 +177,15 @@ type refusal struct {
 // note enters what was refused now and returns those refused for the first time.
 func (r refusals) note(no refused, now time.Time) (fresh refused) {
 	fresh = refused{}
-	for owner, err := range no {
+	for owner, problem := range no {
 		old, again := r[owner]
 		pause := firstRetry
 		if again {
 			pause = min(2*old.pause, lastRetry)
 		} else {
-			fresh[owner] = err
+			fresh[owner] = problem
 		}
-		r[owner] = &refusal{err: err, pause: pause, next: now.Add(pause)}
+		r[owner] = &refusal{problem: problem, pause: pause, next: now.Add(pause)}
 	}
 	return fresh
 }

@@ -275,6 +275,16 @@ func masked(first, last uint16) (runs []run) {
 	return runs
 }
 
+// Judges tells whether connections may be judged wrongly while the switch refuses to change a flow of a table: always
+// where rules are, and where it is found out about whom they are, if there is another flow in the place.
+func Judges(table uint8, there bool) bool {
+	switch table {
+	case tableClassify, tableSource, tableDest, tablePeer, tableTrack, tableKnown, tableAdmit:
+		return there
+	}
+	return table >= tableFirstOut && table <= tableLastIn
+}
+
 func checkTierRule(r TierRule) error {
 	switch {
 	case r.Tier > LastTier || r.Verdict > Pass:
