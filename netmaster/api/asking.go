@@ -111,6 +111,8 @@ func shownBy(r *http.Request, reader ledger.Reader) (identity.Identity, error) {
 	switch {
 	case len(tokens) == 0:
 		return who, nil
+	case !Private(r):
+		return who, denial{error: fault.New(fault.Denied, "tokens are taken over https only, or on the machine of a netmaster"), code: http.StatusUnauthorized}
 	case len(tokens) > 1 || who.Kind != identity.Nobody:
 		return who, denial{error: fault.New(fault.Malformed, "two identities at once: want one token, or one certificate"), code: http.StatusBadRequest}
 	}

@@ -48,15 +48,23 @@ func Private(r *http.Request) bool {
 	return r.TLS != nil || identity.From(r.Context()).Kind == identity.Root || err == nil && addr.Unmap().IsLoopback()
 }
 
-// Confidential refuses a request in which, or in the answer to which, there is a join
-// token, on a connection that others can read. A netmaster that passes requests on asks
+// Confidential refuses a request in which, or in the answer to which, there is a token
+// or a password, on a connection that others can read. A netmaster that passes requests on asks
 // this too: the leader sees the connection between the two only.
 func Confidential(r *http.Request) error {
-	path := strings.TrimSuffix(r.URL.Path, "/")
-	if r.Method != http.MethodPost || path != mastercfg.JoinPath && path != mastercfg.JoinTokensPath || Private(r) {
+	if !hasSecret(r.Method, strings.TrimSuffix(r.URL.Path, "/")) || Private(r) {
 		return nil
 	}
-	return fault.New(fault.Denied, "%s %s: join tokens are taken and given over https only, or on the machine of a netmaster", r.Method, r.URL.Path)
+	return fault.New(fault.Denied, "%s %s: tokens and passwords are taken and given over https only, or on the machine of a netmaster", r.Method, r.URL.Path)
+}
+
+// hasSecret tells whether there is a secret in the body of a request or of its answer.
+func hasSecret(method, path string) bool {
+	switch path {
+	case mastercfg.JoinPath, mastercfg.JoinTokensPath, loginPath, usersPath, tokensPath:
+		return method == http.MethodPost
+	}
+	return method == http.MethodPatch && strings.HasPrefix(path, usersPath+"/")
 }
 
 // join makes a node or a netmaster of who has a token. The name belongs to the key from

@@ -325,6 +325,33 @@ func TestSecretsAreRefusedOnPlainConnections(t *testing.T) {
 	}
 }
 
+// The same is true of passwords and of the tokens of who logs in, where somebody is asked who he is.
+func TestPasswordsAndTokensAreRefusedOnPlainConnections(t *testing.T) {
+	b := secured(t, mastercfg.SecurityPermissive)
+	for name, c := range map[string]struct {
+		method, path, token string
+		code                int
+	}{
+		"a password":       {"POST", AuthPath + "/login/", "", http.StatusForbidden},
+		"a new user":       {"POST", AuthPath + "/local_users", "", http.StatusForbidden},
+		"a new password":   {"PATCH", AuthPath + "/local_users/ann", "", http.StatusForbidden},
+		"a new token":      {"POST", AuthPath + "/tokens", "", http.StatusForbidden},
+		"a token is shown": {"GET", AuthPath + "/tokens", "x", http.StatusUnauthorized},
+	} {
+		r := httptest.NewRequest(c.method, c.path, strings.NewReader("{}"))
+		r.RemoteAddr = "10.1.1.1:40000"
+		r.Header.Set("Accept", problemType)
+		if r.Header.Set(tokenHeader, c.token); c.token == "" {
+			r.Header.Del(tokenHeader)
+		}
+		w := httptest.NewRecorder()
+		b.api.ServeHTTP(w, r)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), "https only") {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
 func TestWithoutAuthoritiesNobodyJoins(t *testing.T) {
 	b := start(t)
 	for path, body := range map[string]string{mastercfg.JoinTokensPath: `{"role":"node"}`, mastercfg.RenewPath: `{"host":"h1","csr":"AAAA"}`} {

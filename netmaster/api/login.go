@@ -20,14 +20,21 @@ import (
 // served in clusters that ask who somebody is; others have neither users nor roles.
 const AuthPath = "/api/v1/auth_proxy"
 
+// Those in whose requests or answers there are secrets.
+const (
+	loginPath  = AuthPath + "/login"
+	usersPath  = AuthPath + "/local_users"
+	tokensPath = AuthPath + "/tokens"
+)
+
 // WhoAmIPath is where callers learn who they are and what they may.
 const WhoAmIPath = "/api/v1/whoami"
 
 // accountRoutes are the routes about who may log in and who may what.
 func (a *API) accountRoutes() []route {
-	const user, binding, token = AuthPath + "/local_users", AuthPath + "/authorizations", AuthPath + "/tokens"
+	const user, binding, token = usersPath, AuthPath + "/authorizations", tokensPath
 	return []route{
-		{AuthPath + "/login", rights.Public, methods{http.MethodPost: a.login}},
+		{loginPath, rights.Public, methods{http.MethodPost: a.login}},
 		{AuthPath + "/version", rights.Public, methods{http.MethodGet: proxyVersion}},
 		{AuthPath + "/health", rights.Public, methods{http.MethodGet: proxyHealth}},
 		{AuthPath + "/logout", rights.Known, methods{http.MethodPost: a.logout}},

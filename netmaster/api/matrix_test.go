@@ -187,6 +187,7 @@ func expected(who, letters string) string {
 // cell is what a request gets that asks for nothing that there is, or says nothing that can be read.
 func (b *bench) cell(token, method, path string) string {
 	r := httptest.NewRequest(method, path, strings.NewReader("{"))
+	r.RemoteAddr = "127.0.0.1:40000"
 	if proven, is := strings.CutPrefix(token, "proven:"); is {
 		r = r.WithContext(identity.With(r.Context(), b.proven(proven)))
 	} else if token != "" {

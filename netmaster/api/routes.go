@@ -136,7 +136,14 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		noRoute(w, r)
 		return
 	}
-	if err := s.admit(r); err != nil {
+	var err error
+	if s.closed {
+		err = Confidential(r)
+	}
+	if err == nil {
+		err = s.admit(r)
+	}
+	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}

@@ -233,6 +233,7 @@ func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 	// between the request's entry and its plan
 	ctx, q := t.Context(), (*asking)(nil)
 	request := httptest.NewRequest("POST", "/api/v1/networks/blue:green/", strings.NewReader(green)).WithContext(ctx)
+	request.RemoteAddr = "127.0.0.1:40000"
 	request.Header.Set(tokenHeader, ann)
 	entered, err := b.api.asks(request)
 	if err != nil {

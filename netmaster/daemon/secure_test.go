@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -320,7 +321,8 @@ func TestAFollowerTakesNoSecretsOnPlainConnections(t *testing.T) {
 	addr, p := served(t)
 	follower := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())
 	defer follower.transport.CloseIdleConnections()
-	for path, want := range map[string]int{mastercfg.JoinPath: 403, mastercfg.JoinTokensPath + "/": 403, mastercfg.RenewPath: 200} {
+	for path, want := range map[string]int{mastercfg.JoinPath: 403, mastercfg.JoinTokensPath + "/": 403, mastercfg.RenewPath: 200,
+		api.AuthPath + "/login": 403, api.AuthPath + "/local_users/": 403, api.AuthPath + "/tokens": 403} {
 		r := httptest.NewRequest("POST", path, strings.NewReader("{}"))
 		r.RemoteAddr = "10.1.1.1:40000"
 		r.Header.Set("Accept", "application/problem+json")
