@@ -26,7 +26,8 @@ type verifier interface {
 
 // identify notes who a request comes from: root, by the socket, who shows a certificate,
 // or nobody. A certificate that does not count is refused with the reason, whatever the
-// request: who shows one believes to be somebody.
+// request: who shows one believes to be somebody. The connection ends then, for a
+// certificate is shown at its beginning only, and the client may have another one by now.
 func identify(next http.Handler, clients verifier) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		passedOn := r.Header.Get(identityHeader)
@@ -39,6 +40,7 @@ func identify(next http.Handler, clients verifier) http.Handler {
 			}
 		}
 		if err != nil {
+			w.Header().Set("Connection", "close")
 			api.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
 			return
 		}

@@ -243,6 +243,9 @@ func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {
 		if err != nil || resp.StatusCode != c.code || !strings.Contains(string(answer), c.want) {
 			t.Errorf("%s: %d %s, %v; want %d %s", name, resp.StatusCode, answer, err, c.code, c.want)
 		}
+		if resp.Close != (c.code == 401) {
+			t.Errorf("%s: the connection ends: %t", name, resp.Close)
+		}
 	}
 }
 

@@ -146,7 +146,14 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 		address, err := search.next(ctx)
 		if err == nil {
 			var revision int64
-			if revision, err = m.try(ctx, address, path, request, answer); err == nil || !mayPass(err) {
+			revision, err = m.try(ctx, address, path, request, answer)
+			if fault.Is(err, fault.Unauthenticated) {
+				// A connection shows the certificate that there was at its beginning, which may
+				// have ended; a new one shows that which there is now.
+				m.http.CloseIdleConnections()
+				revision, err = m.try(ctx, address, path, request, answer)
+			}
+			if err == nil || !mayPass(err) {
 				m.known.Store(&address)
 				return revision, err
 			}

@@ -216,6 +216,31 @@ func TestRefusalIsPassedOnWithItsKindAndNotRepeated(t *testing.T) {
 	}
 }
 
+// Who shows a certificate that has ended gets 401: a new connection shows the next one.
+func TestWhoIsNotKnownAsksOnceMoreOnANewConnection(t *testing.T) {
+	var tries atomic.Int32
+	var first atomic.Pointer[string] // address of the client of the first connection
+	unknown := answering(401, "application/problem+json", `{"code":401,"reason":"unauthenticated","message":"certificate: it has ended"}`)
+	b := &book{}
+	b.set(serve(t, func(w http.ResponseWriter, r *http.Request) {
+		tries.Add(1)
+		from := r.RemoteAddr
+		if first.CompareAndSwap(nil, &from) || *first.Load() == from {
+			unknown(w, r)
+			return
+		}
+		granting(w, r)
+	}))
+	expectGranted(t, b)
+	tries.Store(0)
+	b.set(serve(t, func(w http.ResponseWriter, r *http.Request) { tries.Add(1); unknown(w, r) }))
+	m := NewMaster(b, Limits{Total: time.Minute, Try: time.Minute}, nil)
+	defer m.Close()
+	if _, _, err := m.CreateEndpoint(t.Context(), request); !fault.Is(err, fault.Unauthenticated) || tries.Load() != 2 {
+		t.Errorf("%v after %d tries", err, tries.Load())
+	}
+}
+
 func TestNonsenseFromNetmasterIsAnError(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"plain text error":   answering(500, "text/plain", "boom"),
