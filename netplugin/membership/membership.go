@@ -5,7 +5,7 @@
 // else answers gets nothing. Then it shows the token, over a connection that these
 // authorities vouch for, and gets a certificate for its key. Key, certificate and
 // authorities are kept on disk; the certificate is renewed at half of its life, and for a
-// long time after its end. The key is on disk before it is first shown, so that a node
+// long time after its end. A node that may not renew joins anew, if it is given a token. The key is on disk before it is first shown, so that a node
 // that did not hear the answer asks again as the same.
 package membership
 
@@ -27,13 +27,14 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Config is what a node knows of itself and its cluster.
 type Config struct {
 	Dir       string // where key and certificates are kept
-	TokenFile string // of the join token; not read once the node has joined
+	TokenFile string // of the join token; not read while the node has joined and may renew; may be empty then
 	Host      string
 	Addresses []string
 	VTEPs     []string
@@ -163,7 +164,11 @@ func (m *Member) Run(ctx context.Context) error {
 			retry.Pause(ctx, min(check, time.Until(due)))
 			continue
 		}
-		if err := m.renew(ctx); err != nil {
+		err := m.renew(ctx)
+		if fault.Is(err, fault.Denied) {
+			err = m.joinAnew(ctx, err)
+		}
+		if err != nil {
 			if ctx.Err() == nil {
 				m.cfg.Log.WithError(err).Warn("the certificate of the node is not renewed, trying again")
 			}
@@ -172,6 +177,17 @@ func (m *Member) Run(ctx context.Context) error {
 		}
 		pace.Reset()
 		due = pki.RenewAt(m.held.Load().own.Leaf, rand.Float64())
+	}
+	return nil
+}
+
+// joinAnew joins once more as the node that may not renew its certificate, with the same key.
+func (m *Member) joinAnew(ctx context.Context, refused error) error {
+	if m.cfg.TokenFile == "" {
+		return fmt.Errorf("%w; to join anew it needs --join-token-file", refused)
+	}
+	if err := m.join(ctx); err != nil {
+		return fmt.Errorf("%w; nor can it join anew: %w", refused, err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // cluster is a netmaster in small: it signs what it is asked to.
@@ -30,6 +31,7 @@ type cluster struct {
 	lose     atomic.Bool  // the answer to the next join
 	joins    atomic.Int32 // requests that came with a token
 	renewals atomic.Int32
+	removed  atomic.Bool            // who asks to renew is refused until it has joined anew
 	keys     atomic.Pointer[string] // of the last who joined
 }
 
@@ -48,12 +50,18 @@ func start(t testing.TB) *cluster {
 		var request mastercfg.JoinRequest
 		_ = json.NewDecoder(r.Body).Decode(&request)
 		c.joins.Add(1)
+		c.removed.Store(false)
 		c.sign(w, request.Host, request.CSR)
 	})
 	mux.HandleFunc("POST "+mastercfg.RenewPath, func(w http.ResponseWriter, r *http.Request) {
 		var request mastercfg.RenewRequest
 		_ = json.NewDecoder(r.Body).Decode(&request)
 		c.renewals.Add(1)
+		if c.removed.Load() {
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(map[string]string{"reason": "denied", "message": "node h1 was removed"})
+			return
+		}
 		c.sign(w, request.Host, request.CSR)
 	})
 	key, err := pki.NewKey()
@@ -212,6 +220,31 @@ func TestRunJoinsAndRenews(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A node that was removed, or was away for too long, joins anew as soon as it is given a token.
+func TestANodeThatMayNotRenewJoinsAnew(t *testing.T) {
+	c := start(t)
+	cfg := c.config(c.pin())
+	if err := open(t, cfg).join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := *c.keys.Load()
+	c.removed.Store(true)
+	without := cfg
+	without.TokenFile = ""
+	if err := open(t, without).joinAnew(t.Context(), fault.New(fault.Denied, "removed")); err == nil || !strings.Contains(err.Error(), "removed; to join anew it needs --join-token-file") {
+		t.Errorf("without a token: %v", err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	again := open(t, cfg)
+	go func() { ended <- again.Run(ctx) }()
+	testkit.Eventually(t, time.Minute, "the node has joined anew", func() bool { return c.joins.Load() == 2 })
+	stop()
+	if err := <-ended; err != nil || *c.keys.Load() != first {
+		t.Errorf("%v, another key: %t", err, *c.keys.Load() != first)
 	}
 }
 
