@@ -72,6 +72,12 @@ func (s *story) endpoint(container, address string) {
 	c.Body, _ = json.Marshal(mastercfg.CreateEndpointResponse{EndpointConfig: ep})
 }
 
+// allocated notes that an address was handed out by itself at the present revision.
+func (s *story) allocated(address string) {
+	c := s.call(Operation{Verb: AllocAddress, Type: "address", Key: "n0.t0", Request: &mastercfg.AllocAddressRequest{NetworkID: "n0.t0"}}, Done)
+	c.Body, _ = json.Marshal(mastercfg.AllocAddressResponse{NetworkID: "n0.t0", IPv4Address: address + "/29"})
+}
+
 // large makes a policy by a change of several revisions, of which the answer
 // names the last; with a journal that is one change.
 func (s *story) large(journal bool) {
@@ -210,6 +216,33 @@ func TestWhatHappensDuringALargeChangeHappensAtItsOwnRevision(t *testing.T) {
 	s.derive()
 	for _, f := range s.findings() {
 		t.Errorf("%s: %s", f.Check, f.Text)
+	}
+}
+
+// Requests that came together: a network is deleted, made again, and gets an endpoint, at
+// one revision. The endpoint is in the new one; of an address that was allocated at that
+// revision nobody can tell.
+func TestANetworkIsMadeAgainAtTheRevisionOfItsFirstEndpoint(t *testing.T) {
+	s := newStory(t)
+	network, state := modelKey("network", "t0:n0"), networkPrefix+"n0.t0"
+	s.deleteEndpoint("c0")
+	object, record := s.value(network), s.value(state)
+	s.remove(Delete, "network", "t0:n0")
+	s.changes = append(s.changes, Change{s.revision, network, object}, Change{s.revision, state, record})
+	s.call(Operation{Verb: Post, Type: "network", Key: "t0:n0", Object: decodeObject("network", object)}, Done)
+	s.allocated("10.0.0.2")
+	s.allocated("10.0.0.2")
+	s.revision-- // the next one is at the same revision
+	s.endpoint("c1", "10.0.0.1")
+	s.deleteEndpoint("c1")
+	s.endpoint("c2", "10.0.0.1")
+	s.endpoint("c3", "10.0.0.2")
+	for _, text := range Addresses(NewEvidence(newLog(s.changes), s.calls), nil) {
+		t.Error(text)
+	}
+	s.endpoint("c4", "10.0.0.2")
+	if found := Addresses(NewEvidence(newLog(s.changes), s.calls), nil); len(found) != 1 {
+		t.Errorf("an address given twice: %v", found)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 const (
 	free     = ""
 	reserved = "allocated without an endpoint"
+	doubtful = "free or " + reserved // allocated at the revision at which the network was made again
 )
 
 // Addresses checks, for every address of every network, that it was given to
@@ -30,7 +31,7 @@ func Addresses(e *Evidence, fates map[*Call]Fate) []string {
 		case c.Outcome == Unknown && fates[c].Endpoint != nil:
 			a.endpoint(c, fates[c].Endpoint, fates[c].Exact)
 		case c.Outcome == Done && c.Verb == AllocAddress:
-			a.add(c, c.Key, c.address(), c.exact, becomes(reserved, free))
+			a.allocated(c)
 		case c.Outcome == Done && c.Verb == ReleaseAddress:
 			a.release(c, c.exact)
 		case c.Outcome == Unknown && c.Verb == ReleaseAddress:
@@ -45,23 +46,45 @@ type addressBook struct {
 	registers map[string][]porcupine.Operation
 }
 
+// allocated notes an address that was handed out by itself.
+func (a addressBook) allocated(c *Call) {
+	made, again, ok := a.generation(c.Key, c.exact)
+	switch {
+	case again:
+		a.add(c, c.Key, made, c.address(), becomes(doubtful, free, doubtful))
+	case ok:
+		a.add(c, c.Key, made, c.address(), becomes(reserved, free, doubtful))
+	}
+}
+
 // endpoint notes that an endpoint got its addresses, or gave them back.
 func (a addressBook) endpoint(c *Call, ep *mastercfg.CfgEndpointState, revision int64) {
+	made, again, ok := a.generation(ep.NetID, revision)
+	if !ok || again && (c.Verb == DeleteEndpoint || !a.holds(ep, revision)) {
+		return
+	}
 	for _, text := range []string{ep.IPAddress, ep.IPv6Address} {
 		addr, err := netip.ParseAddr(text)
 		if err != nil {
 			continue
 		}
 		if c.Verb == DeleteEndpoint {
-			a.add(c, ep.NetID, addr, revision, becomes(free, ep.ID))
+			a.add(c, ep.NetID, made, addr, becomes(free, ep.ID))
 			continue
 		}
-		from := []string{free, ep.ID} // the endpoint may have been there
+		from := []string{free, doubtful, ep.ID} // the endpoint may have been there
 		if ep := c.Request.(*mastercfg.CreateEndpointRequest).ConfigEP; names(ep.IPAddress, addr) || names(ep.IPv6Address, addr) {
 			from = append(from, reserved) // for whom names it
 		}
-		a.add(c, ep.NetID, addr, revision, becomes(ep.ID, from...))
+		a.add(c, ep.NetID, made, addr, becomes(ep.ID, from...))
 	}
+}
+
+// holds tells whether the store has an endpoint with these addresses at a revision.
+func (a addressBook) holds(ep *mastercfg.CfgEndpointState, revision int64) bool {
+	key := endpointPrefix + ep.ID
+	stored := endpointOf(key, a.log.At(key, revision))
+	return stored != nil && stored.IPAddress == ep.IPAddress && stored.IPv6Address == ep.IPv6Address
 }
 
 func names(text string, addr netip.Addr) bool {
@@ -73,11 +96,12 @@ func names(text string, addr netip.Addr) bool {
 func (a addressBook) release(c *Call, revision int64) {
 	text, _, _ := strings.Cut(c.Request.(*mastercfg.ReleaseAddressRequest).IPv4Address, "/")
 	addr, err := netip.ParseAddr(text)
-	if err != nil {
+	made, again, ok := a.generation(c.Key, revision)
+	if err != nil || again || !ok {
 		return
 	}
-	a.add(c, c.Key, addr, revision, func(state string) (bool, string) {
-		if state == reserved {
+	a.add(c, c.Key, made, addr, func(state string) (bool, string) {
+		if state == reserved || state == doubtful {
 			state = free
 		}
 		return true, state
@@ -86,37 +110,31 @@ func (a addressBook) release(c *Call, revision int64) {
 
 // add enters a step into the register of an address. A network that is made
 // again begins with new registers.
-func (a addressBook) add(c *Call, networkID string, addr netip.Addr, revision int64, s step) {
-	made, ok := a.generation(networkID, revision)
-	if !ok {
-		return
-	}
+func (a addressBook) add(c *Call, networkID string, made int64, addr netip.Addr, s step) {
 	name := fmt.Sprintf("address %s of network %s made at %d", addr, networkID, made)
 	a.registers[name] = append(a.registers[name], c.operation(s))
 }
 
-// generation is the revision at which the network of a moment was made. It is
-// not ok where that cannot be said: there was no network then, or it was made
-// again at that very revision.
-func (a addressBook) generation(networkID string, revision int64) (made int64, ok bool) {
+// generation is the revision at which the network of a moment was made. It is not ok
+// where there was no network then. The network may have been made again at that very
+// revision: what came before that and what came after it cannot be told from each other.
+func (a addressBook) generation(networkID string, revision int64) (made int64, again, ok bool) {
 	versions := a.log.Alive(networkPrefix+networkID, 0, revision)
 	n := len(versions)
 	if n == 0 || versions[n-1].To <= revision {
-		return 0, false
+		return 0, false, false
 	}
 	for n > 1 && versions[n-2].To == versions[n-1].From {
 		n--
 	}
-	made = versions[n-1].From
+	first := versions[n-1].From
+	made = first
 	for _, at := range a.removals(networkID) {
-		if at == revision && made < at {
-			return 0, false
-		}
-		if at < revision {
+		if at <= revision {
 			made = max(made, at)
 		}
 	}
-	return made, true
+	return made, made == revision && made > first, true
 }
 
 // removals are the revisions at which a network was deleted, also where the log
