@@ -13,7 +13,7 @@ GOBUILD  := $(PLAIN) go build -ldflags '$(LDFLAGS)'
 
 PROGRAMS := netmaster netplugin netctl contivk8s
 PACKAGES := openvswitch-switch etcd-server containernetworking-plugins iproute2 iputils-ping \
-            ethtool iperf3 procps util-linux nftables bash zsh fish patch gcc libc6-dev git ca-certificates
+            ethtool iperf3 procps util-linux nftables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates
 
 # What only the long tests need: routers of others.
 LONG_PACKAGES := bird2 frr
@@ -23,7 +23,7 @@ PEER_PACKAGES := ovn-central ovn-host
 
 # What a Kubernetes cluster for tests needs beside its own components: how containers
 # are run, a store, and what the suites run in pods.
-K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf conntrack wget curl iptables etcd-client
+K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf wget curl iptables etcd-client
 
 # A test that hangs is a failure well before the suite's 15 minutes are over. Many tests
 # mostly wait for timers of stores and switches: hence more of them at once than there are
@@ -67,6 +67,7 @@ unit: ## run the tests that need neither root nor packages; a minute at most
 	@$(PLAIN) go test -short -vet=off $$(go list ./... | grep -vE '$(SLOW)')
 
 test: deps build-test lint ## install what is needed and run every test but the long ones
+	@go list -race -test -deps -export ./... > /dev/null # compiles: beside the tests it would take their processors
 	@go test $(TESTFLAGS) -vet=off $(LONGEST) ./...
 
 e2e-long: deps build-test ## run the long tests
