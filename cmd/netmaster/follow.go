@@ -26,7 +26,7 @@ func (o *options) follow(cluster *k8s.Config) func(context.Context, *ledger.Ledg
 			return ctx.Err()
 		}
 		config := *cluster
-		config.Model, config.ReadyAgents, config.EnforcedEpochs, config.Log = model, model.ReadyAgents, model.EnforcedEpochs, log
+		config.Model, config.ReadyAgents, config.EnforcedPolicies, config.Log = model, model.ReadyAgents, model.EnforcedPolicies, log
 		controller := k8s.New(config, opened)
 		model.Follows(func(ctx context.Context) api.Following { return following(controller.State(ctx)) })
 		err := controller.Run(ctx)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // What comes to the programmer from outside, on its way into the ledger: changes of the
@@ -61,9 +60,6 @@ func (p *programmer) enter(c compiled) {
 	delete(p.invalid, c.key)
 	delete(p.refused, c.key)
 	conflicts := p.ledger.set(c.key, c.wants)
-	if flow, is := p.ledger.crowded(c.key); is && c.err == nil {
-		c.err = fault.New(fault.TooLarge, "more than %d rules have clauses in the flow %s: those with the highest numbers are not in force", maxClauses, flow)
-	}
 	if c.err != nil {
 		p.invalid[c.key] = c.err
 		p.problem(c.key, c.err)

@@ -50,13 +50,14 @@ type ledger struct {
 	held    []func()         // bring back what was put aside
 	endings                  // of connections
 	epoch   epoch
+	crowds  crowds
 
 	turn    uint32          // of the audit, see audit.go
 	deleted map[string]bool // flows deleted in this turn
 }
 
 func newLedger(chunk int) *ledger {
-	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), endings: newEndings()}
+	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), endings: newEndings(), crowds: newCrowds()}
 }
 
 // set replaces what an object wants.
@@ -64,22 +65,14 @@ func (l *ledger) set(owner pipeline.Key, p packed) []conflict {
 	if owner.Kind == pipeline.KindEpoch {
 		return l.setEpoch(owner, p)
 	}
+	before := l.flows.owned[owner]
 	conflicts := l.flows.set(owner, p.flows)
+	l.crowds.look(before)
+	l.crowds.look(l.flows.owned[owner])
 	l.groups.set(owner, p.groups)
 	l.endings.want(owner, p.groups)
 	l.meters.set(owner, p.meters)
 	return conflicts
-}
-
-// crowded returns a flow that an object shares with so many others that not all of their
-// clauses fit into it.
-func (l *ledger) crowded(owner pipeline.Key) (flow string, is bool) {
-	for _, p := range l.flows.owned[owner] {
-		if len(p.claims) > maxClauses {
-			return describePlace(p.name), true
-		}
-	}
-	return "", false
 }
 
 // settled tells whether all that an object wants is in the switch.

@@ -1,6 +1,7 @@
 package ovsd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -183,6 +184,9 @@ func (p *programmer) take() {
 	for _, c := range changes {
 		p.accept(c)
 	}
+	for owner, err := range p.ledger.crowds.settle() {
+		p.problem(owner, err)
+	}
 	p.settleRefused()
 }
 
@@ -286,7 +290,7 @@ func (p *programmer) answer(more bool) {
 		case more:
 			continue
 		case len(keys) == 0:
-			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)))
+			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)), slices.Collect(maps.Keys(p.ledger.crowds.out)))
 		}
 		var problems []error
 		for _, key := range keys {
@@ -310,7 +314,7 @@ func (p *programmer) decided(keys []pipeline.Key) bool {
 
 // problemOf says why an object is not in the switch.
 func (p *programmer) problemOf(key pipeline.Key) error {
-	err := p.invalid[key]
+	err := cmp.Or(p.invalid[key], p.ledger.crowds.out[key])
 	if r := p.refused[key]; err == nil && r != nil {
 		err = r.err
 	}
@@ -333,8 +337,10 @@ func (p *programmer) progress() progress {
 	for key := range p.refused {
 		s.err = p.problemOf(key)
 	}
-	for key := range p.invalid {
-		s.err = p.problemOf(key)
+	for _, all := range []map[pipeline.Key]error{p.ledger.crowds.out, p.invalid} {
+		for key := range all {
+			s.err = p.problemOf(key)
+		}
 	}
 	s.inSync = p.sw != nil && p.loaded && p.replaced && s.err == nil && p.ledger.pending() == 0
 	return s

@@ -82,18 +82,18 @@ func (a *API) ReadyAgents(ctx context.Context) (hosts []string, err error) {
 	return hosts, err
 }
 
-// EnforcedEpochs are the epochs of policies of which the switches have everything, by node. Of nodes that
-// have none, or what is no epoch, none is known.
-func (a *API) EnforcedEpochs(ctx context.Context) (map[string]uint32, error) {
+// EnforcedPolicies is what nodes say about policies and their switches, by node. Of nodes that have said nothing, or what is not
+// understood, nothing is known.
+func (a *API) EnforcedPolicies(ctx context.Context) (map[string]mastercfg.K8sEnforced, error) {
 	kvs, _, err := a.store.List(ctx, mastercfg.K8sEnforcedPrefix)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]uint32{}
+	all := map[string]mastercfg.K8sEnforced{}
 	for _, kv := range kvs {
-		var epoch mastercfg.K8sEpoch
-		if json.Unmarshal(kv.Value, &epoch) == nil {
-			all[strings.TrimPrefix(kv.Key, mastercfg.K8sEnforcedPrefix)] = epoch.Number
+		var said mastercfg.K8sEnforced
+		if json.Unmarshal(kv.Value, &said) == nil {
+			all[strings.TrimPrefix(kv.Key, mastercfg.K8sEnforcedPrefix)] = said
 		}
 	}
 	return all, nil

@@ -34,31 +34,39 @@ type spec struct {
 
 func specOf(policy *v1alpha2.ClusterNetworkPolicy) spec { return spec{policy.UID, policy.Generation} }
 
-// report keeps the conditions of ClusterNetworkPolicies true until ctx ends. A policy is looked at
-// until it is enforced, and again when it says something else.
+// reports is what has been said of policies.
+type reports struct {
+	*policies
+	done    map[string]uint32 // epochs of ClusterNetworkPolicies that are known to be enforced, by name
+	refused map[string]string // why switches do not do what policies say, by policy, as it was told last
+}
+
+// report keeps the conditions of ClusterNetworkPolicies true until ctx ends, and tells of policies that switches
+// refuse. A ClusterNetworkPolicy is looked at until it is enforced, and again when it says something else or is refused.
 func (p *policies) report(ctx context.Context) {
-	done := map[string]uint32{} // epochs of policies that are known to be enforced, by name
+	r := &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}}
 	for pause(ctx, p.reportEvery) == nil {
-		if failed, err := p.reportAll(ctx, done); err != nil && ctx.Err() == nil {
+		if failed, err := r.all(ctx); err != nil && ctx.Err() == nil {
 			p.cfg.Log.WithError(err).WithField("policies", failed).Warn("kubernetes: the status of ClusterNetworkPolicies is not written")
 		}
 	}
 }
 
-// reportAll reports about each policy that has to be looked at. It returns how many of them failed, and why
+// all reports about each policy that has to be looked at. It returns how many of them failed, and why
 // the last one did.
-func (p *policies) reportAll(ctx context.Context, done map[string]uint32) (failed int, err error) {
-	look, records, err := p.unreported(done)
+func (r *reports) all(ctx context.Context) (failed int, err error) {
+	nodes, err := r.cfg.EnforcedPolicies(ctx)
+	if err != nil {
+		return 0, err
+	}
+	r.tellRefused(nodes)
+	look, records, err := r.unreported()
 	if len(look) == 0 {
 		return 0, err
 	}
-	epochs, err := p.cfg.EnforcedEpochs(ctx)
-	if err != nil {
-		return len(look), err
-	}
-	nodesOf := p.nodesByClass()
+	nodesOf := r.nodesByClass()
 	for i, policy := range look {
-		if one := p.reportOne(ctx, policy, nodesWith(records[i], nodesOf), records[i].Epoch, epochs, done); one != nil {
+		if one := r.one(ctx, policy, nodesWith(records[i], nodesOf), records[i].Epoch, nodes); one != nil {
 			failed, err = failed+1, one
 		}
 	}
@@ -66,22 +74,22 @@ func (p *policies) reportAll(ctx context.Context, done map[string]uint32) (faile
 }
 
 // unreported are the policies that have to be looked at, and their records. Those that are not written as they
-// are now come later. done loses policies that are gone.
-func (p *policies) unreported(done map[string]uint32) (look []*v1alpha2.ClusterNetworkPolicy, records []mastercfg.K8sPolicy, err error) {
-	p.mu.Lock()
-	written := p.written // another map each time
-	p.mu.Unlock()
-	maps.DeleteFunc(done, func(name string, _ uint32) bool { _, there := written[name]; return !there })
-	err = p.ledger.View(func(r ledger.Reader) error {
-		for _, policy := range p.cluster.list() {
+// are now come later.
+func (r *reports) unreported() (look []*v1alpha2.ClusterNetworkPolicy, records []mastercfg.K8sPolicy, err error) {
+	r.mu.Lock()
+	written := r.written // another map each time
+	r.mu.Unlock()
+	maps.DeleteFunc(r.done, func(name string, _ uint32) bool { _, there := written[name]; return !there })
+	err = r.ledger.View(func(state ledger.Reader) error {
+		for _, policy := range r.cluster.list() {
 			if now, there := written[policy.Name]; !there || now != specOf(policy) {
 				continue
 			}
-			record, err := ledger.Read[mastercfg.K8sPolicy](r, mastercfg.K8sPolicyPrefix+ofClusterPolicy+policy.Name)
+			record, err := ledger.Read[mastercfg.K8sPolicy](state, mastercfg.K8sPolicyPrefix+ofClusterPolicy+policy.Name)
 			if err != nil {
 				continue // it is about no pod, or about to be translated anew
 			}
-			epoch, isDone := done[policy.Name]
+			epoch, isDone := r.done[policy.Name]
 			before := meta.FindStatusCondition(policy.Status.Conditions, conditionEnforced)
 			if !isDone || epoch != record.Epoch || before == nil || before.ObservedGeneration != policy.Generation {
 				look, records = append(look, policy), append(records, record)
@@ -92,20 +100,20 @@ func (p *policies) unreported(done map[string]uint32) (look []*v1alpha2.ClusterN
 	return look, records, err
 }
 
-func (p *policies) reportOne(ctx context.Context, policy *v1alpha2.ClusterNetworkPolicy, nodes []string, epoch uint32, epochs, done map[string]uint32) error {
+func (r *reports) one(ctx context.Context, policy *v1alpha2.ClusterNetworkPolicy, nodes []string, epoch uint32, said map[string]mastercfg.K8sEnforced) error {
 	var missing []string
 	for _, node := range nodes {
-		if has := epochs[node]; has == 0 || has < epoch {
+		if !said[node].Enforces(ofClusterPolicy+policy.Name, epoch) {
 			missing = append(missing, node)
 		}
 	}
 	now := enforced(nodes, missing)
 	now.ObservedGeneration = policy.Generation
-	if err := p.writeCondition(ctx, policy, meta.FindStatusCondition(policy.Status.Conditions, conditionEnforced), now); err != nil {
+	if err := r.writeCondition(ctx, policy, meta.FindStatusCondition(policy.Status.Conditions, conditionEnforced), now); err != nil {
 		return fmt.Errorf("%s: %w", policy.Name, err)
 	}
-	if delete(done, policy.Name); missing == nil {
-		done[policy.Name] = epoch
+	if delete(r.done, policy.Name); missing == nil {
+		r.done[policy.Name] = epoch
 	}
 	return nil
 }

@@ -23,16 +23,24 @@ import (
 // epochs are what the switches of nodes have.
 type epochs struct {
 	mu sync.Mutex
-	of map[string]uint32
+	of map[string]mastercfg.K8sEnforced
 }
 
-func (e *epochs) set(node string, number uint32) {
+// set is what a node says: its epoch, and which policies are refused.
+func (e *epochs) set(node string, number uint32, refused ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.of[node] = number
+	said := mastercfg.K8sEnforced{Number: number}
+	for _, id := range refused {
+		if said.Refused == nil {
+			said.Refused = map[string]string{}
+		}
+		said.Refused[id] = "too many rules"
+	}
+	e.of[node] = said
 }
 
-func (e *epochs) all(context.Context) (map[string]uint32, error) {
+func (e *epochs) all(context.Context) (map[string]mastercfg.K8sEnforced, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Clone(e.of), nil
@@ -94,7 +102,15 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	w.enforced.set("node1", epoch)
 	wants(metav1.ConditionFalse, "on 1 of 2 nodes with subjects; not on node2")
 	w.enforced.set("node2", epoch)
+	wants(metav1.ConditionTrue, "on all nodes with subjects: 2")
+
+	// A switch that has had all of it may have no room for it later.
+	w.enforced.set("node1", epoch, ofClusterPolicy+"guard")
+	wants(metav1.ConditionFalse, "on 1 of 2 nodes with subjects; not on node1")
+	w.wantTroubles(c, "clusternetworkpolicy guard PolicyNotEnforced")
+	w.enforced.set("node1", epoch)
 	now := wants(metav1.ConditionTrue, "on all nodes with subjects: 2")
+	w.wantTroubles(c, []string{}...)
 
 	now = now.DeepCopy()
 	now.Generation, now.Spec.Priority = 2, 5
@@ -126,7 +142,7 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 		}
 		return nil
 	})
-	w.must(c.policies.reportAll(t.Context(), map[string]uint32{}))
+	w.must((&reports{policies: c.policies, done: map[string]uint32{}}).all(t.Context()))
 	now, err = policies.Get(t.Context(), "guard", metav1.GetOptions{})
 	w.must(now, err)
 	if got := now.Status.Conditions[0].ObservedGeneration; got != 2 {

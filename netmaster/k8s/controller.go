@@ -20,6 +20,7 @@ import (
 	policyclient "sigs.k8s.io/network-policy-api/pkg/client/clientset/versioned"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
@@ -37,8 +38,8 @@ type Config struct {
 	Model     Model
 	// ReadyAgents names the nodes whose agents can attach pods.
 	ReadyAgents func(ctx context.Context) (nodes []string, err error)
-	// EnforcedEpochs are the epochs of policies of which nodes' switches have everything, by node.
-	EnforcedEpochs func(ctx context.Context) (map[string]uint32, error)
+	// EnforcedPolicies is what nodes say about policies and their switches, by node.
+	EnforcedPolicies func(ctx context.Context) (map[string]mastercfg.K8sEnforced, error)
 	// ReportEvery is the time between reports about policies; 0: 5 seconds.
 	ReportEvery time.Duration
 	Metrics     *Metrics // nil: nobody reads them

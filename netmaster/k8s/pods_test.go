@@ -38,7 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	policies := policyfake.NewSimpleClientset()
-	w := &world{t, fake.NewClientset(), policies, storetest.Lead(t, storetest.Open(t)), &epochs{of: map[string]uint32{}}}
+	w := &world{t, fake.NewClientset(), policies, storetest.Lead(t, storetest.Open(t)), &epochs{of: map[string]mastercfg.K8sEnforced{}}}
 	w.namespace("shop", nil)
 	w.put(&contivmodel.Tenant{TenantName: "default"}, &contivmodel.Network{TenantName: "default", NetworkName: "default-net"})
 	return w
@@ -49,7 +49,7 @@ func (w *world) follow() (stop func()) { return w.run(w.controller()) }
 
 func (w *world) controller() *Controller {
 	return New(Config{Client: w.client, PolicyClient: w.policies, KindEvery: 10 * time.Millisecond, ReportEvery: 10 * time.Millisecond,
-		EnforcedEpochs: w.enforced.all, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger)
+		EnforcedPolicies: w.enforced.all, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger)
 }
 
 func (w *world) run(c *Controller) (stop func()) {

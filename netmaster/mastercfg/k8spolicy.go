@@ -50,7 +50,20 @@ type K8sEpoch struct {
 	Number uint32 `json:"number"`
 }
 
-// K8sEnforcedKey is where the agent of a node notes the epoch of which its switch has everything.
+// K8sEnforced is what the agent of a node says about policies and its switch.
+type K8sEnforced struct {
+	Number  uint32            `json:"number"`            // the epoch of which the switch has everything, but for what is refused
+	Refused map[string]string `json:"refused,omitempty"` // why it has not, by policy as in keys of K8sPolicy: the first ones in the order of their names
+	More    bool              `json:"more,omitempty"`    // there are others
+}
+
+// Enforces tells whether the switch does what a policy says since an epoch.
+func (e K8sEnforced) Enforces(policy string, epoch uint32) bool {
+	_, refused := e.Refused[policy]
+	return e.Number != 0 && e.Number >= epoch && !refused && !e.More
+}
+
+// K8sEnforcedKey is where the agent of a node notes what its switch enforces.
 func K8sEnforcedKey(node string) string { return K8sEnforcedPrefix + node }
 
 // K8sEnforcedPrefix is that of all nodes.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -77,9 +78,9 @@ type Agent struct {
 	orphans   orphans
 	unclaimed orphans
 
-	enforced     atomic.Uint32         // the epoch of policies that the switch has; 0: none
-	outsideWaits atomic.Bool           // the port to the host comes with the next endpoint's
-	ports        keylock.Locks[string] // by endpoint: one of PreparePort, Detach and the reaper at a time
+	enforced     atomic.Pointer[mastercfg.K8sEnforced] // which policies the switch has; nil: it is not known
+	outsideWaits atomic.Bool                           // the port to the host comes with the next endpoint's
+	ports        keylock.Locks[string]                 // by endpoint: one of PreparePort, Detach and the reaper at a time
 }
 
 // follower is one followed prefix.
@@ -344,13 +345,18 @@ func (a *Agent) handOverPortion() (keys []pipeline.Key, more bool) {
 // confirm waits after each change until the switch has it: the first time makes
 // the agent ready, and all of them feed the latency metric.
 func (a *Agent) confirm(ctx context.Context) error {
-	wait := retry.NewPacer(100*time.Millisecond, 10*time.Second)
+	wait, look := retry.NewPacer(100*time.Millisecond, 10*time.Second), retry.NewPacer(firstLook, lastLook)
+	again := time.NewTimer(lastLook)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-a.given:
+			look.Reset()
+		case <-again.C:
 		}
+		again.Stop()
 		start, epoch := time.Now(), a.givenEpoch()
 		err := a.cfg.Driver.Sync(ctx)
 		// An object that is refused concerns those who want it, and is in the
@@ -362,10 +368,14 @@ func (a *Agent) confirm(ctx context.Context) error {
 			continue
 		}
 		wait.Reset()
+		now := mastercfg.K8sEnforced{Number: epoch}
 		if err != nil {
-			err = a.syncPolicies(ctx)
+			now, err = a.enforcement(ctx, epoch)
 		}
-		if err == nil && a.enforced.Swap(epoch) != epoch {
+		if err != nil || now.Refused != nil {
+			again.Reset(look.Next())
+		}
+		if err == nil && !reflect.DeepEqual(a.enforced.Swap(&now), &now) {
 			a.tell.Ring()
 		}
 		a.metrics.sync.Observe(time.Since(start).Seconds())

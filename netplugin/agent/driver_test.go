@@ -24,7 +24,7 @@ type recorder struct {
 	known    []string        // endpoints that exist, as the last change with Replace says
 	added    bool            // a port, since the start
 	away     bool            // the switch does not answer
-	refused  pipeline.Key    // an object that the switch refuses; set before the start
+	refused  pipeline.Key    // an object that the switch refuses
 	slow     map[string]bool // endpoints whose port is never made; set before the start
 }
 
@@ -73,6 +73,13 @@ func (r *recorder) Sync(_ context.Context, keys ...pipeline.Key) error {
 		return fault.New(fault.Invalid, "%v is refused", r.refused)
 	}
 	return nil
+}
+
+// refuse has the switch refuse an object, and no other.
+func (r *recorder) refuse(key pipeline.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = key
 }
 
 func (r *recorder) AddPort(ctx context.Context, _ pipeline.Encap, epID string, _ int) (drivers.Port, error) {

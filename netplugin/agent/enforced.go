@@ -2,8 +2,10 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +15,21 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// enforcedEvery is how often a node tells at most up to which epoch it enforces policies.
+// enforcedEvery is how often a node tells at most which policies it enforces.
 const enforcedEvery = time.Second
+
+// A node tells of maxRefused policies at most why it does not enforce them, in maxReason bytes each: what it tells is one
+// record of the store.
+const (
+	maxRefused = 50
+	maxReason  = 400
+)
+
+// Pauses before it is asked again for policies that the switch refuses: it may take them at last though nothing has changed.
+const (
+	firstLook = time.Second
+	lastLook  = 30 * time.Second
+)
 
 // givenEpoch is the epoch that the driver was given last; 0: none.
 func (a *Agent) givenEpoch() uint32 {
@@ -24,27 +39,63 @@ func (a *Agent) givenEpoch() uint32 {
 	return epoch.Number
 }
 
-// syncPolicies waits for the epoch and the rules of policies. Where the switch refuses something else, policies are
-// enforced all the same.
-func (a *Agent) syncPolicies(ctx context.Context) error {
-	keys := []pipeline.Key{pipeline.Epoch{}.Key()}
+// enforcement is which policies the switch enforces, where something is refused; that may be no policy. An error says that it is
+// not known.
+func (a *Agent) enforcement(ctx context.Context, epoch uint32) (now mastercfg.K8sEnforced, err error) {
+	now.Number = epoch
+	var rules []pipeline.Key
 	a.mu.Lock()
 	for key := range a.planner.given {
 		if key.Kind == pipeline.KindTierRule {
-			keys = append(keys, key)
+			rules = append(rules, key)
 		}
 	}
 	a.mu.Unlock()
-	return a.cfg.Driver.Sync(ctx, keys...)
+	slices.SortFunc(rules, func(x, y pipeline.Key) int { return cmp.Compare(x.ID, y.ID) }) // those told of are always the same
+	if err := a.cfg.Driver.Sync(ctx, pipeline.Epoch{}.Key()); err != nil {
+		return now, err
+	}
+	return now, a.findRefused(ctx, rules, &now)
 }
 
-// tellEnforced writes up to which epoch the node enforces policies if the store has it differently and
+// findRefused asks for rules, and if some of them are refused for either half of them.
+func (a *Agent) findRefused(ctx context.Context, rules []pipeline.Key, found *mastercfg.K8sEnforced) error {
+	if len(rules) == 0 || found.More {
+		return nil
+	}
+	err := a.cfg.Driver.Sync(ctx, rules...)
+	if err == nil || fault.Is(err, fault.Unavailable) {
+		return err
+	}
+	if half := len(rules) / 2; half > 0 {
+		if err := a.findRefused(ctx, rules[:half], found); err != nil {
+			return err
+		}
+		return a.findRefused(ctx, rules[half:], found)
+	}
+	policy, _, _ := strings.Cut(rules[0].ID, "#")
+	_, known := found.Refused[policy]
+	switch {
+	case known: // one rule of it says why
+	case len(found.Refused) == maxRefused:
+		found.More = true
+	default:
+		if found.Refused == nil {
+			found.Refused = map[string]string{}
+		}
+		reason := err.Error()
+		found.Refused[policy] = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
+	}
+	return nil
+}
+
+// tellEnforced writes which policies the node enforces if the store has it differently and
 // it is due, and says how long until it is; 0: the store has it.
-func (r *reporter) tellEnforced(ctx context.Context, number uint32, now time.Time) (time.Duration, error) {
-	if number == 0 {
+func (r *reporter) tellEnforced(ctx context.Context, enforced *mastercfg.K8sEnforced, now time.Time) (time.Duration, error) {
+	if enforced == nil || enforced.Number == 0 {
 		return 0, nil
 	}
-	value, err := json.Marshal(mastercfg.K8sEpoch{Number: number})
+	value, err := json.Marshal(enforced)
 	if err != nil || bytes.Equal(value, r.enforced) {
 		return 0, err
 	}

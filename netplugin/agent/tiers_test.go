@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -65,7 +68,7 @@ func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`)...)
-	driver.refused = pipeline.Key{Kind: pipeline.KindEndpoint, ID: "web.blue-1"} // no policy
+	driver.refuse(pipeline.Key{Kind: pipeline.KindEndpoint, ID: "web.blue-1"}) // no policy
 	startAgent(t, store.db, driver).awaitReady(t)
 	tells := func(want string) {
 		t.Helper()
@@ -110,19 +113,69 @@ func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
 	tells(`{"number":4}`)
 }
 
-// A policy that the switch refuses is not enforced.
-func TestAnEpochWithARefusedPolicyIsNotTold(t *testing.T) {
+// A policy that the switch refuses is told with the epoch, and when the switch takes it at last, though nothing has changed.
+func TestARefusedPolicyIsToldUntilTheSwitchTakesIt(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	rule := "networkpolicy/shop/p"
-	driver.refused = pipeline.Key{Kind: pipeline.KindTierRule, ID: rule + "#0"}
+	driver.refuse(pipeline.Key{Kind: pipeline.KindTierRule, ID: rule + "#0"})
 	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`, mastercfg.K8sClassKey(7), `{}`, mastercfg.K8sPodKey(me, "u1"), `{"uid":"u1","class":7,"classed":true}`,
 		epKey("web.blue-pod"), podEndpoint("web.blue", me, "10.1.0.30", "u1"),
 		mastercfg.K8sPolicyPrefix+rule, `{"spec":"a","rules":[{"tier":1,"verdict":"accept","subjects":[7],"anyPeer":true}]}`)...)
-	a := startAgent(t, store.db, driver)
-	a.awaitReady(t)
-	if a.enforced.Load() != 0 {
-		t.Error("an epoch of which the switch refuses a rule counts as enforced")
+	store.put(mastercfg.K8sPolicyPrefix+"networkpolicy/shop/q", `{"spec":"a","rules":[{"tier":1,"verdict":"accept","subjects":[7],"anyPeer":true}]}`)
+	startAgent(t, store.db, driver).awaitReady(t)
+	tells := func(when string, refused int) {
+		t.Helper()
+		eventually(t, when, func() error {
+			var got mastercfg.K8sEnforced
+			kv, err := store.db.Get(t.Context(), mastercfg.K8sEnforcedKey(me))
+			if err == nil {
+				err = json.Unmarshal(kv.Value, &got)
+			}
+			if err == nil && (got.Number != 3 || len(got.Refused) != refused || (got.Refused[rule] != "") != (refused > 0) || got.More) {
+				err = fmt.Errorf("%s", kv.Value)
+			}
+			return err
+		})
 	}
+	tells("one is refused", 1)
+	driver.refuse(pipeline.Key{})
+	tells("none is", 0)
+}
+
+// A record of the store is small, however many policies are refused.
+func TestOfManyRefusedPoliciesTheFirstAreTold(t *testing.T) {
+	driver := &refusing{recorder: newRecorder()}
+	a := &Agent{cfg: Config{Driver: driver}, planner: newPlanner()}
+	for i := range 3 * maxRefused {
+		key := pipeline.Key{Kind: pipeline.KindTierRule, ID: fmt.Sprintf("networkpolicy/shop/p%03d#0", i)}
+		a.planner.given[key] = pipeline.TierRule{}
+	}
+	got, err := a.enforcement(t.Context(), 3)
+	if err != nil || len(got.Refused) != maxRefused || !got.More || got.Refused["networkpolicy/shop/p000"] == "" || got.Number != 3 {
+		t.Errorf("%d are told of, more: %v, error %v", len(got.Refused), got.More, err)
+	}
+	for _, reason := range got.Refused {
+		if len(reason) > maxReason {
+			t.Errorf("%d bytes", len(reason))
+		}
+	}
+	if driver.asked > 4*maxRefused {
+		t.Errorf("asked %d times", driver.asked)
+	}
+}
+
+// refusing is a switch that takes no rule.
+type refusing struct {
+	*recorder
+	asked int
+}
+
+func (r *refusing) Sync(_ context.Context, keys ...pipeline.Key) error {
+	r.asked++
+	if keys[0].Kind != pipeline.KindTierRule {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%s", strings.Repeat("no ", maxReason))
 }
 
 // The connections of endpoints are ended when the endpoints exist no more, wherever they were, not when this node does
