@@ -75,11 +75,17 @@ func forgetOldest(known map[netip.Addr]Entry, count int) {
 	}
 }
 
-// Expire forgets what does not count any more, and returns the names that have lost addresses.
+// Expire forgets what does not count any more, and returns the names that have lost addresses. What counts for longer than an
+// answer can was heard before the clock of the node was put back, and counts as if it was heard now.
 func (b Book) Expire(now time.Time) (changed []string) {
 	for name, known := range b {
 		before := len(known)
 		maps.DeleteFunc(known, func(_ netip.Addr, e Entry) bool { return !e.Until.After(now) })
+		for address, e := range known {
+			if last := now.Add(longest); e.Until.After(last) {
+				known[address] = Entry{Heard: now, Until: last}
+			}
+		}
 		if len(known) < before {
 			changed = append(changed, name)
 		}

@@ -123,6 +123,21 @@ func TestTheBookHasTheAddressesOfNamesForAWhile(t *testing.T) {
 	}
 }
 
+// A book that was written before the clock of the node was put back counts for a day at most.
+func TestAnswersOfTomorrowDoNotCountForLonger(t *testing.T) {
+	now := time.Now()
+	book, names := Book{}, []string{"example"}
+	book.Hear(names, Answer{"example", []netip.Addr{netip.MustParseAddr("192.0.2.1")}, 0}, now.Add(1000*time.Hour))
+	book.Expire(now)
+	if len(book.Of(names)) != 1 {
+		t.Error("it does not count any more")
+	}
+	book.Expire(now.Add(longest))
+	if len(book) != 0 {
+		t.Errorf("left after a day: %v", book)
+	}
+}
+
 // Whoever has many new addresses answered, for as long as can be, does not keep those out that come later, nor those that
 // are heard again and again.
 func TestTheAddressesHeardLongestAgoMakeRoom(t *testing.T) {
