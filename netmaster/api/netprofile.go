@@ -4,6 +4,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -27,7 +28,7 @@ func checkBurst(p *contivmodel.Netprofile) error {
 	return nil
 }
 
-// updateNetprofile changes the limits, here and in the groups that have the profile.
+// updateNetprofile changes the limits, here and in the groups and the pods of Kubernetes that have the profile.
 func updateNetprofile(c *change, stored, wanted *contivmodel.Netprofile) error {
 	if err := checkBurst(wanted); err != nil {
 		return err
@@ -53,12 +54,28 @@ func updateNetprofile(c *change, stored, wanted *contivmodel.Netprofile) error {
 			return err
 		}
 	}
+	for _, key := range master.PodsWith(c, stored) {
+		pod, err := ledger.Read[mastercfg.K8sPod](c, key)
+		if err != nil {
+			return err
+		}
+		pod.Profile = master.PodProfile(stored)
+		if err := ledger.Write(c.Tx, key, pod); err != nil {
+			return err
+		}
+	}
 	return c.put(stored)
 }
 
 func removeNetprofile(c *change, p *contivmodel.Netprofile) error {
-	if links := p.LinkSets.EndpointGroups; len(links) > 0 {
-		return fault.New(fault.InUse, "NetProfile is being used").WithDetails(names(links)...)
+	users := names(p.LinkSets.EndpointGroups)
+	for _, key := range master.PodsWith(c, p) {
+		if pod, err := ledger.Read[mastercfg.K8sPod](c, key); err == nil {
+			users = append(users, "pod "+pod.Pod())
+		}
+	}
+	if len(users) > 0 {
+		return fault.New(fault.InUse, "NetProfile is being used").WithDetails(users...)
 	}
 	master.Drop(c.Tx, p)
 	return nil

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // furnished begins with a network, two groups and a policy in the tenant blue.
@@ -42,6 +44,37 @@ func TestProfileReachesTheGroupsThatHaveIt(t *testing.T) {
 	if diff := cmp.Diff(before, storetest.Dump(t, b.db)); diff != "" {
 		t.Errorf("left behind: %s", diff)
 	}
+}
+
+// Pods of Kubernetes that ask for a profile hold it, and get what it is changed to.
+func TestProfileReachesThePodsThatAskForIt(t *testing.T) {
+	b := furnished(t)
+	b.ok("POST", "netprofiles/blue:gold", `{"tenantName":"blue","profileName":"gold","bandwidth":"10 Mbps"}`)
+	write := func(do func(tx *ledger.Tx) error) {
+		t.Helper()
+		if _, err := b.ledger.Update(t.Context(), do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asks, other := mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPodKey("h1", "u2")
+	write(func(tx *ledger.Tx) error {
+		gold := mastercfg.K8sProfile{Name: "gold", Bandwidth: "10 Mbps"}
+		return errors.Join(ledger.Write(tx, asks, mastercfg.K8sPod{Namespace: "shop", Name: "web", UID: "u1", Tenant: "blue", Profile: gold}),
+			ledger.Write(tx, other, mastercfg.K8sPod{Namespace: "shop", Name: "db", UID: "u2", Tenant: "red", Profile: gold}))
+	})
+	b.ok("POST", "netprofiles/blue:gold", `{"tenantName":"blue","profileName":"gold","bandwidth":"20 Mbps","DSCP":7,"burst":200}`)
+	if got, want := record[mastercfg.K8sPod](b, asks).Profile, (mastercfg.K8sProfile{Name: "gold", Bandwidth: "20 Mbps", DSCP: 7, Burst: 200}); got != want {
+		t.Errorf("of the pod: %+v, want %+v", got, want)
+	}
+	if got := record[mastercfg.K8sPod](b, other).Profile.Bandwidth; got != "10 Mbps" {
+		t.Errorf("of a pod of another tenant: %s", got)
+	}
+	b.refused("DELETE", "netprofiles/blue:gold", "", "NetProfile is being used", 409, "in-use")
+	write(func(tx *ledger.Tx) error {
+		tx.Delete(asks)
+		return nil
+	})
+	b.ok("DELETE", "netprofiles/blue:gold", "")
 }
 
 func TestAppProfileHoldsItsGroups(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,25 +18,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
-
-// Annotations of the API server's copy of a static pod: that it is a copy, and the UID
-// that kubelet knows the pod by. Both have the same value, a hash.
-const (
-	mirrorAnnotation = "kubernetes.io/config.mirror"
-	hashAnnotation   = "kubernetes.io/config.hash"
-)
-
-func uidOf(pod *corev1.Pod) string {
-	if hash := pod.Annotations[hashAnnotation]; isHash(hash) && pod.Annotations[mirrorAnnotation] == hash {
-		return hash
-	}
-	return string(pod.UID)
-}
-
-// isHash tells whether a text may be one of kubelet's hashes.
-func isHash(text string) bool {
-	return text != "" && len(text) <= 64 && strings.Trim(text, "0123456789abcdef") == ""
-}
 
 // placer notes where pods belong.
 type placer struct {

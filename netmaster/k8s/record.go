@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -20,6 +21,13 @@ import (
 // lives, but for its group; what else is asked for by now is noted.
 func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
 	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), HostPorts: hostPorts(pod)}
+	asked := namespace
+	if before.Tenant == "" && isMirror(pod) {
+		var err error
+		if before, err = placedBefore(r, pod); err != nil {
+			return record, err
+		}
+	}
 	placed := before.Tenant != ""
 	if placed {
 		namespace = asItWas(pod, namespace, before)
@@ -33,12 +41,15 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 	if err == nil {
 		record.IPv4, record.IPv6, err = askedAddresses(r, pod, at, !placed)
 	}
-	var badRate error
+	var badRate, badProfile error
 	if record.Ingress, record.Egress, badRate = bandwidthOf(pod); badRate != nil {
 		record.Ingress, record.Egress = before.Ingress, before.Egress
 	}
+	if record.Profile, badProfile = profileOf(r, pod, asked, cmp.Or(before.Tenant, at.tenant)); badProfile != nil {
+		record.Profile = before.Profile
+	}
 	if err == nil {
-		err = badRate
+		err = cmp.Or(badRate, badProfile)
 	}
 	var refused *refusal
 	if err != nil && !errors.As(err, &refused) {

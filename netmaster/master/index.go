@@ -73,6 +73,7 @@ func indexes() []ledger.Index {
 		indexed(registries[0], agentTerms),
 		indexed(registries[1], agentTerms),
 		{Prefix: mastercfg.PolicyPrefix, Terms: bindingTerms},
+		indexed(mastercfg.K8sPodPrefix, podProfileTerms),
 	}
 }
 

@@ -18,6 +18,9 @@ const (
 	IPv6Annotation = "io.contiv.ipv6"
 )
 
+// ProfileAnnotation of a pod of Kubernetes, or of its namespace, names the profile that counts for the pod, in place of that of its group.
+const ProfileAnnotation = "io.contiv.netprofile"
+
 // SharedAnnotation of a service of Kubernetes says "true" if pods of all tenants are to reach it, which its namespace
 // has to allow.
 const SharedAnnotation = "io.contiv.shared"
@@ -33,7 +36,7 @@ const AccessNetwork = "contivh1"
 
 // K8sPod says where a pod of Kubernetes belongs, or why it belongs nowhere. The leader
 // writes it as soon as the pod is bound to a node, so that agents need no credentials for
-// the API server. While the pod lives only its group, its class and its bandwidth may change.
+// the API server. While the pod lives only its group, its class, its profile and its bandwidth may change.
 type K8sPod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -53,6 +56,9 @@ type K8sPod struct {
 	Ingress int64 `json:"ingress,omitempty"`
 	Egress  int64 `json:"egress,omitempty"`
 
+	// Profile is what the pod or its namespace asks for; without a name: that of its group counts. May change, too.
+	Profile K8sProfile `json:"profile,omitzero"`
+
 	// Class is what policies name the pod by; 0: none does. While it is not known
 	// (Classed), the pod is isolated.
 	Class   uint16 `json:"class,omitempty"`
@@ -69,6 +75,14 @@ type K8sPod struct {
 
 // Pod is the pod's name with its namespace.
 func (p K8sPod) Pod() string { return p.Namespace + "/" + p.Name }
+
+// K8sProfile is a profile of a pod's tenant, with what it says.
+type K8sProfile struct {
+	Name      string `json:"name"`
+	Bandwidth string `json:"bandwidth,omitempty"`
+	DSCP      int    `json:"DSCP,omitempty"`
+	Burst     int    `json:"burst,omitempty"`
+}
 
 // HostPort is a port of a pod's node that leads into the pod.
 type HostPort struct {

@@ -21,7 +21,7 @@ func (c *cache) putPod(id string, value []byte, _ int64) error {
 		old := c.pods[uid]
 		c.pods[uid] = pod
 		c.hostPortsChange(old, pod)
-		if old.Ingress != pod.Ingress || old.Egress != pod.Egress {
+		if old.Ingress != pod.Ingress || old.Egress != pod.Egress || old.Profile != pod.Profile {
 			for endpoint := range c.podsOf[uid] {
 				c.mark(pipeline.KindEndpoint, endpoint)
 			}

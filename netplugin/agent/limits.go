@@ -14,7 +14,7 @@ import (
 )
 
 // A group's record carries the limits of its profile, and that of a pod of Kubernetes what
-// its annotations say. They are those of each endpoint of the group, not of all together,
+// its annotations say: a profile in place of that, and bandwidths beside it. They are those of each endpoint of the group, not of all together,
 // and concern the node that an endpoint is on: its others need not know.
 
 // bandwidth is a rate as a profile says it: 10Mbps, 10 mb, 10M.
@@ -33,16 +33,21 @@ func decodeLimits(value []byte) (pipeline.Limits, error) {
 	if err := json.Unmarshal(value, &r); err != nil {
 		return pipeline.Limits{}, err
 	}
-	rate, err := parseBandwidth(r.Bandwidth)
+	return profileLimits(r.Bandwidth, r.DSCP, r.Burst)
+}
+
+// profileLimits are those of a profile that says this.
+func profileLimits(bandwidth string, dscp, burst int) (pipeline.Limits, error) {
+	rate, err := parseBandwidth(bandwidth)
 	switch {
 	case err != nil:
 		return pipeline.Limits{}, err
-	case r.DSCP < 0 || r.DSCP > pipeline.MaxDSCP:
-		return pipeline.Limits{}, fmt.Errorf("DSCP %d is not in 0..%d", r.DSCP, pipeline.MaxDSCP)
-	case r.Burst < 0:
-		return pipeline.Limits{}, fmt.Errorf("burst %d is negative", r.Burst)
+	case dscp < 0 || dscp > pipeline.MaxDSCP:
+		return pipeline.Limits{}, fmt.Errorf("DSCP %d is not in 0..%d", dscp, pipeline.MaxDSCP)
+	case burst < 0:
+		return pipeline.Limits{}, fmt.Errorf("burst %d is negative", burst)
 	}
-	return pipeline.Limits{Rate: rate, Burst: kbits(uint64(r.Burst), bitsOfBurst), DSCP: uint8(r.DSCP)}, nil
+	return pipeline.Limits{Rate: rate, Burst: kbits(uint64(burst), bitsOfBurst), DSCP: uint8(dscp)}, nil
 }
 
 // parseBandwidth returns kbit/s; 0 for the empty text, which is no limit.
@@ -72,10 +77,15 @@ func kbits(number, size uint64) uint32 {
 	return uint32(low / bitsOfKbit)
 }
 
-// limitsOf are those of an endpoint of this node: its group's, and its pod's own.
+// limitsOf are those of an endpoint of this node: its group's or its pod's profile, and its pod's bandwidths.
 func (c *cache) limitsOf(e endpoint) pipeline.Limits {
 	limits := c.limits[e.record.EndpointGroupKey]
 	if pod, known := c.pods[e.pod]; known {
+		if p := pod.Profile; p.Name != "" {
+			if own, err := profileLimits(p.Bandwidth, p.DSCP, p.Burst); err == nil { // netmaster writes no others
+				limits = own
+			}
+		}
 		limits.Sent, limits.Received = rateOf(pod.Egress), rateOf(pod.Ingress)
 	}
 	return limits

@@ -119,7 +119,17 @@ func TestTheBandwidthOfAPodIsThatOfItsEndpoint(t *testing.T) {
 		{`{"ingress":1001,"egress":5}`, 1, 1, 1},
 		{`{"ingress":1000000000000000}`, 0, math.MaxUint32, 1},
 		{`{}`, 0, 0, 1},
+		{`{"egress":5000000,"profile":{"name":"gold","bandwidth":"1 kbps","DSCP":46,"burst":2}}`, 5000, 0, 1},
+		{`{"profile":{"name":"free"}}`, 0, 0, 1}, // of no limits, in place of the group's
+		{`{}`, 0, 0, 1},
 	} {
+		want := want
+		switch {
+		case strings.Contains(step.pod, "gold"):
+			want = pipeline.Limits{Rate: 1, Burst: 16, DSCP: 46}
+		case strings.Contains(step.pod, "free"):
+			want = pipeline.Limits{}
+		}
 		clear(c.dirty)
 		if step.pod != "" {
 			put(mastercfg.K8sPodKey(me, "u1"), step.pod)

@@ -16,24 +16,33 @@ type Placed struct {
 	Pod func(ctx context.Context, namespace, name, uid string) (mastercfg.K8sPod, error)
 }
 
-// placedTime is how long an ADD waits for netmaster, which learns of a pod from the same
-// API server as kubelet. Then the runtime is told to try again.
-const placedTime = 5 * time.Second
+// How long an ADD waits for netmaster, which learns of a pod from the same API server as kubelet. Then the runtime is told to
+// try again, but for a static pod: kubelet starts those without an API server, too.
+const (
+	placedTime = 5 * time.Second
+	staticTime = 2 * time.Second
+)
 
 // Identify finds the pod that CNI_ARGS names.
-func (p Placed) Identify(ctx context.Context, args netconf.Args, _ *netconf.Conf) (Identity, error) {
+func (p Placed) Identify(ctx context.Context, args netconf.Args, conf *netconf.Conf) (Identity, error) {
 	namespace, name := args[netconf.PodNamespace], args[netconf.PodName]
 	if namespace == "" || name == "" {
 		return Identity{}, fault.New(fault.Invalid, "CNI_ARGS: %s %q, %s %q: both are needed to find where the pod belongs",
 			netconf.PodNamespace, namespace, netconf.PodName, name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, placedTime)
-	defer cancel()
-	pod, err := p.Pod(ctx, namespace, name, args[netconf.PodUID])
-	if err != nil {
-		return Identity{}, err
+	wait, static := placedTime, isStatic(args[netconf.PodUID], conf.Runtime.Annotations)
+	if static {
+		wait = staticTime
 	}
-	if pod.Reason != "" {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	pod, err := p.Pod(waiting, namespace, name, args[netconf.PodUID])
+	switch {
+	case err != nil && static && ctx.Err() == nil:
+		return withoutMirror(args[netconf.PodUID], conf.Runtime.Annotations)
+	case err != nil:
+		return Identity{}, err
+	case pod.Reason != "":
 		return Identity{}, fault.New(fault.Invalid, "%s: %s", pod.Reason, pod.Message)
 	}
 	return Identity{Tenant: pod.Tenant, Network: pod.Network, Group: pod.Group, IPv4: pod.IPv4, IPv6: pod.IPv6, HostPorts: pod.HostPorts, PodUID: pod.UID}, nil

@@ -77,6 +77,7 @@ type RuntimeConfig struct {
 		Searches []string `json:"searches"`
 		Options  []string `json:"options"`
 	} `json:"dns"`
+	Annotations map[string]string `json:"io.kubernetes.cri.pod-annotations"`
 }
 
 // Parse reads and checks a network configuration. Errors are of type

@@ -1,0 +1,57 @@
+package k8s
+
+import (
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// Annotations of the API server's copy of a static pod: that it is a copy, and the UID
+// that kubelet knows the pod by. Both have the same value, a hash.
+const (
+	mirrorAnnotation = "kubernetes.io/config.mirror"
+	hashAnnotation   = "kubernetes.io/config.hash"
+)
+
+// isMirror tells whether a pod is the copy of a static pod.
+func isMirror(pod *corev1.Pod) bool {
+	hash := pod.Annotations[hashAnnotation]
+	return isHash(hash) && pod.Annotations[mirrorAnnotation] == hash
+}
+
+func uidOf(pod *corev1.Pod) string {
+	if isMirror(pod) {
+		return pod.Annotations[hashAnnotation]
+	}
+	return string(pod.UID)
+}
+
+// isHash tells whether a text may be one of kubelet's hashes.
+func isHash(text string) bool {
+	return text != "" && len(text) <= 64 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// placedBefore is where a static pod is that has started without a mirror pod; of no tenant: it has not.
+func placedBefore(r ledger.Reader, pod *corev1.Pod) (at mastercfg.K8sPod, err error) {
+	ep, there, err := master.PodEndpoint(r, pod.Spec.NodeName, uidOf(pod))
+	if !there || ep.PodNamespace != pod.Namespace || ep.EPCommonName != pod.Name {
+		return at, err
+	}
+	network, err := ledger.Read[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+ep.NetID)
+	if err != nil {
+		return at, err
+	}
+	at.Tenant, at.Network, at.Group = network.Tenant, network.NetworkName, ep.ServiceName
+	if pod.Annotations[mastercfg.IPv4Annotation] == ep.IPAddress {
+		at.IPv4, _ = netip.ParseAddr(ep.IPAddress) // else it has none
+	}
+	if pod.Annotations[mastercfg.IPv6Annotation] == ep.IPv6Address {
+		at.IPv6, _ = netip.ParseAddr(ep.IPv6Address)
+	}
+	return at, nil
+}

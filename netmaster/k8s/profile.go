@@ -1,0 +1,32 @@
+package k8s
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// profileOf is the profile that a pod of a tenant asks for, by its annotation or by what its namespace says of its own tenant;
+// without a name: none.
+func profileOf(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, tenant string) (none mastercfg.K8sProfile, err error) {
+	sources := []map[string]string{pod.Annotations}
+	if homeOf(namespace) == tenant {
+		sources = append(sources, namespace.Annotations, namespace.Labels)
+	}
+	name := first(mastercfg.ProfileAnnotation, sources)
+	if name == "" {
+		return none, nil
+	}
+	if err := checkName(pod, mastercfg.ProfileAnnotation, name); err != nil {
+		return none, err
+	}
+	profile, err := master.Get[contivmodel.Netprofile](r, tenant+":"+name,
+		refuse("ProfileNotFound", "tenant %s has no netprofile %s: netctl netprofile create -t %s %s", tenant, name, tenant, name))
+	if err != nil {
+		return none, err
+	}
+	return master.PodProfile(profile), nil
+}

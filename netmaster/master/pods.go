@@ -1,0 +1,44 @@
+package master
+
+import (
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// podProfileTerms has pods of Kubernetes found by the profile that they ask for.
+func podProfileTerms(p *struct {
+	Tenant  string
+	Profile struct{ Name string }
+}) []string {
+	if p.Profile.Name == "" {
+		return nil
+	}
+	return []string{link("netprofile", p.Tenant+":"+p.Profile.Name, "pods")}
+}
+
+// PodsWith are the keys of the records of pods of Kubernetes that ask for a profile.
+func PodsWith(r ledger.Reader, profile *contivmodel.Netprofile) (keys []string) {
+	found(r, link("netprofile", profile.ModelKey(), "pods"), func(key string) bool {
+		keys = append(keys, key)
+		return true
+	})
+	return keys
+}
+
+// PodProfile is what the record of a pod says of a profile that it asks for.
+func PodProfile(p *contivmodel.Netprofile) mastercfg.K8sProfile {
+	return mastercfg.K8sProfile{Name: p.ProfileName, Bandwidth: p.Bandwidth, DSCP: p.DSCP, Burst: p.Burst}
+}
+
+// PodEndpoint finds the endpoint of a pod of Kubernetes on a host, by the UID that kubelet knows the pod by.
+func PodEndpoint(r ledger.Reader, host, uid string) (ep mastercfg.CfgEndpointState, there bool, err error) {
+	found(r, hostTerm+host, func(key string) (goOn bool) {
+		if ep, err = ledger.Read[mastercfg.CfgEndpointState](r, key); err != nil {
+			return false
+		}
+		there = ep.PodUID == uid
+		return !there
+	})
+	return ep, there, err
+}
