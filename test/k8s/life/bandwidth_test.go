@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What a pod's annotations say of its bandwidth counts, and what they say later counts while it runs.
+// What a pod's annotations say of its bandwidth and its profile counts, and what they say later counts while it runs.
 func TestTheBandwidthOfAPodFollowsItsAnnotations(t *testing.T) {
 	c, api := up(t, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), podLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*podLimit)
 	defer cancel()
 	must := func(err error) {
 		t.Helper()
@@ -22,32 +23,39 @@ func TestTheBandwidthOfAPodFollowsItsAnnotations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	annotate := func(text string) {
+	annotate := func(pod, text string) {
 		t.Helper()
-		_, err := c.Kubectl(ctx, "annotate", "--overwrite", "pod", "from", "kubernetes.io/egress-bandwidth"+text)
+		_, err := c.Kubectl(ctx, "annotate", "--overwrite", "pod", pod, text)
 		must(err)
 	}
+	const egress, ingress = "kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth"
 	for _, name := range []string{"from", "to"} {
 		must(create(ctx, api, name, c.Nodes[0].Name, 0))
 	}
-	annotate("=5M") // which may come before its ADD or after it
+	annotate("from", egress+"=5M") // which may come before its ADD or after it
 	for _, name := range []string{"from", "to"} {
 		must(testkit.Poll(ctx, func() error { return attached(get(ctx, api, name)) }))
 	}
+	_, err := c.Netctl(ctx, "netprofile", "create", "-b", "5Mbps", "slow")
+	must(err)
 	for _, step := range []struct {
-		text        string
+		pod, text   string
 		least, most float64 // Mbit/s; a busy machine sends less
-	}{{"=5M", 0.5, 7}, {"=40M", 8, 48}, {"=2M", 0.2, 3.6}, {"-", 50, 1e6}} {
-		annotate(step.text)
+	}{
+		{"from", egress + "=5M", 0.5, 7}, {"from", egress + "=40M", 8, 48}, {"from", egress + "=2M", 0.2, 3.6}, {"from", egress + "-", 50, 1e6},
+		{"to", ingress + "=5M", 0.5, 7}, {"to", ingress + "-", 50, 1e6},
+		{"to", mastercfg.ProfileAnnotation + "=slow", 0.5, 12}, {"to", mastercfg.ProfileAnnotation + "-", 50, 1e6},
+	} {
+		annotate(step.pod, step.text)
 		if err := testkit.Poll(ctx, func() error {
 			rate, err := rateBetween(ctx, c, api)
 			if err == nil && (rate < step.least || rate > step.most) {
 				err = fmt.Errorf("%.1f Mbit/s, want %.1f to %.1f", rate, step.least, step.most)
 			}
-			t.Logf("%s: %.1f Mbit/s", step.text, rate)
+			t.Logf("%s %s: %.1f Mbit/s", step.pod, step.text, rate)
 			return err
 		}); err != nil {
-			t.Errorf("%s: %v", step.text, err)
+			t.Errorf("%s %s: %v", step.pod, step.text, err)
 		}
 	}
 }
