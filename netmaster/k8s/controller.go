@@ -38,7 +38,7 @@ type Config struct {
 	Model     Model
 	// ReadyAgents names the nodes whose agents can attach pods.
 	ReadyAgents func(ctx context.Context) (nodes []string, err error)
-	// EnforcedPolicies is what nodes say about policies and their switches, by node.
+	// EnforcedPolicies is what nodes say about policies and their switches, by node; nil: they say nothing.
 	EnforcedPolicies func(ctx context.Context) (map[string]mastercfg.K8sEnforced, error)
 	// ReportEvery is the time between reports about policies; 0: 5 seconds.
 	ReportEvery time.Duration
@@ -72,6 +72,9 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	}
 	if c.cfg.Metrics == nil {
 		c.cfg.Metrics = NewMetrics()
+	}
+	if c.cfg.EnforcedPolicies == nil {
+		c.cfg.EnforcedPolicies = func(context.Context) (map[string]mastercfg.K8sEnforced, error) { return nil, nil }
 	}
 	c.lacks("the leader has just begun")
 	policies := c.newPolicies()
