@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 	"github.com/sirupsen/logrus"
@@ -51,11 +52,22 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// noAnswer ends what the library says of a connection to which nobody has answered. Each end's kernel drops
+// what is not signed by the password that it has (RFC 2385), without a word.
+const (
+	noAnswer = "i/o timeout"
+	silence  = ": it is out of reach, or has another password"
+)
+
 // failureOf is why a connection failed, in the library's words; empty: nothing failed.
 func failureOf(message string, fields map[string]slog.Value) string {
 	switch message {
 	case "failed to connect":
-		return fields["Error"].String()
+		text := fields["Error"].String()
+		if strings.HasSuffix(text, noAnswer) {
+			text += silence
+		}
+		return text
 	case "outgoing connection IO error":
 		return fields["reason"].String()
 	case "sent notification":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +68,58 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 	if !logged(log, "BGP neighbour is there") {
 		t.Error("nothing in the log")
 	}
+}
+
+// Each kernel drops what the other signs, or does not. Who has no session is told why, where operators look; the
+// other neighbour does not notice.
+func TestANeighbourWithAnotherPasswordIsToldOfAndDisturbsNobody(t *testing.T) {
+	testkit.NeedsMachine(t)
+	run(t, "ip", "link", "set", "lo", "up")
+	bad, good := newLink(t, 0), newLink(t, 1)
+	us := bad.near
+	run(t, "ip", "address", "replace", us.String()+"/32", "dev", "lo")
+	fakenode.InNamespace(t, good.netns, "ip", "route", "add", us.String(), "via", good.near.String())
+	run(t, "ip", "route", "replace", good.own.String(), "dev", "to1", "src", us.String())
+	s, log, _ := start(t, bgp.Config{})
+	ours, lan, wan := prefix("10.1.1.5/32"), prefix("198.51.100.0/24"), prefix("203.0.113.0/24")
+	s.Announce([]netip.Prefix{ours}, nil)
+	soon := func(what string, holds func() bool) { testkit.Eventually(t, 4*patience, what, holds) } // attempts are seconds apart
+	speak := func(password string) {
+		s.Configure(&bgp.Settings{AS: ourAS, Router: us, Neighbours: []bgp.Neighbour{
+			{Address: bad.own, AS: theirAS, Password: password}, {Address: good.own, AS: theirAS, Password: "secret"}}})
+	}
+	speak("secret")
+	theirs := []bgp.Neighbour{{Address: us, AS: ourAS, Password: "secret"}}
+	good.speak(bgp.Settings{AS: theirAS, Router: good.own, Neighbours: theirs}, lan)
+	bad.speak(bgp.Settings{AS: theirAS, Router: bad.own, Neighbours: theirs}, wan)
+	soon("both are heard", func() bool { return s.NextHops(lan) != nil && s.NextHops(wan) != nil })
+	good.hears(ours, us)
+	heard := good.count()
+	s.Changes()
+
+	for _, password := range []string{"guessed", ""} {
+		log.Reset()
+		speak(password)
+		told := func() bool {
+			state := s.Inspect().Peers[0].State
+			return state.SessionState != bgp.Established && strings.HasSuffix(state.LastError, "out of reach, or has another password") &&
+				logged(log, "neighbour="+bad.own.String()) && logged(log, "another password")
+		}
+		soon("the cause is inspected and logged", told)
+		if s.NextHops(wan) != nil {
+			t.Errorf("password %q: its routes are used: %v", password, s.NextHops(wan))
+		}
+	}
+	for _, c := range s.Changes() {
+		if c.Prefix != wan {
+			t.Errorf("changed by another neighbour's password: %v", c)
+		}
+	}
+	if s.Status(good.own).SessionState != bgp.Established || good.count() != heard {
+		t.Errorf("the other neighbour: %+v, %d changes", s.Status(good.own), good.count()-heard)
+	}
+	speak("secret")
+	soon("with the right password it is heard", func() bool { return s.NextHops(wan) != nil })
 }
 
 // Two neighbours that are equally good share the traffic.
