@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,9 +53,10 @@ type neverEnding struct{}
 
 func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
 
+// The limit is longer than a busy machine keeps this reader from reading, so that it is not let go.
 func TestAReaderThatGoesOnGetsALongAnswerWhole(t *testing.T) {
 	answer := bytes.Repeat([]byte("0123456789abcde\n"), 1<<20) // more than sockets hold
-	addr := pacedServer(t, time.Second, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
+	addr := pacedServer(t, paceTime, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
 	conn := dial(t, addr)
 	if _, err := fmt.Fprint(conn, "GET / HTTP/1.0\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -75,6 +77,45 @@ func TestAReaderThatGoesOnGetsALongAnswerWhole(t *testing.T) {
 	}
 	if !bytes.HasSuffix(got, answer) {
 		t.Errorf("%d bytes came, the answer has %d", len(got), len(answer))
+	}
+}
+
+// pieces notes when each piece has to be written at last.
+type pieces struct {
+	httptest.ResponseRecorder
+	deadlines []time.Time // of all pieces; the last one is of what the server still has
+	sizes     []int
+}
+
+func (p *pieces) SetWriteDeadline(at time.Time) error {
+	p.deadlines = append(p.deadlines, at)
+	return nil
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	if len(p.deadlines) != len(p.sizes)+1 {
+		return 0, fmt.Errorf("piece %d has no time of its own", len(p.sizes))
+	}
+	p.sizes = append(p.sizes, len(b))
+	return len(b), nil
+}
+
+func TestEachPieceOfAnAnswerHasItsOwnTime(t *testing.T) {
+	const limit, length = time.Minute, 3*pacePiece + 1
+	p := &pieces{}
+	began := time.Now()
+	paced(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n, err := w.Write(make([]byte, length)); n != length || err != nil {
+			t.Errorf("%d bytes written: %v", n, err)
+		}
+	}), limit).ServeHTTP(p, httptest.NewRequest("GET", "/", nil))
+	if want := []int{pacePiece, pacePiece, pacePiece, 1}; !slices.Equal(p.sizes, want) || len(p.deadlines) != len(want)+1 {
+		t.Fatalf("pieces of %d bytes, want %d, with %d times", p.sizes, want, len(p.deadlines))
+	}
+	for i, at := range p.deadlines {
+		if after := at.Sub(began); after < limit || i > 0 && at.Before(p.deadlines[i-1]) {
+			t.Errorf("time %d ends after %s", i, after)
+		}
 	}
 }
 
