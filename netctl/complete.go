@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// completionTime is how long the shell waits for names.
+// completionTime is how long the shell waits for names, unless --request-timeout says otherwise.
 const completionTime = 2 * time.Second
 
 // doComplete prints the words that can stand where the last of the arguments
@@ -24,12 +24,13 @@ func doComplete(s *session) error {
 	if len(words) == 0 {
 		words = []string{""}
 	}
-	p := readLine(s.cmd.Root(), words[:len(words)-1])
+	p := nothingTyped(s.cmd.Root())
 	for _, f := range connectionFlags() {
 		if name := f.Names()[0]; s.cmd.IsSet(name) { // before __complete, or in the environment
-			p.connection = append([]string{fmt.Sprintf("--%s=%v", name, s.cmd.Value(name))}, p.connection...)
+			p.value(name, fmt.Sprint(s.cmd.Value(name)))
 		}
 	}
+	p.read(words[:len(words)-1])
 	current := words[len(words)-1]
 	for _, candidate := range p.candidates(s.ctx, current) {
 		if value, _, _ := strings.Cut(candidate, "\t"); !strings.HasPrefix(value, current) && value != filesWanted {
@@ -49,13 +50,17 @@ type typed struct {
 	args       []string // positional arguments so far
 	connection []string // flags that say how to reach the server
 	tenant     string
-	pending    string // name of the flag whose value comes next; empty: none
-	flagsEnded bool   // after "--"
+	patience   time.Duration // how long a server may take for names
+	pending    string        // name of the flag whose value comes next; empty: none
+	flagsEnded bool          // after "--"
 }
 
-// readLine understands the words before the one to complete.
-func readLine(root *cli.Command, words []string) *typed {
-	p := &typed{command: root, tenant: "default"}
+func nothingTyped(root *cli.Command) *typed {
+	return &typed{command: root, tenant: "default", patience: completionTime}
+}
+
+// read understands the words before the one to complete.
+func (p *typed) read(words []string) {
 	for _, word := range words {
 		switch {
 		case p.pending != "":
@@ -69,7 +74,6 @@ func readLine(root *cli.Command, words []string) *typed {
 			p.word(word)
 		}
 	}
-	return p
 }
 
 // flag reads a word that begins with a dash.
@@ -93,6 +97,9 @@ func (p *typed) value(name, value string) {
 	switch {
 	case slices.ContainsFunc(connectionFlags(), func(c cli.Flag) bool { return c.Names()[0] == f.Names()[0] }):
 		p.connection = append(p.connection, "--"+name+"="+value)
+		if given, err := time.ParseDuration(value); err == nil && name == requestTimeout {
+			p.patience = given
+		}
 	case f.Names()[0] == "tenant":
 		p.tenant = value
 	}
@@ -311,7 +318,7 @@ func (p *typed) names(ctx context.Context, typ string) []string {
 		return nil
 	}
 	// The context of a command holds the command; the one below is not part of it.
-	asking, cancel := context.WithTimeout(context.Background(), completionTime)
+	asking, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	args := append([]string{"netctl"}, p.connection...)

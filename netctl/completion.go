@@ -17,7 +17,7 @@ var completionTool = tool{
 	more: "SHELL is bash, zsh or fish. For the present shell: `source <(netctl completion bash)`, the same with zsh, " +
 		"`netctl completion fish | source`. For all: bash reads `/etc/bash_completion.d/netctl`, zsh `_netctl` in a folder of " +
 		"its `fpath`, fish `~/.config/fish/completions/netctl.fish`. Names are asked for at the server of the command line, " +
-		"or of the environment; one that does not answer within two seconds has none.",
+		"or of the environment; one that does not answer within two seconds, or those of --request-timeout, has none.",
 }
 
 func doCompletion(s *session) error {

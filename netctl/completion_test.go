@@ -1,11 +1,13 @@
 package netctl
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -55,6 +57,20 @@ func TestBashCompletesWithWhatNetctlOffers(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.offered, offered); diff != "" {
 			t.Errorf("%q: %s", c.line, diff)
+		}
+	}
+}
+
+// How long the shell waits for names.
+func TestTheLineToCompleteSaysHowLongNamesMayTake(t *testing.T) {
+	for line, want := range map[string]time.Duration{
+		"network inspect": completionTime, "network --request-timeout=5s inspect": 5 * time.Second,
+		"--request-timeout 1m network inspect": time.Minute, "network inspect --request-timeout=soon": completionTime,
+	} {
+		typed := nothingTyped(rootCommand(nil, io.Discard, io.Discard))
+		typed.read(strings.Fields(line))
+		if typed.patience != want {
+			t.Errorf("%s: %s, want %s", line, typed.patience, want)
 		}
 	}
 }

@@ -15,6 +15,9 @@ import (
 
 const defaultNetmaster = "http://netmaster:9999"
 
+// requestTimeout is the flag that says how long a server may take.
+const requestTimeout = "request-timeout"
+
 func connectionFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "netmaster", Aliases: []string{"server"}, Value: defaultNetmaster,
@@ -27,7 +30,7 @@ func connectionFlags() []cli.Flag {
 		&cli.StringFlag{Name: "key", TakesFile: true, Usage: "key of the client certificate"},
 		&cli.StringFlag{Name: "token", Sources: cli.NewValueSourceChain(env{name: "NETCTL_TOKEN"}),
 			Usage: "token for the authenticating proxy, instead of that of login"},
-		&cli.DurationFlag{Name: "request-timeout", Value: client.DefaultTimeout, Usage: "how long a server may take to answer"},
+		&cli.DurationFlag{Name: requestTimeout, Value: client.DefaultTimeout, Usage: "how long a server may take to answer"},
 	}
 }
 
@@ -48,7 +51,7 @@ func settings(cmd *cli.Command) client.Config {
 		CAFile:   cmd.String("cacert"),
 		CertFile: cmd.String("cert"),
 		KeyFile:  cmd.String("key"),
-		Timeout:  cmd.Duration("request-timeout"),
+		Timeout:  cmd.Duration(requestTimeout),
 	}
 }
 
