@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,7 @@ func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 		defer stream.Kill() // of a story that fails meanwhile
 		streams = append(streams, stream)
 	}
+	unread := s.unread()
 	happens()
 	var ending errgroup.Group
 	for _, stream := range streams {
@@ -70,6 +72,9 @@ func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 			s.Logf("%d lost from %s on", loss.Count, loss.At.UTC().Format(logTime))
 		}
 		reports = append(reports, r)
+	}
+	if slices.ContainsFunc(reports, func(r streamReport) bool { return r.Lost > 0 }) {
+		s.tellUnread(unread)
 	}
 	return reports
 }
