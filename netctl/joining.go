@@ -14,14 +14,15 @@ import (
 // family is a command that groups tools.
 type family struct {
 	name, usage string
+	more        string // what the help and the reference say beside the usage
 	tools       []tool
 }
 
 // families returns all of them.
-func families() []family { return []family{nodeFamily, tokenFamily} }
+func families() []family { return []family{nodeFamily, securityFamily, tokenFamily} }
 
 func (f family) command() *cli.Command {
-	cmd := &cli.Command{Name: f.name, Usage: f.usage, Action: unknownCommand, OnUsageError: onUsageError}
+	cmd := &cli.Command{Name: f.name, Usage: f.usage, Description: f.more, Action: unknownCommand, OnUsageError: onUsageError}
 	for _, t := range f.tools {
 		sub := t.command()
 		sub.Aliases = verbAliases[t.name]

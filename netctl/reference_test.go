@@ -52,6 +52,9 @@ func reference() string {
 			continue
 		}
 		fmt.Fprintf(&page, "\n## %s\n\n%s.\n", strings.Join(cmd.Names(), ", "), cmd.Usage)
+		if cmd.Description != "" {
+			page.WriteString("\n" + cmd.Description + "\n")
+		}
 		for _, verb := range cmd.Commands {
 			page.WriteString(section("###", "netctl "+cmd.Name+" "+verb.Name, verb))
 		}

@@ -106,6 +106,9 @@ var masks = []struct {
 	{regexp.MustCompile(`((?i:epoch|revision)"?:? +)[0-9]+`), "${1}N"},
 	{regexp.MustCompile(`CT1\.[a-z2-7]{10}\.[a-z2-7]{26}\.[0-9a-f]{64}`), "TOKEN"},
 	{regexp.MustCompile(`(?m)^Join token [a-z2-7]{10} (.*), until .*Z\.`), "Join token ID $1, until TIME."},
+	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]+Z`), "TIME"},
+	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "PIN"},
+	{regexp.MustCompile(`(clusterID"?: +"?|Cluster: +)[A-Za-z0-9-]{8,}`), "${1}CLUSTER"},
 	{regexp.MustCompile(`\((unknown|devel)\)|"(GitCommit|BuildTime|Version)": "[^"]*"`), "BUILD"},
 }
 

@@ -29,6 +29,7 @@ type Service struct {
 	Hostname    string
 	Ready       bool     `json:",omitempty"` // of an agent: it can attach endpoints
 	Addresses   []string `json:",omitempty"` // all that the machine has; others keep endpoints away from its control ports
+	Authorities string   `json:",omitempty"` // hash of those of the cluster that it knows; empty: none
 }
 
 // Key is where the instance is registered.

@@ -30,7 +30,7 @@ func (o joinOptions) wanted() bool {
 
 // newMembership has netmasters asked over TLS once the node has joined; nil where it is
 // not to join.
-func newMembership(o *options, db *objdb.DB, master *cluster.Master) (task, error) {
+func newMembership(o *options, db *objdb.DB, master *cluster.Master) (*membership.Member, error) {
 	if !o.join.wanted() {
 		return nil, nil
 	}
@@ -50,5 +50,5 @@ func newMembership(o *options, db *objdb.DB, master *cluster.Master) (task, erro
 		return nil, &configError{[]error{err}}
 	}
 	master.Secure(member.TLS)
-	return member.Run, nil
+	return member, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/kubehealth"
+	"github.com/contiv/netplugin/netplugin/membership"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/bell"
@@ -78,13 +79,13 @@ func run(ctx context.Context, o *options) error {
 	}
 	master := cluster.NewMaster(db, cluster.Limits{}, nil)
 	defer master.Close()
-	joined, err := newMembership(o, db, master)
+	member, err := newMembership(o, db, master)
 	if err != nil {
 		return err
 	}
 	front := []task{notifySystemd(node)}
-	if joined != nil {
-		front = append(front, joined)
+	if member != nil {
+		front = append(front, member.Run)
 	}
 	var attachments nodeapi.Attachments = unattached{node}
 	portsMoved := bell.New() // of the host, to containers
@@ -112,7 +113,7 @@ func run(ctx context.Context, o *options) error {
 	if o.Mode == "kubernetes" {
 		front = append(front, kubehealth.New(node, log).Run)
 	}
-	tasks := []task{driver.Run, node.Run, announce(db, o.node, node.AwaitSync), host.Run}
+	tasks := []task{driver.Run, node.Run, announce(db, o.node, node.AwaitSync, member), host.Run}
 	for _, bridge := range own {
 		tasks = append(tasks, tellPathMTU(bridge), refuse(bridge), hearAnswers(bridge, node))
 	}
@@ -162,10 +163,12 @@ func newRegistry() (*prometheus.Registry, error) {
 // addressesEvery is how often a node looks which addresses it has.
 const addressesEvery = 15 * time.Second
 
-// announce keeps the node registered, with the addresses that it has by now, and that it can attach endpoints as soon as it can. It does not withdraw the node at the end,
+// announce keeps the node registered, with the addresses that it has by now, that it can
+// attach endpoints as soon as it can, and that it has joined as soon as it has (member; nil:
+// it is not to). It does not withdraw the node at the end,
 // which Close would do: the switch forwards on, and the next agent is usually
 // here before the lease runs out.
-func announce(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) error) task {
+func announce(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) error, member *membership.Member) task {
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
@@ -177,7 +180,8 @@ func announce(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) e
 				close(ready)
 			}
 		})
-		told, saidReady := hostaddr.All(), false
+		node.Authorities = member.Authorities()
+		told, said, joined := hostaddr.All(), node, member.Joined()
 		registration, err := db.Register(ctx, cluster.RegistrationTTL, node.Services(told...)...)
 		if err != nil {
 			return err
@@ -189,12 +193,15 @@ func announce(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) e
 			case <-again.C:
 			case <-ready:
 				node.Ready, ready = true, nil
+			case <-joined:
+				joined = nil
 			case <-ctx.Done():
 				return nil
 			}
-			if now := hostaddr.All(); node.Ready != saidReady || !slices.Equal(now, told) {
+			node.Authorities = member.Authorities()
+			if now := hostaddr.All(); node != said || !slices.Equal(now, told) {
 				registration.Update(node.Services(now...)...)
-				told, saidReady = now, node.Ready
+				told, said = now, node
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package apidoc
 
 import (
 	"reflect"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/client"
@@ -40,8 +41,27 @@ func addCluster(paths, schemas object) {
 		queryParameter("protocol", "string", "tcp, udp or sctp"), queryParameter("port", "integer", "1 to 65535"),
 	}
 	paths["/api/v1/verdict"] = object{"get": verdict}
+	addSecurity(paths, schemas)
 	paths["/api/v1/status"] = object{"get": operation("status", "How the cluster is doing", nil, ref("Status"))}
 	paths["/api/v1/openapi.json"] = object{"get": operation("openapi", "This document", nil, object{"type": "object"})}
+}
+
+// addSecurity adds the routes about how far the cluster is closed.
+func addSecurity(paths, schemas object) {
+	schemas["SecurityStatus"] = schemaOf(reflect.TypeFor[contivmodel.SecurityStatus](), schemas)
+	const root = "/api/v1/security"
+	paths[root] = object{"get": operation("security", "How far the cluster is closed, and which daemons show certificates", nil, ref("SecurityStatus"))}
+	paths[root+"/report"] = object{"get": operation("securityReport", "What an enforced cluster would have refused in the last 24 hours", nil,
+		schemaOf(reflect.TypeFor[contivmodel.SecurityReport](), schemas))}
+	for step, summary := range map[string]string{
+		"init":    "Give an open cluster authorities for certificates, and make it permissive",
+		"enforce": "Close a permissive cluster, all of whose daemons show certificates",
+		"relax":   "Make an enforced cluster permissive again",
+	} {
+		change := operation("security"+strings.ToUpper(step[:1])+step[1:], summary, nil, ref("SecurityStatus"))
+		change["parameters"] = []any{queryParameter("dryRun", "boolean", "only say what would happen")}
+		paths[root+"/"+step] = object{"post": change}
+	}
 }
 
 // parameters and headers that many operations have. Their names are not those

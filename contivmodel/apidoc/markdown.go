@@ -64,6 +64,8 @@ what would happen. The request may have 16 MiB and 200,000 operations. Other cha
 while it is carried out; one of an object that is part of it waits until that is stored.
 
 ` + "`GET /api/v1/status`" + ` tells how the cluster is doing.
+` + "`GET /api/v1/security`" + ` tells how far it is closed, ` + "`/report`" + ` below it what an enforced cluster would have
+refused in 24 hours; ` + "`POST`" + ` to ` + "`/init`" + `, ` + "`/enforce`" + ` and ` + "`/relax`" + ` changes it ([security.md](security.md)), with ` + "`?dryRun=true`" + ` not.
 ` + "`GET /api/v1/counters/policys/KEY/`" + ` tells what the rules of a policy have counted, by rule, summed
 over the nodes; those that do not answer within 3 seconds are named as ` + "`silent`" + `. A packet between two
 nodes is decided about where it is sent and again where it is received: one that is allowed counts twice.

@@ -36,14 +36,20 @@ func (h hidden) Unwrap() error { return h.cause }
 
 // ModeOf is how far the cluster is closed.
 func ModeOf(r ledger.Reader) (mastercfg.SecurityMode, error) {
+	s, err := SecurityOf(r)
+	return s.Mode, err
+}
+
+// SecurityOf is the record that says so. A cluster that has none is open.
+func SecurityOf(r ledger.Reader) (mastercfg.Security, error) {
 	if _, there := r.Get(mastercfg.SecurityKey); !there {
-		return mastercfg.SecurityOpen, nil
+		return mastercfg.Security{Mode: mastercfg.SecurityOpen}, nil
 	}
 	s, err := ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
 	if err == nil && !slices.Contains([]mastercfg.SecurityMode{mastercfg.SecurityOpen, mastercfg.SecurityPermissive, mastercfg.SecurityEnforced}, s.Mode) {
 		err = fault.New(fault.Internal, "key %s: there is no mode %q", mastercfg.SecurityKey, s.Mode)
 	}
-	return s.Mode, err
+	return s, err
 }
 
 // Recognize finds who shows a token: the user of a session, or an API token. Who it is

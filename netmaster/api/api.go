@@ -59,6 +59,7 @@ type Config struct {
 	NodePort    int                    // where agents answer questions; 0: DefaultNodePort
 	Bookmarks   time.Duration          // longest silence of a watch; 0: 30 s
 	Authorities func() pki.Authorities // that sign certificates; nil, or none returned: there are none
+	Found       func() error           // makes them, for a cluster that has none; nil: it cannot get any
 	Now         func() time.Time       // of certificates, tokens and sessions; nil: time.Now
 	Audit       *audit.Log             // who has changed what, in clusters that ask; nil: nothing is written down
 	HashCost    accounts.Cost          // of passwords; zero: accounts.DefaultCost
@@ -76,6 +77,8 @@ type API struct {
 	router   http.Handler
 	answers  *spool.Budget
 	rest     *master.Rest
+
+	foreseen *foreseen // what an enforced cluster would have refused
 
 	hasher  *accounts.Hasher
 	guesses *accounts.Guesses
@@ -108,7 +111,7 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	a := &API{
 		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config.NodePort), storages: storages(),
 		answers: spool.NewBudget(answersTotal), rest: master.NewRest(time.Now),
-		hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
+		foreseen: newForeseen(config.Now().UTC()), hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
 		feed: feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()
@@ -127,7 +130,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if q := askingOf(asked.Context()); q != nil {
 		said := &answered{ResponseWriter: w}
-		defer a.writeDown(q, asked, said)
+		defer func() { a.writeDown(q, asked, said.status, said.revision()) }()
 		w = said
 	}
 	a.router.ServeHTTP(w, asked)

@@ -47,6 +47,7 @@ type asking struct {
 	now    func() time.Time
 
 	about   string                 // whom a login is for
+	request string                 // method and route, as reports name it
 	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
 }
 
@@ -107,7 +108,9 @@ func shownBy(r *http.Request, reader ledger.Reader) (identity.Identity, error) {
 		}
 		tokens = append(tokens, strings.TrimSpace(token))
 	}
-	tokens = slices.Compact(tokens)
+	if tokens = slices.Compact(tokens); len(tokens) > 0 && who.Kind == identity.Loopback {
+		who = identity.Identity{} // who shows more is more
+	}
 	switch {
 	case len(tokens) == 0:
 		return who, nil
@@ -139,6 +142,31 @@ func (q *asking) note(refusal error) {
 	why := refusal.Error()
 	q.refused.CompareAndSwap(nil, &why)
 }
+
+// foreseen is why an enforced cluster would have refused the request; empty: it would not.
+func (q *asking) foreseen(r *http.Request) string {
+	switch why := q.refused.Load(); {
+	case q.mode != mastercfg.SecurityPermissive:
+		return ""
+	case why != nil:
+		return *why
+	case IsPlain(r):
+		return "it came over plain HTTP"
+	}
+	return ""
+}
+
+// plainKey marks requests that came over a connection that others can read.
+type plainKey struct{}
+
+// Plain marks a request that came over plain HTTP, to this netmaster or to the one that
+// passes it on.
+func Plain(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), plainKey{}, true))
+}
+
+// IsPlain tells whether a request is marked so.
+func IsPlain(r *http.Request) bool { return r.Context().Value(plainKey{}) != nil }
 
 // still refuses who may not have any more what he was admitted for.
 func (q *asking) still(r ledger.Reader) error {

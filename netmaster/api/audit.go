@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"slices"
-	"time"
+	"strconv"
 
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -31,6 +31,12 @@ func (a *answered) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
+// revision is that of the change that the answer tells of; 0: of none.
+func (a *answered) revision() int64 {
+	rev, _ := strconv.ParseInt(a.Header().Get(mastercfg.RevisionHeader), 10, 64) // 0 without
+	return rev
+}
+
 // Unwrap lets http.ResponseController find the connection.
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
@@ -39,19 +45,22 @@ var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusT
 
 // writeDown audits a request that was answered, if it was to change something or was
 // refused because of who asked, or would have been. A path that no route has is about nothing.
-func (a *API) writeDown(q *asking, r *http.Request, said *answered) {
+func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) {
 	if !q.routed {
 		return
 	}
-	e := audit.Entry{Time: time.Now().UTC(), Request: rand.Text(), Principal: q.who.String(), How: how(q.who), Source: sourceOf(r),
-		Verb: r.Method, Key: r.URL.Path, About: q.about, Tenant: q.need.tenant, Decision: audit.Allowed, Status: said.status,
-		Revision: said.Header().Get(mastercfg.RevisionHeader)}
+	e := audit.Entry{Time: a.config.Now().UTC(), Request: rand.Text(), Principal: q.who.String(), How: how(q.who), Source: sourceOf(r),
+		Verb: r.Method, Key: r.URL.Path, About: q.about, Tenant: q.need.tenant, Decision: audit.Allowed, Status: status}
+	if revision > 0 {
+		e.Revision = strconv.FormatInt(revision, 10)
+	}
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-	switch why := q.refused.Load(); {
-	case slices.Contains(refusals, said.status):
+	switch why := q.foreseen(r); {
+	case slices.Contains(refusals, status):
 		e.Decision = audit.Denied
-	case why != nil:
-		e.Decision, e.Reason = audit.WouldRefuse, *why
+	case why != "":
+		e.Decision, e.Reason = audit.WouldRefuse, why
+		a.foreseen.add(foreseenKey{e.Principal, e.Source, q.request}, why, e.Time)
 	case isRead:
 		return
 	}
@@ -65,6 +74,8 @@ func how(who identity.Identity) string {
 		return "nothing"
 	case who.Kind == identity.Root:
 		return "socket"
+	case who.Kind == identity.Loopback:
+		return "loopback"
 	case who.Session != "":
 		return "token"
 	}

@@ -3,9 +3,7 @@ package api
 import (
 	"crypto/ecdsa"
 	"crypto/x509"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -43,9 +41,7 @@ func (a *API) authority(*http.Request) (reply, error) {
 // Private tells whether nobody but the two sides can read a request and its answer: it
 // came over TLS, or from this machine.
 func Private(r *http.Request) bool {
-	remote, _, _ := net.SplitHostPort(r.RemoteAddr)
-	addr, err := netip.ParseAddr(remote)
-	return r.TLS != nil || identity.From(r.Context()).Kind == identity.Root || err == nil && addr.Unmap().IsLoopback()
+	return r.TLS != nil || OfThisMachine(r)
 }
 
 // Confidential refuses a request in which, or in the answer to which, there is a token

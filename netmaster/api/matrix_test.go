@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,12 @@ var matrix = map[string]map[string]row{
 	mastercfg.MastersPath:                   {mastercfg.MastersPath: rowOperations},
 	mastercfg.MastersPath + "/{host}":       {mastercfg.MastersPath + "/none": rowAccess},
 	mastercfg.MastersPath + "/{host}/rekey": {mastercfg.MastersPath + "/none/rekey": rowAccess},
+
+	mastercfg.SecurityPath:              {mastercfg.SecurityPath: rowOperations},
+	mastercfg.SecurityPath + "/report":  {mastercfg.SecurityPath + "/report": rowOperations},
+	mastercfg.SecurityPath + "/init":    {mastercfg.SecurityPath + "/init": rowAccess},
+	mastercfg.SecurityPath + "/enforce": {mastercfg.SecurityPath + "/enforce?dryRun=true": rowAccess},
+	mastercfg.SecurityPath + "/relax":   {mastercfg.SecurityPath + "/relax?dryRun=true": rowAccess},
 
 	"/version":      {"/version": rowPublic},
 	"/info":         {"/info": rowOperations},
@@ -130,7 +137,7 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 		return err
 	})
 	rows := map[string]row{}
-	for _, route := range append(b.api.table(), b.api.accountRoutes()...) {
+	for _, route := range slices.Concat(b.api.table(), b.api.accountRoutes(), b.api.securityRoutes()) {
 		if route.area == rights.OfKind {
 			continue
 		}

@@ -88,7 +88,7 @@ func (a *API) routes() http.Handler {
 	for _, entry := range a.accountRoutes() {
 		router.Handle(entry.path+"{slash:/?}", served{a, entry, true})
 	}
-	for _, entry := range a.table() {
+	for _, entry := range append(a.securityRoutes(), a.table()...) {
 		route := router.Handle(entry.path+"{slash:/?}", served{a, entry, false})
 		if at := strings.Index(entry.path, "{segment}"); at >= 0 {
 			route.MatcherFunc(knownSegment(entry.path[:at]))
@@ -185,6 +185,7 @@ func (s served) admit(r *http.Request) error {
 		return nil
 	}
 	q.need, q.routed = s.need(r), true
+	q.request = r.Method + " " + s.named(r)
 	return s.api.ledger.View(q.still)
 }
 
@@ -203,6 +204,11 @@ func (r route) need(asked *http.Request) need {
 		return need{verb, r.area, tenant}
 	}
 	return need{verb: verb, area: r.area}
+}
+
+// named is the path of the route, with the collection that a request is about.
+func (r route) named(asked *http.Request) string {
+	return strings.Replace(r.path, "{segment}", mux.Vars(asked)["segment"], 1)
 }
 
 // allow lists the methods served.

@@ -34,7 +34,7 @@ type Entry struct {
 	Time      time.Time `json:"time"`
 	Request   string    `json:"requestId"`
 	Principal string    `json:"principal"` // "user/ann", "nobody"
-	How       string    `json:"how"`       // what showed it: token, certificate, socket, nothing
+	How       string    `json:"how"`       // what showed it: token, certificate, socket, loopback, nothing
 	Source    string    `json:"source"`    // address
 	Verb      string    `json:"verb"`      // of HTTP
 	Key       string    `json:"key"`       // path of what it is about

@@ -19,7 +19,7 @@
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader
 //	server.go    HTTP limits; shedder.go keeps silent connections cheap
-//	connection.go  TLS and plain on one port; identify.go who asks
+//	connection.go  TLS and plain on one port; identify.go who asks; mode.go whether plain is served
 //	papers.go    authorities and own certificates; found.go how a cluster gets them
 //	member.go    the embedded member of the store, and the room it has
 package daemon
@@ -94,8 +94,11 @@ type Daemon struct {
 	front   *front
 	metrics *metrics
 	space   *space.Keeper
-	service *objdb.Registration
 	papers  *papers
+	mode    *mode
+
+	announcing sync.Mutex // held to say what others find this netmaster by
+	service    *objdb.Registration
 }
 
 // New checks the configuration and prepares a netmaster; nothing runs yet.
@@ -115,12 +118,21 @@ func New(cfg Config) (*Daemon, error) {
 		return nil, err
 	}
 	cfg.API.Authorities = papers.authorities
+	if cfg.Security.Dir != "" {
+		cfg.API.Found = papers.found
+	}
 	db, err := objdb.Open(cfg.Store)
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers, mode: &mode{log: cfg.Log}}
 	d.metrics.watch(d.space)
+	d.metrics.gauge("netmaster_security_open", "1 while nobody is asked who he is.", func() float64 {
+		if d.mode.now() == mastercfg.SecurityOpen {
+			return 1
+		}
+		return 0
+	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
 	d.front = newFront(newProxy(db, cfg.Control, papers, cfg.Log), d.metrics)
 	return d, nil
@@ -139,7 +151,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(d.front, d.papers, d.log)
+	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback), d.papers, d.log)
 	for i, l := range listeners {
 		listeners[i] = encrypting{l, d.papers.server(), d.papers.have}
 	}
@@ -170,13 +182,15 @@ func (d *Daemon) Run(ctx context.Context) error {
 	// What leads and is registered goes on while requests drain.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	d.service, err = d.db.Register(working, serviceTTL, d.registered("follower")...)
+	d.service, err = d.db.Register(working, serviceTTL, d.registered()...)
 	if err != nil {
 		return errors.Join(err, server.stop(0))
 	}
+	d.papers.changed = d.announce
 	var leading sync.WaitGroup
 	leading.Go(func() { d.loop(working, ctx) })
 	leading.Go(func() { d.space.Run(working) })
+	leading.Go(func() { d.mode.Run(working, d.db) })
 	leading.Go(func() { d.papers.Run(working, d.cluster) })
 	leading.Go(func() { d.cfg.API.Audit.Run(working) })
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
@@ -226,14 +240,26 @@ func (d *Daemon) loop(ctx, serving context.Context) {
 // standBack is what a netmaster whose term failed leaves to the others.
 const standBack = time.Second
 
-// registered is what other parties find this netmaster by.
-func (d *Daemon) registered(role string) []objdb.Service {
+// registered is what other parties find this netmaster by, as it is now.
+func (d *Daemon) registered() []objdb.Service {
 	host, portText, _ := net.SplitHostPort(d.cfg.Control)
 	port, _ := strconv.Atoi(portText)
+	role := "follower"
+	if d.front.leading() != nil {
+		role = "leader"
+	}
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
 		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Addresses: hostaddr.All(),
+		Authorities: d.papers.authorities().Hash(),
 	}}
+}
+
+// announce says what has changed of it.
+func (d *Daemon) announce() {
+	d.announcing.Lock()
+	defer d.announcing.Unlock()
+	d.service.Update(d.registered()...)
 }
 
 // notify tells systemd, where there is one.

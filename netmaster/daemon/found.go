@@ -34,10 +34,8 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 	case !d.cfg.Security.Secure:
 		return nil
 	}
-	if !d.papers.have() {
-		if err := d.papers.found(); err != nil {
-			return err
-		}
+	if err := d.papers.found(); err != nil {
+		return err
 	}
 	_, err = opened.Update(ctx, func(tx *ledger.Tx) error {
 		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: mastercfg.SecurityPermissive, ClusterID: d.papers.authorities().Cluster()})

@@ -30,13 +30,17 @@ type verifier interface {
 // certificate is shown at its beginning only, and the client may have another one by now.
 func identify(next http.Handler, clients verifier) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		passedOn := r.Header.Get(identityHeader)
+		passedOn, plain := r.Header.Get(identityHeader), r.Header.Get(plainHeader)
 		r.Header.Del(identityHeader)
+		r.Header.Del(plainHeader)
 		client := forwardedFor(r)
 		who, err := whoAsks(r, clients)
 		if err == nil && who.Kind == identity.Master && passedOn != "" {
 			if who, err = readPassedOn(passedOn); client.IsValid() {
 				r.RemoteAddr = netip.AddrPortFrom(client, 0).String()
+			}
+			if plain != "" {
+				r = api.Plain(r)
 			}
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"math/rand/v2"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,8 @@ type Security struct {
 	Names     []string     // that clients reach it by, beside localhost
 	Addresses []netip.Addr // the same, beside those of loopback
 	Socket    string       // path of the socket for root; empty: none
+
+	PlainLoopback string // role in which plain HTTP is served on loopback; empty: as elsewhere
 }
 
 // papers are the authorities of the cluster, as this netmaster has them, and its own
@@ -34,7 +37,11 @@ type papers struct {
 	cfg  Security
 	log  *logrus.Entry
 	held atomic.Pointer[held] // nil: no authorities
-	read pki.Authorities      // what could not sign at the start, as when the clock was not set yet; nil: nothing
+	// changed is called when there are other authorities; set before Run.
+	changed func()
+
+	making sync.Mutex      // of authorities; guards read
+	read   pki.Authorities // what could not sign at the start, as when the clock was not set yet; nil: nothing
 }
 
 // held is what is used at a time.
@@ -45,7 +52,7 @@ type held struct {
 
 // newPapers reads the authorities, if there are any yet.
 func newPapers(cfg Security, log *logrus.Entry) (*papers, error) {
-	p := &papers{cfg: cfg, log: log}
+	p := &papers{cfg: cfg, log: log, changed: func() {}}
 	if cfg.Dir == "" {
 		return p, nil
 	}
@@ -75,6 +82,7 @@ func (p *papers) use(all pki.Authorities) error {
 		return err
 	}
 	p.held.Store(&held{all, server, client})
+	p.changed()
 	return nil
 }
 
@@ -102,11 +110,21 @@ func (p *papers) belong(cluster string) {
 		p.log.WithField("cluster", cluster).Errorf("the authorities of %s are those of another cluster, %s: they are not used; "+
 			"give this netmaster the directory of one that has those of the cluster, and start it again", p.cfg.Dir, own.Cluster())
 		p.held.Store(nil)
+		p.changed()
 	}
 }
 
-// found makes the authorities of a new cluster, and writes them down before they are used.
+// found makes the authorities of a cluster, and writes them down before they are used. Those
+// that there are stay: nobody uses them for another cluster (belong).
 func (p *papers) found() error {
+	p.making.Lock()
+	defer p.making.Unlock()
+	if p.have() {
+		return nil
+	}
+	if p.read != nil {
+		return fault.New(fault.Unavailable, "the authorities of %s cannot sign yet: is the clock of this machine right?", p.cfg.Dir)
+	}
 	all, err := pki.NewCluster(time.Now())
 	if err != nil {
 		return err
@@ -129,10 +147,7 @@ func (p *papers) Run(ctx context.Context, cluster func(context.Context) (string,
 	var seen *held
 	var due time.Time
 	for ; ctx.Err() == nil; retry.Pause(ctx, renewCheck) {
-		if p.read != nil && p.use(p.read) == nil {
-			p.log.Info("certificates made")
-			p.read = nil
-		}
+		p.again()
 		if id, err := cluster(ctx); err != nil {
 			p.log.WithError(err).Warn("not known whether the authorities are those of the cluster")
 		} else if id != "" {
@@ -153,6 +168,16 @@ func (p *papers) Run(ctx context.Context, cluster func(context.Context) (string,
 			continue
 		}
 		p.log.WithField("until", p.held.Load().server.Leaf.NotAfter).Info("certificates renewed")
+	}
+}
+
+// again tries to use what could not sign at the start.
+func (p *papers) again() {
+	p.making.Lock()
+	defer p.making.Unlock()
+	if p.read != nil && p.use(p.read) == nil {
+		p.log.Info("certificates made")
+		p.read = nil
 	}
 }
 

@@ -102,6 +102,9 @@ func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	r.SetXForwarded() // of the client alone: what it says of others anybody can say
 	r.Out.Header.Set(forwardedHeader, p.self)
 	r.Out.Header.Set(identityHeader, passOn(identity.From(r.In.Context())))
+	if api.IsPlain(r.In) {
+		r.Out.Header.Set(plainHeader, "true")
+	}
 	r.Out.Header.Del("Origin") // checked here, against the host the client has asked
 	r.Out.Header.Del("Sec-Fetch-Site")
 }

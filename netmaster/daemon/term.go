@@ -30,7 +30,7 @@ func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *l
 		err = context.Cause(working)
 	}
 	d.front.follow()
-	d.service.Update(d.registered("follower")...)
+	d.announce()
 	stop()
 	tasks.Wait()
 	if ctx.Err() != nil {
@@ -70,7 +70,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 		_ = served.Run(streaming) // says that it was told to end
 	})
 	d.front.lead(served)
-	d.service.Update(d.registered("leader")...)
+	d.announce()
 	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")
 
 	if d.cfg.Follow != nil {
@@ -85,6 +85,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 		}
 		every(ctx, d.cfg.ReconcileEvery, reconcile, unreconciled)
 	})
+	tasks.Go(func() { every(ctx, openWarning, d.warnOpen, func(error) {}) })
 	tasks.Go(func() {
 		every(ctx, d.cfg.SweepEvery, func() error { return collector.Sweep(ctx, time.Now()) }, func(err error) {
 			log.WithError(err).Warn("looking after nodes")

@@ -24,12 +24,16 @@ const (
 	Node   Kind = "node"   // the agent of a node
 	User   Kind = "user"   // a person
 	Token  Kind = "token"  // a program with an API token
+
+	// Loopback is whoever asks over plain HTTP on the machine of a netmaster that serves that
+	// in a role, which is its name.
+	Loopback Kind = "loopback"
 )
 
 // Identity is who a request comes from.
 type Identity struct {
 	Kind Kind
-	Name string // of a master, node, user or token, as ValidName has it; others have none
+	Name string // of a master, node, user or token, or a role of loopback, as ValidName has it; others have none
 
 	// KeyHash is the hash of the public key of the certificate that was shown, as
 	// pki.KeyHash makes it. Empty: no certificate was shown.
@@ -39,7 +43,9 @@ type Identity struct {
 }
 
 // named tells whether identities of a kind have a name.
-func (k Kind) named() bool { return k == Master || k == Node || k == User || k == Token }
+func (k Kind) named() bool {
+	return k == Master || k == Node || k == User || k == Token || k == Loopback
+}
 
 // String is how an identity is written for people and in records, such as
 // "node/h1", "user/alice", "root" or "nobody".
@@ -61,7 +67,7 @@ func Parse(text string) (Identity, error) {
 		found.Kind = Nobody
 	}
 	if found.String() != text || found.Kind.named() != ValidName(name) || !found.known() {
-		return Identity{}, fault.New(fault.Malformed, "identity %.300q: want root, nobody, or master, node, user or token with a name, such as node/h1", text)
+		return Identity{}, fault.New(fault.Malformed, "identity %.300q: want root, nobody, or master, node, user, token or loopback with a name, such as node/h1", text)
 	}
 	return found, nil
 }

@@ -19,3 +19,6 @@ const (
 	SecurityPermissive SecurityMode = "permissive" // it is noted what enforced would refuse
 	SecurityEnforced   SecurityMode = "enforced"   // an identity, and the right
 )
+
+// SecurityPath is where the mode is asked for; below it, it is changed.
+const SecurityPath = "/api/v1/security"

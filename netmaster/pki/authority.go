@@ -81,6 +81,20 @@ func NewCluster(now time.Time) (Authorities, error) {
 // Cluster is the id of the cluster that the authorities belong to.
 func (a Authorities) Cluster() string { return a[API].Cluster }
 
+// Hash tells whether two know the same authorities; empty: there are none.
+func (a Authorities) Hash() string {
+	if a == nil {
+		return ""
+	}
+	return CertificateHash(a[API].Certificate)
+}
+
+// CertificateHash tells certificates apart.
+func CertificateHash(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
 func newAuthority(role Role, cluster string, now time.Time) (*Authority, error) {
 	key, err := NewKey()
 	if err != nil {

@@ -126,6 +126,8 @@ func With(who identity.Identity) Set {
 		return Set{{Admin, Everywhere}}
 	case identity.Node:
 		return Set{{nodeRole, Everywhere}}
+	case identity.Loopback:
+		return Set{{Role(who.Name), Everywhere}}
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type Node struct {
 	VTEP      netip.Addr
 	VXLANPort uint16
 	Ready     bool // to attach endpoints
+
+	Authorities string // hash of those of the cluster that it has joined; empty: it has not
 }
 
 // Services are the registrations of a node that has these addresses.
@@ -37,7 +39,7 @@ func (n Node) Services(addresses ...string) []objdb.Service {
 		}
 	}
 	first := entry(mastercfg.AgentService, n.CtrlIP, vxlanAgentPort)
-	first.Addresses, first.Ready = addresses, n.Ready
+	first.Addresses, first.Ready, first.Authorities = addresses, n.Ready, n.Authorities
 	return []objdb.Service{
 		first,
 		entry(mastercfg.AgentService, n.CtrlIP, vlanAgentPort),

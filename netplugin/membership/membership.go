@@ -18,6 +18,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,12 +49,16 @@ type Member struct {
 	cfg  Config
 	key  *ecdsa.PrivateKey
 	held atomic.Pointer[held] // nil: not joined yet
+
+	once   sync.Once
+	joined chan struct{} // closed when held is not nil any more
 }
 
 // held is what a node that has joined shows and believes.
 type held struct {
 	own   tls.Certificate
 	roots *x509.CertPool
+	hash  string // of the first of them
 }
 
 // Names of the files.
@@ -69,7 +74,7 @@ func Open(cfg Config) (*Member, error) {
 	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
-	m := &Member{cfg: cfg}
+	m := &Member{cfg: cfg, joined: make(chan struct{})}
 	if err := m.openKey(); err != nil {
 		return nil, err
 	}
@@ -128,8 +133,25 @@ func (m *Member) use(certificate, authorities []byte) error {
 	for _, c := range trusted {
 		roots.AddCert(c)
 	}
-	m.held.Store(&held{tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: m.key, Leaf: certs[0]}, roots})
+	m.held.Store(&held{tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: m.key, Leaf: certs[0]}, roots, pki.CertificateHash(trusted[0])})
+	m.once.Do(func() { close(m.joined) })
 	return nil
+}
+
+// Joined is closed once the node has joined. A Member that is nil never does.
+func (m *Member) Joined() <-chan struct{} {
+	if m == nil {
+		return nil
+	}
+	return m.joined
+}
+
+// Authorities is the hash of those of the cluster that the node has joined; empty: it has not.
+func (m *Member) Authorities() string {
+	if m == nil || m.held.Load() == nil {
+		return ""
+	}
+	return m.held.Load().hash
 }
 
 // TLS is how netmasters are talked to, now; nil until the node has joined.

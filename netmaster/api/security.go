@@ -1,0 +1,215 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// How far the cluster is closed, and the way from open to enforced and back. Each step is
+// one record; what each mode means is decided where requests enter (asking.go) and where
+// connections do (package daemon).
+
+// securityRoutes are those routes.
+func (a *API) securityRoutes() []route {
+	change := func(next step) methods {
+		return methods{http.MethodPost: func(r *http.Request) (reply, error) { return a.changeMode(r, next) }}
+	}
+	return []route{
+		{mastercfg.SecurityPath, rights.Operations, methods{http.MethodGet: a.security}},
+		{mastercfg.SecurityPath + "/report", rights.Operations, methods{http.MethodGet: a.securityReport}},
+		{mastercfg.SecurityPath + "/init", rights.Access, methods{http.MethodPost: a.initSecurity}},
+		{mastercfg.SecurityPath + "/enforce", rights.Access, change(enforced)},
+		{mastercfg.SecurityPath + "/relax", rights.Access, change(relaxed)},
+	}
+}
+
+// step is what becomes of the record; daemons are those that are registered. It may be asked
+// twice.
+type step func(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mastercfg.Security, error)
+
+// enforced closes a cluster all of whose daemons show who they are.
+func enforced(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
+	if is.Mode == mastercfg.SecurityOpen {
+		return is, fault.New(fault.Mode, "security: the cluster is open, and has no authorities or is not to use them: it has to be permissive before it is enforced (netctl security init)")
+	}
+	if plain := (contivmodel.SecurityStatus{Daemons: daemons}).Plain(); len(plain) > 0 {
+		return is, fault.New(fault.Conflict, "security: %s could not go on in an enforced cluster: no certificate of it is shown", strings.Join(plain, ", ")).WithDetails(plain...)
+	}
+	is.Mode = mastercfg.SecurityEnforced
+	return is, nil
+}
+
+// relaxed asks who somebody is, and refuses nobody for it but who may not say who may what.
+func relaxed(is mastercfg.Security, _ []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
+	if is.Mode == mastercfg.SecurityOpen {
+		return is, fault.New(fault.Mode, "security: the cluster is open, there is nothing to relax")
+	}
+	is.Mode = mastercfg.SecurityPermissive
+	return is, nil
+}
+
+// initSecurity gives an open cluster authorities, which the leader makes, and has it ask who
+// somebody is. Of an open cluster nobody can be told to be an admin, so it is taken from the machine of
+// the leader only.
+func (a *API) initSecurity(r *http.Request) (reply, error) {
+	open := askingOf(r.Context()) == nil
+	if open && !OfThisMachine(r) {
+		return reply{}, denial{code: http.StatusForbidden, error: fault.New(fault.Denied,
+			"security: an open cluster is closed from the machine of its leader only, which is %s", a.config.Self)}
+	}
+	dryRun, err := flag(r, "dryRun")
+	if err != nil {
+		return reply{}, err
+	}
+	if a.config.Found == nil {
+		return reply{}, fault.New(fault.Mode, "security: this netmaster has no directory for authorities (--pki-dir)")
+	}
+	if open && !dryRun {
+		if err := a.config.Found(); err != nil {
+			return reply{}, err
+		}
+	}
+	said, err := a.changeMode(r, func(is mastercfg.Security, _ []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
+		if is.Mode != mastercfg.SecurityOpen {
+			return is, nil
+		}
+		is.Mode = mastercfg.SecurityPermissive
+		if all, err := a.authorities(); err == nil && is.ClusterID == "" {
+			is.ClusterID = all.Cluster()
+		}
+		return is, nil
+	})
+	if open && !dryRun {
+		status := http.StatusOK
+		if err != nil {
+			status = codeOf(err)
+		}
+		by := &asking{who: identity.From(r.Context()), routed: true, need: need{verb: rights.Change, area: rights.Access}}
+		a.writeDown(by, r, status, said.revision)
+	}
+	return said, err
+}
+
+// OfThisMachine tells whether a request comes from this machine, by the socket or by
+// loopback.
+func OfThisMachine(r *http.Request) bool {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, err := netip.ParseAddr(host)
+	return identity.From(r.Context()).Kind == identity.Root || err == nil && addr.Unmap().IsLoopback()
+}
+
+// changeMode writes what a step makes of the record, or says what it would be.
+func (a *API) changeMode(r *http.Request, next step) (reply, error) {
+	dryRun, err := flag(r, "dryRun")
+	if err != nil {
+		return reply{}, err
+	}
+	daemons, err := a.daemons(r.Context())
+	if err != nil {
+		return reply{}, err
+	}
+	var was, is mastercfg.Security
+	plan := func(tx *ledger.Tx) (err error) {
+		if was, err = access.SecurityOf(tx); err != nil {
+			return err
+		}
+		if is, err = next(was, daemons); err != nil || is == was {
+			return err
+		}
+		return ledger.Write(tx, mastercfg.SecurityKey, is)
+	}
+	var rev int64
+	if dryRun {
+		err = a.ledger.Preview(r.Context(), plan)
+	} else {
+		rev, err = a.ledger.Update(r.Context(), plan)
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	said := a.securityStatus(is, daemons)
+	said.Was = string(was.Mode)
+	if is != was && !dryRun {
+		a.config.Log.WithField("mode", is.Mode).WithField("was", was.Mode).Warn("the cluster's security mode was changed")
+	}
+	return reply{body: said, revision: rev}, nil
+}
+
+// security answers how far the cluster is closed.
+func (a *API) security(r *http.Request) (reply, error) {
+	daemons, err := a.daemons(r.Context())
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{from: func(reader ledger.Reader) (reply, error) {
+		is, err := access.SecurityOf(reader)
+		return reply{body: a.securityStatus(is, daemons)}, err
+	}}, nil
+}
+
+func (a *API) securityStatus(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) contivmodel.SecurityStatus {
+	said := contivmodel.SecurityStatus{Mode: string(is.Mode), ClusterID: is.ClusterID, Daemons: daemons}
+	if all, err := a.authorities(); err == nil && is.ClusterID == all.Cluster() {
+		said.Pin = pki.KeyHash(all[pki.API].Certificate)
+	}
+	return said
+}
+
+// daemons are the netmasters and nodes that are registered. A node is secured if it says so,
+// and its name belongs to a key.
+func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error) {
+	found := []contivmodel.SecurityDaemon{}
+	masters, err := a.store.Services(ctx, mastercfg.MasterService)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range masters {
+		at := net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port))
+		secured := m.Authorities != ""
+		if at == a.config.Self { // its registration may be a moment behind
+			_, err := a.authorities()
+			secured = err == nil
+		}
+		found = append(found, contivmodel.SecurityDaemon{Role: string(identity.Master), Name: at, Address: at, Secured: secured})
+	}
+	nodes, err := a.store.Services(ctx, mastercfg.AgentService)
+	if err != nil {
+		return nil, err
+	}
+	byHost := map[string]objdb.Service{}
+	for _, n := range nodes {
+		if first, known := byHost[n.Hostname]; !known || n.Port < first.Port { // the first of the two of a node says more
+			byHost[n.Hostname] = n
+		}
+	}
+	err = a.ledger.View(func(r ledger.Reader) error {
+		for host, n := range byHost {
+			joined, err := ledger.Read[mastercfg.Joined](r, mastercfg.NodePrefix+host)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+			found = append(found, contivmodel.SecurityDaemon{Role: string(identity.Node), Name: host, Address: n.HostAddr, Secured: n.Authorities != "" && joined.Key != ""})
+		}
+		return nil
+	})
+	slices.SortFunc(found, func(a, b contivmodel.SecurityDaemon) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Name, b.Name))
+	})
+	return found, err
+}

@@ -1,0 +1,247 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// step takes a step as somebody and returns what the answer says.
+func (b *bench) step(who, step string) contivmodel.SecurityStatus {
+	b.Helper()
+	var said contivmodel.SecurityStatus
+	answer := b.want(who, "POST", mastercfg.SecurityPath+"/"+step, "", 200, "")
+	if err := json.Unmarshal([]byte(answer), &said); err != nil {
+		b.Fatal(err)
+	}
+	return said
+}
+
+// closing is an open bench whose leader can make authorities, and has an audit log.
+func closing(t *testing.T) (b *bench, logged func() []audit.Entry) {
+	t.Helper()
+	var all pki.Authorities
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	b = secured(t, mastercfg.SecurityOpen, func(c *Config) {
+		c.Audit = log
+		c.Authorities = func() pki.Authorities { return all }
+		c.Found = func() (err error) {
+			if all == nil {
+				all, err = pki.NewCluster(time.Now())
+			}
+			return err
+		}
+	})
+	b.plan(func(tx *ledger.Tx) error { tx.Delete(mastercfg.SecurityKey); return nil }) // as a cluster of before
+	return b, func() (entries []audit.Entry) {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		log.Run(ended)
+		text, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var e audit.Entry
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatal(err)
+			}
+			entries = append(entries, e)
+		}
+		return entries
+	}
+}
+
+func TestAnOpenClusterIsClosedStepByStep(t *testing.T) {
+	b, logged := closing(t)
+	b.want("", "POST", mastercfg.SecurityPath+"/enforce", "", 500, "permissive before")
+	b.want("", "POST", mastercfg.SecurityPath+"/relax", "", 500, "nothing to relax")
+
+	// Not from elsewhere: anybody could say to be the admin.
+	r := httptest.NewRequest("POST", mastercfg.SecurityPath+"/init", nil)
+	r.RemoteAddr = "10.1.1.1:4000"
+	w := httptest.NewRecorder()
+	if b.api.ServeHTTP(w, r); w.Code != 403 {
+		t.Errorf("from elsewhere: %d %s", w.Code, w.Body)
+	}
+	if said := b.step("", "init?dryRun=true"); said.Mode != "permissive" || said.Was != "open" || said.ClusterID != "" {
+		t.Errorf("%+v", said)
+	}
+	if said := b.want("", "GET", mastercfg.SecurityPath, "", 200, ""); !strings.Contains(said, `"open"`) || len(logged()) != 0 {
+		t.Errorf("a dry run has changed something: %s, %v", said, logged())
+	}
+	said := b.step("", "init")
+	if said.Mode != "permissive" || said.Was != "open" || said.ClusterID == "" || len(said.Pin) != 64 {
+		t.Errorf("%+v", said)
+	}
+	if again := b.step("proven:root", "init"); again.ClusterID != said.ClusterID || again.Was != again.Mode {
+		t.Errorf("twice: %+v, then %+v", said, again)
+	}
+	b.want("", "GET", "networks/blue:web", "", 200, "")
+	b.want("", "POST", mastercfg.SecurityPath+"/enforce", "", 401, "") // who may what is guarded now
+	b.want(b.user("op", rights.Grant{Role: rights.Operator, Tenant: "*"}), "POST", mastercfg.SecurityPath+"/enforce", "", 403, "")
+	admin := b.user("ann", rights.Grant{Role: rights.Admin, Tenant: "*"})
+	b.step(admin, "enforce?dryRun=true")
+	b.want("", "GET", "networks/blue:web", "", 200, "")
+	if said := b.step(admin, "enforce"); said.Mode != "enforced" || said.Was != "permissive" || said.ClusterID == "" {
+		t.Errorf("%+v", said)
+	}
+	b.want("", "GET", "networks/blue:web", "", 401, "")
+	b.step(admin, "relax?dryRun=true")
+	b.want("", "GET", "networks/blue:web", "", 401, "")
+	if said := b.step(admin, "relax"); said.Mode != "permissive" || said.Was != "enforced" || said.ClusterID == "" {
+		t.Errorf("%+v", said)
+	}
+	b.want("", "GET", "networks/blue:web", "", 200, "")
+	if said := b.step(admin, "relax"); said.Mode != "permissive" {
+		t.Errorf("not to permissive: %+v", said)
+	}
+	steps := ""
+	for _, e := range logged() {
+		if step, is := strings.CutPrefix(e.Key, mastercfg.SecurityPath+"/"); is && e.Decision == audit.Allowed {
+			steps += step + " by " + e.Principal + ", "
+		}
+	}
+	if want := "init by nobody, init by root, enforce by user/ann, enforce by user/ann, relax by user/ann, relax by user/ann, relax by user/ann, "; steps != want {
+		t.Errorf("audited: %s; want %s", steps, want)
+	}
+}
+
+// A daemon that shows no certificate would be shut out.
+func TestAClusterWithAPlainDaemonIsNotEnforced(t *testing.T) {
+	b := secured(t, mastercfg.SecurityPermissive)
+	register := func(services ...objdb.Service) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		r, err := b.db.Register(ctx, 10*time.Second, services...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := r.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, s := range services {
+			testkit.Eventually(t, 20*time.Second, s.Key(), func() bool { _, err := b.db.Get(ctx, s.Key()); return err == nil })
+		}
+	}
+	agent := func(host string, port int, authorities string) objdb.Service {
+		return objdb.Service{ServiceName: mastercfg.AgentService, Hostname: host, HostAddr: "10.1.1." + host[1:], Port: port, Authorities: authorities}
+	}
+	register(agent("h1", 9002, "abcd"), agent("h1", 9003, "")) // the second is there for tools that count
+	b.step("proven:root", "enforce?dryRun=true")
+	register(agent("h2", 9002, ""), agent("h3", 9002, "abcd")) // h3 says so, but has not joined
+	register(objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "10.1.1.9", Port: 9999},
+		objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "10.1.1.8", Port: 9999, Authorities: "abcd"})
+	for _, step := range []string{"enforce", "enforce?dryRun=true"} {
+		b.want("proven:root", "POST", mastercfg.SecurityPath+"/"+step, "", 500, "master 10.1.1.9:9999, node h2, node h3 could not")
+	}
+	b.want("", "GET", "networks/blue:web", "", 200, "")
+	answer := b.want("", "GET", mastercfg.SecurityPath, "", 200, "")
+	var said contivmodel.SecurityStatus
+	if err := json.Unmarshal([]byte(answer), &said); err != nil || len(said.Daemons) != 5 {
+		t.Errorf("%s, %v", answer, err)
+	}
+}
+
+func TestTheReportNamesWhomAnEnforcedClusterWouldRefuse(t *testing.T) {
+	now := time.Now().UTC()
+	b := secured(t, mastercfg.SecurityPermissive, func(c *Config) { c.Now = func() time.Time { return now } })
+	report := func() map[string]int64 {
+		t.Helper()
+		var said contivmodel.SecurityReport
+		if err := json.Unmarshal([]byte(b.want("proven:root", "GET", mastercfg.SecurityPath+"/report", "", 200, "")), &said); err != nil {
+			t.Fatal(err)
+		}
+		rows := map[string]int64{}
+		for _, row := range said.Rows {
+			if row.Reason == "" || row.Source != "127.0.0.1" || row.Last.IsZero() || said.Since.IsZero() {
+				t.Errorf("%+v since %s", row, said.Since)
+			}
+			rows[row.Principal+" "+row.Request] = row.Count
+		}
+		return rows
+	}
+	ann := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
+	b.want("", "GET", "networks/blue:web", "", 200, "")
+	b.want("", "GET", "networks/red:web", "", 200, "")
+	b.want(ann, "GET", "networks/red:web", "", 200, "")
+	b.want(ann, "GET", "networks/blue:web", "", 200, "")               // may do so
+	b.want("", "POST", mastercfg.SecurityPath+"/enforce", "", 401, "") // was refused
+	b.want("", "GET", "/version", "", 200, "")
+	plain := httptest.NewRequest("GET", "/version", nil)
+	plain.RemoteAddr = "127.0.0.1:4000"
+	b.api.ServeHTTP(httptest.NewRecorder(), Plain(plain))
+	want := map[string]int64{"nobody GET /api/v1/networks/{key}": 2, "user/ann GET /api/v1/networks/{key}": 1, "nobody GET /version": 1}
+	check := func(when string, want map[string]int64) {
+		t.Helper()
+		got, err := json.Marshal(report())
+		expected, _ := json.Marshal(want)
+		if err != nil || string(got) != string(expected) {
+			t.Errorf("%s: %s, %v; want %s", when, got, err, expected)
+		}
+	}
+	check("at once", want)
+	now = now.Add(20 * time.Hour)
+	b.want("", "GET", "networks/blue:web", "", 200, "")
+	now = now.Add(5 * time.Hour)
+	check("a day later", map[string]int64{"nobody GET /api/v1/networks/{key}": 1})
+	now = now.Add(24 * time.Hour)
+	check("two days later", map[string]int64{})
+	b.mode(mastercfg.SecurityEnforced)
+	b.want("", "GET", "networks/blue:web", "", 401, "")
+	check("enforced", map[string]int64{})
+}
+
+// However many clients there are.
+func TestTheReportIsBounded(t *testing.T) {
+	now := time.Now()
+	f := newForeseen(now)
+	for i := range 3 * mostForeseen {
+		f.add(foreseenKey{source: string(rune(i))}, "why", now)
+	}
+	if said := f.report(now); len(said.Rows) != mostForeseen || said.More != 2*mostForeseen {
+		t.Errorf("%d rows, %d more", len(said.Rows), said.More)
+	}
+	now = now.Add(25 * time.Hour)
+	f.add(foreseenKey{source: "later"}, "why", now)
+	if said := f.report(now); len(said.Rows) != 1 || said.More != 0 || now.Sub(said.Since) != 24*time.Hour {
+		t.Errorf("%+v", said)
+	}
+}
+
+// What a netmaster serves on loopback as a role is that role and no more; who shows a token
+// there is who the token says.
+func TestLoopbackHasItsRole(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	b.want("proven:loopback/viewer", "GET", "networks/red:web", "", 200, "")
+	b.want("proven:loopback/viewer", "POST", "networks/blue:green", green, 403, "")
+	b.want("proven:loopback/viewer", "POST", mastercfg.CreateEndpointPath, "{}", 403, "")
+	b.want("proven:loopback/admin", "POST", "networks/blue:green", green, 200, "")
+	if code, answer, _ := b.do("DELETE", "networks/blue:green", "", tokenHeader, ann, provenHeader, "loopback/viewer"); code != 200 {
+		t.Errorf("%d %s", code, answer)
+	}
+	if who := (identity.Identity{Kind: identity.Loopback, Name: "viewer"}); who.String() != "loopback/viewer" {
+		t.Error(who)
+	}
+}
