@@ -22,7 +22,7 @@ func connectionFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "netmaster", Aliases: []string{"server"}, Value: defaultNetmaster,
 			Sources: cli.NewValueSourceChain(env{name: "NETMASTER"}),
-			Usage:   "URLs of netmasters, comma separated, tried in turn; or " + rootSocket + ", for root on the machine of a netmaster"},
+			Usage:   "URLs of netmasters, comma separated, tried in turn; or " + rootSocket + ", which is the default of root on the machine of a netmaster"},
 		&cli.BoolFlag{Name: "insecure", Sources: cli.NewValueSourceChain(env{name: "INSECURE", valid: isBool}),
 			Usage: "do not verify the server's certificate"},
 		&cli.StringFlag{Name: "cacert", TakesFile: true, Usage: "trust the certificates of this file instead of the system's"},
@@ -34,8 +34,14 @@ func connectionFlags() []cli.Flag {
 	}
 }
 
-// servers are the URLs that the flags name.
+// servers are the URLs that the flags name. Without, root of a netmaster's machine asks
+// that one.
 func servers(cmd *cli.Command) []string {
+	if socket := strings.TrimPrefix(rootSocket, "unix://"); !cmd.IsSet("netmaster") && os.Geteuid() == 0 {
+		if info, err := os.Stat(socket); err == nil && info.Mode()&os.ModeSocket != 0 {
+			return []string{rootSocket}
+		}
+	}
 	urls := strings.Split(cmd.String("netmaster"), ",")
 	for i := range urls {
 		urls[i] = strings.TrimSuffix(strings.TrimSpace(urls[i]), "/")

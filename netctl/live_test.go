@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/daemon"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/test/testkit"
@@ -71,7 +72,7 @@ func (s store) startMasterAt(t *testing.T, socket string) string {
 	address := testkit.FreeAddress()
 	d, err := daemon.New(daemon.Config{
 		Listen: address, Control: address, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: testkit.Quiet(),
-		Security: daemon.Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m1", Socket: socket},
+		Security: daemon.Security{Dir: filepath.Join(t.TempDir(), "pki"), Founding: mastercfg.SecurityPermissive, Name: "m1", Socket: socket},
 		Store:    objdb.Config{Endpoints: []string{s.url}, Log: testkit.Quiet()},
 		API: api.Config{ClusterMode: "cni", Log: testkit.Quiet(),
 			Defaults: api.WithDefaults(contivmodel.Global{FwdMode: "routing"})},

@@ -43,6 +43,14 @@ func doStatus(s *session) error {
 	return p.err
 }
 
+// told is a mode of security, with a warning where it needs one.
+func told(mode string) string {
+	if mode == "open" {
+		return "open: whoever reaches a netmaster may do everything (netctl security --help)"
+	}
+	return mode
+}
+
 func (p *page) summary(status client.Status) {
 	health := "healthy"
 	if !status.Store.Healthy {
@@ -54,6 +62,9 @@ func (p *page) summary(status client.Status) {
 		{"Revision", fmt.Sprint(status.Revision)},
 		{"Version", fmt.Sprintf("%s (%s)", status.Version.Version, status.Version.GitCommit)},
 		{"Store", fmt.Sprintf("%s at %s", health, strings.Join(status.Store.Endpoints, ", "))},
+	}
+	if status.Security != "" {
+		lines = append(lines, [2]string{"Security", told(status.Security)})
 	}
 	for _, line := range lines {
 		p.printf("%-10s %s\n", line[0]+":", printable(line[1]))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -105,7 +106,7 @@ func cluster(t *testing.T, n int, flags ...string) []*process {
 		p := &process{T: t, addr: testkit.FreeAddress(), store: testkit.FreeURL()}
 		p.flags = append([]string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
 			"--external-address", p.addr, "--internal-address", p.addr,
-			"--embedded-etcd", t.TempDir(), "--embedded-etcd-name", fmt.Sprintf("m%d", i), "--embedded-etcd-client-url", p.store,
+			"--insecure", "--embedded-etcd", t.TempDir(), "--embedded-etcd-name", fmt.Sprintf("m%d", i), "--embedded-etcd-client-url", p.store,
 			"--embedded-etcd-peer-url", peerURLs[i], "--embedded-etcd-peers", strings.Join(peers, ","), "--embedded-etcd-unsafe-no-fsync"}, flags...)
 		p.start()
 		t.Cleanup(func() {
@@ -221,5 +222,29 @@ func TestKilledLeaderIsReplacedWithinItsTTLAndASecond(t *testing.T) {
 	t.Logf("a successor leads after %s", time.Since(began).Round(time.Millisecond))
 	if code, answer := rest[0].get("/api/v1/tenants/default/"); code != http.StatusOK {
 		t.Errorf("%d %s", code, answer)
+	}
+}
+
+// Who reaches a plain etcd owns the cluster, whatever netmasters ask of others.
+func TestANewClusterIsClosedIfItsStoreIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*options)
+		want   mastercfg.SecurityMode
+	}{
+		"a plain etcd":                    {func(*options) {}, mastercfg.SecurityOpen},
+		"a plain etcd, but secure":        {func(o *options) { o.security.secure = true }, mastercfg.SecurityEnforced},
+		"an etcd that asks who it is":     {func(o *options) { o.common.Store.CertFile = "c.pem" }, mastercfg.SecurityEnforced},
+		"an embedded store":               {func(o *options) { o.embeddedDir = "/x" }, mastercfg.SecurityEnforced},
+		"an embedded store, but insecure": {func(o *options) { o.embeddedDir, o.security.insecure = "/x", true }, mastercfg.SecurityOpen},
+	} {
+		o := &options{security: securityOptions{dir: "/x"}}
+		c.change(o)
+		if s, violations := o.protection(); s.Founding != c.want || len(violations) > 0 || s.Socket != defaultSocket || !s.SocketOptional {
+			t.Errorf("%s: %+v, %v", name, s, violations)
+		}
+	}
+	o := &options{security: securityOptions{secure: true, insecure: true, plainLoopback: "king"}}
+	if _, violations := o.protection(); len(violations) != 2 { // both of them, no such role
+		t.Errorf("%v", violations)
 	}
 }

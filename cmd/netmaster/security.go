@@ -9,16 +9,20 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
 // securityOptions are the flags that say how netmaster shows who it is.
 type securityOptions struct {
-	secure bool
-	dir    string
-	names  string
-	socket string
+	secure        bool
+	insecure      bool
+	dir           string
+	names         string
+	socket        string
+	plainLoopback string
 }
 
 // defaultSocket is where root of the machine finds netmaster.
@@ -28,16 +32,22 @@ const defaultSocket = "/run/contiv/netmaster.sock"
 // netmaster at all addresses of the machine.
 func (o *options) protection() (daemon.Security, []error) {
 	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket}
-	if s.Secure && s.Socket == "" {
-		s.Socket = defaultSocket
+	if s.Socket == "" {
+		s.Socket, s.SocketOptional = defaultSocket, true
 	}
 	var found []error
+	if s.Founding = o.founding(); s.Secure && o.security.insecure {
+		found = append(found, fmt.Errorf("--secure, --insecure: want one of them at most"))
+	}
+	if s.PlainLoopback = o.security.plainLoopback; s.PlainLoopback != "" && !slices.Contains(rights.Roles(), s.PlainLoopback) {
+		found = append(found, fmt.Errorf("--plain-loopback %q: want one of %v", s.PlainLoopback, rights.Roles()))
+	}
 	host, err := os.Hostname()
 	if err != nil || !identity.ValidName(host) {
 		host = "netmaster" // the name is for people: certificates of netmasters mean the same
 	}
-	if s.Name = host; s.Secure && s.Dir == "" {
-		found = append(found, fmt.Errorf("--pki-dir: --secure needs a directory"))
+	if s.Name = host; s.Founding == mastercfg.SecurityEnforced && s.Dir == "" {
+		found = append(found, fmt.Errorf("--pki-dir: a cluster that is not open needs a directory"))
 	}
 	for _, at := range []string{o.external, o.internal} {
 		name, _, _ := net.SplitHostPort(at)
@@ -47,6 +57,16 @@ func (o *options) protection() (daemon.Security, []error) {
 		reached(&s, own)
 	}
 	return s, found
+}
+
+// founding is the mode of a new cluster. Who reaches a plain etcd owns the cluster, whatever
+// netmasters ask of others: there, it is for people to decide.
+func (o *options) founding() mastercfg.SecurityMode {
+	closed := o.security.secure || o.embeddedDir != "" || o.common.Store.CertFile != ""
+	if closed && !o.security.insecure {
+		return mastercfg.SecurityEnforced
+	}
+	return mastercfg.SecurityOpen
 }
 
 // reached adds a name or an address to those in the certificate.

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
 )
@@ -100,6 +101,8 @@ func schemaOf(t reflect.Type, schemas object) object {
 	switch {
 	case t == reflect.TypeFor[contivmodel.LinkSet]():
 		return ref("LinkSet")
+	case t == reflect.TypeFor[time.Time]():
+		return object{"type": "string", "format": "date-time"}
 	case t.Kind() == reflect.Pointer:
 		return schemaOf(t.Elem(), schemas)
 	case t.Kind() == reflect.Map:

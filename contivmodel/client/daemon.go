@@ -28,6 +28,7 @@ type Status struct {
 	Masters  []Master       `json:"masters"`
 	Nodes    []Node         `json:"nodes"`
 	Store    Store          `json:"store"`
+	Security string         `json:"security"` // open, permissive or enforced; empty: the server does not tell
 
 	Services   *Services   `json:"services,omitempty"`   // nil: there are none
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: others start containers

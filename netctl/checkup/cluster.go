@@ -48,6 +48,9 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 		strings.Join(status.Store.Endpoints, ", "), unless(status.Store.Healthy, "not healthy: %v", status.Store.Endpoints))
 	report.check("leader", "see the logs of all netmasters; with an unhealthy store there can be no leader",
 		fmt.Sprintf("%s, epoch %d", status.Leader, status.Epoch), unless(status.Leader != "", "nobody leads"))
+	if status.Security != "" {
+		report.check("security", "", secured(status.Security), nil)
+	}
 	report.check("netmasters", "start netmaster on a second machine, to survive the loss of the first",
 		fmt.Sprintf("%d registered", len(status.Masters)), unless(len(status.Masters) > 0, "none registered"))
 	report.check("nodes", "is netplugin running, and does it use the same store?",
@@ -57,6 +60,14 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	}
 	checkKubernetes(status.Kubernetes, status.Nodes, report)
 	checkNodes(ctx, status.Nodes, agentPort, report)
+}
+
+// secured says how far the cluster is closed. That it is open may be as it is wanted.
+func secured(mode string) string {
+	if mode == "open" {
+		return "WARNING, open: whoever reaches a netmaster may do everything; netctl security --help says how to close it"
+	}
+	return mode
 }
 
 func unless(well bool, format string, args ...any) error {

@@ -29,6 +29,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -52,18 +53,19 @@ type Store interface {
 
 // Config is what the API needs to know of the daemon.
 type Config struct {
-	ClusterMode string                 // docker, kubernetes, swarm-mode, cni, test
-	Defaults    contivmodel.Global     // what the global object gets where a request leaves a mode open
-	Self        string                 // control address of this netmaster, ip:port
-	Epoch       int64                  // of the term
-	NodePort    int                    // where agents answer questions; 0: DefaultNodePort
-	Bookmarks   time.Duration          // longest silence of a watch; 0: 30 s
-	Authorities func() pki.Authorities // that sign certificates; nil, or none returned: there are none
-	Found       func() error           // makes them, for a cluster that has none; nil: it cannot get any
-	Now         func() time.Time       // of certificates, tokens and sessions; nil: time.Now
-	Audit       *audit.Log             // who has changed what, in clusters that ask; nil: nothing is written down
-	HashCost    accounts.Cost          // of passwords; zero: accounts.DefaultCost
-	Trusted     func() error           // says why the term is over; nil: it never is
+	ClusterMode string                       // docker, kubernetes, swarm-mode, cni, test
+	Defaults    contivmodel.Global           // what the global object gets where a request leaves a mode open
+	Self        string                       // control address of this netmaster, ip:port
+	Epoch       int64                        // of the term
+	NodePort    int                          // where agents answer questions; 0: DefaultNodePort
+	Bookmarks   time.Duration                // longest silence of a watch; 0: 30 s
+	Authorities func() pki.Authorities       // that sign certificates; nil, or none returned: there are none
+	Found       func() error                 // makes them, for a cluster that has none; nil: it cannot get any
+	Changed     func(mastercfg.SecurityMode) // is told the mode of security at each change; nil: nobody is
+	Now         func() time.Time             // of certificates, tokens and sessions; nil: time.Now
+	Audit       *audit.Log                   // who has changed what, in clusters that ask; nil: nothing is written down
+	HashCost    accounts.Cost                // of passwords; zero: accounts.DefaultCost
+	Trusted     func() error                 // says why the term is over; nil: it never is
 	Log         *logrus.Entry
 }
 

@@ -26,7 +26,7 @@ func (a *API) authorities() (pki.Authorities, error) {
 			return all, nil
 		}
 	}
-	return nil, fault.New(fault.Mode, "this cluster has no authorities for certificates: its netmasters were started without --secure")
+	return nil, fault.New(fault.Mode, "this cluster has no authorities for certificates: netctl security init makes them")
 }
 
 // authority answers how this cluster is known.

@@ -146,6 +146,9 @@ func (a *API) changeMode(r *http.Request, next step) (reply, error) {
 	said := a.securityStatus(is, daemons)
 	said.Was = string(was.Mode)
 	if is != was && !dryRun {
+		if a.config.Changed != nil {
+			a.config.Changed(is.Mode)
+		}
 		a.config.Log.WithField("mode", is.Mode).WithField("was", was.Mode).Warn("the cluster's security mode was changed")
 	}
 	return reply{body: said, revision: rev}, nil

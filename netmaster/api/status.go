@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel/apidoc"
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -30,6 +31,7 @@ type status struct {
 	Masters  []masterStatus `json:"masters"`
 	Nodes    []*nodeStatus  `json:"nodes"`
 	Store    storeStatus    `json:"store"`
+	Security string         `json:"security"` // how far the cluster is closed
 
 	Services   *servicesStatus   `json:"services,omitempty"`   // if there are any
 	Kubernetes *kubernetesStatus `json:"kubernetes,omitempty"` // where it starts containers
@@ -88,7 +90,11 @@ func (a *API) status(r *http.Request) (reply, error) {
 		if err != nil {
 			return err
 		}
-		s.Revision = reader.Newest()
+		mode, err := access.ModeOf(reader)
+		if err != nil {
+			return err
+		}
+		s.Revision, s.Security = reader.Newest(), string(mode)
 		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader))
 		s.Services, err = servicesOf(reader, sees)
 		whole = q.may(reader, need{verb: rights.Read, area: rights.Operations})

@@ -126,6 +126,7 @@ func New(cfg Config) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers, mode: &mode{log: cfg.Log}}
+	d.cfg.API.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
 	d.metrics.watch(d.space)
 	d.metrics.gauge("netmaster_security_open", "1 while nobody is asked who he is.", func() float64 {
 		if d.mode.now() == mastercfg.SecurityOpen {
@@ -157,13 +158,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	if d.cfg.Security.Socket != "" {
 		local, err := listenSocket(d.cfg.Security.Socket)
-		if err != nil {
+		switch {
+		case err == nil:
+			listeners = append(listeners, local)
+		case d.cfg.Security.SocketOptional:
+			d.log.WithError(err).Warn("root of this machine is not served on a socket")
+		default:
 			for _, l := range listeners {
 				err = errors.Join(err, l.Close())
 			}
 			return err
 		}
-		listeners = append(listeners, local)
 	}
 	if limit := d.cfg.requestLimit; limit > 0 {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit

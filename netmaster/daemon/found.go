@@ -14,13 +14,21 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// found gives a cluster its authorities, once: the leader makes them if it is told to
-// protect the cluster and the cluster has none. They are on disk before the record says
-// that they are the cluster's; those of a leader that died in between are taken by its
-// next term.
+// found gives a cluster its authorities, once: the leader makes them if a new cluster is to
+// have them, or if it is told to give them to one of before. They are on disk before the
+// record says that they are the cluster's; those of a leader that died in between are taken by its
+// next term. A cluster that has data and no record is open, and stays so unless somebody
+// says otherwise: no upgrade closes it.
 func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 	var stored mastercfg.Security
+	founded := d.cfg.Security.Founding
 	err := opened.View(func(r ledger.Reader) (err error) {
+		if !isNew(r) {
+			founded = mastercfg.SecurityOpen
+			if d.cfg.Security.Secure {
+				founded = mastercfg.SecurityPermissive
+			}
+		}
 		stored, err = ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
 		return err
 	})
@@ -31,16 +39,28 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 	case !fault.Is(err, fault.NotFound):
 		d.log.WithError(err).Errorf("key %s cannot be read: requests are refused until it is as it was, from a backup", mastercfg.SecurityKey)
 		return nil
-	case !d.cfg.Security.Secure:
+	case founded == mastercfg.SecurityOpen || founded == "":
 		return nil
 	}
 	if err := d.papers.found(); err != nil {
 		return err
 	}
 	_, err = opened.Update(ctx, func(tx *ledger.Tx) error {
-		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: mastercfg.SecurityPermissive, ClusterID: d.papers.authorities().Cluster()})
+		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: founded, ClusterID: d.papers.authorities().Cluster()})
 	})
+	if err == nil {
+		d.log.WithField("mode", founded).Info("the cluster asks who somebody is")
+	}
 	return err
+}
+
+// isNew tells whether no netmaster has led here yet: the first makes the global object.
+func isNew(r ledger.Reader) bool {
+	empty := true
+	for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.AccessRoot} {
+		r.Range(root, func(string, []byte) bool { empty = false; return false })
+	}
+	return empty
 }
 
 // belong says what is wrong where this netmaster has no authorities, or those of another

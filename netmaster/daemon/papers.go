@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
@@ -20,14 +21,16 @@ import (
 
 // Security is what a netmaster needs to show who it is.
 type Security struct {
-	Dir       string       // of the authorities; empty: there are none, everything is plain
-	Secure    bool         // a cluster that has no authorities gets some
-	Name      string       // of this netmaster in its certificates
-	Names     []string     // that clients reach it by, beside localhost
-	Addresses []netip.Addr // the same, beside those of loopback
-	Socket    string       // path of the socket for root; empty: none
+	Dir            string       // of the authorities; empty: there are none, everything is plain
+	Secure         bool         // a cluster of before that has no authorities gets some, and is permissive then
+	Name           string       // of this netmaster in its certificates
+	Names          []string     // that clients reach it by, beside localhost
+	Addresses      []netip.Addr // the same, beside those of loopback
+	Socket         string       // path of the socket for root; empty: none
+	SocketOptional bool         // netmaster goes on without the socket, if it cannot be made
 
-	PlainLoopback string // role in which plain HTTP is served on loopback; empty: as elsewhere
+	Founding      mastercfg.SecurityMode // of a new cluster; empty: open
+	PlainLoopback string                 // role in which plain HTTP is served on loopback; empty: as elsewhere
 }
 
 // papers are the authorities of the cluster, as this netmaster has them, and its own

@@ -30,7 +30,7 @@ import (
 func secured(t *testing.T) (n *node, cfg Security) {
 	t.Helper()
 	dir := t.TempDir()
-	cfg = Security{Dir: filepath.Join(dir, "pki"), Secure: true, Name: "m1", Socket: filepath.Join(dir, "run", "netmaster.sock")}
+	cfg = Security{Dir: filepath.Join(dir, "pki"), Founding: mastercfg.SecurityPermissive, Name: "m1", Socket: filepath.Join(dir, "run", "netmaster.sock")}
 	n = run(t, func(c *Config) { c.Security = cfg })
 	leader(t, n)
 	return n, cfg
@@ -154,7 +154,8 @@ func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
 var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	who := identity.From(r.Context())
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
-	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s", who, who.KeyHash != "", r.TLS != nil, r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from)
+	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s plain=%t", who, who.KeyHash != "", r.TLS != nil,
+		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, api.IsPlain(r))
 })
 
 // served serves a handler as netmaster does, with authorities.

@@ -94,7 +94,7 @@ func (c *Cluster) start(n *node) error {
 		return err
 	}
 	defer log.Close() // the child has its own copy
-	store := []string{"--embedded-etcd", filepath.Join(c.dir, n.name), "--embedded-etcd-name", n.name,
+	store := []string{"--insecure", "--embedded-etcd", filepath.Join(c.dir, n.name), "--embedded-etcd-name", n.name,
 		"--embedded-etcd-client-url", "http://" + n.client, "--embedded-etcd-peer-url", "http://" + n.peer,
 		"--embedded-etcd-peers", strings.Join(peers, ","), "--embedded-etcd-unsafe-no-fsync"}
 	if c.store != nil {

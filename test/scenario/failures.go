@@ -163,12 +163,10 @@ func (s *Scenario) awaitNewLeader(ctx context.Context, old *testbed.Node, since 
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
-		_, err := survivor.Run(ctx, survivor.Tool("netctl"), "--netmaster", "http://"+survivor.MgmtIP+":9999",
-			"tenant", "create", "successor")
+		_, err := survivor.Netctl(ctx, "tenant", "create", "successor")
 		if err == nil {
 			took := time.Since(since)
-			_, err = survivor.Run(ctx, survivor.Tool("netctl"), "--netmaster", "http://"+survivor.MgmtIP+":9999",
-				"tenant", "rm", "successor")
+			_, err = survivor.Netctl(ctx, "tenant", "rm", "successor")
 			return took, err
 		}
 		if ctx.Err() != nil {

@@ -17,6 +17,7 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 		peers = append(peers, fmt.Sprintf("%s=http://%s:2380", peer.Name, peer.MgmtIP))
 	}
 	args := []string{
+		"env", n.foundation(), // older ones do not know it as a flag
 		filepath.Join(n.bed.Bin, "netmaster"),
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--external-address", "0.0.0.0:9999",
@@ -38,6 +39,9 @@ func (n *Node) StartNetplugin(extra ...string) (err error) {
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--host", n.Name, "--ctrl-ip", n.MgmtIP, "--vtep-ip", n.VTEPIP,
 		"--etcd-endpoints", strings.Join(n.bed.EtcdEndpoints(), ","),
+	}
+	if n.bed.secure {
+		args = append(args, "--join-token-file", tokenFile("node"))
 	}
 	if n.uplinks > 0 && !slices.Contains(extra, "--vlan-uplinks") {
 		args = append(args, "--vlan-uplinks", UplinkName(1))

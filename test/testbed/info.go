@@ -9,13 +9,14 @@ import (
 
 // ClusterInfo is netmaster's answer on /info, as far as the testbed needs it.
 type ClusterInfo struct {
-	LeaderIP  string   `json:"leader-ip"` // host:port of the lock holder
-	Netplugin []string `json:"netplugin-nodes"`
-	Netmaster []string `json:"netmaster-nodes"`
+	LeaderIP string `json:"leader-ip"` // host:port of the lock holder
 }
 
 // Info asks the first netmaster that answers, or gives the last one's error.
 func (b *Bed) Info(ctx context.Context) (ClusterInfo, error) {
+	if b.secure {
+		return b.secureInfo(ctx)
+	}
 	var last error
 	for _, n := range b.Nodes {
 		out, err := n.Run(ctx, filepath.Join(b.Bin, "probe"), "http", "http://"+n.MgmtIP+":9999/info")

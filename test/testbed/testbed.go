@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -55,6 +56,7 @@ type Config struct {
 	Dir     string    // state and logs; empty: a new directory, removed by Close
 	Bin     string    // directory of the built binaries; empty: bin/ of the module
 	First   bool      // switches run before everything else, as those of a kernel do
+	Secure  bool      // the cluster is enforced: everything joins with a token
 	Bare    bool      // nodes have no Open vSwitch: whoever starts one calls Node.JoinTunnels
 	Detach  bool      // the nodes outlive this process, until Close or Open(...).Close
 	Log     io.Writer // progress, one line per step; nil: none
@@ -69,6 +71,7 @@ type Bed struct {
 
 	fabric    *machine
 	mode      string
+	secure    bool
 	log       io.Writer
 	removeDir bool
 }
@@ -79,7 +82,7 @@ func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("testbed: %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
 	}
-	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), log: cfg.Log}
+	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, log: cfg.Log}
 	if b.log == nil {
 		b.log = io.Discard
 	}
@@ -186,6 +189,13 @@ func (b *Bed) StartDaemons(ctx context.Context) error {
 		if err := n.StartNetmaster(); err != nil {
 			return err
 		}
+	}
+	if b.secure {
+		if err := b.giveTokens(ctx); err != nil {
+			return err
+		}
+	}
+	for _, n := range b.Nodes {
 		if err := n.StartNetplugin(); err != nil {
 			return err
 		}
@@ -199,10 +209,19 @@ func (b *Bed) StartDaemons(ctx context.Context) error {
 	return nil
 }
 
-// Netctl runs netctl on the first node that still has a netmaster, against all of them.
-func (b *Bed) Netctl(ctx context.Context, args ...string) (string, error) {
-	global := []string{filepath.Join(b.Bin, "netctl"), "--netmaster", strings.Join(b.MasterURLs(), ",")}
-	return b.Nodes[0].Run(ctx, append(global, args...)...)
+// Netctl runs netctl, against all netmasters. In a secure bed it asks as root of the first
+// node that has one, for there only root is known without login.
+func (b *Bed) Netctl(ctx context.Context, args ...string) (out string, err error) {
+	if !b.secure {
+		return b.Nodes[0].netctl(ctx, strings.Join(b.MasterURLs(), ","), args)
+	}
+	for _, n := range b.Nodes {
+		var failed *exec.ExitError
+		if out, err = n.netctl(ctx, rootSocket, args); !errors.As(err, &failed) || failed.ExitCode() != netctlUnreachable {
+			return out, err
+		}
+	}
+	return out, err
 }
 
 // findBin looks for bin/ beside the go.mod above the working directory.

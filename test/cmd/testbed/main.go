@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
-	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -41,6 +40,7 @@ func command() *cli.Command {
 				Arguments: []cli.Argument{&cli.IntArg{Name: "nodes", Value: 3}},
 				Flags: []cli.Flag{
 					&cli.BoolFlag{Name: "bare", Usage: "only the nodes, none of our daemons"},
+					&cli.BoolFlag{Name: "secure", Usage: "a cluster that is enforced, which all daemons join with tokens"},
 					&cli.IntFlag{Name: "uplinks", Usage: "`LINKS` of each node to a machine called outside, a switch and router of VLANs"},
 				},
 				Action: up,
@@ -63,7 +63,7 @@ func up(ctx context.Context, c *cli.Command) error {
 	if bed, err := testbed.Open(dir); err == nil {
 		return fmt.Errorf("a bed of %d nodes is up in %s; take it down first", len(bed.Nodes), dir)
 	}
-	bed, err := testbed.New(ctx, testbed.Config{Nodes: c.IntArg("nodes"), Uplinks: c.Int("uplinks"), Dir: dir, Detach: true, Log: os.Stdout})
+	bed, err := testbed.New(ctx, testbed.Config{Nodes: c.IntArg("nodes"), Uplinks: c.Int("uplinks"), Secure: c.Bool("secure"), Dir: dir, Detach: true, Log: os.Stdout})
 	if err != nil || c.Bool("bare") {
 		return err
 	}
@@ -150,7 +150,7 @@ func shell(ctx context.Context, c *cli.Command) error {
 		run = []string{"bash"}
 	}
 	cmd := command(ctx, append([]string{"env", "PATH=" + bed.Bin + ":" + os.Getenv("PATH"), "CNI_PATH=" + bed.Bin,
-		"NETMASTER=" + strings.Join(bed.MasterURLs(), ",")}, run...)...)
+		"NETMASTER=" + bed.NetmasterURL()}, run...)...)
 	code, err := testbed.RunInTerminal(cmd)
 	if code != 0 {
 		return cli.Exit("", code) // that of the command

@@ -1,0 +1,200 @@
+package daemon
+
+import (
+	"crypto/x509"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// founding runs the first netmaster of a cluster that is to be founded in a mode.
+func founding(t *testing.T, change ...func(*Security)) (n *node, cfg Security) {
+	t.Helper()
+	dir := t.TempDir()
+	cfg = Security{Dir: filepath.Join(dir, "pki"), Name: "m1", Socket: filepath.Join(dir, "run", "netmaster.sock")}
+	for _, c := range change {
+		c(&cfg)
+	}
+	n = run(t, func(c *Config) { c.Security = cfg })
+	leader(t, n)
+	return n, cfg
+}
+
+func in(mode mastercfg.SecurityMode) func(*Security) { return func(s *Security) { s.Founding = mode } }
+
+// security is what root is told of the mode.
+func (n *node) security(cfg Security) string {
+	n.Helper()
+	_, answer := exchange(n.TB.(*testing.T), overSocket(n.TB.(*testing.T), cfg.Socket), "GET", "http://localhost"+mastercfg.SecurityPath, "")
+	return answer
+}
+
+// A new cluster is in the mode that its first leader was told; none has its mode changed by
+// another start.
+func TestOnlyANewClusterGetsTheModeOfItsFounding(t *testing.T) {
+	storetest.Open(t)
+	n, cfg := founding(t)
+	if said := n.security(cfg); !strings.Contains(said, `"open"`) {
+		t.Errorf("founded open: %s", said)
+	}
+	n.shut()
+	n, cfg = founding(t, in(mastercfg.SecurityEnforced))
+	if said := n.security(cfg); !strings.Contains(said, `"open"`) {
+		t.Errorf("an upgrade has closed a cluster: %s", said)
+	}
+	n.shut()
+	n, cfg = founding(t, in(mastercfg.SecurityEnforced), func(s *Security) { s.Secure = true })
+	if said := n.security(cfg); !strings.Contains(said, `"permissive"`) {
+		t.Errorf("one of before that is told to be secure: %s", said)
+	}
+	n.shut()
+	storetest.Open(t) // empty again
+	n, cfg = founding(t, in(mastercfg.SecurityEnforced))
+	if said := n.security(cfg); !strings.Contains(said, `"enforced"`) {
+		t.Errorf("founded enforced: %s", said)
+	}
+	n.shut()
+	n, cfg = founding(t, func(s *Security) { s.Dir = cfg.Dir })
+	if said := n.security(cfg); !strings.Contains(said, `"enforced"`) {
+		t.Errorf("another start has opened a cluster: %s", said)
+	}
+}
+
+// In an enforced cluster plain HTTP is answered with where to ask, at once after the step.
+func TestPlainRequestsAreRefusedInAnEnforcedCluster(t *testing.T) {
+	storetest.Open(t)
+	n, cfg := founding(t, in(mastercfg.SecurityEnforced))
+	all, err := pki.Load(cfg.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plainly, encrypted := asking(t, nil), asking(t, []*x509.Certificate{all[pki.API].Certificate})
+	refused := func(path string) bool {
+		code, answer := exchange(t, plainly, "GET", n.url+path, "")
+		return code == http.StatusForbidden && strings.Contains(answer, "https://"+n.addr)
+	}
+	testkit.Eventually(t, 20*time.Second, "the mode is known", func() bool { return refused("/version") })
+	for _, path := range []string{"/metrics", "/api/v1/tenants/", mastercfg.AuthorityPath, "/nowhere"} {
+		if !refused(path) {
+			t.Errorf("%s is served over plain HTTP", path)
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if code, answer := exchange(t, plainly, "GET", n.url+path, ""); code != http.StatusOK {
+			t.Errorf("on loopback, %s: %d %s", path, code, answer)
+		}
+	}
+	if code, answer := exchange(t, encrypted, "GET", "https://"+n.addr+"/version", ""); code != http.StatusOK {
+		t.Errorf("over TLS: %d %s", code, answer)
+	}
+	if code, _ := exchange(t, encrypted, "GET", "https://"+n.addr+"/api/v1/tenants/", ""); code != http.StatusUnauthorized {
+		t.Errorf("nobody over TLS: %d", code)
+	}
+	root := overSocket(t, cfg.Socket)
+	if code, answer := exchange(t, root, "GET", "http://localhost/api/v1/tenants/", ""); code != http.StatusOK {
+		t.Errorf("root: %d %s", code, answer)
+	}
+	if code, answer := exchange(t, root, "POST", "http://localhost"+mastercfg.SecurityPath+"/relax", ""); code != http.StatusOK {
+		t.Fatalf("relax: %d %s", code, answer)
+	}
+	testkit.Eventually(t, 20*time.Second, "plain HTTP is served again", func() bool {
+		code, _ := exchange(t, plainly, "GET", n.url+"/api/v1/tenants/", "")
+		return code == http.StatusOK
+	})
+	if code, answer := exchange(t, root, "POST", "http://localhost"+mastercfg.SecurityPath+"/enforce", ""); code != http.StatusOK {
+		t.Fatalf("enforce: %d %s", code, answer)
+	}
+	testkit.Eventually(t, 20*time.Second, "it is refused again", func() bool { return refused("/api/v1/tenants/") })
+}
+
+// An open cluster gets its authorities while it serves.
+func TestAnOpenClusterGetsAuthoritiesWhileItServes(t *testing.T) {
+	storetest.Open(t)
+	n, cfg := founding(t)
+	if code, answer := exchange(t, asking(t, nil), "POST", n.url+mastercfg.SecurityPath+"/init", ""); code != http.StatusOK || !strings.Contains(answer, `"permissive"`) {
+		t.Fatalf("%d %s", code, answer)
+	}
+	all, err := pki.Load(cfg.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := asking(t, []*x509.Certificate{all[pki.API].Certificate})
+	for _, url := range []string{"https://" + n.addr, n.url} {
+		if code, answer := exchange(t, client, "GET", url+"/api/v1/tenants/", ""); code != http.StatusOK {
+			t.Errorf("%s: %d %s", url, code, answer)
+		}
+	}
+	testkit.Eventually(t, 20*time.Second, "it is registered with them", func() bool {
+		kvs, err := n.daemon.db.Services(t.Context(), mastercfg.MasterService)
+		return err == nil && len(kvs) == 1 && kvs[0].Authorities == all.Hash()
+	})
+}
+
+// Who is at the other end decides, not what it says of itself.
+func TestWhatAModeMeansForConnections(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode       mastercfg.SecurityMode
+		role       string // of loopback
+		from, path string
+		code       int
+		want       string
+	}{
+		"open":                            {mastercfg.SecurityOpen, "", "10.1.1.1:1", "/x", 200, "nobody"},
+		"not known yet":                   {"", "", "10.1.1.1:1", "/x", 200, "nobody"},
+		"permissive":                      {mastercfg.SecurityPermissive, "", "10.1.1.1:1", "/x", 200, "nobody"},
+		"enforced":                        {mastercfg.SecurityEnforced, "", "10.1.1.1:1", "/x", 403, "https://m1:9999"},
+		"enforced, on loopback":           {mastercfg.SecurityEnforced, "", "127.0.0.1:1", "/x", 403, "https://m1:9999"},
+		"enforced, health from elsewhere": {mastercfg.SecurityEnforced, "", "10.1.1.1:1", "/healthz", 403, ""},
+		"enforced, health on loopback":    {mastercfg.SecurityEnforced, "", "[::1]:1", "/healthz", 200, "nobody"},
+		"a role, on loopback":             {mastercfg.SecurityEnforced, "viewer", "127.0.0.1:1", "/x", 200, "loopback/viewer"},
+		"a role, from elsewhere":          {mastercfg.SecurityEnforced, "viewer", "10.1.1.1:1", "/x", 403, ""},
+		"a role, on loopback, while open": {mastercfg.SecurityOpen, "viewer", "127.0.0.1:1", "/x", 200, "loopback/viewer"},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
+		r.RemoteAddr, r.Host = c.from, "m1:9999"
+		closes(named, func() mastercfg.SecurityMode { return c.mode }, c.role).ServeHTTP(w, r)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s: %d %s, want %d %s", name, w.Code, w.Body, c.code, c.want)
+		}
+	}
+}
+
+// The leader hears from a follower that a request has come over plain HTTP, and from
+// nobody else.
+func TestTheLeaderHearsThatARequestWasPlain(t *testing.T) {
+	addr, p := served(t)
+	all := p.authorities()
+	roots := []*x509.Certificate{all[pki.API].Certificate}
+	client := x509.ExtKeyUsageClientAuth
+	m1, h1 := identity.Identity{Kind: identity.Master, Name: "m1"}, identity.Identity{Kind: identity.Node, Name: "h1"}
+	for name, c := range map[string]struct {
+		who  identity.Identity
+		want string
+	}{"a netmaster": {m1, "plain=true"}, "a node": {h1, "plain=false"}} {
+		req, err := http.NewRequest("GET", "https://"+addr+"/who", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(identityHeader, "nobody")
+		req.Header.Set(plainHeader, "true")
+		resp, err := asking(t, roots, certificate(t, all[pki.Client], c.who, client, time.Now())).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(answer), c.want) {
+			t.Errorf("%s: %s, %v; want %s", name, answer, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// A secure bed is a cluster that is enforced. The netmaster of the first node founds it; the
+// other netmasters and all agents join with a token that root of that node has made.
+
+// rootSocket is where root of a node asks its netmaster.
+const rootSocket = "unix:///run/contiv/netmaster.sock"
+
+// netctlUnreachable is netctl's exit code where nobody answers, or nobody leads.
+const netctlUnreachable = 2
+
+// tokenFile is where a node has its join token for a role.
+func tokenFile(role string) string { return "/run/contiv/token-" + role }
+
+// foundation is the setting that says how the node's netmaster comes to its cluster.
+func (n *Node) foundation() string {
+	switch {
+	case !n.bed.secure:
+		return "CONTIV_NETMASTER_INSECURE=true"
+	case n == n.bed.Nodes[0]:
+		return "CONTIV_NETMASTER_SECURE=true"
+	}
+	return "CONTIV_NETMASTER_JOIN_TOKEN_FILE=" + tokenFile("master")
+}
+
+// NetmasterURL is where programs on the node ask its netmaster as somebody who may do everything.
+func (n *Node) NetmasterURL() string {
+	if n.bed.secure {
+		return rootSocket
+	}
+	return "http://" + n.MgmtIP + ":9999"
+}
+
+// Netctl runs netctl on the node, against its own netmaster.
+func (n *Node) Netctl(ctx context.Context, args ...string) (string, error) {
+	return n.netctl(ctx, n.NetmasterURL(), args)
+}
+
+func (n *Node) netctl(ctx context.Context, at string, args []string) (string, error) {
+	return n.Run(ctx, append([]string{filepath.Join(n.bed.Bin, "netctl"), "--netmaster", at}, args...)...)
+}
+
+// giveTokens waits for the founder and gives each node tokens for its daemons.
+func (b *Bed) giveTokens(ctx context.Context) error {
+	for _, role := range []string{"master", "node"} {
+		founder := b.Nodes[0]
+		token, err := founder.retry(ctx, filepath.Join(b.Bin, "netctl"), "--netmaster", rootSocket, "token", "create", "--role", role, "-q")
+		if err != nil {
+			return fmt.Errorf("%s: no token for a %s, see %s: %w", founder.Name, role, founder.LogFile("netmaster"), err)
+		}
+		for _, n := range b.Nodes {
+			if _, err := n.Run(ctx, "sh", "-ec", `umask 077; mkdir -p "$(dirname "$2")"; echo "$1" >"$2"`, "sh", strings.TrimSpace(token), tokenFile(role)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// secureInfo is what Info tells, as root hears it.
+func (b *Bed) secureInfo(ctx context.Context) (ClusterInfo, error) {
+	out, err := b.Netctl(ctx, "status", "-o", "json")
+	if err != nil {
+		return ClusterInfo{}, err
+	}
+	var status struct {
+		Leader string `json:"leader"`
+	}
+	if err := json.Unmarshal([]byte(out), &status); err != nil {
+		return ClusterInfo{}, fmt.Errorf("netctl status: %w", err)
+	}
+	return ClusterInfo{LeaderIP: status.Leader}, nil
+}
+
+// NetmasterURL is where programs on a node ask as somebody who may do everything: its own
+// netmaster in a secure bed, else any.
+func (b *Bed) NetmasterURL() string {
+	if b.secure {
+		return rootSocket
+	}
+	return strings.Join(b.MasterURLs(), ",")
+}
