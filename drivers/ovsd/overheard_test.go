@@ -2,6 +2,8 @@ package ovsd_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -23,12 +25,25 @@ while True:
     s.sendto(q[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + q[12:] + b"\xc0\x0c\0\1\0\1\0\0\0\x05\0\4" + socket.inet_aton(sys.argv[1]), who)
 `
 
-// asks has one name looked up, at an address.
+// asks has one name looked up, at an address, as often as is said.
 const asks = `
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
-s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\4shop\7example\0\0\1\0\1", (sys.argv[1], 53))
-print(socket.inet_ntoa(s.recv(512)[-4:]))
+for _ in range(int(sys.argv[2])):
+    s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\4shop\7example\0\0\1\0\1", (sys.argv[1], 53))
+    print(socket.inet_ntoa(s.recv(512)[-4:]))
+`
+
+// floods asks at an address for one name, over and over, and says so after its first answers.
+const floods = `
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1)
+for i in range(10**9):
+    if i == 300: print("ready", flush=True)
+    for _ in range(8): s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\5flood\7example\0\0\1\0\1", (sys.argv[1], 53))
+    try:
+        for _ in range(8): s.recv(512)
+    except OSError: pass
 `
 
 // heard are what the switch has told of.
@@ -36,6 +51,14 @@ type heard chan domains.Answer
 
 func (h heard) HearAnswer(a domains.Answer) { h <- a }
 func (h heard) ForgetAnswers(time.Time)     {}
+
+// nameService is one whose answers are overheard.
+func nameService(server *pod) pipeline.Service {
+	return pipeline.Service{ID: "names", VRF: network.VRF, Tag: network.Tag, Overheard: true, Ports: []pipeline.ServicePort{{
+		Address: netip.MustParseAddr("10.1.0.200"), From: pipeline.FromPods, Protocol: openflow.ProtoUDP, Port: 53,
+		Serving: []netip.AddrPort{netip.AddrPortFrom(server.endpoint.IPv4, 53)},
+	}}}.Numbered(func(uint32) bool { return false })
+}
 
 // A pod that may reach only what a name stands for asks for it; the agent hears of the answer, and the rule
 // has the address. What others say who are no name servers does not count.
@@ -50,10 +73,7 @@ func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 	}
 	client, server, shop, liar := pods[0], pods[1], pods[2], pods[3]
 	client.endpoint.Tiers |= pipeline.JudgesOut
-	names := pipeline.Service{ID: "names", VRF: network.VRF, Tag: network.Tag, Overheard: true, Ports: []pipeline.ServicePort{{
-		Address: netip.MustParseAddr("10.1.0.200"), From: pipeline.FromPods, Protocol: openflow.ProtoUDP, Port: 53,
-		Serving: []netip.AddrPort{netip.AddrPortFrom(server.endpoint.IPv4, 53)},
-	}}}.Numbered(func(uint32) bool { return false })
+	names := nameService(server)
 	rule := func(id string, number uint32, rank uint16, verdict pipeline.Verdict) pipeline.TierRule {
 		return pipeline.TierRule{ID: id, Number: number, Rank: rank, Verdict: verdict, Tier: pipeline.FirstTier, Out: true, Subjects: []uint16{1}}
 	}
@@ -73,7 +93,7 @@ func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 
 	looksUp := func(at netip.Addr, want *pod) {
 		t.Helper()
-		if got := strings.TrimSpace(client.exec("python3", "-c", asks, at.String())); got != want.endpoint.IPv4.String() {
+		if got := strings.TrimSpace(client.exec("python3", "-c", asks, at.String(), "1")); got != want.endpoint.IPv4.String() {
 			t.Fatalf("asked %s: %s", at, got)
 		}
 	}
@@ -99,4 +119,48 @@ func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 	named.Nets = []netip.Prefix{netip.PrefixFrom(shop.endpoint.IPv4, 32)}
 	r.give(drivers.Change{Set: []pipeline.Object{named}})
 	eventually(t, "what the name stands for is reached", connects)
+}
+
+// What a pod asks for is heard, however much another one asks.
+func TestAPodThatFloodsTheNameServiceLeavesOthersTheirNames(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	client, server, flooding := n.newPod(r, 1), n.newPod(r, 2), n.newPod(r, 3)
+	for i, p := range []*pod{client, server, flooding} {
+		p.endpoint.Class, p.endpoint.Tiers = uint16(i+1), pipeline.Tracked
+	}
+	client.endpoint.Tiers |= pipeline.JudgesOut
+	flooding.endpoint.Tiers |= pipeline.JudgesOut
+	names := nameService(server)
+	change := everything(client, server, flooding)
+	change.Set = append(change.Set, names, pipeline.Epoch{Number: 1})
+	told := make(heard)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- domains.Serve(ctx, r, told) }()
+	t.Cleanup(func() { stop(); <-ended })
+	r.give(change)
+	server.start(answers, server.endpoint.IPv4.String())
+
+	counts := make(chan map[string]int)
+	go func() {
+		all := map[string]int{}
+		for {
+			select {
+			case a := <-told:
+				all[a.Name]++
+			case counts <- maps.Clone(all):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	at := names.Ports[0].Address.String()
+	flooding.start(floods, at)
+	const asked = 10
+	client.exec("python3", "-c", asks, at, fmt.Sprint(asked))
+	eventually(t, "all that the client was answered is heard", func() bool { return (<-counts)["shop.example"] == asked })
+	if got := (<-counts)["flood.example"]; got == 0 {
+		t.Error("nothing of the flood is heard")
+	}
 }

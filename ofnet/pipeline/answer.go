@@ -59,10 +59,7 @@ func (answer) endpoint(w *Wants, e placed) {
 
 // questions limits and answers what a port asks the switch.
 func questions(w *Wants, port uint32) {
-	w.Meters = append(w.Meters, openflow.Meter{
-		ID: port, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
-		Bands: []openflow.MeterBand{{Rate: answersPerSecond, Burst: answersAtOnce}},
-	})
+	w.Meters = append(w.Meters, packetMeter(port, answersPerSecond, answersAtOnce))
 	w.flow(at(tableAnswer, priorityExact, openflow.InPort(port)).
 		metered(port).do(openflow.OutputGroup{ID: groupAnswer}).end())
 }

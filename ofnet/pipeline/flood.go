@@ -110,10 +110,7 @@ func (f flood) endpoint(w *Wants, e placed) {
 // only one, the uplink, gets what is for a MAC that is not known.
 func (flood) meter(w *Wants, e placed) {
 	id, fresh := floodedMeter(e.port), both(regNetwork.is(uint32(e.Tag)), regDstNet.is(0))
-	w.Meters = append(w.Meters, openflow.Meter{
-		ID: id, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
-		Bands: []openflow.MeterBand{{Rate: floodedPerSecond, Burst: floodedAtOnce}},
-	})
+	w.Meters = append(w.Meters, packetMeter(id, floodedPerSecond, floodedAtOnce))
 	flooded := []openflow.FieldMatch{openflow.InPort(e.port), regFlooded.is(0), fresh}
 	if e.Encap == VLAN {
 		flooded = append(flooded, toAll())

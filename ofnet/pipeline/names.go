@@ -170,10 +170,7 @@ func (n names) endpoint(w *Wants, e placed) {
 		return
 	}
 	meter := questionMeter(e.port)
-	w.Meters = append(w.Meters, openflow.Meter{
-		ID: meter, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
-		Bands: []openflow.MeterBand{{Rate: questionsPerSecond, Burst: questionsAtOnce}},
-	})
+	w.Meters = append(w.Meters, packetMeter(meter, questionsPerSecond, questionsAtOnce))
 	w.flow(at(tableAnswer, priorityExcept, openflow.InPort(e.port), regOut.is(n.port)).metered(meter).goTo(tableOutput))
 	for _, a := range e.addresses() {
 		f := familyOf(a)

@@ -8,22 +8,40 @@ import (
 // addresses those have is only in the answers of name servers. So the agent gets a copy of what the providers of such a
 // service send, by UDP, to endpoints that are judged for what they begin. The answer itself goes on as ever, whether the
 // agent hears of it or not. Only providers are believed, by their own addresses and ports: the guard lets nobody else send from there.
+//
+//	TRACK      from such a provider: asks OVERHEARD, and goes on
+//	OVERHEARD  to a port of an endpoint that is judged: a copy, by the meter of the port
+//
+// A pod that is answered more than its share has what is beyond heard when it asks again, and takes nothing from others.
 type overheard struct{ noMeter bool }
 
 // PacketAnswer is the class of answers of name servers.
 const PacketAnswer PacketClass = 4
 
-// What the agent may hear of all answers of a switch. Pods are not told apart: the action of a flow names one meter, and
-// there is one flow for all that a provider answers. What is not heard counts once its pod asks again.
+// What the agent may hear of the answers to one port. It is less at once than wait for the agent (drivers/ovsd/packets.go), and twenty ports
+// that take all of theirs cost it some thousandths of its time.
 const (
-	overheardPerSecond = 1000
-	overheardAtOnce    = 1000
+	overheardPerSecond = 50
+	overheardAtOnce    = 50
 )
 
-func (h overheard) base(w *Wants) {
-	if !h.noMeter {
-		w.Meters = append(w.Meters, PacketAnswer.Meter(overheardPerSecond, overheardAtOnce))
+// The meters of ports that are overheard follow those of the classes, up to those of questions (names.go). Ports
+// that many apart share one.
+const (
+	meterOverheard = meterPackets + 1<<7
+	overheardPorts = meterNames - meterOverheard
+)
+
+func overheardMeter(port uint32) uint32 { return meterOverheard + port%overheardPorts }
+
+// endpoint's flow copies an answer to it.
+func (h overheard) endpoint(w *Wants, e placed) {
+	if h.noMeter || !e.local() || e.Tiers&JudgesOut == 0 {
+		return
 	}
+	meter := overheardMeter(e.port)
+	w.Meters = append(w.Meters, packetMeter(meter, overheardPerSecond, overheardAtOnce))
+	w.flow(at(tableOverheard, priorityExact, regOut.is(e.port)).do(PacketAnswer.metered(meter)).end())
 }
 
 func (h overheard) service(w *Wants, o Service) {
@@ -37,6 +55,6 @@ func (h overheard) service(w *Wants, o Service) {
 		f := familyOf(b.at.Addr())
 		from := o.match(f.is(), f.src(openflow.Host(b.at.Addr())), regDstTiers.has(JudgesOut, JudgesOut))
 		w.flow(at(tableTrack, priorityAnswer, append(from, b.matches(openflow.TCPSrc, openflow.UDPSrc)...)...).
-			do(PacketAnswer.Action()).do(askTracker()...).end())
+			do(openflow.Resubmit{Table: tableOverheard}).do(askTracker()...).end())
 	}
 }

@@ -13,15 +13,23 @@ const meterPackets = 3 << 16
 
 // Action sends a copy of the packet to the agent, with a note. It needs the meter of
 // the class in the same switch.
-func (c PacketClass) Action(note ...byte) openflow.Action {
+func (c PacketClass) Action(note ...byte) openflow.Action { return c.metered(c.meter(), note...) }
+
+// metered is Action by another meter.
+func (c PacketClass) metered(meter uint32, note ...byte) openflow.Action {
 	return openflow.Controller{MaxLen: openflow.NoBuffer, Reason: openflow.ReasonAction,
-		UserData: append([]byte{byte(c)}, note...), Meter: c.meter()}
+		UserData: append([]byte{byte(c)}, note...), Meter: meter}
 }
 
 // Meter limits how many packets of the class are sent to the agent. What
 // exceeds the limit is not copied; the packet itself goes on.
 func (c PacketClass) Meter(perSecond, atOnce uint32) openflow.Meter {
-	return openflow.Meter{ID: c.meter(), Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
+	return packetMeter(c.meter(), perSecond, atOnce)
+}
+
+// packetMeter is a meter that drops what is more than so many packets.
+func packetMeter(id, perSecond, atOnce uint32) openflow.Meter {
+	return openflow.Meter{ID: id, Flags: openflow.MeterPktps | openflow.MeterBurst | openflow.MeterStatistics,
 		Bands: []openflow.MeterBand{{Rate: perSecond, Burst: atOnce}}}
 }
 

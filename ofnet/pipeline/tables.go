@@ -28,6 +28,7 @@ const (
 	tableAdmit
 	tableEpoch
 	tablePeer
+	tableOverheard
 )
 
 // Every packet starts in table 0.
@@ -77,6 +78,7 @@ func Tables() []Table {
 		{tableAdmit, "ADMIT", tableDrop, reasonNotAdmitted, "Notes in the connection tracker that the connection is admitted, and goes back to FORWARD."},
 		{tableEpoch, "EPOCH", tableEpoch, 0, "Which epoch is it? Asked by CLASSIFY, before anything else is found out about a packet."},
 		{tablePeer, "PEER", tableDrop, reasonOtherNode, "Out of the tunnel: does the sender live on the node that it comes from? Its group; then on to DEST."},
+		{tableOverheard, "OVERHEARD", tableOverheard, 0, "A copy for the agent of what a name server answers to an endpoint of this node whose rules have names of domains. Asked by TRACK, which then goes on."},
 	}
 }
 
