@@ -1,0 +1,64 @@
+package joining
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+const (
+	askTime   = 10 * time.Second // for one question to one netmaster
+	maxAnswer = 256 << 10        // bytes
+)
+
+// post sends a request over a connection that authorities vouch for.
+func post(ctx context.Context, authorities *x509.CertPool, address, path string, request, answer any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	return ask(ctx, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: authorities}, http.MethodPost, address, path, body, answer)
+}
+
+// ask sends one request over a connection of its own.
+func ask(ctx context.Context, conf *tls.Config, method, address, path string, body []byte, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+address+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/problem+json, application/json")
+	client := http.Client{
+		Transport:     &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a secret is for nobody else
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fault.New(fault.Unavailable, "%w", err)
+	}
+	defer resp.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fault.New(fault.Unavailable, "answer to %s: %w", path, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		var problem struct{ Reason, Message string }
+		if json.Unmarshal(content, &problem) == nil && problem.Message != "" {
+			return fault.New(fault.ParseKind(problem.Reason), "%s", problem.Message)
+		}
+		return fault.New(fault.Internal, "%s: %.200s", resp.Status, strings.TrimSpace(string(content)))
+	}
+	if err := json.Unmarshal(content, answer); err != nil {
+		return fault.New(fault.Internal, "answer to %s: %w", path, err)
+	}
+	return nil
+}
