@@ -44,7 +44,8 @@ var tokenFamily = family{name: "token", usage: "Tokens with which nodes and netm
 				&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print the token only"},
 			}
 		},
-		more: "The token is a secret: put it into a file that only root reads, and name the file to netplugin with --join-token-file. " +
+		more: "The token is a secret: put it into a file that only root reads, and name the file to netplugin, or to netmaster, with --join-token-file. " +
+			"A netmaster that joins is given the keys of the authorities: a token for one is worth the whole cluster. " +
 			"It is shown over https, and on the machine of a netmaster, only, to an admin who has logged in or to root: root asks at " + rootSocket + ". It holds the pin of the cluster's authority, so that who joins knows the cluster.",
 	},
 	{name: "ls", usage: "List the join tokens, without their secrets", run: listTokens, flags: listingFlags},

@@ -58,6 +58,10 @@ func serve(ctx context.Context, opts *options, config daemon.Config) error {
 	if err := opts.common.Logging.Apply(logrus.StandardLogger()); err != nil {
 		return invalid{err}
 	}
+	reread := make(chan os.Signal, 1)
+	signal.Notify(reread, syscall.SIGHUP)
+	defer signal.Stop(reread)
+	config.Security.Reread = reread
 	d, err := daemon.New(config)
 	if err != nil {
 		return invalid{err}

@@ -10,6 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/owncert"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/hostaddr"
@@ -23,6 +24,9 @@ type securityOptions struct {
 	names         string
 	socket        string
 	plainLoopback string
+	token         string
+	join          string
+	own           owncert.Files
 }
 
 // defaultSocket is where root of the machine finds netmaster.
@@ -32,9 +36,11 @@ const defaultSocket = "/run/contiv/netmaster.sock"
 // netmaster at all addresses of the machine.
 func (o *options) protection() (daemon.Security, []error) {
 	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket}
+	s.TokenFile, s.Join = o.security.token, daemonflags.List(o.security.join)
 	if s.Socket == "" {
 		s.Socket, s.SocketOptional = defaultSocket, true
 	}
+	s.Own = o.security.own
 	var found []error
 	if s.Founding = o.founding(); s.Secure && o.security.insecure {
 		found = append(found, fmt.Errorf("--secure, --insecure: want one of them at most"))
@@ -42,12 +48,23 @@ func (o *options) protection() (daemon.Security, []error) {
 	if s.PlainLoopback = o.security.plainLoopback; s.PlainLoopback != "" && !slices.Contains(rights.Roles(), s.PlainLoopback) {
 		found = append(found, fmt.Errorf("--plain-loopback %q: want one of %v", s.PlainLoopback, rights.Roles()))
 	}
+	if err := s.Own.Check(); err != nil {
+		found = append(found, err)
+	}
+	for _, at := range s.Join {
+		if err := daemonflags.CheckAddress(at); err != nil {
+			found = append(found, fmt.Errorf("--join: %w", err))
+		}
+	}
+	if len(s.Join) > 0 && s.TokenFile == "" {
+		found = append(found, fmt.Errorf("--join: needs --join-token-file"))
+	}
 	host, err := os.Hostname()
 	if err != nil || !identity.ValidName(host) {
 		host = "netmaster" // the name is for people: certificates of netmasters mean the same
 	}
-	if s.Name = host; s.Founding == mastercfg.SecurityEnforced && s.Dir == "" {
-		found = append(found, fmt.Errorf("--pki-dir: a cluster that is not open needs a directory"))
+	if s.Name = host; (s.Founding == mastercfg.SecurityEnforced || s.TokenFile != "") && s.Dir == "" {
+		found = append(found, fmt.Errorf("--pki-dir: a cluster that is not open, and --join-token-file, need a directory"))
 	}
 	for _, at := range []string{o.external, o.internal} {
 		name, _, _ := net.SplitHostPort(at)

@@ -20,7 +20,6 @@ import (
 	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/kubehealth"
-	"github.com/contiv/netplugin/netplugin/membership"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/bell"
@@ -84,8 +83,10 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	front := []task{notifySystemd(node)}
+	var joined nodeapi.Membership
+	authorities := func() string { return "" }
 	if member != nil {
-		front = append(front, member.Run)
+		front, joined, authorities = append(front, member.Run), member, member.Authorities
 	}
 	var attachments nodeapi.Attachments = unattached{node}
 	portsMoved := bell.New() // of the host, to containers
@@ -104,7 +105,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	host := newHostAccess(o, node, master, db, driver, hostPorts(cni, node, driver), portsMoved)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
-		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, BGP: inspectBGP(routes), Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: drops.Inspect,
+		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names, BGP: inspectBGP(routes), Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: drops.Inspect, Membership: joined,
 	})
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ func run(ctx context.Context, o *options) error {
 	if o.Mode == "kubernetes" {
 		front = append(front, kubehealth.New(node, log).Run)
 	}
-	tasks := []task{driver.Run, node.Run, announce(db, o.node, node.AwaitSync, member), host.Run}
+	tasks := []task{driver.Run, node.Run, announce(db, o.node, node.AwaitSync, authorities), host.Run}
 	for _, bridge := range own {
 		tasks = append(tasks, tellPathMTU(bridge), refuse(bridge), hearAnswers(bridge, node))
 	}
@@ -163,12 +164,14 @@ func newRegistry() (*prometheus.Registry, error) {
 // addressesEvery is how often a node looks which addresses it has.
 const addressesEvery = 15 * time.Second
 
-// announce keeps the node registered, with the addresses that it has by now, that it can
-// attach endpoints as soon as it can, and that it has joined as soon as it has (member; nil:
-// it is not to). It does not withdraw the node at the end,
+// authoritiesEvery is how often it is looked by which authorities the node believes
+// netmasters: until these know, they do not ask it over TLS.
+const authoritiesEvery = time.Second
+
+// announce keeps the node registered, with the addresses and authorities that it has by now, and that it can attach endpoints as soon as it can. It does not withdraw the node at the end,
 // which Close would do: the switch forwards on, and the next agent is usually
 // here before the lease runs out.
-func announce(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) error, member *membership.Member) task {
+func announce(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) error, authorities func() string) task {
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
@@ -180,25 +183,29 @@ func announce(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) e
 				close(ready)
 			}
 		})
-		node.Authorities = member.Authorities()
-		told, said, joined := hostaddr.All(), node, member.Joined()
+		node.Authorities = authorities()
+		told, said := hostaddr.All(), node
 		registration, err := db.Register(ctx, cluster.RegistrationTTL, node.Services(told...)...)
 		if err != nil {
 			return err
 		}
 		again := time.NewTicker(addressesEvery)
 		defer again.Stop()
+		joining := time.NewTicker(authoritiesEvery)
+		defer joining.Stop()
 		for {
 			select {
+			case <-joining.C:
+				if authorities() == node.Authorities {
+					continue
+				}
 			case <-again.C:
 			case <-ready:
 				node.Ready, ready = true, nil
-			case <-joined:
-				joined = nil
 			case <-ctx.Done():
 				return nil
 			}
-			node.Authorities = member.Authorities()
+			node.Authorities = authorities()
 			if now := hostaddr.All(); node != said || !slices.Equal(now, told) {
 				registration.Update(node.Services(now...)...)
 				told, said = now, node

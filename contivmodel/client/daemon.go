@@ -48,7 +48,8 @@ type Node struct {
 	VTEP       string `json:"vtep"`
 	Version    string `json:"version"` // of the agent
 	Endpoints  int    `json:"endpoints"`
-	Registered bool   `json:"registered"` // the agent is alive
+	Registered bool   `json:"registered"`       // the agent is alive
+	Joined     bool   `json:"joined,omitempty"` // it is asked over TLS, by netmasters only
 }
 
 // Store is the database of the cluster.

@@ -85,6 +85,12 @@ func (c *Client) RekeyNode(ctx context.Context, host string, masters bool) error
 	return c.do(ctx, http.MethodPost, joinedPath(masters)+"/"+url.PathEscape(host)+"/rekey", nil, nil)
 }
 
+// Agent returns what the agent of a node says of itself, such as "/inspect/driver", through
+// netmaster.
+func (c *Client) Agent(ctx context.Context, host, path string) (answer json.RawMessage, err error) {
+	return answer, c.do(ctx, http.MethodGet, joinedPath(false)+"/"+url.PathEscape(host)+"/agent"+path, nil, &answer)
+}
+
 func joinedPath(masters bool) string {
 	if masters {
 		return "/api/v1/masters"

@@ -11,9 +11,9 @@ import (
 )
 
 // checkBGP checks the sessions of a node with the routers outside, if it is to have any.
-func checkBGP(ctx context.Context, host, url string, report Report) {
+func checkBGP(ctx context.Context, host string, asked agent, report Report) {
 	var view *mastercfg.NodeBgp // null
-	answer, err := get(ctx, url+"/inspect/bgp")
+	answer, err := asked.get(ctx, "/inspect/bgp")
 	if err == nil {
 		err = json.Unmarshal(answer, &view)
 	}

@@ -31,6 +31,7 @@ const maxAgentAnswer = 64 << 20
 type Master interface {
 	Version(context.Context) (buildinfo.Info, error)
 	Status(context.Context) (client.Status, error)
+	Agent(ctx context.Context, host, path string) (json.RawMessage, error)
 }
 
 // Cluster checks the netmasters, the store and every node.
@@ -59,7 +60,7 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 		report.check("services", "", served(s.Count, s.Unserved), nil)
 	}
 	checkKubernetes(status.Kubernetes, status.Nodes, report)
-	checkNodes(ctx, status.Nodes, agentPort, report)
+	checkNodes(ctx, m, status.Nodes, agentPort, report)
 }
 
 // secured says how far the cluster is closed. That it is open may be as it is wanted.
@@ -88,12 +89,12 @@ func registered(nodes []client.Node) int {
 }
 
 // checkNodes asks all nodes at the same time and reports them in order.
-func checkNodes(ctx context.Context, nodes []client.Node, port int, report Report) {
+func checkNodes(ctx context.Context, m Master, nodes []client.Node, port int, report Report) {
 	results := make([][]Result, len(nodes))
 	var asking sync.WaitGroup
 	for i, n := range nodes {
 		asking.Go(func() {
-			checkNode(ctx, n, nodes, port, func(r Result) { results[i] = append(results[i], r) })
+			checkNode(ctx, n, nodes, agentOf(m, n, port), func(r Result) { results[i] = append(results[i], r) })
 		})
 	}
 	asking.Wait()
@@ -120,19 +121,34 @@ type bridgeView struct {
 	}
 }
 
-func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, report Report) {
+// agent is what one agent answers, by path.
+type agent struct {
+	at  string // for people
+	get func(ctx context.Context, path string) ([]byte, error)
+}
+
+// agentOf asks an agent itself, or has netmaster ask it, if the node has joined the cluster:
+// then it answers nobody else.
+func agentOf(m Master, n client.Node, port int) agent {
+	if n.Joined {
+		return agent{"asked by netmaster", func(ctx context.Context, path string) ([]byte, error) { return m.Agent(ctx, n.Host, path) }}
+	}
+	url := "http://" + net.JoinHostPort(hostOf(n.Address), strconv.Itoa(port))
+	return agent{url, func(ctx context.Context, path string) ([]byte, error) { return get(ctx, url+path) }}
+}
+
+func checkNode(ctx context.Context, n client.Node, all []client.Node, asked agent, report Report) {
 	if !n.Registered {
 		report.check("node "+n.Host, "start netplugin there, or, if it is gone for good, wait until its endpoints are freed",
 			"", fmt.Errorf("not registered, %d endpoints", n.Endpoints))
 		return
 	}
-	url := "http://" + net.JoinHostPort(hostOf(n.Address), strconv.Itoa(port))
-	_, err := get(ctx, url+"/readyz")
-	if !report.check("agent "+n.Host, "see the log of netplugin on "+n.Host, url, err) {
+	_, err := asked.get(ctx, "/readyz")
+	if !report.check("agent "+n.Host, "see the log of netplugin on "+n.Host, asked.at, err) {
 		return
 	}
 	var view switchView
-	answer, err := get(ctx, url+"/inspect/driver")
+	answer, err := asked.get(ctx, "/inspect/driver")
 	if err == nil {
 		err = json.Unmarshal(answer, &view)
 	}
@@ -156,8 +172,8 @@ func checkNode(ctx context.Context, n client.Node, all []client.Node, port int, 
 		view.checkPending(n.Host, report)
 	}
 	view.checkUplinks(n.Host, report)
-	checkNames(ctx, n.Host, url, report)
-	checkBGP(ctx, n.Host, url, report)
+	checkNames(ctx, n.Host, asked, report)
+	checkBGP(ctx, n.Host, asked, report)
 }
 
 // trouble says what is wrong with a switch.

@@ -19,9 +19,9 @@ type namesView struct {
 }
 
 // checkNames checks the name server of a node, if it has one.
-func checkNames(ctx context.Context, host, url string, report Report) {
+func checkNames(ctx context.Context, host string, asked agent, report Report) {
 	var view namesView
-	answer, err := get(ctx, url+"/inspect/nameserver")
+	answer, err := asked.get(ctx, "/inspect/nameserver")
 	if err == nil {
 		err = json.Unmarshal(answer, &view)
 	}

@@ -18,6 +18,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -53,19 +54,20 @@ type Store interface {
 
 // Config is what the API needs to know of the daemon.
 type Config struct {
-	ClusterMode string                       // docker, kubernetes, swarm-mode, cni, test
-	Defaults    contivmodel.Global           // what the global object gets where a request leaves a mode open
-	Self        string                       // control address of this netmaster, ip:port
-	Epoch       int64                        // of the term
-	NodePort    int                          // where agents answer questions; 0: DefaultNodePort
-	Bookmarks   time.Duration                // longest silence of a watch; 0: 30 s
-	Authorities func() pki.Authorities       // that sign certificates; nil, or none returned: there are none
-	Found       func() error                 // makes them, for a cluster that has none; nil: it cannot get any
-	Changed     func(mastercfg.SecurityMode) // is told the mode of security at each change; nil: nobody is
-	Now         func() time.Time             // of certificates, tokens and sessions; nil: time.Now
-	Audit       *audit.Log                   // who has changed what, in clusters that ask; nil: nothing is written down
-	HashCost    accounts.Cost                // of passwords; zero: accounts.DefaultCost
-	Trusted     func() error                 // says why the term is over; nil: it never is
+	ClusterMode string                        // docker, kubernetes, swarm-mode, cni, test
+	Defaults    contivmodel.Global            // what the global object gets where a request leaves a mode open
+	Self        string                        // control address of this netmaster, ip:port
+	Epoch       int64                         // of the term
+	NodePort    int                           // where agents answer questions; 0: DefaultNodePort
+	Bookmarks   time.Duration                 // longest silence of a watch; 0: 30 s
+	Authorities func() pki.Authorities        // that sign certificates; nil, or none returned: there are none
+	Found       func() error                  // makes them, for a cluster that has none; nil: it cannot get any
+	Changed     func(mastercfg.SecurityMode)  // is told the mode of security at each change; nil: nobody is
+	Now         func() time.Time              // of certificates, tokens and sessions; nil: time.Now
+	Audit       *audit.Log                    // who has changed what, in clusters that ask; nil: nothing is written down
+	HashCost    accounts.Cost                 // of passwords; zero: accounts.DefaultCost
+	Trusted     func() error                  // says why the term is over; nil: it never is
+	NodeTLS     func(host string) *tls.Config // how the agent of a host that has joined is asked; nil, or none returned: it is not
 	Log         *logrus.Entry
 }
 
@@ -111,7 +113,7 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 		config.Now = time.Now
 	}
 	a := &API{
-		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config.NodePort), storages: storages(),
+		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), storages: storages(),
 		answers: spool.NewBudget(answersTotal), rest: master.NewRest(time.Now),
 		foreseen: newForeseen(config.Now().UTC()), hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
 		feed: feed, ended: make(chan struct{}),

@@ -49,17 +49,17 @@ func inspectBgp(v *view, b *contivmodel.Bgp) (any, error) {
 // is no speaker yet, has nothing to tell.
 func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, error) {
 	var oper contivmodel.BgpOper
-	address, registered, err := a.addressOf(ctx, mastercfg.AgentService, host)
+	at, registered, err := a.agentOf(ctx, mastercfg.AgentService, host)
 	if err != nil || !registered {
 		return oper, err
 	}
-	body, err := a.nodes.call(ctx, "GET", address, "/inspect/bgp")
+	body, err := a.nodes.call(ctx, "GET", at, "/inspect/bgp")
 	if err != nil {
 		return oper, fault.New(fault.Internal, "bgp of host %s: %w", host, err)
 	}
 	var told *mastercfg.NodeBgp // null
 	if err := json.Unmarshal(body, &told); err != nil {
-		return oper, fault.New(fault.Internal, "bgp of host %s: answer of node %s: %w", host, address, err)
+		return oper, fault.New(fault.Internal, "bgp of host %s: answer of node %s: %w", host, at.address, err)
 	}
 	if told == nil {
 		return oper, nil

@@ -70,18 +70,18 @@ func (a *API) askNodes(ctx context.Context, query url.Values, add func(nodeCount
 	if err != nil {
 		return nil, err
 	}
-	addresses := map[string]string{} // by host, which has several registrations
+	agents := map[string]agentAt{} // by host, which has several registrations
 	for _, s := range registered {
-		addresses[s.Hostname] = s.HostAddr
+		agents[s.Hostname] = registeredAt(s)
 	}
 	ctx, cancel := context.WithTimeout(ctx, countersPatience)
 	defer cancel()
 	var mu sync.Mutex
 	var asking errgroup.Group
 	asking.SetLimit(askedAtOnce)
-	for host, address := range addresses {
+	for host, at := range agents {
 		asking.Go(func() error {
-			counted, err := a.counted(ctx, address, query)
+			counted, err := a.counted(ctx, at, query)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -133,11 +133,11 @@ func ruleOf(id, policy string) (key string, ok bool) {
 func (a *API) endpointCounters(ctx context.Context, ep *mastercfg.CfgEndpointState) *contivmodel.EndpointCounters {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	address, registered, err := a.addressOf(ctx, mastercfg.AgentService, ep.HomingHost)
+	at, registered, err := a.agentOf(ctx, mastercfg.AgentService, ep.HomingHost)
 	if err != nil || !registered {
 		return nil
 	}
-	counted, err := a.counted(ctx, address, url.Values{"kind": {"endpoint"}, "id": {ep.ID}})
+	counted, err := a.counted(ctx, at, url.Values{"kind": {"endpoint"}, "id": {ep.ID}})
 	if err != nil {
 		a.config.Log.WithError(err).WithField("endpoint", ep.ID).Debug("counters are not known")
 		return nil
@@ -149,13 +149,13 @@ func (a *API) endpointCounters(ctx context.Context, ep *mastercfg.CfgEndpointSta
 }
 
 // counted asks one node.
-func (a *API) counted(ctx context.Context, address string, query url.Values) (counted nodeCounters, err error) {
-	body, err := a.nodes.call(ctx, http.MethodGet, address, "/inspect/counters?"+query.Encode())
+func (a *API) counted(ctx context.Context, at agentAt, query url.Values) (counted nodeCounters, err error) {
+	body, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/counters?"+query.Encode())
 	if err != nil {
 		return counted, err
 	}
 	if err := json.Unmarshal(body, &counted); err != nil {
-		return counted, fault.New(fault.Internal, "node %s: counters cannot be understood: %w", address, err)
+		return counted, fault.New(fault.Internal, "node %s: counters cannot be understood: %w", at.host, err)
 	}
 	return counted, nil
 }

@@ -107,12 +107,12 @@ func inTenant(r ledger.Reader, ep *mastercfg.CfgEndpointState, tenant string) bo
 
 // reclaim deletes one endpoint that its node does not use.
 func (a *API) reclaim(ctx context.Context, ep *mastercfg.CfgEndpointState) error {
-	address, registered, err := a.addressOf(ctx, mastercfg.AgentVTEPService, ep.HomingHost)
+	at, registered, err := a.agentOf(ctx, mastercfg.AgentVTEPService, ep.HomingHost)
 	if err != nil {
 		return err
 	}
 	if registered {
-		answer, err := a.nodes.call(ctx, http.MethodGet, address, "/inspect/endpoint/"+url.PathEscape(ep.ID))
+		answer, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/endpoint/"+url.PathEscape(ep.ID))
 		switch {
 		case err == nil:
 			return fault.New(fault.InUse, "host %s: a container uses it: %s", ep.HomingHost, bytes.TrimSpace(answer))

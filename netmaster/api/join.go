@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/x509"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -46,9 +47,14 @@ func Private(r *http.Request) bool {
 
 // Confidential refuses a request in which, or in the answer to which, there is a token
 // or a password, on a connection that others can read. A netmaster that passes requests on asks
-// this too: the leader sees the connection between the two only.
+// this too: the leader sees the connection between the two only. To join takes TLS in any case:
+// a netmaster that joins is given the keys of the authorities.
 func Confidential(r *http.Request) error {
-	if !hasSecret(r.Method, strings.TrimSuffix(r.URL.Path, "/")) || Private(r) {
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	switch {
+	case path == mastercfg.JoinPath && r.Method == http.MethodPost && r.TLS == nil && identity.From(r.Context()).Kind != identity.Root:
+		return fault.New(fault.Denied, "%s %s: to join is possible over https only", r.Method, r.URL.Path)
+	case !hasSecret(r.Method, path) || Private(r):
 		return nil
 	}
 	return fault.New(fault.Denied, "%s %s: tokens and passwords are taken and given over https only, or on the machine of a netmaster", r.Method, r.URL.Path)
@@ -103,6 +109,11 @@ func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (reply, erro
 		} else {
 			record.Used++
 			if err := ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record); err != nil {
+				return err
+			}
+		}
+		if identity.Kind(record.Role) == identity.Master {
+			if wanted.answer.Files, err = wanted.by.Encode(); err != nil {
 				return err
 			}
 		}
@@ -175,15 +186,25 @@ func (a *API) asked(csr []byte) (*certificate, error) {
 
 // sign makes the certificate and writes the record with its end.
 func (c *certificate) sign(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) error {
-	signed, err := c.by[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: kind, Name: joined.Host}, Use: x509.ExtKeyUsageClientAuth, Key: c.key}, c.now)
+	leaf := pki.Leaf{Who: identity.Identity{Kind: kind, Name: joined.Host}, Use: x509.ExtKeyUsageClientAuth, Key: c.key}
+	if kind == identity.Node {
+		// A node serves with a certificate of the authority of clients: who asks a netmaster
+		// does not take it for one, whatever addresses the node said to have.
+		leaf.Serves, leaf.Names = true, []string{joined.Host}
+		for _, text := range joined.Addresses {
+			if addr, err := netip.ParseAddr(text); err == nil {
+				leaf.Addresses = append(leaf.Addresses, addr)
+			}
+		}
+	}
+	signed, err := c.by[pki.Client].Sign(leaf, c.now)
 	if err != nil {
 		return err
 	}
 	joined.Expires = signed.NotAfter
-	c.answer = mastercfg.JoinResponse{
-		Cluster:     c.by.Cluster(),
-		Certificate: string(pki.EncodeCertificates(signed)),
-		Authorities: string(pki.EncodeCertificates(c.by[pki.API].Certificate)),
-	}
+	c.answer.Cluster = c.by.Cluster()
+	c.answer.Certificate = string(pki.EncodeCertificates(signed))
+	c.answer.Authorities = string(pki.EncodeCertificates(c.by[pki.API].Certificate))
+	c.answer.Clients = string(pki.EncodeCertificates(c.by[pki.Client].Certificate))
 	return ledger.Write(tx, at, joined)
 }

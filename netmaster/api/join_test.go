@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/ecdsa"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
@@ -38,6 +39,12 @@ func startJoin(t *testing.T) *joinBench {
 		c.Authorities = func() pki.Authorities { return by }
 		c.Now = func() time.Time { return *j.now.Load() }
 	})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.TLS = new(tls.ConnectionState) // as the daemon notes it
+		j.api.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	j.url = server.URL
 	return j
 }
 
@@ -218,10 +225,16 @@ func TestANetmasterJoinsWithATokenOfItsOwn(t *testing.T) {
 		t.Fatal(refused)
 	}
 	j.belongs(answer, identity.Master, m)
+	if given, err := pki.Decode(answer.Files); err != nil || given.Cluster() != j.by.Cluster() {
+		t.Errorf("authorities: %v", err)
+	}
 	if answer, refused = j.join(m, j.token(`{"role":"node"}`).Token); refused != "" {
 		t.Fatal(refused)
 	}
 	j.belongs(answer, identity.Node, m)
+	if answer.Files != nil {
+		t.Error("a node is given the authorities")
+	}
 	if got := j.ok("GET", mastercfg.MastersPath, ""); !strings.Contains(got, `"host":"h1"`) {
 		t.Errorf("netmasters: %s", got)
 	}
@@ -310,17 +323,21 @@ func TestTokensThatCannotBe(t *testing.T) {
 	}
 }
 
-// A secret does not travel where others can read it.
+// A secret does not travel where others can read it. To join takes TLS on this machine, too.
 func TestSecretsAreRefusedOnPlainConnections(t *testing.T) {
 	j := startJoin(t)
-	for path, body := range map[string]string{mastercfg.JoinTokensPath: `{"role":"node"}`, mastercfg.JoinPath: `{"token":"x","host":"h1","csr":"AAAA"}`} {
-		r := httptest.NewRequest("POST", path, strings.NewReader(body))
-		r.RemoteAddr = "10.1.1.1:40000"
+	for _, c := range []struct{ from, path, body string }{
+		{"10.1.1.1:40000", mastercfg.JoinTokensPath, `{"role":"node"}`},
+		{"10.1.1.1:40000", mastercfg.JoinPath, `{"token":"x","host":"h1","csr":"AAAA"}`},
+		{"127.0.0.1:40000", mastercfg.JoinPath + "/", `{"token":"x","host":"h1","csr":"AAAA"}`},
+	} {
+		r := httptest.NewRequest("POST", c.path, strings.NewReader(c.body))
+		r.RemoteAddr = c.from
 		r.Header.Set("Accept", problemType)
 		w := httptest.NewRecorder()
 		j.api.ServeHTTP(w, r)
 		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "https only") {
-			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			t.Errorf("%s of %s: %d %s", c.path, c.from, w.Code, w.Body)
 		}
 	}
 }

@@ -31,6 +31,7 @@ var (
 	rowForeign    = row{"ff.f..fff.", "ffff..fff."} // objects of red
 	rowTenant     = row{"f.....f.f.", "ffff..fff."} // the tenant blue itself
 	rowOperations = row{"ffff..fff.", "ffff..fff."}
+	rowMeasured   = row{"ffff...ff.", "ffffffffff"}
 	rowAccess     = row{"fffff.fff.", "fffff.fff."}
 	rowAgents     = row{"fffff.ff..", "fffff.ff.."}
 )
@@ -52,14 +53,16 @@ var matrix = map[string]map[string]row{
 	mastercfg.DeleteEndpointPath: {mastercfg.DeleteEndpointPath: rowAgents},
 	mastercfg.UpdateEndpointPath: {mastercfg.UpdateEndpointPath: rowAgents},
 
-	mastercfg.AuthorityPath:                 {mastercfg.AuthorityPath: rowPublic},
-	mastercfg.JoinPath:                      {mastercfg.JoinPath: rowPublic},
-	mastercfg.RenewPath:                     {mastercfg.RenewPath: rowPublic},
-	mastercfg.JoinTokensPath:                {mastercfg.JoinTokensPath: rowAccess},
-	mastercfg.JoinTokensPath + "/{id}":      {mastercfg.JoinTokensPath + "/none": rowAccess},
-	mastercfg.NodesPath:                     {mastercfg.NodesPath: rowOperations},
-	mastercfg.NodesPath + "/{host}":         {mastercfg.NodesPath + "/none": rowAccess},
-	mastercfg.NodesPath + "/{host}/rekey":   {mastercfg.NodesPath + "/none/rekey": rowAccess},
+	mastercfg.AuthorityPath:               {mastercfg.AuthorityPath: rowPublic},
+	mastercfg.JoinPath:                    {mastercfg.JoinPath: rowPublic},
+	mastercfg.RenewPath:                   {mastercfg.RenewPath: rowPublic},
+	mastercfg.JoinTokensPath:              {mastercfg.JoinTokensPath: rowAccess},
+	mastercfg.JoinTokensPath + "/{id}":    {mastercfg.JoinTokensPath + "/none": rowAccess},
+	mastercfg.NodesPath:                   {mastercfg.NodesPath: rowOperations},
+	mastercfg.NodesPath + "/{host}":       {mastercfg.NodesPath + "/none": rowAccess},
+	mastercfg.NodesPath + "/{host}/rekey": {mastercfg.NodesPath + "/none/rekey": rowAccess},
+	mastercfg.NodesPath + "/{host}/agent/{what:" + agentPaths + "}": {mastercfg.NodesPath + "/none/agent/inspect/driver": rowOperations},
+	mastercfg.NodesPath + "/{host}/agent/{what:metrics}":            {mastercfg.NodesPath + "/none/agent/metrics": rowMeasured},
 	mastercfg.MastersPath:                   {mastercfg.MastersPath: rowOperations},
 	mastercfg.MastersPath + "/{host}":       {mastercfg.MastersPath + "/none": rowAccess},
 	mastercfg.MastersPath + "/{host}/rekey": {mastercfg.MastersPath + "/none/rekey": rowAccess},

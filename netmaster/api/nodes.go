@@ -2,7 +2,9 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,7 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorilla/mux"
+
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -27,31 +32,54 @@ const (
 
 // nodes are the agents, as netmaster calls them: rarely, and never from a plan.
 type nodes struct {
-	port   int
-	client *http.Client
+	port    int
+	secured func(host string) *tls.Config // see Config
 }
 
-func newNodes(port int) nodes {
-	if port == 0 {
-		port = DefaultNodePort
+// agentAt is where the agent of a host is called.
+type agentAt struct {
+	host, address string
+	joined        bool // it is asked over TLS
+}
+
+func newNodes(config Config) nodes {
+	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS}
+}
+
+func (n nodes) client(at agentAt) (*http.Client, error) {
+	transport := &http.Transport{DisableKeepAlives: true}
+	if at.joined {
+		if n.secured != nil {
+			transport.TLSClientConfig = n.secured(at.host)
+		}
+		if transport.TLSClientConfig == nil {
+			return nil, fault.New(fault.Unavailable, "node %s has joined and is asked over TLS only: this netmaster has no certificate for that", at.host)
+		}
 	}
-	return nodes{port, &http.Client{
-		Timeout: nodeTimeout, Transport: &http.Transport{DisableKeepAlives: true},
+	return &http.Client{
+		Timeout: nodeTimeout, Transport: transport,
 		// No node may send netmaster elsewhere, least of all to delete something.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}, nil
 }
 
 // call sends a request without a body and returns what a 200 brings. Errors:
 // fault.Unavailable when the node does not answer, fault.NotFound for a 404,
 // fault.Internal for everything else.
-func (n nodes) call(ctx context.Context, method, address, path string) ([]byte, error) {
-	host := net.JoinHostPort(address, strconv.Itoa(n.port))
-	req, err := http.NewRequestWithContext(ctx, method, mastercfg.Scheme+"://"+host+path, http.NoBody)
+func (n nodes) call(ctx context.Context, method string, at agentAt, path string) ([]byte, error) {
+	host, scheme := net.JoinHostPort(at.address, strconv.Itoa(n.port)), mastercfg.Scheme
+	if at.joined {
+		scheme = "https"
+	}
+	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+host+path, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", host, err)
 	}
-	resp, err := n.client.Do(req)
+	client, err := n.client(at)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "node %s does not answer: %w", host, err)
 	}
@@ -99,13 +127,41 @@ func (a *API) EnforcedPolicies(ctx context.Context) (map[string]mastercfg.K8sEnf
 	return all, nil
 }
 
-// addressOf finds where a host is registered with a service.
-func (a *API) addressOf(ctx context.Context, service, host string) (address string, registered bool, err error) {
+// agentOf finds where a host is registered with a service.
+func (a *API) agentOf(ctx context.Context, service, host string) (at agentAt, registered bool, err error) {
 	all, err := a.store.Services(ctx, service)
 	for _, s := range all {
 		if s.Hostname == host {
-			return s.HostAddr, true, nil
+			return registeredAt(s), true, nil
 		}
 	}
-	return "", false, err
+	return agentAt{}, false, err
+}
+
+func registeredAt(s objdb.Service) agentAt {
+	return agentAt{s.Hostname, s.HostAddr, s.Authorities != ""}
+}
+
+// agent passes on what an agent says of itself. Agents of nodes that have joined answer
+// netmasters only.
+func (a *API) agent(r *http.Request) (reply, error) {
+	host, what := mux.Vars(r)["host"], mux.Vars(r)["what"]
+	at, registered, err := a.agentOf(r.Context(), mastercfg.AgentService, host)
+	if err == nil && !registered {
+		err = fault.New(fault.NotFound, "node %s is not registered", host)
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	said, err := a.nodes.call(r.Context(), http.MethodGet, at, "/"+what)
+	text := strings.TrimSuffix(string(said), "\n")
+	switch {
+	case err != nil:
+		return reply{}, err
+	case what == "metrics":
+		return reply{body: plainText(text)}, nil
+	case what == "readyz":
+		return reply{body: text}, nil
+	}
+	return reply{body: json.RawMessage(said)}, nil
 }

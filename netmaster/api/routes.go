@@ -34,6 +34,9 @@ type served struct {
 	closed bool // it is of the account routes
 }
 
+// agentPaths are what agents are asked for operators.
+const agentPaths = "readyz|inspect/driver|inspect/drops|inspect/bgp|inspect/nameserver"
+
 // inspectRoot is where objects are found with their run-time view.
 const inspectRoot = "/api/v1/inspect/"
 
@@ -67,6 +70,8 @@ func (a *API) table() []route {
 		{mastercfg.NodesPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.NodePrefix)}},
 		{mastercfg.NodesPath + "/{host}", rights.Access, methods{http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)}},
 		{mastercfg.NodesPath + "/{host}/rekey", rights.Access, methods{http.MethodPost: a.rekey("node", mastercfg.NodePrefix)}},
+		{mastercfg.NodesPath + "/{host}/agent/{what:" + agentPaths + "}", rights.Operations, methods{http.MethodGet: a.agent}},
+		{mastercfg.NodesPath + "/{host}/agent/{what:metrics}", rights.Measured, methods{http.MethodGet: a.agent}},
 		{mastercfg.MastersPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.MasterPrefix)}},
 		{mastercfg.MastersPath + "/{host}", rights.Access, methods{http.MethodDelete: a.removeJoined("netmaster", mastercfg.MasterPrefix)}},
 		{mastercfg.MastersPath + "/{host}/rekey", rights.Access, methods{http.MethodPost: a.rekey("netmaster", mastercfg.MasterPrefix)}},

@@ -50,7 +50,8 @@ type nodeStatus struct {
 	VTEP       string `json:"vtep"`
 	Version    string `json:"version"` // of the agent
 	Endpoints  int    `json:"endpoints"`
-	Registered bool   `json:"registered"` // its agent is alive
+	Registered bool   `json:"registered"`       // its agent is alive
+	Joined     bool   `json:"joined,omitempty"` // it is asked over TLS, by netmasters only
 }
 
 type storeStatus struct {
@@ -124,7 +125,7 @@ func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int)
 	}
 	for _, s := range registered[mastercfg.AgentService] {
 		n := of(s.Hostname)
-		n.Address, n.Version, n.Registered = s.HostAddr, s.Version, true
+		n.Address, n.Version, n.Registered, n.Joined = s.HostAddr, s.Version, true, s.Authorities != ""
 	}
 	for _, s := range registered[mastercfg.AgentVTEPService] {
 		of(s.Hostname).VTEP, of(s.Hostname).Registered = s.HostAddr, true

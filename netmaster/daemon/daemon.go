@@ -20,7 +20,8 @@
 //	front.go     which role answers; proxy.go forwards to the leader
 //	server.go    HTTP limits; shedder.go keeps silent connections cheap
 //	connection.go  TLS and plain on one port; identify.go who asks; mode.go whether plain is served
-//	papers.go    authorities and own certificates; found.go how a cluster gets them
+//	papers.go    authorities and own certificates; found.go how a cluster gets them,
+//	joining.go   and how another netmaster does
 //	member.go    the embedded member of the store, and the room it has
 package daemon
 
@@ -30,6 +31,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -96,6 +98,7 @@ type Daemon struct {
 	space   *space.Keeper
 	papers  *papers
 	mode    *mode
+	toJoin  atomic.Bool // this netmaster has no authorities and is to be given some
 
 	announcing sync.Mutex // held to say what others find this netmaster by
 	service    *objdb.Registration
@@ -117,7 +120,7 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.API.Authorities = papers.authorities
+	cfg.API.Authorities, cfg.API.NodeTLS = papers.authorities, papers.node
 	if cfg.Security.Dir != "" {
 		cfg.API.Found = papers.found
 	}
@@ -127,6 +130,7 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers, mode: &mode{log: cfg.Log}}
 	d.cfg.API.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
+	d.toJoin.Store(cfg.Security.TokenFile != "" && papers.none())
 	d.metrics.watch(d.space)
 	d.metrics.gauge("netmaster_security_open", "1 while nobody is asked who he is.", func() float64 {
 		if d.mode.now() == mastercfg.SecurityOpen {
@@ -154,7 +158,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback), d.papers, d.log)
 	for i, l := range listeners {
-		listeners[i] = encrypting{l, d.papers.server(), d.papers.have}
+		listeners[i] = encrypting{l, d.papers.server(), d.papers.serves}
 	}
 	if d.cfg.Security.Socket != "" {
 		local, err := listenSocket(d.cfg.Security.Socket)
@@ -193,10 +197,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	d.papers.changed = d.announce
 	var leading sync.WaitGroup
+	leading.Go(func() { d.join(working) })
 	leading.Go(func() { d.loop(working, ctx) })
 	leading.Go(func() { d.space.Run(working) })
 	leading.Go(func() { d.mode.Run(working, d.db) })
 	leading.Go(func() { d.papers.Run(working, d.cluster) })
+	leading.Go(func() { d.papers.own.Run(working, d.cfg.Security.Reread) })
 	leading.Go(func() { d.cfg.API.Audit.Run(working) })
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
 	d.notify(daemon.SdNotifyReady)
@@ -224,6 +230,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) loop(ctx, serving context.Context) {
 	campaign := objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: d.cfg.Control, TTL: d.cfg.LeaderTTL}
 	for ctx.Err() == nil {
+		if !d.mayLead(ctx) {
+			retry.Pause(ctx, standBack)
+			continue
+		}
 		standby := master.Follow(ctx, d.db)
 		term, err := d.db.Campaign(ctx, campaign)
 		if err != nil {
@@ -242,7 +252,7 @@ func (d *Daemon) loop(ctx, serving context.Context) {
 	}
 }
 
-// standBack is what a netmaster whose term failed leaves to the others.
+// standBack is what a netmaster whose term failed, or that may not lead, leaves to the others.
 const standBack = time.Second
 
 // registered is what other parties find this netmaster by, as it is now.

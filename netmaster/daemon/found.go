@@ -68,8 +68,8 @@ func isNew(r ledger.Reader) bool {
 func (d *Daemon) belong(cluster string) {
 	d.papers.belong(cluster)
 	if !d.papers.have() {
-		d.log.WithField("cluster", cluster).Error("the cluster has authorities, this netmaster does not: it serves without TLS and nobody can join; " +
-			"give it the directory that --pki-dir names of a netmaster that has them")
+		d.log.WithField("cluster", cluster).Error("the cluster has authorities, and no netmaster that runs has them: this one serves without TLS and nobody can join; " +
+			"start one that has them in its --pki-dir, and let this one join with a token for netmasters (--join-token-file)")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/owncert"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
@@ -31,6 +33,13 @@ type Security struct {
 
 	Founding      mastercfg.SecurityMode // of a new cluster; empty: open
 	PlainLoopback string                 // role in which plain HTTP is served on loopback; empty: as elsewhere
+
+	// TokenFile has a token with which this netmaster joins where it has no authorities; empty: none.
+	TokenFile string
+	Join      []string // netmasters to ask then, host:port, before those that are registered
+
+	Own    owncert.Files    // certificates that the operator has brought
+	Reread <-chan os.Signal // when they are to be read again, beside each minute; nil: never
 }
 
 // papers are the authorities of the cluster, as this netmaster has them, and its own
@@ -40,6 +49,7 @@ type papers struct {
 	cfg  Security
 	log  *logrus.Entry
 	held atomic.Pointer[held] // nil: no authorities
+	own  *owncert.Certs       // that the operator has brought
 	// changed is called when there are other authorities; set before Run.
 	changed func()
 
@@ -55,7 +65,11 @@ type held struct {
 
 // newPapers reads the authorities, if there are any yet.
 func newPapers(cfg Security, log *logrus.Entry) (*papers, error) {
-	p := &papers{cfg: cfg, log: log, changed: func() {}}
+	own, err := owncert.Open(cfg.Own, log)
+	if err != nil {
+		return nil, err
+	}
+	p := &papers{cfg: cfg, log: log, own: own, changed: func() {}}
 	if cfg.Dir == "" {
 		return p, nil
 	}
@@ -184,6 +198,12 @@ func (p *papers) again() {
 	}
 }
 
+// serves tells whether TLS is spoken.
+func (p *papers) serves() bool { return p.have() || p.own.Shown() != nil }
+
+// none tells, before Run, whether there are no authorities on the disk.
+func (p *papers) none() bool { return !p.have() && p.read == nil }
+
 // have tells whether there are authorities.
 func (p *papers) have() bool { return p.held.Load() != nil }
 
@@ -198,8 +218,15 @@ func (p *papers) authorities() pki.Authorities {
 // Verify implements verifier for clients of this cluster.
 func (p *papers) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
 	all := p.authorities()
-	if all == nil {
+	switch {
+	case all == nil && !p.own.Trusts():
 		return identity.Identity{}, fault.New(fault.Unauthenticated, "certificate: this netmaster knows no authority")
+	case all == nil:
+		return p.own.Verify("", chain, now)
+	case p.own.Trusts():
+		if who, err := p.own.Verify(all.Cluster(), chain, now); err == nil {
+			return who, nil
+		}
 	}
 	trust := pki.Trust{Cluster: all.Cluster(), Authorities: []*x509.Certificate{all[pki.Client].Certificate}, Use: x509.ExtKeyUsageClientAuth}
 	return trust.Verify(chain, now)
@@ -210,11 +237,39 @@ func (p *papers) Verify(chain []*x509.Certificate, now time.Time) (identity.Iden
 func (p *papers) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if own := p.own.For(hello.ServerName); own != nil {
+				return own, nil
+			}
 			if h := p.held.Load(); h != nil {
 				return h.server, nil
 			}
+			if own := p.own.Shown(); own != nil {
+				return own, nil
+			}
 			return nil, fault.New(fault.Unavailable, "no certificate yet")
+		},
+	}
+}
+
+// node is how the agent of a host is asked over TLS; nil while there are no authorities. A
+// node is known by its name, whatever its address, and by the authority of clients, so that no
+// node can stand for a netmaster.
+func (p *papers) node(host string) *tls.Config {
+	h := p.held.Load()
+	if h == nil {
+		return nil
+	}
+	trust := pki.Trust{Cluster: h.authorities.Cluster(), Authorities: []*x509.Certificate{h.authorities[pki.Client].Certificate}, Use: x509.ExtKeyUsageServerAuth}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*h.client}, NextProtos: []string{"http/1.1"},
+		InsecureSkipVerify: true, // VerifyConnection is in its place
+		VerifyConnection: func(state tls.ConnectionState) error {
+			who, err := trust.Verify(state.PeerCertificates, time.Now())
+			if err == nil && (who.Kind != identity.Node || who.Name != host) {
+				err = fault.New(fault.Unauthenticated, "%s answers in the place of node %s", who, host)
+			}
+			return err
 		},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/owncert"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -439,5 +440,79 @@ func TestANetmasterStartsBeforeItsClockIsRight(t *testing.T) {
 	}
 	if p.read.Cluster() != all.Cluster() {
 		t.Error("does not try again")
+	}
+}
+
+// A certificate of the operator's is shown to who dials its name, that of the cluster to
+// nodes and netmasters, who dial addresses.
+func TestACertificateOfOnesOwnIsShownForItsName(t *testing.T) {
+	_, p := served(t)
+	others, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files := owncert.Files{Cert: filepath.Join(dir, "own.crt"), Key: filepath.Join(dir, "own.key")}
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := others[pki.API].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: "own"}, Use: x509.ExtKeyUsageServerAuth, Key: key.Public(), Names: []string{"net.example"}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := pki.EncodeKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{files.Cert: pki.EncodeCertificates(own), files.Key: text} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alone, err := newPapers(Security{Own: files}, testkit.Quiet())
+	if err != nil || !alone.serves() || alone.have() {
+		t.Fatalf("without authorities: %v", err)
+	}
+	p.own = alone.own
+	for _, c := range []struct {
+		papers *papers
+		name   string
+		own    bool
+	}{{p, "net.example", true}, {p, "", false}, {p, "localhost", false}, {alone, "net.example", true}, {alone, "", true}, {alone, "other.example", true}} {
+		shown, err := c.papers.server().GetCertificate(&tls.ClientHelloInfo{ServerName: c.name})
+		if err != nil || shown.Leaf.Equal(own) != c.own {
+			t.Errorf("%q, with authorities: %t: %v", c.name, c.papers.have(), err)
+		}
+	}
+}
+
+// An agent is known by the name in its certificate, wherever it is; neither another node nor
+// a netmaster answers in its place.
+func TestAnAgentIsKnownByItsName(t *testing.T) {
+	addr, p := served(t)
+	all := p.authorities()
+	node := certificate(t, all[pki.Client], identity.Identity{Kind: identity.Node, Name: "h1"}, x509.ExtKeyUsageServerAuth, time.Now())
+	server := httptest.NewUnstartedServer(named)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{node}}
+	server.StartTLS()
+	defer server.Close()
+	for name, c := range map[string]struct{ host, at, reason string }{
+		"the node":     {"h1", server.Listener.Addr().String(), ""},
+		"another node": {"h2", server.Listener.Addr().String(), "node/h1 answers in the place of node h2"},
+		"a netmaster":  {"h1", addr, "not signed by an authority"},
+	} {
+		conn, err := tls.Dial("tcp", c.at, p.node(c.host))
+		if err == nil {
+			conn.Close()
+		}
+		if (err == nil) != (c.reason == "") || err != nil && !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// And nobody who asks a netmaster takes a node for one.
+	if conn, err := tls.Dial("tcp", server.Listener.Addr().String(), p.dialer()); err == nil {
+		conn.Close()
+		t.Error("a node is taken for a netmaster")
 	}
 }

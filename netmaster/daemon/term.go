@@ -19,19 +19,20 @@ import (
 
 // lead serves one term, until it ends or ctx does. It takes what the standby has.
 func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *ledger.Standby) error {
-	working, stop := context.WithCancel(term.Context())
-	defer stop()
-	defer context.AfterFunc(ctx, stop)()
+	working, stop := context.WithCancelCause(term.Context())
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { stop(nil) })()
 
 	var tasks sync.WaitGroup
 	err := d.moveIn(working, serving, term, standby, &tasks)
 	if err == nil {
+		tasks.Go(func() { d.yield(working, stop) })
 		<-working.Done()
 		err = context.Cause(working)
 	}
 	d.front.follow()
 	d.announce()
-	stop()
+	stop(nil)
 	tasks.Wait()
 	if ctx.Err() != nil {
 		err = nil

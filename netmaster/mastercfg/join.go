@@ -71,6 +71,10 @@ type JoinResponse struct {
 	Cluster     string `json:"cluster"`
 	Certificate string `json:"certificate"` // PEM, to show to netmasters
 	Authorities string `json:"authorities"` // PEM, that netmasters' own are signed by
+	Clients     string `json:"clients"`     // PEM, that certificates of nodes and of netmasters as clients are signed by
+	// Files are the authorities with their keys, as pki.Authorities.Encode makes them, for
+	// a netmaster that joins.
+	Files map[string]string `json:"files,omitempty"`
 }
 
 // Authority is how a cluster is known: whoever has its pin can tell that these are its.

@@ -86,13 +86,16 @@ func (a Authorities) Hash() string {
 	if a == nil {
 		return ""
 	}
-	return CertificateHash(a[API].Certificate)
+	return HashOf([]*x509.Certificate{a[API].Certificate})
 }
 
-// CertificateHash tells certificates apart.
-func CertificateHash(c *x509.Certificate) string {
-	sum := sha256.Sum256(c.Raw)
-	return hex.EncodeToString(sum[:])
+// HashOf is the Hash of who has nothing but the certificates of the authority of servers.
+func HashOf(certs []*x509.Certificate) string {
+	h := sha256.New()
+	for _, c := range certs {
+		h.Write(c.Raw)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func newAuthority(role Role, cluster string, now time.Time) (*Authority, error) {

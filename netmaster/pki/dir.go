@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -77,6 +78,37 @@ func ReadFile(path string, secret bool) ([]byte, error) {
 		return nil, fault.New(fault.Invalid, "%w", err)
 	}
 	return content, nil
+}
+
+// OpenKey reads the key in a file, and makes one that only root can read the first time.
+func OpenKey(path string) (*ecdsa.PrivateKey, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return makeKey(path)
+	}
+	text, err := ReadFile(path, true)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ParseKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return key, nil
+}
+
+func makeKey(path string) (*ecdsa.PrivateKey, error) {
+	key, err := NewKey()
+	if err != nil {
+		return nil, err
+	}
+	text, err := EncodeKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return key, durable.Write(path, text)
 }
 
 // Encode are certificates and keys as PEM, by the name of their file.

@@ -20,6 +20,7 @@ import (
 type Leaf struct {
 	Who       identity.Identity // a master, node or user
 	Use       x509.ExtKeyUsage  // to serve or to be a client
+	Serves    bool              // a client serves as well, as nodes do for netmasters
 	Key       crypto.PublicKey
 	Names     []string     // of a server: the names that clients dial
 	Addresses []netip.Addr // and the addresses
@@ -49,7 +50,7 @@ func (a *Authority) Sign(leaf Leaf, now time.Time) (*x509.Certificate, error) {
 		Subject:      pkix.Name{Organization: []string{a.Cluster}, CommonName: leaf.Who.String()},
 		NotBefore:    begin, NotAfter: end,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{leaf.Use},
+		ExtKeyUsage:           leaf.uses(),
 		BasicConstraintsValid: true,
 		URIs:                  []*url.URL{leaf.Who.URI(a.Cluster)},
 		DNSNames:              leaf.Names,
@@ -62,6 +63,13 @@ func (a *Authority) Sign(leaf Leaf, now time.Time) (*x509.Certificate, error) {
 		return nil, err
 	}
 	return x509.ParseCertificate(der)
+}
+
+func (l Leaf) uses() []x509.ExtKeyUsage {
+	if l.Serves && l.Use != x509.ExtKeyUsageServerAuth {
+		return []x509.ExtKeyUsage{l.Use, x509.ExtKeyUsageServerAuth}
+	}
+	return []x509.ExtKeyUsage{l.Use}
 }
 
 // RenewAt is when a certificate is renewed: after half of its life, a little earlier or

@@ -28,7 +28,10 @@ type Trust struct {
 // of the authorities, is good now, is for this use and has the name of somebody of this
 // cluster. Anything else is a fault.Unauthenticated that says what is wrong.
 func (t Trust) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
-	who, err := t.verify(chain, now)
+	if err := t.Signed(chain, now); err != nil {
+		return identity.Identity{}, err
+	}
+	who, err := t.named(chain[0])
 	if err != nil {
 		return identity.Identity{}, fault.New(fault.Unauthenticated, "certificate: %w", err)
 	}
@@ -36,16 +39,24 @@ func (t Trust) Verify(chain []*x509.Certificate, now time.Time) (identity.Identi
 	return who, nil
 }
 
-func (t Trust) verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
+// Signed is Verify without the name: it tells nothing of who has the certificate.
+func (t Trust) Signed(chain []*x509.Certificate, now time.Time) error {
+	if err := t.signed(chain, now); err != nil {
+		return fault.New(fault.Unauthenticated, "certificate: %w", err)
+	}
+	return nil
+}
+
+func (t Trust) signed(chain []*x509.Certificate, now time.Time) error {
 	switch {
 	case len(chain) == 0:
-		return identity.Identity{}, errors.New("none was shown")
+		return errors.New("none was shown")
 	case len(chain) > maxChain:
-		return identity.Identity{}, fault.New(fault.Unauthenticated, "a chain of %d, at most %d are read", len(chain), maxChain)
+		return fault.New(fault.Unauthenticated, "a chain of %d, at most %d are read", len(chain), maxChain)
 	}
 	for _, c := range chain {
 		if len(c.Raw) > maxBytes {
-			return identity.Identity{}, fault.New(fault.Unauthenticated, "it has %d bytes, at most %d are read", len(c.Raw), maxBytes)
+			return fault.New(fault.Unauthenticated, "it has %d bytes, at most %d are read", len(c.Raw), maxBytes)
 		}
 	}
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
@@ -57,20 +68,19 @@ func (t Trust) verify(chain []*x509.Certificate, now time.Time) (identity.Identi
 	}
 	leaf := chain[0]
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{t.Use}}); err != nil {
-		return identity.Identity{}, plain(err, now)
+		return plain(err, now)
 	}
-	if leaf.IsCA {
-		return identity.Identity{}, errors.New("it is that of an authority")
+	switch {
+	case leaf.IsCA:
+		return errors.New("it is that of an authority")
+	case !slices.Contains(leaf.ExtKeyUsage, t.Use): // it is good for everything, and so made for nothing
+		return errors.New("it does not say that it is for this use")
 	}
-	return t.named(leaf)
+	return nil
 }
 
-// named is the one identity that a certificate has in this cluster. That a certificate
-// that is good for everything has no use of its own is refused as well.
+// named is the one identity that a certificate has in this cluster.
 func (t Trust) named(leaf *x509.Certificate) (identity.Identity, error) {
-	if !slices.Contains(leaf.ExtKeyUsage, t.Use) {
-		return identity.Identity{}, errors.New("it does not say that it is for this use")
-	}
 	if len(leaf.URIs) != 1 {
 		return identity.Identity{}, fault.New(fault.Unauthenticated, "it has %d names of the form contiv://..., not one", len(leaf.URIs))
 	}

@@ -27,7 +27,7 @@ type Node struct {
 	VXLANPort uint16
 	Ready     bool // to attach endpoints
 
-	Authorities string // hash of those of the cluster that it has joined; empty: it has not
+	Authorities string // hash of those that it believes netmasters by; empty: it has not joined, and serves in plain HTTP
 }
 
 // Services are the registrations of a node that has these addresses.
@@ -35,11 +35,11 @@ func (n Node) Services(addresses ...string) []objdb.Service {
 	entry := func(name string, addr netip.Addr, port int) objdb.Service {
 		return objdb.Service{
 			ServiceName: name, Version: buildinfo.Get().Version, TTL: int(RegistrationTTL / time.Second),
-			HostAddr: addr.String(), Port: port, Hostname: n.HostLabel,
+			HostAddr: addr.String(), Port: port, Hostname: n.HostLabel, Authorities: n.Authorities,
 		}
 	}
 	first := entry(mastercfg.AgentService, n.CtrlIP, vxlanAgentPort)
-	first.Addresses, first.Ready, first.Authorities = addresses, n.Ready, n.Authorities
+	first.Addresses, first.Ready = addresses, n.Ready
 	return []objdb.Service{
 		first,
 		entry(mastercfg.AgentService, n.CtrlIP, vlanAgentPort),

@@ -14,16 +14,19 @@ import (
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/joining"
 	"github.com/contiv/netplugin/netmaster/jointoken"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -49,22 +52,21 @@ type Member struct {
 	cfg  Config
 	key  *ecdsa.PrivateKey
 	held atomic.Pointer[held] // nil: not joined yet
-
-	once   sync.Once
-	joined chan struct{} // closed when held is not nil any more
 }
 
 // held is what a node that has joined shows and believes.
 type held struct {
 	own   tls.Certificate
-	roots *x509.CertPool
-	hash  string // of the first of them
+	roots *x509.CertPool // of netmasters as servers
+	known string         // hash of these
+	peers pki.Trust      // in netmasters as clients
 }
 
 // Names of the files.
 const (
 	keyFile         = "node.key"
 	certificateFile = "node.crt"
+	clientsFile     = "clients.crt"
 	// AuthorityFile is written last: where it is, the node has joined.
 	AuthorityFile = "ca.crt"
 )
@@ -74,10 +76,12 @@ func Open(cfg Config) (*Member, error) {
 	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
-	m := &Member{cfg: cfg, joined: make(chan struct{})}
-	if err := m.openKey(); err != nil {
+	m := &Member{cfg: cfg}
+	key, err := pki.OpenKey(m.path(keyFile))
+	if err != nil {
 		return nil, err
 	}
+	m.key = key
 	if _, err := os.Stat(m.path(AuthorityFile)); os.IsNotExist(err) {
 		return m, nil
 	}
@@ -89,35 +93,18 @@ func Open(cfg Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, m.use(certificate, authorities)
+	clients, err := pki.ReadFile(m.path(clientsFile), false)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // one that joined earlier has none until it renews its certificate
+		return nil, err
+	}
+	return m, m.use(certificate, authorities, clients)
 }
 
 func (m *Member) path(name string) string { return filepath.Join(m.cfg.Dir, name) }
 
-func (m *Member) openKey() (err error) {
-	path := m.path(keyFile)
-	if _, err := os.Stat(path); os.IsNotExist(err) {
-		if m.key, err = pki.NewKey(); err != nil {
-			return err
-		}
-		text, err := pki.EncodeKey(m.key)
-		if err != nil {
-			return err
-		}
-		return durable.Write(path, text)
-	}
-	text, err := pki.ReadFile(path, true)
-	if err != nil {
-		return err
-	}
-	if m.key, err = pki.ParseKey(text); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-// use shows a certificate and believes authorities from now on.
-func (m *Member) use(certificate, authorities []byte) error {
+// use shows a certificate and believes authorities from now on: of netmasters that are
+// asked, and, if there are some, of those that ask.
+func (m *Member) use(certificate, authorities, clients []byte) error {
 	certs, err := pki.ParseCertificates(certificate)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.path(certificateFile), err)
@@ -133,25 +120,53 @@ func (m *Member) use(certificate, authorities []byte) error {
 	for _, c := range trusted {
 		roots.AddCert(c)
 	}
-	m.held.Store(&held{tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: m.key, Leaf: certs[0]}, roots, pki.CertificateHash(trusted[0])})
-	m.once.Do(func() { close(m.joined) })
+	now := &held{own: tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: m.key, Leaf: certs[0]}, roots: roots, known: pki.HashOf(trusted)}
+	if len(clients) > 0 {
+		if now.peers, err = peersOf(certs[0], clients); err != nil {
+			return fmt.Errorf("%s: %w", m.path(clientsFile), err)
+		}
+	}
+	m.held.Store(now)
 	return nil
 }
 
-// Joined is closed once the node has joined. A Member that is nil never does.
-func (m *Member) Joined() <-chan struct{} {
-	if m == nil {
-		return nil
+// peersOf is the trust in the cluster that a certificate is of.
+func peersOf(own *x509.Certificate, clients []byte) (pki.Trust, error) {
+	certs, err := pki.ParseCertificates(clients)
+	if err != nil {
+		return pki.Trust{}, err
 	}
-	return m.joined
+	if len(own.URIs) != 1 {
+		return pki.Trust{}, fault.New(fault.Invalid, "the certificate of the node names nobody")
+	}
+	cluster, _, err := identity.ParseURI(own.URIs[0].String())
+	return pki.Trust{Cluster: cluster, Authorities: certs, Use: x509.ExtKeyUsageClientAuth}, err
 }
 
-// Authorities is the hash of those of the cluster that the node has joined; empty: it has not.
-func (m *Member) Authorities() string {
-	if m == nil || m.held.Load() == nil {
-		return ""
+// Server is how the node serves; nil until it has joined. Its clients' certificates are
+// asked for, and looked at by Verify.
+func (m *Member) Server() *tls.Config {
+	if m.held.Load() == nil {
+		return nil
 	}
-	return m.held.Load().hash
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &m.held.Load().own, nil },
+	}
+}
+
+// Verify tells who of the cluster a certificate belongs to, or says what is wrong with it.
+func (m *Member) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
+	return m.held.Load().peers.Verify(chain, now)
+}
+
+// Authorities is the hash of those that netmasters are believed by, as
+// pki.Authorities.Hash makes it; empty until the node has joined.
+func (m *Member) Authorities() string {
+	if h := m.held.Load(); h != nil {
+		return h.known
+	}
+	return ""
 }
 
 // TLS is how netmasters are talked to, now; nil until the node has joined.
@@ -228,19 +243,16 @@ func (m *Member) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request := mastercfg.JoinRequest{Token: token.Text(), Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs}
-	return m.inTurn(ctx, func(address string) error {
-		authorities, err := fetch(ctx, address, token.Pin)
-		if err != nil {
-			return err
-		}
-		var answer mastercfg.JoinResponse
-		if err := post(ctx, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: authorities}, address, mastercfg.JoinPath, request, &answer); err != nil {
-			return err
-		}
-		m.cfg.Log.WithFields(logrus.Fields{"host": m.cfg.Host, "cluster": answer.Cluster}).Info("the node has joined")
-		return m.keep(answer)
-	})
+	masters, err := m.cfg.Masters(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := joining.Join(ctx, masters, token, mastercfg.JoinRequest{Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs})
+	if err != nil {
+		return err
+	}
+	m.cfg.Log.WithFields(logrus.Fields{"host": m.cfg.Host, "cluster": answer.Cluster}).Info("the node has joined")
+	return m.keep(answer)
 }
 
 // renew asks for another certificate. The key is proof enough: the old certificate may
@@ -250,23 +262,29 @@ func (m *Member) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: m.held.Load().roots}
-	return m.inTurn(ctx, func(address string) error {
-		var answer mastercfg.JoinResponse
-		if err := post(ctx, conf, address, mastercfg.RenewPath, mastercfg.RenewRequest{Host: m.cfg.Host, CSR: csr}, &answer); err != nil {
-			return err
-		}
-		return m.keep(answer)
-	})
+	masters, err := m.cfg.Masters(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := joining.Renew(ctx, masters, m.held.Load().roots, mastercfg.RenewRequest{Host: m.cfg.Host, CSR: csr})
+	if err != nil {
+		return err
+	}
+	return m.keep(answer)
 }
 
 // keep uses what a netmaster answered, and writes it down.
 func (m *Member) keep(answer mastercfg.JoinResponse) error {
-	if err := m.use([]byte(answer.Certificate), []byte(answer.Authorities)); err != nil {
+	if err := m.use([]byte(answer.Certificate), []byte(answer.Authorities), []byte(answer.Clients)); err != nil {
 		return err
 	}
 	if err := durable.Write(m.path(certificateFile), []byte(answer.Certificate)); err != nil {
 		return err
+	}
+	if answer.Clients != "" {
+		if err := durable.Write(m.path(clientsFile), []byte(answer.Clients)); err != nil {
+			return err
+		}
 	}
 	return durable.Write(m.path(AuthorityFile), []byte(answer.Authorities))
 }

@@ -18,11 +18,13 @@ type handlers struct {
 
 // statuses maps the kinds of error a route here can meet; others are 500.
 var statuses = map[fault.Kind]int{
-	fault.NotFound:    http.StatusNotFound,
-	fault.Invalid:     http.StatusBadRequest,
-	fault.Conflict:    http.StatusConflict,
-	fault.Denied:      http.StatusForbidden,
-	fault.Unavailable: http.StatusServiceUnavailable,
+	fault.NotFound: http.StatusNotFound,
+	fault.Invalid:  http.StatusBadRequest,
+	fault.Conflict: http.StatusConflict,
+	fault.Denied:   http.StatusForbidden,
+
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Unavailable:     http.StatusServiceUnavailable,
 }
 
 // alive answers unless the agent is stuck: its state is asked for, whatever it is.

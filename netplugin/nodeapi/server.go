@@ -75,6 +75,7 @@ type Config struct {
 	Host        func() string             // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
 	Pods        func() string             // what keeps container runtimes from us, "" if nothing does; nil: others write their configuration
 	Metrics     prometheus.Gatherer
+	Membership  Membership // nil: the node is not to join a cluster, and serves in plain HTTP
 	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.
 	Drops func(context.Context) (map[string]map[string]drivers.Count, error)
 	Log   *logrus.Entry
@@ -93,7 +94,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("node REST server: %w", err)
 	}
 	return &Server{
-		listener: netutil.LimitListener(listener, maxConns),
+		listener: secured{netutil.LimitListener(listener, maxConns), cfg.Membership},
 		http: &http.Server{
 			Handler: Handler(cfg), ReadTimeout: readTimeout, ReadHeaderTimeout: readTimeout,
 			WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
@@ -146,5 +147,5 @@ func Handler(cfg Config) http.Handler {
 	get("/readyz", h.ready)
 	r.Handle("/metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})).Methods(http.MethodGet)
 	r.HandleFunc("/debug/reclaimEndpoint/{epID}", h.guarded(h.reclaimEndpoint)).Methods(http.MethodDelete)
-	return http.MaxBytesHandler(r, 0)
+	return http.MaxBytesHandler(h.entitled(r), 0)
 }

@@ -94,14 +94,18 @@ func exampleDrops(context.Context) (map[string]map[string]drivers.Count, error) 
 }
 
 // start serves a node and returns the server's URL.
-func start(t *testing.T, n *node) string {
+func start(t *testing.T, n *node, member ...Membership) string {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
 	if err := metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "contiv_flows", Help: "Flows."}, func() float64 { return 12 })); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	server, err := Listen(ctx, Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics, Drops: exampleDrops})
+	cfg := Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics, Drops: exampleDrops}
+	if len(member) > 0 {
+		cfg.Membership = member[0]
+	}
+	server, err := Listen(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

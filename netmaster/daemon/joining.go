@@ -1,0 +1,134 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/joining"
+	"github.com/contiv/netplugin/netmaster/jointoken"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// A netmaster that has no authorities is given those of its cluster, with their keys, by
+// another one, for a join token. Until then it follows: nodes that have joined could not
+// ask it. The same is true of one without a token, as long as another netmaster that has
+// them is there to lead.
+
+// joinerKeyFile has the key that the name of a netmaster belongs to. It is on disk before
+// it is first shown, so that who has not heard the answer asks again as the same.
+const joinerKeyFile = "netmaster.key"
+
+// Times between tries to join.
+const (
+	firstJoinPause   = 500 * time.Millisecond
+	longestJoinPause = 3 * time.Second
+)
+
+// join asks the other netmasters until one has taken this one in, or ctx ends.
+func (d *Daemon) join(ctx context.Context) {
+	var said string
+	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); d.toJoin.Load() && ctx.Err() == nil; pace.Sleep(ctx) {
+		err := d.tryJoin(ctx)
+		if err == nil {
+			d.toJoin.Store(false)
+			return
+		}
+		if err.Error() != said && ctx.Err() == nil {
+			said = err.Error()
+			d.log.WithError(err).Error("this netmaster has not joined the cluster, trying again; it does not lead until then")
+		}
+	}
+}
+
+func (d *Daemon) tryJoin(ctx context.Context) error {
+	s := d.cfg.Security
+	text, err := pki.ReadFile(s.TokenFile, true)
+	if err != nil {
+		return err
+	}
+	token, err := jointoken.Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.TokenFile, err)
+	}
+	key, err := pki.OpenKey(filepath.Join(s.Dir, joinerKeyFile))
+	if err != nil {
+		return err
+	}
+	csr, err := pki.Request(key)
+	if err != nil {
+		return err
+	}
+	masters, err := d.others(ctx)
+	if err != nil && len(s.Join) == 0 {
+		return err
+	}
+	asked := slices.Clone(s.Join)
+	for _, m := range masters {
+		asked = append(asked, net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)))
+	}
+	request := mastercfg.JoinRequest{Host: s.Name, CSR: csr}
+	for _, addr := range s.Addresses {
+		request.Addresses = append(request.Addresses, addr.String())
+	}
+	answer, err := joining.Join(ctx, asked, token, request)
+	if err != nil {
+		return err
+	}
+	all, err := pki.Decode(answer.Files)
+	if err != nil {
+		return fault.New(fault.Denied, "%s is no token for netmasters, or not good any more: authorities in the answer: %w", s.TokenFile, err)
+	}
+	if err := all.Save(s.Dir); err != nil {
+		return err
+	}
+	d.log.WithField("cluster", all.Cluster()).Info("this netmaster has joined the cluster")
+	return d.papers.use(all)
+}
+
+// yield ends the term when there is somebody else to lead whom nodes that have joined can ask.
+func (d *Daemon) yield(ctx context.Context, end context.CancelCauseFunc) {
+	for ; ctx.Err() == nil; retry.Pause(ctx, yieldCheck) {
+		if !d.mayLead(ctx) {
+			end(fault.New(fault.NotLeader, "another netmaster has the authorities of the cluster, this one does not"))
+		}
+	}
+}
+
+const yieldCheck = 5 * time.Second
+
+// others are the other netmasters that are registered.
+func (d *Daemon) others(ctx context.Context) (others []objdb.Service, err error) {
+	all, err := d.db.Services(ctx, mastercfg.MasterService)
+	for _, s := range all {
+		if net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port)) != d.cfg.Control {
+			others = append(others, s)
+		}
+	}
+	return others, err
+}
+
+// mayLead tells whether this netmaster may stand for election, or go on leading: it has
+// the authorities of the cluster, or nobody else has. Where the store does not tell, the
+// election does.
+func (d *Daemon) mayLead(ctx context.Context) bool {
+	switch {
+	case d.toJoin.Load():
+		return false
+	case d.papers.have():
+		return true
+	}
+	if cluster, err := d.cluster(ctx); err != nil || cluster == "" {
+		return true
+	}
+	others, err := d.others(ctx)
+	return err != nil || !slices.ContainsFunc(others, func(s objdb.Service) bool { return s.Authorities != "" })
+}

@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// tokenFile is a file with a new token for a role, of the netmaster with a socket.
+func tokenFile(t *testing.T, socket, role string) string {
+	t.Helper()
+	code, answer := exchange(t, overSocket(t, socket), "POST", "http://localhost"+mastercfg.JoinTokensPath, `{"role":"`+role+`"}`)
+	var shown mastercfg.ShownJoinToken
+	if err := json.Unmarshal([]byte(answer), &shown); err != nil || code != http.StatusOK {
+		t.Fatalf("token: %d %s, %v", code, answer, err)
+	}
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte(shown.Token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// newcomer runs a netmaster without authorities, which is to join with a token.
+func newcomer(t *testing.T, name, token string) *node {
+	t.Helper()
+	return run(t, func(c *Config) {
+		c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: name, TokenFile: token}
+	})
+}
+
+// A netmaster joins through one that follows, leads with the authorities of its cluster
+// when the one that gave them is gone, and does so again after a restart without the token.
+func TestANetmasterThatJoinsIsGivenTheAuthorities(t *testing.T) {
+	storetest.Open(t)
+	first, cfg := secured(t)
+	token := tokenFile(t, cfg.Socket, "master")
+	second := newcomer(t, "m2", token)
+	testkit.Eventually(t, 20*time.Second, "m2 has the authorities", second.daemon.papers.have)
+	third := newcomer(t, "m3", token)
+	testkit.Eventually(t, 20*time.Second, "m3 has the authorities", third.daemon.papers.have)
+	given, err := pki.Load(second.daemon.cfg.Security.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := pki.Load(cfg.Dir)
+	if err != nil || given.Hash() != own.Hash() {
+		t.Errorf("they are others: %v", err)
+	}
+	third.shut()
+	first.shut()
+	leader(t, second)
+	client := asking(t, []*x509.Certificate{own[pki.API].Certificate})
+	if code, answer := exchange(t, client, "GET", "https://"+second.addr+mastercfg.MastersPath, ""); code != http.StatusOK || !strings.Contains(answer, `"m2"`) || !strings.Contains(answer, `"m3"`) {
+		t.Errorf("netmasters: %d %s", code, answer)
+	}
+	if err := os.Remove(token); err != nil {
+		t.Fatal(err)
+	}
+	again := run(t, func(c *Config) { c.Security = second.daemon.cfg.Security })
+	if !again.daemon.papers.have() || again.daemon.toJoin.Load() {
+		t.Error("after a restart it is to join anew")
+	}
+}
+
+// Whoever is to join, and cannot, does not lead, although nobody else does.
+func TestANetmasterThatIsToJoinDoesNotLead(t *testing.T) {
+	storetest.Open(t)
+	first, cfg := secured(t)
+	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "node"))
+	first.shut()
+	if second.daemon.mayLead(t.Context()) || second.leads() || second.daemon.papers.have() {
+		t.Error("it leads")
+	}
+	if err := second.daemon.tryJoin(t.Context()); err == nil {
+		t.Error("it has joined")
+	}
+}
+
+// One without authorities and without a token lets another one lead that has them: nodes
+// that have joined could not ask it. Where nobody has them it leads, until somebody comes.
+func TestANetmasterWithoutAuthoritiesLeavesLeadingToOneWithThem(t *testing.T) {
+	storetest.Open(t)
+	first, cfg := secured(t)
+	without := run(t)
+	first.shut()
+	leader(t, without)
+	cfg.Socket = ""
+	first = run(t, func(c *Config) { c.Security = cfg })
+	testkit.Eventually(t, 30*time.Second, "the one with the authorities leads", func() bool { return first.leads() && !without.leads() })
+}

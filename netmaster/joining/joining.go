@@ -1,0 +1,83 @@
+// Package joining is how a machine asks the netmasters of a cluster to take it in.
+//
+// Who joins does not know the cluster yet: it asks for its authorities without believing
+// the answer, compares them with the pin in its token, and shows the token only over a
+// connection that these authorities vouch for (Join). Who has joined asks for another
+// certificate over a connection that it can judge itself (Renew).
+package joining
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/contiv/netplugin/netmaster/jointoken"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Join shows a token to the first of several netmasters, host:port, that answers as one
+// of the token's cluster. The token of the request is filled in.
+func Join(ctx context.Context, masters []string, token jointoken.Token, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
+	request.Token = token.Text()
+	err = inTurn(masters, func(address string) error {
+		authorities, err := fetch(ctx, address, token.Pin)
+		if err != nil {
+			return err
+		}
+		return post(ctx, authorities, address, mastercfg.JoinPath, request, &answer)
+	})
+	return answer, err
+}
+
+// Renew asks for another certificate. The key in the request is proof enough: the old
+// certificate may have ended.
+func Renew(ctx context.Context, masters []string, authorities *x509.CertPool, request mastercfg.RenewRequest) (answer mastercfg.JoinResponse, err error) {
+	err = inTurn(masters, func(address string) error {
+		return post(ctx, authorities, address, mastercfg.RenewPath, request, &answer)
+	})
+	return answer, err
+}
+
+// inTurn asks netmasters until one has answered as it should.
+func inTurn(masters []string, ask func(address string) error) error {
+	var failed error
+	for _, address := range masters {
+		err := ask(address)
+		if err == nil {
+			return nil
+		}
+		failed = errors.Join(failed, fmt.Errorf("netmaster at %s: %w", address, err))
+	}
+	if failed == nil {
+		return fault.New(fault.Unavailable, "no netmaster is registered")
+	}
+	return failed
+}
+
+// fetch gets the authority that has the pin. Nothing is believed of the connection, and
+// nothing is said on it.
+func fetch(ctx context.Context, address, pin string) (*x509.CertPool, error) {
+	var answer mastercfg.Authority
+	// What comes is compared with the pin.
+	unverified := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}
+	if err := ask(ctx, unverified, http.MethodGet, address, mastercfg.AuthorityPath, nil, &answer); err != nil {
+		return nil, err
+	}
+	certs, err := pki.ParseCertificates([]byte(answer.Authorities))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range certs {
+		if pki.KeyHash(c) == pin {
+			pool := x509.NewCertPool()
+			pool.AddCert(c)
+			return pool, nil
+		}
+	}
+	return nil, fault.New(fault.Denied, "it is not of the cluster that the join token is for: its authority has another pin")
+}

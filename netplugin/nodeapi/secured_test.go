@@ -1,0 +1,104 @@
+package nodeapi
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netplugin/membership"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/hostaddr"
+)
+
+// joined is the node h1 of a cluster with these authorities.
+func joined(t *testing.T, by pki.Authorities) *membership.Member {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := pki.OpenKey(filepath.Join(dir, "node.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := by[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Node, Name: "h1"}, Use: x509.ExtKeyUsageClientAuth, Serves: true, Key: key.Public()}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*x509.Certificate{"node.crt": own, "clients.crt": by[pki.Client].Certificate, "ca.crt": by[pki.API].Certificate} {
+		if err := os.WriteFile(filepath.Join(dir, name), pki.EncodeCertificates(c), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := membership.Open(membership.Config{Dir: dir, Host: "h1", Log: testkit.Quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A node that has joined speaks TLS with all that are not on it, and answers netmasters
+// only. On the node itself it answers as ever.
+func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
+	own, err := hostaddr.Default()
+	if err != nil {
+		t.Skipf("this machine has no address but loopback: %v", err)
+	}
+	by, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := strings.TrimPrefix(start(t, &node{}, joined(t, by)), "http://")
+	_, port, err := net.SplitHostPort(local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := net.JoinHostPort(own.String(), port)
+	leaf := func(by pki.Authorities, kind identity.Kind) []tls.Certificate {
+		key, err := pki.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := by[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: kind, Name: "x"}, Use: x509.ExtKeyUsageClientAuth, Key: key.Public()}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []tls.Certificate{{Certificate: [][]byte{c.Raw}, PrivateKey: key}}
+	}
+	for name, c := range map[string]struct {
+		url  string
+		own  []tls.Certificate
+		code int // 0: no answer
+	}{
+		"a netmaster":            {"https://" + remote + "/inspect/driver", leaf(by, identity.Master), 200},
+		"another node":           {"https://" + remote + "/inspect/driver", leaf(by, identity.Node), 403},
+		"of another cluster":     {"https://" + remote + "/inspect/driver", leaf(others, identity.Master), 401},
+		"nobody":                 {"https://" + remote + "/metrics", nil, 401},
+		"nobody, for its health": {"https://" + remote + "/healthz", nil, 200},
+		"in plain HTTP":          {"http://" + remote + "/healthz", nil, 400},
+		"on the node":            {"http://" + local + "/inspect/driver", nil, 200},
+	} {
+		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: c.own}}} // netmaster's side of it is tested there
+		resp, err := client.Get(c.url)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		answer, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.code || c.code == 400 && !strings.Contains(string(answer), "HTTPS server") {
+			t.Errorf("%s: %d %.200s, %v; want %d", name, resp.StatusCode, answer, err, c.code)
+		}
+	}
+}

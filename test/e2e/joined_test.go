@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// Netmasters and nodes join with tokens, without a file that is copied by hand; when the
+// leader is killed, the next one has the authorities, and pods are attached over TLS as before.
+func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
+	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3})
+	s := story{t, ctx, bed}
+	s.must(bed.Nodes[0].StartNetmaster("--secure"))
+	for _, n := range bed.Nodes[1:] {
+		s.must(n.StartNetmaster("--join-token-file", tokenPath("master")))
+	}
+	for _, role := range []string{"master", "node"} {
+		var token string
+		s.soon(time.Minute, func() (err error) {
+			token, err = bed.Nodes[0].Run(ctx, bed.Nodes[0].Tool("netctl"), "--netmaster", "unix:///run/contiv/netmaster.sock", "token", "create", "--role", role, "-q")
+			return err
+		})
+		for _, n := range bed.Nodes {
+			_, err := n.Run(ctx, "sh", "-ec", `umask 077; mkdir -p /run/contiv; echo "$1" > "$2"`, "sh", strings.TrimSpace(token), tokenPath(role))
+			s.must(err)
+		}
+	}
+	members := bed.Nodes[1:]
+	for _, n := range members {
+		s.must(n.StartNetplugin("--join-token-file", tokenPath("node")))
+	}
+	for _, n := range members {
+		s.must(n.WaitReady(ctx))
+	}
+	s.soon(time.Minute, func() error {
+		for command, want := range map[string]int{"node ls --no-headers": 2, "node ls --masters --no-headers": 2} {
+			out, err := bed.Netctl(ctx, strings.Fields(command)...)
+			if err != nil || strings.Count(out, "\n") != want {
+				return fmt.Errorf("netctl %s: %q, %v", command, out, err)
+			}
+		}
+		return nil
+	})
+	s.netctl("tenant", "create", "blue")
+	s.netctl("network", "create", "-t", "blue", "-s", "10.1.1.0/24", "-g", "10.1.1.254", "front")
+	attach := func(name string, at *testbed.Node) *testbed.Pod {
+		pod := &testbed.Pod{Name: name, Node: at, Tenant: "blue", Network: "front"}
+		s.must(pod.MakeSandbox(ctx))
+		s.must(pod.Attach(ctx))
+		s.serve(pod)
+		return pod
+	}
+	a := attach("a", members[0])
+	s.soon(time.Minute, func() error { return s.answersNetmastersOnly(members[0]) })
+	founder := bed.Nodes[0]
+	s.must(founder.Netmaster().Kill())
+	s.soon(time.Minute, func() error {
+		leader, err := bed.Leader(ctx)
+		if err == nil && leader == founder {
+			err = fmt.Errorf("%s leads still", leader.Name)
+		}
+		return err
+	})
+	s.reachEachOther(shortly, a, attach("b", members[1]))
+	written, err := s.leader().Run(ctx, "cat", "/var/log/contiv/audit.log")
+	s.must(err)
+	if !strings.Contains(written, "node/"+members[1].Name) {
+		t.Errorf("the next leader does not know %s by its certificate: %s", members[1].Name, written)
+	}
+}
+
+// answersNetmastersOnly tells what is open of the REST server of a node that has joined, from
+// another machine, and whether netctl hears of it all the same.
+func (s story) answersNetmastersOnly(n *testbed.Node) error {
+	s.Helper()
+	if _, err := s.bed.Nodes[0].Run(s.ctx, n.Tool("probe"), "http", "http://"+n.MgmtIP+":9090/readyz"); err == nil {
+		return fmt.Errorf("%s answers in plain HTTP", n.Name)
+	}
+	if checked, err := s.bed.Netctl(s.ctx, "check"); err != nil || !strings.Contains(checked, "agent "+n.Name+": asked by netmaster") {
+		return fmt.Errorf("netctl check: %v\n%s", err, checked)
+	}
+	return nil
+}
+
+// tokenPath is where a node has a join token.
+func tokenPath(role string) string { return "/run/contiv/token-" + role }
