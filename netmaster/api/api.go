@@ -20,6 +20,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,7 @@ type Config struct {
 	Authorities func() pki.Authorities        // that sign certificates; nil, or none returned: there are none
 	Found       func() error                  // makes them, for a cluster that has none; nil: it cannot get any
 	Changed     func(mastercfg.SecurityMode)  // is told the mode of security at each change; nil: nobody is
+	Replace     func(pki.Authorities) error   // has netmaster use others; nil: it cannot
 	Now         func() time.Time              // of certificates, tokens and sessions; nil: time.Now
 	Audit       *audit.Log                    // who has changed what, in clusters that ask; nil: nothing is written down
 	HashCost    accounts.Cost                 // of passwords; zero: accounts.DefaultCost
@@ -81,6 +83,7 @@ type API struct {
 	router   http.Handler
 	answers  *spool.Budget
 	rest     *master.Rest
+	rotating sync.Mutex // held while authorities are replaced
 
 	foreseen *foreseen // what an enforced cluster would have refused
 

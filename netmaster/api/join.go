@@ -36,7 +36,7 @@ func (a *API) authority(*http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: mastercfg.Authority{Cluster: all.Cluster(), Authorities: string(pki.EncodeCertificates(all[pki.API].Certificate))}}, nil
+	return reply{body: mastercfg.Authority{Cluster: all.Cluster(), Authorities: string(pki.EncodeCertificates(all[pki.API].Bundle()...))}}, nil
 }
 
 // Private tells whether nobody but the two sides can read a request and its answer: it
@@ -204,7 +204,7 @@ func (c *certificate) sign(tx *ledger.Tx, at string, kind identity.Kind, joined 
 	joined.Expires = signed.NotAfter
 	c.answer.Cluster = c.by.Cluster()
 	c.answer.Certificate = string(pki.EncodeCertificates(signed))
-	c.answer.Authorities = string(pki.EncodeCertificates(c.by[pki.API].Certificate))
-	c.answer.Clients = string(pki.EncodeCertificates(c.by[pki.Client].Certificate))
+	c.answer.Authorities = string(pki.EncodeCertificates(c.by[pki.API].Bundle()...))
+	c.answer.Clients = string(pki.EncodeCertificates(c.by[pki.Client].Bundle()...))
 	return ledger.Write(tx, at, joined)
 }

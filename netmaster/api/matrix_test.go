@@ -56,6 +56,8 @@ var matrix = map[string]map[string]row{
 	mastercfg.AuthorityPath:               {mastercfg.AuthorityPath: rowPublic},
 	mastercfg.JoinPath:                    {mastercfg.JoinPath: rowPublic},
 	mastercfg.RenewPath:                   {mastercfg.RenewPath: rowPublic},
+	mastercfg.AuthoritiesPath:             {mastercfg.AuthoritiesPath: rowPublic}, // judged there: for netmasters only
+	mastercfg.RotatePath:                  {mastercfg.RotatePath: rowAccess},
 	mastercfg.JoinTokensPath:              {mastercfg.JoinTokensPath: rowAccess},
 	mastercfg.JoinTokensPath + "/{id}":    {mastercfg.JoinTokensPath + "/none": rowAccess},
 	mastercfg.NodesPath:                   {mastercfg.NodesPath: rowOperations},

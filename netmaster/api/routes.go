@@ -65,6 +65,8 @@ func (a *API) table() []route {
 		{mastercfg.AuthorityPath, rights.Public, methods{http.MethodGet: a.authority}},
 		{mastercfg.JoinPath, rights.Public, methods{http.MethodPost: plugin(a.join)}},   // a token is shown
 		{mastercfg.RenewPath, rights.Public, methods{http.MethodPost: plugin(a.renew)}}, // a certificate that may have expired
+		{mastercfg.AuthoritiesPath, rights.Public, methods{http.MethodGet: a.handOver}}, // netmasters only, whatever the mode
+		{mastercfg.RotatePath, rights.Access, methods{http.MethodPost: plugin(a.rotate)}},
 		{mastercfg.JoinTokensPath, rights.Access, methods{http.MethodGet: a.joinTokens, http.MethodPost: plugin(a.createJoinToken)}},
 		{mastercfg.JoinTokensPath + "/{id}", rights.Access, methods{http.MethodDelete: a.removeJoinToken}},
 		{mastercfg.NodesPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.NodePrefix)}},

@@ -21,7 +21,7 @@
 //	server.go    HTTP limits; shedder.go keeps silent connections cheap
 //	connection.go  TLS and plain on one port; identify.go who asks; mode.go whether plain is served
 //	papers.go    authorities and own certificates; found.go how a cluster gets them,
-//	joining.go   and how another netmaster does
+//	joining.go   and how another netmaster does; rotation.go how all get other ones
 //	member.go    the embedded member of the store, and the room it has
 package daemon
 
@@ -120,7 +120,7 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.API.Authorities, cfg.API.NodeTLS = papers.authorities, papers.node
+	cfg.API.Authorities, cfg.API.NodeTLS, cfg.API.Replace = papers.authorities, papers.node, papers.replace
 	if cfg.Security.Dir != "" {
 		cfg.API.Found = papers.found
 	}
@@ -198,6 +198,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.papers.changed = d.announce
 	var leading sync.WaitGroup
 	leading.Go(func() { d.join(working) })
+	leading.Go(func() { d.keepUp(working) })
 	leading.Go(func() { d.loop(working, ctx) })
 	leading.Go(func() { d.space.Run(working) })
 	leading.Go(func() { d.mode.Run(working, d.db) })
@@ -230,7 +231,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) loop(ctx, serving context.Context) {
 	campaign := objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: d.cfg.Control, TTL: d.cfg.LeaderTTL}
 	for ctx.Err() == nil {
-		if !d.mayLead(ctx) {
+		if !d.mayLead(ctx) || !d.upToDate(ctx) {
 			retry.Pause(ctx, standBack)
 			continue
 		}

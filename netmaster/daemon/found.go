@@ -75,18 +75,23 @@ func (d *Daemon) belong(cluster string) {
 
 // cluster is the one that the record names; empty: there is no record.
 func (d *Daemon) cluster(ctx context.Context) (string, error) {
+	stored, err := d.record(ctx)
+	return stored.ClusterID, err
+}
+
+// record is that of the cluster's security; the zero value: there is none.
+func (d *Daemon) record(ctx context.Context) (stored mastercfg.Security, err error) {
 	kv, err := d.db.Get(ctx, mastercfg.SecurityKey)
 	if fault.Is(err, fault.NotFound) {
-		return "", nil
+		return stored, nil
 	}
 	if err != nil {
-		return "", err
+		return stored, err
 	}
-	var stored mastercfg.Security
 	if err := json.Unmarshal(kv.Value, &stored); err != nil {
-		return "", fault.New(fault.Internal, "key %s: %w", mastercfg.SecurityKey, err)
+		return stored, fault.New(fault.Internal, "key %s: %w", mastercfg.SecurityKey, err)
 	}
-	return stored.ClusterID, nil
+	return stored, nil
 }
 
 // listenSocket opens the socket for root of this machine. One that is left of a netmaster

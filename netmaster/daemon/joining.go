@@ -129,6 +129,21 @@ func (d *Daemon) mayLead(ctx context.Context) bool {
 	if cluster, err := d.cluster(ctx); err != nil || cluster == "" {
 		return true
 	}
+	return !d.anyOther(ctx, func(s objdb.Service) bool { return s.Authorities != "" })
+}
+
+// upToDate tells whether this netmaster has the authorities that the record names, or
+// nobody else has. One that was away while they were replaced follows until it has them.
+func (d *Daemon) upToDate(ctx context.Context) bool {
+	record, err := d.record(ctx)
+	if own := d.papers.authorities().Hash(); err != nil || own == "" || record.Authorities == "" || record.Authorities == own {
+		return true
+	}
+	return !d.anyOther(ctx, func(s objdb.Service) bool { return s.Authorities == record.Authorities })
+}
+
+// anyOther tells whether one of the other netmasters is as is asked, if the store tells.
+func (d *Daemon) anyOther(ctx context.Context, is func(objdb.Service) bool) bool {
 	others, err := d.others(ctx)
-	return err != nil || !slices.ContainsFunc(others, func(s objdb.Service) bool { return s.Authorities != "" })
+	return err == nil && slices.ContainsFunc(others, is)
 }

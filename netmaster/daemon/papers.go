@@ -228,7 +228,7 @@ func (p *papers) Verify(chain []*x509.Certificate, now time.Time) (identity.Iden
 			return who, nil
 		}
 	}
-	trust := pki.Trust{Cluster: all.Cluster(), Authorities: []*x509.Certificate{all[pki.Client].Certificate}, Use: x509.ExtKeyUsageClientAuth}
+	trust := pki.Trust{Cluster: all.Cluster(), Authorities: all[pki.Client].Bundle(), Use: x509.ExtKeyUsageClientAuth}
 	return trust.Verify(chain, now)
 }
 
@@ -260,7 +260,7 @@ func (p *papers) node(host string) *tls.Config {
 	if h == nil {
 		return nil
 	}
-	trust := pki.Trust{Cluster: h.authorities.Cluster(), Authorities: []*x509.Certificate{h.authorities[pki.Client].Certificate}, Use: x509.ExtKeyUsageServerAuth}
+	trust := pki.Trust{Cluster: h.authorities.Cluster(), Authorities: h.authorities[pki.Client].Bundle(), Use: x509.ExtKeyUsageServerAuth}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*h.client}, NextProtos: []string{"http/1.1"},
 		InsecureSkipVerify: true, // VerifyConnection is in its place
@@ -281,6 +281,8 @@ func (p *papers) dialer() *tls.Config {
 		return nil
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(h.authorities[pki.API].Certificate)
+	for _, c := range h.authorities[pki.API].Bundle() {
+		roots.AddCert(c)
+	}
 	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{*h.client}, NextProtos: []string{"http/1.1"}}
 }

@@ -81,3 +81,25 @@ func fetch(ctx context.Context, address, pin string) (*x509.CertPool, error) {
 	}
 	return nil, fault.New(fault.Denied, "it is not of the cluster that the join token is for: its authority has another pin")
 }
+
+// Known is the hash of the authorities that the netmasters of a cluster are believed by
+// now, as pki.Authorities.Hash makes it.
+func Known(ctx context.Context, masters []string, authorities *x509.CertPool) (hash string, err error) {
+	err = inTurn(masters, func(address string) error {
+		var answer mastercfg.Authority
+		if err := ask(ctx, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: authorities}, http.MethodGet, address, mastercfg.AuthorityPath, nil, &answer); err != nil {
+			return err
+		}
+		certs, err := pki.ParseCertificates([]byte(answer.Authorities))
+		hash = pki.HashOf(certs)
+		return err
+	})
+	return hash, err
+}
+
+// Authorities are those that a netmaster gives another one, with their keys.
+func Authorities(ctx context.Context, asMaster *tls.Config, address string) (files map[string]string, err error) {
+	var answer mastercfg.HandedAuthorities
+	err = ask(ctx, asMaster, http.MethodGet, address, mastercfg.AuthoritiesPath, nil, &answer)
+	return answer.Files, err
+}

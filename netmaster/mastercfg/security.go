@@ -8,6 +8,8 @@ const SecurityKey = GlobalRoot + "security"
 type Security struct {
 	Mode      SecurityMode `json:"mode"`
 	ClusterID string       `json:"clusterID"` // in the names of its certificates
+
+	Authorities string `json:"authorities,omitempty"` // hash of those that all are to know; empty: they were never replaced
 }
 
 // SecurityMode is what is asked of requests.

@@ -25,6 +25,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/big"
+	"strconv"
 	"time"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -56,6 +57,7 @@ type Authority struct {
 	Cluster     string // its id
 	Certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
+	beside      []*Authority // that are believed as well, while it is replaced; at most one, whose key is nil where it is not known
 }
 
 // Authorities are those of one cluster.
@@ -69,7 +71,7 @@ func NewCluster(now time.Time) (Authorities, error) {
 	}
 	all := Authorities{}
 	for _, role := range roles {
-		a, err := newAuthority(role, hex.EncodeToString(id), now)
+		a, err := newAuthority(role, hex.EncodeToString(id), 1, now)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", role, err)
 		}
@@ -86,10 +88,10 @@ func (a Authorities) Hash() string {
 	if a == nil {
 		return ""
 	}
-	return HashOf([]*x509.Certificate{a[API].Certificate})
+	return HashOf(a[API].Bundle())
 }
 
-// HashOf is the Hash of who has nothing but the certificates of the authority of servers.
+// HashOf is the Hash of who has nothing but the bundle of the authority of servers.
 func HashOf(certs []*x509.Certificate) string {
 	h := sha256.New()
 	for _, c := range certs {
@@ -98,7 +100,7 @@ func HashOf(certs []*x509.Certificate) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func newAuthority(role Role, cluster string, now time.Time) (*Authority, error) {
+func newAuthority(role Role, cluster string, generation int, now time.Time) (*Authority, error) {
 	key, err := NewKey()
 	if err != nil {
 		return nil, err
@@ -107,14 +109,18 @@ func newAuthority(role Role, cluster string, now time.Time) (*Authority, error) 
 	if err != nil {
 		return nil, err
 	}
+	name := pkix.Name{Organization: []string{cluster}, CommonName: "Contiv " + string(role)}
+	if generation > 1 {
+		name.SerialNumber = strconv.Itoa(generation)
+	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber:          number,
-		Subject:               pkix.Name{Organization: []string{cluster}, CommonName: "Contiv " + string(role)},
+		Subject:               name,
 		NotBefore:             now.Add(-backdated),
 		NotAfter:              now.Add(authorityLife),
 		KeyUsage:              x509.KeyUsageCertSign,
 		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
-	}, &x509.Certificate{Subject: pkix.Name{Organization: []string{cluster}, CommonName: "Contiv " + string(role)}}, key.Public(), key)
+	}, &x509.Certificate{Subject: name}, key.Public(), key)
 	if err != nil {
 		return nil, err
 	}
@@ -143,23 +149,38 @@ func hashOf(publicKey []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readAuthority joins a certificate with its key. The id of the cluster is in the
-// certificate.
-func readAuthority(role Role, certificate, key []byte) (*Authority, error) {
-	certs, err := ParseCertificates(certificate)
+// readAuthority joins the certificates of a bundle with their keys. That of the first one
+// has to be there. The id of the cluster is in the certificates.
+func readAuthority(role Role, certificates, keys []byte) (*Authority, error) {
+	certs, err := ParseCertificates(certificates)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", role, err)
 	}
-	c := certs[0]
-	if len(certs) != 1 || !c.IsCA || c.Subject.CommonName != "Contiv "+string(role) || len(c.Subject.Organization) != 1 {
-		return nil, fault.New(fault.Invalid, "%s: not the certificate of that authority", role)
-	}
-	k, err := ParseKey(key)
+	known, err := parseKeys(keys)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", role, err)
 	}
-	if !k.PublicKey.Equal(c.PublicKey) {
+	var bundle []*Authority
+	for _, c := range certs {
+		if len(certs) > maxBundle || !c.IsCA || c.Subject.CommonName != "Contiv "+string(role) || len(c.Subject.Organization) != 1 ||
+			c.Subject.Organization[0] != certs[0].Subject.Organization[0] {
+			return nil, fault.New(fault.Invalid, "%s: not the certificate of that authority", role)
+		}
+		one := &Authority{Cluster: c.Subject.Organization[0], Certificate: c}
+		for _, k := range known {
+			if k.PublicKey.Equal(c.PublicKey) {
+				one.key = k
+			}
+		}
+		bundle = append(bundle, one)
+	}
+	first := bundle[0]
+	if first.key == nil {
 		return nil, fault.New(fault.Invalid, "%s: the key is not that of the certificate", role)
 	}
-	return &Authority{Cluster: c.Subject.Organization[0], Certificate: c, key: k}, nil
+	first.beside = bundle[1:]
+	return first, nil
 }
+
+// maxBundle is how many are believed at a time.
+const maxBundle = 2

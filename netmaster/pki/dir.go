@@ -13,8 +13,10 @@ import (
 )
 
 // Save writes authorities to a directory that only root can look into: for each a file
-// with the certificate and one with the key. The last file that is written is the one
-// that Load looks for, so that a directory is complete or empty for it.
+// with the certificates of its bundle and one with the keys. The last file that is written is the one
+// that Load looks for, so that a directory is complete or empty for it. Those of a next step
+// can be written over those that there are: whoever is interrupted leaves files that Load
+// can use, for each certificate that signs finds its key at any moment.
 func (a Authorities) Save(dir string) error {
 	if err := durable.MakeDir(dir); err != nil {
 		return err
@@ -115,11 +117,18 @@ func makeKey(path string) (*ecdsa.PrivateKey, error) {
 func (a Authorities) Encode() (map[string]string, error) {
 	files := map[string]string{}
 	for _, role := range roles {
-		key, err := EncodeKey(a[role].key)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", role, err)
+		var keys []byte
+		for _, one := range append([]*Authority{a[role]}, a[role].beside...) {
+			if one.key == nil {
+				continue
+			}
+			key, err := EncodeKey(one.key)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", role, err)
+			}
+			keys = append(keys, key...)
 		}
-		files[string(role)+".crt"], files[string(role)+".key"] = string(EncodeCertificates(a[role].Certificate)), string(key)
+		files[string(role)+".crt"], files[string(role)+".key"] = string(EncodeCertificates(a[role].Bundle()...)), string(keys)
 	}
 	return files, nil
 }

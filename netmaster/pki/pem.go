@@ -58,6 +58,22 @@ func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), nil
 }
 
+// parseKeys reads some keys. Errors are those of ParseKey.
+func parseKeys(text []byte) (keys []*ecdsa.PrivateKey, err error) {
+	for rest := bytes.TrimSpace(text); len(rest) > 0 || len(keys) == 0; {
+		block, after := pem.Decode(rest)
+		if block == nil {
+			return nil, fault.New(fault.Invalid, "private key: not in PEM form, or cut off")
+		}
+		key, err := ParseKey(pem.EncodeToMemory(block))
+		if err != nil {
+			return nil, err
+		}
+		keys, rest = append(keys, key), bytes.TrimSpace(after)
+	}
+	return keys, nil
+}
+
 // ParseKey reads what EncodeKey wrote. Errors are fault.Invalid and tell nothing of
 // the content.
 func ParseKey(text []byte) (*ecdsa.PrivateKey, error) {

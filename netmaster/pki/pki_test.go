@@ -101,7 +101,7 @@ func TestWhatIsNoCertificateOfSomebodyHere(t *testing.T) {
 	ours, others := cluster(t), cluster(t)
 	client := Leaf{Who: node, Use: x509.ExtKeyUsageClientAuth}
 	good := sign(t, ours[Client], client, now)
-	self, err := newAuthority(Client, ours.Cluster(), now)
+	self, err := newAuthority(Client, ours.Cluster(), 1, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,8 @@ type Member struct {
 	cfg  Config
 	key  *ecdsa.PrivateKey
 	held atomic.Pointer[held] // nil: not joined yet
+
+	check time.Duration // between looks at whether the certificate is to be renewed
 }
 
 // held is what a node that has joined shows and believes.
@@ -76,7 +78,7 @@ func Open(cfg Config) (*Member, error) {
 	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
-	m := &Member{cfg: cfg}
+	m := &Member{cfg: cfg, check: check}
 	key, err := pki.OpenKey(m.path(keyFile))
 	if err != nil {
 		return nil, err
@@ -179,7 +181,8 @@ func (m *Member) TLS() *tls.Config {
 }
 
 const (
-	// check is how often it is looked whether the certificate is to be renewed.
+	// check is how often it is looked whether the certificate is to be renewed: in time, or
+	// because the authorities are replaced.
 	check = time.Minute
 	// Times between tries.
 	firstPause, longestPause = time.Second, time.Minute
@@ -198,7 +201,10 @@ func (m *Member) Run(ctx context.Context) error {
 	due := time.Time{} // at the start, whatever its age
 	for pace := retry.NewPacer(firstPause, longestPause); ctx.Err() == nil; {
 		if time.Now().Before(due) {
-			retry.Pause(ctx, min(check, time.Until(due)))
+			retry.Pause(ctx, min(m.check, time.Until(due)))
+			if m.outdated(ctx) {
+				due = time.Time{}
+			}
 			continue
 		}
 		err := m.renew(ctx)
@@ -216,6 +222,17 @@ func (m *Member) Run(ctx context.Context) error {
 		due = pki.RenewAt(m.held.Load().own.Leaf, rand.Float64())
 	}
 	return nil
+}
+
+// outdated tells whether the cluster has other authorities than this node believes it by: it
+// is given them with another certificate.
+func (m *Member) outdated(ctx context.Context) bool {
+	masters, err := m.cfg.Masters(ctx)
+	if err != nil {
+		return false
+	}
+	known, err := joining.Known(ctx, masters, m.held.Load().roots)
+	return err == nil && known != m.Authorities()
 }
 
 // joinAnew joins once more as the node that may not renew its certificate, with the same key.

@@ -33,6 +33,7 @@ type cluster struct {
 	renewals atomic.Int32
 	removed  atomic.Bool            // who asks to renew is refused until it has joined anew
 	keys     atomic.Pointer[string] // of the last who joined
+	present  atomic.Pointer[pki.Authorities]
 }
 
 func start(t testing.TB) *cluster {
@@ -42,9 +43,10 @@ func start(t testing.TB) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{TB: t, by: by}
+	c.present.Store(&by)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+mastercfg.AuthorityPath, func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(mastercfg.Authority{Authorities: string(pki.EncodeCertificates(by[pki.API].Certificate))})
+		_ = json.NewEncoder(w).Encode(mastercfg.Authority{Authorities: string(pki.EncodeCertificates((*c.present.Load())[pki.API].Bundle()...))})
 	})
 	mux.HandleFunc("POST "+mastercfg.JoinPath, func(w http.ResponseWriter, r *http.Request) {
 		var request mastercfg.JoinRequest
@@ -96,13 +98,14 @@ func (c *cluster) sign(w http.ResponseWriter, host string, csr []byte) {
 	if c.lose.Swap(false) {
 		panic(http.ErrAbortHandler)
 	}
-	signed, err := c.by[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Node, Name: host}, Use: x509.ExtKeyUsageClientAuth, Key: key}, time.Now())
+	by := *c.present.Load()
+	signed, err := by[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Node, Name: host}, Use: x509.ExtKeyUsageClientAuth, Key: key}, time.Now())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	_ = json.NewEncoder(w).Encode(mastercfg.JoinResponse{Cluster: c.by.Cluster(), Certificate: string(pki.EncodeCertificates(signed)),
-		Authorities: string(pki.EncodeCertificates(c.by[pki.API].Certificate))})
+		Authorities: string(pki.EncodeCertificates(by[pki.API].Bundle()...)), Clients: string(pki.EncodeCertificates(by[pki.Client].Bundle()...))})
 }
 
 // config is that of a node with a token for the cluster with the pin.
@@ -246,6 +249,41 @@ func TestANodeThatMayNotRenewJoinsAnew(t *testing.T) {
 	if err := <-ended; err != nil || *c.keys.Load() != first {
 		t.Errorf("%v, another key: %t", err, *c.keys.Load() != first)
 	}
+}
+
+// A node is told in no other way that the authorities are replaced than by asking for them;
+// then it has a certificate of the one that signs, and knows who is believed, also after a restart.
+func TestANodeFollowsWhenAuthoritiesAreReplaced(t *testing.T) {
+	c := start(t)
+	cfg := c.config(c.pin())
+	m := open(t, cfg)
+	m.check = 10 * time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	testkit.Eventually(t, time.Minute, "the node has joined and renewed", func() bool { return m.Authorities() == c.by.Hash() && c.renewals.Load() > 0 })
+	for by := c.by; by.Step() != pki.Drop; { // the last one would take another certificate of the server
+		next, err := by.Next(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.present.Store(&next)
+		testkit.Eventually(t, time.Minute, "the node knows the result of step "+string(by.Step()), func() bool { return m.Authorities() == next.Hash() })
+		if err := m.held.Load().own.Leaf.CheckSignatureFrom(next[pki.Client].Certificate); err != nil {
+			t.Errorf("after step %s its certificate is of another authority: %v", by.Step(), err)
+		}
+		by = next
+	}
+	testkit.Eventually(t, time.Minute, "it is written down", func() bool {
+		again, err := Open(cfg)
+		return err == nil && again.Authorities() == m.Authorities()
+	})
 }
 
 func TestFilesThatCannotBeUsed(t *testing.T) {

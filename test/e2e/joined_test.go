@@ -12,32 +12,11 @@ import (
 // Netmasters and nodes join with tokens, without a file that is copied by hand; when the
 // leader is killed, the next one has the authorities, and pods are attached over TLS as before.
 func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
-	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3})
+	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true})
 	s := story{t, ctx, bed}
-	s.must(bed.Nodes[0].StartNetmaster("--secure"))
-	for _, n := range bed.Nodes[1:] {
-		s.must(n.StartNetmaster("--join-token-file", tokenPath("master")))
-	}
-	for _, role := range []string{"master", "node"} {
-		var token string
-		s.soon(time.Minute, func() (err error) {
-			token, err = bed.Nodes[0].Run(ctx, bed.Nodes[0].Tool("netctl"), "--netmaster", "unix:///run/contiv/netmaster.sock", "token", "create", "--role", role, "-q")
-			return err
-		})
-		for _, n := range bed.Nodes {
-			_, err := n.Run(ctx, "sh", "-ec", `umask 077; mkdir -p /run/contiv; echo "$1" > "$2"`, "sh", strings.TrimSpace(token), tokenPath(role))
-			s.must(err)
-		}
-	}
 	members := bed.Nodes[1:]
-	for _, n := range members {
-		s.must(n.StartNetplugin("--join-token-file", tokenPath("node")))
-	}
-	for _, n := range members {
-		s.must(n.WaitReady(ctx))
-	}
 	s.soon(time.Minute, func() error {
-		for command, want := range map[string]int{"node ls --no-headers": 2, "node ls --masters --no-headers": 2} {
+		for command, want := range map[string]int{"node ls --no-headers": 3, "node ls --masters --no-headers": 2} {
 			out, err := bed.Netctl(ctx, strings.Fields(command)...)
 			if err != nil || strings.Count(out, "\n") != want {
 				return fmt.Errorf("netctl %s: %q, %v", command, out, err)
@@ -85,6 +64,3 @@ func (s story) answersNetmastersOnly(n *testbed.Node) error {
 	}
 	return nil
 }
-
-// tokenPath is where a node has a join token.
-func tokenPath(role string) string { return "/run/contiv/token-" + role }

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// The authorities are replaced in steps (pki.Step). Each waits until everybody who is
+// registered knows what the one before it has made: a step too early would have daemons
+// refuse each other.
+
+// handOver gives another netmaster the authorities with their keys.
+func (a *API) handOver(r *http.Request) (reply, error) {
+	who := identity.From(r.Context())
+	if who.Kind != identity.Master || r.TLS == nil {
+		return reply{}, fault.New(fault.Denied, "the keys of the authorities are for netmasters, over TLS; this is %s", who)
+	}
+	by, err := a.authorities()
+	if err != nil {
+		return reply{}, err
+	}
+	files, err := by.Encode()
+	return reply{body: mastercfg.HandedAuthorities{Files: files}}, err
+}
+
+// rotate does the next step. The authorities are on the disk of this netmaster before the
+// record names them; the others ask for them when it does.
+func (a *API) rotate(r *http.Request, request *mastercfg.RotateRequest) (reply, error) {
+	a.rotating.Lock()
+	defer a.rotating.Unlock()
+	by, err := a.authorities()
+	if err != nil {
+		return reply{}, err
+	}
+	record, err := a.securityRecord()
+	if err != nil {
+		return reply{}, err
+	}
+	if hash := by.Hash(); record.Authorities != hash && (record.Authorities != "" || by.Step() != pki.Add) && !request.DryRun {
+		// A step was interrupted before the record named what it has made.
+		rev, err := a.nameAuthorities(r.Context(), hash)
+		return reply{body: mastercfg.Rotation{Step: "again", Authorities: hash, Absent: []string{}}, revision: rev}, err
+	}
+	step := by.Step()
+	absent, err := a.waitedFor(r.Context(), by.Hash())
+	if err != nil {
+		return reply{}, err
+	}
+	next, err := by.Next(a.config.Now())
+	if err != nil {
+		return reply{}, err
+	}
+	said := mastercfg.Rotation{Step: string(step), Authorities: next.Hash(), Done: step == pki.Drop, Absent: absent}
+	if request.DryRun {
+		return reply{body: said}, nil
+	}
+	if a.config.Replace == nil {
+		return reply{}, fault.New(fault.Mode, "this netmaster cannot replace its authorities")
+	}
+	if err := a.config.Replace(next); err != nil {
+		return reply{}, err
+	}
+	rev, err := a.nameAuthorities(r.Context(), next.Hash())
+	return reply{body: said, revision: rev}, err
+}
+
+func (a *API) securityRecord() (record mastercfg.Security, err error) {
+	err = a.ledger.View(func(r ledger.Reader) (err error) {
+		record, err = ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
+		return either(err, fault.New(fault.Mode, "this cluster has no authorities: key %s is missing", mastercfg.SecurityKey))
+	})
+	return record, err
+}
+
+// nameAuthorities has the record say which authorities all are to know.
+func (a *API) nameAuthorities(ctx context.Context, hash string) (int64, error) {
+	return a.ledger.Update(ctx, func(tx *ledger.Tx) error {
+		record, err := ledger.Read[mastercfg.Security](tx, mastercfg.SecurityKey)
+		if err != nil {
+			return err
+		}
+		record.Authorities = hash
+		return ledger.Write(tx, mastercfg.SecurityKey, record)
+	})
+}
+
+// waitedFor refuses a step while somebody who is registered does not know the authorities
+// yet, and names who has joined and is away: it will have to join anew if it stays away for
+// all steps.
+func (a *API) waitedFor(ctx context.Context, authorities string) (absent []string, err error) {
+	absent = []string{}
+	var behind []string
+	here := map[string]bool{}
+	for service, kind := range map[string]identity.Kind{mastercfg.MasterService: identity.Master, mastercfg.AgentService: identity.Node} {
+		all, err := a.store.Services(ctx, service)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range all {
+			name := s.Hostname
+			if kind == identity.Master {
+				name = s.HostAddr
+			}
+			here[string(kind)+"/"+name] = true
+			// Nodes that have not joined believe nobody, and are believed by nobody.
+			if s.Authorities != authorities && (kind == identity.Master || s.Authorities != "") {
+				behind = append(behind, string(kind)+"/"+name)
+			}
+		}
+	}
+	if slices.Sort(behind); len(behind) > 0 {
+		return nil, fault.New(fault.Conflict, "authorities: the next step waits for %s, which do not know what the last one has made yet: a minute or two, else see their logs",
+			strings.Join(slices.Compact(behind), ", "))
+	}
+	err = a.ledger.View(func(r ledger.Reader) error {
+		nodes, err := readAll[mastercfg.Joined](r, mastercfg.NodePrefix)
+		for _, n := range nodes {
+			if name := string(identity.Node) + "/" + n.Host; !here[name] {
+				absent = append(absent, name)
+			}
+		}
+		return err
+	})
+	return absent, err
+}

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A step waits for every netmaster, and for every node that has joined, until they know what
+// the one before it has made; it names them. Who has joined and is away is named, too.
+func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
+	by, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var present atomic.Pointer[pki.Authorities]
+	present.Store(&by)
+	b := start(t, func(c *Config) {
+		c.Authorities = func() pki.Authorities { return *present.Load() }
+		c.Replace = func(next pki.Authorities) error { present.Store(&next); return nil }
+	})
+	if _, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		if err := ledger.Write(tx, mastercfg.NodePrefix+"h9", mastercfg.Joined{Host: "h9"}); err != nil {
+			return err
+		}
+		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: mastercfg.SecurityOpen, ClusterID: by.Cluster()})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	services := func(node, master string) []objdb.Service {
+		return []objdb.Service{
+			{ServiceName: mastercfg.AgentService, Hostname: "h1", HostAddr: "10.0.0.1", Port: 1, Authorities: node},
+			{ServiceName: mastercfg.AgentService, Hostname: "h2", HostAddr: "10.0.0.2", Port: 1}, // has not joined
+			{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.3", Port: 1, Authorities: master},
+		}
+	}
+	registered, err := b.db.Register(t.Context(), time.Minute, services(by.Hash(), "")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := registered.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	rotate := func(body string) (int, string) {
+		code, answer, _ := b.do("POST", mastercfg.RotatePath, body, "Accept", problemType)
+		return code, answer
+	}
+	waits := func(whom string) {
+		t.Helper()
+		testkit.Eventually(t, 20*time.Second, "it waits for "+whom, func() bool {
+			code, answer := rotate(`{"dryRun":true}`)
+			return code == http.StatusConflict && strings.Contains(answer, "waits for "+whom+",")
+		})
+	}
+	step := func(want pki.Step) {
+		t.Helper()
+		var done mastercfg.Rotation
+		hash := present.Load().Hash()
+		testkit.Eventually(t, 20*time.Second, "step "+string(want), func() bool {
+			code, answer := rotate(`{}`)
+			return code == http.StatusOK && json.Unmarshal([]byte(answer), &done) == nil
+		})
+		got := record[mastercfg.Security](b, mastercfg.SecurityKey)
+		if done.Step != string(want) || strings.Join(done.Absent, " ") != "node/h9" || got.Authorities != present.Load().Hash() || got.Authorities == hash || got.ClusterID != by.Cluster() {
+			t.Errorf("step %s: %+v, record %+v", want, done, got)
+		}
+	}
+	waits("master/10.0.0.3")
+	registered.Update(services(by.Hash(), by.Hash())...)
+	step(pki.Add)
+	waits("master/10.0.0.3, node/h1")
+	now := present.Load().Hash()
+	registered.Update(services(by.Hash(), now)...)
+	waits("node/h1")
+	registered.Update(services(now, now)...)
+	step(pki.Switch)
+
+	// A step of which the record was not written is written down, and nothing else is done.
+	next, err := present.Load().Next(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	present.Store(&next)
+	if code, answer := rotate(`{}`); code != http.StatusOK || !strings.Contains(answer, `"again"`) || present.Load().Hash() != next.Hash() {
+		t.Errorf("after an interruption: %d %s", code, answer)
+	}
+	if got := record[mastercfg.Security](b, mastercfg.SecurityKey); got.Authorities != next.Hash() {
+		t.Errorf("the record names %s", got.Authorities)
+	}
+}

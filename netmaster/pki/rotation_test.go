@@ -1,0 +1,86 @@
+package pki
+
+import (
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+)
+
+// After each step both who has a certificate of before and who has a new one is believed by
+// whoever is one step behind or ahead; after the last one the old authority is gone.
+func TestAuthoritiesAreReplacedInThreeSteps(t *testing.T) {
+	node := identity.Identity{Kind: identity.Node, Name: "h1"}
+	by := cluster(t)
+	first := by
+	held := sign(t, by[Client], Leaf{Who: node, Use: x509.ExtKeyUsageClientAuth}, now)
+	believes := func(a Authorities, c *x509.Certificate) bool {
+		trust := Trust{Cluster: a.Cluster(), Authorities: a[Client].Bundle(), Use: x509.ExtKeyUsageClientAuth}
+		_, err := trust.Verify([]*x509.Certificate{c}, now)
+		return err == nil
+	}
+	hashes := map[string]bool{by.Hash(): true}
+	for _, step := range []Step{Add, Switch, Drop} {
+		if by.Step() != step {
+			t.Fatalf("step %s, want %s", by.Step(), step)
+		}
+		next, err := by.Next(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := sign(t, next[Client], Leaf{Who: node, Use: x509.ExtKeyUsageClientAuth}, now)
+		if !believes(next, held) || !believes(by, made) || !believes(next, made) {
+			t.Errorf("%s: by whom is who believed? %t %t %t", step, believes(next, held), believes(by, made), believes(next, made))
+		}
+		if hashes[next.Hash()] {
+			t.Errorf("%s: the hash is one of before", step)
+		}
+		by, held, hashes[next.Hash()] = next, made, true
+	}
+	if by.Step() != Add || by.Cluster() != first.Cluster() || by[API].Certificate.Equal(first[API].Certificate) {
+		t.Errorf("in the end: %s, cluster %s", by.Step(), by.Cluster())
+	}
+	if old := sign(t, first[Client], Leaf{Who: node, Use: x509.ExtKeyUsageClientAuth}, now); believes(by, old) {
+		t.Error("the old authority is believed still")
+	}
+}
+
+// Whoever is interrupted while authorities are replaced leaves files that can be used, and the
+// hash is that of before until all of them are there.
+func TestAReplacementThatIsInterruptedLeavesFilesThatCanBeUsed(t *testing.T) {
+	by := cluster(t)
+	for range 3 {
+		next, err := by.Next(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := next.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := by.Save(dir); err != nil {
+			t.Fatal(err)
+		}
+		order := []string{}
+		for _, role := range slices.Backward(roles) {
+			order = append(order, string(role)+".key", string(role)+".crt") // as Save writes them
+		}
+		for i, name := range order {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(files[name]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := Load(dir)
+			if err != nil {
+				t.Fatalf("%s: after %s: %v", by.Step(), name, err)
+			}
+			if want := map[bool]string{false: by.Hash(), true: next.Hash()}[i == len(order)-1]; got.Hash() != want {
+				t.Errorf("%s: after %s: hash %s, want %s", by.Step(), name, got.Hash(), want)
+			}
+		}
+		by = next
+	}
+}
