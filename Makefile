@@ -3,7 +3,9 @@
 
 BIN      := bin
 COMMIT   ?= $(shell git describe --always --exclude '*' --dirty 2>/dev/null || echo unknown)
-TIME     ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
+# The time of the source, not that of the build: whoever builds it gets the same programs.
+EPOCH    := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+TIME     ?= $(shell date -u -d @$(EPOCH) +%Y-%m-%dT%H:%M:%SZ)
 INFO     := github.com/contiv/netplugin/utils/buildinfo
 LDFLAGS  := -s -w -X $(INFO).GitCommit=$(COMMIT) -X $(INFO).BuildTime=$(TIME)
 # Programs are built and the code is looked at in one way, so that the packages of others
@@ -13,7 +15,7 @@ GOBUILD  := $(PLAIN) go build -ldflags '$(LDFLAGS)'
 
 PROGRAMS := netmaster netplugin netctl contivk8s
 PACKAGES := openvswitch-switch etcd-server containernetworking-plugins iproute2 iputils-ping \
-            ethtool iperf3 procps util-linux nftables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates
+            ethtool iperf3 procps util-linux nftables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates systemd
 
 # What only the long tests need: routers of others.
 LONG_PACKAGES := bird2 frr
@@ -36,9 +38,9 @@ LONGEST := ./test/e2e ./test/history
 # Packages whose tests link a store server or a client of Kubernetes, or are all
 # about processes and namespaces: building them takes longer than a minute. The
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
-SLOW := /cmd/|/objdb|/netmaster/(api|daemon|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
+SLOW := /cmd/|/systemd$$|/objdb|/netmaster/(api|daemon|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s clean
+.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom vulncheck clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -110,6 +112,13 @@ bench-peers: deps build-test ## measure beside OVN of Debian, on two nodes each
 
 bench-k8s: deps build-test k8s-build ## measure on a cluster of real parts, beside the CNI project's plugins and kube-proxy
 	@$(BIN)/bench kubepods kubeproxy
+
+sbom: build ## write what the programs are made of, as CycloneDX: bin/sbom.json
+	@go run ./scripts/sbom $(addprefix $(BIN)/,$(PROGRAMS)) > $(BIN)/sbom.json
+
+vulncheck: ## look for known vulnerabilities; fails when the database cannot be had
+	@mkdir -p $(BIN)
+	@scripts/vulncheck.sh $(CURDIR)/$(BIN)
 
 clean: ## remove what was built
 	@rm -rf $(BIN)

@@ -19,12 +19,12 @@ func installCommand() *cli.Command {
 	var source, target string
 	return &cli.Command{
 		Name:  "install",
-		Usage: "prepare this node for a netplugin in a container",
+		Usage: "prepare this node for a netplugin in a container, or with its own view of the file system",
 		Description: "Copies the CNI plugins, and makes the network namespaces of the name server, which outlive netplugin:\n" +
-			"a container without privileges could not leave them behind.",
+			"a container without privileges, or a service in a sandbox, could not leave them behind.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "cni-bin-dir", Value: cniinstall.DefaultBinDir, Destination: &target, Usage: "folder of CNI plugins", OnlyOnce: true},
-			&cli.StringFlag{Name: "cni-source", Value: cniinstall.DefaultSource, Destination: &source, Usage: "folder to copy them from", OnlyOnce: true},
+			&cli.StringFlag{Name: "cni-source", Value: cniinstall.DefaultSource, Destination: &source, Usage: "folder to copy them from; empty: they are there already", OnlyOnce: true},
 		},
 		Action: func(context.Context, *cli.Command) error {
 			for _, encap := range []pipeline.Encap{pipeline.VXLAN, pipeline.VLAN} {
@@ -35,6 +35,9 @@ func installCommand() *cli.Command {
 				if err := ns.Close(); err != nil {
 					return err
 				}
+			}
+			if source == "" {
+				return nil
 			}
 			return cniinstall.Programs(source, target)
 		},

@@ -1,0 +1,71 @@
+// Package systemd tests the units of the daemons.
+package systemd
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// exposure is how much a service could do to its machine at most, as systemd-analyze judges
+// it: 100 is everything.
+var exposure = map[string]string{"netmaster.service": "15", "netplugin.service": "40"}
+
+func TestServicesMayDoNoMoreThanTheyNeed(t *testing.T) {
+	for unit, most := range exposure {
+		if out, err := analyze("security", "--offline=true", "--no-pager", "--threshold="+most, unit); err != nil {
+			t.Errorf("%s may do more than %s of 100: %v\n%s", unit, most, err, out)
+		}
+	}
+}
+
+func TestUnitsAreUnderstood(t *testing.T) {
+	root := t.TempDir() // with the programs and files that the units name
+	for _, name := range []string{"usr/bin/netmaster", "usr/bin/netplugin", "bin/ln"} {
+		write(t, filepath.Join(root, name), nil, 0o755)
+	}
+	for unit := range exposure {
+		text, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(root, "etc/systemd/system", unit), text, 0o644)
+	}
+	for unit := range exposure {
+		out, err := analyze("verify", "--root="+root, "--man=false", "--recursive-errors=no", unit)
+		if err != nil || bytes.Contains(out, []byte("nknown")) {
+			t.Errorf("%s: %v\n%s", unit, err, out)
+		}
+	}
+}
+
+// analyze runs systemd-analyze, which needs no systemd that runs. Users of the unit need not exist.
+func analyze(args ...string) ([]byte, error) {
+	return exec.Command("systemd-analyze", args...).CombinedOutput()
+}
+
+func write(t *testing.T, path string, data []byte, mode os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What only one of the daemons needs must not be given to the other by a copied line.
+func TestNetmasterIsAUserWithoutCapabilities(t *testing.T) {
+	text, err := os.ReadFile("netmaster.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"User=contiv", "CapabilityBoundingSet=", "NoNewPrivileges=yes"} {
+		if !strings.Contains(string(text), "\n"+line+"\n") {
+			t.Errorf("netmaster.service has no line %s", line)
+		}
+	}
+}
