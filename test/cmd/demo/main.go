@@ -1,4 +1,4 @@
-// Demo brings up a cluster of three nodes and three netmasters on this machine, with a
+// Demo brings up a cluster of three nodes and three netmasters on this machine, enforced, with a
 // physical network beside it, plays both acts of what the project does with real pods
 // and real packets, and cleans up.
 package main
@@ -31,7 +31,7 @@ func main() {
 }
 
 func demo(ctx context.Context) (err error) {
-	bed, err := testbed.New(ctx, testbed.Config{Nodes: 3, Uplinks: 1, Log: os.Stdout})
+	bed, err := testbed.New(ctx, testbed.Config{Nodes: 3, Uplinks: 1, Secure: true, Log: os.Stdout})
 	if err != nil {
 		return err
 	}
