@@ -56,6 +56,7 @@ var patterns = map[string]pattern{
 	"PROTOCOL": {expr: regexp.MustCompile(`^(tcp|udp|icmp|[0-9]{1,3})?$`), parse: isProtocol, doc: "empty, tcp, udp, icmp, or 0 to 255", example: "tcp"},
 	"VLANS":    {expr: regexp.MustCompile(`^[0-9]{1,4}-[0-9]{1,4}$`), doc: "min-max", example: "1-4094"},
 	"VXLANS":   {expr: regexp.MustCompile(`^[0-9]{1,8}-[0-9]{1,8}$`), doc: "min-max", example: "1-10000"},
+	"TAGS0":    {expr: regexp.MustCompile(`^([0-9]{1,8}(-[0-9]{1,8})?(,[0-9]{1,8}(-[0-9]{1,8})?)*)?$`), doc: "empty, or numbers and min-max joined by commas", example: "100,200-299"},
 	"PATHBIND": {expr: regexp.MustCompile(`^(` + path + `(,` + path + `)*)?$`), doc: "empty, or fabric ports joined by commas", example: "topology/pod-1/paths-101/pathep-[eth1/14]"},
 	"NODEBIND": {expr: regexp.MustCompile(`^(` + node + `(,` + node + `)*)?$`), doc: "empty, or fabric nodes joined by commas", example: "topology/pod-1/node-101"},
 }

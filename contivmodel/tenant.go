@@ -4,7 +4,13 @@ package contivmodel
 type Tenant struct {
 	Key            string         `json:"key"`
 	DefaultNetwork string         `json:"defaultNetwork,omitempty" model:"max=64 rule=NAME0" doc:"network for endpoints that name none; stored, not used"`
+	MaxGroups      int            `json:"maxGroups,omitempty" model:"max=32767 changeable" doc:"endpoint groups that who administers the tenant may make; 0: 256"`
+	MaxNetworks    int            `json:"maxNetworks,omitempty" model:"max=16384 changeable" doc:"networks that who administers the tenant may make; 0: 64"`
+	MaxRules       int            `json:"maxRules,omitempty" model:"max=1000000 changeable" doc:"rules that who administers the tenant may make; 0: 2000"`
+	MaxServices    int            `json:"maxServices,omitempty" model:"max=65535 changeable" doc:"services that who administers the tenant may make; 0: 256"`
 	TenantName     string         `json:"tenantName,omitempty" model:"key=1 required max=64 rule=NAME" doc:"name of the tenant" column:"1 Name"`
+	Vlans          string         `json:"vlans,omitempty" model:"max=1024 rule=TAGS0 changeable" doc:"VLANs that who administers the tenant may take for networks; empty: none"`
+	Vxlans         string         `json:"vxlans,omitempty" model:"max=1024 rule=TAGS0 changeable" doc:"VNIs that who administers the tenant may ask for by number; empty: none"`
 	LinkSets       TenantLinkSets `json:"link-sets"`
 }
 
@@ -38,6 +44,22 @@ type TenantOper struct {
 
 // TenantInspect answers inspection of a tenant.
 type TenantInspect = Inspect[Tenant, TenantOper]
+
+// TenantBounds are the fields of a tenant that bound who administers it.
+type TenantBounds struct {
+	MaxGroups, MaxNetworks, MaxRules, MaxServices int
+	Vlans, Vxlans                                 string
+}
+
+// Bounds returns them.
+func (t *Tenant) Bounds() TenantBounds {
+	return TenantBounds{t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Vlans, t.Vxlans}
+}
+
+// SetBounds takes them from another one.
+func (t *Tenant) SetBounds(b TenantBounds) {
+	t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Vlans, t.Vxlans = b.MaxGroups, b.MaxNetworks, b.MaxRules, b.MaxServices, b.Vlans, b.Vxlans
+}
 
 func (t *Tenant) ModelType() string { return "tenant" }
 func (t *Tenant) ModelKey() string  { return t.TenantName }

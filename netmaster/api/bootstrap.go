@@ -26,7 +26,7 @@ func (a *API) Bootstrap(ctx context.Context) error {
 	config := &a.config
 	wanted := config.Defaults
 	_, err := a.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		c := &change{tx, config}
+		c := &change{tx, config, nil}
 		if master.Exists(tx, "global", contivmodel.GlobalName) {
 			return nil
 		}
@@ -45,7 +45,7 @@ func (a *API) Bootstrap(ctx context.Context) error {
 		if master.Exists(tx, "tenant", DefaultTenant) {
 			return nil
 		}
-		return createTenant(&change{tx, config}, &contivmodel.Tenant{TenantName: DefaultTenant})
+		return createTenant(&change{tx, config, nil}, &contivmodel.Tenant{TenantName: DefaultTenant})
 	})
 	return err
 }
@@ -61,7 +61,7 @@ func (a *API) applyMode(ctx context.Context, mode contivmodel.Global) error {
 		flags := *stored
 		flags.FwdMode = or(mode.FwdMode, stored.FwdMode)
 		flags.NetworkInfraType = or(mode.NetworkInfraType, stored.NetworkInfraType)
-		return updateGlobal(&change{tx, &a.config}, stored, &flags)
+		return updateGlobal(&change{tx, &a.config, nil}, stored, &flags)
 	})
 	if err == nil || fault.Is(err, fault.NotLeader) || fault.Is(err, fault.Unavailable) {
 		return err

@@ -63,7 +63,7 @@ func (a *API) commit(ctx context.Context, in intent) (reply, error) {
 	var object contivmodel.Object
 	var written []byte
 	rev, err := a.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		object, err = in.apply(s, &change{tx, &a.config})
+		object, err = in.apply(s, &change{tx, &a.config, askingOf(ctx)})
 		written, _ = tx.Get(mastercfg.ModelKey(in.kind.Type, in.key))
 		return err
 	})
@@ -87,6 +87,11 @@ func (in intent) apply(s storage, c *change) (contivmodel.Object, error) {
 	}
 	if err := in.only.check(in.kind, in.key, revision); err != nil {
 		return nil, err
+	}
+	if in.object != nil {
+		if err := c.bounded(in.object, stored == nil); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case in.object == nil:

@@ -57,7 +57,7 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 		if err := p.judge(tx, askingOf(ctx)); err != nil {
 			return err
 		}
-		if err := p.run(&change{tx, &a.config}); err != nil {
+		if err := p.run(&change{tx, &a.config, askingOf(ctx)}); err != nil {
 			return err
 		}
 		return p.refusal()

@@ -15,6 +15,7 @@ import (
 type change struct {
 	*ledger.Tx
 	config *Config
+	by     *asking // nil: netmaster itself, or anybody in an open cluster
 }
 
 // put stores model objects.

@@ -23,8 +23,14 @@ func createTenant(c *change, t *contivmodel.Tenant) error {
 	return master.Put(c.Tx, t)
 }
 
-func updateTenant(_ *change, t, _ *contivmodel.Tenant) error {
-	return immutable(t, "Cant change tenant parameters after its created")
+// updateTenant changes the bounds of a tenant, and nothing else.
+func updateTenant(c *change, stored, wanted *contivmodel.Tenant) error {
+	bounds := wanted.Bounds()
+	if bounds == stored.Bounds() || wanted.DefaultNetwork != stored.DefaultNetwork {
+		return immutable(stored, "Cant change tenant parameters after its created")
+	}
+	stored.SetBounds(bounds)
+	return master.Put(c.Tx, stored)
 }
 
 func removeTenant(c *change, t *contivmodel.Tenant) error {

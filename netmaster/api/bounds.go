@@ -1,0 +1,126 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Who administers a tenant, and not the cluster, is bounded where objects of the tenant
+// reach outside of it: VLANs, VNIs and ports of hosts that others share, and the numbers
+// of a cluster that objects of a kind take one each. The bounds are fields of the tenant,
+// which operators change.
+
+// quotas are how many objects of a type there may be in a tenant without another word.
+var quotas = map[string]struct {
+	most  int
+	field string // of the tenant
+	of    func(*contivmodel.Tenant) int
+}{
+	"network":       {64, "maxNetworks", func(t *contivmodel.Tenant) int { return t.MaxNetworks }},
+	"endpointGroup": {256, "maxGroups", func(t *contivmodel.Tenant) int { return t.MaxGroups }},
+	"rule":          {2000, "maxRules", func(t *contivmodel.Tenant) int { return t.MaxRules }},
+	"serviceLB":     {256, "maxServices", func(t *contivmodel.Tenant) int { return t.MaxServices }},
+}
+
+// administersTenant tells whether the caller may not change what is outside of tenants.
+func (q *asking) administersTenant(c *change) (bool, error) {
+	if q == nil {
+		return false, nil
+	}
+	set, err := access.Rights(c, q.who, q.now())
+	if errors.Is(err, access.ErrNobody) {
+		return false, nil // which the request was judged by
+	}
+	return !set.May(rights.Change, rights.Cluster, ""), err
+}
+
+// bounded refuses an object that its caller may not make, or change to what it wants to be.
+func (c *change) bounded(wanted contivmodel.Object, isNew bool) error {
+	kind := contivmodel.KindOf(wanted)
+	if !ofTenant(kind) {
+		return nil
+	}
+	bounded, err := c.by.administersTenant(c)
+	if err != nil || !bounded {
+		return err
+	}
+	tenant, err := tenantOf(c, tenantName(kind, wanted))
+	if fault.Is(err, fault.MissingReference) {
+		return nil // which is refused for what it is
+	}
+	if err != nil {
+		return err
+	}
+	if isNew {
+		if err := c.roomFor(kind, tenant); err != nil {
+			return err
+		}
+	}
+	switch o := wanted.(type) {
+	case *contivmodel.Network:
+		if isNew { // else it cannot be changed
+			return c.by.mayMakeNetwork(o, tenant)
+		}
+	case *contivmodel.ServiceLB:
+		if len(o.ExternalIPs) > 0 || len(o.NodePorts) > 0 {
+			return c.by.deny("%s may not give service %s addresses or ports of hosts, which all tenants share: an operator may", c.by.who, o.ModelKey())
+		}
+	}
+	return nil
+}
+
+// tenantName is the tenant that an object says it is of.
+func tenantName(kind contivmodel.Kind, o contivmodel.Object) string {
+	field, _ := kind.Field("tenantName")
+	name, _ := field.Value(o).(string)
+	return name
+}
+
+// mayMakeNetwork refuses a network that takes from others.
+func (q *asking) mayMakeNetwork(n *contivmodel.Network, t *contivmodel.Tenant) error {
+	given, field, what := t.Vxlans, "vxlans", "VNI"
+	if n.Encap == "vlan" {
+		given, field, what = t.Vlans, "vlans", "VLAN"
+	}
+	switch {
+	case n.NwType == "infra":
+		return q.deny("%s may not make network %s of type infra, which has a port on every host: an operator may", q.who, n.ModelKey())
+	case n.Encap == "vlan" && n.PktTag == 0:
+		return q.deny("%s may not make network %s of encapsulation vlan without a pktTag that tenant %s was given: its %s are %q", q.who, n.ModelKey(), t.TenantName, field, given)
+	case n.PktTag != 0 && !resources.InTagList(given, n.PktTag):
+		return q.deny("%s may not take %s %d: the %s that tenant %s was given are %q", q.who, what, n.PktTag, field, t.TenantName, given)
+	}
+	return nil
+}
+
+// roomFor refuses one object more of a kind than its tenant may have.
+func (c *change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
+	quota, limited := quotas[kind.Type]
+	if !limited {
+		return nil
+	}
+	most := quota.most
+	if own := quota.of(t); own > 0 {
+		most = own
+	}
+	n := 0
+	c.Range(mastercfg.ModelKey(kind.Type, t.TenantName+":"), func(string, []byte) bool {
+		n++
+		return n < most
+	})
+	if n < most {
+		return nil
+	}
+	refusal := fault.New(fault.Exhausted, "tenant %s may have %d objects of type %s, and has them: an operator can change its %s", t.TenantName, most, kind.Type, quota.field)
+	if c.by.mode == mastercfg.SecurityPermissive {
+		c.by.note(refusal)
+		return nil
+	}
+	return refusal
+}

@@ -1,0 +1,75 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+)
+
+// Who administers a tenant takes nothing from others; an operator may all of it, and gives.
+func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	op := b.user("op", rights.Grant{Role: rights.Operator, Tenant: rights.Everywhere})
+	network := func(name, rest string) string {
+		return fmt.Sprintf(`{"tenantName":"blue","networkName":%q,%s}`, name, rest)
+	}
+	bad := map[string]string{
+		"infra": `"encap":"vxlan","nwType":"infra","subnet":"10.20.0.0/24"`,
+		"vlan":  `"encap":"vlan","subnet":"10.21.0.0/24"`,
+		"tag":   `"encap":"vlan","pktTag":100,"subnet":"10.22.0.0/24"`,
+		"vni":   `"encap":"vxlan","pktTag":5000,"subnet":"10.23.0.0/24"`,
+	}
+	for name, rest := range bad {
+		b.want(ann, "POST", "networks/blue:"+name, network(name, rest), 403, "Insufficient privileges")
+		code, answer, _ := b.do("POST", "/api/v1/apply", fmt.Sprintf(`{"operations":[{"op":"apply","type":"network","key":"blue:%s","object":%s}]}`, name, network(name, rest)), tokenHeader, ann, "Accept", problemType)
+		if code != 403 || !strings.Contains(answer, "user/ann may not") {
+			t.Errorf("apply of %s: %d %s", name, code, answer)
+		}
+		b.want(ann, "GET", "networks/blue:"+name, "", 500, "not found")
+		b.want(op, "POST", "networks/blue:"+name, network(name, rest), 200, "")
+		b.want(op, "DELETE", "networks/blue:"+name, "", 200, "")
+	}
+	b.want(ann, "POST", "tenants/blue", `{"tenantName":"blue","vlans":"1-4094"}`, 403, "")
+	b.want(op, "POST", "tenants/blue", `{"tenantName":"blue","vlans":"100-101","vxlans":"5000","maxNetworks":3}`, 200, `"vlans":"100-101"`)
+	b.want(op, "POST", "tenants/blue", `{"tenantName":"blue","vlans":"1-","maxNetworks":3}`, 500, "")
+	b.want(ann, "POST", "networks/blue:tag", network("tag", bad["tag"]), 200, "")
+	b.want(ann, "POST", "networks/blue:vlan", network("vlan", bad["vlan"]), 403, "") // by number only
+	b.want(ann, "POST", "networks/blue:other", network("other", `"encap":"vlan","pktTag":102,"subnet":"10.24.0.0/24"`), 403, "")
+	b.want(ann, "POST", "networks/blue:vni", network("vni", bad["vni"]), 200, "")
+	code, answer, _ := b.do("POST", "networks/blue:green", green, tokenHeader, ann, "Accept", problemType)
+	if code != 409 || !strings.Contains(answer, "tenant blue may have 3 objects of type network") || !strings.Contains(answer, "exhausted") {
+		t.Errorf("the fourth network: %d %s", code, answer)
+	}
+	b.want(op, "POST", "networks/blue:green", green, 200, "")
+	b.want(op, "DELETE", "networks/blue:green", "", 200, "")
+	b.want(op, "POST", "tenants/blue", `{"tenantName":"blue","maxNetworks":4}`, 200, "")
+	b.want(ann, "POST", "networks/blue:green", green, 200, "")
+
+	const service = `{"tenantName":"blue","serviceName":"s","networkName":"web","ports":["80:80:TCP"],"selectors":["a=b"]%s}`
+	for _, more := range []string{`,"externalIps":["192.0.2.1"]`, `,"nodePorts":["30080:80:TCP"]`} {
+		b.want(ann, "POST", "serviceLBs/blue:s", fmt.Sprintf(service, more), 403, "")
+	}
+	b.want(ann, "POST", "serviceLBs/blue:s", fmt.Sprintf(service, ""), 200, "")
+	b.want(ann, "POST", "serviceLBs/blue:s", fmt.Sprintf(service, `,"nodePorts":["30080:80:TCP"]`), 403, "")
+}
+
+func TestQuotasOfKinds(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	b.want("proven:root", "POST", "tenants/blue", `{"tenantName":"blue","maxGroups":1,"maxRules":1,"maxServices":1}`, 200, "")
+	b.want(ann, "POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`, 200, "")
+	for i, want := range []int{200, 500} {
+		b.want(ann, "POST", fmt.Sprintf("endpointGroups/blue:g%d", i), fmt.Sprintf(`{"tenantName":"blue","groupName":"g%d","networkName":"web"}`, i), want, "")
+		b.want(ann, "POST", fmt.Sprintf("rules/blue:p:%d", i), fmt.Sprintf(`{"tenantName":"blue","policyName":"p","ruleId":"%d","direction":"in","protocol":"tcp","action":"allow"}`, i), want, "")
+		b.want(ann, "POST", fmt.Sprintf("serviceLBs/blue:s%d", i), fmt.Sprintf(`{"tenantName":"blue","serviceName":"s%d","networkName":"web","ports":["80:80:TCP"],"selectors":["a=b"]}`, i), want, "")
+	}
+	// what there is may be changed
+	b.want(ann, "POST", "serviceLBs/blue:s0", `{"tenantName":"blue","serviceName":"s0","networkName":"web","ports":["81:80:TCP"],"selectors":["a=b"]}`, 200, "")
+	// and a tenant says nothing of the others
+	eve := b.user("eve", rights.Grant{Role: rights.TenantAdmin, Tenant: "red"})
+	b.want(eve, "POST", "endpointGroups/red:g", `{"tenantName":"red","groupName":"g","networkName":"web"}`, 200, "")
+}
