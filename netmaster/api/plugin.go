@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -16,6 +17,9 @@ import (
 func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) (reply, error) {
 	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		if err := serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, req.AddressPool)); err != nil {
+			return err
+		}
 		answer.IPv4Address, err = master.AllocAddress(tx, req, a.config.ClusterMode == "swarm-mode")
 		return err
 	})
@@ -23,15 +27,25 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 }
 
 func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (reply, error) {
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error { return master.ReleaseAddress(tx, req) })
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		if err := serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, "")); err != nil {
+			return err
+		}
+		return master.ReleaseAddress(tx, req)
+	})
 	return reply{body: mastercfg.ReleaseAddressResponse{Status: "success"}, revision: rev}, err
 }
 
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (reply, error) {
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		answer.EndpointConfig, err = a.rest.CreateEndpoint(tx, req)
-		return err
+		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName)); err != nil {
+			return err
+		}
+		if answer.EndpointConfig, err = a.rest.CreateEndpoint(tx, req); err != nil {
+			return err
+		}
+		return speaksFor(r.Context(), answer.EndpointConfig.HomingHost) // which it may have been given before
 	})
 	if err == nil {
 		a.rest.Given(&answer.EndpointConfig)
@@ -42,7 +56,11 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointRequest) (reply, error) {
 	var answer mastercfg.DeleteEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		answer.EndpointConfig, err = master.DeleteEndpoint(tx, endpointNamed(tx, req))
+		id := endpointNamed(tx, req)
+		if err := cmp.Or(serves(r.Context(), tx, req.TenantName), speaksForEndpoint(r.Context(), tx, id)); err != nil {
+			return err
+		}
+		answer.EndpointConfig, err = master.DeleteEndpoint(tx, id)
 		return err
 	})
 	if err == nil {
@@ -84,10 +102,17 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 			if err != nil {
 				return err
 			}
-			return master.StartContainer(tx, mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID), req)
+			id := mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID)
+			if err := cmp.Or(serves(r.Context(), tx, req.Tenant), speaksForEndpoint(r.Context(), tx, id)); err != nil {
+				return err
+			}
+			return master.StartContainer(tx, id, req)
 		})
 	case "die":
 		rev, err = a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+			if err := speaksForContainer(r.Context(), tx, req.ContainerID); err != nil {
+				return err
+			}
 			known, err = master.StopContainer(tx, req.ContainerID)
 			return err
 		})

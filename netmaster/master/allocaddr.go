@@ -44,6 +44,20 @@ func AllocAddress(tx *ledger.Tx, req *mastercfg.AllocAddressRequest, swarm bool)
 	return fmt.Sprintf("%s/%d", addr, length), s.hold(addr.String())
 }
 
+// TenantOfPool is the tenant of the network that AllocAddress or ReleaseAddress would find
+// for an id and a pool; empty: they find none.
+func TenantOfPool(tx *ledger.Tx, networkID, pool string) string {
+	prefix, tenant, err := parsePool(pool)
+	if err != nil {
+		return ""
+	}
+	s, err := findSpace(tx, networkID, prefix, tenant)
+	if err != nil {
+		return ""
+	}
+	return s.net.Tenant
+}
+
 // reserveIPv4 finds an address that must be free.
 func (s *space) reserveIPv4(preferred string) (netip.Addr, error) {
 	if addr, err := netip.ParseAddr(preferred); err == nil && s.v4.Contains(addr) && s.v4.Taken(addr) {

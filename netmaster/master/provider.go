@@ -48,6 +48,14 @@ func StopContainer(tx *ledger.Tx, containerID string) (known bool, err error) {
 	return len(stopped) > 0, nil
 }
 
+// HostsOf are the hosts of the endpoints that a container has.
+func HostsOf(r ledger.Reader, containerID string) (hosts []string) {
+	for _, ep := range readFound(r, cidTerm+containerID) {
+		hosts = append(hosts, ep.HomingHost)
+	}
+	return hosts
+}
+
 // moveProvider takes an endpoint out of the services that selected it as it
 // was and adds it to those that select it as it is; after is nil once it is gone.
 func moveProvider(tx *ledger.Tx, before, after *mastercfg.CfgEndpointState) error {

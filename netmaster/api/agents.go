@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// An agent speaks for its own host, in tenants that it may serve: who has stolen the key of
+// a node moves no endpoint of another one. Whoever else may use the routes of agents, such
+// as root of a netmaster's machine, speaks for all.
+
+// speaksFor refuses an agent that asks for something of another host.
+func speaksFor(ctx context.Context, host string) error {
+	q := askingOf(ctx)
+	if q == nil || q.who.Kind != identity.Node || host == q.who.Name {
+		return nil
+	}
+	return q.deny("%s may not speak for host %.64q", q.who, host)
+}
+
+// serves refuses an agent that asks for something in a tenant that it may not serve; empty:
+// there is none yet.
+func serves(ctx context.Context, r ledger.Reader, tenant string) error {
+	q := askingOf(ctx)
+	if q == nil || q.who.Kind != identity.Node {
+		return nil
+	}
+	joined, err := ledger.Read[mastercfg.Joined](r, mastercfg.NodePrefix+q.who.Name)
+	if fault.Is(err, fault.NotFound) {
+		return nil // which the request was judged by
+	}
+	if err == nil && tenant != "" && len(joined.Tenants) > 0 && !slices.Contains(joined.Tenants, tenant) {
+		return q.deny("%s may not serve tenant %.64q: the token that it joined with allows %q", q.who, tenant, joined.Tenants)
+	}
+	return err
+}
+
+// speaksForEndpoint refuses an agent that asks for something about an endpoint of another
+// host. One that there is not is nobody's.
+func speaksForEndpoint(ctx context.Context, r ledger.Reader, id string) error {
+	ep, err := ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+id)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err == nil {
+		err = speaksFor(ctx, ep.HomingHost)
+	}
+	return err
+}
+
+// speaksForContainer refuses an agent that tells of a container on another host.
+func speaksForContainer(ctx context.Context, r ledger.Reader, containerID string) error {
+	for _, host := range master.HostsOf(r, containerID) {
+		if err := speaksFor(ctx, host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deny is a refusal of what the caller may not. In a permissive cluster it is noted only,
+// and nil.
+func (q *asking) deny(format string, args ...any) error {
+	refusal := denial{error: fault.New(fault.Denied, format, args...), code: http.StatusForbidden}
+	if q.mode == mastercfg.SecurityPermissive {
+		q.note(refusal)
+		return nil
+	}
+	return refusal
+}

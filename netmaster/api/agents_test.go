@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// joinedAs lets a node have a name, in some tenants; none: all.
+func (b *bench) joinedAs(host string, tenants ...string) {
+	b.Helper()
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.NodePrefix+host, mastercfg.Joined{Host: host, Key: b.proven("node/" + host).KeyHash, Tenants: tenants})
+	})
+}
+
+// attack is a request of the agent of h1, which may serve blue.
+type attack struct{ name, path, body string }
+
+// attacks are what the key of a node does not open. The endpoints "b" of blue and "r" of red
+// are on h2, and run the containers "cb" and "cr".
+var attacks = []attack{
+	{"endpoint on another host", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h2"}}`},
+	{"endpoint on no host", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x"}}`},
+	{"endpoint on a host of another case", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x","Host":"H1"}}`},
+	{"endpoint in another tenant", mastercfg.CreateEndpointPath, `{"TenantName":"red","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h1"}}`},
+	{"endpoint in a tenant that there is not", mastercfg.CreateEndpointPath, `{"TenantName":"none","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h1"}}`},
+	{"endpoint of another host again", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"b","Host":"h1"}}`},
+	{"deletion on another host", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"b"}`},
+	{"deletion in another tenant", mastercfg.DeleteEndpointPath, `{"TenantName":"red","NetworkName":"web","EndpointID":"r"}`},
+	{"start on another host", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"b","ContainerID":"x","Event":"start"}`},
+	{"start in another tenant", mastercfg.UpdateEndpointPath, `{"Tenant":"red","Network":"web","EndpointID":"r","ContainerID":"x","Event":"start"}`},
+	{"end on another host", mastercfg.UpdateEndpointPath, `{"ContainerID":"cb","Event":"die"}`},
+	{"end in another tenant", mastercfg.UpdateEndpointPath, `{"ContainerID":"cr","Event":"die"}`},
+	{"address in another tenant", mastercfg.AllocAddressPath, `{"NetworkID":"web.red"}`},
+	{"address in a pool of another tenant", mastercfg.AllocAddressPath, `{"AddressPool":"10.8.0.0/24:red"}`},
+	{"release in another tenant", mastercfg.ReleaseAddressPath, `{"NetworkID":"web.red","IPv4Address":"10.8.0.1"}`},
+}
+
+// attacked is a cluster with h1, which serves blue, and h2, which serves all.
+func attacked(t *testing.T, mode mastercfg.SecurityMode, change ...func(*Config)) *bench {
+	b := secured(t, mode, change...)
+	b.joinedAs("h1", "blue")
+	b.joinedAs("h2")
+	for _, ep := range [][3]string{{"blue", "b", "cb"}, {"red", "r", "cr"}} {
+		b.want("proven:node/h2", "POST", mastercfg.CreateEndpointPath,
+			fmt.Sprintf(`{"TenantName":%q,"NetworkName":"web","ConfigEP":{"Container":%q,"Host":"h2"}}`, ep[0], ep[1]), 200, "10.")
+		b.want("proven:node/h2", "POST", mastercfg.UpdateEndpointPath,
+			fmt.Sprintf(`{"Tenant":%q,"Network":"web","EndpointID":%q,"ContainerID":%q,"Event":"start"}`, ep[0], ep[1], ep[2]), 200, "")
+	}
+	return b
+}
+
+func TestANodeSpeaksForItselfOnly(t *testing.T) {
+	b := attacked(t, mastercfg.SecurityEnforced)
+	before := record[mastercfg.CfgEndpointState](b, mastercfg.EndpointPrefix+"web.blue-b")
+	for _, a := range attacks {
+		if code, answer, _ := b.as("proven:node/h1", "POST", a.path, a.body); code != 403 || !strings.Contains(answer, "Insufficient privileges") {
+			t.Errorf("%s: %d %s", a.name, code, answer)
+		}
+		if code, answer, _ := b.do("POST", a.path, a.body, provenHeader, "node/h1", "Accept", problemType); code != 403 || !strings.Contains(answer, "node/h1 may not") {
+			t.Errorf("%s: %d %s", a.name, code, answer)
+		}
+	}
+	after := record[mastercfg.CfgEndpointState](b, mastercfg.EndpointPrefix+"web.blue-b")
+	if was, is := fmt.Sprint(before), fmt.Sprint(after); was != is || after.ContainerID != "cb" {
+		t.Errorf("endpoint of another host: %s, was %s", is, was)
+	}
+	// and what is its own
+	b.endpointAs("proven:node/h1", "blue", "own")
+	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"own","ContainerID":"c","Event":"start"}`, 200, "")
+	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"ContainerID":"c","Event":"die"}`, 200, "")
+	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"ContainerID":"unknown","Event":"die"}`, 200, "null")
+	b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"own"}`, 200, "10.7.")
+	b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"own"}`, 500, "")
+	b.want("proven:node/h1", "POST", mastercfg.AllocAddressPath, `{"NetworkID":"web.blue"}`, 200, "10.7.")
+	// root of a netmaster speaks for all
+	b.want("proven:root", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"red","NetworkName":"web","EndpointID":"r"}`, 200, "10.8.")
+}
+
+// In a permissive cluster it is noted, and done.
+func TestWhatANodeSaysOfOthersIsNotedInAPermissiveCluster(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	b := attacked(t, mastercfg.SecurityPermissive, func(c *Config) { c.Audit = log })
+	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, `{"TenantName":"red","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h2"}}`, 200, "10.8.")
+	var answer struct{ EndpointConfig mastercfg.CfgEndpointState }
+	deleted := b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"red","NetworkName":"web","EndpointID":"x"}`, 200, "10.8.")
+	if err := json.Unmarshal([]byte(deleted), &answer); err != nil || answer.EndpointConfig.HomingHost != "h2" {
+		t.Errorf("%s, %v", deleted, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	log.Run(ended)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`node/h1 may not speak for host \"h2\"`, `node/h1 may not serve tenant \"red\"`} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("not noted: %s in %s", part, text)
+		}
+	}
+}
