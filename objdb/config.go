@@ -26,6 +26,10 @@ type Config struct {
 	KeyFile    string
 	ServerName string // expected name in the server's certificate; empty: the endpoint's host
 
+	// TLS is asked for each connection, instead of the files; an error means that there can be none
+	// yet. Endpoints are https then.
+	TLS func() (*tls.Config, error)
+
 	User, Password string
 
 	DialTimeout    time.Duration // limit of authentication; default 5 s
@@ -95,6 +99,9 @@ func (c Config) check() error {
 
 // tls builds the TLS configuration; nil when no endpoint wants TLS.
 func (c Config) tls() (*tls.Config, error) {
+	if c.TLS != nil {
+		return c.TLS()
+	}
 	secure := false
 	for _, e := range c.Endpoints {
 		if u, err := url.Parse(e); err == nil && u.Scheme == "https" {

@@ -2,9 +2,11 @@ package objdb
 
 import (
 	"context"
+	"crypto/tls"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -47,6 +49,7 @@ type DB struct {
 	log      *logrus.Entry
 	dial     func() (*clientv3.Client, error)
 	standing *standing
+	at       atomic.Pointer[[]string] // the endpoints
 
 	stop context.CancelFunc // ends the goroutines
 	busy sync.WaitGroup
@@ -72,7 +75,10 @@ func Open(cfg Config) (*DB, error) {
 	}
 	cfg = cfg.withDefaults()
 	tlsConfig, err := cfg.tls()
-	if err != nil {
+	switch {
+	case err != nil && cfg.TLS != nil: // none yet, see renewed
+		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	case err != nil:
 		return nil, err
 	}
 	options := []grpc.DialOption{grpc.WithConnectParams(reconnect)}
@@ -81,9 +87,10 @@ func Open(cfg Config) (*DB, error) {
 	}
 	background, stop := context.WithCancel(context.Background())
 	db := &DB{cfg: cfg, log: cfg.Log, standing: newStanding(cfg.Log, cfg.Now), stop: stop}
+	db.at.Store(&cfg.Endpoints)
 	db.dial = func() (*clientv3.Client, error) {
 		client, err := clientv3.New(clientv3.Config{
-			Endpoints:            cfg.Endpoints,
+			Endpoints:            db.Endpoints(),
 			TLS:                  tlsConfig,
 			Username:             cfg.User,
 			Password:             cfg.Password,
@@ -146,13 +153,31 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Endpoints are the URLs of the store, as configured.
-func (db *DB) Endpoints() []string { return slices.Clone(db.cfg.Endpoints) }
+// Endpoints are the URLs of the store, as configured, or set since.
+func (db *DB) Endpoints() []string { return slices.Clone(*db.at.Load()) }
+
+// SetEndpoints has the store reached at other URLs, which are of the same kind. Connections to those
+// that stay go on.
+func (db *DB) SetEndpoints(urls ...string) error {
+	cfg := db.cfg
+	cfg.Endpoints = append(slices.Clone(urls), db.cfg.Endpoints[0]) // whose scheme counts
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	urls = slices.Clone(urls)
+	db.at.Store(&urls)
+	if db.client != nil {
+		db.client.SetEndpoints(urls...)
+	}
+	return nil
+}
 
 // Log is the log of everything that concerns this store.
 func (db *DB) Log() *logrus.Entry { return db.log }
 
-func (db *DB) endpoints() string { return strings.Join(db.cfg.Endpoints, ", ") }
+func (db *DB) endpoints() string { return strings.Join(db.Endpoints(), ", ") }
 
 // Call makes one request to the store within the request timeout and explains its error.
 func Call[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {

@@ -77,6 +77,8 @@ func nodeFlags(o *options) []cli.Flag {
 			"folder to write "+cniinstall.ConfName+" into when pods can be attached, such as "+cniinstall.DefaultConfDir+" (default: none)"),
 		set.String(&o.join.tokenFile, "join-token-file", "JOIN_TOKEN_FILE", "", categoryNode,
 			"file with the token of netctl token create, which only root may read; the node joins with it and asks netmasters over TLS from then on"),
+		set.String(&o.netmasters, "netmasters", "NETMASTERS", "", categoryNode,
+			"comma-separated https URLs of netmasters, through which a node that joins, or has joined, reaches the state; instead of --etcd-endpoints"),
 		set.String(&o.join.dir, "pki-dir", "PKI_DIR", "/var/lib/contiv/pki", categoryNode, "directory of the node's key and certificate"),
 		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ":9090", categoryNode, "address:port of the node's REST server"),
 		&cli.BoolFlag{Name: "dns", Sources: set.Env("DNS"), Value: true, Destination: &o.names.on,

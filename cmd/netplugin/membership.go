@@ -2,17 +2,20 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/membership"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
@@ -28,27 +31,70 @@ func (o joinOptions) wanted() bool {
 	return o.tokenFile != "" || o.dir != "" && err == nil
 }
 
-// newMembership has netmasters asked over TLS once the node has joined; nil where it is
-// not to join.
-func newMembership(o *options, db *objdb.DB, master *cluster.Master) (*membership.Member, error) {
+// newStore opens the store: etcd itself, or netmasters, to which the node shows its certificate. It
+// returns what the node is in the cluster, too; nil where it is not to join.
+func newStore(o *options) (*objdb.DB, *membership.Member, error) {
+	var db *objdb.DB
+	member, err := newMember(o, func(ctx context.Context) ([]string, error) {
+		if len(o.masters) > 0 {
+			return hosts(db.Endpoints()), nil
+		}
+		return registered(ctx, db)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg := storeConfig(o)
+	if len(o.masters) > 0 {
+		cfg.TLS = func() (*tls.Config, error) {
+			if conf := member.TLS(); conf != nil {
+				return conf, nil
+			}
+			return nil, fault.New(fault.Unavailable, "the node has not joined yet")
+		}
+		cfg.Endpoints = append(slices.Clone(o.masters), recallMasters(o)...)
+	}
+	if db, err = objdb.Open(cfg); err != nil {
+		return nil, nil, &configError{[]error{err}}
+	}
+	return db, member, nil
+}
+
+// newMember reads what the node has to show; nil where it is not to join.
+func newMember(o *options, masters func(context.Context) ([]string, error)) (*membership.Member, error) {
 	if !o.join.wanted() {
 		return nil, nil
 	}
+	addresses := hostaddr.All()
+	if own := o.node.CtrlIP.String(); !slices.Contains(addresses, own) {
+		addresses = append([]string{own}, addresses[:min(len(addresses), hostaddr.Most-1)]...)
+	}
 	member, err := membership.Open(membership.Config{
 		Dir: o.join.dir, TokenFile: o.join.tokenFile, Host: o.node.HostLabel,
-		Addresses: hostaddr.All(), VTEPs: []string{o.node.VTEP.String()},
-		Masters: func(ctx context.Context) (addresses []string, err error) {
-			all, err := db.Services(ctx, mastercfg.MasterService)
-			for _, s := range all {
-				addresses = append(addresses, net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port)))
-			}
-			return addresses, err
-		},
-		Log: logrus.WithField("component", "membership"),
+		Addresses: addresses, VTEPs: []string{o.node.VTEP.String()},
+		Masters: masters, Log: logrus.WithField("component", "membership"),
 	})
 	if err != nil {
 		return nil, &configError{[]error{err}}
 	}
-	master.Secure(member.TLS)
 	return member, nil
+}
+
+// registered are the addresses of the netmasters that are in the registry.
+func registered(ctx context.Context, db *objdb.DB) (addresses []string, err error) {
+	all, err := db.Services(ctx, mastercfg.MasterService)
+	for _, s := range all {
+		addresses = append(addresses, net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port)))
+	}
+	return addresses, err
+}
+
+// hosts are the addresses in URLs.
+func hosts(urls []string) (addresses []string) {
+	for _, text := range urls {
+		if u, err := url.Parse(text); err == nil {
+			addresses = append(addresses, u.Host)
+		}
+	}
+	return addresses
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ type options struct {
 	nodePortAddresses         string
 	nodePortsAt               []netip.Prefix // none: all addresses of the host
 	cniConfDir                string         // empty: the configuration of pods' networks is somebody else's
+	netmasters                string         // as given
+	masters                   []string       // URLs; none: the store is reached itself
 	names                     namesOptions
 	join                      joinOptions
 	nat                       bool // endpoints reach the outside by this host
@@ -72,6 +75,7 @@ func (o *options) complete(positional []string) error {
 	if !slices.Contains([]string{ovsd.DatapathAuto, ovsd.DatapathSystem, ovsd.DatapathNetdev}, o.datapath) {
 		found = append(found, fmt.Errorf("--datapath %q: want auto, system or netdev", o.datapath))
 	}
+	found = append(found, o.completeMasters()...)
 	found = append(found, o.completeUplinks()...)
 	found = append(found, o.completeNodePorts()...)
 	found = append(found, o.names.complete()...)
@@ -143,6 +147,27 @@ func (o *options) completeNodePorts() (found []error) {
 		}
 		o.nodePortsAt = append(o.nodePortsAt, p.Masked())
 	}
+	return found
+}
+
+// completeMasters takes the netmasters through which the state is reached, in place of etcd.
+func (o *options) completeMasters() (found []error) {
+	if o.netmasters == "" {
+		return nil
+	}
+	if o.EtcdGiven() || o.Store.CAFile != "" || o.Store.CertFile != "" || o.Store.User != "" {
+		found = append(found, fmt.Errorf("--netmasters: the state is reached through them; leave the flags of etcd out"))
+	}
+	o.masters = daemonflags.List(o.netmasters)
+	for _, text := range o.masters {
+		if u, err := url.Parse(text); err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.Path != "" {
+			found = append(found, fmt.Errorf("--netmasters: %q is not a URL such as https://192.0.2.1:9999", text))
+		}
+	}
+	if len(found) == 0 && !o.join.wanted() {
+		found = append(found, fmt.Errorf("--netmasters: they know nodes that have joined; give --join-token-file"))
+	}
+	o.Store.Endpoints = o.masters
 	return found
 }
 

@@ -42,7 +42,7 @@ func run(ctx context.Context, o *options) error {
 	if err := openSettings(settingsDir); err != nil {
 		return err
 	}
-	db, err := openStore(o)
+	db, member, err := newStore(o)
 	if err != nil {
 		return err
 	}
@@ -78,15 +78,15 @@ func run(ctx context.Context, o *options) error {
 	}
 	master := cluster.NewMaster(db, cluster.Limits{}, nil)
 	defer master.Close()
-	member, err := newMembership(o, db, master)
-	if err != nil {
-		return err
-	}
 	front := []task{notifySystemd(node)}
 	var joined nodeapi.Membership
 	authorities := func() string { return "" }
 	if member != nil {
+		master.Secure(member.TLS)
 		front, joined, authorities = append(front, member.Run), member, member.Authorities
+	}
+	if len(o.masters) > 0 {
+		front = append(front, followMasters(o, db))
 	}
 	var attachments nodeapi.Attachments = unattached{node}
 	portsMoved := bell.New() // of the host, to containers
@@ -142,16 +142,12 @@ func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, rout
 	return bridges.New(tunnel, routes, links), []*ovsd.Driver{tunnel, vlan}, routes, nil
 }
 
-func openStore(o *options) (*objdb.DB, error) {
+func storeConfig(o *options) objdb.Config {
 	user, password := o.Store.Credentials()
-	db, err := objdb.Open(objdb.Config{
+	return objdb.Config{
 		Endpoints: o.Store.Endpoints, CAFile: o.Store.CAFile, CertFile: o.Store.CertFile, KeyFile: o.Store.KeyFile,
 		ServerName: o.Store.ServerName, User: user, Password: password,
-	})
-	if err != nil {
-		return nil, &configError{[]error{err}}
 	}
-	return db, nil
 }
 
 // newRegistry holds the numbers of all parts, and those of the process.

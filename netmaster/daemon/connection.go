@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,6 +29,7 @@ type encrypting struct {
 	net.Listener
 	config *tls.Config
 	offers func() bool
+	gate   func(net.Conn) // takes over connections of agents
 }
 
 // Accept implements net.Listener.
@@ -35,17 +38,19 @@ func (e encrypting) Accept() (net.Conn, error) {
 	if err != nil || !e.offers() {
 		return conn, err
 	}
-	return &connection{Conn: conn, config: e.config}, nil
+	return &connection{Conn: conn, config: e.config, gate: e.gate}, nil
 }
 
 // connection is one of which the first byte tells what it is.
 type connection struct {
 	net.Conn // as it was accepted
 	config   *tls.Config
+	gate     func(net.Conn)
 	first    sync.Once
 	failed   error
 	spoken   atomic.Pointer[net.Conn] // what is read from and written to; nil: before the first byte
 	secured  atomic.Pointer[tls.Conn] // the same where it is TLS and the handshake is done
+	given    atomic.Bool              // to the gate: it is no business of the server any more
 }
 
 // Read implements net.Conn. The first call does the handshake, until the deadline for reading.
@@ -69,10 +74,47 @@ func (c *connection) begin() {
 		if c.failed = secured.HandshakeContext(context.Background()); c.failed != nil {
 			return
 		}
+		if secured.ConnectionState().NegotiatedProtocol == gateProtocol {
+			c.give(secured)
+			return
+		}
 		c.secured.Store(secured)
 		spoken = secured
 	}
 	c.spoken.Store(&spoken)
+}
+
+// gateProtocol is what agents ask for, and nothing else; clients of REST ask for HTTP/1.1 at least,
+// too, and that is preferred.
+const gateProtocol = "h2"
+
+// give hands the connection over to the gate; for the server it has ended.
+func (c *connection) give(secured *tls.Conn) {
+	c.given.Store(true)
+	if c.failed = secured.SetDeadline(time.Time{}); c.failed == nil {
+		c.failed = io.EOF
+		c.gate(secured)
+	}
+}
+
+// SetDeadline implements net.Conn.
+func (c *connection) SetDeadline(t time.Time) error { return c.unlessGiven(c.Conn.SetDeadline, t) }
+
+// SetReadDeadline implements net.Conn.
+func (c *connection) SetReadDeadline(t time.Time) error {
+	return c.unlessGiven(c.Conn.SetReadDeadline, t)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *connection) SetWriteDeadline(t time.Time) error {
+	return c.unlessGiven(c.Conn.SetWriteDeadline, t)
+}
+
+func (c *connection) unlessGiven(set func(time.Time) error, t time.Time) error {
+	if c.given.Load() {
+		return nil
+	}
+	return set(t)
 }
 
 func (c *connection) speaking() net.Conn {
@@ -86,7 +128,12 @@ func (c *connection) speaking() net.Conn {
 func (c *connection) Write(p []byte) (int, error) { return c.speaking().Write(p) }
 
 // Close implements net.Conn. It says goodbye to who speaks TLS.
-func (c *connection) Close() error { return c.speaking().Close() }
+func (c *connection) Close() error {
+	if c.given.Load() {
+		return nil
+	}
+	return c.speaking().Close()
+}
 
 // CloseWrite tells the other side that nothing follows, as the server does before it
 // closes a connection whose client may still send.

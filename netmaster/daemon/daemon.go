@@ -20,6 +20,7 @@
 //	front.go     which role answers; proxy.go forwards to the leader
 //	server.go    HTTP limits; shedder.go keeps silent connections cheap
 //	connection.go  TLS and plain on one port; identify.go who asks; mode.go whether plain is served
+//	             (the gate, package gate, takes over agents that want the state)
 //	papers.go    authorities and own certificates; found.go how a cluster gets them,
 //	joining.go   and how another netmaster does; rotation.go how all get other ones
 //	member.go    the embedded member of the store, and the room it has
@@ -39,6 +40,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/gate"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -102,6 +104,7 @@ type Daemon struct {
 
 	announcing sync.Mutex // held to say what others find this netmaster by
 	service    *objdb.Registration
+	gate       *gate.Gate
 }
 
 // New checks the configuration and prepares a netmaster; nothing runs yet.
@@ -131,7 +134,9 @@ func New(cfg Config) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers, mode: &mode{log: cfg.Log}}
 	d.cfg.API.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
 	d.toJoin.Store(cfg.Security.TokenFile != "" && papers.none())
+	d.gate = gate.New(gate.Config{DB: db, Verify: papers.Verify, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
 	d.metrics.watch(d.space)
+	d.metrics.gauge("netmaster_gate_connections", "Open connections of agents to the state.", func() float64 { return float64(d.gate.Connections()) })
 	d.metrics.gauge("netmaster_security_open", "1 while nobody is asked who he is.", func() float64 {
 		if d.mode.now() == mastercfg.SecurityOpen {
 			return 1
@@ -158,7 +163,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback), d.papers, d.log)
 	for i, l := range listeners {
-		listeners[i] = encrypting{l, d.papers.server(), d.papers.serves}
+		listeners[i] = encrypting{l, d.papers.server(), d.papers.serves, d.gate.Take}
 	}
 	if d.cfg.Security.Socket != "" {
 		local, err := listenSocket(d.cfg.Security.Socket)
@@ -204,6 +209,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	leading.Go(func() { d.mode.Run(working, d.db) })
 	leading.Go(func() { d.papers.Run(working, d.cluster) })
 	leading.Go(func() { d.papers.own.Run(working, d.cfg.Security.Reread) })
+	leading.Go(func() { d.gate.Run(working) })
 	leading.Go(func() { d.cfg.API.Audit.Run(working) })
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
 	d.notify(daemon.SdNotifyReady)

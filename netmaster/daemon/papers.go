@@ -236,7 +236,7 @@ func (p *papers) Verify(chain []*x509.Certificate, now time.Time) (identity.Iden
 // they ask for something (identify): a bad one is worth an answer with the reason.
 func (p *papers) server() *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert,
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1", gateProtocol}, ClientAuth: tls.RequestClientCert,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if own := p.own.For(hello.ServerName); own != nil {
 				return own, nil

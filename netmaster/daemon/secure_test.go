@@ -175,7 +175,7 @@ func served(t *testing.T) (addr string, p *papers) {
 	}
 	s := newServer(named, p, testkit.Quiet())
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(encrypting{l, p.server(), p.have}) }()
+	go func() { ended <- s.serve(encrypting{Listener: l, config: p.server(), offers: p.have}) }()
 	t.Cleanup(func() {
 		if err := s.stop(0); err != nil {
 			t.Error(err)

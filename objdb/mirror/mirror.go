@@ -24,6 +24,8 @@ type Event struct {
 	Key         string
 	Value       []byte // nil: deleted
 	ModRevision int64
+
+	CreateRevision int64 // 0 of a deletion
 }
 
 // Batch is what one revision changed, or, when Snapshot is set, everything

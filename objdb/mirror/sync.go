@@ -53,7 +53,7 @@ func (m *Mirror) supersede(kvs []objdb.KV, rev int64, another bool) {
 	m.hold(kvs)
 	for _, kv := range kvs {
 		if had, ok := before[kv.Key]; !ok || another || had != kv.ModRevision {
-			batch.Events = append(batch.Events, Event{Key: kv.Key, Value: kv.Value, ModRevision: kv.ModRevision})
+			batch.Events = append(batch.Events, Event{Key: kv.Key, Value: kv.Value, ModRevision: kv.ModRevision, CreateRevision: kv.CreateRevision})
 		}
 	}
 	for key := range before {
@@ -220,7 +220,7 @@ func (m *Mirror) absorb(ev *clientv3.Event) (Event, bool) {
 		delete(m.held, kv.Key)
 		return e, ok
 	}
-	e.Value = kv.Value
+	e.Value, e.CreateRevision = kv.Value, kv.CreateRevision
 	m.held[kv.Key] = kv.ModRevision
 	return e, true
 }

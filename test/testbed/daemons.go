@@ -32,13 +32,16 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 	return err
 }
 
-// StartNetplugin starts the node's agent, with its first uplink unless others are named.
+// StartNetplugin starts the node's agent, with its first uplink unless others are named, and with
+// the store unless it is to be reached through netmasters.
 func (n *Node) StartNetplugin(extra ...string) (err error) {
 	args := []string{
 		filepath.Join(n.bed.Bin, "netplugin"),
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--host", n.Name, "--ctrl-ip", n.MgmtIP, "--vtep-ip", n.VTEPIP,
-		"--etcd-endpoints", strings.Join(n.bed.EtcdEndpoints(), ","),
+	}
+	if !slices.Contains(extra, "--netmasters") {
+		args = append(args, "--etcd-endpoints", strings.Join(n.bed.EtcdEndpoints(), ","))
 	}
 	if n.bed.secure {
 		args = append(args, "--join-token-file", tokenFile("node"))

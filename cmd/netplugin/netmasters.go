@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// A node that reaches the state through netmasters follows which there are: those it was told,
+// and those that are registered, which it keeps for its next start. So all of them may be
+// replaced, one after the other, while nobody changes the flags of nodes.
+
+const (
+	mastersFile  = "netmasters" // beside the certificate; a URL a line
+	mastersEvery = 15 * time.Second
+)
+
+// recallMasters are those that were registered when the node looked last.
+func recallMasters(o *options) (urls []string) {
+	content, err := os.ReadFile(filepath.Join(o.join.dir, mastersFile))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(content)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "https://") && !slices.Contains(o.masters, line) {
+			urls = append(urls, line)
+		}
+	}
+	return urls
+}
+
+// followMasters has the state reached through the netmasters that there are.
+func followMasters(o *options, db *objdb.DB) task {
+	log := logrus.WithField("component", "netmasters")
+	return func(ctx context.Context) error {
+		kept := recallMasters(o)
+		for ; ctx.Err() == nil; retry.Pause(ctx, mastersEvery) {
+			addresses, err := registered(ctx, db)
+			if err != nil || len(addresses) == 0 {
+				continue // those that are known are tried on
+			}
+			var others []string
+			for _, a := range addresses {
+				if there := "https://" + a; !slices.Contains(o.masters, there) {
+					others = append(others, there)
+				}
+			}
+			slices.Sort(others)
+			if slices.Equal(others, kept) {
+				continue
+			}
+			if err := db.SetEndpoints(append(slices.Clone(o.masters), others...)...); err != nil {
+				log.WithError(err).Warn("a registered netmaster has no address that can be used")
+				continue
+			}
+			if err := durable.Write(filepath.Join(o.join.dir, mastersFile), []byte(strings.Join(others, "\n")+"\n")); err != nil {
+				log.WithError(err).Warn("which netmasters there are is not known at the next start")
+				continue
+			}
+			log.WithField("netmasters", others).Info("netmasters beside those of --netmasters")
+			kept = others
+		}
+		return nil
+	}
+}

@@ -1,0 +1,62 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
+)
+
+// How long a rule takes from being written to being heard of, by a node that reaches etcd itself and by one that
+// does so through a gate: of the same rules, in one run.
+func BenchmarkARuleIsHeardOf(bm *testing.B) {
+	b := newBed(bm)
+	b.network("blue", "net")
+	b.endpoint("blue", "net", "c1", "h1")
+	through := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	readers := []*objdb.DB{storetest.Connect(bm), through.DB}
+	heard := make([]chan time.Time, len(readers))
+	for i, db := range readers {
+		heard[i] = make(chan time.Time, 1)
+		begun := make(chan struct{})
+		m := mirror.New(db, mastercfg.StateRoot, func(batch mirror.Batch) {
+			if batch.Snapshot {
+				close(begun)
+				return
+			}
+			heard[i] <- time.Now()
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = m.Run(ctx)
+		}()
+		bm.Cleanup(func() {
+			cancel()
+			<-done
+		})
+		<-begun
+	}
+	took := make([][]time.Duration, len(readers))
+	for i := 0; bm.Loop(); i++ {
+		key := fmt.Sprintf("%sblue:g:blue:p:blue:p:%d:inRx", mastercfg.PolicyRulePrefix, i%1000)
+		began := time.Now()
+		b.put(key, mastercfg.CfgPolicyRule{RuleID: key, Priority: i})
+		for j := range readers {
+			took[j] = append(took[j], (<-heard[j]).Sub(began))
+		}
+	}
+	for j, name := range []string{"direct", "gate"} {
+		slices.Sort(took[j])
+		bm.ReportMetric(float64(took[j][len(took[j])/2].Microseconds()), name+"-p50-µs")
+		bm.ReportMetric(float64(took[j][len(took[j])*99/100].Microseconds()), name+"-p99-µs")
+	}
+	bm.ReportMetric(float64(took[1][len(took[1])*99/100])/float64(took[0][len(took[0])*99/100]), "p99-ratio")
+}

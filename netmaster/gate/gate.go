@@ -1,0 +1,200 @@
+package gate
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/utils/bell"
+)
+
+// Config is what a gate is made of. DB and Verify are required.
+type Config struct {
+	DB *objdb.DB
+	// Verify tells who a certificate belongs to.
+	Verify func(chain []*x509.Certificate, now time.Time) (identity.Identity, error)
+	Audit  *audit.Log // nil: refusals are in the log only
+	Log    *logrus.Entry
+	Limits Limits
+
+	Linger   time.Duration // how long a tenant is served when its last endpoint has gone; default 6 min, more than agents keep it
+	Progress time.Duration // between two notes of how far a quiet watch is; default 1 min
+}
+
+// Defaults of Config.
+const (
+	lingerTime   = 6 * time.Minute
+	progressTime = time.Minute
+)
+
+// Gate serves nodes. Run has to run while it does.
+type Gate struct {
+	cfg     Config
+	log     *logrus.Entry
+	index   *index
+	mirror  *mirror.Mirror
+	callers *callers
+	queue   *queue
+	scans   chan struct{} // room for reads of many keys
+	server  *grpc.Server
+}
+
+// New prepares a gate.
+func New(cfg Config) *Gate {
+	if cfg.Log == nil {
+		cfg.Log = logrus.WithField("component", "gate")
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{{&cfg.Linger, lingerTime}, {&cfg.Progress, progressTime}} {
+		if *d.value <= 0 {
+			*d.value = d.standard
+		}
+	}
+	cfg.Limits = cfg.Limits.withDefaults()
+	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce)}
+	g.mirror = mirror.New(cfg.DB, mastercfg.Root, func(b mirror.Batch) {
+		if g.index.apply(b) {
+			g.callers.expel(g.index.holds)
+		}
+	})
+	g.server = grpc.NewServer(
+		grpc.Creds(credentialsOf{g}),
+		grpc.MaxConcurrentStreams(cfg.Limits.Streams), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeader),
+		grpc.ConnectionTimeout(greetTime),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.ReadBufferSize(bufferSize), grpc.WriteBufferSize(bufferSize),
+		grpc.UnknownServiceHandler(g.unknown),
+	)
+	pb.RegisterKVServer(g.server, &kvServer{g: g})
+	pb.RegisterWatchServer(g.server, &watchServer{g: g})
+	pb.RegisterLeaseServer(g.server, &leaseServer{g: g})
+	pb.RegisterClusterServer(g.server, &clusterServer{g: g})
+	return g
+}
+
+// Run follows the store and serves the connections that are handed over, until ctx ends. It begins
+// with the first connection: where no node comes, nothing is followed.
+func (g *Gate) Run(ctx context.Context) {
+	select {
+	case <-g.queue.first:
+	case <-ctx.Done():
+		g.queue.close()
+		g.queue.empty()
+		return
+	}
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	tasks.Go(func() { _ = g.mirror.Run(ctx) }) // says that it was told to end
+	tasks.Go(func() { g.forget(ctx) })
+	tasks.Go(func() {
+		<-ctx.Done()
+		g.queue.close()
+		g.server.Stop()
+	})
+	if err := g.server.Serve(g.queue); err != nil && ctx.Err() == nil {
+		g.log.WithError(err).Error("the gate for nodes is closed")
+	}
+	g.queue.empty()
+}
+
+// Connections is how many there are of nodes.
+func (g *Gate) Connections() int { return g.callers.count() }
+
+// Take takes over a connection on which TLS has agreed on HTTP/2. It does not block.
+func (g *Gate) Take(conn net.Conn) { g.queue.put(conn) }
+
+// forget lets go of tenants that nodes have not served for a while.
+func (g *Gate) forget(ctx context.Context) {
+	tick := time.NewTicker(g.cfg.Linger / 12)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			g.index.prune(time.Now().Add(-g.cfg.Linger))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// inStep waits until the index has the state at a revision.
+func (g *Gate) inStep(ctx context.Context, rev int64) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	if err := g.mirror.WaitRevision(ctx, rev); err != nil {
+		return unavailable("this netmaster has not heard of revision %d yet", rev)
+	}
+	return nil
+}
+
+// queue is a listener of connections that somebody else has accepted.
+type queue struct {
+	conns chan net.Conn
+	first bell.Bell // somebody has come
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newQueue() *queue {
+	return &queue{conns: make(chan net.Conn, waitingConnections), first: bell.New(), done: make(chan struct{})}
+}
+
+func (q *queue) put(conn net.Conn) {
+	select {
+	case <-q.done:
+	case q.conns <- conn:
+		q.first.Ring()
+		return
+	default:
+	}
+	_ = conn.Close() // nobody is told: there is no room, or the gate is closed
+}
+
+func (q *queue) close() { q.once.Do(func() { close(q.done) }) }
+
+// empty closes what nobody has accepted.
+func (q *queue) empty() {
+	for {
+		select {
+		case conn := <-q.conns:
+			_ = conn.Close()
+		default:
+			return
+		}
+	}
+}
+
+// Accept implements net.Listener.
+func (q *queue) Accept() (net.Conn, error) {
+	select {
+	case conn := <-q.conns:
+		return conn, nil
+	case <-q.done:
+		return nil, errors.New("the gate is closed")
+	}
+}
+
+// Close implements net.Listener.
+func (q *queue) Close() error {
+	q.close()
+	return nil
+}
+
+// Addr implements net.Listener.
+func (q *queue) Addr() net.Addr { return &net.TCPAddr{} }

@@ -1,0 +1,360 @@
+package gate
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
+)
+
+// index is what the gate knows of the state: of records, whose they are; of nodes, what they
+// serve and how they have joined; of changes, the last ones.
+type index struct {
+	mu       sync.RWMutex
+	records  map[string]record                   // by key; of the kinds whose value says whose they are
+	networks map[string]network                  // by id
+	serves   map[string]map[string]*service      // host -> tenant
+	lost     map[string]loss                     // by host
+	nodes    map[string]mastercfg.Joined         // by host
+	entries  map[string]map[string]objdb.Service // host -> key -> registration
+	entered  map[string]string                   // key of a service that every node leads to -> its tenant
+	routing  bool                                // VLANs are routed
+	era      int                                 // of the store's history
+	names    map[string]string                   // one copy of each name
+	recent   recent
+}
+
+// record is whose a record is.
+type record struct {
+	scope
+	vlan bool  // of an endpoint: its network is a VLAN
+	rev  int64 // at which it was written
+}
+
+type network struct {
+	tenant string
+	vlan   bool
+}
+
+// loss is when what a node may see became less.
+type loss struct {
+	times int
+	at    int64 // revision, of the last time
+}
+
+// service is what a node has of a tenant.
+type service struct {
+	endpoints int
+	since     int64     // revision
+	gone      time.Time // the last endpoint, while there is none
+}
+
+func newIndex() *index {
+	return &index{
+		records: make(map[string]record), networks: make(map[string]network), serves: make(map[string]map[string]*service),
+		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), entries: make(map[string]map[string]objdb.Service),
+		entered: make(map[string]string), names: make(map[string]string), recent: newRecent(),
+	}
+}
+
+// apply takes in one batch, and tells whether nodes have joined or were removed.
+func (x *index) apply(b mirror.Batch) (nodes bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	gap := b.Snapshot || b.Another || slices.ContainsFunc(b.Events, func(e mirror.Event) bool { return e.ModRevision != b.Revision })
+	if gap {
+		x.recent.restart(b.Revision)
+	}
+	if b.Another {
+		x.era++
+	}
+	for _, e := range b.Events { // a listing has endpoints before their networks
+		if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is && e.Value != nil {
+			x.networks[id] = x.readNetwork(e.Value)
+		}
+	}
+	for _, e := range b.Events {
+		c := x.take(e, b.Revision)
+		if strings.HasPrefix(e.Key, mastercfg.NodePrefix) {
+			nodes = true
+		}
+		if !gap && (c.before != scope{} || c.after != scope{}) {
+			x.recent.add(c)
+		}
+	}
+	x.recent.advance(b.Revision)
+	return nodes
+}
+
+// take takes in one event. The lock is held.
+func (x *index) take(e mirror.Event, rev int64) change {
+	c := change{rev: rev, event: eventOf(e)}
+	byKey, indexed := scopeByKey(e.Key)
+	if indexed {
+		old, was := x.records[e.Key]
+		now := x.recordOf(e, old)
+		if was {
+			c.before = old.scope
+		}
+		if e.Value != nil {
+			c.after = now.scope
+			x.records[e.Key] = now
+		} else {
+			delete(x.records, e.Key)
+		}
+		moved := old.scope != now.scope || old.vlan != now.vlan
+		if moved && strings.HasPrefix(e.Key, mastercfg.EndpointPrefix) {
+			x.homed(old, -1, rev)
+			x.homed(now, 1, rev)
+		}
+		if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is && e.Value == nil {
+			delete(x.networks, id)
+		}
+		return c
+	}
+	c.before = byKey
+	if e.Value != nil {
+		c.after = byKey
+	}
+	x.setEntered(e, rev)
+	if host, is := strings.CutPrefix(e.Key, mastercfg.NodePrefix); is {
+		x.setNode(host, e.Value, rev)
+	}
+	if strings.HasPrefix(e.Key, objdb.ServicePrefix) {
+		x.setEntry(e.Key, e.Value)
+	}
+	if e.Key == mastercfg.GlobalConfigKey {
+		x.setMode(e.Value, rev)
+	}
+	return c
+}
+
+func eventOf(e mirror.Event) *mvccpb.Event {
+	kv := &mvccpb.KeyValue{Key: []byte(e.Key), Value: e.Value, ModRevision: e.ModRevision, CreateRevision: e.CreateRevision}
+	if e.Value == nil {
+		return &mvccpb.Event{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: kv.Key, ModRevision: e.ModRevision}}
+	}
+	return &mvccpb.Event{Type: mvccpb.Event_PUT, Kv: kv}
+}
+
+// readNetwork reads what matters of a network; of one that cannot be read nobody is the tenant.
+func (x *index) readNetwork(value []byte) network {
+	var r struct{ Tenant, PktTagType string }
+	_ = json.Unmarshal(value, &r)
+	return network{tenant: x.name(r.Tenant), vlan: r.PktTagType == "vlan"}
+}
+
+// recordOf says whose a record is. An endpoint may outlive its network, whose tenant it had.
+func (x *index) recordOf(e mirror.Event, old record) record {
+	if e.Value == nil {
+		return record{}
+	}
+	now := record{rev: e.ModRevision}
+	if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is {
+		now.tenant = x.networks[id].tenant
+		return now
+	}
+	var r struct{ NetID, HomingHost string }
+	_ = json.Unmarshal(e.Value, &r) // of one that cannot be read, nobody
+	now.host, now.tenant, now.vlan = x.name(r.HomingHost), old.tenant, old.vlan
+	if n, known := x.networks[r.NetID]; known {
+		now.tenant, now.vlan = n.tenant, n.vlan
+	}
+	return now
+}
+
+// name keeps one copy of a name, which thousands of records have.
+func (x *index) name(text string) string {
+	if kept, ok := x.names[text]; ok {
+		return kept
+	}
+	x.names[text] = text
+	return text
+}
+
+// homed counts an endpoint of a node.
+func (x *index) homed(r record, step int, rev int64) {
+	if r.host == "" || r.tenant == "" {
+		return
+	}
+	x.serve(r.host, r.tenant, step, rev)
+	if r.vlan {
+		x.serve(r.host, everything, step, rev)
+	}
+}
+
+func (x *index) serve(host, tenant string, step int, rev int64) {
+	if x.serves[host] == nil {
+		x.serves[host] = make(map[string]*service)
+	}
+	s := x.serves[host][tenant]
+	if s == nil {
+		s = &service{since: rev}
+		x.serves[host][tenant] = s
+	}
+	if s.endpoints == 0 { // also while it lingers: another gate may have let go of it, and the node may have listed there
+		s.since = rev
+	}
+	s.endpoints += step
+	s.gone = time.Time{}
+	if s.endpoints == 0 {
+		s.gone = time.Now()
+	}
+}
+
+// everyNode stands for all hosts among those that serve a tenant; no host has this name.
+const everyNode = ""
+
+// setEntered notes which tenants every node serves: those with a service of Kubernetes, or one that has ports
+// of nodes or addresses outside.
+func (x *index) setEntered(e mirror.Event, rev int64) {
+	now := ""
+	if id, is := strings.CutPrefix(e.Key, mastercfg.K8sServicePrefix); is && e.Value != nil {
+		now, _, _ = strings.Cut(id, "/")
+	}
+	if id, is := strings.CutPrefix(e.Key, mastercfg.ServiceLBPrefix); is && e.Value != nil {
+		var s mastercfg.CfgServiceLBState
+		if json.Unmarshal(e.Value, &s) == nil && len(s.NodePorts)+len(s.ExternalIPs) > 0 {
+			now = afterColon(id).tenant
+		}
+	}
+	old := x.entered[e.Key]
+	if old == now {
+		return
+	}
+	if now == "" {
+		delete(x.entered, e.Key)
+	} else {
+		x.entered[e.Key] = x.name(now)
+		x.serve(everyNode, now, 1, rev)
+	}
+	if old != "" {
+		x.serve(everyNode, old, -1, rev)
+	}
+}
+
+// prune forgets what was not served since a time.
+func (x *index) prune(since time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for host, tenants := range x.serves {
+		for tenant, s := range tenants {
+			if s.endpoints == 0 && s.gone.Before(since) {
+				delete(tenants, tenant)
+				x.lose(host, x.recent.revision)
+			}
+		}
+		if len(tenants) == 0 {
+			delete(x.serves, host)
+		}
+	}
+	x.recent.wake()
+}
+
+func (x *index) lose(host string, rev int64) { x.lost[host] = loss{x.lost[host].times + 1, rev} }
+
+func (x *index) setNode(host string, value []byte, rev int64) {
+	var joined mastercfg.Joined
+	if value == nil || json.Unmarshal(value, &joined) != nil {
+		delete(x.nodes, host)
+		return
+	}
+	if old := x.nodes[host]; !slices.Equal(old.Tenants, joined.Tenants) {
+		x.lose(host, rev)
+	}
+	x.nodes[host] = joined
+}
+
+// setEntry notes who has registered under a key.
+func (x *index) setEntry(key string, value []byte) {
+	for host, keys := range x.entries {
+		if delete(keys, key); len(keys) == 0 {
+			delete(x.entries, host)
+		}
+	}
+	var s objdb.Service
+	if value == nil || json.Unmarshal(value, &s) != nil || s.Hostname == "" {
+		return
+	}
+	if x.entries[s.Hostname] == nil {
+		x.entries[s.Hostname] = make(map[string]objdb.Service)
+	}
+	x.entries[s.Hostname][key] = s
+}
+
+func (x *index) setMode(value []byte, rev int64) {
+	var g mastercfg.GlobConfig
+	_ = json.Unmarshal(value, &g) // without one, nothing is routed
+	if routing := g.FwdMode == "routing"; routing != x.routing {
+		x.routing = routing
+		for host, tenants := range x.serves {
+			x.lose(host, rev)
+			if s := tenants[everything]; s != nil {
+				s.since = rev
+			}
+		}
+	}
+}
+
+// holds tells whether a node has the key that its name belongs to.
+func (x *index) holds(host, key string) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	joined, known := x.nodes[host]
+	return known && key != "" && joined.Key == key
+}
+
+// scopeOf is whose a record is, or was while its deletion is among the recent changes. The lock is held.
+func (x *index) scopeOf(key string) scope {
+	byKey, indexed := scopeByKey(key)
+	if !indexed {
+		return byKey
+	}
+	if r, there := x.records[key]; there {
+		return r.scope
+	}
+	return x.recent.gone[key].scope
+}
+
+// sees tells whether a node may see a record, with what it has served before a revision. The lock is held.
+func (x *index) sees(host string, s scope, before int64) bool {
+	switch {
+	case s.all, s.host == host && host != "":
+		return true
+	case s.tenant == "":
+		return false
+	}
+	if may := x.nodes[host].Tenants; len(may) > 0 && !slices.Contains(may, s.tenant) {
+		return false
+	}
+	served := func(by, tenant string) bool {
+		have := x.serves[by][tenant]
+		return have != nil && have.since < before
+	}
+	return served(host, s.tenant) || served(everyNode, s.tenant) || x.routing && served(host, everything)
+}
+
+// grown is the last revision, of those from one on, at which a node came to serve a tenant; 0: it did not. The lock is held.
+func (x *index) grown(host string, from int64) (last int64) {
+	for _, by := range []string{host, everyNode} {
+		for tenant, s := range x.serves[by] {
+			if s.since >= from && (tenant != everything || x.routing) {
+				last = max(last, s.since)
+			}
+		}
+	}
+	return last
+}
+
+// lostBy is what a node has lost, by itself and with all others. The lock is held.
+func (x *index) lostBy(host string) loss {
+	own, all := x.lost[host], x.lost[everyNode]
+	return loss{own.times + all.times, max(own.at, all.at)}
+}

@@ -1,0 +1,129 @@
+package gate
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/contiv/netplugin/objdb"
+)
+
+// leaseServer answers for leases. A node has a few, of a minute at most.
+type leaseServer struct {
+	pb.UnimplementedLeaseServer
+	g *Gate
+}
+
+// leasesOf is how the numbers of the leases of a node begin, in the upper half.
+func leasesOf(host string) int64 {
+	sum := sha256.Sum256([]byte("lease of node " + host))
+	return int64(binary.BigEndian.Uint32(sum[:])&0x7fffffff) << 32
+}
+
+// ownsLease tells whether a lease is one of a node.
+func ownsLease(host string, id int64) bool { return id > 0 && id&^0xffffffff == leasesOf(host) }
+
+// ask finds who calls and how the store is asked.
+func (s *leaseServer) ask(ctx context.Context) (*caller, objdb.Wire, error) {
+	c, err := s.g.caller(ctx)
+	if err != nil {
+		return nil, objdb.Wire{}, err
+	}
+	wire, err := s.g.cfg.DB.Wire()
+	if err != nil {
+		return nil, wire, unavailable("%v", err)
+	}
+	return c, wire, nil
+}
+
+// LeaseGrant gives a node a lease, whose number the gate chooses.
+func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
+	c, wire, err := s.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.ID != 0 || r.TTL < minTTL || r.TTL > maxTTL {
+		return nil, s.g.refuse(c, "LeaseGrant", "", "number %x, %d s: want no number, and %d to %d s", r.ID, r.TTL, minTTL, maxTTL)
+	}
+	all, err := wire.Lease.LeaseLeases(ctx, &pb.LeaseLeasesRequest{})
+	if err != nil {
+		return nil, err
+	}
+	own := 0
+	for _, l := range all.Leases {
+		if ownsLease(c.host, l.ID) {
+			own++
+		}
+	}
+	if own >= c.budget.limits.Leases {
+		return nil, s.g.refuse(c, "LeaseGrant", "", "the node has %d leases", own)
+	}
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return wire.Lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: leasesOf(c.host) | int64(binary.BigEndian.Uint32(random[:])), TTL: r.TTL})
+}
+
+// LeaseRevoke ends a lease of the node.
+func (s *leaseServer) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
+	c, wire, err := s.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !ownsLease(c.host, r.ID) {
+		return nil, s.g.refuse(c, "LeaseRevoke", "", "lease %x is not the node's", r.ID)
+	}
+	return wire.Lease.LeaseRevoke(ctx, r)
+}
+
+// LeaseKeepAlive renews leases of the node, one after the other.
+func (s *leaseServer) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
+	ctx := stream.Context()
+	c, wire, err := s.ask(ctx)
+	if err != nil {
+		return err
+	}
+	up, err := wire.Lease.LeaseKeepAlive(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := s.g.caller(ctx); err != nil {
+			return err
+		}
+		if !ownsLease(c.host, r.ID) {
+			return s.g.refuse(c, "LeaseKeepAlive", "", "lease %x is not the node's", r.ID)
+		}
+		if err := up.Send(r); err != nil {
+			return unavailable("renewing lease %x: %v", r.ID, err)
+		}
+		answer, err := up.Recv()
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// LeaseTimeToLive is not for nodes.
+func (s *leaseServer) LeaseTimeToLive(ctx context.Context, _ *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
+	return nil, s.g.notForNodes(ctx, "LeaseTimeToLive", nil)
+}
+
+// LeaseLeases is not for nodes.
+func (s *leaseServer) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
+	return nil, s.g.notForNodes(ctx, "LeaseLeases", nil)
+}

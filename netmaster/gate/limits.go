@@ -1,0 +1,107 @@
+package gate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Limits are what one node may have at one netmaster; 0 means the default.
+type Limits struct {
+	Connections int        // the oldest is closed for one more
+	Streams     uint32     // at once on a connection
+	Watches     int        // at once
+	Leases      int        // in the whole cluster
+	Rate        rate.Limit // requests and messages of streams, per second
+	Burst       int
+}
+
+func (l Limits) withDefaults() Limits {
+	set(&l.Connections, 4)
+	set(&l.Streams, 32)
+	set(&l.Watches, 16)
+	set(&l.Leases, 4)
+	set(&l.Rate, 50)
+	set(&l.Burst, 200)
+	return l
+}
+
+func set[T int | uint32 | rate.Limit](value *T, standard T) {
+	if *value <= 0 {
+		*value = standard
+	}
+}
+
+// What holds for all nodes together, and for each message.
+const (
+	maxRequest         = 1 << 20 // bytes
+	maxHeader          = 8 << 10 // bytes
+	bufferSize         = 4 << 10 // bytes, of each connection and direction
+	waitingConnections = 256     // handed over and not looked at yet
+	scansAtOnce        = 4       // reads of more than a key
+	pageSize           = 1000    // keys of an answer of etcd, and of the gate
+	eventsAtOnce       = 1000    // of one message, if one revision has not more
+	minTTL, maxTTL     = 5, 60   // seconds, of leases
+	maxEntries         = 8       // registrations of a node
+	greetTime          = 5 * time.Second
+	stepTime           = 5 * time.Second  // for the index to be as new as an answer
+	sendTime           = 10 * time.Second // for a node to take a message
+	patience           = 2 * time.Second  // of a request that exceeds the rate
+	pingsApart         = 5 * time.Second
+	pingAfter          = 30 * time.Second
+	pingTimeout        = 10 * time.Second
+	warnEvery          = 10 * time.Second // of refusals of one node, in the log
+)
+
+// budget is what a node has left.
+type budget struct {
+	limits Limits
+	rate   *rate.Limiter
+
+	mu      sync.Mutex
+	watches int
+	warned  time.Time
+}
+
+func newBudget(l Limits) *budget { return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst)} }
+
+// spend waits a moment if the node asks too much, and refuses if it asks far too much.
+func (b *budget) spend(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := b.rate.Wait(ctx); err != nil {
+		return exhausted("more than %v requests a second", float64(b.limits.Rate))
+	}
+	return nil
+}
+
+// watch takes one of the watches.
+func (b *budget) watch() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.watches >= b.limits.Watches {
+		return false
+	}
+	b.watches++
+	return true
+}
+
+// unwatch gives some back.
+func (b *budget) unwatch(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watches -= n
+}
+
+// warn tells whether a refusal is to be in the log, too.
+func (b *budget) warn(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.warned) < warnEvery {
+		return false
+	}
+	b.warned = now
+	return true
+}

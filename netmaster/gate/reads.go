@@ -1,0 +1,173 @@
+package gate
+
+import (
+	"context"
+	"math"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/contiv/netplugin/objdb"
+)
+
+// kvServer answers reads and writes of keys.
+type kvServer struct {
+	pb.UnimplementedKVServer
+	g *Gate
+}
+
+// Range reads a key, or a range of keys. Of a range with values the answer has no more than
+// a page, whatever the limit that is asked for; Count is that of the answer then, and that of the
+// range where values are not asked for.
+func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	c, err := s.g.caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key, end := string(r.Key), string(r.RangeEnd)
+	switch {
+	case !mayRead(c.host, key, end):
+		return nil, s.g.refuse(c, "Range", key, "nodes do not read this, or not to %.100q", end)
+	case r.SortOrder != pb.RangeRequest_NONE || r.MaxModRevision != 0 || r.MinCreateRevision != 0 || r.MaxCreateRevision != 0 || r.Limit < 0:
+		return nil, s.g.refuse(c, "Range", key, "only a least revision of modification, and a limit, can be asked for")
+	}
+	wire, err := s.g.cfg.DB.Wire()
+	if err != nil {
+		return nil, unavailable("%v", err)
+	}
+	if end != "" && isFiltered(key) {
+		select {
+		case s.g.scans <- struct{}{}:
+			defer func() { <-s.g.scans }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.g.read(ctx, wire, c.host, r)
+}
+
+// read asks the store, page by page and at one revision, and leaves out what the node may not see.
+func (g *Gate) read(ctx context.Context, wire objdb.Wire, host string, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	bare := r.KeysOnly || r.CountOnly
+	limit := int(min(r.Limit, math.MaxInt32))
+	if !bare && len(r.RangeEnd) > 0 && (limit == 0 || limit > pageSize) {
+		limit = pageSize
+	}
+	ask := &pb.RangeRequest{Key: r.Key, RangeEnd: r.RangeEnd, Revision: r.Revision, KeysOnly: bare}
+	if len(r.RangeEnd) > 0 {
+		ask.Limit = pageSize
+	}
+	answer := &pb.RangeResponse{}
+	for {
+		page, err := wire.KV.Range(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		if answer.Header == nil {
+			answer.Header = page.Header
+			if ask.Revision == 0 {
+				ask.Revision = page.Header.Revision
+			}
+			// Whose records are is judged with a state that is as new as they are, or newer.
+			if isFiltered(string(r.Key)) {
+				if err := g.inStep(ctx, page.Header.Revision); err != nil {
+					return nil, err
+				}
+			}
+		}
+		seen, count := g.index.filter(host, page.Kvs, r.MinModRevision)
+		answer.Count += count
+		if !r.CountOnly {
+			answer.Kvs = append(answer.Kvs, seen...)
+		}
+		if limit > 0 && len(answer.Kvs) > limit {
+			answer.Kvs, answer.More = answer.Kvs[:limit], true
+		}
+		enough := limit > 0 && !bare && len(answer.Kvs) >= limit
+		if !page.More || len(page.Kvs) == 0 || enough {
+			answer.More = answer.More || enough && page.More
+			return answer, nil
+		}
+		ask.Key = append(page.Kvs[len(page.Kvs)-1].Key, 0)
+	}
+}
+
+// filter keeps what a node may see: what was written at a revision or later, and the number of all.
+func (x *index) filter(host string, kvs []*mvccpb.KeyValue, since int64) (seen []*mvccpb.KeyValue, count int64) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, kv := range kvs {
+		key := string(kv.Key)
+		if !x.sees(host, x.scopeOf(key), math.MaxInt64) {
+			continue
+		}
+		count++
+		if kv.ModRevision >= since {
+			kv.Value = seenBy(host, key, kv.Value)
+			seen = append(seen, kv)
+		}
+	}
+	return seen, count
+}
+
+// Put is not for nodes: they write by transactions.
+func (s *kvServer) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
+	return nil, s.g.notForNodes(ctx, "Put", r.Key)
+}
+
+// DeleteRange is not for nodes.
+func (s *kvServer) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+	return nil, s.g.notForNodes(ctx, "DeleteRange", r.Key)
+}
+
+// Compact is not for nodes.
+func (s *kvServer) Compact(ctx context.Context, _ *pb.CompactionRequest) (*pb.CompactionResponse, error) {
+	return nil, s.g.notForNodes(ctx, "Compact", nil)
+}
+
+// notForNodes refuses a call whatever it says.
+func (g *Gate) notForNodes(ctx context.Context, call string, key []byte) error {
+	c, err := g.caller(ctx)
+	if err != nil {
+		return err
+	}
+	return g.refuse(c, call, string(key), "nodes do not call this")
+}
+
+// clusterServer tells where the members of the store are, so that nodes keep pods away from them.
+type clusterServer struct {
+	pb.UnimplementedClusterServer
+	g *Gate
+}
+
+// MemberList implements pb.ClusterServer.
+func (s *clusterServer) MemberList(ctx context.Context, _ *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	if _, err := s.g.caller(ctx); err != nil {
+		return nil, err
+	}
+	wire, err := s.g.cfg.DB.Wire()
+	if err != nil {
+		return nil, unavailable("%v", err)
+	}
+	return wire.Cluster.MemberList(ctx, &pb.MemberListRequest{})
+}
+
+// MemberAdd is not for nodes.
+func (s *clusterServer) MemberAdd(ctx context.Context, _ *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
+	return nil, s.g.notForNodes(ctx, "MemberAdd", nil)
+}
+
+// MemberRemove is not for nodes.
+func (s *clusterServer) MemberRemove(ctx context.Context, _ *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+	return nil, s.g.notForNodes(ctx, "MemberRemove", nil)
+}
+
+// MemberUpdate is not for nodes.
+func (s *clusterServer) MemberUpdate(ctx context.Context, _ *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
+	return nil, s.g.notForNodes(ctx, "MemberUpdate", nil)
+}
+
+// MemberPromote is not for nodes.
+func (s *clusterServer) MemberPromote(ctx context.Context, _ *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+	return nil, s.g.notForNodes(ctx, "MemberPromote", nil)
+}

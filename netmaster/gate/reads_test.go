@@ -1,0 +1,250 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+const soon = 20 * time.Second
+
+func TestANodeSeesTheTenantsThatItServes(t *testing.T) {
+	b := newBed(t)
+	for _, tenant := range []string{"blue", "red"} {
+		b.network(tenant, "net")
+		b.put(mastercfg.EndpointGroupPrefix+"web:"+tenant, mastercfg.EndpointGroupState{TenantName: tenant})
+		b.put(mastercfg.PolicyRulePrefix+tenant+":web:"+tenant+":p:"+tenant+":p:1:inRx", mastercfg.CfgPolicyRule{})
+		b.put(mastercfg.PolicyPrefix+tenant+":web:"+tenant+":p", mastercfg.EpgPolicy{})
+		b.put(mastercfg.VRFPrefix+tenant, mastercfg.VRFState{ID: tenant, VRF: 1})
+		b.put(mastercfg.ServiceLBPrefix+"s:"+tenant, struct{}{})
+		b.put(mastercfg.ProviderKey("s:"+tenant, "2001:db8::1"), struct{}{})
+	}
+	b.put(mastercfg.BgpPrefix+"h1", mastercfg.CfgBgpState{Hostname: "h1", Password: "secret1"})
+	b.put(mastercfg.BgpPrefix+"h2", mastercfg.CfgBgpState{Hostname: "h2", Password: "secret2"})
+	b.put(mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{})
+	b.put(mastercfg.K8sPodKey("h2", "u2"), mastercfg.K8sPod{})
+	b.put(mastercfg.ModelKey("tenant", "blue"), struct{}{})
+	b.endpoint("blue", "net", "c1", "h1")
+	b.endpoint("blue", "net", "c2", "h2")
+	b.endpoint("red", "net", "c3", "h2")
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+
+	kvs, _, err := n.List(t.Context(), mastercfg.StateRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, kv := range kvs {
+		keys = append(keys, strings.TrimPrefix(kv.Key, mastercfg.StateRoot))
+		if strings.Contains(string(kv.Value), "secret2") {
+			t.Errorf("%s: %s", kv.Key, kv.Value)
+		}
+	}
+	want := []string{"bgp/h1", "bgp/h2", "endpointGroups/web:blue", "eps/net.blue-c1", "eps/net.blue-c2", "k8sPod/h1/u1", "nets/net.blue",
+		"policyRule/blue:web:blue:p:blue:p:1:inRx", "provider/s:blue/2001:db8::1", "serviceLB/s:blue", "vrfs/blue"}
+	if !slices.Equal(keys, want) {
+		t.Errorf("got  %q\nwant %q", keys, want)
+	}
+	if kv, err := n.Get(t.Context(), mastercfg.BgpPrefix+"h1"); err != nil || !strings.Contains(string(kv.Value), "secret1") {
+		t.Errorf("own password: %s, %v", kv.Value, err)
+	}
+	if _, err := n.Get(t.Context(), endpointKey("red", "net", "c3")); err == nil {
+		t.Error("an endpoint of a tenant that is not served is read")
+	}
+}
+
+// Thousands of records of others do not end a listing early.
+func TestPagesAreFilled(t *testing.T) {
+	b := newBed(t)
+	b.network("blue", "net")
+	b.network("red", "net")
+	var txn objdb.Txn
+	for i := range 2500 {
+		tenant := "red"
+		if i%1100 == 1099 {
+			tenant = "blue"
+		}
+		txn.Puts = append(txn.Puts, objdb.KV{Key: fmt.Sprintf("%sg%04d:%s", mastercfg.EndpointGroupPrefix, i, tenant), Value: []byte("{}")})
+		if len(txn.Puts) == 100 {
+			if _, _, err := b.db.Txn(t.Context(), txn); err != nil {
+				t.Fatal(err)
+			}
+			txn.Puts = nil
+		}
+	}
+	b.endpoint("blue", "net", "c1", "h1")
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	kvs, _, err := n.List(t.Context(), mastercfg.EndpointGroupPrefix)
+	if err != nil || len(kvs) != 2 {
+		t.Errorf("%d groups, %v", len(kvs), err)
+	}
+	b.endpoint("red", "net", "c2", "h1")
+	if kvs, _, err = n.List(t.Context(), mastercfg.EndpointGroupPrefix); err != nil || len(kvs) != 2500 {
+		t.Errorf("%d groups, %v", len(kvs), err)
+	}
+}
+
+// A tenant that a node comes to serve is there with all that is older; one that it does not serve
+// any more goes after a while.
+func TestAMirrorFollowsWhatANodeServes(t *testing.T) {
+	b := newBed(t)
+	b.network("blue", "net")
+	b.network("red", "net")
+	b.endpoint("blue", "net", "c1", "h1")
+	b.endpoint("red", "net", "c2", "h2")
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(func(c *Config) { c.Linger = 500 * time.Millisecond }))
+	f := b.follow(n, mastercfg.StateRoot)
+	testkit.Eventually(t, soon, "the tenant that is served", func() bool { return f.has(endpointKey("blue", "net", "c1")) })
+	b.endpoint("blue", "net", "c4", "h2")
+	testkit.Eventually(t, soon, "its new endpoint", func() bool { return f.has(endpointKey("blue", "net", "c4")) })
+	if f.has(endpointKey("red", "net", "c2")) || f.has(mastercfg.NetworkPrefix+"net.red") {
+		t.Error("a tenant that is not served")
+	}
+	b.endpoint("red", "net", "c3", "h1")
+	testkit.Eventually(t, soon, "the tenant that has come", func() bool {
+		return f.has(endpointKey("red", "net", "c3")) && f.has(endpointKey("red", "net", "c2")) && f.has(mastercfg.NetworkPrefix+"net.red")
+	})
+	b.remove(endpointKey("red", "net", "c3"))
+	testkit.Eventually(t, soon, "the tenant has gone", func() bool {
+		return !f.has(endpointKey("red", "net", "c2")) && !f.has(mastercfg.NetworkPrefix+"net.red") && f.has(endpointKey("blue", "net", "c4"))
+	})
+}
+
+// Every node leads to services that hosts reach.
+func TestTenantsWithAnEntranceAreServedByEveryNode(t *testing.T) {
+	b := newBed(t)
+	b.network("red", "net")
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(func(c *Config) { c.Linger = 500 * time.Millisecond }))
+	f := b.follow(n, mastercfg.StateRoot)
+	for key, record := range map[string]any{
+		mastercfg.K8sServiceKey("red", "ns", "s"): mastercfg.K8sService{},
+		mastercfg.ServiceLBPrefix + "s:red":       mastercfg.CfgServiceLBState{NodePorts: []string{"30080:80:TCP"}},
+	} {
+		testkit.Eventually(t, soon, "nothing yet", func() bool { return f.Synced() && !f.has(mastercfg.NetworkPrefix+"net.red") })
+		b.put(key, record)
+		testkit.Eventually(t, soon, "the tenant of "+key, func() bool { return f.has(mastercfg.NetworkPrefix + "net.red") })
+		b.remove(key)
+	}
+	b.put(mastercfg.ServiceLBPrefix+"inner:red", mastercfg.CfgServiceLBState{})
+	testkit.Eventually(t, soon, "a service that hosts do not reach", func() bool { return !f.has(mastercfg.NetworkPrefix + "net.red") })
+}
+
+// While VLANs are routed, who has an endpoint in one sees all tenants.
+func TestRoutedVLANsAreSharedByTenants(t *testing.T) {
+	b := newBed(t)
+	b.network("red", "net")
+	b.put(mastercfg.NetworkPrefix+"lan.blue", mastercfg.CfgNetworkState{Tenant: "blue", PktTagType: "vlan"})
+	b.endpoint("blue", "lan", "c1", "h1")
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	f := b.follow(n, mastercfg.StateRoot)
+	testkit.Eventually(t, soon, "its endpoint", func() bool { return f.has(endpointKey("blue", "lan", "c1")) })
+	if f.has(mastercfg.NetworkPrefix + "net.red") {
+		t.Error("another tenant's network while nothing is routed")
+	}
+	b.put(mastercfg.GlobalConfigKey, mastercfg.GlobConfig{FwdMode: "routing"})
+	testkit.Eventually(t, soon, "the other tenant's network", func() bool { return f.has(mastercfg.NetworkPrefix + "net.red") })
+	b.put(mastercfg.GlobalConfigKey, mastercfg.GlobConfig{FwdMode: "bridge"})
+	testkit.Eventually(t, soon, "it has gone", func() bool { return !f.has(mastercfg.NetworkPrefix + "net.red") })
+}
+
+// Whatever happens, in which order, and whichever gate answers: a mirror has in the end what its node serves, as it is, and
+// nothing of a tenant that the node has never served.
+func TestMirrorsHaveWhatTheirNodesServeInTheEnd(t *testing.T) {
+	b := newBed(t)
+	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
+	tenants, hosts := []string{"t1", "t2", "t3", "t4"}, []string{"h1", "h2", "h3"}
+	for _, tenant := range tenants {
+		b.network(tenant, "net")
+	}
+	short := func(c *Config) { c.Linger = 100 * time.Millisecond }
+	gates := []*running{b.open(short), b.open(short)}
+	mirrors := map[string]*follower{}
+	for i, host := range hosts {
+		n := b.through(b.join(host, []string{fmt.Sprintf("192.0.2.%d", i+1)}), gates...)
+		mirrors[host] = b.follow(n, mastercfg.StateRoot)
+	}
+	homed, ever := map[string]string{}, map[string]bool{} // endpoint -> host; host and tenant
+	for i := range 400 {
+		tenant, name := tenants[random.IntN(len(tenants))], fmt.Sprintf("c%d", random.IntN(4))
+		key := endpointKey(tenant, "net", name)
+		switch random.IntN(5) {
+		case 0, 1, 2:
+			host := hosts[random.IntN(len(hosts))]
+			b.endpoint(tenant, "net", name, host)
+			homed[key], ever[host+" "+tenant] = host, true
+		case 3:
+			b.remove(key)
+			delete(homed, key)
+		case 4:
+			b.put(mastercfg.EndpointGroupPrefix+fmt.Sprintf("g%d:%s", i%7, tenant), mastercfg.EndpointGroupState{TenantName: tenant})
+		}
+		if i == 200 { // one netmaster goes
+			gates[0].stop()
+		}
+	}
+	all, _, err := b.db.List(t.Context(), mastercfg.StateRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, f := range mirrors {
+		serves := map[string]bool{}
+		for key, on := range homed {
+			if on == host {
+				serves[tenantOf(key)] = true
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		err := testkit.Poll(ctx, func() error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			want := 0
+			for _, kv := range all {
+				if serves[tenantOf(kv.Key)] && f.have[kv.Key] != string(kv.Value) {
+					return fmt.Errorf("%s has %s of %s, want %s", host, f.have[kv.Key], kv.Key, kv.Value)
+				}
+				if serves[tenantOf(kv.Key)] {
+					want++
+				}
+			}
+			for key := range f.have {
+				if serves[tenantOf(key)] {
+					want--
+				}
+				if !ever[host+" "+tenantOf(key)] {
+					return fmt.Errorf("%s has %s, which it has never served", host, key)
+				}
+			}
+			if want != 0 {
+				return fmt.Errorf("%s has %d keys more than there are", host, -want)
+			}
+			return nil
+		})
+		cancel()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// tenantOf is that of a key of this test, whose names have no dots.
+func tenantOf(key string) string {
+	rest := strings.TrimPrefix(key, mastercfg.StateRoot)
+	kind, id, _ := strings.Cut(rest, "/")
+	switch kind {
+	case "endpointGroups":
+		_, tenant, _ := strings.Cut(id, ":")
+		return tenant
+	default:
+		id = strings.TrimPrefix(id, "net.")
+		tenant, _, _ := strings.Cut(id, "-")
+		return tenant
+	}
+}

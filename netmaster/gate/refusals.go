@@ -1,0 +1,54 @@
+package gate
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/identity"
+)
+
+func denied(format string, args ...any) error {
+	return status.Errorf(codes.PermissionDenied, format, args...)
+}
+
+func unauthenticated(format string, args ...any) error {
+	return status.Errorf(codes.Unauthenticated, format, args...)
+}
+
+func unavailable(format string, args ...any) error {
+	return status.Errorf(codes.Unavailable, format, args...)
+}
+
+func exhausted(format string, args ...any) error {
+	return status.Errorf(codes.ResourceExhausted, format, args...)
+}
+
+// refuse says no to a node that has asked for what is not its own, and writes it down.
+func (g *Gate) refuse(c *caller, call, key, format string, args ...any) error {
+	reason := fmt.Sprintf(format, args...)
+	now := time.Now()
+	who := identity.Identity{Kind: identity.Node, Name: c.host}.String()
+	g.cfg.Audit.Add(audit.Entry{
+		Time: now.UTC(), Principal: who, How: "certificate", Source: c.from.String(), Verb: call, Key: key,
+		Decision: audit.Denied, Reason: reason, Status: 403,
+	})
+	if c.budget.warn(now) {
+		g.log.WithField("node", c.host).Warnf("%s %.200s refused: %s", call, key, reason)
+	}
+	return denied("%s %.200s: %s", call, key, reason)
+}
+
+// unknown answers calls of services that the gate does not have.
+func (g *Gate) unknown(_ any, stream grpc.ServerStream) error {
+	c, err := g.caller(stream.Context())
+	if err != nil {
+		return err
+	}
+	method, _ := grpc.MethodFromServerStream(stream)
+	return g.refuse(c, method, "", "nodes do not call this")
+}

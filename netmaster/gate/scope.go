@@ -1,0 +1,122 @@
+package gate
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// scope says which nodes may see a record: all of them, those that serve a tenant, the one
+// that it is about. The zero value is for no node.
+type scope struct {
+	all          bool
+	tenant, host string
+}
+
+// everything is served, beside its tenant, by who has an endpoint in a VLAN, where those are
+// routed: they share one routing domain, whatever their tenants.
+const everything = "*"
+
+// kinds are the records that nodes may see. Of some the key says whose they are; of the others,
+// which have none here, the value does, and the index knows.
+var kinds = []struct {
+	prefix string
+	of     func(id string) scope
+}{
+	{mastercfg.EndpointPrefix, nil},
+	{mastercfg.NetworkPrefix, nil},
+	{mastercfg.OperEndpointPrefix, nil},
+	{mastercfg.EndpointGroupPrefix, afterColon}, // G:T
+	{mastercfg.PolicyRulePrefix, beforeColon},   // T:G:T:P:T:P:R:DIRECTION
+	{mastercfg.ServiceLBPrefix, afterColon},     // S:T
+	{mastercfg.ProviderPrefix, func(id string) scope { // S:T/ADDRESS
+		service, _, _ := strings.Cut(id, "/")
+		return afterColon(service)
+	}},
+	{mastercfg.VRFPrefix, func(id string) scope { return scope{tenant: id} }},
+	{mastercfg.BgpPrefix, ofAll}, // without their passwords
+	{mastercfg.K8sPodPrefix, func(id string) scope { // NODE/UID
+		host, _, _ := strings.Cut(id, "/")
+		return scope{host: host}
+	}},
+	// A node has the ports of all services, and judges by classes of all pods.
+	{mastercfg.K8sServicePrefix, ofAll},
+	{mastercfg.K8sBackendPrefix, ofAll},
+	{mastercfg.K8sNodePrefix, ofAll},
+	{mastercfg.K8sClassPrefix, ofAll},
+	{mastercfg.K8sPolicyPrefix, ofAll},
+	{mastercfg.K8sEpochKey, ofAll},
+	{mastercfg.K8sRangesKey, ofAll},
+	{mastercfg.OvsDriverPrefix, ofHost},
+	{mastercfg.K8sEnforcedPrefix, ofHost},
+	{mastercfg.GlobalRoot, ofAll},
+	{objdb.ServicePrefix, ofAll},
+	{objdb.LockKey(""), ofAll},
+}
+
+func ofAll(string) scope       { return scope{all: true} }
+func ofHost(host string) scope { return scope{host: host} }
+
+func afterColon(id string) scope {
+	_, tenant, _ := strings.Cut(id, ":")
+	return scope{tenant: tenant}
+}
+
+func beforeColon(id string) scope {
+	tenant, _, _ := strings.Cut(id, ":")
+	return scope{tenant: tenant}
+}
+
+// scopeByKey is what the key of a record says; indexed tells that the index has to be asked.
+func scopeByKey(key string) (s scope, indexed bool) {
+	for _, kind := range kinds {
+		id, is := strings.CutPrefix(key, kind.prefix)
+		switch {
+		case !is:
+		case kind.of == nil:
+			return scope{}, true
+		default:
+			return kind.of(id), false
+		}
+	}
+	return scope{}, false
+}
+
+// readable are the parts of the store that a node may ask for; what it sees there depends on scopes.
+var readable = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix, mastercfg.OperEndpointPrefix}
+
+// mayRead tells whether a node may ask for a key, or for the range from there to an end.
+func mayRead(host, key, end string) bool {
+	for _, prefix := range readable {
+		if strings.HasPrefix(key, prefix) {
+			return end == "" || key < end && end <= objdb.PrefixEnd(prefix)
+		}
+	}
+	switch key {
+	case objdb.LockKey(""), objdb.LockKey(mastercfg.LeaderLock), mastercfg.OvsDriverPrefix + host, mastercfg.K8sEnforcedKey(host):
+		return end == ""
+	}
+	return false
+}
+
+// isFiltered tells whether what there is of a readable range differs from node to node.
+func isFiltered(key string) bool {
+	return strings.HasPrefix(key, mastercfg.StateRoot) || strings.HasPrefix(key, mastercfg.OperEndpointPrefix)
+}
+
+// seenBy is a value as a node may see it: the password of a BGP speaker is for that only.
+func seenBy(host, key string, value []byte) []byte {
+	speaker, is := strings.CutPrefix(key, mastercfg.BgpPrefix)
+	if !is || speaker == host || len(value) == 0 {
+		return value
+	}
+	var record mastercfg.CfgBgpState
+	if json.Unmarshal(value, &record) != nil {
+		return nil // whatever it says
+	}
+	record.Password = ""
+	shown, _ := json.Marshal(record) // of texts and numbers
+	return shown
+}

@@ -1,0 +1,200 @@
+package gate
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+)
+
+// caller is the node at the other end of a connection.
+type caller struct {
+	host, key string    // of its certificate
+	ends      time.Time // the certificate
+	from      net.Addr
+	cut       func() // ends the connection
+	budget    *budget
+}
+
+// AuthType implements credentials.AuthInfo.
+func (*caller) AuthType() string { return "node" }
+
+// caller finds who makes a call, charges it, and fails if it is no node any more.
+func (g *Gate) caller(ctx context.Context) (*caller, error) {
+	p, _ := peer.FromContext(ctx)
+	c, ok := p.AuthInfo.(*caller)
+	if !ok {
+		return nil, unauthenticated("no certificate was shown")
+	}
+	if err := g.known(c); err != nil {
+		return nil, err
+	}
+	return c, c.budget.spend(ctx)
+}
+
+// known fails if a caller is no node any more.
+func (g *Gate) known(c *caller) error {
+	switch {
+	case !time.Now().Before(c.ends):
+		return unauthenticated("the certificate of node %s has ended", c.host)
+	case !g.mirror.Synced():
+		return unavailable("this netmaster does not know the state yet")
+	case !g.index.holds(c.host, c.key):
+		return denied("node %s has not joined, or was removed, or its name belongs to another key", c.host)
+	}
+	return nil
+}
+
+// callers are the connections of nodes.
+type callers struct {
+	limits Limits
+
+	mu      sync.Mutex
+	of      map[string][]*caller // by host; oldest first
+	budgets map[string]*budget   // of hosts with connections
+}
+
+func newCallers(l Limits) *callers {
+	return &callers{limits: l, of: make(map[string][]*caller), budgets: make(map[string]*budget)}
+}
+
+// enter notes a connection, and returns the one that has to go for it; nil: none.
+func (cs *callers) enter(c *caller) (oldest *caller) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.budgets[c.host] == nil {
+		cs.budgets[c.host] = newBudget(cs.limits)
+	}
+	c.budget = cs.budgets[c.host]
+	cs.of[c.host] = append(cs.of[c.host], c)
+	if len(cs.of[c.host]) > cs.limits.Connections {
+		return cs.of[c.host][0]
+	}
+	return nil
+}
+
+func (cs *callers) leave(c *caller) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	left := cs.of[c.host][:0:0]
+	for _, other := range cs.of[c.host] {
+		if other != c {
+			left = append(left, other)
+		}
+	}
+	cs.of[c.host] = left
+	if len(left) == 0 {
+		delete(cs.of, c.host)
+	}
+}
+
+// expel ends the connections of those that are no nodes any more.
+func (cs *callers) expel(holds func(host, key string) bool) {
+	var gone []*caller
+	cs.mu.Lock()
+	for host, all := range cs.of {
+		for _, c := range all {
+			if !holds(host, c.key) {
+				gone = append(gone, c)
+			}
+		}
+	}
+	for host := range cs.budgets { // of hosts that have left for good
+		if len(cs.of[host]) == 0 {
+			delete(cs.budgets, host)
+		}
+	}
+	cs.mu.Unlock()
+	for _, c := range gone {
+		c.cut()
+	}
+}
+
+// count is the number of connections.
+func (cs *callers) count() (n int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, all := range cs.of {
+		n += len(all)
+	}
+	return n
+}
+
+// credentialsOf are the credentials of a server whose connections have shown theirs already.
+type credentialsOf struct{ g *Gate }
+
+// ServerHandshake implements credentials.TransportCredentials. Whoever has no certificate of a
+// node of this cluster is not talked to; whether the node is still one is asked with each call.
+func (s credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	who, ends, err := s.show(raw)
+	if err != nil {
+		s.g.log.WithError(err).WithField("from", raw.RemoteAddr().String()).Info("connection to the gate refused")
+		return nil, nil, errors.Join(err, raw.Close())
+	}
+	conn := &entered{Conn: raw}
+	c := &caller{host: who.Name, key: who.KeyHash, ends: ends, from: raw.RemoteAddr(), cut: func() { _ = conn.Close() }}
+	// A node renews its certificate long before, and shows it on the next connection.
+	expiry := time.AfterFunc(time.Until(ends), c.cut)
+	conn.leave = sync.OnceFunc(func() {
+		expiry.Stop()
+		s.g.callers.leave(c)
+	})
+	if oldest := s.g.callers.enter(c); oldest != nil {
+		oldest.cut()
+	}
+	return conn, c, nil
+}
+
+func (s credentialsOf) show(raw net.Conn) (who identity.Identity, ends time.Time, err error) {
+	secured, ok := raw.(interface{ ConnectionState() tls.ConnectionState })
+	if !ok {
+		return who, ends, errors.New("it is not encrypted")
+	}
+	chain := secured.ConnectionState().PeerCertificates
+	if len(chain) == 0 {
+		return who, ends, errors.New("no certificate was shown")
+	}
+	if who, err = s.g.cfg.Verify(chain, time.Now()); err != nil {
+		return who, ends, err
+	}
+	if who.Kind != identity.Node {
+		return who, ends, fmt.Errorf("%s is not a node", who)
+	}
+	return who, chain[0].NotAfter, nil
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (credentialsOf) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("these credentials are those of a server")
+}
+
+// Info implements credentials.TransportCredentials.
+func (credentialsOf) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (s credentialsOf) Clone() credentials.TransportCredentials { return s }
+
+// OverrideServerName implements credentials.TransportCredentials.
+func (credentialsOf) OverrideServerName(string) error { return nil }
+
+// entered is a connection of a node. Its end is noted.
+type entered struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (e *entered) Close() error {
+	e.leave()
+	return e.Conn.Close()
+}

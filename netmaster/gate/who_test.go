@@ -1,0 +1,220 @@
+package gate
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+func TestOnlyNodesEnter(t *testing.T) {
+	b := newBed(t)
+	g := b.open()
+	n := b.join("h1", []string{"192.0.2.1"})
+	others := &bed{TB: t}
+	var err error
+	if others.all, err = pki.NewCluster(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for name, own := range map[string][]tls.Certificate{
+		"nobody": nil, "a netmaster": {b.certificate(identity.Master, "m1")}, "a user": {b.certificate(identity.User, "eve")},
+		"another key": {b.certificate(identity.Node, "h1")}, "a node that has not joined": {b.certificate(identity.Node, "h9")},
+		"a node of another cluster": {others.certificate(identity.Node, "h1")},
+	} {
+		stranger := &node{host: "h1", pool: n.pool}
+		if own != nil {
+			stranger.own = own[0]
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		if err := b.through(stranger, g).Ping(ctx); err == nil {
+			t.Errorf("%s has entered", name)
+		}
+		cancel()
+	}
+	if err := b.through(n, g).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who is removed hears nothing more within a second, and is told why.
+func TestRemovalEndsStreams(t *testing.T) {
+	b := newBed(t)
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	c, err := n.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil })
+	f := b.follow(n, mastercfg.GlobalRoot)
+	testkit.Eventually(t, soon, "configuration", func() bool { return f.has(mastercfg.GlobalConfigKey) })
+	watching := c.Watch(t.Context(), mastercfg.GlobalRoot)
+	began := time.Now()
+	b.remove(mastercfg.NodePrefix + "h1")
+	b.put(mastercfg.GlobalRoot+"later", struct{}{})
+	ended := make(chan error, 1)
+	go func() {
+		for resp := range watching {
+			if resp.Err() != nil {
+				ended <- resp.Err()
+				return
+			}
+		}
+		ended <- nil
+	}()
+	select {
+	case <-ended:
+		t.Logf("ended after %s", time.Since(began))
+	case <-time.After(time.Second):
+		t.Error("the watch goes on")
+	}
+	testkit.Eventually(t, soon, "it is told why", func() bool {
+		err := n.Ping(t.Context())
+		return err != nil && strings.Contains(err.Error(), "was removed")
+	})
+	if f.has(mastercfg.GlobalRoot + "later") {
+		t.Error("it has heard of what came later")
+	}
+}
+
+// A hundred nodes that follow three prefixes each cost the store one watch for each gate.
+func TestNodesShareOneWatch(t *testing.T) {
+	b := newBed(t)
+	gates := []*running{b.open(), b.open()}
+	before := watchers(t)
+	var all []*follower
+	for i := range 30 {
+		n := b.through(b.join(fmt.Sprintf("n%d", i), []string{fmt.Sprintf("192.0.2.%d", i)}), gates[i%2])
+		for _, prefix := range []string{mastercfg.StateRoot, mastercfg.GlobalRoot, "/contiv.io/service/"} {
+			all = append(all, b.follow(n, prefix))
+		}
+	}
+	b.put(mastercfg.GlobalRoot+"new", struct{}{})
+	testkit.Eventually(t, soon, "all have heard", func() bool {
+		heard := 0
+		for _, f := range all {
+			if f.has(mastercfg.GlobalRoot + "new") {
+				heard++
+			}
+		}
+		return heard == 30
+	})
+	if more := watchers(t) - before; more > len(gates) {
+		t.Errorf("%d watches in the store for %d gates", more, len(gates))
+	}
+}
+
+// watchers is how many watches the store of this process has.
+func watchers(t testing.TB) int {
+	t.Helper()
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "etcd_debugging_mvcc_watcher_total" {
+			return int(f.GetMetric()[0].GetGauge().GetValue())
+		}
+	}
+	t.Fatal("the store does not count its watches")
+	return 0
+}
+
+// Nonsense on connections of one node disturbs no other.
+func TestNonsenseDisturbsNobodyElse(t *testing.T) {
+	b := newBed(t)
+	g := b.open()
+	good, bad := b.through(b.join("h1", []string{"192.0.2.1"}), g), b.join("h2", []string{"192.0.2.2"})
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return good.Ping(t.Context()) == nil })
+
+	half := bad.dial(t, g)
+	_, _ = io.WriteString(half, http2.ClientPreface+"\x00\x00\x20\x01\x04\x00") // a frame that does not go on
+	silent := bad.dial(t, g)
+	_ = silent
+	noise := bad.dial(t, g)
+	_, _ = io.WriteString(noise, strings.Repeat("nonsense", 1000))
+
+	streams := 1000
+	if os.Getenv("CONTIV_TEST_LONG") != "" {
+		streams = 10_000
+	}
+	// Streams that are reset as soon as they are open, and many that are not.
+	for _, reset := range []bool{true, false} {
+		conn := bad.dial(t, g)
+		_, _ = io.WriteString(conn, http2.ClientPreface)
+		framer := http2.NewFramer(conn, conn)
+		_ = framer.WriteSettings()
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
+		var head strings.Builder
+		encoder := hpack.NewEncoder(&head)
+		for i := range streams {
+			head.Reset()
+			for _, f := range []hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: "/etcdserverpb.Watch/Watch"},
+				{Name: ":authority", Value: "x"}, {Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"}} {
+				_ = encoder.WriteField(f)
+			}
+			id := uint32(2*i + 1)
+			if framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte(head.String()), EndHeaders: true}) != nil {
+				break // the gate has had enough
+			}
+			if reset && framer.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
+				break
+			}
+		}
+	}
+	for range 20 {
+		if err := good.Ping(t.Context()); err != nil { // within the limit of a request
+			t.Errorf("another node's request: %v", err)
+		}
+	}
+	if n := g.Connections(); n > 5 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// More watches than a node may have are refused, and those that it has go on.
+func TestANodeHasSoManyWatches(t *testing.T) {
+	b := newBed(t)
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(func(c *Config) { c.Limits.Watches = 3 }))
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil })
+	c, err := n.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := b.follow(n, mastercfg.GlobalRoot)
+	testkit.Eventually(t, soon, "configuration", func() bool { return f.has(mastercfg.GlobalConfigKey) })
+	var ends []context.CancelFunc
+	refused := 0
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		ends = append(ends, cancel)
+		watch := c.Watch(ctx, mastercfg.GlobalRoot)
+		select {
+		case resp := <-watch:
+			if resp.Err() != nil {
+				refused++
+			}
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	for _, end := range ends {
+		end()
+	}
+	if refused != 3 {
+		t.Errorf("%d of 5 refused beside one that there is, of 3", refused)
+	}
+	b.put(mastercfg.GlobalRoot+"new", struct{}{})
+	testkit.Eventually(t, soon, "the first goes on", func() bool { return f.has(mastercfg.GlobalRoot + "new") })
+}

@@ -1,0 +1,267 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// Txn writes what a node may write: its registrations, with a lease of its own; what it reports of
+// endpoints that are homed on it; and what it reports of itself. Conditions are about what
+// it may read. The gate adds conditions, so that what it has judged by still holds.
+func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	c, err := s.g.caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wire, err := s.g.cfg.DB.Wire()
+	if err != nil {
+		return nil, unavailable("%v", err)
+	}
+	var last *pb.TxnResponse // in which a condition did not hold
+	var judged []*pb.Compare // by which it was judged
+	for {
+		guards, key, why := s.g.index.judge(c.host, r)
+		if why != nil {
+			return nil, s.g.refuse(c, "Txn", key, "%v", why)
+		}
+		if last != nil && slices.EqualFunc(guards, judged, sameRevision) {
+			return last, nil
+		}
+		answer, err := wire.KV.Txn(ctx, &pb.TxnRequest{Compare: append(slices.Clip(guards), r.Compare...), Success: r.Success})
+		if err != nil || answer.Succeeded || len(guards) == 0 {
+			return answer, err
+		}
+		// Perhaps it was judged by what is old.
+		if err := s.g.inStep(ctx, answer.Header.Revision); err != nil {
+			return nil, err
+		}
+		last, judged = answer, guards
+	}
+}
+
+// judge finds out whether a node may make a transaction; if not, for which key, and why. Guards are
+// what must still be so.
+func (x *index) judge(host string, r *pb.TxnRequest) (guards []*pb.Compare, key string, why error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if len(r.Failure) > 0 {
+		return nil, "", fmt.Errorf("nothing can be done where a condition does not hold")
+	}
+	for _, compare := range r.Compare {
+		if why := x.judgeCompare(host, compare); why != nil {
+			return nil, string(compare.Key), why
+		}
+	}
+	for _, op := range r.Success {
+		guard, key, why := x.judgeOp(host, op)
+		if why != nil {
+			return nil, key, why
+		}
+		guards = append(guards, guard...)
+	}
+	return guards, "", nil
+}
+
+func (x *index) judgeCompare(host string, c *pb.Compare) error {
+	key := string(c.Key)
+	switch {
+	case len(c.RangeEnd) > 0:
+		return fmt.Errorf("conditions are about single keys")
+	case c.Target == pb.Compare_VALUE || c.Target == pb.Compare_LEASE:
+		return fmt.Errorf("conditions are about revisions")
+	case !mayRead(host, key, ""):
+		return fmt.Errorf("nodes do not read this")
+	}
+	if _, there := x.records[key]; there && !x.sees(host, x.scopeOf(key), math.MaxInt64) {
+		return fmt.Errorf("it is not of a tenant that the node serves")
+	}
+	return nil
+}
+
+func (x *index) judgeOp(host string, op *pb.RequestOp) (guards []*pb.Compare, key string, why error) {
+	if put := op.GetRequestPut(); put != nil {
+		key := string(put.Key)
+		if put.PrevKv || put.IgnoreLease || put.IgnoreValue {
+			return nil, key, fmt.Errorf("what was before cannot be asked for, nor kept")
+		}
+		guards, why := x.judgePut(host, key, put)
+		return guards, key, why
+	}
+	if del := op.GetRequestDeleteRange(); del != nil {
+		key := string(del.Key)
+		if del.PrevKv || len(del.RangeEnd) > 0 {
+			return nil, key, fmt.Errorf("single keys are deleted, and what was before cannot be asked for")
+		}
+		guards, why := x.judgeDelete(host, key)
+		return guards, key, why
+	}
+	return nil, "", fmt.Errorf("a transaction of a node puts and deletes only")
+}
+
+func (x *index) judgePut(host, key string, put *pb.PutRequest) ([]*pb.Compare, error) {
+	if strings.HasPrefix(key, objdb.ServicePrefix) {
+		if !ownsLease(host, put.Lease) {
+			return nil, fmt.Errorf("a registration needs a lease of the node")
+		}
+		return nil, x.judgeEntry(host, key, put.Value)
+	}
+	if put.Lease != 0 {
+		return nil, fmt.Errorf("only registrations have a lease")
+	}
+	if id, is := strings.CutPrefix(key, mastercfg.OperEndpointPrefix); is {
+		return x.judgeReport(host, id, put.Value)
+	}
+	switch key {
+	case mastercfg.OvsDriverPrefix + host:
+		return nil, isOne[mastercfg.OvsDriverOperState](put.Value)
+	case mastercfg.K8sEnforcedKey(host):
+		return nil, isOne[mastercfg.K8sEpoch](put.Value)
+	}
+	return nil, fmt.Errorf("nodes do not write this")
+}
+
+// isOne tells whether a value is one record of a type.
+func isOne[T any](value []byte) error {
+	var record T
+	return json.Unmarshal(value, &record)
+}
+
+// judgeReport is about what a node reports of an endpoint, which has to be homed on it.
+func (x *index) judgeReport(host, id string, value []byte) ([]*pb.Compare, error) {
+	homed, known := x.records[mastercfg.EndpointPrefix+id]
+	if known && homed.host != host {
+		return nil, fmt.Errorf("the endpoint is not homed on the node")
+	}
+	var record mastercfg.OperEndpointState
+	if err := json.Unmarshal(value, &record); err != nil {
+		return nil, err
+	}
+	if record.ID != id || record.HomingHost != host {
+		return nil, fmt.Errorf("it is about endpoint %.100q on node %.100q", record.ID, record.HomingHost)
+	}
+	if record.VtepIP != "" && !slices.Contains(x.nodes[host].VTEPs, record.VtepIP) {
+		return nil, fmt.Errorf("tunnel end %.60q is not one that the node joined with", record.VtepIP)
+	}
+	return []*pb.Compare{at(mastercfg.EndpointPrefix+id, homed.rev)}, nil // 0, if it is not known: it fails
+}
+
+func (x *index) judgeDelete(host, key string) ([]*pb.Compare, error) {
+	if strings.HasPrefix(key, objdb.ServicePrefix) {
+		vtep, addr, err := splitEntry(key)
+		if err != nil {
+			return nil, err
+		}
+		return nil, x.ownAddress(host, addr, vtep)
+	}
+	if strings.HasPrefix(key, mastercfg.OperEndpointPrefix) {
+		there, known := x.records[key]
+		if known && there.host != host {
+			return nil, fmt.Errorf("it was reported by another node")
+		}
+		return []*pb.Compare{at(key, there.rev)}, nil
+	}
+	if key == mastercfg.OvsDriverPrefix+host || key == mastercfg.K8sEnforcedKey(host) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("nodes do not delete this")
+}
+
+// at is a condition: a key was written last at a revision; 0: it is not there.
+func at(key string, rev int64) *pb.Compare {
+	return &pb.Compare{Key: []byte(key), Result: pb.Compare_EQUAL, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: rev}}
+}
+
+func sameRevision(a, b *pb.Compare) bool {
+	return a.GetModRevision() == b.GetModRevision()
+}
+
+// Where nodes register.
+var (
+	agentPrefix = objdb.ServicePrefix + mastercfg.AgentService + "/"
+	vtepPrefix  = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
+)
+
+// judgeEntry is about a registration: it is of the node, at an address that it joined with.
+func (x *index) judgeEntry(host, key string, value []byte) error {
+	if len(x.entries[host]) >= maxEntries {
+		if _, again := x.entries[host][key]; !again {
+			return fmt.Errorf("the node has %d registrations", len(x.entries[host]))
+		}
+	}
+	var s objdb.Service
+	if err := json.Unmarshal(value, &s); err != nil {
+		return err
+	}
+	if s.Key() != key || s.Hostname != host {
+		return fmt.Errorf("it is about node %.100q under %.200q", s.Hostname, s.Key())
+	}
+	vtep, addr, err := splitEntry(key)
+	if err != nil {
+		return err
+	}
+	for _, text := range s.Addresses {
+		said, err := netip.ParseAddr(text)
+		if err != nil {
+			return fmt.Errorf("address %.60q: %w", text, err)
+		}
+		if other := x.tunnelEndOf(said, host); other != "" {
+			return fmt.Errorf("address %s is the tunnel end of node %s", said, other)
+		}
+	}
+	return x.ownAddress(host, addr, vtep)
+}
+
+// splitEntry takes the key of a registration of a node apart.
+func splitEntry(key string) (vtep bool, addr netip.Addr, err error) {
+	rest, vtep := strings.CutPrefix(key, vtepPrefix)
+	if !vtep {
+		var is bool
+		if rest, is = strings.CutPrefix(key, agentPrefix); !is {
+			return false, addr, fmt.Errorf("it is not a registration of a node")
+		}
+	}
+	where, err := netip.ParseAddrPort(rest)
+	return vtep, where.Addr(), err
+}
+
+// ownAddress fails unless a node has joined with an address, which is not the tunnel end of a
+// node that joined before.
+func (x *index) ownAddress(host string, addr netip.Addr, vtep bool) error {
+	own := x.nodes[host].Addresses
+	if vtep {
+		own = x.nodes[host].VTEPs
+	}
+	if !slices.ContainsFunc(own, func(text string) bool { return same(text, addr) }) {
+		return fmt.Errorf("address %s is not one that the node joined with", addr)
+	}
+	if other := x.tunnelEndOf(addr, host); other != "" && x.nodes[other].Joined.Before(x.nodes[host].Joined) {
+		return fmt.Errorf("address %s is the tunnel end of node %s, which joined before", addr, other)
+	}
+	return nil
+}
+
+// tunnelEndOf is the node that joined, of those other than one, with a tunnel end first.
+func (x *index) tunnelEndOf(addr netip.Addr, but string) (first string) {
+	for host, joined := range x.nodes {
+		if host != but && slices.ContainsFunc(joined.VTEPs, func(text string) bool { return same(text, addr) }) &&
+			(first == "" || joined.Joined.Before(x.nodes[first].Joined)) {
+			first = host
+		}
+	}
+	return first
+}
+
+func same(text string, addr netip.Addr) bool {
+	parsed, err := netip.ParseAddr(text)
+	return err == nil && parsed.Unmap() == addr.Unmap()
+}

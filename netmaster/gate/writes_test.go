@@ -1,0 +1,282 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+func text(t testing.TB, record any) string {
+	t.Helper()
+	value, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(value)
+}
+
+// entry is a registration of a node's tunnel end.
+func entry(host, address string) objdb.Service {
+	return objdb.Service{ServiceName: mastercfg.AgentVTEPService, Hostname: host, HostAddr: address, Port: 4789, TTL: 10}
+}
+
+// A node registers, renews, and reports as it would in etcd.
+func TestANodeRegistersAndReports(t *testing.T) {
+	b := newBed(t)
+	b.network("blue", "net")
+	b.endpoint("blue", "net", "c1", "h1")
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(), b.open())
+	agent := objdb.Service{ServiceName: mastercfg.AgentService, Hostname: "h1", HostAddr: "192.0.2.1", Port: 9002, Addresses: []string{"192.0.2.1", "172.17.0.1"}}
+	ctx, stop := context.WithCancel(t.Context())
+	registration, err := n.Register(ctx, 5*time.Second, agent, entry("h1", "192.0.2.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	registered := func(count int) func() bool {
+		return func() bool {
+			kvs, _, err := b.db.List(t.Context(), objdb.ServicePrefix)
+			return err == nil && len(kvs) == count
+		}
+	}
+	testkit.Eventually(t, soon, "both entries", registered(2))
+	registration.Update(entry("h1", "192.0.2.1"))
+	testkit.Eventually(t, soon, "one entry", registered(1))
+	stop()
+	if err := registration.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	testkit.Eventually(t, soon, "no entry", registered(0))
+
+	id := "net.blue-c1"
+	report := objdb.Txn{If: []objdb.Guard{objdb.Present(mastercfg.EndpointPrefix + id)}, Puts: []objdb.KV{
+		{Key: mastercfg.OperEndpointPrefix + id, Value: []byte(text(t, mastercfg.OperEndpointState{ID: id, NetID: "net.blue", HomingHost: "h1", VtepIP: "192.0.2.1"}))}}}
+	if _, ok, err := n.Txn(t.Context(), report); err != nil || !ok {
+		t.Errorf("report: %t, %v", ok, err)
+	}
+	if _, err := n.Get(t.Context(), mastercfg.OperEndpointPrefix+id); err != nil {
+		t.Error(err)
+	}
+	if _, ok, err := n.Txn(t.Context(), objdb.Txn{Deletes: []string{mastercfg.OperEndpointPrefix + id, mastercfg.OperEndpointPrefix + "net.blue-never"}}); err != nil || !ok {
+		t.Errorf("taking reports back: %t, %v", ok, err)
+	}
+	summary := objdb.KV{Key: mastercfg.OvsDriverPrefix + "h1", Value: []byte(text(t, mastercfg.OvsDriverOperState{ID: "h1"}))}
+	if _, ok, err := n.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{summary, {Key: mastercfg.K8sEnforcedKey("h1"), Value: []byte(`{"number":1}`)}}}); err != nil || !ok {
+		t.Errorf("summary: %t, %v", ok, err)
+	}
+	b.remove(mastercfg.EndpointPrefix + id)
+	if _, ok, err := n.Txn(t.Context(), report); err != nil || ok {
+		t.Errorf("report of an endpoint that is gone: %t, %v", ok, err)
+	}
+}
+
+// What a thief of a node's key tries.
+func TestAStolenKeyOpensNothingElse(t *testing.T) {
+	b := newBed(t)
+	b.network("blue", "net")
+	b.network("red", "net")
+	b.endpoint("blue", "net", "mine", "h1")
+	b.endpoint("blue", "net", "theirs", "h2")
+	b.endpoint("red", "net", "other", "h2")
+	b.put(mastercfg.OperEndpointPrefix+"net.blue-theirs", mastercfg.OperEndpointState{ID: "net.blue-theirs", HomingHost: "h2"})
+	b.join("h2", []string{"192.0.2.2"})
+	own, read := audited(t)
+	thief := b.through(b.join("h1", []string{"192.0.2.1", "192.0.2.2"}), b.open(own, func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1000, 1000 }))
+	c, err := thief.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return thief.Ping(t.Context()) == nil })
+	victim, err := b.db.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := victim.Grant(t.Context(), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := c.Grant(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(key string, record any, opts ...clientv3.OpOption) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := c.Txn(ctx).Then(clientv3.OpPut(key, text(t, record), opts...)).Commit()
+			return err
+		}
+	}
+	report := func(id string, record mastercfg.OperEndpointState) func(context.Context) error {
+		record.ID = id
+		return put(mastercfg.OperEndpointPrefix+id, record)
+	}
+	get := func(key string, opts ...clientv3.OpOption) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := c.Get(ctx, key, opts...)
+			return err
+		}
+	}
+	txn := func(change func(clientv3.Txn) clientv3.Txn) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := change(c.Txn(ctx)).Commit()
+			return err
+		}
+	}
+	watch := func(key string, opts ...clientv3.OpOption) func(context.Context) error {
+		return func(ctx context.Context) error {
+			for resp := range c.Watch(ctx, key, opts...) {
+				return resp.Err()
+			}
+			return nil
+		}
+	}
+	withLease, entryKey := clientv3.WithLease(lease.ID), entry("h1", "192.0.2.1").Key()
+	mine := mastercfg.OperEndpointPrefix + "net.blue-mine"
+	agentAt := func(address string, said ...string) objdb.Service {
+		return objdb.Service{ServiceName: mastercfg.AgentService, Hostname: "h1", HostAddr: address, Port: 9002, Addresses: said}
+	}
+	attacks := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"registration of another host", put(entry("h2", "192.0.2.1").Key(), entry("h2", "192.0.2.1"), withLease)},
+		{"registration at an address of nobody", put(entry("h1", "192.0.2.9").Key(), entry("h1", "192.0.2.9"), withLease)},
+		{"registration at another's tunnel end, joined with", put(entry("h1", "192.0.2.2").Key(), entry("h1", "192.0.2.2"), withLease)},
+		{"registration under another key", put(entryKey+"0", entry("h1", "192.0.2.1"), withLease)},
+		{"registration that claims another's tunnel end", put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", "192.0.2.2"), withLease)},
+		{"registration without a lease", put(entryKey, entry("h1", "192.0.2.1"))},
+		{"registration with another's lease", put(entryKey, entry("h1", "192.0.2.1"), clientv3.WithLease(foreign.ID))},
+		{"registration as netmaster", put(objdb.ServicePrefix+"netmaster/192.0.2.1:9999", objdb.Service{ServiceName: "netmaster", HostAddr: "192.0.2.1", Port: 9999, Hostname: "h1"}, withLease)},
+		{"another's registration deleted", txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(entry("h2", "192.0.2.2").Key())) })},
+		{"all registrations deleted", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.Then(clientv3.OpDelete(objdb.ServicePrefix, clientv3.WithPrefix()))
+		})},
+		{"lock of the leader", put(objdb.LockKey(mastercfg.LeaderLock), "192.0.2.1:9999", withLease)},
+		{"state of an endpoint", put(endpointKey("blue", "net", "mine"), mastercfg.CfgEndpointState{HomingHost: "h1"})},
+		{"intent", put(mastercfg.ModelKey("tenant", "red"), struct{}{})},
+		{"security", put(mastercfg.SecurityKey, mastercfg.Security{Mode: mastercfg.SecurityOpen})},
+		{"own record", put(mastercfg.NodePrefix+"h1", mastercfg.Joined{Host: "h1"})},
+		{"report of another's endpoint", report("net.blue-theirs", mastercfg.OperEndpointState{HomingHost: "h1"})},
+		{"report for another host", report("net.blue-mine", mastercfg.OperEndpointState{HomingHost: "h2"})},
+		{"report with another's tunnel end", report("net.blue-mine", mastercfg.OperEndpointState{HomingHost: "h1", VtepIP: "192.0.2.3"})},
+		{"report with a lease", put(mine, mastercfg.OperEndpointState{ID: "net.blue-mine", HomingHost: "h1"}, withLease)},
+		{"report that is none", put(mine, "text")},
+		{"report of another deleted", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.Then(clientv3.OpDelete(mastercfg.OperEndpointPrefix + "net.blue-theirs"))
+		})},
+		{"summary of another host", put(mastercfg.OvsDriverPrefix+"h2", mastercfg.OvsDriverOperState{ID: "h2"})},
+		{"epoch of another host", put(mastercfg.K8sEnforcedKey("h2"), mastercfg.K8sEpoch{})},
+		{"nested transaction", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.Then(clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(mastercfg.SecurityKey, "{}")}, nil))
+		})},
+		{"put where a condition does not hold", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.If(clientv3.Compare(clientv3.CreateRevision(mine), ">", 1<<50)).Else(clientv3.OpPut(mastercfg.SecurityKey, "{}"))
+		})},
+		{"read in a transaction", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.Then(clientv3.OpGet(mastercfg.AccessRoot, clientv3.WithPrefix()))
+		})},
+		{"previous value of a put", put(mine, mastercfg.OperEndpointState{ID: "net.blue-mine", HomingHost: "h1"}, clientv3.WithPrevKV())},
+		{"previous value of a deletion", txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(mine, clientv3.WithPrevKV())) })},
+		{"put that keeps the value", func(ctx context.Context) error {
+			_, err := c.Txn(ctx).Then(clientv3.OpPut(mastercfg.OvsDriverPrefix+"h1", "", clientv3.WithIgnoreValue())).Commit()
+			return err
+		}},
+		{"deletion of a range", txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(mine, clientv3.WithFromKey())) })},
+		{"guess of a value", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.If(clientv3.Compare(clientv3.Value(mastercfg.GlobalConfigKey), ">", "x"))
+		})},
+		{"condition on a secret key", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.NodePrefix+"h2"), ">", 0))
+		})},
+		{"condition on a foreign tenant", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.If(clientv3.Compare(clientv3.CreateRevision(endpointKey("red", "net", "other")), ">", 0))
+		})},
+		{"condition on a range", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.StateRoot), ">", 0).WithPrefix())
+		})},
+		{"secrets read", get(mastercfg.AccessRoot, clientv3.WithPrefix())},
+		{"intent read", get(mastercfg.ModelRoot, clientv3.WithPrefix())},
+		{"everything read", get("\x00", clientv3.WithFromKey())},
+		{"read on beyond what is allowed", get(mastercfg.StateRoot, clientv3.WithFromKey())},
+		{"read across prefixes", get(mastercfg.OperEndpointPrefix, clientv3.WithRange(mastercfg.StateRoot+"\xff"))},
+		{"summary of another read", get(mastercfg.OvsDriverPrefix + "h2")},
+		{"sorted by what is hidden", get(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))},
+		{"watch of everything", watch("", clientv3.WithFromKey())},
+		{"watch from a key on", watch(mastercfg.StateRoot, clientv3.WithFromKey())},
+		{"watch of secrets", watch(mastercfg.AccessRoot, clientv3.WithPrefix())},
+		{"watch with previous values", watch(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithPrevKV())},
+		{"watch with filters", watch(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithFilterPut())},
+		{"lease with a number", func(ctx context.Context) error {
+			_, err := clientv3.RetryLeaseClient(c).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: 7, TTL: 10})
+			return err
+		}},
+		{"lease of a day", func(ctx context.Context) error { _, err := c.Grant(ctx, 86400); return err }},
+		{"another's lease revoked", func(ctx context.Context) error { _, err := c.Revoke(ctx, foreign.ID); return err }},
+		{"another's lease renewed", func(ctx context.Context) error { _, err := c.KeepAliveOnce(ctx, foreign.ID); return err }},
+		{"another's lease looked at", func(ctx context.Context) error { _, err := c.TimeToLive(ctx, foreign.ID); return err }},
+		{"all leases", func(ctx context.Context) error { _, err := c.Leases(ctx); return err }},
+		{"10,000 leases", func(ctx context.Context) error {
+			for range 10_000 {
+				if _, err := c.Grant(ctx, 60); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"put", func(ctx context.Context) error { _, err := c.Put(ctx, mine, "{}"); return err }},
+		{"delete", func(ctx context.Context) error { _, err := c.Delete(ctx, mine); return err }},
+		{"compaction", func(ctx context.Context) error { _, err := c.Compact(ctx, 1); return err }},
+		{"member", func(ctx context.Context) error {
+			_, err := c.MemberAdd(ctx, []string{"http://192.0.2.1:2380"})
+			return err
+		}},
+		{"member removed", func(ctx context.Context) error { _, err := c.MemberRemove(ctx, 1); return err }},
+		{"alarm", func(ctx context.Context) error { _, err := c.AlarmList(ctx); return err }},
+		{"leader of the store moved", func(ctx context.Context) error { _, err := c.MoveLeader(ctx, 1); return err }},
+		{"user", func(ctx context.Context) error { _, err := c.UserAdd(ctx, "eve", "x"); return err }},
+	}
+	before, _, err := b.db.List(t.Context(), mastercfg.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, attack := range attacks {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		if err := attack.do(ctx); err == nil || ctx.Err() != nil {
+			t.Errorf("%s: %v", attack.name, err)
+		}
+		cancel()
+	}
+	after, _, err := b.db.List(t.Context(), mastercfg.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("the state has changed:\n%v\n%v", before, after)
+	}
+	if left, err := victim.TimeToLive(t.Context(), foreign.ID); err != nil || left.TTL <= 0 {
+		t.Errorf("the other's lease: %v, %v", left, err)
+	}
+	leases, err := victim.Leases(t.Context())
+	if err != nil || len(leases.Leases) > 10 {
+		t.Errorf("%d leases, %v", len(leases.Leases), err)
+	}
+	testkit.Eventually(t, soon, "a line of each", func() bool { return strings.Count(read(), `"decision":"denied"`) >= len(attacks) })
+}
+
+func TestLeasesTellWhoseTheyAre(t *testing.T) {
+	if !ownsLease("h1", leasesOf("h1")|5) || ownsLease("h2", leasesOf("h1")|5) || ownsLease("h1", 5) || ownsLease("h1", -leasesOf("h1")) {
+		t.Error("not by its number")
+	}
+	if netip.MustParseAddr("::ffff:192.0.2.1") == netip.MustParseAddr("192.0.2.1") || !same("::ffff:192.0.2.1", netip.MustParseAddr("192.0.2.1")) {
+		t.Error("addresses of IPv4 in IPv6 are not the same")
+	}
+}

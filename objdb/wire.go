@@ -1,0 +1,23 @@
+package objdb
+
+import (
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Wire is the store in its own words, for who passes requests of others on. Errors are
+// those of the store as it sends them.
+type Wire struct {
+	KV      pb.KVClient
+	Lease   pb.LeaseClient
+	Cluster pb.ClusterClient
+}
+
+// Wire returns it.
+func (db *DB) Wire() (Wire, error) {
+	client, err := db.Client()
+	if err != nil {
+		return Wire{}, err
+	}
+	return Wire{clientv3.RetryKVClient(client), clientv3.RetryLeaseClient(client), clientv3.RetryClusterClient(client)}, nil
+}
