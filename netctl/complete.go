@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
 )
 
 // completionTime is how long the shell waits for names, unless --request-timeout says otherwise.
@@ -216,8 +217,8 @@ func (p *typed) values(ctx context.Context, name string) []string {
 		return []string{filesWanted}
 	case long == "tenant":
 		return p.names(ctx, "tenant")
-	case formatsOf(f) != nil:
-		return formatsOf(f)
+	case choicesOf(f) != nil:
+		return choicesOf(f)
 	}
 	if o, v := p.verb(); v != nil {
 		for _, f := range v.flags {
@@ -253,13 +254,14 @@ func takesFile(f cli.Flag) bool {
 	return false
 }
 
-// formatsOf are the formats that a flag made by outputFlag takes; nil: it is another.
-func formatsOf(f cli.Flag) []string {
+// choicesOf are what a flag made by outputFlag or roleFlag takes; nil: it is another.
+func choicesOf(f cli.Flag) []string {
 	text, ok := f.(*cli.StringFlag)
-	if !ok || text.Name != "output" || text.Validator == nil {
+	if !ok || text.Validator == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(listFormats), func(format string) bool { return text.Validator(format) != nil })
+	all := map[string][]string{"output": listFormats, "role": slices.Concat(client.Roles(), joinRoles)}[text.Name]
+	return slices.DeleteFunc(slices.Clone(all), func(one string) bool { return text.Validator(one) != nil })
 }
 
 // arguments are what the next positional argument can be.
@@ -286,6 +288,8 @@ func (p *typed) arguments(ctx context.Context) []string {
 		return append(commandKinds(), "endpoint")
 	case name == "verdict" && len(p.args) < 2:
 		return p.names(ctx, "endpoint")
+	case (name == "role grant" || name == "role revoke") && len(p.args) == 1:
+		return client.Roles()
 	case (name == "explain" || name == "delete") && len(p.args) == 0:
 		return commandKinds()
 	case (name == "get" || name == "describe" || name == "delete") && len(p.args) == 1:

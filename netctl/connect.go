@@ -29,7 +29,7 @@ func connectionFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cert", TakesFile: true, Usage: "client certificate"},
 		&cli.StringFlag{Name: "key", TakesFile: true, Usage: "key of the client certificate"},
 		&cli.StringFlag{Name: "token", Sources: cli.NewValueSourceChain(env{name: "NETCTL_TOKEN"}),
-			Usage: "token for the authenticating proxy, instead of that of login"},
+			Usage: "API token, or one of an authenticating proxy, instead of that of login"},
 		&cli.DurationFlag{Name: requestTimeout, Value: client.DefaultTimeout, Usage: "how long a server may take to answer"},
 	}
 }

@@ -78,7 +78,7 @@ var examples = map[string][]string{
 	"group ls":      {"netctl group ls -t blue", "netctl group ls --all -o wide"},
 	"group inspect": {"netctl group inspect front -t blue"},
 
-	"login":  {"netctl --netmaster https://proxy:10000 login", "netctl --netmaster https://proxy:10000 login -u admin --password-stdin < password"},
+	"login":  {"netctl --netmaster https://10.0.0.1:9999 --cacert ca.pem login", "netctl --netmaster https://proxy:10000 login -u admin --password-stdin < password"},
 	"logout": {"netctl --netmaster https://proxy:10000 logout"},
 
 	"netprofile create":  {"netctl netprofile create slow -t blue --bandwidth 10Mbps --burst 20 --dscp 7"},
@@ -113,6 +113,28 @@ var examples = map[string][]string{
 	"service ls":      {"netctl service ls -t blue", "netctl service ls --all -o wide"},
 	"service inspect": {"netctl service inspect vip -t blue"},
 
+	"whoami": {"netctl whoami", "netctl whoami -o json"},
+
+	"user create": {
+		"netctl --netmaster " + rootSocket + " user create ann --first-name Ann",
+		"netctl --netmaster https://10.0.0.1:9999 user create ann --password-stdin < password",
+	},
+	"user ls":       {"netctl user ls", "netctl user ls -o json"},
+	"user update":   {"netctl user update ann --last-name Smith", "netctl user update ann --disable"},
+	"user password": {"netctl user password ann"},
+	"user rm":       {"netctl user rm ann"},
+
+	"role grant":  {"netctl role grant ann admin", "netctl role grant ann tenant-admin -t blue", "netctl role grant cn=net,ou=groups,dc=example,dc=org viewer --group"},
+	"role revoke": {"netctl role revoke ann tenant-admin -t blue"},
+	"role ls":     {"netctl role ls"},
+
+	"api-token create": {
+		"netctl api-token create ci --role tenant-admin --tenants blue,green",
+		"netctl api-token create prometheus --role metrics --ttl 8760h -q > token",
+	},
+	"api-token ls": {"netctl api-token ls", "netctl api-token ls -o yaml"},
+	"api-token rm": {"netctl api-token rm ci"},
+
 	"node ls":    {"netctl node ls", "netctl node ls --masters -o json"},
 	"node rm":    {"netctl --netmaster " + rootSocket + " node rm worker-3"},
 	"node rekey": {"netctl --netmaster " + rootSocket + " node rekey worker-3"},
@@ -133,7 +155,8 @@ var examples = map[string][]string{
 
 	"status": {"netctl status", "netctl --netmaster http://10.0.0.1:9999,http://10.0.0.2:9999 status -o yaml"},
 
-	"tenant create":  {"netctl tenant create blue"},
+	"tenant create":  {"netctl tenant create blue", "netctl tenant create blue --max-networks 10 --vlans 100-109"},
+	"tenant update":  {"netctl tenant update blue --max-networks 100 --vlans 100,200-299"},
 	"tenant rm":      {"netctl tenant rm blue", "netctl tenant rm blue --ignore-not-found"},
 	"tenant ls":      {"netctl tenant ls", "netctl tenant ls -o wide"},
 	"tenant inspect": {"netctl tenant inspect blue"},

@@ -160,8 +160,14 @@ func run(t *testing.T, url, line string) outcome {
 
 func runWords(t *testing.T, url string, words []string) outcome {
 	t.Helper()
+	return runReading(t, url, words, "")
+}
+
+// runReading runs a command with something on standard input.
+func runReading(t *testing.T, url string, words []string, input string) outcome {
+	t.Helper()
 	var stdout, stderr strings.Builder
-	code := Run(t.Context(), append([]string{"netctl", "--netmaster", url}, words...), strings.NewReader(""), &stdout, &stderr)
+	code := Run(t.Context(), append([]string{"netctl", "--netmaster", url}, words...), strings.NewReader(input), &stdout, &stderr)
 	return outcome{code, stdout.String(), stderr.String()}
 }
 

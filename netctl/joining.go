@@ -19,7 +19,9 @@ type family struct {
 }
 
 // families returns all of them.
-func families() []family { return []family{nodeFamily, securityFamily, tokenFamily} }
+func families() []family {
+	return []family{apiTokenFamily, nodeFamily, roleFamily, securityFamily, tokenFamily, userFamily}
+}
 
 func (f family) command() *cli.Command {
 	cmd := &cli.Command{Name: f.name, Usage: f.usage, Description: f.more, Action: unknownCommand, OnUsageError: onUsageError}
@@ -32,11 +34,14 @@ func (f family) command() *cli.Command {
 	return cmd
 }
 
+// joinRoles are what can join with a token.
+var joinRoles = []string{"node", "master"}
+
 var tokenFamily = family{name: "token", usage: "Tokens with which nodes and netmasters join the cluster", tools: []tool{
 	{name: "create", usage: "Create a join token and print it, this once", run: createToken,
 		flags: func() []cli.Flag {
 			return []cli.Flag{
-				&cli.StringFlag{Name: "role", Usage: "node or master: what joins with it", OnlyOnce: true},
+				roleFlag("what joins with it", joinRoles),
 				&cli.DurationFlag{Name: "ttl", Value: 24 * time.Hour, Usage: "how long it can be used"},
 				&cli.IntFlag{Name: "uses", Usage: "how many may join with it; 0: any number"},
 				&cli.StringFlag{Name: "host", Value: "*", Usage: "names that may join, with * and ? for what differs", OnlyOnce: true},
@@ -46,7 +51,8 @@ var tokenFamily = family{name: "token", usage: "Tokens with which nodes and netm
 		},
 		more: "The token is a secret: put it into a file that only root reads, and name the file to netplugin, or to netmaster, with --join-token-file. " +
 			"A netmaster that joins is given the keys of the authorities: a token for one is worth the whole cluster. " +
-			"It is shown over https, and on the machine of a netmaster, only, to an admin who has logged in or to root: root asks at " + rootSocket + ". It holds the pin of the cluster's authority, so that who joins knows the cluster.",
+			"It is shown over https, and on the machine of a netmaster, only, to an admin who has logged in or to root: root asks at " + rootSocket + ". It holds the pin of the cluster's authority, so that who joins knows the cluster. " +
+			"Programs that use the REST interface have tokens of another kind: see `netctl api-token`.",
 	},
 	{name: "ls", usage: "List the join tokens, without their secrets", run: listTokens, flags: listingFlags},
 	{name: "rm", usage: "Remove a join token; who has joined with it stays", args: "ID", run: func(s *session) error {
@@ -91,12 +97,8 @@ func createToken(s *session) error {
 	if s.cmd.String("role") == "" {
 		return usageError{"--role required: node or master", s.cmd}
 	}
-	wanted := client.NewJoinToken{Role: s.cmd.String("role"), TTL: s.cmd.Duration("ttl").String(), Host: s.cmd.String("host"), Uses: s.cmd.Int("uses")}
-	for tenant := range strings.SplitSeq(s.cmd.String("tenants"), ",") {
-		if tenant = strings.TrimSpace(tenant); tenant != "" {
-			wanted.Tenants = append(wanted.Tenants, tenant)
-		}
-	}
+	wanted := client.NewJoinToken{Role: s.cmd.String("role"), TTL: s.cmd.Duration("ttl").String(), Host: s.cmd.String("host"), Uses: s.cmd.Int("uses"),
+		Tenants: listed(s.cmd.String("tenants"))}
 	text, record, err := s.client.CreateJoinToken(s.ctx, wanted)
 	if err != nil {
 		return err

@@ -16,11 +16,11 @@ import (
 )
 
 var loginTool = tool{
-	name: "login", usage: "Get a token from the authenticating proxy, and keep it for later commands", run: doLogin, local: true,
+	name: "login", usage: "Log in at a netmaster, or an authenticating proxy, and keep the token for later commands", run: doLogin, local: true,
 	flags: func() []cli.Flag {
 		return []cli.Flag{
 			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "user; asked for if not given"},
-			&cli.BoolFlag{Name: "password-stdin", Usage: "read the password from standard input instead of asking"},
+			passwordStdinFlag(),
 		}
 	},
 	more: "Tokens are kept per server in the file that NETCTL_CONFIG names, else `~/.netctl/config.json`, readable by " +
@@ -29,7 +29,8 @@ var loginTool = tool{
 }
 
 var logoutTool = tool{
-	name: "logout", usage: "Forget the token of the server", run: doLogout, local: true,
+	name: "logout", usage: "End the session at the server, and forget its token", run: doLogout, local: true,
+	more: "The token is forgotten even if the server cannot be asked, which is worth a warning.",
 }
 
 func doLogin(s *session) error {
@@ -71,26 +72,72 @@ func doLogin(s *session) error {
 
 // tokenOf logs in at one server.
 func (s *session) tokenOf(url, username, password string) (string, error) {
-	cfg := settings(s.cmd)
-	cfg.URLs = []string{url}
-	c, err := client.New(cfg)
+	c, err := s.at(url, "")
 	if err != nil {
-		return "", usageError{message: fmt.Sprintf("cannot connect: %v", err)}
+		return "", err
 	}
 	defer c.Close()
 	return c.Login(s.ctx, username, password)
 }
 
-// password reads a password, from a terminal without showing it.
+// endSession logs out at one server, unless there is no session.
+func (s *session) endSession(url, token string) error {
+	if token == "" || !strings.HasPrefix(url, "https://") {
+		return nil
+	}
+	c, err := s.at(url, token)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err = c.Logout(s.ctx); fault.Is(err, fault.Denied) || fault.Is(err, fault.Mode) {
+		return nil // it has ended, or the proxy of the original has no logout
+	}
+	return err
+}
+
+// at is a client of one server.
+func (s *session) at(url, token string) (*client.Client, error) {
+	cfg := settings(s.cmd)
+	cfg.URLs, cfg.Token = []string{url}, token
+	c, err := client.New(cfg)
+	if err != nil {
+		return nil, usageError{message: fmt.Sprintf("cannot connect: %v", err)}
+	}
+	return c, nil
+}
+
+// password reads the password of a login.
 func (s *session) password(in *bufio.Reader) (string, error) {
 	if s.cmd.Bool("password-stdin") {
 		return line(in), nil
 	}
+	return s.asked("Password: ")
+}
+
+// newPassword reads the password that a user is to have; from a terminal twice.
+func (s *session) newPassword() (string, error) {
+	if s.cmd.Bool("password-stdin") {
+		return line(bufio.NewReader(s.in)), nil
+	}
+	password, err := s.asked("New password: ")
+	if err != nil {
+		return "", err
+	}
+	again, err := s.asked("Once more: ")
+	if err == nil && again != password {
+		err = usageError{message: "the two are not the same"}
+	}
+	return password, err
+}
+
+// asked reads a secret from a terminal, without showing it.
+func (s *session) asked(prompt string) (string, error) {
 	terminal, ok := s.in.(terminalFile)
 	if !ok {
 		return "", fileError{errors.New("a password is asked for on a terminal only; use --password-stdin")}
 	}
-	fmt.Fprint(s.errOut, "Password: ")
+	fmt.Fprint(s.errOut, prompt)
 	password, err := term.ReadPassword(int(terminal.Fd()))
 	fmt.Fprintln(s.errOut)
 	if err != nil {
@@ -118,6 +165,9 @@ func doLogout(s *session) error {
 		return fileError{err}
 	}
 	for _, url := range servers(s.cmd) {
+		if err := s.endSession(url, stored.For(url)); err != nil {
+			fmt.Fprintf(s.errOut, "warning: %s: the session may go on until its token expires: %v\n", url, err)
+		}
 		stored.Set(url, "")
 	}
 	stored.Token = ""

@@ -14,6 +14,16 @@ var (
 	contractArg = arg{"contracts group", "contractsGroupName"}
 )
 
+// tenantBounds are the flags for what bounds who administers a tenant.
+var tenantBounds = []flag{
+	{names: "max-networks", field: "maxNetworks"},
+	{names: "max-groups", field: "maxGroups"},
+	{names: "max-rules", field: "maxRules"},
+	{names: "max-services", field: "maxServices"},
+	{names: "vlans", field: "vlans"},
+	{names: "vxlans", field: "vxlans"},
+}
+
 // objects is the command line: everything a user can type, in alphabetical order.
 var objects = []object{
 	{name: "aci-gw", typ: "aciGw", usage: "Connection to an ACI fabric", verbs: []verb{
@@ -171,7 +181,8 @@ var objects = []object{
 		}},
 	{name: "tenant", typ: "tenant", usage: "Tenants", verbs: []verb{
 		{name: "create", usage: "Create a tenant", args: []arg{tenantArg}, run: create, done: "Creating tenant: {key}",
-			flags: []flag{{names: "default-network", field: "defaultNetwork"}}},
+			flags: append([]flag{{names: "default-network", field: "defaultNetwork"}}, tenantBounds...)},
+		{name: "update", usage: "Change what who administers the tenant may make", args: []arg{tenantArg}, run: update, done: "Updating tenant {key}", flags: tenantBounds},
 		{name: "rm", usage: "Delete a tenant", args: []arg{tenantArg}, run: remove, done: "Deleting tenant {key}"},
 		{name: "ls", usage: "List tenants", run: list},
 		{name: "inspect", usage: "Show a tenant with its run-time data", args: []arg{tenantArg}, run: inspect},

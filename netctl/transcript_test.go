@@ -15,13 +15,14 @@ import (
 // just been installed: a real netmaster on a real store. A session consists of
 //
 //	# remarks, and empty lines
-//	$ netctl ...         a command; rootSocket is the netmaster's own
+//	$ netctl ...         a command; rootSocket is the netmaster's own, https://SERVER its address
+//	< TEXT               a line that the next command reads
 //	& PATH BODY          what an agent posts
 //	  text               what the command wrote to stdout
 //	! text               what it wrote to stderr
 //	= 5                  its exit code, unless 0
 //
-// "go test ./netctl -update" writes all but the first three anew.
+// "go test ./netctl -update" writes all but the first four anew.
 
 func TestSessionsWithALiveNetmaster(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.session")
@@ -59,21 +60,27 @@ type conversation struct {
 // replay carries out the commands of a session and returns it with what they wrote.
 func (c conversation) replay(text string) string {
 	var out strings.Builder
+	input := ""
 	for line := range strings.Lines(text) {
 		command, isCommand := strings.CutPrefix(line, "$ netctl")
 		request, isPost := strings.CutPrefix(line, "& ")
 		switch {
 		case isCommand:
 			out.WriteString(line)
-			typed := words(strings.ReplaceAll(command, rootSocket, "unix://"+c.socket))
+			here := strings.NewReplacer(rootSocket, "unix://"+c.socket, "https://SERVER", "https"+strings.TrimPrefix(c.url, "http"))
+			typed := words(here.Replace(command))
 			if typed[0] == "__complete" { // names are what is looked at here, not how long they take
 				typed = append([]string{"--" + requestTimeout, "1m"}, typed...)
 			}
-			out.WriteString(c.written(runWords(c.t, c.url, typed)))
+			out.WriteString(c.written(runReading(c.t, c.url, typed, input)))
+			input = ""
 		case isPost:
 			out.WriteString(line)
 			path, body, _ := strings.Cut(strings.TrimSpace(request), " ")
 			post(c.t, c.url, path, body)
+		case strings.HasPrefix(line, "< "):
+			out.WriteString(line)
+			input += strings.TrimPrefix(line, "< ")
 		case strings.HasPrefix(line, "#") || line == "\n":
 			out.WriteString(line)
 		}
@@ -105,6 +112,8 @@ var masks = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:[0-9]+`), "SERVER"},
 	{regexp.MustCompile(`((?i:epoch|revision)"?:? +)[0-9]+`), "${1}N"},
 	{regexp.MustCompile(`CT1\.[a-z2-7]{10}\.[a-z2-7]{26}\.[0-9a-f]{64}`), "TOKEN"},
+	{regexp.MustCompile(`ctv1_[0-9a-f]{32}_[0-9a-f]{64}`), "TOKEN"},
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`(?m)^Join token [a-z2-7]{10} (.*), until .*Z\.`), "Join token ID $1, until TIME."},
 	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]+Z`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "PIN"},

@@ -8,8 +8,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Login asks the authenticating proxy for a token. Wrong credentials are a
-// fault.Denied.
+// wrongLogin is what servers say of a wrong name or password, those of the original too.
+const wrongLogin = "Invalid username/password"
+
+// Login asks for a token. Wrong credentials are a fault.Denied, and so are too many of them.
 func (c *Client) Login(ctx context.Context, username, password string) (token string, err error) {
 	body, err := json.Marshal(map[string]string{"username": username, "password": password})
 	if err != nil {
@@ -20,7 +22,7 @@ func (c *Client) Login(ctx context.Context, username, password string) (token st
 	}
 	err = c.do(ctx, http.MethodPost, "/api/v1/auth_proxy/login/", body, &answer)
 	switch {
-	case fault.Is(err, fault.Denied):
+	case fault.Is(err, fault.Denied) && (err.Error() == wrongLogin || err.Error() == accessDenied):
 		return "", fault.New(fault.Denied, "bad username or password")
 	case err == nil && answer.Token == "":
 		return "", fault.New(fault.Internal, "login: the server sent no token")

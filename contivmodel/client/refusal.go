@@ -42,6 +42,9 @@ type outdated string
 
 func (o outdated) Error() string { return string(o) }
 
+// accessDenied is what is told of refusals whose text is not for users.
+const accessDenied = "access denied"
+
 // refusal turns an answer that is no success into an error.
 func refusal(resp *http.Response, body []byte) error {
 	err := explained(resp, body)
@@ -77,7 +80,7 @@ func plainRefusal(resp *http.Response, body []byte) error {
 	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	switch {
 	case resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusUnauthorized:
-		text = "access denied"
+		text = accessDenied
 	case resp.StatusCode == http.StatusNotFound:
 		text = "page not found: " + resp.Request.URL.Path
 	case resp.StatusCode == http.StatusInternalServerError && saysNotFound(text):

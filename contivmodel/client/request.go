@@ -131,7 +131,7 @@ func (c *Client) exchange(ctx context.Context, base *url.URL, req request) ([]by
 		return nil, nil, unreachable(base, err)
 	case len(answer) > maxAnswer:
 		return nil, nil, fault.New(fault.TooLarge, "%s%s: answer exceeds %d MiB", base, req.path, maxAnswer>>20)
-	case resp.StatusCode != http.StatusOK:
+	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent:
 		return nil, nil, refusal(resp, answer)
 	}
 	return answer, resp.Header, nil

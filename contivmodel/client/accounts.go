@@ -1,0 +1,186 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// The routes below this path are those of the original's authenticating proxy, and some
+// more in their manner.
+const accountsPath = "/api/v1/auth_proxy/"
+
+// Roles are those that users, groups and API tokens can have.
+func Roles() []string { return []string{"viewer", "tenant-admin", "metrics", "operator", "admin"} }
+
+// Grant is a role in a tenant; "*" is everywhere.
+type Grant struct {
+	Role   string `json:"role"`
+	Tenant string `json:"tenant"`
+}
+
+// Caller is who asks, and what it may.
+type Caller struct {
+	Identity string     `json:"identity"` // as in "user/ann"
+	Mode     string     `json:"mode"`     // of the cluster
+	Roles    []Grant    `json:"roles"`
+	Expires  *time.Time `json:"expires,omitempty"` // of the session or token; nil: it does not end
+}
+
+// User is a local user. In a change, what is nil stays as it is.
+type User struct {
+	Username  string  `json:"username"`
+	Password  *string `json:"password,omitempty"` // never told
+	FirstName *string `json:"first_name,omitempty"`
+	LastName  *string `json:"last_name,omitempty"`
+	Disable   *bool   `json:"disable,omitempty"`
+}
+
+// Binding says which role a local user has, or a group of users that another directory
+// knows.
+type Binding struct {
+	ID        string `json:"id"`
+	Principal string `json:"principal"`
+	Local     bool   `json:"local"` // a local user
+	Grant
+}
+
+// APIToken is what a program shows, without its text.
+type APIToken struct {
+	Name    string    `json:"name"`
+	Role    string    `json:"role"`
+	Tenants []string  `json:"tenants"` // "*": everywhere
+	Creator string    `json:"creator"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+}
+
+// NewAPIToken is what a token is to be good for.
+type NewAPIToken struct {
+	Name    string   `json:"name"`
+	Role    string   `json:"role"`
+	Tenants []string `json:"tenants"`
+	TTL     string   `json:"ttl"` // such as 24h
+}
+
+// WhoAmI asks who the server takes the caller for.
+func (c *Client) WhoAmI(ctx context.Context) (who Caller, err error) {
+	return who, c.account(ctx, http.MethodGet, "/api/v1/whoami", nil, &who)
+}
+
+// Logout ends the session whose token the client shows.
+func (c *Client) Logout(ctx context.Context) error {
+	return c.account(ctx, http.MethodPost, accountsPath+"logout/", nil, nil)
+}
+
+// Users lists the local users.
+func (c *Client) Users(ctx context.Context) (all []User, err error) {
+	return all, c.account(ctx, http.MethodGet, accountsPath+"local_users/", nil, &all)
+}
+
+// CreateUser makes a local user, who needs a password and has no role yet.
+func (c *Client) CreateUser(ctx context.Context, user User) error {
+	return c.account(ctx, http.MethodPost, accountsPath+"local_users/", user, nil)
+}
+
+// ChangeUser changes what is not nil.
+func (c *Client) ChangeUser(ctx context.Context, user User) error {
+	return c.account(ctx, http.MethodPatch, userPath(user.Username), user, nil)
+}
+
+// RemoveUser removes a user, with roles and sessions.
+func (c *Client) RemoveUser(ctx context.Context, name string) error {
+	return c.account(ctx, http.MethodDelete, userPath(name), nil, nil)
+}
+
+func userPath(name string) string { return accountsPath + "local_users/" + url.PathEscape(name) + "/" }
+
+// boundForm is a binding on the wire of the original's proxy.
+type boundForm struct {
+	AuthzUUID     string `json:",omitempty"`
+	PrincipalName string
+	Local         bool
+	Role          string
+	TenantName    string // empty: everywhere
+}
+
+// The original's name of a role, and its name of all tenants.
+const (
+	ops        = "ops"
+	everywhere = "*"
+)
+
+// Bindings lists the roles that the caller may take away.
+func (c *Client) Bindings(ctx context.Context) ([]Binding, error) {
+	var forms []boundForm
+	if err := c.account(ctx, http.MethodGet, accountsPath+"authorizations/", nil, &forms); err != nil {
+		return nil, err
+	}
+	all := []Binding{}
+	for _, f := range forms {
+		b := Binding{f.AuthzUUID, f.PrincipalName, f.Local, Grant{f.Role, f.TenantName}}
+		if b.Role == ops {
+			b.Role = "tenant-admin"
+		}
+		if b.Tenant == "" {
+			b.Tenant = everywhere
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// Bind gives a role. One that the principal has already is no error.
+func (c *Client) Bind(ctx context.Context, b Binding) error {
+	form := boundForm{PrincipalName: b.Principal, Local: b.Local, Role: b.Role, TenantName: b.Tenant}
+	if b.Tenant == everywhere {
+		form.TenantName = ""
+	}
+	return c.account(ctx, http.MethodPost, accountsPath+"authorizations/", form, nil)
+}
+
+// Unbind takes a role away.
+func (c *Client) Unbind(ctx context.Context, id string) error {
+	return c.account(ctx, http.MethodDelete, accountsPath+"authorizations/"+url.PathEscape(id)+"/", nil, nil)
+}
+
+// CreateAPIToken makes a token. Its text is a secret, and is shown this once.
+func (c *Client) CreateAPIToken(ctx context.Context, wanted NewAPIToken) (text string, made APIToken, err error) {
+	var answer struct {
+		APIToken
+		Token string `json:"token"`
+	}
+	err = c.account(ctx, http.MethodPost, accountsPath+"tokens/", wanted, &answer)
+	return answer.Token, answer.APIToken, err
+}
+
+// APITokens lists the tokens.
+func (c *Client) APITokens(ctx context.Context) (all []APIToken, err error) {
+	return all, c.account(ctx, http.MethodGet, accountsPath+"tokens/", nil, &all)
+}
+
+// RemoveAPIToken ends a token at once.
+func (c *Client) RemoveAPIToken(ctx context.Context, name string) error {
+	return c.account(ctx, http.MethodDelete, accountsPath+"tokens/"+url.PathEscape(name)+"/", nil, nil)
+}
+
+// account asks for something that open clusters do not have.
+func (c *Client) account(ctx context.Context, method, path string, sent, result any) error {
+	var body []byte
+	if sent != nil {
+		var err error
+		if body, err = json.Marshal(sent); err != nil {
+			return fault.New(fault.Internal, "%s: %w", path, err)
+		}
+	}
+	err := c.do(ctx, method, path, body, result)
+	if fault.Is(err, fault.NotFound) && strings.Contains(err.Error(), "page not found") {
+		return fault.New(fault.Mode, "the cluster is open: it asks nobody who he is, and has neither users nor roles")
+	}
+	return err
+}
