@@ -47,7 +47,8 @@ while True: threading.Thread(target=talk, args=(Conn(s.accept()[0]),), daemon=Tr
 
 // talk sends a datum each millisecond over each of some connections that has its answer; it prints over how many of
 // them a packet was lost, either way, and whether there were enough answers. What is late is waited for. A connection that is
-// ended is lost, too. It ends some seconds after its begin, or with its input if that ends later.
+// ended is lost, too. It ends some seconds after its begin,
+// or with its input if that ends later, but not before it has had enough answers.
 const talk = counting + `
 patience = 20
 cs = [Conn(socket.create_connection((sys.argv[1], 80), timeout=patience)) for _ in range(16)]
@@ -69,7 +70,9 @@ def hear(seconds):
         if answer: c.asked, c.heard, count = False, answer[0], count + 1
         else: gone.add(c)
 began = time.monotonic()
-def on(): return time.monotonic() < began + float(sys.argv[2]) or time.monotonic() < began + 120 and not select.select([sys.stdin], [], [], 0)[0]
+def on():
+    took = time.monotonic() - began
+    return took < float(sys.argv[2]) or took < 120 and len(gone) < len(cs) and (count <= 100 or not select.select([sys.stdin], [], [], 0)[0])
 while on():
     ask(cs)
     time.sleep(0.001)
