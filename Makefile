@@ -114,7 +114,8 @@ bench-k8s: deps build-test k8s-build ## measure on a cluster of real parts, besi
 	@$(BIN)/bench kubepods kubeproxy
 
 sbom: build ## write what the programs are made of, as CycloneDX: bin/sbom.json
-	@go run ./scripts/sbom $(addprefix $(BIN)/,$(PROGRAMS)) > $(BIN)/sbom.json
+	@go run ./scripts/sbom $(addprefix $(BIN)/,$(PROGRAMS)) > $(BIN)/sbom.json.part || { rm -f $(BIN)/sbom.json.part; exit 1; }
+	@mv $(BIN)/sbom.json.part $(BIN)/sbom.json
 
 vulncheck: ## look for known vulnerabilities; fails when the database cannot be had
 	@mkdir -p $(BIN)
