@@ -16,6 +16,7 @@ type Limits struct {
 	Leases      int        // in the whole cluster
 	Rate        rate.Limit // requests and messages of streams, per second
 	Burst       int
+	Bytes       rate.Limit // that it writes, per second
 }
 
 func (l Limits) withDefaults() Limits {
@@ -25,6 +26,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Leases, 4)
 	set(&l.Rate, 50)
 	set(&l.Burst, 200)
+	set(&l.Bytes, 128<<10)
 	return l
 }
 
@@ -45,6 +47,8 @@ const (
 	eventsAtOnce       = 1000    // of one message, if one revision has not more
 	minTTL, maxTTL     = 5, 60   // seconds, of leases
 	maxEntries         = 8       // registrations of a node
+	maxOps             = 128     // of a transaction, and conditions; agents have 50
+	burstBytes         = 2 << 20 // that a node writes at once
 	greetTime          = 5 * time.Second
 	stepTime           = 5 * time.Second  // for the index to be as new as an answer
 	sendTime           = 10 * time.Second // for a node to take a message
@@ -55,17 +59,28 @@ const (
 	warnEvery          = 10 * time.Second // of refusals of one node, in the log
 )
 
+// What a record of a node may have, in bytes.
+const (
+	maxReport   = 8 << 10   // of an endpoint: a dozen names and addresses
+	maxEntry    = 32 << 10  // a registration, with all addresses of the machine
+	maxEnforced = 128 << 10 // 50 reasons why a policy is not enforced
+	maxSummary  = 512 << 10 // some hundred bytes for each endpoint of the node
+)
+
 // budget is what a node has left.
 type budget struct {
 	limits Limits
-	rate   *rate.Limiter
+	rate   *rate.Limiter // requests
+	bytes  *rate.Limiter // written
 
 	mu      sync.Mutex
 	watches int
 	warned  time.Time
 }
 
-func newBudget(l Limits) *budget { return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst)} }
+func newBudget(l Limits) *budget {
+	return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst), bytes: rate.NewLimiter(l.Bytes, burstBytes)}
+}
 
 // spend waits a moment if the node asks too much, and refuses if it asks far too much.
 func (b *budget) spend(ctx context.Context) error {
@@ -73,6 +88,16 @@ func (b *budget) spend(ctx context.Context) error {
 	defer cancel()
 	if err := b.rate.Wait(ctx); err != nil {
 		return exhausted("more than %v requests a second", float64(b.limits.Rate))
+	}
+	return nil
+}
+
+// write does the same for bytes that are to be written, of one request.
+func (b *budget) write(ctx context.Context, bytes int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := b.bytes.WaitN(ctx, bytes); err != nil {
+		return exhausted("more than %v bytes a second", float64(b.limits.Bytes))
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	if err != nil {
 		return nil, err
 	}
+	if err := c.budget.write(ctx, sizeOf(r)); err != nil {
+		return nil, err
+	}
 	wire, err := s.g.cfg.DB.Wire()
 	if err != nil {
 		return nil, unavailable("%v", err)
@@ -49,6 +52,18 @@ func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	}
 }
 
+// sizeOf is what a transaction brings into the log of the store, whether or not its conditions hold.
+func sizeOf(r *pb.TxnRequest) (bytes int) {
+	for _, c := range r.Compare {
+		bytes += len(c.Key)
+	}
+	for _, op := range r.Success {
+		put, del := op.GetRequestPut(), op.GetRequestDeleteRange()
+		bytes += len(put.GetKey()) + len(put.GetValue()) + len(del.GetKey())
+	}
+	return bytes
+}
+
 // judge finds out whether a node may make a transaction; if not, for which key, and why. Guards are
 // what must still be so.
 func (x *index) judge(host string, r *pb.TxnRequest) (guards []*pb.Compare, key string, why error) {
@@ -56,6 +71,9 @@ func (x *index) judge(host string, r *pb.TxnRequest) (guards []*pb.Compare, key 
 	defer x.mu.RUnlock()
 	if len(r.Failure) > 0 {
 		return nil, "", fmt.Errorf("nothing can be done where a condition does not hold")
+	}
+	if n := max(len(r.Compare), len(r.Success)); n > maxOps {
+		return nil, "", fmt.Errorf("%d conditions or operations are more than %d", n, maxOps)
 	}
 	for _, compare := range r.Compare {
 		if why := x.judgeCompare(host, compare); why != nil {
@@ -113,6 +131,9 @@ func (x *index) judgePut(host, key string, put *pb.PutRequest) ([]*pb.Compare, e
 		if !ownsLease(host, put.Lease) {
 			return nil, fmt.Errorf("a registration needs a lease of the node")
 		}
+		if why := bounded(put.Value, maxEntry); why != nil {
+			return nil, why
+		}
 		return nil, x.judgeEntry(host, key, put.Value)
 	}
 	if put.Lease != 0 {
@@ -123,21 +144,35 @@ func (x *index) judgePut(host, key string, put *pb.PutRequest) ([]*pb.Compare, e
 	}
 	switch key {
 	case mastercfg.OvsDriverPrefix + host:
-		return nil, isOne[mastercfg.OvsDriverOperState](put.Value)
+		return nil, isOne[mastercfg.OvsDriverOperState](put.Value, maxSummary)
 	case mastercfg.K8sEnforcedKey(host):
-		return nil, isOne[mastercfg.K8sEpoch](put.Value)
+		return nil, isOne[mastercfg.K8sEnforced](put.Value, maxEnforced)
 	}
 	return nil, fmt.Errorf("nodes do not write this")
 }
 
-// isOne tells whether a value is one record of a type.
-func isOne[T any](value []byte) error {
+func bounded(value []byte, most int) error {
+	if len(value) > most {
+		return fmt.Errorf("%d bytes are more than %d", len(value), most)
+	}
+	return nil
+}
+
+// isOne fails unless a value is one record of a type, and not longer than such a one may be.
+func isOne[T any](value []byte, most int) error {
+	if err := bounded(value, most); err != nil {
+		return err
+	}
 	var record T
 	return json.Unmarshal(value, &record)
 }
 
-// judgeReport is about what a node reports of an endpoint, which has to be homed on it.
+// judgeReport is about what a node reports of an endpoint, which has to be homed on it. If the index does not know
+// the endpoint, that is no refusal, since agents report of what may have been deleted meanwhile: nothing is written.
 func (x *index) judgeReport(host, id string, value []byte) ([]*pb.Compare, error) {
+	if err := bounded(value, maxReport); err != nil {
+		return nil, err
+	}
 	homed, known := x.records[mastercfg.EndpointPrefix+id]
 	if known && homed.host != host {
 		return nil, fmt.Errorf("the endpoint is not homed on the node")
@@ -152,7 +187,10 @@ func (x *index) judgeReport(host, id string, value []byte) ([]*pb.Compare, error
 	if record.VtepIP != "" && !slices.Contains(x.nodes[host].VTEPs, record.VtepIP) {
 		return nil, fmt.Errorf("tunnel end %.60q is not one that the node joined with", record.VtepIP)
 	}
-	return []*pb.Compare{at(mastercfg.EndpointPrefix+id, homed.rev)}, nil // 0, if it is not known: it fails
+	if !known {
+		return []*pb.Compare{at(mastercfg.EndpointPrefix+id, never)}, nil
+	}
+	return []*pb.Compare{at(mastercfg.EndpointPrefix+id, homed.rev)}, nil
 }
 
 func (x *index) judgeDelete(host, key string) ([]*pb.Compare, error) {
@@ -175,6 +213,9 @@ func (x *index) judgeDelete(host, key string) ([]*pb.Compare, error) {
 	}
 	return nil, fmt.Errorf("nodes do not delete this")
 }
+
+// never is a revision that no key has, whether it is there or not.
+const never = -1
 
 // at is a condition: a key was written last at a revision; 0: it is not there.
 func at(key string, rev int64) *pb.Compare {
@@ -214,8 +255,8 @@ func (x *index) judgeEntry(host, key string, value []byte) error {
 		if err != nil {
 			return fmt.Errorf("address %.60q: %w", text, err)
 		}
-		if other := x.tunnelEndOf(said, host); other != "" {
-			return fmt.Errorf("address %s is the tunnel end of node %s", said, other)
+		if why := x.ofNobodyBefore(host, said); why != nil {
+			return why
 		}
 	}
 	return x.ownAddress(host, addr, vtep)
@@ -244,6 +285,12 @@ func (x *index) ownAddress(host string, addr netip.Addr, vtep bool) error {
 	if !slices.ContainsFunc(own, func(text string) bool { return same(text, addr) }) {
 		return fmt.Errorf("address %s is not one that the node joined with", addr)
 	}
+	return x.ofNobodyBefore(host, addr)
+}
+
+// ofNobodyBefore fails if an address is the tunnel end of another node that joined before. One that joins with
+// an address that others have, as those of bridges of containers, takes nothing from them.
+func (x *index) ofNobodyBefore(host string, addr netip.Addr) error {
 	if other := x.tunnelEndOf(addr, host); other != "" && x.nodes[other].Joined.Before(x.nodes[host].Joined) {
 		return fmt.Errorf("address %s is the tunnel end of node %s, which joined before", addr, other)
 	}
