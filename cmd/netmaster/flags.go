@@ -125,6 +125,8 @@ func command(o *options) *cli.Command {
 			"names and addresses, with commas between, that clients reach this netmaster by, beside its own addresses"),
 		set.String(&o.security.socket, "socket", "SOCKET", "", categorySecurity,
 			"socket on which root of this machine is served (default: "+defaultSocket+", if it can be made)"),
+		set.String(&o.security.authProxy, "auth-proxy-address", "AUTH_PROXY_ADDRESS", "", categorySecurity,
+			"another address:port, such as :10000, on which REST is served over TLS only, for clients that know the authenticating proxy of the original there"),
 
 		set.String(&o.embeddedDir, "embedded-etcd", "EMBEDDED_ETCD", "", categoryEmbedded,
 			"run a member of the store in this process, with its data in this directory"),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -27,6 +28,7 @@ type securityOptions struct {
 	token         string
 	join          string
 	own           owncert.Files
+	authProxy     string
 }
 
 // defaultSocket is where root of the machine finds netmaster.
@@ -35,7 +37,7 @@ const defaultSocket = "/run/contiv/netmaster.sock"
 // protection is what the flags say, once the addresses are resolved. Clients reach this
 // netmaster at all addresses of the machine.
 func (o *options) protection() (daemon.Security, []error) {
-	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket}
+	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket, AuthProxy: o.security.authProxy}
 	s.TokenFile, s.Join = o.security.token, daemonflags.List(o.security.join)
 	if s.Socket == "" {
 		s.Socket, s.SocketOptional = defaultSocket, true
@@ -66,7 +68,12 @@ func (o *options) protection() (daemon.Security, []error) {
 	if s.Name = host; (s.Founding == mastercfg.SecurityEnforced || s.TokenFile != "") && s.Dir == "" {
 		found = append(found, fmt.Errorf("--pki-dir: a cluster that is not open, and --join-token-file, need a directory"))
 	}
-	for _, at := range []string{o.external, o.internal} {
+	if s.AuthProxy != "" {
+		if err := daemonflags.CheckAddress(s.AuthProxy); err != nil {
+			found = append(found, fmt.Errorf("--auth-proxy-address: %w", err))
+		}
+	}
+	for _, at := range []string{o.external, o.internal, cmp.Or(s.AuthProxy, o.external)} {
 		name, _, _ := net.SplitHostPort(at)
 		reached(&s, name)
 	}

@@ -75,6 +75,7 @@ var matrix = map[string]map[string]row{
 	mastercfg.SecurityPath + "/enforce": {mastercfg.SecurityPath + "/enforce?dryRun=true": rowAccess},
 	mastercfg.SecurityPath + "/relax":   {mastercfg.SecurityPath + "/relax?dryRun=true": rowAccess},
 
+	MetricsPath:     {MetricsPath: rowMeasured},
 	"/version":      {"/version": rowPublic},
 	"/info":         {"/info": rowOperations},
 	"/services":     {"/services": rowKnown},

@@ -37,6 +37,12 @@ type served struct {
 // agentPaths are what agents are asked for operators.
 const agentPaths = "readyz|inspect/driver|inspect/drops|inspect/bgp|inspect/nameserver"
 
+// MetricsPath is where every netmaster shows its own metrics. Here it is only asked whether
+// the caller may see them.
+const MetricsPath = "/metrics"
+
+func mayMeasure(*http.Request) (reply, error) { return reply{code: http.StatusNoContent}, nil }
+
 // inspectRoot is where objects are found with their run-time view.
 const inspectRoot = "/api/v1/inspect/"
 
@@ -79,6 +85,7 @@ func (a *API) table() []route {
 		{mastercfg.MastersPath + "/{host}/rekey", rights.Access, methods{http.MethodPost: a.rekey("netmaster", mastercfg.MasterPrefix)}},
 
 		{"/version", rights.Public, methods{http.MethodGet: version}},
+		{MetricsPath, rights.Measured, methods{http.MethodGet: mayMeasure}},
 		{"/info", rights.Operations, methods{http.MethodGet: a.info}},
 		{"/services", rights.Known, methods{http.MethodGet: a.services}},
 		{"/service/{id}", rights.Known, methods{http.MethodGet: a.service}},

@@ -23,22 +23,26 @@ import (
 // tlsHandshake is the first byte of a TLS connection; no HTTP request begins with it.
 const tlsHandshake = 0x16
 
+// plainRefused is told who speaks no TLS where it has to be.
+const plainRefused = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nthis address is served over https only\n"
+
 // encrypting is a listener whose connections may be TLS. While offers says that there is
-// no certificate they are all plain, as they come.
+// no certificate they are all plain, as they come; where they have to be TLS, they fail.
 type encrypting struct {
 	net.Listener
 	config *tls.Config
 	offers func() bool
 	gate   func(net.Conn) // takes over connections of agents
+	only   bool           // plain connections are refused
 }
 
 // Accept implements net.Listener.
 func (e encrypting) Accept() (net.Conn, error) {
 	conn, err := e.Listener.Accept()
-	if err != nil || !e.offers() {
+	if err != nil || !e.only && !e.offers() {
 		return conn, err
 	}
-	return &connection{Conn: conn, config: e.config, gate: e.gate}, nil
+	return &connection{Conn: conn, config: e.config, gate: e.gate, only: e.only}, nil
 }
 
 // connection is one of which the first byte tells what it is.
@@ -46,6 +50,7 @@ type connection struct {
 	net.Conn // as it was accepted
 	config   *tls.Config
 	gate     func(net.Conn)
+	only     bool // it has to be TLS
 	first    sync.Once
 	failed   error
 	spoken   atomic.Pointer[net.Conn] // what is read from and written to; nil: before the first byte
@@ -66,6 +71,11 @@ func (c *connection) begin() {
 	n, err := c.Conn.Read(first[:])
 	if n == 0 {
 		c.failed = err
+		return
+	}
+	if c.only && first[0] != tlsHandshake {
+		_, _ = c.Conn.Write([]byte(plainRefused)) // it is closed in any case
+		c.failed = errors.New("a plain connection where TLS is wanted")
 		return
 	}
 	var spoken net.Conn = &replayed{Conn: c.Conn, first: first[:]}

@@ -144,8 +144,13 @@ func New(cfg Config) (*Daemon, error) {
 		return 0
 	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
-	d.front = newFront(newProxy(db, cfg.Control, papers, cfg.Log), d.metrics)
+	d.front = newFront(newProxy(db, cfg.Control, papers, cfg.Log), d.metrics, d.mode.now)
 	return d, nil
+}
+
+// encrypts has a listener speak TLS, and plain HTTP unless it is for TLS only.
+func (d *Daemon) encrypts(l net.Listener, only bool) net.Listener {
+	return encrypting{Listener: l, config: d.papers.server(), offers: d.papers.serves, gate: d.gate.Take, only: only}
 }
 
 // Run serves until ctx ends, then hands over: it stops accepting, lets
@@ -163,7 +168,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback), d.papers, d.log)
 	for i, l := range listeners {
-		listeners[i] = encrypting{l, d.papers.server(), d.papers.serves, d.gate.Take}
+		listeners[i] = d.encrypts(l, false)
+	}
+	if address := d.cfg.Security.AuthProxy; address != "" {
+		proxied, err := net.Listen("tcp", address)
+		if err != nil {
+			for _, l := range listeners {
+				err = errors.Join(err, l.Close())
+			}
+			return err
+		}
+		listeners = append(listeners, d.encrypts(proxied, true))
 	}
 	if d.cfg.Security.Socket != "" {
 		local, err := listenSocket(d.cfg.Security.Socket)

@@ -3,6 +3,9 @@ package daemon
 import (
 	"net/http"
 	"sync/atomic"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
 // front answers every request: health and metrics itself, the rest by role.
@@ -13,10 +16,10 @@ type front struct {
 	leader atomic.Pointer[http.Handler] // nil while following
 }
 
-func newFront(p *proxy, m *metrics) *front {
+func newFront(p *proxy, m *metrics, mode func() mastercfg.SecurityMode) *front {
 	f := &front{proxy: p}
 	p.became = f.leading
-	f.own = map[string]http.Handler{"/healthz": http.HandlerFunc(healthz), "/readyz": http.HandlerFunc(f.readyz), "/metrics": m.handler()}
+	f.own = map[string]http.Handler{"/healthz": http.HandlerFunc(healthz), "/readyz": http.HandlerFunc(f.readyz), api.MetricsPath: newMeasured(http.HandlerFunc(f.byRole), m.handler(), mode)}
 	f.rest = m.counted(http.HandlerFunc(f.byRole))
 	m.gauge("netmaster_leader", "1 while this netmaster leads.", func() float64 {
 		if f.leading() != nil {

@@ -40,6 +40,8 @@ type Security struct {
 
 	Own    owncert.Files    // certificates that the operator has brought
 	Reread <-chan os.Signal // when they are to be read again, beside each minute; nil: never
+
+	AuthProxy string // another address, of TLS only, for clients of the original's authenticating proxy; empty: none
 }
 
 // papers are the authorities of the cluster, as this netmaster has them, and its own
