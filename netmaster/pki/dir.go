@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Save writes authorities to a directory that only root can look into: for each a file
+// Save writes authorities to a directory that only its user can look into: for each a file
 // with the certificates of its bundle and one with the keys. The last file that is written is the one
 // that Load looks for, so that a directory is complete or empty for it. Those of a next step
 // can be written over those that there are: whoever is interrupted leaves files that Load
@@ -82,7 +82,7 @@ func ReadFile(path string, secret bool) ([]byte, error) {
 	return content, nil
 }
 
-// OpenKey reads the key in a file, and makes one that only root can read the first time.
+// OpenKey reads the key in a file, and makes one that only its user can read the first time.
 func OpenKey(path string) (*ecdsa.PrivateKey, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return makeKey(path)

@@ -38,23 +38,29 @@ func (a *Authority) Bundle() []*x509.Certificate {
 	return all
 }
 
-// Step is the next one.
-func (a Authorities) Step() Step {
-	one := a[API]
+// Step is the next one. The authority of servers tells: it is the last that is written.
+func (a Authorities) Step() Step { return a[API].step() }
+
+func (a *Authority) step() Step {
 	switch {
-	case len(one.beside) == 0:
+	case len(a.beside) == 0:
 		return Add
-	case one.beside[0].generation() > one.generation():
+	case a.beside[0].generation() > a.generation():
 		return Switch
 	}
 	return Drop
 }
 
-// Next is what the next step makes of authorities.
+// Next is what the next step makes of authorities. Where it was interrupted while it was
+// written down, those that it has come to stay as they are: they are one step ahead.
 func (a Authorities) Next(now time.Time) (Authorities, error) {
-	next := Authorities{}
+	next, step := Authorities{}, a.Step()
 	for role, one := range a {
-		switch replaced := *one; a.Step() {
+		if one.step() != step {
+			next[role] = one
+			continue
+		}
+		switch replaced := *one; step {
 		case Add:
 			other, err := newAuthority(role, one.Cluster, one.generation()+1, now)
 			if err != nil {

@@ -84,3 +84,56 @@ func TestAReplacementThatIsInterruptedLeavesFilesThatCanBeUsed(t *testing.T) {
 		by = next
 	}
 }
+
+// A step that was interrupted after any of its files is done by the next one for the authorities
+// that it had not come to, and for no other a second time.
+func TestAStepThatWasInterruptedIsFinished(t *testing.T) {
+	by := cluster(t)
+	for range 3 {
+		next, err := by.Next(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := next.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := by.Save(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, role := range slices.Backward(roles) {
+			for _, name := range []string{string(role) + ".key", string(role) + ".crt"} { // as Save writes them
+				left, err := Load(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				finished, err := left.Next(now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, role := range roles {
+					if got, want := generations(finished[role]), generations(next[role]); !slices.Equal(got, want) || finished[role].key == nil {
+						t.Errorf("%s, interrupted before %s: %s has generations %v, want %v", by.Step(), name, role, got, want)
+					}
+					if left[role].step() != by.Step() && !slices.EqualFunc(finished[role].Bundle(), next[role].Bundle(), (*x509.Certificate).Equal) {
+						t.Errorf("%s, interrupted before %s: %s was done and is done again", by.Step(), name, role)
+					}
+				}
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(files[name]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		by = next
+	}
+}
+
+// generations are those that a bundle has, the one that signs first.
+func generations(a *Authority) []int {
+	all := []int{a.generation()}
+	for _, other := range a.beside {
+		all = append(all, other.generation())
+	}
+	return all
+}
