@@ -8,46 +8,56 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// crowds are the flows of which rules have more clauses than fit into one (see unite). Who is left out changes with
-// every rule that comes or goes there, so it is found out for all of them at once, and only after a change.
+// crowds are the flows of which rules have more clauses than fit into one (see unite). Who is left out of one changes with
+// every rule that comes or goes there, so it is found out after changes, and only where there were some.
 type crowds struct {
-	places map[*place[string]]struct{}
-	out    map[pipeline.Key]error // why the rule is not in force, by the rule that is left out
-	stale  bool                   // out is of before
+	places map[*place[string]]crowd
+	stale  map[*place[string]]struct{} // those that have changed since settle
+	out    map[pipeline.Key]error      // why the rule is not in force, by the rule that is left out
+}
+
+// crowd is who is left out at one place, and why.
+type crowd struct {
+	out []pipeline.Key
+	why error
 }
 
 func newCrowds() crowds {
-	return crowds{places: map[*place[string]]struct{}{}, out: map[pipeline.Key]error{}}
+	return crowds{places: map[*place[string]]crowd{}, stale: map[*place[string]]struct{}{}, out: map[pipeline.Key]error{}}
 }
 
 // look looks at places whose claims have changed.
 func (c *crowds) look(places []*place[string]) {
 	for _, p := range places {
-		_, was := c.places[p]
-		switch is := len(p.claims) > maxClauses && isClause(p.claims[len(p.claims)-1].thing); {
-		case is:
-			c.places[p] = struct{}{}
-			c.stale = true
-		case was:
-			delete(c.places, p)
-			c.stale = true
+		if _, was := c.places[p]; was || isCrowd(p) {
+			c.stale[p] = struct{}{}
 		}
 	}
 }
 
+// isCrowd tells whether more clauses than fit are claimed at a place.
+func isCrowd(p *place[string]) bool {
+	return len(p.claims) > maxClauses && isClause(p.claims[len(p.claims)-1].thing)
+}
+
 // settle finds out who is left out now, and returns those who were not before.
 func (c *crowds) settle() (fresh map[pipeline.Key]error) {
-	if !c.stale {
+	if len(c.stale) == 0 {
 		return nil
 	}
+	for p := range c.stale {
+		if delete(c.places, p); isCrowd(p) {
+			c.places[p] = crowd{leftOut(p), fault.New(fault.TooLarge, "more than %d rules of this node have clauses in the flow %s, and those with the highest numbers are "+
+				"not in force: let one rule say what several do", maxClauses, describePlace(p.name))}
+		}
+	}
+	clear(c.stale)
 	before := c.out
-	c.out, c.stale, fresh = map[pipeline.Key]error{}, false, map[pipeline.Key]error{}
-	for p := range c.places {
-		for _, owner := range leftOut(p) {
-			c.out[owner] = fault.New(fault.TooLarge, "more than %d rules of this node have clauses in the flow %s, and those with the highest numbers are "+
-				"not in force: let one rule say what several do", maxClauses, describePlace(p.name))
-			if before[owner] == nil {
-				fresh[owner] = c.out[owner]
+	c.out, fresh = map[pipeline.Key]error{}, map[pipeline.Key]error{}
+	for _, at := range c.places {
+		for _, owner := range at.out {
+			if c.out[owner] = at.why; before[owner] == nil {
+				fresh[owner] = at.why
 			}
 		}
 	}

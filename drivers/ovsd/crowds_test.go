@@ -69,3 +69,31 @@ func TestEqualFlowsThatAreNoClausesAreNoCrowd(t *testing.T) {
 		t.Error("they are a crowd")
 	}
 }
+
+// A change at one crowded place costs no look at the others, which stay as they were.
+func TestOnlyWhereRulesHaveChangedACrowdIsLookedAt(t *testing.T) {
+	c := newCrowds()
+	crowd := func(first uint32) *place[string] {
+		p := &place[string]{}
+		for number := range uint32(maxClauses + 1) {
+			at, one := ruleFlow(t, first+number, clause(first+number))
+			p.name, p.claims = at, append(p.claims, one)
+		}
+		return p
+	}
+	quiet, busy := crowd(1), crowd(100_000)
+	c.look([]*place[string]{quiet, busy})
+	if fresh := c.settle(); len(fresh) != 2 {
+		t.Fatalf("left out of two crowds: %v", fresh)
+	}
+	quiet.claims = nil // nobody has said so: whoever looks finds nobody left out
+	busy.claims = busy.claims[1:]
+	c.look([]*place[string]{busy})
+	if fresh := c.settle(); len(fresh) != 0 || len(c.out) != 1 {
+		t.Errorf("%d are left out, %v now first: want the one of the place that has not changed", len(c.out), fresh)
+	}
+	c.look([]*place[string]{quiet})
+	if c.settle(); len(c.out) != 0 || len(c.places) != 0 {
+		t.Errorf("no crowd is left: %v of %d places", c.out, len(c.places))
+	}
+}

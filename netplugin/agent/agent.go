@@ -368,6 +368,12 @@ func (a *Agent) confirm(ctx context.Context) error {
 			continue
 		}
 		wait.Reset()
+		a.metrics.sync.Observe(time.Since(start).Seconds())
+		if !a.inSync.raised() {
+			a.log.Info("switch is in sync")
+			a.inSync.raise()
+			a.report.Ring()
+		}
 		now := mastercfg.K8sEnforced{Number: epoch}
 		if err != nil {
 			now, err = a.enforcement(ctx, epoch)
@@ -377,12 +383,6 @@ func (a *Agent) confirm(ctx context.Context) error {
 		}
 		if err == nil && !reflect.DeepEqual(a.enforced.Swap(&now), &now) {
 			a.tell.Ring()
-		}
-		a.metrics.sync.Observe(time.Since(start).Seconds())
-		if !a.inSync.raised() {
-			a.log.Info("switch is in sync")
-			a.inSync.raise()
-			a.report.Ring()
 		}
 	}
 }

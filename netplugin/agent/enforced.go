@@ -58,9 +58,11 @@ func (a *Agent) enforcement(ctx context.Context, epoch uint32) (now mastercfg.K8
 	return now, a.findRefused(ctx, rules, &now)
 }
 
-// findRefused asks for rules, and if some of them are refused for either half of them.
+// findRefused asks for rules, and if some of them are refused for either half of them. Of a policy that is found the
+// other rules are not asked for alone: one says why.
 func (a *Agent) findRefused(ctx context.Context, rules []pipeline.Key, found *mastercfg.K8sEnforced) error {
-	if len(rules) == 0 || found.More {
+	known := func(rule pipeline.Key) bool { return found.Refused[policyOf(rule)] != "" }
+	if found.More || !slices.ContainsFunc(rules, func(rule pipeline.Key) bool { return !known(rule) }) {
 		return nil
 	}
 	err := a.cfg.Driver.Sync(ctx, rules...)
@@ -73,20 +75,22 @@ func (a *Agent) findRefused(ctx context.Context, rules []pipeline.Key, found *ma
 		}
 		return a.findRefused(ctx, rules[half:], found)
 	}
-	policy, _, _ := strings.Cut(rules[0].ID, "#")
-	_, known := found.Refused[policy]
-	switch {
-	case known: // one rule of it says why
-	case len(found.Refused) == maxRefused:
+	if len(found.Refused) == maxRefused {
 		found.More = true
-	default:
-		if found.Refused == nil {
-			found.Refused = map[string]string{}
-		}
-		reason := err.Error()
-		found.Refused[policy] = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
+		return nil
 	}
+	if found.Refused == nil {
+		found.Refused = map[string]string{}
+	}
+	reason := err.Error()
+	found.Refused[policyOf(rules[0])] = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 	return nil
+}
+
+// policyOf is the policy that a rule is of.
+func policyOf(rule pipeline.Key) string {
+	policy, _, _ := strings.Cut(rule.ID, "#")
+	return policy
 }
 
 // tellEnforced writes which policies the node enforces if the store has it differently and

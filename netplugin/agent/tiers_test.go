@@ -164,6 +164,50 @@ func TestOfManyRefusedPoliciesTheFirstAreTold(t *testing.T) {
 	}
 }
 
+// A node serves as soon as the switch has what it takes; what that is not is found out afterwards.
+func TestTheSearchForRefusedPoliciesHoldsNobodyUp(t *testing.T) {
+	store := newEtcd(t).start()
+	driver := &searched{recorder: newRecorder(), open: make(chan struct{})}
+	rule := "networkpolicy/shop/p"
+	driver.refuse(pipeline.Key{Kind: pipeline.KindTierRule, ID: rule + "#0"})
+	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`, mastercfg.K8sClassKey(7), `{}`, mastercfg.K8sPodKey(me, "u1"), `{"uid":"u1","class":7,"classed":true}`,
+		epKey("web.blue-pod"), podEndpoint("web.blue", me, "10.1.0.30", "u1"),
+		mastercfg.K8sPolicyPrefix+rule, `{"spec":"a","rules":[{"tier":1,"verdict":"accept","subjects":[7],"anyPeer":true}]}`)...)
+	a := startAgent(t, store.db, driver)
+	defer close(driver.open)
+	a.awaitReady(t)
+}
+
+// searched is a switch that answers for rules only when open is closed.
+type searched struct {
+	*recorder
+	open chan struct{}
+}
+
+func (s *searched) Sync(ctx context.Context, keys ...pipeline.Key) error {
+	if len(keys) > 0 && keys[0].Kind == pipeline.KindTierRule {
+		select {
+		case <-s.open:
+		case <-ctx.Done():
+		}
+	}
+	return s.recorder.Sync(ctx, keys...)
+}
+
+// Of a policy one refused rule says why, and the others are not asked for.
+func TestOfAPolicyOneRefusedRuleIsEnough(t *testing.T) {
+	driver := &refusing{recorder: newRecorder()}
+	a := &Agent{cfg: Config{Driver: driver}, planner: newPlanner()}
+	for i := range 1000 {
+		key := pipeline.Key{Kind: pipeline.KindTierRule, ID: fmt.Sprintf("networkpolicy/shop/p#%d", i)}
+		a.planner.given[key] = pipeline.TierRule{}
+	}
+	got, err := a.enforcement(t.Context(), 3)
+	if err != nil || len(got.Refused) != 1 || driver.asked > 20 {
+		t.Errorf("asked %d times, told of %d, error %v", driver.asked, len(got.Refused), err)
+	}
+}
+
 // refusing is a switch that takes no rule.
 type refusing struct {
 	*recorder
