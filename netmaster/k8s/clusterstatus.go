@@ -39,12 +39,14 @@ type reports struct {
 	*policies
 	done    map[string]uint32 // epochs of ClusterNetworkPolicies that are known to be enforced, by name
 	refused map[string]string // why switches do not do what policies say, by policy, as it was told last
+	// refusing are the nodes that have refused a policy, and have not said since that they do what it says.
+	refusing map[string]map[string]struct{}
 }
 
 // report keeps the conditions of ClusterNetworkPolicies true until ctx ends, and tells of policies that switches
 // refuse. A ClusterNetworkPolicy is looked at until it is enforced, and again when it says something else or is refused.
 func (p *policies) report(ctx context.Context) {
-	r := &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}}
+	r := &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}, refusing: map[string]map[string]struct{}{}}
 	for pause(ctx, p.reportEvery) == nil {
 		if failed, err := r.all(ctx); err != nil && ctx.Err() == nil {
 			p.cfg.Log.WithError(err).WithField("policies", failed).Warn("kubernetes: the status of ClusterNetworkPolicies is not written")

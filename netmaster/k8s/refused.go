@@ -17,7 +17,8 @@ const (
 	isEnforced  = "PolicyEnforced"
 )
 
-// tellRefused tells of policies that switches of nodes refuse, and of those that none refuses any more.
+// tellRefused tells of policies that switches of nodes refuse, and of those that none refuses any more: each node
+// that did has said so since. Of one that says nothing nothing is known.
 func (r *reports) tellRefused(nodes map[string]mastercfg.K8sEnforced) {
 	now := refusals(nodes)
 	for id := range r.refused {
@@ -28,6 +29,7 @@ func (r *reports) tellRefused(nodes map[string]mastercfg.K8sEnforced) {
 	for id, message := range now {
 		r.tellOne(id, message) // again, as another policy may have this name now
 	}
+	r.tellRecovered(nodes)
 	if slices.ContainsFunc(slices.Collect(maps.Values(nodes)), func(n mastercfg.K8sEnforced) bool { return n.More }) {
 		clear(r.done) // any of them may be refused
 	}
@@ -43,8 +45,31 @@ func (r *reports) tellOne(id, message string) {
 		return
 	}
 	r.warn(policy, id, notEnforced, "Enforce", message)
-	if message == "" {
-		r.event(policy, corev1.EventTypeNormal, isEnforced, "Enforce", "no node refuses rules of it any more")
+}
+
+// tellRecovered remembers which nodes refuse what, and tells of policies that the last of them does not refuse any more.
+func (r *reports) tellRecovered(nodes map[string]mastercfg.K8sEnforced) {
+	for node, said := range nodes {
+		for id := range said.Refused {
+			if r.refusing[id] == nil {
+				r.refusing[id] = map[string]struct{}{}
+			}
+			r.refusing[id][node] = struct{}{}
+		}
+	}
+	for id, by := range r.refusing {
+		maps.DeleteFunc(by, func(node string, _ struct{}) bool {
+			said, there := nodes[node]
+			_, refused := said.Refused[id]
+			return there && !refused && !said.More
+		})
+		policy, err := r.policy(id)
+		if err == nil && len(by) == 0 {
+			r.event(policy, corev1.EventTypeNormal, isEnforced, "Enforce", "no node refuses rules of it any more")
+		}
+		if err != nil || len(by) == 0 {
+			delete(r.refusing, id)
+		}
 	}
 }
 

@@ -41,3 +41,36 @@ func TestAPolicyThatASwitchRefusesIsToldUntilItDoesIt(t *testing.T) {
 	create() // another one of its name
 	w.wantTroubles(c, "networkpolicy shop/db PolicyNotEnforced")
 }
+
+// Of a node that has been given up nothing is known: that its record is gone is no word that it does what a policy says.
+func TestARefusalEndsWhenItsNodeSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web", "u1", "node1", nil)
+	for _, name := range []string{"db", "cache"} {
+		w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(),
+			&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}, metav1.CreateOptions{}))
+	}
+	c := w.controller()
+	w.run(c)
+	w.enforced.set("node1", 1, ofNetworkPolicy+"shop/db")
+	w.wantTroubles(c, "networkpolicy shop/db PolicyNotEnforced")
+	w.enforced.mu.Lock()
+	delete(w.enforced.of, "node1")
+	w.enforced.mu.Unlock()
+	w.wantTroubles(c, []string{}...)
+	for _, more := range [][]string{{ofNetworkPolicy + "shop/cache"}, nil} { // another one's story goes on meanwhile
+		w.enforced.set("node2", 1, more...)
+		w.told("cache", map[bool]string{true: isEnforced, false: notEnforced}[more == nil])
+	}
+	list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if e.Regarding.Name == "db" && e.Reason == isEnforced {
+			t.Errorf("the node that refuses it is gone: %s", e.Note)
+		}
+	}
+	w.enforced.set("node1", 1)
+	w.told("db", isEnforced)
+}
