@@ -67,6 +67,7 @@ func New(cfg Config) *Gate {
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
 	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce)}
+	g.index.spread = g.pruneEvery()
 	g.mirror = mirror.New(cfg.DB, mastercfg.Root, func(b mirror.Batch) {
 		if g.index.apply(b) {
 			g.callers.expel(g.index.holds)
@@ -121,7 +122,7 @@ func (g *Gate) Take(conn net.Conn) { g.queue.put(conn) }
 
 // forget lets go of tenants that nodes have not served for a while.
 func (g *Gate) forget(ctx context.Context) {
-	tick := time.NewTicker(g.cfg.Linger / 12)
+	tick := time.NewTicker(g.pruneEvery())
 	defer tick.Stop()
 	for {
 		select {
@@ -132,6 +133,8 @@ func (g *Gate) forget(ctx context.Context) {
 		}
 	}
 }
+
+func (g *Gate) pruneEvery() time.Duration { return g.cfg.Linger / 12 }
 
 // inStep waits until the index has the state at a revision.
 func (g *Gate) inStep(ctx context.Context, rev int64) error {
@@ -148,7 +151,9 @@ type queue struct {
 	conns chan net.Conn
 	first bell.Bell // somebody has come
 	done  chan struct{}
-	once  sync.Once
+
+	mu     sync.Mutex
+	closed bool
 }
 
 func newQueue() *queue {
@@ -156,19 +161,38 @@ func newQueue() *queue {
 }
 
 func (q *queue) put(conn net.Conn) {
-	select {
-	case <-q.done:
-	case q.conns <- conn:
-		q.first.Ring()
-		return
-	default:
+	if !q.has(conn) {
+		_ = conn.Close() // nobody is told: there is no room, or the gate is closed
 	}
-	_ = conn.Close() // nobody is told: there is no room, or the gate is closed
 }
 
-func (q *queue) close() { q.once.Do(func() { close(q.done) }) }
+// has takes in a connection, unless there is no room or the gate is closed.
+func (q *queue) has(conn net.Conn) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	select {
+	case q.conns <- conn:
+		q.first.Ring()
+		return true
+	default:
+		return false
+	}
+}
 
-// empty closes what nobody has accepted.
+// close ends the queue: nothing comes in any more.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.done)
+	}
+}
+
+// empty closes what nobody has accepted, when the queue is closed.
 func (q *queue) empty() {
 	for {
 		select {

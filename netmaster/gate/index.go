@@ -1,7 +1,10 @@
 package gate
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +32,7 @@ type index struct {
 	era      int                                 // of the store's history
 	names    map[string]string                   // one copy of each name
 	recent   recent
+	spread   time.Duration // in which nodes, one after the other, hear of what all have lost
 }
 
 // record is whose a record is.
@@ -46,7 +50,8 @@ type network struct {
 // loss is when what a node may see became less.
 type loss struct {
 	times int
-	at    int64 // revision, of the last time
+	at    int64     // revision, of the last time
+	when  time.Time // the last time
 }
 
 // service is what a node has of a tenant.
@@ -209,7 +214,10 @@ func (x *index) serve(host, tenant string, step int, rev int64) {
 	}
 }
 
-// everyNode stands for all hosts among those that serve a tenant; no host has this name.
+// everyNode stands for all hosts among those that serve a tenant; no host has this name. With the first service that
+// hosts lead to, all nodes that did not have the tenant need its records at once, and list again, of which a gate does
+// scansAtOnce at a time. When a tenant has none any more, they list again one after the other, in x.spread: the network
+// that a node does not hear of any more may go, and another one come with its number.
 const everyNode = ""
 
 // setEntered notes which tenants every node serves: those with a service of Kubernetes, or one that has ports
@@ -245,11 +253,10 @@ func (x *index) prune(since time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for host, tenants := range x.serves {
-		for tenant, s := range tenants {
-			if s.endpoints == 0 && s.gone.Before(since) {
-				delete(tenants, tenant)
-				x.lose(host, x.recent.revision)
-			}
+		before := len(tenants)
+		maps.DeleteFunc(tenants, func(_ string, s *service) bool { return s.endpoints == 0 && s.gone.Before(since) })
+		if len(tenants) < before {
+			x.lose(host, x.recent.revision)
 		}
 		if len(tenants) == 0 {
 			delete(x.serves, host)
@@ -258,7 +265,9 @@ func (x *index) prune(since time.Time) {
 	x.recent.wake()
 }
 
-func (x *index) lose(host string, rev int64) { x.lost[host] = loss{x.lost[host].times + 1, rev} }
+func (x *index) lose(host string, rev int64) {
+	x.lost[host] = loss{x.lost[host].times + 1, rev, time.Now()}
+}
 
 func (x *index) setNode(host string, value []byte, rev int64) {
 	var joined mastercfg.Joined
@@ -295,8 +304,8 @@ func (x *index) setMode(value []byte, rev int64) {
 	if routing := g.FwdMode == "routing"; routing != x.routing {
 		x.routing = routing
 		for host, tenants := range x.serves {
-			x.lose(host, rev)
 			if s := tenants[everything]; s != nil {
+				x.lose(host, rev)
 				s.since = rev
 			}
 		}
@@ -331,7 +340,7 @@ func (x *index) sees(host string, s scope, before int64) bool {
 	case s.tenant == "":
 		return false
 	}
-	if may := x.nodes[host].Tenants; len(may) > 0 && !slices.Contains(may, s.tenant) {
+	if !x.may(host, s.tenant) {
 		return false
 	}
 	served := func(by, tenant string) bool {
@@ -341,11 +350,19 @@ func (x *index) sees(host string, s scope, before int64) bool {
 	return served(host, s.tenant) || served(everyNode, s.tenant) || x.routing && served(host, everything)
 }
 
-// grown is the last revision, of those from one on, at which a node came to serve a tenant; 0: it did not. The lock is held.
+// may tells whether a node has joined for a tenant. The lock is held.
+func (x *index) may(host, tenant string) bool {
+	tenants := x.nodes[host].Tenants
+	return len(tenants) == 0 || slices.Contains(tenants, tenant)
+}
+
+// grown is the last revision, of those from one on, at which a node came to serve a tenant that it did not see before; 0: it
+// did not. The lock is held.
 func (x *index) grown(host string, from int64) (last int64) {
 	for _, by := range []string{host, everyNode} {
 		for tenant, s := range x.serves[by] {
-			if s.since >= from && (tenant != everything || x.routing) {
+			if counts := tenant == everything && x.routing || tenant != everything && x.may(host, tenant); counts &&
+				s.since >= from && !x.sees(host, scope{tenant: tenant}, from) {
 				last = max(last, s.since)
 			}
 		}
@@ -353,8 +370,17 @@ func (x *index) grown(host string, from int64) (last int64) {
 	return last
 }
 
-// lostBy is what a node has lost, by itself and with all others. The lock is held.
-func (x *index) lostBy(host string) loss {
+// lostBy is what a node has lost, by itself and with all others, as far as it has to know now. The lock is held.
+func (x *index) lostBy(host string, now time.Time) loss {
 	own, all := x.lost[host], x.lost[everyNode]
-	return loss{own.times + all.times, max(own.at, all.at)}
+	if past := now.Sub(all.when); past < x.spread && past < x.turn(host) {
+		all = loss{times: all.times - 1}
+	}
+	return loss{times: own.times + all.times, at: max(own.at, all.at)}
+}
+
+// turn is when, within the spread, a node hears of what all have lost.
+func (x *index) turn(host string) time.Duration {
+	sum := sha256.Sum256([]byte(host))
+	return time.Duration(float64(x.spread) * float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32))
 }

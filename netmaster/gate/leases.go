@@ -41,7 +41,8 @@ func (s *leaseServer) ask(ctx context.Context) (*caller, objdb.Wire, error) {
 	return c, wire, nil
 }
 
-// LeaseGrant gives a node a lease, whose number the gate chooses.
+// LeaseGrant gives a node a lease, whose number the gate chooses. Those that are asked for at one netmaster are counted one
+// after the other; who asks several at the same moment may have one more at each.
 func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
 	c, wire, err := s.ask(ctx)
 	if err != nil {
@@ -49,6 +50,12 @@ func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 	}
 	if r.ID != 0 || r.TTL < minTTL || r.TTL > maxTTL {
 		return nil, s.g.refuse(c, "LeaseGrant", "", "number %x, %d s: want no number, and %d to %d s", r.ID, r.TTL, minTTL, maxTTL)
+	}
+	select {
+	case c.budget.granting <- struct{}{}:
+		defer func() { <-c.budget.granting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	all, err := wire.Lease.LeaseLeases(ctx, &pb.LeaseLeasesRequest{})
 	if err != nil {

@@ -73,13 +73,15 @@ type budget struct {
 	rate   *rate.Limiter // requests
 	bytes  *rate.Limiter // written
 
+	granting chan struct{} // held by who counts leases and adds one
+
 	mu      sync.Mutex
 	watches int
 	warned  time.Time
 }
 
 func newBudget(l Limits) *budget {
-	return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst), bytes: rate.NewLimiter(l.Bytes, burstBytes)}
+	return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst), bytes: rate.NewLimiter(l.Bytes, burstBytes), granting: make(chan struct{}, 1)}
 }
 
 // spend waits a moment if the node asks too much, and refuses if it asks far too much.

@@ -106,17 +106,17 @@ func isFiltered(key string) bool {
 	return strings.HasPrefix(key, mastercfg.StateRoot) || strings.HasPrefix(key, mastercfg.OperEndpointPrefix)
 }
 
-// seenBy is a value as a node may see it: the password of a BGP speaker is for that only.
-func seenBy(host, key string, value []byte) []byte {
+// seenBy is a value as a node may see it, and whether that differs: the password of a BGP speaker is for that only.
+func seenBy(host, key string, value []byte) (shown []byte, differs bool) {
 	speaker, is := strings.CutPrefix(key, mastercfg.BgpPrefix)
 	if !is || speaker == host || len(value) == 0 {
-		return value
+		return value, false
 	}
 	var record mastercfg.CfgBgpState
 	if json.Unmarshal(value, &record) != nil {
-		return nil // whatever it says
+		return nil, true // whatever it says
 	}
 	record.Password = ""
-	shown, _ := json.Marshal(record) // of texts and numbers
-	return shown
+	shown, _ = json.Marshal(record) // of texts and numbers
+	return shown, true
 }

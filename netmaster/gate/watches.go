@@ -153,7 +153,7 @@ func (w *watching) begin(r *pb.WatchCreateRequest) error {
 	}
 	x := w.g.index
 	x.mu.RLock()
-	begun := &watch{key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lostBy(w.c.host).times, progress: r.ProgressNotify, told: time.Now()}
+	begun := &watch{key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lostBy(w.c.host, time.Now()).times, progress: r.ProgressNotify, told: time.Now()}
 	if r.StartRevision == 0 {
 		begun.next = x.recent.revision + 1
 		begun.since = begun.next
@@ -211,7 +211,7 @@ const startOver = math.MaxInt64 - 1
 // message is what a watch has to hear now; nil: nothing. The lock is held.
 func (x *index) message(host string, w *watch, now time.Time, progress time.Duration) *pb.WatchResponse {
 	if isFiltered(w.key) {
-		switch lost := x.lostBy(host); {
+		switch lost := x.lostBy(host, now); {
 		case w.lost != lost.times:
 			return compacted(w, startOver)
 		case w.since <= lost.at: // it has listed before, perhaps
@@ -255,7 +255,7 @@ func (x *index) eventFor(host string, w *watch, c change) *mvccpb.Event {
 		return nil
 	}
 	if x.sees(host, c.after, w.since) {
-		if shown := seenBy(host, key, c.event.Kv.Value); len(shown) != len(c.event.Kv.Value) {
+		if shown, differs := seenBy(host, key, c.event.Kv.Value); differs {
 			old := c.event.Kv
 			return &mvccpb.Event{Type: c.event.Type, Kv: &mvccpb.KeyValue{Key: old.Key, Value: shown, ModRevision: old.ModRevision, CreateRevision: old.CreateRevision}}
 		}

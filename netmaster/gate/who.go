@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -141,8 +142,7 @@ func (s credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.Auth
 	}
 	conn := &entered{Conn: raw}
 	c := &caller{host: who.Name, key: who.KeyHash, ends: ends, from: raw.RemoteAddr(), cut: func() { _ = conn.Close() }}
-	// A node renews its certificate long before, and shows it on the next connection.
-	expiry := time.AfterFunc(time.Until(ends), c.cut)
+	expiry := time.AfterFunc(math.MaxInt64, c.cut)
 	conn.leave = sync.OnceFunc(func() {
 		expiry.Stop()
 		s.g.callers.leave(c)
@@ -150,6 +150,9 @@ func (s credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.Auth
 	if oldest := s.g.callers.enter(c); oldest != nil {
 		oldest.cut()
 	}
+	// A node renews its certificate long before, and shows it on the next connection. If this one ends meanwhile, it
+	// leaves what has entered.
+	expiry.Reset(time.Until(ends))
 	return conn, c, nil
 }
 

@@ -1,0 +1,119 @@
+package gate
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// shown is a connection on which a certificate was shown.
+type shown struct {
+	net.Conn
+	cert   x509.Certificate
+	closed atomic.Bool
+}
+
+func (s *shown) ConnectionState() tls.ConnectionState {
+	return tls.ConnectionState{PeerCertificates: []*x509.Certificate{&s.cert}}
+}
+func (s *shown) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+func (s *shown) Close() error         { s.closed.Store(true); return nil }
+
+// A certificate that ends while its connection enters leaves nobody behind.
+func TestACertificateMayEndAtOnce(t *testing.T) {
+	verify := func([]*x509.Certificate, time.Time) (identity.Identity, error) {
+		return identity.Identity{Kind: identity.Node, Name: "h1"}, nil
+	}
+	g := &Gate{cfg: Config{Verify: verify}, log: testkit.Quiet(), callers: newCallers(Limits{Connections: 10_000})}
+	var all []*shown
+	for i := range 1000 {
+		conn := &shown{cert: x509.Certificate{NotAfter: time.Now().Add(time.Duration(i%10-5) * time.Microsecond)}}
+		if _, _, err := (credentialsOf{g}).ServerHandshake(conn); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, conn)
+	}
+	testkit.Eventually(t, soon, "all have left", func() bool { return g.Connections() == 0 })
+	for _, conn := range all {
+		testkit.Eventually(t, soon, "it is closed", conn.closed.Load)
+	}
+}
+
+// A connection that is handed over when the gate closes is closed, too.
+func TestAClosedQueueKeepsNothing(t *testing.T) {
+	q := newQueue()
+	q.put(&shown{})
+	q.close()
+	q.empty()
+	for range 20 {
+		conn := &shown{}
+		if q.put(conn); !conn.closed.Load() {
+			t.Fatal("it is open, and nobody knows of it")
+		}
+	}
+}
+
+// Leases that are asked for at the same moment are counted, too.
+func TestLeasesAtOnceAreCounted(t *testing.T) {
+	b, host := newBed(t), rand.Text() // other tests leave leases behind
+	n := b.through(b.join(host, []string{"192.0.2.1"}), b.open())
+	c, err := n.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil })
+	var granted atomic.Int32
+	var tasks sync.WaitGroup
+	for range 30 {
+		tasks.Go(func() {
+			if _, err := c.Grant(t.Context(), 10); err == nil {
+				granted.Add(1)
+			}
+		})
+	}
+	tasks.Wait()
+	if got := granted.Load(); got != 4 {
+		t.Errorf("%d leases, want 4", got)
+	}
+}
+
+// The password of a BGP speaker is hidden, also where the value has its length afterwards.
+func TestPasswordsAreHiddenWhateverTheirLength(t *testing.T) {
+	const pair = `,"password":"a"`     // 15 bytes, which go
+	const written = `"hostname":"<<<"` // without escapes, of 5 bytes more each
+	b := newBed(t)
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	c, err := n.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil })
+	heard := c.Watch(clientv3.WithRequireLeader(t.Context()), mastercfg.BgpPrefix+"h2", clientv3.WithCreatedNotify())
+	if created := <-heard; created.Err() != nil || !created.Created {
+		t.Fatal(created.Err())
+	}
+	db, err := b.db.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := `{"id":"h2",` + written + `,"router-ip":"","as":"","neighbor-as":"","neighbor":""` + pair + `}`
+	if _, err := db.Put(t.Context(), mastercfg.BgpPrefix+"h2", value); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range (<-heard).Events {
+		if got := string(e.Kv.Value); len(got) != len(value) || got == value {
+			t.Errorf("%s (%d bytes), written %s (%d bytes)", got, len(got), value, len(value))
+		}
+	}
+}
