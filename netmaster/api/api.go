@@ -55,21 +55,21 @@ type Store interface {
 
 // Config is what the API needs to know of the daemon.
 type Config struct {
-	ClusterMode string                        // docker, kubernetes, swarm-mode, cni, test
-	Defaults    contivmodel.Global            // what the global object gets where a request leaves a mode open
-	Self        string                        // control address of this netmaster, ip:port
-	Epoch       int64                         // of the term
-	NodePort    int                           // where agents answer questions; 0: DefaultNodePort
-	Bookmarks   time.Duration                 // longest silence of a watch; 0: 30 s
-	Authorities func() pki.Authorities        // that sign certificates; nil, or none returned: there are none
-	Found       func() error                  // makes them, for a cluster that has none; nil: it cannot get any
-	Changed     func(mastercfg.SecurityMode)  // is told the mode of security at each change; nil: nobody is
-	Replace     func(pki.Authorities) error   // has netmaster use others; nil: it cannot
-	Now         func() time.Time              // of certificates, tokens and sessions; nil: time.Now
-	Audit       *audit.Log                    // who has changed what, in clusters that ask; nil: nothing is written down
-	HashCost    accounts.Cost                 // of passwords; zero: accounts.DefaultCost
-	Trusted     func() error                  // says why the term is over; nil: it never is
-	NodeTLS     func(host string) *tls.Config // how the agent of a host that has joined is asked; nil, or none returned: it is not
+	ClusterMode string                                // docker, kubernetes, swarm-mode, cni, test
+	Defaults    contivmodel.Global                    // what the global object gets where a request leaves a mode open
+	Self        string                                // control address of this netmaster, ip:port
+	Epoch       int64                                 // of the term
+	NodePort    int                                   // where agents answer questions; 0: DefaultNodePort
+	Bookmarks   time.Duration                         // longest silence of a watch; 0: 30 s
+	Authorities func() pki.Authorities                // that sign certificates; nil, or none returned: there are none
+	Found       func() error                          // makes them, for a cluster that has none; nil: it cannot get any
+	Changed     func(mastercfg.SecurityMode)          // is told the mode of security at each change; nil: nobody is
+	Replace     func(seen, all pki.Authorities) error // has netmaster use others than those that were seen; nil: it cannot
+	Now         func() time.Time                      // of certificates, tokens and sessions; nil: time.Now
+	Audit       *audit.Log                            // who has changed what, in clusters that ask; nil: nothing is written down
+	HashCost    accounts.Cost                         // of passwords; zero: accounts.DefaultCost
+	Trusted     func() error                          // says why the term is over; nil: it never is
+	NodeTLS     func(host string) *tls.Config         // how the agent of a host that has joined is asked; nil, or none returned: it is not
 	Log         *logrus.Entry
 }
 

@@ -65,7 +65,7 @@ func (a *API) rotate(r *http.Request, request *mastercfg.RotateRequest) (reply, 
 	if a.config.Replace == nil {
 		return reply{}, fault.New(fault.Mode, "this netmaster cannot replace its authorities")
 	}
-	if err := a.config.Replace(next); err != nil {
+	if err := a.config.Replace(by, next); err != nil {
 		return reply{}, err
 	}
 	rev, err := a.nameAuthorities(r.Context(), next.Hash())

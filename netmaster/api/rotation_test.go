@@ -27,7 +27,7 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 	present.Store(&by)
 	b := start(t, func(c *Config) {
 		c.Authorities = func() pki.Authorities { return *present.Load() }
-		c.Replace = func(next pki.Authorities) error { present.Store(&next); return nil }
+		c.Replace = func(_, next pki.Authorities) error { present.Store(&next); return nil }
 	})
 	if _, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
 		if err := ledger.Write(tx, mastercfg.NodePrefix+"h9", mastercfg.Joined{Host: "h9"}); err != nil {

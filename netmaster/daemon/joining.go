@@ -87,11 +87,11 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	if err != nil {
 		return fault.New(fault.Denied, "%s is no token for netmasters, or not good any more: authorities in the answer: %w", s.TokenFile, err)
 	}
-	if err := all.Save(s.Dir); err != nil {
+	if err := d.papers.replace(nil, all); err != nil {
 		return err
 	}
 	d.log.WithField("cluster", all.Cluster()).Info("this netmaster has joined the cluster")
-	return d.papers.use(all)
+	return nil
 }
 
 // yield ends the term when there is somebody else to lead whom nodes that have joined can ask.

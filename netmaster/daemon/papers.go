@@ -55,7 +55,7 @@ type papers struct {
 	// changed is called when there are other authorities; set before Run.
 	changed func()
 
-	making sync.Mutex      // of authorities; guards read
+	making sync.Mutex      // held to make, replace or drop what is held, on disk, too; guards read
 	read   pki.Authorities // what could not sign at the start, as when the clock was not set yet; nil: nothing
 }
 
@@ -82,15 +82,15 @@ func newPapers(cfg Security, log *logrus.Entry) (*papers, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.use(all); err != nil {
+	if err := p.show(all); err != nil {
 		p.read = all
 		log.WithError(err).Error("no certificates yet, trying again each minute: plain requests are served meanwhile")
 	}
 	return p, nil
 }
 
-// use signs certificates with authorities, and shows them from now on.
-func (p *papers) use(all pki.Authorities) error {
+// show signs certificates with authorities, and shows them from now on. The caller holds making.
+func (p *papers) show(all pki.Authorities) error {
 	now := time.Now()
 	server, err := p.sign(all[pki.API], x509.ExtKeyUsageServerAuth, now)
 	if err != nil {
@@ -125,6 +125,8 @@ func (p *papers) sign(by *pki.Authority, use x509.ExtKeyUsage, now time.Time) (*
 
 // belong drops authorities that are not those of the cluster.
 func (p *papers) belong(cluster string) {
+	p.making.Lock()
+	defer p.making.Unlock()
 	if own := p.authorities(); own != nil && own.Cluster() != cluster {
 		p.log.WithField("cluster", cluster).Errorf("the authorities of %s are those of another cluster, %s: they are not used; "+
 			"give this netmaster the directory of one that has those of the cluster, and start it again", p.cfg.Dir, own.Cluster())
@@ -152,7 +154,7 @@ func (p *papers) found() error {
 		return err
 	}
 	p.log.WithFields(logrus.Fields{"cluster": all.Cluster(), "pin": pki.KeyHash(all[pki.API].Certificate), "dir": p.cfg.Dir}).Info("made the authorities of this cluster")
-	return p.use(all)
+	return p.show(all)
 }
 
 // renewCheck is how often it is looked whether certificates are to be renewed, by the
@@ -182,19 +184,46 @@ func (p *papers) Run(ctx context.Context, cluster func(context.Context) (string,
 		if time.Now().Before(due) {
 			continue
 		}
-		if err := p.use(now.authorities); err != nil {
+		if err := p.renew(now); err != nil {
 			p.log.WithError(err).Error("certificates cannot be renewed")
-			continue
 		}
-		p.log.WithField("until", p.held.Load().server.Leaf.NotAfter).Info("certificates renewed")
 	}
+}
+
+// renew makes other certificates than those that were seen, unless there are others already:
+// authorities that have been replaced meanwhile stay replaced.
+func (p *papers) renew(seen *held) error {
+	p.making.Lock()
+	defer p.making.Unlock()
+	if p.held.Load() != seen {
+		return nil
+	}
+	if err := p.show(seen.authorities); err != nil {
+		return err
+	}
+	p.log.WithField("until", p.held.Load().server.Leaf.NotAfter).Info("certificates renewed")
+	return nil
+}
+
+// replace writes authorities down and uses them, in the place of those that the caller has
+// seen: there are no others meanwhile, or nothing happens.
+func (p *papers) replace(seen, all pki.Authorities) error {
+	p.making.Lock()
+	defer p.making.Unlock()
+	if p.authorities().Hash() != seen.Hash() {
+		return fault.New(fault.Conflict, "the authorities of this netmaster have been replaced meanwhile")
+	}
+	if err := all.Save(p.cfg.Dir); err != nil {
+		return err
+	}
+	return p.show(all)
 }
 
 // again tries to use what could not sign at the start.
 func (p *papers) again() {
 	p.making.Lock()
 	defer p.making.Unlock()
-	if p.read != nil && p.use(p.read) == nil {
+	if p.read != nil && p.show(p.read) == nil {
 		p.log.Info("certificates made")
 		p.read = nil
 	}

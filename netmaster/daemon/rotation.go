@@ -10,14 +10,6 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// replace writes authorities down before they are used.
-func (p *papers) replace(all pki.Authorities) error {
-	if err := all.Save(p.cfg.Dir); err != nil {
-		return err
-	}
-	return p.use(all)
-}
-
 // keepUpEvery is how often a netmaster that follows looks whether its authorities are
 // those of the cluster still.
 const keepUpEvery = 2 * time.Second
@@ -31,13 +23,13 @@ func (d *Daemon) keepUp(ctx context.Context) {
 		if err != nil || own == nil || record.Authorities == "" || record.Authorities == own.Hash() || d.front.leading() != nil {
 			continue
 		}
-		if err := d.takeOver(ctx, record.Authorities); err != nil && ctx.Err() == nil {
+		if err := d.takeOver(ctx, own, record.Authorities); err != nil && ctx.Err() == nil {
 			d.log.WithError(err).Warn("the authorities have been replaced, and are not known here yet: trying again")
 		}
 	}
 }
 
-func (d *Daemon) takeOver(ctx context.Context, wanted string) error {
+func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, wanted string) error {
 	leader, err := d.front.proxy.leader.address(ctx)
 	if err != nil {
 		return err
@@ -54,10 +46,10 @@ func (d *Daemon) takeOver(ctx context.Context, wanted string) error {
 	if err != nil {
 		return err
 	}
-	if all.Cluster() != d.papers.authorities().Cluster() || all.Hash() != wanted {
+	if all.Cluster() != own.Cluster() || all.Hash() != wanted {
 		return fault.New(fault.Conflict, "netmaster at %s has other authorities than the cluster's record names", leader)
 	}
-	if err := d.papers.replace(all); err != nil {
+	if err := d.papers.replace(own, all); err != nil {
 		return err
 	}
 	d.log.WithField("step", all.Step()).Info("authorities replaced")

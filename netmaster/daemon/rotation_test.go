@@ -60,3 +60,30 @@ func TestAuthoritiesAreReplacedWithoutARestart(t *testing.T) {
 		}
 	}
 }
+
+// Whoever has seen the authorities of before a step does not undo it: neither a renewal, nor
+// another step, nor what was handed over late.
+func TestWhatWasReplacedStaysReplaced(t *testing.T) {
+	_, p := served(t)
+	seen := p.held.Load()
+	next, err := seen.authorities.Next(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.replace(seen.authorities, next); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.renew(seen); err != nil || p.authorities().Hash() != next.Hash() {
+		t.Errorf("a renewal has undone the step: %v", err)
+	}
+	if err := p.replace(seen.authorities, seen.authorities); err == nil || p.authorities().Hash() != next.Hash() {
+		t.Errorf("a late step has undone the step: %v", err)
+	}
+	if written, err := pki.Load(p.cfg.Dir); err != nil || written.Hash() != next.Hash() {
+		t.Errorf("on disk are others: %v", err)
+	}
+	now := p.held.Load()
+	if err := p.renew(now); err != nil || p.held.Load() == now || p.authorities().Hash() != next.Hash() {
+		t.Errorf("the certificates of now are not renewed: %v", err)
+	}
+}

@@ -303,7 +303,7 @@ func TestARenewedCertificateIsShownToTheNext(t *testing.T) {
 		return conn
 	}
 	before := dial()
-	if err := p.use(p.authorities()); err != nil {
+	if err := p.renew(p.held.Load()); err != nil {
 		t.Fatal(err)
 	}
 	after := dial()
