@@ -160,8 +160,11 @@ func (o *options) completeMasters() (found []error) {
 	}
 	o.masters = daemonflags.List(o.netmasters)
 	for _, text := range o.masters {
-		if u, err := url.Parse(text); err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.Path != "" {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.Path != "" {
 			found = append(found, fmt.Errorf("--netmasters: %q is not a URL such as https://192.0.2.1:9999", text))
+		} else if _, err := netip.ParseAddr(u.Hostname()); err != nil {
+			found = append(found, fmt.Errorf("--netmasters: %q has a name, want the address: whoever asks for a name may be shown a certificate of netmaster's --tls-cert, which nodes do not trust", text))
 		}
 	}
 	if len(found) == 0 && !o.join.wanted() {
