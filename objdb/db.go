@@ -160,7 +160,9 @@ func (db *DB) Endpoints() []string { return slices.Clone(*db.at.Load()) }
 // that stay go on.
 func (db *DB) SetEndpoints(urls ...string) error {
 	cfg := db.cfg
-	cfg.Endpoints = append(slices.Clone(urls), db.cfg.Endpoints[0]) // whose scheme counts
+	if cfg.Endpoints = slices.Clone(urls); len(urls) > 0 {
+		cfg.Endpoints = append(cfg.Endpoints, db.cfg.Endpoints[0]) // whose scheme counts
+	}
 	if err := cfg.check(); err != nil {
 		return err
 	}

@@ -3,10 +3,12 @@ package objdb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -133,5 +135,31 @@ func TestBadConfigurationsAreRefusedWithTheCause(t *testing.T) {
 		if _, err := Open(cfg); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want ...%s...", cfg, err, want)
 		}
+	}
+}
+
+func TestTheStoreIsReachedAtTheURLsThatAreSetLast(t *testing.T) {
+	url, gone := testetcd.New(t), testkit.FreeURL()
+	db := open(t, Config{Endpoints: []string{gone}, RequestTimeout: 300 * time.Millisecond})
+	if _, _, err := db.List(t.Context(), "/x/"); err == nil { // a connection is tried, and is kept on
+		t.Fatal("nobody listens there")
+	}
+	for _, bad := range [][]string{{}, {"https://127.0.0.1:1"}, {url, "https://127.0.0.1:1"}, {"127.0.0.1"}} {
+		if err := db.SetEndpoints(bad...); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if got := db.Endpoints(); !slices.Equal(got, []string{gone}) {
+		t.Errorf("after URLs that were refused: %q", got)
+	}
+	if err := db.SetEndpoints(url); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 30*time.Second, "the store is reached", func() bool {
+		_, _, err := db.List(t.Context(), "/x/")
+		return err == nil
+	})
+	if got := db.Endpoints(); !slices.Equal(got, []string{url}) {
+		t.Errorf("got %q", got)
 	}
 }
