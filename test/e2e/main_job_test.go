@@ -20,9 +20,9 @@ func newBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed) {
 }
 
 // startDaemons returns when they have made all that they make of themselves.
-func startDaemons(t *testing.T, ctx context.Context, bed *testbed.Bed) {
+func startDaemons(t *testing.T, ctx context.Context, bed *testbed.Bed, netplugin ...string) {
 	t.Helper()
-	if err := bed.StartDaemons(ctx); err != nil {
+	if err := bed.StartDaemons(ctx, netplugin...); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range bed.Nodes {

@@ -183,8 +183,8 @@ func (b *Bed) each(format string) []string {
 }
 
 // StartDaemons starts a netmaster with an embedded etcd member and a netplugin
-// on every node and waits until all nodes are ready for pods.
-func (b *Bed) StartDaemons(ctx context.Context) error {
+// on every node, the latter with flags of its own, and waits until all nodes are ready for pods.
+func (b *Bed) StartDaemons(ctx context.Context, netplugin ...string) error {
 	for _, n := range b.Nodes {
 		if err := n.StartNetmaster(); err != nil {
 			return err
@@ -196,7 +196,7 @@ func (b *Bed) StartDaemons(ctx context.Context) error {
 		}
 	}
 	for _, n := range b.Nodes {
-		if err := n.StartNetplugin(); err != nil {
+		if err := n.StartNetplugin(netplugin...); err != nil {
 			return err
 		}
 	}

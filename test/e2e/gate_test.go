@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// Nodes that have joined reach the state through netmasters only. Pods are attached and reach each
+// other, also when the netmaster is killed that the nodes were told of.
+func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
+	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true})
+	founder := bed.Nodes[0]
+	startDaemons(t, ctx, bed, "--netmasters", "https://"+founder.MgmtIP+":9999") // the others are found in the registry
+	playOn(t, bed, func(s story) {
+		s.tenant("blue")
+		s.network("blue", "net", "10.1.0.0/24")
+		a, b := s.pod(0, "a", "blue", "net", ""), s.pod(1, "b", "blue", "net", "")
+		s.reachEachOther(shortly, a, b)
+		for _, n := range bed.Nodes {
+			s.must(s.reachesNetmastersOnly(n))
+		}
+		s.soon(time.Minute, func() error { // the registry is looked at every 15 s
+			known, err := bed.Nodes[2].Run(s.ctx, "cat", "/var/lib/contiv/pki/netmasters")
+			if err == nil && strings.Count(known, "https://") != 2 {
+				err = fmt.Errorf("netmasters that are known beside the first: %q", known)
+			}
+			return err
+		})
+		s.must(founder.Netmaster().Kill())
+		c := s.pod(2, "c", "blue", "net", "")
+		s.reachEachOther(shortly, a, b, c)
+		s.must(s.reachesNetmastersOnly(bed.Nodes[2]))
+		s.must(founder.StartNetmaster())
+	})
+}
+
+// reachesNetmastersOnly tells whether the agent of a node is connected to a netmaster, and not to etcd.
+func (s story) reachesNetmastersOnly(n *testbed.Node) error {
+	peers, err := n.Run(s.ctx, "sh", "-ec", `ss -Htnp state established | grep '"netplugin"' | awk '{print $4}'`)
+	if err != nil {
+		return err
+	}
+	var ports []string
+	for peer := range strings.FieldsSeq(peers) {
+		if _, port, err := net.SplitHostPort(peer); err == nil {
+			ports = append(ports, port)
+		}
+	}
+	if !slices.Contains(ports, "9999") || slices.Contains(ports, "2379") || slices.Contains(ports, "2380") {
+		return fmt.Errorf("netplugin of %s is connected to %q", n.Name, strings.Fields(peers))
+	}
+	return nil
+}
