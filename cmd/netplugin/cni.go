@@ -43,5 +43,5 @@ func labelSource(mode string, node *agent.Agent) labels.Source {
 	if mode != string(k8splugin.Kubernetes) {
 		return labels.Call{}
 	}
-	return labels.Placed{Pod: node.Pod}
+	return &labels.Placed{Pod: node.Pod}
 }

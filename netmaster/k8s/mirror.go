@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -34,6 +35,24 @@ func uidOf(pod *corev1.Pod) string {
 // isHash tells whether a text may be one of kubelet's hashes.
 func isHash(text string) bool {
 	return text != "" && len(text) <= 64 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// elsewhere says what is to be done about a static pod that is not where its mirror pod belongs; empty: nothing is. It may
+// have started before there was one, and its namespace has a say that kubelet does not know.
+func elsewhere(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, is mastercfg.K8sPod, choice TenantChoice) string {
+	if !isMirror(pod) {
+		return ""
+	}
+	at, err := placement(pod, namespace, choice, func(tenant, group string) (string, error) { return networkOf(r, tenant, group) })
+	where := fmt.Sprintf("network %s of tenant %s", at.network, at.tenant)
+	switch {
+	case err != nil:
+		where = "another place: " + err.Error()
+	case at.tenant == is.Tenant && at.network == is.Network:
+		return ""
+	}
+	return fmt.Sprintf("%s: static pod %s/%s is in network %s of tenant %s, and belongs into %s; take its file away for a while, and it starts there",
+		needsRestart, pod.Namespace, pod.Name, is.Network, is.Tenant, where)
 }
 
 // placedBefore is where a static pod is that has started without a mirror pod; of no tenant: it has not.

@@ -73,6 +73,7 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 		record.Later = refused.reason + ": " + refused.message
 		return record, nil
 	}
+	record.Later = elsewhere(r, pod, asked, before, p.cfg.Choice)
 	record.Group = at.group
 	if ep, differs := misplaced(r, pod, record); differs {
 		if err := master.Takes(r, &ep, groupID(record)); err != nil {

@@ -14,32 +14,29 @@ import (
 type Placed struct {
 	// Pod waits until netmaster has placed a pod of this node; uid may be empty.
 	Pod func(ctx context.Context, namespace, name, uid string) (mastercfg.K8sPod, error)
+
+	mirrorless mirrorless
 }
 
-// How long an ADD waits for netmaster, which learns of a pod from the same API server as kubelet. Then the runtime is told to
-// try again, but for a static pod: kubelet starts those without an API server, too.
-const (
-	placedTime = 5 * time.Second
-	staticTime = 2 * time.Second
-)
+// placedTime is how long an ADD waits for netmaster, which learns of a pod from the same API server as kubelet. Then the
+// runtime is told to try again.
+const placedTime = 5 * time.Second
 
 // Identify finds the pod that CNI_ARGS names.
-func (p Placed) Identify(ctx context.Context, args netconf.Args, conf *netconf.Conf) (Identity, error) {
+func (p *Placed) Identify(ctx context.Context, args netconf.Args, conf *netconf.Conf) (Identity, error) {
 	namespace, name := args[netconf.PodNamespace], args[netconf.PodName]
 	if namespace == "" || name == "" {
 		return Identity{}, fault.New(fault.Invalid, "CNI_ARGS: %s %q, %s %q: both are needed to find where the pod belongs",
 			netconf.PodNamespace, namespace, netconf.PodName, name)
 	}
-	wait, static := placedTime, isStatic(args[netconf.PodUID], conf.Runtime.Annotations)
-	if static {
-		wait = staticTime
-	}
-	waiting, cancel := context.WithTimeout(ctx, wait)
+	uid := args[netconf.PodUID]
+	alone := isStatic(uid, conf.Runtime.Annotations) && p.mirrorless.tried(uid, time.Now())
+	waiting, cancel := context.WithTimeout(ctx, placedTime)
 	defer cancel()
-	pod, err := p.Pod(waiting, namespace, name, args[netconf.PodUID])
+	pod, err := p.Pod(waiting, namespace, name, uid)
 	switch {
-	case err != nil && static && ctx.Err() == nil:
-		return withoutMirror(args[netconf.PodUID], conf.Runtime.Annotations)
+	case err != nil && alone && ctx.Err() == nil:
+		return withoutMirror(uid, conf.Runtime.Annotations)
 	case err != nil:
 		return Identity{}, err
 	case pod.Reason != "":

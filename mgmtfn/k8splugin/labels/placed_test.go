@@ -15,7 +15,7 @@ import (
 
 func TestAPodBelongsWhereNetmasterHasPlacedIt(t *testing.T) {
 	late := errors.New("not yet")
-	source := Placed{Pod: func(_ context.Context, namespace, name, uid string) (mastercfg.K8sPod, error) {
+	source := &Placed{Pod: func(_ context.Context, namespace, name, uid string) (mastercfg.K8sPod, error) {
 		switch namespace + "/" + name + "/" + uid {
 		case "shop/web/u1":
 			return mastercfg.K8sPod{UID: "u1", Tenant: "blue", Network: "inside", Group: "front", IPv4: netip.MustParseAddr("10.1.0.9"), HostPorts: []mastercfg.HostPort{{Port: 80}}}, nil

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -20,14 +22,8 @@ func TestAStaticPodWithoutAMirrorPodBelongsWhereItSays(t *testing.T) {
 		return parse(t, `,"runtimeConfig":{"io.kubernetes.cri.pod-annotations":{"kubernetes.io/config.hash":"`+uid+`"`+more+`}}`)
 	}
 	identify := func(pod mastercfg.K8sPod, err error, uid string, conf *netconf.Conf) (Identity, error) {
-		source := Placed{Pod: func(ctx context.Context, _, _, _ string) (mastercfg.K8sPod, error) {
-			if err != nil {
-				ctx, cancel := context.WithCancel(ctx)
-				cancel() // as if it had waited
-				<-ctx.Done()
-			}
-			return pod, err
-		}}
+		source := &Placed{Pod: func(context.Context, string, string, string) (mastercfg.K8sPod, error) { return pod, err }}
+		source.mirrorless.tried(uid, time.Now().Add(-staticTime)) // for the first time
 		return source.Identify(t.Context(), netconf.ParseArgs("K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=proxy-node1;K8S_POD_UID="+uid), conf)
 	}
 	says := `,"io.contiv.tenant":"blue","io.contiv.network":"inside","io.contiv.ip":"10.1.0.9"`
@@ -53,4 +49,43 @@ func TestAStaticPodWithoutAMirrorPodBelongsWhereItSays(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v, %q", c.name, got, err, c.want, c.fail)
 		}
 	}
+}
+
+// A mirror pod that is only late, as the leader's list of pods after a boot, decides where the pod belongs.
+func TestAStaticPodIsTriedForAWhileBeforeItCountsAsOneWithoutAMirrorPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hash = "0123456789abcdef0123456789abcdef"
+		placed := false
+		source := &Placed{Pod: func(ctx context.Context, _, _, _ string) (mastercfg.K8sPod, error) {
+			if placed {
+				return mastercfg.K8sPod{Tenant: "blue", Network: "inside"}, nil
+			}
+			<-ctx.Done()
+			return mastercfg.K8sPod{}, fault.New(fault.Unavailable, "not placed")
+		}}
+		conf := parse(t, `,"runtimeConfig":{"io.kubernetes.cri.pod-annotations":{"kubernetes.io/config.hash":"`+hash+`"}}`)
+		try := func(after time.Duration) string {
+			time.Sleep(after)
+			got, err := source.Identify(t.Context(), netconf.ParseArgs("K8S_POD_NAMESPACE=lot;K8S_POD_NAME=proxy-node1;K8S_POD_UID="+hash), conf)
+			if err != nil {
+				return "not yet"
+			}
+			return got.Tenant
+		}
+		var got []string
+		for range 3 {
+			got = append(got, try(10*time.Second))
+		}
+		placed = true
+		got = append(got, try(0))
+		placed = false
+		got = append(got, try(time.Hour)) // another time
+		for range 4 {
+			got = append(got, try(10*time.Second))
+		}
+		want := []string{"not yet", "not yet", "not yet", "blue", "not yet", "not yet", "not yet", "not yet", "default"}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
 }
