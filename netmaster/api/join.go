@@ -40,9 +40,10 @@ func (a *API) authority(*http.Request) (reply, error) {
 }
 
 // Private tells whether nobody but the two sides can read a request and its answer: it
-// came over TLS, or from this machine.
+// came over TLS, all the way if another netmaster passes it on, or from this machine or that
+// of the other one.
 func Private(r *http.Request) bool {
-	return r.TLS != nil || OfThisMachine(r)
+	return r.TLS != nil && !IsPlain(r) || OfThisMachine(r)
 }
 
 // Confidential refuses a request in which, or in the answer to which, there is a token

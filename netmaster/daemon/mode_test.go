@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"net/http"
@@ -195,6 +196,34 @@ func TestTheLeaderHearsThatARequestWasPlain(t *testing.T) {
 		resp.Body.Close()
 		if err != nil || !strings.Contains(string(answer), c.want) {
 			t.Errorf("%s: %s, %v; want %s", name, answer, err, c.want)
+		}
+	}
+}
+
+// What a follower passes on over TLS is private only if it came so to the follower, or from its machine.
+func TestTheLeaderHearsWhetherOthersCouldReadARequest(t *testing.T) {
+	addr, p := served(t)
+	proxy := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())
+	defer proxy.transport.CloseIdleConnections()
+	follower := closes(proxy, func() mastercfg.SecurityMode { return mastercfg.SecurityPermissive }, "")
+	for name, c := range map[string]struct {
+		from string
+		over *tls.ConnectionState
+		who  identity.Kind
+		want string
+	}{
+		"plain":            {"192.0.2.1:4000", nil, identity.Nobody, "plain=true private=false"},
+		"TLS":              {"192.0.2.1:4000", new(tls.ConnectionState), identity.Nobody, "plain=false private=true"},
+		"its own loopback": {"127.0.0.1:4000", nil, identity.Nobody, "plain=true private=true"},
+		"its socket":       {"@", nil, identity.Root, "plain=false private=true"},
+	} {
+		r := httptest.NewRequest("GET", "/who", nil)
+		r.RemoteAddr, r.TLS = c.from, c.over
+		r.Header.Set("X-Forwarded-For", "127.0.0.1")
+		w := httptest.NewRecorder()
+		follower.ServeHTTP(w, r.WithContext(identity.With(r.Context(), identity.Identity{Kind: c.who})))
+		if !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s: %d %s, want %s", name, w.Code, w.Body, c.want)
 		}
 	}
 }

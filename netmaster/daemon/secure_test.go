@@ -155,8 +155,8 @@ func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
 var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	who := identity.From(r.Context())
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
-	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s plain=%t", who, who.KeyHash != "", r.TLS != nil,
-		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, api.IsPlain(r))
+	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s plain=%t private=%t", who, who.KeyHash != "", r.TLS != nil,
+		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, api.IsPlain(r), api.Private(r))
 })
 
 // served serves a handler as netmaster does, with authorities.
