@@ -198,3 +198,19 @@ func TestTheSwitchReportsTheMetersOfALimit(t *testing.T) {
 		t.Errorf("%d meters, want %d, want 9", len(there), len(wanted))
 	}
 }
+
+// What an endpoint asks, floods or is answered takes no share of those at the next thousand ports.
+func TestPortsOfANodeHaveMetersOfTheirOwn(t *testing.T) {
+	seen := map[uint32]uint32{}
+	for port := uint32(1); port <= 1024; port++ {
+		for _, meter := range []uint32{questionMeter(port), floodedMeter(port), overheardMeter(port)} {
+			if other, had := seen[meter]; had {
+				t.Fatalf("ports %d and %d: meter %d is that of two", other, port, meter)
+			}
+			if meter < meterNames || meter > LastMeter {
+				t.Errorf("port %d: meter %d", port, meter)
+			}
+			seen[meter] = port
+		}
+	}
+}

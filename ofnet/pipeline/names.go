@@ -45,20 +45,22 @@ const (
 	questionsAtOnce    = 5000
 )
 
-// The meters of questions follow those of packets to the agent, and those of what is
-// flooded follow them. The kernel has meters up to 200,000 only, so they are fewer than there
-// are port numbers: ports that many apart share one.
+// The meters of questions follow those of packets to the agent, those of what is flooded
+// follow them, and last are those of what is overheard. The kernel has meters up to 200,000 only,
+// so each of them are fewer than there are port numbers: ports that many apart share one.
 const (
-	meterNames   = meterPackets + 1<<8
-	meterFlooded = meterNames + sharedMeters
-	sharedMeters = 1536
+	meterNames     = meterPackets + 1<<8
+	meterFlooded   = meterNames + sharedMeters
+	meterOverheard = meterFlooded + sharedMeters
+	sharedMeters   = 1024
 )
 
 // LastMeter is the largest number of a meter.
-const LastMeter = meterFlooded + sharedMeters - 1
+const LastMeter = meterOverheard + sharedMeters - 1
 
-func questionMeter(port uint32) uint32 { return meterNames + port%sharedMeters }
-func floodedMeter(port uint32) uint32  { return meterFlooded + port%sharedMeters }
+func questionMeter(port uint32) uint32  { return meterNames + port%sharedMeters }
+func floodedMeter(port uint32) uint32   { return meterFlooded + port%sharedMeters }
+func overheardMeter(port uint32) uint32 { return meterOverheard + port%sharedMeters }
 
 // NamesMAC is the address of the name server's link. The link needs no ARP:
 // whatever comes from it is addressed by IP.

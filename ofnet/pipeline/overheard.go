@@ -25,15 +25,6 @@ const (
 	overheardAtOnce    = 50
 )
 
-// The meters of ports that are overheard follow those of the classes, up to those of questions (names.go). Ports
-// that many apart share one.
-const (
-	meterOverheard = meterPackets + 1<<7
-	overheardPorts = meterNames - meterOverheard
-)
-
-func overheardMeter(port uint32) uint32 { return meterOverheard + port%overheardPorts }
-
 // endpoint's flow copies an answer to it.
 func (h overheard) endpoint(w *Wants, e placed) {
 	if h.noMeter || !e.local() || e.Tiers&JudgesOut == 0 {

@@ -117,7 +117,7 @@ func New(c Config) *Pipeline {
 		entrance{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6()},
 		policy{},
 		tracking{},
-		overheard{noMeter: !c.hasMeter(meterNames - 1)},
+		overheard{noMeter: !c.hasMeter(LastMeter)},
 		tiers{},
 		forward{gateway: c.GatewayMAC, others: others, size: size},
 		size,
