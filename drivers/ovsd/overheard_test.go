@@ -3,9 +3,9 @@ package ovsd_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,12 +34,14 @@ for _ in range(int(sys.argv[2])):
     print(socket.inet_ntoa(s.recv(512)[-4:]))
 `
 
-// floods asks at an address for one name, over and over, and says so after its first answers.
+// floods asks at an address for one name, over and over, until its input ends, and says so when it has more answers
+// than are heard at once.
 const floods = `
-import socket, sys
+import select, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1)
-for i in range(10**9):
-    if i == 300: print("ready", flush=True)
+for i in range(30000):
+    if i == 20: print("ready", flush=True)
+    if select.select([sys.stdin], [], [], 0)[0]: break
     for _ in range(8): s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\5flood\7example\0\0\1\0\1", (sys.argv[1], 53))
     try:
         for _ in range(8): s.recv(512)
@@ -51,6 +53,26 @@ type heard chan domains.Answer
 
 func (h heard) HearAnswer(a domains.Answer) { h <- a }
 func (h heard) ForgetAnswers(time.Time)     {}
+
+// tally counts what the switch has told of.
+type tally struct {
+	mu    sync.Mutex
+	names map[string]int
+}
+
+func (c *tally) HearAnswer(a domains.Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names[a.Name]++
+}
+
+func (c *tally) ForgetAnswers(time.Time) {}
+
+func (c *tally) of(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.names[name]
+}
 
 // nameService is one whose answers are overheard.
 func nameService(server *pod) pipeline.Service {
@@ -134,7 +156,7 @@ func TestAPodThatFloodsTheNameServiceLeavesOthersTheirNames(t *testing.T) {
 	names := nameService(server)
 	change := everything(client, server, flooding)
 	change.Set = append(change.Set, names, pipeline.Epoch{Number: 1})
-	told := make(heard)
+	told := &tally{names: map[string]int{}}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- domains.Serve(ctx, r, told) }()
@@ -142,25 +164,13 @@ func TestAPodThatFloodsTheNameServiceLeavesOthersTheirNames(t *testing.T) {
 	r.give(change)
 	server.start(answers, server.endpoint.IPv4.String())
 
-	counts := make(chan map[string]int)
-	go func() {
-		all := map[string]int{}
-		for {
-			select {
-			case a := <-told:
-				all[a.Name]++
-			case counts <- maps.Clone(all):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
 	at := names.Ports[0].Address.String()
-	flooding.start(floods, at)
+	calm := flooding.start(floods, at)
 	const asked = 10
 	client.exec("python3", "-c", asks, at, fmt.Sprint(asked))
-	eventually(t, "all that the client was answered is heard", func() bool { return (<-counts)["shop.example"] == asked })
-	if got := (<-counts)["flood.example"]; got == 0 {
+	calm()
+	eventually(t, "all that the client was answered is heard", func() bool { return told.of("shop.example") == asked })
+	if told.of("flood.example") == 0 {
 		t.Error("nothing of the flood is heard")
 	}
 }
