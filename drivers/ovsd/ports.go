@@ -248,6 +248,10 @@ func (d *Driver) undoPort(ctx context.Context, endpointID, hostLink string) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	err := d.db.client.Wait(ctx, func() (bool, error) { return d.db.client.Connected(), nil })
+	if err == nil {
+		// Rows whose caller did not wait for the answer come before that of another question.
+		_, err = d.db.client.Transact(ctx, ovsdb.Select("Open_vSwitch", ovsdb.All(), "cur_cfg"))
+	}
 	if have, ok := d.db.portOf(endpointID); ok && err == nil {
 		err = d.deletePort(ctx, have)
 	}

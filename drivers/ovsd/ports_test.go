@@ -184,6 +184,40 @@ func TestAFailedAddLeavesNothing(t *testing.T) {
 	}
 }
 
+// The caller gives up while the database has been asked for the rows and has not answered.
+func TestAnAddGivenUpBeforeTheDatabaseAnswersLeavesNothing(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true})
+	n.KillVswitchd() // nobody gives numbers now
+	resume := n.PauseServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := r.AddPort(ctx, pipeline.VXLAN, "web.blue-1", 0)
+		failed <- err
+	}()
+	<-ctx.Done()
+	var err error
+	select {
+	case err = <-failed:
+		resume()
+	case <-time.After(time.Second): // it waits for the database
+		resume()
+		err = <-failed
+	}
+	if !fault.Is(err, fault.Unavailable) {
+		t.Errorf("error %v", err)
+	}
+	if got := n.Vsctl("--no-wait", "list-ports", bridge); strings.Contains(got, "vvport") {
+		t.Errorf("ports left: %s", got)
+	}
+	if got := n.links(); len(got) != 0 {
+		t.Errorf("links left: %v", got)
+	}
+}
+
 func TestADriverThatStopsUndoesWhatItHasBegun(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

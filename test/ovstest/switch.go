@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,6 +74,18 @@ func (s *Switch) KillServer() {
 	s.t.Helper()
 	s.server.kill()
 	s.removeLeftovers("ovsdb-server.ctl", "ovsdb-server.pid")
+}
+
+// PauseServer keeps the database server from doing anything, until resume is called.
+func (s *Switch) PauseServer() (resume func()) {
+	s.t.Helper()
+	signal := func(what syscall.Signal) {
+		if err := s.server.cmd.Process.Signal(what); err != nil {
+			s.t.Errorf("ovsdb-server: %v: %v", what, err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	return func() { signal(syscall.SIGCONT) }
 }
 
 // StartVswitchd starts the switching daemon and waits until it has made the
