@@ -27,10 +27,10 @@ func TestCountersOfEndpointsAndRulesSurviveTheDriver(t *testing.T) {
 		if counters, err = r.Counters(patience(t), keys...); err != nil {
 			t.Fatal(err)
 		}
-		return counters[keys[0]].Sent.Packets >= 5 && counters[keys[1]].Received.Packets == 5 && counters[keys[2]].Decided.Packets == 5
+		return counters[keys[0]].Sent.Packets >= 5 && counters[keys[0]].Received.Packets == 5 && counters[keys[1]].Received.Packets == 5 && counters[keys[2]].Decided.Packets == 5
 	}
 	eventually(t, "the switch has counted", counted)
-	if c := counters[keys[0]]; c.Received.Packets != 5 || c.Received.Bytes < 5*84 || c.Decided != (drivers.Count{}) {
+	if c := counters[keys[0]]; c.Received.Bytes < 5*84 || c.Decided != (drivers.Count{}) {
 		t.Errorf("sender: %+v", c)
 	}
 	if c := counters[keys[3]]; c.Sent != (drivers.Count{}) || c.Received != (drivers.Count{}) {
