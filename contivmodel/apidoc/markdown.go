@@ -97,6 +97,7 @@ func Markdown() string {
 			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s | %s |\n", f.Name, typeName(f), mark(f.Required), mark(f.Changeable), rules(f), f.Doc)
 		}
 	}
+	page.WriteString(plainTable())
 	return page.String()
 }
 

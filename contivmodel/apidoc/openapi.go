@@ -30,6 +30,7 @@ func OpenAPI() ([]byte, error) {
 		addKind(k, paths, schemas)
 	}
 	addCluster(paths, schemas)
+	addPlain(paths, schemas)
 	endpoint := reflect.TypeFor[contivmodel.EndpointInspect]()
 	paths["/api/v1/inspect/"+contivmodel.EndpointSegment+"/{key}/"] = object{
 		"parameters": []any{keyParameter("id, container id or name of an endpoint")},

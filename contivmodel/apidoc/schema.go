@@ -1,6 +1,7 @@
 package apidoc
 
 import (
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -103,6 +104,8 @@ func schemaOf(t reflect.Type, schemas object) object {
 		return ref("LinkSet")
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[[]byte]():
+		return object{"type": "string", "format": "byte"}
 	case t.Kind() == reflect.Pointer:
 		return schemaOf(t.Elem(), schemas)
 	case t.Kind() == reflect.Map:
@@ -131,6 +134,11 @@ func structSchema(t reflect.Type, schemas object) object {
 	properties := object{}
 	for i := range t.NumField() {
 		sf := t.Field(i)
+		if sf.Anonymous {
+			embedded := structSchema(sf.Type, schemas)
+			maps.Copy(properties, embedded["properties"].(object))
+			continue
+		}
 		if sf.Type == reflect.TypeFor[contivmodel.Link]() {
 			properties[jsonName(sf)] = ref("Link")
 			continue

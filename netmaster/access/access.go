@@ -109,6 +109,12 @@ func holdsName(r ledger.Reader, who identity.Identity) error {
 }
 
 func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
+	if s, err := foreignSession(r, who); err != nil || s != nil {
+		if err != nil {
+			return nil, err
+		}
+		return rightsOfGroups(r, *s, now)
+	}
 	user, err := ledger.Read[mastercfg.LocalUser](r, mastercfg.UserKey(who.Name))
 	if fault.Is(err, fault.NotFound) || err == nil && user.Disabled {
 		return nil, nobody("user %s is not known, or disabled", who.Name)
@@ -136,6 +142,43 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 	return set, nil
 }
 
+// foreignSession is the session of a user of another directory; nil: it is none.
+func foreignSession(r ledger.Reader, who identity.Identity) (*mastercfg.Session, error) {
+	if who.Kind != identity.User || who.Session == "" {
+		return nil, nil
+	}
+	s, err := ledger.Read[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
+	if fault.Is(err, fault.NotFound) || err == nil && !s.Foreign {
+		return nil, nil
+	}
+	return &s, err
+}
+
+// IsLocal tells whether an identity is a local user, and not one of another directory who
+// has the same name.
+func IsLocal(r ledger.Reader, who identity.Identity) bool {
+	s, err := foreignSession(r, who)
+	return who.Kind == identity.User && err == nil && s == nil
+}
+
+// rightsOfGroups are those of the groups that a user of another directory was in at the login.
+func rightsOfGroups(r ledger.Reader, s mastercfg.Session, now time.Time) (rights.Set, error) {
+	if !now.Before(s.Expires) {
+		return nil, nobody("the session of user %s has ended: log in again", s.User)
+	}
+	set := rights.Set{}
+	for _, group := range s.Groups {
+		bound, err := bindingsOf(r, mastercfg.BindingsKey(group, false))
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range bound.Bindings {
+			set = append(set, rights.Grant{Role: rights.Role(b.Role), Tenant: b.Tenant})
+		}
+	}
+	return set, nil
+}
+
 func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
 	token, err := ledger.Read[mastercfg.APIToken](r, mastercfg.APITokenKey(who.Session))
 	if fault.Is(err, fault.NotFound) || err == nil && !now.Before(token.Expires) {
@@ -155,6 +198,13 @@ func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (right
 func Since(r ledger.Reader, who identity.Identity) int64 {
 	if who.Kind != identity.User {
 		return 0
+	}
+	if s, err := foreignSession(r, who); err == nil && s != nil {
+		since := r.Revision(mastercfg.GroupsKey)
+		for _, group := range s.Groups {
+			since = max(since, r.Revision(mastercfg.BindingsKey(group, false)))
+		}
+		return since
 	}
 	return r.Revision(mastercfg.BindingsKey(who.Name, true))
 }

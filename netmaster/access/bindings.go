@@ -165,7 +165,7 @@ func drop(tx *ledger.Tx, key string, gone func(mastercfg.Binding) bool) error {
 	}
 	if len(of.Bindings) == 0 && !of.Local {
 		tx.Delete(key)
-		return nil
+		return ledger.Write(tx, mastercfg.GroupsKey, struct{}{})
 	}
 	return ledger.Write(tx, key, of)
 }

@@ -129,6 +129,24 @@ func Login(tx *ledger.Tx, name, hash, renewed string, now time.Time) (accounts.T
 		ID: token.ID, User: name, Life: user.Life, Digest: token.Digest, Created: now, Expires: now.Add(accounts.SessionLife)})
 }
 
+// LoginForeign begins a session of a user whom another directory knows, in some groups.
+// What they may is asked for at each request. It fails with ErrNobody if there is a local
+// user of the name by now.
+func LoginForeign(tx *ledger.Tx, name string, groups []string, now time.Time) (accounts.Token, error) {
+	if _, err := UserAt(tx, name); !fault.Is(err, fault.NotFound) {
+		if err == nil {
+			err = nobody("user %s is a local user", name)
+		}
+		return accounts.Token{}, err
+	}
+	if err := makeRoom(tx, name, now); err != nil {
+		return accounts.Token{}, err
+	}
+	token := accounts.NewToken(name)
+	return token, ledger.Write(tx, mastercfg.SessionKey(token.ID), mastercfg.Session{
+		ID: token.ID, User: name, Groups: groups, Foreign: true, Digest: token.Digest, Created: now, Expires: now.Add(accounts.SessionLife)})
+}
+
 // makeRoom drops the sessions of a user that have ended, and the oldest if there are too many.
 func makeRoom(tx *ledger.Tx, name string, now time.Time) error {
 	left, oldest, since := 0, "", now

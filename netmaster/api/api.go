@@ -30,6 +30,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -68,6 +69,7 @@ type Config struct {
 	Now         func() time.Time                      // of certificates, tokens and sessions; nil: time.Now
 	Audit       *audit.Log                            // who has changed what, in clusters that ask; nil: nothing is written down
 	HashCost    accounts.Cost                         // of passwords; zero: accounts.DefaultCost
+	Keyring     *keyring.Keyring                      // of secrets in the store; nil: none are kept
 	Trusted     func() error                          // says why the term is over; nil: it never is
 	NodeTLS     func(host string) *tls.Config         // how the agent of a host that has joined is asked; nil, or none returned: it is not
 	Log         *logrus.Entry
@@ -89,6 +91,7 @@ type API struct {
 
 	hasher  *accounts.Hasher
 	guesses *accounts.Guesses
+	asking  chan struct{} // logins that the directory is asked about
 
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
@@ -118,7 +121,7 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	a := &API{
 		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), storages: storages(),
 		answers: spool.NewBudget(answersTotal), rest: master.NewRest(time.Now),
-		foreseen: newForeseen(config.Now().UTC()), hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
+		foreseen: newForeseen(config.Now().UTC()), hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(), asking: make(chan struct{}, directoryAtOnce),
 		feed: feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()

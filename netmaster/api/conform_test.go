@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"github.com/contiv/netplugin/contivmodel/apidoc"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
 )
 
 // Every answer of every test in this package is held against the document that
@@ -92,4 +95,27 @@ func TestTheRestOfTheAnswersConform(t *testing.T) {
 	b.ok("DELETE", "rules/blue:p:1", "")
 	b.ok("DELETE", "globals/global", "")
 	b.ok("GET", "/api/v1/openapi.json", "")
+}
+
+// What the page tells of the routes that are about no object is what is served.
+func TestThePlainRoutesAreOnThePage(t *testing.T) {
+	a := &API{}
+	told := apidoc.PlainRoutes()
+	served := map[string]bool{}
+	for _, r := range append(a.table(), a.accountRoutes()...) {
+		plain := strings.HasPrefix(r.path, AuthPath) || r.area == rights.Access || slices.Contains([]string{WhoAmIPath, mastercfg.AuthorityPath, mastercfg.JoinPath,
+			mastercfg.RenewPath, mastercfg.NodesPath, mastercfg.MastersPath,
+			mastercfg.AuthoritiesPath}, r.path)
+		for method := range r.methods {
+			served[method+" "+r.path] = true
+			if plain && !slices.Contains(told, method+" "+r.path) {
+				t.Errorf("%s %s is not on the page", method, r.path)
+			}
+		}
+	}
+	for _, route := range told {
+		if !served[route] {
+			t.Errorf("%s is on the page only", route)
+		}
+	}
 }

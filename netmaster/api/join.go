@@ -66,6 +66,8 @@ func hasSecret(method, path string) bool {
 	switch path {
 	case mastercfg.JoinPath, mastercfg.JoinTokensPath, loginPath, usersPath, tokensPath:
 		return method == http.MethodPost
+	case directoryPath:
+		return method == http.MethodPut || method == http.MethodPatch
 	}
 	return method == http.MethodPatch && strings.HasPrefix(path, usersPath+"/")
 }

@@ -25,6 +25,8 @@ const (
 	loginPath  = AuthPath + "/login"
 	usersPath  = AuthPath + "/local_users"
 	tokensPath = AuthPath + "/tokens"
+
+	directoryPath = AuthPath + "/ldap_configuration"
 )
 
 // WhoAmIPath is where callers learn who they are and what they may.
@@ -32,7 +34,7 @@ const WhoAmIPath = "/api/v1/whoami"
 
 // accountRoutes are the routes about who may log in and who may what.
 func (a *API) accountRoutes() []route {
-	const user, binding, token = usersPath, AuthPath + "/authorizations", tokensPath
+	const user, binding, token, directory = usersPath, AuthPath + "/authorizations", tokensPath, directoryPath
 	return []route{
 		{loginPath, rights.Public, methods{http.MethodPost: a.login}},
 		{AuthPath + "/version", rights.Public, methods{http.MethodGet: proxyVersion}},
@@ -45,6 +47,7 @@ func (a *API) accountRoutes() []route {
 		{binding, rights.Known, methods{http.MethodGet: a.listBindings, http.MethodPost: a.bind}},
 		{binding + "/{id}", rights.Known, methods{http.MethodGet: a.getBinding, http.MethodDelete: a.unbind}},
 		{token, rights.Access, methods{http.MethodGet: a.listTokens, http.MethodPost: a.createToken}},
+		{directory, rights.Access, methods{http.MethodGet: a.getDirectory, http.MethodPut: a.putDirectory, http.MethodPatch: a.putDirectory, http.MethodDelete: a.deleteDirectory}},
 		{token + "/{name}", rights.Access, methods{http.MethodDelete: a.deleteToken}},
 	}
 }
@@ -70,6 +73,11 @@ func (a *API) login(r *http.Request) (reply, error) {
 		return reply{}, denial{fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), http.StatusTooManyRequests, wait}
 	}
 	hash := a.hashOf(account)
+	if hash == "" && account != "" && !a.isLocal(account) {
+		if groups, found, err := a.groupsOf(r.Context(), account, sent.Password); found {
+			return a.loginForeign(r, account, groups, err)
+		}
+	}
 	verdict := accounts.Verdict{}
 	if len(sent.Password) <= accounts.MaxPassword { // a longer one is nobody's
 		var err error
@@ -100,6 +108,40 @@ func (a *API) login(r *http.Request) (reply, error) {
 		a.guesses.Right(account, from)
 	}
 	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
+}
+
+// loginForeign begins the session of a user whom the directory knows, or not.
+func (a *API) loginForeign(r *http.Request, account string, groups []string, err error) (reply, error) {
+	switch {
+	case fault.Is(err, fault.Denied):
+		return reply{}, errWrongLogin
+	case err != nil:
+		a.guesses.Unjudged(account, sourceOf(r))
+		a.config.Log.WithError(err).Warn("login of a user of the directory")
+		return reply{}, fault.New(fault.Unavailable, "the directory of users does not answer: local users can log in")
+	}
+	var token accounts.Token
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		token, err = access.LoginForeign(tx, account, groups, a.config.Now())
+		return err
+	})
+	if _, is := denied(err); is {
+		return reply{}, errWrongLogin
+	}
+	if err == nil {
+		a.guesses.Right(account, sourceOf(r))
+	}
+	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
+}
+
+// isLocal tells whether there is a local user of a name, also one who is disabled.
+func (a *API) isLocal(name string) (local bool) {
+	_ = a.ledger.View(func(r ledger.Reader) error { // what cannot be read is no reason to ask elsewhere
+		_, err := access.UserAt(r, name)
+		local = !fault.Is(err, fault.NotFound)
+		return nil
+	})
+	return local
 }
 
 // hashOf is the stored hash of a user's password; empty: nobody can log in as him.

@@ -94,6 +94,7 @@ var matrix = map[string]map[string]row{
 	AuthPath + "/local_users/{user}":  {AuthPath + "/local_users/none": rowAccess},
 	AuthPath + "/authorizations":      {AuthPath + "/authorizations": rowKnown}, // cut to what the caller may give
 	AuthPath + "/authorizations/{id}": {AuthPath + "/authorizations/none": rowAccess},
+	directoryPath:                     {directoryPath: rowAccess},
 	AuthPath + "/tokens":              {AuthPath + "/tokens": rowAccess},
 	AuthPath + "/tokens/{name}":       {AuthPath + "/tokens/none": rowAccess},
 }

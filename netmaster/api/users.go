@@ -92,7 +92,12 @@ const maxHumanName = 256
 // himself, but not whether he may log in.
 func (a *API) about(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
 	q, name := askingOf(r.Context()), mux.Vars(r)["user"]
-	if own && q.who.Kind == identity.User && q.who.Name == name {
+	himself := false
+	_ = a.ledger.View(func(r ledger.Reader) error { // what cannot be read is not himself
+		himself = q.who.Name == name && access.IsLocal(r, q.who)
+		return nil
+	})
+	if own && himself {
 		return name, nil
 	}
 	q.need = need{verb: verb, area: rights.Access}

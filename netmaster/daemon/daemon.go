@@ -41,6 +41,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/gate"
+	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -125,7 +126,7 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	cfg.API.Authorities, cfg.API.NodeTLS, cfg.API.Replace = papers.authorities, papers.node, papers.replace
 	if cfg.Security.Dir != "" {
-		cfg.API.Found = papers.found
+		cfg.API.Found, cfg.API.Keyring = papers.found, keyring.In(cfg.Security.Dir)
 	}
 	db, err := objdb.Open(cfg.Store)
 	if err != nil {

@@ -2,6 +2,7 @@ package mastercfg
 
 import (
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -12,6 +13,10 @@ const (
 	SessionPrefix  = AccessRoot + "sessions/"
 	APITokenPrefix = AccessRoot + "tokens/"
 	BindingsPrefix = AccessRoot + "bindings/"
+
+	DirectoryKey = AccessRoot + "ldap" // how users are found who are not local
+	// GroupsKey is written when the record of a group goes, so that its revision tells since when.
+	GroupsKey = AccessRoot + "groupsChanged"
 )
 
 // UserKey is where a local user is.
@@ -38,7 +43,33 @@ func BindingsKey(principal string, local bool) string {
 	if local {
 		return BindingsPrefix + "user/" + url.PathEscape(principal)
 	}
-	return BindingsPrefix + "group/" + url.PathEscape(principal)
+	return BindingsPrefix + "group/" + url.PathEscape(foldName(principal))
+}
+
+// foldName makes the forms equal in which a directory tells the name (DN) of a group.
+func foldName(principal string) string {
+	if !strings.Contains(principal, "=") {
+		return principal
+	}
+	parts := strings.Split(strings.ToLower(principal), ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return strings.Join(parts, ",")
+}
+
+// Directory says how the LDAP directory is reached that knows users and their groups.
+type Directory struct {
+	Server        string `json:"server"`
+	Port          int    `json:"port"`
+	BaseDN        string `json:"baseDN"`
+	Account       string `json:"account"`  // DN
+	Password      string `json:"password"` // of the account, sealed; see keyring
+	StartTLS      bool   `json:"startTLS,omitempty"`
+	SkipVerify    bool   `json:"skipVerify,omitempty"`
+	IssuedTo      string `json:"issuedTo,omitempty"`
+	Authorities   string `json:"authorities,omitempty"` // PEM
+	UserAttribute string `json:"userAttribute"`
 }
 
 // LocalUser is a user that netmaster itself knows.
@@ -56,8 +87,10 @@ type LocalUser struct {
 type Session struct {
 	ID      string    `json:"id"`
 	User    string    `json:"user"`
-	Life    string    `json:"life"`   // of the user at the login
-	Digest  string    `json:"digest"` // of the token's secret
+	Life    string    `json:"life,omitempty"`    // of the local user at the login
+	Groups  []string  `json:"groups,omitempty"`  // of a user of another directory, at the login
+	Foreign bool      `json:"foreign,omitempty"` // the user is one of another directory
+	Digest  string    `json:"digest"`            // of the token's secret
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 }

@@ -1,0 +1,183 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"regexp"
+
+	"github.com/contiv/netplugin/netmaster/directory"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// directoryForm is how a directory is reached, as clients of the original's proxy say it,
+// and two fields more. What is absent in a PATCH is not changed; the password is never told.
+type directoryForm struct {
+	Server        *string `json:"server"`
+	Port          *int    `json:"port"`
+	BaseDN        *string `json:"base_dn"`
+	Account       *string `json:"service_account_dn"`
+	Password      *string `json:"service_account_password,omitempty"`
+	StartTLS      *bool   `json:"start_tls"` // else TLS from the beginning: nothing is sent in plain
+	SkipVerify    *bool   `json:"insecure_skip_verify"`
+	IssuedTo      *string `json:"tls_cert_issued_to"`
+	Authorities   *string `json:"tls_ca"`         // PEM; empty: those of the system
+	UserAttribute *string `json:"user_attribute"` // that has the names of users
+}
+
+func formOfDirectory(d mastercfg.Directory) directoryForm {
+	return directoryForm{Server: &d.Server, Port: &d.Port, BaseDN: &d.BaseDN, Account: &d.Account, StartTLS: &d.StartTLS,
+		SkipVerify: &d.SkipVerify, IssuedTo: &d.IssuedTo, Authorities: &d.Authorities, UserAttribute: &d.UserAttribute}
+}
+
+// into changes a record to what the form says. The password is sealed for its place.
+func (f directoryForm) into(d *mastercfg.Directory, a *API) error {
+	for _, field := range []struct{ from, to *string }{{f.Server, &d.Server}, {f.BaseDN, &d.BaseDN}, {f.Account, &d.Account},
+		{f.IssuedTo, &d.IssuedTo}, {f.Authorities, &d.Authorities}, {f.UserAttribute, &d.UserAttribute}} {
+		if field.from != nil {
+			*field.to = *field.from
+		}
+	}
+	for _, field := range []struct{ from, to *bool }{{f.StartTLS, &d.StartTLS}, {f.SkipVerify, &d.SkipVerify}} {
+		if field.from != nil {
+			*field.to = *field.from
+		}
+	}
+	if f.Port != nil {
+		d.Port = *f.Port
+	}
+	d.UserAttribute = cmp.Or(d.UserAttribute, directory.DefaultUserAttribute)
+	if err := checkDirectory(*d); err != nil {
+		return err
+	}
+	if f.Password == nil {
+		return nil
+	}
+	if len(*f.Password) > maxDirectoryText {
+		return fault.New(fault.TooLarge, "service_account_password: more than %d bytes", maxDirectoryText).WithField("service_account_password")
+	}
+	sealed, err := a.config.Keyring.Seal(mastercfg.DirectoryKey, *f.Password)
+	d.Password = sealed
+	return err
+}
+
+const (
+	maxDirectoryText = 1024
+	maxAuthorities   = 64 << 10
+)
+
+var attributeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
+
+func checkDirectory(d mastercfg.Directory) error {
+	for field, text := range map[string]string{"server": d.Server, "base_dn": d.BaseDN, "service_account_dn": d.Account} {
+		if text == "" || len(text) > maxDirectoryText {
+			return fault.New(fault.Invalid, "%s: want 1 to %d bytes", field, maxDirectoryText).WithField(field)
+		}
+	}
+	switch {
+	case d.Port < 1 || d.Port > 65535:
+		return fault.New(fault.Invalid, "port %d: want 1 to 65535", d.Port).WithField("port")
+	case !attributeName.MatchString(d.UserAttribute):
+		return fault.New(fault.Invalid, "user_attribute %.64q: want the name of an attribute, such as uid", d.UserAttribute).WithField("user_attribute")
+	case len(d.IssuedTo) > maxDirectoryText:
+		return fault.New(fault.Invalid, "tls_cert_issued_to: more than %d bytes", maxDirectoryText).WithField("tls_cert_issued_to")
+	case len(d.Authorities) > maxAuthorities:
+		return fault.New(fault.Invalid, "tls_ca: more than %d bytes", maxAuthorities).WithField("tls_ca")
+	}
+	return nil
+}
+
+// noDirectory is said where there is none.
+func noDirectory() error { return fault.New(fault.NotFound, "there is no LDAP configuration") }
+
+func directoryOf(r ledger.Reader) (mastercfg.Directory, error) {
+	d, err := ledger.Read[mastercfg.Directory](r, mastercfg.DirectoryKey)
+	if fault.Is(err, fault.NotFound) {
+		return d, noDirectory()
+	}
+	return d, err
+}
+
+func (a *API) getDirectory(*http.Request) (reply, error) {
+	return reply{from: func(r ledger.Reader) (reply, error) {
+		d, err := directoryOf(r)
+		return reply{body: formOfDirectory(d)}, err
+	}}, nil
+}
+
+// putDirectory says anew how the directory is reached; a PATCH changes what it names.
+func (a *API) putDirectory(r *http.Request) (reply, error) {
+	var sent directoryForm
+	if err := readInto(r, &sent); err != nil {
+		return reply{}, err
+	}
+	isNew := r.Method == http.MethodPut
+	var d mastercfg.Directory
+	if isNew && sent.Password == nil {
+		return reply{}, fault.New(fault.Invalid, "service_account_password: it is wanted").WithField("service_account_password")
+	}
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		if d = (mastercfg.Directory{}); !isNew {
+			if d, err = directoryOf(tx); err != nil {
+				return err
+			}
+		}
+		if err := sent.into(&d, a); err != nil {
+			return err
+		}
+		return ledger.Write(tx, mastercfg.DirectoryKey, d)
+	})
+	if err == nil && d.SkipVerify {
+		a.config.Log.Warn("the certificate of the LDAP server is not verified: whoever answers in its place learns passwords (insecure_skip_verify)")
+	}
+	code := http.StatusOK
+	if isNew {
+		code = http.StatusCreated
+	}
+	return reply{code: code, body: formOfDirectory(d), revision: rev}, err
+}
+
+func (a *API) deleteDirectory(r *http.Request) (reply, error) {
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		if _, err := directoryOf(tx); err != nil {
+			return err
+		}
+		tx.Delete(mastercfg.DirectoryKey)
+		return nil
+	})
+	return reply{code: http.StatusNoContent, revision: rev}, err
+}
+
+// groupsOf asks the directory whether a password is right, and for the groups of who has
+// it. found tells whether there is a directory.
+func (a *API) groupsOf(ctx context.Context, name, password string) (groups []string, found bool, err error) {
+	var d mastercfg.Directory
+	err = a.ledger.View(func(r ledger.Reader) (err error) {
+		d, err = directoryOf(r)
+		return err
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	account, err := a.config.Keyring.Open(mastercfg.DirectoryKey, d.Password)
+	if err != nil {
+		return nil, true, err
+	}
+	select { // as many at a time as a directory is to see
+	case a.asking <- struct{}{}:
+		defer func() { <-a.asking }()
+	default:
+		return nil, true, fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
+	}
+	groups, err = directory.Config{Server: d.Server, Port: d.Port, BaseDN: d.BaseDN, Account: d.Account, AccountPassword: account, StartTLS: d.StartTLS,
+		SkipVerify: d.SkipVerify, IssuedTo: d.IssuedTo, Authorities: d.Authorities, UserAttribute: d.UserAttribute}.Groups(ctx, name, password)
+	return groups, true, err
+}
+
+// directoryAtOnce is how many logins are asked about at a time.
+const directoryAtOnce = 16

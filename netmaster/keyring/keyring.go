@@ -1,0 +1,137 @@
+// Package keyring seals secrets that netmasters keep in the store, such as the password of
+// an account of theirs in a directory: whoever reads the store, or a backup of it, has
+// nothing of them.
+//
+// The keys are a file beside the authorities, for root only, which each netmaster of a
+// cluster needs. One of them, the primary, seals; all of them open. What is sealed is
+//
+//	enc:v1:<id of the key>:<base64 of nonce and AES-256-GCM>
+//
+// and opens at its place in the store only: it cannot be moved to where it would be shown.
+package keyring
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Name of the file in the directory of the authorities.
+const Name = "keyring.json"
+
+// prefix is what everything sealed begins with.
+const prefix = "enc:v1:"
+
+// Keyring is a file of keys. The zero value has no place, and seals nothing.
+type Keyring struct {
+	path string
+	mu   sync.Mutex // of making the file
+}
+
+// In is the keyring of a directory; the file is made when something is sealed first.
+func In(dir string) *Keyring { return &Keyring{path: filepath.Join(dir, Name)} }
+
+// content is what the file holds.
+type content struct {
+	Primary string            `json:"primary"`
+	Keys    map[string][]byte `json:"keys"`
+}
+
+// Seal makes of a secret what the store may keep at a place.
+func (k *Keyring) Seal(place, secret string) (string, error) {
+	if k == nil || k.path == "" {
+		return "", fault.New(fault.Mode, "this netmaster has no directory for keys, which --pki-dir names: it keeps no secrets")
+	}
+	keys, err := k.readOrMake()
+	if err != nil {
+		return "", err
+	}
+	sealing, err := cipherOf(keys.Keys[keys.Primary])
+	if err != nil {
+		return "", fault.New(fault.Internal, "keyring %s: key %s: %w", k.path, keys.Primary, err)
+	}
+	nonce := make([]byte, sealing.NonceSize())
+	_, _ = rand.Read(nonce) // never fails
+	sealed := sealing.Seal(nonce, nonce, []byte(secret), []byte(place))
+	return prefix + keys.Primary + ":" + base64.StdEncoding.EncodeToString(sealed), nil
+}
+
+// Open is the secret that was sealed at a place. The error does not show it.
+func (k *Keyring) Open(place, sealed string) (string, error) {
+	id, text, ok := strings.Cut(strings.TrimPrefix(sealed, prefix), ":")
+	if k == nil || k.path == "" || !ok || !strings.HasPrefix(sealed, prefix) {
+		return "", fault.New(fault.Internal, "the secret at %s cannot be read: it has not the form of one", place)
+	}
+	keys, err := k.read()
+	if err != nil {
+		return "", fault.New(fault.Internal, "the secret at %s cannot be read: keyring %s: %w: copy that of the netmaster that has sealed it", place, k.path, err)
+	}
+	opening, err := cipherOf(keys.Keys[id])
+	if err != nil {
+		return "", fault.New(fault.Internal, "the secret at %s cannot be read: keyring %s: key %.16q: %w", place, k.path, id, err)
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(data) < opening.NonceSize() {
+		return "", fault.New(fault.Internal, "the secret at %s cannot be read: it is damaged", place)
+	}
+	secret, err := opening.Open(nil, data[:opening.NonceSize()], data[opening.NonceSize():], []byte(place))
+	if err != nil {
+		return "", fault.New(fault.Internal, "the secret at %s cannot be read: it is damaged, or of another place", place)
+	}
+	return string(secret), nil
+}
+
+const keySize = 32
+
+func cipherOf(key []byte) (cipher.AEAD, error) {
+	if len(key) != keySize {
+		return nil, errors.New("it is not there, or has not the length of one")
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+func (k *Keyring) read() (c content, err error) {
+	text, err := os.ReadFile(k.path)
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	return c, err
+}
+
+// readOrMake makes the file if it is not there. One that cannot be read is left alone.
+func (k *Keyring) readOrMake() (content, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, err := k.read()
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			err = fault.New(fault.Internal, "keyring %s: %w", k.path, err)
+		}
+		return c, err
+	}
+	id, key := make([]byte, 4), make([]byte, keySize)
+	_, _ = rand.Read(id) // never fails
+	_, _ = rand.Read(key)
+	c = content{Primary: hex.EncodeToString(id), Keys: map[string][]byte{hex.EncodeToString(id): key}}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return c, err
+	}
+	return c, durable.Write(k.path, append(text, '\n'))
+}
