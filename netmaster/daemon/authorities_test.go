@@ -1,0 +1,217 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/owncert"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A token does not come to a follower, either, where others can read it.
+func TestAFollowerTakesNoSecretsOnPlainConnections(t *testing.T) {
+	addr, p := served(t)
+	follower := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())
+	defer follower.transport.CloseIdleConnections()
+	for path, want := range map[string]int{mastercfg.JoinPath: 403, mastercfg.JoinTokensPath + "/": 403, mastercfg.RenewPath: 200,
+		api.AuthPath + "/login": 403, api.AuthPath + "/local_users/": 403, api.AuthPath + "/tokens": 403} {
+		r := httptest.NewRequest("POST", path, strings.NewReader("{}"))
+		r.RemoteAddr = "10.1.1.1:40000"
+		r.Header.Set("Accept", "application/problem+json")
+		w := httptest.NewRecorder()
+		follower.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// Authorities of another cluster, such as those that were left on a machine, are not used.
+func TestAuthoritiesOfAnotherClusterAreNotUsed(t *testing.T) {
+	storetest.Open(t)
+	n, cfg := secured(t)
+	if !n.daemon.papers.have() {
+		t.Error("its own are not used")
+	}
+	n.shut()
+	others, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Dir = filepath.Join(t.TempDir(), "pki")
+	if err := others.Save(cfg.Dir); err != nil {
+		t.Fatal(err)
+	}
+	n = run(t, func(c *Config) { c.Security = cfg })
+	leader(t, n)
+	if n.daemon.papers.have() {
+		t.Error("they are used")
+	}
+}
+
+// A follower passes on over TLS, and the leader hears who is asking. One that answers in
+// plain text gets in plain text what came so over the network, and nothing else.
+func TestAFollowerPassesOnWhoIsAsking(t *testing.T) {
+	addr, p := served(t)
+	plain := httptest.NewServer(named)
+	defer plain.Close()
+	plainly := plain.Listener.Addr().String()
+	for name, c := range map[string]struct {
+		leader, from string
+		over         *tls.ConnectionState // that the client has asked over
+		code         int
+		want         string
+	}{
+		"over TLS":           {addr, "", nil, 200, `node/h1 key=true tls=true header="" forwarded="" from=192.0.2.1`},
+		"in plain text":      {plainly, "", nil, 200, `nobody key=false tls=false`},
+		"what came over TLS": {plainly, "", new(tls.ConnectionState), 502, ""},
+		"of this machine":    {plainly, "127.0.0.1:4000", nil, 502, ""},
+	} {
+		follower := newProxy(holder(func() (string, error) { return c.leader, nil }), "127.0.0.1:1", p, testkit.Quiet())
+		r := httptest.NewRequest("GET", "/x", nil)
+		r.TLS = c.over
+		if c.from != "" {
+			r.RemoteAddr = c.from
+		}
+		r = r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Node, Name: "h1", KeyHash: "abcd"}))
+		w := httptest.NewRecorder()
+		follower.ServeHTTP(w, r)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+		follower.transport.CloseIdleConnections()
+	}
+}
+
+// A netmaster with three listeners ends: nobody hears any more that they do.
+func TestANetmasterWithThreeListenersEnds(t *testing.T) {
+	storetest.Open(t)
+	n := run(t, func(c *Config) {
+		c.Control = testkit.FreeAddress()
+		c.Security.Socket = filepath.Join(t.TempDir(), "netmaster.sock")
+	})
+	leader(t, n)
+	n.shut()
+}
+
+// One that follows does not use the authorities that it has made itself when another has
+// founded the cluster meanwhile.
+func TestAFollowerDropsAuthoritiesOfAnotherCluster(t *testing.T) {
+	_, p := served(t)
+	own := p.authorities().Cluster()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	named := make(chan string, 1)
+	go func() {
+		defer close(ended)
+		p.Run(ctx, func(context.Context) (string, error) { return <-named, nil })
+	}()
+	defer func() { cancel(); <-ended }()
+	named <- own + "x"
+	testkit.Eventually(t, 20*time.Second, "they are dropped", func() bool { return !p.have() })
+}
+
+// A machine whose clock is not set yet starts without certificates, and makes them later.
+func TestANetmasterStartsBeforeItsClockIsRight(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	all, err := pki.NewCluster(time.Now().Add(48 * time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := all.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPapers(Security{Dir: dir, Name: "m1"}, testkit.Quiet())
+	if err != nil || p.have() {
+		t.Fatalf("has certificates: %t, %v", p.have(), err)
+	}
+	if p.read.Cluster() != all.Cluster() {
+		t.Error("does not try again")
+	}
+}
+
+// A certificate of the operator's is shown to who dials its name, that of the cluster to
+// nodes and netmasters, who dial addresses.
+func TestACertificateOfOnesOwnIsShownForItsName(t *testing.T) {
+	_, p := served(t)
+	others, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files := owncert.Files{Cert: filepath.Join(dir, "own.crt"), Key: filepath.Join(dir, "own.key")}
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := others[pki.API].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: "own"}, Use: x509.ExtKeyUsageServerAuth, Key: key.Public(), Names: []string{"net.example"}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := pki.EncodeKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{files.Cert: pki.EncodeCertificates(own), files.Key: text} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alone, err := newPapers(Security{Own: files}, testkit.Quiet())
+	if err != nil || !alone.serves() || alone.have() {
+		t.Fatalf("without authorities: %v", err)
+	}
+	p.own = alone.own
+	for _, c := range []struct {
+		papers *papers
+		name   string
+		own    bool
+	}{{p, "net.example", true}, {p, "", false}, {p, "localhost", false}, {alone, "net.example", true}, {alone, "", true}, {alone, "other.example", true}} {
+		shown, err := c.papers.server().GetCertificate(&tls.ClientHelloInfo{ServerName: c.name})
+		if err != nil || shown.Leaf.Equal(own) != c.own {
+			t.Errorf("%q, with authorities: %t: %v", c.name, c.papers.have(), err)
+		}
+	}
+}
+
+// An agent is known by the name in its certificate, wherever it is; neither another node nor
+// a netmaster answers in its place.
+func TestAnAgentIsKnownByItsName(t *testing.T) {
+	addr, p := served(t)
+	all := p.authorities()
+	node := certificate(t, all[pki.Client], identity.Identity{Kind: identity.Node, Name: "h1"}, x509.ExtKeyUsageServerAuth, time.Now())
+	server := httptest.NewUnstartedServer(named)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{node}}
+	server.StartTLS()
+	defer server.Close()
+	for name, c := range map[string]struct{ host, at, reason string }{
+		"the node":     {"h1", server.Listener.Addr().String(), ""},
+		"another node": {"h2", server.Listener.Addr().String(), "node/h1 answers in the place of node h2"},
+		"a netmaster":  {"h1", addr, "not signed by an authority"},
+	} {
+		conn, err := tls.Dial("tcp", c.at, p.node(c.host))
+		if err == nil {
+			conn.Close()
+		}
+		if (err == nil) != (c.reason == "") || err != nil && !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// And nobody who asks a netmaster takes a node for one.
+	if conn, err := tls.Dial("tcp", server.Listener.Addr().String(), p.dialer()); err == nil {
+		conn.Close()
+		t.Error("a node is taken for a netmaster")
+	}
+}
