@@ -48,9 +48,10 @@ func TestAuthoritiesAreReplacedInThreeSteps(t *testing.T) {
 	}
 }
 
-// Whoever is interrupted while authorities are replaced leaves files that can be used, and the
-// hash is that of before until all of them are there.
-func TestAReplacementThatIsInterruptedLeavesFilesThatCanBeUsed(t *testing.T) {
+// eachStep plays the three steps of a replacement: a directory has the authorities of before,
+// files are those of the next step.
+func eachStep(t *testing.T, step func(by, next Authorities, files map[string]string, dir string)) {
+	t.Helper()
 	by := cluster(t)
 	for range 3 {
 		next, err := by.Next(now)
@@ -65,6 +66,15 @@ func TestAReplacementThatIsInterruptedLeavesFilesThatCanBeUsed(t *testing.T) {
 		if err := by.Save(dir); err != nil {
 			t.Fatal(err)
 		}
+		step(by, next, files, dir)
+		by = next
+	}
+}
+
+// Whoever is interrupted while authorities are replaced leaves files that can be used, and the
+// hash is that of before until all of them are there.
+func TestAReplacementThatIsInterruptedLeavesFilesThatCanBeUsed(t *testing.T) {
+	eachStep(t, func(by, next Authorities, files map[string]string, dir string) {
 		order := []string{}
 		for _, role := range slices.Backward(roles) {
 			order = append(order, string(role)+".key", string(role)+".crt") // as Save writes them
@@ -81,27 +91,13 @@ func TestAReplacementThatIsInterruptedLeavesFilesThatCanBeUsed(t *testing.T) {
 				t.Errorf("%s: after %s: hash %s, want %s", by.Step(), name, got.Hash(), want)
 			}
 		}
-		by = next
-	}
+	})
 }
 
 // A step that was interrupted after any of its files is done by the next one for the authorities
 // that it had not come to, and for no other a second time.
 func TestAStepThatWasInterruptedIsFinished(t *testing.T) {
-	by := cluster(t)
-	for range 3 {
-		next, err := by.Next(now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files, err := next.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir := t.TempDir()
-		if err := by.Save(dir); err != nil {
-			t.Fatal(err)
-		}
+	eachStep(t, func(by, next Authorities, files map[string]string, dir string) {
 		for _, role := range slices.Backward(roles) {
 			for _, name := range []string{string(role) + ".key", string(role) + ".crt"} { // as Save writes them
 				left, err := Load(dir)
@@ -125,8 +121,7 @@ func TestAStepThatWasInterruptedIsFinished(t *testing.T) {
 				}
 			}
 		}
-		by = next
-	}
+	})
 }
 
 // generations are those that a bundle has, the one that signs first.

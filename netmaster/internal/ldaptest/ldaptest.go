@@ -38,6 +38,7 @@ type Directory struct {
 	Port        int
 	Authorities string // PEM, by which its certificate is known
 
+	stopped chan struct{} // closed when the test ends
 	mu      sync.Mutex
 	entries map[string]Entry
 	asked   []string // filters
@@ -49,7 +50,7 @@ func Start(t testing.TB, startTLS bool) *Directory {
 	t.Helper()
 	certified := httptest.NewTLSServer(nil)
 	config := &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12}
-	d := &Directory{entries: map[string]Entry{Account: {Password: AccountPassword}},
+	d := &Directory{stopped: make(chan struct{}), entries: map[string]Entry{Account: {Password: AccountPassword}},
 		Authorities: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}))}
 	certified.Close()
 	server, err := gldap.NewServer(gldap.WithLogger(hclog.NewNullLogger()))
@@ -77,6 +78,7 @@ func Start(t testing.TB, startTLS bool) *Directory {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(address, options...) }()
 	t.Cleanup(func() {
+		close(d.stopped)
 		if err := server.Stop(); err != nil {
 			t.Error(err)
 		}
@@ -147,7 +149,10 @@ func (d *Directory) search(w *gldap.ResponseWriter, r *gldap.Request) {
 	}
 	d.mu.Unlock()
 	if delay > 0 {
-		time.Sleep(delay) // it is what this directory is: slow
+		select { // as slow as it is told to be
+		case <-time.After(delay):
+		case <-d.stopped:
+		}
 	}
 	if len(found) == 0 && m.Scope == gldap.BaseObject {
 		said.SetResultCode(gldap.ResultNoSuchObject)
