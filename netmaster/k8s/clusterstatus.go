@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,17 +40,15 @@ type reports struct {
 	*policies
 	done    map[string]uint32 // epochs of ClusterNetworkPolicies that are known to be enforced, by name
 	refused map[string]string // why switches do not do what policies say, by policy, as it was told last
-	// refusing are the nodes that have refused a policy, and have not said since that they do what it says.
-	refusing map[string]map[string]struct{}
 }
 
 // report keeps the conditions of ClusterNetworkPolicies true until ctx ends, and tells of policies that switches
 // refuse. A ClusterNetworkPolicy is looked at until it is enforced, and again when it says something else or is refused.
 func (p *policies) report(ctx context.Context) {
-	r := &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}, refusing: map[string]map[string]struct{}{}}
+	r := &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}}
 	for pause(ctx, p.reportEvery) == nil {
 		if failed, err := r.all(ctx); err != nil && ctx.Err() == nil {
-			p.cfg.Log.WithError(err).WithField("policies", failed).Warn("kubernetes: the status of ClusterNetworkPolicies is not written")
+			p.cfg.Log.WithError(err).WithField("policies", failed).Warn("kubernetes: what switches do of policies is not reported")
 		}
 	}
 }
@@ -61,9 +60,9 @@ func (r *reports) all(ctx context.Context) (failed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	r.tellRefused(nodes)
+	told := r.tellRefused(ctx, nodes)
 	look, records, err := r.unreported()
-	if len(look) == 0 {
+	if err = errors.Join(told, err); len(look) == 0 {
 		return 0, err
 	}
 	nodesOf := r.nodesByClass()

@@ -1,14 +1,17 @@
 package k8s
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // Reasons of events about policies of which a switch does not do what they say, and does it at last.
@@ -19,7 +22,7 @@ const (
 
 // tellRefused tells of policies that switches of nodes refuse, and of those that none refuses any more: each node
 // that did has said so since. Of one that says nothing nothing is known.
-func (r *reports) tellRefused(nodes map[string]mastercfg.K8sEnforced) {
+func (r *reports) tellRefused(ctx context.Context, nodes map[string]mastercfg.K8sEnforced) error {
 	now := refusals(nodes)
 	for id := range r.refused {
 		if now[id] == "" {
@@ -29,11 +32,11 @@ func (r *reports) tellRefused(nodes map[string]mastercfg.K8sEnforced) {
 	for id, message := range now {
 		r.tellOne(id, message) // again, as another policy may have this name now
 	}
-	r.tellRecovered(nodes)
 	if slices.ContainsFunc(slices.Collect(maps.Values(nodes)), func(n mastercfg.K8sEnforced) bool { return n.More }) {
 		clear(r.done) // any of them may be refused
 	}
 	r.refused = now
+	return r.tellRecovered(ctx, nodes)
 }
 
 // tellOne tells about one policy; an empty message: it is not refused any more.
@@ -47,30 +50,78 @@ func (r *reports) tellOne(id, message string) {
 	r.warn(policy, id, notEnforced, "Enforce", message)
 }
 
-// tellRecovered remembers which nodes refuse what, and tells of policies that the last of them does not refuse any more.
-func (r *reports) tellRecovered(nodes map[string]mastercfg.K8sEnforced) {
+// tellRecovered notes which nodes refuse what, for later terms as well, and tells of policies that the last of them does
+// not refuse any more. It is told before the note goes: a leader that ends in between has it told twice, not never.
+func (r *reports) tellRecovered(ctx context.Context, nodes map[string]mastercfg.K8sEnforced) error {
+	before, err := r.refusedBefore()
+	if err != nil {
+		return err
+	}
+	now := map[string][]string{}
 	for node, said := range nodes {
 		for id := range said.Refused {
-			if r.refusing[id] == nil {
-				r.refusing[id] = map[string]struct{}{}
-			}
-			r.refusing[id][node] = struct{}{}
+			now[id] = append(now[id], node)
 		}
 	}
-	for id, by := range r.refusing {
-		maps.DeleteFunc(by, func(node string, _ struct{}) bool {
-			said, there := nodes[node]
-			_, refused := said.Refused[id]
-			return there && !refused && !said.More
-		})
-		policy, err := r.policy(id)
-		if err == nil && len(by) == 0 {
+	for id, by := range before {
+		for _, node := range by {
+			if !slices.Contains(now[id], node) && r.mayRefuse(node, nodes) {
+				now[id] = append(now[id], node)
+			}
+		}
+		if policy, err := r.policy(id); err == nil && len(now[id]) == 0 {
 			r.event(policy, corev1.EventTypeNormal, isEnforced, "Enforce", "no node refuses rules of it any more")
 		}
-		if err != nil || len(by) == 0 {
-			delete(r.refusing, id)
+	}
+	for id, by := range now {
+		slices.Sort(by)
+		if _, err := r.policy(id); err != nil {
+			delete(now, id) // of what is gone nothing is noted
 		}
 	}
+	if maps.EqualFunc(before, now, slices.Equal) {
+		return nil
+	}
+	_, err = r.ledger.Update(ctx, func(tx *ledger.Tx) error {
+		for id, by := range now {
+			if slices.Equal(by, before[id]) {
+				continue
+			}
+			if err := ledger.Write(tx, mastercfg.K8sRefusedPrefix+id, mastercfg.K8sRefused{Nodes: by}); err != nil {
+				return err
+			}
+		}
+		for id := range before {
+			if now[id] == nil {
+				tx.Delete(mastercfg.K8sRefusedPrefix + id)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// refusedBefore are the nodes that had refused a policy when it was looked at last, and not said since that they do what
+// it says, by policy.
+func (r *reports) refusedBefore() (by map[string][]string, err error) {
+	by = map[string][]string{}
+	err = r.ledger.View(func(state ledger.Reader) error {
+		return ledger.ReadEach(state, mastercfg.K8sRefusedPrefix, func(key string, record mastercfg.K8sRefused) error {
+			by[strings.TrimPrefix(key, mastercfg.K8sRefusedPrefix)] = record.Nodes
+			return nil
+		})
+	})
+	return by, err
+}
+
+// mayRefuse tells whether a node that does not name a policy may refuse it all the same: it names only some, or says
+// nothing as long as the cluster has it.
+func (r *reports) mayRefuse(node string, nodes map[string]mastercfg.K8sEnforced) bool {
+	if said, there := nodes[node]; there {
+		return said.More
+	}
+	_, err := r.nodes.Get(node)
+	return !apierrors.IsNotFound(err)
 }
 
 // refusals are sentences about the policies that switches refuse, by policy.

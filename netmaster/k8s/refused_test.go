@@ -1,11 +1,17 @@
 package k8s
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // What a switch does not do of a policy is told, and that it does at last.
@@ -42,10 +48,50 @@ func TestAPolicyThatASwitchRefusesIsToldUntilItDoesIt(t *testing.T) {
 	w.wantTroubles(c, "networkpolicy shop/db PolicyNotEnforced")
 }
 
+// The next leader tells what the one before has begun to tell.
+func TestThatAPolicyIsDoneAtLastIsToldByTheNextLeader(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web", "u1", "node1", nil)
+	for _, name := range []string{"db", "cache"} {
+		w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(),
+			&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}, metav1.CreateOptions{}))
+	}
+	stop := w.follow()
+	w.enforced.set("node1", 1, ofNetworkPolicy+"shop/db", ofNetworkPolicy+"shop/cache", ofNetworkPolicy+"shop/gone")
+	w.told("db", notEnforced)
+	w.wantNoted("networkpolicy/shop/cache", "networkpolicy/shop/db")
+	stop()
+	w.enforced.set("node1", 1)
+	w.must(nil, w.client.NetworkingV1().NetworkPolicies("shop").Delete(t.Context(), "cache", metav1.DeleteOptions{}))
+	w.follow()
+	w.told("db", isEnforced)
+	w.wantNoted()
+}
+
+// wantNoted waits until nodes are noted as those that have refused these policies.
+func (w *world) wantNoted(policies ...string) {
+	w.Helper()
+	w.eventually(func() error {
+		var got []string
+		err := w.ledger.View(func(r ledger.Reader) error {
+			r.Range(mastercfg.K8sRefusedPrefix, func(key string, _ []byte) bool {
+				got = append(got, strings.TrimPrefix(key, mastercfg.K8sRefusedPrefix))
+				return true
+			})
+			return nil
+		})
+		if err == nil && !slices.Equal(got, policies) {
+			err = fmt.Errorf("noted %q, want %q", got, policies)
+		}
+		return err
+	})
+}
+
 // Of a node that has been given up nothing is known: that its record is gone is no word that it does what a policy says.
 func TestARefusalEndsWhenItsNodeSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web", "u1", "node1", nil)
+	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}, metav1.CreateOptions{}))
 	for _, name := range []string{"db", "cache"} {
 		w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(),
 			&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}, metav1.CreateOptions{}))
@@ -73,4 +119,13 @@ func TestARefusalEndsWhenItsNodeSaysSo(t *testing.T) {
 	}
 	w.enforced.set("node1", 1)
 	w.told("db", isEnforced)
+
+	// A node that Kubernetes has not any more says nothing again.
+	w.enforced.set("node1", 1, ofNetworkPolicy+"shop/cache")
+	w.wantNoted("networkpolicy/shop/cache")
+	w.enforced.mu.Lock()
+	delete(w.enforced.of, "node1")
+	w.enforced.mu.Unlock()
+	w.must(nil, w.client.CoreV1().Nodes().Delete(t.Context(), "node1", metav1.DeleteOptions{}))
+	w.wantNoted()
 }

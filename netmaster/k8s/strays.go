@@ -34,6 +34,9 @@ var forms = map[string]func(rest string, value []byte) bool{
 		number, err := strconv.ParseUint(rest, 10, 16)
 		return err == nil && strconv.FormatUint(number, 10) == rest
 	},
+	mastercfg.K8sRefusedPrefix: func(_ string, value []byte) bool {
+		return json.Unmarshal(value, &mastercfg.K8sRefused{}) == nil
+	},
 }
 
 // parts are those of a key that has as many; nil: it has not, or one is empty.

@@ -17,7 +17,7 @@ func (w *world) keys() (all []string) {
 	w.Helper()
 	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
 		for _, prefix := range []string{mastercfg.K8sPodPrefix, mastercfg.K8sServicePrefix, mastercfg.K8sBackendPrefix,
-			mastercfg.K8sNodePrefix, mastercfg.K8sClassPrefix, mastercfg.K8sPolicyPrefix} {
+			mastercfg.K8sNodePrefix, mastercfg.K8sClassPrefix, mastercfg.K8sPolicyPrefix, mastercfg.K8sRefusedPrefix} {
 			r.Range(prefix, func(key string, _ []byte) bool {
 				if prefix == mastercfg.K8sClassPrefix && forms[prefix](key[len(prefix):], nil) {
 					key = prefix + "some" // a pod whose record was damaged gets another number
@@ -58,6 +58,7 @@ func TestRecordsThatSayNothingOfAnObjectGo(t *testing.T) {
 		}
 		tx.Put(mastercfg.K8sPodPrefix+"node1/u9", []byte("not JSON"))
 		tx.Put(mastercfg.K8sPolicyPrefix+"networkpolicy/shop/gone", []byte("not JSON"))
+		tx.Put(mastercfg.K8sRefusedPrefix+"networkpolicy/shop/db", []byte("not JSON"))
 		tx.Put(mastercfg.K8sClassKey(4711), []byte("not JSON"))
 		// Of what lives, and is written anew.
 		for _, key := range []string{mastercfg.K8sPodKey("node1", "u1"), mastercfg.K8sPolicyPrefix + "networkpolicy/shop/db", mastercfg.K8sEpochKey,

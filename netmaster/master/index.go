@@ -20,7 +20,7 @@ import (
 // The registry is: nobody here writes it, but what is freed depends on it.
 var Owned = append([]string{
 	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot, mastercfg.AccessRoot,
-	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix,
+	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix, mastercfg.K8sRefusedPrefix,
 	// Where an older netmaster keeps what is free.
 	mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/", mastercfg.OperRoot + "auto-epg/",
 }, registries...)

@@ -68,3 +68,8 @@ func K8sEnforcedKey(node string) string { return K8sEnforcedPrefix + node }
 
 // K8sEnforcedPrefix is that of all nodes.
 const K8sEnforcedPrefix = OperRoot + "k8s-epoch/"
+
+// K8sRefused is which nodes have refused rules of a policy, and not said since that they do what it says.
+type K8sRefused struct {
+	Nodes []string `json:"nodes"` // ascending
+}

@@ -46,6 +46,7 @@ const (
 	DockerPrefix       = OperRoot + "docknet/"
 	HeldPrefix         = OperRoot + "addresses/"
 	IPv6CounterPrefix  = OperRoot + "ipv6/"
+	K8sRefusedPrefix   = OperRoot + "k8s-refused/"
 )
 
 // Keys of the single records.
