@@ -55,7 +55,7 @@ func newBareBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed
 }
 
 func TestTheMainJobIsDoneOnThreeNodes(t *testing.T) {
-	ctx, bed := newBed(t, testbed.Config{Nodes: 3})
+	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true})
 	report, err := scenario.Run(ctx, bed, t.Output(), scenario.MainJob)
 	if err != nil {
 		t.Fatal(err)

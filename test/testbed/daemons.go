@@ -32,15 +32,19 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 	return err
 }
 
-// StartNetplugin starts the node's agent, with its first uplink unless others are named, and with
-// the store unless it is to be reached through netmasters.
+// StartNetplugin starts the node's agent, with its first uplink unless others are named. It reaches
+// the state through all netmasters in a secure bed, else the store, unless it is told how.
 func (n *Node) StartNetplugin(extra ...string) (err error) {
 	args := []string{
 		filepath.Join(n.bed.Bin, "netplugin"),
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--host", n.Name, "--ctrl-ip", n.MgmtIP, "--vtep-ip", n.VTEPIP,
 	}
-	if !slices.Contains(extra, "--netmasters") {
+	switch {
+	case slices.Contains(extra, "--netmasters"), slices.Contains(extra, "--etcd-endpoints"):
+	case n.bed.secure:
+		args = append(args, "--netmasters", strings.Join(n.bed.MasterURLs(), ","))
+	default:
 		args = append(args, "--etcd-endpoints", strings.Join(n.bed.EtcdEndpoints(), ","))
 	}
 	if n.bed.secure {

@@ -172,7 +172,12 @@ func (b *Bed) Close() error {
 func (b *Bed) EtcdEndpoints() []string { return b.each("http://%s:2379") }
 
 // MasterURLs lists the REST URLs of all netmasters.
-func (b *Bed) MasterURLs() []string { return b.each("http://%s:9999") }
+func (b *Bed) MasterURLs() []string {
+	if b.secure {
+		return b.each("https://%s:9999")
+	}
+	return b.each("http://%s:9999")
+}
 
 func (b *Bed) each(format string) []string {
 	var all []string

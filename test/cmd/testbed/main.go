@@ -40,7 +40,7 @@ func command() *cli.Command {
 				Arguments: []cli.Argument{&cli.IntArg{Name: "nodes", Value: 3}},
 				Flags: []cli.Flag{
 					&cli.BoolFlag{Name: "bare", Usage: "only the nodes, none of our daemons"},
-					&cli.BoolFlag{Name: "secure", Usage: "a cluster that is enforced, which all daemons join with tokens"},
+					&cli.BoolFlag{Name: "insecure", Usage: "an open cluster, whose agents reach etcd; else it is enforced, all join with tokens, and agents reach the state through netmasters"},
 					&cli.IntFlag{Name: "uplinks", Usage: "`LINKS` of each node to a machine called outside, a switch and router of VLANs"},
 				},
 				Action: up,
@@ -63,7 +63,7 @@ func up(ctx context.Context, c *cli.Command) error {
 	if bed, err := testbed.Open(dir); err == nil {
 		return fmt.Errorf("a bed of %d nodes is up in %s; take it down first", len(bed.Nodes), dir)
 	}
-	bed, err := testbed.New(ctx, testbed.Config{Nodes: c.IntArg("nodes"), Uplinks: c.Int("uplinks"), Secure: c.Bool("secure"), Dir: dir, Detach: true, Log: os.Stdout})
+	bed, err := testbed.New(ctx, testbed.Config{Nodes: c.IntArg("nodes"), Uplinks: c.Int("uplinks"), Secure: !c.Bool("insecure"), Dir: dir, Detach: true, Log: os.Stdout})
 	if err != nil || c.Bool("bare") {
 		return err
 	}
