@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/identity"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/joining"
+	"github.com/contiv/netplugin/netmaster/jointoken"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb"
@@ -20,36 +23,19 @@ import (
 // A node reaches the state through the leader and through a follower, on the port of REST, which clients
 // that speak HTTP/2, too, go on to be served at.
 func TestAgentsReachTheStateThroughEveryNetmaster(t *testing.T) {
-	store := storetest.Open(t)
-	dir := filepath.Join(t.TempDir(), "pki")
+	storetest.Open(t)
+	dir := t.TempDir()
 	var masters []*node
 	for _, name := range []string{"m1", "m2"} {
-		n := run(t, func(c *Config) { c.Security = Security{Dir: dir, Founding: mastercfg.SecurityPermissive, Name: name} })
+		n := run(t, func(c *Config) {
+			c.Security = Security{Dir: filepath.Join(dir, "pki"), Founding: mastercfg.SecurityPermissive, Name: name, Socket: filepath.Join(dir, name+".sock")}
+		})
 		masters = append(masters, n)
 		leader(t, masters...)
 	}
-	all, err := pki.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := pki.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := all[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Node, Name: "h1"}, Use: x509.ExtKeyUsageClientAuth, Key: key.Public()}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	record, err := json.Marshal(mastercfg.Joined{Host: "h1", Key: pki.KeyHash(cert)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := store.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.NodePrefix + "h1", Value: record}}}); err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(all[pki.API].Certificate)
-	own := tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+	root := overSocket(t, filepath.Join(dir, "m1.sock"))
+	own, pool := joined(t, masters[0], root, "h1")
+	var watches []clientv3.WatchChan
 	for _, n := range masters {
 		db, err := objdb.Open(objdb.Config{Endpoints: []string{"https://" + n.addr}, Log: testkit.Quiet(), TLS: func() (*tls.Config, error) {
 			return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{own}}, nil
@@ -65,6 +51,14 @@ func TestAgentsReachTheStateThroughEveryNetmaster(t *testing.T) {
 		if _, err := db.Get(t.Context(), mastercfg.NodePrefix+"h1"); err == nil {
 			t.Error("a secret record is read")
 		}
+		client, err := db.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		watches = append(watches, client.Watch(t.Context(), mastercfg.GlobalRoot, clientv3.WithPrefix(), clientv3.WithCreatedNotify()))
+		if begun := <-watches[len(watches)-1]; !begun.Created {
+			t.Fatal(begun.Err())
+		}
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
 		resp, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Get("https://" + n.addr + "/version")
 		if err != nil {
@@ -76,4 +70,52 @@ func TestAgentsReachTheStateThroughEveryNetmaster(t *testing.T) {
 			t.Errorf("REST for a client of HTTP/2: %s %s", resp.Proto, resp.Status)
 		}
 	}
+	// Who is removed hears nothing more, from any of them.
+	if code, answer := exchange(t, root, "DELETE", "http://localhost"+mastercfg.NodesPath+"/h1", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, answer)
+	}
+	removed := time.Now()
+	for i, watch := range watches {
+		select {
+		case end, going := <-watch:
+			if t.Logf("the watch at %s ended after %s: %v", masters[i].addr, time.Since(removed), end.Err()); going && end.Err() == nil {
+				t.Errorf("%v", end)
+			}
+		case <-time.After(time.Until(removed.Add(time.Second))):
+			t.Errorf("the watch at %s goes on", masters[i].addr)
+		}
+	}
+}
+
+// joined makes a node a member of the cluster of a netmaster, whose machine root asks. It returns what the node shows and believes.
+func joined(t *testing.T, n *node, root *http.Client, host string) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	code, answer := exchange(t, root, "POST", "http://localhost"+mastercfg.JoinTokensPath, `{"role":"node"}`)
+	var shown mastercfg.ShownJoinToken
+	if err := json.Unmarshal([]byte(answer), &shown); err != nil || code != http.StatusOK {
+		t.Fatalf("token: %d %s, %v", code, answer, err)
+	}
+	token, err := jointoken.Parse(shown.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := pki.Request(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := joining.Join(t.Context(), []string{n.addr}, token, mastercfg.JoinRequest{Host: host, CSR: csr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	certs, err := pki.ParseCertificates([]byte(given.Certificate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(given.Authorities))
+	return tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: key}, pool
 }

@@ -68,11 +68,7 @@ func New(cfg Config) *Gate {
 	cfg.Limits = cfg.Limits.withDefaults()
 	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce)}
 	g.index.spread = g.pruneEvery()
-	g.mirror = mirror.New(cfg.DB, mastercfg.Root, func(b mirror.Batch) {
-		if g.index.apply(b) {
-			g.callers.expel(g.index.holds)
-		}
-	})
+	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.takeIn)
 	g.server = grpc.NewServer(
 		grpc.Creds(credentialsOf{g}),
 		grpc.MaxConcurrentStreams(cfg.Limits.Streams), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeader),
@@ -87,6 +83,13 @@ func New(cfg Config) *Gate {
 	pb.RegisterLeaseServer(g.server, &leaseServer{g: g})
 	pb.RegisterClusterServer(g.server, &clusterServer{g: g})
 	return g
+}
+
+// takeIn is given the changes of the store.
+func (g *Gate) takeIn(b mirror.Batch) {
+	if g.index.apply(b) {
+		g.callers.expel(g.index.holds)
+	}
 }
 
 // Run follows the store and serves the connections that are handed over, until ctx ends. It begins

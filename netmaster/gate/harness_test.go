@@ -29,8 +29,9 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 // bed is a store with the authorities of a cluster.
 type bed struct {
 	testing.TB
-	db  *objdb.DB // past all gates
-	all pki.Authorities
+	db   *objdb.DB // past all gates
+	all  pki.Authorities
+	made func(*Gate) // is given each gate before it runs; may be nil
 }
 
 func newBed(t testing.TB) *bed {
@@ -98,6 +99,9 @@ func (b *bed) open(change ...func(*Config)) *running {
 		c(&cfg)
 	}
 	g := New(cfg)
+	if b.made != nil {
+		b.made(g)
+	}
 	key, err := pki.NewKey()
 	if err != nil {
 		b.Fatal(err)

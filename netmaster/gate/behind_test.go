@@ -1,0 +1,131 @@
+package gate
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// held lets a test keep what a gate knows behind the store.
+type held struct{ sync.Mutex }
+
+// behind is a gate that hears of nothing while a test holds it, and node h1, which it serves.
+func behind(b *bed) (*node, *held) {
+	b.Helper()
+	hold := &held{}
+	b.made = func(g *Gate) {
+		g.mirror = mirror.New(g.cfg.DB, mastercfg.Root, func(batch mirror.Batch) {
+			hold.Lock()
+			defer hold.Unlock()
+			g.takeIn(batch)
+		})
+	}
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	testkit.Eventually(b, soon, "the gate serves", func() bool { return n.Ping(b.Context()) == nil })
+	return n, hold
+}
+
+// answers expects no answer while the gate is behind, and then waits for it.
+func answers[T any](b *bed, hold *held, ask func() (T, error)) (T, error) {
+	b.Helper()
+	type answer struct {
+		it  T
+		err error
+	}
+	asked := make(chan answer, 1)
+	go func() {
+		it, err := ask()
+		asked <- answer{it, err}
+	}()
+	select {
+	case early := <-asked:
+		hold.Unlock()
+		b.Errorf("answered by who does not know: %v, %v", early.it, early.err)
+		return early.it, early.err
+	case <-time.After(300 * time.Millisecond): // an answer that does not wait takes some milliseconds
+	}
+	hold.Unlock()
+	late := <-asked
+	return late.it, late.err
+}
+
+// What is listed is judged by what was so then: nothing is missing that no watch would tell later.
+func TestAListingWaitsForWhoseRecordsAre(t *testing.T) {
+	b := newBed(t)
+	b.network("red", "net")
+	n, hold := behind(b)
+	hold.Lock()
+	b.endpoint("red", "net", "c1", "h1")
+	kvs, err := answers(b, hold, func() ([]objdb.KV, error) {
+		kvs, _, err := n.List(t.Context(), mastercfg.StateRoot)
+		return kvs, err
+	})
+	var keys []string
+	for _, kv := range kvs {
+		keys = append(keys, strings.TrimPrefix(kv.Key, mastercfg.StateRoot))
+	}
+	if got := strings.Join(keys, " "); err != nil || got != "eps/net.red-c1 nets/net.red" {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// report is what h1 says of endpoint c1 of blue.
+func (b *bed) report(host string) objdb.Txn {
+	const id = "net.blue-c1"
+	return objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.OperEndpointPrefix + id, Value: []byte(text(b, mastercfg.OperEndpointState{ID: id, HomingHost: host}))}}}
+}
+
+// Whoever judges by what is old does not refuse: it is judged once more, by what is.
+func TestAReportOfWhatHasJustChangedIsTaken(t *testing.T) {
+	b := newBed(t)
+	b.network("blue", "net")
+	b.endpoint("blue", "net", "c1", "h1")
+	n, hold := behind(b)
+	hold.Lock()
+	b.endpoint("blue", "net", "c1", "h1") // written again, so that it has another revision
+	if ok, err := answers(b, hold, func() (bool, error) {
+		_, ok, err := n.Txn(t.Context(), b.report("h1"))
+		return ok, err
+	}); err != nil || !ok {
+		t.Errorf("%t, %v", ok, err)
+	}
+}
+
+// Nobody reports of an endpoint, or takes a report back, that has become another's a moment before.
+func TestNoReportOfWhatHasJustGone(t *testing.T) {
+	for name, write := range map[string]func(*bed) objdb.Txn{
+		"report": func(b *bed) objdb.Txn { return b.report("h1") },
+		"taking a report back": func(b *bed) objdb.Txn {
+			return objdb.Txn{Deletes: []string{mastercfg.OperEndpointPrefix + "net.blue-c1"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.network("blue", "net")
+			b.endpoint("blue", "net", "c1", "h1")
+			b.put(mastercfg.OperEndpointPrefix+"net.blue-c1", mastercfg.OperEndpointState{ID: "net.blue-c1", HomingHost: "h1"})
+			n, hold := behind(b)
+			hold.Lock()
+			b.endpoint("blue", "net", "c1", "h2")
+			theirs := text(t, mastercfg.OperEndpointState{ID: "net.blue-c1", HomingHost: "h2"})
+			if _, _, err := b.db.Txn(t.Context(), b.report("h2")); err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := answers(b, hold, func() (bool, error) {
+				_, ok, err := n.Txn(t.Context(), write(b))
+				return ok, err
+			}); err == nil || ok {
+				t.Errorf("%t, %v", ok, err)
+			}
+			if kv, err := b.db.Get(t.Context(), mastercfg.OperEndpointPrefix+"net.blue-c1"); err != nil || string(kv.Value) != theirs {
+				t.Errorf("the other's report is %s, %v", kv.Value, err)
+			}
+		})
+	}
+}
