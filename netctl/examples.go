@@ -78,7 +78,8 @@ var examples = map[string][]string{
 	"group ls":      {"netctl group ls -t blue", "netctl group ls --all -o wide"},
 	"group inspect": {"netctl group inspect front -t blue"},
 
-	"login":  {"netctl --netmaster https://10.0.0.1:9999 --cacert ca.pem login", "netctl --netmaster https://proxy:10000 login -u admin --password-stdin < password"},
+	"login": {"netctl --netmaster https://10.0.0.1:9999 --cacert ca.pem login", "netctl --netmaster https://proxy:10000 login -u admin --password-stdin < password",
+		"netctl --netmaster https://10.0.0.1:9999 login --openid"},
 	"logout": {"netctl --netmaster https://proxy:10000 logout"},
 
 	"netprofile create":  {"netctl netprofile create slow -t blue --bandwidth 10Mbps --burst 20 --dscp 7"},
@@ -127,6 +128,10 @@ var examples = map[string][]string{
 	"role grant":  {"netctl role grant ann admin", "netctl role grant ann tenant-admin -t blue", "netctl role grant cn=net,ou=groups,dc=example,dc=org viewer --group"},
 	"role revoke": {"netctl role revoke ann tenant-admin -t blue"},
 	"role ls":     {"netctl role ls"},
+
+	"openid set":  {"netctl openid set --issuer https://login.example.org --client-id contiv --client-secret-stdin --scopes profile,groups < secret"},
+	"openid show": {"netctl openid show", "netctl openid show -o yaml"},
+	"openid rm":   {"netctl openid rm"},
 
 	"api-token create": {
 		"netctl api-token create ci --role tenant-admin --tenants blue,green",

@@ -21,6 +21,9 @@ var loginTool = tool{
 		return []cli.Flag{
 			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "user; asked for if not given"},
 			passwordStdinFlag(),
+			&cli.BoolFlag{Name: "openid", Usage: "log in with a browser, at the OpenID Connect provider of the cluster"},
+			&cli.BoolFlag{Name: "paste", Usage: "with --openid: the browser is elsewhere; ask for the address that it ends at"},
+			&cli.IntFlag{Name: "port", Usage: "with --openid: port that the browser comes back to (default: any)", OnlyOnce: true},
 		}
 	},
 	more: "Tokens are kept per server in the file that NETCTL_CONFIG names, else `~/.netctl/config.json`, readable by " +
@@ -40,24 +43,20 @@ func doLogin(s *session) error {
 			return fault.New(fault.Invalid, "login needs an https:// netmaster URL, not %s", url)
 		}
 	}
-	in := bufio.NewReader(s.in)
-	username := s.cmd.String("username")
-	if username == "" {
-		fmt.Fprint(s.errOut, "Username: ")
-		if username = line(in); username == "" {
-			return usageError{message: "username required"}
+	tokenOf := s.tokenByBrowser
+	if !s.cmd.Bool("openid") {
+		username, password, err := s.credentials()
+		if err != nil {
+			return err
 		}
-	}
-	password, err := s.password(in)
-	if err != nil {
-		return err
+		tokenOf = func(url string) (string, error) { return s.tokenOf(url, username, password) }
 	}
 	stored, err := credentials.Load(credentials.File())
 	if err != nil {
 		fmt.Fprintf(s.errOut, "warning: %v; it is replaced\n", err)
 	}
 	for _, url := range urls {
-		token, err := s.tokenOf(url, username, password)
+		token, err := tokenOf(url)
 		if err != nil {
 			return err
 		}
@@ -70,7 +69,20 @@ func doLogin(s *session) error {
 	return err
 }
 
-// tokenOf logs in at one server.
+// credentials are the name and the password of who logs in.
+func (s *session) credentials() (username, password string, err error) {
+	in := bufio.NewReader(s.in)
+	if username = s.cmd.String("username"); username == "" {
+		fmt.Fprint(s.errOut, "Username: ")
+		if username = line(in); username == "" {
+			return "", "", usageError{message: "username required"}
+		}
+	}
+	password, err = s.password(in)
+	return username, password, err
+}
+
+// tokenOf logs in at one server with a password.
 func (s *session) tokenOf(url, username, password string) (string, error) {
 	c, err := s.at(url, "")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/client"
 )
 
@@ -102,6 +103,14 @@ type (
 		Authorities   string `json:"tls_ca"`
 		UserAttribute string `json:"user_attribute"`
 	}
+	providerShown struct {
+		Issuer      string   `json:"issuer"`
+		ClientID    string   `json:"client_id"`
+		Authorities string   `json:"tls_ca"`
+		NameClaim   string   `json:"username_claim"`
+		GroupsClaim string   `json:"groups_claim"`
+		Scopes      []string `json:"scopes"`
+	}
 	directorySent struct {
 		directory
 		Password string `json:"service_account_password"`
@@ -147,6 +156,13 @@ var plainRoutes = []plainRoute{
 	{"PUT", proxied + "/ldap_configuration", "putDirectory", "say anew how it is reached", anAdmin, directorySent{}, directory{}, 201},
 	{"PATCH", proxied + "/ldap_configuration", "changeDirectory", "change what is given", anAdmin, directorySent{}, directory{}, 0},
 	{"DELETE", proxied + "/ldap_configuration", "deleteDirectory", "let local users log in only", anAdmin, nil, nil, 204},
+
+	{"GET", proxied + "/openid", "openID", "what a browser is sent to the OpenID Connect provider with", everybody, nil, contivmodel.OpenIDClient{}, 0},
+	{"POST", proxied + "/openid/login", "loginOpenID", "begin a session with what the browser has come back with", everybody, contivmodel.OpenIDProof{}, shownToken{}, 0},
+	{"GET", proxied + "/openid_configuration", "getProvider", "how the provider is reached, without the secret", anAdmin, nil, providerShown{}, 0},
+	{"PUT", proxied + "/openid_configuration", "putProvider", "say anew how it is reached", anAdmin, contivmodel.OpenIDConfig{}, providerShown{}, 201},
+	{"PATCH", proxied + "/openid_configuration", "changeProvider", "change what is given", anAdmin, contivmodel.OpenIDConfig{}, providerShown{}, 0},
+	{"DELETE", proxied + "/openid_configuration", "deleteProvider", "let its users log in no more; sessions go on", anAdmin, nil, nil, 204},
 
 	{"GET", "/api/v1/ca", "authority", "the authorities that netmasters are known by, PEM", everybody, nil, authority{}, 0},
 	{"POST", "/api/v1/join", "join", "become a node, or a netmaster, with a join token", everybody, joinRequest{}, joinAnswer{}, 0},

@@ -10,6 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // directoryForm is how a directory is reached, as clients of the original's proxy say it,
@@ -168,16 +169,25 @@ func (a *API) groupsOf(ctx context.Context, name, password string) (groups []str
 	if err != nil {
 		return nil, true, err
 	}
-	select { // as many at a time as a directory is to see
-	case a.asking <- struct{}{}:
-		defer func() { <-a.asking }()
-	default:
-		return nil, true, fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
+	done, err := a.askOutside()
+	if err != nil {
+		return nil, true, err
 	}
-	groups, err = directory.Config{Server: d.Server, Port: d.Port, BaseDN: d.BaseDN, Account: d.Account, AccountPassword: account, StartTLS: d.StartTLS,
+	defer done()
+	groups, err = directory.Config{Server: d.Server, Port: d.Port, BaseDN: d.BaseDN, Account: d.Account, AccountPassword: secret.Text(account), StartTLS: d.StartTLS,
 		SkipVerify: d.SkipVerify, IssuedTo: d.IssuedTo, Authorities: d.Authorities, UserAttribute: d.UserAttribute}.Groups(ctx, name, password)
 	return groups, true, err
 }
 
-// directoryAtOnce is how many logins are asked about at a time.
-const directoryAtOnce = 16
+// outsideAtOnce is how many logins somebody outside is asked about at a time.
+const outsideAtOnce = 16
+
+// askOutside takes one of these places, until done is called.
+func (a *API) askOutside() (done func(), err error) {
+	select {
+	case a.asking <- struct{}{}:
+		return func() { <-a.asking }, nil
+	default:
+		return nil, fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
+	}
+}

@@ -18,7 +18,7 @@ const netGroup = "cn=Net,ou=groups,dc=example,dc=org"
 // directed is a closed cluster that knows a directory with Ann.
 func directed(t *testing.T) (*bench, *ldaptest.Directory) {
 	d := ldaptest.Start(t, true)
-	d.Set("cn=Ann,"+ldaptest.Base, ldaptest.Entry{Name: "ann", Password: secret, MemberOf: []string{netGroup}})
+	d.Set("cn=Ann,"+ldaptest.Base, ldaptest.Entry{Name: "ann", Password: goodPassword, MemberOf: []string{netGroup}})
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {
 		c.HashCost = accounts.Cost{Memory: 8, Time: 1, Threads: 1}
 		c.Keyring = keyring.In(t.TempDir())
@@ -39,7 +39,7 @@ func directoryBody(t *testing.T, d *ldaptest.Directory) string {
 
 func TestUsersOfADirectoryLogIn(t *testing.T) {
 	b, d := directed(t)
-	token := b.login("ann", secret)
+	token := b.login("ann", goodPassword)
 	b.want(token, "GET", WhoAmIPath, "", 200, `"identity":"user/ann","mode":"enforced","roles":[]`)
 	b.want(token, "GET", "networks", "", 200, "[]")
 	// roles of groups count at once; their names are compared as a directory does
@@ -54,19 +54,19 @@ func TestUsersOfADirectoryLogIn(t *testing.T) {
 	b.want("proven:root", "DELETE", bindings+bound.ID+"/", "", 204, "")
 	b.want(token, "GET", "networks", "", 200, "[]")
 
-	for _, wrong := range [][2]string{{"ann", "another password"}, {"none", secret}, {"*", secret}} {
+	for _, wrong := range [][2]string{{"ann", "another password"}, {"none", goodPassword}, {"*", goodPassword}} {
 		b.want("", "POST", AuthPath+"/login/", fmt.Sprintf(`{"username":%q,"password":%q}`, wrong[0], wrong[1]), 401, "Invalid username/password")
 	}
 	// sessions go on while the directory is away; a local user is found before
 	b.want("proven:root", "POST", usersPath+"/", `{"username":"ann","password":"a local password"}`, 201, "")
-	b.want("", "POST", AuthPath+"/login/", `{"username":"ann","password":"`+secret+`"}`, 401, "")
+	b.want("", "POST", AuthPath+"/login/", `{"username":"ann","password":"`+goodPassword+`"}`, 401, "")
 	local := b.login("ann", "a local password")
 	b.want(token, "PATCH", usersPath+"/ann/", `{"password":"taken over now"}`, 403, "") // it is another ann
 	b.want(token, "GET", usersPath+"/ann/", "", 403, "")
 	b.want(local, "GET", usersPath+"/ann/", "", 200, `"username":"ann"`)
-	d.Set("cn=Bob,"+ldaptest.Base, ldaptest.Entry{Name: "bob", Password: secret})
+	d.Set("cn=Bob,"+ldaptest.Base, ldaptest.Entry{Name: "bob", Password: goodPassword})
 	b.want("proven:root", "PATCH", directoryPath+"/", `{"port":1}`, 200, `"port":1`)
-	b.want("", "POST", AuthPath+"/login/", `{"username":"bob","password":"`+secret+`"}`, 503, "local users can log in")
+	b.want("", "POST", AuthPath+"/login/", `{"username":"bob","password":"`+goodPassword+`"}`, 503, "local users can log in")
 	b.want(token, "GET", WhoAmIPath, "", 200, "user/ann")
 	b.want(token, "POST", AuthPath+"/logout/", "", 204, "")
 	b.want(token, "GET", WhoAmIPath, "", 401, "")
@@ -94,5 +94,5 @@ func TestTheDirectoryIsConfigured(t *testing.T) {
 	b.want("proven:root", "DELETE", directoryPath+"/", "", 204, "")
 	b.want("proven:root", "DELETE", directoryPath+"/", "", 404, "")
 	b.want("proven:root", "PATCH", directoryPath+"/", `{"port":1}`, 404, "")
-	b.want("", "POST", AuthPath+"/login/", `{"username":"ann","password":"`+secret+`"}`, 401, "Invalid username/password")
+	b.want("", "POST", AuthPath+"/login/", `{"username":"ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
 }

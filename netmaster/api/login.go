@@ -27,6 +27,10 @@ const (
 	tokensPath = AuthPath + "/tokens"
 
 	directoryPath = AuthPath + "/ldap_configuration"
+
+	providerPath    = AuthPath + "/openid_configuration"
+	openIDPath      = AuthPath + "/openid"
+	openIDLoginPath = openIDPath + "/login"
 )
 
 // WhoAmIPath is where callers learn who they are and what they may.
@@ -37,6 +41,8 @@ func (a *API) accountRoutes() []route {
 	const user, binding, token, directory = usersPath, AuthPath + "/authorizations", tokensPath, directoryPath
 	return []route{
 		{loginPath, rights.Public, methods{http.MethodPost: a.login}},
+		{openIDPath, rights.Public, methods{http.MethodGet: a.openIDClient}},
+		{openIDLoginPath, rights.Public, methods{http.MethodPost: a.loginOpenID}},
 		{AuthPath + "/version", rights.Public, methods{http.MethodGet: proxyVersion}},
 		{AuthPath + "/health", rights.Public, methods{http.MethodGet: proxyHealth}},
 		{AuthPath + "/logout", rights.Known, methods{http.MethodPost: a.logout}},
@@ -48,6 +54,7 @@ func (a *API) accountRoutes() []route {
 		{binding + "/{id}", rights.Known, methods{http.MethodGet: a.getBinding, http.MethodDelete: a.unbind}},
 		{token, rights.Access, methods{http.MethodGet: a.listTokens, http.MethodPost: a.createToken}},
 		{directory, rights.Access, methods{http.MethodGet: a.getDirectory, http.MethodPut: a.putDirectory, http.MethodPatch: a.putDirectory, http.MethodDelete: a.deleteDirectory}},
+		{providerPath, rights.Access, methods{http.MethodGet: a.getProvider, http.MethodPut: a.putProvider, http.MethodPatch: a.putProvider, http.MethodDelete: a.deleteProvider}},
 		{token + "/{name}", rights.Access, methods{http.MethodDelete: a.deleteToken}},
 	}
 }
@@ -70,7 +77,7 @@ func (a *API) login(r *http.Request) (reply, error) {
 	}
 	askingOf(r.Context()).about = account
 	if wait := a.guesses.Admit(account, from, a.config.Now()); wait > 0 {
-		return reply{}, denial{fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), http.StatusTooManyRequests, wait}
+		return reply{}, tooManyGuesses(wait)
 	}
 	hash := a.hashOf(account)
 	if hash == "" && account != "" && !a.isLocal(account) {

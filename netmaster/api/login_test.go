@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-const secret = "correct horse battery"
+const goodPassword = "correct horse battery"
 
 // proxied is a closed cluster whose clock a test moves, with hashes that cost nothing.
 func proxied(t testing.TB) (b *bench, ahead *atomic.Int64) {
@@ -45,12 +45,12 @@ func (b *bench) login(name, password string) (token string) {
 func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b, ahead := proxied(t)
 	const users, bindings = AuthPath + "/local_users/", AuthPath + "/authorizations/"
-	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+secret+`","first_name":"Ann"}`, 201, `"username":"ann"`)
-	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+secret+`"}`, 409, `{"error":"user ann exists"}`)
-	b.want("proven:root", "POST", users, `{"username":"b/b","password":"`+secret+`"}`, 400, `"error"`)
+	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+goodPassword+`","first_name":"Ann"}`, 201, `"username":"ann"`)
+	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+goodPassword+`"}`, 409, `{"error":"user ann exists"}`)
+	b.want("proven:root", "POST", users, `{"username":"b/b","password":"`+goodPassword+`"}`, 400, `"error"`)
 	b.want("proven:root", "POST", users, `{"username":"bob","password":"short"}`, 400, `want 12 to 1024`)
 	b.want("proven:root", "POST", users, `{"username":"bob"}`, 400, `a password is wanted`)
-	ann := b.login("ann", secret)
+	ann := b.login("ann", goodPassword)
 	b.want(ann, "GET", "networks", "", 200, "[]")
 	for _, role := range []string{`{"principalName":"ann","local":true,"role":"ops"}`, `{"principalName":"ann","local":true,"role":"king"}`,
 		`{"principalName":"ann","local":true,"role":"node"}`, `{"principalName":"ann","local":true,"role":"operator","tenantName":"blue"}`, `{"principalName":"","role":"admin"}`} {
@@ -68,7 +68,7 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b.want(ann, "GET", WhoAmIPath, "", 200, `"identity":"user/ann","mode":"enforced","roles":[{"role":"tenant-admin","tenant":"blue"}],"expires"`)
 	b.want("proven:node/h1", "GET", WhoAmIPath, "", 200, `"identity":"node/h1"`)
 	// who administers a tenant gives roles in it, and sees no others
-	b.want("proven:root", "POST", users, `{"username":"bob","password":"`+secret+`"}`, 201, "")
+	b.want("proven:root", "POST", users, `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
 	b.want(ann, "POST", bindings, `{"principalName":"bob","local":true,"role":"viewer","tenantName":"blue"}`, 201, "")
 	b.want(ann, "POST", bindings, `{"principalName":"bob","local":true,"role":"viewer","tenantName":"red"}`, 403, "Insufficient")
 	b.want(ann, "POST", bindings, `{"principalName":"ann","local":true,"role":"admin"}`, 403, "Insufficient")
@@ -93,49 +93,49 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	// sessions end by logout, by a new password, with their user and after their time
 	for name, end := range map[string]func(token string){
 		"logout":       func(token string) { b.want(token, "POST", AuthPath+"/logout/", "", 204, "") },
-		"new password": func(token string) { b.want(token, "PATCH", users+"ann/", `{"password":"`+secret+`"}`, 200, "") },
+		"new password": func(token string) { b.want(token, "PATCH", users+"ann/", `{"password":"`+goodPassword+`"}`, 200, "") },
 		"time":         func(string) { ahead.Add(int64(accounts.SessionLife)) },
 	} {
-		token := b.login("ann", secret)
+		token := b.login("ann", goodPassword)
 		b.want(token, "GET", "tenants", "", 200, "blue")
 		end(token)
 		if code, answer, _ := b.as(token, "GET", "tenants", ""); code != 401 {
 			t.Errorf("%s: %d %s", name, code, answer)
 		}
 	}
-	last := b.login("ann", secret)
+	last := b.login("ann", goodPassword)
 	b.want("proven:root", "DELETE", users+"ann/", "", 204, "")
 	b.want(last, "GET", "tenants", "", 401, "")
-	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+secret+`"}`, 201, "")
+	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
 	b.want(last, "GET", "tenants", "", 401, "")
-	b.want(b.login("ann", secret), "GET", "networks", "", 200, "[]") // without the roles of the other ann
+	b.want(b.login("ann", goodPassword), "GET", "networks", "", 200, "[]") // without the roles of the other ann
 }
 
 // Bad logins: none is answered with another text than the others, none leaves anything.
 func TestBadLogins(t *testing.T) {
 	b, ahead := proxied(t)
-	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"ann","password":"`+secret+`"}`, 201, "")
-	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"off","password":"`+secret+`","disable":true}`, 201, "")
+	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
+	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"off","password":"`+goodPassword+`","disable":true}`, 201, "")
 	before := storetest.Dump(b, b.db)
 	for name, c := range map[string]struct {
 		body string
 		code int
 	}{
-		"wrong":       {`{"username":"ann","password":"` + secret + ` "}`, 401},
-		"unknown":     {`{"username":"none","password":"` + secret + `"}`, 401},
-		"disabled":    {`{"username":"off","password":"` + secret + `"}`, 401},
-		"LDAP":        {`{"username":"*)(uid=*","password":"` + secret + `"}`, 401},
-		"path":        {`{"username":"../obj","password":"` + secret + `"}`, 401},
+		"wrong":       {`{"username":"ann","password":"` + goodPassword + ` "}`, 401},
+		"unknown":     {`{"username":"none","password":"` + goodPassword + `"}`, 401},
+		"disabled":    {`{"username":"off","password":"` + goodPassword + `"}`, 401},
+		"LDAP":        {`{"username":"*)(uid=*","password":"` + goodPassword + `"}`, 401},
+		"path":        {`{"username":"../obj","password":"` + goodPassword + `"}`, 401},
 		"long":        {`{"username":"ann","password":"` + strings.Repeat("a", accounts.MaxPassword+1) + `"}`, 401},
 		"empty":       {`{"username":"ann","password":""}`, 400},
-		"no name":     {`{"password":"` + secret + `"}`, 400},
+		"no name":     {`{"password":"` + goodPassword + `"}`, 400},
 		"no JSON":     {`username=ann`, 400},
 		"other types": {`{"username":1,"password":[]}`, 400},
 		"10 MiB":      {`{"username":"ann","password":"` + strings.Repeat("a", 10<<20) + `"}`, 413},
 	} {
 		code, answer, _ := b.do("POST", AuthPath+"/login/", c.body)
 		var said struct{ Error string }
-		if err := json.Unmarshal([]byte(answer), &said); err != nil || code != c.code || code == 401 && said.Error != "Invalid username/password" || strings.Contains(answer, secret) {
+		if err := json.Unmarshal([]byte(answer), &said); err != nil || code != c.code || code == 401 && said.Error != "Invalid username/password" || strings.Contains(answer, goodPassword) {
 			t.Errorf("%s: %d %.200s, want %d", name, code, answer, c.code)
 		}
 	}
@@ -157,26 +157,26 @@ func TestBadLogins(t *testing.T) {
 	}
 	b.want(session, "GET", "networks", "", 200, "blue:web")
 	ahead.Add(int64(6 * time.Minute))
-	b.login("ann", secret)
+	b.login("ann", goodPassword)
 }
 
 func TestAnOldHashIsReplacedAtTheNextLogin(t *testing.T) {
 	b, _ := proxied(t)
-	old, err := bcrypt.GenerateFromPassword([]byte(secret), bcrypt.MinCost)
+	old, err := bcrypt.GenerateFromPassword([]byte(goodPassword), bcrypt.MinCost)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.plan(func(tx *ledger.Tx) error {
 		return access.CreateUser(tx, mastercfg.LocalUser{Name: "ann", Password: string(old)}, time.Now())
 	})
-	first := b.login("ann", secret)
+	first := b.login("ann", goodPassword)
 	if stored := record[mastercfg.LocalUser](b, mastercfg.UserKey("ann")).Password; !strings.HasPrefix(stored, "$argon2id$") {
 		t.Errorf("stored: %s", stored)
 	}
-	b.login("ann", secret)
+	b.login("ann", goodPassword)
 	b.want(first, "GET", WhoAmIPath, "", 200, "ann")
 	for _, value := range storetest.Dump(b, b.db) {
-		if strings.Contains(value, first) || strings.Contains(value, secret) || strings.Contains(value, first[len(first)-64:]) {
+		if strings.Contains(value, first) || strings.Contains(value, goodPassword) || strings.Contains(value, first[len(first)-64:]) {
 			t.Error("a password or a token is in the store")
 		}
 	}

@@ -86,6 +86,9 @@ var matrix = map[string]map[string]row{
 		"/debug/epcleanup/tenant/blue/ep/none": rowOwn, "/debug/epcleanup/tenant/red/ep/none": rowForeign},
 
 	AuthPath + "/login":               {AuthPath + "/login": rowPublic},
+	openIDPath:                        {openIDPath: rowPublic},
+	openIDLoginPath:                   {openIDLoginPath: rowPublic},
+	providerPath:                      {providerPath: rowAccess},
 	AuthPath + "/version":             {AuthPath + "/version": rowPublic},
 	AuthPath + "/health":              {AuthPath + "/health": rowPublic},
 	AuthPath + "/logout":              {AuthPath + "/logout": rowKnown},

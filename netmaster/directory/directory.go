@@ -24,6 +24,7 @@ import (
 	"github.com/go-ldap/ldap/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // Limits of what a directory may do to a login.
@@ -43,7 +44,7 @@ type Config struct {
 	Port            int
 	BaseDN          string // below which persons are
 	Account         string // DN of the account that looks
-	AccountPassword string
+	AccountPassword secret.Text
 	StartTLS        bool          // else the connection begins with TLS
 	SkipVerify      bool          // any certificate is good
 	IssuedTo        string        // name in the certificate; empty: Server
@@ -73,7 +74,7 @@ func (c Config) Groups(ctx context.Context, name, password string) ([]string, er
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	conn.SetTimeout(limit)
 
-	if err := conn.Bind(c.Account, c.AccountPassword); err != nil {
+	if err := conn.Bind(c.Account, string(c.AccountPassword)); err != nil {
 		return nil, c.unavailable(fmt.Errorf("account %s: %w", c.Account, err))
 	}
 	person, err := c.find(conn, name)
@@ -86,7 +87,7 @@ func (c Config) Groups(ctx context.Context, name, password string) ([]string, er
 	case err != nil:
 		return nil, c.unavailable(fmt.Errorf("%s: %w", person.DN, err))
 	}
-	if err := conn.Bind(c.Account, c.AccountPassword); err != nil { // persons may not see groups
+	if err := conn.Bind(c.Account, string(c.AccountPassword)); err != nil { // persons may not see groups
 		return nil, c.unavailable(fmt.Errorf("account %s: %w", c.Account, err))
 	}
 	return c.follow(conn, person.GetAttributeValues(memberOf))

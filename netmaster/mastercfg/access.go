@@ -15,6 +15,7 @@ const (
 	BindingsPrefix = AccessRoot + "bindings/"
 
 	DirectoryKey = AccessRoot + "ldap" // how users are found who are not local
+	OpenIDKey    = AccessRoot + "oidc" // how those are asked about whom a provider of OpenID Connect knows
 	// GroupsKey is written when the record of a group goes, so that its revision tells since when.
 	GroupsKey = AccessRoot + "groupsChanged"
 )
@@ -46,9 +47,13 @@ func BindingsKey(principal string, local bool) string {
 	return BindingsPrefix + "group/" + url.PathEscape(foldName(principal))
 }
 
+// OpenIDPrefix is what the names begin with of users and groups that a provider of OpenID
+// Connect tells of, so that none is one of a local user or of a directory.
+const OpenIDPrefix = "oidc:"
+
 // foldName makes the forms equal in which a directory tells the name (DN) of a group.
 func foldName(principal string) string {
-	if !strings.Contains(principal, "=") {
+	if !strings.Contains(principal, "=") || strings.HasPrefix(principal, OpenIDPrefix) {
 		return principal
 	}
 	parts := strings.Split(strings.ToLower(principal), ",")
@@ -70,6 +75,17 @@ type Directory struct {
 	IssuedTo      string `json:"issuedTo,omitempty"`
 	Authorities   string `json:"authorities,omitempty"` // PEM
 	UserAttribute string `json:"userAttribute"`
+}
+
+// OpenID says how a provider of OpenID Connect is reached that knows users and their groups.
+type OpenID struct {
+	Issuer      string   `json:"issuer"`
+	ClientID    string   `json:"clientID"`
+	Secret      string   `json:"secret,omitempty"`      // of the client, sealed; see keyring
+	Authorities string   `json:"authorities,omitempty"` // PEM
+	NameClaim   string   `json:"nameClaim"`
+	GroupsClaim string   `json:"groupsClaim"`
+	Scopes      []string `json:"scopes,omitempty"`
 }
 
 // LocalUser is a user that netmaster itself knows.

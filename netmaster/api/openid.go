@@ -1,0 +1,267 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/openid"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/secret"
+)
+
+// Users whom a provider of OpenID Connect knows log in with a browser (package openid):
+// netctl asks where to send it, and shows what it has come back with.
+
+// provider is the one that is configured, as it was made at a revision of its record.
+type provider struct {
+	mu       sync.Mutex
+	made     *openid.Provider
+	revision int64
+}
+
+// errNoProvider is said where there is none.
+var errNoProvider = fault.New(fault.NotFound, "no OpenID Connect provider is configured")
+
+func providerOf(r ledger.Reader) (mastercfg.OpenID, error) {
+	p, err := ledger.Read[mastercfg.OpenID](r, mastercfg.OpenIDKey)
+	if fault.Is(err, fault.NotFound) {
+		return p, errNoProvider
+	}
+	return p, err
+}
+
+// provider is the one of the configuration as it is now.
+func (a *API) provider() (*openid.Provider, error) {
+	var record mastercfg.OpenID
+	var revision int64
+	err := a.ledger.View(func(r ledger.Reader) (err error) {
+		revision = r.Revision(mastercfg.OpenIDKey)
+		record, err = providerOf(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.openID.mu.Lock()
+	defer a.openID.mu.Unlock()
+	if a.openID.made != nil && a.openID.revision == revision {
+		return a.openID.made, nil
+	}
+	config := openid.Config{Issuer: record.Issuer, ClientID: record.ClientID, Authorities: record.Authorities,
+		NameClaim: record.NameClaim, GroupsClaim: record.GroupsClaim, Scopes: record.Scopes}
+	if record.Secret != "" {
+		text, err := a.config.Keyring.Open(mastercfg.OpenIDKey, record.Secret)
+		if err != nil {
+			return nil, err
+		}
+		config.ClientSecret = secret.Text(text)
+	}
+	made, err := openid.New(config, a.config.Now)
+	if err != nil {
+		return nil, err
+	}
+	if a.openID.made != nil {
+		a.openID.made.Close()
+	}
+	a.openID.made, a.openID.revision = made, revision
+	return made, nil
+}
+
+// openIDClient answers what a browser is sent to the provider with.
+func (a *API) openIDClient(r *http.Request) (reply, error) {
+	p, err := a.provider()
+	if err != nil {
+		return reply{}, err
+	}
+	done, err := a.askOutside()
+	if err != nil {
+		return reply{}, err
+	}
+	defer done()
+	at, err := p.AuthURL(r.Context())
+	if err != nil {
+		return reply{}, a.providerFailed(err)
+	}
+	c := p.Config()
+	return reply{body: contivmodel.OpenIDClient{Issuer: c.Issuer, ClientID: c.ClientID, AuthURL: at, Scopes: append([]string{}, c.Scopes...)}}, nil
+}
+
+// loginOpenID begins a session of who comes back from the provider.
+func (a *API) loginOpenID(r *http.Request) (reply, error) {
+	var sent contivmodel.OpenIDProof
+	if err := readInto(r, &sent); err != nil {
+		return reply{}, err
+	}
+	for field, text := range map[string]string{"code": sent.Code, "verifier": sent.Verifier, "nonce": sent.Nonce, "redirect_uri": sent.Redirect} {
+		if text == "" || len(text) > maxProofText {
+			return reply{}, fault.New(fault.Invalid, "%s: want 1 to %d bytes", field, maxProofText).WithField(field)
+		}
+	}
+	if !ofLoopback(sent.Redirect) {
+		return reply{}, fault.New(fault.Invalid, "redirect_uri %.100q: want http and an address of loopback", sent.Redirect).WithField("redirect_uri")
+	}
+	from := sourceOf(r)
+	if wait := a.guesses.Admit(mastercfg.OpenIDPrefix, from, a.config.Now()); wait > 0 {
+		return reply{}, tooManyGuesses(wait)
+	}
+	p, err := a.provider()
+	if err != nil {
+		return reply{}, err
+	}
+	done, err := a.askOutside()
+	if err != nil {
+		return reply{}, err
+	}
+	defer done()
+	who, err := p.Person(r.Context(), openid.Proof{Code: sent.Code, Verifier: sent.Verifier, Redirect: sent.Redirect, Nonce: sent.Nonce})
+	switch {
+	case fault.Is(err, fault.Denied):
+		return reply{}, denial{error: err, code: http.StatusUnauthorized}
+	case err != nil:
+		a.guesses.Unjudged(mastercfg.OpenIDPrefix, from)
+		return reply{}, a.providerFailed(err)
+	}
+	askingOf(r.Context()).about = who.Name
+	var token accounts.Token
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		token, err = access.LoginForeign(tx, who.Name, who.Groups, a.config.Now())
+		return err
+	})
+	if err == nil {
+		a.guesses.Right(mastercfg.OpenIDPrefix, from)
+	}
+	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
+}
+
+const maxProofText = 4096
+
+// ofLoopback tells whether a browser comes back to its own machine, where netctl waits for it.
+// A code that was got for another place is somebody else's.
+func ofLoopback(redirect string) bool {
+	u, err := url.Parse(redirect)
+	if err != nil || u.Scheme != "http" || u.User != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// providerFailed tells people less than the log.
+func (a *API) providerFailed(err error) error {
+	a.config.Log.WithError(err).Warn("login by OpenID Connect")
+	return fault.New(fault.Unavailable, "the OpenID Connect provider does not answer as it should: local users can log in")
+}
+
+// tooManyGuesses is the refusal of who has to wait.
+func tooManyGuesses(wait time.Duration) denial {
+	return denial{fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), http.StatusTooManyRequests, wait}
+}
+
+func formOfProvider(p mastercfg.OpenID) contivmodel.OpenIDConfig {
+	scopes := append([]string{}, p.Scopes...)
+	return contivmodel.OpenIDConfig{Issuer: &p.Issuer, ClientID: &p.ClientID, Authorities: &p.Authorities, NameClaim: &p.NameClaim, GroupsClaim: &p.GroupsClaim, Scopes: &scopes}
+}
+
+// intoProvider changes a record to what a form says. The secret is sealed for its place.
+func (a *API) intoProvider(f contivmodel.OpenIDConfig, p *mastercfg.OpenID) error {
+	for _, field := range []struct{ from, to *string }{{f.Issuer, &p.Issuer}, {f.ClientID, &p.ClientID}, {f.Authorities, &p.Authorities},
+		{f.NameClaim, &p.NameClaim}, {f.GroupsClaim, &p.GroupsClaim}} {
+		if field.from != nil {
+			*field.to = *field.from
+		}
+	}
+	if f.Scopes != nil {
+		p.Scopes = *f.Scopes
+	}
+	p.NameClaim, p.GroupsClaim = cmp.Or(p.NameClaim, "preferred_username"), cmp.Or(p.GroupsClaim, "groups")
+	if err := checkProvider(*p); err != nil || f.Secret == nil {
+		return err
+	}
+	if len(*f.Secret) > maxProviderText {
+		return fault.New(fault.TooLarge, "client_secret: more than %d bytes", maxProviderText).WithField("client_secret")
+	}
+	if p.Secret = ""; *f.Secret == "" {
+		return nil
+	}
+	sealed, err := a.config.Keyring.Seal(mastercfg.OpenIDKey, *f.Secret)
+	p.Secret = sealed
+	return err
+}
+
+const (
+	maxProviderText = 1024
+	maxScopes       = 32
+)
+
+func checkProvider(p mastercfg.OpenID) error {
+	for field, text := range map[string]string{"issuer": p.Issuer, "client_id": p.ClientID, "username_claim": p.NameClaim, "groups_claim": p.GroupsClaim} {
+		if text == "" || len(text) > maxProviderText {
+			return fault.New(fault.Invalid, "%s: want 1 to %d bytes", field, maxProviderText).WithField(field)
+		}
+	}
+	u, err := url.Parse(p.Issuer)
+	switch {
+	case err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fault.New(fault.Invalid, "issuer %.100q: want an https URL without a query", p.Issuer).WithField("issuer")
+	case len(p.Authorities) > maxAuthorities:
+		return fault.New(fault.Invalid, "tls_ca: more than %d bytes", maxAuthorities).WithField("tls_ca")
+	case len(p.Scopes) > maxScopes || slices.ContainsFunc(p.Scopes, func(s string) bool { return s == "" || len(s) > maxProviderText }):
+		return fault.New(fault.Invalid, "scopes: want at most %d, each of 1 to %d bytes", maxScopes, maxProviderText).WithField("scopes")
+	}
+	_, err = openid.New(openid.Config{Issuer: p.Issuer, Authorities: p.Authorities}, time.Now)
+	return err
+}
+
+func (a *API) getProvider(*http.Request) (reply, error) {
+	return reply{from: func(r ledger.Reader) (reply, error) {
+		p, err := providerOf(r)
+		return reply{body: formOfProvider(p)}, err
+	}}, nil
+}
+
+// putProvider says anew how the provider is reached; a PATCH changes what it names.
+func (a *API) putProvider(r *http.Request) (reply, error) {
+	var sent contivmodel.OpenIDConfig
+	if err := readInto(r, &sent); err != nil {
+		return reply{}, err
+	}
+	isNew := r.Method == http.MethodPut
+	var p mastercfg.OpenID
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		if p = (mastercfg.OpenID{}); !isNew {
+			if p, err = providerOf(tx); err != nil {
+				return err
+			}
+		}
+		if err := a.intoProvider(sent, &p); err != nil {
+			return err
+		}
+		return ledger.Write(tx, mastercfg.OpenIDKey, p)
+	})
+	code := http.StatusOK
+	if isNew {
+		code = http.StatusCreated
+	}
+	return reply{code: code, body: formOfProvider(p), revision: rev}, err
+}
+
+func (a *API) deleteProvider(r *http.Request) (reply, error) {
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		if _, err := providerOf(tx); err != nil {
+			return err
+		}
+		tx.Delete(mastercfg.OpenIDKey)
+		return nil
+	})
+	return reply{code: http.StatusNoContent, revision: rev}, err
+}

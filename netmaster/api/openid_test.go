@@ -1,0 +1,178 @@
+package api
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/oauth2"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/internal/openidtest"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/keyring"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// provided is a closed cluster that knows a provider of OpenID Connect.
+func provided(t *testing.T) (*bench, *openidtest.Issuer) {
+	issuer := openidtest.Start(t)
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {
+		c.HashCost = accounts.Cost{Memory: 8, Time: 1, Threads: 1}
+		c.Keyring = keyring.In(t.TempDir())
+	})
+	b.want("", "GET", openIDPath+"/", "", 404, "no OpenID Connect provider")
+	b.want("proven:root", "PUT", providerPath+"/", providerBody(t, issuer), 201, issuer.URL)
+	return b, issuer
+}
+
+func providerBody(t *testing.T, issuer *openidtest.Issuer) string {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"issuer": issuer.URL, "client_id": openidtest.ClientID, "client_secret": openidtest.ClientSecret,
+		"tls_ca": issuer.Authorities, "scopes": []string{"profile"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// browse is the way of a browser that netctl sends to the provider: what it comes back with.
+func (b *bench) browse() contivmodel.OpenIDProof {
+	b.Helper()
+	var at contivmodel.OpenIDClient
+	if err := json.Unmarshal([]byte(b.want("", "GET", openIDPath+"/", "", 200, `"scopes":["profile"]`)), &at); err != nil {
+		b.Fatal(err)
+	}
+	proof := contivmodel.OpenIDProof{Verifier: oauth2.GenerateVerifier(), Nonce: "n1", Redirect: "http://127.0.0.1:8000/callback"}
+	way := (&oauth2.Config{ClientID: at.ClientID, RedirectURL: proof.Redirect, Endpoint: oauth2.Endpoint{AuthURL: at.AuthURL}}).
+		AuthCodeURL("s", oauth2.S256ChallengeOption(proof.Verifier), oauth2.SetAuthURLParam("nonce", proof.Nonce))
+	browser := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // it is no browser's test
+	defer browser.CloseIdleConnections()
+	request, err := http.NewRequest("GET", way, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	resp, err := browser.RoundTrip(request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	resp.Body.Close()
+	back, err := url.Parse(resp.Header.Get("Location"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	proof.Code = back.Query().Get("code")
+	return proof
+}
+
+// shows is what netctl sends.
+func shows(t *testing.T, proof contivmodel.OpenIDProof) string {
+	t.Helper()
+	body, err := json.Marshal(proof)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func TestUsersOfAProviderLogIn(t *testing.T) {
+	b, issuer := provided(t)
+	login := func() string {
+		t.Helper()
+		var said struct{ Token string }
+		if err := json.Unmarshal([]byte(b.want("", "POST", openIDLoginPath+"/", shows(t, b.browse()), 200, "token")), &said); err != nil {
+			t.Fatal(err)
+		}
+		return said.Token
+	}
+	token := login()
+	b.want(token, "GET", WhoAmIPath, "", 200, `"identity":"user/oidc:ann","mode":"enforced","roles":[]`)
+	b.want(token, "GET", "networks", "", 200, "[]")
+	bindings := AuthPath + "/authorizations/"
+	b.want("proven:root", "POST", bindings, `{"principalName":"net","local":false,"role":"admin"}`, 201, "") // another group
+	b.want(token, "GET", "globals", "", 403, "")
+	b.want("proven:root", "POST", bindings, `{"principalName":"oidc:net","local":false,"role":"ops","tenantName":"blue"}`, 201, "")
+	b.want(token, "GET", "networks", "", 200, "blue:web") // at once
+	b.want(token, "GET", "networks/red:web", "", 403, "")
+	// a local user of the name is another person, and so is one of a directory
+	b.want("proven:root", "POST", usersPath+"/", `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
+	b.want(token, "GET", usersPath+"/ann/", "", 403, "")
+	b.want(token, "PATCH", usersPath+"/ann/", `{"password":"taken over now"}`, 403, "")
+	issuer.Set(openidtest.Behaviour{Claims: map[string]any{"preferred_username": "bob", "groups": []string{"a=B", "x"}}})
+	bob := login()
+	b.want("proven:root", "POST", bindings, `{"principalName":"oidc:A=b","local":false,"role":"admin"}`, 201, "") // is compared letter by letter
+	b.want(bob, "GET", "networks", "", 200, "[]")
+	// sessions go on while the provider is away, and end by logout
+	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, _ string) bool { w.WriteHeader(502); return true }})
+	b.want(token, "GET", "networks", "", 200, "blue:web")
+	b.want(token, "POST", AuthPath+"/logout/", "", 204, "")
+	b.want(token, "GET", WhoAmIPath, "", 401, "")
+	b.want("proven:root", "DELETE", providerPath+"/", "", 204, "")
+	b.want("", "GET", openIDPath+"/", "", 404, "")
+	b.want(bob, "GET", WhoAmIPath, "", 200, "oidc:bob")
+}
+
+func TestBadLoginsOfAProvider(t *testing.T) {
+	b, issuer := provided(t)
+	path := openIDLoginPath + "/"
+	good := b.browse()
+	for name, change := range map[string]func(*contivmodel.OpenIDProof){
+		"no code": func(p *contivmodel.OpenIDProof) { p.Code = "" }, "no verifier": func(p *contivmodel.OpenIDProof) { p.Verifier = "" },
+		"a long code":           func(p *contivmodel.OpenIDProof) { p.Code = strings.Repeat("c", maxProofText+1) },
+		"back to somebody else": func(p *contivmodel.OpenIDProof) { p.Redirect = "http://192.0.2.1/callback" }, "https": func(p *contivmodel.OpenIDProof) { p.Redirect = "https://127.0.0.1/callback" },
+		"a name that looks so": func(p *contivmodel.OpenIDProof) { p.Redirect = "http://localhost.example.org/callback" },
+	} {
+		proof := good
+		change(&proof)
+		if answer := b.want("", "POST", path, shows(t, proof), 400, "want"); strings.Contains(answer, good.Verifier) {
+			t.Errorf("%s: the answer shows what was sent: %s", name, answer)
+		}
+	}
+	b.want("", "POST", path, "{", 400, `"error"`)
+	before := storetest.Dump(b, b.db)
+	issuer.Set(openidtest.Behaviour{Forge: openidtest.Confused})
+	for range 5 {
+		b.want("", "POST", path, shows(t, b.browse()), 401, "HS256")
+	}
+	b.want("", "POST", path, shows(t, b.browse()), 429, "wait")
+	if len(storetest.Dump(b, b.db)) != len(before) {
+		t.Error("bad logins left something in the store")
+	}
+	b.want("", "POST", AuthPath+"/login/", `{"username":"oidc:ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
+}
+
+func TestTheProviderIsConfigured(t *testing.T) {
+	b, issuer := provided(t)
+	for key, value := range storetest.Dump(b, b.db) {
+		if strings.Contains(value, openidtest.ClientSecret) {
+			t.Errorf("the secret is in the store: %s", key)
+		}
+	}
+	answer := b.want("proven:root", "GET", providerPath+"/", "", 200, `"username_claim":"preferred_username","groups_claim":"groups"`)
+	if strings.Contains(answer, "client_secret") || strings.Contains(answer, "enc:v1") {
+		t.Errorf("the secret is shown: %s", answer)
+	}
+	// a change keeps what it does not name
+	b.want("proven:root", "PATCH", providerPath+"/", `{"groups_claim":"roles"}`, 200, `"groups_claim":"roles"`)
+	issuer.Set(openidtest.Behaviour{Claims: map[string]any{"roles": []string{"x"}, "groups": nil}})
+	b.want("", "POST", openIDLoginPath+"/", shows(t, b.browse()), 200, "token")
+	good := providerBody(t, issuer)
+	for _, bad := range [][2]string{{issuer.URL, "http://example.org"}, {issuer.URL, "https://u:p@example.org"}, {issuer.URL, "https://example.org/?a=b"}, {`"client_id":"contiv"`, `"client_id":""`},
+		{`["profile"]`, `[""]`}, {`"tls_ca":"-----BEGIN`, `"tls_ca":"`}, {`"client_id":"contiv"`, `"client_id":1`}} {
+		b.want("proven:root", "PUT", providerPath+"/", strings.Replace(good, bad[0], bad[1], 1), 400, `"error"`)
+	}
+	// one that answers nonsense, and one that is away, cost the login only
+	proof := b.browse()
+	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, _ string) bool { w.WriteHeader(500); return true }})
+	b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 503, "local users can log in")
+	b.want("proven:root", "PATCH", providerPath+"/", `{"issuer":"https://127.0.0.1:1"}`, 200, "")
+	b.want("", "GET", openIDPath+"/", "", 503, "local users can log in")
+	b.want("proven:root", "DELETE", providerPath+"/", "", 204, "")
+	for _, method := range []string{"DELETE", "GET", "PATCH"} {
+		b.want("proven:root", method, providerPath+"/", "{}", 404, "no OpenID Connect provider")
+	}
+}
