@@ -18,6 +18,8 @@
 //	doc     meaning, one line
 //	column  position and heading in the listing of netctl
 //
+// A field of the type secret.Text is accepted and never told (secret.go).
+//
 // Kinds reads the declarations by reflection, once; validation, decoding, the
 // REST routes, the client, netctl and the API document all work from what it
 // returns. A new object needs a struct, three one-line methods and a line in

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // Field is one field of a kind, as read from its tags.
@@ -30,11 +32,17 @@ type Field struct {
 // Kind returns the Go kind of the field: String, Int or Slice (of strings).
 func (f Field) Kind() reflect.Kind { return f.goType.Kind() }
 
-// Value returns the field's value: a string, an int or a []string.
+// Secret tells whether the field is never told.
+func (f Field) Secret() bool { return f.goType == reflect.TypeFor[secret.Text]() }
+
+// Value returns the field's value: a string, an int, a []string or a secret.Text.
 func (f Field) Value(o Object) any { return f.of(o).Interface() }
 
 // Set stores a string, an int or a []string, whichever the field holds.
 func (f Field) Set(o Object, value any) error {
+	if text, ok := value.(string); ok && f.Secret() {
+		value = secret.Text(text)
+	}
 	v := reflect.ValueOf(value)
 	if !v.IsValid() || v.Type() != f.goType {
 		return fmt.Errorf("%s %s: a %T given, a %s wanted", o.ModelType(), f.Name, value, f.goType)

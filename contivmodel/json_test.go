@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 func encode(t *testing.T, v any) string {
@@ -99,7 +100,7 @@ func anObject(t *rapid.T) Object {
 	for _, f := range k.Fields {
 		var value any
 		switch f.Value(o).(type) {
-		case string:
+		case string, secret.Text:
 			value = rapid.OneOf(rapid.Just(""), rapid.String()).Draw(t, f.Name)
 		case int:
 			value = rapid.Int().Draw(t, f.Name)

@@ -18,6 +18,8 @@ type Kind struct {
 	goType reflect.Type
 	key    int   // index of the Key field
 	links  []int // indexes of the link fields
+
+	secrets []Field
 }
 
 // declaration is what the struct itself cannot say.
@@ -129,5 +131,6 @@ func readKind(d declaration) Kind {
 		}
 	}
 	slices.SortFunc(k.Fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	k.secrets = slices.DeleteFunc(slices.Clone(k.Fields), func(f Field) bool { return !f.Secret() })
 	return k
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // Refusals have the texts of the original controller, for programs, and an
@@ -71,15 +72,23 @@ func (f Field) validate(v reflect.Value) error {
 }
 
 func (f Field) validateText(text string) error {
+	shown := quoted(text)
+	if f.Secret() {
+		shown = secret.Shown
+	}
 	if f.Max > 0 && len(text) > f.Max {
 		return fault.New(fault.Invalid, "%s string too long", f.Name).WithField(f.Name).
-			WithExplanation("%s %s: has %d bytes, want at most %d", f.Name, quoted(text), len(text), f.Max)
+			WithExplanation("%s %s: has %d bytes, want at most %d", f.Name, shown, len(text), f.Max)
 	}
 	if !f.wellFormed(text) {
 		return fault.New(fault.Invalid, "%s string invalid format", f.Name).WithField(f.Name).
-			WithExplanation("%s %s: want %s", f.Name, quoted(text), f.Wanted())
+			WithExplanation("%s %s: want %s", f.Name, shown, f.Wanted())
 	}
-	return limits.Plain(f.Name, text)
+	err := limits.Plain(f.Name, text)
+	if err != nil && f.Secret() {
+		return fault.New(fault.Invalid, "%s %s: is not UTF-8, or has a control character", f.Name, shown).WithField(f.Name)
+	}
+	return err
 }
 
 // quoted is a value in a refusal; the end of a long one does not matter.

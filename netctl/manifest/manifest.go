@@ -42,7 +42,7 @@ type document struct {
 }
 
 // FromObject returns the document of an object, ready to be encoded. Links and
-// empty fields are left out.
+// empty fields are left out, and so are secrets.
 func FromObject(o contivmodel.Object) any {
 	kind := contivmodel.KindOf(o)
 	doc := document{Kind: kind.Type, Metadata: map[string]string{}, Spec: map[string]any{}}
@@ -50,7 +50,7 @@ func FromObject(o contivmodel.Object) any {
 		switch {
 		case f.KeyPart > 0:
 			doc.Metadata[metadataName(kind, f)] = fmt.Sprint(f.Value(o))
-		case !f.Empty(o):
+		case !f.Empty(o) && !f.Secret():
 			doc.Spec[f.Name] = f.Value(o)
 		}
 	}

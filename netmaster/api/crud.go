@@ -71,6 +71,7 @@ func (a *API) commit(ctx context.Context, in intent) (reply, error) {
 		return reply{body: in.key, revision: rev}, err
 	}
 	tag, err := a.settle(object, written)
+	contivmodel.Redact(object)
 	return reply{body: object, revision: rev, tag: tag}, err
 }
 
@@ -97,9 +98,12 @@ func (in intent) apply(s storage, c *change) (contivmodel.Object, error) {
 	case in.object == nil:
 		return nil, s.remove(c, stored)
 	case err != nil:
+		if err := contivmodel.CheckSecrets(in.object); err != nil {
+			return nil, err
+		}
 		return s.create(c, in.object)
 	}
-	return stored, s.update(c, stored, in.object)
+	return stored, s.update(c, stored, contivmodel.WithSecrets(in.object, stored))
 }
 
 // list answers with all objects of a kind, sorted by key, or with a stream of their changes.
@@ -163,6 +167,7 @@ func (a *API) read(r *http.Request, show func(storage, ledger.Reader, contivmode
 		if err != nil {
 			return reply{}, err
 		}
+		contivmodel.Redact(stored)
 		return show(s, reader, stored)
 	}}, nil
 }

@@ -186,7 +186,7 @@ func (t *task) isAsWanted(stored []byte) bool {
 	if err != nil {
 		return false
 	}
-	wanted, err := json.Marshal(t.object)
+	wanted, err := json.Marshal(contivmodel.WithSecrets(t.object, there))
 	return err == nil && bytes.Equal(is, wanted)
 }
 

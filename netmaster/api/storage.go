@@ -94,6 +94,7 @@ func (typed[T, P]) list(r ledger.Reader, s scope) jsonstream.Array {
 					return nil
 				}
 				master.Complete(r, P(&o))
+				contivmodel.Redact(P(&o))
 				return item(o)
 			})
 			if err != nil {

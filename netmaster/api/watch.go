@@ -348,5 +348,6 @@ func (w *watch) decode(value []byte) contivmodel.Object {
 	if json.Unmarshal(value, o) != nil {
 		return nil // the reconciler reports it
 	}
+	contivmodel.Redact(o)
 	return o
 }

@@ -1,17 +1,19 @@
 package mastercfg
 
+import "github.com/contiv/netplugin/utils/secret"
+
 // CfgBgpState makes one node a BGP speaker. What it means is that of Speaker.
 type CfgBgpState struct {
-	ID         string   `json:"id"` // host
-	Hostname   string   `json:"hostname"`
-	RouterIP   string   `json:"router-ip"`
-	RouterIPv6 string   `json:"router-ipv6,omitempty"`
-	As         string   `json:"as"`
-	NeighborAs string   `json:"neighbor-as"`
-	Neighbor   string   `json:"neighbor"`
-	Neighbors  []string `json:"neighbors,omitempty"` // further ones, each address=AS
-	Password   string   `json:"password,omitempty"`
-	HoldTime   int      `json:"hold-time,omitempty"` // seconds
+	ID         string      `json:"id"` // host
+	Hostname   string      `json:"hostname"`
+	RouterIP   string      `json:"router-ip"`
+	RouterIPv6 string      `json:"router-ipv6,omitempty"`
+	As         string      `json:"as"`
+	NeighborAs string      `json:"neighbor-as"`
+	Neighbor   string      `json:"neighbor"`
+	Neighbors  []string    `json:"neighbors,omitempty"` // further ones, each address=AS
+	Password   secret.Text `json:"password,omitempty"`
+	HoldTime   int         `json:"hold-time,omitempty"` // seconds
 }
 
 // NodeBgp is what an agent answers at /inspect/bgp; null when it is no speaker.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // BgpSpeaker is what a record makes of a node.
@@ -15,7 +16,7 @@ type BgpSpeaker struct {
 	Link       netip.Prefix   // its IPv4 address among the routers, with the length of their subnet
 	Link6      netip.Prefix   // the same of IPv6; invalid: none
 	Neighbours []BgpNeighbour // each address once
-	Password   string         // empty: none
+	Password   secret.Text    // empty: none
 	HoldTime   time.Duration  // 0: the speaker's default
 }
 

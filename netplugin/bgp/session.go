@@ -124,7 +124,7 @@ func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool
 		hold = DefaultHoldTime
 	}
 	peer := &api.Peer{
-		Conf: &api.PeerConf{NeighborAddress: b.Address.String(), PeerAsn: b.AS, AuthPassword: b.Password},
+		Conf: &api.PeerConf{NeighborAddress: b.Address.String(), PeerAsn: b.AS, AuthPassword: string(b.Password)},
 		Timers: &api.Timers{Config: &api.TimersConfig{
 			ConnectRetry: connectRetry, IdleHoldTimeAfterReset: idleAfterReset,
 			HoldTime: uint64(hold.Seconds()), KeepaliveInterval: uint64(hold.Seconds()) / keepalivesOfHold,

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/utils/retry"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // Settings are what a node has been told about BGP.
@@ -26,7 +27,7 @@ type Settings struct {
 type Neighbour struct {
 	Address  netip.Addr
 	AS       uint32        // ours: an internal session
-	Password string        // of TCP MD5 (RFC 2385); empty: none
+	Password secret.Text   // of TCP MD5 (RFC 2385); empty: none
 	HoldTime time.Duration // after which silence means death, at least 3 s; 0: DefaultHoldTime
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/test/fakenode"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) {
@@ -86,7 +87,7 @@ func TestANeighbourWithAnotherPasswordIsToldOfAndDisturbsNobody(t *testing.T) {
 	soon := func(what string, holds func() bool) { testkit.Eventually(t, 4*patience, what, holds) } // attempts are seconds apart
 	speak := func(password string) {
 		s.Configure(&bgp.Settings{AS: ourAS, Router: us, Neighbours: []bgp.Neighbour{
-			{Address: bad.own, AS: theirAS, Password: password}, {Address: good.own, AS: theirAS, Password: "secret"}}})
+			{Address: bad.own, AS: theirAS, Password: secret.Text(password)}, {Address: good.own, AS: theirAS, Password: "secret"}}})
 	}
 	speak("secret")
 	theirs := []bgp.Neighbour{{Address: us, AS: ourAS, Password: "secret"}}
