@@ -97,7 +97,8 @@ func compare(note, dir, name string, peers map[string]string) error {
 	if err := json.Unmarshal(text, &was); err != nil {
 		return fault.New(fault.Invalid, "etcd data directory: %s: %w", note, err)
 	}
-	if was.Name != name || !maps.Equal(was.Peers, peers) {
+	alone := len(was.Peers) == 1 && len(peers) == 1 // nobody asks it by its URL
+	if was.Name != name || !alone && !maps.Equal(was.Peers, peers) {
 		return fault.New(fault.Conflict, "etcd data directory %s: belongs to member %q of %s, not to %q of %s",
 			dir, was.Name, initialCluster(was.Peers), name, initialCluster(peers))
 	}

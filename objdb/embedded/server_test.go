@@ -227,6 +227,17 @@ func TestADataDirectoryIsNotTakenOverByAnotherCluster(t *testing.T) {
 	}
 }
 
+// Nobody but the member itself has its URL for peers while it is alone, so it may have another one.
+func TestAMemberThatIsAloneMayMove(t *testing.T) {
+	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()}
+	for range 2 {
+		s := start(t, within(time.Minute), cfg)
+		testetcd.Ready(t, s)
+		testetcd.Stop(t, s)
+		cfg.ClientURL, cfg.PeerURL = testkit.FreeURL(), testkit.FreeURL()
+	}
+}
+
 func TestDamagedDataIsAnError(t *testing.T) {
 	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()}
 	s := start(t, within(time.Minute), cfg)
