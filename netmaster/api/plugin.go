@@ -39,7 +39,7 @@ func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressReque
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (reply, error) {
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName)); err != nil {
+		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.placed(r.Context(), tx, req)); err != nil {
 			return err
 		}
 		if answer.EndpointConfig, err = a.rest.CreateEndpoint(tx, req); err != nil {

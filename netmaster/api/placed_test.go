@@ -1,0 +1,52 @@
+package api
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// Under Kubernetes a node gets into a tenant by a pod that the leader has placed there, not by
+// asking.
+func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" })
+	b.want("proven:root", "POST", "networks/red:access", `{"tenantName":"red","networkName":"access","encap":"vxlan","nwType":"infra","subnet":"10.9.0.0/24","gateway":"10.9.0.254"}`, 200, "")
+	b.joinedAs("h1")
+	b.joinedAs("h2")
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{Namespace: "shop", Name: "web", UID: "u1", Tenant: "blue", Network: "web"})
+	})
+	ask := func(node, tenant, network, container, uid string) string {
+		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, fmt.Sprintf(`{"TenantName":%q,"NetworkName":%q,"PodUID":%q,"ConfigEP":{"Container":%q,"Host":%q}}`,
+			tenant, network, uid, container, node), provenHeader, "node/"+node, "Accept", problemType)
+		if code == 200 {
+			return ""
+		}
+		return answer
+	}
+	for name, c := range map[string]struct {
+		node, tenant, network, container, uid string
+		refused                               bool
+	}{
+		"a pod that is placed":       {"h1", "blue", "web", "c1", "u1", false},
+		"its pod in another tenant":  {"h1", "red", "web", "c2", "u1", true},
+		"its pod in another network": {"h1", "red", "access", "c2", "u1", true},
+		"a pod of another node":      {"h2", "blue", "web", "c3", "u1", true},
+		"no pod":                     {"h1", "red", "web", "c4", "", true},
+		"a pod that nobody knows":    {"h1", "red", "web", "c5", "u5", true},
+		"a path for a pod":           {"h2", "blue", "web", "c6", "../h1/u1", true},
+		"the node's own access":      {"h1", "red", "access", "h1", "", false},
+		"the access of another node": {"h1", "red", "access", "h2", "", true},
+	} {
+		if refused := ask(c.node, c.tenant, c.network, c.container, c.uid); (refused != "") != c.refused {
+			t.Errorf("%s: %q, want refused: %v", name, refused, c.refused)
+		}
+	}
+	// What it has, it has, also when the pod has gone.
+	b.plan(func(tx *ledger.Tx) error { tx.Delete(mastercfg.K8sPodKey("h1", "u1")); return nil })
+	if refused := ask("h1", "blue", "web", "c1", "u1"); refused != "" {
+		t.Errorf("an endpoint that it has: %s", refused)
+	}
+}
