@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/k8s"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/utils/buildinfo"
@@ -112,6 +113,8 @@ func command(o *options) *cli.Command {
 			"file with a token of netctl token create --role master, which only its own user may read: a netmaster that has no authorities is given them by another one, over TLS, and does not lead before"),
 		set.String(&o.security.join, "join", "JOIN", "", categorySecurity,
 			"netmasters to ask then, address:port with commas between, before those that are registered in the store"),
+		set.String(&o.security.podToken, "join-pod-token-file", "JOIN_POD_TOKEN_FILE", "", categorySecurity,
+			"file with a token of this pod's service account, for audience "+mastercfg.JoinAudience+": where the cluster has authorities, this netmaster is given them by another one; with --k8s-api-server"),
 		set.String(&o.security.dir, "pki-dir", "PKI_DIR", "/var/lib/contiv/pki", categorySecurity,
 			"directory of the authorities; only its own user may read it"),
 		set.String(&o.security.own.Cert, "tls-cert", "TLS_CERT", "", categorySecurity,
@@ -174,6 +177,10 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	found = append(found, violations...)
 	member, violations := o.member()
 	found = append(found, violations...)
+	pods, err := o.inPod()
+	if err != nil {
+		found = append(found, err)
+	}
 	security, violations := o.protection()
 	if found = append(found, violations...); len(found) > 0 {
 		return daemon.Config{}, errors.Join(found...)
@@ -182,7 +189,7 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	if cluster != nil {
 		metrics = append(metrics, cluster.Metrics)
 	}
-	return daemon.Config{
+	config := daemon.Config{
 		Listen: o.external, Control: o.internal, Metrics: metrics,
 		Store: o.store(), Embedded: member, Security: security,
 		API: api.Config{
@@ -191,10 +198,12 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 			Audit:       audit.New(o.auditLog, logrus.WithField("component", "audit")),
 			Log:         logrus.WithField("component", "api"),
 		},
-		Follow:    o.follow(cluster),
+		Follow:    o.follow(cluster, pods),
 		LeaderTTL: o.leaderTTL, NodeGrace: o.nodeGrace,
 		Log: logrus.WithField("component", "netmaster"),
-	}, nil
+	}
+	o.vouched(&config, pods)
+	return config, nil
 }
 
 // kubernetes is how the leader reaches the API server that a flag or the file names. Without

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/k8s"
+	"github.com/contiv/netplugin/netmaster/podjoin"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/k8sutils"
 )
@@ -15,7 +17,7 @@ import (
 // follow is what the daemon does of Kubernetes in a term: nil in other modes. The daemon is
 // given it and does not know it, so that netmaster's packages and their tests are linked
 // without the client of Kubernetes.
-func (o *options) follow(cluster *k8s.Config) func(context.Context, *ledger.Ledger, *api.API, *logrus.Entry) error {
+func (o *options) follow(cluster *k8s.Config, pods *podjoin.Cluster) func(context.Context, *ledger.Ledger, *api.API, *logrus.Entry) error {
 	if o.common.Mode != "kubernetes" {
 		return nil
 	}
@@ -24,6 +26,13 @@ func (o *options) follow(cluster *k8s.Config) func(context.Context, *ledger.Ledg
 			log.Warnf("no API server is named in %s on this machine: pods of Kubernetes are not placed, and cannot start", k8sutils.DefaultPath)
 			<-ctx.Done()
 			return ctx.Err()
+		}
+		var publishing sync.WaitGroup
+		defer publishing.Wait()
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		if pods != nil {
+			publishing.Go(func() { pods.Publish(ctx, model.KnownBy, log) })
 		}
 		config := *cluster
 		config.Model, config.ReadyAgents, config.EnforcedPolicies, config.Log = model, model.ReadyAgents, model.EnforcedPolicies, log

@@ -27,6 +27,7 @@ type securityOptions struct {
 	plainLoopback string
 	token         string
 	join          string
+	podToken      string // file
 	own           owncert.Files
 	authProxy     string
 }

@@ -21,7 +21,7 @@ func cleanupCommand() *cli.Command {
 		Files:     []string{cniwire.DefaultSocket, cniwire.Heartbeat(cniwire.DefaultSocket), answersFile},
 		Memory:    hostaccess.DefaultStateDir,
 	}
-	var confDir, binDir string
+	var confDir, binDir, pkiDir string
 	stay := false
 	return &cli.Command{
 		Name:  "cleanup",
@@ -34,10 +34,14 @@ func cleanupCommand() *cli.Command {
 				Usage: "directory of Open vSwitch's sockets", OnlyOnce: true},
 			&cli.StringFlag{Name: "cni-conf-dir", Destination: &confDir, Usage: "folder that netplugin has written " + cniinstall.ConfName + " into", OnlyOnce: true},
 			&cli.StringFlag{Name: "cni-bin-dir", Destination: &binDir, Usage: "folder that netplugin has copied its CNI plugin into", OnlyOnce: true},
+			&cli.StringFlag{Name: "pki-dir", Destination: &pkiDir, Usage: "folder of the node's own key, which nobody else has anything in", OnlyOnce: true},
 			&cli.BoolFlag{Name: "stay", Destination: &stay, Usage: "when all is removed, stay until a signal comes; for a DaemonSet, whose containers must not end"},
 		},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			c.Out = cmd.Root().Writer
+			if pkiDir != "" {
+				c.StateDirs = append(c.StateDirs, pkiDir)
+			}
 			c.Runtime = cniinstall.Placed(confDir, binDir)
 			alone, made, err := beAlone(presenceFile)
 			if err != nil {

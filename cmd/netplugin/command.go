@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniinstall"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
 )
@@ -77,6 +78,8 @@ func nodeFlags(o *options) []cli.Flag {
 			"folder to write "+cniinstall.ConfName+" into when pods can be attached, such as "+cniinstall.DefaultConfDir+" (default: none)"),
 		set.String(&o.join.tokenFile, "join-token-file", "JOIN_TOKEN_FILE", "", categoryNode,
 			"file with the token of netctl token create, which only root may read; the node joins with it and asks netmasters over TLS from then on"),
+		set.String(&o.join.authorities, "join-authorities", "JOIN_AUTHORITIES", "", categoryNode,
+			"file with what netmasters are believed by when the node joins; with it the token may be that of a service account of Kubernetes, for audience "+mastercfg.JoinAudience),
 		set.String(&o.netmasters, "netmasters", "NETMASTERS", "", categoryNode,
 			"comma-separated https URLs of netmasters, through which a node that joins, or has joined, reaches the state; instead of --etcd-endpoints"),
 		set.String(&o.join.dir, "pki-dir", "PKI_DIR", "/var/lib/contiv/pki", categoryNode, "directory of the node's key and certificate"),

@@ -21,8 +21,9 @@ import (
 
 // joinOptions are the flags that say how the node shows who it is.
 type joinOptions struct {
-	tokenFile string
-	dir       string
+	tokenFile   string
+	authorities string // file
+	dir         string
 }
 
 // wanted tells whether the node is to join, or has joined already.
@@ -70,7 +71,7 @@ func newMember(o *options, masters func(context.Context) ([]string, error)) (*me
 		addresses = append([]string{own}, addresses[:min(len(addresses), hostaddr.Most-1)]...)
 	}
 	member, err := membership.Open(membership.Config{
-		Dir: o.join.dir, TokenFile: o.join.tokenFile, Host: o.node.HostLabel,
+		Dir: o.join.dir, TokenFile: o.join.tokenFile, AuthoritiesFile: o.join.authorities, Host: o.node.HostLabel,
 		Addresses: addresses, VTEPs: []string{o.node.VTEP.String()},
 		Masters: masters, Log: logrus.WithField("component", "membership"),
 	})

@@ -76,6 +76,7 @@ func (o *options) complete(positional []string) error {
 		found = append(found, fmt.Errorf("--datapath %q: want auto, system or netdev", o.datapath))
 	}
 	found = append(found, o.completeMasters()...)
+	found = append(found, o.completeJoining()...)
 	found = append(found, o.completeUplinks()...)
 	found = append(found, o.completeNodePorts()...)
 	found = append(found, o.names.complete()...)
@@ -172,6 +173,14 @@ func (o *options) completeMasters() (found []error) {
 	}
 	o.Store.Endpoints = o.masters
 	return found
+}
+
+// completeJoining checks with what the node joins.
+func (o *options) completeJoining() []error {
+	if o.join.authorities != "" && o.join.tokenFile == "" {
+		return []error{fmt.Errorf("--join-authorities: needs --join-token-file, the token to show to netmasters")}
+	}
+	return nil
 }
 
 // completeUplinks takes the names of the uplinks, and how they are bonded.

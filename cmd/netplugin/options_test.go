@@ -105,6 +105,7 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		`"https://m1:9999" has a name`:     {"--netmasters=https://192.0.2.1:9999,https://m1:9999", "--join-token-file=/run/token"},
 		`"http://192.0.2.1:9999" is not`:   {"--netmasters=http://192.0.2.1:9999", "--join-token-file=/run/token"},
 		`give --join-token-file`:           {"--netmasters=https://192.0.2.1:9999,https://[2001:db8::1]:9999", "--pki-dir="},
+		`needs --join-token-file`:          {"--join-authorities=/run/authorities.crt"},
 		`not defined: -bogus`:              {"--bogus"},
 	} {
 		t.Run(want, func(t *testing.T) {

@@ -64,6 +64,7 @@ type Config struct {
 	Bookmarks   time.Duration                         // longest silence of a watch; 0: 30 s
 	Authorities func() pki.Authorities                // that sign certificates; nil, or none returned: there are none
 	Found       func() error                          // makes them, for a cluster that has none; nil: it cannot get any
+	Vouch       Vouch                                 // for tokens of others that let somebody join; nil: nobody does
 	Changed     func(mastercfg.SecurityMode)          // is told the mode of security at each change; nil: nobody is
 	Replace     func(seen, all pki.Authorities) error // has netmaster use others than those that were seen; nil: it cannot
 	Now         func() time.Time                      // of certificates, tokens and sessions; nil: time.Now

@@ -79,6 +79,9 @@ func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (reply, erro
 	if err := Confidential(r); err != nil {
 		return reply{}, err
 	}
+	if a.config.Vouch != nil && !jointoken.Is(request.Token) {
+		return a.joinVouched(r, request)
+	}
 	token, err := jointoken.Parse(request.Token)
 	if err != nil {
 		return reply{}, err
@@ -115,12 +118,7 @@ func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (reply, erro
 				return err
 			}
 		}
-		if identity.Kind(record.Role) == identity.Master {
-			if wanted.answer.Files, err = wanted.by.Encode(); err != nil {
-				return err
-			}
-		}
-		return wanted.sign(tx, at, identity.Kind(record.Role), joined)
+		return wanted.admit(tx, at, identity.Kind(record.Role), joined)
 	})
 	return reply{body: wanted.answer, revision: rev}, err
 }
@@ -185,6 +183,16 @@ func (a *API) asked(csr []byte) (*certificate, error) {
 	}
 	c.hash, err = pki.PublicKeyHash(c.key)
 	return c, err
+}
+
+// admit signs for who joins, and gives the authorities to a netmaster.
+func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) (err error) {
+	if kind == identity.Master {
+		if c.answer.Files, err = c.by.Encode(); err != nil {
+			return err
+		}
+	}
+	return c.sign(tx, at, kind, joined)
 }
 
 // sign makes the certificate and writes the record with its end.

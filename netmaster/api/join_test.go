@@ -27,7 +27,7 @@ type joinBench struct {
 	now atomic.Pointer[time.Time]
 }
 
-func startJoin(t *testing.T) *joinBench {
+func startJoin(t *testing.T, change ...func(*Config)) *joinBench {
 	begin := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	by, err := pki.NewCluster(begin)
 	if err != nil {
@@ -38,6 +38,9 @@ func startJoin(t *testing.T) *joinBench {
 	j.bench = start(t, func(c *Config) {
 		c.Authorities = func() pki.Authorities { return by }
 		c.Now = func() time.Time { return *j.now.Load() }
+		for _, more := range change {
+			more(c)
+		}
 	})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.TLS = new(tls.ConnectionState) // as the daemon notes it

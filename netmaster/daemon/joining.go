@@ -19,7 +19,7 @@ import (
 )
 
 // A netmaster that has no authorities is given those of its cluster, with their keys, by
-// another one, for a join token. Until then it follows: nodes that have joined could not
+// another one, for a join token, or because Kubernetes vouches for it. Until then it follows: nodes that have joined could not
 // ask it. The same is true of one without a token, as long as another netmaster that has
 // them is there to lead.
 
@@ -36,7 +36,10 @@ const (
 // join asks the other netmasters until one has taken this one in, or ctx ends.
 func (d *Daemon) join(ctx context.Context) {
 	var said string
-	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); d.toJoin.Load() && ctx.Err() == nil; pace.Sleep(ctx) {
+	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); d.joins() && ctx.Err() == nil; pace.Sleep(ctx) {
+		if !d.toJoin.Load() && !d.closed(ctx) {
+			continue // there is nothing yet that others could give
+		}
 		err := d.tryJoin(ctx)
 		if err == nil {
 			d.toJoin.Store(false)
@@ -44,21 +47,25 @@ func (d *Daemon) join(ctx context.Context) {
 		}
 		if err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
-			d.log.WithError(err).Error("this netmaster has not joined the cluster, trying again; it does not lead until then")
+			d.log.WithError(err).Error("this netmaster has not joined the cluster, trying again; it does not lead until then, if another one can")
 		}
 	}
 }
 
+// joins tells whether this netmaster is still to join: it was given a token for that, or others
+// vouch for it and it has not founded the cluster itself.
+func (d *Daemon) joins() bool {
+	return d.toJoin.Load() || d.cfg.Security.Vouched != nil && !d.papers.have()
+}
+
+// closed tells whether the cluster has authorities, if the store tells.
+func (d *Daemon) closed(ctx context.Context) bool {
+	id, err := d.cluster(ctx)
+	return err == nil && id != ""
+}
+
 func (d *Daemon) tryJoin(ctx context.Context) error {
 	s := d.cfg.Security
-	text, err := pki.ReadFile(s.TokenFile, true)
-	if err != nil {
-		return err
-	}
-	token, err := jointoken.Parse(string(text))
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.TokenFile, err)
-	}
 	key, err := pki.OpenKey(filepath.Join(s.Dir, joinerKeyFile))
 	if err != nil {
 		return err
@@ -79,19 +86,39 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	for _, addr := range s.Addresses {
 		request.Addresses = append(request.Addresses, addr.String())
 	}
-	answer, err := joining.Join(ctx, asked, token, request)
+	answer, err := s.show(ctx, asked, request)
 	if err != nil {
 		return err
 	}
 	all, err := pki.Decode(answer.Files)
 	if err != nil {
-		return fault.New(fault.Denied, "%s is no token for netmasters, or not good any more: authorities in the answer: %w", s.TokenFile, err)
+		return fault.New(fault.Denied, "the token is none for netmasters, or not good any more: authorities in the answer: %w", err)
 	}
 	if err := d.papers.replace(nil, all); err != nil {
 		return err
 	}
 	d.log.WithField("cluster", all.Cluster()).Info("this netmaster has joined the cluster")
 	return nil
+}
+
+// show shows what this netmaster joins with.
+func (s *Security) show(ctx context.Context, masters []string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
+	if s.TokenFile == "" {
+		token, authorities, err := s.Vouched(ctx)
+		if err != nil {
+			return answer, err
+		}
+		return joining.JoinVouched(ctx, masters, authorities, token, request)
+	}
+	text, err := pki.ReadFile(s.TokenFile, true)
+	if err != nil {
+		return answer, err
+	}
+	token, err := jointoken.Parse(string(text))
+	if err != nil {
+		return answer, fmt.Errorf("%s: %w", s.TokenFile, err)
+	}
+	return joining.Join(ctx, masters, token, request)
 }
 
 // yield ends the term when there is somebody else to lead whom nodes that have joined can ask.

@@ -1,19 +1,23 @@
 package daemon
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // tokenFile is a file with a new token for a role, of the netmaster with a socket.
@@ -71,6 +75,43 @@ func TestANetmasterThatJoinsIsGivenTheAuthorities(t *testing.T) {
 	if !again.daemon.papers.have() || again.daemon.toJoin.Load() {
 		t.Error("after a restart it is to join anew")
 	}
+}
+
+// Netmasters that are vouched for found a cluster, one of them, and the others are given its
+// authorities: nobody makes a token, and all are started alike.
+func TestNetmastersThatAreVouchedForFoundAClusterTogether(t *testing.T) {
+	storetest.Open(t)
+	var nodes []*node
+	var founder atomic.Pointer[node]
+	for _, name := range []string{"m1", "m2", "m3"} {
+		nodes = append(nodes, run(t, func(c *Config) {
+			c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Founding: mastercfg.SecurityEnforced, Name: name}
+			c.Security.Vouched = func(context.Context) (string, *x509.CertPool, error) {
+				first := founder.Load()
+				if first == nil {
+					return "", nil, fault.New(fault.Unavailable, "nobody has written them yet")
+				}
+				pool, err := pki.Pool(pki.EncodeCertificates(first.daemon.papers.authorities()[pki.API].Bundle()...))
+				return "token-of-" + name, pool, err
+			}
+			c.API.Vouch = func(_ context.Context, token string) (identity.Identity, error) {
+				return identity.Identity{Kind: identity.Master, Name: strings.TrimPrefix(token, "token-of-")}, nil
+			}
+		}))
+	}
+	first, others := leader(t, nodes...)
+	founder.Store(first)
+	var cluster string
+	for _, n := range nodes {
+		testkit.Eventually(t, 30*time.Second, "each has the authorities", n.daemon.papers.have)
+		if own := n.daemon.papers.authorities().Cluster(); cluster == "" {
+			cluster = own
+		} else if own != cluster {
+			t.Errorf("authorities of %s and of %s", cluster, own)
+		}
+	}
+	first.shut()
+	leader(t, others...)
 }
 
 // Whoever is to join, and cannot, does not lead, although nobody else does.

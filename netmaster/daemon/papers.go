@@ -37,6 +37,9 @@ type Security struct {
 	// TokenFile has a token with which this netmaster joins where it has no authorities; empty: none.
 	TokenFile string
 	Join      []string // netmasters to ask then, host:port, before those that are registered
+	// Vouched is what this netmaster joins with, without such a token, where it has no authorities and the
+	// cluster has some; nil: nobody vouches for it. It may lead where nobody has them.
+	Vouched func(context.Context) (token string, authorities *x509.CertPool, err error)
 
 	Own    owncert.Files    // certificates that the operator has brought
 	Reread <-chan os.Signal // when they are to be read again, beside each minute; nil: never

@@ -2,8 +2,9 @@
 //
 // Who joins does not know the cluster yet: it asks for its authorities without believing
 // the answer, compares them with the pin in its token, and shows the token only over a
-// connection that these authorities vouch for (Join). Who has joined asks for another
-// certificate over a connection that it can judge itself (Renew).
+// connection that these authorities vouch for (Join), or it has them from elsewhere
+// (JoinVouched). Who has joined asks for another certificate over a connection that it can judge
+// itself (Renew).
 package joining
 
 import (
@@ -29,6 +30,16 @@ func Join(ctx context.Context, masters []string, token jointoken.Token, request 
 		if err != nil {
 			return err
 		}
+		return post(ctx, authorities, address, mastercfg.JoinPath, request, &answer)
+	})
+	return answer, err
+}
+
+// JoinVouched shows a token that others vouch for, as Kubernetes does for that of a service
+// account. There is no pin in it: who joins has the authorities of the cluster from elsewhere.
+func JoinVouched(ctx context.Context, masters []string, authorities *x509.CertPool, token string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
+	request.Token = token
+	err = inTurn(masters, func(address string) error {
 		return post(ctx, authorities, address, mastercfg.JoinPath, request, &answer)
 	})
 	return answer, err

@@ -50,6 +50,9 @@ func New(pin string) (Token, error) {
 	return Token{ID: text[:idDigits], secret: text[idDigits : idDigits+secretDigits], Pin: pin}, nil
 }
 
+// Is tells whether a text is a token of this kind, perhaps a bad one, and not one of somebody else's.
+func Is(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), version+".") }
+
 // Parse reads a token. Errors are fault.Invalid and do not show it.
 func Parse(text string) (Token, error) {
 	parts := strings.Split(strings.TrimSpace(text), ".")

@@ -51,6 +51,9 @@ const (
 	MastersPath    = "/api/v1/masters"
 )
 
+// JoinAudience is what tokens of service accounts of Kubernetes are for with which pods join.
+const JoinAudience = "contiv"
+
 // JoinRequest asks to become a node or a netmaster of the cluster.
 type JoinRequest struct {
 	Token     string   `json:"token"`

@@ -49,6 +49,19 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return found, nil
 }
 
+// Pool trusts the certificates that ParseCertificates reads.
+func Pool(text []byte) (*x509.CertPool, error) {
+	certs, err := ParseCertificates(text)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	for _, c := range certs {
+		pool.AddCert(c)
+	}
+	return pool, nil
+}
+
 // EncodeKey writes a private key as PEM.
 func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)

@@ -2,7 +2,8 @@
 //
 // A node joins once, with a token. It makes a key, asks a netmaster for the authorities
 // of the cluster without believing it, and compares them with the pin in the token: whoever
-// else answers gets nothing. Then it shows the token, over a connection that these
+// else answers gets nothing; or it was given the authorities, and the token is one of
+// somebody who vouches for the node. Then it shows the token, over a connection that these
 // authorities vouch for, and gets a certificate for its key. Key, certificate and
 // authorities are kept on disk; the certificate is renewed at half of its life, and for a
 // long time after its end. A node that may not renew joins anew, if it is given a token. The key is on disk before it is first shown, so that a node
@@ -20,6 +21,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,9 +41,12 @@ import (
 type Config struct {
 	Dir       string // where key and certificates are kept
 	TokenFile string // of the join token; not read while the node has joined and may renew; may be empty then
-	Host      string
-	Addresses []string
-	VTEPs     []string
+	// AuthoritiesFile has what netmasters are believed by when the node joins. With it, the
+	// token may be one that others vouch for, which has no pin; empty: it has one.
+	AuthoritiesFile string
+	Host            string
+	Addresses       []string
+	VTEPs           []string
 	// Masters are the netmasters to ask, host:port.
 	Masters func(context.Context) ([]string, error)
 	Log     *logrus.Entry
@@ -252,10 +257,6 @@ func (m *Member) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	token, err := jointoken.Parse(string(text))
-	if err != nil {
-		return fmt.Errorf("%s: %w", m.cfg.TokenFile, err)
-	}
 	csr, err := pki.Request(m.key)
 	if err != nil {
 		return err
@@ -264,12 +265,33 @@ func (m *Member) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := joining.Join(ctx, masters, token, mastercfg.JoinRequest{Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs})
+	answer, err := m.show(ctx, masters, string(text), mastercfg.JoinRequest{Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs})
 	if err != nil {
 		return err
 	}
 	m.cfg.Log.WithFields(logrus.Fields{"host": m.cfg.Host, "cluster": answer.Cluster}).Info("the node has joined")
 	return m.keep(answer)
+}
+
+// show shows the token to who proves to be of the cluster: by the pin in the token, or by the
+// authorities that the node was given with it.
+func (m *Member) show(ctx context.Context, masters []string, text string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
+	if m.cfg.AuthoritiesFile != "" && !jointoken.Is(text) {
+		authorities, err := pki.ReadFile(m.cfg.AuthoritiesFile, false)
+		if err != nil {
+			return answer, err
+		}
+		trusted, err := pki.Pool(authorities)
+		if err != nil {
+			return answer, fmt.Errorf("%s: %w", m.cfg.AuthoritiesFile, err)
+		}
+		return joining.JoinVouched(ctx, masters, trusted, strings.TrimSpace(text), request)
+	}
+	token, err := jointoken.Parse(text)
+	if err != nil {
+		return answer, fmt.Errorf("%s: %w", m.cfg.TokenFile, err)
+	}
+	return joining.Join(ctx, masters, token, request)
 }
 
 // renew asks for another certificate. The key is proof enough: the old certificate may

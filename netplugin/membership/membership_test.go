@@ -183,6 +183,26 @@ func TestALostAnswerIsAskedForWithTheSameKey(t *testing.T) {
 	}
 }
 
+// A token that somebody else vouches for is shown to who has the authorities that the node was
+// given, and to nobody else.
+func TestAVouchedTokenIsShownToTheKnownAuthorities(t *testing.T) {
+	c, others := start(t), start(t)
+	cfg := c.config(c.pin())
+	if err := os.WriteFile(cfg.TokenFile, []byte("a.b.c\n"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	cfg.AuthoritiesFile = filepath.Join(t.TempDir(), "authorities.crt")
+	for by, joins := range map[*cluster]bool{others: false, c: true} {
+		if err := os.WriteFile(cfg.AuthoritiesFile, pki.EncodeCertificates(by.by[pki.API].Certificate), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := c.joins.Load()
+		if err := open(t, cfg).join(t.Context()); (err == nil) != joins || c.joins.Load() > before != joins {
+			t.Errorf("want that it joins: %v; %v, %d joins", joins, err, c.joins.Load())
+		}
+	}
+}
+
 // Whoever else answers hears nothing of the token.
 func TestTheTokenIsNotShownToAnotherCluster(t *testing.T) {
 	c, others := start(t), start(t)

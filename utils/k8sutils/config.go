@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -61,6 +62,15 @@ func InPod(server string) (Config, error) {
 		return Config{}, err
 	}
 	return Parse(data)
+}
+
+// Namespace is that of the pod that this program runs in.
+func Namespace() (string, error) {
+	text, err := os.ReadFile(serviceAccount + "namespace")
+	if err != nil {
+		return "", fmt.Errorf("namespace of this pod: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // Parse reads the content of the file, fills in defaults and reports every

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/daemon"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/podjoin"
+	"github.com/contiv/netplugin/utils/k8sutils"
+)
+
+// inPod is the Kubernetes that vouches for our daemons in pods; nil: no flag asks for that. It
+// has clients of its own: who shows one bad token after the other slows down others who join, and not what
+// the leader does of Kubernetes.
+func (o *options) inPod() (*podjoin.Cluster, error) {
+	if o.security.podToken == "" {
+		return nil, nil
+	}
+	if o.security.token != "" {
+		return nil, fmt.Errorf("--join-token-file, --join-pod-token-file: want one of them at most")
+	}
+	if o.common.Mode != "kubernetes" || o.apiServer == "" || o.security.dir == "" {
+		return nil, fmt.Errorf("--join-pod-token-file: needs --mode kubernetes, --k8s-api-server and --pki-dir")
+	}
+	namespace, err := k8sutils.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	config, err := k8sutils.InPod(o.apiServer)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := config.Clients()
+	if err != nil {
+		return nil, err
+	}
+	return &podjoin.Cluster{Client: clients.Core, Namespace: namespace}, nil
+}
+
+// vouched has daemons join for whom Kubernetes vouches, this one, too.
+func (o *options) vouched(config *daemon.Config, pods *podjoin.Cluster) {
+	if pods == nil {
+		return
+	}
+	config.API.Vouch = pods.Vouch
+	config.Security.Vouched = func(ctx context.Context) (string, *x509.CertPool, error) {
+		token, err := pki.ReadFile(o.security.podToken, true)
+		if err != nil {
+			return "", nil, err
+		}
+		authorities, err := pods.Authorities(ctx)
+		return strings.TrimSpace(string(token)), authorities, err
+	}
+}

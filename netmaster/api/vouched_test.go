@@ -1,0 +1,92 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// vouchesFor has tokens of a kind and a name joined by a stroke, such as node-h1.
+func vouchesFor(_ context.Context, token string) (identity.Identity, error) {
+	kind, name, _ := strings.Cut(token, "-")
+	if kind != "node" && kind != "master" {
+		return identity.Identity{}, fault.New(fault.Denied, "join token: nobody knows it")
+	}
+	return identity.Identity{Kind: identity.Kind(kind), Name: name}, nil
+}
+
+func startVouched(t *testing.T) *joinBench {
+	return startJoin(t, func(c *Config) { c.Vouch = vouchesFor })
+}
+
+func TestWhoIsVouchedForJoinsAsHimselfOnly(t *testing.T) {
+	j := startVouched(t)
+	m := newMachine(t, "h1")
+	answer, refused := j.join(m, "node-h1")
+	if refused != "" {
+		t.Fatal(refused)
+	}
+	j.belongs(answer, identity.Node, m)
+	if len(answer.Files) > 0 {
+		t.Error("a node is given the keys of the authorities")
+	}
+	if _, refused := j.join(newMachine(t, "h2"), "node-h1"); !strings.Contains(refused, "node h1") {
+		t.Errorf("as another node: %q", refused)
+	}
+	if _, refused := j.join(newMachine(t, "h2"), "user-h2"); !strings.Contains(refused, "nobody knows it") {
+		t.Errorf("with a token of nobody: %q", refused)
+	}
+	if _, known := storetest.Dump(t, j.db)[mastercfg.NodePrefix+"h2"]; known {
+		t.Error("h2 has joined")
+	}
+	// A token of netctl token create is none of those.
+	if _, refused := j.join(newMachine(t, "h3"), j.token(`{"role":"node"}`).Token); refused != "" {
+		t.Error(refused)
+	}
+}
+
+func TestANetmasterThatIsVouchedForIsGivenTheAuthorities(t *testing.T) {
+	j := startVouched(t)
+	m := newMachine(t, "h1")
+	answer, refused := j.join(machine{"localhost", m.key, m.csr}, "master-h1")
+	if refused != "" {
+		t.Fatal(refused)
+	}
+	j.belongs(answer, identity.Master, m)
+	if len(answer.Files) == 0 {
+		t.Error("there are no authorities in the answer")
+	}
+}
+
+// A machine that was set up anew has another key, and may what it might before.
+func TestAMachineThatWasSetUpAnewComesBackByItself(t *testing.T) {
+	j := startVouched(t)
+	if _, refused := j.join(newMachine(t, "h1"), j.token(`{"role":"node","tenants":["blue"]}`).Token); refused != "" {
+		t.Fatal(refused)
+	}
+	before := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+"h1")
+	m := newMachine(t, "h1")
+	if _, refused := j.join(m, "node-h1"); refused != "" {
+		t.Fatal(refused)
+	}
+	after := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+"h1")
+	if after.Key == before.Key || len(after.Tenants) != 1 || after.Tenants[0] != "blue" {
+		t.Errorf("%+v became %+v", before, after)
+	}
+	if _, refused := j.renew(m); refused != "" {
+		t.Error(refused)
+	}
+}
+
+// Where nobody vouches, such a token is a bad one.
+func TestNobodyVouchesUnlessTold(t *testing.T) {
+	j := startJoin(t)
+	if _, refused := j.join(newMachine(t, "h1"), "node-h1"); !strings.Contains(refused, "netctl token create") {
+		t.Errorf("%q", refused)
+	}
+}
