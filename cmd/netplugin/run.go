@@ -65,7 +65,7 @@ func run(ctx context.Context, o *options) error {
 		}
 	}
 	drops := ovsd.DropMetrics(own)
-	if err := metrics.Register(drops); err != nil {
+	if err := errors.Join(metrics.Register(drops), metrics.Register(ovsd.DatapathMetrics(own))); err != nil {
 		return err
 	}
 	zones := o.names.zones()

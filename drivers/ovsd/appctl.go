@@ -47,7 +47,7 @@ func askControl(ctx context.Context, socket, command string, args []string) (str
 			return "", err
 		}
 	}
-	if err := json.NewEncoder(conn).Encode(map[string]any{"id": 0, "method": command, "params": args}); err != nil {
+	if err := json.NewEncoder(conn).Encode(map[string]any{"id": 0, "method": command, "params": append([]string{}, args...)}); err != nil {
 		return "", err
 	}
 	var answer struct {

@@ -61,6 +61,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -112,6 +113,7 @@ type Config struct {
 	NetNS         *netns.NsHandle // where the switch and its links are; nil: here
 	Names         bool            // there is a name server on the node
 	NoSizeChecks  bool            // sizes of packets are not compared, even if the switch can
+	ZoneLimit     int             // connections in a zone of the connection tracker; 0: a part of what the datapath has room for
 	NamesNetNS    string          // name of its network namespace; empty: the usual one
 	Log           *logrus.Entry
 }
@@ -128,8 +130,12 @@ type Driver struct {
 	calls   calls
 	ready   chan struct{} // closed when bridge and sockets are there for the first time
 
-	peers *peers
-	chunk int // flows in a bundle
+	peers  *peers
+	shares *shares
+	chunk  int // flows in a bundle
+
+	masks     atomic.Int64 // of the datapath, as last counted
+	manyMasks int          // from how many on the log tells
 
 	keeperBell bell.Bell // rows have changed, or a call has ended that kept the keeper away
 	flowsLost  bell.Bell // to the programmer: the switch may have forgotten its flows
@@ -155,7 +161,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), chunk: defaultChunk, keeperBell: bell.New(), flowsLost: bell.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
+		peers: newPeers(), shares: newShares(), chunk: defaultChunk, manyMasks: manyMasks, keeperBell: bell.New(), flowsLost: bell.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
@@ -226,6 +232,8 @@ func (d *Driver) Run(ctx context.Context) error {
 	// The programmer takes changes from the start, so that they do not pile up.
 	group.Go(func() error { return newProgrammer(d).run(ctx) })
 	group.Go(func() error { return d.whenReady(ctx, d.solicit) })
+	group.Go(func() error { return d.whenReady(ctx, d.share) })
+	group.Go(func() error { return d.whenReady(ctx, d.watchMasks) })
 	return group.Wait()
 }
 

@@ -27,6 +27,8 @@ type node struct {
 	t      testing.TB
 	config ovsd.Config
 	chunk  int // flows in a bundle; 0: as usual
+
+	manyMasks int // 0: as usual
 }
 
 func newNode(t testing.TB) *node {
@@ -64,6 +66,9 @@ func (n *node) start() *running {
 	}
 	if n.chunk > 0 {
 		driver.SetChunk(n.chunk)
+	}
+	if n.manyMasks > 0 {
+		driver.SetManyMasks(n.manyMasks)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -71,10 +71,7 @@ func addressOf(label openflow.Value) netip.Addr {
 // Echoes of IPv6 are left, and end by themselves soon: Open vSwitch 3.1 aborts when its userspace datapath is to
 // end one.
 func ConnectionsOf(e Endpoint) (all []openflow.CTFlush) {
-	tiers := e.VRF | tierZone
-	if e.VRF == SharedVRF {
-		tiers = tierZone - 1
-	}
+	tiers := Zones(e.VRF)[1]
 	for _, addr := range []netip.Addr{e.IPv4, e.IPv6} {
 		if !addr.IsValid() {
 			continue

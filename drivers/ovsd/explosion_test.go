@@ -1,0 +1,53 @@
+package ovsd_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
+)
+
+// sendAllKinds sends datagrams whose receiver, by its first bits, is in ever other prefixes, to ports that are told apart by
+// ever other bits, until its input ends.
+const sendAllKinds = `
+import select, socket, sys
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); raw.bind(("eth0", 0))
+own, mac = bytes(map(int, sys.argv[1].split("."))), raw.getsockname()[4]
+print("ready", flush=True)
+while not select.select([sys.stdin], [], [], 0.05)[0]:
+    for bit in range(32):
+        to = int.from_bytes(own, "big") ^ 1 << bit
+        for port in range(16):
+            ip = b"\x45\0\0\x1c\0\0\x40\0\x40\x11\0\0" + own + to.to_bytes(4, "big")
+            udp = (40000).to_bytes(2, "big") + (8080 ^ 1 << port).to_bytes(2, "big") + b"\0\x08\0\0"
+            raw.send(b"\0\0\x11\x11\x11\x11" + mac + b"\x08\0" + ip + udp)
+`
+
+func TestTheLogTellsWhichPodMakesPacketsOfAllKinds(t *testing.T) {
+	n := newNode(t)
+	logger, said := test.NewNullLogger()
+	n.config.AuditInterval, n.config.Log = 200*time.Millisecond, logrus.NewEntry(logger)
+	n.manyMasks = 20
+	r := n.start()
+	quiet, loud := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(quiet, loud))
+	quiet.exec("ping", "-c", "2", "-i", "0.01", "-W", "5", loud.endpoint.IPv4.String())
+	warned := func() bool {
+		return slices.ContainsFunc(said.AllEntries(), func(e *logrus.Entry) bool {
+			return e.Level == logrus.WarnLevel && strings.Contains(e.Message, "for what endpoint "+loud.endpoint.ID+" ")
+		})
+	}
+	if warned() {
+		t.Fatal("a few pings are taken for packets of all kinds")
+	}
+	end := loud.start(sendAllKinds, loud.endpoint.IPv4.String())
+	n.Vsctl("set", "Open_vSwitch", ".", "other_config:max-idle=500") // no waiting for flows that nobody uses
+	eventually(t, "the log tells who", warned)
+	end()
+	eventually(t, "the log tells that it is over", func() bool {
+		return strings.Contains(said.LastEntry().Message, "again")
+	})
+}
