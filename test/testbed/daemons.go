@@ -16,18 +16,17 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 	for _, peer := range n.bed.Nodes {
 		peers = append(peers, fmt.Sprintf("%s=http://%s:2380", peer.Name, peer.MgmtIP))
 	}
-	args := []string{
-		"env", n.foundation(), // older ones do not know it as a flag
-		filepath.Join(n.bed.Bin, "netmaster"),
+	args := append([]string{"env", n.foundation()}, n.program("netmaster")...) // older ones do not know it as a flag
+	args = append(args,
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--external-address", "0.0.0.0:9999",
-		"--internal-address", n.MgmtIP + ":9999",
-		"--embedded-etcd", "/var/lib/contiv/etcd",
+		"--internal-address", n.MgmtIP+":9999",
+		"--embedded-etcd", n.storeDir(),
 		"--embedded-etcd-name", n.Name,
-		"--embedded-etcd-client-url", "http://" + n.MgmtIP + ":2379",
-		"--embedded-etcd-peer-url", "http://" + n.MgmtIP + ":2380",
+		"--embedded-etcd-client-url", "http://"+n.MgmtIP+":2379",
+		"--embedded-etcd-peer-url", "http://"+n.MgmtIP+":2380",
 		"--embedded-etcd-peers", strings.Join(peers, ","),
-	}
+	)
 	n.netmaster, err = n.Start("netmaster", append(args, extra...)...)
 	return err
 }
@@ -35,11 +34,10 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 // StartNetplugin starts the node's agent, with its first uplink unless others are named. It reaches
 // the state through all netmasters in a secure bed, else the store, unless it is told how.
 func (n *Node) StartNetplugin(extra ...string) (err error) {
-	args := []string{
-		filepath.Join(n.bed.Bin, "netplugin"),
+	args := append(n.program("netplugin"),
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--host", n.Name, "--ctrl-ip", n.MgmtIP, "--vtep-ip", n.VTEPIP,
-	}
+	)
 	switch {
 	case slices.Contains(extra, "--netmasters"), slices.Contains(extra, "--etcd-endpoints"):
 	case n.bed.secure:
@@ -55,6 +53,25 @@ func (n *Node) StartNetplugin(extra ...string) (err error) {
 	}
 	n.netplugin, err = n.Start("netplugin", append(args, extra...)...)
 	return err
+}
+
+// program is the command that runs a daemon: the daemon itself, or what confines it as its unit has it run.
+func (n *Node) program(name string) []string {
+	if n.bed.confined {
+		return []string{n.Tool("confine"), n.unit(name + ".service"), n.Tool(name)}
+	}
+	return []string{n.Tool(name)}
+}
+
+// unit is a file of the daemons' units.
+func (n *Node) unit(name string) string { return filepath.Join(n.bed.Bin, "../scripts/systemd", name) }
+
+// storeDir is where the node's netmaster has its member of the store.
+func (n *Node) storeDir() string {
+	if n.bed.confined {
+		return "/var/lib/contiv/netmaster/etcd"
+	}
+	return "/var/lib/contiv/etcd"
 }
 
 // Netmaster is the node's netmaster, nil before its start.

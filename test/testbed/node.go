@@ -68,6 +68,11 @@ func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, e
 	if err = b.fabric.inNetwork(ctx, linkScript, n.Name, strconv.Itoa(n.pid)); err != nil {
 		return nil, err
 	}
+	if cfg.Confined {
+		if _, err = n.Run(ctx, "systemd-sysusers", n.unit("contiv.sysusers")); err != nil {
+			return nil, err
+		}
+	}
 	n.first = cfg.First
 	for n.uplinks < cfg.Uplinks {
 		n.uplinks++

@@ -48,6 +48,17 @@ func (n *Node) netctl(ctx context.Context, at string, args []string) (string, er
 	return n.Run(ctx, append([]string{filepath.Join(n.bed.Bin, "netctl"), "--netmaster", at}, args...)...)
 }
 
+// giveScript writes a token for a user to a file.
+const giveScript = `mkdir -p "$(dirname "$2")"; echo "$1" | install -o "$3" -m 600 /dev/stdin "$2"`
+
+// owner is the user whom the daemons of a role run as.
+func (b *Bed) owner(role string) string {
+	if b.confined && role == "master" {
+		return "contiv"
+	}
+	return "root"
+}
+
 // giveTokens waits for the founder and gives each node tokens for its daemons.
 func (b *Bed) giveTokens(ctx context.Context) error {
 	for _, role := range []string{"master", "node"} {
@@ -57,7 +68,7 @@ func (b *Bed) giveTokens(ctx context.Context) error {
 			return fmt.Errorf("%s: no token for a %s, see %s: %w", founder.Name, role, founder.LogFile("netmaster"), err)
 		}
 		for _, n := range b.Nodes {
-			if _, err := n.Run(ctx, "sh", "-ec", `umask 077; mkdir -p "$(dirname "$2")"; echo "$1" >"$2"`, "sh", strings.TrimSpace(token), tokenFile(role)); err != nil {
+			if _, err := n.Run(ctx, "sh", "-ec", giveScript, "sh", strings.TrimSpace(token), tokenFile(role), b.owner(role)); err != nil {
 				return err
 			}
 		}

@@ -50,16 +50,17 @@ const maxNodes = 200
 
 // Config describes a bed.
 type Config struct {
-	Nodes   int       // 1..200
-	Uplinks int       // links of each node to a physical network of VLANs
-	Mode    string    // of the daemons, who starts containers; empty: cni
-	Dir     string    // state and logs; empty: a new directory, removed by Close
-	Bin     string    // directory of the built binaries; empty: bin/ of the module
-	First   bool      // switches run before everything else, as those of a kernel do
-	Secure  bool      // the cluster is enforced: everything joins with a token
-	Bare    bool      // nodes have no Open vSwitch: whoever starts one calls Node.JoinTunnels
-	Detach  bool      // the nodes outlive this process, until Close or Open(...).Close
-	Log     io.Writer // progress, one line per step; nil: none
+	Nodes    int       // 1..200
+	Uplinks  int       // links of each node to a physical network of VLANs
+	Mode     string    // of the daemons, who starts containers; empty: cni
+	Dir      string    // state and logs; empty: a new directory, removed by Close
+	Bin      string    // directory of the built binaries; empty: bin/ of the module
+	First    bool      // switches run before everything else, as those of a kernel do
+	Secure   bool      // the cluster is enforced: everything joins with a token
+	Confined bool      // daemons run as their units have them run
+	Bare     bool      // nodes have no Open vSwitch: whoever starts one calls Node.JoinTunnels
+	Detach   bool      // the nodes outlive this process, until Close or Open(...).Close
+	Log      io.Writer // progress, one line per step; nil: none
 }
 
 // Bed is a running cluster of nodes.
@@ -72,6 +73,7 @@ type Bed struct {
 	fabric    *machine
 	mode      string
 	secure    bool
+	confined  bool
 	log       io.Writer
 	removeDir bool
 }
@@ -82,7 +84,7 @@ func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("testbed: %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
 	}
-	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, log: cfg.Log}
+	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, confined: cfg.Confined, log: cfg.Log}
 	if b.log == nil {
 		b.log = io.Discard
 	}

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/test/scenario"
+	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// The main job, in which an agent and the leading netmaster are killed, is done by daemons that run as
+// scripts/systemd has them run: user, capabilities, view of the file system and system calls.
+func TestLongDaemonsDoTheirJobInTheSandboxOfTheirUnits(t *testing.T) {
+	testkit.TakesLong(t)
+	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true, Confined: true})
+	for daemon, want := range map[string][]string{
+		"netmaster": {"CapBnd:\t0000000000000000", "CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"},
+		"netplugin": {"CapBnd:\t0000000000203402", "CapEff:\t0000000000203402", "NoNewPrivs:\t1", "Seccomp:\t2", "Uid:\t0\t0\t0\t0"},
+	} {
+		for _, n := range bed.Nodes {
+			if err := confined(n, daemon, want); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	report, err := scenario.Run(ctx, bed, t.Output(), scenario.MainJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, failed := range report.Failed {
+		t.Error(failed)
+	}
+	if report.Passed == 0 {
+		t.Error("nothing was checked")
+	}
+	for _, n := range bed.Nodes {
+		for _, daemon := range []string{"netmaster", "netplugin"} {
+			log, err := os.ReadFile(n.LogFile(daemon))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(log)) {
+				for _, refused := range []string{syscall.EPERM.Error(), syscall.EACCES.Error(), syscall.EROFS.Error()} {
+					if strings.Contains(strings.ToLower(line), refused) {
+						t.Errorf("%s: %s was refused something: %s", n.Name, daemon, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// confined tells what is wrong with how a daemon runs.
+func confined(n *testbed.Node, daemon string, want []string) error {
+	process := n.Netmaster()
+	if daemon == "netplugin" {
+		process = n.Netplugin()
+	}
+	of := fmt.Sprintf("/proc/%d/", process.PID)
+	status, err := os.ReadFile(of + "status")
+	if err != nil {
+		return err
+	}
+	for _, line := range want {
+		if !strings.Contains(string(status), line+"\n") {
+			return fmt.Errorf("%s: %s does not run with %q:\n%s", n.Name, daemon, line, status)
+		}
+	}
+	if user := strings.Contains(string(status), "Uid:\t0\t"); user != (daemon == "netplugin") {
+		return fmt.Errorf("%s: %s is root: %t", n.Name, daemon, user)
+	}
+	var files unix.Statfs_t
+	if err := unix.Statfs(of+"root/usr", &files); err != nil || files.Flags&unix.ST_RDONLY == 0 {
+		return fmt.Errorf("%s: %s sees a file system that can be written to: %v", n.Name, daemon, err)
+	}
+	return nil
+}
