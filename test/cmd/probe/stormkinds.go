@@ -4,8 +4,11 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 const (
@@ -32,6 +35,9 @@ var packetKinds = map[string]packetKind{
 	"nd":        {true, solicitation},
 	"unicast":   {true, unknownUnicast},
 	"broadcast": {true, broadcast},
+	"echo":      {false, func(f frame, i int) []byte { return f.ipv4(unix.IPPROTO_ICMP, echoRequest(uint16(i))) }},
+	"dns":       {false, question},
+	"headers":   {true, anyHeaders},
 }
 
 func (f frame) datagrams(from, to uint16, bytes int) []byte {
@@ -104,6 +110,48 @@ func unknownUnicast(f frame, i int) []byte {
 func broadcast(f frame, _ int) []byte {
 	f.ethDst, f.ipDst = everybody(), netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	return append(f.ethernet(unix.ETH_P_IP), f.datagrams(stormPort, stormPort, shortPayload)...)
+}
+
+// echoRequest is a ping.
+func echoRequest(number uint16) []byte {
+	const kind, id = 8, 1
+	icmp := binary.BigEndian.AppendUint16([]byte{kind, 0, 0, 0, 0, id}, number)
+	binary.BigEndian.PutUint16(icmp[2:], checksum(icmp))
+	return icmp
+}
+
+// question asks the name server for a name that nobody has asked for.
+func question(f frame, i int) []byte {
+	const port, wanted, kind, class = 53, 1 << 8, 1, 1
+	dns := binary.BigEndian.AppendUint16(nil, uint16(i))
+	for _, word := range []uint16{wanted, 1, 0, 0, 0} {
+		dns = binary.BigEndian.AppendUint16(dns, word)
+	}
+	name := strconv.Itoa(i)
+	dns = append(append(append(dns, byte(len(name))), name...), 0)
+	dns = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(dns, kind), class)
+	return f.ipv4(unix.IPPROTO_UDP, udp(clientPort(i), port, dns))
+}
+
+// gatewayMAC is the address of all gateways.
+var gatewayMAC = net.HardwareAddr(pipeline.AnycastMAC[:])
+
+// anyHeaders has a receiver, a protocol and ports that have little in common with those of packets before it: as many
+// leading bits as can be tell a packet from what rules and routes are about. One in four has a forged sender.
+func anyHeaders(f frame, i int) []byte {
+	spread := func(salt, bits uint32) uint32 { return (uint32(i)*2654435761 + salt*40503) >> (32 - bits) }
+	dst := f.ipDst.As4()
+	binary.BigEndian.PutUint32(dst[:], binary.BigEndian.Uint32(dst[:])^1<<spread(1, 5))
+	f.ethDst, f.ipDst = gatewayMAC, netip.AddrFrom4(dst)
+	if i%4 == 3 {
+		src := f.ipSrc.As4()
+		binary.BigEndian.PutUint32(src[:], binary.BigEndian.Uint32(src[:])^1<<spread(2, 5))
+		f.ipSrc = netip.AddrFrom4(src)
+	}
+	protocol := []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_ICMP, byte(i)}[spread(3, 16)%5]
+	payload := udp(uint16(1)<<spread(4, 4), stormPort^uint16(1)<<spread(5, 4), make([]byte, shortPayload))
+	payload[13] = byte(spread(6, 8)) // flags of TCP
+	return append(f.ethernet(unix.ETH_P_IP), f.ipv4(protocol, payload)...)
 }
 
 func everybody() net.HardwareAddr { return net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} }
