@@ -3,15 +3,18 @@ package ovsd
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
+
+	"github.com/contiv/netplugin/utils/netspace"
 )
 
 // Names of the two ends of an endpoint's link: the host's end stays in the
@@ -48,7 +51,8 @@ const (
 // links makes and removes links in the namespace of the switch.
 type links struct {
 	handle *netlink.Handle
-	group  uint32 // of the links that are ours
+	ns     *netns.NsHandle // the switch's; nil: ours
+	group  uint32          // of the links that are ours
 }
 
 func newLinks(ns *netns.NsHandle, group uint32) (*links, error) {
@@ -60,7 +64,7 @@ func newLinks(ns *netns.NsHandle, group uint32) (*links, error) {
 	if err != nil {
 		return nil, fmt.Errorf("netlink of the switch's namespace: %w", err)
 	}
-	return &links{handle: handle, group: group}, nil
+	return &links{handle: handle, ns: ns, group: group}, nil
 }
 
 func (l *links) close() { l.handle.Close() }
@@ -88,12 +92,14 @@ func hostMTU(mtu int) int { return max(mtu, maxLinkMTU) }
 // create makes a pair for an endpoint; the host's end is up. The pod's end is
 // made where it belongs: moving a link makes the kernel wait until no processor
 // can still be using it, some 20 ms.
+//
+// Whatever is changed of a link that is up, ovs-vswitchd is told, and then looks at
+// all its links and routes again. So the link is complete before it comes up.
 func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = hostLink
 	attrs.MTU = hostMTU(mtu)
 	attrs.Group = l.group
-	attrs.Flags = net.FlagUp
 	link := &netlink.Veth{LinkAttrs: attrs, PeerName: podLinkOf(hostLink), PeerMTU: uint32(mtu)}
 	if podNetNS > 0 {
 		link.PeerNamespace = netlink.NsFd(podNetNS)
@@ -104,23 +110,42 @@ func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 		}
 		return fmt.Errorf("link %s: %w", hostLink, err)
 	}
-	if err := l.handle.LinkSetAlias(link, endpointID); err != nil {
-		return errors.Join(fmt.Errorf("link %s: alias %q: %w", hostLink, endpointID, err), l.remove(hostLink))
-	}
-	if err := l.keepOut(link); err != nil {
-		return errors.Join(err, l.remove(hostLink))
+	if err := l.complete(link, endpointID); err != nil {
+		return errors.Join(fmt.Errorf("link %s: %w", hostLink, err), l.remove(hostLink))
 	}
 	return nil
 }
 
-// keepOut has the host take no IPv6 address on a link that belongs to the switch.
-// The pod would reach the host by it, and every address is another route that
-// ovs-vswitchd reads anew whenever any link changes. The kernel takes one when
-// the pod's end comes up.
-func (l *links) keepOut(link netlink.Link) error {
-	err := l.handle.LinkSetIP6AddrGenMode(link, nl.IN6_ADDR_GEN_MODE_NONE)
-	if err != nil && !errors.Is(err, syscall.EAFNOSUPPORT) { // there is no IPv6
-		return fmt.Errorf("link %s: no IPv6 address: %w", link.Attrs().Name, err)
+func (l *links) complete(link netlink.Link, endpointID string) error {
+	if err := l.handle.LinkSetAlias(link, endpointID); err != nil {
+		return fmt.Errorf("alias %q: %w", endpointID, err)
+	}
+	if err := l.keepOut(link.Attrs().Name); err != nil {
+		return err
+	}
+	// The switch would do that when it takes the link, and be told of it.
+	if err := l.handle.SetPromiscOn(link); err != nil {
+		return fmt.Errorf("promiscuous mode: %w", err)
+	}
+	if err := l.handle.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set it up: %w", err)
+	}
+	return nil
+}
+
+// keepOut has the host speak no IPv6 on a link that belongs to the switch. The pod
+// would reach the host by it, and every address and route is another one that
+// ovs-vswitchd reads anew whenever any link changes.
+func (l *links) keepOut(link string) error {
+	off := func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/"+link+"/disable_ipv6", []byte("1"), 0) }
+	var err error
+	if l.ns == nil {
+		err = off()
+	} else {
+		err = netspace.In(l.ns, off)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // there is no IPv6
+		return fmt.Errorf("turn off IPv6: %w", err)
 	}
 	return nil
 }
