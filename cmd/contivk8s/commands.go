@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,15 +35,14 @@ func (s settings) carryOut(r cniwire.Request) ([]byte, error) {
 	case cniwire.Status:
 		limit = statusTimeout
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
+	deadline := time.Now().Add(limit)
 	body, err := json.Marshal(r)
 	if err != nil {
 		return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("encode request: %v", err), "")
 	}
 	netns := openNetns(r)
 	defer netns.Close() // of a nil file: no harm
-	answer, err := s.insist(ctx, r.Command, body, netns)
+	answer, err := s.insist(deadline, r.Command, body, netns)
 	var refusal *types.Error
 	if err == nil || errors.As(err, &refusal) {
 		return answer, err
@@ -70,26 +68,16 @@ func openNetns(r cniwire.Request) *os.File {
 // insist posts a request. An ADD is posted again while there is nobody to
 // answer: it is idempotent, so it does no harm if the server died with the
 // first one half done.
-func (s settings) insist(ctx context.Context, command string, body []byte, netns *os.File) ([]byte, error) {
-	answer, err := post(ctx, s.Socket, cniwire.PathV2, body, netns)
-	if command != cniwire.Add {
-		return answer, err
-	}
-	giveUp := time.NewTimer(patience)
-	defer giveUp.Stop()
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for isUnanswered(err) {
-		select {
-		case <-tick.C:
-			answer, err = post(ctx, s.Socket, cniwire.PathV2, body, netns)
-		case <-giveUp.C:
-			return nil, err
-		case <-ctx.Done():
-			return nil, err
+func (s settings) insist(deadline time.Time, command string, body []byte, netns *os.File) ([]byte, error) {
+	giveUp := time.Now().Add(patience)
+	for {
+		answer, err := post(deadline, s.Socket, cniwire.PathV2, body, netns)
+		next := time.Now().Add(interval)
+		if command != cniwire.Add || !isUnanswered(err) || next.After(giveUp) || next.After(deadline) {
+			return answer, err
 		}
+		time.Sleep(interval)
 	}
-	return answer, err
 }
 
 func isUnanswered(err error) bool {

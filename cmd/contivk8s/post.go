@@ -2,18 +2,15 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/textproto"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
+	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
 
@@ -26,20 +23,14 @@ import (
 //
 // This is HTTP/1.0 as far as the two need it. The standard library's client
 // would add half a millisecond to the start of every invocation.
-func post(ctx context.Context, socket, path string, body []byte, file *os.File) (answer []byte, err error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", socket)
+func post(deadline time.Time, socket, path string, body []byte, file *os.File) (answer []byte, err error) {
+	conn, err := dial(deadline, socket)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return nil, err
-		}
-	}
 	head := fmt.Sprintf("POST %s HTTP/1.0\r\nHost: contiv\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, len(body))
-	if err := send(conn.(*net.UnixConn), append([]byte(head), body...), file); err != nil {
+	if err := conn.send(append([]byte(head), body...), file); err != nil {
 		return nil, fmt.Errorf("send request to %s: %w", socket, err)
 	}
 	status, answer, err := readAnswer(conn)
@@ -50,20 +41,6 @@ func post(ctx context.Context, socket, path string, body []byte, file *os.File) 
 		return answer, nil
 	}
 	return nil, refusal(status, answer)
-}
-
-// send writes all data; the file goes with its beginning.
-func send(conn *net.UnixConn, data []byte, file *os.File) error {
-	var rights []byte
-	if file != nil {
-		rights = syscall.UnixRights(int(file.Fd()))
-	}
-	n, _, err := conn.WriteMsgUnix(data, rights, nil)
-	runtime.KeepAlive(file)
-	if err == nil && n < len(data) {
-		_, err = conn.Write(data[n:])
-	}
-	return err
 }
 
 const statusOK = 200
