@@ -16,13 +16,16 @@ import (
 // fails the caller undoes them, however far they have come.
 //
 // Two tracks run side by side, as each waits most of its time: for the kernel
-// and the switch, or for the master and the store. The interface gets its addresses
-// while the flows are written, and comes up only behind them.
+// and the switch, or for the master and the store.
 //
-//	PreparePort --> take the link ---+----+--> set up, still down --+
-//	                                 |    |                         +--> bring up --> ready
+//	PreparePort --> take the link ---+----+--> set up, bring up ----+
+//	                                 |    |                         +--> ready
 //	CreateEndpoint ------------------|----+--+                      |
 //	                                 +--> Attach (flows) -----------+
+//
+// The interface comes up while the flows are written: its container does not run yet, and
+// what the kernel sends by itself it repeats. Not so the announcement of its address where others have to
+// learn that: there it comes up behind the flows.
 //
 // The checkpoint need not reach the disk if the store has the endpoint with the boot of
 // this machine that it belongs to (attachment.Boots). A master of an earlier release does not write the boot
@@ -52,7 +55,11 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 		if err := pod.plan(stored); err != nil {
 			return failed(stepPod, err)
 		}
-		return failed(stepPod, pod.SetUp(pod.spec))
+		if err := pod.SetUp(pod.spec); err != nil || pod.spec.Announce {
+			return failed(stepPod, err)
+		}
+		log.Debug("add: bring up")
+		return failed(stepPod, pod.bringUp(trackCtx))
 	})
 	tracks.Go(func() (err error) {
 		synced := !s.tellsBoot.Load()
@@ -87,11 +94,15 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 	if err := tracks.Wait(); err != nil {
 		return err
 	}
-	log.Debug("add: bring up")
-	if err := pod.bringUp(ctx, c, r, stored); err != nil {
+	if pod.spec.Announce {
+		log.Debug("add: bring up")
+		if err := pod.bringUp(ctx); err != nil {
+			return failed(stepPod, err)
+		}
+	}
+	if err := pod.record(c, r, stored); err != nil {
 		return failed(stepPod, err)
 	}
-	r.Stored = storedFrom(stored)
 	log.Debug("add: checkpoint")
 	if err := s.store.Finish(r, time.Now()); err != nil {
 		return failed(stepState, err)

@@ -127,16 +127,18 @@ func (p *podInterface) addFamily(endpoint, address string, bits uint, gateway st
 	return nil
 }
 
-// bringUp lets the container use its interface, waits until the switch can send to
-// it, and completes the record.
-func (p *podInterface) bringUp(ctx context.Context, c *call, r *attachment.Record, at Attachment) (err error) {
+// bringUp lets the container use its interface, and waits until the switch can send to
+// it.
+func (p *podInterface) bringUp(ctx context.Context) (err error) {
 	if p.spec.Gateways, p.spec.OnLink, err = p.BringUp(p.spec); err != nil {
 		return err
 	}
-	if err := podlink.AwaitUp(ctx, p.port.HostLink); err != nil {
-		return err
-	}
-	r.HostLink, r.Link = p.port.HostLink, p.spec
+	return podlink.AwaitUp(ctx, p.port.HostLink)
+}
+
+// record completes the record of an interface that is up.
+func (p *podInterface) record(c *call, r *attachment.Record, at Attachment) (err error) {
+	r.HostLink, r.Link, r.Stored = p.port.HostLink, p.spec, storedFrom(at)
 	r.Result, err = p.result(c, at)
 	return err
 }
