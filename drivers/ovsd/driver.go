@@ -143,6 +143,7 @@ type Driver struct {
 	connections chan flowSwitch // to the programmer
 	packets     *packets
 	names       *namesPlace
+	askers      askers
 
 	mu         sync.Mutex
 	sw         flowSwitch     // the last connection; nil: none yet

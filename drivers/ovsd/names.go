@@ -67,7 +67,32 @@ func (d *Driver) AwaitNames(ctx context.Context) (enter func(work func() error) 
 
 // AskerAt is the endpoint that asks the name server from an address.
 func (d *Driver) AskerAt(a netip.Addr) (endpointID string, known bool) {
-	return d.db.endpointAt(pipeline.NamesPort(a))
+	return d.askers.find(d.db, pipeline.NamesPort(a))
+}
+
+// askers remembers which endpoints are at which ports while the database is the same.
+// There are tens of thousands of questions a second, and in the database it takes the
+// longer to find a port the more of them there are.
+type askers struct {
+	mu      sync.Mutex
+	version uint64
+	at      map[uint32]string
+}
+
+func (k *askers) find(db *database, port uint32) (endpointID string, known bool) {
+	version := db.client.Version()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.at == nil || k.version != version {
+		k.version, k.at = version, map[uint32]string{}
+	}
+	if endpointID, known = k.at[port]; known {
+		return endpointID, true
+	}
+	if endpointID, known = db.endpointAt(port); known {
+		k.at[port] = endpointID
+	}
+	return endpointID, known
 }
 
 // found takes note of the namespace; fresh tells that it is another one, or has another link.

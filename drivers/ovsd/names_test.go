@@ -255,3 +255,18 @@ func TestNobodyAsksFromAnAddressWithoutAPort(t *testing.T) {
 		}
 	}
 }
+
+func TestAPortThatIsGoneAsksNoMore(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	port := r.add("web.blue-1")
+	asks := func() bool {
+		_, known := r.AskerAt(pipeline.NamesAsker(pipeline.NamesPrefixes()[0], port.OFPort))
+		return known
+	}
+	eventually(t, "the endpoint asks", asks)
+	if err := r.RemovePort(t.Context(), "web.blue-1"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nobody asks", func() bool { return !asks() })
+}

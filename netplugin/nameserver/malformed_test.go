@@ -44,7 +44,7 @@ func FuzzMessagesOfAnyContent(f *testing.F) {
 	addMessages(f)
 	s := &Server{Zones: exampleZones(f), Tenant: inBlue, Log: testkit.Quiet()}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		answer := s.answer(t.Context(), data, netip.MustParseAddr("169.254.0.10"), new(prepared), func(find func() []byte) { find() })
+		answer := s.answer(t.Context(), data, netip.MustParseAddr("169.254.0.10"), new(prepared), nil, func(find func() []byte) { find() })
 		if answer == nil {
 			return
 		}

@@ -1,15 +1,17 @@
 package nameserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 
 	"github.com/miekg/dns"
-	"golang.org/x/net/ipv6"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -34,7 +36,10 @@ func (s *Server) servePackets(ctx context.Context, socket *net.UDPConn) error {
 		return ignoreClosed(socket.Close())
 	})
 	group.Go(func() error {
-		r := newPacketReader(s, socket, &waiting)
+		r, err := newPacketReader(s, socket, &waiting)
+		if err != nil {
+			return fault.New(fault.Internal, "name server: %w", err)
+		}
 		for {
 			if err := r.round(ctx); ctx.Err() != nil {
 				return nil
@@ -50,61 +55,58 @@ func (s *Server) servePackets(ctx context.Context, socket *net.UDPConn) error {
 type packetReader struct {
 	*Server
 	socket    *net.UDPConn
-	batches   *ipv6.PacketConn // of either version of IP
-	questions []ipv6.Message
-	answers   []ipv6.Message
+	raw       syscall.RawConn // of the socket
+	questions *datagrams
+	answers   *datagrams
 	prepared  prepared
 	waiting   *sync.WaitGroup
 }
 
-func newPacketReader(s *Server, socket *net.UDPConn, waiting *sync.WaitGroup) *packetReader {
-	r := &packetReader{Server: s, socket: socket, batches: ipv6.NewPacketConn(socket), waiting: waiting, questions: make([]ipv6.Message, batchSize)}
-	for i := range r.questions {
-		r.questions[i].Buffers = [][]byte{make([]byte, maxQuestion)}
-	}
-	return r
+func newPacketReader(s *Server, socket *net.UDPConn, waiting *sync.WaitGroup) (*packetReader, error) {
+	raw, err := socket.SyscallConn()
+	return &packetReader{Server: s, socket: socket, raw: raw, waiting: waiting,
+		questions: newDatagrams(batchSize, maxQuestion), answers: newDatagrams(batchSize, MaxUDP)}, err
 }
 
 // round answers one batch.
 func (r *packetReader) round(ctx context.Context) error {
-	n, err := r.batches.ReadBatch(r.questions, 0)
-	if err != nil {
+	var failed error
+	err := r.raw.Read(func(fd uintptr) bool {
+		failed = r.questions.receive(fd)
+		return failed != unix.EAGAIN
+	})
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	r.answers = r.answers[:0]
-	for _, q := range r.questions[:n] {
-		from := q.Addr
-		data := r.answer(ctx, q.Buffers[0][:q.N], askerOf(from), &r.prepared, func(find func() []byte) { r.later(from, find) })
-		if data != nil {
-			r.answers = append(r.answers, ipv6.Message{Buffers: [][]byte{data}, Addr: from})
+	r.answers.clear()
+	for i := range r.questions.count {
+		from := r.questions.from(i)
+		later := func(find func() []byte) { r.later(from, find) }
+		if data := r.answer(ctx, r.questions.at(i), from.Addr(), &r.prepared, r.answers.space(), later); data != nil {
+			r.answers.add(data, r.questions, i)
 		}
 	}
-	for rest := r.answers; len(rest) > 0; {
-		n, err := r.batches.WriteBatch(rest, 0)
-		if err != nil { // of the first of them: who asked may have gone
-			r.Log.WithError(err).WithField("asker", rest[0].Addr).Debug("answer not sent")
-		}
-		rest = rest[max(n, 1):]
-	}
-	return nil
+	return r.raw.Write(func(fd uintptr) bool {
+		return r.answers.send(fd, func(_ int, err error) { r.Log.WithError(err).Debug("answer not sent") }) // who asked may have gone
+	})
 }
 
 // later sends an answer that others had to be asked for.
-func (r *packetReader) later(to net.Addr, find func() []byte) {
+func (r *packetReader) later(to netip.AddrPort, find func() []byte) {
 	r.waiting.Go(func() {
-		if _, err := r.socket.WriteTo(find(), to); err != nil {
+		if _, err := r.socket.WriteToUDPAddrPort(find(), to); err != nil {
 			r.Log.WithError(err).WithField("asker", to).Debug("answer not sent")
 		}
 	})
 }
 
-// answer returns the answer to a datagram, if there is one at once. Finding it may
-// take its time when it is left for later.
-func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, again *prepared, later func(find func() []byte)) []byte {
+// answer returns the answer to a datagram, if there is one at once; it may be written into
+// the space. Finding it may take its time when it is left for later.
+func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, again *prepared, space []byte, later func(find func() []byte)) []byte {
 	version := s.Zones.version.Load() // before they are asked
 	tenant, known := s.Tenant(asker)
 	if known {
-		if reply := again.find(version, tenant, data); reply != nil {
+		if reply := again.find(version, tenant, data, space); reply != nil {
 			s.counts.answer(tenant, true)
 			return reply
 		}

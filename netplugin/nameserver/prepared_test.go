@@ -45,7 +45,7 @@ func (p *preparing) tell(t testing.TB, asker netip.Addr, m *dns.Msg) (list []str
 		t.Fatal(err)
 	}
 	var reply dns.Msg
-	if err := reply.Unpack(p.answer(t.Context(), data, asker, &p.prepared, nil)); err != nil {
+	if err := reply.Unpack(p.answer(t.Context(), data, asker, &p.prepared, nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if reply.Id != m.Id || !slices.Equal(reply.Question, m.Question) || (reply.IsEdns0() == nil) != (m.IsEdns0() == nil) {
@@ -202,9 +202,10 @@ func BenchmarkAnswer(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	space := make([]byte, 0, MaxUDP)
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.answer(b.Context(), data, netip.Addr{}, &again, nil) == nil {
+		if s.answer(b.Context(), data, netip.Addr{}, &again, space, nil) == nil {
 			b.Fatal("no answer")
 		}
 	}

@@ -105,7 +105,7 @@ func FuzzAnswersOfAnyContent(f *testing.F) {
 			t.Fatal(err)
 		}
 		var got []byte
-		s.answer(t.Context(), packed, someone, new(prepared), func(find func() []byte) { got = find() })
+		s.answer(t.Context(), packed, someone, new(prepared), nil, func(find func() []byte) { got = find() })
 		reply := new(dns.Msg)
 		if err := reply.Unpack(got); err != nil {
 			t.Fatalf("%x: %x: %v", data, got, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -37,6 +38,8 @@ type Config struct {
 type Client struct {
 	config Config
 	tables []Watched
+
+	version atomic.Uint64 // of the copy
 
 	mu      sync.RWMutex // the copy, conn, lock and changed
 	conn    *Conn        // nil: not connected
@@ -187,8 +190,13 @@ func (c *Client) applyTables(updates map[string]map[UUID]rowUpdate, snapshot boo
 	for _, commit := range commits {
 		events = append(events, commit()...)
 	}
+	c.version.Add(1)
 	return events, nil
 }
+
+// Version is another one whenever the copy may be. What was found after it was asked
+// for holds as long as it is the same.
+func (c *Client) Version() uint64 { return c.version.Load() }
 
 func (c *Client) connected(conn *Conn) {
 	c.mu.Lock()

@@ -1,0 +1,113 @@
+package nameserver
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// datagrams are those that one system call receives, or sends. Their memory is used
+// again for the next ones.
+//
+// The calls do not wait, so Go's scheduler is not told of them: after each rest it would wake a
+// thread that watches over calls, which costs more than finding an answer.
+type datagrams struct {
+	headers []mmsghdr
+	parts   []unix.Iovec
+	peers   []unix.RawSockaddrInet6 // or that of IPv4, which is shorter
+	data    [][]byte
+	count   int
+	sent    int // of these
+}
+
+// mmsghdr is the kernel's, see recvmmsg(2).
+type mmsghdr struct {
+	unix.Msghdr
+	size uint32
+}
+
+// newDatagrams has room for so many, and bytes in each.
+func newDatagrams(most, size int) *datagrams {
+	d := &datagrams{make([]mmsghdr, most), make([]unix.Iovec, most), make([]unix.RawSockaddrInet6, most), make([][]byte, most), 0, 0}
+	for i := range d.headers {
+		d.data[i] = make([]byte, size)
+		d.headers[i].Name, d.headers[i].Iov = (*byte)(unsafe.Pointer(&d.peers[i])), &d.parts[i]
+		d.headers[i].SetIovlen(1)
+	}
+	return d
+}
+
+// receive takes those that have come, in place of the ones before. The error is
+// EAGAIN if there are none.
+func (d *datagrams) receive(fd uintptr) error {
+	for i := range d.headers {
+		d.headers[i].Namelen = unix.SizeofSockaddrInet6
+		d.parts[i].Base = &d.data[i][0]
+		d.parts[i].SetLen(len(d.data[i]))
+	}
+	n, err := d.call(unix.SYS_RECVMMSG, fd, d.headers)
+	d.count = n
+	return err
+}
+
+// at is a datagram that was received.
+func (d *datagrams) at(i int) []byte { return d.data[i][:d.headers[i].size] }
+
+// from tells who has sent it.
+func (d *datagrams) from(i int) netip.AddrPort {
+	peer := &d.peers[i]
+	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&peer.Port))[:])
+	if peer.Family == unix.AF_INET {
+		return netip.AddrPortFrom(netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(peer)).Addr), port)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16(peer.Addr).Unmap(), port)
+}
+
+// clear forgets all.
+func (d *datagrams) clear() { d.count, d.sent = 0, 0 }
+
+// space is where the next one that is added may be written.
+func (d *datagrams) space() []byte { return d.data[d.count][:0] }
+
+// add appends one for whoever has sent another one. It is not copied.
+func (d *datagrams) add(data []byte, to *datagrams, i int) {
+	d.peers[d.count] = to.peers[i]
+	d.headers[d.count].Namelen = to.headers[i].Namelen
+	d.parts[d.count].Base = unsafe.SliceData(data)
+	d.parts[d.count].SetLen(len(data))
+	d.count++
+}
+
+// send sends those that have not been sent, and tells whether it is done; if not, there
+// was no room for more. What cannot be sent is left out, and failed is told why.
+func (d *datagrams) send(fd uintptr, failed func(i int, err error)) bool {
+	for d.sent < d.count {
+		n, err := d.call(unix.SYS_SENDMMSG, fd, d.headers[d.sent:d.count])
+		if err == unix.EAGAIN {
+			return false
+		}
+		if err != nil { // of the first of them
+			failed(d.sent, err)
+			n = 1
+		}
+		d.sent += n
+	}
+	return true
+}
+
+// call hands headers to the kernel, which says how many it has dealt with.
+func (d *datagrams) call(number, fd uintptr, headers []mmsghdr) (int, error) {
+	for {
+		n, _, err := syscall.RawSyscall6(number, fd, uintptr(unsafe.Pointer(&headers[0])), uintptr(len(headers)), unix.MSG_DONTWAIT, 0, 0)
+		switch err {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return 0, err
+		}
+	}
+}
