@@ -39,10 +39,16 @@ func policyOf(count int) []pipeline.Object {
 	return rules
 }
 
-// BenchmarkLargePolicy measures a node with 1,000 endpoints in overlapping groups
-// and 15,000 rules: the first programming, with what ovs-ofctl takes for the same
-// flows beside it, and one rule that comes and goes. Run it with -benchtime=1x.
+// BenchmarkLargePolicy measures a node with 1,000 endpoints in overlapping groups,
+// 15,000 rules and, if there are any, 1,000 services with five providers each: the first
+// programming, with what ovs-ofctl takes for the same flows beside it, and one rule and one
+// provider that come and go. Run it with -benchtime=1x.
 func BenchmarkLargePolicy(b *testing.B) {
+	b.Run("rules", func(b *testing.B) { benchLargePolicy(b, 0) })
+	b.Run("services", func(b *testing.B) { benchLargePolicy(b, 1000) })
+}
+
+func benchLargePolicy(b *testing.B, services int) {
 	n := newNode(b)
 	all := many(1000)
 	for i, o := range all[1:] {
@@ -51,6 +57,9 @@ func BenchmarkLargePolicy(b *testing.B) {
 		all[1+i] = e
 	}
 	all = append(all, policyOf(15_000)...)
+	for i := range services {
+		all = append(all, serviceOf(i, i, providersOfService))
+	}
 	r := n.start()
 	r.give(drivers.Change{Replace: true})
 	b.ResetTimer()
@@ -68,15 +77,23 @@ func BenchmarkLargePolicy(b *testing.B) {
 	b.ReportMetric(cold.Seconds(), "s-cold")
 	b.ReportMetric(float64(r.Status().Flows), "flows")
 
-	one := pipeline.Rule{ID: "one-more", Priority: 60, SrcGroup: 3, DstGroup: 4, Protocol: 6, DstPort: 99}
-	var took []time.Duration
-	for range 50 {
-		took = append(took, sync(drivers.Change{Set: []pipeline.Object{one}}, one.Key()))
-		one.Allow = !one.Allow
+	changes := func(name string, object func(i int) pipeline.Object) {
+		var took []time.Duration
+		for i := range 50 {
+			o := object(i)
+			took = append(took, sync(drivers.Change{Set: []pipeline.Object{o}}, o.Key()))
+		}
+		slices.Sort(took)
+		b.ReportMetric(took[len(took)/2].Seconds()*1000, "ms-"+name)
+		b.ReportMetric(took[len(took)-1].Seconds()*1000, "ms-worst-"+name)
 	}
-	slices.Sort(took)
-	b.ReportMetric(took[len(took)/2].Seconds()*1000, "ms-change")
-	b.ReportMetric(took[len(took)-1].Seconds()*1000, "ms-worst-change")
+	changes("rule", func(i int) pipeline.Object {
+		return pipeline.Rule{ID: "one-more", Priority: 60, SrcGroup: 3, DstGroup: 4, Protocol: 6, DstPort: 99, Allow: i%2 == 1}
+	})
+	if services > 0 {
+		changes("provider", func(i int) pipeline.Object { return serviceOf(7, 7, providersOfService-1+i%2) })
+		return // the flows alone, without groups, are refused
+	}
 
 	file := filepath.Join(b.TempDir(), "flows")
 	if err := os.WriteFile(file, []byte(strings.Join(n.flows(), "\n")), 0o600); err != nil {

@@ -18,24 +18,17 @@ func BenchmarkServices(b *testing.B) {
 	b.Run("shared", func(b *testing.B) { benchServices(b, 40) })
 }
 
+// Of each service there are so many providers.
+const providersOfService = 5
+
 // benchServices has so many groups of five providers, and as many services for each as there have to be.
 func benchServices(b *testing.B, groups int) {
-	const services, providers = 1000, 5
 	n := newNode(b)
 	r := n.start()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
-	service := func(i, providers int) pipeline.Service {
-		s := pipeline.Service{ID: fmt.Sprint("s", i, ":blue"), VRF: network.VRF, Tag: network.Tag,
-			Ports: []pipeline.ServicePort{{Address: netip.AddrFrom4([4]byte{10, 200, byte(i >> 8), byte(i)}), From: pipeline.FromPods,
-				Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}}}
-		for p := range providers {
-			s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, byte(100 + p), byte(i % groups >> 8), byte(i % groups)}))
-		}
-		return s.Numbered(func(uint32) bool { return false })
-	}
 	var all drivers.Change
-	for i := range services {
-		all.Set = append(all.Set, service(i, providers))
+	for i := range 1000 {
+		all.Set = append(all.Set, serviceOf(i, i%groups, providersOfService))
 	}
 	began := time.Now()
 	r.give(all)
@@ -45,9 +38,20 @@ func benchServices(b *testing.B, groups int) {
 	const changes = 100
 	for i := range changes {
 		began := time.Now()
-		r.give(drivers.Change{Set: []pipeline.Object{service(i/2, providers-1+i%2)}})
+		r.give(drivers.Change{Set: []pipeline.Object{serviceOf(i/2, i/2%groups, providersOfService-1+i%2)}})
 		total, worst = total+time.Since(began), max(worst, time.Since(began))
 	}
 	b.ReportMetric(total.Seconds()*1000/changes, "ms-change")
 	b.ReportMetric(worst.Seconds()*1000, "ms-worst-change")
+}
+
+// serviceOf is a service with some of the providers of a group.
+func serviceOf(number, group, providers int) pipeline.Service {
+	s := pipeline.Service{ID: fmt.Sprint("s", number, ":blue"), VRF: network.VRF, Tag: network.Tag,
+		Ports: []pipeline.ServicePort{{Address: netip.AddrFrom4([4]byte{10, 200, byte(number >> 8), byte(number)}), From: pipeline.FromPods,
+			Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}}}
+	for p := range providers {
+		s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, byte(100 + p), byte(group >> 8), byte(group)}))
+	}
+	return s.Numbered(func(uint32) bool { return false })
 }

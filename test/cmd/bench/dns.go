@@ -57,12 +57,12 @@ func benchDNS(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 		fmt.Fprintln(&hosts, pod.IP, group)
 		pods = append(pods, pod)
 	}
-	ours, err := answersOf(ctx, pods, names, pods[0].Gateway.String(), 1)
-	if err != nil {
+	ours := newAnswering(pods[0].Gateway.String(), "netplugin")
+	if err := ours.round(ctx, pods, names); err != nil {
 		return nil, err
 	}
 	if _, err := exec.LookPath("dnsmasq"); err != nil {
-		f.Value, f.Reference, f.Ratio, f.Met = fmt.Sprintf("%.0f/s", ours[0]), "dnsmasq is not installed", "-", true
+		f.Value, f.Reference, f.Ratio, f.Met = fmt.Sprintf("%.0f/s", ours.rates[0]), "dnsmasq is not installed", "-", true
 		return []figure{f}, nil
 	}
 	reference, err := node.AddPod(ctx, "dnsmasq", "dns", "net", "")
@@ -77,24 +77,19 @@ func benchDNS(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	if err := awaitNameServer(ctx, pods[0], reference.IP.String(), names[0]); err != nil {
 		return nil, err
 	}
-	ours = nil
-	var theirs []float64
+	theirs := newAnswering(reference.IP.String(), "dnsmasq")
+	ours = newAnswering(ours.server, ours.process)
 	for range dnsRounds {
-		for _, side := range []struct {
-			server  string
-			results *[]float64
-		}{{pods[0].Gateway.String(), &ours}, {reference.IP.String(), &theirs}} {
-			rate, err := answersOf(ctx, pods, names, side.server, 1)
-			if err != nil {
+		for _, side := range []*answering{ours, theirs} {
+			if err := side.round(ctx, pods, names); err != nil {
 				return nil, err
 			}
-			*side.results = append(*side.results, rate...)
 		}
 	}
-	ratio := median(ours) / median(theirs)
-	f.Value, f.Reference = fmt.Sprintf("%.0f/s", median(ours)), fmt.Sprintf("dnsmasq %.0f/s", median(theirs))
+	ratio := median(ours.rates) / median(theirs.rates)
+	f.Value, f.Reference = fmt.Sprintf("%.0f/s", median(ours.rates)), fmt.Sprintf("dnsmasq %.0f/s", median(theirs.rates))
 	f.Ratio, f.Met = fmt.Sprintf("%.2f", ratio), ratio >= dnsGoal
-	return []figure{f}, nil
+	return []figure{f, {Name: "processor time of an answer", Value: ours.each(), Reference: theirs.each(), Ratio: "-", Goal: "none", Met: true}}, nil
 }
 
 // asking is what the probe says of its questions.
@@ -105,35 +100,56 @@ type asking struct {
 
 func (a asking) rate() float64 { return float64(a.Answered) / a.Seconds }
 
-// answersOf are the answers per second that a server gives to all pods together, in
-// each of some rounds.
-func answersOf(ctx context.Context, pods []*testbed.Pod, names []string, server string, rounds int) (rates []float64, err error) {
-	for range rounds {
-		each := make([]float64, len(pods))
-		group, ctx := errgroup.WithContext(ctx)
-		for i, pod := range pods {
-			group.Go(func() error {
-				out, err := pod.Run(ctx, append([]string{pod.Probe(), "questions", "-server", server, "-workers", "2", "-for", "2s"}, names...)...)
-				if err != nil {
-					return err
-				}
-				var report asking
-				if err := json.Unmarshal([]byte(out), &report); err != nil {
-					return err
-				}
-				if report.Answered == 0 || report.Answered < report.Sent*9/10 {
-					return fmt.Errorf("%s: %s answered %d of %d questions", pod.Name, server, report.Answered, report.Sent)
-				}
-				each[i] = report.rate()
-				return nil
-			})
-		}
-		if err := group.Wait(); err != nil {
-			return nil, err
-		}
-		rates = append(rates, sum(each))
+// answering is what a name server has answered to all pods together, and what that took.
+type answering struct {
+	server, process string
+
+	rates []float64 // per second, of each round
+	all   int
+	took  *effort
+}
+
+func newAnswering(server, process string) *answering {
+	return &answering{server: server, process: process, took: newEffort("ovs-vswitchd", process)}
+}
+
+// round has all pods ask at the same time.
+func (a *answering) round(ctx context.Context, pods []*testbed.Pod, names []string) error {
+	a.took.begin()
+	reports := make([]asking, len(pods))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, pod := range pods {
+		group.Go(func() error {
+			out, err := pod.Run(ctx, append([]string{pod.Probe(), "questions", "-server", a.server, "-workers", "2", "-for", "2s"}, names...)...)
+			if err != nil {
+				return err
+			}
+			if err := json.Unmarshal([]byte(out), &reports[i]); err != nil {
+				return err
+			}
+			if r := reports[i]; r.Answered == 0 || r.Answered < r.Sent*9/10 {
+				return fmt.Errorf("%s: %s answered %d of %d questions", pod.Name, a.server, r.Answered, r.Sent)
+			}
+			return nil
+		})
 	}
-	return rates, nil
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	a.took.end()
+	var rate float64
+	for _, r := range reports {
+		rate += r.rate()
+		a.all += r.Answered
+	}
+	a.rates = append(a.rates, rate)
+	return nil
+}
+
+// each is what an answer took of the switch, and of the server.
+func (a *answering) each() string {
+	micros := func(name string) float64 { return float64(a.took.each(name, a.all).Nanoseconds()) / 1e3 }
+	return fmt.Sprintf("switch %.1f µs, %s %.1f µs", micros("ovs-vswitchd"), a.process, micros(a.process))
 }
 
 // awaitNameServer waits until a server answers.
@@ -147,11 +163,4 @@ func awaitNameServer(ctx context.Context, from *testbed.Pod, server, name string
 		}
 		return err
 	})
-}
-
-func sum(list []float64) (total float64) {
-	for _, x := range list {
-		total += x
-	}
-	return total
 }

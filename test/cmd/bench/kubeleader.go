@@ -107,7 +107,8 @@ func measureKubeLeader(ctx context.Context, s *site) ([]figure, error) {
 		return nil, err
 	}
 	var took, bare []time.Duration
-	effort := beginEffort("netmaster")
+	effort := newEffort("netmaster")
+	effort.begin()
 	for i := range kubeChanges {
 		pod := pods[i*len(pods)/kubeChanges].DeepCopy()
 		key := mastercfg.K8sPodKey(pod.Spec.NodeName, string(pod.UID))
@@ -131,6 +132,7 @@ func measureKubeLeader(ctx context.Context, s *site) ([]figure, error) {
 		}
 		bare = append(bare, t)
 	}
+	effort.end()
 	spent := effort.figures(", the transaction included", kubeChanges)
 	p50, p99 := scenario.Percentile(took, 50), scenario.Percentile(took, 99)
 	return append([]figure{{

@@ -60,7 +60,8 @@ func (b *kubeBed) toggle(ctx context.Context, prefix string, server, client *cor
 		return t, err
 	}
 	defer w.Stop()
-	effort := beginEffort("netmaster", "netplugin")
+	effort := newEffort("netmaster", "netplugin")
+	effort.begin()
 	for i := range nodeChanges {
 		object, answered := closed, false
 		if i%2 == 1 {
@@ -83,6 +84,7 @@ func (b *kubeBed) toggle(ctx context.Context, prefix string, server, client *cor
 		}
 		t.seen, t.stated = append(t.seen, max(0, at.Sub(began))), append(t.stated, stated.Sub(began))
 	}
+	effort.end()
 	t.spent = effort.figures("", nodeChanges)
 	return t, nil
 }

@@ -131,3 +131,7 @@ func (o *ovn) remove(ctx context.Context) error {
 }
 
 func (o *ovn) bridge() string { return "br-int" }
+
+func (o *ovn) processes() []string {
+	return []string{"ovn-nbctl", "ovn-northd", "ovn-controller", "ovsdb-server", "ovs-vswitchd"}
+}

@@ -39,6 +39,7 @@ type controller interface {
 	add(ctx context.Context) error             // one more rule, which denies UDP
 	remove(ctx context.Context) error
 	bridge() string // of the pods
+	processes() []string
 }
 
 // contender is a controller with its pods, by group; the nodes take turns in having one.
@@ -47,6 +48,8 @@ type contender struct {
 	bed  *testbed.Bed
 	pod  map[string][]*testbed.Pod
 	took map[string][]time.Duration // by what
+
+	spent *effort // of all rules at once
 }
 
 // benchPeers compares us with OVN.
@@ -85,6 +88,9 @@ func benchPeers(ctx context.Context, bed *testbed.Bed) (_ []figure, err error) {
 		compareTimes("one rule more, beside none", "alone", 1, ours, theirs),
 		compareTimes(fmt.Sprintf("%d rules at once", peerRules), "all", allRulesGoal, ours, theirs),
 	}
+	for _, c := range both {
+		figures = append(figures, c.spent.figures(" for all at once", peerCold)...)
+	}
 	for i, where := range []string{"same node", "across nodes"} {
 		f, err := compareTCP(ctx, "TCP beside the rules, "+where, "OVN", 1, ours.end("front", 0), ours.end("db", i), theirs.end("front", 0), theirs.end("db", i))
 		if err != nil {
@@ -99,8 +105,21 @@ func benchPeers(ctx context.Context, bed *testbed.Bed) (_ []figure, err error) {
 	return figures, nil
 }
 
+// benchManyRules is what all rules at once take of us, without others beside.
+func benchManyRules(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
+	ours, err := newContender(ctx, contiv{bed}, bed)
+	if err != nil {
+		return nil, err
+	}
+	if err := ours.allAtOnce(ctx); err != nil {
+		return nil, err
+	}
+	return append([]figure{{Name: fmt.Sprintf("%d rules at once, on both nodes", peerRules), Value: inMS(median(ours.took["all"])),
+		Reference: "none", Ratio: "-", Goal: "none", Met: true}}, ours.spent.figures("", peerCold)...), nil
+}
+
 func newContender(ctx context.Context, c controller, bed *testbed.Bed) (*contender, error) {
-	p := &contender{c, bed, map[string][]*testbed.Pod{}, map[string][]time.Duration{}}
+	p := &contender{controller: c, bed: bed, pod: map[string][]*testbed.Pod{}, took: map[string][]time.Duration{}, spent: newEffort(c.processes()...)}
 	err := c.pods(ctx, func(group string, number int) *testbed.Pod {
 		pod := &testbed.Pod{Name: group + strconv.Itoa(number+1), Node: bed.Nodes[number%len(bed.Nodes)], Tenant: "peers", Network: "net", Group: group}
 		p.pod[group] = append(p.pod[group], pod)
@@ -182,6 +201,7 @@ func (c *contender) allAtOnce(ctx context.Context) error {
 		if err := c.until(ctx, func(now int) bool { return now <= none }); err != nil {
 			return err
 		}
+		c.spent.begin()
 		started := time.Now()
 		if err := c.fill(ctx, peerRules); err != nil {
 			return err
@@ -190,6 +210,7 @@ func (c *contender) allAtOnce(ctx context.Context) error {
 			return err
 		}
 		c.took["all"] = append(c.took["all"], time.Since(started))
+		c.spent.end()
 	}
 	fmt.Printf("%s: %d flows on %d nodes, %d of them for the rules\n", c.bridge(), all, len(c.bed.Nodes), all-none)
 	return nil

@@ -81,3 +81,5 @@ func (c contiv) remove(ctx context.Context) error {
 }
 
 func (c contiv) bridge() string { return "contivVxlanBridge" }
+
+func (c contiv) processes() []string { return []string{"netmaster", "netplugin", "ovs-vswitchd"} }

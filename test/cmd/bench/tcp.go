@@ -129,7 +129,7 @@ func compareTCP(ctx context.Context, name, refName string, goal float64, from, t
 }
 
 // iperf runs one measurement and returns bits per second at the receiver.
-func iperf(ctx context.Context, from, to netnsRunner) (float64, error) {
+func iperf(ctx context.Context, from, to netnsRunner, more ...string) (float64, error) {
 	server, err := to.node.Start("iperf3", to.command("iperf3", "--server", "--one-off")...)
 	if err != nil {
 		return 0, err
@@ -138,7 +138,7 @@ func iperf(ctx context.Context, from, to netnsRunner) (float64, error) {
 	if err := waitListening(ctx, to); err != nil {
 		return 0, err
 	}
-	out, err := from.node.Run(ctx, from.command("iperf3", "--client", to.ip, "--time", tcpSeconds, "--omit", "1", "--json")...)
+	out, err := from.node.Run(ctx, from.command(append([]string{"iperf3", "--client", to.ip, "--time", tcpSeconds, "--omit", "1", "--json"}, more...)...)...)
 	if err != nil {
 		return 0, err
 	}

@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +17,18 @@ type share struct{ ran, waited time.Duration }
 type threads map[string]share
 
 // ownThreads reads them. What ends meanwhile is left out.
-func ownThreads() threads {
+func ownThreads() threads { return threadsOf(func(string) bool { return true }) }
+
+// threadsNamed reads those of the processes of a name.
+func threadsNamed(name string) threads {
+	return threadsOf(func(pid string) bool {
+		text, err := os.ReadFile("/proc/" + pid + "/comm")
+		return err == nil && strings.TrimSpace(string(text)) == name
+	})
+}
+
+// threadsOf reads those of some processes, of this one and all that it has started.
+func threadsOf(counts func(pid string) bool) threads {
 	children := map[string][]string{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a good one
 	for _, file := range stats {
@@ -35,18 +44,8 @@ func ownThreads() threads {
 	all := threads{}
 	for left := []string{strconv.Itoa(os.Getpid())}; len(left) > 0; left = left[1:] {
 		left = append(left, children[left[0]]...)
-		all.add(left[0])
-	}
-	return all
-}
-
-// threadsNamed reads those of the processes of a name.
-func threadsNamed(name string) threads {
-	all := threads{}
-	names, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is a good one
-	for _, file := range names {
-		if text, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(text)) == name {
-			all.add(filepath.Base(filepath.Dir(file)))
+		if counts(left[0]) {
+			all.add(left[0])
 		}
 	}
 	return all
@@ -65,23 +64,40 @@ func (t threads) add(pid string) {
 	}
 }
 
-// effort is the processor time that processes of the same node take for one of many changes, by their names. Unlike
+// effort is the processor time that processes of some names take while something is measured. Unlike
 // the time that passes, it does not depend on what else runs on the machine.
-type effort map[string]threads
-
-func beginEffort(names ...string) effort {
-	e := effort{}
-	for _, name := range names {
-		e[name] = threadsNamed(name)
-	}
-	return e
+type effort struct {
+	names  []string
+	before map[string]threads
+	spent  map[string]time.Duration
 }
 
-// figures tells the mean over so many changes.
-func (e effort) figures(what string, changes int) (list []figure) {
-	for _, name := range slices.Sorted(maps.Keys(e)) {
-		mean := threadsNamed(name).since(e[name]).ran / time.Duration(changes)
-		list = append(list, figure{Name: "of it processor time of " + name + what, Value: inMS(mean), Reference: "none", Ratio: "-", Goal: "none", Met: true})
+func newEffort(names ...string) *effort {
+	return &effort{names, map[string]threads{}, map[string]time.Duration{}}
+}
+
+// begin counts from now on, until end.
+func (e *effort) begin() {
+	for _, name := range e.names {
+		e.before[name] = threadsNamed(name)
+	}
+}
+
+func (e *effort) end() {
+	for _, name := range e.names {
+		e.spent[name] += threadsNamed(name).since(e.before[name]).ran
+	}
+}
+
+// each is the mean over so many changes.
+func (e *effort) each(name string, changes int) time.Duration {
+	return e.spent[name] / time.Duration(max(1, changes))
+}
+
+// figures tells the means.
+func (e *effort) figures(what string, changes int) (list []figure) {
+	for _, name := range e.names {
+		list = append(list, figure{Name: "of it processor time of " + name + what, Value: inMS(e.each(name, changes)), Reference: "none", Ratio: "-", Goal: "none", Met: true})
 	}
 	return list
 }
