@@ -19,6 +19,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/reconnect"
 )
 
 // forwardedHeader marks a request that a netmaster has forwarded: it is not
@@ -46,7 +47,7 @@ type proxy struct {
 	leader    *lookup
 	self      string
 	became    func() http.Handler // own handler once this netmaster leads
-	transport *http.Transport
+	transport *reconnect.Transport
 	buffers   buffers
 	papers    *papers
 	log       *log.Logger
@@ -56,15 +57,15 @@ func newProxy(store holderReader, self string, papers *papers, entry *logrus.Ent
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	return &proxy{leader: &lookup{store: store}, self: self, became: func() http.Handler { return nil },
 		papers: papers, log: log.New(debugWriter{entry}, "", 0),
-		transport: &http.Transport{
-			DialContext: dialer.DialContext,
-			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				return (&tls.Dialer{NetDialer: dialer, Config: papers.dialer()}).DialContext(ctx, network, address)
-			},
-			ResponseHeaderTimeout: answerLimit, // as a client of the leader has
-			MaxIdleConnsPerHost:   64,
-			IdleConnTimeout:       30 * time.Second,
-		}}
+		transport: reconnect.New(papers.dialer, func(config *tls.Config) *http.Transport {
+			return &http.Transport{
+				DialContext:           dialer.DialContext,
+				DialTLSContext:        (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext,
+				ResponseHeaderTimeout: answerLimit, // as a client of the leader has
+				MaxIdleConnsPerHost:   64,
+				IdleConnTimeout:       30 * time.Second,
+			}
+		})}
 }
 
 // ServeHTTP forwards a request. While no leader answers and nothing can have

@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/reconnect"
 )
 
 // Directory says where the netmasters are; *objdb.DB is one.
@@ -77,14 +78,14 @@ func NewMaster(directory Directory, limits Limits, log *logrus.Entry) *Master {
 	dialer := &net.Dialer{Timeout: limits.Try, KeepAlive: 10 * time.Second}
 	m := &Master{directory: directory, limits: limits, log: log}
 	m.http = &http.Client{
-		Transport: &http.Transport{
-			DialContext: dialer.DialContext,
-			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				return (&tls.Dialer{NetDialer: dialer, Config: m.secured()}).DialContext(ctx, network, address)
-			},
-			MaxIdleConnsPerHost: 64, // as many pods may start at once
-			IdleConnTimeout:     90 * time.Second,
-		},
+		Transport: reconnect.New(m.config, func(config *tls.Config) *http.Transport {
+			return &http.Transport{
+				DialContext:         dialer.DialContext,
+				DialTLSContext:      (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext,
+				MaxIdleConnsPerHost: 64, // as many pods may start at once
+				IdleConnTimeout:     90 * time.Second,
+			}
+		}),
 		// Masters forward by themselves; a redirect would turn a POST into a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -92,13 +93,21 @@ func NewMaster(directory Directory, limits Limits, log *logrus.Entry) *Master {
 }
 
 // Secure has netmasters asked over TLS, by a node that has joined the cluster. The
-// configuration is asked for at each connection; while there is none, they are asked as before.
-// It is called before the first request.
+// configuration is asked for at each request, and is the same until the node has another
+// certificate; while there is none, they are asked as before. It is called before the first request.
 func (m *Master) Secure(config func() *tls.Config) { m.secured = config }
+
+// config is how connections are secured now; nil: they are not.
+func (m *Master) config() *tls.Config {
+	if m.secured == nil {
+		return nil
+	}
+	return m.secured()
+}
 
 // scheme is how netmasters are asked now.
 func (m *Master) scheme() string {
-	if m.secured != nil && m.secured() != nil {
+	if m.config() != nil {
 		return "https"
 	}
 	return mastercfg.Scheme
@@ -149,7 +158,7 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 			revision, err = m.try(ctx, address, path, request, answer)
 			if fault.Is(err, fault.Unauthenticated) {
 				// A connection shows the certificate that there was at its beginning, which may
-				// have ended; a new one shows that which there is now.
+				// have ended while the machine slept; a new one shows that which there is now.
 				m.http.CloseIdleConnections()
 				revision, err = m.try(ctx, address, path, request, answer)
 			}

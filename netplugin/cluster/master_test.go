@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -380,5 +382,35 @@ func TestWhoAnsweredLastIsAskedFirstUntilThatFails(t *testing.T) {
 	ask()
 	if b.lookups != 2 {
 		t.Errorf("the leader was looked up %d times after the first had gone", b.lookups-1)
+	}
+}
+
+// A node that has another certificate shows it on other connections: those of before are not
+// used for requests any more, which would be refused when the certificate has ended.
+func TestAnotherCertificateIsShownAtOnce(t *testing.T) {
+	var from []string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from = append(from, r.RemoteAddr)
+		granting(w, r)
+	}))
+	defer server.Close()
+	b := &book{}
+	b.set(server.Listener.Addr().String())
+	pool := x509.NewCertPool()
+	pool.AddCert(server.Certificate())
+	config := &tls.Config{RootCAs: pool}
+	m := NewMaster(b, Limits{Total: time.Minute, Try: time.Minute}, nil)
+	defer m.Close()
+	m.Secure(func() *tls.Config { return config })
+	for i := range 4 {
+		if i == 2 {
+			config = &tls.Config{RootCAs: pool}
+		}
+		if _, _, err := m.CreateEndpoint(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(from) != 4 || from[0] != from[1] || from[1] == from[2] || from[2] != from[3] {
+		t.Errorf("with another certificate from the third on, requests come from %q", from)
 	}
 }
