@@ -3,11 +3,17 @@
 // nothing of them.
 //
 // The keys are a file beside the authorities, for root only, which each netmaster of a
-// cluster needs. One of them, the primary, seals; all of them open. What is sealed is
+// cluster has: who joins is given it with the authorities, and who follows asks the leader for it
+// whenever the cluster's record names another State. One of the keys, the primary, seals; all of
+// them open. What is sealed is
 //
 //	enc:v1:<id of the key>:<base64 of nonce and AES-256-GCM>
 //
 // and opens at its place in the store only: it cannot be moved to where it would be shown.
+//
+// Another key comes in two steps, so that nothing is ever sealed with one that a netmaster lacks:
+// Add makes it, Turn has it seal, and what is in the store is sealed anew (Reseal). The older keys
+// stay, for what is in backups.
 package keyring
 
 import (
@@ -15,16 +21,11 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
-	"github.com/contiv/netplugin/utils/durable"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -36,24 +37,18 @@ const prefix = "enc:v1:"
 
 // Keyring is a file of keys. The zero value has no place, and seals nothing.
 type Keyring struct {
-	path string
-	mu   sync.Mutex // of making the file
+	path    string
+	mu      sync.Mutex // of changing the file
+	changed func()
 }
 
-// In is the keyring of a directory; the file is made when something is sealed first.
-func In(dir string) *Keyring { return &Keyring{path: filepath.Join(dir, Name)} }
-
-// content is what the file holds.
-type content struct {
-	Primary string            `json:"primary"`
-	Keys    map[string][]byte `json:"keys"`
+// In is the keyring of a directory; the file is made when something is sealed first, or by Make.
+func In(dir string) *Keyring {
+	return &Keyring{path: filepath.Join(dir, Name), changed: func() {}}
 }
 
 // Seal makes of a secret what the store may keep at a place.
 func (k *Keyring) Seal(place, secret string) (string, error) {
-	if k == nil || k.path == "" {
-		return "", fault.New(fault.Mode, "this netmaster has no directory for keys, which --pki-dir names: it keeps no secrets")
-	}
 	keys, err := k.readOrMake()
 	if err != nil {
 		return "", err
@@ -104,34 +99,4 @@ func cipherOf(key []byte) (cipher.AEAD, error) {
 		return nil, err
 	}
 	return cipher.NewGCM(block)
-}
-
-func (k *Keyring) read() (c content, err error) {
-	text, err := os.ReadFile(k.path)
-	if err == nil {
-		err = json.Unmarshal(text, &c)
-	}
-	return c, err
-}
-
-// readOrMake makes the file if it is not there. One that cannot be read is left alone.
-func (k *Keyring) readOrMake() (content, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	c, err := k.read()
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		if err != nil {
-			err = fault.New(fault.Internal, "keyring %s: %w", k.path, err)
-		}
-		return c, err
-	}
-	id, key := make([]byte, 4), make([]byte, keySize)
-	_, _ = rand.Read(id) // never fails
-	_, _ = rand.Read(key)
-	c = content{Primary: hex.EncodeToString(id), Keys: map[string][]byte{hex.EncodeToString(id): key}}
-	text, err := json.Marshal(c)
-	if err != nil {
-		return c, err
-	}
-	return c, durable.Write(k.path, append(text, '\n'))
 }

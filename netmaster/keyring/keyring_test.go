@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,5 +68,82 @@ func TestADamagedKeyringStays(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, Name)); string(text) != "{" || err != nil {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// Another key seals when all have it; what was sealed before opens with the older one, and is sealed
+// anew at its place.
+func TestAnotherKeyComesInTwoSteps(t *testing.T) {
+	here, there := In(t.TempDir()), In(t.TempDir())
+	told := 0
+	here.OnChange(func() { told++ })
+	old, err := here.Seal("a", secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := there.Seal("b", secret) // it had a keyring of its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	handOver := func() {
+		t.Helper()
+		text, err := here.HandOver()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := there.Take(text); err != nil || there.State() != here.State() {
+			t.Fatalf("%v, %s and %s", err, here.State(), there.State())
+		}
+	}
+	handOver()
+	for _, step := range []func() error{here.Add, here.Add, here.Turn, here.Turn} {
+		before := here.State()
+		turning, err := here.Turning()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := here.Turning(); err != nil || (after == turning) != (here.State() == before) {
+			t.Errorf("state %s, then %s; turning: %t, %v", before, here.State(), after, err)
+		}
+		sealed, err := here.Seal("c", secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handOver()
+		if got, err := there.Open("c", sealed); got != secret {
+			t.Errorf("the other one opens %q, %v", got, err)
+		}
+	}
+	if told != 3 { // made, Add, Turn
+		t.Errorf("told of %d changes", told)
+	}
+	value := []byte(`{"password":"` + old + `","note":"enc:v1:0:AAAA","other":"` + own + `"}`)
+	now, resealed, left, err := here.Reseal("a", value)
+	if err != nil || resealed != 1 || left != 2 || strings.Contains(string(now), old) || !strings.Contains(string(now), own) {
+		t.Errorf("%d sealed anew, %d left, %v: %s", resealed, left, err, now)
+	}
+	if again, resealed, _, err := here.Reseal("a", now); err != nil || resealed != 0 || string(again) != string(now) {
+		t.Errorf("again: %d, %v", resealed, err)
+	}
+	var text struct{ Password string }
+	if err := json.Unmarshal(now, &text); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := there.Open("a", text.Password); got != secret {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := there.Open("b", own); got != secret {
+		t.Errorf("what it had sealed itself: %q, %v", got, err)
+	}
+	if here.Opens("a", value) || !here.Opens("a", []byte(`{"password":"`+text.Password+`"}`)) {
+		t.Error("what opens is not told from what does not")
+	}
+	for _, damaged := range []string{"", "{", `{}`, `{"primary":"aa","keys":{"aa":"AAAA"}}`} {
+		if err := there.Take(damaged); err == nil {
+			t.Errorf("%q is taken", damaged)
+		}
 	}
 }
