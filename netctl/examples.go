@@ -144,12 +144,13 @@ var examples = map[string][]string{
 	"node rm":    {"netctl --netmaster " + rootSocket + " node rm worker-3"},
 	"node rekey": {"netctl --netmaster " + rootSocket + " node rekey worker-3"},
 
-	"security status":    {"netctl security status", "netctl --netmaster " + rootSocket + " security status -o json"},
-	"security init":      {"netctl --netmaster " + rootSocket + " security init --dry-run", "netctl --netmaster " + rootSocket + " security init"},
-	"security report":    {"netctl --netmaster " + rootSocket + " security report"},
-	"security enforce":   {"netctl --netmaster " + rootSocket + " security enforce --dry-run", "netctl --netmaster " + rootSocket + " security enforce"},
-	"security relax":     {"netctl --netmaster " + rootSocket + " security relax"},
-	"security rotate-ca": {"netctl --netmaster " + rootSocket + " security rotate-ca --dry-run", "netctl --netmaster " + rootSocket + " security rotate-ca"},
+	"security status":      {"netctl security status", "netctl --netmaster " + rootSocket + " security status -o json"},
+	"security init":        {"netctl --netmaster " + rootSocket + " security init --dry-run", "netctl --netmaster " + rootSocket + " security init"},
+	"security report":      {"netctl --netmaster " + rootSocket + " security report"},
+	"security enforce":     {"netctl --netmaster " + rootSocket + " security enforce --dry-run", "netctl --netmaster " + rootSocket + " security enforce"},
+	"security relax":       {"netctl --netmaster " + rootSocket + " security relax"},
+	"security rotate-keys": {"netctl --netmaster " + rootSocket + " security rotate-keys --dry-run", "netctl --netmaster " + rootSocket + " security rotate-keys"},
+	"security rotate-ca":   {"netctl --netmaster " + rootSocket + " security rotate-ca --dry-run", "netctl --netmaster " + rootSocket + " security rotate-ca"},
 
 	"token create": {
 		"netctl --netmaster https://10.0.0.1:9999 --cacert ca.pem token create --role node",

@@ -143,6 +143,9 @@ func listNodes(s *session) error {
 		if len(n.Key) >= shownKey {
 			key = n.Key[:shownKey]
 		}
+		if n.MustJoin {
+			key += " (must join anew)"
+		}
 		rows = append(rows, printables(n.Host, strings.Join(n.Addresses, ","), cmp.Or(strings.Join(n.Tenants, ","), "all"), moment(n.Joined), moment(n.Expires), key))
 	}
 	return s.printTable([]string{"Host", "Addresses", "Tenants", "Joined", "Certificate until", "Key"}, rows)

@@ -8,7 +8,35 @@ import (
 var rotateTool = tool{name: "rotate-ca", usage: "Replace the authorities of the cluster, one step at each call", flags: stepFlags, run: rotateAuthorities,
 	more: "Three steps: `add` has new authorities believed beside the old ones, `switch` has the new ones sign, and netmasters and nodes get other certificates, " +
 		"`drop` ends the belief in the old ones. A step is refused, with the names of those it waits for, until all netmasters and nodes that are registered know what " +
-		"the one before has made: a minute or two. A node or a netmaster that is away during the last two has to join anew with a token; tokens made before `switch` are not good after it."}
+		"the one before has made: a minute or two. A node or a netmaster that has not heard of `add` when `switch` is done joins anew, by itself, with a token of now in its --join-token-file; tokens made before `switch` are not good after it."}
+
+var rotateKeysTool = tool{name: "rotate-keys", usage: "Replace the key that seals secrets in the store, one step at each call", flags: stepFlags, run: rotateKeys,
+	more: "Two steps: `add` makes another key and gives it to all netmasters, `turn` has it seal, and seals anew what is in the store. The second is refused, with the names of those it " +
+		"waits for, until all netmasters that are registered have the key: some seconds. The older keys stay in the keyring, for backups."}
+
+// rotateKeys does the next step, or says which it is.
+func rotateKeys(s *session) error {
+	dryRun := s.cmd.Bool("dry-run")
+	done, err := s.client.RotateKeys(s.ctx, dryRun)
+	if err != nil {
+		return err
+	}
+	if s.format() != formatTable {
+		return s.printDocument(done)
+	}
+	switch {
+	case dryRun:
+		_, err = fmt.Fprintf(s.out, "Step %s would be done: nothing is changed.\n", printable(done.Step))
+	case done.Done:
+		_, err = fmt.Fprintf(s.out, "Step %s is done: %d secrets are sealed anew.\n", printable(done.Step), done.Resealed)
+	default:
+		_, err = fmt.Fprintf(s.out, "Step %s is done: run this again for the next one, as soon as all netmasters have the key.\n", printable(done.Step))
+	}
+	if err == nil && done.Left > 0 {
+		_, err = fmt.Fprintf(s.out, "%d texts look sealed, and open with no key of the keyring: they stay as they are.\n", done.Left)
+	}
+	return err
+}
 
 // rotateAuthorities does the next step, or says which it is.
 func rotateAuthorities(s *session) error {

@@ -48,3 +48,25 @@ func TestAuthoritiesAreReplacedStepByStep(t *testing.T) {
 		t.Errorf("asked: %q", asked)
 	}
 }
+
+func TestTheKeyOfSecretsIsReplacedStepByStep(t *testing.T) {
+	answers := []string{`{"step":"add"}`, `{"step":"add"}`, `{"step":"turn","done":true,"resealed":2,"left":1}`}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/security/rotate-keys" || r.Method != http.MethodPost {
+			t.Errorf("%s %s", r.Method, r.URL.Path)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(answers[0]))
+		answers = answers[1:]
+	}))
+	defer server.Close()
+	for _, want := range []struct{ args, out string }{
+		{"security rotate-keys --dry-run", "Step add would be done: nothing is changed.\n"},
+		{"security rotate-keys", "Step add is done: run this again for the next one, as soon as all netmasters have the key.\n"},
+		{"security rotate-keys", "Step turn is done: 2 secrets are sealed anew.\n1 texts look sealed, and open with no key of the keyring: they stay as they are.\n"},
+	} {
+		if got := run(t, server.URL, want.args); got.stdout != want.out || got.code != 0 {
+			t.Errorf("%s: %+v", want.args, got)
+		}
+	}
+}

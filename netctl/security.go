@@ -35,7 +35,7 @@ var securityFamily = family{name: "security", usage: "How far the cluster is clo
 	{name: "relax", usage: "Make an enforced cluster permissive again", flags: stepFlags,
 		run:  func(s *session) error { return s.securityStep("relax") },
 		more: "Never open: authorities, users and who has joined stay, and stay guarded. `netctl security --help` has the whole way."},
-	rotateTool,
+	rotateTool, rotateKeysTool,
 }}
 
 func stepFlags() []cli.Flag {

@@ -30,6 +30,7 @@ type Service struct {
 	Ready       bool     `json:",omitempty"` // of an agent: it can attach endpoints
 	Addresses   []string `json:",omitempty"` // all that the machine has; others keep endpoints away from its control ports
 	Authorities string   `json:",omitempty"` // hash of those of the cluster that it knows; empty: none
+	Keyring     string   `json:",omitempty"` // of a netmaster: state of its keys for secrets in the store
 }
 
 // Key is where the instance is registered.

@@ -18,6 +18,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/utils/buildinfo"
@@ -128,6 +129,8 @@ func command(o *options) *cli.Command {
 			"names and addresses, with commas between, that clients reach this netmaster by, beside its own addresses"),
 		set.String(&o.security.socket, "socket", "SOCKET", "", categorySecurity,
 			"socket on which root of this machine is served (default: "+defaultSocket+", if it can be made)"),
+		&cli.DurationFlag{Name: "leaf-life", Sources: set.Env("LEAF_LIFE"), Value: pki.LeafLife, Destination: &o.security.leafLife,
+			Category: categorySecurity, Usage: "how long certificates are good for; for tests of their renewal", OnlyOnce: true, Hidden: true},
 		set.String(&o.security.authProxy, "auth-proxy-address", "AUTH_PROXY_ADDRESS", "", categorySecurity,
 			"another address:port, such as :10000, on which REST is served over TLS only, for clients that know the authenticating proxy of the original there"),
 

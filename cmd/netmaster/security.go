@@ -7,11 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/owncert"
+	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/hostaddr"
@@ -30,7 +32,11 @@ type securityOptions struct {
 	podToken      string // file
 	own           owncert.Files
 	authProxy     string
+	leafLife      time.Duration
 }
+
+// shortestLife is of certificates that are renewed in time.
+const shortestLife = 10 * time.Second
 
 // defaultSocket is where root of the machine finds netmaster.
 const defaultSocket = "/run/contiv/netmaster.sock"
@@ -45,6 +51,9 @@ func (o *options) protection() (daemon.Security, []error) {
 	}
 	s.Own = o.security.own
 	var found []error
+	if s.LeafLife = o.security.leafLife; s.LeafLife < shortestLife || s.LeafLife > pki.LeafLife {
+		found = append(found, fmt.Errorf("--leaf-life %s: want %s to %s", s.LeafLife, shortestLife, pki.LeafLife))
+	}
 	if s.Founding = o.founding(); s.Secure && o.security.insecure {
 		found = append(found, fmt.Errorf("--secure, --insecure: want one of them at most"))
 	}

@@ -177,6 +177,7 @@ var plainRoutes = []plainRoute{
 	{"DELETE", "/api/v1/masters/{host}", "removeMaster", "take the name of a netmaster from its key", anAdmin, nil, nil, 0},
 	{"POST", "/api/v1/masters/{host}/rekey", "rekeyMaster", "let the next one with a token have the name", anAdmin, nil, nil, 0},
 
+	{"POST", "/api/v1/security/rotate-keys", "rotateKeys", "do the next step of replacing the key that seals secrets in the store", anAdmin, rotateRequest{}, client.KeysRotation{}, 0},
 	{"POST", "/api/v1/authorities/rotate", "rotateAuthorities", "do the next step of replacing the authorities", anAdmin, rotateRequest{}, client.Rotation{}, 0},
 	{"GET", "/api/v1/authorities", "handOver", "the authorities with their keys", "netmasters", nil, handedAuthorities{}, 0},
 }

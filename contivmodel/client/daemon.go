@@ -48,8 +48,9 @@ type Node struct {
 	VTEP       string `json:"vtep"`
 	Version    string `json:"version"` // of the agent
 	Endpoints  int    `json:"endpoints"`
-	Registered bool   `json:"registered"`       // the agent is alive
-	Joined     bool   `json:"joined,omitempty"` // it is asked over TLS, by netmasters only
+	Registered bool   `json:"registered"`         // the agent is alive
+	Joined     bool   `json:"joined,omitempty"`   // it is asked over TLS, by netmasters only
+	MustJoin   bool   `json:"mustJoin,omitempty"` // it cannot renew its certificate, and has to join anew with a token
 }
 
 // Store is the database of the cluster.

@@ -42,6 +42,9 @@ type Joined struct {
 	Token     string    `json:"token"` // id
 	Joined    time.Time `json:"joined"`
 	Expires   time.Time `json:"expires"` // end of the last certificate
+
+	Knows    []string `json:"knows,omitempty"`    // of a node: pins of the authorities that it was told with that
+	MustJoin bool     `json:"mustJoin,omitempty"` // it cannot renew the certificate, and has to join anew with a token
 }
 
 const joinTokensPath = "/api/v1/joinTokens"

@@ -25,3 +25,21 @@ func (c *Client) RotateAuthorities(ctx context.Context, dryRun bool) (done Rotat
 	}
 	return done, c.do(ctx, http.MethodPost, "/api/v1/authorities/rotate", body, &done)
 }
+
+// KeysRotation is a step of replacing the key that seals secrets in the store.
+type KeysRotation struct {
+	Step     string `json:"step"`     // add, turn; again: one that was interrupted is completed
+	Done     bool   `json:"done"`     // there is no step left
+	Resealed int    `json:"resealed"` // secrets of the store that were sealed anew
+	Left     int    `json:"left"`     // texts that look sealed and do not open
+}
+
+// RotateKeys does the next step; with dryRun it only tells which one. While a netmaster has not got
+// the key yet, that is a fault.Conflict that names it.
+func (c *Client) RotateKeys(ctx context.Context, dryRun bool) (done KeysRotation, err error) {
+	body, err := json.Marshal(map[string]bool{"dryRun": dryRun})
+	if err != nil {
+		return done, fault.New(fault.Internal, "keyring: %w", err)
+	}
+	return done, c.do(ctx, http.MethodPost, "/api/v1/security/rotate-keys", body, &done)
+}

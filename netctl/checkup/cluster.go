@@ -138,6 +138,10 @@ func agentOf(m Master, n client.Node, port int) agent {
 }
 
 func checkNode(ctx context.Context, n client.Node, all []client.Node, asked agent, report Report) {
+	if n.MustJoin {
+		report.check("certificate "+n.Host, "netctl token create --role node, and the token into the --join-token-file of "+n.Host+
+			"; or, if it is gone for good, netctl node rm "+n.Host, "", errors.New("it cannot be renewed: the authorities were replaced while the node was away, or it has ended long ago"))
+	}
 	if !n.Registered {
 		report.check("node "+n.Host, "start netplugin there, or, if it is gone for good, wait until its endpoints are freed",
 			"", fmt.Errorf("not registered, %d endpoints", n.Endpoints))

@@ -67,6 +67,7 @@ type Config struct {
 	Vouch       Vouch                                 // for tokens of others that let somebody join; nil: nobody does
 	Changed     func(mastercfg.SecurityMode)          // is told the mode of security at each change; nil: nobody is
 	Replace     func(seen, all pki.Authorities) error // has netmaster use others than those that were seen; nil: it cannot
+	LeafLife    time.Duration                         // of certificates; 0: pki.LeafLife
 	Now         func() time.Time                      // of certificates, tokens and sessions; nil: time.Now
 	Audit       *audit.Log                            // who has changed what, in clusters that ask; nil: nothing is written down
 	HashCost    accounts.Cost                         // of passwords; zero: accounts.DefaultCost

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -54,7 +55,8 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 	if revision > 0 {
 		e.Revision = strconv.FormatInt(revision, 10)
 	}
-	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+	handsOver := strings.TrimSuffix(r.URL.Path, "/") == mastercfg.AuthoritiesPath // keys
+	isRead := (r.Method == http.MethodGet || r.Method == http.MethodHead) && !handsOver
 	switch why := q.foreseen(r); {
 	case slices.Contains(refusals, status):
 		e.Decision = audit.Denied

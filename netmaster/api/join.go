@@ -10,6 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
+	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -168,6 +169,8 @@ type certificate struct {
 	key    *ecdsa.PublicKey
 	hash   string // of the key
 	now    time.Time
+	life   time.Duration    // of the certificate
+	keys   *keyring.Keyring // that a netmaster is given
 	answer mastercfg.JoinResponse
 }
 
@@ -177,7 +180,7 @@ func (a *API) asked(csr []byte) (*certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &certificate{by: by, now: a.config.Now().UTC()}
+	c := &certificate{by: by, now: a.config.Now().UTC(), life: a.config.LeafLife, keys: a.config.Keyring}
 	if c.key, err = pki.ReadRequest(csr); err != nil {
 		return nil, err
 	}
@@ -188,7 +191,7 @@ func (a *API) asked(csr []byte) (*certificate, error) {
 // admit signs for who joins, and gives the authorities to a netmaster.
 func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) (err error) {
 	if kind == identity.Master {
-		if c.answer.Files, err = c.by.Encode(); err != nil {
+		if c.answer.Files, err = handed(c.by, c.keys); err != nil {
 			return err
 		}
 	}
@@ -197,7 +200,7 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 
 // sign makes the certificate and writes the record with its end.
 func (c *certificate) sign(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) error {
-	leaf := pki.Leaf{Who: identity.Identity{Kind: kind, Name: joined.Host}, Use: x509.ExtKeyUsageClientAuth, Key: c.key}
+	leaf := pki.Leaf{Who: identity.Identity{Kind: kind, Name: joined.Host}, Use: x509.ExtKeyUsageClientAuth, Key: c.key, Life: c.life}
 	if kind == identity.Node {
 		// A node serves with a certificate of the authority of clients: who asks a netmaster
 		// does not take it for one, whatever addresses the node said to have.
@@ -206,6 +209,10 @@ func (c *certificate) sign(tx *ledger.Tx, at string, kind identity.Kind, joined 
 			if addr, err := netip.ParseAddr(text); err == nil {
 				leaf.Addresses = append(leaf.Addresses, addr)
 			}
+		}
+		joined.Knows = nil
+		for _, known := range c.by[pki.API].Bundle() {
+			joined.Knows = append(joined.Knows, pki.KeyHash(known))
 		}
 	}
 	signed, err := c.by[pki.Client].Sign(leaf, c.now)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -68,9 +69,23 @@ func (a *API) joined(prefix string) answer {
 	return func(*http.Request) (reply, error) {
 		return reply{from: func(r ledger.Reader) (reply, error) {
 			all, err := readAll[mastercfg.Joined](r, prefix)
+			for i := range all {
+				all[i].MustJoin = a.mustJoin(all[i])
+			}
 			return reply{body: all}, err
 		}}, nil
 	}
+}
+
+// mustJoin tells whether a node cannot renew its certificate any more: that has ended too long
+// ago, or the authorities were replaced while the node was away, so that it takes no netmaster
+// for one of its cluster.
+func (a *API) mustJoin(node mastercfg.Joined) bool {
+	by, err := a.authorities()
+	if err != nil || len(node.Knows) == 0 { // it has joined before this was written down
+		return false
+	}
+	return !slices.Contains(node.Knows, pki.KeyHash(by[pki.API].Certificate)) || a.config.Now().After(node.Expires.Add(renewable))
 }
 
 // removeJoined takes the name from a key. A node is not known by its certificate from then

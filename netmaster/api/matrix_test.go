@@ -73,6 +73,7 @@ var matrix = map[string]map[string]row{
 	mastercfg.SecurityPath + "/report":  {mastercfg.SecurityPath + "/report": rowOperations},
 	mastercfg.SecurityPath + "/init":    {mastercfg.SecurityPath + "/init": rowAccess},
 	mastercfg.SecurityPath + "/enforce": {mastercfg.SecurityPath + "/enforce?dryRun=true": rowAccess},
+	mastercfg.RotateKeysPath:            {mastercfg.RotateKeysPath: rowAccess},
 	mastercfg.SecurityPath + "/relax":   {mastercfg.SecurityPath + "/relax?dryRun=true": rowAccess},
 
 	MetricsPath:     {MetricsPath: rowMeasured},

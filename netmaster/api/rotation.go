@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -27,8 +28,21 @@ func (a *API) handOver(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	files, err := by.Encode()
+	files, err := handed(by, a.config.Keyring)
 	return reply{body: mastercfg.HandedAuthorities{Files: files}}, err
+}
+
+// handed are the files that a netmaster is given.
+func handed(by pki.Authorities, ring *keyring.Keyring) (map[string]string, error) {
+	files, err := by.Encode()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := ring.HandOver()
+	if err == nil && keys != "" {
+		files[keyring.Name] = keys
+	}
+	return files, err
 }
 
 // rotate does the next step. The authorities are on the disk of this netmaster before the

@@ -30,7 +30,7 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 		c.Replace = func(_, next pki.Authorities) error { present.Store(&next); return nil }
 	})
 	if _, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
-		if err := ledger.Write(tx, mastercfg.NodePrefix+"h9", mastercfg.Joined{Host: "h9"}); err != nil {
+		if err := ledger.Write(tx, mastercfg.NodePrefix+"h9", mastercfg.Joined{Host: "h9", Addresses: []string{}, Knows: []string{pki.KeyHash(by[pki.API].Certificate)}, Expires: time.Now().Add(time.Hour)}); err != nil {
 			return err
 		}
 		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: mastercfg.SecurityOpen, ClusterID: by.Cluster()})
@@ -77,6 +77,14 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 			t.Errorf("step %s: %+v, record %+v", want, done, got)
 		}
 	}
+	out := func(want bool) {
+		t.Helper()
+		for _, path := range []string{mastercfg.NodesPath, "/api/v1/status"} {
+			if answer := b.ok("GET", path, ""); !strings.Contains(answer, `"h9"`) && want || strings.Contains(answer, `"mustJoin":true`) != want {
+				t.Errorf("h9 has to join anew, want %t: %s", want, answer)
+			}
+		}
+	}
 	waits("master/10.0.0.3")
 	registered.Update(services(by.Hash(), by.Hash())...)
 	step(pki.Add)
@@ -85,7 +93,9 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 	registered.Update(services(by.Hash(), now)...)
 	waits("node/h1")
 	registered.Update(services(now, now)...)
+	out(false)
 	step(pki.Switch)
+	out(true) // it has not heard of the one that signs
 
 	// A step of which the record was not written is written down, and nothing else is done.
 	next, err := present.Load().Next(time.Now())

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -36,6 +37,7 @@ func (a *API) securityRoutes() []route {
 		{mastercfg.SecurityPath + "/init", rights.Access, methods{http.MethodPost: a.initSecurity}},
 		{mastercfg.SecurityPath + "/enforce", rights.Access, change(enforced)},
 		{mastercfg.SecurityPath + "/relax", rights.Access, change(relaxed)},
+		{mastercfg.RotateKeysPath, rights.Access, methods{http.MethodPost: plugin(a.rotateKeys)}},
 	}
 }
 
@@ -81,7 +83,7 @@ func (a *API) initSecurity(r *http.Request) (reply, error) {
 		return reply{}, fault.New(fault.Mode, "security: this netmaster has no directory for authorities (--pki-dir)")
 	}
 	if open && !dryRun {
-		if err := a.config.Found(); err != nil {
+		if err := errors.Join(a.config.Found(), a.config.Keyring.Make()); err != nil {
 			return reply{}, err
 		}
 	}
@@ -91,7 +93,7 @@ func (a *API) initSecurity(r *http.Request) (reply, error) {
 		}
 		is.Mode = mastercfg.SecurityPermissive
 		if all, err := a.authorities(); err == nil && is.ClusterID == "" {
-			is.ClusterID = all.Cluster()
+			is.ClusterID, is.Keyring = all.Cluster(), a.config.Keyring.State()
 		}
 		return is, nil
 	})

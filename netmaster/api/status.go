@@ -50,8 +50,9 @@ type nodeStatus struct {
 	VTEP       string `json:"vtep"`
 	Version    string `json:"version"` // of the agent
 	Endpoints  int    `json:"endpoints"`
-	Registered bool   `json:"registered"`       // its agent is alive
-	Joined     bool   `json:"joined,omitempty"` // it is asked over TLS, by netmasters only
+	Registered bool   `json:"registered"`         // its agent is alive
+	Joined     bool   `json:"joined,omitempty"`   // it is asked over TLS, by netmasters only
+	MustJoin   bool   `json:"mustJoin,omitempty"` // it cannot renew its certificate
 }
 
 type storeStatus struct {
@@ -96,7 +97,11 @@ func (a *API) status(r *http.Request) (reply, error) {
 			return err
 		}
 		s.Revision, s.Security = reader.Newest(), string(mode)
-		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader))
+		joined, err := readAll[mastercfg.Joined](reader, mastercfg.NodePrefix)
+		if err != nil {
+			return err
+		}
+		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader), slices.DeleteFunc(joined, func(n mastercfg.Joined) bool { return !a.mustJoin(n) }))
 		s.Services, err = servicesOf(reader, sees)
 		whole = q.may(reader, need{verb: rights.Read, area: rights.Operations})
 		return err
@@ -111,8 +116,9 @@ func (a *API) status(r *http.Request) (reply, error) {
 	return reply{body: s}, err
 }
 
-// nodeStates puts together what is known of each host, sorted by name.
-func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int) []*nodeStatus {
+// nodeStates puts together what is known of each host, sorted by name. out are those that have to
+// join anew.
+func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int, out []mastercfg.Joined) []*nodeStatus {
 	byHost := map[string]*nodeStatus{}
 	of := func(host string) *nodeStatus {
 		if byHost[host] == nil {
@@ -122,6 +128,9 @@ func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int)
 	}
 	for host, n := range endpoints {
 		of(host).Endpoints = n
+	}
+	for _, n := range out {
+		of(n.Host).MustJoin = true
 	}
 	for _, s := range registered[mastercfg.AgentService] {
 		n := of(s.Hostname)

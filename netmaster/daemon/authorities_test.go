@@ -116,7 +116,14 @@ func TestAFollowerDropsAuthoritiesOfAnotherCluster(t *testing.T) {
 	named := make(chan string, 1)
 	go func() {
 		defer close(ended)
-		p.Run(ctx, func(context.Context) (string, error) { return <-named, nil })
+		p.Run(ctx, func(ctx context.Context) (string, error) {
+			select {
+			case cluster := <-named:
+				return cluster, nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		})
 	}()
 	defer func() { cancel(); <-ended }()
 	named <- own + "x"

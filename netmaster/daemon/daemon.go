@@ -100,6 +100,7 @@ type Daemon struct {
 	metrics *metrics
 	space   *space.Keeper
 	papers  *papers
+	keyring *keyring.Keyring // nil: no secrets are kept
 	mode    *mode
 	toJoin  atomic.Bool // this netmaster has no authorities and is to be given some
 
@@ -119,7 +120,7 @@ func New(cfg Config) (*Daemon, error) {
 	if cfg.SweepEvery == 0 {
 		cfg.SweepEvery = 30 * time.Second
 	}
-	cfg.API.Self = cfg.Control
+	cfg.API.Self, cfg.API.LeafLife = cfg.Control, cfg.Security.LeafLife
 	papers, err := newPapers(cfg.Security, cfg.Log)
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers, mode: &mode{log: cfg.Log}}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}}
 	d.cfg.API.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
 	d.toJoin.Store(cfg.Security.TokenFile != "" && papers.none())
 	d.gate = gate.New(gate.Config{DB: db, Verify: papers.Verify, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
@@ -217,6 +218,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return errors.Join(err, server.stop(0))
 	}
 	d.papers.changed = d.announce
+	d.keyring.OnChange(d.announce)
 	var leading sync.WaitGroup
 	leading.Go(func() { d.join(working) })
 	leading.Go(func() { d.keepUp(working) })
@@ -289,7 +291,7 @@ func (d *Daemon) registered() []objdb.Service {
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
 		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Addresses: hostaddr.All(),
-		Authorities: d.papers.authorities().Hash(),
+		Authorities: d.papers.authorities().Hash(), Keyring: d.keyring.State(),
 	}}
 }
 

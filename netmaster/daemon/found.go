@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/durable"
@@ -35,7 +36,7 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 	switch {
 	case err == nil:
 		d.belong(stored.ClusterID)
-		return nil
+		return d.nameKeyring(ctx, opened, stored)
 	case !fault.Is(err, fault.NotFound):
 		d.log.WithError(err).Errorf("key %s cannot be read: requests are refused until it is as it was, from a backup", mastercfg.SecurityKey)
 		return nil
@@ -45,12 +46,50 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 	if err := d.papers.found(); err != nil {
 		return err
 	}
+	if err := d.keyring.Make(); err != nil {
+		return err
+	}
 	_, err = opened.Update(ctx, func(tx *ledger.Tx) error {
-		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: founded, ClusterID: d.papers.authorities().Cluster()})
+		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: founded, ClusterID: d.papers.authorities().Cluster(), Keyring: d.keyring.State()})
 	})
 	if err == nil {
 		d.log.WithField("mode", founded).Info("the cluster asks who somebody is")
 	}
+	return err
+}
+
+// nameKeyring has the record of a cluster of before say which keyring the netmasters are to have:
+// that of the first leader who can open what was sealed.
+func (d *Daemon) nameKeyring(ctx context.Context, opened *ledger.Ledger, stored mastercfg.Security) error {
+	if !d.papers.have() || d.keyring == nil || stored.Keyring != "" {
+		return nil
+	}
+	if err := d.keyring.Make(); err != nil {
+		d.log.WithError(err).Error("the keyring cannot be used: secrets in the store cannot be read")
+		return nil
+	}
+	var foreign string
+	err := opened.View(func(r ledger.Reader) error {
+		api.EachSealed(r, func(key string, value []byte) {
+			if !d.keyring.Opens(key, value) {
+				foreign = key
+			}
+		})
+		return nil
+	})
+	if err != nil || foreign != "" {
+		d.log.WithField("key", foreign).Error("a secret in the store was sealed by another netmaster, whose keyring is not known here: " +
+			"the netmasters are given that keyring when one that has it leads")
+		return err
+	}
+	_, err = opened.Update(ctx, func(tx *ledger.Tx) error {
+		record, err := ledger.Read[mastercfg.Security](tx, mastercfg.SecurityKey)
+		if err != nil {
+			return err
+		}
+		record.Keyring = d.keyring.State()
+		return ledger.Write(tx, mastercfg.SecurityKey, record)
+	})
 	return err
 }
 

@@ -82,6 +82,7 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	for _, m := range masters {
 		asked = append(asked, net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)))
 	}
+	own := d.papers.authorities()
 	request := mastercfg.JoinRequest{Host: s.Name, CSR: csr}
 	for _, addr := range s.Addresses {
 		request.Addresses = append(request.Addresses, addr.String())
@@ -94,7 +95,10 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	if err != nil {
 		return fault.New(fault.Denied, "the token is none for netmasters, or not good any more: authorities in the answer: %w", err)
 	}
-	if err := d.papers.replace(nil, all); err != nil {
+	if own != nil && own.Cluster() != all.Cluster() {
+		return fault.New(fault.Conflict, "the token is for cluster %s, and %s has the authorities of %s", all.Cluster(), s.Dir, own.Cluster())
+	}
+	if err := d.use(own, all, answer.Files); err != nil {
 		return err
 	}
 	d.log.WithField("cluster", all.Cluster()).Info("this netmaster has joined the cluster")
@@ -121,16 +125,21 @@ func (s *Security) show(ctx context.Context, masters []string, request mastercfg
 	return joining.Join(ctx, masters, token, request)
 }
 
-// yield ends the term when there is somebody else to lead whom nodes that have joined can ask.
+// yield ends the term when there is somebody else to lead whom nodes that have joined can ask. While
+// authorities are replaced the record names for a moment others than the leader has: it is
+// looked at twice.
 func (d *Daemon) yield(ctx context.Context, end context.CancelCauseFunc) {
-	for ; ctx.Err() == nil; retry.Pause(ctx, yieldCheck) {
-		if !d.mayLead(ctx) {
+	for old := 0; ctx.Err() == nil; retry.Pause(ctx, yieldCheck) {
+		if old++; d.upToDate(ctx) {
+			old = 0
+		}
+		if !d.mayLead(ctx) || old > 1 {
 			end(fault.New(fault.NotLeader, "another netmaster has the authorities of the cluster, this one does not"))
 		}
 	}
 }
 
-const yieldCheck = 5 * time.Second
+const yieldCheck = 2 * time.Second
 
 // others are the other netmasters that are registered.
 func (d *Daemon) others(ctx context.Context) (others []objdb.Service, err error) {
@@ -159,14 +168,16 @@ func (d *Daemon) mayLead(ctx context.Context) bool {
 	return !d.anyOther(ctx, func(s objdb.Service) bool { return s.Authorities != "" })
 }
 
-// upToDate tells whether this netmaster has the authorities that the record names, or
+// upToDate tells whether this netmaster has the authorities and the keyring that the record names, or
 // nobody else has. One that was away while they were replaced follows until it has them.
 func (d *Daemon) upToDate(ctx context.Context) bool {
 	record, err := d.record(ctx)
-	if own := d.papers.authorities().Hash(); err != nil || own == "" || record.Authorities == "" || record.Authorities == own {
+	if err != nil || !d.papers.have() || d.hasThoseOf(record) {
 		return true
 	}
-	return !d.anyOther(ctx, func(s objdb.Service) bool { return s.Authorities == record.Authorities })
+	return !d.anyOther(ctx, func(s objdb.Service) bool {
+		return (record.Authorities == "" || s.Authorities == record.Authorities) && (record.Keyring == "" || s.Keyring == record.Keyring)
+	})
 }
 
 // anyOther tells whether one of the other netmasters is as is asked, if the store tells.

@@ -61,6 +61,9 @@ func TestANetmasterThatJoinsIsGivenTheAuthorities(t *testing.T) {
 	if err != nil || given.Hash() != own.Hash() {
 		t.Errorf("they are others: %v", err)
 	}
+	if state := first.daemon.keyring.State(); state == "" || second.daemon.keyring.State() != state || third.daemon.keyring.State() != state {
+		t.Errorf("keyrings %q, %q, %q", state, second.daemon.keyring.State(), third.daemon.keyring.State())
+	}
 	third.shut()
 	first.shut()
 	leader(t, second)

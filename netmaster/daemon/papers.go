@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/owncert"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
-	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Security is what a netmaster needs to show who it is.
@@ -44,6 +44,8 @@ type Security struct {
 	Own    owncert.Files    // certificates that the operator has brought
 	Reread <-chan os.Signal // when they are to be read again, beside each minute; nil: never
 
+	LeafLife time.Duration // of certificates; 0: pki.LeafLife
+
 	AuthProxy string // another address, of TLS only, for clients of the original's authenticating proxy; empty: none
 }
 
@@ -57,6 +59,7 @@ type papers struct {
 	own  *owncert.Certs       // that the operator has brought
 	// changed is called when there are other authorities; set before Run.
 	changed func()
+	shown   bell.Bell // there are other certificates
 
 	making sync.Mutex      // held to make, replace or drop what is held, on disk, too; guards read
 	read   pki.Authorities // what could not sign at the start, as when the clock was not set yet; nil: nothing
@@ -66,6 +69,7 @@ type papers struct {
 type held struct {
 	authorities    pki.Authorities
 	server, client *tls.Certificate
+	dialer         *tls.Config // of connections to other netmasters
 }
 
 // newPapers reads the authorities, if there are any yet.
@@ -74,7 +78,7 @@ func newPapers(cfg Security, log *logrus.Entry) (*papers, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &papers{cfg: cfg, log: log, own: own, changed: func() {}}
+	p := &papers{cfg: cfg, log: log, own: own, changed: func() {}, shown: bell.New()}
 	if cfg.Dir == "" {
 		return p, nil
 	}
@@ -103,8 +107,14 @@ func (p *papers) show(all pki.Authorities) error {
 	if err != nil {
 		return err
 	}
-	p.held.Store(&held{all, server, client})
+	roots := x509.NewCertPool()
+	for _, c := range all[pki.API].Bundle() {
+		roots.AddCert(c)
+	}
+	dialer := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{*client}, NextProtos: []string{"http/1.1"}}
+	p.held.Store(&held{all, server, client, dialer})
 	p.changed()
+	p.shown.Ring()
 	return nil
 }
 
@@ -114,7 +124,7 @@ func (p *papers) sign(by *pki.Authority, use x509.ExtKeyUsage, now time.Time) (*
 	if err != nil {
 		return nil, err
 	}
-	leaf := pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: p.cfg.Name}, Use: use, Key: key.Public()}
+	leaf := pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: p.cfg.Name}, Use: use, Key: key.Public(), Life: p.cfg.LeafLife}
 	if use == x509.ExtKeyUsageServerAuth {
 		leaf.Names = append([]string{"localhost"}, p.cfg.Names...)
 		leaf.Addresses = append([]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, p.cfg.Addresses...)
@@ -170,7 +180,9 @@ const renewCheck = time.Minute
 func (p *papers) Run(ctx context.Context, cluster func(context.Context) (string, error)) {
 	var seen *held
 	var due time.Time
-	for ; ctx.Err() == nil; retry.Pause(ctx, renewCheck) {
+	var wait time.Duration
+	for ; ctx.Err() == nil; p.rest(ctx, wait) {
+		wait = renewCheck
 		p.again()
 		if id, err := cluster(ctx); err != nil {
 			p.log.WithError(err).Warn("not known whether the authorities are those of the cluster")
@@ -182,14 +194,26 @@ func (p *papers) Run(ctx context.Context, cluster func(context.Context) (string,
 			continue
 		}
 		if now != seen {
-			seen, due = now, pki.RenewAt(now.server.Leaf, rand.Float64())
+			seen, due = now, pki.RenewAt(now.server.Leaf, time.Now(), rand.Float64())
 		}
-		if time.Now().Before(due) {
+		if left := time.Until(due); left > 0 {
+			wait = min(renewCheck, left)
 			continue
 		}
 		if err := p.renew(now); err != nil {
 			p.log.WithError(err).Error("certificates cannot be renewed")
 		}
+	}
+}
+
+// rest waits for a time, or until there are other certificates.
+func (p *papers) rest(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.shown:
+	case <-ctx.Done():
 	}
 }
 
@@ -308,15 +332,11 @@ func (p *papers) node(host string) *tls.Config {
 	}
 }
 
-// dialer is how another netmaster is reached over TLS, as it is now; nil while there are no authorities.
+// dialer is how another netmaster is reached over TLS, as it is now; nil while there are no
+// authorities. It is the same configuration until there is another certificate.
 func (p *papers) dialer() *tls.Config {
-	h := p.held.Load()
-	if h == nil {
-		return nil
+	if h := p.held.Load(); h != nil {
+		return h.dialer
 	}
-	roots := x509.NewCertPool()
-	for _, c := range h.authorities[pki.API].Bundle() {
-		roots.AddCert(c)
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{*h.client}, NextProtos: []string{"http/1.1"}}
+	return nil
 }

@@ -4,6 +4,9 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,23 +27,17 @@ func TestAuthoritiesAreReplacedWithoutARestart(t *testing.T) {
 	before := first.daemon.papers.authorities()
 	old := certificate(t, before[pki.Client], identity.Identity{Kind: identity.Master, Name: "m9"}, x509.ExtKeyUsageClientAuth, time.Now())
 	for _, step := range []pki.Step{pki.Add, pki.Switch, pki.Drop} {
-		var done mastercfg.Rotation
-		testkit.Eventually(t, 60*time.Second, "step "+string(step)+" may be done", func() bool {
-			code, answer := exchange(t, overSocket(t, cfg.Socket), "POST", "http://localhost"+mastercfg.RotatePath, `{}`)
-			if code != http.StatusOK && code != http.StatusConflict {
-				t.Fatalf("%d %s", code, answer)
-			}
-			return code == http.StatusOK && json.Unmarshal([]byte(answer), &done) == nil
-		})
-		if done.Step != string(step) || done.Done != (step == pki.Drop) || done.Authorities != first.daemon.papers.authorities().Hash() {
-			t.Errorf("step %s: %+v", step, done)
-		}
+		rotate(t, first, step)
 	}
 	now := first.daemon.papers.authorities()
 	testkit.Eventually(t, 30*time.Second, "m2 knows the last step", func() bool { return second.daemon.papers.authorities().Hash() == now.Hash() })
 	if given, err := pki.Load(second.daemon.cfg.Security.Dir); err != nil || given.Hash() != now.Hash() {
 		t.Errorf("on the disk of m2: %v", err)
 	}
+	testkit.Eventually(t, 20*time.Second, "it is written down whom the keys were handed to", func() bool {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(cfg.Dir), "audit.log"))
+		return err == nil && strings.Contains(string(text), `"principal":"master/m2","how":"certificate","source":"127.0.0.1","verb":"GET","key":"`+mastercfg.AuthoritiesPath+`"`)
+	})
 	roots := []*x509.Certificate{now[pki.API].Certificate}
 	for at, n := range map[string]*node{"the leader": first, "m2": second} {
 		if code, answer := exchange(t, asking(t, roots), "GET", "https://"+n.addr+"/version", ""); code != http.StatusOK {
@@ -86,4 +83,74 @@ func TestWhatWasReplacedStaysReplaced(t *testing.T) {
 	if err := p.renew(now); err != nil || p.held.Load() == now || p.authorities().Hash() != next.Hash() {
 		t.Errorf("the certificates of now are not renewed: %v", err)
 	}
+}
+
+// rotate does a step at a netmaster that leads, when everybody knows the one before it.
+func rotate(t *testing.T, at *node, step pki.Step) {
+	t.Helper()
+	var done mastercfg.Rotation
+	testkit.Eventually(t, 60*time.Second, "step "+string(step)+" may be done", func() bool {
+		code, answer := exchange(t, overSocket(t, at.daemon.cfg.Security.Socket), "POST", "http://localhost"+mastercfg.RotatePath, `{}`)
+		if code != http.StatusOK && code != http.StatusConflict {
+			t.Fatalf("%d %s", code, answer)
+		}
+		return code == http.StatusOK && json.Unmarshal([]byte(answer), &done) == nil
+	})
+	if done.Step != string(step) || done.Done != (step == pki.Drop) || done.Authorities != at.daemon.papers.authorities().Hash() {
+		t.Errorf("step %s: %+v", step, done)
+	}
+}
+
+// A netmaster that was away while authorities were replaced leads with the old ones only while
+// nobody has those of the record. Then it yields, and joins anew with the token in its file.
+func TestANetmasterThatWasAwayWhileAuthoritiesWereReplacedJoinsAnew(t *testing.T) {
+	storetest.Open(t)
+	first, cfg := secured(t)
+	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
+	testkit.Eventually(t, 20*time.Second, "m2 has the authorities", second.daemon.papers.have)
+	away := second.daemon.cfg.Security
+	second.shut()
+	for _, step := range []pki.Step{pki.Add, pki.Switch, pki.Drop} {
+		rotate(t, first, step)
+	}
+	now := first.daemon.papers.authorities().Hash()
+	away.TokenFile = tokenFile(t, cfg.Socket, "master")
+	first.shut()
+
+	second = run(t, func(c *Config) { c.Security = away })
+	leader(t, second)
+	if second.daemon.papers.authorities().Hash() == now {
+		t.Error("it has the authorities of now, of nobody")
+	}
+	first = run(t, func(c *Config) { c.Security = cfg })
+	testkit.Eventually(t, 30*time.Second, "the one with the authorities of the record leads", func() bool { return first.leads() && !second.leads() })
+	testkit.Eventually(t, 30*time.Second, "the other one has them, too", func() bool { return second.daemon.papers.authorities().Hash() == now })
+}
+
+// The key that seals secrets is replaced while all netmasters run: a follower is given the new one
+// before it is used, and what is sealed then opens there.
+func TestTheKeyOfSecretsIsReplacedWithoutARestart(t *testing.T) {
+	storetest.Open(t)
+	first, cfg := secured(t)
+	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
+	before := first.daemon.keyring.State()
+	testkit.Eventually(t, 20*time.Second, "m2 has the keyring", func() bool { return before != "" && second.daemon.keyring.State() == before })
+	for _, want := range []string{"add", "turn"} {
+		var done mastercfg.KeysRotation
+		testkit.Eventually(t, 30*time.Second, "step "+want+" may be done", func() bool {
+			code, answer := exchange(t, overSocket(t, cfg.Socket), "POST", "http://localhost"+mastercfg.RotateKeysPath, `{}`)
+			return code == http.StatusOK && json.Unmarshal([]byte(answer), &done) == nil
+		})
+		if done.Step != want || done.Done != (want == "turn") {
+			t.Errorf("step %s: %+v", want, done)
+		}
+	}
+	sealed, err := first.daemon.keyring.Seal("here", "a secret")
+	if err != nil || strings.Contains(sealed, before) {
+		t.Errorf("%q, %v", sealed, err)
+	}
+	if got, err := second.daemon.keyring.Open("here", sealed); got != "a secret" {
+		t.Errorf("m2: %v", err)
+	}
+	testkit.Eventually(t, 20*time.Second, "m2 seals with it, too", func() bool { return second.daemon.keyring.State() == first.daemon.keyring.State() })
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -30,7 +31,9 @@ func secured(t *testing.T) (n *node, cfg Security) {
 	t.Helper()
 	dir := t.TempDir()
 	cfg = Security{Dir: filepath.Join(dir, "pki"), Founding: mastercfg.SecurityPermissive, Name: "m1", Socket: filepath.Join(dir, "run", "netmaster.sock")}
-	n = run(t, func(c *Config) { c.Security = cfg })
+	n = run(t, func(c *Config) {
+		c.Security, c.API.Audit = cfg, audit.New(filepath.Join(dir, "audit.log"), testkit.Quiet())
+	})
 	leader(t, n)
 	return n, cfg
 }

@@ -25,6 +25,9 @@ type Joined struct {
 	Token     string    `json:"token"`             // id of the token that it showed
 	Joined    time.Time `json:"joined"`
 	Expires   time.Time `json:"expires"` // end of the last certificate
+
+	Knows    []string `json:"knows,omitempty"`    // of a node: pins of the authorities that it was told with that
+	MustJoin bool     `json:"mustJoin,omitempty"` // it cannot renew the certificate; in answers only
 }
 
 // JoinToken is what lets nodes or netmasters join. Its secret is not in it.

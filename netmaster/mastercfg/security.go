@@ -10,6 +10,7 @@ type Security struct {
 	ClusterID string       `json:"clusterID"` // in the names of its certificates
 
 	Authorities string `json:"authorities,omitempty"` // hash of those that all are to know; empty: they were never replaced
+	Keyring     string `json:"keyring,omitempty"`     // state of the one that all netmasters are to have; see package keyring
 }
 
 // SecurityMode is what is asked of requests.

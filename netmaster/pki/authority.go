@@ -46,7 +46,7 @@ var roles = []Role{API, Client, Store}
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
-	// LeafLife is how long a certificate is good for.
+	// LeafLife is how long a certificate is good for, unless its Leaf says otherwise.
 	LeafLife = 7 * 24 * time.Hour
 	// backdated is by how much the clock of who reads a certificate may be behind.
 	backdated = 10 * time.Minute

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -22,14 +23,15 @@ type Leaf struct {
 	Use       x509.ExtKeyUsage  // to serve or to be a client
 	Serves    bool              // a client serves as well, as nodes do for netmasters
 	Key       crypto.PublicKey
-	Names     []string     // of a server: the names that clients dial
-	Addresses []netip.Addr // and the addresses
+	Names     []string      // of a server: the names that clients dial
+	Addresses []netip.Addr  // and the addresses
+	Life      time.Duration // that it is good for; 0: LeafLife
 }
 
 // Sign makes a certificate. It is good from a moment ago, so that clocks may differ,
-// and for LeafLife, but never longer than the authority's own.
+// and for its life, but never longer than the authority's own.
 func (a *Authority) Sign(leaf Leaf, now time.Time) (*x509.Certificate, error) {
-	end := now.Add(LeafLife)
+	end := now.Add(cmp.Or(leaf.Life, LeafLife))
 	if end.After(a.Certificate.NotAfter) {
 		end = a.Certificate.NotAfter
 	}
@@ -72,12 +74,11 @@ func (l Leaf) uses() []x509.ExtKeyUsage {
 	return []x509.ExtKeyUsage{l.Use}
 }
 
-// RenewAt is when a certificate is renewed: after half of its life, a little earlier or
-// later so that those who joined together do not come together. spread is at random
-// from 0 to 1.
-func RenewAt(c *x509.Certificate, spread float64) time.Time {
-	life := c.NotAfter.Sub(c.NotBefore)
-	return c.NotBefore.Add(time.Duration(float64(life) * (0.45 + 0.1*spread)))
+// RenewAt is when a certificate that is had now is renewed: after half of the time that it is
+// still good for, a little earlier or later so that those who joined together do not come
+// together. spread is at random from 0 to 1. It is a time of the clock, which goes on while the machine sleeps.
+func RenewAt(c *x509.Certificate, now time.Time, spread float64) time.Time {
+	return now.Round(0).Add(time.Duration(float64(c.NotAfter.Sub(now)) * (0.45 + 0.1*spread)))
 }
 
 // Request asks for a certificate for a key, and proves that who asks has the key. What

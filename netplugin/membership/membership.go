@@ -65,6 +65,7 @@ type Member struct {
 type held struct {
 	own   tls.Certificate
 	roots *x509.CertPool // of netmasters as servers
+	tls   *tls.Config    // of connections to them
 	known string         // hash of these
 	peers pki.Trust      // in netmasters as clients
 }
@@ -133,6 +134,7 @@ func (m *Member) use(certificate, authorities, clients []byte) error {
 			return fmt.Errorf("%s: %w", m.path(clientsFile), err)
 		}
 	}
+	now.tls = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{now.own}}
 	m.held.Store(now)
 	return nil
 }
@@ -176,13 +178,13 @@ func (m *Member) Authorities() string {
 	return ""
 }
 
-// TLS is how netmasters are talked to, now; nil until the node has joined.
+// TLS is how netmasters are talked to, now; nil until the node has joined. It is the same
+// configuration until the certificate is renewed.
 func (m *Member) TLS() *tls.Config {
-	h := m.held.Load()
-	if h == nil {
-		return nil
+	if h := m.held.Load(); h != nil {
+		return h.tls
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: h.roots, Certificates: []tls.Certificate{h.own}}
+	return nil
 }
 
 const (
@@ -213,18 +215,18 @@ func (m *Member) Run(ctx context.Context) error {
 			continue
 		}
 		err := m.renew(ctx)
-		if fault.Is(err, fault.Denied) {
+		if err = strangers(err); fault.Is(err, fault.Denied) {
 			err = m.joinAnew(ctx, err)
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				m.cfg.Log.WithError(err).Warn("the certificate of the node is not renewed, trying again")
+				m.cfg.Log.WithError(err).Error("the certificate of the node is not renewed, trying again")
 			}
 			pace.Sleep(ctx)
 			continue
 		}
 		pace.Reset()
-		due = pki.RenewAt(m.held.Load().own.Leaf, rand.Float64())
+		due = pki.RenewAt(m.held.Load().own.Leaf, time.Now(), rand.Float64())
 	}
 	return nil
 }
@@ -238,6 +240,16 @@ func (m *Member) outdated(ctx context.Context) bool {
 	}
 	known, err := joining.Known(ctx, masters, m.held.Load().roots)
 	return err == nil && known != m.Authorities()
+}
+
+// strangers says in words that help that netmasters answer whom the node takes for others.
+func strangers(err error) error {
+	var unknown x509.UnknownAuthorityError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	return fault.New(fault.Denied, "the netmasters show certificates of authorities that this node does not know: those of the cluster were replaced while it was away "+
+		"(netctl security rotate-ca), or others answer in its place: it needs a join token of now (%w)", err)
 }
 
 // joinAnew joins once more as the node that may not renew its certificate, with the same key.

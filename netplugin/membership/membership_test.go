@@ -42,6 +42,12 @@ func start(t testing.TB) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startWith(t, by)
+}
+
+// startWith is start with authorities that there are.
+func startWith(t testing.TB, by pki.Authorities) *cluster {
+	t.Helper()
 	c := &cluster{TB: t, by: by}
 	c.present.Store(&by)
 	mux := http.NewServeMux()
@@ -304,6 +310,44 @@ func TestANodeFollowsWhenAuthoritiesAreReplaced(t *testing.T) {
 		again, err := Open(cfg)
 		return err == nil && again.Authorities() == m.Authorities()
 	})
+}
+
+// A node that was away while the authorities were replaced knows no netmaster any more. It says so, and
+// joins anew as soon as it has a token of now, with the same key.
+func TestANodeThatKnowsNoNetmasterAnyMoreJoinsAnew(t *testing.T) {
+	before := start(t)
+	cfg := before.config(before.pin())
+	if err := open(t, cfg).join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	by := before.by
+	for range 3 {
+		next, err := by.Next(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		by = next
+	}
+	c := startWith(t, by)
+	cfg.Masters = func(context.Context) ([]string, error) { return []string{c.address}, nil }
+	m := open(t, cfg)
+	refused := strangers(m.renew(t.Context()))
+	if !fault.Is(refused, fault.Denied) || !strings.Contains(refused.Error(), "replaced while it was away") {
+		t.Errorf("without a token of now: %v", refused)
+	}
+	if err := m.joinAnew(t.Context(), refused); err == nil || !strings.Contains(err.Error(), "another pin") || c.joins.Load() != 0 {
+		t.Errorf("the token of before is shown: %v", err)
+	}
+	cfg.TokenFile = c.config(c.pin()).TokenFile
+	m = open(t, cfg)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	testkit.Eventually(t, time.Minute, "it has joined anew", func() bool { return m.Authorities() == by.Hash() })
+	stop()
+	if err := <-ended; err != nil || *c.keys.Load() != *before.keys.Load() {
+		t.Errorf("%v, keys %s and %s", err, *before.keys.Load(), *c.keys.Load())
+	}
 }
 
 func TestFilesThatCannotBeUsed(t *testing.T) {

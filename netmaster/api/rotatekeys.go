@@ -1,0 +1,123 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/keyring"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Secrets in the store are sealed with another key in two steps: all netmasters are given the key
+// (add), then it seals, and what is there is sealed anew (turn). The second waits until every
+// netmaster that is registered has the key: whoever leads next can open what was sealed with it.
+
+// rotateKeys does the next step. The keyring is on the disk of this netmaster before the record
+// names it; the others ask for it when it does.
+func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (reply, error) {
+	a.rotating.Lock()
+	defer a.rotating.Unlock()
+	keys := a.config.Keyring
+	record, err := a.securityRecord()
+	if err != nil {
+		return reply{}, err
+	}
+	turning, err := keys.Turning()
+	if err != nil {
+		return reply{}, err
+	}
+	said := mastercfg.KeysRotation{Step: "add"}
+	switch {
+	case record.Keyring != keys.State(): // a step was interrupted before the record named what it has made
+		said.Step, said.Done = "again", !turning
+	case turning:
+		said.Step, said.Done = "turn", true
+		if err := a.allHave(r.Context(), keys.State()); err != nil {
+			return reply{}, err
+		}
+	}
+	if request.DryRun {
+		return reply{body: said}, nil
+	}
+	switch said.Step {
+	case "add":
+		err = keys.Add()
+	case "turn":
+		err = keys.Turn()
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	rev, err := a.sealAnew(r.Context(), &said)
+	if err == nil && said.Left > 0 {
+		a.config.Log.WithField("count", said.Left).Warn("texts in the store look sealed and do not open with any key of the keyring: they stay as they are")
+	}
+	return reply{body: said, revision: rev}, err
+}
+
+// allHave refuses a step while a netmaster that is registered has another keyring.
+func (a *API) allHave(ctx context.Context, state string) error {
+	masters, err := a.store.Services(ctx, mastercfg.MasterService)
+	if err != nil {
+		return err
+	}
+	var behind []string
+	for _, m := range masters {
+		if m.Keyring != state {
+			behind = append(behind, m.HostAddr)
+		}
+	}
+	if slices.Sort(behind); len(behind) > 0 {
+		return fault.New(fault.Conflict, "keyring: the next step waits for the netmasters at %s, which do not have the key of the last one yet: some seconds, else see their logs",
+			strings.Join(slices.Compact(behind), ", "))
+	}
+	return nil
+}
+
+// sealAnew has the record name the keyring, and all secrets in the store be sealed with its primary.
+func (a *API) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (int64, error) {
+	var found []string
+	if err := a.ledger.View(func(r ledger.Reader) error {
+		EachSealed(r, func(key string, _ []byte) { found = append(found, key) })
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	return a.ledger.Update(ctx, func(tx *ledger.Tx) error {
+		said.Resealed, said.Left = 0, 0
+		for _, key := range found {
+			value, _ := tx.Get(key) // nothing, if it was removed meanwhile
+			now, resealed, left, err := a.config.Keyring.Reseal(key, value)
+			if err != nil {
+				return err
+			}
+			if said.Left += left; resealed > 0 {
+				said.Resealed += resealed
+				tx.Put(key, now)
+			}
+		}
+		record, err := ledger.Read[mastercfg.Security](tx, mastercfg.SecurityKey)
+		if err != nil {
+			return err
+		}
+		record.Keyring = a.config.Keyring.State()
+		return ledger.Write(tx, mastercfg.SecurityKey, record)
+	})
+}
+
+// EachSealed calls a function with each key of the store, and its value, in which there may be
+// something that the keyring has sealed. The place of a secret is its key.
+func EachSealed(r ledger.Reader, do func(key string, value []byte)) {
+	for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.AccessRoot} {
+		r.Range(root, func(key string, value []byte) bool {
+			if keyring.Holds(value) {
+				do(key, value)
+			}
+			return true
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package daemon
+
+import (
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A follower renews its certificate while requests pass through it all the time. None of them is
+// refused because its connection to the leader was begun with a certificate that has ended.
+func TestNoRequestIsRefusedWhileAFollowerRenewsItsCertificate(t *testing.T) {
+	storetest.Open(t)
+	_, cfg := secured(t)
+	token := tokenFile(t, cfg.Socket, "master")
+	follower := run(t, func(c *Config) {
+		c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m2", TokenFile: token, LeafLife: 2 * time.Second}
+	})
+	testkit.Eventually(t, 20*time.Second, "it has the authorities", follower.daemon.papers.have)
+	stop := make(chan struct{})
+	var asking sync.WaitGroup
+	for range 2 {
+		asking.Go(func() {
+			for count := 0; ; count++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if code, answer, err := follower.try("GET", "/api/v1/tenants/", ""); err != nil || code != http.StatusOK {
+					t.Errorf("request %d: %d %s, %v", count, code, answer, err)
+					return
+				}
+			}
+		})
+	}
+	for range 4 {
+		seen := follower.daemon.papers.held.Load()
+		testkit.Eventually(t, 20*time.Second, "a renewal", func() bool { return follower.daemon.papers.held.Load() != seen })
+	}
+	close(stop)
+	asking.Wait()
+}

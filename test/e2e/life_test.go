@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// life is what goes on in a cluster all the time: on each node pods come and go, and through each
+// netmaster root of its machine makes and removes endpoints and watches tenants, of which one
+// comes and goes, too. All of it has to succeed.
+type life struct {
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	failed  chan string // the first ones
+
+	pods, endpoints, tenants atomic.Int64
+	heard                    []*atomic.Int64 // lines about the tenant, by watch
+}
+
+// live begins it; pods and endpoints are in a network that is there.
+func (s story) live(tenant, network string) *life {
+	s.Helper()
+	ctx, stop := context.WithCancel(s.ctx)
+	l := &life{stop: stop, failed: make(chan string, 100)}
+	s.Cleanup(func() { stop(); l.running.Wait() })
+	for i, n := range s.bed.Nodes {
+		root := rootOf(n)
+		heard := new(atomic.Int64)
+		l.heard = append(l.heard, heard)
+		l.running.Go(func() {
+			defer root.CloseIdleConnections()
+			l.watch(ctx, root, n.Name, heard)
+		})
+		l.running.Go(func() {
+			l.repeat(ctx, lifePause, &l.endpoints, func(count int) error {
+				return endpointComesAndGoes(root, tenant, network, fmt.Sprintf("load-%d-%d", i, count))
+			})
+		})
+		l.running.Go(func() {
+			l.repeat(ctx, podPause, &l.pods, func(count int) error {
+				return podComesAndGoes(s.ctx, &testbed.Pod{Name: fmt.Sprintf("live%d-%d", i, count), Node: n, Tenant: tenant, Network: network})
+			})
+		})
+	}
+	root := rootOf(s.bed.Nodes[len(s.bed.Nodes)-1])
+	l.running.Go(func() {
+		defer root.CloseIdleConnections()
+		l.repeat(ctx, lifePause, &l.tenants, func(int) error {
+			return errors.Join(exchange(root, http.MethodPost, "/api/v1/tenants/loop/", `{"tenantName":"loop"}`),
+				exchange(root, http.MethodDelete, "/api/v1/tenants/loop/", ""))
+		})
+	})
+	return l
+}
+
+// Pauses between two turns of what is repeated leave the processors to the switches.
+const (
+	lifePause = 50 * time.Millisecond
+	podPause  = time.Second
+)
+
+// repeat does something again and again, and counts how often it was done.
+func (l *life) repeat(ctx context.Context, pause time.Duration, done *atomic.Int64, do func(count int) error) {
+	pace := time.NewTicker(pause)
+	defer pace.Stop()
+	for count := 0; ctx.Err() == nil; count++ {
+		if err := do(count); err != nil {
+			l.fail(err)
+		}
+		done.Add(1)
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (l *life) fail(err error) {
+	select {
+	case l.failed <- time.Now().UTC().Format(logTime) + " " + err.Error():
+	default: // enough is known
+	}
+}
+
+// watch hears of tenants by one connection, until ctx ends.
+func (l *life) watch(ctx context.Context, root *http.Client, name string, heard *atomic.Int64) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/v1/tenants/?watch=true", http.NoBody)
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	resp, err := root.Do(req)
+	if err != nil {
+		l.fail(fmt.Errorf("watch at %s: %w", name, err))
+		return
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), `"loop"`) {
+			heard.Add(1)
+		}
+	}
+	if ctx.Err() == nil {
+		l.fail(fmt.Errorf("the watch at %s has ended: %s, %v", name, resp.Status, lines.Err()))
+	}
+}
+
+// end expects that nothing has failed, and each watch to have heard of everything.
+func (l *life) end(s story) {
+	s.Helper()
+	before := l.tenants.Load()
+	s.soon(shortly, func() error { // what was done until now arrives
+		for i, heard := range l.heard {
+			if heard.Load() < 2*before {
+				return fmt.Errorf("the watch at %s has heard %d changes of %d", s.bed.Nodes[i].Name, heard.Load(), 2*before)
+			}
+		}
+		return nil
+	})
+	l.stop()
+	l.running.Wait()
+	close(l.failed)
+	for failure := range l.failed {
+		s.Errorf("failed: %s", failure)
+	}
+	s.Logf("%d pods and %d endpoints have come and gone, a tenant %d times", l.pods.Load(), l.endpoints.Load(), l.tenants.Load())
+	if l.pods.Load() == 0 || l.endpoints.Load() == 0 || l.tenants.Load() == 0 {
+		s.Error("there was no life")
+	}
+}
+
+// rootOf asks the netmaster of a node as root of its machine.
+func rootOf(n *testbed.Node) *http.Client {
+	socket := fmt.Sprintf("/proc/%d/root/run/contiv/netmaster.sock", n.Netmaster().PID)
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+}
+
+// exchange makes one request, which has to succeed.
+func exchange(client *http.Client, method, path, body string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s: %s, %v", method, path, resp.Status, answer, err)
+	}
+	return nil
+}
+
+func endpointComesAndGoes(root *http.Client, tenant, network, container string) error {
+	made, err := json.Marshal(mastercfg.CreateEndpointRequest{TenantName: tenant, NetworkName: network,
+		ConfigEP: mastercfg.ConfigEP{Host: "load", Container: container}})
+	if err != nil {
+		return err
+	}
+	gone, err := json.Marshal(mastercfg.DeleteEndpointRequest{TenantName: tenant, NetworkName: network, EndpointID: container})
+	if err != nil {
+		return err
+	}
+	return errors.Join(exchange(root, http.MethodPost, mastercfg.CreateEndpointPath, string(made)),
+		exchange(root, http.MethodPost, mastercfg.DeleteEndpointPath, string(gone)))
+}
+
+// podComesAndGoes leaves nothing of the pod, however it ended.
+func podComesAndGoes(ctx context.Context, pod *testbed.Pod) error {
+	if err := pod.MakeSandbox(ctx); err != nil {
+		return err
+	}
+	return errors.Join(pod.Attach(ctx), pod.Delete(ctx))
+}
