@@ -7,62 +7,101 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strings"
+	"regexp"
+	"slices"
 )
 
-// ownLinks begin the names of links that never carry traffic between hosts.
-var ownLinks = []string{"lo", "docker", "veth", "vport", "contiv"}
+// innerLink are the names of links that never carry traffic between hosts: loopback, ours, and
+// the bridges that programs make for containers and virtual machines, whose addresses are the
+// same on many hosts, such as 172.17.0.1 of docker0.
+var innerLink = regexp.MustCompile(`^(lo$|docker|veth|vport|vvport|contiv|br-[0-9a-f]{12}$|cni|podman|virbr|lxcbr|lxdbr|flannel|cali|kube-)`)
+
+// located is an address of this host.
+type located struct {
+	link string
+	addr netip.Addr
+	up   bool
+}
+
+// inner tells whether no other host is reached by the link.
+func (l located) inner() bool { return innerLink.MatchString(l.link) }
 
 // Default returns the IPv4 address other hosts reach this one at: the one its
 // own name resolves to, if that is configured here, else the first on a link
-// that is not loopback, docker's or ours.
+// that is not loopback, ours, or a bridge of containers.
 func Default() (netip.Addr, error) {
-	links, err := net.Interfaces()
+	all, err := configured()
 	if err != nil {
 		return netip.Addr{}, err
 	}
+	return choose(all, addressesOfHostname())
+}
+
+func choose(all []located, named []netip.Addr) (netip.Addr, error) {
 	var candidates []netip.Addr
-	for _, link := range links {
-		if link.Flags&net.FlagUp == 0 || isOwn(link.Name) {
-			continue
+	for _, l := range all {
+		if l.up && l.addr.Is4() && !l.addr.IsLoopback() && !l.inner() {
+			candidates = append(candidates, l.addr)
 		}
-		addrs, err := link.Addrs()
-		if err != nil {
-			continue // the link went away while we looked
-		}
-		candidates = append(candidates, ipv4(addrs)...)
 	}
 	if len(candidates) == 0 {
 		return netip.Addr{}, errors.New("host has no IPv4 address outside loopback")
 	}
-	for _, named := range addressesOfHostname() {
-		for _, candidate := range candidates {
-			if candidate == named {
-				return candidate, nil
-			}
+	for _, name := range named {
+		if slices.Contains(candidates, name) {
+			return name, nil
 		}
 	}
 	return candidates[0], nil
 }
 
-func isOwn(link string) bool {
-	for _, prefix := range ownLinks {
-		if strings.HasPrefix(link, prefix) {
-			return true
-		}
+// In returns the host's address in a network, the first if it has several. One of a bridge of
+// containers counts only if there is no other.
+func In(network netip.Prefix) (netip.Addr, error) {
+	all, err := configured()
+	if err != nil {
+		return netip.Addr{}, err
 	}
-	return false
+	return within(all, network)
 }
 
-func ipv4(addrs []net.Addr) []netip.Addr {
-	var found []netip.Addr
-	for _, addr := range addrs {
-		prefix, err := netip.ParsePrefix(addr.String())
-		if err == nil && prefix.Addr().Is4() && !prefix.Addr().IsLoopback() {
-			found = append(found, prefix.Addr())
+func within(all []located, network netip.Prefix) (netip.Addr, error) {
+	var found netip.Addr
+	for _, l := range all {
+		if !network.Contains(l.addr) {
+			continue
+		}
+		if !l.inner() {
+			return l.addr, nil
+		}
+		if !found.IsValid() {
+			found = l.addr
 		}
 	}
-	return found
+	if !found.IsValid() {
+		return found, fmt.Errorf("the host has no address in %s", network)
+	}
+	return found, nil
+}
+
+// configured are the addresses of all links.
+func configured() (all []located, err error) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range links {
+		addrs, err := link.Addrs()
+		if err != nil {
+			continue // the link went away while we looked
+		}
+		for _, addr := range addrs {
+			if prefix, err := netip.ParsePrefix(addr.String()); err == nil {
+				all = append(all, located{link.Name, prefix.Addr(), link.Flags&net.FlagUp != 0})
+			}
+		}
+	}
+	return all, nil
 }
 
 // addressesOfHostname is empty when the own name does not resolve, which is common and no error.
@@ -82,18 +121,4 @@ func addressesOfHostname() []netip.Addr {
 		}
 	}
 	return found
-}
-
-// In returns the host's address in a network, the first if it has several.
-func In(network netip.Prefix) (netip.Addr, error) {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	for _, addr := range addrs {
-		if own, err := netip.ParsePrefix(addr.String()); err == nil && network.Contains(own.Addr()) {
-			return own.Addr(), nil
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("the host has no address in %s", network)
 }
