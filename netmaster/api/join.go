@@ -190,12 +190,41 @@ func (a *API) asked(csr []byte) (*certificate, error) {
 
 // admit signs for who joins, and gives the authorities to a netmaster.
 func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) (err error) {
+	if kind == identity.Node {
+		if err := ownTunnelEnds(tx, joined); err != nil {
+			return err
+		}
+	}
 	if kind == identity.Master {
 		if c.answer.Files, err = handed(c.by, c.keys); err != nil {
 			return err
 		}
 	}
 	return c.sign(tx, at, kind, joined)
+}
+
+// ownTunnelEnds refuses a node with the tunnel end of another one: packets for the pods of either
+// would go to one of them only.
+func ownTunnelEnds(r ledger.Reader, joins mastercfg.Joined) error {
+	nodes, err := readAll[mastercfg.Joined](r, mastercfg.NodePrefix)
+	if err != nil {
+		return err
+	}
+	own := map[netip.Addr]bool{}
+	for _, text := range joins.VTEPs {
+		if addr, err := netip.ParseAddr(text); err == nil {
+			own[addr.Unmap()] = true
+		}
+	}
+	for _, other := range nodes {
+		for _, text := range other.VTEPs {
+			if addr, err := netip.ParseAddr(text); err == nil && other.Host != joins.Host && own[addr.Unmap()] {
+				return fault.New(fault.Conflict, "node %s: its tunnel end %s is that of node %s, which has joined before: give %s another --vtep-ip, or, if %s is gone for good, netctl node rm %s",
+					joins.Host, addr, other.Host, joins.Host, other.Host, other.Host).WithField("vteps")
+			}
+		}
+	}
+	return nil
 }
 
 // sign makes the certificate and writes the record with its end.

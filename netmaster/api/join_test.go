@@ -219,6 +219,35 @@ func TestACertificateIsRenewedForAQuarterAfterItsEnd(t *testing.T) {
 	}
 }
 
+// Packets find one of two nodes with one tunnel end only: the second one does not join.
+func TestANodeHasATunnelEndOfItsOwn(t *testing.T) {
+	j := startJoin(t)
+	token := j.token(`{"role":"node"}`).Token
+	join := func(m machine, vteps ...string) string {
+		t.Helper()
+		_, refused := tryPlug[mastercfg.JoinResponse](j.bench, mastercfg.JoinPath, mastercfg.JoinRequest{Token: token, Host: m.name, CSR: m.csr, VTEPs: vteps})
+		return refused
+	}
+	h1, h2 := newMachine(t, "h1"), newMachine(t, "h2")
+	for range 2 { // again, as who has not heard the answer
+		if refused := join(h1, "192.0.2.1", "2001:db8::1"); refused != "" {
+			t.Fatal(refused)
+		}
+	}
+	for _, same := range []string{"192.0.2.1", "::ffff:192.0.2.1", "2001:db8:0::1"} {
+		if refused := join(h2, "192.0.2.2", same); !strings.Contains(refused, "node h2: its tunnel end") || !strings.Contains(refused, "netctl node rm h1") {
+			t.Errorf("%s: %q", same, refused)
+		}
+	}
+	if refused := join(h2, "192.0.2.2"); refused != "" {
+		t.Errorf("with one of its own: %s", refused)
+	}
+	j.ok("DELETE", mastercfg.NodesPath+"/h1", "")
+	if refused := join(newMachine(t, "h3"), "192.0.2.1"); refused != "" {
+		t.Errorf("with the one of a node that is gone: %s", refused)
+	}
+}
+
 // Names of netmasters and of nodes are apart.
 func TestANetmasterJoinsWithATokenOfItsOwn(t *testing.T) {
 	j := startJoin(t)
