@@ -73,6 +73,7 @@ func (a *API) table() []route {
 		{mastercfg.RenewPath, rights.Public, methods{http.MethodPost: plugin(a.renew)}}, // a certificate that may have expired
 		{mastercfg.AuthoritiesPath, rights.Public, methods{http.MethodGet: a.handOver}}, // netmasters only, whatever the mode
 		{mastercfg.RotatePath, rights.Access, methods{http.MethodPost: plugin(a.rotate)}},
+		{mastercfg.RotateKeysPath, rights.Access, methods{http.MethodPost: plugin(a.rotateKeys)}},
 		{mastercfg.JoinTokensPath, rights.Access, methods{http.MethodGet: a.joinTokens, http.MethodPost: plugin(a.createJoinToken)}},
 		{mastercfg.JoinTokensPath + "/{id}", rights.Access, methods{http.MethodDelete: a.removeJoinToken}},
 		{mastercfg.NodesPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.NodePrefix)}},

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -37,7 +36,6 @@ func (a *API) securityRoutes() []route {
 		{mastercfg.SecurityPath + "/init", rights.Access, methods{http.MethodPost: a.initSecurity}},
 		{mastercfg.SecurityPath + "/enforce", rights.Access, change(enforced)},
 		{mastercfg.SecurityPath + "/relax", rights.Access, change(relaxed)},
-		{mastercfg.RotateKeysPath, rights.Access, methods{http.MethodPost: plugin(a.rotateKeys)}},
 	}
 }
 
@@ -83,8 +81,13 @@ func (a *API) initSecurity(r *http.Request) (reply, error) {
 		return reply{}, fault.New(fault.Mode, "security: this netmaster has no directory for authorities (--pki-dir)")
 	}
 	if open && !dryRun {
-		if err := errors.Join(a.config.Found(), a.config.Keyring.Make()); err != nil {
+		if err := a.config.Found(); err != nil {
 			return reply{}, err
+		}
+		if keys := a.config.Keyring; keys != nil {
+			if err := keys.Make(); err != nil {
+				return reply{}, err
+			}
 		}
 	}
 	said, err := a.changeMode(r, func(is mastercfg.Security, _ []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
