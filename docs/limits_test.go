@@ -46,10 +46,10 @@ set a limit are in the ` + "`--help`" + ` of the daemons.
 `
 
 const connectionTracking = "**Connections.** Those by the way out are in the kernel's table, of which each endpoint has a share\n" +
-	"([networking.md](networking.md#outside)). Those to services are in the switch's table, and **have no limit for each endpoint**:\n" +
-	"one that opens very many fills the table of its node, and new connections of others to services fail there until its own\n" +
-	"time out. In a datapath of user space `ovs-appctl dpctl/ct-set-maxconns` bounds the table, in the kernel\n" +
-	"`ovs-appctl dpctl/ct-set-limits` a zone, which is a tenant."
+	"([networking.md](networking.md#outside)). Those to services, and those that policies judge, are in the datapath's table, in\n" +
+	"which each tenant has a part on each node ([pipeline.md](pipeline.md#connections-and-masks)), but an endpoint has no part\n" +
+	"of its own: one that opens very many fills its tenant's, and new connections of other endpoints of that tenant fail there until\n" +
+	"its own time out."
 
 var limitSections = []struct {
 	title, intro string
@@ -84,6 +84,7 @@ var limitSections = []struct {
 		{"netmaster/daemon.maxHeader", bytes, "request line and header; a larger one gets status 431"},
 		{"netmaster/daemon.bodiesTotal", bytes, "all bodies that are being received"},
 		{"netmaster/daemon.maxConnections", number, "connections; beyond it those that say nothing are closed. Half of the open files a process may have, if that is less"},
+		{"netmaster/daemon.shareOf", number, "addresses that would have all of these, each with its share; beyond it those of an address that say nothing are closed"},
 		{"netmaster/daemon.headerTime", span, "from the connection to the end of the header"},
 		{"netmaster/daemon.requestTime", span, "to the end of the body"},
 		{"netmaster/daemon.answerLimit", span, "to the beginning of the answer"},
@@ -129,6 +130,8 @@ var limitSections = []struct {
 		{"ofnet/pipeline.answersAtOnce", number, "such packets at once"},
 		{"ofnet/pipeline.floodedPerSecond", number, "packets per second of an endpoint that a bridged network floods"},
 		{"ofnet/pipeline.floodedAtOnce", number, "such packets at once"},
+		{"drivers/ovsd.tablePart", number, "zones that would fill the datapath's table of connections, each with its part; a tenant has two"},
+		{"drivers/ovsd.manyMasks", number, "masks by which the datapath looks packets up, from where on the log tells whose they are"},
 		{"netplugin/cluster.RegistrationTTL", span, "until a silent node counts as gone"},
 		{"drivers/ovsd.DefaultAuditInterval", span, "between two audits of the switch"},
 	}},

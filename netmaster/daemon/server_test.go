@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -105,8 +107,18 @@ func TestAConnectionInTheMiddleOfARequestIsNotShed(t *testing.T) {
 		defer s.conn.mu.Unlock()
 		return len(s.conn.open) == 1 && s.conn.silent.Len() == 0
 	})
-	for range 50 {
-		dial(t, addr)
+	const silent = 50
+	var others []net.Conn
+	for range silent {
+		others = append(others, dial(t, addr))
+	}
+	for _, conn := range others[:silent-4] { // then all have been accepted, and the answer's has not been among the silent ones
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("a silent connection is not shed: %d bytes, %v", n, err)
+		}
 	}
 	close(release)
 	if err := <-answered; err != nil {

@@ -5,24 +5,40 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 )
 
 // shedder bounds the connections of a server. When there are too many, the one
 // that has been silent longest is closed: ten thousand clients that connect and
 // say nothing keep nobody out, and cost no more than the bound. A connection
-// whose request is being answered is never closed. It counts one request per
+// whose request is being answered is never closed. Nor does one machine take all
+// of them: beyond its share, the one of its own goes that has been silent longest.
+// It counts one request per
 // connection, which holds as long as the server speaks HTTP/1 only.
 type shedder struct {
-	limit int
+	limit, share int // of all, and of one address
 
-	mu     sync.Mutex
-	open   map[net.Conn]*list.Element // nil element: a request is being answered
-	silent *list.List                 // of net.Conn, longest silent first
+	mu      sync.Mutex
+	open    map[net.Conn]*list.Element // nil element: a request is being answered
+	silent  *list.List                 // of net.Conn, longest silent first
+	sources map[netip.Addr]int         // how many are open from each address
 }
 
+// shareOf is the part of all connections that one address may have: 256 of 2048.
+const shareOf = 8
+
 func newShedder(limit int) *shedder {
-	return &shedder{limit: limit, open: map[net.Conn]*list.Element{}, silent: list.New()}
+	return &shedder{limit: limit, share: max(1, limit/shareOf), open: map[net.Conn]*list.Element{}, silent: list.New(), sources: map[netip.Addr]int{}}
+}
+
+// sourceOf is the address that a connection comes from. The machine itself, and who is at a socket of it, has none: other
+// limits are between its users.
+func sourceOf(conn net.Conn) (source netip.Addr) {
+	if at, isTCP := conn.RemoteAddr().(*net.TCPAddr); isTCP && !at.IP.IsLoopback() {
+		source = at.AddrPort().Addr().Unmap()
+	}
+	return source
 }
 
 // track is the server's ConnState hook.
@@ -41,20 +57,41 @@ func (s *shedder) track(conn net.Conn, state http.ConnState) {
 func (s *shedder) add(conn net.Conn) net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	source := sourceOf(conn)
 	s.open[conn] = s.silent.PushBack(conn)
-	if len(s.open) <= s.limit {
+	s.sources[source]++
+	victim := s.silent.Front()
+	switch {
+	case len(s.open) > s.limit:
+	case source.IsValid() && s.sources[source] > s.share:
+		for sourceOf(victim.Value.(net.Conn)) != source { // the new one is the last
+			victim = victim.Next()
+		}
+		if victim.Value == conn { // a netmaster that passes on many requests, such as watches
+			return nil
+		}
+	default:
 		return nil
 	}
-	return s.silent.Remove(s.silent.Front()).(net.Conn)
+	return s.silent.Remove(victim).(net.Conn)
 }
 
 func (s *shedder) remove(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.open[conn]; e != nil {
+	e, open := s.open[conn]
+	if !open {
+		return
+	}
+	if e != nil {
 		s.silent.Remove(e)
 	}
 	delete(s.open, conn)
+	if source := sourceOf(conn); s.sources[source] > 1 {
+		s.sources[source]--
+	} else {
+		delete(s.sources, source)
+	}
 }
 
 // connKey finds the connection of a request in its context.
