@@ -49,6 +49,15 @@ var (
 // another node and back, beside a pod that sends packets of a kind, as many as it can
 // send ordinary datagrams, and beside as many of these, to another one of its node.
 func benchFloods(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
+	pods, err := floodedPods(ctx, bed)
+	if err != nil {
+		return nil, err
+	}
+	return floodAll(ctx, pods, routedFloods)
+}
+
+// floodedPods are those of a routed network with services.
+func floodedPods(ctx context.Context, bed *testbed.Bed) (map[string]*testbed.Pod, error) {
 	err := netctlAll(ctx, bed,
 		[]string{"tenant", "create", "floods"},
 		[]string{"network", "create", "-t", "floods", "-s", floodsSubnet, "-g", "10.38.255.254", "-s6", floodsSubnet6, "-g6", gateway6, "net"},
@@ -59,7 +68,7 @@ func benchFloods(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	return floodAll(ctx, bed, routedFloods)
+	return attachFlooded(ctx, bed)
 }
 
 // benchBridgedFloods does the same where networks are bridged and everybody gets a copy.
@@ -71,10 +80,15 @@ func benchBridgedFloods(ctx context.Context, bed *testbed.Bed) ([]figure, error)
 	if err != nil {
 		return nil, err
 	}
-	return floodAll(ctx, bed, bridgedFloods)
+	pods, err := attachFlooded(ctx, bed)
+	if err != nil {
+		return nil, err
+	}
+	return floodAll(ctx, pods, bridgedFloods)
 }
 
-func floodAll(ctx context.Context, bed *testbed.Bed, kinds []kindOfFlood) (figures []figure, err error) {
+// attachFlooded attaches the flooder, its neighbours, and a pod far away.
+func attachFlooded(ctx context.Context, bed *testbed.Bed) (map[string]*testbed.Pod, error) {
 	pods := map[string]*testbed.Pod{}
 	for i, name := range []string{"flooder", taker, "neighbour", "far"} {
 		p := &testbed.Pod{Name: "floods-" + name, Node: bed.Nodes[1+i/3], Tenant: "floods", Network: "net", Labels: map[string]string{"app": name}}
@@ -89,6 +103,10 @@ func floodAll(ctx context.Context, bed *testbed.Bed, kinds []kindOfFlood) (figur
 		}
 		pods[name] = p
 	}
+	return pods, nil
+}
+
+func floodAll(ctx context.Context, pods map[string]*testbed.Pod, kinds []kindOfFlood) (figures []figure, err error) {
 	flooder := pods["flooder"]
 	if _, err := flooder.Run(ctx, "ip", "link", "set", "eth0", "mtu", "9000"); err != nil {
 		return nil, err

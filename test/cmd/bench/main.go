@@ -63,6 +63,7 @@ var benchmarks = []benchmark{
 	{name: "dnssocket", run: benchDNSSocket},
 	{name: "dnsflood", run: benchDNSFlood},
 	{name: "floods", run: benchFloods, named: true},
+	{name: "siege", run: benchSiege, fresh: true, named: true},
 	{name: "services", run: benchServices},
 	{name: "rules", run: benchRules, named: true},
 	{name: "limits", run: benchLimits, named: true},
