@@ -45,7 +45,8 @@ func SecurityOf(r ledger.Reader) (mastercfg.Security, error) {
 	if _, there := r.Get(mastercfg.SecurityKey); !there {
 		return mastercfg.Security{Mode: mastercfg.SecurityOpen}, nil
 	}
-	s, err := ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
+	shared, err := ledger.ReadShared[mastercfg.Security](r, mastercfg.SecurityKey)
+	s := *shared
 	if err == nil && !slices.Contains([]mastercfg.SecurityMode{mastercfg.SecurityOpen, mastercfg.SecurityPermissive, mastercfg.SecurityEnforced}, s.Mode) {
 		err = fault.New(fault.Internal, "key %s: there is no mode %q", mastercfg.SecurityKey, s.Mode)
 	}
@@ -59,12 +60,12 @@ func Recognize(r ledger.Reader, text string) (identity.Identity, error) {
 	if err != nil {
 		return identity.Identity{}, nobody("%v", err)
 	}
-	if s, err := ledger.Read[mastercfg.Session](r, mastercfg.SessionKey(id)); err == nil {
+	if s, err := ledger.ReadShared[mastercfg.Session](r, mastercfg.SessionKey(id)); err == nil {
 		return proved(identity.User, s.User, id, secret, s.Digest)
 	} else if !fault.Is(err, fault.NotFound) {
 		return identity.Identity{}, err
 	}
-	t, err := ledger.Read[mastercfg.APIToken](r, mastercfg.APITokenKey(id))
+	t, err := ledger.ReadShared[mastercfg.APIToken](r, mastercfg.APITokenKey(id))
 	if fault.Is(err, fault.NotFound) {
 		return identity.Identity{}, nobody("token %s is not known, or not any more", id)
 	}
@@ -101,7 +102,7 @@ func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, 
 
 // holdsName fails unless a node has the key that its name belongs to.
 func holdsName(r ledger.Reader, who identity.Identity) error {
-	joined, err := ledger.Read[mastercfg.Joined](r, mastercfg.NodePrefix+who.Name)
+	joined, err := ledger.ReadShared[mastercfg.Joined](r, mastercfg.NodePrefix+who.Name)
 	if fault.Is(err, fault.NotFound) || err == nil && (joined.Key == "" || joined.Key != who.KeyHash) {
 		return nobody("node %s was removed, or its name belongs to another key now", who.Name)
 	}
@@ -115,7 +116,7 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 		}
 		return rightsOfGroups(r, *s, now)
 	}
-	user, err := ledger.Read[mastercfg.LocalUser](r, mastercfg.UserKey(who.Name))
+	user, err := ledger.ReadShared[mastercfg.LocalUser](r, mastercfg.UserKey(who.Name))
 	if fault.Is(err, fault.NotFound) || err == nil && user.Disabled {
 		return nil, nobody("user %s is not known, or disabled", who.Name)
 	}
@@ -123,7 +124,7 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 		return nil, err
 	}
 	if who.Session != "" {
-		session, err := ledger.Read[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
+		session, err := ledger.ReadShared[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
 		if fault.Is(err, fault.NotFound) || err == nil && (session.User != user.Name || session.Life != user.Life || !now.Before(session.Expires)) {
 			return nil, nobody("the session of user %s has ended: log in again", who.Name)
 		}
@@ -131,11 +132,18 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 			return nil, err
 		}
 	}
-	bound, err := bindingsOf(r, mastercfg.BindingsKey(who.Name, true))
+	return grants(r, nil, mastercfg.BindingsKey(who.Name, true))
+}
+
+// grants adds what the bindings in a record give.
+func grants(r ledger.Reader, set rights.Set, key string) (rights.Set, error) {
+	if _, there := r.Get(key); !there {
+		return set, nil
+	}
+	bound, err := ledger.ReadShared[mastercfg.Bindings](r, key)
 	if err != nil {
 		return nil, err
 	}
-	var set rights.Set
 	for _, b := range bound.Bindings {
 		set = append(set, rights.Grant{Role: rights.Role(b.Role), Tenant: b.Tenant})
 	}
@@ -147,11 +155,11 @@ func foreignSession(r ledger.Reader, who identity.Identity) (*mastercfg.Session,
 	if who.Kind != identity.User || who.Session == "" {
 		return nil, nil
 	}
-	s, err := ledger.Read[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
+	s, err := ledger.ReadShared[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
 	if fault.Is(err, fault.NotFound) || err == nil && !s.Foreign {
 		return nil, nil
 	}
-	return &s, err
+	return s, err
 }
 
 // IsLocal tells whether an identity is a local user, and not one of another directory who
@@ -168,19 +176,16 @@ func rightsOfGroups(r ledger.Reader, s mastercfg.Session, now time.Time) (rights
 	}
 	set := rights.Set{}
 	for _, group := range s.Groups {
-		bound, err := bindingsOf(r, mastercfg.BindingsKey(group, false))
-		if err != nil {
+		var err error
+		if set, err = grants(r, set, mastercfg.BindingsKey(group, false)); err != nil {
 			return nil, err
-		}
-		for _, b := range bound.Bindings {
-			set = append(set, rights.Grant{Role: rights.Role(b.Role), Tenant: b.Tenant})
 		}
 	}
 	return set, nil
 }
 
 func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
-	token, err := ledger.Read[mastercfg.APIToken](r, mastercfg.APITokenKey(who.Session))
+	token, err := ledger.ReadShared[mastercfg.APIToken](r, mastercfg.APITokenKey(who.Session))
 	if fault.Is(err, fault.NotFound) || err == nil && !now.Before(token.Expires) {
 		return nil, nobody("token %s is not known, or has expired", who.Name)
 	}

@@ -24,7 +24,7 @@ const (
 	mostBindings = 1000 // in a tenant, whose administrator may make them
 )
 
-// bindingsOf are the bindings in a record; none without it.
+// bindingsOf are the bindings in a record, for a change; none without it.
 func bindingsOf(r ledger.Reader, key string) (mastercfg.Bindings, error) {
 	if _, there := r.Get(key); !there {
 		return mastercfg.Bindings{}, nil

@@ -343,6 +343,7 @@ func BenchmarkAsking(b *testing.B) {
 	s := secured(b, mastercfg.SecurityEnforced)
 	token := s.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "red"}, rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
 	request := httptest.NewRequest("GET", "/api/v1/networks/blue:web/", nil)
+	request.RemoteAddr = "127.0.0.1:40000"
 	request.Header.Set(tokenHeader, token)
 	for b.Loop() {
 		entered, err := s.api.asks(request)

@@ -35,6 +35,7 @@ type Ledger struct {
 	admit    func() error
 	order    func(key string, before, after []byte) (place int, together bool)
 	corrupt  *corruption
+	decoded  ofViews
 	mirror   *mirror.Mirror
 
 	state   atomic.Pointer[tree] // committed; never changed once stored
@@ -99,7 +100,7 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	db := term.DB()
 	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
 	l := &Ledger{
-		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, order: cfg.Order, corrupt: newCorruption(log),
+		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, order: cfg.Order, corrupt: newCorruption(log), decoded: ofViews{all: ofPlan{}},
 		foreign: make(chan mirror.Batch), deleted: map[string]int64{},
 		small: newQueue(), large: newQueue(), asks: make(chan func()), journal: journalOf(term),
 		due: bell.New(), pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),
@@ -142,7 +143,7 @@ func (l *Ledger) View(read func(r Reader) error) error {
 	if l.term.Context().Err() != nil {
 		return l.term.Ended()
 	}
-	v := &view{tree: l.state.Load(), owned: l.owned, corrupt: l.corrupt}
+	v := &view{tree: l.state.Load(), owned: l.owned, corrupt: l.corrupt, decoded: &l.decoded}
 	if err := read(v); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -50,8 +49,11 @@ type view struct {
 	tree    *tree
 	owned   prefixes
 	corrupt *corruption
+	decoded *ofViews
 	fail    error // misuse, which fails the View
 }
+
+func (v *view) decodings() decodings { return v.decoded }
 
 func (v *view) owns(key string) bool {
 	if !v.owned.contain(key) {
@@ -133,30 +135,26 @@ func Read[T any](r Reader, key string) (T, error) {
 	return v, nil
 }
 
-// ReadShared is Read for a large value that a plan needs many times: while the
-// value is the same, it is decoded once for all reads of the plan. What is
-// returned must not be changed.
+// ReadShared is Read for a value that is needed many times: while it is the same, it is
+// decoded once for all reads of a plan, or of all views of a ledger. What is returned must
+// not be changed.
 func ReadShared[T any](r Reader, key string) (*T, error) {
-	in, ok := r.(interface{ shared() map[string]parsed })
+	in, ok := r.(remembering)
 	if !ok {
 		v, err := Read[T](r, key)
 		return &v, err
 	}
 	value, _ := r.Get(key)
-	if known, ok := in.shared()[key]; ok && bytes.Equal(known.from, value) {
-		return known.value.(*T), nil
+	if known, ok := in.decodings().known(key, value); ok {
+		if v, same := known.(*T); same {
+			return v, nil
+		}
 	}
 	v, err := Read[T](r, key)
 	if err == nil {
-		in.shared()[key] = parsed{value, &v}
+		in.decodings().keep(key, value, &v)
 	}
 	return &v, err
-}
-
-// parsed is a value with what it was decoded to.
-type parsed struct {
-	from  []byte
-	value any
 }
 
 // ReadAll decodes the values of all keys below a prefix, in the order of keys.
