@@ -65,9 +65,9 @@ func Confidential(r *http.Request) error {
 // hasSecret tells whether there is a secret in the body of a request or of its answer.
 func hasSecret(method, path string) bool {
 	switch path {
-	case mastercfg.JoinPath, mastercfg.JoinTokensPath, loginPath, usersPath, tokensPath:
+	case mastercfg.JoinPath, mastercfg.JoinTokensPath, loginPath, openIDLoginPath, usersPath, tokensPath:
 		return method == http.MethodPost
-	case directoryPath:
+	case directoryPath, providerPath:
 		return method == http.MethodPut || method == http.MethodPatch
 	}
 	return method == http.MethodPatch && strings.HasPrefix(path, usersPath+"/")

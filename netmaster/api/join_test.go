@@ -384,6 +384,10 @@ func TestPasswordsAndTokensAreRefusedOnPlainConnections(t *testing.T) {
 		"a password":       {"POST", AuthPath + "/login/", "", http.StatusForbidden},
 		"a new user":       {"POST", AuthPath + "/local_users", "", http.StatusForbidden},
 		"a new password":   {"PATCH", AuthPath + "/local_users/ann", "", http.StatusForbidden},
+		"an account":       {"PUT", directoryPath, "", http.StatusForbidden},
+		"a provider":       {"PUT", providerPath, "", http.StatusForbidden},
+		"its new secret":   {"PATCH", providerPath + "/", "", http.StatusForbidden},
+		"a browser's code": {"POST", openIDLoginPath, "", http.StatusForbidden},
 		"a new token":      {"POST", AuthPath + "/tokens", "", http.StatusForbidden},
 		"a token is shown": {"GET", AuthPath + "/tokens", "x", http.StatusUnauthorized},
 	} {
