@@ -3,16 +3,46 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/test/testkit"
 )
+
+// Who has the keys of the authorities can be anybody: that they were given to a netmaster is written
+// down, though it is a read.
+func TestThatTheAuthoritiesWereHandedOverIsWrittenDown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	j := startJoin(t, func(c *Config) { c.Audit = log })
+	j.mode(mastercfg.SecurityEnforced)
+	for who, code := range map[string]int{"master/m2": 200, "node/h1": 403} {
+		r := httptest.NewRequest("GET", "https://m1"+mastercfg.AuthoritiesPath, nil)
+		w := httptest.NewRecorder()
+		j.api.ServeHTTP(w, r.WithContext(identity.With(r.Context(), j.proven(who))))
+		if w.Code != code {
+			t.Errorf("%s: %d", who, w.Code)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	log.Run(ended)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, refused := `"principal":"master/m2"`, `"principal":"node/h1"`
+	if n, err := audit.Verify(strings.NewReader(string(text))); n != 2 || err != nil || !strings.Contains(string(text), given) || !strings.Contains(string(text), refused) || strings.Contains(string(text), "PRIVATE") {
+		t.Errorf("%d lines, %v:\n%s", n, err, text)
+	}
+}
 
 func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")

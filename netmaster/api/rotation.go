@@ -22,7 +22,7 @@ import (
 func (a *API) handOver(r *http.Request) (reply, error) {
 	who := identity.From(r.Context())
 	if who.Kind != identity.Master || r.TLS == nil {
-		return reply{}, fault.New(fault.Denied, "the keys of the authorities are for netmasters, over TLS; this is %s", who)
+		return reply{}, denial{error: fault.New(fault.Denied, "the keys of the authorities are for netmasters, over TLS; this is %s", who), code: http.StatusForbidden}
 	}
 	by, err := a.authorities()
 	if err != nil {
