@@ -26,6 +26,7 @@ type row struct{ read, change string }
 
 var (
 	rowPublic     = row{"", ""}
+	rowMasters    = row{"f", ""}
 	rowKnown      = row{"..........", ".........."}
 	rowOwn        = row{"f.....f.f.", "fff...fff."} // objects of blue
 	rowForeign    = row{"ff.f..fff.", "ffff..fff."} // objects of red
@@ -56,7 +57,7 @@ var matrix = map[string]map[string]row{
 	mastercfg.AuthorityPath:               {mastercfg.AuthorityPath: rowPublic},
 	mastercfg.JoinPath:                    {mastercfg.JoinPath: rowPublic},
 	mastercfg.RenewPath:                   {mastercfg.RenewPath: rowPublic},
-	mastercfg.AuthoritiesPath:             {mastercfg.AuthoritiesPath: rowPublic}, // judged there: for netmasters only
+	mastercfg.AuthoritiesPath:             {mastercfg.AuthoritiesPath: rowMasters},
 	mastercfg.RotatePath:                  {mastercfg.RotatePath: rowAccess},
 	mastercfg.JoinTokensPath:              {mastercfg.JoinTokensPath: rowAccess},
 	mastercfg.JoinTokensPath + "/{id}":    {mastercfg.JoinTokensPath + "/none": rowAccess},
@@ -189,10 +190,13 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 	}
 }
 
-// expected is what a row says of somebody; without letters, everybody is let in.
+// expected is what a row says of somebody; without letters everybody is let in, with one all are told the same.
 func expected(who, letters string) string {
 	if letters == "" {
 		return "let in"
+	}
+	if letters == "f" {
+		return "403"
 	}
 	for i, name := range somebody {
 		if name == who {
