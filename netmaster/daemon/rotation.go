@@ -31,7 +31,7 @@ func (d *Daemon) keepUp(ctx context.Context) {
 			continue
 		}
 		err = d.takeOver(ctx, own, record)
-		if s := d.cfg.Security; err != nil && (s.TokenFile != "" || s.Vouched != nil) {
+		if s := d.cfg.Security; err != nil && !fault.Is(err, fault.Conflict) && (s.TokenFile != "" || s.Vouched != nil) {
 			if anew := d.tryJoin(ctx); anew != nil {
 				err = fmt.Errorf("%w; nor can it join anew: %w", err, anew)
 			} else {
@@ -74,6 +74,9 @@ func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, record maste
 	}
 	if err := d.use(own, all, files); err != nil {
 		return err
+	}
+	if !d.hasThoseOf(record) { // as one of an older version, which hands over no keyring
+		return fault.New(fault.Conflict, "netmaster at %s has another keyring than the cluster's record names", leader)
 	}
 	d.log.WithFields(logrus.Fields{"step": all.Step(), "keyring": d.keyring.State()}).Info("authorities and keyring are those of the leader")
 	return nil

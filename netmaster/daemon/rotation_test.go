@@ -12,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
@@ -152,5 +153,10 @@ func TestTheKeyOfSecretsIsReplacedWithoutARestart(t *testing.T) {
 	if got, err := second.daemon.keyring.Open("here", sealed); got != "a secret" {
 		t.Errorf("m2: %v", err)
 	}
-	testkit.Eventually(t, 20*time.Second, "m2 seals with it, too", func() bool { return second.daemon.keyring.State() == first.daemon.keyring.State() })
+	same := func() bool { return second.daemon.keyring.State() == first.daemon.keyring.State() }
+	testkit.Eventually(t, 20*time.Second, "m2 seals with it, too", same)
+	if err := os.Remove(filepath.Join(second.daemon.cfg.Security.Dir, keyring.Name)); err != nil || same() {
+		t.Fatalf("the file stays: %v", err)
+	}
+	testkit.Eventually(t, 20*time.Second, "m2 has it again when it was lost", same)
 }
