@@ -17,7 +17,7 @@ import (
 
 // keepUpEvery is how often a netmaster that follows looks whether its authorities are
 // those of the cluster still.
-const keepUpEvery = 2 * time.Second
+const keepUpEvery = time.Second
 
 // keepUp asks the leader for the authorities and the keyring that the record names, where those
 // here are others, until ctx ends. One that was away for so long that the leader does not know it
