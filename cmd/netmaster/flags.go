@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,8 +141,8 @@ func command(o *options) *cli.Command {
 			"name of the member, unique in its cluster"),
 		set.String(&o.embeddedClientURL, "embedded-etcd-client-url", "EMBEDDED_ETCD_CLIENT_URL", daemonflags.DefaultEtcdEndpoint, categoryEmbedded,
 			"URL the member serves clients on; agents use it as their --etcd-endpoints"),
-		set.String(&o.embeddedPeerURL, "embedded-etcd-peer-url", "EMBEDDED_ETCD_PEER_URL", "http://127.0.0.1:2380", categoryEmbedded,
-			"URL the member talks to the others on"),
+		set.String(&o.embeddedPeerURL, "embedded-etcd-peer-url", "EMBEDDED_ETCD_PEER_URL", "", categoryEmbedded,
+			"URL the member talks to the others on (default: what --embedded-etcd-peers says, or "+alonePeerURL+")"),
 		set.String(&o.embeddedPeers, "embedded-etcd-peers", "EMBEDDED_ETCD_PEERS", "", categoryEmbedded,
 			"all members, name=peer URL,...; none: alone"),
 		set.Bool(&o.embeddedNoFsync, "embedded-etcd-unsafe-no-fsync", "EMBEDDED_ETCD_UNSAFE_NO_FSYNC", categoryEmbedded,
@@ -265,17 +266,15 @@ func (o *options) resolveAddresses() []error {
 	return found
 }
 
+// alonePeerURL is that of a member of which nobody says it.
+const alonePeerURL = "http://127.0.0.1:2380"
+
 // member is the embedded store, nil without.
 func (o *options) member() (*embedded.Config, []error) {
 	if o.embeddedDir == "" {
 		return nil, nil
 	}
 	var found []error
-	for flag, url := range map[string]string{"client": o.embeddedClientURL, "peer": o.embeddedPeerURL} {
-		if err := daemonflags.CheckURL(url); err != nil {
-			found = append(found, fmt.Errorf("--embedded-etcd-%s-url: %w", flag, err))
-		}
-	}
 	peers := map[string]string{}
 	for _, item := range daemonflags.List(o.embeddedPeers) {
 		name, url, ok := strings.Cut(item, "=")
@@ -288,11 +287,17 @@ func (o *options) member() (*embedded.Config, []error) {
 		}
 		peers[name] = url
 	}
+	peerURL := cmp.Or(o.embeddedPeerURL, peers[o.embeddedName], alonePeerURL)
+	for flag, url := range map[string]string{"client": o.embeddedClientURL, "peer": peerURL} {
+		if err := daemonflags.CheckURL(url); err != nil {
+			found = append(found, fmt.Errorf("--embedded-etcd-%s-url: %w", flag, err))
+		}
+	}
 	if _, named := peers[o.embeddedName]; len(peers) > 0 && !named {
 		found = append(found, fmt.Errorf("--embedded-etcd-peers: has no member %q, which --embedded-etcd-name says this is", o.embeddedName))
 	}
 	return &embedded.Config{
-		Dir: o.embeddedDir, Name: o.embeddedName, ClientURL: o.embeddedClientURL, PeerURL: o.embeddedPeerURL, Peers: peers,
+		Dir: o.embeddedDir, Name: o.embeddedName, ClientURL: o.embeddedClientURL, PeerURL: peerURL, Peers: peers,
 		NoFsync: o.embeddedNoFsync, Log: logrus.WithField("component", "etcd"),
 	}, found
 }

@@ -104,10 +104,14 @@ func (c *Cluster) writeInstallation() error {
 	if err := os.Mkdir(c.Installation("here"), 0o755); err != nil {
 		return err
 	}
-	var peers, endpoints []string
+	var peers, netmasters []string
 	for _, n := range c.Nodes[:Installed[c.installed]] {
 		peers = append(peers, fmt.Sprintf("%s=http://%s:6667", n.Name, n.MgmtIP))
-		endpoints = append(endpoints, fmt.Sprintf("http://%s:6666", n.MgmtIP))
+		netmasters = append(netmasters, fmt.Sprintf("https://%s:9999", n.MgmtIP))
+	}
+	members := ""
+	if len(peers) > 1 {
+		members = "  - CONTIV_NETMASTER_EMBEDDED_ETCD_PEERS=" + strings.Join(peers, ",") + "\n"
 	}
 	kustomization := fmt.Sprintf(`resources: [../%s]
 namespace: kube-system
@@ -116,8 +120,7 @@ configMapGenerator:
   behavior: merge
   literals:
   - CONTIV_NETMASTER_K8S_API_SERVER=%s
-  - CONTIV_NETMASTER_EMBEDDED_ETCD_PEERS=%s
-  - CONTIV_NETPLUGIN_ETCD_ENDPOINTS=%s
+%s  - CONTIV_NETPLUGIN_NETMASTERS=%s
 patches:
 - patch: |
     apiVersion: apps/v1
@@ -130,7 +133,7 @@ patches:
           - name: netplugin
             env:
             - {name: CONTIV_NETPLUGIN_VTEP_IP, value: %s, valueFrom: null}
-`, c.installed, c.apiURL(), strings.Join(peers, ","), strings.Join(endpoints, ","), testbed.VTEPNetwork)
+`, c.installed, c.apiURL(), members, strings.Join(netmasters, ","), testbed.VTEPNetwork)
 	return os.WriteFile(filepath.Join(c.Installation("here"), "kustomization.yaml"), []byte(kustomization), 0o644)
 }
 

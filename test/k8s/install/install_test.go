@@ -46,7 +46,9 @@ func TestInstallation(t *testing.T) {
 	inCluster(t, cluster.Config{Nodes: 3, Install: "three", ByHand: true}, []part{
 		{"the API server takes every manifest", installation.dryRun},
 		{"the page says how to install", installation.byThePage},
+		{"it is closed", installation.closed},
 		{"a rolling update loses nothing", installation.rollingUpdates},
+		{"a node and a netmaster without their keys come back", installation.lostKeys},
 		{"a configuration that somebody removes is back", installation.configurationIsKept},
 		{"a new node takes pods when its agent is ready", installation.startupTaint},
 		{"the page says where to look", installation.lookAround},
@@ -155,6 +157,9 @@ func (i installation) withoutPods() {
 	i.kubectl("--namespace", "kube-system", "delete", "deployment", "coredns", "--cascade=foreground", "--timeout", shortly.String())
 }
 
+// kept is what stays on nodes of the control plane.
+const kept = "/var/lib/contiv/etcd\n/var/lib/contiv/netmaster\n"
+
 // cleanNodes waits until nothing of ours is on them. What was told to end is given a moment.
 func (i installation) cleanNodes() {
 	i.soon(func(ctx context.Context) (err error) {
@@ -167,7 +172,7 @@ func (i installation) cleanNodes() {
 				"files":      "ls -d /run/contiv /opt/cni/bin/contivk8s /etc/cni/net.d/* /var/lib/contiv/*",
 			} {
 				out, _ := n.Run(ctx, "sh", "-c", command+" 2>/dev/null") // grep fails if there is nothing
-				if left := strings.Fields(out); len(left) > 0 && !(what == "files" && out == "/var/lib/contiv/etcd\n") {
+				if left := strings.Fields(out); len(left) > 0 && !(what == "files" && out == kept) {
 					err = errors.Join(err, fmt.Errorf("%s of %s are left: %q", what, n.Name, left))
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/test/pages"
-	"github.com/contiv/netplugin/test/testbed"
 )
 
 // page is where the commands stand.
@@ -18,6 +17,7 @@ const page = "../../../docs/kubernetes.md"
 const prelude = `
 make() { [ "$*" = images ] && [ -e bin/contiv-images.tar ]; }
 vi() { [ -e "$1" ]; }
+export NETCTL_CONFIG=$PWD/netctl.json
 set -x
 `
 
@@ -48,19 +48,7 @@ func (i installation) byThePage() {
 	if err := os.Symlink(i.Bin, filepath.Join(i.Files(), "bin")); err != nil {
 		i.Fatal(err)
 	}
-	text, err := os.ReadFile(page)
-	i.must(err)
-	_, patch, _ := strings.Cut(string(text), "```yaml\n")
-	patch, _, _ = strings.Cut(patch, "```")
-	const example = "10.7.0.0/16"
-	if !strings.HasPrefix(patch, "patches:") || !strings.Contains(patch, example) {
-		i.Fatalf("the example of the page is another one:\n%s", patch)
-	}
-	own, err := os.OpenFile(filepath.Join(i.Installation("three"), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
-	i.must(err)
-	_, err = own.WriteString(strings.ReplaceAll(patch, example, testbed.VTEPNetwork))
-	i.must(err)
-	i.must(own.Close())
+	i.ownTunnels()
 	i.follow("Install")
 	i.must(i.Settle(i.Context()))
 }
@@ -95,6 +83,9 @@ spec:
   ingress: [{from: [{podSelector: {}}], ports: [{port: 8080}]}]
 `
 
+// closing is the section that is for clusters of before.
+const closing = "Close an open installation"
+
 // lookAround runs the commands of the page that show something.
 func (i installation) lookAround() {
 	manifest := filepath.Join(i.Files(), "shown.yaml")
@@ -104,7 +95,7 @@ func (i installation) lookAround() {
 	sections, err := pages.Commands(page)
 	i.must(err)
 	for _, s := range sections {
-		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in"}, s.Title) {
+		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing}, s.Title) {
 			i.follow(s.Title)
 		}
 	}

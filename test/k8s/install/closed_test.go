@@ -1,0 +1,129 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// An installation of before is closed by the commands of the page.
+func TestAnOpenInstallationIsClosed(t *testing.T) {
+	inCluster(t, cluster.Config{Nodes: 3, Install: "three", ByHand: true}, []part{
+		{"it is open", installation.open},
+		{"the page closes it, and no packet is lost", installation.close},
+		{"it is closed", installation.closed},
+		{"everything starts anew", installation.restartOfAll},
+	})
+}
+
+// open installs as it was before.
+func (i installation) open() {
+	i.ownTunnels()
+	i.must(os.CopyFS(i.Installation("open"), os.DirFS("testdata/open")))
+	i.kubectl("apply", "--kustomize", i.Installation("open"))
+	i.must(i.Settle(i.Context()))
+	if code, err := i.plain("/networks/"); err != nil || code != http.StatusOK {
+		i.Errorf("plain HTTP: %d, %v", code, err)
+	}
+}
+
+// close closes it while pods talk.
+func (i installation) close() {
+	client, server := i.pod("client", 1), i.pod("server", 2)
+	i.must(server.Echo())
+	s, err := client.During(i.Context(), server.IP, func() error { i.follow(closing); return nil })
+	i.must(err)
+	i.Logf("%d datagrams, %d lost, longest gap %.0f ms, %d late", s.Sent, s.Lost, s.MaxGapMS, s.Late)
+	if s.Lost > 0 || s.Sent == 0 {
+		i.Errorf("of %d datagrams %d were lost: %+v", s.Sent, s.Lost, s.Losses)
+	}
+}
+
+// closed looks for what nobody may reach, and for what has to work.
+func (i installation) closed() {
+	if said := i.netctl("security", "status"); !strings.Contains(said, "enforced") {
+		i.Errorf("security status: %s", said)
+	}
+	if code, err := i.plain("/networks/"); err != nil || code != http.StatusForbidden {
+		i.Errorf("plain HTTP: %d, %v", code, err)
+	}
+	for number, n := range i.Nodes {
+		// From another node: etcd for clients.
+		if out, err := i.Nodes[(number+1)%len(i.Nodes)].Run(i.Context(), "timeout", "3", "bash", "-c", fmt.Sprintf("echo >/dev/tcp/%s/6666", n.MgmtIP)); err == nil {
+			i.Errorf("the store of %s is reached by others: %s", n.Name, out)
+		}
+	}
+	for n := range i.Nodes {
+		i.pod(fmt.Sprintf("closed%d", n+1), n+1)
+	}
+}
+
+// restartOfAll has all our daemons start at once.
+func (i installation) restartOfAll() {
+	i.kubectl("--namespace", "kube-system", "delete", "pods", "--selector", "app in (contiv-netmaster, contiv-netplugin)", "--timeout", shortly.String())
+	i.must(i.AwaitInstalled(i.Context()))
+	i.pod("restarted", 3)
+}
+
+// lostKeys has a node, and the netmaster on it, lose what they show to others: Kubernetes vouches
+// for them again.
+func (i installation) lostKeys() {
+	n := i.Nodes[2]
+	before := i.netctl("node", "ls")
+	if _, err := n.Run(i.Context(), "sh", "-c", "rm -r /var/lib/contiv/node /var/lib/contiv/netmaster/*"); err != nil {
+		i.Fatal(err)
+	}
+	i.kubectl("--namespace", "kube-system", "delete", "pods", "--selector", "app in (contiv-netmaster, contiv-netplugin)", "--field-selector", "spec.nodeName="+n.Name, "--timeout", shortly.String())
+	i.must(i.AwaitInstalled(i.Context()))
+	i.soon(func(ctx context.Context) error {
+		_, err := n.Run(ctx, "ls", "/var/lib/contiv/netmaster/pki/api-ca.key")
+		return err
+	})
+	i.pod("anew", 3)
+	i.Logf("%s\nbecame\n%s", before, i.netctl("node", "ls"))
+}
+
+// netctl asks as root, in the pod of a netmaster.
+func (i installation) netctl(args ...string) string {
+	i.Helper()
+	return i.kubectl(append([]string{"--namespace", "kube-system", "exec", "deployment/contiv-netmaster", "--", "netctl"}, args...)...)
+}
+
+// plain asks the first netmaster over plain HTTP, from the second node.
+func (i installation) plain(path string) (code int, err error) {
+	transport := &http.Transport{DialContext: i.Nodes[1].DialContext, DisableKeepAlives: true}
+	req, err := http.NewRequestWithContext(i.Context(), http.MethodGet, "http://"+i.Nodes[0].MgmtIP+":9999/api/v1"+path, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
+// ownTunnels has tunnels in a network of their own, by the example of the page.
+func (i installation) ownTunnels() {
+	i.Helper()
+	text, err := os.ReadFile(page)
+	i.must(err)
+	_, patch, _ := strings.Cut(string(text), "```yaml\n")
+	patch, _, _ = strings.Cut(patch, "```")
+	const example = "10.7.0.0/16"
+	if !strings.HasPrefix(patch, "patches:") || !strings.Contains(patch, example) {
+		i.Fatalf("the example of the page is another one:\n%s", patch)
+	}
+	own, err := os.OpenFile(filepath.Join(i.Installation("three"), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	i.must(err)
+	_, err = own.WriteString(strings.ReplaceAll(patch, example, testbed.VTEPNetwork))
+	i.must(err)
+	i.must(own.Close())
+}
