@@ -20,7 +20,7 @@ import (
 // by themselves when nobody sends such packets any more. So they are counted at each audit, and the log tells whose they are.
 
 const (
-	manyMasks = 400 // rules of all features at once make some dozens
+	manyMasks = 100 // a node without such pods has 10, rules of all features at once make some dozens
 	// manyFlows are more than are looked through for whose they are: ovs-vswitchd prints them all at once.
 	manyFlows = 50_000
 )
