@@ -50,13 +50,16 @@ func benchLimits(ctx context.Context, bed *testbed.Bed) (figures []figure, err e
 			name     string
 			from, to netnsRunner
 		}{{"sent", limited, free}, {"received", free, limited}} {
-			for protocol, more := range map[string][]string{"TCP": nil, "UDP": {"--udp", "--bitrate", fmt.Sprint(2 * rate * mbps), "--length", "1400"}} {
-				bits, err := iperf(ctx, way.from, way.to, more...)
+			for _, by := range []struct {
+				protocol string
+				flags    []string
+			}{{"TCP", nil}, {"UDP", []string{"--udp", "--bitrate", fmt.Sprint(2 * rate * mbps), "--length", "1400"}}} {
+				bits, err := iperf(ctx, way.from, way.to, by.flags...)
 				if err != nil {
 					return nil, err
 				}
 				ratio := bits / float64(rate*mbps)
-				figures = append(figures, figure{Name: fmt.Sprintf("%s %s by a pod, between nodes", protocol, way.name), Value: mbit(bits),
+				figures = append(figures, figure{Name: fmt.Sprintf("%s %s by a pod, between nodes", by.protocol, way.name), Value: mbit(bits),
 					Reference: "its limit " + mbit(float64(rate*mbps)), Ratio: fmt.Sprintf("%.2f", ratio),
 					Goal: fmt.Sprintf("%.1f to %.1f", 1-limitGoal, 1+limitGoal), Met: math.Abs(ratio-1) <= limitGoal})
 			}
