@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -237,13 +238,13 @@ func TestANewClusterIsClosedIfItsStoreIs(t *testing.T) {
 		"an embedded store":               {func(o *options) { o.embeddedDir = "/x" }, mastercfg.SecurityEnforced},
 		"an embedded store, but insecure": {func(o *options) { o.embeddedDir, o.security.insecure = "/x", true }, mastercfg.SecurityOpen},
 	} {
-		o := &options{security: securityOptions{dir: "/x"}}
+		o := &options{security: securityOptions{dir: "/x", leafLife: pki.LeafLife}}
 		c.change(o)
 		if s, violations := o.protection(); s.Founding != c.want || len(violations) > 0 || s.Socket != defaultSocket || !s.SocketOptional {
 			t.Errorf("%s: %+v, %v", name, s, violations)
 		}
 	}
-	o := &options{security: securityOptions{secure: true, insecure: true, plainLoopback: "king"}}
+	o := &options{security: securityOptions{secure: true, insecure: true, plainLoopback: "king", leafLife: pki.LeafLife}}
 	if _, violations := o.protection(); len(violations) != 2 { // both of them, no such role
 		t.Errorf("%v", violations)
 	}
