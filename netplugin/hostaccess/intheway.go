@@ -11,7 +11,11 @@ import (
 // inTheWay names a chain of others that drops what the host forwards. A packet passes
 // the chains of all tables, so ours cannot let it through. A chain that speaks of our
 // interface is taken to let it through: somebody has thought of it.
-func inTheWay(ctx context.Context) error {
+func (r *rules) inTheWay(ctx context.Context) error {
+	now := generation()
+	if now != 0 && now == r.passed {
+		return nil
+	}
 	chains, err := exec.CommandContext(ctx, "nft", "list", "chains").Output()
 	if err != nil {
 		return fault.New(fault.Unavailable, "nft list chains: %w", err)
@@ -23,6 +27,7 @@ func inTheWay(ctx context.Context) error {
 				c.name, c.family, c.table, outsideLink)
 		}
 	}
+	r.passed = now
 	return nil
 }
 

@@ -87,7 +87,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := routeLoopback(len(ports.all) > 0); err != nil {
 		return err
 	}
-	return errors.Join(forgotten, inTheWay(ctx))
+	return errors.Join(forgotten, m.rules.inTheWay(ctx))
 }
 
 // waitForEndpoint tells whether the way out has to wait for the link of an endpoint.

@@ -1,6 +1,7 @@
 package hostaccess
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"strings"
@@ -79,21 +80,49 @@ func TestServicesForHostsHaveRules(t *testing.T) {
 	}
 }
 
+// Most looks find nothing: they cost no program.
+func TestNobodyIsAskedWhereNothingHasChanged(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset") })
+	var r rules
+	look := func() error {
+		return errors.Join(r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000)), r.inTheWay(t.Context()))
+	}
+	if err := look(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "nft add table ip theirs")
+	if err := look(); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("no nft", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		if err := look(); err != nil {
+			t.Error(err)
+		}
+	})
+	run(t, "nft flush table inet contiv")
+	if err := look(); err != nil || !strings.Contains(run(t, "nft list table inet contiv"), "masquerade") {
+		t.Errorf("what somebody has taken away is not there again: %v", err)
+	}
+}
+
 func TestRulesOfOthersInTheWayAreNamed(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
-	if err := new(rules).apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000)); err != nil {
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000)); err != nil {
 		t.Fatal(err)
 	}
-	if err := inTheWay(t.Context()); err != nil {
+	if err := r.inTheWay(t.Context()); err != nil {
 		t.Errorf("nobody's: %v", err)
 	}
 	run(t, "nft add table ip filter; nft add chain ip filter INPUT '{ type filter hook input priority filter; policy drop; }'; nft add chain ip filter FORWARD '{ type filter hook forward priority filter; policy drop; }'")
-	if err := inTheWay(t.Context()); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "chain FORWARD of nftables table ip filter") {
+	if err := r.inTheWay(t.Context()); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "chain FORWARD of nftables table ip filter") {
 		t.Errorf("got %v", err)
 	}
 	run(t, "nft add rule ip filter FORWARD iifname contivh0 accept")
-	if err := inTheWay(t.Context()); err != nil {
+	if err := r.inTheWay(t.Context()); err != nil {
 		t.Errorf("let through: %v", err)
 	}
 }

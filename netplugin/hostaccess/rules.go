@@ -117,6 +117,8 @@ type rules struct {
 	nft     knftables.Interface
 	applied table  // the last one
 	listed  string // what nft(8) said of it then; empty: another version may have written other rules
+	at      uint32 // the generation in which it was seen to be so
+	passed  uint32 // in which no chain of others was in the way
 }
 
 // open finds out how to speak to the kernel's nftables: by nft(8).
@@ -134,7 +136,9 @@ func (r *rules) apply(ctx context.Context, want table) error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	if r.listed != "" && reflect.DeepEqual(r.applied, want) && list(ctx, want) == r.listed {
+	now := generation() // before it is looked: what changes meanwhile is looked at the next time
+	if r.listed != "" && reflect.DeepEqual(r.applied, want) && (now != 0 && now == r.at || list(ctx, want) == r.listed) {
+		r.at = now
 		return nil
 	}
 	tx := r.nft.NewTransaction()
@@ -160,7 +164,8 @@ func (r *rules) apply(ctx context.Context, want table) error {
 	if err := r.nft.Run(ctx, tx); err != nil {
 		return fault.New(fault.Unavailable, "nftables table inet %s: %w", tableName, err)
 	}
-	r.applied, r.listed = want, list(ctx, want)
+	r.applied, r.at = want, generation()
+	r.listed = list(ctx, want)
 	return nil
 }
 

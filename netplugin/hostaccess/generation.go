@@ -1,0 +1,25 @@
+package hostaccess
+
+import (
+	"encoding/binary"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// generation is the number of the last change of nftables, whoever has made it; 0: the kernel does not tell. What
+// packets add to sets is no change. Asking is two system calls, where a listing starts nft(8) for each set.
+func generation() uint32 {
+	const tables = unix.NFNL_SUBSYS_NFTABLES << 8
+	request, family := nl.NewNetlinkRequest(tables|unix.NFT_MSG_GETGEN, 0), &nl.Nfgenmsg{}
+	request.AddData(family)
+	answers, err := request.Execute(unix.NETLINK_NETFILTER, tables|unix.NFT_MSG_NEWGEN)
+	if err != nil || len(answers) == 0 || len(answers[0]) < family.Len() {
+		return 0
+	}
+	attributes, err := nl.ParseRouteAttrAsMap(answers[0][family.Len():])
+	if value := attributes[unix.NFTA_GEN_ID].Value; err == nil && len(value) == 4 {
+		return binary.BigEndian.Uint32(value)
+	}
+	return 0
+}
