@@ -14,7 +14,7 @@ import (
 
 func TestWhoChangesWhatIsOursIsNoticedAndNobodyElse(t *testing.T) {
 	testkit.NeedsMachine(t)
-	run(t, "ip link add contivh0 type bridge; ip link set contivh0 up; ip link add d0 type bridge; ip link set d0 up; ip addr add 192.0.2.1/24 dev contivh0; nft add table inet contiv; nft add chain inet contiv enter; sysctl -qw net.ipv4.ip_forward=1")
+	run(t, "ip link add contivh0 type bridge; ip link set contivh0 up; ip link add d0 type bridge; ip link set d0 up; ip addr add 192.0.2.1/24 dev contivh0; nft add table inet contiv; nft add chain inet contiv enter; sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=0")
 	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del d0; nft flush ruleset") })
 	link, err := netlink.LinkByName("contivh0")
 	if err != nil {
@@ -36,14 +36,26 @@ func TestWhoChangesWhatIsOursIsNoticedAndNobodyElse(t *testing.T) {
 	}
 	await("it listens to the kernel")
 	await("and to nftables")
-	for _, theirs := range []string{"ip addr add 198.51.100.1/24 dev d0", "ip route add 203.0.113.0/24 dev d0", "ip link set d0 down", "ip link add d1 type bridge", "ip link del d1",
-		"nft add table ip contiv", "nft add table inet theirs; nft add chain inet theirs enter", "nft add rule inet theirs enter accept"} {
-		run(t, theirs)
-	}
-	select {
-	case <-noticed:
-		t.Error("what others have is taken for ours")
-	case <-time.After(100 * time.Millisecond):
+	// The kernel tells late what becomes of a link that came up: what is noticed once may be that, and not theirs.
+	settled, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	if err := testkit.Poll(settled, func() error {
+		for len(noticed) > 0 {
+			<-noticed
+		}
+		for _, theirs := range []string{"ip addr add 198.51.100.1/24 dev d0", "ip route add 203.0.113.0/24 dev d0", "ip link set d0 down", "ip link add d1 type bridge", "ip link del d1",
+			"nft add table ip contiv", "nft add table inet theirs; nft add chain inet theirs enter", "nft add rule inet theirs enter accept"} {
+			run(t, theirs)
+		}
+		defer run(t, "ip addr del 198.51.100.1/24 dev d0; ip link set d0 up; nft delete table ip contiv; nft delete table inet theirs")
+		select {
+		case <-noticed:
+			return errors.New("what others have is taken for ours")
+		case <-time.After(100 * time.Millisecond):
+			return nil
+		}
+	}); err != nil {
+		t.Error(err)
 	}
 	for _, ours := range []string{"ip link set contivh0 down", "ip link set contivh0 up", "ip addr del 192.0.2.1/24 dev contivh0", "ip route add 203.0.113.9 dev contivh0 proto 168", "ip route del 203.0.113.9 dev contivh0 proto 168",
 		"nft add rule inet contiv enter accept", "nft flush table inet contiv", "nft delete table inet contiv", "sysctl -qw net.ipv4.ip_forward=0", "sysctl -qw net.ipv6.conf.all.forwarding=1", "ip link set contivh0 name other"} {
