@@ -19,14 +19,25 @@ type Limits struct {
 	Bytes       rate.Limit // that it writes, per second
 }
 
+// What a node may have, where Limits says nothing else.
+const (
+	nodeConnections = 4
+	nodeStreams     = 32
+	nodeWatches     = 16
+	nodeLeases      = 4
+	nodeRate        = 50
+	nodeBurst       = 200
+	nodeBytes       = 128 << 10
+)
+
 func (l Limits) withDefaults() Limits {
-	set(&l.Connections, 4)
-	set(&l.Streams, 32)
-	set(&l.Watches, 16)
-	set(&l.Leases, 4)
-	set(&l.Rate, 50)
-	set(&l.Burst, 200)
-	set(&l.Bytes, 128<<10)
+	set(&l.Connections, nodeConnections)
+	set(&l.Streams, nodeStreams)
+	set(&l.Watches, nodeWatches)
+	set(&l.Leases, nodeLeases)
+	set(&l.Rate, nodeRate)
+	set(&l.Burst, nodeBurst)
+	set(&l.Bytes, nodeBytes)
 	return l
 }
 
