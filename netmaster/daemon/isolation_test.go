@@ -1,0 +1,389 @@
+package daemon
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// Users of tenants whose objects have equal names work while what they may changes, and leaders go. Afterwards the
+// revisions of the store say what each of them was entitled to, and when.
+
+func TestNobodySeesOrWritesWhatIsNoMoreHis(t *testing.T) {
+	isolated(t, 4, 10, 600, 1, 5*time.Second) // on a machine that is busy with other tests
+}
+
+func TestLongNobodySeesOrWritesWhatIsNoMoreHis(t *testing.T) {
+	testkit.TakesLong(t)
+	isolated(t, 8, 64, 10_000, 3, time.Second)
+}
+
+// tenancy is a cluster with tenants and users.
+type tenancy struct {
+	*testing.T
+	store   *clientv3.Client
+	dir     string
+	all     pki.Authorities
+	tenants []string
+	users   []string
+	stop    chan struct{} // closed when all has been done
+	done    atomic.Int64  // operations
+	refused atomic.Int64
+	heard   atomic.Int64 // lines of watches
+
+	started int
+	mu      sync.Mutex
+	masters []*node
+	seen    []sight
+	ends    []ending
+	removed map[string][]time.Time // by user: when a role was taken away
+}
+
+// sight is an answer, or a line of a watch, or a write: what a user could do only if he had a right in a tenant at some revision.
+type sight struct {
+	user, tenant, what string
+	from, to           int64
+	role               string // that is wanted; empty: any
+}
+
+// administers is the role that writes need.
+const administers = " tenant-admin"
+
+// ending is a watch of a user, which was quick to end or was not.
+type ending struct {
+	user       string
+	began, end time.Time
+}
+
+func isolated(t *testing.T, tenants, users, operations, leaders int, within time.Duration) {
+	db := storetest.Open(t)
+	store, err := db.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &tenancy{T: t, store: store, dir: t.TempDir(), stop: make(chan struct{}), removed: map[string][]time.Time{}}
+	for range 2 {
+		c.start()
+	}
+	if c.all, err = pki.Load(filepath.Join(c.dir, "pki")); err != nil {
+		t.Fatal(err)
+	}
+	root := c.rooted()
+	for i := range tenants {
+		name := fmt.Sprintf("tenant%d", i)
+		c.tenants = append(c.tenants, name)
+		c.must(root, "POST", "/api/v1/tenants/"+name+"/", `{"tenantName":"`+name+`"}`, 200)
+		c.must(root, "POST", "/api/v1/networks/"+name+":net/", `{"tenantName":"`+name+`","networkName":"net","encap":"vxlan","subnet":"10.1.0.0/16"}`, 200)
+	}
+	for i := range users {
+		name := fmt.Sprintf("user%d", i)
+		c.users = append(c.users, name)
+		c.must(root, "POST", api.AuthPath+"/local_users/", `{"username":"`+name+`","password":"correct horse battery"}`, 201)
+	}
+	from := c.revision()
+	var working, around sync.WaitGroup
+	around.Go(c.rebind)
+	for i, user := range c.users {
+		client := c.client(user)
+		around.Go(func() { c.watch(client, user) })
+		working.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			for c.done.Add(1) <= int64(operations) && !t.Failed() {
+				c.operate(client, user, random)
+			}
+		})
+	}
+	for i := range leaders {
+		testkit.Eventually(t, 10*time.Minute, "operations", func() bool { return c.done.Load() > int64((i+1)*operations/(leaders+1)) })
+		c.replaceLeader()
+	}
+	working.Wait()
+	close(c.stop)
+	around.Wait()
+	c.judge(from, within)
+}
+
+// start starts a netmaster; the first one founds the cluster.
+func (c *tenancy) start() {
+	c.Helper()
+	c.started++
+	name := fmt.Sprintf("m%d", c.started)
+	n := run(c.T, func(cfg *Config) {
+		cfg.Security = Security{Dir: filepath.Join(c.dir, "pki"), Founding: mastercfg.SecurityEnforced, Name: name, Socket: filepath.Join(c.dir, name+".sock")}
+		cfg.API.HashCost = accounts.Cost{Memory: 8, Time: 1, Threads: 1}
+	})
+	c.mu.Lock()
+	c.masters = append(c.masters, n)
+	all := append([]*node(nil), c.masters...)
+	c.mu.Unlock()
+	leader(c.T, all...)
+}
+
+// replaceLeader ends the leader and starts another netmaster.
+func (c *tenancy) replaceLeader() {
+	c.Helper()
+	c.mu.Lock()
+	var old *node
+	for i, n := range c.masters {
+		if n.leads() {
+			old, c.masters = n, append(append([]*node(nil), c.masters[:i]...), c.masters[i+1:]...)
+			break
+		}
+	}
+	c.mu.Unlock()
+	if old == nil {
+		c.Error("nobody leads")
+		return
+	}
+	old.shut()
+	c.start()
+}
+
+// base is where some netmaster is asked.
+func (c *tenancy) base() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return "https://" + c.masters[rand.IntN(len(c.masters))].addr
+}
+
+// client shows the certificate of a user.
+func (c *tenancy) client(user string) *http.Client {
+	c.Helper()
+	key, err := pki.NewKey()
+	if err != nil {
+		c.Fatal(err)
+	}
+	cert, err := c.all[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.User, Name: user}, Use: x509.ExtKeyUsageClientAuth, Key: key.Public()}, time.Now())
+	if err != nil {
+		c.Fatal(err)
+	}
+	client := asking(c.T, []*x509.Certificate{c.all[pki.API].Certificate}, tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
+	client.Timeout = 0
+	return client
+}
+
+// rooted is root of the machine of some netmaster, which is not the one that leads.
+func (c *tenancy) rooted() *http.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return overSocket(c.T, c.masters[len(c.masters)-1].daemon.cfg.Security.Socket)
+}
+
+// ask sends a request.
+func (c *tenancy) ask(client *http.Client, base, method, path, body string) (int, http.Header, string, error) {
+	req, err := http.NewRequest(method, base+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, "", err
+	}
+	req.Header.Set("Accept", "application/problem+json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, string(answer), err
+}
+
+func (c *tenancy) must(client *http.Client, method, path, body string, code int) {
+	c.Helper()
+	if got, _, answer, err := c.ask(client, "http://localhost", method, path, body); err != nil || got != code {
+		c.Fatalf("%s %s: %d %s %v", method, path, got, answer, err)
+	}
+}
+
+// revision is that of the store now.
+func (c *tenancy) revision() int64 {
+	answer, err := c.store.Get(c.Context(), mastercfg.Root, clientv3.WithCountOnly())
+	if err != nil {
+		c.Error(err)
+		return 0
+	}
+	return answer.Header.Revision
+}
+
+// published is a revision that the leader knows of already: what it has written last the store may have while the leader
+// does not know it, and has told nobody.
+func (c *tenancy) published() int64 { return c.revision() - 1 }
+
+func (c *tenancy) note(s sight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, s)
+}
+
+// operate does one thing as a user, in any tenant.
+func (c *tenancy) operate(client *http.Client, user string, random *rand.Rand) {
+	tenant := c.tenants[random.IntN(len(c.tenants))]
+	group := fmt.Sprintf("/api/v1/endpointGroups/%s:g%d/", tenant, random.IntN(3))
+	method, path, body := "GET", "", ""
+	switch random.IntN(8) {
+	case 0:
+		path, tenant = "/api/v1/networks/", ""
+	case 1:
+		path, tenant = "/api/v1/endpointGroups/", ""
+	case 2:
+		path, tenant = "/api/v1/tenants/", ""
+	case 3:
+		path = "/api/v1/networks/" + tenant + ":net/"
+	case 4:
+		path = "/api/v1/inspect/networks/" + tenant + ":net/"
+	case 5:
+		path = "/api/v1/networks/?tenant=" + tenant
+	case 6:
+		method, path = "POST", group
+		body = fmt.Sprintf(`{"tenantName":%q,"networkName":"net","groupName":%q}`, tenant, strings.TrimSuffix(group[strings.IndexByte(group, ':')+1:], "/"))
+	default:
+		method, path = "DELETE", group
+	}
+	from := c.published()
+	code, header, answer, err := c.ask(client, c.base(), method, path, body)
+	switch {
+	case err != nil, code == http.StatusServiceUnavailable, code == http.StatusBadGateway: // a leader has gone
+		return
+	case code == http.StatusForbidden || code == http.StatusUnauthorized:
+		c.refused.Add(1)
+		return
+	case code != http.StatusOK: // of what there is, only who may is told
+		if code != http.StatusNotFound && code != http.StatusConflict && code != http.StatusPreconditionFailed && code != http.StatusUnprocessableEntity {
+			c.Errorf("%s %s by %s: %d %s", method, path, user, code, answer)
+			return
+		}
+	}
+	to, role := c.revision(), ""
+	what := method + " " + path
+	if method != "GET" {
+		role = administers
+	}
+	if rev, _ := strconv.ParseInt(header.Get(mastercfg.RevisionHeader), 10, 64); method != "GET" && rev > 0 {
+		from, to = rev-1, rev // others that are committed with it have its revision
+	}
+	if tenant != "" {
+		c.note(sight{user, tenant, what, from, to, role})
+	}
+	for _, other := range c.tenants {
+		if other != tenant && strings.Contains(answer, other) {
+			c.note(sight{user, other, what, from, to, ""})
+		}
+	}
+}
+
+// watch hears of groups, again and again, until all is done.
+func (c *tenancy) watch(client *http.Client, user string) {
+	for {
+		select {
+		case <-c.stop:
+			return
+		default:
+		}
+		c.watchOnce(client, user)
+	}
+}
+
+func (c *tenancy) watchOnce(client *http.Client, user string) {
+	from, began := c.published(), time.Now()
+	req, err := http.NewRequestWithContext(c.Context(), "GET", c.base()+"/api/v1/endpointGroups/?watch=true", nil)
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	resp, err := client.Do(req)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+	}
+	if err != nil || resp.StatusCode != http.StatusOK { // a leader has gone
+		select {
+		case <-time.After(rebindEvery):
+		case <-c.stop:
+		}
+		return
+	}
+	defer resp.Body.Close()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-c.stop:
+			_ = resp.Body.Close()
+		case <-over:
+		}
+	}()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		var line struct{ Revision int64 }
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			continue
+		}
+		c.heard.Add(1)
+		for _, tenant := range c.tenants {
+			if strings.Contains(lines.Text(), tenant) {
+				c.note(sight{user, tenant, "a watch: " + lines.Text(), max(from, line.Revision), c.revision(), ""})
+			}
+		}
+	}
+	select {
+	case <-c.stop: // ended by us
+	default:
+		c.mu.Lock()
+		c.ends = append(c.ends, ending{user, began, time.Now()})
+		c.mu.Unlock()
+	}
+}
+
+// rebindEvery is the time between two changes of roles.
+const rebindEvery = 100 * time.Millisecond
+
+// rebind gives and takes roles until all is done.
+func (c *tenancy) rebind() {
+	random := rand.New(rand.NewPCG(2, 2))
+	given := map[string]string{} // user and tenant -> id of the binding
+	tick := time.NewTicker(rebindEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.stop:
+			return
+		}
+		user, tenant := c.users[random.IntN(len(c.users))], c.tenants[random.IntN(len(c.tenants))]
+		role := []string{"viewer", "ops"}[random.IntN(2)]
+		const path = api.AuthPath + "/authorizations/"
+		if id, has := given[user+" "+tenant]; has {
+			code, _, _, err := c.ask(c.rooted(), "http://localhost", "DELETE", path+id+"/", "")
+			if err == nil && (code == http.StatusNoContent || code == http.StatusOK || code == http.StatusNotFound) {
+				delete(given, user+" "+tenant)
+				c.mu.Lock()
+				c.removed[user] = append(c.removed[user], time.Now())
+				c.mu.Unlock()
+			}
+			continue
+		}
+		code, _, answer, err := c.ask(c.rooted(), "http://localhost", "POST", path, fmt.Sprintf(`{"principalName":%q,"local":true,"role":%q,"tenantName":%q}`, user, role, tenant))
+		var bound struct{ AuthzUUID string }
+		if err == nil && code == http.StatusCreated && json.Unmarshal([]byte(answer), &bound) == nil {
+			given[user+" "+tenant] = bound.AuthzUUID
+		}
+	}
+}
