@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -51,6 +53,26 @@ var recorded = []struct {
 	{"DELETE", "/api/v1/networks/blue:web/", "TOKEN", "", 200, `"?blue:web"?`},
 	{"DELETE", "/api/v1/auth_proxy/local_users/bob/", "TOKEN", "", 204, `^$`},
 	{"GET", "/api/v1/auth_proxy/local_users/bob/", "TOKEN", "", 404, `"error"`},
+}
+
+// asAgent is what the gate says to an agent that shows no certificate: the protocol, and the
+// type of the first frame of HTTP/2.
+func asAgent(t *testing.T, address string) string {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{gateProtocol}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	header := make([]byte, 9)
+	_, err = io.ReadFull(conn, header)
+	return fmt.Sprintf("%s %x %v", conn.ConnectionState().NegotiatedProtocol, header[3], err)
 }
 
 func TestClientsOfTheOriginalsProxyAreServedAtItsAddress(t *testing.T) {
@@ -109,11 +131,9 @@ func TestClientsOfTheOriginalsProxyAreServedAtItsAddress(t *testing.T) {
 		}
 	}
 	// agents that come here are served as elsewhere
-	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{gateProtocol}})
-	if err != nil {
-		t.Fatal(err)
+	if here, there := asAgent(t, address), asAgent(t, n.addr); here != there || !strings.HasPrefix(here, gateProtocol+" ") {
+		t.Errorf("an agent is served with %q, elsewhere with %q", here, there)
 	}
-	conn.Close()
 	if code, answer := exchange(t, client, "GET", "https://"+address+"/healthz", ""); code != http.StatusOK {
 		t.Errorf("after an agent: %d %s", code, answer)
 	}

@@ -13,11 +13,12 @@ type front struct {
 	own    map[string]http.Handler // by path
 	rest   http.Handler
 	proxy  *proxy
+	mode   func() mastercfg.SecurityMode
 	leader atomic.Pointer[http.Handler] // nil while following
 }
 
 func newFront(p *proxy, m *metrics, mode func() mastercfg.SecurityMode) *front {
-	f := &front{proxy: p}
+	f := &front{proxy: p, mode: mode}
 	p.became = f.leading
 	f.own = map[string]http.Handler{"/healthz": http.HandlerFunc(healthz), "/readyz": http.HandlerFunc(f.readyz), api.MetricsPath: newMeasured(http.HandlerFunc(f.byRole), m.handler(), mode)}
 	f.rest = m.counted(http.HandlerFunc(f.byRole))
@@ -73,6 +74,10 @@ func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
 	holder, err := f.proxy.leader.address(r.Context())
 	if err != nil {
 		http.Error(w, "follower, leader unknown: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	if f.mode() == "" {
+		http.Error(w, "follower, mode of security unknown", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = w.Write([]byte("follower of " + holder + "\n"))

@@ -10,10 +10,12 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -28,8 +30,7 @@ type mode struct {
 	known atomic.Value // mastercfg.SecurityMode; nothing: not known yet
 }
 
-// now is the mode; empty while it is not known. Then nobody leads whom this netmaster knows,
-// or the leader judges.
+// now is the mode; empty while it is not known. Then plain requests wait.
 func (m *mode) now() mastercfg.SecurityMode {
 	is, _ := m.known.Load().(mastercfg.SecurityMode)
 	return is
@@ -59,11 +60,22 @@ func (m *mode) take(b mirror.Batch) {
 	m.known.Store(is.Mode)
 }
 
+// learn takes the mode from a ledger, so that a leader knows it before it serves. One that cannot
+// be read is reported when the term begins.
+func (m *mode) learn(opened *ledger.Ledger) error {
+	return opened.View(func(r ledger.Reader) error {
+		if is, err := access.ModeOf(r); err == nil {
+			m.known.Store(is)
+		}
+		return nil
+	})
+}
+
 // plainHeader is where a netmaster that passes a request on says that it has come over plain
 // HTTP. It is believed as identityHeader is.
 const plainHeader = "Contiv-Plain"
 
-// closes refuses what comes over plain HTTP in an enforced cluster, and marks it in others.
+// closes refuses what comes over plain HTTP in an enforced cluster, and while the mode is not known, and marks it in others.
 // Who asks whether this netmaster is well is answered on its machine, and in the role of loopback, if
 // there is one, everybody of the machine is served.
 func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback string) http.Handler {
@@ -74,11 +86,15 @@ func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback stri
 		}
 		here := api.OfThisMachine(r)
 		switch {
-		case here && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
+		case (here || mode() == "") && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
 		case here && loopback != "":
 			r = r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Loopback, Name: loopback}))
 		case mode() == mastercfg.SecurityEnforced:
 			api.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "plain HTTP is not served here: ask https://%s", askedAt(r)))
+			return
+		case mode() == "":
+			w.Header().Set("Retry-After", "1")
+			api.WriteStatus(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "this netmaster does not know yet whether plain HTTP is served: ask again in a moment, or https://%s", askedAt(r)))
 			return
 		default:
 			r = api.Plain(r)

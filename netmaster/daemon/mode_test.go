@@ -84,8 +84,7 @@ func TestPlainRequestsAreRefusedInAnEnforcedCluster(t *testing.T) {
 		code, answer := exchange(t, plainly, "GET", n.url+path, "")
 		return code == http.StatusForbidden && strings.Contains(answer, "https://"+n.addr)
 	}
-	testkit.Eventually(t, 20*time.Second, "the mode is known", func() bool { return refused("/version") })
-	for _, path := range []string{"/metrics", "/api/v1/tenants/", mastercfg.AuthorityPath, "/nowhere"} {
+	for _, path := range []string{"/version", "/metrics", "/api/v1/tenants/", mastercfg.AuthorityPath, "/nowhere"} {
 		if !refused(path) {
 			t.Errorf("%s is served over plain HTTP", path)
 		}
@@ -151,7 +150,9 @@ func TestWhatAModeMeansForConnections(t *testing.T) {
 		want       string
 	}{
 		"open":                            {mastercfg.SecurityOpen, "", "10.1.1.1:1", "/x", 200, "nobody"},
-		"not known yet":                   {"", "", "10.1.1.1:1", "/x", 200, "nobody"},
+		"not known yet":                   {"", "", "10.1.1.1:1", "/x", 503, "does not know yet"},
+		"not known yet, on loopback":      {"", "", "127.0.0.1:1", "/x", 503, "does not know yet"},
+		"not known yet, health":           {"", "", "10.1.1.1:1", "/healthz", 200, "nobody"},
 		"permissive":                      {mastercfg.SecurityPermissive, "", "10.1.1.1:1", "/x", 200, "nobody"},
 		"enforced":                        {mastercfg.SecurityEnforced, "", "10.1.1.1:1", "/x", 403, "https://m1:9999"},
 		"enforced, on loopback":           {mastercfg.SecurityEnforced, "", "127.0.0.1:1", "/x", 403, "https://m1:9999"},

@@ -58,6 +58,9 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 	if err := d.found(ctx, opened); err != nil {
 		return err
 	}
+	if err := d.mode.learn(opened); err != nil {
+		return err
+	}
 	config := d.cfg.API
 	config.Epoch, config.Trusted = term.Epoch(), term.Trusted
 	served := api.New(opened, d.db, mirror.NewFeed(d.db, mastercfg.ModelRoot), config)
