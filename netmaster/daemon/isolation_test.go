@@ -303,7 +303,7 @@ func (c *tenancy) watch(client *http.Client, user string) {
 }
 
 func (c *tenancy) watchOnce(client *http.Client, user string) {
-	from, began := c.published(), time.Now()
+	from := c.published()
 	req, err := http.NewRequestWithContext(c.Context(), "GET", c.base()+"/api/v1/endpointGroups/?watch=true", nil)
 	if err != nil {
 		c.Error(err)
@@ -321,6 +321,7 @@ func (c *tenancy) watchOnce(client *http.Client, user string) {
 		return
 	}
 	defer resp.Body.Close()
+	began := time.Now() // it may have waited for a leader before
 	over := make(chan struct{})
 	defer close(over)
 	go func() {
@@ -343,13 +344,9 @@ func (c *tenancy) watchOnce(client *http.Client, user string) {
 			}
 		}
 	}
-	select {
-	case <-c.stop: // ended by us
-	default:
-		c.mu.Lock()
-		c.ends = append(c.ends, ending{user, began, time.Now()})
-		c.mu.Unlock()
-	}
+	c.mu.Lock() // also of one that only we have ended
+	defer c.mu.Unlock()
+	c.ends = append(c.ends, ending{user, began, time.Now()})
 }
 
 // rebindEvery is the time between two changes of roles.

@@ -17,27 +17,53 @@ func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true})
 	founder := bed.Nodes[0]
 	startDaemons(t, ctx, bed, "--netmasters", "https://"+founder.MgmtIP+":9999") // the others are found in the registry
-	playOn(t, bed, func(s story) {
-		s.tenant("blue")
-		s.network("blue", "net", "10.1.0.0/24")
-		a, b := s.pod(0, "a", "blue", "net", ""), s.pod(1, "b", "blue", "net", "")
-		s.reachEachOther(shortly, a, b)
-		for _, n := range bed.Nodes {
-			s.must(s.reachesNetmastersOnly(n))
-		}
-		s.soon(time.Minute, func() error { // the registry is looked at every 15 s
-			known, err := bed.Nodes[2].Run(s.ctx, "cat", "/var/lib/contiv/pki/netmasters")
-			if err == nil && strings.Count(known, "https://") != 2 {
-				err = fmt.Errorf("netmasters that are known beside the first: %q", known)
+	alike := t.Run("pods are attached, whichever netmaster is there", func(t *testing.T) {
+		playOn(t, bed, func(s story) {
+			s.tenant("blue")
+			s.network("blue", "net", "10.1.0.0/24")
+			a, b := s.pod(0, "a", "blue", "net", ""), s.pod(1, "b", "blue", "net", "")
+			s.reachEachOther(shortly, a, b)
+			for _, n := range bed.Nodes {
+				s.must(s.reachesNetmastersOnly(n))
 			}
-			return err
+			s.soon(time.Minute, func() error { // the registry is looked at every 15 s
+				known, err := bed.Nodes[2].Run(s.ctx, "cat", "/var/lib/contiv/pki/netmasters")
+				if err == nil && strings.Count(known, "https://") != 2 {
+					err = fmt.Errorf("netmasters that are known beside the first: %q", known)
+				}
+				return err
+			})
+			s.must(founder.Netmaster().Kill())
+			c := s.pod(2, "c", "blue", "net", "")
+			s.reachEachOther(shortly, a, b, c)
+			s.must(s.reachesNetmastersOnly(bed.Nodes[2]))
+			s.must(founder.StartNetmaster())
 		})
-		s.must(founder.Netmaster().Kill())
-		c := s.pod(2, "c", "blue", "net", "")
-		s.reachEachOther(shortly, a, b, c)
-		s.must(s.reachesNetmastersOnly(bed.Nodes[2]))
-		s.must(founder.StartNetmaster())
 	})
+	if alike {
+		story{t, ctx, bed}.removed(bed.Nodes[2])
+	}
+}
+
+// removed removes a node for good, and expects that its agent is not registered, and attaches nothing, from then on.
+func (s story) removed(n *testbed.Node) {
+	s.Helper()
+	_, err := n.Run(s.ctx, "rm", "/run/contiv/token-node")
+	s.must(err)
+	s.soon(time.Minute, func() error { // the netmaster that was killed may lead
+		_, err := s.bed.Netctl(s.ctx, "node", "rm", n.Name)
+		return err
+	})
+	s.soon(time.Minute, func() error { // its lease ends
+		entries, err := s.bed.Keys(s.ctx, "/contiv.io/service/")
+		if err == nil && (strings.Contains(entries, "netplugin/"+n.MgmtIP+":") || strings.Contains(entries, "netplugin.vtep/"+n.VTEPIP+":")) {
+			err = fmt.Errorf("%s is registered: %s", n.Name, entries)
+		}
+		return err
+	})
+	if err := s.sandbox(2, "late", "default", "default-net", "").Attach(s.ctx); err == nil {
+		s.Errorf("%s attaches pods", n.Name)
+	}
 }
 
 // reachesNetmastersOnly tells whether the agent of a node is connected to a netmaster, and not to etcd.

@@ -6,6 +6,7 @@
 //	probe serve -tcp 80,8080 -udp 7    answer on ports until killed
 //	probe reach -ping A,B -tcp A:80,.. which of these answer, as JSON; -udp, too
 //	probe dial -to A:80 -for 2s        connections, as many as there can be, counted
+//	probe scan A                       every open TCP port, and what it says, as JSON
 //	probe stream -to A:7 -count 5000   one datagram per interval, count losses
 //	probe watch -to A:7                a line whenever answers cease or return
 //	probe flood -to A:9 -rate 60000    datagrams at a rate, in kbit/s
@@ -31,6 +32,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"http":      get,
 	"serve":     serve,
 	"reach":     reach,
+	"scan":      scan,
 	"stream":    stream,
 	"watch":     watch,
 	"flood":     flood,
@@ -47,7 +49,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: probe dial|http|serve|reach|stream|watch|flood|storm|marks|resolve|questions|resolver|forge|keys ...; see the head of its source")
+		fmt.Fprintln(os.Stderr, "usage: probe dial|http|serve|reach|scan|stream|watch|flood|storm|marks|resolve|questions|resolver|forge|keys ...; see the head of its source")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {
