@@ -12,22 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filter is the filter of system calls that systemd makes of the unit.
-func (u unit) filter() (seccomp.Policy, error) {
+// filters are what systemd makes of the unit: one with the system calls that there are, and one for each that is refused
+// with some arguments. The kernel asks all of them. (After a condition that does not hold, the library goes on with the
+// argument in the place of the call's number: nothing may come behind it.)
+func (u unit) filters() ([]seccomp.Policy, error) {
 	machine, err := arch.GetInfo("")
 	if err != nil {
-		return seccomp.Policy{}, err
+		return nil, err
 	}
 	allowed, err := expand("@default")
 	if err != nil {
-		return seccomp.Policy{}, err
+		return nil, err
 	}
 	for _, line := range u["SystemCallFilter"] {
 		line, denied := strings.CutPrefix(line, "~")
 		for _, name := range strings.Fields(line) {
 			calls, err := expand(name)
 			if err != nil {
-				return seccomp.Policy{}, err
+				return nil, err
 			}
 			if denied {
 				maps.DeleteFunc(allowed, func(call string, _ bool) bool { return calls[call] })
@@ -39,32 +41,62 @@ func (u unit) filter() (seccomp.Policy, error) {
 	// A C library goes on without it where the kernel does not know it; its flags are out of a filter's reach.
 	delete(allowed, "clone3")
 	unknown := seccomp.SyscallGroup{Names: []string{"clone3"}, Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)}
-	some := seccomp.SyscallGroup{Action: seccomp.ActionAllow}
-	only := func(call string, conditions ...seccomp.Condition) {
-		if allowed[call] || slices.ContainsFunc(some.NamesWithCondtions, func(n seccomp.NameWithConditions) bool { return n.Name == call }) {
-			delete(allowed, call)
-			some.NamesWithCondtions = append(some.NamesWithCondtions, seccomp.NameWithConditions{Name: call, Conditions: conditions})
-		}
-	}
-	if err := u.families(only); err != nil {
-		return seccomp.Policy{}, err
-	}
-	if err := u.namespaces(only); err != nil {
-		return seccomp.Policy{}, err
-	}
-	if u.is("MemoryDenyWriteExecute") {
-		only("mmap", seccomp.Condition{Argument: 2, Operation: seccomp.BitsNotSet, Value: unix.PROT_EXEC})
-		only("mmap", seccomp.Condition{Argument: 2, Operation: seccomp.BitsNotSet, Value: unix.PROT_WRITE})
-		only("mprotect", seccomp.Condition{Argument: 2, Operation: seccomp.BitsNotSet, Value: unix.PROT_EXEC})
-		only("pkey_mprotect", seccomp.Condition{Argument: 2, Operation: seccomp.BitsNotSet, Value: unix.PROT_EXEC})
-	}
 	all := seccomp.SyscallGroup{Action: seccomp.ActionAllow}
 	for _, call := range slices.Sorted(maps.Keys(allowed)) {
 		if _, here := machine.SyscallNames[call]; here { // lists have those of all machines
 			all.Names = append(all.Names, call)
 		}
 	}
-	return seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{unknown, some, all}}, nil
+	refused, err := u.refused()
+	if err != nil {
+		return nil, err
+	}
+	policies := []seccomp.Policy{{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{unknown, all}}}
+	for _, call := range refused {
+		policies = append(policies, seccomp.Policy{DefaultAction: seccomp.ActionAllow,
+			Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno, NamesWithCondtions: []seccomp.NameWithConditions{call}}}})
+	}
+	return policies, nil
+}
+
+// refused are the calls that are refused if all conditions about their arguments hold.
+func (u unit) refused() (list []seccomp.NameWithConditions, err error) {
+	refuse := func(call string, conditions ...seccomp.Condition) {
+		list = append(list, seccomp.NameWithConditions{Name: call, Conditions: conditions})
+	}
+	has := func(argument uint32, bits uint64) seccomp.Condition {
+		return seccomp.Condition{Argument: argument, Operation: seccomp.BitsSet, Value: bits}
+	}
+	var others []seccomp.Condition
+	families := map[string]uint64{"AF_UNIX": unix.AF_UNIX, "AF_INET": unix.AF_INET, "AF_INET6": unix.AF_INET6, "AF_NETLINK": unix.AF_NETLINK, "AF_PACKET": unix.AF_PACKET}
+	for _, name := range u.words("RestrictAddressFamilies") {
+		number, found := families[name]
+		if !found {
+			return nil, fmt.Errorf("RestrictAddressFamilies=%s: nobody has said its number", name)
+		}
+		others = append(others, seccomp.Condition{Argument: 0, Operation: seccomp.NotEqual, Value: number})
+	}
+	if len(others) > 0 {
+		refuse("socket", others...)
+	}
+	namespaces := uint64(unix.CLONE_NEWCGROUP | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWUTS)
+	switch kinds := u.last("RestrictNamespaces", "no"); kinds {
+	case "yes":
+		refuse("setns", seccomp.Condition{Argument: 0, Operation: seccomp.GreaterOrEqual, Value: 0}) // whatever it is
+	case "net":
+		namespaces &^= unix.CLONE_NEWNET
+		refuse("setns", seccomp.Condition{Argument: 1, Operation: seccomp.NotEqual, Value: unix.CLONE_NEWNET})
+	default:
+		return nil, fmt.Errorf("RestrictNamespaces=%s: nobody has said what to do about this", kinds)
+	}
+	refuse("clone", has(0, namespaces))
+	refuse("unshare", has(0, namespaces))
+	if u.is("MemoryDenyWriteExecute") {
+		refuse("mmap", has(2, unix.PROT_EXEC), has(2, unix.PROT_WRITE))
+		refuse("mprotect", has(2, unix.PROT_EXEC))
+		refuse("pkey_mprotect", has(2, unix.PROT_EXEC))
+	}
+	return list, nil
 }
 
 // expand returns the system calls of a name: itself, or those of a set, as systemd has them.
@@ -91,38 +123,13 @@ func expand(name string) (map[string]bool, error) {
 	return calls, nil
 }
 
-// families lets sockets be of the unit's families only.
-func (u unit) families(only func(string, ...seccomp.Condition)) error {
-	numbers := map[string]uint64{"AF_UNIX": unix.AF_UNIX, "AF_INET": unix.AF_INET, "AF_INET6": unix.AF_INET6, "AF_NETLINK": unix.AF_NETLINK, "AF_PACKET": unix.AF_PACKET}
-	for _, name := range u.words("RestrictAddressFamilies") {
-		number, found := numbers[name]
-		if !found {
-			return fmt.Errorf("RestrictAddressFamilies=%s: nobody has said its number", name)
+// load puts the filters before this thread, which can get no privileges any more. The first one is the last, as it
+// may not let others be loaded.
+func load(filters []seccomp.Policy) error {
+	for _, policy := range slices.Backward(filters) {
+		if err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Policy: policy}); err != nil {
+			return err
 		}
-		only("socket", seccomp.Condition{Argument: 0, Operation: seccomp.Equal, Value: number})
 	}
 	return nil
-}
-
-// namespaces lets processes make and enter namespaces of the unit's kinds only.
-func (u unit) namespaces(only func(string, ...seccomp.Condition)) error {
-	const every = unix.CLONE_NEWCGROUP | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWUTS
-	denied := uint64(every)
-	switch kinds := u.last("RestrictNamespaces", "no"); kinds {
-	case "yes":
-	case "net":
-		denied &^= unix.CLONE_NEWNET
-		only("setns", seccomp.Condition{Argument: 1, Operation: seccomp.Equal, Value: unix.CLONE_NEWNET})
-	default:
-		return fmt.Errorf("RestrictNamespaces=%s: nobody has said what to do about this", kinds)
-	}
-	for _, call := range []string{"clone", "unshare"} {
-		only(call, seccomp.Condition{Argument: 0, Operation: seccomp.BitsNotSet, Value: denied})
-	}
-	return nil
-}
-
-// load puts the filter before this thread, which can get no privileges any more.
-func load(filter seccomp.Policy) error {
-	return seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Policy: filter})
 }

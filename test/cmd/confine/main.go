@@ -46,7 +46,7 @@ func confine(args []string) error {
 	if err := u.before(args[1]); err != nil {
 		return err
 	}
-	filter, err := u.filter()
+	filters, err := u.filters()
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func confine(args []string) error {
 	if err := becomeUser(uid, gid); err != nil {
 		return err
 	}
-	if err := load(filter); err != nil {
+	if err := load(filters); err != nil {
 		return err
 	}
 	err = syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", program), args[1:], append(os.Environ(), u["Environment"]...))
