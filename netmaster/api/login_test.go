@@ -231,6 +231,7 @@ func TestRolesGoWithTheirTenant(t *testing.T) {
 	b.want(ann, "GET", "networks/red:web", "", 200, "")
 	b.want(ann, "DELETE", "networks/red:web", "", 200, "")
 	b.want("proven:root", "DELETE", "tenants/red", "", 200, "")
+	b.want("proven:root", "POST", AuthPath+"/authorizations/", `{"principalName":"ann","local":true,"role":"viewer","tenantName":"red"}`, 422, "does not exist")
 	b.want("proven:root", "POST", "tenants/red", `{"tenantName":"red"}`, 200, "")
 	b.want(ann, "GET", "tenants/red", "", 403, "")
 	b.want(ann, "GET", "tenants/blue", "", 200, "")

@@ -130,6 +130,10 @@ func TestAClosedClusterAsksWhoItIs(t *testing.T) {
 	b.want(ann[:len(ann)-1]+map[bool]string{true: "0", false: "1"}[ann[len(ann)-1] != '0'], "GET", "tenants", "", 401, "not the one")
 	b.want("proven:root", "GET", "tenants", "", 200, "red")
 	b.want(ann, "GET", "tenants", "", 200, "blue")
+	b.want("", "GET", "/api/v1/tenants/?token="+ann+"&access_token="+ann+"&X-Auth-Token="+ann, "", 401, "nobody says") // not in a URL, which logs keep
+	if code, answer, _ := b.do("GET", "tenants", "", "Cookie", tokenHeader+"="+ann); code != 401 {
+		t.Errorf("a token in a cookie: %d %s", code, answer)
+	}
 	for name, headers := range map[string][]string{
 		"two tokens":               {tokenHeader, ann, "Authorization", "Bearer " + b.user("bob")},
 		"a token and a connection": {tokenHeader, ann, provenHeader, "node/h1"},
