@@ -94,9 +94,13 @@ func (s *site) rawRate(ctx context.Context, clients int) (float64, error) {
 }
 
 func (s *site) createEndpoint(ctx context.Context, tenant, network, group, container string) error {
+	return s.createEndpointOn(ctx, "loadhost", tenant, network, group, container)
+}
+
+func (s *site) createEndpointOn(ctx context.Context, host, tenant, network, group, container string) error {
 	return s.post(ctx, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
 		TenantName: tenant, NetworkName: network, EndpointID: container,
-		ConfigEP: mastercfg.ConfigEP{Container: container, Host: "loadhost", ServiceName: group},
+		ConfigEP: mastercfg.ConfigEP{Container: container, Host: host, ServiceName: group},
 	})
 }
 

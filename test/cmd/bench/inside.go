@@ -7,8 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +34,8 @@ var inside = map[string]func(context.Context, *site) ([]figure, error){
 	"list":      measureList,
 	"growth":    measureGrowth,
 	"fill":      fillMemory,
+	"gatefill":  fillGate,
+	"price":     measurePrice,
 
 	"kubeleader": measureKubeLeader,
 	"kubenode":   measureKubeNode,
@@ -44,7 +48,7 @@ func insideLeader(name string) func(context.Context, *testbed.Bed) ([]figure, er
 		if err != nil {
 			return nil, err
 		}
-		out, err := leader.Run(ctx, leader.Tool("bench"), "inside", "-netmaster", "http://"+leader.MgmtIP+":9999",
+		out, err := leader.Run(ctx, leader.Tool("bench"), "inside", "-netmaster", leader.NetmasterURL(),
 			"-etcd", "http://"+leader.MgmtIP+":2379", name)
 		if err != nil {
 			return nil, err
@@ -78,7 +82,14 @@ func newSite(netmaster, etcd string) (*site, error) {
 		rest.Close()
 		return nil, err
 	}
-	return &site{rest, db, netmaster, &http.Client{Timeout: siteTime, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}, nil
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	if socket, local := strings.CutPrefix(netmaster, "unix://"); local {
+		netmaster = "http://localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}
+	}
+	return &site{rest, db, netmaster, &http.Client{Timeout: siteTime, Transport: transport}}, nil
 }
 
 func (s *site) close() {

@@ -7,7 +7,8 @@
 //	bench kubepods    one of those on a real cluster, which need what make k8s-build builds
 //
 // What measures netmaster alone runs inside the leader's node, as "bench inside",
-// and what measures the switch inside a node, as "bench switch-inside".
+// and what measures the switch inside a node, as "bench switch-inside"; many simulated
+// agents are "bench crowd".
 package main
 
 import (
@@ -43,13 +44,14 @@ type figure struct {
 
 // benchmark is one measurement on a bed whose daemons are ready.
 type benchmark struct {
-	name  string
-	run   func(context.Context, *testbed.Bed) ([]figure, error)
-	fresh bool // on a bed of its own, which it leaves as it likes
-	nodes int  // of that bed, if not three
-	kube  bool // on a bed whose netmasters follow the simulated API server
-	named bool // runs only if it is named: it needs packages of others, or minutes
-	own   bool // starts what it needs itself, and gets no bed
+	name   string
+	run    func(context.Context, *testbed.Bed) ([]figure, error)
+	fresh  bool // on a bed of its own, which it leaves as it likes
+	nodes  int  // of that bed, if not three
+	kube   bool // on a bed whose netmasters follow the simulated API server
+	named  bool // runs only if it is named: it needs packages of others, or minutes
+	secure bool // that bed is enforced
+	own    bool // starts what it needs itself, and gets no bed
 }
 
 // benchmarks are in the order in which they run. Those that share a bed come
@@ -81,6 +83,9 @@ var benchmarks = []benchmark{
 	{name: "bridgedfloods", run: benchBridgedFloods, fresh: true, named: true},
 	{name: "switch", run: benchSwitch, fresh: true},
 	{name: "manyrules", run: benchManyRules, fresh: true, nodes: 2, named: true},
+	{name: "gaterule", run: benchGateRule, fresh: true, own: true, named: true},
+	{name: "gate", run: benchGateAgents, fresh: true, secure: true, named: true},
+	{name: "price", run: benchPrice, fresh: true, nodes: 1, secure: true, named: true},
 	{name: "peers", run: benchPeers, fresh: true, nodes: 2, named: true},
 	{name: "kubepods", run: onCluster(benchKubePods), fresh: true, own: true, named: true},
 	{name: "kubeproxy", run: onCluster(benchKubeProxy), fresh: true, own: true, named: true},
@@ -95,6 +100,8 @@ func main() {
 	switch args := append(os.Args[1:], ""); args[0] {
 	case "inside":
 		err = runInside(ctx, os.Args[2:], os.Stdout)
+	case "crowd":
+		err = runCrowd(ctx, os.Args[2:], os.Stdin, os.Stdout)
 	case "switch-inside":
 		err = runSwitch(ctx, os.Stdout)
 	default:
@@ -152,7 +159,7 @@ func runAll(ctx context.Context, only []string) (err error) {
 
 // bed starts the bed that a benchmark wants.
 func (b benchmark) bed(ctx context.Context) (bed *testbed.Bed, err error) {
-	config := testbed.Config{Nodes: cmp.Or(b.nodes, 3), Log: os.Stdout}
+	config := testbed.Config{Nodes: cmp.Or(b.nodes, 3), Secure: b.secure, Log: os.Stdout}
 	if b.kube {
 		config.Mode = "kubernetes"
 	}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/membership"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A crowd is nodes that are simulated as far as netmasters can see: each joins, has connections, follows what an agent
+// follows and is registered. It runs as "bench crowd MASTERS WHAT" and ends with its input.
+
+// crowds are what it can be.
+var crowds = map[string]func(c *crowd, ctx context.Context, in *bufio.Scanner, out io.Writer) error{
+	"agents": (*crowd).agents,
+	"victim": (*crowd).victim,
+	"thief":  (*crowd).thief,
+}
+
+// crowd is what its nodes share.
+type crowd struct {
+	masters []string // URLs
+	dir     string
+	token   string // file
+	log     *logrus.Entry
+}
+
+func runCrowd(ctx context.Context, args []string, in io.Reader, out io.Writer) (err error) {
+	if len(args) != 2 || crowds[args[1]] == nil {
+		return fmt.Errorf("crowd %q: want the URLs of netmasters, and what it is", args)
+	}
+	c := &crowd{masters: strings.Split(args[0], ","), log: testkit.Quiet()}
+	if c.dir, err = os.MkdirTemp("/run", "crowd-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(c.dir)) }()
+	c.token = filepath.Join(c.dir, "token")
+	if err := os.WriteFile(c.token, []byte(os.Getenv("CONTIV_BENCH_TOKEN")), 0o600); err != nil {
+		return err
+	}
+	return crowds[args[1]](c, ctx, bufio.NewScanner(in), out)
+}
+
+// gateHost is the name of a simulated node.
+func gateHost(number int) string { return fmt.Sprintf("gate%04d", number) }
+
+// join makes a node a member of the cluster, and connects it to all netmasters, as a node is.
+func (c *crowd) join(ctx context.Context, host string, address netip.Addr) (*objdb.DB, *membership.Member, error) {
+	m, err := c.enlist(ctx, host, address)
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := objdb.Open(objdb.Config{Endpoints: c.masters, Log: c.log, RequestTimeout: siteTime, TLS: func() (*tls.Config, error) { return m.TLS(), nil }})
+	return db, m, err
+}
+
+// enlist makes a node a member of the cluster. Its certificate is not renewed.
+func (c *crowd) enlist(ctx context.Context, host string, address netip.Addr) (*membership.Member, error) {
+	var addresses []string
+	for _, text := range c.masters {
+		u, err := url.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, u.Host)
+	}
+	m, err := membership.Open(membership.Config{Dir: filepath.Join(c.dir, host), TokenFile: c.token, Host: host, Addresses: []string{address.String()}, VTEPs: []string{address.String()},
+		Masters: func(context.Context) ([]string, error) { return addresses, nil }, Log: c.log})
+	if err != nil {
+		return nil, err
+	}
+	joining, joined := context.WithCancel(ctx)
+	var running errgroup.Group
+	running.Go(func() error { return m.Run(joining) })
+	err = testkit.Until(ctx, host+" has joined", func() bool { return m.TLS() != nil })
+	joined()
+	return m, errors.Join(err, running.Wait())
+}
+
+// joinsAtOnce, and listings: how many nodes begin at the same moment.
+const joinsAtOnce = 16
+
+// followedByAgents is what each follows, see netplugin/agent.
+var followedByAgents = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix}
+
+// agents says how long it took until all nodes had what they are to have, when they have.
+func (c *crowd) agents(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	began := time.Now()
+	var following, beginning errgroup.Group
+	beginning.SetLimit(joinsAtOnce)
+	for i := range gateAgents() {
+		beginning.Go(func() error {
+			address := netip.AddrFrom4([4]byte{10, 200, byte(i >> 8), byte(i)})
+			db, _, err := c.join(ctx, gateHost(i), address)
+			if err != nil {
+				return err
+			}
+			var mirrors []*mirror.Mirror
+			for _, prefix := range followedByAgents {
+				m := mirror.New(db, prefix, func(mirror.Batch) {})
+				mirrors = append(mirrors, m)
+				following.Go(func() error { return m.Run(ctx) })
+			}
+			own := objdb.Service{ServiceName: mastercfg.AgentVTEPService, HostAddr: address.String(), Port: 4789, Hostname: gateHost(i)}
+			if _, err := db.Register(ctx, time.Minute, own); err != nil {
+				return err
+			}
+			return testkit.Until(ctx, gateHost(i)+" has listed", func() bool {
+				for _, m := range mirrors {
+					if !m.Synced() {
+						return false
+					}
+				}
+				return true
+			})
+		})
+	}
+	if err := beginning.Wait(); err != nil {
+		return err
+	}
+	joined := time.Since(began)
+	db, _, err := c.join(ctx, "observer", netip.MustParseAddr("10.201.0.1"))
+	if err != nil {
+		return err
+	}
+	err = testkit.Until(ctx, "all are registered", func() bool {
+		all, err := db.Services(ctx, mastercfg.AgentVTEPService)
+		return err == nil && len(all) >= gateAgents()
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d have joined and listed after %s, and are registered after %s\n", gateAgents(), joined.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+	for in.Scan() { // until the end
+	}
+	cancel()
+	_ = following.Wait() // they were told to end
+	return in.Err()
+}
+
+// victim times requests when it is told to: a read of a key, and a write.
+func (c *crowd) victim(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
+	db, _, err := c.join(ctx, "victim", netip.MustParseAddr("10.201.0.2"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.Ping(ctx); err != nil {
+		return err
+	}
+	summary := objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.OvsDriverPrefix + "victim", Value: []byte("{}")}}}
+	fmt.Fprintln(out, "ready")
+	for in.Scan() {
+		var took []string
+		for i := range thiefRequests {
+			one, err := timed(func() error {
+				if i%4 == 0 {
+					_, _, err := db.Txn(ctx, summary)
+					return err
+				}
+				_, err := db.Get(ctx, mastercfg.GlobalConfigKey)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			took = append(took, one.String())
+			<-time.After(time.Second / 40) // a node has 50 a second
+		}
+		fmt.Fprintln(out, strings.Join(took, " "))
+	}
+	return in.Err()
+}
+
+// gateNetwork is the network of a tenant of those with the endpoints of simulated nodes.
+func gateNetwork(i int) *contivmodel.Network {
+	return &contivmodel.Network{TenantName: fmt.Sprintf("gate%02d", i), NetworkName: "net", Encap: "vxlan", Subnet: "10.50.0.0/16", Gateway: "10.50.255.254"}
+}
+
+// fillGate makes the endpoints that the simulated nodes have: those of a tenant are on as many nodes.
+func fillGate(ctx context.Context, s *site) ([]figure, error) {
+	for i := range gateTenants {
+		n := gateNetwork(i)
+		if _, err := s.prepare(ctx, &contivmodel.Tenant{TenantName: n.TenantName}, n); err != nil {
+			return nil, err
+		}
+	}
+	_, err := spread(ctx, memoryClients, gateTenants*gatePerTenant, func(ctx context.Context, i int) error {
+		tenant, number := i%gateTenants, i/gateTenants
+		return s.createEndpointOn(ctx, gateHost((tenant*7+number*5)%gateAgents()), gateNetwork(tenant).TenantName, "net", "", fmt.Sprintf("%064x", i))
+	})
+	return []figure{}, err
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/test/scenario"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+const (
+	gateTenants    = 50
+	gatePerTenant  = 200 // endpoints, each on another node
+	gateWatchGoal  = 40  // in all members of etcd
+	gateMemoryGoal = 1.2
+
+	thiefRounds   = 5
+	thiefRequests = 400 // of another node, in each round with the thief and in each without
+	thiefGoal     = 1.2
+)
+
+// gateAgents is how many agents are simulated; CONTIV_BENCH_AGENTS says another number, for a machine that is slower.
+func gateAgents() int {
+	if n, err := strconv.Atoi(os.Getenv("CONTIV_BENCH_AGENTS")); err == nil && n > 0 {
+		return n
+	}
+	return 1000
+}
+
+// benchGateAgents lets many agents, simulated by one process on the leader's node, follow
+// the state through three netmasters. It counts the watches of etcd and compares the anonymous memory of
+// netmasters with that before. Then a node whose key was stolen does what it may not,
+// as fast as it can, and the requests of another node are timed, with and without, in turns.
+func benchGateAgents(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
+	leader, err := bed.Leader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := insideLeader("gatefill")(ctx, bed); err != nil {
+		return nil, err
+	}
+	token, err := bed.Netctl(ctx, "token", "create", "--role", "node", "--uses", strconv.Itoa(gateAgents()+10), "-q")
+	if err != nil {
+		return nil, err
+	}
+	crowd := func(ctx context.Context, what string) *exec.Cmd {
+		args := []string{"env", "CONTIV_BENCH_TOKEN=" + strings.TrimSpace(token), "CONTIV_BENCH_AGENTS=" + strconv.Itoa(gateAgents()), leader.Tool("bench"), "crowd", strings.Join(bed.MasterURLs(), ","), what}
+		if what == "thief" { // he has a processor of his own elsewhere
+			args = append([]string{"nice", "-n", "19"}, args...)
+		}
+		return leader.Command(ctx, args...)
+	}
+	before, err := masterMemory(bed)
+	if err != nil {
+		return nil, err
+	}
+	watchesBefore, err := etcdWatches(ctx, bed)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Printf("netmasters before the agents: %.0f MiB, %.0f watches in etcd\n", before, watchesBefore)
+	agents, err := begin(crowd(ctx, "agents"))
+	if err != nil {
+		return nil, err
+	}
+	defer agents.end()
+	said, err := agents.line()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Println("agents:", said)
+	watches, err := etcdWatches(ctx, bed)
+	if err != nil {
+		return nil, err
+	}
+	after, err := masterMemory(bed)
+	if err != nil {
+		return nil, err
+	}
+	most, shown := 0.0, []string{}
+	for i := range after {
+		most = max(most, after[i]/before[i])
+		shown = append(shown, fmt.Sprintf("%.0f MiB", after[i]))
+	}
+	old := []string{}
+	for _, m := range before {
+		old = append(old, fmt.Sprintf("%.0f MiB", m))
+	}
+	figures := []figure{{
+		Name:  fmt.Sprintf("watches in etcd, %d agents on %d netmasters", gateAgents(), len(bed.Nodes)),
+		Value: fmt.Sprintf("%.0f", watches), Reference: fmt.Sprintf("before %.0f", watchesBefore), Ratio: "-",
+		Goal: fmt.Sprintf("at most %d", gateWatchGoal), Met: watches <= gateWatchGoal,
+	}, {
+		Name:  fmt.Sprintf("netmasters, %d agents, %d endpoints", gateAgents(), gateTenants*gatePerTenant),
+		Value: strings.Join(shown, ", "), Reference: "before " + strings.Join(old, ", "), Ratio: fmt.Sprintf("at most %.2f", most),
+		Goal: fmt.Sprintf("at most %.1f", gateMemoryGoal), Met: most <= gateMemoryGoal,
+	}}
+	f, err := besideThief(ctx, crowd)
+	return append(figures, f...), err
+}
+
+// besideThief times the requests of a node, with and without a thief of another's key.
+func besideThief(ctx context.Context, crowd func(ctx context.Context, what string) *exec.Cmd) ([]figure, error) {
+	victim, err := begin(crowd(ctx, "victim"))
+	if err != nil {
+		return nil, err
+	}
+	defer victim.end()
+	var with, without []time.Duration
+	ask := func(to *[]time.Duration) error {
+		if _, err := io.WriteString(victim.in, "go\n"); err != nil {
+			return err
+		}
+		said, err := victim.line()
+		if err != nil {
+			return err
+		}
+		for text := range strings.FieldsSeq(said) {
+			took, err := time.ParseDuration(text)
+			if err != nil {
+				return err
+			}
+			*to = append(*to, took)
+		}
+		return nil
+	}
+	if said, err := victim.line(); err != nil || said != "ready" {
+		return nil, fmt.Errorf("victim: %q, %w", said, err)
+	}
+	for range thiefRounds {
+		if err := ask(&without); err != nil {
+			return nil, err
+		}
+		thief, err := begin(crowd(ctx, "thief"))
+		if err != nil {
+			return nil, err
+		}
+		said, err := thief.line()
+		if err == nil && said != "ready" {
+			err = fmt.Errorf("thief: %q", said)
+		}
+		if err == nil {
+			err = ask(&with)
+		}
+		if endErr := thief.end(); err == nil {
+			err = endErr
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var figures []figure
+	for _, p := range []int{50, 99} {
+		beside, alone := scenario.Percentile(with, p), scenario.Percentile(without, p)
+		ratio := float64(beside) / float64(alone)
+		figures = append(figures, figure{
+			Name:  fmt.Sprintf("a node's requests p%d beside a thief of another's key", p),
+			Value: inMS(beside), Reference: "without him " + inMS(alone), Ratio: fmt.Sprintf("%.2f", ratio),
+			Goal: fmt.Sprintf("at most %.1f", thiefGoal), Met: ratio <= thiefGoal,
+		})
+	}
+	return figures, nil
+}
+
+// helper is a process that says what it has done, a line at a time, and ends with its input.
+type helper struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+func begin(cmd *exec.Cmd) (*helper, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stderr = os.Stderr
+	h := &helper{cmd, in, bufio.NewScanner(out)}
+	h.out.Buffer(nil, 1<<20)
+	return h, cmd.Start()
+}
+
+func (h *helper) line() (string, error) {
+	if h.out.Scan() {
+		return h.out.Text(), nil
+	}
+	return "", errors.Join(fmt.Errorf("%s has ended", h.cmd), h.out.Err())
+}
+
+func (h *helper) end() error {
+	_ = h.in.Close() // it may have ended
+	return h.cmd.Wait()
+}
+
+// masterMemory is the anonymous memory of each netmaster, its etcd member included, after what it used for a while
+// was given back.
+func masterMemory(bed *testbed.Bed) (sizes []float64, err error) {
+	for _, n := range bed.Nodes {
+		size, err := resident(n.Netmaster().PID, "RssAnon")
+		if err != nil {
+			return nil, err
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes, nil
+}
+
+// etcdWatches is how many watches the members of etcd have.
+func etcdWatches(ctx context.Context, bed *testbed.Bed) (all float64, err error) {
+	for _, n := range bed.Nodes {
+		client := http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}
+		text, err := get(ctx, &client, "http://"+n.MgmtIP+":2379/metrics")
+		if err != nil {
+			return 0, err
+		}
+		_, rest, _ := strings.Cut(text, "\netcd_debugging_mvcc_watcher_total ")
+		value, _, _ := strings.Cut(rest, "\n")
+		count, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: metrics of etcd: %w", n.Name, err)
+		}
+		all += count
+	}
+	return all, nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// thief has the key of a node and tries all that this does not open, from many clients at once, until its input ends.
+// What each attempt comes to, tests of netmaster/gate say.
+func (c *crowd) thief(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	db, member, err := c.join(ctx, "thief", netip.MustParseAddr("10.201.0.3"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	client, err := db.Client()
+	if err != nil {
+		return err
+	}
+	var trying sync.WaitGroup
+	for _, attempt := range attempts {
+		trying.Go(func() {
+			for ctx.Err() == nil {
+				attempt(ctx, client)
+			}
+		})
+	}
+	for _, master := range c.masters {
+		u, err := url.Parse(master)
+		if err != nil {
+			return err
+		}
+		trying.Go(func() {
+			for ctx.Err() == nil { // handshakes, and connections that say nothing after them
+				conf := member.TLS()
+				conf.NextProtos = []string{"h2"}
+				dialer := tls.Dialer{Config: conf}
+				if conn, err := dialer.DialContext(ctx, "tcp", u.Host); err == nil {
+					_ = conn.Close()
+				}
+			}
+		})
+	}
+	fmt.Fprintln(out, "ready")
+	for in.Scan() { // until the end
+	}
+	cancel()
+	trying.Wait()
+	return in.Err()
+}
+
+// attempts are made over and over; all are refused.
+var attempts = []func(context.Context, *clientv3.Client){
+	func(ctx context.Context, c *clientv3.Client) {
+		_, _ = c.Get(ctx, mastercfg.StateRoot, clientv3.WithFromKey())
+	},
+	func(ctx context.Context, c *clientv3.Client) {
+		_, _ = c.Get(ctx, mastercfg.AccessRoot, clientv3.WithPrefix())
+	},
+	func(ctx context.Context, c *clientv3.Client) {
+		_, _ = c.Get(ctx, mastercfg.StateRoot, clientv3.WithPrefix())
+	},
+	func(ctx context.Context, c *clientv3.Client) { _, _ = c.Grant(ctx, 60) },
+	func(ctx context.Context, c *clientv3.Client) {
+		_, _ = c.Put(ctx, mastercfg.SecurityKey, "{}")
+	},
+	func(ctx context.Context, c *clientv3.Client) {
+		_, _ = c.Txn(ctx).Then(clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(mastercfg.SecurityKey, "{}")}, nil)).Commit()
+	},
+	func(ctx context.Context, c *clientv3.Client) {
+		_, _ = c.Txn(ctx).Then(clientv3.OpPut(mastercfg.OvsDriverPrefix+"victim", "{}")).Commit()
+	},
+	func(ctx context.Context, c *clientv3.Client) {
+		_, _ = c.Txn(ctx).Then(clientv3.OpDelete(objdb.ServicePrefix, clientv3.WithPrefix())).Commit()
+	},
+	func(ctx context.Context, c *clientv3.Client) {
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		for resp := range c.Watch(watching, mastercfg.StateRoot, clientv3.WithFromKey()) {
+			if resp.Canceled {
+				return
+			}
+		}
+	},
+	func(ctx context.Context, c *clientv3.Client) { _, _ = c.MemberRemove(ctx, 1) },
+	func(ctx context.Context, c *clientv3.Client) { _, _ = c.AlarmList(ctx) },
+}
