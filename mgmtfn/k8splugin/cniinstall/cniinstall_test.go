@@ -125,7 +125,7 @@ func TestTheConfigurationIsWrittenOnceAndAgainWhenItIsGone(t *testing.T) {
 	look(dir, entry)
 	write(t, filepath.Join(dir, ConfName), "{") // somebody's mistake
 	look(dir, entry)
-	if got := read(t, filepath.Join(dir, ConfName)); got != conf || written() != 3 {
+	if got := read(t, filepath.Join(dir, ConfName)); got != Conf || written() != 3 {
 		t.Errorf("written %d times, %q", written(), got)
 	}
 }

@@ -19,11 +19,11 @@ import (
 // ConfName is early in the alphabet: runtimes take the first file.
 const ConfName = "05-contiv.conflist"
 
-// conf has both keys of versions: containerd before 2.0 reads only the first and does
+// Conf is the configuration. It has both keys of versions: containerd before 2.0 reads only the first and does
 // not know 1.1.0, others ask for the state of the node with that version only. What is
 // declared as a capability is passed on to us with each call. An ADD that takes longer than
 // the timeout, in seconds, is tried again by kubelet.
-const conf = `{
+const Conf = `{
   "cniVersion": "1.0.0",
   "cniVersions": ["1.0.0", "1.1.0"],
   "name": "contiv",
@@ -88,8 +88,8 @@ func look(dir string, log *logrus.Entry) (problem string) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err.Error()
 	}
-	if !bytes.Equal(have, []byte(conf)) {
-		if err := errors.Join(os.MkdirAll(dir, 0o755), durable.Write(path, []byte(conf))); err != nil {
+	if !bytes.Equal(have, []byte(Conf)) {
+		if err := errors.Join(os.MkdirAll(dir, 0o755), durable.Write(path, []byte(Conf))); err != nil {
 			return err.Error()
 		}
 		log.WithField("file", path).Info("network configuration of pods written")

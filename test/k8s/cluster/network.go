@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniinstall"
 	"github.com/contiv/netplugin/test/testbed"
 )
 
@@ -30,7 +31,7 @@ func (c *Cluster) startNetwork(ctx context.Context) error {
 		return err
 	}
 	for _, n := range c.Nodes {
-		if _, err := n.Run(ctx, "sh", "-ec", contivScript, "sh", config, n.Tool("contivk8s")); err != nil {
+		if _, err := n.Run(ctx, "sh", "-ec", contivScript, "sh", config, n.Tool("contivk8s"), cniinstall.Conf); err != nil {
 			return err
 		}
 	}

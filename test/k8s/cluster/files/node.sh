@@ -7,7 +7,7 @@ for d in containerd kubelet; do
 done
 mkdir -p "$1/opt/upper" "$1/opt/work" /var/log/pods
 mount -t overlay overlay -o "lowerdir=/opt,upperdir=$1/opt/upper,workdir=$1/opt/work" /opt
-mkdir -p /opt/cni/bin
+mkdir -p /opt/cni/bin /var/lib/kubelet/static
 
 mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup
 sed -n '2,$p' /proc/cgroups | while read -r controller hierarchy _; do
