@@ -3,7 +3,10 @@ package testbed
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -62,10 +65,34 @@ func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
 // Terminate asks the process to end with SIGTERM and waits for its end.
 func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
 
-// Suspend stops the process where it stands; Resume lets it go on. nsenter, the
+// Suspend stops the process where it stands, with all of its threads; Resume lets it go on. nsenter, the
 // parent, stops itself when it sees its child stopped, and then nobody would
-// wait for the child's end. So it is stopped before and goes on after it.
-func (p *Process) Suspend() error { return signal(syscall.SIGSTOP, p.cmd.Process.Pid, p.PID) }
+// wait for the child's end. So it stands before the child is stopped, and goes on after it.
+func (p *Process) Suspend() error {
+	for _, pid := range []int{p.cmd.Process.Pid, p.PID} {
+		if err := signal(syscall.SIGSTOP, pid); err != nil {
+			return err
+		}
+		if err := awaitStanding(pid); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// awaitStanding waits until all threads of a process are stopped.
+func awaitStanding(pid int) error {
+	return within(context.Background(), startLimit, func() error {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, path := range stats {
+			data, readErr := os.ReadFile(path) // a thread may have ended
+			if _, state, _ := strings.Cut(string(data), ") "); readErr == nil && !strings.HasPrefix(state, "T") {
+				err = fmt.Errorf("a thread is not stopped: %s", data)
+			}
+		}
+		return err
+	})
+}
 
 // Resume lets a suspended process go on.
 func (p *Process) Resume() error { return signal(syscall.SIGCONT, p.PID, p.cmd.Process.Pid) }
