@@ -1,0 +1,96 @@
+package life
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+)
+
+// Two policies with so many rules each name one client: of one there is room in a switch, of both there is not.
+const (
+	rulesEach = 2100
+	firstPort = 10000
+	roomFor   = 4000
+)
+
+// A switch that has no room for all rules of policies does the others. What it does not do is denied, and told; when there is
+// room it does all, and that is told, too.
+func TestAPolicyThatASwitchHasNoRoomForIsToldUntilItHas(t *testing.T) {
+	s := begin(t, 1, podLimit)
+	ports := make([]string, rulesEach)
+	for i := range ports {
+		ports[i] = fmt.Sprint(firstPort + i)
+	}
+	client := s.pod("client", 1)
+	servers := map[string]*cluster.Pod{"one": s.pod("one", 1), "two": s.pod("two", 1)}
+	for name, server := range servers {
+		process, err := server.Start("serve-"+name, server.Node.Tool("probe"), "serve", "-udp", strings.Join(ports, ","))
+		s.must(err)
+		t.Cleanup(func() { _ = process.Kill() })
+	}
+	allowed := func(want int, names ...string) error {
+		answers := 0
+		for _, name := range names {
+			answers += s.answering(client, servers[name], ports)
+		}
+		if answers != want {
+			return fmt.Errorf("%d ports of %q answer, want %d", answers, names, want)
+		}
+		return nil
+	}
+	s.soon(func() error { return allowed(2*rulesEach, "one", "two") })
+
+	for name := range servers {
+		s.policy(name, lets("client", name, ports))
+	}
+	var refused string
+	s.soon(func() (err error) { refused, err = s.toldOf("PolicyNotEnforced"); return err })
+	s.soon(func() error { return allowed(roomFor, "one", "two") })
+
+	s.noPolicy(map[string]string{"one": "two", "two": "one"}[refused]) // nobody judges who comes there any more
+	s.soon(func() error {
+		recovered, err := s.toldOf("PolicyEnforced")
+		if err == nil && recovered != refused {
+			err = fmt.Errorf("%s is told of, not %s", recovered, refused)
+		}
+		return err
+	})
+	s.soon(func() error { return allowed(2*rulesEach, "one", "two") })
+}
+
+// answering is at how many ports a pod answers another. Those that do not are asked again: a datagram may be lost.
+func (s *story) answering(from, to *cluster.Pod, ports []string) (count int) {
+	s.Helper()
+	for range 3 {
+		var targets, silent []string
+		for _, port := range ports {
+			targets = append(targets, to.IP+":"+port)
+		}
+		out, err := from.Run(s.ctx, from.Node.Tool("probe"), "reach", "-wait", "3s", "-udp", strings.Join(targets, ","))
+		s.must(err)
+		answers := map[string]string{}
+		s.must(json.Unmarshal([]byte(out), &answers))
+		for i, target := range targets {
+			if answers[target] == "" {
+				silent = append(silent, ports[i])
+			}
+		}
+		if count += len(ports) - len(silent); len(silent) == 0 {
+			break
+		}
+		ports = silent
+	}
+	return count
+}
+
+// lets is what a policy says of one rule for each port, by which one pod reaches another.
+func lets(client, server string, ports []string) object {
+	rules := make([]object, len(ports))
+	for i, port := range ports {
+		rules[i] = object{"from": []object{{"podSelector": selects(client)}}, "ports": []object{{"protocol": "UDP", "port": json.Number(port)}}}
+	}
+	return object{"podSelector": selects(server), "ingress": rules}
+}

@@ -1,0 +1,98 @@
+package life
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// story is a test with a cluster of its own, and as much time as it may take.
+type story struct {
+	*testing.T
+	*cluster.Cluster
+	api *cluster.API
+	ctx context.Context
+}
+
+// begin starts a cluster.
+func begin(t *testing.T, nodes int, limit time.Duration) *story {
+	t.Helper()
+	c, api := up(t, nodes)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return &story{t, c, api, ctx}
+}
+
+func (s *story) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// soon waits until there is no error.
+func (s *story) soon(try func() error) {
+	s.Helper()
+	s.must(testkit.Poll(s.ctx, try))
+}
+
+// pod starts a pod on one of the nodes, the first is 1.
+func (s *story) pod(name string, node int) *cluster.Pod {
+	s.Helper()
+	p, err := s.StartPod(s.ctx, name, s.Nodes[node-1])
+	s.must(err)
+	return p
+}
+
+// policy makes a NetworkPolicy.
+func (s *story) policy(name string, spec object) {
+	s.Helper()
+	s.must(s.api.Do(s.ctx, http.MethodPost, policiesPath, object{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+		"metadata": object{"name": name}, "spec": spec}, nil))
+}
+
+// noPolicy deletes a NetworkPolicy.
+func (s *story) noPolicy(name string) {
+	s.Helper()
+	s.must(s.api.Do(s.ctx, http.MethodDelete, policiesPath+"/"+name, nil, nil))
+}
+
+const policiesPath = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
+
+// selects is a pod by the label that `kubectl run` gives it.
+func selects(pod string) object { return object{"matchLabels": object{"run": pod}} }
+
+// reaches says why a pod does not reach an address.
+func (s *story) reaches(from *cluster.Pod, address string) error {
+	_, err := from.Run(s.ctx, "ping", "-c", "1", "-W", "1", address)
+	return err
+}
+
+// isolated says why an address does not count as one that a pod cannot reach: a packet may be lost, three in a row are not.
+func (s *story) isolated(from *cluster.Pod, address string) error {
+	for range 3 {
+		if s.reaches(from, address) == nil {
+			return fmt.Errorf("%s reaches %s", from.Name, address)
+		}
+	}
+	return s.ctx.Err()
+}
+
+// toldOf is what the first event of a reason is about.
+func (s *story) toldOf(reason string) (name string, err error) {
+	out, err := s.Kubectl(s.ctx, "get", "events", "--field-selector", "reason="+reason, "-o", "jsonpath={.items[*].involvedObject.name}")
+	if err != nil {
+		return "", err
+	}
+	if names := strings.Fields(out); len(names) > 0 {
+		return names[0], nil
+	}
+	return "", errors.New("no event " + reason)
+}
