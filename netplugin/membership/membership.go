@@ -232,14 +232,14 @@ func (m *Member) Run(ctx context.Context) error {
 }
 
 // outdated tells whether the cluster has other authorities than this node believes it by: it
-// is given them with another certificate.
+// is given them with another certificate, or, where it knows none of those that answer, by joining anew.
 func (m *Member) outdated(ctx context.Context) bool {
 	masters, err := m.cfg.Masters(ctx)
 	if err != nil {
 		return false
 	}
 	known, err := joining.Known(ctx, masters, m.held.Load().roots)
-	return err == nil && known != m.Authorities()
+	return fault.Is(strangers(err), fault.Denied) || err == nil && known != m.Authorities()
 }
 
 // strangers says in words that help that netmasters answer whom the node takes for others.

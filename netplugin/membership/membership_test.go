@@ -350,6 +350,44 @@ func TestANodeThatKnowsNoNetmasterAnyMoreJoinsAnew(t *testing.T) {
 	}
 }
 
+// The same is true of one that runs all the time, and was only not reached: it does not wait until its
+// certificate is due.
+func TestARunningNodeThatWasNotReachedForARotationJoinsAnew(t *testing.T) {
+	before := start(t)
+	cfg := before.config(before.pin())
+	var address atomic.Pointer[string]
+	address.Store(&before.address)
+	cfg.Masters = func(context.Context) ([]string, error) { return []string{*address.Load()}, nil }
+	m := open(t, cfg)
+	m.check = 10 * time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	testkit.Eventually(t, time.Minute, "the node has joined and renewed", func() bool { return m.TLS() != nil && before.renewals.Load() > 0 })
+	by := before.by
+	for range 3 {
+		next, err := by.Next(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		by = next
+	}
+	c := startWith(t, by)
+	text, err := os.ReadFile(c.config(c.pin()).TokenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cfg.TokenFile, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address.Store(&c.address)
+	testkit.Eventually(t, 20*time.Second, "it has joined anew", func() bool { return m.Authorities() == by.Hash() })
+	stop()
+	if err := <-ended; err != nil || c.joins.Load() != 1 {
+		t.Errorf("%v, %d joins", err, c.joins.Load())
+	}
+}
+
 func TestFilesThatCannotBeUsed(t *testing.T) {
 	c := start(t)
 	for name, damage := range map[string]func(Config) error{
