@@ -12,20 +12,22 @@ import (
 // shedder bounds the connections of a server. When there are too many, the one
 // that has been silent longest is closed: ten thousand clients that connect and
 // say nothing keep nobody out, and cost no more than the bound. A connection
-// whose request is being answered is never closed. Nor does one machine take all
-// of them: beyond its share, the one of its own goes that has been silent longest.
+// whose request is being answered is never closed. Nor does one machine fill all
+// places with silence: beyond its share, the one of its own goes that has been silent
+// longest. What is being answered is no part of the share: a netmaster that passes on
+// hundreds of watches has newcomers like everybody else, which are silent in their handshakes.
 // It counts one request per
 // connection, which holds as long as the server speaks HTTP/1 only.
 type shedder struct {
-	limit, share int // of all, and of one address
+	limit, share int // of all, and of the silent ones of one address
 
 	mu      sync.Mutex
-	open    map[net.Conn]*list.Element // nil element: a request is being answered
+	open    map[net.Conn]*list.Element // nil element: a request is being answered, or it has to go
 	silent  *list.List                 // of net.Conn, longest silent first
-	sources map[netip.Addr]int         // how many are open from each address
+	sources map[netip.Addr]int         // how many are silent from each address
 }
 
-// shareOf is the part of all connections that one address may have: 256 of 2048.
+// shareOf is the part of all connections that may be silent ones of one address: 256 of 2048.
 const shareOf = 8
 
 func newShedder(limit int) *shedder {
@@ -57,9 +59,8 @@ func (s *shedder) track(conn net.Conn, state http.ConnState) {
 func (s *shedder) add(conn net.Conn) net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.hush(conn)
 	source := sourceOf(conn)
-	s.open[conn] = s.silent.PushBack(conn)
-	s.sources[source]++
 	victim := s.silent.Front()
 	switch {
 	case len(s.open) > s.limit:
@@ -67,31 +68,40 @@ func (s *shedder) add(conn net.Conn) net.Conn {
 		for sourceOf(victim.Value.(net.Conn)) != source { // the new one is the last
 			victim = victim.Next()
 		}
-		if victim.Value == conn { // a netmaster that passes on many requests, such as watches
-			return nil
-		}
 	default:
 		return nil
 	}
-	return s.silent.Remove(victim).(net.Conn)
+	goes := victim.Value.(net.Conn)
+	s.wake(goes)
+	return goes
 }
 
-func (s *shedder) remove(conn net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, open := s.open[conn]
-	if !open {
+// hush notes a connection as the one that was silent last. The lock is held.
+func (s *shedder) hush(conn net.Conn) {
+	s.open[conn] = s.silent.PushBack(conn)
+	s.sources[sourceOf(conn)]++
+}
+
+// wake ends the silence of an open connection, if it is silent. The lock is held.
+func (s *shedder) wake(conn net.Conn) {
+	e := s.open[conn]
+	if e == nil {
 		return
 	}
-	if e != nil {
-		s.silent.Remove(e)
-	}
-	delete(s.open, conn)
+	s.silent.Remove(e)
+	s.open[conn] = nil
 	if source := sourceOf(conn); s.sources[source] > 1 {
 		s.sources[source]--
 	} else {
 		delete(s.sources, source)
 	}
+}
+
+func (s *shedder) remove(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wake(conn)
+	delete(s.open, conn)
 }
 
 // connKey finds the connection of a request in its context.
@@ -118,11 +128,10 @@ func (s *shedder) setBusy(conn net.Conn, busy bool) {
 	e, open := s.open[conn]
 	switch {
 	case !open:
-	case busy && e != nil:
-		s.silent.Remove(e)
-		s.open[conn] = nil
-	case !busy && e == nil:
-		s.open[conn] = s.silent.PushBack(conn)
+	case busy:
+		s.wake(conn)
+	case e == nil:
+		s.hush(conn)
 	}
 }
 

@@ -40,12 +40,24 @@ func TestOneMachineDoesNotTakeTheConnectionsOfOthers(t *testing.T) {
 		t.Errorf("%d connections are left, of %d machines", s.count(), len(s.sources))
 	}
 
-	// What is being answered is left, and so is the newcomer then: a netmaster passes on what many ask for.
+	// What is being answered is no part of the share: a netmaster passes on what many ask for, and its newcomers
+	// are in their handshakes.
 	for _, c := range conns[loud][20:] {
 		s.setBusy(c, true)
 	}
-	if victim := add(loud); victim != nil {
-		t.Errorf("%v is closed, though all others of its machine are being answered", victim.RemoteAddr())
+	for i := range 10 {
+		if victim := add(loud); victim != nil {
+			t.Errorf("newcomer %d costs %v its place, though all others of its machine are being answered", i, victim.RemoteAddr())
+		}
+	}
+	if victim := add(loud); victim != conns[loud][30] {
+		t.Errorf("one newcomer too many takes the place of %v, not of the first newcomer", victim)
+	}
+	for _, c := range conns[loud][20:30] {
+		s.setBusy(c, false)
+	}
+	if victim := add(loud); victim != conns[loud][31] {
+		t.Errorf("%v goes, not the one that was silent longest", victim)
 	}
 	for i := range 30 {
 		if victim := add("127.0.0.1"); victim != nil {
