@@ -1,10 +1,10 @@
 package gate
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -12,31 +12,51 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// held lets a test keep what a gate knows behind the store.
-type held struct{ sync.Mutex }
+// held is the mirror of a gate that hears of nothing while a test holds it.
+type held struct {
+	*mirror.Mirror
+	sync.Mutex
+	waits chan int64 // a revision that is waited for and not reached
+}
+
+// WaitRevision implements replica.
+func (h *held) WaitRevision(ctx context.Context, rev int64) error {
+	if h.Revision() < rev {
+		select {
+		case h.waits <- rev:
+		default: // one that waits is enough
+		}
+	}
+	return h.Mirror.WaitRevision(ctx, rev)
+}
 
 // behind is a gate that hears of nothing while a test holds it, and node h1, which it serves.
 func behind(b *bed) (*node, *held) {
 	b.Helper()
-	hold := &held{}
+	hold := &held{waits: make(chan int64, 1)}
 	b.made = func(g *Gate) {
-		g.mirror = mirror.New(g.cfg.DB, mastercfg.Root, func(batch mirror.Batch) {
+		hold.Mirror = mirror.New(g.cfg.DB, mastercfg.Root, func(batch mirror.Batch) {
 			hold.Lock()
 			defer hold.Unlock()
 			g.takeIn(batch)
 		})
+		g.mirror = hold
 	}
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
 	testkit.Eventually(b, soon, "the gate serves", func() bool { return n.Ping(b.Context()) == nil })
 	return n, hold
 }
 
-// answers expects no answer while the gate is behind, and then waits for it.
+// answers asks a gate that is held: it has to wait for what it does not know, and answers when it is let go.
 func answers[T any](b *bed, hold *held, ask func() (T, error)) (T, error) {
 	b.Helper()
 	type answer struct {
 		it  T
 		err error
+	}
+	select {
+	case <-hold.waits: // before it was held
+	default:
 	}
 	asked := make(chan answer, 1)
 	go func() {
@@ -48,7 +68,7 @@ func answers[T any](b *bed, hold *held, ask func() (T, error)) (T, error) {
 		hold.Unlock()
 		b.Errorf("answered by who does not know: %v, %v", early.it, early.err)
 		return early.it, early.err
-	case <-time.After(300 * time.Millisecond): // an answer that does not wait takes some milliseconds
+	case <-hold.waits:
 	}
 	hold.Unlock()
 	late := <-asked

@@ -40,12 +40,19 @@ const (
 	progressTime = time.Minute
 )
 
+// replica is what a gate hears of the store by.
+type replica interface {
+	Run(ctx context.Context) error
+	Synced() bool
+	WaitRevision(ctx context.Context, rev int64) error
+}
+
 // Gate serves nodes. Run has to run while it does.
 type Gate struct {
 	cfg     Config
 	log     *logrus.Entry
 	index   *index
-	mirror  *mirror.Mirror
+	mirror  replica
 	callers *callers
 	queue   *queue
 	scans   chan struct{} // room for reads of many keys
