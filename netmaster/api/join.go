@@ -206,7 +206,7 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 // ownTunnelEnds refuses a node with the tunnel end of another one: packets for the pods of either
 // would go to one of them only.
 func ownTunnelEnds(r ledger.Reader, joins mastercfg.Joined) error {
-	nodes, err := readAll[mastercfg.Joined](r, mastercfg.NodePrefix)
+	nodes, err := ledger.ReadAll[mastercfg.Joined](r, mastercfg.NodePrefix)
 	if err != nil {
 		return err
 	}

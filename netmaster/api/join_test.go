@@ -18,6 +18,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // joinBench is an API with authorities and a clock of its own.
@@ -419,4 +420,30 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// A record that cannot be read is nobody's business but its node's.
+func TestOneDamagedRecordStopsNobodyElse(t *testing.T) {
+	j := startJoin(t)
+	token := j.token(`{"role":"node"}`).Token
+	if _, refused := j.join(newMachine(t, "h1"), token); refused != "" {
+		t.Fatal(refused)
+	}
+	if _, err := j.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		tx.Put(mastercfg.NodePrefix+"h0", []byte("{"))
+		tx.Put(mastercfg.JoinTokenPrefix+"0", []byte("{"))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, refused := j.join(newMachine(t, "h2"), token); refused != "" {
+		t.Errorf("another node: %s", refused)
+	}
+	j.ok("GET", "/api/v1/status", "")
+	if got := j.ok("GET", mastercfg.NodesPath, ""); !strings.Contains(got, `"h1"`) || !strings.Contains(got, `"h2"`) {
+		t.Errorf("nodes: %s", got)
+	}
+	if got := j.ok("GET", mastercfg.JoinTokensPath, ""); !strings.Contains(got, `"used":2`) {
+		t.Errorf("tokens: %s", got)
+	}
 }

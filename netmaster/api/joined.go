@@ -51,7 +51,7 @@ func (a *API) createJoinToken(r *http.Request, request *mastercfg.NewJoinToken) 
 // joinTokens lists the tokens that can still be used, and those that cannot.
 func (a *API) joinTokens(*http.Request) (reply, error) {
 	return reply{from: func(r ledger.Reader) (reply, error) {
-		all, err := readAll[mastercfg.JoinToken](r, mastercfg.JoinTokenPrefix)
+		all, err := ledger.ReadAll[mastercfg.JoinToken](r, mastercfg.JoinTokenPrefix)
 		for i := range all {
 			all[i].Digest = ""
 		}
@@ -68,7 +68,7 @@ func (a *API) removeJoinToken(r *http.Request) (reply, error) {
 func (a *API) joined(prefix string) answer {
 	return func(*http.Request) (reply, error) {
 		return reply{from: func(r ledger.Reader) (reply, error) {
-			all, err := readAll[mastercfg.Joined](r, prefix)
+			all, err := ledger.ReadAll[mastercfg.Joined](r, prefix)
 			for i := range all {
 				all[i].MustJoin = a.mustJoin(all[i])
 			}
@@ -120,18 +120,4 @@ func (a *API) removeRecord(r *http.Request, what, prefix, name string) (reply, e
 		return nil
 	})
 	return reply{body: name, revision: rev}, err
-}
-
-// readAll reads the records below a prefix, in the order of their keys; never nil.
-func readAll[T any](r ledger.Reader, prefix string) ([]T, error) {
-	all := []T{}
-	var failed error
-	r.Range(prefix, func(key string, _ []byte) bool {
-		var v T
-		if v, failed = ledger.Read[T](r, key); failed == nil {
-			all = append(all, v)
-		}
-		return failed == nil
-	})
-	return all, failed
 }

@@ -135,7 +135,7 @@ func (a *API) waitedFor(ctx context.Context, authorities string) (absent []strin
 			strings.Join(slices.Compact(behind), ", "))
 	}
 	err = a.ledger.View(func(r ledger.Reader) error {
-		nodes, err := readAll[mastercfg.Joined](r, mastercfg.NodePrefix)
+		nodes, err := ledger.ReadAll[mastercfg.Joined](r, mastercfg.NodePrefix)
 		for _, n := range nodes {
 			if name := string(identity.Node) + "/" + n.Host; !here[name] {
 				absent = append(absent, name)

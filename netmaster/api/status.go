@@ -97,7 +97,7 @@ func (a *API) status(r *http.Request) (reply, error) {
 			return err
 		}
 		s.Revision, s.Security = reader.Newest(), string(mode)
-		joined, err := readAll[mastercfg.Joined](reader, mastercfg.NodePrefix)
+		joined, err := ledger.ReadAll[mastercfg.Joined](reader, mastercfg.NodePrefix)
 		if err != nil {
 			return err
 		}
