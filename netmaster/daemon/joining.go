@@ -82,6 +82,10 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	for _, m := range masters {
 		asked = append(asked, net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)))
 	}
+	record, err := d.record(ctx)
+	if err != nil {
+		return err
+	}
 	own := d.papers.authorities()
 	request := mastercfg.JoinRequest{Host: s.Name, CSR: csr}
 	for _, addr := range s.Addresses {
@@ -98,7 +102,7 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	if own != nil && own.Cluster() != all.Cluster() {
 		return fault.New(fault.Conflict, "the token is for cluster %s, and %s has the authorities of %s", all.Cluster(), s.Dir, own.Cluster())
 	}
-	if err := d.use(own, all, answer.Files); err != nil {
+	if err := d.use(own, all, answer.Files, record.Keyring); err != nil {
 		return err
 	}
 	d.log.WithField("cluster", all.Cluster()).Info("this netmaster has joined the cluster")
@@ -169,14 +173,15 @@ func (d *Daemon) mayLead(ctx context.Context) bool {
 }
 
 // upToDate tells whether this netmaster has the authorities and the keyring that the record names, or
-// nobody else has. One that was away while they were replaced follows until it has them.
+// nobody else has. One that was away while they were replaced follows until it has them. Who has no
+// authorities at all does not count: it leaves leading to this one.
 func (d *Daemon) upToDate(ctx context.Context) bool {
 	record, err := d.record(ctx)
 	if err != nil || !d.papers.have() || d.hasThoseOf(record) {
 		return true
 	}
 	return !d.anyOther(ctx, func(s objdb.Service) bool {
-		return (record.Authorities == "" || s.Authorities == record.Authorities) && (record.Keyring == "" || s.Keyring == record.Keyring)
+		return s.Authorities != "" && (record.Authorities == "" || s.Authorities == record.Authorities) && (record.Keyring == "" || s.Keyring == record.Keyring)
 	})
 }
 

@@ -18,7 +18,7 @@ func TestNoRequestIsRefusedWhileAFollowerRenewsItsCertificate(t *testing.T) {
 	_, cfg := secured(t)
 	token := tokenFile(t, cfg.Socket, "master")
 	follower := run(t, func(c *Config) {
-		c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m2", TokenFile: token, LeafLife: 5 * time.Second}
+		c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m2", TokenFile: token, LeafLife: 8 * time.Second}
 	})
 	testkit.Eventually(t, 20*time.Second, "it has the authorities", follower.daemon.papers.have)
 	stop := make(chan struct{})

@@ -15,35 +15,84 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// keepUpEvery is how often a netmaster that follows looks whether its authorities are
-// those of the cluster still.
-const keepUpEvery = time.Second
+const (
+	// keepUpEvery is how often a netmaster that follows looks whether its authorities are
+	// those of the cluster still.
+	keepUpEvery = time.Second
+	// longestKeepUp is the longest time between tries to get the same from the same leader.
+	longestKeepUp = time.Minute
+)
 
 // keepUp asks the leader for the authorities and the keyring that the record names, where those
 // here are others, until ctx ends. One that was away for so long that the leader does not know it
 // any more, nor it the leader, joins anew, if it has a token.
 func (d *Daemon) keepUp(ctx context.Context) {
 	var said string
+	again := tries{pace: retry.NewPacer(keepUpEvery, longestKeepUp)}
 	for ; ctx.Err() == nil; retry.Pause(ctx, keepUpEvery) {
 		own := d.papers.authorities()
 		record, err := d.record(ctx)
-		if err != nil || own == nil || d.front.leading() != nil || d.hasThoseOf(record) {
+		if err != nil || own == nil || d.front.leading() != nil {
 			continue
 		}
-		err = d.takeOver(ctx, own, record)
-		if s := d.cfg.Security; err != nil && !fault.Is(err, fault.Conflict) && (s.TokenFile != "" || s.Vouched != nil) {
-			if anew := d.tryJoin(ctx); anew != nil {
-				err = fmt.Errorf("%w; nor can it join anew: %w", err, anew)
-			} else {
-				err = nil
-			}
+		if d.hasThoseOf(record) {
+			again.at, said = aim{}, ""
+			continue
 		}
-		if err != nil && ctx.Err() == nil && err.Error() != said {
+		leader, err := d.front.proxy.leader.address(ctx)
+		if err != nil || !again.due(aim{record, leader}) {
+			continue
+		}
+		if err := d.catchUp(ctx, own, record, leader); err != nil && ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
-			d.log.WithError(err).Error("the authorities or the keyring of the cluster have been replaced, and are not known here yet: trying again; " +
-				"a netmaster that was away meanwhile needs a token of now (netctl token create --role master) in its --join-token-file")
+			d.log.WithError(err).Error("the authorities or the keyring here are not those of the cluster, and it is not given these: trying again")
 		}
 	}
+}
+
+// aim is what a netmaster that follows lacks, and who has it.
+type aim struct {
+	record mastercfg.Security
+	leader string
+}
+
+// tries spaces the tries at an aim; the first one at another aim is due at once.
+type tries struct {
+	at   aim
+	next time.Time
+	pace *retry.Pacer
+}
+
+func (t *tries) due(at aim) bool {
+	now := time.Now()
+	if t.at != at {
+		t.at, t.next = at, now
+		t.pace.Reset()
+	}
+	if now.Before(t.next) {
+		return false
+	}
+	t.next = now.Add(t.pace.Next())
+	return true
+}
+
+// catchUp takes over what the leader has, or joins anew where that is what helps: not for what is
+// wrong with a keyring.
+func (d *Daemon) catchUp(ctx context.Context, own pki.Authorities, record mastercfg.Security, leader string) error {
+	err := d.takeOver(ctx, own, record, leader)
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.Unauthenticated, fault.Denied: // it is not known to the leader, or the leader to it
+	default:
+		return err
+	}
+	if s := d.cfg.Security; s.TokenFile != "" || s.Vouched != nil {
+		anew := d.tryJoin(ctx)
+		if anew == nil {
+			return nil
+		}
+		err = fmt.Errorf("%w; nor can it join anew: %w", err, anew)
+	}
+	return fmt.Errorf("%w (a netmaster that was away while the authorities were replaced needs a token of now, netctl token create --role master, in its --join-token-file)", err)
 }
 
 // hasThoseOf tells whether this netmaster has what a record names.
@@ -52,11 +101,7 @@ func (d *Daemon) hasThoseOf(record mastercfg.Security) bool {
 		(record.Keyring == "" || record.Keyring == d.keyring.State())
 }
 
-func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, record mastercfg.Security) error {
-	leader, err := d.front.proxy.leader.address(ctx)
-	if err != nil {
-		return err
-	}
+func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, record mastercfg.Security, leader string) error {
 	config := d.papers.dialer()
 	if config == nil {
 		return nil
@@ -72,22 +117,23 @@ func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, record maste
 	if all.Cluster() != own.Cluster() || record.Authorities != "" && all.Hash() != record.Authorities {
 		return fault.New(fault.Conflict, "netmaster at %s has other authorities than the cluster's record names", leader)
 	}
-	if err := d.use(own, all, files); err != nil {
+	if err := d.use(own, all, files, record.Keyring); err != nil {
 		return err
 	}
 	if !d.hasThoseOf(record) { // as one of an older version, which hands over no keyring
-		return fault.New(fault.Conflict, "netmaster at %s has another keyring than the cluster's record names", leader)
+		return fault.New(fault.Conflict, "netmaster at %s leads and has another keyring than the cluster's record names: start a netmaster that has that one; "+
+			"if there is none, netctl security rotate-keys has the record name the leader's", leader)
 	}
 	d.log.WithFields(logrus.Fields{"step": all.Step(), "keyring": d.keyring.State()}).Info("authorities and keyring are those of the leader")
 	return nil
 }
 
 // use keeps what another netmaster has handed over: the keyring first, for who has the authorities
-// may lead.
-func (d *Daemon) use(own, all pki.Authorities, files map[string]string) error {
+// may lead. named is the state of the keyring that the record names.
+func (d *Daemon) use(own, all pki.Authorities, files map[string]string, named string) error {
 	if keys := files[keyring.Name]; keys != "" && d.keyring != nil {
-		if err := d.keyring.Take(keys); err != nil {
-			return err
+		if err := d.keyring.Take(keys, named); err != nil {
+			return fmt.Errorf("%w (a keyring that cannot be read is not replaced: once its file is moved away, that of the cluster is taken)", err)
 		}
 	}
 	if own.Hash() == all.Hash() {

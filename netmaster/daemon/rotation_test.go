@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/json"
 	"net/http"
@@ -8,14 +9,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Netmasters replace their authorities without a restart: the one that follows is handed
@@ -159,4 +165,103 @@ func TestTheKeyOfSecretsIsReplacedWithoutARestart(t *testing.T) {
 		t.Fatalf("the file stays: %v", err)
 	}
 	testkit.Eventually(t, 20*time.Second, "m2 has it again when it was lost", same)
+}
+
+// The leader is not asked for its keys every second while it does not have what the record names. Another
+// leader, or another record, is worth a try at once.
+func TestTriesToKeepUpAreSpaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := tries{pace: retry.NewPacer(keepUpEvery, longestKeepUp)}
+		within := func(seconds int, at aim) (count int) {
+			for range seconds {
+				if again.due(at) {
+					count++
+				}
+				time.Sleep(time.Second)
+			}
+			return count
+		}
+		first := aim{leader: "m1"}
+		if got := within(600, first); got < 12 || got > 30 {
+			t.Errorf("%d tries within 10 minutes", got)
+		}
+		first.record.Keyring = "another"
+		for _, at := range []aim{first, {leader: "m2"}, first} {
+			if got := within(4, at); got < 2 {
+				t.Errorf("%d tries at the first seconds of %+v", got, at)
+			}
+		}
+	})
+}
+
+// What joining cannot mend is no reason to join anew. The log says what helps.
+func TestAFollowerWithADamagedKeyringDoesNotJoinAnew(t *testing.T) {
+	store := storetest.Open(t)
+	_, cfg := secured(t)
+	log, hook := logtest.NewNullLogger()
+	second := run(t, func(c *Config) {
+		c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m2", TokenFile: tokenFile(t, cfg.Socket, "master")}
+		c.Log = log.WithField("netmaster", "m2")
+	})
+	testkit.Eventually(t, 20*time.Second, "m2 has the keyring", func() bool { return second.daemon.keyring.State() != "" })
+	before, err := store.Get(t.Context(), mastercfg.MasterPrefix+"m2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(second.daemon.cfg.Security.Dir, keyring.Name), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 30*time.Second, "it asks for the keyring, and again", func() bool {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(cfg.Dir), "audit.log"))
+		return err == nil && strings.Count(string(text), `"principal":"master/m2","how":"certificate","source":"127.0.0.1","verb":"GET","key":"`+mastercfg.AuthoritiesPath+`"`) >= 2
+	})
+	if now, err := store.Get(t.Context(), mastercfg.MasterPrefix+"m2"); err != nil || now.ModRevision != before.ModRevision {
+		t.Errorf("it has joined anew: %v", err)
+	}
+	var said string
+	for _, e := range hook.AllEntries() {
+		if text, err := e.String(); err == nil {
+			said += text
+		}
+	}
+	if !strings.Contains(said, "moved away") || strings.Contains(said, "token create") {
+		t.Errorf("the log says: %s", said)
+	}
+}
+
+// A netmaster with the authorities and another keyring than the record names leads, where only one
+// without authorities has that keyring: otherwise nobody would.
+func TestAuthoritiesAndKeyringOnDifferentNetmasters(t *testing.T) {
+	storetest.Open(t)
+	first, cfg := secured(t)
+	named := first.daemon.keyring.State()
+	if err := os.Remove(filepath.Join(cfg.Dir, keyring.Name)); err != nil {
+		t.Fatal(err)
+	}
+	other := objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.3", Port: 1, Keyring: named}
+	registered, err := first.daemon.db.Register(t.Context(), time.Minute, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := registered.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	has := func(s objdb.Service) func() bool {
+		return func() bool {
+			others, err := first.daemon.others(t.Context())
+			return err == nil && len(others) == 1 && others[0].Authorities == s.Authorities
+		}
+	}
+	testkit.Eventually(t, 20*time.Second, "the other one is registered", has(other))
+	if !first.daemon.upToDate(t.Context()) {
+		t.Error("nobody leads")
+	}
+	other.Authorities = first.daemon.papers.authorities().Hash()
+	registered.Update(other)
+	testkit.Eventually(t, 20*time.Second, "the other one has the authorities", has(other))
+	if first.daemon.upToDate(t.Context()) {
+		t.Error("it leads in the place of the one that has both")
+	}
 }

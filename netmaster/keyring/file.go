@@ -71,8 +71,9 @@ func (k *Keyring) HandOver() (string, error) {
 }
 
 // Take adds what HandOver of another netmaster has returned: its primary seals, and the keys that
-// were here before open as they did.
-func (k *Keyring) Take(text string) error {
+// were here before open as they did. A keyring of the state that the cluster's record names stays
+// as it is when another one is handed over: it may be the last.
+func (k *Keyring) Take(text, named string) error {
 	var given content
 	if err := json.Unmarshal([]byte(text), &given); err != nil {
 		return fault.New(fault.Invalid, "keyring that was handed over: %w", err)
@@ -83,6 +84,9 @@ func (k *Keyring) Take(text string) error {
 		}
 	}
 	return k.change(func(c *content) error {
+		if named != "" && c.state() == named && given.state() != named {
+			return nil
+		}
 		keys := maps.Clone(given.Keys)
 		for id, key := range c.Keys {
 			if _, known := keys[id]; !known {

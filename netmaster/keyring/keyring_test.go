@@ -2,6 +2,7 @@ package keyring
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,7 +92,7 @@ func TestAnotherKeyComesInTwoSteps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := there.Take(text); err != nil || there.State() != here.State() {
+		if err := there.Take(text, here.State()); err != nil || there.State() != here.State() {
 			t.Fatalf("%v, %s and %s", err, here.State(), there.State())
 		}
 	}
@@ -142,8 +143,33 @@ func TestAnotherKeyComesInTwoSteps(t *testing.T) {
 		t.Error("what opens is not told from what does not")
 	}
 	for _, damaged := range []string{"", "{", `{}`, `{"primary":"aa","keys":{"aa":"AAAA"}}`} {
-		if err := there.Take(damaged); err == nil {
+		if err := there.Take(damaged, ""); err == nil {
 			t.Errorf("%q is taken", damaged)
+		}
+	}
+}
+
+// The keyring that the record names is not given up for another one; any other one is.
+func TestTheKeyringOfTheRecordStays(t *testing.T) {
+	own, other := In(t.TempDir()), In(t.TempDir())
+	if err := errors.Join(own.Make(), other.Make()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := other.HandOver()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := own.State()
+	if err := own.Take(text, named); err != nil || own.State() != named {
+		t.Errorf("the one of the record: %v, now %s", err, own.State())
+	}
+	for _, record := range []string{"", other.State(), "00000000"} {
+		third := In(t.TempDir())
+		if err := third.Make(); err != nil {
+			t.Fatal(err)
+		}
+		if err := third.Take(text, record); err != nil || third.State() != other.State() {
+			t.Errorf("the record names %q: %v, now %s", record, err, third.State())
 		}
 	}
 }
