@@ -69,9 +69,12 @@ func openNetns(r cniwire.Request) *os.File {
 // answer: it is idempotent, so it does no harm if the server died with the
 // first one half done.
 func (s settings) insist(deadline time.Time, command string, body []byte, netns *os.File) ([]byte, error) {
-	giveUp := time.Now().Add(patience)
+	var giveUp time.Time // from when on nobody has answered
 	for {
 		answer, err := post(deadline, s.Socket, cniwire.PathV2, body, netns)
+		if giveUp.IsZero() {
+			giveUp = time.Now().Add(patience)
+		}
 		next := time.Now().Add(interval)
 		if command != cniwire.Add || !isUnanswered(err) || next.After(giveUp) || next.After(deadline) {
 			return answer, err

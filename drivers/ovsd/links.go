@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 
 	"github.com/contiv/netplugin/utils/netspace"
@@ -116,16 +117,18 @@ func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	return nil
 }
 
+// complete makes a link ready for the switch. It has its alias last: the keeper removes a link
+// that does not say whose it is, as its maker may have been killed before it was done.
 func (l *links) complete(link netlink.Link, endpointID string) error {
-	if err := l.handle.LinkSetAlias(link, endpointID); err != nil {
-		return fmt.Errorf("alias %q: %w", endpointID, err)
-	}
-	if err := l.keepOut(link.Attrs().Name); err != nil {
+	if err := l.keepOut(link); err != nil {
 		return err
 	}
 	// The switch would do that when it takes the link, and be told of it.
 	if err := l.handle.SetPromiscOn(link); err != nil {
 		return fmt.Errorf("promiscuous mode: %w", err)
+	}
+	if err := l.handle.LinkSetAlias(link, endpointID); err != nil {
+		return fmt.Errorf("alias %q: %w", endpointID, err)
 	}
 	if err := l.handle.LinkSetUp(link); err != nil {
 		return fmt.Errorf("set it up: %w", err)
@@ -135,10 +138,16 @@ func (l *links) complete(link netlink.Link, endpointID string) error {
 
 // keepOut has the host speak no IPv6 on a link that belongs to the switch. The pod
 // would reach the host by it, and every address and route is another one that
-// ovs-vswitchd reads anew whenever any link changes.
-func (l *links) keepOut(link string) error {
-	off := func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/"+link+"/disable_ipv6", []byte("1"), 0) }
-	var err error
+// ovs-vswitchd reads anew whenever any link changes. It takes no address either where
+// somebody turns IPv6 on for all links of the host.
+func (l *links) keepOut(link netlink.Link) error {
+	err := l.handle.LinkSetIP6AddrGenMode(link, nl.IN6_ADDR_GEN_MODE_NONE)
+	if err != nil && !errors.Is(err, syscall.EAFNOSUPPORT) { // there is no IPv6
+		return fmt.Errorf("no IPv6 address: %w", err)
+	}
+	off := func() error {
+		return os.WriteFile("/proc/sys/net/ipv6/conf/"+link.Attrs().Name+"/disable_ipv6", []byte("1"), 0)
+	}
 	if l.ns == nil {
 		err = off()
 	} else {

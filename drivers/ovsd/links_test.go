@@ -16,6 +16,7 @@ func TestTheHostHasNoAddressOnTheLinkOfAPod(t *testing.T) {
 	r := n.start()
 	r.give(drivers.Change{Replace: true})
 	p := n.newPod(r, 1)
+	n.Exec("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=0") // which is said to all links
 	if got := n.Exec("ip", "-o", "address", "show", "dev", p.port.HostLink); got != "" {
 		t.Errorf("the pod reaches the host at %s", got)
 	}
