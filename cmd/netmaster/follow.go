@@ -35,7 +35,7 @@ func (o *options) follow(cluster *k8s.Config, pods *podjoin.Cluster) func(contex
 			publishing.Go(func() { pods.Publish(ctx, model.KnownBy, log) })
 		}
 		config := *cluster
-		config.Model, config.ReadyAgents, config.EnforcedPolicies, config.Log = model, model.ReadyAgents, model.EnforcedPolicies, log
+		config.Model, config.Agents, config.ReadyAgents, config.EnforcedPolicies, config.Log = model, model.Agents, model.ReadyAgents, model.EnforcedPolicies, log
 		controller := k8s.New(config, opened)
 		model.Follows(func(ctx context.Context) api.Following { return following(controller.State(ctx)) })
 		err := controller.Run(ctx)

@@ -99,6 +99,15 @@ func (n nodes) call(ctx context.Context, method string, at agentAt, path string)
 	return nil, fault.New(kind, "node %s: %s: %s", host, resp.Status, text)
 }
 
+// Agents names the nodes whose agents are registered.
+func (a *API) Agents(ctx context.Context) (hosts []string, err error) {
+	all, err := a.store.Services(ctx, mastercfg.AgentService)
+	for _, s := range all {
+		hosts = append(hosts, s.Hostname)
+	}
+	return hosts, err
+}
+
 // ReadyAgents names the nodes whose agents can attach pods.
 func (a *API) ReadyAgents(ctx context.Context) (hosts []string, err error) {
 	all, err := a.store.Services(ctx, mastercfg.AgentService)

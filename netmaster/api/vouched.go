@@ -15,9 +15,6 @@ import (
 // for who is none.
 type Vouch func(ctx context.Context, token string) (identity.Identity, error)
 
-// vouchedToken stands in a record where the id of a token would.
-const vouchedToken = "vouched"
-
 // joinVouched makes a node or a netmaster of who shows a token that is vouched for. Such a token is
 // that of one name, so the name is given to another key as well: a machine that was set up
 // anew comes back by itself, and who has the token of a machine is root there, who has its
@@ -41,7 +38,7 @@ func (a *API) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (repl
 			return err
 		}
 		joined := mastercfg.Joined{Host: who.Name, Key: wanted.hash, Addresses: request.Addresses, VTEPs: request.VTEPs,
-			Tenants: before.Tenants, Token: vouchedToken, Joined: wanted.now}
+			Tenants: before.Tenants, Token: mastercfg.VouchedToken, Joined: wanted.now}
 		if before.Key == wanted.hash {
 			joined.Joined = before.Joined
 		}

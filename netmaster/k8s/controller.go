@@ -36,6 +36,10 @@ type Config struct {
 	// of IP; none: found out.
 	PodRanges []netip.Prefix
 	Model     Model
+	// Agents names the nodes whose agents are registered; nil: there are none.
+	Agents func(ctx context.Context) (nodes []string, err error)
+	// GoneEvery is the time between questions whether the agent of a node that is gone still runs; 0: 10 seconds.
+	GoneEvery time.Duration
 	// ReadyAgents names the nodes whose agents can attach pods.
 	ReadyAgents func(ctx context.Context) (nodes []string, err error)
 	// EnforcedPolicies is what nodes say about policies and their switches, by node; nil: they say nothing.
@@ -72,6 +76,9 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	}
 	if c.cfg.Metrics == nil {
 		c.cfg.Metrics = NewMetrics()
+	}
+	if c.cfg.Agents == nil {
+		c.cfg.Agents = func(context.Context) ([]string, error) { return nil, nil }
 	}
 	if c.cfg.EnforcedPolicies == nil {
 		c.cfg.EnforcedPolicies = func(context.Context) (map[string]mastercfg.K8sEnforced, error) { return nil, nil }

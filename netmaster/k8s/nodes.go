@@ -20,7 +20,7 @@ import (
 // scalerTaint is on nodes that the cluster's autoscaler is about to delete.
 const scalerTaint = "ToBeDeletedByClusterAutoscaler"
 
-// nodeWork keeps a record of every node.
+// nodeWork keeps a record of every node, and takes the names from those that are gone.
 func (c *Controller) nodeWork() *work {
 	nodes := c.informers.Core().V1().Nodes()
 	return &work{
@@ -30,12 +30,20 @@ func (c *Controller) nodeWork() *work {
 				names = append(names, strings.TrimPrefix(key, mastercfg.K8sNodePrefix))
 				return true
 			})
-			return names, nil
+			return names, ledger.ReadEach(r, mastercfg.NodePrefix, func(key string, joined mastercfg.Joined) error {
+				if ofItsNode(joined) {
+					names = append(names, strings.TrimPrefix(key, mastercfg.NodePrefix))
+				}
+				return nil
+			})
 		},
 		right: func(ctx context.Context, name string) (time.Duration, error) {
 			node, err := nodes.Lister().Get(name)
 			if apierrors.IsNotFound(err) {
-				return 0, c.keep(ctx, mastercfg.K8sNodePrefix+name, nil)
+				if err := c.keep(ctx, mastercfg.K8sNodePrefix+name, nil); err != nil {
+					return 0, err
+				}
+				return c.dismiss(ctx, name)
 			}
 			if err != nil {
 				return 0, err

@@ -30,6 +30,9 @@ type Joined struct {
 	MustJoin bool     `json:"mustJoin,omitempty"` // it cannot renew the certificate; in answers only
 }
 
+// VouchedToken stands in a record where the id of a token would, if the orchestrator has told who joins.
+const VouchedToken = "vouched"
+
 // JoinToken is what lets nodes or netmasters join. Its secret is not in it.
 type JoinToken struct {
 	ID      string    `json:"id"`

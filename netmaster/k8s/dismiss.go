@@ -1,0 +1,60 @@
+package k8s
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// goneEvery is the time between questions whether the agent of a node that is gone still runs.
+const goneEvery = 10 * time.Second
+
+// ofItsNode tells whether a host has joined because Kubernetes has a node of its name, and for no longer. Whoever has limited
+// it to tenants by a token has done so by hand, and ends it by hand: a machine that is set up
+// anew under that name stays limited.
+func ofItsNode(joined mastercfg.Joined) bool {
+	return joined.Token == mastercfg.VouchedToken && len(joined.Tenants) == 0
+}
+
+// dismiss removes what a node without an object has joined as, so that its certificate counts no more and another one may have its address.
+// While the agent runs the node keeps it: kubelet may make the object anew, and the agent would not notice that it has
+// to join again. Kubernetes ends pods of nodes that are gone, the agent's among them.
+func (c *Controller) dismiss(ctx context.Context, name string) (again time.Duration, err error) {
+	key := mastercfg.NodePrefix + name
+	var seen []byte
+	if err := c.ledger.View(func(r ledger.Reader) error {
+		if value, there := r.Get(key); there && isOfItsNode(value) {
+			seen = bytes.Clone(value)
+		}
+		return nil
+	}); err != nil || seen == nil {
+		return 0, err
+	}
+	running, err := c.cfg.Agents(ctx)
+	if err != nil || slices.Contains(running, name) {
+		return cmp.Or(c.cfg.GoneEvery, goneEvery), err
+	}
+	removed := false
+	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
+		value, _ := tx.Get(key)
+		if removed = bytes.Equal(value, seen); removed { // else it has joined meanwhile
+			tx.Delete(key)
+		}
+		return nil
+	})
+	if err == nil && removed {
+		c.cfg.Log.WithField("node", name).Info("kubernetes: the node is gone, and its name and its addresses are free")
+	}
+	return 0, err
+}
+
+func isOfItsNode(value []byte) bool {
+	var joined mastercfg.Joined
+	return json.Unmarshal(value, &joined) == nil && ofItsNode(joined)
+}

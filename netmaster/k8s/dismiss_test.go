@@ -1,0 +1,89 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// What joined because Kubernetes had a node goes with the node, when its agent has gone; what was given or limited by
+// hand stays.
+func TestTheNameOfANodeGoesWithIt(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"lives", "leaves"} {
+		w.must(w.client.CoreV1().Nodes().Create(t.Context(), node(name, "192.0.2.1"), metav1.CreateOptions{}))
+	}
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		for name, joined := range map[string]mastercfg.Joined{
+			"lives": {Token: mastercfg.VouchedToken}, "leaves": {Token: mastercfg.VouchedToken},
+			"before": {Token: mastercfg.VouchedToken}, // it went while nobody led
+			"byhand": {Token: "t1"}, "limited": {Token: mastercfg.VouchedToken, Tenants: []string{"blue"}},
+		} {
+			joined.Host = name
+			if err := ledger.Write(tx, mastercfg.NodePrefix+name, joined); err != nil {
+				return err
+			}
+		}
+		tx.Put(mastercfg.NodePrefix+"damaged", []byte("{"))
+		return nil
+	}))
+	want := func(names ...string) {
+		t.Helper()
+		w.eventually(func() error {
+			if got := w.below(mastercfg.NodePrefix); !slices.Equal(got, names) {
+				return fmt.Errorf("%v have joined, want %v", got, names)
+			}
+			return nil
+		})
+	}
+	var gone atomic.Bool
+	var asked atomic.Int64
+	c := w.controller()
+	c.cfg.GoneEvery = 10 * time.Millisecond
+	c.cfg.Agents = func(context.Context) ([]string, error) {
+		asked.Add(1)
+		if gone.Load() {
+			return []string{"lives"}, nil
+		}
+		return []string{"leaves", "lives"}, nil
+	}
+	w.run(c)
+	want("byhand", "damaged", "leaves", "limited", "lives")
+
+	asked.Store(0)
+	w.must(nil, w.client.CoreV1().Nodes().Delete(t.Context(), "leaves", metav1.DeleteOptions{}))
+	w.eventually(func() error {
+		if n := asked.Load(); n < 3 {
+			return fmt.Errorf("asked %d times whether the agent still runs", n)
+		}
+		return nil
+	})
+	want("byhand", "damaged", "leaves", "limited", "lives")
+	if got := w.below(mastercfg.K8sNodePrefix); !slices.Equal(got, []string{"lives"}) {
+		t.Errorf("nodes %v", got)
+	}
+	gone.Store(true)
+	want("byhand", "damaged", "limited", "lives")
+}
+
+// below are the names of what the state has below a prefix.
+func (w *world) below(prefix string) (names []string) {
+	w.Helper()
+	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
+		r.Range(prefix, func(key string, _ []byte) bool {
+			names = append(names, strings.TrimPrefix(key, prefix))
+			return true
+		})
+		return nil
+	}))
+	return names
+}
