@@ -47,7 +47,7 @@ set a limit are in the ` + "`--help`" + ` of the daemons.
 
 const connectionTracking = "**Connections.** Those by the way out are in the kernel's table, of which each endpoint has a share\n" +
 	"([networking.md](networking.md#outside)). Those to services, and those that policies judge, are in the datapath's table, in\n" +
-	"which each tenant has a part on each node ([pipeline.md](pipeline.md#connections-and-masks)), but an endpoint has no part\n" +
+	"which each of several tenants has a part on each node ([pipeline.md](pipeline.md#connections-and-masks)), but an endpoint has no part\n" +
 	"of its own: one that opens very many fills its tenant's, and new connections of other endpoints of that tenant fail there until\n" +
 	"its own time out."
 
@@ -149,7 +149,7 @@ var limitSections = []struct {
 		{"ofnet/pipeline.answersAtOnce", number, "such packets at once"},
 		{"ofnet/pipeline.floodedPerSecond", number, "packets per second of an endpoint that a bridged network floods"},
 		{"ofnet/pipeline.floodedAtOnce", number, "such packets at once"},
-		{"drivers/ovsd.tablePart", number, "zones that would fill the datapath's table of connections, each with its part; a tenant has two"},
+		{"drivers/ovsd.tablePart", number, "zones that would fill the datapath's table of connections, each with its part; a tenant has two, and no limit where it is alone"},
 		{"drivers/ovsd.manyMasks", number, "masks by which the datapath looks packets up, from where on the log tells whose they are"},
 		{"netplugin/cluster.RegistrationTTL", span, "until a silent node counts as gone"},
 		{"drivers/ovsd.DefaultAuditInterval", span, "between two audits of the switch"},

@@ -37,6 +37,7 @@ type options struct {
 	join                      joinOptions
 	nat                       bool // endpoints reach the outside by this host
 	tooBig                    bool // endpoints are told of packets that are too big
+	tenantConnections         int  // 0: a part of the datapath's table where there are several tenants
 }
 
 // configError is everything that is wrong with the command line.
@@ -74,6 +75,9 @@ func (o *options) complete(positional []string) error {
 	o.datapath = strings.ToLower(o.datapath)
 	if !slices.Contains([]string{ovsd.DatapathAuto, ovsd.DatapathSystem, ovsd.DatapathNetdev}, o.datapath) {
 		found = append(found, fmt.Errorf("--datapath %q: want auto, system or netdev", o.datapath))
+	}
+	if o.tenantConnections < ovsd.AnyNumber {
+		found = append(found, fmt.Errorf("--tenant-connections %d: must be a number of connections, 0 or %d", o.tenantConnections, ovsd.AnyNumber))
 	}
 	found = append(found, o.completeMasters()...)
 	found = append(found, o.completeJoining()...)

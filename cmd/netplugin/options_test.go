@@ -100,6 +100,7 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		`--vxlan-port 65536`:               {"--vxlan-port=65536"},
 		`invalid value "many"`:             {"--vxlan-port=many"},
 		`--datapath "dpdk"`:                {"--datapath=dpdk"},
+		`--tenant-connections -2`:          {"--tenant-connections=-2"},
 		`--http-address: "9090"`:           {"--http-address=9090"},
 		`unexpected argument "start"`:      {"start"},
 		`"https://m1:9999" has a name`:     {"--netmasters=https://192.0.2.1:9999,https://m1:9999", "--join-token-file=/run/token"},

@@ -126,11 +126,16 @@ func run(ctx context.Context, o *options) error {
 // newDriver makes the driver of the node's bridges, and those of each: one with a tunnel, and
 // if there are uplinks one with those.
 func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
-	tunnel, err := ovsd.New(ovsd.Config{RunDir: o.runDir, VTEP: o.node.VTEP, VXLANPort: o.node.VXLANPort, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig})
+	both := ovsd.Config{RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, ZoneLimit: o.tenantConnections, Tenants: &ovsd.Tenants{}}
+	config := both
+	config.VTEP, config.VXLANPort = o.node.VTEP, o.node.VXLANPort
+	tunnel, err := ovsd.New(config)
 	if err != nil || len(o.uplinks) == 0 {
 		return tunnel, []*ovsd.Driver{tunnel}, nil, err
 	}
-	vlan, err := ovsd.New(ovsd.Config{RunDir: o.runDir, Uplinks: o.uplinks, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig})
+	config = both
+	config.Uplinks = o.uplinks
+	vlan, err := ovsd.New(config)
 	if err != nil {
 		return nil, nil, nil, err
 	}

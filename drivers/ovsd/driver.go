@@ -113,7 +113,8 @@ type Config struct {
 	NetNS         *netns.NsHandle // where the switch and its links are; nil: here
 	Names         bool            // there is a name server on the node
 	NoSizeChecks  bool            // sizes of packets are not compared, even if the switch can
-	ZoneLimit     int             // connections in a zone of the connection tracker; 0: a part of what the datapath has room for
+	ZoneLimit     int             // connections in a zone of the connection tracker; 0: where there are several tenants, a part of what the datapath has room for
+	Tenants       *Tenants        // of all bridges of the node; nil: there is no other bridge
 	NamesNetNS    string          // name of its network namespace; empty: the usual one
 	Log           *logrus.Entry
 }
@@ -162,7 +163,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), shares: newShares(), chunk: defaultChunk, manyMasks: manyMasks, keeperBell: bell.New(), flowsLost: bell.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
+		peers: newPeers(), shares: config.Tenants.join(), chunk: defaultChunk, manyMasks: manyMasks, keeperBell: bell.New(), flowsLost: bell.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
@@ -193,6 +194,9 @@ func (c *Config) complete() error {
 	}
 	if c.Datapath == "" {
 		c.Datapath = DatapathAuto
+	}
+	if c.Tenants == nil {
+		c.Tenants = &Tenants{}
 	}
 	if c.AuditInterval <= 0 {
 		c.AuditInterval = DefaultAuditInterval

@@ -18,12 +18,17 @@ import (
 )
 
 // The datapath has one table of connections for all tenants of the node. So that one that opens very many leaves the
-// others theirs, each zone of a tenant holds a part of the table at most. Beyond it nothing new is remembered: a new
-// connection to a service is dropped, as nobody would know its provider, and what tiers judge is judged packet by
-// packet, so that answers come only where they are allowed themselves. Other zones are left alone, as others may use
-// them.
+// others theirs, each zone of a tenant holds a part of the table at most, where the node has several tenants. Other zones
+// are left alone, as others may use them, and so is a limit that somebody has set and that is lower.
 //
-// ovs-vswitchd forgets limits when it ends. They are compared at each audit, and when a network of another tenant comes.
+// What happens beyond a limit is the datapath's. That in ovs-vswitchd goes on with the packet and remembers nothing: a new
+// connection to a service is dropped, as nobody would know its provider, and what tiers judge is judged packet by packet,
+// so that answers come only where they are allowed themselves. The kernel drops whatever was to be remembered. There tiers,
+// which see every connection of a pod, have no limit.
+//
+// ovs-vswitchd forgets limits of its own datapath when it ends, the kernel keeps them. They are compared at each audit, and
+// when a network comes; only audits take some away, as after a start the tenants come one after the other. Connections from
+// before there was a limit are not counted.
 const (
 	tablePart     = 4      // a zone's part of the table; a tenant has two zones
 	zoneAtLeast   = 16384  // connections
@@ -31,14 +36,47 @@ const (
 	nearlyFull    = 90     // per cent of a zone, from where on the log says so
 )
 
+// AnyNumber, as a ZoneLimit, leaves all zones without one.
+const AnyNumber = -1
+
 // connectionsFile is how many connections the kernel tracks at most.
 const connectionsFile = "/proc/sys/net/netfilter/nf_conntrack_max"
 
-// shares are the tenants whose networks the bridge has.
-type shares struct {
-	news bell.Bell
+// Tenants are those whose networks the bridges of a node have.
+type Tenants struct {
+	mu      sync.Mutex
+	bridges []*shares
+}
 
-	mu       sync.Mutex
+// join adds a bridge.
+func (t *Tenants) join() *shares {
+	s := &shares{node: t, news: bell.New(), networks: map[string]pipeline.Network{}, used: map[uint16]zoneUse{}, set: map[uint16]int{}}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bridges = append(t.bridges, s)
+	return s
+}
+
+// several tells whether there is more than one.
+func (t *Tenants) several() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	vrfs := map[uint16]bool{}
+	for _, s := range t.bridges {
+		for _, n := range s.networks {
+			vrfs[n.VRF] = true
+		}
+	}
+	return len(vrfs) > 1
+}
+
+// shares are what the tenants of a bridge have of its datapath's table.
+type shares struct {
+	node *Tenants
+	news bell.Bell
+	set  map[uint16]int // limits by zone, as last set here
+
+	// of node.mu:
 	networks map[string]pipeline.Network
 	used     map[uint16]zoneUse // as last seen
 }
@@ -46,27 +84,25 @@ type shares struct {
 // zoneUse is how many connections of a zone there are, and may be; 0: any number.
 type zoneUse struct{ limit, count int }
 
-func newShares() *shares {
-	return &shares{news: bell.New(), networks: map[string]pipeline.Network{}, used: map[uint16]zoneUse{}}
-}
-
 // replace takes note that an object took the place of another; either may be nil.
 func (s *shares) replace(old, now pipeline.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
 	if n, is := old.(pipeline.Network); is {
 		delete(s.networks, n.ID)
 	}
 	if n, is := now.(pipeline.Network); is {
 		s.networks[n.ID] = n
-		s.news.Ring()
+		for _, bridge := range s.node.bridges {
+			bridge.news.Ring()
+		}
 	}
 }
 
 // zones are those of the tenants, with words for each.
 func (s *shares) zones() map[uint16]zone {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
 	all := map[uint16]zone{}
 	for _, n := range s.networks {
 		tenant := n.Tenant
@@ -74,7 +110,7 @@ func (s *shares) zones() map[uint16]zone {
 			tenant = "" // of all that have routed VLANs
 		}
 		for i, number := range pipeline.Zones(n.VRF) {
-			all[number] = zone{tenant, [...]string{"services", "policies"}[i]}
+			all[number] = zone{tenant, [...]string{forServices, forPolicies}[i]}
 		}
 	}
 	return all
@@ -82,6 +118,11 @@ func (s *shares) zones() map[uint16]zone {
 
 // zone is what the connections of a zone are for.
 type zone struct{ tenant, of string }
+
+const (
+	forServices = "services"
+	forPolicies = "policies"
+)
 
 func (z zone) String() string {
 	if z.tenant == "" {
@@ -95,9 +136,12 @@ func (d *Driver) share(ctx context.Context) error {
 	again := time.NewTicker(d.config.AuditInterval)
 	defer again.Stop()
 	var problem string
+	audit := false
 	for {
-		err := d.limitZones(ctx)
-		if err != nil && ctx.Err() == nil && problem != err.Error() {
+		switch err := d.limitZones(ctx, audit); {
+		case err == nil:
+			problem = ""
+		case ctx.Err() == nil && problem != err.Error():
 			problem = err.Error()
 			d.log.WithError(err).Warn("tenants are not held to a part of the datapath's connections")
 		}
@@ -105,13 +149,15 @@ func (d *Driver) share(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-again.C:
+			audit = true
 		case <-d.shares.news:
+			audit = false
 		}
 	}
 }
 
-// limitZones sets the limits that are not as they should be.
-func (d *Driver) limitZones(ctx context.Context) error {
+// limitZones sets the limits that are not as they should be. An audit takes away what there should not be, too.
+func (d *Driver) limitZones(ctx context.Context, audit bool) error {
 	zones := d.shares.zones()
 	if len(zones) == 0 {
 		return nil
@@ -120,27 +166,57 @@ func (d *Driver) limitZones(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	limit := d.zoneLimit(ctx)
-	args := []string{d.datapath()}
+	d.noteUse(zones, used)
+	rule := zoneRule{limit: d.zoneLimit(ctx), chosen: d.config.ZoneLimit > 0, drops: d.datapathType() == DatapathSystem}
+	rule.needed = rule.chosen || d.config.ZoneLimit != AnyNumber && d.shares.node.several()
+	more, fewer := []string{d.datapath()}, []string(nil)
 	for _, number := range slices.Sorted(maps.Keys(zones)) {
-		if used[number].limit != limit {
-			args = append(args, fmt.Sprintf("zone=%d,limit=%d", number, limit))
+		now := used[number].limit
+		limit := rule.of(zones[number], now, d.shares.set[number])
+		switch {
+		case limit == now:
+		case limit > 0:
+			more = append(more, fmt.Sprintf("zone=%d,limit=%d", number, limit))
+			d.shares.set[number] = limit
+		case audit:
+			fewer = append(fewer, strconv.Itoa(int(number)))
 		}
 	}
-	d.noteUse(zones, used)
-	if len(args) == 1 {
-		return nil
+	if len(more) > 1 {
+		_, err = d.config.appctl(ctx, "dpctl/ct-set-limits", more...)
 	}
-	_, err = d.config.appctl(ctx, "dpctl/ct-set-limits", args...)
+	if err == nil && len(fewer) > 0 {
+		_, err = d.config.appctl(ctx, "dpctl/ct-del-limits", d.datapath(), "zone="+strings.Join(fewer, ","))
+	}
 	return err
+}
+
+// zoneRule is what the zones of tenants may hold.
+type zoneRule struct {
+	limit  int
+	needed bool // there are tenants to be protected from each other
+	chosen bool // the limit is the operator's, who may want more than there was before
+	drops  bool // the datapath drops what it has no room for
+}
+
+// of is the limit that a zone should have, which has one now and may have been given one by us; 0: none.
+func (r zoneRule) of(z zone, now, given int) int {
+	ours := now == r.limit || now == given
+	switch wanted := r.needed && (z.of == forServices || !r.drops); {
+	case now == 0 && !wanted, ours && !wanted:
+		return 0
+	case now == 0, ours, wanted && (r.chosen || now > r.limit):
+		return r.limit
+	}
+	return now
 }
 
 // noteUse keeps what is used for the metrics, and warns of zones that become nearly full.
 func (d *Driver) noteUse(zones map[uint16]zone, used map[uint16]zoneUse) {
-	d.shares.mu.Lock()
+	d.shares.node.mu.Lock()
 	before := d.shares.used
 	d.shares.used = used
-	d.shares.mu.Unlock()
+	d.shares.node.mu.Unlock()
 	for number, z := range zones {
 		if now := used[number]; now.nearlyFull() && !before[number].nearlyFull() {
 			d.log.Warnf("%d of at most %d %s: when there are no more, new ones to services are dropped, and answers to others may be", now.count, now.limit, z)
@@ -173,7 +249,7 @@ func (d *Driver) zoneUses(ctx context.Context) (map[uint16]zoneUse, error) {
 	return all, nil
 }
 
-// zoneLimit is how many connections a zone may hold.
+// zoneLimit is how many connections a zone that is limited may hold.
 func (d *Driver) zoneLimit(ctx context.Context) int {
 	if d.config.ZoneLimit > 0 {
 		return d.config.ZoneLimit
@@ -197,7 +273,7 @@ func (d *Driver) zoneLimit(ctx context.Context) int {
 
 var (
 	connectionsDesc = prometheus.NewDesc("contiv_tracked_connections",
-		"Connections that the datapath tracks on this node, as of the last audit, by tenant (none: in routed VLANs) and what for.", []string{"bridge", "tenant", "for"}, nil)
+		"Connections that the datapath tracks on this node, as of the last audit, where they are limited, by tenant (none: in routed VLANs) and what for.", []string{"bridge", "tenant", "for"}, nil)
 	connectionsLimitDesc = prometheus.NewDesc("contiv_tracked_connections_limit",
 		"How many of these there may be.", []string{"bridge", "tenant", "for"}, nil)
 )
@@ -205,8 +281,8 @@ var (
 // collect tells what is used of each zone.
 func (d *Driver) collectShares(to chan<- prometheus.Metric) {
 	zones := d.shares.zones()
-	d.shares.mu.Lock()
-	defer d.shares.mu.Unlock()
+	d.shares.node.mu.Lock()
+	defer d.shares.node.mu.Unlock()
 	for number, z := range zones {
 		if use, known := d.shares.used[number]; known {
 			to <- prometheus.MustNewConstMetric(connectionsDesc, prometheus.GaugeValue, float64(use.count), d.config.Bridge, z.tenant, z.of)

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/sirupsen/logrus/hooks/test"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -80,5 +81,58 @@ func TestATenantHasAPartOfTheConnectionsOfItsNode(t *testing.T) {
 	})
 	if dump := n.Appctl("dpctl/dump-conntrack", "netdev@ovs-netdev"); strings.Count(dump, "zone=1") > limit {
 		t.Errorf("more than %d connections:\n%s", limit, dump)
+	}
+}
+
+// Who has a node for itself has its whole table; a limit of somebody else stays.
+func TestOnlySeveralTenantsAreHeldToParts(t *testing.T) {
+	n := newNode(t)
+	n.config.AuditInterval = 50 * time.Millisecond
+	r := n.start()
+	limits := func() string { return n.Appctl("dpctl/ct-get-limits", "netdev@ovs-netdev") }
+	r.give(everything())
+	n.Appctl("dpctl/ct-set-limits", "netdev@ovs-netdev", "zone=2,limit=70")
+	other := network
+	other.ID, other.Tenant, other.VRF, other.VNI, other.Tag = "web.red", "red", 2, 5002, 2
+	for range 2 {
+		r.give(drivers.Change{Set: []pipeline.Object{other}})
+		eventually(t, "both tenants have parts, but for the zone that somebody has given less", func() bool {
+			text := limits()
+			return strings.Contains(text, "zone=1,limit=750000,") && strings.Contains(text, "zone=32769,limit=750000,") &&
+				strings.Contains(text, "zone=32770,limit=750000,") && strings.Contains(text, "zone=2,limit=70,")
+		})
+		r.give(drivers.Change{Remove: []pipeline.Key{other.Key()}})
+		eventually(t, "the first one has all of the table again", func() bool {
+			text := limits()
+			return !strings.Contains(text, "zone=1,") && !strings.Contains(text, "zone=32769,")
+		})
+	}
+	if text := limits(); !strings.Contains(text, "zone=2,limit=70,") {
+		t.Errorf("somebody's limit is gone: %s", text)
+	}
+}
+
+// What tiers judge passes when nothing more of it is remembered, where the datapath is in ovs-vswitchd.
+func TestPacketsPassTiersWhoseConnectionsAreTooMany(t *testing.T) {
+	const limit = 20
+	n := newNode(t)
+	n.config.ZoneLimit, n.config.AuditInterval = limit, 50*time.Millisecond
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	a.endpoint.Tiers, b.endpoint.Tiers = pipeline.Tracked, pipeline.Tracked
+	all := everything(a, b)
+	all.Set = append(all.Set, pipeline.Epoch{Number: 1})
+	r.give(all)
+	full := func() bool {
+		return strings.Contains(n.Appctl("dpctl/ct-get-limits", "netdev@ovs-netdev"), fmt.Sprintf("zone=%d,limit=%d,count=%d", pipeline.Zones(network.VRF)[1], limit, limit))
+	}
+	eventually(t, "the zone is limited", func() bool {
+		return strings.Contains(n.Appctl("dpctl/ct-get-limits", "netdev@ovs-netdev"), fmt.Sprintf("zone=%d,limit=%d,", pipeline.Zones(network.VRF)[1], limit))
+	})
+	a.exec("python3", "-c", beginMany, b.endpoint.IPv4.String(), fmt.Sprint(4*limit))
+	eventually(t, "the zone is full", full)
+	a.exec("ping", "-c", "3", "-i", "0.01", "-W", "5", b.endpoint.IPv4.String())
+	if !full() {
+		t.Error("the zone was not full any more")
 	}
 }
