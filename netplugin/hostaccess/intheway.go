@@ -22,7 +22,13 @@ func (r *rules) inTheWay(ctx context.Context) error {
 	}
 	for _, c := range forwardDroppers(string(chains)) {
 		rules, err := exec.CommandContext(ctx, "nft", "list", "chain", c.family, c.table, c.name).Output()
-		if err == nil && !strings.Contains(string(rules), outsideLink) { // else it has gone meanwhile
+		if err != nil {
+			if generation() != now {
+				continue // it may have gone meanwhile: the next look finds out
+			}
+			return fault.New(fault.Unavailable, "nft list chain %s %s %s: %w", c.family, c.table, c.name, err)
+		}
+		if !strings.Contains(string(rules), outsideLink) {
 			return fault.New(fault.Conflict, "chain %s of nftables table %s %s drops what is forwarded: let pass there what comes from %s and what goes to it",
 				c.name, c.family, c.table, outsideLink)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -118,6 +119,20 @@ func TestRulesOfOthersInTheWayAreNamed(t *testing.T) {
 		t.Errorf("nobody's: %v", err)
 	}
 	run(t, "nft add table ip filter; nft add chain ip filter INPUT '{ type filter hook input priority filter; policy drop; }'; nft add chain ip filter FORWARD '{ type filter hook forward priority filter; policy drop; }'")
+	nft, err := exec.LookPath("nft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("nft fails", func(t *testing.T) { // that is no proof of anything
+		dir := t.TempDir()
+		if err := os.WriteFile(dir+"/nft", []byte("#!/bin/sh\n[ \"$2\" = chain ] && exit 1\nexec "+nft+" \"$@\"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", dir)
+		if err := r.inTheWay(t.Context()); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "nft list chain ip filter FORWARD") {
+			t.Errorf("got %v", err)
+		}
+	})
 	if err := r.inTheWay(t.Context()); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "chain FORWARD of nftables table ip filter") {
 		t.Errorf("got %v", err)
 	}
