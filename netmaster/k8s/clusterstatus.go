@@ -38,14 +38,19 @@ func specOf(policy *v1alpha2.ClusterNetworkPolicy) spec { return spec{policy.UID
 // reports is what has been said of policies.
 type reports struct {
 	*policies
-	done    map[string]uint32 // epochs of ClusterNetworkPolicies that are known to be enforced, by name
-	refused map[string]string // why switches do not do what policies say, by policy, as it was told last
+	done      map[string]uint32 // epochs of ClusterNetworkPolicies that are known to be enforced, by name
+	refused   map[string]string // why switches do not do what policies say, by policy, as it was told last
+	recovered map[string]bool   // policies that no switch refuses any more: told, while the note in the store is still there
+}
+
+func (p *policies) newReports() *reports {
+	return &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}, recovered: map[string]bool{}}
 }
 
 // report keeps the conditions of ClusterNetworkPolicies true until ctx ends, and tells of policies that switches
 // refuse. A ClusterNetworkPolicy is looked at until it is enforced, and again when it says something else or is refused.
 func (p *policies) report(ctx context.Context) {
-	r := &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}}
+	r := p.newReports()
 	for pause(ctx, p.reportEvery) == nil {
 		if failed, err := r.all(ctx); err != nil && ctx.Err() == nil {
 			p.cfg.Log.WithError(err).WithField("policies", failed).Warn("kubernetes: what switches do of policies is not reported")

@@ -69,8 +69,11 @@ func (r *reports) tellRecovered(ctx context.Context, nodes map[string]mastercfg.
 				now[id] = append(now[id], node)
 			}
 		}
-		if policy, err := r.policy(id); err == nil && len(now[id]) == 0 {
+		if len(now[id]) > 0 {
+			delete(r.recovered, id)
+		} else if policy, err := r.policy(id); err == nil && !r.recovered[id] {
 			r.event(policy, corev1.EventTypeNormal, isEnforced, "Enforce", "no node refuses rules of it any more")
+			r.recovered[id] = true // once, however often the store refuses what follows
 		}
 	}
 	for id, by := range now {
@@ -98,6 +101,9 @@ func (r *reports) tellRecovered(ctx context.Context, nodes map[string]mastercfg.
 		}
 		return nil
 	})
+	if err == nil {
+		clear(r.recovered)
+	}
 	return err
 }
 

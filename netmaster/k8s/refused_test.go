@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -66,6 +68,45 @@ func TestThatAPolicyIsDoneAtLastIsToldByTheNextLeader(t *testing.T) {
 	w.follow()
 	w.told("db", isEnforced)
 	w.wantNoted()
+}
+
+// A store that takes nothing for a while makes no more events.
+func TestThatAPolicyIsDoneAtLastIsToldOnceWhileTheStoreRefuses(t *testing.T) {
+	w := newWorld(t)
+	c := w.controller()
+	recorder := events.NewFakeRecorder(100)
+	c.recorder = recorder
+	w.must(nil, c.informers.Networking().V1().NetworkPolicies().Informer().GetIndexer().Add(
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}))
+	r := c.policies.newReports()
+	refusing, refuse := context.WithCancel(t.Context())
+	refuse() // the store is not reached
+	for range 2 {
+		w.enforced.set("node1", 1, ofNetworkPolicy+"shop/db")
+		w.must(r.all(t.Context()))
+		for range 2 { // and another time after it was refused again
+			w.enforced.set("node1", 1)
+			for range 3 {
+				if _, err := r.all(refusing); err == nil {
+					t.Fatal("the store takes it")
+				}
+			}
+			w.enforced.set("node1", 1, ofNetworkPolicy+"shop/db")
+			w.must(r.all(t.Context()))
+		}
+		w.enforced.set("node1", 1)
+		w.must(r.all(t.Context()))
+		w.wantNoted()
+	}
+	var told []string
+	for range len(recorder.Events) {
+		_, e, _ := strings.Cut(<-recorder.Events, " ")
+		reason, _, _ := strings.Cut(e, " ")
+		told = append(told, reason)
+	}
+	if want := slices.Repeat([]string{notEnforced, isEnforced}, 6); !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
 }
 
 // wantNoted waits until nodes are noted as those that have refused these policies.
