@@ -135,7 +135,7 @@ type Driver struct {
 	shares *shares
 	chunk  int // flows in a bundle
 
-	masks     atomic.Int64 // of the datapath, as last counted
+	masks     atomic.Int64 // of the datapath, as last counted; or unknownMasks
 	manyMasks int          // from how many on the log tells
 
 	keeperBell bell.Bell // rows have changed, or a call has ended that kept the keeper away
@@ -177,6 +177,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d.status = drivers.Status{Bridge: config.Bridge}
+	d.masks.Store(unknownMasks)
 	return d, nil
 }
 

@@ -1,13 +1,18 @@
 package ovsd_test
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	"github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/contiv/netplugin/drivers/ovsd"
 )
 
 // sendAllKinds sends datagrams whose receiver, by its first bits, is in ever other prefixes, to ports that are told apart by
@@ -49,5 +54,45 @@ func TestTheLogTellsWhichPodMakesPacketsOfAllKinds(t *testing.T) {
 	end()
 	eventually(t, "the log tells that it is over", func() bool {
 		return strings.Contains(said.LastEntry().Message, "again")
+	})
+}
+
+// Each port has masks of its own in ovs-vswitchd: those of many pods make none of them slower.
+func TestMasksOfPodsAreNotAddedUp(t *testing.T) {
+	n := newNode(t)
+	n.config.AuditInterval = 50 * time.Millisecond
+	r := n.start()
+	var pods []*pod
+	for i := range byte(4) {
+		pods = append(pods, n.newPod(r, i+1))
+	}
+	r.give(everything(pods...))
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(ovsd.DatapathMetrics{r.Driver}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods {
+		p.exec("ping", "-c", "1", "-W", "5", network.Gateway.String())
+	}
+	used := regexp.MustCompile(`Use count: (\d+)`)
+	eventually(t, "what is told is what the port has that has most", func() bool {
+		all, told := 0, 0
+		for _, found := range used.FindAllStringSubmatch(n.Appctl("dpif-netdev/subtable-lookup-info-get"), -1) {
+			count, err := strconv.Atoi(found[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += count
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "contiv_datapath_masks" {
+				told = int(f.GetMetric()[0].GetGauge().GetValue())
+			}
+		}
+		return told > 0 && all >= 2*len(pods) && told <= all/2
 	})
 }

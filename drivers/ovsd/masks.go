@@ -3,6 +3,7 @@ package ovsd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -16,16 +17,22 @@ import (
 
 // The datapath keeps what it was told about packets by the fields and bits that mattered, their mask, and a packet that
 // it does not find at once is looked up by one mask after the other. A pod that sends headers of all kinds makes many
-// (tuple space explosion, CVE-2019-25076), and all packets of the node are slower then. Open vSwitch has no cure, and they go
-// by themselves when nobody sends such packets any more. So they are counted at each audit, and the log tells whose they are.
+// (tuple space explosion, CVE-2019-25076). In the kernel all packets of the node are looked up by all of them; ovs-vswitchd
+// looks those of a port up by the masks of that port only, but has more to do with the pod's own packets. Open vSwitch has
+// no cure, and masks go by themselves when nobody sends such packets any more. So they are counted at each audit, and the
+// log tells whose they are.
 
 const (
-	manyMasks = 100 // a node without such pods has 10, rules of all features at once make some dozens
-	// manyFlows are more than are looked through for whose they are: ovs-vswitchd prints them all at once.
+	manyMasks = 100 // without such pods there are 10, rules of all features at once make some dozens
+	// manyFlows are more than are looked through for whose they are, or for how many masks they have: ovs-vswitchd prints
+	// them all at once.
 	manyFlows = 50_000
 )
 
-// watchMasks counts masks until ctx is done.
+// unknownMasks stand where nobody has counted them yet, or could not.
+const unknownMasks = -1
+
+// watchMasks counts masks until ctx is done. What the log calls many is over at half of that.
 func (d *Driver) watchMasks(ctx context.Context) error {
 	again := time.NewTicker(d.config.AuditInterval)
 	defer again.Stop()
@@ -36,68 +43,82 @@ func (d *Driver) watchMasks(ctx context.Context) error {
 			return ctx.Err()
 		case <-again.C:
 		}
-		masks, err := d.countMasks(ctx)
+		found, err := d.countMasks(ctx)
 		if err != nil {
+			d.masks.Store(unknownMasks)
 			d.log.WithError(err).Debug("masks of the datapath are not counted")
 			continue
 		}
-		d.masks.Store(int64(masks))
-		if many := masks >= d.manyMasks; many != told {
-			if told = many; many {
-				d.log.Warn(d.describeMasks(ctx, masks))
-			} else {
-				d.log.Infof("the datapath looks packets up by %d masks again", masks)
-			}
+		d.masks.Store(int64(found.count))
+		switch {
+		case !told && found.count >= d.manyMasks:
+			told = true
+			d.log.Warn(d.describeMasks(ctx, found))
+		case told && found.count <= d.manyMasks/2:
+			told = false
+			d.log.Infof("the datapath looks packets up by %d masks again", found.count)
 		}
 	}
 }
 
-var (
-	kernelMasks    = regexp.MustCompile(`masks:.* total:(\d+)`)
-	userspaceMasks = regexp.MustCompile(`(?i)use count: (\d+)`)
-)
+// masks are those by which packets are looked up: in the kernel all there are, and in ovs-vswitchd those of the port that
+// has most.
+type masks struct {
+	count int
+	link  string // of that port; empty: all
+}
 
-// countMasks asks the datapath how many masks it has: the kernel tells, and the userspace datapath how many of its
-// tables of flows, which have one each, each of its ways to search them is used for.
-func (d *Driver) countMasks(ctx context.Context) (int, error) {
-	command, args, number := "dpctl/show", []string{d.datapath()}, kernelMasks
+var kernelMasks = regexp.MustCompile(`masks:.* total:(\d+)`)
+
+// countMasks asks the datapath. The kernel tells how many there are; in ovs-vswitchd they are seen in the flows.
+func (d *Driver) countMasks(ctx context.Context) (masks, error) {
 	if d.datapathType() == DatapathNetdev {
-		command, args, number = "dpif-netdev/subtable-lookup-info-get", nil, userspaceMasks
+		link, count, err := d.mostMasks(ctx)
+		return masks{count, link}, err
 	}
-	text, err := d.config.appctl(ctx, command, args...)
+	text, err := d.config.appctl(ctx, "dpctl/show", d.datapath())
 	if err != nil {
-		return 0, err
+		return masks{}, err
 	}
-	found := number.FindAllStringSubmatch(text, -1)
-	if len(found) == 0 {
-		return 0, fmt.Errorf("%s of ovs-vswitchd does not tell", command)
+	found := kernelMasks.FindStringSubmatch(text)
+	if found == nil {
+		return masks{}, errors.New("dpctl/show of ovs-vswitchd does not tell")
 	}
-	all := 0
-	for _, f := range found {
-		n, err := strconv.Atoi(f[1])
-		if err != nil {
-			return 0, fmt.Errorf("%s of ovs-vswitchd: %w", command, err)
-		}
-		all += n
-	}
-	return all, nil
+	count, err := strconv.Atoi(found[1])
+	return masks{count: count}, err
 }
 
 // describeMasks says what many masks mean, and which endpoint has most of them.
-func (d *Driver) describeMasks(ctx context.Context, masks int) string {
-	text := fmt.Sprintf("the datapath looks packets up by %d masks, one after the other, which makes all pods of the node slower", masks)
-	if flows, err := d.datapathFlows(ctx); err != nil || flows > manyFlows {
-		return text
+func (d *Driver) describeMasks(ctx context.Context, found masks) string {
+	text := fmt.Sprintf("the datapath looks packets up by %d masks, one after the other, which makes all pods of the node slower", found.count)
+	link, most := found.link, found.count
+	if link == "" {
+		var err error
+		if link, most, err = d.mostMasks(ctx); err != nil {
+			return text
+		}
 	}
-	dump, err := d.config.appctl(ctx, "dpctl/dump-flows", "--names", d.datapath())
-	if err != nil {
-		return text
-	}
-	link, most := mostMasks(dump)
 	if row, ok := d.db.linkNamed.Row(link); ok && row.endpoint() != "" {
 		return fmt.Sprintf("%s: %d of them are for what endpoint %s (port %s) sends: it may send headers of all kinds for this", text, most, row.endpoint(), link)
 	}
 	return text
+}
+
+// mostMasks finds the port whose packets have most masks.
+func (d *Driver) mostMasks(ctx context.Context) (link string, count int, err error) {
+	flows, err := d.datapathFlows(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	if flows > manyFlows {
+		return "", 0, fmt.Errorf("the datapath has %d flows, which are too many to be looked through", flows)
+	}
+	dump, err := d.config.appctl(ctx, "dpctl/dump-flows", "--names", d.datapath())
+	if err != nil {
+		return "", 0, err
+	}
+	link, count = mostMasks(dump)
+	return link, count, nil
 }
 
 var flowCount = regexp.MustCompile(`flows\s*: \(current (\d+)\)`)
@@ -146,7 +167,7 @@ func mostMasks(dump string) (port string, count int) {
 }
 
 var masksDesc = prometheus.NewDesc("contiv_datapath_masks",
-	"By how many masks the datapath looks packets up, as of the last audit; hundreds of them slow all pods of the node down.", []string{"bridge"}, nil)
+	"By how many masks the datapath looks packets up, in ovs-vswitchd those of the port that has most, as of the last audit; none: unknown. Hundreds of them slow the node down.", []string{"bridge"}, nil)
 
 // DatapathMetrics are the tables of the datapaths of bridges as numbers of a node.
 type DatapathMetrics []*Driver
@@ -158,10 +179,14 @@ func (DatapathMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. Of a datapath of several bridges the first one tells the masks.
 func (m DatapathMetrics) Collect(to chan<- prometheus.Metric) {
+	told := map[string]bool{}
 	for _, d := range m {
-		to <- prometheus.MustNewConstMetric(masksDesc, prometheus.GaugeValue, float64(d.masks.Load()), d.config.Bridge)
+		if count, datapath := d.masks.Load(), d.datapath(); count != unknownMasks && !told[datapath] {
+			told[datapath] = true
+			to <- prometheus.MustNewConstMetric(masksDesc, prometheus.GaugeValue, float64(count), d.config.Bridge)
+		}
 		d.collectShares(to)
 	}
 }
