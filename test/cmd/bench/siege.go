@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/testbed"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -200,7 +203,7 @@ func (s *siege) endure(ctx context.Context, pods map[string]*testbed.Pod, kind, 
 		Sent    int
 		Seconds float64
 	}
-	time, err := siegeFor()
+	length, err := siegeFor()
 	if err != nil {
 		return err
 	}
@@ -208,7 +211,7 @@ func (s *siege) endure(ctx context.Context, pods map[string]*testbed.Pod, kind, 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(over)
-		out, err := flooder.Run(ctx, flooder.Probe(), "storm", "-kind", kind, "-to", to, "-rate", fmt.Sprint(rate), "-for", time.String())
+		out, err := flooder.Run(ctx, flooder.Probe(), "storm", "-kind", kind, "-to", to, "-rate", fmt.Sprint(rate), "-for", length.String())
 		if err = errors.Join(err, json.Unmarshal([]byte(out), &report)); err == nil {
 			s.rate = float64(report.Sent) / report.Seconds
 		}
@@ -265,15 +268,18 @@ func processorOf(pid int) (float64, error) {
 	return sum / ticksPerSec, nil
 }
 
-var (
-	packetCount = regexp.MustCompile(`n_packets=(\d+)`)
-	// tooBig is in flows that count all packets whose size was compared; see docs/pipeline.md.
-	tooBig = "reg0=0x40/0x40"
-)
+var packetCount = regexp.MustCompile(`n_packets=(\d+)`)
 
 // slowAnswers is how many packets have come to table REPLY of a node's switch, which ovs-vswitchd answers.
 func slowAnswers(ctx context.Context, n *testbed.Node) (all float64, err error) {
-	out, err := n.Run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "contivVxlanBridge", "table=28")
+	table := slices.IndexFunc(pipeline.Tables(), func(t pipeline.Table) bool { return t.Name == "REPLY" })
+	register := slices.IndexFunc(pipeline.Registers(), func(r pipeline.Register) bool { return r.Name == "TOO_BIG" })
+	if table < 0 || register < 0 {
+		return 0, errors.New("the pipeline has no table REPLY, or no register TOO_BIG")
+	}
+	r := pipeline.Registers()[register]
+	tooBig := fmt.Sprintf("reg%d=%#x/%#[2]x", r.Index, 1<<r.Ofs) // in flows that count all packets whose size was compared; see docs/pipeline.md
+	out, err := n.Run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "dump-flows", ovsd.DefaultBridge, fmt.Sprintf("table=%d", pipeline.Tables()[table].ID))
 	if err != nil {
 		return 0, err
 	}
