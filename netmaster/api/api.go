@@ -93,8 +93,9 @@ type API struct {
 
 	hasher  *accounts.Hasher
 	guesses *accounts.Guesses
-	asking  chan struct{} // logins that somebody outside is asked about
-	openID  provider
+
+	directory outside // of users, LDAP
+	openID    provider
 
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
@@ -124,7 +125,8 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	a := &API{
 		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), storages: storages(),
 		answers: spool.NewBudget(answersTotal), rest: master.NewRest(time.Now),
-		foreseen: newForeseen(config.Now().UTC()), hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(), asking: make(chan struct{}, outsideAtOnce),
+		foreseen: newForeseen(config.Now().UTC()), hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
+		directory: newOutside(), openID: provider{outside: newOutside()},
 		feed: feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()

@@ -169,7 +169,7 @@ func (a *API) groupsOf(ctx context.Context, name, password string) (groups []str
 	if err != nil {
 		return nil, true, err
 	}
-	done, err := a.askOutside()
+	done, err := a.directory.asking.take()
 	if err != nil {
 		return nil, true, err
 	}
@@ -177,17 +177,4 @@ func (a *API) groupsOf(ctx context.Context, name, password string) (groups []str
 	groups, err = directory.Config{Server: d.Server, Port: d.Port, BaseDN: d.BaseDN, Account: d.Account, AccountPassword: secret.Text(account), StartTLS: d.StartTLS,
 		SkipVerify: d.SkipVerify, IssuedTo: d.IssuedTo, Authorities: d.Authorities, UserAttribute: d.UserAttribute}.Groups(ctx, name, password)
 	return groups, true, err
-}
-
-// outsideAtOnce is how many logins somebody outside is asked about at a time.
-const outsideAtOnce = 16
-
-// askOutside takes one of these places, until done is called.
-func (a *API) askOutside() (done func(), err error) {
-	select {
-	case a.asking <- struct{}{}:
-		return func() { <-a.asking }, nil
-	default:
-		return nil, fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
-	}
 }

@@ -124,7 +124,9 @@ func (a *API) loginForeign(r *http.Request, account string, groups []string, err
 		return reply{}, errWrongLogin
 	case err != nil:
 		a.guesses.Unjudged(account, sourceOf(r))
-		a.config.Log.WithError(err).Warn("login of a user of the directory")
+		if a.directory.trouble.isNews(err, a.config.Now()) {
+			a.config.Log.WithError(err).Warn("login of a user of the directory")
+		}
 		return reply{}, fault.New(fault.Unavailable, "the directory of users does not answer: local users can log in")
 	}
 	var token accounts.Token

@@ -24,6 +24,7 @@ import (
 
 // provider is the one that is configured, as it was made at a revision of its record.
 type provider struct {
+	outside
 	mu       sync.Mutex
 	made     *openid.Provider
 	revision int64
@@ -77,17 +78,13 @@ func (a *API) provider() (*openid.Provider, error) {
 	return made, nil
 }
 
-// openIDClient answers what a browser is sent to the provider with.
+// openIDClient answers what a browser is sent to the provider with. Everybody may ask, so it
+// takes no place that a login needs: all who wait do so for one answer of the provider.
 func (a *API) openIDClient(r *http.Request) (reply, error) {
 	p, err := a.provider()
 	if err != nil {
 		return reply{}, err
 	}
-	done, err := a.askOutside()
-	if err != nil {
-		return reply{}, err
-	}
-	defer done()
 	at, err := p.AuthURL(r.Context())
 	if err != nil {
 		return reply{}, a.providerFailed(err)
@@ -110,19 +107,19 @@ func (a *API) loginOpenID(r *http.Request) (reply, error) {
 	if !ofLoopback(sent.Redirect) {
 		return reply{}, fault.New(fault.Invalid, "redirect_uri %.100q: want http and an address of loopback", sent.Redirect).WithField("redirect_uri")
 	}
-	from := sourceOf(r)
-	if wait := a.guesses.Admit(mastercfg.OpenIDPrefix, from, a.config.Now()); wait > 0 {
-		return reply{}, tooManyGuesses(wait)
-	}
 	p, err := a.provider()
 	if err != nil {
 		return reply{}, err
 	}
-	done, err := a.askOutside()
+	done, err := a.openID.asking.take()
 	if err != nil {
 		return reply{}, err
 	}
 	defer done()
+	from := sourceOf(r) // whose guesses count from here on, where nothing of ours is in their way
+	if wait := a.guesses.Admit(mastercfg.OpenIDPrefix, from, a.config.Now()); wait > 0 {
+		return reply{}, tooManyGuesses(wait)
+	}
 	who, err := p.Person(r.Context(), openid.Proof{Code: sent.Code, Verifier: sent.Verifier, Redirect: sent.Redirect, Nonce: sent.Nonce})
 	switch {
 	case fault.Is(err, fault.Denied):
@@ -131,15 +128,13 @@ func (a *API) loginOpenID(r *http.Request) (reply, error) {
 		a.guesses.Unjudged(mastercfg.OpenIDPrefix, from)
 		return reply{}, a.providerFailed(err)
 	}
+	a.guesses.Right(mastercfg.OpenIDPrefix, from)
 	askingOf(r.Context()).about = who.Name
 	var token accounts.Token
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		token, err = access.LoginForeign(tx, who.Name, who.Groups, a.config.Now())
 		return err
 	})
-	if err == nil {
-		a.guesses.Right(mastercfg.OpenIDPrefix, from)
-	}
 	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
 }
 
@@ -158,7 +153,9 @@ func ofLoopback(redirect string) bool {
 
 // providerFailed tells people less than the log.
 func (a *API) providerFailed(err error) error {
-	a.config.Log.WithError(err).Warn("login by OpenID Connect")
+	if a.openID.trouble.isNews(err, a.config.Now()) {
+		a.config.Log.WithError(err).Warn("login by OpenID Connect")
+	}
 	return fault.New(fault.Unavailable, "the OpenID Connect provider does not answer as it should: local users can log in")
 }
 

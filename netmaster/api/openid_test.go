@@ -3,19 +3,26 @@ package api
 import (
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"golang.org/x/oauth2"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/internal/ldaptest"
 	"github.com/contiv/netplugin/netmaster/internal/openidtest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // provided is a closed cluster that knows a provider of OpenID Connect.
@@ -143,6 +150,94 @@ func TestBadLoginsOfAProvider(t *testing.T) {
 		t.Error("bad logins left something in the store")
 	}
 	b.want("", "POST", AuthPath+"/login/", `{"username":"oidc:ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
+}
+
+// Whoever asks, while the provider hangs, neither keeps users of the directory out nor fills the log.
+func TestAProviderThatHangsIsNobodyElsesTrouble(t *testing.T) {
+	log, told := logtest.NewNullLogger()
+	issuer, d := openidtest.Start(t), ldaptest.Start(t, true)
+	d.Set("cn=Ann,"+ldaptest.Base, ldaptest.Entry{Name: "ann", Password: goodPassword})
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {
+		c.HashCost = accounts.Cost{Memory: 8, Time: 1, Threads: 1}
+		c.Keyring, c.Log = keyring.In(t.TempDir()), log.WithField("component", "api")
+	})
+	b.want("proven:root", "PUT", directoryPath+"/", directoryBody(t, d), 201, "")
+	b.want("proven:root", "PUT", providerPath+"/", providerBody(t, issuer), 201, "")
+	released := make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	defer release()
+	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, _ string) bool { <-released; w.WriteHeader(502); return true }})
+	var asking sync.WaitGroup
+	for range 2 * outsideAtOnce {
+		asking.Go(func() { b.want("", "GET", openIDPath+"/", "", 503, "local users can log in") })
+	}
+	proof := contivmodel.OpenIDProof{Code: "c", Verifier: "v", Nonce: "n", Redirect: "http://127.0.0.1/callback"}
+	for range freeOfOneSource {
+		asking.Go(func() { b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 503, "local users can log in") })
+	}
+	for range outsideAtOnce - freeOfOneSource {
+		if _, err := b.api.openID.asking.take(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, 10*time.Second, "the provider has places left, or is not asked", func() bool {
+		return len(b.api.openID.asking) == outsideAtOnce && issuer.Asked(openidtest.Discovery) > 0
+	})
+	b.login("ann", goodPassword)
+	release()
+	asking.Wait()
+	warnings := 0
+	for _, line := range told.AllEntries() {
+		if line.Level <= logrus.WarnLevel {
+			warnings++
+		}
+	}
+	if asked := issuer.Asked(openidtest.Discovery); asked != 1 || warnings != 1 {
+		t.Errorf("the provider was asked %d times, the log has %d warnings", asked, warnings)
+	}
+}
+
+// freeOfOneSource is how many logins nobody has to wait for.
+const freeOfOneSource = 5
+
+// What is in the way here is no guess of who logs in.
+func TestOurOwnTroubleIsNoWrongLogin(t *testing.T) {
+	b, issuer := provided(t)
+	proof := b.browse()
+	var places []func()
+	for range outsideAtOnce {
+		done, err := b.api.openID.asking.take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, done)
+	}
+	for range 2 * freeOfOneSource {
+		b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 503, "too many logins")
+	}
+	for _, done := range places {
+		done()
+	}
+	b.want("proven:root", "DELETE", providerPath+"/", "", 204, "")
+	for range 2 * freeOfOneSource {
+		b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 404, "no OpenID Connect provider")
+	}
+	b.want("proven:root", "PUT", providerPath+"/", providerBody(t, issuer), 201, "")
+	b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 200, "token")
+}
+
+func TestTheSameTroubleIsToldOnceAMinute(t *testing.T) {
+	var of trouble
+	now := time.Now()
+	for i, c := range []struct {
+		text  string
+		ahead time.Duration
+		want  bool
+	}{{"a", 0, true}, {"a", time.Second, false}, {"b", time.Second, true}, {"b", toldAgain, false}, {"b", time.Second + toldAgain, true}, {"b", 0, true}} {
+		if got := of.isNews(errors.New(c.text), now.Add(c.ahead)); got != c.want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
 }
 
 func TestTheProviderIsConfigured(t *testing.T) {

@@ -7,7 +7,9 @@
 //
 // What the provider says of itself, and its keys, are kept for an hour; a key that is not
 // known is asked for at once, as providers replace theirs. All of it has limits of time and of
-// size: a provider that is away, slow or lying costs one login.
+// size: a provider that is away, slow or lying costs logins by it, and nothing else. Anybody may
+// begin a login, so it is asked what it says of itself once at a time, and not again for some
+// seconds after it has failed.
 package openid
 
 import (
@@ -21,11 +23,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/secret"
@@ -36,6 +38,7 @@ const (
 	timeLimit = 5 * time.Second // of one request
 	mostBytes = 1 << 20         // of one answer
 	keptFor   = time.Hour       // what it says of itself
+	failedFor = 5 * time.Second // until it is asked for that again, where it did not say it
 )
 
 // Config is how a provider is reached, and what it is asked for.
@@ -55,8 +58,15 @@ type Provider struct {
 	now    func() time.Time
 	client *http.Client
 
-	mu    sync.Mutex
-	known *discovered
+	asking singleflight.Group // by which the two below are read and written
+	known  *discovered
+	failed *failure
+}
+
+// failure is why a provider did not say anything of itself.
+type failure struct {
+	err   error
+	since time.Time
 }
 
 // discovered is what a provider says of itself.
@@ -142,16 +152,38 @@ func (p *Provider) Person(ctx context.Context, proof Proof) (Person, error) {
 // public one the provider shows. Whoever knows a public key could make a token of any other.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
-// discover is what the provider says of itself, not older than an hour.
+// within tells whether something that has begun still holds; the clock may have been put back.
+func (p *Provider) within(limit time.Duration, since time.Time) bool {
+	age := p.now().Sub(since)
+	return age >= 0 && age < limit
+}
+
+// discover is what the provider says of itself, not older than an hour. All who ask at a time
+// wait for one answer, at most timeLimit.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
-	p.mu.Lock()
-	known := p.known
-	p.mu.Unlock()
-	if known != nil {
-		if age := p.now().Sub(known.since); age >= 0 && age < keptFor {
-			return known, nil
+	found, err, _ := p.asking.Do("", func() (any, error) {
+		switch {
+		case p.known != nil && p.within(keptFor, p.known.since):
+			return p.known, nil
+		case p.failed != nil && p.within(failedFor, p.failed.since):
+			return nil, p.failed.err
 		}
+		found, err := p.ask(context.WithoutCancel(ctx)) // others wait, too
+		if err != nil {
+			p.failed = &failure{err, p.now()}
+			return nil, err
+		}
+		p.known, p.failed = found, nil
+		return found, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return found.(*discovered), nil
+}
+
+// ask has the provider say what it is.
+func (p *Provider) ask(ctx context.Context) (*discovered, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.config.Issuer)
 	if err != nil {
 		return nil, p.unavailable(err)
@@ -173,9 +205,6 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	if p.config.ClientSecret == "" || len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
 		found.endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.known = found
 	return found, nil
 }
 

@@ -254,6 +254,41 @@ func TestAProviderThatDoesNotAnswerProperly(t *testing.T) {
 	close(released)
 }
 
+// Anybody may begin a login: that costs the provider one question at a time, and few while it is away.
+func TestAProviderIsAskedOnceAtATime(t *testing.T) {
+	p, issuer, ahead := asking(t, nil)
+	const many = 50
+	all := func(ctx context.Context) (failed int) {
+		errs := make(chan error, many)
+		for range many {
+			go func() { _, err := p.AuthURL(ctx); errs <- err }()
+		}
+		for range many {
+			if <-errs != nil {
+				failed++
+			}
+		}
+		return failed
+	}
+	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, _ string) bool { w.WriteHeader(502); return true }})
+	for i := range 3 {
+		if failed, asked := all(t.Context()), issuer.Asked(openidtest.Discovery); failed != many || asked != 1 {
+			t.Errorf("round %d while it is away: %d fail, it was asked %d times", i, failed, asked)
+		}
+	}
+	*ahead = failedFor
+	if all(t.Context()); issuer.Asked(openidtest.Discovery) != 2 {
+		t.Errorf("after %s it was asked %d times", *ahead, issuer.Asked(openidtest.Discovery))
+	}
+	issuer.Set(openidtest.Behaviour{})
+	*ahead += failedFor
+	gone, cancel := context.WithCancel(t.Context()) // who has gone is no failure of the provider
+	cancel()
+	if failed := all(gone); failed != 0 || issuer.Asked(openidtest.Discovery) != 3 {
+		t.Errorf("once it is back: %d fail, it was asked %d times", failed, issuer.Asked(openidtest.Discovery))
+	}
+}
+
 func TestTheSecretIsNotPrinted(t *testing.T) {
 	c := Config{Issuer: "https://example.org", ClientSecret: openidtest.ClientSecret}
 	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, openidtest.ClientSecret) || !strings.Contains(text, secret.Shown) {
