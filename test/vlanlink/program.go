@@ -83,6 +83,10 @@ func redirect(link int) []instruction {
 	return []instruction{set(1, int32(link)), set(2, 0), call(helperRedirect), exit()}
 }
 
+// loadTries bounds how often a program is handed over again: the kernel gives up checking one when
+// a signal comes for the thread, and the Go runtime sends itself many on a busy machine.
+const loadTries = 100
+
 // load hands a program for traffic control to the kernel, and returns a descriptor
 // that holds it.
 func load(program []instruction) (fd int, err error) {
@@ -98,7 +102,14 @@ func load(program []instruction) (fd int, err error) {
 		kind: unix.BPF_PROG_TYPE_SCHED_CLS, count: uint32(len(program)), logLevel: 1, logSize: uint32(len(log)),
 		instructions: address(&program[0]), license: address(&license[0]), log: address(&log[0]),
 	}
-	r, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	var r uintptr
+	var errno unix.Errno
+	for range loadTries {
+		r, _, errno = unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+		if errno != unix.EAGAIN {
+			break
+		}
+	}
 	runtime.KeepAlive(program)
 	runtime.KeepAlive(license)
 	runtime.KeepAlive(log)
