@@ -1,10 +1,8 @@
 package netctl
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -43,6 +41,9 @@ func doLogin(s *session) error {
 			return fault.New(fault.Invalid, "login needs an https:// netmaster URL, not %s", url)
 		}
 	}
+	if err := wayOfLogin(s.cmd); err != nil {
+		return err
+	}
 	tokenOf := s.tokenByBrowser
 	if !s.cmd.Bool("openid") {
 		username, password, err := s.credentials()
@@ -69,16 +70,29 @@ func doLogin(s *session) error {
 	return err
 }
 
+// wayOfLogin refuses flags of the other way to log in.
+func wayOfLogin(cmd *cli.Command) error {
+	others, message := []string{"paste", "port"}, "--%s goes with --openid only"
+	if cmd.Bool("openid") {
+		others, message = []string{"username", "password-stdin"}, "--openid and --%s cannot be given together"
+	}
+	for _, other := range others {
+		if cmd.IsSet(other) {
+			return usageError{fmt.Sprintf(message, other), cmd}
+		}
+	}
+	return nil
+}
+
 // credentials are the name and the password of who logs in.
 func (s *session) credentials() (username, password string, err error) {
-	in := bufio.NewReader(s.in)
 	if username = s.cmd.String("username"); username == "" {
 		fmt.Fprint(s.errOut, "Username: ")
-		if username = line(in); username == "" {
+		if username = s.line(); username == "" {
 			return "", "", usageError{message: "username required"}
 		}
 	}
-	password, err = s.password(in)
+	password, err = s.password()
 	return username, password, err
 }
 
@@ -120,9 +134,9 @@ func (s *session) at(url, token string) (*client.Client, error) {
 }
 
 // password reads the password of a login.
-func (s *session) password(in *bufio.Reader) (string, error) {
+func (s *session) password() (string, error) {
 	if s.cmd.Bool("password-stdin") {
-		return line(in), nil
+		return s.line(), nil
 	}
 	return s.asked("Password: ")
 }
@@ -130,7 +144,7 @@ func (s *session) password(in *bufio.Reader) (string, error) {
 // newPassword reads the password that a user is to have; from a terminal twice.
 func (s *session) newPassword() (string, error) {
 	if s.cmd.Bool("password-stdin") {
-		return line(bufio.NewReader(s.in)), nil
+		return s.line(), nil
 	}
 	password, err := s.asked("New password: ")
 	if err != nil {
@@ -158,11 +172,11 @@ func (s *session) asked(prompt string) (string, error) {
 	return string(password), nil
 }
 
-// line reads one line; what cannot be read is empty.
-func line(in io.ByteReader) string {
+// line reads one line of the input; what cannot be read is empty.
+func (s *session) line() string {
 	var text []byte
 	for {
-		b, err := in.ReadByte()
+		b, err := s.lines.ReadByte()
 		if err != nil || b == '\n' {
 			return strings.TrimSuffix(string(text), "\r")
 		}

@@ -1,7 +1,6 @@
 package netctl
 
 import (
-	"bufio"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -60,7 +59,7 @@ func setProvider(s *session) error {
 		config.Authorities = &authorities
 	}
 	if s.cmd.Bool("client-secret-stdin") {
-		secret := line(bufio.NewReader(s.in))
+		secret := s.line()
 		config.Secret = &secret
 	}
 	err := s.client.ChangeProvider(s.ctx, config)
@@ -120,7 +119,7 @@ func (s *session) tokenByBrowser(server string) (string, error) {
 	fmt.Fprintf(s.errOut, "Log in with a browser at:\n\n    %s\n\n", way)
 	if s.cmd.Bool("paste") {
 		fmt.Fprint(s.errOut, "Address that it ends at, though nothing is there: ")
-		proof.Code, err = codeOf(line(bufio.NewReader(s.in)), state)
+		proof.Code, err = codeOf(s.line(), state)
 	} else {
 		proof.Code, err = s.awaitBrowser(waiting, state)
 	}

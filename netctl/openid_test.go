@@ -146,3 +146,43 @@ func TestALoginByBrowser(t *testing.T) {
 	got, _ = loginBy(t, server, "login --openid", nil, stray)
 	wantOutcome(t, "after a stray visit", got, outcome{stdout: "Logged in at " + server + "\n"})
 }
+
+// What comes early for the next server is not lost with the reader of the first.
+func TestAddressesOfTwoServers(t *testing.T) {
+	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
+	servers := startOpenID(t) + "," + startOpenID(t)
+	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true
+	input, typed := io.Pipe()
+	defer input.Close()
+	var going sync.WaitGroup
+	defer going.Wait()
+	begin, end := "?", "\nhttp://127.0.0.1/callback?"
+	visit := func(address string) {
+		before, after := begin, end
+		begin, end = "", "\n"
+		going.Go(func() {
+			resp, err := client.Get(address)
+			if err != nil {
+				t.Error(err)
+				typed.Close()
+				return
+			}
+			resp.Body.Close()
+			_, query, _ := strings.Cut(resp.Header.Get("Location"), "?")
+			io.WriteString(typed, before+query+after)
+		})
+	}
+	got, said := loginBy(t, servers, "login --openid --paste", input, visit)
+	wantOutcome(t, said, got, outcome{stdout: "Logged in at " + strings.Replace(servers, ",", ", ", 1) + "\n"})
+}
+
+func TestFlagsOfAnotherWayToLogIn(t *testing.T) {
+	for line, want := range map[string]string{"--openid --username ann": "together", "--openid -u ann": "together", "--openid --password-stdin": "together",
+		"--paste": "--paste goes with --openid", "--port 80 -u ann": "--port goes with --openid"} {
+		got, said := loginBy(t, "https://127.0.0.1:1", "login "+line, strings.NewReader("\n"), nil)
+		if got.code != exitUsage || !strings.Contains(said, want) {
+			t.Errorf("%s: %+v %s", line, got, said)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package netctl
 
 import (
+	"bufio"
 	"context"
 	"io"
 
@@ -17,13 +18,14 @@ type session struct {
 	cmd    *cli.Command
 	client *client.Client // nil before connected
 	in     io.Reader
-	out    io.Writer // buffered; see flush
+	lines  *bufio.Reader // of in, for who is asked more than once
+	out    io.Writer     // buffered; see flush
 	errOut io.Writer
 }
 
 func newSession(ctx context.Context, cmd *cli.Command) *session {
 	root := cmd.Root()
-	return &session{ctx: ctx, cmd: cmd, in: root.Reader, out: root.Writer, errOut: root.ErrWriter}
+	return &session{ctx: ctx, cmd: cmd, in: root.Reader, lines: bufio.NewReader(root.Reader), out: root.Writer, errOut: root.ErrWriter}
 }
 
 // connected does something with the client that the flags describe.
