@@ -12,9 +12,11 @@ import (
 )
 
 // placed refuses, under Kubernetes, an agent that asks for an endpoint where no pod of its node
-// belongs: who has stolen the key of a node gets into no tenant by himself, and so reads none. What the leader has
-// written about a pod counts. Beside that there are the node's own endpoints in infra networks, endpoints that it
-// has already, and those of tenant default, where static pods belong that netmaster knows nothing of.
+// belongs: who has stolen the key of a node gets into no tenant by himself, and so reads none.
+//
+// What the leader has written about a pod counts. Beside that there are the node's own endpoints
+// in infra networks, endpoints that it has already, and those of tenant default, where static
+// pods belong that netmaster knows nothing of.
 func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
 	q := askingOf(ctx)
 	if q == nil || q.who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" || req.TenantName == mastercfg.DefaultTenant {

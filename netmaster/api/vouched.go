@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Vouch tells which node or netmaster a token is of that others have given out. Errors are fault.Denied
-// for who is none.
+// Vouch tells which node or netmaster a token is of that others have given out. Errors are
+// fault.Denied for who is none.
 type Vouch func(ctx context.Context, token string) (identity.Identity, error)
 
 // joinVouched makes a node or a netmaster of who shows a token that is vouched for. Such a token is

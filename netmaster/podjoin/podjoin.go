@@ -2,12 +2,14 @@
 // anybody giving them a token.
 //
 // Kubernetes knows which pod runs on which node, and gives each a token of its service
-// account that says so: for an audience of its own, so that the API server itself does not take
-// it, and bound to the pod, so that it ends with that. A daemon shows it to a netmaster, which asks the API server
-// whose it is (Vouch): a netplugin joins as the node that its pod is on and as no other, a
-// netmaster is given the authorities. What the daemon believes netmasters by is in a ConfigMap
-// of their namespace, which the leader writes (Publish) and which is no secret: whoever may write that already
-// decides what runs on the nodes.
+// account that says so. The token is for an audience of its own, so that the API server itself
+// does not take it, and is bound to the pod, so that it ends with that. A daemon shows it to a
+// netmaster, which asks the API server whose it is (Vouch): a netplugin joins as the node that
+// its pod is on and as no other, a netmaster is given the authorities.
+//
+// What the daemon believes netmasters by is in a ConfigMap of their namespace, which the leader
+// writes (Publish). It is no secret, and whoever may write it already decides what runs on the
+// nodes.
 package podjoin
 
 import (
@@ -53,7 +55,8 @@ type Cluster struct {
 }
 
 // Vouch tells which daemon a token is of: the node or the netmaster on the node of its pod.
-// Errors are fault.Denied for tokens that are of nobody's, fault.Unavailable where the API server does not tell.
+// Errors are fault.Denied for tokens that are of nobody's, fault.Unavailable where the API
+// server does not tell.
 func (c Cluster) Vouch(ctx context.Context, token string) (identity.Identity, error) {
 	if len(token) > maxToken || strings.Count(token, ".") != 2 {
 		return identity.Identity{}, denied("it is neither one of netctl token create nor one of a service account")

@@ -6,8 +6,9 @@
 // somebody who vouches for the node. Then it shows the token, over a connection that these
 // authorities vouch for, and gets a certificate for its key. Key, certificate and
 // authorities are kept on disk; the certificate is renewed at half of its life, and for a
-// long time after its end. A node that may not renew joins anew, if it is given a token. The key is on disk before it is first shown, so that a node
-// that did not hear the answer asks again as the same.
+// long time after its end. A node that may not renew joins anew, if it is given a token. The
+// key is on disk before it is first shown, so that a node that did not hear the answer asks
+// again as the same.
 package membership
 
 import (
