@@ -97,6 +97,10 @@ func New(config Config, now func() time.Time) (*Provider, error) {
 // Config is what the provider was made of.
 func (p *Provider) Config() Config { return p.config }
 
+// Format implements fmt.Formatter: package fmt would print the secret below a field that is
+// not exported.
+func (p *Provider) Format(out fmt.State, _ rune) { _, _ = io.WriteString(out, p.config.Issuer) } // as fmt does itself
+
 // Close lets connections to the provider go.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 

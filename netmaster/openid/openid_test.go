@@ -294,6 +294,13 @@ func TestTheSecretIsNotPrinted(t *testing.T) {
 	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, openidtest.ClientSecret) || !strings.Contains(text, secret.Shown) {
 		t.Error(text)
 	}
+	p, err := New(c, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprintf("%v %+v %#v %s %x", p, p, p, p, p); text != strings.TrimSpace(strings.Repeat("https://example.org ", 5)) {
+		t.Error(text)
+	}
 	if _, err := New(Config{Authorities: "no PEM"}, time.Now); !fault.Is(err, fault.Invalid) {
 		t.Errorf("authorities that are none: %v", err)
 	}

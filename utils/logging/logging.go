@@ -1,5 +1,6 @@
 // Package logging sets up the log output both daemons share: text or JSON
 // lines on stderr, and optionally a copy to syslog with the facility daemon.
+// Fields with secrets (package secret) are hidden in all of them.
 //
 // Components log through entries of the standard logger
 // (logrus.WithField("component", ...)), so one call at start decides for all.
@@ -50,6 +51,7 @@ func (c Config) Apply(logger *logrus.Logger) error {
 		return fmt.Errorf("log level %q: %w", c.Level, err)
 	}
 	logger.SetLevel(level)
+	logger.AddHook(hiding{}) // before that of syslog, which sends what hooks before it have left
 	if c.JSON {
 		logger.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
 	} else {

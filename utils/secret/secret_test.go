@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -41,5 +42,22 @@ func TestJSONHasTheSecret(t *testing.T) {
 	text, err := json.Marshal(Text("s"))
 	if err != nil || string(text) != `"s"` || json.Unmarshal(text, &back) != nil || back != "s" {
 		t.Errorf("%s, %q, %v", text, string(back), err)
+	}
+}
+
+func TestWhichTypesHaveSecrets(t *testing.T) {
+	type ring struct {
+		next   *ring
+		hidden []map[string]struct{ of Text }
+	}
+	type bare struct {
+		next *bare
+		Name string
+	}
+	for value, want := range map[any]bool{Text(""): true, &ring{next: nil, hidden: nil}: true, [1]Text{}: true, new(map[Text]int): true,
+		"": false, 1: false, &bare{next: nil}: false, nil: false, new(func(Text)): false} {
+		if got := In(reflect.TypeOf(value)); got != want {
+			t.Errorf("%T: %v", value, got)
+		}
 	}
 }
