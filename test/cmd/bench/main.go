@@ -75,6 +75,7 @@ var benchmarks = []benchmark{
 	{name: "list", run: insideLeader("list")},
 	{name: "growth", run: insideLeader("growth")},
 	{name: "memory", run: benchMemory},
+	{name: "cnialone", run: benchCNI, fresh: true, nodes: 1},
 	{name: "wide", run: benchWide, fresh: true},
 	{name: "firstpod", run: benchFirstPod, fresh: true},
 	{name: "reconcile", run: insideLeader("reconcile"), fresh: true},
