@@ -82,6 +82,28 @@ func TestAnAuditDoesNotUndoWhatIsWrittenMeanwhile(t *testing.T) {
 	}
 }
 
+// What an audit has not seen is looked for while the next one begins already.
+func TestTheNextAuditDoesNotDisturbWhatTheLastOneFoundLost(t *testing.T) {
+	h := &harness{t: t, inbox: newInbox(), chunk: defaultChunk, audit: time.Hour, ports: noPorts{}, compiler: ruleCompiler{}}
+	p, sw := h.programmer(), newFakeSwitch()
+	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(10)})
+	p.connect(sw)
+	p.take()
+	for p.work(t.Context()) {
+	}
+	for complete := false; !complete; {
+		p.auditor.begin(t.Context(), sw, p.ledger)
+		complete = p.auditor.end(<-p.auditor.results, p.sw, p.ledger)
+	}
+	p.auditor.begin(t.Context(), sw, p.ledger)
+	for p.auditor.findLost(p.ledger) {
+	}
+	if p.ledger.unfinished() {
+		t.Error("flows that are in the switch are to be written again")
+	}
+	<-p.auditor.results
+}
+
 // While a large difference is written, a change that somebody waits for is in
 // the next bundle but one.
 // The switch forgets its flows on a connection that stays. What an audit has read

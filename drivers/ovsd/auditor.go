@@ -28,6 +28,7 @@ type auditor struct {
 	pause   time.Duration         // between slices
 	since   uint32                // turn of the first slice
 	rest    int                   // places left to look at for what is lost
+	unseen  uint32                // what has not been seen since this turn is lost: the first one of the last audit that ended
 	others  int                   // flows that this audit has left alone, as nobody knows what they do
 }
 
@@ -83,7 +84,7 @@ func (a *auditor) end(s *slice, sw flowSwitch, l *ledger) (complete bool) {
 		a.timer.Reset(max(a.pause, (auditShare-1)*s.took))
 		return false
 	}
-	a.rest = len(l.flows.list)
+	a.rest, a.unseen = len(l.flows.list), a.since
 	a.timer.Reset(a.interval)
 	return true
 }
@@ -94,7 +95,7 @@ func (a *auditor) findLost(l *ledger) (more bool) {
 	if a.rest == 0 {
 		return false
 	}
-	lost, rest := l.lost(a.rest, lostCount, a.since)
+	lost, rest := l.lost(a.rest, lostCount, a.unseen)
 	a.rest = rest
 	a.report(lost, "flows were deleted by somebody else, repairing")
 	return rest > 0
