@@ -78,7 +78,7 @@ func TestAProviderSaysWhoItIs(t *testing.T) {
 		t.Errorf("asked %d times for what it says of itself, %d times for its keys", n, m)
 	}
 	// another key is found at once, and what was said is asked for again after its time
-	issuer.NewKey("k2")
+	issuer.NewKey(t, "k2")
 	if _, err := p.Person(t.Context(), browse(t, p)); err != nil {
 		t.Error(err)
 	}

@@ -61,7 +61,7 @@ type Key struct {
 func Start(t testing.TB) *Issuer {
 	t.Helper()
 	i := &Issuer{codes: map[string]url.Values{}, asked: map[string]int{}}
-	i.NewKey("k1")
+	i.NewKey(t, "k1")
 	server := httptest.NewTLSServer(http.HandlerFunc(i.serve))
 	t.Cleanup(server.Close)
 	i.URL = server.URL
@@ -70,10 +70,11 @@ func Start(t testing.TB) *Issuer {
 }
 
 // NewKey has it sign with another key, and show that only.
-func (i *Issuer) NewKey(id string) {
+func (i *Issuer) NewKey(t testing.TB, id string) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		panic(err) // the randomness of the machine
+		t.Fatal(err)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
