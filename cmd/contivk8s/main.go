@@ -23,6 +23,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/timerslack"
 )
 
 func main() {
@@ -88,6 +89,7 @@ func (i *invocation) command(name string) func(*skel.CmdArgs) error {
 		if err != nil {
 			return types.NewError(types.ErrIOFailure, err.Error(), "")
 		}
+		_ = timerslack.SetThreads() // who may not set it waits like any program
 		result, err := i.settings.carryOut(cniwire.Request{
 			Command:     name,
 			ContainerID: args.ContainerID,

@@ -18,9 +18,13 @@ import (
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
+	"github.com/contiv/netplugin/utils/timerslack"
 )
 
 func main() {
+	if err := timerslack.Rerun(); err != nil {
+		fmt.Fprintf(os.Stderr, "netmaster: %v; going on without\n", err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	code := run(ctx, os.Args, os.Stdout, os.Stderr)
 	stop()

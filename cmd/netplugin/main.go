@@ -11,9 +11,13 @@ import (
 	"syscall"
 
 	"github.com/contiv/netplugin/utils/daemonflags"
+	"github.com/contiv/netplugin/utils/timerslack"
 )
 
 func main() {
+	if err := timerslack.Rerun(); err != nil {
+		fmt.Fprintf(os.Stderr, "netplugin: %v; going on without\n", err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(run).Run(ctx, os.Args)
 	stop()
