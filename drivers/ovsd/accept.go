@@ -29,7 +29,7 @@ func (p *programmer) accept(c drivers.Change) {
 	}
 	for _, key := range remove {
 		p.peers.replace(p.objects[key], nil)
-		p.shares.replace(p.objects[key], nil)
+		p.zoneLimits.replace(p.objects[key], nil)
 		delete(p.objects, key)
 		p.enter(compiled{key: key})
 	}
@@ -44,7 +44,7 @@ func (p *programmer) accept(c drivers.Change) {
 			continue
 		}
 		p.peers.replace(old, o)
-		p.shares.replace(old, o)
+		p.zoneLimits.replace(old, o)
 		p.objects[key] = o
 		if e, is := o.(pipeline.Endpoint); is && old == nil {
 			p.ledger.enterEndpoint(e)

@@ -175,7 +175,7 @@ func BenchmarkInstall(b *testing.B) {
 	all := drivers.Change{Replace: true, Set: remotes(20_000)}
 	b.ReportAllocs()
 	for b.Loop() {
-		p := &programmer{ports: noPorts{}, peers: newPeers(), shares: new(Tenants).join(), objects: map[pipeline.Key]pipeline.Object{},
+		p := &programmer{ports: noPorts{}, peers: newPeers(), zoneLimits: new(Tenants).addBridge(), objects: map[pipeline.Key]pipeline.Object{},
 			ledger: newLedger(defaultChunk), refused: refusals{}, invalid: map[pipeline.Key]error{}, compiler: testPipeline()}
 		p.accept(all)
 		for p.ledger.unfinished() {

@@ -131,9 +131,9 @@ type Driver struct {
 	calls   calls
 	ready   chan struct{} // closed when bridge and sockets are there for the first time
 
-	peers  *peers
-	shares *shares
-	chunk  int // flows in a bundle
+	peers      *peers
+	zoneLimits *zoneLimits
+	chunk      int // flows in a bundle
 
 	masks     atomic.Int64 // of the datapath, as last counted; or unknownMasks
 	manyMasks int          // from how many on the log tells
@@ -163,7 +163,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), shares: config.Tenants.join(), chunk: defaultChunk, manyMasks: manyMasks, keeperBell: bell.New(), flowsLost: bell.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
+		peers: newPeers(), zoneLimits: config.Tenants.addBridge(), chunk: defaultChunk, manyMasks: manyMasks, keeperBell: bell.New(), flowsLost: bell.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	// The programmer takes changes from the start, so that they do not pile up.
 	group.Go(func() error { return newProgrammer(d).run(ctx) })
 	group.Go(func() error { return d.whenReady(ctx, d.solicit) })
-	group.Go(func() error { return d.whenReady(ctx, d.share) })
+	group.Go(func() error { return d.whenReady(ctx, d.keepZoneLimits) })
 	group.Go(func() error { return d.whenReady(ctx, d.watchMasks) })
 	return group.Wait()
 }

@@ -187,6 +187,6 @@ func (m DatapathMetrics) Collect(to chan<- prometheus.Metric) {
 			told[datapath] = true
 			to <- prometheus.MustNewConstMetric(masksDesc, prometheus.GaugeValue, float64(count), d.config.Bridge)
 		}
-		d.collectShares(to)
+		d.collectZones(to)
 	}
 }

@@ -46,7 +46,7 @@ type programmer struct {
 	excluded      func() bool // another driver has the bridge
 	flowsLost     bell.Bell
 	peers         *peers
-	shares        *shares
+	zoneLimits    *zoneLimits
 	report        func(progress)
 
 	compiler compiler
@@ -91,14 +91,14 @@ func newProgrammer(d *Driver) *programmer {
 		},
 		comparesSizes: d.comparesSizes, wantsSizes: !d.config.NoSizeChecks, underlayMTU: d.endpointMTU,
 		excluded: d.db.client.Excluded, flowsLost: d.flowsLost,
-		peers:   d.peers,
-		shares:  d.shares,
-		report:  d.noteProgress,
-		objects: map[pipeline.Key]pipeline.Object{},
-		ledger:  newLedger(d.chunk),
-		auditor: newAuditor(d.config.AuditInterval, d.log),
-		refused: refusals{},
-		invalid: map[pipeline.Key]error{},
+		peers:      d.peers,
+		zoneLimits: d.zoneLimits,
+		report:     d.noteProgress,
+		objects:    map[pipeline.Key]pipeline.Object{},
+		ledger:     newLedger(d.chunk),
+		auditor:    newAuditor(d.config.AuditInterval, d.log),
+		refused:    refusals{},
+		invalid:    map[pipeline.Key]error{},
 	}
 }
 
@@ -176,7 +176,7 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 func (p *programmer) connect(sw flowSwitch) {
 	p.sw, p.loaded, p.endsNothing = sw, false, false
 	p.peers.solicitAll()
-	p.shares.news.Ring()
+	p.zoneLimits.news.Ring()
 }
 
 // take enters what callers have left.

@@ -100,7 +100,7 @@ func (h *harness) programmer() *programmer {
 		comparesSizes: func(context.Context) (bool, error) { return false, nil },
 		excluded:      func() bool { return false },
 		peers:         newPeers(),
-		shares:        new(Tenants).join(),
+		zoneLimits:    new(Tenants).addBridge(),
 		report: func(s progress) {
 			h.mu.Lock()
 			defer h.mu.Unlock()

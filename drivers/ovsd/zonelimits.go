@@ -45,12 +45,12 @@ const connectionsFile = "/proc/sys/net/netfilter/nf_conntrack_max"
 // Tenants are those whose networks the bridges of a node have.
 type Tenants struct {
 	mu      sync.Mutex
-	bridges []*shares
+	bridges []*zoneLimits
 }
 
-// join adds a bridge.
-func (t *Tenants) join() *shares {
-	s := &shares{node: t, news: bell.New(), networks: map[string]pipeline.Network{}, used: map[uint16]zoneUse{}, set: map[uint16]int{}}
+// addBridge adds a bridge.
+func (t *Tenants) addBridge() *zoneLimits {
+	s := &zoneLimits{node: t, news: bell.New(), networks: map[string]pipeline.Network{}, used: map[uint16]zoneUse{}, set: map[uint16]int{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bridges = append(t.bridges, s)
@@ -70,8 +70,8 @@ func (t *Tenants) several() bool {
 	return len(vrfs) > 1
 }
 
-// shares are what the tenants of a bridge have of its datapath's table.
-type shares struct {
+// zoneLimits are the limits of the connection tracker's zones that the tenants of one bridge have.
+type zoneLimits struct {
 	node *Tenants
 	news bell.Bell
 	set  map[uint16]int // limits by zone, as last set here
@@ -85,7 +85,7 @@ type shares struct {
 type zoneUse struct{ limit, count int }
 
 // replace takes note that an object took the place of another; either may be nil.
-func (s *shares) replace(old, now pipeline.Object) {
+func (s *zoneLimits) replace(old, now pipeline.Object) {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
 	if n, is := old.(pipeline.Network); is {
@@ -100,7 +100,7 @@ func (s *shares) replace(old, now pipeline.Object) {
 }
 
 // zones are those of the tenants, with words for each.
-func (s *shares) zones() map[uint16]zone {
+func (s *zoneLimits) zones() map[uint16]zone {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
 	all := map[uint16]zone{}
@@ -131,14 +131,14 @@ func (z zone) String() string {
 	return fmt.Sprintf("connections of tenant %s, for %s", z.tenant, z.of)
 }
 
-// share keeps the limits until ctx is done.
-func (d *Driver) share(ctx context.Context) error {
+// keepZoneLimits keeps the limits until ctx is done.
+func (d *Driver) keepZoneLimits(ctx context.Context) error {
 	again := time.NewTicker(d.config.AuditInterval)
 	defer again.Stop()
 	var problem string
 	audit := false
 	for {
-		switch err := d.limitZones(ctx, audit); {
+		switch err := d.setZoneLimits(ctx, audit); {
 		case err == nil:
 			problem = ""
 		case ctx.Err() == nil && problem != err.Error():
@@ -150,15 +150,15 @@ func (d *Driver) share(ctx context.Context) error {
 			return ctx.Err()
 		case <-again.C:
 			audit = true
-		case <-d.shares.news:
+		case <-d.zoneLimits.news:
 			audit = false
 		}
 	}
 }
 
-// limitZones sets the limits that are not as they should be. An audit takes away what there should not be, too.
-func (d *Driver) limitZones(ctx context.Context, audit bool) error {
-	zones := d.shares.zones()
+// setZoneLimits sets the limits that are not as they should be. An audit takes away what there should not be, too.
+func (d *Driver) setZoneLimits(ctx context.Context, audit bool) error {
+	zones := d.zoneLimits.zones()
 	if len(zones) == 0 {
 		return nil
 	}
@@ -167,17 +167,17 @@ func (d *Driver) limitZones(ctx context.Context, audit bool) error {
 		return err
 	}
 	d.noteUse(zones, used)
-	rule := zoneRule{limit: d.zoneLimit(ctx), chosen: d.config.ZoneLimit > 0, drops: d.datapathType() == DatapathSystem}
-	rule.needed = rule.chosen || d.config.ZoneLimit != AnyNumber && d.shares.node.several()
+	rule := zoneRule{limit: d.zoneSize(ctx), chosen: d.config.ZoneLimit > 0, drops: d.datapathType() == DatapathSystem}
+	rule.needed = rule.chosen || d.config.ZoneLimit != AnyNumber && d.zoneLimits.node.several()
 	more, fewer := []string{d.datapath()}, []string(nil)
 	for _, number := range slices.Sorted(maps.Keys(zones)) {
 		now := used[number].limit
-		limit := rule.of(zones[number], now, d.shares.set[number])
+		limit := rule.of(zones[number], now, d.zoneLimits.set[number])
 		switch {
 		case limit == now:
 		case limit > 0:
 			more = append(more, fmt.Sprintf("zone=%d,limit=%d", number, limit))
-			d.shares.set[number] = limit
+			d.zoneLimits.set[number] = limit
 		case audit:
 			fewer = append(fewer, strconv.Itoa(int(number)))
 		}
@@ -213,10 +213,10 @@ func (r zoneRule) of(z zone, now, given int) int {
 
 // noteUse keeps what is used for the metrics, and warns of zones that become nearly full.
 func (d *Driver) noteUse(zones map[uint16]zone, used map[uint16]zoneUse) {
-	d.shares.node.mu.Lock()
-	before := d.shares.used
-	d.shares.used = used
-	d.shares.node.mu.Unlock()
+	d.zoneLimits.node.mu.Lock()
+	before := d.zoneLimits.used
+	d.zoneLimits.used = used
+	d.zoneLimits.node.mu.Unlock()
 	for number, z := range zones {
 		if now := used[number]; now.nearlyFull() && !before[number].nearlyFull() {
 			d.log.Warnf("%d of at most %d %s: when there are no more, new ones to services are dropped, and answers to others may be", now.count, now.limit, z)
@@ -249,8 +249,8 @@ func (d *Driver) zoneUses(ctx context.Context) (map[uint16]zoneUse, error) {
 	return all, nil
 }
 
-// zoneLimit is how many connections a zone that is limited may hold.
-func (d *Driver) zoneLimit(ctx context.Context) int {
+// zoneSize is how many connections a zone that is limited may hold.
+func (d *Driver) zoneSize(ctx context.Context) int {
 	if d.config.ZoneLimit > 0 {
 		return d.config.ZoneLimit
 	}
@@ -278,13 +278,13 @@ var (
 		"How many of these there may be.", []string{"bridge", "tenant", "for"}, nil)
 )
 
-// collect tells what is used of each zone.
-func (d *Driver) collectShares(to chan<- prometheus.Metric) {
-	zones := d.shares.zones()
-	d.shares.node.mu.Lock()
-	defer d.shares.node.mu.Unlock()
+// collectZones tells what is used of each zone.
+func (d *Driver) collectZones(to chan<- prometheus.Metric) {
+	zones := d.zoneLimits.zones()
+	d.zoneLimits.node.mu.Lock()
+	defer d.zoneLimits.node.mu.Unlock()
 	for number, z := range zones {
-		if use, known := d.shares.used[number]; known {
+		if use, known := d.zoneLimits.used[number]; known {
 			to <- prometheus.MustNewConstMetric(connectionsDesc, prometheus.GaugeValue, float64(use.count), d.config.Bridge, z.tenant, z.of)
 			to <- prometheus.MustNewConstMetric(connectionsLimitDesc, prometheus.GaugeValue, float64(use.limit), d.config.Bridge, z.tenant, z.of)
 		}
