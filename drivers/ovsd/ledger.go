@@ -42,22 +42,22 @@ const defaultChunk = 20_000
 // cannot be reached, or are reached as a bridge reaches those whom it does not
 // know; what they send from other nodes is dropped.
 type ledger struct {
-	chunk   int // flows in a bundle
-	flows   *book[string]
-	groups  *book[openflow.Group]
-	meters  *book[openflow.Meter]
-	plan    []*place[string] // flows to be written, in this order
-	held    []func()         // bring back what was put aside
-	endings                  // of connections
-	epoch   epoch
-	crowds  crowds
+	chunk     int // flows in a bundle
+	flows     *book[string]
+	groups    *book[openflow.Group]
+	meters    *book[openflow.Meter]
+	plan      []*place[string] // flows to be written, in this order
+	held      []func()         // bring back what was put aside
+	endings                    // of connections
+	epoch     epoch
+	overflows overflows
 
 	turn    uint32          // of the audit, see audit.go
 	deleted map[string]bool // flows deleted in this turn
 }
 
 func newLedger(chunk int) *ledger {
-	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), endings: newEndings(), crowds: newCrowds()}
+	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), endings: newEndings(), overflows: newOverflows()}
 }
 
 // set replaces what an object wants.
@@ -67,8 +67,8 @@ func (l *ledger) set(owner pipeline.Key, p packed) []conflict {
 	}
 	before := l.flows.owned[owner]
 	conflicts := l.flows.set(owner, p.flows)
-	l.crowds.look(before)
-	l.crowds.look(l.flows.owned[owner])
+	l.overflows.mark(before)
+	l.overflows.mark(l.flows.owned[owner])
 	l.groups.set(owner, p.groups)
 	l.endings.want(owner, p.groups)
 	l.meters.set(owner, p.meters)

@@ -187,7 +187,7 @@ func (p *programmer) take() {
 	for _, c := range changes {
 		p.accept(c)
 	}
-	for owner, err := range p.ledger.crowds.settle() {
+	for owner, err := range p.ledger.overflows.settle() {
 		p.problem(owner, err)
 	}
 	p.settleRefused()
@@ -293,7 +293,7 @@ func (p *programmer) answer(more bool) {
 		case more:
 			continue
 		case len(keys) == 0:
-			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)), slices.Collect(maps.Keys(p.ledger.crowds.out)))
+			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)), slices.Collect(maps.Keys(p.ledger.overflows.out)))
 		}
 		var problems []error
 		for _, key := range keys {
@@ -317,7 +317,7 @@ func (p *programmer) decided(keys []pipeline.Key) bool {
 
 // problemOf says why an object is not in the switch.
 func (p *programmer) problemOf(key pipeline.Key) error {
-	err := cmp.Or(p.invalid[key], p.ledger.crowds.out[key])
+	err := cmp.Or(p.invalid[key], p.ledger.overflows.out[key])
 	if r := p.refused[key]; err == nil && r != nil {
 		err = r.err
 	}
@@ -340,7 +340,7 @@ func (p *programmer) progress() progress {
 	for key := range p.refused {
 		s.err = p.problemOf(key)
 	}
-	for _, all := range []map[pipeline.Key]error{p.ledger.crowds.out, p.invalid} {
+	for _, all := range []map[pipeline.Key]error{p.ledger.overflows.out, p.invalid} {
 		for key := range all {
 			s.err = p.problemOf(key)
 		}

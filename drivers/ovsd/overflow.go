@@ -8,55 +8,55 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// crowds are the flows of which rules have more clauses than fit into one (see unite). Who is left out of one changes with
-// every rule that comes or goes there, so it is found out after changes, and only where there were some.
-type crowds struct {
-	places map[*place[string]]crowd
+// overflows are the flows that rules want more clauses of conjunctions in than one can have (maxClauses). Which rules are
+// left out of a flow changes with every rule that comes or goes there, so it is computed after changes, for changed flows only.
+type overflows struct {
+	places map[*place[string]]overflow
 	stale  map[*place[string]]struct{} // those that have changed since settle
 	out    map[pipeline.Key]error      // why the rule is not in force, by the rule that is left out
 }
 
-// crowd is who is left out at one place, and why.
-type crowd struct {
+// overflow says which rules are left out of one flow, and why.
+type overflow struct {
 	out []pipeline.Key
 	why error
 }
 
-func newCrowds() crowds {
-	return crowds{places: map[*place[string]]crowd{}, stale: map[*place[string]]struct{}{}, out: map[pipeline.Key]error{}}
+func newOverflows() overflows {
+	return overflows{places: map[*place[string]]overflow{}, stale: map[*place[string]]struct{}{}, out: map[pipeline.Key]error{}}
 }
 
-// look looks at places whose claims have changed.
-func (c *crowds) look(places []*place[string]) {
+// mark has settle look at places whose claims have changed.
+func (o *overflows) mark(places []*place[string]) {
 	for _, p := range places {
-		if _, was := c.places[p]; was || isCrowd(p) {
-			c.stale[p] = struct{}{}
+		if _, was := o.places[p]; was || isOverfull(p) {
+			o.stale[p] = struct{}{}
 		}
 	}
 }
 
-// isCrowd tells whether more clauses than fit are claimed at a place.
-func isCrowd(p *place[string]) bool {
+// isOverfull tells whether more clauses than fit are claimed at a place.
+func isOverfull(p *place[string]) bool {
 	return len(p.claims) > maxClauses && isClause(p.claims[len(p.claims)-1].thing)
 }
 
 // settle finds out who is left out now, and returns those who were not before.
-func (c *crowds) settle() (fresh map[pipeline.Key]error) {
-	if len(c.stale) == 0 {
+func (o *overflows) settle() (fresh map[pipeline.Key]error) {
+	if len(o.stale) == 0 {
 		return nil
 	}
-	for p := range c.stale {
-		if delete(c.places, p); isCrowd(p) {
-			c.places[p] = crowd{leftOut(p), fault.New(fault.TooLarge, "more than %d rules of this node have clauses in the flow %s, and those with the highest numbers are "+
+	for p := range o.stale {
+		if delete(o.places, p); isOverfull(p) {
+			o.places[p] = overflow{leftOut(p), fault.New(fault.TooLarge, "more than %d rules of this node have clauses in the flow %s, and those with the highest numbers are "+
 				"not in force: let one rule say what several do", maxClauses, describePlace(p.name))}
 		}
 	}
-	clear(c.stale)
-	before := c.out
-	c.out, fresh = map[pipeline.Key]error{}, map[pipeline.Key]error{}
-	for _, at := range c.places {
+	clear(o.stale)
+	before := o.out
+	o.out, fresh = map[pipeline.Key]error{}, map[pipeline.Key]error{}
+	for _, at := range o.places {
 		for _, owner := range at.out {
-			if c.out[owner] = at.why; before[owner] == nil {
+			if o.out[owner] = at.why; before[owner] == nil {
 				fresh[owner] = at.why
 			}
 		}

@@ -57,23 +57,23 @@ func TestRulesThatAreLeftOutAreToldUntilThereIsRoom(t *testing.T) {
 }
 
 // Services have equal flows for what pods answer. No rule is left out because of them.
-func TestEqualFlowsThatAreNoClausesAreNoCrowd(t *testing.T) {
-	c := newCrowds()
+func TestEqualFlowsThatAreNoClausesDoNotOverflow(t *testing.T) {
+	c := newOverflows()
 	p := &place[string]{}
 	for number := range uint32(maxClauses + 1) {
 		at, one := ruleFlow(t, number, openflow.Flow{Goto: 9})
 		p.name, p.claims = at, append(p.claims, one)
 	}
-	c.look([]*place[string]{p})
+	c.mark([]*place[string]{p})
 	if len(c.places) > 0 || len(c.settle()) > 0 {
-		t.Error("they are a crowd")
+		t.Error("the flow is overfull")
 	}
 }
 
-// A change at one crowded place costs no look at the others, which stay as they were.
-func TestOnlyWhereRulesHaveChangedACrowdIsLookedAt(t *testing.T) {
-	c := newCrowds()
-	crowd := func(first uint32) *place[string] {
+// A change at one overfull place costs no look at the others, which stay as they were.
+func TestOnlyChangedFlowsAreLookedAtForOverflow(t *testing.T) {
+	c := newOverflows()
+	overfull := func(first uint32) *place[string] {
 		p := &place[string]{}
 		for number := range uint32(maxClauses + 1) {
 			at, one := ruleFlow(t, first+number, clause(first+number))
@@ -81,19 +81,19 @@ func TestOnlyWhereRulesHaveChangedACrowdIsLookedAt(t *testing.T) {
 		}
 		return p
 	}
-	quiet, busy := crowd(1), crowd(100_000)
-	c.look([]*place[string]{quiet, busy})
+	quiet, busy := overfull(1), overfull(100_000)
+	c.mark([]*place[string]{quiet, busy})
 	if fresh := c.settle(); len(fresh) != 2 {
-		t.Fatalf("left out of two crowds: %v", fresh)
+		t.Fatalf("left out of two flows: %v", fresh)
 	}
 	quiet.claims = nil // nobody has said so: whoever looks finds nobody left out
 	busy.claims = busy.claims[1:]
-	c.look([]*place[string]{busy})
+	c.mark([]*place[string]{busy})
 	if fresh := c.settle(); len(fresh) != 0 || len(c.out) != 1 {
 		t.Errorf("%d are left out, %v now first: want the one of the place that has not changed", len(c.out), fresh)
 	}
-	c.look([]*place[string]{quiet})
+	c.mark([]*place[string]{quiet})
 	if c.settle(); len(c.out) != 0 || len(c.places) != 0 {
-		t.Errorf("no crowd is left: %v of %d places", c.out, len(c.places))
+		t.Errorf("no flow is overfull: %v of %d places", c.out, len(c.places))
 	}
 }
