@@ -34,7 +34,7 @@ func (p *programmer) accept(c drivers.Change) {
 		p.enter(compiled{key: key})
 	}
 	for _, e := range c.Left {
-		p.ledger.leave(e)
+		p.ledger.flushEndpoint(e)
 	}
 	changed := make([]pipeline.Key, 0, len(c.Set))
 	for _, o := range c.Set {
@@ -47,7 +47,7 @@ func (p *programmer) accept(c drivers.Change) {
 		p.zoneLimits.replace(old, o)
 		p.objects[key] = o
 		if e, is := o.(pipeline.Endpoint); is && old == nil {
-			p.ledger.enterEndpoint(e)
+			p.ledger.spareEndpoint(e)
 		}
 		changed = append(changed, key)
 	}

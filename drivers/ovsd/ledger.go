@@ -48,7 +48,7 @@ type ledger struct {
 	meters    *book[openflow.Meter]
 	plan      []*place[string] // flows to be written, in this order
 	held      []func()         // bring back what was put aside
-	endings                    // of connections
+	flushes                    // of connections
 	epoch     epoch
 	overflows overflows
 
@@ -57,7 +57,7 @@ type ledger struct {
 }
 
 func newLedger(chunk int) *ledger {
-	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), endings: newEndings(), overflows: newOverflows()}
+	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), flushes: newFlushes(), overflows: newOverflows()}
 }
 
 // set replaces what an object wants.
@@ -70,7 +70,7 @@ func (l *ledger) set(owner pipeline.Key, p packed) []conflict {
 	l.overflows.mark(before)
 	l.overflows.mark(l.flows.owned[owner])
 	l.groups.set(owner, p.groups)
-	l.endings.want(owner, p.groups)
+	l.flushes.want(owner, p.groups)
 	l.meters.set(owner, p.meters)
 	return conflicts
 }
@@ -99,7 +99,7 @@ func (l *ledger) forget() {
 	l.flows.forget()
 	l.groups.forget()
 	l.meters.forget()
-	l.forgetEndings()
+	l.forgetFlushes()
 	l.plan, l.held, l.deleted = nil, nil, map[string]bool{}
 }
 
@@ -138,7 +138,7 @@ func (l *ledger) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) ba
 	var b batch
 	var oldGroups []step
 	b.meters, b.oldMeters = split(l, l.meters, blocked, meterMessage)
-	l.linger()
+	l.keepBuckets()
 	b.bundle, oldGroups = split(l, l.groups, blocked, groupMessage)
 	for _, p := range l.nextFlows(urgent) {
 		if l.isOther(p) {

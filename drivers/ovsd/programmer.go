@@ -57,20 +57,20 @@ type programmer struct {
 	can      abilities
 	sizes    sizes
 
-	sw       flowSwitch // nil: not connected
-	loaded   bool       // the ledger knows what is in sw
-	compared bool       // what was in sw has been compared with what is wanted
-	replaced bool       // the agent has said what it wants as a whole
-	known    []string   // ids of the endpoints that exist, until the switch was compared with them; nil: nobody says
-	others   int        // flows that are left alone because nobody knows what they do
-	refused  refusals
-	invalid  map[pipeline.Key]error
-	waiting  []*ticket
-	lastErr  error            // of the connection
-	endAgain <-chan time.Time // the next round of ended connections; nil: none is to come
-	endStep  <-chan time.Time // the next step of a round; nil: none is to come
+	sw         flowSwitch // nil: not connected
+	loaded     bool       // the ledger knows what is in sw
+	compared   bool       // what was in sw has been compared with what is wanted
+	replaced   bool       // the agent has said what it wants as a whole
+	known      []string   // ids of the endpoints that exist, until the switch was compared with them; nil: nobody says
+	others     int        // flows that are left alone because nobody knows what they do
+	refused    refusals
+	invalid    map[pipeline.Key]error
+	waiting    []*ticket
+	lastErr    error            // of the connection
+	flushAgain <-chan time.Time // the next round of ended connections; nil: none is to come
+	flushSoon  <-chan time.Time // the next step of a round; nil: none is to come
 
-	endsNothing bool // the switch has said that it cannot
+	cannotFlush bool // the switch has said that it cannot
 }
 
 // progress is what the programmer says of itself.
@@ -143,12 +143,12 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 	case <-p.inbox.news:
 	case <-retry:
 		p.ledger.release()
-	case <-p.endAgain:
-		p.endAgain = nil
-		p.endConnections(true)
-	case <-p.endStep:
-		p.endStep = nil
-		p.endSome(ctx)
+	case <-p.flushAgain:
+		p.flushAgain = nil
+		p.scheduleFlushes(true)
+	case <-p.flushSoon:
+		p.flushSoon = nil
+		p.flushSome(ctx)
 	case <-p.flowsLost:
 		p.loaded = false
 	case sw := <-p.connections:
@@ -174,7 +174,7 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 
 // connect takes over a connection, about whose switch nothing is known.
 func (p *programmer) connect(sw flowSwitch) {
-	p.sw, p.loaded, p.endsNothing = sw, false, false
+	p.sw, p.loaded, p.cannotFlush = sw, false, false
 	p.peers.solicitAll()
 	p.zoneLimits.news.Ring()
 }
@@ -216,13 +216,13 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 		return false
 	case !p.compared:
 		p.compared = true
-		p.endUnknown()
+		p.flushUnknown()
 		return true
 	case p.ledger.unfinished():
 		p.write(ctx)
 		return p.sw != nil && (p.ledger.unfinished() || p.auditor.rest > 0)
 	case p.ledger.leaving:
-		p.endConnections(false) // of endpoints that had no flows
+		p.scheduleFlushes(false) // of endpoints that had no flows
 	}
 	return p.auditor.findLost(p.ledger) || p.ledger.unfinished()
 }
@@ -268,7 +268,7 @@ func (p *programmer) write(ctx context.Context) {
 		return
 	}
 	p.lastErr = nil
-	p.endConnections(false)
+	p.scheduleFlushes(false)
 }
 
 // giveUp ends a connection on which the switch does not answer; the client

@@ -143,7 +143,7 @@ func newDatabase(config Config, changed func()) (*database, error) {
 // has lost its flows. Ports that were deleted on the way are noted by their own
 // rows.
 func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
-	if c.Old != nil && c.Old.Name == db.bridge && (c.New == nil || flushes(*c.Old, *c.New)) {
+	if c.Old != nil && c.Old.Name == db.bridge && (c.New == nil || losesFlows(*c.Old, *c.New)) {
 		db.flushed.Store(true)
 	}
 	moved := map[ovsdb.UUID]bool{}
@@ -162,9 +162,9 @@ func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
 	}
 }
 
-// flushes tells whether ovs-vswitchd removes all flows at such a change. A
+// losesFlows tells whether ovs-vswitchd removes all flows at such a change. A
 // bridge that was deleted and made again at once is the same to it.
-func flushes(old, now bridgeRow) bool {
+func losesFlows(old, now bridgeRow) bool {
 	mode := func(b bridgeRow) string {
 		if b.FailMode == nil {
 			return ""

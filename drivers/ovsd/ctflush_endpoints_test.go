@@ -13,23 +13,23 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	e := pipeline.Endpoint{ID: "a", VRF: 1, IPv4: netip.MustParseAddr("10.1.0.1"), IPv6: netip.MustParseAddr("fd00::1"), Local: true, Tiers: pipeline.Tracked}
 	const four, six = 3, 9 // made in two zones, and made to it; of IPv6 by protocol
 	const flushes = four + six
-	start := func() endingSwitch {
-		s := endingSwitch{t, newLedger(defaultChunk)}
+	start := func() flushSwitch {
+		s := flushSwitch{t, newLedger(defaultChunk)}
 		mustSet(t, s.ledger, e.Key(), wanting(map[int]int{7: 1}))
 		s.write()
 		mustSet(t, s.ledger, e.Key(), pipeline.Wants{})
-		s.leave(e)
+		s.flushEndpoint(e)
 		return s
 	}
-	round := func(s endingSwitch, again bool) (ended int) {
-		for s.queueEndings(again); len(s.queue) > 0; {
-			flushes, count := s.endNext()
+	round := func(s flushSwitch, again bool) (ended int) {
+		for s.queueFlushes(again); len(s.queue) > 0; {
+			flushes, count := s.nextFlushes()
 			ended += len(flushes)
-			s.ended(count)
+			s.flushed(count)
 		}
 		return ended
 	}
-	expect := func(when string, s endingSwitch, again bool, want int) {
+	expect := func(when string, s flushSwitch, again bool, want int) {
 		t.Helper()
 		if got := round(s, again); got != want {
 			t.Errorf("%s: %d flushes, want %d", when, got, want)
@@ -43,19 +43,19 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	expect("nothing new", s, false, 0)
 	expect("once more", s, true, flushes)
 	expect("all rounds are over", s, true, 0)
-	if s.moreRounds() || len(s.ending) != 0 {
-		t.Errorf("left: %v", s.ending)
+	if s.moreRounds() || len(s.flushing) != 0 {
+		t.Errorf("left: %v", s.flushing)
 	}
 
 	s = start()
 	s.write()
-	s.queueEndings(false)
+	s.queueFlushes(false)
 	s.forget()
 	expect("the connection was lost", s, false, flushes)
 	expect("once more", s, true, flushes)
 
 	s = start()
-	s.enterEndpoint(e)
+	s.spareEndpoint(e)
 	s.write()
 	expect("another one has the address already", s, false, flushes)
 	expect("its connections are its own", s, true, 0)
@@ -63,7 +63,7 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	s = start()
 	s.write()
 	expect("its flows are out", s, false, flushes)
-	s.enterEndpoint(pipeline.Endpoint{VRF: e.VRF, IPv4: e.IPv4})
+	s.spareEndpoint(pipeline.Endpoint{VRF: e.VRF, IPv4: e.IPv4})
 	expect("another one has one of the addresses", s, true, six)
 
 	e.Local = false

@@ -11,9 +11,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// endingSwitch is a ledger and what the switch has of groups: whatever the
+// flushSwitch is a ledger and what the switch has of groups: whatever the
 // ledger writes is done.
-type endingSwitch struct {
+type flushSwitch struct {
 	*testing.T
 	*ledger
 }
@@ -33,7 +33,7 @@ func balanced(providers string, ports map[uint16]uint16) pipeline.Service {
 }
 
 // want has the switch serve a service; nil: none.
-func (s endingSwitch) want(o *pipeline.Service) endingSwitch {
+func (s flushSwitch) want(o *pipeline.Service) flushSwitch {
 	s.Helper()
 	key := pipeline.Key{Kind: pipeline.KindService, ID: "s:t"}
 	var p packed
@@ -51,7 +51,7 @@ func (s endingSwitch) want(o *pipeline.Service) endingSwitch {
 	return s
 }
 
-func (s endingSwitch) write() {
+func (s flushSwitch) write() {
 	for s.unfinished() {
 		b := s.next(nil, func(pipeline.Key) bool { return false })
 		for _, step := range slices.Concat(b.meters, b.bundle, b.oldMeters) {
@@ -61,7 +61,7 @@ func (s endingSwitch) write() {
 }
 
 // groups are those in the switch.
-func (s endingSwitch) inSwitch() (groups []openflow.Group) {
+func (s flushSwitch) inSwitch() (groups []openflow.Group) {
 	for _, p := range s.groups.places {
 		if p.there {
 			groups = append(groups, p.have)
@@ -71,18 +71,18 @@ func (s endingSwitch) inSwitch() (groups []openflow.Group) {
 }
 
 // restarted is another ledger for the same switch.
-func (s endingSwitch) restarted() endingSwitch {
+func (s flushSwitch) restarted() flushSwitch {
 	l := newLedger(defaultChunk)
 	compareNumbered(l.groups, s.inSwitch(), func(g openflow.Group) (uint32, error) { return g.ID, nil }, l.nextTurn())
-	return endingSwitch{s.T, l}
+	return flushSwitch{s.T, l}
 }
 
 // expect compares what is ended next, as provider and port.
-func (s endingSwitch) expect(what string, again bool, want ...string) {
+func (s flushSwitch) expect(what string, again bool, want ...string) {
 	s.Helper()
 	var got []string
-	for s.queueEndings(again); len(s.queue) > 0; {
-		flushes, count := s.endNext()
+	for s.queueFlushes(again); len(s.queue) > 0; {
+		flushes, count := s.nextFlushes()
 		for _, c := range flushes {
 			provider := byte('*')
 			if c.From.IsValid() {
@@ -90,7 +90,7 @@ func (s endingSwitch) expect(what string, again bool, want ...string) {
 			}
 			got = append(got, fmt.Sprintf("%c:%d", provider, c.To.Port()))
 		}
-		s.ended(count)
+		s.flushed(count)
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
@@ -99,7 +99,7 @@ func (s endingSwitch) expect(what string, again bool, want ...string) {
 	s.write()
 }
 
-func (s endingSwitch) buckets() (count int) {
+func (s flushSwitch) buckets() (count int) {
 	for _, g := range s.inSwitch() {
 		count += len(g.Buckets)
 	}
@@ -108,9 +108,9 @@ func (s endingSwitch) buckets() (count int) {
 
 func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	web := map[uint16]uint16{80: 8080}
-	start := func(providers string, ports map[uint16]uint16) endingSwitch {
+	start := func(providers string, ports map[uint16]uint16) flushSwitch {
 		o := balanced(providers, ports)
-		return endingSwitch{t, newLedger(defaultChunk)}.want(&o)
+		return flushSwitch{t, newLedger(defaultChunk)}.want(&o)
 	}
 	service := func(providers string, ports map[uint16]uint16) *pipeline.Service {
 		o := balanced(providers, ports)
@@ -124,7 +124,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	if s.buckets() != 2 || s.pending() != 0 {
 		t.Errorf("%d buckets while connections are ended, %d pending", s.buckets(), s.pending())
 	}
-	for range endingRounds - 1 {
+	for range flushRounds - 1 {
 		s.expect("one more round", true, "*:80")
 	}
 	s.expect("all rounds are over", true)
@@ -167,15 +167,15 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 
 func TestStepsOfEndingsAreSmall(t *testing.T) {
 	all, few := balanced("abcdefghijklmnop", map[uint16]uint16{80: 8080}), balanced("p", map[uint16]uint16{80: 8080})
-	s := endingSwitch{t, newLedger(defaultChunk)}.want(&all).want(&few)
-	s.queueEndings(false)
+	s := flushSwitch{t, newLedger(defaultChunk)}.want(&all).want(&few)
+	s.queueFlushes(false)
 	var steps, total int
 	for len(s.queue) > 0 {
-		flushes, count := s.endNext()
-		if again, _ := s.endNext(); len(flushes) > endingStep || count == 0 || !slices.Equal(flushes, again) {
+		flushes, count := s.nextFlushes()
+		if again, _ := s.nextFlushes(); len(flushes) > flushStep || count == 0 || !slices.Equal(flushes, again) {
 			t.Fatalf("%d flushes that end %d of %d, then %d", len(flushes), count, len(s.queue), len(again))
 		}
-		s.ended(count)
+		s.flushed(count)
 		steps, total = steps+1, total+len(flushes)
 	}
 	if total != 15 || steps != 4 {
@@ -183,14 +183,14 @@ func TestStepsOfEndingsAreSmall(t *testing.T) {
 	}
 
 	// A first round overtakes the later ones of others.
-	s.queueEndings(true)
+	s.queueFlushes(true)
 	two := balanced("p", map[uint16]uint16{80: 8443})
-	s.want(&two).queueEndings(false)
-	if flushes, _ := s.endNext(); len(flushes) == 0 || flushes[0].From.Addr().As4()[3] != 'p' {
+	s.want(&two).queueFlushes(false)
+	if flushes, _ := s.nextFlushes(); len(flushes) == 0 || flushes[0].From.Addr().As4()[3] != 'p' {
 		t.Errorf("first: %v", flushes)
 	}
-	s.want(&all).queueEndings(false)
-	if flushes, _ := s.endNext(); len(flushes) != 1 || flushes[0].From.Port() != 8443 {
+	s.want(&all).queueFlushes(false)
+	if flushes, _ := s.nextFlushes(); len(flushes) != 1 || flushes[0].From.Port() != 8443 {
 		t.Errorf("all are providers again, and are ended: %v", flushes)
 	}
 }
@@ -206,25 +206,25 @@ func (u unflushing) Send(context.Context, ...openflow.Message) error { return u.
 func TestOnlyASwitchThatCannotEndConnectionsIsNotAskedAgain(t *testing.T) {
 	lasting := func(reason error) (rounds int, queued bool) {
 		all, few := balanced("ab", map[uint16]uint16{80: 8080}), balanced("b", map[uint16]uint16{80: 8080})
-		s := endingSwitch{t, newLedger(defaultChunk)}.want(&all).want(&few)
+		s := flushSwitch{t, newLedger(defaultChunk)}.want(&all).want(&few)
 		p := (&harness{t: t}).programmer()
 		p.ledger, p.sw, p.loaded = s.ledger, unflushing{newFakeSwitch(), reason}, true
-		p.endConnections(false)
-		p.endSome(t.Context())
-		for _, e := range s.ending {
+		p.scheduleFlushes(false)
+		p.flushSome(t.Context())
+		for _, e := range s.flushing {
 			rounds += e.rounds
 		}
-		return rounds, p.endStep != nil && len(s.queue) > 0
+		return rounds, p.flushSoon != nil && len(s.queue) > 0
 	}
 	for what, test := range map[string]struct {
 		reason error
 		rounds int
 		queued bool
 	}{
-		"late":        {context.DeadlineExceeded, endingRounds, true},
+		"late":        {context.DeadlineExceeded, flushRounds, true},
 		"unsupported": {&openflow.Error{Type: 1, Code: 4}, 0, false},
-		"refused":     {&openflow.Error{Type: 1, Code: 10}, endingRounds - 1, false},
-		"done":        {nil, endingRounds - 1, false},
+		"refused":     {&openflow.Error{Type: 1, Code: 10}, flushRounds - 1, false},
+		"done":        {nil, flushRounds - 1, false},
 	} {
 		if rounds, queued := lasting(test.reason); rounds != test.rounds || queued != test.queued {
 			t.Errorf("%s: %d rounds to come, queued %v", what, rounds, queued)

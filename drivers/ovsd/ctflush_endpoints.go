@@ -8,24 +8,24 @@ import (
 
 // When an endpoint is gone its connections are ended, or whoever gets its address next would have
 // them. That begins when its flows are out, as a packet would make them anew before. It is done twice, as for
-// half a second more the datapath may know the flows. Rounds and steps are those of endings.go.
+// half a second more the datapath may know the flows. Rounds and steps are those of ctflush.go.
 //
 // Of an endpoint that went while no driver ran nobody tells. In a routed network its flows do, which are still in
 // the switch; those of a bridged one do not say what addresses it had. That nobody wants flows does not mean that
 // their endpoint has gone: its node may not be known yet, or its port have no number.
-const leftRounds = 2
+const endpointRounds = 2
 
-// leave has the connections of an endpoint ended.
-func (l *ledger) leave(e pipeline.Endpoint) {
+// flushEndpoint has the connections of an endpoint ended.
+func (l *ledger) flushEndpoint(e pipeline.Endpoint) {
 	for _, c := range pipeline.ConnectionsOf(e) {
-		l.ending[c] = &ending{connections: c, rounds: leftRounds, waits: true}
+		l.flushing[c] = &ctFlush{connections: c, rounds: endpointRounds, waits: true}
 		l.leaving = true
 	}
 }
 
-// endUnknown has the connections ended of endpoints that the switch has flows of and nobody knows. It does so once
+// flushUnknown has the connections ended of endpoints that the switch has flows of and nobody knows. It does so once
 // after a change with all that exist: of those that go later the changes tell.
-func (p *programmer) endUnknown() {
+func (p *programmer) flushUnknown() {
 	if p.known == nil {
 		return
 	}
@@ -39,11 +39,11 @@ func (p *programmer) endUnknown() {
 		}
 	}
 	p.known = nil
-	p.ledger.leaveAllBut(known)
+	p.ledger.flushAllBut(known)
 }
 
-// leaveAllBut has the connections ended of endpoints with flows under cookies that are not known.
-func (l *ledger) leaveAllBut(known map[uint64]bool) {
+// flushAllBut has the connections ended of endpoints with flows under cookies that are not known.
+func (l *ledger) flushAllBut(known map[uint64]bool) {
 	for _, p := range l.flows.list {
 		if !p.there {
 			continue
@@ -56,25 +56,25 @@ func (l *ledger) leaveAllBut(known map[uint64]bool) {
 		if !is {
 			continue
 		}
-		l.leave(e)
+		l.flushEndpoint(e)
 		if len(p.claims) > 0 {
-			l.enterEndpoint(e) // another one has the address
+			l.spareEndpoint(e) // another one has the address
 		}
 	}
 }
 
-// enterEndpoint spares the connections of an endpoint that has the address of one that has left: there are no more
+// spareEndpoint spares the connections of an endpoint that has the address of one that has left: there are no more
 // rounds than the first, and if that has been, none.
-func (l *ledger) enterEndpoint(e pipeline.Endpoint) {
-	if len(l.ending) == 0 {
+func (l *ledger) spareEndpoint(e pipeline.Endpoint) {
+	if len(l.flushing) == 0 {
 		return
 	}
 	e.Local, e.Tiers = true, pipeline.Tracked // all of the other one's, wherever it was
 	for _, c := range pipeline.ConnectionsOf(e) {
-		switch old := l.ending[c]; {
+		switch old := l.flushing[c]; {
 		case old == nil:
 		case old.begun:
-			delete(l.ending, c)
+			delete(l.flushing, c)
 		default:
 			old.rounds = 1
 		}
@@ -86,7 +86,7 @@ func (l *ledger) noteFlowsOut() {
 	if !l.leaving || l.unfinished() {
 		return
 	}
-	for _, e := range l.ending {
+	for _, e := range l.flushing {
 		e.waits = false
 	}
 	l.leaving = false

@@ -30,28 +30,28 @@ import (
 // meanwhile. So what is to be ended waits in a queue. A step takes a few from it; then
 // the switch has as much time for others as the step took. First rounds come first.
 const (
-	endingRounds = 5
-	endingPasses = 3           // in a round
-	endingPause  = time.Second // between rounds, at least
-	endingStep   = 4           // flushes, each of which is sent endingPasses times
+	flushRounds = 5
+	flushPasses = 3           // in a round
+	flushPause  = time.Second // between rounds, at least
+	flushStep   = 4           // flushes, each of which is sent flushPasses times
 )
 
-// kindEnding is the kind of who claims the buckets of a group that are to be ended.
-const kindEnding pipeline.Kind = "ending"
+// kindFlushed is the kind of who claims the buckets of a group that are to be ended.
+const kindFlushed pipeline.Kind = "flushed"
 
-// endings are the connections that no wanted group makes, and buckets in the
+// flushes are the connections that no wanted group makes, and buckets in the
 // switch have made.
-type endings struct {
+type flushes struct {
 	leaving bool // there may be some of endpoints that wait for flows to be out
 
-	made   map[openflow.CTFlush]int            // by how many wanted groups; with any provider, too
-	makes  map[pipeline.Key][]openflow.CTFlush // by the owner of the groups
-	ending map[openflow.CTFlush]*ending
-	queue  []*ending // have a round to come now
+	made     map[openflow.CTFlush]int            // by how many wanted groups; with any provider, too
+	makes    map[pipeline.Key][]openflow.CTFlush // by the owner of the groups
+	flushing map[openflow.CTFlush]*ctFlush
+	queue    []*ctFlush // have a round to come now
 }
 
-// ending is a kind of connections that are being ended.
-type ending struct {
+// ctFlush ends one kind of connections, in rounds.
+type ctFlush struct {
 	connections openflow.CTFlush
 	group       string // the place of the bucket that has made them; empty: those of an endpoint that has left
 	rounds      int    // to come; 0: the bucket may go
@@ -60,45 +60,45 @@ type ending struct {
 	queued      bool
 }
 
-func newEndings() endings {
-	return endings{made: map[openflow.CTFlush]int{}, makes: map[pipeline.Key][]openflow.CTFlush{}, ending: map[openflow.CTFlush]*ending{}}
+func newFlushes() flushes {
+	return flushes{made: map[openflow.CTFlush]int{}, makes: map[pipeline.Key][]openflow.CTFlush{}, flushing: map[openflow.CTFlush]*ctFlush{}}
 }
 
 // want enters what connections the groups of an owner make.
-func (e *endings) want(owner pipeline.Key, groups []entry[openflow.Group]) {
-	for _, c := range e.makes[owner] {
-		if e.made[c]--; e.made[c] == 0 {
-			delete(e.made, c)
+func (f *flushes) want(owner pipeline.Key, groups []entry[openflow.Group]) {
+	for _, c := range f.makes[owner] {
+		if f.made[c]--; f.made[c] == 0 {
+			delete(f.made, c)
 		}
 	}
-	delete(e.makes, owner)
+	delete(f.makes, owner)
 	for _, g := range groups {
 		for _, c := range pipeline.Connections(g.thing) {
-			e.made[c]++
-			e.made[toAny(c)]++
-			e.makes[owner] = append(e.makes[owner], c, toAny(c))
+			f.made[c]++
+			f.made[toAny(c)]++
+			f.makes[owner] = append(f.makes[owner], c, toAny(c))
 		}
 	}
 }
 
-// forgetEndings forgets what is being ended; what is left of it is in the switch. Of endpoints
+// forgetFlushes forgets what is being ended; what is left of it is in the switch. Of endpoints
 // that have left nothing is there.
-func (l *ledger) forgetEndings() {
-	maps.DeleteFunc(l.ending, func(_ openflow.CTFlush, e *ending) bool { return e.group != "" })
-	for _, e := range l.ending {
+func (l *ledger) forgetFlushes() {
+	maps.DeleteFunc(l.flushing, func(_ openflow.CTFlush, e *ctFlush) bool { return e.group != "" })
+	for _, e := range l.flushing {
 		e.queued = false
 	}
 	l.queue = nil
 	for owner := range l.groups.owned {
-		if owner.Kind == kindEnding {
+		if owner.Kind == kindFlushed {
 			l.groups.set(owner, nil)
 		}
 	}
 }
 
-// linger keeps those buckets in groups about to change whose connections have to
+// keepBuckets keeps those buckets in groups about to change whose connections have to
 // be ended first.
-func (l *ledger) linger() {
+func (l *ledger) keepBuckets() {
 	for _, p := range slices.Clone(l.groups.dirty) {
 		if !p.pending {
 			continue
@@ -108,10 +108,10 @@ func (l *ledger) linger() {
 			if l.made[c] > 0 {
 				continue
 			}
-			if l.ending[c] == nil {
-				l.ending[c] = &ending{connections: c, group: p.name, rounds: endingRounds}
+			if l.flushing[c] == nil {
+				l.flushing[c] = &ctFlush{connections: c, group: p.name, rounds: flushRounds}
 			}
-			if l.ending[c].rounds > 0 {
+			if l.flushing[c].rounds > 0 {
 				ends = append(ends, c)
 			}
 		}
@@ -119,19 +119,19 @@ func (l *ledger) linger() {
 		if len(ends) > 0 {
 			rest = []entry[openflow.Group]{{p.name, pipeline.Ending(p.have, ends)}}
 		}
-		l.groups.set(pipeline.Key{Kind: kindEnding, ID: p.name}, rest)
+		l.groups.set(pipeline.Key{Kind: kindFlushed, ID: p.name}, rest)
 	}
 }
 
 // uniteGroups adds the buckets that are to be ended to those that an object wants.
 func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group] {
-	isEnding := func(c claim[openflow.Group]) bool { return c.owner.Kind == kindEnding }
-	wanted := slices.DeleteFunc(slices.Clone(claims), isEnding)
+	isFlushed := func(c claim[openflow.Group]) bool { return c.owner.Kind == kindFlushed }
+	wanted := slices.DeleteFunc(slices.Clone(claims), isFlushed)
 	best := claims[len(claims)-1]
 	if len(wanted) > 0 {
 		best = wanted[len(wanted)-1]
 	}
-	i := slices.IndexFunc(claims, isEnding)
+	i := slices.IndexFunc(claims, isFlushed)
 	if i < 0 || len(wanted) == 0 {
 		return best
 	}
@@ -141,21 +141,21 @@ func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group]
 	return best
 }
 
-// queueEndings queues the connections whose group has changed and that have not had a
+// queueFlushes queues the connections whose group has changed and that have not had a
 // round yet, or all others as well.
-func (l *ledger) queueEndings(everything bool) {
+func (l *ledger) queueFlushes(everything bool) {
 	l.noteFlowsOut()
-	var list []*ending
-	for c, e := range l.ending {
+	var list []*ctFlush
+	for c, e := range l.flushing {
 		switch {
 		case l.over(e):
-			delete(l.ending, c)
+			delete(l.flushing, c)
 		case l.due(e) && !e.queued && (everything || !e.begun):
 			e.queued = true
 			list = append(list, e)
 		}
 	}
-	slices.SortFunc(list, func(a, b *ending) int {
+	slices.SortFunc(list, func(a, b *ctFlush) int {
 		return cmp.Or(cmp.Compare(b.rounds, a.rounds), a.connections.Compare(b.connections))
 	})
 	if everything {
@@ -167,7 +167,7 @@ func (l *ledger) queueEndings(everything bool) {
 
 // over tells whether there is nothing to end any more: there is a provider again, or the bucket
 // has gone, or the endpoint's rounds are over.
-func (l *ledger) over(e *ending) bool {
+func (l *ledger) over(e *ctFlush) bool {
 	if e.group == "" {
 		return e.rounds == 0
 	}
@@ -175,10 +175,10 @@ func (l *ledger) over(e *ending) bool {
 	return l.made[e.connections] > 0 || p == nil || e.rounds == 0 && !slices.Contains(pipeline.Connections(p.have), e.connections)
 }
 
-// due tells whether an ending may have a round now: the first only when nothing is sent
+// due tells whether a flush may have a round now: the first only when nothing is sent
 // to the bucket any more.
-func (l *ledger) due(e *ending) bool {
-	if l.ending[e.connections] != e || e.rounds == 0 {
+func (l *ledger) due(e *ctFlush) bool {
+	if l.flushing[e.connections] != e || e.rounds == 0 {
 		return false
 	}
 	if e.group == "" {
@@ -188,10 +188,10 @@ func (l *ledger) due(e *ending) bool {
 	return l.made[e.connections] == 0 && p != nil && (!p.pending || e.begun)
 }
 
-// endNext returns the flushes of the next step, and how many in the queue they end;
-// those stay in it until ended is called. Where no wanted group makes connections to an
+// nextFlushes returns the flushes of the next step, and how many in the queue they end;
+// those stay in it until flushed is called. Where no wanted group makes connections to an
 // address and port, one flush ends those to all its providers.
-func (l *ledger) endNext() (flushes []openflow.CTFlush, count int) {
+func (l *ledger) nextFlushes() (flushes []openflow.CTFlush, count int) {
 	for _, e := range l.queue {
 		if l.due(e) {
 			flush := e.connections
@@ -199,7 +199,7 @@ func (l *ledger) endNext() (flushes []openflow.CTFlush, count int) {
 				flush = toAny(flush)
 			}
 			if !slices.Contains(flushes, flush) {
-				if len(flushes) == endingStep {
+				if len(flushes) == flushStep {
 					break
 				}
 				flushes = append(flushes, flush)
@@ -210,8 +210,8 @@ func (l *ledger) endNext() (flushes []openflow.CTFlush, count int) {
 	return flushes, count
 }
 
-// ended takes what had its round off the queue.
-func (l *ledger) ended(count int) {
+// flushed takes what had its round off the queue.
+func (l *ledger) flushed(count int) {
 	for _, e := range l.queue[:count] {
 		e.queued = false
 		if !l.due(e) {
@@ -219,7 +219,7 @@ func (l *ledger) ended(count int) {
 		}
 		e.begun = true
 		if e.rounds--; e.rounds == 0 && e.group != "" {
-			l.lingerNoMore(l.groups.places[e.group])
+			l.releaseBuckets(l.groups.places[e.group])
 		}
 	}
 	l.queue = l.queue[count:]
@@ -231,63 +231,63 @@ func toAny(c openflow.CTFlush) openflow.CTFlush {
 	return c
 }
 
-// endNothing lets the buckets go.
-func (l *ledger) endNothing() {
+// flushNothing lets the buckets go of a switch that cannot flush.
+func (l *ledger) flushNothing() {
 	l.queue = nil
-	for _, e := range l.ending {
+	for _, e := range l.flushing {
 		e.rounds, e.queued = 0, false
 		if p := l.groups.places[e.group]; p != nil {
-			l.lingerNoMore(p)
+			l.releaseBuckets(p)
 		}
 	}
 }
 
-// lingerNoMore has a group looked at again.
-func (l *ledger) lingerNoMore(p *place[openflow.Group]) {
-	l.groups.set(pipeline.Key{Kind: kindEnding, ID: p.name}, nil)
+// releaseBuckets lets a group go without the buckets that were kept.
+func (l *ledger) releaseBuckets(p *place[openflow.Group]) {
+	l.groups.set(pipeline.Key{Kind: kindFlushed, ID: p.name}, nil)
 }
 
 // moreRounds tells whether there is something to end later.
-func (e *endings) moreRounds() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(e.ending)), func(e *ending) bool { return e.rounds > 0 })
+func (f *flushes) moreRounds() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(f.flushing)), func(e *ctFlush) bool { return e.rounds > 0 })
 }
 
-// endConnections has connections ended: those that have had no round yet, or all that
+// scheduleFlushes has connections ended: those that have had no round yet, or all that
 // are to have one more.
-func (p *programmer) endConnections(again bool) {
-	p.ledger.queueEndings(again)
-	if p.endAgain == nil && p.ledger.moreRounds() {
-		p.endAgain = time.After(endingPause)
+func (p *programmer) scheduleFlushes(again bool) {
+	p.ledger.queueFlushes(again)
+	if p.flushAgain == nil && p.ledger.moreRounds() {
+		p.flushAgain = time.After(flushPause)
 	}
-	if p.endStep == nil && len(p.ledger.queue) > 0 {
-		p.endStep = time.After(0)
+	if p.flushSoon == nil && len(p.ledger.queue) > 0 {
+		p.flushSoon = time.After(0)
 	}
 }
 
-// endSome ends the next few connections. What the switch does not answer is tried again.
-func (p *programmer) endSome(ctx context.Context) {
+// flushSome ends the next few connections. What the switch does not answer is tried again.
+func (p *programmer) flushSome(ctx context.Context) {
 	if p.sw == nil || !p.loaded {
 		return // what is to be ended is looked up with the rest
 	}
 	began := time.Now()
-	flushes, count := p.ledger.endNext()
+	flushes, count := p.ledger.nextFlushes()
 	switch err := p.flush(ctx, flushes); {
 	case err == nil:
-		p.ledger.ended(count)
+		p.ledger.flushed(count)
 	case isUnsupported(err):
-		if !p.endsNothing {
+		if !p.cannotFlush {
 			p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
 		}
-		p.endsNothing = true
-		p.ledger.endNothing()
+		p.cannotFlush = true
+		p.ledger.flushNothing()
 	case isRefusal(err):
 		p.log.WithError(err).Warn("connections to something that has gone are not ended")
-		p.ledger.ended(count)
+		p.ledger.flushed(count)
 	default:
 		p.log.WithError(err).Warn("connections to what has gone are not ended yet")
 	}
 	if len(p.ledger.queue) > 0 {
-		p.endStep = time.After(time.Since(began))
+		p.flushSoon = time.After(time.Since(began))
 	}
 }
 
@@ -296,7 +296,7 @@ func (p *programmer) flush(ctx context.Context, flushes []openflow.CTFlush) erro
 		return nil
 	}
 	var messages []openflow.Message
-	for range endingPasses {
+	for range flushPasses {
 		for _, f := range flushes {
 			messages = append(messages, f)
 		}
