@@ -18,7 +18,7 @@
 //
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader
-//	server.go    HTTP limits; shedder.go keeps silent connections cheap
+//	listeners.go addresses and sockets; server.go HTTP limits; shedder.go keeps silent connections cheap
 //	connection.go  TLS and plain on one port; identify.go who asks; mode.go whether plain is served
 //	             (the gate, package gate, takes over agents that want the state)
 //	papers.go    authorities and own certificates; found.go how a cluster gets them,
@@ -150,11 +150,6 @@ func New(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
-// encrypts has a listener speak TLS, and plain HTTP unless it is for TLS only.
-func (d *Daemon) encrypts(l net.Listener, only bool) net.Listener {
-	return encrypting{Listener: l, config: d.papers.server(), offers: d.papers.serves, gate: d.gate.Take, only: only}
-}
-
 // Run serves until ctx ends, then hands over: it stops accepting, lets
 // requests in flight finish, resigns, withdraws its registration and stops the
 // embedded store, in this order. It returns early only if it cannot serve.
@@ -164,38 +159,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.log.WithError(err).Warn("closing the store")
 		}
 	}()
-	listeners, err := listen(d.cfg.Listen, d.cfg.Control)
+	listeners, err := d.listeners()
 	if err != nil {
 		return err
 	}
 	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback), d.papers, d.log)
-	for i, l := range listeners {
-		listeners[i] = d.encrypts(l, false)
-	}
-	if address := d.cfg.Security.AuthProxy; address != "" {
-		proxied, err := net.Listen("tcp", address)
-		if err != nil {
-			for _, l := range listeners {
-				err = errors.Join(err, l.Close())
-			}
-			return err
-		}
-		listeners = append(listeners, d.encrypts(proxied, true))
-	}
-	if d.cfg.Security.Socket != "" {
-		local, err := listenSocket(d.cfg.Security.Socket)
-		switch {
-		case err == nil:
-			listeners = append(listeners, local)
-		case d.cfg.Security.SocketOptional:
-			d.log.WithError(err).Warn("root of this machine is not served on a socket")
-		default:
-			for _, l := range listeners {
-				err = errors.Join(err, l.Close())
-			}
-			return err
-		}
-	}
 	if limit := d.cfg.requestLimit; limit > 0 {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
 	}

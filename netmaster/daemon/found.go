@@ -3,15 +3,10 @@ package daemon
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"net"
-	"os"
-	"path/filepath"
 
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
-	"github.com/contiv/netplugin/utils/durable"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -131,26 +126,4 @@ func (d *Daemon) record(ctx context.Context) (stored mastercfg.Security, err err
 		return stored, fault.New(fault.Internal, "key %s: %w", mastercfg.SecurityKey, err)
 	}
 	return stored, nil
-}
-
-// listenSocket opens the socket for root of this machine. One that is left of a netmaster
-// that died is replaced; where one lives, that is an error.
-func listenSocket(path string) (net.Listener, error) {
-	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
-		return nil, err
-	}
-	if conn, err := net.Dial("unix", path); err == nil {
-		return nil, errors.Join(fault.New(fault.Conflict, "socket %s: another netmaster serves it", path), conn.Close())
-	}
-	if err := durable.Remove(path); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }

@@ -71,36 +71,6 @@ func (s *server) stop(drain time.Duration) error {
 	return s.http.Close()
 }
 
-// listen opens the external address, and the control address unless that is the same socket.
-func listen(external, control string) ([]net.Listener, error) {
-	first, err := net.Listen("tcp", external)
-	if err != nil {
-		return nil, err
-	}
-	if covers(external, control) {
-		return []net.Listener{first}, nil
-	}
-	second, err := net.Listen("tcp", control)
-	if err != nil {
-		return nil, errors.Join(err, first.Close())
-	}
-	return []net.Listener{first, second}, nil
-}
-
-// covers tells whether who listens on external is reached at control.
-func covers(external, control string) bool {
-	host, port, err := net.SplitHostPort(external)
-	if err != nil {
-		return false
-	}
-	_, controlPort, err := net.SplitHostPort(control)
-	if err != nil || port != controlPort {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return external == control || host == "" || ip != nil && ip.IsUnspecified()
-}
-
 // debugWriter takes what net/http logs about misbehaving clients.
 type debugWriter struct{ entry *logrus.Entry }
 

@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// listeners opens the addresses and the socket that this netmaster serves on. After an error
+// none of them is open.
+func (d *Daemon) listeners() (opened []net.Listener, err error) {
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, l := range opened {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	security := d.cfg.Security
+	open := func(address string, onlyTLS bool) error {
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			opened = append(opened, d.encrypts(l, onlyTLS))
+		}
+		return err
+	}
+	if err := open(d.cfg.Listen, false); err != nil {
+		return opened, err
+	}
+	if !covers(d.cfg.Listen, d.cfg.Control) {
+		if err := open(d.cfg.Control, false); err != nil {
+			return opened, err
+		}
+	}
+	if security.AuthProxy != "" {
+		if err := open(security.AuthProxy, true); err != nil {
+			return opened, err
+		}
+	}
+	if security.Socket == "" {
+		return opened, nil
+	}
+	switch l, err := listenSocket(security.Socket); {
+	case err == nil:
+		opened = append(opened, l)
+	case security.SocketOptional:
+		d.log.WithError(err).Warn("root of this machine is not served on a socket")
+	default:
+		return opened, err
+	}
+	return opened, nil
+}
+
+// encrypts has a listener speak TLS, and plain HTTP unless it is for TLS only.
+func (d *Daemon) encrypts(l net.Listener, only bool) net.Listener {
+	return encrypting{Listener: l, config: d.papers.server(), offers: d.papers.serves, gate: d.gate.Take, only: only}
+}
+
+// covers tells whether who listens on external is reached at control.
+func covers(external, control string) bool {
+	host, port, err := net.SplitHostPort(external)
+	if err != nil {
+		return false
+	}
+	_, controlPort, err := net.SplitHostPort(control)
+	if err != nil || port != controlPort {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return external == control || host == "" || ip != nil && ip.IsUnspecified()
+}
+
+// listenSocket opens the socket for root of this machine. One that is left of a netmaster
+// that died is replaced; where one lives, that is an error.
+func listenSocket(path string) (net.Listener, error) {
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		return nil, errors.Join(fault.New(fault.Conflict, "socket %s: another netmaster serves it", path), conn.Close())
+	}
+	if err := durable.Remove(path); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
