@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -33,6 +35,40 @@ type securityOptions struct {
 	own           owncert.Files
 	authProxy     string
 	leafLife      time.Duration
+}
+
+func (s *securityOptions) flags(set daemonflags.Set) []cli.Flag {
+	return []cli.Flag{
+		set.Bool(&s.secure, "secure", "SECURE", categorySecurity,
+			"close the cluster: a new one is enforced, it asks everybody who he is, over TLS; one of before that is open gets authorities for certificates and is permissive. Default for new clusters with --embedded-etcd, or on an etcd reached with --etcd-cert"),
+		set.Bool(&s.insecure, "insecure", "INSECURE", categorySecurity,
+			"let a new cluster be open, as those of old: REST over plain HTTP, nobody is asked who he is. Default for new clusters on a plain etcd; one that is there keeps its mode (netctl security --help)"),
+		set.String(&s.plainLoopback, "plain-loopback", "PLAIN_LOOPBACK", "", categorySecurity,
+			"serve plain HTTP on loopback to whoever asks there, in this role, also if the cluster is enforced: every user and host-network pod of the machine has it then"),
+		set.String(&s.token, "join-token-file", "JOIN_TOKEN_FILE", "", categorySecurity,
+			"file with a token of netctl token create --role master, which only its own user may read: a netmaster that has no authorities is given them by another one, over TLS, and does not lead before"),
+		set.String(&s.join, "join", "JOIN", "", categorySecurity,
+			"netmasters to ask then, address:port with commas between, before those that are registered in the store"),
+		set.String(&s.podToken, "join-pod-token-file", "JOIN_POD_TOKEN_FILE", "", categorySecurity,
+			"file with a token of this pod's service account, for audience "+mastercfg.JoinAudience+": where the cluster has authorities, this netmaster is given them by another one; with --k8s-api-server"),
+		set.String(&s.dir, "pki-dir", "PKI_DIR", "/var/lib/contiv/pki", categorySecurity,
+			"directory of the authorities; only its own user may read it"),
+		set.String(&s.own.Cert, "tls-cert", "TLS_CERT", "", categorySecurity,
+			"certificate of your own, with those between it and its authority: it is shown to clients that ask for a name that it has; read again each minute and on SIGHUP, as the next three"),
+		set.String(&s.own.Key, "tls-key", "TLS_KEY", "", categorySecurity, "its key, which only netmaster's user may read"),
+		set.String(&s.own.ClientCA, "tls-client-ca", "TLS_CLIENT_CA", "", categorySecurity,
+			"authorities of your own: their certificates stand for the user whom a URI in them names, contiv://CLUSTER/user/NAME, or --client-cert-map"),
+		set.String(&s.own.Map, "client-cert-map", "CLIENT_CERT_MAP", "", categorySecurity,
+			"file with a line for each of their users: a name, and the subject of the certificate (RFC 2253) or key: and the SHA-256 of its public key"),
+		set.String(&s.names, "tls-san", "TLS_SAN", "", categorySecurity,
+			"names and addresses, with commas between, that clients reach this netmaster by, beside its own addresses"),
+		set.String(&s.socket, "socket", "SOCKET", "", categorySecurity,
+			"socket on which root of this machine is served (default: "+defaultSocket+", if it can be made)"),
+		&cli.DurationFlag{Name: "leaf-life", Sources: set.Env("LEAF_LIFE"), Value: pki.LeafLife, Destination: &s.leafLife,
+			Category: categorySecurity, Usage: "how long certificates are good for; for tests of their renewal", OnlyOnce: true, Hidden: true},
+		set.String(&s.authProxy, "auth-proxy-address", "AUTH_PROXY_ADDRESS", "", categorySecurity,
+			"another address:port, such as :10000, on which REST is served over TLS only, for clients that know the authenticating proxy of the original there"),
+	}
 }
 
 // shortestLife is of certificates that are renewed in time.

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/daemon"
+	"github.com/contiv/netplugin/netmaster/k8s"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/utils/daemonflags"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/hostaddr"
+	"github.com/contiv/netplugin/utils/k8sutils"
+)
+
+// config checks all flags and turns them into the daemon's configuration.
+// Every violation is reported; arguments beside flags are one.
+func (o *options) config(arguments []string) (daemon.Config, error) {
+	found := append(o.common.Validate(), o.resolveAddresses()...)
+	for _, argument := range arguments {
+		found = append(found, fmt.Errorf("%q: netmaster takes no arguments beside flags", argument))
+	}
+	if o.infra = strings.ToLower(o.infra); o.infra != "default" && o.infra != "aci" {
+		found = append(found, fmt.Errorf("--infra %q: want default or aci", o.infra))
+	}
+	if o.leaderTTL < 2*time.Second {
+		found = append(found, fmt.Errorf("--leader-ttl %s: must be at least 2s", o.leaderTTL))
+	}
+	if o.nodeGrace < time.Minute {
+		found = append(found, fmt.Errorf("--node-grace %s: must be at least 1m", o.nodeGrace))
+	}
+	cluster, violations := o.kubernetes(k8sutils.DefaultPath)
+	found = append(found, violations...)
+	member, violations := o.member()
+	found = append(found, violations...)
+	pods, err := o.inPod()
+	if err != nil {
+		found = append(found, err)
+	}
+	security, violations := o.protection()
+	if found = append(found, violations...); len(found) > 0 {
+		return daemon.Config{}, errors.Join(found...)
+	}
+	var metrics []prometheus.Collector
+	if cluster != nil {
+		metrics = append(metrics, cluster.Metrics)
+	}
+	config := daemon.Config{
+		Listen: o.external, Control: o.internal, Metrics: metrics,
+		Store: o.store(), Embedded: member, Security: security,
+		API: api.Config{
+			ClusterMode: o.common.Mode,
+			Defaults:    api.WithDefaults(contivmodel.Global{FwdMode: o.common.FwdMode, NetworkInfraType: o.infra}),
+			Audit:       audit.New(o.auditLog, logrus.WithField("component", "audit")),
+			Log:         logrus.WithField("component", "api"),
+		},
+		Follow:    o.follow(cluster, pods),
+		LeaderTTL: o.leaderTTL, NodeGrace: o.nodeGrace,
+		Log: logrus.WithField("component", "netmaster"),
+	}
+	o.vouched(&config, pods)
+	return config, nil
+}
+
+// kubernetes is how the leader reaches the API server that a flag or the file names. Without
+// either nobody places pods, which is said at each term.
+func (o *options) kubernetes(path string) (*k8s.Config, []error) {
+	choice := k8s.TenantChoice(o.tenantChoice)
+	if choice != k8s.ByNamespace && choice != k8s.Open {
+		return nil, []error{fmt.Errorf("--k8s-tenant-choice %q: want %s or %s", o.tenantChoice, k8s.ByNamespace, k8s.Open)}
+	}
+	podRanges, err := k8s.ParseRanges(o.clusterCIDR)
+	if err != nil {
+		return nil, []error{fmt.Errorf("--cluster-cidr %q: %w", o.clusterCIDR, err)}
+	}
+	if o.common.Mode != "kubernetes" {
+		return nil, nil
+	}
+	load := func() (k8sutils.Config, error) { return k8sutils.Load(path) }
+	if o.apiServer != "" {
+		load = func() (k8sutils.Config, error) { return k8sutils.InPod(o.apiServer) }
+	}
+	config, err := load()
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, []error{err}
+	}
+	clients, err := config.Clients()
+	if err != nil {
+		return nil, []error{err}
+	}
+	return &k8s.Config{Client: clients.Core, PolicyClient: clients.Policies, Choice: choice, PodRanges: podRanges, Metrics: k8s.NewMetrics()}, nil
+}
+
+// resolveAddresses checks the addresses and finds the internal one if none was given.
+func (o *options) resolveAddresses() []error {
+	var found []error
+	if err := daemonflags.CheckAddress(o.external); err != nil {
+		return append(found, fmt.Errorf("--external-address: %w", err))
+	}
+	if o.internal == "" {
+		own, err := hostaddr.Default()
+		if err != nil {
+			return append(found, fmt.Errorf("--internal-address: not given, and %w", err))
+		}
+		_, port, _ := net.SplitHostPort(o.external)
+		o.internal = net.JoinHostPort(own.String(), port)
+	}
+	if err := daemonflags.CheckAddress(o.internal); err != nil {
+		return append(found, fmt.Errorf("--internal-address: %w", err))
+	}
+	host, _, _ := net.SplitHostPort(o.internal)
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		found = append(found, fmt.Errorf("--internal-address %q: want an IP address others can reach", o.internal))
+	}
+	return found
+}
+
+// alonePeerURL is that of a member of which nobody says it.
+const alonePeerURL = "http://127.0.0.1:2380"
+
+// member is the embedded store, nil without.
+func (o *options) member() (*embedded.Config, []error) {
+	if o.embeddedDir == "" {
+		return nil, nil
+	}
+	var found []error
+	peers := map[string]string{}
+	for _, item := range daemonflags.List(o.embeddedPeers) {
+		name, url, ok := strings.Cut(item, "=")
+		if !ok || name == "" {
+			found = append(found, fmt.Errorf("--embedded-etcd-peers %q: want name=URL", item))
+			continue
+		}
+		if err := daemonflags.CheckURL(url); err != nil {
+			found = append(found, fmt.Errorf("--embedded-etcd-peers: %w", err))
+		}
+		peers[name] = url
+	}
+	peerURL := cmp.Or(o.embeddedPeerURL, peers[o.embeddedName], alonePeerURL)
+	for flag, url := range map[string]string{"client": o.embeddedClientURL, "peer": peerURL} {
+		if err := daemonflags.CheckURL(url); err != nil {
+			found = append(found, fmt.Errorf("--embedded-etcd-%s-url: %w", flag, err))
+		}
+	}
+	if _, named := peers[o.embeddedName]; len(peers) > 0 && !named {
+		found = append(found, fmt.Errorf("--embedded-etcd-peers: has no member %q, which --embedded-etcd-name says this is", o.embeddedName))
+	}
+	return &embedded.Config{
+		Dir: o.embeddedDir, Name: o.embeddedName, ClientURL: o.embeddedClientURL, PeerURL: peerURL, Peers: peers,
+		NoFsync: o.embeddedNoFsync, Log: logrus.WithField("component", "etcd"),
+	}, found
+}
+
+// store is how etcd is reached: the own member first, if there is one.
+func (o *options) store() objdb.Config {
+	name, password := o.common.Store.Credentials()
+	s := o.common.Store
+	endpoints := s.Endpoints
+	if o.embeddedDir != "" && !o.common.EtcdGiven() {
+		endpoints = []string{o.embeddedClientURL}
+	}
+	return objdb.Config{Endpoints: endpoints, CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile,
+		ServerName: s.ServerName, User: name, Password: password, Log: logrus.WithField("component", "objdb")}
+}
