@@ -99,3 +99,12 @@ func hosts(urls []string) (addresses []string) {
 	}
 	return addresses
 }
+
+// storeConfig is how etcd is reached, as the flags say.
+func storeConfig(o *options) objdb.Config {
+	user, password := o.Store.Credentials()
+	return objdb.Config{
+		Endpoints: o.Store.Endpoints, CAFile: o.Store.CAFile, CertFile: o.Store.CertFile, KeyFile: o.Store.KeyFile,
+		ServerName: o.Store.ServerName, User: user, Password: password,
+	}
+}

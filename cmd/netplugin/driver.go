@@ -1,0 +1,34 @@
+package main
+
+import (
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/drivers/bridges"
+	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/drivers/uplink"
+	"github.com/contiv/netplugin/netplugin/announcer"
+	"github.com/contiv/netplugin/netplugin/border"
+)
+
+// newDriver makes the driver of the node's bridges, and those of each: one with a tunnel, and
+// if there are uplinks one with those.
+func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
+	both := ovsd.Config{RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, ZoneLimit: o.tenantConnections, Tenants: &ovsd.Tenants{}}
+	config := both
+	config.VTEP, config.VXLANPort = o.node.VTEP, o.node.VXLANPort
+	tunnel, err := ovsd.New(config)
+	if err != nil || len(o.uplinks) == 0 {
+		return tunnel, []*ovsd.Driver{tunnel}, nil, err
+	}
+	config = both
+	config.Uplinks = o.uplinks
+	vlan, err := ovsd.New(config)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	links, err := uplink.New(uplink.Config{RunDir: o.runDir, Serves: ovsd.DefaultUplinkBridge, Links: o.uplinks, Mode: o.bondMode})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	routes = border.New(border.Config{Driver: announcer.New(vlan, links.Returned())})
+	return bridges.New(tunnel, routes, links), []*ovsd.Driver{tunnel, vlan}, routes, nil
+}
