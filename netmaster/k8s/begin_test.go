@@ -27,7 +27,7 @@ func TestAnAuditHasAllToldBeforeItIsWritten(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web", "u1", "node1", nil)
 	c := w.controller()
-	policies := c.policies.work
+	policies := c.policies.reconciler
 	follows := policies.follows
 	policies.follows = nil // nobody marks what comes
 	w.must(nil, policies.subscribe())

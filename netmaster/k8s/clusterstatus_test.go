@@ -73,12 +73,12 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	w.must(policies.Create(t.Context(), policy, metav1.CreateOptions{}))
 	c := w.controller()
 	var full atomic.Bool // the store, which takes nothing then
-	right := c.policies.right
-	c.policies.right = func(ctx context.Context, key string) (time.Duration, error) {
+	reconcile := c.policies.reconcile
+	c.policies.reconcile = func(ctx context.Context, key string) (time.Duration, error) {
 		if key == writeAll && full.Load() {
 			return 0, errors.New("the store takes nothing")
 		}
-		return right(ctx, key)
+		return reconcile(ctx, key)
 	}
 	stop := w.run(c)
 	wants := func(status metav1.ConditionStatus, message string) *v1alpha2.ClusterNetworkPolicy {

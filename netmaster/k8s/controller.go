@@ -58,14 +58,14 @@ type Model interface {
 
 // Controller follows one API server for one term.
 type Controller struct {
-	cfg       Config
-	ledger    *ledger.Ledger
-	informers informers.SharedInformerFactory
-	recorder  events.EventRecorder
-	warnings  warnings
-	works     []*work
-	policies  *policies
-	problem   atomic.Pointer[string] // see State
+	cfg         Config
+	ledger      *ledger.Ledger
+	informers   informers.SharedInformerFactory
+	recorder    events.EventRecorder
+	warnings    warnings
+	reconcilers []*reconciler
+	policies    *policies
+	problem     atomic.Pointer[string] // see State
 }
 
 // New prepares a controller; nothing happens before Run.
@@ -86,16 +86,16 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	c.lacks("the leader has just begun")
 	policies := c.newPolicies()
 	c.policies = policies
-	c.works = []*work{
-		policies.work,
-		c.podWork(policies),
-		c.serviceWork(),
-		c.nodeWork(),
-		c.rangesWork(),
-		c.taintWork(),
-		c.strayWork(),
+	c.reconcilers = []*reconciler{
+		policies.reconciler,
+		c.podReconciler(policies),
+		c.serviceReconciler(),
+		c.nodeReconciler(),
+		c.rangesReconciler(),
+		c.taintReconciler(),
+		c.strayReconciler(),
 	}
-	for _, w := range c.works {
+	for _, w := range c.reconcilers {
 		w.lag = newLag(c.cfg.Metrics.waiting.WithLabelValues(w.kind))
 	}
 	return c
@@ -119,7 +119,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer broadcaster.Shutdown()
 	c.recorder = broadcaster.NewRecorder(kinds, "contiv-netmaster")
 
-	for _, w := range c.works {
+	for _, w := range c.reconcilers {
 		if err := w.subscribe(); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.complete(ctx); err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(slices.Clone(c.works), func(w *work) bool { return w == c.policies.work })
+	others := slices.DeleteFunc(slices.Clone(c.reconcilers), func(w *reconciler) bool { return w == c.policies.reconciler })
 	if err := c.audit(others...); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-			if err := c.audit(c.works...); err != nil {
+			if err := c.audit(c.reconcilers...); err != nil {
 				c.cfg.Log.WithError(err).Warn("kubernetes: the hourly audit")
 			}
 		}
@@ -168,7 +168,7 @@ func (c *Controller) follow(ctx, following context.Context) {
 		return // the term ends
 	}
 	for {
-		err := c.audit(c.policies.work)
+		err := c.audit(c.policies.reconciler)
 		if err == nil {
 			break
 		}
@@ -182,7 +182,7 @@ func (c *Controller) follow(ctx, following context.Context) {
 	var working sync.WaitGroup
 	working.Go(func() { c.policies.cluster.run(ctx) })
 	working.Go(func() { c.policies.report(ctx) })
-	c.run(ctx, c.policies.work)
+	c.run(ctx, c.policies.reconciler)
 	working.Wait()
 }
 
@@ -213,7 +213,7 @@ func (c *Controller) complete(ctx context.Context) error {
 }
 
 // audit has all things of some kinds be looked at.
-func (c *Controller) audit(kinds ...*work) error {
+func (c *Controller) audit(kinds ...*reconciler) error {
 	return c.ledger.View(func(r ledger.Reader) error {
 		for _, w := range kinds {
 			if err := w.audit(r); err != nil {

@@ -20,10 +20,10 @@ import (
 // scalerTaint is on nodes that the cluster's autoscaler is about to delete.
 const scalerTaint = "ToBeDeletedByClusterAutoscaler"
 
-// nodeWork keeps a record of every node, and takes the names from those that are gone.
-func (c *Controller) nodeWork() *work {
+// nodeReconciler keeps a record of every node, and takes the names from those that are gone.
+func (c *Controller) nodeReconciler() *reconciler {
 	nodes := c.informers.Core().V1().Nodes()
-	return &work{
+	return &reconciler{
 		kind: "node", workers: 1, follows: []followed{{nodes.Informer(), byName}},
 		known: func(r ledger.Reader) (names []string, err error) {
 			r.Range(mastercfg.K8sNodePrefix, func(key string, _ []byte) bool {
@@ -37,7 +37,7 @@ func (c *Controller) nodeWork() *work {
 				return nil
 			})
 		},
-		right: func(ctx context.Context, name string) (time.Duration, error) {
+		reconcile: func(ctx context.Context, name string) (time.Duration, error) {
 			node, err := nodes.Lister().Get(name)
 			if apierrors.IsNotFound(err) {
 				if err := c.keep(ctx, mastercfg.K8sNodePrefix+name, nil); err != nil {
@@ -65,15 +65,15 @@ func nodeRecord(node *corev1.Node) mastercfg.K8sNode {
 	return record
 }
 
-// rangesWork keeps the record of the addresses that services can have. It is one thing.
-func (c *Controller) rangesWork() *work {
+// rangesReconciler keeps the record of the addresses that services can have. It is one thing.
+func (c *Controller) rangesReconciler() *reconciler {
 	const one = "all"
 	ranges := c.informers.Networking().V1().ServiceCIDRs().Informer()
-	return &work{
+	return &reconciler{
 		kind: "range of service", workers: 1,
 		follows: []followed{{ranges, func(any) []string { return []string{one} }}},
 		known:   func(ledger.Reader) ([]string, error) { return []string{one}, nil },
-		right: func(ctx context.Context, _ string) (time.Duration, error) {
+		reconcile: func(ctx context.Context, _ string) (time.Duration, error) {
 			var record mastercfg.K8sServiceRanges
 			for _, object := range ranges.GetStore().List() {
 				for _, text := range object.(*networkingv1.ServiceCIDR).Spec.CIDRs { // the store has nothing else

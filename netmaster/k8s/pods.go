@@ -37,12 +37,12 @@ const (
 	refusedLast  = time.Minute
 )
 
-// podWork keeps a record of every pod that is bound to a node and has a network of its own.
-func (c *Controller) podWork(policies *policies) *work {
+// podReconciler keeps a record of every pod that is bound to a node and has a network of its own.
+func (c *Controller) podReconciler(policies *policies) *reconciler {
 	core := c.informers.Core().V1()
 	p := &placer{Controller: c, policies: policies, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(), records: map[string]map[string]struct{}{}}
-	return &work{
-		kind: "pod", workers: manyWorkers, known: p.known, right: p.place,
+	return &reconciler{
+		kind: "pod", workers: manyWorkers, known: p.known, reconcile: p.place,
 		follows: []followed{
 			{core.Pods().Informer(), byName},
 			{core.Namespaces().Informer(), within(core.Pods().Informer())},

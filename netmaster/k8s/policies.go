@@ -25,12 +25,12 @@ import (
 
 // policies keeps classes of pods and rules about them as policies want them (package classes).
 //
-// The things of its work are what the engine is told: a pod, a namespace, a policy; and
+// Its things are what the engine is told: a pod, a namespace, a policy; and
 // at last everything that has to be written because of it. Whatever has happened in
 // the meantime is told first, so many changes at once are one transaction.
 type policies struct {
 	*Controller
-	*work
+	*reconciler
 	pods       corelisters.PodLister
 	namespaces corelisters.NamespaceLister
 	nodes      corelisters.NodeLister
@@ -46,7 +46,7 @@ type policies struct {
 	written  map[string]spec   // likewise, of which the rules are written; nil: nothing has been written yet
 }
 
-// What keys of the work begin with.
+// What keys of things begin with.
 const (
 	ofPod           = "pod/"
 	ofUnclassed     = "unclassed/"
@@ -64,8 +64,8 @@ func (c *Controller) newPolicies() *policies {
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, log: c.cfg.Log}
-	p.work = &work{
-		kind: "policy", workers: 1, known: p.adopt, right: p.look,
+	p.reconciler = &reconciler{
+		kind: "policy", workers: 1, known: p.adopt, reconcile: p.look,
 		follows: []followed{ // told in this order at first
 			{core.Namespaces().Informer(), prefixed(ofNamespace)},
 			{networking.NetworkPolicies().Informer(), prefixed(ofNetworkPolicy)},

@@ -44,17 +44,17 @@ const sliceIndex = "service"
 // are handled together. Pods come and go in groups, and each state is a transaction and news for every agent.
 const changesTogether = 10 * time.Millisecond
 
-// serviceWork keeps a record of every service with an address of its own, and of each of its backends.
-func (c *Controller) serviceWork() *work {
+// serviceReconciler keeps a record of every service with an address of its own, and of each of its backends.
+func (c *Controller) serviceReconciler() *reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Lister(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
 		tenants: map[string]map[string]struct{}{}}
-	return &work{
+	return &reconciler{
 		prepare: func() error {
 			return endpoints.AddIndexers(cache.Indexers{sliceIndex: func(object any) ([]string, error) { return serviceOf(object), nil }})
 		},
-		kind: "service", workers: manyWorkers, rest: changesTogether, known: b.known, right: b.right,
+		kind: "service", workers: manyWorkers, rest: changesTogether, known: b.known, reconcile: b.reconcile,
 		follows: []followed{
 			{core.Services().Informer(), byName},
 			{endpoints, serviceOf},
@@ -117,78 +117,99 @@ func (b *balancer) forget(service string, gone []string) {
 	}
 }
 
-// right makes the records of a service what they should be.
-func (b *balancer) right(ctx context.Context, key string) (time.Duration, error) {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+// reconcile makes the records of a service what they should be.
+func (b *balancer) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	service, namespace, err := b.lookUp(key)
 	if err != nil {
 		return 0, err
 	}
-	service, err := b.services.Services(namespace).Get(name)
-	if err != nil && !apierrors.IsNotFound(err) {
+	should, changed, gone, err := b.compare(service, key, namespace)
+	if err != nil {
 		return 0, err
 	}
-	var within *corev1.Namespace
-	if err == nil {
-		if within, err = b.namespaces.Get(namespace); err != nil {
-			return 0, fmt.Errorf("namespace %s: %w", namespace, err) // comes by a watch of its own: it is tried again
-		}
+	b.tell(service, key, should.problems)
+	if len(changed)+len(gone) == 0 {
+		return should.again, nil
 	}
-	records := map[string][]byte{}
-	var gone []string // keys
-	var problems map[string][]string
-	var again time.Duration
-	err = b.ledger.View(func(r ledger.Reader) error {
-		wanted, err := b.wanted(r, service, key, within)
-		if err != nil {
+	if err := b.write(ctx, changed, gone); err != nil {
+		return 0, err
+	}
+	return should.again, b.forgetTenants(key)
+}
+
+// lookUp finds a service and its namespace; nil: there is none of that key.
+func (b *balancer) lookUp(key string) (*corev1.Service, *corev1.Namespace, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	service, err := b.services.Services(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	within, err := b.namespaces.Get(namespace)
+	if err != nil {
+		return nil, nil, fmt.Errorf("namespace %s: %w", namespace, err) // comes by a watch of its own: it is tried again
+	}
+	return service, within, nil
+}
+
+// compare finds what a service should have, the records that differ from it, and the keys of those that it should not have.
+func (b *balancer) compare(service *corev1.Service, key string, namespace *corev1.Namespace) (should wanted, changed map[string][]byte, gone []string, err error) {
+	changed = map[string][]byte{}
+	err = b.ledger.View(func(r ledger.Reader) (err error) {
+		if should, err = b.wanted(r, service, key, namespace); err != nil {
 			return err
 		}
-		again, problems = wanted.again, wanted.problems
 		for _, tenant := range b.noted(key) {
-			gone = append(gone, surplus(r, wanted.records, tenant, namespace, name)...)
+			gone = append(gone, surplus(r, should.records, tenant, key)...)
 		}
-		for key, value := range wanted.records {
+		for key, value := range should.records {
 			if before, there := r.Get(key); !there || !bytes.Equal(before, value) {
-				records[key] = value
+				changed[key] = value
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	b.tell(service, key, problems)
-	if len(records)+len(gone) == 0 {
-		return again, nil
-	}
-	// Nobody else writes these keys, and one worker at a time those of a service.
-	_, err = b.ledger.Update(ctx, func(tx *ledger.Tx) error {
+	return should, changed, gone, err
+}
+
+// write writes and removes records of a service. Nobody else writes these keys, and one worker at a time those of a service.
+func (b *balancer) write(ctx context.Context, changed map[string][]byte, gone []string) error {
+	_, err := b.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		for _, key := range gone {
 			tx.Delete(key)
 		}
 		var errs []error
-		for key, value := range records {
+		for key, value := range changed {
 			errs = append(errs, ledger.Write(tx, key, json.RawMessage(value)))
 		}
 		return errors.Join(errs...)
 	})
-	if err != nil {
-		return 0, err
-	}
-	var left []string
-	err = b.ledger.View(func(r ledger.Reader) error {
+	return err
+}
+
+// forgetTenants forgets the tenants that have no record of a service any more.
+func (b *balancer) forgetTenants(key string) error {
+	var without []string
+	err := b.ledger.View(func(r ledger.Reader) error {
 		for _, tenant := range b.noted(key) {
-			if len(surplus(r, nil, tenant, namespace, name)) == 0 {
-				left = append(left, tenant)
+			if len(surplus(r, nil, tenant, key)) == 0 {
+				without = append(without, tenant)
 			}
 		}
 		return nil
 	})
-	b.forget(key, left)
-	return again, err
+	b.forget(key, without)
+	return err
 }
 
 // surplus are the keys of a service's records for a tenant that are not wanted.
-func surplus(r ledger.Reader, wanted map[string][]byte, tenant, namespace, name string) (keys []string) {
+func surplus(r ledger.Reader, wanted map[string][]byte, tenant, service string) (keys []string) {
+	namespace, name, _ := strings.Cut(service, "/")
 	add := func(key string, _ []byte) bool {
 		if _, stays := wanted[key]; !stays {
 			keys = append(keys, key)

@@ -33,7 +33,7 @@ func (c *Controller) State(ctx context.Context) (s State) {
 	if _, err := c.cfg.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		s.Problem = fmt.Sprintf("the API server does not answer: %v", err)
 	}
-	for _, w := range c.works {
+	for _, w := range c.reconcilers {
 		count, first := w.lag.waiting()
 		s.Waiting += count
 		if !first.IsZero() && (s.First.IsZero() || first.Before(s.First)) {

@@ -53,9 +53,9 @@ func parts(rest string, count int) []string {
 	return all
 }
 
-// strayWork removes records that no leader can have written.
-func (c *Controller) strayWork() *work {
-	return &work{
+// strayReconciler removes records that no leader can have written.
+func (c *Controller) strayReconciler() *reconciler {
+	return &reconciler{
 		kind: "stray record", workers: 1,
 		known: func(r ledger.Reader) (keys []string, err error) {
 			for prefix, fits := range forms {
@@ -68,7 +68,7 @@ func (c *Controller) strayWork() *work {
 			}
 			return keys, nil
 		},
-		right: func(ctx context.Context, key string) (time.Duration, error) {
+		reconcile: func(ctx context.Context, key string) (time.Duration, error) {
 			removed := false
 			_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 				removed = isStray(tx, key) // it may have been written anew

@@ -23,13 +23,13 @@ const startupTaint = "node.contiv.io/agent-not-ready"
 // readyAgain is when the agent of a node with the taint is asked for again.
 const readyAgain = 2 * time.Second
 
-// taintWork takes the startup taint off nodes whose agents are ready.
-func (c *Controller) taintWork() *work {
+// taintReconciler takes the startup taint off nodes whose agents are ready.
+func (c *Controller) taintReconciler() *reconciler {
 	nodes := c.informers.Core().V1().Nodes()
-	return &work{
+	return &reconciler{
 		kind: "startup taint", workers: 1, follows: []followed{{nodes.Informer(), tainted}},
 		known: func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has nothing of it
-		right: func(ctx context.Context, name string) (time.Duration, error) {
+		reconcile: func(ctx context.Context, name string) (time.Duration, error) {
 			node, err := nodes.Lister().Get(name)
 			if apierrors.IsNotFound(err) || err == nil && tainted(node) == nil {
 				return 0, nil

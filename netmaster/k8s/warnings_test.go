@@ -71,7 +71,7 @@ func TestAnAuditForgetsNoTroubleAndTellsNoneAgain(t *testing.T) {
 	w.must(w.client.CoreV1().Services("shop").Update(t.Context(), service, metav1.UpdateOptions{}))
 	c := w.started()
 	w.wantTroubles(c, "networkpolicy shop/large PolicyTooLarge", "networkpolicy shop/strange PeerInOtherTenant", "service shop/web PortNotServed")
-	w.must(nil, c.audit(c.works...))
+	w.must(nil, c.audit(c.reconcilers...))
 	w.must(nil, w.client.CoreV1().Services("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	create("stranger", foreign) // comes after the audit
 	w.wantTroubles(c, "networkpolicy shop/large PolicyTooLarge", "networkpolicy shop/strange PeerInOtherTenant", "networkpolicy shop/stranger PeerInOtherTenant")

@@ -13,31 +13,32 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// work is one kind of thing that the leader makes right: pods, say. Each thing has a key, and
-// is made what the caches say whenever one of the objects that it depends on has changed.
-type work struct {
+// reconciler keeps the records of one kind of thing, such as pods, equal to what the caches of the
+// informers say. Each thing has a key, and is reconciled whenever one of the objects that it
+// depends on has changed.
+type reconciler struct {
 	kind    string // for messages: "pod"
-	workers int    // how many are made right at once
+	workers int    // how many are reconciled at once
 	follows []followed
 	rest    time.Duration // how long a thing is left alone after it was looked at: what changes within it is looked at together
 	prepare func() error  // before the informers start; nil: nothing
 	// known finds what the state has of earlier terms, so that what is gone meanwhile is removed.
 	known func(r ledger.Reader) (keys []string, err error)
-	// right makes one thing right. again, if not zero, is when it is looked at again though
+	// reconcile makes the records of one thing what they should be. again, if not zero, is when it is looked at again though
 	// nothing has changed. After an error it is tried again, less and less often.
-	right func(ctx context.Context, key string) (again time.Duration, err error)
+	reconcile func(ctx context.Context, key string) (again time.Duration, err error)
 
 	queue workqueue.TypedRateLimitingInterface[string]
 	lag   *lag
 }
 
-// followed is a kind of objects on which a work depends.
+// followed is a kind of objects on which things depend.
 type followed struct {
 	informer cache.SharedIndexInformer
 	concerns func(object any) (keys []string) // things that an object, as it was or is, says something about
 }
 
-// Times between tries of a thing that cannot be made right.
+// Times between tries of a thing that cannot be reconciled.
 const (
 	retryFirst = 5 * time.Millisecond
 	retryMost  = time.Minute
@@ -73,7 +74,7 @@ func within(things cache.SharedIndexInformer) func(object any) []string {
 }
 
 // subscribe has changes of the objects mark things. It comes before the informers start.
-func (w *work) subscribe() error {
+func (w *reconciler) subscribe() error {
 	w.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))
 	if w.prepare != nil {
 		if err := w.prepare(); err != nil {
@@ -100,7 +101,7 @@ func (w *work) subscribe() error {
 }
 
 // mark has things looked at that have changed.
-func (w *work) mark(keys ...string) {
+func (w *reconciler) mark(keys ...string) {
 	for _, key := range keys {
 		w.lag.marked(key, time.Now())
 		w.queue.Add(key)
@@ -108,7 +109,7 @@ func (w *work) mark(keys ...string) {
 }
 
 // audit marks all that there is, and all that the state has.
-func (w *work) audit(r ledger.Reader) error {
+func (w *reconciler) audit(r ledger.Reader) error {
 	keys, err := w.known(r)
 	if err != nil {
 		return fmt.Errorf("kubernetes: what the state has of %ss: %w", w.kind, err)
@@ -126,8 +127,8 @@ func (w *work) audit(r ledger.Reader) error {
 	return nil
 }
 
-// run makes things right until ctx ends.
-func (c *Controller) run(ctx context.Context, w *work) {
+// run reconciles things until ctx ends.
+func (c *Controller) run(ctx context.Context, w *reconciler) {
 	var working sync.WaitGroup
 	for range w.workers {
 		working.Go(func() {
@@ -141,14 +142,14 @@ func (c *Controller) run(ctx context.Context, w *work) {
 }
 
 // next works on one thing; false: there is nothing to do any more.
-func (c *Controller) next(ctx context.Context, w *work) bool {
+func (c *Controller) next(ctx context.Context, w *reconciler) bool {
 	key, done := w.queue.Get()
 	if done {
 		return false
 	}
 	defer w.leave(key)
 	w.lag.begin(key)
-	again, err := w.right(ctx, key)
+	again, err := w.reconcile(ctx, key)
 	since := w.lag.end(key, err == nil)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -168,7 +169,7 @@ func (c *Controller) next(ctx context.Context, w *work) bool {
 }
 
 // leave lets a thing be looked at again when it has rested: until then the queue keeps its changes.
-func (w *work) leave(key string) {
+func (w *reconciler) leave(key string) {
 	if w.rest == 0 {
 		w.queue.Done(key)
 		return

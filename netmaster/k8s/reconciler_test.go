@@ -17,7 +17,7 @@ func TestTheFirstChangeIsLookedAtAtOnceAndThoseSoonAfterItTogether(t *testing.T)
 		began := time.Now()
 		var mu sync.Mutex
 		looks := map[string][]time.Duration{}
-		w := &work{kind: "service", workers: 2, rest: rest, right: func(_ context.Context, key string) (time.Duration, error) {
+		w := &reconciler{kind: "service", workers: 2, rest: rest, reconcile: func(_ context.Context, key string) (time.Duration, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			looks[key] = append(looks[key], time.Since(began))
