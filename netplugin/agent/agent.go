@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"net/netip"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,11 +17,8 @@ import (
 	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
-	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/bell"
-	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
-	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Config is what an agent is made of. HostLabel, Driver and DB are required.
@@ -193,198 +189,6 @@ func (a *Agent) noteGlobal(global mastercfg.GlobConfig) {
 		return
 	}
 	log.Info("global configuration")
-}
-
-// missing says what the first complete state still lacks; nil if nothing. An
-// empty store that no netmaster has ever configured is not a state: taking it
-// for one would empty the switch.
-func (a *Agent) missing() error {
-	for _, m := range a.mirrors {
-		if !m.complete {
-			return fault.New(fault.Unavailable, "%s has not been read from the store yet", m.prefix)
-		}
-	}
-	if !a.cache.globalKnown() {
-		return fault.New(fault.Unavailable, "global configuration %s is not in the store yet", mastercfg.GlobalConfigKey)
-	}
-	return nil
-}
-
-// program gives the driver the first complete state and then every change.
-func (a *Agent) program(ctx context.Context) error {
-	if err := a.awaitFirstState(ctx); err != nil {
-		return err
-	}
-	a.agePeerKeys(ctx)
-	a.recallPeers(ctx)
-	a.mu.Lock()
-	if err := a.recallHeld(); err != nil {
-		a.mu.Unlock()
-		return err
-	}
-	a.started = true
-	a.speak()
-	change, _ := a.planner.plan(a.cache, everything)
-	change.Replace, change.Known = true, a.existing()
-	a.cfg.Driver.Update(change)
-	a.mu.Unlock()
-	a.log.WithField("objects", len(change.Set)).Info("first state complete")
-	a.given.Ring()
-	a.report.Ring()
-	a.serving.raise()
-	expiry := time.NewTimer(0)
-	defer expiry.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-a.changed:
-		case <-expiry.C:
-		}
-		if next := a.dropExpired(time.Now()); next > 0 {
-			expiry.Reset(next)
-		}
-		a.handOver()
-	}
-}
-
-// awaitFirstState waits without limit, telling now and then what for.
-func (a *Agent) awaitFirstState(ctx context.Context) error {
-	wait := retry.NewPacer(time.Second, time.Minute)
-	timer := time.NewTimer(wait.Next())
-	defer timer.Stop()
-	for {
-		a.mu.Lock()
-		err := a.missing()
-		a.mu.Unlock()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-a.changed:
-		case <-timer.C:
-			a.log.WithError(err).Info("waiting for the first complete state; the switch keeps what it has")
-			timer.Reset(wait.Next())
-		}
-	}
-}
-
-// handOver plans what is dirty and gives it to the driver. Attach calls it too,
-// so that an endpoint does not wait for the loop's turn.
-func (a *Agent) handOver() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.started {
-		return
-	}
-	a.speak()
-	change, ok := a.planner.plan(a.cache, 0)
-	if ok {
-		a.cfg.Driver.Update(change)
-		a.given.Ring()
-	}
-	if len(a.cache.backlog) > 0 {
-		a.behind.Ring()
-	}
-	if a.cache.localsDirty {
-		a.cache.localsDirty = false
-		a.report.Ring()
-	}
-}
-
-// The backlog is programmed in portions that the switch takes in some tens of
-// milliseconds; longer than portionWait nobody waits for one, as the switch may
-// be away.
-const (
-	everything  = -1
-	portion     = 1000
-	portionWait = 5 * time.Second
-)
-
-// catchUp programs the backlog, a portion whenever the switch has the one
-// before, so that other changes find their way in between.
-func (a *Agent) catchUp(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-a.behind:
-		}
-		for more := true; more && ctx.Err() == nil; {
-			var keys []pipeline.Key
-			keys, more = a.handOverPortion()
-			waiting, cancel := context.WithTimeout(ctx, portionWait)
-			if err := a.cfg.Driver.Sync(waiting, keys...); err != nil && len(keys) > 0 {
-				a.log.WithError(err).Debug("a portion of endpoints elsewhere is not in the switch yet")
-			}
-			cancel()
-		}
-	}
-}
-
-// handOverPortion gives the driver a portion of the backlog. It returns the
-// objects it has set, and whether there is more.
-func (a *Agent) handOverPortion() (keys []pipeline.Key, more bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.started {
-		return nil, false
-	}
-	if change, ok := a.planner.plan(a.cache, portion); ok {
-		a.cfg.Driver.Update(change)
-		a.given.Ring()
-		for _, object := range change.Set {
-			keys = append(keys, object.Key())
-		}
-	}
-	return keys, len(a.cache.backlog) > 0
-}
-
-// confirm waits after each change until the switch has it: the first time makes
-// the agent ready, and all of them feed the latency metric.
-func (a *Agent) confirm(ctx context.Context) error {
-	wait, look := retry.NewPacer(100*time.Millisecond, 10*time.Second), retry.NewPacer(firstLook, lastLook)
-	again := time.NewTimer(lastLook)
-	defer again.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-a.given:
-			look.Reset()
-		case <-again.C:
-		}
-		again.Stop()
-		start, epoch := time.Now(), a.givenEpoch()
-		err := a.cfg.Driver.Sync(ctx)
-		// An object that is refused concerns those who want it, and is in the
-		// driver's status; the node serves all others.
-		if fault.Is(err, fault.Unavailable) {
-			a.log.WithError(err).Warn("switch is not in sync yet")
-			a.given.Ring()
-			wait.Sleep(ctx)
-			continue
-		}
-		wait.Reset()
-		a.metrics.sync.Observe(time.Since(start).Seconds())
-		if !a.inSync.raised() {
-			a.log.Info("switch is in sync")
-			a.inSync.raise()
-			a.report.Ring()
-		}
-		now := mastercfg.K8sEnforced{Number: epoch}
-		if err != nil {
-			now, err = a.enforcement(ctx, epoch)
-		}
-		if err != nil || now.Refused != nil {
-			again.Reset(look.Next())
-		}
-		if err == nil && !reflect.DeepEqual(a.enforced.Swap(&now), &now) {
-			a.tell.Ring()
-		}
-	}
 }
 
 // AwaitState blocks until the first complete state is known.

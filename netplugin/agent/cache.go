@@ -265,52 +265,6 @@ func (c *cache) setVRF(tenant string, vrf uint16) {
 	c.markTenant(tenant)
 }
 
-func (c *cache) putPeer(key string, value []byte, revision int64) error {
-	host, vtep, err := decodePeer(value)
-	if err != nil {
-		return err
-	}
-	c.setNode(peerPrefix+key, vtep)
-	c.settle(c.peers.set(key, peer{host, vtep, revision})...)
-	return nil
-}
-
-// hasTwin tells whether another node is registered with this one's label, or this one's
-// registration is refused.
-func (c *cache) hasTwin() bool {
-	for key := range c.peers.byHost[c.host] {
-		if c.peers.entries[key].vtep != c.vtep || c.peers.refused[key] != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// recallPeer supplies a VTEP remembered from before this agent started.
-func (c *cache) recallPeer(host string, vtep netip.Addr) {
-	c.setNode(recalled+vtep.String(), vtep)
-	if len(c.endpointsOn[host]) > 0 && c.peers.recall(host, vtep) {
-		c.setPeer(vtep)
-		c.markHost(host)
-	}
-}
-
-func (c *cache) settle(hosts ...string) {
-	for _, host := range hosts {
-		changed, refused := c.peers.settle(host, len(c.endpointsOn[host]) > 0)
-		if changed {
-			c.markHost(host)
-		}
-		if vtep := c.peers.vtep[host]; vtep.IsValid() && host != c.host {
-			c.setPeer(vtep)
-		}
-		for _, key := range refused {
-			c.log.WithFields(logrus.Fields{"key": peerPrefix + key, "cause": c.peers.refused[key]}).Error("registration of a node refused: it claims what another one has")
-			c.unsetPeer(c.peers.entries[key].vtep)
-		}
-	}
-}
-
 func (c *cache) putGlobal(_ string, value []byte, _ int64) error {
 	var g mastercfg.GlobConfig
 	if err := json.Unmarshal(value, &g); err != nil {

@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/kubeservice"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// wantedKubeService computes a service with those who serve it for clients of this node.
+func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
+	s, known := c.kube.services[id]
+	if !known {
+		return nil, fault.New(fault.NotFound, "service %s is not known", id)
+	}
+	n, err := c.networkForServices(s.tenant)
+	if err != nil {
+		return nil, fault.New(fault.KindOf(err), "service %s: %w", id, err)
+	}
+	o := pipeline.Service{ID: kubeID + id, VRF: n.VRF, Tag: n.Tag, Affinity: uint16(min(s.record.Affinity, maxAffinity))}
+	o.Inner, o.Overheard = c.inner(), c.overhears(id)
+	here := kubeservice.Place{Node: c.host, Zone: c.kube.nodes[c.host].Zone}
+	type who struct {
+		name      string
+		udp, ipv4 bool
+	}
+	sets := make(map[who]kubeservice.Sets)
+	for _, p := range s.ports {
+		port, ok := c.placedPort(p.ServicePort)
+		if !ok {
+			continue
+		}
+		key := who{p.name, p.Protocol == openflow.ProtoUDP, port.Address.Is4()}
+		if _, chosen := sets[key]; !chosen {
+			var all []kubeservice.Backend
+			for at, b := range c.kube.backends[id][p.name] {
+				if at.Addr().Is4() == key.ipv4 {
+					all = append(all, b)
+				}
+			}
+			sets[key] = kubeservice.Choose(all, here, key.udp)
+		}
+		chosen := sets[key].Cluster
+		if p.local {
+			chosen = sets[key].Local
+		}
+		chosen = chosen.AtMost(pipeline.MaxProviders, c.host)
+		port.Serving, port.Draining, port.Silent = chosen.Serving, chosen.Draining, chosen.Silent
+		if p.limited {
+			port.Sources = c.sources(s.record.SourceRanges, port.Address.Is4())
+		}
+		o.Ports = append(o.Ports, port)
+	}
+	return o, nil
+}
+
+// maxAffinity is the longest time in seconds that a switch remembers a client for.
+const maxAffinity = 65535
+
+// networkForServices is a network of a tenant by whose gateway services are reached.
+func (c *cache) networkForServices(tenant string) (n pipeline.Network, err error) {
+	ids := []string{mastercfg.NetworkID(tenant, mastercfg.DefaultNetwork)}
+	for id := range c.networksOf[tenant] {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids[1:])
+	for _, id := range ids {
+		n, err := c.servedNetwork(id)
+		if err == nil && !n.Mode.Bridged() && n.Encap == pipeline.VXLAN {
+			return n, nil
+		}
+		if fault.Is(err, fault.NotFound) {
+			return n, err // the tenant is not here
+		}
+	}
+	return n, fault.New(fault.MissingReference, "tenant %s has no routed network of encapsulation vxlan", tenant)
+}
+
+// placedPort gives a port its address on this node; false: it is not reached here.
+func (c *cache) placedPort(p pipeline.ServicePort) (pipeline.ServicePort, bool) {
+	host, err := c.hostPort()
+	switch {
+	case err != nil:
+		p.From &= pipeline.FromPods
+	case p.Address.IsUnspecified() && p.Address.Is4():
+		p.Address = pipeline.NodePorts(host.Prefix)
+	case p.Address.IsUnspecified():
+		p.Address = pipeline.NodePorts(host.Prefix6)
+	}
+	return p, p.From != 0 && !p.Address.IsUnspecified()
+}
+
+// sources are the clients that a service serves at the addresses of its load balancers, if it says
+// so; a range of everybody is none. A node that is meant is so by its address at the switch, too.
+func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
+	if slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() == 0 && r.Addr().Is4() == ipv4 }) {
+		return nil
+	}
+	all = slices.Clone(ranges) // those of the other version of IP serve nobody in this one
+	host, err := c.hostPort()
+	for _, a := range c.kube.nodes[c.host].Addresses {
+		if err == nil && slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) }) {
+			for _, p := range host.Prefixes() {
+				own := pipeline.OutsideAddress(p, pipeline.OutsideHost)
+				all = append(all, netip.PrefixFrom(own, own.BitLen()))
+			}
+		}
+	}
+	slices.SortFunc(all, netip.Prefix.Compare)
+	return slices.Compact(all)
+}
+
+// inner are who comes in by the host and is not from outside: the node itself, and its pods by
+// their private addresses.
+func (c *cache) inner() (all []netip.Prefix) {
+	if host, err := c.hostPort(); err == nil {
+		all = host.Prefixes()
+	}
+	for _, a := range c.kube.nodes[c.host].Addresses {
+		all = append(all, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return all
+}
+
+// kubeEntrances are what the host leads to the switch for services of Kubernetes.
+func (c *cache) kubeEntrances() (e Entrances) {
+	for _, s := range c.kube.services {
+		for _, p := range s.ports {
+			switch {
+			case p.From&pipeline.FromHost == 0:
+			case p.Address.IsUnspecified():
+				e.NodePorts = append(e.NodePorts, NodePort{p.Protocol, p.Port})
+			default:
+				e.Addresses = append(e.Addresses, p.Address)
+			}
+		}
+	}
+	return e
+}
+
+// servedRanges are the ranges of services that a network has a gateway of their version of IP to.
+func (k kube) servedRanges(from pipeline.Network) (some []netip.Prefix) {
+	for _, r := range k.ranges {
+		if gateway := from.Gateway6; r.Addr().Is6() && gateway.IsValid() || r.Addr().Is4() && from.Gateway.IsValid() {
+			some = append(some, r)
+		}
+	}
+	return some
+}
