@@ -129,7 +129,7 @@ func doDelete(s *session) error {
 		if err != nil {
 			return err
 		}
-		err = s.apply([]client.Operation{{Op: client.OpDelete, Type: t.kind.Type, Key: t.key, IgnoreNotFound: ignore}})
+		err = s.apply([]client.Operation{{Op: contivmodel.OpDelete, Type: t.kind.Type, Key: t.key, IgnoreNotFound: ignore}})
 		return s.absent(err, t.kind, t.key)
 	}
 	documents, err := s.documents()

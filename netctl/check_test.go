@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/contivmodel"
 )
 
 // startCluster is a netmaster that says how a cluster is doing, and an agent
 // of its nodes that answers by path.
-func startCluster(t *testing.T, status client.Status, agent map[string]string) (url, agentPort string) {
+func startCluster(t *testing.T, status contivmodel.Status, agent map[string]string) (url, agentPort string) {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
@@ -42,13 +42,13 @@ func startCluster(t *testing.T, status client.Status, agent map[string]string) (
 	return master.URL, port
 }
 
-func healthy() client.Status {
-	status := client.Status{Leader: "10.0.0.1:9999", Epoch: 7, Revision: 120, Masters: []client.Master{{Address: "10.0.0.1:9999", Role: "leader"}},
-		Nodes: []client.Node{
+func healthy() contivmodel.Status {
+	status := contivmodel.Status{Leader: "10.0.0.1:9999", Epoch: 7, Revision: 120, Masters: []contivmodel.MasterStatus{{Address: "10.0.0.1:9999", Role: "leader"}},
+		Nodes: []contivmodel.NodeStatus{
 			{Host: "n1", Address: "127.0.0.1", VTEP: "10.1.0.1", Endpoints: 3, Registered: true},
 			{Host: "n2", Address: "127.0.0.1:9002", VTEP: "10.1.0.2", Registered: true},
 		},
-		Store: client.Store{Endpoints: []string{"http://10.0.0.1:2379"}, Healthy: true}}
+		Store: contivmodel.StoreStatus{Endpoints: []string{"http://10.0.0.1:2379"}, Healthy: true}}
 	status.Version.Version, status.Version.GitCommit = "1.2.3", "abc"
 	return status
 }
@@ -95,7 +95,7 @@ FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting f
 	outOfSync := strings.NewReplacer(`"InSync":true`, `"InSync":false,"Pending":{"endpoint e1":"its network"}`, `"n2":"10.1.0.2"`, `"n2":"10.1.0.9"`).Replace(driverInSync)
 	status = healthy()
 	status.Nodes = status.Nodes[:1]
-	status.Nodes = append(status.Nodes, client.Node{Host: "n3", Address: "127.0.0.1", VTEP: "10.1.0.3"})
+	status.Nodes = append(status.Nodes, contivmodel.NodeStatus{Host: "n3", Address: "127.0.0.1", VTEP: "10.1.0.3"})
 	url, port = startCluster(t, status, map[string]string{"/readyz": "ok\n", "/inspect/driver": outOfSync})
 	got := run(t, url, "check --agent-port "+port)
 	if !strings.Contains(got.stdout, "FAIL  switch n1: flows are not in sync; endpoint e1 waits for its network; is Open vSwitch running on n1?") {
@@ -190,7 +190,7 @@ func TestAnUnreachableNetmasterIsAFailedCheck(t *testing.T) {
 }
 
 func TestAProbeNeedsAConfiguration(t *testing.T) {
-	url, port := startCluster(t, client.Status{}, nil)
+	url, port := startCluster(t, contivmodel.Status{}, nil)
 	got := run(t, url, "check --probe --agent-port "+port+" --cni-conf "+t.TempDir())
 	if got.code != exitPartial || !strings.Contains(got.stdout, "FAIL  probe configuration: ") {
 		t.Errorf("got %v", got)
@@ -225,7 +225,7 @@ n2    127.0.0.1:9002  10.1.0.2  0          gone
 }
 
 func TestServicesAreChecked(t *testing.T) {
-	for want, services := range map[string]*client.Services{
+	for want, services := range map[string]*contivmodel.ServicesStatus{
 		"ok    nodes: 2 registered\nok    agent":                      nil,
 		"ok    services: 3\n":                                         {Count: 3},
 		"ok    services: 3; with nobody behind: blue/shop, red/web\n": {Count: 3, Unserved: []string{"blue/shop", "red/web"}},
@@ -240,24 +240,24 @@ func TestServicesAreChecked(t *testing.T) {
 }
 
 func TestKubernetesIsChecked(t *testing.T) {
-	well := func() *client.Kubernetes {
-		return &client.Kubernetes{Nodes: []string{"n1", "n2"}, Services: 3, Waiting: 1, Behind: 2}
+	well := func() *contivmodel.KubernetesStatus {
+		return &contivmodel.KubernetesStatus{Nodes: []string{"n1", "n2"}, Services: 3, Waiting: 1, Behind: 2}
 	}
 	for name, c := range map[string]struct {
-		change func(k *client.Kubernetes)
+		change func(k *contivmodel.KubernetesStatus)
 		want   string
 	}{
-		"all is well": {func(*client.Kubernetes) {}, "ok    kubernetes: followed, 1 changes wait\nok    kubernetes nodes: 2, each with an agent\nok    kubernetes services: 3\n"},
-		"a service of nobody": {func(k *client.Kubernetes) { k.Unserved = []string{"default/shop/web"} },
+		"all is well": {func(*contivmodel.KubernetesStatus) {}, "ok    kubernetes: followed, 1 changes wait\nok    kubernetes nodes: 2, each with an agent\nok    kubernetes services: 3\n"},
+		"a service of nobody": {func(k *contivmodel.KubernetesStatus) { k.Unserved = []string{"default/shop/web"} },
 			"ok    kubernetes services: 3; with nobody behind: default/shop/web\n"},
-		"many of them": {func(k *client.Kubernetes) { k.Unserved = strings.Split("a b c d e f g", " ") }, "behind: a, b, c, d, e and 2 more\n"},
-		"the API server is away": {func(k *client.Kubernetes) { k.Problem = "the API server does not answer: timeout" },
+		"many of them": {func(k *contivmodel.KubernetesStatus) { k.Unserved = strings.Split("a b c d e f g", " ") }, "behind: a, b, c, d, e and 2 more\n"},
+		"the API server is away": {func(k *contivmodel.KubernetesStatus) { k.Problem = "the API server does not answer: timeout" },
 			"FAIL  kubernetes: the API server does not answer: timeout; pods that are known go on"},
-		"what changes waits": {func(k *client.Kubernetes) { k.Waiting, k.Behind = 7, 40 }, "FAIL  kubernetes: 7 changes wait, the first for 40 s; pods that"},
-		"nodes are not the same": {func(k *client.Kubernetes) { k.Nodes = []string{"n1", "n3"} },
+		"what changes waits": {func(k *contivmodel.KubernetesStatus) { k.Waiting, k.Behind = 7, 40 }, "FAIL  kubernetes: 7 changes wait, the first for 40 s; pods that"},
+		"nodes are not the same": {func(k *contivmodel.KubernetesStatus) { k.Nodes = []string{"n1", "n3"} },
 			"FAIL  kubernetes nodes: without an agent: n3; agents of no node: n2; an agent's --host is"},
-		"objects that do not get what they ask for": {func(k *client.Kubernetes) {
-			k.Troubles, k.Untold = []client.Trouble{{Object: "pod shop/web", Reason: "GroupNotFound", Message: "tenant default has no group x: netctl group create"}}, 4
+		"objects that do not get what they ask for": {func(k *contivmodel.KubernetesStatus) {
+			k.Troubles, k.Untold = []contivmodel.KubernetesTrouble{{Object: "pod shop/web", Reason: "GroupNotFound", Message: "tenant default has no group x: netctl group create"}}, 4
 		}, "FAIL  pod shop/web: GroupNotFound; tenant default has no group x: netctl group create\nFAIL  kubernetes: 4 more objects have troubles; see their events\n"},
 	} {
 		status := healthy()

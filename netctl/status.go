@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/contivmodel"
 )
 
 var statusTool = tool{
@@ -51,7 +51,7 @@ func told(mode string) string {
 	return mode
 }
 
-func (p *page) summary(status client.Status) {
+func (p *page) summary(status contivmodel.Status) {
 	health := "healthy"
 	if !status.Store.Healthy {
 		health = "UNHEALTHY"

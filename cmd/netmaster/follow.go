@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/netmaster/podjoin"
@@ -53,7 +54,7 @@ func following(s k8s.State) api.Following {
 		f.Behind = int(time.Since(s.First).Seconds())
 	}
 	for _, t := range s.Troubles {
-		f.Troubles = append(f.Troubles, api.Trouble(t))
+		f.Troubles = append(f.Troubles, contivmodel.KubernetesTrouble(t))
 	}
 	return f
 }

@@ -14,11 +14,11 @@ const mediaStream = "application/x-ndjson"
 
 // addCluster adds the routes that are about no single object.
 func addCluster(paths, schemas object) {
-	schemas["Applied"] = schemaOf(reflect.TypeFor[client.Applied](), schemas)
-	schemas["Status"] = schemaOf(reflect.TypeFor[client.Status](), schemas)
+	schemas["Applied"] = schemaOf(reflect.TypeFor[contivmodel.Applied](), schemas)
+	schemas["Status"] = schemaOf(reflect.TypeFor[contivmodel.Status](), schemas)
 	one := schemaOf(reflect.TypeFor[client.Operation](), schemas)
 	one["required"] = []string{"op", "type"}
-	one["properties"].(object)["op"] = object{"type": "string", "enum": []string{client.OpApply, client.OpCreate, client.OpDelete}}
+	one["properties"].(object)["op"] = object{"type": "string", "enum": []string{contivmodel.OpApply, contivmodel.OpCreate, contivmodel.OpDelete}}
 	schemas["Operation"] = one
 	schemas["Event"] = object{"type": "object", "required": []string{"type", "revision"}, "properties": object{
 		"type":     object{"type": "string", "enum": []string{client.Added, client.Modified, client.Deleted, client.Bookmark}},

@@ -9,13 +9,6 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What an operation does.
-const (
-	OpApply  = "apply"  // create, update or leave alone
-	OpCreate = "create" // create, or leave an identical object alone
-	OpDelete = "delete"
-)
-
 // Operation is one part of an Apply.
 type Operation struct {
 	Op             string             `json:"op"`
@@ -30,33 +23,18 @@ type Operation struct {
 func ToApply(o contivmodel.Object) Operation {
 	o.SetKey(o.ModelKey())
 	contivmodel.ClearLinks(o)
-	return Operation{Op: OpApply, Type: o.ModelType(), Key: o.ModelKey(), Object: o}
+	return Operation{Op: contivmodel.OpApply, Type: o.ModelType(), Key: o.ModelKey(), Object: o}
 }
 
 // ToDelete makes the operation that removes an object.
 func ToDelete(o contivmodel.Object) Operation {
-	return Operation{Op: OpDelete, Type: o.ModelType(), Key: o.ModelKey()}
-}
-
-// Applied is the answer to Apply.
-type Applied struct {
-	DryRun   bool     `json:"dryRun"`
-	Revision int64    `json:"revision"`
-	Results  []Result `json:"results"` // in the order of the operations
-}
-
-// Result is what has become of one operation.
-type Result struct {
-	Op     string `json:"op"`
-	Type   string `json:"type"`
-	Key    string `json:"key"`
-	Result string `json:"result"` // created, configured, unchanged, deleted
+	return Operation{Op: contivmodel.OpDelete, Type: o.ModelType(), Key: o.ModelKey()}
 }
 
 // Apply carries out all operations, or none if one of them is refused. The
 // server puts them in order. With dryRun it only says what would happen.
-func (c *Client) Apply(ctx context.Context, operations []Operation, dryRun bool) (Applied, error) {
-	var applied Applied
+func (c *Client) Apply(ctx context.Context, operations []Operation, dryRun bool) (contivmodel.Applied, error) {
+	var applied contivmodel.Applied
 	body, err := json.Marshal(map[string][]Operation{"operations": operations})
 	if err != nil {
 		return applied, fault.New(fault.Internal, "apply: %w", err)

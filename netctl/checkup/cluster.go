@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
@@ -30,7 +30,7 @@ const maxAgentAnswer = 64 << 20
 // Master answers for the cluster.
 type Master interface {
 	Version(context.Context) (buildinfo.Info, error)
-	Status(context.Context) (client.Status, error)
+	Status(context.Context) (contivmodel.Status, error)
 	Agent(ctx context.Context, host, path string) (json.RawMessage, error)
 }
 
@@ -78,7 +78,7 @@ func unless(well bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-func registered(nodes []client.Node) int {
+func registered(nodes []contivmodel.NodeStatus) int {
 	count := 0
 	for _, n := range nodes {
 		if n.Registered {
@@ -89,7 +89,7 @@ func registered(nodes []client.Node) int {
 }
 
 // checkNodes asks all nodes at the same time and reports them in order.
-func checkNodes(ctx context.Context, m Master, nodes []client.Node, port int, report Report) {
+func checkNodes(ctx context.Context, m Master, nodes []contivmodel.NodeStatus, port int, report Report) {
 	results := make([][]Result, len(nodes))
 	var asking sync.WaitGroup
 	for i, n := range nodes {
@@ -129,7 +129,7 @@ type agent struct {
 
 // agentOf asks an agent itself, or has netmaster ask it, if the node has joined the cluster:
 // then it answers nobody else.
-func agentOf(m Master, n client.Node, port int) agent {
+func agentOf(m Master, n contivmodel.NodeStatus, port int) agent {
 	if n.Joined {
 		return agent{"asked by netmaster", func(ctx context.Context, path string) ([]byte, error) { return m.Agent(ctx, n.Host, path) }}
 	}
@@ -137,7 +137,7 @@ func agentOf(m Master, n client.Node, port int) agent {
 	return agent{url, func(ctx context.Context, path string) ([]byte, error) { return get(ctx, url+path) }}
 }
 
-func checkNode(ctx context.Context, n client.Node, all []client.Node, asked agent, report Report) {
+func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.NodeStatus, asked agent, report Report) {
 	if n.MustJoin {
 		report.check("certificate "+n.Host, "netctl token create --role node, and the token into the --join-token-file of "+n.Host+
 			"; or, if it is gone for good, netctl node rm "+n.Host, "", errors.New("it cannot be renewed: the authorities were replaced while the node was away, or it has ended long ago"))
@@ -201,7 +201,7 @@ func (v bridgeView) trouble() error {
 }
 
 // missing says to which registered nodes there is no tunnel.
-func (v switchView) missing(n client.Node, all []client.Node) error {
+func (v switchView) missing(n contivmodel.NodeStatus, all []contivmodel.NodeStatus) error {
 	var missing []string
 	for _, peer := range all {
 		if peer.Registered && peer.Host != n.Host && peer.VTEP != "" && v.VXLAN.VtepTable[peer.Host] != peer.VTEP {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/contivmodel"
 )
 
 // tolerated is how many seconds a change of Kubernetes may wait until agents are told of it.
@@ -14,7 +14,7 @@ const tolerated = 10
 
 // checkKubernetes reports how Kubernetes is followed and served, if there is one. Troubles have the
 // words of events.
-func checkKubernetes(k *client.Kubernetes, nodes []client.Node, report Report) {
+func checkKubernetes(k *contivmodel.KubernetesStatus, nodes []contivmodel.NodeStatus, report Report) {
 	if k == nil {
 		return
 	}
@@ -31,14 +31,14 @@ func checkKubernetes(k *client.Kubernetes, nodes []client.Node, report Report) {
 	}
 }
 
-func waiting(k *client.Kubernetes) string {
+func waiting(k *contivmodel.KubernetesStatus) string {
 	if k.Waiting == 0 {
 		return "nothing waits"
 	}
 	return fmt.Sprintf("%d changes wait", k.Waiting)
 }
 
-func lagging(k *client.Kubernetes) error {
+func lagging(k *contivmodel.KubernetesStatus) error {
 	if k.Problem != "" {
 		return errors.New(k.Problem)
 	}
@@ -46,7 +46,7 @@ func lagging(k *client.Kubernetes) error {
 }
 
 // mismatch tells which nodes have no agent, and which agents no node.
-func mismatch(names []string, nodes []client.Node) error {
+func mismatch(names []string, nodes []contivmodel.NodeStatus) error {
 	var without, strangers []string
 	agents := map[string]bool{}
 	for _, n := range nodes {

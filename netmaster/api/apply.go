@@ -23,28 +23,6 @@ type operation struct {
 	IgnoreNotFound bool            `json:"ignoreNotFound"`
 }
 
-// The values of op.
-const (
-	opApply  = "apply"  // create, update, or leave alone what is as wanted
-	opCreate = "create" // create, or leave an identical object alone
-	opDelete = "delete"
-)
-
-// applied is the answer to an apply.
-type applied struct {
-	DryRun   bool     `json:"dryRun"`
-	Revision int64    `json:"revision"`
-	Results  []result `json:"results"` // in the order of the operations
-}
-
-// result is what has become of one operation.
-type result struct {
-	Op     string `json:"op"`
-	Type   string `json:"type"`
-	Key    string `json:"key"`
-	Result string `json:"result"` // created, configured, unchanged, deleted
-}
-
 // applyAll carries out a list of operations, or says what it would do.
 func (a *API) applyAll(r *http.Request) (reply, error) {
 	dryRun, err := flag(r, "dryRun")
@@ -69,7 +47,7 @@ func (a *API) applyAll(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: applied{dryRun, rev, p.results()}, revision: rev}, nil
+	return reply{body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, revision: rev}, nil
 }
 
 // understand decodes and checks what can be checked of each operation alone.
@@ -77,7 +55,7 @@ func (a *API) understand(operations []operation) *program {
 	p := &program{}
 	seen := map[string]bool{}
 	for i, o := range operations {
-		t := &task{number: i + 1, result: result{Op: o.Op, Type: o.Type, Key: o.Key}, ignoreAbsent: o.IgnoreNotFound}
+		t := &task{number: i + 1, OperationResult: contivmodel.OperationResult{Op: o.Op, Type: o.Type, Key: o.Key}, ignoreAbsent: o.IgnoreNotFound}
 		p.tasks = append(p.tasks, t)
 		if t.flaw = t.understand(a, o); t.flaw != nil {
 			continue
@@ -103,13 +81,13 @@ func (t *task) understand(a *API, o operation) error {
 	}
 	t.intent = intent{kind: kind, key: o.Key, only: ifRevision(o.IfRevision)}
 	switch o.Op {
-	case opDelete:
+	case contivmodel.OpDelete:
 		if o.Key == "" {
 			return fault.New(fault.Invalid, "Invalid Key").WithField("key").
 				WithExplanation("key is empty: want that of the object to delete, such as blue:web")
 		}
 		return nil
-	case opApply, opCreate:
+	case contivmodel.OpApply, contivmodel.OpCreate:
 	default:
 		return fault.New(fault.Invalid, "op %q is none of apply, create, delete", o.Op).WithField("op")
 	}

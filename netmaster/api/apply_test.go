@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 )
@@ -16,7 +17,7 @@ import (
 // what became of each as "result type key".
 func (b *bench) applying(query string, operations ...string) []string {
 	b.Helper()
-	var answer applied
+	var answer contivmodel.Applied
 	text := b.ok("POST", ApplyPath+query, body(operations))
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
 		b.Fatal(err)

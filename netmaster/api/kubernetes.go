@@ -18,29 +18,10 @@ import (
 
 // Following is how well the leader follows Kubernetes.
 type Following struct {
-	Problem  string    // why it does not; empty: it does
-	Waiting  int       // objects that have changed, and are not written down yet
-	Behind   int       // seconds since the first of them has
-	Troubles []Trouble // with objects that the state says nothing about
-}
-
-// Trouble is what an object of Kubernetes asks for and does not get.
-type Trouble struct {
-	Object  string `json:"object"` // kind and name: pod shop/web
-	Reason  string `json:"reason"` // a word that programs know, as events have it
-	Message string `json:"message"`
-}
-
-// kubernetesStatus is how Kubernetes is served.
-type kubernetesStatus struct {
-	Problem  string    `json:"problem"`
-	Waiting  int       `json:"waiting"`
-	Behind   int       `json:"behind"`
-	Nodes    []string  `json:"nodes"`    // of Kubernetes
-	Services int       `json:"services"` // with addresses
-	Unserved []string  `json:"unserved"` // services that nobody is behind, by tenant
-	Troubles []Trouble `json:"troubles"` // at most maxTroubles
-	Untold   int       `json:"untold"`   // how many more there are
+	Problem  string                          // why it does not; empty: it does
+	Waiting  int                             // objects that have changed, and are not written down yet
+	Behind   int                             // seconds since the first of them has
+	Troubles []contivmodel.KubernetesTrouble // with objects that the state says nothing about
 }
 
 // maxTroubles is how many are told.
@@ -50,7 +31,7 @@ const maxTroubles = 50
 func (a *API) Follows(following func(context.Context) Following) { a.following.Store(&following) }
 
 // kubernetes is the status of Kubernetes; nil: there is none.
-func (a *API) kubernetes(ctx context.Context) (*kubernetesStatus, error) {
+func (a *API) kubernetes(ctx context.Context) (*contivmodel.KubernetesStatus, error) {
 	if a.config.ClusterMode != "kubernetes" {
 		return nil, nil
 	}
@@ -58,33 +39,34 @@ func (a *API) kubernetes(ctx context.Context) (*kubernetesStatus, error) {
 	if following := a.following.Load(); following != nil {
 		now = (*following)(ctx)
 	}
-	s := &kubernetesStatus{Problem: now.Problem, Waiting: now.Waiting, Behind: now.Behind, Nodes: []string{}, Unserved: []string{}, Troubles: []Trouble{}}
+	s := &contivmodel.KubernetesStatus{Problem: now.Problem, Waiting: now.Waiting, Behind: now.Behind, Nodes: []string{}, Unserved: []string{}, Troubles: []contivmodel.KubernetesTrouble{}}
 	err := a.ledger.View(func(r ledger.Reader) error {
 		r.Range(mastercfg.K8sNodePrefix, func(key string, _ []byte) bool {
 			s.Nodes = append(s.Nodes, strings.TrimPrefix(key, mastercfg.K8sNodePrefix))
 			return true
 		})
-		s.readServices(r)
+		readKubeServices(s, r)
 		refused, err := refusedPods(r)
 		if err != nil {
 			return err
 		}
 		overlaps, err := overlappingRanges(r)
-		s.tell(slices.Concat(refused, overlaps, now.Troubles))
+		addTroubles(s, slices.Concat(refused, overlaps, now.Troubles))
 		return err
 	})
 	return s, err
 }
 
-func (s *kubernetesStatus) tell(all []Trouble) {
+// addTroubles adds as many as are told.
+func addTroubles(s *contivmodel.KubernetesStatus, all []contivmodel.KubernetesTrouble) {
 	if s.Untold = max(0, len(all)-maxTroubles); s.Untold > 0 {
 		all = all[:maxTroubles]
 	}
 	s.Troubles = append(s.Troubles, all...)
 }
 
-// readServices counts those that there are, and notes which have nobody behind them.
-func (s *kubernetesStatus) readServices(r ledger.Reader) {
+// readKubeServices counts those that there are, and notes which have nobody behind them.
+func readKubeServices(s *contivmodel.KubernetesStatus, r ledger.Reader) {
 	r.Range(mastercfg.K8sServicePrefix, func(key string, _ []byte) bool {
 		id := strings.TrimPrefix(key, mastercfg.K8sServicePrefix)
 		s.Services++
@@ -102,13 +84,13 @@ func (s *kubernetesStatus) readServices(r ledger.Reader) {
 }
 
 // refusedPods are those that have no place, or do not get what they ask for since.
-func refusedPods(r ledger.Reader) (all []Trouble, err error) {
+func refusedPods(r ledger.Reader) (all []contivmodel.KubernetesTrouble, err error) {
 	err = ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(_ string, p mastercfg.K8sPod) error {
 		switch reason, message, later := strings.Cut(p.Later, ": "); {
 		case p.Reason != "":
-			all = append(all, Trouble{"pod " + p.Pod(), p.Reason, p.Message})
+			all = append(all, contivmodel.KubernetesTrouble{Object: "pod " + p.Pod(), Reason: p.Reason, Message: p.Message})
 		case later:
-			all = append(all, Trouble{"pod " + p.Pod(), reason, message})
+			all = append(all, contivmodel.KubernetesTrouble{Object: "pod " + p.Pod(), Reason: reason, Message: message})
 		}
 		return nil
 	})
@@ -116,7 +98,7 @@ func refusedPods(r ledger.Reader) (all []Trouble, err error) {
 }
 
 // overlappingRanges are networks in which addresses of services are, of tenants that have some.
-func overlappingRanges(r ledger.Reader) (all []Trouble, err error) {
+func overlappingRanges(r ledger.Reader) (all []contivmodel.KubernetesTrouble, err error) {
 	services, err := ledger.Read[mastercfg.K8sServiceRanges](r, mastercfg.K8sRangesKey)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
@@ -128,8 +110,8 @@ func overlappingRanges(r ledger.Reader) (all []Trouble, err error) {
 				return all, err
 			}
 			if n != nil {
-				all = append(all, Trouble{"network " + tenant + "/" + n.NetworkName, "RangesOverlap",
-					fmt.Sprintf("its addresses overlap those of services, %s: pods reach only one of both", p)})
+				all = append(all, contivmodel.KubernetesTrouble{Object: "network " + tenant + "/" + n.NetworkName, Reason: "RangesOverlap",
+					Message: fmt.Sprintf("its addresses overlap those of services, %s: pods reach only one of both", p)})
 			}
 		}
 	}

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 func TestStatusTellsHowKubernetesIsServed(t *testing.T) {
 	b := ready(t)
-	ask := func() *kubernetesStatus {
-		var s status
+	ask := func() *contivmodel.KubernetesStatus {
+		var s contivmodel.Status
 		if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/status", "")), &s); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +28,7 @@ func TestStatusTellsHowKubernetesIsServed(t *testing.T) {
 		t.Error("nobody follows an API server, and that is no problem")
 	}
 	b.api.Follows(func(context.Context) Following {
-		return Following{Problem: "away", Waiting: 3, Behind: 4, Troubles: []Trouble{{"service shop/web", "AddressNotServed", "because"}}}
+		return Following{Problem: "away", Waiting: 3, Behind: 4, Troubles: []contivmodel.KubernetesTrouble{{Object: "service shop/web", Reason: "AddressNotServed", Message: "because"}}}
 	})
 	b.ok("POST", "networks/blue:web", web)
 	write := func(records map[string]string) {
@@ -54,14 +55,14 @@ func TestStatusTellsHowKubernetesIsServed(t *testing.T) {
 		mastercfg.K8sPodKey("h1", "u2"):                               `{"namespace":"shop","name":"db","later":"PlacementNeedsRestart: it stays: as it is"}`,
 		mastercfg.K8sPodKey("h1", "u3"):                               `{"namespace":"shop","name":"well"}`,
 	})
-	b.same("status", ask(), &kubernetesStatus{
+	b.same("status", ask(), &contivmodel.KubernetesStatus{
 		Problem: "away", Waiting: 3, Behind: 4, Nodes: []string{"h1", "h2"},
 		Services: 3, Unserved: []string{"blue/shop/web", "default/shop/none"},
-		Troubles: []Trouble{
-			{"pod shop/web", "GroupNotFound", "no group"},
-			{"pod shop/db", "PlacementNeedsRestart", "it stays: as it is"},
-			{"network blue/web", "RangesOverlap", "its addresses overlap those of services, 10.7.0.0/16: pods reach only one of both"},
-			{"service shop/web", "AddressNotServed", "because"},
+		Troubles: []contivmodel.KubernetesTrouble{
+			{Object: "pod shop/web", Reason: "GroupNotFound", Message: "no group"},
+			{Object: "pod shop/db", Reason: "PlacementNeedsRestart", Message: "it stays: as it is"},
+			{Object: "network blue/web", Reason: "RangesOverlap", Message: "its addresses overlap those of services, 10.7.0.0/16: pods reach only one of both"},
+			{Object: "service shop/web", Reason: "AddressNotServed", Message: "because"},
 		},
 	})
 	refused := map[string]string{}

@@ -33,7 +33,7 @@ type program struct{ tasks []*task } // as in the request
 
 // task is one operation with what has become of it.
 type task struct {
-	result
+	contivmodel.OperationResult
 	intent
 	number       int // in the request, from 1
 	storage      storage
@@ -156,7 +156,7 @@ func (t *task) carryOut(c *change) (string, error) {
 		if t.isAsWanted(before) {
 			return "unchanged", nil
 		}
-		if t.Op == opCreate {
+		if t.Op == contivmodel.OpCreate {
 			return "", fault.New(fault.Conflict, "exists and differs")
 		}
 	}
@@ -224,10 +224,10 @@ func (t *task) name() string {
 	return t.Type + " " + t.Key
 }
 
-func (p *program) results() []result {
-	all := make([]result, len(p.tasks))
+func (p *program) results() []contivmodel.OperationResult {
+	all := make([]contivmodel.OperationResult, len(p.tasks))
 	for i, t := range p.tasks {
-		all[i] = t.result
+		all[i] = t.OperationResult
 	}
 	return all
 }

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/contivmodel/client"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
@@ -377,7 +376,7 @@ func TestLabelsOfAnEndpointMakeAProviderThatMayDrain(t *testing.T) {
 		if s, d := b.behind("lb"); len(s) != serving || len(d) != draining {
 			t.Errorf("%s: %v serve, %v drain", when, s, d)
 		}
-		var now struct{ Services client.Services }
+		var now struct{ Services contivmodel.ServicesStatus }
 		if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/status", "")), &now); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/apidoc"
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -22,53 +23,15 @@ import (
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
-// status is how the cluster is doing, as its leader sees it.
-type status struct {
-	Leader   string         `json:"leader"`
-	Epoch    int64          `json:"epoch"`
-	Revision int64          `json:"revision"`
-	Version  buildinfo.Info `json:"version"`
-	Masters  []masterStatus `json:"masters"`
-	Nodes    []*nodeStatus  `json:"nodes"`
-	Store    storeStatus    `json:"store"`
-	Security string         `json:"security"` // how far the cluster is closed
-
-	Services   *servicesStatus   `json:"services,omitempty"`   // if there are any
-	Kubernetes *kubernetesStatus `json:"kubernetes,omitempty"` // where it starts containers
-}
-
-type masterStatus struct {
-	Address string `json:"address"`
-	Role    string `json:"role"`
-	Version string `json:"version"`
-}
-
-// nodeStatus is a host that has an agent or endpoints.
-type nodeStatus struct {
-	Host       string `json:"host"`
-	Address    string `json:"address"`
-	VTEP       string `json:"vtep"`
-	Version    string `json:"version"` // of the agent
-	Endpoints  int    `json:"endpoints"`
-	Registered bool   `json:"registered"`         // its agent is alive
-	Joined     bool   `json:"joined,omitempty"`   // it is asked over TLS, by netmasters only
-	MustJoin   bool   `json:"mustJoin,omitempty"` // it cannot renew its certificate
-}
-
-type storeStatus struct {
-	Endpoints []string `json:"endpoints"`
-	Healthy   bool     `json:"healthy"` // a quorum answers
-}
-
 // storePatience is how long the store may take to show that it is healthy.
 const storePatience = 2 * time.Second
 
 // status answers even while the store does not: then without what only the
 // store knows.
 func (a *API) status(r *http.Request) (reply, error) {
-	s := status{
-		Leader: a.config.Self, Epoch: a.config.Epoch, Version: buildinfo.Get(), Masters: []masterStatus{},
-		Store: storeStatus{Endpoints: a.store.Endpoints()},
+	s := contivmodel.Status{
+		Leader: a.config.Self, Epoch: a.config.Epoch, Version: buildinfo.Get(), Masters: []contivmodel.MasterStatus{},
+		Store: contivmodel.StoreStatus{Endpoints: a.store.Endpoints()},
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), storePatience)
 	defer cancel()
@@ -83,9 +46,9 @@ func (a *API) status(r *http.Request) (reply, error) {
 		registered[name] = services
 	}
 	for _, m := range registered[mastercfg.MasterService] {
-		s.Masters = append(s.Masters, masterStatus{net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), m.Role, m.Version})
+		s.Masters = append(s.Masters, contivmodel.MasterStatus{Address: net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), Role: m.Role, Version: m.Version})
 	}
-	slices.SortFunc(s.Masters, func(a, b masterStatus) int { return cmp.Compare(a.Address, b.Address) })
+	slices.SortFunc(s.Masters, func(a, b contivmodel.MasterStatus) int { return cmp.Compare(a.Address, b.Address) })
 	q, whole := askingOf(r.Context()), false // who runs no cluster is told how it is, not what it is made of
 	err := a.ledger.View(func(reader ledger.Reader) error {
 		sees, err := q.sees(reader)
@@ -107,7 +70,7 @@ func (a *API) status(r *http.Request) (reply, error) {
 		return err
 	})
 	if err == nil && !whole {
-		s.Masters, s.Nodes, s.Store.Endpoints = []masterStatus{}, []*nodeStatus{}, []string{}
+		s.Masters, s.Nodes, s.Store.Endpoints = []contivmodel.MasterStatus{}, []contivmodel.NodeStatus{}, []string{}
 		return reply{body: s}, nil
 	}
 	if err == nil {
@@ -118,11 +81,11 @@ func (a *API) status(r *http.Request) (reply, error) {
 
 // nodeStates puts together what is known of each host, sorted by name. out are those that have to
 // join anew.
-func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int, out []mastercfg.Joined) []*nodeStatus {
-	byHost := map[string]*nodeStatus{}
-	of := func(host string) *nodeStatus {
+func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int, out []mastercfg.Joined) []contivmodel.NodeStatus {
+	byHost := map[string]*contivmodel.NodeStatus{}
+	of := func(host string) *contivmodel.NodeStatus {
 		if byHost[host] == nil {
-			byHost[host] = &nodeStatus{Host: host}
+			byHost[host] = &contivmodel.NodeStatus{Host: host}
 		}
 		return byHost[host]
 	}
@@ -139,11 +102,11 @@ func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int,
 	for _, s := range registered[mastercfg.AgentVTEPService] {
 		of(s.Hostname).VTEP, of(s.Hostname).Registered = s.HostAddr, true
 	}
-	all := make([]*nodeStatus, 0, len(byHost))
+	all := make([]contivmodel.NodeStatus, 0, len(byHost))
 	for _, n := range byHost {
-		all = append(all, n)
+		all = append(all, *n)
 	}
-	slices.SortFunc(all, func(a, b *nodeStatus) int { return cmp.Compare(a.Host, b.Host) })
+	slices.SortFunc(all, func(a, b contivmodel.NodeStatus) int { return cmp.Compare(a.Host, b.Host) })
 	return all
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -30,9 +31,9 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s status
+	var s contivmodel.Status
 	testkit.Eventually(t, 20*time.Second, "all are registered", func() bool {
-		s = status{}
+		s = contivmodel.Status{}
 		if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/status", "")), &s); err != nil {
 			t.Fatal(err)
 		}
@@ -41,12 +42,12 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 	if s.Leader != "127.0.0.1:1" || s.Epoch != 42 || s.Revision == 0 || s.Version.Version == "" {
 		t.Errorf("status %+v", s)
 	}
-	b.same("masters", s.Masters, []masterStatus{{"127.0.0.1:1", "leader", "1.2.3"}, {"127.0.0.1:2", "follower", ""}})
-	b.same("nodes", s.Nodes, []*nodeStatus{
+	b.same("masters", s.Masters, []contivmodel.MasterStatus{{Address: "127.0.0.1:1", Role: "leader", Version: "1.2.3"}, {Address: "127.0.0.1:2", Role: "follower"}})
+	b.same("nodes", s.Nodes, []contivmodel.NodeStatus{
 		{Host: "h1", Endpoints: 2},
 		{Host: "h2", Address: "192.0.2.2", VTEP: "198.51.100.2", Version: "1.2.2", Registered: true},
 	})
-	b.same("store", s.Store, storeStatus{Endpoints: []string{storetest.Endpoint()}, Healthy: true})
+	b.same("store", s.Store, contivmodel.StoreStatus{Endpoints: []string{storetest.Endpoint()}, Healthy: true})
 
 	away := storetest.Connect(t)
 	if err := away.Close(); err != nil {

@@ -4,19 +4,14 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// servicesStatus is how many services there are, and which of them refuse.
-type servicesStatus struct {
-	Count    int      `json:"count"`
-	Unserved []string `json:"unserved"` // TENANT/NAME of those whose new connections nobody takes
-}
-
 // servicesOf is the status of services in the tenants that are seen; nil: there are none.
-func servicesOf(r ledger.Reader, sees func(tenant string) bool) (*servicesStatus, error) {
-	s := &servicesStatus{Unserved: []string{}}
+func servicesOf(r ledger.Reader, sees func(tenant string) bool) (*contivmodel.ServicesStatus, error) {
+	s := &contivmodel.ServicesStatus{Unserved: []string{}}
 	err := ledger.ReadEach(r, mastercfg.ServiceLBPrefix, func(_ string, service mastercfg.CfgServiceLBState) error {
 		if !sees(service.Tenant) {
 			return nil

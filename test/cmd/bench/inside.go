@@ -153,7 +153,7 @@ func (s *site) do(ctx context.Context, method, path string, body io.Reader) (siz
 func (s *site) remove(ctx context.Context, operations []client.Operation) error {
 	inverse := make([]client.Operation, len(operations))
 	for i, o := range operations {
-		inverse[i] = client.Operation{Op: client.OpDelete, Type: o.Type, Key: o.Key}
+		inverse[i] = client.Operation{Op: contivmodel.OpDelete, Type: o.Type, Key: o.Key}
 	}
 	_, err := s.Apply(ctx, inverse, false)
 	return err
