@@ -10,8 +10,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -45,8 +45,8 @@ type Registration struct {
 	ttl    time.Duration
 	cancel context.CancelFunc
 	done   chan struct{}
-	held   *lease    // the last one; set before done is closed
-	change bell.Bell // wanted has changed
+	held   *lease        // the last one; set before done is closed
+	change notify.Signal // wanted has changed
 
 	mu     sync.Mutex
 	wanted []Service
@@ -63,7 +63,7 @@ func (db *DB) Register(ctx context.Context, ttl time.Duration, services ...Servi
 	ctx, cancel := context.WithCancel(ctx)
 	r := &Registration{
 		db: db, ttl: ttl, cancel: cancel,
-		done: make(chan struct{}), change: bell.New(),
+		done: make(chan struct{}), change: notify.New(),
 		wanted: services,
 	}
 	go func() {
@@ -79,7 +79,7 @@ func (r *Registration) Update(services ...Service) {
 	r.mu.Lock()
 	r.wanted = services
 	r.mu.Unlock()
-	r.change.Ring()
+	r.change.Send()
 }
 
 // Close withdraws the services at once.

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/contiv/netplugin/utils/bell"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // Standing is what this process knows about the store at a moment.
@@ -33,7 +33,7 @@ type Standing struct {
 type standing struct {
 	log  *logrus.Entry
 	now  func() time.Time
-	look bell.Bell // wakes the goroutine that asks the store
+	look notify.Signal // wakes the goroutine that asks the store
 
 	mu        sync.Mutex
 	history   int
@@ -48,7 +48,7 @@ type standing struct {
 }
 
 func newStanding(log *logrus.Entry, now func() time.Time) *standing {
-	return &standing{log: log, now: now, look: bell.New(), changed: make(chan struct{})}
+	return &standing{log: log, now: now, look: notify.New(), changed: make(chan struct{})}
 }
 
 // question is what was known when a request was sent.
@@ -124,7 +124,7 @@ func (s *standing) lost() {
 
 // doubt has the store asked soon.
 func (s *standing) doubt() {
-	s.look.Ring()
+	s.look.Send()
 }
 
 // failed notes that the store did not answer when it was asked.

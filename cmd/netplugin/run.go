@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/kubehealth"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // run puts the parts together and runs them until ctx is done. Flows and ports
@@ -68,8 +68,8 @@ func run(ctx context.Context, o *options) error {
 		front = append(front, followMasters(o, db))
 	}
 	var attachments nodeapi.Attachments = unattached{node}
-	portsMoved := bell.New() // of the host, to containers
-	cni, err := newCNIServer(o, master, node, driver, portsMoved.Ring)
+	portsMoved := notify.New() // of the host, to containers
+	cni, err := newCNIServer(o, master, node, driver, portsMoved.Send)
 	if err != nil {
 		return err
 	}

@@ -15,19 +15,19 @@ import (
 // service manager would lose patience.
 func notifySystemd(node *agent.Agent) task {
 	return func(ctx context.Context) error {
-		notify(daemon.SdNotifyReady + "\nSTATUS=waiting for the state of the cluster")
+		tellSystemd(daemon.SdNotifyReady + "\nSTATUS=waiting for the state of the cluster")
 		if node.AwaitSync(ctx) == nil {
-			notify("STATUS=serving")
+			tellSystemd("STATUS=serving")
 			logrus.WithField("component", "netplugin").Info("ready")
 		}
 		<-ctx.Done()
-		notify(daemon.SdNotifyStopping)
+		tellSystemd(daemon.SdNotifyStopping)
 		return nil
 	}
 }
 
-// notify is without effect where no service manager listens.
-func notify(state string) {
+// tellSystemd is without effect where no service manager listens.
+func tellSystemd(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		logrus.WithError(fmt.Errorf("systemd: %w", err)).Debug("state not reported")
 	}

@@ -73,9 +73,9 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // Defaults of Config.
@@ -138,8 +138,8 @@ type Driver struct {
 	masks     atomic.Int64 // of the datapath, as last counted; or unknownMasks
 	manyMasks int          // from how many on the log tells
 
-	keeperBell bell.Bell // rows have changed, or a call has ended that kept the keeper away
-	flowsLost  bell.Bell // to the programmer: the switch may have forgotten its flows
+	keeperDue notify.Signal // rows have changed, or a call has ended that kept the keeper away
+	flowsLost notify.Signal // to the programmer: the switch may have forgotten its flows
 
 	connections chan flowSwitch // to the programmer
 	packets     *packets
@@ -163,14 +163,14 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), zoneLimits: config.Tenants.addBridge(), chunk: defaultChunk, manyMasks: manyMasks, keeperBell: bell.New(), flowsLost: bell.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
+		peers: newPeers(), zoneLimits: config.Tenants.addBridge(), chunk: defaultChunk, manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
 	}
 	d.db, err = newDatabase(config, func() {
-		d.inbox.news.Ring()
-		d.keeperBell.Ring()
+		d.inbox.news.Send()
+		d.keeperDue.Send()
 	})
 	if err != nil {
 		d.links.close()

@@ -6,12 +6,12 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/bell"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // inbox is where callers leave work for the programmer.
 type inbox struct {
-	news bell.Bell // there is something to look at
+	news notify.Signal // there is something to look at
 
 	mu      sync.Mutex
 	changes []drivers.Change
@@ -25,13 +25,13 @@ type ticket struct {
 	done chan error     // gets one value
 }
 
-func newInbox() *inbox { return &inbox{news: bell.New()} }
+func newInbox() *inbox { return &inbox{news: notify.New()} }
 
 func (in *inbox) put(c drivers.Change) {
 	in.mu.Lock()
 	in.changes = append(in.changes, c)
 	in.mu.Unlock()
-	in.news.Ring()
+	in.news.Send()
 }
 
 // wait returns a ticket that is answered once everything put before is in the
@@ -41,7 +41,7 @@ func (in *inbox) wait(keys ...pipeline.Key) *ticket {
 	in.mu.Lock()
 	in.waiting = append(in.waiting, t)
 	in.mu.Unlock()
-	in.news.Ring()
+	in.news.Send()
 	return t
 }
 

@@ -43,7 +43,7 @@ func (d *Driver) keep(ctx context.Context) error {
 			retry = time.After(keeperPause)
 		}
 		select {
-		case <-d.keeperBell:
+		case <-d.keeperDue:
 		case <-retry:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -103,7 +103,7 @@ func (k *keeper) keepBridge(ctx context.Context) error {
 	}
 	if k.flushed != 0 && k.seenConfig(k.flushed) {
 		k.flushed = 0
-		k.flowsLost.Ring()
+		k.flowsLost.Send()
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (k *keeper) keepPort(ctx context.Context, name string) error {
 	}
 	unlock, _ := k.busy.Try(end.endpointID)
 	if unlock == nil {
-		k.db.links.add(name) // AddPort or RemovePort is at it, and rings the bell at its end
+		k.db.links.add(name) // AddPort or RemovePort is at it, and wakes the keeper at its end
 		return nil
 	}
 	defer unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/bell"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // The kernel's datapath hands tunnelled packets to the host's IP stack, which
@@ -28,7 +28,7 @@ import (
 // peers counts the remote endpoints behind each tunnel address and has a
 // goroutine that solicits, which takes a look at the routes for every peer.
 type peers struct {
-	bell bell.Bell
+	wake notify.Signal
 
 	mu      sync.Mutex
 	count   map[netip.Addr]int
@@ -36,7 +36,7 @@ type peers struct {
 }
 
 func newPeers() *peers {
-	return &peers{bell: bell.New(), count: map[netip.Addr]int{}, pending: map[netip.Addr]bool{}}
+	return &peers{wake: notify.New(), count: map[netip.Addr]int{}, pending: map[netip.Addr]bool{}}
 }
 
 // replace takes note that an object took the place of another; either may be
@@ -47,7 +47,7 @@ func (p *peers) replace(old, now pipeline.Object) {
 	if vtep, ok := peerOf(now); ok {
 		if p.count[vtep]++; p.count[vtep] == 1 {
 			p.pending[vtep] = true
-			p.bell.Ring()
+			p.wake.Send()
 		}
 	}
 	if vtep, ok := peerOf(old); ok {
@@ -65,7 +65,7 @@ func (p *peers) solicitAll() {
 	for vtep := range p.count {
 		p.pending[vtep] = true
 	}
-	p.bell.Ring()
+	p.wake.Send()
 }
 
 func (p *peers) take() []netip.Addr {
@@ -80,7 +80,7 @@ func (p *peers) take() []netip.Addr {
 func (p *peers) run(ctx context.Context, solicit func([]netip.Addr) error, log *logrus.Entry) error {
 	for {
 		select {
-		case <-p.bell:
+		case <-p.wake:
 			if err := solicit(p.take()); err != nil {
 				log.WithError(err).Warn("the first packets to some peers may be lost")
 			}

@@ -77,7 +77,7 @@ func (d *Driver) lockEndpoint(ctx context.Context, endpointID string) (unlock fu
 	}
 	return func() {
 		free()
-		d.keeperBell.Ring()
+		d.keeperDue.Send()
 	}, nil
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // portNumbers tells the OpenFlow numbers of ports.
@@ -44,7 +44,7 @@ type programmer struct {
 	wantsSizes    bool // nobody has said that sizes are not to be compared
 	underlayMTU   func() (int, error)
 	excluded      func() bool // another driver has the bridge
-	flowsLost     bell.Bell
+	flowsLost     notify.Signal
 	peers         *peers
 	zoneLimits    *zoneLimits
 	report        func(progress)
@@ -176,7 +176,7 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 func (p *programmer) connect(sw flowSwitch) {
 	p.sw, p.loaded, p.cannotFlush = sw, false, false
 	p.peers.solicitAll()
-	p.zoneLimits.news.Ring()
+	p.zoneLimits.news.Send()
 }
 
 // take enters what callers have left.

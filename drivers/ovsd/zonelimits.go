@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/bell"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // The datapath has one table of connections for all tenants of the node. So that one that opens very many leaves the
@@ -50,7 +50,7 @@ type Tenants struct {
 
 // addBridge adds a bridge.
 func (t *Tenants) addBridge() *zoneLimits {
-	s := &zoneLimits{node: t, news: bell.New(), networks: map[string]pipeline.Network{}, used: map[uint16]zoneUse{}, set: map[uint16]int{}}
+	s := &zoneLimits{node: t, news: notify.New(), networks: map[string]pipeline.Network{}, used: map[uint16]zoneUse{}, set: map[uint16]int{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bridges = append(t.bridges, s)
@@ -73,7 +73,7 @@ func (t *Tenants) several() bool {
 // zoneLimits are the limits of the connection tracker's zones that the tenants of one bridge have.
 type zoneLimits struct {
 	node *Tenants
-	news bell.Bell
+	news notify.Signal
 	set  map[uint16]int // limits by zone, as last set here
 
 	// of node.mu:
@@ -94,7 +94,7 @@ func (s *zoneLimits) replace(old, now pipeline.Object) {
 	if n, is := now.(pipeline.Network); is {
 		s.networks[n.ID] = n
 		for _, bridge := range s.node.bridges {
-			bridge.news.Ring()
+			bridge.news.Send()
 		}
 	}
 }

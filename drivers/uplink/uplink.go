@@ -35,8 +35,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/ofnet/ovsdb"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // Names of rows.
@@ -71,8 +71,8 @@ type Bridge struct {
 	log    *logrus.Entry
 	db     *database
 	links  *links
-	news   bell.Bell // something has changed
-	back   bell.Bell // a link works again
+	news   notify.Signal // something has changed
+	back   notify.Signal // a link works again
 
 	// The keeper's own.
 	known map[string]int // index of each link when it was seen last
@@ -118,14 +118,14 @@ func open(config Config) (*Bridge, error) {
 	if config.Step == nil {
 		config.Step = func(string) {}
 	}
-	b := &Bridge{config: config, log: config.Log, news: bell.New(), back: bell.New(), works: map[string]working{}, known: map[string]int{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
+	b := &Bridge{config: config, log: config.Log, news: notify.New(), back: notify.New(), works: map[string]working{}, known: map[string]int{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
 	if b.links, err = newLinks(config.NetNS, config.Step); err != nil {
 		return nil, err
 	}
 	b.db = newDatabase()
 	b.db.client, err = ovsdb.New(ovsdb.Config{
-		Target: "unix:" + filepath.Join(config.RunDir, "db.sock"), Lock: "contiv_" + config.Bridge, Log: config.Log, OnUpdate: b.news.Ring,
+		Target: "unix:" + filepath.Join(config.RunDir, "db.sock"), Lock: "contiv_" + config.Bridge, Log: config.Log, OnUpdate: b.news.Send,
 	}, b.db.root, b.db.bridges, b.db.ports, b.db.interfaces)
 	if err != nil {
 		b.links.close()
@@ -139,7 +139,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer b.links.close()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.db.client.Run(ctx) })
-	group.Go(func() error { return b.links.watch(ctx, b.log, b.news.Ring) })
+	group.Go(func() error { return b.links.watch(ctx, b.log, b.news.Send) })
 	group.Go(func() error { return b.keep(ctx) })
 	return group.Wait()
 }
@@ -333,7 +333,7 @@ func (b *Bridge) usable() (names []string, problems map[string]error) {
 		b.known[name] = link.index
 		now := working{err == nil && there && ours && !link.down && link.carrier, link.changes}
 		if before, seen := b.works[name]; now.works && seen && now != before {
-			b.back.Ring()
+			b.back.Send()
 		}
 		b.works[name] = now
 		use := true

@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/keylock"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 const (
@@ -39,7 +39,7 @@ type Server struct {
 	names   keylock.Locks[string] // ids of endpoints that are begun, or given up
 	adds    slots
 	others  slots
-	wake    bell.Bell // there is something to undo
+	wake    notify.Signal // there is something to undo
 
 	tellsBoot atomic.Bool // the master's last answer had the boot that its endpoint is of
 
@@ -73,7 +73,7 @@ func New(c Config) (*Server, error) {
 		pending: pending.Open(c.StateDir),
 		adds:    newSlots(c.Limits.Adds),
 		others:  newSlots(c.Limits.Others),
-		wake:    bell.New(),
+		wake:    notify.New(),
 	}, nil
 }
 

@@ -25,7 +25,7 @@ func (s *Server) release(ctx context.Context, r attachment.Record) error {
 	defer cancel()
 	err := s.undo(ctx, r)
 	if err != nil {
-		s.wake.Ring()
+		s.wake.Send()
 	}
 	return err
 }

@@ -25,7 +25,7 @@ func (s *Server) resume() {
 		}
 	}
 	s.drain()
-	s.wake.Ring()
+	s.wake.Send()
 }
 
 // work undoes, until ctx ends, what could not be undone when it should have
@@ -123,6 +123,6 @@ func (s *Server) acceptDeletion(a cniwire.Attachment) error {
 		}
 		s.tellHostPorts(&r)
 	}
-	s.wake.Ring()
+	s.wake.Send()
 	return s.pending.Done(a)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/owncert"
 	"github.com/contiv/netplugin/netmaster/pki"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // Security is what a netmaster needs to show who it is.
@@ -59,7 +59,7 @@ type papers struct {
 	own  *owncert.Certs       // that the operator has brought
 	// changed is called when there are other authorities; set before Run.
 	changed func()
-	shown   bell.Bell // there are other certificates
+	shown   notify.Signal // there are other certificates
 
 	making sync.Mutex      // held to make, replace or drop what is held, on disk, too; guards read
 	read   pki.Authorities // what could not sign at the start, as when the clock was not set yet; nil: nothing
@@ -78,7 +78,7 @@ func newPapers(cfg Security, log *logrus.Entry) (*papers, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &papers{cfg: cfg, log: log, own: own, changed: func() {}, shown: bell.New()}
+	p := &papers{cfg: cfg, log: log, own: own, changed: func() {}, shown: notify.New()}
 	if cfg.Dir == "" {
 		return p, nil
 	}
@@ -114,7 +114,7 @@ func (p *papers) show(all pki.Authorities) error {
 	dialer := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{*client}, NextProtos: []string{"http/1.1"}}
 	p.held.Store(&held{all, server, client, dialer})
 	p.changed()
-	p.shown.Ring()
+	p.shown.Send()
 	return nil
 }
 

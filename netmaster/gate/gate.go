@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
-	"github.com/contiv/netplugin/utils/bell"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // Config is what a gate is made of. DB and Verify are required.
@@ -159,7 +159,7 @@ func (g *Gate) inStep(ctx context.Context, rev int64) error {
 // queue is a listener of connections that somebody else has accepted.
 type queue struct {
 	conns chan net.Conn
-	first bell.Bell // somebody has come
+	first notify.Signal // somebody has come
 	done  chan struct{}
 
 	mu     sync.Mutex
@@ -167,7 +167,7 @@ type queue struct {
 }
 
 func newQueue() *queue {
-	return &queue{conns: make(chan net.Conn, waitingConnections), first: bell.New(), done: make(chan struct{})}
+	return &queue{conns: make(chan net.Conn, waitingConnections), first: notify.New(), done: make(chan struct{})}
 }
 
 func (q *queue) put(conn net.Conn) {
@@ -185,7 +185,7 @@ func (q *queue) has(conn net.Conn) bool {
 	}
 	select {
 	case q.conns <- conn:
-		q.first.Ring()
+		q.first.Send()
 		return true
 	default:
 		return false

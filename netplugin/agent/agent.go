@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/keylock"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // Config is what an agent is made of. HostLabel, Driver and DB are required.
@@ -58,15 +58,15 @@ type Agent struct {
 	news     chan struct{} // closed and replaced whenever the cache has changed
 	wasReady time.Time     // when the agent was last seen to serve as it should
 
-	changed bell.Bell // there may be something to plan
-	given   bell.Bell // the driver was given a change
-	behind  bell.Bell // there is a backlog
-	report  bell.Bell // ports or local endpoints changed
-	tell    bell.Bell // the switch has the policies of another epoch
-	host    bell.Bell // what the host itself is to have may have changed
-	settle  bell.Bell // names of domains may have other addresses
-	inSync  flag      // the switch has once had all that was wanted
-	serving flag      // the first state was given
+	changed notify.Signal // there may be something to plan
+	given   notify.Signal // the driver was given a change
+	behind  notify.Signal // there is a backlog
+	report  notify.Signal // ports or local endpoints changed
+	tell    notify.Signal // the switch has the policies of another epoch
+	host    notify.Signal // what the host itself is to have may have changed
+	settle  notify.Signal // names of domains may have other addresses
+	inSync  flag          // the switch has once had all that was wanted
+	serving flag          // the first state was given
 
 	told      *BGP // what the border was told; guarded by mu
 	spoken    bool // whether it was told anything; guarded by mu
@@ -108,7 +108,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
-		changed: bell.New(), given: bell.New(), behind: bell.New(), report: bell.New(), tell: bell.New(), host: bell.New(), settle: bell.New(), inSync: newFlag(), serving: newFlag(),
+		changed: notify.New(), given: notify.New(), behind: notify.New(), report: notify.New(), tell: notify.New(), host: notify.New(), settle: notify.New(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
@@ -149,7 +149,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	if b.Another {
 		a.held.rewound = true
 		a.cache.peers.rewound()
-		a.report.Ring()
+		a.report.Send()
 		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
 			Warn("the store went back or is another one; what it lacks is kept for a while")
 	}
@@ -163,7 +163,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 		delete(a.held.absent, event.Key)
 		if m.complete && a.comesBack(event.Key, event.Value) {
 			a.held.rewound = true
-			a.report.Ring()
+			a.report.Send()
 		}
 		a.cache.apply(event.Key, event.Value, event.ModRevision)
 	}
@@ -175,11 +175,11 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	}
 	if a.cache.hostDirty || b.Snapshot {
 		a.cache.hostDirty = false
-		a.host.Ring()
+		a.host.Send()
 	}
 	close(a.news)
 	a.news = make(chan struct{})
-	a.changed.Ring()
+	a.changed.Send()
 }
 
 func (a *Agent) noteGlobal(global mastercfg.GlobConfig) {

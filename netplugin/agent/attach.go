@@ -144,7 +144,7 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	a.held.attached[epID] = at
 	a.mu.Unlock()
 	a.metrics.attach.Observe(time.Since(start).Seconds())
-	a.report.Ring()
+	a.report.Send()
 	return at, nil
 }
 
@@ -158,7 +158,7 @@ func (a *Agent) Detach(ctx context.Context, epID string) error {
 	a.mu.Lock()
 	delete(a.held.attached, epID)
 	a.mu.Unlock()
-	a.changed.Ring() // what only this container needed may go
+	a.changed.Send() // what only this container needed may go
 	if err := a.cfg.Driver.RemovePort(ctx, epID); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (a *Agent) Detach(ctx context.Context, epID string) error {
 	delete(a.held.claimed, epID)
 	a.held.unreported = append(a.held.unreported, epID)
 	a.mu.Unlock()
-	a.report.Ring()
+	a.report.Send()
 	return nil
 }
 

@@ -93,7 +93,7 @@ func (a *Agent) ForgetAnswers(now time.Time) {
 	a.cache.named.unwritten = a.cache.named.unwritten || len(changed) > 0
 	a.settleNames(changed)
 	if a.cache.named.unwritten { // that addresses known already count for longer waits until now
-		a.settle.Ring()
+		a.settle.Send()
 	}
 }
 
@@ -103,7 +103,7 @@ func (a *Agent) settleNames(changed []string) {
 		a.cache.named.changed[name] = struct{}{}
 	}
 	if len(changed) > 0 {
-		a.settle.Ring()
+		a.settle.Send()
 	}
 }
 
@@ -124,7 +124,7 @@ func (a *Agent) followNames(ctx context.Context) error {
 		a.mu.Lock()
 		a.cache.renamed()
 		a.mu.Unlock()
-		a.changed.Ring()
+		a.changed.Send()
 		a.writeAnswers()
 		retry.Pause(ctx, namesEvery)
 	}

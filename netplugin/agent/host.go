@@ -114,6 +114,6 @@ func (a *Agent) ServeHost(ctx context.Context, epID string, revision int64) (Att
 	if err := a.awaitFlows(ctx, epID, at.Network); err != nil {
 		return Attachment{}, err
 	}
-	a.report.Ring() // its port may have come after its record
+	a.report.Send() // its port may have come after its record
 	return at, nil
 }

@@ -100,7 +100,7 @@ func (a *Agent) OutsideWaits(ctx context.Context) (bool, error) {
 // noteAdded wakes who waits for an endpoint's port.
 func (a *Agent) noteAdded() {
 	if a.outsideWaits.Load() && a.cfg.Driver.Status().PortAdded && a.outsideWaits.CompareAndSwap(true, false) {
-		a.host.Ring()
+		a.host.Send()
 	}
 }
 

@@ -45,8 +45,8 @@ func (a *Agent) program(ctx context.Context) error {
 	a.cfg.Driver.Update(change)
 	a.mu.Unlock()
 	a.log.WithField("objects", len(change.Set)).Info("first state complete")
-	a.given.Ring()
-	a.report.Ring()
+	a.given.Send()
+	a.report.Send()
 	a.serving.raise()
 	expiry := time.NewTimer(0)
 	defer expiry.Stop()
@@ -99,14 +99,14 @@ func (a *Agent) handOver() {
 	change, ok := a.planner.plan(a.cache, 0)
 	if ok {
 		a.cfg.Driver.Update(change)
-		a.given.Ring()
+		a.given.Send()
 	}
 	if len(a.cache.backlog) > 0 {
-		a.behind.Ring()
+		a.behind.Send()
 	}
 	if a.cache.localsDirty {
 		a.cache.localsDirty = false
-		a.report.Ring()
+		a.report.Send()
 	}
 }
 
@@ -150,7 +150,7 @@ func (a *Agent) handOverPortion() (keys []pipeline.Key, more bool) {
 	}
 	if change, ok := a.planner.plan(a.cache, portion); ok {
 		a.cfg.Driver.Update(change)
-		a.given.Ring()
+		a.given.Send()
 		for _, object := range change.Set {
 			keys = append(keys, object.Key())
 		}
@@ -179,7 +179,7 @@ func (a *Agent) confirm(ctx context.Context) error {
 		// driver's status; the node serves all others.
 		if fault.Is(err, fault.Unavailable) {
 			a.log.WithError(err).Warn("switch is not in sync yet")
-			a.given.Ring()
+			a.given.Send()
 			wait.Sleep(ctx)
 			continue
 		}
@@ -188,7 +188,7 @@ func (a *Agent) confirm(ctx context.Context) error {
 		if !a.inSync.raised() {
 			a.log.Info("switch is in sync")
 			a.inSync.raise()
-			a.report.Ring()
+			a.report.Send()
 		}
 		now := mastercfg.K8sEnforced{Number: epoch}
 		if err != nil {
@@ -198,7 +198,7 @@ func (a *Agent) confirm(ctx context.Context) error {
 			again.Reset(look.Next())
 		}
 		if err == nil && !reflect.DeepEqual(a.enforced.Swap(&now), &now) {
-			a.tell.Ring()
+			a.tell.Send()
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (a *Agent) reapPort(ctx context.Context, epID string) {
 	}
 	log.Info("removed a port that nobody holds and whose endpoint is not in the store")
 	a.metrics.reaped.Inc()
-	a.report.Ring()
+	a.report.Send()
 }
 
 // owned tells whether a port is in somebody's hands or the store has its

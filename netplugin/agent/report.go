@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -63,7 +63,7 @@ type operational struct {
 
 // reporting is one of the things that the reporter does: when something has changed, and when the rest is due.
 type reporting struct {
-	bell bell.Bell
+	wake notify.Signal
 	due  *time.Timer
 	once func(context.Context, *reporter) (next time.Duration, err error) // next: when the rest is due; 0: all is written
 }
@@ -85,9 +85,9 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-endpoints.bell:
+		case <-endpoints.wake:
 		case <-endpoints.due.C:
-		case <-epoch.bell:
+		case <-epoch.wake:
 			what = epoch
 		case <-epoch.due.C:
 			what = epoch
@@ -101,7 +101,7 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 			continue
 		}
 		a.log.WithError(err).Debug("operational records not written, trying again")
-		what.bell.Ring()
+		what.wake.Send()
 		wait.Sleep(ctx)
 	}
 }
@@ -115,7 +115,7 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	if a.held.rewound {
 		a.held.rewound = false
 		r.forget()
-		a.tell.Ring()
+		a.tell.Send()
 	}
 	a.mu.Unlock()
 	if err := r.load(ctx); err != nil {

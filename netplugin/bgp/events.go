@@ -18,7 +18,7 @@ func (s *Speaker) callbacks(from *session) server.WatchEventMessageCallbacks {
 		defer s.mu.Unlock()
 		if s.current == from {
 			what()
-			ring(s.news)
+			s.news.Send()
 		}
 	}
 	return server.WatchEventMessageCallbacks{
@@ -121,7 +121,7 @@ func (s *Speaker) close(neighbour netip.Addr) {
 	}
 	s.closed[neighbour] = time.Now().Add(s.cfg.ClosedTime)
 	s.table.drop(func(_ netip.Prefix, of netip.Addr, _ hop) bool { return of == neighbour })
-	ring(s.wake)
+	s.wake.Send()
 	s.log.WithField("neighbour", neighbour).WithField("limit", s.cfg.MaxRoutes).
 		Errorf("BGP neighbour announces more routes than the limit: closed for %s", s.cfg.ClosedTime)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 	"github.com/contiv/netplugin/utils/secret"
 )
@@ -54,8 +55,8 @@ type Config struct {
 type Speaker struct {
 	cfg  Config
 	log  *logrus.Entry
-	wake chan struct{}
-	news chan struct{}
+	wake notify.Signal
+	news notify.Signal
 
 	mu        sync.Mutex // guards all below
 	current   *session   // whose server is heard
@@ -87,7 +88,7 @@ func New(cfg Config) *Speaker {
 		cfg.Log = logrus.WithField("component", "bgp")
 	}
 	return &Speaker{
-		cfg: cfg, log: cfg.Log, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), table: newTable(),
+		cfg: cfg, log: cfg.Log, wake: notify.New(), news: notify.New(), table: newTable(),
 		announced: map[netip.Prefix]struct{}{}, dirty: map[netip.Prefix]struct{}{},
 		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]time.Time{},
 	}
@@ -98,7 +99,7 @@ func (s *Speaker) Configure(wanted *Settings) {
 	s.mu.Lock()
 	s.wanted = wanted
 	s.mu.Unlock()
-	ring(s.wake)
+	s.wake.Send()
 }
 
 // Announce has prefixes announced, and others not any more.
@@ -113,7 +114,7 @@ func (s *Speaker) Announce(add, remove []netip.Prefix) {
 		s.dirty[p] = struct{}{}
 	}
 	s.mu.Unlock()
-	ring(s.wake)
+	s.wake.Send()
 }
 
 // Recall tells the speaker, before Configure, that there was a run just now, and gives it
@@ -127,7 +128,7 @@ func (s *Speaker) Recall(routes []Route) {
 		s.table.set(r, true)
 	}
 	s.recalled = true
-	ring(s.news)
+	s.news.Send()
 }
 
 // News has a value when there are changes to take.
@@ -301,7 +302,7 @@ func (s *Speaker) dropRoutes(goes func(netip.Prefix, netip.Addr, hop) bool) {
 	s.mu.Lock()
 	s.table.drop(goes)
 	s.mu.Unlock()
-	ring(s.news)
+	s.news.Send()
 }
 
 // note keeps why there is no session, and logs it once.
@@ -312,13 +313,5 @@ func (s *Speaker) note(err error) {
 	s.mu.Unlock()
 	if fresh {
 		s.log.WithError(err).Error("BGP does not work")
-	}
-}
-
-// ring leaves a value where none waits.
-func ring(bell chan<- struct{}) {
-	select {
-	case bell <- struct{}{}:
-	default:
 	}
 }

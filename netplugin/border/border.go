@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/bell"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // Interface is the host's interface among the routers outside, and the id of its port.
@@ -41,8 +41,8 @@ type Border struct {
 	log     *logrus.Entry
 	speaker *bgp.Speaker
 	left    func() *saved // of an earlier run; nil: nothing of use
-	wake    bell.Bell
-	met     bell.Bell // the kernel has learned something of next hops
+	wake    notify.Signal
+	met     notify.Signal // the kernel has learned something of next hops
 
 	unsaved  atomic.Bool // what is to be kept for the next run has changed
 	keepNext time.Time   // when that may be done; the loop's
@@ -78,7 +78,7 @@ func New(cfg Config) *Border {
 		cfg.Log = logrus.WithField("component", "border")
 	}
 	b := &Border{
-		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: bell.New(), met: bell.New(),
+		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: notify.New(), met: notify.New(),
 		local: map[pipeline.Key][]netip.Prefix{}, held: map[netip.Prefix]int{}, remote: map[pipeline.Key]pipeline.Endpoint{},
 	}
 	b.rib, b.left = newRIB(), b.leftBehind()
@@ -96,7 +96,7 @@ func (b *Border) Configure(wanted *agent.BGP) {
 	if !b.started && wanted != nil && isAt(wanted.Link) {
 		b.recall(b.left())
 	}
-	b.wake.Ring()
+	b.wake.Send()
 }
 
 // Run runs the driver, the speaker and the border itself.

@@ -68,9 +68,9 @@ func neighbours(link netlink.Link) (map[netip.Addr][6]byte, error) {
 	return all, nil
 }
 
-// listen rings when the kernel has learned something of its neighbours.
+// listen sends met when the kernel has learned something of its neighbours.
 func (b *Border) listen(ctx context.Context) error {
-	return rtwatch.Watch(ctx, b.log, netns.None(), b.met.Ring, unix.RTNLGRP_NEIGH)
+	return rtwatch.Watch(ctx, b.log, netns.None(), b.met.Send, unix.RTNLGRP_NEIGH)
 }
 
 // solicit has the kernel find out the MAC of a next hop, or whether it is still that.

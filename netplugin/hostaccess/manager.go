@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -63,7 +63,7 @@ type Manager struct {
 	ports    []HostPort   // other datagrams have been forgotten
 	forgot   bool         // at all
 	own      own
-	touched  bell.Bell              // somebody has changed something of ours
+	touched  notify.Signal          // somebody has changed something of ours
 	repaired time.Time              // when it looked last because of that
 	problem  atomic.Pointer[string] // the last one; nil: none
 	told     bool                   // and it is in the log
@@ -89,13 +89,13 @@ func New(c Config) *Manager {
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir
 	}
-	return &Manager{Config: c, joined: map[string]string{}, leads: true, touched: bell.New()}
+	return &Manager{Config: c, joined: map[string]string{}, leads: true, touched: notify.New()}
 }
 
 // Run keeps the interfaces until ctx is done. They stay: the host goes on using them.
 func (m *Manager) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.own.watch(ctx, m.Log, m.touched.Ring) })
+	group.Go(func() error { return m.own.watch(ctx, m.Log, m.touched.Send) })
 	group.Go(func() error { return m.keep(ctx) })
 	return group.Wait()
 }

@@ -97,7 +97,7 @@ func (l *Ledger) store() {
 		l.decided = nil
 		return
 	}
-	l.due.Ring()
+	l.due.Send()
 }
 
 // drain refuses what waits and all that will come.

@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testdb"
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/test/testkit"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 const lock = "netmaster/leader"
@@ -48,10 +48,10 @@ const (
 	model = "/contiv.io/obj/modeldb/"
 )
 
-// commits counts group commits, and rings at each.
+// commits counts group commits, and signals each.
 type commits struct {
 	batches, plans, conflicts atomic.Int64
-	news                      bell.Bell
+	news                      notify.Signal
 }
 
 func (c *commits) Committed(plans, _ int, _ time.Duration, err error) {
@@ -60,7 +60,7 @@ func (c *commits) Committed(plans, _ int, _ time.Duration, err error) {
 	if errors.Is(err, errConflict) {
 		c.conflicts.Add(1)
 	}
-	c.news.Ring()
+	c.news.Send()
 }
 
 // lead wins the lock and resigns at the end of the test.
@@ -101,7 +101,7 @@ func openLedger(t testing.TB, term *objdb.Term) (l *Ledger) {
 // newLedger is a ledger on a store of its own.
 func newLedger(t testing.TB) (*Ledger, *objdb.DB, *commits) {
 	t.Helper()
-	seen := &commits{news: bell.New()}
+	seen := &commits{news: notify.New()}
 	db := testdb.Open(t, objdb.Config{Endpoints: []string{testetcd.New(t)}})
 	l, err := Open(context.Background(), lead(t, db), Config{Owned: []string{state, model}, Observer: seen})
 	if err != nil {

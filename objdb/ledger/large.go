@@ -79,7 +79,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	}
 	defer func() {
 		// An error is the end of the term.
-		_ = l.inCommitter(func() error { l.since, l.alone = nil, false; l.due.Ring(); return nil })
+		_ = l.inCommitter(func() error { l.since, l.alone = nil, false; l.due.Send(); return nil })
 	}()
 
 	g := newGroup(base, l.owned, l.corrupt)
@@ -292,7 +292,7 @@ func (l *Ledger) accept(g *group, d *decided) {
 	l.since, l.alone = nil, false
 	l.decided, l.newest = d, max(l.newest, d.mark)
 	l.publish(g.tree)
-	l.due.Ring()
+	l.due.Send()
 }
 
 // finish waits until a plan that has happened is stored.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -57,7 +57,7 @@ type Ledger struct {
 	decided *decided         // large plan that is being stored; nil: none
 	since   *since           // what has changed since a large plan ran; nil: none does
 	alone   bool             // a large plan has the ledger for itself
-	due     bell.Bell        // held plans or the decided one may go on
+	due     notify.Signal    // held plans or the decided one may go on
 	later   <-chan time.Time // the decided one may be tried again
 	pace    *retry.Pacer     // of those tries
 }
@@ -103,7 +103,7 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, order: cfg.Order, corrupt: newCorruption(log), decoded: ofViews{all: ofPlan{}},
 		foreign: make(chan mirror.Batch), deleted: map[string]int64{},
 		small: newQueue(), large: newQueue(), asks: make(chan func()), journal: journalOf(term),
-		due: bell.New(), pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),
+		due: notify.New(), pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),
 	}
 	var err error
 	if l.maxOps, err = db.MaxOps(ctx); err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/contiv/netplugin/objdb"
-	"github.com/contiv/netplugin/utils/bell"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // submission is one caller's plan on its way through the ledger.
@@ -40,10 +40,10 @@ type queue struct {
 	mu      sync.Mutex
 	waiting []*submission
 	closed  bool
-	wake    bell.Bell // there may be something to take
+	wake    notify.Signal // there may be something to take
 }
 
-func newQueue() *queue { return &queue{wake: bell.New()} }
+func newQueue() *queue { return &queue{wake: notify.New()} }
 
 // put adds a submission; false after the end of the term.
 func (q *queue) put(s *submission) bool {
@@ -53,7 +53,7 @@ func (q *queue) put(s *submission) bool {
 		return false
 	}
 	q.waiting = append(q.waiting, s)
-	q.wake.Ring()
+	q.wake.Send()
 	return true
 }
 

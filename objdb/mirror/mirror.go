@@ -9,8 +9,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/objdb"
-	"github.com/contiv/netplugin/utils/bell"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -58,7 +58,7 @@ type Mirror struct {
 	newest    event            // the last one that the receiver has
 	forgotten int64            // the store was found to tell nothing from before this revision
 	verified  verified
-	audit     bell.Bell // asks Follow to compare with the store
+	audit     notify.Signal // asks Follow to compare with the store
 
 	mu       sync.Mutex
 	history  int // of the store; the rest is true within it only
@@ -73,7 +73,7 @@ func New(db *objdb.DB, prefix string, deliver func(Batch)) *Mirror {
 	return &Mirror{
 		db: db, prefix: prefix, deliver: deliver,
 		log:      db.Log().WithField("prefix", prefix),
-		audit:    bell.New(),
+		audit:    notify.New(),
 		advanced: make(chan struct{}),
 	}
 }
@@ -148,7 +148,7 @@ func (m *Mirror) wait(ctx context.Context, rev int64, patience <-chan time.Time)
 		case <-standing.Changed:
 		case <-patience:
 			// Nothing came: perhaps because the revision changed other keys.
-			m.audit.Ring()
+			m.audit.Send()
 			patience = time.After(auditEvery)
 		case <-ctx.Done():
 			return fault.New(fault.Unavailable, "mirror of %s: revision %d not reached, have %d: %w", m.prefix, rev, have, ctx.Err())
