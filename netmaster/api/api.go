@@ -86,7 +86,7 @@ type API struct {
 	storages map[string]storage // by type of object
 	router   http.Handler
 	answers  *spool.Budget
-	rest     *master.Rest
+	cooldown *master.Cooldown
 	rotating sync.Mutex // held while authorities are replaced
 
 	foreseen *foreseen // what an enforced cluster would have refused
@@ -124,7 +124,7 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	}
 	a := &API{
 		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), storages: storages(),
-		answers: spool.NewBudget(answersTotal), rest: master.NewRest(time.Now),
+		answers: spool.NewBudget(answersTotal), cooldown: master.NewCooldown(time.Now),
 		foreseen: newForeseen(config.Now().UTC()), hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
 		directory: newOutside(), openID: provider{outside: newOutside()},
 		feed: feed, ended: make(chan struct{}),
@@ -133,8 +133,8 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	return a
 }
 
-// Rest is what the term remembers of addresses of pods.
-func (a *API) Rest() *master.Rest { return a.rest }
+// Cooldown is what the term remembers of addresses of pods.
+func (a *API) Cooldown() *master.Cooldown { return a.cooldown }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -129,7 +129,7 @@ func (a *API) reclaim(ctx context.Context, ep *mastercfg.CfgEndpointState) error
 		return nil // deleted meanwhile
 	}
 	if err == nil {
-		a.rest.Freed(&deleted)
+		a.cooldown.Freed(&deleted)
 	}
 	return err
 }

@@ -42,13 +42,13 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.placed(r.Context(), tx, req)); err != nil {
 			return err
 		}
-		if answer.EndpointConfig, err = a.rest.CreateEndpoint(tx, req); err != nil {
+		if answer.EndpointConfig, err = a.cooldown.CreateEndpoint(tx, req); err != nil {
 			return err
 		}
 		return speaksFor(r.Context(), answer.EndpointConfig.HomingHost) // which it may have been given before
 	})
 	if err == nil {
-		a.rest.Given(&answer.EndpointConfig)
+		a.cooldown.Given(&answer.EndpointConfig)
 	}
 	return reply{body: answer, revision: rev}, err
 }
@@ -64,7 +64,7 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 		return err
 	})
 	if err == nil {
-		a.rest.Freed(&answer.EndpointConfig)
+		a.cooldown.Freed(&answer.EndpointConfig)
 	}
 	return reply{body: answer, revision: rev}, err
 }

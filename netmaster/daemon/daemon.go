@@ -5,7 +5,7 @@
 // answers on it changes with the role.
 //
 //	            campaign won             ledger open, reconciled
-//	follower ------------------> moving in ------------------> leader
+//	follower ------------------> opening a term -------------> leader
 //	    ^     forwards requests    requests wait a moment         |  serves the API
 //	    +---------------------------------------------------------+
 //	                    term ends (for whatever reason)

@@ -145,7 +145,7 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 		return nil, true, err
 	}
 	if leader == a.self || a.forwarded {
-		a.leader.forget() // moving in, or the lock outlives the term for a moment
+		a.leader.forget() // opening its term, or the lock outlives the term for a moment
 		return nil, true, errNoLeader
 	}
 	out := r.Clone(r.Context())

@@ -24,7 +24,7 @@ func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *l
 	defer context.AfterFunc(ctx, func() { stop(nil) })()
 
 	var tasks sync.WaitGroup
-	err := d.moveIn(working, serving, term, standby, &tasks)
+	err := d.openTerm(working, serving, term, standby, &tasks)
 	if err == nil {
 		tasks.Go(func() { d.yield(working, stop) })
 		<-working.Done()
@@ -42,9 +42,9 @@ func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *l
 	return errors.Join(err, term.Resign(parting))
 }
 
-// moveIn opens the ledger, repairs what is damaged, makes what a cluster needs
+// openTerm opens the ledger, repairs what is damaged, makes what a cluster needs
 // and begins to serve and to watch over the state.
-func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby *ledger.Standby, tasks *sync.WaitGroup) error {
+func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standby *ledger.Standby, tasks *sync.WaitGroup) error {
 	began := time.Now()
 	opened, err := master.Open(ctx, term, standby, d.space.Admit)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Daemon) moveIn(ctx, serving context.Context, term *objdb.Term, standby 
 	if d.cfg.Follow != nil {
 		tasks.Go(func() { d.follow(ctx, opened, served, log) })
 	}
-	collector := master.NewNodeCollector(opened, term, served.Rest(), d.cfg.NodeGrace, log)
+	collector := master.NewNodeCollector(opened, term, served.Cooldown(), d.cfg.NodeGrace, log)
 	reconcile := func() error { return reconciler.Run(ctx) }
 	unreconciled := func(err error) { log.WithError(err).Warn("reconciling") }
 	tasks.Go(func() {

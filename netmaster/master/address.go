@@ -14,12 +14,12 @@ import (
 // space is where an endpoint's addresses come from: a network, and within it
 // the range of its group if that has reserved one.
 type space struct {
-	tx    *ledger.Tx
-	net   mastercfg.CfgNetworkState
-	group *mastercfg.EndpointGroupState // nil: none
-	own   bool                          // the addresses are of the group's range
-	v4    resources.IPv4Pool
-	rest  *Rest // says which addresses other pods have just had; nil: the endpoint is no pod, the lowest free one will do
+	tx       *ledger.Tx
+	net      mastercfg.CfgNetworkState
+	group    *mastercfg.EndpointGroupState // nil: none
+	own      bool                          // the addresses are of the group's range
+	v4       resources.IPv4Pool
+	cooldown *Cooldown // says which addresses other pods have just had; nil: the endpoint is no pod, the lowest free one will do
 }
 
 // openSpace reads the records; groupID is the state id of a group, or empty.
@@ -69,13 +69,13 @@ func GroupPool(r ledger.Reader, net *mastercfg.CfgNetworkState, group *mastercfg
 }
 
 // takeIPv4 finds the address of a record that the caller is about to write: the
-// one asked for, or the lowest free; of a pod, the next that has rested.
+// one asked for, or the lowest free; of a pod, the next whose cooldown is over.
 //
 // An address asked for may be held: allocAddress handed it out to the very
 // caller who now names it. What matters is whether somebody uses it.
 func (s *space) takeIPv4(requested string) (netip.Addr, error) {
-	if requested == "" && s.rest != nil {
-		return s.rest.next(s.pool(), s.v4)
+	if requested == "" && s.cooldown != nil {
+		return s.cooldown.next(s.pool(), s.v4)
 	}
 	if requested == "" {
 		return s.v4.Lowest()

@@ -20,7 +20,7 @@ func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (master
 	return createEndpoint(tx, req, nil)
 }
 
-func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, rest *Rest) (mastercfg.CfgEndpointState, error) {
+func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, cooldown *Cooldown) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
 	req, err := inDefaultGroup(tx, req)
 	if err != nil {
@@ -47,7 +47,7 @@ func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, rest *R
 		return none, err
 	}
 	if ep.PodUID != "" {
-		s.rest = rest
+		s.cooldown = cooldown
 	}
 	if err := s.address(&ep, &req.ConfigEP); err != nil {
 		return none, err
@@ -67,8 +67,8 @@ func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, rest *R
 // that is asked for.
 func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP) error {
 	var before4, before6 netip.Addr
-	if s.rest != nil {
-		before4, before6 = s.rest.before(ep.NetID, ep.PodUID)
+	if s.cooldown != nil {
+		before4, before6 = s.cooldown.before(ep.NetID, ep.PodUID)
 	}
 	if want.IPAddress != "" || !resources.OnlyIPv6(&s.net) {
 		addr, err := s.again(s.takeIPv4, want.IPAddress, before4)

@@ -24,7 +24,7 @@ func BenchmarkAnEndpoint(b *testing.B) {
 		w.post("networks/default:"+n.name, `{"tenantName":"default","networkName":"`+n.name+`","encap":"vxlan","subnet":"`+n.prefix+`"}`)
 		w.fill(n.name, netip.MustParsePrefix(n.prefix), n.taken)
 	}
-	rest := master.NewRest(time.Now)
+	cooldown := master.NewCooldown(time.Now)
 	for _, n := range networks {
 		for who, uid := range map[string]string{"": "", "/pod": "u1"} {
 			b.Run(n.name+who, func(b *testing.B) {
@@ -34,13 +34,13 @@ func BenchmarkAnEndpoint(b *testing.B) {
 				for b.Loop() {
 					var ep mastercfg.CfgEndpointState
 					err := w.ledger.Preview(b.Context(), func(tx *ledger.Tx) (err error) {
-						ep, err = rest.CreateEndpoint(tx, req)
+						ep, err = cooldown.CreateEndpoint(tx, req)
 						return err
 					})
 					if err != nil {
 						b.Fatal(err)
 					}
-					rest.Given(&ep)
+					cooldown.Given(&ep)
 				}
 			})
 		}

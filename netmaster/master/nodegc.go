@@ -34,12 +34,12 @@ type Reports interface {
 // registry, which each of these transactions reads: a node that comes back at
 // that moment keeps what it still has.
 type NodeCollector struct {
-	ledger  Ledger
-	reports Reports
-	rest    *Rest
-	grace   time.Duration
-	log     *logrus.Entry
-	gone    map[string]countdown // nodes this leader sees gone, by host label
+	ledger   Ledger
+	reports  Reports
+	cooldown *Cooldown
+	grace    time.Duration
+	log      *logrus.Entry
+	gone     map[string]countdown // nodes this leader sees gone, by host label
 }
 
 // countdown is the time left to a node at a moment of this process.
@@ -56,9 +56,9 @@ const parts = 24
 // freedAtOnce is how many endpoints are deleted in one transaction.
 const freedAtOnce = 32
 
-// NewNodeCollector makes the collector of a term, which tells rest what it frees.
-func NewNodeCollector(ledger Ledger, reports Reports, rest *Rest, grace time.Duration, log *logrus.Entry) *NodeCollector {
-	return &NodeCollector{ledger, reports, rest, grace, log.WithField("component", "nodegc"), map[string]countdown{}}
+// NewNodeCollector makes the collector of a term, which tells cooldown what it frees.
+func NewNodeCollector(ledger Ledger, reports Reports, cooldown *Cooldown, grace time.Duration, log *logrus.Entry) *NodeCollector {
+	return &NodeCollector{ledger, reports, cooldown, grace, log.WithField("component", "nodegc"), map[string]countdown{}}
 }
 
 // Sweep looks at all nodes once.
@@ -170,7 +170,7 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 			return err // the next sweep forgets the record
 		}
 		for i := range deleted {
-			c.rest.Freed(&deleted[i])
+			c.cooldown.Freed(&deleted[i])
 		}
 		for _, id := range ids {
 			// The same endpoint may have been made again, and be reported.

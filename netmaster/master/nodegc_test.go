@@ -33,7 +33,7 @@ func lostNode(t *testing.T) (*world, map[string]string) {
 
 // collector is that of a new leader.
 func (w *world) collector() *master.NodeCollector {
-	return master.NewNodeCollector(w.ledger, w.db, master.NewRest(time.Now), time.Hour, w.entry)
+	return master.NewNodeCollector(w.ledger, w.db, master.NewCooldown(time.Now), time.Hour, w.entry)
 }
 
 func (w *world) sweep(c *master.NodeCollector, now time.Time) {
@@ -138,7 +138,7 @@ func TestTheReportOfAnEndpointThatIsMadeAgainStays(t *testing.T) {
 	w, _ := lostNode(t)
 	now := time.Now()
 	again := &remade{world: w}
-	c := master.NewNodeCollector(w.ledger, again, master.NewRest(time.Now), time.Hour, w.entry)
+	c := master.NewNodeCollector(w.ledger, again, master.NewCooldown(time.Now), time.Hour, w.entry)
 	w.sweep(c, now)
 	w.sweep(c, now.Add(2*time.Hour))
 	if _, err := w.db.Get(t.Context(), mastercfg.OperEndpointPrefix+"web.default-c1"); err != nil {
@@ -161,9 +161,9 @@ func (r *remade) Txn(ctx context.Context, txn objdb.Txn) (int64, bool, error) {
 }
 
 func TestAddressesOfPodsOfALostNodeRest(t *testing.T) {
-	w := newRestingPods(t, "10.1.0.0/16", "")
+	w := newCoolingPods(t, "10.1.0.0/16", "")
 	w.want("first", w.add("c1", "u1"), "10.1.0.1")
-	c := master.NewNodeCollector(w.ledger, w.db, w.rest, time.Hour, w.entry)
+	c := master.NewNodeCollector(w.ledger, w.db, w.cooldown, time.Hour, w.entry)
 	w.sweep(c, w.now)
 	w.sweep(c, w.now.Add(2*time.Hour))
 	if n := w.endpoints(); n > 0 {

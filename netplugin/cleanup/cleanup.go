@@ -3,8 +3,8 @@
 // What netplugin makes on a node is found by how it looks, not by a list that
 // could be lost: bridges by their names, links by their group, the table of
 // nftables by its name. Only the settings of the host were written down before they
-// were changed. The order is that of taking down a house: first nobody gets in any
-// more, at last the ground is levelled.
+// were changed. First nothing new is attached
+// any more, last go the files.
 //
 //	runtime        no more pods: the configuration of their networks, our CNI plugin
 //	uplinks        the host gets its addresses and routes back

@@ -10,7 +10,7 @@ import (
 // What is remembered of addresses that are given and freed all the time is what a minute holds.
 func TestFewAddressesAreRememberedOfAPodThatFailsAgainAndAgain(t *testing.T) {
 	now := time.Now()
-	r := NewRest(func() time.Time { return now })
+	r := NewCooldown(func() time.Time { return now })
 	ep := mastercfg.CfgEndpointState{NetID: "pods.default", PodUID: "u1", IPAddress: "10.1.0.1"}
 	for range 1000 {
 		r.before(ep.NetID, ep.PodUID)

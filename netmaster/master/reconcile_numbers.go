@@ -24,7 +24,7 @@ func repairVRF(p *pass, key string) (findings, error) {
 		return findings{"routing domain of tenant " + tenant + ", which is gone, deleted"}, nil
 	}
 	vrf, ok := sound[mastercfg.VRFState](p, key)
-	other := elder(p, numberTerm(vrfSet, int(vrf.VRF)))
+	other := oldest(p, numberTerm(vrfSet, int(vrf.VRF)))
 	if !ok || vrf.VRF != 0 && other == key {
 		return nil, nil
 	}
@@ -32,15 +32,15 @@ func repairVRF(p *pass, key string) (findings, error) {
 	return findings{fmt.Sprintf("routing domain %d of tenant %s, like %s, replaced", vrf.VRF, tenant, other)}, DeriveVRF(p.Tx, tenant)
 }
 
-// elder is the key that was written first of those under a term.
-func elder(r ledger.Reader, term string) (elder string) {
+// oldest is the key that was written first of those under a term.
+func oldest(r ledger.Reader, term string) (oldest string) {
 	found(r, term, func(key string) bool {
-		if elder == "" || r.Revision(key) < r.Revision(elder) {
-			elder = key
+		if oldest == "" || r.Revision(key) < r.Revision(oldest) {
+			oldest = key
 		}
 		return true
 	})
-	return elder
+	return oldest
 }
 
 // repairRanges makes a range of tags that is missing or unreadable anew from the
@@ -123,7 +123,7 @@ func repairGroup(p *pass, key string) (findings, error) {
 func repairGroupID(p *pass, key string) (findings, error) {
 	g, ok := sound[mastercfg.EndpointGroupState](p, key)
 	old := g.EndpointGroupID
-	other := elder(p, numberTerm(groupIDSet, old))
+	other := oldest(p, numberTerm(groupIDSet, old))
 	if !ok || old > 0 && other == key {
 		return nil, nil
 	}

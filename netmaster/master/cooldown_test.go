@@ -10,57 +10,57 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// restingPods gives addresses to pods, at a time that the test sets.
-type restingPods struct {
+// coolingPods gives addresses to pods, at a time that the test sets.
+type coolingPods struct {
 	*world
-	rest *master.Rest
-	now  time.Time
+	cooldown *master.Cooldown
+	now      time.Time
 }
 
-func newRestingPods(t testing.TB, subnet, ipv6 string) *restingPods {
-	d := &restingPods{world: newWorld(t), now: time.Now()}
+func newCoolingPods(t testing.TB, subnet, ipv6 string) *coolingPods {
+	d := &coolingPods{world: newWorld(t), now: time.Now()}
 	d.post("networks/default:pods", `{"tenantName":"default","networkName":"pods","encap":"vxlan","subnet":"`+subnet+`","ipv6Subnet":"`+ipv6+`"}`)
 	d.restart()
 	return d
 }
 
 // restart is another term.
-func (d *restingPods) restart() { d.rest = master.NewRest(func() time.Time { return d.now }) }
+func (d *coolingPods) restart() { d.cooldown = master.NewCooldown(func() time.Time { return d.now }) }
 
 // add attaches a pod's container, and returns its address.
-func (d *restingPods) add(container, uid string) string {
+func (d *coolingPods) add(container, uid string) string {
 	d.Helper()
 	var ep mastercfg.CfgEndpointState
 	_, err := d.ledger.Update(d.Context(), func(tx *ledger.Tx) (err error) {
-		ep, err = d.rest.CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "pods", PodUID: uid,
+		ep, err = d.cooldown.CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "pods", PodUID: uid,
 			ConfigEP: mastercfg.ConfigEP{Container: container, Host: "h1"}})
 		return err
 	})
 	if err != nil {
 		return err.Error()
 	}
-	d.rest.Given(&ep)
+	d.cooldown.Given(&ep)
 	return ep.IPAddress + ep.IPv6Address
 }
 
-func (d *restingPods) remove(container string) {
+func (d *coolingPods) remove(container string) {
 	d.Helper()
 	d.update(func(tx *ledger.Tx) error {
 		ep, err := master.DeleteEndpoint(tx, "pods.default-"+container)
-		d.rest.Freed(&ep)
+		d.cooldown.Freed(&ep)
 		return err
 	})
 }
 
-func (d *restingPods) want(what, got, want string) {
+func (d *coolingPods) want(what, got, want string) {
 	d.Helper()
 	if got != want {
 		d.Errorf("%s: %s, want %s", what, got, want)
 	}
 }
 
-func TestAddressesOfPodsRestWhileOthersAreFree(t *testing.T) {
-	d := newRestingPods(t, "10.1.0.0/29", "")
+func TestAddressesOfPodsCoolDownWhileOthersAreFree(t *testing.T) {
+	d := newCoolingPods(t, "10.1.0.0/29", "")
 	for n := 1; n <= 3; n++ {
 		d.want("new", d.add(fmt.Sprint("c", n), fmt.Sprint("u", n)), fmt.Sprint("10.1.0.", n))
 	}
@@ -71,16 +71,16 @@ func TestAddressesOfPodsRestWhileOthersAreFree(t *testing.T) {
 	d.want("others are free", d.add("c5", "u5"), "10.1.0.5")
 	d.want("others are free", d.add("c6", "u6"), "10.1.0.6")
 	d.now = d.now.Add(39 * time.Second)
-	d.want("none is, so it is the one that has rested for longest", d.add("c7", "u7"), "10.1.0.1")
+	d.want("none is, so it is the one that was freed first", d.add("c7", "u7"), "10.1.0.1")
 	d.remove("c7")
 	d.now = d.now.Add(21 * time.Second)
-	d.want("has rested", d.add("c8", "u8"), "10.1.0.2")
+	d.want("its cooldown is over", d.add("c8", "u8"), "10.1.0.2")
 	d.want("no other", d.add("c9", "u9"), "10.1.0.1")
 	d.want("nothing is left", d.add("c10", "u10"), "auto allocation failed - address exhaustion in subnet 10.1.0.0/29")
 }
 
 func TestTheNextAttemptOfAPodHasItsAddressesAgain(t *testing.T) {
-	d := newRestingPods(t, "10.1.0.0/16", "2001:db8::/64")
+	d := newCoolingPods(t, "10.1.0.0/16", "2001:db8::/64")
 	d.want("first", d.add("a", "u1"), "10.1.0.12001:db8::1")
 	d.remove("a")
 	d.want("another pod", d.add("b", "u2"), "10.1.0.22001:db8::2")
@@ -93,7 +93,7 @@ func TestTheNextAttemptOfAPodHasItsAddressesAgain(t *testing.T) {
 
 // What was handed out meanwhile without an endpoint is somebody else's.
 func TestTheNextAttemptOfAPodTakesNoAddressThatIsHeld(t *testing.T) {
-	d := newRestingPods(t, "10.1.0.0/16", "2001:db8::/126")
+	d := newCoolingPods(t, "10.1.0.0/16", "2001:db8::/126")
 	d.want("first", d.add("a", "u1"), "10.1.0.12001:db8::1")
 	d.remove("a")
 	for _, pool := range []string{"", "2001:db8::/126", "2001:db8::/126", "2001:db8::/126"} { // three, and the first again
@@ -109,7 +109,7 @@ func TestTheNextAttemptOfAPodTakesNoAddressThatIsHeld(t *testing.T) {
 }
 
 func TestTheNextLeaderGoesOnBehindWhatIsTaken(t *testing.T) {
-	d := newRestingPods(t, "10.1.0.0/16", "")
+	d := newCoolingPods(t, "10.1.0.0/16", "")
 	for n := range 3 {
 		d.add(fmt.Sprint("c", n), fmt.Sprint("u", n))
 	}
