@@ -78,17 +78,15 @@ func TestTheCommandsOfPagesAreRun(t *testing.T) {
 	}
 }
 
-// TestArchitectureNamesEveryPackage looks at packages of this module. A row of the table of rooms names them in full, or by
+// TestArchitectureNamesEveryPackage looks at packages of this module. A row of the table names them in full, or by
 // their names in the first folder of the row.
 func TestArchitectureNamesEveryPackage(t *testing.T) {
 	text, err := os.ReadFile("architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rooms, _ := strings.Cut(string(text), "## Rooms")
-	rooms, _, _ = strings.Cut(rooms, "\n## ")
 	var named []string
-	for row := range strings.Lines(rooms) {
+	for row := range strings.Lines(section(string(text), "Packages")) {
 		words := strings.Split(row, "`")
 		for i := 1; i < len(words); i += 2 {
 			named = append(named, alternatives(words[i])...)
@@ -105,11 +103,59 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 		files, err := filepath.Glob(filepath.Join(path, "*.go"))
 		folder := strings.TrimPrefix(filepath.ToSlash(path), "../")
 		if err == nil && len(files) > 0 && !slices.ContainsFunc(named, func(pattern string) bool { found, _ := filepath.Match(pattern, folder); return found }) {
-			t.Errorf("architecture.md: no room is %s", folder)
+			t.Errorf("architecture.md: no row is about %s", folder)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// section is the part of a page below a heading of the second level.
+func section(page, heading string) string {
+	_, after, _ := strings.Cut(page, "\n## "+heading+"\n")
+	part, _, _ := strings.Cut(after, "\n## ")
+	return part
+}
+
+var (
+	quoted   = regexp.MustCompile("`([^`]+)`")
+	function = regexp.MustCompile(`^\w+$`)
+)
+
+// TestWalksNameFunctions looks at the walks through the code: what a row calls a function is one of
+// the first file of that row, or of those beside it in the first column.
+func TestWalksNameFunctions(t *testing.T) {
+	text, err := os.ReadFile("architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for row := range strings.Lines(section(string(text), "Two calls, file by file")) {
+		columns := strings.Split(row, "|")
+		if len(columns) < 4 || !strings.Contains(columns[1], ".go`") {
+			continue
+		}
+		rows++
+		var code strings.Builder
+		for _, file := range quoted.FindAllStringSubmatch(columns[1], -1) {
+			content, err := os.ReadFile(filepath.Join("..", file[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(content)
+		}
+		for _, name := range quoted.FindAllStringSubmatch(columns[2], -1) {
+			if !function.MatchString(name[1]) {
+				continue // a file, or a part of a path
+			}
+			if declared := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name[1] + `\(`); !declared.MatchString(code.String()) {
+				t.Errorf("architecture.md: there is no function %s in %s", name[1], strings.TrimSpace(columns[1]))
+			}
+		}
+	}
+	if rows < 20 {
+		t.Errorf("architecture.md: %d rows in the walks", rows)
 	}
 }
