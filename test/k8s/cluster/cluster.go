@@ -88,7 +88,9 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if c.log == nil {
 		c.log = io.Discard
 	}
-	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, First: cfg.First, Bare: cfg.Switch, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
+	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, First: cfg.First,
+		Secure: cfg.Install == "", // an installation closes itself
+		Bare:   cfg.Switch, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
 	defer func() {
