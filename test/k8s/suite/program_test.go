@@ -17,10 +17,13 @@ import (
 	"github.com/contiv/netplugin/test/k8s/cluster"
 )
 
+// programLimit bounds how long such a program may take.
+const programLimit = 20 * time.Minute
+
 // runProgram runs a test program of others against a cluster, and returns how its subtests ended, by name,
 // and what it said.
 func runProgram(t *testing.T, c *cluster.Cluster, name string, args ...string) (verdicts map[string]string, said string, err error) {
-	ctx, cancel := context.WithTimeout(t.Context(), upstreamLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), programLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, "k8s", name), append([]string{"-test.v=test2json"}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())

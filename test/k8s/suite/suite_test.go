@@ -4,6 +4,7 @@
 package suite
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -66,10 +67,12 @@ func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
 				t.Fatal(err)
 			}
 			var names []string
+			slices.SortFunc(specs, func(a, b spec) int { return cmp.Compare(b.RunTime, a.RunTime) })
 			for _, s := range specs {
 				names = append(names, s.name())
+				t.Logf("%5.1f s  %s", s.RunTime.Seconds(), s.name())
 				if s.State != "passed" {
-					t.Errorf("%s: %s: %s", s.name(), s.State, s.Failure.Message)
+					t.Errorf("%s: %s: %s\n%s", s.name(), s.State, s.Failure.Message, tail(s.CapturedGinkgoWriterOutput))
 				}
 			}
 			slices.Sort(names)

@@ -19,16 +19,22 @@ import (
 // processes is how many of the tests run at once: they sleep most of the time.
 const processes = 5
 
-// upstreamLimit bounds a part. A node that is not ready stalls each test for 7 minutes.
-const upstreamLimit = 20 * time.Minute
+// A node that is not ready stalls each test for 7 minutes. Tests that run when the limit of their part is over are
+// interrupted, and the report says which; a program that goes on is killed.
+const (
+	upstreamLimit = 15 * time.Minute
+	killLimit     = upstreamLimit + 5*time.Minute
+)
 
 // spec is what ginkgo's report says of a test.
 type spec struct {
-	ContainerHierarchyTexts []string
-	LeafNodeType            string
-	LeafNodeText            string
-	State                   string
-	Failure                 struct{ Message string }
+	ContainerHierarchyTexts    []string
+	LeafNodeType               string
+	LeafNodeText               string
+	State                      string
+	RunTime                    time.Duration
+	Failure                    struct{ Message string }
+	CapturedGinkgoWriterOutput string
 }
 
 func (s spec) name() string {
@@ -37,10 +43,10 @@ func (s spec) name() string {
 
 // runUpstream runs a part and returns its tests, those that were skipped by expressions excepted.
 func runUpstream(ctx context.Context, c *cluster.Cluster, p part, report string) ([]spec, error) {
-	ctx, cancel := context.WithTimeout(ctx, upstreamLimit)
+	ctx, cancel := context.WithTimeout(ctx, killLimit)
 	defer cancel()
 	tool := func(name string) string { return filepath.Join(c.Bin, "k8s", name) }
-	cmd := exec.CommandContext(ctx, tool("ginkgo"), "--procs", strconv.Itoa(processes), "--no-color", "--focus", p.focus, "--skip", p.skip,
+	cmd := exec.CommandContext(ctx, tool("ginkgo"), "--procs", strconv.Itoa(processes), "--no-color", "--focus", p.focus, "--skip", p.skip, "--timeout", upstreamLimit.String(),
 		"--json-report", filepath.Base(report), "--output-dir", filepath.Dir(report), tool("e2e.test"), "--",
 		"--kubeconfig", c.Kubeconfig(), "--provider=local", "--num-nodes", strconv.Itoa(len(c.Nodes)), "--kubectl-path", tool("kubectl"),
 		"--dump-logs-on-failure=false")
