@@ -40,11 +40,11 @@ func TestTheBandwidthOfAPodFollowsItsAnnotations(t *testing.T) {
 	must(err)
 	for _, step := range []struct {
 		pod, text   string
-		least, most float64 // Mbit/s; a busy machine sends less
+		least, most float64 // Mbit/s; a busy machine sends less, and without a limit not much more than the last one let pass
 	}{
-		{"from", egress + "=5M", 0.5, 7}, {"from", egress + "=40M", 8, 48}, {"from", egress + "=2M", 0.2, 3.6}, {"from", egress + "-", 50, 1e6},
-		{"to", ingress + "=5M", 0.5, 7}, {"to", ingress + "-", 50, 1e6},
-		{"to", mastercfg.ProfileAnnotation + "=slow", 0.5, 12}, {"to", mastercfg.ProfileAnnotation + "-", 50, 1e6},
+		{"from", egress + "=5M", 0.5, 7}, {"from", egress + "=40M", 8, 48}, {"from", egress + "=2M", 0.2, 3.6}, {"from", egress + "-", 8, 1e6},
+		{"to", ingress + "=5M", 0.5, 7}, {"to", ingress + "-", 10, 1e6},
+		{"to", mastercfg.ProfileAnnotation + "=slow", 0.5, 12}, {"to", mastercfg.ProfileAnnotation + "-", 15, 1e6},
 	} {
 		annotate(step.pod, step.text)
 		if err := testkit.Poll(ctx, func() error {
