@@ -48,8 +48,8 @@ const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	// LeafLife is how long a certificate is good for, unless its Leaf says otherwise.
 	LeafLife = 7 * 24 * time.Hour
-	// backdated is by how much the clock of who reads a certificate may be behind.
-	backdated = 10 * time.Minute
+	// backdated is by how much the clock of who reads a certificate may be behind: a zone of time taken for another, too.
+	backdated = 24 * time.Hour
 )
 
 // Authority signs certificates of a cluster.
