@@ -17,9 +17,18 @@ import (
 // have lost their provider. Nothing else would end them: what is translated is
 // translated for as long as there are packets.
 
+// begun stops what begins a connection for which the connection tracker has no room: its zone, or the whole table, is
+// full. Every connection that it takes in has a mark. The kernel's datapath drops the packet itself; that in user
+// space does nothing to it, so that its service would give it a provider again and again.
+type begun struct{}
+
+func (begun) base(w *Wants) {
+	w.flow(at(tableBegun, priorityExact, tracked(0), openflow.CTMark(0, ^uint32(0))).drop(reasonFull))
+}
+
 // commit gives a new connection its provider.
 func (o Service) commit(p ServicePort, provider netip.AddrPort) []openflow.Action {
-	ct := openflow.CT{Commit: true, Zone: o.VRF, Recirculate: true, Table: tableSource, Actions: []openflow.Action{
+	ct := openflow.CT{Commit: true, Zone: o.VRF, Recirculate: true, Table: tableBegun, Actions: []openflow.Action{
 		openflow.NAT{Kind: openflow.NATDestination, MinIP: provider.Addr(), MinPort: provider.Port()},
 		set(openflow.CTMark(p.number(), ^uint32(0))),
 		set(p.label()),

@@ -29,6 +29,7 @@ const (
 	reasonNotServed
 	reasonOtherNode
 	reasonServer
+	reasonFull
 )
 
 // DropReason describes a reason to people.
@@ -65,6 +66,7 @@ func Reasons() []DropReason {
 		{reasonNotServed, "not served", "For a service that serves other clients only."},
 		{reasonOtherNode, "other node", "Out of the tunnel, from a node that does not have the sender: a stranger, or one that speaks for others' endpoints."},
 		{reasonServer, "server", "What routers and DHCP servers send, from a local endpoint: router advertisements, redirects; UDP from ports 67 and 547, and to 68 and 546."},
+		{reasonFull, "full", "Begins a connection to a service, and the connection tracker has no room for one more of the tenant, or at all."},
 	}
 }
 

@@ -69,7 +69,7 @@ func (e entrance) peer(w *Wants, p Peer) {
 		label.Bits, vtep = 128, openflow.FieldTunIPv6Src
 	}
 	remember := openflow.CT{Commit: true, ZoneField: openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Bits: regVRF.Bits},
-		Recirculate: true, Table: tableDest, Actions: []openflow.Action{
+		Recirculate: true, Table: tableBegun, Actions: []openflow.Action{
 			set(openflow.CTMark(originTunnel<<markOrigin, ^uint32(0))),
 			openflow.Move{Src: vtep, Dst: label.Field, Bits: label.Bits},
 		}}

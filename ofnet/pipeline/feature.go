@@ -88,11 +88,15 @@ func (b flowBuilder) goTo(table uint8) openflow.Flow {
 // drop throws the packet away for a reason. The flow counts it for its object,
 // table DROP for the reason.
 func (b flowBuilder) drop(why Reason) openflow.Flow {
-	b = b.do(regReason.set(uint32(why)))
-	if b.Table > tableDrop {
-		return b.backTo(tableDrop)
+	return b.do(regReason.set(uint32(why))).goOnIn(tableDrop)
+}
+
+// goOnIn lets the packet go on in a table, wherever that is.
+func (b flowBuilder) goOnIn(table uint8) openflow.Flow {
+	if b.Table > table {
+		return b.backTo(table)
 	}
-	return b.goTo(tableDrop)
+	return b.goTo(table)
 }
 
 // backTo lets the packet go on in an earlier table.
@@ -118,7 +122,7 @@ func (tableMisses) base(w *Wants) {
 		case t.Miss == tableDrop:
 			w.flow(miss.drop(t.Why))
 		default:
-			w.flow(miss.goTo(t.Miss))
+			w.flow(miss.goOnIn(t.Miss))
 		}
 	}
 }

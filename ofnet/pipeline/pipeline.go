@@ -109,6 +109,7 @@ func New(c Config) *Pipeline {
 		bridging{others: others},
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		services{gateway: c.GatewayMAC},
+		begun{},
 		refuse{gateway: c.GatewayMAC, noMeter: !c.hasMeter(PacketRefused.meter())},
 		outside{gateway: c.GatewayMAC, size: size},
 		quoted{noMeter: !c.hasMeter(PacketError.meter())},

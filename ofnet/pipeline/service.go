@@ -16,7 +16,8 @@ import (
 //	ROUTER   for a port of the service: what was this connection translated to?
 //	SOURCE   counts it for the provider
 //	DEST     a new one: the group of the port chooses a provider by a hash
-//	           ct(commit,nat(dst=provider:port)), and begins again at SOURCE
+//	           ct(commit,nat(dst=provider:port)), and begins again at BEGUN
+//	BEGUN    has it been taken in? Then on to SOURCE
 //	         otherwise it is for the provider now, as any packet
 //	OUTPUT   from a provider's port to a local endpoint: if it is an answer of
 //	           a translated connection, it comes from the service again

@@ -271,3 +271,48 @@ func TestOnlyTheConnectionsOfAProviderThatGoesAreEnded(t *testing.T) {
 		t.Errorf("%d and %d connections are left:\n%s", connections(web1), connections(web2), n.Appctl("dpctl/dump-conntrack"))
 	}
 }
+
+// What finds no room in the connection tracker is thrown away once, with a reason, instead of looking for a provider
+// until the datapath gives it up: on the client's node, and on a provider's whose client came in by another node's host.
+func TestAConnectionWithoutRoomIsDropped(t *testing.T) {
+	c := startCluster(t, db1, web2)
+	plain, sticky := serving(FromPods|FromHost, addressesOf(web2), external, vip6), serving(FromPods, addressesOf(web2), vip)
+	sticky.ID, sticky.Affinity = "sticky:blue", 600
+	host := c.withOutside(db1, plain, sticky.Numbered(noneTaken))
+	host.route(external)
+	c.pod(web2).serveShop()
+	const sent, datagrams = 5, `
+import socket, sys
+for _ in range(5): socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", (sys.argv[1], 53))
+`
+	full := map[*node]bool{} // those with a full zone
+	for _, test := range []struct {
+		name   string
+		client *pod
+		at     netip.Addr
+		full   *node
+	}{
+		{"a client that came in by another node", host, external, c.pod(web2).node},
+		{"a service", c.pod(db1), external, c.pod(db1).node},
+		{"a service by IPv6", c.pod(db1), vip6, c.pod(db1).node},
+		{"a service whose clients keep their providers", c.pod(db1), vip, c.pod(db1).node},
+	} {
+		if !full[test.full] {
+			full[test.full] = true
+			test.full.Appctl("dpctl/ct-set-limits", fmt.Sprintf("zone=%d,limit=1", blueVRF))
+			if got := test.client.requests(test.at, "udp", 53, "hello"); strings.HasPrefix(got, "error") {
+				t.Fatalf("%s: the first one: %s", test.name, got)
+			}
+		}
+		before := test.full.dropped(t, reasonFull)
+		if out, err := test.client.exec("python3", "-c", datagrams, test.at.String()); err != nil {
+			t.Fatal(out, err)
+		}
+		if got := settled(before+sent, func() uint64 { return test.full.dropped(t, reasonFull) }); got != before+sent {
+			t.Errorf("%s: %d were sent, %d dropped for want of room", test.name, sent, got-before)
+		}
+		if got := strings.TrimSpace(test.full.Appctl("coverage/read-counter", "datapath_drop_recirc_error")); got != "0" {
+			t.Errorf("%s: %s went round until the datapath gave up", test.name, got)
+		}
+	}
+}

@@ -29,6 +29,7 @@ const (
 	tableEpoch
 	tablePeer
 	tableOverheard
+	tableBegun
 )
 
 // Every packet starts in table 0.
@@ -79,6 +80,7 @@ func Tables() []Table {
 		{tableEpoch, "EPOCH", tableEpoch, 0, "Which epoch is it? Asked by CLASSIFY, before anything else is found out about a packet."},
 		{tablePeer, "PEER", tableDrop, reasonOtherNode, "Out of the tunnel: does the sender live on the node that it comes from? Its group; then on to DEST."},
 		{tableOverheard, "OVERHEARD", tableOverheard, 0, "A copy for the agent of what a name server answers to an endpoint of this node whose rules have names of domains. Asked by TRACK, which then goes on."},
+		{tableBegun, "BEGUN", tableSource, 0, "Has the connection tracker taken in a connection to a service that has just begun, or was there no room for it?"},
 	}
 }
 
