@@ -238,6 +238,12 @@ func (b *bed) follow(n *node, prefix string) *follower {
 	return f
 }
 
+func (f *follower) value(key string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.have[key]
+}
+
 func (f *follower) has(key string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

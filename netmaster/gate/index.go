@@ -166,8 +166,12 @@ func (x *index) recordOf(e mirror.Event, old record) record {
 		now.tenant = x.networks[id].tenant
 		return now
 	}
-	var r struct{ NetID, HomingHost string }
+	var r struct{ NetID, HomingHost, Tenant string }
 	_ = json.Unmarshal(e.Value, &r) // of one that cannot be read, nobody
+	if host, is := podHost(e.Key); is {
+		now.host, now.tenant = x.name(host), x.name(r.Tenant)
+		return now
+	}
 	now.host, now.tenant, now.vlan = x.name(r.HomingHost), old.tenant, old.vlan
 	if n, known := x.networks[r.NetID]; known {
 		now.tenant, now.vlan = n.tenant, n.vlan

@@ -29,8 +29,8 @@ func TestANodeSeesTheTenantsThatItServes(t *testing.T) {
 	}
 	b.put(mastercfg.BgpPrefix+"h1", mastercfg.CfgBgpState{Hostname: "h1", Password: "secret1"})
 	b.put(mastercfg.BgpPrefix+"h2", mastercfg.CfgBgpState{Hostname: "h2", Password: "secret2"})
-	b.put(mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{})
-	b.put(mastercfg.K8sPodKey("h2", "u2"), mastercfg.K8sPod{})
+	b.put(mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{Name: "own"})
+	b.put(mastercfg.K8sPodKey("h2", "u2"), mastercfg.K8sPod{Tenant: "red"})
 	b.put(mastercfg.ModelKey("tenant", "blue"), struct{}{})
 	b.endpoint("blue", "net", "c1", "h1")
 	b.endpoint("blue", "net", "c2", "h2")
@@ -59,6 +59,44 @@ func TestANodeSeesTheTenantsThatItServes(t *testing.T) {
 	if _, err := n.Get(t.Context(), endpointKey("red", "net", "c3")); err == nil {
 		t.Error("an endpoint of a tenant that is not served is read")
 	}
+}
+
+// A node judges by the classes of pods elsewhere, of the tenants that it serves, and is told nothing else of them.
+func TestANodeKnowsTheClassesOfPodsElsewhere(t *testing.T) {
+	b := newBed(t)
+	for _, tenant := range []string{"blue", "red"} {
+		b.network(tenant, "net")
+		b.put(mastercfg.K8sPodKey("h2", tenant), mastercfg.K8sPod{Namespace: "shop", Name: "web", UID: tenant, Tenant: tenant, Class: 7, Classed: true})
+	}
+	b.endpoint("blue", "net", "c1", "h1")
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	f := b.follow(n, mastercfg.StateRoot)
+	reads := func(key string) string {
+		kv, err := n.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(kv.Value)
+	}
+	blue, red := mastercfg.K8sPodKey("h2", "blue"), mastercfg.K8sPodKey("h2", "red")
+	testkit.Eventually(t, soon, "the pod of a tenant that is served", func() bool { return f.has(blue) })
+	if want := `{"namespace":"","name":"","uid":"","class":7,"classed":true}`; f.value(blue) != want || reads(blue) != want {
+		t.Errorf("followed %s, read %s, want %s", f.value(blue), reads(blue), want)
+	}
+	if f.has(red) {
+		t.Errorf("a tenant that is not served: %s", f.value(red))
+	}
+	b.put(blue, mastercfg.K8sPod{Namespace: "shop", Name: "web", UID: "blue", Tenant: "blue", Class: 8, Classed: true})
+	testkit.Eventually(t, soon, "its other class", func() bool {
+		return f.value(blue) == `{"namespace":"","name":"","uid":"","class":8,"classed":true}`
+	})
+	b.endpoint("red", "net", "c3", "h1")
+	testkit.Eventually(t, soon, "the tenant that has come", func() bool { return f.has(red) })
+	own := mastercfg.K8sPodKey("h1", "own")
+	b.put(own, mastercfg.K8sPod{Namespace: "shop", Name: "web"})
+	testkit.Eventually(t, soon, "its own, all of it", func() bool { return strings.Contains(f.value(own), "shop") })
+	b.remove(blue)
+	testkit.Eventually(t, soon, "it has gone", func() bool { return !f.has(blue) })
 }
 
 // Thousands of records of others do not end a listing early.

@@ -36,12 +36,9 @@ var kinds = []struct {
 		return afterColon(service)
 	}},
 	{mastercfg.VRFPrefix, func(id string) scope { return scope{tenant: id} }},
-	{mastercfg.BgpPrefix, ofAll}, // without their passwords
-	{mastercfg.K8sPodPrefix, func(id string) scope { // NODE/UID
-		host, _, _ := strings.Cut(id, "/")
-		return scope{host: host}
-	}},
-	// A node has the ports of all services, and judges by classes of all pods.
+	{mastercfg.BgpPrefix, ofAll},  // without their passwords
+	{mastercfg.K8sPodPrefix, nil}, // of pods elsewhere, no more than their class
+	// A node has the ports of all services, and what is judged of all classes.
 	{mastercfg.K8sServicePrefix, ofAll},
 	{mastercfg.K8sBackendPrefix, ofAll},
 	{mastercfg.K8sNodePrefix, ofAll},
@@ -106,8 +103,24 @@ func isFiltered(key string) bool {
 	return strings.HasPrefix(key, mastercfg.StateRoot) || strings.HasPrefix(key, mastercfg.OperEndpointPrefix)
 }
 
-// seenBy is a value as a node may see it, and whether that differs: the password of a BGP speaker is for that only.
+// podHost is the node of a pod by the key of its record.
+func podHost(key string) (host string, is bool) {
+	id, is := strings.CutPrefix(key, mastercfg.K8sPodPrefix) // NODE/UID
+	host, _, _ = strings.Cut(id, "/")
+	return host, is
+}
+
+// seenBy is a value as a node may see it, and whether that differs: the password of a BGP speaker is for that only, and of pods
+// elsewhere a node is told by which class it judges them.
 func seenBy(host, key string, value []byte) (shown []byte, differs bool) {
+	if at, is := podHost(key); is && at != host && len(value) > 0 {
+		var pod mastercfg.K8sPod
+		if json.Unmarshal(value, &pod) != nil {
+			return nil, true // whatever it says
+		}
+		shown, _ = json.Marshal(mastercfg.K8sPod{Class: pod.Class, Classed: pod.Classed}) // of texts and numbers
+		return shown, true
+	}
 	speaker, is := strings.CutPrefix(key, mastercfg.BgpPrefix)
 	if !is || speaker == host || len(value) == 0 {
 		return value, false
