@@ -41,6 +41,7 @@ var patterns = map[string]pattern{
 	"NAME":   {expr: regexp.MustCompile(`^` + name + `$`), doc: "labels of letters, digits and inner hyphens, joined by dots", example: "web-1"},
 	"NAME_":  {expr: regexp.MustCompile(`^` + wide + `(\.` + wide + `)*$`), doc: "labels of letters, digits, underscores and inner hyphens, joined by dots", example: "gold_1"},
 	"NAME0":  {expr: regexp.MustCompile(`^(` + label + `\.)*(` + label + `)?$`), doc: "empty, or labels joined by dots", example: "web-1"},
+	"NAMES0": {expr: regexp.MustCompile(`^(` + label + `(,` + label + `)*)?$`), doc: "empty, or labels joined by commas", example: "shop,shop-test"},
 	"TAG0":   {expr: regexp.MustCompile(`^(` + name + `)?$`), doc: "empty, or labels joined by dots", example: "web.blue"},
 	"IPOPT":  {expr: regexp.MustCompile(`^(` + ip4 + `)?$`), doc: "empty, or an IPv4 address", example: "10.1.2.254"},
 	"SUBNET": {expr: regexp.MustCompile(`^` + ip4 + `(-` + ip4 + `)?/` + length + `$`), doc: "address/length or first-last/length", example: "10.1.2.0/24"},

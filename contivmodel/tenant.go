@@ -1,5 +1,10 @@
 package contivmodel
 
+import (
+	"slices"
+	"strings"
+)
+
 // Tenant is a separate world of networks, groups and policies.
 type Tenant struct {
 	Key            string         `json:"key"`
@@ -8,6 +13,7 @@ type Tenant struct {
 	MaxNetworks    int            `json:"maxNetworks,omitempty" model:"max=16384 changeable" doc:"networks that who administers the tenant may make; 0: 64"`
 	MaxRules       int            `json:"maxRules,omitempty" model:"max=1000000 changeable" doc:"rules that who administers the tenant may make; 0: 2000"`
 	MaxServices    int            `json:"maxServices,omitempty" model:"max=65535 changeable" doc:"services that who administers the tenant may make; 0: 256"`
+	Namespaces     string         `json:"namespaces,omitempty" model:"max=4096 rule=NAMES0 changeable" doc:"namespaces of Kubernetes whose pods may be in the tenant; empty: all that name it"`
 	TenantName     string         `json:"tenantName,omitempty" model:"key=1 required max=64 rule=NAME" doc:"name of the tenant" column:"1 Name"`
 	Vlans          string         `json:"vlans,omitempty" model:"max=1024 rule=TAGS0 changeable" doc:"VLANs that who administers the tenant may take for networks; empty: none"`
 	Vxlans         string         `json:"vxlans,omitempty" model:"max=1024 rule=TAGS0 changeable" doc:"VNIs that who administers the tenant may ask for by number; empty: none"`
@@ -45,20 +51,26 @@ type TenantOper struct {
 // TenantInspect answers inspection of a tenant.
 type TenantInspect = Inspect[Tenant, TenantOper]
 
-// TenantBounds are the fields of a tenant that bound who administers it.
+// TenantBounds are the fields of a tenant that bound who administers it, and who may use it.
 type TenantBounds struct {
 	MaxGroups, MaxNetworks, MaxRules, MaxServices int
-	Vlans, Vxlans                                 string
+	Namespaces, Vlans, Vxlans                     string
 }
 
 // Bounds returns them.
 func (t *Tenant) Bounds() TenantBounds {
-	return TenantBounds{t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Vlans, t.Vxlans}
+	return TenantBounds{t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Namespaces, t.Vlans, t.Vxlans}
 }
 
 // SetBounds takes them from another one.
 func (t *Tenant) SetBounds(b TenantBounds) {
-	t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Vlans, t.Vxlans = b.MaxGroups, b.MaxNetworks, b.MaxRules, b.MaxServices, b.Vlans, b.Vxlans
+	t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices = b.MaxGroups, b.MaxNetworks, b.MaxRules, b.MaxServices
+	t.Namespaces, t.Vlans, t.Vxlans = b.Namespaces, b.Vlans, b.Vxlans
+}
+
+// Admits tells whether pods of a namespace of Kubernetes may be in the tenant.
+func (t *Tenant) Admits(namespace string) bool {
+	return t.Namespaces == "" || slices.Contains(strings.Split(t.Namespaces, ","), namespace)
 }
 
 func (t *Tenant) ModelType() string { return "tenant" }

@@ -82,6 +82,7 @@ var values = []struct {
 	tooLong int   // shortest length refused; 0: no limit
 }{
 	{"tenant.tenantName", list("a", "0", "blue", "a.b.c", "a-b", "A1"), list("-a", "a-", "a_b", "a b", "a:b", "a/b", ".", "a.", ".a", "a..b", "ä", "a\n", "a\x00"), 65},
+	{"tenant.namespaces", list("", "shop", "shop,shop-test"), list("shop,", ",shop", "shop test", "-shop", "shop, test", "a.b"), 4097},
 	{"tenant.vlans", list("", "100", "100-200", "100,200-299"), list("100-", "-5", "a", "100,", "1-2-3", " 1", "123456789"), 1025},
 	{"tenant.defaultNetwork", list("", "web", "a.b", "web."), list("-a", "a b", "a/b", ".a", "a_b"), 65},
 	{"network.networkName", list("web"), list("", "a_b"), 65},

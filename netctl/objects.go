@@ -20,6 +20,7 @@ var tenantBounds = []flag{
 	{names: "max-groups", field: "maxGroups"},
 	{names: "max-rules", field: "maxRules"},
 	{names: "max-services", field: "maxServices"},
+	{names: "namespaces", field: "namespaces"},
 	{names: "vlans", field: "vlans"},
 	{names: "vxlans", field: "vxlans"},
 }

@@ -217,10 +217,15 @@ func networkOf(r ledger.Reader, tenant, group string) (string, error) {
 	return g.NetworkName, nil
 }
 
-// exists refuses a tenant or network that is not there.
-func exists(r ledger.Reader, at place) error {
-	if !master.Exists(r, "tenant", at.tenant) {
-		return refuse("TenantNotFound", "there is no tenant %s: netctl tenant create %s", at.tenant, at.tenant)
+// exists refuses a tenant or network that is not there, and a tenant that is not for pods of the namespace.
+func exists(r ledger.Reader, at place, namespace string) error {
+	tenant, err := master.Get[contivmodel.Tenant](r, at.tenant, refuse("TenantNotFound", "there is no tenant %s: netctl tenant create %s", at.tenant, at.tenant))
+	if err != nil {
+		return err
+	}
+	if !tenant.Admits(namespace) {
+		return refuse("TenantNotAllowed", "tenant %s is for pods of namespaces %.200s, and not for those of %s: netctl tenant update %s --namespaces NAMES has others",
+			at.tenant, tenant.Namespaces, namespace, at.tenant)
 	}
 	if !master.Exists(r, "network", at.tenant+":"+at.network) {
 		return refuse("NetworkNotFound", "tenant %s has no network %s: netctl network create -t %s -s SUBNET -g GATEWAY %s",

@@ -36,7 +36,7 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 		return networkOf(r, tenant, group)
 	})
 	if err == nil {
-		err = exists(r, at)
+		err = exists(r, at, pod.Namespace)
 	}
 	if err == nil {
 		record.IPv4, record.IPv6, err = askedAddresses(r, pod, at, !placed)

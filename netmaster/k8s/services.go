@@ -19,6 +19,8 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -236,9 +238,9 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 	if !served {
 		return w, nil
 	}
-	home := homeOf(namespace)
-	if !isName(home) {
-		home = "" // of no tenant
+	home, err := serviceTenant(r, namespace)
+	if err != nil {
+		return w, err
 	}
 	objects, err := b.slices.ByIndex(sliceIndex, key)
 	if err != nil {
@@ -295,6 +297,24 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 	w.records, err = encoded(records)
 	return w, err
 }
+
+// serviceTenant is the tenant of services of a namespace; empty: of none.
+func serviceTenant(r ledger.Reader, namespace *corev1.Namespace) (string, error) {
+	home := homeOf(namespace)
+	if !isName(home) {
+		return "", nil
+	}
+	tenant, err := master.GetShared[contivmodel.Tenant](r, home, errNoTenant)
+	switch {
+	case errors.Is(err, errNoTenant):
+		return home, nil // it may come
+	case err != nil || !tenant.Admits(namespace.Name):
+		return "", err
+	}
+	return home, nil
+}
+
+var errNoTenant = errors.New("no such tenant")
 
 // forHosts is the tenant by whose backends hosts are served: that of the namespace, unless only
 // others have some.

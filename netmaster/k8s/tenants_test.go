@@ -1,0 +1,36 @@
+package k8s
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// A tenant that names namespaces takes pods and services of these only, whatever other namespaces say of themselves.
+func TestATenantIsForTheNamespacesThatItNames(t *testing.T) {
+	w := newWorld(t)
+	tenant := func(namespaces string) {
+		w.put(&contivmodel.Tenant{TenantName: "blue", Namespaces: namespaces}, &contivmodel.Network{TenantName: "blue", NetworkName: "default-net"})
+	}
+	tenant("other,third")
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{mastercfg.TenantLabel: "blue"}}}
+	w.must(w.client.CoreV1().Namespaces().Update(t.Context(), shop, metav1.UpdateOptions{}))
+	w.follow()
+	w.pod("web-0", "u0", "node1", nil)
+	w.want(map[string]string{"node1/u0": "TenantNotAllowed"})
+
+	tenant("other,shop")
+	w.want(map[string]string{"node1/u0": "blue/default-net/"})
+	w.service("web", nil, "http=80")
+	w.wantServices("blue/shop/web")
+
+	tenant("other")
+	w.pod("web-1", "u1", "node1", nil)
+	w.want(map[string]string{"node1/u0": "blue/default-net/", "node1/u1": "TenantNotAllowed"}) // who has a place keeps it
+	w.service("web", func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, "http=80")
+	w.wantServices()
+}
