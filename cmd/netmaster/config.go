@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
@@ -40,6 +41,9 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	if o.nodeGrace < time.Minute {
 		found = append(found, fmt.Errorf("--node-grace %s: must be at least 1m", o.nodeGrace))
 	}
+	if o.rate < 0 {
+		found = append(found, fmt.Errorf("--client-rate %d: want 0, for any number, or more", o.rate))
+	}
 	cluster, violations := o.kubernetes(k8sutils.DefaultPath)
 	found = append(found, violations...)
 	member, violations := o.member()
@@ -62,6 +66,7 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 		API: api.Config{
 			ClusterMode: o.common.Mode,
 			Defaults:    api.WithDefaults(contivmodel.Global{FwdMode: o.common.FwdMode, NetworkInfraType: o.infra}),
+			ClientRate:  clientRate(o.rate),
 			Audit:       audit.New(o.auditLog, logrus.WithField("component", "audit")),
 			Log:         logrus.WithField("component", "api"),
 		},
@@ -71,6 +76,14 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	}
 	o.vouched(&config, pods)
 	return config, nil
+}
+
+// clientRate is what the flag means.
+func clientRate(perSecond int) rate.Limit {
+	if perSecond == 0 {
+		return rate.Inf
+	}
+	return rate.Limit(perSecond)
 }
 
 // kubernetes is how the leader reaches the API server that a flag or the file names. Without

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
@@ -35,6 +36,7 @@ type options struct {
 	leaderTTL time.Duration
 	nodeGrace time.Duration
 	auditLog  string
+	rate      int
 
 	security securityOptions
 }
@@ -98,6 +100,8 @@ func (o *options) masterFlags(set daemonflags.Set) []cli.Flag {
 			"how long a node may be away before its endpoints are freed"),
 		set.String(&o.auditLog, "audit-log", "AUDIT_LOG", "/var/log/contiv/audit.log", categoryMaster,
 			"file in which the leader of a cluster that asks who somebody is writes down changes and refusals"),
+		&cli.IntFlag{Name: "client-rate", Sources: set.Env("CLIENT_RATE"), Value: api.ClientRate, Destination: &o.rate, Category: categoryMaster,
+			Usage: "how many requests a second of one user, token, node or, of those who show nothing, address the leader of an enforced cluster answers, and twice as many at once; 0: any number", OnlyOnce: true},
 	}
 }
 

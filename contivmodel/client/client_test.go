@@ -357,3 +357,37 @@ func TestUnusableConfigurationsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A request that was sent too early is sent again; one for which nobody says that it helps is not.
+func TestWhoAsksTooOftenWaits(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		asked  int32
+	}{{"unavailable", 3}, {"denied", 1}} {
+		var asked atomic.Int32
+		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			if asked.Add(1) > 2 {
+				io.WriteString(w, "[]")
+				return
+			}
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			fmt.Fprintf(w, `{"code":429,"reason":%q,"message":"too much"}`, c.reason)
+		})
+		began := time.Now()
+		_, err := List[contivmodel.Tenant](t.Context(), connectTo(t, Config{URLs: []string{url}}))
+		if asked.Load() != c.asked || (err == nil) != (c.asked == 3) || err == nil && time.Since(began) < 2*time.Second {
+			t.Errorf("%s: asked %d times in %s: %v", c.reason, asked.Load(), time.Since(began), err)
+		}
+	}
+	always := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		io.WriteString(w, `{"code":429,"reason":"unavailable","message":"too much"}`)
+	})
+	c := connectTo(t, Config{URLs: []string{always}, Timeout: 1500 * time.Millisecond})
+	if _, err := List[contivmodel.Tenant](t.Context(), c); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "too much") {
+		t.Errorf("in vain: %v", err)
+	}
+}

@@ -2,9 +2,12 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/utils/fault"
@@ -31,6 +34,7 @@ var kindOfStatus = map[int]fault.Kind{
 	http.StatusRequestEntityTooLarge: fault.TooLarge,
 	http.StatusUnprocessableEntity:   fault.MissingReference,
 	http.StatusNotImplemented:        fault.Unsupported,
+	http.StatusTooManyRequests:       fault.Denied,
 	http.StatusBadGateway:            fault.Unavailable,
 	http.StatusServiceUnavailable:    fault.Unavailable,
 	http.StatusGatewayTimeout:        fault.Unavailable,
@@ -42,6 +46,25 @@ type outdated string
 
 func (o outdated) Error() string { return string(o) }
 
+// early is the text of a refusal because the client asks more than its share; the same request may
+// be sent again.
+type early struct {
+	text string
+	wait time.Duration // before
+}
+
+func (e early) Error() string { return e.text }
+
+// longestWait is how long a server may let a client wait before a request that it has sent too early.
+const longestWait = 5 * time.Second
+
+// earlyBy is how early the request was that an error refuses; 0: that is not why.
+func earlyBy(err error) time.Duration {
+	var e early
+	errors.As(err, &e)
+	return e.wait
+}
+
 // accessDenied is what is told of refusals whose text is not for users.
 const accessDenied = "access denied"
 
@@ -50,6 +73,11 @@ func refusal(resp *http.Response, body []byte) error {
 	err := explained(resp, body)
 	if resp.StatusCode == http.StatusPreconditionFailed {
 		return fault.New(fault.Conflict, "%w", outdated(err.Error()))
+	}
+	if resp.StatusCode == http.StatusTooManyRequests && fault.Is(err, fault.Unavailable) {
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // without one: a second
+		wait := time.Duration(max(seconds, 1)) * time.Second
+		return fault.New(fault.Unavailable, "%w", early{err.Error(), min(wait, longestWait)})
 	}
 	return err
 }

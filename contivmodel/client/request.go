@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -40,18 +41,29 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, resul
 }
 
 // send sends a request to the servers in turn, until one has dealt with it,
-// decodes the answer into result unless that is nil, and returns its header.
+// decodes the answer into result unless that is nil, and returns its header. A request that is
+// refused because the client has sent too many is sent again, for as long as a server may take to answer.
 func (c *Client) send(ctx context.Context, req request, result any) (http.Header, error) {
 	var header http.Header
-	err := c.inTurn(ctx, func(base *url.URL) (again bool, err error) {
-		var answer []byte
-		answer, header, again, err = c.attempt(ctx, base, req)
-		if err == nil {
-			err = decode(base, req.path, answer, result)
+	for waited := time.Duration(0); ; {
+		err := c.inTurn(ctx, func(base *url.URL) (again bool, err error) {
+			var answer []byte
+			answer, header, again, err = c.attempt(ctx, base, req)
+			if err == nil {
+				err = decode(base, req.path, answer, result)
+			}
+			return again, err
+		})
+		early := earlyBy(err)
+		if waited += early; early == 0 || waited > c.timeout {
+			return header, err
 		}
-		return again, err
-	})
-	return header, err
+		select {
+		case <-time.After(early):
+		case <-ctx.Done():
+			return header, err
+		}
+	}
 }
 
 // inTurn tries the servers, beginning with the one that answered last, until
@@ -108,7 +120,7 @@ func (c *Client) attempt(ctx context.Context, base *url.URL, req request) (answe
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
 	answer, header, err = c.exchange(ctx, base, req)
-	again = elsewhere(err) && (req.method == http.MethodGet || !connected.Load())
+	again = elsewhere(err) && earlyBy(err) == 0 && (req.method == http.MethodGet || !connected.Load())
 	return answer, header, again, err
 }
 

@@ -55,7 +55,7 @@ func NewGuesses() *Guesses { return &Guesses{tries: map[pair]*tries{}, sources: 
 func (g *Guesses) Admit(account, address string, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := pair{account, source(address)}
+	p := pair{account, Source(address)}
 	t := kept(g.tries, p, now, func(t *tries) time.Time { return t.last })
 	if now.Sub(t.last) >= 2*longestDelay {
 		t.count = 0
@@ -80,14 +80,14 @@ func (g *Guesses) Admit(account, address string, now time.Time) time.Duration {
 func (g *Guesses) Right(account, address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.tries, pair{account, source(address)})
+	delete(g.tries, pair{account, Source(address)})
 }
 
 // Unjudged takes a try back that was not compared with anything.
 func (g *Guesses) Unjudged(account, address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t := g.tries[pair{account, source(address)}]; t != nil && t.count > 0 {
+	if t := g.tries[pair{account, Source(address)}]; t != nil && t.count > 0 {
 		t.count--
 	}
 }
@@ -129,8 +129,8 @@ func evict[K comparable, V any](all map[K]*V, now time.Time, last func(*V) time.
 	}
 }
 
-// source is what a host has one of: its address, or its network of IPv6.
-func source(address string) string {
+// Source is what a host has one of: its address, or its network of IPv6.
+func Source(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
 		return address

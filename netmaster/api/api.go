@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
@@ -34,6 +35,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -70,6 +72,7 @@ type Config struct {
 	LeafLife    time.Duration                         // of certificates; 0: pki.LeafLife
 	Now         func() time.Time                      // of certificates, tokens and sessions; nil: time.Now
 	Audit       *audit.Log                            // who has changed what, in clusters that ask; nil: nothing is written down
+	ClientRate  rate.Limit                            // requests a second of one identity, in clusters that ask; 0: ClientRate, rate.Inf: any number
 	HashCost    accounts.Cost                         // of passwords; zero: accounts.DefaultCost
 	Keyring     *keyring.Keyring                      // of secrets in the store; nil: none are kept
 	Trusted     func() error                          // says why the term is over; nil: it never is
@@ -86,6 +89,8 @@ type API struct {
 	storages map[string]storage // by type of object
 	router   http.Handler
 	answers  *spool.Budget
+	limits   shares.Limits
+	shares   *shares.Shares
 	cooldown *master.Cooldown
 	rotating sync.Mutex // held while authorities are replaced
 
@@ -122,9 +127,11 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
+	limits := clientLimits(config.ClientRate)
 	a := &API{
 		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), storages: storages(),
 		answers: spool.NewBudget(answersTotal), cooldown: master.NewCooldown(time.Now),
+		limits: limits, shares: shares.New(limits),
 		foreseen: newForeseen(config.Now().UTC()), hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
 		directory: newOutside(), openID: provider{outside: newOutside()},
 		feed: feed, ended: make(chan struct{}),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/limits"
+	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -29,6 +30,11 @@ func (a *API) applyAll(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	release, err := a.take(r.Context(), shares.Apply)
+	if err != nil {
+		return reply{}, err
+	}
+	defer release()
 	body, err := ReadBody(r)
 	if err != nil {
 		return reply{}, err

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -38,14 +36,16 @@ type need struct {
 // asking is a request with who it comes from. nil: the cluster is open, or it is
 // netmaster's own.
 type asking struct {
-	who  identity.Identity
-	mode mastercfg.SecurityMode
-	flaw error // what he shows proves nothing
-	need need  // of its route
+	who    identity.Identity
+	mode   mastercfg.SecurityMode
+	flaw   error  // what he shows proves nothing
+	source string // address
+	need   need   // of its route
 	// routed is whether a route has its path.
 	routed bool
 	now    func() time.Time
 
+	exceeds error                  // the request is beyond what its client may have; nil: it is not
 	about   string                 // whom a login is for
 	request string                 // method and route, as reports name it
 	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
@@ -75,7 +75,7 @@ func (a *API) asks(r *http.Request) (*http.Request, error) {
 		if err != nil || mode == mastercfg.SecurityOpen {
 			return err
 		}
-		q = &asking{mode: mode, now: a.config.Now}
+		q = &asking{mode: mode, source: sourceOf(r), now: a.config.Now}
 		if q.who, err = shownBy(r, reader); err != nil {
 			d, isDenial := denied(err)
 			if !isDenial {
@@ -263,9 +263,6 @@ func denied(err error) (denial, bool) {
 // writeAsProxy answers as the original's authenticating proxy did, whose clients know
 // these texts.
 func (d denial) writeAsProxy(w http.ResponseWriter) {
-	if d.wait > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.wait.Seconds()))))
-	}
 	text := d.Error()
 	if d.code == http.StatusForbidden {
 		text = "Insufficient privileges"

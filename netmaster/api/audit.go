@@ -58,6 +58,12 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 	handsOver := strings.TrimSuffix(r.URL.Path, "/") == mastercfg.AuthoritiesPath // keys
 	isRead := (r.Method == http.MethodGet || r.Method == http.MethodHead) && !handsOver
 	switch why := q.foreseen(r); {
+	case q.exceeds != nil:
+		client, _ := q.client()
+		if !a.shares.Tell(client, e.Time) { // there may be thousands in a second
+			return
+		}
+		e.Decision, e.Reason = audit.Denied, q.exceeds.Error()
 	case slices.Contains(refusals, status):
 		e.Decision = audit.Denied
 	case why != "":

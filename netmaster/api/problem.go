@@ -3,7 +3,9 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -76,9 +78,7 @@ func WantsProblem(r *http.Request) bool {
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	kind := fault.KindOf(err)
 	message, _, _ := strings.Cut(err.Error(), "\n")
-	if kind == fault.NotLeader || kind == fault.Unavailable {
-		w.Header().Set("Retry-After", "1")
-	}
+	retryAfter(w, err)
 	if !WantsProblem(r) {
 		if d, ok := denied(err); ok {
 			d.writeAsProxy(w)
@@ -102,6 +102,16 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Code)
 	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
+}
+
+// retryAfter says when it may help to try again, if it may.
+func retryAfter(w http.ResponseWriter, err error) {
+	switch d, _ := denied(err); {
+	case d.wait > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.wait.Seconds()))))
+	case fault.Is(err, fault.NotLeader) || fault.Is(err, fault.Unavailable):
+		w.Header().Set("Retry-After", "1")
+	}
 }
 
 // WriteStatus answers with an error whose status is the same for all clients:

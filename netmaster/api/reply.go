@@ -40,7 +40,7 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) error {
 		return nil
 	}
 	final := said
-	whole, err := a.answers.Write(r.Context(), func(out io.Writer) error {
+	whole, err := a.answers.Write(r.Context(), a.longAnswer(r.Context()), func(out io.Writer) error {
 		if said.from == nil {
 			return said.write(out)
 		}

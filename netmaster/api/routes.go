@@ -187,6 +187,7 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	_, isDenial := denied(err)
 	if s.closed && !isDenial && !WantsProblem(r) {
+		retryAfter(w, err)
 		writeProxyError(w, codeOf(err), err.Error())
 		return
 	}
@@ -201,6 +202,9 @@ func (s served) admit(r *http.Request) error {
 	}
 	q.need, q.routed = s.need(r), true
 	q.request = r.Method + " " + s.named(r)
+	if err := s.api.inTurn(r.Context(), q); err != nil {
+		return err
+	}
 	return s.api.ledger.View(q.still)
 }
 

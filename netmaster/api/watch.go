@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/fault"
@@ -98,25 +99,25 @@ func (a *API) watch(r *http.Request, kind contivmodel.Kind) (reply, error) {
 	if err := w.known(r.Context()); err != nil {
 		return reply{}, err
 	}
-	if a.watching.Add(1) > maxWatches {
-		a.watching.Add(-1)
-		return reply{}, fault.New(fault.Unavailable, "too many watches: there are %d", maxWatches)
+	release, err := a.mayWatch(r.Context())
+	if err != nil {
+		return reply{}, err
 	}
 	var present *spool.Answer
 	if w.revision == 0 {
 		var err error
 		if present, err = w.present(r.Context()); err != nil {
-			a.watching.Add(-1)
+			release()
 			return reply{}, err
 		}
 		if err := a.config.Trusted(); err != nil {
-			a.watching.Add(-1)
+			release()
 			present.Close()
 			return reply{}, err
 		}
 	}
 	return reply{stream: func(client http.ResponseWriter) {
-		defer a.watching.Add(-1)
+		defer release()
 		out := newStream(client, w.api.config.Trusted)
 		if present != nil {
 			_, err := present.WriteTo(client)
@@ -127,6 +128,20 @@ func (a *API) watch(r *http.Request, kind contivmodel.Kind) (reply, error) {
 		}
 		w.run(r.Context(), out)
 	}}, nil
+}
+
+// mayWatch counts a watch, until release.
+func (a *API) mayWatch(ctx context.Context) (release func(), err error) {
+	own, err := a.take(ctx, shares.Watch)
+	if err != nil {
+		return nil, err
+	}
+	release = func() { a.watching.Add(-1); own() }
+	if a.watching.Add(1) > maxWatches {
+		release()
+		return nil, fault.New(fault.Unavailable, "too many watches: there are %d", maxWatches)
+	}
+	return release, nil
 }
 
 // begin finds what the caller may see. Who saw less, or more, until a later revision than
@@ -253,7 +268,7 @@ func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
 
 // present makes the events of what is there.
 func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
-	return w.api.answers.Write(ctx, func(out io.Writer) error {
+	return w.api.answers.Write(ctx, w.api.longAnswer(ctx), func(out io.Writer) error {
 		lines := lineEncoder(out)
 		return w.api.ledger.View(func(r ledger.Reader) (err error) {
 			if err = w.begin(r); err != nil {

@@ -52,16 +52,22 @@ func NewBudget(size int64) *Budget {
 // errLong ends the first attempt to write an answer that is not short.
 var errLong = errors.New("the answer is long")
 
+// Place is asked before an answer is written that is long. It refuses it, or is released when the
+// answer has been read. nil: all are written.
+type Place func() (release func(), err error)
+
 // Write lets write make an answer. It is called a second time, from the
-// beginning, if the answer is long. Errors are those of write, and
+// beginning, if the answer is long. Errors are those of write and place, and
 // fault.Unavailable if too much is kept already. The caller closes the answer.
-func (b *Budget) Write(ctx context.Context, write func(out io.Writer) error) (*Answer, error) {
+func (b *Budget) Write(ctx context.Context, place Place, write func(out io.Writer) error) (*Answer, error) {
 	answer := &Answer{budget: b}
 	err := write(limited{answer})
 	if errors.Is(err, errLong) {
 		answer.Close()
 		answer = &Answer{budget: b}
-		err = b.writeLong(ctx, answer, write)
+		if err = answer.take(place); err == nil {
+			err = b.writeLong(ctx, answer, write)
+		}
 	}
 	if err != nil {
 		answer.Close()
@@ -93,6 +99,7 @@ func (b *Budget) writeLong(ctx context.Context, answer *Answer, write func(io.Wr
 // Answer is a complete answer. It is read once.
 type Answer struct {
 	budget *Budget
+	place  func()   // releases it; nil: the answer has none
 	pieces [][]byte // not sent yet
 	read   int      // of the first piece
 	kept   int      // bytes written to pieces
@@ -147,8 +154,19 @@ func (a *Answer) drop() {
 	}
 }
 
+func (a *Answer) take(place Place) (err error) {
+	if place != nil {
+		a.place, err = place()
+	}
+	return err
+}
+
 // Close gives back what is left.
 func (a *Answer) Close() {
+	if a.place != nil {
+		a.place()
+		a.place = nil
+	}
 	a.pieces = nil
 	a.budget.rest.Release(a.held)
 	a.held = 0

@@ -45,7 +45,7 @@ func TestAnswersComeOutAsTheyWereWritten(t *testing.T) {
 		if err := lines(n)(&want); err != nil {
 			t.Fatal(err)
 		}
-		answer, err := b.Write(t.Context(), lines(n))
+		answer, err := b.Write(t.Context(), nil, lines(n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestWhatIsKeptIsBoundedAndGivenBack(t *testing.T) {
 	b := NewBudget(size)
 	var kept []*Answer
 	for {
-		answer, err := b.Write(t.Context(), lines(12000))
+		answer, err := b.Write(t.Context(), nil, lines(12000))
 		if err != nil {
 			if !fault.Is(err, fault.Unavailable) {
 				t.Error(err)
@@ -77,7 +77,7 @@ func TestWhatIsKeptIsBoundedAndGivenBack(t *testing.T) {
 	if n := len(kept); n < 2 || n > 40 {
 		t.Errorf("%d answers were kept", n)
 	}
-	if answer, err := b.Write(t.Context(), lines(100)); err != nil {
+	if answer, err := b.Write(t.Context(), nil, lines(100)); err != nil {
 		t.Errorf("a small answer: %v", err)
 	} else {
 		answer.Close()
@@ -86,7 +86,7 @@ func TestWhatIsKeptIsBoundedAndGivenBack(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, kept[0], int64(kept[0].kept)-1); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.Write(t.Context(), lines(12000)); err != nil {
+	if again, err := b.Write(t.Context(), nil, lines(12000)); err != nil {
 		t.Errorf("after one answer was read: %v", err)
 	} else {
 		again.Close()
@@ -102,7 +102,7 @@ func TestAnErrorLeavesNothingBehind(t *testing.T) {
 	b := NewBudget(size)
 	failed := errors.New("no such object")
 	for _, n := range []int{0, 1000, 12000} {
-		_, err := b.Write(t.Context(), func(out io.Writer) error { return errors.Join(lines(n)(out), failed) })
+		_, err := b.Write(t.Context(), nil, func(out io.Writer) error { return errors.Join(lines(n)(out), failed) })
 		if n < 12000 && !errors.Is(err, failed) || err == nil {
 			t.Errorf("after %d lines: %v", n, err)
 		}
@@ -136,7 +136,7 @@ func TestLongAnswersTakeTurns(t *testing.T) {
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
-			answer, err := b.Write(context.Background(), long)
+			answer, err := b.Write(context.Background(), nil, long)
 			if err != nil {
 				t.Error(err)
 				return
@@ -151,7 +151,7 @@ func TestLongAnswersTakeTurns(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Write(ctx, long); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "try again") {
+	if _, err := b.Write(ctx, nil, long); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "try again") {
 		t.Errorf("who gave up: %v", err)
 	}
 	close(release)
@@ -159,4 +159,38 @@ func TestLongAnswersTakeTurns(t *testing.T) {
 	if most != turns {
 		t.Errorf("%d were written at a time", most)
 	}
+}
+
+// A long answer has a place until it is closed; a short one is not asked for it.
+func TestALongAnswerHasAPlaceUntilItIsRead(t *testing.T) {
+	b := NewBudget(8 << 20)
+	taken := 0
+	place := func() (func(), error) {
+		if taken == 1 {
+			return nil, fault.New(fault.Unavailable, "no place")
+		}
+		taken++
+		return func() { taken-- }, nil
+	}
+	long, err := b.Write(t.Context(), place, lines(12000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Write(t.Context(), place, lines(12000)); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a second one: %v", err)
+	}
+	short, err := b.Write(t.Context(), place, lines(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	short.Close()
+	long.Close()
+	long.Close()
+	if taken != 0 {
+		t.Errorf("%d places are taken", taken)
+	}
+	if _, err := b.Write(t.Context(), place, func(out io.Writer) error { return errors.Join(lines(12000)(out), io.ErrClosedPipe) }); !errors.Is(err, io.ErrClosedPipe) || taken != 0 {
+		t.Errorf("one that fails: %v, %d places", err, taken)
+	}
+	whole(t, b, 8<<20)
 }

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/spool"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// What one identity may have at once, in a cluster that asks who somebody is. Root and
+// netmasters may have any number.
+const (
+	// ClientRate is how many requests a second are answered, and clientBurst how many at once, if nothing else is configured.
+	ClientRate  = 200
+	clientBurst = 2 // times that
+
+	clientWatches = 32
+	clientApplies = 1
+	clientAnswers = 4 // of those that are long
+)
+
+// clientLimits are those of one identity, with so many requests a second.
+func clientLimits(perSecond rate.Limit) shares.Limits {
+	if perSecond == 0 {
+		perSecond = ClientRate
+	}
+	return shares.Limits{Rate: perSecond, Burst: int(max(1, min(clientBurst*perSecond, 1<<30))),
+		Most: [...]int{shares.Watch: clientWatches, shares.Apply: clientApplies, shares.LongAnswer: clientAnswers}}
+}
+
+// client is whose share a request is of: the identity's, or the address's of who has none. bounded is
+// false for those who may have any number.
+func (q *asking) client() (name string, bounded bool) {
+	switch q.who.Kind {
+	case identity.Root, identity.Master:
+		return "", false
+	case identity.Nobody:
+		return "nobody at " + accounts.Source(q.source), true
+	}
+	return q.who.String(), true
+}
+
+// inTurn waits until a request may be dealt with, if that is soon, and refuses it otherwise.
+func (a *API) inTurn(ctx context.Context, q *asking) error {
+	client, bounded := q.client()
+	if !bounded {
+		return nil
+	}
+	wait, ok := a.shares.Request(client, a.config.Now())
+	if !ok {
+		return q.excess("%s has sent more than %g requests a second: try again later", client, float64(a.limits.Rate))
+	}
+	if wait == 0 || q.mayExceed() {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "request: %w", ctx.Err())
+	}
+}
+
+// lasting names the kinds in refusals.
+var lasting = map[shares.Lasting]string{shares.Watch: "watches", shares.Apply: "apply", shares.LongAnswer: "long answers"}
+
+// take counts a request that lasts, until release.
+func (a *API) take(ctx context.Context, kind shares.Lasting) (release func(), err error) {
+	nothing := func() {}
+	q := askingOf(ctx)
+	if q == nil {
+		return nothing, nil
+	}
+	client, bounded := q.client()
+	if !bounded {
+		return nothing, nil
+	}
+	if release, ok := a.shares.Take(client, kind, a.config.Now()); ok {
+		return release, nil
+	}
+	return nothing, q.excess("%s has %d %s at once: that is as many as one client may have, try again later", client, a.limits.Most[kind], lasting[kind])
+}
+
+// longAnswer is how the place of a long answer is taken.
+func (a *API) longAnswer(ctx context.Context) spool.Place {
+	return func() (release func(), err error) { return a.take(ctx, shares.LongAnswer) }
+}
+
+// mayExceed tells whether limits are noted only.
+func (q *asking) mayExceed() bool { return q.mode != mastercfg.SecurityEnforced }
+
+// excess refuses a request that is beyond what its client may have; in a permissive cluster it notes that. Clients that ask for
+// proper ones get status 429, the others 500.
+func (q *asking) excess(format string, args ...any) error {
+	err := statusError{fault.New(fault.Unavailable, format, args...), http.StatusTooManyRequests}
+	if q.mayExceed() {
+		q.note(err)
+		return nil
+	}
+	q.exceeds = err
+	return err
+}

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/api/spool"
+	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// flood sends requests of somebody from many clients at once, and counts the answers by status.
+func (b *bench) flood(who string, requests, clients int, headers ...string) map[int]int {
+	b.Helper()
+	var mu sync.Mutex
+	var sending sync.WaitGroup
+	codes := map[int]int{}
+	for range clients {
+		sending.Go(func() {
+			for range requests / clients {
+				code, answer, header := b.do("GET", "/version", "", append([]string{tokenHeader, who}, headers...)...)
+				if code != http.StatusOK && (header.Get("Retry-After") != "1" || !strings.Contains(answer, "requests a second")) {
+					b.Errorf("%d %s %v", code, answer, header)
+				}
+				mu.Lock()
+				codes[code]++
+				mu.Unlock()
+			}
+		})
+	}
+	sending.Wait()
+	return codes
+}
+
+// stopped is a closed cluster in which no time passes.
+func stopped(t *testing.T, mode mastercfg.SecurityMode, change ...func(*Config)) *bench {
+	now := time.Now()
+	return secured(t, mode, append(change, func(c *Config) {
+		c.ClientRate, c.Now = 5, func() time.Time { return now }
+	})...)
+}
+
+// Who asks far too often is refused, and others are served as before; root is never refused.
+func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	b := stopped(t, mastercfg.SecurityEnforced, func(c *Config) { c.Audit = log })
+	ann, bob := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"}), b.user("bob", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
+	if codes := b.flood(ann, 60, 30, "Accept", problemType); codes[200] != 15 || codes[429] != 45 { // ten at once, five in the second that requests wait
+		t.Errorf("of ann: %v", codes)
+	}
+	if codes := b.flood(ann, 30, 30); codes[500] != 30 { // clients of old
+		t.Errorf("of ann, who knows no other status: %v", codes)
+	}
+	b.want(bob, "GET", "networks/blue:web", "", 200, "")
+	for range 30 {
+		b.want("proven:root", "GET", "networks/blue:web", "", 200, "")
+	}
+	code, answer, _ := b.do("GET", "networks/blue:web", "", tokenHeader, ann, "Accept", problemType)
+	var p problem
+	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 429 || p.Code != 429 || p.Reason != "unavailable" || p.Message != "user/ann has sent more than 5 requests a second: try again later" {
+		t.Errorf("%d %s, %v", code, answer, err)
+	}
+	// nobody is somebody by the address; a wrong token makes nobody of anyone
+	if codes := b.flood(strings.Replace(ann, "ctv1_", "ctv1_x", 1), 30, 30, "Accept", problemType); codes[200] != 15 || codes[429] != 15 {
+		t.Errorf("of nobody: %v", codes)
+	}
+	b.want(bob, "GET", "networks/blue:web", "", 200, "")
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	log.Run(ended)
+	lines, err := os.ReadFile(path)
+	if n := strings.Count(string(lines), "has sent more than 5"); err != nil || n != 2 { // of ann, and of nobody
+		t.Errorf("%v: %d lines about refusals that are all alike:\n%s", err, n, lines)
+	}
+}
+
+// In a permissive cluster nobody is refused: it is noted.
+func TestAPermissiveClusterNotesWhoAsksTooOften(t *testing.T) {
+	b := stopped(t, mastercfg.SecurityPermissive)
+	ann := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
+	if codes := b.flood(ann, 60, 30); codes[200] != 60 {
+		t.Errorf("%v", codes)
+	}
+	if answer := b.want("proven:root", "GET", "/api/v1/security/report", "", 200, ""); !strings.Contains(answer, "user/ann has sent more than 5 requests a second") {
+		t.Errorf("not in the report: %s", answer)
+	}
+}
+
+// One identity cannot take the watches, applies and long answers of all.
+func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	ann, bob := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"}), b.user("bob", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	var open []*watching
+	for range clientWatches {
+		open = append(open, b.watchAs("networks/?watch=true", ann))
+	}
+	refused := func(who, method, path, body, want string, code int) {
+		t.Helper()
+		status, answer, header := b.do(method, path, body, tokenHeader, who, "Accept", problemType)
+		if status != code || !strings.Contains(answer, want) || (code == 429) != (header.Get("Retry-After") == "1") {
+			t.Errorf("%s %s: %d %s", method, path, status, answer)
+		}
+	}
+	const watch = "/api/v1/networks/?watch=true"
+	refused(ann, "GET", watch, "", fmt.Sprintf("user/ann has %d watches at once", clientWatches), 429)
+	b.watchAs("networks/?watch=true", bob)
+	open[0].cancel()
+	testkit.Eventually(t, 20*time.Second, "the place of a watch that has ended is free", func() bool {
+		release, ok := b.api.shares.Take("user/ann", shares.Watch, b.api.config.Now())
+		if ok {
+			release()
+		}
+		return ok
+	})
+	b.watchAs("networks/?watch=true", ann)
+
+	release, ok := b.api.shares.Take("user/ann", shares.Apply, b.api.config.Now())
+	if !ok {
+		t.Fatal("no apply goes on")
+	}
+	const nothing = `{"operations":[]}`
+	refused(ann, "POST", ApplyPath, nothing, "1 apply at once", 429)
+	refused(bob, "POST", ApplyPath, nothing, "", 200)
+	release()
+	refused(ann, "POST", ApplyPath, nothing, "", 200)
+	refused(ann, "POST", ApplyPath, "{", "", 400) // gives its place back, too
+	refused(ann, "POST", ApplyPath, nothing, "", 200)
+
+	asked := context.WithValue(t.Context(), askingKey{}, &asking{who: identity.Identity{Kind: identity.User, Name: "ann"}, mode: mastercfg.SecurityEnforced})
+	long := func() (*spool.Answer, error) {
+		return b.api.answers.Write(asked, b.api.longAnswer(asked), func(out io.Writer) error {
+			_, err := out.Write(make([]byte, 1<<20))
+			return err
+		})
+	}
+	for n := range clientAnswers + 1 {
+		answer, err := long()
+		if n < clientAnswers && err != nil || n == clientAnswers && codeOf(err) != http.StatusTooManyRequests {
+			t.Errorf("long answer %d: %v", n+1, err)
+		}
+		if err == nil {
+			defer answer.Close()
+		}
+	}
+}

@@ -1,0 +1,137 @@
+// Package shares divides among clients what all of them use: each has so many requests a
+// second, and so many of those that last, at once. So none of them slows down the others, whatever
+// it asks, and however often.
+//
+// A client is a name that the caller chooses: an identity, or the address of somebody who has
+// none. Nothing is kept of clients that have been silent for a moment.
+package shares
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Lasting is a kind of request that lasts.
+type Lasting int
+
+// The kinds.
+const (
+	Watch      Lasting = iota
+	Apply              // many changes at once
+	LongAnswer         // one that is kept until its client has read it
+	kinds
+)
+
+// Limits are what one client may have.
+type Limits struct {
+	Rate  rate.Limit // requests per second; rate.Inf: any number
+	Burst int        // at once
+	Most  [kinds]int // at once, by kind
+}
+
+const (
+	// patience is how long a request waits that comes a little too early: clients that wait for each answer
+	// are slowed down by it and see no refusal.
+	patience = time.Second
+	// remembered is how many clients there can be; the others share what one may have.
+	remembered = 1 << 16
+	// sweepEvery is how often all clients are looked through while there are as many as there can be.
+	sweepEvery = time.Second
+	// toldEvery is how often a refusal of a client is worth telling.
+	toldEvery = 10 * time.Second
+)
+
+// Shares says what clients have.
+type Shares struct {
+	limits Limits
+
+	mu      sync.Mutex
+	of      map[string]*share
+	sweepAt int // so many clients are looked through for those that are silent
+	swept   time.Time
+}
+
+// share is what a client has.
+type share struct {
+	rate  *rate.Limiter
+	taken [kinds]int
+	told  time.Time
+}
+
+// New makes shares that nobody has anything of.
+func New(limits Limits) *Shares {
+	return &Shares{limits: limits, of: map[string]*share{}, sweepAt: 64}
+}
+
+// Request counts a request and returns how long it has to wait until it may be dealt with; ok is
+// false if that is too long, and it is not counted.
+func (s *Shares) Request(client string, now time.Time) (wait time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.share(client, now).rate.ReserveN(now, 1)
+	if wait = r.DelayFrom(now); wait > patience {
+		r.CancelAt(now)
+		return wait, false
+	}
+	return wait, true
+}
+
+// Take counts one that lasts, until release, which is called once; ok is false if there are as many as there may be.
+func (s *Shares) Take(client string, kind Lasting, now time.Time) (release func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.share(client, now)
+	if of.taken[kind] >= s.limits.Most[kind] {
+		return nil, false
+	}
+	of.taken[kind]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		of.taken[kind]--
+	}, true
+}
+
+// Tell tells whether a refusal of a client is worth telling, as the first one for a while.
+func (s *Shares) Tell(client string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.share(client, now)
+	if !of.told.IsZero() && now.Sub(of.told) < toldEvery {
+		return false
+	}
+	of.told = now
+	return true
+}
+
+// share finds what a client has, or makes it. The lock is held.
+func (s *Shares) share(client string, now time.Time) *share {
+	if of := s.of[client]; of != nil {
+		return of
+	}
+	if len(s.of) >= s.sweepAt && (s.sweepAt < remembered || now.Sub(s.swept) >= sweepEvery) {
+		s.sweep(now)
+	}
+	if len(s.of) >= remembered {
+		client = ""
+		if of := s.of[client]; of != nil {
+			return of
+		}
+	}
+	of := &share{rate: rate.NewLimiter(s.limits.Rate, s.limits.Burst)}
+	s.of[client] = of
+	return of
+}
+
+// sweep forgets who is silent and has nothing.
+func (s *Shares) sweep(now time.Time) {
+	for client, of := range s.of {
+		full := s.limits.Rate == rate.Inf || of.rate.TokensAt(now) >= float64(s.limits.Burst)
+		if full && of.taken == [kinds]int{} && now.Sub(of.told) >= toldEvery {
+			delete(s.of, client)
+		}
+	}
+	s.swept, s.sweepAt = now, min(remembered, max(64, 2*len(s.of)))
+}
