@@ -131,7 +131,7 @@ func Unbind(tx *ledger.Tx, by identity.Identity, id string) error {
 	if b.Role != string(rights.Admin) {
 		return nil
 	}
-	return keepsAdmin(tx, by)
+	return KeepsAdmin(tx, by)
 }
 
 // UnbindTenant takes all roles in a tenant away, so that nobody has one in the next

@@ -7,7 +7,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -56,7 +55,7 @@ func ChangeUser(tx *ledger.Tx, by identity.Identity, name string, change UserCha
 	if change.Disabled == nil || !*change.Disabled {
 		return user, nil
 	}
-	return user, keepsAdmin(tx, by)
+	return user, KeepsAdmin(tx, by)
 }
 
 func set[T any](field, to *T) {
@@ -75,30 +74,7 @@ func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
 	if err := eachSession(tx, name, func(key string, _ mastercfg.Session) { tx.Delete(key) }); err != nil {
 		return err
 	}
-	return keepsAdmin(tx, by)
-}
-
-// keepsAdmin refuses a change after which no user could administer the cluster: who made
-// it would lock everybody out but root.
-func keepsAdmin(r ledger.Reader, by identity.Identity) error {
-	if by.Kind != identity.User {
-		return nil
-	}
-	found := false
-	err := ledger.ReadEach(r, mastercfg.UserPrefix, func(_ string, user mastercfg.LocalUser) error {
-		if found || user.Disabled {
-			return nil
-		}
-		bound, err := bindingsOf(r, mastercfg.BindingsKey(user.Name, true))
-		for _, b := range bound.Bindings {
-			found = found || b.Role == string(rights.Admin)
-		}
-		return err
-	})
-	if err == nil && !found {
-		return fault.New(fault.Conflict, "user %s: nobody would be left who is admin", by.Name)
-	}
-	return err
+	return KeepsAdmin(tx, by)
 }
 
 // mostSessions is how many a user has: the oldest makes room.

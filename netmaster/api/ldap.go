@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/directory"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -146,7 +147,7 @@ func (a *API) deleteDirectory(r *http.Request) (reply, error) {
 			return err
 		}
 		tx.Delete(mastercfg.DirectoryKey)
-		return nil
+		return access.KeepsAdmin(tx, askingOf(r.Context()).who)
 	})
 	return reply{code: http.StatusNoContent, revision: rev}, err
 }

@@ -199,6 +199,39 @@ func TestTheLastAdminStays(t *testing.T) {
 	b.want("proven:root", "DELETE", AuthPath+"/local_users/ann/", "", 204, "")
 }
 
+// Groups that are admin count while the cluster knows where they are from.
+func TestAGroupMayBeTheLastAdmin(t *testing.T) {
+	admin := rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}
+	const refusal = "nobody would be left who is admin"
+	for group, place := range map[string][2]string{
+		"cn=admins,dc=example": {mastercfg.DirectoryKey, directoryPath},
+		"oidc:admins":          {mastercfg.OpenIDKey, providerPath},
+	} {
+		b, _ := proxied(t)
+		ann := b.user("ann", admin)
+		leaves := func(code int, part string) {
+			t.Helper()
+			b.want(ann, "PATCH", AuthPath+"/local_users/ann/", `{"disable":true}`, code, part)
+		}
+		b.want(ann, "POST", AuthPath+"/authorizations/", `{"principalName":"`+group+`","local":false,"role":"admin"}`, 201, "")
+		leaves(409, refusal)
+		b.plan(func(tx *ledger.Tx) error { return ledger.Write(tx, place[0], mastercfg.OpenID{}) })
+		var token tokenForm
+		if err := json.Unmarshal([]byte(b.want(ann, "POST", tokensPath+"/", `{"name":"ci","role":"admin","tenants":["*"]}`, 201, "")), &token); err != nil {
+			t.Fatal(err)
+		}
+		leaves(200, "")
+		b.want(token.Token, "DELETE", place[1]+"/", "", 409, "token ci: "+refusal)
+		b.want(token.Token, "DELETE", AuthPath+"/local_users/ann/", "", 204, "")
+		var all []bindingForm
+		if err := json.Unmarshal([]byte(b.want(token.Token, "GET", AuthPath+"/authorizations/", "", 200, "")), &all); err != nil || len(all) != 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		b.want(token.Token, "DELETE", AuthPath+"/authorizations/"+all[0].ID+"/", "", 409, refusal)
+		b.want("proven:root", "DELETE", place[1]+"/", "", 204, "")
+	}
+}
+
 func TestAPITokensAreShownOnceAndEnd(t *testing.T) {
 	b, ahead := proxied(t)
 	const tokens = AuthPath + "/tokens/"

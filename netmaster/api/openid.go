@@ -258,7 +258,7 @@ func (a *API) deleteProvider(r *http.Request) (reply, error) {
 			return err
 		}
 		tx.Delete(mastercfg.OpenIDKey)
-		return nil
+		return access.KeepsAdmin(tx, askingOf(r.Context()).who)
 	})
 	return reply{code: http.StatusNoContent, revision: rev}, err
 }
