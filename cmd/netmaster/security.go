@@ -34,6 +34,7 @@ type securityOptions struct {
 	podToken      string // file
 	own           owncert.Files
 	authProxy     string
+	debug         bool
 	leafLife      time.Duration
 }
 
@@ -64,6 +65,8 @@ func (s *securityOptions) flags(set daemonflags.Set) []cli.Flag {
 			"names and addresses, with commas between, that clients reach this netmaster by, beside its own addresses"),
 		set.String(&s.socket, "socket", "SOCKET", "", categorySecurity,
 			"socket on which root of this machine is served (default: "+defaultSocket+", if it can be made)"),
+		set.Bool(&s.debug, "debug", "DEBUG", categorySecurity,
+			"show profiles and dumps of the process to root of this machine, on the socket, below /debug/pprof/"),
 		&cli.DurationFlag{Name: "leaf-life", Sources: set.Env("LEAF_LIFE"), Value: pki.LeafLife, Destination: &s.leafLife,
 			Category: categorySecurity, Usage: "how long certificates are good for; for tests of their renewal", OnlyOnce: true, Hidden: true},
 		set.String(&s.authProxy, "auth-proxy-address", "AUTH_PROXY_ADDRESS", "", categorySecurity,
@@ -80,7 +83,7 @@ const defaultSocket = "/run/contiv/netmaster.sock"
 // protection is what the flags say, once the addresses are resolved. Clients reach this
 // netmaster at all addresses of the machine.
 func (o *options) protection() (daemon.Security, []error) {
-	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket, AuthProxy: o.security.authProxy}
+	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket, AuthProxy: o.security.authProxy, Debug: o.security.debug}
 	s.TokenFile, s.Join = o.security.token, daemonflags.List(o.security.join)
 	if s.Socket == "" {
 		s.Socket, s.SocketOptional = defaultSocket, true

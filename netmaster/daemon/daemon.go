@@ -147,6 +147,9 @@ func New(cfg Config) (*Daemon, error) {
 	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
 	d.front = newFront(newProxy(db, cfg.Control, papers, cfg.Log), d.metrics, d.mode.now)
+	if cfg.Security.Debug {
+		d.front.debug = debugging()
+	}
 	return d, nil
 }
 

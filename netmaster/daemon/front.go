@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/contiv/netplugin/netmaster/api"
@@ -12,6 +13,7 @@ import (
 type front struct {
 	own    map[string]http.Handler // by path
 	rest   http.Handler
+	debug  http.Handler // below debugPath; nil: nothing
 	proxy  *proxy
 	mode   func() mastercfg.SecurityMode
 	leader atomic.Pointer[http.Handler] // nil while following
@@ -35,6 +37,10 @@ func newFront(p *proxy, m *metrics, mode func() mastercfg.SecurityMode) *front {
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if own, ok := f.own[r.URL.Path]; ok {
 		own.ServeHTTP(w, r)
+		return
+	}
+	if f.debug != nil && strings.HasPrefix(r.URL.Path, debugPath) {
+		f.debug.ServeHTTP(w, r)
 		return
 	}
 	f.rest.ServeHTTP(w, r)

@@ -30,6 +30,7 @@ type Security struct {
 	Addresses      []netip.Addr // the same, beside those of loopback
 	Socket         string       // path of the socket for root; empty: none
 	SocketOptional bool         // netmaster goes on without the socket, if it cannot be made
+	Debug          bool         // profiles of the process are shown there
 
 	Founding      mastercfg.SecurityMode // of a new cluster; empty: open
 	PlainLoopback string                 // role in which plain HTTP is served on loopback; empty: as elsewhere

@@ -1,0 +1,29 @@
+package daemon
+
+import (
+	"net"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// debugPath is where profiles and dumps of the process are.
+const debugPath = "/debug/pprof/"
+
+// debugging answers with profiles of this process, for root of its machine, on the socket. What
+// they hold, such as the memory, is for nobody else, whatever he may.
+func debugging() http.Handler {
+	pages := http.NewServeMux()
+	for path, page := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
+		pages.HandleFunc(debugPath+path, page)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if conn, _ := r.Context().Value(connKey{}).(net.Conn); !ofRoot(conn) {
+			api.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s is for root of this machine, on the socket", r.URL.Path))
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
+}
