@@ -41,6 +41,10 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	if o.nodeGrace < time.Minute {
 		found = append(found, fmt.Errorf("--node-grace %s: must be at least 1m", o.nodeGrace))
 	}
+	audited := audit.New(o.auditLog, logrus.WithField("component", "audit"))
+	if err := o.auditing(audited); err != nil {
+		found = append(found, err)
+	}
 	if o.rate < 0 {
 		found = append(found, fmt.Errorf("--client-rate %d: want 0, for any number, or more", o.rate))
 	}
@@ -67,7 +71,7 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 			ClusterMode: o.common.Mode,
 			Defaults:    api.WithDefaults(contivmodel.Global{FwdMode: o.common.FwdMode, NetworkInfraType: o.infra}),
 			ClientRate:  clientRate(o.rate),
-			Audit:       audit.New(o.auditLog, logrus.WithField("component", "audit")),
+			Audit:       audited,
 			Log:         logrus.WithField("component", "api"),
 		},
 		Follow:    o.follow(cluster, pods),
@@ -76,6 +80,23 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	}
 	o.vouched(&config, pods)
 	return config, nil
+}
+
+// auditing does with a log what the flags say.
+func (o *options) auditing(log *audit.Log) error {
+	if o.syslog != "" {
+		if err := log.SendTo(o.syslog); err != nil {
+			return fmt.Errorf("--audit-syslog %w", err)
+		}
+	}
+	switch o.audit {
+	case auditStrict:
+		log.Strict()
+	case auditUsual:
+	default:
+		return fmt.Errorf("--audit %q: want %s or %s", o.audit, auditUsual, auditStrict)
+	}
+	return nil
 }
 
 // clientRate is what the flag means.

@@ -36,10 +36,18 @@ type options struct {
 	leaderTTL time.Duration
 	nodeGrace time.Duration
 	auditLog  string
+	audit     string // how strict
+	syslog    string
 	rate      int
 
 	security securityOptions
 }
+
+// The values of --audit.
+const (
+	auditUsual  = "usual"
+	auditStrict = "strict"
+)
 
 const (
 	categoryMaster   = "Netmaster"
@@ -100,6 +108,10 @@ func (o *options) masterFlags(set daemonflags.Set) []cli.Flag {
 			"how long a node may be away before its endpoints are freed"),
 		set.String(&o.auditLog, "audit-log", "AUDIT_LOG", "/var/log/contiv/audit.log", categoryMaster,
 			"file in which the leader of a cluster that asks who somebody is writes down changes and refusals"),
+		set.String(&o.audit, "audit", "AUDIT", auditUsual, categoryMaster,
+			"usual: changes go on where they cannot be written down, which is counted; strict: nothing is changed before the disk has a line about it"),
+		set.String(&o.syslog, "audit-syslog", "AUDIT_SYSLOG", "", categoryMaster,
+			"server of syslog that is sent a copy of each line: unix:///dev/log, or udp, tcp or tls://HOST:PORT"),
 		&cli.IntFlag{Name: "client-rate", Sources: set.Env("CLIENT_RATE"), Value: api.ClientRate, Destination: &o.rate, Category: categoryMaster,
 			Usage: "how many requests a second of one user, token, node or, of those who show nothing, address the leader of an enforced cluster answers, and twice as many at once; 0: any number", OnlyOnce: true},
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/rand"
 	"net/http"
 	"slices"
 	"strconv"
@@ -50,13 +49,11 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 	if !q.routed {
 		return
 	}
-	e := audit.Entry{Time: a.config.Now().UTC(), Request: rand.Text(), Principal: q.who.String(), How: how(q.who), Source: sourceOf(r),
-		Verb: r.Method, Key: r.URL.Path, About: q.about, Tenant: q.need.tenant, Decision: audit.Allowed, Status: status}
+	e := a.entry(q, r)
+	e.Decision, e.Status = audit.Allowed, status
 	if revision > 0 {
 		e.Revision = strconv.FormatInt(revision, 10)
 	}
-	handsOver := strings.TrimSuffix(r.URL.Path, "/") == mastercfg.AuthoritiesPath // keys
-	isRead := (r.Method == http.MethodGet || r.Method == http.MethodHead) && !handsOver
 	switch why := q.foreseen(r); {
 	case q.exceeds != nil:
 		client, _ := q.client()
@@ -69,10 +66,30 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 	case why != "":
 		e.Decision, e.Reason = audit.WouldRefuse, why
 		a.foreseen.add(foreseenKey{e.Principal, e.Source, q.request}, why, e.Time)
-	case isRead:
+	case !changes(r):
 		return
 	}
 	a.config.Audit.Add(e)
+}
+
+// entry is what is known of a request before it is answered.
+func (a *API) entry(q *asking, r *http.Request) audit.Entry {
+	return audit.Entry{Time: a.config.Now().UTC(), Request: q.id, Principal: q.who.String(), How: how(q.who), Source: q.source,
+		Verb: r.Method, Key: r.URL.Path, About: q.about, Tenant: q.need.tenant}
+}
+
+// changes tells whether a request is to change something. To give keys away is one.
+func changes(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead || strings.TrimSuffix(r.URL.Path, "/") == mastercfg.AuthoritiesPath
+}
+
+// begin writes down that a change begins, where nothing may happen that is not written down.
+func (a *API) begin(r *http.Request) error {
+	q := askingOf(r.Context())
+	if q == nil || !changes(r) {
+		return nil
+	}
+	return a.config.Audit.Begin(r.Context(), a.entry(q, r))
 }
 
 // how says what has shown who it is.

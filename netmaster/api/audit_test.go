@@ -3,14 +3,17 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/test/testkit"
@@ -85,5 +88,55 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 		if e != want[i] {
 			t.Errorf("%+v, want %+v", e, want[i])
 		}
+	}
+}
+
+// Where nothing may happen that is not written down, nothing does; what happens has two lines.
+func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	log := audit.New(filepath.Join(dir, "audit.log"), testkit.Quiet())
+	log.Strict()
+	ctx, cancel := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	writing.Go(func() { log.Run(ctx) })
+	defer func() { cancel(); writing.Wait() }()
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.Audit = log })
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // where a folder is wanted
+		t.Fatal(err)
+	}
+	before := storetest.Dump(b, b.db)
+	for _, change := range [][3]string{{"POST", "networks/blue:green", green}, {"DELETE", "networks/blue:web", ""}, {"POST", ApplyPath, `{"operations":[]}`},
+		{"POST", AuthPath + "/login/", `{"username":"ann","password":"wrong wrong wrong"}`}} {
+		if code, answer, header := b.do(change[0], change[1], change[2], tokenHeader, ann, "Accept", problemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
+			t.Errorf("%s %s: %d %s", change[0], change[1], code, answer)
+		}
+	}
+	b.want(ann, "GET", "networks/blue:web", "", 200, "")
+	b.want(ann, "POST", "networks/red:green", green, 403, "") // who may not is told that
+	if !maps.Equal(before, storetest.Dump(b, b.db)) {
+		t.Error("something has changed")
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	b.want(ann, "POST", "networks/blue:green", green, 200, "")
+	cancel()
+	writing.Wait()
+	text, err := os.ReadFile(filepath.Join(dir, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []audit.Entry
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		var e audit.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, e)
+	}
+	last := lines[max(0, len(lines)-2):]
+	if len(last) != 2 || last[0].Decision != audit.Begun || last[0].Status != 0 || last[1].Decision != audit.Allowed || last[1].Status != 200 || last[0].Request != last[1].Request || last[0].Tenant != "blue" {
+		t.Errorf("%s", text)
 	}
 }

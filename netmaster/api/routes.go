@@ -172,6 +172,10 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		WriteStatus(w, r, http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "method %s not allowed", r.Method))
 		return
 	}
+	if err := s.api.begin(r); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
 	reply, err := handler(r)
 	if err != nil {
 		err = s.api.judged(r, err)

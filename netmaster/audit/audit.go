@@ -6,7 +6,12 @@
 // some line on; a copy elsewhere tells.
 //
 // Requests do not wait for the disk. What waits to be written is bounded; what did not
-// find room is counted, in the log and in the next line.
+// find room is counted, in the log and in the next line. Where nothing may happen that is not
+// written down (Strict), a change waits for a line that says that it begins.
+//
+//	audit.go   the file
+//	strict.go  lines that are waited for
+//	syslog.go  a copy of each line for somebody else
 package audit
 
 import (
@@ -23,6 +28,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +61,7 @@ type Decision string
 const (
 	Allowed     Decision = "allowed"
 	Denied      Decision = "denied"
+	Begun       Decision = "begun"            // what became of it says the line that has its request id and a status
 	WouldRefuse Decision = "would be refused" // in an enforced cluster
 )
 
@@ -74,8 +81,10 @@ type Log struct {
 	path    string
 	size    int64 // after which it is put aside
 	log     *logrus.Entry
-	entries chan Entry
+	entries chan queued
 	lost    atomic.Int64
+	strict  bool
+	copies  []*syslog
 
 	// These belong to Run.
 	file     *os.File
@@ -85,7 +94,7 @@ type Log struct {
 
 // New prepares a log; the file is opened for the first entry.
 func New(path string, log *logrus.Entry) *Log {
-	return &Log{path: path, size: fileSize, log: log, entries: make(chan Entry, waiting)}
+	return &Log{path: path, size: fileSize, log: log, entries: make(chan queued, waiting)}
 }
 
 // Add takes an entry, whose texts it cuts. It never blocks; a Log that is nil takes none.
@@ -93,14 +102,19 @@ func (l *Log) Add(e Entry) {
 	if l == nil {
 		return
 	}
-	for _, text := range []*string{&e.Request, &e.Principal, &e.How, &e.Source, &e.Verb, &e.Key, &e.About, &e.Tenant, &e.Reason, &e.Revision} {
-		*text = cut(*text)
-	}
 	select {
-	case l.entries <- e:
+	case l.entries <- queued{Entry: e.cut()}:
 	default:
 		l.lost.Add(1)
 	}
+}
+
+// cut keeps the beginnings of the texts.
+func (e Entry) cut() Entry {
+	for _, text := range []*string{&e.Request, &e.Principal, &e.How, &e.Source, &e.Verb, &e.Key, &e.About, &e.Tenant, &e.Reason, &e.Revision} {
+		*text = cut(*text)
+	}
+	return e
 }
 
 // cut keeps the beginning of a text that somebody else may have chosen, and no more of it
@@ -117,6 +131,11 @@ func (l *Log) Run(ctx context.Context) {
 	if l == nil {
 		return
 	}
+	var copying sync.WaitGroup
+	defer copying.Wait()
+	for _, c := range l.copies {
+		copying.Go(func() { c.run(ctx) })
+	}
 	defer func() {
 		if l.file != nil {
 			l.report(l.file.Close())
@@ -126,13 +145,13 @@ func (l *Log) Run(ctx context.Context) {
 	for {
 		select {
 		case e := <-l.entries:
-			l.report(l.write(e))
+			l.writeAll(e)
 			continue
 		default:
 		}
 		select {
 		case e := <-l.entries:
-			l.report(l.write(e))
+			l.writeAll(e)
 		case <-ctx.Done():
 			if len(l.entries) == 0 {
 				return
@@ -165,6 +184,9 @@ func (l *Log) write(e Entry) error {
 	}
 	l.written += int64(n)
 	l.previous = hashOf(line)
+	for _, c := range l.copies {
+		c.add(e.Time, line)
+	}
 	if e.Lost > 0 {
 		l.log.WithField("lost", e.Lost).Error("audit: entries did not find room")
 	}
@@ -213,7 +235,7 @@ func (l *Log) takeBack() error {
 
 // putAside ends a file; the chain goes on in the next one.
 func (l *Log) putAside() error {
-	err := l.file.Close()
+	err := errors.Join(l.file.Sync(), l.file.Close())
 	l.file, l.written = nil, 0
 	return errors.Join(err, l.rename())
 }

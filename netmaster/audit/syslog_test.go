@@ -1,0 +1,210 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// message is a line as syslog has it; the line is what begins with a brace.
+var message = regexp.MustCompile(`^<110>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z \S+ netmaster \d+ audit - (\{.*\})$`)
+
+// packets receives datagrams.
+func packets(t *testing.T, conn net.PacketConn) func() string {
+	t.Helper()
+	t.Cleanup(func() { conn.Close() })
+	return func() string {
+		buffer := make([]byte, 64<<10)
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := conn.ReadFrom(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(buffer[:n])
+	}
+}
+
+// streamed receives messages that are counted, of one connection after the other.
+func streamed(t *testing.T, l net.Listener) func() string {
+	t.Helper()
+	t.Cleanup(func() { l.Close() })
+	messages := make(chan string, 100)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			in := bufio.NewReader(conn)
+			for {
+				var n int
+				if _, err := fmt.Fscanf(in, "%d ", &n); err != nil {
+					break
+				}
+				text := make([]byte, n)
+				if _, err := io.ReadFull(in, text); err != nil {
+					break
+				}
+				messages <- string(text)
+			}
+			conn.Close()
+		}
+	}()
+	return func() string {
+		select {
+		case m := <-messages:
+			return m
+		case <-time.After(10 * time.Second):
+			t.Fatal("no message")
+		}
+		return ""
+	}
+}
+
+// Each line is sent to whatever kind of server there is, whole and in order.
+func TestLinesAreCopiedToSyslog(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "log")
+	local, err := net.ListenPacket("unixgram", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	datagrams, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := selfSigned(t)
+	secured, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{own}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := New(filepath.Join(t.TempDir(), "audit.log"), quiet())
+	servers := map[string]func() string{
+		"unix://" + socket:                        packets(t, local),
+		"udp://" + datagrams.LocalAddr().String(): packets(t, datagrams),
+		"tcp://" + plain.Addr().String():          streamed(t, plain),
+		"tls://" + secured.Addr().String():        streamed(t, secured),
+	}
+	for target := range servers {
+		if err := l.SendTo(target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range l.copies {
+		c.tls.RootCAs = x509.NewCertPool()
+		c.tls.RootCAs.AddCert(own.Leaf)
+	}
+	running(t, l)
+	const lines = 20
+	for i := range lines {
+		l.Add(Entry{Time: time.Now(), Key: fmt.Sprint("key", i)})
+	}
+	for target, next := range servers {
+		var told strings.Builder
+		for range lines {
+			m := next()
+			found := message.FindStringSubmatch(m)
+			if found == nil {
+				t.Fatalf("%s: %s", target, m)
+			}
+			told.WriteString(found[1] + "\n")
+		}
+		if n, err := Verify(strings.NewReader(told.String())); n != lines || err != nil {
+			t.Errorf("%s: %d lines, %v", target, n, err)
+		}
+	}
+}
+
+// While the server is away the file goes on; what waits is sent when it is back.
+func TestAServerOfSyslogThatIsAwayHoldsNothingUp(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "log")
+	path := filepath.Join(t.TempDir(), "audit.log")
+	l := New(path, quiet())
+	if err := l.SendTo("unix://" + socket); err != nil {
+		t.Fatal(err)
+	}
+	l.Strict()
+	running(t, l)
+	for i := range 3 {
+		if err := l.Begin(t.Context(), Entry{Key: fmt.Sprint("key", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // it goes, and comes back
+		server, err := net.ListenPacket("unixgram", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := packets(t, server)
+		for i := range 3 {
+			if m := next(); !strings.Contains(m, fmt.Sprint("key", i)) {
+				t.Errorf("message %d: %s", i, m)
+			}
+		}
+		server.Close()
+		if err := os.Remove(socket); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			if err := l.Begin(t.Context(), Entry{Key: fmt.Sprint("key", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestTargetsOfSyslog(t *testing.T) {
+	for target, ok := range map[string]bool{
+		"unix:///dev/log": true, "udp://192.0.2.1": true, "tcp://log.example.org:601": true, "tls://[2001:db8::1]:6514": true,
+		"": false, "/dev/log": false, "unix://dev/log": false, "http://x": false, "udp://": false, "tcp://x/y": false, "tls://u:p@x": false, "udp://x?y": false, "%": false,
+	} {
+		l := New("x", quiet())
+		if err := l.SendTo(target); (err == nil) != ok {
+			t.Errorf("%q: %v", target, err)
+		}
+	}
+	l := New("x", quiet())
+	if err := l.SendTo("udp://192.0.2.1"); err != nil || l.copies[0].target.Host != "192.0.2.1:514" {
+		t.Errorf("%v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.copies[0].run(ended) // returns
+}
+
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
