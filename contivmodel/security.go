@@ -31,12 +31,14 @@ func (s SecurityStatus) Plain() []string {
 	return names
 }
 
-// SecurityReport is what an enforced cluster would have refused, as the leader has counted it.
+// SecurityReport is what an enforced cluster would have refused, as the netmasters have counted it while they led.
 type SecurityReport struct {
 	Mode  string           `json:"mode"`
-	Since time.Time        `json:"since"` // when the leader began to count, at most 24 hours ago
+	Since time.Time        `json:"since"` // from when on all have been counted, at most 24 hours ago
 	Rows  []WouldBeRefused `json:"rows"`  // the last one first
 	More  int64            `json:"more"`  // requests beside those of the rows, which are bounded
+	// Silent are the addresses of netmasters that are registered and do not answer what they have counted.
+	Silent []string `json:"silent,omitempty"`
 }
 
 // WouldBeRefused are requests of one client that differ in nothing that counts.

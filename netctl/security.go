@@ -3,6 +3,7 @@ package netctl
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -28,7 +29,7 @@ var securityFamily = family{name: "security", usage: "How far the cluster is clo
 		more: "It is taken on the machine of the leader, by root at " + rootSocket + ". Nothing is refused that was not before, but what " +
 			"is about users, tokens and who has joined: that needs an admin from then on, such as root at the socket. `netctl security --help` has the whole way."},
 	{name: "report", usage: "List what an enforced cluster would have refused in the last 24 hours", run: securityReport, flags: listingFlags,
-		more: "The leader counts while the cluster is permissive, from the begin of its term on. The audit logs of the netmasters have every request. `netctl security --help` has the whole way."},
+		more: "The netmasters count while they lead and the cluster is permissive, each from its start on, and are asked all. The audit logs of the netmasters have every request. `netctl security --help` has the whole way."},
 	{name: "enforce", usage: "Close a permissive cluster: who shows no identity over TLS is refused", flags: stepFlags,
 		run:  enforceSecurity,
 		more: "Refused while a netmaster or a node that is registered shows no certificate. What the report lists is refused from then on. `netctl security --help` has the whole way."},
@@ -132,5 +133,8 @@ func securityReport(s *session) error {
 		rows = append(rows, []string{fmt.Sprint(report.More), "others"})
 	}
 	fmt.Fprintf(s.errOut, "Counted since %s, by a leader of a cluster that is %s.\n", moment(report.Since), printable(report.Mode))
+	if len(report.Silent) > 0 {
+		fmt.Fprintf(s.errOut, "Not counted: what netmasters saw that do not answer, at %s; their audit logs have it.\n", printable(strings.Join(report.Silent, ", ")))
+	}
 	return s.printTable([]string{"Requests", "Who", "From", "Request", "Last", "Why"}, rows)
 }

@@ -74,10 +74,13 @@ type Config struct {
 	Audit       *audit.Log                            // who has changed what, in clusters that ask; nil: nothing is written down
 	ClientRate  rate.Limit                            // requests a second of one identity, in clusters that ask; 0: ClientRate, rate.Inf: any number
 	HashCost    accounts.Cost                         // of passwords; zero: accounts.DefaultCost
-	Keyring     *keyring.Keyring                      // of secrets in the store; nil: none are kept
-	Trusted     func() error                          // says why the term is over; nil: it never is
-	NodeTLS     func(host string) *tls.Config         // how the agent of a host that has joined is asked; nil, or none returned: it is not
-	Log         *logrus.Entry
+	Foreseen    *Foreseen                             // what this netmaster has counted in all its terms; nil: it begins anew
+	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
+	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
+	Keyring      *keyring.Keyring              // of secrets in the store; nil: none are kept
+	Trusted      func() error                  // says why the term is over; nil: it never is
+	NodeTLS      func(host string) *tls.Config // how the agent of a host that has joined is asked; nil, or none returned: it is not
+	Log          *logrus.Entry
 }
 
 // API serves the routes. Make one per term: it holds the term's ledger.
@@ -94,7 +97,7 @@ type API struct {
 	cooldown *master.Cooldown
 	rotating sync.Mutex // held while authorities are replaced
 
-	foreseen *foreseen // what an enforced cluster would have refused
+	foreseen *Foreseen // what an enforced cluster would have refused
 
 	hasher  *accounts.Hasher
 	guesses *accounts.Guesses
@@ -127,12 +130,15 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
+	if config.Foreseen == nil {
+		config.Foreseen = NewForeseen(config.Now().UTC())
+	}
 	limits := clientLimits(config.ClientRate)
 	a := &API{
 		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), storages: storages(),
 		answers: spool.NewBudget(answersTotal), cooldown: master.NewCooldown(time.Now),
 		limits: limits, shares: shares.New(limits),
-		foreseen: newForeseen(config.Now().UTC()), hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
+		foreseen: config.Foreseen, hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
 		directory: newOutside(), openID: provider{outside: newOutside()},
 		feed: feed, ended: make(chan struct{}),
 	}

@@ -13,16 +13,16 @@ import (
 )
 
 // What an enforced cluster would refuse is counted while the cluster is permissive, so that
-// who is to close it knows whom that concerns. The leader counts, from the begin of its
-// term on; the audit logs of all leaders have the rest.
+// who is to close it knows whom that concerns. Each netmaster counts while it leads, and keeps that until it
+// ends; who leads asks the others. The audit logs of all leaders have the rest.
 
 const (
 	foreseenHours = 24   // that are told of
 	mostForeseen  = 1000 // rows
 )
 
-// foreseen are the counters, by what tells two clients apart.
-type foreseen struct {
+// Foreseen are the counters of one netmaster, by what tells two clients apart.
+type Foreseen struct {
 	mu    sync.Mutex
 	since time.Time
 	rows  map[foreseenKey]*foreseenRow
@@ -59,12 +59,13 @@ func (p *perHour) sum(now time.Time) (n int64) {
 	return n
 }
 
-func newForeseen(now time.Time) *foreseen {
-	return &foreseen{since: now, rows: map[foreseenKey]*foreseenRow{}}
+// NewForeseen makes counters of which none has counted anything, from now on.
+func NewForeseen(now time.Time) *Foreseen {
+	return &Foreseen{since: now, rows: map[foreseenKey]*foreseenRow{}}
 }
 
 // add counts a request.
-func (f *foreseen) add(key foreseenKey, reason string, now time.Time) {
+func (f *Foreseen) add(key foreseenKey, reason string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	row := f.rows[key]
@@ -84,7 +85,7 @@ func (f *foreseen) add(key foreseenKey, reason string, now time.Time) {
 }
 
 // forget drops the rows in which nothing was counted for long.
-func (f *foreseen) forget(now time.Time) {
+func (f *Foreseen) forget(now time.Time) {
 	for key, row := range f.rows {
 		if row.count.sum(now) == 0 {
 			delete(f.rows, key)
@@ -92,8 +93,8 @@ func (f *foreseen) forget(now time.Time) {
 	}
 }
 
-// report tells what was counted.
-func (f *foreseen) report(now time.Time) contivmodel.SecurityReport {
+// Report tells what was counted.
+func (f *Foreseen) Report(now time.Time) contivmodel.SecurityReport {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget(now)
@@ -105,17 +106,67 @@ func (f *foreseen) report(now time.Time) contivmodel.SecurityReport {
 		said.Rows = append(said.Rows, contivmodel.WouldBeRefused{Principal: key.principal, Source: key.source, Request: key.request,
 			Reason: row.reason, Count: row.count.sum(now), Last: row.last})
 	}
-	slices.SortFunc(said.Rows, func(a, b contivmodel.WouldBeRefused) int {
+	sortRows(said.Rows)
+	return said
+}
+
+func sortRows(rows []contivmodel.WouldBeRefused) {
+	slices.SortFunc(rows, func(a, b contivmodel.WouldBeRefused) int {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Request, b.Request))
 	})
+}
+
+// join adds what another netmaster has counted. Since is the later of both: before that, one of them may have counted
+// what it does not know any more.
+func join(said, other contivmodel.SecurityReport) contivmodel.SecurityReport {
+	at := map[foreseenKey]int{}
+	keyOf := func(row contivmodel.WouldBeRefused) foreseenKey {
+		return foreseenKey{row.Principal, row.Source, row.Request}
+	}
+	for i, row := range said.Rows {
+		at[keyOf(row)] = i
+	}
+	for _, row := range other.Rows {
+		i, there := at[keyOf(row)]
+		if !there {
+			said.Rows = append(said.Rows, row)
+			continue
+		}
+		is := &said.Rows[i]
+		is.Count += row.Count
+		if row.Last.After(is.Last) {
+			is.Last, is.Reason = row.Last, row.Reason
+		}
+	}
+	if other.Since.After(said.Since) {
+		said.Since = other.Since
+	}
+	said.More += other.More
+	sortRows(said.Rows)
+	if over := len(said.Rows) - mostForeseen; over > 0 {
+		for _, row := range said.Rows[mostForeseen:] {
+			said.More += row.Count
+		}
+		said.Rows = said.Rows[:mostForeseen]
+	}
 	return said
 }
 
 // securityReport answers what an enforced cluster would have refused.
-func (a *API) securityReport(*http.Request) (reply, error) {
+func (a *API) securityReport(r *http.Request) (reply, error) {
+	said := a.foreseen.Report(a.config.Now().UTC())
+	if a.config.OtherReports != nil && askingOf(r.Context()) != nil {
+		others, silent, err := a.config.OtherReports(r.Context())
+		if err != nil {
+			return reply{}, err
+		}
+		for _, other := range others {
+			said = join(said, other)
+		}
+		said.Silent = silent
+	}
 	return reply{from: func(r ledger.Reader) (reply, error) {
 		mode, err := access.ModeOf(r)
-		said := a.foreseen.report(a.config.Now().UTC())
 		said.Mode = string(mode)
 		return reply{body: said}, err
 	}}, nil

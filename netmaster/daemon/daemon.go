@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -134,6 +135,7 @@ func New(cfg Config) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}}
+	d.cfg.API.Foreseen, d.cfg.API.OtherReports = api.NewForeseen(time.Now().UTC()), d.otherReports
 	d.cfg.API.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
 	d.toJoin.Store(cfg.Security.TokenFile != "" && papers.none())
 	d.gate = gate.New(gate.Config{DB: db, Verify: papers.Verify, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
@@ -147,6 +149,7 @@ func New(cfg Config) (*Daemon, error) {
 	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
 	d.front = newFront(newProxy(db, cfg.Control, papers, cfg.Log), d.metrics, d.mode.now)
+	d.front.own[reportPath] = http.HandlerFunc(d.ownReport)
 	if cfg.Security.Debug {
 		d.front.debug = debugging()
 	}
