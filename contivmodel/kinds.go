@@ -19,6 +19,7 @@ type Kind struct {
 	key    int   // index of the Key field
 	links  []int // indexes of the link fields
 
+	keys    []Field // those of the key, in order
 	secrets []Field
 }
 
@@ -99,8 +100,8 @@ func (k Kind) Field(name string) (Field, bool) {
 	return Field{}, false
 }
 
-// KeyFields are the fields that make up the key, in order.
-func (k Kind) KeyFields() []Field { return k.fieldsBy(func(f Field) int { return f.KeyPart }) }
+// KeyFields are the fields that make up the key, in order. They are shared and not to be changed.
+func (k Kind) KeyFields() []Field { return k.keys }
 
 // Columns are the fields that a listing shows, in order.
 func (k Kind) Columns() []Field { return k.fieldsBy(func(f Field) int { return f.Column }) }
@@ -131,6 +132,7 @@ func readKind(d declaration) Kind {
 		}
 	}
 	slices.SortFunc(k.Fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	k.keys = k.fieldsBy(func(f Field) int { return f.KeyPart })
 	k.secrets = slices.DeleteFunc(slices.Clone(k.Fields), func(f Field) bool { return !f.Secret() })
 	return k
 }

@@ -74,7 +74,7 @@ func (s *session) documents() ([]manifest.Document, error) {
 	if len(paths) == 0 {
 		return nil, usageError{"--filename required", s.cmd}
 	}
-	reader := manifest.Reader{Kind: findKind, Tenant: s.tenant(), Stdin: s.in}
+	reader := manifest.Reader{Kind: remembering(findKind), Tenant: s.tenant(), Stdin: s.in}
 	var all []manifest.Document
 	for _, path := range paths {
 		documents, err := reader.Read(path)
@@ -86,10 +86,8 @@ func (s *session) documents() ([]manifest.Document, error) {
 		}
 		all = append(all, documents...)
 	}
-	for _, d := range all {
-		if err := fillDefaults(d.Object); err != nil {
-			return nil, err
-		}
+	if err := fillDefaults(all); err != nil {
+		return nil, err
 	}
 	if len(all) == 0 {
 		return nil, usageError{message: "no documents in " + fmt.Sprint(paths)}

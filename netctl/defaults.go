@@ -1,24 +1,46 @@
 package netctl
 
-import "github.com/contiv/netplugin/contivmodel"
+import (
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netctl/manifest"
+)
 
-// fillDefaults gives the fields that a document leaves out the values that they
+// fillDefaults gives the fields that documents leave out the values that they
 // have when the object is created by its own command.
-func fillDefaults(o contivmodel.Object) error {
+func fillDefaults(documents []manifest.Document) error {
+	defaults := defaultsByType()
+	for _, d := range documents {
+		for _, v := range defaults[d.Object.ModelType()] {
+			if !v.field.Empty(d.Object) {
+				continue
+			}
+			if err := v.field.Set(d.Object, v.value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// defaultValue is what a command gives a field.
+type defaultValue struct {
+	field contivmodel.Field
+	value any
+}
+
+// defaultsByType looks through all commands, once for all documents of a call: there may be thousands.
+func defaultsByType() map[string][]defaultValue {
+	all := map[string][]defaultValue{}
 	for i := range objects {
 		for j := range objects[i].verbs {
 			v := &objects[i].verbs[j]
 			kind := kindFor(&objects[i], v)
 			for _, f := range v.flags {
-				field, ok := kind.Field(f.field)
-				if !ok || kind.Type != o.ModelType() || f.value == nil || !field.Empty(o) {
-					continue
-				}
-				if err := field.Set(o, f.value); err != nil {
-					return err
+				if field, ok := kind.Field(f.field); ok && f.value != nil {
+					all[kind.Type] = append(all[kind.Type], defaultValue{field, f.value})
 				}
 			}
 		}
 	}
-	return nil
+	return all
 }

@@ -60,6 +60,21 @@ func findKind(word string) (contivmodel.Kind, error) {
 	return contivmodel.Kind{}, usageError{message: fmt.Sprintf("unknown kind %q", word) + didYouMean(word, known)}
 }
 
+// remembering looks each word up once: thousands of documents have few kinds.
+func remembering(find func(word string) (contivmodel.Kind, error)) func(word string) (contivmodel.Kind, error) {
+	known := map[string]contivmodel.Kind{}
+	return func(word string) (contivmodel.Kind, error) {
+		if kind, ok := known[word]; ok {
+			return kind, nil
+		}
+		kind, err := find(word)
+		if err == nil {
+			known[word] = kind
+		}
+		return kind, err
+	}
+}
+
 // target is what the arguments KIND [NAME] mean.
 type target struct {
 	kind contivmodel.Kind
