@@ -2,18 +2,15 @@ package ovsd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"time"
+
+	"github.com/contiv/netplugin/ofnet/unixctl"
 )
 
-// ovs-vswitchd tells over its control socket, which ovs-appctl(8) uses, what neither
-// OpenFlow nor OVSDB do.
-
-// appctlTime is how long it may take to answer.
+// appctlTime is how long ovs-vswitchd may take to answer at its control socket.
 const appctlTime = 5 * time.Second
 
 // appctl runs a command of ovs-vswitchd and returns what it prints.
@@ -28,37 +25,9 @@ func (c Config) appctl(ctx context.Context, command string, args ...string) (str
 	err = errors.New("no control socket")
 	for _, socket := range sockets { // some may be left from earlier processes
 		var text string
-		if text, err = askControl(ctx, socket, command, args); err == nil {
+		if text, err = unixctl.Call(ctx, socket, command, args...); err == nil {
 			return text, nil
 		}
 	}
 	return "", fmt.Errorf("%s of ovs-vswitchd in %s: %w", command, c.RunDir, err)
-}
-
-// askControl asks at one socket, in JSON-RPC.
-func askControl(ctx context.Context, socket, command string, args []string) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	if end, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(end); err != nil {
-			return "", err
-		}
-	}
-	if err := json.NewEncoder(conn).Encode(map[string]any{"id": 0, "method": command, "params": append([]string{}, args...)}); err != nil {
-		return "", err
-	}
-	var answer struct {
-		Result string
-		Error  any
-	}
-	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
-		return "", err
-	}
-	if answer.Error != nil {
-		return "", fmt.Errorf("%v", answer.Error)
-	}
-	return answer.Result, nil
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/ofnet/unixctl"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -170,10 +171,17 @@ func (s *Switch) Ofctl(args ...string) string {
 	return s.Exec("ovs-ofctl", append([]string{"-O", "OpenFlow13", "--timeout=20"}, args...)...)
 }
 
-// Appctl runs ovs-appctl on the switching daemon.
-func (s *Switch) Appctl(args ...string) string {
+// Appctl runs a command of the switching daemon and returns what it prints, as ovs-appctl does, but
+// without a process: some tests ask thousands of times.
+func (s *Switch) Appctl(command string, args ...string) string {
 	s.t.Helper()
-	return s.Exec("ovs-appctl", append([]string{"-t", s.path("ovs-vswitchd.ctl")}, args...)...)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	text, err := unixctl.Call(ctx, s.path("ovs-vswitchd.ctl"), command, args...)
+	if err != nil {
+		s.t.Fatalf("%s %q: %v", command, args, err)
+	}
+	return text
 }
 
 // Exec runs a command in the switch's namespace and returns what it prints; a

@@ -1,0 +1,39 @@
+// Package unixctl asks the daemons of Open vSwitch what they tell neither by OpenFlow nor in the
+// database: over their control socket, in JSON-RPC, as ovs-appctl(8) does.
+package unixctl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+)
+
+// Call runs a command of the daemon whose control socket this is and returns what it prints. A command
+// that fails is an error with the daemon's words.
+func Call(ctx context.Context, socket, command string, args ...string) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if end, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(end); err != nil {
+			return "", err
+		}
+	}
+	if err := json.NewEncoder(conn).Encode(map[string]any{"id": 0, "method": command, "params": append([]string{}, args...)}); err != nil {
+		return "", err
+	}
+	var answer struct {
+		Result string
+		Error  any
+	}
+	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
+		return "", err
+	}
+	if answer.Error != nil {
+		return "", fmt.Errorf("%v", answer.Error)
+	}
+	return answer.Result, nil
+}
