@@ -15,12 +15,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-func TestAgentsComeAndGo(t *testing.T) {
-	tell(t, 3, []chapter{
-		{"an agent that starts without netmasters and store waits, says so, keeps the flows, and converges when they come", anAgentStartsAlone},
-		{"an agent killed at any moment of an ADD, with the runtime or without it, leaves nothing once the pod is deleted", anAgentIsKilledInAnADD},
-		{"a node that misses changes which the store forgets converges when it is back", aNodeFallsBehind},
-	})
+var agentChapters = []chapter{
+	{"an agent that starts without netmasters and store waits, says so, keeps the flows, and converges when they come", anAgentStartsAlone},
+	{"an agent killed at any moment of an ADD, with the runtime or without it, leaves nothing once the pod is deleted", anAgentIsKilledInAnADD},
+	{"a node that misses changes which the store forgets converges when it is back", aNodeFallsBehind},
 }
 
 func TestAnAgentWaitsForItsFirstNetmaster(t *testing.T) {

@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"testing"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-func TestTheStoreHoldsNonsense(t *testing.T) {
-	tell(t, 3, []chapter{
-		{"corrupt values are reported with their key, and everything else goes on", corruptValues},
-		{"a pod whose record was corrupted is back when the record is", aRecordIsCorrupted},
-	})
+var corruptionChapters = []chapter{
+	{"corrupt values are reported with their key, and everything else goes on", corruptValues},
+	{"a pod whose record was corrupted is back when the record is", aRecordIsCorrupted},
 }
 
 // nonsense are values that are not what their keys promise.

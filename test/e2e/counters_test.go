@@ -8,16 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-func TestTrafficIsCounted(t *testing.T) {
-	tell(t, 2, []chapter{
-		{"what rules decided and endpoints sent and received is told by agents and netctl alike, and survives the agents", trafficIsCounted},
-	})
+var counterChapters = []chapter{
+	{"what rules decided and endpoints sent and received is told by agents and netctl alike, and survives the agents", trafficIsCounted},
 }
 
 // pings is how many are sent each time.

@@ -6,16 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-func TestServicesForHosts(t *testing.T) {
-	tell(t, 2, []chapter{
-		{"a host, and who comes in by it, reaches a service whose providers are on any node, by IPv4 and IPv6", hostsReachAService},
-	})
+var entranceChapters = []chapter{
+	{"a host, and who comes in by it, reaches a service whose providers are on any node, by IPv4 and IPv6", hostsReachAService},
 }
 
 // Where the service of this story is reached.

@@ -4,16 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"testing"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-func TestHandsOnASwitch(t *testing.T) {
-	tell(t, 2, []chapter{
-		{"what somebody changes on a switch is set right, and pods it does not concern do not notice", handChanges},
-		{"a link that somebody deletes is reported, others go on, and the pod can be made again", aLinkIsDeleted},
-	})
+var handChapters = []chapter{
+	{"what somebody changes on a switch is set right, and pods it does not concern do not notice", handChanges},
+	{"a link that somebody deletes is reported, others go on, and the pod can be made again", aLinkIsDeleted},
 }
 
 // changes are what somebody may do to a switch beside the removals of

@@ -7,18 +7,15 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-func TestHostAccess(t *testing.T) {
-	tell(t, 2, []chapter{
-		{"each host is in an infra network, and reaches the pods of its tenant from there", hostsJoinANetwork},
-		{"pods reach what is outside by their host, whoever else has their address, and are not reached from there", podsReachTheOutside},
-		{"pods are told which packets are too big for the way to others, to services and outside", podsAreToldWhatIsTooBig},
-	})
+var hostChapters = []chapter{
+	{"each host is in an infra network, and reaches the pods of its tenant from there", hostsJoinANetwork},
+	{"pods reach what is outside by their host, whoever else has their address, and are not reached from there", podsReachTheOutside},
+	{"pods are told which packets are too big for the way to others, to services and outside", podsAreToldWhatIsTooBig},
 }
 
 func hostsJoinANetwork(s story) {

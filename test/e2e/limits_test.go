@@ -6,16 +6,13 @@ import (
 	"math"
 	"net/netip"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-func TestLimitsAndMarks(t *testing.T) {
-	tell(t, 2, []chapter{
-		{"a profile limits its pods in both directions, and marks what they send, whatever happens to it", aProfileLimits},
-	})
+var limitChapters = []chapter{
+	{"a profile limits its pods in both directions, and marks what they send, whatever happens to it", aProfileLimits},
 }
 
 // Rates of profiles, in kbit/s: 10 and 20 Mbps, counted as profiles do.

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -16,10 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-func TestServices(t *testing.T) {
-	tell(t, 2, []chapter{
-		{"a service is served by the containers with its labels, and each connection by one of them until it ends", aServiceFollowsLabels},
-	})
+var serviceChapters = []chapter{
+	{"a service is served by the containers with its labels, and each connection by one of them until it ends", aServiceFollowsLabels},
 }
 
 const serviceVIP = "10.1.2.200"

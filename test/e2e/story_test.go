@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,9 +38,9 @@ type chapter struct {
 // tell plays chapters one after the other on a fresh cluster. What a chapter
 // made has to be gone after it, without a trace; the first that fails is the
 // last, since the bed is not what the next one expects.
-func tell(t *testing.T, nodes int, chapters []chapter) {
+func tell(t *testing.T, nodes int, chapters ...[]chapter) {
 	t.Helper()
-	tellOn(t, testbed.Config{Nodes: nodes}, chapters)
+	tellOn(t, testbed.Config{Nodes: nodes}, slices.Concat(chapters...))
 }
 
 // tellOn is tell on a cluster that is described.

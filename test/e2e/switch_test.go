@@ -5,19 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-func TestSwitchesComeAndGo(t *testing.T) {
-	tell(t, 2, []chapter{
-		{"a switch that is killed forwards again by itself, with its policies", theSwitchIsKilled},
-		{"a switch whose database was killed forwards again by itself, with its policies, and takes new pods", theDatabaseIsKilled},
-		{"what somebody removes from a switch comes back, and its policies with it", rowsAreRemoved},
-		{"bridges of others are left alone", foreignBridgesStay},
-	})
+var switchChapters = []chapter{
+	{"a switch that is killed forwards again by itself, with its policies", theSwitchIsKilled},
+	{"a switch whose database was killed forwards again by itself, with its policies, and takes new pods", theDatabaseIsKilled},
+	{"what somebody removes from a switch comes back, and its policies with it", rowsAreRemoved},
+	{"bridges of others are left alone", foreignBridgesStay},
 }
 
 // guarded makes the pods of two networks, of which back takes nothing but
