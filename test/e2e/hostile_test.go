@@ -66,8 +66,11 @@ func (r request) from(ctx context.Context, n *testbed.Node, url, origin string) 
 	return answer{res.StatusCode, string(text)}, err
 }
 
-// slowTime is how long answers are read, at a byte a second.
-const slowTime = 6 * time.Second
+// slowTime is how long answers are read, at a byte a second; meanwhile others ask slowAsks times.
+const (
+	slowTime = 6 * time.Second
+	slowAsks = 12
+)
 
 func slowReaders(s story) {
 	s.tenant("blue")
@@ -93,15 +96,16 @@ func slowReaders(s story) {
 			reading.Go(func() error { return readSlowly(conn, path) })
 		}
 	}
-	for began := time.Now(); time.Since(began) < slowTime; {
+	for i := range slowAsks {
 		asked := time.Now()
 		got, err := send(s.ctx, n, http.MethodGet, masterURL(n, "/api/v1/tenants/"), nil)
 		s.must(err)
 		if took := time.Since(asked); got.status != http.StatusOK || took > slowTime { // they are read for as long
 			s.Errorf("beside slow readers: status %d after %s", got.status, took)
 		}
-		late := s.sandbox(1, fmt.Sprintf("late%d", time.Since(began)/time.Millisecond), "blue", "front", "")
+		late := s.sandbox(1, fmt.Sprintf("late%d", i), "blue", "front", "")
 		s.must(late.Attach(s.ctx))
+		<-time.After(time.Until(asked.Add(slowTime / slowAsks))) // all the time that they read
 	}
 	s.must(reading.Wait())
 }
