@@ -43,6 +43,9 @@ func (db *DB) probe(ctx context.Context) time.Duration {
 	if err := db.Ping(asking); err != nil {
 		if ctx.Err() == nil {
 			db.standing.failed(err)
+			if db.route != nil {
+				db.route.doubt(nil)
+			}
 		}
 		select {
 		case <-db.standing.look: // this failure is no reason to ask at once

@@ -20,6 +20,9 @@ const (
 // Config says where the store is and how to reach it.
 type Config struct {
 	Endpoints []string // URLs; all members of the cluster
+	// OneAtATime has requests go to one endpoint, over one connection, and to another one when that
+	// does not serve. Otherwise there is a connection to each, and they take turns.
+	OneAtATime bool
 
 	CAFile     string // trusted CA; empty: the system's
 	CertFile   string // client certificate, with KeyFile

@@ -49,6 +49,7 @@ type DB struct {
 	log      *logrus.Entry
 	dial     func() (*clientv3.Client, error)
 	standing *standing
+	route    *route                   // nil: all endpoints are used in turn
 	at       atomic.Pointer[[]string] // the endpoints
 
 	stop context.CancelFunc // ends the goroutines
@@ -88,6 +89,10 @@ func Open(cfg Config) (*DB, error) {
 	background, stop := context.WithCancel(context.Background())
 	db := &DB{cfg: cfg, log: cfg.Log, standing: newStanding(cfg.Log, cfg.Now), stop: stop}
 	db.at.Store(&cfg.Endpoints)
+	if cfg.OneAtATime {
+		db.route = newRoute()
+		options = append(options, db.route.options()...)
+	}
 	db.dial = func() (*clientv3.Client, error) {
 		client, err := clientv3.New(clientv3.Config{
 			Endpoints:            db.Endpoints(),
@@ -101,6 +106,9 @@ func Open(cfg Config) (*DB, error) {
 			Logger:               zap.NewNop(), // errors are returned and logged by us
 		})
 		if err == nil {
+			if db.route != nil {
+				db.route.set(client, db.Endpoints())
+			}
 			db.busy.Go(func() { db.observe(background, client) })
 		}
 		return client, err
@@ -170,7 +178,11 @@ func (db *DB) SetEndpoints(urls ...string) error {
 	defer db.mu.Unlock()
 	urls = slices.Clone(urls)
 	db.at.Store(&urls)
-	if db.client != nil {
+	switch {
+	case db.client == nil:
+	case db.route != nil:
+		db.route.set(db.client, urls)
+	default:
 		db.client.SetEndpoints(urls...)
 	}
 	return nil

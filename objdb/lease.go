@@ -90,6 +90,9 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	sent := l.db.cfg.Now()
+	if l.db.cfg.OneAtATime {
+		defer l.hangUp() // it would cost who serves many such clients more than one that is begun each time
+	}
 	_, err := Call(ctx, l.db, "renew lease", l.exchange)
 	if err == nil {
 		l.renewed.Store(&sent)

@@ -53,7 +53,7 @@ func newStore(o *options) (*objdb.DB, *membership.Member, error) {
 			}
 			return nil, fault.New(fault.Unavailable, "the node has not joined yet")
 		}
-		cfg.Endpoints = append(slices.Clone(o.masters), recallMasters(o)...)
+		cfg.Endpoints, cfg.OneAtATime = append(slices.Clone(o.masters), recallMasters(o)...), true
 	}
 	if db, err = objdb.Open(cfg); err != nil {
 		return nil, nil, &configError{[]error{err}}

@@ -38,7 +38,7 @@ func TestNetmastersThatAreRegisteredAreFollowedAndKept(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(certified.Certificate())
 	open := func(urls ...string) *objdb.DB {
-		db, err := objdb.Open(objdb.Config{Endpoints: urls, Log: testkit.Quiet(), TLS: func() (*tls.Config, error) {
+		db, err := objdb.Open(objdb.Config{Endpoints: urls, OneAtATime: true, Log: testkit.Quiet(), TLS: func() (*tls.Config, error) {
 			return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 		}})
 		if err != nil {

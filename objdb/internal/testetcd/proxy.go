@@ -91,6 +91,13 @@ func (p *Proxy) Mend() {
 	p.state = mended
 }
 
+// Carries tells whether there is a connection.
+func (p *Proxy) Carries() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns) > 0
+}
+
 // join carries one connection in both directions.
 func (p *Proxy) join(in net.Conn) {
 	defer in.Close()
@@ -105,6 +112,7 @@ func (p *Proxy) join(in net.Conn) {
 	if !p.hold(out) {
 		return
 	}
+	defer p.release(in, out)
 	var both sync.WaitGroup
 	for from, to := range map[net.Conn]net.Conn{in: out, out: in} {
 		both.Go(func() {
@@ -125,6 +133,15 @@ func (p *Proxy) hold(c net.Conn) bool {
 	}
 	p.conns[c] = struct{}{}
 	return true
+}
+
+// release forgets connections that are closed.
+func (p *Proxy) release(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		delete(p.conns, c)
+	}
 }
 
 // gate loses what is written while the link is silent.

@@ -1,0 +1,194 @@
+package objdb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"hash/maphash"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// oneConnection has gRPC use one of the endpoints: the first one that takes a connection, and the next
+// one when a connection cannot be made. etcd's own way is a connection to each.
+const oneConnection = `{"loadBalancingConfig": [{"pick_first": {}}]}`
+
+// How long a client stays at least where it has come: by each endpoint that does not serve twice as
+// long, and after some calm as at first.
+const (
+	firstStay   = time.Second
+	longestStay = 30 * time.Second
+	calm        = 2 * longestStay
+	// patience is how long nothing may be served at an endpoint: the store chooses another leader in
+	// less, and all clients of an endpoint leave it at the same moment.
+	patience = time.Second
+)
+
+// route is the way of a client that uses one of several endpoints at a time. It tries them in an order of
+// its own, so that many clients are spread over them. An endpoint that takes connections and does not
+// serve, which gRPC stays at, is left: it is tried last from then on, and its connection is cut.
+type route struct {
+	seed maphash.Seed
+
+	setting sync.Mutex       // of endpoints
+	client  *clientv3.Client // nil: not made yet
+	order   []string
+
+	mu    sync.Mutex
+	conns map[*routed]struct{} // that are open
+	until time.Time            // of the stay
+	stay  *retry.Pacer
+}
+
+func newRoute() *route {
+	return &route{seed: maphash.MakeSeed(), conns: map[*routed]struct{}{}, stay: retry.NewPacer(firstStay, longestStay)}
+}
+
+// options are those of a client that goes this way.
+func (r *route) options() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDisableServiceConfig(), grpc.WithDefaultServiceConfig(oneConnection), grpc.WithContextDialer(r.dial),
+		grpc.WithChainUnaryInterceptor(r.unary), grpc.WithChainStreamInterceptor(r.stream),
+	}
+}
+
+// sorted are URLs in the order in which this client tries them, which does not change as others come and go.
+func (r *route) sorted(urls []string) []string {
+	rank := func(url string) uint64 { return maphash.String(r.seed, url) }
+	return slices.SortedFunc(slices.Values(urls), func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+}
+
+// set has the client use these endpoints, and no others.
+func (r *route) set(client *clientv3.Client, urls []string) {
+	r.setting.Lock()
+	defer r.setting.Unlock()
+	r.client, r.order = client, r.sorted(urls)
+	client.SetEndpoints(r.order...)
+}
+
+// doubt is called when what is asked over a connection is not served; nil: over any. Unless the client has
+// only come there, it goes elsewhere.
+func (r *route) doubt(c *routed) {
+	if at := r.leaving(c, time.Now()); len(at) > 0 {
+		r.postpone(at)
+		for _, c := range at {
+			_ = c.Conn.Close() // gRPC closes it, too
+		}
+	}
+}
+
+// leaving are the connections that are to be cut for a doubt.
+func (r *route) leaving(c *routed, now time.Time) (at []*routed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Before(r.until) {
+		return nil
+	}
+	for open := range r.conns {
+		if c == nil || c == open {
+			at = append(at, open)
+		}
+	}
+	if len(at) == 0 { // it is gone already
+		return nil
+	}
+	if now.Sub(r.until) > calm {
+		r.stay.Reset()
+	}
+	r.until = now.Add(r.stay.Next())
+	return at
+}
+
+// postpone has endpoints tried after the others.
+func (r *route) postpone(at []*routed) {
+	r.setting.Lock()
+	defer r.setting.Unlock()
+	var others, tried []string
+	for _, text := range r.order {
+		u, err := url.Parse(text)
+		if err == nil && slices.ContainsFunc(at, func(c *routed) bool { return c.address == u.Host }) {
+			tried = append(tried, text)
+		} else {
+			others = append(others, text)
+		}
+	}
+	r.order = append(others, tried...)
+	if r.client != nil {
+		r.client.SetEndpoints(r.order...) // as long as there is a connection, it is kept
+	}
+}
+
+// dial makes a connection, which is noted until it is closed.
+func (r *route) dial(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Control: impatient}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	c := &routed{Conn: conn, address: address, way: r}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conns[c] = struct{}{}
+	return c, nil
+}
+
+// impatient has the kernel end a connection when the other side does not acknowledge what was sent. gRPC sees
+// to that only where it dials itself.
+func impatient(_, _ string, conn syscall.RawConn) error {
+	var failed error
+	err := conn.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(pingTimeout/time.Millisecond))
+	})
+	return errors.Join(err, failed)
+}
+
+// routed is a connection of a client that has a route.
+type routed struct {
+	net.Conn
+	address string // that was dialled
+	way     *route
+	since   time.Time // nothing is served; zero: what was asked last was
+}
+
+// Close implements net.Conn.
+func (c *routed) Close() error {
+	c.way.mu.Lock()
+	delete(c.way.conns, c)
+	c.way.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// judge takes in whether a call was served that was made from a local address. A call whose connection
+// is gone tells nothing about the one that there is now.
+func (r *route) judge(local net.Addr, served bool, now time.Time) {
+	if c := r.failing(local, served, now); c != nil {
+		r.doubt(c)
+	}
+}
+
+// failing is the connection from a local address, if nothing has been served there for too long.
+func (r *route) failing(local net.Addr, served bool, now time.Time) *routed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		switch {
+		case c.LocalAddr().String() != local.String():
+		case served:
+			c.since = time.Time{}
+		case c.since.IsZero():
+			c.since = now
+		case now.Sub(c.since) >= patience:
+			return c
+		}
+	}
+	return nil
+}

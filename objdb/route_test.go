@@ -1,0 +1,91 @@
+package objdb
+
+import (
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// ways are several endpoints of one store.
+func ways(t *testing.T, count int) (all []*testetcd.Proxy, urls []string) {
+	t.Helper()
+	store := testetcd.New(t)
+	for range count {
+		p := testetcd.NewProxy(t, store)
+		all, urls = append(all, p), append(urls, p.URL)
+	}
+	return all, urls
+}
+
+// carrying are those with a connection.
+func carrying(all []*testetcd.Proxy) (some []*testetcd.Proxy) {
+	for _, p := range all {
+		if p.Carries() {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+func TestOneEndpointAtATimeIsUsedAndAnotherOneWhenThatIsGoneOrSilent(t *testing.T) {
+	all, urls := ways(t, 3)
+	db := open(t, Config{Endpoints: urls, OneAtATime: true})
+	put(t, db, "/x/a", "1")
+	for what, fail := range map[string]func(*testetcd.Proxy){"gone": (*testetcd.Proxy).Cut, "silent": (*testetcd.Proxy).Silence} {
+		used := carrying(all)
+		if len(used) != 1 {
+			t.Fatalf("%d endpoints are used", len(used))
+		}
+		fail(used[0])
+		// gRPC itself misses a silent one after pingAfter+pingTimeout.
+		testkit.Eventually(t, 10*time.Second, "the store is reached elsewhere when the endpoint is "+what, func() bool {
+			_, err := db.Get(t.Context(), "/x/a")
+			return err == nil
+		})
+		used[0].Mend()
+	}
+}
+
+func TestAnEndpointThatTakesConnectionsAndDoesNotServeIsLeft(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	useless := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return status.Error(codes.Unavailable, "this one does not hear the store")
+	}))
+	go func() { _ = useless.Serve(l) }()
+	defer useless.Stop()
+	urls := []string{"http://" + l.Addr().String(), testetcd.New(t)}
+	for range 8 { // half of which come to the useless one first
+		db := open(t, Config{Endpoints: urls, OneAtATime: true})
+		began := time.Now()
+		if err := db.Ping(t.Context()); err != nil {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	}
+}
+
+func TestManyClientsAreSpreadOverTheEndpoints(t *testing.T) {
+	all, urls := ways(t, 3)
+	for range 30 {
+		put(t, open(t, Config{Endpoints: urls, OneAtATime: true}), "/x/a", "1")
+	}
+	if used := carrying(all); len(used) != len(all) { // by chance once in 60,000 times
+		t.Errorf("%d of %d endpoints are used", len(used), len(all))
+	}
+	few := newRoute()
+	order := few.sorted(urls)
+	fewer := few.sorted([]string{order[2], order[0]})
+	if !slices.Equal(fewer, []string{order[0], order[2]}) {
+		t.Errorf("%q are tried as %q", order, fewer)
+	}
+}
