@@ -49,14 +49,16 @@ type replica interface {
 
 // Gate serves nodes. Run has to run while it does.
 type Gate struct {
-	cfg     Config
-	log     *logrus.Entry
-	index   *index
-	mirror  replica
-	callers *callers
-	queue   *queue
-	scans   chan struct{} // room for reads of many keys
-	server  *grpc.Server
+	cfg      Config
+	log      *logrus.Entry
+	index    *index
+	mirror   replica
+	callers  *callers
+	queue    *queue
+	scans    chan struct{} // room for reads of many keys
+	renewals *renewals
+	streams  streams
+	server   *grpc.Server
 }
 
 // New prepares a gate.
@@ -73,7 +75,7 @@ func New(cfg Config) *Gate {
 		}
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
-	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce)}
+	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB)}
 	g.index.spread = g.pruneEvery()
 	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.takeIn)
 	g.server = grpc.NewServer(
@@ -82,7 +84,7 @@ func New(cfg Config) *Gate {
 		grpc.ConnectionTimeout(greetTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
-		grpc.ReadBufferSize(bufferSize), grpc.WriteBufferSize(bufferSize),
+		grpc.ReadBufferSize(0), grpc.WriteBufferSize(bufferSize), // what TLS has read is in a buffer already
 		grpc.UnknownServiceHandler(g.unknown),
 	)
 	pb.RegisterKVServer(g.server, &kvServer{g: g})
@@ -113,6 +115,7 @@ func (g *Gate) Run(ctx context.Context) {
 	defer tasks.Wait()
 	tasks.Go(func() { _ = g.mirror.Run(ctx) }) // says that it was told to end
 	tasks.Go(func() { g.forget(ctx) })
+	tasks.Go(func() { g.tellAll(ctx) })
 	tasks.Go(func() {
 		<-ctx.Done()
 		g.queue.close()
@@ -122,6 +125,7 @@ func (g *Gate) Run(ctx context.Context) {
 		g.log.WithError(err).Error("the gate for nodes is closed")
 	}
 	g.queue.empty()
+	g.renewals.close()
 }
 
 // Connections is how many there are of nodes.

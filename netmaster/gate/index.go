@@ -252,6 +252,13 @@ func (x *index) setEntered(e mirror.Event, rev int64) {
 	}
 }
 
+// more is closed when something has changed.
+func (x *index) more() <-chan struct{} {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.recent.more
+}
+
 // prune forgets what was not served since a time.
 func (x *index) prune(since time.Time) {
 	x.mu.Lock()

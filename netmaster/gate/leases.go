@@ -89,15 +89,6 @@ func (s *leaseServer) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest)
 
 // LeaseKeepAlive renews leases of the node, one after the other.
 func (s *leaseServer) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
-	ctx := stream.Context()
-	c, wire, err := s.ask(ctx)
-	if err != nil {
-		return err
-	}
-	up, err := wire.Lease.LeaseKeepAlive(ctx)
-	if err != nil {
-		return err
-	}
 	for {
 		r, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -106,16 +97,14 @@ func (s *leaseServer) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error
 		if err != nil {
 			return err
 		}
-		if _, err := s.g.caller(ctx); err != nil {
+		c, err := s.g.caller(stream.Context())
+		if err != nil {
 			return err
 		}
 		if !ownsLease(c.host, r.ID) {
 			return s.g.refuse(c, "LeaseKeepAlive", "", "lease %x is not the node's", r.ID)
 		}
-		if err := up.Send(r); err != nil {
-			return unavailable("renewing lease %x: %v", r.ID, err)
-		}
-		answer, err := up.Recv()
+		answer, err := s.g.renewals.renew(stream.Context(), r)
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func set[T int | uint32 | rate.Limit](value *T, standard T) {
 const (
 	maxRequest         = 1 << 20 // bytes
 	maxHeader          = 8 << 10 // bytes
-	bufferSize         = 4 << 10 // bytes, of each connection and direction
+	bufferSize         = 4 << 10 // bytes that are written together
 	waitingConnections = 256     // handed over and not looked at yet
 	scansAtOnce        = 4       // reads of more than a key
 	pageSize           = 1000    // keys of an answer of etcd, and of the gate

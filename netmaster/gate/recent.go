@@ -56,6 +56,7 @@ func (r *recent) advance(rev int64) {
 	r.wake()
 }
 
+// wake closes more; the lock is held.
 func (r *recent) wake() {
 	close(r.more)
 	r.more = make(chan struct{})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -26,6 +28,7 @@ type watch struct {
 	since    int64 // what the node served before this revision is in it
 	next     int64 // revision
 	lost     int   // how often the node had lost something when it began
+	era      int   // of the store's history
 	progress bool
 	told     time.Time // when it heard last
 }
@@ -35,94 +38,65 @@ type watching struct {
 	g       *Gate
 	c       *caller
 	stream  pb.Watch_WatchServer
-	era     int
+	wanted  atomic.Int64   // how often it was woken since it had been told all
+	telling sync.WaitGroup // the task
+
+	mu      sync.Mutex // also of sending
 	lastID  int64
 	watches map[int64]*watch
 }
 
-// Watch serves the watches of one stream until the node ends it, is removed, or does not take what
-// it is sent; or this netmaster does not hear the store.
+// Watch serves the watches of one stream until the node ends it or is removed. What it is told is told by a
+// task of its own that ends when there is nothing left to tell: a node that hears nothing new costs one task.
 func (s *watchServer) Watch(stream pb.Watch_WatchServer) error {
 	c, err := s.g.caller(stream.Context())
 	if err != nil {
 		return err
 	}
 	w := &watching{g: s.g, c: c, stream: stream, watches: make(map[int64]*watch)}
-	s.g.index.mu.RLock()
-	w.era = s.g.index.era
-	s.g.index.mu.RUnlock()
-	defer func() { c.budget.unwatch(len(w.watches)) }()
-	requests := make(chan request)
-	go w.receive(stream.Context(), requests) // ends with the stream
-	err = w.run(stream.Context(), requests)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-// request is what a node says on its stream, or the error that ended it.
-type request struct {
-	*pb.WatchRequest
-	err error
-}
-
-// receive reads requests. A watch is passed on when the index is as new as its beginning.
-func (w *watching) receive(ctx context.Context, to chan<- request) {
+	s.g.streams.add(w)
+	defer func() {
+		s.g.streams.remove(w)
+		w.telling.Wait()
+		c.budget.unwatch(len(w.watches))
+	}()
 	for {
-		r, err := w.stream.Recv()
+		r, err := w.receive(stream.Context())
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err == nil {
-			err = w.c.budget.spend(ctx)
-		}
-		if create := r.GetCreateRequest(); err == nil && create != nil && create.StartRevision > 1 {
-			err = w.g.inStep(ctx, create.StartRevision-1)
-		}
-		select {
-		case to <- request{r, err}:
-		case <-ctx.Done():
-			return
+			err = w.take(r)
 		}
 		if err != nil {
-			return
+			return err
 		}
+		w.wake()
 	}
 }
 
-// look is how often a stream looks whether all is well when nothing happens.
-const look = time.Second
-
-func (w *watching) run(ctx context.Context, requests <-chan request) error {
-	tick := time.NewTicker(look)
-	defer tick.Stop()
-	for {
-		more, err := w.tell(time.Now())
-		if err != nil {
-			return err
-		}
-		select {
-		case r := <-requests:
-			if r.err != nil {
-				return r.err
-			}
-			if err := w.take(r.WatchRequest); err != nil {
-				return err
-			}
-		case <-more:
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if err := w.g.known(w.c); err != nil {
-			return err
-		}
-		if !w.g.cfg.DB.Connected() {
-			return unavailable("this netmaster does not hear the store")
-		}
+// receive reads a request. A watch is begun when the index is as new as its beginning.
+func (w *watching) receive(ctx context.Context) (*pb.WatchRequest, error) {
+	r, err := w.stream.Recv()
+	if err != nil {
+		return nil, err
 	}
+	if err := w.g.hears(w.c); err != nil {
+		return nil, err // who asks goes to another netmaster, with all its watches
+	}
+	if err := w.c.budget.spend(ctx); err != nil {
+		return nil, err
+	}
+	if create := r.GetCreateRequest(); create != nil && create.StartRevision > 1 {
+		return r, w.g.inStep(ctx, create.StartRevision-1)
+	}
+	return r, nil
 }
 
 // take begins or ends a watch.
 func (w *watching) take(r *pb.WatchRequest) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch {
 	case r.GetCreateRequest() != nil:
 		return w.begin(r.GetCreateRequest())
@@ -153,7 +127,7 @@ func (w *watching) begin(r *pb.WatchCreateRequest) error {
 	}
 	x := w.g.index
 	x.mu.RLock()
-	begun := &watch{key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lostBy(w.c.host, time.Now()).times, progress: r.ProgressNotify, told: time.Now()}
+	begun := &watch{key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lostBy(w.c.host, time.Now()).times, era: x.era, progress: r.ProgressNotify, told: time.Now()}
 	if r.StartRevision == 0 {
 		begun.next = x.recent.revision + 1
 		begun.since = begun.next
@@ -170,39 +144,62 @@ func (w *watching) drop(id int64) {
 	w.c.budget.unwatch(1)
 }
 
-// tell sends what is new. It returns a channel that is closed when there is more.
-func (w *watching) tell(now time.Time) (more <-chan struct{}, err error) {
-	for {
-		messages, more, err := w.collect(now)
-		if err != nil || len(messages) == 0 {
-			return more, err
-		}
+// wake has the stream told what is new. The lock of streams is held, or it is the stream's own task.
+func (w *watching) wake() {
+	if w.wanted.Add(1) == 1 {
+		w.telling.Go(func() {
+			for more := true; more; {
+				wanted := w.wanted.Load()
+				w.tell(time.Now())
+				more = !w.wanted.CompareAndSwap(wanted, 0)
+			}
+		})
+	}
+}
+
+// tell sends what is new.
+func (w *watching) tell(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for messages := w.collect(now); len(messages) > 0; messages = w.collect(now) {
 		for _, m := range messages {
 			if m.Canceled {
 				w.drop(m.WatchId)
 			}
-			if err := w.send(m); err != nil {
-				return nil, err
+			if w.send(m) != nil { // the stream has ended
+				return
 			}
 		}
 	}
 }
 
 // collect makes the next message for each watch that has something to hear.
-func (w *watching) collect(now time.Time) (messages []*pb.WatchResponse, more <-chan struct{}, err error) {
+func (w *watching) collect(now time.Time) (messages []*pb.WatchResponse) {
+	deaf := w.g.hears(w.c)
 	x := w.g.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if x.era != w.era {
-		return nil, nil, unavailable("the store went back or is another one")
-	}
 	for _, one := range w.watches {
-		if m := x.message(w.c.host, one, now, w.g.cfg.Progress); m != nil {
+		var m *pb.WatchResponse
+		switch {
+		case deaf != nil:
+			m = ended(one, deaf)
+		case one.era != x.era:
+			m = ended(one, unavailable("the store went back or is another one"))
+		default:
+			m = x.message(w.c.host, one, now, w.g.cfg.Progress)
+		}
+		if m != nil {
 			one.told = now
 			messages = append(messages, m)
 		}
 	}
-	return messages, x.recent.more, nil
+	return messages
+}
+
+// ended ends a watch that cannot be told anything any more. Its client has to begin another one.
+func ended(w *watch, err error) *pb.WatchResponse {
+	return &pb.WatchResponse{WatchId: w.id, Canceled: true, CancelReason: status.Convert(err).Message()}
 }
 
 // startOver tells a client to list again, whatever revision it has.

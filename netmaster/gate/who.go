@@ -54,6 +54,17 @@ func (g *Gate) known(c *caller) error {
 	return nil
 }
 
+// hears fails if a caller cannot be told what happens.
+func (g *Gate) hears(c *caller) error {
+	if err := g.known(c); err != nil {
+		return err
+	}
+	if !g.cfg.DB.Connected() {
+		return unavailable("this netmaster does not hear the store")
+	}
+	return nil
+}
+
 // callers are the connections of nodes.
 type callers struct {
 	limits Limits
