@@ -62,13 +62,13 @@ func runCrowd(ctx context.Context, args []string, in io.Reader, out io.Writer) (
 // gateHost is the name of a simulated node.
 func gateHost(number int) string { return fmt.Sprintf("gate%04d", number) }
 
-// join makes a node a member of the cluster, and connects it to all netmasters, as a node is.
+// join makes a node a member of the cluster, and connects it to a netmaster, as a node is.
 func (c *crowd) join(ctx context.Context, host string, address netip.Addr) (*objdb.DB, *membership.Member, error) {
 	m, err := c.enlist(ctx, host, address)
 	if err != nil {
 		return nil, nil, err
 	}
-	db, err := objdb.Open(objdb.Config{Endpoints: c.masters, Log: c.log, RequestTimeout: siteTime, TLS: func() (*tls.Config, error) { return m.TLS(), nil }})
+	db, err := objdb.Open(objdb.Config{Endpoints: c.masters, OneAtATime: true, Log: c.log, RequestTimeout: siteTime, TLS: func() (*tls.Config, error) { return m.TLS(), nil }})
 	return db, m, err
 }
 
@@ -165,7 +165,7 @@ func (c *crowd) victim(ctx context.Context, in *bufio.Scanner, out io.Writer) er
 		return err
 	}
 	defer db.Close()
-	if err := db.Ping(ctx); err != nil {
+	if err := testkit.Poll(ctx, func() error { return db.Ping(ctx) }); err != nil { // its netmaster hears of it first
 		return err
 	}
 	summary := objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.OvsDriverPrefix + "victim", Value: []byte("{}")}}}

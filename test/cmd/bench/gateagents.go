@@ -23,6 +23,9 @@ const (
 	gateWatchGoal  = 40  // in all members of etcd
 	gateMemoryGoal = 1.2
 
+	givenBack      = 150 * time.Second
+	memoryReadings = 21
+
 	thiefRounds   = 5
 	thiefRequests = 400 // of another node, in each round with the thief and in each without
 	thiefGoal     = 1.2
@@ -59,7 +62,7 @@ func benchGateAgents(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 		}
 		return leader.Command(ctx, args...)
 	}
-	before, err := masterMemory(bed)
+	before, err := masterMemory(ctx, bed)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +85,7 @@ func benchGateAgents(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := masterMemory(bed)
+	after, err := masterMemory(ctx, bed)
 	if err != nil {
 		return nil, err
 	}
@@ -206,14 +209,28 @@ func (h *helper) end() error {
 }
 
 // masterMemory is the anonymous memory of each netmaster, its etcd member included, after what it used for a while
-// was given back.
-func masterMemory(bed *testbed.Bed) (sizes []float64, err error) {
-	for _, n := range bed.Nodes {
-		size, err := resident(n.Netmaster().PID, "RssAnon")
-		if err != nil {
-			return nil, err
+// was given back: Go collects garbage once in two minutes at least. It is the median of a few seconds.
+func masterMemory(ctx context.Context, bed *testbed.Bed) (sizes []float64, err error) {
+	read := make([][]float64, len(bed.Nodes))
+	wait := time.NewTimer(givenBack)
+	defer wait.Stop()
+	for range memoryReadings {
+		select {
+		case <-wait.C:
+			wait.Reset(time.Second)
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		sizes = append(sizes, size)
+		for i, n := range bed.Nodes {
+			size, err := resident(n.Netmaster().PID, "RssAnon")
+			if err != nil {
+				return nil, err
+			}
+			read[i] = append(read[i], size)
+		}
+	}
+	for _, of := range read {
+		sizes = append(sizes, median(of))
 	}
 	return sizes, nil
 }
