@@ -45,7 +45,7 @@ func (s story) live(tenant, network string) *life {
 			l.watch(ctx, root, n.Name, heard)
 		})
 		l.running.Go(func() {
-			l.repeat(ctx, lifePause, &l.endpoints, func(count int) error {
+			l.repeat(ctx, endpointPause, &l.endpoints, func(count int) error {
 				return endpointComesAndGoes(root, tenant, network, fmt.Sprintf("load-%d-%d", i, count))
 			})
 		})
@@ -58,7 +58,7 @@ func (s story) live(tenant, network string) *life {
 	root := rootOf(s.bed.Nodes[len(s.bed.Nodes)-1])
 	l.running.Go(func() {
 		defer root.CloseIdleConnections()
-		l.repeat(ctx, lifePause, &l.tenants, func(int) error {
+		l.repeat(ctx, tenantPause, &l.tenants, func(int) error {
 			return errors.Join(exchange(root, http.MethodPost, "/api/v1/tenants/loop/", `{"tenantName":"loop"}`),
 				exchange(root, http.MethodDelete, "/api/v1/tenants/loop/", ""))
 		})
@@ -66,10 +66,12 @@ func (s story) live(tenant, network string) *life {
 	return l
 }
 
-// Pauses between two turns of what is repeated leave the processors to the switches.
+// Pauses between two turns of what is repeated, on each node, leave the processors to the switches: on three
+// nodes they are 50 endpoints and two pods a second.
 const (
-	lifePause = 50 * time.Millisecond
-	podPause  = time.Second
+	endpointPause = 60 * time.Millisecond
+	podPause      = 1500 * time.Millisecond
+	tenantPause   = 500 * time.Millisecond
 )
 
 // repeat does something again and again, and counts how often it was done.

@@ -32,11 +32,20 @@ func startDaemons(t *testing.T, ctx context.Context, bed *testbed.Bed, netplugin
 	}
 }
 
+// bedLimit bounds the life of a bed.
+const bedLimit = 5 * time.Minute
+
 // newBareBed starts nodes without daemons, and shows their logs if the test
 // fails.
 func newBareBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	return newBareBedFor(t, bedLimit, cfg)
+}
+
+// newBareBedFor is newBareBed for a test of another length.
+func newBareBedFor(t *testing.T, limit time.Duration, cfg testbed.Config) (context.Context, *testbed.Bed) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	cfg.Log = t.Output()
 	bed, err := testbed.New(ctx, cfg)

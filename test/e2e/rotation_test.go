@@ -3,6 +3,7 @@ package e2e
 import (
 	"crypto/tls"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,19 +15,42 @@ import (
 
 const (
 	// leafLife is how long certificates are good for here; they are renewed after half of it.
-	leafLife = 20 * time.Second
-	// renewals are awaited of each certificate, and as many steps as replace the authorities.
+	// CONTIV_TEST_LEAF_LIFE says another time, for a look at less.
+	leafLife = time.Minute
+	// renewals are awaited of each certificate, and as many lives are lived, and as many steps as replace the authorities.
 	renewals = 10
+	// ordinaryTime is how long the same life is lived beforehand, with certificates that are not renewed.
+	ordinaryTime = 2 * time.Minute
+	// lookEvery is the time between two looks, which are not to be the load themselves.
+	lookEvery = time.Second
 )
 
-// TestLongCertificatesAreReplacedUnderLife has certificates of seconds in a cluster whose nodes
+// TestLongCertificatesAreReplacedUnderLife has certificates of a minute in a cluster whose nodes
 // reach the state through netmasters, and then other authorities, while pods come and go, endpoints
 // are made through each netmaster, tenants are watched at each, and datagrams pass. No request fails,
-// no watch ends, no datagram is lost and no process is another one at the end.
+// no watch ends, no datagram is lost and no process is another one at the end. What is lost in the same
+// life without any of that, if something is, was lost by the machine.
 func TestLongCertificatesAreReplacedUnderLife(t *testing.T) {
 	testkit.TakesLong(t)
-	t.Setenv("CONTIV_NETMASTER_LEAF_LIFE", leafLife.String())
-	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true, First: true})
+	life := leafLife
+	if text := os.Getenv("CONTIV_TEST_LEAF_LIFE"); text != "" {
+		var err error
+		if life, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("certificates stay", func(t *testing.T) {
+		lived(t, ordinaryTime+time.Minute, func(s story) { s.pause(ordinaryTime) })
+	})
+	t.Run("certificates and authorities are replaced", func(t *testing.T) {
+		t.Setenv("CONTIV_NETMASTER_LEAF_LIFE", life.String())
+		lived(t, 3*renewals*life, func(s story) { s.replaceCertificates(life) })
+	})
+}
+
+// lived has a cluster live while something happens, within a time.
+func lived(t *testing.T, within time.Duration, happens func(story)) {
+	ctx, bed := newBareBedFor(t, bedLimit+within, testbed.Config{Nodes: 3, Secure: true, First: true})
 	startDaemons(t, ctx, bed, "--netmasters", "https://"+bed.Nodes[0].MgmtIP+":9999")
 	s := story{t, ctx, bed}
 	s.tenant("blue")
@@ -36,20 +60,7 @@ func TestLongCertificatesAreReplacedUnderLife(t *testing.T) {
 
 	report := s.whileFlowing([]flow{{name: "old", from: here, to: there.IP}, {name: "fresh", from: there, to: here.IP, fresh: true}}, func() {
 		life := s.live("blue", "front")
-		shown := newShown(bed)
-		s.soon(renewals*leafLife, func() error { return shown.renewed(s, renewals) })
-		for _, step := range []string{"add", "switch", "drop"} {
-			s.soon(2*leafLife+time.Minute, func() error {
-				out, err := bed.Netctl(ctx, "security", "rotate-ca")
-				if err == nil && !strings.HasPrefix(out, "Step "+step+" is done") {
-					t.Errorf("want step %s: %s", step, out)
-				}
-				return err
-			})
-			t.Logf("step %s is done", step)
-		}
-		shown = newShown(bed)
-		s.soon(3*leafLife, func() error { return shown.renewed(s, 2) })
+		happens(s)
 		life.end(s)
 	})
 	for i, r := range report {
@@ -62,6 +73,47 @@ func TestLongCertificatesAreReplacedUnderLife(t *testing.T) {
 			t.Errorf("a daemon of %s has ended", n.Name)
 		}
 	}
+}
+
+// replaceCertificates returns when all have been renewed so often, and when the authorities are others.
+func (s story) replaceCertificates(life time.Duration) {
+	s.Helper()
+	began, shown := time.Now(), newShown(s.bed)
+	s.now("renewals begin")
+	s.slowly(renewals*life, func() error { return shown.renewed(s, renewals) })
+	s.now("all certificates have been renewed %d times", renewals)
+	for _, step := range []string{"add", "switch", "drop"} {
+		s.slowly(2*life+time.Minute, func() error {
+			out, err := s.bed.Netctl(s.ctx, "security", "rotate-ca")
+			if err == nil && !strings.HasPrefix(out, "Step "+step+" is done") {
+				s.Errorf("want step %s: %s", step, out)
+			}
+			return err
+		})
+		s.now("step %s is done", step)
+	}
+	shown = newShown(s.bed)
+	s.slowly(3*life, func() error { return shown.renewed(s, 2) })
+	s.now("all have been renewed twice by the other authorities")
+	s.pause(time.Until(began.Add(renewals * life)))
+}
+
+// now logs what has happened, and when.
+func (s story) now(what string, args ...any) {
+	s.Helper()
+	s.Logf("%s %s", time.Now().UTC().Format(logTime), fmt.Sprintf(what, args...))
+}
+
+// slowly is soon for a question that costs something.
+func (s story) slowly(limit time.Duration, question func() error) {
+	s.Helper()
+	s.soon(limit, func() error {
+		err := question()
+		if err != nil {
+			s.pause(lookEvery)
+		}
+		return err
+	})
 }
 
 // shown is which certificates the servers of a cluster have shown, by address.

@@ -87,7 +87,8 @@ func (s story) begin(f flow) *testbed.Process {
 	if err := os.Remove(f.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.Fatal(err) // an earlier stream's
 	}
-	args := []string{f.from.Probe(), "stream", "-to", net.JoinHostPort(f.to.String(), echoPort), "-count", fmt.Sprint(2 * storyLimit.Milliseconds())}
+	until, _ := s.ctx.Deadline()
+	args := []string{f.from.Probe(), "stream", "-to", net.JoinHostPort(f.to.String(), echoPort), "-count", fmt.Sprint(time.Until(until).Milliseconds())}
 	if f.fresh {
 		args = append(args, "-fresh")
 	}

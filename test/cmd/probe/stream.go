@@ -31,8 +31,8 @@ type loss struct {
 // maxLosses bounds the losses that are told one by one.
 const maxLosses = 20
 
-// maxDatagrams bounds a stream: ten minutes at one per millisecond.
-const maxDatagrams = 600_000
+// maxDatagrams bounds a stream: an hour at one per millisecond.
+const maxDatagrams = 3_600_000
 
 // roomForDatagrams is what a socket may hold for a probe that has to wait for its turn
 // on a busy machine: what is lost then is lost by the probe, not by who is tested. In
