@@ -30,7 +30,7 @@ type Config struct {
 	ServerName string // expected name in the server's certificate; empty: the endpoint's host
 
 	// TLS is asked for each connection, instead of the files; an error means that there can be none
-	// yet. Endpoints are https then.
+	// yet, nil that this one is plain, as to a store that is to speak TLS and does not yet. Endpoints are https then.
 	TLS func() (*tls.Config, error)
 
 	User, Password string

@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // renewed are credentials with what the TLS files of a configuration hold when a
@@ -21,6 +22,9 @@ func (r renewed) ClientHandshake(ctx context.Context, authority string, conn net
 	conf, err := r.config.tls()
 	if err != nil {
 		return nil, nil, err
+	}
+	if conf == nil { // see Config.TLS
+		return insecure.NewCredentials().ClientHandshake(ctx, authority, conn)
 	}
 	return credentials.NewTLS(conf).ClientHandshake(ctx, authority, conn)
 }

@@ -77,7 +77,7 @@ func Open(cfg Config) (*DB, error) {
 	cfg = cfg.withDefaults()
 	tlsConfig, err := cfg.tls()
 	switch {
-	case err != nil && cfg.TLS != nil: // none yet, see renewed
+	case cfg.TLS != nil && (err != nil || tlsConfig == nil): // none yet, see renewed
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	case err != nil:
 		return nil, err

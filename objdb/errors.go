@@ -40,12 +40,17 @@ var kinds = map[codes.Code]fault.Kind{
 	codes.PermissionDenied:  fault.Denied,
 }
 
+// errLearner is the answer of a member that was added and has not caught up yet.
+var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
+
 func kindOf(err error) fault.Kind {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Unavailable
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fault.Exhausted
+	case errors.Is(err, errLearner): // which it is not for long
+		return fault.Unavailable
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps):
 		return fault.TooLarge
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrPermissionDenied):

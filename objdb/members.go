@@ -2,22 +2,102 @@ package objdb
 
 import (
 	"context"
+	"errors"
 	"slices"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/utils/fault"
 )
 
-// MemberURLs are the URLs at which the members of the store listen, for clients and for
-// each other, as they say themselves.
-func (db *DB) MemberURLs(ctx context.Context) (urls []string, err error) {
-	members, err := Call(ctx, db, "list members", func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
+// members are those of the store, as it says itself.
+func (db *DB) members(ctx context.Context) ([]*etcdserverpb.Member, error) {
+	listed, err := Call(ctx, db, "list members", func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx)
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range members.Members {
+	return listed.Members, nil
+}
+
+// MemberURLs are the URLs at which the members of the store listen, for clients and for
+// each other, as they say themselves.
+func (db *DB) MemberURLs(ctx context.Context) (urls []string, err error) {
+	members, err := db.members(ctx)
+	for _, m := range members {
 		urls = slices.Concat(urls, m.ClientURLs, m.PeerURLs)
 	}
-	return urls, nil
+	return urls, err
+}
+
+// AddMember has the store expect another member at a peer URL, which learns what there is and has
+// no vote before PromoteMembers. It returns the peer URLs of all members by name, as
+// embedded.Config.Peers wants them. Repeated, it changes nothing. A member that has been started there
+// already is a fault.Conflict: it would have forgotten what it has promised.
+func (db *DB) AddMember(ctx context.Context, name, peerURL string) (map[string]string, error) {
+	members, err := db.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := func(m *etcdserverpb.Member) bool { return slices.Contains(m.PeerURLs, peerURL) }
+	for _, m := range members {
+		if m.Name == name || m.Name != "" && known(m) {
+			return nil, fault.New(fault.Conflict, "the store has had data of member %q at %v: once that is lost, remove the member, as etcdctl member remove %x does, and have it added again",
+				m.Name, m.PeerURLs, m.ID)
+		}
+	}
+	if !slices.ContainsFunc(members, known) {
+		added, err := Call(ctx, db, "add member "+peerURL, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberAddResponse, error) {
+			return c.MemberAddAsLearner(ctx, []string{peerURL})
+		})
+		if err != nil {
+			return nil, err
+		}
+		members = added.Members
+	}
+	all := map[string]string{}
+	for _, m := range members {
+		switch {
+		case known(m):
+			all[name] = peerURL
+		case m.Name == "": // it has never been started: by its URL alone it is known
+			all[m.PeerURLs[0]] = m.PeerURLs[0]
+		default:
+			all[m.Name] = m.PeerURLs[0]
+		}
+	}
+	return all, nil
+}
+
+// PromoteMembers gives a vote to members that were added and have caught up; waiting tells whether
+// there are others, which have not.
+func (db *DB) PromoteMembers(ctx context.Context) (waiting bool, err error) {
+	members, err := db.members(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range members {
+		if !m.IsLearner {
+			continue
+		}
+		if m.Name == "" { // it has never been started
+			waiting = true
+			continue
+		}
+		_, err := Call(ctx, db, "promote member "+m.Name, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberPromoteResponse, error) {
+			return c.MemberPromote(ctx, m.ID)
+		})
+		switch {
+		case err == nil:
+			db.log.WithField("member", m.Name).Info("the store has another member")
+		case errors.Is(err, rpctypes.ErrMemberLearnerNotReady):
+			waiting = true
+		default:
+			return true, err
+		}
+	}
+	return waiting, nil
 }

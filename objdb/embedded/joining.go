@@ -2,8 +2,6 @@ package embedded
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -26,8 +24,11 @@ const peerDial = time.Second
 // A member that was removed and not added again is refused: without its data it would
 // take itself for the one that was removed, which nobody listens to any more.
 func (c Config) clusterState(peers map[string]string) (string, error) {
-	if _, err := os.Stat(filepath.Join(c.Dir, "member", "wal")); err == nil {
+	switch {
+	case HasData(c.Dir), c.Grows && len(peers) == 1:
 		return embed.ClusterStateFlagNew, nil
+	case c.Grows:
+		return embed.ClusterStateFlagExisting, nil
 	}
 	others := maps.Clone(peers)
 	delete(others, c.Name)

@@ -3,6 +3,7 @@ package embedded
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/contiv/netplugin/utils/durable"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -56,51 +58,100 @@ func initialCluster(peers map[string]string) string {
 
 // foundation is what a data directory was founded with.
 type foundation struct {
-	Name  string            `json:"name"`
-	Peers map[string]string `json:"peers"`
+	Name     string            `json:"name"`
+	Peers    map[string]string `json:"peers"`
+	Founding bool              `json:"founding,omitempty"` // of a cluster that grows, and has not been seen yet
+}
+
+// HasData tells whether a member has been started in a data directory, and decides
+// from what is there.
+func HasData(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "member", "wal"))
+	return err == nil
+}
+
+// noteFile is where a data directory says what it was founded with.
+const noteFile = "founded.json"
+
+// Found notes, durably and before there is any data, that the member founds a cluster that
+// grows. The note ends when the cluster is there, so that a member that loses its data does not found another one.
+func (c Config) Found() error {
+	return note(c.Dir, foundation{c.Name, map[string]string{c.Name: c.PeerURL}, true})
+}
+
+// Founds tells whether Found was called for a member that has not been started yet.
+func (c Config) Founds() bool {
+	was, err := readNote(c.Dir)
+	return err == nil && was.Founding && !HasData(c.Dir)
+}
+
+// WasPlain tells whether a member with data was started with a plain peer URL, up to now.
+func (c Config) WasPlain() bool {
+	was, err := readNote(c.Dir)
+	return err == nil && HasData(c.Dir) && strings.HasPrefix(was.Peers[c.Name], "http:")
+}
+
+// founded ends the note of Found.
+func (c Config) founded() error {
+	was, err := readNote(c.Dir)
+	if err != nil || !was.Founding {
+		return nil // which is no matter of this start any more
+	}
+	was.Founding = false
+	return note(c.Dir, was)
 }
 
 // claim compares a data directory with the configuration, or, if there is no
 // data yet, notes the configuration in it. etcd itself ignores the peers map of
 // a member that has data, so that a wrong one would go unnoticed.
-func claim(dir, name string, peers map[string]string) error {
-	note := filepath.Join(dir, "founded.json")
-	if _, err := os.Stat(filepath.Join(dir, "member", "wal")); err == nil {
-		return compare(note, dir, name, peers)
+func (c Config) claim(peers map[string]string) error {
+	if HasData(c.Dir) {
+		return c.compare(peers)
 	}
+	return note(c.Dir, foundation{Name: c.Name, Peers: peers, Founding: c.Founds()})
+}
+
+func note(dir string, f foundation) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fault.New(fault.Invalid, "etcd data directory: %w", err)
 	}
-	text, err := json.Marshal(foundation{name, peers})
+	text, err := json.Marshal(f)
 	if err != nil {
 		return fault.New(fault.Internal, "etcd data directory %s: %w", dir, err)
 	}
-	// Renamed into place, so that a crash leaves the old note or the new one.
-	if err := os.WriteFile(note+".new", text, 0o600); err != nil {
-		return fault.New(fault.Invalid, "etcd data directory: %w", err)
-	}
-	if err := os.Rename(note+".new", note); err != nil {
+	if err := durable.Write(filepath.Join(dir, noteFile), text); err != nil {
 		return fault.New(fault.Invalid, "etcd data directory: %w", err)
 	}
 	return nil
 }
 
-func compare(note, dir, name string, peers map[string]string) error {
-	text, err := os.ReadFile(note)
+func readNote(dir string) (f foundation, err error) {
+	path := filepath.Join(dir, noteFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return f, err
+	}
+	if err := json.Unmarshal(text, &f); err != nil {
+		return f, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+func (c Config) compare(peers map[string]string) error {
+	was, err := readNote(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // made by an etcd of its own; its data decides
 	}
 	if err != nil {
 		return fault.New(fault.Invalid, "etcd data directory: %w", err)
 	}
-	var was foundation
-	if err := json.Unmarshal(text, &was); err != nil {
-		return fault.New(fault.Invalid, "etcd data directory: %s: %w", note, err)
-	}
 	alone := len(was.Peers) == 1 && len(peers) == 1 // nobody asks it by its URL
-	if was.Name != name || !alone && !maps.Equal(was.Peers, peers) {
+	if was.Name != c.Name || !c.Grows && !alone && !maps.Equal(was.Peers, peers) {
 		return fault.New(fault.Conflict, "etcd data directory %s: belongs to member %q of %s, not to %q of %s",
-			dir, was.Name, initialCluster(was.Peers), name, initialCluster(peers))
+			c.Dir, was.Name, initialCluster(was.Peers), c.Name, initialCluster(peers))
+	}
+	if c.Grows && was.Peers[c.Name] != c.PeerURL { // it moves, and is not plain any more, see WasPlain
+		return note(c.Dir, foundation{Name: c.Name, Peers: peers})
 	}
 	return nil
 }

@@ -8,7 +8,8 @@
 //
 // The data directory decides. A member that has data is started from it; the
 // peers map is used once, when the cluster is founded or joined, and must afterwards be
-// the one it was founded with, which is checked.
+// the one it was founded with, which is checked. A cluster may also grow: one member
+// founds it, and others are added while it runs (Config.Grows).
 package embedded
 
 import (
@@ -18,12 +19,14 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -53,6 +56,7 @@ const (
 
 	defaultQuota = 4 << 30
 	maxTxnOps    = 5120 // room for objdb.ManyOps
+	maxLearners  = 8    // members that were added and have not caught up yet
 )
 
 // Config describes the member.
@@ -63,6 +67,11 @@ type Config struct {
 	PeerURL   string            // listened on and advertised to peers
 	Peers     map[string]string // name -> peer URL of all members, this one included; empty: alone
 
+	// Grows is for a cluster that one member founds, and to which others are added while it runs. Of a member
+	// without data, Peers are then those that the cluster has, this one included, once it was
+	// added (objdb.AddMember); none: it founds the cluster. Of one with data they say nothing.
+	Grows bool
+
 	// Quota is the size of the member's file, in bytes, at which it refuses to
 	// grow; 0: 4 GiB. The same for all members.
 	Quota int64
@@ -71,7 +80,7 @@ type Config struct {
 	// the process, but not the machine. For tests.
 	NoFsync bool
 
-	// For https URLs. With a CAFile clients and peers must present a certificate of it.
+	// For https URLs. With a CAFile clients and peers must present a certificate of it, from whatever address.
 	// Certificate and key are read again for each connection; the authorities at the start only,
 	// by etcd: a file that is to have another one needs both at first, and a restart of each member.
 	CertFile, KeyFile, CAFile string
@@ -84,6 +93,7 @@ type Server struct {
 	etcd   *embed.Etcd
 	errs   chan error
 	client string
+	peer   string
 	calls  *calls
 
 	stop    sync.Once
@@ -105,12 +115,13 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := discardUnborn(cfg.Dir); err != nil {
 		return nil, err
 	}
-	if err := claim(cfg.Dir, cfg.Name, peers); err != nil {
+	if err := cfg.claim(peers); err != nil {
 		return nil, err
 	}
 	s := &Server{
 		errs:    make(chan error, 1),
 		client:  cfg.ClientURL,
+		peer:    cfg.PeerURL,
 		calls:   newCalls(),
 		stopped: make(chan struct{}),
 		relayed: make(chan struct{}),
@@ -131,6 +142,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	go s.relay()
 	select {
 	case <-s.Ready():
+		if err := cfg.founded(); err != nil {
+			cfg.Log.WithError(err).Warn("founding note")
+		}
 	case <-ctx.Done():
 		cfg.Log.WithField("member", cfg.Name).Info("started, waiting for a quorum")
 	}
@@ -152,6 +166,21 @@ func (s *Server) Ready() <-chan struct{} { return s.etcd.Server.ReadyNotify() }
 
 // ClientURLs are where this member is reached.
 func (s *Server) ClientURLs() []string { return []string{s.client} }
+
+// PublishPeerURL has the other members reach this one at the peer URL that it listens on, where
+// they know another one. A member that has no vote yet was added with the right one.
+func (s *Server) PublishPeerURL(ctx context.Context) error {
+	for _, own := range s.etcd.Server.Cluster().Members() {
+		if own.ID != s.etcd.Server.MemberID() || own.IsLearner || slices.Equal(own.PeerURLs, []string{s.peer}) {
+			continue
+		}
+		update := membership.Member{ID: own.ID, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{s.peer}}}
+		if _, err := s.etcd.Server.UpdateMember(ctx, update); err != nil {
+			return fault.New(fault.Unavailable, "embedded etcd: peer URL %s: %w", s.peer, err)
+		}
+	}
+	return nil
+}
 
 // Err carries the error that ended the member, if one does before Stop.
 func (s *Server) Err() <-chan error { return s.errs }
@@ -224,7 +253,10 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 	s.ListenPeerUrls, s.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	s.InitialCluster = initialCluster(peers)
 	s.InitialClusterToken = "contiv"
-	s.ClientTLSInfo, s.PeerTLSInfo = c.tls(), c.tls()
+	if s.PeerTLSInfo = c.tls(); client.Scheme == "https" {
+		s.ClientTLSInfo = c.tls()
+	}
+	s.MaxLearners = maxLearners
 
 	s.TickMs, s.ElectionMs = heartbeatMs, electionMs
 	s.AutoCompactionMode, s.AutoCompactionRetention = compactionMode, compactionRetention
@@ -242,7 +274,7 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 func (c Config) tls() transport.TLSInfo {
 	return transport.TLSInfo{
 		CertFile: c.CertFile, KeyFile: c.KeyFile,
-		TrustedCAFile: c.CAFile, ClientCertAuth: c.CAFile != "",
+		TrustedCAFile: c.CAFile, ClientCertAuth: c.CAFile != "", SkipClientSANVerify: true,
 	}
 }
 

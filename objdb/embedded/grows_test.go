@@ -1,0 +1,102 @@
+package embedded_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func growing(t *testing.T, name string) embedded.Config {
+	return embedded.Config{Dir: t.TempDir(), Name: name, ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Grows: true, NoFsync: true, Log: testkit.Quiet()}
+}
+
+// voting waits until a store has so many members, each with a vote.
+func voting(t *testing.T, db *objdb.DB) {
+	t.Helper()
+	testkit.Eventually(t, time.Minute, "the members have a vote", func() bool {
+		waiting, err := db.PromoteMembers(t.Context())
+		return err == nil && !waiting
+	})
+}
+
+// One member founds the store, two are added while it runs, before either of them is started; then
+// any one of them may go. Each is started again from its data.
+func TestAStoreGrowsFromOneMemberToThree(t *testing.T) {
+	a := growing(t, "a")
+	if err := a.Found(); err != nil || !a.Founds() {
+		t.Fatalf("not noted: %v", err)
+	}
+	members := map[string]*embedded.Server{"a": start(t, within(time.Minute), a)}
+	testetcd.Ready(t, members["a"])
+	if a.Founds() {
+		t.Error("it founds the store although that is there")
+	}
+	db := connect(t, a.ClientURL)
+	testdb.Put(t, db, "/x/a", "1")
+	cfgs := map[string]embedded.Config{"a": a, "b": growing(t, "b"), "c": growing(t, "c")}
+	for _, name := range []string{"b", "c", "b", "c"} { // asked again, it is the same
+		cfg := cfgs[name]
+		peers, err := db.AddMember(t.Context(), name, cfg.PeerURL)
+		if err != nil || peers[name] != cfg.PeerURL || peers["a"] != a.PeerURL {
+			t.Fatalf("%s: %v, %v", name, peers, err)
+		}
+		cfg.Peers = peers
+		cfgs[name] = cfg
+	}
+	for _, name := range []string{"b", "c"} {
+		members[name] = start(t, within(time.Minute), cfgs[name])
+		testetcd.Ready(t, members[name])
+	}
+	voting(t, db)
+	if _, err := db.AddMember(t.Context(), "b", cfgs["b"].PeerURL); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "etcdctl member remove") {
+		t.Errorf("a member whose data is lost is added again: %v", err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		has(t, connect(t, cfgs[name].ClientURL), "/x/a", "1")
+		testetcd.Stop(t, members[name])
+		rest := connect(t, cfgs["a"].ClientURL, cfgs["b"].ClientURL, cfgs["c"].ClientURL)
+		testkit.Eventually(t, time.Minute, "writes go on without "+name, func() bool { return put(rest, "1") == nil })
+		cfg := cfgs[name]
+		cfg.Peers = nil // its data decides
+		members[name] = start(t, within(time.Minute), cfg)
+		testetcd.Ready(t, members[name])
+	}
+}
+
+// A member that was added and is not there yet does not hinder the others.
+func TestAMemberThatNeverComesHasNoVote(t *testing.T) {
+	a := growing(t, "a")
+	testetcd.Ready(t, start(t, within(time.Minute), a))
+	db := connect(t, a.ClientURL)
+	if _, err := db.AddMember(t.Context(), "b", testkit.FreeURL()); err != nil {
+		t.Fatal(err)
+	}
+	if waiting, err := db.PromoteMembers(t.Context()); err != nil || !waiting {
+		t.Errorf("waiting %v, %v", waiting, err)
+	}
+	testdb.Put(t, db, "/x/a", "1")
+}
+
+// The others learn where a member listens that was started with another URL.
+func TestAMemberPublishesItsPeerURL(t *testing.T) {
+	c := newTrio(t)
+	cfg := c.cfgs["c"]
+	testetcd.Stop(t, c.members["c"])
+	cfg.PeerURL, cfg.Grows, cfg.Peers = testkit.FreeURL(), true, nil
+	c.members["c"] = start(t, within(time.Minute), cfg)
+	testetcd.Ready(t, c.members["c"])
+	for range 2 {
+		if err := c.members["c"].PublishPeerURL(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testetcd.Stop(t, c.members["a"])
+	testkit.Eventually(t, time.Minute, "the other two are a majority", func() bool { return put(connect(t, c.cfgs["b"].ClientURL), "1") == nil })
+}
