@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -18,7 +17,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/objdb"
-	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/hostaddr"
@@ -57,6 +55,7 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 		found = append(found, err)
 	}
 	security, violations := o.protection()
+	violations = append(violations, o.enters(member, &security)...)
 	if found = append(found, violations...); len(found) > 0 {
 		return daemon.Config{}, errors.Join(found...)
 	}
@@ -161,42 +160,6 @@ func (o *options) resolveAddresses() []error {
 		found = append(found, fmt.Errorf("--internal-address %q: want an IP address others can reach", o.internal))
 	}
 	return found
-}
-
-// alonePeerURL is that of a member of which nobody says it.
-const alonePeerURL = "http://127.0.0.1:2380"
-
-// member is the embedded store, nil without.
-func (o *options) member() (*embedded.Config, []error) {
-	if o.embeddedDir == "" {
-		return nil, nil
-	}
-	var found []error
-	peers := map[string]string{}
-	for _, item := range daemonflags.List(o.embeddedPeers) {
-		name, url, ok := strings.Cut(item, "=")
-		if !ok || name == "" {
-			found = append(found, fmt.Errorf("--embedded-etcd-peers %q: want name=URL", item))
-			continue
-		}
-		if err := daemonflags.CheckURL(url); err != nil {
-			found = append(found, fmt.Errorf("--embedded-etcd-peers: %w", err))
-		}
-		peers[name] = url
-	}
-	peerURL := cmp.Or(o.embeddedPeerURL, peers[o.embeddedName], alonePeerURL)
-	for flag, url := range map[string]string{"client": o.embeddedClientURL, "peer": peerURL} {
-		if err := daemonflags.CheckURL(url); err != nil {
-			found = append(found, fmt.Errorf("--embedded-etcd-%s-url: %w", flag, err))
-		}
-	}
-	if _, named := peers[o.embeddedName]; len(peers) > 0 && !named {
-		found = append(found, fmt.Errorf("--embedded-etcd-peers: has no member %q, which --embedded-etcd-name says this is", o.embeddedName))
-	}
-	return &embedded.Config{
-		Dir: o.embeddedDir, Name: o.embeddedName, ClientURL: o.embeddedClientURL, PeerURL: peerURL, Peers: peers,
-		NoFsync: o.embeddedNoFsync, Log: logrus.WithField("component", "etcd"),
-	}, found
 }
 
 // store is how etcd is reached: the own member first, if there is one.

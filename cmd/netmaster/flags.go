@@ -61,11 +61,12 @@ travel between hosts (--netmode) and how they are forwarded (--fwdmode).
 One machine, nothing else installed:
    netmaster --mode cni --netmode vxlan --fwdmode routing --embedded-etcd /var/lib/contiv/etcd
 
-One of three, each with a member of the store (here the first):
+One of three, each with a member of the store, here the first, which founds the cluster; the
+others are started alike, each with its name and address, and with --join-token-file:
    netmaster --mode kubernetes --netmode vxlan --fwdmode routing \
      --internal-address 10.1.1.1:9999 --embedded-etcd /var/lib/contiv/etcd --embedded-etcd-name m1 \
-     --embedded-etcd-client-url http://10.1.1.1:2379 --embedded-etcd-peer-url http://10.1.1.1:2380 \
-     --embedded-etcd-peers m1=http://10.1.1.1:2380,m2=http://10.1.1.2:2380,m3=http://10.1.1.3:2380
+     --embedded-etcd-client-url https://127.0.0.1:2379 \
+     --embedded-etcd-peers m1=https://10.1.1.1:2380,m2=https://10.1.1.2:2380,m3=https://10.1.1.3:2380
 
 With an etcd cluster that is there already:
    netmaster --mode kubernetes --netmode vxlan --fwdmode routing --etcd-endpoints http://e1:2379,http://e2:2379
@@ -124,11 +125,11 @@ func (o *options) embeddedFlags(set daemonflags.Set) []cli.Flag {
 		set.String(&o.embeddedName, "embedded-etcd-name", "EMBEDDED_ETCD_NAME", "netmaster", categoryEmbedded,
 			"name of the member, unique in its cluster"),
 		set.String(&o.embeddedClientURL, "embedded-etcd-client-url", "EMBEDDED_ETCD_CLIENT_URL", daemonflags.DefaultEtcdEndpoint, categoryEmbedded,
-			"URL the member serves clients on; agents use it as their --etcd-endpoints"),
+			"URL the member serves clients on; agents of an open cluster use it as their --etcd-endpoints. With https it takes netmasters' certificates only, and the peer URLs have to be https, too"),
 		set.String(&o.embeddedPeerURL, "embedded-etcd-peer-url", "EMBEDDED_ETCD_PEER_URL", "", categoryEmbedded,
-			"URL the member talks to the others on (default: what --embedded-etcd-peers says, or "+alonePeerURL+")"),
+			"URL the member talks to the others on (default: what --embedded-etcd-peers says, or port 2380 of loopback). With https the first netmaster founds the cluster alone, and those with --join-token-file enter it"),
 		set.String(&o.embeddedPeers, "embedded-etcd-peers", "EMBEDDED_ETCD_PEERS", "", categoryEmbedded,
-			"all members, name=peer URL,...; none: alone"),
+			"all members, name=peer URL,...; none: alone. With https URLs, netmasters to ask (--join)"),
 		set.Bool(&o.embeddedNoFsync, "embedded-etcd-unsafe-no-fsync", "EMBEDDED_ETCD_UNSAFE_NO_FSYNC", categoryEmbedded,
 			"do not wait for the disk; a machine that stops loses data; for tests"),
 	}

@@ -3,21 +3,25 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/daemonflags"
 )
 
 // TestMain lets the test program be the netmaster of its own tests.
@@ -247,5 +251,41 @@ func TestANewClusterIsClosedIfItsStoreIs(t *testing.T) {
 	o := &options{security: securityOptions{secure: true, insecure: true, plainLoopback: "king", leafLife: pki.LeafLife}}
 	if _, violations := o.protection(); len(violations) != 2 { // both of them, no such role
 		t.Errorf("%v", violations)
+	}
+}
+
+// A member with TLS enters its cluster by the netmasters of the others.
+func TestAMemberWithTLSNamesThoseItEntersBy(t *testing.T) {
+	three := "m1=https://10.1.1.1:2380,m2=https://[2001:db8::2]:2380,m3=https://10.1.1.3:2380"
+	for name, c := range map[string]struct {
+		peers, peer, client, token, join string
+		enters                           []string
+		founder                          bool
+		peerURL, refused                 string
+	}{
+		"the first":     {peers: three, client: "https://127.0.0.1:2379", enters: []string{"[2001:db8::2]:9998", "10.1.1.3:9998"}, founder: true, peerURL: "https://10.1.1.1:2380"},
+		"by its token":  {peers: three, client: "https://127.0.0.1:2379", token: "/t", join: "10.1.1.9:9999", enters: []string{"10.1.1.9:9999"}, founder: true, peerURL: "https://10.1.1.1:2380"},
+		"alone":         {client: "https://127.0.0.1:2379", peerURL: "https://127.0.0.1:2380"},
+		"alone, plain":  {client: "http://127.0.0.1:2379", peerURL: "http://127.0.0.1:2380"},
+		"half plain":    {peers: "m1=https://10.1.1.1:2380,m2=http://10.1.1.2:2380", client: "https://127.0.0.1:2379", refused: "either https or http"},
+		"plain peers":   {peers: "m1=http://10.1.1.1:2380", client: "https://127.0.0.1:2379", refused: "--embedded-etcd-client-url"},
+		"own is plain":  {peers: three, peer: "http://10.1.1.1:2380", client: "http://127.0.0.1:2379", refused: "either https or http"},
+		"nobody to ask": {client: "https://127.0.0.1:2379", token: "/t", refused: "--join or --embedded-etcd-peers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &options{embeddedDir: "/x", embeddedName: "m1", embeddedClientURL: c.client, embeddedPeerURL: c.peer, embeddedPeers: c.peers, internal: "10.1.1.1:9998"}
+			s := daemon.Security{TokenFile: c.token, Join: daemonflags.List(c.join)}
+			member, violations := o.member()
+			violations = append(violations, o.enters(member, &s)...)
+			if c.refused != "" {
+				if err := errors.Join(violations...); err == nil || !strings.Contains(err.Error(), c.refused) {
+					t.Errorf("%v; want ...%s...", err, c.refused)
+				}
+				return
+			}
+			if len(violations) > 0 || member.PeerURL != c.peerURL || s.Founder != c.founder || !slices.Equal(s.Join, c.enters) {
+				t.Errorf("%v, %s, %v by %q", violations, member.PeerURL, s.Founder, s.Join)
+			}
+		})
 	}
 }

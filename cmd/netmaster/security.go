@@ -49,7 +49,7 @@ func (s *securityOptions) flags(set daemonflags.Set) []cli.Flag {
 		set.String(&s.token, "join-token-file", "JOIN_TOKEN_FILE", "", categorySecurity,
 			"file with a token of netctl token create --role master, which only its own user may read: a netmaster that has no authorities is given them by another one, over TLS, and does not lead before"),
 		set.String(&s.join, "join", "JOIN", "", categorySecurity,
-			"netmasters to ask then, address:port with commas between, before those that are registered in the store"),
+			"netmasters to ask then, address:port with commas between, before those that are registered in the store (default: the hosts of --embedded-etcd-peers, port of --internal-address)"),
 		set.String(&s.podToken, "join-pod-token-file", "JOIN_POD_TOKEN_FILE", "", categorySecurity,
 			"file with a token of this pod's service account, for audience "+mastercfg.JoinAudience+": where the cluster has authorities, this netmaster is given them by another one; with --k8s-api-server"),
 		set.String(&s.dir, "pki-dir", "PKI_DIR", "/var/lib/contiv/pki", categorySecurity,

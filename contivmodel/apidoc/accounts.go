@@ -66,6 +66,13 @@ type (
 		Token  string           `json:"token"`
 		Record client.JoinToken `json:"record"`
 	}
+	addMemberRequest struct {
+		Name    string `json:"name"`
+		PeerURL string `json:"peerURL"`
+	}
+	addMemberAnswer struct {
+		Peers map[string]string `json:"peers"`
+	}
 	rotateRequest struct {
 		DryRun bool `json:"dryRun"`
 	}
@@ -179,6 +186,7 @@ var plainRoutes = []plainRoute{
 
 	{"POST", "/api/v1/security/rotate-keys", "rotateKeys", "do the next step of replacing the key that seals secrets in the store", anAdmin, rotateRequest{}, client.KeysRotation{}, 0},
 	{"POST", "/api/v1/authorities/rotate", "rotateAuthorities", "do the next step of replacing the authorities", anAdmin, rotateRequest{}, client.Rotation{}, 0},
+	{"POST", "/api/v1/store/members", "addMember", "have the store that netmasters embed expect another member", "netmasters", addMemberRequest{}, addMemberAnswer{}, 0},
 	{"GET", "/api/v1/authorities", "handOver", "the authorities with their keys", "netmasters", nil, handedAuthorities{}, 0},
 }
 

@@ -70,11 +70,14 @@ type Config struct {
 	Changed     func(mastercfg.SecurityMode)          // is told the mode of security at each change; nil: nobody is
 	Replace     func(seen, all pki.Authorities) error // has netmaster use others than those that were seen; nil: it cannot
 	LeafLife    time.Duration                         // of certificates; 0: pki.LeafLife
-	Now         func() time.Time                      // of certificates, tokens and sessions; nil: time.Now
-	Audit       *audit.Log                            // who has changed what, in clusters that ask; nil: nothing is written down
-	ClientRate  rate.Limit                            // requests a second of one identity, in clusters that ask; 0: ClientRate, rate.Inf: any number
-	HashCost    accounts.Cost                         // of passwords; zero: accounts.DefaultCost
-	Foreseen    *Foreseen                             // what this netmaster has counted in all its terms; nil: it begins anew
+	// AddMember has the store that netmasters embed expect another member, and returns the peer URLs of
+	// all by name; nil: members are not added.
+	AddMember  func(ctx context.Context, name, peerURL string) (map[string]string, error)
+	Now        func() time.Time // of certificates, tokens and sessions; nil: time.Now
+	Audit      *audit.Log       // who has changed what, in clusters that ask; nil: nothing is written down
+	ClientRate rate.Limit       // requests a second of one identity, in clusters that ask; 0: ClientRate, rate.Inf: any number
+	HashCost   accounts.Cost    // of passwords; zero: accounts.DefaultCost
+	Foreseen   *Foreseen        // what this netmaster has counted in all its terms; nil: it begins anew
 	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
 	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
 	Keyring      *keyring.Keyring              // of secrets in the store; nil: none are kept

@@ -105,7 +105,7 @@ func TestThePlainRoutesAreOnThePage(t *testing.T) {
 	for _, r := range append(a.table(), a.accountRoutes()...) {
 		plain := strings.HasPrefix(r.path, AuthPath) || r.area == rights.Access || slices.Contains([]string{WhoAmIPath, mastercfg.AuthorityPath, mastercfg.JoinPath,
 			mastercfg.RenewPath, mastercfg.NodesPath, mastercfg.MastersPath,
-			mastercfg.AuthoritiesPath}, r.path)
+			mastercfg.AuthoritiesPath, mastercfg.StoreMembersPath}, r.path)
 		for method := range r.methods {
 			served[method+" "+r.path] = true
 			if plain && !slices.Contains(told, method+" "+r.path) {

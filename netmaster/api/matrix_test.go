@@ -27,6 +27,7 @@ type row struct{ read, change string }
 var (
 	rowPublic     = row{"", ""}
 	rowMasters    = row{"f", ""}
+	rowMembers    = row{"", "f"}
 	rowKnown      = row{"..........", ".........."}
 	rowOwn        = row{"f.....f.f.", "fff...fff."} // objects of blue
 	rowForeign    = row{"ff.f..fff.", "ffff..fff."} // objects of red
@@ -58,6 +59,7 @@ var matrix = map[string]map[string]row{
 	mastercfg.JoinPath:                    {mastercfg.JoinPath: rowPublic},
 	mastercfg.RenewPath:                   {mastercfg.RenewPath: rowPublic},
 	mastercfg.AuthoritiesPath:             {mastercfg.AuthoritiesPath: rowMasters},
+	mastercfg.StoreMembersPath:            {mastercfg.StoreMembersPath: rowMembers},
 	mastercfg.RotatePath:                  {mastercfg.RotatePath: rowAccess},
 	mastercfg.JoinTokensPath:              {mastercfg.JoinTokensPath: rowAccess},
 	mastercfg.JoinTokensPath + "/{id}":    {mastercfg.JoinTokensPath + "/none": rowAccess},

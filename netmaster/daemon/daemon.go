@@ -23,7 +23,8 @@
 //	             (the gate, package gate, takes over agents that want the state)
 //	papers.go    authorities and own certificates; found.go how a cluster gets them,
 //	joining.go   and how another netmaster does; rotation.go how all get other ones
-//	member.go    the embedded member of the store, and the room it has
+//	member.go    the embedded member of the store, and the room it has;
+//	entering.go  how a member with TLS comes into its cluster, storecert.go its certificate
 package daemon
 
 import (
@@ -32,6 +33,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +52,9 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/space"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/hostaddr"
+	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -94,16 +98,18 @@ const (
 
 // Daemon is a netmaster.
 type Daemon struct {
-	cfg     Config
-	log     *logrus.Entry
-	db      *objdb.DB
-	front   *front
-	metrics *metrics
-	space   *space.Keeper
-	papers  *papers
-	keyring *keyring.Keyring // nil: no secrets are kept
-	mode    *mode
-	toJoin  atomic.Bool // this netmaster has no authorities and is to be given some
+	cfg       Config
+	log       *logrus.Entry
+	db        *objdb.DB
+	front     *front
+	metrics   *metrics
+	space     *space.Keeper
+	papers    *papers
+	keyring   *keyring.Keyring // nil: no secrets are kept
+	mode      *mode
+	member    *member
+	promoting notify.Signal // a member was added
+	toJoin    atomic.Bool   // this netmaster has no authorities and is to be given some
 
 	announcing sync.Mutex // held to say what others find this netmaster by
 	service    *objdb.Registration
@@ -122,6 +128,9 @@ func New(cfg Config) (*Daemon, error) {
 		cfg.SweepEvery = 30 * time.Second
 	}
 	cfg.API.Self, cfg.API.LeafLife = cfg.Control, cfg.Security.LeafLife
+	if cfg.Security.Store = isSecure(cfg.Embedded); cfg.Security.Store && cfg.Security.Dir == "" {
+		return nil, fault.New(fault.Invalid, "embedded store at %s: certificates need a directory of authorities", cfg.Embedded.PeerURL)
+	}
 	papers, err := newPapers(cfg.Security, cfg.Log)
 	if err != nil {
 		return nil, err
@@ -130,12 +139,21 @@ func New(cfg Config) (*Daemon, error) {
 	if cfg.Security.Dir != "" {
 		cfg.API.Found, cfg.API.Keyring = papers.found, keyring.In(cfg.Security.Dir)
 	}
+	member := newMember(cfg.Embedded, papers, cfg.Log)
+	if cfg.Security.Store && cfg.Store.CertFile == "" && strings.HasPrefix(cfg.Store.Endpoints[0], "https:") {
+		cfg.Store.TLS = member.dial
+	}
 	db, err := objdb.Open(cfg.Store)
 	if err != nil {
 		return nil, err
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}}
 	d.cfg.API.Foreseen, d.cfg.API.OtherReports = api.NewForeseen(time.Now().UTC()), d.otherReports
+	member.db = db
+	d.member, d.promoting = member, notify.New()
+	if cfg.Security.Store {
+		d.cfg.API.AddMember = d.addMember
+	}
 	d.cfg.API.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
 	d.toJoin.Store(cfg.Security.TokenFile != "" && papers.none())
 	d.gate = gate.New(gate.Config{DB: db, Verify: papers.Verify, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
@@ -179,8 +197,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for _, l := range listeners {
 		serving.Go(func() { failed <- server.serve(l) })
 	}
-	member, err := d.startMember(ctx)
-	if err != nil {
+	if err := d.member.Start(ctx); err != nil {
 		return errors.Join(err, server.stop(0))
 	}
 
@@ -191,9 +208,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, server.stop(0))
 	}
-	d.papers.changed = d.announce
+	d.papers.changed, d.member.announce = d.announce, d.announce
 	d.keyring.OnChange(d.announce)
 	var leading sync.WaitGroup
+	leading.Go(func() { d.member.Run(working) })
 	leading.Go(func() { d.join(working) })
 	leading.Go(func() { d.keepUp(working) })
 	leading.Go(func() { d.loop(working, ctx) })
@@ -209,7 +227,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
-	case err = <-member.Err():
+	case err = <-d.member.Err():
 	}
 	d.notify(daemon.SdNotifyStopping)
 	err = errors.Join(err, server.stop(drainTime))
@@ -218,7 +236,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	serving.Wait()
 	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer cancel()
-	err = errors.Join(err, d.service.Close(parting), member.Stop())
+	err = errors.Join(err, d.service.Close(parting), d.member.Stop())
 	d.log.Info("netmaster stopped")
 	return err
 }
@@ -265,7 +283,7 @@ func (d *Daemon) registered() []objdb.Service {
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
 		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Addresses: hostaddr.All(),
-		Authorities: d.papers.authorities().Hash(), Keyring: d.keyring.State(),
+		Authorities: d.member.knows(), Keyring: d.keyring.State(),
 	}}
 }
 

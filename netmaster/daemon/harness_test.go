@@ -51,7 +51,7 @@ func run(t testing.TB, change ...func(*Config)) *node {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	n := &node{t, d, addr, "http://" + addr, stop, make(chan error, 1)}
+	n := &node{t, d, cfg.Listen, "http://" + cfg.Listen, stop, make(chan error, 1)}
 	go func() { n.done <- d.Run(ctx) }()
 	t.Cleanup(n.shut)
 	testkit.Eventually(t, 20*time.Second, "netmaster answers", func() bool {

@@ -37,7 +37,7 @@ const (
 func (d *Daemon) join(ctx context.Context) {
 	var said string
 	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); d.joins() && ctx.Err() == nil; pace.Sleep(ctx) {
-		if !d.toJoin.Load() && !d.closed(ctx) {
+		if !d.toJoin.Load() && !d.member.away() && !d.closed(ctx) {
 			continue // there is nothing yet that others could give
 		}
 		err := d.tryJoin(ctx)
@@ -74,17 +74,13 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	masters, err := d.others(ctx)
-	if err != nil && len(s.Join) == 0 {
+	asked := slices.Clone(s.Join)
+	masters, record, err := d.known(ctx)
+	if err != nil && (len(s.Join) == 0 || !d.member.secure) {
 		return err
 	}
-	asked := slices.Clone(s.Join)
 	for _, m := range masters {
 		asked = append(asked, net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)))
-	}
-	record, err := d.record(ctx)
-	if err != nil {
-		return err
 	}
 	own := d.papers.authorities()
 	request := mastercfg.JoinRequest{Host: s.Name, CSR: csr}
@@ -107,6 +103,17 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	}
 	d.log.WithField("cluster", all.Cluster()).Info("this netmaster has joined the cluster")
 	return nil
+}
+
+// known is what the store says of the other netmasters, and of the cluster's security, where it can be asked.
+func (d *Daemon) known(ctx context.Context) (others []objdb.Service, record mastercfg.Security, err error) {
+	if d.member.away() {
+		return nil, record, fault.New(fault.Unavailable, "this netmaster's member of the store is not started yet")
+	}
+	if others, err = d.others(ctx); err == nil {
+		record, err = d.record(ctx)
+	}
+	return others, record, err
 }
 
 // show shows what this netmaster joins with.

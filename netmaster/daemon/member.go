@@ -2,46 +2,177 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/objdb/space"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // member is the embedded store, if there is one; without, it does nothing.
-type member struct{ server *embedded.Server }
+type member struct {
+	cfg    *embedded.Config // nil: etcd runs elsewhere
+	secure bool             // it speaks TLS, and others are added to its cluster while that runs
+	papers *papers
+	db     *objdb.DB // set before Run
+	log    *logrus.Entry
+	failed chan error // what ended it
+	// announce says what this netmaster knows; set before Run.
+	announce func()
 
-// memberStart bounds waiting for the other members: the daemon serves
-// meanwhile, and does as with any store that is away.
-const memberStart = 5 * time.Second
+	mu       sync.Mutex
+	server   *embedded.Server // nil: not started yet
+	believes *x509.CertPool   // whom it takes certificates from: etcd reads that at its start only; nil: it is plain
+	known    string           // hash of the authorities of which it believes that of the store
+}
 
-func (d *Daemon) startMember(ctx context.Context) (member, error) {
-	if d.cfg.Embedded == nil {
-		return member{}, nil
+const (
+	// memberStart bounds waiting for the other members: the daemon serves
+	// meanwhile, and does as with any store that is away.
+	memberStart = 5 * time.Second
+	// memberLook is how often it is looked after.
+	memberLook = time.Second
+)
+
+func newMember(cfg *embedded.Config, papers *papers, log *logrus.Entry) *member {
+	return &member{cfg: cfg, secure: isSecure(cfg), papers: papers, log: log, failed: make(chan error, 1), announce: func() {}}
+}
+
+// isSecure tells whether a member speaks TLS with the others.
+func isSecure(cfg *embedded.Config) bool {
+	return cfg != nil && strings.HasPrefix(cfg.PeerURL, "https:")
+}
+
+// Start starts the member, unless it has to enter its cluster first, which Run does.
+func (m *member) Start(ctx context.Context) error {
+	switch {
+	case m.cfg == nil:
+		return nil
+	case !m.secure:
+		return m.start(ctx, *m.cfg)
+	case embedded.HasData(m.cfg.Dir) && m.papers.have():
+		return m.start(ctx, m.armed(nil))
+	case m.cfg.WasPlain() && m.papers.none():
+		return m.startPlain(ctx)
 	}
-	waiting, cancel := context.WithTimeout(ctx, memberStart)
+	return nil
+}
+
+// startPlain starts a member of a cluster of before as it was, for nobody has made authorities, or given them to this
+// netmaster. When there are some it is started again, with TLS.
+func (m *member) startPlain(ctx context.Context) error {
+	cfg := *m.cfg
+	cfg.PeerURL, cfg.ClientURL = plain(cfg.PeerURL), plain(cfg.ClientURL)
+	cfg.Grows, cfg.Peers = true, nil
+	m.log.Warn("the member of the store is started without TLS, as before: there are no authorities yet")
+	return m.start(ctx, cfg)
+}
+
+func plain(url string) string { return strings.Replace(url, "https:", "http:", 1) }
+
+func (m *member) start(ctx context.Context, cfg embedded.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, memberStart)
 	defer cancel()
-	server, err := embedded.Start(waiting, *d.cfg.Embedded)
-	return member{server}, err
+	var believes *x509.CertPool
+	var known string
+	if cfg.CAFile != "" { // before etcd reads it: what comes in between is found out later
+		now := m.papers.held.Load()
+		if now == nil {
+			return fault.New(fault.Unavailable, "the authorities in %s are not those of the cluster", m.papers.cfg.Dir)
+		}
+		believes, known = now.store.RootCAs, now.authorities.Hash()
+	}
+	server, err := embedded.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.server, m.believes, m.known = server, believes, known
+	return nil
+}
+
+// running is the member; nil: there is none, or it has not been started yet.
+func (m *member) running() *embedded.Server {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.server
+}
+
+// dial is how the member is reached now: nil is plainly.
+func (m *member) dial() (*tls.Config, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.server != nil && m.believes == nil {
+		return nil, nil
+	}
+	return m.papers.store()
+}
+
+// away tells that the store cannot be asked: the member through which it is has not been started yet.
+func (m *member) away() bool { return m.cfg != nil && m.running() == nil }
+
+// Run has the member enter its cluster, if it has not, and looks after it until ctx ends.
+func (m *member) Run(ctx context.Context) {
+	if m.cfg == nil || m.secure && !m.enter(ctx) {
+		return
+	}
+	m.announce()
+	tick := time.NewTicker(memberLook)
+	defer tick.Stop()
+	for {
+		if m.secure {
+			m.publish(ctx)
+			m.renew(ctx)
+		}
+		select {
+		case err := <-m.running().Err():
+			m.fail(err)
+			return
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// publish has the others reach the member where it listens now: a cluster of before, whose members
+// spoke plainly, is closed by starting them with https URLs, one after the other.
+func (m *member) publish(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, memberStart)
+	defer cancel()
+	if err := m.running().PublishPeerURL(limited); err != nil && ctx.Err() == nil {
+		m.log.WithError(err).Warn("the other members are not told where this one is, trying again")
+	}
+}
+
+// fail says what has ended the member.
+func (m *member) fail(err error) {
+	select {
+	case m.failed <- err:
+	default: // it is known already
+	}
 }
 
 // Err carries the error that ended the member.
-func (m member) Err() <-chan error {
-	if m.server == nil {
-		return nil
-	}
-	return m.server.Err()
-}
+func (m *member) Err() <-chan error { return m.failed }
 
 // Stop leaves the cluster of members to the others.
-func (m member) Stop() error {
-	if m.server == nil {
+func (m *member) Stop() error {
+	server := m.running()
+	if server == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), memberStopTime)
 	defer cancel()
-	return m.server.Stop(ctx)
+	return server.Stop(ctx)
 }
 
 // newKeeper looks after the room in the store. It works whether or not this

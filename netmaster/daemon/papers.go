@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
 	"math/rand/v2"
@@ -37,15 +38,17 @@ type Security struct {
 
 	// TokenFile has a token with which this netmaster joins where it has no authorities; empty: none.
 	TokenFile string
-	Join      []string // netmasters to ask then, host:port, before those that are registered
+	Join      []string // other netmasters, host:port: to ask then, before those that are registered, and to enter an embedded store with TLS
 	// Vouched is what this netmaster joins with, without such a token, where it has no authorities and the
 	// cluster has some; nil: nobody vouches for it. It may lead where nobody has them.
 	Vouched func(context.Context) (token string, authorities *x509.CertPool, err error)
+	Founder bool // of several that are vouched for and embed a store with TLS, the one that founds the cluster
 
 	Own    owncert.Files    // certificates that the operator has brought
 	Reread <-chan os.Signal // when they are to be read again, beside each minute; nil: never
 
 	LeafLife time.Duration // of certificates; 0: pki.LeafLife
+	Store    bool          // the member of the store in this process speaks TLS; set by New
 
 	AuthProxy string // another address, of TLS only, for clients of the original's authenticating proxy; empty: none
 }
@@ -71,6 +74,7 @@ type held struct {
 	authorities    pki.Authorities
 	server, client *tls.Certificate
 	dialer         *tls.Config // of connections to other netmasters
+	store          *tls.Config // of connections to the own member of the store; nil: it needs none
 }
 
 // newPapers reads the authorities, if there are any yet.
@@ -108,15 +112,25 @@ func (p *papers) show(all pki.Authorities) error {
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	for _, c := range all[pki.API].Bundle() {
-		roots.AddCert(c)
+	shown := &held{authorities: all, server: server, client: client, dialer: dialing(all[pki.API], client, "http/1.1")}
+	if p.cfg.Store {
+		if shown.store, err = p.forStore(all[pki.Store], now); err != nil {
+			return err
+		}
 	}
-	dialer := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{*client}, NextProtos: []string{"http/1.1"}}
-	p.held.Store(&held{all, server, client, dialer})
+	p.held.Store(shown)
 	p.changed()
 	p.shown.Send()
 	return nil
+}
+
+// dialing is how those are reached whom an authority has signed.
+func dialing(by *pki.Authority, own *tls.Certificate, protocols ...string) *tls.Config {
+	roots := x509.NewCertPool()
+	for _, c := range by.Bundle() {
+		roots.AddCert(c)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{*own}, NextProtos: protocols}
 }
 
 // sign makes a certificate for a key that is never on disk.
@@ -125,11 +139,24 @@ func (p *papers) sign(by *pki.Authority, use x509.ExtKeyUsage, now time.Time) (*
 	if err != nil {
 		return nil, err
 	}
-	leaf := pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: p.cfg.Name}, Use: use, Key: key.Public(), Life: p.cfg.LeafLife}
+	leaf := p.leaf(key, use)
 	if use == x509.ExtKeyUsageServerAuth {
-		leaf.Names = append([]string{"localhost"}, p.cfg.Names...)
-		leaf.Addresses = append([]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, p.cfg.Addresses...)
+		p.serving(&leaf)
 	}
+	return issue(by, leaf, key, now)
+}
+
+func (p *papers) leaf(key *ecdsa.PrivateKey, use x509.ExtKeyUsage) pki.Leaf {
+	return pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: p.cfg.Name}, Use: use, Key: key.Public(), Life: p.cfg.LeafLife}
+}
+
+// serving adds what clients reach this netmaster by.
+func (p *papers) serving(leaf *pki.Leaf) {
+	leaf.Names = append([]string{"localhost"}, p.cfg.Names...)
+	leaf.Addresses = append([]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, p.cfg.Addresses...)
+}
+
+func issue(by *pki.Authority, leaf pki.Leaf, key *ecdsa.PrivateKey, now time.Time) (*tls.Certificate, error) {
 	signed, err := by.Sign(leaf, now)
 	if err != nil {
 		return nil, err

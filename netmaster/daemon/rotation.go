@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,6 +34,11 @@ func (d *Daemon) keepUp(ctx context.Context) {
 	for ; ctx.Err() == nil; retry.Pause(ctx, keepUpEvery) {
 		own := d.papers.authorities()
 		record, err := d.record(ctx)
+		if err != nil && own != nil && d.shutOut(ctx, own) && again.due(aim{}) {
+			if err := d.tryJoin(ctx); err != nil && ctx.Err() == nil {
+				d.log.WithError(err).Error("the store does not let this netmaster's member in, nor can it join anew: trying again")
+			}
+		}
 		if err != nil || own == nil || d.front.leading() != nil {
 			continue
 		}
@@ -48,6 +55,22 @@ func (d *Daemon) keepUp(ctx context.Context) {
 			d.log.WithError(err).Error("the authorities or the keyring here are not those of the cluster, and it is not given these: trying again")
 		}
 	}
+}
+
+// shutOut tells whether the store cannot be asked because the authorities were replaced while this netmaster was away:
+// its member is let in by no other one then. The others show certificates of an authority that is not known here.
+func (d *Daemon) shutOut(ctx context.Context, own pki.Authorities) bool {
+	s := d.cfg.Security
+	if !d.member.secure || len(s.Join) == 0 || s.TokenFile == "" && s.Vouched == nil {
+		return false
+	}
+	known := x509.NewCertPool()
+	for _, c := range own[pki.API].Bundle() {
+		known.AddCert(c)
+	}
+	_, err := joining.Known(ctx, s.Join, known)
+	var unknown x509.UnknownAuthorityError
+	return errors.As(err, &unknown)
 }
 
 // aim is what a netmaster that follows lacks, and who has it.

@@ -89,6 +89,9 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 		}
 		every(ctx, d.cfg.ReconcileEvery, reconcile, unreconciled)
 	})
+	if d.member.secure {
+		tasks.Go(func() { d.promote(ctx) })
+	}
 	tasks.Go(func() { every(ctx, openWarning, d.warnOpen, func(error) {}) })
 	tasks.Go(func() {
 		every(ctx, d.cfg.SweepEvery, func() error { return collector.Sweep(ctx, time.Now()) }, func(err error) {

@@ -8,13 +8,17 @@
 package joining
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -113,4 +117,53 @@ func Authorities(ctx context.Context, asMaster *tls.Config, address string) (fil
 	var answer mastercfg.HandedAuthorities
 	err = ask(ctx, asMaster, http.MethodGet, address, mastercfg.AuthoritiesPath, nil, &answer)
 	return answer.Files, err
+}
+
+// AddMember asks the netmasters of a cluster for a member of the store that they embed. The leader answers, and
+// no other one for it: who a netmaster is, is not passed on. It returns what embedded.Config.Peers of the member has to be.
+func AddMember(ctx context.Context, asMaster *tls.Config, masters []string, request mastercfg.AddMemberRequest) (peers map[string]string, err error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	err = inTurn(masters, func(address string) error {
+		var answer mastercfg.AddMemberResponse
+		err := ask(ctx, asMaster, http.MethodPost, address, mastercfg.StoreMembersPath, body, &answer)
+		peers = answer.Peers
+		return err
+	})
+	return peers, err
+}
+
+// Cluster is the id of the cluster that one of the netmasters says it is of, by its certificate; empty: none of
+// them shows one in time. Nothing is believed: it is for who would found another cluster.
+func Cluster(ctx context.Context, masters []string) (cluster string) {
+	ctx, cancel := context.WithTimeout(ctx, clusterTime)
+	defer cancel()
+	said := make(chan string, len(masters))
+	for _, address := range masters {
+		go func() { said <- clusterAt(ctx, address) }()
+	}
+	for range masters { // each ends with ctx at the latest
+		cluster = cmp.Or(<-said, cluster)
+	}
+	return cluster
+}
+
+// clusterTime is what netmasters get to say which cluster they are of.
+const clusterTime = 3 * time.Second
+
+func clusterAt(ctx context.Context, address string) string {
+	dialer := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	for _, uri := range conn.(*tls.Conn).ConnectionState().PeerCertificates[0].URIs {
+		if cluster, who, err := identity.ParseURI(uri.String()); err == nil && who.Kind == identity.Master {
+			return cluster
+		}
+	}
+	return ""
 }

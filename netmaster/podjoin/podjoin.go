@@ -93,15 +93,15 @@ func denied(format string, args ...any) error {
 	return fault.New(fault.Denied, "join token: "+format, args...)
 }
 
-// Authorities are those that the leader has written for who joins. Errors: fault.Unavailable while
-// it has not.
+// Authorities are those that the leader has written for who joins. Errors: fault.NotFound while
+// it has not, fault.Unavailable where the API server does not tell.
 func (c Cluster) Authorities(ctx context.Context) (*x509.CertPool, error) {
 	written, err := c.Client.CoreV1().ConfigMaps(c.Namespace).Get(ctx, ConfigMap, metav1.GetOptions{})
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "authorities in ConfigMap %s/%s: %w", c.Namespace, ConfigMap, err)
 	}
 	if written.Data[Key] == "" {
-		return nil, fault.New(fault.Unavailable, "ConfigMap %s/%s has no %s yet: the leader writes it", c.Namespace, ConfigMap, Key)
+		return nil, fault.New(fault.NotFound, "ConfigMap %s/%s has no %s yet: the leader writes it", c.Namespace, ConfigMap, Key)
 	}
 	pool, err := pki.Pool([]byte(written.Data[Key]))
 	if err != nil {

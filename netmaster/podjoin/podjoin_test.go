@@ -87,7 +87,7 @@ func TestWhatIsNoTokenIsNotAskedAbout(t *testing.T) {
 // The leader writes the authorities where who joins reads them, and others when there are others.
 func TestAuthoritiesAreFoundWhereTheyAreWritten(t *testing.T) {
 	c := Cluster{Namespace: namespace, Client: fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ConfigMap}})}
-	if _, err := c.Authorities(t.Context()); !fault.Is(err, fault.Unavailable) {
+	if _, err := c.Authorities(t.Context()); !fault.Is(err, fault.NotFound) {
 		t.Errorf("before the leader has written: %v", err)
 	}
 	present := make(chan string, 1)

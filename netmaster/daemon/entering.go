@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/joining"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// A member that speaks TLS needs a certificate of the store's authority before it is started, and so
+// it cannot wait for the store to say who makes the authorities. One netmaster founds the
+// cluster, in steps that are on its disk one after the other, so that it goes on where it was killed:
+//
+//	1  a note beside the data that it founds     embedded.Config.Found
+//	2  the authorities, and a certificate        papers.found
+//	3  the member, alone
+//	4  the record of the cluster's security      Daemon.found, when it leads
+//
+// Every other one is given the authorities (joining.go), asks the leader to have its member expected, and
+// starts it with the answer; asked again, the leader gives the same. A member that has data
+// is started from that. The leader gives a vote to members that have caught up.
+
+// enter brings the member up, however long the others take; false: ctx has ended, or the member has failed.
+func (m *member) enter(ctx context.Context) bool {
+	var said string
+	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); m.away(); pace.Sleep(ctx) {
+		if ctx.Err() != nil {
+			return false
+		}
+		m.papers.again()
+		err := m.tryToEnter(ctx)
+		if fault.Is(err, fault.Invalid) {
+			m.fail(err)
+			return false
+		}
+		if err != nil && err.Error() != said && ctx.Err() == nil {
+			said = err.Error()
+			m.log.WithError(err).Warn("this netmaster's member of the store is not started yet, trying again")
+		}
+	}
+	return true
+}
+
+func (m *member) tryToEnter(ctx context.Context) error {
+	others, hasData := m.papers.cfg.Join, embedded.HasData(m.cfg.Dir)
+	if !m.papers.have() {
+		if hasData {
+			return fault.New(fault.Unavailable, "it has data that others may reach over TLS only, and there are no authorities in %s: give it back that directory, or a token (--join-token-file)", m.papers.cfg.Dir)
+		}
+		if err := m.mayFound(ctx, others); err != nil {
+			return err
+		}
+		if err := m.cfg.Found(); err != nil {
+			return err
+		}
+		if err := m.papers.found(); err != nil {
+			return err
+		}
+	}
+	if hasData || len(others) == 0 || m.cfg.Founds() {
+		return m.start(ctx, m.armed(nil))
+	}
+	peers, err := joining.AddMember(ctx, m.papers.dialer(), others, mastercfg.AddMemberRequest{Name: m.cfg.Name, PeerURL: m.cfg.PeerURL})
+	if err != nil {
+		return err
+	}
+	return m.start(ctx, m.armed(peers))
+}
+
+// mayFound says what is against founding a cluster; nil: nothing.
+func (m *member) mayFound(ctx context.Context, others []string) error {
+	s := m.papers.cfg
+	if s.TokenFile != "" {
+		return fault.New(fault.Unavailable, "it has no authorities yet, which other netmasters give it")
+	}
+	if s.Founding == "" || s.Founding == mastercfg.SecurityOpen {
+		return fault.New(fault.Invalid, "the store's URLs are https, which needs authorities, and a new cluster is to be open: use http URLs, or leave out --insecure")
+	}
+	if s.Vouched != nil && len(others) > 0 {
+		switch _, _, err := s.Vouched(ctx); {
+		case err == nil:
+			return fault.New(fault.Unavailable, "it has no authorities yet, which other netmasters give it")
+		case !fault.Is(err, fault.NotFound):
+			return fmt.Errorf("not known whether there is a cluster: %w", err)
+		case !s.Founder:
+			return fault.New(fault.Unavailable, "the first of the members founds the cluster")
+		}
+	}
+	if cluster := joining.Cluster(ctx, others); cluster != "" {
+		return fault.New(fault.Unavailable, "there is a cluster already, %s: a netmaster without data and authorities enters it with a token "+
+			"(netctl token create --role master, --join-token-file)", cluster)
+	}
+	return nil
+}
+
+// armed is the configuration of the member with its certificates; peers are those of its cluster, where it was added.
+func (m *member) armed(peers map[string]string) embedded.Config {
+	cfg := m.papers.armed(*m.cfg)
+	cfg.Grows, cfg.Peers = true, peers
+	return cfg
+}
+
+// addMember has the store expect the member of another netmaster.
+func (d *Daemon) addMember(ctx context.Context, name, peerURL string) (map[string]string, error) {
+	peers, err := d.db.AddMember(ctx, name, peerURL)
+	d.promoting.Send()
+	return peers, err
+}
+
+// Times between looks at members that have no vote yet: while there are some, and otherwise.
+const (
+	promoteSoon = 500 * time.Millisecond
+	promoteLate = 10 * time.Second
+)
+
+// promote gives a vote to members that have caught up, until ctx ends.
+func (d *Daemon) promote(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := promoteLate
+		waiting, err := d.db.PromoteMembers(ctx)
+		if err != nil {
+			d.log.WithError(err).Debug("members of the store that are to get a vote")
+		}
+		if waiting {
+			wait = promoteSoon
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-d.promoting:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}

@@ -1,0 +1,273 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// seat is what a netmaster with a member of a store with TLS is started with, each time.
+type seat struct {
+	dir, addr string
+	member    embedded.Config
+	security  Security
+}
+
+// seats are those of several netmasters of one cluster; the first one founds it.
+func seats(t *testing.T, count int) (all []*seat) {
+	t.Helper()
+	for i := range count {
+		name, dir := fmt.Sprint("m", i+1), t.TempDir()
+		all = append(all, &seat{dir: dir, addr: testkit.FreeAddress(),
+			member: embedded.Config{Dir: filepath.Join(dir, "etcd"), Name: name, NoFsync: true, Log: testkit.Quiet(),
+				ClientURL: "https://" + testkit.FreeAddress(), PeerURL: "https://" + testkit.FreeAddress()},
+			security: Security{Dir: filepath.Join(dir, "pki"), Name: name, Founding: mastercfg.SecurityEnforced, Socket: filepath.Join(dir, "run", "netmaster.sock")}})
+	}
+	for i, s := range all {
+		for j, other := range all {
+			if i != j {
+				s.security.Join = append(s.security.Join, other.addr)
+			}
+		}
+	}
+	return all
+}
+
+// configure is the configuration of the netmaster of a seat.
+func (s *seat) configure(c *Config) {
+	member := s.member
+	c.Listen, c.Control, c.Security, c.Embedded = s.addr, s.addr, s.security, &member
+	c.Store = objdb.Config{Endpoints: []string{member.ClientURL}, Log: testkit.Quiet()}
+}
+
+// start starts the netmaster. At the end of the test it ends however it can: the last of several finds no majority any more.
+func (s *seat) start(t *testing.T) *node {
+	t.Helper()
+	n := run(t, s.configure)
+	t.Cleanup(func() {
+		n.stop()
+		if _, running := <-n.done; running {
+			close(n.done)
+		}
+	})
+	return n
+}
+
+// threeSecure are three netmasters that have founded a cluster and entered it.
+func threeSecure(t *testing.T) ([]*seat, []*node) {
+	t.Helper()
+	all := seats(t, 3)
+	nodes := []*node{all[0].start(t)}
+	leader(t, nodes...)
+	token := tokenFile(t, all[0].security.Socket, "master")
+	for _, s := range all[1:] {
+		s.security.TokenFile = token
+		nodes = append(nodes, s.start(t))
+	}
+	haveVotes(t, nodes)
+	return all, nodes
+}
+
+// haveVotes waits until the store serves each netmaster at its own member, all of which have a vote.
+func haveVotes(t *testing.T, nodes []*node) {
+	t.Helper()
+	for _, n := range nodes {
+		testkit.Eventually(t, time.Minute, n.daemon.cfg.Security.Name+" has a member with a vote", func() bool { return n.daemon.db.Ping(t.Context()) == nil })
+	}
+}
+
+// authorities are those of the cluster of a seat.
+func (s *seat) authorities(t *testing.T) pki.Authorities {
+	t.Helper()
+	all, err := pki.Load(s.security.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// knock asks a port of a member for its version, with certificates.
+func knock(at string, roots *x509.CertPool, own ...tls.Certificate) error {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: own}, DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, Timeout: 10 * time.Second}
+	resp, err := client.Get(at + "/version")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s", resp.Status)
+	}
+	return nil
+}
+
+// One netmaster founds the store, the others enter it with a token.
+func TestNetmastersFoundAStoreThatSpeaksTLSOnly(t *testing.T) {
+	all, nodes := threeSecure(t)
+	netmastersOnly(t, all, nodes[0])
+
+	// The founder goes and comes back.
+	nodes[0].shut()
+	leader(t, nodes[1:]...)
+	nodes[0] = all[0].start(t)
+	haveVotes(t, nodes)
+
+	// Who has an empty disk and no token founds no other cluster beside this one.
+	bare := seats(t, 1)[0]
+	bare.security.Join = []string{all[1].addr, all[2].addr}
+	if err := attempt(t, bare); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "there is a cluster already") {
+		t.Error(err)
+	}
+	if embedded.HasData(bare.member.Dir) || bare.member.Founds() {
+		t.Error("it has founded another cluster")
+	}
+
+	// One that was killed when its member was expected, and not started yet, enters at its next start.
+	fourth := seats(t, 1)[0]
+	fourth.member.Name, fourth.security.Name, fourth.security.Join = "m4", "m4", []string{all[0].addr, all[1].addr}
+	if err := all[0].authorities(t).Save(fourth.security.Dir); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := leader(t, nodes...)
+	testkit.Eventually(t, time.Minute, "it is expected", func() bool { // not before the others have been connected for five seconds
+		_, err := first.daemon.addMember(t.Context(), "m4", fourth.member.PeerURL)
+		return err == nil
+	})
+	nodes = append(nodes, fourth.start(t))
+	haveVotes(t, nodes)
+
+	// One that has lost its data is not taken for another one.
+	nodes[2].shut()
+	if err := os.RemoveAll(filepath.Join(all[2].member.Dir, "member")); err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt(t, all[2]); err == nil || !strings.Contains(err.Error(), "etcdctl member remove") {
+		t.Error(err)
+	}
+}
+
+// netmastersOnly tries each port of each member with whatever others have.
+func netmastersOnly(t *testing.T, all []*seat, n *node) {
+	t.Helper()
+	by, now := all[0].authorities(t), time.Now()
+	foreign, err := pki.NewCluster(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(by[pki.Store].Certificate)
+	who := func(kind identity.Kind) identity.Identity { return identity.Identity{Kind: kind, Name: "x"} }
+	for _, s := range all {
+		for _, at := range []string{s.member.ClientURL, s.member.PeerURL} {
+			for name, own := range map[string][]tls.Certificate{
+				"nobody":              nil,
+				"a node":              {certificate(t, by[pki.Client], who(identity.Node), x509.ExtKeyUsageClientAuth, now)},
+				"a user":              {certificate(t, by[pki.Client], who(identity.User), x509.ExtKeyUsageClientAuth, now)},
+				"a netmaster of REST": {certificate(t, by[pki.Client], who(identity.Master), x509.ExtKeyUsageClientAuth, now)},
+				"a server of REST":    {certificate(t, by[pki.API], who(identity.Master), x509.ExtKeyUsageServerAuth, now)},
+				"another cluster":     {certificate(t, foreign[pki.Store], who(identity.Master), x509.ExtKeyUsageClientAuth, now)},
+				"a server only":       {certificate(t, by[pki.Store], who(identity.Master), x509.ExtKeyUsageServerAuth, now)},
+			} {
+				if err := knock(at, roots, own...); err == nil {
+					t.Errorf("%s is let in at %s of %s", name, at, s.member.Name)
+				}
+			}
+			if err := knock(strings.Replace(at, "https:", "http:", 1), roots); err == nil {
+				t.Errorf("%s answers without TLS", at)
+			}
+			if err := knock(at, roots, certificate(t, by[pki.Store], who(identity.Master), x509.ExtKeyUsageClientAuth, now)); err != nil {
+				t.Errorf("a netmaster is not let in at %s: %v", at, err)
+			}
+		}
+	}
+	members, err := n.daemon.db.MemberURLs(t.Context())
+	if err != nil || len(members) != 6 {
+		t.Errorf("%q, %v", members, err)
+	}
+	for _, m := range members {
+		if u, err := url.Parse(m); err != nil || u.Scheme != "https" {
+			t.Errorf("a member says that it listens at %s", m)
+		}
+	}
+}
+
+// A netmaster that is killed on its way into a cluster goes on at its next start.
+func TestANetmasterKilledWhileItFoundsTheStoreFoundsOn(t *testing.T) {
+	for name, left := range map[string]func(*seat) error{
+		"a note":                 func(s *seat) error { return s.member.Found() },
+		"a note and authorities": func(s *seat) error { return foundedUpTo(s, false) },
+		"all but a member":       func(s *seat) error { return foundedUpTo(s, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := seats(t, 3)[0]
+			if err := left(s); err != nil {
+				t.Fatal(err)
+			}
+			n := s.start(t)
+			leader(t, n)
+			haveVotes(t, []*node{n})
+		})
+	}
+}
+
+// foundedUpTo leaves what a founder leaves that was killed before its member was started.
+func foundedUpTo(s *seat, certificate bool) error {
+	if err := s.member.Found(); err != nil {
+		return err
+	}
+	all, err := pki.NewCluster(time.Now())
+	if err != nil {
+		return err
+	}
+	if err := all.Save(s.security.Dir); err != nil || !certificate {
+		return err
+	}
+	s.security.Store = true
+	_, err = newPapers(s.security, testkit.Quiet())
+	return err
+}
+
+// attempt has a netmaster try once to bring its member up.
+func attempt(t *testing.T, s *seat) error {
+	t.Helper()
+	cfg := config(s.addr)
+	s.configure(&cfg)
+	d, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := d.db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return d.member.tryToEnter(ctx)
+}
+
+// Members that speak TLS belong to a cluster that asks who somebody is.
+func TestAnOpenClusterIsNotFoundedWithTLS(t *testing.T) {
+	s := seats(t, 1)[0]
+	s.security.Founding = mastercfg.SecurityOpen
+	if err := attempt(t, s); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "--insecure") {
+		t.Errorf("%v", err)
+	}
+}

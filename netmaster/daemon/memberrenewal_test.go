@@ -1,0 +1,187 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// storeCert is a certificate of a netmaster by the authority of the store.
+func storeCert(t *testing.T, by *pki.Authority) tls.Certificate {
+	t.Helper()
+	return certificate(t, by, identity.Identity{Kind: identity.Master, Name: "x"}, x509.ExtKeyUsageClientAuth, time.Now())
+}
+
+// shownAt is the serial number of the certificate that a port of a member shows.
+func shownAt(t *testing.T, at string) string {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := tls.Dial("tcp", u.Host, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+// believed are those whose certificates are taken at both ports of a member.
+func believed(s *seat, roots *x509.CertPool, whose map[string]tls.Certificate) (names []string) {
+	for name, own := range whose {
+		if knock(s.member.ClientURL, roots, own) == nil && knock(s.member.PeerURL, roots, own) == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A member shows other certificates when there are others, and goes on. It takes certificates of other authorities from the
+// step on that says so, until the one that ends it, and keeps what it has.
+func TestCertificatesOfAStoreAreReplacedWithoutARestartOfItsNetmaster(t *testing.T) {
+	s := seats(t, 1)[0]
+	n := s.start(t)
+	leader(t, n)
+	member, ports := n.daemon.member.running(), []string{s.member.ClientURL, s.member.PeerURL}
+	var before []string
+	for _, at := range ports {
+		before = append(before, shownAt(t, at))
+	}
+	if err := n.daemon.papers.renew(n.daemon.papers.held.Load()); err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range ports {
+		if shownAt(t, at) == before[i] {
+			t.Errorf("%s shows the certificate of before", at)
+		}
+	}
+	if n.daemon.member.running() != member {
+		t.Error("the member was started again for a certificate")
+	}
+
+	old := s.authorities(t)
+	whose := map[string]tls.Certificate{"old": storeCert(t, old[pki.Store])}
+	roots := x509.NewCertPool()
+	roots.AddCert(old[pki.Store].Certificate)
+	started := map[*embedded.Server]bool{member: true}
+	for _, step := range []struct {
+		pki.Step
+		believes []string
+	}{{pki.Add, []string{"old"}}, {pki.Switch, []string{"new", "old"}}, {pki.Drop, []string{"new"}}} {
+		rotate(t, n, step.Step)
+		now := n.daemon.papers.authorities()
+		if step.Step == pki.Switch {
+			whose["new"] = storeCert(t, now[pki.Store])
+			roots.AddCert(now[pki.Store].Certificate)
+		}
+		testkit.Eventually(t, 30*time.Second, "the member knows step "+string(step.Step), func() bool {
+			return n.daemon.member.knows() == now.Hash() && n.daemon.db.Ping(t.Context()) == nil
+		})
+		started[n.daemon.member.running()] = true
+		if is := believed(s, roots, whose); !slices.Equal(is, step.believes) {
+			t.Errorf("after %s it believes %q, want %q", step.Step, is, step.believes)
+		}
+	}
+	if len(started) != 3 {
+		t.Errorf("the member was started %d times, want 3: at first, and for those that are believed after the first and the last step", len(started))
+	}
+	if !n.leads() {
+		t.Error("the netmaster does not lead any more")
+	}
+}
+
+// An open cluster, whose members speak plainly, is closed: its netmasters are started with https URLs, one after the other,
+// which changes nothing, and when they have authorities their members speak TLS, one after the other. Nothing is lost.
+func TestMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
+	all := seats(t, 3)
+	peers := map[string]string{}
+	for _, s := range all {
+		peers[s.member.Name] = plain(s.member.PeerURL)
+	}
+	var nodes []*node
+	for _, s := range all {
+		before := *s
+		before.security.Founding = mastercfg.SecurityOpen
+		before.member.PeerURL, before.member.ClientURL, before.member.Peers = plain(s.member.PeerURL), plain(s.member.ClientURL), peers
+		nodes = append(nodes, before.start(t))
+	}
+	first, _ := leader(t, nodes...)
+	first.ok("POST", "/api/v1/tenants/blue/", `{"tenantName":"blue"}`)
+	for i, s := range all {
+		nodes[i].shut()
+		nodes[i] = s.start(t)
+		haveVotes(t, nodes)
+		if err := knock(plain(s.member.PeerURL), nil); err != nil {
+			t.Errorf("it is not as before: %v", err)
+		}
+	}
+	first, _ = leader(t, nodes...)
+	socket := first.daemon.cfg.Security.Socket
+	if code, answer := exchange(t, overSocket(t, socket), "POST", "http://localhost"+mastercfg.SecurityPath+"/init", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, answer)
+	}
+	token := tokenFile(t, socket, "master")
+	for i, s := range all {
+		if nodes[i] != first {
+			nodes[i].shut()
+			s.security.TokenFile = token
+			nodes[i] = s.start(t)
+		}
+		testkit.Eventually(t, time.Minute, s.member.Name+" speaks TLS", func() bool {
+			return knock(plain(s.member.PeerURL), nil) != nil && nodes[i].daemon.member.knows() != "" && nodes[i].daemon.db.Ping(t.Context()) == nil
+		})
+	}
+	netmastersOnly(t, all, nodes[0])
+	nodes[1].shut() // it comes back by what is on its disk
+	all[1].security.TokenFile = ""
+	nodes[1] = all[1].start(t)
+	haveVotes(t, nodes)
+	if _, err := nodes[1].daemon.db.Get(t.Context(), mastercfg.ModelRoot+"tenant/blue"); err != nil {
+		t.Error(err)
+	}
+}
+
+// In a store of three the authorities are replaced while it is written to; one that was away meanwhile is let in again
+// when it has a token of now.
+func TestLongAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
+	testkit.TakesLong(t)
+	all, nodes := threeSecure(t)
+	first, others := leader(t, nodes...)
+	away := slices.Index(nodes, others[1])
+	nodes[away].shut()
+	old := storeCert(t, all[0].authorities(t)[pki.Store])
+	for _, step := range []pki.Step{pki.Add, pki.Switch, pki.Drop} {
+		rotate(t, first, step)
+		testkit.Eventually(t, time.Minute, "all know step "+string(step), func() bool {
+			now, _ := leader(t, first, others[0])
+			hash := now.daemon.papers.authorities().Hash()
+			return first.daemon.member.knows() == hash && others[0].daemon.member.knows() == hash && first.daemon.db.Ping(t.Context()) == nil
+		})
+		first, _ = leader(t, first, others[0])
+		if first == others[0] {
+			others[0] = nodes[slices.IndexFunc(nodes, func(n *node) bool { return n != first && n != nodes[away] })]
+		}
+	}
+	all[away].security.TokenFile = tokenFile(t, first.daemon.cfg.Security.Socket, "master")
+	nodes[away] = all[away].start(t)
+	haveVotes(t, nodes)
+	roots := x509.NewCertPool()
+	roots.AddCert(first.daemon.papers.authorities()[pki.Store].Certificate)
+	for _, s := range all {
+		if is := believed(s, roots, map[string]tls.Certificate{"old": old, "new": storeCert(t, first.daemon.papers.authorities()[pki.Store])}); !slices.Equal(is, []string{"new"}) {
+			t.Errorf("%s believes %q", s.member.Name, is)
+		}
+	}
+}
