@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"time"
@@ -23,16 +24,22 @@ func (s story) administer(n *testbed.Node) *clientv3.Client {
 }
 
 func administrator(n *testbed.Node) (*clientv3.Client, error) {
+	var conf *tls.Config
+	if files := n.StoreFilesOutside(); files.CA != "" {
+		var err error
+		if conf, err = files.Client(); err != nil {
+			return nil, err
+		}
+	}
 	return clientv3.New(clientv3.Config{
-		Endpoints:   []string{storeURL(n)},
+		Endpoints:   []string{n.StoreURL()},
+		TLS:         conf,
 		DialTimeout: 5 * time.Second,
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return n.DialContext(ctx, "tcp", address)
 		})},
 	})
 }
-
-func storeURL(n *testbed.Node) string { return "http://" + n.MgmtIP + ":2379" }
 
 // makeStoreLeader makes the member on a node lead the others.
 func makeStoreLeader(ctx context.Context, bed *testbed.Bed, successor *testbed.Node) error {
@@ -41,7 +48,7 @@ func makeStoreLeader(ctx context.Context, bed *testbed.Bed, successor *testbed.N
 		return err
 	}
 	defer etcd.Close()
-	own, err := etcd.Status(ctx, storeURL(successor))
+	own, err := etcd.Status(ctx, successor.StoreURL())
 	if err != nil || own.Leader == own.Header.MemberId {
 		return err
 	}
@@ -51,7 +58,7 @@ func makeStoreLeader(ctx context.Context, bed *testbed.Bed, successor *testbed.N
 			return err
 		}
 		defer etcd.Close()
-		if status, err := etcd.Status(ctx, storeURL(n)); err != nil || status.Leader != status.Header.MemberId {
+		if status, err := etcd.Status(ctx, n.StoreURL()); err != nil || status.Leader != status.Header.MemberId {
 			continue
 		}
 		_, err = etcd.MoveLeader(ctx, own.Header.MemberId)

@@ -14,7 +14,7 @@ import (
 func (n *Node) StartNetmaster(extra ...string) (err error) {
 	var peers []string
 	for _, peer := range n.bed.Nodes {
-		peers = append(peers, fmt.Sprintf("%s=http://%s:2380", peer.Name, peer.MgmtIP))
+		peers = append(peers, peer.Name+"="+peer.peerURL())
 	}
 	args := append([]string{"env", n.foundation()}, n.program("netmaster")...) // older ones do not know it as a flag
 	args = append(args,
@@ -23,8 +23,8 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 		"--internal-address", n.MgmtIP+":9999",
 		"--embedded-etcd", n.storeDir(),
 		"--embedded-etcd-name", n.Name,
-		"--embedded-etcd-client-url", "http://"+n.MgmtIP+":2379",
-		"--embedded-etcd-peer-url", "http://"+n.MgmtIP+":2380",
+		"--embedded-etcd-client-url", n.StoreURL(),
+		"--embedded-etcd-peer-url", n.peerURL(),
 		"--embedded-etcd-peers", strings.Join(peers, ","),
 	)
 	n.netmaster, err = n.Start("netmaster", append(args, extra...)...)

@@ -76,7 +76,8 @@ func (b *Bed) Snapshot(ctx context.Context) (Snapshot, error) {
 // values: equal outputs mean equal content.
 func (b *Bed) Keys(ctx context.Context, prefix string) (string, error) {
 	n := b.Nodes[0]
-	return n.Run(ctx, n.Tool("probe"), "keys", strings.Join(b.EtcdEndpoints(), ","), prefix)
+	files := n.StoreFiles()
+	return n.Run(ctx, n.Tool("probe"), "keys", "-ca", files.CA, "-cert", files.Cert, "-key", files.Key, strings.Join(b.EtcdEndpoints(), ","), prefix)
 }
 
 // Diff lists the lines that are only in one of the snapshots.

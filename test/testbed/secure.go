@@ -59,8 +59,8 @@ func (b *Bed) owner(role string) string {
 	return "root"
 }
 
-// giveTokens waits for the founder and gives each node tokens for its daemons.
-func (b *Bed) giveTokens(ctx context.Context) error {
+// GiveTokens waits for the netmaster that founds a secure bed, and gives each node tokens for its daemons.
+func (b *Bed) GiveTokens(ctx context.Context) error {
 	for _, role := range []string{"master", "node"} {
 		founder := b.Nodes[0]
 		token, err := founder.retry(ctx, filepath.Join(b.Bin, "netctl"), "--netmaster", rootSocket, "token", "create", "--role", role, "-q")

@@ -57,6 +57,7 @@ type Config struct {
 	Bin      string    // directory of the built binaries; empty: bin/ of the module
 	First    bool      // switches run before everything else, as those of a kernel do
 	Secure   bool      // the cluster is enforced: everything joins with a token
+	Plain    bool      // the store of a secure bed does not speak TLS
 	Confined bool      // daemons run as their units have them run
 	Bare     bool      // nodes have no Open vSwitch: whoever starts one calls Node.JoinTunnels
 	Detach   bool      // the nodes outlive this process, until Close or Open(...).Close
@@ -73,6 +74,7 @@ type Bed struct {
 	fabric    *machine
 	mode      string
 	secure    bool
+	plain     bool // the store
 	confined  bool
 	log       io.Writer
 	removeDir bool
@@ -84,7 +86,7 @@ func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("testbed: %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
 	}
-	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, confined: cfg.Confined, log: cfg.Log}
+	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, plain: !cfg.Secure || cfg.Plain, confined: cfg.Confined, log: cfg.Log}
 	if b.log == nil {
 		b.log = io.Discard
 	}
@@ -171,7 +173,7 @@ func (b *Bed) Close() error {
 }
 
 // EtcdEndpoints lists the client URLs of the etcd members that netmasters embed.
-func (b *Bed) EtcdEndpoints() []string { return b.each("http://%s:2379") }
+func (b *Bed) EtcdEndpoints() []string { return b.each(b.storeScheme() + "://%s:2379") }
 
 // MasterURLs lists the REST URLs of all netmasters.
 func (b *Bed) MasterURLs() []string {
@@ -198,7 +200,7 @@ func (b *Bed) StartDaemons(ctx context.Context, netplugin ...string) error {
 		}
 	}
 	if b.secure {
-		if err := b.giveTokens(ctx); err != nil {
+		if err := b.GiveTokens(ctx); err != nil {
 			return err
 		}
 	}

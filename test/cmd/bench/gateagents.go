@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -238,8 +237,7 @@ func masterMemory(ctx context.Context, bed *testbed.Bed) (sizes []float64, err e
 // etcdWatches is how many watches the members of etcd have.
 func etcdWatches(ctx context.Context, bed *testbed.Bed) (all float64, err error) {
 	for _, n := range bed.Nodes {
-		client := http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}
-		text, err := get(ctx, &client, "http://"+n.MgmtIP+":2379/metrics")
+		text, err := storeMetrics(ctx, n)
 		if err != nil {
 			return 0, err
 		}

@@ -73,8 +73,7 @@ func reads(ctx context.Context, bed *testbed.Bed) (float64, error) {
 func ranges(ctx context.Context, bed *testbed.Bed) (all float64, err error) {
 	const line = `grpc_server_handled_total{grpc_code="OK",grpc_method="Range",grpc_service="etcdserverpb.KV",grpc_type="unary"} `
 	for _, n := range bed.Nodes {
-		client := http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}
-		text, err := get(ctx, &client, "http://"+n.MgmtIP+":2379/metrics")
+		text, err := storeMetrics(ctx, n)
 		if err != nil {
 			return 0, err
 		}
@@ -90,6 +89,16 @@ func ranges(ctx context.Context, bed *testbed.Bed) (all float64, err error) {
 		all += count
 	}
 	return all, nil
+}
+
+// storeMetrics is what the member of etcd on a node tells of itself.
+func storeMetrics(ctx context.Context, n *testbed.Node) (string, error) {
+	conf, err := n.StoreFilesOutside().Client()
+	if err != nil {
+		return "", err
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext, TLSClientConfig: conf, DisableKeepAlives: true}}
+	return get(ctx, &client, n.StoreURL()+"/metrics")
 }
 
 // get is the body of a successful answer.

@@ -48,8 +48,9 @@ func insideLeader(name string) func(context.Context, *testbed.Bed) ([]figure, er
 		if err != nil {
 			return nil, err
 		}
+		files := leader.StoreFiles()
 		out, err := leader.Run(ctx, leader.Tool("bench"), "inside", "-netmaster", leader.NetmasterURL(),
-			"-etcd", "http://"+leader.MgmtIP+":2379", name)
+			"-etcd", leader.StoreURL(), "-etcd-ca", files.CA, "-etcd-cert", files.Cert, "-etcd-key", files.Key, name)
 		if err != nil {
 			return nil, err
 		}
@@ -72,12 +73,12 @@ type site struct {
 	http *http.Client
 }
 
-func newSite(netmaster, etcd string) (*site, error) {
+func newSite(netmaster string, etcd objdb.Config) (*site, error) {
 	rest, err := client.New(client.Config{URLs: []string{netmaster}, Timeout: siteTime})
 	if err != nil {
 		return nil, err
 	}
-	db, err := objdb.Open(objdb.Config{Endpoints: []string{etcd}})
+	db, err := objdb.Open(etcd)
 	if err != nil {
 		rest.Close()
 		return nil, err
@@ -101,7 +102,11 @@ func (s *site) close() {
 func runInside(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("inside", flag.ContinueOnError)
 	netmaster := flags.String("netmaster", "", "URL of netmaster")
-	etcd := flags.String("etcd", "", "URL of etcd")
+	etcd := objdb.Config{Endpoints: []string{""}}
+	flags.StringVar(&etcd.Endpoints[0], "etcd", "", "URL of etcd")
+	flags.StringVar(&etcd.CAFile, "etcd-ca", "", "its authorities")
+	flags.StringVar(&etcd.CertFile, "etcd-cert", "", "certificate to show it")
+	flags.StringVar(&etcd.KeyFile, "etcd-key", "", "its key")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -109,7 +114,7 @@ func runInside(ctx context.Context, args []string, out io.Writer) error {
 	if measure == nil {
 		return fmt.Errorf("no measurement %q", flags.Arg(0))
 	}
-	s, err := newSite(*netmaster, *etcd)
+	s, err := newSite(*netmaster, etcd)
 	if err != nil {
 		return err
 	}

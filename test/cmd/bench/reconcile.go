@@ -111,7 +111,7 @@ func workOn(ctx context.Context, url, etcd string, work func(*site) error) error
 	if err := testkit.Poll(waiting, func() error { _, err := get(waiting, http.DefaultClient, url+"/readyz"); return err }); err != nil {
 		return err
 	}
-	s, err := newSite(url, etcd)
+	s, err := newSite(url, objdb.Config{Endpoints: []string{etcd}})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"time"
@@ -14,17 +15,24 @@ import (
 // keys prints every key below a prefix with a digest of its value, one per
 // line: two equal outputs mean equal content.
 func keys(ctx context.Context, args []string) error {
-	if len(args) != 2 {
+	flags := flag.NewFlagSet("keys", flag.ContinueOnError)
+	ca := flags.String("ca", "", "authorities of etcd")
+	cert := flags.String("cert", "", "certificate to show it")
+	key := flags.String("key", "", "its key")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 2 {
 		return errors.New("keys: want etcd URLs, comma separated, and a prefix")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	db, err := objdb.Open(objdb.Config{Endpoints: strings.Split(args[0], ",")})
+	db, err := objdb.Open(objdb.Config{Endpoints: strings.Split(flags.Arg(0), ","), CAFile: *ca, CertFile: *cert, KeyFile: *key})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	kvs, _, err := db.List(ctx, args[1])
+	kvs, _, err := db.List(ctx, flags.Arg(1))
 	if err != nil {
 		return err
 	}
