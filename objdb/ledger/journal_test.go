@@ -168,7 +168,7 @@ func TestALargePlanIsRunAgainWhenOthersWriteInBetween(t *testing.T) {
 
 func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
 	const before = "--max-txn-ops=4608" // of embedded members of versions before
-	for url, want := range map[string]int{testetcd.New(t): objdb.ManyOps, testetcd.NewProcess(t, before).URL: 4500, testetcd.NewProcess(t).URL: objdb.FewOps} {
+	for url, want := range map[string]int{testetcd.NewMember(t): objdb.ManyOps, testetcd.NewProcess(t, before).URL: 4500, testetcd.NewProcess(t).URL: objdb.FewOps} {
 		l := openLedger(t, lead(t, testdb.Open(t, objdb.Config{Endpoints: []string{url}})))
 		if l.maxOps != want {
 			t.Errorf("%d operations, want %d", l.maxOps, want)

@@ -20,13 +20,27 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// New starts an embedded member for this test and returns its URL.
+// largeTxns has a process take as much in a transaction as embedded members do.
+const largeTxns = "--max-txn-ops=5120"
+
+// New starts a store for this test and returns its URL. It is a process that takes as much in a
+// transaction as an embedded member: a member is slowed down by the race detector. What is
+// measured is a member.
 func New(t testing.TB) string {
+	t.Helper()
+	if _, measured := t.(*testing.B); measured {
+		return NewMember(t)
+	}
+	return NewProcess(t, largeTxns).URL
+}
+
+// NewMember starts an embedded member for this test and returns its URL.
+func NewMember(t testing.TB) string {
 	t.Helper()
 	return NewSmall(t, 0)
 }
 
-// NewSmall is New with a quota in bytes; 0 is the default.
+// NewSmall is NewMember with a quota in bytes; 0 is the default.
 func NewSmall(t testing.TB, quota int64) string {
 	t.Helper()
 	return NewMembers(t, 1, quota)[0].ClientURLs()[0]
