@@ -50,7 +50,7 @@ func chooseFlow(place string, claims []claim[string]) claim[string] {
 	all := unite(place, claims)
 	best := all[len(all)-1]
 	for _, c := range all[:len(all)-1] {
-		if isRule(best.owner) && pipeline.Preferred(flowAt(place, c), flowAt(place, best)) ||
+		if isRule(best.owner) && pipeline.Preferred(flowOf(c.thing), flowOf(best.thing)) ||
 			hasAddress(best.owner) && c.owner.Kind == best.owner.Kind && c.owner.ID < best.owner.ID {
 			best = c
 		}

@@ -178,7 +178,8 @@ func IsClause(f openflow.Flow) bool {
 
 // Preferred tells whether a is to be in the switch rather than b, where both
 // have the same MatchKey. A flow that drops comes first; between two that do
-// the same, the smaller cookie, so that the counter stays with one object.
+// the same, the smaller cookie, so that the counter stays with one object. Only what they do is
+// looked at, not their matches.
 func Preferred(a, b openflow.Flow) bool {
 	if aDrops, bDrops := isDrop(a), isDrop(b); aDrops != bDrops {
 		return aDrops
