@@ -14,7 +14,7 @@ PLAIN    := CGO_ENABLED=0 GOFLAGS='$(shell go env GOFLAGS 2>/dev/null) -trimpath
 GOBUILD  := $(PLAIN) go build -ldflags '$(LDFLAGS)'
 
 PROGRAMS := netmaster netplugin netctl contivk8s
-PACKAGES := openvswitch-switch etcd-server containernetworking-plugins iproute2 iputils-ping \
+PACKAGES := openvswitch-switch etcd-server openssl containernetworking-plugins iproute2 iputils-ping \
             ethtool iperf3 procps util-linux nftables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates systemd
 
 # What only the long tests need: routers of others.

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// closedOne is a netmaster that has founded an enforced cluster.
+type closedOne struct {
+	*process
+	dir  string
+	root *http.Client // on its socket
+	pool *x509.CertPool
+}
+
+// closed starts one, which runs as a process of its own, and waits until it leads.
+func closed(t *testing.T, flags ...string) *closedOne {
+	t.Helper()
+	c := &closedOne{process: &process{T: t, addr: testkit.FreeAddress(), store: testkit.FreeURL()}, dir: t.TempDir(), pool: x509.NewCertPool()}
+	socket := filepath.Join(c.dir, "netmaster.sock")
+	c.flags = append([]string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing", "--external-address", c.addr, "--internal-address", c.addr,
+		"--secure", "--pki-dir", filepath.Join(c.dir, "pki"), "--socket", socket, "--audit-log", filepath.Join(c.dir, "audit.log"),
+		"--embedded-etcd", filepath.Join(c.dir, "etcd"), "--embedded-etcd-client-url", c.store, "--embedded-etcd-peer-url", testkit.FreeURL(),
+		"--embedded-etcd-unsafe-no-fsync"}, flags...)
+	c.start()
+	t.Cleanup(func() {
+		c.kill()
+		if t.Failed() {
+			log := c.log.String()
+			t.Logf("the end of its log:\n%s", log[max(0, len(log)-8<<10):])
+		}
+	})
+	leader(t, time.Minute, []*process{c.process})
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	c.root = &http.Client{Timeout: 30 * time.Second, Transport: transport}
+	ca, err := os.ReadFile(filepath.Join(c.dir, "pki", "api-ca.crt"))
+	if err != nil || !c.pool.AppendCertsFromPEM(ca) {
+		t.Fatalf("%v: %s", err, ca)
+	}
+	return c
+}
+
+// from is a client over TLS whose requests come from an address of the loopback.
+func (c *closedOne) from(address string) *http.Client {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	transport := &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: c.pool}, MaxIdleConnsPerHost: 16}
+	c.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Timeout: 30 * time.Second, Transport: transport}
+}
+
+// ask sends a request, with a token unless that is empty.
+func (c *closedOne) ask(client *http.Client, token, method, path, body string) (code int, answer string, err error) {
+	base := "https://" + c.addr
+	if client == c.root {
+		base = "http://localhost"
+	}
+	req, err := http.NewRequest(method, base+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		req.Header.Set("X-Auth-Token", token)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text), err
+}
+
+// byRoot sends a request on the socket, which must succeed.
+func (c *closedOne) byRoot(method, path, body string) string {
+	c.Helper()
+	code, answer, err := c.ask(c.root, "", method, path, body)
+	if err != nil || code/100 != 2 {
+		c.Fatalf("%s %s: %d %s %v", method, path, code, answer, err)
+	}
+	return answer
+}
+
+const goodPassword = "correct horse battery"
+
+// user makes a user who may see everything, and logs in as him.
+func (c *closedOne) user(name string) (token string) {
+	c.Helper()
+	c.byRoot("POST", api.AuthPath+"/local_users/", `{"username":"`+name+`","password":"`+goodPassword+`"}`)
+	c.byRoot("POST", api.AuthPath+"/authorizations/", `{"principalName":"`+name+`","local":true,"role":"operator"}`)
+	code, answer, err := c.login(c.from("127.0.0.1"), name, goodPassword)
+	var said struct{ Token string }
+	if err != nil || json.Unmarshal([]byte(answer), &said) != nil || said.Token == "" {
+		c.Fatalf("login of %s: %d %s %v", name, code, answer, err)
+	}
+	return said.Token
+}
+
+func (c *closedOne) login(client *http.Client, name, password string) (code int, answer string, err error) {
+	return c.ask(client, "", "POST", api.AuthPath+"/login/", `{"username":"`+name+`","password":"`+password+`"}`)
+}

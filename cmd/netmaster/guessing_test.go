@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+func TestWhoGuessesPasswordsHarmsNobody(t *testing.T) {
+	guessed(t, 50, 200)
+}
+
+// 20,000 guesses in a minute. How long those who are entitled wait beside them is told, and not judged: on two processors
+// that is the hash that is worked on, and whatever else the machine does.
+func TestLongWhoGuessesPasswordsHarmsNobody(t *testing.T) {
+	testkit.TakesLong(t)
+	guessed(t, 50, 20_000)
+}
+
+// perSecond is how many guesses there are, of all sources together.
+const perSecond = 334
+
+// guessed has sources guess so often, while users who have logged in before, one of them guessed at, and root ask.
+func guessed(t *testing.T, sources, guesses int) {
+	c := closed(t)
+	victim, other := c.user("victim"), c.user("other")
+	calm := func() time.Duration {
+		over, cancel := context.WithTimeout(t.Context(), min(20*time.Second, time.Duration(guesses)*time.Second/perSecond))
+		defer cancel()
+		return c.entitled(over, victim, other)
+	}
+	before := calm()
+	memory := c.resident()
+
+	var guessing sync.WaitGroup
+	var codes [600]atomic.Int64
+	var next atomic.Int64
+	all, guessedAll := context.WithCancel(t.Context())
+	defer guessedAll()
+	began := time.Now()
+	for i := range sources {
+		guessing.Go(func() {
+			client := c.from(fmt.Sprintf("127.0.7.%d", i+1))
+			tick := time.NewTicker(time.Duration(sources) * time.Second / perSecond)
+			defer tick.Stop()
+			for n := next.Add(1); n <= int64(guesses); n = next.Add(1) {
+				name := "victim"
+				if n%2 == 1 {
+					name = fmt.Sprintf("unknown%d", n) // which costs as much
+				}
+				code, answer, err := c.login(client, name, fmt.Sprintf("wrong wrong %d", n))
+				if err != nil {
+					t.Errorf("a guess: %s %v", answer, err)
+				}
+				codes[code].Add(1)
+				<-tick.C
+			}
+		})
+	}
+	go func() { guessing.Wait(); guessedAll() }()
+	most := 0
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				most = max(most, c.resident())
+			case <-all.Done():
+				return
+			}
+		}
+	})
+	during := c.entitled(all, victim, other)
+	watching.Wait()
+	took := time.Since(began).Round(time.Second)
+	after := calm()
+
+	told := ""
+	for code := range codes {
+		if n := codes[code].Load(); n > 0 {
+			told += fmt.Sprintf(" %d: %d", code, n)
+		}
+		if n := codes[code].Load(); n > 0 && code != http.StatusUnauthorized && code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
+			t.Errorf("%d guesses get %d", n, code)
+		}
+	}
+	t.Logf("%d guesses of %d sources in %s, by status%s; p99 of the entitled %s, beside guesses %s, after them %s; memory %d MiB, beside guesses at most %d MiB",
+		guesses, sources, took, told, before, during, after, memory>>20, most>>20)
+	if judged := codes[http.StatusUnauthorized].Load(); judged == 0 || judged > int64(guesses)/2 { // few are compared with anything
+		t.Errorf("%d of %d guesses were judged", judged, guesses)
+	}
+	if grown := most - memory; !raced && grown > 256<<20 {
+		t.Errorf("memory grows by %d MiB beside guesses", grown>>20)
+	}
+	if code, answer, err := c.login(c.from("127.0.8.1"), "victim", goodPassword); err != nil || code != http.StatusOK {
+		t.Errorf("the victim logs in from elsewhere: %d %s %v", code, answer, err)
+	}
+}
+
+// entitled has users ask over TLS, and root on the socket, until ctx ends, and returns the time that 99 of 100
+// answers take at most. All have to succeed.
+func (c *closedOne) entitled(ctx context.Context, tokens ...string) time.Duration {
+	c.Helper()
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	var took []time.Duration
+	clients := []*http.Client{c.root}
+	for range tokens {
+		clients = append(clients, c.from("127.0.0.1"))
+	}
+	for i, token := range append([]string{""}, tokens...) {
+		asking.Go(func() {
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for range tick.C {
+				if ctx.Err() != nil {
+					return
+				}
+				began := time.Now()
+				code, answer, err := c.ask(clients[i], token, "GET", "/api/v1/tenants/", "")
+				if err != nil || code != http.StatusOK {
+					c.Errorf("an entitled client: %d %s %v", code, answer, err)
+					return
+				}
+				mu.Lock()
+				took = append(took, time.Since(began))
+				mu.Unlock()
+			}
+		})
+	}
+	asking.Wait()
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
+}
+
+var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
+
+// resident is the memory that the process occupies, in bytes.
+func (c *closedOne) resident() int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	found := residentLine.FindSubmatch(status)
+	if found == nil {
+		return 0
+	}
+	size, _ := strconv.Atoi(string(found[1])) // the kernel writes numbers
+	return size << 10
+}
