@@ -2,13 +2,15 @@ package accounts
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// How many hashes are worked on, and how many wait for that. Whoever comes then is
-// told to come later: memory and time of logins are bounded whatever is tried.
+// How many hashes are worked on at most, and how many wait for that. Whoever comes then is
+// told to come later: memory and time of logins are bounded whatever is tried. Half of the processors are left to
+// requests, which would wait behind a tenth of a second of hashing.
 const (
 	hashesAtOnce  = 2
 	hashesWaiting = 16
@@ -25,7 +27,7 @@ type Hasher struct {
 // NewHasher makes hashes of a cost.
 func NewHasher(cost Cost) *Hasher {
 	decoy := stored{cost: cost, salt: make([]byte, saltSize), digest: make([]byte, digestSize)}
-	return &Hasher{cost: cost, slots: make(chan struct{}, hashesAtOnce), decoy: decoy}
+	return &Hasher{cost: cost, slots: make(chan struct{}, max(1, min(hashesAtOnce, runtime.GOMAXPROCS(0)/2))), decoy: decoy}
 }
 
 // Hash makes the form of a password that is stored. It fails as unavailable if too
@@ -58,7 +60,7 @@ func (h *Hasher) Verify(ctx context.Context, hash, password string) (v Verdict, 
 // work does one hash when it is its turn.
 func (h *Hasher) work(ctx context.Context, hash func()) error {
 	defer h.present.Add(-1)
-	if h.present.Add(1) > hashesAtOnce+hashesWaiting {
+	if int(h.present.Add(1)) > cap(h.slots)+hashesWaiting {
 		return fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
 	}
 	select {
