@@ -122,6 +122,12 @@ func knock(at string, roots *x509.CertPool, own ...tls.Certificate) error {
 func TestNetmastersFoundAStoreThatSpeaksTLSOnly(t *testing.T) {
 	all, nodes := threeSecure(t)
 	netmastersOnly(t, all, nodes[0])
+}
+
+// Who goes comes back, and who lacks something enters, or is told what it lacks.
+func TestLongNetmastersComeBackIntoAStore(t *testing.T) {
+	testkit.TakesLong(t)
+	all, nodes := threeSecure(t)
 
 	// The founder goes and comes back.
 	nodes[0].shut()

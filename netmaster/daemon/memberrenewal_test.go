@@ -104,7 +104,8 @@ func TestCertificatesOfAStoreAreReplacedWithoutARestartOfItsNetmaster(t *testing
 
 // An open cluster, whose members speak plainly, is closed: its netmasters are started with https URLs, one after the other,
 // which changes nothing, and when they have authorities their members speak TLS, one after the other. Nothing is lost.
-func TestMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
+func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
+	testkit.TakesLong(t)
 	all := seats(t, 3)
 	peers := map[string]string{}
 	for _, s := range all {
