@@ -6,6 +6,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/contiv/netplugin/objdb"
 )
@@ -76,6 +77,9 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, host string, r *pb.Ran
 			}
 		}
 		seen, count := g.index.filter(host, page.Kvs, r.MinModRevision)
+		if r.Revision > 0 && len(r.RangeEnd) == 0 && len(page.Kvs) > 0 && count == 0 && g.index.forgot(string(r.Key)) {
+			return nil, rpctypes.ErrGRPCCompacted
+		}
 		answer.Count += count
 		if !r.CountOnly {
 			answer.Kvs = append(answer.Kvs, seen...)
@@ -90,6 +94,17 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, host string, r *pb.Ran
 		}
 		ask.Key = append(page.Kvs[len(page.Kvs)-1].Key, 0)
 	}
+}
+
+// forgot tells whether it is not known whose a record was: it is gone since before what is kept of the past, or since before this
+// gate began. A node that asks for what it once had is not told that it never was: to the node that would be another store.
+func (x *index) forgot(key string) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, indexed := scopeByKey(key)
+	_, there := x.records[key]
+	_, gone := x.recent.gone[key]
+	return indexed && !there && !gone
 }
 
 // filter keeps what a node may see: what was written at a revision or later, and the number of all.
