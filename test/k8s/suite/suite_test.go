@@ -32,7 +32,7 @@ var parts = []part{
 	{name: "services, one by one", focus: `Granular Checks: Services`, skip: `SCTP|DualStack|hostNetwork`, want: 16},
 	{name: "changes of services", focus: `\[sig-network\] (Conntrack|Connectivity Pod Lifecycle|Service CIDRs|EndpointSlice)|kube-proxy urls`, skip: `SCTP|DualStack|Disruptive|Serial|invalid conntrack state`, want: 18},
 	{name: "names", focus: `\[sig-network\] DNS`, skip: `DualStack|Serial`, want: 16},
-	{name: "policies with peers on all nodes", focus: `Netpol NetworkPolicy between server and client should (enforce multiple, stacked policies|work with Ingress, Egress specified together)`, want: 2, short: true},
+	{name: "policies with peers on all nodes", focus: `Netpol NetworkPolicy between server and client should enforce (egress policy allowing traffic to a server in a different namespace|policy to allow ingress traffic from pods in all namespaces)`, want: 2, short: true},
 	{name: "NetworkPolicy", focus: `\[sig-network\] Netpol`, skip: `SCTPConnectivity|Netpol API`, want: 45},
 	{name: "host ports", focus: `\[sig-network\] HostPort`, want: 1, short: true},
 }
