@@ -147,7 +147,7 @@ func TestLongNetmastersComeBackIntoAStore(t *testing.T) {
 
 	// One that was killed when its member was expected, and not started yet, enters at its next start.
 	fourth := seats(t, 1)[0]
-	fourth.member.Name, fourth.security.Name, fourth.security.Join = "m4", "m4", []string{all[0].addr, all[1].addr}
+	fourth.member.Name, fourth.security.Name, fourth.security.Join = "m4", "m4", []string{all[0].addr, all[1].addr, all[2].addr} // one of them leads
 	if err := all[0].authorities(t).Save(fourth.security.Dir); err != nil {
 		t.Fatal(err)
 	}
