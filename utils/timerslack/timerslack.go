@@ -37,6 +37,9 @@ func Rerun() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, slack, 0, 0, 0); err != nil {
 		return fmt.Errorf("set timer slack to %d ns: %w", slack, err)
 	}
+	if own, err := ofThread(); err != nil || own < slack { // as of a thread with a real-time policy: it would run itself for ever
+		return errors.Join(err, errors.New("set timer slack: the kernel takes none for this thread"))
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("set timer slack: %w", err)

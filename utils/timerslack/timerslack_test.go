@@ -1,6 +1,7 @@
 package timerslack
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -43,6 +45,22 @@ func report(set func() error) error {
 		fmt.Println(strings.TrimSpace(string(own)))
 	}
 	return nil
+}
+
+// A thread with a real-time policy may get no slack from the kernel: the program goes on and does not run itself for ever.
+func TestARealTimeProgramGoesOn(t *testing.T) {
+	testkit.NeedsMachine(t)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "chrt", "--rr", "1", program)
+	cmd.Env = append(os.Environ(), "TIMERSLACK_TEST=rerun")
+	if out, err := cmd.CombinedOutput(); ctx.Err() != nil {
+		t.Errorf("it has not ended: %v: %s", err, out)
+	}
 }
 
 func TestEveryThreadHasTheSlack(t *testing.T) {
