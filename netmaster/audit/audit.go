@@ -90,6 +90,7 @@ type Log struct {
 	file     *os.File
 	written  int64
 	previous string
+	unsynced error // of a file put aside, for those who wait for what is in it
 }
 
 // New prepares a log; the file is opened for the first entry.
@@ -175,6 +176,7 @@ func (l *Log) write(e Entry) error {
 	e.Previous, e.Lost = l.previous, l.lost.Swap(0)
 	line, err := json.Marshal(e)
 	if err != nil {
+		l.lost.Add(e.Lost + 1)
 		return err
 	}
 	n, err := l.file.Write(append(line, '\n'))
@@ -191,7 +193,7 @@ func (l *Log) write(e Entry) error {
 		l.log.WithField("lost", e.Lost).Error("audit: entries did not find room")
 	}
 	if l.written >= l.size {
-		return l.putAside()
+		l.putAside()
 	}
 	return nil
 }
@@ -233,11 +235,11 @@ func (l *Log) takeBack() error {
 	return err
 }
 
-// putAside ends a file; the chain goes on in the next one.
-func (l *Log) putAside() error {
-	err := errors.Join(l.file.Sync(), l.file.Close())
+// putAside ends a file; the chain goes on in the next one, or in the same one where that cannot be renamed.
+func (l *Log) putAside() {
+	l.unsynced = errors.Join(l.file.Sync(), l.file.Close())
 	l.file, l.written = nil, 0
-	return errors.Join(err, l.rename())
+	l.report(l.rename())
 }
 
 // rename makes audit.log audit.log.1, and so on; the oldest goes.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -67,9 +68,10 @@ func (l *Log) writeAll(first queued) {
 	if len(waiting) == 0 {
 		return
 	}
-	var err error
-	if l.file != nil { // else it was put aside, and synced then
-		err = l.file.Sync()
+	err := l.unsynced
+	l.unsynced = nil
+	if l.file != nil {
+		err = errors.Join(err, l.file.Sync())
 	}
 	l.report(err)
 	for _, w := range waiting {

@@ -50,6 +50,31 @@ func TestAChangeBeginsWhenItIsWrittenDown(t *testing.T) {
 	}
 }
 
+// A file that is full and cannot be renamed is gone on with: each line is on the disk.
+func TestAChangeBeginsThoughTheFileCannotBePutAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.Mkdir(fmt.Sprint(path, ".", filesKept), 0o750); err != nil { // in the way
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(fmt.Sprint(path, ".", filesKept-1), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := New(path, quiet())
+	l.size = 300
+	l.Strict()
+	stop := running(t, l)
+	for i := range 10 {
+		if err := l.Begin(t.Context(), Entry{Key: fmt.Sprint("key", i)}); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	text, err := os.ReadFile(path)
+	if n, bad := Verify(bytes.NewReader(text)); err != nil || bad != nil || n != 10 || strings.Contains(string(text), `"lost"`) {
+		t.Errorf("%d lines, %v, %v: %s", n, err, bad, text)
+	}
+}
+
 // While nothing can be written nothing begins; what was refused is not counted as lost afterwards.
 func TestNothingBeginsThatCannotBeWrittenDown(t *testing.T) {
 	dir := t.TempDir()
