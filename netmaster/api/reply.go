@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
+	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -40,7 +41,11 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) error {
 		return nil
 	}
 	final := said
-	whole, err := a.answers.Write(r.Context(), a.longAnswer(r.Context()), func(out io.Writer) error {
+	var place spool.Place // what has happened is told, however long that is
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		place = a.longAnswer(r.Context())
+	}
+	whole, err := a.answers.Write(r.Context(), place, func(out io.Writer) error {
 		if said.from == nil {
 			return said.write(out)
 		}
