@@ -36,7 +36,7 @@ func newRenewals(db *objdb.DB) *renewals {
 }
 
 // renew passes a renewal on. A stream that has failed is not used again.
-func (r *renewals) renew(ctx context.Context, request *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
+func (r *renewals) renew(ctx context.Context, request *pb.LeaseKeepAliveRequest) (answer *pb.LeaseKeepAliveResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, renewalTime)
 	defer cancel()
 	var s *renewing
@@ -46,25 +46,43 @@ func (r *renewals) renew(ctx context.Context, request *pb.LeaseKeepAliveRequest)
 		return nil, unavailable("renewing lease %x: %d others are being renewed", request.ID, renewalsAtOnce)
 	}
 	defer func() { r.streams <- s }()
-	if s == nil {
-		wire, err := r.db.Wire()
-		if err != nil {
-			return nil, unavailable("%v", err)
+	if s != nil {
+		answer, err := s.exchange(ctx, request)
+		if err == nil {
+			return answer, nil
 		}
-		lasting, end := context.WithCancel(context.Background())
-		stream, err := wire.Lease.LeaseKeepAlive(lasting)
-		if err != nil {
-			end()
+		s.end()
+		s = nil
+		if ctx.Err() != nil {
 			return nil, err
 		}
-		s = &renewing{stream, end}
+		// It has ended with what was asked before, as all do when the store's member is started again.
 	}
-	answer, err := s.exchange(ctx, request)
+	s, err = r.begin()
+	if err != nil {
+		return nil, err
+	}
+	answer, err = s.exchange(ctx, request)
 	if err != nil {
 		s.end()
 		s = nil
 	}
 	return answer, err
+}
+
+// begin begins a stream.
+func (r *renewals) begin() (*renewing, error) {
+	wire, err := r.db.Wire()
+	if err != nil {
+		return nil, unavailable("%v", err)
+	}
+	lasting, end := context.WithCancel(context.Background())
+	stream, err := wire.Lease.LeaseKeepAlive(lasting)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return &renewing{stream, end}, nil
 }
 
 func (s *renewing) exchange(ctx context.Context, request *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
