@@ -75,6 +75,9 @@ func (b *balancer) owner(r ledger.Reader, namespace string, one behind) (owner, 
 		uid = uidOf(pod) // that of a static pod is another one
 	}
 	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(one.Node, uid))
+	if err == nil && pod.Namespace != namespace { // a slice may name any pod
+		return owner{unknown: true}, nil
+	}
 	if err == nil {
 		return owner{pod.Tenant, pod.Tenant == ""}, nil
 	}
