@@ -62,8 +62,12 @@ func (m *member) tryToEnter(ctx context.Context) error {
 			return err
 		}
 	}
-	if hasData || len(others) == 0 || m.cfg.Founds() {
+	if hasData || m.cfg.Founds() {
 		return m.start(ctx, m.armed(nil))
+	}
+	if len(others) == 0 {
+		return fault.New(fault.Unavailable, "it has authorities of a cluster in %s and no data, and knows no other netmaster: name them (--join, --embedded-etcd-peers), "+
+			"restore its data, or remove the authorities to found a new cluster", m.papers.cfg.Dir)
 	}
 	peers, err := joining.AddMember(ctx, m.papers.dialer(), others, mastercfg.AddMemberRequest{Name: m.cfg.Name, PeerURL: m.cfg.PeerURL})
 	if err != nil {

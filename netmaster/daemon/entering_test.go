@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -233,6 +236,53 @@ func TestANetmasterKilledWhileItFoundsTheStoreFoundsOn(t *testing.T) {
 	}
 }
 
+// One that is to enter a cluster founds none, whatever it has lost or has not got yet.
+func TestANetmasterWithAuthoritiesAndWithoutDataFoundsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		others []string
+		log    bool // killed before its member was sent anything
+		says   string
+	}{
+		"knows nobody":             {nil, false, "knows no other netmaster"},
+		"killed before it entered": {[]string{testkit.FreeAddress()}, true, "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := seats(t, 1)[0]
+			if err := foundedUpTo(s, true); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(s.member.Dir); err != nil { // with the note that it founds
+				t.Fatal(err)
+			}
+			s.security.Join = c.others
+			if c.log {
+				unborn(t, s.member.Dir)
+			}
+			if err := attempt(t, s); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v", err)
+			}
+			if embedded.HasData(s.member.Dir) {
+				t.Error("it has founded a cluster")
+			}
+		})
+	}
+}
+
+// unborn makes the log of a member that has got no entry and no vote.
+func unborn(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, "member"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := wal.Create(zap.NewNop(), filepath.Join(dir, "member", "wal"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // foundedUpTo leaves what a founder leaves that was killed before its member was started.
 func foundedUpTo(s *seat, certificate bool) error {
 	if err := s.member.Found(); err != nil {
@@ -266,6 +316,9 @@ func attempt(t *testing.T, s *seat) error {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	if err := d.member.Start(ctx); err != nil || d.member.running() != nil {
+		return err
+	}
 	return d.member.tryToEnter(ctx)
 }
 

@@ -52,9 +52,14 @@ func isSecure(cfg *embedded.Config) bool {
 
 // Start starts the member, unless it has to enter its cluster first, which Run does.
 func (m *member) Start(ctx context.Context) error {
-	switch {
-	case m.cfg == nil:
+	if m.cfg == nil {
 		return nil
+	}
+	// Of a member that was killed before it had anything the log is no data: it enters again.
+	if err := embedded.DiscardUnborn(m.cfg.Dir); err != nil {
+		return err
+	}
+	switch {
 	case !m.secure:
 		return m.start(ctx, *m.cfg)
 	case embedded.HasData(m.cfg.Dir) && m.papers.have():

@@ -66,10 +66,16 @@ func (m *member) renew(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	if err != nil { // as of one that was away for so long that the others do not let it in: it serves nobody
+	if err != nil {
+		if m.db.Ping(ctx) == nil {
+			return // others have their turns
+		}
+		// As of one that was away for so long that the others do not let it in: it serves nobody.
 		if err := m.again(ctx); err != nil {
 			m.fail(err)
+			return
 		}
+		m.announce()
 		return
 	}
 	defer func() {
@@ -85,7 +91,13 @@ func (m *member) renew(ctx context.Context) {
 	}
 	m.log.Info("the member of the store was started again: it takes certificates of the authorities of now")
 	for ctx.Err() == nil && m.db.Ping(ctx) != nil {
-		retry.Pause(ctx, objdb.RetryFirst)
+		select {
+		case err := <-m.running().Err():
+			m.fail(err)
+			return
+		default:
+			retry.Pause(ctx, objdb.RetryFirst)
+		}
 	}
 	m.upToDate()
 	m.announce()

@@ -112,7 +112,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := discardUnborn(cfg.Dir); err != nil {
+	if err := DiscardUnborn(cfg.Dir); err != nil {
 		return nil, err
 	}
 	if err := cfg.claim(peers); err != nil {

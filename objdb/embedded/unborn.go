@@ -14,8 +14,8 @@ import (
 // firstSegment is the name of the file that a write-ahead log begins with.
 const firstSegment = "0000000000000000-0000000000000000.wal"
 
-// discardUnborn removes the data of a member that was killed while it was
-// founded: its write-ahead log exists, but holds neither an entry nor a vote.
+// DiscardUnborn removes the data of a member that was killed while it was
+// founded, or before the others had sent it anything: its write-ahead log exists, but holds neither an entry nor a vote.
 // etcd would take the log for that of a founded member, find no members in it,
 // itself included, and wait for a leader for ever.
 //
@@ -23,7 +23,7 @@ const firstSegment = "0000000000000000-0000000000000000.wal"
 // One entry or one vote is enough to keep the data, and so is whatever cannot be read
 // from the beginning to the end: the log of a member that was sent the whole store has a
 // gap before that, and what is damaged is for etcd to mend or to refuse.
-func discardUnborn(dir string) error {
+func DiscardUnborn(dir string) error {
 	log := filepath.Join(dir, "member", "wal")
 	segments, err := filepath.Glob(filepath.Join(log, "*.wal"))
 	if err != nil {

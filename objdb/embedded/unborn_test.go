@@ -70,7 +70,7 @@ func TestOnlyAMemberWithoutAVoteAndAnEntryIsUnborn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			c.write(dir)
-			if err := discardUnborn(dir); err != nil {
+			if err := DiscardUnborn(dir); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "member")); (err == nil) != c.keeps {
