@@ -96,7 +96,7 @@ func (w *world) pod(name, uid, node string, change func(*corev1.Pod)) {
 	if change != nil {
 		change(pod)
 	}
-	w.must(w.client.CoreV1().Pods("shop").Create(w.Context(), pod, metav1.CreateOptions{}))
+	w.must(w.client.CoreV1().Pods(pod.Namespace).Create(w.Context(), pod, metav1.CreateOptions{}))
 }
 
 func (w *world) deletePod(name string) {

@@ -157,6 +157,20 @@ func TestABackendIsOfItsPodsTenant(t *testing.T) {
 	w.wantServices(one...)
 }
 
+// Who may write slices in a namespace brings his service into no tenant by naming a pod of another namespace.
+func TestASliceThatNamesAPodOfAnotherNamespaceHasNothingOfIt(t *testing.T) {
+	w := newWorld(t)
+	w.put(&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Network{TenantName: "blue", NetworkName: "default-net"})
+	w.namespace("others", map[string]string{mastercfg.TenantLabel: "blue"})
+	w.pod("db-0", "u9", "node1", func(p *corev1.Pod) { p.Namespace = "others" })
+	w.pod("web-0", "u0", "node1", nil)
+	w.follow()
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u9": "blue/default-net/"})
+	w.service("web", nil, "=80")
+	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "10.128.0.9 u9 node1")
+	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80")
+}
+
 // A backend that is not meant any more keeps its connections while its pod lives.
 func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
 	w := newWorld(t)
