@@ -235,19 +235,6 @@ func masterMemory(ctx context.Context, bed *testbed.Bed) (sizes []float64, err e
 }
 
 // etcdWatches is how many watches the members of etcd have.
-func etcdWatches(ctx context.Context, bed *testbed.Bed) (all float64, err error) {
-	for _, n := range bed.Nodes {
-		text, err := storeMetrics(ctx, n)
-		if err != nil {
-			return 0, err
-		}
-		_, rest, _ := strings.Cut(text, "\netcd_debugging_mvcc_watcher_total ")
-		value, _, _ := strings.Cut(rest, "\n")
-		count, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: metrics of etcd: %w", n.Name, err)
-		}
-		all += count
-	}
-	return all, nil
+func etcdWatches(ctx context.Context, bed *testbed.Bed) (float64, error) {
+	return sumOfMembers(ctx, bed, "etcd_debugging_mvcc_watcher_total")
 }

@@ -70,16 +70,20 @@ func reads(ctx context.Context, bed *testbed.Bed) (float64, error) {
 
 // ranges is how many calls of Range the members of etcd have answered. A
 // transaction that reads is not among them, and none of an agent does.
-func ranges(ctx context.Context, bed *testbed.Bed) (all float64, err error) {
-	const line = `grpc_server_handled_total{grpc_code="OK",grpc_method="Range",grpc_service="etcdserverpb.KV",grpc_type="unary"} `
+func ranges(ctx context.Context, bed *testbed.Bed) (float64, error) {
+	return sumOfMembers(ctx, bed, `grpc_server_handled_total{grpc_code="OK",grpc_method="Range",grpc_service="etcdserverpb.KV",grpc_type="unary"}`)
+}
+
+// sumOfMembers is the sum of a metric over the members of etcd. One that does not show it counts as none: nobody has asked it yet.
+func sumOfMembers(ctx context.Context, bed *testbed.Bed, metric string) (all float64, err error) {
 	for _, n := range bed.Nodes {
 		text, err := storeMetrics(ctx, n)
 		if err != nil {
 			return 0, err
 		}
-		_, rest, found := strings.Cut(text, line)
+		_, rest, found := strings.Cut(text, "\n"+metric+" ")
 		if !found {
-			continue // nobody has asked that member yet
+			continue
 		}
 		value, _, _ := strings.Cut(rest, "\n")
 		count, err := strconv.ParseFloat(value, 64)
