@@ -39,7 +39,8 @@ type NodeStatus struct {
 // StoreStatus is the database of the cluster.
 type StoreStatus struct {
 	Endpoints []string `json:"endpoints"`
-	Healthy   bool     `json:"healthy"` // a quorum answers
+	Healthy   bool     `json:"healthy"`            // a quorum answers
+	Learners  []string `json:"learners,omitempty"` // members that have no vote yet
 }
 
 // ServicesStatus is how many services of tenants there are, and which of them refuse.

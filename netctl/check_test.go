@@ -92,6 +92,13 @@ FAIL  node n1: not registered, 3 endpoints; start netplugin there, or, if it is 
 FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting for the store; see the log of netplugin on n2
 `, "PORT", port)})
 
+	status = healthy()
+	status.Store.Learners = []string{"n2"}
+	url, port = startCluster(t, status, nil)
+	if got := run(t, url, "check --agent-port "+port); !strings.Contains(got.stdout, "FAIL  votes: the store's members without a vote: n2; a member gets") || got.code != exitPartial {
+		t.Errorf("a member without a vote: %v", got)
+	}
+
 	outOfSync := strings.NewReplacer(`"InSync":true`, `"InSync":false,"Pending":{"endpoint e1":"its network"}`, `"n2":"10.1.0.2"`, `"n2":"10.1.0.9"`).Replace(driverInSync)
 	status = healthy()
 	status.Nodes = status.Nodes[:1]
@@ -219,6 +226,11 @@ Host  Address         VTEP      Endpoints  Agent       Version
 n1    127.0.0.1       10.1.0.1  3          registered  1.2.2
 n2    127.0.0.1:9002  10.1.0.2  0          gone
 `})
+	status.Store.Learners = []string{"n2", "n3"}
+	url, _ = startCluster(t, status, nil)
+	if got := run(t, url, "status"); !strings.Contains(got.stdout, "Store:     healthy, no vote yet for n2, n3, at http://10.0.0.1:2379\n") {
+		t.Errorf("learners: %v", got)
+	}
 	if got := run(t, url, "status -o json"); got.code != 0 || !strings.Contains(got.stdout, `"leader": "10.0.0.1:9999"`) {
 		t.Errorf("json: %v", got)
 	}

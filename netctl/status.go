@@ -55,6 +55,8 @@ func (p *page) summary(status contivmodel.Status) {
 	health := "healthy"
 	if !status.Store.Healthy {
 		health = "UNHEALTHY"
+	} else if learners := status.Store.Learners; len(learners) > 0 {
+		health += ", no vote yet for " + strings.Join(learners, ", ") + ","
 	}
 	lines := [][2]string{
 		{"Leader", cmp.Or(status.Leader, "none")},

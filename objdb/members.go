@@ -1,9 +1,11 @@
 package objdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -31,6 +33,18 @@ func (db *DB) MemberURLs(ctx context.Context) (urls []string, err error) {
 		urls = slices.Concat(urls, m.ClientURLs, m.PeerURLs)
 	}
 	return urls, err
+}
+
+// Learners are the members that have no vote yet: while there are some, the store survives the loss of fewer
+// members than it is to. One that has never been started has no name, and is told by its peer URL.
+func (db *DB) Learners(ctx context.Context) (names []string, err error) {
+	members, err := db.members(ctx)
+	for _, m := range members {
+		if m.IsLearner {
+			names = append(names, cmp.Or(m.Name, strings.Join(m.PeerURLs, ", ")))
+		}
+	}
+	return names, err
 }
 
 // AddMember has the store expect another member at a peer URL, which learns what there is and has

@@ -47,6 +47,10 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	}
 	report.check("store", "is etcd running at these addresses, with a majority of its members?",
 		strings.Join(status.Store.Endpoints, ", "), unless(status.Store.Healthy, "not healthy: %v", status.Store.Endpoints))
+	if learners := status.Store.Learners; len(learners) > 0 {
+		report.check("votes", "a member gets its vote when it runs and has caught up; stop no netmaster before that",
+			"", fmt.Errorf("the store's members without a vote: %s", strings.Join(learners, ", ")))
+	}
 	report.check("leader", "see the logs of all netmasters; with an unhealthy store there can be no leader",
 		fmt.Sprintf("%s, epoch %d", status.Leader, status.Epoch), unless(status.Leader != "", "nobody leads"))
 	if status.Security != "" {

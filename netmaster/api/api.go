@@ -54,6 +54,7 @@ type Store interface {
 	Holder(ctx context.Context, lock string) (string, error)
 	Ping(ctx context.Context) error
 	Endpoints() []string
+	Learners(ctx context.Context) ([]string, error)
 }
 
 // Config is what the API needs to know of the daemon.

@@ -36,6 +36,9 @@ func (a *API) status(r *http.Request) (reply, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), storePatience)
 	defer cancel()
 	s.Store.Healthy = a.store.Ping(ctx) == nil
+	if learners, err := a.store.Learners(ctx); err == nil { // a store of others may not tell
+		s.Store.Learners = learners
+	}
 	registered := map[string][]objdb.Service{}
 	for _, name := range []string{mastercfg.MasterService, mastercfg.AgentService, mastercfg.AgentVTEPService} {
 		services, err := a.store.Services(ctx, name)
@@ -70,7 +73,7 @@ func (a *API) status(r *http.Request) (reply, error) {
 		return err
 	})
 	if err == nil && !whole {
-		s.Masters, s.Nodes, s.Store.Endpoints = []contivmodel.MasterStatus{}, []contivmodel.NodeStatus{}, []string{}
+		s.Masters, s.Nodes, s.Store.Endpoints, s.Store.Learners = []contivmodel.MasterStatus{}, []contivmodel.NodeStatus{}, []string{}, nil
 		return reply{body: s}, nil
 	}
 	if err == nil {

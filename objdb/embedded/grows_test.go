@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,9 @@ func TestAStoreGrowsFromOneMemberToThree(t *testing.T) {
 		testetcd.Ready(t, members[name])
 	}
 	voting(t, db)
+	if learners, err := db.Learners(t.Context()); err != nil || len(learners) > 0 {
+		t.Errorf("learners %v, %v", learners, err)
+	}
 	if _, err := db.AddMember(t.Context(), "b", cfgs["b"].PeerURL); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "etcdctl member remove") {
 		t.Errorf("a member whose data is lost is added again: %v", err)
 	}
@@ -75,8 +79,12 @@ func TestAMemberThatNeverComesHasNoVote(t *testing.T) {
 	a := growing(t, "a")
 	testetcd.Ready(t, start(t, within(time.Minute), a))
 	db := connect(t, a.ClientURL)
-	if _, err := db.AddMember(t.Context(), "b", testkit.FreeURL()); err != nil {
+	url := testkit.FreeURL()
+	if _, err := db.AddMember(t.Context(), "b", url); err != nil {
 		t.Fatal(err)
+	}
+	if learners, err := db.Learners(t.Context()); err != nil || !slices.Equal(learners, []string{url}) {
+		t.Errorf("learners %v, %v", learners, err)
 	}
 	if waiting, err := db.PromoteMembers(t.Context()); err != nil || !waiting {
 		t.Errorf("waiting %v, %v", waiting, err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
 )
 
 // A secure bed is a cluster that is enforced. The netmaster of the first node founds it; the
@@ -76,19 +78,34 @@ func (b *Bed) GiveTokens(ctx context.Context) error {
 	return nil
 }
 
+// waitVotes waits until every netmaster of a secure bed has entered the store with a vote: before that the
+// store does not survive the end of the founder.
+func (b *Bed) waitVotes(ctx context.Context) error {
+	return within(ctx, startLimit, func() error {
+		status, err := b.status(ctx)
+		if err == nil && (len(status.Masters) < len(b.Nodes) || len(status.Store.Learners) > 0) {
+			err = fmt.Errorf("%d of %d netmasters are registered, members of the store without a vote: %q", len(status.Masters), len(b.Nodes), status.Store.Learners)
+		}
+		return err
+	})
+}
+
 // secureInfo is what Info tells, as root hears it.
 func (b *Bed) secureInfo(ctx context.Context) (ClusterInfo, error) {
+	status, err := b.status(ctx)
+	return ClusterInfo{LeaderIP: status.Leader}, err
+}
+
+// status is what netctl status tells root.
+func (b *Bed) status(ctx context.Context) (status contivmodel.Status, err error) {
 	out, err := b.Netctl(ctx, "status", "-o", "json")
 	if err != nil {
-		return ClusterInfo{}, err
-	}
-	var status struct {
-		Leader string `json:"leader"`
+		return status, err
 	}
 	if err := json.Unmarshal([]byte(out), &status); err != nil {
-		return ClusterInfo{}, fmt.Errorf("netctl status: %w", err)
+		return status, fmt.Errorf("netctl status: %w", err)
 	}
-	return ClusterInfo{LeaderIP: status.Leader}, nil
+	return status, nil
 }
 
 // NetmasterURL is where programs on a node ask as somebody who may do everything: its own

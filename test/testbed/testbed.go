@@ -192,7 +192,8 @@ func (b *Bed) each(format string) []string {
 }
 
 // StartDaemons starts a netmaster with an embedded etcd member and a netplugin
-// on every node, the latter with flags of its own, and waits until all nodes are ready for pods.
+// on every node, the latter with flags of its own, and waits until all nodes are ready for
+// pods and all netmasters carry the store.
 func (b *Bed) StartDaemons(ctx context.Context, netplugin ...string) error {
 	for _, n := range b.Nodes {
 		if err := n.StartNetmaster(); err != nil {
@@ -211,6 +212,11 @@ func (b *Bed) StartDaemons(ctx context.Context, netplugin ...string) error {
 	}
 	for _, n := range b.Nodes {
 		if err := n.WaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	if b.secure {
+		if err := b.waitVotes(ctx); err != nil {
 			return err
 		}
 	}
