@@ -26,13 +26,15 @@ func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
 			for _, n := range bed.Nodes {
 				s.must(s.reachesNetmastersOnly(n))
 			}
-			s.soon(time.Minute, func() error { // the registry is looked at every 15 s
-				known, err := bed.Nodes[2].Run(s.ctx, "cat", "/var/lib/contiv/pki/netmasters")
-				if err == nil && strings.Count(known, "https://") != 2 {
-					err = fmt.Errorf("netmasters that are known beside the first: %q", known)
-				}
-				return err
-			})
+			for _, n := range bed.Nodes {
+				s.soon(time.Minute, func() error { // each looks at the registry every 15 s
+					known, err := n.Run(s.ctx, "cat", "/var/lib/contiv/pki/netmasters")
+					if err == nil && strings.Count(known, "https://") != 2 {
+						err = fmt.Errorf("netmasters that %s knows beside the first: %q", n.Name, known)
+					}
+					return err
+				})
+			}
 			s.must(founder.Netmaster().Kill())
 			c := s.pod(2, "c", "blue", "net", "")
 			s.reachEachOther(shortly, a, b, c)
