@@ -20,8 +20,11 @@ import (
 // replaced, one after the other, while nobody changes the flags of nodes.
 
 const (
-	mastersFile  = "netmasters" // beside the certificate; a URL a line
-	mastersEvery = 15 * time.Second
+	mastersFile = "netmasters" // beside the certificate; a URL a line
+
+	// Times between looks: netmasters of a new cluster come one after the other.
+	mastersSoon = time.Second
+	mastersLate = 20 * time.Second
 )
 
 // recallMasters are those that were registered when the node looked last.
@@ -43,7 +46,7 @@ func followMasters(o *options, db *objdb.DB) task {
 	log := logrus.WithField("component", "netmasters")
 	return func(ctx context.Context) error {
 		kept := recallMasters(o)
-		for ; ctx.Err() == nil; retry.Pause(ctx, mastersEvery) {
+		for pace := retry.NewPacer(mastersSoon, mastersLate); ctx.Err() == nil; pace.Sleep(ctx) {
 			addresses, err := registered(ctx, db)
 			if err != nil || len(addresses) == 0 {
 				continue // those that are known are tried on
@@ -68,6 +71,7 @@ func followMasters(o *options, db *objdb.DB) task {
 			}
 			log.WithField("netmasters", others).Info("netmasters beside those of --netmasters")
 			kept = others
+			pace.Reset()
 		}
 		return nil
 	}
