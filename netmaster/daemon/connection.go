@@ -53,9 +53,10 @@ type connection struct {
 	only     bool // it has to be TLS
 	first    sync.Once
 	failed   error
-	spoken   atomic.Pointer[net.Conn] // what is read from and written to; nil: before the first byte
-	secured  atomic.Pointer[tls.Conn] // the same where it is TLS and the handshake is done
-	given    atomic.Bool              // to the gate: it is no business of the server any more
+	spoken   atomic.Pointer[net.Conn]            // what is read from and written to; nil: before the first byte
+	secured  atomic.Pointer[tls.ConnectionState] // what the handshake has agreed on; nil: it is plain, or not done
+	found    atomic.Pointer[finding]             // who has shown a certificate; nil: nobody has asked yet
+	given    atomic.Bool                         // to the gate: it is no business of the server any more
 }
 
 // Read implements net.Conn. The first call does the handshake, until the deadline for reading.
@@ -84,11 +85,12 @@ func (c *connection) begin() {
 		if c.failed = secured.HandshakeContext(context.Background()); c.failed != nil {
 			return
 		}
-		if secured.ConnectionState().NegotiatedProtocol == gateProtocol {
+		state := secured.ConnectionState() // for good: a client cannot negotiate again
+		if state.NegotiatedProtocol == gateProtocol {
 			c.give(secured)
 			return
 		}
-		c.secured.Store(secured)
+		c.secured.Store(&state)
 		spoken = secured
 	}
 	c.spoken.Store(&spoken)
@@ -152,16 +154,6 @@ func (c *connection) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
-}
-
-// state is what the handshake has agreed on; nil: the connection is plain.
-func (c *connection) state() *tls.ConnectionState {
-	secured := c.secured.Load()
-	if secured == nil {
-		return nil
-	}
-	state := secured.ConnectionState()
-	return &state
 }
 
 // replayed gives the first byte again.

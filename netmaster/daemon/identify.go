@@ -19,9 +19,9 @@ import (
 // from the requests of all others.
 const identityHeader = "Contiv-Identity"
 
-// verifier tells who a certificate belongs to.
+// verifier finds out who a certificate belongs to.
 type verifier interface {
-	Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error)
+	Find(chain []*x509.Certificate, now time.Time) (finding, error)
 }
 
 // identify notes who a request comes from: root, by the socket, who shows a certificate,
@@ -75,10 +75,10 @@ func whoAsks(r *http.Request, clients verifier) (identity.Identity, error) {
 	if !ok {
 		return identity.Identity{}, nil
 	}
-	if r.TLS = secured.state(); r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+	if r.TLS = secured.secured.Load(); r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return identity.Identity{}, nil
 	}
-	return clients.Verify(r.TLS.PeerCertificates, time.Now())
+	return secured.client(clients, time.Now())
 }
 
 // passOn writes an identity for the leader.

@@ -301,7 +301,7 @@ func (p *papers) authorities() pki.Authorities {
 	return nil
 }
 
-// Verify implements verifier for clients of this cluster.
+// Verify tells which client of this cluster a certificate belongs to.
 func (p *papers) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
 	all := p.authorities()
 	switch {

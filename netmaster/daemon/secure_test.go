@@ -163,6 +163,12 @@ var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 // served serves a handler as netmaster does, with authorities.
 func served(t *testing.T) (addr string, p *papers) {
 	t.Helper()
+	return servedBy(t, func(p *papers) verifier { return p })
+}
+
+// servedBy does it with a verifier around those.
+func servedBy(t *testing.T, clients func(*papers) verifier) (addr string, p *papers) {
+	t.Helper()
 	p, err := newPapers(Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m1", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, testkit.Quiet())
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +180,7 @@ func served(t *testing.T) (addr string, p *papers) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(named, p, testkit.Quiet())
+	s := newServer(named, clients(p), testkit.Quiet())
 	ended := make(chan error, 1)
 	go func() { ended <- s.serve(encrypting{Listener: l, config: p.server(), offers: p.have}) }()
 	t.Cleanup(func() {

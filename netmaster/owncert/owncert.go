@@ -145,6 +145,15 @@ func (c *Certs) For(name string) *tls.Certificate {
 // Trusts tells whether there are authorities of users.
 func (c *Certs) Trusts() bool { return c.held.Load().authorities != nil }
 
+// Edition is what the files have held when they were read. One that is equal to another is the same.
+type Edition struct{ held *held }
+
+// Edition is the present one.
+func (c *Certs) Edition() Edition { return Edition{c.held.Load()} }
+
+// Authorities are those of users.
+func (e Edition) Authorities() []*x509.Certificate { return e.held.authorities }
+
 // Verify tells which user of a cluster a certificate of the operator's authorities stands
 // for. Anything else is a fault.Unauthenticated that says what is wrong.
 func (c *Certs) Verify(cluster string, chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
