@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -40,6 +41,10 @@ var kinds = map[codes.Code]fault.Kind{
 	codes.PermissionDenied:  fault.Denied,
 }
 
+// stopped is in the answer of a member that does not serve any more, or not yet, while its listener takes connections: it
+// has none of what makes it one of gRPC.
+const stopped = "malformed header: missing HTTP content-type"
+
 // errLearner is the answer of a member that was added and has not caught up yet.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
@@ -50,6 +55,8 @@ func kindOf(err error) fault.Kind {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fault.Exhausted
 	case errors.Is(err, errLearner): // which it is not for long
+		return fault.Unavailable
+	case status.Code(err) == codes.Unknown && strings.Contains(err.Error(), stopped):
 		return fault.Unavailable
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps):
 		return fault.TooLarge

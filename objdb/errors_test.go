@@ -1,0 +1,25 @@
+package objdb_test
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// A member with TLS that stops answers for a moment as nobody does who serves: it is away.
+func TestAnAnswerThatIsNoneOfTheStoreMeansThatItIsAway(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	trusting := func() (*tls.Config, error) { return server.Client().Transport.(*http.Transport).TLSClientConfig, nil }
+	db := testdb.Open(t, objdb.Config{Endpoints: []string{server.URL}, TLS: trusting})
+	if err := db.Ping(t.Context()); !fault.Is(err, fault.Unavailable) {
+		t.Error(err)
+	}
+}
