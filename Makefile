@@ -74,7 +74,7 @@ test: deps build-test lint ## install what is needed and run every test but the 
 
 e2e-long: deps build-test ## run the long tests
 	@scripts/deps.sh $(LONG_PACKAGES)
-	@CONTIV_TEST_LONG=1 go test -race -vet=off -count=1 -timeout 40m -p 1 -v -run Long ./test/... ./ofnet/pipeline ./netplugin/bgp ./objdb/embedded ./netmaster/classes
+	@CONTIV_TEST_LONG=1 go test -race -vet=off -count=1 -timeout 40m -p 1 -v -run Long ./test/... ./ofnet/pipeline ./netplugin/bgp ./objdb/embedded ./netmaster/classes ./netmaster/daemon ./cmd/netmaster
 
 K8S := $(BIN)/k8s
 K8S_SOURCES := scripts/k8s-build.sh $(wildcard test/k8s/tools/* test/k8s/tools/e2e/* test/k8s/tools/cnp/* test/k8s/tools/cyclonus/* test/k8s/tools/cyclonus/*/* test/k8s/coredns/* test/k8s/containerd/* test/k8s/pause/* test/k8s/images/*)

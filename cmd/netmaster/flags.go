@@ -127,7 +127,7 @@ func (o *options) embeddedFlags(set daemonflags.Set) []cli.Flag {
 		set.String(&o.embeddedClientURL, "embedded-etcd-client-url", "EMBEDDED_ETCD_CLIENT_URL", daemonflags.DefaultEtcdEndpoint, categoryEmbedded,
 			"URL the member serves clients on; agents of an open cluster use it as their --etcd-endpoints. With https it takes netmasters' certificates only, and the peer URLs have to be https, too"),
 		set.String(&o.embeddedPeerURL, "embedded-etcd-peer-url", "EMBEDDED_ETCD_PEER_URL", "", categoryEmbedded,
-			"URL the member talks to the others on (default: what --embedded-etcd-peers says, or port 2380 of loopback). With https the first netmaster founds the cluster alone, and those with --join-token-file enter it"),
+			"URL the member talks to the others on (default: what --embedded-etcd-peers says, or port 2380 of loopback). With https the first that --embedded-etcd-peers names founds the cluster alone, and those with --join-token-file enter it"),
 		set.String(&o.embeddedPeers, "embedded-etcd-peers", "EMBEDDED_ETCD_PEERS", "", categoryEmbedded,
 			"all members, name=peer URL,...; none: alone. With https URLs, netmasters to ask (--join)"),
 		set.Bool(&o.embeddedNoFsync, "embedded-etcd-unsafe-no-fsync", "EMBEDDED_ETCD_UNSAFE_NO_FSYNC", categoryEmbedded,

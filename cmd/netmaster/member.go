@@ -63,7 +63,7 @@ func scheme(url string) string {
 }
 
 // enters says how a member with TLS comes into its cluster: by the netmasters on the hosts of the other
-// members, unless others are named. Of those whom Kubernetes vouches for, the first that the flag names founds it.
+// members, unless others are named. The first that the flag names founds it.
 func (o *options) enters(member *embedded.Config, s *daemon.Security) []error {
 	if member == nil || scheme(member.PeerURL) != "https" {
 		return nil

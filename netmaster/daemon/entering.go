@@ -91,13 +91,15 @@ func (m *member) mayFound(ctx context.Context, others []string) error {
 			return fault.New(fault.Unavailable, "it has no authorities yet, which other netmasters give it")
 		case !fault.Is(err, fault.NotFound):
 			return fmt.Errorf("not known whether there is a cluster: %w", err)
-		case !s.Founder:
-			return fault.New(fault.Unavailable, "the first of the members founds the cluster")
 		}
 	}
 	if cluster := joining.Cluster(ctx, others); cluster != "" {
 		return fault.New(fault.Unavailable, "there is a cluster already, %s: a netmaster without data and authorities enters it with a token "+
 			"(netctl token create --role master, --join-token-file)", cluster)
+	}
+	if len(others) > 0 && !s.Founder {
+		return fault.New(fault.Unavailable, "the first member of --embedded-etcd-peers founds the cluster; "+
+			"this one enters it when that is there, with a token where no Kubernetes vouches for it (netctl token create --role master, --join-token-file)")
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -43,6 +44,7 @@ func seats(t *testing.T, count int) (all []*seat) {
 			security: Security{Dir: filepath.Join(dir, "pki"), Name: name, Founding: mastercfg.SecurityEnforced, Socket: filepath.Join(dir, "run", "netmaster.sock")}})
 	}
 	for i, s := range all {
+		s.security.Founder = i == 0
 		for j, other := range all {
 			if i != j {
 				s.security.Join = append(s.security.Join, other.addr)
@@ -56,7 +58,7 @@ func seats(t *testing.T, count int) (all []*seat) {
 func (s *seat) configure(c *Config) {
 	member := s.member
 	c.Listen, c.Control, c.Security, c.Embedded = s.addr, s.addr, s.security, &member
-	c.Store = objdb.Config{Endpoints: []string{member.ClientURL}, Log: testkit.Quiet()}
+	c.Store, c.API.ClientRate = objdb.Config{Endpoints: []string{member.ClientURL}, Log: testkit.Quiet()}, rate.Inf
 }
 
 // start starts the netmaster. At the end of the test it ends however it can: the last of several finds no majority any more.
@@ -233,6 +235,17 @@ func TestANetmasterKilledWhileItFoundsTheStoreFoundsOn(t *testing.T) {
 			leader(t, n)
 			haveVotes(t, []*node{n})
 		})
+	}
+}
+
+// Of netmasters that are started together without tokens the first founds the cluster; the others say what they wait for.
+func TestOfNetmastersWithoutTokensOneFoundsTheStore(t *testing.T) {
+	second := seats(t, 2)[1]
+	if err := attempt(t, second); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "--join-token-file") {
+		t.Errorf("%v", err)
+	}
+	if second.member.Founds() || embedded.HasData(second.member.Dir) {
+		t.Error("it has founded a cluster")
 	}
 }
 

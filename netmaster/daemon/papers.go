@@ -42,7 +42,7 @@ type Security struct {
 	// Vouched is what this netmaster joins with, without such a token, where it has no authorities and the
 	// cluster has some; nil: nobody vouches for it. It may lead where nobody has them.
 	Vouched func(context.Context) (token string, authorities *x509.CertPool, err error)
-	Founder bool // of several that are vouched for and embed a store with TLS, the one that founds the cluster
+	Founder bool // of several that embed a store with TLS, the one that founds the cluster
 
 	Own    owncert.Files    // certificates that the operator has brought
 	Reread <-chan os.Signal // when they are to be read again, beside each minute; nil: never
