@@ -20,6 +20,9 @@ PACKAGES := openvswitch-switch etcd-server openssl containernetworking-plugins i
 # What only the long tests need: routers of others.
 LONG_PACKAGES := bird2 frr
 
+# The folders with tests that take long: those are called TestLong..., which test/testkit makes sure of.
+LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=bin '^func TestLong' . | xargs -n1 dirname | sort -u)
+
 # What only the comparison with others needs.
 PEER_PACKAGES := ovn-central ovn-host
 
@@ -40,7 +43,7 @@ LONGEST := ./test/e2e ./test/history
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
 SLOW := /cmd/|/systemd$$|/objdb|/netmaster/(api|daemon|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom vulncheck clean
+.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-long e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom vulncheck clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -74,7 +77,7 @@ test: deps build-test lint ## install what is needed and run every test but the 
 
 e2e-long: deps build-test ## run the long tests
 	@scripts/deps.sh $(LONG_PACKAGES)
-	@CONTIV_TEST_LONG=1 go test -race -vet=off -count=1 -timeout 40m -p 1 -v -run Long ./test/... ./ofnet/pipeline ./netplugin/bgp ./objdb/embedded ./netmaster/classes ./netmaster/daemon ./cmd/netmaster
+	@CONTIV_TEST_LONG=1 go test -race -vet=off -count=1 -timeout 60m -p 1 -v -run '^TestLong' $(filter-out ./test/k8s/%,$(LONG))
 
 K8S := $(BIN)/k8s
 K8S_SOURCES := scripts/k8s-build.sh $(wildcard test/k8s/tools/* test/k8s/tools/e2e/* test/k8s/tools/cnp/* test/k8s/tools/cyclonus/* test/k8s/tools/cyclonus/*/* test/k8s/coredns/* test/k8s/containerd/* test/k8s/pause/* test/k8s/images/*)
@@ -87,6 +90,9 @@ k8s-build: $(K8S)/images.tar ## build Kubernetes, its network tests and their im
 
 e2e-k8s: deps build-test images k8s-build ## run Kubernetes' own network tests on a cluster of this network
 	@CONTIV_TEST_K8S=1 go test -v -count=1 -timeout 60m -p 1 ./test/k8s/...
+
+e2e-k8s-long: deps build-test images k8s-build ## run those of them that take long
+	@CONTIV_TEST_K8S=1 CONTIV_TEST_LONG=1 go test -v -count=1 -timeout 120m -p 1 -run '^TestLong' $(filter ./test/k8s/%,$(LONG))
 
 e2e-k8s-short: deps build-test k8s-build ## run a few of them, in two minutes
 	@CONTIV_TEST_K8S=short go test -v -count=1 -timeout 15m ./test/k8s/suite

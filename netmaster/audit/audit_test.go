@@ -114,7 +114,7 @@ func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 }
 
 // A stranger chooses the path: no line is longer than those who read it take.
-func TestLongTextsAreCut(t *testing.T) {
+func TestTextsThatAreTooLongAreCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	long := strings.Repeat("<\xff", 32<<10)
 	l := New(path, quiet())

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -133,7 +132,14 @@ func watchers(t testing.TB) int {
 }
 
 // Nonsense on connections of one node disturbs no other.
-func TestNonsenseDisturbsNobodyElse(t *testing.T) {
+func TestNonsenseDisturbsNobodyElse(t *testing.T) { talkNonsense(t, 1000) }
+
+func TestLongMuchNonsenseDisturbsNobodyElse(t *testing.T) {
+	testkit.TakesLong(t)
+	talkNonsense(t, 10_000)
+}
+
+func talkNonsense(t *testing.T, streams int) {
 	b := newBed(t)
 	g := b.open()
 	good, bad := b.through(b.join("h1", []string{"192.0.2.1"}), g), b.join("h2", []string{"192.0.2.2"})
@@ -146,10 +152,6 @@ func TestNonsenseDisturbsNobodyElse(t *testing.T) {
 	noise := bad.dial(t, g)
 	_, _ = io.WriteString(noise, strings.Repeat("nonsense", 1000))
 
-	streams := 1000
-	if os.Getenv("CONTIV_TEST_LONG") != "" {
-		streams = 10_000
-	}
 	// Streams that are reset as soon as they are open, and many that are not.
 	for _, reset := range []bool{true, false} {
 		conn := bad.dial(t, g)

@@ -29,11 +29,11 @@ func NeedsMachine(t testing.TB) {
 }
 
 // TakesLong begins a test of minutes, whose name begins with TestLong. It runs
-// by "make e2e-long" only.
+// by "make e2e-long" only, or, of Kubernetes, by "make e2e-k8s-long".
 func TakesLong(t testing.TB) {
 	t.Helper()
 	if os.Getenv("CONTIV_TEST_LONG") == "" {
-		t.Skip("takes long; make e2e-long runs it")
+		t.Skip("takes long; make e2e-long runs it, or make e2e-k8s-long")
 	}
 }
 

@@ -111,7 +111,7 @@ func TestAnErrorLeavesNothingBehind(t *testing.T) {
 }
 
 // Few long answers are written at a time; who waits can give up.
-func TestLongAnswersTakeTurns(t *testing.T) {
+func TestAnswersThatAreLongTakeTurns(t *testing.T) {
 	b := NewBudget(64 << 20)
 	var mu sync.Mutex
 	writing, most, waits := 0, 0, 0

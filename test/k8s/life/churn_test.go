@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -38,9 +37,7 @@ const atOnce = 50
 func TestPodsThatComeAndGoLeaveNothing(t *testing.T) { churn(t, 100) }
 
 func TestLongPodsThatComeAndGoLeaveNothing(t *testing.T) {
-	if os.Getenv("CONTIV_TEST_LONG") == "" {
-		t.Skip("takes long: make e2e-k8s with CONTIV_TEST_LONG=1")
-	}
+	testkit.TakesLong(t)
 	churn(t, 1000)
 }
 

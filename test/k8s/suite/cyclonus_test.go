@@ -1,12 +1,12 @@
 package suite
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/k8s/clustertest"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // cyclonusCases is how many cases cyclonus v0.5.6 has by default.
@@ -16,9 +16,7 @@ const cyclonusCases = 112
 // others, or, in cases where pods come or get other labels, to the pods, after each change of policies, labels, pods or
 // namespaces.
 func TestLongCyclonus(t *testing.T) {
-	if os.Getenv("CONTIV_TEST_LONG") == "" {
-		t.Skip("takes long: make e2e-k8s with CONTIV_TEST_LONG=1")
-	}
+	testkit.TakesLong(t)
 	c := clustertest.Up(t, cluster.Config{Nodes: 3}, false)
 	ran, said, err := runProgram(t, c, "cyclonus.test")
 	if err != nil {
