@@ -1,0 +1,66 @@
+package docs_test
+
+import (
+	"cmp"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/contiv/netplugin/"
+
+// mayImport has, for each part of the tree, what it may import of others. What is not here may import everything:
+// programs, tests, and what makes images of them.
+var mayImport = map[string][]string{
+	"utils":       {},
+	"contivmodel": {"utils"},
+	"objdb":       {"utils"},
+	"ofnet":       {"utils"},
+	"drivers":     {"ofnet", "utils"},
+	"netmaster":   {"contivmodel", "objdb", "ofnet/pipeline", "utils"},
+	"netplugin":   append([]string{"drivers", "objdb", "ofnet", "utils"}, fromNetmaster...),
+	"mgmtfn":      {"drivers", "netmaster/mastercfg", "netplugin/agent", "utils"},
+	"netctl":      {"contivmodel", "netmaster/mastercfg", "utils"},
+}
+
+// fromNetmaster is what agents have in common with it: the records, who somebody is, and how he joins.
+var fromNetmaster = []string{"netmaster/identity", "netmaster/joining", "netmaster/jointoken", "netmaster/mastercfg", "netmaster/pki"}
+
+// TestArrowsPointDownwards looks at what the packages of this module import of each other, tests aside.
+func TestArrowsPointDownwards(t *testing.T) {
+	for part, others := range mayImport {
+		files := 0
+		err := filepath.WalkDir(filepath.Join("..", part), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() && entry.Name() == "internal" { // stores and the like, for tests
+				return cmp.Or(err, fs.SkipDir)
+			}
+			if entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			files++
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+			if err != nil {
+				return err
+			}
+			for _, spec := range file.Imports {
+				imported, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					return err
+				}
+				of, ours := strings.CutPrefix(imported, module)
+				if ours && !slices.ContainsFunc(append(others, part), func(allowed string) bool { return of == allowed || strings.HasPrefix(of, allowed+"/") }) {
+					t.Errorf("%s imports %s", path, of)
+				}
+			}
+			return nil
+		})
+		if err != nil || files == 0 {
+			t.Errorf("%s: %d files, %v", part, files, err)
+		}
+	}
+}
