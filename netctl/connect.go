@@ -64,8 +64,13 @@ func settings(cmd *cli.Command) client.Config {
 // connect makes the client that the flags describe, with the tokens of login.
 func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	cfg := settings(cmd)
+	stored, damaged := credentials.Load(credentials.File())
+	cfg.Authorities = stored.Authorities(cfg.URLs...)
+	if given := cmd.String("token"); given != "" {
+		stored, damaged = credentials.Store{Token: given}, nil
+	}
 	var err error
-	if cfg.Tokens, err = tokens(cfg.URLs, cmd.String("token"), errOut); err != nil {
+	if cfg.Tokens, err = tokens(cfg.URLs, stored, damaged, errOut); err != nil {
 		return nil, err
 	}
 	c, err := client.New(cfg)
@@ -75,14 +80,9 @@ func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	return c, nil
 }
 
-// tokens are those for the servers: the given one, else those of login. They
-// are secrets: a server without encryption gets none, which is worth a warning.
-// It does without the file even if that is damaged.
-func tokens(urls []string, given string, errOut io.Writer) (map[string]string, error) {
-	stored, damaged := credentials.Load(credentials.File())
-	if given != "" {
-		stored, damaged = credentials.Store{Token: given}, nil
-	}
+// tokens are those for the servers. They are secrets: a server without encryption
+// gets none, which is worth a warning. It does without the file even if that is damaged.
+func tokens(urls []string, stored credentials.Store, damaged error, errOut io.Writer) (map[string]string, error) {
 	found := map[string]string{}
 	for _, url := range urls {
 		encrypted := strings.HasPrefix(url, "https://")

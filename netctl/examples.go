@@ -78,7 +78,7 @@ var examples = map[string][]string{
 	"group ls":      {"netctl group ls -t blue", "netctl group ls --all -o wide"},
 	"group inspect": {"netctl group inspect front -t blue"},
 
-	"login": {"netctl --netmaster https://10.0.0.1:9999 --cacert ca.pem login", "netctl --netmaster https://proxy:10000 login -u admin --password-stdin < password",
+	"login": {"netctl --netmaster https://10.0.0.1:9999 login -u ann", "netctl --netmaster https://proxy:10000 login -u admin --password-stdin < password",
 		"netctl --netmaster https://10.0.0.1:9999 login --openid"},
 	"logout": {"netctl --netmaster https://proxy:10000 logout"},
 

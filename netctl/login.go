@@ -19,6 +19,7 @@ var loginTool = tool{
 		return []cli.Flag{
 			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "user; asked for if not given"},
 			passwordStdinFlag(),
+			&cli.StringFlag{Name: "pin", Usage: "pin of the cluster's authority, as security status shows it, instead of the question whether it is right", OnlyOnce: true},
 			&cli.BoolFlag{Name: "openid", Usage: "log in with a browser, at the OpenID Connect provider of the cluster"},
 			&cli.BoolFlag{Name: "paste", Usage: "with --openid: the browser is elsewhere; ask for the address that it ends at"},
 			&cli.IntFlag{Name: "port", Usage: "with --openid: port that the browser comes back to (default: any)", OnlyOnce: true},
@@ -26,7 +27,9 @@ var loginTool = tool{
 	},
 	more: "Tokens are kept per server in the file that NETCTL_CONFIG names, else `~/.netctl/config.json`, readable by " +
 		"the owner only. They are sent over https only; at a plain http server a warning says so. A token that the " +
-		"original netctl stored in that file counts for every https server without one of its own.",
+		"original netctl stored in that file counts for every https server without one of its own. " +
+		"A server whose certificate is of an authority that this machine does not know is sent nothing before somebody has said that the authority's pin is right: " +
+		"`netctl security status` shows it on the machine of a netmaster. Later commands know the server by that authority then; logout does not forget it.",
 }
 
 var logoutTool = tool{
@@ -44,6 +47,13 @@ func doLogin(s *session) error {
 	if err := wayOfLogin(s.cmd); err != nil {
 		return err
 	}
+	stored, err := credentials.Load(credentials.File())
+	if err != nil {
+		fmt.Fprintf(s.errOut, "warning: %v; it is replaced\n", err)
+	}
+	if err := s.trust(urls, &stored); err != nil {
+		return err
+	}
 	tokenOf := s.tokenByBrowser
 	if !s.cmd.Bool("openid") {
 		username, password, err := s.credentials()
@@ -51,10 +61,6 @@ func doLogin(s *session) error {
 			return err
 		}
 		tokenOf = func(url string) (string, error) { return s.tokenOf(url, username, password) }
-	}
-	stored, err := credentials.Load(credentials.File())
-	if err != nil {
-		fmt.Fprintf(s.errOut, "warning: %v; it is replaced\n", err)
 	}
 	for _, url := range urls {
 		token, err := tokenOf(url)
@@ -125,7 +131,7 @@ func (s *session) endSession(url, token string) error {
 // at is a client of one server.
 func (s *session) at(url, token string) (*client.Client, error) {
 	cfg := settings(s.cmd)
-	cfg.URLs, cfg.Token = []string{url}, token
+	cfg.URLs, cfg.Token, cfg.Authorities = []string{url}, token, s.trusted
 	c, err := client.New(cfg)
 	if err != nil {
 		return nil, usageError{message: fmt.Sprintf("cannot connect: %v", err)}
@@ -190,6 +196,7 @@ func doLogout(s *session) error {
 	if err != nil {
 		return fileError{err}
 	}
+	s.trusted = stored.Authorities(servers(s.cmd)...)
 	for _, url := range servers(s.cmd) {
 		if err := s.endSession(url, stored.For(url)); err != nil {
 			fmt.Fprintf(s.errOut, "warning: %s: the session may go on until its token expires: %v\n", url, err)

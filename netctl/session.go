@@ -9,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // session is one invocation: what was typed, whom it talks to and where
@@ -21,6 +22,8 @@ type session struct {
 	lines  *bufio.Reader // of in, for who is asked more than once
 	out    io.Writer     // buffered; see flush
 	errOut io.Writer
+
+	trusted string // authorities that login and logout know servers by, in PEM
 }
 
 func newSession(ctx context.Context, cmd *cli.Command) *session {
@@ -35,7 +38,10 @@ func (s *session) connected(do func() error) error {
 		return err
 	}
 	defer s.client.Close()
-	return do()
+	if err = do(); client.IsUnknownAuthority(err) {
+		err = fault.New(fault.Unavailable, "%w; netctl login asks for the pin of the authority, and --cacert names a file with it", err)
+	}
+	return err
 }
 
 // failed lets an error be reported as JSON to those who asked for JSON.

@@ -19,6 +19,7 @@ package client
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/url"
@@ -52,6 +53,7 @@ type Config struct {
 	// The files are read again for each connection: neither a new authority nor a new
 	// certificate needs another Client. Behind a proxy the authorities stay those of New.
 	CAFile            string // certificates to trust instead of the system's
+	Authorities       string // the same in PEM, where there is no file
 	CertFile, KeyFile string // client certificate
 	ServerName        string // name expected in the server's certificate
 }
@@ -136,6 +138,12 @@ func (cfg Config) tls() (*tls.Config, error) {
 	t, err := tlsfiles.Files{CA: cfg.CAFile, Cert: cfg.CertFile, Key: cfg.KeyFile}.Client()
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Authorities != "" && cfg.CAFile == "" {
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM([]byte(cfg.Authorities)) {
+			return nil, fault.New(fault.Invalid, "CA certificates: there is none among those to trust")
+		}
 	}
 	t.ServerName, t.InsecureSkipVerify = cfg.ServerName, cfg.Insecure
 	return t, nil

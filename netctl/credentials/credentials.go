@@ -1,20 +1,23 @@
-// Package credentials keeps the tokens of netctl login.
+// Package credentials keeps what netctl login has got: tokens, and the authorities that servers are known by.
 //
 // The file holds one token per server; a token of the original netctl, which
 // knew one server only, stands beside them and counts for every other server:
 //
-//	{"token": "...", "servers": {"https://10.0.0.1:10000": {"token": "..."}}}
+//	{"token": "...", "servers": {"https://10.0.0.1:10000": {"token": "...", "authorities": "-----BEGIN ..."}}}
 //
 // Only the owner can read it, and it is replaced as a whole.
 package credentials
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // File is the path of the credentials: $NETCTL_CONFIG, or config.json in the
@@ -38,7 +41,8 @@ type Store struct {
 
 // Server is what is known for one server.
 type Server struct {
-	Token string `json:"token"`
+	Token       string `json:"token,omitempty"`
+	Authorities string `json:"authorities,omitempty"` // PEM, to trust instead of the system's; they outlive the token
 }
 
 // Load reads a file; one that does not exist is an empty store.
@@ -59,22 +63,41 @@ func Load(path string) (Store, error) {
 
 // For returns the token for a server; empty: there is none.
 func (s Store) For(server string) string {
-	if known, ok := s.Servers[server]; ok {
-		return known.Token
+	return cmp.Or(s.Servers[server].Token, s.Token)
+}
+
+// Authorities are those that some servers are known by, in PEM; empty: they are known by the system's.
+func (s Store) Authorities(servers ...string) string {
+	var all []string
+	for _, server := range servers {
+		if pem := s.Servers[server].Authorities; !slices.Contains(all, pem) {
+			all = append(all, pem)
+		}
 	}
-	return s.Token
+	return strings.Join(all, "")
 }
 
 // Set keeps the token of a server; an empty one forgets it.
 func (s *Store) Set(server, token string) {
-	if token == "" {
+	s.change(server, func(known *Server) { known.Token = token })
+}
+
+// Trust keeps the authorities that a server is known by.
+func (s *Store) Trust(server, authorities string) {
+	s.change(server, func(known *Server) { known.Authorities = authorities })
+}
+
+func (s *Store) change(server string, to func(*Server)) {
+	known := s.Servers[server]
+	to(&known)
+	if known == (Server{}) {
 		delete(s.Servers, server)
 		return
 	}
 	if s.Servers == nil {
 		s.Servers = map[string]Server{}
 	}
-	s.Servers[server] = Server{token}
+	s.Servers[server] = known
 }
 
 // Save replaces the file.

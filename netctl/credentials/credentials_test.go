@@ -22,6 +22,17 @@ func TestEveryServerHasItsToken(t *testing.T) {
 	if s.For("https://a") != "" {
 		t.Error("a forgotten token is still known")
 	}
+	s.Trust("https://b", "PEM\n")
+	s.Trust("https://c", "PEM\n")
+	if err := s.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Load(path); err != nil || s.For("https://b") != "two" || s.Authorities("https://a", "https://b", "https://c") != "PEM\n" || s.Authorities("https://a") != "" {
+		t.Errorf("loaded %+v, %v", s, err)
+	}
+	if s.Set("https://b", ""); s.Authorities("https://b") == "" {
+		t.Error("who forgets a token does not know the server any more")
+	}
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v, want mode %o", name, info.Mode(), err, want)

@@ -1,0 +1,135 @@
+package netctl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netctl/credentials"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/pki"
+)
+
+// closedMaster is a netmaster of a cluster with authorities, which takes one password.
+type closedMaster struct {
+	url    string
+	all    pki.Authorities
+	named  atomic.Value // authorities that it says are its, PEM
+	logins atomic.Int32 // that have reached it
+}
+
+func startClosed(t *testing.T) *closedMaster {
+	t.Helper()
+	all, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &closedMaster{all: all}
+	m.named.Store(inPEMOf(all))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/api/v1/ca":
+			json.NewEncoder(w).Encode(map[string]string{"authorities": m.named.Load().(string)})
+		case r.URL.Path == "/api/v1/auth_proxy/login/":
+			m.logins.Add(1)
+			io.WriteString(w, `{"token":"token of ann"}`)
+		case r.Header.Get("X-Auth-Token") == "token of ann":
+			io.WriteString(w, "[]")
+		default:
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are refused
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := all[pki.API].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: "m1"}, Use: x509.ExtKeyUsageServerAuth, Key: key.Public(),
+		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	m.url = s.URL
+	return m
+}
+
+func inPEMOf(all pki.Authorities) string {
+	return string(pki.EncodeCertificates(all[pki.API].Certificate))
+}
+
+// by runs a command at the server, without --insecure.
+func (m *closedMaster) by(t *testing.T, line, input string) outcome {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	args := append([]string{"netctl", "--netmaster", m.url}, words(line)...)
+	code := Run(t.Context(), args, strings.NewReader(input), &stdout, &stderr)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// refused expects a command to fail without that a password has reached the server.
+func (m *closedMaster) refused(t *testing.T, what, line, input, says string) {
+	t.Helper()
+	before := m.logins.Load()
+	got := m.by(t, line, input)
+	if got.code == 0 || !strings.Contains(got.stderr, says) {
+		t.Errorf("%s: %+v, want %q", what, got, says)
+	}
+	if m.logins.Load() != before {
+		t.Errorf("%s: the password has reached the server", what)
+	}
+}
+
+// Who logs in from another machine need not copy a file before: the pin tells whether the server is the one.
+func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
+	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
+	m, other := startClosed(t), startClosed(t)
+	pin, otherPin := pki.KeyHash(m.all[pki.API].Certificate), pki.KeyHash(other.all[pki.API].Certificate)
+	const login = "login -u ann --password-stdin"
+	m.refused(t, "nobody says that it is right", login, "secret\n", pin)
+	m.refused(t, "somebody says that it is wrong", "login -u ann", "no\n", "Is it the same there?")
+	m.refused(t, "nobody answers", "login -u ann", "", pin)
+	m.refused(t, "another pin", login+" --pin "+otherPin, "secret\n", "not the one given")
+	m.refused(t, "two ways", "--insecure "+login+" --pin "+pin, "secret\n", "goes neither with")
+	m.refused(t, "no login yet", "tenant ls -q", "", "netctl login asks for the pin")
+
+	wantOutcome(t, "the right pin", m.by(t, login+" --pin "+strings.ToUpper(pin), "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
+	wantOutcome(t, "later", m.by(t, "tenant ls -q", ""), outcome{})
+	other.refused(t, "another cluster", "tenant ls -q", "", "certificate refused")
+	wantOutcome(t, "logout", m.by(t, "logout", ""), outcome{stdout: "Logged out of " + m.url + "\n"})
+	wantOutcome(t, "without the pin", m.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
+
+	// An authority that is to replace it is known before it signs.
+	m.named.Store(inPEMOf(m.all) + inPEMOf(other.all))
+	wantOutcome(t, "two authorities", m.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
+	stored, err := credentials.Load(credentials.File())
+	if err != nil || !strings.Contains(stored.Authorities(m.url), inPEMOf(other.all)) {
+		t.Errorf("the next authority is not known: %+v, %v", stored, err)
+	}
+}
+
+// Somebody in between names the cluster's authority beside his own: his is the one that is asked about.
+func TestAnotherServerDoesNotPassWithAForeignPin(t *testing.T) {
+	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
+	m, between := startClosed(t), startClosed(t)
+	pin := pki.KeyHash(m.all[pki.API].Certificate)
+	for _, named := range []string{inPEMOf(m.all) + inPEMOf(between.all), inPEMOf(between.all) + inPEMOf(m.all), inPEMOf(m.all), ""} {
+		between.named.Store(named)
+		between.refused(t, "in between", "login -u ann --password-stdin --pin "+pin, "secret\n", between.url)
+		if got := between.by(t, "login -u ann", "no\n"); strings.Contains(got.stderr, pin) {
+			t.Errorf("a foreign pin is shown: %s", got.stderr)
+		}
+	}
+}
