@@ -194,11 +194,11 @@ func listUsers(s *session) error {
 	return s.printTable([]string{"User", "First name", "Last name", "May log in"}, rows)
 }
 
-func given(t *string) string {
-	if t == nil {
-		return ""
+func given[T any](t *T) (value T) {
+	if t != nil {
+		value = *t
 	}
-	return *t
+	return value
 }
 
 // binding is the one that arguments and flags describe.

@@ -129,6 +129,10 @@ var examples = map[string][]string{
 	"role revoke": {"netctl role revoke ann tenant-admin -t blue"},
 	"role ls":     {"netctl role ls"},
 
+	"ldap set":  {"netctl ldap set --server ldap.example.org --base-dn dc=example,dc=org --account cn=contiv,dc=example,dc=org --password-stdin < password"},
+	"ldap show": {"netctl ldap show", "netctl ldap show -o yaml"},
+	"ldap rm":   {"netctl ldap rm"},
+
 	"openid set":  {"netctl openid set --issuer https://login.example.org --client-id contiv --client-secret-stdin --scopes profile,groups < secret"},
 	"openid show": {"netctl openid show", "netctl openid show -o yaml"},
 	"openid rm":   {"netctl openid rm"},

@@ -20,7 +20,7 @@ type family struct {
 
 // families returns all of them.
 func families() []family {
-	return []family{apiTokenFamily, nodeFamily, openIDFamily, roleFamily, securityFamily, tokenFamily, userFamily}
+	return []family{apiTokenFamily, ldapFamily, nodeFamily, openIDFamily, roleFamily, securityFamily, tokenFamily, userFamily}
 }
 
 func (f family) command() *cli.Command {

@@ -50,23 +50,34 @@ func setProvider(s *session) error {
 		scopes := listed(s.cmd.String("scopes"))
 		config.Scopes = &scopes
 	}
-	if path := s.cmd.String("ca"); path != "" {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return fileError{err}
-		}
-		authorities := string(text)
-		config.Authorities = &authorities
+	authorities, err := s.fileOf("ca")
+	if err != nil {
+		return err
 	}
+	config.Authorities = authorities
 	if s.cmd.Bool("client-secret-stdin") {
 		secret := s.line()
 		config.Secret = &secret
 	}
-	err := s.client.ChangeProvider(s.ctx, config)
+	err = s.client.ChangeProvider(s.ctx, config)
 	if fault.Is(err, fault.NotFound) {
 		err = s.client.SetProvider(s.ctx, config)
 	}
 	return s.done("Set the OpenID Connect provider", err)
+}
+
+// fileOf is the text of the file that a flag names, nil without one.
+func (s *session) fileOf(flag string) (*string, error) {
+	path := s.cmd.String(flag)
+	if path == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fileError{err}
+	}
+	text := string(content)
+	return &text, nil
 }
 
 func showProvider(s *session) error {

@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"io"
 	"log"
@@ -69,4 +70,39 @@ func otherAuthority(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return der
+}
+
+// What a server says of its authorities is read before it is trusted, and is enough to trust it then.
+func TestAServerNamesItsAuthorities(t *testing.T) {
+	var named string
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(map[string]string{"authorities": named})
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	inPEM := func(certificate []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
+	}
+	other := inPEM(otherAuthority(t))
+	named = other + inPEM(s.Certificate().Raw)
+	for _, trusted := range []string{"", other} {
+		if _, err := connectTo(t, Config{URLs: []string{s.URL}, Authorities: trusted}).Authorities(t.Context()); !IsUnknownAuthority(err) {
+			t.Errorf("unknown: %v", err)
+		}
+	}
+	all, err := connectTo(t, Config{URLs: []string{s.URL}, Insecure: true}).Authorities(t.Context())
+	if err != nil || len(all) != 2 || all[0].PEM != other || len(all[1].Pin) != 64 || all[0].Pin == all[1].Pin {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if _, err := connectTo(t, Config{URLs: []string{s.URL}, Authorities: all[1].PEM}).Authorities(t.Context()); err != nil {
+		t.Error(err)
+	}
+	named = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+	if _, err := connectTo(t, Config{URLs: []string{s.URL}, Insecure: true}).Authorities(t.Context()); err == nil || IsUnknownAuthority(err) {
+		t.Errorf("nonsense: %v", err)
+	}
+	if _, err := New(Config{URLs: []string{s.URL}, Authorities: "nonsense"}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("nonsense to trust: %v", err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/directory"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -14,28 +15,13 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// directoryForm is how a directory is reached, as clients of the original's proxy say it,
-// and two fields more. What is absent in a PATCH is not changed; the password is never told.
-type directoryForm struct {
-	Server        *string `json:"server"`
-	Port          *int    `json:"port"`
-	BaseDN        *string `json:"base_dn"`
-	Account       *string `json:"service_account_dn"`
-	Password      *string `json:"service_account_password,omitempty"`
-	StartTLS      *bool   `json:"start_tls"` // else TLS from the beginning: nothing is sent in plain
-	SkipVerify    *bool   `json:"insecure_skip_verify"`
-	IssuedTo      *string `json:"tls_cert_issued_to"`
-	Authorities   *string `json:"tls_ca"`         // PEM; empty: those of the system
-	UserAttribute *string `json:"user_attribute"` // that has the names of users
-}
-
-func formOfDirectory(d mastercfg.Directory) directoryForm {
-	return directoryForm{Server: &d.Server, Port: &d.Port, BaseDN: &d.BaseDN, Account: &d.Account, StartTLS: &d.StartTLS,
+func formOfDirectory(d mastercfg.Directory) contivmodel.LDAPConfig {
+	return contivmodel.LDAPConfig{Server: &d.Server, Port: &d.Port, BaseDN: &d.BaseDN, Account: &d.Account, StartTLS: &d.StartTLS,
 		SkipVerify: &d.SkipVerify, IssuedTo: &d.IssuedTo, Authorities: &d.Authorities, UserAttribute: &d.UserAttribute}
 }
 
-// into changes a record to what the form says. The password is sealed for its place.
-func (f directoryForm) into(d *mastercfg.Directory, a *API) error {
+// intoDirectory changes a record to what a form says. The password is sealed for its place.
+func (a *API) intoDirectory(f contivmodel.LDAPConfig, d *mastercfg.Directory) error {
 	for _, field := range []struct{ from, to *string }{{f.Server, &d.Server}, {f.BaseDN, &d.BaseDN}, {f.Account, &d.Account},
 		{f.IssuedTo, &d.IssuedTo}, {f.Authorities, &d.Authorities}, {f.UserAttribute, &d.UserAttribute}} {
 		if field.from != nil {
@@ -111,7 +97,7 @@ func (a *API) getDirectory(*http.Request) (reply, error) {
 
 // putDirectory says anew how the directory is reached; a PATCH changes what it names.
 func (a *API) putDirectory(r *http.Request) (reply, error) {
-	var sent directoryForm
+	var sent contivmodel.LDAPConfig
 	if err := readInto(r, &sent); err != nil {
 		return reply{}, err
 	}
@@ -126,7 +112,7 @@ func (a *API) putDirectory(r *http.Request) (reply, error) {
 				return err
 			}
 		}
-		if err := sent.into(&d, a); err != nil {
+		if err := a.intoDirectory(sent, &d); err != nil {
 			return err
 		}
 		return ledger.Write(tx, mastercfg.DirectoryKey, d)
