@@ -86,10 +86,12 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	c.lacks("the leader has just begun")
 	policies := c.newPolicies()
 	c.policies = policies
+	services := c.serviceReconciler()
 	c.reconcilers = []*reconciler{
 		policies.reconciler,
 		c.podReconciler(policies),
-		c.serviceReconciler(),
+		services,
+		c.homeReconciler(services),
 		c.nodeReconciler(),
 		c.rangesReconciler(),
 		c.taintReconciler(),
