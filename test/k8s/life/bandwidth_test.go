@@ -5,39 +5,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What a pod's annotations say of its bandwidth and its profile counts, and what they say later counts while it runs.
-func TestTheBandwidthOfAPodFollowsItsAnnotations(t *testing.T) {
-	c, api := up(t, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*podLimit)
-	defer cancel()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+// bandwidth: what a pod's annotations say of its bandwidth and its profile counts, and what they say later counts while it runs.
+func (s *story) bandwidth() {
 	annotate := func(pod, text string) {
-		t.Helper()
-		_, err := c.Kubectl(ctx, "annotate", "--overwrite", "pod", pod, text)
-		must(err)
+		s.Helper()
+		_, err := s.Kubectl(s.ctx, "annotate", "--overwrite", "pod", pod, text)
+		s.must(err)
 	}
 	const egress, ingress = "kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth"
 	for _, name := range []string{"from", "to"} {
-		must(create(ctx, api, name, c.Nodes[0].Name, 0))
+		s.must(create(s.ctx, s.api, name, s.Nodes[0].Name, 0))
 	}
 	annotate("from", egress+"=5M") // which may come before its ADD or after it
 	for _, name := range []string{"from", "to"} {
-		must(testkit.Poll(ctx, func() error { return attached(get(ctx, api, name)) }))
+		s.soon(func() error { return attached(get(s.ctx, s.api, name)) })
 	}
-	_, err := c.Netctl(ctx, "netprofile", "create", "-b", "5Mbps", "slow")
-	must(err)
+	_, err := s.Netctl(s.ctx, "netprofile", "create", "-b", "5Mbps", "slow")
+	s.must(err)
 	for _, step := range []struct {
 		pod, text   string
 		least, most float64 // Mbit/s; a busy machine sends less, and without a limit not much more than the last one let pass
@@ -47,15 +37,15 @@ func TestTheBandwidthOfAPodFollowsItsAnnotations(t *testing.T) {
 		{"to", mastercfg.ProfileAnnotation + "=slow", 0.5, 12}, {"to", mastercfg.ProfileAnnotation + "-", 15, 1e6},
 	} {
 		annotate(step.pod, step.text)
-		if err := testkit.Poll(ctx, func() error {
-			rate, err := rateBetween(ctx, c, api)
+		if err := testkit.Poll(s.ctx, func() error {
+			rate, err := rateBetween(s.ctx, s.Cluster, s.api)
 			if err == nil && (rate < step.least || rate > step.most) {
 				err = fmt.Errorf("%.1f Mbit/s, want %.1f to %.1f", rate, step.least, step.most)
 			}
-			t.Logf("%s %s: %.1f Mbit/s", step.pod, step.text, rate)
+			s.Logf("%s %s: %.1f Mbit/s", step.pod, step.text, rate)
 			return err
 		}); err != nil {
-			t.Errorf("%s %s: %v", step.pod, step.text, err)
+			s.Errorf("%s %s: %v", step.pod, step.text, err)
 		}
 	}
 }

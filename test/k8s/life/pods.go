@@ -32,17 +32,22 @@ const (
 
 var podCommand = []string{"nc", "-d", "-l", "-k", fmt.Sprint(podPort)}
 
-// create makes a pod on a node, past the scheduler; hostPort 0: none.
+// create makes a pod on a node; hostPort 0: none.
 func create(ctx context.Context, api *cluster.API, name, node string, hostPort int) error {
+	return api.Do(ctx, http.MethodPost, podsPath, podOn(name, node, hostPort), nil)
+}
+
+// podOn is a pod on a node, past the scheduler; hostPort 0: none.
+func podOn(name, node string, hostPort int) object {
 	container := object{"name": "c", "image": podImage, "command": podCommand}
 	if hostPort != 0 {
 		container["ports"] = []object{{"containerPort": podPort, "hostPort": hostPort, "protocol": "UDP"}}
 	}
-	return api.Do(ctx, http.MethodPost, podsPath, object{
+	return object{
 		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name},
 		"spec": object{"nodeName": node, "containers": []object{container}, "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": false,
 			"tolerations": []object{{"operator": "Exists"}}},
-	}, nil)
+	}
 }
 
 // remove deletes a pod; force: without waiting for its node.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"testing"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
 )
@@ -16,10 +15,9 @@ const (
 	roomFor   = 4000
 )
 
-// A switch that has no room for all rules of policies does the others. What it does not do is denied, and told; when there is
+// refused: a switch that has no room for all rules of policies does the others. What it does not do is denied, and told; when there is
 // room it does all, and that is told, too.
-func TestAPolicyThatASwitchHasNoRoomForIsToldUntilItHas(t *testing.T) {
-	s := begin(t, 1, podLimit)
+func (s *story) refused() {
 	ports := make([]string, rulesEach)
 	for i := range ports {
 		ports[i] = fmt.Sprint(firstPort + i)
@@ -29,7 +27,7 @@ func TestAPolicyThatASwitchHasNoRoomForIsToldUntilItHas(t *testing.T) {
 	for name, server := range servers {
 		process, err := server.Start("serve-"+name, server.Node.Tool("probe"), "serve", "-udp", strings.Join(ports, ","))
 		s.must(err)
-		t.Cleanup(func() { _ = process.Kill() })
+		s.Cleanup(func() { _ = process.Kill() })
 	}
 	allowed := func(want int, names ...string) error {
 		answers := 0
@@ -59,6 +57,7 @@ func TestAPolicyThatASwitchHasNoRoomForIsToldUntilItHas(t *testing.T) {
 		return err
 	})
 	s.soon(func() error { return allowed(2*rulesEach, "one", "two") })
+	s.noPolicy(refused)
 }
 
 // answering is at how many ports a pod answers another. Those that do not are asked again: a datagram may be lost.

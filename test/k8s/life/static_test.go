@@ -3,7 +3,6 @@ package life
 import (
 	"fmt"
 	"strings"
-	"testing"
 )
 
 // staticPods is where kubelet finds the files of static pods (files/kubelet.yaml of the cluster).
@@ -12,9 +11,8 @@ const staticPods = "/var/lib/kubelet/static"
 const staticPod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "static", "namespace": "default", "labels": {"run": "static"}},
 "spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "` + podImage + `", "command": ["sleep", "1000000"]}]}}`
 
-// A static pod starts while the API server is away, isolated but for its own node, and is a pod like others when that is back.
-func TestAStaticPodStartsWhileTheAPIServerIsAway(t *testing.T) {
-	s := begin(t, 1, 2*podLimit)
+// static: a static pod starts while the API server is away, isolated but for its own node, and is a pod like others when that is back.
+func (s *story) static() {
 	n, other := s.Nodes[0], s.pod("other", 1)
 	name := "static-" + n.Name // as kubelet calls it
 

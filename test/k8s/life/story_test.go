@@ -25,9 +25,30 @@ type story struct {
 func begin(t *testing.T, nodes int, limit time.Duration) *story {
 	t.Helper()
 	c, api := up(t, nodes)
+	return on(t, c, api, limit)
+}
+
+// on is a story of a cluster that others have as well.
+func on(t *testing.T, c *cluster.Cluster, api *cluster.API, limit time.Duration) *story {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return &story{t, c, api, ctx}
+}
+
+// Stories of one node have one cluster, one after the other.
+func TestOnOneNode(t *testing.T) {
+	c, api := up(t, 1)
+	for _, one := range []struct {
+		name string
+		tell func(*story)
+	}{
+		{"the bandwidth of a pod follows its annotations", (*story).bandwidth},
+		{"a tenant is for the namespaces that it names", (*story).tenants},
+		{"a policy that a switch has no room for is told until it has", (*story).refused},
+		{"a static pod starts while the API server is away", (*story).static},
+	} {
+		t.Run(one.name, func(t *testing.T) { one.tell(on(t, c, api, 2*podLimit)) })
+	}
 }
 
 func (s *story) must(err error) {

@@ -1,0 +1,62 @@
+package life
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// tenants: a tenant takes new pods and services of the namespaces that it names, and of no others; who is in it stays.
+func (s *story) tenants() {
+	must := func(_ string, err error) {
+		s.Helper()
+		s.must(err)
+	}
+	const space = "shop"
+	must(s.Netctl(s.ctx, "tenant", "create", "blue"))
+	must(s.Netctl(s.ctx, "network", "create", "-t", "blue", "-s", "10.77.0.0/24", "-g", "10.77.0.254", mastercfg.DefaultNetwork))
+	must(s.Kubectl(s.ctx, "create", "namespace", space))
+	must(s.Kubectl(s.ctx, "annotate", "namespace", space, mastercfg.TenantLabel+"=blue"))
+	s.must(s.api.Do(s.ctx, http.MethodPost, "/api/v1/namespaces/"+space+"/services", object{"apiVersion": "v1", "kind": "Service",
+		"metadata": object{"name": "web"}, "spec": object{"ports": []object{{"port": 80}}}}, nil)) // of nobody, so that its tenant is the namespace's
+
+	for _, step := range []struct {
+		namespaces, pod string
+		taken           bool
+	}{{"elsewhere", "early", false}, {"elsewhere," + space, "welcome", true}, {"elsewhere", "late", false}, {"", "all", true}} {
+		must(s.Netctl(s.ctx, "tenant", "update", "--namespaces", step.namespaces, "blue"))
+		s.soon(func() error {
+			services, err := s.Keys(s.ctx, mastercfg.K8sServicePrefix+"blue/"+space+"/web")
+			if err == nil && strings.Contains(services, space) != step.taken {
+				err = fmt.Errorf("for %q: services of the tenant are %q", step.namespaces, services)
+			}
+			return err
+		})
+		s.soon(func() error { // a new namespace has no service account yet
+			return s.api.Do(s.ctx, http.MethodPost, "/api/v1/namespaces/"+space+"/pods", podOn(step.pod, s.Nodes[0].Name, 0), nil)
+		})
+		s.soon(func() error {
+			if !step.taken {
+				return s.toldOfPod("TenantNotAllowed", space, step.pod)
+			}
+			var p pod
+			err := s.api.Do(s.ctx, http.MethodGet, "/api/v1/namespaces/"+space+"/pods/"+step.pod, nil, &p)
+			if err = attached(p, err); err == nil && !strings.HasPrefix(p.Status.PodIP, "10.77.0.") {
+				err = fmt.Errorf("pod %s has %s, which is not of tenant blue", step.pod, p.Status.PodIP)
+			}
+			return err
+		})
+	}
+	must(s.Kubectl(s.ctx, "delete", "namespace", space, "--timeout", podLimit.String()))
+}
+
+// toldOfPod says why there is no event of a reason about a pod.
+func (s *story) toldOfPod(reason, namespace, pod string) error {
+	out, err := s.Kubectl(s.ctx, "--namespace", namespace, "get", "events", "--field-selector", "reason="+reason+",involvedObject.name="+pod, "-o", "name")
+	if err == nil && out == "" {
+		err = fmt.Errorf("no event %s about pod %s", reason, pod)
+	}
+	return err
+}
