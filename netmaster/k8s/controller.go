@@ -86,17 +86,14 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	c.lacks("the leader has just begun")
 	policies := c.newPolicies()
 	c.policies = policies
-	services := c.serviceReconciler()
-	c.reconcilers = []*reconciler{
+	c.reconcilers = append([]*reconciler{
 		policies.reconciler,
 		c.podReconciler(policies),
-		services,
-		c.homeReconciler(services),
 		c.nodeReconciler(),
 		c.rangesReconciler(),
 		c.taintReconciler(),
 		c.strayReconciler(),
-	}
+	}, c.serviceReconcilers()...)
 	for _, w := range c.reconcilers {
 		w.lag = newLag(c.cfg.Metrics.waiting.WithLabelValues(w.kind))
 	}

@@ -7,7 +7,7 @@
 //	                                            |
 //	                                            +--> an event on the pod, if it is refused
 //	services, endpoints  --informer--> queue --services.go--> state/k8sSvc/, k8sBackend/
-//	                                         homes.go: a tenant is for other namespaces than before
+//	                                         servicetenant.go: which tenant's a service is, when that changes
 //	policies             --informer--> queue --policies.go--> state/k8sPolicy/, k8sClass/, k8sEpoch;
 //	                                            |             clusterpolicies.go follows those of the cluster
 //	                                            +--> an event on the policy, if it is not understood

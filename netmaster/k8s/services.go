@@ -19,8 +19,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -37,6 +35,7 @@ type balancer struct {
 
 	mu      sync.Mutex
 	tenants map[string]map[string]struct{} // for whom a service is noted, by namespace/name
+	judged  map[string]int64               // by which revision of its namespace's tenant a service was, by namespace/name
 }
 
 // sliceIndex finds the slices of a service, by namespace/name.
@@ -46,13 +45,13 @@ const sliceIndex = "service"
 // are handled together. Pods come and go in groups, and each state is a transaction and news for every agent.
 const changesTogether = 10 * time.Millisecond
 
-// serviceReconciler keeps a record of every service with an address of its own, and of each of its backends.
-func (c *Controller) serviceReconciler() *reconciler {
+// serviceReconcilers keep a record of every service with an address of its own, and of each of its backends.
+func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Lister(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}}
-	return &reconciler{
+		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}}
+	services := &reconciler{
 		prepare: func() error {
 			return endpoints.AddIndexers(cache.Indexers{sliceIndex: func(object any) ([]string, error) { return serviceOf(object), nil }})
 		},
@@ -63,6 +62,7 @@ func (c *Controller) serviceReconciler() *reconciler {
 			{core.Namespaces().Informer(), within(core.Services().Informer())},
 		},
 	}
+	return []*reconciler{services, b.tenantReconciler(services)}
 }
 
 // serviceOf is the service that a slice is of.
@@ -236,8 +236,10 @@ type wanted struct {
 func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, namespace *corev1.Namespace) (w wanted, err error) {
 	record, served := serviceRecord(service)
 	if !served {
+		b.unjudged(key)
 		return w, nil
 	}
+	b.judge(key, tenantRevision(r, namespace))
 	home, err := serviceTenant(r, namespace)
 	if err != nil {
 		return w, err
@@ -297,24 +299,6 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 	w.records, err = encoded(records)
 	return w, err
 }
-
-// serviceTenant is the tenant of services of a namespace; empty: of none.
-func serviceTenant(r ledger.Reader, namespace *corev1.Namespace) (string, error) {
-	home := homeOf(namespace)
-	if !isName(home) {
-		return "", nil
-	}
-	tenant, err := master.GetShared[contivmodel.Tenant](r, home, errNoTenant)
-	switch {
-	case errors.Is(err, errNoTenant):
-		return home, nil // it may come
-	case err != nil || !tenant.Admits(namespace.Name):
-		return "", err
-	}
-	return home, nil
-}
-
-var errNoTenant = errors.New("no such tenant")
 
 // forHosts is the tenant by whose backends hosts are served: that of the namespace, unless only
 // others have some.

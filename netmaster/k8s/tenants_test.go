@@ -31,7 +31,8 @@ func TestATenantIsForTheNamespacesThatItNames(t *testing.T) {
 	tenant("other")
 	w.pod("web-1", "u1", "node1", nil)
 	w.want(map[string]string{"node1/u0": "blue/default-net/", "node1/u1": "TenantNotAllowed"}) // who has a place keeps it
-	w.wantServices()                                                                           // nothing of Kubernetes has changed
+
+	w.wantServices() // though nothing of Kubernetes has changed
 	tenant("")
 	w.wantServices("blue/shop/web")
 	tenant("other")
@@ -44,8 +45,8 @@ func TestATenantIsForTheNamespacesThatItNames(t *testing.T) {
 // Until there is the tenant that a namespace names, nobody knows whether it is for that.
 func TestATenantThatComesIsForTheNamespacesThatItNames(t *testing.T) {
 	w := newWorld(t)
-	w.namespace("lot", map[string]string{mastercfg.TenantLabel: "red"})
 	w.follow()
+	w.namespace("lot", map[string]string{mastercfg.TenantLabel: "red"})
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "lot", Name: "db"}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"},
 		Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}}
 	w.must(w.client.CoreV1().Services("lot").Create(t.Context(), s, metav1.CreateOptions{}))

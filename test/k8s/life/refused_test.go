@@ -60,10 +60,11 @@ func (s *story) refused() {
 	s.noPolicy(refused)
 }
 
-// answering is at how many ports a pod answers another. Those that do not are asked again: a datagram may be lost.
+// answering is at how many ports a pod answers another. Those that do not are asked again as long as some more answer: of so many datagrams
+// at once most may be lost where the switch waits for a processor.
 func (s *story) answering(from, to *cluster.Pod, ports []string) (count int) {
 	s.Helper()
-	for range 3 {
+	for {
 		var targets, silent []string
 		for _, port := range ports {
 			targets = append(targets, to.IP+":"+port)
@@ -77,12 +78,12 @@ func (s *story) answering(from, to *cluster.Pod, ports []string) (count int) {
 				silent = append(silent, ports[i])
 			}
 		}
-		if count += len(ports) - len(silent); len(silent) == 0 {
-			break
+		count += len(ports) - len(silent)
+		if len(silent) == 0 || len(silent) == len(ports) {
+			return count
 		}
 		ports = silent
 	}
-	return count
 }
 
 // lets is what a policy says of one rule for each port, by which one pod reaches another.

@@ -28,8 +28,8 @@ func (s *story) tenants() {
 	}{{"elsewhere", "early", false}, {"elsewhere," + space, "welcome", true}, {"elsewhere", "late", false}, {"", "all", true}} {
 		must(s.Netctl(s.ctx, "tenant", "update", "--namespaces", step.namespaces, "blue"))
 		s.soon(func() error {
-			services, err := s.Keys(s.ctx, mastercfg.K8sServicePrefix+"blue/"+space+"/web")
-			if err == nil && strings.Contains(services, space) != step.taken {
+			services, err := s.Keys(s.ctx, mastercfg.K8sServicePrefix+"blue/")
+			if err == nil && strings.Contains(services, space+"/web") != step.taken {
 				err = fmt.Errorf("for %q: services of the tenant are %q", step.namespaces, services)
 			}
 			return err
