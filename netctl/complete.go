@@ -286,7 +286,7 @@ func (p *typed) arguments(ctx context.Context) []string {
 		return append(commandKinds(), "endpoint", "all")
 	case name == "describe" && len(p.args) == 0:
 		return append(commandKinds(), "endpoint")
-	case name == "verdict" && len(p.args) < 2:
+	case (name == "verdict" || name == "trace") && len(p.args) < 2:
 		return p.names(ctx, "endpoint")
 	case (name == "role grant" || name == "role revoke") && len(p.args) == 1:
 		return client.Roles()

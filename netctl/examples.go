@@ -51,6 +51,7 @@ var examples = map[string][]string{
 	"endpoint ls":      {"netctl endpoint ls -t blue", "netctl endpoint ls --all --host node1 -o wide"},
 	"endpoint inspect": {"netctl endpoint inspect front-1"},
 
+	"trace":   {"netctl trace shop/web shop/db --port 5432", "netctl trace shop/web 10.1.2.3 --protocol icmp"},
 	"verdict": {"netctl verdict shop/web shop/db --port 5432"},
 
 	"explain": {"netctl explain network", "netctl explain rule.protocol"},

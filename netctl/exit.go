@@ -22,6 +22,8 @@ const (
 	exitConflict    = 6 // the request is sound, the state of the cluster stands against it
 	exitDenied      = 7
 	exitPartial     = 9   // some of several parts failed
+	exitDropped     = 10  // a packet would be thrown away
+	exitUndecided   = 11  // nobody can tell what becomes of it
 	exitSignal      = 128 // plus the number of the signal that ended the command
 )
 

@@ -28,7 +28,7 @@ func tools() []tool {
 	return []tool{
 		{name: "__complete", usage: "List the words that may come next", run: doComplete, local: true, hidden: true, verbatim: true},
 		applyTool, checkTool, completionTool, deleteTool, describeTool, diffTool, explainTool, exportTool, getTool,
-		loginTool, logoutTool, statusTool, verdictTool, versionTool, whoAmITool,
+		loginTool, logoutTool, statusTool, traceTool, verdictTool, versionTool, whoAmITool,
 	}
 }
 

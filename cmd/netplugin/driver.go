@@ -5,8 +5,10 @@ import (
 	"github.com/contiv/netplugin/drivers/bridges"
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/drivers/uplink"
+	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/announcer"
 	"github.com/contiv/netplugin/netplugin/border"
+	"github.com/contiv/netplugin/netplugin/tracing"
 )
 
 // newDriver makes the driver of the node's bridges, and those of each: one with a tunnel, and
@@ -31,4 +33,13 @@ func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, rout
 	}
 	routes = border.New(border.Config{Driver: announcer.New(vlan, links.Returned())})
 	return bridges.New(tunnel, routes, links), []*ovsd.Driver{tunnel, vlan}, routes, nil
+}
+
+// tracer asks the switches of the node what they do with packets.
+func tracer(node *agent.Agent, own []*ovsd.Driver) tracing.Tracer {
+	t := tracing.Tracer{Inspect: node.Inspect}
+	for _, bridge := range own {
+		t.Switches = append(t.Switches, bridge)
+	}
+	return t
 }

@@ -86,6 +86,7 @@ func run(ctx context.Context, o *options) error {
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
 		BGP: inspectBGP(routes), Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
+		Trace: tracer(node, own).Trace,
 	})
 	if err != nil {
 		return err

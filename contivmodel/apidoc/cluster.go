@@ -41,6 +41,14 @@ func addCluster(paths, schemas object) {
 		queryParameter("protocol", "string", "tcp, udp or sctp"), queryParameter("port", "integer", "1 to 65535"),
 	}
 	paths["/api/v1/verdict"] = object{"get": verdict}
+	trace := operation("trace", "The way of a packet that an endpoint might send, as the switches tell it", nil,
+		schemaOf(reflect.TypeFor[contivmodel.Trace](), schemas))
+	trace["parameters"] = []any{
+		queryParameter("from", "string", "an endpoint, as it is inspected"), queryParameter("to", "string", "an endpoint, as it is inspected, or an address"),
+		queryParameter("protocol", "string", "tcp, udp, sctp or icmp"), queryParameter("port", "integer", "1 to 65535; not with icmp"),
+		queryParameter("source", "string", "an address that is not the sender's"),
+	}
+	paths["/api/v1/trace"] = object{"get": trace}
 	addSecurity(paths, schemas)
 	paths["/api/v1/status"] = object{"get": operation("status", "How the cluster is doing", nil, ref("Status"))}
 	paths["/api/v1/openapi.json"] = object{"get": operation("openapi", "This document", nil, object{"type": "object"})}

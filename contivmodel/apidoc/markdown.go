@@ -75,6 +75,10 @@ What an endpoint has sent and received is in its inspection. Counters begin when
 over each version of IP that both have, and who has decided: rules between groups, then policies of Kubernetes by their tiers. A
 pod is ` + "`NAMESPACE:POD`" + `. It is what the state says, which agents make flows of; flows are not looked at.
 
+` + "`GET /api/v1/trace?from=ENDPOINT&to=ENDPOINT&protocol=tcp&port=80`" + ` asks the switches: what the tables of the sender's node, and then those of the
+receiver's, do with the first packet of a connection, and which flow of whom drops it. ` + "`to`" + ` may be an address, ` + "`protocol`" + ` ` + "`icmp`" + `, and ` + "`source`" + ` an address that the packet says it
+comes from. Nothing is sent.
+
 ` + "`GET /api/v1/inspect/serviceLBs/KEY/`" + ` tells in ` + "`Oper.counters`" + ` what each provider received from clients (` + "`rx`" + `)
 and sent to them (` + "`tx`" + `), by its address, as all nodes have counted it; nodes that did not answer are in ` + "`Oper.silent`" + `.
 

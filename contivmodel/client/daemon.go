@@ -37,6 +37,14 @@ func (c *Client) Verdicts(ctx context.Context, from, to, protocol string, port i
 	return verdicts, err
 }
 
+// Trace returns the way of a packet that an endpoint might send; source is empty, or an address that it says it comes from.
+func (c *Client) Trace(ctx context.Context, from, to, protocol string, port int, source string) (contivmodel.Trace, error) {
+	var trace contivmodel.Trace
+	query := url.Values{"from": {from}, "to": {to}, "protocol": {protocol}, "port": {strconv.Itoa(port)}, "source": {source}}
+	err := c.do(ctx, http.MethodGet, pathOf("trace")+"?"+query.Encode(), nil, &trace)
+	return trace, err
+}
+
 // Status returns how the cluster is doing.
 func (c *Client) Status(ctx context.Context) (contivmodel.Status, error) {
 	var status contivmodel.Status

@@ -43,6 +43,7 @@ var matrix = map[string]map[string]row{
 	ApplyPath:              {ApplyPath: rowKnown},
 	CountersPath + "{key}": {CountersPath + "blue:none": rowOwn, CountersPath + "red:none": rowForeign},
 	VerdictPath:            {VerdictPath: rowKnown},
+	TracePath:              {TracePath: rowKnown},
 	"/api/v1/status":       {"/api/v1/status": rowKnown},
 	"/api/v1/openapi.json": {"/api/v1/openapi.json": rowKnown},
 

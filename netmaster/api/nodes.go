@@ -64,7 +64,7 @@ func (n nodes) client(at agentAt) (*http.Client, error) {
 }
 
 // call sends a request without a body and returns what a 200 brings. Errors:
-// fault.Unavailable when the node does not answer, fault.NotFound for a 404,
+// fault.Unavailable when the node does not answer, fault.NotFound for a 404, fault.Invalid for a 400,
 // fault.Internal for everything else.
 func (n nodes) call(ctx context.Context, method string, at agentAt, path string) ([]byte, error) {
 	host, scheme := net.JoinHostPort(at.address, strconv.Itoa(n.port)), mastercfg.Scheme
@@ -92,8 +92,11 @@ func (n nodes) call(ctx context.Context, method string, at agentAt, path string)
 		return body, nil
 	}
 	kind := fault.Internal
-	if resp.StatusCode == http.StatusNotFound {
+	switch resp.StatusCode {
+	case http.StatusNotFound:
 		kind = fault.NotFound
+	case http.StatusBadRequest:
+		kind = fault.Invalid
 	}
 	text, _, _ := bytes.Cut(body, []byte("\n"))
 	return nil, fault.New(kind, "node %s: %s: %s", host, resp.Status, text)

@@ -25,6 +25,7 @@ type nodeREST struct {
 	bgp      string // answer of /inspect/bgp
 	failing  bool   // cannot say who uses an endpoint
 	counters string // answer of /inspect/counters; empty: there is no such route
+	trace    string // answer of /inspect/trace
 	redirect string // where every request is sent
 	used     string // endpoint that a container uses
 	asked    []string
@@ -45,6 +46,9 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, n.redirect+r.URL.Path, http.StatusTemporaryRedirect)
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/counters" && n.counters != "":
 		_, _ = w.Write([]byte(n.counters))
+	case r.Method == http.MethodGet && r.URL.Path == "/inspect/trace":
+		n.asked = append(n.asked, r.URL.String())
+		_, _ = w.Write([]byte(n.trace))
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/bgp":
 		_, _ = w.Write([]byte(n.bgp))
 	case r.Method == http.MethodGet && inspect && n.failing:

@@ -53,6 +53,7 @@ func (a *API) table() []route {
 		{ApplyPath, rights.Known, methods{http.MethodPost: a.applyAll}},
 		{CountersPath + "{key}", rights.RunTime, methods{http.MethodGet: a.counters}},
 		{VerdictPath, rights.Known, methods{http.MethodGet: a.verdict}},
+		{TracePath, rights.Known, methods{http.MethodGet: a.trace}},
 		{"/api/v1/status", rights.Known, methods{http.MethodGet: a.status}},
 		{"/api/v1/openapi.json", rights.Known, methods{http.MethodGet: openapi}},
 

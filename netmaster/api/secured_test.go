@@ -183,6 +183,10 @@ func TestNobodyLearnsOfWhatIsNotHis(t *testing.T) {
 	b.want(ann, "GET", "inspect/endpoints/ep", "", 200, "10.7.0.1") // the only one for ann
 	b.want(ann, "GET", "inspect/endpoints/ep-red", "", 500, "not found")
 	b.want(ann, "GET", "/api/v1/verdict?from=ep-blue&to=ep-red&protocol=tcp&port=80", "", 500, "not found")
+	for _, ends := range []string{"from=ep-blue&to=ep-red", "from=ep-red&to=ep-blue", "from=ep-red&to=10.7.0.1"} {
+		b.want(ann, "GET", "/api/v1/trace?protocol=tcp&port=80&"+ends, "", 500, "not found")
+	}
+	b.want(ann, "GET", "/api/v1/trace?protocol=tcp&port=80&from=ep-blue&to=10.7.0.1", "", 500, "node h1 is not registered")
 	b.want(ann, "DELETE", "/debug/epcleanup/tenant/red/ep/ep-red", "", 403, "")
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/nameserver"
+	"github.com/contiv/netplugin/netplugin/tracing"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -78,6 +79,8 @@ type Config struct {
 	Membership  Membership // nil: the node is not to join a cluster, and serves in plain HTTP
 	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.
 	Drops func(context.Context) (map[string]map[string]drivers.Count, error)
+	// Trace tells the way of a packet through a switch of the node; nil: there is none.
+	Trace func(context.Context, tracing.Query) (mastercfg.Hop, error)
 	Log   *logrus.Entry
 }
 
@@ -141,6 +144,7 @@ func Handler(cfg Config) http.Handler {
 	get("/inspect/counters", h.budgeted(h.inspectCounters))
 	get("/inspect/bgp", h.inspectBGP)
 	get("/inspect/drops", h.inspectDrops)
+	get("/inspect/trace", h.budgeted(h.inspectTrace))
 	get("/inspect/nameserver", h.budgeted(h.inspectNameserver))
 	get("/inspect/endpoint/{epID}", h.inspectEndpoint)
 	get("/healthz", h.alive)

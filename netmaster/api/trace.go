@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// TracePath is where it is told what becomes of a packet.
+const TracePath = "/api/v1/trace"
+
+// trace asks the node of an endpoint what becomes of a packet of it and, if that goes there, the node of the
+// receiver. Both ends are found among what the caller sees.
+func (a *API) trace(r *http.Request) (reply, error) {
+	q := r.URL.Query()
+	port, err := strconv.ParseUint(q.Get("port"), 10, 16)
+	_, known := verdictProtocols[q.Get("protocol")]
+	if icmp := q.Get("protocol") == "icmp"; err != nil || !icmp && (port == 0 || !known) {
+		return reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp, sctp or icmp", q.Get("port"), q.Get("protocol"))
+	}
+	if source := q.Get("source"); source != "" {
+		if _, err := netip.ParseAddr(source); err != nil {
+			return reply{}, fault.New(fault.Invalid, "source %q: want an address", source)
+		}
+	}
+	t := contivmodel.Trace{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol"), Port: int(port), Source: q.Get("source")}
+	from, to, err := a.tracedEnds(r.Context(), t)
+	if err != nil {
+		return reply{}, err
+	}
+	query := url.Values{"from": {from.ID}, "to": {to}, "protocol": {t.Protocol}, "port": {strconv.Itoa(t.Port)}, "source": {t.Source}}
+	for next := from.HomingHost; next != "" && len(t.Hops) < 2; {
+		hop, err := a.hop(r.Context(), next, query)
+		if err != nil {
+			return reply{}, err
+		}
+		t.Hops, next = append(t.Hops, hop), hop.Next
+	}
+	return reply{body: t}, nil
+}
+
+// tracedEnds are the endpoint that sends, and whom it means: the id of an endpoint, or an address.
+func (a *API) tracedEnds(ctx context.Context, t contivmodel.Trace) (from mastercfg.CfgEndpointState, to string, err error) {
+	err = a.ledger.View(func(r ledger.Reader) error {
+		sees, err := askingOf(ctx).seesNetworks(r)
+		if err != nil {
+			return err
+		}
+		if from, err = lookupEndpoint(r, sees, t.From); err != nil {
+			return err
+		}
+		if address, err := netip.ParseAddr(t.To); err == nil {
+			to = address.String()
+			return nil
+		}
+		receiver, err := lookupEndpoint(r, sees, t.To)
+		to = receiver.ID
+		return err
+	})
+	return from, to, err
+}
+
+// hop asks a node's agent.
+func (a *API) hop(ctx context.Context, host string, query url.Values) (hop contivmodel.Hop, err error) {
+	at, registered, err := a.agentOf(ctx, mastercfg.AgentService, host)
+	if err == nil && !registered {
+		err = fault.New(fault.Unavailable, "node %s is not registered", host)
+	}
+	if err != nil {
+		return hop, err
+	}
+	said, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/trace?"+query.Encode())
+	if err != nil {
+		return hop, err
+	}
+	if err := json.Unmarshal(said, &hop); err != nil {
+		return hop, fault.New(fault.Internal, "node %s: its trace is not understood: %w", host, err)
+	}
+	return hop, nil
+}

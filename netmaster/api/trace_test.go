@@ -1,0 +1,65 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// The node of the sender is asked, then that of the receiver if the packet goes there.
+func TestTheNodesOnThePathOfAPacketAreAsked(t *testing.T) {
+	b, h1, h2 := withNodes(t)
+	for host, name := range map[string]string{"h1": "c1", "h2": "c2", "h3": "c3"} {
+		plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+			TenantName: "blue", NetworkName: "web", ConfigEP: mastercfg.ConfigEP{Container: name, Host: host},
+		})
+	}
+	whole := mastercfg.Hop{Node: "h1", Packet: "in_port=1", Exit: mastercfg.ExitTunnel, Next: "h2", To: "node h2", Reason: "r", Means: "m", Table: "T", Of: "o", Note: "n",
+		Steps: []mastercfg.TraceStep{{Table: "T", Of: "o", Match: "m", Does: "d"}}}
+	said, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h1.set(func(n *nodeREST) { n.trace = string(said) })
+	h2.set(func(n *nodeREST) { n.trace = `{"node":"h2","exit":"dropped","reason":"denied"}` })
+	var got contivmodel.Trace
+	if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/trace?from=c1&to=c2&protocol=tcp&port=80&source=10.7.0.9", "")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Hops) != 2 || got.Hops[0].Node != "h1" || got.Hops[1].Reason != "denied" || got.Source != "10.7.0.9" {
+		t.Errorf("%+v", got)
+	}
+	if told, err := json.Marshal(got.Hops[0]); err != nil || string(told) != string(said) {
+		t.Errorf("the node said %s, told is %s", said, told)
+	}
+	const asked = "/inspect/trace?from=web.blue-c1&port=80&protocol=tcp&source=10.7.0.9&to=web.blue-c2"
+	for name, n := range map[string]*nodeREST{"h1": h1, "h2": h2} {
+		n.set(func(n *nodeREST) {
+			if strings.Join(n.asked, " ") != asked {
+				t.Errorf("%s was asked %q", name, n.asked)
+			}
+		})
+	}
+	h2.set(func(n *nodeREST) { n.trace = `{"node":"h2","exit":"tunnel","next":"h1"}` })
+	if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/trace?from=c1&to=10.7.0.2&protocol=icmp&port=0", "")), &got); err != nil || len(got.Hops) != 2 {
+		t.Errorf("nodes that send each other a packet: %v, %+v", err, got)
+	}
+	h1.set(func(n *nodeREST) { n.trace = `{` })
+	for query, want := range map[string]string{
+		"from=c1&to=c2&protocol=tcp&port=80":          "is not understood",
+		"from=c3&to=c2&protocol=tcp&port=80":          "does not answer",
+		"from=c9&to=c2&protocol=tcp&port=80":          "endpoint not found",
+		"from=c1&to=c9&protocol=tcp&port=80":          "endpoint not found",
+		"from=c1&to=c2&protocol=tcp&port=0":           "want 1 to 65535",
+		"from=c1&to=c2&protocol=igmp&port=1":          "want 1 to 65535",
+		"from=c1&to=c2&protocol=udp&port=1&source=c1": "want an address",
+	} {
+		if status, text, _ := b.do("GET", "/api/v1/trace?"+query, ""); status == http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s, want %s", query, status, text, want)
+		}
+	}
+}

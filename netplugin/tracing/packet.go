@@ -1,0 +1,139 @@
+package tracing
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// sourcePort is that of the packets; hops that an IP packet begins with.
+const (
+	sourcePort = 49152
+	firstTTL   = 64
+)
+
+// transports are the fields of the first packet of a connection.
+var transports = map[string]struct {
+	number uint8
+	fields string // besides ports
+}{
+	"tcp":  {openflow.ProtoTCP, ",tcp_flags=0x2"},
+	"udp":  {openflow.ProtoUDP, ""},
+	"sctp": {openflow.ProtoSCTP, ""},
+	"icmp": {openflow.ProtoICMP, ""},
+}
+
+// packet is what the endpoint sends, as the fields of a flow: at its own port if it is here, else as it comes
+// out of the tunnel. Where nobody has an address of the sender's own network, that is its question
+// who has it, as nothing else is ever sent.
+func (w *world) packet(from pipeline.Endpoint, to target, q Query) (string, error) {
+	transport, known := transports[q.Protocol]
+	if !known || q.Port == 0 && q.Protocol != "icmp" {
+		return "", fault.New(fault.Invalid, "protocol %q, port %d: want tcp, udp or sctp with a port of 1 to 65535, or icmp", q.Protocol, q.Port)
+	}
+	source := from.IPv4
+	if to.address.Is6() {
+		source = from.IPv6
+	}
+	if q.Source.IsValid() {
+		source = q.Source.Unmap()
+	}
+	if !source.IsValid() || source.Is4() != to.address.Is4() || source.Zone() != "" {
+		return "", fault.New(fault.Invalid, "a packet from %s to %s: want two addresses of one version of IP", source, to.address)
+	}
+	if !from.Local {
+		return w.arrival(from, to, func(ttl int) string {
+			return ipFields(transport.number, ttl, transport.fields, source, to.address, q.Port)
+		})
+	}
+	port, has := w.numbers[from.ID]
+	if !has || port == 0 {
+		return "", fault.New(fault.Unavailable, "node %s: endpoint %s has no port", w.host, from.ID)
+	}
+	receiver, asks, err := w.nextMAC(from, to)
+	if err != nil {
+		return "", err
+	}
+	if asks {
+		return fmt.Sprintf("in_port=%d,%s", port, neighbourFields(from.MAC, source, to.address)), nil
+	}
+	return fmt.Sprintf("in_port=%d,dl_src=%s,dl_dst=%s,%s", port, mac(from.MAC), mac(receiver),
+		ipFields(transport.number, firstTTL, transport.fields, source, to.address, q.Port)), nil
+}
+
+// arrival is the packet as it comes out of the tunnel from the sender's node, which has routed it.
+func (w *world) arrival(from pipeline.Endpoint, to target, fields func(ttl int) string) (string, error) {
+	if from.Encap != pipeline.VXLAN || !from.VTEP.IsValid() || to.endpoint.ID == "" {
+		return "", fault.New(fault.NotFound, "node %s: endpoint %s is on another node", w.host, from.ID)
+	}
+	sender, ttl := from.MAC, firstTTL
+	if from.Network != to.endpoint.Network {
+		sender, ttl = pipeline.AnycastMAC, firstTTL-1
+	}
+	tunnel := "tun_src=%s,tun_dst=%s"
+	if from.VTEP.Is6() {
+		tunnel = "tun_ipv6_src=%s,tun_ipv6_dst=%s"
+	}
+	return fmt.Sprintf("in_port=%d,tun_id=%d,"+tunnel+",dl_src=%s,dl_dst=%s,%s", w.sw.Trunk(), to.endpoint.VNI, from.VTEP, w.vtep,
+		mac(sender), mac(to.endpoint.MAC), fields(ttl)), nil
+}
+
+// nextMAC is the MAC that the sender puts on a packet: that of the receiver in its own network, or that of its gateway. With
+// asks there is no such packet, as nobody answers its question for the MAC.
+func (w *world) nextMAC(from pipeline.Endpoint, to target) (receiver [6]byte, asks bool, err error) {
+	network := w.networks[from.Network]
+	subnet, gateway := network.Subnet, network.Gateway
+	if to.address.Is6() {
+		subnet, gateway = network.Subnet6, network.Gateway6
+	}
+	near, routed := subnet.Contains(to.address), !from.Mode.Bridged()
+	switch {
+	case near && to.endpoint.ID != "":
+		return to.endpoint.MAC, false, nil
+	case near && to.address != gateway && !to.service:
+		return receiver, true, nil
+	case routed:
+		return pipeline.AnycastMAC, false, nil
+	}
+	for _, e := range w.endpoints {
+		if e.Network == from.Network && (e.IPv4 == gateway || e.IPv6 == gateway) {
+			return e.MAC, false, nil
+		}
+	}
+	return receiver, false, fault.New(fault.Invalid, "%s is outside of network %s, whose gateway is no endpoint", to.address, from.Network)
+}
+
+// ipFields are those of an IP packet behind its MACs.
+func ipFields(protocol uint8, ttl int, more string, source, to netip.Addr, port uint16) string {
+	layer, addresses := "ip,nw_proto=%d", "nw_src=%s,nw_dst=%s"
+	if to.Is6() {
+		layer, addresses = "ipv6,nw_proto=%d", "ipv6_src=%s,ipv6_dst=%s"
+	}
+	name := map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp", openflow.ProtoSCTP: "sctp"}[protocol]
+	ports := fmt.Sprintf(",%s_src=%d,%s_dst=%d", name, sourcePort, name, port)
+	if protocol == openflow.ProtoICMP {
+		ports = ",icmp_type=8,icmp_code=0" // an echo request
+		if to.Is6() {
+			protocol, ports = openflow.ProtoICMPv6, ",icmpv6_type=128,icmpv6_code=0"
+		}
+	}
+	return fmt.Sprintf(layer+",nw_ttl=%d,", protocol, ttl) + fmt.Sprintf(addresses, source, to) + ports + more
+}
+
+// neighbourFields are those of the question who has an address.
+func neighbourFields(sender [6]byte, source, asked netip.Addr) string {
+	if asked.Is4() {
+		return fmt.Sprintf("arp,dl_src=%s,dl_dst=ff:ff:ff:ff:ff:ff,arp_op=1,arp_sha=%s,arp_spa=%s,arp_tpa=%s", mac(sender), mac(sender), source, asked)
+	}
+	low := asked.As16()
+	group := netip.AddrFrom16([16]byte{0xff, 2, 11: 1, 12: 0xff, 13: low[13], 14: low[14], 15: low[15]}) // RFC 4291, 2.7.1
+	return fmt.Sprintf("icmp6,dl_src=%s,dl_dst=%s,nw_ttl=255,ipv6_src=%s,ipv6_dst=%s,icmpv6_type=135,icmpv6_code=0,nd_target=%s,nd_sll=%s",
+		mac(sender), mac([6]byte{0x33, 0x33, 0xff, low[13], low[14], low[15]}), source, group, asked, mac(sender))
+}
+
+func mac(m [6]byte) string { return strings.ToLower(net.HardwareAddr(m[:]).String()) }

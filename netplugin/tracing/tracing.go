@@ -1,0 +1,196 @@
+// Package tracing tells what becomes of a packet that an endpoint might send, table by table, in words.
+//
+//	query --> packet (packet.go) --> the switch's own trace --> hop: tables, whose flow, what it does (words.go)
+//
+// The switch is asked, not what is written of it: what is found out holds for the flows that are there at this
+// moment. The connection is taken to be new. A node tells what its own switch does; netmaster asks the
+// receiver's node about a packet that goes there. Two things the switch does not tell: which provider of a
+// service is chosen, and whether a meter has room for the packet.
+package tracing
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/oftrace"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Query is what is asked.
+type Query struct {
+	From     string     // id of the endpoint that sends
+	To       string     // id of an endpoint, or an address
+	Protocol string     // tcp, udp, sctp or icmp
+	Port     uint16     // that the packet is for; icmp: of no meaning
+	Source   netip.Addr // that the packet says it comes from; invalid: the sender's own
+}
+
+// Switch is that of a bridge.
+type Switch interface {
+	// Trace returns what the switch says of a packet (package oftrace).
+	Trace(ctx context.Context, packet string) (string, error)
+	// TraceFrom is Trace of a packet that goes on in a table.
+	TraceFrom(ctx context.Context, table uint8, packet string) (string, error)
+	// Ports are those of endpoints, and of the host.
+	Ports() []drivers.Port
+	// Trunk is the number of the port to other nodes.
+	Trunk() uint32
+}
+
+// Tracer asks the switches of a node. Safe for concurrent use.
+type Tracer struct {
+	Inspect  func() agent.Inspection
+	Switches []Switch // by encapsulation: that with the tunnel, and that with the uplink, if there is one
+}
+
+// Trace tells the way of a packet. An endpoint that this node does not know is NotFound; a query that makes no
+// sense is Invalid.
+func (t Tracer) Trace(ctx context.Context, q Query) (mastercfg.Hop, error) {
+	w := newWorld(t.Inspect())
+	from, known := w.endpoints[q.From]
+	if !known {
+		return mastercfg.Hop{}, fault.New(fault.NotFound, "node %s: endpoint %s is not known here", w.host, q.From)
+	}
+	if int(from.Encap) >= len(t.Switches) {
+		return mastercfg.Hop{}, fault.New(fault.NotFound, "node %s: endpoint %s: no bridge for encapsulation %s", w.host, q.From, from.Encap)
+	}
+	w.tenant, w.sw = from.Tenant, t.Switches[from.Encap]
+	for _, port := range w.sw.Ports() {
+		w.ports[port.OFPort] = port.EndpointID
+		w.numbers[port.EndpointID] = port.OFPort
+	}
+	to, err := w.receiver(from, q.To)
+	if err != nil {
+		return mastercfg.Hop{}, err
+	}
+	packet, err := w.packet(from, to, q)
+	if err != nil {
+		return mastercfg.Hop{}, err
+	}
+	trace, err := w.trace(ctx, packet)
+	if err != nil {
+		return mastercfg.Hop{}, fault.New(fault.Unavailable, "node %s: %w", w.host, err)
+	}
+	hop := w.hop(trace, to)
+	hop.Node, hop.Packet = w.host, packet
+	return hop, nil
+}
+
+// trace asks the switch. It stops at a group; where all packets go on in one table behind that, so does the trace.
+func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error) {
+	text, err := w.sw.Trace(ctx, packet)
+	if err != nil {
+		return oftrace.Trace{}, err
+	}
+	t := oftrace.Parse(text)
+	table, more := behindGroup(t)
+	if !more {
+		return t, nil
+	}
+	now := cmp.Or(t.Final, packet)
+	if strings.HasPrefix(now, "icmp6,") { // the switch does not take what it prints
+		now = asTaken.Replace(now)
+	}
+	if text, err = w.sw.TraceFrom(ctx, table, now); err != nil {
+		return t, err
+	}
+	rest := oftrace.Parse(text)
+	return oftrace.Trace{Steps: append(t.Steps, rest.Steps...), Datapath: rest.Datapath, Warnings: append(t.Warnings, rest.Warnings...)}, nil
+}
+
+var asTaken = strings.NewReplacer(",icmp_type=", ",icmpv6_type=", ",icmp_code=", ",icmpv6_code=", ",nd_tll=00:00:00:00:00:00", "")
+
+// behindGroup is where a trace is to go on that has ended at a group.
+func behindGroup(t oftrace.Trace) (table uint8, more bool) {
+	if len(t.Steps) == 0 {
+		return 0, false
+	}
+	for _, action := range t.Steps[len(t.Steps)-1].Actions {
+		if number, is := strings.CutPrefix(action, "group:"); is {
+			group, err := strconv.ParseUint(number, 10, 32)
+			if table, more = pipeline.GroupLeadsTo(uint32(group)); err == nil && more {
+				return table, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// world is what a node knows when it is asked.
+type world struct {
+	host, tenant string
+	vtep         netip.Addr
+	peers        map[netip.Addr]string // VTEP -> host
+	objects      map[uint64]pipeline.Object
+	endpoints    map[string]pipeline.Endpoint
+	networks     map[string]pipeline.Network
+	services     []pipeline.Service
+	sw           Switch
+	ports        map[uint32]string // OpenFlow number -> whose port it is
+	numbers      map[string]uint32
+}
+
+func newWorld(in agent.Inspection) *world {
+	w := &world{host: in.HostLabel, vtep: in.VTEP, peers: map[netip.Addr]string{},
+		objects: make(map[uint64]pipeline.Object, len(in.Objects)), endpoints: map[string]pipeline.Endpoint{},
+		networks: map[string]pipeline.Network{}, ports: map[uint32]string{}, numbers: map[string]uint32{}}
+	for host, vtep := range in.Peers {
+		w.peers[vtep] = host
+	}
+	for _, object := range in.Objects {
+		w.objects[pipeline.Cookie(object.Key())] = object
+		switch o := object.(type) {
+		case pipeline.Endpoint:
+			w.endpoints[o.ID] = o
+		case pipeline.Network:
+			w.networks[o.ID] = o
+		case pipeline.Service:
+			w.services = append(w.services, o)
+		}
+	}
+	return w
+}
+
+// target is whom a packet is for.
+type target struct {
+	address  netip.Addr
+	endpoint pipeline.Endpoint // that has the address; without an ID nobody has
+	service  bool              // it is the address of a service
+}
+
+// receiver finds whom a sender means: an endpoint by its id, over IPv4 if both have it, or who has an
+// address in the sender's tenant.
+func (w *world) receiver(from pipeline.Endpoint, text string) (target, error) {
+	if to, known := w.endpoints[text]; known {
+		switch {
+		case from.IPv4.IsValid() && to.IPv4.IsValid():
+			return target{address: to.IPv4, endpoint: to}, nil
+		case from.IPv6.IsValid() && to.IPv6.IsValid():
+			return target{address: to.IPv6, endpoint: to}, nil
+		}
+		return target{}, fault.New(fault.Invalid, "endpoints %s and %s have no version of IP in common", from.ID, to.ID)
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Zone() != "" {
+		return target{}, fault.New(fault.NotFound, "node %s: %q is neither an endpoint that is known here nor an address", w.host, text)
+	}
+	to := target{address: address.Unmap()}
+	for _, e := range w.endpoints {
+		if e.VRF == from.VRF && (e.IPv4 == to.address || e.IPv6 == to.address) {
+			to.endpoint = e
+		}
+	}
+	for _, s := range w.services {
+		for _, p := range s.Ports {
+			to.service = to.service || s.VRF == from.VRF && p.Address == to.address
+		}
+	}
+	return to, nil
+}

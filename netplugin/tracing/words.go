@@ -1,0 +1,179 @@
+package tracing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/oftrace"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// hop tells a trace in words.
+func (w *world) hop(t oftrace.Trace, to target) mastercfg.Hop {
+	h := mastercfg.Hop{Note: strings.Join(t.Warnings, "; ")}
+	var left outcome
+	for _, s := range stepsOf(t) {
+		if reason, drops := pipeline.DropReasonOf(s.Table, s.Match); drops {
+			h.Reason, h.Means = reason.Name, reason.Does
+			if last := len(h.Steps) - 1; last >= 0 { // its flow says so
+				h.Table, h.Of = h.Steps[last].Table, h.Steps[last].Of
+			}
+			continue
+		}
+		h.Steps = append(h.Steps, mastercfg.TraceStep{Table: tableName(s.Table), Of: w.owner(s.Cookie), Match: s.Match, Does: w.does(s.Actions)})
+		left.note(s.Actions)
+	}
+	switch sent := t.Datapath != "drop"; {
+	case sent && left.port != 0:
+		w.leaves(&h, left.port, to)
+	case sent && left.back:
+		h.Exit = mastercfg.ExitAnswered
+	case h.Reason == "" && left.unknown:
+		h.Exit = mastercfg.ExitUnknown
+	default:
+		h.Exit = mastercfg.ExitDropped
+		return h
+	}
+	h.Reason, h.Means, h.Table, h.Of = "", "", "", "" // of a copy
+	return h
+}
+
+// stepsOf are the tables that a packet of usual size meets. The switch tells of a large one, too, before that. What follows on the
+// question to a table that has no answer is done by the flow that has asked.
+func stepsOf(t oftrace.Trace) (steps []oftrace.Step) {
+	tooBig := false
+	for _, s := range t.Steps {
+		name := tableName(s.Table)
+		switch last := len(steps) - 1; {
+		case pipeline.IsTooBig(s.Table, s.Match):
+			tooBig = true
+		case tooBig && name != "OUTPUT":
+		case s.Missed && last >= 0:
+			steps[last].Actions = append(slices.Clone(steps[last].Actions), s.Actions...)
+		default:
+			tooBig, steps = false, append(steps, s)
+		}
+	}
+	return steps
+}
+
+// outcome is what the flows do that send a packet away.
+type outcome struct {
+	port          uint32 // it leaves by; 0: none
+	back, unknown bool   // by the port that it came in by; as a group, or the agent, decides
+}
+
+func (o *outcome) note(actions []string) {
+	for _, action := range actions {
+		name, value, _ := strings.Cut(action, ":")
+		switch {
+		case name == "output":
+			if port, err := strconv.ParseUint(value, 10, 32); err == nil {
+				o.port = uint32(port)
+			}
+		case name == "IN_PORT":
+			o.back = true
+		case name == "group" && !alwaysLeads(value), strings.HasPrefix(action, "controller("):
+			o.unknown = true
+		}
+	}
+}
+
+// leaves says where a packet goes that leaves by a port.
+func (w *world) leaves(h *mastercfg.Hop, port uint32, to target) {
+	owner, ours := w.ports[port]
+	switch {
+	case port == w.sw.Trunk() && to.endpoint.Encap == pipeline.VLAN:
+		h.Exit = mastercfg.ExitUplink
+	case port == w.sw.Trunk():
+		h.Exit, h.Next = mastercfg.ExitTunnel, w.peers[to.endpoint.VTEP]
+		h.To = "node " + cmp.Or(h.Next, to.endpoint.VTEP.String())
+	case owner == agent.OutsideID:
+		h.Exit = mastercfg.ExitHost
+	case ours:
+		h.Exit, h.To = mastercfg.ExitDelivered, "endpoint "+owner
+	default:
+		h.Exit, h.To = mastercfg.ExitDelivered, fmt.Sprintf("port %d", port)
+	}
+}
+
+func tableName(id uint8) string {
+	if table, known := pipeline.TableNamed(id); known {
+		return table.Name
+	}
+	return strconv.Itoa(int(id))
+}
+
+// owner is whose flow a cookie tells of: of an object in another tenant only its kind, and nothing of the
+// flows of all packets.
+func (w *world) owner(c uint64) string {
+	object, known := w.objects[c]
+	if !known {
+		return ""
+	}
+	key := object.Key()
+	foreign := func(tenant string) bool { return tenant != w.tenant }
+	switch o := object.(type) {
+	case pipeline.Endpoint:
+		if foreign(o.Tenant) {
+			return string(key.Kind)
+		}
+	case pipeline.Network:
+		if foreign(o.Tenant) {
+			return string(key.Kind)
+		}
+	case pipeline.Epoch:
+		return string(key.Kind)
+	}
+	return string(key.Kind) + " " + key.ID
+}
+
+// does tells in words what a flow does; how it notes what it has found is left out.
+func (w *world) does(actions []string) string {
+	var words []string
+	for _, action := range actions {
+		name, value, _ := strings.Cut(action, ":")
+		switch {
+		case name == "meter":
+			words = append(words, "passes meter "+value)
+		case name == "output":
+			words = append(words, "leaves by port "+value)
+		case name == "IN_PORT":
+			words = append(words, "goes back")
+		case name == "group":
+			if !alwaysLeads(value) {
+				words = append(words, "group "+value+" decides")
+			}
+		case strings.HasPrefix(action, "controller("):
+			words = append(words, "copy to the agent")
+		case strings.HasPrefix(action, "ct("):
+			words = append(words, "asks the connection tracker")
+		case name == "goto_table":
+			words = append(words, goesTo(value)...)
+		case strings.HasPrefix(action, "resubmit(,"):
+			words = append(words, goesTo(strings.TrimSuffix(strings.TrimPrefix(action, "resubmit(,"), ")"))...)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// alwaysLeads tells whether all packets go on in one table behind a group.
+func alwaysLeads(group string) bool {
+	number, err := strconv.ParseUint(group, 10, 32)
+	_, always := pipeline.GroupLeadsTo(uint32(number))
+	return err == nil && always
+}
+
+// goesTo names the table of a number, unless packets come back from there.
+func goesTo(number string) []string {
+	id, err := strconv.ParseUint(number, 10, 8)
+	if err != nil || pipeline.IsOnlyAsked(uint8(id)) {
+		return nil
+	}
+	return []string{"to " + tableName(uint8(id))}
+}

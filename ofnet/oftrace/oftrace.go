@@ -1,0 +1,87 @@
+// Package oftrace reads what ovs-vswitchd tells of the way of a packet through the tables of a
+// bridge (ofproto/trace of ovs-vswitchd(8)). The text is for people, and versions differ in it: lines that
+// are not understood are left out.
+package oftrace
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Trace is the way of one packet.
+type Trace struct {
+	Steps    []Step // in the order in which the packet met the tables; one that was only asked is among them
+	Final    string // fields of the packet in the end, if they are others than at first
+	Datapath string // what the datapath does with such packets in the end; "drop": nothing
+	Warnings []string
+}
+
+// Step is a table with the flow that matched there.
+type Step struct {
+	Table   uint8
+	Match   string // as ovs-ofctl(8) prints it, without the table; empty: everything
+	Cookie  uint64 // 0: none, or no flow matched
+	Missed  bool   // no flow matched
+	Actions []string
+}
+
+var (
+	stepLine = regexp.MustCompile(`^\s*(\d{1,3})(?:\([^)]*\))?\. (.*)$`)
+	flowText = regexp.MustCompile(`^(?:(.*), )?priority \d+(?:, cookie 0x([0-9a-f]+))?`)
+)
+
+const (
+	datapathActions = "Datapath actions: "
+	warning         = ">> "
+	unchanged       = "Final flow: unchanged"
+)
+
+// Parse reads the text of a trace. A packet that the connection tracker was asked about begins anew behind
+// it, in the same Trace.
+func Parse(text string) Trace {
+	var t Trace
+	walking := false // between the name of the bridge and the outcome
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		words := strings.TrimSpace(line)
+		datapath, isOutcome := strings.CutPrefix(words, datapathActions)
+		switch {
+		case isOutcome:
+			t.Datapath, walking = datapath, false
+		case strings.HasPrefix(words, "bridge(\""):
+			walking = true
+		case !walking || strings.Trim(words, "-") == "":
+		case strings.HasPrefix(words, "Final flow:"):
+			if walking = false; words != unchanged {
+				t.Final = strings.TrimPrefix(words, "Final flow: ")
+			}
+		case strings.HasPrefix(words, warning):
+			t.Warnings = append(t.Warnings, strings.TrimPrefix(words, warning))
+		default:
+			if step, ok := parseStep(line); ok {
+				t.Steps = append(t.Steps, step)
+			} else if last := len(t.Steps) - 1; last >= 0 {
+				t.Steps[last].Actions = append(t.Steps[last].Actions, words)
+			}
+		}
+	}
+	return t
+}
+
+func parseStep(line string) (Step, bool) {
+	parts := stepLine.FindStringSubmatch(line)
+	if parts == nil {
+		return Step{}, false
+	}
+	table, err := strconv.ParseUint(parts[1], 10, 8)
+	if err != nil {
+		return Step{}, false
+	}
+	step := Step{Table: uint8(table), Missed: strings.HasPrefix(parts[2], "No match")}
+	if flow := flowText.FindStringSubmatch(parts[2]); flow != nil {
+		step.Match = flow[1]
+		step.Cookie, _ = strconv.ParseUint("0"+flow[2], 16, 64) // digits only, and too many are no cookie of ours
+	}
+	return step, true
+}

@@ -1,0 +1,70 @@
+package oftrace
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// As Open vSwitch 3.1 prints it; package tracing asks a real switch.
+const recorded = `Flow: tcp,in_port=2,vlan_tci=0x0000,dl_src=02:02:0a:01:00:01,dl_dst=02:02:0a:01:00:02,nw_src=10.1.0.1,nw_dst=10.1.0.2,nw_tos=0,nw_ecn=0,nw_ttl=64,nw_frag=no,tp_src=49152,tp_dst=80,tcp_flags=syn
+
+bridge("contivVxlanBridge")
+---------------------------
+ 0. in_port=2, priority 100, cookie 0xc003e3de7e120d50
+    resubmit(,42)
+    42. No match.
+            drop
+    set_field:0x1/0x7->reg0
+    goto_table:20
+20. ip,in_port=2,dl_src=02:02:0a:01:00:01,nw_src=10.1.0.1, priority 100, cookie 0xc003e3de7e120d50
+    goto_table:33
+33. priority 1
+    ct(table=34,zone=NXM_NX_REG12[0..15])
+    drop
+     -> A clone of the packet is forked to recirculate. The forked pipeline will be resumed at table 34.
+     -> Sets the packet to an untracked state, and clears all the conntrack fields.
+
+Final flow: unchanged
+Megaflow: recirc_id=0,eth,tcp,in_port=2
+Datapath actions: ct(zone=32769),recirc(0x1)
+
+===============================================================================
+recirc(0x1) - resume conntrack with default ct_state=trk|new (use --ct-next to customize)
+===============================================================================
+
+Flow: recirc_id=0x1,ct_state=new|trk
+
+bridge("contivVxlanBridge")
+---------------------------
+    thaw
+        Resuming from table 34
+34. reg0=0x3000000/0xff000000, priority 100, cookie 0xc0019ce48422e8d7
+    >> output skipped
+    drop
+
+Final flow: unchanged
+Megaflow: recirc_id=0x1
+Datapath actions: drop
+`
+
+func TestTheWayOfAPacketIsRead(t *testing.T) {
+	got := Parse(recorded)
+	want := Trace{Datapath: "drop", Warnings: []string{"output skipped"}, Steps: []Step{
+		{Table: 0, Match: "in_port=2", Cookie: 0xc003e3de7e120d50, Actions: []string{"resubmit(,42)"}},
+		{Table: 42, Missed: true, Actions: []string{"drop", "set_field:0x1/0x7->reg0", "goto_table:20"}},
+		{Table: 20, Match: "ip,in_port=2,dl_src=02:02:0a:01:00:01,nw_src=10.1.0.1", Cookie: 0xc003e3de7e120d50, Actions: []string{"goto_table:33"}},
+		{Table: 33, Actions: []string{"ct(table=34,zone=NXM_NX_REG12[0..15])", "drop",
+			"-> A clone of the packet is forked to recirculate. The forked pipeline will be resumed at table 34.",
+			"-> Sets the packet to an untracked state, and clears all the conntrack fields.", "thaw", "Resuming from table 34"}},
+		{Table: 34, Match: "reg0=0x3000000/0xff000000", Cookie: 0xc0019ce48422e8d7, Actions: []string{"drop"}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, text := range []string{"", "999. x", "bridge(\"b\")\n----\n999. x\n", "Datapath actions: "} {
+		if got := Parse(text); len(got.Steps) != 0 {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
