@@ -27,7 +27,8 @@ func threadsNamed(name string) threads {
 	})
 }
 
-// threadsOf reads those of some processes, of this one and all that it has started.
+// threadsOf reads those of some processes, of this one and all that it has started; inside a node, where who
+// started it is not seen, of all that there are.
 func threadsOf(counts func(pid string) bool) threads {
 	children := map[string][]string{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a good one
@@ -41,8 +42,12 @@ func threadsOf(counts func(pid string) bool) threads {
 			children[fields[1]] = append(children[fields[1]], filepath.Base(filepath.Dir(file)))
 		}
 	}
+	root := os.Getpid()
+	if os.Getppid() == 0 {
+		root = 0
+	}
 	all := threads{}
-	for left := []string{strconv.Itoa(os.Getpid())}; len(left) > 0; left = left[1:] {
+	for left := []string{strconv.Itoa(root)}; len(left) > 0; left = left[1:] {
 		left = append(left, children[left[0]]...)
 		if counts(left[0]) {
 			all.add(left[0])
