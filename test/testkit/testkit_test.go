@@ -44,6 +44,9 @@ func TestAddressesAreFreeAndGivenOnce(t *testing.T) {
 			t.Fatalf("%s is given twice", address)
 		}
 		given[address] = true
+		if reserve(address) {
+			t.Fatalf("%s is given to other processes as well", address)
+		}
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			t.Fatal(err)
