@@ -269,9 +269,7 @@ func compareConnections(ctx context.Context, name string, ours, theirs *contende
 	rates := map[*contender][]float64{}
 	for range tcpRounds {
 		for _, c := range []*contender{ours, theirs} {
-			from := c.end("front", 0)
-			from.ip = c.end("db", server).ip
-			rate, err := connections(ctx, from, c.pod["front"][0].Probe())
+			rate, err := connections(ctx, c.end("front", 0), c.end("db", server).ip+":80", c.pod["front"][0].Probe())
 			if err != nil {
 				return figure{}, fmt.Errorf("%s: %w", c.bridge(), err)
 			}
