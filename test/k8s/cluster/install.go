@@ -106,7 +106,7 @@ func (c *Cluster) writeInstallation() error {
 	}
 	var peers, netmasters []string
 	for _, n := range c.Nodes[:Installed[c.installed]] {
-		peers = append(peers, fmt.Sprintf("%s=http://%s:6667", n.Name, n.MgmtIP))
+		peers = append(peers, fmt.Sprintf("%s=https://%s:6667", n.Name, n.MgmtIP))
 		netmasters = append(netmasters, fmt.Sprintf("https://%s:9999", n.MgmtIP))
 	}
 	members := ""

@@ -60,6 +60,7 @@ func (i installation) closed() {
 			i.Errorf("the store of %s is reached by others: %s", n.Name, out)
 		}
 	}
+	i.closedMembers()
 	for n := range i.Nodes {
 		i.pod(fmt.Sprintf("closed%d", n+1), n+1)
 	}

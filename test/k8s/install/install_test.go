@@ -49,6 +49,7 @@ func TestInstallation(t *testing.T) {
 		{"it is closed", installation.closed},
 		{"a rolling update loses nothing", installation.rollingUpdates},
 		{"a node and a netmaster without their keys come back", installation.lostKeys},
+		{"a netmaster without its data comes back by the page", installation.lostMember},
 		{"a configuration that somebody removes is back", installation.configurationIsKept},
 		{"a new node takes pods when its agent is ready", installation.startupTaint},
 		{"the page says where to look", installation.lookAround},

@@ -86,6 +86,9 @@ spec:
 // closing is the section that is for clusters of before.
 const closing = "Close an open installation"
 
+// setUpAnew is the section about a netmaster that has lost its data.
+const setUpAnew = "A machine of a netmaster is set up anew"
+
 // lookAround runs the commands of the page that show something.
 func (i installation) lookAround() {
 	manifest := filepath.Join(i.Files(), "shown.yaml")
@@ -95,7 +98,7 @@ func (i installation) lookAround() {
 	sections, err := pages.Commands(page)
 	i.must(err)
 	for _, s := range sections {
-		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing}, s.Title) {
+		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, setUpAnew}, s.Title) {
 			i.follow(s.Title)
 		}
 	}

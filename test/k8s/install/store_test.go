@@ -1,0 +1,129 @@
+package install
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// An installation whose members of the store are plain, as those of before, is upgraded by applying the manifests.
+func TestMembersOfAnInstallationOfBeforeGetTLS(t *testing.T) {
+	inCluster(t, cluster.Config{Nodes: 3, Install: "three", ByHand: true}, []part{
+		{"its members are plain", installation.plainMembers},
+		{"the new manifests are applied, and nothing is lost", installation.membersGetTLS},
+		{"it is closed", installation.closed},
+	})
+}
+
+// rewrite replaces what the manifests say of the members' URLs.
+func (i installation) rewrite(old, now string) {
+	i.Helper()
+	for _, name := range []string{"base/netmaster.yaml", "three/contiv.env"} {
+		path := i.Installation(name)
+		text, err := os.ReadFile(path)
+		i.must(err)
+		var lines []string
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "etcd-client-url") || strings.Contains(line, "ETCD_PEERS=") {
+				line = strings.ReplaceAll(line, old+"://", now+"://")
+			}
+			lines = append(lines, line)
+		}
+		i.must(os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644))
+	}
+}
+
+// plainMembers installs with members that speak plainly.
+func (i installation) plainMembers() {
+	i.ownTunnels()
+	i.rewrite("https", "http")
+	i.kubectl("apply", "--kustomize", i.Installation("three"))
+	i.must(i.Settle(i.Context()))
+	if err := i.knock(i.Nodes[0], "http"); err != nil {
+		i.Errorf("it is not as before: %v", err)
+	}
+	i.soon(func(ctx context.Context) error { // there may be another leader at any moment
+		_, err := i.Kubectl(ctx, "--namespace", "kube-system", "exec", "deployment/contiv-netmaster", "--", "netctl", "tenant", "create", "before")
+		return err
+	})
+}
+
+// membersGetTLS applies the manifests as they are while pods talk.
+func (i installation) membersGetTLS() {
+	client, server := i.pod("client", 1), i.pod("server", 2)
+	i.must(server.Echo())
+	s, err := client.During(i.Context(), server.IP, func() error {
+		i.rewrite("http", "https")
+		i.kubectl("apply", "--kustomize", i.Installation("three"))
+		return i.AwaitInstalled(i.Context())
+	})
+	i.must(err)
+	i.Logf("%d datagrams, %d lost, longest gap %.0f ms, %d late", s.Sent, s.Lost, s.MaxGapMS, s.Late)
+	if s.Lost > 0 || s.Sent == 0 {
+		i.Errorf("of %d datagrams %d were lost: %+v", s.Sent, s.Lost, s.Losses)
+	}
+	if said := i.netctl("tenant", "ls"); !strings.Contains(said, "before") {
+		i.Errorf("what there was is lost: %s", said)
+	}
+}
+
+// knock asks the member on a node for its version as others would, at the port for members, from another node and
+// without a certificate.
+func (i installation) knock(n *testbed.Node, scheme string) error {
+	from := i.Nodes[0]
+	if n == from {
+		from = i.Nodes[1]
+	}
+	transport := &http.Transport{DialContext: from.DialContext, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	req, err := http.NewRequestWithContext(i.Context(), http.MethodGet, scheme+"://"+n.MgmtIP+":6667/version", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s", resp.Status)
+	}
+	if resp != nil {
+		resp.Body.Close()
+	}
+	return err
+}
+
+// closedMembers waits until no member of the store answers who has no certificate. Those of an installation
+// that had none are started again when there are some.
+func (i installation) closedMembers() {
+	i.soon(func(ctx context.Context) error {
+		for _, n := range i.Nodes {
+			for _, scheme := range []string{"http", "https"} {
+				if i.knock(n, scheme) == nil {
+					return fmt.Errorf("the member of %s answers everybody by %s", n.Name, scheme)
+				}
+			}
+		}
+		said, err := i.Kubectl(ctx, "--namespace", "kube-system", "exec", "deployment/contiv-netmaster", "--", "netctl", "check")
+		if err == nil && !strings.Contains(said, "store: https://127.0.0.1:6666") {
+			err = fmt.Errorf("netctl check says %s", said)
+		}
+		return err
+	})
+}
+
+// lostMember has a netmaster lose its data and its keys, as if its machine was set up anew; the page says what to do.
+func (i installation) lostMember() {
+	n := i.Nodes[2]
+	if _, err := n.Run(i.Context(), "sh", "-c", "rm -r /var/lib/contiv/etcd/* /var/lib/contiv/netmaster/*"); err != nil {
+		i.Fatal(err)
+	}
+	i.kubectl("--namespace", "kube-system", "delete", "pods", "--selector", "app=contiv-netmaster", "--field-selector", "spec.nodeName="+n.Name, "--grace-period", "1", "--timeout", shortly.String())
+	i.follow(setUpAnew)
+	i.must(i.AwaitInstalled(i.Context()))
+	i.closedMembers()
+	i.pod("set-up-anew", 3)
+}
