@@ -125,13 +125,13 @@ func Unbind(tx *ledger.Tx, by identity.Identity, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := drop(tx, mastercfg.BindingsKey(b.Principal, b.Local), func(other mastercfg.Binding) bool { return other.ID == id }); err != nil {
-		return err
+	unbind := func() error {
+		return drop(tx, mastercfg.BindingsKey(b.Principal, b.Local), func(other mastercfg.Binding) bool { return other.ID == id })
 	}
 	if b.Role != string(rights.Admin) {
-		return nil
+		return unbind()
 	}
-	return KeepsAdmin(tx, by)
+	return KeepingAdmin(tx, by, unbind)
 }
 
 // UnbindTenant takes all roles in a tenant away, so that nobody has one in the next

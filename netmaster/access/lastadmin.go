@@ -11,23 +11,35 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// KeepsAdmin refuses a change of a user or a token after which nobody could administer the cluster: who made it
-// would lock everybody out but root. An admin is a local user who is not disabled, and a group
-// whose directory or provider the cluster knows; who is in it, only that can tell. API tokens do not count: they end.
-func KeepsAdmin(r ledger.Reader, by identity.Identity) error {
+// KeepingAdmin makes a change and refuses it, if a user or a token makes it, after which nobody could administer the cluster any
+// more: he would lock everybody out but root. Where nobody could before, as where a token is the only admin, it takes nothing away.
+// An admin is a local user who is not disabled, and a group whose directory or provider the cluster knows; who is in
+// it, only that can tell. API tokens do not count: they end.
+func KeepingAdmin(r ledger.Reader, by identity.Identity, change func() error) error {
 	if by.Kind != identity.User && by.Kind != identity.Token {
-		return nil
+		return change()
 	}
-	found := false
-	err := ledger.ReadEach(r, mastercfg.BindingsPrefix, func(_ string, of mastercfg.Bindings) error {
+	before, err := hasAdmin(r)
+	if err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	after, err := hasAdmin(r)
+	if err == nil && before && !after {
+		return fault.New(fault.Conflict, "%s %s: nobody would be left who is admin", by.Kind, by.Name)
+	}
+	return err
+}
+
+func hasAdmin(r ledger.Reader) (found bool, err error) {
+	err = ledger.ReadEach(r, mastercfg.BindingsPrefix, func(_ string, of mastercfg.Bindings) error {
 		isAdmin := slices.ContainsFunc(of.Bindings, func(b mastercfg.Binding) bool { return b.Role == string(rights.Admin) })
 		found = found || isAdmin && mayLogIn(r, of)
 		return nil
 	})
-	if err == nil && !found {
-		return fault.New(fault.Conflict, "%s %s: nobody would be left who is admin", by.Kind, by.Name)
-	}
-	return err
+	return found, err
 }
 
 // mayLogIn tells whether somebody can whom bindings are about.

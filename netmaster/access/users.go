@@ -49,13 +49,11 @@ func ChangeUser(tx *ledger.Tx, by identity.Identity, name string, change UserCha
 	if change.Password != nil {
 		user.Password, user.Life = *change.Password, rand.Text()
 	}
-	if err := ledger.Write(tx, mastercfg.UserKey(name), user); err != nil {
-		return user, err
-	}
+	write := func() error { return ledger.Write(tx, mastercfg.UserKey(name), user) }
 	if change.Disabled == nil || !*change.Disabled {
-		return user, nil
+		return user, write()
 	}
-	return user, KeepsAdmin(tx, by)
+	return user, KeepingAdmin(tx, by, write)
 }
 
 func set[T any](field, to *T) {
@@ -69,12 +67,11 @@ func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
 	if _, err := UserAt(tx, name); err != nil {
 		return err
 	}
-	tx.Delete(mastercfg.UserKey(name))
-	tx.Delete(mastercfg.BindingsKey(name, true))
-	if err := eachSession(tx, name, func(key string, _ mastercfg.Session) { tx.Delete(key) }); err != nil {
-		return err
-	}
-	return KeepsAdmin(tx, by)
+	return KeepingAdmin(tx, by, func() error {
+		tx.Delete(mastercfg.UserKey(name))
+		tx.Delete(mastercfg.BindingsKey(name, true))
+		return eachSession(tx, name, func(key string, _ mastercfg.Session) { tx.Delete(key) })
+	})
 }
 
 // mostSessions is how many a user has: the oldest makes room.

@@ -132,8 +132,10 @@ func (a *API) deleteDirectory(r *http.Request) (reply, error) {
 		if _, err := directoryOf(tx); err != nil {
 			return err
 		}
-		tx.Delete(mastercfg.DirectoryKey)
-		return access.KeepsAdmin(tx, askingOf(r.Context()).who)
+		return access.KeepingAdmin(tx, askingOf(r.Context()).who, func() error {
+			tx.Delete(mastercfg.DirectoryKey)
+			return nil
+		})
 	})
 	return reply{code: http.StatusNoContent, revision: rev}, err
 }

@@ -229,6 +229,10 @@ func TestAGroupMayBeTheLastAdmin(t *testing.T) {
 		}
 		b.want(token.Token, "DELETE", AuthPath+"/authorizations/"+all[0].ID+"/", "", 409, refusal)
 		b.want("proven:root", "DELETE", place[1]+"/", "", 204, "")
+		// nobody is left but the token, which takes nothing away from anybody
+		b.want(token.Token, "POST", AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
+		b.want(token.Token, "PATCH", AuthPath+"/local_users/bob/", `{"disable":true}`, 200, "")
+		b.want(token.Token, "DELETE", AuthPath+"/local_users/bob/", "", 204, "")
 	}
 }
 

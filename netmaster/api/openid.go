@@ -257,8 +257,10 @@ func (a *API) deleteProvider(r *http.Request) (reply, error) {
 		if _, err := providerOf(tx); err != nil {
 			return err
 		}
-		tx.Delete(mastercfg.OpenIDKey)
-		return access.KeepsAdmin(tx, askingOf(r.Context()).who)
+		return access.KeepingAdmin(tx, askingOf(r.Context()).who, func() error {
+			tx.Delete(mastercfg.OpenIDKey)
+			return nil
+		})
 	})
 	return reply{code: http.StatusNoContent, revision: rev}, err
 }
