@@ -4,14 +4,19 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
@@ -20,6 +25,9 @@ import (
 // syslog sends lines to a server of syslog (RFC 5424): to a socket of this machine, such as that of journald, by UDP
 // (RFC 5426), by TCP or by TLS (RFC 5425). The file does not wait for it: what finds no room while the
 // server is away is counted, and misses in the chain of hashes.
+//
+// A server says nothing of what it has read. What was written into a connection is therefore kept until it has lasted for some
+// time after that, and sent again on the next one if it has not: a line may come twice, with the same hash.
 type syslog struct {
 	target  *url.URL
 	tls     *tls.Config
@@ -27,7 +35,17 @@ type syslog struct {
 	host    string
 	waiting chan []byte
 	lost    atomic.Int64
-	conn    net.Conn // of run; nil: none
+
+	// of run
+	conn  net.Conn      // nil: none
+	ended chan struct{} // closed when the server has ended the connection; nil: there is none, or it has no end
+	kept  []kept        // in the order in which they were written into connections
+}
+
+// kept is a message that its server may not have read.
+type kept struct {
+	at   time.Time // of writing
+	text []byte
 }
 
 const (
@@ -35,7 +53,10 @@ const (
 	severity   = 6  // informational
 	syslogTime = 5 * time.Second
 	parting    = 2 * time.Second // for what is left at the end
-	appName    = "netmaster"
+	// proven is after how long a message is taken to have been read: as nothing that was sent is left
+	// unacknowledged for longer than syslogTime, the connection would have ended.
+	proven  = 2 * syslogTime
+	appName = "netmaster"
 )
 
 // ports are those of the kinds of targets.
@@ -76,26 +97,18 @@ func (s *syslog) add(at time.Time, line []byte) {
 
 // run sends lines until ctx ends, and what is left for a moment then.
 func (s *syslog) run(ctx context.Context) {
-	defer func() {
-		if s.conn != nil {
-			_ = s.conn.Close()
-		}
-	}()
+	defer s.hangUp()
 	pace := retry.NewPacer(100*time.Millisecond, 10*time.Second)
 	for ctx.Err() == nil {
 		select {
 		case message := <-s.waiting:
-			for ctx.Err() == nil {
-				err := s.send(ctx, message)
-				if err == nil {
-					pace.Reset()
-					break
-				}
-				s.log.WithError(err).Warn("audit: the copy of a line is not taken, trying again")
-				pace.Sleep(ctx)
-			}
+			s.insist(ctx, pace, func() error { return s.send(ctx, message) })
 			if n := s.lost.Swap(0); n > 0 {
 				s.log.WithField("lost", n).Error("audit: lines were not copied, as there were too many to wait")
+			}
+		case <-s.ended:
+			if s.hangUp(); len(s.unproven()) > 0 {
+				s.insist(ctx, pace, func() error { return s.connected(ctx) })
 			}
 		case <-ctx.Done():
 		}
@@ -114,30 +127,106 @@ func (s *syslog) run(ctx context.Context) {
 	}
 }
 
+// insist tries until something is done, or ctx ends.
+func (s *syslog) insist(ctx context.Context, pace *retry.Pacer, do func() error) {
+	for ctx.Err() == nil {
+		err := do()
+		if err == nil {
+			pace.Reset()
+			return
+		}
+		s.log.WithError(err).Warn("audit: the copy of a line is not taken, trying again")
+		pace.Sleep(ctx)
+	}
+}
+
 // send sends a message, on a new connection if there is none. One whose connection breaks is sent again on the next one, by
 // the caller.
-func (s *syslog) send(ctx context.Context, message []byte) (err error) {
-	if s.conn == nil {
-		if s.conn, err = s.dial(ctx); err != nil {
-			s.conn = nil
-			return err
-		}
+func (s *syslog) send(ctx context.Context, message []byte) error {
+	if err := s.connected(ctx); err != nil {
+		return err
 	}
-	if s.target.Scheme == "tcp" || s.target.Scheme == "tls" {
+	if s.streams() {
 		message = append(fmt.Appendf(nil, "%d ", len(message)), message...) // RFC 6587, octet counting
 	}
-	if err = s.conn.SetWriteDeadline(time.Now().Add(syslogTime)); err == nil {
+	if err := s.write(message); err != nil || !s.streams() {
+		return err
+	}
+	if s.kept = append(s.unproven(), kept{time.Now(), message}); len(s.kept) > waiting {
+		s.kept = s.kept[1:]
+	}
+	return nil
+}
+
+func (s *syslog) streams() bool { return s.target.Scheme == "tcp" || s.target.Scheme == "tls" }
+
+// connected makes a connection unless there is one that the server has not ended, and sends again there what the last one
+// may not have brought.
+func (s *syslog) connected(ctx context.Context) (err error) {
+	select {
+	case <-s.ended:
+		s.hangUp()
+	default:
+	}
+	if s.conn != nil {
+		return nil
+	}
+	if s.conn, err = s.dial(ctx); err != nil {
+		s.conn = nil
+		return err
+	}
+	if !s.streams() {
+		return nil
+	}
+	conn, ended := s.conn, make(chan struct{})
+	go func() { // until hangUp at the latest
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, conn)
+	}()
+	s.ended, s.kept = ended, s.unproven()
+	for i := range s.kept {
+		if err := s.write(s.kept[i].text); err != nil {
+			return err
+		}
+		s.kept[i].at = time.Now()
+	}
+	return nil
+}
+
+// unproven are the messages that may not have been read.
+func (s *syslog) unproven() []kept {
+	return slices.DeleteFunc(s.kept, func(k kept) bool { return time.Since(k.at) > proven })
+}
+
+// write writes into the connection, and ends it when that fails.
+func (s *syslog) write(message []byte) error {
+	err := s.conn.SetWriteDeadline(time.Now().Add(syslogTime))
+	if err == nil {
 		_, err = s.conn.Write(message)
 	}
 	if err != nil {
-		_ = s.conn.Close()
-		s.conn = nil
+		s.hangUp()
 	}
 	return err
 }
 
+// hangUp ends the connection, if there is one.
+func (s *syslog) hangUp() {
+	if s.conn == nil {
+		return
+	}
+	_ = s.conn.Close()
+	if s.ended != nil {
+		<-s.ended
+	}
+	s.conn, s.ended = nil, nil
+}
+
 func (s *syslog) dial(ctx context.Context) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: syslogTime}
+	if s.streams() {
+		dialer.Control = impatient
+	}
 	switch s.target.Scheme {
 	case "unix":
 		return dialer.DialContext(ctx, "unixgram", s.target.Path)
@@ -145,4 +234,13 @@ func (s *syslog) dial(ctx context.Context) (net.Conn, error) {
 		return (&tls.Dialer{NetDialer: dialer, Config: s.tls}).DialContext(ctx, "tcp", s.target.Host)
 	}
 	return dialer.DialContext(ctx, s.target.Scheme, s.target.Host)
+}
+
+// impatient has the kernel end a connection whose server does not acknowledge what was sent.
+func impatient(_, _ string, conn syscall.RawConn) error {
+	var failed error
+	err := conn.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(syslogTime/time.Millisecond))
+	})
+	return errors.Join(err, failed)
 }

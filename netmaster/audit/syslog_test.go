@@ -208,3 +208,64 @@ func selfSigned(t *testing.T) tls.Certificate {
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
+
+// A server of syslog that is started again, with what it has read or without, has every line in the end.
+func TestNoLineIsLostWhenAServerOfSyslogIsStartedAgain(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	l := New(filepath.Join(t.TempDir(), "audit.log"), quiet())
+	if err := l.SendTo("tcp://" + listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	running(t, l)
+	limit := time.Now().Add(20 * time.Second)
+	accept := func() *net.TCPConn {
+		t.Helper()
+		if err := listener.(*net.TCPListener).SetDeadline(limit); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(limit); err != nil {
+			t.Fatal(err)
+		}
+		return conn.(*net.TCPConn)
+	}
+	add := func(n int) { l.Add(Entry{Time: time.Now(), Key: fmt.Sprintf("key%d.", n)}) }
+	// hears reads until a line is there.
+	hears := func(conn net.Conn, n int) {
+		t.Helper()
+		var all []byte
+		buffer := make([]byte, 4096)
+		for !strings.Contains(string(all), fmt.Sprintf("key%d.", n)) {
+			got, err := conn.Read(buffer)
+			if err != nil {
+				t.Fatalf("line %d is lost: %v", n, err)
+			}
+			all = append(all, buffer[:got]...)
+		}
+	}
+	add(0)
+	conn := accept()
+	hears(conn, 0)
+	for n := 1; n < 20; n++ {
+		if n%2 == 0 { // it ends with a line that it has not read
+			add(n)
+			if _, err := conn.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+		} else {
+			conn.Close()
+			add(n)
+		}
+		conn = accept()
+		hears(conn, n)
+	}
+	conn.Close()
+}
