@@ -27,7 +27,7 @@ const oneConnection = `{"loadBalancingConfig": [{"pick_first": {}}]}`
 // long, and after some calm as at first.
 const (
 	firstStay   = time.Second
-	longestStay = 30 * time.Second
+	longestStay = 4 * time.Second // and patience, five: in a cluster of a thousand nodes each of three has a hundred connections a second, while nothing is served
 	calm        = 2 * longestStay
 	// patience is how long nothing may be served at an endpoint: the store chooses another leader in
 	// less, and all clients of an endpoint leave it at the same moment.

@@ -74,6 +74,23 @@ func TestAnEndpointThatTakesConnectionsAndDoesNotServeIsLeft(t *testing.T) {
 	}
 }
 
+// However long nothing has been served anywhere, an endpoint that does not serve when the store is back is soon left.
+func TestALongOutageDoesNotHoldAClientAtAnEndpoint(t *testing.T) {
+	r := newRoute()
+	c := &routed{address: "192.0.2.1:1", way: r}
+	now := time.Now()
+	for range 20 {
+		r.conns[c] = struct{}{}
+		if len(r.leaving(c, now)) != 1 {
+			t.Fatal("it stays")
+		}
+		if stay := r.until.Sub(now); stay+patience > 5*time.Second {
+			t.Fatalf("the client stays for %s and %s", stay, patience)
+		}
+		now = r.until
+	}
+}
+
 func TestManyClientsAreSpreadOverTheEndpoints(t *testing.T) {
 	all, urls := ways(t, 3)
 	for range 30 {
