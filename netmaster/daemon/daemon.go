@@ -167,6 +167,7 @@ func New(cfg Config) (*Daemon, error) {
 	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
 	d.front = newFront(newProxy(db, cfg.Control, papers, cfg.Log), d.metrics, d.mode.now)
+	d.front.reached = member.reached
 	d.front.own[reportPath] = http.HandlerFunc(d.ownReport)
 	if cfg.Security.Debug {
 		d.front.debug = debugging()

@@ -65,13 +65,15 @@ func (s *seat) configure(c *Config) {
 func (s *seat) start(t *testing.T) *node {
 	t.Helper()
 	n := run(t, s.configure)
-	t.Cleanup(func() {
-		n.stop()
-		if _, running := <-n.done; running {
-			close(n.done)
-		}
-	})
+	t.Cleanup(func() { endSomehow(n) })
 	return n
+}
+
+func endSomehow(n *node) {
+	n.stop()
+	if _, running := <-n.done; running {
+		close(n.done)
+	}
 }
 
 // threeSecure are three netmasters that have founded a cluster and entered it.

@@ -11,16 +11,18 @@ import (
 
 // front answers every request: health and metrics itself, the rest by role.
 type front struct {
-	own    map[string]http.Handler // by path
-	rest   http.Handler
-	debug  http.Handler // below debugPath; nil: nothing
-	proxy  *proxy
-	mode   func() mastercfg.SecurityMode
-	leader atomic.Pointer[http.Handler] // nil while following
+	own   map[string]http.Handler // by path
+	rest  http.Handler
+	debug http.Handler // below debugPath; nil: nothing
+	proxy *proxy
+	mode  func() mastercfg.SecurityMode
+	// reached tells whether the other members of the store reach the one in this process.
+	reached func() bool
+	leader  atomic.Pointer[http.Handler] // nil while following
 }
 
 func newFront(p *proxy, m *metrics, mode func() mastercfg.SecurityMode) *front {
-	f := &front{proxy: p, mode: mode}
+	f := &front{proxy: p, mode: mode, reached: func() bool { return true }}
 	p.became = f.leading
 	f.own = map[string]http.Handler{"/healthz": http.HandlerFunc(healthz), "/readyz": http.HandlerFunc(f.readyz), api.MetricsPath: newMeasured(http.HandlerFunc(f.byRole), m.handler(), mode)}
 	f.rest = m.counted(http.HandlerFunc(f.byRole))
@@ -71,8 +73,12 @@ func (f *front) byRole(w http.ResponseWriter, r *http.Request) {
 	f.proxy.ServeHTTP(w, r)
 }
 
-// readyz succeeds when requests are answered, by this netmaster or through it.
+// readyz succeeds when requests are answered, by this netmaster or through it, and the next one may be started anew.
 func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
+	if !f.reached() {
+		http.Error(w, "the other members of the store do not know yet where this one is", http.StatusServiceUnavailable)
+		return
+	}
 	if f.leading() != nil {
 		_, _ = w.Write([]byte("leader\n"))
 		return

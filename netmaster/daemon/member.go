@@ -31,6 +31,7 @@ type member struct {
 	server   *embedded.Server // nil: not started yet
 	believes *x509.CertPool   // whom it takes certificates from: etcd reads that at its start only; nil: it is plain
 	known    string           // hash of the authorities of which it believes that of the store
+	told     *embedded.Server // whose URL the other members know; another one than server: they are not told yet
 }
 
 const (
@@ -149,13 +150,29 @@ func (m *member) Run(ctx context.Context) {
 }
 
 // publish has the others reach the member where it listens now: a cluster of before, whose members
-// spoke plainly, is closed by starting them with https URLs, one after the other.
-func (m *member) publish(ctx context.Context) {
+// spoke plainly, is closed by starting them with https URLs, one after the other. The next one is started when
+// they know: two that know each other by URLs of before only do not reach each other any more.
+func (m *member) publish(ctx context.Context) (done bool) {
 	limited, cancel := context.WithTimeout(ctx, memberStart)
 	defer cancel()
-	if err := m.running().PublishPeerURL(limited); err != nil && ctx.Err() == nil {
-		m.log.WithError(err).Warn("the other members are not told where this one is, trying again")
+	server := m.running()
+	if err := server.PublishPeerURL(limited); err != nil {
+		if ctx.Err() == nil {
+			m.log.WithError(err).Warn("the other members are not told where this one is, trying again")
+		}
+		return false
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told = server
+	return true
+}
+
+// reached tells whether the other members know where this one is.
+func (m *member) reached() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.secure || m.server != nil && m.told == m.server
 }
 
 // fail says what has ended the member.

@@ -90,7 +90,7 @@ func (m *member) renew(ctx context.Context) {
 		return
 	}
 	m.log.Info("the member of the store was started again: it takes certificates of the authorities of now")
-	for ctx.Err() == nil && m.db.Ping(ctx) != nil {
+	for ctx.Err() == nil && (m.db.Ping(ctx) != nil || !m.publish(ctx)) {
 		select {
 		case err := <-m.running().Err():
 			m.fail(err)

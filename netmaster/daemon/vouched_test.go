@@ -1,0 +1,136 @@
+package daemon
+
+import (
+	"context"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// vouching stands for a Kubernetes that vouches for netmasters, and has what the leader has published there.
+type vouching struct{ published atomic.Pointer[string] }
+
+// start starts the netmaster of a seat in a pod.
+func (v *vouching) start(t *testing.T, s *seat) *node {
+	s.security.Vouched = func(context.Context) (string, *x509.CertPool, error) {
+		known := v.published.Load()
+		if known == nil {
+			return "", nil, fault.New(fault.NotFound, "nobody has written them yet")
+		}
+		pool, err := pki.Pool([]byte(*known))
+		return "token-of-" + s.member.Name, pool, err
+	}
+	n := run(t, s.configure, func(c *Config) {
+		c.API.Vouch = func(_ context.Context, token string) (identity.Identity, error) {
+			return identity.Identity{Kind: identity.Master, Name: strings.TrimPrefix(token, "token-of-")}, nil
+		}
+		c.Follow = func(ctx context.Context, _ *ledger.Ledger, model *api.API, _ *logrus.Entry) error {
+			for ; ctx.Err() == nil; retry.Pause(ctx, 50*time.Millisecond) {
+				if known := model.KnownBy(); known != "" {
+					v.published.Store(&known)
+				}
+			}
+			return nil
+		}
+	})
+	t.Cleanup(func() { endSomehow(n) })
+	return n
+}
+
+// Netmasters in pods are started alike, at once, and have a store with TLS together. One whose machine is set up
+// anew is given the keys again, and enters the store when its member of before was removed.
+func TestLongNetmastersThatAreVouchedForFoundAStoreTogether(t *testing.T) {
+	testkit.TakesLong(t)
+	v, all, nodes := &vouching{}, seats(t, 3), make([]*node, 3)
+	for i, s := range slices.Backward(all) { // the founder last
+		nodes[i] = v.start(t, s)
+	}
+	haveVotes(t, nodes)
+	netmastersOnly(t, all, nodes[0])
+
+	lost := all[2]
+	nodes[2].shut()
+	for _, dir := range []string{lost.member.Dir, lost.security.Dir} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes[2] = v.start(t, lost)
+	etcd, err := nodes[0].daemon.db.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, time.Minute, "the member of before is removed", func() bool {
+		list, err := etcd.MemberList(t.Context())
+		if err != nil {
+			return false
+		}
+		for _, m := range list.Members {
+			if m.Name == lost.member.Name {
+				_, err = etcd.MemberRemove(t.Context(), m.ID)
+			}
+		}
+		return err == nil
+	})
+	haveVotes(t, nodes)
+	netmastersOnly(t, all, nodes[0])
+}
+
+// A closed cluster whose members of the store are plain is closed there, too, by starting its netmasters with https URLs, one
+// after the other.
+func TestLongMembersOfAClosedClusterGetTLS(t *testing.T) {
+	testkit.TakesLong(t)
+	v, all, peers := &vouching{}, seats(t, 3), map[string]string{}
+	for _, s := range all {
+		peers[s.member.Name] = plain(s.member.PeerURL)
+	}
+	var nodes []*node
+	for _, s := range all {
+		before := *s
+		before.member.PeerURL, before.member.ClientURL, before.member.Peers = plain(s.member.PeerURL), plain(s.member.ClientURL), peers
+		nodes = append(nodes, v.start(t, &before))
+	}
+	for _, n := range nodes {
+		testkit.Eventually(t, time.Minute, "each has the authorities", n.daemon.papers.have)
+	}
+	first, _ := leader(t, nodes...)
+	if err := makeTenant(overSocket(t, first.daemon.cfg.Security.Socket), "blue"); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range all {
+		nodes[i].shut()
+		nodes[i] = v.start(t, s)
+		ready := func() bool {
+			code, _, err := nodes[i].try("GET", "/readyz", "")
+			return err == nil && code == http.StatusOK
+		}
+		testkit.Eventually(t, time.Minute, s.member.Name+" is ready", ready)
+	}
+	haveVotes(t, nodes)
+	for _, s := range all { // the others are told that it is at another URL
+		testkit.Eventually(t, time.Minute, s.member.Name+" is known by its new URL", func() bool {
+			urls, err := nodes[0].daemon.db.MemberURLs(t.Context())
+			return err == nil && slices.Contains(urls, s.member.PeerURL) && slices.Contains(urls, s.member.ClientURL)
+		})
+	}
+	netmastersOnly(t, all, nodes[0])
+	if _, err := nodes[2].daemon.db.Get(t.Context(), mastercfg.ModelRoot+"tenant/blue"); err != nil {
+		t.Error(err)
+	}
+}
