@@ -4,8 +4,9 @@
 //
 //	password.go  hashes of passwords, in the form in which they are stored
 //	hasher.go    few of them at a time: one costs 64 MiB and a tenth of a second
+//	turns.go     whose turn is next
 //	token.go     tokens: made, taken apart, compared
-//	guesses.go   who has to wait after wrong passwords
+//	guesses.go   who has to wait after wrong passwords, and who goes first
 //
 // Nothing here can give a password or a token back. The time is an argument.
 package accounts

@@ -53,11 +53,11 @@ func TestOnlyTheRightPasswordIsRight(t *testing.T) {
 		t.Errorf("the same password gives the same hash: %q, %v", again, err)
 	}
 	for password, want := range map[string]Verdict{right: {Right: true}, right + " ": {}, "": {}, strings.ToUpper(right): {}} {
-		if v, err := h.Verify(t.Context(), hash, password); err != nil || v != want {
+		if v, err := h.Verify(t.Context(), hash, password, 1); err != nil || v != want {
 			t.Errorf("%q: %+v, %v", password, v, err)
 		}
 	}
-	if v, err := h.Verify(t.Context(), "", ""); err != nil || v.Right {
+	if v, err := h.Verify(t.Context(), "", "", 1); err != nil || v.Right {
 		t.Errorf("a user who does not exist: %+v, %v", v, err)
 	}
 }
@@ -73,10 +73,10 @@ func TestOldHashesAreRightAndToBeRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, hash := range map[string]string{"bcrypt": string(old), "another cost": weaker} {
-		if v, err := h.Verify(t.Context(), hash, right); err != nil || v != (Verdict{true, true}) {
+		if v, err := h.Verify(t.Context(), hash, right, 1); err != nil || v != (Verdict{true, true}) {
 			t.Errorf("%s, right: %+v, %v", name, v, err)
 		}
-		if v, err := h.Verify(t.Context(), hash, "wrong"); err != nil || v != (Verdict{}) {
+		if v, err := h.Verify(t.Context(), hash, "wrong", 1); err != nil || v != (Verdict{}) {
 			t.Errorf("%s, wrong: %+v, %v", name, v, err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestHashesThatAreNoneAreRefused(t *testing.T) {
 		"$argon2id$v=19$m=4294967295,t=1,p=1$" + salt + "$" + sum, "$argon2id$v=19$m=8,t=4000000000,p=1$" + salt + "$" + sum,
 		"$argon2id$v=19$m=8,t=0,p=1$" + salt + "$" + sum, "$argon2id$v=19$m=8,t=1,p=0$" + salt + "$" + sum, "$argon2id$v=19$m=8,t=1,p=1$$" + sum,
 		"$2a$31$" + strings.Repeat("a", 53), "$2a$", "$2"} {
-		if v, err := h.Verify(t.Context(), bad, right); !fault.Is(err, fault.Internal) || v.Right || strings.Contains(fmt.Sprint(err), salt) {
+		if v, err := h.Verify(t.Context(), bad, right, 1); !fault.Is(err, fault.Internal) || v.Right || strings.Contains(fmt.Sprint(err), salt) {
 			t.Errorf("%q: %+v, %v", bad, v, err)
 		}
 	}
@@ -106,16 +106,14 @@ func TestFewHashesAtATime(t *testing.T) {
 	release := make(chan struct{})
 	var mu sync.Mutex
 	now, most := 0, 0
-	begun := make(chan struct{}, cap(h.slots)+hashesWaiting)
 	var working sync.WaitGroup
-	for range cap(h.slots) + hashesWaiting {
+	for range h.turns.atOnce + hashesWaiting {
 		working.Go(func() {
-			if err := h.work(t.Context(), func() {
+			if err := h.work(t.Context(), 1, func() {
 				mu.Lock()
 				now++
 				most = max(most, now)
 				mu.Unlock()
-				begun <- struct{}{}
 				<-release
 				mu.Lock()
 				now--
@@ -125,31 +123,30 @@ func TestFewHashesAtATime(t *testing.T) {
 			}
 		})
 	}
-	for range cap(h.slots) {
-		<-begun
-	}
-	for int(h.present.Load()) < cap(h.slots)+hashesWaiting {
+	for h.turns.present() < h.turns.atOnce+hashesWaiting {
 		runtime.Gosched()
 	}
-	if _, err := h.Verify(t.Context(), "", right); !fault.Is(err, fault.Unavailable) {
+	if _, err := h.Verify(t.Context(), "", right, 1); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("one more than may wait: %v", err)
 	}
 	close(release)
 	working.Wait()
-	if most != cap(h.slots) || most > hashesAtOnce || h.present.Load() != 0 {
-		t.Errorf("%d at a time, %d left", most, h.present.Load())
+	if most != h.turns.atOnce || most > hashesAtOnce || h.turns.present() != 0 {
+		t.Errorf("%d at a time, %d left", most, h.turns.present())
 	}
 }
 
 func TestWhoIsGoneDoesNotWaitForAHash(t *testing.T) {
 	h := NewHasher(cheap)
-	for range cap(h.slots) {
-		h.slots <- struct{}{}
+	for range h.turns.atOnce {
+		if err := h.turns.wait(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := h.Hash(ctx, right); !fault.Is(err, fault.Unavailable) || h.present.Load() != 0 {
-		t.Errorf("%v, %d left", err, h.present.Load())
+	if _, err := h.Hash(ctx, right); !fault.Is(err, fault.Unavailable) || h.turns.present() != h.turns.atOnce {
+		t.Errorf("%v, %d there", err, h.turns.present())
 	}
 }
 
@@ -235,7 +232,7 @@ func TestARightPasswordForgetsTheWrongOnes(t *testing.T) {
 		if wait := g.Admit("ann", "10.0.0.1", now); wait != 0 {
 			t.Fatalf("waits %s", wait)
 		}
-		g.Right("ann", "10.0.0.1")
+		g.Right("ann", "10.0.0.1", now)
 		now = now.Add(time.Second)
 	}
 	for range 3 * freeGuesses {
@@ -266,15 +263,54 @@ func TestASourceHasSoManyTriesASecond(t *testing.T) {
 	}
 }
 
+func TestWhoGuessesMuchIsBehindWhoDoesNot(t *testing.T) {
+	g := NewGuesses()
+	now := time.Unix(1_000_000, 0)
+	try := func(account, address string) int {
+		t.Helper()
+		if wait := g.Admit(account, address, now); wait != 0 {
+			t.Fatalf("%s from %s waits %s", account, address, wait)
+		}
+		return g.Rank(account, address, now)
+	}
+	for i := range perSource {
+		if rank := try(fmt.Sprint("user", i), "10.0.0.1"); rank != i+2 {
+			t.Errorf("try %d of a source has rank %d", i+1, rank)
+		}
+		g.Unjudged(fmt.Sprint("user", i), "10.0.0.1")
+	}
+	if rank := try("ann", "10.0.0.2"); rank != 2 {
+		t.Errorf("the first try of another source has rank %d", rank)
+	}
+	now = now.Add(halfForgiven)
+	if rank := g.Rank("ann", "10.0.0.1", now); rank != 1+perSource/2 {
+		t.Errorf("rank %d after a while", rank)
+	}
+	before := g.Rank("bob", "10.0.0.1", now)
+	try("ann", "10.0.0.1")
+	g.Right("ann", "10.0.0.1", now)
+	if known, other := g.Rank("ann", "10.0.0.1", now), g.Rank("bob", "10.0.0.1", now); known != 0 || other != before {
+		t.Errorf("who had the right password before has rank %d, another account from there %d, before %d", known, other, before)
+	}
+	if rank := g.Rank("ann", "10.0.0.3", now); rank != 1 {
+		t.Errorf("from elsewhere he has rank %d", rank)
+	}
+	now = now.Add(familiarFor)
+	if rank := g.Rank("ann", "10.0.0.1", now); rank != 1 {
+		t.Errorf("rank %d after a long time", rank)
+	}
+}
+
 func TestGuessesTakeBoundedMemory(t *testing.T) {
 	g := NewGuesses()
 	now := time.Unix(1_000_000, 0)
 	for i := range remembered + 1000 {
 		g.Admit(fmt.Sprint("user", i), fmt.Sprint(i), now)
+		g.Right(fmt.Sprint("known", i), fmt.Sprint(i), now)
 		now = now.Add(time.Millisecond)
 	}
-	if len(g.tries) > remembered || len(g.sources) > remembered {
-		t.Errorf("%d pairs, %d sources", len(g.tries), len(g.sources))
+	if len(g.tries) > remembered || len(g.sources) > remembered || len(g.familiar) > remembered {
+		t.Errorf("%d pairs, %d sources, %d familiar", len(g.tries), len(g.sources), len(g.familiar))
 	}
 }
 

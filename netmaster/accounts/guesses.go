@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"math"
 	"net/netip"
 	"sync"
 	"time"
@@ -13,15 +14,19 @@ const (
 	longestDelay = 5 * time.Minute // and what it takes without a guess until all is forgotten, twice
 	perSource    = 20              // tries a second, whatever the accounts
 	remembered   = 1 << 16         // pairs of account and source, and as many sources
+	forgotten    = 2 * longestDelay
+	halfForgiven = longestDelay        // of what a source has tried, half
+	familiarFor  = 30 * 24 * time.Hour // an account from a source, after a right password
 )
 
-// Guesses decides who may try a password now. A lock concerns one account from one
-// source: who guesses elsewhere locks nobody out, and sessions go on. It is of the
+// Guesses decides who may try a password now, and who goes first. A lock concerns one account
+// from one source: who guesses elsewhere locks nobody out, and sessions go on. It is of the
 // process: a new leader begins with an empty one.
 type Guesses struct {
-	mu      sync.Mutex
-	tries   map[pair]*tries
-	sources map[string]*second
+	mu       sync.Mutex
+	tries    map[pair]*tries
+	sources  map[string]*source
+	familiar map[pair]*time.Time // when the password was right last
 }
 
 // pair is an account that somebody tries from a source.
@@ -41,14 +46,26 @@ func (t *tries) wait() time.Duration {
 	return min(longestDelay, firstDelay<<min(t.count-freeGuesses, 20))
 }
 
-// second counts the tries of a source in a second.
-type second struct {
-	count int
-	last  time.Time // the second's begin
+// source is what was tried from somewhere, whatever the accounts.
+type source struct {
+	last     time.Time // the last second's begin
+	inSecond int
+	wrong    float64 // tries that were not right; those of long ago count less
+	counted  time.Time
+}
+
+// forgive lets what was wrong count less as time passes.
+func (s *source) forgive(now time.Time) {
+	if since := now.Sub(s.counted); since > 0 {
+		s.wrong *= math.Exp2(-float64(since) / float64(halfForgiven))
+		s.counted = now
+	}
 }
 
 // NewGuesses makes one that has seen nothing.
-func NewGuesses() *Guesses { return &Guesses{tries: map[pair]*tries{}, sources: map[string]*second{}} }
+func NewGuesses() *Guesses {
+	return &Guesses{tries: map[pair]*tries{}, sources: map[string]*source{}, familiar: map[pair]*time.Time{}}
+}
 
 // Admit counts a try, as a wrong one until Right says otherwise, and returns 0; or
 // how long the caller has to wait before it may try, and counts nothing.
@@ -56,34 +73,61 @@ func (g *Guesses) Admit(account, address string, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := pair{account, Source(address)}
-	t := kept(g.tries, p, now, func(t *tries) time.Time { return t.last })
-	if now.Sub(t.last) >= 2*longestDelay {
+	t := kept(g.tries, p, now, forgotten, func(t *tries) time.Time { return t.last })
+	if now.Sub(t.last) >= forgotten {
 		t.count = 0
 	}
 	if wait := t.last.Add(t.wait()).Sub(now); wait > 0 {
 		return wait
 	}
-	s := kept(g.sources, p.source, now, func(s *second) time.Time { return s.last })
+	s := g.from(p.source, now)
 	if now.Sub(s.last) >= time.Second {
-		*s = second{last: now}
+		s.last, s.inSecond = now, 0
 	}
-	if s.count >= perSource {
+	if s.inSecond >= perSource {
 		return s.last.Add(time.Second).Sub(now)
 	}
-	s.count++
+	s.forgive(now)
+	s.inSecond++
+	s.wrong++
 	t.count++
 	t.last = now
 	return 0
 }
 
-// Right forgets the tries of an account from a source: the last one was right.
-func (g *Guesses) Right(account, address string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.tries, pair{account, Source(address)})
+func (g *Guesses) from(address string, now time.Time) *source {
+	return kept(g.sources, address, now, forgotten, func(s *source) time.Time { return s.last })
 }
 
-// Unjudged takes a try back that was not compared with anything.
+// Rank is who goes first where not all can be dealt with: the lower, the earlier. It is 0 for
+// who has had the right password of this account from there before, and higher the more was tried from the
+// same source lately, whatever the accounts, that was not right: who guesses much waits
+// behind who does not.
+func (g *Guesses) Rank(account, address string, now time.Time) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := pair{account, Source(address)}
+	if last := g.familiar[p]; last != nil && now.Sub(*last) < familiarFor {
+		return 0
+	}
+	s := g.from(p.source, now)
+	s.forgive(now)
+	return 1 + int(s.wrong)
+}
+
+// Right forgets the tries of an account from a source: the last one was right.
+func (g *Guesses) Right(account, address string, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := pair{account, Source(address)}
+	delete(g.tries, p)
+	if s := g.sources[p.source]; s != nil {
+		s.wrong = max(0, s.wrong-1) // what was counted by Admit; not what was wrong
+	}
+	*kept(g.familiar, p, now, familiarFor, func(last *time.Time) time.Time { return *last }) = now
+}
+
+// Unjudged takes a try back that was not compared with anything. Its source has tried all the same.
 func (g *Guesses) Unjudged(account, address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,13 +137,13 @@ func (g *Guesses) Unjudged(account, address string) {
 }
 
 // kept finds an entry, or makes one; if there are too many, one that was not used
-// for long goes.
-func kept[K comparable, V any](all map[K]*V, key K, now time.Time, last func(*V) time.Time) *V {
+// for long goes, or that is older than life.
+func kept[K comparable, V any](all map[K]*V, key K, now time.Time, life time.Duration, last func(*V) time.Time) *V {
 	if v := all[key]; v != nil {
 		return v
 	}
 	if len(all) >= remembered {
-		evict(all, now, last)
+		evict(all, now, life, last)
 	}
 	v := new(V)
 	all[key] = v
@@ -107,14 +151,14 @@ func kept[K comparable, V any](all map[K]*V, key K, now time.Time, last func(*V)
 }
 
 // evict drops what is over among some entries, and the oldest of them if nothing is.
-func evict[K comparable, V any](all map[K]*V, now time.Time, last func(*V) time.Time) {
+func evict[K comparable, V any](all map[K]*V, now time.Time, life time.Duration, last func(*V) time.Time) {
 	const some = 64
 	var oldest K
 	var age time.Duration
 	dropped, looked := 0, 0
 	for key, v := range all {
 		switch a := now.Sub(last(v)); {
-		case a >= 2*longestDelay:
+		case a >= life:
 			delete(all, key)
 			dropped++
 		case a >= age:

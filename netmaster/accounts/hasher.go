@@ -3,9 +3,6 @@ package accounts
 import (
 	"context"
 	"runtime"
-	"sync/atomic"
-
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // How many hashes are worked on at most, and how many wait for that. Whoever comes then is
@@ -18,22 +15,21 @@ const (
 
 // Hasher makes and compares hashes of passwords, few at a time.
 type Hasher struct {
-	cost    Cost
-	slots   chan struct{}
-	present atomic.Int32 // at work and waiting
-	decoy   stored       // what the passwords of unknown users are compared with
+	cost  Cost
+	turns turns
+	decoy stored // what the passwords of unknown users are compared with
 }
 
 // NewHasher makes hashes of a cost.
 func NewHasher(cost Cost) *Hasher {
 	decoy := stored{cost: cost, salt: make([]byte, saltSize), digest: make([]byte, digestSize)}
-	return &Hasher{cost: cost, slots: make(chan struct{}, max(1, min(hashesAtOnce, runtime.GOMAXPROCS(0)/2))), decoy: decoy}
+	return &Hasher{cost: cost, turns: turns{atOnce: max(1, min(hashesAtOnce, runtime.GOMAXPROCS(0)/2)), most: hashesWaiting}, decoy: decoy}
 }
 
-// Hash makes the form of a password that is stored. It fails as unavailable if too
-// many wait, or when ctx ends.
+// Hash makes the form of a password that is stored. Nobody who guesses goes first. It
+// fails as unavailable if too many wait, or when ctx ends.
 func (h *Hasher) Hash(ctx context.Context, password string) (hash string, err error) {
-	err = h.work(ctx, func() { hash = h.cost.hash(password) })
+	err = h.work(ctx, 0, func() { hash = h.cost.hash(password) })
 	return hash, err
 }
 
@@ -43,32 +39,27 @@ type Verdict struct {
 	Renew bool // it is right, and its hash is not of the present form and cost
 }
 
-// Verify compares a password with a stored hash. An empty hash, that of a user who
-// does not exist, costs the same and is never right.
-func (h *Hasher) Verify(ctx context.Context, hash, password string) (v Verdict, err error) {
+// Verify compares a password with a stored hash, for somebody of a rank (Guesses.Rank). An
+// empty hash, that of a user who does not exist, costs the same and is never right. It fails
+// like Hash.
+func (h *Hasher) Verify(ctx context.Context, hash, password string, rank int) (v Verdict, err error) {
 	against := h.decoy
 	if hash != "" {
 		if against, err = parse(hash); err != nil {
 			return v, err
 		}
 	}
-	err = h.work(ctx, func() { v.Right = against.matches(password) && hash != "" })
+	err = h.work(ctx, rank, func() { v.Right = against.matches(password) && hash != "" })
 	v.Renew = v.Right && (against.bcrypt != nil || against.cost != h.cost)
 	return v, err
 }
 
 // work does one hash when it is its turn.
-func (h *Hasher) work(ctx context.Context, hash func()) error {
-	defer h.present.Add(-1)
-	if int(h.present.Add(1)) > cap(h.slots)+hashesWaiting {
-		return fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
+func (h *Hasher) work(ctx context.Context, rank int, hash func()) error {
+	if err := h.turns.wait(ctx, rank); err != nil {
+		return err
 	}
-	select {
-	case h.slots <- struct{}{}:
-	case <-ctx.Done():
-		return fault.New(fault.Unavailable, "login: %w", ctx.Err())
-	}
-	defer func() { <-h.slots }()
+	defer h.turns.done()
 	hash()
 	return nil
 }

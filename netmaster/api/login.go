@@ -88,7 +88,7 @@ func (a *API) login(r *http.Request) (reply, error) {
 	verdict := accounts.Verdict{}
 	if len(sent.Password) <= accounts.MaxPassword { // a longer one is nobody's
 		var err error
-		if verdict, err = a.hasher.Verify(r.Context(), hash, sent.Password); err != nil {
+		if verdict, err = a.hasher.Verify(r.Context(), hash, sent.Password, a.guesses.Rank(account, from, a.config.Now())); err != nil {
 			a.guesses.Unjudged(account, from)
 			return reply{}, err
 		}
@@ -112,7 +112,7 @@ func (a *API) login(r *http.Request) (reply, error) {
 		return reply{}, errWrongLogin
 	}
 	if err == nil {
-		a.guesses.Right(account, from)
+		a.guesses.Right(account, from, a.config.Now())
 	}
 	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
 }
@@ -138,7 +138,7 @@ func (a *API) loginForeign(r *http.Request, account string, groups []string, err
 		return reply{}, errWrongLogin
 	}
 	if err == nil {
-		a.guesses.Right(account, sourceOf(r))
+		a.guesses.Right(account, sourceOf(r), a.config.Now())
 	}
 	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
 }

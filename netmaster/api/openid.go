@@ -128,7 +128,7 @@ func (a *API) loginOpenID(r *http.Request) (reply, error) {
 		a.guesses.Unjudged(mastercfg.OpenIDPrefix, from)
 		return reply{}, a.providerFailed(err)
 	}
-	a.guesses.Right(mastercfg.OpenIDPrefix, from)
+	a.guesses.Right(mastercfg.OpenIDPrefix, from, a.config.Now())
 	askingOf(r.Context()).about = who.Name
 	var token accounts.Token
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
