@@ -30,6 +30,7 @@ const (
 	reasonOtherNode
 	reasonServer
 	reasonFull
+	reasonStray
 )
 
 // DropReason describes a reason to people.
@@ -67,6 +68,7 @@ func Reasons() []DropReason {
 		{reasonOtherNode, "other node", "Out of the tunnel, from a node that does not have the sender: a stranger, or one that speaks for others' endpoints."},
 		{reasonServer, "server", "What routers and DHCP servers send, from a local endpoint: router advertisements, redirects; UDP from ports 67 and 547, and to 68 and 546."},
 		{reasonFull, "full", "Begins a connection to a service, and the connection tracker has no room for one more of the tenant, or at all."},
+		{reasonStray, "stray", "A fragment that the connection tracker has kept in vain, and gives back on the way of another packet."},
 	}
 }
 

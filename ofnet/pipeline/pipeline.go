@@ -110,6 +110,7 @@ func New(c Config) *Pipeline {
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		services{gateway: c.GatewayMAC},
 		begun{},
+		stray{},
 		refuse{gateway: c.GatewayMAC, noMeter: !c.hasMeter(PacketRefused.meter())},
 		outside{gateway: c.GatewayMAC, size: size},
 		quoted{noMeter: !c.hasMeter(PacketError.meter())},

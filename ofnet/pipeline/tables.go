@@ -30,6 +30,7 @@ const (
 	tablePeer
 	tableOverheard
 	tableBegun
+	tableAdmitted
 )
 
 // Every packet starts in table 0.
@@ -76,11 +77,12 @@ func Tables() []Table {
 		{tableFirstIn, "FIRST_IN", tablePolicyIn, 0, "The first tier, of the receiver."},
 		{tablePolicyIn, "POLICY_IN", tableLastIn, 0, "Policies that isolate the receiver, and what they allow."},
 		{tableLastIn, "LAST_IN", tableAdmit, 0, "The last tier, of the receiver."},
-		{tableAdmit, "ADMIT", tableDrop, reasonNotAdmitted, "Notes in the connection tracker that the connection is admitted, and goes back to FORWARD."},
+		{tableAdmit, "ADMIT", tableDrop, reasonNotAdmitted, "Notes in the connection tracker that the connection is admitted; then on in ADMITTED."},
 		{tableEpoch, "EPOCH", tableEpoch, 0, "Which epoch is it? Asked by CLASSIFY, before anything else is found out about a packet."},
 		{tablePeer, "PEER", tableDrop, reasonOtherNode, "Out of the tunnel: does the sender live on the node that it comes from? Its group; then on to DEST."},
 		{tableOverheard, "OVERHEARD", tableOverheard, 0, "A copy for the agent of what a name server answers to an endpoint of this node whose rules have names of domains. Asked by TRACK, which then goes on."},
 		{tableBegun, "BEGUN", tableSource, 0, "Has the connection tracker taken in a connection to a service that has just begun, or was there no room for it?"},
+		{tableAdmitted, "ADMITTED", tableDrop, reasonNotAdmitted, "The connection tracker has noted a connection: back to FORWARD."},
 	}
 }
 
@@ -116,4 +118,5 @@ const (
 	// Rules have priorityRules and twice their own, above all that any layout before had
 	// in their table: where flows of both are there, these decide (ledger.go of the driver).
 	priorityRules uint16 = 300
+	priorityStray uint16 = 65535 // what belongs to nobody's way
 )

@@ -20,7 +20,8 @@ import (
 //	           a later fragment                                  -> ADMIT
 //	           else: an answer is turned round                   -> tiers
 //	tiers      FIRST, POLICY and LAST of the sender, then of the receiver
-//	ADMIT      ct(commit,zone), its mark is the epoch            -> FORWARD
+//	ADMIT      ct(commit,zone), its mark is the epoch            -> ADMITTED
+//	ADMITTED   not a stray fragment (stray.go)                   -> FORWARD
 //
 // A packet that goes back to FORWARD has forgotten that it was tracked. It is as any
 // other there, and what services have to look up later they look up in their own zone.
@@ -133,7 +134,8 @@ func (t tracking) base(w *Wants) {
 			at(tableKnown, priorityService, f.is(), openflow.IPProto(openflow.ProtoSCTP)).goTo(tableFirstOut),
 			at(tableAdmit, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).admitted(),
 			at(tableKnown, priorityRefuse, f.is(), tracked(0), openflow.IPLaterFragment()).goTo(tableAdmit),
-			at(tableAdmit, priorityOther, f.is()).do(openflow.CT{Commit: true, ZoneField: zoneOf}).admitted())
+			at(tableAdmit, priorityOther, f.is()).do(openflow.CT{Commit: true, ZoneField: zoneOf, Recirculate: true, Table: tableAdmitted}).end(),
+			at(tableAdmitted, priorityOther, f.is()).admitted())
 	}
 	for _, odd := range []openflow.FieldMatch{tracked(openflow.CTInv), tracked(openflow.CTRel)} {
 		w.flow(
@@ -210,6 +212,6 @@ func (tracking) epoch(w *Wants, e Epoch) {
 			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark).admitted(),
 			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark).admitted(),
 			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short())).
-				do(openflow.CT{Commit: true, ZoneField: zoneOf, Actions: []openflow.Action{set(mark)}}).admitted())
+				do(openflow.CT{Commit: true, ZoneField: zoneOf, Recirculate: true, Table: tableAdmitted, Actions: []openflow.Action{set(mark)}}).end())
 	}
 }
