@@ -53,9 +53,10 @@ func TestAChangeDoesNotWaitForConnectionsToEnd(t *testing.T) {
 		t.Fatal(got)
 	}
 	var made, others int
-	eventually(t, "two thousand connections", func() bool {
+	eventually(t, "two thousand connections, and no more come", func() bool {
+		madeThen, othersThen := made, others
 		made, others = connections()
-		return made+others > 2000
+		return made+others > 2000 && made == madeThen && others == othersThen
 	})
 
 	r.give(all(1))
