@@ -3,9 +3,12 @@ package objdb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -114,6 +117,33 @@ func (t *Term) Trusted() error {
 		return t.Ended()
 	}
 	return nil
+}
+
+// Txn commits a transaction under the fence of the term and returns its
+// revision; ok is false if one of its own guards did not hold. If the fence is
+// gone the term ends, and the error is of kind NotLeader.
+//
+// An error of kind Unavailable leaves open whether the transaction happened.
+// It may be used after the end of the term: the fence makes it harmless.
+func (t *Term) Txn(ctx context.Context, txn Txn) (rev int64, ok bool, err error) {
+	guards := append(slices.Clone(txn.If), t.Fence())
+	resp, err := Call(ctx, t.db, "commit", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).If(Txn{If: guards}.compares()...).Then(txn.ops()...).Else(clientv3.OpGet(t.fence)).Commit()
+	})
+	switch {
+	case fault.Is(err, fault.Unavailable):
+		return 0, false, fault.New(fault.Unavailable, "commit with unknown outcome: %w", err)
+	case err != nil:
+		return 0, false, err
+	case resp.Succeeded:
+		return resp.Header.Revision, true, nil
+	}
+	candidate := resp.Responses[0].GetResponseRange()
+	if len(candidate.Kvs) == 0 || candidate.Kvs[0].CreateRevision != t.epoch {
+		t.end(fault.New(fault.NotLeader, "lock %s: candidate key is gone", t.lock))
+		return 0, false, t.Ended()
+	}
+	return 0, false, nil
 }
 
 // Resign ends the term and lets the successor in at once. Ledgers finish the

@@ -243,9 +243,6 @@ func (l *Ledger) commit(g *group, plans int) (int64, error) {
 	// A transaction that was sent is waited for even when the term ends:
 	// whoever asked for it wants to know, and the fence keeps it harmless.
 	rev, err := l.send(context.WithoutCancel(l.term.Context()), t, plans)
-	if errors.Is(err, objdb.ErrUnsettled) {
-		return l.settle(t, err)
-	}
 	if err != nil {
 		return 0, err
 	}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -42,53 +41,6 @@ func TestAnUnknownOutcomeIsSaidAndTheLedgerGoesOnFromTheTruth(t *testing.T) {
 	})
 	if got := testdb.Value(t, near, state+"n"); got != "41" {
 		t.Errorf("n is %s", got)
-	}
-	resign(t, l.term)
-}
-
-// A commit that was lost on its way, or whose answer was, is sent again: it happens once, and who asked for it is told
-// that it has. Only where somebody else has changed the same keys since, it stays open.
-func TestACommitWithoutAnAnswerIsSentAgain(t *testing.T) {
-	url := testetcd.New(t)
-	way := testetcd.NewProxy(t, url)
-	near, far := testdb.At(t, url), testdb.At(t, way.URL)
-	l := openLedger(t, campaign(t, far, "far", 20*time.Second))
-	n, old := state+"n", state+"old"
-	is := func(value string) func() bool {
-		return func() bool { kv, err := near.Get(t.Context(), n); return err == nil && string(kv.Value) == value }
-	}
-	for i, c := range []struct {
-		what    string
-		loses   func()
-		arrived func() bool
-		foreign bool
-	}{
-		{"the request is lost", way.Silence, way.Lost, false},
-		{"the answer is lost", way.Mute, is("4"), false},
-		{"and somebody else writes", way.Mute, is("6"), true},
-	} {
-		mustUpdate(t, l, func(tx *Tx) error { tx.Put(old, nil); return increment(n)(tx) })
-		c.loses()
-		result := make(chan error, 1)
-		go func() {
-			_, err := l.Update(context.Background(), func(tx *Tx) error { tx.Delete(old); return increment(n)(tx) })
-			result <- err
-		}()
-		testkit.Eventually(t, 10*time.Second, c.what, c.arrived)
-		if c.foreign {
-			testdb.Put(t, near, n, "60")
-		}
-		way.Mend()
-		switch err := <-result; {
-		case c.foreign && (!fault.Is(err, fault.Unavailable) || !errors.Is(err, objdb.ErrUnsettled)):
-			t.Errorf("%s: %v", c.what, err)
-		case !c.foreign && (err != nil || !is(strconv.Itoa(2*(i+1)))()):
-			t.Errorf("%s: %v, counted %s", c.what, err, testdb.Value(t, near, n))
-		}
-	}
-	mustUpdate(t, l, increment(n))
-	if got := testdb.Value(t, near, n); got != "61" {
-		t.Errorf("in the end it is %s", got)
 	}
 	resign(t, l.term)
 }

@@ -26,7 +26,6 @@ const (
 	mended link = iota
 	broken      // connections are reset, new ones are closed at once
 	silent      // connections stay, nothing passes: a partition
-	mute        // connections stay, answers do not pass
 )
 
 // NewProxy starts a proxy in front of a store.
@@ -72,13 +71,6 @@ func (p *Proxy) Silence() {
 	p.state, p.lost = silent, 0
 }
 
-// Mute lets what is asked pass and loses the answers.
-func (p *Proxy) Mute() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.state = mute
-}
-
 // Lost tells whether a request has been lost since the link fell silent.
 func (p *Proxy) Lost() bool {
 	p.mu.Lock()
@@ -86,11 +78,11 @@ func (p *Proxy) Lost() bool {
 	return p.lost > 0
 }
 
-// Mend lets new connections pass; what was lost stays lost, so those that there are end.
+// Mend lets new connections pass; what was silenced stays lost, so those end.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state == silent || p.state == mute {
+	if p.state == silent {
 		for c := range p.conns {
 			c.Close()
 		}
@@ -152,7 +144,7 @@ func (p *Proxy) release(conns ...net.Conn) {
 	}
 }
 
-// gate loses what is written while the link is silent, or mute in its direction.
+// gate loses what is written while the link is silent.
 type gate struct {
 	p        *Proxy
 	to       net.Conn
@@ -169,8 +161,11 @@ func (g *gate) Write(b []byte) (int, error) {
 func (g *gate) loses() bool {
 	g.p.mu.Lock()
 	defer g.p.mu.Unlock()
-	if g.p.state == silent && g.requests {
+	if g.p.state != silent {
+		return false
+	}
+	if g.requests {
 		g.p.lost++
 	}
-	return g.p.state == silent || g.p.state == mute && !g.requests
+	return true
 }
