@@ -23,6 +23,7 @@ func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
 			s.network("blue", "net", "10.1.0.0/24")
 			a, b := s.pod(0, "a", "blue", "net", ""), s.pod(1, "b", "blue", "net", "")
 			s.reachEachOther(shortly, a, b)
+			s.traces(a, b)
 			for _, n := range bed.Nodes {
 				s.must(s.reachesNetmastersOnly(n))
 			}
