@@ -18,7 +18,7 @@ const (
 	ExitUplink    = "uplink"    // to the physical network
 	ExitHost      = "host"      // to the host, which leads on
 	ExitDropped   = "dropped"
-	ExitUnknown   = "unknown" // a group or the agent decides, and the switch does not tell about it
+	ExitUnknown   = "unknown" // a group or the agent decides, and the switch does not tell about it; or everybody in a network gets it
 )
 
 // Hop is the way of a packet through the switch of one node.

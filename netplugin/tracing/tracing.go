@@ -61,7 +61,7 @@ func (t Tracer) Trace(ctx context.Context, q Query) (mastercfg.Hop, error) {
 	if int(from.Encap) >= len(t.Switches) {
 		return mastercfg.Hop{}, fault.New(fault.NotFound, "node %s: endpoint %s: no bridge for encapsulation %s", w.host, q.From, from.Encap)
 	}
-	w.tenant, w.sw = from.Tenant, t.Switches[from.Encap]
+	w.tenant, w.vrf, w.encap, w.sw = from.Tenant, from.VRF, from.Encap, t.Switches[from.Encap]
 	for _, port := range w.sw.Ports() {
 		w.ports[port.OFPort] = port.EndpointID
 		w.numbers[port.EndpointID] = port.OFPort
@@ -125,16 +125,19 @@ func behindGroup(t oftrace.Trace) (table uint8, more bool) {
 
 // world is what a node knows when it is asked.
 type world struct {
-	host, tenant string
-	vtep         netip.Addr
-	peers        map[netip.Addr]string // VTEP -> host
-	objects      map[uint64]pipeline.Object
-	endpoints    map[string]pipeline.Endpoint
-	networks     map[string]pipeline.Network
-	services     []pipeline.Service
-	sw           Switch
-	ports        map[uint32]string // OpenFlow number -> whose port it is
-	numbers      map[string]uint32
+	host      string
+	tenant    string // of the sender, as are its
+	vrf       uint16
+	encap     pipeline.Encap
+	vtep      netip.Addr
+	peers     map[netip.Addr]string // VTEP -> host
+	objects   map[uint64]pipeline.Object
+	endpoints map[string]pipeline.Endpoint
+	networks  map[string]pipeline.Network
+	services  []pipeline.Service
+	sw        Switch
+	ports     map[uint32]string // OpenFlow number -> whose port it is
+	numbers   map[string]uint32
 }
 
 func newWorld(in agent.Inspection) *world {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/tracing"
@@ -40,13 +42,42 @@ var (
 	noSSH      = pipeline.Rule{ID: "blue:db:blue:p1:1:inRx", Priority: 10, SrcGroup: 7, DstGroup: 8, Protocol: 6, DstPort: 22}
 )
 
+// Two tenants with routed VLANs, which share a VRF, and bridged networks of both kinds. The VLANs' tags are
+// in the third byte of addresses, as above.
+var (
+	redLAN, blueLAN = lan("lan.red", "red", 21, pipeline.Routed), lan("lan.blue", "blue", 22, pipeline.Routed)
+	wire            = lan("wire.red", "red", 23, pipeline.BridgedFlood)
+	cable           = pipeline.Network{ID: "cable.red", Tenant: "red", Mode: pipeline.BridgedFlood, VRF: 2, VNI: 5024, Tag: 24,
+		Subnet: netip.MustParsePrefix("10.24.0.0/24")}
+	red1, red2          = endpointOf(redLAN, 1, 7, true), endpointOf(redLAN, 2, 7, true)
+	blue1, blue9        = endpointOf(blueLAN, 1, 8, true), endpointOf(blueLAN, 9, 8, false)
+	wire1, wire2        = endpointOf(wire, 1, 7, true), endpointOf(wire, 2, 7, true)
+	cable1, cable2      = endpointOf(cable, 1, 7, true), endpointOf(cable, 2, 7, true)
+	blueNoSSH, redNoFTP = pipeline.Rule{ID: "blue:lan:blue:p1:1:inRx", Priority: 10, DstGroup: 8, Protocol: 6, DstPort: 22},
+		pipeline.Rule{ID: "red:lan:red:p1:1:inRx", Priority: 10, DstGroup: 7, Protocol: 6, DstPort: 21}
+	router   = pipeline.Router{ID: "inb01", MAC: [6]byte{2, 2, 198, 18, 5, 9}, IPv4: netip.MustParseAddr("198.18.5.9")}
+	spine    = pipeline.NextHop{Address: netip.MustParseAddr("198.18.5.1"), MAC: [6]byte{2, 2, 198, 18, 5, 1}, From: router.MAC}
+	world    = pipeline.Route{Prefix: netip.MustParsePrefix("203.0.113.0/24"), NextHops: []netip.Addr{spine.Address}}
+	toBlue9  = pipeline.Route{Prefix: netip.MustParsePrefix("10.22.0.9/32"), NextHops: []netip.Addr{spine.Address}}
+	blueShop = pipeline.Service{ID: "shop:blue", Encap: pipeline.VLAN, VRF: pipeline.SharedVRF, Tag: 22, Providers: []netip.Addr{blue1.IPv4},
+		Ports: []pipeline.ServicePort{{Address: netip.MustParseAddr("10.22.0.200"), From: pipeline.FromPods, Protocol: 6, Port: 80, Target: 8080}}}.Numbered(func(uint32) bool { return false })
+)
+
+func lan(id, tenant string, tag uint16, mode pipeline.Mode) pipeline.Network {
+	n := pipeline.Network{ID: id, Tenant: tenant, Mode: mode, Encap: pipeline.VLAN, VRF: 2, Tag: tag, Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(tag), 0, 0}), 24)}
+	if mode == pipeline.Routed {
+		n.VRF, n.Gateway = pipeline.SharedVRF, netip.AddrFrom4([4]byte{10, byte(tag), 0, 254})
+	}
+	return n
+}
+
 func endpointOf(n pipeline.Network, number byte, group uint16, local bool) pipeline.Endpoint {
-	e := pipeline.Endpoint{ID: fmt.Sprintf("%s-%d", n.ID, number), Network: n.ID, Tenant: n.Tenant, VRF: n.VRF, VNI: n.VNI, Tag: n.Tag, Group: group,
+	e := pipeline.Endpoint{ID: fmt.Sprintf("%s-%d", n.ID, number), Network: n.ID, Tenant: n.Tenant, Mode: n.Mode, Encap: n.Encap, VRF: n.VRF, VNI: n.VNI, Tag: n.Tag, Group: group,
 		IPv4: netip.AddrFrom4([4]byte{10, byte(n.Tag), 0, number}), MAC: [6]byte{2, 2, 10, byte(n.Tag), 0, number}, Local: local}
 	if n.Subnet6.IsValid() {
 		e.IPv6 = netip.AddrFrom16([16]byte{0xfd, 0, 0, byte(n.Tag), 15: number})
 	}
-	if !local {
+	if !local && n.Encap == pipeline.VXLAN {
 		e.VTEP = there
 	}
 	return e
@@ -64,59 +95,99 @@ func startTracer(t *testing.T, objects ...pipeline.Object) tracing.Tracer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ns.Close() })
-	driver, err := ovsd.New(ovsd.Config{RunDir: sw.RunDir, VTEP: here, NetNS: &ns})
+	tunnel, err := ovsd.New(ovsd.Config{RunDir: sw.RunDir, VTEP: here, NetNS: &ns})
 	if err != nil {
 		t.Fatal(err)
 	}
+	own := []*ovsd.Driver{tunnel}
+	run(t, tunnel.Run)
+	if slices.ContainsFunc(objects, onVLAN) {
+		sw.Exec("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
+		vlan, err := ovsd.New(ovsd.Config{RunDir: sw.RunDir, Uplinks: []string{"up0"}, NetNS: &ns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		links, err := uplink.New(uplink.Config{RunDir: sw.RunDir, Serves: ovsd.DefaultUplinkBridge, Links: []string{"up0"}, NetNS: &ns, StateDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, links.Run)
+		run(t, vlan.Run)
+		own = append(own, vlan)
+	}
+	patience, done := context.WithTimeout(t.Context(), 30*time.Second)
+	defer done()
+	for _, object := range objects {
+		encap, wanted := pipeline.VLAN, false
+		switch o := object.(type) {
+		case pipeline.Endpoint:
+			encap, wanted = o.Encap, o.Local
+		case pipeline.Router:
+			wanted = true
+		}
+		if wanted {
+			if _, err := own[encap].AddPort(patience, encap, object.Key().ID, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tracer := tracing.Tracer{Inspect: func() agent.Inspection {
+		return agent.Inspection{HostLabel: "node1", VTEP: here, Peers: map[string]netip.Addr{"node2": there}, Objects: objects}
+	}}
+	for i, driver := range own {
+		driver.Update(drivers.Change{Replace: true, Set: slices.DeleteFunc(slices.Clone(objects), func(o pipeline.Object) bool {
+			_, rule := o.(pipeline.Rule)
+			return !rule && onVLAN(o) != (i == 1)
+		})})
+		if err := driver.Sync(patience); err != nil {
+			t.Fatal(err)
+		}
+		tracer.Switches = append(tracer.Switches, driver)
+	}
+	return tracer
+}
+
+func onVLAN(object pipeline.Object) bool {
+	switch o := object.(type) {
+	case pipeline.Network:
+		return o.Encap == pipeline.VLAN
+	case pipeline.Endpoint:
+		return o.Encap == pipeline.VLAN
+	case pipeline.FloodSet:
+		return o.Encap == pipeline.VLAN
+	case pipeline.Service:
+		return o.Encap == pipeline.VLAN
+	case pipeline.Router, pipeline.NextHop, pipeline.Route:
+		return true
+	}
+	return false
+}
+
+// run has something run until the test has ended.
+func run(t *testing.T, it func(context.Context) error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- driver.Run(ctx) }()
+	go func() { ended <- it(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("Run returned %v", err)
 		}
 	})
-	patience, done := context.WithTimeout(t.Context(), 30*time.Second)
-	defer done()
-	for _, object := range objects {
-		if e, ok := object.(pipeline.Endpoint); ok && e.Local {
-			if _, err := driver.AddPort(patience, e.Encap, e.ID, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	driver.Update(drivers.Change{Replace: true, Set: objects})
-	if err := driver.Sync(patience); err != nil {
-		t.Fatal(err)
-	}
-	inspect := func() agent.Inspection {
-		return agent.Inspection{HostLabel: "node1", VTEP: here, Peers: map[string]netip.Addr{"node2": there}, Objects: objects}
-	}
-	return tracing.Tracer{Inspect: inspect, Switches: []tracing.Switch{driver}}
 }
 
-// The stories of testdata/traces.txt are what a real switch says; "-update" writes them anew.
-func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
-	tracer := startTracer(t, web, db, web1, web2, web9, db1, noSSH)
+// story is a question, and what is to be answered.
+type story struct {
+	name, exit, reason string
+	query              tracing.Query
+}
+
+// told compares what a switch says with a golden file.
+func told(t *testing.T, tracer tracing.Tracer, file string, stories []story) (text string) {
+	t.Helper()
 	var out strings.Builder
-	for _, story := range []struct {
-		name, exit, reason string
-		query              tracing.Query
-	}{
-		{"a neighbour", mastercfg.ExitDelivered, "", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp", Port: 80}},
-		{"by the gateway", mastercfg.ExitDelivered, "", tracing.Query{From: web1.ID, To: "10.2.0.1", Protocol: "tcp", Port: 80}},
-		{"denied by a rule", mastercfg.ExitDropped, "denied", tracing.Query{From: web1.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
-		{"a forged sender", mastercfg.ExitDropped, "forged", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "udp", Port: 53, Source: web2.IPv4}},
-		{"what DHCP servers send", mastercfg.ExitDropped, "server", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "udp", Port: 68}},
-		{"nobody has the address", mastercfg.ExitDropped, "no neighbour", tracing.Query{From: web1.ID, To: "10.1.0.77", Protocol: "tcp", Port: 80}},
-		{"nobody has the address of IPv6", mastercfg.ExitDropped, "no neighbour", tracing.Query{From: web1.ID, To: "fd00:1::77", Protocol: "tcp", Port: 80}},
-		{"nobody has it anywhere", mastercfg.ExitDropped, "no route", tracing.Query{From: web1.ID, To: "203.0.113.9", Protocol: "icmp"}},
-		{"a ping for the gateway", mastercfg.ExitAnswered, "", tracing.Query{From: web1.ID, To: "10.1.0.254", Protocol: "icmp"}},
-		{"out of the tunnel", mastercfg.ExitDelivered, "", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "sctp", Port: 80}},
-		{"out of the tunnel, and denied here, too", mastercfg.ExitDropped, "denied", tracing.Query{From: web9.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
-		{"out of the tunnel, from somebody else", mastercfg.ExitDropped, "other node", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "tcp", Port: 80, Source: web2.IPv4}},
-	} {
+	for _, story := range stories {
 		hop, err := tracer.Trace(t.Context(), story.query)
 		if err != nil {
 			t.Errorf("%s: %v", story.name, err)
@@ -131,7 +202,6 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "= %s\n\n", strings.TrimRight(strings.Join([]string{hop.Exit, hop.To, hop.Reason, hop.Table, hop.Of, hop.Note}, " | "), " |"))
 	}
-	const file = "testdata/traces.txt"
 	if *update {
 		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -144,6 +214,26 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")); diff != "" {
 		t.Errorf("%s (write it anew with -update, if it is right):\n%s", file, diff)
 	}
+	return out.String()
+}
+
+// The stories of testdata/traces.txt are what a real switch says; "-update" writes them anew.
+func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
+	tracer := startTracer(t, web, db, web1, web2, web9, db1, noSSH)
+	told(t, tracer, "testdata/traces.txt", []story{
+		{"a neighbour", mastercfg.ExitDelivered, "", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp", Port: 80}},
+		{"by the gateway", mastercfg.ExitDelivered, "", tracing.Query{From: web1.ID, To: "10.2.0.1", Protocol: "tcp", Port: 80}},
+		{"denied by a rule", mastercfg.ExitDropped, "denied", tracing.Query{From: web1.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
+		{"a forged sender", mastercfg.ExitDropped, "forged", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "udp", Port: 53, Source: web2.IPv4}},
+		{"what DHCP servers send", mastercfg.ExitDropped, "server", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "udp", Port: 68}},
+		{"nobody has the address", mastercfg.ExitDropped, "no neighbour", tracing.Query{From: web1.ID, To: "10.1.0.77", Protocol: "tcp", Port: 80}},
+		{"nobody has the address of IPv6", mastercfg.ExitDropped, "no neighbour", tracing.Query{From: web1.ID, To: "fd00:1::77", Protocol: "tcp", Port: 80}},
+		{"nobody has it anywhere", mastercfg.ExitDropped, "no route", tracing.Query{From: web1.ID, To: "203.0.113.9", Protocol: "icmp"}},
+		{"a ping for the gateway", mastercfg.ExitAnswered, "", tracing.Query{From: web1.ID, To: "10.1.0.254", Protocol: "icmp"}},
+		{"out of the tunnel", mastercfg.ExitDelivered, "", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "sctp", Port: 80}},
+		{"out of the tunnel, and denied here, too", mastercfg.ExitDropped, "denied", tracing.Query{From: web9.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
+		{"out of the tunnel, from somebody else", mastercfg.ExitDropped, "other node", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "tcp", Port: 80, Source: web2.IPv4}},
+	})
 
 	for _, wrong := range []struct {
 		query tracing.Query
@@ -162,4 +252,35 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 			t.Errorf("%+v: %v, %+v", wrong.query, err, hop)
 		}
 	}
+}
+
+// VLANs share a routing domain, but not what is known of it: of another tenant's only kinds are told.
+func TestNothingIsToldOfOtherTenants(t *testing.T) {
+	tracer := startTracer(t, redLAN, blueLAN, wire, cable, red1, red2, blue1, blue9, wire1, wire2, cable1, cable2, blueNoSSH, redNoFTP, blueShop, router, spine, world, toBlue9,
+		floodSet(wire, wire1, wire2), floodSet(cable, cable1, cable2))
+	text := told(t, tracer, "testdata/vlans.txt", []story{
+		{"a neighbour", mastercfg.ExitDelivered, "", tracing.Query{From: red1.ID, To: red2.ID, Protocol: "tcp", Port: 80}},
+		{"another tenant's", mastercfg.ExitDelivered, "", tracing.Query{From: red1.ID, To: "10.22.0.1", Protocol: "tcp", Port: 80}},
+		{"denied by a rule", mastercfg.ExitDropped, "denied", tracing.Query{From: red1.ID, To: "10.21.0.2", Protocol: "tcp", Port: 21}},
+		{"denied by another tenant's rule", mastercfg.ExitDropped, "denied", tracing.Query{From: red1.ID, To: "10.22.0.1", Protocol: "tcp", Port: 22}},
+		{"another tenant's service", mastercfg.ExitUnknown, "", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "tcp", Port: 80}},
+		{"another tenant's on another node", mastercfg.ExitUplink, "", tracing.Query{From: red1.ID, To: "10.22.0.9", Protocol: "tcp", Port: 80}},
+		{"the world", mastercfg.ExitUplink, "", tracing.Query{From: red1.ID, To: "203.0.113.9", Protocol: "icmp"}},
+		{"a neighbour on a wire", mastercfg.ExitDelivered, "", tracing.Query{From: wire1.ID, To: wire2.ID, Protocol: "tcp", Port: 80}},
+		{"nobody has it on a wire", mastercfg.ExitUnknown, "", tracing.Query{From: wire1.ID, To: "10.23.0.77", Protocol: "tcp", Port: 80}},
+		{"a neighbour in a tunnel's network", mastercfg.ExitDelivered, "", tracing.Query{From: cable1.ID, To: cable2.ID, Protocol: "tcp", Port: 80}},
+		{"nobody has it in a tunnel's network", mastercfg.ExitUnknown, "", tracing.Query{From: cable1.ID, To: "10.24.0.77", Protocol: "tcp", Port: 80}},
+	})
+	if strings.Contains(text, "blue") {
+		t.Errorf("red is told of blue:\n%s", text)
+	}
+}
+
+// floodSet is everybody in a bridged network.
+func floodSet(n pipeline.Network, members ...pipeline.Endpoint) pipeline.FloodSet {
+	s := pipeline.FloodSet{Network: n.ID, Encap: n.Encap, VNI: n.VNI, Tag: n.Tag}
+	for _, e := range members {
+		s.Members = append(s.Members, e.MAC)
+	}
+	return s
 }

@@ -25,10 +25,19 @@ func (w *world) hop(t oftrace.Trace, to target) mastercfg.Hop {
 			}
 			continue
 		}
-		h.Steps = append(h.Steps, mastercfg.TraceStep{Table: tableName(s.Table), Of: w.owner(s.Cookie), Match: s.Match, Does: w.does(s.Actions)})
+		step := mastercfg.TraceStep{Table: tableName(s.Table), Match: s.Match, Does: w.does(s.Actions)}
+		if object, known := w.objects[s.Cookie]; known {
+			if step.Of = w.owner(object); !w.own(object) {
+				step.Match = "" // addresses, ports and groups of somebody else
+			}
+			left.flooded = left.flooded || object.Key().Kind == pipeline.KindFloodSet
+		}
+		h.Steps = append(h.Steps, step)
 		left.note(s.Actions)
 	}
 	switch sent := t.Datapath != "drop"; {
+	case sent && left.flooded:
+		h.Exit, h.Note = mastercfg.ExitUnknown, strings.Join(append(t.Warnings, "everybody in the network gets it"), "; ")
 	case sent && left.port != 0:
 		w.leaves(&h, left.port, to)
 	case sent && left.back:
@@ -66,6 +75,7 @@ func stepsOf(t oftrace.Trace) (steps []oftrace.Step) {
 type outcome struct {
 	port          uint32 // it leaves by; 0: none
 	back, unknown bool   // by the port that it came in by; as a group, or the agent, decides
+	flooded       bool   // to whoever is in a network: the last port is not that of its receiver
 }
 
 func (o *outcome) note(actions []string) {
@@ -88,13 +98,15 @@ func (o *outcome) note(actions []string) {
 func (w *world) leaves(h *mastercfg.Hop, port uint32, to target) {
 	owner, ours := w.ports[port]
 	switch {
-	case port == w.sw.Trunk() && to.endpoint.Encap == pipeline.VLAN:
+	case port == w.sw.Trunk() && w.encap == pipeline.VLAN:
 		h.Exit = mastercfg.ExitUplink
 	case port == w.sw.Trunk():
 		h.Exit, h.Next = mastercfg.ExitTunnel, w.peers[to.endpoint.VTEP]
 		h.To = "node " + cmp.Or(h.Next, to.endpoint.VTEP.String())
 	case owner == agent.OutsideID:
 		h.Exit = mastercfg.ExitHost
+	case ours && w.endpoints[owner].Tenant != w.tenant:
+		h.Exit, h.To = mastercfg.ExitDelivered, "endpoint"
 	case ours:
 		h.Exit, h.To = mastercfg.ExitDelivered, "endpoint "+owner
 	default:
@@ -109,28 +121,43 @@ func tableName(id uint8) string {
 	return strconv.Itoa(int(id))
 }
 
-// owner is whose flow a cookie tells of: of an object in another tenant only its kind, and nothing of the
-// flows of all packets.
-func (w *world) owner(c uint64) string {
-	object, known := w.objects[c]
-	if !known {
-		return ""
-	}
+// owner is whose a flow is: of an object in another tenant only its kind is told.
+func (w *world) owner(object pipeline.Object) string {
 	key := object.Key()
-	foreign := func(tenant string) bool { return tenant != w.tenant }
-	switch o := object.(type) {
-	case pipeline.Endpoint:
-		if foreign(o.Tenant) {
-			return string(key.Kind)
-		}
-	case pipeline.Network:
-		if foreign(o.Tenant) {
-			return string(key.Kind)
-		}
-	case pipeline.Epoch:
+	if key.Kind == pipeline.KindEpoch || !w.own(object) {
 		return string(key.Kind)
 	}
 	return string(key.Kind) + " " + key.ID
+}
+
+// own tells whether an object is of the sender's tenant, or of none.
+func (w *world) own(object pipeline.Object) bool {
+	switch o := object.(type) {
+	case pipeline.Endpoint:
+		return o.Tenant == w.tenant
+	case pipeline.Network:
+		return o.Tenant == w.tenant
+	case pipeline.FloodSet:
+		return w.networks[o.Network].Tenant == w.tenant
+	case pipeline.Rule:
+		tenant, _, _ := strings.Cut(o.ID, ":")
+		return tenant == w.tenant
+	case pipeline.Service: // Kubernetes does not name its tenant, but only routed VLANs have their VRF in common
+		return o.VRF == w.vrf && o.VRF != pipeline.SharedVRF || strings.HasSuffix(o.ID, ":"+w.tenant)
+	case pipeline.TierRule:
+		return w.subject(o)
+	}
+	return true
+}
+
+// subject tells whether a rule is about an endpoint of the sender's tenant.
+func (w *world) subject(r pipeline.TierRule) bool {
+	for _, e := range w.endpoints {
+		if e.Tenant == w.tenant && slices.Contains(r.Subjects, e.Class) {
+			return true
+		}
+	}
+	return false
 }
 
 // does tells in words what a flow does; how it notes what it has found is left out.

@@ -4,6 +4,7 @@
 package oftrace
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,11 +38,11 @@ const (
 	unchanged       = "Final flow: unchanged"
 )
 
-// Parse reads the text of a trace. A packet that the connection tracker was asked about begins anew behind
+// Parse reads the text of a trace, of what the first bridge does. A packet that the connection tracker was asked about begins anew behind
 // it, in the same Trace.
 func Parse(text string) Trace {
 	var t Trace
-	walking := false // between the name of the bridge and the outcome
+	walking, bridge := false, "" // between the name of the bridge and the outcome
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		words := strings.TrimSpace(line)
@@ -50,7 +51,8 @@ func Parse(text string) Trace {
 		case isOutcome:
 			t.Datapath, walking = datapath, false
 		case strings.HasPrefix(words, "bridge(\""):
-			walking = true
+			bridge = cmp.Or(bridge, words)
+			walking = words == bridge // not that behind a patch port, which is learning by itself
 		case !walking || strings.Trim(words, "-") == "":
 		case strings.HasPrefix(words, "Final flow:"):
 			if walking = false; words != unchanged {
