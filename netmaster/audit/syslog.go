@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,7 +26,8 @@ import (
 // server is away is counted, and misses in the chain of hashes.
 //
 // A server says nothing of what it has read. What was written into a connection is therefore kept until it has lasted for some
-// time after that, and sent again on the next one if it has not: a line may come twice, with the same hash.
+// time after that, and sent again on the next one if it has not, however long that takes: a line may come twice, with the
+// same hash.
 type syslog struct {
 	target  *url.URL
 	tls     *tls.Config
@@ -35,17 +35,23 @@ type syslog struct {
 	host    string
 	waiting chan []byte
 	lost    atomic.Int64
+	proven  time.Duration // after how long a message is taken to have been read
+	redial  *retry.Pacer  // of connections that follow one that was shorter than that
 
 	// of run
-	conn  net.Conn      // nil: none
-	ended chan struct{} // closed when the server has ended the connection; nil: there is none, or it has no end
-	kept  []kept        // in the order in which they were written into connections
+	conn    net.Conn // nil: none
+	since   time.Time
+	brief   bool          // the last connection was
+	ended   chan struct{} // closed when the server has ended the connection; nil: there is none, or it has no end
+	kept    []kept        // in the order in which they were written into connections
+	crowded int64         // messages for which there was no more room there, all older
 }
 
 // kept is a message that its server may not have read.
 type kept struct {
-	at   time.Time // of writing
-	text []byte
+	at    time.Time     // of writing, into the present connection; zero: not yet
+	lived time.Duration // how long former connections lasted after it was written there, altogether
+	text  []byte
 }
 
 const (
@@ -53,8 +59,8 @@ const (
 	severity   = 6  // informational
 	syslogTime = 5 * time.Second
 	parting    = 2 * time.Second // for what is left at the end
-	// proven is after how long a message is taken to have been read: as nothing that was sent is left
-	// unacknowledged for longer than syslogTime, the connection would have ended.
+	// proven is twice syslogTime: as nothing that was sent is left unacknowledged for longer than that, the
+	// connection would have ended.
 	proven  = 2 * syslogTime
 	appName = "netmaster"
 )
@@ -81,9 +87,14 @@ func (l *Log) SendTo(target string) error {
 	if err != nil || host == "" {
 		host = "-"
 	}
-	l.copies = append(l.copies, &syslog{target: u, tls: &tls.Config{ServerName: u.Hostname()}, log: l.log.WithField("syslog", target), host: host, waiting: make(chan []byte, waiting)})
+	l.copies = append(l.copies, &syslog{
+		target: u, tls: &tls.Config{ServerName: u.Hostname()}, log: l.log.WithField("syslog", target), host: host,
+		waiting: make(chan []byte, waiting), proven: proven, redial: pacer(),
+	})
 	return nil
 }
+
+func pacer() *retry.Pacer { return retry.NewPacer(100*time.Millisecond, 10*time.Second) }
 
 // add takes a line, and never blocks.
 func (s *syslog) add(at time.Time, line []byte) {
@@ -98,21 +109,22 @@ func (s *syslog) add(at time.Time, line []byte) {
 // run sends lines until ctx ends, and what is left for a moment then.
 func (s *syslog) run(ctx context.Context) {
 	defer s.hangUp()
-	pace := retry.NewPacer(100*time.Millisecond, 10*time.Second)
+	pace := pacer()
 	for ctx.Err() == nil {
 		select {
 		case message := <-s.waiting:
 			s.insist(ctx, pace, func() error { return s.send(ctx, message) })
-			if n := s.lost.Swap(0); n > 0 {
-				s.log.WithField("lost", n).Error("audit: lines were not copied, as there were too many to wait")
-			}
 		case <-s.ended:
-			if s.hangUp(); len(s.unproven()) > 0 {
+			if s.hangUp(); len(s.kept) > 0 {
 				s.insist(ctx, pace, func() error { return s.connected(ctx) })
 			}
 		case <-ctx.Done():
 		}
+		if n := s.lost.Swap(0); n > 0 {
+			s.log.WithField("lost", n).Error("audit: lines were not copied, as there were too many to wait")
+		}
 	}
+	s.brief = false // there is no time to pause
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
 	defer cancel()
 	for {
@@ -152,8 +164,10 @@ func (s *syslog) send(ctx context.Context, message []byte) error {
 	if err := s.write(message); err != nil || !s.streams() {
 		return err
 	}
-	if s.kept = append(s.unproven(), kept{time.Now(), message}); len(s.kept) > waiting {
+	s.forget()
+	if s.kept = append(s.kept, kept{at: time.Now(), text: message}); len(s.kept) > waiting {
 		s.kept = s.kept[1:]
+		s.crowded++
 	}
 	return nil
 }
@@ -161,7 +175,7 @@ func (s *syslog) send(ctx context.Context, message []byte) error {
 func (s *syslog) streams() bool { return s.target.Scheme == "tcp" || s.target.Scheme == "tls" }
 
 // connected makes a connection unless there is one that the server has not ended, and sends again there what the last one
-// may not have brought.
+// may not have brought. After one that was brief it waits first: a server that takes connections only to end them is none.
 func (s *syslog) connected(ctx context.Context) (err error) {
 	select {
 	case <-s.ended:
@@ -171,10 +185,16 @@ func (s *syslog) connected(ctx context.Context) (err error) {
 	if s.conn != nil {
 		return nil
 	}
+	if s.brief {
+		s.log.WithField("kept", len(s.kept)).Warn("audit: the connection did not last, connecting again")
+		s.redial.Sleep(ctx)
+		s.brief = false
+	}
 	if s.conn, err = s.dial(ctx); err != nil {
 		s.conn = nil
 		return err
 	}
+	s.since = time.Now()
 	if !s.streams() {
 		return nil
 	}
@@ -183,7 +203,7 @@ func (s *syslog) connected(ctx context.Context) (err error) {
 		defer close(ended)
 		_, _ = io.Copy(io.Discard, conn)
 	}()
-	s.ended, s.kept = ended, s.unproven()
+	s.ended = ended
 	for i := range s.kept {
 		if err := s.write(s.kept[i].text); err != nil {
 			return err
@@ -193,9 +213,20 @@ func (s *syslog) connected(ctx context.Context) (err error) {
 	return nil
 }
 
-// unproven are the messages that may not have been read.
-func (s *syslog) unproven() []kept {
-	return slices.DeleteFunc(s.kept, func(k kept) bool { return time.Since(k.at) > proven })
+// age is how long connections have lasted after the message was written there.
+func (k kept) age() time.Duration {
+	if k.at.IsZero() {
+		return k.lived
+	}
+	return k.lived + time.Since(k.at)
+}
+
+// forget drops the messages that are taken to have been read on the present connection, or on those that it follows. They
+// are the first ones.
+func (s *syslog) forget() {
+	for len(s.kept) > 0 && s.kept[0].age() > s.proven {
+		s.kept, s.crowded = s.kept[1:], 0
+	}
 }
 
 // write writes into the connection, and ends it when that fails.
@@ -210,7 +241,7 @@ func (s *syslog) write(message []byte) error {
 	return err
 }
 
-// hangUp ends the connection, if there is one.
+// hangUp ends the connection, if there is one. What may not have been read then is left in kept, until the next one.
 func (s *syslog) hangUp() {
 	if s.conn == nil {
 		return
@@ -220,6 +251,18 @@ func (s *syslog) hangUp() {
 		<-s.ended
 	}
 	s.conn, s.ended = nil, nil
+	if !s.streams() {
+		return
+	}
+	if s.brief = time.Since(s.since) <= s.proven; !s.brief {
+		s.redial.Reset()
+	}
+	s.forget()
+	for i := range s.kept {
+		s.kept[i].at, s.kept[i].lived = time.Time{}, s.kept[i].age()
+	}
+	s.lost.Add(s.crowded)
+	s.crowded = 0
 }
 
 func (s *syslog) dial(ctx context.Context) (net.Conn, error) {

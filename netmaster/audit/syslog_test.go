@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // message is a line as syslog has it; the line is what begins with a brace.
@@ -220,6 +222,7 @@ func TestNoLineIsLostWhenAServerOfSyslogIsStartedAgain(t *testing.T) {
 	if err := l.SendTo("tcp://" + listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
+	l.copies[0].redial = retry.NewPacer(10*time.Millisecond, 10*time.Millisecond)
 	running(t, l)
 	limit := time.Now().Add(20 * time.Second)
 	accept := func() *net.TCPConn {
@@ -268,4 +271,96 @@ func TestNoLineIsLostWhenAServerOfSyslogIsStartedAgain(t *testing.T) {
 		hears(conn, n)
 	}
 	conn.Close()
+}
+
+// A server that takes connections and ends them, such as a balancer whose own servers are away, is not asked without a
+// pause, and has every line when it serves again.
+func TestAServerOfSyslogThatEndsEachConnectionIsAskedMoreAndMoreRarely(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	l := New(filepath.Join(t.TempDir(), "audit.log"), quiet())
+	if err := l.SendTo("tcp://" + listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	running(t, l)
+	const lines = 3
+	for i := range lines {
+		l.Add(Entry{Time: time.Now(), Key: fmt.Sprint("key", i)})
+	}
+	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	connections := 0
+	for ; connections < 100; connections++ {
+		conn, err := listener.Accept()
+		if err != nil {
+			break
+		}
+		conn.Close()
+	}
+	if connections < 2 || connections > 10 {
+		t.Errorf("%d connections in a second", connections)
+	}
+	if err := listener.(*net.TCPListener).SetDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	next := streamed(t, listener)
+	for i := range lines {
+		if m := next(); !strings.Contains(m, fmt.Sprint("key", i)) {
+			t.Errorf("message %d: %s", i, m)
+		}
+	}
+}
+
+// What a server has not read when it goes is sent when it is back, however long it was away.
+func TestNoLineIsLostWhenAServerOfSyslogIsAwayForLong(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := New(filepath.Join(t.TempDir(), "audit.log"), quiet())
+	if err := l.SendTo("tcp://" + listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	const away = 600 * time.Millisecond // half of it at least
+	l.copies[0].proven, l.copies[0].redial = away/3, retry.NewPacer(away, away)
+	running(t, l)
+	l.Add(Entry{Time: time.Now(), Key: "key0"})
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if m := streamed(t, listener)(); !strings.Contains(m, "key0") {
+		t.Error(m)
+	}
+}
+
+// What is dropped, as too many messages were written into a connection that broke soon, is counted.
+func TestMessagesThatAServerMayNotHaveReadAreCountedWhereTheyAreDropped(t *testing.T) {
+	here, there := net.Pipe()
+	defer there.Close()
+	go func() { _, _ = io.Copy(io.Discard, there) }()
+	l := New("x", quiet())
+	if err := l.SendTo("tcp://192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	s := l.copies[0]
+	s.conn, s.since = here, time.Now()
+	const more = 3
+	for range waiting + more {
+		if err := s.send(t.Context(), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.hangUp()
+	if n := s.lost.Load(); n != more || len(s.kept) != waiting {
+		t.Errorf("%d are lost, %d are kept", n, len(s.kept))
+	}
 }
