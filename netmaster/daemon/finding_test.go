@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -135,5 +138,23 @@ func TestTheNextTurnIsThatOfAnyCertificate(t *testing.T) {
 		if got := nextTurn(now, append([]*x509.Certificate{leaf}, others...)).Sub(now); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+}
+
+// asked notes when somebody is looked for.
+type asked struct{ at time.Time }
+
+func (a *asked) Find(_ []*x509.Certificate, now time.Time) (finding, error) {
+	a.at = now
+	return finding{holds: func(time.Time) bool { return true }}, nil
+}
+
+// Between two readings of the clock since boot, time never goes back; the wall clock may.
+func TestAFindingIsOfTheWallClock(t *testing.T) {
+	conn, by := &connection{}, &asked{}
+	conn.secured.Store(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}})
+	r := httptest.NewRequestWithContext(context.WithValue(t.Context(), connKey{}, net.Conn(conn)), "GET", "/", nil)
+	if _, err := whoAsks(r, by); err != nil || by.at.IsZero() || by.at != by.at.Round(0) {
+		t.Errorf("found at %s: %v", by.at, err)
 	}
 }

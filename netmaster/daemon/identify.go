@@ -78,7 +78,7 @@ func whoAsks(r *http.Request, clients verifier) (identity.Identity, error) {
 	if r.TLS = secured.secured.Load(); r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return identity.Identity{}, nil
 	}
-	return secured.client(clients, time.Now())
+	return secured.client(clients, time.Now().Round(0)) // of the wall clock, which may go back
 }
 
 // passOn writes an identity for the leader.
