@@ -292,6 +292,11 @@ func TestWhoGuessesMuchIsBehindWhoDoesNot(t *testing.T) {
 	if known, other := g.Rank("ann", "10.0.0.1", now), g.Rank("bob", "10.0.0.1", now); known != 0 || other != before {
 		t.Errorf("who had the right password before has rank %d, another account from there %d, before %d", known, other, before)
 	}
+	try("bob", "10.0.0.1")
+	g.Unanswered("bob", "10.0.0.1")
+	if rank := g.Rank("bob", "10.0.0.1", now); rank != before {
+		t.Errorf("after a try that nobody could judge rank %d, before %d", rank, before)
+	}
 	if rank := g.Rank("ann", "10.0.0.3", now); rank != 1 {
 		t.Errorf("from elsewhere he has rank %d", rank)
 	}

@@ -121,16 +121,34 @@ func (g *Guesses) Right(account, address string, now time.Time) {
 	defer g.mu.Unlock()
 	p := pair{account, Source(address)}
 	delete(g.tries, p)
-	if s := g.sources[p.source]; s != nil {
-		s.wrong = max(0, s.wrong-1) // what was counted by Admit; not what was wrong
-	}
+	g.notWrong(p.source)
 	*kept(g.familiar, p, now, familiarFor, func(last *time.Time) time.Time { return *last }) = now
 }
 
-// Unjudged takes a try back that was not compared with anything. Its source has tried all the same.
+// notWrong takes back what Admit has counted for a source; not what was wrong.
+func (g *Guesses) notWrong(address string) {
+	if s := g.sources[address]; s != nil {
+		s.wrong = max(0, s.wrong-1)
+	}
+}
+
+// Unanswered takes a try back altogether: who was asked about it, such as the directory, did not answer.
+func (g *Guesses) Unanswered(account, address string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.takeBack(account, address)
+	g.notWrong(Source(address))
+}
+
+// Unjudged takes a try back for which there was no place. Its source has tried all the same: the rank
+// of who sends more than there are places for rises with each try.
 func (g *Guesses) Unjudged(account, address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.takeBack(account, address)
+}
+
+func (g *Guesses) takeBack(account, address string) {
 	if t := g.tries[pair{account, Source(address)}]; t != nil && t.count > 0 {
 		t.count--
 	}

@@ -123,7 +123,7 @@ func (a *API) loginForeign(r *http.Request, account string, groups []string, err
 	case fault.Is(err, fault.Denied):
 		return reply{}, errWrongLogin
 	case err != nil:
-		a.guesses.Unjudged(account, sourceOf(r))
+		a.guesses.Unanswered(account, sourceOf(r))
 		if a.directory.trouble.isNews(err, a.config.Now()) {
 			a.config.Log.WithError(err).Warn("login of a user of the directory")
 		}

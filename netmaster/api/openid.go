@@ -125,7 +125,7 @@ func (a *API) loginOpenID(r *http.Request) (reply, error) {
 	case fault.Is(err, fault.Denied):
 		return reply{}, denial{error: err, code: http.StatusUnauthorized}
 	case err != nil:
-		a.guesses.Unjudged(mastercfg.OpenIDPrefix, from)
+		a.guesses.Unanswered(mastercfg.OpenIDPrefix, from)
 		return reply{}, a.providerFailed(err)
 	}
 	a.guesses.Right(mastercfg.OpenIDPrefix, from, a.config.Now())
