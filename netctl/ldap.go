@@ -26,7 +26,7 @@ var ldapFamily = family{name: "ldap", usage: "The LDAP directory whose users log
 			&cli.BoolFlag{Name: "password-stdin", Usage: "read the password of the account from standard input"},
 			&cli.StringFlag{Name: "user-attribute", Usage: "attribute that has the name of a user (default: sAMAccountName)", OnlyOnce: true},
 			&cli.BoolFlag{Name: "start-tls", Usage: "begin in plain and go on with TLS; otherwise TLS begins at once"},
-			&cli.StringFlag{Name: "ca", TakesFile: true, Usage: "file with the authorities of its certificate (default: those of the system)", OnlyOnce: true},
+			&cli.StringFlag{Name: "ca", TakesFile: true, Usage: "file with the authorities of its certificate (default, and with an empty name: those of the system)", OnlyOnce: true},
 			&cli.StringFlag{Name: "issued-to", Usage: "name in its certificate, if it is not that of the server", OnlyOnce: true},
 			&cli.BoolFlag{Name: "skip-verify", Usage: "believe whatever certificate: whoever answers in its place learns passwords"},
 		}

@@ -25,7 +25,7 @@ var openIDFamily = family{name: "openid", usage: "The OpenID Connect provider wh
 			&cli.StringFlag{Name: "issuer", Usage: "https URL of the provider, as it is in its tokens", OnlyOnce: true},
 			&cli.StringFlag{Name: "client-id", Usage: "what the provider knows this cluster by", OnlyOnce: true},
 			&cli.BoolFlag{Name: "client-secret-stdin", Usage: "read the secret of the client from standard input; an empty one: the client is public"},
-			&cli.StringFlag{Name: "ca", TakesFile: true, Usage: "file with the authorities of the provider's certificate (default: those of the system)", OnlyOnce: true},
+			&cli.StringFlag{Name: "ca", TakesFile: true, Usage: "file with the authorities of the provider's certificate (default, and with an empty name: those of the system)", OnlyOnce: true},
 			&cli.StringFlag{Name: "username-claim", Usage: "claim that has the name of a user (default: preferred_username)", OnlyOnce: true},
 			&cli.StringFlag{Name: "groups-claim", Usage: "claim that has the groups (default: groups)", OnlyOnce: true},
 			&cli.StringFlag{Name: "scopes", Usage: "what is asked for beside openid, with commas between, such as profile,groups", OnlyOnce: true},
@@ -66,11 +66,14 @@ func setProvider(s *session) error {
 	return s.done("Set the OpenID Connect provider", err)
 }
 
-// fileOf is the text of the file that a flag names, nil without one.
+// fileOf is the text of the file that a flag names, empty if that is of no file; nil without the flag.
 func (s *session) fileOf(flag string) (*string, error) {
+	if !s.cmd.IsSet(flag) {
+		return nil, nil
+	}
 	path := s.cmd.String(flag)
 	if path == "" {
-		return nil, nil
+		return &path, nil
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {

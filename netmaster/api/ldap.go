@@ -43,6 +43,9 @@ func (a *API) intoDirectory(f contivmodel.LDAPConfig, d *mastercfg.Directory) er
 	if f.Password == nil {
 		return nil
 	}
+	if *f.Password == "" { // with none, a directory takes anybody for nobody (RFC 4513, 5.1.2)
+		return fault.New(fault.Invalid, "service_account_password: it is empty").WithField("service_account_password")
+	}
 	if len(*f.Password) > maxDirectoryText {
 		return fault.New(fault.TooLarge, "service_account_password: more than %d bytes", maxDirectoryText).WithField("service_account_password")
 	}

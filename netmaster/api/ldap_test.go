@@ -91,6 +91,12 @@ func TestTheDirectoryIsConfigured(t *testing.T) {
 		{`"start_tls":true`, `"start_tls":true,"user_attribute":"x)(y"`}} {
 		b.want("proven:root", "PUT", directoryPath+"/", strings.Replace(good, bad[0], bad[1], 1), 400, `"error"`)
 	}
+	kept := record[mastercfg.Directory](b, mastercfg.DirectoryKey).Password
+	b.want("proven:root", "PUT", directoryPath+"/", strings.Replace(good, ldaptest.AccountPassword, "", 1), 400, "service_account_password")
+	b.want("proven:root", "PATCH", directoryPath+"/", `{"service_account_password":""}`, 400, "service_account_password")
+	if now := record[mastercfg.Directory](b, mastercfg.DirectoryKey).Password; now != kept {
+		t.Errorf("the password has changed: %s", now)
+	}
 	b.want("proven:root", "DELETE", directoryPath+"/", "", 204, "")
 	b.want("proven:root", "DELETE", directoryPath+"/", "", 404, "")
 	b.want("proven:root", "PATCH", directoryPath+"/", `{"port":1}`, 404, "")
