@@ -14,6 +14,11 @@ import (
 func (s *session) trust(urls []string, stored *credentials.Store) error {
 	s.trusted = stored.Authorities(urls...)
 	for _, url := range urls {
+		if s.outgrown(url, stored.Authorities(url)) {
+			stored.Trust(url, "")
+			s.trusted = stored.Authorities(urls...)
+			fmt.Fprintf(s.errOut, "%s is known by an authority of the system now; that of earlier logins is forgotten\n", url)
+		}
 		authorities, err := s.authorities(url)
 		if err != nil {
 			return err
@@ -24,6 +29,18 @@ func (s *session) trust(urls []string, stored *credentials.Store) error {
 		}
 	}
 	return nil
+}
+
+// outgrown tells whether a server's certificate is signed by an authority of the system, and by none of those that it was known by.
+func (s *session) outgrown(url, by string) bool {
+	if by == "" || s.cmd.IsSet("pin") || s.cmd.Bool("insecure") || s.cmd.IsSet("cacert") {
+		return false
+	}
+	if _, err := s.authoritiesOf(url, false, by); !client.IsUnknownAuthority(err) {
+		return false
+	}
+	_, err := s.authoritiesOf(url, false, "")
+	return err == nil
 }
 
 // authorities are those by which a server is to be known from now on; none: nothing changes. What else is wrong with
@@ -49,7 +66,11 @@ func (s *session) authorities(url string) (string, error) {
 	if err == nil {
 		err = s.isRight(url, signer.Pin)
 	}
-	return signer.PEM, err
+	if err != nil {
+		return "", err
+	}
+	all, err := s.authoritiesOf(url, false, signer.PEM) // it may be about to be replaced, too
+	return inPEM(all), err
 }
 
 // authoritiesOf asks a server for its authorities, over a connection that is verified by some, or by none.

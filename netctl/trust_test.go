@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -117,6 +119,47 @@ func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
 	stored, err := credentials.Load(credentials.File())
 	if err != nil || !strings.Contains(stored.Authorities(m.url), inPEMOf(other.all)) {
 		t.Errorf("the next authority is not known: %+v, %v", stored, err)
+	}
+
+	// So it is at the first login.
+	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
+	wantOutcome(t, "the right pin, of two authorities", m.by(t, login+" --pin "+pin, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
+	stored, err = credentials.Load(credentials.File())
+	if known := stored.Authorities(m.url); err != nil || !strings.Contains(known, inPEMOf(other.all)) || !strings.Contains(known, inPEMOf(m.all)) {
+		t.Errorf("the first login has kept %q, %v", known, err)
+	}
+}
+
+// A server that was known by its cluster's authority has got a certificate of one that the system knows, and goes on being known.
+func TestAServerMayGetACertificateThatTheSystemKnows(t *testing.T) {
+	roots := os.Getenv("NETCTL_TEST_ROOTS")
+	if roots == "" { // a program reads the system's authorities once
+		roots = filepath.Join(t.TempDir(), "roots.pem")
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
+		again.Env = append(os.Environ(), "NETCTL_TEST_ROOTS="+roots, "SSL_CERT_FILE="+roots, "SSL_CERT_DIR="+filepath.Dir(roots))
+		if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
+	m, before, stranger := startClosed(t), startClosed(t), startClosed(t)
+	if err := os.WriteFile(roots, []byte(inPEMOf(m.all)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stored credentials.Store
+	stored.Trust(m.url, inPEMOf(before.all))
+	stored.Trust(stranger.url, inPEMOf(before.all))
+	if err := stored.Save(credentials.File()); err != nil {
+		t.Fatal(err)
+	}
+	const login = "login -u ann --password-stdin"
+	wantOutcome(t, "the system knows it", m.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n",
+		stderr: m.url + " is known by an authority of the system now; that of earlier logins is forgotten\n"})
+	wantOutcome(t, "later", m.by(t, "tenant ls -q", ""), outcome{})
+	stranger.refused(t, "nobody knows it", login, "secret\n", "is not known here")
+	if now, err := credentials.Load(credentials.File()); err != nil || now.Authorities(m.url) != "" || now.Authorities(stranger.url) == "" {
+		t.Errorf("kept: %+v, %v", now, err)
 	}
 }
 
