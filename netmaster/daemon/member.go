@@ -63,21 +63,22 @@ func (m *member) Start(ctx context.Context) error {
 	switch {
 	case !m.secure:
 		return m.start(ctx, *m.cfg)
+	case m.cfg.WasPlain() && (m.papers.have() || m.papers.none()):
+		return m.startPlain(ctx)
 	case embedded.HasData(m.cfg.Dir) && m.papers.have():
 		return m.start(ctx, m.armed(nil))
-	case m.cfg.WasPlain() && m.papers.none():
-		return m.startPlain(ctx)
 	}
 	return nil
 }
 
-// startPlain starts a member of a cluster of before as it was, for nobody has made authorities, or given them to this
-// netmaster. When there are some it is started again, with TLS.
+// startPlain starts a member of a cluster of before as it was: the others know it by that URL. When there are
+// authorities it has its turn to be started again, with TLS, while those listen that it knows itself: others may have
+// got TLS while it was away, which reach it and tell it so.
 func (m *member) startPlain(ctx context.Context) error {
 	cfg := *m.cfg
 	cfg.PeerURL, cfg.ClientURL = plain(cfg.PeerURL), plain(cfg.ClientURL)
 	cfg.Grows, cfg.Peers = true, nil
-	m.log.Warn("the member of the store is started without TLS, as before: there are no authorities yet")
+	m.log.Warn("the member of the store is started without TLS, as before, until there are authorities and it has its turn")
 	return m.start(ctx, cfg)
 }
 
@@ -168,11 +169,12 @@ func (m *member) publish(ctx context.Context) (done bool) {
 	return true
 }
 
-// reached tells whether the other members know where this one is.
+// reached tells whether the other members know where this one is, and it stays there.
 func (m *member) reached() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.secure || m.server != nil && m.told == m.server
+	plain := m.believes == nil && m.papers.have() // it is still to have its turn
+	return !m.secure || m.server != nil && m.told == m.server && !plain
 }
 
 // fail says what has ended the member.

@@ -94,15 +94,12 @@ func TestLongNetmastersThatAreVouchedForFoundAStoreTogether(t *testing.T) {
 	netmastersOnly(t, all, nodes[0])
 }
 
-// A closed cluster whose members of the store are plain is closed there, too, by starting its netmasters with https URLs, one
-// after the other.
-func TestLongMembersOfAClosedClusterGetTLS(t *testing.T) {
-	testkit.TakesLong(t)
-	v, all, peers := &vouching{}, seats(t, 3), map[string]string{}
+// plainMembers starts a closed cluster whose members of the store are plain.
+func plainMembers(t *testing.T, v *vouching, all []*seat) (nodes []*node) {
+	peers := map[string]string{}
 	for _, s := range all {
 		peers[s.member.Name] = plain(s.member.PeerURL)
 	}
-	var nodes []*node
 	for _, s := range all {
 		before := *s
 		before.member.PeerURL, before.member.ClientURL, before.member.Peers = plain(s.member.PeerURL), plain(s.member.ClientURL), peers
@@ -111,18 +108,48 @@ func TestLongMembersOfAClosedClusterGetTLS(t *testing.T) {
 	for _, n := range nodes {
 		testkit.Eventually(t, time.Minute, "each has the authorities", n.daemon.papers.have)
 	}
+	return nodes
+}
+
+// readyWith starts a netmaster again as its seat says now, and waits until it is ready.
+func readyWith(t *testing.T, v *vouching, s *seat) *node {
+	n := v.start(t, s)
+	testkit.Eventually(t, time.Minute, s.member.Name+" is ready", func() bool {
+		code, _, err := n.try("GET", "/readyz", "")
+		return err == nil && code == http.StatusOK
+	})
+	return n
+}
+
+// One that is away while the other two get TLS hears of them all the same, and gets it when it is back.
+func TestLongAMemberThatWasAwayGetsTLSAfterTheOthers(t *testing.T) {
+	testkit.TakesLong(t)
+	v, all := &vouching{}, seats(t, 3)
+	nodes := plainMembers(t, v, all)
+	nodes[0].shut()
+	for _, i := range []int{1, 2, 0} {
+		if i != 0 {
+			nodes[i].shut()
+		}
+		nodes[i] = readyWith(t, v, all[i])
+	}
+	haveVotes(t, nodes)
+	netmastersOnly(t, all, nodes[0])
+}
+
+// A closed cluster whose members of the store are plain is closed there, too, by starting its netmasters with https URLs, one
+// after the other.
+func TestLongMembersOfAClosedClusterGetTLS(t *testing.T) {
+	testkit.TakesLong(t)
+	v, all := &vouching{}, seats(t, 3)
+	nodes := plainMembers(t, v, all)
 	first, _ := leader(t, nodes...)
 	if err := makeTenant(overSocket(t, first.daemon.cfg.Security.Socket), "blue"); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range all {
 		nodes[i].shut()
-		nodes[i] = v.start(t, s)
-		ready := func() bool {
-			code, _, err := nodes[i].try("GET", "/readyz", "")
-			return err == nil && code == http.StatusOK
-		}
-		testkit.Eventually(t, time.Minute, s.member.Name+" is ready", ready)
+		nodes[i] = readyWith(t, v, s)
 	}
 	haveVotes(t, nodes)
 	for _, s := range all { // the others are told that it is at another URL

@@ -85,7 +85,7 @@ func (c Config) Founds() bool {
 	return err == nil && was.Founding && !HasData(c.Dir)
 }
 
-// WasPlain tells whether a member with data was started with a plain peer URL, up to now.
+// WasPlain tells whether a member with data is known to the others by a plain peer URL, as far as it has noted.
 func (c Config) WasPlain() bool {
 	was, err := readNote(c.Dir)
 	return err == nil && HasData(c.Dir) && strings.HasPrefix(was.Peers[c.Name], "http:")
@@ -150,8 +150,17 @@ func (c Config) compare(peers map[string]string) error {
 		return fault.New(fault.Conflict, "etcd data directory %s: belongs to member %q of %s, not to %q of %s",
 			c.Dir, was.Name, initialCluster(was.Peers), c.Name, initialCluster(peers))
 	}
-	if c.Grows && was.Peers[c.Name] != c.PeerURL { // it moves, and is not plain any more, see WasPlain
-		return note(c.Dir, foundation{Name: c.Name, Peers: peers})
-	}
 	return nil
+}
+
+// moved notes that the other members reach this one at its peer URL, so that it is not plain any more, see WasPlain.
+func (c Config) moved() error {
+	was, err := readNote(c.Dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && was.Peers[c.Name] == c.PeerURL {
+		return nil
+	}
+	if err != nil {
+		return fault.New(fault.Invalid, "etcd data directory: %w", err)
+	}
+	return note(c.Dir, foundation{Name: c.Name, Peers: map[string]string{c.Name: c.PeerURL}})
 }

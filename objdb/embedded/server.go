@@ -93,7 +93,7 @@ type Server struct {
 	etcd   *embed.Etcd
 	errs   chan error
 	client string
-	peer   string
+	cfg    Config
 	calls  *calls
 
 	stop    sync.Once
@@ -121,7 +121,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{
 		errs:    make(chan error, 1),
 		client:  cfg.ClientURL,
-		peer:    cfg.PeerURL,
+		cfg:     cfg,
 		calls:   newCalls(),
 		stopped: make(chan struct{}),
 		relayed: make(chan struct{}),
@@ -171,13 +171,16 @@ func (s *Server) ClientURLs() []string { return []string{s.client} }
 // they know another one. A member that has no vote yet was added with the right one.
 func (s *Server) PublishPeerURL(ctx context.Context) error {
 	for _, own := range s.etcd.Server.Cluster().Members() {
-		if own.ID != s.etcd.Server.MemberID() || own.IsLearner || slices.Equal(own.PeerURLs, []string{s.peer}) {
+		if own.ID != s.etcd.Server.MemberID() || own.IsLearner || slices.Equal(own.PeerURLs, []string{s.cfg.PeerURL}) {
 			continue
 		}
-		update := membership.Member{ID: own.ID, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{s.peer}}}
+		update := membership.Member{ID: own.ID, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{s.cfg.PeerURL}}}
 		if _, err := s.etcd.Server.UpdateMember(ctx, update); err != nil {
-			return fault.New(fault.Unavailable, "embedded etcd: peer URL %s: %w", s.peer, err)
+			return fault.New(fault.Unavailable, "embedded etcd: peer URL %s: %w", s.cfg.PeerURL, err)
 		}
+	}
+	if s.cfg.Grows {
+		return s.cfg.moved()
 	}
 	return nil
 }

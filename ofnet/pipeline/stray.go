@@ -12,7 +12,9 @@ import (
 // they do: with their registers, and so in their tenant, behind their policy. It says of it
 // that it is invalid and was not tracked, which it says of nothing else, so it is dropped
 // wherever packets come back from the tracker. Therefore nothing follows a ct() in its own
-// pass: what a pass does behind one it does to such fragments, too, and no flow sees them.
+// pass: what a pass does behind one it does to such fragments, too, and no flow sees them. Copies for
+// all of a bridged network are not so yet: those for members that are not tracked follow, in one pass,
+// the ct() of those that are.
 type stray struct{}
 
 // comeBack are the tables where the connection tracker gives packets back.
