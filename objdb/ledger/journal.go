@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -190,13 +191,13 @@ func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
 		written = d.rev
 		l.log.WithField("changes", count).Info("finished a commit that was interrupted")
 	}
-	keys := []string{l.journal.committed(), l.journal.prepared()}
+	var parts []string
 	for _, kv := range kvs {
-		if kv.Key != keys[0] && kv.Key != keys[1] {
-			keys = append(keys, kv.Key)
+		if kv.Key != l.journal.committed() && kv.Key != l.journal.prepared() {
+			parts = append(parts, kv.Key)
 		}
 	}
-	return written, l.dropKeys(ctx, keys)
+	return written, l.dropJournal(ctx, parts)
 }
 
 // setAside moves keys out of the way, the mark last: until then the journal is
@@ -223,12 +224,51 @@ func (l *Ledger) setAside(ctx context.Context, kvs []objdb.KV) error {
 	return nil
 }
 
-// dropKeys deletes keys in their order, some at a time.
-func (l *Ledger) dropKeys(ctx context.Context, keys []string) error {
-	for some := range slices.Chunk(keys, objdb.FewOps) {
-		if _, err := l.fenced(ctx, objdb.Txn{Deletes: some}); err != nil {
+// dropJournal deletes the marks that are stored, and parts. It can be tried again after an error.
+func (l *Ledger) dropJournal(ctx context.Context, parts []string) (err error) {
+	for range maxTries {
+		if err = l.dropOnce(ctx, parts); !errors.Is(err, errConflict) {
+			break
+		}
+		// A mark came or went since it was read, by a transaction of ours whose outcome we did not learn.
+	}
+	return err
+}
+
+func (l *Ledger) dropOnce(ctx context.Context, parts []string) error {
+	txns, err := l.deletions(ctx, parts)
+	if err != nil {
+		return err
+	}
+	for _, txn := range txns {
+		if _, err := l.fenced(ctx, txn); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// deletions are the transactions that delete the marks that are stored now, and then parts, some at a time. The
+// marks of all attempts have the same keys: who deletes them compares which they are, so that a deletion that
+// arrives late leaves those of the next attempt.
+func (l *Ledger) deletions(ctx context.Context, parts []string) (all []objdb.Txn, err error) {
+	var same []objdb.Guard
+	marks := []string{l.journal.committed(), l.journal.prepared()}
+	for _, mark := range marks {
+		kv, err := l.db.Get(ctx, mark)
+		switch {
+		case err == nil:
+			same = append(same, objdb.SameIncarnation(mark, kv.CreateRevision))
+		case !fault.Is(err, fault.NotFound):
+			return nil, err
+		}
+	}
+	if len(same) == 0 {
+		marks = nil
+	}
+	for some := range slices.Chunk(slices.Concat(marks, parts), objdb.FewOps) {
+		all = append(all, objdb.Txn{If: same, Deletes: some})
+		same = nil
+	}
+	return all, nil
 }

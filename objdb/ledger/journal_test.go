@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -163,6 +164,50 @@ func TestALargePlanIsRunAgainWhenOthersWriteInBetween(t *testing.T) {
 	}
 	if kvs, _, err := db.List(context.Background(), journalRoot); err != nil || len(kvs) != 0 {
 		t.Errorf("%d keys of the journal are left, %v", len(kvs), err)
+	}
+}
+
+// The transaction that deletes a journal may happen after it was tried again: it leaves the next journal.
+func TestADeletionOfAJournalThatArrivesLateLeavesTheNextOne(t *testing.T) {
+	l, db, _ := newLedger(t)
+	j := l.journal
+	count := func() int {
+		t.Helper()
+		kvs, _, err := db.List(t.Context(), j.prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(kvs)
+	}
+	marks := []string{j.prepared(), j.committed()}
+	for _, had := range [][]string{marks, marks[:1], marks[1:], nil} {
+		for _, next := range [][]string{marks, marks[:1]} {
+			part := j.part("a", 0)
+			for _, key := range append([]string{part}, had...) {
+				testdb.Put(t, db, key, "x")
+			}
+			late, err := l.deletions(t.Context(), []string{part})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.drop([]string{part}); err != nil || count() != 0 {
+				t.Fatalf("%q: %d keys are left, %v", had, count(), err)
+			}
+			for _, key := range next {
+				testdb.Put(t, db, key, "x")
+			}
+			for _, txn := range late {
+				if _, err := l.fenced(t.Context(), txn); err != nil && !errors.Is(err, errConflict) {
+					t.Fatal(err)
+				}
+			}
+			if left := count(); left != len(next) {
+				t.Errorf("after %q, of %q %d are left", had, next, left)
+			}
+			if err := l.drop(nil); err != nil || count() != 0 {
+				t.Fatalf("%d keys are left, %v", count(), err)
+			}
+		}
 	}
 }
 

@@ -119,9 +119,9 @@ func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err 
 			rev, err = l.finish(d)
 		}
 	}
-	keys := []string{l.journal.committed(), l.journal.prepared()}
-	for _, part := range parts {
-		keys = append(keys, part.Key)
+	keys := make([]string, len(parts))
+	for i, part := range parts {
+		keys[i] = part.Key
 	}
 	if failed := l.drop(keys); failed != nil {
 		l.log.WithError(failed).Info("a journal is left behind; the next leader deletes it")
@@ -305,14 +305,14 @@ func (l *Ledger) finish(d *decided) (rev int64, err error) {
 	}
 }
 
-// drop deletes keys of a journal, trying until it succeeds or the term ends,
+// drop deletes the journal that has some parts, trying until it succeeds or the term ends,
 // which leaves them to the next leader.
-func (l *Ledger) drop(keys []string) error {
+func (l *Ledger) drop(parts []string) error {
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
 	for {
 		err := l.term.Context().Err()
 		if err == nil {
-			err = l.dropKeys(l.term.Context(), keys)
+			err = l.dropJournal(l.term.Context(), parts)
 		}
 		if err == nil || !fault.Is(err, fault.Unavailable) || l.term.Context().Err() != nil {
 			return err
