@@ -126,7 +126,7 @@ var limitSections = []struct {
 		{"netplugin/nodeapi.maxHeader", bytes, "request line and header"},
 		{"netplugin/nodeapi.readTimeout", span, "for a request"},
 		{"netplugin/nodeapi.writeTimeout", span, "for an answer"},
-		{"netplugin/nodeapi.bigAnswers", number, "answers that grow with the cluster, at a time"},
+		{"netplugin/nodeapi.bigAnswers", number, "answers that grow with the cluster, at a time; and as many traces"},
 		{"netplugin/nodeapi.bigAnswerWait", span, "for the turn of another one; then status 503 with `Retry-After`"},
 		{"netplugin/nodeapi.bigAnswerTimeout", span, "for a client to read such an answer"},
 	}},

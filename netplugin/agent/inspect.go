@@ -25,7 +25,14 @@ type Inspection struct {
 
 // Inspect returns a copy of the agent's present view.
 func (a *Agent) Inspect() Inspection {
-	status := a.cfg.Driver.Status()
+	view := a.inspected(a.cfg.Driver.Status())
+	// Not under the lock: there may be very many.
+	slices.SortFunc(view.Objects, func(x, y pipeline.Object) int { return byKindAndID(x.Key(), y.Key()) })
+	return view
+}
+
+// inspected is the view with its objects in any order.
+func (a *Agent) inspected(status drivers.Status) Inspection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	view := Inspection{
@@ -36,7 +43,6 @@ func (a *Agent) Inspect() Inspection {
 		Pending: make(map[string]string, len(a.planner.pending)), Status: status,
 	}
 	view.Refused = slices.Sorted(maps.Values(a.cache.peers.refused))
-	slices.SortFunc(view.Objects, func(x, y pipeline.Object) int { return byKindAndID(x.Key(), y.Key()) })
 	for key, err := range a.planner.pending {
 		view.Pending[string(key.Kind)+" "+key.ID] = err.Error()
 	}

@@ -36,19 +36,19 @@ func isLoopback(remote string) bool {
 }
 
 // budgeted bounds the memory that long answers take together, also when nobody
-// reads them.
-func (h handlers) budgeted(next http.HandlerFunc) http.HandlerFunc {
+// reads them: each takes one of the places.
+func (h handlers) budgeted(places chan struct{}, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		patience := time.NewTimer(bigAnswerWait)
 		defer patience.Stop()
 		select {
-		case h.big <- struct{}{}:
-			defer func() { <-h.big }()
+		case places <- struct{}{}:
+			defer func() { <-places }()
 		case <-r.Context().Done():
 			return
 		case <-patience.C:
 			w.Header().Set("Retry-After", "5")
-			h.fail(w, fault.New(fault.Unavailable, "%s: %d such answers are being sent, try again", r.URL.Path, cap(h.big)))
+			h.fail(w, fault.New(fault.Unavailable, "%s: %d such answers are being sent, try again", r.URL.Path, cap(places)))
 			return
 		}
 		if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bigAnswerTimeout)); err != nil {

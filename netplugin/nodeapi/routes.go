@@ -13,6 +13,7 @@ import (
 type handlers struct {
 	Config
 	big     chan struct{} // a place for each answer that is long
+	traces  chan struct{} // likewise: they wait for the switch
 	origins *http.CrossOriginProtection
 }
 

@@ -34,7 +34,7 @@ const (
 	maxConns        = 256
 
 	// Answers that grow with the cluster are made whole in memory. So many at a
-	// time; who asks for one more waits, and is turned away in the end.
+	// time, and so many traces; who asks for one more waits, and is turned away in the end.
 	bigAnswers    = 2
 	bigAnswerWait = 5 * time.Second
 	// A client that does not read such an answer is cut off, so that the next
@@ -134,18 +134,18 @@ func Handler(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "node-api")
 	}
-	h := handlers{Config: cfg, big: make(chan struct{}, bigAnswers), origins: http.NewCrossOriginProtection()}
+	h := handlers{Config: cfg, big: make(chan struct{}, bigAnswers), traces: make(chan struct{}, bigAnswers), origins: http.NewCrossOriginProtection()}
 	r := mux.NewRouter()
 	get := func(path string, serve http.HandlerFunc) {
 		r.HandleFunc(path, serve).Methods(http.MethodGet, http.MethodHead)
 	}
 	get("/svcstats", h.serviceStats)
-	get("/inspect/driver", h.budgeted(h.inspectDriver))
-	get("/inspect/counters", h.budgeted(h.inspectCounters))
+	get("/inspect/driver", h.budgeted(h.big, h.inspectDriver))
+	get("/inspect/counters", h.budgeted(h.big, h.inspectCounters))
 	get("/inspect/bgp", h.inspectBGP)
 	get("/inspect/drops", h.inspectDrops)
-	get("/inspect/trace", h.budgeted(h.inspectTrace))
-	get("/inspect/nameserver", h.budgeted(h.inspectNameserver))
+	get("/inspect/trace", h.budgeted(h.traces, h.inspectTrace))
+	get("/inspect/nameserver", h.budgeted(h.big, h.inspectNameserver))
 	get("/inspect/endpoint/{epID}", h.inspectEndpoint)
 	get("/healthz", h.alive)
 	get("/readyz", h.ready)

@@ -1,0 +1,55 @@
+package nodeapi
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/tracing"
+)
+
+// Everybody may ask for traces: those that wait for the switch keep nobody from what the agent thinks.
+func TestTracesHaveTheirOwnPlaces(t *testing.T) {
+	asked := make(chan struct{}, bigAnswers)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	slow := func(r context.Context, _ tracing.Query) (mastercfg.Hop, error) {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return mastercfg.Hop{}, r.Err()
+	}
+	n := &node{}
+	server := httptest.NewServer(Handler(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry(), Trace: slow}))
+	defer server.Close()
+	ended := make(chan struct{}, bigAnswers)
+	for range bigAnswers {
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			if answer, err := http.Get(server.URL + "/inspect/trace?from=a&to=b&protocol=tcp&port=80"); err == nil {
+				_ = answer.Body.Close()
+			}
+		}()
+	}
+	defer func() {
+		cancel()
+		for range bigAnswers {
+			<-ended
+		}
+	}()
+	for range bigAnswers {
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			t.Fatal("nobody has been asked")
+		}
+	}
+	for _, path := range []string{"/inspect/driver", "/inspect/counters"} {
+		if status, _, body := call(t, http.MethodGet, server.URL+path); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
