@@ -211,23 +211,30 @@ func selfSigned(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// A server of syslog that is started again, with what it has read or without, has every line in the end.
-func TestNoLineIsLostWhenAServerOfSyslogIsStartedAgain(t *testing.T) {
+// sentToListener is a log with a copy by TCP, and where that goes.
+func sentToListener(t *testing.T) (*net.TCPListener, *Log) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	t.Cleanup(func() { listener.Close() })
 	l := New(filepath.Join(t.TempDir(), "audit.log"), quiet())
 	if err := l.SendTo("tcp://" + listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
+	return listener.(*net.TCPListener), l
+}
+
+// A server of syslog that is started again, with what it has read or without, has every line in the end.
+func TestNoLineIsLostWhenAServerOfSyslogIsStartedAgain(t *testing.T) {
+	listener, l := sentToListener(t)
 	l.copies[0].redial = retry.NewPacer(10*time.Millisecond, 10*time.Millisecond)
 	running(t, l)
 	limit := time.Now().Add(20 * time.Second)
 	accept := func() *net.TCPConn {
 		t.Helper()
-		if err := listener.(*net.TCPListener).SetDeadline(limit); err != nil {
+		if err := listener.SetDeadline(limit); err != nil {
 			t.Fatal(err)
 		}
 		conn, err := listener.Accept()
@@ -276,21 +283,13 @@ func TestNoLineIsLostWhenAServerOfSyslogIsStartedAgain(t *testing.T) {
 // A server that takes connections and ends them, such as a balancer whose own servers are away, is not asked without a
 // pause, and has every line when it serves again.
 func TestAServerOfSyslogThatEndsEachConnectionIsAskedMoreAndMoreRarely(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	l := New(filepath.Join(t.TempDir(), "audit.log"), quiet())
-	if err := l.SendTo("tcp://" + listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
+	listener, l := sentToListener(t)
 	running(t, l)
 	const lines = 3
 	for i := range lines {
 		l.Add(Entry{Time: time.Now(), Key: fmt.Sprint("key", i)})
 	}
-	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := listener.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	connections := 0
@@ -304,7 +303,7 @@ func TestAServerOfSyslogThatEndsEachConnectionIsAskedMoreAndMoreRarely(t *testin
 	if connections < 2 || connections > 10 {
 		t.Errorf("%d connections in a second", connections)
 	}
-	if err := listener.(*net.TCPListener).SetDeadline(time.Time{}); err != nil {
+	if err := listener.SetDeadline(time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	next := streamed(t, listener)
