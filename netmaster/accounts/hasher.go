@@ -3,14 +3,17 @@ package accounts
 import (
 	"context"
 	"runtime"
+	"time"
 )
 
-// How many hashes are worked on at most, and how many wait for that. Whoever comes then is
-// told to come later: memory and time of logins are bounded whatever is tried. Half of the processors are left to
-// requests, which would wait behind a tenth of a second of hashing.
+// How many hashes are worked on at most, how many wait for that, and for how long: clients wait 30 s for an
+// answer (contivmodel/client.DefaultTimeout). Whoever finds no place, or has waited so long, is told to come
+// later: memory and time of logins are bounded whatever is tried. Half of the processors are left to requests,
+// which would wait behind a tenth of a second of hashing.
 const (
 	hashesAtOnce  = 2
 	hashesWaiting = 16
+	longestWait   = 10 * time.Second
 )
 
 // Hasher makes and compares hashes of passwords, few at a time.
@@ -23,7 +26,7 @@ type Hasher struct {
 // NewHasher makes hashes of a cost.
 func NewHasher(cost Cost) *Hasher {
 	decoy := stored{cost: cost, salt: make([]byte, saltSize), digest: make([]byte, digestSize)}
-	return &Hasher{cost: cost, turns: turns{atOnce: max(1, min(hashesAtOnce, runtime.GOMAXPROCS(0)/2)), most: hashesWaiting}, decoy: decoy}
+	return &Hasher{cost: cost, turns: turns{atOnce: max(1, min(hashesAtOnce, runtime.GOMAXPROCS(0)/2)), most: hashesWaiting, patience: longestWait}, decoy: decoy}
 }
 
 // Hash makes the form of a password that is stored. Nobody who guesses goes first. It

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -11,9 +12,11 @@ import (
 // turns lets few work at a time and bounds how many wait for that. Of those that wait, the
 // one with the lowest rank is next, and of several with the same rank the one that came first.
 // Whoever comes when all places are taken gets the place of somebody with a higher rank, if
-// there is one, who is told to come later.
+// there is one, who is told to come later; so is who has waited for as long as patience, since
+// others with a lower rank may come without end.
 type turns struct {
 	atOnce, most int
+	patience     time.Duration
 
 	mu      sync.Mutex
 	working int
@@ -27,13 +30,18 @@ type waiter struct {
 }
 
 // wait returns when it is the caller's turn, who calls done then. It fails as unavailable
-// if others are to go first and too many wait, or when ctx ends.
+// if others go first and too many wait or too long, or when ctx ends.
 func (t *turns) wait(ctx context.Context, rank int) error {
 	w := &waiter{rank, make(chan error, 1)}
 	t.enter(w)
+	tired := time.NewTimer(t.patience)
+	defer tired.Stop()
 	select {
 	case err := <-w.told:
 		return err
+	case <-tired.C:
+		t.leave(w)
+		return busy()
 	case <-ctx.Done():
 		t.leave(w)
 		return fault.New(fault.Unavailable, "login: %w", ctx.Err())
@@ -54,9 +62,13 @@ func (t *turns) enter(w *waiter) {
 	}
 	t.waiting = slices.Insert(t.waiting, at, w)
 	if last := len(t.waiting) - 1; last >= t.most {
-		t.waiting[last].told <- fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
+		t.waiting[last].told <- busy()
 		t.waiting = slices.Delete(t.waiting, last, last+1)
 	}
+}
+
+func busy() error {
+	return fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
 }
 
 // leave takes back a waiter who does not listen any more.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -49,7 +50,7 @@ func TestTheLowestRankIsNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := &taken{turns: turns{atOnce: 1, most: 3}}
+				q := &taken{turns: turns{atOnce: 1, most: 3, patience: time.Hour}}
 				if err := q.wait(t.Context(), 0); err != nil {
 					t.Fatal(err)
 				}
@@ -66,7 +67,7 @@ func TestTheLowestRankIsNext(t *testing.T) {
 
 func TestWhoLeavesTakesNobodysTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &taken{turns: turns{atOnce: 1, most: 3}}
+		q := &taken{turns: turns{atOnce: 1, most: 3, patience: time.Hour}}
 		if err := q.wait(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -87,9 +88,24 @@ func TestWhoLeavesTakesNobodysTurn(t *testing.T) {
 	})
 }
 
+func TestNobodyWaitsForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &taken{turns: turns{atOnce: 1, most: 3, patience: 10 * time.Second}}
+		if err := q.wait(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		q.come(t, 7)
+		q.working.Wait()
+		if waited := time.Since(began); waited != 10*time.Second || !slices.Equal(q.refused, []int{7}) || q.present() != 1 {
+			t.Errorf("refused %v after %s, want the one after 10s; %d left, want who works", q.refused, waited, q.present())
+		}
+	})
+}
+
 // Turns that come at the moment when somebody leaves are not lost.
 func TestNoTurnIsLost(t *testing.T) {
-	q := &turns{atOnce: 2, most: 4}
+	q := &turns{atOnce: 2, most: 4, patience: time.Hour}
 	var all sync.WaitGroup
 	for i := range 200 {
 		all.Go(func() {
