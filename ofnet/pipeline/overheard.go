@@ -46,6 +46,6 @@ func (h overheard) service(w *Wants, o Service) {
 		f := familyOf(b.at.Addr())
 		from := o.match(f.is(), f.src(openflow.Host(b.at.Addr())), regDstTiers.has(JudgesOut, JudgesOut))
 		w.flow(at(tableTrack, priorityAnswer, append(from, b.matches(openflow.TCPSrc, openflow.UDPSrc)...)...).
-			do(openflow.Resubmit{Table: tableOverheard}).do(askTracker()...).end())
+			do(openflow.Resubmit{Table: tableOverheard}).do(askTracker()).end())
 	}
 }

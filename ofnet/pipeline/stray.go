@@ -13,12 +13,16 @@ import (
 // that it is invalid and was not tracked, which it says of nothing else, so it is dropped
 // wherever packets come back from the tracker. Therefore nothing follows a ct() in its own
 // pass: what a pass does behind one it does to such fragments, too, and no flow sees them. Copies for
-// all of a bridged network are not so yet: those for members that are not tracked follow, in one pass,
-// the ct() of those that are.
+// all of a bridged network are made in one pass, so what gives one of them to the tracker does
+// that aside.
 type stray struct{}
 
 // comeBack are the tables where the connection tracker gives packets back.
 var comeBack = []uint8{tableSource, tableForward, tableOutput, tableKnown, tableBegun, tableAdmitted}
+
+// aside does actions to a copy of the packet, unless they are the last of the pass. What they
+// add to it is not there for those behind.
+func aside(actions ...openflow.Action) openflow.Action { return openflow.Clone{Actions: actions} }
 
 func (stray) base(w *Wants) {
 	for _, table := range comeBack {

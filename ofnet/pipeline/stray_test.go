@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,15 +30,7 @@ func TestLongStrayFragmentsReachNobody(t *testing.T) {
 			n := c.pod(server).node
 			n.replace(t, c.wants(n, Epoch{Number: 1}, shop.Numbered(noneTaken)).chosen())
 
-			const lists = 12
-			wire := c.pod(web1).wire()
-			for i := range lists {
-				frame := udpFrame(AnycastMAC, web1.MAC, server.IPv4, web1.IPv4, strings.Repeat("x", 2000)+"stray")
-				frame[19] = byte(1 + i) // of the datagram
-				for _, part := range fragments(frame, probeMTU)[1:] {
-					wire.send(part)
-				}
-			}
+			c.pod(web1).wire().halves(udpFrame(AnycastMAC, web1.MAC, server.IPv4, web1.IPv4, strings.Repeat("x", 2000)+"stray"))
 			receiver, at, port := c.pod(server).wire(), server.IPv4, uint16(5353)
 			if scene.asked {
 				at, port = vip, 53
@@ -56,11 +49,129 @@ func TestLongStrayFragmentsReachNobody(t *testing.T) {
 				text := fmt.Sprintf("fence %d.", fence)
 				sender.send(udpFrame(AnycastMAC, red1.MAC, server.IPv4, red1.IPv4, text))
 				strays += receiver.got(text, "stray")
-				return strings.Contains(n.Appctl("dpctl/ipf-get-status"), fmt.Sprintf("v4 frags expired: %d", lists))
+				return n.hasReturned(halves)
 			})
 			if strays != 0 {
-				t.Errorf("%d of %d stray fragments reach another tenant", strays, lists)
+				t.Errorf("%d of %d stray fragments reach another tenant", strays, halves)
 			}
 		})
 	}
+}
+
+// halves is how many datagrams the tracker is to wait for in vain.
+const halves = 12
+
+// halves sends all of a datagram but its first fragment, as several ones.
+func (w *wire) halves(frame []byte) {
+	for i := range halves {
+		frame[19] = byte(1 + i) // the number of the datagram
+		for _, part := range fragments(frame, probeMTU)[1:] {
+			w.send(part)
+		}
+	}
+}
+
+// hasReturned tells whether the tracker has given back so many fragments that it has kept in vain.
+func (n *node) hasReturned(count int) bool {
+	return strings.Contains(n.Appctl("dpctl/ipf-get-status"), fmt.Sprintf("v4 frags expired: %d", count))
+}
+
+// Members of a bridged network of whom one is tracked, and those on another node.
+var (
+	lr3       = endpoint("lr3", lanRed, 3, 0)
+	lr5       = endpoint("lr5", lanRed, 5, 0)
+	behindOne = []Endpoint{lr5, lr2} // whose copies of a broadcast come behind that of the tracked one
+)
+
+// A broadcast is given to the tracker for some receivers only. What the tracker adds to these
+// copies stays with them.
+func TestLongStrayFragmentsDoNotFollowABroadcast(t *testing.T) {
+	testkit.TakesLong(t)
+	c := startCluster(t, lan1, lan2, lr1, lr2, lr3, lr5)
+	c.pods[lan1.ID].Tiers, c.pods[lr3.ID].Tiers = Tracked, Tracked
+	for _, n := range c.nodes {
+		n.replace(t, c.wants(n, Epoch{Number: 1}))
+	}
+	// Endpoints with equal addresses have equal MACs: to the other tenant these are from lr1 to lr2.
+	c.pod(lan1).wire().halves(udpFrame(lan2.MAC, lan1.MAC, lan2.IPv4, lan1.IPv4, strings.Repeat("x", 2000)+"stray"))
+
+	sender, receivers := c.pod(lr1).wire(), map[string]*wire{}
+	for _, e := range behindOne {
+		receivers[e.ID] = c.pod(e).wire()
+	}
+	fence, strays := 0, map[string]int{}
+	ask := func() {
+		fence++
+		text := fmt.Sprintf("fence %d.", fence)
+		sender.send(udpFrame(broadcast, lr1.MAC, addr("10.1.4.255"), lr1.IPv4, text))
+		for id, w := range receivers {
+			strays[id] += w.got(text, "stray")
+		}
+	}
+	testkit.Eventually(t, soon, "all fragments are given back", func() bool {
+		ask()
+		return c.pod(lr1).node.hasReturned(halves)
+	})
+	ask() // what came behind the last fence
+	for id, got := range strays {
+		if got != 0 {
+			t.Errorf("%d of %d stray fragments reach %s of another tenant", got, halves, id)
+		}
+	}
+}
+
+// The datapath does nothing to a packet behind a ct() in its own pass: that would be done to stray
+// fragments, too.
+func TestNothingFollowsTheTrackerInAPass(t *testing.T) {
+	c := startCluster(t, lr1, lr2, lr3, lr5)
+	n, members := c.pod(lr1).node, []Endpoint{lr1, lr3, lr5}
+	everybody := addr("10.1.4.255")
+	for _, tracked := range [][]Endpoint{{lr3}, {lr1}, {lr3, lr5}, members} {
+		for _, e := range members {
+			c.pods[e.ID].Tiers = 0
+			if slices.Contains(tracked, e) {
+				c.pods[e.ID].Tiers = Tracked
+			}
+		}
+		n.replace(t, c.wants(n, Epoch{Number: 1}))
+		passes := 0
+		for _, p := range []packet{
+			{inPort: c.pod(lr1).port, src: lr1.MAC, dst: broadcast, from: lr1.IPv4, to: everybody},
+			{inPort: c.pod(lr1).port, src: lr1.MAC, dst: lr3.MAC, from: lr1.IPv4, to: lr3.IPv4},
+			{inPort: exampleTunnelPort, vni: lanRed.VNI, src: lr2.MAC, dst: broadcast, from: lr2.IPv4, to: everybody},
+		} {
+			trace := n.Appctl("ofproto/trace", bridge, p.String())
+			for line := range strings.Lines(trace) {
+				actions, ok := strings.CutPrefix(line, "Datapath actions: ")
+				if !ok || !strings.Contains(actions, "ct(") {
+					continue
+				}
+				passes++
+				if behind := behindTracker(strings.TrimSpace(actions)); behind != "" {
+					t.Errorf("%d are tracked, %s: %s follows the tracker: %s", len(tracked), p, behind, actions)
+				}
+			}
+		}
+		if passes == 0 {
+			t.Errorf("%d are tracked: no packet is given to the tracker", len(tracked))
+		}
+	}
+}
+
+// behindTracker is what actions of the datapath do behind the first ct(), and its recirculation, that is in no clone.
+func behindTracker(actions string) string {
+	depth := 0
+	for i, c := range actions {
+		switch {
+		case depth == 0 && strings.HasPrefix(actions[i:], "ct("):
+			_, recirculated, _ := strings.Cut(actions[i:], "recirc(")
+			_, behind, _ := strings.Cut(recirculated, ")")
+			return strings.TrimPrefix(behind, ",")
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		}
+	}
+	return ""
 }

@@ -128,8 +128,8 @@ func (t tracking) base(w *Wants) {
 		w.flow(
 			at(tableTrack, priorityExcept, regFlooded.is(1), f.is(), openflow.IPFragment()).drop(reasonNotAdmitted),
 			at(tableTrack, priorityGuard, both(regFlooded.is(1), nobody), f.is(), openflow.IPFragment()).unjudged(),
-			at(tableTrack, priorityOther, f.is()).do(askTracker()...).end(),
-			at(tableTrack, priorityExact, f.is(), regVRF.is(uint32(SharedVRF))).do(openflow.LoadReg(regScratch.Index, 0, 16, tierZone-1), toKnown).end(),
+			at(tableTrack, priorityOther, f.is()).do(askTracker()).end(),
+			at(tableTrack, priorityExact, f.is(), regVRF.is(uint32(SharedVRF))).do(aside(openflow.LoadReg(regScratch.Index, 0, 16, tierZone-1), toKnown)).end(),
 			at(tableKnown, priorityGuard, f.is(), trackedState(), openflow.CTNwProto(openflow.ProtoSCTP), openflow.IPLaterFragment()).admitted(),
 			at(tableKnown, priorityService, f.is(), openflow.IPProto(openflow.ProtoSCTP)).goTo(tableFirstOut),
 			at(tableAdmit, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).admitted(),
@@ -152,11 +152,10 @@ func (t tracking) base(w *Wants) {
 var toKnown = openflow.CT{ZoneField: zoneOf, Recirculate: true, Table: tableKnown}
 
 // askTracker asks it in the zone of the packet's VRF.
-func askTracker() []openflow.Action {
-	return []openflow.Action{
+func askTracker() openflow.Action {
+	return aside(
 		openflow.Move{Src: openflow.FieldReg(regVRF.Index), SrcOfs: regVRF.Ofs, Dst: zoneOf.Field, Bits: regVRF.Bits},
-		openflow.LoadReg(regScratch.Index, 15, 1, 1), toKnown,
-	}
+		openflow.LoadReg(regScratch.Index, 15, 1, 1), toKnown)
 }
 
 // tracked matches what the tracker has seen, and found to be so.
