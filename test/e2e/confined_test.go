@@ -18,7 +18,7 @@ import (
 // scripts/systemd has them run: user, capabilities, view of the file system and system calls.
 func TestLongDaemonsDoTheirJobInTheSandboxOfTheirUnits(t *testing.T) {
 	testkit.TakesLong(t)
-	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true, Confined: true})
+	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true, First: true, Confined: true})
 	for daemon, want := range map[string][]string{
 		"netmaster": {"CapBnd:\t0000000000000000", "CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"},
 		"netplugin": {"CapBnd:\t0000000000203402", "CapEff:\t0000000000203402", "NoNewPrivs:\t1", "Seccomp:\t2", "Uid:\t0\t0\t0\t0"},

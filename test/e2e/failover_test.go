@@ -17,7 +17,7 @@ const failover = 1000
 // node's bond after the other goes and returns.
 func TestLongABondGoesOnWithItsOtherLeg(t *testing.T) {
 	testkit.TakesLong(t)
-	ctx, bed := newBareBed(t, testbed.Config{Nodes: 2, Uplinks: 2})
+	ctx, bed := newBareBed(t, testbed.Config{Nodes: 2, Uplinks: 2, First: true})
 	legs := []string{testbed.UplinkName(1), testbed.UplinkName(2)}
 	for _, n := range bed.Nodes {
 		if err := n.StartNetmaster(); err != nil {

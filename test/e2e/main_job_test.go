@@ -64,7 +64,7 @@ func newBareBedFor(t *testing.T, limit time.Duration, cfg testbed.Config) (conte
 }
 
 func TestTheMainJobIsDoneOnThreeNodes(t *testing.T) {
-	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true})
+	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true, First: true})
 	report, err := scenario.Run(ctx, bed, t.Output(), scenario.MainJob)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func TestLongRoutersOutsideReachPods(t *testing.T) {
 	testkit.TakesLong(t)
 	for _, r := range []outsideRouter{bird, frr} {
 		t.Run(r.name, func(t *testing.T) {
-			tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1}, []chapter{
+			tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1, First: true}, []chapter{
 				{"pods and the world reach each other, and go on doing so while agents, the router and switches restart", func(s story) { podsAndTheWorld(s, r) }},
 			})
 		})

@@ -31,7 +31,7 @@ const (
 func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 	testkit.TakesLong(t)
 	old := buildBefore(t)
-	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3})
+	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, First: true})
 	ctx, cancel := context.WithTimeout(ctx, upgradeLimit)
 	defer cancel()
 	s, now := story{t, ctx, bed}, bed.Bin
