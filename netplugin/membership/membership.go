@@ -198,12 +198,11 @@ const (
 
 // Run joins, if that is still to be done, and renews the certificate until ctx ends.
 func (m *Member) Run(ctx context.Context) error {
-	for pace := retry.NewPacer(firstPause, longestPause); m.held.Load() == nil; pace.Sleep(ctx) {
-		if ctx.Err() != nil {
-			return nil
-		}
+	for pace := retry.NewPacer(firstPause, longestPause); m.held.Load() == nil && ctx.Err() == nil; {
+		tried := m.tokenFile()
 		if err := m.join(ctx); err != nil {
 			m.cfg.Log.WithError(err).Error("the node has not joined the cluster, trying again")
+			m.wait(ctx, pace, tried)
 		}
 	}
 	due := time.Time{} // at the start, whatever its age
@@ -215,6 +214,7 @@ func (m *Member) Run(ctx context.Context) error {
 			}
 			continue
 		}
+		tried := m.tokenFile()
 		err := m.renew(ctx)
 		if err = strangers(err); fault.Is(err, fault.Denied) {
 			err = m.joinAnew(ctx, err)
@@ -223,7 +223,7 @@ func (m *Member) Run(ctx context.Context) error {
 			if ctx.Err() == nil {
 				m.cfg.Log.WithError(err).Error("the certificate of the node is not renewed, trying again")
 			}
-			pace.Sleep(ctx)
+			m.wait(ctx, pace, tried)
 			continue
 		}
 		pace.Reset()
