@@ -19,11 +19,14 @@ import (
 
 // begun stops what begins a connection for which the connection tracker has no room: its zone, or the whole table, is
 // full. Every connection that it takes in has a mark. The kernel's datapath drops the packet itself; that in user
-// space does nothing to it, so that its service would give it a provider again and again.
+// space does nothing to it, so that its service would give it a provider again and again. What begins no connection to the
+// tracker, such as an answer to nothing, is not taken in either.
 type begun struct{}
 
 func (begun) base(w *Wants) {
-	w.flow(at(tableBegun, priorityExact, tracked(0), openflow.CTMark(0, ^uint32(0))).drop(reasonFull))
+	w.flow(
+		at(tableBegun, priorityExact, tracked(0), openflow.CTMark(0, ^uint32(0))).drop(reasonFull),
+		at(tableBegun, priorityExcept, tracked(openflow.CTInv), openflow.CTMark(0, ^uint32(0))).drop(reasonInvalid))
 }
 
 // commit gives a new connection its provider.

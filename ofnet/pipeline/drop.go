@@ -31,6 +31,7 @@ const (
 	reasonServer
 	reasonFull
 	reasonStray
+	reasonInvalid
 )
 
 // DropReason describes a reason to people.
@@ -69,6 +70,7 @@ func Reasons() []DropReason {
 		{reasonServer, "server", "What routers and DHCP servers send, from a local endpoint: router advertisements, redirects; UDP from ports 67 and 547, and to 68 and 546."},
 		{reasonFull, "full", "Begins a connection to a service, and the connection tracker has no room for one more of the tenant, or at all."},
 		{reasonStray, "stray", "A fragment that the connection tracker has kept in vain, and gives back on the way of another packet."},
+		{reasonInvalid, "invalid", "For a service, and to the connection tracker it neither begins a connection nor belongs to one that it knows."},
 	}
 }
 
