@@ -179,7 +179,7 @@ func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
 	d, err := l.journal.decode(kvs, l.owned)
 	if err != nil {
 		l.log.WithError(err).Errorf("a journal cannot be read; its keys are moved below %s, see there which changes are lost", damagedRoot)
-		return 0, l.setAside(ctx, kvs)
+		return 0, l.setAside(ctx)
 	}
 	if d != nil {
 		count := d.left()
@@ -200,28 +200,36 @@ func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
 	return written, l.dropJournal(ctx, parts)
 }
 
-// setAside moves keys out of the way, the mark last: until then the journal is
-// damaged for whoever reads it next.
-func (l *Ledger) setAside(ctx context.Context, kvs []objdb.KV) error {
-	move := func(kv objdb.KV) error {
-		to := fmt.Sprintf("%s%s/%d/%s", damagedRoot, l.term.Lock(), kv.ModRevision, strings.TrimPrefix(kv.Key, l.journal.prefix))
-		_, err := l.fenced(ctx, objdb.Txn{Puts: []objdb.KV{{Key: to, Value: kv.Value}}, Deletes: []string{kv.Key}})
-		return err
+// setAside moves what is stored of the journal out of the way.
+func (l *Ledger) setAside(ctx context.Context) (err error) {
+	for range maxTries {
+		kvs, _, failed := l.db.List(ctx, l.journal.prefix)
+		if failed != nil {
+			return failed
+		}
+		if err = l.inOrder(ctx, l.moves(kvs)); !errors.Is(err, errConflict) {
+			break
+		}
+		// A key came or went since it was read, by a transaction of ours whose outcome we did not learn.
 	}
-	var last []objdb.KV
+	return err
+}
+
+// moves are the transactions that set keys of a journal aside, the mark last: until then the journal is
+// damaged for whoever reads it next. Each compares that its key is the one that was read, so that a move
+// that arrives late leaves the next journal.
+func (l *Ledger) moves(kvs []objdb.KV) []objdb.Txn {
+	var first, last []objdb.Txn
 	for _, kv := range kvs {
+		to := fmt.Sprintf("%s%s/%d/%s", damagedRoot, l.term.Lock(), kv.ModRevision, strings.TrimPrefix(kv.Key, l.journal.prefix))
+		move := objdb.Txn{If: []objdb.Guard{objdb.Unchanged(kv)}, Puts: []objdb.KV{{Key: to, Value: kv.Value}}, Deletes: []string{kv.Key}}
 		if kv.Key == l.journal.committed() {
-			last = append(last, kv)
-		} else if err := move(kv); err != nil {
-			return err
+			last = append(last, move)
+		} else {
+			first = append(first, move)
 		}
 	}
-	for _, kv := range last {
-		if err := move(kv); err != nil {
-			return err
-		}
-	}
-	return nil
+	return append(first, last...)
 }
 
 // dropJournal deletes the marks that are stored, and parts. It can be tried again after an error.
@@ -240,6 +248,11 @@ func (l *Ledger) dropOnce(ctx context.Context, parts []string) error {
 	if err != nil {
 		return err
 	}
+	return l.inOrder(ctx, txns)
+}
+
+// inOrder sends transactions one after the other.
+func (l *Ledger) inOrder(ctx context.Context, txns []objdb.Txn) error {
 	for _, txn := range txns {
 		if _, err := l.fenced(ctx, txn); err != nil {
 			return err

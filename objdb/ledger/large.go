@@ -234,7 +234,8 @@ func (l *Ledger) decide(ctx context.Context, g *group, d *decided, m mark) error
 
 // mark puts the mark "committed" and returns the revision that created it. If
 // the outcome of that is not known, the store is asked until it answers or the
-// term ends.
+// term ends. From then on a refusal proves nothing: the sending that had no
+// answer may have happened before it.
 func (l *Ledger) mark(m mark) (created int64, err error) {
 	value, err := json.Marshal(m)
 	if err != nil {
@@ -249,15 +250,15 @@ func (l *Ledger) mark(m mark) (created int64, err error) {
 	}
 	ctx := context.WithoutCancel(l.term.Context())
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
-	for tried := false; ; tried = true {
+	for unknown := error(nil); ; {
 		created, err = l.send(ctx, txn, 1)
 		switch {
 		case err == nil:
 			return created, nil
-		case errors.Is(err, errConflict) && !tried:
+		case unknown == nil && !fault.Is(err, fault.Unavailable):
 			return 0, err
-		case !errors.Is(err, errConflict) && !fault.Is(err, fault.Unavailable):
-			return 0, err
+		case unknown == nil:
+			unknown = err
 		}
 		there, asked := l.db.Get(ctx, key)
 		for ; fault.Is(asked, fault.Unavailable) && l.term.Context().Err() == nil; there, asked = l.db.Get(ctx, key) {
@@ -266,8 +267,8 @@ func (l *Ledger) mark(m mark) (created int64, err error) {
 		switch {
 		case asked == nil && bytes.Equal(there.Value, value):
 			return there.CreateRevision, nil
-		case asked == nil || errors.Is(err, errConflict) || l.term.Context().Err() != nil:
-			return 0, err
+		case !fault.Is(err, fault.Unavailable) || !fault.Is(asked, fault.NotFound) || l.term.Context().Err() != nil:
+			return 0, unknown
 		}
 	}
 }

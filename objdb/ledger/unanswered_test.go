@@ -1,0 +1,156 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// keeper stands between a ledger and its store. It keeps the first transaction that has some words in
+// it: its sender gets no answer, and it happens when the test has it arrive.
+type keeper struct {
+	words string
+	then  func(testetcd.Request) (answer []byte, err error) // what becomes of what comes later; nil: it passes
+
+	mu   sync.Mutex
+	kept *testetcd.Request
+}
+
+func (k *keeper) pass(r testetcd.Request) ([]byte, error) {
+	k.mu.Lock()
+	first := k.kept == nil
+	keep := first && k.has(r)
+	if keep {
+		k.kept = &r
+	}
+	k.mu.Unlock()
+	switch {
+	case keep:
+		return nil, testetcd.ErrNoAnswer
+	case first || k.then == nil:
+		return r.Send()
+	}
+	return k.then(r)
+}
+
+func (k *keeper) has(r testetcd.Request) bool {
+	return r.Method == "Txn" && bytes.Contains(r.Body, []byte(k.words))
+}
+
+// arrive has the store get what was kept.
+func (k *keeper) arrive(t *testing.T) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept == nil {
+		t.Error("nothing was kept")
+	} else if _, err := k.kept.Send(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The transaction that sets a key of a damaged journal aside may happen after it was tried again: it leaves the next journal.
+func TestWhatSetsAJournalAsideAndArrivesLateLeavesTheNextOne(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	for _, name := range []string{"committed", "prepared", "000000"} {
+		t.Run("the "+name, func(t *testing.T) { // the lock's name ends with this
+			way := &keeper{words: "/" + name + "\x12"} // what is put
+			term := lead(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass)))
+			key := journalOf(term).prefix + name
+			testdb.Put(t, near, key, "damaged")
+			testdb.Put(t, near, journalOf(term).committed(), "damaged")
+			if _, err := Open(t.Context(), term, Config{Owned: []string{state}}); !fault.Is(err, fault.Unavailable) {
+				t.Fatalf("a ledger before its journal is set aside, %v", err)
+			}
+			openLedger(t, term)
+			testdb.Put(t, near, key, "next")
+			way.arrive(t)
+			if kv, err := near.Get(t.Context(), key); string(kv.Value) != "next" {
+				t.Errorf("%q, %v", kv.Value, err)
+			}
+		})
+	}
+}
+
+// The mark of a large plan is sent twice. The first sending, which had no answer, happens right before the second
+// one, or not at all, and the term ends then. Nobody is told that nothing has happened.
+func TestALargePlanWhoseMarkHadNoAnswerIsNotSaidToHaveFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		arrives bool
+		deposed bool // before the second one, and else without another answer of the store
+		said    string
+	}{
+		"it has happened":               {arrives: true, deposed: true, said: "committed, and left to the next leader"},
+		"it has happened, nobody knows": {arrives: true, said: "unknown outcome"},
+		"it has not happened":           {deposed: true, said: "unknown outcome"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := testetcd.New(t)
+			near := testdb.At(t, url)
+			again := make(chan struct{})
+			way := &keeper{words: `{"attempt":`}
+			way.then = func(r testetcd.Request) ([]byte, error) {
+				select {
+				case <-again:
+					if !c.deposed && r.Method == "Range" {
+						return nil, status.Error(codes.DeadlineExceeded, "no answer, which is not asked for again")
+					}
+				default:
+					if way.has(r) {
+						defer close(again)
+						if c.arrives {
+							way.arrive(t)
+						}
+						if c.deposed {
+							depose(t, near)
+						}
+					}
+				}
+				return r.Send()
+			}
+			term := campaign(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass)), "far", 30*time.Second)
+			l := openLedger(t, term)
+			outcome := make(chan error, 1)
+			go func() {
+				_, err := l.UpdateLarge(context.Background(), generation("new"))
+				outcome <- err
+			}()
+			select {
+			case <-again:
+			case err := <-outcome:
+				t.Fatalf("its mark was not sent twice: %v", err)
+			}
+			resign(t, term)
+			if err := <-outcome; !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), c.said) {
+				t.Errorf("got %v", err)
+			}
+			next := campaign(t, near, "next", 10*time.Second)
+			t.Cleanup(func() { resign(t, next) })
+			if want := map[bool]string{true: "new", false: "-"}[c.arrives]; held(openLedger(t, next), state+"generation/0000") != want {
+				t.Errorf("the next leader does not have %s", want)
+			}
+		})
+	}
+}
+
+// depose deletes the candidate of a lock, as the end of its lease does.
+func depose(t *testing.T, db *objdb.DB) {
+	kvs, _, err := db.List(context.Background(), objdb.LockKey(lock)+"/")
+	if err != nil || len(kvs) != 1 {
+		t.Errorf("%d candidates, %v", len(kvs), err)
+	}
+	for _, kv := range kvs {
+		testdb.Delete(t, db, kv.Key)
+	}
+}
