@@ -47,3 +47,22 @@ func CheckSecrets(o Object) error {
 	}
 	return nil
 }
+
+// MapSecrets is an object with what a function makes of its secrets; the object stays as it is.
+func MapSecrets(o Object, make func(f Field, text string) (string, error)) (Object, error) {
+	kind := KindOf(o)
+	if len(kind.secrets) == 0 {
+		return o, nil
+	}
+	mapped := reflect.New(kind.goType)
+	mapped.Elem().Set(reflect.ValueOf(o).Elem())
+	with := mapped.Interface().(Object)
+	for _, f := range kind.secrets {
+		text, err := make(f, f.of(o).String())
+		if err != nil {
+			return nil, err
+		}
+		f.of(with).SetString(text)
+	}
+	return with, nil
+}

@@ -31,6 +31,7 @@ type Service struct {
 	Addresses   []string `json:",omitempty"` // all that the machine has; others keep endpoints away from its control ports
 	Authorities string   `json:",omitempty"` // hash of those of the cluster that it knows; empty: none
 	Keyring     string   `json:",omitempty"` // of a netmaster: state of its keys for secrets in the store
+	Seals       bool     `json:",omitempty"` // of a netmaster: its store lets netmasters only in, and it tells agents what is sealed there
 }
 
 // Key is where the instance is registered.

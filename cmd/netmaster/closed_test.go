@@ -29,11 +29,18 @@ type closedOne struct {
 // closed starts one, which runs as a process of its own, and waits until it leads.
 func closed(t *testing.T, flags ...string) *closedOne {
 	t.Helper()
-	c := &closedOne{process: &process{T: t, addr: testkit.FreeAddress(), store: testkit.FreeURL()}, dir: t.TempDir(), pool: x509.NewCertPool()}
+	return closedWith(t, "http:", flags...)
+}
+
+// closedWith starts one whose member of the store has URLs of a scheme.
+func closedWith(t *testing.T, scheme string, flags ...string) *closedOne {
+	t.Helper()
+	free := func() string { return strings.Replace(testkit.FreeURL(), "http:", scheme, 1) }
+	c := &closedOne{process: &process{T: t, addr: testkit.FreeAddress(), store: free()}, dir: t.TempDir(), pool: x509.NewCertPool()}
 	socket := filepath.Join(c.dir, "netmaster.sock")
 	c.flags = append([]string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing", "--external-address", c.addr, "--internal-address", c.addr,
 		"--secure", "--pki-dir", filepath.Join(c.dir, "pki"), "--socket", socket, "--audit-log", filepath.Join(c.dir, "audit.log"),
-		"--embedded-etcd", filepath.Join(c.dir, "etcd"), "--embedded-etcd-client-url", c.store, "--embedded-etcd-peer-url", testkit.FreeURL(),
+		"--embedded-etcd", filepath.Join(c.dir, "etcd"), "--embedded-etcd-client-url", c.store, "--embedded-etcd-peer-url", free(),
 		"--embedded-etcd-unsafe-no-fsync"}, flags...)
 	c.start()
 	t.Cleanup(func() {

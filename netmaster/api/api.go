@@ -82,6 +82,7 @@ type Config struct {
 	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
 	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
 	Keyring      *keyring.Keyring              // of secrets in the store; nil: none are kept
+	StoreClosed  bool                          // the store lets in netmasters only
 	Trusted      func() error                  // says why the term is over; nil: it never is
 	NodeTLS      func(host string) *tls.Config // how the agent of a host that has joined is asked; nil, or none returned: it is not
 	Log          *logrus.Entry

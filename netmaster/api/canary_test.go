@@ -22,6 +22,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -39,7 +40,7 @@ func (w *written) Write(p []byte) (int, error) {
 }
 
 // Whoever sends a secret finds it nowhere again: not in answers, watches and refusals, not in
-// logs, not in the audit log, and of passwords and the like not in the store.
+// logs, not in the audit log, and not in the store.
 func TestSecretsAreNotTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	audited := audit.New(path, testkit.Quiet())
@@ -47,9 +48,13 @@ func TestSecretsAreNotTold(t *testing.T) {
 	logger := logrus.New()
 	logger.SetOutput(log)
 	logger.SetLevel(logrus.TraceLevel)
+	keys := keyring.In(t.TempDir())
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {
 		c.HashCost = accounts.Cost{Memory: 8, Time: 1, Threads: 1}
-		c.Keyring, c.Audit, c.Log = keyring.In(t.TempDir()), audited, logger.WithField("component", "api")
+		c.Keyring, c.Audit, c.Log = keys, audited, logger.WithField("component", "api")
+	})
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: mastercfg.SecurityEnforced, ClusterID: "c", Sealed: true})
 	})
 	const router, local = "canary-of-a-router", "canary-of-a-user"
 	operator := b.user("op", rights.Grant{Role: rights.Operator, Tenant: rights.Everywhere})
@@ -74,8 +79,9 @@ func TestSecretsAreNotTold(t *testing.T) {
 	// changes that do not name it, or send back what was read, leave it
 	stored := func(want string) {
 		t.Helper()
-		if got := string(record[mastercfg.CfgBgpState](b, mastercfg.BgpPrefix+"h9").Password); got != want {
-			t.Errorf("the node is told another password, of %d bytes", len(got))
+		sealed := string(record[mastercfg.CfgBgpState](b, mastercfg.BgpPrefix+"h9").Password)
+		if got, err := keys.Open(mastercfg.ModelKey("Bgp", "h9"), sealed); err != nil || got != want {
+			t.Errorf("the node is told another password, of %d bytes: %v", len(got), err)
 		}
 	}
 	read := ask(operator, "GET", "Bgps/h9", "", 200)
@@ -113,6 +119,8 @@ func TestSecretsAreNotTold(t *testing.T) {
 			events++
 		}
 	}
+
+	ask(operator, "POST", "Bgps/h12", strings.ReplaceAll(with(router), "h9", "h12"), 200) // which stays
 
 	// who logs in, and who is asked about that
 	directory := ldaptest.Start(t, true)

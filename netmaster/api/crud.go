@@ -101,9 +101,17 @@ func (in intent) apply(s storage, c *change) (contivmodel.Object, error) {
 		if err := contivmodel.CheckSecrets(in.object); err != nil {
 			return nil, err
 		}
-		return s.create(c, in.object)
+		fresh, err := c.sealed(in.object, nil)
+		if err != nil {
+			return nil, err
+		}
+		return s.create(c, fresh)
 	}
-	return stored, s.update(c, stored, contivmodel.WithSecrets(in.object, stored))
+	wanted, err := c.sealed(contivmodel.WithSecrets(in.object, stored), stored)
+	if err != nil {
+		return nil, err
+	}
+	return stored, s.update(c, stored, wanted)
 }
 
 // list answers with all objects of a kind, sorted by key, or with a stream of their changes.

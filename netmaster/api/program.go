@@ -153,7 +153,7 @@ func (t *task) carryOut(c *change) (string, error) {
 		if err := t.only.check(t.kind, t.Key, c.Revision(key)); err != nil {
 			return "", err
 		}
-		if t.isAsWanted(before) {
+		if t.isAsWanted(c, before) {
 			return "unchanged", nil
 		}
 		if t.Op == contivmodel.OpCreate {
@@ -176,12 +176,18 @@ func (t *task) carryOut(c *change) (string, error) {
 }
 
 // isAsWanted tells whether a stored object says what the wanted one does.
-func (t *task) isAsWanted(stored []byte) bool {
+func (t *task) isAsWanted(c *change, stored []byte) bool {
 	there, err := t.kind.Decode(stored) // drops the links
 	if err != nil {
 		return false
 	}
 	there.SetKey(t.Key)
+	there, err = contivmodel.MapSecrets(there, func(_ contivmodel.Field, text string) (string, error) {
+		return c.config.opened(mastercfg.ModelKey(t.Type, t.Key), text)
+	})
+	if err != nil {
+		return false
+	}
 	is, err := json.Marshal(there)
 	if err != nil {
 		return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -78,8 +79,26 @@ func (a *API) allHave(ctx context.Context, state string) error {
 	return nil
 }
 
-// sealAnew has the record name the keyring, and all secrets in the store be sealed with its primary.
+// allSeal tells whether the store lets in netmasters only, and each of those that are registered tells agents what is sealed there:
+// one of an older version does not.
+func (a *API) allSeal(ctx context.Context) (bool, error) {
+	masters, err := a.store.Services(ctx, mastercfg.MasterService)
+	if err != nil || !a.config.StoreClosed {
+		return false, err
+	}
+	return !slices.ContainsFunc(masters, func(m objdb.Service) bool { return !m.Seals }), nil
+}
+
+// sealAnew has the record name the keyring, and all secrets in the store be sealed with its primary, also those of objects
+// from the step on that all netmasters have the keys and seal them.
 func (a *API) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (int64, error) {
+	all := said.Step == "turn"
+	if all {
+		var err error
+		if all, err = a.allSeal(ctx); err != nil {
+			return 0, err
+		}
+	}
 	var found []string
 	if err := a.ledger.View(func(r ledger.Reader) error {
 		EachSealed(r, func(key string, _ []byte) { found = append(found, key) })
@@ -104,17 +123,25 @@ func (a *API) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (int64
 		if err != nil {
 			return err
 		}
-		record.Keyring = a.config.Keyring.State()
+		record.Keyring, record.Sealed = a.config.Keyring.State(), record.Sealed || all
+		if record.Sealed {
+			fresh, err := a.sealPlain(tx)
+			if err != nil {
+				return err
+			}
+			said.Resealed += fresh
+		}
 		return ledger.Write(tx, mastercfg.SecurityKey, record)
 	})
 }
 
 // EachSealed calls a function with each key of the store, and its value, in which there may be
-// something that the keyring has sealed. The place of a secret is its key.
+// something that the keyring has sealed. The place of a secret is its key: what is sealed in the record of a BGP speaker
+// is a copy of that in its object, and left out.
 func EachSealed(r ledger.Reader, do func(key string, value []byte)) {
 	for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.AccessRoot} {
 		r.Range(root, func(key string, value []byte) bool {
-			if keyring.Holds(value) {
+			if keyring.Holds(value) && !strings.HasPrefix(key, mastercfg.BgpPrefix) {
 				do(key, value)
 			}
 			return true

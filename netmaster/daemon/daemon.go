@@ -137,7 +137,7 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	cfg.API.Authorities, cfg.API.NodeTLS, cfg.API.Replace = papers.authorities, papers.node, papers.replace
 	if cfg.Security.Dir != "" {
-		cfg.API.Found, cfg.API.Keyring = papers.found, keyring.In(cfg.Security.Dir)
+		cfg.API.Found, cfg.API.Keyring, cfg.API.StoreClosed = papers.found, keyring.In(cfg.Security.Dir), cfg.Security.Store
 	}
 	member := newMember(cfg.Embedded, papers, cfg.Log)
 	if cfg.Security.Store && cfg.Store.CertFile == "" && strings.HasPrefix(cfg.Store.Endpoints[0], "https:") {
@@ -156,7 +156,7 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d.cfg.API.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
 	d.toJoin.Store(cfg.Security.TokenFile != "" && papers.none())
-	d.gate = gate.New(gate.Config{DB: db, Verify: papers.Verify, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
+	d.gate = gate.New(gate.Config{DB: db, Verify: papers.Verify, Open: cfg.API.Keyring.Open, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
 	d.metrics.watch(d.space)
 	d.metrics.gauge("netmaster_gate_connections", "Open connections of agents to the state.", func() float64 { return float64(d.gate.Connections()) })
 	d.metrics.gauge("netmaster_security_open", "1 while nobody is asked who he is.", func() float64 {
@@ -284,7 +284,7 @@ func (d *Daemon) registered() []objdb.Service {
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
 		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Addresses: hostaddr.All(),
-		Authorities: d.member.knows(), Keyring: d.keyring.State(),
+		Authorities: d.member.knows(), Keyring: d.keyring.State(), Seals: d.cfg.Security.Store && d.keyring != nil,
 	}}
 }
 

@@ -45,7 +45,7 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 		return err
 	}
 	_, err = opened.Update(ctx, func(tx *ledger.Tx) error {
-		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: founded, ClusterID: d.papers.authorities().Cluster(), Keyring: d.keyring.State()})
+		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: founded, ClusterID: d.papers.authorities().Cluster(), Keyring: d.keyring.State(), Sealed: d.cfg.Security.Store})
 	})
 	if err == nil {
 		d.log.WithField("mode", founded).Info("the cluster asks who somebody is")

@@ -26,6 +26,8 @@ type Config struct {
 	DB *objdb.DB
 	// Verify tells who a certificate belongs to.
 	Verify func(chain []*x509.Certificate, now time.Time) (identity.Identity, error)
+	// Open opens what the keyring has sealed for a place in the store; nil: it stays sealed.
+	Open   func(place, sealed string) (string, error)
 	Audit  *audit.Log // nil: refusals are in the log only
 	Log    *logrus.Entry
 	Limits Limits
@@ -75,7 +77,7 @@ func New(cfg Config) *Gate {
 		}
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
-	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB)}
+	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB)}
 	g.index.spread = g.pruneEvery()
 	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.takeIn)
 	g.server = grpc.NewServer(

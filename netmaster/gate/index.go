@@ -32,7 +32,8 @@ type index struct {
 	era      int                                 // of the store's history
 	names    map[string]string                   // one copy of each name
 	recent   recent
-	spread   time.Duration // in which nodes, one after the other, hear of what all have lost
+	open     func(place, sealed string) (string, error) // of the keyring
+	spread   time.Duration                              // in which nodes, one after the other, hear of what all have lost
 }
 
 // record is whose a record is.
@@ -61,8 +62,8 @@ type service struct {
 	gone      time.Time // the last endpoint, while there is none
 }
 
-func newIndex() *index {
-	return &index{
+func newIndex(open func(place, sealed string) (string, error)) *index {
+	return &index{open: open,
 		records: make(map[string]record), networks: make(map[string]network), serves: make(map[string]map[string]*service),
 		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), entries: make(map[string]map[string]objdb.Service),
 		entered: make(map[string]string), names: make(map[string]string), recent: newRecent(),

@@ -118,7 +118,7 @@ func (x *index) filter(host string, kvs []*mvccpb.KeyValue, since int64) (seen [
 		}
 		count++
 		if kv.ModRevision >= since {
-			kv.Value, _ = seenBy(host, key, kv.Value)
+			kv.Value, _ = x.seenBy(host, key, kv.Value)
 			seen = append(seen, kv)
 		}
 	}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 const soon = 20 * time.Second
@@ -59,6 +62,45 @@ func TestANodeSeesTheTenantsThatItServes(t *testing.T) {
 	if _, err := n.Get(t.Context(), endpointKey("red", "net", "c3")); err == nil {
 		t.Error("an endpoint of a tenant that is not served is read")
 	}
+}
+
+// What is sealed in the store is told to the node that needs it, as it was given, and to nobody else; what does not open stays sealed.
+func TestANodeIsToldItsPasswordThatIsSealedInTheStore(t *testing.T) {
+	b, keys := newBed(t), keyring.In(t.TempDir())
+	speaker := func(host, place, password string) mastercfg.CfgBgpState {
+		t.Helper()
+		sealed, err := keys.Seal(mastercfg.ModelKey("Bgp", place), password)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mastercfg.CfgBgpState{Hostname: host, As: "1", Password: secret.Text(sealed)}
+	}
+	b.put(mastercfg.BgpPrefix+"h1", speaker("h1", "h1", "first"))
+	b.put(mastercfg.BgpPrefix+"h2", speaker("h2", "h2", "theirs"))
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(func(c *Config) { c.Open = keys.Open }))
+	f := b.follow(n, mastercfg.StateRoot)
+	is := func(host, want string) {
+		t.Helper()
+		soonIs := func(text string) bool {
+			var record mastercfg.CfgBgpState
+			return json.Unmarshal([]byte(text), &record) == nil && string(record.Password) == want && record.As == "1"
+		}
+		testkit.Eventually(t, soon, "h1 hears the password of "+host, func() bool { return soonIs(f.value(mastercfg.BgpPrefix + host)) })
+		if kv, err := n.Get(t.Context(), mastercfg.BgpPrefix+host); err != nil || !soonIs(string(kv.Value)) {
+			t.Errorf("h1 reads of %s: %s, %v", host, kv.Value, err)
+		}
+	}
+	is("h1", "first")
+	is("h2", "")
+	b.put(mastercfg.BgpPrefix+"h2", speaker("h2", "h2", "theirs, another"))
+	b.put(mastercfg.BgpPrefix+"h1", speaker("h1", "h1", "second"))
+	is("h1", "second")
+	is("h2", "")
+	b.put(mastercfg.BgpPrefix+"h1", mastercfg.CfgBgpState{Hostname: "h1", As: "1", Password: "of before"})
+	is("h1", "of before")
+	moved := speaker("h1", "h2", "theirs")
+	b.put(mastercfg.BgpPrefix+"h1", moved)
+	is("h1", string(moved.Password))
 }
 
 // A node judges by the classes of pods elsewhere, of the tenants that it serves, and is told nothing else of them.

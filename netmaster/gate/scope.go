@@ -1,11 +1,13 @@
 package gate
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // scope says which nodes may see a record: all of them, those that serve a tenant, the one
@@ -110,9 +112,9 @@ func podHost(key string) (host string, is bool) {
 	return host, is
 }
 
-// seenBy is a value as a node may see it, and whether that differs: the password of a BGP speaker is for that only, and of pods
-// elsewhere a node is told by which class it judges them.
-func seenBy(host, key string, value []byte) (shown []byte, differs bool) {
+// seenBy is a value as a node may see it, and whether that differs: the password of a BGP speaker is for that only, which is told
+// what is sealed in the store, and of pods elsewhere a node is told by which class it judges them.
+func (x *index) seenBy(host, key string, value []byte) (shown []byte, differs bool) {
 	if at, is := podHost(key); is && at != host && len(value) > 0 {
 		var pod mastercfg.K8sPod
 		if json.Unmarshal(value, &pod) != nil {
@@ -122,14 +124,20 @@ func seenBy(host, key string, value []byte) (shown []byte, differs bool) {
 		return shown, true
 	}
 	speaker, is := strings.CutPrefix(key, mastercfg.BgpPrefix)
-	if !is || speaker == host || len(value) == 0 {
+	if !is || len(value) == 0 || speaker == host && !bytes.Contains(value, []byte(secret.SealedPrefix)) {
 		return value, false
 	}
 	var record mastercfg.CfgBgpState
 	if json.Unmarshal(value, &record) != nil {
 		return nil, true // whatever it says
 	}
-	record.Password = ""
+	if speaker != host {
+		record.Password = ""
+	} else if x.open != nil {
+		if text, err := x.open(mastercfg.ModelKey("Bgp", host), string(record.Password)); err == nil {
+			record.Password = secret.Text(text)
+		} // else the node says that it cannot use it
+	}
 	shown, _ = json.Marshal(record) // of texts and numbers
 	return shown, true
 }

@@ -252,7 +252,7 @@ func (x *index) eventFor(host string, w *watch, c change) *mvccpb.Event {
 		return nil
 	}
 	if x.sees(host, c.after, w.since) {
-		if shown, differs := seenBy(host, key, c.event.Kv.Value); differs {
+		if shown, differs := x.seenBy(host, key, c.event.Kv.Value); differs {
 			old := c.event.Kv
 			return &mvccpb.Event{Type: c.event.Type, Kv: &mvccpb.KeyValue{Key: old.Key, Value: shown, ModRevision: old.ModRevision, CreateRevision: old.CreateRevision}}
 		}

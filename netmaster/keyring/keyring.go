@@ -32,8 +32,7 @@ import (
 // Name of the file in the directory of the authorities.
 const Name = "keyring.json"
 
-// prefix is what everything sealed begins with.
-const prefix = "enc:v1:"
+const prefix = "enc:v1:" // secret.SealedPrefix
 
 // Keyring is a file of keys. The zero value has no place, and seals nothing.
 type Keyring struct {

@@ -11,6 +11,7 @@ type Security struct {
 
 	Authorities string `json:"authorities,omitempty"` // hash of those that all are to know; empty: they were never replaced
 	Keyring     string `json:"keyring,omitempty"`     // state of the one that all netmasters are to have; see package keyring
+	Sealed      bool   `json:"sealed,omitempty"`      // secrets of objects are sealed in the store: every netmaster tells them to the agents that need them
 }
 
 // SecurityMode is what is asked of requests.

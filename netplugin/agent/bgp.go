@@ -2,12 +2,14 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // BGP is what the store says of this node as a router.
@@ -71,6 +73,9 @@ func bgpPart(r mastercfg.CfgBgpState) (*BGP, error) {
 	speaker, err := r.Speaker()
 	if err != nil {
 		return nil, err
+	}
+	if secret.Sealed(string(r.Password)) {
+		return nil, errors.New("its password is sealed: netmasters tell it to who asks them for the state (--netmasters)")
 	}
 	part := &BGP{AS: speaker.AS, Link: speaker.Link, Link6: speaker.Link6}
 	for _, n := range speaker.Neighbours {

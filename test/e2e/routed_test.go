@@ -16,12 +16,12 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The routers of Debian speak with nodes that know nothing of them but address and AS.
+// The routers of Debian speak with nodes that know nothing of them but address and AS, and in a closed cluster a password.
 func TestLongRoutersOutsideReachPods(t *testing.T) {
 	testkit.TakesLong(t)
 	for _, r := range []outsideRouter{bird, frr} {
 		t.Run(r.name, func(t *testing.T) {
-			tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1, First: true}, []chapter{
+			tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1, First: true, Secure: r.password != ""}, []chapter{
 				{"pods and the world reach each other, and go on doing so while agents, the router and switches restart", func(s story) { podsAndTheWorld(s, r) }},
 			})
 		})
@@ -30,11 +30,12 @@ func TestLongRoutersOutsideReachPods(t *testing.T) {
 
 // outsideRouter is a BGP speaker of others in the physical network.
 type outsideRouter struct {
-	name    string
-	config  string
-	install string // before the first start, in the machine
-	start   [][]string
-	state   string // shows how it stands
+	name     string
+	config   string
+	password string // of its sessions; empty: none
+	install  string // before the first start, in the machine
+	start    [][]string
+	state    string // shows how it stands
 }
 
 // The router's own place, the untagged network of the nodes, and a machine beyond.
@@ -48,8 +49,10 @@ const (
 // nodeAddress is that of a node among the routers.
 func nodeAddress(node int) string { return fmt.Sprintf("198.18.5.%d", 11+node) }
 
+const sessionPassword = "canary-of-the-sessions"
+
 var bird = outsideRouter{
-	name: "bird",
+	name: "bird", password: sessionPassword,
 	config: `
 router id 198.18.5.1;
 graceful restart wait 20;
@@ -61,6 +64,7 @@ protocol static { ipv6; route 2001:db8:52::/64 blackhole; }
 template bgp node {
   local 198.18.5.1 as 65100;
   hold time 9;
+  password "` + sessionPassword + `";
   graceful restart on;
   ipv4 { import all; export where source = RTS_STATIC; };
   ipv6 { import all; export where source = RTS_STATIC; next hop address fe80::c0de; };
@@ -158,7 +162,10 @@ ip -n world route add default via 2001:db8:52::1`)
 	inWorld := func(args ...string) []string { return append([]string{"ip", "netns", "exec", "world"}, args...) }
 	_, restart := s.run(r)
 	for i, n := range s.bed.Nodes {
-		s.netctlForNow(fmt.Sprintf("bgp create %s --router-ip %s/24 --as %d --neighbor-as %d --neighbor %s", n.Name, nodeAddress(i), 65001+i, routerAS, routerAddress), "bgp rm "+n.Name)
+		document := filepath.Join(s.TempDir(), n.Name+".yaml")
+		s.must(os.WriteFile(document, fmt.Appendf(nil, "kind: Bgp\nmetadata: {name: %s}\nspec: {routerip: %s/24, as: '%d', neighbor-as: '%d', neighbor: %s, password: '%s'}\n",
+			n.Name, nodeAddress(i), 65001+i, routerAS, routerAddress, r.password), 0o644))
+		s.netctlForNow("apply -f "+document, "bgp rm "+n.Name)
 	}
 	s.tenant("blue")
 	s.netctlForNow("network create -t blue -e vlan -p 107 -s 10.1.7.0/24 -g 10.1.7.254 -s6 fd00:7::/64 -g6 fd00:7::fe routed", "network rm -t blue routed")

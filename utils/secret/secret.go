@@ -13,10 +13,17 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 )
 
 // Shown stands in the place of a secret.
 const Shown = "***"
+
+// SealedPrefix is what a text begins with that netmasters have sealed for the store.
+const SealedPrefix = "enc:v1:"
+
+// Sealed tells whether a text begins like that.
+func Sealed(text string) bool { return strings.HasPrefix(text, SealedPrefix) }
 
 // Text is a secret. Convert it to a string where it is used.
 type Text string
