@@ -23,7 +23,7 @@ type session struct {
 	out    io.Writer     // buffered; see flush
 	errOut io.Writer
 
-	trusted string // authorities that login and logout know servers by, in PEM
+	trusted map[string]string // authorities that login and logout know servers by, by URL in PEM
 }
 
 func newSession(ctx context.Context, cmd *cli.Command) *session {

@@ -2,6 +2,8 @@ package netctl
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel/client"
@@ -14,7 +16,7 @@ import (
 func (s *session) trust(urls []string, stored *credentials.Store) error {
 	s.trusted = stored.Authorities(urls...)
 	for _, url := range urls {
-		if s.outgrown(url, stored.Authorities(url)) {
+		if s.outgrown(url, s.trusted[url]) {
 			stored.Trust(url, "")
 			s.trusted = stored.Authorities(urls...)
 			fmt.Fprintf(s.errOut, "%s is known by an authority of the system now; that of earlier logins is forgotten\n", url)
@@ -54,9 +56,12 @@ func (s *session) authorities(url string) (string, error) {
 		return "", nil
 	}
 	if !pinned {
-		all, err := s.authoritiesOf(url, false, s.trusted)
-		if err == nil && s.trusted != "" {
+		all, err := s.authoritiesOf(url, false, s.known())
+		if err == nil && len(s.trusted) > 0 {
 			return inPEM(all), nil // one of them may be about to replace the others
+		}
+		if client.IsUnknownAuthority(err) && len(s.trusted) > 0 && s.trusted[url] == "" {
+			_, err = s.authoritiesOf(url, false, "")
 		}
 		if !client.IsUnknownAuthority(err) {
 			return "", nil
@@ -73,10 +78,19 @@ func (s *session) authorities(url string) (string, error) {
 	return inPEM(all), err
 }
 
-// authoritiesOf asks a server for its authorities, over a connection that is verified by some, or by none.
+// known are the authorities of earlier logins at any of the servers, in PEM.
+func (s *session) known() string {
+	return strings.Join(slices.Sorted(maps.Values(s.trusted)), "")
+}
+
+// authoritiesOf asks a server for its authorities, over a connection that is verified by some, by the system's if there are
+// none, or not at all.
 func (s *session) authoritiesOf(url string, unverified bool, by string) ([]client.Authority, error) {
 	cfg := settings(s.cmd)
-	cfg.URLs, cfg.Authorities, cfg.Insecure = []string{url}, by, unverified
+	cfg.URLs, cfg.Insecure = []string{url}, unverified
+	if by != "" {
+		cfg.Authorities = map[string]string{url: by}
+	}
 	c, err := client.New(cfg)
 	if err != nil {
 		return nil, usageError{message: fmt.Sprintf("cannot connect: %v", err)}

@@ -28,6 +28,7 @@ type closedMaster struct {
 	all    pki.Authorities
 	named  atomic.Value // authorities that it says are its, PEM
 	logins atomic.Int32 // that have reached it
+	lists  atomic.Int32 // of who has logged in
 }
 
 func startClosed(t *testing.T) *closedMaster {
@@ -46,6 +47,7 @@ func startClosed(t *testing.T) *closedMaster {
 			m.logins.Add(1)
 			io.WriteString(w, `{"token":"token of ann"}`)
 		case r.Header.Get("X-Auth-Token") == "token of ann":
+			m.lists.Add(1)
 			io.WriteString(w, "[]")
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
@@ -117,7 +119,7 @@ func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
 	m.named.Store(inPEMOf(m.all) + inPEMOf(other.all))
 	wantOutcome(t, "two authorities", m.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
 	stored, err := credentials.Load(credentials.File())
-	if err != nil || !strings.Contains(stored.Authorities(m.url), inPEMOf(other.all)) {
+	if err != nil || !strings.Contains(stored.Authorities(m.url)[m.url], inPEMOf(other.all)) {
 		t.Errorf("the next authority is not known: %+v, %v", stored, err)
 	}
 
@@ -125,21 +127,75 @@ func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
 	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
 	wantOutcome(t, "the right pin, of two authorities", m.by(t, login+" --pin "+pin, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
 	stored, err = credentials.Load(credentials.File())
-	if known := stored.Authorities(m.url); err != nil || !strings.Contains(known, inPEMOf(other.all)) || !strings.Contains(known, inPEMOf(m.all)) {
+	if known := stored.Authorities(m.url)[m.url]; err != nil || !strings.Contains(known, inPEMOf(other.all)) || !strings.Contains(known, inPEMOf(m.all)) {
 		t.Errorf("the first login has kept %q, %v", known, err)
+	}
+}
+
+// ownRoots is a file of authorities that the system is to know. As a program reads them once, the test runs in
+// another one, and has run when it is empty.
+func ownRoots(t *testing.T) (file string) {
+	t.Helper()
+	if file = os.Getenv("NETCTL_TEST_ROOTS"); file != "" {
+		return file
+	}
+	file = filepath.Join(t.TempDir(), "roots.pem")
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
+	again.Env = append(os.Environ(), "NETCTL_TEST_ROOTS="+file, "SSL_CERT_FILE="+file, "SSL_CERT_DIR="+filepath.Dir(file))
+	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return ""
+}
+
+// Of the netmasters of a cluster one shows a certificate of the cluster's authority, another one that operators have brought:
+// both are known, whichever is named first, and neither by what the other is known by.
+func TestServersAreKnownEachByItsAuthorities(t *testing.T) {
+	roots := ownRoots(t)
+	if roots == "" {
+		return
+	}
+	pinned, public := startClosed(t), startClosed(t)
+	if err := os.WriteFile(roots, []byte(inPEMOf(public.all)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, first := range []*closedMaster{pinned, public} {
+		t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
+		urls := map[*closedMaster]string{pinned: pinned.url + "," + public.url, public: public.url + "," + pinned.url}[first]
+		both := &closedMaster{url: urls}
+		got := both.by(t, "login -u ann", "yes\n")
+		if !strings.Contains(got.stderr, "The authority of "+pinned.url) || strings.Contains(got.stderr, "The authority of "+public.url) {
+			t.Errorf("asked: %s", got.stderr)
+		}
+		var stored credentials.Store
+		stored.Trust(pinned.url, inPEMOf(pinned.all))
+		if err := stored.Save(credentials.File()); err != nil {
+			t.Fatal(err)
+		}
+		wantOutcome(t, "login", both.by(t, "login -u ann --password-stdin", "secret\n"), outcome{stdout: "Logged in at " + strings.ReplaceAll(urls, ",", ", ") + "\n"})
+		if now, err := credentials.Load(credentials.File()); err != nil || len(now.Authorities(pinned.url, public.url)) != 1 {
+			t.Errorf("kept: %+v, %v", now, err)
+		}
+		before := first.lists.Load()
+		wantOutcome(t, "later", both.by(t, "tenant ls -q", ""), outcome{})
+		if first.lists.Load() != before+1 {
+			t.Errorf("%s is not known", first.url)
+		}
+		wantOutcome(t, "logout", both.by(t, "logout", ""), outcome{stdout: "Logged out of " + strings.ReplaceAll(urls, ",", ", ") + "\n"})
+		// What the system knows does not count for a server that was pinned.
+		stored.Trust(public.url, inPEMOf(pinned.all))
+		if err := stored.Save(credentials.File()); err != nil {
+			t.Fatal(err)
+		}
+		both.url = public.url
+		both.refused(t, "pinned", "tenant ls -q", "", "certificate refused")
 	}
 }
 
 // A server that was known by its cluster's authority has got a certificate of one that the system knows, and goes on being known.
 func TestAServerMayGetACertificateThatTheSystemKnows(t *testing.T) {
-	roots := os.Getenv("NETCTL_TEST_ROOTS")
-	if roots == "" { // a program reads the system's authorities once
-		roots = filepath.Join(t.TempDir(), "roots.pem")
-		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
-		again.Env = append(os.Environ(), "NETCTL_TEST_ROOTS="+roots, "SSL_CERT_FILE="+roots, "SSL_CERT_DIR="+filepath.Dir(roots))
-		if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	roots := ownRoots(t)
+	if roots == "" {
 		return
 	}
 	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
@@ -158,7 +214,7 @@ func TestAServerMayGetACertificateThatTheSystemKnows(t *testing.T) {
 		stderr: m.url + " is known by an authority of the system now; that of earlier logins is forgotten\n"})
 	wantOutcome(t, "later", m.by(t, "tenant ls -q", ""), outcome{})
 	stranger.refused(t, "nobody knows it", login, "secret\n", "is not known here")
-	if now, err := credentials.Load(credentials.File()); err != nil || now.Authorities(m.url) != "" || now.Authorities(stranger.url) == "" {
+	if now, err := credentials.Load(credentials.File()); err != nil || len(now.Authorities(m.url)) > 0 || len(now.Authorities(stranger.url)) == 0 {
 		t.Errorf("kept: %+v, %v", now, err)
 	}
 }

@@ -87,7 +87,7 @@ func TestAServerNamesItsAuthorities(t *testing.T) {
 	other := inPEM(otherAuthority(t))
 	named = other + inPEM(s.Certificate().Raw)
 	for _, trusted := range []string{"", other} {
-		if _, err := connectTo(t, Config{URLs: []string{s.URL}, Authorities: trusted}).Authorities(t.Context()); !IsUnknownAuthority(err) {
+		if _, err := connectTo(t, Config{URLs: []string{s.URL}, Authorities: map[string]string{s.URL: trusted}}).Authorities(t.Context()); !IsUnknownAuthority(err) {
 			t.Errorf("unknown: %v", err)
 		}
 	}
@@ -95,14 +95,14 @@ func TestAServerNamesItsAuthorities(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].PEM != other || len(all[1].Pin) != 64 || all[0].Pin == all[1].Pin {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if _, err := connectTo(t, Config{URLs: []string{s.URL}, Authorities: all[1].PEM}).Authorities(t.Context()); err != nil {
+	if _, err := connectTo(t, Config{URLs: []string{s.URL}, Authorities: map[string]string{s.URL: all[1].PEM}}).Authorities(t.Context()); err != nil {
 		t.Error(err)
 	}
 	named = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 	if _, err := connectTo(t, Config{URLs: []string{s.URL}, Insecure: true}).Authorities(t.Context()); err == nil || IsUnknownAuthority(err) {
 		t.Errorf("nonsense: %v", err)
 	}
-	if _, err := New(Config{URLs: []string{s.URL}, Authorities: "nonsense"}); !fault.Is(err, fault.Invalid) {
+	if _, err := New(Config{URLs: []string{s.URL}, Authorities: map[string]string{s.URL: "nonsense"}}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("nonsense to trust: %v", err)
 	}
 }

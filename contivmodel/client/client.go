@@ -17,6 +17,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -53,30 +54,37 @@ type Config struct {
 	// The files are read again for each connection: neither a new authority nor a new
 	// certificate needs another Client. Behind a proxy the authorities stay those of New.
 	CAFile            string // certificates to trust instead of the system's
-	Authorities       string // the same in PEM, where there is no file
 	CertFile, KeyFile string // client certificate
 	ServerName        string // name expected in the server's certificate
+
+	// Without CAFile, by URL in PEM: certificates to trust instead of the system's at all servers. One
+	// that has none here may be known by the system's, too.
+	Authorities map[string]string
 }
 
 // Client is safe for concurrent use.
 type Client struct {
-	bases   []*url.URL
-	http    *http.Client
+	bases   []*server
 	timeout time.Duration
-	token   string
-	tokens  map[string]string // by URL
-	current atomic.Int32      // number of the base that answered last; 0: none yet, the first is 1
+	current atomic.Int32 // number of the base that answered last; 0: none yet, the first is 1
+}
+
+// server is one of those that a client knows.
+type server struct {
+	*url.URL
+	token string
+	http  *http.Client
 }
 
 // New makes a client. Nothing is sent yet; a URL or certificate that cannot be
 // used is a fault.Invalid.
 func New(cfg Config) (*Client, error) {
-	c := &Client{timeout: cfg.Timeout, token: cfg.Token, tokens: map[string]string{}}
+	c := &Client{timeout: cfg.Timeout}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}
-	socket, local := cfg.socket()
-	if local {
+	socket := cfg.socket()
+	if socket != "" {
 		cfg.URLs = []string{onSocket}
 	}
 	for _, text := range cfg.URLs {
@@ -84,29 +92,35 @@ func New(cfg Config) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.bases = append(c.bases, base)
-		if token := cfg.Tokens[text]; token != "" {
-			c.tokens[base.String()] = token
+		way, err := cfg.way(text, socket, c.timeout)
+		if err != nil {
+			return nil, err
 		}
+		c.bases = append(c.bases, &server{base, cmp.Or(cfg.Tokens[text], cfg.Token), way})
 	}
 	if len(c.bases) == 0 {
 		return nil, fault.New(fault.Invalid, "no netmaster URL given")
 	}
-	tlsConfig, err := cfg.tls()
+	return c, nil
+}
+
+// way is how one of the servers is asked; socket is empty if it is not asked on one.
+func (cfg Config) way(server, socket string, timeout time.Duration) (*http.Client, error) {
+	tlsConfig, err := cfg.tls(server)
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: min(connectTimeout, c.timeout)}
-	c.http = &http.Client{CheckRedirect: redirected, Transport: &http.Transport{
+	dialer := &net.Dialer{Timeout: min(connectTimeout, timeout)}
+	return &http.Client{CheckRedirect: redirected, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if local {
+			if socket != "" {
 				network, address = "unix", socket
 			}
 			return dialer.DialContext(ctx, network, address)
 		},
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			now, err := cfg.tls()
+			now, err := cfg.tls(server)
 			if err != nil {
 				return nil, err
 			}
@@ -114,50 +128,60 @@ func New(cfg Config) (*Client, error) {
 		},
 		TLSHandshakeTimeout: dialer.Timeout, // behind a proxy
 		// Of a watch, which has no end, the beginning must come in time.
-		ResponseHeaderTimeout: c.timeout,
+		ResponseHeaderTimeout: timeout,
 		TLSClientConfig:       tlsConfig,
 		MaxIdleConnsPerHost:   16,
 		IdleConnTimeout:       30 * time.Second,
-	}}
-	return c, nil
+	}}, nil
 }
 
 // onSocket is how requests on a socket are addressed; localhost is never asked by a proxy.
 const onSocket = "http://localhost"
 
-// socket is the path of the socket on which netmaster is to be asked, if that is all that is given.
-func (cfg Config) socket() (path string, is bool) {
-	if len(cfg.URLs) != 1 {
-		return "", false
+// socket is the path of the socket on which netmaster is to be asked, if that is all that is given; else it is empty.
+func (cfg Config) socket() string {
+	if len(cfg.URLs) != 1 || !strings.HasPrefix(cfg.URLs[0], "unix://") {
+		return ""
 	}
-	return strings.CutPrefix(cfg.URLs[0], "unix://")
+	return strings.TrimPrefix(cfg.URLs[0], "unix://")
 }
 
-// tls is the configuration of a connection by what the files hold now.
-func (cfg Config) tls() (*tls.Config, error) {
+// tls is the configuration of a connection to one of the servers by what the files hold now.
+func (cfg Config) tls(server string) (*tls.Config, error) {
 	t, err := tlsfiles.Files{CA: cfg.CAFile, Cert: cfg.CertFile, Key: cfg.KeyFile}.Client()
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Authorities != "" && cfg.CAFile == "" {
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM([]byte(cfg.Authorities)) {
-			return nil, fault.New(fault.Invalid, "CA certificates: there is none among those to trust")
+	if len(cfg.Authorities) > 0 && cfg.CAFile == "" {
+		if t.RootCAs, err = cfg.roots(server); err != nil {
+			return nil, err
 		}
 	}
 	t.ServerName, t.InsecureSkipVerify = cfg.ServerName, cfg.Insecure
 	return t, nil
 }
 
-// Close drops the idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
-
-// tokenFor is the token that one of the servers wants.
-func (c *Client) tokenFor(base *url.URL) string {
-	if token, ok := c.tokens[base.String()]; ok {
-		return token
+// roots are the authorities that one of the servers is known by.
+func (cfg Config) roots(server string) (all *x509.CertPool, err error) {
+	all = x509.NewCertPool()
+	if cfg.Authorities[server] == "" {
+		if all, err = x509.SystemCertPool(); err != nil {
+			return nil, fault.New(fault.Invalid, "CA certificates of the system: %w", err)
+		}
 	}
-	return c.token
+	for url, pem := range cfg.Authorities {
+		if pem != "" && !all.AppendCertsFromPEM([]byte(pem)) {
+			return nil, fault.New(fault.Invalid, "CA certificates: there is none among those to trust for %s", url)
+		}
+	}
+	return all, nil
+}
+
+// Close drops the idle connections.
+func (c *Client) Close() {
+	for _, base := range c.bases {
+		base.http.CloseIdleConnections()
+	}
 }
 
 func parseBase(text string) (*url.URL, error) {

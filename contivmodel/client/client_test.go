@@ -267,11 +267,11 @@ func TestSilentServersRunIntoTheTimeout(t *testing.T) {
 		t.Errorf("waited %v", waited)
 	}
 	fresh := serve(t, answer(200, "application/json", "[]"))
-	c = connectTo(t, Config{URLs: []string{silent, fresh}, Timeout: 50 * time.Millisecond})
+	c = connectTo(t, Config{URLs: []string{silent, fresh}, Timeout: 500 * time.Millisecond})
 	if _, err := List[contivmodel.Tenant](t.Context(), c); err != nil {
 		t.Errorf("a read goes on to the next server: %v", err)
 	}
-	c = connectTo(t, Config{URLs: []string{silent, fresh}, Timeout: 50 * time.Millisecond})
+	c = connectTo(t, Config{URLs: []string{silent, fresh}, Timeout: 500 * time.Millisecond})
 	if err := Post(t.Context(), c, &contivmodel.Tenant{TenantName: "blue"}); err != nil {
 		t.Errorf("a change is asked of a server that answers: %v", err)
 	}

@@ -46,7 +46,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, resul
 func (c *Client) send(ctx context.Context, req request, result any) (http.Header, error) {
 	var header http.Header
 	for waited := time.Duration(0); ; {
-		err := c.inTurn(ctx, func(base *url.URL) (again bool, err error) {
+		err := c.inTurn(ctx, func(base *server) (again bool, err error) {
 			var answer []byte
 			answer, header, again, err = c.attempt(ctx, base, req)
 			if err == nil {
@@ -68,7 +68,7 @@ func (c *Client) send(ctx context.Context, req request, result any) (http.Header
 
 // inTurn tries the servers, beginning with the one that answered last, until
 // one succeeds or its failure is final.
-func (c *Client) inTurn(ctx context.Context, try func(base *url.URL) (again bool, err error)) error {
+func (c *Client) inTurn(ctx context.Context, try func(base *server) (again bool, err error)) error {
 	first := c.awake(ctx)
 	var failed error
 	for i := range c.bases {
@@ -112,7 +112,7 @@ func (c *Client) awake(ctx context.Context) int {
 // attempt sends a request to one server. It tells whether the request may go
 // to another server: always if this one cannot have received it, else only if
 // it changes nothing and the failure is the server's.
-func (c *Client) attempt(ctx context.Context, base *url.URL, req request) (answer []byte, header http.Header, again bool, err error) {
+func (c *Client) attempt(ctx context.Context, base *server, req request) (answer []byte, header http.Header, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var connected atomic.Bool
@@ -131,7 +131,7 @@ func elsewhere(err error) bool {
 }
 
 // exchange sends one request over one connection and reads the whole answer.
-func (c *Client) exchange(ctx context.Context, base *url.URL, req request) ([]byte, http.Header, error) {
+func (c *Client) exchange(ctx context.Context, base *server, req request) ([]byte, http.Header, error) {
 	resp, err := c.open(ctx, base, req)
 	if err != nil {
 		return nil, nil, err
@@ -150,7 +150,7 @@ func (c *Client) exchange(ctx context.Context, base *url.URL, req request) ([]by
 }
 
 // open sends one request and returns the beginning of the answer, whatever its status.
-func (c *Client) open(ctx context.Context, base *url.URL, req request) (*http.Response, error) {
+func (c *Client) open(ctx context.Context, base *server, req request) (*http.Response, error) {
 	target := base.String() + req.path
 	r, err := http.NewRequestWithContext(ctx, req.method, target, bytes.NewReader(req.body))
 	if err != nil {
@@ -160,13 +160,13 @@ func (c *Client) open(ctx context.Context, base *url.URL, req request) (*http.Re
 	if req.body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if token := c.tokenFor(base); token != "" && base.Scheme == "https" {
-		r.Header.Set("X-Auth-Token", token)
+	if base.token != "" && base.Scheme == "https" {
+		r.Header.Set("X-Auth-Token", base.token)
 	}
 	for name, value := range req.header {
 		r.Header.Set(name, value)
 	}
-	resp, err := c.http.Do(r)
+	resp, err := base.http.Do(r)
 	switch misled := fault.As(err); {
 	case misled != nil:
 		return nil, misled
@@ -194,7 +194,7 @@ func redirected(to *http.Request, via []*http.Request) error {
 }
 
 // unreachable says which server cannot be talked to, and why in plain words.
-func unreachable(base *url.URL, err error) error {
+func unreachable(base *server, err error) error {
 	var (
 		cause    = err
 		wrapped  *url.Error
@@ -222,7 +222,7 @@ func either(before, err error) error {
 }
 
 // decode reads an answer.
-func decode(base *url.URL, path string, answer []byte, result any) error {
+func decode(base *server, path string, answer []byte, result any) error {
 	if result == nil {
 		return nil
 	}

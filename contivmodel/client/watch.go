@@ -101,9 +101,9 @@ func (w *watch) follow(ctx context.Context) error {
 	alive := time.AfterFunc(watchSilence, cancel)
 	defer alive.Stop()
 	var stream *http.Response
-	var server *url.URL
-	err := w.client.inTurn(ctx, func(base *url.URL) (again bool, err error) {
-		server = base
+	var at *server
+	err := w.client.inTurn(ctx, func(base *server) (again bool, err error) {
+		at = base
 		stream, err = w.open(ctx, base)
 		return elsewhere(err), err
 	})
@@ -117,7 +117,7 @@ func (w *watch) follow(ctx context.Context) error {
 	for lines.Scan() {
 		w.heard = true
 		alive.Reset(watchSilence)
-		if err := w.event(server, lines.Bytes()); err != nil {
+		if err := w.event(at, lines.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -128,11 +128,11 @@ func (w *watch) follow(ctx context.Context) error {
 	case err == nil:
 		err = io.EOF
 	}
-	return unreachable(server, err)
+	return unreachable(at, err)
 }
 
 // open begins a watch at one server.
-func (w *watch) open(ctx context.Context, base *url.URL) (*http.Response, error) {
+func (w *watch) open(ctx context.Context, base *server) (*http.Response, error) {
 	query := url.Values{"watch": {"true"}}
 	if w.tenant != "" {
 		query.Set("tenant", w.tenant)
@@ -153,21 +153,21 @@ func (w *watch) open(ctx context.Context, base *url.URL) (*http.Response, error)
 }
 
 // event understands and delivers one line.
-func (w *watch) event(server *url.URL, line []byte) error {
+func (w *watch) event(at *server, line []byte) error {
 	var read struct {
 		Type     string          `json:"type"`
 		Revision int64           `json:"revision"`
 		Object   json.RawMessage `json:"object"`
 	}
 	path := pathOf(w.kind.Segment)
-	if err := decode(server, path, line, &read); err != nil {
+	if err := decode(at, path, line, &read); err != nil {
 		return err
 	}
 	event := Event{Type: read.Type, Revision: read.Revision}
 	if read.Type != Bookmark {
 		var named struct{ Key string }
 		event.Object = w.kind.New()
-		if err := errors.Join(decode(server, path, read.Object, &named), decode(server, path, read.Object, event.Object)); err != nil {
+		if err := errors.Join(decode(at, path, read.Object, &named), decode(at, path, read.Object, event.Object)); err != nil {
 			return err
 		}
 		event.Key = named.Key

@@ -16,8 +16,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 )
 
 // File is the path of the credentials: $NETCTL_CONFIG, or config.json in the
@@ -66,15 +64,15 @@ func (s Store) For(server string) string {
 	return cmp.Or(s.Servers[server].Token, s.Token)
 }
 
-// Authorities are those that some servers are known by, in PEM; empty: they are known by the system's.
-func (s Store) Authorities(servers ...string) string {
-	var all []string
+// Authorities are those that some servers are known by, by server in PEM. One that is known by the system's has none.
+func (s Store) Authorities(servers ...string) map[string]string {
+	all := map[string]string{}
 	for _, server := range servers {
-		if pem := s.Servers[server].Authorities; !slices.Contains(all, pem) {
-			all = append(all, pem)
+		if pem := s.Servers[server].Authorities; pem != "" {
+			all[server] = pem
 		}
 	}
-	return strings.Join(all, "")
+	return all
 }
 
 // Set keeps the token of a server; an empty one forgets it.

@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,14 +24,14 @@ func TestEveryServerHasItsToken(t *testing.T) {
 		t.Error("a forgotten token is still known")
 	}
 	s.Trust("https://b", "PEM\n")
-	s.Trust("https://c", "PEM\n")
+	s.Trust("https://c", "PEM of c\n")
 	if err := s.Save(path); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = Load(path); err != nil || s.For("https://b") != "two" || s.Authorities("https://a", "https://b", "https://c") != "PEM\n" || s.Authorities("https://a") != "" {
+	if s, err = Load(path); err != nil || s.For("https://b") != "two" || !maps.Equal(s.Authorities("https://a", "https://b"), map[string]string{"https://b": "PEM\n"}) {
 		t.Errorf("loaded %+v, %v", s, err)
 	}
-	if s.Set("https://b", ""); s.Authorities("https://b") == "" {
+	if s.Set("https://b", ""); s.Authorities("https://b")["https://b"] == "" {
 		t.Error("who forgets a token does not know the server any more")
 	}
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
