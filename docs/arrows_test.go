@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"ofnet":       {"utils"},
 	"drivers":     {"ofnet", "utils"},
 	"netmaster":   {"contivmodel", "objdb", "ofnet/pipeline", "utils"},
-	"netplugin":   append([]string{"drivers", "objdb", "ofnet", "utils"}, fromNetmaster...),
+	"netplugin":   append([]string{"contivmodel/hops", "drivers", "objdb", "ofnet", "utils"}, fromNetmaster...),
 	"mgmtfn":      {"drivers", "netmaster/mastercfg", "netplugin/agent", "utils"},
 	"netctl":      {"contivmodel", "netmaster/mastercfg", "utils"},
 }

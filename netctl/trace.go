@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/hops"
 )
 
 var traceTool = tool{
@@ -48,9 +49,9 @@ func tracedCode(t contivmodel.Trace) error {
 		return outcomeCode(exitUndecided)
 	}
 	switch t.Hops[len(t.Hops)-1].Exit {
-	case contivmodel.ExitDropped:
+	case hops.Dropped:
 		return outcomeCode(exitDropped)
-	case contivmodel.ExitUnknown, contivmodel.ExitTunnel: // nobody knows the node behind it
+	case hops.Unknown, hops.Tunnel: // nobody knows the node behind it
 		return outcomeCode(exitUndecided)
 	}
 	return nil
@@ -81,11 +82,11 @@ func (s *session) printTrace(t contivmodel.Trace) error {
 }
 
 // exitWords say how a packet leaves a node.
-func exitWords(h contivmodel.Hop) string {
+func exitWords(h hops.Hop) string {
 	words := map[string]string{
-		contivmodel.ExitDelivered: "DELIVERED to " + h.To, contivmodel.ExitAnswered: "ANSWERED by the switch itself",
-		contivmodel.ExitTunnel: "TO " + h.To, contivmodel.ExitUplink: "TO the physical network", contivmodel.ExitHost: "TO the host, which leads on",
-		contivmodel.ExitUnknown: "UNDECIDED: a group or the agent decides", contivmodel.ExitDropped: "DROPPED",
+		hops.Delivered: "DELIVERED to " + h.To, hops.Answered: "ANSWERED by the switch itself",
+		hops.Tunnel: "TO " + h.To, hops.Uplink: "TO the physical network", hops.Host: "TO the host, which leads on",
+		hops.Unknown: "UNDECIDED: a group or the agent decides", hops.Dropped: "DROPPED",
 	}[h.Exit] + " on " + h.Node
 	if h.Reason != "" {
 		words += fmt.Sprintf(": %s, in %s", h.Reason, h.Table)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -69,7 +70,7 @@ func (a *API) tracedEnds(ctx context.Context, t contivmodel.Trace) (from masterc
 }
 
 // hop asks a node's agent.
-func (a *API) hop(ctx context.Context, host string, query url.Values) (hop contivmodel.Hop, err error) {
+func (a *API) hop(ctx context.Context, host string, query url.Values) (hop hops.Hop, err error) {
 	at, registered, err := a.agentOf(ctx, mastercfg.AgentService, host)
 	if err == nil && !registered {
 		err = fault.New(fault.Unavailable, "node %s is not registered", host)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
@@ -18,8 +19,8 @@ func TestTheNodesOnThePathOfAPacketAreAsked(t *testing.T) {
 			TenantName: "blue", NetworkName: "web", ConfigEP: mastercfg.ConfigEP{Container: name, Host: host},
 		})
 	}
-	whole := mastercfg.Hop{Node: "h1", Packet: "in_port=1", Exit: mastercfg.ExitTunnel, Next: "h2", To: "node h2", Reason: "r", Means: "m", Table: "T", Of: "o", Note: "n",
-		Steps: []mastercfg.TraceStep{{Table: "T", Of: "o", Match: "m", Does: "d"}}}
+	whole := hops.Hop{Node: "h1", Packet: "in_port=1", Exit: hops.Tunnel, Next: "h2", To: "node h2", Reason: "r", Means: "m", Table: "T", Of: "o", Note: "n",
+		Steps: []hops.Step{{Table: "T", Of: "o", Match: "m", Does: "d"}}}
 	said, err := json.Marshal(whole)
 	if err != nil {
 		t.Fatal(err)

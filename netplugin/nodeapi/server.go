@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/net/netutil"
 
+	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
@@ -80,7 +81,7 @@ type Config struct {
 	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.
 	Drops func(context.Context) (map[string]map[string]drivers.Count, error)
 	// Trace tells the way of a packet through a switch of the node; nil: there is none.
-	Trace func(context.Context, tracing.Query) (mastercfg.Hop, error)
+	Trace func(context.Context, tracing.Query) (hops.Hop, error)
 	Log   *logrus.Entry
 }
 

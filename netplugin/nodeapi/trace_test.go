@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/netplugin/tracing"
 )
 
@@ -17,10 +17,10 @@ import (
 func TestTracesHaveTheirOwnPlaces(t *testing.T) {
 	asked := make(chan struct{}, bigAnswers)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	slow := func(r context.Context, _ tracing.Query) (mastercfg.Hop, error) {
+	slow := func(r context.Context, _ tracing.Query) (hops.Hop, error) {
 		asked <- struct{}{}
 		<-ctx.Done()
-		return mastercfg.Hop{}, r.Err()
+		return hops.Hop{}, r.Err()
 	}
 	n := &node{}
 	server := httptest.NewServer(Handler(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry(), Trace: slow}))

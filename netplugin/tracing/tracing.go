@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/oftrace"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -52,14 +52,14 @@ type Tracer struct {
 
 // Trace tells the way of a packet. An endpoint that this node does not know is NotFound; a query that makes no
 // sense is Invalid.
-func (t Tracer) Trace(ctx context.Context, q Query) (mastercfg.Hop, error) {
+func (t Tracer) Trace(ctx context.Context, q Query) (hops.Hop, error) {
 	w := newWorld(t.Inspect())
 	from, known := w.endpoints[q.From]
 	if !known {
-		return mastercfg.Hop{}, fault.New(fault.NotFound, "node %s: endpoint %s is not known here", w.host, q.From)
+		return hops.Hop{}, fault.New(fault.NotFound, "node %s: endpoint %s is not known here", w.host, q.From)
 	}
 	if int(from.Encap) >= len(t.Switches) {
-		return mastercfg.Hop{}, fault.New(fault.NotFound, "node %s: endpoint %s: no bridge for encapsulation %s", w.host, q.From, from.Encap)
+		return hops.Hop{}, fault.New(fault.NotFound, "node %s: endpoint %s: no bridge for encapsulation %s", w.host, q.From, from.Encap)
 	}
 	w.tenant, w.vrf, w.encap, w.sw = from.Tenant, from.VRF, from.Encap, t.Switches[from.Encap]
 	for _, port := range w.sw.Ports() {
@@ -68,15 +68,15 @@ func (t Tracer) Trace(ctx context.Context, q Query) (mastercfg.Hop, error) {
 	}
 	to, err := w.receiver(from, q.To)
 	if err != nil {
-		return mastercfg.Hop{}, err
+		return hops.Hop{}, err
 	}
 	packet, err := w.packet(from, to, q)
 	if err != nil {
-		return mastercfg.Hop{}, err
+		return hops.Hop{}, err
 	}
 	trace, err := w.trace(ctx, packet)
 	if err != nil {
-		return mastercfg.Hop{}, fault.New(fault.Unavailable, "node %s: %w", w.host, err)
+		return hops.Hop{}, fault.New(fault.Unavailable, "node %s: %w", w.host, err)
 	}
 	hop := w.hop(trace, to)
 	hop.Node, hop.Packet = w.host, packet

@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netns"
 
+	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/drivers/uplink"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/tracing"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -221,18 +221,18 @@ func told(t *testing.T, tracer tracing.Tracer, file string, stories []story) (te
 func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 	tracer := startTracer(t, web, db, web1, web2, web9, db1, noSSH)
 	told(t, tracer, "testdata/traces.txt", []story{
-		{"a neighbour", mastercfg.ExitDelivered, "", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp", Port: 80}},
-		{"by the gateway", mastercfg.ExitDelivered, "", tracing.Query{From: web1.ID, To: "10.2.0.1", Protocol: "tcp", Port: 80}},
-		{"denied by a rule", mastercfg.ExitDropped, "denied", tracing.Query{From: web1.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
-		{"a forged sender", mastercfg.ExitDropped, "forged", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "udp", Port: 53, Source: web2.IPv4}},
-		{"what DHCP servers send", mastercfg.ExitDropped, "server", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "udp", Port: 68}},
-		{"nobody has the address", mastercfg.ExitDropped, "no neighbour", tracing.Query{From: web1.ID, To: "10.1.0.77", Protocol: "tcp", Port: 80}},
-		{"nobody has the address of IPv6", mastercfg.ExitDropped, "no neighbour", tracing.Query{From: web1.ID, To: "fd00:1::77", Protocol: "tcp", Port: 80}},
-		{"nobody has it anywhere", mastercfg.ExitDropped, "no route", tracing.Query{From: web1.ID, To: "203.0.113.9", Protocol: "icmp"}},
-		{"a ping for the gateway", mastercfg.ExitAnswered, "", tracing.Query{From: web1.ID, To: "10.1.0.254", Protocol: "icmp"}},
-		{"out of the tunnel", mastercfg.ExitDelivered, "", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "sctp", Port: 80}},
-		{"out of the tunnel, and denied here, too", mastercfg.ExitDropped, "denied", tracing.Query{From: web9.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
-		{"out of the tunnel, from somebody else", mastercfg.ExitDropped, "other node", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "tcp", Port: 80, Source: web2.IPv4}},
+		{"a neighbour", hops.Delivered, "", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp", Port: 80}},
+		{"by the gateway", hops.Delivered, "", tracing.Query{From: web1.ID, To: "10.2.0.1", Protocol: "tcp", Port: 80}},
+		{"denied by a rule", hops.Dropped, "denied", tracing.Query{From: web1.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
+		{"a forged sender", hops.Dropped, "forged", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "udp", Port: 53, Source: web2.IPv4}},
+		{"what DHCP servers send", hops.Dropped, "server", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "udp", Port: 68}},
+		{"nobody has the address", hops.Dropped, "no neighbour", tracing.Query{From: web1.ID, To: "10.1.0.77", Protocol: "tcp", Port: 80}},
+		{"nobody has the address of IPv6", hops.Dropped, "no neighbour", tracing.Query{From: web1.ID, To: "fd00:1::77", Protocol: "tcp", Port: 80}},
+		{"nobody has it anywhere", hops.Dropped, "no route", tracing.Query{From: web1.ID, To: "203.0.113.9", Protocol: "icmp"}},
+		{"a ping for the gateway", hops.Answered, "", tracing.Query{From: web1.ID, To: "10.1.0.254", Protocol: "icmp"}},
+		{"out of the tunnel", hops.Delivered, "", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "sctp", Port: 80}},
+		{"out of the tunnel, and denied here, too", hops.Dropped, "denied", tracing.Query{From: web9.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
+		{"out of the tunnel, from somebody else", hops.Dropped, "other node", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "tcp", Port: 80, Source: web2.IPv4}},
 	})
 
 	for _, wrong := range []struct {
@@ -259,17 +259,17 @@ func TestNothingIsToldOfOtherTenants(t *testing.T) {
 	tracer := startTracer(t, redLAN, blueLAN, wire, cable, red1, red2, blue1, blue9, wire1, wire2, cable1, cable2, blueNoSSH, redNoFTP, blueShop, router, spine, world, toBlue9,
 		floodSet(wire, wire1, wire2), floodSet(cable, cable1, cable2))
 	text := told(t, tracer, "testdata/vlans.txt", []story{
-		{"a neighbour", mastercfg.ExitDelivered, "", tracing.Query{From: red1.ID, To: red2.ID, Protocol: "tcp", Port: 80}},
-		{"another tenant's", mastercfg.ExitDelivered, "", tracing.Query{From: red1.ID, To: "10.22.0.1", Protocol: "tcp", Port: 80}},
-		{"denied by a rule", mastercfg.ExitDropped, "denied", tracing.Query{From: red1.ID, To: "10.21.0.2", Protocol: "tcp", Port: 21}},
-		{"denied by another tenant's rule", mastercfg.ExitDropped, "denied", tracing.Query{From: red1.ID, To: "10.22.0.1", Protocol: "tcp", Port: 22}},
-		{"another tenant's service", mastercfg.ExitUnknown, "", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "tcp", Port: 80}},
-		{"another tenant's on another node", mastercfg.ExitUplink, "", tracing.Query{From: red1.ID, To: "10.22.0.9", Protocol: "tcp", Port: 80}},
-		{"the world", mastercfg.ExitUplink, "", tracing.Query{From: red1.ID, To: "203.0.113.9", Protocol: "icmp"}},
-		{"a neighbour on a wire", mastercfg.ExitDelivered, "", tracing.Query{From: wire1.ID, To: wire2.ID, Protocol: "tcp", Port: 80}},
-		{"nobody has it on a wire", mastercfg.ExitUnknown, "", tracing.Query{From: wire1.ID, To: "10.23.0.77", Protocol: "tcp", Port: 80}},
-		{"a neighbour in a tunnel's network", mastercfg.ExitDelivered, "", tracing.Query{From: cable1.ID, To: cable2.ID, Protocol: "tcp", Port: 80}},
-		{"nobody has it in a tunnel's network", mastercfg.ExitUnknown, "", tracing.Query{From: cable1.ID, To: "10.24.0.77", Protocol: "tcp", Port: 80}},
+		{"a neighbour", hops.Delivered, "", tracing.Query{From: red1.ID, To: red2.ID, Protocol: "tcp", Port: 80}},
+		{"another tenant's", hops.Delivered, "", tracing.Query{From: red1.ID, To: "10.22.0.1", Protocol: "tcp", Port: 80}},
+		{"denied by a rule", hops.Dropped, "denied", tracing.Query{From: red1.ID, To: "10.21.0.2", Protocol: "tcp", Port: 21}},
+		{"denied by another tenant's rule", hops.Dropped, "denied", tracing.Query{From: red1.ID, To: "10.22.0.1", Protocol: "tcp", Port: 22}},
+		{"another tenant's service", hops.Unknown, "", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "tcp", Port: 80}},
+		{"another tenant's on another node", hops.Uplink, "", tracing.Query{From: red1.ID, To: "10.22.0.9", Protocol: "tcp", Port: 80}},
+		{"the world", hops.Uplink, "", tracing.Query{From: red1.ID, To: "203.0.113.9", Protocol: "icmp"}},
+		{"a neighbour on a wire", hops.Delivered, "", tracing.Query{From: wire1.ID, To: wire2.ID, Protocol: "tcp", Port: 80}},
+		{"nobody has it on a wire", hops.Unknown, "", tracing.Query{From: wire1.ID, To: "10.23.0.77", Protocol: "tcp", Port: 80}},
+		{"a neighbour in a tunnel's network", hops.Delivered, "", tracing.Query{From: cable1.ID, To: cable2.ID, Protocol: "tcp", Port: 80}},
+		{"nobody has it in a tunnel's network", hops.Unknown, "", tracing.Query{From: cable1.ID, To: "10.24.0.77", Protocol: "tcp", Port: 80}},
 	})
 	if strings.Contains(text, "blue") {
 		t.Errorf("red is told of blue:\n%s", text)

@@ -7,15 +7,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/oftrace"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // hop tells a trace in words.
-func (w *world) hop(t oftrace.Trace, to target) mastercfg.Hop {
-	h := mastercfg.Hop{Note: strings.Join(t.Warnings, "; ")}
+func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
+	h := hops.Hop{Note: strings.Join(t.Warnings, "; ")}
 	var left outcome
 	for _, s := range stepsOf(t) {
 		if reason, drops := pipeline.DropReasonOf(s.Table, s.Match); drops {
@@ -25,7 +25,7 @@ func (w *world) hop(t oftrace.Trace, to target) mastercfg.Hop {
 			}
 			continue
 		}
-		step := mastercfg.TraceStep{Table: tableName(s.Table), Match: s.Match, Does: w.does(s.Actions)}
+		step := hops.Step{Table: tableName(s.Table), Match: s.Match, Does: w.does(s.Actions)}
 		if object, known := w.objects[s.Cookie]; known {
 			if step.Of = w.owner(object); !w.own(object) {
 				step.Match = "" // addresses, ports and groups of somebody else
@@ -37,15 +37,15 @@ func (w *world) hop(t oftrace.Trace, to target) mastercfg.Hop {
 	}
 	switch sent := t.Datapath != "drop"; {
 	case sent && left.flooded:
-		h.Exit, h.Note = mastercfg.ExitUnknown, strings.Join(append(t.Warnings, "everybody in the network gets it"), "; ")
+		h.Exit, h.Note = hops.Unknown, strings.Join(append(t.Warnings, "everybody in the network gets it"), "; ")
 	case sent && left.port != 0:
 		w.leaves(&h, left.port, to)
 	case sent && left.back:
-		h.Exit = mastercfg.ExitAnswered
+		h.Exit = hops.Answered
 	case h.Reason == "" && left.unknown:
-		h.Exit = mastercfg.ExitUnknown
+		h.Exit = hops.Unknown
 	default:
-		h.Exit = mastercfg.ExitDropped
+		h.Exit = hops.Dropped
 		return h
 	}
 	h.Reason, h.Means, h.Table, h.Of = "", "", "", "" // of a copy
@@ -95,22 +95,22 @@ func (o *outcome) note(actions []string) {
 }
 
 // leaves says where a packet goes that leaves by a port.
-func (w *world) leaves(h *mastercfg.Hop, port uint32, to target) {
+func (w *world) leaves(h *hops.Hop, port uint32, to target) {
 	owner, ours := w.ports[port]
 	switch {
 	case port == w.sw.Trunk() && w.encap == pipeline.VLAN:
-		h.Exit = mastercfg.ExitUplink
+		h.Exit = hops.Uplink
 	case port == w.sw.Trunk():
-		h.Exit, h.Next = mastercfg.ExitTunnel, w.peers[to.endpoint.VTEP]
+		h.Exit, h.Next = hops.Tunnel, w.peers[to.endpoint.VTEP]
 		h.To = "node " + cmp.Or(h.Next, to.endpoint.VTEP.String())
 	case owner == agent.OutsideID:
-		h.Exit = mastercfg.ExitHost
+		h.Exit = hops.Host
 	case ours && w.endpoints[owner].Tenant != w.tenant:
-		h.Exit, h.To = mastercfg.ExitDelivered, "endpoint"
+		h.Exit, h.To = hops.Delivered, "endpoint"
 	case ours:
-		h.Exit, h.To = mastercfg.ExitDelivered, "endpoint "+owner
+		h.Exit, h.To = hops.Delivered, "endpoint "+owner
 	default:
-		h.Exit, h.To = mastercfg.ExitDelivered, fmt.Sprintf("port %d", port)
+		h.Exit, h.To = hops.Delivered, fmt.Sprintf("port %d", port)
 	}
 }
 
