@@ -45,7 +45,7 @@ func (o *options) vouched(config *daemon.Config, pods *podjoin.Cluster) {
 	if pods == nil {
 		return
 	}
-	config.API.Vouch = pods.Vouch
+	config.API.Vouch, config.Security.Anew = pods.Vouch, pods.Anew()
 	config.Security.Vouched = func(ctx context.Context) (string, *x509.CertPool, error) {
 		token, err := pki.ReadFile(o.security.podToken, true)
 		if err != nil {

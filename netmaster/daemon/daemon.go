@@ -166,7 +166,7 @@ func New(cfg Config) (*Daemon, error) {
 		return 0
 	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
-	d.front = newFront(newProxy(db, cfg.Control, papers, cfg.Log), d.metrics, d.mode.now)
+	d.front = newFront(newProxy(member, cfg.Control, papers, cfg.Log), d.metrics, d.mode.now)
 	d.front.reached = member.reached
 	d.front.own[reportPath] = http.HandlerFunc(d.ownReport)
 	if cfg.Security.Debug {

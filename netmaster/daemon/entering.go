@@ -34,6 +34,9 @@ func (m *member) enter(ctx context.Context) bool {
 		}
 		m.papers.again()
 		err := m.tryToEnter(ctx)
+		if err != nil {
+			m.waits.Store(fault.New(fault.Unavailable, "this netmaster's member of the store is not started yet: %w", err))
+		}
 		if fault.Is(err, fault.Invalid) {
 			m.fail(err)
 			return false
@@ -87,6 +90,9 @@ func (m *member) mayFound(ctx context.Context, others []string) error {
 	}
 	if s.Vouched != nil && len(others) > 0 {
 		switch _, _, err := s.Vouched(ctx); {
+		case err == nil && joining.Cluster(ctx, others) == "":
+			return fault.New(fault.Unavailable, "there is a cluster already, whose netmasters give it the authorities, and none of them answers yet; if all have lost their data, "+
+				"restore a backup, or have a new cluster founded: %s", s.Anew)
 		case err == nil:
 			return fault.New(fault.Unavailable, "it has no authorities yet, which other netmasters give it")
 		case !fault.Is(err, fault.NotFound):

@@ -75,22 +75,22 @@ func (f *front) byRole(w http.ResponseWriter, r *http.Request) {
 
 // readyz succeeds when requests are answered, by this netmaster or through it, and the next one may be started anew.
 func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
+	is := "leader"
+	if f.leading() == nil {
+		holder, err := f.proxy.leader.address(r.Context())
+		if err != nil {
+			http.Error(w, "follower, leader unknown: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		if f.mode() == "" {
+			http.Error(w, "follower, mode of security unknown", http.StatusServiceUnavailable)
+			return
+		}
+		is = "follower of " + holder
+	}
 	if !f.reached() {
 		http.Error(w, "the other members of the store do not know yet where this one is", http.StatusServiceUnavailable)
 		return
 	}
-	if f.leading() != nil {
-		_, _ = w.Write([]byte("leader\n"))
-		return
-	}
-	holder, err := f.proxy.leader.address(r.Context())
-	if err != nil {
-		http.Error(w, "follower, leader unknown: "+err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	if f.mode() == "" {
-		http.Error(w, "follower, mode of security unknown", http.StatusServiceUnavailable)
-		return
-	}
-	_, _ = w.Write([]byte("follower of " + holder + "\n"))
+	_, _ = w.Write([]byte(is + "\n"))
 }

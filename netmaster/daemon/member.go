@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -26,6 +27,8 @@ type member struct {
 	failed chan error // what ended it
 	// announce says what this netmaster knows; set before Run.
 	announce func()
+
+	waits atomic.Pointer[fault.Error] // what has kept it from being started at the last try
 
 	mu       sync.Mutex
 	server   *embedded.Server // nil: not started yet
@@ -125,6 +128,14 @@ func (m *member) dial() (*tls.Config, error) {
 
 // away tells that the store cannot be asked: the member through which it is has not been started yet.
 func (m *member) away() bool { return m.cfg != nil && m.running() == nil }
+
+// Holder is who holds a lock of the store. While the member is away, the error says what it waits for.
+func (m *member) Holder(ctx context.Context, lock string) (string, error) {
+	if waits := m.waits.Load(); waits != nil && m.away() {
+		return "", waits
+	}
+	return m.db.Holder(ctx, lock)
+}
 
 // Run has the member enter its cluster, if it has not, and looks after it until ctx ends.
 func (m *member) Run(ctx context.Context) {

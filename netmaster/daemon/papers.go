@@ -42,6 +42,9 @@ type Security struct {
 	// Vouched is what this netmaster joins with, without such a token, where it has no authorities and the
 	// cluster has some; nil: nobody vouches for it. It may lead where nobody has them.
 	Vouched func(context.Context) (token string, authorities *x509.CertPool, err error)
+	// Anew is what an operator does so that a new cluster is founded although Vouched knows of one, all of
+	// whose netmasters have lost their data.
+	Anew    string
 	Founder bool // of several that embed a store with TLS, the one that founds the cluster
 
 	Own    owncert.Files    // certificates that the operator has brought

@@ -94,6 +94,38 @@ func TestLongNetmastersThatAreVouchedForFoundAStoreTogether(t *testing.T) {
 	netmastersOnly(t, all, nodes[0])
 }
 
+// All netmasters have lost their data, and what the last leader has published has outlived them: nobody founds another cluster
+// in place of theirs, whoever asks hears why and what to do, and somebody who does it gets a new cluster.
+func TestAClusterIsFoundedInPlaceOfALostOneByItsOperatorOnly(t *testing.T) {
+	lost, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outlived := string(pki.EncodeCertificates(lost[pki.API].Bundle()...))
+	v, first := &vouching{}, seats(t, 2)[0]
+	v.published.Store(&outlived)
+	first.security.Anew = "forget it"
+	n := v.start(t, first)
+	over := overSocket(t, first.security.Socket)
+	for _, path := range []string{"/readyz", "/api/v1/tenants/"} {
+		testkit.Eventually(t, 20*time.Second, path+" says what to do", func() bool {
+			resp, err := over.Get("http://localhost" + path)
+			if err != nil {
+				return false
+			}
+			defer resp.Body.Close()
+			text, err := io.ReadAll(resp.Body)
+			return err == nil && resp.StatusCode >= http.StatusInternalServerError && strings.Contains(string(text), "none of them answers yet; if all have lost their data") &&
+				strings.Contains(string(text), "forget it")
+		})
+	}
+	if n.daemon.papers.have() {
+		t.Error("it has founded a cluster")
+	}
+	v.published.Store(nil)
+	leader(t, n)
+}
+
 // plainMembers starts a closed cluster whose members of the store are plain.
 func plainMembers(t *testing.T, v *vouching, all []*seat) (nodes []*node) {
 	peers := map[string]string{}

@@ -93,6 +93,11 @@ func denied(format string, args ...any) error {
 	return fault.New(fault.Denied, "join token: "+format, args...)
 }
 
+// Anew is the command after which no authorities are written any more, so that a netmaster founds a cluster.
+func (c Cluster) Anew() string {
+	return fmt.Sprintf(`kubectl --namespace %s patch configmap %s --type merge --patch '{"data":null}'`, c.Namespace, ConfigMap)
+}
+
 // Authorities are those that the leader has written for who joins. Errors: fault.NotFound while
 // it has not, fault.Unavailable where the API server does not tell.
 func (c Cluster) Authorities(ctx context.Context) (*x509.CertPool, error) {
