@@ -30,7 +30,7 @@ const (
 // that is made and deleted meanwhile is made and deleted.
 func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 	testkit.TakesLong(t)
-	old := buildBefore(t)
+	old := buildOf(t, before)
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, First: true})
 	ctx, cancel := context.WithTimeout(ctx, upgradeLimit)
 	defer cancel()
@@ -121,22 +121,22 @@ func memberServes(ctx context.Context, n *testbed.Node) error {
 	return err
 }
 
-// buildBefore builds the programs of the version before from the history of
+// buildOf builds the programs of a version before from the history of
 // this clone, which may not reach back so far.
-func buildBefore(t *testing.T) (bin string) {
+func buildOf(t *testing.T, commit string) (bin string) {
 	t.Helper()
-	if out, err := exec.Command("git", "cat-file", "-e", before+"^{commit}").CombinedOutput(); err != nil {
-		t.Skipf("this clone does not have commit %s: %v %s", before, err, out)
+	if out, err := exec.Command("git", "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
+		t.Skipf("this clone does not have commit %s: %v %s", commit, err, out)
 	}
 	source, bin := t.TempDir(), t.TempDir()
 	build := exec.Command("sh", "-ec", `
 git -C "$(git rev-parse --show-toplevel)" archive "$1" | tar -x -C "$2"
 cd "$2"
 for program in netmaster netplugin contivk8s netctl; do go build -trimpath -o "$3/$program" ./cmd/$program; done`,
-		"sh", before, source, bin)
+		"sh", commit, source, bin)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build commit %s: %v\n%s", before, err, out)
+		t.Fatalf("build commit %s: %v\n%s", commit, err, out)
 	}
 	return bin
 }
