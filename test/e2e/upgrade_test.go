@@ -30,6 +30,9 @@ const (
 // that is made and deleted meanwhile is made and deleted.
 func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 	testkit.TakesLong(t)
+	if err := inHistory(before); err != nil {
+		t.Skip(err)
+	}
 	old := buildOf(t, before)
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, First: true})
 	ctx, cancel := context.WithTimeout(ctx, upgradeLimit)
@@ -121,13 +124,17 @@ func memberServes(ctx context.Context, n *testbed.Node) error {
 	return err
 }
 
-// buildOf builds the programs of a version before from the history of
-// this clone, which may not reach back so far.
+// inHistory is an error if this clone does not reach back to a version before.
+func inHistory(commit string) error {
+	if out, err := exec.Command("git", "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
+		return fmt.Errorf("this clone does not have commit %s: %w %s", commit, err, out)
+	}
+	return nil
+}
+
+// buildOf builds the programs of a version before from the history of this clone.
 func buildOf(t *testing.T, commit string) (bin string) {
 	t.Helper()
-	if out, err := exec.Command("git", "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
-		t.Skipf("this clone does not have commit %s: %v %s", commit, err, out)
-	}
 	source, bin := t.TempDir(), t.TempDir()
 	build := exec.Command("sh", "-ec", `
 git -C "$(git rev-parse --show-toplevel)" archive "$1" | tar -x -C "$2"
