@@ -34,7 +34,8 @@ func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (rep
 	said := mastercfg.KeysRotation{Step: "add"}
 	switch {
 	case record.Keyring != keys.State(): // a step was interrupted before the record named what it has made
-		said.Step, said.Done = "again", !turning
+		// What the store holds plainly is sealed by a step that was not interrupted.
+		said.Step, said.Done = "again", !turning && record.Sealed
 	case turning:
 		said.Step, said.Done = "turn", true
 		if err := a.allHave(r.Context(), keys.State()); err != nil {

@@ -53,6 +53,11 @@ func TestPasswordsOfBeforeAreSealedWithTheNextKey(t *testing.T) {
 	if is := replace(false, `"step":"turn","done":true,"resealed":0,"left":0`); is != password {
 		t.Errorf("sealed, and an older netmaster hands it to agents as it is: %s", is)
 	}
+	b.want("proven:root", "POST", mastercfg.RotateKeysPath, `{}`, 200, `"step":"add"`)
+	if err := keys.Turn(); err != nil { // and this netmaster ends
+		t.Fatal(err)
+	}
+	b.want("proven:root", "POST", mastercfg.RotateKeysPath, `{}`, 200, `"step":"again","done":false`)
 	first := replace(true, `"step":"turn","done":true,"resealed":1,"left":0`)
 	second := replace(true, `"step":"turn","done":true,"resealed":1,"left":0`)
 	if first == second {
