@@ -210,7 +210,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return errors.Join(err, server.stop(0))
 	}
 	d.papers.changed, d.member.announce = d.announce, d.announce
-	d.keyring.OnChange(d.announce)
+	d.keyring.OnChange(func() { d.announce(); d.gate.KeyringChanged() })
 	var leading sync.WaitGroup
 	leading.Go(func() { d.member.Run(working) })
 	leading.Go(func() { d.join(working) })

@@ -33,7 +33,8 @@ type index struct {
 	names    map[string]string                   // one copy of each name
 	recent   recent
 	open     func(place, sealed string) (string, error) // of the keyring
-	spread   time.Duration                              // in which nodes, one after the other, hear of what all have lost
+	withheld withheld
+	spread   time.Duration // in which nodes, one after the other, hear of what all have lost
 }
 
 // record is whose a record is.
@@ -63,7 +64,7 @@ type service struct {
 }
 
 func newIndex(open func(place, sealed string) (string, error)) *index {
-	return &index{open: open,
+	return &index{open: open, withheld: withheld{hosts: make(map[string]bool)},
 		records: make(map[string]record), networks: make(map[string]network), serves: make(map[string]map[string]*service),
 		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), entries: make(map[string]map[string]objdb.Service),
 		entered: make(map[string]string), names: make(map[string]string), recent: newRecent(),

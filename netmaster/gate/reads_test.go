@@ -3,10 +3,12 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,7 +66,7 @@ func TestANodeSeesTheTenantsThatItServes(t *testing.T) {
 	}
 }
 
-// What is sealed in the store is told to the node that needs it, as it was given, and to nobody else; what does not open stays sealed.
+// What is sealed in the store is told to the node that needs it as it was given, and to nobody else.
 func TestANodeIsToldItsPasswordThatIsSealedInTheStore(t *testing.T) {
 	b, keys := newBed(t), keyring.In(t.TempDir())
 	speaker := func(host, place, password string) mastercfg.CfgBgpState {
@@ -98,9 +100,38 @@ func TestANodeIsToldItsPasswordThatIsSealedInTheStore(t *testing.T) {
 	is("h2", "")
 	b.put(mastercfg.BgpPrefix+"h1", mastercfg.CfgBgpState{Hostname: "h1", As: "1", Password: "of before"})
 	is("h1", "of before")
-	moved := speaker("h1", "h2", "theirs")
-	b.put(mastercfg.BgpPrefix+"h1", moved)
-	is("h1", string(moved.Password))
+}
+
+// A netmaster that has not got the key yet tells a node nothing of its password, and all when it has it.
+func TestANodeIsToldItsPasswordWhenTheKeyIsThere(t *testing.T) {
+	b, keys := newBed(t), keyring.In(t.TempDir())
+	sealed, err := keys.Seal(mastercfg.ModelKey("Bgp", "h1"), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.put(mastercfg.BgpPrefix+"h1", mastercfg.CfgBgpState{Hostname: "h1", As: "1", Password: secret.Text(sealed)})
+	b.put(mastercfg.BgpPrefix+"h2", mastercfg.CfgBgpState{Hostname: "h2", As: "2"})
+	var there atomic.Bool
+	g := b.open(func(c *Config) {
+		c.Open = func(place, text string) (string, error) {
+			if !there.Load() {
+				return "", errors.New("there is no such key")
+			}
+			return keys.Open(place, text)
+		}
+	})
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), g)
+	f := b.follow(n, mastercfg.StateRoot)
+	testkit.Eventually(t, soon, "h1 hears of h2", func() bool { return f.has(mastercfg.BgpPrefix + "h2") })
+	if f.has(mastercfg.BgpPrefix + "h1") {
+		t.Errorf("h1 hears %s", f.value(mastercfg.BgpPrefix+"h1"))
+	}
+	there.Store(true)
+	g.KeyringChanged()
+	testkit.Eventually(t, soon, "h1 hears its password", func() bool {
+		var record mastercfg.CfgBgpState
+		return json.Unmarshal([]byte(f.value(mastercfg.BgpPrefix+"h1")), &record) == nil && record.Password == "first"
+	})
 }
 
 // A node judges by the classes of pods elsewhere, of the tenants that it serves, and is told nothing else of them.

@@ -136,7 +136,7 @@ func (x *index) seenBy(host, key string, value []byte) (shown []byte, differs bo
 	} else if x.open != nil {
 		if text, err := x.open(mastercfg.ModelKey("Bgp", host), string(record.Password)); err == nil {
 			record.Password = secret.Text(text)
-		} // else the node says that it cannot use it
+		} // else it is sealed for another place, or withheld
 	}
 	shown, _ = json.Marshal(record) // of texts and numbers
 	return shown, true

@@ -209,7 +209,7 @@ const startOver = math.MaxInt64 - 1
 func (x *index) message(host string, w *watch, now time.Time, progress time.Duration) *pb.WatchResponse {
 	if isFiltered(w.key) {
 		switch lost := x.lostBy(host, now); {
-		case w.lost != lost.times:
+		case w.lost != lost.times || x.isDue(host, w):
 			return compacted(w, startOver)
 		case w.since <= lost.at: // it has listed before, perhaps
 			return compacted(w, lost.at+1)
@@ -252,6 +252,9 @@ func (x *index) eventFor(host string, w *watch, c change) *mvccpb.Event {
 		return nil
 	}
 	if x.sees(host, c.after, w.since) {
+		if x.withholds(host, key, c.event.Kv.Value) {
+			return nil
+		}
 		if shown, differs := x.seenBy(host, key, c.event.Kv.Value); differs {
 			old := c.event.Kv
 			return &mvccpb.Event{Type: c.event.Type, Kv: &mvccpb.KeyValue{Key: old.Key, Value: shown, ModRevision: old.ModRevision, CreateRevision: old.CreateRevision}}
