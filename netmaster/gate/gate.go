@@ -77,7 +77,7 @@ func New(cfg Config) *Gate {
 		}
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
-	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB)}
+	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open, cfg.Log), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB)}
 	g.index.spread = g.pruneEvery()
 	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.takeIn)
 	g.server = grpc.NewServer(

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -63,8 +64,8 @@ type service struct {
 	gone      time.Time // the last endpoint, while there is none
 }
 
-func newIndex(open func(place, sealed string) (string, error)) *index {
-	return &index{open: open, withheld: withheld{hosts: make(map[string]bool)},
+func newIndex(open func(place, sealed string) (string, error), log *logrus.Entry) *index {
+	return &index{open: open, withheld: withheld{log: log, hosts: make(map[string]bool)},
 		records: make(map[string]record), networks: make(map[string]network), serves: make(map[string]map[string]*service),
 		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), entries: make(map[string]map[string]objdb.Service),
 		entered: make(map[string]string), names: make(map[string]string), recent: newRecent(),

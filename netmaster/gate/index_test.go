@@ -11,7 +11,7 @@ import (
 // Who has seen a tenant before, or may not see it, does not list again for a service of it that hosts lead to; and
 // when the tenant has none any more, nodes do not list at the same moment.
 func TestNotAllNodesListAtOnce(t *testing.T) {
-	x := newIndex(nil)
+	x := newIndex(nil, nil)
 	x.nodes["h3"] = mastercfg.Joined{Tenants: []string{"blue"}}
 	x.serve("h1", "red", 1, 5)
 	x.serve(everyNode, "red", 1, 10)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"sync"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/secret"
 )
@@ -17,6 +19,7 @@ import (
 
 // withheld are the nodes from which their own record is withheld, by whether the keyring has changed since.
 type withheld struct {
+	log   *logrus.Entry
 	mu    sync.Mutex
 	hosts map[string]bool
 }
@@ -33,10 +36,15 @@ func (x *index) withholds(host, key string, value []byte) bool {
 	x.withheld.mu.Lock()
 	defer x.withheld.mu.Unlock()
 	_, err := x.open(mastercfg.ModelKey("Bgp", host), string(record.Password))
-	if err != nil {
-		x.withheld.hosts[host] = false
+	if err == nil {
+		return false
 	}
-	return err != nil
+	if _, known := x.withheld.hosts[host]; !known {
+		x.withheld.log.WithError(err).WithField("host", host).Warn("the node is not told of its BGP speaker until its password opens: " +
+			"another netmaster has to have the key, or the password has to be set again")
+	}
+	x.withheld.hosts[host] = false
+	return true
 }
 
 // KeyringChanged has nodes list again from which something was withheld.
