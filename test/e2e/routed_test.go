@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -219,6 +220,12 @@ ip -n world route add default via 2001:db8:52::1`)
 	echo, err := s.bed.Outside.Start("world", inWorld(a.Probe(), "serve", "-udp", echoPort)...)
 	s.must(err)
 	s.afterwards(func(context.Context) error { return echo.Kill() })
+	for _, world := range []string{world4, world6} {
+		s.soon(shortly, func() error {
+			_, err := a.Run(s.ctx, a.Probe(), "stream", "-to", net.JoinHostPort(world, echoPort), "-count", "1")
+			return err
+		})
+	}
 	flows := []flow{{name: "pod", from: a, to: b.IP}}
 	for name, to := range map[string]string{"world4": world4, "world6": world6} {
 		flows = append(flows, flow{name: name, from: a, to: netip.MustParseAddr(to)})

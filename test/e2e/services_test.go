@@ -83,7 +83,9 @@ func (s story) container(event string, pod *testbed.Pod, labels map[string]strin
 		Event: event, Tenant: pod.Tenant, Network: pod.Network, Labels: labels, ContainerID: pod.Name,
 		EndpointID: strings.TrimPrefix(endpoint, mastercfg.NetworkID(pod.Tenant, pod.Network)+"-"),
 	}
-	s.must(post(s.ctx, pod.Node, masterURL(s.bed.Nodes[0], mastercfg.UpdateEndpointPath), request, nil))
+	body, err := json.Marshal(request)
+	s.must(err)
+	s.must(exchange(rootOf(s.bed.Nodes[0]), http.MethodPost, mastercfg.UpdateEndpointPath, string(body)))
 }
 
 // servedBy expects that soon every client gets answers from all of the pods and from
