@@ -82,7 +82,7 @@ func Record(ctx context.Context, store *clientv3.Client) *Recorder {
 // all keys, so that no revision is without an event: what a watch leaves out is asked
 // for again, once.
 func (r *Recorder) follow(ctx context.Context) error {
-	next, asked := int64(1), int64(0)
+	next, asked := firstRevision, int64(0)
 	for ctx.Err() == nil {
 		watching, stop := context.WithCancel(ctx)
 		for resp := range r.store.Watch(watching, "", clientv3.WithPrefix(), clientv3.WithRev(next)) {
@@ -112,11 +112,13 @@ func (r *Recorder) follow(ctx context.Context) error {
 	return fmt.Errorf("following the store: %w", ctx.Err())
 }
 
+// firstRevision is that of the first write of a store.
+const firstRevision = int64(2)
+
 // leftOut is the first revision that is missing in what comes next, 0 if none is.
-// What was before the first event that is ever seen does not count.
 func leftOut(next int64, events []*clientv3.Event) int64 {
 	for _, event := range events {
-		if next > 1 && event.Kv.ModRevision > next {
+		if event.Kv.ModRevision > next {
 			return next
 		}
 		next = event.Kv.ModRevision + 1
@@ -143,16 +145,26 @@ func (r *Recorder) take(events []*clientv3.Event) (ended bool) {
 	return false
 }
 
-// Finish marks the end of the history and returns it once all of it has come.
+// Finish marks the end of the history and returns it once all of it has come. A watch that goes on at another
+// member may have left out a part of a revision, so the store, which is at rest now, tells all of it once more.
 func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 	defer r.stop()
 	if err := r.end(ctx); err != nil {
 		return nil, err
 	}
 	r.done.Wait()
-	log := newLog(r.changes)
-	log.Gaps = r.gaps
-	return log, r.err
+	if r.err != nil {
+		return nil, r.err
+	}
+	whole := Record(ctx, r.store)
+	defer whole.stop()
+	whole.done.Wait()
+	log := newLog(whole.changes)
+	log.Gaps = append(r.gaps, whole.gaps...)
+	if heard, all := len(r.changes), len(whole.changes); heard != all {
+		log.Gaps = append(log.Gaps, fmt.Sprintf("the watch of the store told of %d changes of %d", heard, all))
+	}
+	return log, whole.err
 }
 
 // end marks the end of the history. That is not in the middle of a large change: one whose

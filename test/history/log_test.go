@@ -23,8 +23,8 @@ func TestARevisionThatAWatchLeavesOutIsSeen(t *testing.T) {
 		events  []*clientv3.Event
 		missing int64
 	}{
-		{"the beginning", 1, events(7, 7, 8), 0},
-		{"a hole in the beginning", 1, events(7, 9), 8},
+		{"the beginning", firstRevision, events(2, 2, 3), 0},
+		{"a hole in the beginning", firstRevision, events(7, 9), 2},
 		{"what comes next", 9, events(9, 9, 9, 10), 0},
 		{"one left out before", 9, events(10), 9},
 		{"one left out between", 9, events(9, 9, 11), 10},
