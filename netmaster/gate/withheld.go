@@ -15,7 +15,7 @@ import (
 // speaker. A netmaster that was away while the key was replaced has the present one a moment after it has begun
 // to serve. Until then it withholds the record, and the node lists again when the keyring has changed:
 // told a password that it cannot use, it would give up its sessions, and not hear the right one later, as
-// the record has the same revision.
+// the record has the same revision. A node that lists meanwhile is without its speaker until then.
 
 // withheld are the nodes from which their own record is withheld, by whether the keyring has changed since.
 type withheld struct {
