@@ -123,11 +123,47 @@ func (x *explanation) success(c *Call) {
 		if x.log.At(key, c.Revision) != nil && len(x.during(key, c.Revision, c.Revision, Post, CreateEndpoint)) == 0 && !x.undone(c, Post, CreateEndpoint) {
 			x.report("succeeded, but %s is in the store: %s", key, c)
 		}
+		if c.Verb == DeleteEndpoint {
+			x.unseen(c)
+		}
 	case CreateEndpoint:
 		x.endpointStored(c)
 	}
 	if c.Verb == Post && x.lostUpdate(c) {
 		x.report("succeeded, but the store holds something else: %s", c)
+	}
+}
+
+// unseen finds who made an endpoint that was deleted at the revision at which it was made: the
+// log does not show it, and the answer of who made it may be lost.
+func (x *explanation) unseen(c *Call) {
+	key, at := c.storeKey(), c.Revision
+	missing := len(x.during(key, at, at, DeleteEndpoint)) - len(x.during(key, at, at, CreateEndpoint))
+	if x.log.At(key, x.log.before(at)) != nil {
+		missing--
+	}
+	if x.log.At(key, at) != nil {
+		missing++
+	}
+	var free []*Call
+	for _, l := range x.lost[key] {
+		fate, used := x.fates[l]
+		switch {
+		case !used && l.Verb == CreateEndpoint && l.From < at:
+			free = append(free, l)
+		case used && fate.Revision == at && l.Verb == CreateEndpoint:
+			missing--
+		case used && fate.Revision == at && l.Verb == DeleteEndpoint:
+			missing++
+		}
+	}
+	for range missing {
+		if len(free) == 0 {
+			x.report("succeeded, but %s was not in the store: %s", key, c)
+			return
+		}
+		x.fates[free[0]] = Fate{at, c.exact, c.endpoint()}
+		free = free[1:]
 	}
 }
 

@@ -26,7 +26,7 @@ var (
 	seed       = flag.Uint64("history.seed", 0, "seed of the operations; 0 takes one from the clock")
 	operations = flag.Int("history.operations", 10000, "number of operations")
 	clients    = flag.Int("history.clients", 16, "number of clients")
-	keep       = flag.String("history.keep", "", "directory to keep logs and data of the netmasters in")
+	keep       = flag.String("history.keep", "", "directory to keep both records and the logs and data of the netmasters in")
 )
 
 func TestClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
@@ -120,11 +120,15 @@ func verify(ctx context.Context, t *testing.T, cluster *Cluster, recorder *Recor
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, gap := range log.Gaps {
+	for _, gap := range log.Gaps[:min(len(log.Gaps), shown)] {
 		t.Log(gap)
 	}
+	written(t, log, calls)
 	began := time.Now()
 	world, found := Verify(log, calls)
+	for _, text := range cluster.Diverged(ctx, recorder.store) {
+		found = append(found, Finding{"members of the store", text})
+	}
 	for _, text := range Links(world, answered(ctx, t, cluster), true) {
 		found = append(found, Finding{"links of answers", text})
 	}
@@ -153,6 +157,26 @@ func place(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// written keeps both records where the logs are kept.
+func written(t *testing.T, log *Log, calls []*Call) {
+	t.Helper()
+	if *keep == "" {
+		return
+	}
+	var changes, answers strings.Builder
+	for _, c := range log.Changes {
+		fmt.Fprintf(&changes, "%d %s %s\n", c.Revision, c.Key, c.Value)
+	}
+	for _, c := range calls {
+		fmt.Fprintf(&answers, "%s\t%s\n", c, c.Body)
+	}
+	for name, text := range map[string]string{"changes": changes.String(), "calls": answers.String()} {
+		if err := os.WriteFile(filepath.Join(place(t), name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // start starts a cluster, with members of a store or on one beside it, and

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/test/testkit"
@@ -88,10 +89,10 @@ func (r *Recorder) follow(ctx context.Context) error {
 		for resp := range r.store.Watch(watching, "", clientv3.WithPrefix(), clientv3.WithRev(next)) {
 			if resp.CompactRevision != 0 {
 				stop()
-				return fmt.Errorf("following the store: revision %d is compacted", next)
+				return fmt.Errorf("following the store from revision %d: %w", next, rpctypes.ErrCompacted)
 			}
 			if missing := leftOut(next, resp.Events); missing != 0 {
-				gap := fmt.Sprintf("the watch of the store left out revision %d", missing)
+				gap := fmt.Sprintf("the watch of the store left out revision %d, at member %x", missing, resp.Header.MemberId)
 				if asked == missing {
 					stop()
 					return fmt.Errorf("following the store: %s twice", gap)
@@ -146,7 +147,8 @@ func (r *Recorder) take(events []*clientv3.Event) (ended bool) {
 }
 
 // Finish marks the end of the history and returns it once all of it has come. A watch that goes on at another
-// member may have left out a part of a revision, so the store, which is at rest now, tells all of it once more.
+// member may have left out a part of a revision, so the store, which is at rest now, tells all of it once more,
+// if it has not forgotten the beginning yet.
 func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 	defer r.stop()
 	if err := r.end(ctx); err != nil {
@@ -159,12 +161,29 @@ func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 	whole := Record(ctx, r.store)
 	defer whole.stop()
 	whole.done.Wait()
-	log := newLog(whole.changes)
-	log.Gaps = append(r.gaps, whole.gaps...)
-	if heard, all := len(r.changes), len(whole.changes); heard != all {
-		log.Gaps = append(log.Gaps, fmt.Sprintf("the watch of the store told of %d changes of %d", heard, all))
+	if errors.Is(whole.err, rpctypes.ErrCompacted) {
+		whole = r
+	} else if whole.err != nil {
+		return nil, whole.err
 	}
-	return log, whole.err
+	log := newLog(whole.changes)
+	log.Gaps = append(r.gaps, untold(r.changes, whole.changes)...)
+	return log, nil
+}
+
+// untold are the changes of all that the watch did not tell of.
+func untold(heard, all []Change) (gaps []string) {
+	for _, c := range all {
+		if len(heard) > 0 && heard[0].Revision == c.Revision && heard[0].Key == c.Key {
+			heard = heard[1:]
+			continue
+		}
+		gaps = append(gaps, fmt.Sprintf("the watch of the store did not tell of %s at revision %d", c.Key, c.Revision))
+	}
+	for _, c := range heard {
+		gaps = append(gaps, fmt.Sprintf("the watch of the store told of %s at revision %d, which it does not have", c.Key, c.Revision))
+	}
+	return gaps
 }
 
 // end marks the end of the history. That is not in the middle of a large change: one whose

@@ -72,6 +72,39 @@ func TestAnEndpointThatWasReplacedByLostCallsIsExplained(t *testing.T) {
 	}
 }
 
+// An endpoint is made and deleted at the revision at which its network is made; the answer
+// of who made it is lost.
+func TestAnEndpointThatWasThereBetweenTwoRevisionsWasMade(t *testing.T) {
+	for what, c := range map[string]struct {
+		made bool
+		want string
+	}{
+		"by a lost call": {made: true},
+		"by nobody":      {want: "succeeded, but " + endpointPrefix + "n0.t0-c9 was not in the store"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newStory(t)
+			s.endpoint("c9", "10.0.0.2")
+			first := s.calls[len(s.calls)-1]
+			s.forget()
+			s.deleteEndpoint("c9")
+			s.together(first)
+			s.changes = slices.DeleteFunc(s.changes, func(c Change) bool { return c.Key == first.storeKey() })
+			if !c.made {
+				s.calls = slices.DeleteFunc(s.calls, func(c *Call) bool { return c == first })
+			}
+			s.derive()
+			found := ""
+			for _, f := range s.findings() {
+				found += f.Text
+			}
+			if c.want == "" && found != "" || !strings.Contains(found, c.want) {
+				t.Errorf("want %q, found %q", c.want, found)
+			}
+		})
+	}
+}
+
 func TestAnEndpointThatNobodyReplacedIsSeen(t *testing.T) {
 	s := newStory(t)
 	s.deleteEndpoint("c0")

@@ -1,0 +1,43 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// comparingTime is how long members may take until all have come as far as the newest.
+const comparingTime = 30 * time.Second
+
+// Diverged tells which members of the store have another history than the first one.
+func (c *Cluster) Diverged(ctx context.Context, store *clientv3.Client) (found []string) {
+	ctx, cancel := context.WithTimeout(ctx, comparingTime)
+	defer cancel()
+	newest, err := store.Get(ctx, lastKey)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var first *clientv3.HashKVResponse
+	for _, url := range c.Stores() {
+		err := testkit.Poll(ctx, func() error {
+			hash, err := store.HashKV(ctx, url, newest.Header.Revision)
+			switch {
+			case err != nil: // it may not be as far
+				return err
+			case first == nil:
+				first = hash
+			case hash.Hash != first.Hash && hash.CompactRevision == first.CompactRevision: // others are not comparable
+				found = append(found, fmt.Sprintf("%s has hash %d at revision %d, the first has %d", url, hash.Hash, newest.Header.Revision, first.Hash))
+			}
+			return nil
+		})
+		if err != nil {
+			found = append(found, fmt.Sprintf("%s: %v", url, err))
+		}
+	}
+	return found
+}
