@@ -105,7 +105,7 @@ func (t *Term) win(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.epoch = rev
+	t.epoch, t.commits.last = rev, rev
 	if err := t.queue(ctx); err != nil {
 		return errors.Join(context.Cause(t.ctx), err)
 	}

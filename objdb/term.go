@@ -30,6 +30,8 @@ type Term struct {
 	cancel context.CancelCauseFunc
 	kept   chan struct{} // closed when renewing has stopped
 
+	commits commits
+
 	mu    sync.Mutex     // orders adding a user with the end
 	users sync.WaitGroup // functions of Go
 }
@@ -126,24 +128,32 @@ func (t *Term) Trusted() error {
 // An error of kind Unavailable leaves open whether the transaction happened.
 // It may be used after the end of the term: the fence makes it harmless.
 func (t *Term) Txn(ctx context.Context, txn Txn) (rev int64, ok bool, err error) {
-	guards := append(slices.Clone(txn.If), t.Fence())
+	rev, candidate, err := t.fenced(ctx, t.Fence(), txn.If, txn.ops()...)
+	if fault.Is(err, fault.Unavailable) {
+		err = fault.New(fault.Unavailable, "commit with unknown outcome: %w", err)
+	}
+	return rev, err == nil && candidate == 0, err
+}
+
+// fenced sends operations under a guard of the candidate's key and others, and returns their revision, or, if a guard
+// does not hold, that at which the candidate's key was last written.
+func (t *Term) fenced(ctx context.Context, fence Guard, guards []Guard, ops ...clientv3.Op) (rev, candidate int64, err error) {
+	guards = append(slices.Clone(guards), fence)
 	resp, err := Call(ctx, t.db, "commit", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-		return c.Txn(ctx).If(Txn{If: guards}.compares()...).Then(txn.ops()...).Else(clientv3.OpGet(t.fence)).Commit()
+		return c.Txn(ctx).If(Txn{If: guards}.compares()...).Then(ops...).Else(clientv3.OpGet(t.fence)).Commit()
 	})
 	switch {
-	case fault.Is(err, fault.Unavailable):
-		return 0, false, fault.New(fault.Unavailable, "commit with unknown outcome: %w", err)
 	case err != nil:
-		return 0, false, err
+		return 0, 0, err
 	case resp.Succeeded:
-		return resp.Header.Revision, true, nil
+		return resp.Header.Revision, 0, nil
 	}
-	candidate := resp.Responses[0].GetResponseRange()
-	if len(candidate.Kvs) == 0 || candidate.Kvs[0].CreateRevision != t.epoch {
+	key := resp.Responses[0].GetResponseRange()
+	if len(key.Kvs) == 0 || key.Kvs[0].CreateRevision != t.epoch {
 		t.end(fault.New(fault.NotLeader, "lock %s: candidate key is gone", t.lock))
-		return 0, false, t.Ended()
+		return 0, 0, t.Ended()
 	}
-	return 0, false, nil
+	return 0, key.Kvs[0].ModRevision, nil
 }
 
 // Resign ends the term and lets the successor in at once. Ledgers finish the

@@ -71,6 +71,15 @@ func (t Txn) ops(opts ...clientv3.OpOption) []clientv3.Op {
 	return ops
 }
 
+// keys are those that are written, first those of Puts.
+func (t Txn) keys() []string {
+	keys := make([]string, 0, len(t.Puts)+len(t.Deletes))
+	for _, kv := range t.Puts {
+		keys = append(keys, kv.Key)
+	}
+	return append(keys, t.Deletes...)
+}
+
 // Txn commits a transaction and returns its revision; ok is false if a guard
 // did not hold. It carries no leader fence: it is for keys that have no other
 // writer, such as an agent's own.

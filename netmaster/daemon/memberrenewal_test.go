@@ -1,11 +1,16 @@
 package daemon
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +19,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // storeCert is a certificate of a netmaster by the authority of the store.
@@ -102,6 +108,58 @@ func TestCertificatesOfAStoreAreReplacedWithoutARestartOfItsNetmaster(t *testing
 	}
 }
 
+// writers are how many write through each netmaster, so that there is always a commit under way.
+const writers = 3
+
+// writing makes tenants through each of several netmasters, one after the other, until it is ended. None may be refused.
+func writing(t *testing.T, nodes ...*node) (end func()) {
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range writers * len(nodes) {
+		n := nodes[i%len(nodes)]
+		client := overSocket(t, n.daemon.cfg.Security.Socket)
+		all.Go(func() {
+			made, longest := 0, time.Duration(0)
+			for ; ctx.Err() == nil; retry.Pause(ctx, 5*time.Millisecond) {
+				began := time.Now()
+				if err := makeTenant(client, fmt.Sprintf("w%d-%d", i+1, made)); err != nil {
+					t.Error(err)
+				}
+				made, longest = made+1, max(longest, time.Since(began))
+			}
+			t.Logf("%d tenants through %s, the longest took %s", made, n.daemon.cfg.Security.Name, longest)
+		})
+	}
+	return func() { stop(); all.Wait() }
+}
+
+func makeTenant(client *http.Client, name string) error {
+	resp, err := client.Post("http://localhost/api/v1/tenants/"+name+"/", "application/json", strings.NewReader(`{"tenantName":"`+name+`"}`))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if answer, err := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || err != nil {
+		return fmt.Errorf("tenant %s: %s %s, %v", name, resp.Status, answer, err)
+	}
+	return nil
+}
+
+// A write that comes while the member of the leader is started again waits for that.
+func TestWritesWaitWhileTheMemberOfTheLeaderIsStartedAgain(t *testing.T) {
+	s := seats(t, 1)[0]
+	n := s.start(t)
+	leader(t, n)
+	end := writing(t, n)
+	before := n.daemon.member.running()
+	rotate(t, n, pki.Add)
+	testkit.Eventually(t, 30*time.Second, "the member knows them", func() bool { return n.daemon.member.knows() == n.daemon.papers.authorities().Hash() })
+	end()
+	if n.daemon.member.running() == before {
+		t.Error("it was not started again")
+	}
+}
+
 // An open cluster, whose members speak plainly, is closed: its netmasters are started with https URLs, one after the other,
 // which changes nothing, and when they have authorities their members speak TLS, one after the other. Nothing is lost.
 func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
@@ -152,6 +210,21 @@ func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
 	if _, err := nodes[1].daemon.db.Get(t.Context(), mastercfg.ModelRoot+"tenant/blue"); err != nil {
 		t.Error(err)
 	}
+}
+
+// In a store of three the authorities are replaced while it is written to through each, and nobody is refused.
+func TestLongNoWriteFailsWhileAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
+	testkit.TakesLong(t)
+	_, nodes := threeSecure(t)
+	end := writing(t, nodes...)
+	for _, step := range []pki.Step{pki.Add, pki.Switch, pki.Drop} {
+		first, _ := leader(t, nodes...)
+		rotate(t, first, step)
+	}
+	for _, n := range nodes {
+		testkit.Eventually(t, time.Minute, "all know the last step", func() bool { return n.daemon.member.knows() == nodes[0].daemon.papers.authorities().Hash() })
+	}
+	end()
 }
 
 // In a store of three the authorities are replaced while it is written to; one that was away meanwhile is let in again

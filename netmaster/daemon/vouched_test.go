@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"crypto/x509"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -194,16 +193,4 @@ func TestLongMembersOfAClosedClusterGetTLS(t *testing.T) {
 	if _, err := nodes[2].daemon.db.Get(t.Context(), mastercfg.ModelRoot+"tenant/blue"); err != nil {
 		t.Error(err)
 	}
-}
-
-func makeTenant(client *http.Client, name string) error {
-	resp, err := client.Post("http://localhost/api/v1/tenants/"+name+"/", "application/json", strings.NewReader(`{"tenantName":"`+name+`"}`))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if answer, err := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || err != nil {
-		return fmt.Errorf("tenant %s: %s %s, %v", name, resp.Status, answer, err)
-	}
-	return nil
 }

@@ -242,7 +242,7 @@ func (l *Ledger) commit(g *group, plans int) (int64, error) {
 	}
 	// A transaction that was sent is waited for even when the term ends:
 	// whoever asked for it wants to know, and the fence keeps it harmless.
-	rev, err := l.send(context.WithoutCancel(l.term.Context()), t, plans)
+	rev, err := l.send(context.WithoutCancel(l.term.Context()), l.term.Commit, t, plans)
 	if err != nil {
 		return 0, err
 	}
@@ -251,10 +251,10 @@ func (l *Ledger) commit(g *group, plans int) (int64, error) {
 	return l.newest, nil
 }
 
-// send commits one transaction and tells the observer.
-func (l *Ledger) send(ctx context.Context, t objdb.Txn, plans int) (int64, error) {
+// send commits one transaction, by Txn or Commit of the term, and tells the observer.
+func (l *Ledger) send(ctx context.Context, by func(context.Context, objdb.Txn) (int64, bool, error), t objdb.Txn, plans int) (int64, error) {
 	began := time.Now()
-	rev, err := l.fenced(ctx, t)
+	rev, err := fenced(by(ctx, t))
 	l.observer.Committed(plans, len(t.Puts)+len(t.Deletes), time.Since(began), err)
 	return rev, err
 }
@@ -282,9 +282,8 @@ func (l *Ledger) note(key string, deleted bool, rev int64) {
 	l.since.note(key)
 }
 
-// fenced sends one transaction under the fence of the term.
-func (l *Ledger) fenced(ctx context.Context, t objdb.Txn) (int64, error) {
-	rev, ok, err := l.term.Txn(ctx, t)
+// fenced is the outcome of a transaction under the fence of the term.
+func fenced(rev int64, ok bool, err error) (int64, error) {
 	if err == nil && !ok {
 		err = errConflict
 	}

@@ -148,7 +148,7 @@ type stored struct {
 // storeSome stores the next changes. It can be tried again after an error.
 func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
 	some := d.next(l.maxOps)
-	rev, err := l.send(ctx, l.transaction(d, some), 0)
+	rev, err := l.send(ctx, l.term.Txn, l.transaction(d, some), 0)
 	switch {
 	case errors.Is(err, errConflict):
 		return l.sift(ctx, d, some)

@@ -254,7 +254,7 @@ func (l *Ledger) dropOnce(ctx context.Context, parts []string) error {
 // inOrder sends transactions one after the other.
 func (l *Ledger) inOrder(ctx context.Context, txns []objdb.Txn) error {
 	for _, txn := range txns {
-		if _, err := l.fenced(ctx, txn); err != nil {
+		if _, err := fenced(l.term.Txn(ctx, txn)); err != nil {
 			return err
 		}
 	}

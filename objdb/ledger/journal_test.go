@@ -197,7 +197,7 @@ func TestADeletionOfAJournalThatArrivesLateLeavesTheNextOne(t *testing.T) {
 				testdb.Put(t, db, key, "x")
 			}
 			for _, txn := range late {
-				if _, err := l.fenced(t.Context(), txn); err != nil && !errors.Is(err, errConflict) {
+				if _, err := fenced(l.term.Txn(t.Context(), txn)); err != nil && !errors.Is(err, errConflict) {
 					t.Fatal(err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,6 +20,12 @@ import (
 // politeTries is how often a large plan runs beside the others before it has
 // the ledger for itself until it is decided.
 const politeTries = 2
+
+// outage is how long a large plan that the store could not take is tried again.
+const outage = 10 * time.Second
+
+// errNotCommitted is in the error of a plan of which nothing can happen any more, because the store did not answer.
+var errNotCommitted = errors.New("not committed")
 
 // prepare works on large plans, one after the other, until the term ends.
 func (l *Ledger) prepare() {
@@ -40,11 +47,16 @@ func (l *Ledger) prepare() {
 
 // commitLarge brings one large plan to its end.
 func (l *Ledger) commitLarge(s *submission) {
-	for try := 1; ; try++ {
+	began := time.Now()
+	for try := 1; ; {
 		rev, err := l.attempt(s, try)
 		switch {
+		case errors.Is(err, errNotCommitted) && time.Since(began) < outage && s.ctx.Err() == nil && l.term.Context().Err() == nil:
+			l.log.WithError(err).Debug("running a large plan again")
+			continue
 		case errors.Is(err, errConflict) && try < maxTries:
 			l.log.WithField("try", try).Debug("state changed by others, running a large plan again")
+			try++
 			continue
 		case errors.Is(err, errConflict):
 			err = fault.New(fault.Conflict, "state was changed by others %d times in a row: %w", maxTries, err)
@@ -193,7 +205,7 @@ func (l *Ledger) write(ctx context.Context, parts []objdb.KV) (*decided, error) 
 	sending.SetLimit(partsAtOnce)
 	for _, part := range parts {
 		sending.Go(func() error {
-			_, err := l.send(sendCtx, objdb.Txn{Puts: []objdb.KV{part}}, 0)
+			_, err := l.send(sendCtx, l.term.Txn, objdb.Txn{Puts: []objdb.KV{part}}, 0)
 			return err
 		})
 	}
@@ -204,7 +216,7 @@ func (l *Ledger) write(ctx context.Context, parts []objdb.KV) (*decided, error) 
 		If:   []objdb.Guard{objdb.Absent(l.journal.prepared())},
 		Puts: []objdb.KV{{Key: l.journal.prepared()}},
 	}
-	at, err := l.send(ctx, prepared, 0)
+	at, err := l.send(ctx, l.term.Txn, prepared, 0)
 	if err != nil {
 		return nil, notCommitted(err)
 	}
@@ -219,7 +231,7 @@ func notCommitted(err error) error {
 	if !fault.Is(err, fault.Unavailable) {
 		return err
 	}
-	return fault.New(fault.Unavailable, "not committed: %w", err)
+	return fault.New(fault.Unavailable, "%w: %w", errNotCommitted, err)
 }
 
 // decide makes a plan with a journal happen.
@@ -251,7 +263,7 @@ func (l *Ledger) mark(m mark) (created int64, err error) {
 	ctx := context.WithoutCancel(l.term.Context())
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
 	for unknown := error(nil); ; {
-		created, err = l.send(ctx, txn, 1)
+		created, err = l.send(ctx, l.term.Txn, txn, 1)
 		switch {
 		case err == nil:
 			return created, nil

@@ -158,8 +158,8 @@ func (l *Ledger) View(read func(r Reader) error) error {
 // runs more than once when others write in between. If it returns an error,
 // nothing of it is written and Update returns that error. When ctx ends before
 // the plan ran it never runs; from then on Update waits for the outcome, which
-// the request timeout bounds. An error of kind Unavailable after the commit was
-// sent leaves open whether it happened; the message says so.
+// Term.Commit finds out within twice the request timeout. An error of kind Unavailable whose message
+// says "unknown outcome" leaves open whether it happened.
 //
 // Everything is one transaction, except for a plan that reads and writes more
 // than the store takes in one (some hundred keys, 1 MiB), which is committed as

@@ -59,6 +59,37 @@ func (k *keeper) arrive(t *testing.T) {
 	}
 }
 
+// A commit that got lost on its way happens once, whatever of it had no answer, and who asked for it is not bothered.
+func TestAPlanHappensOnceAlthoughSomethingOfItGotLost(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	for name, words := range map[string]string{
+		"the commit of a small plan": state + "n\x12",
+		"a part of a large one":      "/000000\x12",
+		"that all parts are there":   "/prepared\x12",
+	} {
+		t.Run(name, func(t *testing.T) {
+			way := &keeper{words: words}
+			l := openLedger(t, lead(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass))))
+			before := l.loaded
+			mustUpdate(t, l, increment(state+"n"))
+			if _, err := l.UpdateLarge(t.Context(), generation(name)); err != nil {
+				t.Error(err)
+			}
+			way.arrive(t)
+			if got := held(l, state+"generation/0000"); got != name {
+				t.Errorf("got %s", got)
+			}
+			if l.inCommitter(func() error { before = l.loaded - before; return nil }) != nil || before != 0 {
+				t.Error("everything was read again")
+			}
+		})
+	}
+	if n := testdb.Value(t, near, state+"n"); n != "3" {
+		t.Errorf("counted %s", n)
+	}
+}
+
 // The transaction that sets a key of a damaged journal aside may happen after it was tried again: it leaves the next journal.
 func TestWhatSetsAJournalAsideAndArrivesLateLeavesTheNextOne(t *testing.T) {
 	url := testetcd.New(t)

@@ -50,8 +50,7 @@ func TestLongCertificatesAreReplacedUnderLife(t *testing.T) {
 
 // lived has a cluster live while something happens, within a time.
 func lived(t *testing.T, within time.Duration, happens func(story)) {
-	// The store is plain: members with TLS are started again for other authorities, and requests to the leader have to be repeated then.
-	ctx, bed := newBareBedFor(t, bedLimit+within, testbed.Config{Nodes: 3, Secure: true, Plain: true, First: true})
+	ctx, bed := newBareBedFor(t, bedLimit+within, testbed.Config{Nodes: 3, Secure: true, First: true})
 	startDaemons(t, ctx, bed, "--netmasters", "https://"+bed.Nodes[0].MgmtIP+":9999")
 	s := story{t, ctx, bed}
 	s.tenant("blue")

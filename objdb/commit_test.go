@@ -1,0 +1,190 @@
+package objdb
+
+import (
+	"bytes"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// disturbed is a store whose leader gets no answer to a transaction about a key, once.
+type disturbed struct {
+	term *Term
+	near *DB
+
+	about   atomic.Pointer[string] // what is in it; nil: nothing is disturbed
+	happens bool                   // it happens all the same
+	away    atomic.Bool            // nothing passes any more
+	full    atomic.Bool            // it takes no candidate's key
+	kept    *testetcd.Request
+}
+
+func disturb(t *testing.T) *disturbed {
+	t.Helper()
+	d := &disturbed{}
+	url := testetcd.New(t)
+	relay := testetcd.NewRelay(t, url, func(r testetcd.Request) ([]byte, error) {
+		about := d.about.Load()
+		switch {
+		case d.away.Load():
+			return nil, testetcd.ErrNoAnswer
+		case d.full.Load() && r.Method == "Txn" && bytes.Contains(r.Body, []byte(d.term.fence+"\x12")):
+			return nil, rpctypes.ErrGRPCNoSpace
+		case about == nil || r.Method != "Txn" || !bytes.Contains(r.Body, []byte(*about)):
+			return r.Send()
+		}
+		d.about.Store(nil)
+		d.kept = &r
+		if d.happens {
+			if _, err := r.Send(); err != nil {
+				return nil, err
+			}
+		}
+		return nil, testetcd.ErrNoAnswer
+	})
+	d.near = open(t, Config{Endpoints: []string{url}})
+	d.term = campaign(t, open(t, Config{Endpoints: []string{relay}, RequestTimeout: time.Second}), "far", 30*time.Second)
+	t.Cleanup(func() { d.away.Store(false); resign(t, d.term) })
+	return d
+}
+
+// loses has the next transaction about a key get no answer, and tells whether it happens.
+func (d *disturbed) loses(key string, happens bool) {
+	d.happens = happens
+	d.about.Store(&key)
+}
+
+// Of a transaction without an answer is found out whether it has happened: it happens once, and is told as what it is.
+func TestACommitWithoutAnAnswerHappensOnce(t *testing.T) {
+	d := disturb(t)
+	a, b := state+"a", state+"b"
+	for name, txn := range map[string]func(old KV) Txn{
+		"put":     func(old KV) Txn { return Txn{If: []Guard{Unchanged(old)}, Puts: []KV{{Key: a, Value: []byte("new")}}} },
+		"made":    func(KV) Txn { return Txn{If: []Guard{Absent(b)}, Puts: []KV{{Key: b, Value: []byte("new")}}} },
+		"deleted": func(old KV) Txn { return Txn{If: []Guard{Unchanged(old)}, Deletes: []string{a}} },
+		"moved": func(old KV) Txn {
+			return Txn{If: []Guard{Unchanged(old), Absent(b)}, Puts: []KV{{Key: b, Value: old.Value}}, Deletes: []string{a}}
+		},
+		"as it was":     func(KV) Txn { return Txn{Puts: []KV{{Key: a, Value: []byte("old")}}} },
+		"that is there": func(KV) Txn { return Txn{Puts: []KV{{Key: a, Value: []byte("old")}, {Key: b}}} },
+	} {
+		for _, happens := range []bool{true, false} {
+			put(t, d.term.DB(), a, "old")
+			del(t, d.term.DB(), b)
+			old, err := d.near.Get(t.Context(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := txn(old)
+			d.loses(state, happens)
+			rev, ok, err := d.term.Commit(t.Context(), want)
+			if !ok || err != nil || rev <= old.ModRevision {
+				t.Errorf("%s, happens %t: at %d, %t, %v", name, happens, rev, ok, err)
+			}
+			if d.about.Load() != nil {
+				t.Fatal("nothing was disturbed")
+			}
+			written := int64(0)
+			for _, kv := range want.Puts {
+				now, err := d.near.Get(t.Context(), kv.Key)
+				if err != nil || string(now.Value) != string(kv.Value) || now.ModRevision != rev {
+					t.Errorf("%s, happens %t, at %d: %+v, %v", name, happens, rev, now, err)
+				}
+				written = now.ModRevision
+			}
+			for _, key := range want.Deletes {
+				if _, err := d.near.Get(t.Context(), key); !fault.Is(err, fault.NotFound) {
+					t.Errorf("%s, happens %t: %s is there, %v", name, happens, key, err)
+				}
+			}
+			if _, err := d.kept.Send(); err != nil { // it arrives once more
+				t.Error(err)
+			}
+			for _, kv := range want.Puts {
+				if now, err := d.near.Get(t.Context(), kv.Key); err != nil || now.ModRevision != written {
+					t.Errorf("%s has happened twice: %+v, %v", name, now, err)
+				}
+			}
+		}
+	}
+}
+
+// What was given up does nothing when it arrives after another commit: not even if its guards hold again.
+func TestACommitThatArrivesLateDoesNothing(t *testing.T) {
+	d := disturb(t)
+	key := state + "late"
+	txn := Txn{If: []Guard{Absent(key)}, Puts: []KV{{Key: key}}}
+	d.loses(key, false)
+	for _, txn := range []Txn{txn, {Deletes: []string{key}}} {
+		if _, ok, err := d.term.Commit(t.Context(), txn); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	if _, err := d.kept.Send(); err != nil {
+		t.Fatal(err)
+	}
+	if kv, err := d.near.Get(t.Context(), key); !fault.Is(err, fault.NotFound) {
+		t.Errorf("what was deleted has come back: %+v, %v", kv, err)
+	}
+}
+
+// A store that is away for long leaves the outcome open until the next commit. From then on it cannot happen.
+func TestACommitIsOpenUntilTheNextOne(t *testing.T) {
+	d := disturb(t)
+	key, next := state+"open", state+"next"
+	d.away.Store(true)
+	began := time.Now()
+	_, ok, err := d.term.Commit(t.Context(), Txn{Puts: []KV{{Key: key}}})
+	if ok || !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "unknown outcome") {
+		t.Errorf("%t, %v", ok, err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	_, ok, err = d.term.Commit(t.Context(), Txn{Puts: []KV{{Key: next}}})
+	if ok || !fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "unknown outcome") {
+		t.Errorf("what was not sent: %t, %v", ok, err)
+	}
+	d.away.Store(false)
+	if _, ok, err := d.term.Commit(t.Context(), Txn{Puts: []KV{{Key: next}}}); !ok || err != nil {
+		t.Errorf("%t, %v", ok, err)
+	}
+	if d.term.commits.open {
+		t.Error("it may still happen")
+	}
+}
+
+// Who finds others' writes in the place of its own does not know which was first.
+func TestACommitAmongWritesOfOthersIsUnknown(t *testing.T) {
+	d := disturb(t)
+	key := state + "shared"
+	d.loses(key, false)
+	put(t, d.near, key, "theirs")
+	if _, ok, err := d.term.Commit(t.Context(), Txn{Puts: []KV{{Key: key, Value: []byte("ours")}}}); ok || err == nil || !strings.Contains(err.Error(), "unknown outcome") {
+		t.Errorf("%t, %v", ok, err)
+	}
+}
+
+// A full store cannot tell what has become of a commit, and deletions go on.
+func TestAFullStoreTakesDeletionsAfterALostAnswer(t *testing.T) {
+	d := disturb(t)
+	key := state + "large"
+	put(t, d.near, key, "large")
+	d.full.Store(true)
+	d.loses(key, false)
+	for i := range 2 {
+		_, ok, err := d.term.Commit(t.Context(), Txn{Deletes: []string{key}})
+		if lost := i == 0; ok == lost || (err != nil) != lost {
+			t.Errorf("%t, %v", ok, err)
+		}
+	}
+	if kv, err := d.near.Get(t.Context(), key); !fault.Is(err, fault.NotFound) {
+		t.Errorf("%+v, %v", kv, err)
+	}
+}
