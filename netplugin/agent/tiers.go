@@ -16,13 +16,16 @@ import (
 // tiers knows what policies of Kubernetes have become: classes of pods, rules about them, and
 // the epoch. A pod's class is in its own record, which may come before its endpoint or after it.
 //
-// The switch has the rules about classes of which this node has an endpoint.
+// The switch has the rules about classes of which this node has an endpoint. Those about a class that its last endpoint here
+// has changed for another one stay until the epoch after: while the switch looks at the flows of its datapath, some of them still
+// classify by the old class, and without a rule about that what is denied before and after would pass.
 type tiers struct {
 	podClasses map[string]podClass       // by UID, of all nodes
 	podsOf     index                     // UID -> endpoints
 	judges     map[uint16]pipeline.Tiers // what is judged of a class, if it has a record
 	classOf    map[string]uint16         // endpoints of this node that have a class
 	classes    map[uint16]int            // how many of them have it
+	lately     map[uint16]uint32         // classes that endpoints of this node have changed for another one, and the epoch then
 	policyOf   map[string][]string       // rules by policy
 	tierRules  map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
@@ -38,7 +41,7 @@ type podClass struct {
 
 func newTiers() tiers {
 	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
-		classes: make(map[uint16]int), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
+		classes: make(map[uint16]int), lately: make(map[uint16]uint32), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
 		about: make(map[uint16]map[string]struct{}), taken: make(map[uint32]struct{})}
 }
 
@@ -97,6 +100,9 @@ func (c *cache) settleClass(id string) {
 	before := c.classOf[id]
 	if before == class {
 		return
+	}
+	if before != 0 && c.knows(id) {
+		c.lately[before] = c.epoch
 	}
 	c.classOf[id] = class
 	if class == 0 {
@@ -250,11 +256,17 @@ func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
 	if !known {
 		return nil, fault.New(fault.NotFound, "rule %s is not known", id)
 	}
-	if !slices.ContainsFunc(rule.Subjects, func(class uint16) bool { return c.classes[class] > 0 }) {
+	if !slices.ContainsFunc(rule.Subjects, c.isHere) {
 		return nil, fault.New(fault.NotFound, "rule %s is about nobody on this node", id)
 	}
 	rule.Nets = slices.Concat(rule.Nets, c.addressesFor(id))
 	return rule, nil
+}
+
+// isHere tells whether an endpoint of this node is of a class, or flows of the datapath may say so.
+func (t *tiers) isHere(class uint16) bool {
+	_, lately := t.lately[class]
+	return lately || t.classes[class] > 0
 }
 
 func (c *cache) putEpoch(_ string, value []byte, _ int64) error {
@@ -267,6 +279,14 @@ func (c *cache) putEpoch(_ string, value []byte, _ int64) error {
 }
 
 func (c *cache) setEpoch(number uint32) {
+	for class, then := range c.lately {
+		if number > then+1 { // the next epoch is that of the change itself
+			delete(c.lately, class)
+			for rule := range c.about[class] {
+				c.mark(pipeline.KindTierRule, rule)
+			}
+		}
+	}
 	c.epoch = number
 	c.mark(pipeline.KindEpoch, pipeline.Epoch{}.Key().ID)
 }

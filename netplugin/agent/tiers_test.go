@@ -64,6 +64,26 @@ func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 	n.del(policy, mastercfg.K8sEpochKey).expect("no policies", "-epoch tiers")
 }
 
+// Flows of the datapath that the switch has not looked at yet classify by the class before: rules about that stay for an epoch.
+func TestRulesAboutTheClassBeforeStayForAnEpoch(t *testing.T) {
+	const id, old, new = "web.blue-pod", "tier rule clusternetworkpolicy/old#0", "tier rule clusternetworkpolicy/new#0"
+	n := blueHere(t)
+	n.step()
+	pod := mastercfg.K8sPodKey("node1", "u1")
+	for name, class := range map[string]string{"old": "7", "new": "8"} {
+		n.put(mastercfg.K8sClassPrefix+class, `{"judgesIn":true}`)
+		n.put(mastercfg.K8sPolicyPrefix+"clusternetworkpolicy/"+name, `{"spec":"a","rules":[{"verdict":"deny","subjects":[`+class+`],"anyPeer":true}]}`)
+	}
+	n.put(mastercfg.K8sEpochKey, `{"number":3}`)
+	n.put(pod, `{"uid":"u1","class":7,"classed":true}`)
+	n.put(epKey(id), podEndpoint("web.blue", "node1", "10.1.0.30", "u1")).expect("a subject", "+endpoint "+id, "+"+old, "+epoch tiers")
+	n.put(mastercfg.K8sEpochKey, `{"number":4}`)
+	n.put(pod, `{"uid":"u1","class":8,"classed":true}`).expect("of another class", "+endpoint "+id, "+"+new, "+epoch tiers")
+	n.put(mastercfg.K8sEpochKey, `{"number":5}`).expect("the epoch after", "+epoch tiers")
+	n.put(mastercfg.K8sEpochKey, `{"number":6}`).expect("one more", "-"+old, "+epoch tiers")
+	n.del(epKey(id)).expect("the subject goes", "-"+new, "-endpoint "+id)
+}
+
 // The node tells of an epoch when the switch has it, and all that came with it.
 func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
