@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +106,23 @@ func TestNobodyIsAskedWhereNothingHasChanged(t *testing.T) {
 	run(t, "nft flush table inet contiv")
 	if err := look(); err != nil || !strings.Contains(run(t, "nft list table inet contiv"), "masquerade") {
 		t.Errorf("what somebody has taken away is not there again: %v", err)
+	}
+}
+
+// A host has packets of others, of which those in tunnels are many.
+func TestWhatNoEndpointSendsIsThroughWithOneLook(t *testing.T) {
+	judges := 0
+	for _, c := range tableFor(wayOut, closed, "inb01", 2000).chains {
+		about := slices.IndexFunc(c.rules, func(r rule) bool { return !strings.HasPrefix(r.text, `iifname "contivh0"`) })
+		if about == -1 && len(c.rules) > 1 {
+			t.Errorf("%s: %d rules look at every packet of the host", c.name, len(c.rules))
+		}
+		if c.rules[0].text == `iifname != "contivh0" accept` {
+			judges++
+		}
+	}
+	if judges != 4 {
+		t.Errorf("%d chains are for endpoints only, want those for what is closed and for shares, to this host and through it", judges)
 	}
 }
 

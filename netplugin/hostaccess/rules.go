@@ -60,6 +60,14 @@ type chain struct {
 	rules    []rule
 }
 
+// fromEndpoints is a chain whose rules are about what endpoints send by the way out and nothing
+// else: every other packet of the host, such as all that tunnels bring, is through with one look.
+func (c chain) fromEndpoints() chain {
+	others := rule{knftables.Concat("iifname !=", quoted(outsideLink), "accept"), "nothing else is judged here"}
+	c.rules = append([]rule{others}, c.rules...)
+	return c
+}
+
 type rule struct{ text, comment string }
 
 // tableFor is the table of a way out, which leads neither to what is closed nor out of
@@ -92,8 +100,8 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: "segments that fit the way",
 		}}},
 		// Behind the other rules: what those drop takes nobody's share.
-		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, limits},
-		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits},
+		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, limits}.fromEndpoints(),
+		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits}.fromEndpoints(),
 	)}
 }
 
