@@ -45,7 +45,14 @@ func (p *programmer) askAbilities(ctx context.Context) error {
 	return nil
 }
 
-// lookAtMTU takes over the MTU of the underlay, which may change under way.
+// underlay is the answer to the question for the MTU of the underlay.
+type underlay struct {
+	mtu int
+	err error
+}
+
+// lookAtMTU asks for the MTU of the underlay, which may change under way. The kernel lets who asks for a link wait while links
+// come and go anywhere on the machine, for a tenth of a second and more: changes do not wait for that, takeMTU has the answer.
 func (p *programmer) lookAtMTU(ctx context.Context) {
 	if p.sw == nil || !p.loaded {
 		return
@@ -53,7 +60,22 @@ func (p *programmer) lookAtMTU(ctx context.Context) {
 	if !p.sizes.known {
 		p.askSizes(ctx)
 	}
-	p.become(abilities{p.can.metersEnd, p.carriedMTU()})
+	switch {
+	case !p.sizes.can:
+		p.become(abilities{p.can.metersEnd, 0})
+	case !p.asksMTU:
+		p.asksMTU = true
+		p.auditor.workers.Go(func() {
+			mtu, err := p.underlayMTU()
+			p.underlays <- underlay{mtu, err}
+		})
+	}
+}
+
+// takeMTU takes over an answer.
+func (p *programmer) takeMTU(u underlay) {
+	p.asksMTU = false
+	p.become(abilities{p.can.metersEnd, p.carried(u)})
 }
 
 // askSizes learns whether the switch can compare sizes. Without an answer what was known
@@ -86,9 +108,17 @@ func (p *programmer) carriedMTU() int {
 		return 0
 	}
 	mtu, err := p.underlayMTU()
-	if err != nil {
-		p.log.WithError(err).Warn("MTU of the underlay is not known")
+	return p.carried(underlay{mtu, err})
+}
+
+// carried is the same of an answer. Without one it stays as it is.
+func (p *programmer) carried(u underlay) int {
+	switch {
+	case !p.sizes.can:
+		return 0
+	case u.err != nil:
+		p.log.WithError(u.err).Warn("MTU of the underlay is not known")
 		return p.can.mtu
 	}
-	return mtu
+	return u.mtu
 }

@@ -43,7 +43,8 @@ type programmer struct {
 	comparesSizes func(ctx context.Context) (bool, error)
 	wantsSizes    bool // nobody has said that sizes are not to be compared
 	underlayMTU   func() (int, error)
-	excluded      func() bool // another driver has the bridge
+	underlays     chan underlay // answers of it; there is room for one
+	excluded      func() bool   // another driver has the bridge
 	flowsLost     notify.Signal
 	peers         *peers
 	zoneLimits    *zoneLimits
@@ -56,6 +57,7 @@ type programmer struct {
 	fixed    fixedPorts
 	can      abilities
 	sizes    sizes
+	asksMTU  bool // an answer about the underlay is to come
 
 	sw         flowSwitch // nil: not connected
 	loaded     bool       // the ledger knows what is in sw
@@ -89,7 +91,7 @@ func newProgrammer(d *Driver) *programmer {
 		newCompiler: func(at fixedPorts, can abilities) compiler {
 			return pipeline.New(d.config.pipelineConfig(at, can))
 		},
-		comparesSizes: d.comparesSizes, wantsSizes: !d.config.NoSizeChecks, underlayMTU: d.endpointMTU,
+		comparesSizes: d.comparesSizes, wantsSizes: !d.config.NoSizeChecks, underlayMTU: d.endpointMTU, underlays: make(chan underlay, 1),
 		excluded: d.db.client.Excluded, flowsLost: d.flowsLost,
 		peers:      d.peers,
 		zoneLimits: d.zoneLimits,
@@ -164,6 +166,8 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 		} else {
 			p.auditor.restart()
 		}
+	case u := <-p.underlays:
+		p.takeMTU(u)
 	case s := <-p.auditor.results:
 		if p.auditor.end(s, p.sw, p.ledger) {
 			p.others = p.auditor.others

@@ -97,10 +97,10 @@ func (h *harness) programmer() *programmer {
 			}
 			return h.compiler
 		},
-		comparesSizes: func(context.Context) (bool, error) { return false, nil },
-		excluded:      func() bool { return false },
-		peers:         newPeers(),
-		zoneLimits:    new(Tenants).addBridge(),
+		comparesSizes: func(context.Context) (bool, error) { return false, nil }, underlays: make(chan underlay, 1),
+		excluded:   func() bool { return false },
+		peers:      newPeers(),
+		zoneLimits: new(Tenants).addBridge(),
 		report: func(s progress) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
