@@ -137,10 +137,11 @@ type batch struct {
 func (l *ledger) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) batch {
 	var b batch
 	var oldGroups []step
+	flows := l.nextFlows(urgent) // first: what is left of the plan may name groups and meters
 	b.meters, b.oldMeters = split(l, l.meters, blocked, meterMessage)
 	l.keepBuckets()
 	b.bundle, oldGroups = split(l, l.groups, blocked, groupMessage)
-	for _, p := range l.nextFlows(urgent) {
+	for _, p := range flows {
 		if l.isOther(p) {
 			continue
 		}

@@ -51,6 +51,40 @@ func TestTheEpochIsWrittenLast(t *testing.T) {
 	}
 }
 
+// A switch deletes with a group, or a meter, the flows that name it: so these go when no flow of the plan may.
+func TestGroupsAndMetersGoWithTheLastFlowsOfAPlan(t *testing.T) {
+	l := newLedger(2)
+	set := func(w pipeline.Wants, meter uint32, actions ...openflow.Action) {
+		for i := range 3 {
+			w.Flows = []openflow.Flow{{Table: 5, Priority: uint16(10 + i), Meter: meter, Actions: actions}}
+			mustSet(t, l, ruleKey(fmt.Sprint(i)), w)
+		}
+	}
+	write := func() (gone int) {
+		for l.unfinished() {
+			b := l.next(nil, never)
+			for _, s := range slices.Concat(b.meters, b.bundle, b.oldMeters) {
+				group, _ := s.message.(openflow.GroupMod)
+				meter, _ := s.message.(openflow.MeterMod)
+				if group.Command == openflow.GroupDelete && group.Group.ID == 7 || meter.Command == openflow.MeterDelete && meter.Meter.ID == 8 {
+					gone++
+					if len(l.plan) > 0 {
+						t.Errorf("%T while %d flows are to be written", s.message, len(l.plan))
+					}
+				}
+				s.done()
+			}
+		}
+		return gone
+	}
+	set(pipeline.Wants{Groups: []openflow.Group{{ID: 7, Type: openflow.GroupSelect}}, Meters: []openflow.Meter{{ID: 8}}}, 8, openflow.OutputGroup{ID: 7})
+	write()
+	set(pipeline.Wants{}, 0)
+	if gone := write(); gone != 2 || l.pending() != 0 {
+		t.Errorf("%d are gone, %d pending", gone, l.pending())
+	}
+}
+
 // Uniting costs as much as there are claims, so it is not done for each of them.
 func TestManyClausesOfAFlowAreUnitedOnce(t *testing.T) {
 	const owners = 100
