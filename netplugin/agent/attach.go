@@ -82,25 +82,40 @@ func (c *cache) networkOf(epID string) (network, bool) {
 	return network{}, false
 }
 
-// awaitFlows waits until the switch has what an endpoint needs to forward. A
-// rule that the switch refuses is logged by the driver and keeps nobody from
-// being attached.
+// awaitFlows waits until the switch has what an endpoint needs to forward. Rules of policies
+// come before the endpoint, which overtakes all else that the switch is to have.
 func (a *Agent) awaitFlows(ctx context.Context, epID string, network mastercfg.CfgNetworkState) error {
 	a.mu.Lock()
+	policies := a.cache.tierRulesAbout(epID)
 	own, rules := a.cache.programmedFirst(epID, network)
 	a.mu.Unlock()
+	if err := a.awaitRules(ctx, policies, "policies about endpoint "+epID); err != nil {
+		return err
+	}
 	if err := a.cfg.Driver.Sync(ctx, own...); err != nil {
 		return explain(err, "flows of endpoint %s", epID)
 	}
 	if len(rules) == 0 {
 		return nil
 	}
-	if err := a.cfg.Driver.Sync(ctx, rules...); err != nil && (ctx.Err() != nil || fault.Is(err, fault.Unavailable)) {
-		return explain(err, "rules of tenant %s", network.Tenant)
+	if err := a.awaitRules(ctx, rules, "rules of tenant "+network.Tenant); err != nil {
+		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cache.ruled[network.Tenant] = a.cache.present(network.Tenant)
+	return nil
+}
+
+// awaitRules waits until the switch has rules. One that it refuses is logged by the
+// driver and keeps nobody from being attached.
+func (a *Agent) awaitRules(ctx context.Context, rules []pipeline.Key, what string) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	if err := a.cfg.Driver.Sync(ctx, rules...); err != nil && (ctx.Err() != nil || fault.Is(err, fault.Unavailable)) {
+		return explain(err, "%s", what)
+	}
 	return nil
 }
 

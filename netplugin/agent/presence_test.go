@@ -136,25 +136,32 @@ func (r reluctant) Sync(ctx context.Context, keys ...pipeline.Key) error {
 }
 
 func TestAnEndpointForwardsOnlyBehindItsRules(t *testing.T) {
+	const policy = "networkpolicy/shop/p"
 	store, driver := newEtcd(t).start(), reluctant{newRecorder(), make(chan []pipeline.Key, 100)}
-	store.put(blueState...)
+	store.put(append(blueState, mastercfg.K8sClassKey(7), `{"judgesIn":true}`, mastercfg.K8sPodKey(me, "u1"), `{"uid":"u1","class":7,"classed":true}`,
+		mastercfg.K8sPolicyPrefix+policy, `{"spec":"a","rules":[{"tier":0,"verdict":"deny","subjects":[7],"anyPeer":true}]}`)...)
 	store.del(epKey("web.blue-1"))
 	a := startAgent(t, store.db, drivers.NetworkDriver(driver))
 	a.awaitReady(t)
-	revision := store.put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2"))
+	revision := store.put(epKey("web.blue-1"), podEndpoint("web.blue", me, "10.1.0.2", "u1"))
 	if _, err := a.PreparePort(t.Context(), "web.blue-1", 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Attach(t.Context(), "web.blue-1", revision); err != nil {
 		t.Fatal(err)
 	}
+	endpoint := pipeline.Key{Kind: pipeline.KindEndpoint, ID: "web.blue-1"}
+	tierRule := pipeline.Key{Kind: pipeline.KindTierRule, ID: policy + "#0"}
 	asked := map[pipeline.Key]bool{}
 	for len(driver.asked) > 0 {
 		for _, key := range <-driver.asked {
+			if key == endpoint && !asked[tierRule] {
+				t.Error("the endpoint overtakes what policies say of it")
+			}
 			asked[key] = true
 		}
 	}
-	for _, key := range []pipeline.Key{{Kind: pipeline.KindEndpoint, ID: "web.blue-1"}, {Kind: pipeline.KindNetwork, ID: "web.blue"}, {Kind: pipeline.KindRule, ID: blueRule}} {
+	for _, key := range []pipeline.Key{endpoint, {Kind: pipeline.KindNetwork, ID: "web.blue"}, {Kind: pipeline.KindRule, ID: blueRule}} {
 		if !asked[key] {
 			t.Errorf("attached before the switch has %v", key)
 		}

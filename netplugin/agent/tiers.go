@@ -124,6 +124,15 @@ func (c *cache) settleClass(id string) {
 	}
 }
 
+// tierRulesAbout are the rules of which an endpoint of this node is a subject.
+func (t *tiers) tierRulesAbout(endpoint string) []pipeline.Key {
+	var keys []pipeline.Key
+	for id := range t.about[t.classOf[endpoint]] {
+		keys = append(keys, pipeline.Key{Kind: pipeline.KindTierRule, ID: id})
+	}
+	return keys
+}
+
 func (c *cache) putClass(id string, value []byte, _ int64) error {
 	number, err := strconv.ParseUint(id, 10, 16)
 	if err != nil || number == 0 {
