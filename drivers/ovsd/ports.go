@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -200,10 +201,12 @@ func (d *Driver) insertPort(ctx context.Context, want wantedPort) (ovsdb.UUID, i
 		return "", 0, fault.New(fault.Unavailable, "bridge %s is not there", d.config.Bridge)
 	}
 	here := ovsdb.Where("_uuid", bridge.UUID)
-	results, config, err := d.db.client.Configure(ctx, append(want.insert(),
+	ops := append(want.insert(),
 		ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("port")}),
 		// Without a bridge to hold it, the port would vanish without an error.
-		ovsdb.WaitEqual(0, "Bridge", here, []string{"name"}, ovsdb.Row{"name": bridge.Name}))...)
+		ovsdb.WaitEqual(0, "Bridge", here, []string{"name"}, ovsdb.Row{"name": bridge.Name}))
+	last := map[string]string{idLastNumber: strconv.FormatUint(uint64(d.numbers.latest()), 10)}
+	results, config, err := d.db.client.Configure(ctx, append(ops, setKeys("Bridge", here, "external_ids", bridge.ExternalIDs, last)...)...)
 	if err != nil {
 		return "", 0, err
 	}
@@ -335,22 +338,36 @@ const (
 )
 
 // numbers gives out port numbers round-robin, so that a number just given back
-// is not used again while somebody may still look at its old owner.
+// is not used again while somebody may still look at its old owner: the host's
+// connection tracking knows endpoints by addresses that follow from it.
 type numbers struct {
 	mu    sync.Mutex
 	last  uint32
 	taken map[uint32]bool // of calls that have not finished
 }
 
-// startAfter continues behind the highest number in use.
+// startAfter continues behind the last number given out. If the bridge does not
+// say which that was, it is the highest in use.
 func (n *numbers) startAfter(db *database) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	bridge, _ := db.ourBridge()
+	if last, err := strconv.ParseUint(bridge.ExternalIDs[idLastNumber], 10, 32); err == nil {
+		n.last = uint32(last)
+		return
+	}
 	for _, link := range db.interfaces.Rows() {
 		if number, ok := hostLinkNumber(link.Name); ok {
 			n.last = max(n.last, number)
 		}
 	}
+}
+
+// latest is the last number given out.
+func (n *numbers) latest() uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.last
 }
 
 // take reserves a number that no link in any bridge has: names are global.

@@ -255,6 +255,22 @@ func TestPortsSurviveTheDriver(t *testing.T) {
 	}
 }
 
+// Somebody may still send to a number's old owner, whatever process gave it out.
+func TestANumberIsNotUsedAgainAtOnceByAnotherDriver(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.add("web.blue-1")
+	r.add("web.blue-2")
+	if err := r.RemovePort(patience(t), "web.blue-2"); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	r = n.start()
+	if next := r.add("web.red-1"); next.HostLink != "vvport3" {
+		t.Errorf("next port %+v", next)
+	}
+}
+
 func TestALinkWithoutAPortIsAdoptedIfItsEndpointIsKnown(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

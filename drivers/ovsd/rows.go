@@ -13,6 +13,8 @@ import (
 const (
 	idEndpoint = "endpoint-id" // Port, Interface: the endpoint it belongs to
 	idMTU      = "pod-mtu"     // Interface: bytes, what the endpoint was told to use
+
+	idLastNumber = "last-port-number" // Bridge: the last that an endpoint's port was given
 )
 
 type rootRow struct {
@@ -32,6 +34,7 @@ type bridgeRow struct {
 	Ports       []ovsdb.UUID      `ovsdb:"ports"`
 	Controllers []ovsdb.UUID      `ovsdb:"controller"`
 	OtherConfig map[string]string `ovsdb:"other_config"`
+	ExternalIDs map[string]string `ovsdb:"external_ids"`
 }
 
 type portRow struct {
