@@ -107,8 +107,8 @@ func (t *Term) settle(ctx context.Context) error {
 	}
 }
 
-// outcome finds out whether a transaction has happened, and at which revision or one soon after it; if not, it never
-// will. The store was known to have a revision before it was sent.
+// outcome finds out whether a transaction has happened, and at which revision; if not, it never will. The store was
+// known to have a revision before it was sent.
 func (t *Term) outcome(ctx context.Context, txn Txn, known int64) (rev int64, happened bool, err error) {
 	if err := t.settle(ctx); err != nil {
 		return 0, false, err
@@ -131,7 +131,24 @@ func (t *Term) outcome(ctx context.Context, txn Txn, known int64) (rev int64, ha
 	if others {
 		return 0, false, fault.New(fault.Unavailable, "its keys are written by others")
 	}
-	return at, len(txn.Puts) == 0, nil // none of its keys is there
+	if len(txn.Puts) > 0 {
+		return 0, false, nil // none of its keys is there
+	}
+	return t.deletion(ctx, txn.Deletes, known, at)
+}
+
+// deletion is the revision at which keys were deleted, of which none is there any more; that of now if none was there before.
+func (t *Term) deletion(ctx context.Context, keys []string, before, now int64) (rev int64, happened bool, err error) {
+	for _, key := range keys {
+		switch _, err := t.readBack(ctx, key, before); {
+		case err == nil:
+			rev, err = t.db.awaitDelete(ctx, key, before+1)
+			return rev, err == nil, err
+		case !fault.Is(err, fault.NotFound):
+			return 0, false, err
+		}
+	}
+	return now, true, nil
 }
 
 // readBack reads a key as it was at a revision.

@@ -102,6 +102,9 @@ func TestACommitWithoutAnAnswerHappensOnce(t *testing.T) {
 				if _, err := d.near.Get(t.Context(), key); !fault.Is(err, fault.NotFound) {
 					t.Errorf("%s, happens %t: %s is there, %v", name, happens, key, err)
 				}
+				if _, err := d.near.GetAt(t.Context(), key, rev-1); err != nil {
+					t.Errorf("%s, happens %t, told at %d: %v at the revision before", name, happens, rev, err)
+				}
 			}
 			if _, err := d.kept.Send(); err != nil { // it arrives once more
 				t.Error(err)

@@ -165,31 +165,31 @@ func (t *Term) queue(ctx context.Context) error {
 		if len(resp.Kvs) == 0 {
 			return nil
 		}
-		if err := t.db.awaitDelete(ctx, string(resp.Kvs[0].Key), resp.Header.Revision+1); err != nil {
+		if _, err := t.db.awaitDelete(ctx, string(resp.Kvs[0].Key), resp.Header.Revision+1); err != nil {
 			return err
 		}
 	}
 }
 
-// awaitDelete returns when the key, present before rev, is deleted.
-func (db *DB) awaitDelete(ctx context.Context, key string, rev int64) error {
+// awaitDelete returns when the key, present before rev, is deleted, and at which revision that was.
+func (db *DB) awaitDelete(ctx context.Context, key string, rev int64) (at int64, err error) {
 	client, err := db.Client()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	for resp := range client.Watch(ctx, key, clientv3.WithRev(rev), clientv3.WithFilterPut()) {
 		if err := resp.Err(); err != nil {
-			return db.explain("watch "+key, err)
+			return 0, db.explain("watch "+key, err)
 		}
 		for _, ev := range resp.Events {
 			if ev.Type == clientv3.EventTypeDelete {
-				return nil
+				return ev.Kv.ModRevision, nil
 			}
 		}
 	}
-	return db.explain("watch "+key, fmt.Errorf("watch ended: %w", context.Cause(ctx)))
+	return 0, db.explain("watch "+key, fmt.Errorf("watch ended: %w", context.Cause(ctx)))
 }
 
 // LockKey is where the holder of a lock is stored. Its directory can be mirrored.
