@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"os/exec"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/knftables"
@@ -139,20 +141,26 @@ func (r *rules) open() (err error) {
 	return nil
 }
 
-// apply makes the table what it should be, in one transaction, unless it is.
+// apply makes the table what it should be, in one transaction, unless it is. What rules have added to
+// sets stays as long as they add the same: an endpoint has no more connections for any change.
 func (r *rules) apply(ctx context.Context, want table) error {
 	if err := r.open(); err != nil {
 		return err
 	}
 	now := generation() // before it is looked: what changes meanwhile is looked at the next time
-	if r.listed != "" && reflect.DeepEqual(r.applied, want) && (now != 0 && now == r.at || list(ctx, want) == r.listed) {
+	ours := r.listed != "" && (now != 0 && now == r.at || list(ctx, r.applied) == r.listed)
+	if ours && reflect.DeepEqual(r.applied, want) {
 		r.at = now
 		return nil
 	}
 	tx := r.nft.NewTransaction()
-	tx.Add(&knftables.Table{})
-	tx.Delete(&knftables.Table{})
-	tx.Add(&knftables.Table{Comment: knftables.PtrTo("made by netplugin")})
+	if ours && slices.Equal(r.applied.adding(), want.adding()) {
+		r.applied.clear(tx, want)
+	} else {
+		tx.Add(&knftables.Table{})
+		tx.Delete(&knftables.Table{})
+		tx.Add(&knftables.Table{Comment: knftables.PtrTo("made by netplugin")})
+	}
 	for _, s := range want.sets {
 		tx.Add(s.declared())
 		for i, element := range s.elements {
@@ -170,11 +178,37 @@ func (r *rules) apply(ctx context.Context, want table) error {
 		}
 	}
 	if err := r.nft.Run(ctx, tx); err != nil {
+		r.listed = "" // whatever it is that is there
 		return fault.New(fault.Unavailable, "nftables table inet %s: %w", tableName, err)
 	}
 	r.applied, r.at = want, generation()
 	r.listed = list(ctx, want)
 	return nil
+}
+
+// adding are the rules that add elements to sets. Elements keep the limit of the rule that added them.
+func (t table) adding() (all []rule) {
+	for _, c := range t.chains {
+		all = append(all, slices.DeleteFunc(slices.Clone(c.rules), func(r rule) bool { return !strings.Contains(r.text, "add @") })...)
+	}
+	return all
+}
+
+// clear takes the chains out of the table, and of its sets what rules have not added. Sets that are wanted
+// stay, chains do not: of those in one place the first that translates a packet does, and they stand as they were made.
+func (t table) clear(tx *knftables.Transaction, want table) {
+	for _, c := range t.chains {
+		tx.Flush(&knftables.Chain{Name: c.name}) // all of them, as rules keep sets
+		tx.Delete(&knftables.Chain{Name: c.name})
+	}
+	for _, s := range t.sets {
+		switch {
+		case !slices.ContainsFunc(want.sets, func(w set) bool { return w.name == s.name }):
+			tx.Delete(s.declared())
+		case !s.dynamic:
+			tx.Flush(s.declared())
+		}
+	}
 }
 
 // list is the table as nft(8) shows it, without what rules have added to sets; "" if it

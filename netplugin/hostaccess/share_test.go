@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +13,9 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/fakenode"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/netspace"
@@ -43,8 +48,9 @@ func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
 	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset") })
 	run(t, "set -- "+inside+" "+world+shareTopology)
 	var r rules
+	changing := closed
 	apply := func() {
-		if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 20)); err != nil {
+		if err := r.apply(t.Context(), tableFor(wayOut, changing, "inb01", 20)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +87,7 @@ func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
 		}
 		return packets
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		chain, from, to   string
 		connections, want int
 	}{
@@ -99,5 +105,40 @@ func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
 		if after := run(t, "nft -a list table inet contiv | grep handle"); after != before {
 			t.Errorf("the table was written anew:\n%s\n%s", before, after)
 		}
+		changing.Ports = append(slices.Clone(changing.Ports), uint16(1000+i))
+		apply() // what has changed gives nobody another share
+	}
+}
+
+// A table that is changed is as one that is written anew, also the order in which chains translate.
+func TestAChangedTableIsAsOneWrittenAnew(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset") })
+	at := mastercfg.HostPort{Protocol: "udp", Port: 53, To: 5353}
+	in := entrances{agent.Entrances{Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80")}, NodePorts: []agent.NodePort{{Protocol: openflow.ProtoTCP, Port: 30080}}}, wayOut, nil}
+	bare := func() table { return tableFor(wayOut, closed, "inb01", 2000) }
+	ports := hostPorts{[]HostPort{{at, 7, true, true}}, wayOut}
+	moved := hostPorts{[]HostPort{{at, 8, true, false}}, wayOut}
+	var changed rules
+	see := func() (chains, all string) {
+		all = run(t, "nft -s list table inet contiv; nft list map inet contiv host-ports 2>/dev/null || true; nft list set inet contiv node-ports 2>/dev/null || true")
+		lines := strings.Split(all, "\n")
+		slices.Sort(lines) // sets stand as they were made, which matters to nobody
+		return run(t, "nft list table inet contiv | grep 'chain '"), strings.Join(lines, "\n")
+	}
+	for i, want := range []table{bare(), bare().withHostPorts(ports), bare().with(in).withHostPorts(ports), bare().with(in).withHostPorts(moved), bare().with(in),
+		tableFor(wayOut, closed, "inb01", 3000), bare()} {
+		if err := changed.apply(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		chains, all := see()
+		var anew rules
+		if err := anew.apply(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		if wantChains, wantAll := see(); chains != wantChains || all != wantAll {
+			t.Errorf("table %d is\n%s\nwant\n%s", i, chains+all, wantChains+wantAll)
+		}
+		changed.listed, changed.at = anew.listed, anew.at // it is the same to it
 	}
 }
