@@ -11,50 +11,54 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// forget forgets datagrams when host ports have changed, and once when it begins. That it
-// cannot, as a kernel may not let it, matters only to who has host ports.
-func (m *Manager) forget(now hostPorts) error {
-	if m.forgot && slices.Equal(m.ports, now.all) {
+// forget forgets datagrams when host ports or node ports have changed, and once when it begins. That
+// it cannot, as a kernel may not let it, matters only to who has such ports.
+func (m *Manager) forget(ports hostPorts, in entrances) error {
+	services := slices.DeleteFunc(slices.Clone(in.NodePorts), func(p agent.NodePort) bool { return p.Protocol != openflow.ProtoUDP })
+	if m.forgot && slices.Equal(m.ports, ports.all) && slices.Equal(m.services, services) {
 		return nil
 	}
-	if err := now.forget(); err != nil && len(m.ports)+len(now.all) > 0 {
+	if err := (staleDatagrams{ports: ports, in: in}).forget(); err != nil && len(m.ports)+len(ports.all)+len(m.services)+len(services) > 0 {
 		return err
 	}
-	m.ports, m.forgot = now.all, true
+	m.ports, m.services, m.forgot = ports.all, services, true
 	return nil
 }
 
-// forget has the host's connection tracking forget datagrams to host ports that lead elsewhere
-// by now: a client that goes on sending would be led there for ever. What another process of
-// netplugin has led counts, too. Datagrams to services and to other machines are none of ours.
-func (h hostPorts) forget() error {
+// staleDatagrams are connections of UDP that host ports and node ports do not lead any more where
+// they go: a client that goes on sending would be led there for ever. What another process of
+// netplugin has led counts, too. Datagrams to external addresses of services and to other machines
+// are none of ours.
+type staleDatagrams struct {
+	ports hostPorts
+	in    entrances
+	here  []netip.Addr // of the host
+}
+
+// forget has the host's connection tracking forget them.
+func (s staleDatagrams) forget() error {
 	here, err := net.InterfaceAddrs()
 	if err != nil {
-		return fmt.Errorf("forget datagrams to host ports: addresses of the host: %w", err)
+		return fmt.Errorf("forget datagrams to host ports and node ports: addresses of the host: %w", err)
 	}
-	stale := staleDatagrams{hostPorts: h}
 	for _, a := range here {
 		if n, ok := a.(*net.IPNet); ok {
-			stale.here = append(stale.here, addrOf(n.IP))
+			s.here = append(s.here, addrOf(n.IP))
 		}
 	}
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
-		_, failed := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, stale)
+		_, failed := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, s)
 		err = errors.Join(err, failed)
 	}
 	if err != nil {
-		return fmt.Errorf("forget datagrams to host ports: %w", err)
+		return fmt.Errorf("forget datagrams to host ports and node ports: %w", err)
 	}
 	return nil
-}
-
-// staleDatagrams are connections of UDP that host ports do not lead any more where they go.
-type staleDatagrams struct {
-	hostPorts
-	here []netip.Addr // of the host
 }
 
 // MatchConntrackFlow tells whether a connection is one of them.
@@ -64,30 +68,37 @@ func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	}
 	asked := netip.AddrPortFrom(addrOf(flow.Forward.DstIP), flow.Forward.DstPort)
 	served := netip.AddrPortFrom(addrOf(flow.Reverse.SrcIP), flow.Reverse.SrcPort)
+	for _, p := range s.in.outside.Prefixes() {
+		if p.Addr().Is4() == asked.Addr().Is4() && s.hasNodePort(asked) { // its rules come before those of host ports
+			return served.Addr() != pipeline.NodePorts(p)
+		}
+	}
 	if to, led := s.leads(asked); led {
 		return served != to
 	}
-	for _, p := range s.outside.Prefixes() {
-		if p.Contains(served.Addr()) {
-			return served != asked && served.Addr() != pipeline.NodePorts(p)
-		}
-	}
-	return false
+	return served != asked && slices.ContainsFunc(s.ports.outside.Prefixes(), func(p netip.Prefix) bool { return p.Contains(served.Addr()) })
+}
+
+// hasNodePort tells whether the host leads datagrams for an address and port to a service.
+func (s staleDatagrams) hasNodePort(asked netip.AddrPort) bool {
+	at := asked.Addr()
+	return slices.Contains(s.in.NodePorts, agent.NodePort{Protocol: openflow.ProtoUDP, Port: asked.Port()}) && !at.IsLoopback() && slices.Contains(s.here, at) &&
+		(len(s.in.at) == 0 || slices.ContainsFunc(s.in.at, func(p netip.Prefix) bool { return p.Contains(at) }))
 }
 
 // leads tells where a host port leads datagrams for an address and port. One at that very
 // address comes before one at all addresses.
 func (s staleDatagrams) leads(asked netip.AddrPort) (to netip.AddrPort, led bool) {
-	for _, p := range s.outside.Prefixes() {
+	for _, p := range s.ports.outside.Prefixes() {
 		if p.Addr().Is4() != asked.Addr().Is4() {
 			continue
 		}
 		for _, at := range []netip.Addr{asked.Addr(), {}} {
-			i := slices.IndexFunc(s.all, func(h HostPort) bool {
+			i := slices.IndexFunc(s.ports.all, func(h HostPort) bool {
 				return h.HostPort == mastercfg.HostPort{Address: at, Protocol: "udp", Port: asked.Port(), To: h.To} && h.has(p.Addr())
 			})
 			if i >= 0 && (at.IsValid() || asked.Addr().IsLoopback() || slices.Contains(s.here, asked.Addr())) {
-				return netip.AddrPortFrom(pipeline.OutsideAddress(p, s.all[i].Number), s.all[i].To), true
+				return netip.AddrPortFrom(pipeline.OutsideAddress(p, s.ports.all[i].Number), s.ports.all[i].To), true
 			}
 		}
 	}

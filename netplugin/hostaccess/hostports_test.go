@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -39,7 +41,7 @@ func TestHostPortsLeadToEndpointsThatHaveTheVersionOfIP(t *testing.T) {
 }
 
 // A client that goes on sending datagrams is led where the port leads now.
-func TestDatagramsToAHostPortThatMovedAreForgotten(t *testing.T) {
+func TestDatagramsToAPortThatMovedAreForgotten(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset; ip addr del 192.0.2.1/32 dev lo") })
 	run(t, `ip link set lo up; ip addr add 192.0.2.1/32 dev lo
@@ -51,18 +53,33 @@ now 192.0.2.1 5002 172.19.0.9 1
 now 192.0.2.1 5003 192.0.2.1 5003
 now 192.0.2.1 5004 172.19.255.253 5004
 now 198.51.100.1 5000 198.51.100.1 5000
-now 192.0.2.1 5005 172.19.0.7 1 "-w 7"`)
+now 192.0.2.1 5005 172.19.0.7 1 "-w 7"
+now 192.0.2.1 5006 192.0.2.1 5006
+now 192.0.2.1 5007 172.19.255.253 5007
+now 192.0.2.1 5008 192.0.2.1 5008
+now 127.0.0.1 5006 127.0.0.1 5006`)
 	port := func(number uint16, to uint32) HostPort {
 		return HostPort{mastercfg.HostPort{Protocol: "udp", Port: number, To: 1}, to, true, false}
 	}
 	m := New(Config{})
-	for range 2 { // the second time nothing has changed
-		if err := m.forget(hostPorts{[]HostPort{port(5000, 8), port(5001, 7), port(5003, 7)}, wayOut}); err != nil {
+	forget := func(services ...agent.NodePort) {
+		in := entrances{agent.Entrances{NodePorts: services}, wayOut, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
+		if err := m.forget(hostPorts{[]HostPort{port(5000, 8), port(5001, 7), port(5003, 7)}, wayOut}, in); err != nil {
 			t.Fatal(err)
 		}
 	}
+	services := []agent.NodePort{{Protocol: openflow.ProtoUDP, Port: 5004}}
+	forget(services...)
+	services = append(services, agent.NodePort{Protocol: openflow.ProtoUDP, Port: 5006}, agent.NodePort{Protocol: openflow.ProtoTCP, Port: 5008})
+	for range 2 { // the second time nothing has changed
+		forget(services...)
+	}
 	left := run(t, "conntrack -L -p udp 2>/dev/null; conntrack -L -p udp -w 7 2>/dev/null")
 	for what, want := range map[string]bool{
+		"dst=192.0.2.1 sport=5353 dport=5006":    false, // is a node port by now
+		"dst=192.0.2.1 sport=5353 dport=5007":    false, // is none any more
+		"dst=192.0.2.1 sport=5353 dport=5008":    true,  // one of TCP
+		"dst=127.0.0.1 sport=5353 dport=5006":    true,  // has no node ports
 		"dst=192.0.2.1 sport=5353 dport=5000":    false, // leads elsewhere
 		"dst=192.0.2.1 sport=5353 dport=5001":    true,
 		"dst=192.0.2.1 sport=5353 dport=5002":    false, // leads nowhere, since before we began
@@ -74,6 +91,10 @@ now 192.0.2.1 5005 172.19.0.7 1 "-w 7"`)
 		if strings.Contains(left, what) != want {
 			t.Errorf("%s: want %v, left:\n%s", what, want, left)
 		}
+	}
+	forget()
+	if left := run(t, "conntrack -L -p udp 2>/dev/null"); strings.Contains(left, "dport=5004") {
+		t.Errorf("the service has gone, left:\n%s", left)
 	}
 }
 

@@ -60,8 +60,9 @@ type Manager struct {
 	stores   stores
 	leads    bool         // there may be a way out, of this process or an earlier one
 	made     netip.Prefix // of the one that this process has made, or found; zero: none
-	ports    []HostPort   // other datagrams have been forgotten
-	forgot   bool         // at all
+	ports    []HostPort   // datagrams that these and services do not lead have been forgotten
+	services []agent.NodePort
+	forgot   bool // at all
 	own      own
 	touched  notify.Signal          // somebody has changed something of ours
 	repaired time.Time              // when it looked last because of that

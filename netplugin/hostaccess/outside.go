@@ -62,7 +62,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports)); err != nil {
 		return err
 	}
-	forgotten := m.forget(ports) // what fails is tried again, and keeps nothing closed
+	forgotten := m.forget(ports, in) // what fails is tried again, and keeps nothing closed
 	if err := m.forward(access.IPv6); err != nil {
 		return err
 	}
