@@ -183,9 +183,10 @@ func (s *Server) recordsOf(endpointID string) []attachment.Record {
 
 // abandon deletes an endpoint that was attached here and that no checkpoint
 // knows. The rows of the switch tell: a port outlives its link and the process
-// as long as the store has its endpoint. So does the store, if that was before this machine
-// was started again. While the link is there, a container may be behind it. An endpoint of which
-// neither says so was made by somebody else, and is theirs to delete.
+// as long as the store has its endpoint. So does the store, which says in which boot that was:
+// before this machine was started again, or since, if the store was restored to a time before a DEL.
+// While the link is there, a container may be behind it. An endpoint of which neither says so was
+// made by somebody else, and is theirs to delete.
 func (s *Server) abandon(ctx context.Context, at Attachment) error {
 	id, port := at.Endpoint.ID, at.Port.HostLink
 	unlock, _ := s.names.Try(id)
@@ -200,7 +201,7 @@ func (s *Server) abandon(ctx context.Context, at Attachment) error {
 		if there, err := podlink.Exists(port); there || err != nil {
 			return err
 		}
-	} else if !s.boots.Ended(at.Endpoint.Boot) {
+	} else if !s.boots.Known(at.Endpoint.Boot) {
 		return nil
 	}
 	if err := s.Datapath.Detach(ctx, id); err != nil {

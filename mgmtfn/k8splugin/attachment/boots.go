@@ -52,3 +52,6 @@ func (b Boots) Now() string { return b.ids[len(b.ids)-1] }
 
 // Ended tells whether an id is that of a former boot of this machine.
 func (b Boots) Ended(id string) bool { return id != b.Now() && slices.Contains(b.ids, id) }
+
+// Known tells whether an id is that of a boot of this machine, former or present.
+func (b Boots) Known(id string) bool { return slices.Contains(b.ids, id) }
