@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -116,8 +117,10 @@ func (a *API) loginOpenID(r *http.Request) (reply, error) {
 		return reply{}, err
 	}
 	defer done()
-	from := sourceOf(r) // whose guesses count from here on, where nothing of ours is in their way
-	if wait := a.guesses.Admit(mastercfg.OpenIDPrefix, from, a.config.Now()); wait > 0 {
+	// Tries count from here on, where nothing of ours is in their way: each code by itself, as who shows
+	// wrong ones must not keep others out behind the same address.
+	from, guess := sourceOf(r), guessOf(sent.Code)
+	if wait := a.guesses.Admit(guess, from, a.config.Now()); wait > 0 {
 		return reply{}, tooManyGuesses(wait)
 	}
 	who, err := p.Person(r.Context(), openid.Proof{Code: sent.Code, Verifier: sent.Verifier, Redirect: sent.Redirect, Nonce: sent.Nonce})
@@ -125,10 +128,10 @@ func (a *API) loginOpenID(r *http.Request) (reply, error) {
 	case fault.Is(err, fault.Denied):
 		return reply{}, denial{error: err, code: http.StatusUnauthorized}
 	case err != nil:
-		a.guesses.Unanswered(mastercfg.OpenIDPrefix, from)
+		a.guesses.Unanswered(guess, from)
 		return reply{}, a.providerFailed(err)
 	}
-	a.guesses.Right(mastercfg.OpenIDPrefix, from, a.config.Now())
+	a.guesses.Unanswered(guess, from) // a code is good once: nobody is known by it later
 	askingOf(r.Context()).about = who.Name
 	var token accounts.Token
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
@@ -139,6 +142,12 @@ func (a *API) loginOpenID(r *http.Request) (reply, error) {
 }
 
 const maxProofText = 4096
+
+// guessOf is what tries of a code count for. It is no account of a user.
+func guessOf(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return mastercfg.OpenIDPrefix + string(sum[:])
+}
 
 // ofLoopback tells whether a browser comes back to its own machine, where netctl waits for it.
 // A code that was got for another place is somebody else's.

@@ -142,13 +142,20 @@ func TestBadLoginsOfAProvider(t *testing.T) {
 	b.want("", "POST", path, "{", 400, `"error"`)
 	before := storetest.Dump(b, b.db)
 	issuer.Set(openidtest.Behaviour{Forge: openidtest.Confused})
-	for range 5 {
+	for range 2 * freeOfOneSource {
 		b.want("", "POST", path, shows(t, b.browse()), 401, "HS256")
 	}
-	b.want("", "POST", path, shows(t, b.browse()), 429, "wait")
+	wrong := good
+	wrong.Code = "nobody's"
+	for range freeOfOneSource {
+		b.want("", "POST", path, shows(t, wrong), 401, "")
+	}
+	b.want("", "POST", path, shows(t, wrong), 429, "wait")
 	if len(storetest.Dump(b, b.db)) != len(before) {
 		t.Error("bad logins left something in the store")
 	}
+	issuer.Set(openidtest.Behaviour{})
+	b.want("", "POST", path, shows(t, b.browse()), 200, "token") // from the same address
 	b.want("", "POST", AuthPath+"/login/", `{"username":"oidc:ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
 }
 
