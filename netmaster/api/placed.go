@@ -39,3 +39,13 @@ func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.Create
 	}
 	return q.deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", q.who, req.NetworkName, req.TenantName)
 }
+
+// allocates refuses, under Kubernetes, an agent that allocates or releases addresses by themselves. Pods
+// get theirs with their endpoints; who has stolen the key of a node would take all of every tenant.
+func (a *API) allocates(ctx context.Context) error {
+	q := askingOf(ctx)
+	if q == nil || q.who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
+		return nil
+	}
+	return q.deny("%s may not allocate or release addresses: under Kubernetes they come with endpoints", q.who)
+}

@@ -50,3 +50,13 @@ func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
 		t.Errorf("an endpoint that it has: %s", refused)
 	}
 }
+
+// Addresses come with endpoints: the key of a node opens no tenant's pool by itself.
+func TestUnderKubernetesANodeAllocatesNoAddresses(t *testing.T) {
+	for mode, code := range map[string]int{"kubernetes": 403, "swarm-mode": 200} {
+		b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = mode })
+		b.joinedAs("h1")
+		b.want("proven:node/h1", "POST", mastercfg.AllocAddressPath, `{"NetworkID":"web.red"}`, code, "")
+		b.want("proven:node/h1", "POST", mastercfg.ReleaseAddressPath, `{"NetworkID":"web.red","IPv4Address":"10.8.0.1"}`, code, "")
+	}
+}

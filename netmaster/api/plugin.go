@@ -17,7 +17,7 @@ import (
 func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) (reply, error) {
 	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, req.AddressPool)); err != nil {
+		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, req.AddressPool))); err != nil {
 			return err
 		}
 		answer.IPv4Address, err = master.AllocAddress(tx, req, a.config.ClusterMode == "swarm-mode")
@@ -28,7 +28,7 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 
 func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (reply, error) {
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		if err := serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, "")); err != nil {
+		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, ""))); err != nil {
 			return err
 		}
 		return master.ReleaseAddress(tx, req)
