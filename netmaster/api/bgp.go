@@ -53,7 +53,7 @@ func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, er
 	if err != nil || !registered {
 		return oper, err
 	}
-	body, err := a.nodes.call(ctx, "GET", at, "/inspect/bgp")
+	body, err := a.nodes.call(ctx, "GET", at, "/inspect/bgp", longAnswer)
 	if err != nil {
 		return oper, fault.New(fault.Internal, "bgp of host %s: %w", host, err)
 	}

@@ -148,12 +148,17 @@ func (a *API) endpointCounters(ctx context.Context, ep *mastercfg.CfgEndpointSta
 	return nil
 }
 
-// counted asks one node.
+// counted asks one node. Answers are understood one at a time.
 func (a *API) counted(ctx context.Context, at agentAt, query url.Values) (counted nodeCounters, err error) {
-	body, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/counters?"+query.Encode())
+	body, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/counters?"+query.Encode(), countedAnswer)
 	if err != nil {
 		return counted, err
 	}
+	done, err := a.nodes.reading.wait(ctx)
+	if err != nil {
+		return counted, fault.New(fault.Unavailable, "node %s: its counters wait for others: %w", at.host, err)
+	}
+	defer done()
 	if err := json.Unmarshal(body, &counted); err != nil {
 		return counted, fault.New(fault.Internal, "node %s: counters cannot be understood: %w", at.host, err)
 	}

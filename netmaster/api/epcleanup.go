@@ -112,7 +112,7 @@ func (a *API) reclaim(ctx context.Context, ep *mastercfg.CfgEndpointState) error
 		return err
 	}
 	if registered {
-		answer, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/endpoint/"+url.PathEscape(ep.ID))
+		answer, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/endpoint/"+url.PathEscape(ep.ID), shortAnswer)
 		switch {
 		case err == nil:
 			return fault.New(fault.InUse, "host %s: a container uses it: %s", ep.HomingHost, bytes.TrimSpace(answer))

@@ -26,14 +26,20 @@ const (
 	DefaultNodePort = 9090
 	// nodeTimeout is how long a node may take to answer.
 	nodeTimeout = 5 * time.Second
-	// maxNodeAnswer bounds an answer; a full BGP table is the longest.
-	maxNodeAnswer = 64 << 20
+)
+
+// How many bytes an answer may have, by what is asked. No node takes more of the leader's memory.
+const (
+	longAnswer    = 64 << 20 // a full BGP table, or what an agent says of itself
+	countedAnswer = 16 << 20 // 15,000 rules are 4 MiB
+	shortAnswer   = 1 << 20
 )
 
 // nodes are the agents, as netmaster calls them: rarely, and never from a plan.
 type nodes struct {
 	port    int
 	secured func(host string) *tls.Config // see Config
+	reading places                        // of answers that are many times as large when they are taken apart
 }
 
 // agentAt is where the agent of a host is called.
@@ -43,7 +49,7 @@ type agentAt struct {
 }
 
 func newNodes(config Config) nodes {
-	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS}
+	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, make(places, 1)}
 }
 
 func (n nodes) client(at agentAt) (*http.Client, error) {
@@ -63,10 +69,10 @@ func (n nodes) client(at agentAt) (*http.Client, error) {
 	}, nil
 }
 
-// call sends a request without a body and returns what a 200 brings. Errors:
+// call sends a request without a body and returns what a 200 brings, of so many bytes at most. Errors:
 // fault.Unavailable when the node does not answer, fault.NotFound for a 404, fault.Invalid for a 400,
 // fault.Internal for everything else.
-func (n nodes) call(ctx context.Context, method string, at agentAt, path string) ([]byte, error) {
+func (n nodes) call(ctx context.Context, method string, at agentAt, path string, most int64) ([]byte, error) {
 	host, scheme := net.JoinHostPort(at.address, strconv.Itoa(n.port)), mastercfg.Scheme
 	if at.joined {
 		scheme = "https"
@@ -84,9 +90,12 @@ func (n nodes) call(ctx context.Context, method string, at agentAt, path string)
 		return nil, fault.New(fault.Unavailable, "node %s does not answer: %w", host, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxNodeAnswer))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "node %s: answer of %s %s: %w", host, method, path, err)
+	}
+	if int64(len(body)) > most {
+		return nil, fault.New(fault.Internal, "node %s: the answer of %s %s has more than %d bytes", host, method, path, most)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return body, nil
@@ -165,7 +174,7 @@ func (a *API) agent(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	said, err := a.nodes.call(r.Context(), http.MethodGet, at, "/"+what)
+	said, err := a.nodes.call(r.Context(), http.MethodGet, at, "/"+what, longAnswer)
 	text := strings.TrimSuffix(string(said), "\n")
 	switch {
 	case err != nil:

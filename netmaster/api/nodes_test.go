@@ -301,6 +301,16 @@ func TestCountersAreSummedOverTheNodesThatAnswer(t *testing.T) {
 	if ep := inspected[contivmodel.EndpointOper](b, "endpoints/c1"); ep.Counters == nil || *ep.Counters != (contivmodel.EndpointCounters{RxPackets: 1, RxBytes: 10, TxPackets: 4, TxBytes: 40}) {
 		t.Errorf("counters of an endpoint: %+v", ep.Counters)
 	}
+	// What no node has to tell is not listened to.
+	h2.set(func(n *nodeREST) {
+		n.counters = `{"rules":{` + rule + `},"more":"` + strings.Repeat("m", countedAnswer) + `"}`
+	})
+	if err := json.Unmarshal([]byte(b.ok("GET", CountersPath+"blue:p", "")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Silent) != 2 || !strings.HasPrefix(got.Silent[0], "h2: ") || !strings.Contains(got.Silent[0], "more than") {
+		t.Errorf("silent: %v", got.Silent)
+	}
 	h1.set(func(n *nodeREST) { n.counters = "" }) // an agent that counts nothing
 	if ep := inspected[contivmodel.EndpointOper](b, "endpoints/c1"); ep.Counters != nil {
 		t.Errorf("counters of an endpoint: %+v", ep.Counters)

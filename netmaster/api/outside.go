@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -32,6 +33,16 @@ func (p places) take() (done func(), err error) {
 		return func() { <-p }, nil
 	default:
 		return nil, fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
+	}
+}
+
+// wait takes one as soon as there is one, until done is called.
+func (p places) wait(ctx context.Context) (done func(), err error) {
+	select {
+	case p <- struct{}{}:
+		return func() { <-p }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -78,7 +78,7 @@ func (a *API) hop(ctx context.Context, host string, query url.Values) (hop hops.
 	if err != nil {
 		return hop, err
 	}
-	said, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/trace?"+query.Encode())
+	said, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/trace?"+query.Encode(), shortAnswer)
 	if err != nil {
 		return hop, err
 	}
