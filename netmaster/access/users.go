@@ -2,6 +2,7 @@ package access
 
 import (
 	"crypto/rand"
+	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/accounts"
@@ -18,6 +19,16 @@ func UserAt(r ledger.Reader, name string) (mastercfg.LocalUser, error) {
 		return user, fault.New(fault.NotFound, "user %.64q: there is no local user of this name", name)
 	}
 	return user, err
+}
+
+// HasUser tells whether there is a local user of a name, in whatever case: directories compare names
+// without it.
+func HasUser(r ledger.Reader, name string) (local bool) {
+	r.Range(mastercfg.UserPrefix, func(key string, _ []byte) bool {
+		local = strings.EqualFold(strings.TrimPrefix(key, mastercfg.UserPrefix), name)
+		return !local
+	})
+	return local
 }
 
 // CreateUser stores a new user, whose password is a hash.
@@ -106,11 +117,8 @@ func Login(tx *ledger.Tx, name, hash, renewed string, now time.Time) (accounts.T
 // What they may is asked for at each request. It fails with ErrNobody if there is a local
 // user of the name by now.
 func LoginForeign(tx *ledger.Tx, name string, groups []string, now time.Time) (accounts.Token, error) {
-	if _, err := UserAt(tx, name); !fault.Is(err, fault.NotFound) {
-		if err == nil {
-			err = nobody("user %s is a local user", name)
-		}
-		return accounts.Token{}, err
+	if HasUser(tx, name) {
+		return accounts.Token{}, nobody("user %s is a local user", name)
 	}
 	if err := makeRoom(tx, name, now); err != nil {
 		return accounts.Token{}, err

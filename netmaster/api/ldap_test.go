@@ -72,6 +72,19 @@ func TestUsersOfADirectoryLogIn(t *testing.T) {
 	b.want(token, "GET", WhoAmIPath, "", 401, "")
 }
 
+// A directory compares names without their case: all spellings of one are one user, and are no local user's.
+func TestAUserOfADirectoryIsOneInAllSpellings(t *testing.T) {
+	b, d := directed(t)
+	b.want(b.login("Ann", goodPassword), "GET", WhoAmIPath, "", 200, `"identity":"user/ann"`)
+	b.want("proven:root", "POST", usersPath+"/", `{"username":"ann","password":"a local password","disable":true}`, 201, "")
+	b.want("", "POST", AuthPath+"/login/", `{"username":"Ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
+	d.Set("cn=Bob,"+ldaptest.Base, ldaptest.Entry{Name: "bob", Password: goodPassword})
+	for _, name := range []string{"bob", "Bob", "bOb", "boB", "BOb"} {
+		b.want("", "POST", AuthPath+"/login/", `{"username":"`+name+`","password":"another password"}`, 401, "Invalid username/password")
+	}
+	b.want("", "POST", AuthPath+"/login/", `{"username":"BOB","password":"another password"}`, 429, "wait")
+}
+
 func TestTheDirectoryIsConfigured(t *testing.T) {
 	b, d := directed(t)
 	for _, value := range storetest.Dump(b, b.db) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
@@ -76,20 +77,24 @@ func (a *API) login(r *http.Request) (reply, error) {
 		account = "" // nobody has this name
 	}
 	askingOf(r.Context()).about = account
-	if wait := a.guesses.Admit(account, from, a.config.Now()); wait > 0 {
+	hash, local := a.hashOf(account)
+	guess := account
+	if !local { // to a directory all spellings are one account, and they share their guesses
+		guess = strings.ToLower(account)
+	}
+	if wait := a.guesses.Admit(guess, from, a.config.Now()); wait > 0 {
 		return reply{}, tooManyGuesses(wait)
 	}
-	hash := a.hashOf(account)
-	if hash == "" && account != "" && !a.isLocal(account) {
+	if !local && account != "" && !a.isLocal(account) {
 		if groups, found, err := a.groupsOf(r.Context(), account, sent.Password); found {
-			return a.loginForeign(r, account, groups, err)
+			return a.loginForeign(r, guess, groups, err)
 		}
 	}
 	verdict := accounts.Verdict{}
 	if len(sent.Password) <= accounts.MaxPassword { // a longer one is nobody's
 		var err error
-		if verdict, err = a.hasher.Verify(r.Context(), hash, sent.Password, a.guesses.Rank(account, from, a.config.Now())); err != nil {
-			a.guesses.Unjudged(account, from)
+		if verdict, err = a.hasher.Verify(r.Context(), hash, sent.Password, a.guesses.Rank(guess, from, a.config.Now())); err != nil {
+			a.guesses.Unjudged(guess, from)
 			return reply{}, err
 		}
 	}
@@ -112,12 +117,12 @@ func (a *API) login(r *http.Request) (reply, error) {
 		return reply{}, errWrongLogin
 	}
 	if err == nil {
-		a.guesses.Right(account, from, a.config.Now())
+		a.guesses.Right(guess, from, a.config.Now())
 	}
 	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
 }
 
-// loginForeign begins the session of a user whom the directory knows, or not.
+// loginForeign begins the session of a user whom the directory knows, or not, by his name in lower case.
 func (a *API) loginForeign(r *http.Request, account string, groups []string, err error) (reply, error) {
 	switch {
 	case fault.Is(err, fault.Denied):
@@ -143,25 +148,27 @@ func (a *API) loginForeign(r *http.Request, account string, groups []string, err
 	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
 }
 
-// isLocal tells whether there is a local user of a name, also one who is disabled.
+// isLocal tells whether there is a local user of a name as a directory compares names, also one who is disabled.
 func (a *API) isLocal(name string) (local bool) {
-	_ = a.ledger.View(func(r ledger.Reader) error { // what cannot be read is no reason to ask elsewhere
-		_, err := access.UserAt(r, name)
-		local = !fault.Is(err, fault.NotFound)
+	_ = a.ledger.View(func(r ledger.Reader) error {
+		local = access.HasUser(r, name)
 		return nil
 	})
 	return local
 }
 
-// hashOf is the stored hash of a user's password; empty: nobody can log in as him.
-func (a *API) hashOf(name string) (hash string) {
+// hashOf is the stored hash of a user's password; empty: nobody can log in as him. local tells whether
+// there is such a user, also one who is disabled.
+func (a *API) hashOf(name string) (hash string, local bool) {
 	_ = a.ledger.View(func(r ledger.Reader) error { // the plan of the login reports what cannot be read
-		if user, err := access.UserAt(r, name); err == nil && !user.Disabled {
+		user, err := access.UserAt(r, name)
+		if err == nil && !user.Disabled {
 			hash = user.Password
 		}
+		local = !fault.Is(err, fault.NotFound) // what cannot be read is no reason to ask elsewhere
 		return nil
 	})
-	return hash
+	return hash, local
 }
 
 // sourceOf is the address a request comes from, behind a netmaster that has passed it on.

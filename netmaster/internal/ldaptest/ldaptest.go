@@ -142,7 +142,7 @@ func (d *Directory) search(w *gldap.ResponseWriter, r *gldap.Request) {
 	d.asked = append(d.asked, m.Filter)
 	found, delay := map[string]Entry{}, d.delay
 	for dn, e := range d.entries {
-		byName := e.Name != "" && strings.HasSuffix(dn, m.BaseDN) && (m.Filter == "(sAMAccountName="+ldap.EscapeFilter(e.Name)+")" || m.Filter == "(sAMAccountName=*)")
+		byName := e.Name != "" && strings.HasSuffix(dn, m.BaseDN) && (strings.EqualFold(m.Filter, "(sAMAccountName="+ldap.EscapeFilter(e.Name)+")") || m.Filter == "(sAMAccountName=*)")
 		if byName && m.Scope == gldap.WholeSubtree || m.Scope == gldap.BaseObject && strings.EqualFold(dn, m.BaseDN) {
 			found[dn] = e
 		}
