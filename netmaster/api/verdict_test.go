@@ -84,6 +84,17 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 	if v := got.Verdicts[0]; v.Allowed || len(v.Judged) != 1 || v.Judged[0].Tier != "groups" || v.Judged[0].Rule == "" {
 		t.Errorf("a rule of the group denies: %+v", v)
 	}
+	// The name of a network may have dots.
+	b.ok("POST", "networks/blue:web.v2", `{"tenantName":"blue","networkName":"web.v2","encap":"vxlan","subnet":"10.6.0.0/24","gateway":"10.6.0.254"}`)
+	plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+		TenantName: "blue", NetworkName: "web.v2", EPCommonName: "dotted", PodNamespace: "shop", PodUID: "u3", ConfigEP: mastercfg.ConfigEP{Container: "cdotted", Host: "h1"},
+	})
+	if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=shop:dotted&to=shop:db&"+tcp, "")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if v := got.Verdicts[0]; v.Judged[0].Tier == "tenants" {
+		t.Errorf("two networks of a tenant: %+v", v)
+	}
 	b.refused("GET", VerdictPath+"?from=shop:web&to=shop:none&"+tcp, "", "endpoint not found", 404, "not-found")
 	b.refused("GET", VerdictPath+"?from=shop:web&to=shop:db&protocol=icmp&port=1", "", `port "1", protocol "icmp": want 1 to 65535, and tcp, udp or sctp`, 400, "invalid")
 }
