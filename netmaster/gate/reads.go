@@ -3,11 +3,13 @@ package gate
 import (
 	"context"
 	"math"
+	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 )
 
@@ -76,7 +78,17 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, host string, r *pb.Ran
 				}
 			}
 		}
+		if bare {
+			if err := g.readOwn(ctx, wire, host, page.Kvs, ask.Revision); err != nil {
+				return nil, err
+			}
+		}
 		seen, count := g.index.filter(host, page.Kvs, r.MinModRevision)
+		if bare {
+			for _, kv := range seen {
+				kv.Value = nil
+			}
+		}
 		if r.Revision > 0 && len(r.RangeEnd) == 0 && len(page.Kvs) > 0 && count == 0 && g.index.forgot(string(r.Key)) {
 			return nil, rpctypes.ErrGRPCCompacted
 		}
@@ -94,6 +106,20 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, host string, r *pb.Ran
 		}
 		ask.Key = append(page.Kvs[len(page.Kvs)-1].Key, 0)
 	}
+}
+
+// readOwn adds its value to the record of the node's own speaker among keys: by that it is withheld, from keys and counts as
+// from a listing.
+func (g *Gate) readOwn(ctx context.Context, wire objdb.Wire, host string, kvs []*mvccpb.KeyValue, rev int64) error {
+	own := slices.IndexFunc(kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == mastercfg.BgpPrefix+host })
+	if own < 0 || g.index.open == nil {
+		return nil
+	}
+	there, err := wire.KV.Range(ctx, &pb.RangeRequest{Key: kvs[own].Key, Revision: rev})
+	if err == nil && len(there.Kvs) > 0 {
+		kvs[own].Value = there.Kvs[0].Value
+	}
+	return err
 }
 
 // forgot tells whether it is not known whose a record was: it is gone since before what is kept of the past, or since before this

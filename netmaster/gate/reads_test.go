@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -126,12 +129,27 @@ func TestANodeIsToldItsPasswordWhenTheKeyIsThere(t *testing.T) {
 	if f.has(mastercfg.BgpPrefix + "h1") {
 		t.Errorf("h1 hears %s", f.value(mastercfg.BgpPrefix+"h1"))
 	}
+	c, err := n.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tells := func(want int) { // of both speakers, without their values
+		t.Helper()
+		for how, bare := range map[string]clientv3.OpOption{"keys": clientv3.WithKeysOnly(), "count": clientv3.WithCountOnly()} {
+			got, err := c.Get(t.Context(), mastercfg.BgpPrefix, clientv3.WithPrefix(), bare)
+			if err != nil || got.Count != int64(want) || slices.ContainsFunc(got.Kvs, func(kv *mvccpb.KeyValue) bool { return kv.Value != nil }) {
+				t.Errorf("%s: %v, %v; want %d", how, got, err, want)
+			}
+		}
+	}
+	tells(1)
 	there.Store(true)
 	g.KeyringChanged()
 	testkit.Eventually(t, soon, "h1 hears its password", func() bool {
 		var record mastercfg.CfgBgpState
 		return json.Unmarshal([]byte(f.value(mastercfg.BgpPrefix+"h1")), &record) == nil && record.Password == "first"
 	})
+	tells(2)
 }
 
 // A node judges by the classes of pods elsewhere, of the tenants that it serves, and is told nothing else of them.
