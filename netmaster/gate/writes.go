@@ -100,7 +100,8 @@ func (x *index) judgeCompare(host string, c *pb.Compare) error {
 	case !mayRead(host, key, ""):
 		return fmt.Errorf("nodes do not read this")
 	}
-	if _, there := x.records[key]; there && !x.sees(host, x.scopeOf(key), math.MaxInt64) {
+	_, indexed := scopeByKey(key) // what the index does not know is gone, or was never there
+	if _, there := x.records[key]; (there || !indexed) && !x.sees(host, x.scopeOf(key), math.MaxInt64) {
 		return fmt.Errorf("it is not of a tenant that the node serves")
 	}
 	return nil

@@ -200,6 +200,12 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 		{"condition on a foreign tenant", txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(endpointKey("red", "net", "other")), ">", 0))
 		})},
+		{"condition on a foreign tenant's group", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.EndpointGroupPrefix+"front:red"), ">", 0))
+		})},
+		{"condition on whether a tenant is there", txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.VRFPrefix+"red"), ">", 0))
+		})},
 		{"condition on a range", txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.StateRoot), ">", 0).WithPrefix())
 		})},
