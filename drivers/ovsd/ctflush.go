@@ -26,6 +26,9 @@ import (
 // a driver that was killed meanwhile, or has lost its connection, finds in the
 // switch what is still to be ended.
 //
+// A switch that lost its groups may have kept its connections, as the kernel does when ovs-vswitchd
+// is started again. What the groups made that were there before is ended as well, if nothing makes it now.
+//
 // Each flush walks through the whole table, and ovs-vswitchd does nothing else
 // meanwhile. So what is to be ended waits in a queue. A step takes a few from it; then
 // the switch has as much time for others as the step took. First rounds come first.
@@ -47,13 +50,14 @@ type flushes struct {
 	made     map[openflow.CTFlush]int            // by how many wanted groups; with any provider, too
 	makes    map[pipeline.Key][]openflow.CTFlush // by the owner of the groups
 	flushing map[openflow.CTFlush]*ctFlush
-	queue    []*ctFlush // have a round to come now
+	queue    []*ctFlush                // have a round to come now
+	former   map[openflow.CTFlush]bool // made by groups that the switch had before it was looked up anew
 }
 
 // ctFlush ends one kind of connections, in rounds.
 type ctFlush struct {
 	connections openflow.CTFlush
-	group       string // the place of the bucket that has made them; empty: those of an endpoint that has left
+	group       string // the place of the bucket that has made them; empty: there is none, or they are those of an endpoint that has left
 	rounds      int    // to come; 0: the bucket may go
 	begun       bool   // it has had a round
 	waits       bool   // for the flows of the endpoint to be out
@@ -61,7 +65,7 @@ type ctFlush struct {
 }
 
 func newFlushes() flushes {
-	return flushes{made: map[openflow.CTFlush]int{}, makes: map[pipeline.Key][]openflow.CTFlush{}, flushing: map[openflow.CTFlush]*ctFlush{}}
+	return flushes{made: map[openflow.CTFlush]int{}, makes: map[pipeline.Key][]openflow.CTFlush{}, flushing: map[openflow.CTFlush]*ctFlush{}, former: map[openflow.CTFlush]bool{}}
 }
 
 // want enters what connections the groups of an owner make.
@@ -96,6 +100,31 @@ func (l *ledger) forgetFlushes() {
 	}
 }
 
+// noteFormer notes what the groups in the switch make, which is about to be forgotten.
+func (l *ledger) noteFormer() {
+	for _, p := range l.groups.list {
+		for _, c := range pipeline.Connections(p.have) {
+			l.former[c] = true
+		}
+	}
+}
+
+// flushFormer has the connections ended that nothing makes any more and whose buckets are not in the
+// switch, which had them before.
+func (l *ledger) flushFormer() {
+	for _, p := range l.groups.list {
+		for _, c := range pipeline.Connections(p.have) {
+			delete(l.former, c)
+		}
+	}
+	for c := range l.former {
+		if l.made[c] == 0 {
+			l.flushing[c] = &ctFlush{connections: c, rounds: flushRounds}
+		}
+	}
+	clear(l.former)
+}
+
 // keepBuckets keeps those buckets in groups about to change whose connections have to
 // be ended first.
 func (l *ledger) keepBuckets() {
@@ -108,7 +137,7 @@ func (l *ledger) keepBuckets() {
 			if l.made[c] > 0 {
 				continue
 			}
-			if l.flushing[c] == nil {
+			if e := l.flushing[c]; e == nil || e.group == "" {
 				l.flushing[c] = &ctFlush{connections: c, group: p.name, rounds: flushRounds}
 			}
 			if l.flushing[c].rounds > 0 {
@@ -166,10 +195,10 @@ func (l *ledger) queueFlushes(everything bool) {
 }
 
 // over tells whether there is nothing to end any more: there is a provider again, or the bucket
-// has gone, or the endpoint's rounds are over.
+// has gone, or without one the rounds are over.
 func (l *ledger) over(e *ctFlush) bool {
 	if e.group == "" {
-		return e.rounds == 0
+		return e.rounds == 0 || l.made[e.connections] > 0
 	}
 	p := l.groups.places[e.group]
 	return l.made[e.connections] > 0 || p == nil || e.rounds == 0 && !slices.Contains(pipeline.Connections(p.have), e.connections)
@@ -182,7 +211,7 @@ func (l *ledger) due(e *ctFlush) bool {
 		return false
 	}
 	if e.group == "" {
-		return !e.waits
+		return !e.waits && l.made[e.connections] == 0
 	}
 	p := l.groups.places[e.group]
 	return l.made[e.connections] == 0 && p != nil && (!p.pending || e.begun)

@@ -77,6 +77,15 @@ func (s flushSwitch) restarted() flushSwitch {
 	return flushSwitch{s.T, l}
 }
 
+// lookedUp is the ledger after the switch was looked up anew, and has these groups.
+func (s flushSwitch) lookedUp(groups ...openflow.Group) flushSwitch {
+	s.forget()
+	compareNumbered(s.groups, groups, func(g openflow.Group) (uint32, error) { return g.ID, nil }, s.nextTurn())
+	s.flushFormer()
+	s.write()
+	return s
+}
+
 // expect compares what is ended next, as provider and port.
 func (s flushSwitch) expect(what string, again bool, want ...string) {
 	s.Helper()
@@ -144,9 +153,23 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	s.expect("restarted", false, "a:80")
 	s = start("ab", web).restarted().want(nil)
 	s.expect("gone meanwhile", false, "*:80")
-	s.forget()
-	if s.write(); len(s.inSwitch()) != 0 || s.moreRounds() {
+	s.lookedUp().expect("the switch has been started again", false, "*:80")
+	if len(s.inSwitch()) != 0 || !s.moreRounds() {
 		t.Errorf("another switch: %v", s.inSwitch())
+	}
+	s = start("ab", web).lookedUp()
+	s.expect("what is wanted goes on", false)
+	s.forget()
+	s.want(service("b", web)).lookedUp().expect("a has gone meanwhile", false, "a:80")
+	s.want(service("ab", web)).expect("a is back", true)
+	s.want(service("b", web)).expect("and has gone again", false, "a:80")
+	if s.buckets() != 2 {
+		t.Errorf("%d buckets while connections are ended", s.buckets())
+	}
+	kept := start("ab", web).want(service("b", web)) // a connection to the switch is lost, no more
+	kept.lookedUp(kept.inSwitch()...).expect("its bucket is there", false, "a:80")
+	if kept.buckets() != 2 {
+		t.Errorf("%d buckets while connections are ended", kept.buckets())
 	}
 
 	two := map[uint16]uint16{80: 8080, 443: 8080}

@@ -96,6 +96,7 @@ func (l *ledger) pending() int { return l.flows.pending + l.groups.pending + l.m
 
 // forget forgets what the switch has.
 func (l *ledger) forget() {
+	l.noteFormer()
 	l.flows.forget()
 	l.groups.forget()
 	l.meters.forget()

@@ -221,6 +221,7 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 	case !p.compared:
 		p.compared = true
 		p.flushUnknown()
+		p.ledger.flushFormer()
 		return true
 	case p.ledger.unfinished():
 		p.write(ctx)
