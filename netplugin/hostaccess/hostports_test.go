@@ -43,7 +43,7 @@ func TestHostPortsLeadToEndpointsThatHaveTheVersionOfIP(t *testing.T) {
 // A client that goes on sending datagrams is led where the port leads now.
 func TestDatagramsToAPortThatMovedAreForgotten(t *testing.T) {
 	testkit.NeedsMachine(t)
-	t.Cleanup(func() { run(t, "nft flush ruleset; ip addr del 192.0.2.1/32 dev lo") })
+	t.Cleanup(func() { run(t, "nft flush ruleset; ip addr del 192.0.2.1/32 dev lo; conntrack -F 2>/dev/null") })
 	run(t, `ip link set lo up; ip addr add 192.0.2.1/32 dev lo
 nft 'add table inet t; add chain inet t c { type filter hook output priority 0; }; add rule inet t c ct state new counter'
 now() { conntrack -I -p udp -s 192.0.2.9 --sport 5353 -t 60 -u UNSET -r "$3" --reply-port-src "$4" --reply-port-dst 5353 -q 192.0.2.9 -d "$1" --dport "$2" $5; }
