@@ -120,3 +120,42 @@ func TestARefusalIsTheSameEachTime(t *testing.T) {
 		}
 	}
 }
+
+// An API server that has just started does not know the kind for a moment. A leader that begins then removes no
+// policies by that answer alone, and waits for no other where there are none.
+func TestALeaderBelievesNoSingleAnswerThatThereIsNoKind(t *testing.T) {
+	for name, c := range map[string]struct {
+		written bool
+		lacking int32 // answers without the kind
+		asked   int32
+		follows bool
+	}{
+		"the kind is there":              {true, 0, 1, true},
+		"it is there a moment later":     {true, 1, 2, true},
+		"it is gone":                     {true, 9, kindGone, false},
+		"no policy of it was ever there": {false, 9, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.served().Store(true)
+			var asked atomic.Int32
+			w.client.PrependReactor("get", "resource", func(kubetesting.Action) (bool, runtime.Object, error) {
+				if asked.Add(1) > c.lacking {
+					return false, nil, nil
+				}
+				return true, nil, apierrors.NewNotFound(v1alpha2.Resource(clusterPolicyResource), "")
+			})
+			if c.written {
+				w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+					return ledger.Write(tx, mastercfg.K8sPolicyPrefix+ofClusterPolicy+"guard", mastercfg.K8sPolicy{})
+				}))
+			}
+			cluster := w.controller().policies.cluster
+			w.must(nil, cluster.begin(t.Context()))
+			defer cluster.close()
+			if follows := cluster.stop != nil; asked.Load() != c.asked || follows != c.follows {
+				t.Errorf("asked %d times, follows the kind: %v; want %d, %v", asked.Load(), follows, c.asked, c.follows)
+			}
+		})
+	}
+}

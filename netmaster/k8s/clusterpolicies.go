@@ -26,6 +26,7 @@ type clusterPolicies struct {
 	client  policyclient.Interface
 	every   time.Duration     // between questions whether there is the kind
 	changed func(name string) // a policy is another than before, or gone
+	written func() bool       // whether the state has policies of the kind
 	log     *logrus.Entry
 
 	missed int    // how often in a row the server has not known the kind
@@ -43,21 +44,27 @@ const (
 	// kindGone is how many answers in a row must lack the kind before its policies are removed. A
 	// server that has just started may answer so once.
 	kindGone = 2
+	// kindMissed is the time between these answers for a leader that begins.
+	kindMissed = 10 * time.Second
 )
 
-// begin finds out whether there is the kind and lists what there is of it, however long that takes.
+// begin finds out whether there is the kind and lists what there is of it, however long that takes. That
+// there is none takes a single answer only where no policy of it is in force.
 func (c *clusterPolicies) begin(ctx context.Context) error {
 	said := time.Now()
 	for {
-		err := c.look(ctx)
-		if err == nil {
+		err, again := c.look(ctx), kindAgain
+		switch {
+		case err == nil && (c.missed == 0 || c.missed >= kindGone || !c.written()):
 			return nil
+		case err == nil:
+			err, again = fmt.Errorf("the API server does not know their kind, and has had it before"), min(c.every, kindMissed)
 		}
 		if time.Since(said) >= completeSoon {
 			c.log.WithError(err).Warn("kubernetes: it is not known yet which ClusterNetworkPolicies there are: new pods are isolated, and no policy changes")
 			said = time.Now()
 		}
-		if err := pause(ctx, kindAgain); err != nil {
+		if err := pause(ctx, again); err != nil {
 			return fmt.Errorf("kubernetes: ClusterNetworkPolicies: %w", err)
 		}
 	}

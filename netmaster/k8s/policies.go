@@ -63,7 +63,7 @@ func (c *Controller) newPolicies() *policies {
 		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}, told: map[string]spec{}}
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
-		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, log: c.cfg.Log}
+		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, written: p.hasClusterPolicies, log: c.cfg.Log}
 	p.reconciler = &reconciler{
 		kind: "policy", workers: 1, known: p.adopt, reconcile: p.look,
 		follows: []followed{ // told in this order at first
@@ -113,6 +113,18 @@ func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 		keys = append(keys, ofClusterPolicy+policy.Name)
 	}
 	return append(keys, writeAll), err
+}
+
+// hasClusterPolicies tells whether what is written has policies of the kind.
+func (p *policies) hasClusterPolicies() (has bool) {
+	_ = p.ledger.View(func(r ledger.Reader) error { // the audit that follows reports what cannot be read
+		r.Range(mastercfg.K8sPolicyPrefix+ofClusterPolicy, func(string, []byte) bool {
+			has = true
+			return false
+		})
+		return nil
+	})
+	return has
 }
 
 // look tells the engine what has become of a thing, or writes.
