@@ -25,7 +25,7 @@ type disturbed struct {
 	kept    *testetcd.Request
 }
 
-func disturb(t *testing.T) *disturbed {
+func disturb(t *testing.T, patience time.Duration) *disturbed {
 	t.Helper()
 	d := &disturbed{}
 	url := testetcd.New(t)
@@ -49,7 +49,7 @@ func disturb(t *testing.T) *disturbed {
 		return nil, testetcd.ErrNoAnswer
 	})
 	d.near = open(t, Config{Endpoints: []string{url}})
-	d.term = campaign(t, open(t, Config{Endpoints: []string{relay}, RequestTimeout: time.Second}), "far", 30*time.Second)
+	d.term = campaign(t, open(t, Config{Endpoints: []string{relay}, RequestTimeout: patience}), "far", 30*time.Second)
 	t.Cleanup(func() { d.away.Store(false); resign(t, d.term) })
 	return d
 }
@@ -62,7 +62,7 @@ func (d *disturbed) loses(key string, happens bool) {
 
 // Of a transaction without an answer is found out whether it has happened: it happens once, and is told as what it is.
 func TestACommitWithoutAnAnswerHappensOnce(t *testing.T) {
-	d := disturb(t)
+	d := disturb(t, 5*time.Second)
 	a, b := state+"a", state+"b"
 	for name, txn := range map[string]func(old KV) Txn{
 		"put":     func(old KV) Txn { return Txn{If: []Guard{Unchanged(old)}, Puts: []KV{{Key: a, Value: []byte("new")}}} },
@@ -120,7 +120,7 @@ func TestACommitWithoutAnAnswerHappensOnce(t *testing.T) {
 
 // What was given up does nothing when it arrives after another commit: not even if its guards hold again.
 func TestACommitThatArrivesLateDoesNothing(t *testing.T) {
-	d := disturb(t)
+	d := disturb(t, 5*time.Second)
 	key := state + "late"
 	txn := Txn{If: []Guard{Absent(key)}, Puts: []KV{{Key: key}}}
 	d.loses(key, false)
@@ -139,7 +139,7 @@ func TestACommitThatArrivesLateDoesNothing(t *testing.T) {
 
 // A store that is away for long leaves the outcome open until the next commit. From then on it cannot happen.
 func TestACommitIsOpenUntilTheNextOne(t *testing.T) {
-	d := disturb(t)
+	d := disturb(t, time.Second)
 	key, next := state+"open", state+"next"
 	d.away.Store(true)
 	began := time.Now()
@@ -165,7 +165,7 @@ func TestACommitIsOpenUntilTheNextOne(t *testing.T) {
 
 // Who finds others' writes in the place of its own does not know which was first.
 func TestACommitAmongWritesOfOthersIsUnknown(t *testing.T) {
-	d := disturb(t)
+	d := disturb(t, 5*time.Second)
 	key := state + "shared"
 	d.loses(key, false)
 	put(t, d.near, key, "theirs")
@@ -176,7 +176,7 @@ func TestACommitAmongWritesOfOthersIsUnknown(t *testing.T) {
 
 // A full store cannot tell what has become of a commit, and deletions go on.
 func TestAFullStoreTakesDeletionsAfterALostAnswer(t *testing.T) {
-	d := disturb(t)
+	d := disturb(t, 5*time.Second)
 	key := state + "large"
 	put(t, d.near, key, "large")
 	d.full.Store(true)
