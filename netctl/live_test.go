@@ -71,7 +71,7 @@ func (s store) startMasterAt(t *testing.T, socket string) string {
 	s.empty(t)
 	address := testkit.FreeAddress()
 	d, err := daemon.New(daemon.Config{
-		Listen: address, Control: address, LeaderTTL: 3 * time.Second, NodeGrace: time.Hour, Log: testkit.Quiet(),
+		Listen: address, Control: address, LeaderTTL: time.Minute, NodeGrace: time.Hour, Log: testkit.Quiet(),
 		Security: daemon.Security{Dir: filepath.Join(t.TempDir(), "pki"), Founding: mastercfg.SecurityPermissive, Name: "m1", Socket: socket},
 		Store:    objdb.Config{Endpoints: []string{s.url}, Log: testkit.Quiet()},
 		API: api.Config{ClusterMode: "cni", Log: testkit.Quiet(),
