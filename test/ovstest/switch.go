@@ -244,6 +244,7 @@ func (s *Switch) eventually(what string, try func() error) {
 func (s *Switch) stop() {
 	if s.t.Failed() {
 		s.showLog("ovs-vswitchd.log")
+		s.showDrops()
 	}
 	for _, p := range []*process{s.vswitchd, s.server} {
 		if p != nil {
@@ -255,6 +256,22 @@ func (s *Switch) stop() {
 	}
 	if err := os.RemoveAll(s.RunDir); err != nil {
 		s.t.Errorf("clean up: %v", err)
+	}
+}
+
+// showDrops puts into the test's log what the switch has dropped and why, as far as it counts that.
+func (s *Switch) showDrops() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	counters, err := unixctl.Call(ctx, s.path("ovs-vswitchd.ctl"), "coverage/show")
+	if err != nil {
+		s.t.Logf("no counters of the switch: %v", err)
+		return
+	}
+	for line := range strings.Lines(counters) {
+		if strings.Contains(line, "drop") && strings.Contains(line, "total:") {
+			s.t.Logf("coverage/show: %s", strings.Join(strings.Fields(line), " "))
+		}
 	}
 }
 
