@@ -160,6 +160,26 @@ func TestAnUplinkThatIsNoneAnyMoreGetsTheHostsAddressesBack(t *testing.T) {
 	n.says(b, "")
 }
 
+// A driver that is loaded anew makes another link of the same name. What the host is given
+// there leads out of that one, also where it is written down with what it had before.
+func TestAnUplinkThatComesBackAsAnotherLinkLeavesTheHostItsRoutes(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	before := n.picture()
+	b, _ := n.keep("", "up0")
+	n.isOnBridge("at first", before)
+	n.Exec("ip", "link", "delete", "up0")
+	n.says(b, "uplink up0: there is no such link")
+	n.outside.Vsctl("del-port", "to-up0")
+	n.wire("up0")
+	n.outside.Vsctl("add-port", "sw", "to-up0")
+	n.reaches("by the new link")
+	n.Exec("ip", "address", "add", "198.51.100.7/24", "dev", "up0")
+	n.Exec("ip", "route", "replace", "default", "via", "198.51.100.1", "dev", "up0")
+	n.isOnBridge("by the new link", before)
+	n.says(b, "")
+}
+
 func TestAddressesThatCannotBeWrittenDownStay(t *testing.T) {
 	n := aHost(t)
 	before := n.picture()

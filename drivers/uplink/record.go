@@ -23,8 +23,10 @@ type record struct {
 
 // note adds what was found on a link, which is to be moved.
 func (r *record) note(link string, found belongings) {
-	if r.Links[link] == nil {
+	if old := r.Links[link]; old == nil {
 		r.Links[link] = &belongings{MAC: found.MAC, Index: found.Index}
+	} else if old.Index != found.Index { // another link has the name: all routes are out of this one
+		old.Routes, old.Index = moved(old.Routes, old.Index, found.Index), found.Index
 	}
 	r.Links[link].add(found)
 	r.Local = 0
