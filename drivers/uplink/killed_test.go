@@ -16,9 +16,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// asProcess, in the environment, makes the test binary a process that keeps an uplink, or
-// gives it back, and is killed before a step: "keep" or "undo", the number of the step, and
-// where the switch, the namespace and the record are.
+// asProcess, in the environment, makes the test binary a process that keeps uplinks, or
+// gives them back, and is killed before a step: the number of the step, where the switch, the
+// namespace and the record are, "keep" or "undo", and the uplinks.
 const asProcess = "CONTIV_TEST_UPLINK"
 
 func TestMain(m *testing.M) {
@@ -33,22 +33,22 @@ func TestMain(m *testing.M) {
 }
 
 func process(args []string) error {
-	left, err := strconv.Atoi(args[1])
+	left, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
 	}
-	ns, err := netns.GetFromName(args[3])
+	ns, err := netns.GetFromName(args[2])
 	if err != nil {
 		return err
 	}
-	config := uplink.Config{RunDir: args[2], Serves: pods, Links: []string{"up0"}, NetNS: &ns, StateDir: args[4], Log: testkit.Quiet()}
+	config := uplink.Config{RunDir: args[1], Serves: pods, Links: args[5:], NetNS: &ns, StateDir: args[3], Log: testkit.Quiet()}
 	config.Step = func(what string) {
 		if left--; left == 0 {
 			fmt.Println(what)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 	}
-	if args[0] == "undo" {
+	if args[4] == "undo" {
 		return uplink.Undo(context.Background(), config)
 	}
 	b, err := uplink.New(config)
@@ -58,13 +58,13 @@ func process(args []string) error {
 	return b.Run(context.Background())
 }
 
-// killed runs such a process until it is killed before a step, or done is true without
+// killed runs such a process, which is told what to do, until it is killed before a step, or done is true without
 // one, or it ends. It returns the step.
 func (n *node) killed(what string, step int, done func() bool) string {
 	n.t.Helper()
 	var out strings.Builder
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprintf("%s=%s %d %s %s %s", asProcess, what, step, n.RunDir, n.Netns, n.state))
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprintf("%s=%d %s %s %s %s", asProcess, step, n.RunDir, n.Netns, n.state, what))
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	if err := cmd.Start(); err != nil {
 		n.t.Fatal(err)
@@ -103,7 +103,7 @@ func TestWhoIsKilledWhileTheHostMovesLeavesItsAddresses(t *testing.T) {
 	onTheBridge := strings.Split(onBridge(before), "/proc")[0]
 	var steps []string
 	for step := 1; ; step++ {
-		kept := n.killed("keep", step, func() bool { return strings.HasPrefix(n.picture(), onTheBridge) })
+		kept := n.killed("keep up0", step, func() bool { return strings.HasPrefix(n.picture(), onTheBridge) })
 		n.hasAddresses(fmt.Sprintf("kept until %q, step %d", kept, step))
 		_, stop := n.keep("", "up0")
 		n.eventually("the host is on the bridge", func() bool { return strings.HasPrefix(n.picture(), onTheBridge) })
@@ -121,6 +121,40 @@ func TestWhoIsKilledWhileTheHostMovesLeavesItsAddresses(t *testing.T) {
 	}
 	t.Logf("killed before: %q", steps)
 	n.hostReaches("198.51.100.1")
+}
+
+// So has it when a link that is no uplink any more is to get back what the host had there,
+// while the host stays on the bridge with what it had at another one.
+func TestWhoIsKilledWhileALinkGetsBackWhatItHadLeavesIt(t *testing.T) {
+	n := aHost(t)
+	n.Exec("ip", "link", "set", "up1", "up")
+	n.Exec("ip", "address", "add", "192.0.2.7/28", "dev", "up1")
+	before := n.picture()
+	back := func() string { // what the host has at up0
+		var lines []string
+		for line := range strings.Lines(n.picture()) {
+			if !strings.Contains(line, "up1") && !strings.Contains(line, uplink.DefaultBridge) {
+				lines = append(lines, line)
+			}
+		}
+		return strings.Join(lines, "")
+	}
+	atUp0 := back()
+	var steps []string
+	for step := 1; ; step++ {
+		_, stop := n.keep(uplink.ActiveBackup, "up0", "up1")
+		n.eventually("the host is on the bridge", func() bool { return back() != atUp0 && !strings.Contains(n.Exec("ip", "address"), "scope global up") })
+		stop()
+		killed := n.killed("keep up1", step, func() bool { return back() == atUp0 })
+		_, stop = n.keep("", "up1")
+		n.eventually(fmt.Sprintf("after a kill before %q, step %d, up0 has what the host had there:\n%s", killed, step, before), func() bool { return back() == atUp0 })
+		stop()
+		if killed == "" {
+			break
+		}
+		steps = append(steps, killed)
+	}
+	t.Logf("killed before: %q", steps)
 }
 
 // hasAddresses expects the host to have its addresses, or them to be written down.

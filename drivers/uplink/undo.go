@@ -132,6 +132,10 @@ func (b *Bridge) release(local netlink.Link) error {
 		if err := b.noteLocal(); err != nil {
 			return err
 		}
+		b.moved.Local = 0 // from here on the port has less than was written down
+		if err := b.config.writeRecord(b.moved); err != nil {
+			return err
+		}
 		what := b.moved.Links[name]
 		if err := b.links.strip(local, *what); err != nil {
 			return err
