@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/utils/fault"
@@ -20,6 +22,7 @@ type disturbed struct {
 
 	about   atomic.Pointer[string] // what is in it; nil: nothing is disturbed
 	happens bool                   // it happens all the same
+	dropped bool                   // the answer is that nothing was proposed
 	away    atomic.Bool            // nothing passes any more
 	full    atomic.Bool            // it takes no candidate's key
 	kept    *testetcd.Request
@@ -41,6 +44,9 @@ func disturb(t *testing.T, patience time.Duration) *disturbed {
 		}
 		d.about.Store(nil)
 		d.kept = &r
+		if d.dropped {
+			return nil, status.Error(codes.Unknown, "raft proposal dropped")
+		}
 		if d.happens {
 			if _, err := r.Send(); err != nil {
 				return nil, err
@@ -115,6 +121,21 @@ func TestACommitWithoutAnAnswerHappensOnce(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A member whose leader is handing over proposes nothing, for a moment.
+func TestACommitThatAMemberHasDroppedIsSentAgain(t *testing.T) {
+	d := disturb(t, 5*time.Second)
+	d.dropped = true
+	key := state + "dropped"
+	d.loses(key, false)
+	rev, ok, err := d.term.Commit(t.Context(), Txn{If: []Guard{Absent(key)}, Puts: []KV{{Key: key}}})
+	if !ok || err != nil {
+		t.Errorf("%t, %v", ok, err)
+	}
+	if kv, err := d.near.Get(t.Context(), key); err != nil || kv.ModRevision != rev {
+		t.Errorf("told at %d: %+v, %v", rev, kv, err)
 	}
 }
 

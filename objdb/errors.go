@@ -45,6 +45,10 @@ var kinds = map[codes.Code]fault.Kind{
 // has none of what makes it one of gRPC.
 const stopped = "malformed header: missing HTTP content-type"
 
+// dropped is in the answer of a member that has proposed nothing: there is no leader, or this one is handing leadership
+// over. It says so with the code of what is not known.
+const dropped = "raft proposal dropped"
+
 // errLearner is the answer of a member that was added and has not caught up yet.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
@@ -56,7 +60,7 @@ func kindOf(err error) fault.Kind {
 		return fault.Exhausted
 	case errors.Is(err, errLearner): // which it is not for long
 		return fault.Unavailable
-	case status.Code(err) == codes.Unknown && strings.Contains(err.Error(), stopped):
+	case status.Code(err) == codes.Unknown && (strings.Contains(err.Error(), stopped) || strings.Contains(err.Error(), dropped)):
 		return fault.Unavailable
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps):
 		return fault.TooLarge
