@@ -34,7 +34,7 @@ type commits struct {
 // Commit is Txn for transactions that come one after the other, each of which happens at most once. It finds out what has become
 // of one without an answer, sends it again if it can never happen, and takes at most twice the request timeout for
 // all of that; others wait meanwhile. An error of kind Unavailable that says "unknown outcome"
-// leaves open whether the transaction has happened; then it may happen until another Commit succeeds, and not later.
+// leaves open whether the transaction has happened; then it may happen until another Commit or Settle succeeds, and not later.
 //
 // Those who write the same keys beside the term can make the outcome unknown. A key that one of them deletes after a
 // transaction whose answer is lost has put it, is put once more.
@@ -67,6 +67,20 @@ func (t *Term) Commit(ctx context.Context, txn Txn) (rev int64, ok bool, err err
 			return 0, false, fault.New(fault.Unavailable, "not committed: %w", err)
 		}
 	}
+}
+
+// Settle returns when nothing that Commit has left open can happen any more: what is read from then on stays as far as this
+// term is concerned. It asks the store only if something is open, and takes at most the request timeout.
+func (t *Term) Settle(ctx context.Context) error {
+	c := &t.commits
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.open {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.RequestTimeout)
+	defer cancel()
+	return t.settle(ctx)
 }
 
 // try sends operations once; they can happen only until the candidate's key is written.

@@ -62,8 +62,12 @@ func (l *Ledger) publish(t *tree) {
 	l.state.Store(t)
 }
 
-// reload replaces the cache by what the store has.
+// reload replaces the cache by what the store has. That is not read before everything has happened that was sent
+// and may still: the guards of plans do not see what they search for. A full store takes no word of that, and deletions have to go on.
 func (l *Ledger) reload(ctx context.Context) error {
+	if err := l.term.Settle(ctx); err != nil && !fault.Is(err, fault.Exhausted) {
+		return err
+	}
 	if err := l.load(ctx); err != nil {
 		return err
 	}

@@ -1,12 +1,20 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // takeNumber stores the lowest number that is free under a key.
@@ -78,4 +86,42 @@ func TestWhatALargePlanSearchedIsStillSoWhenItHappens(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A commit that is left open takes a number, right after the ledger has read again what is there, or never: no other plan gets it.
+func TestWhatACommitTookThatArrivesLateIsNotTakenTwice(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	way := &keeper{words: "numbers/late"}
+	var back atomic.Bool
+	var listing sync.Once
+	way.then = func(r testetcd.Request) (answer []byte, err error) {
+		if !back.Load() {
+			return nil, testetcd.ErrNoAnswer
+		}
+		answer, err = r.Send()
+		if r.Method == "Range" && bytes.Contains(r.Body, []byte(state)) {
+			listing.Do(func() { way.arrive(t) })
+		}
+		return answer, err
+	}
+	far := testdb.Open(t, objdb.Config{Endpoints: []string{testetcd.NewRelay(t, url, way.pass)}, RequestTimeout: 700 * time.Millisecond})
+	l, err := Open(t.Context(), lead(t, far), Config{Owned: []string{state}, Indexes: []Index{byNumber}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(key string) error {
+		_, err := l.Update(t.Context(), func(tx *Tx) error { return takeNumber(tx, key) })
+		return err
+	}
+	if err := take("late"); err == nil || !strings.Contains(err.Error(), "unknown outcome") {
+		t.Fatalf("got %v", err)
+	}
+	back.Store(true)
+	testkit.Eventually(t, 10*time.Second, "the ledger works again", func() bool { return take("next") == nil })
+	late, err := near.Get(t.Context(), state+"numbers/late")
+	if next := testdb.Value(t, near, state+"numbers/next"); err == nil && string(late.Value) == next {
+		t.Errorf("number %s was given twice", next)
+	}
+	listing.Do(func() { t.Error("nothing was listed") })
 }
