@@ -67,13 +67,14 @@ var nodeFamily = family{name: "node", usage: "Nodes and netmasters that have joi
 		host := s.cmd.Args().First()
 		return s.done("Removed "+host, s.client.RemoveNode(s.ctx, host, s.cmd.Bool("masters")))
 	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
-		more: "A netmaster is believed until its certificate ends, 7 days at most."},
+		more: "The key of the node never counts again: if it joins once more, it is with another one. A netmaster is believed until its certificate ends, 7 days at most."},
 	{name: "rekey", usage: "Let a node that has lost its key join once more", args: "HOST", run: func(s *session) error {
 		host := s.cmd.Args().First()
 		return s.done(host+" may join once more", s.client.RekeyNode(s.ctx, host, s.cmd.Bool("masters")))
 	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
 		more: "The name of a node belongs to the key that it joined with, so that nobody with a token becomes a node that exists. After this, the next " +
-			"one with a token gets the name, and the key of before does not count any more; that of a netmaster does until its certificate ends, 7 days at most."},
+			"one with a token gets the name, and the key of before never counts again: a node that still has it joins with another one. That of a netmaster counts until its " +
+			"certificate ends, 7 days at most."},
 }}
 
 func mastersFlag() cli.Flag {

@@ -135,9 +135,9 @@ func (a *API) renew(r *http.Request, request *mastercfg.RenewRequest) (reply, er
 		joined, err := ledger.Read[mastercfg.Joined](tx, at)
 		switch {
 		case err != nil:
-			return either(err, fault.New(fault.Denied, "node %s has not joined, or was removed: it needs a join token", request.Host))
+			return either(err, useless("node %s has not joined, or was removed: it needs a join token", request.Host))
 		case joined.Key != wanted.hash:
-			return fault.New(fault.Denied, "node %s has joined with another key than that of this request", request.Host)
+			return useless("node %s was rekeyed, or has joined with another key than that of this request", request.Host)
 		case wanted.now.After(joined.Expires.Add(renewable)):
 			return fault.New(fault.Denied, "node %s: its certificate expired at %s, more than %d days ago: netctl node rekey %s, and a join token",
 				request.Host, joined.Expires.UTC().Format(time.RFC3339), int(renewable.Hours()/24), request.Host)
@@ -191,6 +191,9 @@ func (a *API) asked(csr []byte) (*certificate, error) {
 // admit signs for who joins, and gives the authorities to a netmaster.
 func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) (err error) {
 	if kind == identity.Node {
+		if err := stillGood(tx, c.hash); err != nil {
+			return err
+		}
 		if err := ownTunnelEnds(tx, joined); err != nil {
 			return err
 		}

@@ -200,6 +200,48 @@ func TestANameBelongsToAKey(t *testing.T) {
 	}
 }
 
+// Who has stolen a key does not become the node again when that joins again: neither it nor another
+// name is given to the key, whoever lets it join.
+func TestAKeyThatWasTakenBackNeverCountsAgain(t *testing.T) {
+	j := startVouched(t)
+	for i, c := range [][2]string{{"DELETE", "/h1"}, {"POST", "/h1/rekey"}} {
+		stolen := newMachine(t, "h1")
+		if _, refused := j.join(stolen, j.token(`{"role":"node"}`).Token); refused != "" {
+			t.Fatal(refused)
+		}
+		j.ok(c[0], mastercfg.NodesPath+c[1], "")
+		for _, m := range []machine{stolen, {"h2", stolen.key, stolen.csr}} {
+			for _, token := range []string{j.token(`{"role":"node"}`).Token, "node-" + m.name} {
+				body, err := json.Marshal(mastercfg.JoinRequest{Token: token, Host: m.name, CSR: m.csr})
+				if err != nil {
+					t.Fatal(err)
+				}
+				code, text, _ := j.do("POST", mastercfg.JoinPath, string(body), "Accept", problemType)
+				if code != http.StatusForbidden || !strings.Contains(text, "taken back from node h1") || !strings.Contains(text, `"field":"csr"`) {
+					t.Errorf("after %s, %s joins with %.8s: %d %s", c, m.name, token, code, text)
+				}
+			}
+		}
+		if _, refused := j.renew(stolen); refused == "" {
+			t.Errorf("after %s: renewed", c)
+		}
+		anew := newMachine(t, "h1")
+		if _, refused := j.join(anew, j.token(`{"role":"node"}`).Token); refused != "" {
+			t.Errorf("with another key: %s", refused)
+		}
+		j.ok("DELETE", mastercfg.NodesPath+"/h1", "")
+		kept := 0
+		for key := range storetest.Dump(t, j.db) {
+			if strings.HasPrefix(key, mastercfg.TakenKeyPrefix) {
+				kept++
+			}
+		}
+		if kept != 2*(i+1) {
+			t.Errorf("%d keys are kept", kept)
+		}
+	}
+}
+
 func TestACertificateIsRenewedForAQuarterAfterItsEnd(t *testing.T) {
 	j := startJoin(t)
 	m := newMachine(t, "h1")

@@ -89,23 +89,41 @@ func (a *API) mustJoin(node mastercfg.Joined) bool {
 }
 
 // removeJoined takes the name from a key. A node is not known by its certificate from then
-// on; a netmaster is until that ends, for the first of them has no record.
+// on, nor by another one for that key; a netmaster is until that ends, for the first of them has no record.
 func (a *API) removeJoined(what, prefix string) answer {
-	return func(r *http.Request) (reply, error) { return a.removeRecord(r, what, prefix, mux.Vars(r)["host"]) }
+	return a.unjoin(what, prefix, func(tx *ledger.Tx, at string, _ mastercfg.Joined, _ error) error {
+		tx.Delete(at)
+		return nil
+	})
 }
 
 // rekey lets the next one who shows a token have the name. What removeJoined says of the
 // key of before holds here, too.
 func (a *API) rekey(what, prefix string) answer {
+	return a.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error {
+		if err != nil {
+			return err
+		}
+		record.Key = ""
+		return ledger.Write(tx, at, record)
+	})
+}
+
+// unjoin changes the record of who has joined, if it can be read or not, and takes the key back from a node.
+func (a *API) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error) answer {
 	return func(r *http.Request) (reply, error) {
 		host := mux.Vars(r)["host"]
 		rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 			record, err := ledger.Read[mastercfg.Joined](tx, prefix+host)
-			if err != nil {
-				return either(err, fault.New(fault.NotFound, "%s %s has not joined", what, host))
+			if fault.Is(err, fault.NotFound) {
+				return fault.New(fault.NotFound, "%s %s has not joined", what, host)
 			}
-			record.Key = ""
-			return ledger.Write(tx, prefix+host, record)
+			if err == nil && prefix == mastercfg.NodePrefix {
+				if err := takeBack(tx, record, a.config.Now()); err != nil {
+					return err
+				}
+			}
+			return change(tx, prefix+host, record, err)
 		})
 		return reply{body: host, revision: rev}, err
 	}

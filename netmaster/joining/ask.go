@@ -6,13 +6,24 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
+
+// useless is the refusal of a key that counts no more.
+type useless struct{ error }
+
+func (e useless) Unwrap() error { return e.error }
+
+// Useless tells whether a netmaster has said that the key of the one who asks counts no more: with another
+// one it may join.
+func Useless(err error) bool { return errors.As(err, new(useless)) }
 
 const (
 	askTime   = 10 * time.Second // for one question to one netmaster
@@ -51,9 +62,13 @@ func ask(ctx context.Context, conf *tls.Config, method, address, path string, bo
 		return fault.New(fault.Unavailable, "answer to %s: %w", path, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		var problem struct{ Reason, Message string }
+		var problem struct{ Reason, Message, Field string }
 		if json.Unmarshal(content, &problem) == nil && problem.Message != "" {
-			return fault.New(fault.ParseKind(problem.Reason), "%s", problem.Message)
+			refused := fault.New(fault.ParseKind(problem.Reason), "%s", problem.Message)
+			if refused.Kind == fault.Denied && problem.Field == mastercfg.KeyField {
+				return useless{refused}
+			}
+			return refused
 		}
 		return fault.New(fault.Internal, "%s: %.200s", resp.Status, strings.TrimSpace(string(content)))
 	}

@@ -13,6 +13,7 @@ const (
 	NodePrefix      = AccessRoot + "nodes/"
 	MasterPrefix    = AccessRoot + "masters/"
 	JoinTokenPrefix = AccessRoot + "joinTokens/"
+	TakenKeyPrefix  = AccessRoot + "takenKeys/" // by hash
 )
 
 // Joined is a node or a netmaster that has joined the cluster: its name belongs to its key.
@@ -32,6 +33,12 @@ type Joined struct {
 
 // VouchedToken stands in a record where the id of a token would, if the orchestrator has told who joins.
 const VouchedToken = "vouched"
+
+// TakenKey is the key of a node that was removed or rekeyed: nobody joins with it any more.
+type TakenKey struct {
+	Host  string    `json:"host"`
+	Taken time.Time `json:"taken"`
+}
 
 // JoinToken is what lets nodes or netmasters join. Its secret is not in it.
 type JoinToken struct {
@@ -92,6 +99,10 @@ type Authority struct {
 	Authorities string `json:"authorities"` // PEM
 }
 
+// KeyField is what a refusal as fault.Denied names if it is the key that counts no more: who asked
+// may try with another one.
+const KeyField = "csr"
+
 // Limits of what who joins says.
 const (
 	maxCSR       = 4 << 10 // bytes
@@ -124,7 +135,7 @@ func checkJoiner(host string, csr []byte) error {
 	case !identity.ValidName(host):
 		return fault.New(fault.Invalid, "host %.60q: want letters, digits, and the signs . - _ @, at most 253", host).WithField("host")
 	case len(csr) == 0 || len(csr) > maxCSR:
-		return fault.New(fault.Invalid, "csr: %d bytes, want 1 to %d", len(csr), maxCSR).WithField("csr")
+		return fault.New(fault.Invalid, "csr: %d bytes, want 1 to %d", len(csr), maxCSR).WithField(KeyField)
 	}
 	return nil
 }

@@ -6,7 +6,8 @@
 // somebody who vouches for the node. Then it shows the token, over a connection that these
 // authorities vouch for, and gets a certificate for its key. Key, certificate and
 // authorities are kept on disk; the certificate is renewed at half of its life, and for a
-// long time after its end. A node that may not renew joins anew, if it is given a token. The
+// long time after its end. A node that may not renew joins anew, if it is given a token: with the
+// same key, or with another one if that was taken back. A
 // key is on disk before it is first shown, so that a node that did not hear the answer asks
 // again as the same.
 package membership
@@ -74,6 +75,7 @@ type held struct {
 // Names of the files.
 const (
 	keyFile         = "node.key"
+	nextKeyFile     = "node.key.next"
 	certificateFile = "node.crt"
 	clientsFile     = "clients.crt"
 	// AuthorityFile is written last: where it is, the node has joined.
@@ -253,37 +255,86 @@ func strangers(err error) error {
 		"(netctl security rotate-ca), or others answer in its place: it needs a join token of now (%w)", err)
 }
 
-// joinAnew joins once more as the node that may not renew its certificate, with the same key.
+// joinAnew joins once more as the node that may not renew its certificate, with the same key
+// if it is not that which is refused.
 func (m *Member) joinAnew(ctx context.Context, refused error) error {
 	if m.cfg.TokenFile == "" {
 		return fmt.Errorf("%w; to join anew it needs --join-token-file", refused)
 	}
-	if err := m.join(ctx); err != nil {
+	join := m.join
+	if joining.Useless(refused) {
+		join = m.joinOtherwise
+	}
+	if err := join(ctx); err != nil {
 		return fmt.Errorf("%w; nor can it join anew: %w", refused, err)
 	}
 	return nil
 }
 
-// join shows the token to the first netmaster that answers as one of the cluster.
+// join joins with the key that the node has, and with another one if that counts no more.
 func (m *Member) join(ctx context.Context) error {
-	text, err := pki.ReadFile(m.cfg.TokenFile, true)
+	answer, err := m.joinWith(ctx, m.key)
+	if joining.Useless(err) {
+		return m.joinOtherwise(ctx)
+	}
 	if err != nil {
 		return err
 	}
-	csr, err := pki.Request(m.key)
+	return m.keep(answer)
+}
+
+// joinOtherwise joins with another key than that of before, which counts no more. Until it has joined, the
+// node keeps both: a token that is good for nothing costs it nothing.
+func (m *Member) joinOtherwise(ctx context.Context) error {
+	next := m.path(nextKeyFile)
+	key, err := pki.OpenKey(next)
 	if err != nil {
 		return err
+	}
+	answer, err := m.joinWith(ctx, key)
+	if joining.Useless(err) {
+		return errors.Join(err, durable.Remove(next)) // the next try makes another one
+	}
+	if err != nil {
+		return err
+	}
+	text, err := pki.ReadFile(next, true)
+	if err != nil {
+		return err
+	}
+	// From here to the end of keep it is a node that has not joined, and asks again as the same.
+	if err := durable.Remove(m.path(AuthorityFile)); err != nil {
+		return err
+	}
+	if err := durable.Write(m.path(keyFile), text); err != nil {
+		return err
+	}
+	m.key = key
+	if err := m.keep(answer); err != nil {
+		return err
+	}
+	return durable.Remove(next)
+}
+
+// joinWith shows the token, and a key, to the first netmaster that answers as one of the cluster.
+func (m *Member) joinWith(ctx context.Context, key *ecdsa.PrivateKey) (answer mastercfg.JoinResponse, err error) {
+	text, err := pki.ReadFile(m.cfg.TokenFile, true)
+	if err != nil {
+		return answer, err
+	}
+	csr, err := pki.Request(key)
+	if err != nil {
+		return answer, err
 	}
 	masters, err := m.cfg.Masters(ctx)
 	if err != nil {
-		return err
+		return answer, err
 	}
-	answer, err := m.show(ctx, masters, string(text), mastercfg.JoinRequest{Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs})
-	if err != nil {
-		return err
+	answer, err = m.show(ctx, masters, string(text), mastercfg.JoinRequest{Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs})
+	if err == nil {
+		m.cfg.Log.WithFields(logrus.Fields{"host": m.cfg.Host, "cluster": answer.Cluster}).Info("the node has joined")
 	}
-	m.cfg.Log.WithFields(logrus.Fields{"host": m.cfg.Host, "cluster": answer.Cluster}).Info("the node has joined")
-	return m.keep(answer)
+	return answer, err
 }
 
 // show shows the token to who proves to be of the cluster: by the pin in the token, or by the

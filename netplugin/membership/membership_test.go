@@ -32,6 +32,7 @@ type cluster struct {
 	joins    atomic.Int32 // requests that came with a token
 	renewals atomic.Int32
 	removed  atomic.Bool            // who asks to renew is refused until it has joined anew
+	useless  atomic.Pointer[string] // hash of a key that was taken back
 	keys     atomic.Pointer[string] // of the last who joined
 	present  atomic.Pointer[pki.Authorities]
 }
@@ -58,6 +59,9 @@ func startWith(t testing.TB, by pki.Authorities) *cluster {
 		var request mastercfg.JoinRequest
 		_ = json.NewDecoder(r.Body).Decode(&request)
 		c.joins.Add(1)
+		if c.takenBack(w, request.CSR) {
+			return
+		}
 		c.removed.Store(false)
 		c.sign(w, request.Host, request.CSR)
 	})
@@ -65,9 +69,12 @@ func startWith(t testing.TB, by pki.Authorities) *cluster {
 		var request mastercfg.RenewRequest
 		_ = json.NewDecoder(r.Body).Decode(&request)
 		c.renewals.Add(1)
+		if c.takenBack(w, request.CSR) {
+			return
+		}
 		if c.removed.Load() {
 			w.WriteHeader(http.StatusForbidden)
-			_ = json.NewEncoder(w).Encode(map[string]string{"reason": "denied", "message": "node h1 was removed"})
+			_ = json.NewEncoder(w).Encode(map[string]string{"reason": "denied", "message": "node h1 was away"})
 			return
 		}
 		c.sign(w, request.Host, request.CSR)
@@ -87,6 +94,22 @@ func startWith(t testing.TB, by pki.Authorities) *cluster {
 	t.Cleanup(server.Close)
 	c.address = server.Listener.Addr().String()
 	return c
+}
+
+// takenBack refuses a key that was taken back.
+func (c *cluster) takenBack(w http.ResponseWriter, csr []byte) bool {
+	key, err := pki.ReadRequest(csr)
+	if err != nil {
+		return false
+	}
+	hash, err := pki.PublicKeyHash(key)
+	useless := c.useless.Load()
+	if err != nil || useless == nil || *useless != hash {
+		return false
+	}
+	w.WriteHeader(http.StatusForbidden)
+	_ = json.NewEncoder(w).Encode(map[string]string{"reason": "denied", "field": mastercfg.KeyField, "message": "the key was taken back"})
+	return true
 }
 
 func (c *cluster) sign(w http.ResponseWriter, host string, csr []byte) {
@@ -252,7 +275,7 @@ func TestRunJoinsAndRenews(t *testing.T) {
 	}
 }
 
-// A node that was removed, or was away for too long, joins anew as soon as it is given a token.
+// A node that was away for too long joins anew as soon as it is given a token.
 func TestANodeThatMayNotRenewJoinsAnew(t *testing.T) {
 	c := start(t)
 	cfg := c.config(c.pin())
@@ -263,7 +286,7 @@ func TestANodeThatMayNotRenewJoinsAnew(t *testing.T) {
 	c.removed.Store(true)
 	without := cfg
 	without.TokenFile = ""
-	if err := open(t, without).joinAnew(t.Context(), fault.New(fault.Denied, "removed")); err == nil || !strings.Contains(err.Error(), "removed; to join anew it needs --join-token-file") {
+	if err := open(t, without).joinAnew(t.Context(), fault.New(fault.Denied, "away")); err == nil || !strings.Contains(err.Error(), "away; to join anew it needs --join-token-file") {
 		t.Errorf("without a token: %v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -275,6 +298,61 @@ func TestANodeThatMayNotRenewJoinsAnew(t *testing.T) {
 	if err := <-ended; err != nil || *c.keys.Load() != first {
 		t.Errorf("%v, another key: %t", err, *c.keys.Load() != first)
 	}
+}
+
+// A node whose key was taken back joins with another one, whenever it hears of it, and keeps what it has until it has joined.
+func TestANodeWhoseKeyWasTakenBackJoinsWithAnother(t *testing.T) {
+	for name, hears := range map[string]func(*Member) error{
+		"as it renews": func(m *Member) error { return m.joinAnew(t.Context(), m.renew(t.Context())) },
+		"as it joins":  func(m *Member) error { return m.join(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t)
+			cfg := c.config(c.pin())
+			if err := open(t, cfg).join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first := *c.keys.Load()
+			c.useless.Store(&first)
+			c.lose.Store(true)
+			if err := hears(open(t, cfg)); err == nil {
+				t.Fatal("the answer came")
+			}
+			second := *c.keys.Load()
+			if second == first {
+				t.Fatal("with the same key")
+			}
+			m := open(t, cfg) // as the one that it was
+			if now, err := pki.PublicKeyHash(&m.key.PublicKey); err != nil || now != first || m.TLS() == nil {
+				t.Errorf("before it has joined: %v, the key of before: %t", err, now == first)
+			}
+			if err := hears(m); err != nil || *c.keys.Load() != second {
+				t.Errorf("%v, the key of the lost answer: %t", err, *c.keys.Load() == second)
+			}
+			again := open(t, cfg)
+			if now, err := pki.PublicKeyHash(&again.key.PublicKey); err != nil || now != second || again.TLS() == nil {
+				t.Errorf("after a restart: %v, the key that has joined: %t", err, now == second)
+			}
+			// Taken back before it was heard of: the next try has another one.
+			c.useless.Store(&second)
+			if err := os.WriteFile(filepath.Join(cfg.Dir, nextKeyFile), must(os.ReadFile(filepath.Join(cfg.Dir, keyFile))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := hears(again); err == nil {
+				t.Error("joined with a key that was taken back")
+			}
+			if err := hears(again); err != nil || *c.keys.Load() == second {
+				t.Errorf("the next try: %v", err)
+			}
+		})
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // A node is told in no other way that the authorities are replaced than by asking for them;

@@ -1,0 +1,35 @@
+package api
+
+import (
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// takeBack makes the key useless that a node has joined with. Somebody else may have it, and if the
+// node joined with it again, he would count as the node again. It is never forgotten: some 150 bytes
+// for each time that somebody removes or rekeys a node.
+func takeBack(tx *ledger.Tx, node mastercfg.Joined, now time.Time) error {
+	if node.Key == "" {
+		return nil
+	}
+	return ledger.Write(tx, mastercfg.TakenKeyPrefix+node.Key, mastercfg.TakenKey{Host: node.Host, Taken: now})
+}
+
+// stillGood fails if the key that a node joins with was taken back from it, or from another node.
+func stillGood(r ledger.Reader, key string) error {
+	taken, err := ledger.Read[mastercfg.TakenKey](r, mastercfg.TakenKeyPrefix+key)
+	if err != nil {
+		return either(err, nil)
+	}
+	return useless("the key was taken back from node %s at %s (netctl node rm, rekey), and counts no more: the node needs another one. "+
+		"netplugin makes it; one of an earlier version has none until its --pki-dir is emptied and it is started again",
+		taken.Host, taken.Taken.UTC().Format(time.RFC3339))
+}
+
+// useless is the refusal of a key with which the node need not try again.
+func useless(format string, args ...any) error {
+	return fault.New(fault.Denied, format, args...).WithField(mastercfg.KeyField)
+}
