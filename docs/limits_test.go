@@ -149,6 +149,10 @@ var limitSections = []struct {
 		{"mgmtfn/k8splugin/cniwire.MaxBody", bytes, "what a runtime says, and the answer"},
 		{"mgmtfn/k8splugin/cniwire.maxContainerID", bytes, "id of a container"},
 	}},
+	{"Policies of Kubernetes", "What is beyond allows nothing, and an event of the policy says so ([kubernetes.md](kubernetes.md)).", []limit{
+		{"netmaster/classes.MaxRules", number, "rules about a pod in a direction"},
+		{"netmaster/classes.MaxNets", number, "networks of a NetworkPolicy, with what the `except` of each leaves of it"},
+	}},
 	{"A node", "", []limit{
 		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, pings of a gateway), and neighbour solicitations, whoever answers them"},
 		{"ofnet/pipeline.answersAtOnce", number, "such packets at once"},

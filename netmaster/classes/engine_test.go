@@ -1,12 +1,16 @@
 package classes
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"net/netip"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -210,11 +214,30 @@ func TestExceptionsArePartsOfANetwork(t *testing.T) {
 		{nets("10.0.0.0/30"), nets("11.0.0.0/32", "fd00::/8"), nets("10.0.0.0/30")},
 		{nets("fd00::/126"), nets("fd00::3/128"), nets("fd00::/127", "fd00::2/128")},
 	} {
-		if got := Without(c.net[0], c.except); !slices.Equal(got, c.want) {
+		if got, ok := Without(c.net[0], c.except, MaxNets); !ok || !slices.Equal(got, c.want) {
 			t.Errorf("%v without %v: %v, want %v", c.net, c.except, got, c.want)
 		}
 	}
-	if got := Without(netip.MustParsePrefix("0.0.0.0/0"), nets("10.1.2.3/32")); len(got) != 32 {
+	if got, ok := Without(netip.MustParsePrefix("0.0.0.0/0"), nets("10.1.2.3/32"), 32); !ok || len(got) != 32 {
 		t.Errorf("%d prefixes", len(got))
+	}
+	if got, ok := Without(netip.MustParsePrefix("0.0.0.0/0"), nets("10.1.2.3/32"), 31); ok || got != nil {
+		t.Errorf("%d prefixes, and 31 may be", len(got))
+	}
+}
+
+// Whoever writes policies of a namespace writes exceptions, as many as an object holds.
+func TestExceptionsTakeTimeInProportion(t *testing.T) {
+	const count, most = 5000, 5 * time.Second // 0.3 s; 20 if each were compared with each
+	chance := rand.New(rand.NewPCG(1, 1))
+	var except []netip.Prefix
+	for range count {
+		raw := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, chance.Uint64()), chance.Uint64())
+		except = append(except, netip.PrefixFrom(netip.AddrFrom16([16]byte(raw)), 128))
+	}
+	begin := time.Now()
+	rest, ok := Without(netip.MustParsePrefix("::/0"), except, math.MaxInt)
+	if took := time.Since(begin); !ok || len(rest) < 100*count || took > most {
+		t.Errorf("%d exceptions leave %d prefixes, after %v", count, len(rest), took)
 	}
 }

@@ -1,6 +1,9 @@
 package classes
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Policy is what a policy of Kubernetes says, of whatever kind.
 type Policy struct {
@@ -54,23 +57,30 @@ func (p Port) means(of NamedPort) bool {
 	return p.Name == of.Name && (p.Protocol == 0 || p.Protocol == of.Protocol)
 }
 
-// Without are the fewest prefixes that make one without others.
-func Without(net netip.Prefix, except []netip.Prefix) (rest []netip.Prefix) {
-	within := false
-	for _, e := range except {
-		if e.Addr().Is4() != net.Addr().Is4() {
-			continue
-		}
-		if e.Bits() <= net.Bits() && e.Contains(net.Addr()) {
-			return nil
-		}
-		within = within || net.Contains(e.Addr())
+// MaxNets is how many networks a policy can name with what exceptions leave of them. Few exceptions leave
+// very many: each of an address of IPv6 leaves up to 128.
+const MaxNets = 1 << 15
+
+// Without are the fewest prefixes that make one without others; ok is false if they are more than most.
+func Without(net netip.Prefix, except []netip.Prefix, most int) (rest []netip.Prefix, ok bool) {
+	if rest = without(nil, net, except, most); len(rest) > most {
+		return nil, false
 	}
-	if !within {
-		return []netip.Prefix{net}
+	return rest, true
+}
+
+// without adds these prefixes, and stops where they are more than most. Each half is told only the exceptions
+// within it, so an exception is looked at once for each of its bits.
+func without(rest []netip.Prefix, net netip.Prefix, except []netip.Prefix, most int) []netip.Prefix {
+	within := slices.DeleteFunc(slices.Clone(except), func(e netip.Prefix) bool { return !e.Overlaps(net) })
+	switch {
+	case len(rest) > most, slices.ContainsFunc(within, func(e netip.Prefix) bool { return e.Bits() <= net.Bits() }):
+		return rest
+	case len(within) == 0:
+		return append(rest, net)
 	}
 	for _, half := range halves(net) {
-		rest = append(rest, Without(half, except)...)
+		rest = without(rest, half, within, most)
 	}
 	return rest
 }

@@ -31,13 +31,17 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 	if odd := slices.IndexFunc(subject, isOdd); odd >= 0 { // it isolates all that it may select
 		return policy, []string{oddOperator(subject[odd])}
 	}
+	room := classes.MaxNets
 	add := func(out bool, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
 		r := classes.Rule{Out: out, Verdict: classes.Accept, AnyPeer: len(peers) == 0}
 		for _, peer := range peers {
 			switch {
 			case peer.IPBlock != nil:
-				nets, doubt := blockOf(peer.IPBlock)
-				r.Nets, doubts = append(r.Nets, nets...), append(doubts, doubt...)
+				nets, err := blockOf(peer.IPBlock, room)
+				if err != nil {
+					doubts = append(doubts, err.Error())
+				}
+				r.Nets, room = append(r.Nets, nets...), room-len(nets)
 			case peer.NamespaceSelector == nil && peer.PodSelector == nil:
 				doubts = append(doubts, "a peer is neither pods nor an ipBlock")
 			default:
@@ -106,22 +110,26 @@ func oddOperator(r classes.Requirement) string {
 	return fmt.Sprintf("operator %s of label %s is not known", r.Op, r.Key)
 }
 
-// blockOf is a network without its exceptions. Old objects have bits behind the prefix, and
-// leading zeros.
-func blockOf(b *networkingv1.IPBlock) (nets []netip.Prefix, doubts []string) {
+// blockOf is a network without its exceptions, which are most networks at most. Old objects have bits behind the
+// prefix, and leading zeros.
+func blockOf(b *networkingv1.IPBlock, most int) ([]netip.Prefix, error) {
 	net, err := cidr(b.CIDR)
 	if err != nil {
-		return nil, []string{err.Error()}
+		return nil, err
 	}
 	var except []netip.Prefix
 	for _, text := range b.Except {
 		e, err := cidr(text)
 		if err != nil {
-			return nil, []string{err.Error()}
+			return nil, err
 		}
 		except = append(except, e)
 	}
-	return classes.Without(net, except), nil
+	nets, ok := classes.Without(net, except, most)
+	if !ok {
+		return nil, fmt.Errorf("with what the %d exceptions of %s leave of it, the networks of the policy are more than %d", len(except), net, classes.MaxNets)
+	}
+	return nets, nil
 }
 
 func cidr(text string) (netip.Prefix, error) {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +38,7 @@ type policies struct {
 
 	reportEvery time.Duration
 
-	mu       sync.Mutex
+	mu       lock
 	engine   *classes.Engine
 	recorded map[string]uint16 // classes that earlier terms have written for pods, by namespace/name
 	told     map[string]spec   // what the engine has been told of ClusterNetworkPolicies, by name
@@ -60,7 +59,7 @@ const (
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
-		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), engine: classes.New(), recorded: map[string]uint16{}, told: map[string]spec{}}
+		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]uint16{}, told: map[string]spec{}}
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, written: p.hasClusterPolicies, log: c.cfg.Log}
@@ -249,10 +248,15 @@ func (p *policies) policy(id string) (runtime.Object, error) {
 	return p.network.NetworkPolicies(namespace).Get(name)
 }
 
-// classOf is the class of a pod that is about to be placed. If it is not known yet the pod
+// classSoon is how long the place of a pod waits for its class, and all that is written with it.
+const classSoon = 10 * time.Millisecond
+
+// classOf is the class of a pod that is about to be placed. If it is not known yet, or not soon, the pod
 // is isolated, and unclassed has it written as soon as it is.
 func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
-	p.mu.Lock()
+	if !p.mu.lockWithin(classSoon) {
+		return 0, false
+	}
 	defer p.mu.Unlock()
 	if p.written == nil { // not all policies may be known yet; what is written first has it, too
 		return 0, false

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,10 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 	number, name, end := intstr.FromInt32(80), intstr.FromString("web"), int32(90)
 	low, far, huge, zero := int32(79), int32(65536+90), intstr.FromInt32(65536+80), intstr.FromInt32(0)
 	net := netip.MustParsePrefix
+	var scattered []string
+	for i := range classes.MaxNets / 64 {
+		scattered = append(scattered, fmt.Sprintf("%x::1/128", i))
+	}
 	for what, c := range map[string]struct {
 		spec   networkingv1.NetworkPolicySpec
 		want   classes.Policy
@@ -66,6 +71,9 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 			{IPBlock: &networkingv1.IPBlock{CIDR: "fd00::/8", Except: []string{"10.0.0.0/8", "fe00::/8"}}},
 			{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"nonsense"}}}}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, Nets: []netip.Prefix{net("fd00::/8")}}}}, 1},
+		"exceptions that leave too many networks, and a block beside them": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
+			{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: scattered}}, {IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, Nets: []netip.Prefix{net("10.0.0.0/8")}}}}, 1},
 		"a range the wrong way round, and a number that is none": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{
 			{Port: &number, EndPort: &low}, {Port: &huge}, {Port: &number, EndPort: &far}, {Port: &zero}}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, AnyPeer: true, Ports: []classes.Port{}}}}, 4},
@@ -194,6 +202,23 @@ func TestPodsGetClassesAndPoliciesRules(t *testing.T) {
 	if after := w.epoch(); after == before {
 		t.Error("a policy goes, and connections are not judged anew")
 	}
+}
+
+// Whatever takes long of policies, places of pods are written, and all that is written with them. Such
+// a pod has its class when it is known.
+func TestPodsArePlacedWhilePoliciesAreBusy(t *testing.T) {
+	w := newWorld(t)
+	c := w.controller()
+	w.run(c)
+	w.pod("web", "u1", "node1", nil)
+	w.wantClasses(map[string]string{"web": ""})
+	c.policies.mu.Lock()
+	unlock := sync.OnceFunc(c.policies.mu.Unlock)
+	w.Cleanup(unlock)
+	w.pod("late", "u2", "node1", nil)
+	w.want(map[string]string{"node1/u1": "default/default-net/", "node1/u2": "default/default-net/"})
+	unlock()
+	w.wantClasses(map[string]string{"web": "", "late": ""})
 }
 
 // What a policy says and does not do is told in an event of it.
