@@ -152,6 +152,7 @@ var limitSections = []struct {
 	{"Policies of Kubernetes", "What is beyond allows nothing, and an event of the policy says so ([kubernetes.md](kubernetes.md)).", []limit{
 		{"netmaster/classes.MaxRules", number, "rules about a pod in a direction"},
 		{"netmaster/classes.MaxNets", number, "networks of a NetworkPolicy, with what the `except` of each leaves of it"},
+		{"netmaster/classes.maxRecord", bytes, "rules that a policy becomes, about classes of pods and networks"},
 	}},
 	{"A node", "", []limit{
 		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, pings of a gateway), and neighbour solicitations, whoever answers them"},

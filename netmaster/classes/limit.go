@@ -138,8 +138,42 @@ func (p *policy) unranked() string {
 	return ""
 }
 
+// closed is what a policy says of which nothing can be said but that it allows nothing. One that isolates
+// needs no rule for that.
+func (p *policy) closed(base mastercfg.TierRule) []mastercfg.TierRule {
+	all := []mastercfg.TierRule{}
+	for _, direction := range []struct{ about, out bool }{{p.spec.In, false}, {p.spec.Out, true}} {
+		if direction.about && p.spec.Tier != Isolating {
+			all = append(all, closed(base, direction.out))
+		}
+	}
+	return all
+}
+
 // closed denies everything in a direction.
 func closed(r mastercfg.TierRule, out bool) mastercfg.TierRule {
 	r.Out, r.Verdict, r.AnyPeer, r.Peers, r.Nets, r.Names, r.Ports = out, string(Deny), true, nil, nil, nil, nil
 	return r
+}
+
+// maxRecord is how large the rules of a policy are at most. The store takes no larger record in its journal,
+// and one that it refuses would hold up those of all other policies, which are written with it.
+const maxRecord = 768 << 10
+
+// fit tells whether rules take no more than that. Texts of networks and domains are counted as they are.
+func fit(rules []mastercfg.TierRule) bool {
+	const ofRule, ofPorts, ofClass = 100, 45, 6 // what is around the lists, and at most of each item
+	bytes := 0
+	for _, r := range rules {
+		bytes += ofRule + ofPorts*len(r.Ports) + ofClass*(len(r.Subjects)+len(r.Peers)+len(r.Serving))
+		for _, texts := range [][]string{r.Nets, r.Names} {
+			for _, text := range texts {
+				bytes += len(text) + len(`"",`)
+			}
+		}
+		if bytes > maxRecord {
+			return false
+		}
+	}
+	return true
 }

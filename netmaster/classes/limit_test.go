@@ -1,7 +1,9 @@
 package classes
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 )
@@ -138,5 +140,46 @@ func TestPodsWithoutANumberForTheirClassAreIsolated(t *testing.T) {
 	b.write(e)
 	if b.pods["shop/1"] != 0 || b.pods["shop/2"] == nobodys {
 		t.Errorf("pods are of classes %d, %d", b.pods["shop/1"], b.pods["shop/2"])
+	}
+}
+
+// A record that the store does not take would keep all policies from being written.
+func TestAPolicyWhoseRecordIsTooLargeAllowsNothing(t *testing.T) {
+	e := New()
+	e.SetNamespace("shop", nil)
+	e.SetPod("shop", "web", Pod{Labels: map[string]string{"app": "web"}})
+	nets := func(count int) (all []netip.Prefix) {
+		for i := range count {
+			raw := [16]byte{0: 0xfd, 14: byte(i >> 8), 15: byte(i)}
+			for at := 1; at < 14; at++ {
+				raw[at] = 0xff // the longest texts
+			}
+			all = append(all, netip.PrefixFrom(netip.AddrFrom16(raw), 128))
+		}
+		return all
+	}
+	policy := func(tier Tier, nets []netip.Prefix) Policy {
+		return Policy{Subject: PodSelector{Namespace: "shop"}, Tier: tier, In: true, Out: true,
+			Rules: []Rule{{Verdict: Accept, AnyPeer: true}, {Out: true, Verdict: Accept, Nets: nets}}}
+	}
+	fits := maxRecord / 48
+	e.SetPolicy("fits", policy(Isolating, nets(fits)))
+	e.SetPolicy("nets", policy(Isolating, nets(2*fits)))
+	e.SetPolicy("denies", policy(First, nets(2*fits)))
+	changes := e.Take()
+	for id, want := range map[string]int{"fits": 2, "nets": 0, "denies": 2} {
+		record := changes.Policies[id]
+		text, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, told := len(record.Rules), changes.TooLarge[id] != ""; got != want || told != (id != "fits") || len(text) > maxRecord {
+			t.Errorf("%s: %d rules of %d bytes, told %v; want %d", id, got, len(text), told, want)
+		}
+	}
+	for _, r := range changes.Policies["denies"].Rules {
+		if r.Verdict != string(Deny) || !r.AnyPeer || r.Nets != nil {
+			t.Errorf("%s, of any peer %v, %d networks", r.Verdict, r.AnyPeer, len(r.Nets))
+		}
 	}
 }

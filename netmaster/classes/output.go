@@ -19,7 +19,7 @@ type Changes struct {
 	Policies map[string]*mastercfg.K8sPolicy // by id; nil: the policy is gone
 	Classes  map[uint16]*mastercfg.K8sClass  // nil: the class is gone
 	Moved    bool                            // connections of pods that were there are to be judged anew
-	TooLarge map[string]string               // why policies of ordered tiers deny everything, or rules of them do, by id
+	TooLarge map[string]string               // what of policies is too large, which allows nothing, or denies everything, by id
 }
 
 // Any tells whether there is something to write.
@@ -111,8 +111,8 @@ func (e *Engine) record(number uint16) *mastercfg.K8sClass {
 	return &r
 }
 
-// rules are those of a policy, about classes. They are not nil. A policy of an ordered tier that is too
-// large denies everything, or what is too large of it does; tooLarge tells what that is.
+// rules are those of a policy, about classes. They are not nil. What is too large allows nothing: a policy of an
+// ordered tier denies everything, or what is too large of it does; tooLarge tells what that is.
 func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 	p := e.policies[id]
 	ordered := p.spec.Tier != Isolating
@@ -127,12 +127,7 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 	if ordered {
 		base.Rank = p.place * rulesOfPolicy
 		if tooLarge = p.unranked(); tooLarge != "" {
-			for _, out := range []bool{false, true} {
-				if about := map[bool]bool{false: p.spec.In, true: p.spec.Out}; about[out] {
-					all = append(all, closed(base, out))
-				}
-			}
-			return all, tooLarge
+			return p.closed(base), tooLarge
 		}
 	}
 	count := map[bool]int{}
@@ -151,9 +146,13 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 		}
 		all = append(all, split...)
 	}
-	return slices.DeleteFunc(all, func(r mastercfg.TierRule) bool {
+	all = slices.DeleteFunc(all, func(r mastercfg.TierRule) bool {
 		return len(r.Subjects) == 0 || !r.AnyPeer && len(r.Peers)+len(r.Nets)+len(r.Names) == 0
-	}), tooLarge
+	})
+	if !fit(all) {
+		return p.closed(base), fmt.Sprintf("its rules about classes of pods and networks take more than %d KiB, and it allows nothing", maxRecord>>10)
+	}
+	return all, tooLarge
 }
 
 // expand makes rules about classes of one of a policy; base says of whom and in which order.
