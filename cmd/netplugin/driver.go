@@ -12,14 +12,17 @@ import (
 )
 
 // newDriver makes the driver of the node's bridges, and those of each: one with a tunnel, and
-// if there are uplinks one with those.
+// if there are uplinks one with those. If there are none any more, what they were is undone.
 func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
 	both := ovsd.Config{RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, ZoneLimit: o.tenantConnections, Tenants: &ovsd.Tenants{}}
 	config := both
 	config.VTEP, config.VXLANPort = o.node.VTEP, o.node.VXLANPort
 	tunnel, err := ovsd.New(config)
-	if err != nil || len(o.uplinks) == 0 {
-		return tunnel, []*ovsd.Driver{tunnel}, nil, err
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if len(o.uplinks) == 0 {
+		return bridges.NewAlone(tunnel, uplink.NewFormer(uplink.Config{RunDir: o.runDir})), []*ovsd.Driver{tunnel}, nil, nil
 	}
 	config = both
 	config.Uplinks = o.uplinks

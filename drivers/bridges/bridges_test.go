@@ -2,6 +2,7 @@ package bridges_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -188,5 +189,17 @@ func TestPortsAreFoundAndRemovedOnEitherBridge(t *testing.T) {
 	}
 	if _, err := pair.FindPort(t.Context(), "b-1"); !fault.Is(err, fault.NotFound) || len(pair.Ports()) != 0 {
 		t.Errorf("after removal: %v, %v", err, pair.Ports())
+	}
+}
+
+func TestABridgeAloneTellsWhatIsLeftOfUplinks(t *testing.T) {
+	alone := bridges.NewAlone(newBridge("tunnel"), links{"eth1 is a port still"})
+	if s := alone.Status(); s.LastError != "eth1 is a port still" || !s.Connected || s.Bridge != "tunnel" {
+		t.Errorf("%+v", s)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := alone.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run returned %v", err)
 	}
 }

@@ -2,8 +2,10 @@ package uplink_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,6 +63,48 @@ func TestUndoKeepsWhatTheHostHasAtTheBridge(t *testing.T) {
 		t.Errorf("default route %q", have)
 	}
 	n.hostReaches("198.51.100.1")
+}
+
+// An agent that is started without uplinks gives the last one back.
+func TestTheLastUplinkGetsBackWhatTheHostHad(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	before := n.picture()
+	_, stop := n.keep("", "up0")
+	n.isOnBridge("at first", before)
+	stop()
+	for _, flags := range []uintptr{unix.MS_BIND, unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY} {
+		if err := unix.Mount(n.state, n.state, "", flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writable := sync.OnceFunc(func() {
+		if err := unix.Unmount(n.state, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(writable)
+	former := uplink.NewFormer(n.config(""))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- former.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v", err)
+		}
+	}()
+	n.eventually("it is told what is left", func() bool { return strings.Contains(former.Problem(), "read-only file system") })
+	writable()
+	n.eventually("nothing is left", func() bool {
+		_, err := os.Stat(n.record())
+		return former.Problem() == "" && os.IsNotExist(err)
+	})
+	n.hasBack(before)
+	n.hostReaches("198.51.100.1")
+	if left := n.Vsctl("list-br"); strings.Contains(left, uplink.DefaultBridge) {
+		t.Errorf("bridges %q", left)
+	}
 }
 
 func TestUndoGoesOnWithoutALinkThatHasGone(t *testing.T) {

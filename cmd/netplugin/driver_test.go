@@ -1,0 +1,21 @@
+package main
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/contiv/netplugin/drivers/bridges"
+)
+
+// The links are dead for the host after the next boot if nobody takes them back.
+func TestANodeWithoutUplinksTakesThoseBackThatItHad(t *testing.T) {
+	o := &options{runDir: t.TempDir()}
+	o.node.VTEP = netip.MustParseAddr("192.0.2.1")
+	driver, _, _, err := newDriver(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, does := driver.(*bridges.Alone); !does {
+		t.Errorf("the driver is a %T", driver)
+	}
+}

@@ -1,0 +1,70 @@
+package uplink
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Former undoes what an agent has left that had uplinks, on a node that has none any more:
+// the links would be dead for the host after the next boot, when Open vSwitch has them as
+// ports and nobody moves its addresses. The bridge of the pods stays, for the case that the
+// uplinks come back.
+type Former struct {
+	config Config
+
+	mu      sync.Mutex
+	problem string
+}
+
+// NewFormer makes one. Of the configuration matters what matters to Undo.
+func NewFormer(config Config) *Former {
+	if config.Log == nil {
+		config.Log = logrus.WithField("component", "uplink")
+	}
+	return &Former{config: config}
+}
+
+// Run undoes it, when the switch can be reached, and returns when ctx is done.
+func (f *Former) Run(ctx context.Context) error {
+	for {
+		err := Undo(ctx, f.config)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f.note(err)
+		var again <-chan time.Time
+		if err != nil {
+			again = time.After(pause)
+		}
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// note keeps a problem for Problem, and logs it once.
+func (f *Former) note(err error) {
+	text := ""
+	if err != nil {
+		text = "uplinks that the node had: " + err.Error()
+	}
+	f.mu.Lock()
+	fresh := text != f.problem
+	f.problem = text
+	f.mu.Unlock()
+	if fresh && err != nil {
+		f.config.Log.Warn(text)
+	}
+}
+
+// Problem says why something is left, "" if nobody knows of anything.
+func (f *Former) Problem() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.problem
+}
