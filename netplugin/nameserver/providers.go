@@ -24,21 +24,42 @@ func (in *zone) providersOf(name string) (f found) {
 	if s == nil {
 		return found{}
 	}
-	f = found{known: wanted == everyProvider, ports: s.Ports, ofProviders: true}
-	first := rand.IntN(max(len(s.Providers), 1))
-	for i := range s.Providers {
-		a := s.Providers[(first+i)%len(s.Providers)]
-		label := in.labelOf(a)
-		if wanted != everyProvider && wanted != label {
-			continue
+	providers := s.Providers
+	if wanted != everyProvider {
+		providers = s.labels(in).providers[wanted]
+	}
+	f = found{known: wanted == everyProvider || len(providers) > 0, cut: len(providers) > maxAddresses, ports: s.Ports, ofProviders: true}
+	first := rand.IntN(max(len(providers), 1))
+	for i := range min(len(providers), maxAddresses) {
+		a, label := providers[(first+i)%len(providers)], wanted
+		if wanted == everyProvider {
+			label = in.labelOf(a)
 		}
-		f.known, f.addresses = true, append(f.addresses, a)
-		if f.providers = append(f.providers, provider{label + "." + serviceName, a}); len(f.providers) == maxAddresses {
-			f.cut = i+1 < len(s.Providers)
-			break
-		}
+		f.addresses, f.providers = append(f.addresses, a), append(f.providers, provider{label + "." + serviceName, a})
 	}
 	return f
+}
+
+// labels are what the providers of a service are called.
+type labels struct {
+	version   uint64                  // of the zone
+	providers map[string][]netip.Addr // by label
+}
+
+// labels finds them. They are looked up once for as many questions as there are until an
+// endpoint comes or goes: to look at each of very many providers for each question would keep
+// the name server busy, and the names that nobody has are without end.
+func (s *service) labels(in *zone) *labels {
+	known := s.called.Load()
+	if known == nil || known.version != in.version {
+		known = &labels{in.version, map[string][]netip.Addr{}}
+		for _, a := range s.Providers {
+			label := in.labelOf(a)
+			known.providers[label] = append(known.providers[label], a)
+		}
+		s.called.Store(known)
+	}
+	return known
 }
 
 // labelOf is what the provider at an address is called: like its container or, where

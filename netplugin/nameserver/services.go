@@ -3,6 +3,7 @@ package nameserver
 import (
 	"net/netip"
 	"slices"
+	"sync/atomic"
 )
 
 // Service is a name with an address and ports, and those who serve it.
@@ -14,6 +15,13 @@ type Service struct {
 	IPv6      netip.Addr // likewise
 	Ports     []Port
 	Providers []netip.Addr // without those that drain
+}
+
+// service is a service in a zone, and what its providers are called, once somebody has asked
+// for one of them.
+type service struct {
+	Service
+	called atomic.Pointer[labels]
 }
 
 // addresses are those that the service has.
@@ -39,25 +47,26 @@ type Port struct {
 }
 
 // SetService enters a service, or another version of it.
-func (z *Zones) SetService(s Service) {
+func (z *Zones) SetService(wanted Service) {
+	s := &service{Service: wanted}
 	s.Name = fold(s.Name)
 	z.change(func() bool {
-		if old, known := z.services[s.ID]; known && old.equal(&s) && z.finds(old) {
+		if old, known := z.services[s.ID]; known && old.equal(&s.Service) && z.finds(old) {
 			return false
 		}
 		z.removeService(s.ID)
-		z.services[s.ID] = &s
+		z.services[s.ID] = s
 		in := z.tenant(s.Tenant)
-		in.services[s.Name] = &s
+		in.services[s.Name] = s
 		for _, a := range s.addresses() {
-			in.virtual[a] = &s
+			in.virtual[a] = s
 		}
 		return true
 	})
 }
 
 // finds tells whether a service has its name and its addresses, and no other has taken them.
-func (z *Zones) finds(s *Service) bool {
+func (z *Zones) finds(s *service) bool {
 	in := z.tenants[s.Tenant]
 	return in != nil && in.services[s.Name] == s && !slices.ContainsFunc(s.addresses(), func(a netip.Addr) bool { return in.virtual[a] != s })
 }

@@ -15,7 +15,7 @@ type Zones struct {
 	tenants   map[string]*zone
 	networks  map[string]Network  // by id
 	endpoints map[string]*host    // by id
-	services  map[string]*Service // by id
+	services  map[string]*service // by id
 	partial   bool                // more is to come
 	version   atomic.Uint64       // another one whenever any of it is different
 }
@@ -43,8 +43,9 @@ type zone struct {
 	networks  map[string][2]netip.Prefix // by id
 	named     [classes]map[string][]*host
 	addressed map[netip.Addr][]*host
-	services  map[string]*Service
-	virtual   map[netip.Addr]*Service
+	services  map[string]*service
+	virtual   map[netip.Addr]*service
+	version   uint64 // another one whenever an endpoint comes or goes
 }
 
 // Classes of names of endpoints, in the order in which they are looked at.
@@ -82,7 +83,7 @@ func (z *Zones) change(do func() bool) {
 
 // NewZones makes zones without names.
 func NewZones() *Zones {
-	return &Zones{tenants: map[string]*zone{}, networks: map[string]Network{}, endpoints: map[string]*host{}, services: map[string]*Service{}}
+	return &Zones{tenants: map[string]*zone{}, networks: map[string]Network{}, endpoints: map[string]*host{}, services: map[string]*service{}}
 }
 
 // SetPartial says whether more is to come: then a name that is not there is not
@@ -146,6 +147,7 @@ func (z *Zones) addEndpoint(e Endpoint) {
 	h := &host{Endpoint: e, names: [classes]string{byGroup: fold(e.Group), byContainer: fold(e.Container), byRuntime: fold(e.Runtime)}}
 	z.endpoints[e.ID] = h
 	in := z.tenant(e.Tenant)
+	in.version++
 	for class, name := range h.names {
 		if name != "" {
 			h.place[class] = len(in.named[class][name])
@@ -169,6 +171,7 @@ func (z *Zones) removeEndpoint(id string) (known bool) {
 	}
 	delete(z.endpoints, id)
 	in := z.tenants[h.Tenant]
+	in.version++
 	for class, name := range h.names {
 		if name != "" {
 			moved := dropAt(in.named[class], name, h.place[class])
@@ -187,7 +190,7 @@ func (z *Zones) tenant(name string) *zone {
 	in := z.tenants[name]
 	if in == nil {
 		in = &zone{networks: map[string][2]netip.Prefix{}, addressed: map[netip.Addr][]*host{},
-			services: map[string]*Service{}, virtual: map[netip.Addr]*Service{}}
+			services: map[string]*service{}, virtual: map[netip.Addr]*service{}}
 		for class := range in.named {
 			in.named[class] = map[string][]*host{}
 		}

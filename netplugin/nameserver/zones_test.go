@@ -245,6 +245,41 @@ func TestWhatMayBeToComeIsNotDenied(t *testing.T) {
 	}
 }
 
+// A name that nobody has costs no look at each provider of a service, and what they are called
+// follows their endpoints.
+func TestNamesOfProvidersAreFoundAtOnce(t *testing.T) {
+	z := NewZones()
+	service := Service{ID: "s", Tenant: "blue", Name: "shop"}
+	for i := range 10_000 {
+		service.Providers = append(service.Providers, netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))
+	}
+	z.SetService(service)
+	endpoint := Endpoint{ID: "e", Tenant: "blue", Container: "till", IPv4: service.Providers[9999]}
+	expect := func(name, want string) {
+		t.Helper()
+		if got := ask(z, "blue", name+".shop.blue.contiv.internal.", dns.TypeA); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	expect("till", "NXDOMAIN")
+	expect("10-1-39-15", "10.1.39.15")
+	z.SetEndpoint(endpoint)
+	expect("till", "10.1.39.15")
+	expect("10-1-39-15", "NXDOMAIN")
+	endpoint.Container = "desk"
+	z.SetEndpoint(endpoint)
+	expect("till", "NXDOMAIN")
+	expect("desk", "10.1.39.15")
+	z.RemoveEndpoint("e")
+	expect("desk", "NXDOMAIN")
+	service.Providers = service.Providers[:9999]
+	z.SetService(service)
+	expect("10-1-39-15", "NXDOMAIN")
+	if objects := testing.AllocsPerRun(10, func() { expect("nobody", "NXDOMAIN") }); objects > 1000 {
+		t.Errorf("a question makes %.0f objects", objects)
+	}
+}
+
 // What was found counts until something is different.
 func TestOnlyWhatIsDifferentIsAChange(t *testing.T) {
 	z := NewZones()
