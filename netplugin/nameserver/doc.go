@@ -34,5 +34,5 @@
 // larger than the asker says he can take, and never above MaxUDP; questions that
 // have to be forwarded are limited per asker, per tenant and in all, and the same
 // question of many is asked once; the cache is bounded in answers and bytes; connections are
-// limited per asker and in all, and have deadlines.
+// limited per asker, per tenant and in all, and have deadlines.
 package nameserver

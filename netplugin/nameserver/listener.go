@@ -6,18 +6,22 @@ import (
 	"sync"
 )
 
-// fairListener accepts connections. One of an asker that has as many as it may
-// is closed at once, so that nobody can take those of others.
+// fairListener accepts connections. One of an asker that has as many as it may, of a tenant
+// that has its share, or of nobody we know is closed at once, so that nobody can take those
+// of others. A tenant opens one while it has fewer than there is room for still, as it begins
+// questions to others, see the bounds of forwarding.
 type fairListener struct {
 	net.Listener
-	most int
+	tenant func(asker netip.Addr) (tenant string, known bool)
 
-	mu   sync.Mutex
-	open map[netip.Addr]int // by asker
+	mu       sync.Mutex
+	open     int
+	byAsker  map[netip.Addr]int
+	byTenant map[string]int
 }
 
-func newFairListener(l net.Listener, most int) *fairListener {
-	return &fairListener{Listener: l, most: most, open: map[netip.Addr]int{}}
+func newFairListener(l net.Listener, tenant func(netip.Addr) (string, bool)) *fairListener {
+	return &fairListener{Listener: l, tenant: tenant, byAsker: map[netip.Addr]int{}, byTenant: map[string]int{}}
 }
 
 // Accept waits for a connection of somebody who may have another one.
@@ -28,28 +32,34 @@ func (l *fairListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		asker := askerOf(conn.RemoteAddr())
-		if l.enter(asker) {
-			return &fairConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(asker) })}, nil
+		if tenant, known := l.tenant(asker); known && l.enter(tenant, asker) {
+			return &fairConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(tenant, asker) })}, nil
 		}
 		_ = conn.Close() // nothing was said on it
 	}
 }
 
-func (l *fairListener) enter(asker netip.Addr) bool {
+func (l *fairListener) enter(tenant string, asker netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[asker] >= l.most {
+	if l.byAsker[asker] >= maxOfAsker || l.byTenant[tenant] >= maxConnections-l.open {
 		return false
 	}
-	l.open[asker]++
+	l.open++
+	l.byAsker[asker]++
+	l.byTenant[tenant]++
 	return true
 }
 
-func (l *fairListener) leave(asker netip.Addr) {
+func (l *fairListener) leave(tenant string, asker netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[asker]--; l.open[asker] == 0 {
-		delete(l.open, asker)
+	l.open--
+	if l.byAsker[asker]--; l.byAsker[asker] == 0 {
+		delete(l.byAsker, asker)
+	}
+	if l.byTenant[tenant]--; l.byTenant[tenant] == 0 {
+		delete(l.byTenant, tenant)
 	}
 }
 

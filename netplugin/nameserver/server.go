@@ -10,7 +10,6 @@ import (
 
 	"github.com/miekg/dns"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -20,9 +19,9 @@ import (
 // says he can take: what passes any network without fragments.
 const MaxUDP = 1232
 
-// Bounds of connections: how many there are, in all and of one asker, how many
-// questions may be asked on one, and how long a question and the time between two
-// may take.
+// Bounds of connections: how many there are, in all and of one asker (of one tenant, see
+// fairListener), how many questions may be asked on one, and how long a question and the
+// time between two may take.
 const (
 	maxConnections  = 1024
 	maxOfAsker      = 16
@@ -54,7 +53,7 @@ func (s *Server) Run(ctx context.Context, packets *net.UDPConn, streams net.List
 	group.Go(func() error { return s.servePackets(ctx, packets) })
 	started := make(chan struct{})
 	server := &dns.Server{
-		Listener: netutil.LimitListener(newFairListener(streams, maxOfAsker), maxConnections), MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
+		Listener: newFairListener(streams, s.tenantOf), MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
 		ReadTimeout: questionTime, WriteTimeout: questionTime, IdleTimeout: func() time.Duration { return idleTime },
 		Handler:           dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { s.serve(ctx, w, m) }),
 		NotifyStartedFunc: func() { close(started) },
@@ -105,9 +104,8 @@ func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
 		s.write(w, asker, new(dns.Msg).SetRcodeFormatError(m), m)
 		return
 	}
-	tenant, known := s.Tenant(asker)
+	tenant, known := s.tenantOf(asker)
 	if !known {
-		s.counts.strangers.Add(1)
 		return
 	}
 	reply, by := s.reply(tenant, m)
@@ -115,6 +113,15 @@ func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
 		reply = s.forward(ctx, tenant, asker, reply)
 	}
 	s.write(w, asker, reply, m)
+}
+
+// tenantOf is the tenant of an asker on a connection; one that has none is counted.
+func (s *Server) tenantOf(asker netip.Addr) (tenant string, known bool) {
+	tenant, known = s.Tenant(asker)
+	if !known {
+		s.counts.strangers.Add(1)
+	}
+	return tenant, known
 }
 
 // write sends an answer over a connection.

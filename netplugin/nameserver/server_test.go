@@ -81,6 +81,16 @@ func TestQuestionsAreAnsweredOverBothTransports(t *testing.T) {
 	}
 }
 
+// answersOn asks on a connection and expects an answer at once.
+func answersOn(conn net.Conn) error {
+	c := &dns.Conn{Conn: conn}
+	if err := errors.Join(conn.SetDeadline(time.Now().Add(time.Second)), c.WriteMsg(question("front.", dns.TypeA))); err != nil {
+		return err
+	}
+	_, err := c.ReadMsg()
+	return err
+}
+
 func TestAnAskerTakesNoConnectionsOfOthers(t *testing.T) {
 	_, server := start(t, exampleZones(t), nil, inBlue)
 	var open []net.Conn
@@ -92,21 +102,13 @@ func TestAnAskerTakesNoConnectionsOfOthers(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() }) // may be closed
 		return conn
 	}
-	answered := func(conn net.Conn) error {
-		c := &dns.Conn{Conn: conn}
-		if err := errors.Join(conn.SetDeadline(time.Now().Add(time.Second)), c.WriteMsg(question("front.", dns.TypeA))); err != nil {
-			return err
-		}
-		_, err := c.ReadMsg()
-		return err
-	}
 	for range maxOfAsker {
 		open = append(open, dial())
-		if err := answered(open[len(open)-1]); err != nil {
+		if err := answersOn(open[len(open)-1]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := answered(dial()); err == nil {
+	if err := answersOn(dial()); err == nil {
 		t.Errorf("connection %d of one asker is served", maxOfAsker+1)
 	}
 	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
@@ -115,13 +117,49 @@ func TestAnAskerTakesNoConnectionsOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := answered(conn); err != nil {
+	if err := answersOn(conn); err != nil {
 		t.Errorf("another asker: %v", err)
 	}
 	if err := open[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 5*time.Second, "there is room for another one", func() bool { return answered(dial()) == nil })
+	testkit.Eventually(t, 5*time.Second, "there is room for another one", func() bool { return answersOn(dial()) == nil })
+}
+
+// However many askers a tenant has.
+func TestATenantTakesNoConnectionsOfOthers(t *testing.T) {
+	_, server := start(t, exampleZones(t), nil, func(a netip.Addr) (string, bool) {
+		switch a.As4()[2] {
+		case 1:
+			return "blue", true
+		case 2:
+			return "red", true
+		}
+		return "", false
+	})
+	dial := func(from net.IP) net.Conn {
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}).Dial("tcp", server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() }) // may be closed
+		return conn
+	}
+	for asker := range maxConnections / maxOfAsker {
+		for range maxOfAsker {
+			dial(net.IPv4(127, 0, 1, byte(asker)))
+		}
+	}
+	if err := answersOn(dial(net.IPv4(127, 0, 2, 1))); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+	stranger := dial(net.IPv4(127, 0, 3, 1))
+	if err := stranger.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := stranger.Read(make([]byte, 1)); err == nil || n != 0 || strings.Contains(err.Error(), "timeout") {
+		t.Errorf("a stranger reads %d bytes, %v; want the end of the connection", n, err)
+	}
 }
 
 func TestAnAnswerFitsInWhatTheAskerTakes(t *testing.T) {
