@@ -122,13 +122,21 @@ var limitSections = []struct {
 		{"netmaster/gate.greetTime", span, "to begin to speak HTTP/2 after the handshake"},
 	}},
 	{"Requests to netplugin, `:9090`", "", []limit{
-		{"netplugin/nodeapi.maxConns", number, "connections"},
+		{"netplugin/nodeapi.maxConns", number, "connections from other machines, and as many of the machine itself; beyond it they are closed"},
+		{"netplugin/nodeapi.shareOf", number, "addresses that would have all of these, each with its share"},
 		{"netplugin/nodeapi.maxHeader", bytes, "request line and header"},
 		{"netplugin/nodeapi.readTimeout", span, "for a request"},
 		{"netplugin/nodeapi.writeTimeout", span, "for an answer"},
 		{"netplugin/nodeapi.bigAnswers", number, "answers that grow with the cluster, at a time; and as many traces"},
 		{"netplugin/nodeapi.bigAnswerWait", span, "for the turn of another one; then status 503 with `Retry-After`"},
 		{"netplugin/nodeapi.bigAnswerTimeout", span, "for a client to read such an answer"},
+	}},
+	{"What load balancers ask a node, `:10256` and health ports of services", "Of each port. Endpoints reach them, too.", []limit{
+		{"netplugin/kubehealth.maxConns", number, "connections from other machines and endpoints, and as many of the machine itself; beyond it they are closed"},
+		{"netplugin/kubehealth.ofOne", number, "of these, of one address"},
+		{"netplugin/kubehealth.maxHeader", bytes, "request line and header; a larger one gets status 431"},
+		{"netplugin/kubehealth.headerTime", span, "to the end of the header"},
+		{"netplugin/kubehealth.readTimeout", span, "for a request, for an answer, and until a connection without a request is closed"},
 	}},
 	{"CNI", "", []limit{
 		{"cmd/contivk8s.defaultTimeout", number, "seconds for an ADD, if the configuration says nothing else"},

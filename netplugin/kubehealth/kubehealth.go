@@ -21,6 +21,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/utils/fairlisten"
 )
 
 // Node is what the server asks.
@@ -50,6 +51,14 @@ const (
 	retryEvery  = 5 * time.Second // where an address was not free
 	readTimeout = 10 * time.Second
 	lastAnswers = time.Second // for requests that are under way at the end
+)
+
+// Bounds of each port: anybody asks there, endpoints too.
+const (
+	headerTime = 5 * time.Second
+	maxHeader  = 4 << 10
+	maxConns   = 256 // and as many of the machine itself
+	ofOne      = 16  // of one address
 )
 
 // New makes a server; nothing happens before Run.
@@ -118,10 +127,12 @@ func (s *Server) listen(ctx context.Context, wanted map[string]http.Handler, ser
 			continue
 		}
 		delete(s.failed, address)
-		server := &http.Server{Handler: handler, ReadTimeout: readTimeout, WriteTimeout: readTimeout}
+		server := &http.Server{
+			Handler: handler, ReadHeaderTimeout: headerTime, ReadTimeout: readTimeout, WriteTimeout: readTimeout, MaxHeaderBytes: maxHeader,
+		}
 		s.open[address] = server
 		serving.Go(func() {
-			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			if err := server.Serve(fairlisten.New(listener, fairlisten.Limits{Each: ofOne, All: maxConns, Own: maxConns})); !errors.Is(err, http.ErrServerClosed) {
 				s.log.WithError(err).WithField("address", address).Warn("health of services")
 			}
 		})

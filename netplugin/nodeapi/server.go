@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/net/netutil"
 
 	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/drivers"
@@ -21,6 +20,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/netplugin/tracing"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fairlisten"
 )
 
 // Limits of a connection. All requests are small and without a body.
@@ -32,7 +32,8 @@ const (
 	countersTimeout = 5 * time.Second
 	shutdownTimeout = 3 * time.Second
 	maxHeader       = 16 << 10
-	maxConns        = 256
+	maxConns        = 256 // and as many of the machine itself: others do not keep its probes out
+	shareOf         = 8
 
 	// Answers that grow with the cluster are made whole in memory. So many at a
 	// time, and so many traces; who asks for one more waits, and is turned away in the end.
@@ -98,7 +99,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("node REST server: %w", err)
 	}
 	return &Server{
-		listener: secured{netutil.LimitListener(listener, maxConns), cfg.Membership},
+		listener: secured{fairlisten.New(listener, fairlisten.Limits{Each: maxConns / shareOf, All: maxConns, Own: maxConns}), cfg.Membership},
 		http: &http.Server{
 			Handler: Handler(cfg), ReadTimeout: readTimeout, ReadHeaderTimeout: readTimeout,
 			WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,

@@ -1,0 +1,97 @@
+package kubehealth
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/hostaddr"
+)
+
+// Anybody reaches these ports. Nobody takes the memory of the node with what he says there, nor the
+// places of load balancers.
+func TestStrangersTakeNeitherMemoryNorThePlacesOfOthers(t *testing.T) {
+	outside, err := hostaddr.Default()
+	if err != nil {
+		t.Skipf("this machine has no address but loopback: %v", err)
+	}
+	free, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := uint16(free.Addr().(*net.TCPAddr).Port)
+	free.Close()
+	n := newNode()
+	n.set(agent.KubeHealth{Ports: map[uint16]agent.HealthPort{port: {Namespace: "shop", Name: "web", Backends: 1}}}, nil)
+	s := New(n, testkit.Quiet())
+	s.fixed = nil // this machine may have a proxy
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	at := netip.AddrPortFrom(outside, port).String()
+	testkit.Eventually(t, time.Minute, "the port is open", func() bool {
+		conn, err := net.Dial("tcp", at)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+
+	big := "GET / HTTP/1.1\r\nHost: x\r\nX-Big: " + strings.Repeat("x", 64<<10)
+	ended := make(chan bool)
+	const strangers = 64
+	for range strangers {
+		go func() {
+			conn, err := net.Dial("tcp", at)
+			if err != nil {
+				ended <- true
+				return
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(readTimeout / 2))
+			_, _ = io.WriteString(conn, big) // without an end
+			said, err := io.ReadAll(conn)
+			timeout, _ := err.(net.Error)
+			ended <- strings.Contains(string(said), " 431 ") || timeout == nil || !timeout.Timeout()
+		}()
+	}
+	held := 0
+	for range strangers {
+		if !<-ended {
+			held++
+		}
+	}
+	if held > 0 {
+		t.Errorf("%d of %d headers without an end are held", held, strangers)
+	}
+
+	for range ofOne {
+		conn, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	ask := func(host netip.Addr) error {
+		client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Get("http://" + netip.AddrPortFrom(host, port).String())
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	testkit.Eventually(t, 10*time.Second, "one connection too many of one address is closed", func() bool { return ask(outside) != nil })
+	if err := ask(netip.AddrFrom4([4]byte{127, 0, 0, 1})); err != nil {
+		t.Errorf("somebody else: %v", err)
+	}
+}

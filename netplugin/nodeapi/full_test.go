@@ -1,0 +1,57 @@
+package nodeapi
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/utils/hostaddr"
+)
+
+// Whoever takes all connections from outside keeps neither the machine's own probes out, nor
+// takes more than the share of one address.
+func TestWhoComesFromOutsideKeepsNoProbeOut(t *testing.T) {
+	outside, err := hostaddr.Default()
+	if err != nil {
+		t.Skipf("this machine has no address but loopback: %v", err)
+	}
+	own := strings.TrimPrefix(start(t, &node{}), "http://")
+	_, port, err := net.SplitHostPort(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := 0
+	for range maxConns {
+		conn, err := net.Dial("tcp", net.JoinHostPort(outside.String(), port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			continue // it is closed
+		}
+		if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+			resp.Body.Close()
+			answered++
+		}
+	}
+	if answered != maxConns/shareOf {
+		t.Errorf("one address has %d connections, want %d", answered, maxConns/shareOf)
+	}
+	probe := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := probe.Get("http://" + own + "/healthz")
+	if err != nil {
+		t.Fatalf("the probe at loopback: %v", err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("the probe at loopback: %s", resp.Status)
+	}
+}
