@@ -288,6 +288,6 @@ func (u *universe) adopt(t *testing.T, b *book, when string) {
 		}
 	}
 	if changed > 0 {
-		t.Logf("%s: %d of %d pods have another class", when, changed, len(before))
+		t.Errorf("%s: %d of %d pods have another class", when, changed, len(before))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -126,22 +127,26 @@ func TestARefusalIsTheSameEachTime(t *testing.T) {
 func TestALeaderBelievesNoSingleAnswerThatThereIsNoKind(t *testing.T) {
 	for name, c := range map[string]struct {
 		written bool
-		lacking int32 // answers without the kind
+		answers string // before all that have the kind: "-" has not, "!" is an error
 		asked   int32
 		follows bool
 	}{
-		"the kind is there":              {true, 0, 1, true},
-		"it is there a moment later":     {true, 1, 2, true},
-		"it is gone":                     {true, 9, kindGone, false},
-		"no policy of it was ever there": {false, 9, 1, false},
+		"the kind is there":              {true, "", 1, true},
+		"it is there a moment later":     {true, "-", 2, true},
+		"the server begins twice":        {true, "-!-", 4, true},
+		"it is gone":                     {true, "---", kindGone, false},
+		"no policy of it was ever there": {false, "---", 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.served().Store(true)
 			var asked atomic.Int32
 			w.client.PrependReactor("get", "resource", func(kubetesting.Action) (bool, runtime.Object, error) {
-				if asked.Add(1) > c.lacking {
+				switch n := int(asked.Add(1)); {
+				case n > len(c.answers):
 					return false, nil, nil
+				case c.answers[n-1] == '!':
+					return true, nil, apierrors.NewServiceUnavailable("it begins")
 				}
 				return true, nil, apierrors.NewNotFound(v1alpha2.Resource(clusterPolicyResource), "")
 			})
@@ -157,5 +162,44 @@ func TestALeaderBelievesNoSingleAnswerThatThereIsNoKind(t *testing.T) {
 				t.Errorf("asked %d times, follows the kind: %v; want %d, %v", asked.Load(), follows, c.asked, c.follows)
 			}
 		})
+	}
+}
+
+// Pods are marked long before it is known which ClusterNetworkPolicies there are. The next leader leaves all that
+// is written as it is, all the same.
+func TestANextLeaderNumbersNoClassAnew(t *testing.T) {
+	w := newWorld(t)
+	w.served().Store(true)
+	w.must(w.policies.PolicyV1alpha2().ClusterNetworkPolicies().Create(t.Context(), &v1alpha2.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "guard"},
+		Spec: v1alpha2.ClusterNetworkPolicySpec{Tier: v1alpha2.AdminTier, Subject: v1alpha2.ClusterNetworkPolicySubject{Namespaces: &metav1.LabelSelector{}},
+			Ingress: []ingress{{Action: "Deny", From: []from{{Pods: &v1alpha2.NamespacedPod{PodSelector: *appIn("web")}}}}}}}, metav1.CreateOptions{}))
+	web := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} }
+	w.pod("web0", "u0", "node1", web)
+	w.pod("db1", "u1", "node1", nil)
+	stop := w.follow()
+	w.wantClasses(map[string]string{"web0": "web", "db1": "other"}, ofClusterPolicy+"guard")
+	stop()
+	before, state := w.epoch(), w.state()
+
+	c := w.controller()
+	w.client.PrependReactor("get", "resource", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return false, nil, testkit.Poll(t.Context(), func() error {
+			if n := c.policies.queue.Len(); n < 3 { // a namespace and two pods
+				return fmt.Errorf("%d things are marked", n)
+			}
+			return nil
+		})
+	})
+	w.run(c)
+	w.eventually(func() error {
+		c.policies.mu.Lock()
+		defer c.policies.mu.Unlock()
+		if c.policies.written == nil {
+			return errors.New("nothing is written yet")
+		}
+		return nil
+	})
+	if now, epoch := w.state(), w.epoch(); !maps.Equal(now, state) || epoch != before {
+		t.Errorf("epoch %d, state %v; want %d, %v", epoch, now, before, state)
 	}
 }

@@ -105,6 +105,7 @@ func (c *clusterPolicies) look(ctx context.Context) error {
 	defer done()
 	kinds, err := c.server.ServerResourcesForGroupVersionWithContext(soon, v1alpha2.GroupVersion.String())
 	if err != nil && !apierrors.IsNotFound(err) {
+		c.missed = 0
 		return fmt.Errorf("kinds of %s: %w", v1alpha2.GroupVersion, err)
 	}
 	if err == nil && slices.ContainsFunc(kinds.APIResources, func(r metav1.APIResource) bool { return r.Name == clusterPolicyResource }) {

@@ -65,7 +65,7 @@ func (c *Controller) newPolicies() *policies {
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, written: p.hasClusterPolicies, log: c.cfg.Log}
 	p.reconciler = &reconciler{
 		kind: "policy", workers: 1, known: p.adopt, reconcile: p.look,
-		follows: []followed{ // told in this order at first
+		follows: []followed{
 			{core.Namespaces().Informer(), prefixed(ofNamespace)},
 			{networking.NetworkPolicies().Informer(), prefixed(ofNetworkPolicy)},
 			{core.Nodes().Informer(), func(any) []string { return []string{ofNodes} }},
@@ -111,7 +111,33 @@ func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 	for _, policy := range p.cluster.list() {
 		keys = append(keys, ofClusterPolicy+policy.Name)
 	}
+	if err == nil && p.written == nil {
+		err = p.tellSelecting()
+	}
 	return append(keys, writeAll), err
+}
+
+// tellSelecting tells what selects pods. It comes before the first pod, whatever has been marked meanwhile: one of
+// which the engine knows nothing that selects it loses the class that is written for it.
+func (p *policies) tellSelecting() error {
+	for _, f := range p.follows {
+		for _, object := range f.informer.GetStore().List() {
+			for _, key := range f.concerns(object) {
+				if strings.HasPrefix(key, ofPod) {
+					continue
+				}
+				if err := p.tell(key); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, policy := range p.cluster.list() {
+		if err := p.tellCluster(policy.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hasClusterPolicies tells whether what is written has policies of the kind.
