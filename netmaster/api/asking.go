@@ -49,6 +49,7 @@ type asking struct {
 
 	exceeds error                  // the request is beyond what its client may have; nil: it is not
 	about   string                 // whom a login is for
+	begun   bool                   // the audit log has a line that says so
 	request string                 // method and route, as reports name it
 	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
 }

@@ -56,10 +56,6 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 	}
 	switch why := q.foreseen(r); {
 	case q.exceeds != nil:
-		client, _ := q.client()
-		if !a.shares.Tell(client, e.Time) { // there may be thousands in a second
-			return
-		}
 		e.Decision, e.Reason = audit.Denied, q.exceeds.Error()
 	case slices.Contains(refusals, status):
 		e.Decision = audit.Denied
@@ -69,7 +65,22 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 	case !changes(r):
 		return
 	}
+	if q.exceeds != nil || q.countless(status) {
+		client, _ := q.client()
+		left, worth := a.shares.Tell(client, e.Time)
+		if !worth {
+			return
+		}
+		e.Untold = left
+	}
 	a.config.Audit.Add(e)
+}
+
+// countless tells whether there may be thousands of such requests in a second: those of nobody, in a cluster that asks,
+// which came to nothing. Of these one in a while is written down, so that they do not drive the lines about
+// changes out of the files. Tries to log in are bounded, and what has begun has an end.
+func (q *asking) countless(status int) bool {
+	return !q.mayExceed() && q.who.Kind == identity.Nobody && q.about == "" && !q.begun && status >= http.StatusBadRequest
 }
 
 // entry is what is known of a request before it is answered.
@@ -89,6 +100,7 @@ func (a *API) begin(r *http.Request) error {
 	if q == nil || !changes(r) {
 		return nil
 	}
+	q.begun = a.config.Audit.IsStrict()
 	return a.config.Audit.Begin(r.Context(), a.entry(q, r))
 }
 

@@ -3,13 +3,18 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -88,6 +93,50 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 		if e != want[i] {
 			t.Errorf("%+v, want %+v", e, want[i])
 		}
+	}
+}
+
+// Who has no identity does not drive the lines about others out of the files, however often he asks.
+func TestRefusalsOfNobodyAreCounted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	now := atomic.Pointer[time.Time]{}
+	tell := func(at time.Time) { now.Store(&at) }
+	begin := time.Now()
+	tell(begin)
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {
+		c.Audit, c.Now, c.ClientRate = log, func() time.Time { return *now.Load() }, rate.Inf
+	})
+	ann := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
+	const asked = 300
+	for i := range asked {
+		if i%2 == 0 {
+			b.want("", "GET", fmt.Sprintf("networks/blue:%d", i), "", 401, "")
+		} else {
+			b.want("", "POST", mastercfg.RenewPath, "{}", 500, "host")
+		}
+		if i%100 == 0 {
+			b.want(ann, "GET", "networks/red:web", "", 403, "")
+			b.want("", "POST", AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
+		}
+	}
+	tell(begin.Add(11 * time.Second))
+	b.want("", "GET", "networks/blue:last", "", 401, "")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	log.Run(ended)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	var last audit.Entry
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	count := func(part string) int { return strings.Count(string(text), part) }
+	if len(lines) != 2+3+3 || count(`"user/ann"`) != 3 || count(`"about":"eve"`) != 3 || last.Untold != asked-1 || !strings.HasSuffix(last.Key, "blue:last/") {
+		t.Errorf("%d lines, %d of ann, %d of tries to log in; the last one %+v", len(lines), count(`"user/ann"`), count(`"about":"eve"`), last)
 	}
 }
 

@@ -50,8 +50,9 @@ type Entry struct {
 	Reason    string    `json:"reason,omitempty"` // of a refusal
 	Status    int       `json:"status"`           // of HTTP
 	Revision  string    `json:"revision,omitempty"`
-	Lost      int64     `json:"lost,omitempty"` // entries before this one that did not find room
-	Previous  string    `json:"previous"`       // SHA-256 of the line before; empty: there is none
+	Lost      int64     `json:"lost,omitempty"`   // entries before this one that did not find room
+	Untold    int64     `json:"untold,omitempty"` // requests from there before this one, refused or failed, that have no lines
+	Previous  string    `json:"previous"`         // SHA-256 of the line before; empty: there is none
 }
 
 // Decision is what became of a request as far as rights go.

@@ -22,6 +22,9 @@ const (
 // Strict has changes wait for their lines. It is called before Run.
 func (l *Log) Strict() { l.strict = true }
 
+// IsStrict tells whether they do.
+func (l *Log) IsStrict() bool { return l != nil && l.strict }
+
 // Begin returns when the disk has an entry about a change that is to begin. It fails as unavailable if
 // the entry cannot be written: then the change must not be made. A Log that is not strict, or nil, writes nothing.
 func (l *Log) Begin(ctx context.Context, e Entry) error {

@@ -58,6 +58,7 @@ type share struct {
 	rate  *rate.Limiter
 	taken [kinds]int
 	told  time.Time
+	left  int64 // refusals since, which were not told
 }
 
 // New makes shares that nobody has anything of.
@@ -94,16 +95,18 @@ func (s *Shares) Take(client string, kind Lasting, now time.Time) (release func(
 	}, true
 }
 
-// Tell tells whether a refusal of a client is worth telling, as the first one for a while.
-func (s *Shares) Tell(client string, now time.Time) bool {
+// Tell tells whether a refusal of a client is worth telling, as the first one for a while, and how many were
+// not since the last that was.
+func (s *Shares) Tell(client string, now time.Time) (left int64, worth bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.share(client, now)
 	if !of.told.IsZero() && now.Sub(of.told) < toldEvery {
-		return false
+		of.left++
+		return 0, false
 	}
-	of.told = now
-	return true
+	left, of.left, of.told = of.left, 0, now
+	return left, true
 }
 
 // share finds what a client has, or makes it. The lock is held.

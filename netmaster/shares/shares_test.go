@@ -74,14 +74,18 @@ func TestWhatLastsIsCountedByKindUntilItEnds(t *testing.T) {
 
 func TestARefusalIsToldNowAndThen(t *testing.T) {
 	s := New(limits)
-	told := 0
-	for i := range 60 {
-		if s.Tell("ann", begin.Add(time.Duration(i)*time.Second)) {
+	told, all := 0, int64(0)
+	for i := range 61 {
+		if left, worth := s.Tell("ann", begin.Add(time.Duration(i)*time.Second)); worth {
 			told++
+			all += 1 + left
 		}
 	}
-	if told != 6 || !s.Tell("bob", begin) {
-		t.Errorf("told %d times in a minute", told)
+	if told != 7 || all != 61 {
+		t.Errorf("told %d times in a minute, of %d", told, all)
+	}
+	if left, worth := s.Tell("bob", begin); left != 0 || !worth {
+		t.Errorf("the first of another: %d, %t", left, worth)
 	}
 }
 
