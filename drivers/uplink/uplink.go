@@ -245,6 +245,7 @@ func (b *Bridge) look(ctx context.Context) error {
 		b.config.Step("set rows")
 		_, config, err := b.db.client.Configure(ctx, ops...)
 		if err != nil {
+			b.moved.Links = nil // it may be done all the same: the next look begins as after a start
 			return err
 		}
 		if local {

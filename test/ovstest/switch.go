@@ -78,11 +78,16 @@ func (s *Switch) KillServer() {
 }
 
 // PauseServer keeps the database server from doing anything, until resume is called.
-func (s *Switch) PauseServer() (resume func()) {
+func (s *Switch) PauseServer() (resume func()) { return s.pause(s.server) }
+
+// PauseVswitchd keeps the switching daemon from doing anything, until resume is called.
+func (s *Switch) PauseVswitchd() (resume func()) { return s.pause(s.vswitchd) }
+
+func (s *Switch) pause(p *process) (resume func()) {
 	s.t.Helper()
 	signal := func(what syscall.Signal) {
-		if err := s.server.cmd.Process.Signal(what); err != nil {
-			s.t.Errorf("ovsdb-server: %v: %v", what, err)
+		if err := p.cmd.Process.Signal(what); err != nil {
+			s.t.Errorf("%s: %v: %v", p.cmd.Path, what, err)
 		}
 	}
 	signal(syscall.SIGSTOP)
