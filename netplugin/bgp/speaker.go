@@ -141,6 +141,16 @@ func (s *Speaker) Changes() []Change {
 	return s.table.takeChanges()
 }
 
+// Repeat has all that is in force be among the next changes.
+func (s *Speaker) Repeat() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for prefix := range s.table.routes {
+		s.table.changed[prefix] = struct{}{}
+	}
+	s.news.Send()
+}
+
 // Routes lists what is in force, for Recall.
 func (s *Speaker) Routes() []Route {
 	s.mu.Lock()

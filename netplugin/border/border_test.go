@@ -212,6 +212,31 @@ ip address add 192.0.2.9/24 dev inb01; ip neighbour add 192.0.2.8 lladdr 02:00:0
 	})
 }
 
+// The speaker may be busy for as long as it is silenced, and goes on without having noticed:
+// its neighbours say nothing anew.
+func TestARouterThatIsMadeAnewHasTheRoutesOfASpeakerThatWentOn(t *testing.T) {
+	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	wanted := &agent.BGP{AS: 1, Link: prefix("192.0.2.9/24")}
+	border.Configure(wanted)
+	border.open(wanted)
+	border.speaker.Recall([]bgp.Route{{Prefix: prefix("198.51.100.0/24"), Neighbour: addr("192.0.2.1"), NextHop: addr("192.0.2.1")}})
+	for range 2 {
+		border.takeIn(true)
+		if next := border.rib.learned[prefix("198.51.100.0/24")]; len(next) != 1 {
+			t.Fatalf("learned %v", border.rib.learned)
+		}
+		if err := border.retire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		border.takeIn(true)
+		if len(border.rib.learned) > 0 {
+			t.Errorf("learned without a router: %v", border.rib.learned)
+		}
+		border.open(wanted)
+		border.cleared = false // as become does
+	}
+}
+
 // A router may pass on a next hop that is not on the link: the kernel would send to its
 // gateway, and the switch knows none.
 func TestNextHopsElsewhereAreIgnored(t *testing.T) {

@@ -98,6 +98,9 @@ func (b *Border) open(wanted *agent.BGP) {
 	defer b.mu.Unlock()
 	router := routerOf(wanted)
 	if b.router != router {
+		if b.router.ID == "" {
+			b.speaker.Repeat() // it goes on where it has not noticed that it was silenced
+		}
 		b.router = router
 		change := drivers.Change{Set: []pipeline.Object{router}}
 		for _, e := range b.remote {
