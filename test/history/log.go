@@ -53,7 +53,7 @@ type Log struct {
 	Changes  []Change
 	versions map[string][]Version
 	spans    []span
-	Gaps     []string // what the watch has left out at first
+	Gaps     []string // what the watch has left out at first, or that nobody can tell
 }
 
 // span are the revisions from the mark that decides a large change to the end
@@ -148,7 +148,7 @@ func (r *Recorder) take(events []*clientv3.Event) (ended bool) {
 
 // Finish marks the end of the history and returns it once all of it has come. A watch that goes on at another
 // member may have left out a part of a revision, so the store, which is at rest now, tells all of it once more,
-// if it has not forgotten the beginning yet.
+// unless it has forgotten the beginning, which is one of the gaps then.
 func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 	defer r.stop()
 	if err := r.end(ctx); err != nil {
@@ -162,8 +162,11 @@ func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 	defer whole.stop()
 	whole.done.Wait()
 	if errors.Is(whole.err, rpctypes.ErrCompacted) {
-		whole = r
-	} else if whole.err != nil {
+		log := newLog(r.changes)
+		log.Gaps = append(r.gaps, "the store has forgotten its beginning: the record is that of its watch alone")
+		return log, nil
+	}
+	if whole.err != nil {
 		return nil, whole.err
 	}
 	log := newLog(whole.changes)

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,8 +37,9 @@ func TestARevisionThatAWatchLeavesOutIsSeen(t *testing.T) {
 	}
 }
 
-// A client may have lost the answer of a large change and not wait for its end. The record does.
-func TestAHistoryDoesNotEndInTheMiddleOfALargeChange(t *testing.T) {
+// emptyStore is a client of a store of its own.
+func emptyStore(t *testing.T) *clientv3.Client {
+	t.Helper()
 	beside, err := StartStore(t.Context(), place(t))
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +50,39 @@ func TestAHistoryDoesNotEndInTheMiddleOfALargeChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// A store that has forgotten its beginning cannot tell its history once more. That is said.
+func TestAHistoryThatIsNotReadAgainSaysSo(t *testing.T) {
+	store := emptyStore(t)
+	r := Record(t.Context(), store)
+	if _, err := store.Put(t.Context(), operPrefix+"a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.end(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.done.Wait() // it has heard of all
+	newest, err := store.Put(t.Context(), "/beside", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Compact(t.Context(), newest.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	log, err := r.Finish(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(log.Changes) != 1 || len(log.Gaps) != 1 || !strings.Contains(log.Gaps[0], "forgotten its beginning") {
+		t.Errorf("changes %v, gaps %v", log.Changes, log.Gaps)
+	}
+}
+
+// A client may have lost the answer of a large change and not wait for its end. The record does.
+func TestAHistoryDoesNotEndInTheMiddleOfALargeChange(t *testing.T) {
+	store := emptyStore(t)
 	const mark = journalPrefix + "leader" + markSuffix
 	if _, err := store.Put(t.Context(), mark, "{}"); err != nil {
 		t.Fatal(err)

@@ -21,23 +21,27 @@ func (c *Cluster) Diverged(ctx context.Context, store *clientv3.Client) (found [
 	if err != nil {
 		return []string{err.Error()}
 	}
-	var first *clientv3.HashKVResponse
-	for _, url := range c.Stores() {
-		err := testkit.Poll(ctx, func() error {
-			hash, err := store.HashKV(ctx, url, newest.Header.Revision)
+	rev := newest.Header.Revision
+	err = testkit.Poll(ctx, func() error {
+		found = nil
+		var first *clientv3.HashKVResponse
+		for _, url := range c.Stores() {
+			hash, err := store.HashKV(ctx, url, rev)
 			switch {
 			case err != nil: // it may not be as far
-				return err
+				return fmt.Errorf("%s: %w", url, err)
 			case first == nil:
 				first = hash
-			case hash.Hash != first.Hash && hash.CompactRevision == first.CompactRevision: // others are not comparable
-				found = append(found, fmt.Sprintf("%s has hash %d at revision %d, the first has %d", url, hash.Hash, newest.Header.Revision, first.Hash))
+			case hash.CompactRevision != first.CompactRevision:
+				return fmt.Errorf("%s has forgotten what was before revision %d, the first what was before %d: they cannot be compared", url, hash.CompactRevision, first.CompactRevision)
+			case hash.Hash != first.Hash:
+				found = append(found, fmt.Sprintf("%s has hash %d at revision %d, the first has %d", url, hash.Hash, rev, first.Hash))
 			}
-			return nil
-		})
-		if err != nil {
-			found = append(found, fmt.Sprintf("%s: %v", url, err))
 		}
+		return nil
+	})
+	if err != nil {
+		found = append(found, err.Error())
 	}
 	return found
 }
