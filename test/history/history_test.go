@@ -116,6 +116,9 @@ func execute(ctx context.Context, t *testing.T, plan Plan, cluster *Cluster, sto
 // verify ends the records and reports everything that is not as it must be.
 func verify(ctx context.Context, t *testing.T, cluster *Cluster, recorder *Recorder, watchers *Watchers, calls []*Call) {
 	t.Helper()
+	if err := cluster.Rest(ctx); err != nil {
+		t.Fatal(err)
+	}
 	log, err := recorder.Finish(ctx)
 	if err != nil {
 		t.Fatal(err)
