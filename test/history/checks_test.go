@@ -276,6 +276,18 @@ func TestEveryCheckSeesWhatItIsFor(t *testing.T) {
 			"links", "which it must not"},
 		"a change nobody asked for": {func(s *story) { s.calls = s.calls[:2] },
 			"explained", "nobody asked for post " + endpointPrefix},
+		"a change long after a lost call": {func(s *story) {
+			s.remove(DeleteEndpoint, "endpoint", "n0.t0-c0", endpointPrefix+"n0.t0-c0")
+			s.forget()
+			s.changes[len(s.changes)-1].Revision += 1000
+		}, "explained", "nobody asked for delete " + endpointPrefix},
+		"an update that is not in the store, before a lost one": {func(s *story) {
+			s.post(&contivmodel.Network{Key: "t0:n0", TenantName: "t0", NetworkName: "n0", NwType: "data", Encap: "vxlan", Subnet: "10.0.0.0/28"})
+			s.changes = s.changes[:len(s.changes)-1]
+			s.revision++
+			s.remove(Delete, "network", "t0:n0")
+			s.forget()
+		}, "explained", "but the store holds something else"},
 		"a success that is not in the store": {func(s *story) { s.changes = s.changes[:len(s.changes)-1] },
 			"explained", "but the answer was"},
 		"something wrong that was accepted": {func(s *story) { s.calls[1].Wrong = "subnet" },

@@ -34,7 +34,8 @@ type Call struct {
 	Client     int
 	Start, End time.Duration // since the beginning of the run
 	// From and To are revisions of the store: what was answered to anybody
-	// before the call began is in From, what the answer may rest on is in To.
+	// before the call began is in From, what the answer may rest on is in To, and of a call
+	// whose answer is lost, what it may have done.
 	From, To int64
 
 	Outcome  Outcome

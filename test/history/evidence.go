@@ -38,6 +38,9 @@ func NewEvidence(log *Log, calls []*Call) *Evidence {
 	return e
 }
 
+// may tells whether a lost call can have happened at a revision.
+func (c *Call) may(revision int64) bool { return c.From < revision && revision <= c.To }
+
 // during are the successes about a key within a window.
 func (e *Evidence) during(key string, from, to int64, verbs ...Verb) []*Call {
 	var found []*Call
@@ -164,7 +167,7 @@ func (e *Evidence) allocated(networkID string, a netip.Addr, revision int64) boo
 		}
 	}
 	for _, c := range e.lost[""] {
-		if c.Verb == AllocAddress && c.Key == networkID && c.From <= revision {
+		if c.Verb == AllocAddress && c.Key == networkID && c.may(revision) {
 			return true
 		}
 	}

@@ -97,7 +97,7 @@ func (x *explanation) change(key string, revision int64, value []byte, verbs ...
 	for _, c := range lost {
 		fate, used := x.fates[c]
 		// What takes a policy away takes several rules away, at one revision.
-		if slices.Contains(verbs, c.Verb) && c.From < revision && (!used || fate.Revision == revision) {
+		if slices.Contains(verbs, c.Verb) && c.may(revision) && (!used || fate.Revision == revision) {
 			x.fates[c] = Fate{revision, exact, ep}
 			return
 		}
@@ -149,7 +149,7 @@ func (x *explanation) unseen(c *Call) {
 	for _, l := range x.lost[key] {
 		fate, used := x.fates[l]
 		switch {
-		case !used && l.Verb == CreateEndpoint && l.From < at:
+		case !used && l.Verb == CreateEndpoint && l.may(at):
 			free = append(free, l)
 		case used && fate.Revision == at && l.Verb == CreateEndpoint:
 			missing--
@@ -172,7 +172,7 @@ func (x *explanation) unseen(c *Call) {
 func (x *explanation) undone(c *Call, opposite ...Verb) bool {
 	return slices.ContainsFunc(x.lost[c.storeKey()], func(l *Call) bool {
 		fate, used := x.fates[l]
-		return slices.Contains(opposite, l.Verb) && l.From <= c.Revision && (!used || fate.Revision == c.Revision)
+		return slices.Contains(opposite, l.Verb) && l.may(c.Revision) && (!used || fate.Revision == c.Revision)
 	})
 }
 
@@ -214,7 +214,7 @@ func (x *explanation) lostUpdate(c *Call) bool {
 	if value == nil || len(x.during(c.storeKey(), c.Revision, c.Revision, Post, Delete)) > 1 {
 		return false
 	}
-	if len(x.lost[c.storeKey()]) > 0 {
+	if slices.ContainsFunc(x.lost[c.storeKey()], func(l *Call) bool { return l.may(c.Revision) }) {
 		return false
 	}
 	return !sameFields(c.Object, value, changeable[c.Type])

@@ -83,11 +83,18 @@ func Execute(ctx context.Context, plan Plan, cluster *Cluster, store *clientv3.C
 			cancel(err)
 		}
 	})
+	var rests []rest
+	resting, end := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { rests = r.rests(resting) })
 	working.Wait()
+	end()
+	beside.Wait()
 	var calls []*Call
 	for _, record := range records {
 		calls = append(calls, record...)
 	}
+	bound(calls, rests)
 	return calls, context.Cause(ctx)
 }
 
@@ -145,7 +152,7 @@ func (r *run) client(ctx context.Context, number int) ([]*Call, error) {
 
 // learn notes what a call tells of the store. After an answer that was lost the
 // client waits for a leader, so that few calls end without knowledge.
-func (r *run) learn(ctx context.Context, call *Call) error {
+func (r *run) learn(ctx context.Context, call *Call) (err error) {
 	switch call.Outcome {
 	case Done:
 		for known := r.known.Load(); call.Revision > known && !r.known.CompareAndSwap(known, call.Revision); {
@@ -154,16 +161,23 @@ func (r *run) learn(ctx context.Context, call *Call) error {
 		call.To = call.Revision
 		return nil
 	case Refused:
-		return testkit.Until(ctx, "the revision of the store", func() bool {
-			asking, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
-			resp, err := r.store.Get(asking, root, clientv3.WithCountOnly())
-			if err == nil {
-				call.To = resp.Header.Revision
-			}
-			return err == nil
-		})
+		call.To, err = r.revision(ctx)
+		return err
 	}
-	_, err := r.cluster.Leader(ctx)
+	_, err = r.cluster.Leader(ctx)
 	return err
+}
+
+// revision is the present one of the store.
+func (r *run) revision(ctx context.Context) (present int64, err error) {
+	err = testkit.Until(ctx, "the revision of the store", func() bool {
+		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		resp, err := r.store.Get(asking, root, clientv3.WithCountOnly())
+		if err == nil {
+			present = resp.Header.Revision
+		}
+		return err == nil
+	})
+	return present, err
 }
