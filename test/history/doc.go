@@ -8,7 +8,8 @@
 // held against each other and against what the specification says:
 //
 //	operations (mix.go, generate*.go)  sent by clients (client.go, run.go)
-//	        |                               to a cluster that is disturbed (cluster.go, disturb.go, store.go)
+//	        |                               to a cluster that is disturbed (cluster.go, disturb.go, store.go),
+//	        |                               and is at rest in the end (rest.go)
 //	        v
 //	calls with answers      changes of the store (log.go, world.go)
 //	        |                          |
